@@ -1,5 +1,5 @@
-//! Leaves out the C library's start-up code, which would ask for a `main`, and keeps its `memcpy` and the like, which
-//! the compiler calls on every host; on bare metal it has its own.
+//! Excludes the start-up code of the C library, which needs a `main`, but links the library for `memcpy` and similar
+//! functions, which the compiler calls on every host. On bare metal, the compiler provides them.
 
 fn main() {
     println!("cargo::rustc-link-arg-bins=-nostartfiles");

@@ -1,4 +1,4 @@
-//! Whatever happens to a call, in whatever order, the decision keeps to the policy, the hint and the guards.
+//! For any sequence of outcomes, decisions follow the policy, the hint and the guards.
 
 use core::cell::Cell;
 use core::time::Duration;
@@ -9,13 +9,13 @@ use stagger_core::{
     guard::Permits, machine::Decision, machine::RetryMachine, machine::RetryState,
 };
 
-use crate::guards::Whim;
-use crate::values::{LONGEST, Length, Recipe};
+use crate::guards::FuzzedGuard;
+use crate::values::{AnyDuration, AnyPolicy, LONGEST};
 
-/// A call, and what becomes of its attempts.
+/// A call with the outcomes of its attempts.
 #[derive(Arbitrary, Debug)]
 pub struct Input {
-    recipe: Recipe,
+    policy: AnyPolicy,
     seed: u64,
     start: u64,
     deadline: Option<u64>,
@@ -27,48 +27,48 @@ pub struct Input {
 
 #[derive(Arbitrary, Debug)]
 struct Event {
-    clock: Jump,
+    clock: ClockStep,
     outcome: AnyOutcome,
-    /// The caller drops the call in its sleep.
+    /// Whether the caller drops the call during the attempt.
     dropped: bool,
 }
 
-/// A monotonic clock only goes forward, but not everybody's clock is one.
+/// A step of the clock. A custom clock can go backward, although a monotonic one cannot.
 #[derive(Arbitrary, Debug)]
-enum Jump {
+enum ClockStep {
     None,
-    Forward(Length),
-    Back(Length),
+    Forward(AnyDuration),
+    Back(AnyDuration),
 }
 
 #[derive(Arbitrary, Debug)]
 enum AnyOutcome {
     Success,
     Permanent,
-    Unprocessed,
+    NotProcessed,
     Cancelled,
     Failed(AnyKind, Option<AnyHint>),
-    Healthy(Length),
+    Healthy(AnyDuration),
 }
 
 #[derive(Arbitrary, Debug)]
 enum AnyKind {
     Transient,
     Throttled,
-    Local,
+    LocalExhaustion,
 }
 
 #[derive(Arbitrary, Debug)]
 enum AnyHint {
-    Floor(Length),
-    Slot(Length),
-    Never,
+    AtLeast(AnyDuration),
+    Reserved(AnyDuration),
+    DoNotRetry,
 }
 
-/// Makes the call.
+/// Runs the call and checks each decision.
 pub fn check(input: &Input) {
-    let Ok(policy) = input.recipe.build() else { return };
-    let (budget, breaker) = (input.budget.map(Whim::new), input.breaker.map(Whim::new));
+    let Ok(policy) = input.policy.build() else { return };
+    let (budget, breaker) = (input.budget.map(FuzzedGuard::new), input.breaker.map(FuzzedGuard::new));
     let mut guards = Guards::none().nested(if input.nested { NestedRetries::Disable } else { NestedRetries::Allow });
     if let Some(budget) = &budget {
         guards = guards.budget(budget);
@@ -78,7 +78,7 @@ pub fn check(input: &Input) {
     }
     Call { policy, input, guards, now: Cell::new(Instant::from_nanos(input.start)), reads: Cell::new(0) }.run();
     for guard in [&budget, &breaker].into_iter().flatten() {
-        assert_eq!(guard.outstanding(), 0, "everything lent is settled once");
+        assert_eq!(guard.outstanding(), 0, "every permit is returned exactly once");
     }
 }
 
@@ -87,7 +87,7 @@ struct Call<'a> {
     input: &'a Input,
     guards: Guards<'a>,
     now: Cell<Instant>,
-    /// How often the clock was read since the last look.
+    /// Number of clock reads since the last check.
     reads: Cell<u32>,
 }
 
@@ -96,7 +96,7 @@ impl Call<'_> {
         let deadline = self.input.deadline.map(Instant::from_nanos);
         let mut state = RetryState::new();
         let mut permit = Permits::NONE;
-        // Attempts since the count began, without the repeat; delays drawn since then.
+        // The number of the attempt, and how many transparent repeats were made since the last reset.
         let (mut made, mut repeats) = (0, 0);
         for event in &self.input.events {
             self.now.set(self.after(&event.clock));
@@ -110,7 +110,7 @@ impl Call<'_> {
             let (outcome, lived) = event.outcome.outcome();
             let repeated = retry.attempt() == made;
             made = retry.attempt();
-            assert!(!repeated || repeats == 1, "an attempt that does not count is the repeat");
+            assert!(!repeated || repeats == 1, "only a transparent repeat does not count as an attempt");
             assert!(self.policy.max_attempts().is_none_or(|most| made <= most.get()), "{made} attempts");
             if event.dropped {
                 return self.guards.abandon(permit, || self.read());
@@ -120,19 +120,19 @@ impl Call<'_> {
             }
             let decision = retry.decide(outcome, permit, || self.read(), &self.guards);
             self.read_at_most_once();
-            let Decision::Retry { after, source, permit: lent } = decision else {
-                return self.ends_for_a_reason(outcome, &decision);
+            let Decision::Retry { after, source, permit: granted } = decision else {
+                return self.check_stop(outcome, &decision);
             };
             repeats += u32::from(source == DelaySource::Transparent);
-            self.waits_as_asked(outcome, after, source, repeats);
-            self.starts_in_time(&retry, after, deadline);
+            self.check_delay(outcome, after, source, repeats);
+            self.check_limits(&retry, after, deadline);
             let resolution = Duration::from_millis(1);
             let ticks = retry.on_ticks(after, source, resolution);
             assert!(
                 ticks <= after + resolution && (source != DelaySource::Hint || ticks == after),
                 "{after:?}: {ticks:?}"
             );
-            permit = lent;
+            permit = granted;
         }
         self.guards.release(permit);
     }
@@ -143,22 +143,22 @@ impl Call<'_> {
     }
 
     fn read_at_most_once(&self) {
-        assert!(self.reads.take() <= 1, "the clock is read at most once in a step");
+        assert!(self.reads.take() <= 1, "the clock is read at most once per step");
     }
 
-    fn after(&self, jump: &Jump) -> Instant {
+    fn after(&self, step: &ClockStep) -> Instant {
         let now = self.now.get();
-        match jump {
-            Jump::None => now,
-            Jump::Forward(length) => now.saturating_add(length.0),
-            Jump::Back(length) => {
-                let nanos = u64::try_from(length.0.as_nanos()).unwrap_or(u64::MAX);
+        match step {
+            ClockStep::None => now,
+            ClockStep::Forward(duration) => now.saturating_add(duration.0),
+            ClockStep::Back(duration) => {
+                let nanos = u64::try_from(duration.0.as_nanos()).unwrap_or(u64::MAX);
                 Instant::from_nanos(now.as_nanos().saturating_sub(nanos))
             }
         }
     }
 
-    fn ends_for_a_reason(&self, outcome: Outcome, decision: &Decision) {
+    fn check_stop(&self, outcome: Outcome, decision: &Decision) {
         match (outcome, decision) {
             (Outcome::Success, Decision::Done)
             | (Outcome::Permanent, Decision::Stop(StopReason::Permanent))
@@ -180,20 +180,20 @@ impl Call<'_> {
         }
     }
 
-    fn waits_as_asked(&self, outcome: Outcome, after: Duration, source: DelaySource, repeats: u32) {
-        assert!(!self.input.nested || source == DelaySource::Transparent, "an inner layer stands down");
+    fn check_delay(&self, outcome: Outcome, after: Duration, source: DelaySource, repeats: u32) {
+        assert!(!self.input.nested || source == DelaySource::Transparent, "a nested call does not retry");
         match (outcome, source) {
             (Outcome::NotProcessed, DelaySource::Transparent) => assert_eq!((after, repeats), (Duration::ZERO, 1)),
             (Outcome::Failed { hint: Some(hint), .. }, DelaySource::Hint) => {
                 let asked = match hint {
                     ServerHint::AtLeast(asked) | ServerHint::Reserved(asked) => asked,
-                    _ => panic!("came back although told never to"),
+                    _ => panic!("retried although the server forbids it"),
                 };
-                assert!(self.policy.max_hint().is_none_or(|longest| asked <= longest), "{asked:?} is too long");
+                assert!(self.policy.max_hint().is_none_or(|longest| asked <= longest), "{asked:?} is above max_hint");
                 let asked = asked.min(LONGEST);
                 match (hint, self.policy.hint_mode()) {
                     (ServerHint::Reserved(_), _) | (_, HintMode::Exact) => assert_eq!(after, asked),
-                    (_, HintMode::AtLeast) => assert!(after >= asked, "{after:?} undercuts {asked:?}"),
+                    (_, HintMode::AtLeast) => assert!(after >= asked, "{after:?} is below the hint of {asked:?}"),
                     _ => {}
                 }
             }
@@ -207,12 +207,15 @@ impl Call<'_> {
         }
     }
 
-    fn starts_in_time(&self, retry: &RetryMachine<'_>, after: Duration, deadline: Option<Instant>) {
+    fn check_limits(&self, retry: &RetryMachine<'_>, after: Duration, deadline: Option<Instant>) {
         let starts = self.now.get().saturating_add(after);
         if let (Some(limit), Some(elapsed)) = (self.policy.max_elapsed(), retry.elapsed(starts)) {
             assert!(elapsed <= limit, "the retry starts after {elapsed:?} of {limit:?}");
         }
-        assert!(deadline.is_none_or(|deadline| starts < deadline), "the retry starts at {starts:?}, too late");
+        assert!(
+            deadline.is_none_or(|deadline| starts < deadline),
+            "the retry starts at {starts:?}, after the deadline"
+        );
     }
 
     fn is_factor(&self) -> bool {
@@ -221,24 +224,24 @@ impl Call<'_> {
 }
 
 impl AnyOutcome {
-    /// The outcome, and, if a connection had been open before it was lost, how long it had lived.
+    /// Returns the outcome, and the lifetime of the connection if one was open before it was lost.
     fn outcome(&self) -> (Outcome, Option<Duration>) {
         match self {
             Self::Success => (Outcome::Success, None),
             Self::Permanent => (Outcome::Permanent, None),
-            Self::Unprocessed => (Outcome::NotProcessed, None),
+            Self::NotProcessed => (Outcome::NotProcessed, None),
             Self::Cancelled => (Outcome::Cancelled, None),
             Self::Healthy(lived) => (Outcome::TRANSIENT, Some(lived.0)),
             Self::Failed(kind, hint) => {
                 let kind = match kind {
                     AnyKind::Transient => FailureKind::Transient,
                     AnyKind::Throttled => FailureKind::Throttled,
-                    AnyKind::Local => FailureKind::LocalExhaustion,
+                    AnyKind::LocalExhaustion => FailureKind::LocalExhaustion,
                 };
                 let hint = hint.as_ref().map(|hint| match hint {
-                    AnyHint::Floor(length) => ServerHint::AtLeast(length.0),
-                    AnyHint::Slot(length) => ServerHint::Reserved(length.0),
-                    AnyHint::Never => ServerHint::DoNotRetry,
+                    AnyHint::AtLeast(duration) => ServerHint::AtLeast(duration.0),
+                    AnyHint::Reserved(duration) => ServerHint::Reserved(duration.0),
+                    AnyHint::DoNotRetry => ServerHint::DoNotRetry,
                 });
                 (Outcome::Failed { kind, hint }, None)
             }

@@ -1,14 +1,13 @@
-//! What must hold for every input: one module for each fuzz target.
+//! Properties that hold for every input, one module per fuzz target.
 //!
-//! The targets themselves, in `targets/`, only hand the input over. A check that fails panics, and the fuzzer keeps
-//! the input.
+//! The targets in `targets/` only pass the input on. A check that fails panics, and the fuzzer saves the input.
 
 #![forbid(unsafe_code)]
 
 pub mod decide;
 pub mod duration_text;
 mod guards;
-pub mod http_advice;
+pub mod http_hints;
 pub mod log_text;
 pub mod policy_text;
 pub mod policy_values;

@@ -1,23 +1,24 @@
-//! Any text is a log that can be judged, or an error that names its lines.
+//! Any text parses as a log that can be checked, or as an error with the numbers of its lines.
 
 use stagger_core::Policy;
-use stagger_sim::lint::log::{findings, read};
+use stagger_sim::lint;
+use stagger_sim::lint::log::read;
 
-/// Reads `text` as a log of delays.
+/// Parses `text` as a log of delays.
 pub fn check(text: &str) {
     let lines = text.lines().count();
     match read(text) {
         Ok(log) => {
             assert!(log.entries.iter().all(|entry| (1..=lines).contains(&entry.line) && entry.retry != Some(0)));
-            assert!(log.entries.len() + log.asked + log.others <= lines);
+            assert!(log.entries.len() + log.skipped_hints + log.other_lines <= lines);
             let policy = log.policies.first().copied().unwrap_or(Policy::DEFAULT);
-            for finding in findings(&log, Some(&policy)).into_iter().chain(findings(&log, None)) {
+            for finding in lint::log::check(&log, Some(&policy)).into_iter().chain(lint::log::check(&log, None)) {
                 assert!(!finding.facts().is_empty());
             }
         }
         Err(error) => {
-            assert!(error.faults().iter().all(|fault| (1..=lines).contains(&fault.line) && !fault.message.is_empty()));
-            assert!(error.faults().is_sorted_by_key(|fault| fault.line) && !error.to_string().is_empty());
+            assert!(error.errors().iter().all(|line| (1..=lines).contains(&line.line) && !line.message.is_empty()));
+            assert!(error.errors().is_sorted_by_key(|line| line.line) && !error.to_string().is_empty());
         }
     }
 }

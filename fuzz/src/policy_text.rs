@@ -1,11 +1,11 @@
-//! Any text is a policy or an error, and never a panic; what is a policy is printed as text that is the same policy.
+//! Any text parses as a policy or as an error and never panics. A policy is displayed as text that parses as the same policy.
 
 use core::fmt::{Debug, Display};
 use core::str::FromStr;
 
 use stagger_core::{HintMode, Jitter, Policy, Ratio, text::ParseError};
 
-/// Reads `text` as a policy, and as each of the words that have a grammar of their own.
+/// Parses `text` as a policy, and as each of the values that have their own grammar.
 pub fn check(text: &str) {
     round_trip::<Policy>(text);
     round_trip::<Jitter>(text);
@@ -19,13 +19,13 @@ pub fn check(text: &str) {
     }
 }
 
-/// Prints what `text` reads as, and reads that again.
+/// Parses `text`, displays the value and parses it again.
 fn round_trip<T: FromStr<Err = ParseError> + Display + Debug + PartialEq>(text: &str) {
     match text.parse::<T>() {
         Ok(value) => {
             let printed = value.to_string();
-            assert_eq!(printed.parse::<T>().as_ref(), Ok(&value), "{text:?} is printed as {printed:?}");
+            assert_eq!(printed.parse::<T>().as_ref(), Ok(&value), "{text:?} is displayed as {printed:?}");
         }
-        Err(error) => assert!(!error.to_string().is_empty(), "{text:?}: an error without a word"),
+        Err(error) => assert!(!error.to_string().is_empty(), "{text:?}: the error has no message"),
     }
 }

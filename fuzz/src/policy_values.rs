@@ -1,38 +1,38 @@
-//! A policy is built or refused with its faults; what is built gives delays that keep their promises, for any seed.
+//! A policy builds or is rejected with its problems. The delays of a policy that builds keep its bounds, for any seed.
 
 use core::time::Duration;
 
 use arbitrary::Arbitrary;
 use stagger_core::{Jitter, Policy, Seed, schedule::Backoff};
 
-use crate::values::Recipe;
+use crate::values::AnyPolicy;
 
-/// How many retries are looked at. Forecasts of decorrelated jitter take time.
+/// The number of retries to check. Forecasts of decorrelated jitter are slow.
 const RETRIES: u32 = 12;
 
-/// A policy, perhaps, and one call that uses it.
+/// The settings of a policy, which may be invalid, and a call with it.
 #[derive(Arbitrary, Debug)]
 pub struct Input {
-    recipe: Recipe,
+    policy: AnyPolicy,
     seed: u64,
     /// The retry whose forecasts are checked.
     n: u8,
     q: f64,
 }
 
-/// Builds the policy and checks it from all sides.
+/// Builds the policy and checks its delays and forecasts.
 pub fn check(input: &Input) {
-    let policy = match input.recipe.build() {
+    let policy = match input.policy.build() {
         Ok(policy) => policy,
         Err(error) => {
-            assert!(error.problems().next().is_some(), "{error:?}: refused without a fault");
+            assert!(error.problems().next().is_some(), "{error:?}: the error has no problems");
             assert!(!error.to_string().is_empty());
             return;
         }
     };
     assert_eq!(policy.to_builder().build(), Ok(policy));
     let printed = policy.to_string();
-    assert_eq!(printed.parse(), Ok(policy), "{printed:?} is read back as something else");
+    assert_eq!(printed.parse(), Ok(policy), "{printed:?} parses as another policy");
     let seed = Seed::new(input.seed);
     delays_keep_their_bounds(&policy, seed);
     forecasts_agree(&policy, u32::from(input.n) % RETRIES + 1, input.q);
@@ -68,7 +68,7 @@ fn forecasts_agree(policy: &Policy, n: u32, q: f64) {
     let bounds = policy.bounds(n);
     let within = |value: Option<Duration>, bounds: Option<(Duration, Duration)>, what: &str| match (value, bounds) {
         (Some(value), Some((least, most))) => {
-            // Carried as floating point: nothing for an hour, some nanoseconds for a year.
+            // Computed in floating point: exact for an hour, off by some nanoseconds for a year.
             let rounding = Duration::from_nanos((most.as_nanos() >> 50) as u64);
             assert!(
                 least <= value + rounding && value <= most + rounding,
@@ -86,20 +86,21 @@ fn forecasts_agree(policy: &Policy, n: u32, q: f64) {
     }
     within(policy.quantile(n, q), bounds, "quantile");
     assert!(policy.quantile(n, q) <= policy.quantile(n, q + 0.1), "a higher quantile of {policy} is not lower");
-    // From 4096 replayed calls for decorrelated jitter, so only for few retries.
+    // Computed from 4096 replayed calls for decorrelated jitter, so checked for few retries only.
     if n <= 3 {
         within(policy.elapsed_quantile(n, q), policy.elapsed_bounds(n), "elapsed quantile");
     }
 }
 
-/// Only for what gets to its cap soon: a delay is found by replaying the ceilings before it.
+/// Checks the last retry of policies that reach their cap soon. Computing a delay replays the ceilings before it, which
+/// takes too long for others.
 fn far_retries_have_delays(policy: &Policy, seed: Seed) {
-    let soon = match policy.backoff() {
+    let reaches_cap_soon = match policy.backoff() {
         Backoff::Exponential { multiplier, .. } => *multiplier >= 1.5 && policy.jitter() != Jitter::Decorrelated,
         Backoff::Constant { .. } | Backoff::List(_) => true,
         _ => false,
     };
-    if soon {
+    if reaches_cap_soon {
         let (delay, bounds) = (policy.delay(u32::MAX, seed), policy.bounds(1000));
         let within = delay.zip(bounds).is_some_and(|(delay, (least, most))| least <= delay && delay <= most);
         assert!(within, "the last retry of {policy}: {delay:?} in {bounds:?}");

@@ -1,7 +1,7 @@
 //! Links stagger-core into a program that has no standard library and no allocator.
 //!
-//! That it links is the test; it is not run, for without unsafe code it cannot have an entry point. With a standard
-//! library anywhere below, there would be two panic handlers; with an allocation, no allocator.
+//! The test is that it links. It cannot run, because an entry point needs unsafe code. If a dependency linked the standard
+//! library, there would be two panic handlers; if one allocated, there would be no allocator.
 
 #![no_std]
 #![no_main]
@@ -16,11 +16,11 @@ use stagger_core::{Guards, Instant, Outcome, Policy, Seed, policy};
 
 const POLICY: Policy = policy!(exponential(ms(100), secs(10)).max_attempts(4));
 
-/// Nobody calls it, so it has to be kept by name.
+/// Keeps the function in the program although it is never called.
 #[used]
 static ENTRY: fn() -> Duration = wait_of_one_call;
 
-/// Uses every part that could bring something along: text, floating point, forecasts, the decision.
+/// Uses every part that could depend on the standard library: text, floating point, forecasts, the decision.
 fn wait_of_one_call() -> Duration {
     let parsed = black_box("decorrelated base=1s cap=60s").parse().unwrap_or(POLICY);
     let mut state = RetryState::new();

@@ -1,4 +1,4 @@
-//! `cargo xtask ci`: one step after the other, up to the first that fails.
+//! `cargo xtask ci`: runs the steps in order and stops at the first failure.
 
 use core::time::Duration;
 use std::ffi::OsString;
@@ -6,14 +6,14 @@ use std::time::Instant;
 
 use lexopt::{Arg, Parser, ValueExt};
 
-use crate::steps::{doc, examples, features, format, fuzz, lint, loom, no_std, packages, test};
+use crate::steps::{doc, examples, features, format, fuzz, lint, loom, no_std, packages, prose, public_api, test};
 use crate::{Error, Result};
 
-/// What a step has to tell besides that it passed.
+/// What a step reports besides that it passed, such as a number of tests.
 pub(crate) type Note = Option<String>;
 
 pub(crate) struct Options {
-    /// How long each fuzz target runs.
+    /// Run time of each fuzz target.
     pub(crate) fuzz_seconds: u64,
 }
 
@@ -23,36 +23,42 @@ struct Step {
     run: fn(&Options) -> Result<Note>,
 }
 
-/// Cheap and likely to fail comes before expensive.
-const STEPS: [Step; 11] = [
-    Step { name: "packages", about: "system packages that the tests need are there", run: packages::run },
-    Step { name: "format", about: "rustfmt would change nothing", run: format::run },
-    Step { name: "lint", about: "clippy is silent", run: lint::run },
-    Step { name: "test", about: "unit and integration tests, all features", run: test::run },
-    Step { name: "doc-test", about: "the examples in the documentation", run: test::run_doc_tests },
+/// The steps in order: those that are cheap and likely to fail come first.
+const STEPS: [Step; 13] = [
+    Step { name: "packages", about: "installs the system packages that the tests need", run: packages::run },
+    Step { name: "format", about: "rustfmt reports no difference", run: format::run },
+    Step { name: "prose", about: "functions begin with a verb, and sentences name their subject", run: prose::run },
+    Step { name: "lint", about: "clippy reports nothing", run: lint::run },
+    Step { name: "test", about: "unit and integration tests with all features", run: test::run },
+    Step { name: "doc-test", about: "examples in the documentation", run: test::run_doc_tests },
     Step { name: "examples", about: "each example runs and exits with 0", run: examples::run },
-    Step { name: "doc", about: "rustdoc is silent", run: doc::run },
-    Step { name: "features", about: "each feature of a published crate alone, none, all", run: features::run },
-    Step { name: "no-std", about: "the core links without the standard library", run: no_std::run },
-    Step { name: "fuzz", about: "each fuzz target for a while", run: fuzz::run },
-    Step { name: "loom", about: "the lock-free parts under every interleaving", run: loom::run },
+    Step { name: "doc", about: "rustdoc reports nothing", run: doc::run },
+    Step { name: "public-api", about: "public interfaces match docs/public-api", run: public_api::run },
+    Step {
+        name: "features",
+        about: "published crates with no feature, each feature alone, and all",
+        run: features::run,
+    },
+    Step { name: "no-std", about: "stagger-core links without the standard library", run: no_std::run },
+    Step { name: "fuzz", about: "each fuzz target for a limited time", run: fuzz::run },
+    Step { name: "loom", about: "lock-free code under every interleaving", run: loom::run },
 ];
 
 const USAGE: &str = "\
 cargo xtask ci [OPTIONS]
 
-  --only STEP         only this step; may be given several times
-  --list              the steps, in their order
-  --fuzz-seconds N    how long each fuzz target runs [default: 30]
+  --only STEP         run only this step; can be repeated
+  --list              list the steps in order
+  --fuzz-seconds N    run time of each fuzz target [default: 30]
 ";
 
 pub(crate) fn run(arguments: &[OsString]) -> Result {
     match Request::parse(arguments)? {
         Request::Help => print!("{USAGE}"),
-        Request::List => STEPS.iter().for_each(|step| println!("{:<10}{}", step.name, step.about)),
+        Request::List => STEPS.iter().for_each(|step| println!("{:<12}{}", step.name, step.about)),
         Request::Run { only, options } => {
-            let chosen = STEPS.iter().filter(|step| only.is_empty() || only.contains(&step.name));
-            return run_all(&chosen.collect::<Vec<_>>(), &options);
+            let selected = STEPS.iter().filter(|step| only.is_empty() || only.contains(&step.name));
+            return run_all(&selected.collect::<Vec<_>>(), &options);
         }
     }
     Ok(())
@@ -85,7 +91,7 @@ fn step_named(name: &str) -> Result<&'static str> {
     let found = STEPS.iter().find(|step| step.name == name);
     found.map(|step| step.name).ok_or_else(|| {
         let names: Vec<_> = STEPS.iter().map(|step| step.name).collect();
-        format!("there is no step `{name}`; there are {}", names.join(", ")).into()
+        format!("unknown step `{name}`; expected one of {}", names.join(", ")).into()
     })
 }
 
@@ -99,11 +105,11 @@ fn run_all(steps: &[&Step], options: &Options) -> Result {
             Ok(note) => (note.unwrap_or_default(), None),
             Err(error) => (format!("FAILED: {error}"), Some(error)),
         };
-        report += format!("  {:<10}{:>9}  {line}", step.name, seconds(took)).trim_end();
+        report += format!("  {:<12}{:>9}  {line}", step.name, seconds(took)).trim_end();
         report += "\n";
         if let Some(error) = failure {
-            let left: Vec<_> = steps[passed + 1..].iter().map(|step| step.name).collect();
-            return Err(stopped(step, &error, &report, passed, &left));
+            let skipped: Vec<_> = steps[passed + 1..].iter().map(|step| step.name).collect();
+            return Err(report_failure(step, &error, &report, passed, &skipped));
         }
         eprintln!("== {}: passed in {}", step.name, seconds(took));
     }
@@ -111,13 +117,14 @@ fn run_all(steps: &[&Step], options: &Options) -> Result {
     Ok(())
 }
 
-fn stopped(step: &Step, error: &Error, report: &str, passed: usize, left: &[&str]) -> Error {
+/// Prints the report and returns the error of the whole run.
+fn report_failure(step: &Step, error: &Error, report: &str, passed: usize, skipped: &[&str]) -> Error {
     println!("\n{report}");
-    if !left.is_empty() {
-        println!("  not run: {}\n", left.join(", "));
+    if !skipped.is_empty() {
+        println!("  not run: {}\n", skipped.join(", "));
     }
     println!("{passed} steps passed, 1 failed");
-    format!("step `{0}` failed: {error}\nonly this step again: cargo xtask ci --only {0}", step.name).into()
+    format!("step `{0}` failed: {error}\nto run this step again: cargo xtask ci --only {0}", step.name).into()
 }
 
 fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
@@ -138,20 +145,23 @@ mod tests {
     }
 
     #[test]
-    fn steps_are_chosen_by_name() {
-        let chosen = parse(&["--only", "lint", "--fuzz-seconds=3", "--only=test"]).unwrap();
-        let Request::Run { only, options } = chosen else { panic!("not a run") };
+    fn steps_are_selected_by_name() {
+        let request = parse(&["--only", "lint", "--fuzz-seconds=3", "--only=test"]).unwrap();
+        let Request::Run { only, options } = request else { panic!("not a run") };
         assert_eq!((only, options.fuzz_seconds), (vec!["lint", "test"], 3));
     }
 
     #[test]
-    fn an_unknown_step_is_answered_with_those_there_are() {
+    fn an_unknown_step_is_an_error_that_lists_the_steps() {
         let error = parse(&["--only", "tests"]).err().unwrap().to_string();
-        assert!(error.contains("no step `tests`; there are packages, format, lint, test,"), "{error}");
+        assert!(
+            error.contains("unknown step `tests`; expected one of packages, format, prose, lint, test,"),
+            "{error}"
+        );
     }
 
     #[test]
-    fn no_two_steps_share_a_name() {
+    fn step_names_are_unique() {
         for (number, step) in STEPS.iter().enumerate() {
             assert!(STEPS[..number].iter().all(|other| other.name != step.name), "{}", step.name);
         }

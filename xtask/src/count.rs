@@ -1,4 +1,4 @@
-//! How many tests passed and failed, read from what the runners print.
+//! Counts passed and failed tests from the output of the test runners.
 
 use core::fmt;
 
@@ -10,10 +10,10 @@ pub(crate) struct Count {
 }
 
 impl Count {
-    /// Adds a line of `cargo nextest` or of `cargo test`, if it is one that sums up.
-    pub(crate) fn see(&mut self, line: &str) {
-        let line = without_colour(line);
-        // From the first column: nextest indents what a failed test printed, which ends with a result of its own.
+    /// Adds the counts of a line of `cargo nextest` or `cargo test`, if the line is a summary.
+    pub(crate) fn add_line(&mut self, line: &str) {
+        let line = without_color(line);
+        // At the first column only: nextest indents the output of a failed test, which has a result line of its own.
         let sum = if let Some(sum) = line.strip_prefix("test result: ") {
             sum
         } else if line.trim_start().starts_with("Summary [")
@@ -43,7 +43,7 @@ impl fmt::Display for Count {
     }
 }
 
-/// nextest explains some of its numbers: `3 passed (1 slow, 1 flaky), 1 failed`.
+/// Removes the remarks of nextest, as in `3 passed (1 slow, 1 flaky), 1 failed`.
 fn without_brackets(text: &str) -> String {
     let mut depth = 0_u32;
     text.chars()
@@ -59,8 +59,8 @@ fn without_brackets(text: &str) -> String {
         .replace(" ,", ",")
 }
 
-/// Without the escape sequences for colour: `ESC [`, parameters, `m`.
-fn without_colour(text: &str) -> String {
+/// Removes the escape sequences for color: `ESC [`, parameters, `m`.
+fn without_color(text: &str) -> String {
     let mut parts = text.split("\u{1b}[");
     let mut plain = parts.next().unwrap_or_default().to_owned();
     for part in parts {
@@ -75,7 +75,7 @@ mod tests {
 
     fn count(lines: &[&str]) -> (u64, u64, u64) {
         let mut count = Count::default();
-        lines.iter().for_each(|line| count.see(line));
+        lines.iter().for_each(|line| count.add_line(line));
         (count.passed, count.failed, count.skipped)
     }
 
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn the_summary_of_nextest_is_read_in_all_its_forms() {
+    fn nextest_summaries_are_read_in_all_forms() {
         for (line, want) in [
             ("     Summary [   0.771s] 26 tests run: 26 passed, 2 skipped", (26, 0, 2)),
             ("     Summary [   1.000s] 1 test run: 1 passed, 0 skipped", (1, 0, 0)),
@@ -105,12 +105,12 @@ mod tests {
     }
 
     #[test]
-    fn other_lines_count_for_nothing() {
+    fn other_lines_are_ignored() {
         assert_eq!(count(&["test passes ... ok", "3 passed, 1 failed", "Summary [", ""]), (0, 0, 0));
     }
 
     #[test]
-    fn a_failed_test_counts_once_although_its_own_output_sums_up_too() {
+    fn the_output_of_a_failed_test_is_not_counted() {
         let lines = [
             "    test result: FAILED. 0 passed; 1 failed; 0 ignored; 0 measured; 17 filtered out; finished in 0.09s",
             "     Summary [   1.151s] 3 tests run: 2 passed, 1 failed, 0 skipped",

@@ -1,8 +1,11 @@
-//! `cargo xtask`: the checks that must hold, and what is needed before a release.
+//! `cargo xtask`: the checks of CI, and the tasks before a release.
 
 mod ci;
 mod commands;
 mod count;
+mod prose;
+mod public_api;
+mod rustdoc;
 mod shell;
 mod steps;
 mod tool;
@@ -11,35 +14,52 @@ mod workspace;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use crate::commands::{bench, deny, mutants, public_api, semver, soak};
+use crate::commands::{bench, deny, mutants, prose as prose_command, public_api as public_api_command, semver, soak};
 
-/// What went wrong, said to the person who started this.
+/// A message for the terminal.
 type Error = Box<dyn core::error::Error>;
 type Result<T = ()> = core::result::Result<T, Error>;
 
-/// A sub-command. It is handed what follows its name.
+/// A subcommand. It gets the arguments that follow its name.
 struct Command {
     name: &'static str,
     about: &'static str,
     run: fn(&[OsString]) -> Result,
 }
 
-const COMMANDS: [Command; 7] = [
-    Command { name: "ci", about: "everything that must hold; `ci --help` for its options", run: ci::run },
-    Command { name: "bench", about: "the benchmarks beside the peers", run: bench::run },
+const COMMANDS: [Command; 8] = [
+    Command { name: "ci", about: "run all checks; `ci --help` lists its options", run: ci::run },
+    Command { name: "bench", about: "run the benchmarks against other crates", run: bench::run },
     Command {
         name: "soak",
-        about: "a server killed fifty times under 2,000 WebSocket clients; minutes",
+        about: "kill a server fifty times under 2,000 WebSocket clients; takes minutes",
         run: soak::run,
     },
-    Command { name: "mutants", about: "break stagger-core and see its tests fail (cargo-mutants)", run: mutants::run },
-    Command { name: "deny", about: "licences, bans and sources of the dependencies (cargo-deny)", run: deny::run },
+    Command {
+        name: "mutants",
+        about: "check that tests of stagger-core fail when its code is changed (cargo-mutants)",
+        run: mutants::run,
+    },
+    Command {
+        name: "deny",
+        about: "check licenses, bans and sources of the dependencies (cargo-deny)",
+        run: deny::run,
+    },
     Command {
         name: "public-api",
-        about: "the public API against its snapshot; --bless rewrites it",
-        run: public_api::run,
+        about: "compare the public interfaces with their snapshots; --bless rewrites them",
+        run: public_api_command::run,
     },
-    Command { name: "semver", about: "does the version fit what changed (cargo-semver-checks)", run: semver::run },
+    Command {
+        name: "prose",
+        about: "list functions documented without a verb, and sentences without a subject",
+        run: prose_command::run,
+    },
+    Command {
+        name: "semver",
+        about: "check that the version fits the changes of the public interface (cargo-semver-checks)",
+        run: semver::run,
+    },
 ];
 
 fn main() -> ExitCode {
@@ -53,7 +73,7 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let Some(command) = COMMANDS.iter().find(|command| name == command.name) else {
-        eprint!("there is no `{}`\n\n{}", name.display(), usage());
+        eprint!("unknown command `{}`\n\n{}", name.display(), usage());
         return ExitCode::from(2);
     };
     match (command.run)(rest) {
@@ -70,5 +90,5 @@ fn usage() -> String {
     for command in &COMMANDS {
         text += &format!("  {:<12}{}\n", command.name, command.about);
     }
-    text + "\nWhat follows the name of a tool's command is handed on to the tool, which is installed if missing.\n"
+    text + "\nCommands of a tool pass further arguments on to it, and install the tool if it is missing.\n"
 }

@@ -1,4 +1,4 @@
-//! Other programs: started from the workspace's root, shown before they run, and their failure an error.
+//! Runs other programs from the root of the workspace. Each command line is printed first, and a failure is an error.
 
 use core::time::Duration;
 use std::env;
@@ -12,15 +12,15 @@ use std::time::Instant;
 
 use crate::{Result, workspace};
 
-/// A command line about to run.
+/// A command line to run.
 pub(crate) struct Shell(Command);
 
 impl Shell {
     pub(crate) fn new(program: impl AsRef<OsStr>) -> Self {
         let mut command = Command::new(program);
         command.current_dir(workspace::root());
-        // `cargo run` describes this package to its child. Handed on, the description would reach build
-        // scripts of other packages, and make cargo build them again.
+        // `cargo run` sets variables that describe this package. If they were inherited, build scripts of other packages
+        // would see them, and cargo would build those packages again.
         for (name, _) in env::vars_os() {
             if ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(|prefix| starts_with(&name, prefix)) {
                 command.env_remove(name);
@@ -29,7 +29,7 @@ impl Shell {
         Self(command)
     }
 
-    /// The cargo that runs this program, so that the toolchain stays the same.
+    /// Creates a command of the cargo that runs this program, so that the toolchain stays the same.
     pub(crate) fn cargo(arguments: &str) -> Self {
         let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         Self::new(cargo).args(arguments.split_ascii_whitespace())
@@ -45,43 +45,43 @@ impl Shell {
         self
     }
 
-    /// From this directory instead of the workspace's root.
+    /// Sets the working directory. Default: the root of the workspace.
     pub(crate) fn directory(mut self, directory: &Path) -> Self {
         self.0.current_dir(directory);
         self
     }
 
-    /// Runs it in sight.
+    /// Runs the command with its output on the terminal.
     pub(crate) fn run(mut self) -> Result {
         let line = self.announce();
         let status = self.0.status().map_err(|error| format!("cannot start `{line}`: {error}"))?;
         succeeded(&line, status)
     }
 
-    /// Runs it in sight, and lets `see` look at each line of both its streams.
-    pub(crate) fn watch(mut self, mut see: impl FnMut(&str)) -> Result {
+    /// Runs the command with its output on the terminal, and calls `on_line` for each line of both streams.
+    pub(crate) fn watch(mut self, mut on_line: impl FnMut(&str)) -> Result {
         if io::stderr().is_terminal() {
-            // It is a pipe that it writes to, but a terminal where it arrives.
+            // The child writes to a pipe, but its output ends up on a terminal.
             self.0.env("CARGO_TERM_COLOR", "always");
         }
         let line = self.announce();
         let mut child = self.0.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
-        let (lines, seen) = mpsc::channel();
+        let (lines, received) = mpsc::channel();
         let streams = [
-            child.stdout.take().map(|stream| pass_on(stream, io::stdout(), lines.clone())),
-            child.stderr.take().map(|stream| pass_on(stream, io::stderr(), lines)),
+            child.stdout.take().map(|stream| forward(stream, io::stdout(), lines.clone())),
+            child.stderr.take().map(|stream| forward(stream, io::stderr(), lines)),
         ];
-        for line in seen {
-            see(&line);
+        for line in received {
+            on_line(&line);
         }
         for thread in streams.into_iter().flatten() {
-            // A panic there has been reported by its own message.
+            // A panic of the thread has printed its message.
             let _ = thread.join();
         }
         succeeded(&line, child.wait()?)
     }
 
-    /// Runs it in sight, and kills it when `limit` has passed.
+    /// Runs the command with its output on the terminal, and kills it after `limit`.
     pub(crate) fn run_within(mut self, limit: Duration) -> Result {
         let line = self.announce();
         let mut child =
@@ -94,13 +94,13 @@ impl Shell {
             if started.elapsed() > limit {
                 child.kill()?;
                 child.wait()?;
-                return Err(format!("`{line}` still ran after {} s", limit.as_secs()).into());
+                return Err(format!("`{line}` did not finish within {} s", limit.as_secs()).into());
             }
             thread::sleep(Duration::from_millis(20));
         }
     }
 
-    /// Runs it unseen and returns its standard output.
+    /// Runs the command and returns its standard output.
     pub(crate) fn output(mut self) -> Result<String> {
         let line = self.line();
         let output = self.0.output().map_err(|error| format!("cannot start `{line}`: {error}"))?;
@@ -109,7 +109,7 @@ impl Shell {
         Ok(String::from_utf8(output.stdout)?)
     }
 
-    /// Runs it unseen; whether it is there and succeeds.
+    /// Runs the command without output; returns whether it could be started and succeeded.
     pub(crate) fn succeeds(mut self) -> bool {
         let quiet = self.0.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         quiet.status().is_ok_and(|status| status.success())
@@ -121,7 +121,7 @@ impl Shell {
         line
     }
 
-    /// As one would type it.
+    /// Returns the command line for display.
     fn line(&self) -> String {
         let program = Path::new(self.0.get_program());
         let name = if program.is_absolute() { program.file_name() } else { None };
@@ -134,17 +134,17 @@ impl Shell {
     }
 }
 
-/// Whether `program` is in `PATH`; if it is a whole path, whether it is there.
+/// Returns whether `program` is in `PATH`, or, if it is an absolute path, whether it exists.
 pub(crate) fn is_installed(program: &str) -> bool {
     let path = env::var_os("PATH").unwrap_or_default();
     env::split_paths(&path).any(|directory| directory.join(program).is_file())
 }
 
 fn succeeded(line: &str, status: ExitStatus) -> Result {
-    if status.success() { Ok(()) } else { Err(format!("`{line}` ended with {status}").into()) }
+    if status.success() { Ok(()) } else { Err(format!("`{line}` failed with {status}").into()) }
 }
 
-fn pass_on(
+fn forward(
     source: impl Read + Send + 'static,
     mut target: impl Write + Send + 'static,
     lines: mpsc::Sender<String>,
@@ -153,7 +153,7 @@ fn pass_on(
         let mut source = BufReader::new(source);
         let mut line = Vec::new();
         while matches!(source.read_until(b'\n', &mut line), Ok(1..)) {
-            // The reader may have gone away; the command still has to run to its end.
+            // If the reader has closed its end, the command still has to run to completion.
             let _ = target.write_all(&line).and_then(|()| target.flush());
             let _ = lines.send(String::from_utf8_lossy(&line).into_owned());
             line.clear();

@@ -1,4 +1,4 @@
-//! What cargo knows about the workspace.
+//! The packages of the workspace, from `cargo metadata`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ pub(crate) struct Package {
     pub(crate) is_published: bool,
     pub(crate) features: Vec<String>,
     pub(crate) dependencies: Vec<String>,
-    /// Name by kind: `lib`, `bin`, `example`, `test`.
+    /// Names by kind: `lib`, `bin`, `example`, `test`.
     targets: BTreeMap<String, Vec<String>>,
 }
 
@@ -35,14 +35,14 @@ impl Workspace {
         Ok(Self { packages: list(&metadata["packages"]).map(Package::from).collect(), target_directory })
     }
 
-    /// Those that are published, in the order of the manifest.
+    /// Returns the packages that are published, in the order of the manifest.
     pub(crate) fn published(&self) -> impl Iterator<Item = &Package> {
         self.packages.iter().filter(|package| package.is_published)
     }
 }
 
-/// The whole workspace with every feature of what is published. Left out is what brings the peers of the benchmark: two
-/// hundred crates that nothing else needs.
+/// Returns the arguments that select the whole workspace with every feature of the published packages. Features of other
+/// packages stay off: those of the benchmark add two hundred crates that nothing else needs.
 pub(crate) fn everything() -> Result<[String; 3]> {
     let workspace = Workspace::here()?;
     let features = workspace
@@ -67,7 +67,7 @@ impl From<&Value> for Package {
         }
         Self {
             name: text(&package["name"]),
-            // `publish = false` is an empty list of registries; without the key there is no list.
+            // `publish = false` is an empty list of registries; without the key, the value is null.
             is_published: package["publish"].is_null(),
             features: package["features"].as_object().into_iter().flatten().map(|(name, _)| name.clone()).collect(),
             dependencies: list(&package["dependencies"]).map(|dependency| text(&dependency["name"])).collect(),
@@ -76,19 +76,19 @@ impl From<&Value> for Package {
     }
 }
 
-/// The directory of the workspace.
+/// Returns the root directory of the workspace.
 pub(crate) fn root() -> &'static Path {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.parent().unwrap_or(here)
 }
 
-/// A directory for what is built with other flags, which would otherwise have everything built again.
+/// Returns a target directory for builds with other flags, so that they do not invalidate the main one.
 pub(crate) fn target_directory(name: &str) -> Result<PathBuf> {
     Ok(Workspace::here()?.target_directory.join(name))
 }
 
-/// What cargo does not say reads as empty.
-fn text(value: &Value) -> String {
+/// Returns the string, or an empty one if the value is missing.
+pub(crate) fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 

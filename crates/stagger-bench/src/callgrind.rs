@@ -1,23 +1,22 @@
 //! Instructions and allocations per operation, counted by callgrind.
 //!
-//! The program runs one of its cases in a process of its own under valgrind, once with `N` and once with
-//! `2N` iterations: the difference divided by `N` is one operation, and what starting up costs cancels
-//! out. The same profile tells how often the allocator was entered, so no counting allocator has to slow
-//! the timed runs down.
+//! The program runs a case in a separate process under valgrind, once with `N` and once with `2N` iterations: the difference
+//! divided by `N` is one operation, and the cost of start-up cancels out. The same profile has the number of calls to the
+//! allocator, so the timed runs need no counting allocator.
 //!
-//! Two things to know when reading the counts: a clock read is a system call here (valgrind hides the
-//! vDSO) and counts as little more than one instruction, and what the kernel does is not counted at all.
+//! Two caveats: a clock read is a system call here (valgrind hides the vDSO) and counts as little more than one instruction,
+//! and work in the kernel is not counted.
 
 use std::ffi::OsStr;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::{env, fs, io};
 
-/// Iterations of the shorter run: enough that one-off costs (a first allocation, a thread-local's
-/// initialisation) disappear in the division even where they do not cancel.
+/// Iterations of the shorter run: enough that one-off costs (a first allocation, the initialization of a thread-local)
+/// become negligible even where they do not cancel out.
 const ITERATIONS: u64 = 4096;
 
-/// The entrances of the C allocator that reserve memory.
+/// The functions of the C allocator that allocate memory.
 const ALLOCATORS: [&str; 6] = ["malloc", "calloc", "realloc", "memalign", "posix_memalign", "aligned_alloc"];
 
 /// Counts per operation.
@@ -25,11 +24,11 @@ const ALLOCATORS: [&str; 6] = ["malloc", "calloc", "realloc", "memalign", "posix
 pub(crate) struct Counts {
     /// Instructions executed in user space.
     pub(crate) instructions: f64,
-    /// Calls that reserved memory.
+    /// Calls that allocated memory.
     pub(crate) allocations: f64,
 }
 
-/// Whether valgrind can be run here.
+/// Returns whether valgrind can be run.
 pub(crate) fn available() -> bool {
     Command::new("valgrind")
         .arg("--version")
@@ -39,7 +38,8 @@ pub(crate) fn available() -> bool {
         .is_ok_and(|status| status.success())
 }
 
-/// Counts what one operation of the case `id` costs, over so many iterations where the usual ones are too few.
+/// Counts the instructions and allocations of one operation of the case `id`. `iterations` overrides the default number of
+/// iterations.
 pub(crate) fn count(id: &str, iterations: Option<u64>) -> io::Result<Counts> {
     let iterations = iterations.unwrap_or(ITERATIONS);
     let directory = tempfile::tempdir()?;
@@ -76,11 +76,10 @@ fn profile(id: &str, iterations: u64, directory: &Path) -> io::Result<Totals> {
             String::from_utf8_lossy(&output.stderr)
         )));
     }
-    parse(&fs::read_to_string(out)?).ok_or_else(|| io::Error::other("callgrind wrote a profile without totals"))
+    parse(&fs::read_to_string(out)?).ok_or_else(|| io::Error::other("the profile of callgrind has no totals"))
 }
 
-/// Reads the totals out of a profile: the line `totals:`, and each `calls=` under a `cfn=` that names an
-/// allocator.
+/// Reads the totals of a profile: the line `totals:`, and each `calls=` below a `cfn=` that names an allocator.
 fn parse(profile: &str) -> Option<Totals> {
     let mut totals = Totals {
         instructions: profile.lines().find_map(|line| {
@@ -133,7 +132,7 @@ totals: 482
     }
 
     #[test]
-    fn a_profile_without_totals_is_refused() {
+    fn a_profile_without_totals_is_rejected() {
         assert_eq!(parse("events: Ir\nfn=main\n0 12\n"), None);
     }
 }

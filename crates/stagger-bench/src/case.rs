@@ -1,4 +1,4 @@
-//! One thing to measure.
+//! What is measured: tables, their rows, and how each row runs.
 
 use crate::sizes::Sizes;
 
@@ -6,45 +6,45 @@ use crate::sizes::Sizes;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Table {
-    /// One next delay.
+    /// The next delay.
     Delay,
-    /// A blocking call that succeeds at once.
+    /// A blocking call that succeeds on its first attempt.
     Blocking,
-    /// An async call that succeeds at once.
+    /// An async call that succeeds on its first attempt.
     Future,
-    /// Three failures, blocking, delays drawn and not slept.
+    /// Three failures, blocking; delays are drawn but not slept.
     FailuresBlocking,
-    /// Three failures, blocking, no delay to draw.
+    /// Three failures, blocking; no delay is drawn.
     FailuresZero,
-    /// Three failures, async, a sleeper that is ready at once.
+    /// Three failures, async, with a sleeper that is ready immediately.
     FailuresReady,
-    /// Three failures, async, tokio, zero delays: the work, with the clock paused.
+    /// Three failures, async on tokio, zero delays: CPU work with the clock paused.
     FailuresTokio,
-    /// Three failures, async, tokio, zero delays: the time that passes.
+    /// Three failures, async on tokio, zero delays: wall-clock time.
     FailuresTokioReal,
-    /// What a guard adds to a call that succeeds.
+    /// The cost of a guard for a call that succeeds.
     GuardsSuccess,
-    /// What a guard adds to a failure, and to asking for a retry.
+    /// The cost of a guard for a failure and for a retry request.
     GuardsFailure,
-    /// A million pending retries, of which one is due, and waits again.
+    /// A million pending retries: one becomes due and is rescheduled.
     PendingDue,
-    /// A million pending retries, of which one is cancelled, and another taken in.
+    /// A million pending retries: one is cancelled and another is scheduled.
     PendingCancelled,
-    /// A tower layer, and a request without a body.
+    /// A tower layer; requests without a body.
     LayerGet,
-    /// A tower layer, and a request with a body.
+    /// A tower layer; requests with a body.
     LayerPut,
-    /// A middleware for reqwest.
+    /// A reqwest middleware.
     Middleware,
-    /// A short message over a WebSocket, there and back over a pipe.
+    /// Round trip of a short WebSocket message over a pipe.
     PipeShort,
-    /// A long one.
+    /// Round trip of a long WebSocket message over a pipe.
     PipeLong,
-    /// A short message over a WebSocket, there and back over TCP.
+    /// Round trip of a short WebSocket message over TCP.
     SocketShort,
-    /// A long one.
+    /// Round trip of a long WebSocket message over TCP.
     SocketLong,
-    /// Opening a WebSocket, and what an idle one takes.
+    /// Opening a WebSocket, and the memory of an idle one.
     SocketIdle,
 }
 
@@ -89,96 +89,102 @@ impl Table {
         }
     }
 
-    /// Whether its cases run on a runtime whose clock stands still.
+    /// Returns whether the cases run on a runtime with a paused clock.
     pub(crate) const fn pauses_clock(self) -> bool {
         matches!(self, Self::FailuresTokio) || self.is_in_bulk()
     }
 
-    /// Whether it is about something done to a million entries.
+    /// Returns whether the cases operate on a million entries.
     pub(crate) const fn is_in_bulk(self) -> bool {
         matches!(self.section(), Section::F)
     }
 
-    /// Whether its cases work on what threads share, and are timed with two of them at once as well.
+    /// Returns whether the cases use an object that threads share. Those are timed with two threads as well.
     pub(crate) const fn is_shared(self) -> bool {
         matches!(self.section(), Section::E)
     }
 
     pub(crate) const fn title(self) -> &'static str {
         match self {
-            Self::Delay => "A. One next delay (exponential with jitter; sessions of 8, set-up included)",
-            Self::Blocking => "B. Blocking, success at once",
-            Self::Future => "C. Async, success at once (no-op waker), and the size of the future",
-            Self::FailuresBlocking => "D. Three failures, then success: blocking, delays drawn, none slept",
-            Self::FailuresZero => "D. Three failures, then success: blocking, no delay to draw",
-            Self::FailuresReady => "D. Three failures, then success: async, sleeper ready at once",
-            Self::FailuresTokio => "D. Three failures, then success: async on tokio, zero delays, clock paused (work)",
-            Self::FailuresTokioReal => {
-                "D. Three failures, then success: async on tokio, zero delays, real clock (time)"
+            Self::Delay => "A. Next delay (exponential with jitter; sessions of 8, setup included)",
+            Self::Blocking => "B. Blocking, success on the first attempt",
+            Self::Future => "C. Async, success on the first attempt (no-op waker), and the size of the future",
+            Self::FailuresBlocking => "D. Three failures, then success: blocking, delays drawn but not slept",
+            Self::FailuresZero => "D. Three failures, then success: blocking, no delay drawn",
+            Self::FailuresReady => "D. Three failures, then success: async, sleeper ready immediately",
+            Self::FailuresTokio => {
+                "D. Three failures, then success: async on tokio, zero delays, paused clock (CPU work)"
             }
-            Self::GuardsSuccess => "E. Guards: what a call that succeeds pays, one thread and two on the same object",
-            Self::GuardsFailure => "E. Guards: what a failure or a retry pays, one thread and two on the same object",
-            Self::PendingDue => "F. A million pending retries: one is due, and waits again",
-            Self::PendingCancelled => "F. A million pending retries: one is cancelled, and another waits",
-            Self::LayerGet => "H. HTTP, answered at once: a tower layer, no body",
-            Self::LayerPut => "H. HTTP, answered at once: a tower layer, a body of 1 KiB",
-            Self::Middleware => "H. HTTP, answered at once: a middleware for reqwest",
-            Self::PipeShort => "J. WebSocket over a pipe: 64 bytes there and back, both ends counted",
-            Self::PipeLong => "J. WebSocket over a pipe: 4 KiB there and back, both ends counted",
-            Self::SocketShort => "J. WebSocket over loopback: 64 bytes there and back, both ends counted",
-            Self::SocketLong => "J. WebSocket over loopback: 4 KiB there and back, both ends counted",
-            Self::SocketIdle => "J. WebSocket over a pipe: opened and dropped, and the memory of 2,000 idle ones",
+            Self::FailuresTokioReal => {
+                "D. Three failures, then success: async on tokio, zero delays, real clock (wall-clock time)"
+            }
+            Self::GuardsSuccess => {
+                "E. Guards: cost of a successful call, with one thread and with two on the same object"
+            }
+            Self::GuardsFailure => {
+                "E. Guards: cost of a failure or a retry, with one thread and with two on the same object"
+            }
+            Self::PendingDue => "F. A million pending retries: one becomes due and is rescheduled",
+            Self::PendingCancelled => "F. A million pending retries: one is cancelled and another is scheduled",
+            Self::LayerGet => "H. HTTP, answered immediately: tower layer, no body",
+            Self::LayerPut => "H. HTTP, answered immediately: tower layer, body of 1 KiB",
+            Self::Middleware => "H. HTTP, answered immediately: reqwest middleware",
+            Self::PipeShort => "J. WebSocket over a pipe: round trip of 64 bytes, both ends counted",
+            Self::PipeLong => "J. WebSocket over a pipe: round trip of 4 KiB, both ends counted",
+            Self::SocketShort => "J. WebSocket over loopback: round trip of 64 bytes, both ends counted",
+            Self::SocketLong => "J. WebSocket over loopback: round trip of 4 KiB, both ends counted",
+            Self::SocketIdle => "J. WebSocket over a pipe: open and drop, and the memory of 2,000 idle connections",
         }
     }
 }
 
-/// The sections that can be asked for.
+/// A section of the report, which groups tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, serde::Serialize)]
 #[value(rename_all = "upper")]
 pub(crate) enum Section {
-    /// One next delay.
+    /// The next delay.
     A,
-    /// Blocking, success at once.
+    /// Blocking calls that succeed on the first attempt.
     B,
-    /// Async, success at once.
+    /// Async calls that succeed on the first attempt.
     C,
-    /// Three failures, then success.
+    /// Three failures, then a success.
     D,
     /// Guards.
     E,
     /// A million pending retries.
     F,
-    /// Crates, build time, size.
+    /// Number of crates, build time and size.
     G,
-    /// HTTP, answered at once.
+    /// HTTP requests that are answered immediately.
     H,
-    /// WebSocket.
+    /// WebSockets.
     J,
 }
 
-/// Which side of the comparison a row is on.
+/// The group that a row belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Role {
-    /// The work itself, without any retry.
+    /// The operation itself, without retries.
     Bare,
-    /// Hand-written code that does only the necessary work.
+    /// Hand-written code that does only the necessary work: a lower bound.
     Floor,
     /// This project.
     Stagger,
-    /// Somebody else's crate.
+    /// Another crate.
     Peer,
 }
 
 /// How a case is measured.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Run {
-    /// Runs the operation this many times; time and instructions are counted.
+    /// Runs the operation the given number of times; time, instructions and allocations are measured.
     Work(fn(u64)),
-    /// Runs the operation this many times; only time is counted, for instructions say nothing about
+    /// Runs the operation the given number of times; only time is measured, because instructions say nothing about
     /// waiting.
     Wait(fn(u64)),
-    /// Cannot be measured, and why.
+    /// Cannot be measured, with the reason.
     #[cfg_attr(not(feature = "peers"), expect(dead_code, reason = "only other crates lack a case"))]
     Absent(&'static str),
 }
@@ -191,7 +197,7 @@ pub(crate) struct Case {
     pub(crate) name: &'static str,
     pub(crate) run: Run,
     pub(crate) sizes: Option<fn() -> Sizes>,
-    /// How many entries it keeps in memory: what each of them takes is weighed.
+    /// Number of entries that the case keeps in memory; the memory per entry is measured.
     pub(crate) entries: Option<u64>,
     pub(crate) note: &'static str,
 }
@@ -225,7 +231,7 @@ impl Case {
         self
     }
 
-    /// Names the case for the process that runs it alone under callgrind.
+    /// Returns the name that selects the case in a separate process.
     pub(crate) fn id(&self) -> String {
         format!("{:?}/{:?}/{}", self.table, self.role, self.name)
     }

@@ -1,30 +1,30 @@
-//! What was measured, row by row, and how rows are compared.
+//! The measured rows, and comparisons between them.
 
 use crate::callgrind::Counts;
 use crate::case::{Case, Role, Table};
 use crate::sizes::Sizes;
 use crate::timing::Timing;
 
-/// One case with everything that is known about it.
+/// One case with its measurements.
 #[derive(Debug, Clone, serde::Serialize)]
 pub(crate) struct Row {
     pub(crate) table: Table,
     pub(crate) role: Role,
     pub(crate) name: &'static str,
     pub(crate) timing: Option<Timing>,
-    /// With two threads at once, for each of them.
+    /// Time per operation of each thread when two run at the same time.
     pub(crate) two_threads: Option<Timing>,
     pub(crate) counts: Option<Counts>,
     pub(crate) bytes_added: Option<Sizes>,
-    /// Memory that one entry takes, of those that the case keeps.
+    /// Memory per entry that the case keeps.
     pub(crate) bytes_each: Option<f64>,
-    /// What to know about the figures, or why there are none.
+    /// A remark on the figures, or the reason why there are none.
     pub(crate) note: &'static str,
 }
 
 impl Row {
-    /// A row for `case`, without figures.
-    pub(crate) fn blank(case: &Case) -> Self {
+    /// Creates a row without figures.
+    pub(crate) fn unmeasured(case: &Case) -> Self {
         Self {
             table: case.table,
             role: case.role,
@@ -60,27 +60,27 @@ impl Row {
 pub(crate) struct Findings<'a>(pub(crate) &'a [Row]);
 
 impl<'a> Findings<'a> {
-    /// The rows of one table: the work itself, floors, stagger, peers; in each group the fastest first, what has no
-    /// figures last.
-    pub(crate) fn of(self, table: Table) -> Vec<&'a Row> {
+    /// Returns the rows of a table by role, each role with the fastest row first and rows without figures last.
+    pub(crate) fn rows_of(self, table: Table) -> Vec<&'a Row> {
         let mut rows: Vec<_> = self.0.iter().filter(|row| row.table == table).collect();
         let ns = |row: &Row| row.ns().unwrap_or(f64::INFINITY);
         rows.sort_by(|a, b| a.role.cmp(&b.role).then(ns(a).total_cmp(&ns(b))));
         rows
     }
 
-    /// The row of stagger with this name.
+    /// Returns the row of stagger with this name.
     pub(crate) fn stagger(self, table: Table, name: &str) -> Option<&'a Row> {
         self.named(table, Role::Stagger, name)
     }
 
-    /// The row with this name.
+    /// Returns the row with this name.
     pub(crate) fn named(self, table: Table, role: Role, name: &str) -> Option<&'a Row> {
         self.0.iter().find(|row| row.table == table && row.role == role && row.name == name)
     }
 
-    /// What the rows of a table are compared with: the work itself where that is the question, else the best floor.
-    pub(crate) fn yardstick(self, table: Table) -> Option<&'a Row> {
+    /// Returns the row that the others of a table are compared with: the bare operation, or the fastest floor if the table
+    /// is about more than the overhead of a call.
+    pub(crate) fn baseline(self, table: Table) -> Option<&'a Row> {
         let role = match table {
             Table::Blocking
             | Table::Future
@@ -94,11 +94,11 @@ impl<'a> Findings<'a> {
             | Table::SocketIdle => Role::Bare,
             _ => Role::Floor,
         };
-        self.least(table, role, Row::ns)
+        self.smallest(table, role, Row::ns)
     }
 
-    /// The row of a group with the smallest figure.
-    pub(crate) fn least(self, table: Table, role: Role, figure: fn(&Row) -> Option<f64>) -> Option<&'a Row> {
+    /// Returns the row of a role with the smallest figure.
+    pub(crate) fn smallest(self, table: Table, role: Role, figure: fn(&Row) -> Option<f64>) -> Option<&'a Row> {
         let of_group = |row: &&Row| row.table == table && row.role == role && figure(row).is_some();
         let value = |row: &Row| figure(row).unwrap_or(f64::INFINITY);
         self.0.iter().filter(of_group).min_by(|a, b| value(a).total_cmp(&value(b)))
@@ -109,7 +109,7 @@ impl<'a> Findings<'a> {
 pub(crate) mod tests {
     use super::*;
 
-    /// A row with a time and an instruction count.
+    /// Creates a row with a time and an instruction count.
     pub(crate) fn row(table: Table, role: Role, name: &'static str, ns: f64, instructions: f64) -> Row {
         Row {
             table,
@@ -125,22 +125,22 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn rows_come_by_role_and_the_fastest_first() {
+    fn rows_are_sorted_by_role_and_then_by_time() {
         let rows = [
             row(Table::Delay, Role::Peer, "slow", 9.0, 1.0),
             row(Table::Delay, Role::Peer, "fast", 3.0, 1.0),
             row(Table::Delay, Role::Floor, "floor", 5.0, 1.0),
             row(Table::Future, Role::Floor, "elsewhere", 1.0, 1.0),
         ];
-        let names: Vec<_> = Findings(&rows).of(Table::Delay).iter().map(|row| row.name).collect();
+        let names: Vec<_> = Findings(&rows).rows_of(Table::Delay).iter().map(|row| row.name).collect();
         assert_eq!(names, ["floor", "fast", "slow"]);
     }
 
     #[test]
-    fn the_best_of_a_group_depends_on_the_figure() {
+    fn the_smallest_row_depends_on_the_figure() {
         let rows =
             [row(Table::Delay, Role::Peer, "quick", 3.0, 90.0), row(Table::Delay, Role::Peer, "short", 4.0, 50.0)];
-        let best = |figure| Findings(&rows).least(Table::Delay, Role::Peer, figure).map(|row| row.name);
+        let best = |figure| Findings(&rows).smallest(Table::Delay, Role::Peer, figure).map(|row| row.name);
         assert_eq!(best(Row::ns), Some("quick"));
         assert_eq!(best(Row::instructions), Some("short"));
     }

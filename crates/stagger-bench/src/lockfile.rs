@@ -1,4 +1,4 @@
-//! Which versions are being compared: what the workspace's lock file says.
+//! The versions that are compared, from the workspace's lock file.
 
 /// The lock file that this program was built with.
 pub(crate) const TEXT: &str = include_str!("../../../Cargo.lock");
@@ -26,7 +26,7 @@ pub(crate) const PEERS: [&str; 19] = [
     "tryhard",
 ];
 
-/// The version of `name` in the lock file; the newest, if there are several.
+/// Returns the version of `name` in the lock file, or the newest if there are several.
 pub(crate) fn version(name: &str) -> Option<&'static str> {
     let entry = format!("name = \"{name}\"");
     let mut lines = TEXT.lines();
@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_another_begins_with_is_not_taken_for_it() {
+    fn names_with_a_common_prefix_are_distinguished() {
         assert_ne!(version("tokio-retry"), version("tokio-retry2"));
         assert_eq!(version("no-such-crate"), None);
     }

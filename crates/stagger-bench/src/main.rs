@@ -1,11 +1,11 @@
-//! Measures stagger beside hand-written floors and other retry crates, all in one run.
+//! Measures stagger, hand-written floors and other retry crates in one run.
 //!
 //! ```text
-//! cargo run --release -p stagger-bench --features peers                           # everything, some minutes
-//! cargo run --release -p stagger-bench --features peers -- --section A --quick    # one table, some seconds
+//! cargo run --release -p stagger-bench --features peers                           # everything; takes minutes
+//! cargo run --release -p stagger-bench --features peers -- --section A --quick    # one section; takes seconds
 //! ```
 //!
-//! Times drift from machine to machine; the ratios and the instruction counts hold.
+//! Times differ between machines; ratios and instruction counts are stable.
 
 mod blocking;
 mod callgrind;
@@ -54,8 +54,8 @@ fn run(options: &Options) -> io::Result<()> {
     if let (Some(id), Some(iterations)) = (&options.run, options.iterations) {
         return measure::run_one(&all_cases(), id, iterations);
     }
-    if let Some(id) = &options.weigh {
-        return memory::weigh(|| measure::run_one(&all_cases(), id, 0));
+    if let Some(id) = &options.measure_memory {
+        return memory::print_usage_of(|| measure::run_one(&all_cases(), id, 0));
     }
     let text = measured(options)?.render(options.format());
     io::stdout().write_all(text.as_bytes())

@@ -1,4 +1,4 @@
-//! From cases to rows: first all times, in turns, then the counts and the memory.
+//! Measures cases: first the times, in turns, then the counts and the memory.
 
 use std::io;
 
@@ -8,7 +8,7 @@ use crate::pending::BULK;
 use crate::timing::{self, Effort, Timing, Turns};
 use crate::{callgrind, memory};
 
-/// Times and counts `cases`; tells on standard error what it is doing.
+/// Measures `cases` and prints its progress on standard error.
 ///
 /// # Errors
 /// If a case cannot be run under callgrind.
@@ -16,20 +16,20 @@ pub(crate) fn rows(cases: &[Case], effort: Effort, counting: bool) -> io::Result
     if cases.is_empty() {
         return Ok(Vec::new());
     }
-    let mut rows: Vec<Row> = cases.iter().map(Row::blank).collect();
-    eprintln!("timing, in turns …");
-    // Once a runtime has paused its clock, tokio reads every clock of the process behind a mutex: the cases that pause
-    // theirs come when the others are done.
+    let mut rows: Vec<Row> = cases.iter().map(Row::unmeasured).collect();
+    eprintln!("measuring times …");
+    // Once a runtime has paused its clock, tokio reads every clock of the process behind a mutex. Cases that pause their
+    // clock therefore come after all others.
     for (index, timing) in timings(cases, |table| !table.pauses_clock(), Turns::Short, effort) {
         rows[index].timing = timing;
     }
-    for (index, timing) in timings(cases, Table::is_shared, Turns::Together, effort) {
+    for (index, timing) in timings(cases, Table::is_shared, Turns::TwoThreads, effort) {
         rows[index].two_threads = timing;
     }
     for (index, timing) in timings(cases, |table| table.pauses_clock() && !table.is_in_bulk(), Turns::Short, effort) {
         rows[index].timing = timing;
     }
-    for (index, timing) in timings(cases, Table::is_in_bulk, Turns::Whole(BULK), effort) {
+    for (index, timing) in timings(cases, Table::is_in_bulk, Turns::Fixed(BULK), effort) {
         rows[index].timing = timing;
     }
     if counting {
@@ -45,7 +45,7 @@ pub(crate) fn rows(cases: &[Case], effort: Effort, counting: bool) -> io::Result
     Ok(rows)
 }
 
-/// Times the cases of these tables: where each stands, and what was found.
+/// Times the cases of the selected tables; returns the index of each with its time.
 fn timings(
     cases: &[Case],
     of: impl Fn(Table) -> bool,
@@ -64,7 +64,7 @@ fn timings(
 
 fn count(cases: &[Case], rows: &mut [Row]) -> io::Result<()> {
     if !callgrind::available() {
-        eprintln!("valgrind cannot be run here: no instructions, no allocations");
+        eprintln!("valgrind is not installed: skipping instruction and allocation counts");
         return Ok(());
     }
     eprintln!("counting instructions under callgrind …");
@@ -76,7 +76,7 @@ fn count(cases: &[Case], rows: &mut [Row]) -> io::Result<()> {
     Ok(())
 }
 
-/// Runs one case and nothing else.
+/// Runs a single case.
 ///
 /// # Errors
 /// If there is no such case.
@@ -87,7 +87,7 @@ pub(crate) fn run_one(cases: &[Case], id: &str, iterations: u64) -> io::Result<(
             run(iterations);
             Ok(())
         }
-        Some(Run::Absent(_)) | None => Err(io::Error::other(format!("no case {id}"))),
+        Some(Run::Absent(_)) | None => Err(io::Error::other(format!("unknown case {id}"))),
     }
 }
 
@@ -100,19 +100,19 @@ mod tests {
     use crate::operation::THREE_FAILURES;
 
     #[test]
-    fn no_two_cases_have_the_same_name() {
+    fn case_ids_are_unique() {
         let cases = all_cases();
         let ids: HashSet<_> = cases.iter().map(|case| case.id()).collect();
         assert_eq!(ids.len(), cases.len());
     }
 
     #[test]
-    fn every_case_runs_and_makes_all_its_attempts() {
+    fn every_case_runs_and_makes_all_attempts() {
         for case in all_cases() {
             let (Run::Work(run) | Run::Wait(run)) = case.run else { continue };
             let iterations = if case.table.section() == Section::D { 1 } else { 8 };
             run(iterations);
-            assert!(THREE_FAILURES.starts_again(), "{} stopped before its operation succeeded", case.id());
+            assert!(THREE_FAILURES.is_at_start(), "{} stopped before the operation succeeded", case.id());
         }
     }
 }

@@ -1,29 +1,28 @@
-//! What a case keeps in memory.
+//! The memory that a case keeps.
 //!
-//! The program sets up one of its cases in a process of its own and looks at how many pages this made resident. So the
-//! figure is what the system has to give, with whatever the allocator and the growth of vectors add, and the timed runs
-//! need no allocator that counts.
+//! The program sets up a case in a separate process and reads how much the resident set has grown. The figure therefore
+//! includes the overhead of the allocator and of growing vectors, and the timed runs need no counting allocator.
 
 use std::process::{Command, Stdio};
 use std::{env, fs, io};
 
-/// The bytes that the case `id` keeps; `None` where the system does not tell.
+/// Returns the bytes that the case `id` keeps, or `None` if the system does not report them.
 ///
 /// # Errors
-/// If it cannot be set up in a process of its own.
+/// If the case cannot be set up in a separate process.
 pub(crate) fn bytes_of(id: &str) -> io::Result<Option<u64>> {
-    let output = Command::new(env::current_exe()?).args(["--weigh", id]).stdin(Stdio::null()).output()?;
+    let output = Command::new(env::current_exe()?).args(["--measure-memory", id]).stdin(Stdio::null()).output()?;
     if !output.status.success() {
         return Err(io::Error::other(format!("{id} failed: {}", String::from_utf8_lossy(&output.stderr))));
     }
     Ok(String::from_utf8_lossy(&output.stdout).trim().parse().ok())
 }
 
-/// Prints how much memory the process has taken with `set_up`, or nothing where the system does not tell.
+/// Prints how many bytes of memory `set_up` takes, or nothing if the system does not report them.
 ///
 /// # Errors
-/// Those of `set_up`.
-pub(crate) fn weigh(set_up: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+/// Returns the error of `set_up`.
+pub(crate) fn print_usage_of(set_up: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
     let before = resident();
     set_up()?;
     if let Some((before, after)) = before.zip(resident()) {
@@ -32,7 +31,7 @@ pub(crate) fn weigh(set_up: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
     Ok(())
 }
 
-/// Bytes of the pages of this process that are in memory.
+/// Returns the size of the resident set in bytes.
 fn resident() -> Option<u64> {
     parse(&fs::read_to_string("/proc/self/status").ok()?)
 }
@@ -47,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn resident_memory_is_told_in_bytes() {
+    fn resident_memory_is_read_in_bytes() {
         let status = "Name:\tstagger-bench\nVmHWM:\t    9999 kB\nVmRSS:\t    1234 kB\nThreads:\t1\n";
         assert_eq!(parse(status), Some(1234 * 1024));
         assert_eq!(parse("Name:\tstagger-bench\n"), None);

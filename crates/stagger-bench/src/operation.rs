@@ -1,10 +1,10 @@
-//! What every case retries, so that all of them pay for the same work.
+//! The operation that every case retries, so that all of them do the same work.
 
 use core::fmt;
 use core::hint::black_box;
 use core::sync::atomic::{AtomicU32, Ordering};
 
-/// The error of an attempt that the script lets fail.
+/// The error of an attempt that the script makes fail.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Failure(u32);
 
@@ -16,10 +16,10 @@ impl fmt::Display for Failure {
 
 impl core::error::Error for Failure {}
 
-/// An operation that fails a fixed number of times, succeeds once, and starts again.
+/// An operation that fails a fixed number of times, succeeds once, and starts over.
 ///
-/// Shared state behind `&self`, because some peers take `Fn` and some want `Send + 'static`; relaxed
-/// loads and stores cost what a plain variable does.
+/// The state is shared behind `&self`, because some peers take `Fn` and some need `Send + 'static`. Relaxed loads and stores
+/// cost as much as those of a plain variable.
 #[derive(Debug)]
 pub(crate) struct Script {
     failures: u32,
@@ -31,19 +31,19 @@ impl Script {
         Self { failures, left: AtomicU32::new(failures) }
     }
 
-    /// Whether the next attempt is the first after a success.
+    /// Returns whether the next attempt is the first after a success.
     #[cfg(test)]
-    pub(crate) fn starts_again(&self) -> bool {
+    pub(crate) fn is_at_start(&self) -> bool {
         self.left.load(Ordering::Relaxed) == self.failures
     }
 
-    /// One attempt, called: an operation of which the retry loop knows nothing.
+    /// Makes an attempt without inlining: an operation that is opaque to the retry loop.
     #[inline(never)]
     pub(crate) fn attempt(&self) -> Result<u64, Failure> {
         self.step()
     }
 
-    /// One attempt, inlined: an operation that costs next to nothing.
+    /// Makes an attempt inline: an operation that costs next to nothing.
     #[inline]
     pub(crate) fn step(&self) -> Result<u64, Failure> {
         let left = self.left.load(Ordering::Relaxed);
@@ -57,17 +57,16 @@ impl Script {
     }
 }
 
-/// Never fails.
+/// An operation that never fails.
 pub(crate) static SUCCESS: Script = Script::failing(0);
 
-/// Fails three times, then succeeds.
+/// An operation that fails three times, then succeeds.
 pub(crate) static THREE_FAILURES: Script = Script::failing(3);
 
-/// Runs `operation` on the script `iterations` times; neither what goes in nor what comes out is
-/// known to the optimiser.
+/// Runs `operation` on the script `iterations` times, with inputs and results hidden from the optimizer.
 ///
-/// What comes out is shown by reference: moved into `black_box`, a result just written in two halves is
-/// read back as a whole, and that stall is longer than most of what is measured here.
+/// The result is passed to `black_box` by reference: if it were moved, a result just written in two halves would be read
+/// back as a whole, and that stall takes longer than most of what is measured here.
 #[inline]
 pub(crate) fn repeat<T>(iterations: u64, script: &'static Script, mut operation: impl FnMut(&'static Script) -> T) {
     for _ in 0..iterations {
@@ -80,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_script_fails_three_times_succeeds_and_starts_again() {
+    fn the_script_fails_three_times_succeeds_and_starts_over() {
         let script = Script::failing(3);
         let outcomes: Vec<_> = (0..8).map(|_| script.attempt().is_ok()).collect();
         assert_eq!(outcomes, [false, false, false, true, false, false, false, true]);

@@ -8,41 +8,41 @@ use crate::timing::Effort;
 
 /// Measures stagger, hand-written floors and other retry crates in one run.
 ///
-/// The other crates take part when this program is built with `--features peers`.
+/// To include the other crates, build with `--features peers`.
 #[derive(Debug, Parser)]
 #[command(name = "stagger-bench", version)]
 pub(crate) struct Options {
-    /// Only this section (may be given several times).
+    /// Measure only this section (can be repeated).
     #[arg(long, value_name = "A|B|C|D|E|F|G|H|J")]
     section: Vec<Section>,
 
-    /// Fewer and shorter rounds: the order of things in seconds, not figures to quote.
+    /// Run fewer and shorter rounds: a rough comparison in seconds, not figures to quote.
     #[arg(long)]
     quick: bool,
 
-    /// Count no instructions and no allocations (both need valgrind).
+    /// Skip instruction and allocation counts, which need valgrind.
     #[arg(long)]
     no_callgrind: bool,
 
-    /// Print one JSON document.
+    /// Print the report as JSON.
     #[arg(long, conflicts_with = "markdown")]
     json: bool,
 
-    /// Print Markdown tables.
+    /// Print the report as Markdown tables.
     #[arg(long)]
     markdown: bool,
 
-    /// Run one case and nothing else: what this program asks of itself under callgrind.
+    /// Run a single case. Used by this program to run itself under callgrind.
     #[arg(long, hide = true, requires = "iterations")]
     pub(crate) run: Option<String>,
 
-    /// How often to run it.
+    /// Number of iterations for --run.
     #[arg(long, hide = true)]
     pub(crate) iterations: Option<u64>,
 
-    /// Set up one case, print the bytes of memory that this took, and nothing else.
+    /// Set up a single case and print the bytes of memory that it takes.
     #[arg(long, hide = true)]
-    pub(crate) weigh: Option<String>,
+    pub(crate) measure_memory: Option<String>,
 }
 
 impl Options {

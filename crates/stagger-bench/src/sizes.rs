@@ -1,16 +1,16 @@
-//! How many bytes a retrying future adds to the future it drives.
+//! The bytes that a retry future adds to the future that it drives.
 
-/// Bytes added over a small inner future and over one of a kibibyte.
+/// The bytes added to a small future and to one of a kibibyte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 pub(crate) struct Sizes {
-    /// Over an inner future of two words.
+    /// Bytes added to a future of two words.
     pub(crate) small: isize,
-    /// Over an inner future that holds a kibibyte across an await.
+    /// Bytes added to a future that holds a kibibyte across an await.
     pub(crate) large: isize,
 }
 
 impl Sizes {
-    /// What `retrying` adds to `inner`, each made once around a small and once around a large future.
+    /// Computes the added bytes from a small and a large inner future, each with the retry future around it.
     pub(crate) const fn added<SmallInner, Small, LargeInner, Large>(
         small: (&SmallInner, &Small),
         large: (&LargeInner, &Large),
@@ -19,7 +19,7 @@ impl Sizes {
     }
 }
 
-/// Signed, because a compiler may overlap the two.
+/// Computes the added bytes, which are signed because the compiler may overlap the two futures.
 const fn added<Inner, Outer>(_inner: &Inner, _outer: &Outer) -> isize {
     size_of::<Outer>() as isize - size_of::<Inner>() as isize
 }

@@ -1,13 +1,13 @@
 //! Time per operation, with all cases taking turns.
 //!
-//! One case measured to its end before the next begins would compare the machine's moods: frequency,
-//! temperature and neighbours drift by more than the cases differ. So a round runs every case once, and
-//! a case's figure is the fastest of its rounds, the one least disturbed.
+//! If each case were measured to completion before the next, the comparison would include drift of the machine: frequency,
+//! temperature and other load change by more than the cases differ. So each round runs every case once, and the figure of
+//! a case is its fastest round, which was disturbed least.
 //!
-//! Turns of a million operations take their time by the processor's account, and not by the clock.
+//! Turns of a million operations are measured in CPU time instead of wall-clock time.
 //!
-//! With two threads only those turns count in which both were running nearly all the time: a thread that waits for a
-//! processor leaves the other one alone with what they are to share.
+//! With two threads, only turns count in which both threads ran nearly all the time: while one waits for a processor, the
+//! other has the shared object to itself.
 
 use core::hint::spin_loop;
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -15,29 +15,29 @@ use core::time::Duration;
 use std::time::Instant;
 use std::{fs, thread};
 
-/// Iterations are a multiple of this, so that sessions of eight come out whole.
+/// The number of iterations is a multiple of this, so that sessions of eight are complete.
 const UNIT: u64 = 8;
 
-/// How long to measure.
+/// How long a run measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Effort {
-    /// Seconds in all.
+    /// Seconds in total.
     Quick,
-    /// Minutes in all.
+    /// Minutes in total.
     Thorough,
 }
 
 impl Effort {
     const fn rounds(self, turns: Turns) -> usize {
         match (self, turns) {
-            (Self::Quick, Turns::Whole(_)) => 2,
-            (Self::Thorough, Turns::Whole(_)) | (Self::Quick, _) => 7,
+            (Self::Quick, Turns::Fixed(_)) => 2,
+            (Self::Thorough, Turns::Fixed(_)) | (Self::Quick, _) => 7,
             (Self::Thorough, _) => 51,
         }
     }
 
-    /// How long a case runs in one round, at least.
-    const fn turn(self) -> Duration {
+    /// Returns the minimum duration of a case in one round.
+    const fn min_turn(self) -> Duration {
         match self {
             Self::Quick => Duration::from_micros(500),
             Self::Thorough => Duration::from_millis(4),
@@ -45,41 +45,42 @@ impl Effort {
     }
 }
 
-/// How a case takes its turn.
+/// How a case runs within a round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Turns {
-    /// For a few milliseconds.
+    /// Runs for a few milliseconds.
     Short,
-    /// On two threads at the same time, both on the same object.
-    Together,
-    /// So many operations: for what does some of its work once in many of them, so that the fastest of short turns would
-    /// be one without.
-    Whole(u64),
+    /// Runs on two threads at the same time, both on the same object.
+    TwoThreads,
+    /// Runs a fixed number of operations: for cases that do part of their work only once in many operations, which the
+    /// fastest of many short turns would not include.
+    Fixed(u64),
 }
 
-/// How long one of two threads would take alone. A busy machine leaves both alone for as long, now and then.
-const TOGETHER: Duration = Duration::from_micros(50);
+/// Duration of a turn with two threads. Short enough that even a busy machine sometimes runs both without interruption.
+const TWO_THREADS_TURN: Duration = Duration::from_micros(50);
 
-/// How often two threads are started until they run at the same time.
+/// Number of attempts to make two threads run at the same time.
 const TRIES: usize = 20;
 
 /// Nanoseconds per operation.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
 pub(crate) struct Timing {
-    /// Of the fastest round.
+    /// Time of the fastest round.
     pub(crate) fastest_ns: f64,
-    /// Of the round in the middle: far above the fastest, the machine was busy.
+    /// Time of the median round. If it is far above the fastest, the machine was busy.
     pub(crate) median_ns: f64,
 }
 
-/// Times each of `cases`, in turns; `None` if no turn of it counted.
+/// Times each of `cases`, in turns. The result of a case is `None` if none of its turns counted.
 pub(crate) fn measure(cases: &[fn(u64)], turns: Turns, effort: Effort) -> Vec<Option<Timing>> {
     let filling = |turn| cases.iter().map(|run| calibrate(turn, |iterations| time(*run, iterations))).collect();
     let lengths: Vec<u64> = match turns {
-        Turns::Short => filling(effort.turn()),
-        Turns::Together => filling(TOGETHER),
-        Turns::Whole(iterations) => {
-            // What was made in order lies in order, and is found sooner than it ever is again.
+        Turns::Short => filling(effort.min_turn()),
+        Turns::TwoThreads => filling(TWO_THREADS_TURN),
+        Turns::Fixed(iterations) => {
+            // Entries that were just created in order are also in order in memory. Runs until that order is gone, since it
+            // makes the first operations faster than later ones.
             cases.iter().for_each(|run| run(2 * iterations));
             vec![iterations; cases.len()]
         }
@@ -90,16 +91,16 @@ pub(crate) fn measure(cases: &[fn(u64)], turns: Turns, effort: Effort) -> Vec<Op
         for ((run, iterations), samples) in cases.iter().zip(&lengths).zip(&mut samples) {
             let taken = match turns {
                 Turns::Short => Some(time(*run, *iterations)),
-                Turns::Whole(_) => Some(time_on_processor(*run, *iterations)),
-                Turns::Together => (0..TRIES).find_map(|_| time_two(*run, *iterations)),
+                Turns::Fixed(_) => Some(time_on_processor(*run, *iterations)),
+                Turns::TwoThreads => (0..TRIES).find_map(|_| time_two(*run, *iterations)),
             };
             samples.extend(taken.map(|taken| taken.as_nanos() as f64 / *iterations as f64));
         }
     }
-    samples.into_iter().map(summarise).collect()
+    samples.into_iter().map(summarize).collect()
 }
 
-/// How many iterations fill one turn; doing so warms the case up as well.
+/// Returns the number of iterations that fill one turn, and warms the case up in doing so.
 fn calibrate(turn: Duration, time: impl Fn(u64) -> Duration) -> u64 {
     let mut iterations = UNIT;
     loop {
@@ -107,7 +108,7 @@ fn calibrate(turn: Duration, time: impl Fn(u64) -> Duration) -> u64 {
         if taken >= turn {
             return iterations;
         }
-        // At most eightfold at a time: the first runs are slow and mislead.
+        // At most eightfold at a time, because the first runs are slow.
         let wanted = turn.as_nanos() as u64 / (taken.as_nanos() as u64 + 1) + 1;
         iterations *= wanted.clamp(2, 8);
     }
@@ -119,20 +120,22 @@ fn time(run: fn(u64), iterations: u64) -> Duration {
     start.elapsed()
 }
 
-/// Without the time for which others had the processor, where the system tells it: a long turn is never left alone.
+/// Returns the CPU time of a run if the system reports it, else its wall-clock time. A long turn is always interrupted by
+/// other load.
 fn time_on_processor(run: fn(u64), iterations: u64) -> Duration {
     let before = processor_time();
     let taken = time(run, iterations);
     before.zip(processor_time()).map_or(taken, |(before, after)| after.saturating_sub(before))
 }
 
-/// For how long this thread has had a processor; to a few milliseconds.
+/// Returns the CPU time of this thread, to a few milliseconds.
 fn processor_time() -> Option<Duration> {
     let text = fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     text.split_whitespace().next()?.parse().ok().map(Duration::from_nanos)
 }
 
-/// From the first start to the last end; `None` if the two were not at it together.
+/// Runs a case on two threads; returns the time from the first start to the last end, or `None` if the two did not run at
+/// the same time.
 fn time_two(run: fn(u64), iterations: u64) -> Option<Duration> {
     let ready = AtomicU32::new(0);
     let turn = || {
@@ -157,7 +160,7 @@ fn overlapping(one: (Instant, Instant), other: (Instant, Instant)) -> Option<Dur
     (together * 10 >= all * 9).then_some(all)
 }
 
-fn summarise(mut samples: Vec<f64>) -> Option<Timing> {
+fn summarize(mut samples: Vec<f64>) -> Option<Timing> {
     samples.sort_by(f64::total_cmp);
     let median_ns = *samples.get(samples.len() / 2)?;
     Some(Timing { fastest_ns: *samples.first()?, median_ns })
@@ -168,14 +171,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_fastest_and_the_middle_round_are_reported() {
-        let timing = summarise(vec![5.0, 1.0, 9.0, 3.0, 7.0]);
+    fn the_fastest_and_the_median_round_are_reported() {
+        let timing = summarize(vec![5.0, 1.0, 9.0, 3.0, 7.0]);
         assert_eq!(timing, Some(Timing { fastest_ns: 1.0, median_ns: 5.0 }));
-        assert_eq!(summarise(Vec::new()), None);
+        assert_eq!(summarize(Vec::new()), None);
     }
 
     #[test]
-    fn two_threads_count_only_if_they_ran_together() {
+    fn turns_with_two_threads_count_only_if_they_overlap() {
         let start = Instant::now();
         let at = |ms| start + Duration::from_millis(ms);
         assert_eq!(overlapping((at(0), at(98)), (at(2), at(100))), Some(Duration::from_millis(100)));
@@ -184,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_is_filled_with_whole_sessions() {
+    fn a_turn_consists_of_complete_sessions() {
         let iterations = calibrate(Duration::from_micros(500), Duration::from_micros);
         assert_eq!(iterations % UNIT, 0);
         assert!((500..4_000).contains(&iterations), "{iterations} µs for a turn of 500 µs");

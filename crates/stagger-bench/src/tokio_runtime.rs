@@ -2,22 +2,22 @@
 
 use tokio::runtime::{Builder, Runtime};
 
-/// One thread, and a clock that stands still: a sleep costs its work, and no waiting.
+/// Creates a single-threaded runtime with a paused clock: a sleep costs its CPU work, and does not wait.
 pub(crate) fn paused() -> Runtime {
     built(Builder::new_current_thread().enable_time().start_paused(true))
 }
 
-/// One thread and the real clock.
+/// Creates a single-threaded runtime with the real clock.
 pub(crate) fn real() -> Runtime {
     built(Builder::new_current_thread().enable_time())
 }
 
-/// One thread, the real clock, and sockets.
+/// Creates a single-threaded runtime with the real clock and with sockets.
 pub(crate) fn connected() -> Runtime {
-    Builder::new_current_thread().enable_all().build().expect("a few descriptors for the runtime")
+    Builder::new_current_thread().enable_all().build().expect("a runtime needs only a few file descriptors")
 }
 
 fn built(builder: &mut Builder) -> Runtime {
-    // A runtime of one thread without I/O opens nothing that could be refused.
+    // A single-threaded runtime without I/O opens no file descriptor, so it cannot fail.
     builder.build().expect("a runtime without I/O")
 }

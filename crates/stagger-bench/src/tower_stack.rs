@@ -1,4 +1,4 @@
-//! tower's retry as its documentation assembles it: a policy of one's own around its backoff and budget.
+//! tower's retry as in its documentation: a custom policy with its backoff and budget.
 
 use core::time::Duration;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use tower::retry::backoff::{Backoff, ExponentialBackoff, ExponentialBackoffMaker
 use tower::retry::budget::{Budget, TpsBudget};
 use tower::util::rng::HasherRng;
 
-/// Retries every error up to three times while the budget pays.
+/// Retries every error up to three times while the budget allows it.
 #[derive(Debug, Clone)]
 pub(crate) struct BackoffAndBudget {
     backoff: ExponentialBackoff,
@@ -19,18 +19,18 @@ pub(crate) struct BackoffAndBudget {
 impl BackoffAndBudget {
     pub(crate) fn new(min: Duration, max: Duration, jitter: f64) -> Self {
         let mut maker = ExponentialBackoffMaker::new(min, max, jitter, HasherRng::new())
-            // It refuses a minimum above the maximum, a maximum of zero and a jitter outside 0 to 100.
-            .expect("constants that it accepts");
+            // It rejects a minimum above the maximum, a maximum of zero and a jitter outside 0 to 100.
+            .expect("valid constants");
         Self {
             backoff: maker.make_backoff(),
-            // A reserve that no measurement uses up: a refusal would be cheaper than a retry.
+            // A reserve that no measurement exhausts: a rejection would be cheaper than a retry.
             budget: Arc::new(TpsBudget::new(Duration::from_secs(10), 1 << 30, 0.2)),
             retries: 3,
         }
     }
 
-    /// An attempt has ended: whether there is another, and when.
-    pub(crate) fn ended(&mut self, is_success: bool) -> Option<tokio::time::Sleep> {
+    /// Records the result of an attempt; returns the sleep before the next one, if there is one.
+    pub(crate) fn record(&mut self, is_success: bool) -> Option<tokio::time::Sleep> {
         if is_success {
             self.budget.deposit();
             return None;
@@ -44,7 +44,7 @@ impl<T, E> Policy<(), T, E> for BackoffAndBudget {
     type Future = tokio::time::Sleep;
 
     fn retry(&mut self, _request: &mut (), result: &mut Result<T, E>) -> Option<Self::Future> {
-        self.ended(result.is_ok())
+        self.record(result.is_ok())
     }
 
     fn clone_request(&mut self, _request: &()) -> Option<()> {

@@ -5,18 +5,18 @@ use std::process::ExitCode;
 use anstyle::AnsiColor;
 use clap::{CommandFactory, Parser, Subcommand};
 
-use crate::error::{CliError, MISUSED, OWN_FAILURE};
+use crate::error::{CliError, RUN_FAILURE, USAGE_ERROR};
 use crate::term::{ColorChoice, Progress, Term};
 
 /// Retries that don't stampede: exponential backoff and jitter
 #[derive(Debug, Parser)]
 #[command(name = "stagger", version, disable_help_subcommand = true, args_override_self = true, max_term_width = 100)]
 pub(crate) struct Cli {
-    /// When to use colour
+    /// When to use color
     #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t = ColorChoice::Auto)]
     pub(crate) color: ColorChoice,
 
-    /// Draw no live line, also on a terminal
+    /// Do not draw the live status line, even on a terminal
     #[arg(long, global = true)]
     no_progress: bool,
 
@@ -39,31 +39,32 @@ pub(crate) enum Command {
 }
 
 impl Cli {
+    /// Returns whether a live status line may be drawn.
     pub(crate) fn progress(&self) -> Progress {
         if self.no_progress { Progress::Hidden } else { Progress::Live }
     }
 }
 
-/// Says what is wrong with the command line, or shows the help that was asked for.
-pub(crate) fn refuse(error: &clap::Error) -> ExitCode {
-    // A reader that has gone has seen enough.
+/// Prints a usage error, or the requested help or version, and returns the exit code.
+pub(crate) fn exit_with_usage(error: &clap::Error) -> ExitCode {
+    // Not an error: the reader has closed the pipe.
     let _ = error.print();
-    let misused = if is_run(std::env::args_os().skip(1)) { OWN_FAILURE } else { MISUSED };
-    if error.use_stderr() { ExitCode::from(misused) } else { ExitCode::SUCCESS }
+    let code = if is_run(std::env::args_os().skip(1)) { RUN_FAILURE } else { USAGE_ERROR };
+    if error.use_stderr() { ExitCode::from(code) } else { ExitCode::SUCCESS }
 }
 
-/// Says why a command could not do its work.
+/// Prints the error of a subcommand and returns the exit code.
 pub(crate) fn fail(command: &Command, error: &CliError, term: &Term) -> ExitCode {
-    let style = if term.stderr.colour { AnsiColor::Red.on_default().bold() } else { anstyle::Style::new() };
-    // Where nobody hears it, the exit code still tells.
+    let style = if term.stderr.color { AnsiColor::Red.on_default().bold() } else { anstyle::Style::new() };
+    // If standard error is closed, the exit code still reports the failure.
     let _ = writeln!(io::stderr(), "{style}error:{style:#} {error}");
     ExitCode::from(match (command, error) {
-        (Command::Run(_), _) | (_, CliError::Io { .. }) => OWN_FAILURE,
-        (_, CliError::Usage(_)) => MISUSED,
+        (Command::Run(_), _) | (_, CliError::Io { .. }) => RUN_FAILURE,
+        (_, CliError::Usage(_)) => USAGE_ERROR,
     })
 }
 
-/// Whether `run` was meant by a command line that cannot be understood as a whole.
+/// Returns whether the subcommand of a command line that could not be parsed is `run`.
 fn is_run(words: impl Iterator<Item = impl AsRef<OsStr>>) -> bool {
     let all = Cli::command();
     words.filter_map(|word| all.find_subcommand(word)).next().is_some_and(|command| command.get_name() == "run")
@@ -74,12 +75,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_command_line_is_well_formed() {
+    fn the_command_line_passes_the_debug_asserts_of_clap() {
         Cli::command().debug_assert();
     }
 
     #[test]
-    fn a_command_line_beyond_understanding_still_names_its_command() {
+    fn the_subcommand_of_an_unparsable_command_line_is_found() {
         for (words, want) in [
             (&["run", "--bogus"][..], true),
             (&["--color", "never", "retry", "plan"], true),

@@ -6,16 +6,16 @@ use clap_complete::Shell;
 use crate::cli::Cli;
 use crate::error::CliError;
 
-/// Print a script that completes stagger's command line in a shell
+/// Print a shell completion script
 #[derive(Args, Debug)]
 #[command(after_help = "For bash: add `source <(stagger completions bash)` to ~/.bashrc.")]
 pub(crate) struct CompletionsArgs {
-    /// The shell that it is for
+    /// Shell to generate the script for
     #[arg(value_enum)]
     pub(crate) shell: Shell,
 }
 
-/// `stagger completions`.
+/// Runs `stagger completions`.
 pub(crate) fn run(args: &CompletionsArgs) -> Result<ExitCode, CliError> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut visible(&Cli::command()), "stagger", &mut script);
@@ -23,7 +23,7 @@ pub(crate) fn run(args: &CompletionsArgs) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What people type: some scripts would offer hidden commands, too.
+/// Returns the command line without hidden subcommands, which some scripts would offer as well.
 fn visible(all: &Command) -> Command {
     Command::new("stagger")
         .version(env!("CARGO_PKG_VERSION"))

@@ -1,33 +1,33 @@
 use core::fmt;
 use std::io;
 
-/// What `run` exits with when stagger itself failed or was misused, as GNU `timeout` and `env` do: it leaves all other
-/// codes to the command.
-pub(crate) const OWN_FAILURE: u8 = 125;
-/// What the other commands exit with when they were misused.
-pub(crate) const MISUSED: u8 = 2;
+/// The exit code of `run` if stagger itself fails or the command line is wrong, as of GNU `timeout` and `env`: all other
+/// codes belong to the command.
+pub(crate) const RUN_FAILURE: u8 = 125;
+/// The exit code of the other subcommands for a usage error.
+pub(crate) const USAGE_ERROR: u8 = 2;
 
-/// What keeps a command from doing its work. Every message ends with the way out, where there is one.
+/// The error of a subcommand. A message ends with the fix, if there is one.
 #[derive(Debug)]
 pub(crate) enum CliError {
-    /// The command line asks for something that cannot be done.
+    /// A usage error.
     Usage(String),
-    /// The system refused something that was needed.
+    /// A system call failed.
     Io {
-        /// What was being done: "cannot open run.ndjson".
+        /// The failed operation: "cannot open run.ndjson".
         doing: String,
-        /// Why it failed.
+        /// The cause.
         source: io::Error,
     },
 }
 
 impl CliError {
-    /// A command line that asks for something that cannot be done.
+    /// Creates a usage error.
     pub(crate) fn usage(message: impl fmt::Display) -> Self {
         Self::Usage(message.to_string())
     }
 
-    /// A refusal of the system; `doing` reads "cannot open FILE".
+    /// Creates an I/O error; `doing` reads "cannot open FILE".
     pub(crate) fn io(doing: impl fmt::Display, source: impl Into<io::Error>) -> Self {
         Self::Io { doing: doing.to_string(), source: source.into() }
     }

@@ -1,6 +1,6 @@
-//! `stagger`: runs a command again until it works, and shows what a retry policy does.
+//! `stagger`: retries commands, and plans, checks and simulates retry policies.
 
-#![cfg_attr(not(unix), allow(dead_code, reason = "`run` needs Unix, and some of what is here serves it alone"))]
+#![cfg_attr(not(unix), allow(dead_code, reason = "`run` needs Unix, and some modules are used only by it"))]
 
 mod advise;
 mod check;
@@ -28,7 +28,7 @@ use crate::term::Term;
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => return cli::refuse(&error),
+        Err(error) => return cli::exit_with_usage(&error),
     };
     let term = Term::detect(cli.color, cli.progress());
     let done = match &cli.command {

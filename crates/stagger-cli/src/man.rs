@@ -8,23 +8,23 @@ use clap_mangen::roff::{Roff, roman};
 use crate::cli::Cli;
 use crate::error::CliError;
 
-/// Print the manual page, in roff
+/// Print a manual page in roff format
 #[derive(Args, Debug)]
 #[command(after_help = "Read it with `stagger man | man -l -`, or `stagger man run | man -l -`.")]
 pub(crate) struct ManArgs {
-    /// The command that the page is about; without one, stagger as a whole
+    /// Subcommand to describe [default: stagger itself]
     #[arg(value_parser = ["run", "plan", "check", "simulate", "drill", "advise", "completions", "man"])]
     command: Option<String>,
 }
 
-/// `stagger man`.
+/// Runs `stagger man`.
 pub(crate) fn run(args: &ManArgs) -> Result<ExitCode, CliError> {
-    let mut whole = Cli::command();
-    // Only what was built knows its full name.
-    whole.build();
-    let about = args.command.as_deref().and_then(|name| whole.find_subcommand(name)).unwrap_or(&whole);
+    let mut root = Cli::command();
+    // A subcommand has its display name only after the build.
+    root.build();
+    let command = args.command.as_deref().and_then(|name| root.find_subcommand(name)).unwrap_or(&root);
     let mut text = Vec::new();
-    page(about, &mut text).map_err(|error| CliError::io("cannot make the manual page", error))?;
+    page(command, &mut text).map_err(|error| CliError::io("cannot generate the manual page", error))?;
     crate::output::print(&text)?;
     Ok(ExitCode::SUCCESS)
 }
@@ -41,14 +41,14 @@ fn page(command: &Command, out: &mut Vec<u8>) -> io::Result<()> {
         man.render_subcommands_section(out)?;
     }
     match command.get_after_long_help().or(command.get_after_help()) {
-        Some(notes) => as_it_stands(&notes.to_string()).to_writer(out),
+        Some(notes) => preformatted(&notes.to_string()).to_writer(out),
         None => Ok(()),
     }
 }
 
-/// What follows the options is set in lines and columns, which roff would fill into paragraphs; only lines that are
-/// too long for a page are left to it.
-fn as_it_stands(text: &str) -> Roff {
+/// Formats the text after the options, which is laid out in lines and columns, so that roff does not fill it into
+/// paragraphs; only lines that are too long for a page are filled.
+fn preformatted(text: &str) -> Roff {
     const PAGE: usize = 72;
     let mut roff = Roff::new();
     roff.control("SH", ["NOTES"]);

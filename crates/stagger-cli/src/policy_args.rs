@@ -6,62 +6,65 @@ use stagger_core::{Policy, PolicyBuilder, Seed};
 
 use crate::error::CliError;
 
-/// The flags that say how long to wait and when to stop, the same for every command.
+/// The flags that describe a retry policy, shared by all subcommands.
 ///
-/// Their values are read by the policy language alone, so that a flag and a word of `--policy` cannot differ.
+/// Their values are parsed by the policy language, so a flag and the setting of the same name in `--policy` accept the
+/// same values.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Policy")]
 pub(crate) struct PolicyArgs {
-    /// A whole policy, e.g. 'exponential base=500ms cap=30s jitter=full max-attempts=8'; or the NAME of a known one, like
-    /// aws-sdk or socket.io (`stagger plan --profiles` lists them); or @FILE that holds one of these, or TOML, or JSON.
-    /// The flags below override it
+    /// Complete policy, e.g. 'exponential base=500ms cap=30s jitter=full max-attempts=8'; or the NAME of a profile, such
+    /// as aws-sdk or socket.io (see `stagger plan --profiles`); or @FILE containing either of these, TOML or JSON. The
+    /// flags below override its settings
     #[arg(short, long, value_name = "SPEC|NAME|@FILE")]
     pub(crate) policy: Option<String>,
 
-    /// Ceiling of the first delay [default: 1s]
+    /// Upper bound of the first delay [default: 1s]
     #[arg(short = 'd', long, alias = "delay", value_name = "DUR")]
     pub(crate) base: Option<String>,
 
-    /// No ceiling grows beyond this; 'none' for no limit [default: 30s]
+    /// Upper bound for every delay; 'none' for no limit [default: 30s]
     #[arg(long, aliases = ["max", "max-delay"], value_name = "DUR")]
     pub(crate) cap: Option<String>,
 
-    /// How the ceiling grows from retry to retry [default: 2]
+    /// Factor by which the upper bound grows with each retry [default: 2]
     #[arg(long, alias = "factor", value_name = "X")]
     pub(crate) multiplier: Option<String>,
 
-    /// How a delay is drawn below its ceiling: none, full, equal, decorrelated, ±20% [default: full]
+    /// Distribution of a delay below its upper bound: none, full, equal, decorrelated, or a share like ±20%
+    /// [default: full]
     #[arg(short, long, value_name = "KIND")]
     pub(crate) jitter: Option<String>,
 
-    /// A random wait of up to this long before the first attempt, so that many clients started by one event do not
-    /// arrive together [default: 0s]
+    /// Upper bound of a random wait before the first attempt, to spread out clients that one event starts at the same
+    /// time [default: 0s]
     #[arg(long, value_name = "DUR")]
     pub(crate) spread: Option<String>,
 
-    /// How often to try in all, first attempt included; 'inf' for no limit [default: 5]
+    /// Maximum number of attempts, including the first; 'inf' for no limit [default: 5]
     #[arg(short = 'n', long, alias = "attempts", value_name = "N|inf")]
     pub(crate) max_attempts: Option<String>,
 
-    /// No retry starts later than this after the start; a retry that would ends the run at once. A running attempt is
-    /// never interrupted by it [default: none]
+    /// Latest start of a retry, measured from the start of the run; a retry that would start later ends the run
+    /// immediately. Does not interrupt a running attempt [default: none]
     #[arg(short = 'T', long, alias = "deadline", value_name = "DUR")]
     pub(crate) max_elapsed: Option<String>,
 
-    /// An attempt that lived this long was healthy: count attempts and delays from the start again [default: none]
+    /// Treat an attempt that ran at least this long as healthy, and start counting attempts and delays afresh
+    /// [default: none]
     #[arg(long, alias = "reset-after", value_name = "DUR")]
     pub(crate) stable_after: Option<String>,
 
-    /// Repeat the delays of an earlier run
+    /// Seed of the random delays, to reproduce an earlier run [default: random for run, else 1]
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
 }
 
 impl PolicyArgs {
-    /// The policy that these flags describe.
+    /// Builds the policy that these flags describe.
     ///
     /// # Errors
-    /// A value that cannot be understood, or everything that is wrong with the whole.
+    /// The first value that cannot be parsed, or all problems of the resulting policy.
     pub(crate) fn policy(&self) -> Result<Policy, CliError> {
         let given = self.settings().into_iter().filter_map(|(flag, key, value)| Some((flag, key, value.as_deref()?)));
         let mut builder = match &self.policy {
@@ -74,12 +77,12 @@ impl PolicyArgs {
         builder.build().map_err(CliError::usage)
     }
 
-    /// Whether anything was said about the policy.
+    /// Returns whether any policy flag is present.
     pub(crate) fn is_given(&self) -> bool {
         self.policy.is_some() || self.settings().iter().any(|(_, _, value)| value.is_some())
     }
 
-    /// The flags that are settings: each with its name in the policy language, and its value.
+    /// Returns each flag that is a setting, with its name in the policy language and its value.
     fn settings(&self) -> [(&'static str, &'static str, &Option<String>); 8] {
         [
             ("--base", "base", &self.base),
@@ -93,25 +96,25 @@ impl PolicyArgs {
         ]
     }
 
-    /// The seed that was given, or a new one.
+    /// Returns the seed passed with `--seed`, or a new random one.
     pub(crate) fn seed(&self) -> Seed {
         self.seed.map_or_else(stagger::seed, Seed::new)
     }
 }
 
-/// What holds for a command line that says nothing: patient enough for a service that restarts.
+/// Returns the policy used without any policy flag: long enough to outlast the restart of a service.
 fn defaults() -> PolicyBuilder {
     Policy::exponential(Duration::from_secs(1), Duration::from_secs(30)).max_attempts(5)
 }
 
-/// What `--policy` says, or the file that it names.
+/// Parses the value of `--policy`, or the file that it names.
 fn read(spec: &str) -> Result<Policy, CliError> {
     let Some(path) = spec.strip_prefix('@') else {
         return spec.parse().map_err(|error| CliError::usage(format_args!("--policy: {error}")));
     };
     let text =
         fs::read_to_string(path).map_err(|error| CliError::io(format_args!("--policy: cannot read {path}"), error))?;
-    let policy = match Format::of(&text) {
+    let policy = match Format::detect(&text) {
         Format::Line => text.trim().parse().map_err(CliError::usage),
         Format::Toml => toml::from_str(&text).map_err(CliError::usage),
         Format::Json => serde_json::from_str(&text).map_err(CliError::usage),
@@ -119,7 +122,7 @@ fn read(spec: &str) -> Result<Policy, CliError> {
     policy.map_err(|error| CliError::usage(format_args!("--policy: in {path}: {}", error.to_string().trim_end())))
 }
 
-/// What a file that holds a policy is written in.
+/// The format of a policy file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Format {
     Line,
@@ -128,8 +131,8 @@ enum Format {
 }
 
 impl Format {
-    /// The one-line form begins with a bare word, which nothing but another setting follows.
-    fn of(text: &str) -> Self {
+    /// Detects the format: the one-line form begins with a bare word that is not followed by `=`.
+    fn detect(text: &str) -> Self {
         let text = text.trim_start();
         if text.starts_with(['{', '"']) {
             return Self::Json;
@@ -149,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_override_the_policy_whatever_came_first() {
+    fn flags_override_the_policy_in_any_order() {
         let policy =
             PolicyArgs { cap: Some("5s".to_owned()), ..args("exponential base=200ms cap=1s max-attempts=9") }.policy();
         assert_eq!(
@@ -159,13 +162,13 @@ mod tests {
     }
 
     #[test]
-    fn without_a_word_the_defaults_hold() {
+    fn defaults_apply_without_flags() {
         let policy = PolicyArgs::default().policy().unwrap();
         assert_eq!(policy.to_string(), "exponential base=1s cap=30s multiplier=2 jitter=full max-attempts=5");
     }
 
     #[test]
-    fn a_file_is_read_in_the_form_it_has() {
+    fn the_format_of_a_file_is_detected() {
         for (text, want) in [
             ("exponential base=1s", Format::Line),
             ("  zero\n", Format::Line),
@@ -175,12 +178,12 @@ mod tests {
             ("{\"backoff\": \"zero\"}", Format::Json),
             ("\"zero\"", Format::Json),
         ] {
-            assert_eq!(Format::of(text), want, "{text:?}");
+            assert_eq!(Format::detect(text), want, "{text:?}");
         }
     }
 
     #[test]
-    fn all_forms_of_a_file_give_the_same_policy() {
+    fn all_file_formats_give_the_same_policy() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("policy");
         let want = "exponential base=200ms cap=1s multiplier=2 jitter=equal max-attempts=3";

@@ -4,54 +4,54 @@ use std::io::{self, IsTerminal};
 
 use clap::ValueEnum;
 
-/// When to use colour.
+/// When to use color.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ColorChoice {
-    /// On a terminal, unless NO_COLOR, CLICOLOR=0 or TERM=dumb says otherwise; CLICOLOR_FORCE=1 turns it on everywhere.
+    /// On a terminal, unless NO_COLOR, CLICOLOR=0 or TERM=dumb is set; CLICOLOR_FORCE=1 enables it everywhere
     #[default]
     Auto,
-    /// Also into pipes and files.
+    /// Also in pipes and files
     Always,
-    /// Not at all.
+    /// Never
     Never,
 }
 
-/// Whether a line may be drawn in place again and again.
+/// Whether a live status line may be drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
-    /// Where the terminal can do it.
+    /// If the terminal supports it.
     Live,
     Hidden,
 }
 
-/// Where output goes, and what can be shown there.
+/// The capabilities of the output streams.
 #[derive(Clone, Debug)]
 pub(crate) struct Term {
     /// Standard output: results.
     pub(crate) stdout: Screen,
-    /// Standard error: everything that is said to people.
+    /// Standard error: messages for humans.
     pub(crate) stderr: Screen,
-    /// The locale's character set is UTF-8; otherwise only ASCII may be written.
+    /// Whether the locale's character set is UTF-8; otherwise only ASCII is written.
     pub(crate) utf8: bool,
 }
 
 /// One output stream.
 #[derive(Clone, Debug)]
 pub(crate) struct Screen {
-    /// It is a terminal.
+    /// Whether it is a terminal.
     pub(crate) tty: bool,
-    /// Colours are wanted.
-    pub(crate) colour: bool,
-    /// A line may be drawn again in place: a terminal that understands cursor control, and a user who wants it.
+    /// Whether to use color.
+    pub(crate) color: bool,
+    /// Whether a line may be redrawn in place: the terminal supports cursor control and progress is not disabled.
     pub(crate) redraws: bool,
-    /// Columns, when the program started: `COLUMNS`, else the terminal's own width, else 80.
+    /// Width in columns at the start of the program: `COLUMNS`, else the terminal's own width, else 80.
     pub(crate) width: usize,
 }
 
 const DEFAULT_WIDTH: usize = 80;
 
 impl Term {
-    /// Looks at the environment and the terminal once.
+    /// Reads the environment and the terminals once.
     pub(crate) fn detect(choice: ColorChoice, progress: Progress) -> Self {
         let screen = |tty, size| Screen::new(choice, progress, tty, size);
         let stdout = screen(io::stdout().is_terminal(), terminal_size::terminal_size_of(io::stdout()));
@@ -70,30 +70,30 @@ impl Screen {
         let variable = |name: &str| env::var_os(name);
         Self {
             tty,
-            colour: wants_colour(choice, tty, variable),
+            color: wants_color(choice, tty, variable),
             redraws: progress == Progress::Live && tty && !is_dumb(variable),
             width: columns(variable).or(size.map(|(width, _)| usize::from(width.0))).unwrap_or(DEFAULT_WIDTH),
         }
     }
 }
 
-/// The width of standard error now: a window may have been resized since the program started.
+/// Returns the current width of standard error: a window may have been resized since the program started.
 pub(crate) fn stderr_width() -> usize {
     columns(|name| env::var_os(name)).or_else(terminal_width).unwrap_or(DEFAULT_WIDTH)
 }
 
-/// What the terminal behind standard error says itself, now.
+/// Returns the current width that the terminal on standard error reports.
 pub(crate) fn terminal_width() -> Option<usize> {
     terminal_size::terminal_size_of(io::stderr()).map(|(width, _)| usize::from(width.0))
 }
 
-/// `COLUMNS`, where it says something.
+/// Returns `COLUMNS` if it is a positive number.
 fn columns(variable: impl Fn(&str) -> Option<OsString>) -> Option<usize> {
     variable("COLUMNS")?.to_str()?.parse().ok().filter(|&columns| columns > 0)
 }
 
-/// <https://no-color.org> and <https://bixense.com/clicolors>.
-fn wants_colour(choice: ColorChoice, tty: bool, variable: impl Fn(&str) -> Option<OsString>) -> bool {
+/// Returns whether to use color, following <https://no-color.org> and <https://bixense.com/clicolors>.
+fn wants_color(choice: ColorChoice, tty: bool, variable: impl Fn(&str) -> Option<OsString>) -> bool {
     let set = |name: &str| variable(name).is_some_and(|value| !value.is_empty());
     let is_zero = |name: &str| variable(name).is_some_and(|value| value == "0");
     match choice {
@@ -109,7 +109,8 @@ fn is_dumb(variable: impl Fn(&str) -> Option<OsString>) -> bool {
     variable("TERM").is_some_and(|term| term == "dumb")
 }
 
-/// The first of `LC_ALL`, `LC_CTYPE`, `LANG` that says anything decides, as POSIX has it; none means the C locale.
+/// Returns whether the locale uses UTF-8: the first non-empty variable of `LC_ALL`, `LC_CTYPE` and `LANG` decides, as in
+/// POSIX; without one, the C locale applies.
 fn is_utf8(variable: impl Fn(&str) -> Option<OsString>) -> bool {
     ["LC_ALL", "LC_CTYPE", "LANG"].iter().filter_map(|name| variable(name)).find(|value| !value.is_empty()).is_some_and(
         |locale| {
@@ -128,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn colour_follows_the_flag_then_the_environment_then_the_terminal() {
+    fn color_follows_the_flag_then_the_environment_then_the_terminal() {
         use ColorChoice::{Always, Auto, Never};
         for (choice, tty, pairs, want) in [
             (Auto, true, &[][..], true),
@@ -143,12 +144,12 @@ mod tests {
             (Always, false, &[("NO_COLOR", "1")], true),
             (Never, true, &[("CLICOLOR_FORCE", "1")], false),
         ] {
-            assert_eq!(wants_colour(choice, tty, environment(pairs)), want, "{choice:?}, tty {tty}, {pairs:?}");
+            assert_eq!(wants_color(choice, tty, environment(pairs)), want, "{choice:?}, tty {tty}, {pairs:?}");
         }
     }
 
     #[test]
-    fn the_first_locale_variable_that_says_anything_decides() {
+    fn the_first_non_empty_locale_variable_decides() {
         for (pairs, want) in [
             (&[][..], false),
             (&[("LANG", "de_DE.UTF-8")], true),
@@ -162,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn senseless_columns_are_ignored() {
+    fn invalid_columns_are_ignored() {
         for (value, want) in [("40", Some(40)), ("0", None), ("wide", None), ("-1", None)] {
             assert_eq!(columns(environment(&[("COLUMNS", value)])), want, "{value}");
         }

@@ -1,4 +1,4 @@
-//! The program as its users meet it: real commands, real signals, real pipes and terminals.
+//! End-to-end tests of the program with real commands, signals, pipes and terminals.
 
 #![cfg(unix)]
 
@@ -15,6 +15,10 @@ mod command_line;
 mod drill;
 #[path = "cli/guide.rs"]
 mod guide;
+#[path = "cli/help.rs"]
+mod help;
+#[path = "cli/logging.rs"]
+mod logging;
 #[path = "cli/plan.rs"]
 mod plan;
 #[path = "cli/results.rs"]
@@ -29,8 +33,6 @@ mod simulate_report;
 mod stdin;
 #[path = "cli/streams.rs"]
 mod streams;
-#[path = "cli/telling.rs"]
-mod telling;
 #[path = "cli/terminal.rs"]
 mod terminal;
 #[path = "cli/timeout.rs"]

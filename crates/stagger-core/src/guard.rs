@@ -138,6 +138,8 @@ impl Enforcement {
 }
 
 /// The error of a call that an open circuit breaker rejected.
+///
+/// Complete: implementations of [`Breaker`] create it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BreakerOpen {
     /// How long the breaker stays open. A retry around this call treats it as a hint.
@@ -224,6 +226,8 @@ pub enum NestedRetries {
 }
 
 /// The guards of a call: what a decision consults besides the policy. All of them are optional.
+///
+/// The fields are public so that a driver can set a guard that it may or may not have.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Guards<'a> {
@@ -282,7 +286,7 @@ impl<'a> Guards<'a> {
 
     /// Returns whether the call leaves retries to an outer layer.
     #[inline]
-    pub(crate) fn stand_down(&self) -> bool {
+    pub(crate) fn leaves_retries_to_outer_layer(&self) -> bool {
         match self.nested {
             NestedRetries::Allow => false,
             NestedRetries::Disable => true,

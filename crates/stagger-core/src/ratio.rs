@@ -124,25 +124,25 @@ impl FromStr for Ratio {
     type Err = ParseError;
 
     fn from_str(text: &str) -> Result<Self, ParseError> {
-        let fault = |problem| ParseError::new(problem, text);
+        let error = |problem| ParseError::new(problem, text);
         let (number, per) = match text.strip_suffix('%') {
             Some(number) => (number.trim_end(), 4),
             None => (text, 6),
         };
         let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
         if whole.is_empty() && fraction.is_empty() {
-            return Err(fault(Problem::Ratio));
+            return Err(error(Problem::Ratio));
         }
         let mut millionths: u64 = 0;
         for digit in whole.bytes() {
-            millionths = millionths.saturating_mul(10).saturating_add(digit_value(digit).ok_or(fault(Problem::Ratio))?);
+            millionths = millionths.saturating_mul(10).saturating_add(digit_value(digit).ok_or(error(Problem::Ratio))?);
         }
         let mut left = per;
         for digit in fraction.bytes() {
-            let digit = digit_value(digit).ok_or(fault(Problem::Ratio))?;
+            let digit = digit_value(digit).ok_or(error(Problem::Ratio))?;
             if left == 0 {
                 if digit != 0 {
-                    return Err(fault(Problem::RatioTooFine));
+                    return Err(error(Problem::RatioTooFine));
                 }
                 continue;
             }
@@ -152,7 +152,7 @@ impl FromStr for Ratio {
         let millionths = millionths.saturating_mul(10_u64.pow(left));
         match u32::try_from(millionths) {
             Ok(millionths) if millionths <= MILLION => Ok(Self(millionths)),
-            _ => Err(fault(Problem::Ratio)),
+            _ => Err(error(Problem::Ratio)),
         }
     }
 }

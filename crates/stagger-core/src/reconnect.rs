@@ -163,7 +163,7 @@ impl ReconnectMachine {
             return ReconnectStep::Rest;
         }
         let now = now();
-        self.let_go(now, guards);
+        self.settle_unfinished(now, guards);
         self.state.begin_episode();
         self.connect(policy, now, guards)
     }
@@ -245,7 +245,7 @@ impl ReconnectMachine {
 
     /// Closes the connection for good: no further attempt is made, and every later report is stale.
     pub fn close(&mut self, now: impl FnOnce() -> Instant, guards: &Guards<'_>) {
-        self.let_go(now(), guards);
+        self.settle_unfinished(now(), guards);
         self.phase = ReconnectPhase::Closed;
     }
 
@@ -269,7 +269,7 @@ impl ReconnectMachine {
     }
 
     /// Settles the permits of an attempt that is not completed.
-    fn let_go(&mut self, now: Instant, guards: &Guards<'_>) {
+    fn settle_unfinished(&mut self, now: Instant, guards: &Guards<'_>) {
         let permit = Permits::take(&mut self.permit);
         match self.phase {
             ReconnectPhase::Waiting { .. } => guards.release(permit),

@@ -168,9 +168,9 @@ impl<'a> RetryMachine<'a> {
     ) -> Decision {
         // Compiled twice, so that a call without guards contains no code for them.
         if guards.is_unguarded() {
-            self.answer(outcome, permit, now, &Guards::none().nested(guards.nested))
+            self.decide_with(outcome, permit, now, &Guards::none().nested(guards.nested))
         } else {
-            self.answer(outcome, permit, now, guards)
+            self.decide_with(outcome, permit, now, guards)
         }
     }
 
@@ -178,11 +178,11 @@ impl<'a> RetryMachine<'a> {
     /// simulations, which make millions of decisions a second.
     #[inline(always)]
     pub fn decide_unguarded(&mut self, outcome: Outcome, now: impl FnOnce() -> Instant) -> Decision {
-        self.answer(outcome, Permits::NONE, now, &Guards::none())
+        self.decide_with(outcome, Permits::NONE, now, &Guards::none())
     }
 
     #[inline(always)]
-    fn answer(
+    fn decide_with(
         &mut self,
         outcome: Outcome,
         permit: Permits,
@@ -191,12 +191,12 @@ impl<'a> RetryMachine<'a> {
     ) -> Decision {
         let now = Unread::new(now);
         // Step 4 keeps the permit that step 1 would settle, so its question comes first. It has no side effect.
-        if matches!(outcome, Outcome::NotProcessed) && self.may_repeat(&now, guards) {
-            return self.repeat(permit, &now, guards);
+        if matches!(outcome, Outcome::NotProcessed) && self.can_repeat(&now, guards) {
+            return self.repeat_at_once(permit, &now, guards);
         }
         guards.record(permit, &outcome, &now);
-        match passing(outcome) {
-            Ok((kind, hint)) => self.again(kind, hint, None, &now, guards),
+        match retryable(outcome) {
+            Ok((kind, hint)) => self.retry_or_stop(kind, hint, None, &now, guards),
             Err(decision) => decision,
         }
     }
@@ -219,7 +219,7 @@ impl<'a> RetryMachine<'a> {
         let now = Unread::new(now);
         // A connection that ended normally is still wanted.
         let outcome = if outcome == Outcome::Success { Outcome::TRANSIENT } else { outcome };
-        let (kind, hint) = match passing(outcome) {
+        let (kind, hint) = match retryable(outcome) {
             Ok(failure) => failure,
             Err(decision) => return decision,
         };
@@ -232,7 +232,7 @@ impl<'a> RetryMachine<'a> {
                 longest => spread = Some(longest),
             }
         }
-        self.again(kind, hint, spread, &now, guards)
+        self.retry_or_stop(kind, hint, spread, &now, guards)
     }
 
     /// Restarts the attempt count and the schedule if the attempt or connection that ended had lasted at least
@@ -329,7 +329,7 @@ impl<'a> RetryMachine<'a> {
 
     /// Returns whether step 4 repeats the attempt.
     #[cold]
-    fn may_repeat(&self, now: &dyn Now, guards: &Guards<'_>) -> bool {
+    fn can_repeat(&self, now: &dyn Now, guards: &Guards<'_>) -> bool {
         self.state.flags & REPEATED == 0
             && !self.is_too_late(Duration::ZERO, now)
             && !guards.breaker.is_some_and(|breaker| breaker.would_reject(Duration::ZERO, now))
@@ -337,10 +337,10 @@ impl<'a> RetryMachine<'a> {
 
     /// Repeats the attempt at once (step 4).
     #[cold]
-    fn repeat(&mut self, mut permit: Permits, now: &dyn Now, guards: &Guards<'_>) -> Decision {
+    fn repeat_at_once(&mut self, mut permit: Permits, now: &dyn Now, guards: &Guards<'_>) -> Decision {
         if let Some(breaker) = guards.breaker {
-            let pass = core::mem::replace(&mut permit.breaker, crate::guard::BreakerPermit::NONE);
-            breaker.record(pass, &Outcome::NotProcessed, now);
+            let given = core::mem::replace(&mut permit.breaker, crate::guard::BreakerPermit::NONE);
+            breaker.record(given, &Outcome::NotProcessed, now);
         }
         self.state.flags |= REPEATED | REPEATS | DECIDED;
         Decision::Retry { after: Duration::ZERO, source: DelaySource::Transparent, permit }
@@ -348,7 +348,7 @@ impl<'a> RetryMachine<'a> {
 
     /// Takes steps 5 to 12. If `spread` is set, the delay is drawn from it, and the schedule does not begin.
     #[inline(always)]
-    fn again(
+    fn retry_or_stop(
         &mut self,
         kind: FailureKind,
         hint: Option<ServerHint>,
@@ -369,10 +369,10 @@ impl<'a> RetryMachine<'a> {
         };
         // Nothing has changed so far: the schedule advances with step 8.
         let Some(Drawn { delay: drawn, interval, carry }) = drawn else { return Decision::Stop(StopReason::Exhausted) };
-        if guards.stand_down() {
+        if guards.leaves_retries_to_outer_layer() {
             return Decision::Stop(StopReason::Nested);
         }
-        if hint.is_some_and(|hint| self.is_refused(hint)) {
+        if hint.is_some_and(|hint| self.forbids_retry(hint)) {
             return Decision::Stop(StopReason::Hint);
         }
         if spread.is_none() {
@@ -394,7 +394,7 @@ impl<'a> RetryMachine<'a> {
         let mut permit = Permits::NONE;
         if let Some(budget) = guards.budget {
             match budget.try_acquire(kind, now) {
-                Some(loan) => permit.budget = loan,
+                Some(given) => permit.budget = given,
                 None => return Decision::Stop(StopReason::Budget),
             }
         }
@@ -404,7 +404,7 @@ impl<'a> RetryMachine<'a> {
 
     /// Returns whether the hint stops the call (step 7).
     #[cold]
-    fn is_refused(&self, hint: ServerHint) -> bool {
+    fn forbids_retry(&self, hint: ServerHint) -> bool {
         match hint {
             ServerHint::DoNotRetry => true,
             ServerHint::AtLeast(asked) | ServerHint::Reserved(asked) => {
@@ -440,7 +440,7 @@ impl<'a> RetryMachine<'a> {
 
 /// Returns the failure that may be retried, or the decision of steps 2 and 3.
 #[inline(always)]
-fn passing(outcome: Outcome) -> Result<(FailureKind, Option<ServerHint>), Decision> {
+fn retryable(outcome: Outcome) -> Result<(FailureKind, Option<ServerHint>), Decision> {
     match outcome {
         Outcome::Failed { kind, hint } => Ok((kind, hint)),
         Outcome::NotProcessed => Ok((FailureKind::Transient, None)),

@@ -129,7 +129,7 @@ mod tests {
 
     use super::*;
 
-    /// These numbers are a promise: a recorded seed gives the same delays in every later version.
+    /// Fixes the numbers for good: a recorded seed gives the same delays in every later version.
     #[test]
     fn bits_are_frozen() {
         let seed = Seed::new(0x5eed);
@@ -183,7 +183,7 @@ mod tests {
         }
     }
 
-    /// Chi-square over the top and the bottom byte, along a call and across the calls of a seed.
+    /// Computes chi-square over the top and the bottom byte, along a call and across the calls of a seed.
     #[test]
     fn bits_are_uniform_along_a_call_and_across_calls() {
         let along = (0..65_536).map(|n| Seed::new(9).bits(0, n, Purpose::Delay));

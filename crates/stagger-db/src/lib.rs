@@ -1,8 +1,8 @@
-//! What the errors of database clients mean for a retry: rules for a [`Retrier`](stagger::Retrier), each behind the feature
-//! with the client's name.
+//! Retry rules for the errors of database clients: classifiers for a [`Retrier`](stagger::Retrier), each behind the feature
+//! named for the client.
 //!
-//! What the servers' own codes mean is told by [`stagger::classify`], which needs no client; here is what else a client has
-//! to say: a lost connection, a pool that has none left, a reply that is no reply.
+//! [`stagger::classify`] classifies the error codes of the servers, and needs no client. This crate adds the errors that occur
+//! in the client: a lost connection, an exhausted pool, a malformed reply.
 //!
 //! ```
 //! # #[cfg(feature = "sqlx")] {
@@ -15,9 +15,9 @@
 //! # }
 //! ```
 //!
-//! **What is run again is run from the beginning**, the whole transaction and not its last statement, on a connection that
-//! the pool gives then. And what was lost while it committed may have been committed: give an effect a key that the database
-//! keeps unique, or it may be there twice.
+//! **Retry the whole transaction**, not its last statement, and acquire a connection from the pool for each attempt. A
+//! transaction whose connection was lost during the commit may have been committed: to prevent duplicates, give each effect a
+//! key with a unique constraint in the database.
 
 #[cfg(feature = "redis")]
 mod redis_error;

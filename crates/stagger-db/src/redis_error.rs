@@ -5,17 +5,17 @@ use std::sync::Arc;
 use redis::{ErrorKind, RedisError};
 use stagger::{Outcome, classify};
 
-/// What an error of the redis crate means for retrying, given that the command may be carried out twice.
+/// Classifies an error of the redis crate, assuming that the command may be executed twice.
 ///
 /// | error | outcome |
 /// |---|---|
-/// | a reply of the server | by its first word: [`classify::redis`] |
-/// | of a pipeline or a transaction | as the worst of its replies: permanent, then throttled, then transient |
-/// | I/O | by [`classify::io`], and a connection or a socket's file that is not there is transient too |
-/// | the sentinels, or the cluster, know no server at the moment | transient |
-/// | anything else: authentication, configuration, types, what cannot be parsed | permanent |
+/// | an error reply of the server | by its first word: [`classify::redis`] |
+/// | a pipeline or a transaction | the worst of its replies: permanent, then throttled, then transient |
+/// | I/O | by [`classify::io`]; a missing connection or socket file is transient, too |
+/// | no server known to the sentinels or the cluster at the moment | transient |
+/// | all others: authentication, configuration, types, malformed replies | permanent |
 ///
-/// After a failover a connection may lead to a server that is none any more: on `READONLY` make a new one.
+/// After a failover, a connection may lead to a server that is no longer the primary: open a new one on `READONLY`.
 #[must_use]
 pub fn redis(error: &RedisError) -> Outcome {
     match error.kind() {
@@ -29,7 +29,7 @@ pub fn redis(error: &RedisError) -> Outcome {
 }
 
 fn by_io(error: &RedisError) -> Outcome {
-    // What is shared is not seen through by `source`.
+    // The source is an `Arc`, which `Error::source` does not see through.
     let inside = error.source().and_then(|source| source.downcast_ref::<Arc<dyn Error + Send + Sync>>());
     let known = inside.and_then(|inside| inside.downcast_ref::<io::Error>()).map(classify::io);
     match known {
@@ -44,10 +44,10 @@ fn by_replies(error: &RedisError) -> Outcome {
         let details = reply.details().unwrap_or_default();
         classify::redis(&format!("{} {details}", reply.code()))
     });
-    let badness = |outcome: &Outcome| match outcome {
+    let severity = |outcome: &Outcome| match outcome {
         Outcome::Permanent => 2,
         Outcome::Failed { kind: stagger::FailureKind::Throttled, .. } => 1,
         _ => 0,
     };
-    outcomes.max_by_key(badness).unwrap_or(Outcome::Permanent)
+    outcomes.max_by_key(severity).unwrap_or(Outcome::Permanent)
 }

@@ -1,19 +1,19 @@
 use sqlx::Error;
 use stagger::{FailureKind, Outcome, classify};
 
-/// What an error of sqlx means for retrying, given that the whole transaction is run again.
+/// Classifies an error of sqlx, assuming that a retry runs the whole transaction again.
 ///
 /// | error | outcome |
 /// |---|---|
-/// | of the database | by its SQLSTATE: [`classify::sqlstate`]. Serialization failures, deadlocks and connection exceptions are transient, too many connections throttled, a violated constraint is permanent |
-/// | I/O | by [`classify::io`]: what is lost or refused is transient |
+/// | database error | by its SQLSTATE: [`classify::sqlstate`]. Serialization failures, deadlocks and connection exceptions are transient, too many connections is throttled, constraint violations are permanent |
+/// | I/O | by [`classify::io`]: lost and refused connections are transient |
 /// | TLS, or the `Any` driver | by the I/O error inside it; permanent without one |
-/// | the pool timed out | local: our own connections are in use, or none can be made. Waits from the policy's `local_base` on, and is not held against the server |
-/// | anything else: no such row or column, what cannot be decoded, a pool that was closed | permanent |
+/// | the pool timed out | local exhaustion: all connections of the pool are in use, or none can be opened. Delays start from the policy's `local_base`, and the failure does not count against the server |
+/// | all others: row or column not found, decoding errors, closed pool | permanent |
 ///
-/// SQLite gives numbers of its own and no SQLSTATE: its errors are permanent here.
+/// SQLite has its own error numbers instead of SQLSTATEs, so its errors are permanent here.
 ///
-/// A pool makes attempts of its own to connect, without jitter, until its `acquire_timeout` is over: keep that short and
+/// A pool retries connecting by itself, without jitter, until its `acquire_timeout` has elapsed. Keep that timeout short and
 /// leave the waiting to the policy.
 #[must_use]
 pub fn sqlx(error: &Error) -> Outcome {

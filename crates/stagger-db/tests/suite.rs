@@ -1,4 +1,4 @@
-//! What this crate claims.
+//! Tests of the public API.
 
 #[cfg(test)]
 mod suite {

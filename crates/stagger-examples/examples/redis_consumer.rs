@@ -1,4 +1,4 @@
-//! A consumer of a Redis stream, through a server that is killed and comes back: every job is done, and done once.
+//! A consumer of a Redis stream whose server is killed and restarted: every job is executed exactly once.
 //!
 //! ```sh
 //! cargo run -p stagger-examples --example redis_consumer
@@ -16,8 +16,8 @@ use tokio::task::block_in_place;
 
 const JOBS: u32 = 300;
 
-/// For as long as it takes. Who has lost a connection waits up to 100 ms before the first attempt, so that consumers do not
-/// come back together.
+/// Reconnects without a limit. After a loss, each consumer waits up to 100 ms before its first attempt, so that consumers do
+/// not reconnect at the same moment.
 const LINK: Policy = policy!(exponential(ms(20), ms(500)).spread(ms(100)).stable_after(secs(1)).unlimited_attempts());
 const COMMAND: Policy = policy!(exponential(ms(20), ms(500)).max_attempts(30));
 
@@ -26,7 +26,7 @@ async fn append(client: &Client, job: u32) -> Result<(), RedisError> {
     let mut connection = client.get_multiplexed_async_connection().await?;
     let appended: Result<String, _> = connection.xadd("jobs", format!("{job}-0"), &[("job", job)]).await;
     match appended {
-        // It was there already: the answer of an earlier attempt was lost.
+        // The job exists: the reply to an earlier attempt was lost.
         Err(error) if error.detail().is_some_and(|detail| detail.contains("equal or smaller")) => Ok(()),
         appended => appended.map(|_| ()),
     }
@@ -41,9 +41,9 @@ async fn produce(client: Client) -> Result<(), String> {
     Ok(())
 }
 
-/// Does jobs until all are done, or the connection is lost.
+/// Executes jobs until all are done, or the connection is lost.
 async fn work(connection: &mut MultiplexedConnection) -> Result<(), RedisError> {
-    // First what this consumer was given and has not finished, then what is new.
+    // First the jobs that were delivered to this consumer and not acknowledged, then new ones.
     let mut from = "0";
     loop {
         let options = StreamReadOptions::default().group("workers", "one").count(10).block(100);
@@ -56,7 +56,7 @@ async fn work(connection: &mut MultiplexedConnection) -> Result<(), RedisError> 
             from = ">";
         }
         for entry in entries {
-            // The effect and its acknowledgement are one transaction: after a kill both are there, or neither.
+            // The effect and its acknowledgement are one transaction: after a kill, both exist or neither does.
             let mut done = pipe();
             done.atomic().sadd("done", &entry.id).ignore().incr("effects", 1).ignore();
             done.xack("jobs", "workers", &[&entry.id]).ignore();
@@ -65,7 +65,7 @@ async fn work(connection: &mut MultiplexedConnection) -> Result<(), RedisError> 
     }
 }
 
-/// Keeps one connection up, and works on it.
+/// Maintains one connection, and executes jobs on it. Returns the number of connections used.
 async fn consume(client: Client) -> Result<u32, String> {
     let mut links = Reconnect::new(&LINK, || client.get_multiplexed_async_connection());
     let mut connections = 0;
@@ -74,7 +74,7 @@ async fn consume(client: Client) -> Result<u32, String> {
         connections += 1;
         match work(&mut connection).await {
             Ok(()) => return Ok(connections),
-            // What cannot pass makes the next call give up.
+            // After a permanent error, the next call gives up.
             Err(error) => links.lost(stagger_db::redis(&error)),
         }
     }
@@ -84,8 +84,8 @@ async fn consume(client: Client) -> Result<u32, String> {
 async fn main() -> Result<(), Box<dyn Error>> {
     let (port, data) = (Port::reserve()?, User::current().directory()?);
     let number = port.number().to_string();
-    let program = Program::found("redis-server")?.directory(data.path());
-    // What was acknowledged is on disk.
+    let program = Program::find("redis-server")?.directory(data.path());
+    // Acknowledged writes are on disk.
     let program =
         program.args(["--bind", "127.0.0.1", "--port", &number, "--appendonly", "yes", "--appendfsync", "always"]);
     let mut server = Server::start(program, Ready::Port(port.address()), Duration::from_secs(10))?;
@@ -101,7 +101,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         block_in_place(|| server.kill());
-        println!("killed");
+        println!("killed the server");
         tokio::time::sleep(Duration::from_millis(200)).await;
         block_in_place(|| server.restart())?;
     }
@@ -111,8 +111,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let mut connection = client.get_multiplexed_async_connection().await?;
     let effects: u32 = connection.get("effects").await?;
     println!("{effects} effects of {JOBS} jobs, over {connections} connections");
-    assert_eq!((effects, done(&client).await?), (JOBS, JOBS), "each job was done once");
-    assert!(connections >= 3, "it was killed twice");
+    assert_eq!((effects, done(&client).await?), (JOBS, JOBS), "each job was executed once");
+    assert!(connections >= 3, "the server was killed twice");
     Ok(())
 }
 

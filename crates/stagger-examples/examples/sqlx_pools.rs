@@ -1,4 +1,4 @@
-//! A hundred connection pools lose their PostgreSQL at once, and come back one by one.
+//! One hundred connection pools lose their PostgreSQL server at once, and reconnect spread out over time.
 //!
 //! ```sh
 //! cargo run -p stagger-examples --example sqlx_pools
@@ -19,24 +19,24 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinSet, block_in_place};
 
 const CLIENTS: i32 = 100;
-/// How near together is together.
+/// The interval within which connections count as simultaneous.
 const WINDOW: Duration = Duration::from_millis(100);
 const OUTAGE: Duration = Duration::from_secs(1);
 
-/// Patient, and never in step: the first retries alone take a second.
+/// Spreads the retries: the first ones alone take a second.
 const STAGGERED: Policy = policy!(exponential(secs(1), secs(3)).local_base(secs(1)).max_attempts(12));
-/// The same delays for all: what a loop with a sleep does.
+/// The same delays for all clients, like a loop with a sleep.
 const IN_STEP: Policy = policy!(exponential(ms(500), secs(2)).jitter(Jitter::None).max_attempts(12));
 
-/// What stands in front of the database, and knows when each connection was asked for.
+/// A proxy in front of the database that records when each connection arrives.
 #[derive(Clone, Default)]
-struct Door {
+struct Proxy {
     arrivals: Arc<Mutex<Vec<Instant>>>,
 }
 
-impl Door {
-    /// Lets through whoever comes, as long as there is somebody behind it.
-    async fn open(self, listener: TcpListener, database: u16) -> std::io::Result<()> {
+impl Proxy {
+    /// Forwards connections to the database. While the database is down, it closes them.
+    async fn serve(self, listener: TcpListener, database: u16) -> std::io::Result<()> {
         loop {
             let (mut client, _) = listener.accept().await?;
             self.arrivals().push(Instant::now());
@@ -51,7 +51,7 @@ impl Door {
         self.arrivals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many there were since then, and the most of them within a window.
+    /// Returns the number of arrivals since `then`, and the maximum within `WINDOW`.
     fn since(&self, then: Instant) -> (usize, usize) {
         let arrivals: Vec<_> = self.arrivals().iter().copied().filter(|arrival| *arrival > then).collect();
         let within = |from: &Instant| arrivals.iter().filter(|to| (*from..*from + WINDOW).contains(to)).count();
@@ -59,7 +59,7 @@ impl Door {
     }
 }
 
-/// One client: a pool of its own, and a row that must be there exactly once.
+/// A client with its own pool, which inserts one row per outage.
 #[derive(Clone)]
 struct Client {
     id: i32,
@@ -67,14 +67,14 @@ struct Client {
 }
 
 impl Client {
-    fn new(id: i32, door: SocketAddr) -> Result<Self, sqlx::Error> {
-        let url = format!("postgres://postgres@{door}/postgres?sslmode=disable");
-        // The pool tries by itself for as long as this, without jitter; the policy does it better.
+    fn new(id: i32, proxy: SocketAddr) -> Result<Self, sqlx::Error> {
+        let url = format!("postgres://postgres@{proxy}/postgres?sslmode=disable");
+        // The pool retries by itself for this long, without jitter, so the timeout is short.
         let options = PgPoolOptions::new().max_connections(1).acquire_timeout(Duration::from_secs(2));
         Ok(Self { id, pool: options.connect_lazy(&url)? })
     }
 
-    /// Repeated, it changes nothing: if the answer was lost, the row may be there already.
+    /// Inserts the client's row. Idempotent: if a response was lost, the row may exist already.
     async fn sign(&self, outage: i32) -> Result<(), sqlx::Error> {
         let statement = "insert into signed (client, outage) values ($1, $2) on conflict do nothing";
         sqlx::query(statement).bind(self.id).bind(outage).execute(&self.pool).await?;
@@ -82,7 +82,7 @@ impl Client {
     }
 }
 
-/// All sign at once, each as the policy says; the most attempts that one of them needed.
+/// Inserts the rows of all clients at once, with this policy. Returns the maximum number of attempts.
 async fn all_sign(clients: &[Client], outage: i32, policy: Policy) -> Result<u32, Box<dyn Error>> {
     let retrier = Arc::new(Retrier::new(policy).classify(stagger_db::sqlx));
     let mut signing = JoinSet::new();
@@ -104,13 +104,13 @@ async fn all_sign(clients: &[Client], outage: i32, policy: Policy) -> Result<u32
 async fn main() -> Result<(), Box<dyn Error>> {
     let mut postgres = Postgres::start()?;
     postgres.sql("create table signed (client int, outage int, primary key (client, outage))")?;
-    // Room for all of them and for who looks after it.
+    // Connections for all clients and for administration.
     postgres.sql("alter system set max_connections = 120")?;
     postgres.server().restart()?;
 
-    let (door, listener) = (Door::default(), TcpListener::bind("127.0.0.1:0").await?);
+    let (proxy, listener) = (Proxy::default(), TcpListener::bind("127.0.0.1:0").await?);
     let address = listener.local_addr()?;
-    tokio::spawn(door.clone().open(listener, postgres.port()));
+    tokio::spawn(proxy.clone().serve(listener, postgres.port()));
     let clients = (0..CLIENTS).map(|id| Client::new(id, address)).collect::<Result<Vec<_>, _>>()?;
     all_sign(&clients, 0, STAGGERED).await?;
 
@@ -118,16 +118,15 @@ async fn main() -> Result<(), Box<dyn Error>> {
     for (outage, (name, policy)) in (1..).zip([("staggered", STAGGERED), ("in step", IN_STEP)]) {
         postgres.server().kill();
         let lost = Instant::now();
-        let everybody = clients.clone();
-        let signing =
-            tokio::spawn(async move { all_sign(&everybody, outage, policy).await.map_err(|e| e.to_string()) });
+        let clients = clients.clone();
+        let signing = tokio::spawn(async move { all_sign(&clients, outage, policy).await.map_err(|e| e.to_string()) });
         tokio::time::sleep(OUTAGE).await;
         block_in_place(|| postgres.server().restart())?;
         let most = signing.await??;
-        // Those who find out that it is gone do so together, whatever the policy: from then on it is the policy's doing.
-        let (retries, window) = door.since(lost + WINDOW * 3);
+        // All clients detect the loss at the same moment, whatever the policy. The policy determines what follows.
+        let (retries, window) = proxy.since(lost + WINDOW * 3);
         println!(
-            "{name}: all back {:.1?} after the loss, with {retries} retries and {most} attempts at most; \
+            "{name}: all reconnected {:.1?} after the loss, with {retries} retries and {most} attempts at most; \
              {window} in the busiest {WINDOW:?}",
             lost.elapsed()
         );
@@ -135,8 +134,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     }
 
     let signed: i64 = sqlx::query_scalar("select count(*) from signed").fetch_one(&clients[0].pool).await?;
-    assert_eq!(signed, i64::from(CLIENTS) * 3, "each signed once before, and once after each outage");
-    // About 17 are to be expected when the first and the second retries overlap.
-    assert!(busiest[0] <= 40, "a storm: {} of {CLIENTS} within {WINDOW:?}", busiest[0]);
+    assert_eq!(signed, i64::from(CLIENTS) * 3, "each client signed once before, and once after each outage");
+    // About 17 are expected where the first and the second retries overlap.
+    assert!(busiest[0] <= 40, "a retry storm: {} of {CLIENTS} within {WINDOW:?}", busiest[0]);
     Ok(())
 }

@@ -1,2 +1,2 @@
-//! Examples against real servers: see `examples`. They need `protoc`, PostgreSQL and Redis, which
+//! Examples against real servers, in `examples`. They require `protoc`, PostgreSQL and Redis, which
 //! `cargo xtask ci --only packages` installs.

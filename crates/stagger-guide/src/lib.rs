@@ -1,5 +1,5 @@
-//! The README and the pages of `docs/guide`, one module each, so that the code on them is compiled and run as doc tests. What they say
-//! about delays is held by the tests of this package:
+//! The README and the pages of `docs/guide`, one module each, so that their code is compiled and run as doc tests. The tests of
+//! this package check what the pages say about delays:
 //!
 //! ```sh
 //! cargo test -p stagger-guide

@@ -1,8 +1,9 @@
-//! What the pages of the guide say, held. Where the other crate is to be had, it is asked.
+//! Checks the statements in the pages of the guide, against the other crate where it is available.
 
 #[cfg(test)]
 mod suite {
     mod choosing;
+    mod conformance;
     mod contention;
     mod delays;
     mod fleet;
@@ -13,5 +14,6 @@ mod suite {
     mod from_tokio_retry;
     mod monitoring;
     mod overload;
+    mod readme;
     mod websocket;
 }

@@ -1,5 +1,5 @@
-//! hyper-util's client under the tower layer, and a server that is killed while it works: every GET gets its answer, and what
-//! may have been carried out already is not sent a second time.
+//! hyper-util's client under the tower layer, and a server that is killed while it processes requests: every GET gets its
+//! response, and a POST that may have been processed is not sent a second time.
 //!
 //! ```sh
 //! cargo run -p stagger-http --example hyper_client
@@ -21,7 +21,7 @@ use http_body_util::{BodyExt as _, Full};
 use hyper_util::client::legacy::{self, Client};
 use hyper_util::rt::TokioExecutor;
 use stagger::{Outcome, Policy, Retrier, classify, policy};
-use stagger_http::Sent;
+use stagger_http::RequestProgress;
 use stagger_http::tower::RetryLayer;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -32,101 +32,102 @@ use tower::{ServiceBuilder, ServiceExt as _};
 const POLICY: Policy = policy!(exponential(ms(50), secs(1)).max_attempts(8));
 const WORK: Duration = Duration::from_millis(100);
 
-/// What the servers have begun to work on.
-type Begun = Arc<Mutex<Vec<String>>>;
+/// The requests that the servers have started to process.
+type Started = Arc<Mutex<Vec<String>>>;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
-    // An attempt that could not connect has sent nothing; an I/O error is judged by its kind.
+    // An attempt that could not connect has sent nothing; an I/O error is classified by its kind.
     let retrier =
         Retrier::new(POLICY).classify(|error: &legacy::Error| classify::chain(error).unwrap_or(Outcome::TRANSIENT));
-    let retries = RetryLayer::new(retrier)
-        .sent(|error: &legacy::Error| if error.is_connect() { Sent::No } else { Sent::Perhaps });
+    let retries = RetryLayer::new(retrier).classify_progress(|error: &legacy::Error| {
+        if error.is_connect() { RequestProgress::NotSent } else { RequestProgress::MaybeProcessed }
+    });
     let client = ServiceBuilder::new().layer(retries).service(Client::builder(TokioExecutor::new()).build_http());
 
-    let begun = Begun::default();
-    let server = Server::start(SocketAddr::from(([127, 0, 0, 1], 0)), &begun)?;
+    let started = Started::default();
+    let server = Server::start(SocketAddr::from(([127, 0, 0, 1], 0)), &started)?;
     let address = server.address;
     let mut calls = JoinSet::new();
     let mut call = |method: Method, name: String| {
         let request = Request::builder().method(method).uri(format!("http://{address}/{name}")).body(Full::default());
         let client = client.clone();
         calls.spawn(async move {
-            let answer = client.oneshot(request.map_err(|error| error.to_string())?);
-            let answer = answer.await.map_err(|error| error.to_string())?;
-            let body = answer.into_body().collect().await.map_err(|error| error.to_string())?;
+            let response = client.oneshot(request.map_err(|error| error.to_string())?);
+            let response = response.await.map_err(|error| error.to_string())?;
+            let body = response.into_body().collect().await.map_err(|error| error.to_string())?;
             Ok::<Bytes, String>(body.to_bytes())
         });
     };
 
-    // The server is killed while it works on these …
+    // The server is killed while it processes these …
     for n in 0..20 {
         call(Method::GET, format!("page-{n}"));
     }
     call(Method::POST, "payment-before".to_owned());
     sleep(WORK / 2).await;
     server.kill()?;
-    // … and is down when this is sent.
+    // … and is down when this one is sent.
     call(Method::POST, "payment-while-down".to_owned());
     sleep(WORK).await;
-    let server = Server::start(address, &begun)?;
+    let server = Server::start(address, &started)?;
 
     let ends = calls.join_all().await;
-    let (answers, errors): (Vec<_>, Vec<_>) = ends.into_iter().partition(Result::is_ok);
-    let begun = begun.lock().map(|begun| begun.clone()).unwrap_or_default();
-    let times = |name: &str| begun.iter().filter(|begun| *begun == name).count();
-    println!("{} answers, {} error: {:?}", answers.len(), errors.len(), errors);
+    let (responses, errors): (Vec<_>, Vec<_>) = ends.into_iter().partition(Result::is_ok);
+    let started = started.lock().map(|started| started.clone()).unwrap_or_default();
+    let times = |name: &str| started.iter().filter(|started| *started == name).count();
+    println!("{} responses, {} error: {:?}", responses.len(), errors.len(), errors);
     println!(
-        "page-0 was begun {} times, the payments {} and {} times",
+        "page-0 was started {} times, the payments {} and {} times",
         times("page-0"),
         times("payment-before"),
         times("payment-while-down")
     );
-    assert_eq!((answers.len(), errors.len()), (21, 1));
-    // Nobody knows whether the first payment was made; it was not sent again. The second was never sent before.
+    assert_eq!((responses.len(), errors.len()), (21, 1));
+    // Whether the first payment was processed is unknown, so it was not sent again. The second had not been sent before.
     assert_eq!([times("page-0"), times("payment-before"), times("payment-while-down")], [2, 1, 1]);
     server.kill()?;
     Ok(())
 }
 
-/// A server on a thread of its own.
+/// A server on its own thread.
 struct Server {
     address: SocketAddr,
-    life: oneshot::Sender<()>,
+    shutdown: oneshot::Sender<()>,
     thread: JoinHandle<io::Result<()>>,
 }
 
 impl Server {
-    fn start(address: SocketAddr, begun: &Begun) -> io::Result<Self> {
-        let (life, death) = oneshot::channel();
-        let (tell, told) = mpsc::channel();
-        let begun = Arc::clone(begun);
+    fn start(address: SocketAddr, started: &Started) -> io::Result<Self> {
+        let (shutdown, killed) = oneshot::channel();
+        let (sender, receiver) = mpsc::channel();
+        let started = Arc::clone(started);
         let thread = thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
             runtime.block_on(async {
                 let listener = TcpListener::bind(address).await?;
-                let _ = tell.send(listener.local_addr()?);
+                let _ = sender.send(listener.local_addr()?);
                 tokio::select! {
-                    end = axum::serve(listener, pages(begun)) => end,
-                    _ = death => Ok(()),
+                    end = axum::serve(listener, pages(started)) => end,
+                    _ = killed => Ok(()),
                 }
             })
         });
-        let address = told.recv().map_err(io::Error::other)?;
-        Ok(Self { address, life, thread })
+        let address = receiver.recv().map_err(io::Error::other)?;
+        Ok(Self { address, shutdown, thread })
     }
 
-    /// Its runtime ends, and with it every connection in the middle of whatever it does.
+    /// Stops the server's runtime, which cuts off every connection.
     fn kill(self) -> io::Result<()> {
-        drop(self.life);
+        drop(self.shutdown);
         self.thread.join().unwrap_or_else(|_| Err(io::Error::other("the server panicked")))
     }
 }
 
-fn pages(begun: Begun) -> Router {
+fn pages(started: Started) -> Router {
     let work = async move |Path(name): Path<String>| {
-        if let Ok(mut begun) = begun.lock() {
-            begun.push(name.clone());
+        if let Ok(mut started) = started.lock() {
+            started.push(name.clone());
         }
         sleep(WORK).await;
         name

@@ -1,4 +1,4 @@
-//! reqwest with the middleware, against a server that is down, then busy, then up: what is sent again, when, and what is not.
+//! reqwest with the middleware, against a server that is down, then busy, then up: which requests are retried, and when.
 //!
 //! ```sh
 //! cargo run -p stagger-http --features reqwest-middleware --example reqwest_client
@@ -17,63 +17,63 @@ use axum::routing::{get, post};
 use reqwest::Client;
 use reqwest_middleware::ClientBuilder;
 use stagger::{Policy, Retrier, policy};
-use stagger_http::reqwest::Retry;
+use stagger_http::reqwest::RetryMiddleware;
 use tokio::net::TcpListener;
 use tokio::time::{Instant, sleep};
 
 const POLICY: Policy = policy!(exponential(ms(50), secs(2)).max_attempts(8));
-/// How long nothing listens.
+/// Time until a server listens.
 const DOWN: Duration = Duration::from_millis(200);
 
-/// What has arrived: the path and its key, if it has one.
+/// The requests that have arrived: path and idempotency key.
 type Seen = Arc<Mutex<Vec<(&'static str, Option<String>)>>>;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
     let retrier =
         Retrier::new(POLICY).named("shop").on_event(|event| println!("    {}: {:?}", event.target, event.action));
-    let client = ClientBuilder::new(Client::new()).with(Retry::new(retrier)).build();
+    let client = ClientBuilder::new(Client::new()).with(RetryMiddleware::new(retrier)).build();
 
-    // A port that nothing listens on: whatever is sent there has not been carried out, so it is sent again.
+    // No server listens on the port, so nothing is sent, and any request is retried.
     let address = TcpListener::bind("127.0.0.1:0").await?.local_addr()?;
     let shop = format!("http://{address}");
     let seen = Seen::default();
     tokio::spawn(open_after(DOWN, address, Arc::clone(&seen)));
     println!("an order, to a server that is down:");
-    let answer = client.post(format!("{shop}/orders")).body("tea").send().await?;
-    assert_eq!((answer.status(), arrived(&seen)), (StatusCode::OK, vec![("orders", None)]));
+    let response = client.post(format!("{shop}/orders")).body("tea").send().await?;
+    assert_eq!((response.status(), arrived(&seen)), (StatusCode::OK, vec![("orders", None)]));
 
-    // It says when to come back: not before, and not to the tick, or everybody would come at once.
-    println!("the price, of a server that is busy for a second:");
+    // The server sends `Retry-After`. The retry comes no earlier, and somewhat later, so that clients do not arrive together.
+    println!("the price, from a server that is busy for a second:");
     let started = Instant::now();
-    let answer = client.get(format!("{shop}/price")).send().await?;
-    assert_eq!((answer.status(), arrived(&seen).len()), (StatusCode::OK, 2));
+    let response = client.get(format!("{shop}/price")).send().await?;
+    assert_eq!((response.status(), arrived(&seen).len()), (StatusCode::OK, 2));
     assert!(started.elapsed() >= Duration::from_secs(1), "{:?}", started.elapsed());
 
-    // A payment that has been sent may have been carried out, whatever the answer says. It is not repeated …
+    // A payment that was sent may have been processed, whatever the response. It is not retried …
     println!("a payment, and the server fails:");
-    let answer = client.post(format!("{shop}/payments")).body("3.50").send().await?;
-    assert_eq!((answer.status(), arrived(&seen).len()), (StatusCode::BAD_GATEWAY, 1));
+    let response = client.post(format!("{shop}/payments")).body("3.50").send().await?;
+    assert_eq!((response.status(), arrived(&seen).len()), (StatusCode::BAD_GATEWAY, 1));
 
-    // … unless it carries a key, by which the server knows it again.
+    // … unless it carries a key, by which the server recognizes it.
     println!("the same with a key:");
-    let keyed = Retry::new(Retrier::new(POLICY)).idempotency_keys();
+    let keyed = RetryMiddleware::new(Retrier::new(POLICY)).idempotency_keys();
     let client = ClientBuilder::new(Client::new()).with(keyed).build();
-    let answer = client.post(format!("{shop}/payments")).body("3.50").send().await?;
+    let response = client.post(format!("{shop}/payments")).body("3.50").send().await?;
     let payments = arrived(&seen);
-    assert_eq!((answer.status(), payments.len()), (StatusCode::OK, 2));
+    assert_eq!((response.status(), payments.len()), (StatusCode::OK, 2));
     assert!(payments[0].1.is_some() && payments[0] == payments[1], "{payments:?}");
     println!("    paid, with the key {}", payments[0].1.as_deref().unwrap_or_default());
     Ok(())
 }
 
-/// What has arrived since the last time of asking.
+/// Returns the requests that have arrived since the last call.
 fn arrived(seen: &Seen) -> Vec<(&'static str, Option<String>)> {
     seen.lock().map(|mut seen| core::mem::take(&mut *seen)).unwrap_or_default()
 }
 
-/// Notes a request, and says how many of its kind are there.
-fn note(seen: &Seen, what: &'static str, headers: &HeaderMap) -> usize {
+/// Records a request, and returns the number of requests recorded since the last check.
+fn record(seen: &Seen, what: &'static str, headers: &HeaderMap) -> usize {
     let key = headers.get("idempotency-key").and_then(|key| key.to_str().ok()).map(str::to_owned);
     seen.lock().map_or(0, |mut seen| {
         seen.push((what, key));
@@ -93,20 +93,20 @@ async fn open_after(down: Duration, address: SocketAddr, seen: Seen) -> std::io:
 }
 
 async fn orders(State(seen): State<Seen>, headers: HeaderMap) {
-    note(&seen, "orders", &headers);
+    record(&seen, "orders", &headers);
 }
 
-/// Busy the first time.
+/// Responds 503 to the first request.
 async fn price(State(seen): State<Seen>, headers: HeaderMap) -> Response {
-    match note(&seen, "price", &headers) {
+    match record(&seen, "price", &headers) {
         1 => (StatusCode::SERVICE_UNAVAILABLE, [("retry-after", "1")]).into_response(),
         _ => "3.50".into_response(),
     }
 }
 
-/// Fails the first time.
+/// Responds 502 to the first request.
 async fn payments(State(seen): State<Seen>, headers: HeaderMap) -> StatusCode {
-    match note(&seen, "payments", &headers) {
+    match record(&seen, "payments", &headers) {
         1 => StatusCode::BAD_GATEWAY,
         _ => StatusCode::OK,
     }

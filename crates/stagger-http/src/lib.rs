@@ -1,29 +1,33 @@
-//! HTTP retries that don't stampede: what is safe to repeat, when the server said, and nothing held while waiting.
+//! HTTP retries that don't stampede: only what is safe to retry, honoring `Retry-After`, holding no connection during backoff.
 //!
-//! | for | there is | feature |
+//! | for | use | feature |
 //! |---|---|---|
-//! | clients on tower: hyper, axum, tonic | `tower::RetryLayer` | `tower`, by default |
-//! | servers on tower | `tower::AdmissionLayer`, `tower::CallerLayer` | `tower`, by default |
-//! | reqwest | `reqwest::Retry`, a middleware in three lines | `reqwest-middleware` |
-//! | clients that need neither | `recipes` | |
-//! | gRPC on the wire | [`grpc`]; its service config, in `service_config` | `service-config` |
+//! | clients on tower: hyper, axum, tonic | `tower::RetryLayer` | `tower`, enabled by default |
+//! | servers on tower | `tower::AdmissionLayer`, `tower::CallerContextLayer` | `tower`, enabled by default |
+//! | reqwest | `reqwest::RetryMiddleware` | `reqwest-middleware` |
+//! | other clients, without an integration | examples in `recipes` | `tower`, enabled by default |
+//! | gRPC headers and status codes | [`grpc`] | |
+//! | gRPC service configs | `service_config` | `service-config` |
 //!
-//! They are made of parts that stand alone: what a server says about coming back is read by [`advice`], what a status means
-//! by [`status`], and whether a request may be sent twice by [`Repeat`]; a server lets in and refuses by [`admission`]. The
-//! policy, budget, breaker, rules and listeners are those of a [`Retrier`](stagger::Retrier).
+//! The integrations are built from parts that work on their own: [`hint`] parses when a server wants the next attempt,
+//! [`status`] classifies a status code, [`Idempotency`] and [`RequestProgress`] decide whether a request is safe to retry,
+//! and [`admission`] admits and rejects requests on a server. The policy, budget, circuit breaker, rules and listeners are
+//! those of a [`Retrier`](stagger::Retrier).
 
 pub mod admission;
-pub mod advice;
 #[cfg(any(feature = "tower", feature = "reqwest-middleware"))]
 mod client;
-pub mod grpc;
 #[cfg(any(feature = "tower", feature = "reqwest-middleware"))]
-mod hop;
+mod extensions;
+pub mod grpc;
+pub mod header;
+pub mod hint;
+mod idempotency;
 mod number;
 #[cfg(feature = "tower")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tower")))]
 pub mod recipes;
-mod repeat;
+mod request_progress;
 #[cfg(feature = "reqwest-middleware")]
 #[cfg_attr(docsrs, doc(cfg(feature = "reqwest-middleware")))]
 pub mod reqwest;
@@ -38,5 +42,6 @@ pub mod tower;
 #[cfg(any(feature = "tower", feature = "reqwest-middleware"))]
 pub use client::StatusFailure;
 #[cfg(any(feature = "tower", feature = "reqwest-middleware"))]
-pub use hop::{ATTEMPT, Deadline, TIMEOUT, attempt_number};
-pub use repeat::{IDEMPOTENCY_KEY, Repeat, Sent};
+pub use extensions::{Deadline, attempt_number};
+pub use idempotency::Idempotency;
+pub use request_progress::RequestProgress;

@@ -1,24 +1,26 @@
-//! Clients that need no integration of their own.
+//! Examples for clients that need no integration.
 //!
 //! # reqwest, without middleware
 //!
-//! What an answer means is said where it is received; everything else is `stagger`'s. The caller gets reqwest's own error.
+//! The attempt classifies its response, and `stagger` does the rest. The caller gets reqwest's own error.
 //!
 //! ```
 //! use std::time::SystemTime;
 //!
 //! use reqwest::{Client, Response};
 //! use stagger::{Marked, Policy, policy};
-//! use stagger_http::advice::hint;
-//! use stagger_http::status::{Keyed, outcome};
+//! use stagger_http::hint::server_hint;
+//! use stagger_http::Idempotency;
+//! use stagger_http::status::outcome;
 //!
 //! const POLICY: Policy = policy!(exponential(ms(10), secs(10)).max_attempts(4));
 //!
-//! /// One attempt of a GET, which may be repeated.
+//! /// One attempt of a GET, which is idempotent.
 //! async fn get(client: &Client, url: &str) -> Result<Response, Marked<reqwest::Error>> {
-//!     let answer = client.get(url).send().await?;
-//!     let meaning = outcome(answer.status(), Keyed::No, hint(answer.headers(), SystemTime::now));
-//!     answer.error_for_status().map_err(|error| Marked::with_outcome(error, meaning))
+//!     let response = client.get(url).send().await?;
+//!     let hint = server_hint(response.headers(), SystemTime::now);
+//!     let outcome = outcome(response.status(), Idempotency::ByMethod, hint);
+//!     response.error_for_status().map_err(|error| Marked::with_outcome(error, outcome))
 //! }
 //!
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
@@ -43,22 +45,25 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(()) })?; Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! With a budget, a breaker or listeners it is the same through a [`Retrier`](stagger::Retrier): `api.run(..).with_marks()`. A
-//! POST that has been sent must not be repeated, unless it carries an `Idempotency-Key`; what was never sent may:
+//! With a budget, a circuit breaker or listeners, use a [`Retrier`](stagger::Retrier): `api.run(..).with_marks()`. A POST that may
+//! have been processed must not be retried unless it carries an `Idempotency-Key`. A POST that was never sent may be:
 //!
 //! ```
 //! use reqwest::{Client, Response};
 //! use stagger::{Marked, Policy, Retrier, policy};
-//! use stagger_http::{Repeat, Sent};
+//! use stagger_http::{Idempotency, RequestProgress};
 //!
 //! const POLICY: Policy = policy!(exponential(ms(1), ms(5)).max_attempts(4));
 //!
 //! async fn pay(client: &Client, url: &str) -> Result<Response, Marked<reqwest::Error>> {
 //!     let request = client.post(url).body("pay").build()?;
-//!     let repeat = Repeat::of(request.method(), request.headers());
+//!     let idempotency = Idempotency::from_request(request.method(), request.headers());
 //!     client.execute(request).await.map_err(|error| {
-//!         let sent = if error.is_connect() { Sent::No } else { Sent::Perhaps };
-//!         if repeat.allows(sent) { Marked::from(error) } else { Marked::unsafe_to_retry(error) }
+//!         let progress = match error.is_connect() {
+//!             true => RequestProgress::NotSent,
+//!             false => RequestProgress::MaybeProcessed,
+//!         };
+//!         if idempotency.allows_retry(progress) { Marked::from(error) } else { Marked::unsafe_to_retry(error) }
 //!     })
 //! }
 //!
@@ -68,7 +73,7 @@
 //! #     format!("http://{}", gone.local_addr()?)
 //! # };
 //! let (api, client) = (Retrier::new(POLICY), Client::new());
-//! // Nothing listens there.
+//! // No server listens at this address.
 //! let error = api.run(|| pay(&client, url)).with_marks().await.unwrap_err();
 //! assert_eq!(error.attempts(), 4);
 //! assert!(error.error().is_some_and(reqwest::Error::is_connect));
@@ -77,8 +82,8 @@
 //!
 //! # hyper-util's client
 //!
-//! It is a tower service, and goes under a [`RetryLayer`](crate::tower::RetryLayer). Two rules say what its errors mean: an
-//! attempt that could not connect has sent nothing, and an I/O error is judged by its kind.
+//! The client is a tower service: put a [`RetryLayer`](crate::tower::RetryLayer) on top of it. Two rules classify its errors: an
+//! attempt that could not connect has sent nothing, and an I/O error is classified by its kind.
 //!
 //! ```
 //! use bytes::Bytes;
@@ -87,7 +92,7 @@
 //! use hyper_util::client::legacy::{Client, Error};
 //! use hyper_util::rt::TokioExecutor;
 //! use stagger::{Outcome, Policy, Retrier, classify, policy};
-//! use stagger_http::Sent;
+//! use stagger_http::RequestProgress;
 //! use stagger_http::tower::RetryLayer;
 //! use tower::{ServiceBuilder, ServiceExt as _};
 //!
@@ -99,14 +104,14 @@
 //! # let url = format!("http://{}", listener.local_addr()?);
 //! # tokio::spawn(axum::serve(listener, axum::Router::new().route("/", page)).into_future());
 //! let retrier = Retrier::new(POLICY).classify(|error: &Error| classify::chain(error).unwrap_or(Outcome::TRANSIENT));
-//! let retries = RetryLayer::new(retrier).sent(|error: &Error| match error.is_connect() {
-//!     true => Sent::No,
-//!     false => Sent::Perhaps,
+//! let retries = RetryLayer::new(retrier).classify_progress(|error: &Error| match error.is_connect() {
+//!     true => RequestProgress::NotSent,
+//!     false => RequestProgress::MaybeProcessed,
 //! });
 //! let network = Client::builder(TokioExecutor::new()).build_http();
 //! let client = ServiceBuilder::new().layer(retries).service(network);
 //!
-//! let answer = client.oneshot(Request::get(url).body(Full::<Bytes>::default())?).await?;
-//! assert_eq!(answer.into_body().collect().await?.to_bytes(), "a page");
+//! let response = client.oneshot(Request::get(url).body(Full::<Bytes>::default())?).await?;
+//! assert_eq!(response.into_body().collect().await?.to_bytes(), "a page");
 //! # Ok::<(), Box<dyn std::error::Error>>(()) })?; Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

@@ -1,21 +1,21 @@
-//! What this crate claims.
+//! Tests of the public API.
 
 #[cfg(test)]
 mod suite {
     mod admission;
-    mod advice;
+    mod caller_context;
+    mod drain;
     mod grpc;
-    mod judging;
-    mod leftover;
+    mod hint;
     mod readiness;
     mod replay;
+    mod request_headers;
     #[cfg(feature = "reqwest-middleware")]
     mod reqwest;
-    mod server;
+    mod retry_safety;
     mod servers;
     #[cfg(feature = "service-config")]
     mod service_config;
-    mod telling;
     mod timing;
     mod tower;
 }

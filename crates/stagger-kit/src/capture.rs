@@ -14,11 +14,11 @@ pub enum Stream {
     Stderr,
 }
 
-/// What a stream has carried so far, filled by a thread so that a full pipe never stops the child.
+/// The captured output of a stream, read by a thread so that a full pipe never blocks the child.
 #[derive(Debug)]
 pub(crate) struct Capture {
     shared: Arc<Shared>,
-    /// Where the next line starts.
+    /// Offset of the next line.
     cursor: usize,
 }
 
@@ -39,17 +39,18 @@ struct Seen {
 pub(crate) enum NoLine {
     /// The stream has ended.
     Ended,
-    /// Nothing came in time.
-    TooLate,
+    /// No line arrived within the limit.
+    TimedOut,
 }
 
 impl Capture {
-    pub(crate) fn of(mut source: impl Read + Send + 'static) -> Self {
+    /// Starts a thread that reads `source`.
+    pub(crate) fn start(mut source: impl Read + Send + 'static) -> Self {
         let shared = Arc::new(Shared::default());
         let filled = Arc::clone(&shared);
         thread::spawn(move || {
             let mut chunk = [0; 16 * 1024];
-            // An error on a pipe means the same as its end: nothing more will come.
+            // A read error on a pipe is equivalent to its end.
             while let Ok(length @ 1..) = source.read(&mut chunk) {
                 filled.seen().bytes.extend_from_slice(&chunk[..length]);
                 filled.grew.notify_all();
@@ -60,8 +61,7 @@ impl Capture {
         Self { shared, cursor: 0 }
     }
 
-    /// The next line without its end; the last one may lack an end. Bytes that are not UTF-8 are
-    /// replaced.
+    /// Waits for the next line and returns it without its newline, which the last line may lack. Replaces invalid UTF-8.
     pub(crate) fn next_line(&mut self, limit: Duration) -> Result<String, NoLine> {
         let cursor = self.cursor;
         let waiting = |seen: &mut Seen| !seen.ended && !seen.bytes[cursor..].contains(&b'\n');
@@ -69,7 +69,7 @@ impl Capture {
         let rest = &seen.bytes[cursor..];
         let (line, length) = match rest.iter().position(|byte| *byte == b'\n') {
             Some(end) => (&rest[..end], end + 1),
-            None if !seen.ended => return Err(NoLine::TooLate),
+            None if !seen.ended => return Err(NoLine::TimedOut),
             None if rest.is_empty() => return Err(NoLine::Ended),
             None => (rest, rest.len()),
         };
@@ -77,17 +77,17 @@ impl Capture {
         Ok(String::from_utf8_lossy(line).into_owned())
     }
 
-    /// Everything so far, lines already handed out included.
+    /// Returns all output so far, including lines already returned.
     pub(crate) fn text(&self) -> String {
         String::from_utf8_lossy(&self.shared.seen().bytes).into_owned()
     }
 
-    /// Waits for the end of the stream, at most `limit`.
-    pub(crate) fn settle(&self, limit: Duration) {
+    /// Waits for the end of the stream, for at most `limit`.
+    pub(crate) fn wait_for_end(&self, limit: Duration) {
         drop(self.shared.wait_while(limit, |seen| !seen.ended));
     }
 
-    /// Waits for the end of the stream, at most `limit`, and takes all that it carried.
+    /// Waits for the end of the stream, for at most `limit`, and returns all its output.
     pub(crate) fn finish(&mut self, limit: Duration) -> Vec<u8> {
         let mut seen = self.shared.wait_while(limit, |seen| !seen.ended);
         self.cursor = 0;
@@ -96,7 +96,7 @@ impl Capture {
 }
 
 impl Shared {
-    /// A reader that panicked leaves whole bytes behind, so a poisoned lock holds nothing broken.
+    /// Locks the captured output. A poisoned lock is ignored: the output is valid even if the reader has panicked.
     fn seen(&self) -> MutexGuard<'_, Seen> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -116,21 +116,21 @@ mod tests {
     const LONG: Duration = Duration::from_secs(10);
 
     #[test]
-    fn lines_come_one_by_one_and_the_last_needs_no_end() {
-        let mut capture = Capture::of(&b"one\n\ntwo"[..]);
+    fn lines_are_returned_one_by_one_and_the_last_needs_no_newline() {
+        let mut capture = Capture::start(&b"one\n\ntwo"[..]);
         let lines: Vec<_> = (0..4).map(|_| capture.next_line(LONG)).collect();
         assert_eq!(lines, [Ok("one".into()), Ok(String::new()), Ok("two".into()), Err(NoLine::Ended)]);
-        assert_eq!(capture.finish(LONG), b"one\n\ntwo", "handing lines out takes nothing away");
+        assert_eq!(capture.finish(LONG), b"one\n\ntwo", "returning lines does not consume the output");
     }
 
     #[test]
-    fn half_a_line_is_not_handed_out_while_its_writer_lives() {
+    fn an_incomplete_line_is_not_returned_before_the_end() {
         let (reader, mut writer) = pipe().unwrap();
-        let mut capture = Capture::of(reader);
+        let mut capture = Capture::start(reader);
         writer.write_all(b"ha").unwrap();
-        assert_eq!(capture.next_line(SOON), Err(NoLine::TooLate));
+        assert_eq!(capture.next_line(SOON), Err(NoLine::TimedOut));
         writer.write_all(b"lf\n").unwrap();
         assert_eq!(capture.next_line(LONG), Ok("half".into()));
-        assert_eq!(capture.finish(SOON), b"half\n", "a stream that does not end is given up on");
+        assert_eq!(capture.finish(SOON), b"half\n", "a stream that does not end is abandoned after the limit");
     }
 }

@@ -2,72 +2,70 @@ use std::fs::{File, OpenOptions};
 use std::io::{Error, ErrorKind, Read, Result, Seek, SeekFrom, Write};
 use std::path::Path;
 
-/// A file of records that are on the disk before they are acknowledged.
+/// A durable append-only file of records.
 ///
-/// A server under test writes its effects here, is killed in the middle, and is started again;
-/// afterwards the records say what really happened. [`append`](Self::append) returns once the
-/// record is synchronised. A write that a crash cut off is dropped when the ledger is opened again;
-/// it had not been acknowledged.
+/// A server under test records its effects here, is killed in the middle, and is restarted; afterwards the records show
+/// what happened. [`append`](Self::append) returns once the record is synced to disk. A write that a crash has truncated
+/// is dropped when the ledger is opened again; it was never acknowledged.
 ///
-/// One line per record: the CRC-32 of the record as eight hexadecimal digits, a space, the record.
+/// Format: one line per record with the CRC-32 of the record as eight hexadecimal digits, a space, and the record.
 #[derive(Debug)]
 pub struct Ledger {
     file: Locked,
     records: Vec<String>,
-    /// Where the last whole record ends.
+    /// Offset of the end of the last complete record.
     length: u64,
-    /// Set while the end of the file is unknown.
+    /// Whether the end of the file is in an unknown state.
     broken: bool,
 }
 
 impl Ledger {
-    /// Opens or creates the ledger, cuts off a torn last record, and keeps other writers out.
+    /// Opens or creates the ledger, truncates an incomplete last record, and locks out other writers.
     ///
     /// # Errors
-    /// `WouldBlock` if another process has it open, `InvalidData` if a whole record is damaged: a
-    /// crash in the middle of a write does not do that.
+    /// `WouldBlock` if another process has it open; `InvalidData` if a complete record is corrupt, which a crash during a
+    /// write does not cause.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
         file.try_lock()?;
         let mut file = Locked(file);
-        let Contents { records, length } = Contents::of(&mut file.0)?;
+        let Contents { records, length } = Contents::read(&mut file.0)?;
         file.0.set_len(length)?;
         file.0.seek(SeekFrom::Start(length))?;
         file.0.sync_all()?;
         if let Some(directory) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-            // A file is only there to stay once its name is, too.
+            // A new file is durable only if its directory entry is synced, too.
             File::open(directory)?.sync_all()?;
         }
         Ok(Self { file, records, length, broken: false })
     }
 
-    /// The whole records of a ledger, in order, also while somebody writes it.
+    /// Reads the complete records of a ledger, in order, even while another process writes it.
     ///
     /// # Errors
     /// `NotFound`; `InvalidData` as in [`open`](Self::open).
     pub fn read(path: impl AsRef<Path>) -> Result<Vec<String>> {
-        Ok(Contents::of(&mut File::open(path)?)?.records)
+        Ok(Contents::read(&mut File::open(path)?)?.records)
     }
 
-    /// The records that are known to be on the disk, in order.
+    /// Returns the records that are synced to disk, in order.
     #[must_use]
     pub fn records(&self) -> &[String] {
         &self.records
     }
 
-    /// Writes a record and returns when it is on the disk.
+    /// Appends a record and returns when it is synced to disk.
     ///
     /// # Errors
-    /// `InvalidInput` if the record has a line end in it. Otherwise what the disk says; the record
-    /// is then not in the ledger, and if even that cannot be ensured, nothing can be appended any
-    /// more.
+    /// `InvalidInput` if the record contains a newline. Otherwise the error of the write; the record is then not in the
+    /// ledger, and if the file cannot be restored, all later appends fail.
     pub fn append(&mut self, record: &str) -> Result<()> {
         if record.contains('\n') {
-            return Err(Error::new(ErrorKind::InvalidInput, "a record is one line"));
+            return Err(Error::new(ErrorKind::InvalidInput, "a record must not contain a newline"));
         }
         if self.broken {
-            return Err(Error::other("an earlier write failed half-way; open the ledger again"));
+            return Err(Error::other("an earlier write failed and left the file inconsistent; open the ledger again"));
         }
         let line = format!("{:08x} {record}\n", crc32fast::hash(record.as_bytes()));
         self.broken = true;
@@ -85,38 +83,39 @@ impl Ledger {
     }
 }
 
-/// A locked file, unlocked by its drop.
+/// A locked file, unlocked when dropped.
 ///
-/// Closing it would not be enough: a process that another thread is just starting has a copy of the
-/// descriptor until it runs its own program, and with it the lock.
+/// Closing the file is not enough: a process that another thread is just spawning has a copy of the descriptor, and with
+/// it the lock, until it calls exec.
 #[derive(Debug)]
 struct Locked(File);
 
 impl Drop for Locked {
     fn drop(&mut self) {
-        // An error leaves nothing to be done.
+        // An error cannot be handled here.
         let _ = self.0.unlock();
     }
 }
 
 struct Contents {
     records: Vec<String>,
-    /// Of the whole records.
+    /// Length of the complete records in bytes.
     length: u64,
 }
 
 impl Contents {
-    fn of(file: &mut File) -> Result<Self> {
+    /// Reads and checks a whole file.
+    fn read(file: &mut File) -> Result<Self> {
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes)?;
         let mut contents = Self { records: Vec::new(), length: 0 };
         for line in bytes.split_inclusive(|byte| *byte == b'\n') {
-            // A write that was cut off lacks its end; whatever has one was whole once.
+            // A truncated write lacks its newline; a line with a newline was once complete.
             let Some(line) = line.strip_suffix(b"\n") else {
                 break;
             };
             let Some(record) = record(line) else {
-                let message = format!("damaged record after byte {}", contents.length);
+                let message = format!("corrupt record after byte {}", contents.length);
                 return Err(Error::new(ErrorKind::InvalidData, message));
             };
             contents.records.push(record.to_owned());
@@ -126,7 +125,7 @@ impl Contents {
     }
 }
 
-/// The record in a line; `None` if the line is not exactly what [`Ledger::append`] writes.
+/// Parses the record in a line; `None` if the line is not exactly what [`Ledger::append`] writes.
 fn record(line: &[u8]) -> Option<&str> {
     let (sum, record) = str::from_utf8(line).ok()?.split_once(' ')?;
     (sum == format!("{:08x}", crc32fast::hash(record.as_bytes()))).then_some(record)
@@ -141,7 +140,7 @@ mod tests {
     use tempfile::tempdir;
 
     #[test]
-    fn records_come_back_in_order() {
+    fn records_are_read_in_order() {
         let directory = tempdir().unwrap();
         let path = directory.path().join("ledger");
         for round in 0..3 {
@@ -155,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn wherever_a_crash_cuts_the_file_only_the_last_record_is_lost() {
+    fn truncation_anywhere_loses_only_the_last_record() {
         let directory = tempdir().unwrap();
         let path = directory.path().join("ledger");
         let mut ledger = Ledger::open(&path).unwrap();
@@ -173,7 +172,7 @@ mod tests {
             let mut ledger = Ledger::open(&path).unwrap();
             assert_eq!(ledger.records(), &records[..kept], "cut at {cut}");
             assert_eq!(fs::metadata(&path).unwrap().len() as usize, ends[kept], "cut at {cut}");
-            // Shorter than most of what was cut off, so that nothing of that may stay behind it.
+            // Shorter than most of the truncated data, so that remains of that would be detected.
             ledger.append("").unwrap();
             drop(ledger);
             let want = [&records[..kept], &[""]].concat();
@@ -182,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flipped_bit_is_reported_not_repaired() {
+    fn a_flipped_bit_is_an_error() {
         let directory = tempdir().unwrap();
         let path = directory.path().join("ledger");
         let mut ledger = Ledger::open(&path).unwrap();
@@ -190,7 +189,7 @@ mod tests {
         ledger.append("second").unwrap();
         drop(ledger);
         let whole = fs::read(&path).unwrap();
-        // But for the very last byte: without a line end, the last record looks cut off.
+        // Except for the very last byte: without its newline, the last record counts as truncated.
         for bit in 0..(whole.len() - 1) * 8 {
             let mut bytes = whole.clone();
             bytes[bit / 8] ^= 1 << (bit % 8);
@@ -200,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_writer_is_kept_out() {
+    fn a_second_writer_is_locked_out() {
         let directory = tempdir().unwrap();
         let path = directory.path().join("ledger");
         let _first = Ledger::open(&path).unwrap();
@@ -208,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_of_two_lines_is_refused_and_leaves_no_trace() {
+    fn a_record_with_a_newline_is_rejected_and_not_written() {
         let directory = tempdir().unwrap();
         let path = directory.path().join("ledger");
         let mut ledger = Ledger::open(&path).unwrap();
@@ -218,15 +217,14 @@ mod tests {
     }
 
     #[test]
-    fn what_was_acknowledged_survives_twenty_kills_exactly_once() {
+    fn acknowledged_records_survive_20_kills_exactly_once() {
         let directory = tempdir().unwrap();
         let path = directory.path().join("ledger");
         let writer = Program::this_test("ledger::tests::appends_until_killed").unwrap().env("KIT_LEDGER", &path);
         let mut acknowledged = 0;
         for round in 0..20 {
             let mut running = writer.spawn().unwrap();
-            // A different moment each time: the kill meets the writer anywhere between two
-            // acknowledgements.
+            // The number of lines varies the moment of the kill between two acknowledgments.
             for _ in 0..=round {
                 let line = running.wait_for(crate::Stream::Stdout, "acknowledged ", Duration::from_secs(10)).unwrap();
                 acknowledged = line.rsplit(' ').next().unwrap().parse::<u64>().unwrap();
@@ -235,9 +233,9 @@ mod tests {
             let records = Ledger::read(&path).unwrap();
             assert!(records.len() as u64 > acknowledged, "{acknowledged} was acknowledged; {records:?}");
             let every = 0..records.len();
-            Tally::of(records).exactly_once(every.map(|number| number.to_string())).unwrap();
+            Tally::from_effects(records).exactly_once(every.map(|number| number.to_string())).unwrap();
         }
-        assert!(acknowledged >= 200, "each round goes on where the last one was killed: {acknowledged}");
+        assert!(acknowledged >= 200, "each round continues after the last one: {acknowledged}");
     }
 
     #[test]

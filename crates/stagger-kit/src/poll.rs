@@ -2,16 +2,15 @@ use core::time::Duration;
 use std::thread;
 use std::time::Instant;
 
-/// How often a condition that nothing announces is looked at: far below what a test would notice,
-/// far above what would keep a core busy.
+/// Polling interval for a condition without a notification: short compared with a test, long enough not to use much CPU.
 const INTERVAL: Duration = Duration::from_millis(2);
 
-/// Asks until there is an answer, or `None` when `limit` has passed. Asks at least once.
-pub(crate) fn until<T>(limit: Duration, mut ask: impl FnMut() -> Option<T>) -> Option<T> {
+/// Polls until `poll` returns a value; returns `None` when `limit` has elapsed. Polls at least once.
+pub(crate) fn poll_until<T>(limit: Duration, mut poll: impl FnMut() -> Option<T>) -> Option<T> {
     let started = Instant::now();
     loop {
-        if let Some(answer) = ask() {
-            return Some(answer);
+        if let Some(value) = poll() {
+            return Some(value);
         }
         if started.elapsed() >= limit {
             return None;

@@ -4,13 +4,12 @@ use std::os::fd::OwnedFd;
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, getsockname, socket_with, sockopt};
 
-/// A TCP port on 127.0.0.1 that is nobody else's for as long as this value lives.
+/// A TCP port on 127.0.0.1, reserved while this value exists.
 ///
-/// On Linux, a socket is kept bound to it with `SO_REUSEADDR` and never listens. A server that sets
-/// `SO_REUSEADDR` itself, as nearly every server does, can still bind the port and listen, and can
-/// do so again after it was killed; while neither a search for a free port nor an outgoing
-/// connection, in this test or in one that runs beside it, is given the number. A server that does
-/// not set it needs [`release`](Self::release).
+/// On Linux, a socket stays bound to the port with `SO_REUSEADDR` and never listens. A server that sets `SO_REUSEADDR`
+/// itself, as nearly every server does, can still bind the port and listen, even again after it was killed; but the
+/// kernel does not assign the port to port 0 binds or outgoing connections, of this test or of any other. A server that
+/// does not set `SO_REUSEADDR` needs [`release`](Self::release).
 #[derive(Debug)]
 pub struct Port {
     number: u16,
@@ -30,19 +29,19 @@ impl Port {
         Ok(Self { number: bound.port(), _reservation: socket })
     }
 
-    /// The port's number.
+    /// Returns the port number.
     #[must_use]
     pub fn number(&self) -> u16 {
         self.number
     }
 
-    /// The port on 127.0.0.1.
+    /// Returns the address of the port on 127.0.0.1.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         SocketAddr::from((Ipv4Addr::LOCALHOST, self.number))
     }
 
-    /// Gives the reservation up and returns the number, which was free until now.
+    /// Releases the reservation and returns the port number, which is free at that moment.
     #[must_use]
     pub fn release(self) -> u16 {
         self.number
@@ -52,7 +51,7 @@ impl Port {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::poll::until;
+    use crate::poll::poll_until;
     use core::time::Duration;
     use std::collections::HashSet;
     use std::io::ErrorKind;
@@ -68,11 +67,11 @@ mod tests {
     }
 
     #[test]
-    fn a_server_listens_on_a_reserved_port_and_again_after_its_end() {
+    fn a_server_can_listen_on_a_reserved_port_repeatedly() {
         let port = Port::reserve().unwrap();
         for _ in 0..3 {
-            // Another test may just be starting a program, which has a copy of the last listener until it runs.
-            let bound = until(Duration::from_secs(10), || TcpListener::bind(port.address()).ok());
+            // Another test may be spawning a program, which has a copy of the last listener until it calls exec.
+            let bound = poll_until(Duration::from_secs(10), || TcpListener::bind(port.address()).ok());
             let listener = bound.unwrap();
             let client = TcpStream::connect(port.address()).unwrap();
             // The server's side closes first, which leaves the port in TIME_WAIT.
@@ -82,15 +81,15 @@ mod tests {
     }
 
     #[test]
-    fn nobody_accepts_on_a_port_that_is_only_reserved() {
+    fn a_reserved_port_refuses_connections() {
         let port = Port::reserve().unwrap();
         let refused = TcpStream::connect(port.address()).unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
     }
 
-    /// Without the reservation, one in a hundred would be hit: some thirty of these.
+    /// Without the reservation, about 1 % of these assignments would return a reserved port: some thirty.
     #[test]
-    fn neither_a_search_nor_a_connection_is_given_a_reserved_port() {
+    fn the_kernel_does_not_assign_a_reserved_port() {
         let ports: Vec<_> = (0..300).map(|_| Port::reserve().unwrap()).collect();
         let reserved: HashSet<_> = ports.iter().map(Port::number).collect();
         let server = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();

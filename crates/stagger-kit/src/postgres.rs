@@ -11,21 +11,19 @@ use crate::program::Program;
 use crate::server::{Ready, Server};
 use crate::user::User;
 
-/// Where packages keep the server programs of each version, out of everybody's `PATH`.
+/// Directories in which packages install the server programs of each version, outside of `PATH`.
 const VERSIONS: [&str; 3] = ["/usr/lib/postgresql", "/usr/pgsql", "/usr/local/pgsql"];
 
-/// How long the making of a database, and a start with recovery, may take on a busy machine.
+/// Time limit for creating a database and for a start with recovery, on a loaded machine.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// A PostgreSQL server with a fresh database, for this test alone.
+/// A PostgreSQL server with a new database, private to this test.
 ///
-/// It runs as an ordinary user and trusts whoever connects to it on 127.0.0.1. What was committed
-/// survives [`Server::kill`] and [`Server::restart`]; the whole of it is gone when the value is
-/// dropped.
+/// It runs as an unprivileged user and trusts all connections from 127.0.0.1. Committed data survives [`Server::kill`]
+/// and [`Server::restart`]; everything is removed when the value is dropped.
 #[derive(Debug)]
 pub struct Postgres {
-    // In this order: the server is killed before its directory is removed and its port is given
-    // back.
+    // Drop order: the server is killed before its directory is removed and its port is released.
     server: Server,
     _data: TempDir,
     port: Port,
@@ -33,20 +31,20 @@ pub struct Postgres {
 }
 
 impl Postgres {
-    /// Makes a database and starts a server for it.
+    /// Creates a database and starts a server for it.
     ///
     /// # Errors
-    /// `NotFound` with what to install; otherwise with what `initdb` or the server wrote.
+    /// `NotFound` with the package to install; otherwise the output of `initdb` or the server.
     pub fn start() -> Result<Self> {
         let programs = programs()?;
-        let user = User::ordinary()?;
+        let user = User::unprivileged()?;
         let (port, directory) = (Port::reserve()?, user.directory()?);
         let data = directory.path().join("data");
         let program = |name: &str| {
             let program = Program::at(programs.join(name)).arg("-D").arg(&data);
             program.directory(directory.path()).user(user.clone()).env("LC_ALL", "C")
         };
-        // Data need only outlive the process, not the machine: no fsync.
+        // No fsync: data must survive the process, not the machine.
         let made = program("initdb").args(["--auth=trust", "--username=postgres", "--encoding=UTF8", "--no-sync"]);
         let made = made.run(LIMIT)?;
         if !made.status.success() {
@@ -54,32 +52,32 @@ impl Postgres {
         }
         let number = port.number().to_string();
         let server = program("postgres").args(["-h", "127.0.0.1", "-p", &number, "-k", "", "-F"]);
-        // The port is open long before recovery is over.
+        // The port is open long before recovery is complete.
         let ready = Ready::Line(Stream::Stderr, "ready to accept connections".to_owned());
         Ok(Self { server: Server::start(server, ready, LIMIT)?, _data: directory, port, programs })
     }
 
-    /// The server, to be killed and restarted.
+    /// Returns the server, to kill and restart it.
     pub fn server(&mut self) -> &mut Server {
         &mut self.server
     }
 
-    /// The port that it listens on, on 127.0.0.1, before and after every restart.
+    /// Returns the port on 127.0.0.1, which stays the same across restarts.
     #[must_use]
     pub fn port(&self) -> u16 {
         self.port.number()
     }
 
-    /// Where to connect to.
+    /// Returns the URL for connections.
     #[must_use]
     pub fn url(&self) -> String {
         format!("postgres://postgres@{}/postgres", self.port.address())
     }
 
-    /// Runs statements with `psql` and returns what they print, unadorned.
+    /// Runs statements with `psql` and returns their output without formatting.
     ///
     /// # Errors
-    /// With what the server said.
+    /// The error message of the server.
     pub fn sql(&self, statements: &str) -> Result<String> {
         let client = Program::at(self.programs.join("psql")).arg(self.url());
         // -X: no start-up file. -q: no command tags. -A, -t: no table around the values.
@@ -89,17 +87,18 @@ impl Postgres {
     }
 }
 
-/// The directory with `initdb`, `postgres` and `psql` of the newest version.
+/// Returns the directory with `initdb`, `postgres` and `psql` of the newest version.
 fn programs() -> Result<PathBuf> {
     let packaged = VERSIONS.iter().filter_map(|parent| newest(Path::new(parent)));
-    let in_path = Program::found("postgres").ok().and_then(|program| program.directory_of());
+    let in_path = Program::find("postgres").ok().and_then(|program| program.directory_of());
     packaged.chain(in_path).find(|directory| directory.join("initdb").exists()).ok_or_else(|| {
         let message = "PostgreSQL is not installed; on Debian and Ubuntu: apt-get install postgresql";
         Error::new(ErrorKind::NotFound, message)
     })
 }
 
-/// `parent/15/bin` rather than `parent/9.6/bin`: versions compare as numbers.
+/// Returns the `bin` directory of the newest version: `parent/15/bin` rather than `parent/9.6/bin`, because versions
+/// compare as numbers.
 fn newest(parent: &Path) -> Option<PathBuf> {
     let versions = fs::read_dir(parent).ok()?.flatten().filter_map(|entry| {
         let version: f64 = entry.file_name().to_str()?.parse().ok()?;
@@ -122,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_committed_survives_a_kill_and_what_was_not_does_not() {
+    fn only_committed_data_survives_a_kill() {
         let mut postgres = Postgres::start().unwrap();
         postgres.sql("create table effect (id int primary key); insert into effect values (1), (2)").unwrap();
         let url = postgres.url();
@@ -131,7 +130,7 @@ mod tests {
         open.write(b"begin; insert into effect values (3); select 'inserted';\n").unwrap();
         assert_eq!(open.next_line(LIMIT).unwrap(), "inserted");
         postgres.server().kill();
-        assert!(postgres.sql("select 1").is_err(), "nobody answers");
+        assert!(postgres.sql("select 1").is_err(), "the server is down");
         postgres.server().restart().unwrap();
         assert_eq!(postgres.sql("select id from effect order by id").unwrap(), "1\n2\n");
         assert_eq!(postgres.url(), url);

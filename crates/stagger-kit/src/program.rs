@@ -8,14 +8,13 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{self, Command, Stdio};
 
-use crate::family::MARK;
+use crate::process_tree::TREE_VARIABLE;
 use crate::running::{Finished, Running};
 use crate::user::User;
 
-/// A program with its arguments and surroundings, ready to be started any number of times.
+/// A program with its arguments and environment, which can be started any number of times.
 ///
-/// It inherits the environment and the working directory unless told otherwise; its standard input
-/// is empty.
+/// By default it inherits the environment and the working directory, and its standard input is empty.
 #[derive(Clone, Debug)]
 pub struct Program {
     path: PathBuf,
@@ -35,7 +34,7 @@ pub(crate) enum Input {
 }
 
 impl Program {
-    /// The program at `path`; for one of the package's own binaries, `env!("CARGO_BIN_EXE_name")`.
+    /// Creates a program at `path`; for one of the package's own binaries, `env!("CARGO_BIN_EXE_name")`.
     #[must_use]
     pub fn at(path: impl Into<PathBuf>) -> Self {
         Self {
@@ -48,57 +47,54 @@ impl Program {
         }
     }
 
-    /// A binary of the workspace, found beside the running test.
+    /// Finds a binary of the workspace, in the build directory of the running test.
     ///
-    /// Cargo builds it for the integration tests of its own package. Tests of another package run
-    /// whatever was built last.
+    /// Cargo builds it for the integration tests of its own package. Tests of another package run the latest build.
     ///
     /// # Errors
-    /// `NotFound` with what to do if it has not been built.
-    pub fn built(name: &str) -> Result<Self> {
+    /// `NotFound` if it has not been built, with the command to build it.
+    pub fn workspace_binary(name: &str) -> Result<Self> {
         let test = env::current_exe()?;
-        // target/debug/deps/test-0123: binaries are one level up; examples/name-0123 the same.
+        // For target/debug/deps/test-0123 and target/debug/examples/name-0123, binaries are one level up.
         let candidates = test.ancestors().skip(1).take(2).map(|directory| directory.join(name));
         candidates.into_iter().find(|path| is_executable(path)).map(Self::at).ok_or_else(|| {
-            let message = format!("no binary `{name}` beside {}: run `cargo build --bin {name}`", test.display());
+            let message = format!("no binary `{name}` next to {}; run `cargo build --bin {name}`", test.display());
             Error::new(ErrorKind::NotFound, message)
         })
     }
 
-    /// A program of the system: in `PATH`, or where servers are kept that are not in everybody's
-    /// `PATH`.
+    /// Finds a program of the system: in `PATH`, or in the usual directories for servers outside of `PATH`.
     ///
     /// # Errors
-    /// `NotFound` if there is none; the message says where it was looked for.
-    pub fn found(name: &str) -> Result<Self> {
+    /// `NotFound` if there is none; the message names the directories searched.
+    pub fn find(name: &str) -> Result<Self> {
         let path = env::var_os("PATH").unwrap_or_default();
         let usual = ["/usr/local/sbin", "/usr/sbin", "/sbin", "/opt/homebrew/bin"].map(PathBuf::from);
         let directories = env::split_paths(&path).chain(usual);
         directories.map(|directory| directory.join(name)).find(|path| is_executable(path)).map(Self::at).ok_or_else(
             || {
-                let message = format!("`{name}` is not installed: neither in PATH nor in an sbin directory");
+                let message = format!("`{name}` is not installed: not found in PATH or in an sbin directory");
                 Error::new(ErrorKind::NotFound, message)
             },
         )
     }
 
-    /// The running test executable itself, asked for one ignored test: a child that is the code
-    /// under test.
+    /// Creates a program that runs one ignored test of the current test executable, so that the code under test can run
+    /// as a child process.
     ///
-    /// `test` is the test's full name, `module::name`. It sees what was set with
-    /// [`env`](Self::env), and should do nothing when that is missing, for `--include-ignored` runs
-    /// it on its own.
+    /// `test` is the full name of the test, `module::name`. The test should return immediately unless a variable set with
+    /// [`env`](Self::env) is present, because `--include-ignored` runs it directly.
     ///
     /// # Errors
-    /// If the system does not say which executable runs.
+    /// The path of the current executable is unknown.
     pub fn this_test(test: &str) -> Result<Self> {
         let child = Self::at(env::current_exe()?);
         Ok(child.args(["--ignored", "--exact", "--nocapture", "--test-threads=1", test]))
     }
 
-    /// The directory that the program is in.
+    /// Returns the directory of the program.
     pub(crate) fn directory_of(&self) -> Option<PathBuf> {
-        // Through links, so that its companions are found beside it.
+        // Resolves links, so that companion programs are found in the same directory.
         Some(self.path.canonicalize().ok()?.parent()?.to_owned())
     }
 
@@ -129,14 +125,14 @@ impl Program {
         self
     }
 
-    /// Runs it in `directory`.
+    /// Sets the working directory.
     #[must_use]
     pub fn directory(mut self, directory: impl Into<PathBuf>) -> Self {
         self.directory = Some(directory.into());
         self
     }
 
-    /// Feeds `bytes` to its standard input, then ends it.
+    /// Writes `bytes` to its standard input, then closes it.
     #[must_use]
     pub fn input(mut self, bytes: impl Into<Vec<u8>>) -> Self {
         self.input = Input::Bytes(bytes.into());
@@ -150,22 +146,21 @@ impl Program {
         self
     }
 
-    /// Runs it as `user`, without supplementary groups. Only root can run a program as somebody
-    /// else.
+    /// Runs it as `user`, without supplementary groups. Only root can run a program as another user.
     #[must_use]
     pub fn user(mut self, user: User) -> Self {
         self.user = Some(user);
         self
     }
 
-    /// Starts it as the leader of a process group of its own.
+    /// Starts the program as the leader of a new process group.
     ///
     /// # Errors
-    /// If it cannot be started; the message names the program.
+    /// It cannot be started; the message contains its path.
     pub fn spawn(&self) -> Result<Running> {
         let mark = mark();
         let mut command = Command::new(&self.path);
-        command.args(&self.arguments).env(MARK, &mark).process_group(0);
+        command.args(&self.arguments).env(TREE_VARIABLE, &mark).process_group(0);
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         command.stdin(match self.input {
             Input::Empty => Stdio::null(),
@@ -189,7 +184,7 @@ impl Program {
         Running::new(child, self.input.clone(), mark.into())
     }
 
-    /// Starts it and waits for its end, at most `limit`.
+    /// Starts the program and waits for its end, for at most `limit`.
     ///
     /// # Errors
     /// As [`spawn`](Self::spawn) and [`Running::wait`].
@@ -198,7 +193,7 @@ impl Program {
     }
 }
 
-/// Different for every spawn of every test process that is alive.
+/// Returns a value that is unique among all spawns of all live test processes.
 fn mark() -> String {
     static SPAWNED: AtomicU64 = AtomicU64::new(0);
     format!("{}-{}", process::id(), SPAWNED.fetch_add(1, Ordering::Relaxed))

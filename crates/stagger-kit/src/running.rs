@@ -10,81 +10,78 @@ use std::time::Instant;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
 use crate::capture::{Capture, NoLine, Stream};
-use crate::family::{Family, Stray};
-use crate::poll::until;
+use crate::poll::poll_until;
+use crate::process_tree::{LeakedProcess, ProcessTree};
 use crate::program::Input;
-use crate::watcher;
+use crate::watchdog;
 
-/// How long whatever a program has started may take to follow it into its end before it counts as
-/// left over.
+/// Time that descendants get to exit after the program before they count as leaked.
 const GRACE: Duration = Duration::from_millis(100);
 
-/// How long the reading of what was already written may take once nobody is left who could write.
+/// Time limit for reading the remaining output when all writers are gone.
 const DRAIN: Duration = Duration::from_secs(10);
 
-/// A running child. Dropping it kills it, its process group and everything else that it started.
+/// A running child. Dropping it kills the child, its process group and all its other descendants.
 #[derive(Debug)]
 pub struct Running {
     child: Child,
     pid: Pid,
-    family: Family,
+    tree: ProcessTree,
     input: Option<ChildStdin>,
     stdout: Capture,
     stderr: Capture,
-    /// Once reaped, the number may belong to somebody else and must not be signalled any more.
+    /// Exit status once reaped; its PID may then belong to another process and must not be signaled.
     reaped: Option<ExitStatus>,
 }
 
-/// How a program ended, and what it wrote.
+/// The exit status and output of a finished program.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Finished {
-    /// Its exit status.
+    /// Exit status.
     pub status: ExitStatus,
-    /// Its standard output.
+    /// Standard output.
     pub stdout: Vec<u8>,
-    /// Its standard error.
+    /// Standard error.
     pub stderr: Vec<u8>,
-    /// Processes that it had started and that were still alive 100 ms after its end. They have been
-    /// killed.
-    pub strays: Vec<Stray>,
+    /// Descendants that were still alive 100 ms after the end of the program. They have been killed.
+    pub leaked: Vec<LeakedProcess>,
 }
 
 impl Running {
     pub(crate) fn new(mut child: Child, input: Input, mark: OsString) -> Result<Self> {
-        // The standard library gives a positive number here, and both pipes were asked for.
-        let missing = || Error::other("the child has no id or no pipes");
+        // Cannot fail: the PID is positive, and both pipes were requested.
+        let missing = || Error::other("the child has no PID or no pipes");
         let pid = Pid::from_raw(child.id().cast_signed()).ok_or_else(missing)?;
-        watcher::watch(pid);
-        let stdout = Capture::of(child.stdout.take().ok_or_else(missing)?);
-        let stderr = Capture::of(child.stderr.take().ok_or_else(missing)?);
+        watchdog::watch(pid);
+        let stdout = Capture::start(child.stdout.take().ok_or_else(missing)?);
+        let stderr = Capture::start(child.stderr.take().ok_or_else(missing)?);
         let mut stdin = child.stdin.take();
         if let Input::Bytes(bytes) = input
             && let Some(mut pipe) = stdin.take()
         {
-            // In a thread of its own: a child that reads nothing must not stop the test. A child
-            // that closes the pipe early is within its rights.
+            // In a separate thread, because a child that does not read must not block the test. A write error is ignored,
+            // because a child may close the pipe early.
             thread::spawn(move || pipe.write_all(&bytes));
         }
-        Ok(Self { family: Family::new(pid, mark), child, pid, input: stdin, stdout, stderr, reaped: None })
+        Ok(Self { tree: ProcessTree::new(pid, mark), child, pid, input: stdin, stdout, stderr, reaped: None })
     }
 
-    /// Its process id, which is also the id of its process group.
+    /// Returns the PID, which is also the process group ID.
     #[must_use]
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// The next line of its standard output, without the line end.
+    /// Waits for the next line of standard output and returns it without its newline.
     ///
     /// # Errors
-    /// `TimedOut` if none came within `limit`, `UnexpectedEof` if the output has ended; both with
-    /// what the program has written so far.
+    /// `TimedOut` if no line arrives within `limit`, `UnexpectedEof` if the output has ended; both with the output so far.
     pub fn next_line(&mut self, limit: Duration) -> Result<String> {
         self.stdout.next_line(limit).map_err(|reason| self.no_line(reason, limit))
     }
 
-    /// Reads on until a line contains `wanted`, and returns that line.
+    /// Reads lines until one contains `wanted`, and returns it.
     ///
     /// # Errors
     /// As [`next_line`](Self::next_line).
@@ -107,24 +104,23 @@ impl Running {
         }
     }
 
-    /// Writes to its standard input, which [`Program::input_open`](crate::Program::input_open) left
-    /// open.
+    /// Writes to its standard input, which [`Program::input_open`](crate::Program::input_open) has left open.
     ///
     /// # Errors
-    /// `BrokenPipe` if the child does not read any more, or the input is not open.
+    /// `BrokenPipe` if the child has closed its input, or the input is not open.
     pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
         self.input.as_mut().ok_or(ErrorKind::BrokenPipe)?.write_all(bytes)
     }
 
-    /// Ends its standard input.
+    /// Closes its standard input.
     pub fn end_input(&mut self) {
         self.input = None;
     }
 
-    /// Sends a signal to the program itself, not to its group.
+    /// Sends a signal to the program itself, not to its process group.
     ///
     /// # Errors
-    /// If the program has ended.
+    /// `NotFound` if the program has ended.
     pub fn signal(&self, signal: Signal) -> Result<()> {
         if self.reaped.is_some() {
             return Err(Error::new(ErrorKind::NotFound, "the program has ended"));
@@ -132,19 +128,19 @@ impl Running {
         Ok(kill_process(self.pid, signal)?)
     }
 
-    /// Whether it still runs. A stopped program runs.
+    /// Returns whether the program is still running. A stopped program counts as running.
     #[must_use]
     pub fn is_running(&self) -> bool {
         self.reaped.is_none() && !self.has_exited()
     }
 
-    /// What it has started and is alive now.
+    /// Returns the live descendants.
     #[must_use]
-    pub fn descendants(&self) -> Vec<Stray> {
-        if self.reaped.is_some() { Vec::new() } else { self.family.strays() }
+    pub fn descendants(&self) -> Vec<LeakedProcess> {
+        if self.reaped.is_some() { Vec::new() } else { self.tree.leaked() }
     }
 
-    /// All that it has written to a stream so far, including lines already handed out.
+    /// Returns all output of a stream so far, including lines already returned.
     #[must_use]
     pub fn text(&self, stream: Stream) -> String {
         match stream {
@@ -153,38 +149,38 @@ impl Running {
         }
     }
 
-    /// SIGKILL to it and to everything that it has started; returns when none of them is left.
+    /// Sends SIGKILL to the program and its descendants, and returns when all are gone.
     pub fn kill(&mut self) {
         if self.reaped.is_none() {
-            self.family.kill();
-            watcher::forget(self.pid);
+            self.tree.kill();
+            watchdog::forget(self.pid);
             self.reaped = self.child.wait().ok();
         }
     }
 
-    /// Waits for its end, at most `limit`, and kills what it leaves behind.
+    /// Waits for the end of the program, for at most `limit`, and kills its leaked descendants.
     ///
     /// # Errors
-    /// `TimedOut`, with what it has written so far, if it still runs then; it is killed.
+    /// `TimedOut`, with the output so far, if it is still running then; it is killed.
     pub fn wait(mut self, limit: Duration) -> Result<Finished> {
         self.input = None;
-        if self.reaped.is_none() && until(limit, || self.has_exited().then_some(())).is_none() {
+        if self.reaped.is_none() && poll_until(limit, || self.has_exited().then_some(())).is_none() {
             let message = format!("still running after {limit:?}; {}", self.output());
             return Err(Error::new(ErrorKind::TimedOut, message));
         }
-        let mut strays = self.descendants();
-        until(GRACE, || {
-            strays = self.descendants();
-            strays.is_empty().then_some(())
+        let mut leaked = self.descendants();
+        poll_until(GRACE, || {
+            leaked = self.descendants();
+            leaked.is_empty().then_some(())
         });
-        // What is left holds the pipes open.
+        // Leaked processes hold the pipes open.
         self.kill();
         let status = self.reaped.map_or_else(|| self.child.wait(), Ok)?;
-        Ok(Finished { status, stdout: self.stdout.finish(DRAIN), stderr: self.stderr.finish(DRAIN), strays })
+        Ok(Finished { status, stdout: self.stdout.finish(DRAIN), stderr: self.stderr.finish(DRAIN), leaked })
     }
 
-    /// Looks without reaping, so that its number stays its own until the whole family has been
-    /// dealt with.
+    /// Returns whether the program has exited, without reaping it, so that its PID stays valid until all descendants are
+    /// killed.
     fn has_exited(&self) -> bool {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         matches!(waitid(WaitId::Pid(self.pid), options), Ok(Some(_)))
@@ -193,23 +189,23 @@ impl Running {
     fn no_line(&self, reason: NoLine, limit: Duration) -> Error {
         match reason {
             NoLine::Ended => {
-                // Most often it is about to end altogether, and its last words tell why.
-                until(GRACE, || self.has_exited().then_some(()));
+                // The program is usually about to exit, and its last output says why.
+                poll_until(GRACE, || self.has_exited().then_some(()));
                 let message = format!("no more lines; {}", self.output());
                 Error::new(ErrorKind::UnexpectedEof, message)
             }
-            NoLine::TooLate => {
+            NoLine::TimedOut => {
                 let message = format!("no line within {limit:?}; {}", self.output());
                 Error::new(ErrorKind::TimedOut, message)
             }
         }
     }
 
-    /// The ends of both streams, for messages. Those of a program that has ended are read out first.
+    /// Formats the ends of both streams for messages. Reads the streams of a finished program to their end first.
     pub(crate) fn output(&self) -> String {
         if !self.is_running() {
-            self.stdout.settle(GRACE);
-            self.stderr.settle(GRACE);
+            self.stdout.wait_for_end(GRACE);
+            self.stderr.wait_for_end(GRACE);
         }
         format!("stdout: {:?}; stderr: {:?}", tail(&self.stdout.text()), tail(&self.stderr.text()))
     }
@@ -222,25 +218,25 @@ impl Drop for Running {
 }
 
 impl Finished {
-    /// Its exit code; `None` if a signal ended it.
+    /// Returns the exit code; `None` if the program was killed by a signal.
     #[must_use]
     pub fn code(&self) -> Option<i32> {
         self.status.code()
     }
 
-    /// The number of the signal that ended it.
+    /// Returns the number of the signal that killed the program; `None` if it exited.
     #[must_use]
     pub fn signal(&self) -> Option<i32> {
         self.status.signal()
     }
 
-    /// Its standard output as text; what is not UTF-8 is replaced.
+    /// Returns standard output as text, with invalid UTF-8 replaced.
     #[must_use]
     pub fn stdout_text(&self) -> String {
         String::from_utf8_lossy(&self.stdout).into_owned()
     }
 
-    /// Its standard error as text; what is not UTF-8 is replaced.
+    /// Returns standard error as text, with invalid UTF-8 replaced.
     #[must_use]
     pub fn stderr_text(&self) -> String {
         String::from_utf8_lossy(&self.stderr).into_owned()
@@ -254,8 +250,7 @@ impl fmt::Display for Finished {
     }
 }
 
-/// The end of a text, for messages: the reason is there, and the whole of it may be a hundred
-/// megabytes.
+/// Returns the end of a text for messages: it contains the reason, and the whole text may have a hundred megabytes.
 fn tail(text: &str) -> &str {
     const SHOWN: usize = 2000;
     let start = text.ceil_char_boundary(text.len().saturating_sub(SHOWN));

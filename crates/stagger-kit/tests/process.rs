@@ -1,6 +1,6 @@
-//! Programs as child processes: what goes in, what comes out, and that nothing is left.
+//! Programs as child processes: input, output, signals, and no leaked processes.
 
-#![expect(clippy::unwrap_used, reason = "the helpers belong to the tests")]
+#![expect(clippy::unwrap_used, reason = "helper functions of tests")]
 
 use core::time::Duration;
 use std::env;
@@ -15,14 +15,14 @@ use stagger_kit::{Finished, Program, Running, Signal, Stream};
 const LONG: Duration = Duration::from_secs(10);
 
 fn shell(script: &str) -> Program {
-    Program::found("sh").unwrap().args(["-c", script])
+    Program::find("sh").unwrap().args(["-c", script])
 }
 
 fn run(program: &Program) -> Finished {
     program.run(LONG).unwrap()
 }
 
-/// Waits for a process that was killed by somebody else to be gone; a zombie is gone.
+/// Waits until a process that was killed is gone, and returns whether it is; a zombie counts as gone.
 fn is_gone(id: i32) -> bool {
     let started = Instant::now();
     while started.elapsed() < LONG {
@@ -39,9 +39,9 @@ fn read_id(running: &mut Running) -> i32 {
 }
 
 #[test]
-fn arguments_environment_and_directory_arrive_as_given() {
+fn arguments_environment_and_directory_are_passed_unchanged() {
     let directory = tempfile::tempdir().unwrap();
-    let program = Program::found("sh").unwrap().args(["-c", r#"printf '%s|' "$@" "$KIT_WORD" "$PWD""#, "sh"]);
+    let program = Program::find("sh").unwrap().args(["-c", r#"printf '%s|' "$@" "$KIT_WORD" "$PWD""#, "sh"]);
     let program = program.args(["two words", "", "'\"$HOME\\", "ü"]).env("KIT_WORD", "a b").directory(directory.path());
     let want = format!("two words||'\"$HOME\\|ü|a b|{}|", directory.path().canonicalize().unwrap().display());
     assert_eq!(run(&program).stdout_text(), want);
@@ -56,25 +56,25 @@ fn a_removed_variable_is_not_inherited() {
 }
 
 #[test]
-fn ten_megabytes_go_in_and_come_out_unchanged() {
+fn ten_megabytes_are_piped_unchanged() {
     let bytes: Vec<u8> = (0..10_000_000_u32).map(|number| (number % 251) as u8).collect();
-    let done = run(&Program::found("cat").unwrap().input(bytes.clone()));
+    let done = run(&Program::find("cat").unwrap().input(bytes.clone()));
     assert!(done.stdout == bytes, "{} bytes came out", done.stdout.len());
 }
 
 #[test]
-fn a_program_that_does_not_read_its_input_still_ends() {
+fn unread_input_does_not_block() {
     assert_eq!(run(&shell("exit 7").input(vec![0; 1_000_000])).code(), Some(7));
 }
 
 #[test]
-fn input_is_empty_unless_given() {
-    assert_eq!(run(&Program::found("cat").unwrap()).stdout, b"");
+fn input_is_empty_by_default() {
+    assert_eq!(run(&Program::find("cat").unwrap()).stdout, b"");
 }
 
 #[test]
-fn a_conversation_goes_line_by_line() {
-    let mut cat = Program::found("cat").unwrap().input_open().spawn().unwrap();
+fn input_and_output_can_alternate_by_line() {
+    let mut cat = Program::find("cat").unwrap().input_open().spawn().unwrap();
     for word in ["one", "two"] {
         cat.write(format!("{word}\n").as_bytes()).unwrap();
         assert_eq!(cat.next_line(LONG).unwrap(), word);
@@ -85,7 +85,7 @@ fn a_conversation_goes_line_by_line() {
 }
 
 #[test]
-fn both_streams_can_be_waited_for() {
+fn wait_for_works_on_both_streams() {
     let mut running = shell("echo a; echo b >&2; echo c; echo d >&2; read x").input_open().spawn().unwrap();
     assert_eq!(running.wait_for(Stream::Stderr, "d", LONG).unwrap(), "d");
     assert_eq!(running.wait_for(Stream::Stdout, "c", LONG).unwrap(), "c");
@@ -93,7 +93,7 @@ fn both_streams_can_be_waited_for() {
 }
 
 #[test]
-fn a_line_that_does_not_come_is_an_error_that_shows_what_came() {
+fn a_missing_line_is_an_error_with_the_output_so_far() {
     let mut running = shell("echo almost; exec sleep 60").spawn().unwrap();
     let error = running.wait_for(Stream::Stdout, "there", Duration::from_millis(100)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TimedOut);
@@ -101,7 +101,7 @@ fn a_line_that_does_not_come_is_an_error_that_shows_what_came() {
 }
 
 #[test]
-fn a_program_past_its_limit_is_killed_and_what_it_wrote_is_told() {
+fn a_program_beyond_its_limit_is_killed_and_its_output_reported() {
     let started = Instant::now();
     let error = shell("echo working on it; exec sleep 60").run(Duration::from_millis(50)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TimedOut);
@@ -110,8 +110,8 @@ fn a_program_past_its_limit_is_killed_and_what_it_wrote_is_told() {
 }
 
 #[test]
-fn the_end_by_a_signal_is_told_from_an_exit() {
-    let running = Program::found("sleep").unwrap().arg("60").spawn().unwrap();
+fn death_by_signal_is_distinguished_from_an_exit() {
+    let running = Program::find("sleep").unwrap().arg("60").spawn().unwrap();
     assert!(running.is_running());
     running.signal(Signal::TERM).unwrap();
     let done = running.wait(LONG).unwrap();
@@ -126,26 +126,26 @@ fn a_signal_reaches_the_program_and_not_its_children() {
     running.signal(Signal::USR1).unwrap();
     assert_eq!(running.next_line(LONG).unwrap(), "alive");
     let done = running.wait(LONG).unwrap();
-    assert_eq!(done.strays.iter().map(|stray| stray.id).collect::<Vec<_>>(), [child]);
+    assert_eq!(done.leaked.iter().map(|leaked| leaked.id).collect::<Vec<_>>(), [child]);
 }
 
 #[test]
-fn what_a_program_leaves_behind_is_named_and_killed() {
+fn leaked_processes_are_reported_and_killed() {
     let started = Instant::now();
     let done = run(&shell("sleep 61 & echo $!"));
-    assert!(started.elapsed() < LONG, "it holds the pipe open, but not for long");
-    let [stray] = &done.strays[..] else { panic!("{:?}", done.strays) };
-    assert_eq!(stray.to_string(), format!("{} (sleep 61)", done.stdout_text().trim()));
-    assert!(is_gone(stray.id));
+    assert!(started.elapsed() < LONG, "a leaked process holding the pipe does not block the end");
+    let [leaked] = &done.leaked[..] else { panic!("{:?}", done.leaked) };
+    assert_eq!(leaked.to_string(), format!("{} (sleep 61)", done.stdout_text().trim()));
+    assert!(is_gone(leaked.id));
 }
 
 #[test]
-fn children_that_end_with_the_program_are_no_strays() {
-    assert_eq!(run(&shell("sleep 0.03 & sleep 0.01; exit 0")).strays, []);
+fn children_that_end_with_the_program_are_not_leaked() {
+    assert_eq!(run(&shell("sleep 0.03 & sleep 0.01; exit 0")).leaked, []);
 }
 
 #[test]
-fn dropping_a_program_kills_its_children_and_their_children() {
+fn dropping_a_program_kills_all_descendants() {
     let mut running = shell("sh -c 'sleep 62 & echo $!; wait' & wait").spawn().unwrap();
     let grandchild = read_id(&mut running);
     assert_eq!(running.descendants().len(), 2);
@@ -154,9 +154,8 @@ fn dropping_a_program_kills_its_children_and_their_children() {
 }
 
 #[test]
-fn a_daemon_in_a_session_of_its_own_whose_parent_is_dead_is_killed_too() {
-    // The inner shell starts the daemon and ends, which leaves the daemon without any tie to its
-    // starter.
+fn a_daemon_in_its_own_session_with_a_dead_parent_is_killed() {
+    // The inner shell starts the daemon and exits, so the daemon has no relation to the program.
     let script = "sh -c 'setsid sh -c \"echo \\$\\$; exec sleep 63\" &'; sleep 64";
     let mut running = shell(script).spawn().unwrap();
     let daemon = read_id(&mut running);
@@ -165,7 +164,7 @@ fn a_daemon_in_a_session_of_its_own_whose_parent_is_dead_is_killed_too() {
 }
 
 #[test]
-fn a_child_that_has_cleared_its_environment_and_left_the_session_is_killed_too() {
+fn a_child_with_an_empty_environment_in_another_session_is_killed() {
     let script = "setsid env -i sh -c 'echo $$; exec /bin/sleep 66' & wait";
     let mut running = shell(script).spawn().unwrap();
     let child = read_id(&mut running);
@@ -174,7 +173,7 @@ fn a_child_that_has_cleared_its_environment_and_left_the_session_is_killed_too()
 }
 
 #[test]
-fn a_child_that_ignores_every_polite_signal_is_killed() {
+fn a_child_that_ignores_signals_is_killed() {
     let script = "trap '' TERM INT HUP; echo $$; while :; do sleep 1; done";
     let mut running = shell(script).spawn().unwrap();
     let id = read_id(&mut running);
@@ -185,9 +184,9 @@ fn a_child_that_ignores_every_polite_signal_is_killed() {
     assert_eq!(running.signal(Signal::TERM).unwrap_err().kind(), ErrorKind::NotFound);
 }
 
-/// As an interrupt or a time limit of the test runner ends it: nothing is dropped.
+/// Simulates an interrupt or a time limit of the test runner, where no destructor runs.
 #[test]
-fn what_a_test_has_started_dies_with_it_even_if_the_test_is_killed() {
+fn children_of_a_killed_test_are_killed() {
     let mut test = Program::this_test("starts_a_child_and_waits").unwrap().env("KIT_WAIT", "yes").spawn().unwrap();
     let line = test.wait_for(Stream::Stdout, "child ", LONG).unwrap();
     let child = line.rsplit(' ').next().unwrap().parse().unwrap();
@@ -201,7 +200,7 @@ fn starts_a_child_and_waits() {
     if env::var_os("KIT_WAIT").is_none() {
         return;
     }
-    // One child that has ended already: its number may be somebody else's by now.
+    // A child that has already ended, whose PID may have been reused.
     assert_eq!(run(&shell("exit 0")).code(), Some(0));
     let child = shell("exec sleep 67").spawn().unwrap();
     println!("child {}", child.id());
@@ -209,11 +208,11 @@ fn starts_a_child_and_waits() {
 }
 
 #[test]
-fn a_program_that_is_not_there_is_named() {
+fn errors_for_missing_programs_contain_their_name() {
     for (error, wanted) in [
         (Program::at("/nonexistent/tool").spawn().map(|_| ()).unwrap_err(), "/nonexistent/tool"),
-        (Program::found("no-such-tool").map(|_| ()).unwrap_err(), "`no-such-tool` is not installed"),
-        (Program::built("no-such-bin").map(|_| ()).unwrap_err(), "`cargo build --bin no-such-bin`"),
+        (Program::find("no-such-tool").map(|_| ()).unwrap_err(), "`no-such-tool` is not installed"),
+        (Program::workspace_binary("no-such-bin").map(|_| ()).unwrap_err(), "`cargo build --bin no-such-bin`"),
     ] {
         assert_eq!(error.kind(), ErrorKind::NotFound);
         assert!(error.to_string().contains(wanted), "{error}");
@@ -221,9 +220,9 @@ fn a_program_that_is_not_there_is_named() {
 }
 
 #[test]
-fn a_binary_beside_the_test_is_found() {
+fn a_binary_in_the_build_directory_is_found() {
     let this = env::current_exe().unwrap();
     let name = this.file_name().and_then(|name| name.to_str()).unwrap();
-    assert!(run(&Program::built(name).unwrap().arg("--list")).stdout_text().contains("is_found: test"));
+    assert!(run(&Program::workspace_binary(name).unwrap().arg("--list")).stdout_text().contains("is_found: test"));
     assert!(Path::new(&this).exists());
 }

@@ -1,6 +1,6 @@
-//! A server that is killed and comes back where it was.
+//! A server that is killed and restarted.
 
-#![expect(clippy::unwrap_used, reason = "the helpers belong to the tests")]
+#![expect(clippy::unwrap_used, reason = "helper functions of tests")]
 
 use core::time::Duration;
 use std::env;
@@ -19,7 +19,7 @@ fn ledger_server(port: &Port, data: &Path) -> Program {
     server.env("KIT_PORT", port.number().to_string()).env("KIT_DATA", data)
 }
 
-/// The child: each connection sends one effect and is answered once the effect is on the disk.
+/// The child process: each connection sends one effect, and gets a response when the effect is synced to disk.
 #[test]
 #[ignore = "serves until it is killed; the tests below start it"]
 fn serves_a_ledger_until_killed() {
@@ -33,11 +33,11 @@ fn serves_a_ledger_until_killed() {
         let mut stream = stream.unwrap();
         let mut effect = String::new();
         stream.read_to_string(&mut effect).unwrap();
-        // A connection that only looks whether the port is open sends nothing.
+        // A connection that only checks whether the port is open sends nothing.
         if effect.is_empty() {
             continue;
         }
-        // Idempotent: a client that got no answer sends the same effect again.
+        // Idempotent: a client without a response sends the same effect again.
         if !ledger.records().contains(&effect) {
             ledger.append(&effect).unwrap();
         }
@@ -55,7 +55,7 @@ fn send(port: &Port, effect: &str) -> std::io::Result<()> {
 }
 
 #[test]
-fn a_killed_server_comes_back_on_its_port_with_its_data() {
+fn a_killed_server_restarts_on_its_port_with_its_data() {
     let directory = tempfile::tempdir().unwrap();
     let data = directory.path().join("ledger");
     let port = Port::reserve().unwrap();
@@ -63,16 +63,16 @@ fn a_killed_server_comes_back_on_its_port_with_its_data() {
     for round in 0..10 {
         send(&port, &format!("effect {round}")).unwrap();
         server.kill();
-        assert_eq!(send(&port, "to nobody").unwrap_err().kind(), ErrorKind::ConnectionRefused);
+        assert_eq!(send(&port, "to no server").unwrap_err().kind(), ErrorKind::ConnectionRefused);
         server.restart().unwrap();
         send(&port, &format!("effect {round}")).unwrap();
     }
     let records = Ledger::read(&data).unwrap();
-    Tally::of(records).exactly_once((0..10).map(|round| format!("effect {round}"))).unwrap();
+    Tally::from_effects(records).exactly_once((0..10).map(|round| format!("effect {round}"))).unwrap();
 }
 
 #[test]
-fn servers_started_side_by_side_do_not_meet() {
+fn parallel_servers_are_independent() {
     let directory = tempfile::tempdir().unwrap();
     let servers: Vec<_> = (0..8)
         .map(|number| {
@@ -90,18 +90,18 @@ fn servers_started_side_by_side_do_not_meet() {
 }
 
 #[test]
-fn a_dropped_server_is_gone() {
+fn dropping_a_server_kills_it() {
     let directory = tempfile::tempdir().unwrap();
     let port = Port::reserve().unwrap();
     let program = ledger_server(&port, &directory.path().join("ledger"));
     drop(Server::start(program, Ready::Port(port.address()), LONG).unwrap());
-    assert_eq!(send(&port, "to nobody").unwrap_err().kind(), ErrorKind::ConnectionRefused);
+    assert_eq!(send(&port, "to no server").unwrap_err().kind(), ErrorKind::ConnectionRefused);
 }
 
 #[test]
-fn a_server_that_ends_at_once_is_reported_at_once_with_its_reason() {
+fn a_server_that_exits_at_start_is_reported_immediately_with_its_output() {
     let port = Port::reserve().unwrap();
-    let program = Program::found("sh").unwrap().args(["-c", "echo no such database >&2; exit 1"]);
+    let program = Program::find("sh").unwrap().args(["-c", "echo no such database >&2; exit 1"]);
     for ready in [Ready::Port(port.address()), Ready::Line(Stream::Stdout, "ready".into())] {
         let started = Instant::now();
         let error = Server::start(program.clone(), ready, LONG).unwrap_err();
@@ -111,19 +111,19 @@ fn a_server_that_ends_at_once_is_reported_at_once_with_its_reason() {
 }
 
 #[test]
-fn a_server_that_never_gets_ready_is_given_up_on() {
+fn a_server_that_is_not_ready_within_the_limit_is_an_error() {
     let port = Port::reserve().unwrap();
-    let program = Program::found("sleep").unwrap().arg("65");
+    let program = Program::find("sleep").unwrap().arg("65");
     let error = Server::start(program, Ready::Port(port.address()), Duration::from_millis(50)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TimedOut);
     assert!(error.to_string().contains(&port.address().to_string()), "{error}");
 }
 
 #[test]
-fn a_server_can_be_asked_to_end() {
+fn stop_ends_a_server_by_signal() {
     let directory = tempfile::tempdir().unwrap();
     let script = "trap 'echo bye > farewell; exit 0' TERM; echo ready; while :; do sleep 0.01; done";
-    let program = Program::found("sh").unwrap().args(["-c", script]).directory(directory.path());
+    let program = Program::find("sh").unwrap().args(["-c", script]).directory(directory.path());
     let mut server = Server::start(program, Ready::Line(Stream::Stdout, "ready".into()), LONG).unwrap();
     assert!(server.running().unwrap().is_running());
     assert_eq!(server.stop(Signal::TERM, LONG).unwrap().code(), Some(0));

@@ -1,76 +1,80 @@
 use core::fmt;
 
-/// Everything that is wrong with a scenario, each with the way out.
+/// All problems of a scenario. Displayed with a fix for each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScenarioError {
-    faults: Vec<ScenarioFault>,
+    problems: Vec<ScenarioProblem>,
 }
 
-/// One thing that is wrong with a scenario.
+/// A problem of a scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum ScenarioFault {
-    /// The number of clients or of processes is 0, or one of those or of requests is above 67,108,864.
+pub enum ScenarioProblem {
+    /// The number of clients or processes is 0, or the number of clients, processes or requests is above 67,108,864.
     Clients,
-    /// The rate is not a number within a billionth and a billion a second.
+    /// The rate is not between a billionth and a billion per second.
     Rate,
-    /// The backlog is 0, or the queue above 67,108,864.
+    /// The backlog is 0, or the queue is longer than 67,108,864.
     Backlog,
-    /// The shortest way of a message is longer than the longest, or that is above an hour.
+    /// The minimum one-way delay is above the maximum, or the maximum is above an hour.
     Network,
-    /// Messages are not underway for any time, so there is none in which somebody else could be faster.
-    Window,
-    /// A client stops waiting before any answer can have come.
+    /// The mean message delay is 0, so clients could not conflict with each other.
+    MessageDelay,
+    /// The timeout is shorter than a round trip.
     Timeout,
-    /// What happens in the scenario ends after its horizon.
+    /// Some clients are disconnected, or the outage ends, after the horizon.
     BeyondHorizon,
-    /// The horizon is 0, or longer than 76 hours.
+    /// The horizon is 0 or above 76 hours.
     Horizon,
-    /// A server that gives appointments is given a rate below one a second.
-    AppointmentRate,
+    /// A server that assigns reservations has a rate below 1 per second.
+    ReservationRate,
 }
 
 impl ScenarioError {
-    /// The faults, in a fixed order.
-    pub fn faults(&self) -> impl Iterator<Item = ScenarioFault> + '_ {
-        self.faults.iter().copied()
+    /// Returns the problems, in a fixed order.
+    pub fn problems(&self) -> impl Iterator<Item = ScenarioProblem> + '_ {
+        self.problems.iter().copied()
     }
 
-    /// `Ok` if none of the faults is there.
-    pub(crate) fn check(faults: impl IntoIterator<Item = (ScenarioFault, bool)>) -> Result<(), Self> {
-        let faults: Vec<_> = faults.into_iter().filter(|&(_, is_there)| is_there).map(|(fault, _)| fault).collect();
-        if faults.is_empty() { Ok(()) } else { Err(Self { faults }) }
+    /// Returns an error with the problems whose condition is true, if any.
+    pub(crate) fn check(problems: impl IntoIterator<Item = (ScenarioProblem, bool)>) -> Result<(), Self> {
+        let problems: Vec<_> =
+            problems.into_iter().filter(|&(_, is_there)| is_there).map(|(problem, _)| problem).collect();
+        if problems.is_empty() { Ok(()) } else { Err(Self { problems }) }
     }
 }
 
-/// Whether it is a rate: with less than one in thirty years, or more than one in a nanosecond, times are beyond counting.
+/// Returns whether `rate` can be simulated: beyond these limits (one in thirty years, one per nanosecond) times cannot
+/// be represented.
 pub(crate) fn is_rate(rate: f64) -> bool {
     (1e-9..=1e9).contains(&rate)
 }
 
-impl fmt::Display for ScenarioFault {
+impl fmt::Display for ScenarioProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Clients => {
-                "the number of clients, processes or requests is not within 1 and 67,108,864; \
-                 figures for more are those of fewer with rate and backlog in proportion"
+                "the number of clients, processes or requests is not between 1 and 67,108,864; \
+                 to simulate more, scale clients, rate and backlog down in proportion"
             }
             Self::Rate => {
-                "the rate is not a number within 0.000000001 and 1,000,000,000 a second; say what the server can take"
+                "the rate is not between 0.000000001 and 1,000,000,000 per second; use the capacity of the server"
             }
             Self::Backlog => {
-                "the backlog is 0, so nobody could ever come in, or the queue above 67,108,864; \
-                 use 1 or more, and no more than that"
+                "the backlog is 0, so no client could be accepted, or the queue is longer than 67,108,864; \
+                 use a value between 1 and 67,108,864"
             }
-            Self::Network => "the shortest way of a message is longer than the longest, or that is above an hour; exchange them, or use less",
-            Self::Window => "messages are not underway for any time; use a mean of a microsecond or more",
-            Self::Timeout => "the time-out ends before any answer can come; use more than a round trip",
+            Self::Network => {
+                "the minimum one-way delay is above the maximum, or the maximum is above an hour; swap them or use less"
+            }
+            Self::MessageDelay => "the mean message delay is 0; use a mean of one microsecond or more",
+            Self::Timeout => "the timeout is shorter than a round trip; raise it",
             Self::BeyondHorizon => {
-                "not everyone is hit, or the server not up again, before the horizon; raise the horizon"
+                "not all clients are disconnected, or the server is not up again, before the horizon; raise the horizon"
             }
-            Self::Horizon => "the horizon is 0 or above 76 hours; use something in between",
-            Self::AppointmentRate => {
-                "appointments want a rate of at least 1 a second; raise the rate, or use other hints"
+            Self::Horizon => "the horizon is 0 or above 76 hours; use a value in between",
+            Self::ReservationRate => {
+                "reservations require a rate of at least 1 per second; raise the rate, or use other hints"
             }
         })
     }
@@ -78,9 +82,9 @@ impl fmt::Display for ScenarioFault {
 
 impl fmt::Display for ScenarioError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (number, fault) in self.faults.iter().enumerate() {
+        for (number, problem) in self.problems.iter().enumerate() {
             f.write_str(if number == 0 { "" } else { "; " })?;
-            fault.fmt(f)?;
+            problem.fmt(f)?;
         }
         Ok(())
     }
@@ -93,11 +97,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_fault_is_told_at_once() {
-        let faults = [(ScenarioFault::Rate, true), (ScenarioFault::Network, false), (ScenarioFault::Backlog, true)];
-        let error = ScenarioError::check(faults).unwrap_err();
-        assert_eq!(error.faults().collect::<Vec<_>>(), [ScenarioFault::Rate, ScenarioFault::Backlog]);
+    fn all_problems_are_reported_together() {
+        let problems =
+            [(ScenarioProblem::Rate, true), (ScenarioProblem::Network, false), (ScenarioProblem::Backlog, true)];
+        let error = ScenarioError::check(problems).unwrap_err();
+        assert_eq!(error.problems().collect::<Vec<_>>(), [ScenarioProblem::Rate, ScenarioProblem::Backlog]);
         let text = error.to_string();
-        assert!(text.contains("say what the server can take; the backlog is 0"), "{text}");
+        assert!(text.contains("use the capacity of the server; the backlog is 0"), "{text}");
     }
 }

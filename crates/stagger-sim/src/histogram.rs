@@ -1,7 +1,7 @@
-/// Whole numbers by how often they came, to a thousandth of their size: what quantiles are read from.
+/// A histogram of whole numbers with a relative precision of a thousandth, for quantiles.
 ///
-/// Up to 2048 every number has a cell; above, each power of two is cut into 1024. It takes as much memory as the largest
-/// number asks for, at most 350 kB, however many there are.
+/// Up to 2048 every number has its own cell; above, each power of two is divided into 1024 cells. The memory depends on
+/// the largest number only, and is at most 350 kB.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Histogram {
     cells: Vec<u64>,
@@ -10,7 +10,7 @@ pub(crate) struct Histogram {
     largest: u64,
 }
 
-/// Cells of each power of two.
+/// Logarithm of the number of cells per power of two.
 const FINE_BITS: u32 = 10;
 
 impl Histogram {
@@ -34,12 +34,12 @@ impl Histogram {
         self.sum
     }
 
-    /// The largest, exactly; 0 of nothing.
+    /// Returns the largest number, exactly; 0 if the histogram is empty.
     pub(crate) const fn largest(&self) -> u64 {
         self.largest
     }
 
-    /// The `rank`-th smallest, from 1; `None` if there are fewer.
+    /// Returns the `rank`-th smallest number, from 1; `None` if there are fewer.
     pub(crate) fn ranked(&self, rank: u64) -> Option<u64> {
         if rank >= self.count {
             return (rank == self.count && rank > 0).then_some(self.largest);
@@ -52,14 +52,14 @@ impl Histogram {
         Some(middle(cell).min(self.largest))
     }
 
-    /// How often each number came, from 0 to the largest, but at most to 2,047.
+    /// Returns the count of each number from 0 to the largest, but at most to 2,047.
     pub(crate) fn small(&self) -> &[u64] {
         &self.cells[..self.cells.len().min(2 << FINE_BITS)]
     }
 
-    /// The number below which this share of `whole` lies; `None` if so many have not come.
+    /// Returns the quantile at `share` of a population of `whole`; `None` if the histogram has fewer numbers than that.
     pub(crate) fn quantile(&self, share: f64, whole: u64) -> Option<u64> {
-        // A little less, or 0.07 of 100 would be the eighth.
+        // Slightly less, because rounding would turn 0.07 of 100 into rank 8.
         let rank = (share * whole as f64 * (1.0 - 1e-12)).ceil() as u64;
         self.ranked(rank.max(1))
     }
@@ -71,7 +71,7 @@ const fn cell(value: u64) -> usize {
     ((shift as usize) << FINE_BITS) + (value >> shift) as usize
 }
 
-/// The number in the middle of a cell.
+/// Returns the number in the middle of a cell.
 const fn middle(cell: usize) -> u64 {
     let shift = (cell >> FINE_BITS).saturating_sub(1);
     let fine = (cell - (shift << FINE_BITS)) as u64;
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cells_follow_one_another_and_their_middles_lie_in_them() {
+    fn cells_are_ordered_and_contain_their_middles() {
         let mut last = 0;
         for value in
             (0..5_000).chain((13..63).flat_map(|bit| [(1 << bit) - 1, 1 << bit, (1 << bit) + (1 << (bit - 1))]))
@@ -105,12 +105,12 @@ mod tests {
         assert_eq!(histogram.small()[..7], [0, 1, 0, 2, 0, 1, 0]);
         assert_eq!(histogram.small().len(), 2_048);
         assert_eq!(histogram.quantile(0.5, 5), Some(3));
-        assert_eq!(histogram.quantile(0.99, 6), None, "one of six has not come");
+        assert_eq!(histogram.quantile(0.99, 6), None, "one of six is missing");
         assert_eq!((histogram.sum(), histogram.count(), histogram.largest()), (1_000_015, 5, 1_000_003));
     }
 
     #[test]
-    fn each_hundredth_of_a_hundred_is_one() {
+    fn each_percentile_of_a_hundred_is_one_number() {
         let mut histogram = Histogram::default();
         (1..=100).for_each(|value| histogram.add(value));
         for percent in 1..=100_u32 {
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_has_no_quantile() {
+    fn an_empty_histogram_has_no_quantile() {
         assert_eq!(Histogram::default().quantile(0.5, 0), None);
         assert_eq!(Histogram::default().ranked(0), None);
     }

@@ -2,36 +2,36 @@ use core::time::Duration;
 
 use crate::time::micros;
 
-/// How long a message is underway, one way: uniform between two lengths, for each message anew.
+/// The one-way delay of messages: uniform between two bounds, drawn for each message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Network {
-    least: u64,
-    /// How many microseconds there are to choose from.
-    choice: u64,
+    min: u64,
+    /// Number of microseconds to choose from.
+    range: u64,
 }
 
 impl Network {
-    /// The longest way that 32 bits can choose to the microsecond, and a little less.
-    pub(crate) const LONGEST: Duration = Duration::from_secs(3_600);
+    /// The maximum delay; slightly less than 32 random bits can resolve to the microsecond.
+    pub(crate) const MAX_DELAY: Duration = Duration::from_secs(3_600);
 
-    pub(crate) const fn new(least: Duration, most: Duration) -> Self {
-        let least = micros(least);
-        Self { least, choice: micros(most) - least + 1 }
+    pub(crate) const fn new(min: Duration, max: Duration) -> Self {
+        let min = micros(min);
+        Self { min, range: micros(max) - min + 1 }
     }
 
     pub(crate) const fn bounds(self) -> (Duration, Duration) {
-        (Duration::from_micros(self.least), Duration::from_micros(self.least + self.choice - 1))
+        (Duration::from_micros(self.min), Duration::from_micros(self.min + self.range - 1))
     }
 
-    /// In microseconds.
+    /// Returns the delay for 32 random bits, in microseconds.
     #[inline]
-    pub(crate) const fn way(self, bits: u32) -> u64 {
-        self.least + ((bits as u64 * self.choice) >> 32)
+    pub(crate) const fn delay(self, bits: u32) -> u64 {
+        self.min + ((bits as u64 * self.range) >> 32)
     }
 
-    /// The shortest way there and back, in microseconds.
-    pub(crate) const fn shortest_round(self) -> u64 {
-        2 * self.least
+    /// Returns the minimum round trip, in microseconds.
+    pub(crate) const fn min_round_trip(self) -> u64 {
+        2 * self.min
     }
 }
 
@@ -40,10 +40,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ways_reach_from_the_least_to_the_most() {
+    fn delays_cover_the_whole_range() {
         let network = Network::new(Duration::from_millis(10), Duration::from_millis(40));
-        assert_eq!((network.way(0), network.way(u32::MAX)), (10_000, 40_000));
+        assert_eq!((network.delay(0), network.delay(u32::MAX)), (10_000, 40_000));
         let constant = Network::new(Duration::from_millis(5), Duration::from_millis(5));
-        assert_eq!((constant.way(0), constant.way(u32::MAX)), (5_000, 5_000));
+        assert_eq!((constant.delay(0), constant.delay(u32::MAX)), (5_000, 5_000));
     }
 }

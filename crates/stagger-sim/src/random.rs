@@ -2,42 +2,44 @@ use stagger_core::Seed;
 
 use crate::engine::CLIENT_BITS;
 
-/// The chance that lies in the world and not in the policy: when a client is hit, how long a message is underway.
+/// Random quantities of the environment, as opposed to the policy: when a client is disconnected, how long a message
+/// takes.
 ///
-/// Every draw has a number made of client and attempt, so that neither the order of events nor the policy changes it:
-/// all policies meet the same world, and what differs between their figures is theirs.
+/// Every draw is a function of client and attempt, so neither the order of events nor the policy changes it: all
+/// policies run in the same environment, and differences between their figures are due to the policies.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct World {
-    hits: Seed,
+pub(crate) struct Environment {
+    disconnects: Seed,
     messages: Seed,
 }
 
 /// 32 random bits for each of two messages.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Ways {
-    /// The answer to the attempt.
+pub(crate) struct MessageBits {
+    /// For the answer to the attempt.
     pub(crate) answer: u32,
-    /// The next attempt.
+    /// For the next attempt.
     pub(crate) next: u32,
 }
 
-impl World {
+impl Environment {
     pub(crate) const fn new(seed: Seed) -> Self {
-        // The clients' own draws are those of call 0.
-        Self { hits: seed.for_call(1), messages: seed.for_call(2) }
+        // Call 0 is used for the draws of the clients.
+        Self { disconnects: seed.for_call(1), messages: seed.for_call(2) }
     }
 
-    /// When this client is hit, in microseconds: uniform on `[0, within]`.
+    /// Returns the time at which this client is disconnected, in microseconds: uniform on `[0, window]`.
     #[inline]
-    pub(crate) const fn hit(self, client: u32, within: u64) -> u64 {
-        ((self.hits.draw(client as u64) as u128 * (within as u128 + 1)) >> 64) as u64
+    pub(crate) const fn disconnect_time(self, client: u32, window: u64) -> u64 {
+        ((self.disconnects.draw(client as u64) as u128 * (window as u128 + 1)) >> 64) as u64
     }
 
-    /// The messages after this attempt of a client; attempt 0 is the loss of the connection.
+    /// Returns the random bits for the messages after this attempt of a client; attempt 0 is the loss of the
+    /// connection.
     #[inline]
-    pub(crate) const fn ways(self, client: u32, attempt: u32) -> Ways {
+    pub(crate) const fn message_bits(self, client: u32, attempt: u32) -> MessageBits {
         let bits = self.messages.draw(((attempt as u64) << CLIENT_BITS) | client as u64);
-        Ways { answer: bits as u32, next: (bits >> 32) as u32 }
+        MessageBits { answer: bits as u32, next: (bits >> 32) as u32 }
     }
 }
 
@@ -46,22 +48,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_hit_lies_within_and_reaches_both_ends() {
-        let world = World::new(Seed::new(1));
-        let hits: Vec<_> = (0..1_000).map(|client| world.hit(client, 9)).collect();
-        assert_eq!(hits.iter().min(), Some(&0));
-        assert_eq!(hits.iter().max(), Some(&9));
-        assert_eq!(world.hit(3, 0), 0);
+    fn disconnect_times_cover_the_whole_window() {
+        let environment = Environment::new(Seed::new(1));
+        let disconnects: Vec<_> = (0..1_000).map(|client| environment.disconnect_time(client, 9)).collect();
+        assert_eq!(disconnects.iter().min(), Some(&0));
+        assert_eq!(disconnects.iter().max(), Some(&9));
+        assert_eq!(environment.disconnect_time(3, 0), 0);
     }
 
     #[test]
-    fn neither_clients_nor_attempts_share_a_draw() {
-        let world = World::new(Seed::new(1));
+    fn clients_and_attempts_have_distinct_draws() {
+        let environment = Environment::new(Seed::new(1));
         let mut seen = std::collections::HashSet::new();
         for client in 0..100 {
             for attempt in 0..100 {
-                let ways = world.ways(client, attempt);
-                assert!(seen.insert((ways.answer, ways.next)), "client {client}, attempt {attempt}");
+                let message_bits = environment.message_bits(client, attempt);
+                assert!(seen.insert((message_bits.answer, message_bits.next)), "client {client}, attempt {attempt}");
             }
         }
     }

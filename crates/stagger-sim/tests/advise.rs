@@ -1,8 +1,8 @@
-//! Advice from outside: what it leads to, and that nothing else is better.
+//! Tests of the recommendations: the decision tree, and that no other policy is better.
 
 #[cfg(test)]
 mod advise {
-    mod best;
-    mod decided;
-    mod rust;
+    mod decision_tree;
+    mod optimality;
+    mod rust_code;
 }

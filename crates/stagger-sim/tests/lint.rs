@@ -1,13 +1,13 @@
-//! The rules of the lint as their users meet them.
+//! Tests of the lint through its public API.
 
 #[cfg(test)]
 mod lint {
     mod as_shipped;
-    mod effect;
+    mod examples;
+    mod fixes;
     mod logs;
-    mod mending;
-    mod our_own;
-    mod pairs;
+    mod no_effect;
+    mod own_profiles;
     mod rules_page;
     mod support;
 }

@@ -1,4 +1,4 @@
-//! The simulator from outside: the published tables, and what must hold for every scenario.
+//! Tests of the simulator through its public API: published tables, and properties of all scenarios.
 
 #[cfg(test)]
 mod sim {
@@ -6,8 +6,8 @@ mod sim {
     mod hostile;
     mod occ;
     mod outage;
-    mod plain;
     mod reconnect;
-    mod runs;
+    mod reference;
+    mod sweep;
     mod testing;
 }

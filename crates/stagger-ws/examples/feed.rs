@@ -1,4 +1,4 @@
-//! A feed that goes on where it left off, without a gap and without anything twice.
+//! A feed that resumes after each reconnect, without gaps or duplicates.
 //!
 //! ```sh
 //! cargo run -p stagger-ws --example feed
@@ -11,21 +11,21 @@ use std::io;
 use futures_util::{SinkExt, StreamExt};
 use http::{HeaderValue, Request, Response, Uri};
 use stagger::{Policy, policy};
-use stagger_ws::{BoxError, Client, Event, Message, Resume, Welcome};
+use stagger_ws::{BoxError, Client, Event, Message, Resume, ResumeStatus};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, interval, sleep};
 use tokio_tungstenite::accept_hdr_async;
 use tokio_tungstenite::tungstenite::handshake::server::{Request as Upgrade, Response as Answer};
 
-/// For a server with one client. With thousands, the spread is what keeps a restart from becoming an outage: at least as
-/// long as it takes the server to accept them all.
+/// For a server with a single client. With thousands of clients, the spread keeps a restart from becoming an outage: it
+/// should be at least the time that the server needs to accept all of them.
 const POLICY: Policy = policy!(exponential(ms(20), ms(200)).spread(ms(50)).max_attempts(100));
 
-/// There is a piece of news every 5 ms, and it is never forgotten.
+/// The feed publishes an item every 5 ms and keeps all of them.
 const EVERY: Duration = Duration::from_millis(5);
 
-/// The number of the last one that was seen goes into the address.
+/// Adds the number of the last received item to the URL.
 struct News {
     url: String,
     last: u64,
@@ -33,19 +33,19 @@ struct News {
 
 impl Resume for News {
     fn on_request(&mut self, request: &mut Request<()>) {
-        // What the provider gave is left as it is if this is no address.
+        // If this is not a valid URI, the request is left unchanged.
         if let Ok(uri) = Uri::try_from(format!("{}?after={}", self.url, self.last)) {
             *request.uri_mut() = uri;
         }
     }
 
-    fn on_upgrade(&mut self, answer: &Response<()>) -> Welcome {
+    fn on_upgrade(&mut self, answer: &Response<()>) -> ResumeStatus {
         let is_complete = answer.headers().contains_key("feed-complete");
-        if is_complete && self.last > 0 { Welcome::Resumed } else { Welcome::Fresh }
+        if is_complete && self.last > 0 { ResumeStatus::Resumed } else { ResumeStatus::Fresh }
     }
 
-    fn on_open(&mut self, _: &Message) -> Welcome {
-        Welcome::Fresh
+    fn on_handshake_message(&mut self, _: &Message) -> ResumeStatus {
+        ResumeStatus::Fresh
     }
 
     fn observe(&mut self, message: &Message) {
@@ -57,7 +57,7 @@ fn number(message: &Message) -> Option<u64> {
     message.to_text().ok()?.strip_prefix("news ")?.parse().ok()
 }
 
-/// Tells the news after the number in the address.
+/// Sends all items after the number in the URL.
 #[expect(clippy::result_large_err, reason = "it is the callback's type")]
 async fn serve(stream: TcpStream, begin: Instant) {
     let mut last = 0_u64;
@@ -81,7 +81,7 @@ async fn serve(stream: TcpStream, begin: Instant) {
     }
 }
 
-/// Accepts connections. When it is dropped, they all are.
+/// Accepts connections. Dropping the future drops all of them.
 async fn listen(address: SocketAddr, begin: Instant) -> io::Result<()> {
     let listener = TcpListener::bind(address).await?;
     let mut connections = JoinSet::new();
@@ -91,7 +91,7 @@ async fn listen(address: SocketAddr, begin: Instant) -> io::Result<()> {
     }
 }
 
-/// Restarts the server every now and then.
+/// Restarts the server repeatedly.
 async fn restart(address: SocketAddr) {
     let begin = Instant::now();
     loop {
@@ -106,7 +106,7 @@ async fn restart(address: SocketAddr) {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), BoxError> {
-    // A port that is free now.
+    // A port that is currently free.
     let address = TcpListener::bind("127.0.0.1:0").await?.local_addr()?;
     let server = tokio::spawn(restart(address));
 
@@ -118,21 +118,23 @@ async fn main() -> Result<(), BoxError> {
         match feed.next().await.ok_or("the feed ended")?? {
             Event::Open(opened) => {
                 connections += 1;
-                println!("open at attempt {}, goes on: {}", opened.attempt, opened.resumed);
+                println!("open at attempt {}, resumed: {}", opened.attempt, opened.resumed);
                 assert_eq!(opened.resumed, last > 0);
             }
             Event::Message(message) => {
-                let number = number(&message).ok_or("no news")?;
-                assert_eq!(number, last + 1, "a gap, or the same twice");
+                let number = number(&message).ok_or("not an item")?;
+                assert_eq!(number, last + 1, "a gap or a duplicate");
                 last = number;
             }
-            Event::Closed(closed) => println!("{} after news {last}; next try in {:?}", closed.cause, closed.retry_in),
+            Event::Closed(closed) => {
+                println!("{} after item {last}; next attempt in {:?}", closed.cause, closed.retry_in)
+            }
             _ => {}
         }
     }
     feed.close().await;
     server.abort();
-    println!("{last} pieces of news over {connections} connections, each once and in order");
+    println!("{last} items over {connections} connections, each exactly once and in order");
     assert!(connections > 1);
     Ok(())
 }

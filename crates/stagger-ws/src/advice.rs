@@ -2,35 +2,35 @@ use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// The most that a close frame has room for, beside its code: RFC 6455, section 5.5.
+/// The maximum length of a close reason, in bytes: RFC 6455, section 5.5.
 const MAX_REASON: usize = 123;
 
-/// When a server that closes a connection wants its client back: not before `retry_after`, and then anywhere within
-/// `spread`.
+/// When a client should reconnect after the server closed its connection: at a random time in `[retry_after,
+/// retry_after + spread]`.
 ///
-/// It travels as the reason of a close frame with code 1012 or 1013, as JSON of at most 123 bytes. A client keeps to it as
-/// to a hint: its own limits hold, however long a server asks it to wait.
+/// Sent as JSON in the reason of a close frame with code 1012 or 1013, at most 123 bytes. The client treats it as a
+/// hint: its own limits still apply, however long the requested wait.
 ///
-/// Complete: a floor and a spread beyond it.
+/// Complete: a minimum and a spread.
 ///
 /// ```
 /// use std::time::Duration;
-/// use stagger_ws::Advice;
+/// use stagger_ws::ReconnectAdvice;
 ///
-/// let advice = Advice { retry_after: Duration::from_secs(8), spread: Duration::from_secs(20) };
+/// let advice = ReconnectAdvice { retry_after: Duration::from_secs(8), spread: Duration::from_secs(20) };
 /// assert_eq!(advice.to_reason(), r#"{"retry_after_ms":8000,"spread_ms":20000}"#);
-/// assert_eq!(Advice::from_reason(&advice.to_reason()), Some(advice));
-/// assert_eq!(Advice::from_reason("going away"), None);
+/// assert_eq!(ReconnectAdvice::from_reason(&advice.to_reason()), Some(advice));
+/// assert_eq!(ReconnectAdvice::from_reason("going away"), None);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Advice {
-    /// Not before this has passed since the close.
+pub struct ReconnectAdvice {
+    /// The minimum wait after the close.
     pub retry_after: Duration,
-    /// How far beyond that the clients are spread, uniformly.
+    /// The length of the interval after `retry_after` over which clients are spread uniformly.
     pub spread: Duration,
 }
 
-/// What is on the wire. Fields that are not known are left alone, so that a server may say more.
+/// The JSON document. Unknown fields are ignored, so that a server may add its own.
 #[derive(Serialize, Deserialize)]
 struct Wire {
     retry_after_ms: u64,
@@ -38,18 +38,18 @@ struct Wire {
     spread_ms: u64,
 }
 
-impl Advice {
-    /// The reason of a close frame that says this: never more than 123 bytes. Parts of a millisecond are rounded up, and
-    /// what is too long for the wire is as long as that can tell.
+impl ReconnectAdvice {
+    /// Formats this as a close reason of at most 123 bytes. Rounds up to milliseconds; longer waits than fit are
+    /// capped.
     #[must_use]
     pub fn to_reason(self) -> String {
         let wire = Wire { retry_after_ms: millis(self.retry_after), spread_ms: millis(self.spread) };
-        // Two numbers have nothing in them that could fail.
+        // Serializing two numbers cannot fail.
         serde_json::to_string(&wire).unwrap_or_default()
     }
 
-    /// What the reason of a close frame says, if it is such advice; `None` for any other text. The spread may be missing,
-    /// and there may be other fields; negative numbers and fractions are no advice.
+    /// Parses a close reason. Returns `None` if it is not reconnect advice. A missing spread means zero, and unknown
+    /// fields are ignored; negative and fractional numbers are rejected.
     #[must_use]
     pub fn from_reason(reason: &str) -> Option<Self> {
         if reason.len() > MAX_REASON {
@@ -76,36 +76,42 @@ mod tests {
     }
 
     #[test]
-    fn every_advice_fits_into_a_close_frame_and_is_read_as_what_it_was() {
+    fn every_advice_fits_into_a_close_frame_and_round_trips() {
         let longest = ms(u64::MAX);
         for length in [Duration::ZERO, ms(1), ms(86_400_000), longest] {
             for advice in [
-                Advice { retry_after: length, spread: ms(20_000) },
-                Advice { retry_after: ms(8_000), spread: length },
-                Advice { retry_after: length, spread: length },
+                ReconnectAdvice { retry_after: length, spread: ms(20_000) },
+                ReconnectAdvice { retry_after: ms(8_000), spread: length },
+                ReconnectAdvice { retry_after: length, spread: length },
             ] {
                 let reason = advice.to_reason();
                 assert!(reason.len() <= MAX_REASON, "{reason}");
-                assert_eq!(Advice::from_reason(&reason), Some(advice));
+                assert_eq!(ReconnectAdvice::from_reason(&reason), Some(advice));
             }
         }
-        let beyond = Advice { retry_after: Duration::MAX, spread: Duration::MAX };
-        assert_eq!(Advice::from_reason(&beyond.to_reason()), Some(Advice { retry_after: longest, spread: longest }));
+        let beyond = ReconnectAdvice { retry_after: Duration::MAX, spread: Duration::MAX };
+        assert_eq!(
+            ReconnectAdvice::from_reason(&beyond.to_reason()),
+            Some(ReconnectAdvice { retry_after: longest, spread: longest })
+        );
     }
 
-    /// To come too late is safe, too early is not.
+    // Reconnecting late is safe; reconnecting early is not.
     #[test]
-    fn parts_of_a_millisecond_are_rounded_up() {
-        let advice = Advice { retry_after: Duration::from_nanos(1), spread: Duration::from_micros(1_001) };
+    fn fractions_of_a_millisecond_are_rounded_up() {
+        let advice = ReconnectAdvice { retry_after: Duration::from_nanos(1), spread: Duration::from_micros(1_001) };
         assert_eq!(advice.to_reason(), r#"{"retry_after_ms":1,"spread_ms":2}"#);
     }
 
     #[test]
-    fn only_an_advice_is_read_as_one() {
+    fn only_valid_advice_is_parsed() {
         let spaced = r#" { "retry_after_ms" : 8000 , "why" : ["deploy"], "spread_ms" : 20 } "#;
-        assert_eq!(Advice::from_reason(spaced), Some(Advice { retry_after: ms(8_000), spread: ms(20) }));
-        let alone = Advice::from_reason(r#"{"retry_after_ms":7}"#);
-        assert_eq!(alone, Some(Advice { retry_after: ms(7), spread: ms(0) }));
+        assert_eq!(
+            ReconnectAdvice::from_reason(spaced),
+            Some(ReconnectAdvice { retry_after: ms(8_000), spread: ms(20) })
+        );
+        let alone = ReconnectAdvice::from_reason(r#"{"retry_after_ms":7}"#);
+        assert_eq!(alone, Some(ReconnectAdvice { retry_after: ms(7), spread: ms(0) }));
         for reason in [
             "",
             "service restart",
@@ -121,10 +127,10 @@ mod tests {
             r#"{"retry_after_ms":1"#,
             r#"{"retry_after_ms":1}x"#,
         ] {
-            assert_eq!(Advice::from_reason(reason), None, "{reason}");
+            assert_eq!(ReconnectAdvice::from_reason(reason), None, "{reason}");
         }
         let long = format!(r#"{{"retry_after_ms":1{}}}"#, " ".repeat(MAX_REASON - 20));
-        assert_eq!((long.len(), Advice::from_reason(&long).is_some()), (MAX_REASON, true));
-        assert_eq!(Advice::from_reason(&format!("{long} ")), None);
+        assert_eq!((long.len(), ReconnectAdvice::from_reason(&long).is_some()), (MAX_REASON, true));
+        assert_eq!(ReconnectAdvice::from_reason(&format!("{long} ")), None);
     }
 }

@@ -1,11 +1,12 @@
-//! WebSockets that come back without stampeding: a reconnecting client, and the server's half that survives it.
+//! WebSockets without reconnect storms: a reconnecting client, and admission control, draining and keepalive for
+//! servers.
 //!
 //! ```
 //! use futures_util::{SinkExt, StreamExt};
 //! use stagger_ws::{Client, Event, Message};
 //!
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
-//! # // A server that answers with what it is sent, and ends with it.
+//! # // A server that echoes one message and closes the connection.
 //! # let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
 //! # let url = format!("ws://{}", listener.local_addr()?);
 //! # tokio::spawn(async move {
@@ -31,66 +32,69 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
 //! ```
 //!
-//! A restart takes every client of a server offline in the same instant, and what they do next decides whether it becomes
-//! an outage. Backoff alone brings them all back within its first step. Here each waits for a *spread* first, and backs off
-//! from the first failure after it:
+//! A server restart disconnects all of its clients in the same instant, and what they do next decides whether the
+//! restart becomes an outage. With backoff alone, all of them reconnect within the first backoff step. Here each client
+//! first waits for a random *spread*, and backs off only after a failed attempt:
 //!
 //! ```text
-//! all are dropped ──▶ spread, each its own ──▶ attempt ──▶ backoff ──▶ attempt ──▶ … ──▶ open
-//!        ▲            [0, 10 s]                            full jitter, 500 ms to 30 s       │
-//!        └──────────────── only what lived for 10 s starts the count again ◀─────────────────┘
+//! connections lost ──▶ random spread ──▶ attempt ──▶ backoff ──▶ attempt ──▶ … ──▶ open
+//!        ▲             [0, 10 s]                     full jitter, 500 ms to 30 s    │
+//!        └────── the count restarts only after a connection was up for 10 s ◀───────┘
 //! ```
 //!
-//! The spread should be at least as long as the server needs to accept everyone: clients / accepts per second.
+//! The spread should be at least the time that the server needs to accept all clients: clients divided by accepted
+//! connections per second.
 //!
-//! | to … | use |
+//! | task | use |
 //! |---|---|
-//! | read events and send messages, and have the rest seen to | [`Client`], and a [`Handle`] for other tasks |
-//! | write the loop by hand: one connection at a time | [`Reconnector`] |
-//! | say how it connects: policy, credentials, limits | [`Builder`] |
-//! | say what close codes mean, or choose a protocol's | [`codes`] |
-//! | bound what waits to be sent | [`Outbox`] |
-//! | send again what the server has not acknowledged | [`Acked`] |
-//! | go on where the last connection left off | [`Resume`] |
-//! | go through a proxy, or test without a network | [`Connector`] |
+//! | read events and send messages, with reconnects in the background | [`Client`], and a [`Handle`] for other tasks |
+//! | write the loop yourself, one connection at a time | [`ReconnectLoop`] |
+//! | configure policy, credentials and limits | [`ClientBuilder`] |
+//! | choose the meaning of close codes | [`codes`] |
+//! | limit the messages that wait to be sent | [`Outbox`] |
+//! | resend messages that the server has not acknowledged | [`AckedClient`] |
+//! | resume where the last connection ended | [`Resume`] |
+//! | connect through a proxy, or test without a network | [`Connector`] |
 //!
 //! # What a failure means
 //!
-//! | failure | then |
+//! | failure | reaction |
 //! |---|---|
-//! | reset, lost without a close frame, no such name, refused connection, timeout, silence | spread, then backoff |
-//! | a close frame | by its code: [`codes`] |
-//! | 401, 403 | the request is asked for again, once, with [`ConnectAttempt::refused`]; then fatal |
-//! | 408, 425, 429, every 5xx but 501, 505 to 508, 510 and 511 | backoff; what `Retry-After` says is a floor, with a spread above it; longer than the policy's `max_hint`, it gives up at once |
-//! | 3xx | fatal, unless it is [followed](Builder::follow_redirects) |
-//! | any other answer | fatal |
-//! | a bad certificate, a wrong name, no common version of TLS | fatal |
-//! | input or output during the TLS handshake, or babble | backoff |
-//! | not the WebSocket protocol, a text that is not UTF-8 | spread and backoff together; the connection does not count as healthy |
-//! | a message that is longer than the limit | fatal: it would come again |
+//! | connection reset, lost without a close frame, refused, or timed out; unknown host name; keepalive timeout | spread, then backoff |
+//! | close frame | depends on the close code: [`codes`] |
+//! | 401, 403 | one more attempt with fresh credentials: the request provider sees [`ConnectAttempt::auth_rejection`]; then fatal |
+//! | 408, 425, 429, 5xx except 501, 505 to 508, 510 and 511 | backoff. `Retry-After` is a minimum, with a spread added to it; if it exceeds the policy's `max_hint`, the client gives up immediately |
+//! | 3xx | fatal, unless [redirects](ClientBuilder::max_redirects) are followed |
+//! | any other response | fatal |
+//! | bad certificate, wrong name, no common TLS version | fatal |
+//! | I/O error or invalid data during the TLS handshake | backoff |
+//! | violation of the WebSocket protocol, text that is not UTF-8 | spread plus backoff; the connection does not count as healthy |
+//! | message longer than the limit | fatal: the server would send it again |
 //!
-//! Fatal is an error with the reason in it, [`Fatal`]; the outbox stays as it is, and
-//! [`reconnect_now`](Handle::reconnect_now) begins anew.
+//! After a fatal failure the client returns [`Fatal`] with the reason. The outbox is unchanged, and
+//! [`reconnect_now`](Handle::reconnect_now) starts again.
 //!
-//! # When not
+//! # Delivery guarantees
 //!
-//! A message that a [`Client`] has handed to an open connection may be lost with it: that is at most once. A protocol that
-//! acknowledges messages wants [`Acked`], one that numbers what the server says, [`Resume`].
+//! A [`Client`] delivers at most once: a message that was handed to an open connection may be lost with it. For
+//! at-least-once delivery, use [`AckedClient`], which needs a protocol with acknowledgements. To receive every message
+//! of a server that numbers them, use [`Resume`].
 //!
 //! # Metrics and logs
 //!
-//! With the features `metrics` and `tracing`; `target` is what [`Builder::named`] says.
+//! With the features `metrics` and `tracing`. `target` is the name set with [`ClientBuilder::named`].
 //!
 #![cfg_attr(feature = "client", doc = include_str!("client/metrics.md"))]
 //!
-//! Every attempt has a span `stagger.connect` with the fields `attempt`, `url.host` and `delay` (in seconds), at `DEBUG`. The
-//! events `reconnecting` (`DEBUG`), `ended` (`DEBUG`) and `giving up` (`WARN`) have `target_name`, `attempt`, `cause` and
-//! `silenced`, and are limited per target, for all clients together. Nothing of a request but its host is ever told, neither
-//! here nor by the errors. (Tungstenite itself writes whole requests to the `log` crate, at its level `TRACE`.)
+//! Every attempt has a span `stagger.connect` at `DEBUG` with the fields `attempt`, `url.host` and `delay` (in
+//! seconds). The events `reconnecting` (`DEBUG`), `ended` (`DEBUG`) and `giving up` (`WARN`) have the fields
+//! `target_name`, `attempt`, `cause` and `silenced`. They are rate-limited per target, shared by all clients. Neither
+//! logs nor errors contain any part of a request except its host. (Tungstenite writes whole requests to the `log` crate
+//! at level `TRACE`.)
 //!
 //! # Features
 //!
-//! `client` (default), `rustls` for `wss`, `server`, `axum`, `metrics`, `tracing`: each only adds.
+//! `client` (default), `rustls` for `wss`, `server`, `axum`, `metrics`, `tracing`. All features are additive.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -101,13 +105,13 @@ mod client;
 #[cfg_attr(docsrs, doc(cfg(feature = "server")))]
 pub mod server;
 
-pub use advice::Advice;
+pub use advice::ReconnectAdvice;
 #[cfg(feature = "client")]
 #[cfg_attr(docsrs, doc(cfg(feature = "client")))]
 pub use client::{
-    Ack, Acked, AckedHandle, Acks, BoxError, Builder, Cause, Client, Closed, ConnectAttempt, Connection, Connector,
-    Event, Fatal, Handle, Io, Messages, Opened, Outbox, Reconnector, Refusal, Resume, SendError, State, Tcp, Unsent,
-    Welcome, codes,
+    Ack, AckedClient, AckedHandle, Acks, BoxError, Client, ClientBuilder, Closed, ConnectAttempt, Connection,
+    ConnectionError, ConnectionState, Connector, Event, Fatal, Handle, Io, Messages, Opened, Outbox, ReconnectLoop,
+    Resume, ResumeStatus, SendError, SendErrorKind, TcpConnector, UpgradeRejected, codes,
 };
 #[cfg(feature = "client")]
 pub use tokio_tungstenite::tungstenite::{Message, protocol::WebSocketConfig};

@@ -1,24 +1,24 @@
-//! What the client claims.
+//! Tests of the client.
 
 #![cfg(feature = "client")]
 
 #[cfg(test)]
 mod client {
     mod acked;
-    mod bench;
-    mod classes;
+    mod acking_server;
+    mod events;
+    mod failures;
     mod fleet;
-    mod foreign;
-    mod high;
-    mod hostile;
     mod interleavings;
-    mod low;
-    #[cfg(all(feature = "metrics", feature = "tracing"))]
-    mod observed;
+    mod misbehaving_servers;
     mod outbox;
     mod peer;
+    mod reconnect_loop;
     mod resume;
-    mod store;
+    mod scripted_server;
+    #[cfg(all(feature = "metrics", feature = "tracing"))]
+    mod telemetry;
+    mod third_party;
     #[cfg(feature = "rustls")]
     mod tls;
 }

@@ -1,14 +1,14 @@
-//! A server that is killed again and again under many clients.
+//! A server that is killed repeatedly while many clients are connected.
 //!
-//! In a few seconds here; `cargo xtask soak` has it last some minutes.
+//! Takes a few seconds; `cargo xtask soak` runs it for some minutes.
 
 #![cfg(all(feature = "client", target_os = "linux"))]
 
 #[cfg(test)]
 mod soak {
     mod fleet;
+    mod kills;
     mod plan;
     mod server;
     mod store;
-    mod verdict;
 }

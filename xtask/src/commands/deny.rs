@@ -2,7 +2,7 @@ use std::ffi::OsString;
 
 use crate::{Result, tool};
 
-/// Without the advisories: their database is another repository, and has a day of its own.
+/// Checks everything but advisories: their database changes independently of this repository.
 pub(crate) fn run(arguments: &[OsString]) -> Result {
     tool::cargo("deny", "--all-features check")?.args(arguments).args(["bans", "licenses", "sources"]).run()
 }

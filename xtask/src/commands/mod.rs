@@ -1,8 +1,9 @@
-//! The commands beside `ci`, one file each.
+//! The commands besides `ci`, one file each.
 
 pub(crate) mod bench;
 pub(crate) mod deny;
 pub(crate) mod mutants;
+pub(crate) mod prose;
 pub(crate) mod public_api;
 pub(crate) mod semver;
 pub(crate) mod soak;

@@ -5,7 +5,7 @@ use crate::ci::{Note, Options};
 use crate::shell::Shell;
 use crate::workspace::Workspace;
 
-/// An example is read and tried by people who have no time.
+/// An example that takes longer is not useful to a reader.
 const LIMIT: Duration = Duration::from_secs(60);
 
 pub(crate) fn run(_: &Options) -> Result<Note> {

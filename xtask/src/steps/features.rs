@@ -7,7 +7,7 @@ pub(crate) fn run(_: &Options) -> Result<Note> {
     let mut checked = 0;
     for package in Workspace::here()?.published() {
         for set in sets(package) {
-            // The flags for clippy alone, not RUSTFLAGS: those would build every dependency once more.
+            // Passed to clippy alone: RUSTFLAGS would build every dependency again.
             let clippy = Shell::cargo("clippy --package").args([&package.name]).args(&set);
             clippy.args(["--", "-D", "warnings"]).run()?;
             checked += 1;
@@ -16,7 +16,7 @@ pub(crate) fn run(_: &Options) -> Result<Note> {
     Ok(Some(format!("{checked} sets")))
 }
 
-/// No feature, each alone, all. One of them is enough for a package without features.
+/// Returns the arguments for no feature, each feature alone, and all features. A package without features needs one run.
 fn sets(package: &Package) -> Vec<Vec<&str>> {
     let mut sets = vec![vec!["--no-default-features"]];
     for feature in &package.features {

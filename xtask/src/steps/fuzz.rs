@@ -5,8 +5,7 @@ use crate::{Result, tool};
 
 pub(crate) const MANIFEST: &str = "fuzz/Cargo.toml";
 
-/// Nothing in the workspace is unsafe, so there is nothing for a sanitizer to find; without one, the
-/// targets run several times as often.
+/// The workspace has no unsafe code for a sanitizer to check, and without one the targets run several times as fast.
 const SANITIZER: &str = "--sanitizer=none";
 
 pub(crate) fn run(options: &Options) -> Result<Note> {
@@ -26,6 +25,6 @@ pub(crate) fn run(options: &Options) -> Result<Note> {
 fn cargo_fuzz(command: &str, arguments: &[&str]) -> Result<Shell> {
     let directory = workspace::target_directory("fuzz")?;
     let shell = tool::cargo("fuzz", command)?.args([SANITIZER, "--target-dir"]).args([directory]).args(arguments);
-    // cargo-fuzz asks the compiler for what only a nightly one gives, unless it is told to give it.
+    // cargo-fuzz needs unstable compiler flags, which a stable compiler accepts with this variable.
     Ok(shell.env("RUSTC_BOOTSTRAP", "1"))
 }

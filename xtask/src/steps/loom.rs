@@ -3,10 +3,9 @@ use crate::ci::{Note, Options};
 use crate::shell::Shell;
 use crate::workspace::{self, Workspace};
 
-/// Runs the tests with `loom` in their names, of the packages that depend on loom.
+/// Runs the tests with `loom` in their names, in the packages that depend on loom.
 ///
-/// By name, because under `cfg(loom)` the other tests would meet loom's atomics outside of a model, where
-/// they panic.
+/// Other tests are left out: under `cfg(loom)` they would use loom's atomics outside a model, which panics.
 pub(crate) fn run(_: &Options) -> Result<Note> {
     let workspace = Workspace::here()?;
     let tested = workspace.packages.iter().filter(|package| package.dependencies.iter().any(|name| name == "loom"));
@@ -16,7 +15,7 @@ pub(crate) fn run(_: &Options) -> Result<Note> {
     }
     let directory = workspace::target_directory("loom")?;
     for name in &names {
-        // Optimised, because a model runs thousands of times.
+        // Optimized, because a model runs thousands of times.
         Shell::cargo("test --release --lib --tests loom --package")
             .args([name, "--target-dir"])
             .args([&directory])

@@ -9,4 +9,6 @@ pub(crate) mod lint;
 pub(crate) mod loom;
 pub(crate) mod no_std;
 pub(crate) mod packages;
+pub(crate) mod prose;
+pub(crate) mod public_api;
 pub(crate) mod test;

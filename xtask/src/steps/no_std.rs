@@ -5,18 +5,18 @@ use crate::ci::{Note, Options};
 use crate::shell::Shell;
 use crate::workspace;
 
-/// A program with its own panic handler. If anything that it is linked with brought the standard library
-/// along, there would be two handlers, and if anything allocated, no allocator.
+/// A program with its own panic handler and no allocator. If a dependency linked the standard library, there would be two
+/// panic handlers; if one allocated, there would be no allocator.
 pub(crate) const MANIFEST: &str = "no-std-link/Cargo.toml";
 
-/// Has no standard library to fall back on, nor 64-bit atomics.
+/// A target without a standard library and without 64-bit atomics.
 const BARE_METAL: &str = "thumbv7m-none-eabi";
 
 pub(crate) fn run(_: &Options) -> Result<Note> {
     let directory = workspace::target_directory("no-std-link")?;
     Shell::cargo("build --release --manifest-path").args([MANIFEST, "--target-dir"]).args([directory]).run()?;
     if !is_installed(BARE_METAL)? {
-        return Ok(Some(format!("{BARE_METAL} is not installed and was not tried")));
+        return Ok(Some(format!("host; {BARE_METAL} is not installed and was skipped")));
     }
     Shell::cargo("build --package stagger-core --no-default-features --target").args([BARE_METAL]).run()?;
     Ok(Some(format!("host and {BARE_METAL}")))

@@ -6,46 +6,46 @@ use crate::ci::{Note, Options};
 use crate::shell::{Shell, is_installed};
 use crate::workspace;
 
-/// Something that the tests start and that cargo cannot build.
+/// A Debian package with a program that the tests start and cargo cannot build.
 struct Package {
-    /// One of these programs is enough: in `PATH`, or at the place that is named.
+    /// The package is installed if one of these is in `PATH`, or exists as an absolute path.
     programs: &'static [&'static str],
     debian: &'static str,
 }
 
 const PACKAGES: [Package; 10] = [
-    // The man page is rendered, not only written.
+    // The tests render the man page.
     Package { programs: &["man"], debian: "man-db" },
     Package { programs: &["groff"], debian: "groff-base" },
-    // Reports are opened in a real browser.
+    // The tests open reports in a browser.
     Package { programs: &["chromium", "chromium-browser", "google-chrome"], debian: "chromium" },
     // libFuzzer is written in C++.
     Package { programs: &["c++"], debian: "g++" },
-    // Debian keeps the server itself out of PATH, but not what controls it.
+    // Debian installs the server outside PATH, but its control program in PATH.
     Package { programs: &["postgres", "pg_ctlcluster"], debian: "postgresql" },
-    // Not everybody has the directory in PATH; the tests look there, too.
+    // /usr/sbin is not in every user's PATH; the tests look there, too.
     Package { programs: &["nginx", "/usr/sbin/nginx"], debian: "nginx-light" },
     Package { programs: &["redis-server"], debian: "redis-server" },
-    // Makes clients and servers of gRPC from their description.
+    // Generates gRPC clients and servers from their definition.
     Package { programs: &["protoc"], debian: "protobuf-compiler" },
-    // Servers of other people, for WebSockets.
+    // Run third-party WebSocket servers.
     Package { programs: &["node"], debian: "nodejs" },
     Package { programs: &["python3"], debian: "python3" },
 ];
 
-/// What is unpacked beside what is built, and not installed.
+/// A Debian package that is unpacked into the target directory instead of installed.
 struct Unpacked {
-    /// This file is enough.
+    /// The package is present if this file is.
     file: &'static str,
     debian: &'static str,
 }
 
 const UNPACKED: [Unpacked; 3] = [
-    // It would start a server and bring along what that shows to browsers.
+    // Installing it would start a server, and would install its web interface.
     Unpacked { file: "usr/bin/promtool", debian: "prometheus" },
-    // Installed, it would be found by the system's own Node only.
+    // An installed package is visible to the system's own Node only.
     Unpacked { file: "usr/share/nodejs/ws/package.json", debian: "node-ws" },
-    // And this by the system's own Python only.
+    // An installed package is visible to the system's own Python only.
     Unpacked { file: "usr/lib/python3/dist-packages/websockets/version.py", debian: "python3-websockets" },
 ];
 
@@ -76,13 +76,13 @@ fn install() -> Result<Note> {
 fn unpack(package: &Unpacked) -> Result<Note> {
     let directory = workspace::target_directory("packages")?;
     let program = package.file.rsplit_once('/').map_or(package.file, |(_, name)| name);
-    let is_there = |root: &Path| root.join(package.file).is_file();
-    if is_installed(program) || is_there(Path::new("/")) || is_there(&directory) {
+    let is_unpacked_in = |root: &Path| root.join(package.file).is_file();
+    if is_installed(program) || is_unpacked_in(Path::new("/")) || is_unpacked_in(&directory) {
         return Ok(None);
     }
     fs::create_dir_all(&directory)?;
     let download = || Shell::new("apt-get").args(["--quiet", "download", package.debian]).directory(&directory);
-    // Without lists of packages, or with old ones, there is nothing to be found.
+    // The download fails if the package lists are missing or outdated.
     if !is_installed("apt-get") || !download().succeeds() {
         apt_get_as_root("update", package.debian)?;
         download().run()?;
@@ -98,10 +98,14 @@ fn unpack(package: &Unpacked) -> Result<Note> {
     Ok(Some(format!("unpacked {}", package.debian)))
 }
 
-/// Runs `apt-get`, or says how to come by what is missing.
+/// Runs `apt-get` as root.
+///
+/// # Errors
+///
+/// If that is not possible, lists the missing packages and how to install them.
 fn apt_get_as_root(arguments: &str, missing: &str) -> Result {
     if !is_installed("apt-get") {
-        let message = "install what is called so on Debian, with this system's own package manager";
+        let message = "install the equivalents of these Debian packages with the package manager of this system";
         return Err(format!("missing: {missing}; {message}").into());
     }
     let root: &[&str] = if is_root()? {

@@ -1,4 +1,4 @@
-//! The call itself, and the least that a retry around it can cost.
+//! The call itself, and the lower bound for the cost of retries around it.
 
 use core::time::Duration;
 
@@ -6,12 +6,12 @@ use crate::case::{Case, Role, Table};
 use crate::delay::FullJitter;
 use crate::operation::{Failure, SUCCESS, Script, repeat};
 
-/// Rows written by hand.
+/// Returns the hand-written rows.
 pub(super) fn cases() -> Vec<Case> {
     vec![
         Case::work(Table::Blocking, Role::Bare, "direct call", direct),
         Case::work(Table::Blocking, Role::Floor, "retries in a cold function", cold)
-            .note("policy made only on failure"),
+            .note("builds the policy only on failure"),
     ]
 }
 

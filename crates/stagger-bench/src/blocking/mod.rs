@@ -1,4 +1,4 @@
-//! Section B: a blocking call that succeeds at once.
+//! Section B: a blocking call that succeeds on the first attempt.
 
 mod floor;
 #[cfg(feature = "peers")]
@@ -9,7 +9,7 @@ pub(crate) use stagger::ONE_LINER;
 
 use crate::case::Case;
 
-/// Every row of the table.
+/// Returns the rows of the table.
 pub(crate) fn cases() -> Vec<Case> {
     [
         floor::cases(),

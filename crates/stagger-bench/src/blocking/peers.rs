@@ -1,4 +1,4 @@
-//! What other crates add to a blocking call that succeeds at once.
+//! The cost that other crates add to a blocking call that succeeds on the first attempt.
 
 use core::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::operation::{SUCCESS, repeat};
 const BASE: Duration = Duration::from_millis(100);
 const CAP: Duration = Duration::from_secs(30);
 
-/// Rows of other crates.
+/// Returns the rows of other crates.
 pub(super) fn cases() -> Vec<Case> {
     let row = |name, run| Case::work(Table::Blocking, Role::Peer, name, run);
     vec![
@@ -16,8 +16,8 @@ pub(super) fn cases() -> Vec<Case> {
         row("retry", retry),
         row("mulligan", mulligan),
         row("backoff", backoff).note("reads the clock"),
-        Case::absent(Table::Blocking, "exponential-backoff", "gives delays, runs nothing"),
-        Case::absent(Table::Blocking, "retry-policies", "gives delays, runs nothing"),
+        Case::absent(Table::Blocking, "exponential-backoff", "computes delays only"),
+        Case::absent(Table::Blocking, "retry-policies", "computes delays only"),
         Case::absent(
             Table::Blocking,
             "tokio-retry, tokio-retry2, again, tryhard, tower, tower-resilience, gax, aws",

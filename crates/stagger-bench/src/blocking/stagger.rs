@@ -1,4 +1,4 @@
-//! What stagger adds to a blocking call that succeeds at once.
+//! The cost that stagger adds to a blocking call that succeeds on the first attempt.
 
 use core::hint::black_box;
 
@@ -8,18 +8,18 @@ use stagger::{Policy, policy};
 use crate::case::{Case, Role, Table};
 use crate::operation::{SUCCESS, repeat};
 
-/// The row that the goals are about.
+/// The row of the goals.
 pub(crate) const ONE_LINER: &str = "retry(&POLICY, …), const policy";
 
 const POLICY: Policy = policy!(exponential(ms(100), secs(30)).max_attempts(4));
 
-/// Rows of this project.
+/// Returns the rows of this project.
 pub(super) fn cases() -> Vec<Case> {
     let row = |name, run| Case::work(Table::Blocking, Role::Stagger, name, run);
     vec![
         row(ONE_LINER, constant),
-        row("retry(&policy, …), policy made at run time", at_run_time),
-        row("retry(&POLICY, …).report()", report).note("reads the clock: a report tells the elapsed time"),
+        row("retry(&policy, …), policy built at run time", at_run_time),
+        row("retry(&POLICY, …).with_report()", report).note("reads the clock, as a report includes the elapsed time"),
     ]
 }
 

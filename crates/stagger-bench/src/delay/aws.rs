@@ -1,4 +1,4 @@
-//! The decision of the AWS SDKs: it cannot be had without its classifier and its token bucket.
+//! The decision of the AWS SDKs, which includes their classifier and token bucket: they cannot be left out.
 
 use core::hint::black_box;
 
@@ -14,7 +14,7 @@ use aws_smithy_types::retry::RetryConfig;
 
 use super::session::{BASE, CAP, LENGTH};
 
-/// Calls every error transient, without looking at it.
+/// Classifies every error as transient without inspecting it.
 #[derive(Debug)]
 struct Transient;
 
@@ -32,7 +32,7 @@ pub(super) fn decisions(iterations: u64) {
     let components = RuntimeComponentsBuilder::for_tests().with_retry_classifier(Transient);
     let components = components
         .build()
-        // It refuses a builder that lacks a component; the test builder has them all.
+        // It rejects a builder that lacks a component; the test builder has them all.
         .expect("every required component");
     let mut layer = Layer::new("bench");
     layer.store_put(RetryConfig::standard().with_max_attempts(100).with_initial_backoff(BASE).with_max_backoff(CAP));

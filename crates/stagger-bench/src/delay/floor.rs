@@ -1,4 +1,4 @@
-//! The least that a next delay can cost.
+//! The lower bound for the cost of a next delay.
 
 use core::hint::black_box;
 use core::iter::repeat_with;
@@ -7,7 +7,7 @@ use core::time::Duration;
 use super::session::{BASE, CAP, sessions};
 use crate::case::{Case, Role, Table};
 
-/// Rows written by hand.
+/// Returns the hand-written rows.
 pub(super) fn cases() -> Vec<Case> {
     vec![
         Case::work(Table::Delay, Role::Floor, "full jitter, inline wyrand", inline)
@@ -17,7 +17,7 @@ pub(super) fn cases() -> Vec<Case> {
     ]
 }
 
-/// Full jitter with an integer ceiling, its own generator and nothing else.
+/// Full jitter with an integer ceiling and its own generator.
 #[derive(Debug)]
 pub(crate) struct FullJitter {
     generator: u64,
@@ -50,7 +50,7 @@ impl Iterator for FullJitter {
     }
 }
 
-/// The generator that fastrand uses: an addition, a multiplication, two exclusive-ors.
+/// Draws with the generator that fastrand uses: an addition, a multiplication, two exclusive-ors.
 #[inline]
 fn wyrand(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x2d35_8dcc_aa6c_78a5);

@@ -1,4 +1,4 @@
-//! Section A: one next delay.
+//! Section A: the next delay.
 
 #[cfg(feature = "peers")]
 mod aws;
@@ -13,7 +13,7 @@ pub(crate) use stagger::{ANY_MULTIPLIER, CONSTANT, GUARDED};
 
 use crate::case::Case;
 
-/// Every row of the table.
+/// Returns the rows of the table.
 pub(crate) fn cases() -> Vec<Case> {
     [
         floor::cases(),

@@ -1,4 +1,4 @@
-//! What other crates ask for one next delay, each through its public API and with the jitter it has.
+//! The cost of a next delay in other crates, each through its public API and with its own jitter.
 
 use core::hint::black_box;
 use core::iter::repeat_with;
@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use super::session::{BASE, CAP, sessions};
 use crate::case::{Case, Role, Table};
 
-/// Rows of other crates.
+/// Returns the rows of other crates.
 pub(super) fn cases() -> Vec<Case> {
     let row = |name, run| Case::work(Table::Delay, Role::Peer, name, run);
     vec![
@@ -19,11 +19,11 @@ pub(super) fn cases() -> Vec<Case> {
         row("mulligan", mulligan),
         row("backon", backon).note("jitter 100 to 200 %"),
         row("backoff", backoff).note("jitter ±50 %; reads the clock each time"),
-        row("tower", tower).note("the delay comes as a tokio sleep"),
+        row("tower", tower).note("returns the delay as a tokio sleep"),
         row("tower-resilience", tower_resilience).note("jitter ±50 %"),
-        row("retry-policies", retry_policies).note("answers with a wall-clock time"),
+        row("retry-policies", retry_policies).note("returns a wall-clock time"),
         row("aws-smithy-runtime", super::aws::decisions)
-            .note("whole decision: classifier, backoff, unlimited token bucket"),
+            .note("complete decision: classifier, backoff, unlimited token bucket"),
         Case::absent(Table::Delay, "again", "its delays are not in its public API"),
         Case::absent(Table::Delay, "tryhard", "has no jitter"),
     ]
@@ -34,7 +34,7 @@ fn google_cloud_gax(iterations: u64) {
     use google_cloud_gax::exponential_backoff::ExponentialBackoffBuilder;
     use google_cloud_gax::retry_state::RetryState;
 
-    // `clamp` is its infallible constructor; the values are within what it allows.
+    // `clamp` is its infallible constructor; the values are in its valid range.
     let backoff =
         ExponentialBackoffBuilder::new().with_initial_delay(BASE).with_maximum_delay(CAP).with_scaling(2.0).clamp();
     sessions(iterations, &backoff, |backoff| {
@@ -123,11 +123,11 @@ fn tower(iterations: u64) {
     let runtime = crate::tokio_runtime::real();
     let _context = runtime.enter();
     let maker = ExponentialBackoffMaker::new(BASE, CAP, 0.99, HasherRng::new())
-        // It refuses a minimum above the maximum and a jitter outside 0 to 100.
-        .expect("constants that it accepts");
+        // It rejects a minimum above the maximum and a jitter outside 0 to 100.
+        .expect("valid constants");
     sessions(iterations, &maker, |maker| {
         let mut backoff = maker.clone().make_backoff();
-        // Taken apart here, by value: this is the cheapest way to look at a sleep of over a hundred bytes.
+        // Dropped by value: this is the cheapest way to use a sleep of over a hundred bytes.
         repeat_with(move || drop(black_box(backoff.next_backoff())))
     });
 }
@@ -136,8 +136,8 @@ fn tower_resilience(iterations: u64) {
     use tower_resilience_retry::{ExponentialRandomBackoff, IntervalFunction};
 
     let backoff = ExponentialRandomBackoff::new(BASE, 0.5)
-        // It refuses a share outside 0 to 1.
-        .expect("a constant that it accepts")
+        // It rejects a factor outside 0 to 1.
+        .expect("a valid constant")
         .max_interval(CAP);
     sessions(iterations, &backoff, |backoff| {
         let mut attempt = 0;

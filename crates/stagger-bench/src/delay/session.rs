@@ -1,22 +1,22 @@
-//! The loop that every row of section A runs in.
+//! The loop that every row of section A runs.
 
 use core::hint::black_box;
 use core::time::Duration;
 
-/// Ceiling of the first retry.
+/// The ceiling of the first retry.
 pub(super) const BASE: Duration = Duration::from_millis(100);
 
-/// No ceiling grows beyond this.
+/// The limit of all ceilings.
 pub(super) const CAP: Duration = Duration::from_secs(30);
 
-/// Delays drawn from one state before the next one is set up: a call that fails this often.
+/// The number of delays drawn from one state before the next is set up, as for a call that fails this many times.
 pub(super) const LENGTH: u64 = 8;
 
 /// Draws `iterations` delays in sessions of [`LENGTH`], setting up each session with `begin`.
 ///
-/// The optimiser knows neither the configuration nor the length of a session, or it would work out a
-/// session's ceilings once for all of them: retries of a real call are further apart than that.
-/// `iterations` is taken to be a multiple of [`LENGTH`], which is what the measurements ask for.
+/// The configuration and the length of a session are hidden from the optimizer. Otherwise it would compute the ceilings
+/// once for all sessions, which it cannot do for the retries of a real call. `iterations` must be a multiple of
+/// [`LENGTH`], as it is in all measurements.
 #[inline]
 pub(super) fn sessions<'a, C, I: Iterator>(iterations: u64, configuration: &'a C, mut begin: impl FnMut(&'a C) -> I) {
     for _ in 0..iterations / LENGTH {

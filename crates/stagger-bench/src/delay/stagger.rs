@@ -1,4 +1,4 @@
-//! What stagger asks for one next delay, and for a whole decision.
+//! The cost of a next delay and of a complete decision in stagger.
 
 use core::hint::black_box;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -13,27 +13,27 @@ use stagger_core::{
 use super::session::{BASE, CAP, LENGTH, sessions};
 use crate::case::{Case, Role, Table};
 
-/// The row that the goals for policies made at run time are about.
-pub(crate) const ANY_MULTIPLIER: &str = "full jitter, multiplier 1.7, policy made at run time";
-/// The row that the goal for constant policies is about.
+/// The row of the goals for policies built at run time.
+pub(crate) const ANY_MULTIPLIER: &str = "full jitter, multiplier 1.7, policy built at run time";
+/// The row of the goal for constant policies.
 pub(crate) const CONSTANT: &str = "full jitter, `for delay in POLICY.delays(seed)`";
-/// The row that the goal for whole decisions is about.
-pub(crate) const GUARDED: &str = "whole decision, budget and breaker";
+/// The row of the goal for complete decisions.
+pub(crate) const GUARDED: &str = "complete decision, budget and breaker";
 
-/// One attempt more than a session has delays.
+/// Allows one attempt more than a session has delays.
 const POLICY: Policy = stagger_core::policy!(exponential(ms(100), secs(30)).max_attempts(9));
 
-/// Rows of this project.
+/// Returns the rows of this project.
 pub(super) fn cases() -> Vec<Case> {
     let row = |name, run| Case::work(Table::Delay, Role::Stagger, name, run);
     vec![
         row(ANY_MULTIPLIER, |n| at_run_time(n, exponential().multiplier(1.7))),
-        row("full jitter, multiplier 2, policy made at run time", |n| at_run_time(n, exponential())),
-        row(CONSTANT, constant).note("const policy: the compiler knows the ceilings"),
-        row("equal jitter, policy made at run time", |n| at_run_time(n, exponential().jitter(Jitter::Equal))),
-        row("decorrelated jitter, policy made at run time", |n| at_run_time(n, Policy::decorrelated(BASE, CAP))),
-        row("whole decision, no guards", |n| decisions(n, &Guards::none())),
-        row(GUARDED, guarded).note("each guard one atomic, behind `dyn`"),
+        row("full jitter, multiplier 2, policy built at run time", |n| at_run_time(n, exponential())),
+        row(CONSTANT, constant).note("const policy: the ceilings are known at compile time"),
+        row("equal jitter, policy built at run time", |n| at_run_time(n, exponential().jitter(Jitter::Equal))),
+        row("decorrelated jitter, policy built at run time", |n| at_run_time(n, Policy::decorrelated(BASE, CAP))),
+        row("complete decision, no guards", |n| decisions(n, &Guards::none())),
+        row(GUARDED, guarded).note("each guard is one atomic, behind `dyn`"),
     ]
 }
 
@@ -42,8 +42,8 @@ const fn exponential() -> PolicyBuilder {
 }
 
 fn build(builder: PolicyBuilder) -> Policy {
-    // It refuses senseless settings, and these are not.
-    builder.unlimited_attempts().build().expect("a sensible policy")
+    // Only invalid settings are rejected, and these are valid.
+    builder.unlimited_attempts().build().expect("a valid policy")
 }
 
 fn at_run_time(iterations: u64, builder: PolicyBuilder) {
@@ -54,7 +54,7 @@ fn at_run_time(iterations: u64, builder: PolicyBuilder) {
     });
 }
 
-/// The loop as a user writes it.
+/// Draws delays in a loop as a user would write it.
 fn constant(iterations: u64) {
     let mut seed = black_box(7);
     for _ in 0..iterations / LENGTH {
@@ -65,7 +65,7 @@ fn constant(iterations: u64) {
     }
 }
 
-/// `begin` and `decide` for [`LENGTH`] attempts of a call that goes on failing.
+/// Runs `begin` and `decide` for [`LENGTH`] attempts of a call that keeps failing.
 fn decisions(iterations: u64, guards: &Guards<'_>) {
     let policy = build(exponential());
     let now = || Instant::ZERO;
@@ -80,38 +80,38 @@ fn decisions(iterations: u64, guards: &Guards<'_>) {
             let outcome = Outcome::Failed { kind: black_box(FailureKind::Transient), hint: None };
             let decision = retry.decide(outcome, granted, now, guards);
             black_box(&decision);
-            let Decision::Retry { permit: lent, .. } = decision else {
+            let Decision::Retry { permit: granted, .. } = decision else {
                 return;
             };
-            permit = lent;
+            permit = granted;
         }
     }
 }
 
 fn guarded(iterations: u64) {
-    let budget = Purse(AtomicU64::new(1 << 40));
+    let budget = CounterBudget(AtomicU64::new(1 << 40));
     let breaker = Closed(AtomicU64::new(0));
     decisions(iterations, black_box(&Guards::none().budget(&budget).breaker(&breaker)));
 }
 
-/// A budget that lends one retry per token, with nothing around the counter.
+/// A budget that grants one retry per token and consists of a counter only.
 #[derive(Debug)]
-struct Purse(AtomicU64);
+struct CounterBudget(AtomicU64);
 
-impl Budget for Purse {
+impl Budget for CounterBudget {
     fn try_acquire(&self, _kind: FailureKind, _now: &dyn Now) -> Option<BudgetPermit> {
         self.0.fetch_sub(1, Ordering::Relaxed);
         Some(BudgetPermit(1))
     }
 
-    fn record(&self, _loan: BudgetPermit, _outcome: &Outcome, _now: &dyn Now) {}
+    fn record(&self, _permit: BudgetPermit, _outcome: &Outcome, _now: &dyn Now) {}
 
-    fn release(&self, loan: BudgetPermit) {
-        self.0.fetch_add(loan.0, Ordering::Relaxed);
+    fn release(&self, permit: BudgetPermit) {
+        self.0.fetch_add(permit.0, Ordering::Relaxed);
     }
 }
 
-/// A breaker that never opens, and looks whether it has.
+/// A breaker that checks whether it is open, and never is.
 #[derive(Debug)]
 struct Closed(AtomicU64);
 
@@ -137,5 +137,5 @@ impl Breaker for Closed {
         Duration::ZERO
     }
 
-    fn record(&self, _pass: BreakerPermit, _outcome: &Outcome, _now: &dyn Now) {}
+    fn record(&self, _permit: BreakerPermit, _outcome: &Outcome, _now: &dyn Now) {}
 }

@@ -1,4 +1,4 @@
-//! How the async cases of section D are run.
+//! Runs the cases of section D.
 
 use core::future::{Future, Ready, ready};
 use core::hint::black_box;
@@ -8,19 +8,19 @@ use tokio::runtime::Runtime;
 
 use crate::operation::{Failure, Script, THREE_FAILURES};
 
-/// An attempt as a future; `E` is the error type that a crate wants to see.
+/// Makes an attempt in a future. `E` is the error type that the crate expects.
 pub(super) async fn attempt<E: From<Failure>>(script: &'static Script) -> Result<u64, E> {
     script.attempt().map_err(E::from)
 }
 
-/// A blocking sleep that is over at once, and for which the delay has to be worked out all the same.
-pub(super) fn look_at(delay: Duration) {
+/// Returns immediately in place of a blocking sleep, but forces the delay to be computed.
+pub(super) fn use_delay(delay: Duration) {
     black_box(&delay);
 }
 
-/// The same as a future.
+/// Returns a sleep that is ready immediately, but forces the delay to be computed.
 pub(super) fn sleep_ready(delay: Duration) -> Ready<()> {
-    look_at(delay);
+    use_delay(delay);
     ready(())
 }
 
@@ -37,7 +37,7 @@ pub(super) fn repeat_on<Fut: Future>(
     });
 }
 
-/// Two rows for one `fn(u64, &Runtime)`: its work on the paused clock, its time on the real one.
+/// Creates two rows for one `fn(u64, &Runtime)`: its CPU work on a paused clock, and its time on the real one.
 macro_rules! on_both_clocks {
     ($role:expr, $name:expr, $run:expr, $note:expr) => {{
         use crate::case::{Case, Table};

@@ -1,4 +1,4 @@
-//! The attempts themselves, and the least that the retries between them can cost.
+//! The attempts themselves, and the lower bound for the cost of retries between them.
 
 use core::future::Future;
 use core::hint::black_box;
@@ -14,22 +14,22 @@ use crate::future::poll_once;
 use crate::operation::{Failure, Script, THREE_FAILURES, repeat};
 
 const BARE: &str = "four bare attempts";
-const LOOP: &str = "loop written on the spot";
+const LOOP: &str = "inline loop";
 
-/// Rows written by hand.
+/// Returns the hand-written rows.
 pub(super) fn cases() -> Vec<Case> {
     let work = Case::work;
     let mut cases = vec![
         work(Table::FailuresBlocking, Role::Bare, BARE, blocking_bare),
         work(Table::FailuresZero, Role::Bare, BARE, blocking_bare),
-        work(Table::FailuresZero, Role::Floor, LOOP, blocking_at_once).note("counts, and draws nothing"),
+        work(Table::FailuresZero, Role::Floor, LOOP, blocking_at_once).note("counts attempts, draws no delay"),
         work(Table::FailuresBlocking, Role::Floor, LOOP, blocking)
-            .note("draws each delay, sleeps only if it is not zero"),
+            .note("draws each delay, sleeps only if it is above zero"),
         work(Table::FailuresReady, Role::Bare, BARE, ready_bare),
         work(Table::FailuresReady, Role::Floor, LOOP, ready_sleeper).note("draws each delay"),
     ];
     cases.extend(on_both_clocks!(Role::Bare, BARE, tokio_bare, ""));
-    cases.extend(on_both_clocks!(Role::Floor, LOOP, tokio_sleep, "no timer when the delay is zero"));
+    cases.extend(on_both_clocks!(Role::Floor, LOOP, tokio_sleep, "no timer if the delay is zero"));
     cases
 }
 
@@ -76,24 +76,24 @@ fn blocking_at_once(iterations: u64) {
 }
 
 fn ready_bare(iterations: u64) {
-    repeat(iterations, &THREE_FAILURES, |script| poll_once(unpaced(|| attempt::<Failure>(script))));
+    repeat(iterations, &THREE_FAILURES, |script| poll_once(without_delays(|| attempt::<Failure>(script))));
 }
 
 fn ready_sleeper(iterations: u64) {
     repeat(iterations, &THREE_FAILURES, |script| {
         let base = black_box(Duration::from_millis(100));
-        poll_once(paced(|| attempt::<Failure>(script), base, sleep_ready))
+        poll_once(with_delays(|| attempt::<Failure>(script), base, sleep_ready))
     });
 }
 
 fn tokio_bare(iterations: u64, runtime: &Runtime) {
-    repeat_on(runtime, iterations, |script| unpaced(move || attempt::<Failure>(script)));
+    repeat_on(runtime, iterations, |script| without_delays(move || attempt::<Failure>(script)));
 }
 
 fn tokio_sleep(iterations: u64, runtime: &Runtime) {
     repeat_on(runtime, iterations, |script| {
         let base = black_box(Duration::ZERO);
-        paced(
+        with_delays(
             move || attempt::<Failure>(script),
             base,
             async |delay| {
@@ -105,8 +105,8 @@ fn tokio_sleep(iterations: u64, runtime: &Runtime) {
     });
 }
 
-/// Attempts until one succeeds, without a pause.
-async fn unpaced<F, Fut, T, E>(mut attempt: F) -> T
+/// Makes attempts until one succeeds, without delays.
+async fn without_delays<F, Fut, T, E>(mut attempt: F) -> T
 where
     F: FnMut() -> Fut,
     Fut: Future<Output = Result<T, E>>,
@@ -118,8 +118,8 @@ where
     }
 }
 
-/// Attempts up to four times, sleeping in between.
-async fn paced<F, Fut, T, E>(mut attempt: F, base: Duration, sleep: impl AsyncFn(Duration)) -> Result<T, E>
+/// Makes up to four attempts, with a sleep between them.
+async fn with_delays<F, Fut, T, E>(mut attempt: F, base: Duration, sleep: impl AsyncFn(Duration)) -> Result<T, E>
 where
     F: FnMut() -> Fut,
     Fut: Future<Output = Result<T, E>>,

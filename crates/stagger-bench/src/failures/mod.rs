@@ -1,4 +1,4 @@
-//! Section D: three failures, then success.
+//! Section D: three failures, then a success.
 
 mod drive;
 mod floor;
@@ -10,7 +10,7 @@ pub(crate) use stagger::{SEEDED, ZERO};
 
 use crate::case::Case;
 
-/// Every row of the five tables.
+/// Returns the rows of the five tables.
 pub(crate) fn cases() -> Vec<Case> {
     [
         floor::cases(),

@@ -1,28 +1,28 @@
-//! What stagger costs when three attempts fail.
+//! The cost of stagger if three attempts fail.
 
 use stagger::{Policy, Seed, blocking, policy, time::SleepFn};
 use tokio::runtime::Runtime;
 
-use super::drive::{attempt, look_at, on_both_clocks, repeat_on, sleep_ready};
+use super::drive::{attempt, on_both_clocks, repeat_on, sleep_ready, use_delay};
 use crate::case::{Case, Role, Table};
 use crate::future::poll_once;
 use crate::operation::{Failure, THREE_FAILURES, repeat};
 
-/// The rows that the goals are about.
+/// The rows of the goals.
 pub(crate) const SEEDED: &str = "full jitter, seeded";
 const UNSEEDED: &str = "full jitter";
 
-/// The row of the goal about calls without a delay.
+/// The row of the goal for calls without delays.
 pub(crate) const ZERO: &str = "zero, seeded";
 
 const POLICY: Policy = policy!(exponential(ms(100), secs(30)).max_attempts(4));
 const NO_DELAY: Policy = policy!(zero().max_attempts(4));
 const SEED: Seed = Seed::new(7);
 
-/// Rows of this project.
+/// Returns the rows of this project.
 pub(super) fn cases() -> Vec<Case> {
     let row = |table, name, run| Case::work(table, Role::Stagger, name, run);
-    let unseeded = "entropy and the wall clock make the seed";
+    let unseeded = "seed from entropy and the wall clock";
     let mut cases = vec![
         row(Table::FailuresBlocking, SEEDED, blocking_seeded).note("sleep replaced"),
         row(Table::FailuresBlocking, UNSEEDED, blocking_unseeded).note(unseeded),
@@ -38,13 +38,13 @@ pub(super) fn cases() -> Vec<Case> {
 
 fn blocking_seeded(iterations: u64) {
     repeat(iterations, &THREE_FAILURES, |script| {
-        blocking::retry(&POLICY, || script.attempt()).timer(SleepFn::new(look_at)).seed(SEED).run()
+        blocking::retry(&POLICY, || script.attempt()).timer(SleepFn::new(use_delay)).seed(SEED).run()
     });
 }
 
 fn blocking_unseeded(iterations: u64) {
     repeat(iterations, &THREE_FAILURES, |script| {
-        blocking::retry(&POLICY, || script.attempt()).timer(SleepFn::new(look_at)).run()
+        blocking::retry(&POLICY, || script.attempt()).timer(SleepFn::new(use_delay)).run()
     });
 }
 

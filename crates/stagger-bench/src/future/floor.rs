@@ -1,4 +1,4 @@
-//! The future itself, and the least that a retry around it can cost.
+//! The future itself, and the lower bound for the cost of retries around it.
 
 use core::future::Future;
 use core::iter::Take;
@@ -14,7 +14,7 @@ use crate::case::{Case, Role, Table};
 use crate::delay::FullJitter;
 use crate::operation::{Failure, SUCCESS, repeat};
 
-/// Rows written by hand.
+/// Returns the hand-written rows.
 pub(super) fn cases() -> Vec<Case> {
     vec![
         Case::work(Table::Future, Role::Bare, "inner future alone", bare),
@@ -38,7 +38,7 @@ fn block(iterations: u64) {
 }
 
 pin_project! {
-    /// A retrying future that keeps one word for its failures until there is one.
+    /// A retry future that holds one word for its retry state until the first failure.
     struct Floor<F, Fut> {
         attempt: F,
         #[pin]
@@ -48,7 +48,7 @@ pin_project! {
 }
 
 pin_project! {
-    /// What is remembered from the first failure on.
+    /// The retry state from the first failure on.
     struct Failed {
         delays: Take<FullJitter>,
         #[pin]
@@ -79,7 +79,7 @@ where
         loop {
             if let Some(running) = this.running.as_mut().as_pin_mut() {
                 let result = ready!(running.poll(context));
-                if result.is_ok() || !goes_on(this.failed) {
+                if result.is_ok() || !start_sleep(this.failed) {
                     return Poll::Ready(result);
                 }
                 this.running.set(None);
@@ -92,9 +92,9 @@ where
     }
 }
 
-/// Arms the sleep before the next retry, if there is to be one.
+/// Starts the sleep before the next retry; returns whether there is one.
 #[cold]
-fn goes_on(failed: &mut Option<Pin<Box<Failed>>>) -> bool {
+fn start_sleep(failed: &mut Option<Pin<Box<Failed>>>) -> bool {
     let mut fresh = delays();
     let next = match failed {
         Some(failed) => failed.as_mut().project().delays.next(),
@@ -113,7 +113,7 @@ fn goes_on(failed: &mut Option<Pin<Box<Failed>>>) -> bool {
     true
 }
 
-/// The same as a user would write it on the spot.
+/// Retries in an async block as a user would write it inline.
 async fn inline_sleep<F, Fut>(mut attempt: F) -> Result<u64, Failure>
 where
     F: FnMut() -> Fut,

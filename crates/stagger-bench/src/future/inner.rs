@@ -1,4 +1,4 @@
-//! The futures that are retried, and how they are polled.
+//! The futures that are retried, and the way they are polled.
 
 use core::future::Future;
 use core::hint::black_box;
@@ -7,12 +7,12 @@ use core::task::{Context, Poll, Waker};
 
 use crate::operation::{Failure, Script};
 
-/// An attempt in a future of two words; `E` is the error type that a crate wants to see.
+/// Makes an attempt in a future of two words. `E` is the error type that the crate expects.
 pub(super) async fn small<E: From<Failure>>(script: &'static Script) -> Result<u64, E> {
     script.step().map_err(E::from)
 }
 
-/// An attempt in a future that holds a kibibyte across an await, like a connection with its buffers.
+/// Makes an attempt in a future that holds a kibibyte across an await, like a connection with its buffers.
 pub(super) async fn large<E: From<Failure>>(script: &'static Script) -> Result<u64, E> {
     let buffer = black_box([0_u8; 1024]);
     core::future::ready(()).await;
@@ -20,7 +20,7 @@ pub(super) async fn large<E: From<Failure>>(script: &'static Script) -> Result<u
     script.step().map_err(E::from)
 }
 
-/// What the future from `retry` adds to [`small`] and to [`large`].
+/// Expands to the bytes that the future of `retry` adds to [`small`] and to [`large`].
 macro_rules! sizes_of {
     ($retry:expr) => {{
         use crate::future::inner::{large, small};
@@ -33,10 +33,10 @@ macro_rules! sizes_of {
 }
 pub(super) use sizes_of;
 
-/// Polls a future that is ready at once.
+/// Polls a future that is ready immediately.
 ///
 /// # Panics
-/// When it is not: the case would be measuring something else.
+/// If it is not ready: the case would measure something else.
 #[inline]
 pub(crate) fn poll_once<F: Future>(future: F) -> F::Output {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
@@ -47,5 +47,5 @@ pub(crate) fn poll_once<F: Future>(future: F) -> F::Output {
 
 #[cold]
 fn not_ready() -> ! {
-    panic!("the future of this case was not ready at its first poll")
+    panic!("the future of this case is not ready at its first poll")
 }

@@ -1,4 +1,4 @@
-//! Section C: an async call that succeeds at once, and what its future weighs.
+//! Section C: an async call that succeeds on the first attempt, and the size of its future.
 
 mod floor;
 mod inner;
@@ -11,7 +11,7 @@ pub(crate) use stagger::ONE_LINER;
 
 use crate::case::Case;
 
-/// Every row of the table.
+/// Returns the rows of the table.
 pub(crate) fn cases() -> Vec<Case> {
     [
         floor::cases(),

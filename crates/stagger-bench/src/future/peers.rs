@@ -1,4 +1,4 @@
-//! What other crates add to an async call that succeeds at once.
+//! The cost that other crates add to an async call that succeeds on the first attempt.
 
 use core::future::Future;
 use core::time::Duration;
@@ -14,7 +14,7 @@ use crate::tower_stack::BackoffAndBudget;
 const BASE: Duration = Duration::from_millis(100);
 const CAP: Duration = Duration::from_secs(30);
 
-/// A row for a crate of which one call makes the whole future.
+/// Creates the row of a crate in which one call creates the future.
 macro_rules! row {
     ($name:literal, $retry:expr) => {
         Case::work(Table::Future, Role::Peer, $name, |iterations| {
@@ -24,7 +24,7 @@ macro_rules! row {
     };
 }
 
-/// Rows of other crates.
+/// Returns the rows of other crates.
 pub(super) fn cases() -> Vec<Case> {
     let absent = |name, why| Case::absent(Table::Future, name, why);
     vec![
@@ -37,12 +37,12 @@ pub(super) fn cases() -> Vec<Case> {
         row!("mulligan", mulligan),
         Case::work(Table::Future, Role::Peer, "tower", tower)
             .sized(tower_sizes)
-            .note("Retry with a backoff and a budget"),
+            .note("its retry service with a backoff and a budget"),
         Case::work(Table::Future, Role::Peer, "tower-resilience", tower_resilience).note("the future is boxed"),
         absent("retry", "blocking only"),
         absent("google-cloud-gax", "its retry loop is not in its public API"),
-        absent("aws-smithy-runtime", "its retry loop comes only inside its orchestrator"),
-        absent("exponential-backoff, retry-policies", "give delays, run nothing"),
+        absent("aws-smithy-runtime", "its retry loop is part of its orchestrator"),
+        absent("exponential-backoff, retry-policies", "compute delays only"),
     ]
 }
 
@@ -144,8 +144,8 @@ fn tower_resilience(iterations: u64) {
     use tower_resilience_retry::{ExponentialRandomBackoff, RetryLayer};
 
     let backoff = ExponentialRandomBackoff::new(BASE, 0.5)
-        // It refuses a share outside 0 to 1.
-        .expect("a constant that it accepts")
+        // It rejects a factor outside 0 to 1.
+        .expect("a valid constant")
         .max_interval(CAP);
     let layer = RetryLayer::<(), u64, Failure>::builder().max_attempts(4).backoff(backoff).build();
     let mut service = layer.layer(tower::service_fn(|()| small::<Failure>(&SUCCESS)));

@@ -1,4 +1,4 @@
-//! What stagger adds to an async call that succeeds at once.
+//! The cost that stagger adds to an async call that succeeds on the first attempt.
 
 use core::future::Future;
 use core::hint::black_box;
@@ -9,17 +9,17 @@ use super::inner::{poll_once, sizes_of, small};
 use crate::case::{Case, Role, Table};
 use crate::operation::{Failure, SUCCESS, repeat};
 
-/// The row that the goals are about.
+/// The row of the goals.
 pub(crate) const ONE_LINER: &str = "retry(&POLICY, …), const policy";
 
 const POLICY: Policy = policy!(exponential(ms(100), secs(30)).max_attempts(4));
 
-/// Rows of this project.
+/// Returns the rows of this project.
 pub(super) fn cases() -> Vec<Case> {
     let row = |name, run| Case::work(Table::Future, Role::Stagger, name, run);
     vec![
         row(ONE_LINER, constant).sized(|| sizes_of!(retry)),
-        row("retry(&policy, …), policy made at run time", at_run_time).sized(|| sizes_of!(retry)),
+        row("retry(&policy, …), policy built at run time", at_run_time).sized(|| sizes_of!(retry)),
     ]
 }
 

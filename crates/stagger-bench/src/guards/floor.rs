@@ -1,4 +1,4 @@
-//! The atomic operations that a guard cannot do without.
+//! The atomic operations that a guard needs at least.
 
 use core::cell::Cell;
 use core::hint::black_box;
@@ -6,18 +6,18 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use crate::case::{Case, Role, Table};
 
-/// Nothing else is on its lines of the cache.
+/// A counter on cache lines of its own.
 #[repr(align(128))]
 struct Alone(AtomicU64);
 
-/// Rows written by hand.
+/// Returns the hand-written rows.
 pub(super) fn cases() -> Vec<Case> {
     let row = |table, name, run| Case::work(table, Role::Floor, name, run);
     vec![
         row(Table::GuardsSuccess, "full bucket or closed breaker: one load", load),
-        row(Table::GuardsSuccess, "a counter for all threads", shared_counter),
-        row(Table::GuardsSuccess, "a counter for each thread", own_counter),
-        row(Table::GuardsFailure, "withdraw, compare-and-swap loop", withdraw),
+        row(Table::GuardsSuccess, "one counter for all threads", shared_counter),
+        row(Table::GuardsSuccess, "one counter per thread", own_counter),
+        row(Table::GuardsFailure, "deduct tokens, compare-and-swap loop", withdraw),
     ]
 }
 
@@ -39,7 +39,7 @@ fn shared_counter(iterations: u64) {
     }
 }
 
-/// An atomic operation all the same, since somebody else reads it.
+/// Adds to a counter per thread. The operation is atomic, because other threads would read the counter.
 fn own_counter(iterations: u64) {
     static COUNTERS: [Alone; 8] = [const { Alone(AtomicU64::new(0)) }; 8];
     static THREADS: AtomicU64 = AtomicU64::new(0);

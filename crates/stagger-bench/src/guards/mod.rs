@@ -1,15 +1,15 @@
-//! Section E: budgets, breakers and hedging, alone and shared by two threads.
+//! Section E: budgets, breakers and hedging, on one thread and shared by two.
 
 mod floor;
 #[cfg(feature = "peers")]
 mod peers;
 mod stagger;
 
-pub(crate) use stagger::{COUNTING, WITHDRAWALS};
+pub(crate) use stagger::{COUNTING, PERMITS};
 
 use crate::case::Case;
 
-/// Every row of the two tables.
+/// Returns the rows of the two tables.
 pub(crate) fn cases() -> Vec<Case> {
     [
         floor::cases(),

@@ -15,16 +15,16 @@ use tower_resilience_retry::{RetryBudget, RetryBudgetBuilder};
 
 use crate::case::{Case, Role, Table};
 
-/// What the operation inside a breaker comes to. Not a script of attempts: all threads would write to it.
+/// The results of operations inside a breaker. Constants, because all threads would write to a shared script.
 const SUCCESS: Result<(), ()> = Ok(());
 const FAILURE: Result<(), ()> = Err(());
 
-/// Rows of other crates.
+/// Returns the rows of other crates.
 pub(super) fn cases() -> Vec<Case> {
     let row = |table, name, run| Case::work(table, Role::Peer, name, run);
     let success = |name, run| row(Table::GuardsSuccess, name, run);
     let failure = |name, run| row(Table::GuardsFailure, name, run);
-    let takes_nothing = "takes nothing";
+    let deducts_nothing = "deducts nothing";
     vec![
         success("tower TpsBudget: deposit", |n| repeat(n, &*TPS, |budget| budget.deposit())).note(CLOCK),
         success("tower-resilience token bucket: deposit", |n| repeat(n, &*BUCKET, |bucket| bucket.deposit()))
@@ -32,33 +32,33 @@ pub(super) fn cases() -> Vec<Case> {
         success("gax AdaptiveThrottler", |n| gax_success(n, &ADAPTIVE)),
         success("gax CircuitBreaker", |n| gax_success(n, &THROTTLER)),
         success("recloser", |n| recloser(n, SUCCESS)),
-        success("failsafe, failures in a row", |n| in_a_row(n, SUCCESS)),
+        success("failsafe, consecutive failures", |n| consecutive(n, SUCCESS)),
         success("failsafe, success rate", |n| success_rate(n, SUCCESS)).note(CLOCK),
         failure("tower TpsBudget: withdraw", |n| repeat(n, &*TPS, |budget| budget.withdraw())).note(CLOCK),
         failure("tower-resilience token bucket: withdraw", |n| repeat(n, &*BUCKET, |bucket| bucket.try_withdraw()))
             .note(CLOCK),
-        failure("gax AdaptiveThrottler: a retry", |n| gax_retry(n, &ADAPTIVE)).note(takes_nothing),
-        failure("gax CircuitBreaker: a retry", |n| gax_retry(n, &THROTTLER)).note(takes_nothing),
+        failure("gax AdaptiveThrottler: a retry", |n| gax_retry(n, &ADAPTIVE)).note(deducts_nothing),
+        failure("gax CircuitBreaker: a retry", |n| gax_retry(n, &THROTTLER)).note(deducts_nothing),
         Case::wait(Table::GuardsFailure, Role::Peer, "governor: check", |n| {
             repeat(n, &*LIMITER, |limiter| limiter.check().is_ok());
         })
-        .note("reads the clock, which it calibrates at first by counting"),
+        .note("reads the clock, after a calibration by a busy loop"),
         failure("recloser: a failure", |n| recloser(n, FAILURE)),
-        failure("failsafe, failures in a row: a failure", |n| in_a_row(n, FAILURE)),
+        failure("failsafe, consecutive failures: a failure", |n| consecutive(n, FAILURE)),
     ]
 }
 
 const CLOCK: &str = "reads the clock";
 const AN_HOUR: Duration = Duration::from_secs(3600);
-/// More than is measured.
+/// More than any measurement uses.
 const PLENTY: u32 = u32::MAX;
 
 static TPS: LazyLock<TpsBudget> = LazyLock::new(|| TpsBudget::new(Duration::from_secs(10), 1 << 30, 0.2));
 
 static BUCKET: LazyLock<Arc<dyn RetryBudget>> = LazyLock::new(|| {
     let bucket = RetryBudgetBuilder::new().token_bucket().max_tokens(1 << 40);
-    // It refuses a bucket without tokens, and a rate that is no number.
-    bucket.build().expect("a sensible bucket")
+    // It rejects a bucket without tokens and a rate that is not a number.
+    bucket.build().expect("a valid bucket")
 });
 
 static ADAPTIVE: LazyLock<SharedRetryThrottler> =
@@ -70,7 +70,7 @@ static THROTTLER: LazyLock<SharedRetryThrottler> =
 static LIMITER: LazyLock<DefaultDirectRateLimiter> =
     LazyLock::new(|| DefaultDirectRateLimiter::direct(Quota::per_second(NonZeroU32::MAX)));
 
-/// Runs an operation on what all threads share.
+/// Runs an operation on a guard that all threads share.
 fn repeat<G: ?Sized, R>(iterations: u64, guard: &'static G, operation: impl Fn(&'static G) -> R) {
     let guard = black_box(guard);
     for _ in 0..iterations {
@@ -88,13 +88,13 @@ fn gax_retry(iterations: u64, throttler: &'static SharedRetryThrottler) {
     });
 }
 
-/// Never opens: no share of failures is above one.
+/// Runs a breaker that never opens, because no failure rate is above one.
 fn recloser(iterations: u64, result: Result<(), ()>) {
     static BREAKER: LazyLock<Recloser> = LazyLock::new(|| Recloser::custom().error_rate(2.0).build());
     repeat(iterations, &*BREAKER, |breaker| breaker.call(|| black_box(result)).is_ok());
 }
 
-fn in_a_row(iterations: u64, result: Result<(), ()>) {
+fn consecutive(iterations: u64, result: Result<(), ()>) {
     type Breaker = StateMachine<ConsecutiveFailures<backoff::Constant>, ()>;
     static BREAKER: LazyLock<Breaker> = LazyLock::new(|| {
         Config::new().failure_policy(consecutive_failures(PLENTY, backoff::constant(AN_HOUR))).build()

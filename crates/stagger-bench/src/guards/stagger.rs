@@ -1,4 +1,4 @@
-//! What the guards of this project cost, asked as a call asks them: behind `dyn`.
+//! The cost of the guards of this project, behind `dyn` as in a call.
 
 use core::hint::black_box;
 use core::time::Duration;
@@ -13,19 +13,20 @@ use stagger::{
 
 use crate::case::{Case, Role, Table};
 
-/// The rows that the goals for a success are about: guards that count, and need no clock for it.
+/// The rows of the goals for a successful call: guards that count without reading the clock.
 pub(crate) const COUNTING: [&str; 5] =
-    ["Tokens", "Lifetime", "Throttle", "Concurrent", "CircuitBreaker, failures in a row"];
-/// The rows that the goal for withdrawals is about.
-pub(crate) const WITHDRAWALS: [&str; 4] = ["Tokens: lend", "Lifetime: lend", "Throttle: lend", "Concurrent: lend"];
+    ["Tokens", "Lifetime", "Throttle", "Concurrent", "CircuitBreaker, consecutive failures"];
+/// The rows of the goal for retry permits.
+pub(crate) const PERMITS: [&str; 4] =
+    ["Tokens: try_acquire", "Lifetime: try_acquire", "Throttle: try_acquire", "Concurrent: try_acquire"];
 
 const CLOCK: &str = "reads the clock";
 const SEED: Seed = Seed::new(7);
 const OPEN: Policy = policy!(exponential(mins(60), mins(60)).jitter(Jitter::Equal));
-/// More than is measured.
+/// More than any measurement uses.
 const PLENTY: u32 = u32::MAX;
 
-/// A guard that every run of a case shares, and so do its threads.
+/// Creates a guard that all runs and threads of a case share.
 macro_rules! shared {
     ($guard:ty, $made:expr) => {{
         static GUARD: LazyLock<$guard> = LazyLock::new(|| $made);
@@ -33,7 +34,7 @@ macro_rules! shared {
     }};
 }
 
-/// Rows of this project.
+/// Returns the rows of this project.
 pub(super) fn cases() -> Vec<Case> {
     let row = |table, name, run| Case::work(table, Role::Stagger, name, run);
     let success = |name, run| row(Table::GuardsSuccess, name, run);
@@ -49,36 +50,38 @@ pub(super) fn cases() -> Vec<Case> {
         }),
         success("Window", |n| call(n, shared!(budget::Window, budget::Window::new()), &Outcome::Success)).note(CLOCK),
         success("Adaptive", |n| call(n, shared!(Adaptive, Adaptive::new(SEED)), &Outcome::Success)).note(CLOCK),
-        success(COUNTING[4], |n| pass(n, shared!(CircuitBreaker, in_a_row(5)), &Outcome::Success)),
+        success(COUNTING[4], |n| admit_and_record(n, shared!(CircuitBreaker, consecutive(5)), &Outcome::Success)),
         success("CircuitBreaker, the last 100 calls", |n| {
-            pass(n, shared!(CircuitBreaker, ratio(Window::Calls(100))), &Outcome::Success);
+            admit_and_record(n, shared!(CircuitBreaker, ratio(Window::Calls(100))), &Outcome::Success);
         }),
         success("CircuitBreaker, the last 10 s", |n| {
-            pass(n, shared!(CircuitBreaker, ratio(LAST_10_S)), &Outcome::Success);
+            admit_and_record(n, shared!(CircuitBreaker, ratio(LAST_10_S)), &Outcome::Success);
         })
         .note(CLOCK),
         success("hedge after a fixed delay", |n| hedged(n, Hedge::after(Duration::from_millis(200)))),
         success("hedge at the 95th percentile", |n| hedged(n, at_p95())),
-        failure(WITHDRAWALS[0], |n| lend(n, shared!(Tokens, plenty()))),
-        failure(WITHDRAWALS[1], |n| lend(n, shared!(Lifetime, sensible(Lifetime::with(Ratio::percent(10), PLENTY))))),
-        failure(WITHDRAWALS[2], |n| lend(n, shared!(Throttle, throttle()))).note("takes nothing"),
-        failure(WITHDRAWALS[3], |n| lend(n, shared!(Concurrent, sensible(Concurrent::with(Ratio::ZERO, PLENTY))))),
-        failure("SuccessRate: lend", |n| lend(n, shared!(SuccessRate, SuccessRate::new()))).note("takes nothing"),
-        failure("ControlledBudget around Tokens: lend", |n| {
-            lend(n, shared!(ControlledBudget<Tokens>, ControlledBudget::new(plenty())))
+        failure(PERMITS[0], |n| try_acquire(n, shared!(Tokens, plenty()))),
+        failure(PERMITS[1], |n| try_acquire(n, shared!(Lifetime, valid(Lifetime::with(Ratio::percent(10), PLENTY))))),
+        failure(PERMITS[2], |n| try_acquire(n, shared!(Throttle, throttle()))).note("deducts nothing"),
+        failure(PERMITS[3], |n| try_acquire(n, shared!(Concurrent, valid(Concurrent::with(Ratio::ZERO, PLENTY))))),
+        failure("SuccessRate: try_acquire", |n| try_acquire(n, shared!(SuccessRate, SuccessRate::new())))
+            .note("deducts nothing"),
+        failure("ControlledBudget around Tokens: try_acquire", |n| {
+            try_acquire(n, shared!(ControlledBudget<Tokens>, ControlledBudget::new(plenty())))
         }),
-        failure("Window: lend", |n| lend(n, shared!(budget::Window, window()))).note(CLOCK),
-        failure("Adaptive: lend", |n| lend(n, shared!(Adaptive, Adaptive::new(SEED)))).note("reads the clock; refuses"),
-        failure("CircuitBreaker, failures in a row: a failure", |n| {
-            pass(n, shared!(CircuitBreaker, in_a_row(PLENTY)), &Outcome::TRANSIENT);
+        failure("Window: try_acquire", |n| try_acquire(n, shared!(budget::Window, window()))).note(CLOCK),
+        failure("Adaptive: try_acquire", |n| try_acquire(n, shared!(Adaptive, Adaptive::new(SEED))))
+            .note("reads the clock; rejects"),
+        failure("CircuitBreaker, consecutive failures: a failure", |n| {
+            admit_and_record(n, shared!(CircuitBreaker, consecutive(PLENTY)), &Outcome::TRANSIENT);
         }),
-        failure("CircuitBreaker, open: a refusal", |n| refused(n, shared!(CircuitBreaker, open()))).note(CLOCK),
+        failure("CircuitBreaker, open: a rejection", |n| rejected(n, shared!(CircuitBreaker, open()))).note(CLOCK),
     ]
 }
 
 const LAST_10_S: Window = Window::Time(Duration::from_secs(10));
 
-/// The system's clock, read whenever a guard asks.
+/// The system clock, read each time a guard needs it.
 #[derive(Clone, Copy)]
 struct Present;
 
@@ -88,29 +91,29 @@ impl Now for Present {
     }
 }
 
-/// Guards refuse senseless settings, and these are not.
-fn sensible<G, E: core::fmt::Debug>(guard: Result<G, E>) -> G {
-    guard.expect("sensible settings")
+/// Unwraps a guard. Only invalid settings are rejected, and those of the cases are valid.
+fn valid<G, E: core::fmt::Debug>(guard: Result<G, E>) -> G {
+    guard.expect("valid settings")
 }
 
 fn throttle() -> Throttle {
-    sensible(Throttle::new(10, Ratio::percent(10)))
+    valid(Throttle::new(10, Ratio::percent(10)))
 }
 
 fn plenty() -> Tokens {
-    sensible(Tokens::builder().capacity(PLENTY).cost(1).build())
+    valid(Tokens::builder().capacity(PLENTY).cost(1).build())
 }
 
-/// Slots of a tenth of a second, so that no count of one slot runs full.
+/// Creates a window with slots of 100 ms, so that the count of a slot does not saturate.
 fn window() -> budget::Window {
-    sensible(budget::Window::builder().ttl(Duration::from_secs(1)).min_per_second(PLENTY).build())
+    valid(budget::Window::builder().ttl(Duration::from_secs(1)).min_per_second(PLENTY).build())
 }
 
 fn breaker(rules: impl FnOnce(CircuitBreakerBuilder) -> CircuitBreakerBuilder) -> CircuitBreaker {
-    sensible(rules(CircuitBreaker::builder(SEED).open(OPEN)).build())
+    valid(rules(CircuitBreaker::builder(SEED).open(OPEN)).build())
 }
 
-fn in_a_row(failures: u32) -> CircuitBreaker {
+fn consecutive(failures: u32) -> CircuitBreaker {
     breaker(|rules| rules.consecutive(failures))
 }
 
@@ -123,47 +126,47 @@ fn at_p95() -> Hedge {
 }
 
 fn open() -> CircuitBreaker {
-    let breaker = in_a_row(1);
-    pass(1, &breaker, &Outcome::TRANSIENT);
+    let breaker = consecutive(1);
+    admit_and_record(1, &breaker, &Outcome::TRANSIENT);
     breaker
 }
 
-/// What a first attempt that comes to this end asks a budget.
+/// Runs the budget operations of a first attempt with this outcome.
 fn call(iterations: u64, budget: &dyn Budget, outcome: &Outcome) {
     let budget = black_box(budget);
     for _ in 0..iterations {
-        let loan = budget.on_first_attempt(&Present);
-        budget.record(loan, outcome, &Present);
+        let permit = budget.on_first_attempt(&Present);
+        budget.record(permit, outcome, &Present);
     }
 }
 
-/// What a retry asks.
-fn lend(iterations: u64, budget: &dyn Budget) {
+/// Runs the budget operation of a retry.
+fn try_acquire(iterations: u64, budget: &dyn Budget) {
     let budget = black_box(budget);
     for _ in 0..iterations {
         black_box(&budget.try_acquire(FailureKind::Transient, &Present));
     }
 }
 
-/// One attempt that passes a breaker, and comes to this end.
-fn pass(iterations: u64, breaker: &dyn Breaker, outcome: &Outcome) {
+/// Runs the breaker operations of an attempt with this outcome.
+fn admit_and_record(iterations: u64, breaker: &dyn Breaker, outcome: &Outcome) {
     let breaker = black_box(breaker);
     for _ in 0..iterations {
-        if let Ok(pass) = breaker.admit(&Present) {
-            breaker.record(pass, outcome, &Present);
+        if let Ok(permit) = breaker.admit(&Present) {
+            breaker.record(permit, outcome, &Present);
         }
     }
 }
 
-fn refused(iterations: u64, breaker: &dyn Breaker) {
+fn rejected(iterations: u64, breaker: &dyn Breaker) {
     let breaker = black_box(breaker);
     for _ in 0..iterations {
         black_box(&breaker.admit(&Present));
     }
 }
 
-/// What a hedged call whose first attempt is quick does besides it: it finds out when a copy would be due, and counts
-/// how long the attempt took.
+/// Runs the hedging operations of a call whose first attempt is fast: it computes when a copy would be due, and records
+/// the duration of the attempt.
 fn hedged(iterations: u64, hedge: Hedge) {
     static SEEN: LazyLock<Latencies> = LazyLock::new(Latencies::default);
     let (hedge, seen) = black_box((&hedge, &*SEEN));

@@ -1,4 +1,4 @@
-//! The service alone, and what the layer adds to it.
+//! The service alone, and the cost that the layer adds.
 
 use stagger::budget::Tokens;
 use stagger::{Policy, Retrier, policy};
@@ -11,7 +11,7 @@ use crate::case::{Case, Role, Table};
 
 const POLICY: Policy = policy!(exponential(ms(100), secs(30)).max_attempts(4));
 
-/// Rows of the service alone, and of this project.
+/// Returns the rows of the service alone and of this project.
 pub(super) fn cases() -> Vec<Case> {
     let get = |role, name, run| Case::work(Table::LayerGet, role, name, run);
     let put = |role, name, run| Case::work(Table::LayerPut, role, name, run);

@@ -1,4 +1,4 @@
-//! The requests, who answers them, and how they are asked.
+//! The requests, the server, and the loop that sends them.
 
 use core::convert::Infallible;
 use core::future::{Ready, ready};
@@ -18,10 +18,10 @@ use crate::future::poll_once;
 pub(super) type Message = Request<Full<Bytes>>;
 pub(super) type Answer = Response<Full<Bytes>>;
 
-/// Without a body, and with the headers that a client of some service sends.
+/// A request without a body and with typical headers of an API client.
 pub(super) static GET: LazyLock<Message> = LazyLock::new(|| message("GET", Bytes::new()));
 
-/// The same with a body of a kibibyte.
+/// The same request with a body of a kibibyte.
 pub(super) static PUT: LazyLock<Message> = LazyLock::new(|| message("PUT", Bytes::from(vec![b'x'; 1024])));
 
 fn message(method: &str, body: Bytes) -> Message {
@@ -33,11 +33,11 @@ fn message(method: &str, body: Bytes) -> Message {
         .header("user-agent", "client/1.0")
         .header("x-request-id", "6b1f0a4e-5c1a-4b8e-9a57-0d3b5f1c2e7d")
         .body(Full::new(body))
-        // Constants, and every one of them is valid.
+        // All parts are valid constants.
         .expect("a valid request")
 }
 
-/// Reads the body of a request to its end, and answers 200.
+/// Reads the body of a request completely and answers 200.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Server;
 
@@ -62,7 +62,7 @@ impl<B: Body<Data = Bytes, Error = Infallible>> Service<Request<B>> for Server {
     }
 }
 
-/// Sends copies of a request, one after the other.
+/// Sends copies of a request, one after another.
 pub(super) fn send<S>(mut service: S, message: &Message, iterations: u64)
 where
     S: Service<Message, Response = Answer>,

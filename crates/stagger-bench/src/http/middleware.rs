@@ -1,4 +1,4 @@
-//! The same for clients of reqwest: with middleware.
+//! The cost that a middleware adds to a reqwest client.
 
 use core::hint::black_box;
 use core::time::Duration;
@@ -11,7 +11,7 @@ use reqwest_middleware::{ClientBuilder, Middleware, Next, Result};
 use reqwest_retry::RetryTransientMiddleware;
 use reqwest_retry::policies::ExponentialBackoff;
 use stagger::{Policy, Retrier, policy};
-use stagger_http::reqwest::Retry;
+use stagger_http::reqwest::RetryMiddleware;
 
 use super::MIDDLEWARE;
 use super::messages::{Answer, GET};
@@ -20,14 +20,16 @@ use crate::future::poll_once;
 
 const POLICY: Policy = policy!(exponential(ms(100), secs(30)).max_attempts(4));
 
-/// Every row of the table.
+/// Returns the rows of the table.
 pub(super) fn cases() -> Vec<Case> {
     let row = |role, name, run| Case::work(Table::Middleware, role, name, run);
     vec![
         row(Role::Bare, "no retries", |iterations| send(builder(), iterations)),
-        row(Role::Stagger, MIDDLEWARE, |iterations| send(builder().with(Retry::new(Retrier::new(POLICY))), iterations)),
+        row(Role::Stagger, MIDDLEWARE, |iterations| {
+            send(builder().with(RetryMiddleware::new(Retrier::new(POLICY))), iterations)
+        }),
         row(Role::Peer, "reqwest-retry", |iterations| send(builder().with(peer()), iterations))
-            .note("without its feature tracing"),
+            .note("without its `tracing` feature"),
     ]
 }
 
@@ -38,7 +40,7 @@ fn peer() -> impl Middleware {
     RetryTransientMiddleware::new_with_policy(backoff)
 }
 
-/// Answers 200, and sends nothing.
+/// Answers 200 without sending the request.
 struct Server;
 
 #[async_trait::async_trait]
@@ -50,16 +52,16 @@ impl Middleware for Server {
 }
 
 fn builder() -> ClientBuilder {
-    /// Making one costs more than everything that is measured here.
+    /// Shared, because creating a client costs more than everything that is measured here.
     static CLIENT: LazyLock<Client> = LazyLock::new(Client::new);
     ClientBuilder::new(CLIENT.clone())
 }
 
 fn send(builder: ClientBuilder, iterations: u64) {
     let client = builder.with(Server).build();
-    let message = Request::try_from(GET.clone().map(|_| Bytes::new())).expect("the address is a valid one");
+    let message = Request::try_from(GET.clone().map(|_| Bytes::new())).expect("the address is valid");
     for _ in 0..iterations {
-        // There is no body.
+        // Without a body it can always be cloned.
         let copy = message.try_clone().expect("a request without a stream");
         let answer = poll_once(client.execute(copy));
         black_box(&answer.is_ok());

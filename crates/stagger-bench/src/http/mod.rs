@@ -1,4 +1,4 @@
-//! Section H: an HTTP request that is answered at once.
+//! Section H: an HTTP request that is answered immediately.
 
 mod layer;
 mod messages;
@@ -9,13 +9,13 @@ mod peers;
 
 use crate::case::Case;
 
-/// The rows that the goals are about.
+/// The rows of the goals.
 pub(crate) const RETRIES: &str = "RetryLayer";
 pub(crate) const GUARDED: &str = "RetryLayer, budget";
 pub(crate) const TOWER_GUARDED: &str = "tower, backoff and budget";
-pub(crate) const MIDDLEWARE: &str = "reqwest::Retry";
+pub(crate) const MIDDLEWARE: &str = "reqwest::RetryMiddleware";
 
-/// Every row of the tables.
+/// Returns the rows of the tables.
 pub(crate) fn cases() -> Vec<Case> {
     [
         layer::cases(),

@@ -1,4 +1,4 @@
-//! What the layers of others add.
+//! The cost that layers of other crates add.
 
 use core::convert::Infallible;
 use core::future::{Ready, ready};
@@ -12,13 +12,13 @@ use super::messages::{Answer, GET, Message, PUT, Server, send};
 use crate::case::{Case, Role, Table};
 use crate::tower_stack::BackoffAndBudget;
 
-const COUNTED: &str = "tower, at once and by count";
+const COUNTED: &str = "tower, a fixed number of immediate retries";
 const RESILIENCE: &str = "tower-resilience";
 
 const BASE: Duration = Duration::from_millis(100);
 const CAP: Duration = Duration::from_secs(30);
 
-/// Rows of other crates.
+/// Returns the rows of other crates.
 pub(super) fn cases() -> Vec<Case> {
     let get = |name, run| Case::work(Table::LayerGet, Role::Peer, name, run);
     let put = |name, run| Case::work(Table::LayerPut, Role::Peer, name, run);
@@ -40,7 +40,7 @@ impl Policy<Message, Answer, Infallible> for BackoffAndBudget {
     type Future = tokio::time::Sleep;
 
     fn retry(&mut self, _: &mut Message, result: &mut Result<Answer, Infallible>) -> Option<Self::Future> {
-        self.ended(is_success(result))
+        self.record(is_success(result))
     }
 
     fn clone_request(&mut self, message: &Message) -> Option<Message> {
@@ -52,7 +52,7 @@ fn counted(message: &Message, iterations: u64) {
     send(Retry::new(Attempts(3), Server), message, iterations);
 }
 
-/// The policy in the documentation of tower's trait: so many retries, each at once.
+/// The policy in the documentation of tower's trait: a fixed number of retries without delay.
 #[derive(Clone)]
 struct Attempts(usize);
 
@@ -80,8 +80,8 @@ fn resilience(message: &Message, iterations: u64) {
     use tower_resilience_retry::{ExponentialRandomBackoff, RetryLayer};
 
     let backoff = ExponentialRandomBackoff::new(BASE, 0.5)
-        // It refuses a share outside 0 to 1.
-        .expect("a constant that it accepts")
+        // It rejects a factor outside 0 to 1.
+        .expect("a valid constant")
         .max_interval(CAP);
     let layer = RetryLayer::<Message, Answer, Infallible>::builder()
         .max_attempts(4)

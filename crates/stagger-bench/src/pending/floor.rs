@@ -1,29 +1,29 @@
-//! The least that a queue of delays can be: a hashed timing wheel in a slab, for waits up to its circumference.
+//! The lower bound for a delay queue: a hashed timing wheel in a slab, for delays up to one turn of the wheel.
 
 use core::hint::black_box;
 
-use super::load::{Item, LONGEST_MS, PENDING, Pending, Waits, cancelled, due, on};
+use super::load::{Delays, Item, LONGEST_MS, PENDING, Pending, cancelled, due, on};
 use crate::case::{Case, Role};
 
-/// Rows written by hand.
+/// Returns the hand-written rows.
 pub(super) fn cases() -> Vec<Case> {
     let name = "hashed wheel in a slab";
     vec![
-        due(Role::Floor, name, on!(OneWay, OneWay::due)).note("no clock, cannot cancel"),
-        cancelled(Role::Floor, name, on!(BothWays, BothWays::cancel)),
+        due(Role::Floor, name, on!(SinglyLinked, SinglyLinked::due)).note("no clock, cannot cancel"),
+        cancelled(Role::Floor, name, on!(DoublyLinked, DoublyLinked::cancel)),
     ]
 }
 
-/// A slot for every millisecond of the longest wait.
+/// One slot for each millisecond of the longest delay.
 const SLOTS: usize = (LONGEST_MS + 1).next_power_of_two() as usize;
 const NIL: u32 = u32::MAX;
 
-/// A wheel out of which nothing can be taken but what is first in its slot.
-struct OneWay {
+/// A wheel with singly linked slots, from which only the first entry of a slot can be removed.
+struct SinglyLinked {
     heads: Vec<u32>,
     entries: Vec<Link>,
     now: u64,
-    waits: Waits,
+    delays: Delays,
 }
 
 #[derive(Clone, Copy)]
@@ -32,23 +32,23 @@ struct Link {
     item: Item,
 }
 
-impl OneWay {
-    fn hang(&mut self, index: u32) {
-        let slot = (self.now + self.waits.next_ms()) as usize % SLOTS;
+impl SinglyLinked {
+    fn link(&mut self, index: u32) {
+        let slot = (self.now + self.delays.next_ms()) as usize % SLOTS;
         self.entries[index as usize].next = core::mem::replace(&mut self.heads[slot], index);
     }
 }
 
-impl Pending for OneWay {
+impl Pending for SinglyLinked {
     fn full() -> Self {
         let entries = (0..PENDING).map(|item| Link { next: NIL, item: Item::from(item) }).collect();
-        let mut wheel = Self { heads: vec![NIL; SLOTS], entries, now: 0, waits: Waits::new() };
-        (0..PENDING).for_each(|index| wheel.hang(index));
+        let mut wheel = Self { heads: vec![NIL; SLOTS], entries, now: 0, delays: Delays::new() };
+        (0..PENDING).for_each(|index| wheel.link(index));
         wheel
     }
 }
 
-impl OneWay {
+impl SinglyLinked {
     fn due(&mut self, times: u64) {
         for _ in 0..times {
             let first = loop {
@@ -60,19 +60,19 @@ impl OneWay {
             let Link { next, item } = self.entries[first as usize];
             self.heads[self.now as usize % SLOTS] = next;
             black_box(item);
-            self.hang(first);
+            self.link(first);
         }
     }
 }
 
-/// A wheel whose entries know where they hang.
-struct BothWays {
+/// A wheel with doubly linked slots, from which any entry can be removed.
+struct DoublyLinked {
     heads: Vec<u32>,
     entries: Vec<Links>,
-    waits: Waits,
+    delays: Delays,
 }
 
-/// The items are numbered like their places.
+/// An entry. Items have the same numbers as their entries.
 #[derive(Clone, Copy)]
 struct Links {
     prev: u32,
@@ -81,9 +81,9 @@ struct Links {
     item: u32,
 }
 
-impl BothWays {
-    fn hang(&mut self, index: u32) {
-        let slot = self.waits.next_ms() as usize % SLOTS;
+impl DoublyLinked {
+    fn link(&mut self, index: u32) {
+        let slot = self.delays.next_ms() as usize % SLOTS;
         let next = core::mem::replace(&mut self.heads[slot], index);
         if let Some(next) = self.entries.get_mut(next as usize) {
             next.prev = index;
@@ -92,7 +92,7 @@ impl BothWays {
         *entry = Links { prev: NIL, next, slot: slot as u32, item: entry.item };
     }
 
-    fn take(&mut self, index: u32) -> u32 {
+    fn unlink(&mut self, index: u32) -> u32 {
         let Links { prev, next, slot, item } = self.entries[index as usize];
         match self.entries.get_mut(prev as usize) {
             Some(prev) => prev.next = next,
@@ -105,21 +105,21 @@ impl BothWays {
     }
 }
 
-impl Pending for BothWays {
+impl Pending for DoublyLinked {
     fn full() -> Self {
         let entries = (0..PENDING).map(|item| Links { prev: NIL, next: NIL, slot: 0, item }).collect();
-        let mut wheel = Self { heads: vec![NIL; SLOTS], entries, waits: Waits::new() };
-        (0..PENDING).for_each(|index| wheel.hang(index));
+        let mut wheel = Self { heads: vec![NIL; SLOTS], entries, delays: Delays::new() };
+        (0..PENDING).for_each(|index| wheel.link(index));
         wheel
     }
 }
 
-impl BothWays {
+impl DoublyLinked {
     fn cancel(&mut self, times: u64) {
         for _ in 0..times {
-            let index = self.waits.pick() as u32;
-            black_box(self.take(index));
-            self.hang(index);
+            let index = self.delays.pick() as u32;
+            black_box(self.unlink(index));
+            self.link(index);
         }
     }
 }

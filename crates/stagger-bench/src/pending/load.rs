@@ -1,34 +1,35 @@
-//! What every row of section F keeps, and for how long.
+//! The items that every row of section F keeps, and their delays.
 
 use core::time::Duration;
 
 use crate::case::{Case, Role, Table};
 
-/// How many are pending all the time. A test looks whether a case runs, and needs no million for it.
+/// The number of items that are pending at any time. Tests only check that a case runs, which takes fewer.
 pub(super) const PENDING: u32 = if cfg!(test) { 1_000 } else { 1_000_000 };
 
-/// As many operations as are pending: so many that each entry has come, and was moved as often as it has to be.
+/// The number of operations of a run: enough that on average each entry becomes due once, with all its moves between the
+/// levels of a wheel.
 pub(crate) const BULK: u64 = PENDING as u64;
 
-/// The longest wait, in milliseconds; all are equally likely.
+/// The longest delay in milliseconds. Delays are uniformly distributed.
 pub(super) const LONGEST_MS: u64 = 60_000;
 
-/// What names an item.
+/// An item, which is its number.
 pub(super) type Item = u64;
 
-/// The waits of one case, in a queue the same in every case.
-pub(super) struct Waits(fastrand::Rng);
+/// The delays of a case, the same sequence in every case.
+pub(super) struct Delays(fastrand::Rng);
 
-impl Waits {
+impl Delays {
     pub(super) fn new() -> Self {
-        Self::of(7)
+        Self::with_seed(7)
     }
 
-    pub(super) fn of(seed: u64) -> Self {
+    pub(super) fn with_seed(seed: u64) -> Self {
         Self(fastrand::Rng::with_seed(seed))
     }
 
-    /// The next one, in milliseconds, at least one.
+    /// Returns the next delay in milliseconds, at least 1.
     pub(super) fn next_ms(&mut self) -> u64 {
         self.0.u64(1..=LONGEST_MS)
     }
@@ -37,19 +38,19 @@ impl Waits {
         Duration::from_millis(self.next_ms())
     }
 
-    /// One of those that are pending.
+    /// Returns the index of a random pending item.
     pub(super) fn pick(&mut self) -> usize {
         self.0.usize(..PENDING as usize)
     }
 }
 
-/// Something in which a million items wait for their time.
+/// A structure in which a million items are pending.
 pub(super) trait Pending {
-    /// With [`PENDING`] items.
+    /// Creates the structure with [`PENDING`] items.
     fn full() -> Self;
 }
 
-/// A case on a queue that is filled once, for all turns of the case.
+/// Creates a case on a queue that is filled once for all turns of the case.
 macro_rules! on {
     ($queue:ty, $turns:expr) => {
         |times| {
@@ -62,17 +63,18 @@ macro_rules! on {
 }
 pub(super) use on;
 
-/// A row of the first table.
+/// Creates a row of the first table.
 pub(super) const fn due(role: Role, name: &'static str, run: fn(u64)) -> Case {
     Case::work(Table::PendingDue, role, name, run).keeping(PENDING as u64)
 }
 
-/// A row of the first table with a task for each entry; time only, since a million tasks take callgrind minutes.
+/// Creates a row of the first table with a task per entry. Only its time is measured: a million tasks take minutes under
+/// callgrind.
 pub(super) const fn task(role: Role, name: &'static str, run: fn(u64)) -> Case {
     Case::wait(Table::PendingDue, role, name, run).keeping(PENDING as u64)
 }
 
-/// A row of the second table.
+/// Creates a row of the second table.
 pub(super) const fn cancelled(role: Role, name: &'static str, run: fn(u64)) -> Case {
     Case::work(Table::PendingCancelled, role, name, run)
 }

@@ -1,4 +1,4 @@
-//! Section F: a million pending retries, each in a task or all of them in a queue.
+//! Section F: a million pending retries, each in its own task or all in a queue.
 
 mod floor;
 mod load;
@@ -9,11 +9,11 @@ mod tasks;
 mod timed;
 
 pub(crate) use load::BULK;
-pub(crate) use stagger::{DELAY_QUEUE, RETRYING, WHEEL};
+pub(crate) use stagger::{DELAY_QUEUE, TASKS, WHEEL};
 
 use crate::case::Case;
 
-/// Every row of the two tables.
+/// Returns the rows of the two tables.
 pub(crate) fn cases() -> Vec<Case> {
     [
         floor::cases(),

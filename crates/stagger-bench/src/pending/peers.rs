@@ -1,4 +1,4 @@
-//! Other queues, and a task for each retry with other crates.
+//! Other queues, and a task per retry with other crates.
 
 use core::cmp::Reverse;
 use core::future::poll_fn;
@@ -10,37 +10,37 @@ use backon::{ConstantBuilder, Retryable as _};
 use tokio_util::time::DelayQueue;
 use tokio_util::time::delay_queue::{Expired, Key};
 
-use super::load::{Item, LONGEST_MS, PENDING, Pending, Waits, cancelled, due, on, task};
+use super::load::{Delays, Item, LONGEST_MS, PENDING, Pending, cancelled, due, on, task};
 use super::tasks::{Tasks, attempted, fail, on_tasks};
 use super::timed::{Queue, Timed};
 use crate::case::{Case, Role, Table};
 
 const LONGEST: Duration = Duration::from_millis(LONGEST_MS);
 
-/// Rows of other crates.
+/// Returns the rows of other crates.
 pub(super) fn cases() -> Vec<Case> {
     let queue = "tokio-util DelayQueue";
     vec![
         due(Role::Peer, "std BinaryHeap", on!(Heap, Heap::due)).note("no clock"),
         due(Role::Peer, queue, on!(Timed<DelayQueue<Item>>, Timed::due)),
-        task(Role::Peer, "tokio sleep, a task each", on_tasks!(sleep)).note("decides nothing"),
-        task(Role::Peer, "backon, a task each", on_tasks!(backon)).note("waits 30 s to 60 s"),
-        task(Role::Peer, "tokio-retry, a task each", on_tasks!(tokio_retry)),
+        task(Role::Peer, "tokio sleep, a task per retry", on_tasks!(sleep)).note("no retry decision"),
+        task(Role::Peer, "backon, a task per retry", on_tasks!(backon)).note("delays of 30 s to 60 s"),
+        task(Role::Peer, "tokio-retry, a task per retry", on_tasks!(tokio_retry)),
         cancelled(Role::Peer, queue, on!(Timed<DelayQueue<Item>>, Timed::cancel)).note("reads the clock"),
-        Case::absent(Table::PendingCancelled, "std BinaryHeap", "gives only what is first"),
+        Case::absent(Table::PendingCancelled, "std BinaryHeap", "removes the first entry only"),
     ]
 }
 
 struct Heap {
     heap: BinaryHeap<Reverse<(u64, Item)>>,
-    waits: Waits,
+    delays: Delays,
 }
 
 impl Pending for Heap {
     fn full() -> Self {
-        let mut waits = Waits::new();
-        let heap = (0..PENDING).map(|item| Reverse((waits.next_ms(), Item::from(item)))).collect();
-        Self { heap, waits }
+        let mut delays = Delays::new();
+        let heap = (0..PENDING).map(|item| Reverse((delays.next_ms(), Item::from(item)))).collect();
+        Self { heap, delays }
     }
 }
 
@@ -48,7 +48,7 @@ impl Heap {
     fn due(&mut self, times: u64) {
         for _ in 0..times {
             let Some(Reverse((now, item))) = self.heap.pop() else { return };
-            self.heap.push(Reverse((now + self.waits.next_ms(), black_box(item))));
+            self.heap.push(Reverse((now + self.delays.next_ms(), black_box(item))));
         }
     }
 }
@@ -56,12 +56,12 @@ impl Heap {
 impl Queue for DelayQueue<Item> {
     type Key = Key;
 
-    fn with_room(items: usize) -> Self {
+    fn for_items(items: usize) -> Self {
         Self::with_capacity(items)
     }
 
-    fn push(&mut self, item: Item, waits: &mut Waits) -> Key {
-        self.insert(item, waits.next())
+    fn push(&mut self, item: Item, delays: &mut Delays) -> Key {
+        self.insert(item, delays.next())
     }
 
     fn cancel(&mut self, key: &Key) -> Option<Item> {
@@ -74,9 +74,9 @@ impl Queue for DelayQueue<Item> {
 }
 
 async fn sleep(number: u64) {
-    let mut waits = Waits::of(number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    let mut delays = Delays::with_seed(number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     loop {
-        tokio::time::sleep(waits.next()).await;
+        tokio::time::sleep(delays.next()).await;
         attempted();
     }
 }

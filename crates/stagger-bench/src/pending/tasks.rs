@@ -1,4 +1,4 @@
-//! A task for each pending retry, which never gets anywhere.
+//! A task per pending retry, whose attempts always fail.
 
 use core::future::Future;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -10,27 +10,27 @@ use super::load::PENDING;
 use crate::operation::{Failure, Script};
 use crate::tokio_runtime;
 
-/// How many attempts were made, by all tasks together.
+/// The number of attempts of all tasks together.
 static ATTEMPTS: AtomicU64 = AtomicU64::new(0);
 
-/// The attempt of every task.
+/// Makes an attempt, which fails.
 pub(super) async fn fail() -> Result<u64, Failure> {
     static FAILURE: Script = Script::failing(u32::MAX);
     attempted();
     FAILURE.step()
 }
 
-/// One more.
+/// Counts an attempt.
 pub(super) fn attempted() {
     ATTEMPTS.fetch_add(1, Ordering::Relaxed);
 }
 
-/// A million tasks on a runtime whose clock goes on by itself when all of them wait.
+/// A million tasks on a runtime with a paused clock, which advances when all tasks wait.
 pub(super) struct Tasks(Runtime);
 
 impl Tasks {
-    /// A task for each of the futures that this gives by their numbers; all of them are waiting when it returns.
-    pub(super) fn of<F: Future<Output: Send> + Send + 'static>(future: impl Fn(u64) -> F) -> Self {
+    /// Starts one task for each number with the future that `future` returns, and returns when all tasks wait.
+    pub(super) fn start<F: Future<Output: Send> + Send + 'static>(future: impl Fn(u64) -> F) -> Self {
         let runtime = tokio_runtime::paused();
         for number in 0..PENDING {
             runtime.spawn(future(u64::from(number)));
@@ -39,7 +39,7 @@ impl Tasks {
         Self(runtime)
     }
 
-    /// Lets time pass until this many more attempts were made, and those of the same millisecond.
+    /// Advances the clock until `times` more attempts were made, including all others of the same millisecond.
     pub(super) fn due(&self, times: u64) {
         let before = ATTEMPTS.load(Ordering::Relaxed);
         self.0.block_on(async {
@@ -50,12 +50,12 @@ impl Tasks {
     }
 }
 
-/// A case on a task for each of the futures that this gives, started once for all turns of the case.
+/// Creates a case with a task per number, started once for all turns of the case.
 macro_rules! on_tasks {
     ($future:expr) => {
         |times| {
             thread_local! {
-                static TASKS: Tasks = Tasks::of($future);
+                static TASKS: Tasks = Tasks::start($future);
             }
             TASKS.with(|tasks| tasks.due(times));
         }

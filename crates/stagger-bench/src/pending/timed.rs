@@ -1,70 +1,70 @@
-//! Queues with a timer of tokio's, on a clock that goes on by itself.
+//! Queues with a tokio timer, on a paused clock, which advances when the queue waits.
 
 use core::future::Future;
 use core::hint::black_box;
 
 use tokio::runtime::Runtime;
 
-use super::load::{Item, PENDING, Pending, Waits};
+use super::load::{Delays, Item, PENDING, Pending};
 use crate::tokio_runtime;
 
-/// A queue that gives an item when its time has come, or before it if it is asked to.
+/// A queue that returns an item when it is due, or earlier if the item is cancelled.
 pub(super) trait Queue {
-    /// Names an item that is pending.
+    /// Identifies a pending item.
     type Key;
 
-    /// With room for this many.
-    fn with_room(items: usize) -> Self;
+    /// Creates a queue with capacity for `items`.
+    fn for_items(items: usize) -> Self;
 
-    /// Puts an item in.
-    fn push(&mut self, item: Item, waits: &mut Waits) -> Self::Key;
+    /// Schedules an item.
+    fn push(&mut self, item: Item, delays: &mut Delays) -> Self::Key;
 
-    /// Takes an item out.
+    /// Removes an item.
     fn cancel(&mut self, key: &Self::Key) -> Option<Item>;
 
-    /// The next item, when it is due.
+    /// Waits until an item is due and returns it.
     fn next(&mut self) -> impl Future<Output = Option<Item>>;
 }
 
-/// A queue, and where it runs.
+/// A queue with its runtime.
 pub(super) struct Timed<Q: Queue> {
     queue: Q,
     keys: Vec<Q::Key>,
-    waits: Waits,
+    delays: Delays,
     runtime: Runtime,
 }
 
 impl<Q: Queue> Pending for Timed<Q> {
     fn full() -> Self {
         let runtime = tokio_runtime::paused();
-        let mut waits = Waits::new();
+        let mut delays = Delays::new();
         let (queue, keys) = runtime.block_on(async {
-            let mut queue = Q::with_room(PENDING as usize);
-            let keys = (0..PENDING).map(|item| queue.push(Item::from(item), &mut waits)).collect();
+            let mut queue = Q::for_items(PENDING as usize);
+            let keys = (0..PENDING).map(|item| queue.push(Item::from(item), &mut delays)).collect();
             (queue, keys)
         });
-        Self { queue, keys, waits, runtime }
+        Self { queue, keys, delays, runtime }
     }
 }
 
 impl<Q: Queue> Timed<Q> {
     pub(super) fn due(&mut self, times: u64) {
-        let Self { queue, waits, runtime, .. } = self;
+        let Self { queue, delays, runtime, .. } = self;
         runtime.block_on(async {
             for _ in 0..times {
                 let Some(item) = queue.next().await else { return };
-                black_box(&queue.push(black_box(item), waits));
+                black_box(&queue.push(black_box(item), delays));
             }
         });
     }
 
     pub(super) fn cancel(&mut self, times: u64) {
-        let Self { queue, keys, waits, runtime } = self;
+        let Self { queue, keys, delays, runtime } = self;
         runtime.block_on(async {
             for _ in 0..times {
-                let key = &mut keys[waits.pick()];
+                let key = &mut keys[delays.pick()];
                 if let Some(item) = queue.cancel(key) {
-                    *key = queue.push(black_box(item), waits);
+                    *key = queue.push(black_box(item), delays);
                 }
             }
         });

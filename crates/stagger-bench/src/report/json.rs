@@ -1,9 +1,9 @@
-//! The document for programs.
+//! The report as JSON.
 
 use super::Report;
 use super::machine::Machine;
 
-/// The shape of the document; a change that breaks readers changes this.
+/// The version of the document. An incompatible change changes it.
 const SCHEMA: &str = "stagger-bench/1";
 
 #[derive(serde::Serialize)]
@@ -15,7 +15,7 @@ struct Document<'a> {
 }
 
 pub(super) fn render(report: &Report) -> String {
-    let document = Document { schema: SCHEMA, machine: Machine::here(), report };
-    // Plain structs with string keys: there is nothing in them that JSON cannot hold (what is not a number is null).
-    serde_json::to_string_pretty(&document).expect("plain data")
+    let document = Document { schema: SCHEMA, machine: Machine::current(), report };
+    // Plain structs with string keys always serialize; a figure that is not finite becomes null.
+    serde_json::to_string_pretty(&document).expect("plain data serializes")
 }

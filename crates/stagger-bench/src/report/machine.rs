@@ -1,4 +1,4 @@
-//! Where and with what the figures came about.
+//! The machine and the versions that the figures were measured with.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::lockfile;
 
-/// The machine, the compiler, and the versions that took part.
+/// The machine, the compiler and the versions of the peers.
 #[derive(Debug, serde::Serialize)]
 pub(super) struct Machine {
     pub(super) cpu: String,
@@ -16,7 +16,7 @@ pub(super) struct Machine {
 }
 
 impl Machine {
-    pub(super) fn here() -> Self {
+    pub(super) fn current() -> Self {
         let peers = if cfg!(feature = "peers") { &lockfile::PEERS[..] } else { &[] };
         Self {
             cpu: cpu().unwrap_or_else(|| std::env::consts::ARCH.to_owned()),

@@ -1,4 +1,4 @@
-//! How a run is told: tables for people, one document for programs.
+//! The report of a run: tables for readers, a JSON document for programs.
 
 mod json;
 mod machine;
@@ -8,30 +8,30 @@ use crate::findings::Row;
 use crate::goals::Goal;
 use crate::weight::Weight;
 
-/// How to print.
+/// The output format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Format {
     /// Tables for a terminal.
     Text,
-    /// The same tables in Markdown.
+    /// Markdown tables.
     Markdown,
-    /// One JSON document.
+    /// A JSON document.
     Json,
 }
 
-/// Everything that a run found.
+/// The results of a run.
 #[derive(Debug, serde::Serialize)]
 pub(crate) struct Report {
-    /// Each case.
+    /// The measured cases.
     pub(crate) rows: Vec<Row>,
-    /// Each dependant of section G.
+    /// The dependants of section G.
     pub(crate) dependants: Vec<Weight>,
-    /// What was to be reached.
+    /// The goals.
     pub(crate) goals: Vec<Goal>,
 }
 
 impl Report {
-    /// The report as text in `format`.
+    /// Renders the report.
     pub(crate) fn render(&self, format: Format) -> String {
         match format {
             Format::Text | Format::Markdown => tables::render(self, format),

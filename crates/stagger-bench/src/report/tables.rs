@@ -1,4 +1,4 @@
-//! The tables for people.
+//! The report as tables.
 
 use core::fmt::Write as _;
 
@@ -12,7 +12,7 @@ use crate::findings::{Findings, Row};
 use crate::goals::{Bound, Goal, Verdict};
 use crate::weight::Weight;
 
-/// A line under the header and nothing else: many rows, seen at once.
+/// A line below the header and no other lines, so that many rows fit on a screen.
 const PLAIN: TableStyle = TableStyle::new()
     .header_lines(ContentLineStyle::none())
     .header_separator(LineStyle::none().fill('─'))
@@ -27,9 +27,9 @@ pub(super) fn render(report: &Report, format: Format) -> String {
     };
     let findings = Findings(&report.rows);
     for table in Table::ALL {
-        let rows = findings.of(table);
+        let rows = findings.rows_of(table);
         if !rows.is_empty() {
-            section(table.title(), cases(&rows, findings.yardstick(table), format));
+            section(table.title(), cases(&rows, findings.baseline(table), format));
         }
     }
     if !report.dependants.is_empty() {
@@ -38,11 +38,11 @@ pub(super) fn render(report: &Report, format: Format) -> String {
     if !report.goals.is_empty() {
         section("Goals", goals(&report.goals, format));
     }
-    text + &footer(&Machine::here())
+    text + &footer(&Machine::current())
 }
 
-fn cases(rows: &[&Row], yardstick: Option<&Row>, format: Format) -> Grid {
-    let against = match yardstick.map(|row| row.role) {
+fn cases(rows: &[&Row], baseline: Option<&Row>, format: Format) -> Grid {
+    let against = match baseline.map(|row| row.role) {
         Some(Role::Bare) => "× bare",
         _ => "× floor",
     };
@@ -56,14 +56,14 @@ fn cases(rows: &[&Row], yardstick: Option<&Row>, format: Format) -> Grid {
     if sized {
         header.push("bytes added (small / 1 KiB)");
     }
-    let weighed = rows.iter().any(|row| row.bytes_each.is_some());
-    if weighed {
-        header.push("bytes each");
+    let measures_memory = rows.iter().any(|row| row.bytes_each.is_some());
+    if measures_memory {
+        header.push("bytes per entry");
     }
     header.push("note");
     let numbers: Vec<usize> = (2..header.len() - 1).collect();
     let lines = rows.iter().map(|row| {
-        let relative = row.ns().zip(yardstick.and_then(Row::ns)).map(|(ns, yardstick)| ns / yardstick);
+        let relative = row.ns().zip(baseline.and_then(Row::ns)).map(|(ns, baseline)| ns / baseline);
         let mut cells = vec![
             role(row.role).to_owned(),
             row.name.to_owned(),
@@ -78,7 +78,7 @@ fn cases(rows: &[&Row], yardstick: Option<&Row>, format: Format) -> Grid {
         if sized {
             cells.push(or_dash(row.bytes_added, |added| format!("{} / {}", added.small, added.large)));
         }
-        if weighed {
+        if measures_memory {
             cells.push(or_dash(row.bytes_each, |bytes| format!("{bytes:.0}")));
         }
         cells.push(row.note.to_owned());
@@ -102,7 +102,7 @@ fn dependants(weights: &[Weight], format: Format) -> Grid {
 }
 
 fn goals(goals: &[Goal], format: Format) -> Grid {
-    let header = ["", "goal", "limit", "found", "reached"];
+    let header = ["", "goal", "limit", "measured", "reached"];
     let lines = goals.iter().map(|goal| {
         let bound = match goal.bound {
             Bound::AtMost => "≤",
@@ -142,13 +142,13 @@ fn grid(header: &[&str], lines: impl Iterator<Item = Vec<String>>, numbers: &[us
 fn footer(machine: &Machine) -> String {
     let mut text = format!("{}, {} cores, {}\n", machine.cpu, machine.cores, machine.compiler);
     if machine.peers.is_empty() {
-        text += "Without the other crates: build with --features peers to have them in the same run.\n";
+        text += "Other crates were not measured; to include them, build with --features peers.\n";
     } else {
         let peers: Vec<_> = machine.peers.iter().map(|(name, version)| format!("{name} {version}")).collect();
         let _ = writeln!(text, "Peers: {}.", peers.join(", "));
     }
-    text + "Time is that of the fastest round. Instructions and allocations are callgrind's, in user space; a clock read \
-            is a system call there and counts for little.\n"
+    text + "Times are those of the fastest round. Instructions and allocations are counted by callgrind, in user space; a \
+            clock read is a system call there and counts as little more than one instruction.\n"
 }
 
 const fn role(role: Role) -> &'static str {
@@ -160,7 +160,7 @@ const fn role(role: Role) -> &'static str {
     }
 }
 
-/// Nanoseconds, in the unit that leaves few digits.
+/// Formats nanoseconds in the unit that needs few digits.
 fn time(ns: f64) -> String {
     match ns {
         _ if ns < 100.0 => format!("{ns:.2}"),
@@ -170,7 +170,7 @@ fn time(ns: f64) -> String {
     }
 }
 
-/// A figure with up to two decimals, without idle ones.
+/// Formats a figure with up to two decimals, without trailing zeros.
 fn figure(value: f64) -> String {
     let text = format!("{value:.2}");
     match text.trim_end_matches('0').trim_end_matches('.') {
@@ -192,21 +192,21 @@ mod tests {
     fn report() -> Report {
         let rows = vec![
             row(Table::Delay, Role::Floor, "hand-written", 2.0, 20.0),
-            row(Table::Delay, Role::Peer, "somebody", 3_200_000.0, 150.25),
+            row(Table::Delay, Role::Peer, "other", 3_200_000.0, 150.25),
         ];
         Report { goals: crate::goals::evaluate(&rows, &[], |_| true), rows, dependants: Vec::new() }
     }
 
     #[test]
-    fn a_row_shows_its_figures_and_its_distance_from_the_floor() {
+    fn a_row_shows_its_figures_and_its_ratio_to_the_floor() {
         let text = report().render(Format::Markdown);
-        let line = text.lines().find(|line| line.contains("somebody")).unwrap();
+        let line = text.lines().find(|line| line.contains("other")).unwrap();
         let cells: Vec<_> = line.split('|').map(str::trim).collect();
-        assert_eq!(cells[1..7], ["peer", "somebody", "3.20 ms", "1600000", "150.2", "0"]);
+        assert_eq!(cells[1..7], ["peer", "other", "3.20 ms", "1600000", "150.2", "0"]);
     }
 
     #[test]
-    fn columns_that_one_section_needs_are_in_its_tables_only() {
+    fn optional_columns_appear_only_in_tables_that_need_them() {
         let mut shared = row(Table::GuardsSuccess, Role::Floor, "shared", 2.0, 20.0);
         shared.two_threads = Some(Timing { fastest_ns: 30.0, median_ns: 30.0 });
         let mut kept = row(Table::PendingDue, Role::Floor, "kept", 2.0, 20.0);
@@ -224,11 +224,11 @@ mod tests {
     #[test]
     fn tables_without_rows_are_left_out() {
         let text = report().render(Format::Text);
-        assert!(text.contains("A. One next delay") && !text.contains("B. Blocking"), "{text}");
+        assert!(text.contains("A. Next delay") && !text.contains("B. Blocking"), "{text}");
     }
 
     #[test]
-    fn json_names_its_schema_and_keeps_every_row() {
+    fn json_has_its_schema_and_every_row() {
         let document: serde_json::Value = serde_json::from_str(&report().render(Format::Json)).unwrap();
         assert_eq!(document["schema"], "stagger-bench/1");
         assert_eq!(document["rows"][1]["timing"]["fastest_ns"], 3_200_000.0);
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_lose_their_idle_zeros_and_nothing_else() {
+    fn numbers_lose_trailing_zeros_only() {
         for (value, want) in [(0.0, "0"), (-0.001, "0"), (2.5, "2.5"), (10.0, "10"), (100.0, "100"), (1.239, "1.24")] {
             assert_eq!(figure(value), want);
         }

@@ -1,19 +1,19 @@
-//! Connections on which nothing happens.
+//! Idle connections.
 
 use core::mem::forget;
 
 use tokio::io::DuplexStream;
 use tokio::task::yield_now;
 
+use super::echo::EchoConnection;
 use super::kinds::{Bare, High, InATask, Low, Served};
-use super::talk::Talk;
 use super::{BARE, HIGH, IN_A_TASK, LOW, SERVED};
 use crate::case::{Case, Role, Table};
 use crate::tokio_runtime;
 
 const IDLE: u64 = 2_000;
 
-/// Every row of the table.
+/// Returns the rows of the table.
 pub(super) fn cases() -> Vec<Case> {
     let row = |role, name, run| Case::work(Table::SocketIdle, role, name, run).keeping(IDLE);
     vec![
@@ -25,15 +25,15 @@ pub(super) fn cases() -> Vec<Case> {
     ]
 }
 
-/// Opens so many and drops them. For none, what is weighed is set up, and stays.
-fn open<T: Talk>(times: u64) {
+/// Opens `times` connections and drops them. For 0, opens the connections whose memory is measured, and keeps them.
+fn open<T: EchoConnection>(times: u64) {
     let runtime = tokio_runtime::connected();
     if times == 0 {
         runtime.block_on(async {
             for _ in 0..IDLE {
                 tokio::spawn(T::open().await.idle());
             }
-            // Everybody has come to wait.
+            // All tasks have reached their wait.
             for _ in 0..16 {
                 yield_now().await;
             }

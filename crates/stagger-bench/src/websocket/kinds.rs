@@ -7,23 +7,23 @@ use std::sync::LazyLock;
 use futures_util::{SinkExt as _, StreamExt as _};
 use stagger::admission::Admission;
 use stagger_ws::server::Sockets;
-use stagger_ws::{Builder, Client, Connection, Message, Reconnector};
+use stagger_ws::{Client, ClientBuilder, Connection, Message, ReconnectLoop};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio_tungstenite::{WebSocketStream, accept_async_with_config, client_async_with_config};
 
-use super::talk::{Talk, Wire, config, echo, exchange};
+use super::echo::{EchoConnection, Transport, config, echo, exchange};
 
 const ADDRESS: &str = "ws://server.test/feed";
 
-/// How many messages wait in a channel, at most.
-const ROOM: usize = 64;
+/// The capacity of a channel, in messages.
+const CAPACITY: usize = 64;
 
-/// The library alone, at both ends.
+/// tokio-tungstenite at both ends.
 pub(super) struct Bare<W>(WebSocketStream<W>);
 
-impl<W: Wire> Talk for Bare<W> {
+impl<W: Transport> EchoConnection for Bare<W> {
     async fn open() -> Self {
-        Self(dial(answered::<W>().await).await)
+        Self(dial(connect_to_echo::<W>().await).await)
     }
 
     async fn exchange(&mut self, message: Message) {
@@ -35,17 +35,17 @@ impl<W: Wire> Talk for Bare<W> {
     }
 }
 
-/// What is written by hand, so that more than one task can send: a task, and a channel each way.
+/// tokio-tungstenite in a task with a channel in each direction, so that more than one task can send.
 pub(super) struct InATask<W> {
     sends: Sender<Message>,
     receives: Receiver<Message>,
     over: PhantomData<W>,
 }
 
-impl<W: Wire> Talk for InATask<W> {
+impl<W: Transport> EchoConnection for InATask<W> {
     async fn open() -> Self {
-        let mut socket = dial(answered::<W>().await).await;
-        let ((sends, mut outbox), (inbox, receives)) = (channel::<Message>(ROOM), channel(ROOM));
+        let mut socket = dial(connect_to_echo::<W>().await).await;
+        let ((sends, mut outbox), (inbox, receives)) = (channel::<Message>(CAPACITY), channel(CAPACITY));
         tokio::spawn(async move {
             loop {
                 tokio::select! {
@@ -76,15 +76,15 @@ impl<W: Wire> Talk for InATask<W> {
     }
 }
 
-/// This project's low level; the other end is the library alone.
+/// The low-level client of this project; the other end is tokio-tungstenite.
 pub(super) struct Low<W>(Connection<'static>, PhantomData<W>);
 
-impl<W: Wire> Talk for Low<W> {
+impl<W: Transport> EchoConnection for Low<W> {
     async fn open() -> Self {
-        // It lives as long as the process.
-        let links = Box::leak(Box::new(wired::<W>(Reconnector::builder()).reconnector()));
+        // Leaked, because it is used until the process ends.
+        let links = Box::leak(Box::new(with_echo::<W>(ReconnectLoop::builder()).reconnect_loop()));
         let opened = links.next_connection().await;
-        // Nobody refuses it.
+        // The other end accepts every connection.
         Self(opened.expect("it opens").expect("a connection"), PhantomData)
     }
 
@@ -97,13 +97,13 @@ impl<W: Wire> Talk for Low<W> {
     }
 }
 
-/// This project's high level; the other end is the library alone.
+/// The high-level client of this project; the other end is tokio-tungstenite.
 pub(super) struct High<W>(Client, PhantomData<W>);
 
-impl<W: Wire> Talk for High<W> {
+impl<W: Transport> EchoConnection for High<W> {
     async fn open() -> Self {
-        let mut client = wired::<W>(Client::builder()).connect();
-        // It tells that it has opened.
+        let mut client = with_echo::<W>(Client::builder()).connect();
+        // The first event is that the connection has opened.
         client.next().await;
         Self(client, PhantomData)
     }
@@ -117,19 +117,19 @@ impl<W: Wire> Talk for High<W> {
     }
 }
 
-/// The library alone; the other end is this project's.
+/// tokio-tungstenite; the other end is the server of this project.
 pub(super) struct Served<W>(WebSocketStream<W>);
 
-impl<W: Wire> Talk for Served<W> {
+impl<W: Transport> EchoConnection for Served<W> {
     async fn open() -> Self {
         static SOCKETS: LazyLock<Sockets> = LazyLock::new(|| {
             let admission = Admission::per_second(1_000_000_000).burst(1_000_000).build();
-            let settings = admission.map(|admission| Sockets::builder(admission).websocket(config()).build());
-            settings.expect("a rate").expect("settings that are valid")
+            let settings = admission.map(|admission| Sockets::builder(admission).websocket_config(config()).build());
+            settings.expect("a valid rate").expect("valid settings")
         });
         let (ours, theirs) = W::pair().await;
         tokio::spawn(async {
-            // The request is let go of.
+            // The request is dropped here.
             let socket = SOCKETS.accept(theirs).await.map(|accepted| accepted.socket);
             if let Ok(socket) = socket {
                 echo(socket).await;
@@ -147,17 +147,20 @@ impl<W: Wire> Talk for Served<W> {
     }
 }
 
-fn wired<W: Wire>(builder: Builder) -> Builder {
-    builder.url(ADDRESS).websocket(config()).connector(|_| async { io::Result::Ok(answered::<W>().await) })
+fn with_echo<W: Transport>(builder: ClientBuilder) -> ClientBuilder {
+    builder
+        .url(ADDRESS)
+        .websocket_config(config())
+        .connector(|_| async { io::Result::Ok(connect_to_echo::<W>().await) })
 }
 
-async fn dial<W: Wire>(wire: W) -> WebSocketStream<W> {
-    // There is nobody between the two who could spoil it.
+async fn dial<W: Transport>(wire: W) -> WebSocketStream<W> {
+    // The two ends are connected directly, so the handshake cannot fail.
     client_async_with_config(ADDRESS, wire, Some(config())).await.expect("a handshake").0
 }
 
-/// To somebody who sends back what comes.
-async fn answered<W: Wire>() -> W {
+/// Connects to a peer that echoes each message.
+async fn connect_to_echo<W: Transport>() -> W {
     let (ours, theirs) = W::pair().await;
     tokio::spawn(async {
         if let Ok(socket) = accept_async_with_config(theirs, Some(config())).await {

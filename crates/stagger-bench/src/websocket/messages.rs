@@ -1,4 +1,4 @@
-//! A message there and back.
+//! The round trip of a message.
 
 use std::sync::LazyLock;
 
@@ -7,27 +7,27 @@ use stagger_ws::Message;
 use tokio::io::DuplexStream;
 use tokio::net::TcpStream;
 
+use super::echo::OpenConnection;
 use super::kinds::{Bare, High, InATask, Low, Served};
-use super::talk::Kept;
 use super::{BARE, HIGH, IN_A_TASK, LOW, SERVED};
 use crate::case::{Case, Role, Table};
 
 static SHORT: LazyLock<Message> = LazyLock::new(|| Message::Binary(Bytes::from_static(&[b'x'; 64])));
 static LONG: LazyLock<Message> = LazyLock::new(|| Message::Binary(Bytes::from_static(&[b'x'; 4 << 10])));
 
-/// A case on a connection of a kind, opened once for all turns of the case.
+/// Creates a case on a kind of connection that is opened once for all turns of the case.
 macro_rules! over {
     ($kind:ty, $message:expr) => {
         |times| {
             thread_local! {
-                static KEPT: Kept<$kind> = Kept::open();
+                static OPEN: OpenConnection<$kind> = OpenConnection::open();
             }
-            KEPT.with(|kept| kept.talk(&$message, times));
+            OPEN.with(|open| open.exchange(&$message, times));
         }
     };
 }
 
-/// The rows of one table, each kind of connection over this wire.
+/// Creates the rows of a table: each kind of connection over this transport.
 macro_rules! rows {
     ($table:expr, $wire:ty, $message:expr) => {
         [
@@ -40,7 +40,7 @@ macro_rules! rows {
     };
 }
 
-/// Every row of the four tables.
+/// Returns the rows of the four tables.
 pub(super) fn cases() -> Vec<Case> {
     [
         rows!(Table::PipeShort, DuplexStream, SHORT),

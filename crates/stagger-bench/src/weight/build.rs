@@ -1,4 +1,4 @@
-//! What one build cost.
+//! The cost of one build.
 
 use std::collections::HashSet;
 use std::fs;
@@ -7,25 +7,25 @@ use std::io;
 /// The cost of one clean build.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
 pub(crate) struct Build {
-    /// From nothing to the program.
+    /// Time from scratch to the program.
     pub(crate) seconds: f64,
-    /// Crates that were compiled, the dependant itself not counted.
+    /// Number of compiled crates, without the dependant itself.
     pub(crate) crates: u32,
-    /// Size of the stripped program.
+    /// Size of the stripped program in bytes.
     pub(crate) bytes: u64,
 }
 
 impl Build {
-    /// The one of two builds that took less time.
+    /// Returns the faster of two builds.
     pub(super) const fn faster(self, other: Self) -> Self {
         if other.seconds < self.seconds { other } else { self }
     }
 
-    /// What `messages`, the lines that cargo writes with `--message-format=json`, tell of a build.
+    /// Creates the cost from `messages`, the output of cargo with `--message-format=json`.
     ///
     /// # Errors
-    /// If no program came out of it, or it cannot be looked at.
-    pub(super) fn of(messages: &str, seconds: f64) -> io::Result<Self> {
+    /// If the build produced no program, or the program cannot be read.
+    pub(super) fn from_messages(messages: &str, seconds: f64) -> io::Result<Self> {
         let mut packages = HashSet::new();
         let mut program = None;
         for line in messages.lines() {
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_package_with_a_build_script_counts_once_and_the_dependant_not_at_all() {
+    fn a_package_with_a_build_script_counts_once_and_the_dependant_does_not_count() {
         let program = tempfile::NamedTempFile::new().unwrap();
         fs::write(program.path(), [0; 10]).unwrap();
         let messages = format!(
@@ -60,12 +60,12 @@ mod tests {
 {{"reason":"build-finished","success":true}}"#,
             path = program.path()
         );
-        let build = Build::of(&messages, 1.5).unwrap();
+        let build = Build::from_messages(&messages, 1.5).unwrap();
         assert_eq!(build, Build { seconds: 1.5, crates: 2, bytes: 10 });
     }
 
     #[test]
     fn a_build_without_a_program_is_an_error() {
-        assert!(Build::of(r#"{"reason":"build-finished","success":false}"#, 1.0).is_err());
+        assert!(Build::from_messages(r#"{"reason":"build-finished","success":false}"#, 1.0).is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! The programs that are built: each retries once in async and, where the crate can, once in blocking code.
+//! The programs that are built. Each retries once in async and, if the crate supports it, once in blocking code.
 
 use crate::lockfile;
 
@@ -6,7 +6,7 @@ use crate::lockfile;
 #[derive(Debug)]
 pub(super) struct Dependant {
     pub(super) name: &'static str,
-    /// What the program uses of it.
+    /// What the program uses of the crate.
     pub(super) note: &'static str,
     dependencies: &'static [Dependency],
     pub(super) program: &'static str,
@@ -15,7 +15,8 @@ pub(super) struct Dependant {
 /// A line of a manifest.
 #[derive(Debug)]
 enum Dependency {
-    /// From the registry, at the version of this workspace's lock file; with features, without the default ones.
+    /// A crate of the registry, at the version in this workspace's lock file, with these features and without the default
+    /// ones.
     Registry(&'static str, &'static [&'static str]),
     /// stagger, from this workspace.
     Stagger(&'static [&'static str]),
@@ -25,7 +26,7 @@ use Dependency::{Registry, Stagger};
 
 const TOKIO: Dependency = Registry("tokio", &["rt", "time"]);
 
-/// The empty program first: sizes are told over it.
+/// The programs. The empty one comes first, because sizes are relative to it.
 pub(super) const DEPENDANTS: [Dependant; 9] = [
     Dependant {
         name: "nothing",
@@ -35,7 +36,7 @@ pub(super) const DEPENDANTS: [Dependant; 9] = [
     },
     Dependant {
         name: "tokio",
-        note: "no retry: the same operation, once",
+        note: "no retries: the same operation, once",
         dependencies: &[TOKIO],
         program: include_str!("../../dependants/tokio.rs"),
     },
@@ -71,20 +72,20 @@ pub(super) const DEPENDANTS: [Dependant; 9] = [
     },
     Dependant {
         name: "google-cloud-gax",
-        note: "one delay; it has no retry loop of its own",
+        note: "one delay; the crate has no public retry loop",
         dependencies: &[Registry("google-cloud-gax", &[])],
         program: include_str!("../../dependants/google_cloud_gax.rs"),
     },
     Dependant {
         name: "aws-smithy-runtime",
-        note: "its strategy, made; it decides only inside a client",
+        note: "creates its strategy, which decides only inside a client",
         dependencies: &[Registry("aws-smithy-runtime", &["client"])],
         program: include_str!("../../dependants/aws_smithy_runtime.rs"),
     },
 ];
 
 impl Dependant {
-    /// A package of its own, optimised as this workspace is.
+    /// Returns the manifest of a package with the same optimization as this workspace.
     pub(super) fn manifest(&self) -> String {
         let dependencies: String = self.dependencies.iter().map(Dependency::line).collect();
         format!(

@@ -1,36 +1,36 @@
-//! Section G: what it costs to depend on a retry crate: crates, build time, size.
+//! Section G: the cost of depending on a retry crate: number of crates, build time and size.
 
 mod build;
+mod build_directory;
 mod dependant;
-mod workshop;
 
 use std::io;
 
 pub(crate) use build::Build;
+use build_directory::BuildDirectory;
 use dependant::DEPENDANTS;
-use workshop::Workshop;
 
 use crate::timing::Effort;
 
-/// One dependant, with what its build cost.
+/// A dependant with the cost of its build.
 #[derive(Debug, Clone, serde::Serialize)]
 pub(crate) struct Weight {
     pub(crate) name: &'static str,
     pub(crate) build: Option<Build>,
-    /// Bytes of the stripped program over an empty one.
+    /// Size of the stripped program minus that of an empty one, in bytes.
     pub(crate) bytes_over_empty: Option<u64>,
-    /// What is in it, or why it could not be built.
+    /// What the program contains, or why it could not be built.
     pub(crate) note: String,
 }
 
-/// Builds the dependants, clean, in a temporary directory, without the network.
+/// Builds the dependants from scratch in a temporary directory, without network access.
 ///
-/// They take turns, like the cases that are timed; a dependant's build time is that of its fastest round.
+/// They take turns, like the timed cases; the build time of a dependant is that of its fastest round.
 ///
 /// # Errors
 /// If the directory cannot be written. A dependant that does not build becomes a row that says so.
 pub(crate) fn measure(effort: Effort) -> io::Result<Vec<Weight>> {
-    let workshop = Workshop::open()?;
+    let directory = BuildDirectory::create()?;
     let mut weights: Vec<Weight> = DEPENDANTS
         .iter()
         .map(|dependant| Weight {
@@ -45,9 +45,9 @@ pub(crate) fn measure(effort: Effort) -> io::Result<Vec<Weight>> {
         Effort::Thorough => 3,
     };
     for round in 1..=rounds {
-        eprintln!("building {} dependants from nothing, round {round} of {rounds} …", DEPENDANTS.len());
+        eprintln!("building {} dependants from scratch, round {round} of {rounds} …", DEPENDANTS.len());
         for (weight, dependant) in weights.iter_mut().zip(&DEPENDANTS) {
-            match workshop.build(dependant)? {
+            match directory.build(dependant)? {
                 Ok(build) => weight.build = Some(weight.build.map_or(build, |before| before.faster(build))),
                 Err(why) => weight.note = why,
             }

@@ -3,65 +3,66 @@ use stagger_sim::advise::{Answers, Question};
 
 use crate::error::CliError;
 
-/// Find the policy that suits, and say why
+/// Recommend a retry policy, and explain why
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
-On a terminal it asks what is not said; an empty answer leaves it open. What is not known is not guessed.
-With clients and capacity it computes, for everyone who loses the connection at once, the policies that nothing beats:
-whatever brings the clients back sooner makes the peak higher.
-Exit status: 0; 2 for a command line that makes no sense.")]
+On a terminal, prompts for what is not given as a flag; press Enter to skip a question. Unspecified values are not \
+guessed. If the number of clients and the capacity are known, simulates a mass disconnect and lists the Pareto-optimal \
+policies, for which a faster recovery means a higher peak.
+
+Exit status: 0 on success; 2 for a usage error.")]
 pub(crate) struct AdviseArgs {
-    /// Whether the error goes away by itself
+    /// Whether the error is transient, so that a later attempt may succeed
     #[arg(long, value_name = "yes|no", help_heading = "Questions")]
     transient: Option<String>,
 
-    /// Whether the operation may be carried out twice: yes, no, or by a key that all attempts have in common
+    /// Whether the operation is safe to repeat: yes, no, or key, if all attempts carry the same idempotency key
     #[arg(long, value_name = "yes|key|no", help_heading = "Questions")]
     idempotent: Option<String>,
 
-    /// What it is for: interactive (a person waits), serverless (a function that is billed by its time), background (nobody
-    /// waits), reconnecting (a connection that is kept up), near (an API close by), far (a database, a far service)
+    /// What the calls are for: interactive (a person waits), serverless (billed by duration), background (no one
+    /// waits), reconnecting (a long-lived connection), near (a nearby API), far (a database or a distant service)
     #[arg(long = "for", value_name = "PURPOSE", help_heading = "Questions")]
     purpose: Option<String>,
 
-    /// How many clients do it at once, against one server
+    /// Number of clients that use the policy against one server
     #[arg(long, value_name = "N", help_heading = "Questions")]
     clients: Option<String>,
 
-    /// What that server takes: connections or requests, as in 500/s or 30/min
+    /// Capacity of that server in connections or requests per second, such as 500/s or 30/min
     #[arg(long, value_name = "RATE", help_heading = "Questions")]
     capacity: Option<String>,
 
-    /// How long it is down; 0s: everyone is cut off, and it is there again at once
+    /// Expected downtime of the server; 0s if clients lose their connections but the server stays available
     #[arg(long, value_name = "DUR", help_heading = "Questions")]
     outage: Option<String>,
 
-    /// How long it may take until it has succeeded
+    /// Time within which the operation must succeed
     #[arg(long, value_name = "DUR", help_heading = "Questions")]
-    patience: Option<String>,
+    deadline: Option<String>,
 
-    /// How long each wait is at least
+    /// Minimum delay before each retry
     #[arg(long, value_name = "DUR", help_heading = "Questions")]
-    least_wait: Option<String>,
+    min_delay: Option<String>,
 
-    /// Ask nothing, also on a terminal
+    /// Never prompt, even on a terminal
     #[arg(long)]
-    pub(crate) no_ask: bool,
+    pub(crate) no_input: bool,
 
-    /// Print the advice as JSON (schema stagger.advise/1); asks nothing
+    /// Print the advice as JSON (schema stagger.advise/1); implies --no-input
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// The seed of what is simulated
+    /// Seed of the simulation
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
 }
 
 impl AdviseArgs {
-    /// What the flags say.
+    /// Parses the answers given as flags.
     ///
     /// # Errors
-    /// A value that cannot be understood.
+    /// A value cannot be parsed.
     pub(super) fn answers(&self) -> Result<Answers, CliError> {
         let given = Question::ALL.into_iter().filter_map(|question| Some((question, self.flag(question)?)));
         given.into_iter().try_fold(Answers::default(), |known, (question, text)| {
@@ -78,8 +79,8 @@ impl AdviseArgs {
             Question::Clients => self.clients.as_deref(),
             Question::Capacity => self.capacity.as_deref(),
             Question::Outage => self.outage.as_deref(),
-            Question::Patience => self.patience.as_deref(),
-            Question::LeastWait => self.least_wait.as_deref(),
+            Question::Deadline => self.deadline.as_deref(),
+            Question::MinDelay => self.min_delay.as_deref(),
             _ => None,
         }
     }

@@ -1,150 +1,151 @@
 use serde::Serialize;
 use stagger_core::Policy;
-use stagger_sim::advise::{Advice, Candidate, Front, Guarding, Reason, Verdict, rust};
+use stagger_sim::advise::{Advice, Candidate, ParetoFront, Reason, Recommendation, RecommendedGuards, rust_code};
 
 use crate::error::CliError;
 use crate::output::to_json;
 
-/// What `stagger advise --json` prints: schema `stagger.advise/1`.
+/// Output of `stagger advise --json`: schema `stagger.advise/1`.
 ///
-/// Lengths of time are numbers of seconds, shares are within 0 and 1. Later versions of the schema may add fields; what is
-/// here keeps its name and its meaning.
+/// Durations are in seconds, ratios between 0 and 1. Later versions of the schema may add fields; existing fields keep
+/// their names and meanings.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "stagger.advise/1"))]
 struct Document<'a> {
     /// Always `stagger.advise/1`.
     schema: &'static str,
-    /// `retry`; `hedge`: send a second copy of what is slow, and do not retry; or `do-not-retry`.
-    verdict: &'static str,
-    /// The policy that is advised; null unless the verdict is `retry`.
-    policy: Option<Spelled>,
-    /// What should bound the retries of all calls together: `budget`, `breaker`.
+    /// `retry`; `hedge`, send a second copy of a slow request and do not retry; or `do-not-retry`.
+    recommendation: &'static str,
+    /// The recommended policy; null unless the recommendation is `retry`.
+    policy: Option<PolicyText>,
+    /// Recommended guards for the retries of all calls together: `budget`, `breaker`.
     guards: &'static [&'static str],
-    /// Which answers decided, in the order of the questions.
-    reasons: Vec<Because<'a>>,
-    /// What was computed; null unless it is known how many clients there are, ten or more, and what their server takes.
-    front: Option<Computed>,
-    /// Draws what was simulated again.
+    /// The answers that led to the recommendation, in the order of the questions.
+    reasons: Vec<ReasonEntry<'a>>,
+    /// Simulated policies; null unless the number of clients, at least ten, and the capacity of their server are known.
+    pareto_front: Option<FrontEntry>,
+    /// Seed of the simulation, to reproduce it.
     seed: u64,
 }
 
-/// A policy in each of its forms.
+/// A policy in each of its text forms.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-struct Spelled {
-    /// In one line of the policy language.
+struct PolicyText {
+    /// The policy in one line of the policy language.
     line: String,
-    /// In TOML.
+    /// The policy as TOML.
     toml: String,
-    /// In Rust; null where only its text can say it.
+    /// The policy as Rust code; null if only the policy language can express it.
     rust: Option<String>,
 }
 
-/// An answer, and what follows from it.
+/// An answer and its consequence.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-struct Because<'a> {
-    /// The name of the question, which is that of the flag.
+struct ReasonEntry<'a> {
+    /// Name of the question, which is also the name of the flag.
     question: &'static str,
-    /// The answer; null if it was not given.
+    /// The answer; null if none was given.
     answer: Option<&'a str>,
-    /// What follows.
-    therefore: &'a str,
+    /// What follows from the answer.
+    conclusion: &'a str,
 }
 
-/// Policies that nothing beats.
+/// Policies that no other policy beats in both recovery time and peak load.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-struct Computed {
-    /// With how many clients the figures were simulated; of larger fleets they are in proportion, the peak
-    /// somewhat too high.
+struct FrontEntry {
+    /// Number of clients in the simulation. For larger fleets the figures are scaled up in proportion, which makes the
+    /// peak somewhat too high.
     simulated_clients: u64,
-    /// Figures are means of so many runs.
+    /// Number of runs over which the figures are averaged.
     runs: u32,
-    /// How many policies were tried in all.
-    tried: usize,
-    /// Nothing brings all clients back sooner.
-    recovery_at_least_s: f64,
-    /// By their peak, the lowest first.
-    candidates: Vec<Figures>,
+    /// Number of policies that were tried.
+    tried_policies: usize,
+    /// Lower bound of the time until all clients have recovered, for any policy.
+    min_recovery_s: f64,
+    /// The policies, by ascending peak.
+    candidates: Vec<CandidateEntry>,
 }
 
-/// A policy, and what it would do.
+/// A policy and its predicted results.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-struct Figures {
-    /// The policy, in one line of the policy language.
+struct CandidateEntry {
+    /// The policy in one line of the policy language.
     policy: String,
-    /// Whether it is the one that is advised.
-    best: bool,
-    /// The most attempts that arrive in a second.
+    /// Whether this is the recommended policy.
+    recommended: bool,
+    /// Maximum number of attempts that arrive in one second.
     peak_1s: f64,
-    /// When 99 % of the clients are back, from the beginning; null if they never are.
+    /// Time from the start until 99 % of the clients have recovered; null if they never do.
     recovered_p99_s: Option<f64>,
-    /// Attempts for each client.
+    /// Mean number of attempts per client.
     attempts_per_client: f64,
-    /// The share of the clients that comes back.
-    back: f64,
+    /// Share of the clients that recover.
+    recovered_ratio: f64,
 }
 
-/// All of it as one line of JSON.
+/// Returns the advice as one line of JSON.
 ///
 /// # Errors
-/// It cannot be written.
+/// The document cannot be serialized.
 pub(super) fn document(advice: &Advice, seed: u64) -> Result<String, CliError> {
     to_json(&Document {
         schema: "stagger.advise/1",
-        verdict: match advice.verdict() {
-            Verdict::Retry => "retry",
-            Verdict::Hedge => "hedge",
+        recommendation: match advice.recommendation() {
+            Recommendation::Retry => "retry",
+            Recommendation::Hedge => "hedge",
             _ => "do-not-retry",
         },
-        policy: advice.policy().map(Spelled::new).transpose()?,
-        guards: match advice.guarding() {
-            Guarding::BudgetAndBreaker => &["budget", "breaker"],
+        policy: advice.policy().map(PolicyText::new).transpose()?,
+        guards: match advice.guards() {
+            RecommendedGuards::BudgetAndBreaker => &["budget", "breaker"],
             _ => &[],
         },
-        reasons: advice.reasons().iter().map(Because::from).collect(),
-        front: advice.front().map(Computed::from),
+        reasons: advice.reasons().iter().map(ReasonEntry::from).collect(),
+        pareto_front: advice.front().map(FrontEntry::from),
         seed,
     })
 }
 
-/// A policy in TOML, ready for a file.
+/// Returns a policy as TOML, ready for a policy file.
 ///
 /// # Errors
-/// It cannot be written.
+/// The policy cannot be serialized.
 pub(super) fn toml(policy: &Policy) -> Result<String, CliError> {
-    toml::to_string(policy).map_err(|error| CliError::io("cannot write TOML", std::io::Error::other(error)))
+    toml::to_string(policy)
+        .map_err(|error| CliError::io("cannot write the policy as TOML", std::io::Error::other(error)))
 }
 
-impl Spelled {
+impl PolicyText {
     fn new(policy: &Policy) -> Result<Self, CliError> {
-        Ok(Self { line: policy.to_string(), toml: toml(policy)?, rust: rust(policy) })
+        Ok(Self { line: policy.to_string(), toml: toml(policy)?, rust: rust_code(policy) })
     }
 }
 
-impl<'a> From<&'a Reason> for Because<'a> {
+impl<'a> From<&'a Reason> for ReasonEntry<'a> {
     fn from(reason: &'a Reason) -> Self {
-        Self { question: reason.question.name(), answer: reason.answer.as_deref(), therefore: &reason.therefore }
+        Self { question: reason.question.name(), answer: reason.answer.as_deref(), conclusion: &reason.conclusion }
     }
 }
 
-impl From<&Front> for Computed {
-    fn from(front: &Front) -> Self {
-        let figures = |candidate: &Candidate| Figures {
+impl From<&ParetoFront> for FrontEntry {
+    fn from(front: &ParetoFront) -> Self {
+        let figures = |candidate: &Candidate| CandidateEntry {
             policy: candidate.policy.to_string(),
-            best: candidate == front.best(),
+            recommended: candidate == front.best(),
             peak_1s: candidate.predicted.peak_second,
             recovered_p99_s: candidate.predicted.recovery.map(|recovery| recovery.as_secs_f64()),
             attempts_per_client: candidate.predicted.attempts_per_client,
-            back: candidate.predicted.back,
+            recovered_ratio: candidate.predicted.recovered_ratio,
         };
         Self {
-            simulated_clients: front.simulated,
+            simulated_clients: front.simulated_clients,
             runs: front.runs,
-            tried: front.tried,
-            recovery_at_least_s: front.least_recovery.as_secs_f64(),
+            tried_policies: front.tried_policies,
+            min_recovery_s: front.min_recovery_time.as_secs_f64(),
             candidates: front.candidates.iter().map(figures).collect(),
         }
     }
@@ -153,12 +154,12 @@ impl From<&Front> for Computed {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::published;
+    use crate::output::assert_published_schema;
 
-    /// After a change: `STAGGER_BLESS=1 cargo test -p stagger-cli schema`.
+    /// Compares the schema; `STAGGER_BLESS=1 cargo test -p stagger-cli schema` regenerates it.
     #[test]
-    fn the_published_schema_is_that_of_what_is_printed() {
+    fn the_published_schema_matches_the_output() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/advise/stagger.advise-1.schema.json");
-        published::<Document<'_>>(path);
+        assert_published_schema::<Document<'_>>(path);
     }
 }

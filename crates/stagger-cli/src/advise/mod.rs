@@ -1,12 +1,12 @@
-//! `stagger advise`: which policy, for whom.
+//! `stagger advise`: recommends a policy.
 //!
-//! The questions, the decision tree and the search are the library's (`stagger_sim::advise`); here they are asked, and what
-//! comes out is shown.
+//! The questions, the decision tree and the search are in `stagger_sim::advise`; this module prompts for the answers and
+//! prints the result.
 
 mod args;
-mod ask;
 mod command;
 mod json;
+mod prompt;
 mod report;
 
 pub(crate) use args::AdviseArgs;

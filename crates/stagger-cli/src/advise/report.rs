@@ -1,87 +1,88 @@
 use stagger_core::text::Compact;
-use stagger_sim::advise::{Advice, Candidate, Front, Guarding, Verdict, rust};
+use stagger_sim::advise::{Advice, Candidate, ParetoFront, Recommendation, RecommendedGuards, rust_code};
 
 use super::json::toml;
 use crate::error::CliError;
-use crate::plot::{Align, Column, Keep, Look, Unit, paragraph, table};
+use crate::plot::{Align, Column, Keep, RenderOptions, Unit, paragraph, table};
 
-/// The columns of the front. Its policies are much alike: what they have in common stands above.
+/// Columns of the table of Pareto-optimal policies. The policies are similar, so the table shows only the settings in
+/// which they differ.
 const COLUMNS: [Column; 6] = [
     Column { heading: "", align: Align::Left, keep: Keep::Always },
     Column { heading: "peak in 1s", align: Align::Right, keep: Keep::Always },
-    Column { heading: "99% back", align: Align::Right, keep: Keep::Always },
-    Column { heading: "attempts each", align: Align::Right, keep: Keep::Always },
-    Column { heading: "back", align: Align::Right, keep: Keep::WithRoom },
-    Column { heading: "differs in", align: Align::Left, keep: Keep::WithRoom },
+    Column { heading: "99% recovered", align: Align::Right, keep: Keep::Always },
+    Column { heading: "attempts per client", align: Align::Right, keep: Keep::Always },
+    Column { heading: "recovered", align: Align::Right, keep: Keep::WithRoom },
+    Column { heading: "differing settings", align: Align::Left, keep: Keep::WithRoom },
 ];
 
-/// What people read.
+/// Returns the advice as text for a terminal.
 ///
 /// # Errors
-/// The policy cannot be written as TOML.
-pub(super) fn report(advice: &Advice, look: Look) -> Result<String, CliError> {
-    let verdict = match advice.verdict() {
-        Verdict::Retry => "retry, by this policy:",
-        Verdict::Hedge => "do not retry; hedge",
+/// The policy cannot be serialized as TOML.
+pub(super) fn report(advice: &Advice, options: RenderOptions) -> Result<String, CliError> {
+    let verdict = match advice.recommendation() {
+        Recommendation::Retry => "retry with this policy:",
+        Recommendation::Hedge => "do not retry; hedge requests",
         _ => "do not retry",
     };
-    let mut out = paragraph(verdict, "", look);
+    let mut out = paragraph(verdict, "", options);
     if let Some(policy) = advice.policy() {
-        out.push_str(&paragraph(&format!("  {policy}"), "    ", look));
+        out.push_str(&paragraph(&format!("  {policy}"), "    ", options));
     }
-    if advice.guarding() == Guarding::BudgetAndBreaker {
+    if advice.guards() == RecommendedGuards::BudgetAndBreaker {
         out.push_str(&paragraph(
-            "  with a budget for the retries of all calls together, and a circuit breaker",
+            "  guarded by a retry budget that all calls share, and a circuit breaker",
             "  ",
-            look,
+            options,
         ));
     }
-    out.push_str("\nbecause\n");
+    out.push_str("\nreasons\n");
     for reason in advice.reasons() {
-        let answer = reason.answer.as_deref().unwrap_or("not said");
-        let text = format!("  {} {answer}: {}", reason.question.name(), reason.therefore);
-        out.push_str(&paragraph(&text, "    ", look));
+        let answer = reason.answer.as_deref().unwrap_or("not specified");
+        let text = format!("  {} {answer}: {}", reason.question.name(), reason.conclusion);
+        out.push_str(&paragraph(&text, "    ", options));
     }
     if let Some(front) = advice.front() {
-        out.push_str(&computed(front, look));
+        out.push_str(&front_section(front, options));
     }
     if let Some(policy) = advice.policy() {
-        // What is to be pasted is not broken over lines.
+        // Not wrapped, so that it can be pasted.
         out.push_str(&format!("\nTOML\n{}", indented(&toml(policy)?)));
-        if let Some(rust) = rust(policy) {
+        if let Some(rust) = rust_code(policy) {
             out.push_str(&format!("\nRust\n{}", indented(&rust)));
         }
     }
-    Ok(look.glyphs.spell(&out).into_owned())
+    Ok(options.glyphs.transliterate(&out).into_owned())
 }
 
-fn computed(front: &Front, look: Look) -> String {
+fn front_section(front: &ParetoFront, options: RenderOptions) -> String {
     let text = format!(
-        "if all fail at once ({} with {} clients; {} policies tried; \
-         all are back after {} at the soonest)",
-        if front.runs == 1 { "one run".to_owned() } else { format!("means of {} runs", front.runs) },
-        Unit::Count.label(front.simulated as f64),
-        front.tried,
-        Compact(front.least_recovery),
+        "Pareto-optimal policies after a mass disconnect ({}, {} clients, {} policies tried; full recovery takes at least \
+         {})",
+        if front.runs == 1 { "1 run".to_owned() } else { format!("means of {} runs", front.runs) },
+        Unit::Count.label(front.simulated_clients as f64),
+        front.tried_policies,
+        Compact(front.min_recovery_time),
     );
     let rows: Vec<_> = front.candidates.iter().map(|candidate| row(candidate, front)).collect();
-    format!("\n{}{}", paragraph(&text, "  ", look), table(&COLUMNS, &rows, look))
+    format!("\n{}{}", paragraph(&text, "  ", options), table(&COLUMNS, &rows, options))
 }
 
-fn row(candidate: &Candidate, front: &Front) -> Vec<String> {
+fn row(candidate: &Candidate, front: &ParetoFront) -> Vec<String> {
     let predicted = &candidate.predicted;
     vec![
         if candidate == front.best() { "=>" } else { "" }.to_owned(),
         Unit::Count.label(predicted.peak_second.round()),
         predicted.recovery.map_or_else(|| "never".to_owned(), |recovery| format!("{:.1}", Compact(recovery))),
         format!("{:.2}", predicted.attempts_per_client),
-        format!("{:.1}%", 100.0 * predicted.back),
-        own(candidate, front),
+        format!("{:.1}%", 100.0 * predicted.recovered_ratio),
+        differing_settings(candidate, front),
     ]
 }
 
-/// The settings of a policy that not all have.
-fn own(candidate: &Candidate, front: &Front) -> String {
+/// Returns the settings of a policy that not all candidates share.
+fn differing_settings(candidate: &Candidate, front: &ParetoFront) -> String {
     let lines: Vec<String> = front.candidates.iter().map(|other| other.policy.to_string()).collect();
     let line = candidate.policy.to_string();
     let differs = |setting: &&str| !lines.iter().all(|line| line.split(' ').any(|other| other == *setting));

@@ -4,18 +4,24 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 use stagger_core::text::parse_duration;
-use stagger_sim::lint::{Budgeted, Circumstances, Idempotency, Purpose, Rate, Rule, parse_count};
+use stagger_sim::lint::{Budgeted, DeploymentContext, Idempotency, Purpose, Rate, Rule, parse_count};
 
 use crate::policy_args::PolicyArgs;
 
-/// Find what makes a storm of a policy, and say how to mend it
+/// Find what could turn a policy into a retry storm, and suggest fixes
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
-What is not said about the circumstances is not guessed: rules that need to know it stay silent.
-Every figure is a forecast of the policy itself; help has been tried, and what follows `help:` can be pasted.
-Exit status: 0; 1 if there are findings; 2 for a command line that makes no sense.")]
+Nothing is assumed about a context that is not given: rules that need it are skipped. Figures are forecasts computed \
+from the policy. Each suggestion after `help:` has been verified and can be pasted.
+
+Examples:
+  stagger check socket.io --for reconnecting --clients 10k --capacity 500/s
+  stagger check -n 8 -d 100ms --rps 2k/s --layers 2
+  stagger check --log run.ndjson
+
+Exit status: 0 without findings; 1 with findings; 2 for a usage error; 125 if the log cannot be read.")]
 pub(crate) struct CheckArgs {
-    /// Policies to check, in the words of --policy; the flags override each of them
+    /// Policies to check, in the syntax of --policy; policy flags override each of them
     #[arg(value_name = "POLICY")]
     pub(crate) policies: Vec<String>,
 
@@ -23,29 +29,29 @@ pub(crate) struct CheckArgs {
     pub(crate) policy: PolicyArgs,
 
     #[command(flatten)]
-    pub(crate) circumstances: CircumstancesArgs,
+    pub(crate) context: ContextArgs,
 
-    /// Judge delays that have happened instead of a policy: what `stagger run --log json` has written, or lines of
-    /// DELAY CLIENT RETRY TIME, of which the delay is enough; '-' is standard input. With a policy, or one that the log
-    /// names, it also says whether they are what the policy gives
+    /// Check the delays in a log instead of a policy: the output of `stagger run --log json`, or lines of DELAY CLIENT
+    /// RETRY TIME, of which only DELAY is required; '-' is standard input. If a policy is given, or the log names one,
+    /// the delays are also compared with it
     #[arg(
         long,
         value_name = "FILE|-",
         value_hint = ValueHint::FilePath,
-        conflicts_with_all = ["policies", "CircumstancesArgs"],
+        conflicts_with_all = ["policies", "ContextArgs"],
         help_heading = "Check"
     )]
     pub(crate) log: Option<PathBuf>,
 
-    /// Findings of these rules are meant: leave them out
+    /// Comma-separated rules whose findings are suppressed
     #[arg(long, value_name = "CODE", value_delimiter = ',', value_parser = rule, help_heading = "Check")]
     pub(crate) allow: Vec<&'static Rule>,
 
-    /// List the rules
+    /// List all rules
     #[arg(long, conflicts_with_all = ["policies", "log", "allow", "explain"], help_heading = "Check")]
     pub(crate) rules: bool,
 
-    /// Say at length what a rule finds, and what to do about it
+    /// Explain a rule: what it finds, why it matters, and how to fix it
     #[arg(
         long,
         value_name = "CODE",
@@ -55,77 +61,76 @@ pub(crate) struct CheckArgs {
     )]
     pub(crate) explain: Option<&'static Rule>,
 
-    /// Print findings as JSON (schema stagger.check/1)
+    /// Print the findings as JSON (schema stagger.check/1)
     #[arg(long, help_heading = "Check")]
     pub(crate) json: bool,
 }
 
-/// What is known of the place where the policy is used.
+/// Deployment context: how and where the policy is used.
 #[derive(Args, Clone, Debug)]
-#[command(next_help_heading = "Circumstances")]
-pub(crate) struct CircumstancesArgs {
-    /// What the calls are for: interactive (a person waits), serverless (a function that is billed by its time),
-    /// background (nobody waits), reconnecting (a connection that is kept up), near (an API close by), far (a database,
-    /// a far service)
+#[command(next_help_heading = "Context")]
+pub(crate) struct ContextArgs {
+    /// What the calls are for: interactive (a person waits), serverless (billed by duration), background (no one
+    /// waits), reconnecting (a long-lived connection), near (a nearby API), far (a database or a distant service)
     #[arg(long = "for", value_name = "PURPOSE")]
     purpose: Option<Purpose>,
 
-    /// How many clients use the policy against one server
+    /// Number of clients that use the policy against one server
     #[arg(long, value_name = "N", value_parser = parse_count)]
     clients: Option<NonZeroU64>,
 
-    /// What that server takes: connections or requests, as in 500/s or 30/min
+    /// Capacity of that server in connections or requests per second, such as 500/s or 30/min
     #[arg(long, value_name = "RATE")]
     capacity: Option<Rate>,
 
-    /// How many calls are begun, by all clients together
+    /// Call rate of all clients together, such as 800/s
     #[arg(long, value_name = "RATE")]
     rps: Option<Rate>,
 
-    /// How long after its start a call is of use to whoever made it
+    /// Time after its start within which a call must succeed to be useful
     #[arg(long, value_name = "DUR", value_parser = length)]
     within: Option<Duration>,
 
-    /// How long what is worked on stays ours: the visibility time of a queue, the lease of a lock
+    /// How long the caller holds its work item: the visibility timeout of a queue, the lease of a lock
     #[arg(long, value_name = "DUR", value_parser = length)]
     lease: Option<Duration>,
 
-    /// How long the function that makes the call may run
+    /// Maximum run time of the function that makes the call
     #[arg(long, value_name = "DUR", value_parser = length)]
     invocation: Option<Duration>,
 
-    /// How long one attempt may take
+    /// Timeout of one attempt
     #[arg(long, value_name = "DUR", value_parser = length)]
     attempt_timeout: Option<Duration>,
 
-    /// What the server usually asks for: its Retry-After
+    /// Retry-After that the server usually sends
     #[arg(long, value_name = "DUR", value_parser = length)]
-    hint: Option<Duration>,
+    retry_after: Option<Duration>,
 
-    /// The resolution of the timers that are slept on [default: 1ms]
+    /// Resolution of the timers that delays are slept on [default: 1ms]
     #[arg(long, value_name = "DUR", value_parser = length)]
     tick: Option<Duration>,
 
-    /// How many layers retry the same call, this one included
+    /// Number of layers that retry the same call, including this one
     #[arg(long, value_name = "N")]
     layers: Option<NonZeroU32>,
 
-    /// Whether the operation may be carried out twice: yes, no, or by a key that all attempts have in common
+    /// Whether the operation is safe to repeat: yes, no, or key, if all attempts carry the same idempotency key
     #[arg(long, value_name = "yes|key|no")]
     idempotent: Option<Idempotency>,
 
-    /// A budget bounds the retries of all calls together
+    /// A retry budget is shared by all calls
     #[arg(long)]
     budget: bool,
 }
 
-impl From<&CircumstancesArgs> for Circumstances {
-    fn from(args: &CircumstancesArgs) -> Self {
+impl From<&ContextArgs> for DeploymentContext {
+    fn from(args: &ContextArgs) -> Self {
         fn set<T>(
-            known: Circumstances,
-            with: fn(Circumstances, T) -> Circumstances,
+            known: DeploymentContext,
+            with: fn(DeploymentContext, T) -> DeploymentContext,
             value: Option<T>,
-        ) -> Circumstances {
+        ) -> DeploymentContext {
             value.into_iter().fold(known, with)
         }
         let known = set(Self::default(), Self::purpose, args.purpose);
@@ -136,7 +141,7 @@ impl From<&CircumstancesArgs> for Circumstances {
         let known = set(known, Self::lease, args.lease);
         let known = set(known, Self::invocation, args.invocation);
         let known = set(known, Self::attempt_timeout, args.attempt_timeout);
-        let known = set(known, Self::hint, args.hint);
+        let known = set(known, Self::retry_after, args.retry_after);
         let known = set(known, Self::tick, args.tick);
         let known = set(known, Self::layers, args.layers);
         let known = set(known, Self::idempotency, args.idempotent);
@@ -147,11 +152,11 @@ impl From<&CircumstancesArgs> for Circumstances {
 fn length(text: &str) -> Result<Duration, String> {
     match parse_duration(text) {
         Ok(Some(length)) => Ok(length),
-        Ok(None) => Err("there is no limit in it; leave the flag out".to_owned()),
+        Ok(None) => Err("a finite duration is required; omit the flag for no limit".to_owned()),
         Err(error) => Err(error.to_string()),
     }
 }
 
 fn rule(text: &str) -> Result<&'static Rule, String> {
-    Rule::named(text).ok_or_else(|| "it is no rule; `stagger check --rules` lists them".to_owned())
+    Rule::find(text).ok_or_else(|| "unknown rule; `stagger check --rules` lists all rules".to_owned())
 }

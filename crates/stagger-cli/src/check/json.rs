@@ -1,155 +1,154 @@
 use serde::Serialize;
 use stagger_sim::lint::{Basis, Estimate, Finding};
 
-use super::command::{Checked, CheckedLog, CheckedPolicy};
+use super::command::{CheckResult, LogResult, PolicyResult};
 use crate::error::CliError;
 use crate::output::to_json;
 
-/// What `stagger check --json` prints: schema `stagger.check/1`.
+/// Output of `stagger check --json`: schema `stagger.check/1`.
 ///
-/// Lengths of time are numbers of seconds. Later versions of the schema may add fields; what is here keeps its name and
-/// its meaning.
+/// Durations are in seconds. Later versions of the schema may add fields; existing fields keep their names and
+/// meanings.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "stagger.check/1"))]
 struct Document<'a> {
     /// Always `stagger.check/1`.
     schema: &'static str,
-    /// The policies that were checked; none where a log was.
-    policies: Vec<OfPolicy<'a>>,
-    /// The log that was judged; null without one.
-    log: Option<OfLog<'a>>,
+    /// The policies that were checked; empty if a log was checked.
+    policies: Vec<PolicyEntry<'a>>,
+    /// The log that was checked; null if there is none.
+    log: Option<LogEntry<'a>>,
 }
 
-/// A policy and what was found in it.
+/// A policy and its findings.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-struct OfPolicy<'a> {
-    /// What `--policy` called it; null if it was given by flags alone.
+struct PolicyEntry<'a> {
+    /// Value of `--policy` or the positional argument; null if the policy was given by flags alone.
     name: Option<&'a str>,
     /// The policy, in one line of the policy language.
     policy: String,
-    /// What was found, by code.
-    findings: Vec<Found<'a>>,
-    /// The policy after all help; null where no help changes it.
-    mended: Option<String>,
-    /// What the fleet will do that loses all of its connections at once; null unless its size and the capacity are
-    /// known.
-    estimate: Option<Forecast>,
+    /// Findings, ordered by code.
+    findings: Vec<FindingEntry<'a>>,
+    /// The policy with all suggestions applied; null if they do not change it.
+    fixed: Option<String>,
+    /// Estimated results of a mass disconnect of the fleet; null unless its size and the capacity are known.
+    estimate: Option<EstimateEntry>,
 }
 
-/// A log and what was found in it.
+/// A log and its findings.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-struct OfLog<'a> {
-    /// Where it was read.
+struct LogEntry<'a> {
+    /// Name of the log file, or `standard input`.
     name: &'a str,
-    /// How many delays are in it.
+    /// Number of delays that were checked.
     delays: usize,
-    /// How many more were left out because they had been asked for.
-    asked: usize,
-    /// What it was held against; null without a policy.
+    /// Number of delays that were skipped because a server hint determined them.
+    skipped_hints: usize,
+    /// Policy that the delays were compared with; null if none is known.
     policy: Option<String>,
-    /// What was found, by code.
-    findings: Vec<Found<'a>>,
+    /// Findings, ordered by code.
+    findings: Vec<FindingEntry<'a>>,
 }
 
 /// A finding.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-struct Found<'a> {
-    /// The rule's code, which never changes.
+struct FindingEntry<'a> {
+    /// Code of the rule, which never changes.
     rule: &'static str,
-    /// The rule's name in words.
+    /// Name of the rule.
     name: &'static str,
     /// `warning` or `note`.
     severity: &'static str,
-    /// What it is.
+    /// What the rule finds.
     title: &'static str,
-    /// Its figures.
+    /// Figures of this finding.
     facts: &'a [String],
-    /// Why that matters.
-    why: &'static str,
-    /// What mends it.
-    help: Mending<'a>,
+    /// Why the finding matters.
+    rationale: &'static str,
+    /// How to fix it.
+    help: HelpEntry<'a>,
 }
 
-/// What mends a finding.
+/// How to fix a finding.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-struct Mending<'a> {
-    /// Settings to be set in the policy, or a whole policy; null where it is not the policy's to mend.
+struct HelpEntry<'a> {
+    /// Settings to change in the policy, or a whole policy; null if changing the policy does not help.
     settings: Option<String>,
-    /// The policy with these settings.
+    /// The policy with these settings; null if changing the policy does not help.
     policy: Option<String>,
-    /// What helps besides, or instead.
+    /// What helps in addition, or instead.
     advice: Option<&'a str>,
 }
 
-/// What a fleet will do.
+/// Estimated results of a mass disconnect.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-struct Forecast {
-    /// Nothing can bring all clients back sooner.
-    recovery_at_least_s: f64,
-    /// How often each client knocks on average; null where no closed form holds.
+struct EstimateEntry {
+    /// Lower bound of the time until all clients have recovered, for any policy.
+    min_recovery_s: f64,
+    /// Mean number of attempts per client; null if no closed form applies.
     attempts_per_client: Option<f64>,
-    /// Where the figures are from: `closed-form`.
+    /// How the figures were obtained: `closed-form`.
     basis: &'static str,
 }
 
-/// All of it as one line of JSON.
+/// Returns the result as one line of JSON.
 ///
 /// # Errors
-/// It cannot be written.
-pub(super) fn document(checked: &Checked) -> Result<String, CliError> {
+/// The document cannot be serialized.
+pub(super) fn document(checked: &CheckResult) -> Result<String, CliError> {
     to_json(&Document::from(checked))
 }
 
-impl<'a> From<&'a Checked> for Document<'a> {
-    fn from(checked: &'a Checked) -> Self {
+impl<'a> From<&'a CheckResult> for Document<'a> {
+    fn from(checked: &'a CheckResult) -> Self {
         Self {
             schema: "stagger.check/1",
-            policies: checked.policies.iter().map(OfPolicy::from).collect(),
-            log: checked.log.as_ref().map(OfLog::from),
+            policies: checked.policies.iter().map(PolicyEntry::from).collect(),
+            log: checked.log.as_ref().map(LogEntry::from),
         }
     }
 }
 
-impl<'a> From<&'a CheckedPolicy> for OfPolicy<'a> {
-    fn from(checked: &'a CheckedPolicy) -> Self {
+impl<'a> From<&'a PolicyResult> for PolicyEntry<'a> {
+    fn from(checked: &'a PolicyResult) -> Self {
         Self {
             name: checked.name.as_deref(),
             policy: checked.policy.to_string(),
-            findings: checked.findings.iter().map(Found::from).collect(),
-            mended: checked.mended.map(|policy| policy.to_string()),
-            estimate: checked.estimate.map(Forecast::from),
+            findings: checked.findings.iter().map(FindingEntry::from).collect(),
+            fixed: checked.fixed.map(|policy| policy.to_string()),
+            estimate: checked.estimate.map(EstimateEntry::from),
         }
     }
 }
 
-impl<'a> From<&'a CheckedLog> for OfLog<'a> {
-    fn from(checked: &'a CheckedLog) -> Self {
+impl<'a> From<&'a LogResult> for LogEntry<'a> {
+    fn from(checked: &'a LogResult) -> Self {
         Self {
             name: &checked.name,
             delays: checked.log.entries.len(),
-            asked: checked.log.asked,
+            skipped_hints: checked.log.skipped_hints,
             policy: checked.policy.map(|policy| policy.to_string()),
-            findings: checked.findings.iter().map(Found::from).collect(),
+            findings: checked.findings.iter().map(FindingEntry::from).collect(),
         }
     }
 }
 
-impl<'a> From<&'a Finding> for Found<'a> {
+impl<'a> From<&'a Finding> for FindingEntry<'a> {
     fn from(finding: &'a Finding) -> Self {
-        let (rule, help) = (finding.rule(), finding.help());
+        let (rule, help) = (finding.rule(), finding.suggestion());
         Self {
             rule: rule.code(),
             name: rule.name(),
             severity: rule.severity().name(),
             title: rule.title(),
             facts: finding.facts(),
-            why: rule.why(),
-            help: Mending {
+            rationale: rule.rationale(),
+            help: HelpEntry {
                 settings: help.settings(),
                 policy: help.policy().map(ToString::to_string),
                 advice: help.advice(),
@@ -158,10 +157,10 @@ impl<'a> From<&'a Finding> for Found<'a> {
     }
 }
 
-impl From<Estimate> for Forecast {
+impl From<Estimate> for EstimateEntry {
     fn from(estimate: Estimate) -> Self {
         Self {
-            recovery_at_least_s: estimate.recovery_at_least.as_secs_f64(),
+            min_recovery_s: estimate.min_recovery_time.as_secs_f64(),
             attempts_per_client: estimate.attempts_per_client,
             basis: match estimate.basis {
                 Basis::ClosedForm => "closed-form",
@@ -174,12 +173,12 @@ impl From<Estimate> for Forecast {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::published;
+    use crate::output::assert_published_schema;
 
-    /// After a change: `STAGGER_BLESS=1 cargo test -p stagger-cli schema`.
+    /// Compares the schema; `STAGGER_BLESS=1 cargo test -p stagger-cli schema` regenerates it.
     #[test]
-    fn the_published_schema_is_that_of_what_is_printed() {
+    fn the_published_schema_matches_the_output() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/check/stagger.check-1.schema.json");
-        published::<Document<'_>>(path);
+        assert_published_schema::<Document<'_>>(path);
     }
 }

@@ -1,6 +1,6 @@
-//! `stagger check`: what makes a storm of a policy, or of delays that have happened.
+//! `stagger check`: finds what could turn a policy, or logged delays, into a retry storm.
 //!
-//! The rules are the library's (`stagger_sim::lint`); here they are asked and their findings shown.
+//! The rules are in `stagger_sim::lint`; this module runs them and prints the findings.
 
 mod args;
 mod command;

@@ -1,111 +1,115 @@
 use anstyle::{AnsiColor, Style};
 use stagger_sim::lint::{Finding, Severity};
 
-use super::command::{Checked, CheckedLog, CheckedPolicy};
-use crate::plot::{Colour, Look, paragraph};
+use super::command::{CheckResult, LogResult, PolicyResult};
+use crate::plot::{ColorMode, RenderOptions, paragraph};
 
-/// What people read.
-pub(super) fn report(checked: &Checked, look: Look) -> String {
+/// Returns the result as text for a terminal.
+pub(super) fn report(checked: &CheckResult, options: RenderOptions) -> String {
     let mut out = String::new();
     for (at, policy) in checked.policies.iter().enumerate() {
         out.push_str(if at == 0 { "" } else { "\n" });
-        out.push_str(&of_policy(policy, look));
+        out.push_str(&policy_section(policy, options));
     }
     if let Some(log) = &checked.log {
-        out.push_str(&of_log(log, look));
+        out.push_str(&log_section(log, options));
     }
     let count = |severity| checked.findings().filter(|finding| finding.rule().severity() == severity).count();
     let (warnings, notes) = (count(Severity::Warning), count(Severity::Note));
     if let Some(summary) = summary(warnings, notes) {
-        out.push_str(&paragraph(&summary, "", look));
+        out.push_str(&paragraph(&summary, "", options));
     }
-    if checked.unplaced {
-        let text = "note: nothing is known of where it is used; --for, --clients, --capacity and the other \
-                    circumstances let more rules speak";
-        out.push_str(&paragraph(text, "      ", look));
+    if checked.without_context {
+        let text = "note: no deployment context given; --for, --clients, --capacity and the other context flags enable more \
+                    rules";
+        out.push_str(&paragraph(text, "      ", options));
     }
-    look.glyphs.spell(&out).into_owned()
+    options.glyphs.transliterate(&out).into_owned()
 }
 
-fn of_policy(checked: &CheckedPolicy, look: Look) -> String {
+fn policy_section(checked: &PolicyResult, options: RenderOptions) -> String {
     let text = checked.policy.to_string();
-    // A policy that was spelled out is told as it is understood.
+    // If the argument was a whole policy rather than a name, print only its canonical form.
     let name = checked.name.as_ref().filter(|name| !name.contains([' ', '=']) && **name != text);
     let mut out = match name {
-        Some(name) => paragraph(&format!("{name}: {text}"), "  ", look),
-        None => paragraph(&text, "  ", look),
+        Some(name) => paragraph(&format!("{name}: {text}"), "  ", options),
+        None => paragraph(&text, "  ", options),
     };
-    out.push_str(&of_findings(&checked.findings, look));
-    if let Some(mended) = checked.mended.as_ref().filter(|_| !checked.findings.is_empty()) {
-        out.push_str(&labelled("mended", AnsiColor::Green, &mended.to_string(), look));
+    out.push_str(&findings_section(&checked.findings, options));
+    if let Some(fixed) = checked.fixed.as_ref().filter(|_| !checked.findings.is_empty()) {
+        out.push_str(&labeled("fixed", AnsiColor::Green, &fixed.to_string(), options));
     }
     out
 }
 
-fn of_log(checked: &CheckedLog, look: Look) -> String {
+fn log_section(checked: &LogResult, options: RenderOptions) -> String {
     let log = &checked.log;
     let mut clients: Vec<&str> = log.entries.iter().filter_map(|entry| entry.client.as_deref()).collect();
     clients.sort_unstable();
     clients.dedup();
     let of = match clients.len() {
         0 => String::new(),
-        many => format!(" of {}", counted(many, "client")),
+        count => format!(" of {}", counted(count, "client")),
     };
-    let asked = match log.asked {
+    let skipped = match log.skipped_hints {
         0 => String::new(),
-        many => format!("; {many} that were asked for are left out"),
+        count => format!(
+            "; {} skipped because a server hint determined {}",
+            counted(count, "delay"),
+            if count == 1 { "it" } else { "them" }
+        ),
     };
     let delays = counted(log.entries.len(), "delay");
-    let mut out = paragraph(&format!("{}: {delays}{of}{asked}", checked.name), "  ", look);
+    let mut out = paragraph(&format!("{}: {delays}{of}{skipped}", checked.name), "  ", options);
     let policy = match (&checked.policy, log.policies.len()) {
-        (Some(policy), _) => format!("held against: {policy}"),
-        (None, 0) => "held against no policy: name one to learn whether they are what it gives".to_owned(),
-        (None, many) => format!("held against no policy: the log names {many}; name one of them"),
+        (Some(policy), _) => format!("compared with: {policy}"),
+        (None, 0) => "not compared with a policy; give one to check whether these are its delays".to_owned(),
+        (None, count) => format!("not compared with a policy: the log names {count}; give one of them"),
     };
-    out.push_str(&paragraph(&policy, "  ", look));
-    out.push_str(&of_findings(&checked.findings, look));
+    out.push_str(&paragraph(&policy, "  ", options));
+    out.push_str(&findings_section(&checked.findings, options));
     out
 }
 
-fn of_findings(findings: &[Finding], look: Look) -> String {
+fn findings_section(findings: &[Finding], options: RenderOptions) -> String {
     match findings {
         [] => "no findings\n".to_owned(),
-        _ => findings.iter().map(|finding| of_finding(finding, look)).collect(),
+        _ => findings.iter().map(|finding| finding_section(finding, options)).collect(),
     }
 }
 
-/// As the compiler does it: what, with its figures, why, and the way out.
-fn of_finding(finding: &Finding, look: Look) -> String {
+/// Formats a finding like a compiler diagnostic: title, figures, reason, fix.
+fn finding_section(finding: &Finding, options: RenderOptions) -> String {
     let rule = finding.rule();
-    let colour = match rule.severity() {
+    let color = match rule.severity() {
         Severity::Warning => AnsiColor::Yellow,
         _ => AnsiColor::Cyan,
     };
-    let mut out = labelled(&format!("{}[{}]", rule.severity().name(), rule.code()), colour, rule.title(), look);
+    let mut out = labeled(&format!("{}[{}]", rule.severity().name(), rule.code()), color, rule.title(), options);
     for fact in finding.facts() {
-        out.push_str(&paragraph(&format!("  {fact}"), "    ", look));
+        out.push_str(&paragraph(&format!("  {fact}"), "    ", options));
     }
-    out.push_str(&paragraph(&format!("  why: {}", rule.why()), "    ", look));
-    out.push_str(&paragraph(&format!("  help: {}", finding.help()), "    ", look));
+    out.push_str(&paragraph(&format!("  why: {}", rule.rationale()), "    ", options));
+    out.push_str(&paragraph(&format!("  help: {}", finding.suggestion()), "    ", options));
     out
 }
 
-/// A line that begins with a label, in colour where there is any.
-fn labelled(label: &str, colour: AnsiColor, text: &str, look: Look) -> String {
-    let lines = paragraph(&format!("{label}: {text}"), "  ", look);
-    let style = if look.colour == Colour::On { colour.on_default().bold() } else { Style::new() };
-    // Broken at spaces only, so the label is whole.
+/// Formats a line that begins with a label, in color if enabled.
+fn labeled(label: &str, color: AnsiColor, text: &str, options: RenderOptions) -> String {
+    let lines = paragraph(&format!("{label}: {text}"), "  ", options);
+    let style = if options.color == ColorMode::On { color.on_default().bold() } else { Style::new() };
+    // Lines are wrapped at spaces only, and the label has none.
     let rest = lines.strip_prefix(label).unwrap_or_default();
     format!("{style}{label}{style:#}{rest}")
 }
 
-/// How much was found in all; `None` if nothing was.
+/// Returns the number of findings; `None` if there are none.
 fn summary(warnings: usize, notes: usize) -> Option<String> {
-    let counted = [(warnings, "warning"), (notes, "note")].into_iter().filter(|(many, _)| *many > 0);
-    let counted: Vec<String> = counted.map(|(many, what)| self::counted(many, what)).collect();
-    (!counted.is_empty()).then(|| format!("{}; stagger check --explain CODE says more", counted.join(", ")))
+    let counted = [(warnings, "warning"), (notes, "note")].into_iter().filter(|(count, _)| *count > 0);
+    let counted: Vec<String> = counted.map(|(count, what)| self::counted(count, what)).collect();
+    (!counted.is_empty()).then(|| format!("{}; for details: stagger check --explain CODE", counted.join(", ")))
 }
 
-fn counted(many: usize, what: &str) -> String {
-    format!("{many} {what}{}", if many == 1 { "" } else { "s" })
+fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }

@@ -3,29 +3,34 @@ use stagger_sim::lint::Rule;
 
 use crate::error::CliError;
 use crate::output::to_json;
-use crate::plot::{Align, Column, Keep, Look, paragraph, table};
+use crate::plot::{Align, Column, Keep, RenderOptions, paragraph, table};
 
 const COLUMNS: [Column; 4] = [
     Column { heading: "code", align: Align::Left, keep: Keep::Always },
-    Column { heading: "finds", align: Align::Left, keep: Keep::Always },
+    Column { heading: "finding", align: Align::Left, keep: Keep::Always },
     Column { heading: "severity", align: Align::Left, keep: Keep::WithRoom },
     Column { heading: "name", align: Align::Left, keep: Keep::WithRoom },
 ];
 
-/// The rules, for people.
-pub(super) fn text(look: Look) -> String {
+/// Returns the list of rules as text for a terminal.
+pub(super) fn text(options: RenderOptions) -> String {
     let row =
         |rule: &Rule| [rule.code(), rule.title(), rule.severity().name(), rule.name()].map(str::to_owned).to_vec();
-    let mut out = table(&COLUMNS, &Rule::all().map(row).collect::<Vec<_>>(), look);
-    out.push_str(&paragraph("`stagger check --explain CODE` says when a rule speaks, and what to do", "", look));
-    look.glyphs.spell(&out).into_owned()
+    let mut out = table(&COLUMNS, &Rule::all().map(row).collect::<Vec<_>>(), options);
+    out.push_str(&paragraph(
+        "`stagger check --explain CODE` explains when a rule applies and how to fix its findings",
+        "",
+        options,
+    ));
+    options.glyphs.transliterate(&out).into_owned()
 }
 
-/// One rule at length.
-pub(super) fn explained(rule: &Rule, look: Look) -> String {
+/// Returns the full explanation of a rule.
+pub(super) fn explanation(rule: &Rule, options: RenderOptions) -> String {
     let head = format!("{} {}: {} ({})", rule.code(), rule.name(), rule.title(), rule.severity().name());
-    let out = [head, format!("Why: {}.", rule.why()), rule.more().to_owned()].map(|text| paragraph(&text, "", look));
-    look.glyphs.spell(&out.join("\n")).into_owned()
+    let out = [head, format!("Why: {}.", rule.rationale()), rule.details().to_owned()]
+        .map(|text| paragraph(&text, "", options));
+    options.glyphs.transliterate(&out.join("\n")).into_owned()
 }
 
 #[derive(Debug, Serialize)]
@@ -34,8 +39,8 @@ struct Entry {
     name: &'static str,
     severity: &'static str,
     title: &'static str,
-    why: &'static str,
-    more: &'static str,
+    rationale: &'static str,
+    details: &'static str,
 }
 
 #[derive(Debug, Serialize)]
@@ -44,18 +49,18 @@ struct List {
     rules: Vec<Entry>,
 }
 
-/// The same as JSON.
+/// Returns the list of rules as JSON (schema `stagger.rules/1`).
 ///
 /// # Errors
-/// It cannot be written.
+/// The document cannot be serialized.
 pub(super) fn json() -> Result<String, CliError> {
     let entry = |rule: &Rule| Entry {
         rule: rule.code(),
         name: rule.name(),
         severity: rule.severity().name(),
         title: rule.title(),
-        why: rule.why(),
-        more: rule.more(),
+        rationale: rule.rationale(),
+        details: rule.details(),
     };
     to_json(&List { schema: "stagger.rules/1", rules: Rule::all().map(entry).collect() })
 }

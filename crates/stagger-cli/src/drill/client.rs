@@ -6,84 +6,91 @@ use std::sync::Arc;
 use futures_util::StreamExt;
 use http::{Request, Uri};
 use stagger_core::{Policy, Seed};
-use stagger_ws::{Reconnector, WebSocketConfig};
+use stagger_ws::{ReconnectLoop, WebSocketConfig};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::Semaphore;
 
-use super::live::Live;
-use super::log::{Event, Log};
+use super::log::{Event, EventLog};
+use super::status::FleetStatus;
 
-/// What all clients have in common.
+/// Settings that all clients share.
 #[derive(Clone, Debug)]
-pub(super) struct Manner {
+pub(super) struct ClientConfig {
     pub(super) uri: Uri,
-    /// Where that is.
+    /// Resolved address of `uri`.
     pub(super) address: SocketAddr,
     pub(super) policy: Policy,
     pub(super) connect_timeout: Duration,
 }
 
-/// Buffers for thousands of connections on one machine, which say nothing: tungstenite's own take 140 KB each.
+/// Returns a configuration for thousands of idle connections on one machine: the default buffers of tungstenite take
+/// 140 KB per connection.
 pub(super) fn small_buffers() -> WebSocketConfig {
     WebSocketConfig::default().read_buffer_size(1 << 10).write_buffer_size(1 << 10)
 }
 
-/// One client, as an application has it: the library's own, with the policy on trial. It goes on until it gives up.
+/// Runs one client: a [`ReconnectLoop`] with the policy under test, as an application would use it, until it gives up.
 pub(super) async fn client(
-    manner: Arc<Manner>,
+    config: Arc<ClientConfig>,
     seed: Seed,
     source: Option<Ipv4Addr>,
-    log: Arc<Log>,
-    live: Arc<Live>,
-    gate: Arc<Semaphore>,
+    log: Arc<EventLog>,
+    status: Arc<FleetStatus>,
+    connect_permits: Arc<Semaphore>,
 ) {
-    let mut first = gate.acquire().await.ok();
-    let mut links = reconnector(&manner, seed, source, &log, &live);
+    let mut first = connect_permits.acquire().await.ok();
+    let mut links = reconnect_loop(&config, seed, source, &log, &status);
     while let Ok(Some(mut link)) = links.next_connection().await {
-        log.note(Event::Connected);
-        live.connected();
+        log.record(Event::Connected);
+        status.connected();
         drop(first.take());
         while let Some(Ok(_)) = link.next().await {}
-        log.note(Event::Lost);
-        live.lost();
+        log.record(Event::Lost);
+        status.lost();
     }
-    log.note(Event::GaveUp);
-    live.gave_up();
+    log.record(Event::GaveUp);
+    status.gave_up();
 }
 
-fn reconnector(manner: &Manner, seed: Seed, source: Option<Ipv4Addr>, log: &Arc<Log>, live: &Arc<Live>) -> Reconnector {
-    let (uri, to) = (manner.uri.clone(), manner.address);
-    let (sent, failed) = ((Arc::clone(log), Arc::clone(live)), (Arc::clone(log), Arc::clone(live)));
-    Reconnector::builder()
+fn reconnect_loop(
+    config: &ClientConfig,
+    seed: Seed,
+    source: Option<Ipv4Addr>,
+    log: &Arc<EventLog>,
+    status: &Arc<FleetStatus>,
+) -> ReconnectLoop {
+    let (uri, to) = (config.uri.clone(), config.address);
+    let (sent, failed) = ((Arc::clone(log), Arc::clone(status)), (Arc::clone(log), Arc::clone(status)));
+    ReconnectLoop::builder()
         .request(move |_| {
-            let (log, live) = &sent;
-            log.note(Event::Sent);
-            live.sent();
+            let (log, status) = &sent;
+            log.record(Event::Sent);
+            status.sent();
             let request = Request::get(uri.clone()).body(());
             async move { Ok(request?) }
         })
         .connector(move |_| connect(to, source))
         .on_closed(move |closed| {
-            let (log, live) = &failed;
-            // A loss has been noted when it came.
+            let (log, status) = &failed;
+            // The loss of an open connection has been recorded already.
             if log.is_trying() {
-                log.note(Event::Failed);
-                live.failed(&closed.cause);
+                log.record(Event::Failed);
+                status.failed(&closed.cause);
             }
         })
-        .policy(manner.policy)
+        .policy(config.policy)
         .seed(seed)
-        .connect_timeout(manner.connect_timeout)
-        // All of them are connected within a second, and would ping in step.
-        .no_heartbeat()
-        .websocket(small_buffers())
-        .reconnector()
+        .connect_timeout(config.connect_timeout)
+        // All clients connect within a second, so their pings would be synchronized.
+        .no_keepalive()
+        .websocket_config(small_buffers())
+        .reconnect_loop()
 }
 
 async fn connect(to: SocketAddr, from: Option<Ipv4Addr>) -> io::Result<TcpStream> {
     let socket = if to.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
     if let Some(from) = from {
-        // A port that waits for the last packets of its last connection can be had again.
+        // Allows ports in TIME_WAIT to be reused.
         socket.set_reuseaddr(true)?;
         socket.bind(SocketAddr::new(IpAddr::V4(from), 0))?;
     }
@@ -99,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_client_can_come_from_another_address_of_this_machine() {
+    fn a_client_can_bind_to_another_loopback_address() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         for source in [Ipv4Addr::new(127, 0, 0, 2), Ipv4Addr::new(127, 0, 0, 3)] {

@@ -4,80 +4,84 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use stagger_core::Seed;
-use stagger_sim::reconnect::Record;
+use stagger_sim::reconnect::ReconnectRecorder;
 use tokio::runtime::Runtime;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-use super::client::{Manner, client};
-use super::live::Live;
-use super::log::Log;
+use super::client::{ClientConfig, client};
+use super::log::EventLog;
+use super::status::FleetStatus;
 
 /// All clients of a run.
 #[derive(Debug)]
 pub(super) struct Fleet {
-    pub(super) live: Arc<Live>,
-    logs: Vec<Arc<Log>>,
-    gate: Arc<Semaphore>,
+    pub(super) status: Arc<FleetStatus>,
+    logs: Vec<Arc<EventLog>>,
+    connect_permits: Arc<Semaphore>,
     tasks: JoinSet<()>,
 }
 
-/// Clients that connect one after the other before all others, so that it is seen how long that takes alone.
-pub(super) const SCOUTS: usize = 50;
+/// Number of clients that connect first, one at a time, to measure the latency without load.
+pub(super) const PROBES: usize = 50;
 
-/// Clients that connect at a time after them: the first connection is no storm.
-const AT_A_TIME: usize = 64;
+/// Number of the remaining clients that connect at the same time, so that the initial connections are not a storm.
+const PARALLEL_CONNECTS: usize = 64;
 
 impl Fleet {
-    /// So many clients begin to connect, the scouts first.
+    /// Starts to connect `clients` clients, the probes first.
     pub(super) fn new(
         runtime: &Runtime,
-        manner: Manner,
+        config: ClientConfig,
         clients: u32,
         sources: &[Option<Ipv4Addr>],
         seed: Seed,
     ) -> Self {
-        let (live, gate, manner) = (Arc::new(Live::default()), Arc::new(Semaphore::new(1)), Arc::new(manner));
-        let logs: Vec<Arc<Log>> = (0..clients).map(|_| Arc::default()).collect();
+        let (status, connect_permits, config) =
+            (Arc::new(FleetStatus::default()), Arc::new(Semaphore::new(1)), Arc::new(config));
+        let logs: Vec<Arc<EventLog>> = (0..clients).map(|_| Arc::default()).collect();
         let mut tasks = JoinSet::new();
         let sources = sources.iter().copied().cycle();
         for ((id, log), source) in (0..).zip(&logs).zip(sources) {
-            let shared = (Arc::clone(&manner), Arc::clone(log), Arc::clone(&live), Arc::clone(&gate));
-            let (manner, log, live, gate) = shared;
-            tasks.spawn_on(client(manner, Record::seed(seed, id), source, log, live, gate), runtime.handle());
+            let shared = (Arc::clone(&config), Arc::clone(log), Arc::clone(&status), Arc::clone(&connect_permits));
+            let (config, log, status, connect_permits) = shared;
+            tasks.spawn_on(
+                client(config, ReconnectRecorder::client_seed(seed, id), source, log, status, connect_permits),
+                runtime.handle(),
+            );
         }
-        Self { live, logs, gate, tasks }
+        Self { status, logs, connect_permits, tasks }
     }
 
-    /// The scouts are through: many at a time.
-    pub(super) fn open_the_gate(&self) {
-        self.gate.add_permits(AT_A_TIME);
+    /// Lets many clients connect at the same time, once the probes are connected.
+    pub(super) fn allow_parallel_connects(&self) {
+        self.connect_permits.add_permits(PARALLEL_CONNECTS);
     }
 
-    /// The tenth and the ninetieth hundredth of the time that an attempt took while there was nothing else.
+    /// Returns the 10th and the 90th percentile of the duration of the probes' attempts.
     pub(super) fn round_trip(&self) -> (Duration, Duration) {
-        let mut times: Vec<Duration> = self.logs.iter().take(SCOUTS).filter_map(|log| log.first_attempt()).collect();
+        let mut times: Vec<Duration> = self.logs.iter().take(PROBES).filter_map(|log| log.first_attempt()).collect();
         times.sort_unstable();
         let at = |tenth: usize| times.get(times.len() * tenth / 10).copied().unwrap_or_default();
         (at(1), at(9))
     }
 
-    /// When the first and the last connection was lost, of those that were lost since.
+    /// Returns when the first and the last connection were lost, of those lost since `since`.
     pub(super) fn lost(&self, since: Instant) -> Option<(Instant, Instant)> {
         let lost = || self.logs.iter().filter_map(|log| log.lost(since));
         Some((lost().min()?, lost().max()?))
     }
 
-    /// When the first client was back.
-    pub(super) fn first_back(&self, since: Instant) -> Option<Instant> {
-        self.logs.iter().filter_map(|log| log.back(since)).min()
+    /// Returns when the first client reconnected after `since`.
+    pub(super) fn first_reconnect(&self, since: Instant) -> Option<Instant> {
+        self.logs.iter().filter_map(|log| log.reconnected(since)).min()
     }
 
-    pub(super) fn logs(&self) -> &[Arc<Log>] {
+    pub(super) fn logs(&self) -> &[Arc<EventLog>] {
         &self.logs
     }
 
-    /// All clients are gone when this returns.
+    /// Stops all clients and waits until they have ended.
     pub(super) fn end(mut self, runtime: &Runtime) {
         runtime.block_on(self.tasks.shutdown());
     }

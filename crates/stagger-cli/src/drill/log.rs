@@ -3,100 +3,100 @@ use std::time::Instant;
 
 use core::time::Duration;
 
-use stagger_sim::reconnect::{Attempt, Ended};
+use stagger_sim::reconnect::{AttemptTrace, ClientOutcome};
 
-/// What happened to one client, in order.
+/// Events of one client, in order.
 #[derive(Debug, Default)]
-pub(super) struct Log {
+pub(super) struct EventLog {
     events: Mutex<Vec<(Instant, Event)>>,
 }
 
-/// What happens to a client.
+/// An event of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Event {
-    /// An attempt is made.
+    /// An attempt was started.
     Sent,
-    /// It has failed.
+    /// The attempt failed.
     Failed,
-    /// It has connected the client.
+    /// The attempt succeeded.
     Connected,
-    /// The connection is lost.
+    /// The connection was lost.
     Lost,
-    /// There is no further attempt.
+    /// The client gave up.
     GaveUp,
 }
 
-/// What became of a client since a point in time. What was before it is cut off.
+/// Events of a client since a point in time, relative to it. Earlier events are left out.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Course {
+pub(super) struct ClientTrace {
     pub(super) lost: Duration,
-    pub(super) attempts: Vec<Attempt>,
-    pub(super) ended: Ended,
+    pub(super) attempts: Vec<AttemptTrace>,
+    pub(super) outcome: ClientOutcome,
 }
 
-impl Log {
-    pub(super) fn note(&self, event: Event) {
+impl EventLog {
+    pub(super) fn record(&self, event: Event) {
         self.with(|events| events.push((Instant::now(), event)));
     }
 
-    /// Whether an attempt is underway.
+    /// Returns whether an attempt is in progress.
     pub(super) fn is_trying(&self) -> bool {
         self.with(|events| matches!(events.last(), Some((_, Event::Sent))))
     }
 
-    /// When the first connection was lost since this point in time.
+    /// Returns when the connection was first lost after `since`.
     pub(super) fn lost(&self, since: Instant) -> Option<Instant> {
         self.with(|events| events.iter().find(|(at, event)| *event == Event::Lost && *at >= since).map(|(at, _)| *at))
     }
 
-    /// When it was connected first since this point in time.
-    pub(super) fn back(&self, since: Instant) -> Option<Instant> {
+    /// Returns when the client first connected after `since`.
+    pub(super) fn reconnected(&self, since: Instant) -> Option<Instant> {
         self.with(|events| {
             events.iter().find(|(at, event)| *event == Event::Connected && *at >= since).map(|(at, _)| *at)
         })
     }
 
-    /// How long its first attempt took.
+    /// Returns how long the first attempt took; `None` unless it succeeded.
     pub(super) fn first_attempt(&self) -> Option<Duration> {
         self.with(|events| match events[..] {
-            [(sent, Event::Sent), (heard, Event::Connected), ..] => Some(heard - sent),
+            [(sent, Event::Sent), (answered, Event::Connected), ..] => Some(answered - sent),
             _ => None,
         })
     }
 
-    /// What became of it; `None` if it never lost its connection.
-    pub(super) fn course(&self, since: Instant) -> Option<Course> {
-        self.with(|events| course(events, since))
+    /// Returns the events since `since`; `None` if the connection was not lost.
+    pub(super) fn trace(&self, since: Instant) -> Option<ClientTrace> {
+        self.with(|events| trace(events, since))
     }
 
-    fn with<T>(&self, ask: impl FnOnce(&mut Vec<(Instant, Event)>) -> T) -> T {
-        ask(&mut self.events.lock().unwrap_or_else(PoisonError::into_inner))
+    fn with<T>(&self, f: impl FnOnce(&mut Vec<(Instant, Event)>) -> T) -> T {
+        f(&mut self.events.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-fn course(events: &[(Instant, Event)], since: Instant) -> Option<Course> {
+fn trace(events: &[(Instant, Event)], since: Instant) -> Option<ClientTrace> {
     let first = events.iter().position(|(at, event)| *event == Event::Lost && *at >= since)?;
     let (lost, rest) = events[first..].split_first()?;
     let after = |at: Instant| at.saturating_duration_since(since);
-    let mut course = Course { lost: after(lost.0), attempts: Vec::new(), ended: Ended::Unfinished };
+    let mut trace = ClientTrace { lost: after(lost.0), attempts: Vec::new(), outcome: ClientOutcome::Unfinished };
     for &(at, event) in rest {
         match event {
-            Event::Sent => course.attempts.push(Attempt { sent: after(at), heard: None }),
+            Event::Sent => trace.attempts.push(AttemptTrace { sent: after(at), answered: None }),
             Event::Failed | Event::Connected => {
-                if let Some(last) = course.attempts.last_mut() {
-                    last.heard = Some(after(at));
+                if let Some(last) = trace.attempts.last_mut() {
+                    last.answered = Some(after(at));
                 }
             }
             Event::Lost | Event::GaveUp => {}
         }
-        // Who loses it again is on the way again.
-        course.ended = match event {
-            Event::Connected => Ended::Connected,
-            Event::GaveUp => Ended::GaveUp,
-            Event::Sent | Event::Failed | Event::Lost => Ended::Unfinished,
+        // After a further loss the client is reconnecting again.
+        trace.outcome = match event {
+            Event::Connected => ClientOutcome::Connected,
+            Event::GaveUp => ClientOutcome::GaveUp,
+            Event::Sent | Event::Failed | Event::Lost => ClientOutcome::Unfinished,
         };
     }
-    Some(course)
+    Some(trace)
 }
 
 #[cfg(test)]
@@ -109,24 +109,24 @@ mod tests {
     }
 
     #[test]
-    fn a_course_begins_with_the_loss_and_has_every_attempt_since() {
+    fn a_trace_starts_at_the_loss_and_has_every_attempt_since() {
         let began = Instant::now();
         let before = [(0, Sent), (1, Connected)];
         let storm = [(110, Lost), (200, Sent), (201, Failed), (300, Sent)];
-        for (end, attempts, ended) in [
-            (&[(305, Connected)][..], 2, Ended::Connected),
-            (&[(305, Failed), (305, GaveUp)], 2, Ended::GaveUp),
-            (&[], 2, Ended::Unfinished),
-            (&[(305, Connected), (306, Lost)], 2, Ended::Unfinished),
-            (&[(305, Connected), (306, Lost), (310, Sent), (311, Connected)], 3, Ended::Connected),
+        for (end, attempts, outcome) in [
+            (&[(305, Connected)][..], 2, ClientOutcome::Connected),
+            (&[(305, Failed), (305, GaveUp)], 2, ClientOutcome::GaveUp),
+            (&[], 2, ClientOutcome::Unfinished),
+            (&[(305, Connected), (306, Lost)], 2, ClientOutcome::Unfinished),
+            (&[(305, Connected), (306, Lost), (310, Sent), (311, Connected)], 3, ClientOutcome::Connected),
         ] {
             let all = before.iter().chain(&storm).chain(end);
             let events: Vec<_> = all.map(|&(at, event)| (began + ms(at), event)).collect();
-            let course = course(&events, began + ms(100)).unwrap();
-            assert_eq!((course.lost, course.attempts.len(), course.ended), (ms(10), attempts, ended), "{end:?}");
-            assert_eq!(course.attempts[0], Attempt { sent: ms(100), heard: Some(ms(101)) });
+            let trace = trace(&events, began + ms(100)).unwrap();
+            assert_eq!((trace.lost, trace.attempts.len(), trace.outcome), (ms(10), attempts, outcome), "{end:?}");
+            assert_eq!(trace.attempts[0], AttemptTrace { sent: ms(100), answered: Some(ms(101)) });
         }
         let calm = before.map(|(at, event)| (began + ms(at), event));
-        assert_eq!(course(&calm, began), None);
+        assert_eq!(trace(&calm, began), None);
     }
 }

@@ -1,24 +1,24 @@
-//! `stagger drill`: a mass disconnect that really happens, with real clients, sockets and signals, beside its simulation.
+//! `stagger drill`: a real mass disconnect, with real clients, sockets and signals, compared with its simulation.
 //!
-//! A server in a process of its own is killed under thousands of clients, which are the library's, and comes back. What the
-//! clients saw is counted by the simulator's own code, into the simulator's own document.
+//! Kills a server process to which thousands of `stagger-ws` clients are connected, and starts it again. The simulator's
+//! code turns what the clients recorded into figures, in the simulator's document.
 
 mod args;
 mod client;
 mod command;
 mod counters;
-mod doubt;
 mod fleet;
 mod limits;
-mod live;
 mod log;
 mod report;
 mod run;
 mod serve;
 mod server;
 mod settings;
+mod status;
 mod target;
-mod timers;
+mod timer_lag;
+mod warnings;
 
 pub(crate) use args::DrillArgs;
 pub(crate) use command::run;

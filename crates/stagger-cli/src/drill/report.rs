@@ -1,53 +1,53 @@
 use core::time::Duration;
 
-use stagger_sim::reconnect::{self, Record, Scenario};
-use stagger_sim::storm::{Measured, Storm};
+use stagger_sim::reconnect::{self, ReconnectRecorder, ReconnectScenario};
+use stagger_sim::storm::{Measurements, StormReport};
 
-use super::log::Course;
+use super::log::ClientTrace;
 use super::run::Run;
 use super::settings::Settings;
 use crate::error::CliError;
-use crate::storm::SAMPLE;
+use crate::storm::SAMPLED_CLIENTS;
 
-/// All runs as a document: each policy as it was measured, and as it is simulated with what was measured of the machine in
-/// that run.
+/// Returns the document of all runs: each policy as measured, and as simulated with the measurements of its own run.
 ///
 /// # Errors
-/// What was measured makes no scenario.
-pub(super) fn report(settings: &Settings, clients: u32, runs: &[Run]) -> Result<Storm, CliError> {
-    let all: Vec<&Measured> = runs.iter().map(|run| &run.measured).collect();
+/// The measurements are not a valid scenario.
+pub(super) fn report(settings: &Settings, clients: u32, runs: &[Run]) -> Result<StormReport, CliError> {
+    let all: Vec<&Measurements> = runs.iter().map(|run| &run.measured).collect();
     let seed = settings.seed;
-    let mut storm = Storm::new(&scenario(settings, clients, &all)?);
+    let mut storm = StormReport::new(&scenario(settings, clients, &all)?);
     for run in runs {
         let scenario = scenario(settings, clients, &[&run.measured])?;
         let peak = run.measured.server.as_ref().map_or(0, |server| server.peak_backlog);
-        let mut record = Record::new(&scenario);
-        for Course { lost, attempts, ended } in &run.courses {
-            record.client(&reconnect::Course { lost: *lost, attempts, ended: *ended });
+        let mut record = ReconnectRecorder::new(&scenario);
+        for ClientTrace { lost, attempts, outcome } in &run.traces {
+            record.record_client(&reconnect::ClientTrace { lost: *lost, attempts, outcome: *outcome });
         }
-        let (made, simulated) = (record.figures(peak), scenario.run(&run.policy, seed));
+        let (real, simulated) = (record.figures(peak), scenario.run(&run.policy, seed));
         let row = |kind: &str| format!("{}, {kind}", run.name);
-        storm = storm.with(row("measured"), &run.policy, [(seed, &made)]).measured(run.measured.clone());
-        storm = storm.with(row("simulated"), &run.policy, [(seed, &simulated)]);
+        storm =
+            storm.with_strategy(row("measured"), &run.policy, [(seed, &real)]).with_measurements(run.measured.clone());
+        storm = storm.with_strategy(row("simulated"), &run.policy, [(seed, &simulated)]);
     }
     Ok(storm)
 }
 
-/// What was drilled, with the means of what was measured.
-fn scenario(settings: &Settings, clients: u32, measured: &[&Measured]) -> Result<Scenario, CliError> {
-    let mean = |of: fn(&Measured) -> f64| {
+/// Returns the scenario of the drill, with the means of the measurements.
+fn scenario(settings: &Settings, clients: u32, measured: &[&Measurements]) -> Result<ReconnectScenario, CliError> {
+    let mean = |of: fn(&Measurements) -> f64| {
         let sum: f64 = measured.iter().map(|measured| of(measured)).sum();
         let mean = Duration::try_from_secs_f64(sum / measured.len().max(1) as f64).unwrap_or_default();
         mean.min(settings.horizon)
     };
-    let scenario = Scenario::builder(u64::from(clients))
+    let scenario = ReconnectScenario::builder(u64::from(clients))
         .rate(settings.rate)
         .backlog(settings.backlog)
         .one_way(mean(|measured| measured.one_way_min_s), mean(|measured| measured.one_way_max_s))
-        .hits_within(mean(|measured| measured.lost_within_s))
+        .disconnect_window(mean(|measured| measured.disconnect_window_s))
         .down_for(mean(|measured| measured.down_s.unwrap_or(0.0)))
         .horizon(settings.horizon)
-        .sample(SAMPLE);
+        .sample(SAMPLED_CLIENTS);
     scenario.build().map_err(CliError::usage)
 }
 
@@ -55,24 +55,24 @@ fn scenario(settings: &Settings, clients: u32, measured: &[&Measured]) -> Result
 mod tests {
     use super::*;
     use stagger_core::{Policy, Seed};
-    use stagger_sim::reconnect::{Attempt, Ended};
-    use stagger_sim::storm::{Figures, Scene};
+    use stagger_sim::reconnect::{AttemptTrace, ClientOutcome};
+    use stagger_sim::storm::{RunFigures, ScenarioSpec};
 
     const fn ms(count: u64) -> Duration {
         Duration::from_millis(count)
     }
 
     fn run(name: &str, down_s: f64) -> Run {
-        let mut measured = Measured::default();
-        (measured.lost_within_s, measured.down_s) = (0.1, Some(down_s));
+        let mut measured = Measurements::default();
+        (measured.disconnect_window_s, measured.down_s) = (0.1, Some(down_s));
         (measured.one_way_min_s, measured.one_way_max_s) = (0.001, 0.002);
-        let attempts = vec![Attempt { sent: ms(300), heard: Some(ms(310)) }];
-        let courses = vec![Course { lost: ms(50), attempts, ended: Ended::Connected }];
-        Run { name: name.to_owned(), policy: Policy::DEFAULT, courses, measured }
+        let attempts = vec![AttemptTrace { sent: ms(300), answered: Some(ms(310)) }];
+        let traces = vec![ClientTrace { lost: ms(50), attempts, outcome: ClientOutcome::Connected }];
+        Run { name: name.to_owned(), policy: Policy::DEFAULT, traces, measured }
     }
 
     #[test]
-    fn each_policy_is_simulated_in_the_world_of_its_own_run_and_the_document_has_their_mean() {
+    fn each_policy_is_simulated_with_its_own_measurements_and_the_document_has_their_means() {
         let settings = Settings {
             clients: None,
             rate: 100.0,
@@ -84,11 +84,11 @@ mod tests {
             seed: Seed::new(1),
         };
         let storm = report(&settings, 1, &[run("short", 0.0), run("long", 3.0)]).unwrap();
-        let Scene::Reconnect(scene) = &storm.scenario else { panic!("{:?}", storm.scenario) };
-        assert_eq!((scene.clients, scene.backlog), (1, 5));
-        assert!((scene.down_for_s - 1.5).abs() < 1e-9 && (scene.one_way_max_s - 0.002).abs() < 1e-9, "{scene:?}");
+        let ScenarioSpec::Reconnect(spec) = &storm.scenario else { panic!("{:?}", storm.scenario) };
+        assert_eq!((spec.clients, spec.backlog), (1, 5));
+        assert!((spec.down_for_s - 1.5).abs() < 1e-9 && (spec.one_way_max_s - 0.002).abs() < 1e-9, "{spec:?}");
         let t100 = storm.strategies.iter().map(|strategy| match &strategy.runs[0].figures {
-            Figures::Reconnect(figures) => figures.t100_s,
+            RunFigures::Reconnect(figures) => figures.t100_s,
             other => panic!("{other:?}"),
         });
         let t100: Vec<Option<f64>> = t100.collect();

@@ -1,338 +1,355 @@
 use core::net::Ipv4Addr;
 use core::time::Duration;
 use std::process::{Child, Command};
-use std::thread::sleep;
+use std::thread;
 use std::time::{Instant, SystemTime};
 
 use http::Uri;
 use stagger_core::Policy;
-use stagger_sim::storm::{Measured, Served};
+use stagger_sim::storm::{Measurements, ServerCounts};
 use tokio::runtime::Runtime;
 
-use super::client::Manner;
-use super::counters::{Counters, Processors};
-use super::doubt::doubts;
-use super::fleet::{Fleet, SCOUTS};
-use super::live::Look;
-use super::log::Course;
-use super::server::{Open, Orders, Server};
+use super::client::ClientConfig;
+use super::counters::{CpuTicks, TcpCounters};
+use super::fleet::{Fleet, PROBES};
+use super::log::ClientTrace;
+use super::server::{Limit, Server, ServerConfig};
 use super::settings::Settings;
-use super::target::Theirs;
-use super::timers::Lateness;
+use super::status::Snapshot;
+use super::target::ExternalServer;
+use super::timer_lag::TimerLag;
+use super::warnings::warnings;
 use crate::error::CliError;
 use crate::output::say;
-use crate::storm::{Interrupt, Progress};
+use crate::storm::{Interrupt, ProgressLine};
 use crate::term::Term;
 
-/// What all runs have in common.
+/// Settings and resources that all runs share.
 #[derive(Debug)]
-pub(super) struct Ground<'a> {
+pub(super) struct Drill<'a> {
     pub(super) settings: &'a Settings,
     pub(super) clients: u32,
     pub(super) sources: &'a [Option<Ipv4Addr>],
     pub(super) listen_backlog: u32,
-    pub(super) theirs: Option<&'a Theirs>,
+    pub(super) external: Option<&'a ExternalServer>,
     pub(super) runtime: &'a Runtime,
-    pub(super) lateness: &'a Lateness,
+    pub(super) timer_lag: &'a TimerLag,
     pub(super) interrupt: &'a Interrupt,
     pub(super) term: &'a Term,
 }
 
-/// What came of one policy.
+/// Result of one policy.
 #[derive(Debug)]
 pub(super) struct Run {
     pub(super) name: String,
     pub(super) policy: Policy,
-    pub(super) courses: Vec<Course>,
-    pub(super) measured: Measured,
+    pub(super) traces: Vec<ClientTrace>,
+    pub(super) measured: Measurements,
 }
 
-/// Somebody wants to stop.
+/// Reason why a run ended early.
 #[derive(Debug)]
-enum Halt {
+enum RunError {
     Interrupted,
     Failed(CliError),
 }
 
-impl From<CliError> for Halt {
+impl From<CliError> for RunError {
     fn from(error: CliError) -> Self {
         Self::Failed(error)
     }
 }
 
-/// How often is looked how far the clients are.
+/// Interval at which the drill samples the status of the clients.
 const TICK: Duration = Duration::from_millis(100);
-/// How many of these are a second.
-const TICKS: usize = 10;
-/// So long everyone is connected before anything happens.
-const QUIET: Duration = Duration::from_millis(500);
-/// So long nothing changes before something is wrong.
-const STALLED: Duration = Duration::from_secs(15);
-/// So long somebody may take to restart their server.
-const RESTART: Duration = Duration::from_secs(600);
-/// So long a policy's longest queue, and what a slow machine needs on top.
-const CONNECT: Duration = Duration::from_secs(10);
+/// Number of ticks per second.
+const TICKS_PER_SECOND: usize = 10;
+/// Time between the last initial connection and the start of the storm.
+const SETTLE: Duration = Duration::from_millis(500);
+/// Time without a new connection after which connecting has failed.
+const CONNECT_STALL: Duration = Duration::from_secs(15);
+/// Time that the user has to restart an external server.
+const RESTART_TIMEOUT: Duration = Duration::from_secs(600);
+/// Connect timeout, in addition to the time that a full backlog takes to drain.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-impl Ground<'_> {
-    /// One run; `None` if somebody wants to stop.
+impl Drill<'_> {
+    /// Runs the drill with one policy; returns `None` if it was interrupted.
     ///
     /// # Errors
-    /// The server cannot be started or reached, or never goes away.
+    /// The server cannot be started or reached, or is never restarted.
     pub(super) fn run(&self, name: &str, policy: &Policy) -> Result<Option<Run>, CliError> {
-        match self.make(name, policy) {
+        match self.try_run(name, policy) {
             Ok(run) => Ok(Some(run)),
-            Err(Halt::Interrupted) => Ok(None),
-            Err(Halt::Failed(error)) => Err(error),
+            Err(RunError::Interrupted) => Ok(None),
+            Err(RunError::Failed(error)) => Err(error),
         }
     }
 
-    fn make(&self, name: &str, policy: &Policy) -> Result<Run, Halt> {
-        let mut own = match self.theirs {
+    fn try_run(&self, name: &str, policy: &Policy) -> Result<Run, RunError> {
+        let mut own = match self.external {
             Some(_) => None,
-            None => Some(Server::start(&Orders::anywhere(self.listen_backlog))?),
+            None => Some(Server::start(&ServerConfig::unlimited(self.listen_backlog))?),
         };
-        let (uri, address) = match (self.theirs, &own) {
-            (Some(theirs), _) => (theirs.uri.clone(), theirs.address),
+        let (uri, address) = match (self.external, &own) {
+            (Some(external), _) => (external.uri.clone(), external.address),
             (None, Some(server)) => (local(server.address())?, server.address()),
-            (None, None) => return Err(CliError::usage("there is no server").into()),
+            (None, None) => return Err(CliError::usage("no server to connect to").into()),
         };
-        let queue = Duration::try_from_secs_f64(f64::from(self.settings.backlog) / self.settings.rate);
-        let manner = Manner {
+        let drain_time = Duration::try_from_secs_f64(f64::from(self.settings.backlog) / self.settings.rate);
+        let config = ClientConfig {
             uri,
             address,
-            policy: at_once_healthy(policy)?,
-            connect_timeout: CONNECT.saturating_add(queue.unwrap_or_default()),
+            policy: healthy_at_once(policy)?,
+            connect_timeout: CONNECT_TIMEOUT.saturating_add(drain_time.unwrap_or_default()),
         };
-        let fleet = Fleet::new(self.runtime, manner, self.clients, self.sources, self.settings.seed);
-        let stormed = self.storm(name, &fleet, &mut own);
-        let run = stormed.and_then(|storm| {
-            // The clients are counted before the server ends, which they would take for another loss.
-            let courses: Vec<Course> = fleet.logs().iter().filter_map(|log| log.course(storm.began)).collect();
-            let served = own.take().map(Server::report).transpose()?;
-            Ok(self.told(name, policy, &fleet, &storm, courses, served))
+        let fleet = Fleet::new(self.runtime, config, self.clients, self.sources, self.settings.seed);
+        let storm = self.storm(name, &fleet, &mut own);
+        let run = storm.and_then(|storm| {
+            // Read the logs before the server ends, which the clients would record as another loss.
+            let traces: Vec<ClientTrace> = fleet.logs().iter().filter_map(|log| log.trace(storm.started)).collect();
+            let server_counts = own.take().map(Server::report).transpose()?;
+            Ok(self.finish_run(name, policy, &fleet, &storm, traces, server_counts))
         });
         fleet.end(self.runtime);
         run
     }
 
-    /// Connects everyone, has the server go and come back, and waits until everyone is back.
-    fn storm(&self, name: &str, fleet: &Fleet, own: &mut Option<Server>) -> Result<Storm, Halt> {
-        let mut progress = Progress::new(self.term);
+    /// Connects all clients, kills and restarts the server, and waits until all clients have reconnected.
+    fn storm(&self, name: &str, fleet: &Fleet, own: &mut Option<Server>) -> Result<StormRecord, RunError> {
+        let mut progress = ProgressLine::new(self.term);
         self.connect(name, fleet, &mut progress)?;
-        self.pause(QUIET)?;
-        let counters = Counters::read();
-        self.lateness.take();
-        let mut load = Load::new();
-        let (asked, wall) = (Instant::now(), SystemTime::now());
+        self.sleep(SETTLE)?;
+        let counters = TcpCounters::read();
+        self.timer_lag.take();
+        let mut load = CpuLoad::new();
+        let (restart_at, restart_at_wall) = (Instant::now(), SystemTime::now());
         let mut restarting = None;
-        let down = match (own.take(), self.theirs) {
+        let down = match (own.take(), self.external) {
             (Some(server), _) => {
                 let address = server.address();
                 server.kill()?;
-                self.pause(self.settings.down.saturating_sub(asked.elapsed()))?;
+                self.sleep(self.settings.down.saturating_sub(restart_at.elapsed()))?;
                 let Settings { rate, backlog, .. } = *self.settings;
-                let door = Open::Narrow { rate, backlog, since: wall };
-                *own = Some(Server::start(&Orders { address, listen_backlog: self.listen_backlog, door })?);
-                Some(asked.elapsed())
+                let limit = Limit::Limited { rate, backlog, since: restart_at_wall };
+                *own = Some(Server::start(&ServerConfig { address, listen_backlog: self.listen_backlog, limit })?);
+                Some(restart_at.elapsed())
             }
-            (None, theirs) => {
-                restarting = theirs.map(Theirs::restarted).transpose()?.flatten();
+            (None, external) => {
+                restarting = external.map(ExternalServer::restart_server).transpose()?.flatten();
                 None
             }
         };
-        let began = match down {
-            Some(_) => asked,
-            None => self.first_loss(name, fleet, asked, &mut progress)?,
+        let started = match down {
+            Some(_) => restart_at,
+            None => self.wait_for_first_loss(name, fleet, restart_at, &mut progress)?,
         };
-        self.watch(name, fleet, began, &mut load, &mut progress)?;
+        self.wait_for_recovery(name, fleet, started, &mut load, &mut progress)?;
         if let Some(mut command) = restarting {
-            let status = command.wait().map_err(|error| CliError::io("--restart-cmd: cannot wait for it", error))?;
+            let status =
+                command.wait().map_err(|error| CliError::io("--restart-cmd: cannot wait for the command", error))?;
             if !status.success() {
                 return Err(CliError::usage(format_args!("--restart-cmd failed: {status}")).into());
             }
         }
-        Ok(Storm { began, down, counters: Counters::read().since(&counters), busiest: load.busiest() })
+        Ok(StormRecord { started, down, counters: TcpCounters::read().since(&counters), busiest: load.busiest() })
     }
 
-    /// Waits until everyone is connected for the first time.
-    fn connect(&self, name: &str, fleet: &Fleet, progress: &mut Progress) -> Result<(), Halt> {
-        let (mut before, mut changed, mut is_open) = (Look::default(), Instant::now(), false);
+    /// Waits until all clients are connected for the first time.
+    fn connect(&self, name: &str, fleet: &Fleet, progress: &mut ProgressLine) -> Result<(), RunError> {
+        let (mut before, mut changed, mut is_parallel) = (Snapshot::default(), Instant::now(), false);
         loop {
-            let now = fleet.live.look();
+            let now = fleet.status.snapshot();
             if now.connected >= u64::from(self.clients) {
                 return Ok(());
             }
-            if !is_open && now.connected >= SCOUTS.min(self.clients as usize) as u64 {
-                fleet.open_the_gate();
-                is_open = true;
+            if !is_parallel && now.connected >= PROBES.min(self.clients as usize) as u64 {
+                fleet.allow_parallel_connects();
+                is_parallel = true;
             }
             if now.connected > before.connected {
                 changed = Instant::now();
             }
-            if now.gave_up > 0 || changed.elapsed() > STALLED {
-                let why = fleet.live.why().unwrap_or_else(|| "nothing comes".to_owned());
+            if now.gave_up > 0 || changed.elapsed() > CONNECT_STALL {
+                let cause = fleet.status.first_failure().unwrap_or_else(|| "no connection was established".to_owned());
                 return Err(CliError::usage(format_args!(
-                    "{} of {} clients can connect before anything has happened, and then: {why}",
+                    "only {} of {} clients could connect initially: {cause}",
                     now.connected, self.clients,
                 ))
                 .into());
             }
-            progress.tell(|| now.line(&format!("{name}: connecting"), u64::from(self.clients), &before, TICKS as f64));
+            progress.update(|| {
+                now.line(&format!("{name}: connecting"), u64::from(self.clients), &before, TICKS_PER_SECOND as f64)
+            });
             before = now;
-            self.pause(if is_open { TICK } else { TICK / 20 })?;
+            self.sleep(if is_parallel { TICK } else { TICK / 20 })?;
         }
     }
 
-    /// Waits until somebody has restarted their server.
-    fn first_loss(&self, name: &str, fleet: &Fleet, since: Instant, progress: &mut Progress) -> Result<Instant, Halt> {
+    /// Waits until the external server is restarted; returns when the first connection was lost.
+    fn wait_for_first_loss(
+        &self,
+        name: &str,
+        fleet: &Fleet,
+        since: Instant,
+        progress: &mut ProgressLine,
+    ) -> Result<Instant, RunError> {
         loop {
             if let Some((first, _)) = fleet.lost(since) {
                 return Ok(first);
             }
-            if since.elapsed() > RESTART {
-                return Err(CliError::usage("nobody has lost a connection for ten minutes; restart the server").into());
+            if since.elapsed() > RESTART_TIMEOUT {
+                return Err(CliError::usage(
+                    "no connection was lost within ten minutes; restart the server when prompted",
+                )
+                .into());
             }
-            let now = fleet.live.look();
-            progress.tell(|| now.line(&format!("{name}: waiting for the restart"), u64::from(self.clients), &now, 0.0));
-            self.pause(TICK)?;
+            let now = fleet.status.snapshot();
+            progress.update(|| {
+                now.line(&format!("{name}: waiting for the server to restart"), u64::from(self.clients), &now, 0.0)
+            });
+            self.sleep(TICK)?;
         }
     }
 
-    /// Waits until everyone is back or has given up, or it is too late.
-    fn watch(
+    /// Waits until all clients have reconnected or given up, or the horizon is reached.
+    fn wait_for_recovery(
         &self,
         name: &str,
         fleet: &Fleet,
-        began: Instant,
-        load: &mut Load,
-        progress: &mut Progress,
-    ) -> Result<(), Halt> {
-        let everyone = u64::from(self.clients);
-        let (mut before, mut settled) = (fleet.live.look(), None);
-        while began.elapsed() < self.settings.horizon {
+        started: Instant,
+        load: &mut CpuLoad,
+        progress: &mut ProgressLine,
+    ) -> Result<(), RunError> {
+        let clients = u64::from(self.clients);
+        let (mut before, mut settled) = (fleet.status.snapshot(), None);
+        while started.elapsed() < self.settings.horizon {
             load.tick();
-            let now = fleet.live.look();
-            let text = format!("{name}: storm, {:.1}s", began.elapsed().as_secs_f64());
-            progress.tell(|| now.line(&text, everyone, &before, TICKS as f64));
+            let now = fleet.status.snapshot();
+            let text = format!("{name}: storm, {:.1}s", started.elapsed().as_secs_f64());
+            progress.update(|| now.line(&text, clients, &before, TICKS_PER_SECOND as f64));
             before = now;
-            if now.connected + now.gave_up >= everyone {
-                // Of a server that is not ours some may keep their connection.
+            if now.connected + now.gave_up >= clients {
+                // Some connections may survive the restart of an external server.
                 let since = *settled.get_or_insert_with(Instant::now);
-                if now.lost >= everyone || since.elapsed() > Duration::from_secs(5) {
+                if now.lost >= clients || since.elapsed() > Duration::from_secs(5) {
                     break;
                 }
             } else {
                 settled = None;
             }
-            self.pause(TICK)?;
+            self.sleep(TICK)?;
         }
         Ok(())
     }
 
-    fn pause(&self, length: Duration) -> Result<(), Halt> {
-        let began = Instant::now();
+    /// Sleeps for `duration`; fails as soon as the drill is interrupted.
+    fn sleep(&self, duration: Duration) -> Result<(), RunError> {
+        let started = Instant::now();
         loop {
-            if self.interrupt.came() {
-                return Err(Halt::Interrupted);
+            if self.interrupt.is_requested() {
+                return Err(RunError::Interrupted);
             }
-            let left = length.saturating_sub(began.elapsed());
+            let left = duration.saturating_sub(started.elapsed());
             if left.is_zero() {
                 return Ok(());
             }
-            sleep(left.min(TICK));
+            thread::sleep(left.min(TICK));
         }
     }
 
-    fn told(
+    /// Collects the measurements of a run.
+    fn finish_run(
         &self,
         name: &str,
         policy: &Policy,
         fleet: &Fleet,
-        storm: &Storm,
-        courses: Vec<Course>,
-        served: Option<Served>,
+        storm: &StormRecord,
+        traces: Vec<ClientTrace>,
+        server_counts: Option<ServerCounts>,
     ) -> Run {
-        let lost_within = fleet.lost(storm.began).map_or(Duration::ZERO, |(_, last)| last - storm.began);
-        // Of a server that is not ours nobody knows more than its clients.
-        let down = storm.down.or_else(|| fleet.first_back(storm.began).map(|back| back - storm.began));
-        let (least, most) = fleet.round_trip();
-        let mut measured = Measured::default();
-        // There and back.
-        (measured.one_way_min_s, measured.one_way_max_s) = (least.as_secs_f64() / 2.0, most.as_secs_f64() / 2.0);
-        measured.lost_within_s = lost_within.as_secs_f64();
+        let disconnect_window = fleet.lost(storm.started).map_or(Duration::ZERO, |(_, last)| last - storm.started);
+        // The downtime of an external server is known only from its clients.
+        let down =
+            storm.down.or_else(|| fleet.first_reconnect(storm.started).map(|reconnect| reconnect - storm.started));
+        let (min, max) = fleet.round_trip();
+        let mut measured = Measurements::default();
+        // Half of the round trip.
+        (measured.one_way_min_s, measured.one_way_max_s) = (min.as_secs_f64() / 2.0, max.as_secs_f64() / 2.0);
+        measured.disconnect_window_s = disconnect_window.as_secs_f64();
         measured.down_s = down.map(|down| down.as_secs_f64());
-        measured.server = served;
+        measured.server = server_counts;
         measured.listen_overflows = storm.counters.listen_overflows;
         measured.listen_drops = storm.counters.listen_drops;
         measured.syn_retransmits = storm.counters.syn_retransmits;
         measured.segments_retransmitted = storm.counters.segments_retransmitted;
-        measured.timers_late_s = self.lateness.take().as_secs_f64();
-        measured.busiest_second = storm.busiest;
-        measured.doubts = doubts(&measured);
-        let exhausted = fleet.live.exhausted();
+        measured.max_timer_delay_s = self.timer_lag.take().as_secs_f64();
+        measured.peak_cpu_ratio = storm.busiest;
+        measured.warnings = warnings(&measured);
+        let exhausted = fleet.status.exhausted();
         if exhausted > 0 {
-            measured
-                .doubts
-                .push(format!("{exhausted} attempts failed for want of ports or descriptors (lower --clients)"));
+            measured.warnings.push(format!(
+                "{exhausted} attempts failed for lack of local ports or file descriptors (lower --clients)"
+            ));
         }
-        if courses.len() < self.clients as usize {
-            let kept = self.clients as usize - courses.len();
-            measured.doubts.push(format!("{kept} clients never lost their connection"));
+        if traces.len() < self.clients as usize {
+            let unaffected = self.clients as usize - traces.len();
+            measured.warnings.push(format!("{unaffected} clients never lost their connections"));
         }
-        Run { name: name.to_owned(), policy: *policy, courses, measured }
+        Run { name: name.to_owned(), policy: *policy, traces, measured }
     }
 }
 
-/// What is known when everyone is back.
+/// What the drill itself recorded during the storm.
 #[derive(Debug)]
-struct Storm {
-    began: Instant,
+struct StormRecord {
+    started: Instant,
     down: Option<Duration>,
-    counters: Counters,
+    counters: TcpCounters,
     busiest: Option<f64>,
 }
 
-/// How busy the processors were, tenth of a second by tenth of a second.
+/// Samples of the CPU time, one per tick.
 #[derive(Debug)]
-struct Load {
-    looks: Vec<Processors>,
+struct CpuLoad {
+    samples: Vec<CpuTicks>,
 }
 
-impl Load {
+impl CpuLoad {
     fn new() -> Self {
-        Self { looks: Processors::read().into_iter().collect() }
+        Self { samples: CpuTicks::read().into_iter().collect() }
     }
 
     fn tick(&mut self) {
-        self.looks.extend(Processors::read());
+        self.samples.extend(CpuTicks::read());
     }
 
-    /// In the busiest of all seconds, or in all the time there was.
+    /// Returns the CPU usage in the busiest second, or over all samples if they cover less than a second.
     fn busiest(&self) -> Option<f64> {
-        let window = (TICKS + 1).min(self.looks.len());
+        let window = (TICKS_PER_SECOND + 1).min(self.samples.len());
         if window < 2 {
             return None;
         }
-        self.looks.windows(window).map(|looks| looks[window - 1].busy_since(&looks[0])).reduce(f64::max)
+        self.samples.windows(window).map(|samples| samples[window - 1].busy_since(&samples[0])).reduce(f64::max)
     }
 }
 
-impl Theirs {
-    /// Has it restarted, or asks somebody to.
-    fn restarted(&self) -> Result<Option<Child>, CliError> {
+impl ExternalServer {
+    /// Starts the restart command, or prompts the user to restart the server.
+    fn restart_server(&self) -> Result<Option<Child>, CliError> {
         let Some(line) = &self.restart else {
-            say(&format!("everyone is connected: now restart the server at {}", self.uri));
+            say(&format!("all clients are connected; restart the server at {} now", self.uri));
             return Ok(None);
         };
         let (shell, flag) = if cfg!(windows) { ("cmd", "/C") } else { ("sh", "-c") };
         let child = Command::new(shell).args([flag, line]).spawn();
-        child.map(Some).map_err(|error| CliError::io("--restart-cmd: cannot start it", error))
+        child.map(Some).map_err(|error| CliError::io("--restart-cmd: cannot start the command", error))
     }
 }
 
-/// The policy, for connections that are healthy however short they lived: otherwise each run would have to wait until they
-/// are, and nothing else of the policy would show.
-fn at_once_healthy(policy: &Policy) -> Result<Policy, CliError> {
+/// Returns the policy with `stable_after` set to zero. Otherwise each run would have to wait until its connections
+/// count as healthy. It has no other effect on the storm.
+fn healthy_at_once(policy: &Policy) -> Result<Policy, CliError> {
     policy.to_builder().stable_after(Duration::ZERO).build().map_err(CliError::usage)
 }
 

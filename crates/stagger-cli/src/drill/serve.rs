@@ -8,9 +8,9 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use clap::Args;
 use futures_util::StreamExt;
 use http::StatusCode;
-use stagger_sim::Series;
+use stagger_sim::TimeSeries;
 use stagger_sim::reconnect::Acceptor;
-use stagger_sim::storm::Served;
+use stagger_sim::storm::ServerCounts;
 use stagger_ws::server::listen;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_tungstenite::tungstenite::handshake::server::{Callback, ErrorResponse, Request, Response};
@@ -20,60 +20,60 @@ use super::client::small_buffers;
 use crate::error::CliError;
 use crate::output::{print, to_json};
 
-/// The server of a drill. It ends when its standard input does, so it never outlives the drill
+/// Server of a drill. Ends when its standard input is closed, so it never outlives the drill
 #[derive(Args, Debug)]
 pub(crate) struct ServeArgs {
-    /// Where it listens
+    /// Address to listen on
     #[arg(long)]
     pub(super) address: SocketAddr,
 
-    /// How many connections the kernel keeps
+    /// Listen backlog of the kernel
     #[arg(long)]
     pub(super) listen_backlog: u32,
 
-    /// How many it lets in a second; without it, everyone at once
+    /// Connections accepted per second; unlimited if not given
     #[arg(long)]
     pub(super) rate: Option<f64>,
 
-    /// How many may wait for that
+    /// Number of connections that may wait to be accepted
     #[arg(long, default_value_t = 1)]
     pub(super) backlog: u32,
 
-    /// When the drill began, in microseconds of Unix time
+    /// Start of the drill, in microseconds of Unix time
     #[arg(long, default_value_t = 0)]
     pub(super) since: u64,
 }
 
-/// Who may come in, and what has come of it.
+/// State that all connections share: the rate limit and the counts.
 #[derive(Debug)]
-struct Door {
-    began: Instant,
-    /// How far the drill was then.
-    ahead: Duration,
-    seen: Mutex<Seen>,
+struct ServerState {
+    started: Instant,
+    /// Time from the start of the drill to the start of the server.
+    offset: Duration,
+    tally: Mutex<Tally>,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Seen {
-    served: Served,
-    arrivals: Series,
-    refusals: Series,
+struct Tally {
+    counts: ServerCounts,
+    arrivals: TimeSeries,
+    rejections: TimeSeries,
     acceptor: Option<Acceptor>,
 }
 
-/// What the server does next with somebody who has come.
+/// How the server handles a new connection.
 #[derive(Clone, Copy, Debug)]
-enum Turn {
-    At(Instant),
-    Never,
+enum Decision {
+    AcceptAt(Instant),
+    Reject,
 }
 
-/// Serves until standard input ends, and then says what it has seen.
+/// Serves until standard input is closed, then prints the counts.
 ///
 /// # Errors
-/// The address cannot be had.
+/// The server cannot listen on the address.
 pub(crate) fn serve(args: &ServeArgs) -> Result<ExitCode, CliError> {
-    let cannot = |source| CliError::io("the drill's server cannot be started", source);
+    let cannot = |source| CliError::io("cannot start the server of the drill", source);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(cannot)?;
     let listener = {
         let _entered = runtime.enter();
@@ -81,60 +81,60 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<ExitCode, CliError> {
     }
     .map_err(cannot)?;
     let address = listener.local_addr().map_err(cannot)?;
-    let door = Arc::new(Door::new(args));
-    runtime.spawn(accept(listener, Arc::clone(&door)));
+    let state = Arc::new(ServerState::new(args));
+    runtime.spawn(accept(listener, Arc::clone(&state)));
     print(format!("{address}\n").as_bytes())?;
-    // Nobody writes; whoever holds the other end is alive.
+    // Nothing is written to standard input; it is closed when the drill ends.
     let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
-    let seen = door.with(|seen| seen.clone());
-    let text = to_json(&seen.served())?;
-    // The clients are told nothing, as little as by a server that is killed.
+    let tally = state.with(|tally| tally.clone());
+    let text = to_json(&tally.into_counts())?;
+    // Closes the connections without a closing handshake, as if the server was killed.
     runtime.shutdown_background();
     print(text.as_bytes())?;
     Ok(ExitCode::SUCCESS)
 }
 
-async fn accept(listener: TcpListener, door: Arc<Door>) {
-    /// What is wrong with the next one may be wrong with the one after it.
-    const BREATH: Duration = Duration::from_millis(10);
+async fn accept(listener: TcpListener, state: Arc<ServerState>) {
+    /// Avoids a busy loop while `accept` keeps failing, for example for lack of file descriptors.
+    const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(10);
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
-                // Decided here and not in the task, so that who comes first is first.
-                let turn = door.arrived();
-                tokio::spawn(answer(stream, turn, Arc::clone(&door)));
+                // Decided here rather than in the task, so that connections are accepted in order of arrival.
+                let decision = state.admit();
+                tokio::spawn(handle(stream, decision, Arc::clone(&state)));
             }
-            Err(_) => tokio::time::sleep(BREATH).await,
+            Err(_) => tokio::time::sleep(ACCEPT_RETRY_DELAY).await,
         }
     }
 }
 
-/// One connection, from its turn to its end.
-async fn answer(stream: TcpStream, turn: Turn, door: Arc<Door>) {
-    // Without it a connection works, too.
+/// Handles one connection from its acceptance to its end.
+async fn handle(stream: TcpStream, decision: Decision, state: Arc<ServerState>) {
+    // The connection works without it.
     let _ = stream.set_nodelay(true);
-    match turn {
-        Turn::Never => {
-            // What it says has been said.
-            let _ = accept_hdr_async_with_config(stream, Full, Some(small_buffers())).await;
+    match decision {
+        Decision::Reject => {
+            // Always an error, because the handshake is rejected.
+            let _ = accept_hdr_async_with_config(stream, RejectWith503, Some(small_buffers())).await;
         }
-        Turn::At(turn) => {
-            // A timer takes a millisecond, also where there is nothing to wait for.
-            if turn > Instant::now() {
-                tokio::time::sleep_until(turn.into()).await;
+        Decision::AcceptAt(time) => {
+            // A timer takes up to a millisecond even if its time has passed.
+            if time > Instant::now() {
+                tokio::time::sleep_until(time.into()).await;
             }
             let Ok(mut socket) = accept_async_with_config(stream, Some(small_buffers())).await else { return };
-            door.with(|seen| seen.served.active += 1);
+            state.with(|tally| tally.counts.active += 1);
             while let Some(Ok(_)) = socket.next().await {}
-            door.with(|seen| seen.served.active -= 1);
+            state.with(|tally| tally.counts.active -= 1);
         }
     }
 }
 
-/// Refuses above TCP: the kernel has let it in, and the server says no.
-struct Full;
+/// Rejects the WebSocket handshake with status 503. The kernel has already accepted the TCP connection.
+struct RejectWith503;
 
-impl Callback for Full {
+impl Callback for RejectWith503 {
     fn on_request(self, _: &Request, _: Response) -> Result<Response, ErrorResponse> {
         let mut response = ErrorResponse::new(None);
         *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
@@ -145,56 +145,56 @@ impl Callback for Full {
     }
 }
 
-impl Door {
+impl ServerState {
     fn new(args: &ServeArgs) -> Self {
         let acceptor = args.rate.map(|rate| Acceptor::new(rate, args.backlog));
-        let began = UNIX_EPOCH + Duration::from_micros(args.since);
+        let drill_start = UNIX_EPOCH + Duration::from_micros(args.since);
         Self {
-            began: Instant::now(),
-            ahead: SystemTime::now().duration_since(began).unwrap_or_default(),
-            seen: Mutex::new(Seen { acceptor, ..Seen::default() }),
+            started: Instant::now(),
+            offset: SystemTime::now().duration_since(drill_start).unwrap_or_default(),
+            tally: Mutex::new(Tally { acceptor, ..Tally::default() }),
         }
     }
 
-    fn with<T>(&self, ask: impl FnOnce(&mut Seen) -> T) -> T {
-        ask(&mut self.seen.lock().unwrap_or_else(PoisonError::into_inner))
+    fn with<T>(&self, f: impl FnOnce(&mut Tally) -> T) -> T {
+        f(&mut self.tally.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn arrived(&self) -> Turn {
-        self.with(|seen| {
+    fn admit(&self) -> Decision {
+        self.with(|tally| {
             let now = Instant::now();
-            let at = self.ahead.saturating_add(now.saturating_duration_since(self.began));
-            match seen.arrived(at) {
-                Some(done) => Turn::At(now + done.saturating_sub(at)),
-                None => Turn::Never,
+            let at = self.offset.saturating_add(now.saturating_duration_since(self.started));
+            match tally.admit(at) {
+                Some(done) => Decision::AcceptAt(now + done.saturating_sub(at)),
+                None => Decision::Reject,
             }
         })
     }
 }
 
-impl Seen {
-    /// Somebody arrives: when they come in, if they do.
-    fn arrived(&mut self, at: Duration) -> Option<Duration> {
-        self.served.arrived += 1;
+impl Tally {
+    /// Counts a new connection; returns when it is accepted, or `None` if it is rejected.
+    fn admit(&mut self, at: Duration) -> Option<Duration> {
+        self.counts.arrived += 1;
         if self.acceptor.is_some() {
-            self.arrivals.count(at);
+            self.arrivals.record(at);
         }
-        let done = self.acceptor.as_mut().map_or(Some(at), |acceptor| acceptor.arrives(at));
+        let done = self.acceptor.as_mut().map_or(Some(at), |acceptor| acceptor.offer(at));
         if done.is_some() {
-            self.served.accepted += 1;
+            self.counts.accepted += 1;
         } else {
-            self.served.refused += 1;
-            self.refusals.count(at);
+            self.counts.rejected += 1;
+            self.rejections.record(at);
         }
         done
     }
 
-    fn served(self) -> Served {
-        let mut served = self.served;
-        served.peak_backlog = self.acceptor.map_or(0, |acceptor| acceptor.peak_backlog());
-        served.arrivals = self.arrivals.counts().to_vec();
-        served.refusals = self.refusals.counts().to_vec();
-        served
+    fn into_counts(self) -> ServerCounts {
+        let mut counts = self.counts;
+        counts.peak_backlog = self.acceptor.map_or(0, |acceptor| acceptor.peak_backlog());
+        counts.arrivals = self.arrivals.counts().to_vec();
+        counts.rejections = self.rejections.counts().to_vec();
+        counts
     }
 }
 
@@ -203,20 +203,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_comes_beyond_rate_and_backlog_is_refused_and_all_are_counted() {
-        let mut seen = Seen { acceptor: Some(Acceptor::new(10.0, 2)), ..Seen::default() };
+    fn connections_beyond_the_rate_and_the_backlog_are_rejected_and_counted() {
+        let mut tally = Tally { acceptor: Some(Acceptor::new(10.0, 2)), ..Tally::default() };
         let second = Duration::from_secs(1);
-        let turns = [second; 3].map(|at| seen.arrived(at));
-        assert_eq!(turns, [Some(Duration::from_millis(1_100)), Some(Duration::from_millis(1_200)), None]);
-        let served = seen.served();
-        assert_eq!((served.arrived, served.accepted, served.refused, served.peak_backlog), (3, 2, 1, 2));
-        assert_eq!((served.arrivals[10], served.refusals[10]), (3, 1));
+        let decisions = [second; 3].map(|at| tally.admit(at));
+        assert_eq!(decisions, [Some(Duration::from_millis(1_100)), Some(Duration::from_millis(1_200)), None]);
+        let counts = tally.into_counts();
+        assert_eq!((counts.arrived, counts.accepted, counts.rejected, counts.peak_backlog), (3, 2, 1, 2));
+        assert_eq!((counts.arrivals[10], counts.rejections[10]), (3, 1));
     }
 
     #[test]
-    fn without_a_rate_everyone_comes_in_at_once() {
-        let mut seen = Seen::default();
+    fn without_a_rate_all_connections_are_accepted_immediately() {
+        let mut tally = Tally::default();
         let at = Duration::from_millis(5);
-        assert_eq!([at; 3].map(|at| seen.arrived(at)), [Some(at); 3]);
+        assert_eq!([at; 3].map(|at| tally.admit(at)), [Some(at); 3]);
     }
 }

@@ -4,115 +4,115 @@ use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use stagger_sim::storm::Served;
+use stagger_sim::storm::ServerCounts;
 
 use crate::error::CliError;
 
-/// The drill's own server: this program again, in a process that can be killed, and that ends when this one does.
+/// The drill's own server: this program in a separate process, which can be killed and which ends when the drill does.
 #[derive(Debug)]
 pub(super) struct Server {
     child: Child,
-    said: BufReader<ChildStdout>,
+    stdout: BufReader<ChildStdout>,
     address: SocketAddr,
 }
 
-/// What a server is told.
+/// Settings of a server process.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Orders {
+pub(super) struct ServerConfig {
     pub(super) address: SocketAddr,
     pub(super) listen_backlog: u32,
-    pub(super) door: Open,
+    pub(super) limit: Limit,
 }
 
-/// Whom it lets in.
+/// How many connections the server accepts.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Open {
-    /// Everyone at once: it is not the server's first life that is measured.
-    Wide,
-    /// So many a second, with so many waiting; and what it counts begins then.
-    Narrow { rate: f64, backlog: u32, since: SystemTime },
+pub(super) enum Limit {
+    /// Every connection, immediately: only the restarted server is measured.
+    Unlimited,
+    /// `rate` connections per second, with up to `backlog` waiting. Times of arrival are relative to `since`.
+    Limited { rate: f64, backlog: u32, since: SystemTime },
 }
 
-impl Orders {
-    /// For a first life, at an address that the system chooses.
-    pub(super) const fn anywhere(listen_backlog: u32) -> Self {
+impl ServerConfig {
+    /// Creates the configuration of the first server, at an address that the system chooses.
+    pub(super) const fn unlimited(listen_backlog: u32) -> Self {
         let address = SocketAddr::new(core::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
-        Self { address, listen_backlog, door: Open::Wide }
+        Self { address, listen_backlog, limit: Limit::Unlimited }
     }
 }
 
 impl Server {
-    /// Starts it. It listens when this returns.
+    /// Starts the server. It listens when this returns.
     ///
     /// # Errors
-    /// It does not start.
-    pub(super) fn start(orders: &Orders) -> Result<Self, CliError> {
+    /// The server cannot be started.
+    pub(super) fn start(config: &ServerConfig) -> Result<Self, CliError> {
         let cannot = |source| CliError::io("cannot start the drill's server", source);
         let mut command = Command::new(this_program().map_err(cannot)?);
-        command.arg("drill-server").arg(format!("--address={}", orders.address));
-        command.arg(format!("--listen-backlog={}", orders.listen_backlog));
-        if let Open::Narrow { rate, backlog, since } = orders.door {
+        command.arg("drill-server").arg(format!("--address={}", config.address));
+        command.arg(format!("--listen-backlog={}", config.listen_backlog));
+        if let Limit::Limited { rate, backlog, since } = config.limit {
             let since = since.duration_since(UNIX_EPOCH).unwrap_or_default().as_micros();
             command.arg(format!("--rate={rate}")).arg(format!("--backlog={backlog}")).arg(format!("--since={since}"));
         }
         #[cfg(unix)]
-        // ^C is for the drill alone, which then ends it.
+        // Ctrl-C must reach only the drill, which then stops the server.
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(cannot)?;
-        let Some(said) = child.stdout.take() else { return Err(cannot(std::io::ErrorKind::BrokenPipe.into())) };
-        // From here on it is killed if this does not go well.
-        let mut server = Self { child, said: BufReader::new(said), address: orders.address };
+        let Some(stdout) = child.stdout.take() else { return Err(cannot(std::io::ErrorKind::BrokenPipe.into())) };
+        // From here on, an error drops the server and thereby kills it.
+        let mut server = Self { child, stdout: BufReader::new(stdout), address: config.address };
         let mut line = String::new();
-        server.said.read_line(&mut line).map_err(cannot)?;
+        server.stdout.read_line(&mut line).map_err(cannot)?;
         server.address = line.trim().parse().map_err(|_| {
-            // It has said why, on standard error.
-            cannot(std::io::Error::other("it ended before it listened"))
+            // The server has printed the reason to standard error.
+            cannot(std::io::Error::other("it status before it was listening"))
         })?;
         Ok(server)
     }
 
-    /// Where it listens.
+    /// Returns the address that the server listens on.
     pub(super) const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Kills it as nothing else does, SIGKILL where there are signals. Its connections are closed when this returns.
+    /// Kills the server, with SIGKILL on Unix. Its connections are closed when this returns.
     ///
     /// # Errors
-    /// It had ended by itself.
+    /// The server had already ended.
     pub(super) fn kill(mut self) -> Result<(), CliError> {
         let cannot = |source| CliError::io("cannot kill the drill's server", source);
         self.child.kill().map_err(cannot)?;
-        let ended = self.child.wait().map_err(cannot)?;
+        let status = self.child.wait().map_err(cannot)?;
         #[cfg(unix)]
-        if std::os::unix::process::ExitStatusExt::signal(&ended) != Some(rustix::process::Signal::KILL.as_raw()) {
-            return Err(cannot(std::io::Error::other(format!("it ended by itself: {ended}"))));
+        if std::os::unix::process::ExitStatusExt::signal(&status) != Some(rustix::process::Signal::KILL.as_raw()) {
+            return Err(cannot(std::io::Error::other(format!("it had already ended: {status}"))));
         }
         #[cfg(not(unix))]
-        let _ = ended;
+        let _ = status;
         Ok(())
     }
 
-    /// Has it end in peace, and say what it has seen.
+    /// Stops the server and returns its counts.
     ///
     /// # Errors
-    /// It does not say it.
-    pub(super) fn report(mut self) -> Result<Served, CliError> {
+    /// The server does not print its counts.
+    pub(super) fn report(mut self) -> Result<ServerCounts, CliError> {
         drop(self.child.stdin.take());
         let mut text = String::new();
-        let read = self.said.read_to_string(&mut text);
+        let read = self.stdout.read_to_string(&mut text);
         let served = read.and_then(|_| serde_json::from_str(&text).map_err(Into::into));
-        served.map_err(|source| CliError::io("the drill's server does not say what it has seen", source))
+        served.map_err(|source| CliError::io("cannot read the counts of the drill's server", source))
     }
 
     fn end(&mut self) {
-        // It has gone already, or is gone now.
+        // Both fail only if the process has already ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// This program, also where its file has been replaced by a newer one since it was started.
+/// Returns the path of this program. On Linux it is valid even if the file has been replaced since the start.
 fn this_program() -> std::io::Result<PathBuf> {
     if cfg!(target_os = "linux") { Ok(PathBuf::from("/proc/self/exe")) } else { std::env::current_exe() }
 }

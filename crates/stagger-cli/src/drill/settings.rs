@@ -4,20 +4,20 @@ use stagger_core::{Policy, Seed};
 
 use super::args::DrillArgs;
 use crate::error::CliError;
-use crate::storm::{policies, tell_apart, words};
+use crate::storm::{named_policies, number_duplicates, parse};
 
-/// All that was asked for.
+/// Settings of a drill, parsed from the flags.
 #[derive(Debug)]
 pub(super) struct Settings {
-    /// `None` if as many as can be are wanted, up to [`CLIENTS`].
+    /// `None` for as many as the limits allow, up to [`CLIENTS`].
     pub(super) clients: Option<u32>,
     pub(super) rate: f64,
     pub(super) backlog: u32,
     pub(super) down: Duration,
     pub(super) horizon: Duration,
-    /// `None` for as many as there are clients, if the kernel allows it.
+    /// `None` for the number of clients, or the limit of the kernel if it is lower.
     pub(super) listen_backlog: Option<u32>,
-    /// Policies by their names.
+    /// Policies with their names.
     pub(super) policies: Vec<(String, Policy)>,
     pub(super) seed: Seed,
 }
@@ -26,47 +26,49 @@ pub(super) const CLIENTS: u32 = 3_000;
 const RATE: f64 = 600.0;
 const BACKLOG: u32 = 300;
 const HORIZON: Duration = Duration::from_secs(60);
-/// The same waits every time, unless another seed is given.
+/// Default seed, so that a drill uses the same delays every time.
 const SEED: u64 = 1;
 
-/// Without jitter, with jitter, and with a spread before it that is a little longer than the server needs for everyone: what
-/// each of them is good for.
-const SHOWN: [&str; 3] = [
+/// Policies of a drill without arguments: no jitter, full jitter, and full jitter with a spread slightly longer than
+/// the server needs to accept all clients.
+const DEFAULT_POLICIES: [&str; 3] = [
     "no jitter: exponential base=500ms cap=1s jitter=none max-attempts=none",
     "full jitter: exponential base=500ms cap=4s jitter=full max-attempts=none",
     "spread: exponential base=500ms cap=4s jitter=full spread=6s max-attempts=none",
 ];
 
 impl Settings {
+    /// Parses the flags.
+    ///
     /// # Errors
-    /// Something cannot be understood, or makes no sense.
+    /// A value cannot be parsed, or flags contradict each other.
     pub(super) fn new(args: &DrillArgs) -> Result<Self, CliError> {
         if args.url.is_some() && args.capacity.is_none() {
             return Err(CliError::usage(
-                "--url: nobody but you knows what your server takes, which figures and simulation need; say it, like --capacity 500/s",
+                "--url: the capacity of your server is required for the metrics and the simulation; add it, such as --capacity 500/s",
             ));
         }
         let mut policies = if args.compare.is_empty() && !args.policy.is_given() {
-            policies(&SHOWN.map(str::to_owned), &args.policy)?
+            named_policies(&DEFAULT_POLICIES.map(str::to_owned), &args.policy)?
         } else {
-            policies(&args.compare, &args.policy)?
+            named_policies(&args.compare, &args.policy)?
         };
-        tell_apart(&mut policies, |(name, _)| name);
-        let rate = take("--capacity", &args.capacity, words::rate)?;
+        number_duplicates(&mut policies, |(name, _)| name);
+        let rate = parse_flag("--capacity", &args.capacity, parse::rate)?;
         Ok(Self {
-            clients: take("--clients", &args.clients, words::small)?,
+            clients: parse_flag("--clients", &args.clients, parse::count_u32)?,
             rate: rate.unwrap_or(RATE),
-            backlog: take("--backlog", &args.backlog, words::small)?.unwrap_or(BACKLOG),
-            down: take("--down", &args.down, words::length)?.unwrap_or_default(),
-            horizon: take("--horizon", &args.horizon, words::length)?.unwrap_or(HORIZON),
-            listen_backlog: take("--listen-backlog", &args.listen_backlog, words::small)?,
+            backlog: parse_flag("--backlog", &args.backlog, parse::count_u32)?.unwrap_or(BACKLOG),
+            down: parse_flag("--down", &args.down, parse::duration)?.unwrap_or_default(),
+            horizon: parse_flag("--horizon", &args.horizon, parse::duration)?.unwrap_or(HORIZON),
+            listen_backlog: parse_flag("--listen-backlog", &args.listen_backlog, parse::count_u32)?,
             policies,
             seed: Seed::new(args.policy.seed.unwrap_or(SEED)),
         })
     }
 }
 
-fn take<T>(
+fn parse_flag<T>(
     flag: &str,
     value: &Option<String>,
     parse: impl FnOnce(&str) -> Result<T, String>,

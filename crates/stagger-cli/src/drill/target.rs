@@ -7,53 +7,58 @@ use http::Uri;
 use super::args::DrillArgs;
 use crate::error::CliError;
 
-/// A server of somebody else, who restarts it.
+/// A server that the user provides and restarts.
 #[derive(Clone, Debug)]
-pub(super) struct Theirs {
+pub(super) struct ExternalServer {
     pub(super) uri: Uri,
     pub(super) address: SocketAddr,
-    /// What restarts it, for the shell; without it, somebody does.
+    /// Shell command that restarts the server; `None` if the user does it by hand.
     pub(super) restart: Option<String>,
 }
 
-/// How long a server that is there may take for its first connection.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// Timeout of the connection that checks whether the server is reachable.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
-impl Theirs {
-    /// The server of `--url`, if one is given. It is there.
+impl ExternalServer {
+    /// Returns the server of `--url`, if one is given, after checking that it is reachable.
     ///
     /// # Errors
-    /// The address cannot be understood, is not of this machine and nobody insists, or nothing listens there.
-    pub(super) fn of(args: &DrillArgs) -> Result<Option<Self>, CliError> {
+    /// The URL is invalid, the host is another machine and the user has not confirmed to own it, or nothing listens
+    /// there.
+    pub(super) fn from_args(args: &DrillArgs) -> Result<Option<Self>, CliError> {
         let Some(url) = args.url.as_deref() else { return Ok(None) };
         let wrong = |why: &str| CliError::usage(format_args!("--url: {why}"));
-        let uri: Uri = url
-            .parse()
-            .map_err(|error| CliError::usage(format_args!("--url: {error}; write it like ws://127.0.0.1:9000/feed")))?;
+        let uri: Uri = url.parse().map_err(|error| {
+            CliError::usage(format_args!("--url: {error}; expected a URL like ws://127.0.0.1:9000/feed"))
+        })?;
         match uri.scheme_str() {
             Some("ws") => {}
-            Some("wss") => return Err(wrong("a drill has no TLS; name the port behind it, like ws://127.0.0.1:9000")),
-            _ => return Err(wrong("the address has to begin with ws://, like ws://127.0.0.1:9000/feed")),
+            Some("wss") => {
+                return Err(wrong(
+                    "TLS is not supported; use the port behind the TLS proxy, such as ws://127.0.0.1:9000",
+                ));
+            }
+            _ => return Err(wrong("the URL must start with ws://, such as ws://127.0.0.1:9000/feed")),
         }
         let host = uri.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
         let port = uri.port_u16().unwrap_or(80);
-        let found = (host, port).to_socket_addrs();
-        let found = found.map_err(|error| CliError::io(format_args!("--url: cannot find {host}"), error))?;
-        let addresses: Vec<SocketAddr> = found.collect();
-        if !args.this_server_is_mine && !addresses.iter().all(|address| address.ip().is_loopback()) {
+        let resolved = (host, port).to_socket_addrs();
+        let resolved = resolved.map_err(|error| CliError::io(format_args!("--url: cannot resolve {host}"), error))?;
+        let addresses: Vec<SocketAddr> = resolved.collect();
+        if !args.i_own_this_server && !addresses.iter().all(|address| address.ip().is_loopback()) {
             return Err(wrong(
-                "a drill is a storm, and this is another machine; use an address of this one, or add --this-server-is-mine if \
-                 it is yours and nobody else depends on it",
+                "a drill overloads the server, and this host is another machine; use a loopback address, or add \
+                 --i-own-this-server if you own the server and nothing else depends on it",
             ));
         }
-        let mut refused = None;
+        let mut last_error = None;
         for address in addresses {
-            match TcpStream::connect_timeout(&address, PATIENCE) {
+            match TcpStream::connect_timeout(&address, CONNECT_TIMEOUT) {
                 Ok(_) => return Ok(Some(Self { uri, address, restart: args.restart_cmd.clone() })),
-                Err(error) => refused = Some(error),
+                Err(error) => last_error = Some(error),
             }
         }
-        let error = refused.unwrap_or_else(|| std::io::ErrorKind::NotFound.into());
-        Err(CliError::io(format_args!("--url: nothing answers at {host}:{port}; start your server first"), error))
+        let error = last_error.unwrap_or_else(|| std::io::ErrorKind::NotFound.into());
+        Err(CliError::io(format_args!("--url: cannot connect to {host}:{port}; start your server first"), error))
     }
 }

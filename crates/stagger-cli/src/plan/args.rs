@@ -6,37 +6,44 @@ use super::export::Export;
 use crate::plot::Spacing;
 use crate::policy_args::PolicyArgs;
 
-/// Show the delays that a policy gives, as figures and as a picture
+/// Show the delays of a policy as a table and a plot
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
-Forecasts count waiting only; what the attempts take comes on top.
-The clients that are drawn, for the picture and for --sample, are those of --seed, which is 1 unless given.
-Exit status: 0; 1 if drawn delays contradict the forecast; 2 for a command line that makes no sense.")]
+Forecasts cover the waits only; the duration of the attempts is not
+included. The clients drawn for the plot and for --sample depend on
+--seed, which defaults to 1.
+
+Exit status:
+  0    success
+  1    drawn delays contradict the forecast
+  2    usage error
+  125  a file cannot be read or written")]
 pub(crate) struct PlanArgs {
     #[command(flatten)]
     pub(crate) policy: PolicyArgs,
 
-    /// How many retries to show [default: all, but at most 20, and 10 if there is no end to them]
+    /// Number of retries to show [default: all, up to 20; 10 if attempts are unlimited]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=200), help_heading = "Plan")]
     pub(crate) retries: Option<u32>,
 
-    /// List the named policies that --policy knows, and whose they are; with --json, the policies themselves too
+    /// List the named policies (profiles) that --policy accepts; with --json, include their settings and sources
     #[arg(long, conflicts_with_all = ["retries", "sample", "svg"], help_heading = "Plan")]
     pub(crate) profiles: bool,
 
-    /// Draw the delays of K clients as well, and say whether they span their intervals
+    /// Also draw the delays of K clients and test them against the forecast [default: none]
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Plan")]
     pub(crate) sample: Option<u32>,
 
-    /// Print figures as JSON (schema stagger.plan/1); with --sample, every drawn delay
+    /// Print the forecast as JSON (schema stagger.plan/1); with --sample, include every drawn delay
     #[arg(long, help_heading = "Plan")]
     pub(crate) json: bool,
 
-    /// Write the pictures as an SVG file; '-' is standard output, which then gets nothing else
+    /// Write the plots to an SVG file; '-' for standard output, instead of the table
     #[arg(long, value_name = "FILE|-", value_hint = ValueHint::FilePath, help_heading = "Plan")]
     pub(crate) svg: Option<PathBuf>,
 
-    /// Print the policy as the configuration of another system; what it cannot say goes to standard error
+    /// Print the policy as the configuration of another system; settings without an equivalent are listed on standard
+    /// error
     #[arg(
         long,
         value_enum,
@@ -46,18 +53,18 @@ pub(crate) struct PlanArgs {
     )]
     pub(crate) export: Option<Export>,
 
-    /// How the axis of delays is spaced in pictures
+    /// Scale of the delay axis in plots
     #[arg(long, value_enum, default_value_t, help_heading = "Plan")]
     pub(crate) scale: AxisScale,
 }
 
-/// How the axis of delays is spaced.
+/// The scale of the delay axis.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum AxisScale {
-    /// Equal differences take equal room
+    /// Linear scale
     #[default]
     Linear,
-    /// Equal ratios take equal room: short delays are seen beside long ones
+    /// Logarithmic scale, for delays of different magnitudes
     Log,
 }
 

@@ -2,10 +2,10 @@ use core::time::Duration;
 
 use stagger_core::text::Compact;
 
-/// A length of time to about three digits, which is what people read: `1.51s`, `26.5s`, `1m13s`.
+/// Formats a duration with about three digits, for humans: `1.51s`, `26.5s`, `1m13s`.
 pub(crate) fn brief(length: Duration) -> String {
     let nanos = length.as_nanos();
-    // The number that will be printed before the unit.
+    // The number printed before the unit.
     let number = match nanos {
         0..1_000 => nanos,
         1_000..1_000_000 => nanos / 1_000,
@@ -21,14 +21,14 @@ pub(crate) fn brief(length: Duration) -> String {
     format!("{:.decimals$}", Compact(length))
 }
 
-/// From the least to the most: `0–16s`; one length where the two are the same.
-pub(crate) fn span(least: Duration, most: Duration) -> String {
-    if least == most {
-        brief(least)
-    } else if least.is_zero() {
-        format!("0–{}", brief(most))
+/// Formats an interval: `0–16s`; a single duration if both ends are equal.
+pub(crate) fn span(min: Duration, max: Duration) -> String {
+    if min == max {
+        brief(min)
+    } else if min.is_zero() {
+        format!("0–{}", brief(max))
     } else {
-        format!("{}–{}", brief(least), brief(most))
+        format!("{}–{}", brief(min), brief(max))
     }
 }
 
@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lengths_are_read_at_a_glance() {
+    fn durations_have_about_three_digits() {
         for (nanos, want) in [
             (0, "0s"),
             (1_512_345_678, "1.51s"),
@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn a_span_of_nothing_is_one_length() {
+    fn an_empty_interval_is_one_duration() {
         let second = Duration::from_secs(1);
         assert_eq!(span(second, second), "1s");
         assert_eq!(span(Duration::ZERO, second), "0–1s");

@@ -2,17 +2,17 @@ use core::time::Duration;
 
 use stagger_core::{Policy, Seed};
 
-/// The waits of one client that never succeeds.
+/// The waits of one client whose attempts all fail.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Client {
-    /// Before its first attempt.
+    /// Wait before the first attempt.
     pub(crate) spread: Duration,
-    /// Before each of its retries.
+    /// Delay before each retry.
     pub(crate) delays: Vec<Duration>,
 }
 
 impl Client {
-    /// What it has waited by each of its retries.
+    /// Returns the total wait up to each retry.
     pub(crate) fn elapsed(&self) -> impl Iterator<Item = Duration> {
         self.delays.iter().scan(self.spread, |waited, delay| {
             *waited = waited.saturating_add(*delay);
@@ -21,7 +21,7 @@ impl Client {
     }
 }
 
-/// The first `count` clients of a seed, each with the randomness that a call of its own would have.
+/// Draws the first `count` clients of a seed, each with the random stream of a call of its own.
 pub(crate) fn draw(policy: &Policy, seed: Seed, count: usize, retries: usize) -> Vec<Client> {
     let client = |id: usize| {
         let key = seed.for_call(id as u64);
@@ -40,13 +40,13 @@ mod tests {
     }
 
     #[test]
-    fn a_seed_draws_the_same_clients_again_and_more_of_them_change_none() {
+    fn a_seed_reproduces_its_clients_for_any_count() {
         assert_eq!(clients(7, 3), clients(7, 9)[..3]);
         assert_ne!(clients(7, 3), clients(8, 3));
     }
 
     #[test]
-    fn no_two_clients_wait_alike() {
+    fn no_two_clients_wait_the_same() {
         let drawn = clients(1, 50);
         for (i, one) in drawn.iter().enumerate() {
             assert!(!drawn[..i].iter().any(|other| other.delays == one.delays || other.spread == one.spread));
@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_waited_counts_the_spread() {
+    fn the_total_wait_includes_the_spread() {
         let client = Client { spread: Duration::from_secs(5), delays: [1, 2].map(Duration::from_secs).to_vec() };
         assert!(client.elapsed().eq([6, 8].map(Duration::from_secs)));
     }

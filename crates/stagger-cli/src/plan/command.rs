@@ -11,31 +11,31 @@ use super::export::Export;
 use super::forecast::Forecast;
 use super::json::Document;
 use super::notes::{Note, notes};
-use super::pictures::{self, Paths};
+use super::pictures::{self, ClientStyle};
 use super::profiles;
 use super::report;
 use super::verdict::{Answer, Verdict};
 use crate::error::CliError;
 use crate::output::{print, to_json};
-use crate::plot::{Look, Spacing, paragraph, svg};
+use crate::plot::{RenderOptions, Spacing, paragraph, svg};
 use crate::policy_args::PolicyArgs;
 use crate::term::Term;
 
-/// The seed of the clients that are drawn, unless another is given: the same plan looks the same
-/// every time.
+/// The default seed of the drawn clients, so that a plan is reproducible.
 const SEED: u64 = 1;
 
-/// Clients whose waits a picture shows: in a terminal more would hide one another.
+/// Number of clients in a plot: more would overlap in a terminal.
 const IN_TERMINAL: usize = 3;
 const IN_SVG: usize = 5;
 
-/// Delays that can be drawn without filling the memory of a small machine.
-const MOST_DRAWS: u64 = 10_000_000;
+/// Maximum number of drawn delays, which fit the memory of a small machine.
+const MAX_DRAWS: u64 = 10_000_000;
 
-/// `stagger plan`.
+/// Runs `stagger plan`.
 pub(crate) fn run(args: &PlanArgs, term: &Term) -> Result<ExitCode, CliError> {
     if args.profiles {
-        let text = if args.json { profiles::json()? } else { profiles::text(Look::of(&term.stdout, term)) };
+        let text =
+            if args.json { profiles::json()? } else { profiles::text(RenderOptions::for_screen(&term.stdout, term)) };
         print(text.as_bytes())?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -44,7 +44,7 @@ pub(crate) fn run(args: &PlanArgs, term: &Term) -> Result<ExitCode, CliError> {
     }
     let svg_to_stdout = args.svg.as_deref() == Some(Path::new("-"));
     if svg_to_stdout && args.json {
-        return Err(CliError::usage("--json and --svg - both want standard output; name a file for the SVG"));
+        return Err(CliError::usage("--json and --svg - both write to standard output; write the SVG to a file"));
     }
     let plan = Plan::new(args)?;
     if let Some(path) = args.svg.as_deref().filter(|_| !svg_to_stdout) {
@@ -56,33 +56,33 @@ pub(crate) fn run(args: &PlanArgs, term: &Term) -> Result<ExitCode, CliError> {
     } else if args.json {
         plan.json()?
     } else {
-        plan.text(Look::of(&term.stdout, term))
+        plan.text(RenderOptions::for_screen(&term.stdout, term))
     };
     print(text.as_bytes())?;
     Ok(plan.exit_code())
 }
 
-/// The configuration is the result; what is to be said of it must not be in it.
+/// Prints the exported configuration to standard output and its notes to standard error.
 fn export(system: Export, policy: &PolicyArgs, term: &Term) -> Result<ExitCode, CliError> {
     let exported = system.policy(&policy.policy()?)?;
     print(exported.text.as_bytes())?;
-    let look = Look::of(&term.stderr, term);
+    let options = RenderOptions::for_screen(&term.stderr, term);
     for note in exported.notes {
-        let note = paragraph(&format!("note: {note}"), "      ", look);
-        // Nobody is left to be told that nobody can be told.
-        let _ = write!(io::stderr(), "{}", look.glyphs.spell(&note));
+        let note = paragraph(&format!("note: {note}"), "      ", options);
+        // Ignored: if standard error is closed, there is no other place to report it.
+        let _ = write!(io::stderr(), "{}", options.glyphs.transliterate(&note));
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// All that there is to tell about a policy.
+/// The forecast of a policy and everything derived from it.
 struct Plan {
     forecast: Forecast,
     notes: Vec<Note>,
     seed: Seed,
-    /// At least those that a picture shows.
+    /// Drawn clients, at least as many as a plot shows.
     clients: Vec<Client>,
-    /// What `--sample` asks for: so many of the clients, and the verdict on them.
+    /// For `--sample`: the number of clients requested, and the verdict on their delays.
     sample: Option<(usize, Verdict)>,
     spacing: Spacing,
 }
@@ -91,34 +91,34 @@ impl Plan {
     fn new(args: &PlanArgs) -> Result<Self, CliError> {
         let forecast = Forecast::new(args.policy.policy()?, args.retries);
         let retries = forecast.rows.len();
-        let asked = args.sample.unwrap_or(0);
-        let draws = u64::from(asked) * retries as u64;
-        if draws > MOST_DRAWS {
+        let sampled = args.sample.unwrap_or(0);
+        let draws = u64::from(sampled) * retries as u64;
+        if draws > MAX_DRAWS {
             return Err(CliError::usage(format_args!(
-                "--sample {asked} of {retries} retries is {draws} delays, and {MOST_DRAWS} is the most; \
-                 lower --sample or --retries"
+                "--sample {sampled} with {retries} retries draws {draws} delays; the maximum is {MAX_DRAWS}; lower --sample or \
+                 --retries"
             )));
         }
         let seed = Seed::new(args.policy.seed.unwrap_or(SEED));
-        let asked = asked as usize;
-        let clients = clients::draw(&forecast.policy, seed, asked.max(IN_SVG), retries);
-        let sample = args.sample.map(|_| (asked, Verdict::new(&forecast, &clients[..asked])));
+        let sampled = sampled as usize;
+        let clients = clients::draw(&forecast.policy, seed, sampled.max(IN_SVG), retries);
+        let sample = args.sample.map(|_| (sampled, Verdict::new(&forecast, &clients[..sampled])));
         Ok(Self { notes: notes(&forecast), forecast, seed, clients, sample, spacing: args.scale.into() })
     }
 
-    fn text(&self, look: Look) -> String {
+    fn text(&self, options: RenderOptions) -> String {
         let shown = &self.clients[..IN_TERMINAL];
-        let mut out = report::report(&self.forecast, &self.notes, shown, self.spacing, look);
-        if let Some((asked, verdict)) = &self.sample {
-            out.push_str(&report::sample(verdict, self.seed.get(), *asked, look));
+        let mut out = report::report(&self.forecast, &self.notes, shown, self.spacing, options);
+        if let Some((sampled, verdict)) = &self.sample {
+            out.push_str(&report::sample(verdict, self.seed.get(), *sampled, options));
         }
-        look.glyphs.spell(&out).into_owned()
+        options.glyphs.transliterate(&out).into_owned()
     }
 
     fn json(&self) -> Result<String, CliError> {
         let mut document = Document::new(&self.forecast, &self.notes);
-        if let Some((asked, verdict)) = &self.sample {
-            document = document.with_sample(self.seed, &self.clients[..*asked], verdict);
+        if let Some((sampled, verdict)) = &self.sample {
+            document = document.with_sample(self.seed, &self.clients[..*sampled], verdict);
         }
         to_json(&document)
     }
@@ -127,8 +127,8 @@ impl Plan {
         let shown = &self.clients[..IN_SVG];
         let mut figures = Vec::new();
         if !self.forecast.rows.is_empty() {
-            figures.push(pictures::envelope(&self.forecast, shown, Paths::Lines, self.spacing));
-            figures.push(pictures::waited(&self.forecast, shown, Paths::Lines, self.spacing));
+            figures.push(pictures::envelope(&self.forecast, shown, ClientStyle::Lines, self.spacing));
+            figures.push(pictures::waited(&self.forecast, shown, ClientStyle::Lines, self.spacing));
         }
         let drawn = format!("Clients drawn with seed {}.", self.seed.get());
         let mut remarks: Vec<&str> = self.notes.iter().map(|note| &*note.text).collect();

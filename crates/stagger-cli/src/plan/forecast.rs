@@ -2,9 +2,9 @@ use core::time::Duration;
 
 use stagger_core::Policy;
 
-/// What is known of a length of time before it is drawn.
+/// The distribution of a random duration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Outlook {
+pub(crate) struct Distribution {
     pub(crate) min: Duration,
     pub(crate) max: Duration,
     pub(crate) mean: Duration,
@@ -14,18 +14,18 @@ pub(crate) struct Outlook {
     pub(crate) p99: Duration,
 }
 
-/// What is known of one retry.
+/// The forecast of one retry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Row {
-    /// Its number, from 1.
+    /// Number of the retry, from 1.
     pub(crate) retry: u32,
-    /// The delay before it.
-    pub(crate) delay: Outlook,
-    /// All that was waited by then, spread included.
-    pub(crate) elapsed: Outlook,
+    /// Delay before the retry.
+    pub(crate) delay: Distribution,
+    /// Total wait up to the retry, including the spread.
+    pub(crate) elapsed: Distribution,
 }
 
-/// What is known of a policy.
+/// The forecast of a policy.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Forecast {
     pub(crate) policy: Policy,
@@ -33,54 +33,56 @@ pub(crate) struct Forecast {
     pub(crate) shown: Shown,
 }
 
-/// Which of the policy's retries the rows are.
+/// Which retries of the policy the rows show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shown {
-    /// All of them.
+    /// All retries.
     All,
-    /// The first of so many.
+    /// The first of this many retries.
     FirstOf(u32),
-    /// The first of a series without end.
-    FirstOfEndless,
+    /// The first of an unlimited number of retries.
+    FirstOfUnlimited,
 }
 
-/// Rows that are shown unless a number is asked for: a screenful, and for a series without end what
-/// shows its course.
-const SCREENFUL: u32 = 20;
-const ENDLESS: u32 = 10;
+/// Default number of rows: one screen, or enough to show the progression if retries are unlimited.
+const DEFAULT_ROWS: u32 = 20;
+const UNLIMITED_ROWS: u32 = 10;
 
 impl Forecast {
-    /// The forecast of the first `retries` retries, or of as many as fit a screen.
+    /// Computes the forecast of the first `retries` retries, or of the default number.
     pub(crate) fn new(policy: Policy, retries: Option<u32>) -> Self {
         let all = policy.max_attempts().map(|attempts| attempts.get() - 1);
-        let wanted = retries.unwrap_or(if all.is_some() { SCREENFUL } else { ENDLESS });
+        let wanted = retries.unwrap_or(if all.is_some() { DEFAULT_ROWS } else { UNLIMITED_ROWS });
         let count = all.map_or(wanted, |all| all.min(wanted));
-        // The series of a policy that never retries ends at once.
+        // A policy that never retries has no rows, whatever its maximum number of attempts.
         let rows: Vec<Row> = (1..=count).map_while(|retry| row(&policy, retry)).collect();
         let ended = rows.len() < count as usize;
         let shown = match all {
             _ if ended => Shown::All,
             Some(all) if all > count => Shown::FirstOf(all),
             Some(_) => Shown::All,
-            None => Shown::FirstOfEndless,
+            None => Shown::FirstOfUnlimited,
         };
         Self { policy, rows, shown }
     }
 }
 
 fn row(policy: &Policy, retry: u32) -> Option<Row> {
-    let delay = outlook(policy.bounds(retry)?, policy.mean(retry)?, policy.quantiles(retry, SHARES)?);
-    let elapsed =
-        outlook(policy.elapsed_bounds(retry)?, policy.elapsed_mean(retry)?, policy.elapsed_quantiles(retry, SHARES)?);
+    let delay = distribution(policy.bounds(retry)?, policy.mean(retry)?, policy.quantiles(retry, SHARES)?);
+    let elapsed = distribution(
+        policy.elapsed_bounds(retry)?,
+        policy.elapsed_mean(retry)?,
+        policy.elapsed_quantiles(retry, SHARES)?,
+    );
     Some(Row { retry, delay, elapsed })
 }
 
-/// The quantiles of an outlook.
+/// The quantiles of a distribution.
 const SHARES: [f64; 4] = [0.1, 0.5, 0.9, 0.99];
 
-fn outlook((min, max): (Duration, Duration), mean: Duration, quantiles: [Duration; SHARES.len()]) -> Outlook {
+fn distribution((min, max): (Duration, Duration), mean: Duration, quantiles: [Duration; SHARES.len()]) -> Distribution {
     let [p10, p50, p90, p99] = quantiles;
-    Outlook { min, max, mean, p10, p50, p90, p99 }
+    Distribution { min, max, mean, p10, p50, p90, p99 }
 }
 
 #[cfg(test)]
@@ -92,15 +94,15 @@ mod tests {
     }
 
     #[test]
-    fn the_rows_are_the_retries_that_the_policy_makes() {
+    fn the_rows_are_the_retries_of_the_policy() {
         for (policy, retries, want) in [
             ("exponential max-attempts=6", None, (5, Shown::All)),
             ("exponential max-attempts=6", Some(3), (3, Shown::FirstOf(5))),
             ("exponential max-attempts=6", Some(9), (5, Shown::All)),
             ("exponential max-attempts=6", Some(5), (5, Shown::All)),
             ("exponential max-attempts=1000", None, (20, Shown::FirstOf(999))),
-            ("exponential max-attempts=inf", None, (10, Shown::FirstOfEndless)),
-            ("exponential max-attempts=inf", Some(12), (12, Shown::FirstOfEndless)),
+            ("exponential max-attempts=inf", None, (10, Shown::FirstOfUnlimited)),
+            ("exponential max-attempts=inf", Some(12), (12, Shown::FirstOfUnlimited)),
             ("exponential max-attempts=1", None, (0, Shown::All)),
             ("stop max-attempts=inf", None, (0, Shown::All)),
         ] {
@@ -111,11 +113,11 @@ mod tests {
     }
 
     #[test]
-    fn every_outlook_is_in_order() {
+    fn quantiles_are_ordered() {
         for jitter in ["none", "full", "equal", "decorrelated", "±20%"] {
             let policy = format!("exponential base=1s cap=30s jitter={jitter} spread=3s max-attempts=8");
             for row in forecast(&policy, None).rows {
-                for Outlook { min, max, mean, p10, p50, p90, p99 } in [row.delay, row.elapsed] {
+                for Distribution { min, max, mean, p10, p50, p90, p99 } in [row.delay, row.elapsed] {
                     assert!([min, p10, p50, p90, p99, max].is_sorted(), "{jitter}: {row:?}");
                     assert!((min..=max).contains(&mean), "{jitter}: {row:?}");
                 }

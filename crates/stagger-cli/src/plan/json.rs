@@ -4,38 +4,38 @@ use serde::{Serialize, Serializer};
 use stagger_core::Seed;
 
 use super::clients::Client;
-use super::forecast::{Forecast, Outlook, Shown};
+use super::forecast::{Distribution, Forecast, Shown};
 use super::notes::Note;
 use super::verdict::{Answer, Check, Verdict};
 
-/// What `stagger plan --json` prints: schema `stagger.plan/1`.
+/// The output of `stagger plan --json`: schema `stagger.plan/1`.
 ///
-/// Lengths of time are numbers of seconds, shares lie between 0 and 1. Later versions of the schema
-/// may add fields; what is here keeps its name and its meaning.
+/// Durations are in seconds, shares are between 0 and 1. Later versions of the schema may add fields; existing fields
+/// keep their names and meanings.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "stagger.plan/1"))]
 pub(crate) struct Document<'a> {
     /// Always `stagger.plan/1`.
     schema: &'static str,
-    /// The policy, in one line of the policy language.
+    /// The policy, as one line of the policy language.
     policy: String,
-    /// How often it tries in all, the first attempt included; null if there is no limit.
+    /// Maximum number of attempts, including the first; null for no limit.
     max_attempts: Option<u32>,
-    /// How long after the start of a call a retry may start; null if there is no limit.
+    /// Latest start of a retry, measured from the start of the call; null for no limit.
     #[serde(serialize_with = "option_s")]
     #[cfg_attr(test, schemars(with = "Option<f64>"))]
     max_elapsed_s: Option<Duration>,
-    /// The longest wait before the first attempt; it is drawn evenly from zero up.
+    /// Upper bound of the wait before the first attempt, which is drawn uniformly from zero.
     #[serde(serialize_with = "s")]
     #[cfg_attr(test, schemars(with = "f64"))]
     spread_s: Duration,
-    /// Whether `retries` holds all that the policy can make.
+    /// Whether `retries` contains all retries of the policy.
     complete: bool,
     /// The forecast of each retry.
     retries: Vec<Retry>,
-    /// What the figures do not say by themselves.
+    /// Notes on the forecast.
     notes: &'a [Note],
-    /// What was drawn; with `--sample` only.
+    /// The drawn delays; only with `--sample`.
     #[serde(skip_serializing_if = "Option::is_none")]
     sample: Option<Sample<'a>>,
 }
@@ -44,125 +44,123 @@ pub(crate) struct Document<'a> {
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Retry {
-    /// Its number, from 1.
+    /// Number of the retry, from 1.
     retry: u32,
-    /// The delay before it.
-    delay: Lengths,
-    /// All that was waited by then: the spread and the delays up to this one. What the attempts
-    /// take comes on top.
-    elapsed: Lengths,
+    /// Delay before the retry.
+    delay: Durations,
+    /// Total wait up to the retry: the spread and all delays up to this one, without the duration of the attempts.
+    elapsed: Durations,
 }
 
-/// The forecast of a length of time.
+/// The distribution of a duration.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-struct Lengths {
-    /// The least it can be.
+struct Durations {
+    /// Minimum.
     #[serde(serialize_with = "s")]
     #[cfg_attr(test, schemars(with = "f64"))]
     min_s: Duration,
-    /// The most it can be.
+    /// Maximum.
     #[serde(serialize_with = "s")]
     #[cfg_attr(test, schemars(with = "f64"))]
     max_s: Duration,
-    /// Its mean.
+    /// Mean.
     #[serde(serialize_with = "s")]
     #[cfg_attr(test, schemars(with = "f64"))]
     mean_s: Duration,
-    /// Its quantiles: one draw in ten is at most this.
+    /// 10th percentile.
     #[serde(serialize_with = "s")]
     #[cfg_attr(test, schemars(with = "f64"))]
     p10_s: Duration,
-    /// The median.
+    /// Median.
     #[serde(serialize_with = "s")]
     #[cfg_attr(test, schemars(with = "f64"))]
     p50_s: Duration,
-    /// Nine draws in ten are at most this.
+    /// 90th percentile.
     #[serde(serialize_with = "s")]
     #[cfg_attr(test, schemars(with = "f64"))]
     p90_s: Duration,
-    /// Ninety-nine draws in a hundred are at most this.
+    /// 99th percentile.
     #[serde(serialize_with = "s")]
     #[cfg_attr(test, schemars(with = "f64"))]
     p99_s: Duration,
 }
 
-/// Drawn delays, and whether they are what was forecast.
+/// Drawn delays, and whether they match the forecast.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Sample<'a> {
-    /// Draws them again.
+    /// Seed that reproduces them.
     seed: u64,
-    /// How many clients were drawn.
+    /// Number of clients drawn.
     clients: usize,
-    /// Whether the delays span their intervals.
-    verdict: Judgement<'a>,
-    /// What became of each retry's delays.
-    retries: Vec<Drawn>,
+    /// Whether the delays match the forecast.
+    verdict: VerdictSummary<'a>,
+    /// The drawn delays of each retry.
+    retries: Vec<DrawnDelays>,
     /// The waits of each client.
-    series: Vec<Waits>,
+    series: Vec<ClientDelays>,
 }
 
-/// An answer and its grounds.
+/// The verdict on drawn delays.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-struct Judgement<'a> {
-    /// `yes`; `in-step` where all clients wait the same, as the policy says; `too-few` where so few
-    /// draws say nothing; `no` where they contradict the forecast.
+struct VerdictSummary<'a> {
+    /// Whether the delays span their intervals: `yes`; `synchronized` if all clients wait the same, as the policy
+    /// specifies; `too-few` if there are too few draws to tell; `no` if they contradict the forecast.
     spans: &'static str,
-    /// The answer in a sentence.
+    /// The verdict as a sentence.
     text: &'a str,
 }
 
 /// The delays drawn for one retry.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-struct Drawn {
-    /// Its number, from 1.
+struct DrawnDelays {
+    /// Number of the retry, from 1.
     retry: u32,
-    /// The least delay drawn.
+    /// Shortest delay drawn.
     #[serde(serialize_with = "s")]
     #[cfg_attr(test, schemars(with = "f64"))]
-    least_s: Duration,
-    /// The greatest delay drawn.
+    min_s: Duration,
+    /// Longest delay drawn.
     #[serde(serialize_with = "s")]
     #[cfg_attr(test, schemars(with = "f64"))]
-    most_s: Duration,
-    /// How they lie in their interval; null where all must be one length.
-    fit: Option<Placement>,
+    max_s: Duration,
+    /// How the delays are distributed over their interval; null if the interval is a single duration.
+    fit: Option<Fit>,
 }
 
-/// How drawn delays lie in their interval.
+/// The distribution of drawn delays over their interval.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-struct Placement {
-    /// Where in the interval the least delay lies.
+struct Fit {
+    /// Position of the shortest delay in the interval, from 0 to 1.
     reach_from: f64,
-    /// Where in the interval the greatest delay lies.
+    /// Position of the longest delay in the interval, from 0 to 1.
     reach_to: f64,
     /// The statistic of the Kolmogorov–Smirnov test against the forecast.
     ks: f64,
-    /// How often draws that follow the forecast would lie at least so far from it.
+    /// The p-value of that test: the probability of a statistic at least this large for draws from the forecast.
     ks_p: f64,
-    /// The share of delays that were to be expected beyond the least or beyond the greatest of
-    /// these, whichever is larger.
+    /// Expected share of delays below the shortest or above the longest drawn, whichever is larger.
     missed: f64,
 }
 
-/// The waits of one client that never succeeds.
+/// The waits of one client whose attempts all fail.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-struct Waits {
-    /// Before its first attempt.
+struct ClientDelays {
+    /// Wait before the first attempt.
     #[serde(serialize_with = "s")]
     #[cfg_attr(test, schemars(with = "f64"))]
     spread_s: Duration,
-    /// Before each of its retries.
+    /// Delay before each retry.
     delays_s: Vec<f64>,
 }
 
 impl<'a> Document<'a> {
-    /// The document of a forecast.
+    /// Creates the document of a forecast.
     pub(crate) fn new(forecast: &Forecast, notes: &'a [Note]) -> Self {
         let policy = &forecast.policy;
         let retry = |row: &super::forecast::Row| Retry {
@@ -183,16 +181,16 @@ impl<'a> Document<'a> {
         }
     }
 
-    /// The same with what was drawn from `seed`.
+    /// Adds the delays drawn from `seed`.
     pub(crate) fn with_sample(mut self, seed: Seed, clients: &[Client], verdict: &'a Verdict) -> Self {
-        let series = clients.iter().map(|client| Waits {
+        let series = clients.iter().map(|client| ClientDelays {
             spread_s: client.spread,
             delays_s: client.delays.iter().map(Duration::as_secs_f64).collect(),
         });
         self.sample = Some(Sample {
             seed: seed.get(),
             clients: clients.len(),
-            verdict: Judgement { spans: word(verdict.answer), text: &verdict.text },
+            verdict: VerdictSummary { spans: answer_name(verdict.answer), text: &verdict.text },
             retries: verdict.checks.iter().map(Into::into).collect(),
             series: series.collect(),
         });
@@ -200,32 +198,32 @@ impl<'a> Document<'a> {
     }
 }
 
-fn word(answer: Answer) -> &'static str {
+fn answer_name(answer: Answer) -> &'static str {
     match answer {
         Answer::Yes => "yes",
-        Answer::InStep => "in-step",
+        Answer::Synchronized => "synchronized",
         Answer::TooFew => "too-few",
         Answer::No => "no",
     }
 }
 
-impl From<Outlook> for Lengths {
-    fn from(outlook: Outlook) -> Self {
-        let Outlook { min, max, mean, p10, p50, p90, p99 } = outlook;
+impl From<Distribution> for Durations {
+    fn from(distribution: Distribution) -> Self {
+        let Distribution { min, max, mean, p10, p50, p90, p99 } = distribution;
         Self { min_s: min, max_s: max, mean_s: mean, p10_s: p10, p50_s: p50, p90_s: p90, p99_s: p99 }
     }
 }
 
-impl From<&Check> for Drawn {
+impl From<&Check> for DrawnDelays {
     fn from(check: &Check) -> Self {
-        let fit = check.fit.as_ref().map(|fit| Placement {
+        let fit = check.fit.as_ref().map(|fit| Fit {
             reach_from: fit.reach.0,
             reach_to: fit.reach.1,
             ks: fit.distance,
             ks_p: fit.p_value,
             missed: fit.missed,
         });
-        Self { retry: check.retry, least_s: check.least, most_s: check.most, fit }
+        Self { retry: check.retry, min_s: check.drawn_min, max_s: check.drawn_max, fit }
     }
 }
 
@@ -242,7 +240,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::output::published;
+    use crate::output::assert_published_schema;
     use crate::plan::clients::draw;
     use crate::plan::notes::notes;
 
@@ -260,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn forecasts_are_numbers_of_seconds() {
+    fn forecasts_are_in_seconds() {
         let document = document("exponential base=1s cap=30s max-attempts=4 max-elapsed=1m", None);
         assert_eq!(document["schema"], "stagger.plan/1");
         assert_eq!(document["max_attempts"], 4);
@@ -274,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn the_policy_reads_back() {
+    fn the_policy_is_parsed_back() {
         let policy = "exponential base=1s cap=30s jitter=±20% spread=5s max-attempts=inf";
         let document = document(policy, None);
         let text = document["policy"].as_str().unwrap();
@@ -284,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_has_every_client_and_every_delay() {
+    fn a_sample_contains_every_client_and_every_delay() {
         let document = document("exponential base=1s cap=30s spread=2s max-attempts=6", Some(3));
         let sample = &document["sample"];
         assert_eq!((&sample["seed"], &sample["clients"]), (&Value::from(5), &Value::from(3)));
@@ -295,13 +293,13 @@ mod tests {
             assert!((0.0..=2.0).contains(&client["spread_s"].as_f64().unwrap()));
         }
         let least = series.iter().map(|client| client["delays_s"][4].as_f64().unwrap()).fold(f64::MAX, f64::min);
-        assert_eq!(sample["retries"][4]["least_s"], least);
+        assert_eq!(sample["retries"][4]["min_s"], least);
     }
 
-    /// The schema that is published. After a change: `STAGGER_BLESS=1 cargo test -p stagger-cli schema`.
+    /// After a change of the schema: `STAGGER_BLESS=1 cargo test -p stagger-cli schema`.
     #[test]
-    fn the_published_schema_is_that_of_what_is_printed() {
+    fn the_published_schema_matches_the_output() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/plan/stagger.plan-1.schema.json");
-        published::<Document<'_>>(path);
+        assert_published_schema::<Document<'_>>(path);
     }
 }

@@ -1,7 +1,7 @@
-//! `stagger plan`: what a policy does, before it does it.
+//! `stagger plan`: forecasts the delays of a policy without running anything.
 //!
-//! Every forecast is read from the policy; the verdict on drawn delays compares two things that the
-//! library gives, draws and forecast, and knows no formula of a delay.
+//! All forecasts are computed by the library. The verdict on drawn delays compares draws and forecast of the library and
+//! contains no delay formula of its own.
 
 mod args;
 pub(crate) mod brief;

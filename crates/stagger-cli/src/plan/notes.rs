@@ -7,51 +7,58 @@ use stagger_core::Policy;
 use super::brief::{brief, span};
 use super::forecast::{Forecast, Row, Shown};
 
-/// Something about a policy that its figures do not say by themselves.
+/// A note on a forecast, for a property that its numbers alone do not make obvious.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Note {
-    /// Which note it is: the same word in every version of the program.
+    /// Stable identifier of the note.
     pub(crate) code: &'static str,
-    /// What it says, with the way out where there is one.
+    /// The text, with the fix if there is one.
     pub(crate) text: String,
 }
 
-/// What there is to be said about a policy.
+/// Returns the notes on a forecast.
 pub(crate) fn notes(forecast: &Forecast) -> Vec<Note> {
     let (Some(first), Some(last)) = (forecast.rows.first(), forecast.rows.last()) else {
-        return vec![Note { code: "no-retry", text: "one attempt and no retry: there is no delay to show".to_owned() }];
+        return vec![Note {
+            code: "no-retry",
+            text: "the policy makes one attempt and does not retry; there are no delays to show".to_owned(),
+        }];
     };
-    [together(forecast, first), at_cap(forecast), beyond_cap(forecast), cut_short(forecast, last), part_shown(forecast)]
-        .into_iter()
-        .flatten()
-        .collect()
+    [
+        synchronization(forecast, first),
+        at_cap(forecast),
+        above_cap(forecast),
+        elapsed_limit(forecast, last),
+        truncated(forecast),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
-/// How near to one another clients come back that fail together.
-fn together(forecast: &Forecast, first: &Row) -> Option<Note> {
+/// Returns a note on how closely together clients retry after a common failure.
+fn synchronization(forecast: &Forecast, first: &Row) -> Option<Note> {
     let spread = forecast.policy.spread();
     if forecast.rows.iter().all(|row| row.delay.max.is_zero()) {
         return Some(Note {
             code: "no-delay",
-            text: "no delay at all: each retry follows at once, from every client together; \
-                   give the policy a base"
-                .to_owned(),
+            text: "no delay: all clients retry immediately and at the same time; set a base".to_owned(),
         });
     }
-    let in_step = forecast.rows.iter().all(|row| row.delay.min == row.delay.max);
+    let synchronized = forecast.rows.iter().all(|row| row.delay.min == row.delay.max);
     let delay = first.delay;
-    match (in_step, spread.is_zero()) {
+    match (synchronized, spread.is_zero()) {
         (true, true) => Some(Note {
-            code: "in-step",
-            text: "no jitter: clients that fail together come back together, every time; \
+            code: "synchronized",
+            text: "no jitter: clients that fail at the same time also retry at the same time; \
                    add --jitter full"
                 .to_owned(),
         }),
         (true, false) => Some(Note {
-            code: "in-step",
+            code: "synchronized",
             text: format!(
-                "no jitter: only the spread of {} sets clients apart that fail together; \
+                "no jitter: only the spread of {} separates clients that fail at the same time; \
                  add --jitter full",
                 brief(spread)
             ),
@@ -74,13 +81,14 @@ fn together(forecast: &Forecast, first: &Row) -> Option<Note> {
     }
 }
 
-fn beyond_cap(forecast: &Forecast) -> Option<Note> {
+/// Returns a note if the jitter can exceed the cap.
+fn above_cap(forecast: &Forecast) -> Option<Note> {
     let cap = forecast.policy.cap()?;
     let most = forecast.rows.iter().map(|row| row.delay.max).max()?;
     (most > cap).then(|| Note {
-        code: "beyond-cap",
+        code: "above-cap",
         text: format!(
-            "jitter {} goes beyond the cap of {}: delays of up to {}",
+            "jitter {} can exceed the cap of {}: delays of up to {}",
             forecast.policy.jitter(),
             brief(cap),
             brief(most)
@@ -88,15 +96,15 @@ fn beyond_cap(forecast: &Forecast) -> Option<Note> {
     })
 }
 
-/// A cap that comes after the jitter puts clients in step again.
+/// Returns a note if the cap is applied after the jitter, which synchronizes clients again.
 fn at_cap(forecast: &Forecast) -> Option<Note> {
     let cap = forecast.policy.cap().filter(|_| forecast.rows.iter().any(|row| row.delay.min < row.delay.max))?;
     let row = forecast.rows.iter().find(|row| row.delay.p90 == cap)?;
     Some(Note {
         code: "at-cap",
         text: format!(
-            "from retry {} on more than a tenth of the clients wait exactly {}: the cap cuts off what jitter {} has \
-             drawn; --jitter full draws inside the cap",
+            "from retry {} on, more than 10% of clients wait exactly {}: the cap is applied after jitter {}; --jitter \
+             full draws within the cap",
             row.retry,
             brief(row.delay.max),
             forecast.policy.jitter(),
@@ -104,17 +112,17 @@ fn at_cap(forecast: &Forecast) -> Option<Note> {
     })
 }
 
-/// What the limit on the elapsed time does to the retries that are shown.
-fn cut_short(forecast: &Forecast, last: &Row) -> Option<Note> {
+/// Returns a note on the effect of the elapsed-time limit on the retries shown.
+fn elapsed_limit(forecast: &Forecast, last: &Row) -> Option<Note> {
     let limit = forecast.policy.max_elapsed()?;
     let never = forecast.rows.iter().find(|row| row.elapsed.min > limit);
     let text = if let Some(row) = never {
         let reached = row.retry - 1;
-        format!("max-elapsed {}: no call gets beyond retry {reached}", brief(limit))
+        format!("max-elapsed {}: no call gets past retry {reached}", brief(limit))
     } else if last.elapsed.max > limit {
-        let share = within(limit, &forecast.policy, last.retry)?;
+        let share = share_within(limit, &forecast.policy, last.retry)?;
         format!(
-            "max-elapsed {}: {} of calls that keep failing get to retry {}, fewer with the time that attempts take",
+            "max-elapsed {}: {} of calls that keep failing reach retry {}, fewer if attempts take time",
             brief(limit),
             percent(share),
             last.retry
@@ -125,8 +133,8 @@ fn cut_short(forecast: &Forecast, last: &Row) -> Option<Note> {
     Some(Note { code: "max-elapsed", text })
 }
 
-/// The share of calls that have waited at most `limit` by a retry, to half a percent.
-fn within(limit: Duration, policy: &Policy, retry: u32) -> Option<f64> {
+/// Returns the share of calls that have waited at most `limit` up to a retry, to half a percent.
+fn share_within(limit: Duration, policy: &Policy, retry: u32) -> Option<f64> {
     const STEPS: usize = 200;
     let shares = array::from_fn::<_, STEPS, _>(|step| (step as f64 + 0.5) / STEPS as f64);
     let quantiles = policy.elapsed_quantiles(retry, shares)?;
@@ -141,18 +149,19 @@ fn percent(share: f64) -> String {
     }
 }
 
-fn part_shown(forecast: &Forecast) -> Option<Note> {
+/// Returns a note if not all retries are shown.
+fn truncated(forecast: &Forecast) -> Option<Note> {
     let shown = forecast.rows.len();
     let text = match forecast.shown {
         Shown::All => return None,
         Shown::FirstOf(all) => {
-            format!("the first {shown} of {all} retries are shown; --retries {all} shows all")
+            format!("showing the first {shown} of {all} retries; --retries {all} shows all")
         }
-        Shown::FirstOfEndless => {
-            format!("attempts are unlimited: the first {shown} retries are shown; --retries N chooses")
+        Shown::FirstOfUnlimited => {
+            format!("attempts are unlimited; showing the first {shown} retries; --retries N shows more")
         }
     };
-    Some(Note { code: "part-shown", text })
+    Some(Note { code: "truncated", text })
 }
 
 #[cfg(test)]
@@ -169,18 +178,18 @@ mod tests {
     }
 
     #[test]
-    fn each_note_is_made_where_it_is_true_and_nowhere_else() {
+    fn each_note_is_made_only_if_it_applies() {
         for (policy, want) in [
             ("exponential base=1s cap=30s", &["first-retry"][..]),
             ("exponential base=1s cap=30s spread=30s", &[]),
-            ("exponential base=1s cap=30s jitter=none", &["in-step"]),
-            ("exponential base=1s cap=30s jitter=none spread=30s", &["in-step"]),
+            ("exponential base=1s cap=30s jitter=none", &["synchronized"]),
+            ("exponential base=1s cap=30s jitter=none spread=30s", &["synchronized"]),
             ("zero", &["no-delay"]),
             ("stop", &["no-retry"]),
             ("exponential max-attempts=1", &["no-retry"]),
-            ("exponential spread=1s max-attempts=inf", &["part-shown"]),
-            ("exponential spread=1s max-attempts=100", &["part-shown"]),
-            ("exponential base=1s cap=2s jitter=±20% spread=1s", &["beyond-cap"]),
+            ("exponential spread=1s max-attempts=inf", &["truncated"]),
+            ("exponential spread=1s max-attempts=100", &["truncated"]),
+            ("exponential base=1s cap=2s jitter=±20% spread=1s", &["above-cap"]),
             ("exponential base=1s cap=30s jitter=±20% spread=1s max-attempts=3", &[]),
             ("socket.io spread=1s max-attempts=9", &["at-cap"]),
             ("socket.io spread=1s max-attempts=3", &[]),
@@ -194,25 +203,25 @@ mod tests {
     }
 
     #[test]
-    fn the_note_on_the_first_retry_says_when_it_is() {
+    fn the_note_on_the_first_retry_has_its_time() {
         let text = |policy| notes_on(policy).swap_remove(0).1;
         assert!(text("exponential base=1s cap=30s").contains("within 1s of a common failure"));
         assert!(text("constant delay=4s").contains("2s–4s after a common failure"));
     }
 
     #[test]
-    fn the_note_on_the_cap_says_from_when_on() {
+    fn the_note_on_the_cap_has_the_first_affected_retry() {
         let note = notes_on("socket.io spread=1s max-attempts=9").swap_remove(0);
         assert_eq!(note.0, "at-cap");
-        assert!(note.1.starts_with("from retry 3 on more than a tenth of the clients wait exactly 5s"), "{}", note.1);
+        assert!(note.1.starts_with("from retry 3 on, more than 10% of clients wait exactly 5s"), "{}", note.1);
     }
 
     #[test]
-    fn the_limit_on_elapsed_time_is_put_in_calls() {
+    fn the_elapsed_time_limit_is_reported_as_a_share_of_calls() {
         let text = |policy: &str| notes_on(policy).into_iter().find(|(code, _)| *code == "max-elapsed").unwrap().1;
         let never = text("constant delay=10s jitter=none max-attempts=9 max-elapsed=35s");
-        assert!(never.contains("no call gets beyond retry 3"), "{never}");
-        // The delays add up to a sum that is as often below its middle as above it.
+        assert!(never.contains("no call gets past retry 3"), "{never}");
+        // The distribution of the sum is symmetric, so half of the calls are within the limit.
         let half = text("exponential base=1s cap=30s max-attempts=6 max-elapsed=15500ms");
         let share = half.split(' ').find_map(|word| word.strip_suffix('%')).unwrap();
         assert!((49..=51).contains(&share.parse().unwrap()), "{half}");

@@ -2,50 +2,51 @@ use core::time::Duration;
 
 use super::brief::{brief, span};
 use super::clients::Client;
-use super::forecast::{Forecast, Outlook, Row};
+use super::forecast::{Distribution, Forecast, Row};
 use super::verdict::Verdict;
 use crate::plot::{Axis, Bar, Figure, Hue, Point, Series, Shape, Spacing, Span, Unit, Weight};
 
-/// How the waits of single clients are drawn.
+/// How the waits of individual clients are drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Paths {
-    /// A mark at each retry: where lines would tangle.
+pub(crate) enum ClientStyle {
+    /// A mark at each retry, where lines would overlap.
     Marks,
     /// A mark at each retry and a line from one to the next.
     Lines,
 }
 
-/// The delay before each retry: what it can be, its median, and what a few clients drew.
-pub(crate) fn envelope(forecast: &Forecast, clients: &[Client], paths: Paths, spacing: Spacing) -> Figure {
+/// Returns the plot of the delay before each retry: its range, its median and the draws of a few clients.
+pub(crate) fn envelope(forecast: &Forecast, clients: &[Client], client_style: ClientStyle, spacing: Spacing) -> Figure {
     let drawn: Vec<_> = clients.iter().map(|client| client.delays.clone()).collect();
-    let sentence = |row: &Row| format!("retry {}: {}, median {}", row.retry, of(row.delay), brief(row.delay.p50));
+    let sentence = |row: &Row| format!("retry {}: {}, median {}", row.retry, range(row.delay), brief(row.delay.p50));
     Figure {
         title: "Delay before each retry".to_owned(),
-        description: described("The delay before each retry", forecast, sentence),
+        description: describe("The delay before each retry", forecast, sentence),
         x: Axis::new("retry", Unit::Count),
         y: seconds("delay", spacing),
-        series: fan(forecast, |row| row.delay, &drawn, paths),
+        series: fan(forecast, |row| row.delay, &drawn, client_style),
     }
 }
 
-/// The time waited by each retry: what it can be, its median, and what a few clients drew.
-pub(crate) fn waited(forecast: &Forecast, clients: &[Client], paths: Paths, spacing: Spacing) -> Figure {
+/// Returns the plot of the total wait up to each retry: its range, its median and the draws of a few clients.
+pub(crate) fn waited(forecast: &Forecast, clients: &[Client], client_style: ClientStyle, spacing: Spacing) -> Figure {
     let drawn: Vec<_> = clients.iter().map(|client| client.elapsed().collect()).collect();
-    let sentence = |row: &Row| format!("retry {}: {}, median {}", row.retry, of(row.elapsed), brief(row.elapsed.p50));
+    let sentence =
+        |row: &Row| format!("retry {}: {}, median {}", row.retry, range(row.elapsed), brief(row.elapsed.p50));
     Figure {
-        title: "Time waited by each retry, attempts not counted".to_owned(),
-        description: described("The time waited by each retry", forecast, sentence),
+        title: "Total wait up to each retry, without the duration of attempts".to_owned(),
+        description: describe("The total wait up to each retry", forecast, sentence),
         x: Axis::new("retry", Unit::Count),
-        y: seconds("time waited", spacing),
-        series: fan(forecast, |row| row.elapsed, &drawn, paths),
+        y: seconds("total wait", spacing),
+        series: fan(forecast, |row| row.elapsed, &drawn, client_style),
     }
 }
 
-/// How the drawn delays of all retries are spread over what is equally likely.
+/// Returns the histogram of the drawn delays of all retries over the deciles of the forecast.
 pub(crate) fn tenths(verdict: &Verdict) -> Figure {
     let mut counts = [0.0; 10];
     for fit in verdict.checks.iter().filter_map(|check| check.fit.as_ref()) {
-        for (count, more) in counts.iter_mut().zip(fit.tenths()) {
+        for (count, more) in counts.iter_mut().zip(fit.decile_counts()) {
             *count += more;
         }
     }
@@ -58,13 +59,12 @@ pub(crate) fn tenths(verdict: &Verdict) -> Figure {
     let ends = [Point { x: 0.0, y: level }, Point { x: 1.0, y: level }];
     let texts: Vec<String> = counts.iter().map(f64::to_string).collect();
     Figure {
-        title: "Drawn delays in ten parts that are equally likely".to_owned(),
+        title: "Drawn delays by decile of the forecast".to_owned(),
         description: format!(
-            "How many drawn delays fell in each tenth of the forecast, shortest first: {}; {level} were to be \
-             expected in each.",
+            "Number of drawn delays in each decile of the forecast, shortest first: {}; {level} are expected in each.",
             texts.join(", ")
         ),
-        x: Axis::new(SHORTER, Unit::Share),
+        x: Axis::new(SHARE_LABEL, Unit::Share),
         y: Axis::new("draws", Unit::Count),
         series: vec![
             Series {
@@ -74,7 +74,7 @@ pub(crate) fn tenths(verdict: &Verdict) -> Figure {
                 weight: Weight::Light,
             },
             Series {
-                name: Some("as forecast".to_owned()),
+                name: Some("forecast".to_owned()),
                 shape: Shape::Line(ends.to_vec()),
                 hue: Hue::Vermilion,
                 weight: Weight::Strong,
@@ -83,26 +83,26 @@ pub(crate) fn tenths(verdict: &Verdict) -> Figure {
     }
 }
 
-/// The axis along a forecast's probability.
-const SHORTER: &str = "share of delays so short or shorter, as forecast";
+/// The label of the axis with the cumulative probability of the forecast.
+const SHARE_LABEL: &str = "cumulative share of delays, forecast";
 
-/// Retries whose distributions are told apart in one picture.
-const TOLD_APART: usize = 6;
+/// Maximum number of retries in one plot.
+const MAX_CURVES: usize = 6;
 
-/// How far the distribution of the drawn delays lies from the forecast's, and how far it may.
+/// Returns the plot of the difference between the distributions of drawn delays and forecast, with its tolerance.
 pub(crate) fn distance(verdict: &Verdict) -> Figure {
     let fits = || verdict.checks.iter().filter_map(|check| Some((check.retry, check.fit.as_ref()?)));
-    let allowed = fits().map(|(_, fit)| fit.allowed(verdict.threshold)).fold(0.0, f64::max);
+    let allowed = fits().map(|(_, fit)| fit.critical_distance(verdict.threshold)).fold(0.0, f64::max);
     let ends = [0.0, 1.0].map(|x| Span { x, low: -allowed, high: allowed });
     let mut series = vec![Series {
-        name: Some("within chance".to_owned()),
+        name: Some("within tolerance".to_owned()),
         shape: Shape::Band(ends.to_vec()),
         hue: Hue::Sky,
         weight: Weight::Light,
     }];
-    series.extend(fits().take(TOLD_APART).enumerate().map(|(i, (retry, fit))| {
+    series.extend(fits().take(MAX_CURVES).enumerate().map(|(i, (retry, fit))| {
         let start = Point { x: 0.0, y: 0.0 };
-        let steps = fit.excess().enumerate().map(|(i, y)| Point { x: (i + 1) as f64 / 100.0, y });
+        let steps = fit.deviations().enumerate().map(|(i, y)| Point { x: (i + 1) as f64 / 100.0, y });
         Series {
             name: Some(format!("retry {retry}")),
             shape: Shape::Steps([start].into_iter().chain(steps).collect()),
@@ -111,27 +111,32 @@ pub(crate) fn distance(verdict: &Verdict) -> Figure {
         }
     }));
     Figure {
-        title: "Drawn delays beside their forecast".to_owned(),
-        description: format!("How far the drawn delays lie from their forecast: {}.", verdict.text),
-        x: Axis::new(SHORTER, Unit::Share),
-        y: Axis::new("drawn so short or shorter, less forecast", Unit::Share),
+        title: "Drawn delays compared with the forecast".to_owned(),
+        description: format!("Difference between the drawn delays and their forecast: {}.", verdict.text),
+        x: Axis::new(SHARE_LABEL, Unit::Share),
+        y: Axis::new("cumulative share, drawn minus forecast", Unit::Share),
         series,
     }
 }
 
-/// Band, median and clients, the way both pictures over the retries show them.
-fn fan(forecast: &Forecast, outlook: impl Fn(&Row) -> Outlook, clients: &[Vec<Duration>], paths: Paths) -> Vec<Series> {
+/// Returns range, median and clients, as both plots over the retries show them.
+fn fan(
+    forecast: &Forecast,
+    distribution: impl Fn(&Row) -> Distribution,
+    clients: &[Vec<Duration>],
+    client_style: ClientStyle,
+) -> Vec<Series> {
     let rows = &forecast.rows;
     let x = |row: &Row| f64::from(row.retry);
     let band = rows.iter().map(|row| Span {
         x: x(row),
-        low: outlook(row).min.as_secs_f64(),
-        high: outlook(row).max.as_secs_f64(),
+        low: distribution(row).min.as_secs_f64(),
+        high: distribution(row).max.as_secs_f64(),
     });
-    let median = rows.iter().map(|row| Point { x: x(row), y: outlook(row).p50.as_secs_f64() });
+    let median = rows.iter().map(|row| Point { x: x(row), y: distribution(row).p50.as_secs_f64() });
     let mut series = vec![
         Series {
-            name: Some("least to most".to_owned()),
+            name: Some("min to max".to_owned()),
             shape: Shape::Band(band.collect()),
             hue: Hue::Sky,
             weight: Weight::Light,
@@ -147,7 +152,7 @@ fn fan(forecast: &Forecast, outlook: impl Fn(&Row) -> Outlook, clients: &[Vec<Du
         let places = rows.iter().zip(lengths).map(|(row, length)| Point { x: x(row), y: length.as_secs_f64() });
         let places: Vec<Point> = places.collect();
         let path = |name, shape| Series { name, shape, hue: Hue::nth(i), weight: Weight::Light };
-        if paths == Paths::Lines {
+        if client_style == ClientStyle::Lines {
             series.push(path(None, Shape::Line(places.clone())));
         }
         series.push(path(Some("drawn clients".to_owned()), Shape::Points(places)));
@@ -163,11 +168,11 @@ fn seconds(label: &str, spacing: Spacing) -> Axis {
     }
 }
 
-fn of(outlook: Outlook) -> String {
-    span(outlook.min, outlook.max)
+fn range(distribution: Distribution) -> String {
+    span(distribution.min, distribution.max)
 }
 
-fn described(what: &str, forecast: &Forecast, sentence: impl Fn(&Row) -> String) -> String {
+fn describe(what: &str, forecast: &Forecast, sentence: impl Fn(&Row) -> String) -> String {
     let rows: Vec<String> = forecast.rows.iter().map(sentence).collect();
-    format!("{what}, least to most. {}.", rows.join("; "))
+    format!("{what}, min to max. {}.", rows.join("; "))
 }

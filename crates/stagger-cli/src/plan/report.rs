@@ -2,38 +2,45 @@ use super::brief::{brief, span};
 use super::clients::Client;
 use super::forecast::Forecast;
 use super::notes::Note;
-use super::pictures::{Paths, envelope};
+use super::pictures::{ClientStyle, envelope};
 use super::verdict::{Verdict, p_value, percent};
-use crate::plot::{Align, Column, Keep, Look, Spacing, paragraph, sparkline, table, terminal};
+use crate::plot::{Align, Column, Keep, RenderOptions, Spacing, paragraph, sparkline, table, terminal};
 
-/// What people read: the policy, its figures, what is to be said of them, and the picture.
-pub(crate) fn report(forecast: &Forecast, notes: &[Note], clients: &[Client], spacing: Spacing, look: Look) -> String {
-    let mut out = paragraph(&forecast.policy.to_string(), "", look);
+/// Formats the plan for humans: the policy, the table, the notes and the plot.
+pub(crate) fn report(
+    forecast: &Forecast,
+    notes: &[Note],
+    clients: &[Client],
+    spacing: Spacing,
+    options: RenderOptions,
+) -> String {
+    let mut out = paragraph(&forecast.policy.to_string(), "", options);
     if !forecast.rows.is_empty() {
-        out.push_str(&figures(forecast, look));
+        out.push_str(&figures(forecast, options));
     }
     for note in notes {
-        out.push_str(&paragraph(&format!("note: {}", note.text), "      ", look));
+        out.push_str(&paragraph(&format!("note: {}", note.text), "      ", options));
     }
     if !forecast.rows.is_empty() {
         out.push('\n');
-        out.push_str(&terminal::paint(&envelope(forecast, clients, Paths::Marks, spacing), look));
+        out.push_str(&terminal::paint(&envelope(forecast, clients, ClientStyle::Marks, spacing), options));
     }
     out
 }
 
-/// The verdict on drawn delays and its grounds.
-pub(crate) fn sample(verdict: &Verdict, seed: u64, clients: usize, look: Look) -> String {
+/// Formats the drawn delays and the verdict on them.
+pub(crate) fn sample(verdict: &Verdict, seed: u64, clients: usize, options: RenderOptions) -> String {
     let mut out = format!("\nDelays of {clients} clients, seed {seed}\n");
     let rows: Vec<Vec<String>> = verdict
         .checks
         .iter()
         .map(|check| {
-            let mut row = vec![check.retry.to_string(), span(check.min, check.max), span(check.least, check.most)];
+            let mut row =
+                vec![check.retry.to_string(), span(check.min, check.max), span(check.drawn_min, check.drawn_max)];
             match &check.fit {
                 Some(fit) => row.extend([
                     format!("{}–{}", percent(fit.reach.0), percent(fit.reach.1)),
-                    sparkline(&fit.tenths(), look.glyphs),
+                    sparkline(&fit.decile_counts(), options.glyphs),
                     p_value(fit.p_value),
                 ]),
                 None => row.extend([String::new(), String::new(), String::new()]),
@@ -42,9 +49,9 @@ pub(crate) fn sample(verdict: &Verdict, seed: u64, clients: usize, look: Look) -
         })
         .collect();
     if !rows.is_empty() {
-        out.push_str(&table(&SAMPLE, &rows, look));
+        out.push_str(&table(&SAMPLE, &rows, options));
     }
-    out.push_str(&paragraph(&format!("verdict: {}", verdict.text), "         ", look));
+    out.push_str(&paragraph(&format!("verdict: {}", verdict.text), "         ", options));
     out
 }
 
@@ -56,18 +63,24 @@ const fn left(heading: &'static str) -> Column {
     Column { heading, align: Align::Left, keep: Keep::Always }
 }
 
-const fn spare(column: Column) -> Column {
+const fn optional(column: Column) -> Column {
     Column { keep: Keep::WithRoom, ..column }
 }
 
 const FIGURES: [Column; 6] =
-    [right("retry"), left("delay"), spare(right("mean")), right("by then: p50"), right("p99"), right("worst")];
+    [right("retry"), left("delay"), optional(right("mean")), right("elapsed: p50"), right("p99"), right("max")];
 
-/// The reach says what was drawn in shares, the retries' intervals are in the table above.
-const SAMPLE: [Column; 6] =
-    [right("retry"), spare(left("interval")), spare(left("drawn")), left("reach"), left("tenths"), right("KS p")];
+/// The optional columns repeat what is in the first table, or in `reach` as shares.
+const SAMPLE: [Column; 6] = [
+    right("retry"),
+    optional(left("interval")),
+    optional(left("drawn")),
+    left("reach"),
+    left("deciles"),
+    right("KS p"),
+];
 
-fn figures(forecast: &Forecast, look: Look) -> String {
+fn figures(forecast: &Forecast, options: RenderOptions) -> String {
     let row = |row: &super::forecast::Row| {
         vec![
             row.retry.to_string(),
@@ -79,7 +92,7 @@ fn figures(forecast: &Forecast, look: Look) -> String {
         ]
     };
     let rows: Vec<Vec<String>> = forecast.rows.iter().map(row).collect();
-    table(&FIGURES, &rows, look)
+    table(&FIGURES, &rows, options)
 }
 
 #[cfg(test)]
@@ -89,61 +102,61 @@ mod tests {
     use super::*;
     use crate::plan::clients::draw;
     use crate::plan::notes::notes;
-    use crate::plot::{Colour, Glyphs};
+    use crate::plot::{ColorMode, Glyphs};
 
-    const LOOK: Look = Look { columns: 80, glyphs: Glyphs::Unicode, colour: Colour::Off };
+    const OPTIONS: RenderOptions = RenderOptions { columns: 80, glyphs: Glyphs::Unicode, color: ColorMode::Off };
 
-    fn text(policy: &str, look: Look) -> String {
+    fn text(policy: &str, options: RenderOptions) -> String {
         let forecast = Forecast::new(policy.parse().unwrap(), None);
         let clients = draw(&forecast.policy, Seed::new(1), 200, forecast.rows.len());
         let verdict = Verdict::new(&forecast, &clients);
-        let text = report(&forecast, &notes(&forecast), &clients[..3], Spacing::Linear, look);
-        text + &sample(&verdict, 1, clients.len(), look)
+        let text = report(&forecast, &notes(&forecast), &clients[..3], Spacing::Linear, options);
+        text + &sample(&verdict, 1, clients.len(), options)
     }
 
     #[test]
-    fn the_table_says_what_each_retry_does() {
-        let text = text("exponential base=1s cap=30s max-attempts=6", LOOK);
+    fn the_table_has_a_row_for_each_retry() {
+        let text = text("exponential base=1s cap=30s max-attempts=6", OPTIONS);
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(
             lines[..3],
             [
                 "exponential base=1s cap=30s multiplier=2 jitter=full max-attempts=6",
-                "retry   delay    mean   by then: p50     p99   worst",
-                "    1   0–1s    500ms          500ms   990ms      1s",
+                "retry   delay    mean   elapsed: p50     p99   max",
+                "    1   0–1s    500ms          500ms   990ms    1s",
             ]
         );
-        // The p50 and the p99 of a sum are what the library computes on a grid; its ends are exact.
+        // The library computes p50 and p99 of a sum on a grid; the maximum is exact.
         assert!(lines[6].starts_with("    5   0–16s      8s"), "{}", lines[6]);
         assert!(lines[6].ends_with("31s"), "{}", lines[6]);
     }
 
     #[test]
-    fn it_ends_with_the_verdict() {
+    fn a_sample_ends_with_the_verdict() {
         for (policy, want) in [
             ("exponential base=1s cap=30s", "verdict: yes: "),
             ("exponential base=1s cap=30s jitter=none", "verdict: no: "),
-            ("stop", "verdict: there is no retry"),
+            ("stop", "verdict: the policy does not retry"),
         ] {
-            let text = text(policy, Look { columns: 1000, ..LOOK });
+            let text = text(policy, RenderOptions { columns: 1000, ..OPTIONS });
             let last = text.lines().last().unwrap();
             assert!(last.starts_with(want), "{last}");
         }
     }
 
     #[test]
-    fn a_policy_without_retries_has_neither_table_nor_picture() {
-        let text = text("stop", LOOK);
+    fn a_policy_without_retries_has_neither_table_nor_plot() {
+        let text = text("stop", OPTIONS);
         assert!(!text.contains("retry  "), "{text}");
         assert!(!text.contains('┤'), "{text}");
     }
 
     #[test]
-    fn nothing_is_wider_than_the_terminal() {
+    fn no_line_is_wider_than_the_terminal() {
         for jitter in ["full", "none", "±20%"] {
             let policy = format!("exponential base=1s cap=30s jitter={jitter} max-attempts=9 max-elapsed=20s");
             for columns in [40, 60, 80, 120] {
-                for line in text(&policy, Look { columns, ..LOOK }).lines() {
+                for line in text(&policy, RenderOptions { columns, ..OPTIONS }).lines() {
                     assert!(line.chars().count() <= usize::from(columns), "{columns}, {jitter}: {line}");
                 }
             }

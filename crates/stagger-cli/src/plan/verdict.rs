@@ -1,65 +1,65 @@
 use core::time::Duration;
 
-use stagger_sim::lint::{Curve, Fit};
+use stagger_sim::lint::{GoodnessOfFit, QuantileCurve};
 
 use super::brief::brief;
 use super::clients::Client;
-use super::forecast::{Forecast, Outlook, Row};
+use super::forecast::{Distribution, Forecast, Row};
 
-/// Whether drawn delays span their intervals.
+/// The verdict whether drawn delays span their intervals as forecast.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Verdict {
     pub(crate) checks: Vec<Check>,
     pub(crate) answer: Answer,
-    /// How improbable draws must be to count as astray.
+    /// Probability below which draws count as a mismatch.
     pub(crate) threshold: f64,
-    /// The answer and its grounds, in a sentence.
+    /// The answer and its reason, as a sentence.
     pub(crate) text: String,
 }
 
-/// Do the delays span their intervals?
+/// Whether the delays span their intervals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Answer {
     Yes,
-    /// They have no interval to span: clients stay in step, as the policy says.
-    InStep,
-    /// So few draws say nothing.
+    /// The intervals are empty: all clients wait the same, as the policy specifies.
+    Synchronized,
+    /// There are too few draws to tell.
     TooFew,
-    /// They contradict the forecast.
+    /// The draws contradict the forecast.
     No,
 }
 
-/// What became of the delays that were drawn for one retry.
+/// The delays drawn for one retry.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Check {
     pub(crate) retry: u32,
     /// The forecast's bounds.
     pub(crate) min: Duration,
     pub(crate) max: Duration,
-    /// The least and the greatest delay drawn.
-    pub(crate) least: Duration,
-    pub(crate) most: Duration,
-    /// `None` where the interval is a single length.
-    pub(crate) fit: Option<Fit>,
+    /// The shortest and the longest delay drawn.
+    pub(crate) drawn_min: Duration,
+    pub(crate) drawn_max: Duration,
+    /// `None` if the interval is a single duration.
+    pub(crate) fit: Option<GoodnessOfFit>,
 }
 
-/// Draws below which every verdict would be a guess.
-const FEWEST: u32 = 100;
+/// Minimum number of clients for a verdict.
+const MIN_CLIENTS: u32 = 100;
 
-/// How often draws that are as forecast may be called wrong, over all retries together.
-const FALSE_ALARM: f64 = 0.001;
+/// Probability of a mismatch for draws from the forecast, over all retries.
+const FALSE_ALARM_RATE: f64 = 0.001;
 
 impl Verdict {
-    /// Looks at what each client drew for each retry of the forecast.
+    /// Compares the draws of each client with the forecast of each retry.
     pub(crate) fn new(forecast: &Forecast, clients: &[Client]) -> Self {
         let mut checks = Vec::new();
-        // Once the cap rules, one retry is like the one before it, and so is the curve, which costs.
-        let mut known: Option<(Outlook, Curve)> = None;
+        // At the cap all retries have the same distribution; its curve is expensive, so it is reused.
+        let mut known: Option<(Distribution, QuantileCurve)> = None;
         for (at, row) in forecast.rows.iter().enumerate() {
             let drawn = clients.iter().filter_map(|client| client.delays.get(at).copied()).collect();
             let curve = match known.take() {
-                Some((outlook, curve)) if outlook == row.delay => Some(curve),
-                _ => Curve::new(|shares| forecast.policy.quantiles(row.retry, shares)),
+                Some((distribution, curve)) if distribution == row.delay => Some(curve),
+                _ => QuantileCurve::new(|shares| forecast.policy.quantiles(row.retry, shares)),
             };
             let Some(curve) = curve else {
                 continue;
@@ -67,20 +67,20 @@ impl Verdict {
             checks.extend(Check::new(row, &curve, drawn));
             known = Some((row.delay, curve));
         }
-        Self::of(checks, clients.len())
+        Self::from_checks(checks, clients.len())
     }
 
-    fn of(checks: Vec<Check>, clients: usize) -> Self {
-        let fits: Vec<(u32, &Fit)> =
+    fn from_checks(checks: Vec<Check>, clients: usize) -> Self {
+        let fits: Vec<(u32, &GoodnessOfFit)> =
             checks.iter().filter_map(|check| Some((check.retry, check.fit.as_ref()?))).collect();
-        let threshold = FALSE_ALARM / (2 * fits.len()).max(1) as f64;
-        let astray = fits.iter().find(|(_, fit)| fit.strays(threshold));
+        let threshold = FALSE_ALARM_RATE / (2 * fits.len()).max(1) as f64;
+        let mismatch = fits.iter().find(|(_, fit)| fit.is_rejected(threshold));
         let (answer, text) = if fits.is_empty() {
-            (Answer::InStep, in_step(&checks, clients))
-        } else if clients < FEWEST as usize {
-            let text = format!("too few to tell: {clients} clients; --sample {FEWEST} or more can");
+            (Answer::Synchronized, synchronized(&checks, clients))
+        } else if clients < MIN_CLIENTS as usize {
+            let text = format!("too few to tell: {clients} clients; use --sample {MIN_CLIENTS} or more");
             (Answer::TooFew, text)
-        } else if let Some((retry, fit)) = astray {
+        } else if let Some((retry, fit)) = mismatch {
             (Answer::No, contradiction(*retry, fit))
         } else {
             (Answer::Yes, agreement(&checks, &fits, clients))
@@ -90,33 +90,33 @@ impl Verdict {
 }
 
 impl Check {
-    /// `None` if nothing was drawn.
-    fn new(row: &Row, curve: &Curve, mut drawn: Vec<Duration>) -> Option<Self> {
+    /// Compares the delays drawn for one retry with its curve; `None` if none were drawn.
+    fn new(row: &Row, curve: &QuantileCurve, mut drawn: Vec<Duration>) -> Option<Self> {
         drawn.sort_unstable();
-        let (least, most) = (*drawn.first()?, *drawn.last()?);
+        let (drawn_min, drawn_max) = (*drawn.first()?, *drawn.last()?);
         let (min, max) = (row.delay.min, row.delay.max);
-        let same = min == max && least == min && most == max;
-        let fit = (!same).then(|| Fit::new(curve, (min, max), &drawn));
-        Some(Self { retry: row.retry, min, max, least, most, fit })
+        let fixed = min == max && drawn_min == min && drawn_max == max;
+        let fit = (!fixed).then(|| GoodnessOfFit::new(curve, (min, max), &drawn));
+        Some(Self { retry: row.retry, min, max, drawn_min, drawn_max, fit })
     }
 }
 
-fn in_step(checks: &[Check], clients: usize) -> String {
+fn synchronized(checks: &[Check], clients: usize) -> String {
     match checks {
-        [] => "there is no retry, and so no delay to draw".to_owned(),
+        [] => "the policy does not retry; there are no delays to draw".to_owned(),
         _ if checks.iter().all(|check| check.max.is_zero()) => {
-            format!("no: there is no delay, and all {clients} clients retry at once; give the policy a base")
+            format!("no: there is no delay; all {clients} clients retry immediately; set a base")
         }
         [only] => format!("no: all {clients} clients wait the same {}; add --jitter full", brief(only.min)),
         _ => format!("no: all {clients} clients wait the same before each retry; add --jitter full"),
     }
 }
 
-fn contradiction(retry: u32, fit: &Fit) -> String {
+fn contradiction(retry: u32, fit: &GoodnessOfFit) -> String {
     let (from, to) = fit.reach;
     format!(
-        "no: before retry {retry} the delays do not fall as forecast. They reach from {} to {} of their \
-         interval, {:.3} from the forecast at most (p {}): please report this as a fault",
+        "no: before retry {retry} the delays do not match the forecast. They cover {} to {} of their interval, with a \
+         distance of {:.3} from the forecast (p {}); please report this as a bug",
         percent(from),
         percent(to),
         fit.distance,
@@ -124,35 +124,35 @@ fn contradiction(retry: u32, fit: &Fit) -> String {
     )
 }
 
-fn agreement(checks: &[Check], fits: &[(u32, &Fit)], clients: usize) -> String {
+fn agreement(checks: &[Check], fits: &[(u32, &GoodnessOfFit)], clients: usize) -> String {
     let from = fits.iter().map(|(_, fit)| fit.reach.0).fold(0.0, f64::max);
     let to = fits.iter().map(|(_, fit)| fit.reach.1).fold(1.0, f64::min);
     let least = fits.iter().map(|(_, fit)| fit.p_value).fold(1.0, f64::min);
-    let (whose, each) = match fits {
+    let (intervals, each) = match fits {
         [_] => ("their interval", ""),
         _ => ("their intervals", ", each"),
     };
-    let still = match checks.len() - fits.len() {
+    let fixed = match checks.len() - fits.len() {
         0 => String::new(),
-        1 => "; before one retry all wait the same".to_owned(),
-        still => format!("; before {still} retries all wait the same"),
+        1 => "; before one retry all clients wait the same".to_owned(),
+        fixed => format!("; before {fixed} retries all clients wait the same"),
     };
     format!(
-        "yes: the delays of {clients} clients span {whose}{each} from {} or less to {} or more, and fall there as \
-         forecast (least p {}){still}",
+        "yes: the delays of {clients} clients span {intervals}{each} from {} or less to {} or more, and match the \
+         forecast (minimum p {}){fixed}",
         percent(from),
         percent(to),
         p_value(least),
     )
 }
 
-/// A share as text, fine enough not to round 99.8 % up.
+/// Formats a share with one decimal, so that 99.8% is not rounded up.
 pub(crate) fn percent(share: f64) -> String {
     let tenths = (share * 1000.0).round() / 10.0;
     format!("{tenths}%")
 }
 
-/// A probability as text: what is too small to matter by how much is not spelt out.
+/// Formats a probability; below 0.001 only that bound.
 pub(crate) fn p_value(p: f64) -> String {
     if p < 0.001 { "below 0.001".to_owned() } else { format!("{p:.3}") }
 }
@@ -172,7 +172,7 @@ mod tests {
         clients::draw(policy, Seed::new(1), count, 8)
     }
 
-    /// The verdict on the policy's own draws, each changed by `change`.
+    /// Returns the verdict on the policy's own draws, each modified by `change`.
     fn verdict(policy: &str, count: usize, change: impl Fn(Duration) -> Duration) -> Verdict {
         let forecast = forecast(policy);
         let mut clients = drawn(&forecast.policy, count);
@@ -187,7 +187,7 @@ mod tests {
     const FULL: &str = "constant delay=10s jitter=full max-attempts=4";
 
     #[test]
-    fn what_the_library_draws_spans_its_intervals_for_every_jitter() {
+    fn draws_of_the_library_span_their_intervals_for_every_jitter() {
         for jitter in ["full", "equal", "decorrelated", "±20%"] {
             let policy = format!("exponential base=1s cap=10s jitter={jitter} max-attempts=7");
             let verdict = verdict(&policy, 4000, |delay| delay);
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn delays_that_pile_up_at_a_cap_do_not_pass() {
+    fn delays_concentrated_at_a_cap_fail() {
         let cap = Duration::from_millis(9_500);
         let verdict = verdict(FULL, 1000, |delay| delay.min(cap));
         assert_eq!(verdict.answer, Answer::No, "{}", verdict.text);
@@ -205,14 +205,14 @@ mod tests {
     }
 
     #[test]
-    fn delays_that_pile_up_in_the_middle_do_not_pass_though_they_reach_both_ends() {
+    fn delays_concentrated_in_the_middle_fail_even_if_they_reach_both_ends() {
         let middle = Duration::from_secs(4)..Duration::from_secs(6);
         let verdict = verdict(FULL, 1000, |delay| if middle.contains(&delay) { middle.start } else { delay });
         assert_eq!(verdict.answer, Answer::No, "{}", verdict.text);
     }
 
     #[test]
-    fn delays_that_leave_out_an_end_do_not_pass() {
+    fn delays_that_miss_an_end_fail() {
         for (factor, offset) in [(0.98, 0.0), (0.98, 0.2)] {
             let offset = Duration::from_secs_f64(offset);
             let verdict = verdict(FULL, 1000, |delay| delay.mul_f64(factor) + offset);
@@ -221,13 +221,13 @@ mod tests {
     }
 
     #[test]
-    fn delays_on_a_coarse_grid_do_not_pass() {
+    fn delays_on_a_coarse_grid_fail() {
         let verdict = verdict(FULL, 1000, |delay| Duration::from_secs(delay.as_secs()));
         assert_eq!(verdict.answer, Answer::No, "{}", verdict.text);
     }
 
     #[test]
-    fn delays_outside_their_interval_do_not_pass_even_where_all_should_be_one() {
+    fn delays_outside_their_interval_fail_even_if_it_is_a_single_duration() {
         let policy = "constant delay=1s jitter=none max-attempts=3";
         let verdict = verdict(policy, 1000, |delay| delay * 2);
         assert_eq!(verdict.answer, Answer::No, "{}", verdict.text);
@@ -236,19 +236,19 @@ mod tests {
     #[test]
     fn without_jitter_all_clients_wait_the_same() {
         let verdict = verdict("exponential base=1s cap=30s jitter=none", 1000, |delay| delay);
-        assert_eq!(verdict.answer, Answer::InStep);
+        assert_eq!(verdict.answer, Answer::Synchronized);
         assert!(verdict.text.contains("all 1000 clients wait the same"), "{}", verdict.text);
     }
 
     #[test]
-    fn a_few_clients_prove_nothing() {
-        assert_eq!(verdict(FULL, FEWEST as usize - 1, |delay| delay).answer, Answer::TooFew);
-        assert_eq!(verdict(FULL, FEWEST as usize, |delay| delay).answer, Answer::Yes);
+    fn too_few_clients_give_no_verdict() {
+        assert_eq!(verdict(FULL, MIN_CLIENTS as usize - 1, |delay| delay).answer, Answer::TooFew);
+        assert_eq!(verdict(FULL, MIN_CLIENTS as usize, |delay| delay).answer, Answer::Yes);
     }
 
     #[test]
-    fn right_draws_are_called_wrong_about_as_seldom_as_promised() {
-        // Of 300 verdicts 0.3 are expected to be wrong; more than two would be a wonder.
+    fn the_false_alarm_rate_is_as_documented() {
+        // Of 300 verdicts 0.3 are expected to be wrong; more than two are very unlikely.
         let forecast = forecast(FULL);
         let wrong = (0..300).filter(|seed| {
             let clients = clients::draw(&forecast.policy, Seed::new(*seed), 200, 3);

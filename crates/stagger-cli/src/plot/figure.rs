@@ -3,21 +3,21 @@ use super::scale::{Scale, Spacing};
 use super::ticks::{Tick, ticks};
 use super::unit::Unit;
 
-/// A picture of figures: what is drawn, not how.
+/// A plot, independent of how it is rendered.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Figure {
-    /// What the picture shows.
+    /// Title of the plot.
     pub(crate) title: String,
-    /// The same in a sentence, with its numbers, for those who do not see the picture.
+    /// Text alternative with the numbers, for readers that cannot see the plot.
     pub(crate) description: String,
     pub(crate) x: Axis,
     pub(crate) y: Axis,
-    /// Drawn in this order, later ones on top.
+    /// Drawn in this order, later series on top.
     pub(crate) series: Vec<Series>,
 }
 
 impl Figure {
-    /// The scales on which every series of the figure lies.
+    /// Returns the horizontal and the vertical scale that fit all series.
     pub(crate) fn scales(&self) -> (Scale, Scale) {
         let shapes = || self.series.iter().map(|series| &series.shape);
         let fit = |axis: &Axis, values: Vec<f64>| {
@@ -29,7 +29,7 @@ impl Figure {
     }
 }
 
-/// One of the two directions of a figure.
+/// One axis of a figure.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Axis {
     pub(crate) label: String,
@@ -39,63 +39,64 @@ pub(crate) struct Axis {
 }
 
 impl Axis {
-    /// An axis that shows the stretch its series need.
+    /// Creates a linear axis that fits the values of its series.
     pub(crate) fn new(label: impl Into<String>, unit: Unit) -> Self {
         Self { label: label.into(), unit, spacing: Spacing::Linear, including: Vec::new() }
     }
 
-    /// The same, and `value` is to be seen on it too.
+    /// Extends the axis to include `value`.
     pub(crate) fn including(mut self, value: f64) -> Self {
         self.including.push(value);
         self
     }
 
-    /// The same, with this spacing.
+    /// Sets the spacing.
     pub(crate) fn spaced(self, spacing: Spacing) -> Self {
         Self { spacing, ..self }
     }
 
+    /// Returns the unit of the values.
     pub(crate) fn unit(&self) -> Unit {
         self.unit
     }
 
-    /// At most `most` ticks for the scale that the figure gave this axis.
-    pub(crate) fn ticks(&self, scale: Scale, most: usize) -> Vec<Tick> {
-        ticks(scale, self.unit, most)
+    /// Returns at most `max` ticks for the scale that the figure computed for this axis.
+    pub(crate) fn ticks(&self, scale: Scale, max: usize) -> Vec<Tick> {
+        ticks(scale, self.unit, max)
     }
 }
 
-/// One set of figures in a picture.
+/// One data series of a plot.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Series {
-    /// Its name in the legend; without one it is not named there.
+    /// Name in the legend; `None` to leave it out.
     pub(crate) name: Option<String>,
     pub(crate) shape: Shape,
     pub(crate) hue: Hue,
     pub(crate) weight: Weight,
 }
 
-/// How much a series is to be noticed.
+/// The visual weight of a series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Weight {
-    /// It is what the picture is about.
+    /// The main series.
     Strong,
-    /// It stands beside others.
+    /// A secondary series.
     Light,
 }
 
-/// What is drawn for a series.
+/// The shape of a series.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Shape {
-    /// From point to point.
+    /// Line from point to point.
     Line(Vec<Point>),
-    /// Level from each point to the next, where it jumps.
+    /// Step function: constant from each point to the next.
     Steps(Vec<Point>),
-    /// The points alone.
+    /// Individual points.
     Points(Vec<Point>),
-    /// All between two lines.
+    /// Area between two lines.
     Band(Vec<Span>),
-    /// From zero up.
+    /// Bars from zero.
     Bars(Vec<Bar>),
 }
 
@@ -105,7 +106,7 @@ pub(crate) struct Point {
     pub(crate) y: f64,
 }
 
-/// A band's extent at one place.
+/// The extent of a band at one position.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Span {
     pub(crate) x: f64,
@@ -113,7 +114,7 @@ pub(crate) struct Span {
     pub(crate) high: f64,
 }
 
-/// A bar over a stretch of the horizontal axis.
+/// A bar over an interval of the horizontal axis.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Bar {
     pub(crate) left: f64,
@@ -143,7 +144,7 @@ impl Shape {
     }
 }
 
-/// The corners of the line that goes level from each point to the next and jumps there.
+/// Returns the corners of the step function through `points`.
 pub(crate) fn corners(points: &[Point]) -> Vec<Point> {
     let mut out: Vec<Point> = Vec::with_capacity(points.len() * 2);
     for point in points {
@@ -155,14 +156,14 @@ pub(crate) fn corners(points: &[Point]) -> Vec<Point> {
     out
 }
 
-/// Series of one name, which share their place in the legend.
+/// The series of one name, which share an entry in the legend.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Entry<'a> {
     pub(crate) name: &'a str,
     pub(crate) series: Vec<&'a Series>,
 }
 
-/// The named series, in their order.
+/// Returns the legend entries of the named series, in order.
 pub(crate) fn legend(series: &[Series]) -> Vec<Entry<'_>> {
     let mut entries: Vec<Entry<'_>> = Vec::new();
     for one in series {
@@ -182,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn steps_stay_level_until_the_next_point_and_jump_there() {
+    fn steps_are_constant_until_the_next_point() {
         let at = |(x, y)| Point { x, y };
         let got = corners(&[(0.0, 1.0), (2.0, 5.0), (3.0, 4.0)].map(at));
         assert_eq!(got, [(0.0, 1.0), (2.0, 1.0), (2.0, 5.0), (3.0, 5.0), (3.0, 4.0)].map(at));

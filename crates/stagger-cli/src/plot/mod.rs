@@ -1,8 +1,8 @@
-//! Pictures of figures: described once as [`Figure`], painted with characters or as SVG.
+//! Plots: described once as a [`Figure`], rendered as text or as SVG.
 
 mod figure;
-mod look;
 mod palette;
+mod render_options;
 #[cfg(test)]
 mod samples;
 mod scale;
@@ -15,10 +15,10 @@ mod unit;
 mod wrap;
 
 pub(crate) use figure::{Axis, Bar, Figure, Point, Series, Shape, Span, Weight};
-#[cfg(test)]
-pub(crate) use look::Glyphs;
-pub(crate) use look::{Colour, Look};
 pub(crate) use palette::Hue;
+#[cfg(test)]
+pub(crate) use render_options::Glyphs;
+pub(crate) use render_options::{ColorMode, RenderOptions};
 pub(crate) use scale::Spacing;
 pub(crate) use sparkline::sparkline;
 pub(crate) use table::{Align, Cell, Column, Keep, table};

@@ -1,13 +1,13 @@
 use ratatui_core::style::Color;
 
-/// The colour of a series, and what tells it apart where there is no colour.
+/// The color of a series, with a dash pattern and a mark that distinguish it without color.
 ///
-/// The colours are those of Okabe and Ito, "Color Universal Design", 2008, which people with any
-/// kind of colour vision tell apart. Where one would be lost on the page, its lightness is changed
-/// and its hue kept. Yellow is left out: on white no lightness saves it.
+/// The colors are those of Okabe and Ito, "Color Universal Design", 2008, which are distinguishable with any kind of
+/// color vision. If a color has too little contrast on a page, its lightness is changed and its hue kept. Yellow is left
+/// out: no lightness has enough contrast on white.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Hue {
-    /// The text's own colour.
+    /// The text color.
     Ink,
     Blue,
     Vermilion,
@@ -18,17 +18,17 @@ pub(crate) enum Hue {
 }
 
 impl Hue {
-    /// All of them, in the order in which series take theirs.
+    /// All hues, in the order in which they are assigned to series.
     pub(crate) const ALL: [Self; 7] =
         [Self::Ink, Self::Blue, Self::Vermilion, Self::Green, Self::Purple, Self::Orange, Self::Sky];
 
-    /// The hue of series `n` of several, from 0; they come round again after six.
+    /// Returns the hue of series `n`, from 0; hues repeat after six.
     pub(crate) fn nth(n: usize) -> Self {
-        let coloured = &Self::ALL[1..];
-        coloured[n % coloured.len()]
+        let colored = &Self::ALL[1..];
+        colored[n % colored.len()]
     }
 
-    /// The name of its class in a style sheet.
+    /// Returns the CSS class.
     pub(crate) fn class(self) -> &'static str {
         match self {
             Self::Ink => "ink",
@@ -41,7 +41,7 @@ impl Hue {
         }
     }
 
-    /// Its colour on a white page.
+    /// Returns the color on a white page.
     pub(crate) fn on_light(self) -> &'static str {
         match self {
             Self::Ink => "#1c2128",
@@ -54,7 +54,7 @@ impl Hue {
         }
     }
 
-    /// Its colour on a dark page.
+    /// Returns the color on a dark page.
     pub(crate) fn on_dark(self) -> &'static str {
         match self {
             Self::Ink => "#e6edf3",
@@ -67,7 +67,7 @@ impl Hue {
         }
     }
 
-    /// Its colour in a terminal, in which the user has chosen what each colour looks like.
+    /// Returns the color in a terminal, from the user's palette.
     pub(crate) fn in_terminal(self) -> Color {
         match self {
             Self::Ink => Color::Reset,
@@ -80,7 +80,7 @@ impl Hue {
         }
     }
 
-    /// The pattern of its lines, as lengths drawn and left out; empty for an unbroken line.
+    /// Returns the dash pattern of lines, as lengths of dashes and gaps; empty for a solid line.
     pub(crate) fn dash(self) -> &'static str {
         match self {
             Self::Ink | Self::Blue => "",
@@ -92,7 +92,7 @@ impl Hue {
         }
     }
 
-    /// The letter that stands for its points and lines in a terminal.
+    /// Returns the letter that marks points in a terminal.
     pub(crate) fn mark(self) -> char {
         match self {
             Self::Ink => 'o',

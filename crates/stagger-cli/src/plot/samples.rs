@@ -5,7 +5,7 @@ use super::palette::Hue;
 use super::scale::Spacing;
 use super::unit::Unit;
 
-/// One of everything: band, line, steps, points and bars over `n` places.
+/// Returns a figure with every shape: band, bars, line, steps and points over `n` positions.
 pub(crate) fn everything(n: u32, spacing: Spacing) -> Figure {
     let top = |x: u32| f64::from(x * x);
     let along = |share: f64| (1..=n).map(move |x| Point { x: f64::from(x), y: top(x) * share }).collect();
@@ -26,14 +26,14 @@ pub(crate) fn everything(n: u32, spacing: Spacing) -> Figure {
     });
     Figure {
         title: "Everything".to_owned(),
-        description: "One of everything.".to_owned(),
+        description: "Every shape.".to_owned(),
         x: Axis::new("retry", Unit::Count),
         y: Axis::new("delay", Unit::Seconds).spaced(spacing),
         series: series.collect(),
     }
 }
 
-/// A band from zero up to `tops`, one place each.
+/// Returns a figure with a band from zero to `tops`, one position each.
 pub(crate) fn band(tops: &[f64]) -> Figure {
     let spans = tops.iter().zip(1..).map(|(top, x)| Span { x: f64::from(x), low: 0.0, high: *top });
     Figure {
@@ -42,7 +42,7 @@ pub(crate) fn band(tops: &[f64]) -> Figure {
         x: Axis::new("retry", Unit::Count),
         y: Axis::new("delay", Unit::Seconds),
         series: vec![Series {
-            name: Some("least to most".to_owned()),
+            name: Some("min to max".to_owned()),
             shape: Shape::Band(spans.collect()),
             hue: Hue::Sky,
             weight: Weight::Light,

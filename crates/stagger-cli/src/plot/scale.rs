@@ -1,14 +1,14 @@
-/// How values are laid along an axis.
+/// The spacing of values along an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Spacing {
-    /// Equal differences take equal room.
+    /// Equal differences take equal space.
     Linear,
-    /// Equal ratios take equal room. Zero has no place on such an axis; it lies at the low end.
+    /// Equal ratios take equal space. Zero and negative values are placed at the low end.
     Log,
 }
 
 impl Spacing {
-    /// Its name in a document.
+    /// Returns the name used in documents.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Linear => "linear",
@@ -17,7 +17,7 @@ impl Spacing {
     }
 }
 
-/// The stretch of values that an axis shows.
+/// The range of values that an axis shows.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Scale {
     spacing: Spacing,
@@ -26,9 +26,9 @@ pub(crate) struct Scale {
 }
 
 impl Scale {
-    /// The narrowest scale that shows every value; values that are not finite are passed over.
+    /// Returns the narrowest scale that includes every value; non-finite values are ignored.
     ///
-    /// It is never empty: where all values are one, that one lies in the middle.
+    /// The range is never empty: if all values are equal, they are in the middle.
     pub(crate) fn fit(spacing: Spacing, values: impl IntoIterator<Item = f64>) -> Self {
         let (low, high) = values
             .into_iter()
@@ -46,7 +46,7 @@ impl Scale {
         Self { spacing, low, high }
     }
 
-    /// Where a value lies: 0 at the low end, 1 at the high end.
+    /// Returns the position of a value: 0 at the low end, 1 at the high end.
     pub(crate) fn position(self, value: f64) -> f64 {
         match self.spacing {
             Spacing::Linear => (value - self.low) / (self.high - self.low),
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_ends_lie_at_zero_and_one() {
+    fn the_ends_are_at_zero_and_one() {
         for spacing in [Spacing::Linear, Spacing::Log] {
             let scale = Scale::fit(spacing, [2.0, 8.0, 4.0]);
             assert!(scale.position(2.0).abs() < 1e-12 && (scale.position(8.0) - 1.0).abs() < 1e-12);
@@ -81,19 +81,19 @@ mod tests {
     }
 
     #[test]
-    fn a_log_scale_gives_equal_room_to_equal_ratios() {
+    fn a_log_scale_gives_equal_space_to_equal_ratios() {
         let scale = Scale::fit(Spacing::Log, [1.0, 100.0]);
         assert!((scale.position(10.0) - 0.5).abs() < 1e-12);
     }
 
     #[test]
-    fn zero_lies_at_the_low_end_of_a_log_scale_and_does_not_stretch_it() {
+    fn zero_is_at_the_low_end_of_a_log_scale_and_does_not_extend_it() {
         let scale = Scale::fit(Spacing::Log, [0.0, 1.0, 100.0]);
         assert_eq!((scale.low(), scale.position(0.0)), (1.0, 0.0));
     }
 
     #[test]
-    fn no_set_of_values_gives_an_empty_scale() {
+    fn no_set_of_values_gives_an_empty_range() {
         for spacing in [Spacing::Linear, Spacing::Log] {
             for values in [&[][..], &[0.0], &[3.0, 3.0], &[-3.0], &[f64::NAN, f64::INFINITY]] {
                 let scale = Scale::fit(spacing, values.iter().copied());
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lone_value_lies_in_the_middle() {
+    fn a_single_value_is_in_the_middle() {
         assert!((Scale::fit(Spacing::Linear, [3.0]).position(3.0) - 0.5).abs() < 1e-12);
     }
 }

@@ -1,15 +1,15 @@
-use super::look::Glyphs;
+use super::render_options::Glyphs;
 
-/// One character a value, as high as the value is beside the greatest: `▂▅▇█▃▁`.
+/// Formats values as one character each, with a height relative to the maximum: `▂▅▇█▃▁`.
 ///
-/// What is above zero never looks like nothing.
+/// A value above zero is never blank.
 pub(crate) fn sparkline(values: &[f64], glyphs: Glyphs) -> String {
     let levels = glyphs.levels();
     let top = levels.len() - 1;
-    let greatest = values.iter().copied().filter(|v| v.is_finite()).fold(0.0, f64::max);
+    let max = values.iter().copied().filter(|v| v.is_finite()).fold(0.0, f64::max);
     let level = |value: f64| {
-        // NaN and what is negative stay at the bottom.
-        if value > 0.0 && greatest > 0.0 { ((value / greatest * top as f64).round() as usize).clamp(1, top) } else { 0 }
+        // NaN and negative values are blank.
+        if value > 0.0 && max > 0.0 { ((value / max * top as f64).round() as usize).clamp(1, top) } else { 0 }
     };
     values.iter().map(|value| levels[level(*value)]).collect()
 }
@@ -19,7 +19,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_greatest_value_fills_its_cell_and_only_zero_is_blank() {
+    fn the_maximum_fills_its_cell_and_only_zero_is_blank() {
         assert_eq!(sparkline(&[0.0, 1e-9, 4.0, 8.0], Glyphs::Unicode), " ▁▄█");
         assert_eq!(sparkline(&[0.0, 1e-9, 4.0, 7.0], Glyphs::Ascii), " .=#");
     }

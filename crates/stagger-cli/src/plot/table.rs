@@ -1,38 +1,38 @@
 use comfy_table::presets::NOTHING;
 use comfy_table::{Attribute, CellAlignment, ColumnConstraint, ContentArrangement, Table, Width};
 
-use super::look::{Colour, Look};
+use super::render_options::{ColorMode, RenderOptions};
 
 /// A column of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Column {
-    /// Broken at its spaces where room is short.
+    /// Heading, wrapped at its spaces if the table is too wide.
     pub(crate) heading: &'static str,
     pub(crate) align: Align,
     pub(crate) keep: Keep,
 }
 
-/// To which side the cells of a column lean.
+/// The alignment of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Align {
     Left,
     Right,
 }
 
-/// Whether a table can do without a column.
+/// Whether a column may be dropped from a narrow table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Keep {
     Always,
-    /// It is left out where there is no room for it, the last such column first.
+    /// Dropped if the table is too wide, the last such column first.
     WithRoom,
 }
 
-/// What stands in a table.
+/// A cell of a table.
 pub(crate) trait Cell {
     fn text(&self) -> &str;
 
-    /// Whether it is set in bold where there is colour.
-    fn stands_out(&self) -> bool {
+    /// Returns whether the cell is bold if color is enabled.
+    fn is_highlighted(&self) -> bool {
         false
     }
 }
@@ -43,31 +43,31 @@ impl Cell for String {
     }
 }
 
-/// Columns from which on there is room for air between the columns of a table.
+/// Output width from which the columns of a table are separated by wide gaps.
 const ROOMY: u16 = 60;
 
-/// The rows under their headings, in lines of at most `look.columns` characters, unless the columns
-/// that must be there need more. Figures are never broken over lines.
-pub(crate) fn table(columns: &[Column], rows: &[Vec<impl Cell>], look: Look) -> String {
-    let gap = if look.columns < ROOMY { 1 } else { 3 };
+/// Formats a table with lines of at most `options.columns` characters, unless the columns that are always kept need
+/// more. Cells are never wrapped.
+pub(crate) fn table(columns: &[Column], rows: &[Vec<impl Cell>], options: RenderOptions) -> String {
+    let gap = if options.columns < ROOMY { 1 } else { 3 };
     let least: Vec<u16> = columns.iter().enumerate().map(|(i, column)| least_width(column, i, rows)).collect();
-    let shown = fitting(columns, &least, gap, look.columns);
+    let shown = fitting(columns, &least, gap, options.columns);
     let mut table = Table::new();
     table
         .load_style(NOTHING)
         .set_content_arrangement(ContentArrangement::Dynamic)
         // The gap after the last column is cut off below.
-        .set_width(look.columns.saturating_add(gap))
+        .set_width(options.columns.saturating_add(gap))
         .set_header(shown.iter().map(|i| columns[*i].heading));
     table.style_text_only();
-    match look.colour {
-        Colour::On => table.enforce_styling(),
-        Colour::Off => table.force_no_tty(),
+    match options.color {
+        ColorMode::On => table.enforce_styling(),
+        ColorMode::Off => table.force_no_tty(),
     };
     for row in rows {
         table.add_row(shown.iter().filter_map(|i| row.get(*i)).map(|cell| {
             let styled = comfy_table::Cell::new(cell.text());
-            if cell.stands_out() { styled.add_attribute(Attribute::Bold) } else { styled }
+            if cell.is_highlighted() { styled.add_attribute(Attribute::Bold) } else { styled }
         }));
     }
     for (i, styled) in shown.iter().zip(table.column_iter_mut()) {
@@ -86,22 +86,22 @@ pub(crate) fn table(columns: &[Column], rows: &[Vec<impl Cell>], look: Look) -> 
     out
 }
 
-/// The width of a column's longest figure and of the longest word of its heading.
+/// Returns the width of the longest cell of a column and of the longest word of its heading.
 fn least_width(column: &Column, at: usize, rows: &[Vec<impl Cell>]) -> u16 {
     let cells = rows.iter().filter_map(|row| row.get(at)).map(Cell::text);
     let widest = cells.chain(column.heading.split(' ')).map(|text| text.chars().count()).max();
     u16::try_from(widest.unwrap_or(0)).unwrap_or(u16::MAX)
 }
 
-/// The columns that there is room for.
+/// Returns the indices of the columns that fit.
 fn fitting(columns: &[Column], least: &[u16], gap: u16, room: u16) -> Vec<usize> {
     let mut shown: Vec<usize> = (0..columns.len()).collect();
     loop {
         let gaps = usize::from(gap) * shown.len().saturating_sub(1);
         let needed = shown.iter().map(|i| usize::from(least[*i])).sum::<usize>() + gaps;
-        let spare = shown.iter().rposition(|i| columns[*i].keep == Keep::WithRoom);
-        match spare {
-            Some(spare) if needed > usize::from(room) => shown.remove(spare),
+        let optional = shown.iter().rposition(|i| columns[*i].keep == Keep::WithRoom);
+        match optional {
+            Some(optional) if needed > usize::from(room) => shown.remove(optional),
             _ => return shown,
         };
     }
@@ -110,56 +110,56 @@ fn fitting(columns: &[Column], least: &[u16], gap: u16, room: u16) -> Vec<usize>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plot::look::{Colour, Glyphs};
+    use crate::plot::render_options::{ColorMode, Glyphs};
 
     const COLUMNS: [Column; 3] = [
         Column { heading: "retry", align: Align::Right, keep: Keep::Always },
         Column { heading: "delay", align: Align::Left, keep: Keep::WithRoom },
-        Column { heading: "by then: p50", align: Align::Right, keep: Keep::Always },
+        Column { heading: "at least p50", align: Align::Right, keep: Keep::Always },
     ];
 
     fn lines(columns: u16) -> Vec<String> {
         let rows = [["1", "0–1s", "500ms"], ["10", "0–30s", "1m5s"]].map(|row| row.map(str::to_owned).to_vec());
-        let look = Look { columns, glyphs: Glyphs::Unicode, colour: Colour::Off };
-        table(&COLUMNS, &rows, look).lines().map(str::to_owned).collect()
+        let options = RenderOptions { columns, glyphs: Glyphs::Unicode, color: ColorMode::Off };
+        table(&COLUMNS, &rows, options).lines().map(str::to_owned).collect()
     }
 
     #[test]
-    fn figures_stand_below_their_headings() {
+    fn cells_are_aligned_with_their_headings() {
         assert_eq!(
             lines(80),
-            ["retry   delay   by then: p50", "    1   0–1s           500ms", "   10   0–30s           1m5s"]
+            ["retry   delay   at least p50", "    1   0–1s           500ms", "   10   0–30s           1m5s"]
         );
     }
 
     #[test]
-    fn what_stands_out_is_bold_where_there_is_colour_and_stands_where_it_stood() {
+    fn a_highlighted_cell_is_bold_in_color_and_stays_aligned() {
         struct Best(&'static str);
         impl Cell for Best {
             fn text(&self) -> &str {
                 self.0
             }
-            fn stands_out(&self) -> bool {
+            fn is_highlighted(&self) -> bool {
                 self.0 == "10"
             }
         }
         let rows = [vec![Best("1"), Best("0–1s"), Best("500ms")], vec![Best("10"), Best("0–30s"), Best("1m5s")]];
-        let look = |colour| Look { columns: 80, glyphs: Glyphs::Unicode, colour };
-        assert_eq!(table(&COLUMNS, &rows, look(Colour::Off)), lines(80).join("\n") + "\n");
-        let coloured = table(&COLUMNS, &rows, look(Colour::On));
-        assert_eq!(coloured.lines().nth(2), Some("   \u{1b}[1m10\u{1b}[0m   0–30s           1m5s"));
+        let options = |color| RenderOptions { columns: 80, glyphs: Glyphs::Unicode, color };
+        assert_eq!(table(&COLUMNS, &rows, options(ColorMode::Off)), lines(80).join("\n") + "\n");
+        let colored = table(&COLUMNS, &rows, options(ColorMode::On));
+        assert_eq!(colored.lines().nth(2), Some("   \u{1b}[1m10\u{1b}[0m   0–30s           1m5s"));
     }
 
     #[test]
-    fn a_narrow_table_is_closer_set() {
+    fn a_narrow_table_has_narrow_gaps() {
         assert_eq!(lines(40)[2], "   10 0–30s         1m5s");
     }
 
     #[test]
-    fn headings_are_broken_before_a_column_is_left_out_and_figures_never() {
-        assert_eq!(lines(21)[..2], ["retry delay  by then:", "                  p50"]);
-        assert_eq!(lines(17)[0], "retry delay    by");
-        assert_eq!(lines(16), ["retry   by then:", "             p50", "    1      500ms", "   10       1m5s"]);
+    fn headings_wrap_before_columns_are_dropped_and_cells_never_wrap() {
+        assert_eq!(lines(21)[..2], ["retry delay  at least", "                  p50"]);
+        assert_eq!(lines(17)[0], "retry delay    at");
+        assert_eq!(lines(16), ["retry   at least", "             p50", "    1      500ms", "   10       1m5s"]);
         let narrowest = lines(1);
         assert_eq!(narrowest[narrowest.len() - 2..], ["    1 500ms", "   10  1m5s"]);
     }

@@ -1,28 +1,28 @@
 use super::scale::{Scale, Spacing};
 use super::unit::Unit;
 
-/// A labelled place on an axis.
+/// A labeled position on an axis.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Tick {
-    /// 0 at the axis's low end, 1 at its high end.
+    /// Position: 0 at the low end of the axis, 1 at its high end.
     pub(crate) position: f64,
-    /// The value, in words.
+    /// Formatted value.
     pub(crate) label: String,
 }
 
-/// Ticks at round values, evenly spaced and at most `most` (at least two) of them.
-pub(crate) fn ticks(scale: Scale, unit: Unit, most: usize) -> Vec<Tick> {
-    let most = most.max(2);
+/// Returns evenly spaced ticks at round values, at max `max` (at least two).
+pub(crate) fn ticks(scale: Scale, unit: Unit, max: usize) -> Vec<Tick> {
+    let max = max.max(2);
     let values = match scale.spacing() {
-        Spacing::Linear => even(scale, unit, most),
+        Spacing::Linear => even(scale, unit, max),
         Spacing::Log => {
-            let landmarks: Vec<f64> = unit.landmarks().filter(|v| within(scale, *v)).collect();
-            // Less than two factors of ten: landmarks would leave the axis bare.
-            if landmarks.len() < 2 {
-                even(scale, unit, most)
+            let log_ticks: Vec<f64> = unit.log_ticks().filter(|v| within(scale, *v)).collect();
+            // Less than two powers of ten: use evenly spaced ticks instead.
+            if log_ticks.len() < 2 {
+                even(scale, unit, max)
             } else {
-                let every = landmarks.len().div_ceil(most);
-                landmarks.into_iter().step_by(every).collect()
+                let every = log_ticks.len().div_ceil(max);
+                log_ticks.into_iter().step_by(every).collect()
             }
         }
     };
@@ -30,14 +30,14 @@ pub(crate) fn ticks(scale: Scale, unit: Unit, most: usize) -> Vec<Tick> {
     values.into_iter().map(tick).collect()
 }
 
-fn even(scale: Scale, unit: Unit, most: usize) -> Vec<f64> {
+fn even(scale: Scale, unit: Unit, max: usize) -> Vec<f64> {
     let mut steps = unit.steps();
     let found = steps.find_map(|step| {
-        // Whole multiples of the step, so that ticks do not gather rounding errors.
+        // Whole multiples of the step, so that rounding errors do not accumulate.
         let first = (scale.low() / step - ROUNDING).ceil();
         let last = (scale.high() / step + ROUNDING).floor();
         let count = last - first + 1.0;
-        (count <= most as f64).then(|| {
+        (count <= max as f64).then(|| {
             let multiples = (0..count as usize).map(|i| first + i as f64);
             multiples.map(|k| k * step).collect()
         })
@@ -45,7 +45,7 @@ fn even(scale: Scale, unit: Unit, most: usize) -> Vec<f64> {
     found.unwrap_or_default()
 }
 
-/// How far, in steps, a value may lie outside its scale and count as its end.
+/// Tolerance for values at the ends of the scale, in steps.
 const ROUNDING: f64 = 1e-9;
 
 fn within(scale: Scale, value: f64) -> bool {
@@ -57,14 +57,14 @@ fn within(scale: Scale, value: f64) -> bool {
 mod tests {
     use super::*;
 
-    fn labels(spacing: Spacing, unit: Unit, ends: [f64; 2], most: usize) -> Vec<String> {
-        let ticks = ticks(Scale::fit(spacing, ends), unit, most);
+    fn labels(spacing: Spacing, unit: Unit, ends: [f64; 2], max: usize) -> Vec<String> {
+        let ticks = ticks(Scale::fit(spacing, ends), unit, max);
         ticks.into_iter().map(|tick| tick.label).collect()
     }
 
     #[test]
-    fn ticks_are_round_and_no_more_than_asked_for() {
-        let linear = |unit, ends, most| labels(Spacing::Linear, unit, ends, most);
+    fn ticks_are_round_and_at_most_the_maximum() {
+        let linear = |unit, ends, max| labels(Spacing::Linear, unit, ends, max);
         assert_eq!(linear(Unit::Seconds, [0.0, 16.0], 5), ["0s", "5s", "10s", "15s"]);
         assert_eq!(linear(Unit::Seconds, [0.0, 0.3], 4), ["0s", "100ms", "200ms", "300ms"]);
         assert_eq!(linear(Unit::Seconds, [0.0, 300.0], 4), ["0s", "2m", "4m"]);
@@ -74,20 +74,20 @@ mod tests {
     }
 
     #[test]
-    fn things_that_are_counted_get_no_fractions() {
+    fn counts_have_no_fractional_ticks() {
         assert_eq!(labels(Spacing::Linear, Unit::Count, [1.0, 2.0], 9), ["1", "2"]);
     }
 
     #[test]
-    fn a_log_axis_is_marked_at_its_powers_and_at_the_clocks_own() {
-        let log = |ends, most| labels(Spacing::Log, Unit::Seconds, ends, most);
+    fn a_log_axis_has_ticks_at_powers_of_ten_and_at_clock_units() {
+        let log = |ends, max| labels(Spacing::Log, Unit::Seconds, ends, max);
         assert_eq!(log([0.1, 700.0], 9), ["100ms", "1s", "10s", "1m", "10m"]);
         assert_eq!(log([0.1, 700.0], 3), ["100ms", "10s", "10m"]);
         assert_eq!(log([2.0, 9.0], 4), ["2s", "4s", "6s", "8s"]);
     }
 
     #[test]
-    fn every_axis_has_a_tick_and_every_tick_lies_on_it() {
+    fn every_tick_is_on_its_axis() {
         for unit in [Unit::Count, Unit::Seconds, Unit::Share] {
             for spacing in [Spacing::Linear, Spacing::Log] {
                 for high in [1e-6, 0.02, 0.999, 1.0, 7.3, 61.0, 86_399.0, 1e7, 1.8e10] {

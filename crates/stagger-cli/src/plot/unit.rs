@@ -2,21 +2,21 @@ use core::time::Duration;
 
 use stagger_core::text::Compact;
 
-/// What the numbers along an axis are.
+/// The unit of the values on an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unit {
-    /// Things that are counted.
+    /// Counts.
     Count,
-    /// Lengths of time, in seconds.
+    /// Durations in seconds.
     Seconds,
-    /// Parts of a whole, from 0 to 1.
+    /// Shares from 0 to 1.
     Share,
 }
 
-/// One, two or five times a power of ten: the steps that people count by.
+/// Round steps: one, two or five times a power of ten.
 const ROUND: [f64; 3] = [1.0, 2.0, 5.0];
 
-/// The steps that people count time by, from a second to a day.
+/// Round steps of time, from one second to half a day.
 const CLOCK: [f64; 17] = [
     1.0, 2.0, 5.0, 10.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1800.0, 3600.0, 7200.0, 10_800.0, 21_600.0,
     43_200.0,
@@ -25,7 +25,7 @@ const CLOCK: [f64; 17] = [
 const DAY: f64 = 86_400.0;
 
 impl Unit {
-    /// Its name in a document.
+    /// Returns the name used in documents.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Count => "count",
@@ -34,7 +34,7 @@ impl Unit {
         }
     }
 
-    /// The distances from one tick to the next that read well, smallest first.
+    /// Returns the round distances between two ticks, smallest first.
     pub(crate) fn steps(self) -> Box<dyn Iterator<Item = f64>> {
         match self {
             Self::Count => Box::new(decades(0, 1.0)),
@@ -45,9 +45,8 @@ impl Unit {
         }
     }
 
-    /// The values worth a tick where equal ratios take equal room, smallest first: at most about
-    /// one for each factor of ten.
-    pub(crate) fn landmarks(self) -> Box<dyn Iterator<Item = f64>> {
+    /// Returns the tick values of a logarithmic axis, smallest first: about one for each power of ten.
+    pub(crate) fn log_ticks(self) -> Box<dyn Iterator<Item = f64>> {
         match self {
             Self::Count => Box::new((0..=18).map(|exponent| 10f64.powi(exponent))),
             Self::Share => Box::new((-6..=0).map(|exponent| 10f64.powi(exponent))),
@@ -60,7 +59,7 @@ impl Unit {
         }
     }
 
-    /// A value in words, as short as it can be.
+    /// Formats a value, as short as possible.
     pub(crate) fn label(self, value: f64) -> String {
         match self {
             Self::Count => grouped(value),
@@ -74,20 +73,19 @@ fn decades(from: i32, unit: f64) -> impl Iterator<Item = f64> {
     (from..=18).flat_map(move |exponent| ROUND.map(|step| unit * step * 10f64.powi(exponent)))
 }
 
-/// A length of time given in seconds, to the nanosecond; what no `Duration` holds is shown at its
-/// nearest end.
+/// Formats a duration in seconds, to the nanosecond; values out of the range of `Duration` are clamped.
 fn seconds(value: f64) -> String {
     let rounded = (value * 1e9).round() / 1e9;
     let length = Duration::try_from_secs_f64(rounded.max(0.0)).unwrap_or(Duration::MAX);
     Compact(length).to_string()
 }
 
-/// A number without the digits that only binary fractions put there.
+/// Formats a number, rounded to six decimals to hide binary fractions.
 fn plain(value: f64) -> String {
     ((value * 1e6).round() / 1e6).to_string()
 }
 
-/// A number with its thousands set apart: `17,980`.
+/// Formats a number with thousands separators: `17,980`.
 fn grouped(value: f64) -> String {
     let text = plain(value);
     let (sign, digits) = text.strip_prefix('-').map_or(("", &*text), |d| ("-", d));
@@ -107,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn labels_are_short_and_carry_their_unit() {
+    fn labels_are_short_and_include_their_unit() {
         for (unit, value, want) in [
             (Unit::Count, 0.0, "0"),
             (Unit::Count, 2.5, "2.5"),
@@ -127,22 +125,22 @@ mod tests {
     }
 
     #[test]
-    fn steps_and_landmarks_grow() {
+    fn steps_and_log_ticks_increase() {
         for unit in [Unit::Count, Unit::Seconds, Unit::Share] {
             assert!(unit.steps().is_sorted_by(|a, b| a < b), "steps of {unit:?}");
-            assert!(unit.landmarks().is_sorted_by(|a, b| a < b), "landmarks of {unit:?}");
+            assert!(unit.log_ticks().is_sorted_by(|a, b| a < b), "log_ticks of {unit:?}");
         }
     }
 
     #[test]
-    fn time_is_stepped_as_a_clock_steps_it() {
+    fn time_steps_are_clock_units() {
         let steps: Vec<String> = Unit::Seconds.steps().map(|s| Unit::Seconds.label(s)).collect();
         let minute = steps.iter().position(|s| s == "1m").expect("a minute is a step");
         assert_eq!(steps[minute - 2..minute + 3], ["15s", "30s", "1m", "2m", "5m"]);
     }
 
     #[test]
-    fn a_time_too_long_for_a_duration_still_has_a_label() {
+    fn a_value_beyond_duration_max_has_a_label() {
         assert_eq!(Unit::Seconds.label(f64::MAX), Compact(Duration::MAX).to_string());
     }
 }

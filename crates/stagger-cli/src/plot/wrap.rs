@@ -1,9 +1,9 @@
 use textwrap::{Options, WordSplitter};
 
-use super::look::Look;
+use super::render_options::RenderOptions;
 
-/// Text in lines of at most `columns` characters, broken at spaces only: a policy's `max-attempts`
-/// stays one word. Every line but the first begins with `indent`.
+/// Wraps text to lines of at most `columns` characters, at spaces only: `max-attempts` stays one word. Every line but the
+/// first begins with `indent`.
 pub(crate) fn wrap(text: &str, columns: usize, indent: &str) -> Vec<String> {
     let options = Options::new(columns)
         .subsequent_indent(indent)
@@ -13,9 +13,9 @@ pub(crate) fn wrap(text: &str, columns: usize, indent: &str) -> Vec<String> {
     textwrap::wrap(text, options).into_iter().map(Into::into).collect()
 }
 
-/// The same as lines of a report.
-pub(crate) fn paragraph(text: &str, indent: &str, look: Look) -> String {
-    wrap(text, usize::from(look.columns), indent).join("\n") + "\n"
+/// Wraps text to the width of the output and adds a final newline.
+pub(crate) fn paragraph(text: &str, indent: &str, options: RenderOptions) -> String {
+    wrap(text, usize::from(options.columns), indent).join("\n") + "\n"
 }
 
 #[cfg(test)]
@@ -23,13 +23,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_with_hyphens_stay_whole() {
+    fn hyphenated_words_are_not_broken() {
         let lines = wrap("jitter=full max-attempts=6 max-elapsed=5m", 24, "  ");
         assert_eq!(lines, ["jitter=full", "  max-attempts=6", "  max-elapsed=5m"]);
     }
 
     #[test]
-    fn a_word_longer_than_the_line_is_not_cut() {
+    fn a_word_longer_than_the_line_is_not_broken() {
         assert_eq!(wrap("a incomprehensible b", 5, ""), ["a", "incomprehensible", "b"]);
     }
 }

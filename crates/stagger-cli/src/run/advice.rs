@@ -6,27 +6,28 @@ use std::path::Path;
 use stagger_core::text::parse_duration;
 use tempfile::NamedTempFile;
 
-/// The file into which the command may write what it knows about the next attempt.
+/// The file that `STAGGER_ADVICE` names, in which the command may write instructions for the next attempt.
 #[derive(Debug)]
 pub(super) struct AdviceFile {
     file: NamedTempFile,
 }
 
-/// What the command has written.
+/// The instructions that the command has written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Advice {
-    /// There is no next attempt.
+    /// Whether to stop retrying.
     pub(super) stop: bool,
-    /// It comes no sooner.
+    /// Minimum delay before the next attempt.
     pub(super) retry_after: Option<Duration>,
-    /// Words that are no advice.
+    /// Lines that are not valid instructions, cut to 40 characters.
     pub(super) unknown: Vec<String>,
 }
 
-/// More than this is not read: it is no advice.
-const LONGEST: u64 = 4096;
+/// Maximum length in bytes; anything beyond is ignored.
+const MAX_LEN: u64 = 4096;
 
 impl AdviceFile {
+    /// Creates an empty file in the directory for temporary files.
     pub(super) fn new() -> io::Result<Self> {
         Ok(Self { file: tempfile::Builder::new().prefix("stagger-advice-").tempfile()? })
     }
@@ -35,11 +36,11 @@ impl AdviceFile {
         self.file.path()
     }
 
-    /// Reads what was written, and empties the file for the next attempt. A command may also have replaced or removed
-    /// it, so it is found by its name.
+    /// Reads the file and truncates it for the next attempt. The command may have replaced or removed it, so it is opened
+    /// by path.
     pub(super) fn take(&self) -> Advice {
         let mut bytes = Vec::new();
-        let read = File::open(self.path()).and_then(|file| file.take(LONGEST).read_to_end(&mut bytes));
+        let read = File::open(self.path()).and_then(|file| file.take(MAX_LEN).read_to_end(&mut bytes));
         match read {
             Ok(0) | Err(_) => Advice::default(),
             Ok(_) => {
@@ -72,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn advice_is_read_line_by_line() {
+    fn advice_is_parsed_line_by_line() {
         let after = |millis| Some(Duration::from_millis(millis));
         for (text, stop, retry_after, unknown) in [
             ("", false, None, &[][..]),
@@ -91,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn advice_is_taken_once() {
+    fn advice_is_consumed_when_read() {
         let file = AdviceFile::new().unwrap();
         assert_eq!(file.take(), Advice::default());
         fs::write(file.path(), "stop").unwrap();

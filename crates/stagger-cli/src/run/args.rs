@@ -5,89 +5,92 @@ use clap::{Args, ValueEnum, ValueHint};
 
 use crate::policy_args::PolicyArgs;
 
-/// Run a command, and run it again until it works
+/// Run a command and retry it until it succeeds
 #[derive(Args, Debug)]
 #[command(visible_alias = "retry", after_long_help = AFTER_HELP)]
 pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) policy: PolicyArgs,
 
-    /// End an attempt that runs longer than this: --signal to its process group, then after --kill-after SIGKILL
+    /// Time limit for each attempt. When it expires, the command's process group is sent --signal and, after
+    /// --kill-after, SIGKILL [default: none]
     #[arg(short, long, value_name = "DUR", help_heading = "Attempts")]
     pub(crate) timeout: Option<String>,
 
-    /// How long a command that was told to end may take before it is killed; 'inf' never kills
+    /// Time to wait after --signal before sending SIGKILL; 'inf' to never send it
     #[arg(short, long, value_name = "DUR", default_value = "5s", help_heading = "Attempts")]
     pub(crate) kill_after: String,
 
-    /// What a command that has timed out is sent first
+    /// Signal sent to a command that has timed out
     #[arg(short, long, value_name = "SIGNAL", default_value = "TERM", help_heading = "Attempts")]
     pub(crate) signal: String,
 
-    /// Keep the command in stagger's own process group, so that it may use the terminal although standard input is
-    /// none; this is always so when standard input is a terminal
+    /// Run the command in stagger's own process group, so that it can use the terminal even though standard input is
+    /// not a terminal. This is the default if standard input is a terminal
     #[arg(long, help_heading = "Attempts")]
     pub(crate) foreground: bool,
 
-    /// Give the first word to /bin/sh as a script; the other words are its $1, $2, ...
+    /// Run the first argument as a /bin/sh script; the remaining arguments are its $1, $2, ...
     #[arg(long, help_heading = "Attempts")]
     pub(crate) shell: bool,
 
-    /// Results that are worth another attempt: exit codes (1,7,52-56), fail, timeout, signal, SIGKILL, any; ! takes
-    /// away (fail,!2) [default: fail,timeout,signal; with --until: any]
-    #[arg(long, value_name = "SET", help_heading = "What is retried")]
+    /// Outcomes to retry: exit codes (1,7,52-56), fail, timeout, signal, SIGKILL, any; prefix with ! to exclude
+    /// (fail,!2) [default: fail,timeout,signal; with --until: any]
+    #[arg(long, value_name = "SET", help_heading = "Retry conditions")]
     pub(crate) retry_on: Option<String>,
 
-    /// Results that end the run at once, before --retry-on is asked. 126, 127, SIGINT and SIGQUIT always do, unless
-    /// --retry-on names them
-    #[arg(long, value_name = "SET", help_heading = "What is retried")]
+    /// Outcomes that end the run immediately; takes precedence over --retry-on. 126, 127, SIGINT and SIGQUIT always
+    /// end it, unless --retry-on lists them explicitly [default: none]
+    #[arg(long, value_name = "SET", help_heading = "Retry conditions")]
     pub(crate) stop_on: Option<String>,
 
-    /// The result that is wanted: success, fail, or a set; none runs the command for ever [default: success]
-    #[arg(long, value_name = "SET", help_heading = "What is retried")]
+    /// Outcome to wait for: success, fail, or a set as in --retry-on; 'none' to repeat the command forever
+    /// [default: success]
+    #[arg(long, value_name = "SET", help_heading = "Retry conditions")]
     pub(crate) until: Option<String>,
 
-    /// How often in a row --until must be reached; each time counts as an attempt
-    #[arg(long, value_name = "N", default_value = "1", hide_default_value = true, help_heading = "What is retried")]
+    /// Number of consecutive attempts that must end with the --until outcome; each counts towards --max-attempts
+    #[arg(long, value_name = "N", default_value = "1", help_heading = "Retry conditions")]
     pub(crate) consecutive: core::num::NonZeroU32,
 
-    /// Retry a command that exited only if a line of its standard error matches; one that matches is retried even if
-    /// it exited with 0. May be given several times
-    #[arg(long, value_name = "REGEX", help_heading = "What is retried")]
+    /// If the command exited by itself, retry only if a line of its standard error matches; a match is retried even
+    /// after exit code 0. Repeatable
+    #[arg(long, value_name = "REGEX", help_heading = "Retry conditions")]
     pub(crate) retry_if_stderr: Vec<String>,
 
-    /// The same for standard output
-    #[arg(long, value_name = "REGEX", help_heading = "What is retried")]
+    /// Like --retry-if-stderr, for standard output. Repeatable
+    #[arg(long, value_name = "REGEX", help_heading = "Retry conditions")]
     pub(crate) retry_if_stdout: Vec<String>,
 
-    /// Do not retry once a line of standard error matches
-    #[arg(long, value_name = "REGEX", help_heading = "What is retried")]
+    /// Do not retry if a line of standard error matches. Repeatable
+    #[arg(long, value_name = "REGEX", help_heading = "Retry conditions")]
     pub(crate) stop_if_stderr: Vec<String>,
 
-    /// The same for standard output
-    #[arg(long, value_name = "REGEX", help_heading = "What is retried")]
+    /// Do not retry if a line of standard output matches. Repeatable
+    #[arg(long, value_name = "REGEX", help_heading = "Retry conditions")]
     pub(crate) stop_if_stdout: Vec<String>,
 
-    /// Hold standard output back until the attempt ends: that of the successful attempt goes to standard output, that
-    /// of the others to standard error
+    /// Buffer standard output until the attempt ends. The output of the successful attempt goes to standard output;
+    /// that of failed attempts goes to standard error
     #[arg(short = 'O', long, help_heading = "Streams")]
     pub(crate) hold_stdout: bool,
 
-    /// Hold standard error back until the attempt ends
+    /// Buffer standard error until the attempt ends
     #[arg(short = 'E', long, help_heading = "Streams")]
     pub(crate) hold_stderr: bool,
 
-    /// What the command reads. auto: a file is rewound for each attempt, anything else inherited. replay: all of
-    /// standard input is read before the first attempt, and each attempt gets it whole
+    /// Standard input of each attempt. auto: rewind a file, inherit anything else. inherit: share stagger's own.
+    /// replay: read all input before the first attempt and give each attempt a full copy. null: empty
     #[arg(long, value_enum, value_name = "HOW", default_value_t = StdinMode::Auto, hide_possible_values = true,
           help_heading = "Streams")]
     pub(crate) stdin: StdinMode,
 
-    /// A line for /bin/sh, run after a failed attempt that will be retried; if it fails there is a warning
+    /// Shell command to run with /bin/sh between a failed attempt and its retry, limited by --timeout; if it fails,
+    /// a warning is logged
     #[arg(long, value_name = "CMD", value_hint = ValueHint::CommandString, help_heading = "Reporting")]
     pub(crate) on_retry: Option<OsString>,
 
-    /// How attempts are told: to people, as one JSON object a line, or not at all
+    /// Log format: for humans, JSON lines, or none
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = LogFormat::Human, help_heading = "Reporting")]
     pub(crate) log: LogFormat,
 
@@ -95,77 +98,79 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Reporting")]
     pub(crate) log_file: Option<PathBuf>,
 
-    /// The same as --log off; warnings are still written
+    /// Same as --log off; warnings are still written
     #[arg(short, long, conflicts_with = "verbose", help_heading = "Reporting")]
     pub(crate) quiet: bool,
 
-    /// Tell the policy, the seed, and each attempt that starts
+    /// Also log the policy, the seed and the start of each attempt
     #[arg(short, long, help_heading = "Reporting")]
     pub(crate) verbose: bool,
 
-    /// Write a JSON report of all attempts when the run ends; - is standard output
+    /// Write a JSON report of all attempts to FILE when the run ends; '-' for standard output
     #[arg(long, value_name = "FILE|-", value_hint = ValueHint::FilePath, help_heading = "Reporting")]
     pub(crate) report: Option<PathBuf>,
 
-    /// The command and its arguments, which are run as they are, without a shell
+    /// Command and its arguments, run directly, without a shell
     #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND", help_heading = None::<&str>,
           value_hint = ValueHint::CommandWithArguments)]
     pub(crate) command: Vec<OsString>,
 }
 
-/// Where the command's standard input comes from.
+/// The source of the command's standard input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum StdinMode {
-    /// A file is rewound for each attempt, anything else inherited
+    /// Rewind a file for each attempt, inherit anything else
     Auto,
-    /// Stagger's own, shared by all attempts
+    /// Share stagger's own standard input among all attempts
     Inherit,
-    /// Read before the first attempt, whole for each
+    /// Read all input before the first attempt and give each attempt a full copy
     Replay,
-    /// Empty
+    /// Empty input
     Null,
 }
 
-/// How attempts are told.
+/// The format of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LogFormat {
-    /// For people: a live line on a terminal, key=value elsewhere
+    /// For humans: a live status line on a terminal, key=value elsewhere
     Human,
-    /// NDJSON, schema stagger.run/1
+    /// JSON lines, schema stagger.run/1
     Json,
-    /// Nothing but warnings
+    /// Only warnings
     Off,
 }
 
-/// No line is longer than a manual page of 80 columns has room for.
+/// Lines fit a manual page of 80 columns.
 const AFTER_HELP: &str = "\
 Exit status:
-  0        the command did what --until asks for
-  its own  attempts or time were used up, or --stop-on ended the run:
-           the code of the last attempt, or 1 if that was 0
-  124      the last attempt ran into --timeout
-  125      stagger itself failed or was misused
-  126 127  the command cannot be run; there is no such command
+  0        the --until outcome was reached
+  other    attempts or time ran out, or --stop-on ended the run:
+           exit code of the last attempt, or 1 if that was 0
+  124      the last attempt timed out (--timeout)
+  125      usage error, or stagger itself failed
+  126      the command cannot be executed
+  127      the command was not found
   128+N    the command was killed by signal N
-A signal that stagger gets is handed to the command's process group;
-the run ends, and stagger dies of the same signal. A second one kills.
+A signal that ends the run (HUP, INT, QUIT, TERM, ALRM) is forwarded to
+the command's process group; stagger then ends by the same signal. A
+second one kills the command.
 
 Environment of the command:
-  STAGGER_ATTEMPT       the number of this attempt, from 1
-  STAGGER_MAX_ATTEMPTS  how many there may be; inf without a limit
-  STAGGER_LAST_EXIT     what the attempt before would have made stagger
-                        exit with; not set for the first
-  STAGGER_ELAPSED_MS    milliseconds since the run began
-  STAGGER_ADVICE        a file into which the command may write
-                        retry-after=30 (seconds; or 500ms, 2m), and the
-                        next attempt comes no sooner; or stop, and
-                        there is none
+  STAGGER_ATTEMPT       number of this attempt, from 1
+  STAGGER_MAX_ATTEMPTS  maximum number of attempts, or inf
+  STAGGER_LAST_EXIT     exit code of the previous attempt, as stagger
+                        would report it; unset for the first
+  STAGGER_ELAPSED_MS    milliseconds since the run started
+  STAGGER_ADVICE        path of a file for instructions to stagger:
+                        retry-after=30 (seconds; or 500ms, 2m) sets a
+                        minimum delay before the next attempt; stop
+                        prevents it
 
-Output is streamed, so a reader of standard output sees what failed
-attempts wrote too; --hold-stdout gives it the successful one only. On
-a terminal a running attempt is shown live only where that cannot get
-into the command's own output: with --hold-stderr, and --hold-stdout or
-a redirected standard output.
+Output is streamed, so a reader of standard output also receives the
+output of failed attempts; --hold-stdout passes on only that of the
+successful one. On a terminal, the live status line of a running attempt
+is shown only if it cannot mix with the command's own output: with
+--hold-stderr, and --hold-stdout or a redirected standard output.
 
 Examples:
   stagger run -- curl -fsS https://example.com/health

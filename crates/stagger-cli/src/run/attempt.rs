@@ -6,310 +6,316 @@ use rustix::process::Signal;
 use signal_hook::consts::{SIGTTIN, SIGTTOU};
 use stagger_core::Instant;
 
-use super::child::{Child, Sight};
+use super::child::{Child, ChildState};
 use super::clock::Clock;
 use super::drain::Drain;
-use super::ended::{Ended, NotRun, SignalName};
 use super::fd;
-use super::log::Console;
-use super::settings::StopSettings;
-use super::signals::{Caught, Notice, Signals};
+use super::log::Logger;
+use super::settings::TerminationSettings;
+use super::signals::{CaughtSignal, SignalRequest, Signals};
+use super::status::{AttemptStatus, NotRun, SignalName};
 use super::stream::{Output, Stream};
 
-/// A command that was started, until it and what it has started are over.
+/// A started command, supervised until it has ended; after a termination signal, until its descendants have ended, too.
 #[derive(Debug)]
 pub(super) struct Attempt<'a> {
     child: Child,
     stdout: Stream<'a>,
     stderr: Stream<'a>,
-    stop: StopSettings,
+    termination: TerminationSettings,
     phase: Phase,
-    ended: Option<Ended>,
+    status: Option<AttemptStatus>,
     timed_out: bool,
-    interrupted: Option<Caught>,
-    /// Once the command has ended.
+    interrupted: Option<CaughtSignal>,
+    /// Set when the command has ended.
     drain: Option<Drain>,
-    /// How long until the next look whether everybody is gone, of which nobody tells us.
-    patience: Duration,
+    /// Time until the next check whether all descendants are gone, for which there is no notification.
+    poll_interval: Duration,
 }
 
-/// What everybody needs who waits.
+/// The clock, signals and log, shared by everything that waits during a run.
 #[derive(Debug)]
-pub(super) struct Surroundings<'a> {
+pub(super) struct RunContext<'a> {
     pub(super) clock: Clock,
     pub(super) signals: &'a mut Signals,
-    pub(super) console: &'a mut Console,
+    pub(super) logger: &'a mut Logger,
 }
 
-/// What came of it.
+/// The result of a supervised command.
 #[derive(Debug)]
 pub(super) struct Finished<'a> {
-    pub(super) ended: Ended,
-    /// The signal that asked to end the run, if one did.
-    pub(super) interrupted: Option<Caught>,
+    pub(super) status: AttemptStatus,
+    /// The signal that requested the end of the run, if any.
+    pub(super) interrupted: Option<CaughtSignal>,
     pub(super) stdout: Output<'a>,
     pub(super) stderr: Output<'a>,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Phase {
-    /// It may run until then.
+    /// It may run until the deadline.
     Running { until: Option<Instant> },
-    /// It was told to end, and is killed then.
-    Ending { kill_at: Option<Instant> },
-    /// It was killed. What cannot be killed is not waited for beyond this.
-    Killed { leave_at: Instant },
+    /// It was sent a termination signal, and is killed at `kill_at`.
+    Terminating { kill_at: Option<Instant> },
+    /// It was killed. Processes that cannot be killed are not awaited beyond `give_up_at`.
+    Killed { give_up_at: Instant },
 }
 
-/// How long the killed may take to disappear.
-const AFTER_KILL: Duration = Duration::from_secs(1);
-const FIRST_LOOK: Duration = Duration::from_millis(2);
-const LONGEST_LOOK: Duration = Duration::from_millis(100);
+/// Time that killed processes get to disappear.
+const KILL_WAIT: Duration = Duration::from_secs(1);
+const MIN_POLL_INTERVAL: Duration = Duration::from_millis(2);
+const MAX_POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 impl<'a> Attempt<'a> {
-    /// Takes over a command that was just started and may run until `until`.
+    /// Supervises a command that was just started and may run until `until`.
     pub(super) fn new(
         child: Child,
         stdout: Stream<'a>,
         stderr: Stream<'a>,
-        stop: StopSettings,
+        termination: TerminationSettings,
         until: Option<Instant>,
     ) -> Self {
         Self {
             child,
             stdout,
             stderr,
-            stop,
+            termination,
             phase: Phase::Running { until },
-            ended: None,
+            status: None,
             timed_out: false,
             interrupted: None,
             drain: None,
-            patience: FIRST_LOOK,
+            poll_interval: MIN_POLL_INTERVAL,
         }
     }
 
-    /// Waits until it is over.
+    /// Waits until the command has ended and its output is read.
     ///
     /// # Errors
-    /// What was held back cannot be stored, or the system fails. The command is killed then.
-    pub(super) fn supervise(mut self, around: &mut Surroundings<'_>) -> io::Result<Finished<'a>> {
+    /// Buffered output cannot be stored, or a system call fails. The command is then killed.
+    pub(super) fn supervise(mut self, context: &mut RunContext<'_>) -> io::Result<Finished<'a>> {
         loop {
-            let now = around.clock.now();
-            self.act(now, around.console);
+            let now = context.clock.now();
+            self.apply_deadlines(now, context.logger);
             if self.is_over(now) {
                 return Ok(self.finish());
             }
-            around.console.tick(now);
-            self.wait(now, around)?;
-            // The signals first: a command that ends after we looked must wake us again, and not have its end thrown
-            // away with the signals that were taken after the look.
-            let notices = around.signals.take();
-            self.look(around)?;
-            for notice in notices {
-                self.obey(notice, around);
+            context.logger.tick(now);
+            self.wait(now, context)?;
+            // Take the signals before polling the child: if the command ends after the poll, its SIGCHLD must still be
+            // pending to wake the next wait.
+            let requests = context.signals.take();
+            self.poll_child(context)?;
+            for request in requests {
+                self.handle_signal(request, context);
             }
         }
     }
 
-    /// Does what is due.
-    fn act(&mut self, now: Instant, console: &mut Console) {
+    /// Terminates or kills the command if its deadline has passed.
+    fn apply_deadlines(&mut self, now: Instant, logger: &mut Logger) {
         let phase = self.phase;
         match phase {
-            Phase::Running { until: Some(until) } if now >= until && self.ended.is_none() => {
+            Phase::Running { until: Some(until) } if now >= until && self.status.is_none() => {
                 self.timed_out = true;
-                self.tell_to_end(self.stop.signal, now, console);
+                self.terminate(self.termination.signal, now, logger);
             }
-            Phase::Ending { kill_at: Some(kill_at) } if now >= kill_at && !self.is_gone() => self.kill(now, console),
+            Phase::Terminating { kill_at: Some(kill_at) } if now >= kill_at && !self.is_gone() => {
+                self.kill(now, logger)
+            }
             _ => {}
         }
     }
 
     fn is_over(&mut self, now: Instant) -> bool {
-        let drained = self.stdout.is_done() && self.stderr.is_done() || self.drain.is_some_and(|drain| drain.is_over());
+        let drained = self.stdout.is_done() && self.stderr.is_done() || self.drain.is_some_and(|drain| drain.is_done());
         match self.phase {
-            Phase::Running { .. } => self.ended.is_some() && drained,
-            Phase::Ending { .. } => self.is_gone() && drained,
-            Phase::Killed { leave_at } if self.ended.is_some() => drained && (now >= leave_at || self.is_gone()),
-            // It cannot be killed. To start the next attempt beside it would be worse than to wait.
-            Phase::Killed { leave_at } => now >= leave_at && self.interrupted.is_some(),
+            Phase::Running { .. } => self.status.is_some() && drained,
+            Phase::Terminating { .. } => self.is_gone() && drained,
+            Phase::Killed { give_up_at } if self.status.is_some() => drained && (now >= give_up_at || self.is_gone()),
+            // It cannot be killed. Waiting is better than running the next attempt in parallel.
+            Phase::Killed { give_up_at } => now >= give_up_at && self.interrupted.is_some(),
         }
     }
 
     fn is_gone(&mut self) -> bool {
-        self.ended.is_some() && self.child.is_gone()
+        self.status.is_some() && self.child.is_gone()
     }
 
-    /// Waits until something is due or has come, and moves what the streams have brought.
-    fn wait(&mut self, now: Instant, around: &Surroundings<'_>) -> io::Result<()> {
+    /// Waits for a deadline, a signal or output, and forwards or buffers the output.
+    fn wait(&mut self, now: Instant, context: &RunContext<'_>) -> io::Result<()> {
         let deadline = match self.phase {
-            Phase::Running { until } if self.ended.is_none() => until,
+            Phase::Running { until } if self.status.is_none() => until,
             Phase::Running { .. } => None,
-            Phase::Ending { kill_at } => kill_at,
-            Phase::Killed { leave_at } => Some(leave_at),
+            Phase::Terminating { kill_at } => kill_at,
+            Phase::Killed { give_up_at } => Some(give_up_at),
         };
-        // What is past has been seen to; it may only wait for something else.
+        // A deadline in the past has been handled; only other events are awaited.
         let deadline = deadline.filter(|at| *at > now);
-        let look = (self.ended.is_some() && !matches!(self.phase, Phase::Running { .. })).then(|| {
-            self.patience = (self.patience * 2).min(LONGEST_LOOK);
-            now.saturating_add(self.patience)
+        let next_poll = (self.status.is_some() && !matches!(self.phase, Phase::Running { .. })).then(|| {
+            self.poll_interval = (self.poll_interval * 2).min(MAX_POLL_INTERVAL);
+            now.saturating_add(self.poll_interval)
         });
-        let next = [deadline, look, self.quiet_at(), around.console.next_tick()].into_iter().flatten().min();
+        let next = [deadline, next_poll, self.idle_deadline(), context.logger.next_tick()].into_iter().flatten().min();
 
-        let interests = [self.stdout.interest(), self.stderr.interest()];
-        let streams = interests.each_ref().map(Option::is_some);
-        let signals = PollFd::from_borrowed_fd(around.signals.fd(), PollFlags::IN);
-        let mut fds: Vec<PollFd<'_>> = interests.into_iter().flatten().chain([signals]).collect();
+        let poll_fds = [self.stdout.poll_fd(), self.stderr.poll_fd()];
+        let streams = poll_fds.each_ref().map(Option::is_some);
+        let signals = PollFd::from_borrowed_fd(context.signals.fd(), PollFlags::IN);
+        let mut fds: Vec<PollFd<'_>> = poll_fds.into_iter().flatten().chain([signals]).collect();
         fd::wait(&mut fds, next.map(|next| next.saturating_since(now)))?;
 
         let mut ready = fds.iter().map(|fd| !fd.revents().is_empty());
         let [stdout, stderr] = streams.map(|is_polled| is_polled && ready.next() == Some(true));
         if stdout {
-            self.stdout.go_on()?;
+            self.stdout.advance()?;
         }
         if stderr {
-            self.stderr.go_on()?;
+            self.stderr.advance()?;
         }
         if stdout || stderr {
-            self.has_moved(around.clock.now());
-        } else if self.quiet_at().is_some()
+            self.on_stream_progress(context.clock.now());
+        } else if self.idle_deadline().is_some()
             && let Some(drain) = &mut self.drain
         {
-            drain.nothing_came(around.clock.now());
+            drain.on_idle(context.clock.now());
         }
         Ok(())
     }
 
-    /// When streams that bring nothing more are left. A reader who is slow is waited for, unless the run must end.
-    fn quiet_at(&self) -> Option<Instant> {
+    /// Returns when to stop reading idle streams; `None` while a slow reader blocks them, unless the run must end.
+    fn idle_deadline(&self) -> Option<Instant> {
         let is_blocked = self.stdout.is_blocked() || self.stderr.is_blocked();
-        self.drain.filter(|_| !is_blocked || self.interrupted.is_some()).map(|drain| drain.quiet_at())
+        self.drain.filter(|_| !is_blocked || self.interrupted.is_some()).map(|drain| drain.idle_deadline())
     }
 
-    /// How many bytes went through our hands.
-    fn seen(&self) -> u64 {
-        self.stdout.seen() + self.stderr.seen()
+    /// Returns the number of bytes read from both streams.
+    fn bytes_seen(&self) -> u64 {
+        self.stdout.bytes_seen() + self.stderr.bytes_seen()
     }
 
-    /// A stream has brought something, or taken it.
-    fn has_moved(&mut self, now: Instant) {
-        let seen = self.seen();
-        if self.drain.as_mut().is_some_and(|drain| !drain.moved(now, seen)) {
+    /// Records progress of a stream, and closes both if draining has reached its byte limit.
+    fn on_stream_progress(&mut self, now: Instant) {
+        let bytes_seen = self.bytes_seen();
+        if self.drain.as_mut().is_some_and(|drain| !drain.on_progress(now, bytes_seen)) {
             self.stdout.close();
             self.stderr.close();
         }
     }
 
-    /// Looks what has become of the command.
-    fn look(&mut self, around: &mut Surroundings<'_>) -> io::Result<()> {
-        match self.child.look()? {
-            Sight::Stopped(signal) if [SIGTTIN, SIGTTOU].contains(&signal) => around.console.note(&format!(
-                "the command was stopped by {}: it wants the terminal; run it with --foreground",
+    /// Checks whether the command has stopped or ended.
+    fn poll_child(&mut self, context: &mut RunContext<'_>) -> io::Result<()> {
+        match self.child.poll()? {
+            ChildState::Stopped(signal) if [SIGTTIN, SIGTTOU].contains(&signal) => context.logger.note(&format!(
+                "the command was stopped by {} because it uses the terminal from the background; add --foreground",
                 SignalName(signal)
             )),
-            Sight::Running | Sight::Stopped(_) => {}
-            Sight::Ended(ended) => {
-                self.ended = Some(ended);
-                self.drain = Some(Drain::begin(around.clock.now(), self.seen()));
+            ChildState::Running | ChildState::Stopped(_) => {}
+            ChildState::Ended(status) => {
+                self.status = Some(status);
+                self.drain = Some(Drain::start(context.clock.now(), self.bytes_seen()));
             }
         }
         Ok(())
     }
 
-    fn obey(&mut self, notice: Notice, around: &mut Surroundings<'_>) {
-        let now = around.clock.now();
-        match notice {
-            Notice::End(caught) if self.interrupted.is_some() => {
+    fn handle_signal(&mut self, request: SignalRequest, context: &mut RunContext<'_>) {
+        let now = context.clock.now();
+        match request {
+            SignalRequest::Terminate(caught) if self.interrupted.is_some() => {
                 self.interrupted = Some(caught);
-                self.kill(now, around.console);
+                self.kill(now, context.logger);
             }
-            Notice::End(caught) => {
+            SignalRequest::Terminate(caught) => {
                 self.interrupted = Some(caught);
-                around.console.clear();
-                if self.has_it_already(caught) {
-                    self.wait_for_the_end(now);
+                context.logger.clear();
+                if self.received_from_terminal(caught) {
+                    self.start_grace_period(now);
                 } else {
-                    self.tell_to_end(caught.signal, now, around.console);
+                    self.terminate(caught.signal, now, context.logger);
                 }
             }
-            Notice::PassOn(caught) => {
-                if !self.has_it_already(caught) {
-                    self.send(caught.signal, around.console);
+            SignalRequest::Forward(caught) => {
+                if !self.received_from_terminal(caught) {
+                    self.send(caught.signal, context.logger);
                 }
             }
-            Notice::Stop(caught) => {
-                if !self.has_it_already(caught) {
-                    self.send(caught.signal, around.console);
+            SignalRequest::Stop(caught) => {
+                if !self.received_from_terminal(caught) {
+                    self.send(caught.signal, context.logger);
                 }
-                around.console.clear();
-                Signals::stop_here();
-                // The time in which it could not run is not its own.
-                self.postpone(around.clock.now().saturating_since(now));
+                context.logger.clear();
+                Signals::stop_self();
+                // Time spent stopped does not count towards the time limit.
+                self.extend_deadline(context.clock.now().saturating_since(now));
             }
-            Notice::Continue => self.send(Signal::CONT.as_raw(), around.console),
+            SignalRequest::Continue => self.send(Signal::CONT.as_raw(), context.logger),
         }
     }
 
-    /// The terminal sends its signals to the whole foreground group, and so to a command that is in ours.
-    fn has_it_already(&self, caught: Caught) -> bool {
+    /// Returns whether the terminal has sent the signal to the command, too: it signals the whole foreground group, and
+    /// the command may share ours.
+    fn received_from_terminal(&self, caught: CaughtSignal) -> bool {
         caught.from_terminal && self.child.shares_our_group()
     }
 
-    fn tell_to_end(&mut self, signal: i32, now: Instant, console: &mut Console) {
-        self.send(signal, console);
-        // What is stopped cannot end.
-        self.send(Signal::CONT.as_raw(), console);
-        self.wait_for_the_end(now);
+    fn terminate(&mut self, signal: i32, now: Instant, logger: &mut Logger) {
+        self.send(signal, logger);
+        // A stopped process does not handle the signal.
+        self.send(Signal::CONT.as_raw(), logger);
+        self.start_grace_period(now);
     }
 
-    fn wait_for_the_end(&mut self, now: Instant) {
-        // A deadline that already runs is not put off.
+    fn start_grace_period(&mut self, now: Instant) {
+        // A deadline that is already set is not extended.
         if matches!(self.phase, Phase::Running { .. }) {
-            self.phase = Phase::Ending { kill_at: self.stop.kill_after.map(|length| now.saturating_add(length)) };
+            self.phase =
+                Phase::Terminating { kill_at: self.termination.kill_after.map(|length| now.saturating_add(length)) };
         }
     }
 
-    fn kill(&mut self, now: Instant, console: &mut Console) {
-        self.send(Signal::KILL.as_raw(), console);
-        self.phase = Phase::Killed { leave_at: now.saturating_add(AFTER_KILL) };
+    fn kill(&mut self, now: Instant, logger: &mut Logger) {
+        self.send(Signal::KILL.as_raw(), logger);
+        self.phase = Phase::Killed { give_up_at: now.saturating_add(KILL_WAIT) };
     }
 
-    fn send(&mut self, signal: i32, console: &mut Console) {
+    fn send(&mut self, signal: i32, logger: &mut Logger) {
         let sent = match Signal::from_named_raw(signal) {
             Some(signal) => self.child.signal(signal),
             None => Err(io::ErrorKind::InvalidInput.into()),
         };
         if let Err(error) = sent {
-            console
+            logger
                 .warn(&format!("cannot send {} to the command: {error}; it may still be running", SignalName(signal)));
         }
     }
 
-    fn postpone(&mut self, by: Duration) {
+    fn extend_deadline(&mut self, by: Duration) {
         match &mut self.phase {
-            Phase::Running { until: Some(at) } | Phase::Ending { kill_at: Some(at) } => *at = at.saturating_add(by),
+            Phase::Running { until: Some(at) } | Phase::Terminating { kill_at: Some(at) } => {
+                *at = at.saturating_add(by)
+            }
             _ => {}
         }
     }
 
     fn finish(mut self) -> Finished<'a> {
-        let ended = match self.ended {
-            Some(_) if self.timed_out => Ended::Timeout,
-            Some(ended) => ended,
-            // It has taken too long to end, and we go without having seen it.
+        let status = match self.status {
+            Some(_) if self.timed_out => AttemptStatus::Timeout,
+            Some(status) => status,
+            // It has taken too long to end; give up without its exit status.
             None => {
-                self.child.leave();
-                Ended::Timeout
+                self.child.abandon();
+                AttemptStatus::Timeout
             }
         };
-        Finished { ended, interrupted: self.interrupted, stdout: self.stdout.finish(), stderr: self.stderr.finish() }
+        Finished { status, interrupted: self.interrupted, stdout: self.stdout.finish(), stderr: self.stderr.finish() }
     }
 }
 
 impl Finished<'_> {
-    /// There was nothing to supervise.
+    /// Creates the result of a command that could not be started.
     pub(super) fn not_run(reason: NotRun) -> Self {
         let nothing = || Stream::inherited().finish();
-        Self { ended: Ended::NotRun(reason), interrupted: None, stdout: nothing(), stderr: nothing() }
+        Self { status: AttemptStatus::NotRun(reason), interrupted: None, stdout: nothing(), stderr: nothing() }
     }
 }

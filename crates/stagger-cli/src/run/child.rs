@@ -6,137 +6,141 @@ use std::process::Command;
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, kill_process_group, test_kill_process_group, waitpid};
 
-use super::ended::Ended;
-use super::processes::{Tree, is_dead_group};
+use super::process_tree::{ProcessTree, is_group_dead};
+use super::status::AttemptStatus;
 
-/// A running command and everything it has started.
+/// A running command and its descendants.
 ///
-/// However it is dropped, nothing of it is left running unless [`look`](Self::look) has seen its end.
+/// Dropping it kills the command and its descendants, unless [`poll`](Self::poll) has reported its end.
 #[derive(Debug)]
 pub(super) struct Child {
     pid: Pid,
-    reach: Reach,
-    /// The command itself has ended and was collected.
-    collected: bool,
+    target: SignalTarget,
+    /// Whether the command itself has ended and was reaped.
+    reaped: bool,
     pub(super) stdout: Option<OwnedFd>,
     pub(super) stderr: Option<OwnedFd>,
 }
 
-/// Whom a signal for the command reaches.
+/// The processes that a signal for the command is sent to.
 #[derive(Debug)]
-enum Reach {
-    /// The process group that it leads.
+enum SignalTarget {
+    /// The process group that the command leads.
     Group,
-    /// It shares stagger's own group, which may hold others (`stagger run … | less`): its descendants, one by one.
-    Tree(Tree),
+    /// The command and each of its descendants: it shares stagger's process group, which may contain unrelated processes
+    /// (`stagger run … | less`).
+    Tree(ProcessTree),
 }
 
-/// Which process group the command runs in.
+/// The process group in which the command runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Grouping {
-    /// One of its own, so that all of it can be signalled.
+pub(super) enum ProcessGroup {
+    /// Its own, so that all its processes can be signaled at once.
     Own,
-    /// Stagger's, so that it may read the terminal: a group in the background that does is stopped.
+    /// Stagger's, so that it can read the terminal: a background group that does so is stopped.
     Shared,
 }
 
-/// What the system tells about a command.
+/// The state of a command, as reported by `waitpid`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sight {
-    /// Nothing new.
+pub(super) enum ChildState {
+    /// No change.
     Running,
-    /// It was stopped by this signal.
+    /// Stopped by this signal.
     Stopped(i32),
-    /// It has ended.
-    Ended(Ended),
+    /// Ended, and reaped.
+    Ended(AttemptStatus),
 }
 
 impl Child {
+    /// Starts the command.
+    ///
     /// # Errors
-    /// Why the command cannot be run.
-    pub(super) fn spawn(command: &mut Command, grouping: Grouping) -> io::Result<Self> {
-        if grouping == Grouping::Own {
+    /// The error of the failed start.
+    pub(super) fn spawn(command: &mut Command, group: ProcessGroup) -> io::Result<Self> {
+        if group == ProcessGroup::Own {
             command.process_group(0);
         }
         let mut child = command.spawn()?;
         let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or(Errno::SRCH)?;
-        let reach = match grouping {
-            Grouping::Own => Reach::Group,
-            Grouping::Shared => Reach::Tree(Tree::new()),
+        let target = match group {
+            ProcessGroup::Own => SignalTarget::Group,
+            ProcessGroup::Shared => SignalTarget::Tree(ProcessTree::new()),
         };
         let (stdout, stderr) = (child.stdout.take().map(OwnedFd::from), child.stderr.take().map(OwnedFd::from));
-        Ok(Self { pid, reach, collected: false, stdout, stderr })
+        Ok(Self { pid, target, reaped: false, stdout, stderr })
     }
 
-    /// What has become of the command since the last look. It is collected when it has ended.
-    pub(super) fn look(&mut self) -> io::Result<Sight> {
-        if self.collected {
-            return Ok(Sight::Running);
+    /// Returns the change of state since the last poll. Reaps the command when it has ended.
+    pub(super) fn poll(&mut self) -> io::Result<ChildState> {
+        if self.reaped {
+            return Ok(ChildState::Running);
         }
         let Some((_, status)) = waitpid(Some(self.pid), WaitOptions::NOHANG | WaitOptions::UNTRACED)? else {
-            return Ok(Sight::Running);
+            return Ok(ChildState::Running);
         };
         if let Some(signal) = status.stopping_signal() {
-            return Ok(Sight::Stopped(signal));
+            return Ok(ChildState::Stopped(signal));
         }
-        self.collected = true;
-        Ok(Sight::Ended(match (status.exit_status(), status.terminating_signal()) {
-            (Some(code), _) => Ended::Exit(u8::try_from(code).unwrap_or(u8::MAX)),
-            (None, Some(signal)) => Ended::Signal(signal),
-            // The system knows no third way to end.
-            (None, None) => Ended::Exit(u8::MAX),
+        self.reaped = true;
+        Ok(ChildState::Ended(match (status.exit_status(), status.terminating_signal()) {
+            (Some(code), _) => AttemptStatus::Exit(u8::try_from(code).unwrap_or(u8::MAX)),
+            (None, Some(signal)) => AttemptStatus::Signal(signal),
+            // Unreachable: a reported process has stopped, exited or been killed.
+            (None, None) => AttemptStatus::Exit(u8::MAX),
         }))
     }
 
-    /// Sends `signal` to everything that belongs to the command. That nobody is left is no failure.
+    /// Sends `signal` to the command and its descendants. Succeeds if none are left.
     ///
     /// # Errors
-    /// Some of it may not be signalled by this user (`sudo`).
+    /// This user has no permission to signal one of the processes (`sudo`).
     pub(super) fn signal(&mut self, signal: Signal) -> io::Result<()> {
-        match &mut self.reach {
-            Reach::Group => unless_gone(kill_process_group(self.pid, signal)),
-            Reach::Tree(tree) => {
-                let root = (!self.collected).then_some(self.pid);
+        match &mut self.target {
+            SignalTarget::Group => ignore_missing(kill_process_group(self.pid, signal)),
+            SignalTarget::Tree(tree) => {
+                let root = (!self.reaped).then_some(self.pid);
                 tree.refresh(root);
                 let reached = root.into_iter().chain(tree.members());
-                reached.map(|pid| unless_gone(kill_process(pid, signal))).fold(Ok(()), Result::and)
+                reached.map(|pid| ignore_missing(kill_process(pid, signal))).fold(Ok(()), Result::and)
             }
         }
     }
 
-    /// Whether the command and all that it has started are gone.
+    /// Returns whether the command and all its descendants are gone.
     pub(super) fn is_gone(&mut self) -> bool {
-        self.collected
-            && match &mut self.reach {
-                Reach::Group => test_kill_process_group(self.pid) == Err(Errno::SRCH) || is_dead_group(self.pid),
-                Reach::Tree(tree) => {
+        self.reaped
+            && match &mut self.target {
+                SignalTarget::Group => test_kill_process_group(self.pid) == Err(Errno::SRCH) || is_group_dead(self.pid),
+                SignalTarget::Tree(tree) => {
                     tree.refresh(None);
                     tree.members().next().is_none()
                 }
             }
     }
 
-    /// Leaves it to itself: it cannot be killed, and we must go.
-    pub(super) fn leave(&mut self) {
-        self.collected = true;
+    /// Stops tracking a command that cannot be killed, so that dropping it does not block.
+    pub(super) fn abandon(&mut self) {
+        self.reaped = true;
     }
 
+    /// Returns whether the command runs in stagger's own process group.
     pub(super) fn shares_our_group(&self) -> bool {
-        matches!(self.reach, Reach::Tree(_))
+        matches!(self.target, SignalTarget::Tree(_))
     }
 }
 
 impl Drop for Child {
-    /// Only a failure of our own comes here with a command that still runs.
+    /// Kills a command that is still running, which happens only if stagger itself fails.
     fn drop(&mut self) {
-        if !self.collected {
+        if !self.reaped {
             let _ = self.signal(Signal::KILL);
             let _ = waitpid(Some(self.pid), WaitOptions::empty());
         }
     }
 }
 
-fn unless_gone(sent: Result<(), Errno>) -> io::Result<()> {
+fn ignore_missing(sent: Result<(), Errno>) -> io::Result<()> {
     match sent {
         Err(Errno::SRCH) | Ok(()) => Ok(()),
         Err(error) => Err(error.into()),

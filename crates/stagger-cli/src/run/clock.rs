@@ -2,7 +2,7 @@ use std::time::Instant as SystemInstant;
 
 use stagger_core::Instant;
 
-/// The monotonic clock of one run; its epoch is the start of the program.
+/// The monotonic clock of one run, with its epoch at the call of [`start`](Self::start).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Clock {
     origin: SystemInstant,

@@ -5,35 +5,36 @@ use rustix::process::{Resource, Rlimit, setrlimit};
 
 use super::advice::AdviceFile;
 use super::args::{LogFormat, RunArgs};
-use super::attempt::Surroundings;
-use super::child::Grouping;
+use super::attempt::RunContext;
+use super::child::ProcessGroup;
 use super::clock::Clock;
-use super::driver::{Driver, Ending};
-use super::ended::Ended;
+use super::driver::{Driver, RunExit};
 use super::hook::Hook;
-use super::launch::Launch;
-use super::log::{Console, Event, LogSettings, Started};
+use super::launch::Launcher;
+use super::log::{Event, LogSettings, Logger, Started};
 use super::report::Report;
 use super::runner::Runner;
 use super::settings::Settings;
 use super::signals::Signals;
-use super::stdin::Feed;
+use super::status::AttemptStatus;
+use super::stdin::StdinSource;
 use crate::error::CliError;
 use crate::term::Term;
 
-/// `stagger run`.
+/// Runs `stagger run`.
 ///
 /// # Errors
-/// The command line makes no sense, or stagger itself failed.
+/// A usage error, or a failure of stagger itself.
 pub(crate) fn run(args: &RunArgs, term: &Term) -> Result<ExitCode, CliError> {
-    match drive(args, term)? {
-        Ending::Exit(code) => Ok(ExitCode::from(code)),
-        Ending::Signal(signal) => Ok(die_of(signal)),
+    match run_to_exit(args, term)? {
+        RunExit::Code(code) => Ok(ExitCode::from(code)),
+        RunExit::Signal(signal) => Ok(die_by_signal(signal)),
     }
 }
 
-/// Everything that must be put away before stagger may die is gone when this returns.
-fn drive(args: &RunArgs, term: &Term) -> Result<Ending, CliError> {
+/// Runs the command to its end and returns how stagger must exit. All resources that must be released before stagger
+/// ends by a signal are released when this returns.
+fn run_to_exit(args: &RunArgs, term: &Term) -> Result<RunExit, CliError> {
     let clock = Clock::start();
     let settings = Settings::new(args)?;
     let report = args.report.as_deref().map(Report::open).transpose()?;
@@ -43,37 +44,41 @@ fn drive(args: &RunArgs, term: &Term) -> Result<Ending, CliError> {
         file: args.log_file.clone(),
         verbose: args.verbose,
     };
-    let mut console = Console::new(&log, term, Arc::clone(signals.end_flag()))?;
+    let mut logger = Logger::new(&log, term, Arc::clone(signals.termination_flag()))?;
 
     let child = &settings.child;
-    let grouping = if Feed::is_terminal() || child.foreground { Grouping::Shared } else { Grouping::Own };
-    let launch =
-        if child.shell { Launch::script(&child.command, grouping) } else { Launch::command(&child.command, grouping) };
-    let hook = settings.on_retry.as_ref().map(|line| Hook::new(line, child.stop, grouping));
-    let feed = Feed::prepare(child.stdin, &mut signals);
-    let feed = match feed.map_err(|error| CliError::io("cannot read standard input", error))? {
-        core::ops::ControlFlow::Continue(feed) => feed,
-        core::ops::ControlFlow::Break(caught) => return Ok(Ending::Signal(caught.signal)),
+    let process_group =
+        if StdinSource::is_terminal() || child.foreground { ProcessGroup::Shared } else { ProcessGroup::Own };
+    let launcher = if child.shell {
+        Launcher::script(&child.command, process_group)
+    } else {
+        Launcher::command(&child.command, process_group)
+    };
+    let hook = settings.on_retry.as_ref().map(|line| Hook::new(line, child.termination, process_group));
+    let stdin = StdinSource::prepare(child.stdin, &mut signals);
+    let stdin = match stdin.map_err(|error| CliError::io("cannot read standard input", error))? {
+        core::ops::ControlFlow::Continue(stdin) => stdin,
+        core::ops::ControlFlow::Break(caught) => return Ok(RunExit::Signal(caught.signal)),
     };
     let advice = AdviceFile::new();
     if let Err(error) = &advice {
-        console.warn(&format!("cannot make a file for advice: {error}; check TMPDIR"));
+        logger.warn(&format!("cannot create the advice file: {error}; check TMPDIR"));
     }
-    console.tell(&Event::Started(Started {
+    logger.log(&Event::Started(Started {
         policy: &settings.policy,
         seed: settings.seed.get(),
         command: &child.command,
     }));
-    let runner = Runner::new(&settings, feed, launch, advice.ok(), term.stdout.tty);
-    let around = Surroundings { clock, signals: &mut signals, console: &mut console };
-    Driver::new(&settings, around, runner, hook, report).drive()
+    let runner = Runner::new(&settings, stdin, launcher, advice.ok(), term.stdout.tty);
+    let context = RunContext { clock, signals: &mut signals, logger: &mut logger };
+    Driver::new(&settings, context, runner, hook, report).drive()
 }
 
-/// Ends this process by the signal that asked it to end, so that a shell sees what it expects. Returns only if that
-/// fails.
-fn die_of(signal: i32) -> ExitCode {
-    // A core of ours would overwrite that of the command.
+/// Ends this process by the signal that requested termination, so that the parent sees the expected status. Returns
+/// only if that fails.
+fn die_by_signal(signal: i32) -> ExitCode {
+    // Our core dump would overwrite that of the command.
     let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
     let _ = signal_hook::low_level::emulate_default_handler(signal);
-    ExitCode::from(Ended::Signal(signal).code())
+    ExitCode::from(AttemptStatus::Signal(signal).code())
 }

@@ -2,46 +2,52 @@ use core::time::Duration;
 
 use stagger_core::Instant;
 
-/// How long the streams of a command that has ended are still read.
+/// Decides how long to keep reading the streams of a command that has ended.
 ///
-/// What it wrote is in the pipes or has been read. A process of the background that has inherited a stream keeps it
-/// open, perhaps for ever; it is not waited for.
+/// Its output is in the pipes or has been read. A background process that has inherited a stream can keep it open
+/// forever, so the end of the stream is not awaited.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Drain {
-    quiet_at: Instant,
-    most: u64,
-    over: bool,
+    idle_deadline: Instant,
+    limit: u64,
+    done: bool,
 }
 
-/// Streams that bring nothing for this long are left.
-const QUIET: Duration = Duration::from_millis(200);
-/// What a pipe can hold at most (Linux: `pipe-max-size`) may have been written before the end; more than that was not.
-const PIPE_HOLDS: u64 = 1024 * 1024;
+/// Reading stops after this time without data.
+const IDLE_LIMIT: Duration = Duration::from_millis(200);
+/// Capacity of a pipe (Linux: `pipe-max-size`). At most this much was written before the end of the command and not
+/// read yet.
+const PIPE_CAPACITY: u64 = 1024 * 1024;
 
 impl Drain {
-    /// The command has ended; so many bytes were seen of it.
-    pub(super) fn begin(now: Instant, seen: u64) -> Self {
-        Self { quiet_at: now.saturating_add(QUIET), most: seen.saturating_add(2 * PIPE_HOLDS), over: false }
+    /// Starts when the command has ended, after `bytes_seen` bytes were read.
+    pub(super) fn start(now: Instant, bytes_seen: u64) -> Self {
+        Self {
+            idle_deadline: now.saturating_add(IDLE_LIMIT),
+            limit: bytes_seen.saturating_add(2 * PIPE_CAPACITY),
+            done: false,
+        }
     }
 
-    /// Something was read, or at last taken by a slow reader. Whether to go on.
-    pub(super) fn moved(&mut self, now: Instant, seen: u64) -> bool {
-        self.quiet_at = now.saturating_add(QUIET);
-        seen <= self.most
+    /// Records that data was read, or written to a slow reader. Returns whether to continue.
+    pub(super) fn on_progress(&mut self, now: Instant, bytes_seen: u64) -> bool {
+        self.idle_deadline = now.saturating_add(IDLE_LIMIT);
+        bytes_seen <= self.limit
     }
 
-    /// The streams were asked, and had nothing.
-    pub(super) fn nothing_came(&mut self, now: Instant) {
-        self.over = now >= self.quiet_at;
+    /// Records that the streams were polled and had no data.
+    pub(super) fn on_idle(&mut self, now: Instant) {
+        self.done = now >= self.idle_deadline;
     }
 
-    /// When to ask the streams for the last time.
-    pub(super) fn quiet_at(&self) -> Instant {
-        self.quiet_at
+    /// Returns when to poll the streams for the last time.
+    pub(super) fn idle_deadline(&self) -> Instant {
+        self.idle_deadline
     }
 
-    pub(super) fn is_over(&self) -> bool {
-        self.over
+    /// Returns whether the streams were idle at the deadline.
+    pub(super) fn is_done(&self) -> bool {
+        self.done
     }
 }
 
@@ -50,25 +56,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_endless_stream_is_left_although_it_is_never_quiet() {
+    fn a_stream_that_never_idles_is_abandoned_after_its_byte_limit() {
         let at = |ms| Instant::ZERO.saturating_add(Duration::from_millis(ms));
-        let mut drain = Drain::begin(at(0), 500);
-        assert_eq!(drain.quiet_at(), at(200));
-        assert!(drain.moved(at(150), 500 + 2 * PIPE_HOLDS));
-        assert_eq!(drain.quiet_at(), at(350));
-        assert!(!drain.moved(at(300), 501 + 2 * PIPE_HOLDS));
+        let mut drain = Drain::start(at(0), 500);
+        assert_eq!(drain.idle_deadline(), at(200));
+        assert!(drain.on_progress(at(150), 500 + 2 * PIPE_CAPACITY));
+        assert_eq!(drain.idle_deadline(), at(350));
+        assert!(!drain.on_progress(at(300), 501 + 2 * PIPE_CAPACITY));
     }
 
-    /// A busy machine may leave us no time to read for longer than that.
+    /// On a loaded machine, the process may not be scheduled for longer than the idle limit.
     #[test]
-    fn a_stream_that_was_not_asked_is_not_quiet() {
+    fn a_stream_that_was_not_polled_is_not_idle() {
         let at = |ms| Instant::ZERO.saturating_add(Duration::from_millis(ms));
-        let mut drain = Drain::begin(at(0), 0);
-        drain.nothing_came(at(199));
-        assert!(!drain.is_over());
-        assert!(drain.moved(at(5_000), 10));
-        assert!(!drain.is_over());
-        drain.nothing_came(at(5_200));
-        assert!(drain.is_over());
+        let mut drain = Drain::start(at(0), 0);
+        drain.on_idle(at(199));
+        assert!(!drain.is_done());
+        assert!(drain.on_progress(at(5_000), 10));
+        assert!(!drain.is_done());
+        drain.on_idle(at(5_200));
+        assert!(drain.is_done());
     }
 }

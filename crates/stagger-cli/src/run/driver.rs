@@ -7,155 +7,160 @@ use stagger_core::{
     machine::RetryMachine, machine::RetryState,
 };
 
-use super::attempt::Surroundings;
-use super::ended::{Ended, SignalName};
+use super::attempt::RunContext;
 use super::fd;
 use super::hook::Hook;
-use super::log::{Count, Done, Event, Next, Scene, Tried};
+use super::log::{Activity, AttemptEnded, Count, Done, Event, NextStep};
 use super::report::Report;
-use super::runner::{Runner, Terms, Trial, Upshot};
+use super::runner::{AttemptOutcome, AttemptResult, AttemptSpec, Runner};
 use super::settings::Settings;
-use super::signals::Caught;
-use crate::error::{CliError, OWN_FAILURE};
+use super::signals::CaughtSignal;
+use super::status::{AttemptStatus, SignalName};
+use crate::error::{CliError, RUN_FAILURE};
 
-/// Runs the command until it works or the policy says that it is enough: a driver of [`RetryMachine`], which decides
-/// everything about whether and when.
+/// Runs the command until it succeeds or the policy stops: a driver of [`RetryMachine`], which decides whether and when to
+/// retry.
 #[derive(Debug)]
 pub(super) struct Driver<'a> {
     settings: &'a Settings,
-    around: Surroundings<'a>,
+    context: RunContext<'a>,
     runner: Runner<'a>,
     hook: Option<Hook>,
     report: Option<Report>,
-    began: Instant,
+    started: Instant,
     waited: Duration,
     attempts: u64,
 }
 
-/// How stagger itself ends.
+/// How stagger itself exits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ending {
-    Exit(u8),
-    /// As if the signal had met it unprepared.
+pub(super) enum RunExit {
+    Code(u8),
+    /// By this signal, as if it were not handled.
     Signal(i32),
 }
 
 impl<'a> Driver<'a> {
     pub(super) fn new(
         settings: &'a Settings,
-        around: Surroundings<'a>,
+        context: RunContext<'a>,
         runner: Runner<'a>,
         hook: Option<Hook>,
         report: Option<Report>,
     ) -> Self {
-        let began = around.clock.now();
-        Self { settings, around, runner, hook, report, began, waited: Duration::ZERO, attempts: 0 }
+        let started = context.clock.now();
+        Self { settings, context, runner, hook, report, started, waited: Duration::ZERO, attempts: 0 }
     }
 
+    /// Runs attempts until the run ends.
+    ///
     /// # Errors
-    /// stagger itself failed. The command does not run any more then.
-    pub(super) fn drive(mut self) -> Result<Ending, CliError> {
+    /// A failure of stagger itself. The command is no longer running.
+    pub(super) fn drive(mut self) -> Result<RunExit, CliError> {
         let policy = &self.settings.policy;
-        let mut state = RetryState::started(self.began);
-        // The stream of the first client that `stagger plan --sample` shows.
+        let mut state = RetryState::started(self.started);
+        // The same random stream as that of the first client of `stagger plan --sample`.
         let mut retry = RetryMachine::new(policy, &mut state, self.settings.seed.for_call(0));
-        let (ending, stop) = self.attempts(policy, &mut retry)?;
-        self.done(ending, stop);
-        Ok(ending)
+        let (exit, stop) = self.attempts(policy, &mut retry)?;
+        self.finish(exit, stop);
+        Ok(exit)
     }
 
     fn attempts(
         &mut self,
         policy: &Policy,
         retry: &mut RetryMachine<'_>,
-    ) -> Result<(Ending, Option<StopReason>), CliError> {
-        let clock = self.around.clock;
+    ) -> Result<(RunExit, Option<StopReason>), CliError> {
+        let clock = self.context.clock;
         let guards = Guards::none();
         let spread = retry.spread(|| clock.now());
         if !spread.is_zero() {
-            self.around.console.tell(&Event::Spread(spread));
+            self.context.logger.log(&Event::Spread(spread));
         }
-        if let Some(caught) = self.rest(self.began.saturating_add(spread), self.count(1))? {
+        if let Some(caught) = self.sleep_until(self.started.saturating_add(spread), self.count(1))? {
             return Ok(interrupted(caught));
         }
         let mut permit = Permits::NONE;
         loop {
             permit = match retry.begin(permit, || clock.now(), &guards) {
                 Ok(permit) => permit,
-                // Only a breaker refuses, and there is none.
-                Err(stop) => return Ok((Ending::Exit(OWN_FAILURE), Some(stop))),
+                // Only a circuit breaker rejects an attempt, and there is none.
+                Err(stop) => return Ok((RunExit::Code(RUN_FAILURE), Some(stop))),
             };
             let count = self.count(retry.attempt());
-            let limit = self.settings.timeout;
-            let trial = self.runner.attempt(Terms { count, limit, began: self.began }, &mut self.around)?;
+            let timeout = self.settings.timeout;
+            let attempt =
+                self.runner.attempt(AttemptSpec { count, timeout, run_started: self.started }, &mut self.context)?;
             self.attempts += 1;
 
-            retry.reset_if_healthy(trial.took);
+            retry.reset_if_healthy(attempt.took);
             let ended_at = clock.now();
             let bounds = policy.bounds(retry.retry_number());
-            let decision = retry.decide(outcome(trial.upshot), permit, || ended_at, &guards);
-            self.tell(count, &trial, next(policy, &trial, &decision, bounds), ended_at);
+            let decision = retry.decide(outcome(attempt.outcome), permit, || ended_at, &guards);
+            self.report_attempt(count, &attempt, next(policy, &attempt, &decision, bounds), ended_at);
             let after = match decision {
-                Decision::Retry { after, permit: lent, .. } => {
-                    permit = lent;
+                Decision::Retry { after, permit: next_permit, .. } => {
+                    permit = next_permit;
                     after
                 }
-                Decision::Stop(stop) => return Ok((ending(&trial), Some(stop))),
-                _ => return Ok((ending(&trial), None)),
+                Decision::Stop(stop) => return Ok((run_exit(&attempt), Some(stop))),
+                _ => return Ok((run_exit(&attempt), None)),
             };
-            let coming = self.count(retry.attempt().saturating_add(1));
-            let by_hook = match &mut self.hook {
-                Some(hook) => hook.run(coming, trial.ended, limit, self.began, &mut self.around)?,
+            let next_count = self.count(retry.attempt().saturating_add(1));
+            let caught = match &mut self.hook {
+                Some(hook) => hook.run(next_count, attempt.status, timeout, self.started, &mut self.context)?,
                 None => None,
             };
-            if let Some(caught) = by_hook {
+            if let Some(caught) = caught {
                 return Ok(interrupted(caught));
             }
-            if let Some(caught) = self.rest(ended_at.saturating_add(after), coming)? {
+            if let Some(caught) = self.sleep_until(ended_at.saturating_add(after), next_count)? {
                 return Ok(interrupted(caught));
             }
         }
     }
 
-    /// Waits for the next attempt, unless somebody wants the run to end.
-    fn rest(&mut self, until: Instant, count: Count) -> Result<Option<Caught>, CliError> {
-        let Surroundings { clock, signals, console } = &mut self.around;
+    /// Waits until the next attempt is due, or until a signal requests the end of the run.
+    fn sleep_until(&mut self, until: Instant, count: Count) -> Result<Option<CaughtSignal>, CliError> {
+        let RunContext { clock, signals, logger } = &mut self.context;
         let since = clock.now();
-        console.show(Scene::Waiting { count, until, since });
+        logger.show(Activity::Waiting { count, until, since });
         let caught = loop {
-            if let Some(caught) = signals.take_idle(|| console.clear()) {
+            if let Some(caught) = signals.take_idle(|| logger.clear()) {
                 break Some(caught);
             }
             let now = clock.now();
             if now >= until {
                 break None;
             }
-            console.tick(now);
-            let next = console.next_tick().map_or(until, |tick| tick.min(until));
+            logger.tick(now);
+            let next = logger.next_tick().map_or(until, |tick| tick.min(until));
             let mut fds = [PollFd::from_borrowed_fd(signals.fd(), PollFlags::IN)];
-            fd::wait(&mut fds, Some(next.saturating_since(now))).map_err(|error| CliError::io("cannot wait", error))?;
+            fd::wait(&mut fds, Some(next.saturating_since(now)))
+                .map_err(|error| CliError::io("cannot wait for signals", error))?;
         };
-        console.hide();
+        logger.hide();
         self.waited = self.waited.saturating_add(clock.now().saturating_since(since));
         if let Some(caught) = caught {
-            console.note(&format!("interrupted by {} before attempt {count}", SignalName(caught.signal)));
+            logger.note(&format!("interrupted by {} before attempt {count}", SignalName(caught.signal)));
         }
         Ok(caught)
     }
 
-    fn tell(&mut self, count: Count, trial: &Trial, next: Next, now: Instant) {
-        let total = now.saturating_since(self.began);
-        let tried = Tried { count, ended: trial.ended, took: trial.took, next, total, waited: self.waited };
-        self.around.console.tell(&Event::Tried(&tried));
+    fn report_attempt(&mut self, count: Count, attempt: &AttemptResult, next: NextStep, now: Instant) {
+        let total = now.saturating_since(self.started);
+        let ended =
+            AttemptEnded { count, status: attempt.status, took: attempt.took, next, total, waited: self.waited };
+        self.context.logger.log(&Event::AttemptEnded(&ended));
         if let Some(report) = &mut self.report {
-            report.add(&tried);
+            report.add(&ended);
         }
     }
 
-    fn done(&mut self, ending: Ending, stop: Option<StopReason>) {
-        let (exit, signal) = match ending {
-            Ending::Exit(code) => (code, None),
-            Ending::Signal(signal) => (Ended::Signal(signal).code(), Some(signal)),
+    fn finish(&mut self, run_exit: RunExit, stop: Option<StopReason>) {
+        let (exit, signal) = match run_exit {
+            RunExit::Code(code) => (code, None),
+            RunExit::Signal(signal) => (AttemptStatus::Signal(signal).code(), Some(signal)),
         };
         let done = Done {
             ok: stop.is_none() && signal.is_none(),
@@ -163,15 +168,15 @@ impl<'a> Driver<'a> {
             signal,
             stop,
             attempts: self.attempts,
-            total: self.around.clock.now().saturating_since(self.began),
+            total: self.context.clock.now().saturating_since(self.started),
             waited: self.waited,
             seed: self.settings.seed.get(),
         };
-        self.around.console.tell(&Event::Done(&done));
+        self.context.logger.log(&Event::Done(&done));
         if let Some(report) = self.report.take()
             && let Err(error) = report.write(&self.settings.child.command, &self.settings.policy, &done)
         {
-            self.around.console.warn(&format!("cannot write the report: {error}"));
+            self.context.logger.warn(&format!("cannot write the report: {error}"));
         }
     }
 
@@ -180,35 +185,42 @@ impl<'a> Driver<'a> {
     }
 }
 
-/// What the decision is told about an attempt.
-fn outcome(upshot: Upshot) -> Outcome {
-    match upshot {
-        Upshot::Done | Upshot::Unread => Outcome::Success,
-        Upshot::Again => Outcome::TRANSIENT,
-        Upshot::Retry { kind, asked } => Outcome::Failed { kind, hint: asked.map(ServerHint::AtLeast) },
-        Upshot::Stop(_) => Outcome::Permanent,
-        Upshot::Interrupted(_) => Outcome::Cancelled,
+/// Converts the outcome of an attempt into the input of the decision.
+fn outcome(outcome: AttemptOutcome) -> Outcome {
+    match outcome {
+        AttemptOutcome::Success | AttemptOutcome::StdoutClosed => Outcome::Success,
+        AttemptOutcome::RepeatSuccess => Outcome::TRANSIENT,
+        AttemptOutcome::Retry { kind, retry_after } => {
+            Outcome::Failed { kind, hint: retry_after.map(ServerHint::AtLeast) }
+        }
+        AttemptOutcome::Stop(_) => Outcome::Permanent,
+        AttemptOutcome::Interrupted(_) => Outcome::Cancelled,
     }
 }
 
-/// What is told about a decision.
-fn next(policy: &Policy, trial: &Trial, decision: &Decision, bounds: Option<(Duration, Duration)>) -> Next {
-    match (decision, trial.upshot) {
-        (_, Upshot::Interrupted(caught)) => Next::Interrupted(caught.signal),
-        (&Decision::Retry { after, source, .. }, upshot) => Next::Retry {
+/// Converts a decision into its log entry.
+fn next(
+    policy: &Policy,
+    attempt: &AttemptResult,
+    decision: &Decision,
+    bounds: Option<(Duration, Duration)>,
+) -> NextStep {
+    match (decision, attempt.outcome) {
+        (_, AttemptOutcome::Interrupted(caught)) => NextStep::Interrupted(caught.signal),
+        (&Decision::Retry { after, source, .. }, outcome) => NextStep::Retry {
             after,
             source,
             bounds: bounds.filter(|_| source == DelaySource::Schedule),
-            asked: match upshot {
-                Upshot::Retry { asked, .. } => asked,
+            retry_after: match outcome {
+                AttemptOutcome::Retry { retry_after, .. } => retry_after,
                 _ => None,
             },
-            again: upshot == Upshot::Again,
+            repeat_success: outcome == AttemptOutcome::RepeatSuccess,
         },
-        (&Decision::Stop(stop), upshot) => Next::Stop {
+        (&Decision::Stop(stop), outcome) => NextStep::Stop {
             stop,
-            why: match upshot {
-                Upshot::Stop(why) => Some(why),
+            reason: match outcome {
+                AttemptOutcome::Stop(reason) => Some(reason),
                 _ => None,
             },
             limit: match stop {
@@ -217,22 +229,23 @@ fn next(policy: &Policy, trial: &Trial, decision: &Decision, bounds: Option<(Dur
                 _ => None,
             },
         },
-        _ => Next::Done,
+        _ => NextStep::Done,
     }
 }
 
-/// How a run ends whose last attempt this was.
-fn ending(trial: &Trial) -> Ending {
-    match trial.upshot {
-        Upshot::Done => Ending::Exit(0),
-        // As every program does that writes where nobody reads.
-        Upshot::Unread => Ending::Signal(SIGPIPE),
-        Upshot::Interrupted(caught) => Ending::Signal(caught.signal),
-        // Not what was wanted, whatever the command says.
-        _ => Ending::Exit(trial.ended.code().max(1)),
+/// Returns how stagger exits after the last attempt.
+fn run_exit(attempt: &AttemptResult) -> RunExit {
+    match attempt.outcome {
+        AttemptOutcome::Success => RunExit::Code(0),
+        // Like every program that writes to a closed pipe.
+        AttemptOutcome::StdoutClosed => RunExit::Signal(SIGPIPE),
+        AttemptOutcome::Interrupted(caught) => RunExit::Signal(caught.signal),
+        // The --until outcome was not reached, even if the command exited with 0.
+        _ => RunExit::Code(attempt.status.code().max(1)),
     }
 }
 
-fn interrupted(caught: Caught) -> (Ending, Option<StopReason>) {
-    (Ending::Signal(caught.signal), Some(StopReason::Cancelled))
+/// Returns how stagger exits when a signal has interrupted the run.
+fn interrupted(caught: CaughtSignal) -> (RunExit, Option<StopReason>) {
+    (RunExit::Signal(caught.signal), Some(StopReason::Cancelled))
 }

@@ -6,14 +6,14 @@ use std::os::fd::BorrowedFd;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-/// No more than this is written at once: a descriptor that is ready takes this much without blocking, and a reader who
-/// has stopped reading must not keep us from hearing a signal.
+/// Maximum size of one write in bytes: a writable descriptor accepts this much without blocking, so a stalled reader
+/// cannot delay the handling of a signal.
 pub(super) const PIPE_SAFE: usize = rustix::pipe::PIPE_BUF;
 
-/// How long a blocked write sleeps before it looks again whether somebody wants us to end.
-const PATIENCE: Duration = Duration::from_millis(100);
+/// Interval at which a blocked write checks for cancellation.
+const WRITE_POLL: Duration = Duration::from_millis(100);
 
-/// Sleeps until a descriptor is ready, a signal has come, or `timeout` has passed.
+/// Waits until a descriptor is ready, a signal arrives, or `timeout` has elapsed.
 pub(super) fn wait(fds: &mut [PollFd<'_>], timeout: Option<Duration>) -> io::Result<()> {
     let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
     match poll(fds, timeout.as_ref()) {
@@ -22,7 +22,7 @@ pub(super) fn wait(fds: &mut [PollFd<'_>], timeout: Option<Duration>) -> io::Res
     }
 }
 
-/// Whether `fd` is ready for any of `flags` now; errors and hang-ups are always reported.
+/// Returns which of `flags` hold for `fd` now; errors and hang-ups are always reported.
 pub(super) fn ready(fd: BorrowedFd<'_>, flags: PollFlags) -> PollFlags {
     let mut fds = [PollFd::from_borrowed_fd(fd, flags)];
     match wait(&mut fds, Some(Duration::ZERO)) {
@@ -31,16 +31,16 @@ pub(super) fn ready(fd: BorrowedFd<'_>, flags: PollFlags) -> PollFlags {
     }
 }
 
-/// Writes all of `bytes`, however slowly they are taken, unless `give_up` is set while nobody takes them.
+/// Writes all of `bytes`, even to a slow reader, unless `cancelled` is set while the write is blocked.
 ///
 /// # Errors
-/// What the system said; `Interrupted` if it was given up.
-pub(super) fn write_all(fd: BorrowedFd<'_>, mut bytes: &[u8], give_up: &AtomicBool) -> io::Result<()> {
+/// The error of the write; `Interrupted` if it was cancelled.
+pub(super) fn write_all(fd: BorrowedFd<'_>, mut bytes: &[u8], cancelled: &AtomicBool) -> io::Result<()> {
     while !bytes.is_empty() {
         let mut fds = [PollFd::from_borrowed_fd(fd, PollFlags::OUT)];
-        wait(&mut fds, Some(PATIENCE))?;
+        wait(&mut fds, Some(WRITE_POLL))?;
         if fds[0].revents().is_empty() {
-            if give_up.load(Ordering::Relaxed) {
+            if cancelled.load(Ordering::Relaxed) {
                 return Err(io::ErrorKind::Interrupted.into());
             }
             continue;
@@ -55,16 +55,16 @@ pub(super) fn write_all(fd: BorrowedFd<'_>, mut bytes: &[u8], give_up: &AtomicBo
     Ok(())
 }
 
-/// Writes everything that `source` holds.
+/// Copies all of `source` to `fd`.
 ///
 /// # Errors
-/// As [`write_all`], and what reading `source` gave.
-pub(super) fn pour(source: &mut impl Read, fd: BorrowedFd<'_>, give_up: &AtomicBool) -> io::Result<()> {
+/// As [`write_all`], and errors of reading `source`.
+pub(super) fn copy(source: &mut impl Read, fd: BorrowedFd<'_>, cancelled: &AtomicBool) -> io::Result<()> {
     let mut buffer = vec![0; 64 * 1024];
     loop {
         match source.read(&mut buffer)? {
             0 => return Ok(()),
-            n => write_all(fd, &buffer[..n], give_up)?,
+            n => write_all(fd, &buffer[..n], cancelled)?,
         }
     }
 }

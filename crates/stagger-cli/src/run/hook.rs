@@ -5,67 +5,67 @@ use std::io;
 use rustix::stdio::stderr;
 use stagger_core::Instant;
 
-use super::attempt::{Attempt, Surroundings};
-use super::child::Grouping;
-use super::ended::Ended;
-use super::launch::{Circumstances, Launch, Route};
+use super::attempt::{Attempt, RunContext};
+use super::child::ProcessGroup;
+use super::launch::{AttemptEnv, Launcher, Redirect};
+use super::line_matcher::LineMatcher;
 use super::log::Count;
-use super::pattern::Watch;
-use super::settings::StopSettings;
-use super::signals::Caught;
-use super::stdin::Feed;
+use super::settings::TerminationSettings;
+use super::signals::CaughtSignal;
+use super::status::AttemptStatus;
+use super::stdin::StdinSource;
 use super::stream::Stream;
 use crate::error::CliError;
 
-/// The command of `--on-retry`, which cleans up between two attempts.
+/// The command of `--on-retry`, which runs between two attempts.
 #[derive(Debug)]
 pub(super) struct Hook {
-    launch: Launch,
-    stop: StopSettings,
+    launcher: Launcher,
+    termination: TerminationSettings,
 }
 
 impl Hook {
-    pub(super) fn new(line: &OsString, stop: StopSettings, grouping: Grouping) -> Self {
-        Self { launch: Launch::script(core::slice::from_ref(line), grouping), stop }
+    pub(super) fn new(line: &OsString, termination: TerminationSettings, process_group: ProcessGroup) -> Self {
+        Self { launcher: Launcher::script(core::slice::from_ref(line), process_group), termination }
     }
 
-    /// Runs it for the attempt that comes, in the time that an attempt may take. It fails without consequence, except
-    /// that a signal to stagger ends it and the run.
+    /// Runs the hook before the attempt `next`, within the time limit of an attempt. A failure is only logged. A signal
+    /// that ends the run also ends the hook, and is returned.
     ///
     /// # Errors
-    /// stagger itself failed.
+    /// A failure of stagger itself.
     pub(super) fn run(
         &mut self,
-        coming: Count,
-        failed: Ended,
-        limit: Option<Duration>,
-        began: Instant,
-        around: &mut Surroundings<'_>,
-    ) -> Result<Option<Caught>, CliError> {
-        let now = around.clock.now();
-        let circumstances = Circumstances {
-            count: coming,
+        next: Count,
+        failed: AttemptStatus,
+        timeout: Option<Duration>,
+        run_started: Instant,
+        context: &mut RunContext<'_>,
+    ) -> Result<Option<CaughtSignal>, CliError> {
+        let now = context.clock.now();
+        let env = AttemptEnv {
+            count: next,
             last_exit: Some(failed.code()),
-            elapsed: now.saturating_since(began),
+            elapsed: now.saturating_since(run_started),
             advice: None,
         };
-        // What it prints is not what the command prints.
-        let mut child = match self.launch.start(&mut Feed::Null, [Route::Pipe, Route::Inherit], &circumstances) {
+        // Keeps the output of the hook out of the output of the command.
+        let mut child = match self.launcher.start(&mut StdinSource::Null, [Redirect::Pipe, Redirect::Inherit], &env) {
             Ok(child) => child,
             Err(error) => {
-                around.console.warn(&format!("--on-retry: {}", error.message));
+                context.logger.warn(&format!("--on-retry: {}", error.message));
                 return Ok(None);
             }
         };
         let stdout = match child.stdout.take() {
-            Some(pipe) => Stream::passed(pipe, stderr(), Watch::new([])),
+            Some(pipe) => Stream::forwarded(pipe, stderr(), LineMatcher::new([])),
             None => Stream::inherited(),
         };
-        let until = limit.map(|limit| now.saturating_add(limit));
-        let finished = Attempt::new(child, stdout, Stream::inherited(), self.stop, until).supervise(around);
-        let finished = finished.map_err(|error: io::Error| CliError::io("cannot look after --on-retry", error))?;
-        if finished.ended != Ended::Exit(0) && finished.interrupted.is_none() {
-            around.console.warn(&format!("--on-retry: {}", finished.ended));
+        let until = timeout.map(|timeout| now.saturating_add(timeout));
+        let finished = Attempt::new(child, stdout, Stream::inherited(), self.termination, until).supervise(context);
+        let finished = finished.map_err(|error: io::Error| CliError::io("cannot supervise --on-retry", error))?;
+        if finished.status != AttemptStatus::Exit(0) && finished.interrupted.is_none() {
+            context.logger.warn(&format!("--on-retry: {}", finished.status));
         }
         Ok(finished.interrupted)
     }

@@ -7,127 +7,130 @@ use std::process::{Command, Stdio};
 
 use rustix::io::Errno;
 
-use super::child::{Child, Grouping};
-use super::ended::NotRun;
+use super::child::{Child, ProcessGroup};
 use super::log::Count;
-use super::stdin::Feed;
+use super::status::NotRun;
+use super::stdin::StdinSource;
 
-/// Starts the command anew for each attempt.
+/// Starts the command for each attempt.
 #[derive(Debug)]
-pub(super) struct Launch {
+pub(super) struct Launcher {
     words: Vec<OsString>,
-    grouping: Grouping,
+    process_group: ProcessGroup,
 }
 
-/// What the command is told through its environment.
+/// The environment variables of an attempt.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Circumstances<'a> {
+pub(super) struct AttemptEnv<'a> {
     pub(super) count: Count,
     pub(super) last_exit: Option<u8>,
     pub(super) elapsed: Duration,
     pub(super) advice: Option<&'a Path>,
 }
 
-/// Where one of the command's output streams goes.
+/// The destination of one output stream of the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Route {
-    /// The command has ours.
+pub(super) enum Redirect {
+    /// Stagger's own stream.
     Inherit,
-    /// Through our hands.
+    /// A pipe that stagger reads.
     Pipe,
 }
 
-/// A command that could not be started.
+/// The error of a command that could not be started.
 #[derive(Debug)]
-pub(super) struct NotStarted {
+pub(super) struct SpawnError {
     pub(super) reason: NotRun,
-    /// Why, and what can be done about it.
+    /// What is wrong and how to fix it.
     pub(super) message: String,
 }
 
 const SHELL: &str = "/bin/sh";
 
-impl Launch {
-    /// The words are run as they are.
-    pub(super) fn command(words: &[OsString], grouping: Grouping) -> Self {
-        Self { words: words.to_vec(), grouping }
+impl Launcher {
+    /// Creates a launcher that runs the words directly.
+    pub(super) fn command(words: &[OsString], process_group: ProcessGroup) -> Self {
+        Self { words: words.to_vec(), process_group }
     }
 
-    /// The first word is a script for the shell, the others are its `$1`, `$2`, …
-    pub(super) fn script(words: &[OsString], grouping: Grouping) -> Self {
+    /// Creates a launcher that runs the first word as a shell script, with the other words as its `$1`, `$2`, …
+    pub(super) fn script(words: &[OsString], process_group: ProcessGroup) -> Self {
         let (script, rest) = words.split_at(words.len().min(1));
         let shell = [SHELL.into(), "-c".into()].into_iter();
         Self {
             words: shell.chain(script.iter().cloned()).chain(["sh".into()]).chain(rest.iter().cloned()).collect(),
-            grouping,
+            process_group,
         }
     }
 
+    /// Starts the command.
+    ///
     /// # Errors
-    /// Why it cannot be run.
+    /// Why the command cannot be started.
     pub(super) fn start(
         &mut self,
-        feed: &mut Feed,
-        routes: [Route; 2],
-        circumstances: &Circumstances<'_>,
-    ) -> Result<Child, NotStarted> {
-        let mut spawned = self.spawn(feed, routes, circumstances);
-        // A script without `#!` is one for the shell: so have it execvp(3), env and every shell.
-        if spawned.as_ref().is_err_and(|error| is(error, Errno::NOEXEC)) && self.program().contains('/') {
+        stdin: &mut StdinSource,
+        redirects: [Redirect; 2],
+        env: &AttemptEnv<'_>,
+    ) -> Result<Child, SpawnError> {
+        let mut spawned = self.spawn(stdin, redirects, env);
+        // A script without `#!` is run by the shell, as in execvp(3), env and every shell.
+        if spawned.as_ref().is_err_and(|error| has_errno(error, Errno::NOEXEC)) && self.program().contains('/') {
             self.words.insert(0, SHELL.into());
-            spawned = self.spawn(feed, routes, circumstances);
+            spawned = self.spawn(stdin, redirects, env);
         }
-        spawned.map_err(|error| self.not_started(&error))
+        spawned.map_err(|error| self.spawn_error(&error))
     }
 
     fn spawn(
         &self,
-        feed: &mut Feed,
-        [stdout, stderr]: [Route; 2],
-        circumstances: &Circumstances<'_>,
+        stdin: &mut StdinSource,
+        [stdout, stderr]: [Redirect; 2],
+        env: &AttemptEnv<'_>,
     ) -> io::Result<Child> {
         let mut words = self.words.iter();
         let mut command = Command::new(words.next().ok_or(Errno::INVAL)?);
-        command.args(words).stdin(feed.next()?).stdout(stdout).stderr(stderr);
-        circumstances.tell(&mut command);
-        Child::spawn(&mut command, self.grouping)
+        command.args(words).stdin(stdin.next()?).stdout(stdout).stderr(stderr);
+        env.set_on(&mut command);
+        Child::spawn(&mut command, self.process_group)
     }
 
     fn program(&self) -> Cow<'_, str> {
         self.words.first().map(|word| word.to_string_lossy()).unwrap_or_default()
     }
 
-    fn not_started(&self, error: &io::Error) -> NotStarted {
+    fn spawn_error(&self, error: &io::Error) -> SpawnError {
         let program = self.program();
         let path = Path::new(self.words.first().map_or(OsStr::new(""), |word| word));
         let reason = NotRun::from_error(error);
         let message = match reason {
-            NotRun::NoRoom => format!("cannot start another process: {error}"),
-            NotRun::Missing if program.contains('/') && path.exists() => {
-                format!("cannot run `{program}`: the interpreter that its first line names is not there")
+            NotRun::ResourceLimit => format!("cannot start another process: {error}"),
+            NotRun::NotFound if program.contains('/') && path.exists() => {
+                format!("cannot run `{program}`: the interpreter in its `#!` line was not found")
             }
-            NotRun::Missing if self.words.len() == 1 && program.contains(char::is_whitespace) => {
-                format!("cannot run `{program}`: there is no such command; if it is a line for the shell, add --shell")
+            NotRun::NotFound if self.words.len() == 1 && program.contains(char::is_whitespace) => {
+                format!("cannot run `{program}`: command not found; to run it as a shell command line, add --shell")
             }
-            NotRun::Missing => {
-                format!("cannot run `{program}`: there is no such command; check its spelling, and PATH")
+            NotRun::NotFound => {
+                format!("cannot run `{program}`: command not found; check its spelling and PATH")
             }
-            NotRun::Refused if path.is_dir() => format!("cannot run `{program}`: it is a directory"),
-            NotRun::Refused if is(error, Errno::ACCESS) => {
+            NotRun::NotExecutable if path.is_dir() => format!("cannot run `{program}`: it is a directory"),
+            NotRun::NotExecutable if has_errno(error, Errno::ACCESS) => {
                 format!("cannot run `{program}`: it is not executable; try chmod +x {program}")
             }
-            NotRun::Refused => format!("cannot run `{program}`: {error}"),
+            NotRun::NotExecutable => format!("cannot run `{program}`: {error}"),
         };
-        NotStarted { reason, message }
+        SpawnError { reason, message }
     }
 }
 
-impl Circumstances<'_> {
-    fn tell(&self, command: &mut Command) {
+impl AttemptEnv<'_> {
+    /// Sets the variables on the command.
+    fn set_on(&self, command: &mut Command) {
         command.env("STAGGER_ATTEMPT", self.count.n.to_string());
         command.env("STAGGER_MAX_ATTEMPTS", self.count.max.map_or("inf".to_owned(), |max| max.to_string()));
         command.env("STAGGER_ELAPSED_MS", self.elapsed.as_millis().to_string());
-        // What a run around this one has set is not about this one.
+        // A variable inherited from an outer `stagger run` does not apply to this run.
         match self.last_exit {
             Some(code) => command.env("STAGGER_LAST_EXIT", code.to_string()),
             None => command.env_remove("STAGGER_LAST_EXIT"),
@@ -139,15 +142,15 @@ impl Circumstances<'_> {
     }
 }
 
-impl From<Route> for Stdio {
-    fn from(route: Route) -> Self {
-        match route {
-            Route::Inherit => Self::inherit(),
-            Route::Pipe => Self::piped(),
+impl From<Redirect> for Stdio {
+    fn from(redirect: Redirect) -> Self {
+        match redirect {
+            Redirect::Inherit => Self::inherit(),
+            Redirect::Pipe => Self::piped(),
         }
     }
 }
 
-fn is(error: &io::Error, errno: Errno) -> bool {
+fn has_errno(error: &io::Error, errno: Errno) -> bool {
     error.raw_os_error() == Some(errno.raw_os_error())
 }

@@ -1,8 +1,8 @@
-//! `stagger run`: runs a command, and runs it again until it works.
+//! `stagger run`: runs a command and retries it until it succeeds.
 //!
-//! What happens when, is decided by `stagger_core::Retry`; [`driver`] drives it. [`runner`] makes one attempt after the
-//! other, [`attempt`] looks after one until it is over: it waits for the command, its output, its time limit and
-//! signals at once, in one thread. [`judge`] says what a result means, [`log`] tells it.
+//! `stagger_core::machine::RetryMachine` decides whether and when to retry; [`driver`] drives it. [`runner`] makes one attempt at a time,
+//! and [`attempt`] supervises it: one thread waits for the command, its output, its time limit and signals at once.
+//! [`classifier`] decides what the outcome of an attempt means, and [`log`] reports it.
 
 mod args;
 
@@ -13,6 +13,8 @@ mod attempt;
 #[cfg(unix)]
 mod child;
 #[cfg(unix)]
+mod classifier;
+#[cfg(unix)]
 mod clock;
 #[cfg(unix)]
 mod command;
@@ -21,35 +23,33 @@ mod drain;
 #[cfg(unix)]
 mod driver;
 #[cfg(unix)]
-mod ended;
-#[cfg(unix)]
 mod fd;
 #[cfg(unix)]
 mod hook;
 #[cfg(unix)]
-mod judge;
-#[cfg(unix)]
 mod launch;
+#[cfg(unix)]
+mod line_matcher;
 #[cfg(unix)]
 mod log;
 #[cfg(unix)]
-mod pattern;
+mod outcome_set;
 #[cfg(unix)]
-mod processes;
+mod process_tree;
 #[cfg(unix)]
 mod report;
 #[cfg(unix)]
 mod runner;
 #[cfg(unix)]
-mod set;
-#[cfg(unix)]
 mod settings;
 #[cfg(unix)]
 mod signals;
 #[cfg(unix)]
-mod spill;
+mod status;
 #[cfg(unix)]
 mod stdin;
+#[cfg(unix)]
+mod stdout_position;
 #[cfg(unix)]
 mod stream;
 #[cfg(not(unix))]

@@ -7,25 +7,25 @@ use std::path::Path;
 use serde::Serialize;
 use stagger_core::Policy;
 
-use super::log::{Done, JsonAttempt, JsonEnding, Tried};
+use super::log::{AttemptEnded, Done, JsonAttempt, JsonRunEnd};
 use crate::error::CliError;
 
-/// What `--report` writes when the run ends.
+/// The report that `--report` writes when the run ends.
 #[derive(Debug)]
 pub(super) struct Report {
-    out: Out,
+    out: Destination,
     attempts: VecDeque<JsonAttempt>,
     omitted: u64,
 }
 
 #[derive(Debug)]
-enum Out {
+enum Destination {
     Stdout,
     File(File),
 }
 
-/// A run without a limit must not fill the memory; the last attempts are kept.
-const MOST_ATTEMPTS: usize = 10_000;
+/// Maximum number of attempts in a report, so that a run without a limit needs bounded memory; the last ones are kept.
+const MAX_ATTEMPTS: usize = 10_000;
 
 #[derive(Serialize)]
 struct Document<'a> {
@@ -33,53 +33,58 @@ struct Document<'a> {
     command: Vec<String>,
     policy: String,
     #[serde(flatten)]
-    ending: JsonEnding,
-    /// The first of them, which are not in `tries`.
-    tries_omitted: u64,
-    tries: &'a VecDeque<JsonAttempt>,
+    end: JsonRunEnd,
+    /// Number of earlier attempts that are not in `attempt_log`.
+    attempt_log_omitted: u64,
+    attempt_log: &'a VecDeque<JsonAttempt>,
 }
 
 const SCHEMA: &str = "stagger.run-report/1";
 
 impl Report {
+    /// Opens the destination before the run, so that an error is reported early.
+    ///
     /// # Errors
-    /// The file cannot be written; better said before the run than after it.
+    /// The file cannot be created.
     pub(super) fn open(path: &Path) -> Result<Self, CliError> {
         let out = if path == Path::new("-") {
-            Out::Stdout
+            Destination::Stdout
         } else {
             let file = File::create(path);
-            Out::File(
+            Destination::File(
                 file.map_err(|error| CliError::io(format_args!("--report: cannot write {}", path.display()), error))?,
             )
         };
         Ok(Self { out, attempts: VecDeque::new(), omitted: 0 })
     }
 
-    pub(super) fn add(&mut self, tried: &Tried) {
-        if self.attempts.len() == MOST_ATTEMPTS {
+    /// Adds an attempt, dropping the oldest beyond the maximum.
+    pub(super) fn add(&mut self, attempt: &AttemptEnded) {
+        if self.attempts.len() == MAX_ATTEMPTS {
             self.attempts.pop_front();
             self.omitted += 1;
         }
-        self.attempts.push_back(tried.into());
+        self.attempts.push_back(attempt.into());
     }
 
+    /// Writes the report.
+    ///
     /// # Errors
-    /// It cannot be written.
+    /// The write fails.
     pub(super) fn write(self, command: &[OsString], policy: &Policy, done: &Done) -> io::Result<()> {
         let document = Document {
             schema: SCHEMA,
             command: command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
             policy: policy.to_string(),
-            ending: done.into(),
-            tries_omitted: self.omitted,
-            tries: &self.attempts,
+            end: done.into(),
+            attempt_log_omitted: self.omitted,
+            attempt_log: &self.attempts,
         };
         let mut text = serde_json::to_string_pretty(&document)?;
         text.push('\n');
         match self.out {
-            Out::Stdout => io::stdout().lock().write_all(text.as_bytes()),
-            Out::File(mut file) => file.write_all(text.as_bytes()),
+            Destination::Stdout => io::stdout().lock().write_all(text.as_bytes()),
+            Destination::File(mut file) => file.write_all(text.as_bytes()),
         }
     }
 }

@@ -9,212 +9,246 @@ use signal_hook::consts::SIGPIPE;
 use stagger_core::{FailureKind, Instant};
 
 use super::advice::{Advice, AdviceFile};
-use super::attempt::{Attempt, Finished, Surroundings};
-use super::ended::{Ended, NotRun};
+use super::attempt::{Attempt, Finished, RunContext};
+use super::classifier::{Classification, NoRetryReason, Observation, Patterns};
 use super::fd;
-use super::judge::{Evidence, Patterns, Verdict, Why};
-use super::launch::{Circumstances, Launch, Route};
-use super::log::{Count, Event, Scene};
-use super::pattern::Watch;
+use super::launch::{AttemptEnv, Launcher, Redirect};
+use super::line_matcher::LineMatcher;
+use super::log::{Activity, Count, Event};
 use super::settings::Settings;
-use super::signals::Caught;
-use super::spill::Spill;
-use super::stdin::Feed;
+use super::signals::CaughtSignal;
+use super::status::{AttemptStatus, NotRun};
+use super::stdin::StdinSource;
+use super::stdout_position::StdoutPosition;
 use super::stream::Stream;
 use crate::error::CliError;
 
-/// Makes one attempt after the other, and says what each has come to.
+/// Makes the attempts of a run, one at a time, and determines the outcome of each.
 #[derive(Debug)]
 pub(super) struct Runner<'a> {
     settings: &'a Settings,
-    feed: Feed,
-    launch: Launch,
+    stdin: StdinSource,
+    launcher: Launcher,
     advice: Option<AdviceFile>,
     last_exit: Option<u8>,
-    /// How often in a row the command did what was wanted.
-    streak: u32,
-    /// That failed attempts write to standard output was pointed out.
-    has_noted_spill: bool,
+    /// Number of consecutive attempts that reached the `--until` outcome.
+    successes_in_a_row: u32,
+    /// Whether the note about the output of failed attempts was logged.
+    noted_partial_output: bool,
     stdout_is_tty: bool,
 }
 
-/// What is told to an attempt.
+/// The parameters of an attempt.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Terms {
+pub(super) struct AttemptSpec {
     pub(super) count: Count,
-    /// How long it may run.
-    pub(super) limit: Option<Duration>,
-    /// When the run began.
-    pub(super) began: Instant,
+    /// Time limit of the attempt; `None` for no limit.
+    pub(super) timeout: Option<Duration>,
+    /// Start of the run.
+    pub(super) run_started: Instant,
 }
 
-/// An attempt that was made.
+/// A finished attempt.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Trial {
-    pub(super) ended: Ended,
+pub(super) struct AttemptResult {
+    pub(super) status: AttemptStatus,
     pub(super) took: Duration,
-    pub(super) upshot: Upshot,
+    pub(super) outcome: AttemptOutcome,
 }
 
-/// What an attempt has come to.
+/// The outcome of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Upshot {
-    /// What was wanted.
-    Done,
-    /// What was wanted, though not yet often enough in a row.
-    Again,
-    /// A failure that another attempt may mend, and how long the command asked to wait.
-    Retry { kind: FailureKind, asked: Option<Duration> },
-    /// A failure that none will mend.
-    Stop(Why),
-    /// Somebody wants the run to end.
-    Interrupted(Caught),
-    /// What was wanted, and nobody takes its output.
-    Unread,
+pub(super) enum AttemptOutcome {
+    /// The `--until` outcome was reached.
+    Success,
+    /// The `--until` outcome was reached, but not yet `--consecutive` times in a row.
+    RepeatSuccess,
+    /// A retryable failure, with the delay that the command requested.
+    Retry { kind: FailureKind, retry_after: Option<Duration> },
+    /// A failure that is not retried.
+    Stop(NoRetryReason),
+    /// A signal requested the end of the run.
+    Interrupted(CaughtSignal),
+    /// The `--until` outcome was reached, but standard output is closed.
+    StdoutClosed,
 }
 
 impl<'a> Runner<'a> {
     pub(super) fn new(
         settings: &'a Settings,
-        feed: Feed,
-        launch: Launch,
+        stdin: StdinSource,
+        launcher: Launcher,
         advice: Option<AdviceFile>,
         stdout_is_tty: bool,
     ) -> Self {
-        Self { settings, feed, launch, advice, last_exit: None, streak: 0, has_noted_spill: false, stdout_is_tty }
+        Self {
+            settings,
+            stdin,
+            launcher,
+            advice,
+            last_exit: None,
+            successes_in_a_row: 0,
+            noted_partial_output: false,
+            stdout_is_tty,
+        }
     }
 
+    /// Makes one attempt.
+    ///
     /// # Errors
-    /// stagger itself failed: the output cannot be held back or written.
-    pub(super) fn attempt(&mut self, terms: Terms, around: &mut Surroundings<'_>) -> Result<Trial, CliError> {
-        around.console.tell(&Event::Attempting(terms.count));
-        if terms.count.n > 1 && self.feed.has_run_dry() {
-            around.console.note("standard input is at its end: an earlier attempt has read it; use --stdin replay");
+    /// A failure of stagger itself: the output cannot be buffered or written.
+    pub(super) fn attempt(
+        &mut self,
+        spec: AttemptSpec,
+        context: &mut RunContext<'_>,
+    ) -> Result<AttemptResult, CliError> {
+        context.logger.log(&Event::Attempting(spec.count));
+        if spec.count.n > 1 && self.stdin.is_exhausted() {
+            context.logger.note(
+                "standard input is exhausted: an earlier attempt has read it; use --stdin replay to give each attempt a copy",
+            );
         }
-        let since = around.clock.now();
-        let spill = Spill::before();
-        let mut made = self.make(terms, since, around)?;
-        around.console.hide();
-        let took = around.clock.now().saturating_since(since);
-        let (ended, interrupted) = (made.ended, made.interrupted);
-        self.last_exit = Some(ended.code());
+        let since = context.clock.now();
+        let position = StdoutPosition::record();
+        let mut finished = self.run_command(spec, since, context)?;
+        context.logger.hide();
+        let took = context.clock.now().saturating_since(since);
+        let (status, interrupted) = (finished.status, finished.interrupted);
+        self.last_exit = Some(status.code());
 
         let advice = self.advice.as_ref().map(AdviceFile::take).unwrap_or_default();
         for word in &advice.unknown {
-            around.console.warn(&format!("`{word}` is no advice; write retry-after=SECONDS or stop"));
+            context.logger.warn(&format!("invalid advice `{word}`; write retry-after=SECONDS or stop"));
         }
-        let upshot = match interrupted {
-            Some(caught) => Upshot::Interrupted(caught),
-            None => self.upshot(&made, &advice),
+        let outcome = match interrupted {
+            Some(caught) => AttemptOutcome::Interrupted(caught),
+            None => self.outcome(&finished, &advice),
         };
-        let released = Self::release(&mut made, upshot, around);
-        let upshot = released.map_err(|error| CliError::io("cannot write the command's output", error))?;
-        if !matches!(upshot, Upshot::Done | Upshot::Interrupted(_)) {
-            self.note_spill(spill.bytes().max(made.stdout.seen), around);
+        let released = Self::release(&mut finished, outcome, context);
+        let outcome = released.map_err(|error| CliError::io("cannot write the command's output", error))?;
+        if !matches!(outcome, AttemptOutcome::Success | AttemptOutcome::Interrupted(_)) {
+            self.note_partial_output(position.bytes_written().max(finished.stdout.bytes_seen), context);
         }
-        Ok(Trial { ended, took, upshot })
+        Ok(AttemptResult { status, took, outcome })
     }
 
-    fn make(&mut self, terms: Terms, now: Instant, around: &mut Surroundings<'_>) -> Result<Finished<'a>, CliError> {
+    fn run_command(
+        &mut self,
+        spec: AttemptSpec,
+        now: Instant,
+        context: &mut RunContext<'_>,
+    ) -> Result<Finished<'a>, CliError> {
         let settings = &self.settings.child;
-        let judge = &self.settings.judge;
+        let classifier = &self.settings.classifier;
         let held = [settings.hold_stdout, settings.hold_stderr];
-        let watched = [!judge.stdout.is_empty(), !judge.stderr.is_empty()];
-        let routes = [0, 1].map(|i| if held[i] || watched[i] { Route::Pipe } else { Route::Inherit });
-        let circumstances = Circumstances {
-            count: terms.count,
+        let watched = [!classifier.stdout.is_empty(), !classifier.stderr.is_empty()];
+        let redirects = [0, 1].map(|i| if held[i] || watched[i] { Redirect::Pipe } else { Redirect::Inherit });
+        let env = AttemptEnv {
+            count: spec.count,
             last_exit: self.last_exit,
-            elapsed: now.saturating_since(terms.began),
+            elapsed: now.saturating_since(spec.run_started),
             advice: self.advice.as_ref().map(AdviceFile::path),
         };
-        let mut child = match self.launch.start(&mut self.feed, routes, &circumstances) {
+        let mut child = match self.launcher.start(&mut self.stdin, redirects, &env) {
             Ok(child) => child,
             Err(error) => {
-                around.console.warn(&error.message);
+                context.logger.warn(&error.message);
                 return Ok(Finished::not_run(error.reason));
             }
         };
-        let until = terms.limit.map(|limit| now.saturating_add(limit));
-        // Nothing that the command writes may get into a line that is drawn while it runs.
+        let until = spec.timeout.map(|timeout| now.saturating_add(timeout));
+        // The output of the command must not mix with a status line that is drawn while it runs.
         if settings.hold_stderr && (settings.hold_stdout || !self.stdout_is_tty) {
-            around.console.show(Scene::Running { count: terms.count, until, since: now, began: terms.began });
+            context.logger.show(Activity::Running {
+                count: spec.count,
+                until,
+                since: now,
+                run_started: spec.run_started,
+            });
         }
-        let out = stream(child.stdout.take(), held[0], stdout(), &judge.stdout);
-        let err = stream(child.stderr.take(), held[1], stderr(), &judge.stderr);
-        let finished = Attempt::new(child, out, err, settings.stop, until).supervise(around);
-        finished.map_err(|error| CliError::io("cannot look after the command", error))
+        let out = stream(child.stdout.take(), held[0], stdout(), &classifier.stdout);
+        let err = stream(child.stderr.take(), held[1], stderr(), &classifier.stderr);
+        let finished = Attempt::new(child, out, err, settings.termination, until).supervise(context);
+        finished.map_err(|error| CliError::io("cannot supervise the command", error))
     }
 
-    /// What it comes to, if nobody has interfered.
-    fn upshot(&mut self, made: &Finished<'_>, advice: &Advice) -> Upshot {
-        let verdict = self.settings.judge.verdict(&Evidence {
-            ended: made.ended,
-            stdout: &made.stdout.watch,
-            stderr: &made.stderr.watch,
-            advised_to_stop: advice.stop,
-            reader_is_gone: made.ended == Ended::Signal(SIGPIPE) && stdout_has_no_reader(),
+    /// Determines the outcome of an attempt that was not interrupted.
+    fn outcome(&mut self, finished: &Finished<'_>, advice: &Advice) -> AttemptOutcome {
+        let classification = self.settings.classifier.classify(&Observation {
+            status: finished.status,
+            stdout: &finished.stdout.matcher,
+            stderr: &finished.stderr.matcher,
+            stop_advised: advice.stop,
+            reader_gone: finished.status == AttemptStatus::Signal(SIGPIPE) && stdout_has_no_reader(),
         });
-        self.streak = if verdict == Verdict::Reached { self.streak + 1 } else { 0 };
-        match verdict {
-            Verdict::Reached if self.streak >= self.settings.consecutive => Upshot::Done,
-            Verdict::Reached => Upshot::Again,
-            Verdict::Stop(why) => Upshot::Stop(why),
-            Verdict::Retry => {
-                let kind = match (made.ended, advice.retry_after) {
-                    (Ended::NotRun(NotRun::NoRoom), _) => FailureKind::LocalExhaustion,
-                    // Whoever tells us when to come back has too much to do now.
+        self.successes_in_a_row =
+            if classification == Classification::Reached { self.successes_in_a_row + 1 } else { 0 };
+        match classification {
+            Classification::Reached if self.successes_in_a_row >= self.settings.consecutive => AttemptOutcome::Success,
+            Classification::Reached => AttemptOutcome::RepeatSuccess,
+            Classification::Stop(reason) => AttemptOutcome::Stop(reason),
+            Classification::Retry => {
+                let kind = match (finished.status, advice.retry_after) {
+                    (AttemptStatus::NotRun(NotRun::ResourceLimit), _) => FailureKind::LocalExhaustion,
+                    // A requested delay means that the server is overloaded.
                     (_, Some(_)) => FailureKind::Throttled,
                     (_, None) => FailureKind::Transient,
                 };
-                Upshot::Retry { kind, asked: advice.retry_after }
+                AttemptOutcome::Retry { kind, retry_after: advice.retry_after }
             }
         }
     }
 
-    /// Writes what was held back: to standard output only what the attempt that counts has written there.
-    fn release(made: &mut Finished<'_>, upshot: Upshot, around: &mut Surroundings<'_>) -> io::Result<Upshot> {
-        let done = upshot == Upshot::Done;
-        let end = Arc::clone(around.signals.end_flag());
-        let released = made.stdout.release(if done { stdout() } else { stderr() }, &end);
-        // Nobody may be there to hear it; there is no better place to say so.
-        let _ = made.stderr.release(stderr(), &end);
+    /// Writes the buffered output: standard output of a successful attempt to standard output, all else to standard error.
+    fn release(
+        finished: &mut Finished<'_>,
+        outcome: AttemptOutcome,
+        context: &mut RunContext<'_>,
+    ) -> io::Result<AttemptOutcome> {
+        let done = outcome == AttemptOutcome::Success;
+        let end = Arc::clone(context.signals.termination_flag());
+        let released = finished.stdout.release(if done { stdout() } else { stderr() }, &end);
+        // Ignored: if standard error is closed, there is no other place to report it.
+        let _ = finished.stderr.release(stderr(), &end);
         match released {
             Err(error) if done && error.kind() == io::ErrorKind::Interrupted => {
-                Ok(around.signals.take_idle(|| {}).map_or(upshot, Upshot::Interrupted))
+                Ok(context.signals.take_idle(|| {}).map_or(outcome, AttemptOutcome::Interrupted))
             }
-            Err(error) if done && error.kind() == io::ErrorKind::BrokenPipe => Ok(Upshot::Unread),
+            Err(error) if done && error.kind() == io::ErrorKind::BrokenPipe => Ok(AttemptOutcome::StdoutClosed),
             Err(error) if done => Err(error),
-            _ => Ok(upshot),
+            _ => Ok(outcome),
         }
     }
 
-    /// Says once that whoever reads standard output gets the failed attempts too.
-    fn note_spill(&mut self, bytes: u64, around: &mut Surroundings<'_>) {
-        if bytes == 0 || self.has_noted_spill || self.settings.child.hold_stdout || self.stdout_is_tty {
+    /// Logs once that the reader of standard output also receives the output of failed attempts.
+    fn note_partial_output(&mut self, bytes: u64, context: &mut RunContext<'_>) {
+        if bytes == 0 || self.noted_partial_output || self.settings.child.hold_stdout || self.stdout_is_tty {
             return;
         }
-        self.has_noted_spill = true;
+        self.noted_partial_output = true;
         let amount = amount(bytes);
-        around.console.note(&format!(
-            "this attempt already wrote {amount} to standard output; use -O to emit only the successful attempt"
+        context.logger.note(&format!(
+            "this attempt already wrote {amount} to standard output; use -O to emit only the output of the \
+             successful attempt"
         ));
     }
 }
 
 fn stream<'a>(pipe: Option<OwnedFd>, held: bool, ours: BorrowedFd<'static>, patterns: &'a Patterns) -> Stream<'a> {
-    let watch = Watch::new(patterns.all());
+    let matcher = LineMatcher::new(patterns.all());
     match pipe {
-        Some(pipe) if held => Stream::held(pipe, watch),
-        Some(pipe) => Stream::passed(pipe, ours, watch),
+        Some(pipe) if held => Stream::buffered(pipe, matcher),
+        Some(pipe) => Stream::forwarded(pipe, ours, matcher),
         None => Stream::inherited(),
     }
 }
 
+/// Returns whether the reader of standard output has closed it.
 fn stdout_has_no_reader() -> bool {
     fd::ready(stdout(), PollFlags::OUT).contains(PollFlags::ERR)
 }
 
-/// "4.1 kB"
+/// Formats a number of bytes: "4.1 kB".
 fn amount(bytes: u64) -> String {
     const UNITS: [&str; 4] = ["kB", "MB", "GB", "TB"];
     let mut amount = bytes as f64;
@@ -234,7 +268,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn amounts_have_at_most_four_figures() {
+    fn amounts_have_at_most_four_digits() {
         for (bytes, want) in [
             (1, "1 B"),
             (999, "999 B"),

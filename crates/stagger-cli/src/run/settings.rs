@@ -9,20 +9,20 @@ use stagger_core::text::parse_duration;
 use stagger_core::{Policy, Seed};
 
 use super::args::{RunArgs, StdinMode};
-use super::ended::parse_signal;
-use super::judge::{Judge, NEVER_BY_DEFAULT, Patterns};
-use super::set::Set;
+use super::classifier::{Classifier, NOT_RETRIED_BY_DEFAULT, Patterns};
+use super::outcome_set::OutcomeSet;
+use super::status::parse_signal;
 use crate::error::CliError;
 
-/// What `stagger run` was told to do, understood and checked.
+/// The validated settings of `stagger run`.
 #[derive(Debug)]
 pub(super) struct Settings {
     pub(super) policy: Policy,
     pub(super) seed: Seed,
-    pub(super) judge: Judge,
+    pub(super) classifier: Classifier,
     pub(super) consecutive: u32,
     pub(super) child: ChildSettings,
-    /// How long one attempt may take.
+    /// Time limit of one attempt; `None` for no limit.
     pub(super) timeout: Option<Duration>,
     pub(super) on_retry: Option<OsString>,
 }
@@ -36,34 +36,36 @@ pub(super) struct ChildSettings {
     pub(super) stdin: StdinMode,
     pub(super) hold_stdout: bool,
     pub(super) hold_stderr: bool,
-    pub(super) stop: StopSettings,
+    pub(super) termination: TerminationSettings,
 }
 
-/// How a command is brought to its end.
+/// How a command is terminated.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct StopSettings {
-    /// What it is sent when it has timed out.
+pub(super) struct TerminationSettings {
+    /// Signal sent when the command has timed out.
     pub(super) signal: i32,
-    /// How long it may take to end; `None` as long as it likes.
+    /// Time from that signal to SIGKILL; `None` to never send SIGKILL.
     pub(super) kill_after: Option<Duration>,
 }
 
 impl Settings {
+    /// Validates the command line.
+    ///
     /// # Errors
-    /// The first flag whose value cannot be understood, or everything that is wrong with the policy.
+    /// The first flag with an invalid value, or all problems of the policy.
     pub(super) fn new(args: &RunArgs) -> Result<Self, CliError> {
-        let timeout = args.timeout.as_deref().map_or(Ok(None), |text| length("--timeout", text))?;
-        let until: Option<Set> = args.until.as_deref().map(|text| flag("--until", text)).transpose()?;
+        let timeout = args.timeout.as_deref().map_or(Ok(None), |text| duration_flag("--timeout", text))?;
+        let until: Option<OutcomeSet> = args.until.as_deref().map(|text| parse_flag("--until", text)).transpose()?;
         let retry_on = match &args.retry_on {
-            Some(text) => flag("--retry-on", text)?,
-            None if until.is_some() => flag("--retry-on", "any")?,
-            None => flag("--retry-on", "fail,timeout,signal")?,
+            Some(text) => parse_flag("--retry-on", text)?,
+            None if until.is_some() => parse_flag("--retry-on", "any")?,
+            None => parse_flag("--retry-on", "fail,timeout,signal")?,
         };
-        let judge = Judge {
-            until: until.map_or_else(|| flag("--until", "success"), Ok)?,
+        let classifier = Classifier {
+            until: until.map_or_else(|| parse_flag("--until", "success"), Ok)?,
             retry_on,
-            stop_on: args.stop_on.as_deref().map(|text| flag("--stop-on", text)).transpose()?,
-            never: flag("--stop-on", NEVER_BY_DEFAULT)?,
+            stop_on: args.stop_on.as_deref().map(|text| parse_flag("--stop-on", text)).transpose()?,
+            not_retried_by_default: parse_flag("--stop-on", NOT_RETRIED_BY_DEFAULT)?,
             stdout: Patterns {
                 retry_if: regexes("--retry-if-stdout", &args.retry_if_stdout)?,
                 stop_if: regexes("--stop-if-stdout", &args.stop_if_stdout)?,
@@ -74,13 +76,16 @@ impl Settings {
             },
         };
         let signal = parse_signal(&args.signal).ok_or_else(|| {
-            CliError::usage(format_args!("--signal: `{}` is no signal; name one like TERM, INT or 9", args.signal))
+            CliError::usage(format_args!(
+                "--signal: unknown signal `{}`; use a name or number like TERM, INT or 9",
+                args.signal
+            ))
         })?;
-        let kill_after = length("--kill-after", &args.kill_after)?;
+        let kill_after = duration_flag("--kill-after", &args.kill_after)?;
         Ok(Self {
             policy: args.policy.policy()?,
             seed: args.policy.seed(),
-            judge,
+            classifier,
             consecutive: args.consecutive.get(),
             child: ChildSettings {
                 command: args.command.clone(),
@@ -89,7 +94,7 @@ impl Settings {
                 stdin: args.stdin,
                 hold_stdout: args.hold_stdout,
                 hold_stderr: args.hold_stderr,
-                stop: StopSettings { signal, kill_after },
+                termination: TerminationSettings { signal, kill_after },
             },
             timeout,
             on_retry: args.on_retry.clone(),
@@ -97,19 +102,19 @@ impl Settings {
     }
 }
 
-fn flag<T: FromStr<Err: fmt::Display>>(flag: &str, text: &str) -> Result<T, CliError> {
-    text.parse().map_err(|error| wrong(flag, error))
+fn parse_flag<T: FromStr<Err: fmt::Display>>(flag: &str, text: &str) -> Result<T, CliError> {
+    text.parse().map_err(|error| flag_error(flag, error))
 }
 
-/// `None`: without a limit.
-fn length(flag: &str, text: &str) -> Result<Option<Duration>, CliError> {
-    parse_duration(text).map_err(|error| wrong(flag, error))
+/// Parses a duration; `None` means no limit.
+fn duration_flag(flag: &str, text: &str) -> Result<Option<Duration>, CliError> {
+    parse_duration(text).map_err(|error| flag_error(flag, error))
 }
 
 fn regexes(flag: &str, texts: &[String]) -> Result<Vec<Regex>, CliError> {
-    texts.iter().map(|text| self::flag(flag, text)).collect()
+    texts.iter().map(|text| parse_flag(flag, text)).collect()
 }
 
-fn wrong(flag: &str, error: impl fmt::Display) -> CliError {
+fn flag_error(flag: &str, error: impl fmt::Display) -> CliError {
     CliError::usage(format_args!("{flag}: {error}"))
 }

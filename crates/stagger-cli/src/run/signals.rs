@@ -12,133 +12,133 @@ use signal_hook::iterator::exfiltrator::WithOrigin;
 use signal_hook::low_level::siginfo::{Cause, Origin};
 
 /// Signals that end the run.
-const END: [i32; 5] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGALRM];
-/// Signals that are the command's business alone. Left to themselves, the first two would end stagger and leave the
-/// command behind.
-const PASS_ON: [i32; 3] = [SIGUSR1, SIGUSR2, SIGWINCH];
+const TERMINATING: [i32; 5] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGALRM];
+/// Signals that are only forwarded to the command. With their default action, the first two would end stagger and orphan
+/// the command.
+const FORWARDED: [i32; 3] = [SIGUSR1, SIGUSR2, SIGWINCH];
 
-/// The signals that came for this process, as something that can be waited for.
+/// The signals received by this process, as a descriptor that can be polled.
 #[derive(Debug)]
 pub(super) struct Signals {
     delivery: SignalDelivery<UnixStream, WithOrigin>,
-    end: Arc<AtomicBool>,
+    terminate: Arc<AtomicBool>,
 }
 
-/// A signal that came for this process.
+/// A signal received by this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Caught {
+pub(super) struct CaughtSignal {
     pub(super) signal: i32,
-    /// The terminal has sent it (^C, ^\, ^Z, hang-up), to the whole foreground group at once.
+    /// Whether the terminal has sent it (^C, ^\, ^Z, hang-up) to the whole foreground group at once.
     pub(super) from_terminal: bool,
 }
 
-/// What a signal asks for.
+/// The action that a signal requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Notice {
+pub(super) enum SignalRequest {
     /// End the run.
-    End(Caught),
-    /// Hand it to the command.
-    PassOn(Caught),
-    /// Stop until further notice (^Z).
-    Stop(Caught),
-    /// Go on.
+    Terminate(CaughtSignal),
+    /// Forward it to the command.
+    Forward(CaughtSignal),
+    /// Stop until continued (^Z).
+    Stop(CaughtSignal),
+    /// Continue.
     Continue,
 }
 
 impl Signals {
-    /// Takes over every signal that would end or stop this process, except those it was started to ignore
+    /// Installs handlers for every signal that would end or stop this process, except those that it inherited as ignored
     /// (`nohup`, background jobs of a shell without job control).
     pub(super) fn catch() -> io::Result<Self> {
-        // A parent that waits for signals in its own way may have left them blocked, and a blocked SIGCHLD would make
-        // us sleep through the end of every command.
+        // The parent may have left signals blocked, and with SIGCHLD blocked the end of the command would go unnoticed.
         let _ = nix::sys::signal::SigSet::all().thread_unblock();
 
         let ignored = ignored_signals();
-        let wanted = END.into_iter().chain(PASS_ON).chain([SIGTSTP]).filter(|&signal| !contains(ignored, signal));
+        let wanted =
+            TERMINATING.into_iter().chain(FORWARDED).chain([SIGTSTP]).filter(|&signal| !contains(ignored, signal));
         let wanted = wanted.chain([SIGCHLD, SIGCONT]);
         let (read, write) = UnixStream::pair()?;
         let delivery = SignalDelivery::with_pipe(read, write, WithOrigin::default(), wanted)?;
-        let end = Arc::new(AtomicBool::new(false));
-        for signal in END.into_iter().filter(|&signal| !contains(ignored, signal)) {
-            signal_hook::flag::register(signal, Arc::clone(&end))?;
+        let terminate = Arc::new(AtomicBool::new(false));
+        for signal in TERMINATING.into_iter().filter(|&signal| !contains(ignored, signal)) {
+            signal_hook::flag::register(signal, Arc::clone(&terminate))?;
         }
-        Ok(Self { delivery, end })
+        Ok(Self { delivery, terminate })
     }
 
-    /// Readable when a signal has come.
+    /// Returns a descriptor that is readable when a signal has arrived.
     pub(super) fn fd(&self) -> BorrowedFd<'_> {
         self.delivery.get_read().as_fd()
     }
 
-    /// Set as soon as a signal asks to end the run, also in the middle of a write.
-    pub(super) fn end_flag(&self) -> &Arc<AtomicBool> {
-        &self.end
+    /// Returns a flag that is set as soon as a signal requests the end of the run, even during a write.
+    pub(super) fn termination_flag(&self) -> &Arc<AtomicBool> {
+        &self.terminate
     }
 
-    /// What has come since the last call, the most urgent first.
-    pub(super) fn take(&mut self) -> Vec<Notice> {
-        in_order(self.delivery.pending().filter_map(|origin| notice(&origin)).collect())
+    /// Returns the requests received since the last call, the most urgent first.
+    pub(super) fn take(&mut self) -> Vec<SignalRequest> {
+        by_urgency(self.delivery.pending().filter_map(|origin| request(&origin)).collect())
     }
 
-    /// The same while no command runs: stops here if asked to, with `before_stop` done first, and tells whether the run
-    /// shall end.
-    pub(super) fn take_idle(&mut self, mut before_stop: impl FnMut()) -> Option<Caught> {
-        for notice in self.take() {
-            match notice {
-                Notice::End(caught) => return Some(caught),
-                Notice::Stop(_) => {
+    /// Handles the requests received while no command runs: on a stop request, calls `before_stop` and stops this process.
+    /// Returns the signal that requests the end of the run, if any.
+    pub(super) fn take_idle(&mut self, mut before_stop: impl FnMut()) -> Option<CaughtSignal> {
+        for request in self.take() {
+            match request {
+                SignalRequest::Terminate(caught) => return Some(caught),
+                SignalRequest::Stop(_) => {
                     before_stop();
-                    Self::stop_here();
+                    Self::stop_self();
                 }
-                Notice::PassOn(_) | Notice::Continue => {}
+                SignalRequest::Forward(_) | SignalRequest::Continue => {}
             }
         }
         None
     }
 
     /// Stops this process as ^Z would, and returns when it is continued.
-    pub(super) fn stop_here() {
+    pub(super) fn stop_self() {
         let _ = signal_hook::low_level::emulate_default_handler(SIGTSTP);
     }
 }
 
-fn notice(origin: &Origin) -> Option<Notice> {
+fn request(origin: &Origin) -> Option<SignalRequest> {
     let signal = origin.signal;
     let from_terminal = match origin.cause {
         Cause::Kernel => true,
-        // Where the system does not tell, these three are far more often typed than sent.
+        // If the system does not report the sender, these three are most likely typed at the terminal.
         Cause::Unknown => [SIGINT, SIGQUIT, SIGTSTP].contains(&signal),
         _ => false,
     };
-    let caught = Caught { signal, from_terminal };
+    let caught = CaughtSignal { signal, from_terminal };
     match signal {
-        // Whoever is woken by it looks at the child anyway.
+        // It only wakes the wait, after which the child is polled anyway.
         SIGCHLD => None,
-        SIGCONT => Some(Notice::Continue),
-        SIGTSTP => Some(Notice::Stop(caught)),
-        signal if END.contains(&signal) => Some(Notice::End(caught)),
-        _ => Some(Notice::PassOn(caught)),
+        SIGCONT => Some(SignalRequest::Continue),
+        SIGTSTP => Some(SignalRequest::Stop(caught)),
+        signal if TERMINATING.contains(&signal) => Some(SignalRequest::Terminate(caught)),
+        _ => Some(SignalRequest::Forward(caught)),
     }
 }
 
-/// The order of arrival is not known. Ends come first; a stop that was followed by a continue must not be obeyed
-/// after it, or nobody would ever wake us.
-fn in_order(mut notices: Vec<Notice>) -> Vec<Notice> {
-    if notices.contains(&Notice::Continue) {
-        notices.retain(|notice| !matches!(notice, Notice::Stop(_)));
+/// Sorts requests by urgency, since the order of arrival is not known. Termination comes first. A stop is dropped if a
+/// continue arrived too: stopping after it would suspend the process with nothing left to continue it.
+fn by_urgency(mut requests: Vec<SignalRequest>) -> Vec<SignalRequest> {
+    if requests.contains(&SignalRequest::Continue) {
+        requests.retain(|request| !matches!(request, SignalRequest::Stop(_)));
     }
-    notices.sort_by_key(|notice| match notice {
-        Notice::End(_) => 0,
-        Notice::PassOn(_) => 1,
-        Notice::Stop(_) => 2,
-        Notice::Continue => 3,
+    requests.sort_by_key(|request| match request {
+        SignalRequest::Terminate(_) => 0,
+        SignalRequest::Forward(_) => 1,
+        SignalRequest::Stop(_) => 2,
+        SignalRequest::Continue => 3,
     });
-    notices
+    requests
 }
 
-/// Which signals this process was started to ignore: bit `n - 1` for signal `n`.
+/// Returns the signals that this process inherited as ignored: bit `n - 1` for signal `n`.
 ///
-/// Asking the system itself needs `unsafe`; Linux also tells it in a file. Elsewhere none is taken as ignored.
+/// Querying the disposition needs `unsafe`; Linux also reports it in a file. On other systems, none is assumed ignored.
 fn ignored_signals() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -154,12 +154,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stop_that_was_already_continued_is_not_obeyed() {
-        let caught = |signal| Caught { signal, from_terminal: true };
-        let stop = Notice::Stop(caught(SIGTSTP));
-        assert_eq!(in_order(vec![stop, Notice::Continue]), [Notice::Continue]);
-        assert_eq!(in_order(vec![stop]), [stop]);
-        let end = Notice::End(caught(SIGTERM));
-        assert_eq!(in_order(vec![Notice::Continue, stop, end]), [end, Notice::Continue]);
+    fn a_stop_is_dropped_after_a_continue() {
+        let caught = |signal| CaughtSignal { signal, from_terminal: true };
+        let stop = SignalRequest::Stop(caught(SIGTSTP));
+        assert_eq!(by_urgency(vec![stop, SignalRequest::Continue]), [SignalRequest::Continue]);
+        assert_eq!(by_urgency(vec![stop]), [stop]);
+        let end = SignalRequest::Terminate(caught(SIGTERM));
+        assert_eq!(by_urgency(vec![SignalRequest::Continue, stop, end]), [end, SignalRequest::Continue]);
     }
 }

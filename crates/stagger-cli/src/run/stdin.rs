@@ -9,29 +9,30 @@ use rustix::io::Errno;
 
 use super::args::StdinMode;
 use super::fd;
-use super::signals::{Caught, Signals};
+use super::signals::{CaughtSignal, Signals};
 
-/// What each attempt reads.
+/// The standard input of the attempts.
 #[derive(Debug)]
-pub(super) enum Feed {
-    /// Our own standard input, shared by all.
+pub(super) enum StdinSource {
+    /// Our own standard input, shared by all attempts.
     Inherit {
-        /// It is a pipe that was not at its end yet, so that a later attempt may find nothing in it.
-        runs_dry: bool,
+        /// Whether it is a pipe that was not at its end yet, so a later attempt may find it exhausted.
+        may_run_dry: bool,
     },
-    /// Our own standard input, taken back before each attempt to where it stood.
+    /// Our own standard input, rewound before each attempt to this initial offset.
     Rewind(u64),
-    /// A copy of all of it.
+    /// A file with a copy of all input.
     Replay(File),
+    /// No input.
     Null,
 }
 
-impl Feed {
-    /// Everything is read here and now where it must be kept; a signal may ask to end the run meanwhile.
+impl StdinSource {
+    /// Prepares the source; reads all input for a replay. Returns the signal if one requests the end of the run meanwhile.
     ///
     /// # Errors
     /// Standard input cannot be read, or its copy cannot be written.
-    pub(super) fn prepare(mode: StdinMode, signals: &mut Signals) -> io::Result<ControlFlow<Caught, Self>> {
+    pub(super) fn prepare(mode: StdinMode, signals: &mut Signals) -> io::Result<ControlFlow<CaughtSignal, Self>> {
         let stdin = rustix::stdio::stdin();
         let kind = rustix::fs::fstat(stdin).map(|stat| FileType::from_raw_mode(stat.st_mode));
         Ok(ControlFlow::Continue(match mode {
@@ -40,7 +41,7 @@ impl Feed {
                 Self::Rewind(rustix::fs::seek(stdin, rustix::fs::SeekFrom::Current(0))?)
             }
             StdinMode::Auto | StdinMode::Inherit => {
-                Self::Inherit { runs_dry: kind == Ok(FileType::Fifo) && !is_at_end() }
+                Self::Inherit { may_run_dry: kind == Ok(FileType::Fifo) && !is_at_end() }
             }
             StdinMode::Replay => match copy_of_stdin(signals)? {
                 ControlFlow::Continue(copy) => Self::Replay(copy),
@@ -49,7 +50,7 @@ impl Feed {
         }))
     }
 
-    /// Standard input of the next attempt.
+    /// Returns the standard input of the next attempt.
     ///
     /// # Errors
     /// It cannot be rewound.
@@ -68,30 +69,31 @@ impl Feed {
         })
     }
 
-    /// Whether an earlier attempt has read all there was. Says so once.
-    pub(super) fn has_run_dry(&mut self) -> bool {
+    /// Returns `true` once if earlier attempts have read all input of a pipe.
+    pub(super) fn is_exhausted(&mut self) -> bool {
         match self {
-            Self::Inherit { runs_dry } if *runs_dry && is_at_end() => {
-                *runs_dry = false;
+            Self::Inherit { may_run_dry } if *may_run_dry && is_at_end() => {
+                *may_run_dry = false;
                 true
             }
             _ => false,
         }
     }
 
+    /// Returns whether standard input is a terminal.
     pub(super) fn is_terminal() -> bool {
         io::stdin().is_terminal()
     }
 }
 
-/// Nobody writes into the pipe any more, and it is empty.
+/// Returns whether the pipe is empty and has no writer.
 fn is_at_end() -> bool {
-    let seen = fd::ready(rustix::stdio::stdin(), PollFlags::IN);
-    seen.contains(PollFlags::HUP) && !seen.contains(PollFlags::IN)
+    let ready = fd::ready(rustix::stdio::stdin(), PollFlags::IN);
+    ready.contains(PollFlags::HUP) && !ready.contains(PollFlags::IN)
 }
 
-/// A file without a name, so that nothing is left behind, however we end.
-fn copy_of_stdin(signals: &mut Signals) -> io::Result<ControlFlow<Caught, File>> {
+/// Copies standard input to an unnamed temporary file, which disappears however the process ends.
+fn copy_of_stdin(signals: &mut Signals) -> io::Result<ControlFlow<CaughtSignal, File>> {
     let stdin = rustix::stdio::stdin();
     let mut copy = tempfile::tempfile()?;
     let mut buffer = vec![0; 64 * 1024];

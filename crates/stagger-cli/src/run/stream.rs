@@ -8,80 +8,80 @@ use rustix::io::Errno;
 use tempfile::SpooledTempFile;
 
 use super::fd::{self, PIPE_SAFE};
-use super::pattern::Watch;
+use super::line_matcher::LineMatcher;
 
-/// One output stream of the command that goes through our hands: to be held back, or to be searched on its way.
+/// One output stream of the command that passes through stagger, to be buffered or searched.
 ///
-/// The command writes into a pipe and never into a file of ours: a script's `> /dev/stderr` would truncate that.
+/// The command writes to a pipe and never to our buffer file: a script's `> /dev/stderr` would truncate it.
 #[derive(Debug)]
 pub(super) struct Stream<'a> {
-    /// `None` when it is at its end.
+    /// The pipe; `None` at the end of the stream.
     source: Option<OwnedFd>,
     sink: Sink,
     buffer: Vec<u8>,
-    /// What of the buffer was read and not yet written.
+    /// The part of the buffer that was read and not yet written.
     pending: Range<usize>,
-    watch: Watch<'a>,
-    seen: u64,
+    matcher: LineMatcher<'a>,
+    bytes_seen: u64,
 }
 
-/// Where a stream goes.
+/// The destination of a stream.
 #[derive(Debug)]
 enum Sink {
-    /// Into memory, beyond [`HELD_IN_MEMORY`] into a file.
-    Hold(SpooledTempFile),
-    /// To one of our own streams.
-    Pass(BorrowedFd<'static>),
-    /// The command has it to itself.
-    Nothing,
+    /// Memory; a temporary file beyond [`MAX_BUFFERED_IN_MEMORY`].
+    Buffer(SpooledTempFile),
+    /// One of our own streams.
+    Forward(BorrowedFd<'static>),
+    /// The command writes to the stream directly.
+    Inherited,
 }
 
-/// What has come of a stream when the attempt is over.
+/// A stream after the end of the attempt.
 #[derive(Debug)]
 pub(super) struct Output<'a> {
-    pub(super) watch: Watch<'a>,
-    /// How many bytes went through our hands.
-    pub(super) seen: u64,
+    pub(super) matcher: LineMatcher<'a>,
+    /// Number of bytes read.
+    pub(super) bytes_seen: u64,
     held: Option<SpooledTempFile>,
 }
 
-const HELD_IN_MEMORY: usize = 8 * 1024 * 1024;
-const BUFFER: usize = 64 * 1024;
+const MAX_BUFFERED_IN_MEMORY: usize = 8 * 1024 * 1024;
+const BUFFER_SIZE: usize = 64 * 1024;
 
 impl<'a> Stream<'a> {
-    /// Held back until somebody releases it.
-    pub(super) fn held(source: OwnedFd, watch: Watch<'a>) -> Self {
-        Self::new(Some(source), Sink::Hold(SpooledTempFile::new(HELD_IN_MEMORY)), watch)
+    /// Creates a stream that is buffered until [`Output::release`].
+    pub(super) fn buffered(source: OwnedFd, matcher: LineMatcher<'a>) -> Self {
+        Self::new(Some(source), Sink::Buffer(SpooledTempFile::new(MAX_BUFFERED_IN_MEMORY)), matcher)
     }
 
-    /// Passed on as it comes.
-    pub(super) fn passed(source: OwnedFd, to: BorrowedFd<'static>, watch: Watch<'a>) -> Self {
-        Self::new(Some(source), Sink::Pass(to), watch)
+    /// Creates a stream that is forwarded as it arrives.
+    pub(super) fn forwarded(source: OwnedFd, to: BorrowedFd<'static>, matcher: LineMatcher<'a>) -> Self {
+        Self::new(Some(source), Sink::Forward(to), matcher)
     }
 
-    /// A stream that the command writes by itself: nothing is seen of it.
+    /// Creates a stream that the command writes directly, of which nothing is read.
     pub(super) fn inherited() -> Self {
-        Self::new(None, Sink::Nothing, Watch::new([]))
+        Self::new(None, Sink::Inherited, LineMatcher::new([]))
     }
 
-    fn new(source: Option<OwnedFd>, sink: Sink, watch: Watch<'a>) -> Self {
-        let buffer = if source.is_some() { vec![0; BUFFER] } else { Vec::new() };
-        Self { source, sink, buffer, pending: 0..0, watch, seen: 0 }
+    fn new(source: Option<OwnedFd>, sink: Sink, matcher: LineMatcher<'a>) -> Self {
+        let buffer = if source.is_some() { vec![0; BUFFER_SIZE] } else { Vec::new() };
+        Self { source, sink, buffer, pending: 0..0, matcher, bytes_seen: 0 }
     }
 
-    /// What must be ready for [`go_on`](Self::go_on) to have something to do.
-    pub(super) fn interest(&self) -> Option<PollFd<'_>> {
+    /// Returns what must be ready before the next call of [`advance`](Self::advance); `None` if there is nothing to do.
+    pub(super) fn poll_fd(&self) -> Option<PollFd<'_>> {
         match &self.sink {
-            Sink::Pass(to) if self.is_blocked() => Some(PollFd::from_borrowed_fd(*to, PollFlags::OUT)),
+            Sink::Forward(to) if self.is_blocked() => Some(PollFd::from_borrowed_fd(*to, PollFlags::OUT)),
             _ => self.source.as_ref().map(|source| PollFd::new(source, PollFlags::IN)),
         }
     }
 
-    /// Reads or writes once. To be called when it would not block.
+    /// Reads or writes once. Call it only if that does not block.
     ///
     /// # Errors
-    /// What is held cannot be stored.
-    pub(super) fn go_on(&mut self) -> io::Result<()> {
+    /// The output cannot be buffered.
+    pub(super) fn advance(&mut self) -> io::Result<()> {
         if self.is_blocked() {
             self.write();
             return Ok(());
@@ -89,76 +89,78 @@ impl<'a> Stream<'a> {
         let Some(source) = &self.source else { return Ok(()) };
         match rustix::io::read(source, &mut self.buffer) {
             Ok(0) => self.source = None,
-            Ok(n) => return self.take(n),
+            Ok(n) => return self.accept(n),
             Err(Errno::INTR | Errno::AGAIN) => {}
             Err(_) => self.close(),
         }
         Ok(())
     }
 
-    fn take(&mut self, n: usize) -> io::Result<()> {
+    fn accept(&mut self, n: usize) -> io::Result<()> {
         let bytes = &self.buffer[..n];
-        self.seen += n as u64;
-        self.watch.see(bytes);
+        self.bytes_seen += n as u64;
+        self.matcher.feed(bytes);
         match &mut self.sink {
-            Sink::Hold(spool) => spool.write_all(bytes),
-            Sink::Pass(_) => {
+            Sink::Buffer(spool) => spool.write_all(bytes),
+            Sink::Forward(_) => {
                 self.pending = 0..n;
                 Ok(())
             }
-            Sink::Nothing => Ok(()),
+            Sink::Inherited => Ok(()),
         }
     }
 
     fn write(&mut self) {
-        let Sink::Pass(to) = self.sink else { return };
+        let Sink::Forward(to) = self.sink else { return };
         let bytes = &self.buffer[self.pending.clone()];
         match rustix::io::write(to, &bytes[..bytes.len().min(PIPE_SAFE)]) {
             Ok(written) => self.pending.start += written,
             Err(Errno::INTR | Errno::AGAIN) => {}
-            // Nobody reads it any more. The command shall learn that as it would without us: by its own next write.
+            // The reader has closed it. Closing the pipe makes the command's own next write fail, as without stagger.
             Err(_) => self.close(),
         }
     }
 
-    /// Reads no more.
+    /// Stops reading and discards pending output.
     pub(super) fn close(&mut self) {
         self.source = None;
         self.pending = 0..0;
     }
 
-    /// Something was read and could not be written yet.
+    /// Returns whether output was read that is not yet written.
     pub(super) fn is_blocked(&self) -> bool {
         !self.pending.is_empty()
     }
 
-    /// Everything was read and written.
+    /// Returns whether everything was read and written.
     pub(super) fn is_done(&self) -> bool {
         self.source.is_none() && !self.is_blocked()
     }
 
-    pub(super) fn seen(&self) -> u64 {
-        self.seen
+    /// Returns the number of bytes read.
+    pub(super) fn bytes_seen(&self) -> u64 {
+        self.bytes_seen
     }
 
+    /// Completes the search and returns the output.
     pub(super) fn finish(mut self) -> Output<'a> {
-        self.watch.finish();
+        self.matcher.finish();
         let held = match self.sink {
-            Sink::Hold(spool) => Some(spool),
-            Sink::Pass(_) | Sink::Nothing => None,
+            Sink::Buffer(spool) => Some(spool),
+            Sink::Forward(_) | Sink::Inherited => None,
         };
-        Output { watch: self.watch, seen: self.seen, held }
+        Output { matcher: self.matcher, bytes_seen: self.bytes_seen, held }
     }
 }
 
 impl Output<'_> {
-    /// Writes what was held back.
+    /// Writes the buffered output to `to`.
     ///
     /// # Errors
-    /// It cannot be written; `Interrupted` if `give_up` was set while nobody took it.
-    pub(super) fn release(&mut self, to: BorrowedFd<'_>, give_up: &AtomicBool) -> io::Result<()> {
+    /// The write fails; `Interrupted` if `cancelled` was set while it was blocked.
+    pub(super) fn release(&mut self, to: BorrowedFd<'_>, cancelled: &AtomicBool) -> io::Result<()> {
         let Some(mut spool) = self.held.take() else { return Ok(()) };
         spool.seek(SeekFrom::Start(0))?;
-        fd::pour(&mut spool, to, give_up)
+        fd::copy(&mut spool, to, cancelled)
     }
 }

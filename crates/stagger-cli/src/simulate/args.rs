@@ -9,18 +9,24 @@ use serde::Deserialize;
 use crate::policy_args::PolicyArgs;
 use crate::storm::OutputArgs;
 
-/// Simulate a retry storm in virtual time, and report what it does to the server
+/// Simulate a retry storm in virtual time, and report the load on the server
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
-A setting that the scenario does not have is refused. In a file they have the same names: clients = \"10k\".
-Figures can be asserted by the names that they have in the JSON, without `_s`; `recovered_p99` is `took_p99`.
-The same seed gives the same files, byte for byte. ^C keeps the runs that are finished.
-Exit status: 0; 1 if an assertion does not hold; 2 for a command line or a scenario that makes no sense; 125 for what
-cannot be read or written; 130 after ^C.")]
+A setting that the scenario does not have is an error. Assertions use the metric names of the JSON document; a trailing \
+`_s` may be omitted. The same seed produces the same files, byte for byte. After Ctrl-C, the report contains the runs \
+that have finished.
+
+Examples:
+  stagger simulate --compare 'socket.io,ours: exponential base=1s spread=10s'
+  stagger simulate fluid --clients 50M --capacity 100k/s -n inf -o storm.html
+  stagger simulate outage -n 4 -d 100ms --guards none,tokens+breaker
+
+Exit status: 0 on success; 1 if an assertion fails; 2 for a usage error or an invalid scenario; 125 if a file cannot be \
+read or written; 130 after Ctrl-C.")]
 pub(crate) struct SimulateArgs {
-    /// What happens [default: reconnect]
-    #[arg(value_parser = KindParser)]
-    pub(crate) scenario: Option<Kind>,
+    /// Scenario to simulate [default: reconnect]
+    #[arg(value_parser = ScenarioParser)]
+    pub(crate) scenario: Option<ScenarioKind>,
 
     #[command(flatten)]
     pub(crate) settings: SettingArgs,
@@ -28,60 +34,60 @@ pub(crate) struct SimulateArgs {
     #[command(flatten)]
     pub(crate) policy: PolicyArgs,
 
-    /// A scenario as TOML, with the names of the flags: scenario = "reconnect", clients = "10k", compare = ["socket.io"].
-    /// Flags override it
+    /// Read the scenario from a TOML file whose keys are the flag names: scenario = "reconnect", clients = "10k",
+    /// compare = ["socket.io"]. Flags override the file
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Simulate")]
     pub(crate) file: Option<PathBuf>,
 
-    /// Policies side by side, each as --policy has it, set apart by commas; 'NAME: POLICY' gives one a name. The flags
-    /// override each of them
+    /// Comma-separated policies to compare, in the syntax of --policy; 'NAME: POLICY' names one. Policy flags override
+    /// each of them
     #[arg(long, value_name = "POLICY,...", help_heading = "Simulate")]
     pub(crate) compare: Vec<String>,
 
-    /// Each policy with each of these values of a setting, like spread=0s,5s,10s,20s,30s: the picture of costs then shows
-    /// where it pays
+    /// Run each policy with each of these values of one policy setting, such as spread=0s,5s,10s,20s,30s; the trade-off
+    /// chart connects them
     #[arg(long, value_name = "SETTING=VALUE,...", help_heading = "Simulate")]
     pub(crate) sweep: Option<String>,
 
-    /// So many runs of each policy, with seeds from --seed on, which is 1 unless given [default: 1]
+    /// Number of runs per policy, with consecutive seeds from --seed, which defaults to 1 [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000), help_heading = "Simulate")]
     pub(crate) seeds: Option<u32>,
 
-    /// What must hold for every policy and seed, like 'peak_1s<=600,recovered_p99<=30s'
-    #[arg(long, value_name = "FIGURE<=VALUE,...", help_heading = "Simulate")]
+    /// Comma-separated conditions that every policy and seed must meet, such as 'peak_1s<=600,recovered_p99<=30s'
+    #[arg(long, value_name = "METRIC<=VALUE,...", help_heading = "Simulate")]
     pub(crate) assert: Vec<String>,
 
     #[command(flatten)]
     pub(crate) outputs: OutputArgs,
 }
 
-/// What happens.
+/// A scenario that can be simulated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Kind {
-    /// Everyone loses the connection at once, and a server lets in so many a second
+pub(crate) enum ScenarioKind {
+    /// All clients lose their connections at once and reconnect to a server of limited capacity
     #[default]
     Reconnect,
-    /// The same by shares of the clients instead of one by one: at once, however many they are, and without chance
+    /// Fluid model of `reconnect`: deterministic, and equally fast for any number of clients
     Fluid,
-    /// Requests come all the time, and the server stands still for a while: does it come back?
+    /// A server under steady traffic stalls or rejects requests for a while: does it recover?
     Outage,
-    /// Everyone writes one row, and of those who read it at the same time one is let through
+    /// Clients update one row under optimistic concurrency control; one of the concurrent writers succeeds
     Occ,
 }
 
-/// Reads a [`Kind`]; who has set the name of a file apart from its flag hears how it is written.
+/// Parses a [`ScenarioKind`]; suggests `--json=FILE` if the value looks like a file name.
 #[derive(Clone)]
-struct KindParser;
+struct ScenarioParser;
 
-impl TypedValueParser for KindParser {
-    type Value = Kind;
+impl TypedValueParser for ScenarioParser {
+    type Value = ScenarioKind;
 
-    fn parse_ref(&self, cmd: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<Kind, Error> {
-        EnumValueParser::<Kind>::new().parse_ref(cmd, arg, value).map_err(|mut error| {
+    fn parse_ref(&self, cmd: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<ScenarioKind, Error> {
+        EnumValueParser::<ScenarioKind>::new().parse_ref(cmd, arg, value).map_err(|mut error| {
             let name = value.to_string_lossy();
             if name == "-" || name.contains(['.', '/']) {
-                let tip = format!("to write into a file, join its name to the flag: --json={name}");
+                let tip = format!("to write to a file, use `=`: --json={name}");
                 error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
             }
             error
@@ -89,79 +95,85 @@ impl TypedValueParser for KindParser {
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        Some(Box::new(Kind::value_variants().iter().filter_map(Kind::to_possible_value)))
+        Some(Box::new(ScenarioKind::value_variants().iter().filter_map(ScenarioKind::to_possible_value)))
     }
 }
 
-/// The settings of all scenarios; their values are read where the scenario is built.
+/// Settings of all scenarios, as text. They are parsed when the scenario is built.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Scenario")]
 pub(crate) struct SettingArgs {
-    /// How many clients there are (reconnect, fluid, occ) [default: 10k; occ: 100]
+    /// Number of clients (reconnect, fluid, occ) [default: 10k; occ: 100]
     #[arg(long, value_name = "N")]
     clients: Option<String>,
 
-    /// What the server takes: connections or jobs a second, as in 500/s or 30/min [default: 1000/s]
+    /// Server capacity in connections or requests per second, such as 500/s or 30/min (reconnect, fluid, outage)
+    /// [default: 1000/s]
     #[arg(long, alias = "accept-rate", value_name = "RATE")]
     capacity: Option<String>,
 
-    /// How many requests come (outage) [default: 800/s]
+    /// Request rate of all clients together (outage) [default: 800/s]
     #[arg(long, value_name = "RATE")]
     rate: Option<String>,
 
-    /// How many may wait at the server; more are refused [default: 500; outage: 3000]
+    /// Number of requests that may queue at the server; further ones are rejected (reconnect, fluid, outage) [default:
+    /// 500; outage: 3000]
     #[arg(long, alias = "queue", value_name = "N")]
     backlog: Option<String>,
 
-    /// How long the server is down, from the beginning; of an outage, how long it lasts [default: 0s; outage: 2s]
+    /// Server downtime from the start of the storm; for outage, how long the outage lasts (reconnect, fluid, outage)
+    /// [default: 0s; outage: 2s]
     #[arg(long, value_name = "DUR")]
     down: Option<String>,
 
-    /// How long a message is underway: between two lengths, 10ms..40ms; outage: one length; occ: mean and deviation, 10ms+-2ms
+    /// One-way network latency: a range for reconnect and fluid, one value for outage, MEAN+-DEVIATION for occ
+    /// [default: 10ms..40ms; outage: 5ms; occ: 10ms+-2ms]
     #[arg(long, value_name = "DUR..DUR")]
     one_way: Option<String>,
 
-    /// Within what time the connections are lost (reconnect, fluid) [default: 300ms]
+    /// Time window in which the clients lose their connections (reconnect, fluid) [default: 300ms]
     #[arg(long, value_name = "DUR")]
-    hits_within: Option<String>,
+    disconnect_window: Option<String>,
 
-    /// What clients do first (reconnect, fluid): after-delay or at-once [default: after-delay]
-    #[arg(long, value_name = "WHAT")]
-    first: Option<String>,
+    /// First attempt of a client (reconnect, fluid): after-delay, which waits for the policy's spread or first delay;
+    /// or immediate, which waits only for a spread [default: after-delay]
+    #[arg(long, value_name = "after-delay|immediate")]
+    first_attempt: Option<String>,
 
-    /// What the server tells whom it refuses (reconnect): silent, a time like 5s that is the same for all, slots, or
-    /// appointments [default: silent]
-    #[arg(long, value_name = "WHAT")]
-    hints: Option<String>,
+    /// Retry-After in the server's rejections (reconnect): none; DUR, the same for every client; staggered, a different
+    /// one for each client; or reservations, which the server also enforces [default: none]
+    #[arg(long, value_name = "none|DUR|staggered|reservations")]
+    retry_after: Option<String>,
 
-    /// When the simulation ends at the latest [default: 1d; outage: 2m]
+    /// Limit of the simulated time (reconnect, fluid, outage) [default: 1d; outage: 2m]
     #[arg(long, value_name = "DUR")]
     horizon: Option<String>,
 
-    /// What the outage is: stall (everything waits) or reject (everyone is turned away) [default: stall]
-    #[arg(long, value_name = "WHAT")]
+    /// Kind of outage: stall (requests wait) or reject (requests fail immediately) [default: stall]
+    #[arg(long, value_name = "stall|reject")]
     outage: Option<String>,
 
-    /// When the outage begins [default: 20s]
+    /// Start of the outage [default: 20s]
     #[arg(long, value_name = "DUR")]
-    begins: Option<String>,
+    start: Option<String>,
 
-    /// How long a client waits for an answer (outage) [default: 1s]
+    /// How long a client waits for a response (outage) [default: 1s]
     #[arg(long, value_name = "DUR")]
     timeout: Option<String>,
 
-    /// How many client processes there are, each with guards of its own (outage) [default: 10]
+    /// Number of client processes, each with its own guards (outage) [default: 10]
     #[arg(long, value_name = "N")]
     processes: Option<String>,
 
-    /// Guards of a process (outage): none, a budget (tokens, window, lifetime, throttle, concurrent, adaptive,
-    /// success-rate), breaker, or both as in tokens+breaker; several, set apart by commas, are compared [default: none]
+    /// Guards of each process (outage): none; a budget, which is tokens, window, lifetime, throttle, concurrent,
+    /// adaptive or success-rate; breaker; or both, such as tokens+breaker. Several, comma-separated, are compared
+    /// [default: none]
     #[arg(long, value_name = "GUARDS,...")]
     guards: Option<String>,
 }
 
 impl SettingArgs {
-    /// What was given, by its name.
+    /// Returns the settings that were given, each with its name.
     pub(super) fn given(&self) -> impl Iterator<Item = (&'static str, &str)> {
         [
             ("clients", &self.clients),
@@ -170,12 +182,12 @@ impl SettingArgs {
             ("backlog", &self.backlog),
             ("down", &self.down),
             ("one-way", &self.one_way),
-            ("hits-within", &self.hits_within),
-            ("first", &self.first),
-            ("hints", &self.hints),
+            ("disconnect-window", &self.disconnect_window),
+            ("first-attempt", &self.first_attempt),
+            ("retry-after", &self.retry_after),
             ("horizon", &self.horizon),
             ("outage", &self.outage),
-            ("begins", &self.begins),
+            ("start", &self.start),
             ("timeout", &self.timeout),
             ("processes", &self.processes),
             ("guards", &self.guards),

@@ -3,11 +3,11 @@ use core::str::FromStr;
 use stagger_core::breaker::CircuitBreaker;
 use stagger_core::budget::{Adaptive, Concurrent, Lifetime, SuccessRate, Throttle, Tokens, Window};
 use stagger_core::{Ratio, Seed};
-use stagger_sim::outage::Process;
+use stagger_sim::outage::ProcessGuards;
 
-use crate::storm::words;
+use crate::storm::parse;
 
-/// What a client process guards its retries with, each with its defaults.
+/// Guards of a client process: a budget, a circuit breaker, or both, each with its default settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Guards {
     text: String,
@@ -30,41 +30,41 @@ enum Budget {
 struct Breaker;
 
 #[derive(Clone, Copy, Debug)]
-enum Word {
+enum Keyword {
     None,
     Budget(Budget),
     Breaker,
 }
 
-const WORDS: [(&str, Word); 9] = [
-    ("none", Word::None),
-    ("tokens", Word::Budget(Budget::Tokens)),
-    ("window", Word::Budget(Budget::Window)),
-    ("lifetime", Word::Budget(Budget::Lifetime)),
-    ("throttle", Word::Budget(Budget::Throttle)),
-    ("concurrent", Word::Budget(Budget::Concurrent)),
-    ("adaptive", Word::Budget(Budget::Adaptive)),
-    ("success-rate", Word::Budget(Budget::SuccessRate)),
-    ("breaker", Word::Breaker),
+const KEYWORDS: [(&str, Keyword); 9] = [
+    ("none", Keyword::None),
+    ("tokens", Keyword::Budget(Budget::Tokens)),
+    ("window", Keyword::Budget(Budget::Window)),
+    ("lifetime", Keyword::Budget(Budget::Lifetime)),
+    ("throttle", Keyword::Budget(Budget::Throttle)),
+    ("concurrent", Keyword::Budget(Budget::Concurrent)),
+    ("adaptive", Keyword::Budget(Budget::Adaptive)),
+    ("success-rate", Keyword::Budget(Budget::SuccessRate)),
+    ("breaker", Keyword::Breaker),
 ];
 
 impl Guards {
-    /// As the user wrote them.
+    /// Returns the guards as the user wrote them.
     pub(super) fn text(&self) -> &str {
         &self.text
     }
 
-    /// One process with these guards, new ones.
-    pub(super) fn process(&self, seed: Seed) -> Process {
+    /// Creates a process with new guards of this kind.
+    pub(super) fn process(&self, seed: Seed) -> ProcessGuards {
         let process = match self.budget {
-            None => Process::unguarded(),
-            Some(Budget::Tokens) => Process::unguarded().budget(Tokens::new()),
-            Some(Budget::Window) => Process::unguarded().budget(Window::new()),
-            Some(Budget::Lifetime) => Process::unguarded().budget(Lifetime::new()),
-            Some(Budget::Throttle) => Process::unguarded().budget(grpc()),
-            Some(Budget::Concurrent) => Process::unguarded().budget(Concurrent::new()),
-            Some(Budget::Adaptive) => Process::unguarded().budget(Adaptive::new(seed)),
-            Some(Budget::SuccessRate) => Process::unguarded().budget(SuccessRate::new()),
+            None => ProcessGuards::none(),
+            Some(Budget::Tokens) => ProcessGuards::none().budget(Tokens::new()),
+            Some(Budget::Window) => ProcessGuards::none().budget(Window::new()),
+            Some(Budget::Lifetime) => ProcessGuards::none().budget(Lifetime::new()),
+            Some(Budget::Throttle) => ProcessGuards::none().budget(grpc_throttle()),
+            Some(Budget::Concurrent) => ProcessGuards::none().budget(Concurrent::new()),
+            Some(Budget::Adaptive) => ProcessGuards::none().budget(Adaptive::new(seed)),
+            Some(Budget::SuccessRate) => ProcessGuards::none().budget(SuccessRate::new()),
         };
         match self.breaker {
             None => process,
@@ -73,12 +73,12 @@ impl Guards {
     }
 }
 
-/// What gRPC A6 shows: ten tokens, and a tenth of one for each success.
-fn grpc() -> Throttle {
+/// Returns the throttle of the example in gRPC proposal A6: ten tokens, and a tenth of a token back per success.
+fn grpc_throttle() -> Throttle {
     const {
         match Throttle::new(10, Ratio::percent(10)) {
             Ok(throttle) => throttle,
-            Err(_) => panic!("ten tokens are neither too few nor too many"),
+            Err(_) => panic!("ten tokens are within the range of a throttle"),
         }
     }
 }
@@ -88,14 +88,14 @@ impl FromStr for Guards {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let mut guards = Self { text: text.trim().to_owned(), budget: None, breaker: None };
-        for word in text.split('+') {
-            match words::one_of(word, &WORDS)? {
-                Word::None => {}
-                Word::Budget(_) if guards.budget.is_some() => {
-                    return Err(format!("`{text}` has two budgets; keep one of them"));
+        for keyword in text.split('+') {
+            match parse::keyword(keyword, &KEYWORDS)? {
+                Keyword::None => {}
+                Keyword::Budget(_) if guards.budget.is_some() => {
+                    return Err(format!("`{text}` names two budgets; keep one of them"));
                 }
-                Word::Budget(budget) => guards.budget = Some(budget),
-                Word::Breaker => guards.breaker = Some(Breaker),
+                Keyword::Budget(budget) => guards.budget = Some(budget),
+                Keyword::Breaker => guards.breaker = Some(Breaker),
             }
         }
         Ok(guards)
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_budget_and_a_breaker_go_together_and_two_budgets_do_not() {
+    fn a_budget_and_a_breaker_combine_but_two_budgets_do_not() {
         let both: Guards = "tokens+breaker".parse().unwrap();
         assert_eq!((both.budget, both.breaker), (Some(Budget::Tokens), Some(Breaker)));
         assert!("tokens+window".parse::<Guards>().is_err_and(|error| error.contains("keep one of them")));
@@ -115,10 +115,10 @@ mod tests {
     }
 
     #[test]
-    fn every_guard_can_be_had() {
-        for (word, _) in WORDS {
-            let process = format!("{:?}", word.parse::<Guards>().unwrap().process(Seed::new(1)));
-            assert_eq!(process.contains("Some"), word != "none", "{word}: {process}");
+    fn every_guard_keyword_is_accepted() {
+        for (keyword, _) in KEYWORDS {
+            let process = format!("{:?}", keyword.parse::<Guards>().unwrap().process(Seed::new(1)));
+            assert_eq!(process.contains("Some"), keyword != "none", "{keyword}: {process}");
         }
     }
 }

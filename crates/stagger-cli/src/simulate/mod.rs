@@ -1,12 +1,12 @@
-//! `stagger simulate`: what policies do to a server, before they do it.
+//! `stagger simulate`: predicts the load that policies put on a server.
 
 mod args;
 mod command;
-mod contender;
 mod guards;
 mod runs;
+mod scenario;
 mod settings;
-mod world;
+mod strategy;
 
 pub(crate) use args::SimulateArgs;
 pub(crate) use command::run;

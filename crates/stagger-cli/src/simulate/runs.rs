@@ -3,82 +3,84 @@ use core::time::Duration;
 use std::thread;
 
 use stagger_core::Seed;
-use stagger_sim::storm::{Figures, Storm};
-use stagger_sim::{Runs, Watch};
+use stagger_sim::storm::{RunFigures, StormReport};
+use stagger_sim::{Progress, Sweep};
 
-use super::contender::Contender;
-use super::world::World;
+use super::scenario::AnyScenario;
+use super::strategy::Strategy;
 use crate::error::CliError;
-use crate::storm::{Interrupt, Progress};
+use crate::storm::{Interrupt, ProgressLine};
 use crate::term::Term;
 
-/// What came of all runs, or of those that were finished.
+/// Results of all runs, or of those that finished before an interrupt.
 #[derive(Debug)]
-pub(super) struct Simulated {
-    pub(super) storm: Storm,
+pub(super) struct SimulationResult {
+    pub(super) storm: StormReport,
     pub(super) planned: usize,
     pub(super) finished: usize,
 }
 
-/// How often is looked whether there is something to draw, or somebody wants to stop.
-const LOOK: Duration = Duration::from_millis(50);
+/// Time between two checks for an interrupt, and between two updates of the progress line.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Runs every contender with every seed.
+/// Runs every strategy with every seed.
 ///
 /// # Errors
-/// A policy has no mean field.
+/// The fluid model does not support a policy.
 pub(super) fn simulate(
-    world: &World,
-    contenders: &[Contender],
+    scenario: &AnyScenario,
+    strategies: &[Strategy],
     seeds: &[Seed],
     interrupt: &Interrupt,
     term: &Term,
-) -> Result<Simulated, CliError> {
-    let watch = Watch::new();
-    let planned = contenders.len() * seeds.len();
-    let is_over = AtomicBool::new(false);
+) -> Result<SimulationResult, CliError> {
+    let progress = Progress::new();
+    let planned = strategies.len() * seeds.len();
+    let is_done = AtomicBool::new(false);
     let figures = thread::scope(|scope| {
-        let looker = scope.spawn(|| {
-            let mut progress = Progress::new(term);
-            while !is_over.load(Ordering::Relaxed) {
-                if interrupt.came() {
-                    watch.cancel();
+        let reporter = scope.spawn(|| {
+            let mut line = ProgressLine::new(term);
+            while !is_done.load(Ordering::Relaxed) {
+                if interrupt.is_requested() {
+                    progress.cancel_token().cancel();
                 }
-                progress.tell(|| {
+                line.update(|| {
                     let runs = if planned == 1 { "run" } else { "runs" };
-                    format!("simulating {planned} {runs}: {:.0}%", watch.share() * 100.0)
+                    format!("simulating {planned} {runs}: {:.0}%", progress.fraction() * 100.0)
                 });
-                thread::park_timeout(LOOK);
+                thread::park_timeout(POLL_INTERVAL);
             }
         });
-        let figures = Runs::new()
-            .each(contenders, seeds, &watch, |contender, seed, watch| world.run(contender, seed, watch).transpose());
-        is_over.store(true, Ordering::Relaxed);
-        looker.thread().unpark();
+        let figures = Sweep::new().run(strategies, seeds, &progress, |strategy, seed, progress| {
+            scenario.run(strategy, seed, progress).transpose()
+        });
+        is_done.store(true, Ordering::Relaxed);
+        reporter.thread().unpark();
         figures
     });
-    let mut storm = Storm::new(world.scene());
+    let mut storm = StormReport::new(scenario.spec());
     let mut finished = 0;
-    for (contender, runs) in contenders.iter().zip(figures) {
+    for (strategy, runs) in strategies.iter().zip(figures) {
         let runs = seeds.iter().zip(runs).filter_map(|(seed, run)| Some((*seed, run?)));
-        let runs: Result<Vec<(Seed, Figures)>, _> =
+        let runs: Result<Vec<(Seed, RunFigures)>, _> =
             runs.map(|(seed, run)| run.map(|figures| (seed, figures))).collect();
-        let mut runs =
-            runs.map_err(|unfit| CliError::usage(format_args!("{}: {unfit} (reconnect)", contender.name)))?;
+        let mut runs = runs.map_err(|error| {
+            CliError::usage(format_args!("{}: {error} (stagger simulate reconnect)", strategy.name))
+        })?;
         if runs.is_empty() {
             continue;
         }
-        // A picture shows one run, and what nobody looks at is not kept.
+        // Charts show the first run only, so drop the samples of the others.
         for (_, figures) in runs.iter_mut().skip(1) {
-            if let Figures::Reconnect(figures) = figures {
+            if let RunFigures::Reconnect(figures) = figures {
                 figures.sample_s.clear();
             }
         }
         finished += runs.len();
-        storm = storm.with(&*contender.name, &contender.policy, runs);
-        if let Some(guards) = &contender.guards {
-            storm = storm.guarded(guards.text());
+        storm = storm.with_strategy(&*strategy.name, &strategy.policy, runs);
+        if let Some(guards) = &strategy.guards {
+            storm = storm.with_guards(guards.text());
         }
     }
-    Ok(Simulated { storm, planned, finished })
+    Ok(SimulationResult { storm, planned, finished })
 }

@@ -5,14 +5,14 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use super::args::{Kind, SimulateArgs};
+use super::args::{ScenarioKind, SimulateArgs};
 use crate::error::CliError;
 
-/// What a file says.
+/// Contents of a scenario file.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-struct File {
-    scenario: Option<Kind>,
+struct ScenarioFile {
+    scenario: Option<ScenarioKind>,
     #[serde(default)]
     compare: Vec<String>,
     sweep: Option<String>,
@@ -20,21 +20,21 @@ struct File {
     seeds: Option<u32>,
     #[serde(default)]
     assert: Vec<String>,
-    /// What is not a setting is found where the scenario is built, as with flags.
+    /// All other keys. As with flags, an unknown one is found when the scenario is built.
     #[serde(flatten)]
-    settings: BTreeMap<String, Word>,
+    settings: BTreeMap<String, TomlValue>,
 }
 
-/// A value as it stands in a file.
+/// Value of a setting in a file.
 #[derive(Debug, Deserialize)]
-#[serde(untagged)]
-enum Word {
+#[serde(untagged, expecting = "expected a string or a number")]
+enum TomlValue {
     Text(String),
     Whole(i64),
     Fraction(f64),
 }
 
-impl fmt::Display for Word {
+impl fmt::Display for TomlValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Text(text) => f.write_str(text),
@@ -44,10 +44,10 @@ impl fmt::Display for Word {
     }
 }
 
-/// All that was asked for, by file and by flags.
+/// What to simulate, from the file and the flags.
 #[derive(Debug)]
 pub(super) struct Request {
-    pub(super) kind: Kind,
+    pub(super) kind: ScenarioKind,
     pub(super) settings: Settings,
     pub(super) compare: Vec<String>,
     pub(super) sweep: Option<String>,
@@ -56,11 +56,11 @@ pub(super) struct Request {
     pub(super) assert: Vec<String>,
 }
 
-/// The settings of a scenario; what is taken out is gone.
+/// Settings of a scenario. The scenario takes out those that it has.
 #[derive(Debug, Default)]
 pub(super) struct Settings {
     entries: Vec<Setting>,
-    /// The names that somebody asked for.
+    /// Names that the scenario has asked for.
     known: Vec<&'static str>,
 }
 
@@ -68,30 +68,30 @@ pub(super) struct Settings {
 struct Setting {
     name: String,
     text: String,
-    /// Where it stands, for those who have to mend it: `--rate`, `storm.toml: rate`.
-    place: String,
+    /// Where the setting was given, for error messages: `--rate`, `storm.toml: rate`.
+    origin: String,
 }
 
-/// The seed of the first run, unless another is given: the same simulation comes out the same every time.
+/// Default seed of the first run, so that a simulation is reproducible without `--seed`.
 const SEED: u64 = 1;
 
 impl Request {
-    /// Reads the file, if there is one; flags override it.
+    /// Combines the file, if one is given, with the flags, which override it.
     ///
     /// # Errors
-    /// The file cannot be read, or is not TOML.
+    /// The file cannot be read or is not valid TOML.
     pub(super) fn new(args: &SimulateArgs) -> Result<Self, CliError> {
         let file = args.file.as_deref().map(read).transpose()?.unwrap_or_default();
         let path = args.file.as_deref().unwrap_or(Path::new("")).display();
-        let in_file = file.settings.iter().map(|(name, word)| Setting {
+        let from_file = file.settings.iter().map(|(name, value)| Setting {
             name: name.clone(),
-            text: word.to_string(),
-            place: format!("{path}: {name}"),
+            text: value.to_string(),
+            origin: format!("{path}: {name}"),
         });
-        let mut entries: Vec<Setting> = in_file.collect();
+        let mut entries: Vec<Setting> = from_file.collect();
         for (name, text) in args.settings.given() {
             entries.retain(|entry| entry.name != name);
-            entries.push(Setting { name: name.to_owned(), text: text.to_owned(), place: format!("--{name}") });
+            entries.push(Setting { name: name.to_owned(), text: text.to_owned(), origin: format!("--{name}") });
         }
         let flags_or = |flags: &[String], file: Vec<String>| if flags.is_empty() { file } else { flags.to_vec() };
         Ok(Self {
@@ -106,24 +106,21 @@ impl Request {
     }
 }
 
-fn read(path: &Path) -> Result<File, CliError> {
+fn read(path: &Path) -> Result<ScenarioFile, CliError> {
     let shown = path.display();
     let text =
         fs::read_to_string(path).map_err(|error| CliError::io(format_args!("--file: cannot read {shown}"), error))?;
     toml::from_str(&text).map_err(|error| {
         let error = error.to_string();
-        CliError::usage(format_args!(
-            "--file: in {shown}: {}\nwrite it as TOML, like clients = \"10k\"",
-            error.trim_end()
-        ))
+        CliError::usage(format_args!("--file: in {shown}: {}\nuse TOML, such as clients = \"10k\"", error.trim_end()))
     })
 }
 
 impl Settings {
-    /// A setting, read by `parse`; `None` if it was not given.
+    /// Takes out a setting and parses it; returns `None` if it was not given.
     ///
     /// # Errors
-    /// It cannot be understood.
+    /// The value cannot be parsed.
     pub(super) fn take<T>(
         &mut self,
         name: &'static str,
@@ -133,21 +130,21 @@ impl Settings {
         let Some(at) = self.entries.iter().position(|entry| entry.name == name) else {
             return Ok(None);
         };
-        let Setting { text, place, .. } = self.entries.remove(at);
-        parse(&text).map(Some).map_err(|error| CliError::usage(format_args!("{place}: {error}")))
+        let Setting { text, origin, .. } = self.entries.remove(at);
+        parse(&text).map(Some).map_err(|error| CliError::usage(format_args!("{origin}: {error}")))
     }
 
-    /// Nothing is left over.
+    /// Checks that no setting is left over.
     ///
     /// # Errors
-    /// Something is, which this kind of scenario does not have.
+    /// A setting was given that this kind of scenario does not have.
     pub(super) fn finish(self, kind: &str) -> Result<(), CliError> {
-        let Some(Setting { name, place, .. }) = self.entries.first() else {
+        let Some(Setting { name, origin, .. }) = self.entries.first() else {
             return Ok(());
         };
         let known = self.known.join(", ");
         Err(CliError::usage(format_args!(
-            "{place}: `{name}` is not a setting of {kind}, which has {known}; leave it out"
+            "{origin}: the {kind} scenario has no setting `{name}`; remove it or use one of {known}"
         )))
     }
 }
@@ -160,22 +157,25 @@ mod tests {
         let entry = |&(name, text): &(&str, &str)| Setting {
             name: name.to_owned(),
             text: text.to_owned(),
-            place: format!("--{name}"),
+            origin: format!("--{name}"),
         };
         Settings { entries: pairs.iter().map(entry).collect(), known: Vec::new() }
     }
 
     #[test]
-    fn what_nobody_takes_is_refused_with_what_there_is() {
+    fn an_unknown_setting_is_rejected_with_the_known_ones() {
         let mut settings = settings(&[("clients", "3"), ("weather", "fine")]);
         assert_eq!(settings.take("clients", |text| Ok(text.to_owned())).unwrap().as_deref(), Some("3"));
         assert_eq!(settings.take("rate", |text| Ok(text.to_owned())).unwrap(), None);
         let error = settings.finish("reconnect").unwrap_err().to_string();
-        assert_eq!(error, "--weather: `weather` is not a setting of reconnect, which has clients, rate; leave it out");
+        assert_eq!(
+            error,
+            "--weather: the reconnect scenario has no setting `weather`; remove it or use one of clients, rate"
+        );
     }
 
     #[test]
-    fn what_cannot_be_understood_names_its_place() {
+    fn a_parse_error_names_the_origin_of_the_setting() {
         let error = settings(&[("clients", "some")]).take("clients", |_| Err::<(), _>("no".to_owned())).unwrap_err();
         assert_eq!(error.to_string(), "--clients: no");
     }

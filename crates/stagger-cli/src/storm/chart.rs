@@ -1,15 +1,15 @@
 use crate::plot::Figure;
 
-/// A picture, and the same as a table for those who would rather read it.
+/// A chart, with its data as a table.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Chart {
-    /// What its file is called, without the ending.
+    /// Name of the SVG file, without the extension.
     pub(crate) slug: &'static str,
     pub(crate) title: &'static str,
-    /// What is seen, in a sentence or two.
-    pub(crate) about: String,
+    /// Explanation of the chart, in a sentence or two.
+    pub(crate) caption: String,
     pub(crate) figures: Vec<Figure>,
-    /// The same on a logarithmic scale, where that shows more.
+    /// The figures on a logarithmic scale; empty if that does not show more.
     pub(crate) logarithmic: Vec<Figure>,
     pub(crate) heads: Vec<String>,
     pub(crate) rows: Vec<Vec<String>>,

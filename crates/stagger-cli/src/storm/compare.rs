@@ -5,40 +5,40 @@ use stagger_core::Policy;
 use crate::error::CliError;
 use crate::policy_args::PolicyArgs;
 
-/// Names longer than this are cut to their first word: they head lines of tables.
-const NAME: usize = 24;
+/// Maximum length of a name in characters. A longer one is cut to its first word, because names label table rows.
+const MAX_NAME: usize = 24;
 
-/// The policies that are compared, each under a name: that of the flags, if there is one or nothing else, and those of the
-/// lists, all of them with the flags on top.
+/// Returns the policies to compare, with their names: the one given by the policy flags, if any or if there is no list,
+/// and those of the lists. The flags override settings of each of them.
 ///
 /// # Errors
-/// A policy that cannot be understood.
-pub(crate) fn policies(compare: &[String], args: &PolicyArgs) -> Result<Vec<(String, Policy)>, CliError> {
+/// A policy cannot be parsed.
+pub(crate) fn named_policies(compare: &[String], args: &PolicyArgs) -> Result<Vec<(String, Policy)>, CliError> {
     let mut policies = Vec::new();
     if compare.is_empty() || args.policy.is_some() {
         let policy = args.policy()?;
         let name = args.policy.clone().unwrap_or_else(|| policy.to_string());
-        policies.push((short(&name), policy));
+        policies.push((short_name(&name), policy));
     }
-    for entry in compare.iter().flat_map(|list| apart(list)) {
+    for entry in compare.iter().flat_map(|list| split_list(list)) {
         let (name, spec) = match entry.split_once(": ") {
             Some((name, spec)) => (name.trim().to_owned(), spec.trim().to_owned()),
-            None => (short(&entry), entry),
+            None => (short_name(&entry), entry),
         };
         let policy = PolicyArgs { policy: Some(spec), ..args.clone() }.policy();
-        policies.push((name, policy.map_err(of_compare)?));
+        policies.push((name, policy.map_err(as_compare_error)?));
     }
     Ok(policies)
 }
 
-/// Each policy with each value of a setting, like `spread=0s,5s`.
+/// Returns each policy with each value of a setting, given in the form `spread=0s,5s`.
 ///
 /// # Errors
-/// A value that cannot be understood, or makes no sense with one of the policies.
-pub(crate) fn swept(policies: &[(String, Policy)], sweep: &str) -> Result<Vec<(String, Policy)>, CliError> {
+/// A value cannot be parsed, or is invalid for one of the policies.
+pub(crate) fn apply_sweep(policies: &[(String, Policy)], sweep: &str) -> Result<Vec<(String, Policy)>, CliError> {
     let wrong = |error: &dyn fmt::Display| CliError::usage(format_args!("--sweep: {error}"));
     let Some((key, values)) = sweep.split_once('=') else {
-        return Err(wrong(&format_args!("`{sweep}` has no values; write it like spread=0s,5s,10s")));
+        return Err(wrong(&format_args!("`{sweep}` has no values; expected a form like spread=0s,5s,10s")));
     };
     let mut swept = Vec::new();
     for (name, policy) in policies {
@@ -51,8 +51,8 @@ pub(crate) fn swept(policies: &[(String, Policy)], sweep: &str) -> Result<Vec<(S
     Ok(swept)
 }
 
-/// Gives names that are there already a number.
-pub(crate) fn tell_apart<T>(entries: &mut [T], name: impl Fn(&mut T) -> &mut String) {
+/// Appends a number to names that occur more than once.
+pub(crate) fn number_duplicates<T>(entries: &mut [T], name: impl Fn(&mut T) -> &mut String) {
     let mut taken: Vec<String> = Vec::new();
     for entry in entries {
         let name = name(entry);
@@ -64,16 +64,16 @@ pub(crate) fn tell_apart<T>(entries: &mut [T], name: impl Fn(&mut T) -> &mut Str
     }
 }
 
-/// An error of a policy that was not given by `--policy`.
-fn of_compare(error: CliError) -> CliError {
+/// Replaces `--policy` by `--compare` in an error.
+fn as_compare_error(error: CliError) -> CliError {
     match error {
         CliError::Usage(text) => CliError::Usage(text.replacen("--policy: ", "--compare: ", 1)),
         error @ CliError::Io { .. } => error,
     }
 }
 
-/// A list cut at its commas, except where a digit follows: those belong to a policy's own list of delays.
-fn apart(list: &str) -> Vec<String> {
+/// Splits a list at its commas, except before a digit: such commas belong to a list of delays.
+fn split_list(list: &str) -> Vec<String> {
     let mut entries: Vec<String> = Vec::new();
     for piece in list.split(',') {
         match entries.last_mut() {
@@ -87,8 +87,8 @@ fn apart(list: &str) -> Vec<String> {
     entries
 }
 
-fn short(name: &str) -> String {
-    let is_short = name.chars().count() <= NAME;
+fn short_name(name: &str) -> String {
+    let is_short = name.chars().count() <= MAX_NAME;
     let word = name.split_whitespace().next().unwrap_or(name);
     if is_short { name.to_owned() } else { word.to_owned() }
 }
@@ -98,28 +98,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_short_and_each_is_there_once() {
+    fn names_are_short_and_unique() {
         let lines =
             ["exponential base=1s cap=30s jitter=none, exponential base=2s cap=30s jitter=none", "curl,ours: curl"];
-        let mut named = policies(&lines.map(str::to_owned), &PolicyArgs::default()).unwrap();
-        tell_apart(&mut named, |(name, _)| name);
+        let mut named = named_policies(&lines.map(str::to_owned), &PolicyArgs::default()).unwrap();
+        number_duplicates(&mut named, |(name, _)| name);
         let names: Vec<String> = named.into_iter().map(|(name, _)| name).collect();
         assert_eq!(names, ["exponential", "exponential 2", "curl", "ours"]);
     }
 
     #[test]
-    fn a_list_of_delays_is_not_cut() {
-        assert_eq!(apart("list 1s,2s,5s,curl"), ["list 1s,2s,5s", "curl"]);
+    fn a_list_of_delays_is_not_split() {
+        assert_eq!(split_list("list 1s,2s,5s,curl"), ["list 1s,2s,5s", "curl"]);
     }
 
     #[test]
-    fn a_sweep_has_each_policy_with_each_value() {
+    fn a_sweep_combines_each_policy_with_each_value() {
         let policies = [("curl".to_owned(), Policy::DEFAULT)];
-        let names: Vec<String> = swept(&policies, "spread=0s,5s").unwrap().into_iter().map(|(name, _)| name).collect();
+        let names: Vec<String> =
+            apply_sweep(&policies, "spread=0s,5s").unwrap().into_iter().map(|(name, _)| name).collect();
         assert_eq!(names, ["curl, spread=0s", "curl, spread=5s"]);
-        assert!(swept(&policies, "spread").is_err_and(|error| error.to_string().contains("write it like spread=0s")));
+        assert!(apply_sweep(&policies, "spread").is_err_and(|error| error.to_string().contains("like spread=0s")));
         assert!(
-            swept(&policies, "max-attempts=0")
+            apply_sweep(&policies, "max-attempts=0")
                 .is_err_and(|error| error.to_string().contains("curl with max-attempts=0"))
         );
     }

@@ -1,24 +1,24 @@
 use csv::Writer;
 use serde_json::Value;
-use stagger_sim::storm::Storm;
+use stagger_sim::storm::StormReport;
 
-use super::record::Records;
-use super::sampled::Timeline;
+use super::results::Results;
+use super::timeline::Timeline;
 use crate::error::CliError;
 
-/// The figures, a line for each run; what never came to be is empty.
+/// Returns the metrics as CSV, one row per run. A value that does not exist is empty.
 ///
 /// # Errors
-/// It cannot be written.
-pub(crate) fn figures(records: &Records) -> Result<Vec<u8>, CliError> {
+/// The CSV cannot be written.
+pub(crate) fn metrics(results: &Results) -> Result<Vec<u8>, CliError> {
     let mut writer = Writer::from_writer(Vec::new());
     let heads = ["strategy", "policy", "guards", "seed"].into_iter();
-    let mut write = |row: Vec<String>| writer.write_record(row).map_err(failed);
-    write(heads.chain(records.measures.iter().map(|measure| measure.key)).map(str::to_owned).collect())?;
-    for row in &records.rows {
+    let mut write = |row: Vec<String>| writer.write_record(row).map_err(csv_error);
+    write(heads.chain(results.metrics.iter().map(|metric| metric.key)).map(str::to_owned).collect())?;
+    for row in &results.rows {
         for run in &row.runs {
             let mut cells = vec![row.name.clone(), row.policy.clone(), row.guards.clone().unwrap_or_default()];
-            let keys = ["seed"].into_iter().chain(records.measures.iter().map(|measure| measure.key));
+            let keys = ["seed"].into_iter().chain(results.metrics.iter().map(|metric| metric.key));
             cells.extend(keys.map(|key| match run.get(key) {
                 None | Some(Value::Null) => String::new(),
                 Some(value) => value.to_string(),
@@ -26,19 +26,19 @@ pub(crate) fn figures(records: &Records) -> Result<Vec<u8>, CliError> {
             write(cells)?;
         }
     }
-    finished(writer)
+    into_bytes(writer)
 }
 
-/// What happened in each bin of each run, a line for each.
+/// Returns the time series as CSV, one row per run and bin.
 ///
 /// # Errors
-/// It cannot be written.
-pub(crate) fn series(storm: &Storm) -> Result<Vec<u8>, CliError> {
+/// The CSV cannot be written.
+pub(crate) fn time_series(storm: &StormReport) -> Result<Vec<u8>, CliError> {
     let mut writer = Writer::from_writer(Vec::new());
-    writer.write_record(["strategy", "seed", "t_s", "attempts", "successes"]).map_err(failed)?;
+    writer.write_record(["strategy", "seed", "t_s", "attempts", "successes"]).map_err(csv_error)?;
     for strategy in &storm.strategies {
         for run in &strategy.runs {
-            let Some(timeline) = Timeline::of(&run.figures) else {
+            let Some(timeline) = Timeline::from_figures(&run.figures) else {
                 continue;
             };
             let bins = timeline.attempts.len().max(timeline.successes.len());
@@ -48,22 +48,22 @@ pub(crate) fn series(storm: &Storm) -> Result<Vec<u8>, CliError> {
                     .write_record([
                         &*strategy.name,
                         &run.seed.to_string(),
-                        // Tenths of a second, without what binary fractions put behind them.
+                        // Rounded to milliseconds, to hide the error of binary fractions.
                         &((bin as f64 * timeline.bin_s * 1e3).round() / 1e3).to_string(),
                         &count(&timeline.attempts),
                         &if timeline.successes.is_empty() { String::new() } else { count(&timeline.successes) },
                     ])
-                    .map_err(failed)?;
+                    .map_err(csv_error)?;
             }
         }
     }
-    finished(writer)
+    into_bytes(writer)
 }
 
-fn finished(writer: Writer<Vec<u8>>) -> Result<Vec<u8>, CliError> {
+fn into_bytes(writer: Writer<Vec<u8>>) -> Result<Vec<u8>, CliError> {
     writer.into_inner().map_err(|error| CliError::io("cannot write CSV", error.into_error()))
 }
 
-fn failed(error: csv::Error) -> CliError {
+fn csv_error(error: csv::Error) -> CliError {
     CliError::io("cannot write CSV", error)
 }

@@ -3,23 +3,23 @@ use std::sync::Arc;
 
 use crate::error::CliError;
 
-/// What a program exits with that ^C has ended.
+/// Exit status after Ctrl-C.
 pub(super) const INTERRUPTED: u8 = 130;
 
-/// Whether somebody has asked to stop.
+/// Whether the user asked to stop.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Interrupt {
-    came: Arc<AtomicBool>,
+    requested: Arc<AtomicBool>,
 }
 
 impl Interrupt {
-    /// From now on ^C is heard instead of ending the program; a second one ends it.
+    /// Installs a handler for SIGINT and SIGTERM. The first signal is recorded; a second one ends the program.
     ///
     /// # Errors
-    /// The system does not let signals be caught.
-    pub(crate) fn listen() -> Result<Self, CliError> {
+    /// The handler cannot be installed.
+    pub(crate) fn install() -> Result<Self, CliError> {
         let interrupt = Self::default();
-        interrupt.register().map_err(|source| CliError::io("cannot listen for ^C", source))?;
+        interrupt.register().map_err(|source| CliError::io("cannot install the signal handler", source))?;
         Ok(interrupt)
     }
 
@@ -27,9 +27,9 @@ impl Interrupt {
     fn register(&self) -> std::io::Result<()> {
         use signal_hook::consts::{SIGINT, SIGTERM};
         for signal in [SIGINT, SIGTERM] {
-            // In this order: the first to come finds the flag unset, and the second set.
-            signal_hook::flag::register_conditional_default(signal, Arc::clone(&self.came))?;
-            signal_hook::flag::register(signal, Arc::clone(&self.came))?;
+            // The order matters: the first signal finds the flag unset, the second one finds it set.
+            signal_hook::flag::register_conditional_default(signal, Arc::clone(&self.requested))?;
+            signal_hook::flag::register(signal, Arc::clone(&self.requested))?;
         }
         Ok(())
     }
@@ -39,7 +39,8 @@ impl Interrupt {
         Ok(())
     }
 
-    pub(crate) fn came(&self) -> bool {
-        self.came.load(Ordering::Relaxed)
+    /// Returns whether the first signal has arrived.
+    pub(crate) fn is_requested(&self) -> bool {
+        self.requested.load(Ordering::Relaxed)
     }
 }

@@ -1,29 +1,29 @@
-use stagger_sim::storm::Storm;
+use stagger_sim::storm::StormReport;
 
-use super::observed::{doubtful, observed};
-use super::record::{Records, described};
+use super::measurements::{measurements, unreliable_runs};
+use super::results::{Results, describe_scenario};
 
-/// The table for a page of Markdown, the best of each column in bold.
-pub(crate) fn table(storm: &Storm, records: &Records) -> String {
-    let mut out = escaped(&described(&storm.scenario)) + "\n\n";
-    let heads: Vec<&str> = records.shown().map(|measure| measure.heading).collect();
+/// Returns the table as Markdown, with the best value of each column in bold.
+pub(crate) fn table(storm: &StormReport, results: &Results) -> String {
+    let mut out = escaped(&describe_scenario(&storm.scenario)) + "\n\n";
+    let heads: Vec<&str> = results.table_metrics().map(|metric| metric.heading).collect();
     out.push_str(&format!("| strategy | {} |\n|---|{}\n", heads.join(" | "), "--:|".repeat(heads.len())));
-    for (name, cells) in records.table(records.shown()) {
+    for (name, cells) in results.table(results.table_metrics()) {
         let cells =
             cells.iter().map(|cell| if cell.is_best { format!("**{}**", cell.text) } else { cell.text.clone() });
         out.push_str(&format!("| {} | {} |\n", escaped(name), cells.collect::<Vec<_>>().join(" | ")));
     }
     out.push('\n');
-    for (name, policy, _) in records.policies() {
+    for (name, policy, _) in results.policies() {
         out.push_str(&format!("- {}: `{policy}`\n", escaped(name)));
     }
-    for remark in doubtful(storm).iter().chain(&observed(storm)) {
+    for remark in unreliable_runs(storm).iter().chain(&measurements(storm)) {
         out.push_str(&format!("- {}\n", escaped(remark)));
     }
     out
 }
 
-/// Text that is no markup; a line break would end its line of the table.
+/// Escapes text so that it contains no markup. Line breaks become spaces, since they would end the table row.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_name_is_markup() {
+    fn names_are_escaped() {
         assert_eq!(escaped("a|b<i>*c*\n[x](y)`z`"), "a\\|b&lt;i&gt;\\*c\\* \\[x\\](y)\\`z\\`");
     }
 }

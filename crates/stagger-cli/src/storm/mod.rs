@@ -1,32 +1,32 @@
-//! What `simulate` and `drill` have in common: policies side by side, and the reports.
+//! Parts that `simulate` and `drill` share: comparing policies, assertions and reports.
 //!
-//! The simulator's document `stagger.storm/1` is all that a report knows: tables, pictures, CSV, Markdown and HTML read
-//! their figures from it by name, so none of them can differ from the JSON.
+//! Every report is generated from the simulator's document `stagger.storm/1`: tables, charts, CSV, Markdown and HTML options
+//! up their figures in it by name, so none of them can differ from the JSON.
 
 mod assertion;
 mod chart;
 mod charts;
 mod compare;
-mod conclude;
 mod csv;
+mod finish;
 mod html;
 mod interrupt;
 mod markdown;
-mod measure;
-mod observed;
+mod measurements;
+mod metric;
 mod outputs;
+pub(crate) mod parse;
 mod progress;
-mod record;
-mod sampled;
+mod results;
 mod summary;
 mod svg;
-pub(crate) mod words;
+mod timeline;
 mod write;
 
-pub(crate) use assertion::assertions;
-pub(crate) use compare::{policies, swept, tell_apart};
-pub(crate) use conclude::{Runs, conclude};
+pub(crate) use assertion::parse_assertions;
+pub(crate) use compare::{apply_sweep, named_policies, number_duplicates};
+pub(crate) use finish::{RunCount, finish};
 pub(crate) use interrupt::Interrupt;
 pub(crate) use outputs::{OutputArgs, Outputs};
-pub(crate) use progress::Progress;
-pub(crate) use sampled::SAMPLE;
+pub(crate) use progress::ProgressLine;
+pub(crate) use timeline::SAMPLED_CLIENTS;

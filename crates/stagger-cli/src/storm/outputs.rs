@@ -8,36 +8,36 @@ use tempfile::{Builder, NamedTempFile};
 use crate::error::CliError;
 use crate::output::print;
 
-/// Where a report goes, and in which forms.
+/// Output formats of a report, and where each goes.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct OutputArgs {
-    /// Write a report as one HTML file that needs nothing beside it; '-' is standard output
+    /// Write a self-contained HTML report to FILE; '-' is standard output
     #[arg(short, long, value_name = "FILE|-", value_hint = ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,
 
-    /// Print every figure as JSON (schema stagger.storm/1), or write it into a file
+    /// Print all metrics and series as JSON (schema stagger.storm/1), or write them to FILE
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
     pub(crate) json: Option<PathBuf>,
 
-    /// Print the figures as CSV, a line for each run, or write them into a file
+    /// Print the metrics as CSV, one row per run, or write them to FILE
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
     pub(crate) csv: Option<PathBuf>,
 
-    /// Print what happened in each tenth of a second as CSV, or write it into a file
+    /// Print the time series as CSV, one row per 100 ms, or write them to FILE
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
     pub(crate) csv_series: Option<PathBuf>,
 
-    /// Print the table as Markdown, or write it into a file
+    /// Print the table as Markdown, or write it to FILE
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
     pub(crate) md: Option<PathBuf>,
 
-    /// Write the pictures into this directory, an SVG file each
+    /// Write each chart to DIR as an SVG file
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) svg: Option<PathBuf>,
 }
 
-/// Where each output goes.
+/// Opened targets of the requested outputs.
 #[derive(Debug, Default)]
 pub(crate) struct Outputs {
     pub(crate) html: Option<Target>,
@@ -48,38 +48,43 @@ pub(crate) struct Outputs {
     pub(crate) svg: Option<Directory>,
 }
 
-/// Where one output goes. Whether it can is tried before the simulation begins, which may take long.
+/// Target of one output. It is checked for write access before the simulation starts, which may take long.
 #[derive(Debug)]
 pub(crate) enum Target {
     Stdout,
-    /// Written beside its place and then put there, so that nobody ever sees half of it.
-    Whole(PathBuf),
-    /// What is no regular file (`/dev/stderr`, a pipe) is written to as it is.
+    /// Written to a temporary file in the same directory and then renamed, so that readers never see a partial file.
+    Atomic(PathBuf),
+    /// A file that is not regular (`/dev/stderr`, a pipe), written to directly.
     Special(File, PathBuf),
 }
 
-/// Where several files go.
+/// Target directory for several files.
 #[derive(Debug)]
 pub(crate) struct Directory {
     path: PathBuf,
 }
 
 impl Outputs {
+    /// Opens the targets of all requested outputs.
+    ///
     /// # Errors
-    /// Two outputs want standard output, or one cannot be written.
+    /// Two outputs request standard output, or a target is not writable.
     pub(crate) fn open(args: &OutputArgs) -> Result<Self, CliError> {
-        let asked = [
+        let requested = [
             ("--output", &args.output),
             ("--json", &args.json),
             ("--csv", &args.csv),
             ("--csv-series", &args.csv_series),
             ("--md", &args.md),
         ];
-        let to_stdout: Vec<&str> =
-            asked.iter().filter(|(_, path)| path.as_deref() == Some(Path::new("-"))).map(|(flag, _)| *flag).collect();
+        let to_stdout: Vec<&str> = requested
+            .iter()
+            .filter(|(_, path)| path.as_deref() == Some(Path::new("-")))
+            .map(|(flag, _)| *flag)
+            .collect();
         if let [first, second, ..] = to_stdout[..] {
             return Err(CliError::usage(format_args!(
-                "{first} and {second} both want standard output; name a file for one of them, like {second}=FILE"
+                "{first} and {second} both write to standard output; write one of them to a file: {second}=FILE"
             )));
         }
         let open = |path: &Option<PathBuf>| path.as_deref().map(Target::open).transpose();
@@ -93,8 +98,8 @@ impl Outputs {
         })
     }
 
-    /// Whether something but the table goes to standard output.
-    pub(crate) fn take_stdout(&self) -> bool {
+    /// Returns whether an output replaces the summary on standard output.
+    pub(crate) fn uses_stdout(&self) -> bool {
         let targets = [&self.html, &self.json, &self.csv, &self.csv_series, &self.md];
         targets.iter().any(|target| matches!(target, Some(Target::Stdout)))
     }
@@ -105,26 +110,28 @@ impl Target {
         if path == Path::new("-") {
             return Ok(Self::Stdout);
         }
-        // What a link leads to is replaced, not the link.
+        // Follow symbolic links: the file is replaced, the link stays.
         let place = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let is_special = fs::metadata(&place).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir());
         let opened = if is_special {
             fs::OpenOptions::new().write(true).open(&place).map(|file| Self::Special(file, place.clone()))
         } else if place.is_dir() {
-            Err(io::Error::new(ErrorKind::IsADirectory, "it is a directory; name a file in it"))
+            Err(io::Error::new(ErrorKind::IsADirectory, "is a directory; name a file in it"))
         } else {
-            // It is gone at once: who is killed meanwhile leaves nothing behind.
-            beside(&place).map(|_| Self::Whole(place))
+            // Dropped at once, so that a simulation that is killed leaves no file behind.
+            temp_file_beside(&place).map(|_| Self::Atomic(place))
         };
         opened.map_err(|source| cannot_write(path, source))
     }
 
+    /// Writes `bytes` to the target.
+    ///
     /// # Errors
-    /// It cannot be written.
+    /// The target cannot be written.
     pub(crate) fn write(self, bytes: &[u8]) -> Result<(), CliError> {
         match self {
             Self::Stdout => print(bytes),
-            Self::Whole(path) => whole(&path, bytes).map_err(|source| cannot_write(&path, source)),
+            Self::Atomic(path) => write_atomically(&path, bytes).map_err(|source| cannot_write(&path, source)),
             Self::Special(mut file, path) => file.write_all(bytes).map_err(|source| cannot_write(&path, source)),
         }
     }
@@ -132,48 +139,50 @@ impl Target {
 
 impl Directory {
     fn open(path: &Path) -> Result<Self, CliError> {
-        // A file in it is tried as well: it may be there and read-only.
-        let tried = fs::create_dir_all(path).and_then(|()| beside(&path.join("picture.svg")));
-        tried.map_err(|source| cannot_write(path, source))?;
+        // Also create a file in it: the directory may exist and be read-only.
+        let result = fs::create_dir_all(path).and_then(|()| temp_file_beside(&path.join("chart.svg")));
+        result.map_err(|source| cannot_write(path, source))?;
         Ok(Self { path: path.to_owned() })
     }
 
+    /// Writes `bytes` to the file `name` in this directory.
+    ///
     /// # Errors
-    /// It cannot be written.
+    /// The file cannot be written.
     pub(crate) fn write(&self, name: &str, bytes: &[u8]) -> Result<(), CliError> {
         Target::open(&self.path.join(name))?.write(bytes)
     }
 }
 
-fn whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = beside(path)?;
+fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = temp_file_beside(path)?;
     file.write_all(bytes)?;
     file.persist(path).map(drop).map_err(|error| error.error)
 }
 
-/// A new file in the same directory, with the rights that any new file gets.
-fn beside(path: &Path) -> io::Result<NamedTempFile> {
+/// Creates a temporary file in the directory of `path`, with the permissions of any new file.
+fn temp_file_beside(path: &Path) -> io::Result<NamedTempFile> {
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut builder = Builder::new();
     builder.prefix(".stagger-");
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
-        // Less what the umask takes away.
+        // The umask still applies.
         builder.permissions(fs::Permissions::from_mode(0o666));
     }
     builder.tempfile_in(directory)
 }
 
 fn cannot_write(path: &Path, source: io::Error) -> CliError {
-    // What was tried had another name, which is nobody's concern.
+    // The error would show the name of the temporary file.
     let source = source.raw_os_error().map_or(source, io::Error::from_raw_os_error);
-    let way_out = match source.kind() {
-        ErrorKind::NotFound => " (make the directory first)",
-        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => " (name a place where you may write)",
+    let remedy = match source.kind() {
+        ErrorKind::NotFound => " (create the directory first)",
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => " (choose a writable location)",
         _ => "",
     };
-    CliError::io(format_args!("cannot write {}{way_out}", path.display()), source)
+    CliError::io(format_args!("cannot write {}{remedy}", path.display()), source)
 }
 
 #[cfg(test)]
@@ -181,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_there_until_the_whole_is() {
+    fn an_output_file_appears_only_when_complete() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("storm.json");
         fs::write(&path, "old").unwrap();
@@ -194,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_written_is_told_before() {
+    fn an_unwritable_target_fails_before_the_simulation() {
         let directory = tempfile::tempdir().unwrap();
         let missing = Target::open(Path::new("/no/such/place/storm.json")).unwrap_err().to_string();
         assert!(missing.starts_with("cannot write /no/such/place/storm.json"), "{missing}");
@@ -203,7 +212,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn who_reads_the_old_file_is_not_disturbed() {
+    fn a_reader_of_the_old_file_keeps_its_contents() {
         use std::io::Read;
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("storm.json");

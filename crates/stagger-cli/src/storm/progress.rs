@@ -4,34 +4,35 @@ use std::time::Instant;
 
 use crate::term::{Term, stderr_width};
 
-/// A line on standard error that says how far something is; it is drawn again in place, and gone in the end.
+/// Progress line on standard error. It is redrawn in place and erased at the end.
 #[derive(Debug)]
-pub(crate) struct Progress {
-    began: Option<Instant>,
+pub(crate) struct ProgressLine {
+    started: Option<Instant>,
     is_drawn: bool,
 }
 
-/// What is over sooner needs no line.
-const PATIENCE: Duration = Duration::from_millis(400);
+/// Time after which the line appears, so that short operations do not show one.
+const SHOW_AFTER: Duration = Duration::from_millis(400);
 
-impl Progress {
+impl ProgressLine {
+    /// Creates a progress line; it stays hidden unless standard error can redraw lines.
     pub(crate) fn new(term: &Term) -> Self {
-        Self { began: term.stderr.redraws.then(Instant::now), is_drawn: false }
+        Self { started: term.stderr.redraws.then(Instant::now), is_drawn: false }
     }
 
-    /// What the line says now.
-    pub(crate) fn tell(&mut self, text: impl FnOnce() -> String) {
-        if self.began.is_some_and(|began| began.elapsed() >= PATIENCE) {
+    /// Redraws the line with this text.
+    pub(crate) fn update(&mut self, text: impl FnOnce() -> String) {
+        if self.started.is_some_and(|started| started.elapsed() >= SHOW_AFTER) {
             let room = stderr_width().saturating_sub(1);
             let text: String = text().chars().take(room).collect();
-            // Nobody misses the line where it cannot be written.
+            // The line is optional, so ignore write errors.
             let _ = write!(io::stderr(), "\r\x1b[K{text}");
             self.is_drawn = true;
         }
     }
 }
 
-impl Drop for Progress {
+impl Drop for ProgressLine {
     fn drop(&mut self) {
         if self.is_drawn {
             let _ = write!(io::stderr(), "\r\x1b[K");

@@ -1,6 +1,6 @@
 "use strict";
-// Pictures can be zoomed along the level axis: drag over a stretch, double-click to see all again. The pictures of a
-// section are zoomed together. Without this script the page says the same.
+// Zooms charts along the horizontal axis: drag to zoom in, double-click to reset. All charts of a section are zoomed
+// together. The page is complete without this script.
 (() => {
   const TICKS = 8;
   const ns = "http://www.w3.org/2000/svg";
@@ -17,7 +17,7 @@
     if (value < 120) return trimmed(value) + "s";
     return Math.floor(value / 60) + "m" + Math.round(value % 60) + "s";
   };
-  // Values that read well: round ones, or on a logarithmic axis equal ratios.
+  // Returns round tick values, or equal ratios on a logarithmic axis.
   const steps = (low, high, spacing) => {
     if (spacing === "log") {
       const rounded = (tick) => Number((low * (high / low) ** (tick / TICKS)).toPrecision(2));
@@ -53,7 +53,7 @@
     }));
     const value = (share) => (spacing === "log" ? low * (high / low) ** share : low + share * (high - low));
     const share = (at) => (spacing === "log" ? Math.log(at / low) / Math.log(high / low) : (at - low) / (high - low));
-    // From and to are shares of the whole axis.
+    // `from` and `to` are shares of the whole axis.
     const show = (from, to) => {
       const place = (x) => left + (((x - left) / (right - left) - from) / (to - from)) * (right - left);
       for (const { element, points, cx, x, width } of shapes) {
@@ -129,7 +129,7 @@
     }
     const hint = document.createElement("p");
     hint.className = "quiet";
-    hint.textContent = "Drag over a picture to zoom in, double-click to see all again.";
+    hint.textContent = "Drag over a chart to zoom in; double-click to reset.";
     section.querySelector("h2").after(hint);
   }
 })();

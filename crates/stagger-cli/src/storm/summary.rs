@@ -1,111 +1,121 @@
-use stagger_sim::storm::{Scene, Storm};
+use stagger_sim::storm::{ScenarioSpec, StormReport};
 
-use super::measure::Place;
-use super::observed::{doubtful, observed};
-use super::record::{Cell, Records, described};
-use super::sampled::{Timeline, sums};
-use crate::plot::{Align, Column, Keep, Look, paragraph, sparkline, table};
+use super::measurements::{measurements, unreliable_runs};
+use super::metric::Visibility;
+use super::results::{Cell, Results, describe_scenario};
+use super::timeline::{Timeline, resample};
+use crate::plot::{Align, Column, Keep, RenderOptions, paragraph, sparkline, table};
 
-/// Characters of a sparkline.
-const CELLS: usize = 20;
+/// Width of a sparkline in characters.
+const SPARKLINE_WIDTH: usize = 20;
 
-/// What the last few stragglers do is not worth half of a line.
-pub(crate) const NEARLY_ALL: f64 = 0.995;
+/// Share of the attempts that a sparkline covers; the last stragglers would fill half of it.
+pub(crate) const SPARKLINE_SHARE: f64 = 0.995;
 
-/// What people read: the scenario, the figures, a line of what arrived when, and what to make of it.
-pub(crate) fn summary(storm: &Storm, records: &Records, look: Look) -> String {
-    let mut out = paragraph(&described(&storm.scenario), "  ", look);
+/// Returns the summary for a terminal: the scenario, the metrics, a sparkline of the arrivals, and the conclusion.
+pub(crate) fn summary(storm: &StormReport, results: &Results, options: RenderOptions) -> String {
+    let mut out = paragraph(&describe_scenario(&storm.scenario), "  ", options);
     out.push('\n');
-    let until = until(storm, NEARLY_ALL);
+    let until = end_time(storm, SPARKLINE_SHARE);
     let mut columns = vec![Column { heading: "", align: Align::Left, keep: Keep::Always }];
-    columns.extend(records.shown().map(|measure| Column {
-        heading: measure.heading,
+    columns.extend(results.table_metrics().map(|metric| Column {
+        heading: metric.heading,
         align: Align::Right,
-        keep: if measure.place == Place::Always { Keep::Always } else { Keep::WithRoom },
+        keep: if metric.visibility == Visibility::Always { Keep::Always } else { Keep::WithRoom },
     }));
     if until > 0.0 {
         columns.push(Column { heading: "arrivals", align: Align::Left, keep: Keep::WithRoom });
     }
-    let rows = records.table(records.shown()).into_iter().zip(&storm.strategies).map(|((name, cells), strategy)| {
-        let quiet = |text| Cell { value: None, text, is_best: false };
-        let mut row = vec![quiet(plain(name))];
-        row.extend(cells);
-        if let Some(timeline) = strategy.runs.first().and_then(|run| Timeline::of(&run.figures)) {
-            row.push(quiet(sparkline(&sums(&timeline.attempts, timeline.bin_s, until, CELLS), look.glyphs)));
-        }
-        row
-    });
-    out.push_str(&table(&columns, &rows.collect::<Vec<_>>(), look));
+    let rows =
+        results.table(results.table_metrics()).into_iter().zip(&storm.strategies).map(|((name, cells), strategy)| {
+            let plain_cell = |text| Cell { value: None, text, is_best: false };
+            let mut row = vec![plain_cell(without_control(name))];
+            row.extend(cells);
+            if let Some(timeline) = strategy.runs.first().and_then(|run| Timeline::from_figures(&run.figures)) {
+                row.push(plain_cell(sparkline(
+                    &resample(&timeline.attempts, timeline.bin_s, until, SPARKLINE_WIDTH),
+                    options.glyphs,
+                )));
+            }
+            row
+        });
+    out.push_str(&table(&columns, &rows.collect::<Vec<_>>(), options));
     out.push('\n');
-    for (name, policy, guards) in records.policies() {
+    for (name, policy, guards) in results.policies() {
         let guards = guards.map_or(String::new(), |guards| format!(", guards {guards}"));
-        out.push_str(&paragraph(&format!("{}: {policy}{guards}", plain(name)), "  ", look));
+        out.push_str(&paragraph(&format!("{}: {policy}{guards}", without_control(name)), "  ", options));
     }
-    let remarks = [runs(records), verdict(storm, records)].into_iter().flatten();
-    let seen = observed(storm).into_iter().chain(doubtful(storm)).map(|remark| plain(&remark));
-    for remark in remarks.chain(seen) {
-        out.push_str(&paragraph(&remark, "  ", look));
+    let remarks = [seeds(results), conclusion(storm, results)].into_iter().flatten();
+    let machine_remarks =
+        measurements(storm).into_iter().chain(unreliable_runs(storm)).map(|remark| without_control(&remark));
+    for remark in remarks.chain(machine_remarks) {
+        out.push_str(&paragraph(&remark, "  ", options));
     }
-    look.glyphs.spell(&out).into_owned()
+    options.glyphs.transliterate(&out).into_owned()
 }
 
-/// Until when this share of the attempts was made, with the strategy for which that is latest; 0 without any.
-pub(crate) fn until(storm: &Storm, share: f64) -> f64 {
+/// Returns the time by which every strategy has made this share of its attempts; 0 if there are none.
+pub(crate) fn end_time(storm: &StormReport, share: f64) -> f64 {
     let runs = storm.strategies.iter().filter_map(|strategy| strategy.runs.first());
-    runs.filter_map(|run| Timeline::of(&run.figures)).map(|timeline| timeline.until(share)).fold(0.0, f64::max)
+    runs.filter_map(|run| Timeline::from_figures(&run.figures))
+        .map(|timeline| timeline.time_of_share(share))
+        .fold(0.0, f64::max)
 }
 
-/// Which seeds the figures are of.
-pub(crate) fn runs(records: &Records) -> Option<String> {
-    let most = records.rows.iter().max_by_key(|row| row.runs.len())?;
-    let seeds: Vec<u64> = most.runs.iter().filter_map(|run| run["seed"].as_u64()).collect();
+/// Returns a sentence that names the seeds.
+pub(crate) fn seeds(results: &Results) -> Option<String> {
+    let row = results.rows.iter().max_by_key(|row| row.runs.len())?;
+    let seeds: Vec<u64> = row.runs.iter().filter_map(|run| run["seed"].as_u64()).collect();
     match seeds[..] {
         [] => None,
         [seed] => Some(format!("seed {seed}")),
-        [first, .., last] => Some(format!("means of {} seeds, {first} to {last}", seeds.len())),
+        [first, .., last] => Some(format!("means of {} runs, seeds {first} to {last}", seeds.len())),
     }
 }
 
-/// What the figures come to, in a sentence.
-pub(crate) fn verdict(storm: &Storm, records: &Records) -> Option<String> {
-    let find = |key: &str| records.measures.iter().find(|measure| measure.key == key);
+/// Returns the conclusion in one sentence.
+pub(crate) fn conclusion(storm: &StormReport, results: &Results) -> Option<String> {
+    let find = |key: &str| results.metrics.iter().find(|metric| metric.key == key);
     match &storm.scenario {
-        Scene::Reconnect(scene) | Scene::Fluid(scene) => {
+        ScenarioSpec::Reconnect(spec) | ScenarioSpec::Fluid(spec) => {
             let peak = find("peak_1s")?;
-            let records = records.asserted();
-            let column = records.column(peak);
+            let results = results.assertion_targets();
+            let column = results.column(peak);
             let worst = column
                 .iter()
-                .zip(&records.rows)
-                .max_by(|(one, _), (other, _)| one.value.unwrap_or(0.0).total_cmp(&other.value.unwrap_or(0.0)))?;
+                .zip(&results.rows)
+                .max_by(|(a, _), (b, _)| a.value.unwrap_or(0.0).total_cmp(&b.value.unwrap_or(0.0)))?;
             let (cell, row) = worst;
-            if cell.value? <= scene.rate {
-                return Some("nobody sends more in a second than the server takes".to_owned());
+            if cell.value? <= spec.rate {
+                return Some("no policy exceeds the capacity of the server in any second".to_owned());
             }
-            let spread = crate::plot::Unit::Seconds.label((scene.clients as f64 / scene.rate).ceil());
+            let spread = crate::plot::Unit::Seconds.label((spec.clients as f64 / spec.rate).ceil());
             Some(format!(
-                "{} sends {} in one second, and the server takes {}: with a spread of {spread} or more the first wave is no \
-                 faster than that, on average",
-                plain(&row.name),
+                "{} sends {} attempts in one second, but the capacity of the server is {}/s: with a spread of {spread} or \
+                 more, the first wave stays within the capacity on average",
+                without_control(&row.name),
                 cell.text,
-                crate::plot::Unit::Count.label(scene.rate),
+                crate::plot::Unit::Count.label(spec.rate),
             ))
         }
-        Scene::Outage(_) => {
-            let column = records.column(find("metastable")?);
-            let down = column.iter().zip(&records.rows).filter(|(cell, _)| cell.value > Some(0.0));
-            let down: Vec<String> = down.map(|(_, row)| plain(&row.name)).collect();
+        ScenarioSpec::Outage(_) => {
+            let column = results.column(find("metastable")?);
+            let down = column.iter().zip(&results.rows).filter(|(cell, _)| cell.value > Some(0.0));
+            let down: Vec<String> = down.map(|(_, row)| without_control(&row.name)).collect();
             Some(if down.is_empty() {
-                "the outage ends for all of them".to_owned()
+                "recovery with every policy: after the outage, goodput holds 90% of the request rate for 5s".to_owned()
             } else {
-                format!("the outage never ends for {}: retries alone keep the server busy", down.join("; "))
+                format!(
+                    "no recovery with {}: after the outage, goodput never holds 90% of the request rate for 5s",
+                    down.join("; ")
+                )
             })
         }
         _ => None,
     }
 }
 
-/// A name without what a terminal would obey.
-fn plain(name: &str) -> String {
+/// Replaces control characters, which could contain terminal escape sequences.
+fn without_control(name: &str) -> String {
     name.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }

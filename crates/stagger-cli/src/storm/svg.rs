@@ -1,26 +1,31 @@
-use stagger_sim::storm::Storm;
+use stagger_sim::storm::StormReport;
 
 use super::chart::Chart;
-use super::observed::doubtful;
+use super::measurements::unreliable_runs;
 use super::outputs::Directory;
-use super::record::{Records, described};
-use super::summary::{runs, verdict};
+use super::results::{Results, describe_scenario};
+use super::summary::{conclusion, seeds};
 use crate::error::CliError;
 use crate::plot::svg::{Page, document};
 
-/// Writes each picture into a file of its own.
+/// Writes each chart to a file of its own.
 ///
 /// # Errors
-/// One cannot be written.
-pub(crate) fn write(storm: &Storm, records: &Records, charts: &[Chart], directory: &Directory) -> Result<(), CliError> {
+/// A file cannot be written.
+pub(crate) fn write(
+    storm: &StormReport,
+    results: &Results,
+    charts: &[Chart],
+    directory: &Directory,
+) -> Result<(), CliError> {
     for chart in charts {
         let page = Page {
             title: chart.title.to_owned(),
-            subject: described(&storm.scenario),
-            remarks: [Some(chart.about.clone()), runs(records), verdict(storm, records)]
+            subject: describe_scenario(&storm.scenario),
+            remarks: [Some(chart.caption.clone()), seeds(results), conclusion(storm, results)]
                 .into_iter()
                 .flatten()
-                .chain(doubtful(storm))
+                .chain(unreliable_runs(storm))
                 .filter(|remark| !remark.is_empty())
                 .collect(),
         };

@@ -1,4 +1,4 @@
-//! `stagger advise` as a user meets it.
+//! Tests of `stagger advise`, run as a program.
 
 use std::process::Command;
 
@@ -18,41 +18,45 @@ fn advise(args: &[&str]) -> Command {
 fn json(args: &[&str]) -> Value {
     let text = said(advise(args).arg("--json"));
     assert_eq!(text.lines().count(), 1, "{text}");
-    serde_json::from_str(&text).expect("it is JSON")
+    serde_json::from_str(&text).expect("valid JSON")
 }
 
 #[test]
-fn the_answers_that_decided_stand_beside_the_policy() {
-    let text = said(advise(&["--for", "far", "--idempotent", "key", "--patience", "5s"]).env("COLUMNS", "100"));
-    assert!(text.starts_with("retry, by this policy:\n  exponential base=200ms cap=10s "), "{text}");
-    assert!(text.contains("\n  idempotent key: send the same key with every attempt\n"), "{text}");
-    assert!(text.contains("\n  transient not said: taken to go away by itself"), "{text}");
-    assert!(text.contains("\n  patience 5s: no attempt starts later"), "{text}");
-    assert!(!text.contains("if all lose their connection"), "nothing could be computed: {text}");
+fn the_policy_is_printed_with_the_reasons() {
+    let text = said(advise(&["--for", "far", "--idempotent", "key", "--deadline", "5s"]).env("COLUMNS", "100"));
+    assert!(text.starts_with("retry with this policy:\n  exponential base=200ms cap=10s "), "{text}");
+    assert!(text.contains("\n  idempotent key: "), "{text}");
+    assert!(text.contains("\n  transient not specified: "), "{text}");
+    assert!(text.contains("\n  deadline 5s: "), "{text}");
+    assert!(!text.contains("Pareto-optimal"), "nothing to simulate: {text}");
 }
 
 #[test]
-fn what_must_not_be_retried_has_no_policy() {
+fn an_operation_that_must_not_be_retried_has_no_policy() {
     for (args, verdict) in [
         (&["--transient", "no"][..], "do-not-retry"),
         (&["--idempotent", "no"], "do-not-retry"),
-        (&["--patience", "20ms"], "hedge"),
+        (&["--deadline", "20ms"], "hedge"),
     ] {
         let document = json(args);
-        assert_eq!((&document["verdict"], &document["policy"]), (&Value::from(verdict), &Value::Null), "{args:?}");
+        assert_eq!(
+            (&document["recommendation"], &document["policy"]),
+            (&Value::from(verdict), &Value::Null),
+            "{args:?}"
+        );
         assert!(said(&mut advise(args)).starts_with("do not retry"), "{args:?}");
     }
 }
 
 #[test]
-fn a_fleet_gets_the_policies_that_nothing_beats() {
+fn a_fleet_gets_the_pareto_optimal_policies() {
     let document = json(&FLEET);
     assert_eq!((&document["schema"], &document["seed"]), (&Value::from("stagger.advise/1"), &Value::from(1)));
     assert_eq!(document["guards"], Value::from(vec!["budget", "breaker"]));
-    let front = &document["front"];
-    assert_eq!((&front["recovery_at_least_s"], &front["simulated_clients"]), (&Value::from(20.0), &Value::from(2_000)));
+    let front = &document["pareto_front"];
+    assert_eq!((&front["min_recovery_s"], &front["simulated_clients"]), (&Value::from(20.0), &Value::from(2_000)));
     let candidates = front["candidates"].as_array().unwrap();
-    let best: Vec<_> = candidates.iter().filter(|candidate| candidate["best"] == true).collect();
+    let best: Vec<_> = candidates.iter().filter(|candidate| candidate["recommended"] == true).collect();
     let [best] = best[..] else { panic!("{best:?}") };
     assert_eq!(best["policy"], document["policy"]["line"]);
     let text = said(advise(&FLEET).env("COLUMNS", "160"));
@@ -62,7 +66,7 @@ fn a_fleet_gets_the_policies_that_nothing_beats() {
 }
 
 #[test]
-fn each_form_of_the_policy_is_the_same_policy() {
+fn all_forms_of_the_policy_are_equivalent() {
     let document = json(&FLEET);
     let policy = &document["policy"];
     let line = policy["line"].as_str().unwrap();
@@ -74,37 +78,37 @@ fn each_form_of_the_policy_is_the_same_policy() {
 }
 
 #[test]
-fn nothing_is_asked_where_nobody_sits() {
+fn without_a_terminal_there_are_no_prompts() {
     let seen = see_with_input(&mut advise(&["--for", "near"]), b"no\n");
     assert!(seen.exits(0).stderr.is_empty() && seen.stdout.starts_with("retry"), "{seen:#?}");
 }
 
 #[test]
-fn the_same_seed_says_the_same() {
+fn the_same_seed_gives_the_same_advice() {
     assert_eq!(said(&mut advise(&FLEET)), said(&mut advise(&FLEET)));
     let document = json(&[&FLEET[..], &["--seed", "7"]].concat());
     assert_eq!(document["seed"], 7);
 }
 
 #[test]
-fn it_fits_the_terminal() {
+fn output_fits_the_terminal() {
     for columns in ["40", "60", "80", "120"] {
         let text = said(advise(&FLEET).env("COLUMNS", columns));
-        // What is to be pasted is not broken.
-        let (told, _) = text.split_once("\nTOML\n").unwrap();
-        let widest = told.lines().map(|line| line.chars().count()).max();
+        // The code after this is not wrapped, so that it can be pasted.
+        let (wrapped, _) = text.split_once("\nTOML\n").unwrap();
+        let widest = wrapped.lines().map(|line| line.chars().count()).max();
         assert!(widest <= columns.parse().ok(), "{columns}: {widest:?}\n{text}");
     }
     assert!(said(advise(&FLEET).env("LANG", "C")).is_ascii());
 }
 
 #[test]
-fn what_makes_no_sense_says_what_would() {
+fn invalid_input_is_rejected_with_a_remedy() {
     for (args, want) in [
-        (&["--clients", "many"][..], "--clients: `many` is not understood; use a whole number"),
-        (&["--capacity", "0/s"], "--capacity: `0/s` is not understood; use a number above 0"),
-        (&["--outage", "forever"], "--outage: `forever` is not understood; use a length of time"),
-        (&["--clients", "100", "--capacity", "1/s", "--outage", "100h"], "raise the horizon"),
+        (&["--clients", "many"][..], "--clients: invalid value `many`"),
+        (&["--capacity", "0/s"], "--capacity: invalid value `0/s`"),
+        (&["--outage", "forever"], "--outage: invalid value `forever`"),
+        (&["--clients", "100", "--capacity", "1/s", "--outage", "100h"], "horizon"),
     ] {
         let seen = see(&mut advise(args));
         assert!(seen.exits(2).stdout.is_empty(), "{seen:#?}");

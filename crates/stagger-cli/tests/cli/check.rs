@@ -1,4 +1,4 @@
-//! `stagger check` as a user meets it.
+//! Tests of `stagger check`, run as a program.
 
 use std::process::Command;
 
@@ -12,7 +12,7 @@ fn check(args: &[&str]) -> Command {
     command
 }
 
-/// What it says when it ends with this code.
+/// Returns the output of a command that must exit with this code.
 #[track_caller]
 fn said(command: &mut Command, code: i32) -> String {
     let seen = see(command);
@@ -27,7 +27,7 @@ fn json(args: &[&str], code: i32) -> Value {
     serde_json::from_str(&text).expect("it is JSON")
 }
 
-/// The codes of what is found in the first policy, or in the log.
+/// Returns the codes of the findings of the first policy, or of the log.
 fn codes(document: &Value) -> Vec<&str> {
     let findings = document["log"]["findings"].as_array().or(document["policies"][0]["findings"].as_array());
     findings.into_iter().flatten().filter_map(|finding| finding["rule"].as_str()).collect()
@@ -36,29 +36,29 @@ fn codes(document: &Value) -> Vec<&str> {
 const FLEET: [&str; 6] = ["--for", "reconnecting", "--clients", "10k", "--capacity", "500/s"];
 
 #[test]
-fn findings_are_told_as_the_compiler_does_it() {
+fn findings_look_like_compiler_diagnostics() {
     let text = said(check(&["socket.io"]).args(FLEET).env("COLUMNS", "100"), 1);
     assert!(
         text.starts_with(
             "socket.io: exponential base=1s cap=5s multiplier=2 jitter=socket.io max-attempts=inf stable-after=0s\n\
              warning[S002]: jitter is lost at the cap\n  \
              from retry 5 on every client waits exactly 5s\n  \
-             before that, of the clients: retry 3: 30%, retry 4: 90%\n  \
-             why: the cap comes after the draw"
+             share of clients before that: retry 3: 30%, retry 4: 90%\n  \
+             why: the cap is applied after the random draw"
         ),
         "{text}"
     );
-    assert!(text.contains("\n  help: spread=20s (or have the server give out appointments: Admission)\n"), "{text}");
-    let mended = "mended: exponential base=1s cap=10s multiplier=2 jitter=full spread=20s max-attempts=inf";
-    assert!(text.contains(&format!("\n{mended}")), "{text}");
-    assert!(text.ends_with("\n3 warnings, 1 note; stagger check --explain CODE says more\n"), "{text}");
+    assert!(text.contains("\n  help: spread=20s (or let the server assign reservations: Admission)\n"), "{text}");
+    let fixed = "fixed: exponential base=1s cap=10s multiplier=2 jitter=full spread=20s max-attempts=inf";
+    assert!(text.contains(&format!("\n{fixed}")), "{text}");
+    assert!(text.ends_with("\n3 warnings, 1 note; for details: stagger check --explain CODE\n"), "{text}");
 }
 
 #[test]
-fn what_is_mended_has_no_findings_any_more() {
+fn the_fixed_policy_has_no_findings() {
     let document = json(&[&["socket.io"][..], &FLEET].concat(), 1);
-    let mended = document["policies"][0]["mended"].as_str().unwrap();
-    let text = said(check(&[mended]).args(FLEET), 0);
+    let fixed = document["policies"][0]["fixed"].as_str().unwrap();
+    let text = said(check(&[fixed]).args(FLEET), 0);
     assert!(text.ends_with("\nno findings\n"), "{text}");
     for finding in document["policies"][0]["findings"].as_array().unwrap() {
         let settings = finding["help"]["settings"].as_str().unwrap();
@@ -69,14 +69,14 @@ fn what_is_mended_has_no_findings_any_more() {
 }
 
 #[test]
-fn without_a_policy_it_checks_what_run_does_without_flags() {
+fn without_a_policy_the_default_of_run_is_checked() {
     let text = said(&mut check(&[]), 0);
     assert!(
         text.starts_with("exponential base=1s cap=30s multiplier=2 jitter=full max-attempts=5\nno findings\n"),
         "{text}"
     );
-    assert!(text.contains("note: nothing is known of where it is used"), "{text}");
-    assert!(!said(&mut check(&["--for", "far"]), 0).contains("note: "), "it is known");
+    assert!(text.contains("note: no deployment context given"), "{text}");
+    assert!(!said(&mut check(&["--for", "far"]), 0).contains("note: "), "the context is known");
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn several_policies_are_checked_and_flags_override_each() {
 }
 
 #[test]
-fn each_circumstance_reaches_its_rule() {
+fn each_context_flag_reaches_its_rule() {
     for (args, code) in [
         (&["--for", "interactive", "-n", "9"][..], "S010"),
         (&["--clients", "2k"], "S016"),
@@ -101,7 +101,7 @@ fn each_circumstance_reaches_its_rule() {
         (&["--lease", "3s"], "S012"),
         (&["--invocation", "3s"], "S012"),
         (&["--within", "30s", "--attempt-timeout", "10s"], "S013"),
-        (&["--hint", "10m"], "S014"),
+        (&["--retry-after", "10m"], "S014"),
         (&["--tick", "2s"], "S009"),
         (&["--layers", "3"], "S017"),
         (&["--idempotent", "no"], "S019"),
@@ -113,29 +113,26 @@ fn each_circumstance_reaches_its_rule() {
 }
 
 #[test]
-fn an_estimate_comes_with_a_fleet() {
+fn an_estimate_requires_clients_and_capacity() {
     let document = json(&[&["exponential base=500ms cap=30s"][..], &FLEET].concat(), 1);
     let estimate = &document["policies"][0]["estimate"];
-    assert_eq!(
-        (&estimate["recovery_at_least_s"], &estimate["basis"]),
-        (&Value::from(20.0), &Value::from("closed-form"))
-    );
+    assert_eq!((&estimate["min_recovery_s"], &estimate["basis"]), (&Value::from(20.0), &Value::from("closed-form")));
     let attempts = estimate["attempts_per_client"].as_f64().unwrap();
     assert!((attempts - 4.88).abs() < 0.01, "{attempts}");
     assert_eq!(json(&[], 0)["policies"][0]["estimate"], Value::Null);
 }
 
 #[test]
-fn what_is_meant_is_left_out_and_not_mended() {
+fn allowed_findings_are_neither_reported_nor_fixed() {
     let document =
         json(&["socket.io", "--for", "reconnecting", "--allow", "S006,s002", "--allow", "first-delay-in-step"], 1);
     assert_eq!(codes(&document), ["S015"]);
-    assert!(document["policies"][0]["mended"].as_str().unwrap().contains("cap=5s multiplier=2 jitter=socket.io"));
+    assert!(document["policies"][0]["fixed"].as_str().unwrap().contains("cap=5s multiplier=2 jitter=socket.io"));
     assert_eq!(codes(&json(&["curl", "--allow", "no-jitter"], 0)), [""; 0]);
 }
 
 #[test]
-fn it_fits_the_terminal_and_has_colour_only_where_it_is_wanted() {
+fn output_fits_the_terminal_and_has_color_only_if_enabled() {
     for columns in ["40", "60", "80", "120"] {
         for args in
             [&["socket.io", "websockets", "--clients", "10k", "--capacity", "500/s"][..], &["--explain", "S018"]]
@@ -147,12 +144,12 @@ fn it_fits_the_terminal_and_has_colour_only_where_it_is_wanted() {
     }
     let plain = said(&mut check(&["curl"]), 1);
     assert!(!plain.contains('\u{1b}'), "{plain}");
-    let coloured = said(check(&["curl"]).env("CLICOLOR_FORCE", "1"), 1);
-    assert!(coloured.contains("\u{1b}[33mwarning[S001]\u{1b}[0m: no jitter"), "{coloured:?}");
+    let colored = said(check(&["curl"]).env("CLICOLOR_FORCE", "1"), 1);
+    assert!(colored.contains("\u{1b}[33mwarning[S001]\u{1b}[0m: no jitter"), "{colored:?}");
 }
 
 #[test]
-fn another_locale_gets_ascii() {
+fn a_locale_without_utf_8_gets_ascii() {
     for args in [&["grpc-a6", "--within", "1s", "--attempt-timeout", "1s"][..], &["--rules"], &["--explain", "S004"]] {
         let text = see(check(args).env("LC_ALL", "C")).stdout;
         assert!(text.is_ascii() && !text.is_empty(), "{text}");
@@ -177,7 +174,7 @@ fn every_rule_is_listed_and_explained() {
 }
 
 #[test]
-fn a_log_of_run_is_judged_by_the_policy_that_it_names() {
+fn a_log_of_run_is_compared_with_the_policy_that_it_names() {
     let files = Files::new();
     let log = files.path("log.ndjson");
     for jitter in ["full", "none"] {
@@ -197,32 +194,32 @@ fn a_log_of_run_is_judged_by_the_policy_that_it_names() {
 }
 
 #[test]
-fn a_log_can_come_through_a_pipe() {
+fn a_log_can_be_read_from_standard_input() {
     let seen = see_with_input(check(&["--log", "-"]).env("COLUMNS", "200"), &b"5s a\n".repeat(60));
     let text = &seen.exits(1).stdout;
-    assert!(text.starts_with("standard input: 60 delays of 1 client\nheld against no policy: name one"), "{text}");
-    assert!(text.contains("warning[L004]: retries without end\n  line 60: retry 60 of a\n"), "{text}");
+    assert!(text.starts_with("standard input: 60 delays of 1 client\nnot compared with a policy; give one"), "{text}");
+    assert!(text.contains("warning[L004]: retries do not end\n  line 60: retry 60 of a\n"), "{text}");
 }
 
 #[test]
-fn what_cannot_be_understood_is_refused_with_the_way_out() {
+fn invalid_input_is_rejected_with_a_remedy() {
     let files = Files::new();
     let [bad, binary] = [files.write("bad", "1s\nsoon\n"), files.write("binary", b"1s\n\xff\n")]
         .map(|p| p.to_str().unwrap().to_owned());
     for (args, code, words) in [
         (&["--for", "batch"][..], 2, "interactive, serverless, background"),
         (&["--clients", "0"], 2, "a whole number of at least 1"),
-        (&["--capacity", "0/s"], 2, "like 500/s"),
-        (&["--capacity", "NaN"], 2, "like 500/s"),
+        (&["--capacity", "0/s"], 2, "500/s"),
+        (&["--capacity", "NaN"], 2, "500/s"),
         (&["--rps", "-1"], 2, ""),
-        (&["--within", "inf"], 2, "leave the flag out"),
+        (&["--within", "inf"], 2, "omit the flag for no limit"),
         (&["--layers", "0"], 2, "--layers"),
         (&["--idempotent", "maybe"], 2, "yes, key or no"),
-        (&["--explain", "S999"], 2, "`stagger check --rules` lists them"),
-        (&["--allow", "S999"], 2, "`stagger check --rules` lists them"),
+        (&["--explain", "S999"], 2, "`stagger check --rules` lists all rules"),
+        (&["--allow", "S999"], 2, "`stagger check --rules` lists all rules"),
         (&["exponental"], 2, "exponential"),
         (&["--log", &bad], 2, "line 2: `soon`"),
-        (&["--log", &binary], 2, "line 2: not UTF-8"),
+        (&["--log", &binary], 2, "line 2: not valid UTF-8"),
         (&["--log", "/nonexistent"], 125, "cannot read /nonexistent"),
         (&["--log", &bad, "curl"], 2, "--log"),
         (&["--log", &bad, "--clients", "9"], 2, "--log"),
@@ -231,9 +228,9 @@ fn what_cannot_be_understood_is_refused_with_the_way_out() {
     }
 }
 
-/// After a change: `STAGGER_BLESS=1 cargo test -p stagger-cli the_session_in_the_guide`.
+/// Compares the guide with the output; `STAGGER_BLESS=1 cargo test -p stagger-cli the_session_in_the_guide` updates it.
 #[test]
-fn the_session_in_the_guide_is_what_the_program_says() {
+fn the_session_in_the_guide_matches_the_output() {
     const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/check.md");
     const SENTENCE: &str =
         "stagger check socket.io --for reconnecting --clients 10k --capacity 500/s\n```\n\n```text\n";

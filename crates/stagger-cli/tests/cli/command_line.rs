@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 use crate::support::{Files, run, see, stagger};
 
 #[test]
-fn misuse_of_run_is_125_so_that_the_codes_of_commands_stay_theirs() {
+fn usage_errors_of_run_exit_with_125() {
     for args in [
         &["run"][..],
         &["run", "--no-such-flag", "--", "true"],
@@ -23,8 +23,8 @@ fn misuse_of_run_is_125_so_that_the_codes_of_commands_stay_theirs() {
 }
 
 #[test]
-fn every_wrong_value_is_answered_with_a_way_out() {
-    for (flags, way_out) in [
+fn errors_for_invalid_values_include_the_fix() {
+    for (flags, fix) in [
         (&["--cap", "50ms", "--base", "100ms"][..], "cap 50ms is below base 100ms: raise cap or lower base"),
         (&["--base", "1.2.3s"], "--base: `1.2.3s` is not a length of time; write it like 500ms, 1.5s, 1m30s or 2h"),
         (&["--base", "1 fortnight"], "use ns, us, ms, s, m, h or d after each number"),
@@ -47,22 +47,25 @@ fn every_wrong_value_is_answered_with_a_way_out() {
         (&["-p", "@/no/such/file"], "--policy: cannot read /no/such/file: No such file"),
         (&["--timeout", "x"], "--timeout: `x` has a unit that is not known; use ns"),
         (&["--kill-after", "x"], "--kill-after: `x` has a unit that is not known; use ns"),
-        (&["--signal", "SIGNOTHING"], "--signal: `SIGNOTHING` is no signal; name one like TERM, INT or 9"),
-        (&["--retry-on", "1,fial"], "--retry-on: `fial` is no result; name exit codes (1,7,52-56), fail, success"),
-        (&["--stop-on", "300"], "--stop-on: `300` is no result"),
-        (&["--until", "ok"], "--until: `ok` is no result; name exit codes"),
+        (
+            &["--signal", "SIGNOTHING"],
+            "--signal: unknown signal `SIGNOTHING`; use a name or number like TERM, INT or 9",
+        ),
+        (&["--retry-on", "1,fial"], "--retry-on: unknown outcome `fial`; use exit codes (1,7,52-56), fail, success"),
+        (&["--stop-on", "300"], "--stop-on: unknown outcome `300`"),
+        (&["--until", "ok"], "--until: unknown outcome `ok`; use exit codes"),
         (&["--retry-if-stderr", "("], "--retry-if-stderr: regex parse error"),
     ] {
         let mut args = flags.to_vec();
         args.extend(["--", "true"]);
         let seen = see(stagger(["run"]).args(args));
         assert_eq!(seen.status.code(), Some(125), "{flags:?}: {seen:#?}");
-        assert!(seen.stderr.contains(way_out), "{flags:?}: {way_out:?} is not in {seen:#?}");
+        assert!(seen.stderr.contains(fix), "{flags:?}: {fix:?} is not in {seen:#?}");
     }
 }
 
 #[test]
-fn all_faults_of_a_policy_are_told_at_once() {
+fn all_problems_of_a_policy_are_reported_at_once() {
     see(&mut stagger(["run", "--base", "2s", "--cap", "1s", "-n", "0", "--", "true"]))
         .exits(125)
         .says("cap 1s is below base 2s")
@@ -70,7 +73,7 @@ fn all_faults_of_a_policy_are_told_at_once() {
 }
 
 #[test]
-fn a_policy_comes_from_a_line_or_a_file_and_flags_override_it() {
+fn flags_override_a_policy_from_a_line_or_a_file() {
     let files = Files::new();
     let file =
         files.write("policy.toml", "backoff = \"constant\"\nbase = \"3ms\"\njitter = \"none\"\nmax-attempts = 7\n");
@@ -89,12 +92,12 @@ fn a_policy_comes_from_a_line_or_a_file_and_flags_override_it() {
 }
 
 #[test]
-fn the_last_of_a_repeated_flag_counts() {
+fn the_last_of_a_repeated_flag_wins() {
     see(&mut run(["-n", "9", "-n", "2", "--", "false"])).exits(1).says("attempt=2/2");
 }
 
 #[test]
-fn other_tools_spellings_are_understood_and_not_advertised() {
+fn flag_aliases_of_other_tools_are_accepted_and_hidden() {
     let help = see(&mut stagger(["run", "--help"])).stdout;
     for spelling in ["--delay", "--max-delay", "--factor", "--attempts ", "--deadline", "--reset-after"] {
         assert!(!help.contains(spelling), "{spelling}");
@@ -107,12 +110,12 @@ fn completions_load_in_bash() {
     let completions = see(&mut stagger(["completions", "bash"]));
     let files = Files::new();
     let script = files.write("completions", &completions.exits(0).stdout);
-    // Loaded, and asked what may follow `stagger run --hol`.
-    let ask = format!(
+    // Loads the script and completes `stagger run --hol`.
+    let script_call = format!(
         "set -e; source {}; complete -p stagger; COMP_WORDS=(stagger run --hol); COMP_CWORD=2; _stagger stagger --hol run; echo \"${{COMPREPLY[@]}}\"",
         script.display()
     );
-    let seen = see(Command::new("bash").args(["-c", &ask]));
+    let seen = see(Command::new("bash").args(["-c", &script_call]));
     assert_eq!(seen.status.code(), Some(0), "{seen:#?}");
     assert!(
         seen.stdout.contains("complete -") && seen.stdout.ends_with("stagger\n--hold-stdout --hold-stderr\n"),
@@ -121,7 +124,7 @@ fn completions_load_in_bash() {
 }
 
 #[test]
-fn completions_are_made_for_every_shell() {
+fn completions_exist_for_every_shell() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let seen = see(&mut stagger(["completions", shell]));
         let script = &seen.exits(0).stdout;
@@ -131,9 +134,17 @@ fn completions_are_made_for_every_shell() {
 
 #[test]
 fn the_manual_pages_render() {
-    for (page, text) in
-        [(&["man"][..], "stagger-run(1)"), (&["man", "run"], "STAGGER_ADVICE"), (&["man", "plan"], "--sample")]
-    {
+    for (page, text) in [
+        (&["man"][..], "stagger-run(1)"),
+        (&["man", "run"], "STAGGER_ADVICE"),
+        (&["man", "plan"], "--sample"),
+        (&["man", "check"], "--log"),
+        (&["man", "simulate"], "--clients"),
+        (&["man", "drill"], "--capacity"),
+        (&["man", "advise"], "--clients"),
+        (&["man", "completions"], "bash"),
+        (&["man", "man"], "roff"),
+    ] {
         let roff = see(&mut stagger(page));
         let roff = &roff.exits(0).stdout;
         assert!(roff.contains(".TH stagger"), "{page:?}");
@@ -157,7 +168,7 @@ fn the_manual_pages_render() {
 }
 
 #[test]
-fn a_reader_who_has_seen_enough_is_no_failure() {
+fn a_closed_pipe_is_not_an_error() {
     let stagger = env!("CARGO_BIN_EXE_stagger");
     let script = format!("set -o pipefail; {stagger} man run | head -1; {stagger} run --help | head -1");
     let seen = see(Command::new("bash").args(["-c", &script]));

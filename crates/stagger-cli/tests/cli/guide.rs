@@ -1,4 +1,4 @@
-//! The page of the guide whose figures are what commands print.
+//! Checks that the figures on the numbers page of the guide are what its commands print.
 
 use std::path::Path;
 use std::{env, fs};
@@ -10,8 +10,9 @@ const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/number
 
 const FENCE: &str = "```console\n";
 
-/// The page with what each of its commands prints now, and how many there are; files are written into this directory.
-fn printed_anew(page: &str, directory: &Path) -> (String, usize) {
+/// Returns the page with the current output of each command, and the number of commands; their files are written to
+/// `directory`.
+fn regenerate(page: &str, directory: &Path) -> (String, usize) {
     let mut parts = page.split(FENCE);
     let mut out = parts.next().unwrap_or_default().to_owned();
     let mut commands = 0;
@@ -24,10 +25,10 @@ fn printed_anew(page: &str, directory: &Path) -> (String, usize) {
     (out, commands)
 }
 
-/// What a line like `$ stagger plan -n 6` prints on a page of 100 columns.
+/// Runs a line like `$ stagger plan -n 6` with 100 columns and returns its output.
 fn print(line: &str, directory: &Path) -> String {
-    let words = line.strip_prefix("$ stagger ").unwrap_or_else(|| panic!("{line:?} is no command"));
-    // Quotes are all that the page needs of a shell.
+    let words = line.strip_prefix("$ stagger ").unwrap_or_else(|| panic!("not a command: {line:?}"));
+    // Quotes are the only shell syntax on the page.
     let words = words.split('\'').enumerate().flat_map(|(part, text)| match part % 2 {
         0 => text.split_whitespace().collect(),
         _ => vec![text],
@@ -39,10 +40,10 @@ fn print(line: &str, directory: &Path) -> String {
 
 /// After a change: `STAGGER_BLESS=1 cargo test -p stagger-cli guide`.
 #[test]
-fn every_figure_of_the_page_about_numbers_is_what_its_command_prints() {
+fn figures_on_the_numbers_page_match_their_commands() {
     let page = fs::read_to_string(PAGE).unwrap();
     let files = Files::new();
-    let (now, commands) = printed_anew(&page, &files.path("."));
+    let (now, commands) = regenerate(&page, &files.path("."));
     assert!(commands > 5, "{commands} commands");
     let pictures: Vec<_> = page.split("](").filter_map(|link| link.split_once(')')).map(|(path, _)| path).collect();
     let pictures: Vec<_> = pictures.into_iter().filter(|path| path.ends_with(".svg")).collect();
@@ -53,9 +54,12 @@ fn every_figure_of_the_page_about_numbers_is_what_its_command_prints() {
         pictures.iter().for_each(|path| fs::write(Path::new(GUIDE).join(path), written(path)).unwrap());
     }
     for path in pictures {
-        assert!(fs::read_to_string(Path::new(GUIDE).join(path)).unwrap() == written(path), "{path} is another picture");
+        assert!(
+            fs::read_to_string(Path::new(GUIDE).join(path)).unwrap() == written(path),
+            "{path} differs from the output of its command"
+        );
     }
-    // Line by line, so that what differs is seen.
+    // Line by line, for a readable difference.
     let page = fs::read_to_string(PAGE).unwrap();
     for (at, (is, should)) in page.lines().zip(now.lines()).enumerate() {
         assert_eq!(is, should, "line {}", at + 1);
@@ -63,15 +67,15 @@ fn every_figure_of_the_page_about_numbers_is_what_its_command_prints() {
     assert_eq!(page, now);
 }
 
-/// A figure outside of a block is one that nobody computes again: whole numbers in words are enough there.
+/// Figures outside of a command block are not regenerated, so prose must not contain any.
 #[test]
-fn there_are_no_measured_figures_between_the_commands() {
+fn prose_contains_no_measured_figures() {
     let page = fs::read_to_string(PAGE).unwrap();
     let prose = page.split("```").step_by(2).collect::<String>();
-    // Settings in code, and tables of recommendations, are no measurements.
-    let told = prose.split('`').step_by(2).collect::<String>();
-    let told: Vec<_> = told.lines().filter(|line| !line.starts_with('|')).collect();
-    for line in told {
+    // Settings in code and tables of recommendations are not measurements.
+    let lines = prose.split('`').step_by(2).collect::<String>();
+    let lines: Vec<_> = lines.lines().filter(|line| !line.starts_with('|')).collect();
+    for line in lines {
         assert!(!line.contains(|c: char| c.is_ascii_digit()), "{line}");
     }
 }

@@ -1,4 +1,4 @@
-//! `stagger plan` as a user meets it.
+//! End-to-end tests of `stagger plan`.
 
 use std::fs;
 use std::process::Command;
@@ -16,24 +16,24 @@ fn plan(args: &[&str]) -> Command {
 const SIX: [&str; 8] = ["--base", "1s", "--cap", "30s", "--jitter", "full", "-n", "6"];
 
 #[test]
-fn a_plan_is_a_policy_a_table_a_note_and_a_picture() {
+fn a_plan_has_policy_table_note_and_plot() {
     let text = said(&mut plan(&SIX));
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines[0], "exponential base=1s cap=30s multiplier=2 jitter=full max-attempts=6");
-    assert_eq!(lines[1], "retry   delay    mean   by then: p50     p99   worst");
+    assert_eq!(lines[1], "retry   delay    mean   elapsed: p50     p99   max");
     assert!(lines[6].starts_with("    5   0–16s      8s"), "{}", lines[6]);
     assert!(lines[7].starts_with("note: every client makes its first retry within 1s"), "{}", lines[7]);
     assert!(text.contains("Delay before each retry\n"), "{text}");
-    assert!(text.contains("░░ least to most   ⠒⠒ median   a b c drawn clients\n"), "{text}");
+    assert!(text.contains("░░ min to max   ⠒⠒ median   a b c drawn clients\n"), "{text}");
 }
 
 #[test]
-fn without_flags_it_shows_what_run_does_without_flags() {
+fn plan_and_run_have_the_same_default_policy() {
     assert!(said(&mut plan(&[])).starts_with("exponential base=1s cap=30s multiplier=2 jitter=full max-attempts=5\n"));
 }
 
 #[test]
-fn a_pipe_gets_no_escapes_unless_colour_is_forced_and_no_color_takes_it_away() {
+fn a_pipe_gets_no_escapes_unless_clicolor_force_is_set_without_no_color() {
     let has_escapes = |command: &mut Command| said(command).contains('\u{1b}');
     assert!(!has_escapes(&mut plan(&SIX)));
     assert!(has_escapes(plan(&SIX).env("CLICOLOR_FORCE", "1")));
@@ -41,7 +41,7 @@ fn a_pipe_gets_no_escapes_unless_colour_is_forced_and_no_color_takes_it_away() {
 }
 
 #[test]
-fn another_locale_gets_ascii_which_the_policy_language_still_reads() {
+fn without_utf_8_a_plan_is_ascii_that_the_policy_language_accepts() {
     let policy = "exponential base=1s cap=30s jitter=±20% max-attempts=6";
     let text = said(plan(&["-p", policy, "--sample", "200"]).env("LC_ALL", "C"));
     assert!(text.is_ascii(), "{text}");
@@ -51,7 +51,7 @@ fn another_locale_gets_ascii_which_the_policy_language_still_reads() {
 }
 
 #[test]
-fn it_fits_the_terminal() {
+fn a_plan_fits_the_terminal() {
     for columns in ["40", "80", "120"] {
         let text = said(plan(&["-n", "9", "-T", "20s", "--sample", "200"]).env("COLUMNS", columns));
         let widest = text.lines().map(|line| line.chars().count()).max();
@@ -60,7 +60,7 @@ fn it_fits_the_terminal() {
 }
 
 #[test]
-fn json_has_the_forecast_and_with_a_sample_every_delay() {
+fn json_has_the_forecast_and_with_sample_every_delay() {
     let text = said(plan(&SIX).args(["--sample", "3", "--seed", "9", "--json"]));
     assert_eq!(text.lines().count(), 1);
     let json: Value = serde_json::from_str(&text).unwrap();
@@ -87,15 +87,15 @@ fn a_sample_ends_with_a_verdict() {
 }
 
 #[test]
-fn an_endless_policy_shows_its_beginning_and_says_so() {
+fn a_plan_of_unlimited_attempts_notes_that_it_is_truncated() {
     let text = said(&mut plan(&["-n", "inf"]));
-    assert!(text.contains("the first 10 retries are shown"), "{text}");
+    assert!(text.contains("showing the first 10 retries"), "{text}");
     let longer = said(&mut plan(&["-n", "inf", "--retries", "12"]));
     assert!(longer.lines().any(|line| line.starts_with("   12   ")), "{longer}");
 }
 
 #[test]
-fn a_seed_gives_the_same_svg_again_and_another_seed_another() {
+fn the_svg_is_reproducible_by_seed() {
     let svg = |seed: &str| said(plan(&SIX).args(["--sample", "200", "--svg", "-", "--seed", seed]));
     assert_eq!(svg("3"), svg("3"));
     assert_ne!(svg("3"), svg("4"));
@@ -110,18 +110,18 @@ fn a_seed_gives_the_same_svg_again_and_another_seed_another() {
 }
 
 #[test]
-fn an_svg_file_is_written_beside_the_table() {
+fn an_svg_file_is_written_in_addition_to_the_table() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("plan.svg");
     let text = said(plan(&SIX).arg("--svg").arg(&path));
-    assert!(text.contains("by then: p50"), "{text}");
+    assert!(text.contains("elapsed: p50"), "{text}");
     assert!(fs::read_to_string(&path).unwrap().starts_with("<svg xmlns="));
 }
 
 #[test]
-fn what_cannot_be_done_is_refused_with_the_way_out() {
+fn errors_include_the_fix() {
     for (args, code, words) in [
-        (&["--json", "--svg", "-"][..], 2, "name a file for the SVG"),
+        (&["--json", "--svg", "-"][..], 2, "write the SVG to a file"),
         (&["-n", "20", "--sample", "1000000"], 2, "lower --sample or --retries"),
         (&["--svg", "/nonexistent/plan.svg"], 125, "cannot write /nonexistent/plan.svg"),
         (&["--retries", "0"], 2, "1..=200"),
@@ -132,26 +132,26 @@ fn what_cannot_be_done_is_refused_with_the_way_out() {
 }
 
 #[test]
-fn exported_to_grpc_a_policy_is_a_service_config_and_what_it_leaves_out_is_said_beside_it() {
+fn grpc_export_prints_a_service_config_and_notes_lost_settings() {
     let seen = see(plan(&["-p", "grpc-a6", "--max-elapsed", "1m", "--export", "grpc"]).env("COLUMNS", "200"));
     let json: Value = serde_json::from_str(&seen.exits(0).stdout).unwrap();
     let retries = &json["methodConfig"][0]["retryPolicy"];
     assert_eq!((&retries["maxAttempts"], &retries["initialBackoff"]), (&Value::from(4), &Value::from("0.1s")));
     let notes: Vec<_> = seen.stderr.lines().collect();
-    assert!(notes[0].starts_with("note: left out: max-elapsed=1m: "), "{notes:?}");
-    assert!(notes[2].starts_with("note: give it to the channel, which then retries by itself"), "{notes:?}");
+    assert!(notes[0].starts_with("note: not exported: max-elapsed=1m: "), "{notes:?}");
+    assert!(notes[2].starts_with("note: pass the config to the channel, which retries by itself"), "{notes:?}");
     assert_eq!(notes.len(), 3);
     for columns in ["40", "80"] {
         let seen = see(plan(&["--export", "grpc"]).env("COLUMNS", columns).env("LC_ALL", "C"));
         let widest = seen.stderr.lines().map(str::len).max();
         assert!(seen.stderr.is_ascii() && widest <= columns.parse().ok(), "{seen:#?}");
     }
-    see(&mut plan(&["-p", "stop", "--export", "grpc"])).exits(2).prints("").says("leave retryPolicy out");
+    see(&mut plan(&["-p", "stop", "--export", "grpc"])).exits(2).prints("").says("omit retryPolicy");
     see(&mut plan(&["--json", "--export", "grpc"])).exits(2).prints("").says("--export");
 }
 
 #[test]
-fn a_reader_that_has_seen_enough_is_no_failure() {
+fn a_closed_pipe_is_not_an_error() {
     let mut running = Running::start(&mut plan(&["--sample", "5000", "--json"]));
     drop(running.child.stdout.take());
     let seen = running.end();
@@ -159,7 +159,7 @@ fn a_reader_that_has_seen_enough_is_no_failure() {
 }
 
 #[test]
-fn every_named_policy_is_listed_and_known() {
+fn every_profile_is_listed_and_accepted() {
     let list: Value = serde_json::from_str(&said(&mut plan(&["--profiles", "--json"]))).unwrap();
     assert_eq!(list["schema"], "stagger.profiles/1");
     let text = said(&mut plan(&["--profiles"]));
@@ -177,7 +177,7 @@ fn every_named_policy_is_listed_and_known() {
 }
 
 #[test]
-fn flags_override_a_named_policy() {
+fn flags_override_a_profile() {
     let text = said(&mut plan(&["-p", "aws_sdk", "-n", "4", "--cap", "5s"]));
     assert!(
         text.starts_with("exponential base=1s cap=5s multiplier=2 jitter=full max-attempts=4 hint=exact\n"),

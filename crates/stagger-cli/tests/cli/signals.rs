@@ -11,24 +11,24 @@ use crate::support::{
 /// Signals that end a run.
 const END: [Signal; 4] = [Signal::TERM, Signal::INT, Signal::HUP, Signal::QUIT];
 
-/// A command of three processes; the first writes its number, which is also that of its group.
+/// Returns a script with three processes; the first writes its PID, which is also its process group ID.
 fn busy(files: &Files) -> String {
     format!("sleep 60 & sleep 60 & echo $$ > {}; wait", files.path("group").display())
 }
 
 #[track_caller]
 fn is_gone(group: Pid) {
-    assert_eq!(living_in_group(group), 0, "processes of the command are left");
+    assert_eq!(living_in_group(group), 0, "processes of the command are still alive");
 }
 
 #[test]
-fn a_signal_while_the_command_runs_ends_all_of_it_and_then_stagger() {
+fn a_signal_ends_the_process_group_of_the_command_and_then_stagger() {
     for signal in END {
         let files = Files::new();
-        // A shell has its background commands ignore ^C and ^\, so these wait for the grace.
+        // A shell makes its background commands ignore SIGINT and SIGQUIT, so these wait for --kill-after.
         let stagger = Running::start(&mut run_script(&["--kill-after", "100ms"], &busy(&files)));
         let group = files.wait_for_pid("group");
-        eventually("all three run", || living_in_group(group) == 3);
+        eventually("all three processes run", || living_in_group(group) == 3);
         stagger.signal(signal);
         stagger.end().dies_of(signal).says("stop=cancelled").is_silent_about("attempt=2");
         is_gone(group);
@@ -36,7 +36,7 @@ fn a_signal_while_the_command_runs_ends_all_of_it_and_then_stagger() {
 }
 
 #[test]
-fn a_signal_while_stagger_sleeps_ends_it_at_once() {
+fn a_signal_during_a_wait_ends_stagger_immediately() {
     for signal in END {
         let files = Files::new();
         let path = files.path("group");
@@ -53,7 +53,7 @@ fn a_signal_while_stagger_sleeps_ends_it_at_once() {
             &format!("echo $$ > {}; exit 1", path.display()),
         ]));
         let group = files.wait_for_pid("group");
-        eventually("the command is collected", || state(group).is_none());
+        eventually("the command is reaped", || state(group).is_none());
         let began = Instant::now();
         stagger.signal(signal);
         stagger.end().dies_of(signal).is_silent_about("attempt=2/5 result");
@@ -62,7 +62,7 @@ fn a_signal_while_stagger_sleeps_ends_it_at_once() {
 }
 
 #[test]
-fn a_command_that_ends_its_own_way_after_a_signal_is_not_retried() {
+fn a_command_that_handles_the_signal_is_not_retried() {
     let files = Files::new();
     let script = format!("trap 'exit 1' TERM; echo $$ > {}; while :; do sleep 0.02; done", files.path("pid").display());
     let stagger = Running::start(&mut run_script(&[], &script));
@@ -72,7 +72,7 @@ fn a_command_that_ends_its_own_way_after_a_signal_is_not_retried() {
 }
 
 #[test]
-fn a_tree_that_ignores_term_is_killed_after_the_grace() {
+fn a_process_group_that_ignores_sigterm_is_killed_after_kill_after() {
     let files = Files::new();
     let stagger =
         Running::start(&mut run_script(&["--kill-after", "80ms"], &format!("trap '' TERM; {}", busy(&files))));
@@ -85,13 +85,13 @@ fn a_tree_that_ignores_term_is_killed_after_the_grace() {
 }
 
 #[test]
-fn a_second_signal_kills_without_waiting_for_the_grace() {
+fn a_second_signal_kills_immediately() {
     let files = Files::new();
     let stagger =
         Running::start(&mut run_script(&["--kill-after", "60s"], &format!("trap '' TERM INT; {}", busy(&files))));
     let group = files.wait_for_pid("group");
     stagger.signal(Signal::TERM);
-    // Both at once would be one.
+    // Signals sent at the same time would be coalesced.
     std::thread::sleep(Duration::from_millis(50));
     assert_ne!(living_in_group(group), 0);
     stagger.signal(Signal::INT);
@@ -100,7 +100,7 @@ fn a_second_signal_kills_without_waiting_for_the_grace() {
 }
 
 #[test]
-fn what_the_leader_leaves_behind_after_a_signal_is_killed() {
+fn descendants_that_outlive_the_group_leader_are_killed() {
     let files = Files::new();
     let orphan = files.path("orphan");
     let script = format!(
@@ -117,7 +117,7 @@ fn what_the_leader_leaves_behind_after_a_signal_is_killed() {
 }
 
 #[test]
-fn signals_that_are_the_command_s_business_reach_it() {
+fn sigusr1_and_sigusr2_are_forwarded() {
     for (signal, name) in [(Signal::USR1, "USR1"), (Signal::USR2, "USR2")] {
         let files = Files::new();
         let script = format!(
@@ -132,7 +132,7 @@ fn signals_that_are_the_command_s_business_reach_it() {
 }
 
 #[test]
-fn a_stop_stops_the_command_too_and_a_continue_continues_both() {
+fn sigtstp_stops_and_sigcont_continues_stagger_and_the_command() {
     let files = Files::new();
     let script = format!(
         "echo $$ > {0}; i=0; while [ $i -lt 10 ]; do i=$((i+1)); sleep 0.01; done; echo done",
@@ -147,7 +147,7 @@ fn a_stop_stops_the_command_too_and_a_continue_continues_both() {
 }
 
 #[test]
-fn a_stop_while_stagger_sleeps_is_obeyed_and_continued() {
+fn sigtstp_during_a_wait_stops_stagger() {
     let files = Files::new();
     let path = files.path("pid");
     let script = format!("test -e {0} && exit 0; echo $$ > {0}; exit 1", path.display());
@@ -160,7 +160,7 @@ fn a_stop_while_stagger_sleeps_is_obeyed_and_continued() {
 }
 
 #[test]
-fn the_time_in_which_an_attempt_was_stopped_is_not_its_own() {
+fn time_spent_stopped_does_not_count_towards_the_timeout() {
     let files = Files::new();
     let script = format!("echo $$ > {}; sleep 0.1; echo done", files.path("group").display());
     let stagger = Running::start(&mut run_script(&["-n", "1", "--timeout", "800ms"], &script));
@@ -173,13 +173,13 @@ fn the_time_in_which_an_attempt_was_stopped_is_not_its_own() {
 }
 
 #[test]
-fn a_command_has_a_group_of_its_own_unless_the_foreground_is_asked_for() {
+fn a_command_has_its_own_process_group_without_foreground() {
     const GROUPS: &str = "cut -d' ' -f5 /proc/$$/stat /proc/$PPID/stat | uniq | wc -l";
     see(&mut run_script(&[], GROUPS)).exits(0).prints("2\n");
     see(&mut run_script(&["--foreground"], GROUPS)).exits(0).prints("1\n");
 }
 
-/// `env` of GNU coreutils, which starts a command with signals blocked or ignored.
+/// Starts stagger with `env` of GNU coreutils, which can block or ignore signals.
 fn under_env(flag: &str, script: &str) -> Running {
     let plain = run_script(&["-n", "2"], script);
     let mut command = Command::new("env");
@@ -188,7 +188,7 @@ fn under_env(flag: &str, script: &str) -> Running {
 }
 
 #[test]
-fn a_signal_that_stagger_was_started_to_ignore_stays_ignored() {
+fn an_inherited_ignored_signal_stays_ignored() {
     let files = Files::new();
     let script = format!("echo $$ > {}; sleep 0.2; echo done", files.path("pid").display());
     let stagger = under_env("--ignore-signal=HUP", &script);
@@ -198,7 +198,7 @@ fn a_signal_that_stagger_was_started_to_ignore_stays_ignored() {
 }
 
 #[test]
-fn signals_that_stagger_was_started_with_blocked_are_heard() {
+fn inherited_blocked_signals_are_unblocked() {
     let files = Files::new();
     under_env("--block-signal=CHLD", "exit 3").end().exits(3);
     let script = format!("echo $$ > {}; sleep 60", files.path("group").display());
@@ -210,7 +210,7 @@ fn signals_that_stagger_was_started_with_blocked_are_heard() {
 }
 
 #[test]
-fn a_signal_while_standard_input_is_read_ends_stagger() {
+fn a_signal_while_reading_standard_input_ends_stagger() {
     let mut command = stagger(["run", "--stdin", "replay", "--", "cat"]);
     let running = Running::start(command.stdin(std::process::Stdio::piped()));
     eventually("stagger waits for input", || state(running.pid()) == Some('S'));
@@ -220,7 +220,7 @@ fn a_signal_while_standard_input_is_read_ends_stagger() {
 }
 
 #[test]
-fn a_signal_ends_a_hook_and_the_run() {
+fn a_signal_ends_on_retry_and_the_run() {
     let files = Files::new();
     let hook = format!("echo $$ > {}; sleep 60", files.path("group").display());
     let stagger = Running::start(&mut run_script(&["--on-retry", &hook], "exit 1"));
@@ -232,12 +232,12 @@ fn a_signal_ends_a_hook_and_the_run() {
 }
 
 #[test]
-fn a_stopped_command_is_ended_by_a_signal_too() {
+fn a_signal_ends_a_stopped_command() {
     let files = Files::new();
     let stagger = Running::start(&mut run_script(&["--kill-after", "60s"], &busy(&files)));
     let group = files.wait_for_pid("group");
     kill_process(group, Signal::STOP).unwrap();
-    eventually("it is stopped", || is_stopped(group));
+    eventually("the command is stopped", || is_stopped(group));
     stagger.signal(Signal::TERM);
     stagger.end().dies_of(Signal::TERM);
     is_gone(group);

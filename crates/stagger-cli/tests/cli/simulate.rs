@@ -1,4 +1,4 @@
-//! `stagger simulate` as a user meets it.
+//! Tests of `stagger simulate`, run as a program.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::support::{Files, Running, eventually, see, stagger};
 
-/// A storm that is over in a moment, in a fraction of a second.
+/// A storm whose simulation takes a fraction of a second.
 const STORM: [&str; 11] = [
     "--clients",
     "2k",
@@ -45,30 +45,30 @@ pub(crate) fn said(command: &mut Command) -> String {
 }
 
 pub(crate) fn json(text: &str) -> Value {
-    serde_json::from_str(text).expect("it is JSON")
+    serde_json::from_str(text).expect("valid JSON")
 }
 
-/// What is committed. After a change: `STAGGER_BLESS=1 cargo test -p stagger-cli simulate`.
+/// Compares output with a golden file; `STAGGER_BLESS=1 cargo test -p stagger-cli simulate` regenerates it.
 #[track_caller]
 fn golden(name: &str, now: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/golden").join(name);
     if env::var_os("STAGGER_BLESS").is_some() {
-        fs::write(&path, now).expect("it can be written");
+        fs::write(&path, now).expect("a writable golden file");
     }
     assert_eq!(fs::read_to_string(&path).unwrap_or_default(), now, "{name}");
 }
 
 #[test]
-fn the_table_the_markdown_and_the_csv_are_those_that_are_committed() {
+fn the_table_the_markdown_and_the_csv_match_the_golden_files() {
     golden("simulate.txt", &said(&mut storm(&[])));
     golden("simulate.md", &said(&mut storm(&["--md"])));
     golden("simulate.csv", &said(&mut storm(&["--csv"])));
 }
 
 #[test]
-fn every_scenario_has_its_figures() {
+fn every_scenario_has_its_metrics() {
     for (args, kind, figure) in [
-        (&["reconnect", "--clients", "100"][..], "reconnect", "took_p99_s"),
+        (&["reconnect", "--clients", "100"][..], "reconnect", "recovered_p99_s"),
         (&["fluid", "--clients", "50M", "--capacity", "100k/s", "-n", "inf"], "fluid", "t99_s"),
         (&["occ", "--clients", "20"], "occ", "calls_per_client"),
         (&["outage", "--rate", "50", "--capacity", "60", "--horizon", "1m"], "outage", "metastable"),
@@ -88,29 +88,29 @@ fn settings_reach_the_scenario() {
         "--accept-rate=30/min",
         "--backlog=7",
         "--one-way=5ms..9ms",
-        "--hits-within=1s",
+        "--disconnect-window=1s",
         "--down=3s",
-        "--first=at-once",
-        "--hints=4s",
+        "--first-attempt=immediate",
+        "--retry-after=4s",
         "--horizon=1h",
         "--json",
     ])));
-    let wanted = json(
+    let expected = json(
         r#"{"kind": "reconnect", "clients": 1500, "rate": 0.5, "backlog": 7, "one_way_min_s": 0.005, "one_way_max_s": 0.009,
-            "hits_within_s": 1.0, "down_for_s": 3.0, "horizon_s": 3600.0, "first": "at-once", "hints": "after", "hint_s": 4.0}"#,
+            "disconnect_window_s": 1.0, "down_for_s": 3.0, "horizon_s": 3600.0, "first_attempt": "immediate", "retry_after": "fixed", "retry_after_s": 4.0}"#,
     );
-    assert_eq!(document["scenario"], wanted);
+    assert_eq!(document["scenario"], expected);
 }
 
 #[test]
-fn single_attempts_are_kept_of_the_first_run_alone() {
+fn only_the_first_run_has_samples() {
     let document = json(&said(&mut storm(&["--json"])));
     let samples = |run: usize| document["strategies"][1]["runs"][run]["sample_s"].as_array().map(Vec::len);
     assert_eq!([samples(0), samples(1)], [Some(60), Some(0)]);
 }
 
 #[test]
-fn guards_are_compared_and_named_and_end_an_outage() {
+fn guards_are_compared_by_name_and_end_an_outage() {
     let policy = "constant base=100ms max-attempts=4";
     let document = json(&said(&mut simulate(&["outage", "-p", policy, "--guards=none,tokens+breaker", "--json"])));
     for (at, guards, metastable) in [(0, "none", true), (1, "tokens+breaker", false)] {
@@ -121,7 +121,7 @@ fn guards_are_compared_and_named_and_end_an_outage() {
 }
 
 #[test]
-fn each_guard_is_a_point_of_its_own_and_the_values_of_a_sweep_are_a_curve() {
+fn guards_are_points_and_swept_values_are_a_curve() {
     let files = Files::new();
     let directory = files.path("svg");
     let svg = format!("--svg={}", directory.display());
@@ -136,7 +136,7 @@ fn each_guard_is_a_point_of_its_own_and_the_values_of_a_sweep_are_a_curve() {
 }
 
 #[test]
-fn a_file_says_what_flags_say_and_flags_override_it() {
+fn a_file_is_equivalent_to_flags_and_flags_override_it() {
     let files = Files::new();
     let text = "scenario = \"reconnect\"\nclients = \"2k\"\ncapacity = 200\nbacklog = 50\ndown = \"2s\"\nseeds = 2\n\
                 compare = [\"socket.io\", \"ours: exponential base=1s cap=30s spread=10s max-attempts=inf\"]\n";
@@ -148,56 +148,64 @@ fn a_file_says_what_flags_say_and_flags_override_it() {
 }
 
 #[test]
-fn an_assertion_that_fails_says_so_with_the_figures_and_exits_with_1() {
+fn a_failed_assertion_is_reported_with_its_value_and_exits_with_1() {
     see(&mut storm(&["--assert", "peak_1s<=100k,recovered_p99<=2m,gave_up=0"])).exits(0);
     see(&mut storm(&["--assert", "peak_1s<=300,recovered_p99<=2m"]))
         .exits(1)
-        .says("failed: peak_1s<=300 does not hold for socket.io with seed 1: peak_1s is 1,")
+        .says("assertion failed: peak_1s<=300: peak_1s is 1,865 for socket.io with seed 1")
         .is_silent_about("recovered");
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_with_the_way_out() {
+fn invalid_input_is_rejected_with_a_remedy() {
     let files = Files::new();
     let not_toml = files.write("not.toml", "clients: 3\n");
     let unknown = files.write("unknown.toml", "cleints = 3\n");
     let [not_toml, unknown] = [&not_toml, &unknown].map(|path| path.to_str().unwrap());
     for (args, code, words) in [
-        (&["--capacity=0"][..], 2, "--capacity: `0` is not understood; use a number above 0 a second"),
-        (&["--capacity=NaN"], 2, "--capacity: `NaN` is not understood; use a number above 0 a second"),
-        (&["--clients=10000000000"], 2, "figures for more are those of fewer with rate and backlog in proportion"),
-        (&["--clients=many"], 2, "--clients: `many` is not understood; use a whole number of at least 1"),
-        (&["--file", not_toml], 2, "write it as TOML, like clients = \"10k\""),
-        (&["--file", unknown], 2, "unknown.toml: cleints: `cleints` is not a setting of reconnect, which has clients,"),
+        (&["--capacity=0"][..], 2, "--capacity: invalid value `0`"),
+        (&["--capacity=NaN"], 2, "--capacity: invalid value `NaN`"),
+        (&["--clients=10000000000"], 2, "67,108,864"),
+        (&["--clients=many"], 2, "--clients: invalid value `many`"),
+        (&["--file", not_toml], 2, "use TOML, such as clients = \"10k\""),
+        (
+            &["--file", unknown],
+            2,
+            "unknown.toml: cleints: the reconnect scenario has no setting `cleints`; remove it or use one of clients,",
+        ),
         (&["--file", "/no/such.toml"], 125, "--file: cannot read /no/such.toml: No such file"),
         (
             &["-o", "/no/such/storm.html"],
             125,
-            "cannot write /no/such/storm.html (make the directory first): No such file",
+            "cannot write /no/such/storm.html (create the directory first): No such file",
         ),
         (&["--json=/no/such/storm.json"], 125, "cannot write /no/such/storm.json"),
         (&["--svg", "/dev/null/svg"], 125, "cannot write /dev/null/svg"),
         (
             &["--json", "--csv"],
             2,
-            "--json and --csv both want standard output; name a file for one of them, like --csv=FILE",
+            "--json and --csv both write to standard output; write one of them to a file: --csv=FILE",
         ),
-        (&["--assert", "peek<=3"], 2, "--assert: `peek` is not a figure of this scenario; it has clients, peak_100ms"),
-        (&["--compare", "curl,sockt.io"], 2, "--compare: `sockt.io` is not a backoff"),
-        (&["occ", "--backlog", "3"], 2, "--backlog: `backlog` is not a setting of occ, which has clients, one-way"),
-        (&["fluid", "-j", "decorrelated"], 2, "simulate the clients one by one"),
-        (&["fluid", "--hints", "slots"], 2, "`hints` is not a setting of fluid"),
-        (&["outage", "--guards", "tokns"], 2, "--guards: `tokns` is not known here; use none, tokens, window"),
-        (&["--hints", "perhaps"], 2, "use silent, slots, appointments, or a time like 5s"),
+        (&["--assert", "peek<=3"], 2, "--assert: unknown metric `peek`; this scenario has clients, peak_100ms"),
+        (&["--compare", "curl,sockt.io"], 2, "--compare: `sockt.io` "),
+        (
+            &["occ", "--backlog", "3"],
+            2,
+            "--backlog: the occ scenario has no setting `backlog`; remove it or use one of clients, one-way",
+        ),
+        (&["fluid", "-j", "decorrelated"], 2, "(stagger simulate reconnect)"),
+        (&["fluid", "--retry-after", "staggered"], 2, "the fluid scenario has no setting `retry-after`"),
+        (&["outage", "--guards", "tokns"], 2, "--guards: unknown value `tokns`; expected one of none, tokens, window"),
+        (&["--retry-after", "perhaps"], 2, "expected one of none, staggered, reservations, or a duration like 5s"),
         (&["--seeds", "0"], 2, "1..=1000"),
-        (&["--json", "storm.json"], 2, "to write into a file, join its name to the flag: --json=storm.json"),
+        (&["--json", "storm.json"], 2, "to write to a file, use `=`: --json=storm.json"),
     ] {
         see(&mut simulate(args)).exits(code).prints("").says(words);
     }
 }
 
 #[test]
-fn the_same_seed_gives_the_same_files_and_another_seed_others() {
+fn the_same_seed_gives_the_same_files() {
     let files = Files::new();
     let written = |name: &str, seed: &str| -> BTreeMap<String, Vec<u8>> {
         let place = files.path(name);
@@ -214,16 +222,16 @@ fn the_same_seed_gives_the_same_files_and_another_seed_others() {
         let entries = fs::read_dir(&place).unwrap().map(|entry| entry.unwrap());
         entries.map(|entry| (entry.file_name().into_string().unwrap(), fs::read(entry.path()).unwrap())).collect()
     };
-    let (one, again, other) = (written("one", "5"), written("again", "5"), written("other", "6"));
-    assert_eq!(one.len(), 11, "{:?}", one.keys());
-    for (name, bytes) in &one {
+    let (first, again, other) = (written("one", "5"), written("again", "5"), written("other", "6"));
+    assert_eq!(first.len(), 11, "{:?}", first.keys());
+    for (name, bytes) in &first {
         assert!(again[name] == *bytes, "{name} differs");
         assert!(other[name] != *bytes, "{name} does not depend on the seed");
     }
 }
 
 #[test]
-fn it_fits_the_terminal_and_a_pipe_gets_no_escapes() {
+fn output_fits_the_terminal_and_a_pipe_gets_no_escapes() {
     for columns in ["60", "80", "160"] {
         let text = said(storm(&[]).env("COLUMNS", columns));
         let widest = text.lines().map(|line| line.chars().count()).max();
@@ -234,13 +242,13 @@ fn it_fits_the_terminal_and_a_pipe_gets_no_escapes() {
 }
 
 #[test]
-fn names_do_not_command_the_terminal() {
+fn control_characters_in_names_are_replaced() {
     let text = said(&mut simulate(&["--clients=10", "--compare", "\u{1b}[31mred\u{7}: curl"]));
     assert!(text.contains("?[31mred?") && !text.contains('\u{1b}'), "{text:?}");
 }
 
 #[test]
-fn after_an_interrupt_what_is_finished_is_kept_and_no_file_is_half() {
+fn after_an_interrupt_finished_runs_are_kept_and_no_file_is_partial() {
     let files = Files::new();
     let path = files.path("storm.json");
     let file = format!("--json={}", path.display());
@@ -253,22 +261,22 @@ fn after_an_interrupt_what_is_finished_is_kept_and_no_file_is_half() {
         "--compare=curl,socket.io",
     ]));
     let pid = running.pid().as_raw_nonzero();
-    let hears = || {
+    let catches_interrupts = || {
         let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
         let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
         caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 2 != 0)
     };
-    eventually("it hears ^C", hears);
-    // In so many hundredths of a second of work some of the runs are made, and two thousand are not.
-    let worked = || {
+    eventually("the signal handler is installed", catches_interrupts);
+    // 0.3 s of CPU time are enough for some of the runs, but not for all 2,000.
+    let has_worked = || {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
         let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace().skip(11).take(2);
         fields.filter_map(|ticks| ticks.parse::<u64>().ok()).sum::<u64>() >= 30
     };
-    eventually("it has worked for a while", worked);
+    eventually("some runs have finished", has_worked);
     assert!(!path.exists());
     running.signal(Signal::INT);
-    running.end().exits(130).says("interrupted: ").says("of 2000 runs are finished");
+    running.end().exits(130).says("interrupted: ").says("of 2000 runs finished");
     let document = json(&fs::read_to_string(&path).unwrap());
     let runs = document["strategies"][0]["runs"].as_array().unwrap().len();
     assert!((1..1_000).contains(&runs), "{runs}");

@@ -1,4 +1,4 @@
-//! The reports of `stagger simulate`: one set of figures in all of them, and a page that a real browser shows.
+//! Tests of the reports of `stagger simulate`: all formats have the same values, and a browser displays the page.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::simulate::{json, said, simulate, storm};
 use crate::support::Files;
 
-/// One run of each strategy, so that a figure of a table is the figure of a run.
+/// Runs each strategy once, so that the values of a table are those of a run.
 fn single(args: &[&str]) -> Command {
     let mut command = storm(&["--seeds=1"]);
     command.args(args);
@@ -17,15 +17,15 @@ fn single(args: &[&str]) -> Command {
 }
 
 fn figures(document: &Value, strategy: usize) -> &serde_json::Map<String, Value> {
-    document["strategies"][strategy]["runs"][0].as_object().expect("there is a run")
+    document["strategies"][strategy]["runs"][0].as_object().expect("a run")
 }
 
-/// The cells of a line of Markdown.
+/// Splits a line of Markdown into cells.
 fn cells(line: &str) -> Vec<&str> {
     line.trim_matches('|').split('|').map(|cell| cell.trim().trim_matches('*')).collect()
 }
 
-/// A whole number as tables show it.
+/// Formats an integer as tables show it.
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::new();
@@ -39,7 +39,7 @@ fn grouped(number: u64) -> String {
 }
 
 #[test]
-fn json_csv_markdown_svg_and_html_carry_the_same_figures() {
+fn json_csv_markdown_svg_and_html_have_the_same_values() {
     let files = Files::new();
     let directory = files.path("svg");
     let document = json(&said(&mut single(&["--json"])));
@@ -49,7 +49,7 @@ fn json_csv_markdown_svg_and_html_carry_the_same_figures() {
     let mut lines = csv.lines();
     let heads: Vec<&str> = lines.next().unwrap().split(',').collect();
     for (strategy, line) in lines.enumerate() {
-        // No name and no policy of these has a comma.
+        // None of these names and policies has a comma.
         let line: Vec<&str> = line.split(',').collect();
         let figures = figures(&document, strategy);
         for (head, cell) in heads.iter().zip(&line).skip(3) {
@@ -78,13 +78,13 @@ fn json_csv_markdown_svg_and_html_carry_the_same_figures() {
         let column = table[0].iter().position(|head| *head == "peak in 100ms").unwrap();
         assert_eq!(table[strategy + 2][column], peak);
         let name = document["strategies"][strategy]["name"].as_str().unwrap();
-        let sentence = format!("Attempts of {name} over time, {peak} in the busiest tenth of a second.");
+        let sentence = format!("Attempts of {name} over time, with a peak of {peak} in 100 ms.");
         assert!(arrivals.contains(&sentence), "{sentence}");
     }
 }
 
 #[test]
-fn the_csv_has_every_figure_of_every_scenario() {
+fn the_csv_has_every_metric_of_every_scenario() {
     for scenario in ["reconnect", "fluid", "outage", "occ"] {
         let document = json(&said(&mut simulate(&[scenario, "--json"])));
         let scalars = figures(&document, 0).iter().filter(|(_, value)| !value.is_array());
@@ -98,7 +98,7 @@ fn the_csv_has_every_figure_of_every_scenario() {
 }
 
 #[test]
-fn what_happened_when_adds_up_to_the_figures() {
+fn the_time_series_add_up_to_the_metrics() {
     let document = json(&said(&mut single(&["--json"])));
     let series = said(&mut single(&["--csv-series"]));
     for strategy in 0..2 {
@@ -114,51 +114,51 @@ fn what_happened_when_adds_up_to_the_figures() {
     }
 }
 
-/// The cells of the table of a section, without its heads.
+/// Returns the cells of the table of a section, without its header.
 fn table(page: &Document<'_>, title: &str) -> Vec<Vec<String>> {
     let heading = |node: &roxmltree::Node<'_, '_>| node.has_tag_name("h2") && node.text() == Some(title);
     let section =
-        page.descendants().find(heading).and_then(|heading| heading.parent()).expect("there is such a section");
+        page.descendants().find(heading).and_then(|heading| heading.parent()).expect("a section with this title");
     let rows = section.descendants().filter(|node| node.has_tag_name("tr")).skip(1);
     let cell = |node: roxmltree::Node<'_, '_>| node.text().unwrap_or_default().to_owned();
     rows.map(|row| row.children().filter(|node| node.has_tag_name("td")).map(cell).collect()).collect()
 }
 
-/// A number of a table, whatever stands behind it.
+/// Parses a number with a unit.
 fn number(cell: &str) -> f64 {
     let digits: String = cell.chars().filter(|c| c.is_ascii_digit() || *c == '.').collect();
     digits.parse().unwrap_or(f64::NAN)
 }
 
 #[test]
-fn the_tables_beside_the_pictures_agree_with_the_figures() {
+fn the_data_tables_of_the_charts_agree_with_the_metrics() {
     let document = json(&said(&mut single(&["--json"])));
     let page = as_xml(&said(&mut single(&["-o", "-"])));
     let page = Document::parse(&page).unwrap();
     let arrivals = table(&page, "Attempts over time");
     let connections = table(&page, "Connections over time");
     let recovery = table(&page, "Recovery");
-    let attempts = table(&page, "Attempts of a client");
-    let costs = table(&page, "What it costs the server and the clients");
-    let singles = table(&page, "Attempts of single clients");
+    let attempts = table(&page, "Attempts per client");
+    let costs = table(&page, "Trade-off between server load and recovery");
+    let singles = table(&page, "Attempts of individual clients");
     for strategy in 0..2 {
         let figure = |name: &str| figures(&document, strategy)[name].as_f64().unwrap();
         let column = |rows: &[Vec<String>], first: usize| -> Vec<f64> {
             rows.iter().map(|row| number(&row[first + strategy])).collect()
         };
-        // The last thousandth is left out, and each of 24 numbers is rounded.
+        // The last 0.1 % is not shown, and each of the 24 numbers is rounded.
         let sum: f64 = column(&arrivals, 2).iter().sum();
         assert!((sum - figure("attempts")).abs() <= 12.0 + figure("attempts") / 1_000.0, "{sum}");
         let levels = column(&connections, 1);
         assert!(levels.is_sorted() && levels[23] >= 1_990.0, "{levels:?}");
-        // The server was down for two seconds; times are those of the ends of bins.
+        // The server was down for two seconds. Times are the ends of bins.
         let times = column(&recovery, 1);
         assert!((times[7] - (figure("t100_s") - 2.0)).abs() <= 0.11, "{times:?}");
         assert!((times[2] - (figure("t50_s") - 2.0)).abs() <= 0.11, "{times:?}");
         let shares: f64 = column(&attempts, 1).iter().sum();
         assert!((shares - 100.0).abs() < 0.1, "{shares}");
         assert!((number(&costs[strategy][2]) - figure("peak_1s")).abs() < 1e-9, "{costs:?}");
-        assert!((number(&costs[strategy][1]) - figure("took_p99_s")).abs() < 0.06, "{costs:?}");
+        assert!((number(&costs[strategy][1]) - figure("recovered_p99_s")).abs() < 0.06, "{costs:?}");
         let sample = figures(&document, strategy)["sample_s"][0][0].as_f64().unwrap();
         let shown = singles[0][1 + strategy].split(' ').next().unwrap();
         let shown = number(shown) / if shown.ends_with("ms") { 1_000.0 } else { 1.0 };
@@ -167,12 +167,12 @@ fn the_tables_beside_the_pictures_agree_with_the_figures() {
 }
 
 #[test]
-fn the_page_needs_nothing_beside_it_and_no_name_is_markup() {
+fn the_page_is_self_contained_and_names_are_escaped() {
     let hostile = "</title></script><script>alert(1)</script><img src=x onerror=alert(2)>\"': curl";
     let html = said(&mut simulate(&["--clients=50", "--compare", hostile, "-o", "-"]));
     assert!(!html.contains("<script>alert") && !html.contains("<img"), "{html}");
     for outside in ["http:", "https:", "@import", "<iframe", "src=\"", "url(h"] {
-        // The name of the SVG namespace, in the script, is nothing that is fetched.
+        // The script has the name of the SVG namespace, which is not fetched.
         let html = html.replace("\"http://www.w3.org/2000/svg\"", "");
         assert!(!html.contains(outside), "{outside}");
     }
@@ -187,27 +187,27 @@ fn a_browser_shows_the_report_without_an_error_or_a_request() {
     said(single(&["--compare", hostile, "-o"]).arg(&report));
     let html = fs::read_to_string(&report).unwrap();
     let (dom, console, requests) = opened(&files, &report);
-    assert_eq!(console, Vec::<String>::new(), "the console is silent");
-    assert_eq!(requests, Vec::<String>::new(), "nothing is fetched");
-    assert!(dom.contains("Drag over a picture to zoom in"), "the script has run");
+    assert_eq!(console, Vec::<String>::new(), "messages on the console");
+    assert_eq!(requests, Vec::<String>::new(), "network requests");
+    assert!(dom.contains("Drag over a chart to zoom in"), "the script has not run");
     assert_eq!(exact_cells(&dom), exact_cells(&html));
     assert!(exact_cells(&dom).len() > 60);
 }
 
 #[test]
-fn pictures_can_be_zoomed() {
+fn charts_can_be_zoomed() {
     let files = Files::new();
     let html = said(&mut single(&["-o", "-"]));
-    // The page lets no other script run, so this one stands in a copy that forbids nothing.
+    // The page allows no other script, so this one is in a copy without a content security policy.
     const DRAG: &str = r#"<script>
         SVGElement.prototype.setPointerCapture = () => {};
         const svg = document.querySelector("section svg"), box = svg.getBoundingClientRect();
         const move = (type, share) => svg.dispatchEvent(new PointerEvent(type,
             { clientX: box.left + box.width * share, clientY: box.top + 99, button: 0, pointerId: 1 }));
         move("pointerdown", 0.3); move("pointermove", 0.4); move("pointerup", 0.5);
-        const seen = svg.querySelector(".ticks").textContent;
+        const zoomed = svg.querySelector(".ticks").textContent;
         svg.dispatchEvent(new Event("dblclick"));
-        document.title = "zoomed [" + seen + "] and back [" + svg.querySelector(".ticks").textContent + "]";
+        document.title = "zoomed [" + zoomed + "] and back [" + svg.querySelector(".ticks").textContent + "]";
         </script></body>"#;
     let copy = html.replace("http-equiv", "data-was").replace("</body>", DRAG);
     let page = files.write("copy.html", copy);
@@ -215,13 +215,13 @@ fn pictures_can_be_zoomed() {
     assert_eq!(console, Vec::<String>::new());
     let title = dom.split("<title>").nth(1).and_then(|rest| rest.split('<').next()).unwrap();
     let squeezed = title.split_whitespace().collect::<String>();
-    // What is shown then is about a third of it, and ticks are round.
+    // About a third of the axis is shown, with round ticks.
     assert!(squeezed.starts_with("zoomed[") && squeezed.contains("s]andback[0s"), "{title}");
     assert!(!squeezed.starts_with("zoomed[0s"), "{title}");
 }
 
 #[test]
-fn a_browser_would_have_told_an_error_and_a_request() {
+fn the_browser_check_detects_errors_and_requests() {
     let files = Files::new();
     let page = "<body><img src=\"http://127.0.0.1:9/x\"><script>console.error('broken')</script></body>";
     let page = files.write("broken.html", page);
@@ -230,7 +230,7 @@ fn a_browser_would_have_told_an_error_and_a_request() {
     assert!(requests.iter().any(|url| url.contains("127.0.0.1:9/x")), "{requests:?}");
 }
 
-/// What a browser makes of a page, what it says on its console, and what it fetches over a network.
+/// Opens a page in a browser; returns the DOM, the console messages and the URLs of network requests.
 fn opened(files: &Files, page: &std::path::Path) -> (String, Vec<String>, Vec<String>) {
     let log = files.path("net.json");
     let browsers = ["chromium", "chromium-browser", "google-chrome"];
@@ -253,20 +253,20 @@ fn opened(files: &Files, page: &std::path::Path) -> (String, Vec<String>, Vec<St
             .output()
     };
     let output = browsers.iter().find_map(|browser| run(browser).ok());
-    let output = output.unwrap_or_else(|| panic!("this test needs one of {browsers:?}"));
+    let output = output.unwrap_or_else(|| panic!("this test requires one of {browsers:?}"));
     assert!(output.status.success(), "{output:?}");
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let console = text(&output.stderr).lines().filter(|line| line.contains(":CONSOLE")).map(str::to_owned).collect();
-    let net: Value = serde_json::from_slice(&fs::read(&log).expect("it is logged")).expect("the log is JSON");
-    let events = net["events"].as_array().expect("there are events");
-    // Requests of the browser itself (the time, updates) say that they have no origin; a page of a file has a null one.
+    let net: Value = serde_json::from_slice(&fs::read(&log).expect("a network log")).expect("a log in JSON");
+    let events = net["events"].as_array().expect("events in the log");
+    // Requests of the browser itself, such as updates, have no origin; those of a page from a file have the origin null.
     let of_the_page = events.iter().filter(|event| event["params"]["initiator"] == "null");
     let urls = of_the_page.filter_map(|event| event["params"]["url"].as_str());
     let requests = urls.filter(|url| url.starts_with("http")).map(str::to_owned).collect();
     (text(&output.stdout), console, requests)
 }
 
-/// Strategy, name and exact value of each cell of the table of figures.
+/// Returns the strategy, key and exact value of each cell of the table of metrics.
 fn exact_cells(html: &str) -> Vec<(usize, String, String)> {
     let quoted = |text: &str| text.split('"').next().unwrap_or_default().to_owned();
     let mut out = Vec::new();
@@ -279,7 +279,7 @@ fn exact_cells(html: &str) -> Vec<(usize, String, String)> {
     out
 }
 
-/// The page as XML: without its first line, which is HTML's own, and with the elements closed that HTML leaves open.
+/// Converts a page to XML: removes the doctype and closes the void elements.
 fn as_xml(html: &str) -> String {
     let mut out = String::new();
     for line in html.lines().skip(1) {
@@ -287,7 +287,7 @@ fn as_xml(html: &str) -> String {
         out.push_str(&if is_open { line.replace('>', "/>") } else { line.to_owned() });
         out.push('\n');
     }
-    // The script is not XML.
-    let (before, rest) = out.split_once("<script>").expect("there is a script");
-    format!("{before}{}", rest.split_once("</script>").expect("it ends").1)
+    // Remove the script, which is not XML.
+    let (before, rest) = out.split_once("<script>").expect("a script");
+    format!("{before}{}", rest.split_once("</script>").expect("the end of the script").1)
 }

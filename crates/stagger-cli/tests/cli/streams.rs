@@ -11,7 +11,7 @@ use crate::support::{Files, Running, eventually, run, run_script, see};
 const MEGABYTE: usize = 1_000_000;
 
 #[test]
-fn output_is_streamed_as_it_comes() {
+fn output_is_streamed() {
     let files = Files::new();
     let script = format!("echo early; while ! test -e {}; do sleep 0.01; done", files.path("go").display());
     let mut running = Running::start(&mut run_script(&[], &script));
@@ -23,14 +23,14 @@ fn output_is_streamed_as_it_comes() {
 }
 
 #[test]
-fn held_output_is_that_of_the_successful_attempt_alone() {
+fn hold_stdout_prints_only_the_successful_attempt() {
     let script = r#"echo "out $STAGGER_ATTEMPT"; echo "err $STAGGER_ATTEMPT" >&2; test "$STAGGER_ATTEMPT" = 2"#;
     let seen = see(&mut run_script(&["-O"], script));
     seen.exits(0).prints("out 2\n").says("out 1\n").says("err 1\n").says("err 2\n").is_silent_about("out 2");
 }
 
 #[test]
-fn held_output_of_a_failed_run_never_reaches_standard_output() {
+fn hold_stdout_of_a_failed_run_prints_nothing_to_standard_output() {
     see(&mut run_script(&["-O", "-n", "2"], "echo partial; exit 3")).exits(3).prints("").says("partial\n");
     see(&mut run_script(&["--hold-stdout", "--timeout", "500ms", "-n", "1"], "echo partial; sleep 60"))
         .exits(124)
@@ -39,7 +39,7 @@ fn held_output_of_a_failed_run_never_reaches_standard_output() {
 }
 
 #[test]
-fn held_errors_come_when_the_attempt_is_over() {
+fn hold_stderr_prints_errors_after_the_attempt() {
     let seen = see(&mut run_script(&["-E", "-n", "2"], r#"echo "err $STAGGER_ATTEMPT" >&2; exit 1"#));
     let order: Vec<usize> =
         ["err 1", "attempt=1/2", "err 2", "attempt=2/2"].map(|text| seen.stderr.find(text).unwrap()).to_vec();
@@ -48,25 +48,25 @@ fn held_errors_come_when_the_attempt_is_over() {
 }
 
 #[test]
-fn a_redirection_to_the_streams_by_name_truncates_nothing() {
+fn a_redirection_to_dev_stdout_does_not_truncate() {
     see(&mut run_script(&["-OE"], "echo one; echo two > /dev/stdout; echo three")).exits(0).prints("one\ntwo\nthree\n");
 }
 
-/// What a process has needed at most, in kilobytes.
+/// Returns the peak resident memory of a process in kB.
 #[track_caller]
 fn peak_resident(pid: u32) -> u64 {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("it is there");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("Linux tells its peak");
-    line.trim().trim_end_matches(" kB").parse().expect("it is a number")
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("the process exists");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("Linux reports VmHWM");
+    line.trim().trim_end_matches(" kB").parse().expect("VmHWM is a number")
 }
 
 #[test]
-fn a_hundred_megabytes_are_held_in_thirty_two() {
+fn buffering_100_mb_needs_at_most_32_mb_of_memory() {
     const LENGTH: usize = 100 * MEGABYTE;
     let mut running = Running::start(&mut run(["-O", "--", "head", "-c", &LENGTH.to_string(), "/dev/zero"]));
     let mut stdout = running.child.stdout.take().unwrap();
     let mut buffer = vec![1; MEGABYTE];
-    // The last megabyte is left in the pipe and behind it, so that stagger is still there to be asked.
+    // The last megabyte is not read yet, so that stagger is still running when its memory is measured.
     for _ in 0..LENGTH / MEGABYTE - 1 {
         stdout.read_exact(&mut buffer).unwrap();
         assert!(buffer.iter().all(|&byte| byte == 0));
@@ -80,36 +80,36 @@ fn a_hundred_megabytes_are_held_in_thirty_two() {
 }
 
 #[test]
-fn a_reader_that_goes_early_ends_stagger_as_it_ends_every_program() {
+fn a_closed_pipe_ends_stagger_by_sigpipe() {
     let mut running = Running::start(&mut run(["-O", "--", "head", "-c", "1000000", "/dev/zero"]));
     drop(running.child.stdout.take());
     running.end().dies_of(Signal::PIPE).is_silent_about("panicked").is_silent_about("error");
 }
 
 #[test]
-fn a_command_whose_reader_has_gone_is_not_retried() {
+fn a_command_killed_by_a_closed_pipe_is_not_retried() {
     for flags in [&[][..], &["--retry-if-stderr", "x"]] {
         let mut running = Running::start(&mut run_script(flags, "exec yes"));
         let mut some = [0; 100];
         let mut stdout = running.child.stdout.take().unwrap();
         stdout.read_exact(&mut some).unwrap();
         drop(stdout);
-        running.end().exits(128 + Signal::PIPE.as_raw()).says("attempt=1/5").says("why=reader-gone");
+        running.end().exits(128 + Signal::PIPE.as_raw()).says("attempt=1/5").says("reason=reader-gone");
     }
 }
 
 #[test]
-fn a_searched_stream_whose_reader_has_gone_is_broken_for_the_command_too() {
+fn closing_a_searched_stream_gives_the_command_sigpipe() {
     let mut running = Running::start(&mut run_script(&["--retry-if-stdout", "x"], "exec yes"));
     let mut some = [0; 100];
     let mut stdout = running.child.stdout.take().unwrap();
     stdout.read_exact(&mut some).unwrap();
     drop(stdout);
-    running.end().exits(128 + Signal::PIPE.as_raw()).says("why=reader-gone");
+    running.end().exits(128 + Signal::PIPE.as_raw()).says("reason=reader-gone");
 }
 
 #[test]
-fn closed_streams_are_no_reason_to_fail() {
+fn closed_standard_streams_are_not_an_error() {
     let stagger = env!("CARGO_BIN_EXE_stagger");
     for script in [
         format!("{stagger} run -d 5ms -- echo hello >&-"),
@@ -125,7 +125,7 @@ fn closed_streams_are_no_reason_to_fail() {
 }
 
 #[test]
-fn output_that_cannot_be_written_is_said() {
+fn a_failed_write_of_the_output_is_reported() {
     let full = File::options().write(true).open("/dev/full").unwrap();
     let running = run(["-O", "--", "echo", "hello"]).stdout(full).stderr(Stdio::piped()).output().unwrap();
     assert_eq!(running.status.code(), Some(125));
@@ -134,7 +134,7 @@ fn output_that_cannot_be_written_is_said() {
 }
 
 #[test]
-fn a_background_process_that_keeps_a_stream_does_not_keep_us() {
+fn a_background_process_holding_a_stream_does_not_block_the_end() {
     let files = Files::new();
     let script = format!("sleep 60 & echo $! > {}; echo done", files.path("daemon").display());
     let began = Instant::now();
@@ -144,7 +144,7 @@ fn a_background_process_that_keeps_a_stream_does_not_keep_us() {
 }
 
 #[test]
-fn a_reader_that_does_not_read_does_not_keep_us_from_hearing_a_signal() {
+fn a_stalled_reader_does_not_block_signals() {
     let files = Files::new();
     for (flags, script) in [
         (&["--retry-if-stdout", "x"][..], format!("echo $$ > {}; exec yes", files.path("pid").display())),
@@ -156,20 +156,20 @@ fn a_reader_that_does_not_read_does_not_keep_us_from_hearing_a_signal() {
         std::thread::sleep(Duration::from_millis(100));
         running.signal(Signal::TERM);
         let mut running = running;
-        eventually("it is over", || running.child.try_wait().unwrap().is_some());
+        eventually("stagger has ended", || running.child.try_wait().unwrap().is_some());
         running.end().dies_of(Signal::TERM);
         fs::remove_file(files.path("pid")).unwrap();
     }
 }
 
 #[test]
-fn a_slow_reader_gets_everything() {
-    // More than one pipe holds, less than two.
+fn a_slow_reader_receives_all_output() {
+    // More than the capacity of one pipe, less than that of two.
     const LENGTH: usize = 120_000;
     let script = format!("head -c {LENGTH} /dev/zero");
     let mut running = Running::start(&mut run_script(&["--stop-if-stdout", "x"], &script));
     std::thread::sleep(Duration::from_millis(500));
-    // Whatever wakes stagger meanwhile.
+    // Wakes stagger while the write is blocked.
     running.signal(Signal::WINCH);
     std::thread::sleep(Duration::from_millis(50));
     let mut all = Vec::new();
@@ -179,8 +179,9 @@ fn a_slow_reader_gets_everything() {
 }
 
 #[test]
-fn what_failed_attempts_have_written_to_a_file_is_pointed_out_once() {
-    const NOTE: &str = "this attempt already wrote 5 B to standard output; use -O to emit only the successful attempt";
+fn output_of_failed_attempts_in_a_file_is_noted_once() {
+    const NOTE: &str = "this attempt already wrote 5 B to standard output; use -O to emit only the output of \
+                        the successful attempt";
     let script = r#"printf 12345; test "$STAGGER_ATTEMPT" = 3"#;
     let files = Files::new();
     let notes = |flags: &[&str], script: &str| {
@@ -195,7 +196,7 @@ fn what_failed_attempts_have_written_to_a_file_is_pointed_out_once() {
     let out = File::create(files.path("both")).unwrap();
     std::process::Command::new("sh").args(["-c", &both]).stdout(out).status().unwrap();
     assert!(!fs::read_to_string(files.path("both")).unwrap().contains("already wrote"));
-    // A stream that is searched is counted on its way, wherever it goes.
+    // A searched stream is counted as it is forwarded, whatever its destination.
     let seen = see(&mut run_script(&["-n", "3", "--stop-if-stdout", "x"], script));
     seen.exits(0).prints("123451234512345").says(NOTE);
 }

@@ -12,23 +12,23 @@ use std::time::Instant;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Longer than anything here takes, also on a busy machine.
+/// Longer than any step of these tests takes, even on a loaded machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Tests may be run by something that ignores signals (`nohup`, a background job), and what is ignored stays ignored
-/// in every command that is started. What is handled does not.
+/// Installs handlers for signals that the test runner may have inherited as ignored (`nohup`, a background job): child
+/// processes inherit ignored signals, but not handlers.
 pub(crate) fn ignore_no_signal() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let always = Arc::new(AtomicBool::new(true));
         for signal in [Signal::HUP, Signal::INT, Signal::QUIT, Signal::TERM] {
             let handled = signal_hook::flag::register_conditional_default(signal.as_raw(), Arc::clone(&always));
-            handled.expect("it can be handled");
+            handled.expect("the signal has a handler");
         }
     });
 }
 
-/// `stagger` with nothing in its environment that changes what it says.
+/// Returns `stagger` with an environment that does not affect its output.
 pub(crate) fn stagger<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Command {
     ignore_no_signal();
     let mut command = Command::new(env!("CARGO_BIN_EXE_stagger"));
@@ -39,21 +39,21 @@ pub(crate) fn stagger<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Com
     command
 }
 
-/// `stagger run` with short delays; the words are its arguments.
+/// Returns `stagger run` with short delays and these arguments.
 pub(crate) fn run<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Command {
     let mut command = stagger(["run", "--base", "5ms"]);
     command.args(args);
     command
 }
 
-/// `stagger run` of a shell script.
+/// Returns `stagger run` of a shell script.
 pub(crate) fn run_script(flags: &[&str], script: &str) -> Command {
     let mut command = run(flags);
     command.args(["--", "sh", "-c", script]);
     command
 }
 
-/// What has come of a command that is over.
+/// A finished command.
 #[derive(Debug)]
 pub(crate) struct Seen {
     pub(crate) status: ExitStatus,
@@ -100,16 +100,17 @@ impl From<Output> for Seen {
     }
 }
 
+/// Runs a command and returns its result.
 #[track_caller]
 pub(crate) fn see(command: &mut Command) -> Seen {
     Running::start(command).end()
 }
 
-/// The same for a command that reads `input` from a pipe.
+/// Runs a command that reads `input` from a pipe, and returns its result.
 #[track_caller]
 pub(crate) fn see_with_input(command: &mut Command, input: &[u8]) -> Seen {
     let mut running = Running::start(command.stdin(Stdio::piped()));
-    let mut stdin = running.child.stdin.take().expect("it is a pipe");
+    let mut stdin = running.child.stdin.take().expect("stdin is piped");
     let input = input.to_vec();
     let writer = thread::spawn(move || {
         let _ = stdin.write_all(&input);
@@ -119,7 +120,7 @@ pub(crate) fn see_with_input(command: &mut Command, input: &[u8]) -> Seen {
     seen
 }
 
-/// What it says, if all went well.
+/// Runs a command that must succeed without errors, and returns its standard output.
 #[track_caller]
 pub(crate) fn said(command: &mut Command) -> String {
     let seen = see(command);
@@ -127,7 +128,7 @@ pub(crate) fn said(command: &mut Command) -> String {
     seen.stdout
 }
 
-/// A `stagger` that runs beside the test. It is killed if the test forgets it.
+/// A running `stagger`, killed when dropped.
 #[derive(Debug)]
 pub(crate) struct Running {
     pub(crate) child: Child,
@@ -136,7 +137,7 @@ pub(crate) struct Running {
 impl Running {
     #[track_caller]
     pub(crate) fn start(command: &mut Command) -> Self {
-        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("stagger can be started");
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("stagger starts");
         Self { child }
     }
 
@@ -146,24 +147,24 @@ impl Running {
 
     #[track_caller]
     pub(crate) fn signal(&self, signal: Signal) {
-        kill_process(self.pid(), signal).expect("stagger is there");
+        kill_process(self.pid(), signal).expect("stagger is running");
     }
 
-    /// Waits for its end, which must come soon.
+    /// Waits for its end, for at most [`PATIENCE`].
     #[track_caller]
     pub(crate) fn end(mut self) -> Seen {
-        let child = core::mem::replace(&mut self.child, Command::new("true").spawn().expect("true can be started"));
+        let child = core::mem::replace(&mut self.child, Command::new("true").spawn().expect("true starts"));
         let pid = Pid::from_child(&child);
         let reader = thread::spawn(move || child.wait_with_output());
         let began = Instant::now();
         while !reader.is_finished() {
             if began.elapsed() > PATIENCE {
                 let _ = kill_process(pid, Signal::KILL);
-                panic!("stagger does not end");
+                panic!("stagger did not end in time");
             }
             thread::sleep(Duration::from_millis(2));
         }
-        reader.join().expect("the reader does not panic").expect("stagger can be waited for").into()
+        reader.join().expect("the reader does not panic").expect("the output of stagger is read").into()
     }
 }
 
@@ -182,7 +183,7 @@ pub(crate) struct Files {
 
 impl Files {
     pub(crate) fn new() -> Self {
-        Self { directory: tempfile::tempdir().expect("there is room for a directory") }
+        Self { directory: tempfile::tempdir().expect("a temporary directory is created") }
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -192,11 +193,11 @@ impl Files {
     #[track_caller]
     pub(crate) fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
         let path = self.path(name);
-        fs::write(&path, content).expect("the file can be written");
+        fs::write(&path, content).expect("the file is written");
         path
     }
 
-    /// The words that a script has written into a file, as soon as it has written `lines` lines.
+    /// Waits until a script has written `lines` lines to a file, and returns all its lines.
     #[track_caller]
     pub(crate) fn wait_for_lines(&self, name: &str, lines: usize) -> Vec<String> {
         let read = || fs::read_to_string(self.path(name)).unwrap_or_default();
@@ -207,38 +208,38 @@ impl Files {
         read().lines().map(str::to_owned).collect()
     }
 
-    /// The first number that a script has written into a file.
+    /// Waits until a script has written a PID to a file, and returns it.
     #[track_caller]
     pub(crate) fn wait_for_pid(&self, name: &str) -> Pid {
-        let word = self.wait_for_lines(name, 1)[0].parse().expect("it is a number");
-        Pid::from_raw(word).expect("it is not zero")
+        let word = self.wait_for_lines(name, 1)[0].parse().expect("a PID is a number");
+        Pid::from_raw(word).expect("a PID is not zero")
     }
 }
 
-/// Waits until something holds.
+/// Waits until a condition holds.
 #[track_caller]
 pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let began = Instant::now();
     while !holds() {
-        assert!(began.elapsed() < PATIENCE, "never: {what}");
+        assert!(began.elapsed() < PATIENCE, "timed out waiting for: {what}");
         thread::sleep(Duration::from_millis(2));
     }
 }
 
-/// The state letter of a process; `None` if it is dead.
+/// Returns the state letter of a process; `None` if it is dead or a zombie.
 pub(crate) fn state(pid: Pid) -> Option<char> {
     stat(&pid.as_raw_nonzero().to_string()).map(|(state, _)| state).filter(|state| !matches!(state, 'Z' | 'X'))
 }
 
-/// Whether it is stopped. A shell that has just forked may wait for a stopped child to execute its command (vfork):
-/// it then goes on as little as a stopped one.
+/// Returns whether a process is stopped. A shell that has just called vfork may instead wait in state D for its stopped
+/// child.
 pub(crate) fn is_stopped(pid: Pid) -> bool {
     matches!(state(pid), Some('T' | 'D'))
 }
 
-/// How many processes of a group live.
+/// Returns the number of live processes in a process group.
 pub(crate) fn living_in_group(group: Pid) -> usize {
-    let entries = fs::read_dir("/proc").expect("there is a /proc").flatten();
+    let entries = fs::read_dir("/proc").expect("/proc exists").flatten();
     let stats = entries.filter_map(|entry| stat(entry.file_name().to_str()?));
     stats.filter(|(state, of)| *of == group.as_raw_nonzero().get() && !matches!(state, 'Z' | 'X')).count()
 }

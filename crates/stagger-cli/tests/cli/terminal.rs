@@ -15,7 +15,7 @@ use crate::support::{Files, PATIENCE, eventually, ignore_no_signal, is_stopped, 
 const STAGGER: &str = env!("CARGO_BIN_EXE_stagger");
 const ROWS: u16 = 24;
 
-/// A program on a terminal, as somebody sees it who sits there.
+/// A program on a pseudo-terminal, with its screen content.
 struct Terminal {
     pty: Pty,
     child: Child,
@@ -28,13 +28,13 @@ impl Terminal {
     #[track_caller]
     fn start(columns: u16, environment: &[(&str, &str)], program: &str, args: &[&str]) -> Self {
         ignore_no_signal();
-        let (pty, pts) = pty_process::blocking::open().expect("there is a terminal");
-        pty.resize(pty_process::Size::new(ROWS, columns)).expect("it can be resized");
+        let (pty, pts) = pty_process::blocking::open().expect("a pseudo-terminal is opened");
+        pty.resize(pty_process::Size::new(ROWS, columns)).expect("the terminal is resized");
         let command =
             Command::new(program).args(args).env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
         let command = command.env("TERM", "xterm").env("LANG", "C.UTF-8").envs(environment.iter().copied());
-        let child = command.spawn(pts).expect("it can be started");
-        let size = |length| NonZeroU16::new(length).expect("a terminal is not empty");
+        let child = command.spawn(pts).expect("the program starts");
+        let size = |length| NonZeroU16::new(length).expect("the size is not zero");
         Self { pty, child, screen: vt100::Parser::new(size(ROWS), size(columns), 0), raw: Vec::new() }
     }
 
@@ -44,15 +44,15 @@ impl Terminal {
         Self::start(columns, environment, STAGGER, &args)
     }
 
-    /// Takes what is written within a moment; `false` when nobody can write any more.
+    /// Reads the output of the next 10 ms; returns `false` at the end of the output.
     fn watch(&mut self) -> bool {
         const MOMENT: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
         let mut fds = [PollFd::from_borrowed_fd(self.pty.as_fd(), PollFlags::IN)];
-        if poll(&mut fds, Some(&MOMENT)).expect("the terminal can be watched") == 0 {
+        if poll(&mut fds, Some(&MOMENT)).expect("the terminal is polled") == 0 {
             return true;
         }
         let mut buffer = [0; 4096];
-        // Linux reports a terminal that nobody holds any more as an error.
+        // Linux reports a terminal without open descriptors as an error.
         let n = self.pty.read(&mut buffer).unwrap_or(0);
         self.screen.process(&buffer[..n]);
         self.raw.extend_from_slice(&buffer[..n]);
@@ -64,25 +64,25 @@ impl Terminal {
         let began = Instant::now();
         while !holds(self) {
             assert!(self.watch(), "the program ended before: {what}\n{:?}", self.rows());
-            assert!(began.elapsed() < PATIENCE, "never: {what}\n{:?}", self.rows());
+            assert!(began.elapsed() < PATIENCE, "timed out waiting for: {what}\n{:?}", self.rows());
         }
     }
 
-    /// Until the program has ended.
+    /// Waits until the program has ended.
     #[track_caller]
     fn end(&mut self) -> ExitStatus {
         let began = Instant::now();
         while self.watch() {
             assert!(began.elapsed() < PATIENCE, "the program does not end\n{:?}", self.rows());
         }
-        self.child.wait().expect("it can be waited for")
+        self.child.wait().expect("the exit status is read")
     }
 
     fn types(&mut self, text: &str) {
-        self.pty.write_all(text.as_bytes()).expect("the terminal takes it");
+        self.pty.write_all(text.as_bytes()).expect("the terminal accepts input");
     }
 
-    /// The rows that are not empty.
+    /// Returns the rows that are not empty.
     fn rows(&self) -> Vec<String> {
         let columns = self.screen.screen().size().1.get();
         self.screen
@@ -109,16 +109,16 @@ impl Drop for Terminal {
     }
 }
 
-/// Times differ from run to run, and so does the room after them.
+/// Replaces times and the padding after them, which differ from run to run.
 fn without_times(rows: &[String]) -> Vec<String> {
-    let time = regex::Regex::new(r"\b(in|total|waited) [0-9.]+[mu]?s( *)").expect("it is one");
+    let time = regex::Regex::new(r"\b(in|total|waited) [0-9.]+[mu]?s( *)").expect("a valid pattern");
     let squeeze =
         |found: &regex::Captures<'_>| format!("{} T{}", &found[1], if found[2].is_empty() { "" } else { "  " });
     rows.iter().map(|row| time.replace_all(row, squeeze).into_owned()).collect()
 }
 
 #[test]
-fn a_run_on_a_terminal_looks_well_on_forty_and_on_a_hundred_and_twenty_columns() {
+fn log_lines_fit_40_and_120_columns() {
     const SCRIPT: &str = r#"test "$STAGGER_ATTEMPT" = 3 || exit 7"#;
     for (columns, want) in [
         (40, ["✗ 1/4  exit 7 in T  waiting 400ms", "✗ 2/4  exit 7 in T  waiting 800ms", "✓ 3/4  ok in T  total T"]),
@@ -132,7 +132,7 @@ fn a_run_on_a_terminal_looks_well_on_forty_and_on_a_hundred_and_twenty_columns()
         ),
     ] {
         let mut terminal = Terminal::run(columns, &[], &["-n", "4", "-d", "400ms"], SCRIPT);
-        terminal.watch_until("the live line", |terminal| terminal.has("2/4  starts in 0."));
+        terminal.watch_until("the status line", |terminal| terminal.has("2/4  starts in 0."));
         assert_eq!(terminal.rows().len(), 2, "{:?}", terminal.rows());
         assert!(terminal.end().success());
         assert_eq!(without_times(&terminal.rows()), want);
@@ -140,7 +140,7 @@ fn a_run_on_a_terminal_looks_well_on_forty_and_on_a_hundred_and_twenty_columns()
 }
 
 #[test]
-fn what_does_not_fit_is_left_out_and_nothing_wraps() {
+fn parts_that_do_not_fit_are_dropped_and_lines_do_not_wrap() {
     let flags = ["-n", "2", "-d", "200ms", "--jitter", "full", "--retry-on", "any", "--log", "human"];
     for (columns, has_interval) in [(40, false), (120, true)] {
         let mut terminal = Terminal::run(columns, &[], &flags, "kill -TERM $$");
@@ -153,10 +153,10 @@ fn what_does_not_fit_is_left_out_and_nothing_wraps() {
 }
 
 #[test]
-fn a_running_attempt_is_shown_where_it_cannot_disturb_the_command_s_output() {
+fn a_running_attempt_is_shown_only_if_it_cannot_mix_with_the_output() {
     for (columns, want) in [(40, "1/1  running 0."), (120, "▏ 700ms   total 0.")] {
         let mut terminal = Terminal::run(columns, &[], &["-n", "1", "-t", "700ms", "-OE"], "echo held; sleep 60");
-        terminal.watch_until("the live line", |terminal| terminal.has(want));
+        terminal.watch_until("the status line", |terminal| terminal.has(want));
         assert_eq!(terminal.rows().len(), 1, "{:?}", terminal.rows());
         assert_eq!(terminal.end().code(), Some(124));
         assert_eq!(without_times(&terminal.rows())[0], "held");
@@ -167,7 +167,7 @@ fn a_running_attempt_is_shown_where_it_cannot_disturb_the_command_s_output() {
 }
 
 #[test]
-fn output_without_a_newline_is_neither_overwritten_nor_run_into() {
+fn output_without_a_final_newline_is_kept_on_its_own_line() {
     for columns in [40, 120] {
         let mut terminal = Terminal::run(columns, &[], &["-n", "1"], "printf 'no newline'; exit 1");
         terminal.end();
@@ -178,8 +178,8 @@ fn output_without_a_newline_is_neither_overwritten_nor_run_into() {
 }
 
 #[test]
-fn colour_is_off_without_a_wish_for_it() {
-    let colour = regex::Regex::new("\x1b\\[[0-9;]*m").unwrap();
+fn color_is_off_without_a_wish_for_it() {
+    let color = regex::Regex::new("\x1b\\[[0-9;]*m").unwrap();
     for (environment, flags, want) in [
         (&[][..], &[][..], true),
         (&[("NO_COLOR", "1")], &[], false),
@@ -190,13 +190,13 @@ fn colour_is_off_without_a_wish_for_it() {
         let flags = [flags, &["-n", "2", "-d", "250ms"]].concat();
         let mut terminal = Terminal::run(80, environment, &flags, "exit 1");
         terminal.end();
-        assert_eq!(colour.is_match(&terminal.raw()), want, "{environment:?} {flags:?} {:?}", terminal.raw());
+        assert_eq!(color.is_match(&terminal.raw()), want, "{environment:?} {flags:?} {:?}", terminal.raw());
         assert!(terminal.has("✗ 1/2"));
     }
 }
 
 #[test]
-fn outside_of_utf_8_everything_is_ascii() {
+fn without_utf_8_everything_is_ascii() {
     for environment in [[("LANG", "C")], [("LC_ALL", "POSIX")]] {
         let mut terminal =
             Terminal::run(80, &environment, &["-n", "2", "-d", "400ms", "--jitter", "full", "--seed", "1"], "exit 1");
@@ -211,7 +211,7 @@ fn outside_of_utf_8_everything_is_ascii() {
 }
 
 #[test]
-fn without_progress_nothing_is_drawn_twice() {
+fn no_progress_draws_no_status_line() {
     for (environment, flags) in [(&[][..], &["--no-progress"][..]), (&[("TERM", "dumb")], &[])] {
         let flags = [flags, &["-n", "2", "-d", "300ms"]].concat();
         let mut terminal = Terminal::run(80, environment, &flags, "exit 1");
@@ -222,14 +222,14 @@ fn without_progress_nothing_is_drawn_twice() {
 }
 
 #[test]
-fn a_key_that_interrupts_reaches_the_command_once_and_ends_the_run() {
+fn ctrl_c_reaches_the_command_once_and_ends_the_run() {
     let files = Files::new();
     let script = format!(
         "trap 'echo interrupted >> {0}' INT; echo ready; i=0; while [ $i -lt 30 ]; do sleep 0.01; i=$((i+1)); done; exit 1",
         files.path("interrupts").display()
     );
     let mut terminal = Terminal::run(80, &[], &["-n", "3"], &script);
-    terminal.watch_until("it runs", |terminal| terminal.has("ready"));
+    terminal.watch_until("the command runs", |terminal| terminal.has("ready"));
     terminal.types("\x03");
     let status = terminal.end();
     assert_eq!(status.signal(), Some(Signal::INT.as_raw()), "{:?}", terminal.rows());
@@ -238,9 +238,9 @@ fn a_key_that_interrupts_reaches_the_command_once_and_ends_the_run() {
 }
 
 #[test]
-fn a_key_that_interrupts_a_wait_ends_the_run_at_once() {
+fn ctrl_c_during_a_wait_ends_the_run_immediately() {
     let mut terminal = Terminal::run(80, &[], &["-d", "60s", "--cap", "60s"], "exit 1");
-    terminal.watch_until("it waits", |terminal| terminal.has("starts in"));
+    terminal.watch_until("stagger waits", |terminal| terminal.has("starts in"));
     let began = Instant::now();
     terminal.types("\x03");
     assert_eq!(terminal.end().signal(), Some(Signal::INT.as_raw()));
@@ -249,17 +249,17 @@ fn a_key_that_interrupts_a_wait_ends_the_run_at_once() {
 }
 
 #[test]
-fn a_signal_that_was_sent_to_stagger_alone_reaches_a_command_that_shares_its_group() {
+fn a_signal_sent_to_stagger_is_forwarded_to_a_command_in_its_group() {
     let mut terminal =
         Terminal::run(80, &[], &[], "trap 'echo got it; exit 1' INT; echo ready; while :; do sleep 0.01; done");
-    terminal.watch_until("it runs", |terminal| terminal.has("ready"));
+    terminal.watch_until("the command runs", |terminal| terminal.has("ready"));
     rustix::process::kill_process(rustix::process::Pid::from_child(&terminal.child), Signal::INT).unwrap();
     assert_eq!(terminal.end().signal(), Some(Signal::INT.as_raw()));
     assert!(terminal.has("got it"), "{:?}", terminal.rows());
 }
 
 #[test]
-fn a_timeout_on_a_terminal_reaches_what_the_command_has_started() {
+fn a_timeout_on_a_terminal_reaches_descendants() {
     let files = Files::new();
     let script = format!(
         "trap '' TERM; sh -c 'echo $$ > {}; sleep 60; sleep 60' & sleep 60; sleep 60",
@@ -288,74 +288,75 @@ fn job_control_stops_and_continues_a_run() {
             script.replace('$', "\\$")
         ));
         let pid = files.wait_for_pid("pid");
-        shell.watch_until("it runs", |shell| shell.raw().contains("ready\r\n"));
+        shell.watch_until("the command runs", |shell| shell.raw().contains("ready\r\n"));
         shell.types("\x1a");
-        shell.watch_until("the shell tells that it is stopped", |shell| shell.has("Stopped"));
-        eventually("the command is stopped, if it still runs", || is_stopped(pid) || state(pid).is_none());
+        shell.watch_until("the shell reports the stop", |shell| shell.has("Stopped"));
+        eventually("the command is stopped or has ended", || is_stopped(pid) || state(pid).is_none());
         shell.types("fg\n");
-        shell.watch_until("it went on", |shell| shell.raw().contains("all done\r\n"));
+        shell.watch_until("the run is continued", |shell| shell.raw().contains("all done\r\n"));
         shell.types("exit\n");
         shell.end();
     }
 }
 
 #[test]
-fn a_command_without_the_terminal_as_input_is_a_group_of_its_own() {
+fn a_command_without_terminal_input_has_its_own_process_group() {
     let files = Files::new();
     let script = format!("echo $$ > {}; sleep 60 & sleep 60", files.path("group").display());
     let inner = format!("{STAGGER} run -n 1 -k 100ms -- sh -c '{script}' </dev/null");
     let mut terminal = Terminal::start(80, &[], "sh", &["-c", &format!("trap : INT; {inner}; echo status $?")]);
     let group = files.wait_for_pid("group");
-    eventually("all three run", || living_in_group(group) == 3);
+    eventually("all three processes run", || living_in_group(group) == 3);
     terminal.types("\x03");
-    terminal.watch_until("it is over", |terminal| terminal.has("status 130"));
+    terminal.watch_until("the run has ended", |terminal| terminal.has("status 130"));
     terminal.end();
     assert_eq!(living_in_group(group), 0);
 }
 
 #[test]
-fn a_command_that_is_stopped_for_wanting_the_terminal_is_pointed_out() {
+fn a_command_stopped_by_sigttin_is_noted() {
     let inner = format!("{STAGGER} run -n 1 -- sh -c 'read -r line </dev/tty' </dev/null");
     let mut terminal = Terminal::start(80, &[], "sh", &["-c", &format!("trap : INT; {inner}; echo status $?")]);
-    terminal.watch_until("the note", |terminal| terminal.has("it wants the terminal; run it with --foreground"));
+    terminal
+        .watch_until("the note", |terminal| terminal.has("uses the terminal from the background; add --foreground"));
     terminal.types("\x03");
-    terminal.watch_until("it is over", |terminal| terminal.has("status 130"));
+    terminal.watch_until("the run has ended", |terminal| terminal.has("status 130"));
     terminal.end();
 }
 
 #[test]
-fn a_simulation_shows_how_far_it_is_and_an_interrupt_leaves_what_is_finished() {
+fn a_simulation_shows_its_progress_and_reports_finished_runs_after_an_interrupt() {
     let args = ["simulate", "--clients=2k", "--capacity=100", "-n=inf", "--seeds=1000"];
     let mut terminal = Terminal::start(80, &[], STAGGER, &args);
-    terminal.watch_until("the live line", |terminal| terminal.has("simulating 1000 runs: "));
+    terminal.watch_until("the status line", |terminal| terminal.has("simulating 1000 runs: "));
     terminal.types("\u{3}");
     assert_eq!(terminal.end().code(), Some(130));
     let rows = terminal.rows();
     assert!(rows.iter().any(|row| row.starts_with("exponential ")), "{rows:?}");
     assert!(rows.iter().any(|row| row.starts_with("interrupted: ")), "{rows:?}");
-    assert!(!terminal.has("simulating"), "the line is gone: {rows:?}");
+    assert!(!terminal.has("simulating"), "the status line is erased: {rows:?}");
 }
 
 #[test]
-fn advise_asks_what_was_not_said_and_says_what_follows() {
+fn advise_asks_for_missing_answers_and_prints_its_advice() {
     let mut terminal = Terminal::start(100, &[], STAGGER, &["advise", "--for", "reconnecting"]);
     for (question, answer) in [
-        ("Does the error go away by itself?", "yes"),
-        ("May the operation be carried out twice?", "yes"),
+        ("Is the error transient?", "yes"),
+        ("Is the operation idempotent?", "yes"),
         ("How many clients", ""),
-        ("How long may it take", ""),
-        ("How long is each wait at least?", ""),
+        ("Within what time must the operation succeed?", ""),
+        ("What is the minimum delay between attempts?", ""),
     ] {
         terminal.watch_until(question, |terminal| terminal.has(question));
         terminal.types(&format!("{answer}\n"));
     }
     assert!(terminal.end().success());
-    assert!(terminal.has("retry, by this policy:"), "{:?}", terminal.rows());
-    assert!(!terminal.raw().contains("What is it for?"), "that was said by a flag");
+    assert!(terminal.has("retry with this policy:"), "{:?}", terminal.rows());
+    assert!(!terminal.raw().contains("What is the purpose"), "the flag answers this question");
 }
 
 #[test]
-fn a_drill_tells_how_many_are_connected_and_leaves_no_line_behind() {
+fn a_drill_shows_its_progress_and_erases_the_status_line() {
     let args =
         ["drill", "--clients=100", "--capacity=50/s", "--compare", "eager: constant base=500ms max-attempts=inf"];
     let mut terminal = Terminal::start(100, &[], STAGGER, &args);

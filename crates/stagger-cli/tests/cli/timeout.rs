@@ -10,7 +10,7 @@ fn group(files: &Files) -> Pid {
 }
 
 #[test]
-fn an_attempt_that_takes_too_long_is_ended_and_retried() {
+fn an_attempt_beyond_the_timeout_is_terminated_and_retried() {
     let seen = see(&mut run_script(&["-n", "2", "--timeout", "50ms"], "sleep 60"));
     seen.exits(124).says("attempt=1/2 result=timeout").says("attempt=2/2 result=timeout");
     let seen = see(&mut run_script(&["--timeout", "500ms"], r#"test "$STAGGER_ATTEMPT" = 2 || sleep 60"#));
@@ -18,24 +18,24 @@ fn an_attempt_that_takes_too_long_is_ended_and_retried() {
 }
 
 #[test]
-fn a_timeout_that_is_not_in_the_set_is_not_retried() {
+fn a_timeout_outside_of_retry_on_is_not_retried() {
     see(&mut run_script(&["--timeout", "50ms", "--retry-on", "fail"], "sleep 60")).exits(124).says("attempt=1/5");
 }
 
 #[test]
-fn a_command_may_put_things_away_and_has_timed_out_all_the_same() {
+fn a_command_that_handles_sigterm_has_still_timed_out() {
     let script = "trap 'echo tidy; exit 0' TERM; while :; do sleep 0.01; done";
     see(&mut run_script(&["-n", "1", "--timeout", "500ms"], script)).exits(124).prints("tidy\n");
 }
 
 #[test]
-fn another_signal_can_be_chosen() {
+fn the_timeout_signal_is_configurable() {
     let script = "trap 'echo by INT; exit 0' INT; while :; do sleep 0.01; done";
     see(&mut run_script(&["-n", "1", "--timeout", "500ms", "--signal", "INT"], script)).exits(124).prints("by INT\n");
 }
 
 #[test]
-fn a_tree_that_ignores_term_is_killed() {
+fn a_process_group_that_ignores_sigterm_is_killed() {
     let files = Files::new();
     let script =
         format!("trap '' TERM; sleep 60 & sleep 60 & echo $$ > {}; wait; sleep 60", files.path("group").display());
@@ -47,7 +47,7 @@ fn a_tree_that_ignores_term_is_killed() {
 }
 
 #[test]
-fn what_a_dead_leader_leaves_behind_is_killed() {
+fn descendants_that_outlive_the_group_leader_are_killed() {
     let files = Files::new();
     let script = format!(
         "sh -c 'trap \"\" TERM; echo $$ > {}; sleep 60; sleep 60' & echo $$ > {}; wait",
@@ -60,20 +60,20 @@ fn what_a_dead_leader_leaves_behind_is_killed() {
 }
 
 #[test]
-fn nobody_waits_for_the_grace_when_everybody_is_gone() {
+fn kill_after_is_not_awaited_if_all_processes_are_gone() {
     let began = Instant::now();
     see(&mut run_script(&["-n", "1", "--timeout", "50ms", "--kill-after", "60s"], "sleep 60 & wait")).exits(124);
     assert!(began.elapsed() < Duration::from_secs(10));
 }
 
 #[test]
-fn the_dead_whom_nobody_collects_are_not_waited_for() {
+fn zombies_are_not_awaited() {
     let files = Files::new();
-    // It leaves the group, with a dead child in it that it will never collect: as in a container without an init.
-    let negligent = format!("echo $$ > {}; true & exec setsid sleep 60", files.path("negligent").display());
-    let script = format!("sh -c '{negligent}' >/dev/null 2>&1 & wait");
+    // It leaves the group with a zombie in it that it never reaps, as in a container without an init.
+    let non_reaping = format!("echo $$ > {}; true & exec setsid sleep 60", files.path("non_reaping").display());
+    let script = format!("sh -c '{non_reaping}' >/dev/null 2>&1 & wait");
     see(&mut run_script(&["-n", "1", "--timeout", "500ms", "--kill-after", "60s"], &script)).exits(124);
-    rustix::process::kill_process(files.wait_for_pid("negligent"), rustix::process::Signal::KILL).unwrap();
+    rustix::process::kill_process(files.wait_for_pid("non_reaping"), rustix::process::Signal::KILL).unwrap();
 }
 
 #[test]

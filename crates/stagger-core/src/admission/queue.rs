@@ -34,10 +34,10 @@ use crate::{Instant, Seed};
 /// let admission = Admission::per_second(500).burst(1).build()?;
 /// let now = Instant::from_nanos(1_000_000_000);
 /// assert_eq!(admission.try_admit(now), Admit::Now);
-/// let Admit::At(appointment) = admission.try_admit(now) else { panic!("there was room for one") };
-/// assert_eq!(appointment.after, Duration::from_millis(2));
-/// let then = now.saturating_add(appointment.after);
-/// assert_eq!(admission.admit_reserved(&appointment.token, then), Admit::Now);
+/// let Admit::At(reservation) = admission.try_admit(now) else { panic!("there was room for one") };
+/// assert_eq!(reservation.after, Duration::from_millis(2));
+/// let then = now.saturating_add(reservation.after);
+/// assert_eq!(admission.admit_reserved(&reservation.token, then), Admit::Now);
 /// # Ok::<(), stagger_core::admission::AdmissionError>(())
 /// ```
 pub struct Admission {

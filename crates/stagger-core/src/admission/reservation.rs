@@ -5,7 +5,7 @@ use core::time::Duration;
 use crate::text::{ParseError, Problem};
 use crate::{Instant, Seed};
 
-/// A time at which a rejected client may return, reserved for it alone.
+/// A time at which a rejected client may return, reserved for it alone. Complete: it is what the text form holds.
 ///
 /// As text, for a header: the milliseconds to wait, rounded up, and the token to present: `1520;token=` and 32
 /// hexadecimal digits. The client treats the wait as a [`ServerHint::Reserved`](crate::ServerHint::Reserved).
@@ -49,13 +49,13 @@ impl FromStr for ReservationToken {
     type Err = ParseError;
 
     fn from_str(text: &str) -> Result<Self, ParseError> {
-        let fault = || ParseError::new(Problem::Reservation, text);
+        let error = || ParseError::new(Problem::Reservation, text);
         // `from_str_radix` would also accept a sign.
         if text.len() != 32 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-            return Err(fault());
+            return Err(error());
         }
         let (time, seal) = text.split_at(16);
-        let number = |digits| u64::from_str_radix(digits, 16).map_err(|_| fault());
+        let number = |digits| u64::from_str_radix(digits, 16).map_err(|_| error());
         Ok(Self { time: number(time)?, seal: number(seal)? })
     }
 }
@@ -70,14 +70,14 @@ impl FromStr for Reservation {
     type Err = ParseError;
 
     fn from_str(text: &str) -> Result<Self, ParseError> {
-        let fault = || ParseError::new(Problem::Reservation, text);
-        let (millis, token) = text.split_once(';').ok_or_else(fault)?;
-        let token = token.trim_start().strip_prefix("token=").ok_or_else(fault)?;
+        let error = || ParseError::new(Problem::Reservation, text);
+        let (millis, token) = text.split_once(';').ok_or_else(error)?;
+        let token = token.trim_start().strip_prefix("token=").ok_or_else(error)?;
         let millis = millis.trim_end();
         if millis.is_empty() || !millis.bytes().all(|byte| byte.is_ascii_digit()) {
-            return Err(fault());
+            return Err(error());
         }
-        let millis = millis.parse().map_err(|_| fault())?;
+        let millis = millis.parse().map_err(|_| error())?;
         Ok(Self { after: Duration::from_millis(millis), token: token.trim_end().parse()? })
     }
 }

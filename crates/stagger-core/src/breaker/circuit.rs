@@ -457,13 +457,13 @@ impl CircuitBreaker {
         let opening = ledger.opening();
         let stable = self.open.stable_after().map_or(ledger.open_for.get(), nanos);
         if from == Mode::Closed && opening.number > 0 && at.saturating_sub(ledger.since.get()) >= stable {
-            opening.begin_again().next()
+            opening.restart().next()
         } else {
             opening.next()
         }
     }
 
-    /// Half-opens the breaker, with one probe in flight.
+    /// Moves the breaker to the half-open state, with one probe in flight.
     fn half_open(&self, from: PackedState, at: u64) -> bool {
         if !self.begin_change(from) {
             return false;
@@ -492,7 +492,7 @@ impl CircuitBreaker {
             }
         };
         let ledger = &self.ledger.0;
-        ledger.set_opening(ledger.opening().begin_again());
+        ledger.set_opening(ledger.opening().restart());
         ledger.set_tripped_by(Tally::default(), 0);
         self.record.0.begin(from.next_generation());
         self.enter(PackedState::new(mode, from.next_generation()), at, TransitionCause::Command);

@@ -54,7 +54,7 @@ impl Opening {
     }
 
     /// Restarts with another series of draws: a client whose first draw is short must not be first every time.
-    pub(super) const fn begin_again(self) -> Self {
+    pub(super) const fn restart(self) -> Self {
         Self { number: 0, episode: self.episode.wrapping_add(1) }
     }
 

@@ -9,8 +9,8 @@
 //! let breaker = CircuitBreaker::builder(Seed::new(1)).failure_ratio(Ratio::percent(50)).min_calls(10).build()?;
 //! let now = Instant::ZERO;
 //! for _ in 0..10 {
-//!     let pass = breaker.admit(&now).expect("closed");
-//!     breaker.record(pass, &Outcome::TRANSIENT, &now);
+//!     let permit = breaker.admit(&now).expect("closed");
+//!     breaker.record(permit, &Outcome::TRANSIENT, &now);
 //! }
 //! assert_eq!(breaker.state(), BreakerState::Open);
 //! // Between half of five seconds and the whole, by the default open time.

@@ -44,12 +44,12 @@ use crate::{Budget, FailureKind, Outcome, Ratio, guard::BudgetPermit};
 /// use stagger_core::{Budget, Instant, FailureKind, Ratio};
 ///
 /// static BUDGET: ControlledBudget<Tokens> = ControlledBudget::new(Tokens::new());
-/// let lent = |n| (0..n).filter(|_| BUDGET.try_acquire(FailureKind::Transient, &Instant::ZERO).is_some()).count();
+/// let granted = |n| (0..n).filter(|_| BUDGET.try_acquire(FailureKind::Transient, &Instant::ZERO).is_some()).count();
 ///
 /// BUDGET.set(ControlMode::NoRetries);
-/// assert_eq!(lent(100), 0);
+/// assert_eq!(granted(100), 0);
 /// BUDGET.set(Ratio::percent(25));
-/// assert_eq!(lent(100), 25);
+/// assert_eq!(granted(100), 25);
 /// assert_eq!(BUDGET.budget().available(), Some(75));
 /// ```
 pub struct ControlledBudget<B, S = RetryControl> {

@@ -81,7 +81,7 @@ impl UniformSum {
 mod tests {
     use super::*;
 
-    /// The sum of n draws from [0, 1]: `F(x) = Σ (−1)^k C(n, k) (x − k)^n / n!`, exact for small n.
+    /// Returns the distribution function of the sum of n draws from [0, 1]: `F(x) = Σ (−1)^k C(n, k) (x − k)^n / n!`, exact for small n.
     fn irwin_hall(n: u32, x: f64) -> f64 {
         let (mut sum, mut choose, mut factorial) = (0.0, 1.0, 1.0);
         for k in 0..=n {

@@ -25,7 +25,7 @@ profiles! {
 
     /// Background work that no user waits for.
     BACKGROUND_JOB = "background-job" {
-        title: "stagger, for work that nobody waits for",
+        title: "stagger, for background work",
         version: "",
         source: "patient, and decorrelated so that workers drift apart",
         read: "2026-11",

@@ -5,14 +5,14 @@ use std::io;
 use redis::{ConnectionLike, ErrorKind, RedisError, RedisResult, Value, make_extension_error};
 use stagger::{FailureKind, Outcome};
 
-/// As the client reads it from the wire.
+/// Returns the error for a reply as the client reads it from the wire.
 fn reply(line: &str) -> RedisError {
     let value = redis::parse_redis_value(format!("-{line}\r\n").as_bytes()).unwrap();
     value.extract_error().unwrap_err()
 }
 
 #[test]
-fn a_reply_is_judged_by_its_first_word() {
+fn an_error_reply_is_classified_by_its_first_word() {
     for (line, want) in [
         ("LOADING Redis is loading the dataset in memory", Outcome::TRANSIENT),
         ("READONLY You can't write against a read only replica.", Outcome::TRANSIENT),
@@ -29,12 +29,12 @@ fn a_reply_is_judged_by_its_first_word() {
     assert_eq!(stagger_db::redis(&make_extension_error("NOREPLICAS".to_owned(), None)), Outcome::TRANSIENT);
 }
 
-/// A connection to a server that gives these replies to a pipeline.
+/// A connection to a server that sends these replies to a pipeline.
 struct Replies(&'static [&'static str]);
 
 impl ConnectionLike for Replies {
     fn req_packed_command(&mut self, _: &[u8]) -> RedisResult<Value> {
-        unreachable!("there are pipelines alone")
+        unreachable!("the test sends only pipelines")
     }
 
     fn req_packed_commands(&mut self, _: &[u8], _: usize, _: usize) -> RedisResult<Vec<Value>> {
@@ -55,7 +55,7 @@ impl ConnectionLike for Replies {
 }
 
 #[test]
-fn the_replies_to_a_pipeline_mean_what_the_worst_of_them_means() {
+fn the_worst_reply_of_a_pipeline_decides() {
     for (lines, want) in [
         (&["+OK", "-LOADING x", "-TRYAGAIN x"][..], Outcome::TRANSIENT),
         (&["-LOADING x", "-OOM x", "-TRYAGAIN x"], Outcome::throttled(None)),
@@ -71,21 +71,21 @@ fn the_replies_to_a_pipeline_mean_what_the_worst_of_them_means() {
 }
 
 #[test]
-fn what_is_lost_is_transient_what_is_ours_is_local_and_what_is_wrong_is_permanent() {
+fn lost_connections_are_transient_and_usage_errors_permanent() {
     let io = |kind: io::ErrorKind| RedisError::from(io::Error::from(kind));
     for (error, want) in [
         (io(io::ErrorKind::ConnectionRefused), Outcome::TRANSIENT),
         (io(io::ErrorKind::TimedOut), Outcome::TRANSIENT),
         (io(io::ErrorKind::NotConnected), Outcome::TRANSIENT),
-        // A socket's file: its server has yet to make it.
+        // A socket file that the server has not created yet.
         (io(io::ErrorKind::NotFound), Outcome::TRANSIENT),
         (io(io::ErrorKind::PermissionDenied), Outcome::Permanent),
         (io(io::ErrorKind::AddrNotAvailable), Outcome::Failed { kind: FailureKind::LocalExhaustion, hint: None }),
         ((ErrorKind::Io, "the handshake failed").into(), Outcome::TRANSIENT),
         ((ErrorKind::MasterNameNotFoundBySentinel, "no master").into(), Outcome::TRANSIENT),
-        ((ErrorKind::AuthenticationFailed, "who are you?").into(), Outcome::Permanent),
-        ((ErrorKind::UnexpectedReturnType, "no number").into(), Outcome::Permanent),
-        ((ErrorKind::Extension, "it has no reply").into(), Outcome::Permanent),
+        ((ErrorKind::AuthenticationFailed, "wrong password").into(), Outcome::Permanent),
+        ((ErrorKind::UnexpectedReturnType, "not a number").into(), Outcome::Permanent),
+        ((ErrorKind::Extension, "without a reply").into(), Outcome::Permanent),
     ] {
         assert_eq!(stagger_db::redis(&error), want, "{error}");
     }

@@ -8,13 +8,13 @@ use sqlx::Error;
 use sqlx::error::{DatabaseError, ErrorKind};
 use stagger::{FailureKind, Outcome};
 
-/// What a driver makes of an error message of its server.
+/// A driver's representation of a server's error message, by its SQLSTATE.
 #[derive(Debug)]
 struct Reply(Option<&'static str>);
 
 impl fmt::Display for Reply {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("said the server")
+        f.write_str("server error")
     }
 }
 
@@ -22,7 +22,7 @@ impl core::error::Error for Reply {}
 
 impl DatabaseError for Reply {
     fn message(&self) -> &str {
-        "said the server"
+        "server error"
     }
 
     fn code(&self) -> Option<Cow<'_, str>> {
@@ -49,7 +49,7 @@ impl DatabaseError for Reply {
 const LOCAL: Outcome = Outcome::Failed { kind: FailureKind::LocalExhaustion, hint: None };
 
 #[test]
-fn an_error_of_the_database_is_judged_by_its_sqlstate() {
+fn a_database_error_is_classified_by_its_sqlstate() {
     for (code, want) in [
         (Some("40001"), Outcome::TRANSIENT),
         (Some("40P01"), Outcome::TRANSIENT),
@@ -65,7 +65,7 @@ fn an_error_of_the_database_is_judged_by_its_sqlstate() {
 }
 
 #[test]
-fn what_is_lost_is_transient_what_is_ours_is_local_and_what_is_wrong_is_permanent() {
+fn lost_connections_are_transient_pool_timeouts_local_and_usage_errors_permanent() {
     let refused = || io::Error::from(io::ErrorKind::ConnectionRefused);
     for (error, want) in [
         (Error::Io(refused()), Outcome::TRANSIENT),
@@ -73,12 +73,12 @@ fn what_is_lost_is_transient_what_is_ours_is_local_and_what_is_wrong_is_permanen
         (Error::Io(io::ErrorKind::PermissionDenied.into()), Outcome::Permanent),
         (Error::Io(io::ErrorKind::AddrNotAvailable.into()), LOCAL),
         (Error::Tls(Box::new(refused())), Outcome::TRANSIENT),
-        (Error::Tls("the certificate is another's".into()), Outcome::Permanent),
+        (Error::Tls("the certificate is for another host".into()), Outcome::Permanent),
         (Error::AnyDriverError(Box::new(refused())), Outcome::TRANSIENT),
         (Error::PoolTimedOut, LOCAL),
         (Error::PoolClosed, Outcome::Permanent),
         (Error::RowNotFound, Outcome::Permanent),
-        (Error::Protocol("what is this?".to_owned()), Outcome::Permanent),
+        (Error::Protocol("unexpected message".to_owned()), Outcome::Permanent),
     ] {
         assert_eq!(stagger_db::sqlx(&error), want, "{error}");
     }

@@ -1,4 +1,4 @@
-//! The figures of `docs/guide/choosing.md`.
+//! Checks the figures in `docs/guide/choosing.md`.
 
 use core::time::Duration;
 
@@ -6,21 +6,21 @@ use stagger::budget::{Tokens, Window};
 use stagger::{Budget, Policy, Seed};
 
 use super::contention;
-use super::fleet::{Numbers, comes_back};
-use super::overload::stalls;
+use super::fleet::{Numbers, reconnect};
+use super::overload;
 
 const PAGE: &str = include_str!("../../../../docs/guide/choosing.md");
 
-/// The page must have rows that begin with these cells; those that it has not are shown as they should be.
+/// Asserts that the page has rows that begin with these cells. The failure message has the missing rows.
 #[track_caller]
 fn assert_rows<const N: usize>(rows: impl IntoIterator<Item = [String; N]>) {
     let rows = rows.into_iter().map(|cells| format!("| {} |", cells.join(" | ")));
     let missing: Vec<_> = rows.filter(|row| !PAGE.contains(row)).collect();
-    assert!(missing.is_empty(), "no rows begin with\n{}", missing.join("\n"));
+    assert!(missing.is_empty(), "the page has no rows that begin with\n{}", missing.join("\n"));
 }
 
 #[test]
-fn the_strategy_table_says_what_the_model_gives() {
+fn the_strategy_table_has_the_figures_of_the_model() {
     let strategies = [
         ("none", "exponential base=500ms cap=30s jitter=none"),
         ("equal", "exponential base=500ms cap=30s jitter=equal"),
@@ -34,7 +34,7 @@ fn the_strategy_table_says_what_the_model_gives() {
     ];
     let measured = strategies.map(|(name, policy)| {
         let policy: Policy = policy.parse().unwrap();
-        (name, policy, comes_back(&policy))
+        (name, policy, reconnect(&policy))
     });
     assert_rows(measured.each_ref().map(|(name, policy, fleet)| {
         let seconds = |length: Option<Duration>| format!("{:.1}", length.unwrap().as_secs_f64());
@@ -51,13 +51,17 @@ fn the_strategy_table_says_what_the_model_gives() {
 
     let [none, _, _, full, _, _, constant, _, spread] = measured.map(|(_, _, fleet)| fleet);
     let percent = |share: f64| format!("{:.1} %", share * 100.0);
-    for said in [
-        format!("see {} of the fleet with full jitter and {} without any", percent(full.peak), percent(none.peak)),
-        format!("A spread makes it {}.", percent(spread.peak)),
-        format!("{:.1} attempts per client, as with a constant second", none.attempts),
-        format!("takes {:.0} times as long", none.nearly_all / constant.nearly_all),
+    for sentence in [
+        format!(
+            "contain {} of the fleet with full jitter and {} without jitter",
+            percent(full.peak),
+            percent(none.peak)
+        ),
+        format!("A spread reduces the share to {}.", percent(spread.peak)),
+        format!("{:.1} attempts per client, the same as with a constant delay of one second", none.attempts),
+        format!("{:.0} times as long", none.nearly_all / constant.nearly_all),
     ] {
-        assert!(PAGE.contains(&said), "the page does not say {said:?}");
+        assert!(PAGE.contains(&sentence), "the page does not contain {sentence:?}");
     }
 }
 
@@ -70,14 +74,14 @@ fn full_jitter_needs_fewer_writes_than_decorrelated_in_the_model_of_the_article(
         ("full", "exponential base=10ms cap=2s jitter=full"),
     ];
     assert_rows(strategies.map(|(name, policy)| {
-        let calls = contention::calls(&policy.parse().unwrap());
-        // The mean of so few runs is not worth the last figure.
-        [name.to_owned(), format!("{:.0}", (calls / 10.0).round() * 10.0)]
+        let writes = contention::writes(&policy.parse().unwrap());
+        // The last digit of a mean over so few runs is not significant.
+        [name.to_owned(), format!("{:.0}", (writes / 10.0).round() * 10.0)]
     }));
 }
 
 #[test]
-fn backoff_does_not_bring_an_overloaded_server_back_and_a_budget_does() {
+fn an_overloaded_server_recovers_with_a_budget_and_not_with_backoff_alone() {
     let policies = [
         ("none", "stop"),
         ("3, at once", "zero max-attempts=4"),
@@ -88,22 +92,22 @@ fn backoff_does_not_bring_an_overloaded_server_back_and_a_budget_does() {
     let (tokens, window) = (Tokens::new(), Window::builder().min_per_second(0).build().unwrap());
     let budgets: [(&str, &dyn Budget); 2] =
         [("the same, with a budget of 500 tokens", &tokens), ("the same, with a budget of 20 % of the calls", &window)];
-    let after = policies.iter().map(|(name, policy)| (*name, stalls(&policy.parse().unwrap(), None)));
-    let bounded = budgets.map(|(name, budget)| (name, stalls(&policies[4].1.parse().unwrap(), Some(budget))));
+    let after = policies.iter().map(|(name, policy)| (*name, overload::run(&policy.parse().unwrap(), None)));
+    let bounded = budgets.map(|(name, budget)| (name, overload::run(&policies[4].1.parse().unwrap(), Some(budget))));
     assert_rows(after.chain(bounded).map(|(name, after)| {
         [name.to_owned(), format!("{:.1}", after.amplification), format!("{:.0} %", after.answered * 100.0)]
     }));
 }
 
 #[test]
-fn without_a_cap_the_tenth_retry_waits_51_s() {
+fn without_a_cap_the_tenth_retry_waits_up_to_51_s() {
     let policy = Policy::exponential(Duration::from_millis(100), Duration::MAX).build().unwrap();
     assert_eq!(policy.bounds(10), Some((Duration::ZERO, Duration::from_millis(51_200))));
     assert!(PAGE.contains("51 s"));
 }
 
 #[test]
-fn the_first_retry_lies_within_the_base_however_it_is_jittered() {
+fn the_first_delay_is_within_the_base_with_any_jitter() {
     let base = Duration::from_secs(1);
     for jitter in ["full", "equal", "none"] {
         let policy: Policy = format!("exponential base=1s cap=30s jitter={jitter}").parse().unwrap();
@@ -111,10 +115,10 @@ fn the_first_retry_lies_within_the_base_however_it_is_jittered() {
     }
     let spread: Policy = "exponential base=1s cap=30s spread=20s".parse().unwrap();
     let within = (0..10_000).filter(|&id| spread.first_spread(Seed::new(id)) <= base).count();
-    assert!((450..550).contains(&within), "a twentieth of the fleet in one of twenty seconds, not {within}");
+    assert!((450..550).contains(&within), "1 s of a spread of 20 s has a twentieth of the fleet, not {within}");
 }
 
-/// The share of 10,000 clients who wait exactly the cap of this policy at retry `n`.
+/// Returns the share of 10,000 clients that wait exactly the cap of this policy at retry `n`.
 fn share_on_the_cap(policy: &str, n: u32) -> f64 {
     let policy: Policy = policy.parse().unwrap();
     let on_the_cap = (0..10_000).filter(|&id| policy.delay(n, Seed::new(id)) == policy.cap()).count();
@@ -122,7 +126,7 @@ fn share_on_the_cap(policy: &str, n: u32) -> f64 {
 }
 
 #[test]
-fn published_decorrelated_puts_31_percent_on_the_cap_and_ours_nobody() {
+fn published_decorrelated_jitter_puts_31_percent_on_the_cap_and_ours_none() {
     let mut numbers = Numbers::new(Seed::new(1));
     let mut last = || (0..12).fold(1.0_f64, |previous, _| numbers.between(1.0, 3.0 * previous).min(50.0));
     let formula = (0..10_000).filter(|_| last() >= 50.0).count() as f64 / 10_000.0;

@@ -1,33 +1,33 @@
-//! Delays of two origins, compared by their distribution.
+//! Compares the distributions of delays of two libraries.
 
 use core::time::Duration;
 
 use stagger::{Policy, Seed};
 
-/// How many calls are drawn on each side.
+/// The number of calls that are drawn on each side.
 const CALLS: usize = 10_000;
 
-/// The largest distance between two empirical distributions of [`CALLS`] draws each that is still taken for chance:
-/// with equal distributions a comparison fails less than once in 10^6 (`sqrt(ln(2 / 10^-6) / CALLS)`). A jitter of 40 %
-/// in the place of 50 % is at a distance of 0.1, one of 45 % at 0.05.
+/// The largest distance between two empirical distributions of [`CALLS`] draws each that counts as chance: with equal
+/// distributions, a comparison fails less than once in 10^6 (`sqrt(ln(2 / 10^-6) / CALLS)`). The distance of a jitter of 40 %
+/// from one of 50 % is 0.1, that of 45 % is 0.05.
 pub(super) const CHANCE: f64 = 0.0381;
 
-/// A policy as a page prints it.
+/// Parses a policy, and asserts that the page has it in this form.
 pub(super) fn printed(page: &str, policy: &str) -> Policy {
-    assert!(page.contains(policy), "the page does not print {policy:?}");
+    assert!(page.contains(policy), "the page does not have {policy:?}");
     let parsed: Policy = policy.parse().unwrap();
-    assert_eq!(parsed.to_string(), policy, "the page prints another form of it");
+    assert_eq!(parsed.to_string(), policy, "the page has a form that is not canonical");
     parsed
 }
 
-/// Runs it on a clock that stands still but for sleeps.
+/// Runs a test on a paused clock, which advances with sleeps only.
 pub(super) fn paused(test: impl Future<Output = ()>) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     runtime.unwrap().block_on(test);
 }
 
-/// Whether `before`, which gives the delays of one call, and `after` draw each of the first `retries` delays from the
-/// same distribution. Ours are drawn from fixed seeds.
+/// Asserts that `before`, which returns the delays of one call, and `after` draw each of the first `retries` delays from the
+/// same distribution. The draws of `after` have fixed seeds.
 #[track_caller]
 pub(super) fn assert_same<I>(mut before: impl FnMut() -> I, after: &Policy, retries: usize)
 where
@@ -41,12 +41,12 @@ where
     }
 }
 
-/// The sorted delays of each retry, over [`CALLS`] calls.
+/// Returns the sorted delays of each retry over [`CALLS`] calls.
 pub(super) fn columns(mut call: impl FnMut(Seed) -> Vec<Duration>, retries: usize) -> Vec<Vec<f64>> {
     let mut columns = vec![Vec::with_capacity(CALLS); retries];
     for id in 0..CALLS as u64 {
         let delays = call(Seed::new(1).for_call(id));
-        assert_eq!(delays.len(), retries, "the series is shorter than asked for");
+        assert_eq!(delays.len(), retries, "the series has fewer delays than requested");
         for (column, delay) in columns.iter_mut().zip(delays) {
             column.push(delay.as_secs_f64());
         }
@@ -55,10 +55,10 @@ pub(super) fn columns(mut call: impl FnMut(Seed) -> Vec<Duration>, retries: usiz
     columns
 }
 
-/// Kolmogorov and Smirnov: the largest difference between the two empirical distribution functions.
+/// Returns the Kolmogorov–Smirnov distance: the largest difference between the two empirical distribution functions.
 ///
-/// What lies within a microsecond is taken for the same delay, since others round to single precision or to whole
-/// milliseconds where delays do not vary.
+/// Delays within a microsecond count as equal, because other libraries round to single precision or to whole milliseconds
+/// where delays do not vary.
 pub(super) fn distance(a: &[f64], b: &[f64]) -> f64 {
     let (mut at, mut bt, mut largest) = (0, 0, 0.0_f64);
     while at < a.len() && bt < b.len() {
@@ -71,14 +71,14 @@ pub(super) fn distance(a: &[f64], b: &[f64]) -> f64 {
 }
 
 #[test]
-fn a_jitter_of_45_percent_is_told_apart_from_one_of_50() {
+fn jitters_of_45_and_50_percent_are_distinguished() {
     let column = |policy: &str| {
         let policy: Policy = policy.parse().unwrap();
         columns(|seed| policy.schedule(seed).take(1).collect(), 1).remove(0)
     };
     let fifty = column("constant delay=1s jitter=±50%");
     assert!(distance(&fifty, &column("constant delay=1s jitter=±45%")) > CHANCE);
-    // The same law with other draws: twice the length, in halves.
+    // The same distribution with other draws: twice the delay, divided by two.
     let other: Vec<_> = column("constant delay=2s jitter=±50%").iter().map(|delay| delay / 2.0).collect();
     assert!(distance(&fifty, &other) < CHANCE);
 }

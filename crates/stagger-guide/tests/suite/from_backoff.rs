@@ -1,4 +1,4 @@
-//! `docs/guide/from-backoff.md`, with backoff 0.4.
+//! Checks `docs/guide/from-backoff.md` against backoff 0.4.
 
 use core::cell::RefCell;
 use core::time::Duration;
@@ -13,19 +13,19 @@ use tokio::time::Instant;
 use super::delays::{assert_same, columns, paused, printed};
 
 const PAGE: &str = include_str!("../../../../docs/guide/from-backoff.md");
-/// What the crate does unless it is told otherwise.
+/// The counterpart of the crate's defaults.
 const SAME: &str = "exponential base=500ms cap=1m multiplier=1.5 jitter=±50% max-attempts=inf max-elapsed=15m";
-/// What the page suggests instead.
+/// The policy that the page suggests instead.
 const SUGGESTED: &str = "exponential base=500ms cap=1m multiplier=2 jitter=full max-attempts=inf max-elapsed=15m";
 
-/// As many delays as are asked for: the limit of time does not end a series that takes no time.
+/// Returns an endless series of delays, without the time limit.
 fn theirs(mut backoff: ExponentialBackoff) -> impl Iterator<Item = Duration> {
     backoff.max_elapsed_time = None;
     core::iter::from_fn(move || backoff.next_backoff())
 }
 
 #[test]
-fn the_defaults_and_their_counterpart_draw_alike_below_the_cap_and_at_it() {
+fn the_defaults_and_their_counterpart_have_the_same_distribution() {
     // The cap is reached at retry 13.
     assert_same(|| theirs(ExponentialBackoff::default()), &printed(PAGE, SAME), 16);
     assert_same(|| theirs(ExponentialBackoff::default()), &"cenkalti".parse().unwrap(), 16);
@@ -60,7 +60,7 @@ fn a_constant_backoff_is_a_constant_without_jitter() {
 }
 
 #[test]
-fn the_interval_is_exceeded_by_the_factor_there_and_not_by_full_jitter() {
+fn delays_exceed_the_largest_interval_there_and_not_with_full_jitter() {
     let cap = 60.0;
     let share_above = |column: &[f64]| column.iter().filter(|&&delay| delay > cap).count() as f64 / column.len() as f64;
     let theirs = columns(|_| theirs(ExponentialBackoff::default()).take(16).collect(), 16);
@@ -74,11 +74,11 @@ fn the_interval_is_exceeded_by_the_factor_there_and_not_by_full_jitter() {
 }
 
 #[test]
-fn a_factor_above_one_gives_zero_delays_there_and_no_policy_here() {
+fn a_factor_above_one_gives_zero_delays_there_and_an_error_here() {
     let before = || ExponentialBackoff { randomization_factor: 4.0, ..ExponentialBackoff::default() };
     let first = &columns(|_| theirs(before()).take(1).collect(), 1)[0];
     let zero = first.iter().filter(|&&delay| delay == 0.0).count() as f64 / first.len() as f64;
-    // Uniform on [−3, 5] intervals, and what is negative becomes zero.
+    // Uniform on [−3, 5] intervals; negative draws become zero.
     assert!((zero - 3.0 / 8.0).abs() < 0.03, "{zero}");
 
     let after = Policy::default().to_builder().jitter(stagger::Jitter::Factor(Ratio::percent(400))).build();
@@ -86,7 +86,7 @@ fn a_factor_above_one_gives_zero_delays_there_and_no_policy_here() {
 }
 
 #[test]
-fn a_first_interval_above_the_largest_is_waited_there_and_no_policy_here() {
+fn a_first_interval_above_the_largest_is_used_there_and_an_error_here() {
     let before = ExponentialBackoff {
         current_interval: Duration::from_secs(10),
         initial_interval: Duration::from_secs(10),
@@ -94,7 +94,7 @@ fn a_first_interval_above_the_largest_is_waited_there_and_no_policy_here() {
         randomization_factor: 0.0,
         ..ExponentialBackoff::default()
     };
-    // The last nanosecond of a delay without jitter is drawn.
+    // Without jitter, the crate still draws the last nanosecond of a delay.
     let whole: Vec<_> = theirs(before).take(2).map(|delay| delay.as_micros()).collect();
     assert_eq!(whole, [10_000_000, 1_000_000]);
     let after = Policy::exponential(Duration::from_secs(10), Duration::from_secs(1)).build();
@@ -102,7 +102,7 @@ fn a_first_interval_above_the_largest_is_waited_there_and_no_policy_here() {
 }
 
 #[test]
-fn a_hint_outruns_the_limit_of_time_there_and_not_here() {
+fn a_hint_ignores_the_time_limit_there_and_not_here() {
     let hint = Duration::from_nanos(1);
     let mut calls = 0;
     let before = ExponentialBackoff { max_elapsed_time: Some(Duration::ZERO), ..ExponentialBackoff::default() };
@@ -114,7 +114,7 @@ fn a_hint_outruns_the_limit_of_time_there_and_not_here() {
             backoff::Error::permanent("")
         })
     });
-    assert_eq!(calls, 1000, "only the operation itself ended it");
+    assert_eq!(calls, 1000, "only the operation itself ended the call");
 
     let policy = printed(PAGE, SAME);
     let clock = VirtualClock::new();
@@ -128,7 +128,7 @@ fn a_hint_outruns_the_limit_of_time_there_and_not_here() {
 }
 
 #[test]
-fn a_hint_is_waited_as_it_is_there_and_is_a_floor_here() {
+fn a_hint_is_the_exact_delay_there_and_a_lower_bound_here() {
     let hint = Duration::from_secs(5);
     paused(async {
         let (mut calls, mut waited) = (0, None);
@@ -157,24 +157,24 @@ fn a_hint_is_waited_as_it_is_there_and_is_a_floor_here() {
 }
 
 #[test]
-fn a_file_that_is_not_there_is_transient_there_and_permanent_here() {
-    let not_there = || io::Error::from(io::ErrorKind::NotFound);
+fn a_missing_file_is_transient_there_and_permanent_here() {
+    let missing_file = || io::Error::from(io::ErrorKind::NotFound);
     let mut calls = 0;
     let _ = backoff::retry(backoff::backoff::Zero {}, || {
         calls += 1;
-        if calls < 5 { Err(not_there())? } else { Ok(()) }
+        if calls < 5 { Err(missing_file())? } else { Ok(()) }
     });
     assert_eq!(calls, 5);
 
     let attempts = |report: Report<(), io::Error>| report.attempts;
     let call =
-        || blocking::retry(&Policy::DEFAULT, || Err::<(), _>(Marked::from(not_there()))).timer(NoSleep).with_marks();
+        || blocking::retry(&Policy::DEFAULT, || Err::<(), _>(Marked::from(missing_file()))).timer(NoSleep).with_marks();
     assert_eq!(attempts(call().with_report().run()), 1);
     assert_eq!(attempts(call().when(|_| true).with_report().run()), 4);
 }
 
 #[test]
-fn the_next_operation_is_made_before_the_sleep_there_and_after_it_here() {
+fn the_next_future_is_created_before_the_sleep_there_and_after_it_here() {
     paused(async {
         let delay = Duration::from_secs(5);
         let start = Instant::now();
@@ -185,7 +185,7 @@ fn the_next_operation_is_made_before_the_sleep_there_and_after_it_here() {
             async move { if attempts < 2 { Err(backoff::Error::transient("busy")) } else { Ok(()) } }
         };
         assert_eq!(backoff::future::retry(Constant::new(delay), operation).await, Ok(()));
-        assert_eq!(made.take(), [0, 0], "the second was made at once, and aged for five seconds");
+        assert_eq!(made.take(), [0, 0], "the second future was created five seconds before it was polled");
 
         let policy = Policy::constant(delay).jitter(stagger::Jitter::None).build().unwrap();
         let start = Instant::now();

@@ -1,4 +1,4 @@
-//! `docs/guide/from-backon.md`, with backon 1.6.
+//! Checks `docs/guide/from-backon.md` against backon 1.6.
 
 use core::time::Duration;
 
@@ -9,11 +9,11 @@ use stagger::{Jitter, Policy, PolicyProblem, StopReason, blocking};
 use super::delays::{assert_same, columns, distance, paused, printed};
 
 const PAGE: &str = include_str!("../../../../docs/guide/from-backon.md");
-/// What the crate does unless it is told otherwise.
+/// The counterpart of the crate's defaults.
 const WITHOUT_JITTER: &str = "exponential base=1s cap=1m multiplier=2 jitter=none max-attempts=4";
-/// With jitter, which is added on top: equal jitter of twice the length.
+/// The counterpart with jitter, which the crate adds on top: equal jitter with twice the base and cap.
 const SAME: &str = "exponential base=2s cap=2m multiplier=2 jitter=equal max-attempts=4";
-/// What the page suggests instead.
+/// The policy that the page suggests instead.
 const SUGGESTED: &str = "exponential base=1s cap=1m multiplier=2 jitter=full max-attempts=4";
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -25,7 +25,7 @@ fn the_defaults_and_their_counterpart_give_the_same_delays() {
 }
 
 #[test]
-fn jitter_on_top_is_equal_jitter_of_twice_the_length() {
+fn additive_jitter_is_equal_jitter_of_twice_the_base() {
     // The cap is reached at retry 7.
     let before = || ExponentialBuilder::default().with_jitter().with_max_times(10).build();
     assert_same(before, &printed(PAGE, SAME), 10);
@@ -47,7 +47,7 @@ fn every_setting_has_its_counterpart() {
 }
 
 #[test]
-fn constant_delays_with_jitter_are_constant_ones_of_twice_the_length() {
+fn constant_delays_with_jitter_are_constant_delays_of_twice_the_base() {
     let before = ConstantBuilder::default().with_delay(SECOND).with_jitter();
     assert_same(|| before.build(), &Policy::constant(2 * SECOND).build().unwrap(), 3);
     let plain = Policy::constant(SECOND).jitter(Jitter::None).build().unwrap();
@@ -55,7 +55,7 @@ fn constant_delays_with_jitter_are_constant_ones_of_twice_the_length() {
 }
 
 #[test]
-fn the_cap_is_exceeded_twofold_there_and_not_here() {
+fn delays_reach_twice_the_cap_there_and_not_here() {
     let before = || ExponentialBuilder::default().with_jitter().with_max_times(10).build();
     let theirs = columns(|_| before().collect(), 10);
     assert!(theirs[9].iter().all(|&delay| delay >= 60.0));
@@ -64,13 +64,13 @@ fn the_cap_is_exceeded_twofold_there_and_not_here() {
 }
 
 #[test]
-fn full_jitter_of_the_same_length_is_another_distribution_and_a_third_of_the_wait() {
+fn full_jitter_with_the_same_base_is_another_distribution_with_a_third_of_the_mean() {
     let before = || ExponentialBuilder::default().with_jitter().build();
     let suggested = printed(PAGE, SUGGESTED);
     let theirs = columns(|_| before().collect(), 3);
     let ours = columns(|seed| suggested.delays(seed).collect(), 3);
     for (theirs, ours) in theirs.iter().zip(&ours) {
-        // Nothing below the interval there, nothing above it here.
+        // All delays are above the interval there, and below it here.
         assert!(distance(theirs, ours) > 0.999);
         let ratio = theirs.iter().sum::<f64>() / ours.iter().sum::<f64>();
         assert!((ratio - 3.0).abs() < 0.1, "{ratio}");
@@ -78,7 +78,7 @@ fn full_jitter_of_the_same_length_is_another_distribution_and_a_third_of_the_wai
 }
 
 #[test]
-fn three_times_there_are_four_attempts_here() {
+fn max_times_of_three_is_four_attempts_here() {
     let mut calls = 0;
     let before = ExponentialBuilder::default().with_max_times(3);
     let operation = || {
@@ -94,7 +94,7 @@ fn three_times_there_are_four_attempts_here() {
 }
 
 #[test]
-fn the_total_counts_sleeps_alone_there_and_the_operation_too_here() {
+fn the_total_counts_only_sleeps_there_and_the_operation_too_here() {
     let limit = 10 * SECOND;
     let operation_takes = 30 * SECOND;
 
@@ -130,7 +130,7 @@ fn the_total_counts_sleeps_alone_there_and_the_operation_too_here() {
 }
 
 #[test]
-fn a_least_delay_above_the_largest_is_waited_there_and_no_policy_here() {
+fn a_min_delay_above_the_max_is_used_there_and_an_error_here() {
     let before = ExponentialBuilder::default().with_min_delay(10 * SECOND).with_max_delay(SECOND);
     assert_eq!(before.build().collect::<Vec<_>>(), [10 * SECOND, SECOND, SECOND]);
     let after = Policy::exponential(10 * SECOND, SECOND).build();
@@ -138,7 +138,7 @@ fn a_least_delay_above_the_largest_is_waited_there_and_no_policy_here() {
 }
 
 #[test]
-fn fibonacci_is_a_list_and_passes_its_cap_there() {
+fn fibonacci_is_a_list_and_exceeds_its_cap_there() {
     let before = FibonacciBuilder::default().with_max_times(8);
     let list = [1, 1, 2, 3, 5, 8, 13, 21].map(Duration::from_secs);
     let after = Policy::list(&list).jitter(Jitter::None).build().unwrap();
@@ -149,7 +149,7 @@ fn fibonacci_is_a_list_and_passes_its_cap_there() {
 }
 
 #[test]
-fn adjusting_can_go_on_for_ever_there_and_a_hint_uses_up_attempts_here() {
+fn adjusted_retries_are_unlimited_there_and_hinted_ones_count_as_attempts_here() {
     paused(async {
         let mut calls = 0;
         let before = backon::Retryable::retry(
@@ -162,7 +162,7 @@ fn adjusting_can_go_on_for_ever_there_and_a_hint_uses_up_attempts_here() {
         );
         let start = tokio::time::Instant::now();
         assert_eq!(before.adjust(|_, _| Some(SECOND)).await, Ok(()));
-        // As it is, each time: the clock stands still otherwise.
+        // Every sleep is exactly the adjusted delay; the paused clock advances with sleeps only.
         assert_eq!((calls, start.elapsed()), (1000, 999 * SECOND));
 
         let report = stagger::retry(&printed(PAGE, SUGGESTED), async || Err::<(), _>("busy"))

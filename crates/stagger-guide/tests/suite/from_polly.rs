@@ -1,4 +1,4 @@
-//! `docs/guide/from-polly.md`. There is no .NET here: the formulas are Polly's `RetryHelper.cs`, written once more.
+//! Checks `docs/guide/from-polly.md`. Polly needs .NET, so its formulas (`RetryHelper.cs`) are reimplemented here.
 
 use core::time::Duration;
 
@@ -10,16 +10,16 @@ use super::fleet::Numbers;
 const PAGE: &str = include_str!("../../../../docs/guide/from-polly.md");
 /// `BackoffType = Exponential, UseJitter = true`.
 const SAME: &str = "exponential base=2s cap=none multiplier=2 jitter=polly-v8 max-attempts=4";
-/// Without the jitter.
+/// The same policy without jitter.
 const WITHOUT_JITTER: &str = "exponential base=2s cap=none multiplier=2 jitter=none max-attempts=4";
 /// `new RetryStrategyOptions()`.
 const CONSTANT: &str = "constant base=2s jitter=none max-attempts=4";
-/// What the page suggests in the place of the first.
+/// The policy that the page suggests instead of [`SAME`].
 const SUGGESTED: &str = "exponential base=4s cap=30s multiplier=2 jitter=full max-attempts=4";
 
 const BASE: f64 = 2.0;
 
-/// The delays of one call after another, each from numbers of its own.
+/// Returns the delays of a new call on each call, with different random numbers.
 fn delays<F>(delays: F) -> impl FnMut() -> Box<dyn Iterator<Item = Duration>>
 where
     F: Fn(Numbers) -> Box<dyn Iterator<Item = f64>>,
@@ -31,7 +31,8 @@ where
     }
 }
 
-/// `DecorrelatedJitterBackoffV2`: differences of `2^t · tanh(2 √t)` at `t = attempt + U[0, 1)`, by 1.4.
+/// Returns the delays of `DecorrelatedJitterBackoffV2`: differences of `2^t · tanh(2 √t)` at `t = attempt + U[0, 1)`, divided by
+/// 1.4.
 fn exponential_with_jitter(mut numbers: Numbers) -> Box<dyn Iterator<Item = f64>> {
     let mut previous = 0.0;
     Box::new((0..).map(move |attempt| {
@@ -44,7 +45,7 @@ fn exponential_with_jitter(mut numbers: Numbers) -> Box<dyn Iterator<Item = f64>
 }
 
 #[test]
-fn the_profile_draws_as_exponential_with_jitter() {
+fn the_profile_has_the_distribution_of_exponential_with_jitter() {
     assert_same(delays(exponential_with_jitter), &printed(PAGE, SAME), 6);
 }
 
@@ -52,8 +53,8 @@ fn the_profile_draws_as_exponential_with_jitter() {
 fn the_sum_of_the_delays_depends_on_the_last_draw_alone() {
     let profile = printed(PAGE, SAME);
     let sums = columns(|seed| vec![profile.schedule(seed).take(3).sum()], 1).remove(0);
-    // After three delays t lies in [2, 3), so the sum lies between 5.7 s and 11.4 s; three independent delays with these
-    // bounds would reach from nothing to 17 s.
+    // After three delays, t is in [2, 3), so the sum is between 5.7 s and 11.4 s. Three independent delays with these bounds
+    // would range from 0 to 17 s.
     let point = |t: f64| t.exp2() * (4.0 * t).sqrt().tanh() * BASE / 1.4;
     assert!(sums.iter().all(|&sum| (point(2.0) - 1e-6..=point(3.0) + 1e-6).contains(&sum)));
 }
@@ -68,7 +69,7 @@ fn the_defaults_are_constant_delays_without_jitter() {
 }
 
 #[test]
-fn the_jitter_of_constant_and_linear_delays_is_a_quarter_either_way() {
+fn the_jitter_of_constant_and_linear_delays_is_25_percent() {
     let base = Duration::from_secs(2);
     let quarter = Jitter::Factor(Ratio::percent(25));
     let around = |mut numbers: Numbers, delay: fn(i32) -> f64| -> Box<dyn Iterator<Item = f64>> {
@@ -81,7 +82,7 @@ fn the_jitter_of_constant_and_linear_delays_is_a_quarter_either_way() {
 }
 
 #[test]
-fn with_a_largest_delay_the_profile_piles_up_on_it_and_full_jitter_does_not() {
+fn at_the_max_delay_the_profile_synchronizes_clients_and_full_jitter_does_not() {
     let capped: Policy = "polly-v8 cap=10s".parse().unwrap();
     let cap = Duration::from_secs(10);
     let share = (0..10_000).filter(|&id| capped.delay(6, Seed::new(id)) == Some(cap)).count();
@@ -91,6 +92,6 @@ fn with_a_largest_delay_the_profile_piles_up_on_it_and_full_jitter_does_not() {
 }
 
 #[test]
-fn a_base_of_twice_the_delay_has_the_delay_as_its_median() {
+fn full_jitter_with_twice_the_delay_has_the_delay_as_median() {
     assert_eq!(printed(PAGE, SUGGESTED).quantile(1, 0.5), Some(Duration::from_secs(2)));
 }

@@ -1,4 +1,4 @@
-//! `docs/guide/from-tenacity.md`. There is no Python here: the formulas are tenacity's `wait.py`, written once more.
+//! Checks `docs/guide/from-tenacity.md`. tenacity needs Python, so its formulas (`wait.py`) are reimplemented here.
 
 use core::iter;
 use core::time::Duration;
@@ -13,15 +13,15 @@ const PAGE: &str = include_str!("../../../../docs/guide/from-tenacity.md");
 const SAME: &str = "exponential base=1s cap=1m multiplier=2 jitter=tenacity max-attempts=4";
 /// `wait_random_exponential(multiplier=0.5, max=30)`.
 const RANDOM: &str = "exponential base=500ms cap=30s multiplier=2 jitter=full max-attempts=4";
-/// What the page suggests in the place of the first.
+/// The policy that the page suggests instead of [`SAME`].
 const SUGGESTED: &str = "exponential base=1s cap=1m multiplier=2 jitter=full max-attempts=4";
 
-/// `2^(n-1)` seconds for attempt `n`.
+/// Returns `2^(n-1)`, the seconds before jitter after attempt `n`.
 fn power(n: i32) -> f64 {
     2_f64.powi(n - 1)
 }
 
-/// The waits of one call after another, each from numbers of its own.
+/// Returns the waits of a new call on each call, with different random numbers.
 fn waits<F>(wait: F) -> impl FnMut() -> Box<dyn Iterator<Item = Duration>>
 where
     F: Fn(i32, &mut Numbers) -> f64 + Copy + 'static,
@@ -34,7 +34,7 @@ where
     }
 }
 
-/// `min(multiplier · 2^(n-1) + U[0, 1], max)`.
+/// Computes `min(multiplier · 2^(n-1) + U[0, 1], max)`.
 fn exponential_jitter(n: i32, numbers: &mut Numbers) -> f64 {
     (power(n) + numbers.next()).min(60.0)
 }
@@ -46,12 +46,12 @@ fn random_exponential_is_full_jitter() {
 }
 
 #[test]
-fn the_profile_draws_as_exponential_jitter_below_the_cap_and_at_it() {
+fn the_profile_has_the_distribution_of_exponential_jitter() {
     assert_same(waits(exponential_jitter), &printed(PAGE, SAME), 8);
 }
 
 #[test]
-fn at_the_cap_everyone_waits_the_same_with_the_profile_and_not_with_full_jitter() {
+fn at_the_cap_all_clients_wait_the_same_with_the_profile_and_not_with_full_jitter() {
     // The ceiling of retry 7 is 64 s.
     let profile = printed(PAGE, SAME);
     let minute = Duration::from_secs(60);
@@ -60,7 +60,7 @@ fn at_the_cap_everyone_waits_the_same_with_the_profile_and_not_with_full_jitter(
 }
 
 #[test]
-fn the_jitter_of_one_second_is_lost_in_long_waits() {
+fn the_jitter_is_one_second_however_long_the_wait_is() {
     let profile = printed(PAGE, SAME);
     let spreads = columns(|seed| profile.schedule(seed).take(6).collect(), 6);
     for (column, ceiling) in spreads.iter().zip([1.0, 2.0, 4.0, 8.0, 16.0, 32.0]) {

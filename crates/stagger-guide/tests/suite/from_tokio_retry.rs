@@ -1,4 +1,4 @@
-//! `docs/guide/from-tokio-retry.md`, with tokio-retry 0.3.
+//! Checks `docs/guide/from-tokio-retry.md` against tokio-retry 0.3.
 
 use core::cell::Cell;
 use core::time::Duration;
@@ -20,17 +20,17 @@ fn before() -> impl Iterator<Item = Duration> {
 }
 
 #[test]
-fn base_times_factor_with_jitter_is_full_jitter_below_the_cap_and_at_it() {
+fn base_times_factor_with_jitter_is_full_jitter() {
     // The cap is reached at retry 8.
     assert_same(before, &printed(PAGE, SAME), 10);
 }
 
 #[test]
-fn the_base_alone_taken_for_the_first_delay_is_another_distribution() {
+fn using_the_base_as_the_first_delay_is_another_distribution() {
     let theirs = columns(|_| ExponentialBackoff::from_millis(100).map(jitter).take(3).collect(), 3);
     let after = printed(PAGE, SAME);
     let ours = columns(|seed| after.delays(seed).collect(), 3);
-    // The first delay agrees; then the base is also the multiplier.
+    // The first delay agrees. After that, the base is also the multiplier.
     assert!(distance(&theirs[0], &ours[0]) < CHANCE);
     assert!(distance(&theirs[1], &ours[1]) > 0.9);
 }
@@ -50,7 +50,7 @@ fn from_millis_1_never_grows() {
 }
 
 #[test]
-fn a_fixed_interval_is_a_constant_without_jitter_and_with_jitter_needs_a_full_one() {
+fn a_fixed_interval_is_a_constant_without_jitter_or_with_full_jitter() {
     let fixed = || FixedInterval::new(SECOND);
     assert_same(fixed, &Policy::constant(SECOND).jitter(Jitter::None).build().unwrap(), 3);
     assert_same(|| fixed().map(jitter), &Policy::constant(SECOND).jitter(Jitter::Full).build().unwrap(), 3);
@@ -65,7 +65,7 @@ fn fibonacci_is_a_list() {
 }
 
 #[test]
-fn take_three_are_four_attempts_here() {
+fn take_three_is_four_attempts_here() {
     paused(async {
         let calls = Cell::new(0);
         let operation = async || {
@@ -82,7 +82,7 @@ fn take_three_are_four_attempts_here() {
 }
 
 #[test]
-fn without_a_limit_it_goes_on_there_and_ends_after_four_attempts_here() {
+fn attempts_are_unlimited_by_default_there_and_four_here() {
     paused(async {
         let calls = Cell::new(0);
         let until = |last| {
@@ -100,7 +100,7 @@ fn without_a_limit_it_goes_on_there_and_ends_after_four_attempts_here() {
 }
 
 #[test]
-fn the_first_operation_is_made_at_once_there_and_when_polled_here() {
+fn the_first_future_is_created_immediately_there_and_when_polled_here() {
     let calls = Cell::new(0);
     let operation = || {
         calls.set(calls.get() + 1);

@@ -1,6 +1,6 @@
-//! The rules for Prometheus and the board for Grafana: they hold together, and speak of no metric that is not there.
+//! Checks the Prometheus rules and the Grafana dashboard: they agree with each other and use only metrics that exist.
 //!
-//! Prometheus's own `promtool` checks the rules, runs their tests, and reads every query of the board.
+//! `promtool` of Prometheus checks the rules, runs their tests, and parses every query of the dashboard.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -15,17 +15,17 @@ const CONTRACT: &str = concat!(
 );
 const RULES: &str = include_str!("../../../../monitoring/prometheus/stagger.rules.yml");
 const TESTS: &str = include_str!("../../../../monitoring/prometheus/stagger.test.yml");
-const BOARD: &str = include_str!("../../../../monitoring/grafana/stagger.json");
+const DASHBOARD: &str = include_str!("../../../../monitoring/grafana/stagger.json");
 const GUIDE: &str = include_str!("../../../../docs/guide/metrics.md");
 
-/// The words of a text that name a metric or a recorded rule; what has a path is an item.
+/// Returns the words of a text that name a metric or a recording rule. A word with a path is an item of the crate.
 fn names(text: &str) -> BTreeSet<&str> {
     let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == ':'));
     let words = words.filter(|word| !word.contains("::"));
     words.filter(|word| word.starts_with("stagger_") || word.contains(":stagger_")).collect()
 }
 
-/// Where Prometheus has what a histogram was given.
+/// Removes the suffix that Prometheus adds to the series of a histogram.
 fn without_suffix(name: &str) -> &str {
     let suffix = ["_bucket", "_sum", "_count"].into_iter().find_map(|suffix| name.strip_suffix(suffix));
     suffix.unwrap_or(name)
@@ -40,32 +40,32 @@ fn alerts() -> Vec<(&'static str, &'static str)> {
     alerts.map(|alert| (alert.lines().next().expect("its name"), alert)).collect()
 }
 
-fn board() -> Value {
-    serde_json::from_str(BOARD).expect("a board is JSON")
+fn dashboard() -> Value {
+    serde_json::from_str(DASHBOARD).expect("the dashboard is JSON")
 }
 
-fn panels(board: &Value) -> Vec<&Value> {
-    board["panels"].as_array().expect("panels").iter().collect()
+fn panels(dashboard: &Value) -> Vec<&Value> {
+    dashboard["panels"].as_array().expect("panels").iter().collect()
 }
 
-/// The queries of the board, with what Grafana puts in place of its variables.
-fn queries(board: &Value) -> Vec<String> {
-    let targets = panels(board).into_iter().flat_map(|panel| panel["targets"].as_array().into_iter().flatten());
+/// Returns the queries of the dashboard with values for the variables of Grafana.
+fn queries(dashboard: &Value) -> Vec<String> {
+    let targets = panels(dashboard).into_iter().flat_map(|panel| panel["targets"].as_array().into_iter().flatten());
     let queries = targets.map(|target| target["expr"].as_str().expect("a query"));
     queries
         .map(|query| query.replace("$__rate_interval", "5m").replace("$job", ".*").replace("$target", ".*"))
         .collect()
 }
 
-/// The program, which is in `PATH`, or where `cargo xtask ci --only packages` has put it.
+/// Runs promtool, which is in `PATH` or in the directory of `cargo xtask ci --only packages`.
 fn promtool(arguments: &[&Path]) {
     let unpacked = Path::new(env!("CARGO_TARGET_TMPDIR")).join("../packages/usr/bin");
     let path = env::var_os("PATH").unwrap_or_default();
     let mut places = env::split_paths(&path).chain([unpacked]).map(|place| place.join("promtool"));
     let program = places.find(|place| place.is_file()).expect("promtool: run `cargo xtask ci --only packages`");
     let output = Command::new(program).args(arguments).output().expect("promtool starts");
-    let (told, failed) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{arguments:?}: {told}{failed}");
+    let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{arguments:?}: {stdout}{stderr}");
 }
 
 fn rules_directory() -> PathBuf {
@@ -80,7 +80,7 @@ fn the_rules_are_valid_and_each_alert_fires_when_it_should() {
 }
 
 #[test]
-fn each_alert_is_tested_both_ways_and_says_what_to_do() {
+fn each_alert_has_tests_for_firing_and_silence_and_an_action() {
     let alerts = alerts();
     assert!(alerts.len() > 5);
     for (name, alert) in alerts {
@@ -89,34 +89,38 @@ fn each_alert_is_tested_both_ways_and_says_what_to_do() {
         }
         let tests = TESTS.split("alertname: ").filter(|test| test.lines().next() == Some(name));
         let silent: BTreeSet<_> = tests.map(|test| test.contains("exp_alerts: []")).collect();
-        assert_eq!(silent.len(), 2, "{name} is silent: {silent:?}");
+        assert_eq!(
+            silent.len(),
+            2,
+            "{name} needs a test in which it fires and one in which it does not; without alerts: {silent:?}"
+        );
         assert!(GUIDE.contains(name), "{name} is not in the guide");
     }
 }
 
 #[test]
-fn rules_and_board_and_guide_speak_of_metrics_that_there_are() {
+fn rules_dashboard_and_guide_use_only_documented_metrics() {
     let metrics: BTreeSet<_> = names(CONTRACT).into_iter().collect();
     let recorded = recorded();
-    for (place, text) in [("rules", RULES), ("their tests", TESTS), ("board", BOARD), ("guide", GUIDE)] {
+    for (place, text) in [("rules", RULES), ("rule tests", TESTS), ("dashboard", DASHBOARD), ("guide", GUIDE)] {
         for name in names(text) {
             let is_there = metrics.contains(without_suffix(name)) || recorded.contains(name) || name == "stagger_";
-            assert!(is_there, "{name} in the {place} is no metric");
+            assert!(is_there, "{name} in the {place} is not a metric");
         }
     }
-    let shown = names(BOARD);
+    let shown = names(DASHBOARD);
     let shown: BTreeSet<_> = shown.into_iter().map(without_suffix).collect();
     let missing: Vec<_> = metrics.difference(&shown).collect();
-    assert!(missing.is_empty(), "the board does not show {missing:?}");
+    assert!(missing.is_empty(), "the dashboard does not show {missing:?}");
 }
 
 #[test]
-fn the_panels_of_the_board_are_told_apart_and_do_not_overlap() {
-    let board = board();
+fn panels_have_unique_ids_and_do_not_overlap() {
+    let dashboard = dashboard();
     let mut ids = BTreeSet::new();
     let mut taken = BTreeSet::new();
-    for panel in panels(&board) {
-        assert!(ids.insert(panel["id"].as_u64().expect("an id")), "{} is there twice", panel["id"]);
+    for panel in panels(&dashboard) {
+        assert!(ids.insert(panel["id"].as_u64().expect("an id")), "{} is used twice", panel["id"]);
         let place = |side: &str| panel["gridPos"][side].as_u64().expect("a place");
         for cell in (0..place("w")).flat_map(|x| (0..place("h")).map(move |y| (x, y))) {
             let cell = (place("x") + cell.0, place("y") + cell.1);
@@ -125,14 +129,14 @@ fn the_panels_of_the_board_are_told_apart_and_do_not_overlap() {
     }
 }
 
-/// As rules, which is how promtool reads queries.
+/// Wraps the queries in rules, because promtool parses queries only there.
 #[test]
-fn prometheus_reads_every_query_of_the_board() {
-    let queries = queries(&board());
+fn every_query_of_the_dashboard_parses() {
+    let queries = queries(&dashboard());
     assert!(queries.len() > 20);
     let rule = |(number, query): (usize, &String)| format!("      - record: query_{number}\n        expr: {query:?}\n");
     let rules: String = queries.iter().enumerate().map(rule).collect();
     let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("board.rules.yml");
-    fs::write(&file, format!("groups:\n  - name: board\n    rules:\n{rules}")).expect("it can be written");
+    fs::write(&file, format!("groups:\n  - name: dashboard\n    rules:\n{rules}")).expect("it can be written");
     promtool(&["check".as_ref(), "rules".as_ref(), &file]);
 }

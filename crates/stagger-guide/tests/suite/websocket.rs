@@ -1,16 +1,16 @@
-//! The two tables of the page about WebSockets, held to the client.
+//! Checks the two tables of the page about WebSockets against the client.
 
 use std::io;
 
 use core::time::Duration;
 use stagger::{Jitter, Policy, StopReason};
-use stagger_ws::Reconnector;
-use stagger_ws::codes::{OnClose, rfc6455};
+use stagger_ws::ReconnectLoop;
+use stagger_ws::codes::{CloseAction, rfc6455};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
 
 const PAGE: &str = include_str!("../../../../docs/guide/websocket.md");
 
-/// The rows of the table with this head: what is named, and what then.
+/// Returns the rows of the table with this header: the condition and the reaction.
 fn table(head: &str) -> Vec<(String, String)> {
     let (_, rows) = PAGE.split_once(&format!("| {head} | then |\n|---|---|\n")).expect("a table");
     let rows = rows.lines().take_while(|line| line.starts_with('|'));
@@ -18,24 +18,24 @@ fn table(head: &str) -> Vec<(String, String)> {
     cells.map(|(named, then)| (named.trim().to_owned(), then.trim().to_owned())).collect()
 }
 
-/// The numbers that a text names.
+/// Returns the numbers in a text.
 fn numbers(text: &str) -> Vec<u16> {
     text.split(|c: char| !c.is_ascii_digit()).filter_map(|number| number.parse().ok()).collect()
 }
 
 #[test]
-fn every_close_code_does_what_the_page_says() {
+fn every_close_code_has_the_effect_in_the_page() {
     let rows = table("the server closes with");
     for code in 1000..=4999 {
         let named = rows.iter().find(|(named, _)| numbers(named).contains(&code));
         let (_, then) = named.or_else(|| rows.iter().find(|(named, _)| named.contains("not named"))).expect("a row");
-        let meaning = match rfc6455().meaning(code, "") {
-            OnClose::End => "the end, and no error".to_owned(),
-            OnClose::Fatal => "stop: the same bytes will fail again".to_owned(),
-            OnClose::Reconnect => "reconnect".to_owned(),
-            OnClose::Broken => "reconnect, and the connection does not count as healthy".to_owned(),
-            OnClose::Refresh => "fresh credentials, once".to_owned(),
-            OnClose::Within { from, to } => {
+        let meaning = match rfc6455().action(code, "") {
+            CloseAction::End => "the stream ends without an error".to_owned(),
+            CloseAction::Fatal => "stop: the same bytes would fail again".to_owned(),
+            CloseAction::Reconnect => "reconnect".to_owned(),
+            CloseAction::ReconnectUnhealthy => "reconnect, and the connection does not count as healthy".to_owned(),
+            CloseAction::Reauthenticate => "fresh credentials, once".to_owned(),
+            CloseAction::ReconnectWithin { from, to } => {
                 format!("reconnect after {} to {} s, or as the reason advises", from.as_secs(), to.as_secs())
             }
             other => panic!("{code}: {other:?} is not on the page"),
@@ -44,10 +44,10 @@ fn every_close_code_does_what_the_page_says() {
     }
 }
 
-/// How often a client asks a server that always answers this, if it may ask three times, and why it stops.
-async fn asked(status: u16) -> (u32, StopReason) {
+/// Returns how many of three allowed attempts a client makes if the server always answers with `status`, and why it stops.
+async fn attempts(status: u16) -> (u32, StopReason) {
     let policy = Policy::constant(Duration::from_secs(1)).jitter(Jitter::None).max_attempts(3).build().unwrap();
-    let mut links = Reconnector::builder()
+    let mut links = ReconnectLoop::builder()
         .url("ws://server.test/")
         .policy(policy)
         .connector(move |_| async move {
@@ -62,13 +62,13 @@ async fn asked(status: u16) -> (u32, StopReason) {
             });
             io::Result::Ok(ours)
         })
-        .reconnector();
+        .reconnect_loop();
     let fatal = links.next_connection().await.unwrap_err();
-    (fatal.attempts(), fatal.stop())
+    (fatal.attempts(), fatal.stop_reason())
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_refusal_does_what_the_page_says() {
+async fn every_rejection_has_the_effect_in_the_page() {
     let rows = table("the server answers the upgrade with");
     for status in 300..=599 {
         let class = format!("{}xx", status / 100);
@@ -78,8 +78,8 @@ async fn every_refusal_does_what_the_page_says() {
             "stop" => (1, StopReason::Permanent),
             "fresh credentials, once" => (2, StopReason::Permanent),
             "backoff" => (3, StopReason::Attempts),
-            other => panic!("{other}: nothing that a client does"),
+            other => panic!("{other}: not a reaction of the client"),
         };
-        assert_eq!(asked(status).await, want, "{status}: {then}");
+        assert_eq!(attempts(status).await, want, "{status}: {then}");
     }
 }

@@ -1,20 +1,18 @@
-//! What every client's integration has in common: which requests are sent again, what is made of an answer, and what an
-//! attempt tells the server.
+//! The parts that the client integrations share: classifying responses, deciding whether a request is safe to retry, and the
+//! headers that an attempt sends.
 
+mod drain;
 mod failure;
-mod fresh;
-mod judge;
-mod leftover;
-mod progress;
+mod options;
+mod refresh;
+mod request;
 mod settings;
-mod steps;
 
+pub(crate) use drain::{BodyDrain, poll_begin};
 pub use failure::StatusFailure;
-pub(crate) use fresh::poll_fresh;
-pub(crate) use judge::{Kept, is_success};
-pub(crate) use leftover::{Leftover, poll_begin};
+pub(crate) use options::retry_options;
+pub(crate) use refresh::poll_refresh;
 #[cfg(feature = "reqwest-middleware")]
-pub(crate) use progress::Head;
-pub(crate) use progress::{Progress, mark};
-pub(crate) use settings::{Header, Renewing, Settings};
-pub(crate) use steps::steps;
+pub(crate) use request::RequestHead;
+pub(crate) use request::{BodyReplay, RequestTracker, insert_attempt, is_success};
+pub(crate) use settings::{CredentialFuture, HeaderMode, Settings};

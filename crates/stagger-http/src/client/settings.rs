@@ -8,41 +8,48 @@ use stagger::Retrier;
 
 use crate::grpc::Codes;
 
-/// What every call through a client is made with.
+/// The settings of a retrying client, shared by all of its calls.
 ///
-/// `P` is a request without its body, as the caller's functions are shown it.
+/// `P` is a request without its body, as it is passed to the application's callbacks.
 #[derive(Clone)]
 pub(crate) struct Settings<P> {
     pub(crate) retrier: Retrier,
-    pub(crate) attempt_header: Header,
-    pub(crate) timeout_header: Header,
-    pub(crate) key: Header,
-    pub(crate) renew: Option<Renew<P>>,
-    pub(crate) told: Option<Told<P>>,
-    /// Those of gRPC that are retried; `None`: as `classify::grpc` says.
+    pub(crate) attempt_header: HeaderMode,
+    pub(crate) timeout_header: HeaderMode,
+    pub(crate) idempotency_keys: HeaderMode,
+    pub(crate) refresh_credentials: Option<RefreshFn<P>>,
+    pub(crate) idempotent_if: Option<PredicateFn<P>>,
+    /// The retryable gRPC status codes; `None` for the defaults of `classify::grpc`.
     pub(crate) codes: Option<Codes>,
 }
 
-pub(crate) type Renewing = Pin<Box<dyn Future<Output = Option<HeaderMap>> + Send>>;
-type Renew<P> = Arc<dyn Fn(&P) -> Renewing + Send + Sync>;
-type Told<P> = Arc<dyn Fn(&P) -> bool + Send + Sync>;
+pub(crate) type CredentialFuture = Pin<Box<dyn Future<Output = Option<HeaderMap>> + Send>>;
+type RefreshFn<P> = Arc<dyn Fn(&P) -> CredentialFuture + Send + Sync>;
+type PredicateFn<P> = Arc<dyn Fn(&P) -> bool + Send + Sync>;
 
-/// Whether a header goes out.
+/// Whether a header is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Header {
-    Sent,
-    Withheld,
+pub(crate) enum HeaderMode {
+    Send,
+    Omit,
 }
 
 impl<P> Settings<P> {
     pub(crate) const fn new(retrier: Retrier) -> Self {
-        let (attempt_header, timeout_header, key) = (Header::Withheld, Header::Withheld, Header::Withheld);
-        Self { retrier, attempt_header, timeout_header, key, renew: None, told: None, codes: None }
+        Self {
+            retrier,
+            attempt_header: HeaderMode::Omit,
+            timeout_header: HeaderMode::Omit,
+            idempotency_keys: HeaderMode::Omit,
+            refresh_credentials: None,
+            idempotent_if: None,
+            codes: None,
+        }
     }
 
-    /// Whether the caller says that this request may be repeated.
-    pub(super) fn is_told(&self, head: &P) -> bool {
-        self.told.as_ref().is_some_and(|told| told(head))
+    /// Returns whether the application declares this request idempotent.
+    pub(super) fn is_declared_idempotent(&self, head: &P) -> bool {
+        self.idempotent_if.as_ref().is_some_and(|predicate| predicate(head))
     }
 }
 

@@ -2,13 +2,13 @@ use core::fmt;
 
 use stagger::{FailureKind, Outcome};
 
-/// A set of gRPC's status codes: those that a policy retries, or those that do not end a hedged call.
+/// A set of gRPC status codes: the retryable codes of a policy, or the non-fatal codes of a hedged call.
 ///
 /// ```
 /// use stagger::Outcome;
 /// use stagger_http::grpc::Codes;
 ///
-/// let codes = Codes::of(&[14, 10]);
+/// let codes = Codes::new(&[14, 10]);
 /// assert_eq!(codes.outcome(14), Outcome::TRANSIENT);
 /// assert_eq!(codes.outcome(4), Outcome::Permanent);
 /// assert_eq!(codes.to_string(), "ABORTED, UNAVAILABLE");
@@ -37,14 +37,14 @@ const NAMES: [&str; 17] = [
 ];
 
 impl Codes {
-    /// None.
+    /// The empty set.
     pub const NONE: Self = Self(0);
-    /// `UNAVAILABLE` alone: the server could not be reached, or is going away. What most methods should retry.
-    pub const UNAVAILABLE: Self = Self::of(&[14]);
+    /// `UNAVAILABLE` only: the server cannot be reached or is shutting down. The right set for most methods.
+    pub const UNAVAILABLE: Self = Self::new(&[14]);
 
-    /// These. Range 0 to 16; gRPC has no others, and they are left out.
+    /// Creates a set of these codes. Range 0 to 16; other numbers are not gRPC codes and are ignored.
     #[must_use]
-    pub const fn of(codes: &[u32]) -> Self {
+    pub const fn new(codes: &[u32]) -> Self {
         let (mut set, mut at) = (0, 0);
         while at < codes.len() {
             if (codes[at] as usize) < NAMES.len() {
@@ -55,36 +55,36 @@ impl Codes {
         Self(set)
     }
 
-    /// Whether this one is among them.
+    /// Returns whether the set contains `code`.
     #[must_use]
     pub const fn contains(self, code: u32) -> bool {
         code < u32::BITS && self.0 >> code & 1 == 1
     }
 
-    /// Whether there are none.
+    /// Returns whether the set is empty.
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Their numbers, from the smallest.
+    /// Returns the numbers of the codes, in ascending order.
     pub fn iter(self) -> impl Iterator<Item = u32> {
         (0..u32::BITS).filter(move |&code| self.contains(code))
     }
 
-    /// Their names, in the order of their numbers.
+    /// Returns the names of the codes, in the order of their numbers.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
         self.iter().filter_map(|code| NAMES.get(code as usize).copied())
     }
 
-    /// The number of a code by its name, in capitals or not. `None` if gRPC has none such.
+    /// Returns the number of the code with this name, ignoring case, or `None` if gRPC has no such code.
     #[must_use]
-    pub fn number(name: &str) -> Option<u32> {
+    pub fn code_from_name(name: &str) -> Option<u32> {
         (0_u32..).zip(NAMES).find(|(_, known)| known.eq_ignore_ascii_case(name)).map(|(code, _)| code)
     }
 
-    /// What a status means if these are retried: they are transient, `RESOURCE_EXHAUSTED` throttled, and what is not among
-    /// them is permanent. 0 is a success.
+    /// Classifies a status with these codes as the retryable ones: a code in the set is transient (`RESOURCE_EXHAUSTED`:
+    /// throttled), any other is permanent, and 0 is a success.
     #[must_use]
     pub const fn outcome(self, code: u32) -> Outcome {
         const RESOURCE_EXHAUSTED: u32 = 8;

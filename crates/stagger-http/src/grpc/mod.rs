@@ -1,24 +1,24 @@
-//! gRPC as it is on the wire: headers, trailers and numbers, without any of its libraries.
+//! The parts of the gRPC protocol that concern retries: headers, trailers and status codes. Needs no gRPC library.
 //!
-//! | what gRPC's retries do (proposal A6) | here |
+//! | retries in gRPC (proposal A6) | here |
 //! |---|---|
-//! | a status that comes without a message is retried if its code is among the policy's | the same, by [`Codes`], or by [`classify::grpc`](stagger::classify::grpc) |
-//! | once the headers of an answer are here, nothing is retried | the same: [`outcome`] is `None` |
-//! | a pushback replaces the delay, to the millisecond, and has no limit | it is a floor, or everyone who was told the same would come back together; `hint=exact` does as gRPC does; one that is longer than the policy's `max-hint` ends the call |
-//! | after a pushback the delays begin again with the first | they go on: a server that is busy has not become less so |
-//! | a pushback that is negative, no number, or there twice: no retry | the same |
-//! | a request that is longer than the buffer for it is not retried | the same |
-//! | a request that the server has not seen, or not handled, is repeated | once, at once |
-//! | the deadline of a call spans all of its attempts | the same; a retry that would come too late is not waited for |
-//! | each retry carries `grpc-previous-rpc-attempts` | the same |
-//! | a failure takes a token, a success gives some back | the same, with [`Throttle`](stagger::budget::Throttle); whose headers are here counts as a success |
+//! | a status without a message is retried if the policy lists its code | same, by [`Codes`] or [`classify::grpc`](stagger::classify::grpc) |
+//! | once response headers have been received, the call is not retried | same: [`outcome`] returns `None` |
+//! | a pushback replaces the delay, to the millisecond, without a limit | it is a lower bound, so that clients with the same pushback do not come back together; `hint=exact` does what gRPC does. A pushback longer than the policy's `max-hint` ends the call |
+//! | after a pushback, the delays restart with the first one | they continue, since the server is no less busy |
+//! | a negative, malformed or repeated pushback: no retry | same |
+//! | a request that exceeds the buffer is not retried | same |
+//! | a request that the server has not seen or not processed is retried transparently | once, immediately |
+//! | the deadline of a call spans all attempts | same; a retry that would come after the deadline is not waited for |
+//! | each retry carries `grpc-previous-rpc-attempts` | same |
+//! | a failure takes a token, a success returns a fraction of one | same, with [`Throttle`](stagger::budget::Throttle); a response whose headers have been received counts as a success |
 
-mod answer;
 mod codes;
+mod response;
 mod timeout;
 
-pub use answer::{PREVIOUS_ATTEMPTS, PUSHBACK, code_of, is_grpc, outcome, outcome_by, pushback};
 pub use codes::Codes;
+pub use response::{PREVIOUS_ATTEMPTS, PUSHBACK, code_from_http_status, is_grpc, outcome, outcome_with, pushback};
 #[cfg(feature = "tower")]
 pub(crate) use timeout::timeout_of;
-pub use timeout::{TIMEOUT, parse_timeout, timeout};
+pub use timeout::{TIMEOUT, format_timeout, parse_timeout};

@@ -2,34 +2,34 @@ use core::time::Duration;
 
 use http::HeaderName;
 
-/// How long the server has.
+/// `grpc-timeout`, in a request: the time until the caller gives up.
 pub const TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
 
-/// What the headers of a request say about how long its caller waits: for all attempts together.
+/// Returns the `grpc-timeout` of a request, which spans all attempts.
 #[cfg(feature = "tower")]
 pub(crate) fn timeout_of(headers: &http::HeaderMap) -> Option<Duration> {
     parse_timeout(headers.get(TIMEOUT)?.to_str().ok()?)
 }
 
-/// A length as a `grpc-timeout`: at most eight digits and a unit, the finest that holds it; rounded down, so that the
-/// server is not given more than there is.
+/// Formats a duration as a `grpc-timeout`: at most eight digits and the finest unit that fits. Rounds down, so that the server
+/// does not get more time than is left.
 ///
 /// ```
 /// # use core::time::Duration;
-/// assert_eq!(stagger_http::grpc::timeout(Duration::from_millis(1500)), "1500000u");
-/// assert_eq!(stagger_http::grpc::timeout(Duration::from_secs(3600)), "3600000m");
+/// assert_eq!(stagger_http::grpc::format_timeout(Duration::from_millis(1500)), "1500000u");
+/// assert_eq!(stagger_http::grpc::format_timeout(Duration::from_secs(3600)), "3600000m");
 /// ```
 #[must_use]
-pub fn timeout(length: Duration) -> String {
-    const MOST: u128 = 99_999_999;
+pub fn format_timeout(duration: Duration) -> String {
+    const MAX: u128 = 99_999_999;
     let units = [("n", 1), ("u", 1_000), ("m", 1_000_000), ("S", 1_000_000_000), ("M", 60_000_000_000_u128)];
     let fit =
-        units.into_iter().map(|(unit, nanos)| (length.as_nanos() / nanos, unit)).find(|(count, _)| *count <= MOST);
-    let (count, unit) = fit.unwrap_or(((length.as_nanos() / 3_600_000_000_000).min(MOST), "H"));
+        units.into_iter().map(|(unit, nanos)| (duration.as_nanos() / nanos, unit)).find(|(count, _)| *count <= MAX);
+    let (count, unit) = fit.unwrap_or(((duration.as_nanos() / 3_600_000_000_000).min(MAX), "H"));
     format!("{count}{unit}")
 }
 
-/// Reads a `grpc-timeout`. `None` if it is none.
+/// Parses a `grpc-timeout`. Returns `None` if it is malformed.
 #[must_use]
 pub fn parse_timeout(text: &str) -> Option<Duration> {
     let unit = text.char_indices().next_back()?;

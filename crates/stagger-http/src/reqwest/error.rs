@@ -1,9 +1,9 @@
 use reqwest::Error;
 use stagger::{Outcome, classify};
 
-use crate::Sent;
+use crate::RequestProgress;
 
-/// What an error means, where the retrier has no rule for it.
+/// Classifies an error that the retrier has no rule for.
 pub(super) fn outcome(error: &Error) -> Outcome {
     if error.is_builder() || error.is_redirect() || error.is_upgrade() {
         Outcome::Permanent
@@ -12,7 +12,7 @@ pub(super) fn outcome(error: &Error) -> Outcome {
     }
 }
 
-/// How far the request has come.
-pub(super) fn how_far(error: &Error) -> Sent {
-    if error.is_connect() { Sent::No } else { Sent::Perhaps }
+/// Returns how far the request got.
+pub(super) fn request_progress(error: &Error) -> RequestProgress {
+    if error.is_connect() { RequestProgress::NotSent } else { RequestProgress::MaybeProcessed }
 }

@@ -1,15 +1,15 @@
-//! A middleware for [reqwest], by way of [reqwest-middleware](reqwest_middleware).
+//! A retry middleware for [reqwest], built on [reqwest-middleware](reqwest_middleware).
 //!
 //! ```
 //! use reqwest_middleware::ClientBuilder;
 //! use stagger::{Policy, Retrier, policy};
-//! use stagger_http::reqwest::Retry;
+//! use stagger_http::reqwest::RetryMiddleware;
 //!
 //! const POLICY: Policy = policy!(exponential(ms(100), secs(10)).max_attempts(4));
 //!
 //! # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
 //! # runtime.block_on(async {
-//! let client = ClientBuilder::new(reqwest::Client::new()).with(Retry::new(Retrier::new(POLICY))).build();
+//! let client = ClientBuilder::new(reqwest::Client::new()).with(RetryMiddleware::new(Retrier::new(POLICY))).build();
 //! # let server = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
 //! # let url = format!("http://{}", server.local_addr()?);
 //! # tokio::spawn(axum::serve(server, axum::Router::new().route("/", axum::routing::get(|| async { "page" }))).into_future());
@@ -19,38 +19,42 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # What comes back
+//! # What is returned
 //!
-//! The last answer as it came, whatever its status; or the last error as it came: a [`reqwest::Error`] in
-//! [`Error::Reqwest`](reqwest_middleware::Error::Reqwest), so that `is_connect()` and `is_timeout()` hold. If there is
-//! neither, because the circuit breaker is open or the attempt took longer than the retrier's timeout, it is
-//! [`Error::Middleware`](reqwest_middleware::Error::Middleware) with a [`Rejected`](stagger::Rejected) inside.
+//! The last response unchanged, whatever its status, or the last error unchanged: a [`reqwest::Error`] in
+//! [`Error::Reqwest`](reqwest_middleware::Error::Reqwest), so that `is_connect()` and `is_timeout()` work. If there is
+//! neither, because the circuit breaker is open or the last attempt exceeded the retrier's timeout, the error is an
+//! [`Error::Middleware`](reqwest_middleware::Error::Middleware) that contains a [`Rejected`](stagger::Rejected).
 //!
 //! # What is retried
 //!
-//! - What must not be repeated is not: see [`Repeat`](crate::Repeat). A connection that could not be made
-//!   (`is_connect()`) has carried nothing, so any request may follow on another.
-//! - A request whose body is a stream is sent once. Other bodies are shared and not copied.
-//! - What a status means: see [`status`](crate::status); when the server wants to be called again: see
-//!   [`advice`](crate::advice). An appointment that it gives is kept, and its ticket brought along.
-//! - What an error means: what the retrier's rule for `reqwest::Error` says. Without one, requests that cannot be built and
-//!   redirects that lead nowhere are permanent, I/O errors go by [`classify::io`](stagger::classify::io), and everything
-//!   else is transient. For errors of other middleware the rule is that for `reqwest_middleware::Error`.
-//! - Calls that are made inside an attempt stand down: see [`stagger::scope`].
+//! - A request that is not safe to retry is not retried: see [`Idempotency`](crate::Idempotency). If the connection could not
+//!   be established (`is_connect()`), nothing was sent, and any request is retried.
+//! - A request with a streaming body is sent once. Other bodies are shared between attempts and not copied.
+//! - Statuses are classified by [`status`](crate::status), and server hints honored: see [`hint`](crate::hint). After a
+//!   reservation, the retry comes at the reserved time, with the reservation's token.
+//! - Errors are classified by the retrier's rule for `reqwest::Error`. Without a rule, requests that cannot be built and
+//!   redirects that cannot be followed are permanent, I/O errors are classified by
+//!   [`classify::io`](stagger::classify::io), and all other errors are transient. For errors of other middleware the rule is
+//!   the one for `reqwest_middleware::Error`.
+//! - Nested calls, made inside an attempt, do not retry: see [`stagger::scope`].
 //!
-//! A failed answer is read to its end if that is near, else dropped, before the sleep: a backoff holds no connection.
+//! The body of a failed response is read to its end if it is short and ends soon, and dropped otherwise, before the backoff:
+//! a call in backoff holds no connection.
 //!
-//! # What is told
+//! # Extensions and events
 //!
-//! From the second attempt on, and in any that has a limit of time, middleware further in finds the
-//! [`Attempt`](stagger::Attempt) among the extensions, which are the caller's, and the same in every attempt. A [`Deadline`](crate::Deadline) among them, on tokio's clock, limits the call:
-//! `request.with_extension(Deadline(..))`. Listeners are told a `reqwest::Error`, a `reqwest_middleware::Error` of other
-//! middleware, or, of an answer, a [`StatusFailure`](crate::StatusFailure).
+//! From the second attempt on, and in any attempt with a time limit, inner middleware finds the
+//! [`Attempt`](stagger::Attempt) in the extensions, which belong to the caller and are shared by all attempts. A
+//! [`Deadline`](crate::Deadline) in them, on tokio's clock, limits the call: `request.with_extension(Deadline::at(..))`.
 //!
-//! Without the middleware: see [`recipes`](crate::recipes).
+//! The error in a listener's event is a `reqwest::Error`, a `reqwest_middleware::Error` of other middleware, or, for a
+//! response, a [`StatusFailure`](crate::StatusFailure).
+//!
+//! To use reqwest without the middleware, see [`recipes`](crate::recipes).
 
-mod course;
+mod call;
 mod error;
-mod retry;
+mod middleware;
 
-pub use retry::Retry;
+pub use middleware::RetryMiddleware;

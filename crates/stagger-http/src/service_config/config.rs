@@ -3,119 +3,120 @@ use core::str::FromStr;
 use core::time::Duration;
 
 use super::wire::Wire;
-use super::{Hedging, Retries, ServiceConfigError, Throttling, read};
+use super::{Hedging, MethodRetries, RetryThrottling, ServiceConfigError, read};
 
-/// A service config: what its methods do about failures, and what they share.
+/// A service config: the attempt policies of methods, and the retry throttling that they share.
 ///
-/// It is read from JSON with [`FromStr`] and printed as JSON; see the [module](super).
+/// Parse it from JSON with [`FromStr`], and write it as JSON with [`Display`](fmt::Display); see the [module](super).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ServiceConfig {
     methods: Vec<MethodConfig>,
-    throttling: Option<Throttling>,
+    throttling: Option<RetryThrottling>,
 }
 
-/// What some methods do about failures.
+/// The attempt policy and timeout of some methods (`methodConfig`).
 #[derive(Clone, Debug, PartialEq)]
 pub struct MethodConfig {
     names: Vec<MethodName>,
     timeout: Option<Duration>,
-    attempts: Attempts,
+    attempts: AttemptPolicy,
 }
 
-/// Which methods are meant. gRPC has no other names, so matches can be complete.
+/// The methods that a [`MethodConfig`] applies to (`name`). gRPC has no other names, so the enum is complete.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum MethodName {
     /// All methods of all services.
-    Every,
+    All,
     /// All methods of one service, named with its package: `shop.Stock`.
     Service(String),
     /// One method: of `shop.Stock`, `Count`.
     Method(String, String),
 }
 
-/// What is done about a failure. There is no third way, so matches can be complete.
+/// What happens when an attempt fails. gRPC has no other policies, so the enum is complete.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-#[expect(clippy::large_enum_variant, reason = "a program has a handful of them, and a policy is data to be copied")]
-pub enum Attempts {
-    /// Nothing: one attempt, and gRPC's transparent retries.
+#[expect(clippy::large_enum_variant, reason = "a program has few of them, and a policy is plain data that is copied")]
+pub enum AttemptPolicy {
+    /// One attempt, besides gRPC's transparent retries.
     #[default]
-    One,
-    /// Another attempt after it.
-    Retried(Retries),
-    /// Other attempts beside it.
-    Hedged(Hedging),
+    Single,
+    /// Retries: another attempt after the failed one (`retryPolicy`).
+    Retry(MethodRetries),
+    /// Hedging: more attempts in parallel (`hedgingPolicy`).
+    Hedge(Hedging),
 }
 
 impl ServiceConfig {
-    /// Of these methods, without throttling.
+    /// Creates a service config without retry throttling.
     ///
     /// # Errors
-    /// A name is there twice.
+    /// Returns an error if a name occurs twice.
     pub fn new(methods: Vec<MethodConfig>) -> Result<Self, ServiceConfigError> {
         let names: Vec<_> = methods.iter().flat_map(|method| &method.names).collect();
         let again = names.iter().enumerate().filter(|(at, name)| names[..*at].contains(name));
-        let faults = again.map(|(_, name)| format!("{name} is named twice: name it once")).collect();
-        ServiceConfigError::unless(faults, Self { methods, throttling: None })
+        let problems =
+            again.map(|(_, name)| format!("{name} is configured twice; remove one of the entries")).collect();
+        ServiceConfigError::unless(problems, Self { methods, throttling: None })
     }
 
-    /// With this allowance for the retries of all methods.
+    /// Sets the retry throttling, which is shared by all methods. Default: none.
     #[must_use]
-    pub fn throttled(self, throttling: Throttling) -> Self {
+    pub fn with_throttling(self, throttling: RetryThrottling) -> Self {
         Self { throttling: Some(throttling), ..self }
     }
 
-    /// The methods, in their order.
+    /// Returns the method configs, in order.
     #[must_use]
     pub fn methods(&self) -> &[MethodConfig] {
         &self.methods
     }
 
-    /// The allowance for the retries of all methods, if there is one.
+    /// Returns the retry throttling.
     #[must_use]
-    pub const fn throttling(&self) -> Option<Throttling> {
+    pub const fn throttling(&self) -> Option<RetryThrottling> {
         self.throttling
     }
 
-    /// What holds for a method, by the path of its requests: `/shop.Stock/Count`. What names the method goes before what
-    /// names its service, and that before what names neither.
+    /// Returns the config that applies to a method, given the path of its requests, such as `/shop.Stock/Count`. A config
+    /// that names the method takes precedence over one that names its service, and that over the default for all methods.
     #[must_use]
-    pub fn of_method(&self, path: &str) -> Option<&MethodConfig> {
+    pub fn method_config(&self, path: &str) -> Option<&MethodConfig> {
         let (service, method) = path.strip_prefix('/')?.rsplit_once('/')?;
         let named = |wanted: MethodName| self.methods.iter().find(|config| config.names.contains(&wanted));
         named(MethodName::Method(service.to_owned(), method.to_owned()))
             .or_else(|| named(MethodName::Service(service.to_owned())))
-            .or_else(|| named(MethodName::Every))
+            .or_else(|| named(MethodName::All))
     }
 }
 
 impl MethodConfig {
-    /// For these methods.
+    /// Creates a config for these methods, without a timeout.
     #[must_use]
-    pub fn new(names: impl IntoIterator<Item = MethodName>, attempts: Attempts) -> Self {
+    pub fn new(names: impl IntoIterator<Item = MethodName>, attempts: AttemptPolicy) -> Self {
         Self { names: names.into_iter().collect(), timeout: None, attempts }
     }
 
-    /// With this much time for a call, all of its attempts together.
+    /// Sets the time limit of a call, including all of its attempts. Default: none.
     #[must_use]
-    pub fn timeout(self, limit: Duration) -> Self {
+    pub fn with_timeout(self, limit: Duration) -> Self {
         Self { timeout: Some(limit), ..self }
     }
 
-    /// Which methods are meant.
+    /// Returns the methods that the config applies to.
     #[must_use]
     pub fn names(&self) -> &[MethodName] {
         &self.names
     }
 
-    /// How long a call may take, all of its attempts together; `None` if nothing is said.
+    /// Returns the time limit of a call, including all of its attempts, if one is set.
     #[must_use]
-    pub const fn time_limit(&self) -> Option<Duration> {
+    pub const fn timeout(&self) -> Option<Duration> {
         self.timeout
     }
 
-    /// What is done about a failure.
+    /// Returns what happens when an attempt fails.
     #[must_use]
-    pub const fn attempts(&self) -> Attempts {
+    pub const fn attempt_policy(&self) -> AttemptPolicy {
         self.attempts
     }
 }
@@ -123,9 +124,11 @@ impl MethodConfig {
 impl FromStr for ServiceConfig {
     type Err = ServiceConfigError;
 
+    /// Parses a service config from JSON. Fields that do not concern retries are ignored.
+    ///
     /// # Errors
-    /// It is no JSON, or it is one that gRPC refuses: with everything that is wrong, where, and how to mend it. Fields that are
-    /// not about retries are not looked at.
+    /// Returns an error if the text is not JSON, or is a config that gRPC rejects. It lists every problem, with its path and
+    /// how to fix it.
     fn from_str(json: &str) -> Result<Self, ServiceConfigError> {
         read::service_config(json)
     }
@@ -133,15 +136,15 @@ impl FromStr for ServiceConfig {
 
 impl fmt::Display for ServiceConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Only numbers that are none could not be written.
-        f.write_str(&serde_json::to_string_pretty(&Wire::of(self)).map_err(|_| fmt::Error)?)
+        // Serialization could fail only for NaN, which a config cannot contain.
+        f.write_str(&serde_json::to_string_pretty(&Wire::new(self)).map_err(|_| fmt::Error)?)
     }
 }
 
 impl fmt::Display for MethodName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Every => f.write_str("the default for all methods"),
+            Self::All => f.write_str("the default for all methods"),
             Self::Service(service) => write!(f, "the service {service}"),
             Self::Method(service, method) => write!(f, "the method {service}/{method}"),
         }

@@ -1,11 +1,11 @@
 use core::time::Duration;
 
-/// The longest that protobuf's `Duration` holds: about 10,000 years.
-const LONGEST_SECS: u64 = 315_576_000_000;
+/// The maximum of protobuf's `Duration`, about 10,000 years, in seconds.
+const MAX_SECS: u64 = 315_576_000_000;
 
-/// A length as protobuf writes it in JSON: seconds with up to nine decimals, and an `s`.
-pub(super) fn text(length: Duration) -> String {
-    let (whole, nanos) = (length.as_secs(), length.subsec_nanos());
+/// Formats a duration as in protobuf's JSON mapping: seconds with up to nine decimals, and an `s`.
+pub(super) fn format(duration: Duration) -> String {
+    let (whole, nanos) = (duration.as_secs(), duration.subsec_nanos());
     if nanos == 0 {
         return format!("{whole}s");
     }
@@ -13,7 +13,7 @@ pub(super) fn text(length: Duration) -> String {
     format!("{whole}.{}s", decimals.trim_end_matches('0'))
 }
 
-/// Reads one. `None` if it is none; a negative one is none, since there is no use for it here.
+/// Parses such a duration. Returns `None` if it is malformed or negative; the fields here cannot be negative.
 pub(super) fn parse(text: &str) -> Option<Duration> {
     let number = text.strip_suffix('s')?;
     let (whole, decimals) = number.split_once('.').unwrap_or((number, "0"));
@@ -21,7 +21,7 @@ pub(super) fn parse(text: &str) -> Option<Duration> {
     if !is_number(whole) || !is_number(decimals) || decimals.len() > 9 {
         return None;
     }
-    let seconds: u64 = whole.parse().ok().filter(|&seconds| seconds <= LONGEST_SECS)?;
+    let seconds: u64 = whole.parse().ok().filter(|&seconds| seconds <= MAX_SECS)?;
     let nanos: u32 = format!("{decimals:0<9}").parse().ok()?;
     Some(Duration::new(seconds, nanos))
 }
@@ -31,13 +31,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lengths_are_read_as_protobuf_reads_them_or_not_at_all() {
+    fn durations_are_parsed_exactly_as_protobuf_parses_them() {
         for (text, want) in [
             ("1s", Some(Duration::from_secs(1))),
             ("1.5s", Some(Duration::from_millis(1500))),
             ("0.1s", Some(Duration::from_millis(100))),
             ("1.000340012s", Some(Duration::new(1, 340_012))),
-            ("315576000000s", Some(Duration::from_secs(LONGEST_SECS))),
+            ("315576000000s", Some(Duration::from_secs(MAX_SECS))),
             ("315576000001s", None),
             ("0s", Some(Duration::ZERO)),
             ("-1s", None),
@@ -57,14 +57,14 @@ mod tests {
     }
 
     #[test]
-    fn a_length_is_written_in_full_and_without_what_says_nothing() {
-        for (length, want) in [
+    fn durations_are_formatted_exactly_without_trailing_zeros() {
+        for (duration, want) in [
             (Duration::from_millis(1500), "1.5s"),
             (Duration::from_secs(90), "90s"),
             (Duration::from_nanos(1), "0.000000001s"),
             (Duration::ZERO, "0s"),
         ] {
-            assert_eq!((text(length).as_str(), parse(want)), (want, Some(length)));
+            assert_eq!((format(duration).as_str(), parse(want)), (want, Some(duration)));
         }
     }
 }

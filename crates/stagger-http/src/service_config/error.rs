@@ -1,30 +1,30 @@
 use core::fmt;
 
-/// Everything that is wrong with a service config, each with where it is and the way out.
+/// An error in a service config. It lists every problem, each with its path and how to fix it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServiceConfigError {
-    faults: Vec<String>,
+    problems: Vec<String>,
 }
 
 impl ServiceConfigError {
-    pub(super) fn one(fault: impl Into<String>) -> Self {
-        Self { faults: vec![fault.into()] }
+    pub(super) fn one(problem: impl Into<String>) -> Self {
+        Self { problems: vec![problem.into()] }
     }
 
-    /// `value`, unless there are faults.
-    pub(super) fn unless<T>(faults: Vec<String>, value: T) -> Result<T, Self> {
-        if faults.is_empty() { Ok(value) } else { Err(Self { faults }) }
+    /// Returns `value` if there are no problems, and the error otherwise.
+    pub(super) fn unless<T>(problems: Vec<String>, value: T) -> Result<T, Self> {
+        if problems.is_empty() { Ok(value) } else { Err(Self { problems }) }
     }
 
-    /// The faults, in the order in which they were found.
-    pub fn faults(&self) -> impl Iterator<Item = &str> {
-        self.faults.iter().map(String::as_str)
+    /// Returns the problems, in the order in which they were found.
+    pub fn problems(&self) -> impl Iterator<Item = &str> {
+        self.problems.iter().map(String::as_str)
     }
 }
 
 impl fmt::Display for ServiceConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.faults.join("; "))
+        f.write_str(&self.problems.join("; "))
     }
 }
 

@@ -1,12 +1,12 @@
 use core::num::NonZeroU32;
 use core::time::Duration;
 
-use stagger::{hedge::Hedge, hedge::HedgeDelay};
+use stagger::hedge::{Hedge, HedgeDelay};
 
-use super::{MOST_ATTEMPTS, ServiceConfigError, Unsaid};
+use super::{MAX_ATTEMPTS, ServiceConfigError, Unmapped};
 use crate::grpc::Codes;
 
-/// `hedgingPolicy`: how many copies of a call may be under way, and how far apart.
+/// `hedgingPolicy`: how many attempts of a call may be in flight, and how far apart they start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hedging {
     attempts: NonZeroU32,
@@ -15,59 +15,62 @@ pub struct Hedging {
 }
 
 impl Hedging {
-    pub(super) fn checked(attempts: NonZeroU32, delay: Duration, non_fatal: Codes) -> Self {
-        Self { attempts: attempts.min(MOST), delay, non_fatal }
+    pub(super) fn from_fields(attempts: NonZeroU32, delay: Duration, non_fatal: Codes) -> Self {
+        Self { attempts: attempts.min(MAX), delay, non_fatal }
     }
 
-    /// What a hedge does, with the codes that do not end a call, and what of it cannot be said.
+    /// Maps a hedge, with the codes that do not end a call. Also returns the settings that a service config cannot express.
     ///
     /// # Errors
-    /// It makes no copy.
-    pub fn new(hedge: &Hedge, non_fatal: Codes) -> Result<(Self, Vec<Unsaid>), ServiceConfigError> {
+    /// Returns an error if the hedge launches no copies, or its delay has no counterpart in gRPC.
+    pub fn from_hedge(hedge: &Hedge, non_fatal: Codes) -> Result<(Self, Vec<Unmapped>), ServiceConfigError> {
         let attempts = NonZeroU32::MIN.saturating_add(hedge.max_copies());
-        if attempts < LEAST {
-            return Err(ServiceConfigError::one("the hedge makes no copy: leave hedgingPolicy out"));
+        if attempts < MIN {
+            return Err(ServiceConfigError::one("the hedge launches no copies; omit hedgingPolicy"));
         }
-        let mut unsaid = Vec::new();
-        if attempts > MOST {
-            unsaid.push(Unsaid::MaxAttempts(Some(attempts)));
+        let mut unmapped = Vec::new();
+        if attempts > MAX {
+            unmapped.push(Unmapped::MaxAttempts(Some(attempts)));
         }
         let delay = match hedge.delay() {
             HedgeDelay::Fixed(delay) => delay,
             HedgeDelay::Quantile { share, until_known } => {
-                unsaid.push(Unsaid::Quantile(share));
+                unmapped.push(Unmapped::Quantile(share));
                 until_known
             }
-            // It has no words for what there may be in the future.
-            _ => return Err(ServiceConfigError::one("the hedge's delay is none that gRPC has: use a fixed one")),
+            // `HedgeDelay` is non-exhaustive.
+            _ => {
+                return Err(ServiceConfigError::one("gRPC has no counterpart of the hedge's delay; use a fixed delay"));
+            }
         };
-        Ok((Self::checked(attempts, delay, non_fatal), unsaid))
+        Ok((Self::from_fields(attempts, delay, non_fatal), unmapped))
     }
 
-    /// The hedge.
+    /// Returns the hedge.
     #[must_use]
-    pub const fn hedge(self) -> Hedge {
+    pub const fn to_hedge(self) -> Hedge {
         Hedge::after(self.delay).with_max_copies(self.attempts.get() - 1)
     }
 
-    /// How many attempts there are at most, the first included. Range 2 to 5.
+    /// Returns the maximum number of attempts, including the first. Range: 2 to 5.
     #[must_use]
     pub const fn max_attempts(self) -> NonZeroU32 {
         self.attempts
     }
 
-    /// How long a copy waits for the one before it. Zero: all of them start at once.
+    /// Returns the delay between the starts of consecutive attempts. If it is zero, all of them start at once.
     #[must_use]
     pub const fn delay(self) -> Duration {
         self.delay
     }
 
-    /// The codes that do not end the call: another copy then starts at once. Every other code ends it.
+    /// Returns the codes that do not end the call: after one of them, the next attempt starts immediately. Any other code ends
+    /// the call.
     #[must_use]
-    pub const fn non_fatal(self) -> Codes {
+    pub const fn non_fatal_codes(self) -> Codes {
         self.non_fatal
     }
 }
 
-const LEAST: NonZeroU32 = NonZeroU32::MIN.saturating_add(1);
-const MOST: NonZeroU32 = NonZeroU32::MIN.saturating_add(MOST_ATTEMPTS - 1);
+const MIN: NonZeroU32 = NonZeroU32::MIN.saturating_add(1);
+const MAX: NonZeroU32 = NonZeroU32::MIN.saturating_add(MAX_ATTEMPTS - 1);

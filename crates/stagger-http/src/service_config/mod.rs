@@ -1,14 +1,14 @@
-//! gRPC's service config, as far as it is about retries: read into policies, and written from them.
+//! gRPC service configs: parses their retry settings into policies, and writes policies as service configs.
 //!
-//! A gRPC channel retries by itself, if it is told so by the service config: in its options, or by the name resolver. It
-//! knows more than any layer above it (which streams the server has never seen, which answers have begun), so let it, where
-//! the language's library can. tonic cannot; what the config says is then for a
-//! `RetryLayer` (feature `tower`).
+//! A gRPC channel retries by itself if its service config, from the channel options or the name resolver, enables it. It has
+//! more information than any layer above it: which streams the server has never seen, and which responses have begun. Use the channel's
+//! retries where the language's library supports them. tonic does not; apply the config with a `RetryLayer` (feature `tower`)
+//! there.
 //!
 //! ```
 //! use core::time::Duration;
 //! use stagger_http::grpc::Codes;
-//! use stagger_http::service_config::{Attempts, ServiceConfig};
+//! use stagger_http::service_config::{AttemptPolicy, ServiceConfig};
 //!
 //! let config: ServiceConfig = r#"{
 //!     "methodConfig": [{
@@ -24,23 +24,23 @@
 //!     "retryThrottling": { "maxTokens": 10, "tokenRatio": 0.1 }
 //! }"#.parse()?;
 //!
-//! let Some(Attempts::Retried(retries)) = config.of_method("/shop.Stock/Count").map(|method| method.attempts()) else {
-//!     panic!("it is retried")
+//! let Some(AttemptPolicy::Retry(retries)) = config.method_config("/shop.Stock/Count").map(|method| method.attempt_policy()) else {
+//!     panic!("it has a retryPolicy")
 //! };
-//! assert_eq!(retries.codes(), Codes::UNAVAILABLE);
+//! assert_eq!(retries.retryable_codes(), Codes::UNAVAILABLE);
 //! let bounds = (Duration::from_millis(80), Duration::from_millis(120));
 //! assert_eq!(retries.policy().bounds(1), Some(bounds));
 //!
-//! // For all methods together: a server's retries come from one allowance.
-//! let budget = config.throttling().map(|throttling| throttling.budget());
+//! // One budget for all methods: the retries of a server share an allowance.
+//! let budget = config.throttling().map(|throttling| throttling.to_budget());
 //! # let _ = budget;
 //! # Ok::<(), stagger_http::service_config::ServiceConfigError>(())
 //! ```
 //!
-//! What is not about retries is not read, and so not written again.
+//! Fields that do not concern retries are ignored, and so not written again.
 //!
-//! Source: gRPC proposal A6 in its form of August 2024, and the `ServiceConfig` message. Differs from it in: a
-//! `backoffMultiplier` below 1 is refused, because no [`Policy`](stagger::Policy) has delays that shrink.
+//! Source: gRPC proposal A6 as of August 2024, and the `ServiceConfig` message. Differs from it in: a `backoffMultiplier`
+//! below 1 is rejected, because the delays of a [`Policy`](stagger::Policy) cannot shrink.
 
 mod config;
 mod duration;
@@ -49,15 +49,15 @@ mod hedging;
 mod read;
 mod retries;
 mod throttling;
-mod unsaid;
+mod unmapped;
 mod wire;
 
-pub use config::{Attempts, MethodConfig, MethodName, ServiceConfig};
+pub use config::{AttemptPolicy, MethodConfig, MethodName, ServiceConfig};
 pub use error::ServiceConfigError;
 pub use hedging::Hedging;
-pub use retries::Retries;
-pub use throttling::Throttling;
-pub use unsaid::Unsaid;
+pub use retries::MethodRetries;
+pub use throttling::RetryThrottling;
+pub use unmapped::Unmapped;
 
-/// More attempts than these are as many as these: every gRPC library's limit unless it is told otherwise.
-const MOST_ATTEMPTS: u32 = 5;
+/// The most attempts, the first included; more are reduced to it. The default limit of every gRPC library.
+const MAX_ATTEMPTS: u32 = 5;

@@ -5,34 +5,35 @@ use serde_json::{Map, Value};
 use stagger::Ratio;
 
 use super::{
-    Attempts, Hedging, MethodConfig, MethodName, Retries, ServiceConfig, ServiceConfigError, Throttling, duration,
+    AttemptPolicy, Hedging, MethodConfig, MethodName, MethodRetries, RetryThrottling, ServiceConfig,
+    ServiceConfigError, duration,
 };
 use crate::grpc::Codes;
 
-/// Reads a service config, and finds everything that is wrong with it.
+/// Parses a service config, and collects every problem in it.
 pub(super) fn service_config(json: &str) -> Result<ServiceConfig, ServiceConfigError> {
     let root: Value =
-        serde_json::from_str(json).map_err(|error| ServiceConfigError::one(format!("this is no JSON: {error}")))?;
-    let mut faults = Vec::new();
-    let mut reader = Reader { faults: &mut faults };
-    // Where there is none, there is a fault.
+        serde_json::from_str(json).map_err(|error| ServiceConfigError::one(format!("not valid JSON: {error}")))?;
+    let mut problems = Vec::new();
+    let mut reader = Reader { problems: &mut problems };
+    // If the config could not be read, there is at least one problem.
     let config = reader.config(&root).unwrap_or_default();
-    ServiceConfigError::unless(faults, config)
+    ServiceConfigError::unless(problems, config)
 }
 
-/// Collects what is wrong. What a method gives as `None` has left a fault behind, unless the field is optional and absent.
+/// Collects problems. A method that returns `None` has recorded a problem, unless the field is optional and absent.
 struct Reader<'a> {
-    faults: &'a mut Vec<String>,
+    problems: &'a mut Vec<String>,
 }
 
-/// An object and where it is.
-struct Place<'a> {
+/// A JSON object and its path.
+struct Object<'a> {
     path: String,
     fields: &'a Map<String, Value>,
 }
 
-impl<'a> Place<'a> {
-    /// `null` is as good as nothing, as everywhere in protobuf's JSON.
+impl<'a> Object<'a> {
+    /// Returns a field. `null` counts as absent, as everywhere in protobuf's JSON mapping.
     fn get(&self, name: &str) -> Option<&'a Value> {
         self.fields.get(name).filter(|value| !value.is_null())
     }
@@ -43,195 +44,198 @@ impl<'a> Place<'a> {
 }
 
 impl Reader<'_> {
-    fn fault<T>(&mut self, path: &str, rule: &str) -> Option<T> {
-        self.faults.push(format!("{path} {rule}"));
+    fn problem<T>(&mut self, path: &str, rule: &str) -> Option<T> {
+        self.problems.push(format!("{path} {rule}"));
         None
     }
 
-    fn object<'a>(&mut self, path: &str, value: &'a Value) -> Option<Place<'a>> {
+    fn object<'a>(&mut self, path: &str, value: &'a Value) -> Option<Object<'a>> {
         match value.as_object() {
-            Some(fields) => Some(Place { path: path.to_owned(), fields }),
-            None if path.is_empty() => self.fault("a service config", "is an object: begin with {"),
-            None => self.fault(path, "must be an object"),
+            Some(fields) => Some(Object { path: path.to_owned(), fields }),
+            None if path.is_empty() => self.problem("a service config", "must be a JSON object: start it with {"),
+            None => self.problem(path, "must be an object"),
         }
     }
 
-    /// A field that is read if it is there.
+    /// Reads a field if it is present.
     fn optional<'a, T>(
         &mut self,
-        place: &Place<'a>,
+        object: &Object<'a>,
         name: &str,
         read: impl FnOnce(&mut Self, &str, &'a Value) -> Option<T>,
     ) -> Option<T> {
-        read(self, &place.at(name), place.get(name)?)
+        read(self, &object.at(name), object.get(name)?)
     }
 
-    /// A field that must be there.
+    /// Reads a field that must be present.
     fn required<'a, T>(
         &mut self,
-        place: &Place<'a>,
+        object: &Object<'a>,
         name: &str,
         read: impl FnOnce(&mut Self, &str, &'a Value) -> Option<T>,
     ) -> Option<T> {
-        match place.get(name) {
-            Some(value) => read(self, &place.at(name), value),
-            None => self.fault(&place.at(name), "is missing: it has no default"),
+        match object.get(name) {
+            Some(value) => read(self, &object.at(name), value),
+            None => self.problem(&object.at(name), "is missing and has no default"),
         }
     }
 
-    /// Each of a list; what cannot be read is left out of it.
-    fn each<'a, T>(
+    /// Reads a list. Skips elements that cannot be read.
+    fn list<'a, T>(
         &mut self,
         path: &str,
         value: &'a Value,
         mut read: impl FnMut(&mut Self, &str, &'a Value) -> Option<T>,
     ) -> Option<Vec<T>> {
-        let Some(values) = value.as_array() else { return self.fault(path, "must be a list") };
+        let Some(values) = value.as_array() else { return self.problem(path, "must be a list") };
         Some(values.iter().enumerate().filter_map(|(at, value)| read(self, &format!("{path}[{at}]"), value)).collect())
     }
 
     fn config(&mut self, root: &Value) -> Option<ServiceConfig> {
-        let place = self.object("", root)?;
+        let object = self.object("", root)?;
         let methods =
-            self.optional(&place, "methodConfig", |reader, path, value| reader.each(path, value, Self::method));
-        let throttling = self.optional(&place, "retryThrottling", Self::throttling);
+            self.optional(&object, "methodConfig", |reader, path, value| reader.list(path, value, Self::method));
+        let throttling = self.optional(&object, "retryThrottling", Self::throttling);
         match (ServiceConfig::new(methods.unwrap_or_default()), throttling) {
-            (Ok(config), Some(throttling)) => Some(config.throttled(throttling)),
+            (Ok(config), Some(throttling)) => Some(config.with_throttling(throttling)),
             (Ok(config), None) => Some(config),
             (Err(error), _) => {
-                self.faults.extend(error.faults().map(str::to_owned));
+                self.problems.extend(error.problems().map(str::to_owned));
                 None
             }
         }
     }
 
     fn method(&mut self, path: &str, value: &Value) -> Option<MethodConfig> {
-        let place = self.object(path, value)?;
-        let names = self.optional(&place, "name", |reader, path, value| reader.each(path, value, Self::name));
-        let timeout = self.optional(&place, "timeout", Self::length);
-        let attempts = match (place.get("retryPolicy"), place.get("hedgingPolicy")) {
+        let object = self.object(path, value)?;
+        let names = self.optional(&object, "name", |reader, path, value| reader.list(path, value, Self::name));
+        let timeout = self.optional(&object, "timeout", Self::duration);
+        let attempts = match (object.get("retryPolicy"), object.get("hedgingPolicy")) {
             (Some(_), Some(_)) => {
-                return self.fault(&place.path, "has both a retryPolicy and a hedgingPolicy: leave one of them out");
+                return self.problem(&object.path, "has both a retryPolicy and a hedgingPolicy; remove one of them");
             }
-            (Some(value), None) => Attempts::Retried(self.retries(&place.at("retryPolicy"), value)?),
-            (None, Some(value)) => Attempts::Hedged(self.hedging(&place.at("hedgingPolicy"), value)?),
-            (None, None) => Attempts::One,
+            (Some(value), None) => AttemptPolicy::Retry(self.retries(&object.at("retryPolicy"), value)?),
+            (None, Some(value)) => AttemptPolicy::Hedge(self.hedging(&object.at("hedgingPolicy"), value)?),
+            (None, None) => AttemptPolicy::Single,
         };
         let method = MethodConfig::new(names.unwrap_or_default(), attempts);
         Some(match timeout {
-            Some(limit) => method.timeout(limit),
+            Some(limit) => method.with_timeout(limit),
             None => method,
         })
     }
 
-    /// An empty name is as good as none.
+    /// Reads a method name. An empty string counts as absent.
     fn name(&mut self, path: &str, value: &Value) -> Option<MethodName> {
-        let place = self.object(path, value)?;
-        let service = self.optional(&place, "service", Self::text).unwrap_or_default().to_owned();
-        let method = self.optional(&place, "method", Self::text).unwrap_or_default().to_owned();
+        let object = self.object(path, value)?;
+        let service = self.optional(&object, "service", Self::text).unwrap_or_default().to_owned();
+        let method = self.optional(&object, "method", Self::text).unwrap_or_default().to_owned();
         match (service.is_empty(), method.is_empty()) {
-            (true, true) => Some(MethodName::Every),
-            (true, false) => self.fault(&place.path, "names a method without its service: add the service"),
+            (true, true) => Some(MethodName::All),
+            (true, false) => self.problem(&object.path, "names a method without its service; add the service"),
             (false, true) => Some(MethodName::Service(service)),
             (false, false) => Some(MethodName::Method(service, method)),
         }
     }
 
-    fn retries(&mut self, path: &str, value: &Value) -> Option<Retries> {
-        let place = self.object(path, value)?;
-        let attempts = self.required(&place, "maxAttempts", Self::attempts);
-        let initial = self.required(&place, "initialBackoff", Self::backoff);
-        let max = self.required(&place, "maxBackoff", Self::backoff);
-        let multiplier = self.required(&place, "backoffMultiplier", Self::multiplier);
-        let codes = self.required(&place, "retryableStatusCodes", |reader, path, value| {
+    fn retries(&mut self, path: &str, value: &Value) -> Option<MethodRetries> {
+        let object = self.object(path, value)?;
+        let attempts = self.required(&object, "maxAttempts", Self::attempts);
+        let initial = self.required(&object, "initialBackoff", Self::backoff);
+        let max = self.required(&object, "maxBackoff", Self::backoff);
+        let multiplier = self.required(&object, "backoffMultiplier", Self::multiplier);
+        let codes = self.required(&object, "retryableStatusCodes", |reader, path, value| {
             let codes = reader.codes(path, value)?;
             if codes.is_empty() {
-                reader.fault(path, "is empty: name at least one, such as UNAVAILABLE")
+                reader.problem(path, "is empty; add at least one code, such as UNAVAILABLE")
             } else {
                 Some(codes)
             }
         });
-        match Retries::of_numbers(attempts?.get(), (initial?, max?), multiplier?, codes?) {
+        match MethodRetries::from_fields(attempts?.get(), (initial?, max?), multiplier?, codes?) {
             Ok(retries) => Some(retries),
-            Err(error) => self.fault(&place.path, &format!("makes no sense: {error}")),
+            Err(error) => self.problem(&object.path, &format!("is invalid: {error}")),
         }
     }
 
     fn hedging(&mut self, path: &str, value: &Value) -> Option<Hedging> {
-        let place = self.object(path, value)?;
-        let attempts = self.required(&place, "maxAttempts", Self::attempts);
-        let has_delay = place.get("hedgingDelay").is_some();
-        let delay = self.optional(&place, "hedgingDelay", Self::length);
-        let codes = self.optional(&place, "nonFatalStatusCodes", Self::codes);
-        // Without a delay, all of them start at once.
+        let object = self.object(path, value)?;
+        let attempts = self.required(&object, "maxAttempts", Self::attempts);
+        let has_delay = object.get("hedgingDelay").is_some();
+        let delay = self.optional(&object, "hedgingDelay", Self::duration);
+        let codes = self.optional(&object, "nonFatalStatusCodes", Self::codes);
+        // Without a delay, all attempts start at once.
         let delay = if has_delay { delay? } else { Duration::ZERO };
-        Some(Hedging::checked(attempts?, delay, codes.unwrap_or_default()))
+        Some(Hedging::from_fields(attempts?, delay, codes.unwrap_or_default()))
     }
 
-    fn throttling(&mut self, path: &str, value: &Value) -> Option<Throttling> {
-        let place = self.object(path, value)?;
-        let max_tokens = self.required(&place, "maxTokens", |reader, path, value| {
+    fn throttling(&mut self, path: &str, value: &Value) -> Option<RetryThrottling> {
+        let object = self.object(path, value)?;
+        let max_tokens = self.required(&object, "maxTokens", |reader, path, value| {
             let tokens = value.as_u64().and_then(|tokens| u32::try_from(tokens).ok());
             let tokens = tokens.filter(|tokens| (1..=1000).contains(tokens));
-            tokens.or_else(|| reader.fault(path, "must be a whole number from 1 to 1000"))
+            tokens.or_else(|| reader.problem(path, "must be an integer from 1 to 1000"))
         });
-        let token_ratio = self.required(&place, "tokenRatio", |reader, path, value| {
-            // Decimals after the third do not count; the nearest float of 0.001 must not lose it.
+        let token_ratio = self.required(&object, "tokenRatio", |reader, path, value| {
+            // Only three decimals count. The epsilon keeps 0.001, whose nearest float may be below it.
             let ratio =
                 value.as_f64().map(|ratio| (ratio * 1e3 + 1e-6).floor()).filter(|milli| (1.0..=1e6).contains(milli));
-            let rule = "must be a number from 0.001 to 1000, of which three decimals count";
-            ratio.map(|milli| Ratio::millionths(milli as u32 * 1000)).or_else(|| reader.fault(path, rule))
+            let rule = "must be a number from 0.001 to 1000; only three decimals count";
+            ratio.map(|milli| Ratio::millionths(milli as u32 * 1000)).or_else(|| reader.problem(path, rule))
         });
-        match Throttling::new(max_tokens?, token_ratio?) {
+        match RetryThrottling::new(max_tokens?, token_ratio?) {
             Ok(throttling) => Some(throttling),
-            Err(error) => self.fault(&place.path, &format!("makes no sense: {error}")),
+            Err(error) => self.problem(&object.path, &format!("is invalid: {error}")),
         }
     }
 
     fn attempts(&mut self, path: &str, value: &Value) -> Option<NonZeroU32> {
         let attempts = value.as_u64().filter(|&attempts| attempts >= 2);
         let Some(attempts) = attempts else {
-            return self.fault(path, "must be a whole number of 2 or more: it counts the first attempt");
+            return self.problem(path, "must be an integer of 2 or more, since it counts the first attempt");
         };
         NonZeroU32::new(u32::try_from(attempts).unwrap_or(u32::MAX))
     }
 
     fn backoff(&mut self, path: &str, value: &Value) -> Option<Duration> {
-        match self.length(path, value)? {
-            Duration::ZERO => self.fault(path, "must be longer than nothing"),
-            length => Some(length),
+        match self.duration(path, value)? {
+            Duration::ZERO => self.problem(path, "must be greater than zero"),
+            duration => Some(duration),
         }
     }
 
-    fn length(&mut self, path: &str, value: &Value) -> Option<Duration> {
-        let length = value.as_str().and_then(duration::parse);
-        length.or_else(|| self.fault(path, "must be a length of time in seconds, such as \"0.1s\""))
+    fn duration(&mut self, path: &str, value: &Value) -> Option<Duration> {
+        let duration = value.as_str().and_then(duration::parse);
+        duration.or_else(|| self.problem(path, "must be a duration in seconds, such as \"0.1s\""))
     }
 
     fn multiplier(&mut self, path: &str, value: &Value) -> Option<f64> {
         match value.as_f64() {
             Some(multiplier) if multiplier >= 1.0 => Some(multiplier),
             Some(multiplier) if multiplier > 0.0 => {
-                self.fault(path, "is below 1, so the delays would shrink, which no policy here can do: use 1 or more")
+                self.problem(path, "is below 1, so the delays would shrink, which is not supported; use 1 or more")
             }
-            _ => self.fault(path, "must be a number above 0, and 1 or more here: use 2"),
+            _ => self.problem(path, "must be a number of 1 or more, such as 2"),
         }
     }
 
     fn text<'a>(&mut self, path: &str, value: &'a Value) -> Option<&'a str> {
-        value.as_str().or_else(|| self.fault(path, "must be a string"))
+        value.as_str().or_else(|| self.problem(path, "must be a string"))
     }
 
     fn codes(&mut self, path: &str, value: &Value) -> Option<Codes> {
-        let codes = self.each(path, value, |reader, path, value| {
+        let codes = self.list(path, value, |reader, path, value| {
             let code = match value {
-                Value::String(name) => Codes::number(name),
+                Value::String(name) => Codes::code_from_name(name),
                 _ => value.as_u64().and_then(|code| u32::try_from(code).ok()).filter(|code| *code <= 16),
             };
             code.or_else(|| {
-                reader.fault(path, "is no status code: use a name such as UNAVAILABLE, or a number up to 16")
+                reader.problem(
+                    path,
+                    "is not a gRPC status code; use a name such as UNAVAILABLE, or a number from 0 to 16",
+                )
             })
         });
-        codes.map(|codes| Codes::of(&codes))
+        codes.map(|codes| Codes::new(&codes))
     }
 }

@@ -2,97 +2,103 @@ use core::num::NonZeroU32;
 use core::time::Duration;
 
 use stagger::profile::GRPC_A6;
-use stagger::{Jitter, Policy, PolicyError, schedule::Backoff};
+use stagger::schedule::Backoff;
+use stagger::{Jitter, Policy, PolicyError};
 
-use super::{MOST_ATTEMPTS, ServiceConfigError, Unsaid};
+use super::{MAX_ATTEMPTS, ServiceConfigError, Unmapped};
 use crate::grpc::Codes;
 
-/// `retryPolicy`: how a method is retried, and after which codes.
+/// `retryPolicy`: how a method is retried, and the retryable status codes.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Retries {
+pub struct MethodRetries {
     policy: Policy,
     codes: Codes,
 }
 
-impl Retries {
-    /// What these numbers mean: the profile [`GRPC_A6`] with them. No delay is above `max`, so that an `initial` above it is
-    /// as good as `max`.
-    pub(super) fn of_numbers(
+impl MethodRetries {
+    /// Builds the policy from the fields of a `retryPolicy`: the profile [`GRPC_A6`] with these values. An `initial` backoff
+    /// above `max` is reduced to `max`.
+    pub(super) fn from_fields(
         attempts: u32,
         (initial, max): (Duration, Duration),
         multiplier: f64,
         codes: Codes,
     ) -> Result<Self, PolicyError> {
         let shape = GRPC_A6.policy().to_builder().multiplier(multiplier);
-        let policy = shape.base(initial.min(max)).cap(max).max_attempts(attempts.min(MOST_ATTEMPTS)).build()?;
+        let policy = shape.base(initial.min(max)).cap(max).max_attempts(attempts.min(MAX_ATTEMPTS)).build()?;
         Ok(Self { policy, codes })
     }
 
-    /// What a service config can say of a policy, for these codes, and what it cannot: each setting in which
-    /// [`policy`](Self::policy), which is what gRPC will do, differs from the one given.
+    /// Maps a policy to a `retryPolicy` with these retryable codes.
+    ///
+    /// Also returns the settings that a service config cannot express: those in which [`policy`](Self::policy), which is what
+    /// gRPC will do, differs from the given one.
     ///
     /// # Errors
-    /// It makes no retry; its delays grow otherwise than by a factor; there is no code.
-    pub fn new(policy: &Policy, codes: Codes) -> Result<(Self, Vec<Unsaid>), ServiceConfigError> {
+    /// Returns an error if the policy makes no retries, if its delays do not grow by a constant factor, or if `codes` is
+    /// empty.
+    pub fn from_policy(policy: &Policy, codes: Codes) -> Result<(Self, Vec<Unmapped>), ServiceConfigError> {
         let multiplier = match policy.backoff() {
             Backoff::Exponential { multiplier, .. } if policy.jitter() != Jitter::Decorrelated => Ok(*multiplier),
-            Backoff::Exponential { .. } => Err("jitter=decorrelated has no ceilings, and gRPC has no other: use full"),
+            Backoff::Exponential { .. } => {
+                Err("jitter=decorrelated has no backoff ceilings, which gRPC needs; use full jitter")
+            }
             Backoff::Constant { .. } => Ok(1.0),
-            Backoff::Stop => Err("the policy makes no retry: leave retryPolicy out"),
-            Backoff::Zero => Err("initialBackoff cannot be zero: use a backoff"),
-            _ => Err("gRPC's delays grow by a factor: use exponential or constant backoff"),
+            Backoff::Stop => Err("the policy makes no retries; omit retryPolicy"),
+            Backoff::Zero => Err("initialBackoff must not be zero; use a backoff with a delay"),
+            _ => Err("gRPC's delays grow by a constant factor; use exponential or constant backoff"),
         };
-        let mut faults = Vec::new();
-        let multiplier = multiplier.unwrap_or_else(|fault| {
-            faults.push(fault.to_owned());
+        let mut problems = Vec::new();
+        let multiplier = multiplier.unwrap_or_else(|problem| {
+            problems.push(problem.to_owned());
             1.0
         });
         if !policy.allows_retries() && !matches!(policy.backoff(), Backoff::Stop) {
-            faults.push("max-attempts=1 makes no retry: leave retryPolicy out".to_owned());
+            problems.push("max-attempts=1 makes no retries; omit retryPolicy".to_owned());
         }
         if codes.is_empty() {
-            faults.push("there is no code to retry after: name UNAVAILABLE at least".to_owned());
+            problems.push("there are no retryable status codes; add at least UNAVAILABLE".to_owned());
         }
-        ServiceConfigError::unless(faults, ())?;
-        let attempts = policy.max_attempts().map_or(MOST_ATTEMPTS, NonZeroU32::get);
-        let lengths = (policy.base(), policy.cap().unwrap_or_else(|| highest(policy)));
-        let said = Self::of_numbers(attempts, lengths, multiplier, codes)
+        ServiceConfigError::unless(problems, ())?;
+        let attempts = policy.max_attempts().map_or(MAX_ATTEMPTS, NonZeroU32::get);
+        let backoffs = (policy.base(), policy.cap().unwrap_or_else(|| highest_ceiling(policy)));
+        let mapped = Self::from_fields(attempts, backoffs, multiplier, codes)
             .map_err(|error| ServiceConfigError::one(error.to_string()))?;
-        Ok((said, unsaid(policy, &said.policy)))
+        Ok((mapped, unmapped(policy, &mapped.policy)))
     }
 
-    /// The policy, for a [`Retrier`](stagger::Retrier).
+    /// Returns the policy, for a [`Retrier`](stagger::Retrier).
     #[must_use]
     pub const fn policy(&self) -> &Policy {
         &self.policy
     }
 
-    /// The codes after which the method is retried.
+    /// Returns the retryable status codes.
     #[must_use]
-    pub const fn codes(&self) -> Codes {
+    pub const fn retryable_codes(&self) -> Codes {
         self.codes
     }
 
-    /// How many attempts there are at most, the first included. Range 2 to 5.
+    /// Returns the maximum number of attempts, including the first. Range: 2 to 5.
     #[must_use]
     pub fn max_attempts(&self) -> NonZeroU32 {
-        // There is always a limit.
+        // `from_fields` always sets the limit.
         self.policy.max_attempts().unwrap_or(NonZeroU32::MIN)
     }
 
-    /// The ceiling of the first delay.
+    /// Returns the ceiling of the first delay.
     #[must_use]
     pub const fn initial_backoff(&self) -> Duration {
         self.policy.base()
     }
 
-    /// The highest ceiling.
+    /// Returns the maximum ceiling of the delays.
     #[must_use]
     pub fn max_backoff(&self) -> Duration {
         self.policy.cap().unwrap_or_else(|| self.policy.base())
     }
 
-    /// By what the ceilings grow.
+    /// Returns the factor by which the ceilings grow.
     #[must_use]
     pub const fn backoff_multiplier(&self) -> f64 {
         match self.policy.backoff() {
@@ -102,28 +108,30 @@ impl Retries {
     }
 }
 
-/// The ceiling of the last retry that gRPC makes: as good as none above it.
-fn highest(policy: &Policy) -> Duration {
-    let plain = policy.to_builder().jitter(Jitter::None).max_attempts(MOST_ATTEMPTS).build();
-    plain.ok().and_then(|plain| plain.bounds(MOST_ATTEMPTS - 1)).map_or(policy.base(), |(_, ceiling)| ceiling)
+/// Returns the ceiling of the last retry that gRPC makes. As a cap it is never reached.
+fn highest_ceiling(policy: &Policy) -> Duration {
+    let plain = policy.to_builder().jitter(Jitter::None).max_attempts(MAX_ATTEMPTS).build();
+    plain.ok().and_then(|plain| plain.bounds(MAX_ATTEMPTS - 1)).map_or(policy.base(), |(_, ceiling)| ceiling)
 }
 
-/// In what gRPC's policy differs from the one that was meant.
-fn unsaid(meant: &Policy, said: &Policy) -> Vec<Unsaid> {
-    let differs = |differs: bool, what: Unsaid| differs.then_some(what);
-    let set = |length: Duration, what: fn(Duration) -> Unsaid| (!length.is_zero()).then(|| what(length));
-    let own = |meant: Duration, said: Duration, what: fn(Duration) -> Unsaid| (meant != said).then(|| what(meant));
+/// Returns the settings in which gRPC's policy differs from the requested one.
+fn unmapped(requested: &Policy, mapped: &Policy) -> Vec<Unmapped> {
+    let differs = |differs: bool, setting: Unmapped| differs.then_some(setting);
+    let set = |value: Duration, setting: fn(Duration) -> Unmapped| (!value.is_zero()).then(|| setting(value));
+    let own = |requested: Duration, mapped: Duration, setting: fn(Duration) -> Unmapped| {
+        (requested != mapped).then(|| setting(requested))
+    };
     [
-        differs(meant.jitter() != said.jitter(), Unsaid::Jitter(meant.jitter())),
-        differs(meant.max_attempts() != said.max_attempts(), Unsaid::MaxAttempts(meant.max_attempts())),
-        set(meant.floor(), Unsaid::Floor),
-        set(meant.spread(), Unsaid::Spread),
-        meant.max_elapsed().map(Unsaid::MaxElapsed),
-        differs(meant.hint_mode() != said.hint_mode(), Unsaid::HintMode(meant.hint_mode())),
-        differs(meant.max_hint() != said.max_hint(), Unsaid::MaxHint(meant.max_hint())),
-        own(meant.throttled_base(), said.throttled_base(), Unsaid::ThrottledBase),
-        own(meant.local_base(), said.local_base(), Unsaid::LocalBase),
-        meant.stable_after().map(Unsaid::StableAfter),
+        differs(requested.jitter() != mapped.jitter(), Unmapped::Jitter(requested.jitter())),
+        differs(requested.max_attempts() != mapped.max_attempts(), Unmapped::MaxAttempts(requested.max_attempts())),
+        set(requested.floor(), Unmapped::Floor),
+        set(requested.spread(), Unmapped::Spread),
+        requested.max_elapsed().map(Unmapped::MaxElapsed),
+        differs(requested.hint_mode() != mapped.hint_mode(), Unmapped::HintMode(requested.hint_mode())),
+        differs(requested.max_hint() != mapped.max_hint(), Unmapped::MaxHint(requested.max_hint())),
+        own(requested.throttled_base(), mapped.throttled_base(), Unmapped::ThrottledBase),
+        own(requested.local_base(), mapped.local_base(), Unmapped::LocalBase),
+        requested.stable_after().map(Unmapped::StableAfter),
     ]
     .into_iter()
     .flatten()

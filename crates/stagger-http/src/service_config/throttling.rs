@@ -1,46 +1,47 @@
 use stagger::Ratio;
 use stagger::budget::{BudgetError, Throttle};
 
-/// `retryThrottling`: the allowance for the retries of all methods of a server.
+/// `retryThrottling`: the retry allowance that all methods of a server share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Throttling {
+pub struct RetryThrottling {
     max_tokens: u32,
     token_ratio: Ratio,
 }
 
-impl Throttling {
-    /// So many tokens at most, and so much of one for a success. Of the ratio three decimals count; it may be above one.
+impl RetryThrottling {
+    /// Creates the setting from the maximum number of tokens and the tokens that a success returns. Only three decimals of the
+    /// ratio count; it may exceed one.
     ///
     /// # Errors
-    /// As [`Throttle::new`].
+    /// The same as [`Throttle::new`].
     pub fn new(max_tokens: u32, token_ratio: Ratio) -> Result<Self, BudgetError> {
         Throttle::new(max_tokens, token_ratio)?;
         Ok(Self { max_tokens, token_ratio: thousandths(token_ratio.as_millionths() / 1_000) })
     }
 
-    /// What a budget does.
+    /// Creates the setting that corresponds to a budget.
     #[must_use]
-    pub fn of(budget: &Throttle) -> Self {
-        let held = budget.snapshot();
-        Self { max_tokens: held.max_milli_tokens / 1_000, token_ratio: thousandths(held.milli_ratio) }
+    pub fn from_budget(budget: &Throttle) -> Self {
+        let snapshot = budget.snapshot();
+        Self { max_tokens: snapshot.max_milli_tokens / 1_000, token_ratio: thousandths(snapshot.milli_ratio) }
     }
 
-    /// A budget that does this, with all of its tokens: one for all calls to the same server name.
+    /// Creates a budget with this setting and all of its tokens. Share one among all calls to the same server name.
     #[must_use]
-    pub fn budget(self) -> Throttle {
+    pub fn to_budget(self) -> Throttle {
         match Throttle::new(self.max_tokens, self.token_ratio) {
             Ok(throttle) => throttle,
-            Err(_) => unreachable!("both numbers were checked"),
+            Err(_) => unreachable!("`new` and `from_budget` have validated both numbers"),
         }
     }
 
-    /// How many tokens there are at most, and at the beginning. Range 1 to 1000.
+    /// Returns the maximum number of tokens, which is also the initial number. Range: 1 to 1000.
     #[must_use]
     pub const fn max_tokens(self) -> u32 {
         self.max_tokens
     }
 
-    /// What a success gives back, in tokens. Range 0.001 to 1000, in whole thousandths.
+    /// Returns the tokens that a success returns. Range: 0.001 to 1000, in whole thousandths.
     #[must_use]
     pub const fn token_ratio(self) -> Ratio {
         self.token_ratio

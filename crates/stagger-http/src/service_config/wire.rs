@@ -1,8 +1,8 @@
 use serde::Serialize;
 
-use super::{Attempts, Hedging, MethodConfig, MethodName, Retries, ServiceConfig, Throttling, duration};
+use super::{AttemptPolicy, Hedging, MethodConfig, MethodName, MethodRetries, ServiceConfig, duration};
 
-/// A service config as it is written: protobuf's JSON, in the order in which people expect it.
+/// A service config as it is serialized: protobuf's JSON mapping, with the fields in the customary order.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Wire<'a> {
@@ -58,7 +58,7 @@ struct RetryThrottling {
 }
 
 impl<'a> Wire<'a> {
-    pub(super) fn of(config: &'a ServiceConfig) -> Self {
+    pub(super) fn new(config: &'a ServiceConfig) -> Self {
         Self {
             method_config: config.methods().iter().map(Method::of).collect(),
             retry_throttling: config.throttling().map(RetryThrottling::of),
@@ -68,14 +68,14 @@ impl<'a> Wire<'a> {
 
 impl<'a> Method<'a> {
     fn of(method: &'a MethodConfig) -> Self {
-        let (retry_policy, hedging_policy) = match method.attempts() {
-            Attempts::One => (None, None),
-            Attempts::Retried(retries) => (Some(RetryPolicy::of(&retries)), None),
-            Attempts::Hedged(hedging) => (None, Some(HedgingPolicy::of(hedging))),
+        let (retry_policy, hedging_policy) = match method.attempt_policy() {
+            AttemptPolicy::Single => (None, None),
+            AttemptPolicy::Retry(retries) => (Some(RetryPolicy::of(&retries)), None),
+            AttemptPolicy::Hedge(hedging) => (None, Some(HedgingPolicy::of(hedging))),
         };
         Self {
             name: method.names().iter().map(Name::of).collect(),
-            timeout: method.time_limit().map(duration::text),
+            timeout: method.timeout().map(duration::format),
             retry_policy,
             hedging_policy,
         }
@@ -85,7 +85,7 @@ impl<'a> Method<'a> {
 impl<'a> Name<'a> {
     fn of(name: &'a MethodName) -> Self {
         let (service, method) = match name {
-            MethodName::Every => (None, None),
+            MethodName::All => (None, None),
             MethodName::Service(service) => (Some(&**service), None),
             MethodName::Method(service, method) => (Some(&**service), Some(&**method)),
         };
@@ -94,13 +94,13 @@ impl<'a> Name<'a> {
 }
 
 impl RetryPolicy {
-    fn of(retries: &Retries) -> Self {
+    fn of(retries: &MethodRetries) -> Self {
         Self {
             max_attempts: retries.max_attempts().get(),
-            initial_backoff: duration::text(retries.initial_backoff()),
-            max_backoff: duration::text(retries.max_backoff()),
+            initial_backoff: duration::format(retries.initial_backoff()),
+            max_backoff: duration::format(retries.max_backoff()),
             backoff_multiplier: retries.backoff_multiplier(),
-            retryable_status_codes: retries.codes().names().collect(),
+            retryable_status_codes: retries.retryable_codes().names().collect(),
         }
     }
 }
@@ -109,14 +109,14 @@ impl HedgingPolicy {
     fn of(hedging: Hedging) -> Self {
         Self {
             max_attempts: hedging.max_attempts().get(),
-            hedging_delay: duration::text(hedging.delay()),
-            non_fatal_status_codes: hedging.non_fatal().names().collect(),
+            hedging_delay: duration::format(hedging.delay()),
+            non_fatal_status_codes: hedging.non_fatal_codes().names().collect(),
         }
     }
 }
 
 impl RetryThrottling {
-    fn of(throttling: Throttling) -> Self {
+    fn of(throttling: super::RetryThrottling) -> Self {
         Self { max_tokens: throttling.max_tokens(), token_ratio: throttling.token_ratio().as_f64() }
     }
 }

@@ -6,22 +6,25 @@ use std::sync::Arc;
 
 use http::{HeaderMap, Request, Response, StatusCode};
 use pin_project_lite::pin_project;
-use stagger::{admission::Admission, admission::Admit, time::Clock};
+use stagger::admission::{Admission, Admit};
+use stagger::time::Clock;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tower_layer::Layer;
 use tower_service::Service;
 
-use crate::admission::{Place, Places, ask, refuse};
+use crate::admission::{set_rejection_headers, try_admit};
 
-/// For servers: lets in what the server can take, and gives everybody else an appointment.
+/// Admission control for servers: admits the load that the server can handle, and assigns each other client a return time.
 ///
-/// A refusal is an answer with the status 503, an empty body, and
+/// A rejection is a response with the status 503, an empty body, and these headers:
 ///
 /// - `Retry-After`, in whole seconds, rounded up, for any client;
-/// - [`stagger-slot`](crate::advice::SLOT), in milliseconds and with a ticket, for clients that bring it back in
-///   [`stagger-ticket`](crate::advice::TICKET), as [`RetryLayer`](super::RetryLayer) does; where there is no appointment
-///   to be had, `retry-after-ms`.
+/// - [`stagger-reservation`](crate::header::RESERVATION), in milliseconds and with a token, for clients that return the token
+///   in [`stagger-reservation-token`](crate::header::RESERVATION_TOKEN), as [`RetryLayer`](super::RetryLayer) does;
+/// - `retry-after-ms` in its place if no reservation is available.
 ///
-/// So a herd comes back as a line; see [`Admission`]. The request is not read, and the service behind is not asked.
+/// A thundering herd is thus spread to the rate of the server; see [`Admission`]. The body of a rejected request is not
+/// read, and the inner service is not called.
 ///
 /// ```
 /// use bytes::Bytes;
@@ -34,56 +37,60 @@ use crate::admission::{Place, Places, ask, refuse};
 /// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?.block_on(async {
 /// # let handler = service_fn(|_: Request<Empty<Bytes>>| async { Ok::<_, std::io::Error>(Response::new(Empty::<Bytes>::new())) });
 /// let admission = Admission::per_second(100).burst(1).build()?;
-/// let server = ServiceBuilder::new().layer(AdmissionLayer::new(admission).concurrency(50)).service(handler);
+/// let server = ServiceBuilder::new().layer(AdmissionLayer::new(admission).max_concurrent(50)).service(handler);
 ///
 /// let request = || Request::new(Empty::new());
 /// assert_eq!(server.clone().oneshot(request()).await?.status(), 200);
-/// let refused = server.clone().oneshot(request()).await?;
-/// assert_eq!((refused.status().as_u16(), &refused.headers()["retry-after"]), (503, &"1".parse()?));
-/// assert!(refused.headers()["stagger-slot"].to_str()?.starts_with("10;token="));
+/// let rejected = server.clone().oneshot(request()).await?;
+/// assert_eq!((rejected.status().as_u16(), &rejected.headers()["retry-after"]), (503, &"1".parse()?));
+/// assert!(rejected.headers()["stagger-reservation"].to_str()?.starts_with("10;token="));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// # })?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]
 pub struct AdmissionLayer<C> {
-    gate: Arc<Gate>,
+    limits: Arc<Limits>,
     clock: C,
 }
 
-struct Gate {
+struct Limits {
     admission: Arc<Admission>,
-    places: Places,
+    max_concurrent: usize,
+    semaphore: Arc<Semaphore>,
 }
 
 #[cfg(feature = "tokio")]
 impl AdmissionLayer<stagger::time::Tokio> {
-    /// By tokio's clock. An `Arc` of the admission can be kept, for its snapshot, or shared with other listeners.
+    /// Creates a layer on tokio's clock. Pass an `Arc` to keep access to the admission's snapshot, or to share it with other
+    /// listeners.
     pub fn new(admission: impl Into<Arc<Admission>>) -> Self {
-        Self::on(stagger::time::Tokio, admission)
+        Self::with_clock(stagger::time::Tokio, admission)
     }
 }
 
 impl<C> AdmissionLayer<C> {
-    /// By this clock.
-    pub fn on(clock: C, admission: impl Into<Arc<Admission>>) -> Self {
-        Self::with(clock, admission.into(), usize::MAX)
+    /// Creates a layer on `clock`.
+    pub fn with_clock(clock: C, admission: impl Into<Arc<Admission>>) -> Self {
+        Self::with_limit(clock, admission.into(), usize::MAX)
     }
 
-    fn with(clock: C, admission: Arc<Admission>, most: usize) -> Self {
-        Self { gate: Arc::new(Gate { admission, places: Places::new(most) }), clock }
+    fn with_limit(clock: C, admission: Arc<Admission>, limit: usize) -> Self {
+        let max_concurrent = limit.min(Semaphore::MAX_PERMITS);
+        let semaphore = Arc::new(Semaphore::new(max_concurrent));
+        Self { limits: Arc::new(Limits { admission, max_concurrent, semaphore }), clock }
     }
 
-    /// At most so many are handled at a time; whoever comes beyond gets an appointment. Default: no limit.
+    /// Sets how many requests are processed concurrently; further ones are rejected with a reservation. Default: no limit.
     #[must_use]
-    pub fn concurrency(self, most: usize) -> Self {
-        Self::with(self.clock, Arc::clone(&self.gate.admission), most)
+    pub fn max_concurrent(self, limit: usize) -> Self {
+        Self::with_limit(self.clock, Arc::clone(&self.limits.admission), limit)
     }
 
-    /// How many are being handled.
+    /// Returns the number of requests being processed.
     #[must_use]
-    pub fn inside(&self) -> usize {
-        self.gate.places.taken()
+    pub fn in_flight(&self) -> usize {
+        self.limits.max_concurrent - self.limits.semaphore.available_permits()
     }
 }
 
@@ -91,21 +98,21 @@ impl<S, C: Clone> Layer<S> for AdmissionLayer<C> {
     type Service = AdmissionService<S, C>;
 
     fn layer(&self, inner: S) -> AdmissionService<S, C> {
-        AdmissionService { inner, gate: Arc::clone(&self.gate), clock: self.clock.clone() }
+        AdmissionService { inner, limits: Arc::clone(&self.limits), clock: self.clock.clone() }
     }
 }
 
 impl<C> fmt::Debug for AdmissionLayer<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AdmissionLayer").field("admission", &self.gate.admission).finish_non_exhaustive()
+        f.debug_struct("AdmissionLayer").field("admission", &self.limits.admission).finish_non_exhaustive()
     }
 }
 
-/// What [`AdmissionLayer`] makes.
+/// The service of an [`AdmissionLayer`].
 #[derive(Clone)]
 pub struct AdmissionService<S, C> {
     inner: S,
-    gate: Arc<Gate>,
+    limits: Arc<Limits>,
     clock: C,
 }
 
@@ -130,44 +137,45 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let handling = match self.gate.let_in(request.headers(), &self.clock) {
-            Ok(place) => Handling::Inside { future: self.inner.call(request), place },
-            Err(answer) => {
+        let state = match self.limits.admit(request.headers(), &self.clock) {
+            Ok(permit) => State::InFlight { future: self.inner.call(request), permit },
+            Err(rejection) => {
                 let mut response = Response::new(R::default());
                 *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
-                refuse(answer, response.headers_mut());
-                Handling::Refused { answer: Some(response) }
+                set_rejection_headers(rejection, response.headers_mut());
+                State::Rejected { response: Some(response) }
             }
         };
-        AdmissionFuture { handling }
+        AdmissionFuture { state }
     }
 }
 
-impl Gate {
-    fn let_in(&self, headers: &HeaderMap, clock: &impl Clock) -> Result<Place, Admit> {
+impl Limits {
+    /// Returns a concurrency permit for an admitted request, or the rejection.
+    fn admit(&self, headers: &HeaderMap, clock: &impl Clock) -> Result<OwnedSemaphorePermit, Admit> {
         let now = clock.now();
-        // The place is taken first: a ticket that was let in is used up.
-        let place = self.places.take().ok_or_else(|| self.admission.reserve(now))?;
-        let answer = ask(&self.admission, headers, now);
-        if answer == Admit::Now { Ok(place) } else { Err(answer) }
+        // The permit comes first: admission redeems the token, which then could not be used again.
+        let permit = Arc::clone(&self.semaphore).try_acquire_owned().map_err(|_| self.admission.reserve(now))?;
+        let admitted = try_admit(&self.admission, headers, now);
+        if admitted == Admit::Now { Ok(permit) } else { Err(admitted) }
     }
 }
 
 pin_project! {
-    /// The future of [`AdmissionService`]. A place that was taken is free again when it is ready or dropped; the body of the
-    /// answer may then still be on its way.
+    /// The response future of [`AdmissionService`]. It releases its concurrency permit when it completes or is dropped, even if
+    /// the body of the response is still being sent.
     #[must_use = "futures do nothing unless polled"]
     pub struct AdmissionFuture<F, R> {
         #[pin]
-        handling: Handling<F, R>,
+        state: State<F, R>,
     }
 }
 
 pin_project! {
-    #[project = HandlingProjected]
-    enum Handling<F, R> {
-        Inside { #[pin] future: F, place: Place },
-        Refused { answer: Option<Response<R>> },
+    #[project = StateProjected]
+    enum State<F, R> {
+        InFlight { #[pin] future: F, permit: OwnedSemaphorePermit },
+        Rejected { response: Option<Response<R>> },
     }
 }
 
@@ -185,16 +193,16 @@ where
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
-        match this.handling.as_mut().project() {
-            HandlingProjected::Inside { future, .. } => {
-                let answer = ready!(future.poll(cx));
-                // The place is free at once, however long the future is kept.
-                this.handling.set(Handling::Refused { answer: None });
-                Poll::Ready(answer)
+        match this.state.as_mut().project() {
+            StateProjected::InFlight { future, .. } => {
+                let response = ready!(future.poll(cx));
+                // Releases the permit now, even if the completed future is kept.
+                this.state.set(State::Rejected { response: None });
+                Poll::Ready(response)
             }
-            // There is nothing more after the end.
-            HandlingProjected::Refused { answer } => {
-                answer.take().map_or(Poll::Pending, |answer| Poll::Ready(Ok(answer)))
+            // Already completed.
+            StateProjected::Rejected { response } => {
+                response.take().map_or(Poll::Pending, |response| Poll::Ready(Ok(response)))
             }
         }
     }

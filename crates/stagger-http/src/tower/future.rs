@@ -8,20 +8,23 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Body;
 use pin_project_lite::pin_project;
-use stagger::{Attempt, FailureKind, Outcome, PollRetry, Rejected, observe::EventError, time::Sleep};
+use stagger::observe::EventError;
+use stagger::time::Sleep;
+use stagger::{Attempt, FailureKind, Outcome, PollRetry, Rejected};
 use tower_service::Service;
 
 use super::error::Error;
-use super::message::Message;
-use super::renewal::Renewal;
 use super::replay::ReplayBody;
-use super::settings::{Held, Settings};
-use crate::Sent;
-use crate::client::{Leftover, StatusFailure, poll_begin, poll_fresh};
+use super::replayable_request::ReplayableRequest;
+use super::settings::{Settings, SharedSettings};
+use crate::RequestProgress;
+use crate::client::{BodyDrain, CredentialFuture, StatusFailure, poll_begin, poll_refresh};
 
 pin_project! {
-    /// A request that is retried: the future of [`Retry`](super::Retry). Nothing of it is boxed, but fresh credentials.
-    /// Cancel-safe.
+    /// The response future of [`RetryService`](super::RetryService): one call with all of its attempts.
+    ///
+    /// Nothing is boxed except a credential refresh. Cancel-safe: dropping it cancels the attempt in flight and releases what
+    /// the call holds.
     #[must_use = "futures do nothing unless polled"]
     pub struct ResponseFuture<S, T, B, R>
     where
@@ -32,18 +35,25 @@ pin_project! {
     {
         service: S,
         timer: T,
-        call: PollRetry<T, Held>,
-        message: Message<B>,
-        // The attempt that is being made, from the moment that it may begin.
+        call: PollRetry<T, SharedSettings>,
+        request: ReplayableRequest<B>,
+        // The attempt in progress, from the moment it is allowed to begin.
         attempt: Option<Attempt>,
-        // The service has been asked before the first.
+        // Before the first attempt, the caller has polled the service for readiness.
         is_ready: bool,
-        leftover: Option<Leftover<R, T::Sleeping>>,
-        renewal: Option<Box<Renewal<R>>>,
+        drain: Option<BodyDrain<R, T::Sleeping>>,
+        refresh: Option<Box<PendingRefresh<R>>>,
         last: Option<S::Error>,
         #[pin]
         calling: Option<S::Future>,
     }
+}
+
+/// A credential refresh in progress, and the response that caused it.
+struct PendingRefresh<R> {
+    credentials: CredentialFuture,
+    response: Response<R>,
+    failure: StatusFailure,
 }
 
 impl<S, T, B, R> ResponseFuture<S, T, B, R>
@@ -53,17 +63,17 @@ where
     B: Body<Data = Bytes> + Unpin,
 {
     pub(super) fn new(service: S, request: Request<B>, settings: &Arc<Settings>, timer: T) -> Self {
-        let message = Message::new(request, settings);
-        let held = Held(Arc::clone(settings));
+        let request = ReplayableRequest::new(request, settings);
+        let shared = SharedSettings(Arc::clone(settings));
         Self {
             service,
-            call: PollRetry::from_retrier(held, timer.clone(), message.deadline(&timer)).untimed(),
+            call: PollRetry::from_retrier(shared, timer.clone(), request.deadline(&timer)).untimed(),
             timer,
-            message,
+            request,
             attempt: None,
             is_ready: true,
-            leftover: None,
-            renewal: None,
+            drain: None,
+            refresh: None,
             last: None,
             calling: None,
         }
@@ -88,35 +98,42 @@ where
                     ready!(this.call.poll_limit(cx));
                     this.calling.set(None);
                     *this.attempt = None;
-                    let outcome = this.message.failed(Outcome::TRANSIENT, Sent::Perhaps, this.call.retrier());
+                    let outcome = this.request.on_failure(
+                        Outcome::TRANSIENT,
+                        RequestProgress::MaybeProcessed,
+                        this.call.retrier(),
+                    );
                     if this.call.failed::<StatusFailure>(outcome, None).is_some() {
-                        return Poll::Ready(Err(Error::Refused(Rejected::TimedOut)));
+                        return Poll::Ready(Err(Error::Rejected(Rejected::TimedOut)));
                     }
                     continue;
                 };
-                // Whatever the attempt holds is let go before the sleep, and before the caller goes on.
+                // Releases what the attempt holds before the backoff, and before the caller continues.
                 this.calling.set(None);
                 *this.attempt = None;
                 match end {
-                    Ok(answer) => {
-                        let Some((outcome, failure)) = this.message.answered(&answer, this.call.retrier()) else {
+                    Ok(response) => {
+                        let Some((outcome, failure)) = this.request.on_response(&response, this.call.retrier()) else {
                             this.call.succeeded();
-                            return Poll::Ready(Ok(answer));
+                            return Poll::Ready(Ok(response));
                         };
-                        if let Some(fresh) = this.message.renewal(failure, this.call.retrier()) {
-                            *this.renewal = Some(Box::new(Renewal { fresh, answer, failure }));
+                        if let Some(credentials) = this.request.refresh(failure, this.call.retrier()) {
+                            *this.refresh = Some(Box::new(PendingRefresh { credentials, response, failure }));
                         } else {
                             if this.call.failed(outcome, Some(&failure)).is_some() {
-                                return Poll::Ready(Ok(answer));
+                                return Poll::Ready(Ok(response));
                             }
-                            *this.leftover = Leftover::of(answer.into_body(), this.timer);
+                            *this.drain = BodyDrain::new(response.into_body(), this.timer);
                         }
                     }
                     Err(error) => {
-                        let sent = this.call.retrier().how_far(&error);
-                        let outcome =
-                            if sent == Sent::Unprocessed { Outcome::NotProcessed } else { this.call.outcome(&error) };
-                        let outcome = this.message.failed(outcome, sent, this.call.retrier());
+                        let sent = this.call.retrier().request_progress(&error);
+                        let outcome = if sent == RequestProgress::NotProcessed {
+                            Outcome::NotProcessed
+                        } else {
+                            this.call.outcome(&error)
+                        };
+                        let outcome = this.request.on_failure(outcome, sent, this.call.retrier());
                         if this.call.failed(outcome, Some(&error)).is_some() {
                             return Poll::Ready(Err(Error::Service(error)));
                         }
@@ -124,32 +141,32 @@ where
                     }
                 }
             }
-            if let Some(renewal) = this.renewal {
-                let fresh = ready!(poll_fresh(this.call, &mut renewal.fresh, cx));
-                let Some(Renewal { answer, failure, .. }) = this.renewal.take().map(|renewal| *renewal) else {
+            if let Some(refresh) = this.refresh {
+                let fresh = ready!(poll_refresh(this.call, &mut refresh.credentials, cx));
+                let Some(PendingRefresh { response, failure, .. }) = this.refresh.take().map(|refresh| *refresh) else {
                     return Poll::Pending;
                 };
-                let outcome = this.message.renewed(fresh, this.call.retrier());
+                let outcome = this.request.on_refreshed(fresh, this.call.retrier());
                 if this.call.failed(outcome, Some(&failure)).is_some() {
-                    return Poll::Ready(Ok(answer));
+                    return Poll::Ready(Ok(response));
                 }
-                *this.leftover = Leftover::of(answer.into_body(), this.timer);
+                *this.drain = BodyDrain::new(response.into_body(), this.timer);
             }
             if this.attempt.is_none() {
-                match ready!(poll_begin(this.call, this.leftover, cx)) {
+                match ready!(poll_begin(this.call, this.drain, cx)) {
                     Ok(attempt) => *this.attempt = Some(attempt),
                     Err(open) => {
-                        let refused = Error::Refused(Rejected::BreakerOpen(open));
-                        return Poll::Ready(Err(this.last.take().map_or(refused, Error::Service)));
+                        let rejected = Error::Rejected(Rejected::BreakerOpen(open));
+                        return Poll::Ready(Err(this.last.take().map_or(rejected, Error::Service)));
                     }
                 }
             }
-            // There is none after the end.
+            // Already completed.
             let Some(attempt) = *this.attempt else { return Poll::Pending };
             if !core::mem::take(this.is_ready) {
                 match this.call.prepare(|| this.service.poll_ready(cx)) {
                     Poll::Ready(Ok(())) => {}
-                    // A service that says so is of no more use.
+                    // By tower's contract, a service that fails in `poll_ready` must be discarded.
                     Poll::Ready(Err(error)) => {
                         let _ = this.call.failed(Outcome::UnsafeToRetry(FailureKind::LocalExhaustion), Some(&error));
                         *this.attempt = None;
@@ -157,17 +174,17 @@ where
                     }
                     Poll::Pending => {
                         ready!(this.call.poll_limit(cx));
-                        // Nothing was sent; it was our own side that had no room.
+                        // Nothing was sent; the client itself had no capacity.
                         *this.attempt = None;
                         let outcome = Outcome::Failed { kind: FailureKind::LocalExhaustion, hint: None };
                         if this.call.failed::<StatusFailure>(outcome, None).is_some() {
-                            return Poll::Ready(Err(Error::Refused(Rejected::TimedOut)));
+                            return Poll::Ready(Err(Error::Rejected(Rejected::TimedOut)));
                         }
                         continue;
                     }
                 }
             }
-            let request = this.message.make(attempt, this.call.retrier(), cx);
+            let request = this.request.next_attempt(attempt, this.call.retrier(), cx);
             let calling = this.call.attempt(|| this.service.call(request));
             this.calling.set(Some(calling));
         }

@@ -6,11 +6,11 @@ use http::request;
 use stagger::Retrier;
 use tower_layer::Layer;
 
-use super::service::Retry;
+use super::service::RetryService;
 use super::settings::Settings;
-use crate::{Sent, client};
+use crate::{RequestProgress, client};
 
-/// Retries the requests of a service.
+/// A layer that retries the requests of a service. See the [module](super) for what it does.
 ///
 /// ```
 /// use bytes::Bytes;
@@ -30,8 +30,8 @@ use crate::{Sent, client};
 /// #     Ok::<_, std::io::Error>(Response::builder().status(status).body(Full::<Bytes>::default()).unwrap())
 /// # });
 /// let client = ServiceBuilder::new().layer(RetryLayer::new(Retrier::new(POLICY))).service(server);
-/// let answer = client.oneshot(Request::get("/").body(Full::<Bytes>::default()).unwrap()).await.unwrap();
-/// assert_eq!(answer.status(), 200);
+/// let response = client.oneshot(Request::get("/").body(Full::<Bytes>::default()).unwrap()).await.unwrap();
+/// assert_eq!(response.status(), 200);
 /// # });
 /// ```
 #[derive(Clone)]
@@ -42,52 +42,55 @@ pub struct RetryLayer<T> {
 
 #[cfg(feature = "tokio")]
 impl RetryLayer<stagger::time::Tokio> {
-    /// As this retrier says: its policy, budget, breaker, rules and listeners. On tokio's timer.
+    /// Creates a layer with the policy, budget, circuit breaker, rules and listeners of `retrier`, on tokio's timer.
     #[must_use]
     pub fn new(retrier: Retrier) -> Self {
-        Self::on(stagger::time::Tokio, retrier)
+        Self::with_timer(stagger::time::Tokio, retrier)
     }
 }
 
 impl<T> RetryLayer<T> {
-    /// The same on another timer.
+    /// Creates a layer like [`new`](RetryLayer::new), on `timer`.
     #[must_use]
-    pub fn on(timer: T, retrier: Retrier) -> Self {
+    pub fn with_timer(timer: T, retrier: Retrier) -> Self {
         let common = client::Settings::new(retrier);
-        let settings = Settings { common, replay: 64 * 1024, sent: Vec::new() };
+        let settings = Settings { common, replay: 64 * 1024, progress: Vec::new() };
         Self { settings: Arc::new(settings), timer }
     }
 
-    /// How many bytes of a request's body are kept, to be sent again. Default 64 KiB. A longer one is sent once.
+    /// Sets how many bytes of a request's body are buffered for replay. A longer body is sent once, and its request is not
+    /// retried after that. Default: 64 KiB.
     #[must_use]
     pub fn replay_limit(self, bytes: usize) -> Self {
-        self.change(|settings| settings.replay = bytes)
+        self.update(|settings| settings.replay = bytes)
     }
 
-    /// How far a request has come that failed with an error of this type. Built in: I/O errors, bare or inside a
-    /// `Box<dyn Error + Send + Sync>`, that say that no connection was made.
+    /// Sets how far a request got that failed with an error of type `E`. The first rule for the type applies.
+    ///
+    /// Built in: [`RequestProgress::from_error`] for [`std::io::Error`] and for `Box<dyn Error + Send + Sync>`. Errors of other
+    /// types without a rule are [`RequestProgress::MaybeProcessed`].
     #[must_use]
-    pub fn sent<E: Any>(self, how_far: impl Fn(&E) -> Sent + Send + Sync + 'static) -> Self {
-        self.change(|settings| settings.sent.push(Arc::new(move |error| error.downcast_ref().map(&how_far))))
+    pub fn classify_progress<E: Any>(self, classify: impl Fn(&E) -> RequestProgress + Send + Sync + 'static) -> Self {
+        self.update(|settings| settings.progress.push(Arc::new(move |error| error.downcast_ref().map(&classify))))
     }
 
-    fn common(self, change: impl FnOnce(&mut client::Settings<request::Parts>)) -> Self {
-        self.change(|settings| change(&mut settings.common))
+    fn update_common(self, change: impl FnOnce(&mut client::Settings<request::Parts>)) -> Self {
+        self.update(|settings| change(&mut settings.common))
     }
 
-    fn change(mut self, change: impl FnOnce(&mut Settings)) -> Self {
+    fn update(mut self, change: impl FnOnce(&mut Settings)) -> Self {
         change(Arc::make_mut(&mut self.settings));
         self
     }
 }
 
-client::steps!([T] RetryLayer<T>, request::Parts);
+client::retry_options!([T] RetryLayer<T>, request::Parts);
 
 impl<S, T: Clone> Layer<S> for RetryLayer<T> {
-    type Service = Retry<S, T>;
+    type Service = RetryService<S, T>;
 
-    fn layer(&self, inner: S) -> Retry<S, T> {
-        Retry { inner, settings: Arc::clone(&self.settings), timer: self.timer.clone() }
+    fn layer(&self, inner: S) -> RetryService<S, T> {
+        RetryService { inner, settings: Arc::clone(&self.settings), timer: self.timer.clone() }
     }
 }
 

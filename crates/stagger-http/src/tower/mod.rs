@@ -1,38 +1,38 @@
-//! Tower layers for services of `http` requests: [`RetryLayer`] for clients; [`CallerLayer`] and [`AdmissionLayer`] for
+//! Tower layers for services of `http` requests: [`RetryLayer`] for clients; [`CallerContextLayer`] and [`AdmissionLayer`] for
 //! servers.
 //!
 //! ```text
-//! ready? → clone → call ──→ answer ──→ success? → done
-//!                   ↑                  ↓ no
-//!        ready? ← sleep ← body let go ← another attempt?
+//! ready? → clone → call ──→ response ──→ success? → done
+//!                   ↑                    ↓ no
+//!        ready? ← sleep ← drain the body ← retry?
 //! ```
 //!
-//! - Readiness is obeyed: before every attempt the service is asked, and none is held while waiting.
-//! - What must not be repeated is not: see [`Repeat`](crate::Repeat).
-//! - What the server says about coming back is kept to: see [`advice`](crate::advice).
-//! - Calls that are made inside an attempt stand down: see [`stagger::scope`], and [`CallerLayer`] for the next hop.
-//! - From the second attempt on, and in any that has a limit of time, the request has an [`Attempt`](stagger::Attempt) among
-//!   its extensions.
-//! - A [`Deadline`](crate::Deadline) among the request's extensions limits the call, and can be told to the next hop.
-//! - An appointment that an [`AdmissionLayer`] has given is kept, and its ticket brought along.
-//! - The last answer is given as it came, whatever its status; errors of the service are kept as they are.
+//! - Readiness is respected: `poll_ready` is called before every attempt, and no readiness is held during backoff.
+//! - A request that is not safe to retry is not retried: see [`Idempotency`](crate::Idempotency).
+//! - Server hints such as `Retry-After` are honored: see [`hint`](crate::hint). So are the reservations of an
+//!   [`AdmissionLayer`]: the retry comes at the reserved time, with the reservation's token.
+//! - Nested calls, made inside an attempt, do not retry: see [`stagger::scope`]. [`CallerContextLayer`] extends this to the
+//!   next hop.
+//! - From the second attempt on, and in any attempt with a time limit, the request's extensions contain an
+//!   [`Attempt`](stagger::Attempt).
+//! - A [`Deadline`](crate::Deadline) in the request's extensions limits the call, and can be propagated to the next hop.
+//! - The last response is returned unchanged, whatever its status, and so are errors of the service.
 
 mod admission;
-mod caller;
+mod caller_context;
 mod error;
 mod future;
 mod layer;
-mod message;
-mod renewal;
 mod replay;
+mod replayable_request;
+mod saved_head;
 mod service;
 mod settings;
-mod spare;
 
 pub use admission::{AdmissionFuture, AdmissionLayer, AdmissionService};
-pub use caller::{Caller, CallerFuture, CallerLayer, CallersAttempt};
+pub use caller_context::{CallerAttempt, CallerContextFuture, CallerContextLayer, CallerContextService};
 pub use error::Error;
 pub use future::ResponseFuture;
 pub use layer::RetryLayer;
 pub use replay::ReplayBody;
-pub use service::Retry;
+pub use service::RetryService;

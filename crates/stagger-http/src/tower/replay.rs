@@ -8,132 +8,134 @@ use bytes::Bytes;
 use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
 
-use crate::client::Kept;
+use crate::client::BodyReplay;
 
-/// The body of a request that may be sent again: what has been read of it is kept, up to a limit, and the next attempt
-/// begins with that.
+/// The body of a request that may be sent again. The chunks that an attempt reads are buffered, up to a limit, and replayed
+/// to the next attempt.
 ///
-/// Chunks of [`Bytes`] are shared and not copied. What is longer than the limit is sent all the same, once. A body of which
-/// the length is known, and is below the limit, is asked for its first frame before it is sent. If that is all of it, or if
-/// there is none, the body costs nothing.
+/// Chunks of [`Bytes`] are shared and not copied. A body that exceeds the limit is sent in full, but only once. A body whose
+/// length is known and within the limit is polled for its first frame before it is sent; if that frame is the whole body, or
+/// the body is empty, no buffer is allocated.
 pub struct ReplayBody<B: Body> {
     source: Source<B>,
-    /// Of the chunks that are kept, the next to be read.
+    /// The index of the next buffered chunk to return.
     at: usize,
-    /// Which of the bodies it is; if another is read from by now, it has taken over the rest. In the one that the others
-    /// are made of, how many there have been.
-    turn: u32,
-    /// Nothing follows, and nobody has to be asked.
-    is_over: bool,
+    /// The attempt that this body belongs to, from 0. Once a later attempt has begun, that one owns the rest of the stream.
+    /// In the original, which the others are created from, the number of attempts so far.
+    attempt: u32,
+    /// The body has ended. Saves locking the shared state.
+    is_ended: bool,
 }
 
 enum Source<B: Body> {
     Empty,
-    /// Whole, and here.
-    Piece(Bytes),
-    /// Not yet asked for a frame; so many bytes are to be kept.
-    Fresh(B, usize),
-    /// All the bodies that were made of it read from there.
+    /// The whole body, in one chunk.
+    Chunk(Bytes),
+    /// Not yet polled; the replay limit in bytes.
+    Unpolled(B, usize),
+    /// The buffer that the bodies of all attempts read from.
     Shared(Arc<Mutex<Shared<B>>>),
 }
 
 struct Shared<B: Body> {
-    /// What has not been read yet; `None` when it has come to its end.
+    /// The unread rest of the stream; `None` once it has ended.
     rest: Option<B>,
-    /// What it said when it was asked before it was sent. It has yet to be told.
+    /// The result of polling the stream before the first attempt, until an attempt has read it.
     first: Option<Result<Frame<Bytes>, B::Error>>,
     chunks: Vec<Bytes>,
     trailers: Option<HeaderMap>,
+    /// Bytes left in the buffer.
     room: usize,
-    state: Kept,
-    /// Which of the bodies may read on.
-    turn: u32,
+    replay: BodyReplay,
+    /// The attempt that may read from the stream.
+    attempt: u32,
 }
 
 impl<B: Body<Data = Bytes> + Unpin> ReplayBody<B> {
-    /// A body of which at most so many bytes are kept.
+    /// Creates a body of which up to `limit` bytes are buffered.
     pub(super) fn new(body: B, limit: usize) -> Self {
-        let source = if body.is_end_stream() { Source::Empty } else { Source::Fresh(body, limit) };
-        Self { source, at: 0, turn: 0, is_over: false }
+        let source = if body.is_end_stream() { Source::Empty } else { Source::Unpolled(body, limit) };
+        Self { source, at: 0, attempt: 0, is_ended: false }
     }
 
-    /// The same body from its beginning, or what is left of it, for another attempt; the one before it ends here.
-    pub(super) fn again(&mut self, cx: &mut Context<'_>) -> Self {
+    /// Returns the body for the next attempt, from its beginning. The body of the previous attempt ends here.
+    pub(super) fn next_attempt(&mut self, cx: &mut Context<'_>) -> Self {
         let source = match mem::replace(&mut self.source, Source::Empty) {
-            Source::Fresh(body, limit) => Source::read(body, limit, cx),
+            Source::Unpolled(body, limit) => Source::poll_first(body, limit, cx),
             source => source,
         };
-        let turn = self.turn;
-        self.turn += 1;
+        let attempt = self.attempt;
+        self.attempt += 1;
         let copy = match &source {
-            Source::Empty | Source::Fresh(..) => Source::Empty,
-            Source::Piece(piece) => Source::Piece(piece.clone()),
+            Source::Empty | Source::Unpolled(..) => Source::Empty,
+            Source::Chunk(chunk) => Source::Chunk(chunk.clone()),
             Source::Shared(shared) => {
-                // The first has nothing to take over.
-                if turn > 0 {
-                    lock(shared).turn = turn;
+                // The first attempt already owns the stream.
+                if attempt > 0 {
+                    lock(shared).attempt = attempt;
                 }
                 Source::Shared(Arc::clone(shared))
             }
         };
         self.source = source;
-        let is_over = matches!(copy, Source::Empty);
-        Self { source: copy, at: 0, turn, is_over }
+        let is_ended = matches!(copy, Source::Empty);
+        Self { source: copy, at: 0, attempt, is_ended }
     }
 }
 
 impl<B: Body<Data = Bytes> + Unpin> Source<B> {
-    fn read(mut body: B, limit: usize, cx: &mut Context<'_>) -> Self {
+    fn poll_first(mut body: B, limit: usize, cx: &mut Context<'_>) -> Self {
         let is_short = body.size_hint().upper().is_some_and(|length| length <= limit as u64);
         let first = if is_short { Pin::new(&mut body).poll_frame(cx) } else { Poll::Pending };
         let first = match first {
             Poll::Pending => None,
             Poll::Ready(None) => return Self::Empty,
             Poll::Ready(Some(Ok(frame))) if body.is_end_stream() => match frame.into_data() {
-                Ok(piece) => return Self::Piece(piece),
+                Ok(chunk) => return Self::Chunk(chunk),
                 Err(frame) => Some(Ok(frame)),
             },
             Poll::Ready(first) => first,
         };
-        let (rest, chunks, state) = (Some(body), Vec::new(), Kept::Whole);
-        let shared = Shared { rest, first, chunks, trailers: None, room: limit, state, turn: 0 };
+        let (rest, chunks, replay) = (Some(body), Vec::new(), BodyReplay::Possible);
+        let shared = Shared { rest, first, chunks, trailers: None, room: limit, replay, attempt: 0 };
         Self::Shared(Arc::new(Mutex::new(shared)))
     }
 }
 
 impl<B: Body> ReplayBody<B> {
-    /// Whether its beginning is still there.
-    pub(super) fn kept(&self) -> Kept {
-        if let Source::Shared(shared) = &self.source { lock(shared).state } else { Kept::Whole }
+    /// Returns whether the body can be sent again from its beginning.
+    pub(super) fn replay(&self) -> BodyReplay {
+        if let Source::Shared(shared) = &self.source { lock(shared).replay } else { BodyReplay::Possible }
     }
 }
 
 fn lock<B: Body>(shared: &Mutex<Shared<B>>) -> std::sync::MutexGuard<'_, Shared<B>> {
-    // Only the caller's own body can panic in there, and then nothing of ours is half done.
+    // Only the caller's body can panic while the lock is held, and the state is consistent then.
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl<B: Body<Data = Bytes> + Unpin> Shared<B> {
-    fn keep(&mut self, chunk: &Bytes) {
+    fn push(&mut self, chunk: &Bytes) {
         match self.room.checked_sub(chunk.len()) {
-            Some(room) if self.state == Kept::Whole => {
+            Some(room) if self.replay == BodyReplay::Possible => {
                 self.room = room;
                 self.chunks.push(chunk.clone());
             }
-            _ => self.lose(),
+            _ => self.discard(),
         }
     }
 
-    fn lose(&mut self) {
-        self.state = Kept::Lost;
+    fn discard(&mut self) {
+        self.replay = BodyReplay::Impossible;
         self.chunks = Vec::new();
     }
 
-    /// Whether nothing follows what is kept.
-    fn has_been_read(&self) -> bool {
+    /// Returns whether the stream has nothing beyond the buffered chunks.
+    fn is_fully_buffered(&self) -> bool {
         self.trailers.is_none() && self.first.is_none() && self.rest.as_ref().is_none_or(Body::is_end_stream)
     }
 
+    /// Returns the number of buffered bytes from chunk `at` on.
     fn remaining(&self, at: usize) -> u64 {
         let first = self.first.as_ref().and_then(|first| first.as_ref().ok()?.data_ref());
         self.chunks.iter().skip(at).chain(first).map(|chunk| chunk.len() as u64).sum()
@@ -147,49 +149,49 @@ impl<B: Body<Data = Bytes> + Unpin> Body for ReplayBody<B> {
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
         let this = self.get_mut();
         let shared = match &mut this.source {
-            Source::Shared(shared) if !this.is_over => shared,
-            Source::Piece(piece) if !this.is_over => {
-                this.is_over = true;
-                return Poll::Ready(Some(Ok(Frame::data(mem::take(piece)))));
+            Source::Shared(shared) if !this.is_ended => shared,
+            Source::Chunk(chunk) if !this.is_ended => {
+                this.is_ended = true;
+                return Poll::Ready(Some(Ok(Frame::data(mem::take(chunk)))));
             }
             _ => return Poll::Ready(None),
         };
-        let mut kept = lock(shared);
-        if kept.turn != this.turn {
+        let mut shared = lock(shared);
+        if shared.attempt != this.attempt {
             return Poll::Ready(None);
         }
-        if let Some(chunk) = kept.chunks.get(this.at) {
+        if let Some(chunk) = shared.chunks.get(this.at) {
             this.at += 1;
             return Poll::Ready(Some(Ok(Frame::data(chunk.clone()))));
         }
-        let frame = match (kept.first.take(), &mut kept.rest) {
+        let frame = match (shared.first.take(), &mut shared.rest) {
             (Some(first), _) => Some(first),
             (None, Some(rest)) => ready!(Pin::new(rest).poll_frame(cx)),
             (None, None) => {
-                this.is_over = true;
-                return Poll::Ready(kept.trailers.clone().map(|trailers| Ok(Frame::trailers(trailers))));
+                this.is_ended = true;
+                return Poll::Ready(shared.trailers.clone().map(|trailers| Ok(Frame::trailers(trailers))));
             }
         };
         match &frame {
             Some(Ok(frame)) => {
                 if let Some(chunk) = frame.data_ref() {
-                    kept.keep(chunk);
-                    this.at = kept.chunks.len();
-                    this.is_over = kept.has_been_read();
+                    shared.push(chunk);
+                    this.at = shared.chunks.len();
+                    this.is_ended = shared.is_fully_buffered();
                 } else if let Some(trailers) = frame.trailers_ref() {
-                    kept.trailers = Some(trailers.clone());
-                    kept.rest = None;
-                    this.is_over = true;
+                    shared.trailers = Some(trailers.clone());
+                    shared.rest = None;
+                    this.is_ended = true;
                 }
             }
             Some(Err(_)) => {
-                kept.lose();
-                kept.rest = None;
-                this.is_over = true;
+                shared.discard();
+                shared.rest = None;
+                this.is_ended = true;
             }
             None => {
-                kept.rest = None;
-                this.is_over = true;
+                shared.rest = None;
+                this.is_ended = true;
             }
         }
         Poll::Ready(frame)
@@ -197,25 +199,25 @@ impl<B: Body<Data = Bytes> + Unpin> Body for ReplayBody<B> {
 
     fn is_end_stream(&self) -> bool {
         match &self.source {
-            _ if self.is_over => true,
+            _ if self.is_ended => true,
             Source::Shared(shared) => {
-                let kept = lock(shared);
-                kept.turn != self.turn || (self.at >= kept.chunks.len() && kept.has_been_read())
+                let shared = lock(shared);
+                shared.attempt != self.attempt || (self.at >= shared.chunks.len() && shared.is_fully_buffered())
             }
-            Source::Piece(_) => false,
-            Source::Empty | Source::Fresh(..) => true,
+            Source::Chunk(_) => false,
+            Source::Empty | Source::Unpolled(..) => true,
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         let shared = match &self.source {
-            Source::Shared(shared) if !self.is_over => shared,
-            Source::Piece(piece) if !self.is_over => return SizeHint::with_exact(piece.len() as u64),
+            Source::Shared(shared) if !self.is_ended => shared,
+            Source::Chunk(chunk) if !self.is_ended => return SizeHint::with_exact(chunk.len() as u64),
             _ => return SizeHint::with_exact(0),
         };
-        let kept = lock(shared);
-        let replayed = kept.remaining(self.at);
-        let rest = kept.rest.as_ref().map_or(SizeHint::with_exact(0), Body::size_hint);
+        let shared = lock(shared);
+        let replayed = shared.remaining(self.at);
+        let rest = shared.rest.as_ref().map_or(SizeHint::with_exact(0), Body::size_hint);
         let mut hint = SizeHint::new();
         hint.set_lower(rest.lower().saturating_add(replayed));
         if let Some(upper) = rest.upper().and_then(|upper| upper.checked_add(replayed)) {
@@ -227,6 +229,6 @@ impl<B: Body<Data = Bytes> + Unpin> Body for ReplayBody<B> {
 
 impl<B: Body> fmt::Debug for ReplayBody<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ReplayBody").field("is_over", &self.is_over).finish_non_exhaustive()
+        f.debug_struct("ReplayBody").field("is_ended", &self.is_ended).finish_non_exhaustive()
     }
 }

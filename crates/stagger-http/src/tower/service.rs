@@ -13,15 +13,15 @@ use super::future::ResponseFuture;
 use super::replay::ReplayBody;
 use super::settings::Settings;
 
-/// A service whose requests are retried: what [`RetryLayer`](super::RetryLayer) makes.
+/// A service that retries its requests: the service of a [`RetryLayer`](super::RetryLayer).
 #[derive(Clone)]
-pub struct Retry<S, T> {
+pub struct RetryService<S, T> {
     pub(super) inner: S,
     pub(super) settings: Arc<Settings>,
     pub(super) timer: T,
 }
 
-impl<S, T, B, R> Service<Request<B>> for Retry<S, T>
+impl<S, T, B, R> Service<Request<B>> for RetryService<S, T>
 where
     S: Service<Request<ReplayBody<B>>, Response = Response<R>> + Clone,
     S::Error: EventError,
@@ -38,15 +38,18 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        // The one that has said that it is ready is used; its clone has yet to be asked.
+        // `poll_ready` was called on `self.inner`, so the call uses that one and leaves the clone.
         let clone = self.inner.clone();
         let ready = core::mem::replace(&mut self.inner, clone);
         ResponseFuture::new(ready, request, &self.settings, self.timer.clone())
     }
 }
 
-impl<S: fmt::Debug, T> fmt::Debug for Retry<S, T> {
+impl<S: fmt::Debug, T> fmt::Debug for RetryService<S, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Retry").field("inner", &self.inner).field("settings", &self.settings).finish_non_exhaustive()
+        f.debug_struct("RetryService")
+            .field("inner", &self.inner)
+            .field("settings", &self.settings)
+            .finish_non_exhaustive()
     }
 }

@@ -9,13 +9,13 @@ use std::sync::Arc;
 use http::request;
 use stagger::Retrier;
 
-use crate::{Sent, client};
+use crate::{RequestProgress, client};
 
-/// A call's hold on what it is made with: the one count of references that a request costs.
+/// A call's reference to its settings: the only reference count that a request increments.
 #[derive(Clone, Debug)]
-pub(super) struct Held(pub(super) Arc<Settings>);
+pub(super) struct SharedSettings(pub(super) Arc<Settings>);
 
-impl Deref for Held {
+impl Deref for SharedSettings {
     type Target = Settings;
 
     fn deref(&self) -> &Settings {
@@ -23,29 +23,29 @@ impl Deref for Held {
     }
 }
 
-impl Borrow<Retrier> for Held {
+impl Borrow<Retrier> for SharedSettings {
     fn borrow(&self) -> &Retrier {
         &self.0.common.retrier
     }
 }
 
-/// What every call through a layer is made with.
+/// The settings of a [`RetryLayer`](super::RetryLayer), shared by all of its calls.
 #[derive(Clone)]
 pub(super) struct Settings {
     pub(super) common: client::Settings<request::Parts>,
-    /// How much of a body is kept, in bytes.
+    /// The replay limit for bodies, in bytes.
     pub(super) replay: usize,
-    /// The first that knows an error says how far its request has come.
-    pub(super) sent: Vec<HowFar>,
+    /// The rules for how far a failed request got; the first one for the error's type applies.
+    pub(super) progress: Vec<ProgressRule>,
 }
 
-pub(super) type HowFar = Arc<dyn Fn(&dyn Any) -> Option<Sent> + Send + Sync>;
+pub(super) type ProgressRule = Arc<dyn Fn(&dyn Any) -> Option<RequestProgress> + Send + Sync>;
 
 impl Settings {
-    /// How far the request has come that failed with this error.
-    pub(super) fn how_far<E: Any>(&self, error: &E) -> Sent {
-        let told = self.sent.iter().find_map(|rule| rule(error));
-        told.unwrap_or_else(|| built_in(error))
+    /// Returns how far the request got that failed with this error.
+    pub(super) fn request_progress<E: Any>(&self, error: &E) -> RequestProgress {
+        let classified = self.progress.iter().find_map(|rule| rule(error));
+        classified.unwrap_or_else(|| built_in(error))
     }
 }
 
@@ -55,8 +55,8 @@ impl fmt::Debug for Settings {
     }
 }
 
-/// Without a rule: a connection that was refused, or could not be made, has carried nothing.
-fn built_in<E: Any>(error: &E) -> Sent {
+/// Applies the default rule: a request whose connection was refused, or could not be established, was not sent.
+fn built_in<E: Any>(error: &E) -> RequestProgress {
     let error: &dyn Any = error;
     let known: Option<&(dyn Error + 'static)> = if let Some(error) = error.downcast_ref::<io::Error>() {
         Some(error)
@@ -65,5 +65,5 @@ fn built_in<E: Any>(error: &E) -> Sent {
     } else {
         None
     };
-    known.map_or(Sent::Perhaps, Sent::of)
+    known.map_or(RequestProgress::MaybeProcessed, RequestProgress::from_error)
 }

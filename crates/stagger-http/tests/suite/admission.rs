@@ -1,4 +1,4 @@
-//! The server's side: whom it lets in, and when the others come back.
+//! `AdmissionLayer`: which requests are admitted, and when the others come back.
 
 use core::convert::Infallible;
 use core::pin::pin;
@@ -8,17 +8,18 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::Full;
 use stagger::admission::Admission;
-use stagger_http::advice::{TICKET, slot};
+use stagger_http::header::RESERVATION_TOKEN;
+use stagger_http::hint::reservation;
 use stagger_http::tower::AdmissionLayer;
 use tokio::time::sleep;
 use tower::{Layer as _, Service as _, ServiceExt as _, service_fn};
 
-/// The example, which prints what is held here.
+/// The example prints the figures that are asserted here.
 #[path = "../../examples/herd.rs"]
 #[allow(dead_code, reason = "an example has a main")]
 mod herd;
 
-use herd::{LIMIT, PER_SECOND, Says};
+use herd::{LIMIT, PER_SECOND, RejectionHint};
 
 type Body = Full<Bytes>;
 
@@ -26,116 +27,124 @@ fn request() -> Request<Body> {
     Request::new(Body::default())
 }
 
-/// Ten thousand clients at once before a server that takes 500 a second, through both layers as they are shipped.
+// 10,000 clients arrive at once at a server that handles 500 a second, through both layers.
 #[tokio::test(start_paused = true)]
-async fn a_herd_that_reads_its_appointments_comes_back_as_a_line() {
-    let line = herd::run(Says::Reservation).await.unwrap();
-    assert!(line.attempts <= 2.2, "{line:?}");
+async fn a_herd_with_reservations_comes_back_at_the_rate_of_the_server() {
+    let reserved = herd::run(RejectionHint::Reservation).await.unwrap();
+    assert!(reserved.attempts <= 2.2, "{reserved:?}");
     let most = PER_SECOND as usize * 11 / 10;
-    assert!(line.admitted <= most && line.then <= most, "{line:?}");
-    assert!(line.took <= LIMIT * 6 / 5, "{line:?}");
+    assert!(reserved.peak_admitted <= most && reserved.peak_retries <= most, "{reserved:?}");
+    assert!(reserved.duration <= LIMIT * 6 / 5, "{reserved:?}");
 }
 
-/// The same clients with less to go by: more attempts, more of them at once, and a server that is idle meanwhile.
+// The same clients with less information: more attempts, higher peaks, and a server that is idle at times.
 #[tokio::test(start_paused = true)]
-async fn without_appointments_the_same_herd_takes_longer_and_comes_more_often() {
-    let told = herd::run(Says::RetryAfter).await.unwrap();
-    assert!(told.attempts > 2.2 && told.then > PER_SECOND as usize * 11 / 10 && told.took > LIMIT * 6 / 5, "{told:?}");
-    let alone = herd::run(Says::Nothing).await.unwrap();
-    assert!(alone.attempts > 1.5 * told.attempts && alone.then > told.then && alone.took > told.took, "{alone:?}");
+async fn without_reservations_the_same_herd_needs_more_attempts_and_more_time() {
+    let hinted = herd::run(RejectionHint::RetryAfter).await.unwrap();
+    assert!(
+        hinted.attempts > 2.2 && hinted.peak_retries > PER_SECOND as usize * 11 / 10 && hinted.duration > LIMIT * 6 / 5,
+        "{hinted:?}"
+    );
+    let alone = herd::run(RejectionHint::Nothing).await.unwrap();
+    assert!(
+        alone.attempts > 1.5 * hinted.attempts
+            && alone.peak_retries > hinted.peak_retries
+            && alone.duration > hinted.duration,
+        "{alone:?}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
-async fn places_are_limited_and_free_again_however_a_request_ends() {
+async fn permits_are_limited_and_released_however_a_request_ends() {
     let handler = service_fn(|_: Request<Body>| async {
         sleep(Duration::from_secs(1)).await;
         Ok::<_, Infallible>(Response::new(Body::default()))
     });
-    let layer = AdmissionLayer::new(Admission::per_second(1000).build().unwrap()).concurrency(2);
+    let layer = AdmissionLayer::new(Admission::per_second(1000).build().unwrap()).max_concurrent(2);
     let server = layer.layer(handler);
     let first = tokio::spawn(server.clone().oneshot(request()));
     let second = tokio::spawn(server.clone().oneshot(request()));
     sleep(Duration::from_millis(1)).await;
-    assert_eq!(layer.inside(), 2);
-    let refused = server.clone().oneshot(request()).await.unwrap();
-    assert_eq!((refused.status().as_u16(), refused.headers().contains_key("stagger-slot")), (503, true));
+    assert_eq!(layer.in_flight(), 2);
+    let rejected = server.clone().oneshot(request()).await.unwrap();
+    assert_eq!((rejected.status().as_u16(), rejected.headers().contains_key("stagger-reservation")), (503, true));
     first.abort();
     second.await.unwrap().unwrap();
-    assert_eq!(layer.inside(), 0);
+    assert_eq!(layer.in_flight(), 0);
     assert_eq!(server.oneshot(request()).await.unwrap().status(), 200);
 }
 
-/// Others have appointments, too, so whoever comes without a ticket would take what is theirs.
+// Other clients have reservations, too; a request without a token must not take theirs.
 #[tokio::test(start_paused = true)]
-async fn a_ticket_is_what_lets_in_at_its_time() {
+async fn a_reservation_token_admits_at_the_reserved_time() {
     let admission = Admission::per_second(1).burst(1).build().unwrap();
     let handler = service_fn(|_: Request<Body>| async { Ok::<_, Infallible>(Response::new(Body::default())) });
     let server = AdmissionLayer::new(admission).layer(handler);
-    let status_with = async |ticket: Option<&str>| {
+    let status_with = async |token: Option<&str>| {
         let mut request = request();
-        request.headers_mut().extend(ticket.map(|ticket| (Some(TICKET.parse().unwrap()), ticket.parse().unwrap())));
+        request.headers_mut().extend(token.map(|token| (Some(RESERVATION_TOKEN), token.parse().unwrap())));
         server.clone().oneshot(request).await.unwrap().status().as_u16()
     };
     assert_eq!(status_with(None).await, 200);
-    let refused = server.clone().oneshot(request()).await.unwrap();
-    let ticket = slot(refused.headers()).unwrap().token.to_string();
-    assert_eq!(status_with(None).await, 503, "it has the appointment after that");
-    assert_eq!(status_with(Some(&ticket)).await, 503, "too early");
+    let rejected = server.clone().oneshot(request()).await.unwrap();
+    let token = reservation(rejected.headers()).unwrap().token.to_string();
+    assert_eq!(status_with(None).await, 503, "it gets the next reservation");
+    assert_eq!(status_with(Some(&token)).await, 503, "too early");
     sleep(Duration::from_secs(1)).await;
-    assert_eq!([status_with(None).await, status_with(Some(&ticket)).await], [503, 200]);
+    assert_eq!([status_with(None).await, status_with(Some(&token)).await], [503, 200]);
 }
 
-/// However long its future is kept after its end, as something that joins many does.
+// Even if the completed future is kept, as a combinator that joins several futures does.
 #[tokio::test(start_paused = true)]
-async fn a_place_is_free_as_soon_as_there_is_an_answer() {
+async fn a_permit_is_released_as_soon_as_the_response_is_ready() {
     let handler = service_fn(|_: Request<Body>| async { Ok::<_, Infallible>(Response::new(Body::default())) });
-    let layer = AdmissionLayer::new(Admission::per_second(1000).build().unwrap()).concurrency(1);
+    let layer = AdmissionLayer::new(Admission::per_second(1000).build().unwrap()).max_concurrent(1);
     let mut server = layer.layer(handler);
     let mut call = pin!(server.call(request()));
     call.as_mut().await.unwrap();
-    assert_eq!(layer.inside(), 0);
+    assert_eq!(layer.in_flight(), 0);
 }
 
-/// Whole seconds, so that nobody comes too early, and never "now": that would be a rendezvous.
+// Rounded up, so that no client is early, and never 0, which would bring all clients back at once.
 #[tokio::test(start_paused = true)]
-async fn a_wait_is_told_in_whole_seconds_rounded_up_and_one_at_least() {
-    // Three appointments in two seconds.
+async fn retry_after_is_rounded_up_to_whole_seconds_and_at_least_one() {
+    // Three reservations per second.
     let admission = Admission::per_second(3).burst(1).build().unwrap();
     let handler = service_fn(|_: Request<Body>| async { Ok::<_, Infallible>(Response::new(Body::default())) });
     let server = AdmissionLayer::new(admission).layer(handler);
-    let mut told = Vec::new();
+    let mut delays = Vec::new();
     for _ in 0..6 {
-        let answer = server.clone().oneshot(request()).await.unwrap();
-        told.extend(answer.headers().get("retry-after").map(|wait| wait.to_str().unwrap().to_owned()));
+        let response = server.clone().oneshot(request()).await.unwrap();
+        delays.extend(response.headers().get("retry-after").map(|wait| wait.to_str().unwrap().to_owned()));
     }
     // 334, 667, 1001, 1334 and 1667 ms.
-    assert_eq!(told, ["1", "1", "2", "2", "2"]);
+    assert_eq!(delays, ["1", "1", "2", "2", "2"]);
 
-    let full = AdmissionLayer::new(Admission::per_second(3).build().unwrap()).concurrency(0);
+    let full = AdmissionLayer::new(Admission::per_second(3).build().unwrap()).max_concurrent(0);
     let at_once =
         full.layer(service_fn(|_: Request<Body>| async { Ok::<_, Infallible>(Response::new(Body::default())) }));
-    let answer = at_once.oneshot(request()).await.unwrap();
-    assert!(answer.headers()["stagger-slot"].to_str().unwrap().starts_with("0;"));
-    assert_eq!(answer.headers()["retry-after"], "1");
+    let response = at_once.oneshot(request()).await.unwrap();
+    assert!(response.headers()["stagger-reservation"].to_str().unwrap().starts_with("0;"));
+    assert_eq!(response.headers()["retry-after"], "1");
 }
 
-/// Beyond the longest appointment the answer is no, with a wait for everybody's clients.
+// Beyond the maximum wait, the response carries no reservation, but a `Retry-After` for any client.
 #[tokio::test(start_paused = true)]
-async fn a_queue_that_is_too_long_says_so() {
+async fn a_full_queue_rejects_without_a_reservation() {
     let admission = Admission::per_second(1).burst(1).max_wait(Duration::from_secs(2)).build().unwrap();
     let handler = service_fn(|_: Request<Body>| async { Ok::<_, Infallible>(Response::new(Body::default())) });
     let server = AdmissionLayer::new(admission).layer(handler);
-    let mut told = Vec::new();
+    let mut responses = Vec::new();
     for _ in 0..5 {
-        let answer = server.clone().oneshot(request()).await.unwrap();
+        let response = server.clone().oneshot(request()).await.unwrap();
         let text =
-            |name: &str| Some(answer.headers().get(name)?.to_str().unwrap().split(';').next().unwrap().to_owned());
-        told.push((answer.status().as_u16(), text("retry-after"), text("stagger-slot")));
+            |name: &str| Some(response.headers().get(name)?.to_str().unwrap().split(';').next().unwrap().to_owned());
+        responses.push((response.status().as_u16(), text("retry-after"), text("stagger-reservation")));
     }
     let some = |text: &str| Some(text.to_owned());
-    assert_eq!(told[0], (200, None, None));
-    assert_eq!(told[1..3], [(503, some("1"), some("1000")), (503, some("2"), some("2000"))]);
-    assert_eq!(told[3..], [(503, some("2"), None), (503, some("2"), None)]);
-    let answer = server.oneshot(request()).await.unwrap();
-    assert_eq!(answer.headers()["retry-after-ms"], "2000");
+    assert_eq!(responses[0], (200, None, None));
+    assert_eq!(responses[1..3], [(503, some("1"), some("1000")), (503, some("2"), some("2000"))]);
+    assert_eq!(responses[3..], [(503, some("2"), None), (503, some("2"), None)]);
+    let response = server.oneshot(request()).await.unwrap();
+    assert_eq!(response.headers()["retry-after-ms"], "2000");
 }

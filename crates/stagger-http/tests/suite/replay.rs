@@ -1,4 +1,4 @@
-//! Bodies that are sent again.
+//! Replay of request bodies.
 
 use core::pin::Pin;
 use core::task::{Context, Poll};
@@ -15,7 +15,7 @@ use tower::{Layer as _, ServiceExt as _, service_fn};
 
 const POLICY: Policy = policy!(constant(ms(1)).max_attempts(3));
 
-/// A body of these frames, which is pending before each, unless it is known to be so long.
+/// A body of these frames. It is pending before each frame unless it has a known length.
 struct Stream {
     frames: VecDeque<Result<Frame<Bytes>, &'static str>>,
     is_pending: bool,
@@ -47,8 +47,9 @@ fn chunks(chunks: &[&'static str]) -> Stream {
 
 type Seen = Arc<Mutex<Vec<(String, Option<HeaderMap>)>>>;
 
-/// Sends `body` to a server that reads `frames` of it and is always busy; gives what it has read of each attempt.
-async fn sent(body: Stream, frames: usize, limit: usize) -> Vec<(String, Option<HeaderMap>)> {
+/// Sends `body` to a server that reads `frames` frames of it and responds 503. Returns what the server has read in each
+/// attempt.
+async fn received(body: Stream, frames: usize, limit: usize) -> Vec<(String, Option<HeaderMap>)> {
     let seen = Seen::default();
     let log = Arc::clone(&seen);
     let server = service_fn(move |request: Request<ReplayBody<Stream>>| {
@@ -81,37 +82,37 @@ fn texts(seen: Vec<(String, Option<HeaderMap>)>) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_is_sent_again_from_its_beginning() {
-    assert_eq!(texts(sent(chunks(&["ab", "cd", "ef"]), 9, 64).await), ["abcdef"; 3]);
+async fn a_stream_is_replayed_from_its_beginning() {
+    assert_eq!(texts(received(chunks(&["ab", "cd", "ef"]), 9, 64).await), ["abcdef"; 3]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_an_attempt_did_not_read_is_read_by_the_next() {
+async fn a_partially_read_body_is_replayed_from_its_beginning() {
     for frames in 0..5 {
         let want = "abcdef".get(..2 * frames.min(3)).unwrap();
-        assert_eq!(texts(sent(chunks(&["ab", "cd", "ef"]), frames, 64).await), [want; 3], "{frames}");
+        assert_eq!(texts(received(chunks(&["ab", "cd", "ef"]), frames, 64).await), [want; 3], "{frames}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn trailers_are_sent_again() {
+async fn trailers_are_replayed() {
     let trailers = HeaderMap::from_iter([("x-sum".parse().unwrap(), "5".parse().unwrap())]);
     let mut body = chunks(&["ab"]);
     body.frames.push_back(Ok(Frame::trailers(trailers.clone())));
-    assert_eq!(sent(body, 9, 64).await, vec![("ab".to_owned(), Some(trailers)); 3]);
+    assert_eq!(received(body, 9, 64).await, vec![("ab".to_owned(), Some(trailers)); 3]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_body_that_is_longer_than_what_is_kept_is_sent_whole_and_once() {
-    assert_eq!(texts(sent(chunks(&["ab", "cd", "ef"]), 9, 5).await), ["abcdef"]);
-    assert_eq!(texts(sent(chunks(&["ab", "cd", "ef"]), 9, 6).await), ["abcdef"; 3]);
-    // As long as no more has been read than is kept, it can be sent again.
-    assert_eq!(texts(sent(chunks(&["ab", "cd", "ef"]), 2, 5).await), ["abcd"; 3]);
+async fn a_body_beyond_the_replay_limit_is_sent_in_full_but_once() {
+    assert_eq!(texts(received(chunks(&["ab", "cd", "ef"]), 9, 5).await), ["abcdef"]);
+    assert_eq!(texts(received(chunks(&["ab", "cd", "ef"]), 9, 6).await), ["abcdef"; 3]);
+    // It can be replayed as long as the part that was read is within the limit.
+    assert_eq!(texts(received(chunks(&["ab", "cd", "ef"]), 2, 5).await), ["abcd"; 3]);
 }
 
-/// Nor if its method is idempotent, or the caller says that it may be repeated: what would be sent is its end.
+// A longer body is not retried even if the request is declared idempotent: only the end of the body is left.
 #[tokio::test(start_paused = true)]
-async fn what_is_kept_of_a_body_is_64_kib_unless_it_is_said_otherwise() {
+async fn the_default_replay_limit_is_64_kib() {
     for (length, want) in [(64 * 1024, 3), (64 * 1024 + 1, 1)] {
         let calls = Arc::new(Mutex::new(0));
         let count = Arc::clone(&calls);
@@ -122,7 +123,7 @@ async fn what_is_kept_of_a_body_is_64_kib_unless_it_is_said_otherwise() {
                 Ok::<_, std::io::Error>(Response::builder().status(503).body(Full::<Bytes>::default()).unwrap())
             }
         });
-        let layer = RetryLayer::new(Retrier::new(POLICY)).repeat_when(|_| true);
+        let layer = RetryLayer::new(Retrier::new(POLICY)).idempotent_if(|_| true);
         let request = Request::post("/").body(Full::from(vec![b'x'; length])).unwrap();
         assert_eq!(layer.layer(server).oneshot(request).await.unwrap().status(), 503);
         assert_eq!(*calls.lock().unwrap(), want, "{length}");
@@ -130,37 +131,37 @@ async fn what_is_kept_of_a_body_is_64_kib_unless_it_is_said_otherwise() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_body_that_fails_is_not_sent_again() {
+async fn a_failed_body_is_not_replayed() {
     let mut body = chunks(&["ab"]);
     body.frames.push_back(Err("!"));
-    assert_eq!(texts(sent(body, 9, 64).await), ["ab!"]);
+    assert_eq!(texts(received(body, 9, 64).await), ["ab!"]);
 }
 
-/// It is asked before it is sent: what it says then is told like the rest.
+// Such a body is polled before the request is sent; the first frame must not be lost.
 #[tokio::test(start_paused = true)]
-async fn a_body_of_which_the_length_is_known_is_sent_again_like_any_other() {
+async fn a_body_with_a_known_length_is_replayed_like_any_other() {
     let known = |chunks_of: &[&'static str], length| Stream { length: Some(length), ..chunks(chunks_of) };
     for frames in 0..5 {
         let want = "abcdef".get(..2 * frames.min(3)).unwrap();
-        assert_eq!(texts(sent(known(&["ab", "cd", "ef"], 6), frames, 64).await), [want; 3], "{frames}");
+        assert_eq!(texts(received(known(&["ab", "cd", "ef"], 6), frames, 64).await), [want; 3], "{frames}");
     }
-    assert_eq!(texts(sent(known(&["ab", "cd", "ef"], 6), 9, 5).await), ["abcdef"]);
-    // It is longer than it has said.
-    assert_eq!(texts(sent(known(&["abcdef"], 1), 9, 5).await), ["abcdef"]);
+    assert_eq!(texts(received(known(&["ab", "cd", "ef"], 6), 9, 5).await), ["abcdef"]);
+    // Longer than its size hint.
+    assert_eq!(texts(received(known(&["abcdef"], 1), 9, 5).await), ["abcdef"]);
 
     let trailers = HeaderMap::from_iter([("x-sum".parse().unwrap(), "5".parse().unwrap())]);
     let mut body = known(&[], 0);
     body.frames.push_back(Ok(Frame::trailers(trailers.clone())));
-    assert_eq!(sent(body, 9, 64).await, vec![(String::new(), Some(trailers)); 3]);
+    assert_eq!(received(body, 9, 64).await, vec![(String::new(), Some(trailers)); 3]);
 
     let mut body = known(&[], 2);
     body.frames.push_back(Err("!"));
-    assert_eq!(texts(sent(body, 9, 64).await), ["!"]);
+    assert_eq!(texts(received(body, 9, 64).await), ["!"]);
 }
 
-/// It is as long as it says, in every attempt, and does not end before it has been read.
+// In every attempt its size hint is exact, and it does not end before it has been read.
 #[tokio::test(start_paused = true)]
-async fn a_body_in_one_piece_is_sent_again_with_its_length() {
+async fn a_single_chunk_body_is_replayed_with_its_length() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let log = Arc::clone(&seen);
     let server = service_fn(move |request: Request<ReplayBody<Full<Bytes>>>| {
@@ -168,9 +169,9 @@ async fn a_body_in_one_piece_is_sent_again_with_its_length() {
         async move {
             let mut body = request.into_body();
             let before = (body.is_end_stream(), body.size_hint().exact());
-            let piece = body.frame().await.unwrap().unwrap().into_data().unwrap();
+            let chunk = body.frame().await.unwrap().unwrap().into_data().unwrap();
             let after = (body.is_end_stream(), body.size_hint().exact(), body.frame().await.is_none());
-            log.lock().unwrap().push((before, piece, after));
+            log.lock().unwrap().push((before, chunk, after));
             Ok::<_, std::io::Error>(Response::builder().status(503).body(Full::<Bytes>::default()).unwrap())
         }
     });
@@ -180,7 +181,7 @@ async fn a_body_in_one_piece_is_sent_again_with_its_length() {
     assert_eq!(*seen.lock().unwrap(), vec![want; 3]);
 }
 
-/// A server that holds on to the stream of an earlier attempt gets nothing more of it, and takes nothing from the next.
+// A server that keeps the stream of an earlier attempt reads nothing more from it, and takes nothing from the next.
 #[tokio::test(start_paused = true)]
 async fn the_stream_of_an_earlier_attempt_ends_when_the_next_begins() {
     let held = Arc::new(Mutex::new(Vec::new()));

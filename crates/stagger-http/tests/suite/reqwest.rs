@@ -1,4 +1,4 @@
-//! The middleware over a server of its own, the innermost of the middleware, and over sockets; on tokio's paused clock.
+//! The middleware on a test server, which is the innermost middleware, and on sockets; on tokio's paused clock.
 
 use core::pin::Pin;
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -13,9 +13,11 @@ use http_body_util::Full;
 use reqwest::{Body, Client, Request, Response};
 use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, Error, Middleware, Next};
 use stagger::breaker::CircuitBreaker;
-use stagger::{Policy, Rejected, Retrier, StopReason, observe::Action, policy, time::Clock as _, time::Tokio};
-use stagger_http::reqwest::Retry;
-use stagger_http::{Deadline, Repeat, StatusFailure, attempt_number};
+use stagger::observe::Action;
+use stagger::time::{Clock as _, Tokio};
+use stagger::{Policy, Rejected, Retrier, StopReason, policy};
+use stagger_http::reqwest::RetryMiddleware;
+use stagger_http::{Deadline, Idempotency, StatusFailure, attempt_number};
 use tokio::net::TcpListener;
 use tokio::time::{Instant, sleep};
 
@@ -30,11 +32,11 @@ fn status(code: u16) -> Response {
     http::Response::builder().status(code).body("said the server").unwrap().into()
 }
 
-fn saying(code: u16, name: &'static str, value: &str) -> Response {
+fn status_with_header(code: u16, name: &'static str, value: &str) -> Response {
     http::Response::builder().status(code).header(name, value).body("").unwrap().into()
 }
 
-/// What has arrived: when, as which attempt, with which headers and body.
+/// A request that has arrived: its time, attempt number, headers and body.
 struct Arrived {
     after: Duration,
     attempt: u32,
@@ -48,22 +50,22 @@ impl Arrived {
     }
 }
 
-/// Gives these answers, one after the other, and then 200 for ever.
+/// Sends these responses, one after the other, and then 200.
 #[derive(Clone)]
 struct Server {
-    answers: Arc<Mutex<VecDeque<Response>>>,
+    responses: Arc<Mutex<VecDeque<Response>>>,
     arrived: Arc<Mutex<Vec<Arrived>>>,
     start: Instant,
     takes: Duration,
 }
 
 impl Server {
-    fn new(answers: impl IntoIterator<Item = Response>) -> Self {
-        let answers = Arc::new(Mutex::new(answers.into_iter().collect()));
-        Self { answers, arrived: Arc::default(), start: Instant::now(), takes: Duration::ZERO }
+    fn new(responses: impl IntoIterator<Item = Response>) -> Self {
+        let responses = Arc::new(Mutex::new(responses.into_iter().collect()));
+        Self { responses, arrived: Arc::default(), start: Instant::now(), takes: Duration::ZERO }
     }
 
-    fn behind(&self, retry: Retry) -> ClientWithMiddleware {
+    fn behind(&self, retry: RetryMiddleware) -> ClientWithMiddleware {
         ClientBuilder::new(Client::new()).with(retry).with(self.clone()).build()
     }
 
@@ -95,17 +97,17 @@ impl Middleware for Server {
             headers: request.headers().clone(),
             body: request.body().and_then(Body::as_bytes).map(Bytes::copy_from_slice),
         });
-        let answer = self.answers.lock().unwrap().pop_front().unwrap_or_else(|| status(200));
+        let response = self.responses.lock().unwrap().pop_front().unwrap_or_else(|| status(200));
         sleep(self.takes).await;
-        Ok(answer)
+        Ok(response)
     }
 }
 
-fn retry() -> Retry {
-    Retry::new(Retrier::new(POLICY))
+fn retry() -> RetryMiddleware {
+    RetryMiddleware::new(Retrier::new(POLICY))
 }
 
-/// Counts the attempts, and lets them through to the network.
+/// Counts the attempts and forwards them to the network.
 #[derive(Clone, Default)]
 struct Counter(Arc<AtomicU32>);
 
@@ -122,16 +124,16 @@ impl Middleware for Counter {
     }
 }
 
-fn refusal(error: &Error) -> Option<&Rejected> {
+fn rejection(error: &Error) -> Option<&Rejected> {
     if let Error::Middleware(inner) = error { inner.downcast_ref() } else { None }
 }
 
 #[tokio::test(start_paused = true)]
-async fn another_attempt_sends_the_same_request_again_when_its_time_has_come() {
+async fn a_retry_sends_the_same_request_after_its_delay() {
     let server = Server::new([status(503), status(500)]);
     let client = server.behind(retry().attempt_header());
-    let answer = client.put(URL).header("x-it", "1").body("a body").send().await.unwrap();
-    assert_eq!((answer.status().as_u16(), &*answer.text().await.unwrap()), (200, "said the server"));
+    let response = client.put(URL).header("x-it", "1").body("a body").send().await.unwrap();
+    assert_eq!((response.status().as_u16(), &*response.text().await.unwrap()), (200, "said the server"));
     assert_eq!(server.times(), [ms(0), ms(100), ms(200)]);
     assert_eq!(server.seen(|arrived| arrived.attempt), [1, 2, 3]);
     assert_eq!(server.headers("x-retry-attempt"), ["1", "2", "3"].map(|n| Some(n.to_owned())));
@@ -140,16 +142,16 @@ async fn another_attempt_sends_the_same_request_again_when_its_time_has_come() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_last_answer_comes_back_as_it_is() {
+async fn the_last_response_is_returned_unchanged() {
     let server = Server::new((0..9).map(|_| status(503)));
-    let answer = server.behind(retry()).get(URL).send().await.unwrap();
-    assert_eq!((answer.status().as_u16(), server.times().len()), (503, 4));
-    assert_eq!(answer.text().await.unwrap(), "said the server");
+    let response = server.behind(retry()).get(URL).send().await.unwrap();
+    assert_eq!((response.status().as_u16(), server.times().len()), (503, 4));
+    assert_eq!(response.text().await.unwrap(), "said the server");
 }
 
-/// Nothing listens: nothing was sent, so a POST follows too; and the error is reqwest's own.
+// Nothing was sent, so even a POST is retried.
 #[tokio::test(start_paused = true)]
-async fn ht_23_a_refused_connection_is_tried_again_whatever_the_request_and_the_error_stays_reqwests_own() {
+async fn ht_23_a_refused_connection_is_retried_for_any_request_and_the_error_is_reqwests_own() {
     let gone = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let (attempts, start) = (Counter::default(), Instant::now());
     let client = ClientBuilder::new(Client::new()).with(retry()).with(attempts.clone()).build();
@@ -159,7 +161,7 @@ async fn ht_23_a_refused_connection_is_tried_again_whatever_the_request_and_the_
 }
 
 #[tokio::test(start_paused = true)]
-async fn reqwests_own_timeout_is_a_failed_attempt_and_is_still_known_for_one() {
+async fn reqwests_own_timeout_is_a_failed_attempt_and_is_returned_as_such() {
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/", silent.local_addr().unwrap());
     for (method, want) in [(Method::GET, 4), (Method::POST, 1)] {
@@ -174,39 +176,42 @@ async fn reqwests_own_timeout_is_a_failed_attempt_and_is_still_known_for_one() {
 
 type Events = Arc<Mutex<Vec<(Action, Option<StatusFailure>)>>>;
 
-fn listening() -> (Retry, Events) {
+fn recording() -> (RetryMiddleware, Events) {
     let events = Events::default();
     let log = Arc::clone(&events);
     let retrier = Retrier::new(POLICY).on_event(move |event| {
         log.lock().unwrap().push((event.action, event.error_as::<StatusFailure>().copied()));
     });
-    (Retry::new(retrier), events)
+    (RetryMiddleware::new(retrier), events)
 }
 
 #[tokio::test(start_paused = true)]
-async fn ht_23_what_may_have_been_carried_out_is_not_repeated_and_the_event_says_why() {
+async fn ht_23_a_request_that_may_have_been_processed_is_not_retried_and_the_event_says_why() {
     let server = Server::new([status(503)]);
-    let (retry, events) = listening();
+    let (retry, events) = recording();
     assert_eq!(server.behind(retry).post(URL).body("pay").send().await.unwrap().status(), 503);
     let (action, failure) = events.lock().unwrap()[0];
-    assert_eq!((action, failure.unwrap().repeat), (Action::Stop(StopReason::UnsafeToRetry), Repeat::IfUnsent));
+    assert_eq!(
+        (action, failure.unwrap().idempotency()),
+        (Action::Stop(StopReason::UnsafeToRetry), Idempotency::OnlyIfUnsent)
+    );
     assert_eq!(server.times().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_body_that_is_a_stream_is_sent_once_without_an_error() {
+async fn a_streaming_body_is_sent_once_without_an_error() {
     let server = Server::new([status(503)]);
-    let (retry, events) = listening();
+    let (retry, events) = recording();
     let stream = Body::wrap(Full::new(Bytes::from("a stream")));
-    let answer = server.behind(retry).put(URL).header("x-it", "1").body(stream).send().await.unwrap();
-    assert_eq!(answer.status(), 503);
-    assert_eq!(events.lock().unwrap()[0].1.unwrap().repeat, Repeat::BodyLost);
+    let response = server.behind(retry).put(URL).header("x-it", "1").body(stream).send().await.unwrap();
+    assert_eq!(response.status(), 503);
+    assert!(!events.lock().unwrap()[0].1.unwrap().is_body_replayable());
     assert_eq!(server.headers("x-it"), [Some("1".to_owned())]);
 }
 
-/// A stream arrives whole, with what was to be added to its request.
+// With the headers that the middleware adds.
 #[tokio::test(start_paused = true)]
-async fn a_stream_reaches_the_server() {
+async fn a_streaming_body_reaches_the_server() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
     let echo = axum::routing::post(|headers: HeaderMap, body: String| async move {
@@ -214,12 +219,12 @@ async fn a_stream_reaches_the_server() {
     });
     tokio::spawn(axum::serve(listener, axum::Router::new().route("/", echo)).into_future());
     let client = ClientBuilder::new(Client::new()).with(retry().attempt_header()).build();
-    let answer = client.post(url).body(Body::wrap(Full::new(Bytes::from("a stream")))).send().await.unwrap();
-    assert_eq!(answer.text().await.unwrap(), "1 a stream");
+    let response = client.post(url).body(Body::wrap(Full::new(Bytes::from("a stream")))).send().await.unwrap();
+    assert_eq!(response.text().await.unwrap(), "1 a stream");
 }
 
 #[tokio::test(start_paused = true)]
-async fn ht_25_a_key_or_the_callers_word_makes_a_post_repeatable() {
+async fn ht_25_a_key_or_a_declaration_makes_a_post_retryable() {
     let server = Server::new([status(503)]);
     assert_eq!(server.behind(retry().idempotency_keys()).post(URL).send().await.unwrap().status(), 200);
     let keys = server.headers("idempotency-key");
@@ -227,59 +232,60 @@ async fn ht_25_a_key_or_the_callers_word_makes_a_post_repeatable() {
     assert_eq!(keys[0].as_ref().unwrap().len(), 2 + 36);
 
     let server = Server::new([status(503)]);
-    let told = retry().repeat_when(|request| request.url().path() == "/here");
-    assert_eq!(server.behind(told).post(URL).send().await.unwrap().status(), 200);
+    let declared = retry().idempotent_if(|request| request.url().path() == "/here");
+    assert_eq!(server.behind(declared).post(URL).send().await.unwrap().status(), 200);
     assert_eq!(server.times().len(), 2);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_says_when_is_not_called_before() {
-    let server = Server::new([saying(429, "retry-after", "2")]);
+async fn retry_after_is_honored() {
+    let server = Server::new([status_with_header(429, "retry-after", "2")]);
     assert_eq!(server.behind(retry()).get(URL).send().await.unwrap().status(), 200);
     let second = server.times()[1];
     assert!((ms(2000)..=ms(3000)).contains(&second), "{second:?}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_appointment_is_kept_to_the_tick_and_its_ticket_brought_along_once() {
-    let ticket = "0123456789abcdef0123456789abcdef";
-    let server = Server::new([saying(503, "stagger-slot", &format!("1520;token={ticket}")), status(503)]);
+async fn a_reservation_is_honored_to_the_tick_and_its_token_is_sent_once() {
+    let token = "0123456789abcdef0123456789abcdef";
+    let server =
+        Server::new([status_with_header(503, "stagger-reservation", &format!("1520;token={token}")), status(503)]);
     assert_eq!(server.behind(retry()).get(URL).send().await.unwrap().status(), 200);
-    assert_eq!(server.headers("stagger-ticket"), [None, Some(ticket.to_owned()), None]);
-    let kept = server.times()[1];
-    assert!((ms(1520)..=ms(1521)).contains(&kept), "{kept:?}");
+    assert_eq!(server.headers("stagger-reservation-token"), [None, Some(token.to_owned()), None]);
+    let retried = server.times()[1];
+    assert!((ms(1520)..=ms(1521)).contains(&retried), "{retried:?}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_denied_request_is_made_anew_with_fresh_credentials_once() {
+async fn a_denied_request_is_retried_once_with_fresh_credentials() {
     let server = Server::new([status(401), status(401)]);
-    let renew = retry().renew(|request| {
+    let refreshing = retry().refresh_credentials(|request| {
         assert_eq!(request.headers()["authorization"], "stale");
         async { Some(HeaderMap::from_iter([(http::header::AUTHORIZATION, "fresh".parse().unwrap())])) }
     });
-    let answer = server.behind(renew).post(URL).header("authorization", "stale").send().await.unwrap();
-    assert_eq!(answer.status(), 401);
+    let response = server.behind(refreshing).post(URL).header("authorization", "stale").send().await.unwrap();
+    assert_eq!(response.status(), 401);
     assert_eq!(server.headers("authorization"), [Some("stale".to_owned()), Some("fresh".to_owned())]);
     assert_eq!(server.times(), [ms(0), ms(0)]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn credentials_that_do_not_come_in_time_leave_the_denial_as_it_is() {
+async fn a_refresh_that_times_out_returns_the_denial() {
     let server = Server::new([status(401)]);
-    let renew =
-        Retry::new(Retrier::new(POLICY).timeout(ms(50))).renew(|_| core::future::pending::<Option<HeaderMap>>());
+    let refreshing = RetryMiddleware::new(Retrier::new(POLICY).timeout(ms(50)))
+        .refresh_credentials(|_| core::future::pending::<Option<HeaderMap>>());
     let started = Tokio.now();
-    assert_eq!(server.behind(renew).get(URL).send().await.unwrap().status(), 401);
+    assert_eq!(server.behind(refreshing).get(URL).send().await.unwrap().status(), 401);
     assert_eq!(server.times().len(), 1);
     let took = Tokio.now().saturating_since(started);
     assert!((ms(50)..ms(60)).contains(&took), "{took:?}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deadline_among_the_extensions_limits_the_call_and_is_told_to_the_next_hop() {
+async fn a_deadline_in_the_extensions_limits_the_call_and_is_propagated() {
     let server = Server { takes: ms(10), ..Server::new((0..9).map(|_| status(503))) };
     let client = server.behind(retry().timeout_header());
-    let deadline = Deadline(Tokio.now().saturating_add(ms(250)));
+    let deadline = Deadline::at(Tokio.now().saturating_add(ms(250)));
     assert_eq!(client.get(URL).with_extension(deadline).send().await.unwrap().status(), 503);
     let left: Vec<u32> =
         server.headers("stagger-timeout-ms").into_iter().map(|left| left.unwrap().parse().unwrap()).collect();
@@ -291,42 +297,44 @@ async fn a_deadline_among_the_extensions_limits_the_call_and_is_told_to_the_next
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_attempt_that_takes_too_long_is_dropped() {
+async fn an_attempt_that_times_out_is_dropped() {
     let server = Server { takes: ms(5000), ..Server::new([]) };
-    let client = server.behind(Retry::new(Retrier::new(POLICY).timeout(ms(10))));
+    let client = server.behind(RetryMiddleware::new(Retrier::new(POLICY).timeout(ms(10))));
     let error = client.get(URL).send().await.unwrap_err();
-    assert_eq!(refusal(&error), Some(&Rejected::TimedOut));
+    assert_eq!(rejection(&error), Some(&Rejected::TimedOut));
     assert_eq!(server.times().len(), 4);
     assert!(server.times()[3] < ms(350), "{:?}", server.times());
 }
 
-/// The breaker trips at the second failure: the next call is refused without an attempt.
+// The breaker opens at the second failure: the next call is rejected without an attempt.
 #[tokio::test(start_paused = true)]
-async fn the_refusal_of_an_open_breaker_can_be_told_from_an_error() {
+async fn the_rejection_of_an_open_breaker_is_distinguishable_from_an_error() {
     let server = Server::new((0..9).map(|_| status(500)));
     let breaker = CircuitBreaker::builder(stagger::Seed::new(7)).consecutive(2).build().unwrap();
-    let client = server.behind(Retry::new(Retrier::new(POLICY).breaker(breaker)));
+    let client = server.behind(RetryMiddleware::new(Retrier::new(POLICY).breaker(breaker)));
     assert_eq!(client.get(URL).send().await.unwrap().status(), 500);
     let arrived = server.times().len();
     let error = client.get(URL).send().await.unwrap_err();
-    assert!(matches!(refusal(&error), Some(Rejected::BreakerOpen(_))), "{error:?}");
+    assert!(matches!(rejection(&error), Some(Rejected::BreakerOpen(_))), "{error:?}");
     assert_eq!((arrived, server.times().len()), (2, 2));
 }
 
 #[tokio::test(start_paused = true)]
-async fn middleware_that_is_nested_does_not_multiply() {
+async fn nested_middleware_does_not_multiply_attempts() {
     let server = Server::new((0..99).map(|_| status(503)));
     let client = ClientBuilder::new(Client::new()).with(retry()).with(retry()).with(retry()).with(server.clone());
     assert_eq!(client.build().get(URL).send().await.unwrap().status(), 503);
     assert_eq!(server.times().len(), 4);
 }
 
-/// A request that cannot be built would fail again; what else is, is for the retrier's rule to say.
+// A request that cannot be built is permanent; other errors are classified by the retrier's rule.
 #[tokio::test(start_paused = true)]
-async fn what_would_fail_again_is_not_tried_again() {
+async fn permanent_errors_are_not_retried() {
     let gone = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let never = Retrier::new(POLICY).when(|error: &reqwest::Error| !error.is_connect());
-    for (retry, url) in [(retry(), "ftp://server.test/".to_owned()), (Retry::new(never), format!("http://{gone}/"))] {
+    for (retry, url) in
+        [(retry(), "ftp://server.test/".to_owned()), (RetryMiddleware::new(never), format!("http://{gone}/"))]
+    {
         let attempts = Counter::default();
         let client = ClientBuilder::new(Client::new()).with(retry).with(attempts.clone()).build();
         assert!(matches!(client.get(&url).send().await, Err(Error::Reqwest(_))), "{url}");
@@ -334,9 +342,9 @@ async fn what_would_fail_again_is_not_tried_again() {
     }
 }
 
-/// The body of an answer that is not the last is dropped before the sleep is over, if its end is not near.
+// The body of a failed response is dropped before the backoff ends if it does not end soon.
 #[tokio::test(start_paused = true)]
-async fn a_failed_answer_is_let_go_before_the_sleep() {
+async fn a_failed_response_is_released_during_backoff() {
     struct Endless(Arc<AtomicU32>);
     impl Drop for Endless {
         fn drop(&mut self) {
@@ -357,10 +365,10 @@ async fn a_failed_answer_is_let_go_before_the_sleep() {
     let endless = Body::wrap(Endless(Arc::clone(&dropped)));
     let server = Server::new([http::Response::builder().status(503).body(endless).unwrap().into()]);
     let slow = Policy::constant(Duration::from_secs(60)).jitter(stagger::Jitter::None).build().unwrap();
-    let client = server.behind(Retry::new(Retrier::new(slow)));
+    let client = server.behind(RetryMiddleware::new(Retrier::new(slow)));
     let call = tokio::spawn(client.get(URL).send());
     sleep(ms(1)).await;
-    assert_eq!(dropped.load(Ordering::Relaxed), 0, "it has a moment to come to its end");
+    assert_eq!(dropped.load(Ordering::Relaxed), 0, "the grace period has not elapsed");
     sleep(Duration::from_secs(1)).await;
     assert_eq!((dropped.load(Ordering::Relaxed), server.times().len()), (1, 1));
     assert_eq!(call.await.unwrap().unwrap().status(), 200);

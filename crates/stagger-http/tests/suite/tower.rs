@@ -1,4 +1,4 @@
-//! The layer over services of its own, on tokio's paused clock.
+//! The retry layer on test services, on tokio's paused clock.
 
 use core::error::Error;
 use core::fmt;
@@ -11,22 +11,23 @@ use bytes::Bytes;
 use http::{Method, Request, Response};
 use http_body_util::{BodyExt as _, Full};
 use stagger::budget::{Concurrent, Tokens};
-use stagger::{Budget, Policy, Retrier, StopReason, observe::Action, policy};
+use stagger::observe::Action;
+use stagger::{Budget, Policy, Retrier, StopReason, policy};
 use stagger_http::tower::{ReplayBody, RetryLayer};
-use stagger_http::{Repeat, Sent, StatusFailure, attempt_number};
+use stagger_http::{Idempotency, RequestProgress, StatusFailure, attempt_number};
 use tokio::time::{Instant, sleep};
 use tower::{Layer as _, Service, ServiceBuilder, ServiceExt as _, service_fn};
 
 pub(super) const POLICY: Policy = policy!(constant(ms(100)).jitter(Jitter::None).max_attempts(4));
 
-pub(super) type Answer = Response<Full<Bytes>>;
-pub(super) type Sent1 = Request<ReplayBody<Full<Bytes>>>;
+pub(super) type ServerResponse = Response<Full<Bytes>>;
+pub(super) type LayerRequest = Request<ReplayBody<Full<Bytes>>>;
 
 pub(super) const fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
 }
 
-pub(super) fn status(code: u16) -> Result<Answer, io::Error> {
+pub(super) fn status(code: u16) -> Result<ServerResponse, io::Error> {
     Ok(Response::builder().status(code).body(Full::from("said the server")).unwrap())
 }
 
@@ -34,17 +35,17 @@ pub(super) fn request(method: Method, body: &'static str) -> Request<Full<Bytes>
     Request::builder().method(method).uri("/here").header("x-it", "1").body(Full::from(body)).unwrap()
 }
 
-/// What a server has seen: when, the attempt of the extensions, the header of the attempt, the body.
+/// The requests that a server has seen: time, attempt number in the extensions, attempt header, body.
 pub(super) type Seen = Arc<Mutex<Vec<(Duration, u32, Option<String>, String)>>>;
 
-/// Gives these answers, one after the other, and then the last one for ever.
+/// Sends these responses, one after the other, and then 200.
 pub(super) fn server(
-    answers: impl IntoIterator<Item = Result<Answer, io::Error>>,
-) -> (impl Service<Sent1, Response = Answer, Error = io::Error, Future: Send> + Clone + Send, Seen) {
-    let (answers, seen) = (Arc::new(Mutex::new(answers.into_iter().collect::<VecDeque<_>>())), Seen::default());
+    responses: impl IntoIterator<Item = Result<ServerResponse, io::Error>>,
+) -> (impl Service<LayerRequest, Response = ServerResponse, Error = io::Error, Future: Send> + Clone + Send, Seen) {
+    let (responses, seen) = (Arc::new(Mutex::new(responses.into_iter().collect::<VecDeque<_>>())), Seen::default());
     let (start, log) = (Instant::now(), Arc::clone(&seen));
-    let service = service_fn(move |request: Sent1| {
-        let (answers, log) = (Arc::clone(&answers), Arc::clone(&log));
+    let service = service_fn(move |request: LayerRequest| {
+        let (responses, log) = (Arc::clone(&responses), Arc::clone(&log));
         async move {
             let (parts, body) = request.into_parts();
             let attempt = attempt_number(&parts.extensions);
@@ -52,48 +53,48 @@ pub(super) fn server(
             assert_eq!((parts.uri.path(), &parts.headers["x-it"]), ("/here", &"1".parse().unwrap()));
             let body = body.collect().await.unwrap().to_bytes();
             log.lock().unwrap().push((start.elapsed(), attempt, header, String::from_utf8(body.to_vec()).unwrap()));
-            answers.lock().unwrap().pop_front().unwrap_or_else(|| status(200))
+            responses.lock().unwrap().pop_front().unwrap_or_else(|| status(200))
         }
     });
     (service, seen)
 }
 
-fn refused() -> Result<Answer, io::Error> {
+fn refused() -> Result<ServerResponse, io::Error> {
     Err(io::ErrorKind::ConnectionRefused.into())
 }
 
-fn reset() -> Result<Answer, io::Error> {
+fn reset() -> Result<ServerResponse, io::Error> {
     Err(io::ErrorKind::ConnectionReset.into())
 }
 
 #[tokio::test(start_paused = true)]
-async fn another_attempt_sends_the_same_request_again_when_its_time_has_come() {
+async fn a_retry_sends_the_same_request_after_its_delay() {
     let (server, seen) = server([status(503), reset(), status(200)]);
     let client = ServiceBuilder::new().layer(RetryLayer::new(Retrier::new(POLICY)).attempt_header()).service(server);
-    let answer = client.oneshot(request(Method::PUT, "a body")).await.unwrap();
-    assert_eq!(answer.status(), 200);
-    assert_eq!(answer.into_body().collect().await.unwrap().to_bytes(), "said the server");
+    let response = client.oneshot(request(Method::PUT, "a body")).await.unwrap();
+    assert_eq!(response.status(), 200);
+    assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), "said the server");
     let want = [1, 2, 3].map(|n| (ms(100 * (n - 1)), n as u32, Some(n.to_string()), "a body".to_owned()));
     assert_eq!(*seen.lock().unwrap(), want);
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_last_answer_and_the_last_error_come_back_as_they_are() {
+async fn the_last_response_and_the_last_error_are_returned_unchanged() {
     let (down, seen) = server((0..9).map(|_| status(503)));
     let client = ServiceBuilder::new().layer(RetryLayer::new(Retrier::new(POLICY))).service(down);
-    let answer = client.oneshot(request(Method::GET, "")).await.unwrap();
-    assert_eq!((answer.status().as_u16(), seen.lock().unwrap().len()), (503, 4));
-    assert_eq!(answer.into_body().collect().await.unwrap().to_bytes(), "said the server");
+    let response = client.oneshot(request(Method::GET, "")).await.unwrap();
+    assert_eq!((response.status().as_u16(), seen.lock().unwrap().len()), (503, 4));
+    assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), "said the server");
 
     let (down, _) = server((0..9).map(|_| reset()));
     let client = ServiceBuilder::new().layer(RetryLayer::new(Retrier::new(POLICY))).service(down);
-    let error = client.oneshot(request(Method::GET, "")).await.unwrap_err().service().unwrap();
+    let error = client.oneshot(request(Method::GET, "")).await.unwrap_err().into_service_error().unwrap();
     assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
 }
 
 type Events = Arc<Mutex<Vec<(Action, Option<StatusFailure>)>>>;
 
-fn listening(policy: Policy) -> (Retrier, Events) {
+fn recording(policy: Policy) -> (Retrier, Events) {
     let events = Events::default();
     let log = Arc::clone(&events);
     let retrier = Retrier::new(policy).on_event(move |event| {
@@ -103,21 +104,21 @@ fn listening(policy: Policy) -> (Retrier, Events) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn ht_23_what_may_have_been_carried_out_is_not_repeated_and_the_event_says_why() {
+async fn ht_23_a_request_that_may_have_been_processed_is_not_retried_and_the_event_says_why() {
     for (first, is_status) in [(status(503), true), (reset(), false)] {
         let (server, seen) = server([first]);
-        let (retrier, events) = listening(POLICY);
+        let (retrier, events) = recording(POLICY);
         let client = ServiceBuilder::new().layer(RetryLayer::new(retrier)).service(server);
         let _ = client.oneshot(request(Method::POST, "pay")).await;
         assert_eq!(seen.lock().unwrap().len(), 1);
         let (action, failure) = events.lock().unwrap()[0];
         assert_eq!(action, Action::Stop(StopReason::UnsafeToRetry));
-        assert_eq!(failure.map(|failure| failure.repeat), is_status.then_some(Repeat::IfUnsent));
+        assert_eq!(failure.map(|failure| failure.idempotency()), is_status.then_some(Idempotency::OnlyIfUnsent));
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn ht_23_what_was_never_sent_is_repeated_whatever_it_is() {
+async fn ht_23_any_request_that_was_not_sent_is_retried() {
     let (server, seen) = server([refused(), refused()]);
     let client = ServiceBuilder::new().layer(RetryLayer::new(Retrier::new(POLICY))).service(server);
     assert_eq!(client.oneshot(request(Method::POST, "pay")).await.unwrap().status(), 200);
@@ -140,16 +141,16 @@ impl Error for Wrapped {
     }
 }
 
-/// Wherever it is in the chain of the error.
+// Wherever it is in the source chain of the error.
 #[tokio::test(start_paused = true)]
-async fn an_io_error_that_no_connection_was_made_is_known_without_a_rule() {
+async fn io_errors_that_mean_no_connection_need_no_rule() {
     use io::ErrorKind::{
         AddrNotAvailable, BrokenPipe, ConnectionRefused, ConnectionReset, HostUnreachable, NetworkDown,
         NetworkUnreachable, UnexpectedEof,
     };
     let unsent = [ConnectionRefused, HostUnreachable, NetworkUnreachable, NetworkDown, AddrNotAvailable];
-    let perhaps = [ConnectionReset, BrokenPipe, UnexpectedEof];
-    for (kind, want) in unsent.map(|kind| (kind, 4)).into_iter().chain(perhaps.map(|kind| (kind, 1))) {
+    let ambiguous = [ConnectionReset, BrokenPipe, UnexpectedEof];
+    for (kind, want) in unsent.map(|kind| (kind, 4)).into_iter().chain(ambiguous.map(|kind| (kind, 1))) {
         let (server, seen) = server((0..9).map(|_| Err(kind.into())));
         let layer = RetryLayer::new(Retrier::new(POLICY));
         let boxed = layer.layer(server.map_err(|error| tower::BoxError::from(Wrapped(error))));
@@ -159,7 +160,7 @@ async fn an_io_error_that_no_connection_was_made_is_known_without_a_rule() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn ht_25_a_key_or_the_callers_word_makes_a_post_repeatable() {
+async fn ht_25_a_key_or_a_declaration_makes_a_post_retryable() {
     let (keyed, seen) = server([status(503)]);
     let mut pays = request(Method::POST, "pay");
     pays.headers_mut().insert("idempotency-key", "\"8e03978e\"".parse().unwrap());
@@ -167,15 +168,15 @@ async fn ht_25_a_key_or_the_callers_word_makes_a_post_repeatable() {
     assert_eq!(layer.layer(keyed).oneshot(pays).await.unwrap().status(), 200);
     assert_eq!(seen.lock().unwrap().len(), 2);
 
-    let (told, seen) = server([status(503), status(503)]);
-    let layer = layer.repeat_when(|parts| parts.uri.path() == "/here");
-    assert_eq!(layer.layer(told).oneshot(request(Method::POST, "search")).await.unwrap().status(), 200);
+    let (declared, seen) = server([status(503), status(503)]);
+    let layer = layer.idempotent_if(|parts| parts.uri.path() == "/here");
+    assert_eq!(layer.layer(declared).oneshot(request(Method::POST, "search")).await.unwrap().status(), 200);
     assert_eq!(seen.lock().unwrap().len(), 3);
 }
 
-/// The first request with the same key is still being worked on.
+// The first request with the same key is still in progress.
 #[tokio::test(start_paused = true)]
-async fn a_conflict_is_worth_another_attempt_if_there_is_a_key() {
+async fn a_conflict_is_retried_if_the_request_has_a_key() {
     for (is_keyed, want) in [(true, 200), (false, 409)] {
         let (server, _) = server([status(409)]);
         let mut pays = request(Method::POST, "pay");
@@ -186,22 +187,21 @@ async fn a_conflict_is_worth_another_attempt_if_there_is_a_key() {
     }
 }
 
-/// What the server has certainly not processed is repeated at once, once; then it waits its turn.
 #[tokio::test(start_paused = true)]
-async fn what_was_not_processed_is_repeated_at_once_and_only_once() {
+async fn a_request_that_was_not_processed_is_retried_immediately_but_only_once() {
     let (server, seen) = server([reset(), reset(), reset()]);
-    let layer = RetryLayer::new(Retrier::new(POLICY)).sent(|_: &io::Error| Sent::Unprocessed);
+    let layer = RetryLayer::new(Retrier::new(POLICY)).classify_progress(|_: &io::Error| RequestProgress::NotProcessed);
     assert_eq!(layer.layer(server).oneshot(request(Method::POST, "pay")).await.unwrap().status(), 200);
     let seen: Vec<_> = seen.lock().unwrap().iter().map(|seen| (seen.0, seen.1)).collect();
     assert_eq!(seen, [(ms(0), 1), (ms(0), 1), (ms(100), 2), (ms(200), 3)]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_says_when_is_not_called_before() {
+async fn retry_after_is_honored() {
     let busy = || {
-        let mut answer = status(429).unwrap();
-        answer.headers_mut().insert("retry-after", "2".parse().unwrap());
-        Ok(answer)
+        let mut response = status(429).unwrap();
+        response.headers_mut().insert("retry-after", "2".parse().unwrap());
+        Ok(response)
     };
     let (server, seen) = server([busy()]);
     let layer = RetryLayer::new(Retrier::new(POLICY));
@@ -210,11 +210,11 @@ async fn a_server_that_says_when_is_not_called_before() {
     assert!(second >= ms(2000) && second <= ms(3001), "{second:?}");
 }
 
-/// Twenty calls in backoff hold no place: the twenty-first gets through at once.
+// Twenty calls in backoff hold no permit, so the twenty-first is sent immediately.
 #[tokio::test(start_paused = true)]
-async fn nothing_is_held_while_waiting() {
+async fn nothing_is_held_during_backoff() {
     let fails = Arc::new(Mutex::new(20));
-    let server = service_fn(move |_: Sent1| {
+    let server = service_fn(move |_: LayerRequest| {
         let mut left = fails.lock().unwrap();
         let fails = *left > 0;
         *left = u32::saturating_sub(*left, 1);
@@ -233,9 +233,9 @@ async fn nothing_is_held_while_waiting() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_that_is_dropped_gives_back_what_it_borrowed() {
-    let (tokens, places) = (Arc::new(Tokens::new()), Arc::new(Concurrent::new()));
-    let budgets: [Arc<dyn Budget>; 2] = [tokens.clone(), places.clone()];
+async fn a_dropped_call_releases_its_budget_permit() {
+    let (tokens, concurrent) = (Arc::new(Tokens::new()), Arc::new(Concurrent::new()));
+    let budgets: [Arc<dyn Budget>; 2] = [tokens.clone(), concurrent.clone()];
     for budget in budgets {
         let (server, _) = server((0..9).map(|_| status(503)));
         let layer = RetryLayer::new(Retrier::new(POLICY).shared_budget(budget));
@@ -243,12 +243,12 @@ async fn a_request_that_is_dropped_gives_back_what_it_borrowed() {
         assert!(tokio::time::timeout(ms(50), call).await.is_err());
     }
     assert_eq!(tokens.snapshot().tokens, 500);
-    assert_eq!((places.snapshot().firsts, places.snapshot().retries), (0, 0));
+    assert_eq!((concurrent.snapshot().firsts, concurrent.snapshot().retries), (0, 0));
 }
 
-/// Three layers that retry, each three times, and a failure that lasts: three requests arrive, not 27.
+// Three nested layers with three attempts each, and a persistent failure: three requests arrive, not 27.
 #[tokio::test(start_paused = true)]
-async fn layers_that_are_nested_do_not_multiply() {
+async fn nested_layers_do_not_multiply_attempts() {
     const THREE: Policy = policy!(constant(ms(100)).max_attempts(3));
     let layer = || RetryLayer::new(Retrier::new(THREE));
     let calls = Arc::new(Mutex::new(0));

@@ -1,5 +1,5 @@
-//! The same storm by a loop that is written for it alone: one formula, eight bytes for a client, no figures. It says what
-//! this machine could do at the best, so that what others measured elsewhere can be put in proportion.
+//! The same storm in a specialized loop: one formula, eight bytes per client, no figures. It measures the upper bound
+//! of this machine, to put measurements of other machines in proportion.
 
 const WIDTH_BITS: u32 = 14;
 const CLIENT_BITS: u32 = 26;
@@ -7,7 +7,7 @@ const RING: usize = 1 << 12;
 const BASE_US: u64 = 500_000;
 const CAP_US: u64 = 30_000_000;
 
-/// Attempts of all clients, until each is connected.
+/// Returns the number of attempts until all clients are connected.
 pub(crate) fn attempts(clients: u64, rate: f64, backlog: f64) -> u64 {
     let mut ring: Vec<Vec<u64>> = vec![Vec::new(); RING];
     let mut failures = vec![0_u64; clients as usize];
@@ -42,7 +42,7 @@ pub(crate) fn attempts(clients: u64, rate: f64, backlog: f64) -> u64 {
             ring[(again >> WIDTH_BITS) as usize % RING].push(again << CLIENT_BITS | client);
         }
         events.clear();
-        // What is full keeps its memory for the next turn of the ring.
+        // Keeps the memory for the next revolution of the ring.
         if ring[bin % RING].is_empty() {
             ring[bin % RING] = events;
         }
@@ -50,7 +50,7 @@ pub(crate) fn attempts(clients: u64, rate: f64, backlog: f64) -> u64 {
     attempts
 }
 
-/// By the microsecond within the bin; what shares one is put in order afterwards.
+/// Sorts events by the microsecond within the bin, then events of the same microsecond.
 fn sort(events: &[u64], sorted: &mut Vec<u64>, ends: &mut [u32]) {
     let digit = |event: u64| (event >> CLIENT_BITS) as usize & ((1 << WIDTH_BITS) - 1);
     ends.fill(0);
@@ -81,7 +81,7 @@ fn share(bits: u32, of: u64) -> u64 {
     (u64::from(bits) * of) >> 32
 }
 
-/// SplitMix64.
+/// Computes SplitMix64.
 fn mix(number: u64) -> u64 {
     let mut z = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

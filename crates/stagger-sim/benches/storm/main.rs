@@ -1,14 +1,14 @@
-//! How fast the simulator is, both engines in one run.
+//! Benchmark of the simulator, with both engines in one run.
 //!
 //! ```text
-//! cargo bench -p stagger-sim                        # ten million clients: some minutes, most of them the heap's
+//! cargo bench -p stagger-sim                        # ten million clients: some minutes, most of them for the heap
 //! cargo bench -p stagger-sim -- --clients 1000000   # a tenth
 //! ```
 //!
-//! Beyond ten million the heap is left out.
+//! Above ten million clients, the heap is skipped.
 //!
-//! Times are those for which a processor worked for it, where the system tells (Linux), so that what else the machine does
-//! counts less. They drift all the same; what holds is the ratio of two rows.
+//! Times are CPU times where the system reports them (Linux), so that other load on the machine matters less. They
+//! still vary; the ratio of two rows is reliable.
 
 mod bare;
 
@@ -18,37 +18,37 @@ use std::fs;
 use std::time::Instant;
 
 use stagger_core::{Jitter, Policy, Seed, profile};
-use stagger_sim::reconnect::Scenario;
-use stagger_sim::testing::Storm;
+use stagger_sim::reconnect::ReconnectScenario;
+use stagger_sim::testing::StormTest;
 use stagger_sim::{Engine, fluid, occ};
 
 type Result<T = ()> = core::result::Result<T, Box<dyn Error>>;
 
-/// The best of so many runs; of those that take minutes there is one.
+/// Number of runs, of which the best counts; benchmarks of minutes run once.
 const ROUNDS: u32 = 3;
 
 fn main() -> Result {
     let clients = clients()?;
     println!("{:<44} {:>12} {:>9} {:>12}", "", "attempts", "seconds", "millions/s");
     let fast = storms(clients)?;
-    println!("memory at the most: {}", memory(clients));
+    println!("peak memory: {}", memory(clients));
     if clients <= 10_000_000 {
         let slow = storm("full jitter, heap", clients, exponential().build()?, Engine::Heap, 1)?;
-        println!("calendar to heap: {:.1} times as fast", slow / fast);
+        println!("the calendar is {:.1} times as fast as the heap", slow / fast);
     }
     bare_loop(clients)?;
     contention()?;
-    claims()?;
-    mean_field(clients)
+    assertions()?;
+    fluid_model(clients)
 }
 
-/// From the command line; cargo adds an argument of its own.
+/// Returns the number of clients from the command line, to which cargo adds an argument.
 fn clients() -> Result<u64> {
     let mut arguments = std::env::args().skip(1).filter(|argument| argument != "--bench");
     match (arguments.next().as_deref(), arguments.next()) {
         (None, _) => Ok(10_000_000),
         (Some("--clients"), Some(clients)) => Ok(clients.parse()?),
-        (Some(unknown), _) => Err(format!("{unknown} is not --clients N").into()),
+        (Some(unknown), _) => Err(format!("unexpected argument {unknown}; expected --clients N").into()),
     }
 }
 
@@ -56,7 +56,7 @@ const fn exponential() -> stagger_core::PolicyBuilder {
     Policy::exponential(Duration::from_millis(500), Duration::from_secs(30)).unlimited_attempts()
 }
 
-/// The seconds of full jitter on the calendar.
+/// Runs all policies on the calendar. Returns the seconds for full jitter.
 fn storms(clients: u64) -> Result<f64> {
     let decorrelated = profile::AWS_BLOG.policy().to_builder().base(Duration::from_millis(500));
     let fast = storm("full jitter, calendar", clients, exponential().build()?, Engine::Calendar, ROUNDS)?;
@@ -70,9 +70,9 @@ fn storms(clients: u64) -> Result<f64> {
     Ok(fast)
 }
 
-/// 50 s of work for a server with a backlog of half a second.
-fn scenario(clients: u64) -> Result<Scenario> {
-    Ok(Scenario::builder(clients).rate(clients as f64 / 50.0).backlog(backlog(clients)?).build()?)
+/// Returns a scenario with 50 s of work for the server, and a backlog of half a second.
+fn scenario(clients: u64) -> Result<ReconnectScenario> {
+    Ok(ReconnectScenario::builder(clients).rate(clients as f64 / 50.0).backlog(backlog(clients)?).build()?)
 }
 
 fn backlog(clients: u64) -> Result<u32> {
@@ -84,61 +84,61 @@ fn storm(name: &str, clients: u64, policy: Policy, engine: Engine, rounds: u32) 
     let mut best = f64::INFINITY;
     let mut attempts = 0;
     for _ in 0..rounds {
-        let watch = Worked::begin();
-        attempts = scenario.run_on(engine, &policy, Seed::new(1)).attempts;
-        best = best.min(watch.seconds());
+        let stopwatch = Stopwatch::start();
+        attempts = scenario.run_with_engine(engine, &policy, Seed::new(1)).attempts;
+        best = best.min(stopwatch.seconds());
     }
     print(name, attempts, best);
     Ok(best)
 }
 
-/// The ceiling: the same world, and nothing of what makes it useful.
+/// Runs the same scenario in a specialized loop, as an upper bound.
 fn bare_loop(clients: u64) -> Result {
     let (scenario, mut best, mut attempts) = (scenario(clients)?, f64::INFINITY, 0);
     for _ in 0..ROUNDS {
-        let watch = Worked::begin();
+        let stopwatch = Stopwatch::start();
         attempts = bare::attempts(clients, scenario.rate(), f64::from(backlog(clients)?));
-        best = best.min(watch.seconds());
+        best = best.min(stopwatch.seconds());
     }
     print("full jitter, a bare loop", attempts, best);
     Ok(())
 }
 
-/// A thousand runs of a hundred clients; an attempt is four events.
+/// Runs optimistic concurrency control a thousand times with a hundred clients; an attempt is four events.
 fn contention() -> Result {
-    let scenario = occ::Scenario::builder(100).build()?;
+    let scenario = occ::OccScenario::builder(100).build()?;
     let policy = Policy::exponential(Duration::from_millis(10), Duration::from_secs(2)).unlimited_attempts().build()?;
-    let watch = Worked::begin();
+    let stopwatch = Stopwatch::start();
     let calls: u64 = (0..1_000).map(|seed| scenario.run(&policy, Seed::new(seed)).calls).sum();
-    print("optimistic concurrency, events", 4 * calls, watch.seconds());
+    print("optimistic concurrency, events", 4 * calls, stopwatch.seconds());
     Ok(())
 }
 
-/// What a test of a user's costs: a storm of a hundred thousand clients, and every claim.
-fn claims() -> Result {
+/// Measures the cost of a user's test: a storm of a hundred thousand clients with all assertions.
+fn assertions() -> Result {
     let (scenario, policy) = (scenario(100_000)?, exponential().build()?);
     let mut best = f64::INFINITY;
     for _ in 0..ROUNDS {
-        let watch = Worked::begin();
-        Storm::of(&scenario, &policy)
-            .everyone_recovers()
+        let stopwatch = Stopwatch::start();
+        StormTest::run(&scenario, &policy)
+            .all_clients_recover()
             .peak_at_most(30_000)
             .peak_second_at_most(200_000)
             .attempts_per_client_at_most(7.0)
             .recovered_p99_within(Duration::from_secs(60));
-        best = best.min(watch.seconds());
+        best = best.min(stopwatch.seconds());
     }
-    println!("claims about 100,000 clients: {:.1} ms", 1e3 * best);
+    println!("test with 100,000 clients: {:.1} ms", 1e3 * best);
     Ok(())
 }
 
-fn mean_field(clients: u64) -> Result {
+fn fluid_model(clients: u64) -> Result {
     let (scenario, policy) = (scenario(clients)?, exponential().build()?);
-    let watch = Worked::begin();
+    let stopwatch = Stopwatch::start();
     let figures = fluid::run(&scenario, &policy)?;
     println!(
-        "mean field: {:.1} ms, {:.4} attempts for each client",
-        1e3 * watch.seconds(),
+        "fluid model: {:.1} ms, {:.4} attempts per client",
+        1e3 * stopwatch.seconds(),
         figures.attempts_per_client
     );
     Ok(())
@@ -148,14 +148,14 @@ fn print(name: &str, attempts: u64, seconds: f64) {
     println!("{name:<44} {attempts:>12} {seconds:>9.3} {:>12.1}", attempts as f64 / seconds / 1e6);
 }
 
-/// How long a processor works, or else how long it takes.
-struct Worked {
+/// A stopwatch for CPU time, or for elapsed time if CPU time is not available.
+struct Stopwatch {
     processor: Option<u64>,
     clock: Instant,
 }
 
-impl Worked {
-    fn begin() -> Self {
+impl Stopwatch {
+    fn start() -> Self {
         Self { processor: processor(), clock: Instant::now() }
     }
 
@@ -167,12 +167,12 @@ impl Worked {
     }
 }
 
-/// The nanoseconds for which this process has been on a processor.
+/// Returns the CPU time of this process, in nanoseconds.
 fn processor() -> Option<u64> {
     fs::read_to_string("/proc/self/schedstat").ok()?.split_whitespace().next()?.parse().ok()
 }
 
-/// The most memory that this process has had, for each client.
+/// Formats the peak memory of this process, in total and per client.
 fn memory(clients: u64) -> String {
     let most = || {
         let status = fs::read_to_string("/proc/self/status").ok()?;
@@ -180,7 +180,7 @@ fn memory(clients: u64) -> String {
         line.trim().strip_suffix(" kB")?.parse::<u64>().ok()
     };
     most().map_or_else(
-        || "not known here".to_owned(),
-        |kb| format!("{:.0} MB, {:.1} bytes for each client", kb as f64 / 1e3, kb as f64 * 1_024.0 / clients as f64),
+        || "unknown".to_owned(),
+        |kb| format!("{:.0} MB, {:.1} bytes per client", kb as f64 / 1e3, kb as f64 * 1_024.0 / clients as f64),
     )
 }

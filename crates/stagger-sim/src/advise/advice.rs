@@ -2,142 +2,143 @@ use core::time::Duration;
 
 use stagger_core::{Policy, Seed};
 
-use super::arena::Arena;
-use super::front::Wish;
-use super::manner::Manner;
+use super::evaluator::Evaluator;
+use super::pareto_front::Objective;
 use super::search::{Limits, Search};
-use super::{Answers, Front, Question};
-use crate::{ScenarioError, Watch};
+use super::search_space::SearchSpace;
+use super::{Answers, ParetoFront, Question};
+use crate::{Progress, ScenarioError};
 
-/// What to do, and why.
+/// A recommendation, with its reasons.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Advice {
-    verdict: Verdict,
+    recommendation: Recommendation,
     reasons: Vec<Reason>,
     policy: Option<Policy>,
-    guarding: Guarding,
-    front: Option<Front>,
+    guards: RecommendedGuards,
+    front: Option<ParetoFront>,
 }
 
 /// Whether to retry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Verdict {
-    /// Retry, by the policy.
+pub enum Recommendation {
+    /// Retry with the policy.
     Retry,
-    /// Send a second copy of what is slow, and do not retry.
+    /// Do not retry; hedge: send a second copy of a slow request.
     Hedge,
     /// Do not retry.
     DoNotRetry,
 }
 
-/// What should bound the retries of all calls together.
+/// The guards that should limit the retries of all calls together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Guarding {
-    /// The policy is enough.
-    Nothing,
-    /// A budget for retries, and a circuit breaker.
+pub enum RecommendedGuards {
+    /// No guards; the policy is sufficient.
+    None,
+    /// A retry budget and a circuit breaker.
     BudgetAndBreaker,
 }
 
-/// An answer, and what follows from it.
+/// An answer, and the conclusion drawn from it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Reason {
     /// The question.
     pub question: Question,
-    /// The answer; `None` if it was not given, and what was assumed is in what follows.
+    /// The answer; `None` if it was not given. The conclusion then states the assumption.
     pub answer: Option<String>,
-    /// What follows.
-    pub therefore: String,
+    /// The conclusion.
+    pub conclusion: String,
 }
 
 impl Advice {
-    /// Whether to retry.
+    /// Returns whether to retry.
     #[must_use]
-    pub const fn verdict(&self) -> Verdict {
-        self.verdict
+    pub const fn recommendation(&self) -> Recommendation {
+        self.recommendation
     }
 
-    /// Which answers decided, in the order of the questions.
+    /// Returns the answers that determined the recommendation, in the order of the questions.
     #[must_use]
     pub fn reasons(&self) -> &[Reason] {
         &self.reasons
     }
 
-    /// The policy; `None` unless the verdict is to retry.
+    /// Returns the policy; `None` unless the recommendation is to retry.
     #[must_use]
     pub const fn policy(&self) -> Option<&Policy> {
         self.policy.as_ref()
     }
 
-    /// What should bound the retries of all calls together.
+    /// Returns the guards that should limit the retries of all calls together.
     #[must_use]
-    pub const fn guarding(&self) -> Guarding {
-        self.guarding
+    pub const fn guards(&self) -> RecommendedGuards {
+        self.guards
     }
 
-    /// What was computed; `None` unless it is known how many clients there are, ten or more, and what their server takes.
+    /// Returns the evaluated policies; `None` unless the capacity and the number of clients are known, and there are at
+    /// least ten clients.
     #[must_use]
-    pub const fn front(&self) -> Option<&Front> {
+    pub const fn front(&self) -> Option<&ParetoFront> {
         self.front.as_ref()
     }
 }
 
-/// Goes through the answers, and computes what can be.
+/// Recommends a policy for these answers.
 ///
-/// It takes a second or so where there is something to compute, on all cores. If the watch is cancelled before anything was
-/// computed, the advice is that of the answers alone.
+/// If there is something to simulate, it takes about a second on all cores. If it is cancelled before any policy was
+/// evaluated, the advice is based on the answers alone.
 ///
 /// # Errors
-/// [`ScenarioError`] if the fleet and its server are beyond what can be simulated: an outage of more than 76 hours, a rate
+/// Returns [`ScenarioError`] if the fleet and its server cannot be simulated: an outage of more than 76 hours, a rate
 /// above a billion.
-pub fn advise(answers: &Answers, seed: Seed, watch: &Watch) -> Result<Advice, ScenarioError> {
-    if let Some((verdict, reason)) = answers.never() {
-        let (reasons, guarding) = (vec![reason], Guarding::Nothing);
-        return Ok(Advice { verdict, reasons, policy: None, guarding, front: None });
+pub fn advise(answers: &Answers, seed: Seed, progress: &Progress) -> Result<Advice, ScenarioError> {
+    if let Some((recommendation, reason)) = answers.no_retry_reason() {
+        let (reasons, guards) = (vec![reason], RecommendedGuards::None);
+        return Ok(Advice { recommendation, reasons, policy: None, guards, front: None });
     }
-    let manner = Manner::of(answers.place.purpose);
+    let space = SearchSpace::for_purpose(answers.context.purpose);
     let limits = Limits {
-        least_wait: answers.least_wait.unwrap_or(Duration::ZERO),
-        max_elapsed: answers.place.deadline.filter(|_| !manner.keeps_up()),
+        min_delay: answers.min_delay.unwrap_or(Duration::ZERO),
+        max_elapsed: answers.context.deadline.filter(|_| !space.is_long_lived()),
     };
-    let front = front(answers, &manner, limits, seed, watch)?;
+    let front = front(answers, &space, limits, seed, progress)?;
     let policy = match &front {
         Some(front) => front.best().policy,
-        None => limits.apply(&manner.usual).unwrap_or(manner.usual),
+        None => limits.apply(&space.default_policy).unwrap_or(space.default_policy),
     };
-    let mut reasons = answers.reasons(&manner);
+    let mut reasons = answers.reasons(&space);
     let recovery = front.as_ref().map(|front| front.best().predicted.recovery.unwrap_or(Duration::MAX));
-    if manner.keeps_up() && recovery > answers.place.deadline {
-        reasons.iter_mut().filter(|reason| reason.question == Question::Patience).for_each(|reason| {
-            reason.therefore =
-                "nothing that was tried has the clients back in time; advised is what would be without it".into();
+    if space.is_long_lived() && recovery > answers.context.deadline {
+        reasons.iter_mut().filter(|reason| reason.question == Question::Deadline).for_each(|reason| {
+            reason.conclusion =
+                "no evaluated policy recovers in time; this is the recommendation without a deadline".into();
         });
     }
-    Ok(Advice { verdict: Verdict::Retry, reasons, policy: Some(policy), guarding: answers.guarding(), front })
+    Ok(Advice { recommendation: Recommendation::Retry, reasons, policy: Some(policy), guards: answers.guards(), front })
 }
 
 fn front(
     answers: &Answers,
-    manner: &Manner,
+    space: &SearchSpace,
     limits: Limits,
     seed: Seed,
-    watch: &Watch,
-) -> Result<Option<Front>, ScenarioError> {
-    let many = answers.place.clients.filter(|clients| clients.get() >= Answers::SOME);
-    let (Some(clients), Some(capacity)) = (many, answers.place.capacity) else { return Ok(None) };
+    progress: &Progress,
+) -> Result<Option<ParetoFront>, ScenarioError> {
+    let many = answers.context.clients.filter(|clients| clients.get() >= Answers::SOME);
+    let (Some(clients), Some(capacity)) = (many, answers.context.capacity) else { return Ok(None) };
     let (clients, capacity) = (clients.get(), capacity.get());
     let outage = answers.outage.unwrap_or(Duration::ZERO);
-    let arena = Arena::new(clients, capacity, outage, seed)?;
+    let evaluator = Evaluator::new(clients, capacity, outage, seed)?;
     let search = Search {
-        arena: &arena,
-        manner,
+        evaluator: &evaluator,
+        space,
         limits,
-        window: arena.least_recovery.saturating_sub(outage),
+        acceptance_time: evaluator.min_recovery_time.saturating_sub(outage),
         outage,
-        wish: Wish { capacity, patience: answers.place.deadline },
+        objective: Objective { capacity, deadline: answers.context.deadline },
     };
-    Ok(search.run(watch))
+    Ok(search.run(progress))
 }

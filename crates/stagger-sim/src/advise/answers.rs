@@ -3,91 +3,92 @@ use core::time::Duration;
 use stagger_core::text::{Compact, parse_duration};
 
 use super::Question;
-use crate::lint::{Circumstances, WordError, parse_count};
+use crate::lint::{DeploymentContext, ParseValueError, parse_count};
 
-/// What is known of the place where a policy is to be used, and of what befalls it. Everything is optional, and what is not
-/// said is not guessed: the advice is then more general.
+/// What is known about the use of a policy. Every answer is optional; missing answers are not guessed but make the
+/// advice more general.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[must_use]
 pub struct Answers {
-    /// Purpose, clients, capacity, idempotency, and as deadline the patience.
-    pub(super) place: Circumstances,
+    /// Purpose, clients, capacity, idempotency and deadline.
+    pub(super) context: DeploymentContext,
     pub(super) transience: Option<Transience>,
     pub(super) outage: Option<Duration>,
-    pub(super) least_wait: Option<Duration>,
+    pub(super) min_delay: Option<Duration>,
 }
 
-/// Whether an error goes away by itself. Complete: it does or it does not.
+/// Whether an error is transient. Complete: it is or it is not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Transience {
-    /// It does: what failed may work a little later.
+    /// The operation may succeed a little later.
     Transient,
-    /// It does not: a request that is malformed, a file that is not there.
+    /// The operation fails every time, like a malformed request or a missing file.
     Permanent,
 }
 
 impl Answers {
-    /// From so many clients on, jitter is no longer optional.
+    /// The number of clients from which on jitter is required.
     pub(super) const SOME: u64 = 10;
 
-    /// Above so many clients, retries want a budget and a breaker.
+    /// The number of clients above which retries need a budget and a breaker.
     pub(super) const MANY: u64 = 1_000;
 
-    /// Where it is used: of this, purpose, clients, capacity, idempotency and deadline are asked for. The deadline is the
-    /// patience there is: how long it may take until it has succeeded, from the moment at which it was first needed.
-    pub fn of(place: Circumstances) -> Self {
-        Self { place, ..Self::default() }
+    /// Creates answers from a deployment context, of which purpose, clients, capacity, idempotency and deadline are
+    /// used. The deadline is the maximum time from the first need for the operation until it has succeeded.
+    pub fn from_context(context: DeploymentContext) -> Self {
+        Self { context, ..Self::default() }
     }
 
-    /// Whether the error goes away by itself.
+    /// Sets whether the error is transient.
     pub const fn transience(mut self, transience: Transience) -> Self {
         self.transience = Some(transience);
         self
     }
 
-    /// How long the server is down. Not said is as good as 0: everyone is cut off, and it is there again at once.
+    /// Sets how long the server is down. Not set means 0: all clients are disconnected, and the server is available at
+    /// once.
     pub const fn outage(mut self, outage: Duration) -> Self {
         self.outage = Some(outage);
         self
     }
 
-    /// How long each wait is at least.
-    pub const fn least_wait(mut self, wait: Duration) -> Self {
-        self.least_wait = Some(wait);
+    /// Sets the minimum of each delay.
+    pub const fn min_delay(mut self, wait: Duration) -> Self {
+        self.min_delay = Some(wait);
         self
     }
 
-    /// The same with an answer in words, as people give it.
+    /// Sets an answer from text.
     ///
     /// # Errors
-    /// [`WordError`] if it is not understood; it says what would be.
-    pub fn answer(self, question: Question, text: &str) -> Result<Self, WordError> {
-        let placed = |place| Self { place, ..self };
+    /// Returns [`ParseValueError`], which names the expected values, if the text cannot be parsed.
+    pub fn answer(self, question: Question, text: &str) -> Result<Self, ParseValueError> {
+        let placed = |context| Self { context, ..self };
         Ok(match question {
             Question::Transient => self.transience(transience(text)?),
-            Question::Idempotent => placed(self.place.idempotency(text.parse()?)),
-            Question::Purpose => placed(self.place.purpose(text.parse()?)),
-            Question::Clients => placed(self.place.clients(parse_count(text)?)),
-            Question::Capacity => placed(self.place.capacity(text.parse()?)),
+            Question::Idempotent => placed(self.context.idempotency(text.parse()?)),
+            Question::Purpose => placed(self.context.purpose(text.parse()?)),
+            Question::Clients => placed(self.context.clients(parse_count(text)?)),
+            Question::Capacity => placed(self.context.capacity(text.parse()?)),
             Question::Outage => self.outage(length(text)?),
-            Question::Patience => placed(self.place.deadline(length(text)?)),
-            Question::LeastWait => self.least_wait(length(text)?),
+            Question::Deadline => placed(self.context.deadline(length(text)?)),
+            Question::MinDelay => self.min_delay(length(text)?),
         })
     }
 
-    /// The answer to a question in words; `None` if it was not given.
+    /// Returns the answer to a question as text; `None` if it was not given.
     #[must_use]
-    pub fn answered(&self, question: Question) -> Option<String> {
+    pub fn answer_text(&self, question: Question) -> Option<String> {
         let length = |length: Option<Duration>| length.map(|length| Compact(length).to_string());
         match question {
             Question::Transient => self.transience.map(|transience| word(transience).to_owned()),
-            Question::Idempotent => self.place.idempotency.map(|idempotency| idempotency.to_string()),
-            Question::Purpose => self.place.purpose.map(|purpose| purpose.to_string()),
-            Question::Clients => self.place.clients.map(|clients| clients.to_string()),
-            Question::Capacity => self.place.capacity.map(|capacity| capacity.to_string()),
+            Question::Idempotent => self.context.idempotency.map(|idempotency| idempotency.to_string()),
+            Question::Purpose => self.context.purpose.map(|purpose| purpose.to_string()),
+            Question::Clients => self.context.clients.map(|clients| clients.to_string()),
+            Question::Capacity => self.context.capacity.map(|capacity| capacity.to_string()),
             Question::Outage => length(self.outage),
-            Question::Patience => length(self.place.deadline),
-            Question::LeastWait => length(self.least_wait),
+            Question::Deadline => length(self.context.deadline),
+            Question::MinDelay => length(self.min_delay),
         }
     }
 }
@@ -99,14 +100,14 @@ const fn word(transience: Transience) -> &'static str {
     }
 }
 
-fn transience(text: &str) -> Result<Transience, WordError> {
+fn transience(text: &str) -> Result<Transience, ParseValueError> {
     let known = [Transience::Transient, Transience::Permanent];
-    known.into_iter().find(|known| word(*known) == text).ok_or_else(|| WordError::new(text, "yes or no"))
+    known.into_iter().find(|known| word(*known) == text).ok_or_else(|| ParseValueError::new(text, "yes or no"))
 }
 
-fn length(text: &str) -> Result<Duration, WordError> {
-    const KNOWN: &str = "a length of time, like 500ms, 30s or 5m";
-    parse_duration(text).ok().flatten().ok_or_else(|| WordError::new(text, KNOWN))
+fn length(text: &str) -> Result<Duration, ParseValueError> {
+    const KNOWN: &str = "a duration like 500ms, 30s or 5m";
+    parse_duration(text).ok().flatten().ok_or_else(|| ParseValueError::new(text, KNOWN))
 }
 
 #[cfg(test)]
@@ -116,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_in_words_reads_back() {
+    fn a_text_answer_round_trips() {
         for (question, text) in [
             (Question::Transient, "yes"),
             (Question::Transient, "no"),
@@ -125,31 +126,32 @@ mod tests {
             (Question::Clients, "10000"),
             (Question::Capacity, "500/s"),
             (Question::Outage, "0s"),
-            (Question::Patience, "1m30s"),
-            (Question::LeastWait, "100ms"),
+            (Question::Deadline, "1m30s"),
+            (Question::MinDelay, "100ms"),
         ] {
             let answers = Answers::default().answer(question, text).unwrap();
-            assert_eq!(answers.answered(question).as_deref(), Some(text));
+            assert_eq!(answers.answer_text(question).as_deref(), Some(text));
             let others = Question::ALL.into_iter().filter(|other| *other != question);
-            assert!(others.into_iter().all(|other| answers.answered(other).is_none()), "{question:?}");
+            assert!(others.into_iter().all(|other| answers.answer_text(other).is_none()), "{question:?}");
         }
     }
 
     #[test]
-    fn what_is_not_understood_says_what_would_be() {
+    fn the_error_for_an_invalid_answer_names_the_expected_values() {
         for question in Question::ALL {
             let error = Answers::default().answer(question, "perhaps").unwrap_err().to_string();
-            assert!(error.starts_with("`perhaps` is not understood; use "), "{error}");
+            assert!(error.starts_with("invalid value `perhaps`; expected "), "{error}");
         }
-        assert!(Answers::default().answer(Question::Patience, "inf").is_err(), "patience without end is not said");
+        assert!(Answers::default().answer(Question::Deadline, "inf").is_err(), "an infinite deadline is rejected");
     }
 
     #[test]
-    fn what_can_no_longer_change_anything_is_not_asked() {
-        let matter = |answers: &Answers| Question::ALL.into_iter().filter(|question| question.matters(answers)).count();
+    fn questions_that_cannot_change_the_advice_do_not_apply() {
+        let matter =
+            |answers: &Answers| Question::ALL.into_iter().filter(|question| question.applies_to(answers)).count();
         let permanent = Answers::default().transience(Transience::Permanent);
-        assert_eq!(matter(&permanent), 1, "nothing but the question itself");
-        let few = Answers::of(Circumstances::default().clients(NonZeroU64::MIN));
-        assert!(!Question::Capacity.matters(&few) && Question::Patience.matters(&few));
+        assert_eq!(matter(&permanent), 1, "only the first question applies");
+        let few = Answers::from_context(DeploymentContext::default().clients(NonZeroU64::MIN));
+        assert!(!Question::Capacity.applies_to(&few) && Question::Deadline.applies_to(&few));
     }
 }

@@ -1,29 +1,29 @@
 use super::{Answers, Transience};
 
-/// What a good policy depends on.
+/// A question that the choice of a policy depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Question {
-    /// Whether the error goes away by itself.
+    /// Whether the error is transient.
     Transient,
-    /// Whether the operation may be carried out twice.
+    /// Whether executing the operation twice is safe.
     Idempotent,
-    /// What it is for.
+    /// The purpose of the calls.
     Purpose,
-    /// How many clients do it at once, against one server.
+    /// The number of clients that execute it at once, against one server.
     Clients,
-    /// What that server takes.
+    /// The capacity of that server.
     Capacity,
-    /// How long it is down.
+    /// The length of the outage.
     Outage,
-    /// How long it may take until it has succeeded.
-    Patience,
-    /// How long each wait is at least.
-    LeastWait,
+    /// The maximum time until the operation has succeeded.
+    Deadline,
+    /// The minimum of each delay.
+    MinDelay,
 }
 
 impl Question {
-    /// All of them, in the order in which they are asked.
+    /// All questions, in the order in which they are asked.
     pub const ALL: [Self; 8] = [
         Self::Transient,
         Self::Idempotent,
@@ -31,11 +31,11 @@ impl Question {
         Self::Clients,
         Self::Capacity,
         Self::Outage,
-        Self::Patience,
-        Self::LeastWait,
+        Self::Deadline,
+        Self::MinDelay,
     ];
 
-    /// Its name in kebab-case, which is also that of the flag: `least-wait`.
+    /// Returns the name in kebab-case, which is also the name of the flag: `min-delay`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -45,42 +45,42 @@ impl Question {
             Self::Clients => "clients",
             Self::Capacity => "capacity",
             Self::Outage => "outage",
-            Self::Patience => "patience",
-            Self::LeastWait => "least-wait",
+            Self::Deadline => "deadline",
+            Self::MinDelay => "min-delay",
         }
     }
 
-    /// The question, and what may be answered.
+    /// Returns the text of the question, with the possible answers.
     #[must_use]
     pub const fn text(self) -> &'static str {
         match self {
-            Self::Transient => "Does the error go away by itself? (yes, no)",
+            Self::Transient => "Is the error transient? (yes, no)",
             Self::Idempotent => {
-                "May the operation be carried out twice? (yes, no; key: the server recognises repetitions)"
+                "Is the operation idempotent? (yes, no; key: the server recognizes repetitions by an idempotency key)"
             }
             Self::Purpose => {
-                "What is it for? (interactive: a person waits; serverless; background: nobody waits; \
-                 reconnecting: a connection that is kept up; near: an API close by; far: a database, a far service)"
+                "What is the purpose of the calls? (interactive: a user waits; serverless; background; \
+                 reconnecting: a long-lived connection; near: a nearby API; far: a database, a remote service)"
             }
-            Self::Clients => "How many clients do it at once, against one server? (a number, like 10k)",
-            Self::Capacity => "What does that server take? (like 500/s)",
-            Self::Outage => "How long is it down? (like 5s; 0: it is there again at once)",
-            Self::Patience => "How long may it take until it has succeeded? (like 30s)",
-            Self::LeastWait => "How long is each wait at least? (like 100ms)",
+            Self::Clients => "How many clients execute it at once, against one server? (a number, like 10k)",
+            Self::Capacity => "What is the capacity of that server? (like 500/s)",
+            Self::Outage => "How long is the server down? (like 5s; 0: it is available again at once)",
+            Self::Deadline => "Within what time must the operation succeed? (like 30s)",
+            Self::MinDelay => "What is the minimum delay between attempts? (like 100ms)",
         }
     }
 
-    /// Whether the answer can still change anything, after what has been answered.
+    /// Returns whether an answer can still change the advice, given these answers.
     #[must_use]
-    pub fn matters(self, answers: &Answers) -> bool {
-        let ended = answers.never().is_some();
-        let many = answers.place.clients.is_none_or(|clients| clients.get() >= Answers::SOME);
+    pub fn applies_to(self, answers: &Answers) -> bool {
+        let ended = answers.no_retry_reason().is_some();
+        let many = answers.context.clients.is_none_or(|clients| clients.get() >= Answers::SOME);
         match self {
             Self::Transient => true,
             Self::Idempotent => answers.transience != Some(Transience::Permanent),
-            Self::Purpose | Self::Clients | Self::Patience | Self::LeastWait => !ended,
-            Self::Capacity => !ended && answers.place.clients.is_some() && many,
-            Self::Outage => !ended && answers.place.clients.is_some() && many && answers.place.capacity.is_some(),
+            Self::Purpose | Self::Clients | Self::Deadline | Self::MinDelay => !ended,
+            Self::Capacity => !ended && answers.context.clients.is_some() && many,
+            Self::Outage => !ended && answers.context.clients.is_some() && many && answers.context.capacity.is_some(),
         }
     }
 }

@@ -2,51 +2,51 @@ use core::time::Duration;
 
 use stagger_core::{Jitter, Policy};
 
-use super::arena::Arena;
-use super::front::{Candidate, Front, Wish, unbeaten};
-use super::manner::{Attempts, CAP_IN_BASES, MULTIPLIERS, Manner, Spreads};
-use crate::Watch;
+use super::evaluator::Evaluator;
+use super::pareto_front::{Candidate, Objective, ParetoFront, non_dominated};
+use super::search_space::{Attempts, CAP_IN_BASES, MULTIPLIERS, SearchSpace, Spreads};
+use crate::Progress;
 
-/// What is searched, and for what.
+/// A search for the Pareto front.
 pub(super) struct Search<'a> {
-    pub(super) arena: &'a Arena,
-    pub(super) manner: &'a Manner,
-    /// Nothing in it changes what is the same for all policies.
+    pub(super) evaluator: &'a Evaluator,
+    pub(super) space: &'a SearchSpace,
+    /// Applied to every policy.
     pub(super) limits: Limits,
-    /// In what time the server can take everyone once.
-    pub(super) window: Duration,
+    /// Time the server needs to accept each client once: clients / capacity.
+    pub(super) acceptance_time: Duration,
     pub(super) outage: Duration,
-    pub(super) wish: Wish,
+    pub(super) objective: Objective,
 }
 
-/// What holds for every policy that is advised.
+/// Constraints on every recommended policy.
 #[derive(Clone, Copy)]
 pub(super) struct Limits {
-    pub(super) least_wait: Duration,
+    pub(super) min_delay: Duration,
     pub(super) max_elapsed: Option<Duration>,
 }
 
-/// A spread, by the time in which the server can take everyone. Less of it is what the lint warns of.
+/// Spreads to try, as multiples of the time the server needs to accept each client once. The lint warns of less than 1.
 const SPREADS: [f64; 5] = [1.0, 1.1, 1.25, 1.5, 2.0];
 
-/// How the spread of the best is varied, and its base.
-const NEAR: [f64; 6] = [0.8, 0.9, 0.96, 1.04, 1.1, 1.25];
+/// Factors by which the spread and the base of the best policy are varied.
+const VARIATIONS: [f64; 6] = [0.8, 0.9, 0.96, 1.04, 1.1, 1.25];
 
-/// The best of the first look is varied so often at the most.
-const ROUNDS: usize = 4;
+/// Maximum number of rounds in which the best policy is varied.
+const MAX_ROUNDS: usize = 4;
 
-/// So many of the front are simulated client by client.
-const VERIFIED: usize = 16;
+/// Maximum number of policies of the front that are simulated client by client.
+const MAX_SIMULATED: usize = 16;
 
 impl Limits {
-    /// The policy within these limits; `None` if there is none.
+    /// Applies the limits to a policy; returns `None` if the result is invalid.
     pub(super) fn apply(self, policy: &Policy) -> Option<Policy> {
         let mut builder = policy.to_builder();
-        if !self.least_wait.is_zero() {
-            let cap = policy.cap().unwrap_or(Duration::MAX).max(self.least_wait.saturating_mul(CAP_IN_BASES));
-            builder = builder.cap(cap).floor(self.least_wait);
-            if policy.base() < self.least_wait {
-                builder = builder.base(self.least_wait);
+        if !self.min_delay.is_zero() {
+            let cap = policy.cap().unwrap_or(Duration::MAX).max(self.min_delay.saturating_mul(CAP_IN_BASES));
+            builder = builder.cap(cap).floor(self.min_delay);
+            if policy.base() < self.min_delay {
+                builder = builder.base(self.min_delay);
             }
         }
         if let Some(limit) = self.max_elapsed {
@@ -57,49 +57,51 @@ impl Limits {
 }
 
 impl Search<'_> {
-    /// The front, and how many were tried; `None` if nothing came to its end.
-    pub(super) fn run(&self, watch: &Watch) -> Option<Front> {
-        let mut looked = self.arena.look(&self.space(), watch);
-        for _ in 0..ROUNDS {
-            let best = looked[self.wish.best(&looked)?].policy;
+    /// Runs the search; returns `None` if no policy was evaluated before it was cancelled.
+    pub(super) fn run(&self, progress: &Progress) -> Option<ParetoFront> {
+        let mut screened = self.evaluator.screen(&self.space(), progress);
+        for _ in 0..MAX_ROUNDS {
+            let best = screened[self.objective.best(&screened)?].policy;
             let mut near = self.near(&best);
-            near.retain(|policy| looked.iter().all(|known| known.policy != *policy));
+            near.retain(|policy| screened.iter().all(|known| known.policy != *policy));
             if near.is_empty() {
                 break;
             }
-            looked.extend(self.arena.look(&near, watch));
+            screened.extend(self.evaluator.screen(&near, progress));
         }
-        let best = looked[self.wish.best(&looked)?];
-        let mut chosen: Vec<Policy> = thinned(&unbeaten(&looked)).iter().map(|known| known.policy).collect();
+        let best = screened[self.objective.best(&screened)?];
+        let mut chosen: Vec<Policy> =
+            sample_front(&non_dominated(&screened)).iter().map(|known| known.policy).collect();
         if !chosen.contains(&best.policy) {
             chosen.push(best.policy);
         }
-        let verified = self.arena.simulate(&chosen, watch);
-        let candidates = unbeaten(&verified.iter().map(|(known, most)| self.limited(known, *most)).collect::<Vec<_>>());
-        Some(Front {
-            best: self.wish.best(&candidates)?,
+        let verified = self.evaluator.simulate(&chosen, progress);
+        let candidates =
+            non_dominated(&verified.iter().map(|(known, most)| self.limited(known, *most)).collect::<Vec<_>>());
+        Some(ParetoFront {
+            best: self.objective.best(&candidates)?,
             candidates,
-            simulated: self.arena.simulated(),
-            runs: self.arena.runs(),
-            tried: looked.len(),
-            least_recovery: self.arena.least_recovery,
+            simulated_clients: self.evaluator.simulated(),
+            runs: self.evaluator.runs(),
+            tried_policies: screened.len(),
+            min_recovery_time: self.evaluator.min_recovery_time,
         })
     }
 
-    /// Every policy that suits, coarsely.
+    /// Returns a coarse grid over the search space.
     fn space(&self) -> Vec<Policy> {
-        let Manner { bases, caps, jitters, .. } = *self.manner;
+        let SearchSpace { bases, caps, jitters, .. } = *self.space;
         let mut space = Vec::new();
         for (&base, &cap) in bases.iter().flat_map(|base| caps.iter().map(move |cap| (base, cap))) {
             for (&jitter, multiplier) in jitters.iter().flat_map(|jitter| MULTIPLIERS.map(|by| (jitter, by))) {
-                // What was drawn is what the next is drawn from: nothing is multiplied.
+                // Decorrelated jitter draws from the previous delay and has no multiplier.
                 let again = jitter == Jitter::Decorrelated && multiplier.total_cmp(&MULTIPLIERS[0]).is_ne();
                 if cap < base * u64::from(CAP_IN_BASES) && base * u64::from(CAP_IN_BASES) <= 60_000 || again {
                     continue;
                 }
                 let [base, cap] = [base, cap].map(Duration::from_millis);
                 for spread in self.spreads() {
-                    let builder = self.manner.builder(base, cap, multiplier, jitter).spread(spread);
+                    let builder = self.space.builder(base, cap, multiplier, jitter).spread(spread);
                     space.extend(builder.build().ok().and_then(|policy| self.limits.apply(&policy)));
                 }
             }
@@ -109,58 +111,58 @@ impl Search<'_> {
     }
 
     fn spreads(&self) -> Vec<Duration> {
-        if self.manner.spreads == Spreads::No {
+        if self.space.spreads == Spreads::No {
             return vec![Duration::ZERO];
         }
-        let mut spreads: Vec<_> = SPREADS.map(|by| readable(self.window.mul_f64(by))).into();
+        let mut spreads: Vec<_> = SPREADS.map(|by| round_up(self.acceptance_time.mul_f64(by))).into();
         if !self.outage.is_zero() {
-            // Those who come while it is down come again.
-            spreads.extend(SPREADS.map(|by| readable((self.window + self.outage).mul_f64(by))));
+            // Clients that arrive during the outage have to retry.
+            spreads.extend(SPREADS.map(|by| round_up((self.acceptance_time + self.outage).mul_f64(by))));
         }
         spreads
     }
 
-    /// What is like a policy but for one setting.
+    /// Returns policies that differ from `policy` in one setting.
     fn near(&self, policy: &Policy) -> Vec<Policy> {
         let (spread, base) = (policy.spread(), policy.base());
-        let [shortest, longest] = [self.manner.bases.first(), self.manner.bases.last()]
+        let [shortest, longest] = [self.space.bases.first(), self.space.bases.last()]
             .map(|base| Duration::from_millis(base.copied().unwrap_or(0)));
-        let spreads = NEAR
-            .map(|by| readable(spread.mul_f64(by)))
+        let spreads = VARIATIONS
+            .map(|by| round_up(spread.mul_f64(by)))
             .into_iter()
-            .filter(|varied| !spread.is_zero() && *varied >= self.window)
+            .filter(|varied| !spread.is_zero() && *varied >= self.acceptance_time)
             .map(|varied| policy.to_builder().spread(varied));
-        let bases = NEAR
-            .map(|by| readable(base.mul_f64(by)))
+        let bases = VARIATIONS
+            .map(|by| round_up(base.mul_f64(by)))
             .into_iter()
-            .filter(|varied| (shortest.max(self.limits.least_wait)..=longest).contains(varied))
+            .filter(|varied| (shortest.max(self.limits.min_delay)..=longest).contains(varied))
             .map(|varied| policy.to_builder().base(varied));
         spreads.chain(bases).filter_map(|builder| builder.build().ok()).collect()
     }
 
-    /// A limit of attempts that nobody reaches changes nothing, so the figures stay.
+    /// Adds a limit of attempts that no client reached, so that the figures stay the same.
     fn limited(&self, known: &Candidate, most: u64) -> Candidate {
-        let Attempts::Enough(least) = self.manner.attempts else { return *known };
+        let Attempts::Enough(least) = self.space.attempts else { return *known };
         let limit = u32::try_from(most).unwrap_or(u32::MAX).saturating_add(1).max(least);
         let policy = known.policy.to_builder().max_attempts(limit).build().unwrap_or(known.policy);
         Candidate { policy, ..*known }
     }
 }
 
-/// Two digits, rounded up, so that what is said is what is simulated.
-fn readable(length: Duration) -> Duration {
+/// Rounds up to two digits, so that the simulated policy is exactly the printed one.
+fn round_up(length: Duration) -> Duration {
     let ms = length.as_micros().div_ceil(1_000);
     let digits = ms.checked_ilog10().unwrap_or(0).saturating_sub(1);
     let step = 10_u128.pow(digits);
     Duration::from_millis(u64::try_from(ms.div_ceil(step) * step).unwrap_or(u64::MAX))
 }
 
-/// No more than are simulated, both ends among them.
-fn thinned(front: &[Candidate]) -> Vec<Candidate> {
-    if front.len() <= VERIFIED {
+/// Picks at most `MAX_SIMULATED` candidates, including both ends.
+fn sample_front(front: &[Candidate]) -> Vec<Candidate> {
+    if front.len() <= MAX_SIMULATED {
         return front.to_vec();
     }
-    (0..VERIFIED).map(|at| front[at * (front.len() - 1) / (VERIFIED - 1)]).collect()
+    (0..MAX_SIMULATED).map(|at| front[at * (front.len() - 1) / (MAX_SIMULATED - 1)]).collect()
 }
 
 #[cfg(test)]
@@ -168,10 +170,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lengths_that_are_advised_can_be_read() {
+    fn recommended_durations_have_two_digits() {
         for (ms, want) in [(0, 0), (7, 7), (99, 99), (101, 110), (20_000, 20_000), (20_001, 21_000), (123_456, 130_000)]
         {
-            assert_eq!(readable(Duration::from_millis(ms)), Duration::from_millis(want), "{ms}");
+            assert_eq!(round_up(Duration::from_millis(ms)), Duration::from_millis(want), "{ms}");
         }
     }
 }

@@ -1,25 +1,25 @@
 use super::event::Event;
 
-/// Events with their clients, in any number of bins, in one piece of memory.
+/// Storage for events with the state of their clients, in any number of bins, in one allocation.
 ///
-/// A bin is a chain of chunks. A vector for each would double when it is full and keep what it once needed; here an event
-/// takes its own bytes and a bin half a chunk, and a bin itself is four bytes, so those in use stay in the cache.
+/// A bin is a linked list of chunks. A vector per bin would double its capacity when full and never release it; here a
+/// bin wastes half a chunk on average. A bin itself is four bytes, so the bins in use stay in the cache.
 ///
-/// A client is where its event is, and not in a place of its own: what is written and read is then next to each other, and
-/// only the sort within a bin, which fits into a cache, goes back and forth.
+/// The state of a client is stored with its event instead of at a fixed position, so that memory is written and read
+/// sequentially. Only the sort within a bin, which fits into a cache, accesses it randomly.
 pub(super) struct Chunks<C> {
     events: Vec<Event>,
     clients: Vec<C>,
-    /// The chunk before this one in its bin, or behind it in the list of free ones.
+    /// The previous chunk of the same bin, or the next one in the free list.
     links: Vec<u32>,
-    /// The first free chunk; 0, which is never used, for none.
+    /// The first free chunk; 0, which is never used, if there is none.
     free: u32,
     bits: u32,
-    /// What there is where nobody was put yet.
+    /// The value of unused entries.
     filler: C,
 }
 
-/// The events of one bin: where the last of them ends in the memory. 0 is empty.
+/// The events of one bin: the end position of its last event; 0 if the bin is empty.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Bin(u32);
 
@@ -30,9 +30,9 @@ impl Bin {
 }
 
 impl<C: Copy> Chunks<C> {
-    /// For about so many events in so many bins.
+    /// Creates storage for about `events` events in `bins` bins.
     pub(super) fn new(events: usize, bins: usize, filler: C) -> Self {
-        // A few events in many bins shall not touch much more memory than they need.
+        // A few events in many bins should not touch much more memory than they need.
         let bits = (events / bins).clamp(4, 1024).next_power_of_two().trailing_zeros();
         let enough = events + ((bins.min(events) + 1) << bits) / 2;
         let (events, clients) = (Vec::with_capacity(enough), Vec::with_capacity(enough));
@@ -43,19 +43,19 @@ impl<C: Copy> Chunks<C> {
     pub(super) fn push(&mut self, bin: &mut Bin, event: Event, client: &C) {
         let mask = (1 << self.bits) - 1;
         if bin.0 & mask == 0 {
-            bin.0 = self.chain(bin.0 >> self.bits);
+            bin.0 = self.append_chunk(bin.0 >> self.bits);
         }
         self.events[bin.0 as usize] = event;
         self.clients[bin.0 as usize] = *client;
         bin.0 += 1;
     }
 
-    /// Puts a new chunk behind the full one that ends where chunk `after` begins, or at the beginning of a bin if that
-    /// is 0. Says where it begins.
+    /// Appends a chunk to the full one that ends where chunk `after` starts, or starts a new bin if `after` is 0.
+    /// Returns the start position of the new chunk.
     #[inline(never)]
-    fn chain(&mut self, after: u32) -> u32 {
+    fn append_chunk(&mut self, after: u32) -> u32 {
         let chunk = match self.free {
-            0 => self.grow(),
+            0 => self.allocate_chunk(),
             chunk => {
                 self.free = self.links[chunk as usize];
                 chunk
@@ -65,7 +65,7 @@ impl<C: Copy> Chunks<C> {
         chunk << self.bits
     }
 
-    fn grow(&mut self) -> u32 {
+    fn allocate_chunk(&mut self) -> u32 {
         let chunk = self.links.len() as u32;
         self.links.push(0);
         self.events.resize(self.links.len() << self.bits, Event::new(0, 0));
@@ -73,7 +73,7 @@ impl<C: Copy> Chunks<C> {
         chunk
     }
 
-    /// The events of a bin, a chunk at a time, with their clients.
+    /// Returns the events of a bin with their clients, one chunk at a time.
     pub(super) fn slices(&self, bin: Bin) -> impl Iterator<Item = (&[Event], &[C])> {
         let mut end = bin.0;
         core::iter::from_fn(move || {
@@ -103,7 +103,7 @@ impl<C: Copy> Chunks<C> {
 mod tests {
     use super::*;
 
-    /// The times of the events, each of whom has its time for a client, too.
+    /// Returns the times of the events; each event's client holds the same time.
     fn content(chunks: &Chunks<u64>, bin: Bin) -> Vec<u64> {
         let slices = chunks.slices(bin).flat_map(|(events, clients)| events.iter().zip(clients));
         let mut times: Vec<_> = slices.map(|(event, client)| (event.at(), *client)).collect();
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bin_holds_what_was_put_into_it_and_no_other_does() {
+    fn a_bin_holds_exactly_its_own_events() {
         let mut chunks = Chunks::new(100, 3, 0);
         let mut bins = [Bin::default(); 3];
         for at in 0..3_000 {
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_released_is_used_again_before_memory_grows() {
+    fn released_chunks_are_reused_before_memory_grows() {
         let mut chunks = Chunks::new(1_000, 1, 0);
         let mut kept = Bin::default();
         (0..100).for_each(|at| push(&mut chunks, &mut kept, at));

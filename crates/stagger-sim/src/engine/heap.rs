@@ -2,29 +2,29 @@ use core::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::event::Event;
-use super::world::{Interrupted, World};
-use crate::Watch;
+use super::simulation::{Cancelled, Simulation};
+use crate::Progress;
 
-/// How many events there are between two looks at the watch.
-const LOOK: u64 = 1 << 14;
+/// Number of events between two progress reports.
+const REPORT_EVERY: u64 = 1 << 14;
 
-/// The reference: one event after the other, from a binary heap.
-pub(crate) fn run<W: World>(world: &mut W, watch: &Watch) -> Result<(), Interrupted> {
-    let mut clients = vec![world.client(); world.count() as usize];
+/// Runs a simulation with a binary heap of events: the reference engine.
+pub(crate) fn run<W: Simulation>(simulation: &mut W, progress: &Progress) -> Result<(), Cancelled> {
+    let mut clients = vec![simulation.new_client(); simulation.client_count() as usize];
     let mut events = BinaryHeap::with_capacity(clients.len());
     for (id, client) in (0..).zip(&mut clients) {
-        events.extend(world.begin(id, client).map(|at| Reverse(Event::new(at, id))));
+        events.extend(simulation.first_event(id, client).map(|at| Reverse(Event::new(at, id))));
     }
-    let mut progress = watch.begin(clients.len() as u64);
+    let mut run_progress = progress.start_run(clients.len() as u64);
     let mut taken = 0_u64;
     while let Some(Reverse(event)) = events.pop() {
         let id = event.client();
-        let next = world.event(event.at(), id, &mut clients[id as usize]);
+        let next = simulation.handle_event(event.at(), id, &mut clients[id as usize]);
         events.extend(next.map(|at| Reverse(Event::new(at, id))));
         taken += 1;
-        if taken % LOOK == 0 {
-            progress.tell(world.through())?;
+        if taken % REPORT_EVERY == 0 {
+            run_progress.report(simulation.finished_clients())?;
         }
     }
-    progress.tell(world.through())
+    run_progress.report(simulation.finished_clients())
 }

@@ -1,44 +1,45 @@
-//! What brings events to a world in the order of their times.
+//! Discrete-event engines, which deliver events to a simulation in the order of their times.
 //!
-//! Each client has at most one event that is still to come, so an event is a time and a client, and what happens then
-//! is the client's own affair. There are two engines, and a world cannot tell them apart:
+//! Each client has at most one pending event, so an event is a time and a client; the simulation decides what happens
+//! at that time. There are two engines with identical results:
 //!
 //! - [`heap`] takes one event after the other from a binary heap. It is the reference.
-//! - [`calendar`] keeps events in bins of time that are no wider than the shortest way from one event of a client to its
-//!   next, so a bin is complete when its turn comes. It is put into order as a whole, and what is known of its clients lies
-//!   beside their events: memory is read and written in a row, where the heap waits for one place after the other.
+//! - [`calendar`] is a calendar queue: it keeps events in time bins no wider than the minimum interval between two
+//!   events of a client, so a bin is complete when its turn comes. A bin is sorted as a whole, and the state of a
+//!   client is stored next to its event: memory is accessed sequentially, where the heap waits for random accesses.
 //!
-//! Events of the same microsecond come in the order of the clients' numbers, never in the order in which they were
-//! scheduled: that depends on how long somebody slept, and would let long sleepers in first.
+//! Events of the same microsecond are ordered by client number, never by the order in which they were scheduled: that
+//! order depends on how long clients waited, and would favor those that waited long.
 
 mod calendar;
 mod chunks;
 mod event;
 mod heap;
-mod order;
-mod world;
+mod simulation;
+mod sort;
 
 pub(crate) use calendar::run as run_calendar;
-pub(crate) use event::{CLIENT_BITS, LAST};
+pub(crate) use event::{CLIENT_BITS, MAX_TIME};
 pub(crate) use heap::run as run_heap;
-pub(crate) use world::{Interrupted, World};
+pub(crate) use simulation::{Cancelled, Simulation};
 
-/// Which engine brings the events. Both give the same figures.
+/// The event queue of a simulation. Both engines give the same figures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Engine {
-    /// Bins of time: for everything.
+    /// A calendar queue, for general use.
     #[default]
     Calendar,
-    /// A binary heap: the reference that the other one is held against. Twenty times slower with ten million clients.
+    /// A binary heap, the reference that the other engine is tested against. Twenty times slower with ten million
+    /// clients.
     Heap,
 }
 
 impl Engine {
-    pub(crate) fn run<W: World>(self, world: &mut W, watch: &crate::Watch) -> Result<(), Interrupted> {
+    pub(crate) fn run<W: Simulation>(self, simulation: &mut W, progress: &crate::Progress) -> Result<(), Cancelled> {
         match self {
-            Self::Calendar => run_calendar(world, watch),
-            Self::Heap => run_heap(world, watch),
+            Self::Calendar => run_calendar(simulation, progress),
+            Self::Heap => run_heap(simulation, progress),
         }
     }
 }

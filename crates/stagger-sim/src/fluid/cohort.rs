@@ -1,52 +1,52 @@
-use super::law::{Law, Piece};
+use super::distribution::{Distribution, UniformPiece};
 
-/// Clients that wait for one and the same attempt: how large a share of them sends when. Times are in steps.
+/// The clients that wait for the same attempt: the share of them that sends in each step. Times are in steps.
 ///
-/// A uniform piece is written as the two changes at its ends, so that it costs the same however long it is.
+/// A uniform piece is stored as the two changes at its ends, so its cost does not depend on its length.
 pub(super) struct Cohort {
-    /// Changes of the share that is sent in a step, in a ring.
+    /// Changes of the share that is sent per step, in a ring.
     changes: Vec<f64>,
-    /// What is sent in the present step, without its change.
+    /// The share sent in the current step, without its change.
     level: f64,
-    /// What was sent in the steps before, as long as it may be underway, in a ring.
+    /// The shares sent in previous steps, as far back as they may be in flight, in a ring.
     sent: Vec<f64>,
-    /// From the first of these steps to the last there is something to send or underway.
+    /// The steps between which there is something to send or in flight.
     busy: (usize, usize),
     horizon: usize,
 }
 
 impl Cohort {
-    /// For ways of at most `way` steps. Nothing is sent after the horizon.
+    /// Creates a cohort for network delays of at most `way` steps. Nothing is sent after the horizon.
     pub(super) fn new(way: usize, horizon: usize) -> Self {
         let sent = vec![0.0; way.next_power_of_two()];
         Self { changes: vec![0.0; 64], level: 0.0, sent, busy: (0, 0), horizon }
     }
 
-    /// Whether there is anything to send in this step, or underway.
+    /// Returns whether there is anything to send in this step, or in flight.
     pub(super) const fn is_busy(&self, step: usize) -> bool {
         self.busy.0 <= step && step < self.busy.1
     }
 
-    /// When there will be, if there is nothing now.
+    /// Returns the first step from `step` on in which there is anything to send or in flight.
     pub(super) fn next(&self, step: usize) -> Option<usize> {
         (step < self.busy.1).then(|| self.busy.0.max(step))
     }
 
-    /// How many steps it has room for.
-    pub(super) fn room(&self) -> usize {
+    /// Returns the length of the ring.
+    pub(super) fn ring_len(&self) -> usize {
         self.changes.len()
     }
 
-    /// This share waits for as long as the law says, from the middle of this step on.
-    pub(super) fn add(&mut self, step: usize, share: f64, law: &Law) {
+    /// Adds a share that waits for a delay with this distribution, from the middle of this step on.
+    pub(super) fn add(&mut self, step: usize, share: f64, distribution: &Distribution) {
         if step >= self.busy.1 {
-            // What is left of it is the error of many sums.
+            // What is left is rounding error.
             self.level = 0.0;
             self.sent.fill(0.0);
             self.busy = (usize::MAX, step);
         }
-        for Piece { share: part, from, to } in &law.pieces {
-            // What comes all at once comes within a step.
+        for UniformPiece { share: part, from, to } in &distribution.pieces {
+            // A point mass is spread over one step.
             let (from, to) =
                 if to - from < 1.0 { ((from + to) / 2.0, (from + to) / 2.0 + 1.0) } else { (from + 0.5, to + 0.5) };
             let height = share * part / (to - from);
@@ -55,28 +55,28 @@ impl Cohort {
         }
     }
 
-    /// From this time on, counted from the beginning of this step, so much more is sent in a step.
+    /// Increases the share sent per step by `by`, from the time `at` after the start of this step.
     fn change(&mut self, step: usize, at: f64, by: f64) {
         let (whole, part) = (at as usize, at.fract());
         let begins = step.saturating_add(whole);
         self.busy.0 = self.busy.0.min(begins);
         if begins > self.horizon {
-            // It goes on as it is, to the end.
+            // The change lies after the horizon; the current level continues until then.
             self.busy.1 = self.busy.1.max(self.horizon + 1);
             return;
         }
         self.busy.1 = self.busy.1.max(begins + 2 + self.sent.len());
         if whole + 1 >= self.changes.len() {
-            self.reach(step, whole + 2);
+            self.grow(step, whole + 2);
         }
         let mask = self.changes.len() - 1;
         self.changes[begins & mask] += by * (1.0 - part);
         self.changes[(begins + 1) & mask] += by * part;
     }
 
-    /// Makes the ring longer, with everything at its time.
+    /// Enlarges the ring and keeps its contents.
     #[cold]
-    fn reach(&mut self, step: usize, length: usize) {
+    fn grow(&mut self, step: usize, length: usize) {
         let mut longer = vec![0.0; length.next_power_of_two()];
         let (old, new) = (self.changes.len() - 1, longer.len() - 1);
         for step in step..step + self.changes.len() {
@@ -85,18 +85,18 @@ impl Cohort {
         self.changes = longer;
     }
 
-    /// What arrives in this step of all that was sent before it.
+    /// Returns the share that arrives in this step, with the given distribution of the network delay.
     pub(super) fn arrive(&self, step: usize, ways: &[f64]) -> f64 {
         let mask = self.sent.len() - 1;
         ways.iter().zip(0..).map(|(share, way)| share * self.sent[step.wrapping_sub(way) & mask]).sum()
     }
 
-    /// This step is over.
+    /// Ends this step.
     pub(super) fn advance(&mut self, step: usize) {
         let (changes, sent) = (self.changes.len() - 1, self.sent.len() - 1);
         self.level += core::mem::take(&mut self.changes[step & changes]);
         self.sent[step & sent] = self.level;
-        // The way of no step has the share 0; what is read for it is not to be what was sent long ago.
+        // A network delay of 0 steps has the weight 0; clears the entry that is read for it.
         self.sent[(step + 1) & sent] = 0.0;
     }
 }
@@ -105,9 +105,9 @@ impl Cohort {
 mod tests {
     use super::*;
 
-    fn arrivals(law: &Law, steps: usize) -> Vec<f64> {
+    fn arrivals(distribution: &Distribution, steps: usize) -> Vec<f64> {
         let mut cohort = Cohort::new(2, 1_000);
-        cohort.add(0, 1.0, law);
+        cohort.add(0, 1.0, distribution);
         let step = |step| {
             let arrived = cohort.arrive(step, &[0.0, 1.0]);
             cohort.advance(step);
@@ -117,29 +117,29 @@ mod tests {
     }
 
     #[test]
-    fn a_piece_arrives_evenly_and_whole() {
+    fn a_uniform_piece_arrives_evenly_and_completely() {
         for (from, to) in [(10, 20), (100, 900)] {
-            let got = arrivals(&Law::uniform(from as f64, to as f64), 1_000);
+            let got = arrivals(&Distribution::uniform(from as f64, to as f64), 1_000);
             let each = 1.0 / (to - from) as f64;
             assert!((got.iter().sum::<f64>() - 1.0).abs() < 1e-12, "{got:?}");
             assert!(got[from + 2..=to].iter().all(|share| (share - each).abs() < 1e-12), "{got:?}");
-            // Half of the first and of the last step: it began in the middle of one.
+            // Half of the first and of the last step, because it starts in the middle of a step.
             let ends = [got[from + 1], got[to + 1]];
             assert!(ends.iter().all(|share| (share - each / 2.0).abs() < 1e-12), "{ends:?}");
         }
     }
 
     #[test]
-    fn what_comes_at_once_comes_within_a_step() {
+    fn a_point_mass_arrives_within_one_step() {
         for at in [0_u16, 7] {
-            let got = arrivals(&Law::uniform(f64::from(at), f64::from(at)), 20);
+            let got = arrivals(&Distribution::uniform(f64::from(at), f64::from(at)), 20);
             assert!((got[usize::from(at) + 1] - 1.0).abs() < 1e-12, "{got:?}");
         }
     }
 
     #[test]
-    fn what_would_be_sent_after_the_horizon_is_not() {
-        assert!(arrivals(&Law::uniform(500.0, 1_500.0), 1_000).iter().sum::<f64>() < 0.5);
-        assert!(arrivals(&Law::uniform(5e9, 5e9), 1_000).iter().sum::<f64>() < 1e-12);
+    fn nothing_is_sent_after_the_horizon() {
+        assert!(arrivals(&Distribution::uniform(500.0, 1_500.0), 1_000).iter().sum::<f64>() < 0.5);
+        assert!(arrivals(&Distribution::uniform(5e9, 5e9), 1_000).iter().sum::<f64>() < 1e-12);
     }
 }

@@ -1,32 +1,33 @@
 use core::time::Duration;
 
-/// What came of a scenario, in shares of its clients.
+/// The results of a mass disconnect, as shares of the clients.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
-pub struct Figures {
-    /// Attempts for each client.
+pub struct FluidFigures {
+    /// Mean number of attempts per client.
     pub attempts_per_client: f64,
-    /// The share of the clients that is connected in the end.
+    /// Share of the clients connected at the end.
     pub connected: f64,
-    /// The share of the clients that gave up.
+    /// Share of the clients that gave up.
     pub gave_up: f64,
-    /// Arrivals in each tenth of a second, as shares of the clients.
+    /// Arrivals per 100 ms, as shares of the clients.
     pub arrivals: Vec<f64>,
-    /// The most handshakes that were waiting or underway at the server, as a share of the clients.
+    /// Maximum number of pending handshakes at the server, as a share of the clients.
     pub peak_backlog: f64,
-    /// When half of all clients were connected; `None` if they never were.
+    /// Time at which half of all clients were connected; `None` if never.
     pub t50: Option<Duration>,
-    /// When 99 % of all clients were connected; `None` if they never were.
+    /// Time at which 99 % of all clients were connected; `None` if never.
     pub t99: Option<Duration>,
-    /// When less than half a client was missing; `None` if that never was.
+    /// Time at which less than half a client was missing; `None` if never.
     pub t100: Option<Duration>,
-    /// How long clients took from their own loss, of those that were connected: the mean. They are taken to have lost it as
-    /// late as everyone on average, so where few come in it is too small by as much as those were the first.
-    pub took_mean: Duration,
+    /// Mean time from the loss of a client's connection until it was connected, over connected clients. Assumes that
+    /// connected clients lost their connections at the mean time of all clients, which underestimates it if only the
+    /// clients that lost theirs first were connected.
+    pub recovered_mean: Duration,
 }
 
-impl Figures {
-    /// The most arrivals in a tenth of a second, as a share of the clients.
+impl FluidFigures {
+    /// Returns the maximum number of arrivals within 100 ms, as a share of the clients.
     #[must_use]
     pub fn peak(&self) -> f64 {
         self.arrivals.iter().copied().fold(0.0, f64::max)

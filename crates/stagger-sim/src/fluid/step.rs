@@ -1,18 +1,18 @@
 use core::time::Duration;
 
-use crate::Series;
+use crate::TimeSeries;
 
-/// A step. Short against the round trips for which it is meant, long enough to answer at once.
+/// The time step: short compared with typical round trips, long enough for a fast computation.
 pub(super) const STEP: Duration = Duration::from_millis(5);
 
-pub(super) const STEPS_OF_A_BIN: usize = (Series::BIN.as_millis() / STEP.as_millis()) as usize;
+pub(super) const STEPS_OF_A_BIN: usize = (TimeSeries::BIN_WIDTH.as_millis() / STEP.as_millis()) as usize;
 
-/// A length in steps.
+/// Converts a duration to steps.
 pub(super) fn steps(length: Duration) -> f64 {
     length.as_secs_f64() / STEP.as_secs_f64()
 }
 
-/// So many steps.
+/// Converts steps to a duration.
 pub(super) fn time(steps: f64) -> Duration {
     STEP.mul_f64(steps)
 }

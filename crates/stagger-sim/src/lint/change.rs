@@ -4,12 +4,12 @@ use core::time::Duration;
 use stagger_core::text::Compact;
 use stagger_core::{Policy, PolicyProblem};
 
-/// A change of a policy, in words of the policy language.
+/// A change of a policy, in the policy language.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Change {
-    /// These settings have these values.
+    /// Sets these keys to these values.
     Settings(Vec<(&'static str, String)>),
-    /// It is another policy altogether.
+    /// Replaces the policy.
     Whole(Box<Policy>),
 }
 
@@ -25,28 +25,28 @@ impl From<Policy> for Change {
     }
 }
 
-/// A setting that is a length of time.
-pub(super) fn length(key: &'static str, length: Duration) -> (&'static str, String) {
-    (key, Compact(length).to_string())
+/// Creates a setting whose value is a duration.
+pub(super) fn duration(key: &'static str, duration: Duration) -> (&'static str, String) {
+    (key, Compact(duration).to_string())
 }
 
-/// The delays of a list; a second where there are none.
+/// Creates the setting of a delay list; one second if the list is empty.
 pub(super) fn delays(list: impl Iterator<Item = Duration>) -> (&'static str, String) {
-    let told: Vec<String> = list.map(|delay| Compact(delay).to_string()).collect();
-    ("delays", if told.is_empty() { "1s".to_owned() } else { told.join(",") })
+    let texts: Vec<String> = list.map(|delay| Compact(delay).to_string()).collect();
+    ("delays", if texts.is_empty() { "1s".to_owned() } else { texts.join(",") })
 }
 
-/// A setting that is a word or a number.
-pub(super) fn word(key: &'static str, value: impl fmt::Display) -> (&'static str, String) {
+/// Creates a setting whose value is a word or a number.
+pub(super) fn value(key: &'static str, value: impl fmt::Display) -> (&'static str, String) {
     (key, value.to_string())
 }
 
-/// How many of the other settings a change may have to take along.
+/// Maximum number of other settings that a change may have to adjust.
 const MOST_REPAIRS: usize = 6;
 
 impl Change {
-    /// The policy with this change, and the change with what it has to take along to make sense. `None` if it never
-    /// does.
+    /// Applies the change. Returns the changed policy, and the change extended by the settings that must be adjusted
+    /// with it; `None` if no adjustment makes the policy valid.
     pub(super) fn applied_to(mut self, policy: &Policy) -> Option<(Self, Policy)> {
         for _ in 0..MOST_REPAIRS {
             let settings = match &mut self {
@@ -63,9 +63,9 @@ impl Change {
             match builder.build() {
                 Ok(changed) => return Some((self, changed)),
                 Err(error) => {
-                    let fault = error.problems().next()?;
-                    let repair = repair(fault, settings, policy)?;
-                    // What has been repaired already is no help a second time.
+                    let problem = error.problems().next()?;
+                    let repair = repair(problem, settings, policy)?;
+                    // The same repair would not help a second time.
                     if settings.contains(&repair) {
                         return None;
                     }
@@ -78,9 +78,10 @@ impl Change {
     }
 }
 
-/// What another setting has to be for a change to make sense; `None` if that is not a matter of one setting.
+/// Returns the setting that must be adjusted to resolve a problem of the changed policy; `None` if no single setting
+/// resolves it.
 fn repair(
-    fault: PolicyProblem,
+    problem: PolicyProblem,
     settings: &[(&'static str, String)],
     policy: &Policy,
 ) -> Option<(&'static str, String)> {
@@ -90,16 +91,16 @@ fn repair(
     };
     let base = asked("base").unwrap_or(policy.base());
     let spread = asked("spread").unwrap_or(policy.spread());
-    Some(match fault {
-        PolicyProblem::CapBelowBase => length("cap", base.saturating_mul(10)),
-        PolicyProblem::FloorAboveCap => length("floor", Duration::ZERO),
-        PolicyProblem::ThrottledBase => length("throttled-base", base),
-        PolicyProblem::LocalBase => length("local-base", base),
+    Some(match problem {
+        PolicyProblem::CapBelowBase => duration("cap", base.saturating_mul(10)),
+        PolicyProblem::FloorAboveCap => duration("floor", Duration::ZERO),
+        PolicyProblem::ThrottledBase => duration("throttled-base", base),
+        PolicyProblem::LocalBase => duration("local-base", base),
         PolicyProblem::SpreadAboveElapsed if asked("spread").is_some() => {
-            length("max-elapsed", spread.saturating_add(policy.max_elapsed()?))
+            duration("max-elapsed", spread.saturating_add(policy.max_elapsed()?))
         }
-        PolicyProblem::SpreadAboveElapsed => length("spread", Duration::ZERO),
-        PolicyProblem::ElapsedBelowBase => word("max-attempts", 1),
+        PolicyProblem::SpreadAboveElapsed => duration("spread", Duration::ZERO),
+        PolicyProblem::ElapsedBelowBase => value("max-attempts", 1),
         _ => return None,
     })
 }
@@ -126,27 +127,27 @@ mod tests {
     }
 
     #[test]
-    fn a_change_takes_along_what_it_needs_to_make_sense() {
+    fn a_change_adjusts_the_settings_it_conflicts_with() {
         for (policy, change, want) in [
-            ("exponential base=1s cap=5s", vec![length("base", Duration::from_secs(9))], "base=9s cap=1m30s"),
+            ("exponential base=1s cap=5s", vec![duration("base", Duration::from_secs(9))], "base=9s cap=1m30s"),
             (
                 "exponential base=1s cap=30s throttled-base=20s floor=15s",
-                vec![length("cap", Duration::from_secs(10))],
+                vec![duration("cap", Duration::from_secs(10))],
                 "cap=10s floor=0s throttled-base=1s",
             ),
             (
                 "exponential base=1s cap=30s",
-                vec![length("base", Duration::from_secs(9)), length("cap", Duration::from_secs(5))],
+                vec![duration("base", Duration::from_secs(9)), duration("cap", Duration::from_secs(5))],
                 "base=9s cap=1m30s",
             ),
             (
                 "exponential base=1s cap=30s max-elapsed=10s",
-                vec![length("spread", Duration::from_secs(20))],
+                vec![duration("spread", Duration::from_secs(20))],
                 "spread=20s max-elapsed=30s",
             ),
             (
                 "exponential base=1s cap=30s spread=5s max-elapsed=10s",
-                vec![length("max-elapsed", Duration::from_secs(2))],
+                vec![duration("max-elapsed", Duration::from_secs(2))],
                 "max-elapsed=2s spread=0s",
             ),
         ] {
@@ -159,13 +160,13 @@ mod tests {
     }
 
     #[test]
-    fn what_no_setting_can_repair_is_no_change() {
-        assert_eq!(changed("zero", [word("jitter", "full")]), None);
-        assert_eq!(changed("stop", [word("base", "1s")]), None);
+    fn an_invalid_policy_that_no_setting_repairs_gives_no_change() {
+        assert_eq!(changed("zero", [value("jitter", "full")]), None);
+        assert_eq!(changed("stop", [value("base", "1s")]), None);
     }
 
     #[test]
-    fn another_policy_is_told_in_full() {
+    fn a_replacement_policy_is_displayed_in_full() {
         let policy: Policy = "constant base=1s".parse().unwrap();
         let text = policy.to_string();
         assert_eq!(changed("zero", policy), Some((text.clone(), text)));

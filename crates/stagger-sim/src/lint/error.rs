@@ -1,22 +1,22 @@
 use core::fmt;
 
-/// A word that is not understood, and what would be.
+/// A value that cannot be parsed, with the values that are expected.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WordError {
+pub struct ParseValueError {
     word: String,
     known: &'static str,
 }
 
-impl WordError {
+impl ParseValueError {
     pub(crate) fn new(word: &str, known: &'static str) -> Self {
         Self { word: word.to_owned(), known }
     }
 }
 
-impl fmt::Display for WordError {
+impl fmt::Display for ParseValueError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}` is not understood; use {}", self.word, self.known)
+        write!(f, "invalid value `{}`; expected {}", self.word, self.known)
     }
 }
 
-impl core::error::Error for WordError {}
+impl core::error::Error for ParseValueError {}

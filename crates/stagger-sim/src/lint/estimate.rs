@@ -1,42 +1,42 @@
-//! What a fleet will do, from closed forms: at once, and only where they hold.
+//! Estimates for a fleet from closed forms, given only where they hold.
 
 use core::time::Duration;
 
 use stagger_core::{Jitter, Policy, schedule::Backoff};
 
-use super::Circumstances;
+use super::DeploymentContext;
 
-/// What a fleet that loses all of its connections at once will do.
+/// The expected behavior of a fleet that loses all its connections at once.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Estimate {
-    /// Nothing can bring all clients back sooner: their number by the capacity.
-    pub recovery_at_least: Duration,
-    /// How often each client knocks, on average; `None` where the closed form does not hold.
+    /// Lower bound on the time until all clients are back: clients / capacity.
+    pub min_recovery_time: Duration,
+    /// Mean number of attempts per client; `None` if the closed form does not hold.
     pub attempts_per_client: Option<f64>,
-    /// Where the figures are from.
+    /// The method of the estimate.
     pub basis: Basis,
 }
 
-/// Where an estimate is from. More exact ones answer in the same form.
+/// The method of an estimate. More exact methods may be added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Basis {
-    /// A formula.
+    /// A closed-form approximation.
     ClosedForm,
 }
 
-/// The estimate for a fleet whose size and capacity are known; `None` without them.
+/// Estimates the behavior of a fleet; returns `None` unless its size and the capacity are known.
 ///
-/// For full jitter that doubles from `b` (or grows by another `m`), without a spread, before a server that is busy for
+/// For full jitter with base `b` and multiplier `m`, without a spread, and a server that is busy for
 /// `T = clients / capacity`: `attempts ≈ (ln(2 (m − 1) T / b) − 1) / ln m`. It was within 5 % of exact simulations of
 /// 10⁴ to 10⁶ clients, for `m` from 1.5 to 4 and `T` from 20 to 100 s, as long as the cap did not bind: it is given
-/// only where the cap is at least 0.6 T, and T at least ten times the base.
+/// only if the cap is at least 0.6 T, and T at least ten times the base.
 #[must_use]
-pub fn estimate(policy: &Policy, circumstances: &Circumstances) -> Option<Estimate> {
-    let window = circumstances.window()?;
+pub fn estimate(policy: &Policy, context: &DeploymentContext) -> Option<Estimate> {
+    let window = context.min_recovery_time()?;
     Some(Estimate {
-        recovery_at_least: window,
+        min_recovery_time: window,
         attempts_per_client: attempts_per_client(policy, window),
         basis: Basis::ClosedForm,
     })
@@ -63,15 +63,15 @@ mod tests {
     use crate::lint::Rate;
 
     fn attempts(policy: &str, window: u64) -> Option<f64> {
-        let fleet = Circumstances::default()
+        let fleet = DeploymentContext::default()
             .clients(NonZeroU64::new(window * 1_000).unwrap())
             .capacity(Rate::per_second(1_000.0).unwrap());
         estimate(&policy.parse().unwrap(), &fleet).unwrap().attempts_per_client
     }
 
-    /// The exact figures are those of independent simulations of the model.
+    /// Compares with figures of independent, exact simulations of the model.
     #[test]
-    fn the_closed_form_is_near_exact_simulations() {
+    fn the_closed_form_is_close_to_exact_simulations() {
         for (policy, window, exact) in [
             ("exponential base=500ms cap=30s", 20, 4.843),
             ("exponential base=500ms cap=30s", 50, 6.268),
@@ -81,12 +81,12 @@ mod tests {
             ("exponential base=500ms cap=30s multiplier=1.5", 50, 8.871),
         ] {
             let got = attempts(policy, window).unwrap();
-            assert!((got / exact - 1.0).abs() < 0.04, "{policy}, {window} s: {got}, not {exact}");
+            assert!((got / exact - 1.0).abs() < 0.04, "{policy}, {window} s: {got}, expected {exact}");
         }
     }
 
     #[test]
-    fn it_is_silent_where_it_does_not_hold() {
+    fn no_estimate_is_given_where_the_closed_form_does_not_hold() {
         for (policy, window) in [
             ("exponential base=500ms cap=30s", 100),
             ("exponential base=500ms cap=30s jitter=equal", 20),
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn without_size_and_capacity_there_is_none() {
-        assert_eq!(estimate(&Policy::DEFAULT, &Circumstances::default()), None);
+    fn no_estimate_is_given_without_size_and_capacity() {
+        assert_eq!(estimate(&Policy::DEFAULT, &DeploymentContext::default()), None);
     }
 }

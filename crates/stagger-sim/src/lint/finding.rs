@@ -2,73 +2,74 @@ use core::fmt;
 
 use stagger_core::Policy;
 
-use super::Circumstances;
+use super::DeploymentContext;
+use super::analysis::PolicyAnalysis;
 use super::change::Change;
-use super::rule::{Found, Rule, Severity};
+use super::rule::{Diagnosis, Rule, Severity};
 use super::rules::ALL;
-use super::subject::Subject;
 
-/// Something that a rule has found.
+/// A problem that a rule has found in a policy or a log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
     rule: &'static Rule,
     facts: Vec<String>,
-    help: Help,
+    help: Suggestion,
 }
 
-/// What mends a finding. It reads as one line: the settings first, then what else there is to say.
+/// How to fix a finding. Displayed as one line: first the settings, then further advice.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Help {
+pub struct Suggestion {
     change: Option<(Change, Policy)>,
     advice: Option<String>,
 }
 
 impl Finding {
-    pub(super) fn of_log(rule: &'static Rule, facts: Vec<String>, advice: impl Into<String>) -> Self {
-        Self { rule, facts, help: Help { change: None, advice: Some(advice.into()) } }
+    pub(super) fn for_log(rule: &'static Rule, facts: Vec<String>, advice: impl Into<String>) -> Self {
+        Self { rule, facts, help: Suggestion { change: None, advice: Some(advice.into()) } }
     }
 
-    /// The rule.
+    /// Returns the rule.
     #[must_use]
     pub const fn rule(&self) -> &'static Rule {
         self.rule
     }
 
-    /// What it is, with the figures of this policy: one or more lines.
+    /// Returns what was found, with the figures of this policy: one or more lines.
     #[must_use]
     pub fn facts(&self) -> &[String] {
         &self.facts
     }
 
-    /// What mends it.
+    /// Returns how to fix it.
     #[must_use]
-    pub const fn help(&self) -> &Help {
+    pub const fn suggestion(&self) -> &Suggestion {
         &self.help
     }
 }
 
-impl Help {
-    /// Settings in the words of the policy language, `jitter=full cap=10s`, to be set in the policy; or a whole policy,
-    /// where no setting of this one helps. `None` if what mends it is not in the policy. With it the rule is silent.
+impl Suggestion {
+    /// Returns the settings to change, in the policy language, like `jitter=full cap=10s`; or a complete policy if no
+    /// setting of this one helps. `None` if the fix lies outside the policy. With these settings the rule no longer
+    /// applies.
     #[must_use]
     pub fn settings(&self) -> Option<String> {
         self.change.as_ref().map(|(change, _)| change.to_string())
     }
 
-    /// The policy with these settings.
+    /// Returns the policy with these settings.
     #[must_use]
     pub fn policy(&self) -> Option<&Policy> {
         self.change.as_ref().map(|(_, policy)| policy)
     }
 
-    /// What helps besides the settings, or instead of them.
+    /// Returns further advice, which complements or replaces the settings.
     #[must_use]
     pub fn advice(&self) -> Option<&str> {
         self.advice.as_deref()
     }
 }
 
-impl fmt::Display for Help {
+impl fmt::Display for Suggestion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.change, &self.advice) {
             (Some((change, _)), Some(advice)) => write!(f, "{change} ({advice})"),
@@ -79,39 +80,39 @@ impl fmt::Display for Help {
     }
 }
 
-/// What is said where each change that is known would leave the rule something to find.
-const TOGETHER: &str = "no single change mends it: what is named above hangs together";
+/// The advice if the rule would still apply after each known change.
+const NO_SINGLE_CHANGE: &str = "no single change fixes this: the settings named above depend on each other";
 
-/// What the rules find in a policy, in the order of their codes.
+/// Checks a policy against all rules. Returns the findings, ordered by code.
 #[must_use]
-pub fn findings(policy: &Policy, circumstances: &Circumstances) -> Vec<Finding> {
-    let found = all_found(policy, circumstances);
+pub fn check(policy: &Policy, context: &DeploymentContext) -> Vec<Finding> {
+    let found = all_found(policy, context);
     let before: Vec<&Rule> = found.iter().map(|(rule, _)| *rule).collect();
     found
         .into_iter()
         .map(|(rule, found)| {
             let best = |changes: Vec<Change>| {
                 let changes = changes.into_iter().filter_map(|change| change.applied_to(policy));
-                best(rule, changes, circumstances, &before)
+                best(rule, changes, context, &before)
             };
             let change = best(found.changes).or_else(|| best(found.last_resort.into_iter().collect()));
             let advice = match (&change, found.advice) {
-                (None, None) => Some(TOGETHER.to_owned()),
+                (None, None) => Some(NO_SINGLE_CHANGE.to_owned()),
                 (_, advice) => advice,
             };
-            let help = Help { change, advice };
+            let help = Suggestion { change, advice };
             Finding { rule, facts: found.facts, help }
         })
         .collect()
 }
 
-/// The policy after what [`findings`] would change in it, one finding after the other, as long as each change leaves
-/// fewer warnings, or as many and fewer notes. What is left to be found in it is not the policy's to mend, or two rules
-/// want opposite things. What rules in `allowed` find is meant, and stays as it is.
+/// Applies the suggestions of [`check`] one after the other, as long as each leaves fewer warnings, or as many warnings
+/// and fewer notes. Findings that remain cannot be fixed in the policy, or two rules contradict each other. Findings of
+/// rules in `allowed` are ignored.
 #[must_use]
-pub fn mended(policy: &Policy, circumstances: &Circumstances, allowed: &[&Rule]) -> Policy {
+pub fn fix(policy: &Policy, context: &DeploymentContext, allowed: &[&Rule]) -> Policy {
     let count = |policy: &Policy| {
-        let found = all_found(policy, circumstances);
+        let found = all_found(policy, context);
         let of = |severity| move |rule: &&Rule| rule.severity() == severity && !allowed.contains(rule);
         let rules = || found.iter().map(|(rule, _)| *rule);
         (rules().filter(of(Severity::Warning)).count(), rules().filter(of(Severity::Note)).count())
@@ -119,7 +120,7 @@ pub fn mended(policy: &Policy, circumstances: &Circumstances, allowed: &[&Rule])
     let mut latest = *policy;
     loop {
         let now = count(&latest);
-        let found = findings(&latest, circumstances);
+        let found = check(&latest, context);
         let changes =
             found.iter().filter(|found| !allowed.contains(&found.rule)).filter_map(|found| found.help.policy());
         match changes.into_iter().find(|changed| count(changed) < now) {
@@ -129,21 +130,21 @@ pub fn mended(policy: &Policy, circumstances: &Circumstances, allowed: &[&Rule])
     }
 }
 
-fn all_found(policy: &Policy, circumstances: &Circumstances) -> Vec<(&'static Rule, Found)> {
-    let subject = Subject::new(policy, circumstances);
-    ALL.into_iter().filter_map(|rule| Some((rule, (rule.judge)(&subject)?))).collect()
+fn all_found(policy: &Policy, context: &DeploymentContext) -> Vec<(&'static Rule, Diagnosis)> {
+    let analysis = PolicyAnalysis::new(policy, context);
+    ALL.into_iter().filter_map(|rule| Some((rule, (rule.check)(&analysis)?))).collect()
 }
 
-/// The first change that silences a rule, if possible without waking another.
+/// Returns the first change after which the rule no longer applies, preferring one that triggers no other rule.
 fn best(
     rule: &Rule,
     changes: impl Iterator<Item = (Change, Policy)>,
-    circumstances: &Circumstances,
+    context: &DeploymentContext,
     before: &[&Rule],
 ) -> Option<(Change, Policy)> {
     let mut second = None;
     for (change, policy) in changes {
-        let after = all_found(&policy, circumstances);
+        let after = all_found(&policy, context);
         if after.iter().any(|(found, _)| *found == rule) {
             continue;
         }

@@ -1,40 +1,41 @@
-//! What makes a storm of a policy, found before it is one.
+//! Static checks of retry policies: finds settings that can cause a retry storm, before they do.
 //!
-//! [`findings`] looks at a [`Policy`](stagger_core::Policy) in its [`Circumstances`] by [rules](Rule::all()) with
-//! stable codes. Each [`Finding`] says what it is, with the figures of this policy, why that matters, and what mends
-//! it; where the policy itself can be mended, the [`Help`] is in the policy language and has been tried. Every figure
-//! is read from the policy's own forecasts; no rule has a formula of a delay. [`mended`] is the policy after all of it.
+//! [`check`] examines a [`Policy`](stagger_core::Policy) in its [`DeploymentContext`] by [rules](Rule::all()) with
+//! stable codes. Each [`Finding`] states the problem with the figures of this policy, why it matters, and how to fix
+//! it. If a change of the policy fixes it, the [`Suggestion`] is written in the policy language and has been verified.
+//! Every figure is computed from the policy's own forecasts; no rule has a formula for delays of its own. [`fix`]
+//! returns the policy with all suggestions applied.
 //!
-//! [`log`] judges delays that have really happened.
+//! [`log`] checks delays that were measured.
 //!
 //! ```
 //! use stagger_core::Policy;
-//! use stagger_sim::lint::{Circumstances, findings, mended};
+//! use stagger_sim::lint::{DeploymentContext, check, fix};
 //!
 //! let policy: Policy = "exponential base=1s cap=30s jitter=none".parse()?;
-//! let found = findings(&policy, &Circumstances::default());
+//! let found = check(&policy, &DeploymentContext::default());
 //! assert_eq!(found[0].rule().code(), "S001");
-//! assert_eq!(found[0].help().to_string(), "jitter=full");
-//! assert!(findings(&mended(&policy, &Circumstances::default(), &[]), &Circumstances::default()).is_empty());
+//! assert_eq!(found[0].suggestion().to_string(), "jitter=full");
+//! assert!(check(&fix(&policy, &DeploymentContext::default(), &[]), &DeploymentContext::default()).is_empty());
 //! # Ok::<(), stagger_core::text::ParseError>(())
 //! ```
 
+mod analysis;
 mod change;
-mod circumstances;
+mod context;
 mod error;
 mod estimate;
 mod finding;
-mod fit;
+mod goodness_of_fit;
 pub mod log;
 mod rate;
 mod rule;
 mod rules;
-mod subject;
 
-pub use circumstances::{Budgeted, Circumstances, Idempotency, Purpose};
-pub use error::WordError;
+pub use context::{Budgeted, DeploymentContext, Idempotency, Purpose};
+pub use error::ParseValueError;
 pub use estimate::{Basis, Estimate, estimate};
-pub use finding::{Finding, Help, findings, mended};
-pub use fit::{Curve, Fit};
+pub use finding::{Finding, Suggestion, check, fix};
+pub use goodness_of_fit::{GoodnessOfFit, QuantileCurve};
 pub use rate::{Rate, parse_count, parse_number};
 pub use rule::{Rule, Severity};

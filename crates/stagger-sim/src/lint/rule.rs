@@ -1,33 +1,33 @@
 use core::fmt;
 
+use super::analysis::PolicyAnalysis;
 use super::change::Change;
 use super::rules::{ALL, OF_LOGS};
-use super::subject::Subject;
 
-/// What a rule looks for, and why it matters.
+/// A rule: what it checks, and why it matters.
 pub struct Rule {
     pub(super) code: &'static str,
     pub(super) name: &'static str,
     pub(super) severity: Severity,
     pub(super) title: &'static str,
-    pub(super) why: &'static str,
-    pub(super) more: &'static str,
-    /// What it finds in a policy; nothing for the rules about logs.
-    pub(super) judge: fn(&Subject<'_>) -> Option<Found>,
+    pub(super) rationale: &'static str,
+    pub(super) details: &'static str,
+    /// Checks a policy; returns `None` for rules for logs.
+    pub(super) check: fn(&PolicyAnalysis<'_>) -> Option<Diagnosis>,
 }
 
-/// How much a finding matters.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Severity {
-    /// It is not what is recommended, and may be what is meant.
+    /// Deviates from the recommendation, and may be intended.
     Note,
-    /// It makes a bad minute worse.
+    /// Makes an outage worse.
     Warning,
 }
 
 impl Severity {
-    /// `warning` or `note`.
+    /// Returns `warning` or `note`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -38,51 +38,51 @@ impl Severity {
 }
 
 impl Rule {
-    /// Every rule, by code: first those about policies (`S…`), then those about logs (`L…`).
+    /// Returns all rules, ordered by code: first those for policies (`S…`), then those for logs (`L…`).
     pub fn all() -> impl Iterator<Item = &'static Self> {
         ALL.into_iter().chain(OF_LOGS)
     }
 
-    /// The rule with this code or name, in either case of letters.
+    /// Returns the rule with this code or name, ignoring case.
     #[must_use]
-    pub fn named(text: &str) -> Option<&'static Self> {
+    pub fn find(text: &str) -> Option<&'static Self> {
         Self::all().find(|rule| rule.code.eq_ignore_ascii_case(text) || rule.name.eq_ignore_ascii_case(text))
     }
 
-    /// Its code, like `S001`. It never changes, and is never given to another rule.
+    /// Returns the code, like `S001`. It never changes and is never reused.
     #[must_use]
     pub const fn code(&self) -> &'static str {
         self.code
     }
 
-    /// Its name in words, like `no-jitter`.
+    /// Returns the name, like `no-jitter`.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         self.name
     }
 
-    /// How much it matters.
+    /// Returns the severity.
     #[must_use]
     pub const fn severity(&self) -> Severity {
         self.severity
     }
 
-    /// What it finds, in a few words.
+    /// Returns a short description of the problem.
     #[must_use]
     pub const fn title(&self) -> &'static str {
         self.title
     }
 
-    /// Why that matters, in one sentence.
+    /// Returns why the problem matters, in one sentence.
     #[must_use]
-    pub const fn why(&self) -> &'static str {
-        self.why
+    pub const fn rationale(&self) -> &'static str {
+        self.rationale
     }
 
-    /// When exactly it speaks, what to do, and where that is known from.
+    /// Returns when exactly the rule applies, what to do about it, and the sources.
     #[must_use]
-    pub const fn more(&self) -> &'static str {
-        self.more
+    pub const fn details(&self) -> &'static str {
+        self.details
     }
 }
 
@@ -92,7 +92,7 @@ impl fmt::Debug for Rule {
     }
 }
 
-/// A code belongs to one rule only.
+/// Rules are equal if their codes are.
 impl PartialEq for Rule {
     fn eq(&self, other: &Self) -> bool {
         self.code == other.code
@@ -101,20 +101,20 @@ impl PartialEq for Rule {
 
 impl Eq for Rule {}
 
-/// What a rule has found in a policy.
+/// What a rule has found in a policy, before suggestions are verified.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct Diagnosis {
     pub(super) facts: Vec<String>,
-    /// Changes of the policy, the best first. They are tried before they are told.
+    /// Changes of the policy, the best first. They are verified before they are suggested.
     pub(super) changes: Vec<Change>,
-    /// A change that takes so much away that it is only told where no other helps.
+    /// A drastic change, suggested only if no other helps.
     pub(super) last_resort: Option<Change>,
-    /// What helps besides, or instead.
+    /// Further advice, which complements or replaces the changes.
     pub(super) advice: Option<String>,
 }
 
-impl Found {
-    pub(super) fn fact(fact: impl Into<String>) -> Self {
+impl Diagnosis {
+    pub(super) fn new(fact: impl Into<String>) -> Self {
         Self { facts: vec![fact.into()], ..Self::default() }
     }
 
@@ -123,18 +123,18 @@ impl Found {
         self
     }
 
-    pub(super) fn and_perhaps(mut self, fact: Option<String>) -> Self {
+    pub(super) fn and_if_some(mut self, fact: Option<String>) -> Self {
         self.facts.extend(fact);
         self
     }
 
-    /// A change that may mend it, if none before does.
-    pub(super) fn mend(mut self, change: impl Into<Change>) -> Self {
+    /// Adds a change to try if the ones before do not help.
+    pub(super) fn suggest(mut self, change: impl Into<Change>) -> Self {
         self.changes.push(change.into());
         self
     }
 
-    pub(super) fn mend_at_last(mut self, change: impl Into<Change>) -> Self {
+    pub(super) fn suggest_last_resort(mut self, change: impl Into<Change>) -> Self {
         self.last_resort = Some(change.into());
         self
     }

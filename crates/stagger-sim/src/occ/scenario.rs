@@ -2,89 +2,89 @@ use core::time::Duration;
 
 use stagger_core::{Policy, Seed};
 
-use super::Figures;
-use super::row::Row;
-use crate::client::Rule;
+use super::OccFigures;
+use super::simulation::OccSimulation;
+use crate::client_policy::ClientPolicy;
 use crate::engine::CLIENT_BITS;
 use crate::network::Network;
-use crate::{Engine, ScenarioError, ScenarioFault, Watch};
+use crate::{Engine, Progress, ScenarioError, ScenarioProblem};
 
-/// How many write one row. Plain data; what is built makes sense.
+/// Clients that write one row concurrently. Plain data; valid once built.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Scenario {
+pub struct OccScenario {
     pub(crate) clients: u32,
-    /// Of a message's way, in microseconds.
+    /// Of the message delay, in microseconds.
     pub(crate) mean: f64,
     pub(crate) deviation: f64,
 }
 
-/// The settings of a [`Scenario`].
+/// Builds an [`OccScenario`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[must_use = "a builder does nothing until `build`"]
-pub struct ScenarioBuilder {
+pub struct OccScenarioBuilder {
     clients: u64,
     mean: Duration,
     deviation: Duration,
 }
 
-impl Scenario {
-    /// So many clients, 1 to 67,108,864; they get in each other's way, so a thousand is many. The other settings are at
-    /// their defaults.
-    pub const fn builder(clients: u64) -> ScenarioBuilder {
-        ScenarioBuilder { clients, mean: Duration::from_millis(10), deviation: Duration::from_millis(2) }
+impl OccScenario {
+    /// Starts a scenario with this number of clients, 1 to 67,108,864, and the defaults of all other settings. Clients
+    /// conflict with each other, so a thousand is many.
+    pub const fn builder(clients: u64) -> OccScenarioBuilder {
+        OccScenarioBuilder { clients, mean: Duration::from_millis(10), deviation: Duration::from_millis(2) }
     }
 
-    /// How many clients there are.
+    /// Returns the number of clients.
     #[must_use]
     pub const fn clients(&self) -> u64 {
         self.clients as u64
     }
 
-    /// What happens with this policy. The seed is that of the whole run; each client has its own.
+    /// Runs the scenario with this policy. Each client derives its own seed from `seed`.
     #[must_use]
-    pub fn run(&self, policy: &Policy, seed: Seed) -> Figures {
-        self.run_on(Engine::Heap, policy, seed)
+    pub fn run(&self, policy: &Policy, seed: Seed) -> OccFigures {
+        self.run_with_engine(Engine::Heap, policy, seed)
     }
 
-    /// [`run`](Self::run) on an engine of your choice; the figures are the same. With clients this few and times this short
-    /// the heap is the faster one.
+    /// Runs the scenario on a given engine, with the same figures as [`run`](Self::run). With few clients and short
+    /// times the heap is faster.
     #[must_use]
-    pub fn run_on(&self, engine: Engine, policy: &Policy, seed: Seed) -> Figures {
-        // A watch that nobody else has is never cancelled.
-        self.watched_on(engine, policy, seed, &Watch::new()).unwrap_or_default()
+    pub fn run_with_engine(&self, engine: Engine, policy: &Policy, seed: Seed) -> OccFigures {
+        // This progress is not shared, so it is never cancelled.
+        self.try_run(engine, policy, seed, &Progress::new()).unwrap_or_default()
     }
 
-    /// [`run`](Self::run), watched; `None` if it was cancelled before its end.
+    /// Runs the scenario like [`run`](Self::run) and reports its progress; returns `None` if it was cancelled.
     #[must_use]
-    pub fn watched(&self, policy: &Policy, seed: Seed, watch: &Watch) -> Option<Figures> {
-        self.watched_on(Engine::Heap, policy, seed, watch)
+    pub fn run_with_progress(&self, policy: &Policy, seed: Seed, progress: &Progress) -> Option<OccFigures> {
+        self.try_run(Engine::Heap, policy, seed, progress)
     }
 
-    fn watched_on(&self, engine: Engine, policy: &Policy, seed: Seed, watch: &Watch) -> Option<Figures> {
-        let mut row = Row::new(self, Rule::new(policy, seed), seed);
-        engine.run(&mut row, watch).ok()?;
-        Some(row.figures())
+    fn try_run(&self, engine: Engine, policy: &Policy, seed: Seed, progress: &Progress) -> Option<OccFigures> {
+        let mut simulation = OccSimulation::new(self, ClientPolicy::new(policy, seed), seed);
+        engine.run(&mut simulation, progress).ok()?;
+        Some(simulation.figures())
     }
 }
 
-impl ScenarioBuilder {
-    /// How long a message is underway, one way: normally distributed with this mean and standard deviation. Default 10 and
-    /// 2 ms. Range: a mean of a microsecond and up, both up to an hour.
+impl OccScenarioBuilder {
+    /// Sets the one-way delay of messages: normally distributed with this mean and standard deviation. Default 10 and 2
+    /// ms. Range: a mean of at least a microsecond, both up to an hour.
     pub const fn one_way(self, mean: Duration, deviation: Duration) -> Self {
         Self { mean, deviation, ..self }
     }
 
-    /// Checks the settings.
+    /// Builds the scenario.
     ///
     /// # Errors
-    /// Every [`ScenarioFault`] at once.
-    pub fn build(self) -> Result<Scenario, ScenarioError> {
+    /// Returns all [`ScenarioProblem`]s at once.
+    pub fn build(self) -> Result<OccScenario, ScenarioError> {
         ScenarioError::check([
-            (ScenarioFault::Clients, self.clients == 0 || self.clients > 1 << CLIENT_BITS),
-            (ScenarioFault::Network, self.mean.max(self.deviation) > Network::LONGEST),
-            (ScenarioFault::Window, self.mean < Duration::from_micros(1)),
+            (ScenarioProblem::Clients, self.clients == 0 || self.clients > 1 << CLIENT_BITS),
+            (ScenarioProblem::Network, self.mean.max(self.deviation) > Network::MAX_DELAY),
+            (ScenarioProblem::MessageDelay, self.mean < Duration::from_micros(1)),
         ])?;
-        Ok(Scenario {
+        Ok(OccScenario {
             clients: self.clients as u32,
             mean: self.mean.as_secs_f64() * 1e6,
             deviation: self.deviation.as_secs_f64() * 1e6,

@@ -1,31 +1,32 @@
-//! Outage: requests come all the time, and a server stands still for a while. Does it come back?
+//! Outage: requests arrive continuously, and the server stalls for a while. Does it recover?
 //!
 //! # The model
 //!
-//! - Requests come at random (a Poisson stream), each at one of a number of client processes. A process has one policy and
-//!   guards of its own: the budgets and breakers of [`stagger_core`], as a program has them ([`Process`]).
-//! - A message is underway for a fixed time. A request is an attempt, and as many more as policy and guards let there be. An
-//!   attempt has failed when no answer has come within the time-out.
-//! - The server has one queue and takes a fixed time for each job. Who finds the queue full is turned away at once
-//!   ([throttled](stagger_core::FailureKind::Throttled)). It does not know that a client has stopped waiting: what is in the queue is
-//!   done, wanted or not.
-//! - In an [outage](Outage) it turns everyone away, or it stands still and the queue fills.
+//! - Requests arrive at random (a Poisson process), each at one of a number of client processes. A process has one
+//!   policy and its own guards: the budgets and breakers of [`stagger_core`], as in a real program ([`ProcessGuards`]).
+//! - Messages have a fixed one-way delay. A request makes one attempt, and further attempts as policy and guards allow.
+//!   An attempt fails if no answer arrives within the timeout.
+//! - The server has one queue and a fixed service time. If the queue is full, an attempt is rejected at once
+//!   ([throttled](stagger_core::FailureKind::Throttled)). The server does not notice that a client has timed out: it
+//!   processes every queued job, whether its result is still wanted or not.
+//! - During an [outage](OutageKind) the server rejects all attempts, or it stalls and the queue fills.
 //!
 //! # Limits and formulas
 //!
-//! No policy makes fewer attempts than one for each request. Where λ requests come in a second and μ jobs are done, a stall
-//! of T leaves `q = λ · T` jobs in the queue, and without retries those who come are served in time again after
-//! `(q − μ · timeout) / (μ − λ)`. A storm sustains itself if work goes stale in the queue, `queue / μ > timeout`, and more
-//! comes than is done, `λ · (1 + r) > μ`, where `r` is the number of retries for each request when nothing succeeds: the
-//! retries of the policy, or what the budget allows. Then it is [metastable](Figures::is_metastable): the outage is over and
-//! nothing works. Each process has what its budget starts with, so a large fleet has a lot of it.
+//! No policy makes less than one attempt per request. If λ requests arrive per second and μ jobs are processed, a stall
+//! of length T leaves `q = λ · T` jobs in the queue, and without retries new requests are served in time again after
+//! `(q − μ · timeout) / (μ − λ)`. A storm sustains itself if jobs become stale in the queue, `queue / μ > timeout`, and
+//! load exceeds capacity, `λ · (1 + r) > μ`, where `r` is the number of retries per request if nothing succeeds: the
+//! retries of the policy, or what the budget allows. The system is then [metastable](OutageFigures::is_metastable): the
+//! outage is over, but requests still fail. Every process has the initial allowance of its budget, so a large fleet has
+//! a large total.
 
 mod figures;
-mod process;
+mod guards;
 mod scenario;
 mod server;
-mod traffic;
+mod simulation;
 
-pub use figures::Figures;
-pub use process::Process;
-pub use scenario::{Outage, Scenario, ScenarioBuilder};
+pub use figures::OutageFigures;
+pub use guards::ProcessGuards;
+pub use scenario::{OutageKind, OutageScenario, OutageScenarioBuilder};

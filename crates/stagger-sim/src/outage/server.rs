@@ -1,60 +1,60 @@
 use std::collections::VecDeque;
 
-use super::Outage;
+use super::OutageKind;
 
-/// One queue, one job after the other. Times are in microseconds.
+/// A server with one queue that processes one job after the other. Times are in microseconds.
 pub(super) struct Server {
     service: f64,
     room: usize,
-    outage: Outage,
+    outage: OutageKind,
     from: f64,
     until: f64,
-    /// When each job in the system is done.
+    /// Completion time of each job in the system.
     done: VecDeque<f64>,
 }
 
-/// What becomes of an attempt that has arrived.
+/// The outcome of an attempt that has arrived.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Fate {
-    /// It is done at this time.
+pub(super) enum JobOutcome {
+    /// The job completes at this time.
     Done(f64),
     /// The queue is full.
-    Full,
-    /// The server is down, and says so.
+    QueueFull,
+    /// The server is down and rejects the attempt.
     Down,
 }
 
 impl Server {
-    pub(super) fn new(rate: f64, room: u32, outage: Outage, from: u64, until: u64) -> Self {
+    pub(super) fn new(rate: f64, room: u32, outage: OutageKind, from: u64, until: u64) -> Self {
         let (from, until) = (from as f64, until as f64);
         Self { service: 1e6 / rate, room: room as usize, outage, from, until, done: VecDeque::new() }
     }
 
-    pub(super) fn arrive(&mut self, at: u64) -> Fate {
+    pub(super) fn arrive(&mut self, at: u64) -> JobOutcome {
         let at = at as f64;
         let is_out = at >= self.from && at < self.until;
-        if is_out && self.outage == Outage::Reject {
-            return Fate::Down;
+        if is_out && self.outage == OutageKind::Reject {
+            return JobOutcome::Down;
         }
         while self.done.front().is_some_and(|&done| done <= at) {
             self.done.pop_front();
         }
         if self.done.len() >= self.room {
-            return Fate::Full;
+            return JobOutcome::QueueFull;
         }
-        let begin = self.done.back().map_or(at, |&last| last.max(at));
-        let done = if self.outage == Outage::Stall { self.past_the_stall(begin) } else { begin + self.service };
+        let start = self.done.back().map_or(at, |&last| last.max(at));
+        let done = if self.outage == OutageKind::Stall { self.done_after_stall(start) } else { start + self.service };
         self.done.push_back(done);
-        Fate::Done(done)
+        JobOutcome::Done(done)
     }
 
-    /// When a job is done that would begin then.
-    fn past_the_stall(&self, begin: f64) -> f64 {
-        if begin >= self.from && begin < self.until {
+    /// Returns the completion time of a job that would start at `start`, taking the stall into account.
+    fn done_after_stall(&self, start: f64) -> f64 {
+        if start >= self.from && start < self.until {
             return self.until + self.service;
         }
-        let done = begin + self.service;
-        if begin < self.from && done > self.from { done + (self.until - self.from) } else { done }
+        let done = start + self.service;
+        if start < self.from && done > self.from { done + (self.until - self.from) } else { done }
     }
 }
 
@@ -62,28 +62,54 @@ impl Server {
 mod tests {
     use super::*;
 
-    /// A thousand a second, and an outage from 10 to 20 ms.
-    fn fates(outage: Outage, room: u32, arrivals: &[u64]) -> Vec<Fate> {
+    /// Returns the outcomes with a thousand jobs per second and an outage from 10 to 20 ms.
+    fn fates(outage: OutageKind, room: u32, arrivals: &[u64]) -> Vec<JobOutcome> {
         let mut server = Server::new(1_000.0, room, outage, 10_000, 20_000);
         arrivals.iter().map(|&at| server.arrive(at)).collect()
     }
 
     #[test]
-    fn jobs_are_done_one_after_the_other() {
-        let got = fates(Outage::Stall, 2, &[0, 0, 0, 1_000, 5_000]);
-        assert_eq!(got, [Fate::Done(1e3), Fate::Done(2e3), Fate::Full, Fate::Done(3e3), Fate::Done(6e3)]);
+    fn jobs_are_processed_sequentially() {
+        let got = fates(OutageKind::Stall, 2, &[0, 0, 0, 1_000, 5_000]);
+        assert_eq!(
+            got,
+            [
+                JobOutcome::Done(1e3),
+                JobOutcome::Done(2e3),
+                JobOutcome::QueueFull,
+                JobOutcome::Done(3e3),
+                JobOutcome::Done(6e3)
+            ]
+        );
     }
 
     #[test]
-    fn in_a_stall_nothing_begins_and_what_is_underway_stands_still() {
-        let got = fates(Outage::Stall, 9, &[9_500, 9_600, 15_000, 30_000]);
-        assert_eq!(got, [Fate::Done(20_500.0), Fate::Done(21_500.0), Fate::Done(22_500.0), Fate::Done(31_000.0)]);
-        assert_eq!(fates(Outage::Stall, 9, &[10_000]), [Fate::Done(21_000.0)]);
+    fn during_a_stall_no_job_starts_and_the_current_job_pauses() {
+        let got = fates(OutageKind::Stall, 9, &[9_500, 9_600, 15_000, 30_000]);
+        assert_eq!(
+            got,
+            [
+                JobOutcome::Done(20_500.0),
+                JobOutcome::Done(21_500.0),
+                JobOutcome::Done(22_500.0),
+                JobOutcome::Done(31_000.0)
+            ]
+        );
+        assert_eq!(fates(OutageKind::Stall, 9, &[10_000]), [JobOutcome::Done(21_000.0)]);
     }
 
     #[test]
-    fn a_server_that_rejects_goes_on_with_its_queue() {
-        let got = fates(Outage::Reject, 9, &[9_500, 9_600, 10_000, 19_999, 20_000]);
-        assert_eq!(got, [Fate::Done(10_500.0), Fate::Done(11_500.0), Fate::Down, Fate::Down, Fate::Done(21_000.0)]);
+    fn a_rejecting_server_processes_its_queue() {
+        let got = fates(OutageKind::Reject, 9, &[9_500, 9_600, 10_000, 19_999, 20_000]);
+        assert_eq!(
+            got,
+            [
+                JobOutcome::Done(10_500.0),
+                JobOutcome::Done(11_500.0),
+                JobOutcome::Down,
+                JobOutcome::Down,
+                JobOutcome::Done(21_000.0)
+            ]
+        );
     }
 }

@@ -1,144 +1,142 @@
 use core::time::Duration;
 
-use crate::Series;
+use crate::TimeSeries;
 
-/// What came of a scenario with one policy and one seed. Times run from the beginning of the scenario.
+/// The results of a mass disconnect with one policy and one seed. Times are measured from the start of the scenario.
 ///
-/// Quantiles of times, and of attempts above 2,047, are good to a thousandth of themselves; everything else is exact.
+/// Quantiles of times, and of attempts above 2,047, have a relative precision of 0.1 %; all other figures are exact.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
-pub struct Figures {
-    /// The clients there were.
+pub struct ReconnectFigures {
+    /// Number of clients.
     pub clients: u64,
-    /// How many the server let in a second.
+    /// Number of handshakes per second that the server accepts.
     pub rate: f64,
-    /// Attempts that were sent.
+    /// Number of attempts sent.
     pub attempts: u64,
-    /// Clients that are connected in the end.
+    /// Number of clients connected at the end.
     pub connected: u64,
-    /// Clients that gave up, because their policy has no further attempt.
+    /// Number of clients that gave up because their policy allows no further attempt.
     pub gave_up: u64,
-    /// Clients that would have gone on after the horizon.
+    /// Number of clients that would have continued after the horizon.
     pub unfinished: u64,
-    /// Attempts that arrived, in each tenth of a second.
-    pub arrivals: Series,
-    /// Clients that were connected, in each tenth of a second.
-    pub connects: Series,
-    /// When the attempts of some clients arrived, as many as the scenario asked for; those who never made one are left out
-    /// at the end.
+    /// Attempts that arrived, per 100 ms.
+    pub arrivals: TimeSeries,
+    /// Clients that were connected, per 100 ms.
+    pub connects: TimeSeries,
+    /// Arrival times of the attempts of the sampled clients; trailing clients without attempts are omitted.
     pub sample: Vec<Vec<Duration>>,
-    /// The most attempts of which no answer had come yet.
+    /// Maximum number of attempts in flight.
     pub peak_in_flight: u64,
-    /// The most handshakes that were waiting or underway at the server.
+    /// Maximum number of pending handshakes at the server.
     pub peak_backlog: u64,
-    /// When half of all clients were connected; `None` if they never were.
+    /// Time at which half of all clients were connected; `None` if never.
     pub t50: Option<Duration>,
-    /// When 99 % of all clients were connected; `None` if they never were.
+    /// Time at which 99 % of all clients were connected; `None` if never.
     pub t99: Option<Duration>,
-    /// When the last client was connected, exactly; `None` if some never were.
+    /// Time at which the last client was connected, exactly; `None` if some never were.
     pub t100: Option<Duration>,
-    /// How long clients took from their own loss, of those that were connected: the mean.
-    pub took_mean: Duration,
-    /// How long clients took from their own loss, half of all clients.
-    pub took_p50: Option<Duration>,
-    /// How long clients took from their own loss, 99 % of all clients.
-    pub took_p99: Option<Duration>,
-    /// How long clients took from their own loss, for each hundredth of all clients; it ends where the others never came in.
-    pub took_percentiles: Vec<Duration>,
-    /// How long a client slept between its attempts, the mean of all clients.
+    /// Mean time from the loss of a client's connection until it was connected, over connected clients.
+    pub recovered_mean: Duration,
+    /// Median of that time over all clients; `None` if fewer were connected.
+    pub recovered_p50: Option<Duration>,
+    /// 99th percentile of that time over all clients; `None` if fewer were connected.
+    pub recovered_p99: Option<Duration>,
+    /// Percentiles 1 to 100 of that time over all clients; ends early if not all clients were connected.
+    pub recovered_percentiles: Vec<Duration>,
+    /// Mean total time that a client waited between attempts.
     pub waited_mean: Duration,
-    /// The attempts of a client, half of those that are through.
+    /// Median number of attempts of the clients that finished: connected or gave up.
     pub attempts_p50: Option<u64>,
-    /// The attempts of a client, 99 % of those that are through.
+    /// 99th percentile of the number of attempts of the clients that finished.
     pub attempts_p99: Option<u64>,
-    /// The most attempts of one client.
-    pub attempts_most: u64,
-    /// How many clients made that many attempts, from 0 on, of those that are through; up to 2,047 attempts.
+    /// Maximum number of attempts of a client.
+    pub attempts_max: u64,
+    /// Number of finished clients by their number of attempts, from 0 up to 2,047.
     pub clients_by_attempts: Vec<u64>,
 }
 
-/// How close to the best possible, each as a share in 0..=1: 1 is the limit that no policy can pass.
+/// How close a policy comes to the optimum, as ratios in 0..=1; no policy can exceed 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Efficiency {
-    /// `clients / attempts`: the limit is one attempt for each; `None` if somebody never came in.
+    /// `clients / attempts`: the optimum is one attempt per client. `None` if some clients were never connected.
     pub attempts: Option<f64>,
-    /// `(clients / rate) / t100`; `None` if somebody never came in.
+    /// `(clients / rate) / t100`; `None` if some clients were never connected.
     pub time: Option<f64>,
-    /// `(clients / 2 · rate) / took_mean`; `None` if somebody never came in.
+    /// `(clients / (2 · rate)) / recovered_mean`; `None` if some clients were never connected.
     pub mean_time: Option<f64>,
 }
 
-/// How unequally clients fare, each as the figure of the unluckiest hundredth over that of the one in the middle: 1 where all
-/// fare alike.
+/// How unequally clients are treated: ratios of the 99th percentile to the median, 1 if all clients are treated alike.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Fairness {
-    /// Of the times that clients took: p99 / p50; `None` if one of them never came.
-    pub took: Option<f64>,
-    /// Of the attempts of a client: p99 / p50; `None` if nobody is through.
+    /// p99 / p50 of the recovery times; `None` if one of them does not exist or the median is 0.
+    pub recovered: Option<f64>,
+    /// p99 / p50 of the number of attempts; `None` if no client finished or the median is 0.
     pub attempts: Option<f64>,
 }
 
-impl Figures {
-    /// Attempts for each client, the mean.
+impl ReconnectFigures {
+    /// Returns the mean number of attempts per client.
     #[must_use]
     pub fn attempts_per_client(&self) -> f64 {
         self.attempts as f64 / self.clients as f64
     }
 
-    /// The most arrivals in a tenth of a second.
+    /// Returns the maximum number of arrivals within 100 ms.
     #[must_use]
     pub fn peak(&self) -> u64 {
         self.arrivals.peak(Duration::ZERO)
     }
 
-    /// The most arrivals in a tenth of a second that does not begin before `from`: beyond the first wave, which is the same
-    /// for all policies with one base.
+    /// Returns the maximum number of arrivals within 100 ms from `from` on, to exclude the first wave, which is the
+    /// same for all policies with the same base.
     #[must_use]
     pub fn peak_from(&self, from: Duration) -> u64 {
         self.arrivals.peak(from)
     }
 
-    /// The most arrivals in ten tenths of a second in a row.
+    /// Returns the maximum number of arrivals within ten consecutive bins of 100 ms.
     #[must_use]
     pub fn peak_second(&self) -> u64 {
-        self.arrivals.peak_of(10, Duration::ZERO)
+        self.arrivals.peak_over(10, Duration::ZERO)
     }
 
-    /// For how long, in tenths of a second, more arrived than the server can take.
+    /// Returns the total time, in multiples of 100 ms, during which more attempts arrived than the server accepts.
     #[must_use]
     pub fn overload(&self) -> Duration {
-        let most = self.rate * Series::BIN.as_secs_f64();
+        let most = self.rate * TimeSeries::BIN_WIDTH.as_secs_f64();
         let bins = self.arrivals.counts().iter().filter(|&&count| f64::from(count) > most).count();
-        Series::BIN.saturating_mul(u32::try_from(bins).unwrap_or(u32::MAX))
+        TimeSeries::BIN_WIDTH.saturating_mul(u32::try_from(bins).unwrap_or(u32::MAX))
     }
 
-    /// How close it comes to the limits.
+    /// Returns how close the policy comes to the optimum.
     #[must_use]
     pub fn efficiency(&self) -> Efficiency {
         let best = self.clients as f64 / self.rate;
-        let everyone = self.t100.is_some();
+        let all_connected = self.t100.is_some();
         Efficiency {
-            attempts: everyone.then(|| self.clients as f64 / self.attempts as f64),
+            attempts: all_connected.then(|| self.clients as f64 / self.attempts as f64),
             time: self.t100.map(|last| (best / last.as_secs_f64()).min(1.0)),
-            mean_time: everyone.then(|| (best / 2.0 / self.took_mean.as_secs_f64()).min(1.0)),
+            mean_time: all_connected.then(|| (best / 2.0 / self.recovered_mean.as_secs_f64()).min(1.0)),
         }
     }
 
-    /// Attempts that connected nobody: work for the server, and nothing to show for it.
+    /// Returns the number of attempts that did not connect a client.
     #[must_use]
     pub const fn wasted(&self) -> u64 {
         self.attempts.saturating_sub(self.connected)
     }
 
-    /// How unequally clients fare.
+    /// Returns how unequally clients are treated.
     #[must_use]
     pub fn fairness(&self) -> Fairness {
         let seconds = |time: Option<Duration>| time.map(|time| time.as_secs_f64());
         let number = |count: Option<u64>| count.map(|count| count as f64);
         Fairness {
-            took: over(seconds(self.took_p99), seconds(self.took_p50)),
+            recovered: over(seconds(self.recovered_p99), seconds(self.recovered_p50)),
             attempts: over(number(self.attempts_p99), number(self.attempts_p50)),
         }
     }
@@ -153,20 +151,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fairness_is_how_far_the_unluckiest_hundredth_is_from_the_middle() {
+    fn fairness_is_the_ratio_of_p99_to_the_median() {
         let seconds = Duration::from_secs;
-        let mut figures = Figures { attempts_p50: Some(2), attempts_p99: Some(7), ..Figures::default() };
-        (figures.took_p50, figures.took_p99) = (Some(seconds(4)), Some(seconds(10)));
-        assert_eq!(figures.fairness(), Fairness { took: Some(2.5), attempts: Some(3.5) });
-        figures.took_p99 = None;
-        assert_eq!(figures.fairness().took, None, "a hundredth never came in");
-        (figures.took_p50, figures.took_p99) = (Some(Duration::ZERO), Some(seconds(1)));
-        assert_eq!(figures.fairness().took, None, "of nothing there is no multiple");
+        let mut figures =
+            ReconnectFigures { attempts_p50: Some(2), attempts_p99: Some(7), ..ReconnectFigures::default() };
+        (figures.recovered_p50, figures.recovered_p99) = (Some(seconds(4)), Some(seconds(10)));
+        assert_eq!(figures.fairness(), Fairness { recovered: Some(2.5), attempts: Some(3.5) });
+        figures.recovered_p99 = None;
+        assert_eq!(figures.fairness().recovered, None, "more than 1 % were never connected");
+        (figures.recovered_p50, figures.recovered_p99) = (Some(Duration::ZERO), Some(seconds(1)));
+        assert_eq!(figures.fairness().recovered, None, "the median is 0");
     }
 
     #[test]
-    fn attempts_that_connect_nobody_are_wasted() {
-        let figures = Figures { attempts: 12, connected: 5, ..Figures::default() };
+    fn attempts_that_connect_no_client_are_wasted() {
+        let figures = ReconnectFigures { attempts: 12, connected: 5, ..ReconnectFigures::default() };
         assert_eq!(figures.wasted(), 7);
     }
 }

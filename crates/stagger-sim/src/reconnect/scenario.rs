@@ -2,103 +2,104 @@ use core::time::Duration;
 
 use stagger_core::{Policy, Seed, ServerHint, admission::Admission};
 
-use super::Figures;
-use super::herd::Herd;
-use super::server::{Acceptor, Appointments, Plain, Server, Slots};
-use crate::client::Rule;
-use crate::engine::{CLIENT_BITS, LAST};
+use super::ReconnectFigures;
+use super::server::{Acceptor, FixedHintServer, ReservationServer, Server, StaggeredServer};
+use super::simulation::ReconnectSimulation;
+use crate::client_policy::ClientPolicy;
+use crate::engine::{CLIENT_BITS, MAX_TIME};
 use crate::error::is_rate;
 use crate::network::Network;
+use crate::random::Environment;
 use crate::time::micros;
-use crate::{Engine, ScenarioError, ScenarioFault, Watch, random};
+use crate::{Engine, Progress, ScenarioError, ScenarioProblem};
 
-/// A mass disconnect: how many lose their connection, and before which server. Plain data; what is built makes sense.
+/// A mass disconnect: the clients, the network and the server. Plain data; valid once built.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Scenario {
+pub struct ReconnectScenario {
     pub(super) clients: u32,
     rate: f64,
     backlog: u32,
     pub(super) network: Network,
-    /// The rest is in microseconds.
-    pub(crate) hits_within: u64,
+    /// In microseconds, like the following times.
+    pub(crate) disconnect_window: u64,
     pub(crate) up_at: u64,
     pub(crate) horizon: u64,
-    pub(crate) first: First,
-    hints: Hints,
-    /// Clients of whom every attempt is kept.
+    pub(crate) first_attempt: FirstAttempt,
+    retry_after: RetryAfter,
+    /// Number of clients whose attempts are recorded.
     pub(super) sample: u32,
 }
 
-/// The settings of a [`Scenario`].
+/// Builds a [`ReconnectScenario`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[must_use = "a builder does nothing until `build`"]
-pub struct ScenarioBuilder {
+pub struct ReconnectScenarioBuilder {
     clients: u64,
     rate: f64,
     backlog: u32,
     one_way: (Duration, Duration),
-    hits_within: Duration,
+    disconnect_window: Duration,
     down_for: Duration,
     horizon: Duration,
-    first: First,
-    hints: Hints,
+    first_attempt: FirstAttempt,
+    retry_after: RetryAfter,
     sample: u32,
 }
 
-/// What a client does when its connection is lost.
+/// When a client makes its first attempt after it has lost its connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum First {
-    /// It waits for the policy's spread or, without one, for the schedule's first delay: what
-    /// [`ReconnectMachine`](stagger_core::machine::ReconnectMachine) does.
+pub enum FirstAttempt {
+    /// After the policy's spread or, without one, the first delay of the schedule, like
+    /// [`Reconnect`](stagger_core::machine::ReconnectMachine).
     #[default]
     AfterDelay,
-    /// It makes an attempt at once, or after the policy's spread, and the schedule begins with the failure of that: what a
-    /// plain call does, and several WebSocket clients.
-    AtOnce,
+    /// Immediately, or after the policy's spread; the schedule starts when that attempt fails. This is the behavior of
+    /// a plain call, and of several WebSocket clients.
+    Immediate,
 }
 
-/// What the server tells those whom it refuses.
+/// The hint that the server sends to rejected clients.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Hints {
-    /// Nothing.
+pub enum RetryAfter {
+    /// No hint.
     #[default]
-    Silent,
-    /// "Not before": the same to everyone ([`ServerHint::AtLeast`]).
-    After(Duration),
-    /// "Come then": the next free slot, reserved for this client alone ([`ServerHint::Reserved`]). Slots are 2 % further apart than
-    /// handshakes. Who comes without one is let in if there is room.
-    Slots,
-    /// What [`Admission`] says, at the rate of the server and with its backlog as burst: appointments with tickets, and
-    /// nobody overtakes those who have one.
-    Appointments,
+    None,
+    /// The same minimum delay for all clients ([`ServerHint::AtLeast`]).
+    Fixed(Duration),
+    /// The next free time, reserved for this client ([`ServerHint::Reserved`]). Reserved times are 2 % further apart
+    /// than handshakes. Clients without a reserved time are accepted if there is room.
+    Staggered,
+    /// Reservations with tokens by [`Admission`], with the rate of the server and its backlog as burst. Clients without
+    /// a reservation cannot overtake those that have one.
+    Reservations,
 }
 
-impl Scenario {
-    /// So many clients, 1 to 67,108,864. The other settings are at their defaults.
-    pub const fn builder(clients: u64) -> ScenarioBuilder {
-        ScenarioBuilder {
+impl ReconnectScenario {
+    /// Starts a scenario with this number of clients, 1 to 67,108,864, and the defaults of all other settings.
+    pub const fn builder(clients: u64) -> ReconnectScenarioBuilder {
+        ReconnectScenarioBuilder {
             clients,
             rate: 1_000.0,
             backlog: 500,
             one_way: (Duration::from_millis(10), Duration::from_millis(40)),
-            hits_within: Duration::from_millis(300),
+            disconnect_window: Duration::from_millis(300),
             down_for: Duration::ZERO,
             horizon: Duration::from_secs(86_400),
-            first: First::AfterDelay,
-            hints: Hints::Silent,
+            first_attempt: FirstAttempt::AfterDelay,
+            retry_after: RetryAfter::None,
             sample: 0,
         }
     }
 
-    /// How many clients there are.
+    /// Returns the number of clients.
     #[must_use]
     pub const fn clients(&self) -> u64 {
         self.clients as u64
     }
 
-    /// How many the server lets in a second.
+    /// Returns the number of handshakes per second that the server accepts.
     #[must_use]
     pub const fn rate(&self) -> f64 {
         self.rate
@@ -108,135 +109,154 @@ impl Scenario {
         self.backlog
     }
 
-    pub(crate) const fn hints(&self) -> Hints {
-        self.hints
+    pub(crate) const fn retry_after(&self) -> RetryAfter {
+        self.retry_after
     }
 
-    /// The shortest and the longest time that a message is underway.
+    /// Returns the minimum and the maximum one-way delay.
     pub(crate) const fn one_way(&self) -> (Duration, Duration) {
         self.network.bounds()
     }
 
-    /// What happens with this policy. The seed is that of the whole run; each client has its own.
+    /// Runs the scenario with this policy. Each client derives its own seed from `seed`.
     #[must_use]
-    pub fn run(&self, policy: &Policy, seed: Seed) -> Figures {
-        self.run_on(Engine::Calendar, policy, seed)
+    pub fn run(&self, policy: &Policy, seed: Seed) -> ReconnectFigures {
+        self.run_with_engine(Engine::Calendar, policy, seed)
     }
 
-    /// [`run`](Self::run) on an engine of your choice; the figures are the same.
+    /// Runs the scenario on a given engine, with the same figures as [`run`](Self::run).
     #[must_use]
-    pub fn run_on(&self, engine: Engine, policy: &Policy, seed: Seed) -> Figures {
-        // A watch that nobody else has is never cancelled.
-        self.watched_on(engine, policy, seed, &Watch::new()).unwrap_or_default()
+    pub fn run_with_engine(&self, engine: Engine, policy: &Policy, seed: Seed) -> ReconnectFigures {
+        // This progress is not shared, so it is never cancelled.
+        self.try_run(engine, policy, seed, &Progress::new()).unwrap_or_default()
     }
 
-    /// [`run`](Self::run), watched; `None` if it was cancelled before its end.
+    /// Runs the scenario like [`run`](Self::run) and reports its progress; returns `None` if it was cancelled.
     #[must_use]
-    pub fn watched(&self, policy: &Policy, seed: Seed, watch: &Watch) -> Option<Figures> {
-        self.watched_on(Engine::Calendar, policy, seed, watch)
+    pub fn run_with_progress(&self, policy: &Policy, seed: Seed, progress: &Progress) -> Option<ReconnectFigures> {
+        self.try_run(Engine::Calendar, policy, seed, progress)
     }
 
-    fn watched_on(&self, engine: Engine, policy: &Policy, seed: Seed, watch: &Watch) -> Option<Figures> {
-        let rule = Rule::new(policy, seed);
+    fn try_run(&self, engine: Engine, policy: &Policy, seed: Seed, progress: &Progress) -> Option<ReconnectFigures> {
+        let clients = ClientPolicy::new(policy, seed);
         let acceptor = Acceptor::new(self.rate, self.backlog);
-        match (self.hints, self.admission()) {
-            (Hints::Appointments, Some(admission)) => {
-                self.drive(engine, rule, seed, Appointments { acceptor, admission }, watch)
+        match (self.retry_after, self.admission()) {
+            (RetryAfter::Reservations, Some(admission)) => {
+                self.simulate(engine, clients, seed, ReservationServer { acceptor, admission }, progress)
             }
-            (Hints::Slots, _) => self.drive(engine, rule, seed, Slots { acceptor, last: 0.0 }, watch),
-            (Hints::After(after), _) => {
-                self.drive(engine, rule, seed, Plain { acceptor, hint: Some(ServerHint::AtLeast(after)) }, watch)
+            (RetryAfter::Staggered, _) => {
+                self.simulate(engine, clients, seed, StaggeredServer { acceptor, last: 0.0 }, progress)
             }
-            _ => self.drive(engine, rule, seed, Plain { acceptor, hint: None }, watch),
+            (RetryAfter::Fixed(after), _) => self.simulate(
+                engine,
+                clients,
+                seed,
+                FixedHintServer { acceptor, hint: Some(ServerHint::AtLeast(after)) },
+                progress,
+            ),
+            _ => self.simulate(engine, clients, seed, FixedHintServer { acceptor, hint: None }, progress),
         }
     }
 
-    fn drive(&self, engine: Engine, rule: Rule<'_>, seed: Seed, server: impl Server, watch: &Watch) -> Option<Figures> {
-        let mut herd = Herd::new(self, rule, random::World::new(seed), server);
-        engine.run(&mut herd, watch).ok()?;
-        Some(herd.figures())
+    fn simulate(
+        &self,
+        engine: Engine,
+        clients: ClientPolicy<'_>,
+        seed: Seed,
+        server: impl Server,
+        progress: &Progress,
+    ) -> Option<ReconnectFigures> {
+        let mut simulation = ReconnectSimulation::new(self, clients, Environment::new(seed), server);
+        engine.run(&mut simulation, progress).ok()?;
+        Some(simulation.figures())
     }
 
-    /// `None` where the rate is too small for appointments, which a scenario that has them was checked for.
+    /// Creates the admission control; returns `None` if the rate is too low for it, which `build` has ruled out for
+    /// scenarios with reservations.
     fn admission(&self) -> Option<Admission> {
         Admission::per_second(self.rate as u32).burst(self.backlog).build().ok()
     }
 }
 
-impl ScenarioBuilder {
-    /// How many handshakes the server makes a second. Default 1,000. Range: a billionth to a billion.
+impl ReconnectScenarioBuilder {
+    /// Sets the number of handshakes per second that the server accepts. Default 1,000. Range: a billionth to a
+    /// billion.
     pub const fn rate(self, rate: f64) -> Self {
         Self { rate, ..self }
     }
 
-    /// How many may wait for their handshake. Default 500. Range: 1 and up.
+    /// Sets the number of handshakes that may be pending. Default 500. Range: 1 and up.
     pub const fn backlog(self, backlog: u32) -> Self {
         Self { backlog, ..self }
     }
 
-    /// How long a message is underway, one way: uniform between these. Default 10 and 40 ms. Range: up to an
-    /// hour. With less than a millisecond it runs noticeably slower.
+    /// Sets the bounds of the one-way delay of messages, which is uniform between them. Default 10 and 40 ms. Range: up
+    /// to an hour. Delays below a millisecond make the simulation noticeably slower.
     pub const fn one_way(self, least: Duration, most: Duration) -> Self {
         Self { one_way: (least, most), ..self }
     }
 
-    /// Within what time the connections are lost. Default 300 ms.
-    pub const fn hits_within(self, time: Duration) -> Self {
-        Self { hits_within: time, ..self }
+    /// Sets the time within which all connections are lost. Default 300 ms.
+    pub const fn disconnect_window(self, time: Duration) -> Self {
+        Self { disconnect_window: time, ..self }
     }
 
-    /// How long the server is down, from the beginning. Default 0: it is there again at once.
+    /// Sets how long the server is down, from the start. Default 0: it is available at once.
     pub const fn down_for(self, time: Duration) -> Self {
         Self { down_for: time, ..self }
     }
 
-    /// When the simulation ends at the latest. Default a day. Range: above 0, up to 76 hours.
+    /// Sets the time at which the simulation ends at the latest. Default one day. Range: above 0, up to 76 hours.
     pub const fn horizon(self, horizon: Duration) -> Self {
         Self { horizon, ..self }
     }
 
-    /// What a client does when its connection is lost. Default [`First::AfterDelay`].
-    pub const fn first(self, first: First) -> Self {
-        Self { first, ..self }
+    /// Sets when a client makes its first attempt. Default [`FirstAttempt::AfterDelay`].
+    pub const fn first_attempt(self, first_attempt: FirstAttempt) -> Self {
+        Self { first_attempt, ..self }
     }
 
-    /// What the server tells those whom it refuses. Default [`Hints::Silent`].
-    pub const fn hints(self, hints: Hints) -> Self {
-        Self { hints, ..self }
+    /// Sets the hint for rejected clients. Default [`RetryAfter::None`].
+    pub const fn retry_after(self, retry_after: RetryAfter) -> Self {
+        Self { retry_after, ..self }
     }
 
-    /// Of how many clients every attempt is kept, for a picture. Which of them does not matter: chance makes no difference
-    /// between clients. Default 0.
+    /// Sets the number of clients whose attempts are recorded in [`ReconnectFigures::sample`]. These are the first
+    /// clients, which are a random sample because all clients are statistically equal. Default 0.
     pub const fn sample(self, clients: u32) -> Self {
         Self { sample: clients, ..self }
     }
 
-    /// Checks the settings.
+    /// Builds the scenario.
     ///
     /// # Errors
-    /// Every [`ScenarioFault`] at once.
-    pub fn build(self) -> Result<Scenario, ScenarioError> {
-        let (horizon, hits_within, up_at) = (micros(self.horizon), micros(self.hits_within), micros(self.down_for));
+    /// Returns all [`ScenarioProblem`]s at once.
+    pub fn build(self) -> Result<ReconnectScenario, ScenarioError> {
+        let (horizon, disconnect_window, up_at) =
+            (micros(self.horizon), micros(self.disconnect_window), micros(self.down_for));
         let rate_fits = is_rate(self.rate);
         ScenarioError::check([
-            (ScenarioFault::Clients, self.clients == 0 || self.clients > 1 << CLIENT_BITS),
-            (ScenarioFault::Rate, !rate_fits),
-            (ScenarioFault::Backlog, self.backlog == 0),
-            (ScenarioFault::Network, self.one_way.0 > self.one_way.1 || self.one_way.1 > Network::LONGEST),
-            (ScenarioFault::BeyondHorizon, hits_within.max(up_at) > horizon),
-            (ScenarioFault::Horizon, horizon == 0 || horizon > LAST),
-            (ScenarioFault::AppointmentRate, rate_fits && self.rate < 1.0 && self.hints == Hints::Appointments),
+            (ScenarioProblem::Clients, self.clients == 0 || self.clients > 1 << CLIENT_BITS),
+            (ScenarioProblem::Rate, !rate_fits),
+            (ScenarioProblem::Backlog, self.backlog == 0),
+            (ScenarioProblem::Network, self.one_way.0 > self.one_way.1 || self.one_way.1 > Network::MAX_DELAY),
+            (ScenarioProblem::BeyondHorizon, disconnect_window.max(up_at) > horizon),
+            (ScenarioProblem::Horizon, horizon == 0 || horizon > MAX_TIME),
+            (
+                ScenarioProblem::ReservationRate,
+                rate_fits && self.rate < 1.0 && self.retry_after == RetryAfter::Reservations,
+            ),
         ])?;
-        Ok(Scenario {
+        Ok(ReconnectScenario {
             clients: self.clients as u32,
             rate: self.rate,
             backlog: self.backlog,
             network: Network::new(self.one_way.0, self.one_way.1),
-            hits_within,
+            disconnect_window,
             up_at,
             horizon,
-            first: self.first,
-            hints: self.hints,
+            first_attempt: self.first_attempt,
+            retry_after: self.retry_after,
             sample: self.sample,
         })
     }

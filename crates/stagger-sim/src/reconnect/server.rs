@@ -4,96 +4,96 @@ use stagger_core::{ServerHint, admission::Admission, admission::Admit, admission
 
 use crate::time::{instant, micros};
 
-/// What the server says to an attempt that has arrived.
-pub(super) enum Answer {
-    /// Come in; the handshake is done at this time, in microseconds.
+/// The server's response to an attempt.
+pub(super) enum Response {
+    /// Accepted; the handshake is complete at this time, in microseconds.
     Accepted(u64),
-    /// Not now.
-    Refused(Option<ServerHint>),
+    /// Rejected, perhaps with a hint.
+    Rejected(Option<ServerHint>),
 }
 
-/// The part of a server that decides, and what clients keep for it.
+/// A server that accepts or rejects attempts.
 pub(super) trait Server {
-    /// What a client was given to bring along.
-    type Note: Copy + Default;
+    /// What the server assigns to a client for its next attempt.
+    type Token: Copy + Default;
 
-    /// An attempt has arrived, at `at` in microseconds.
-    fn arrive(&mut self, at: u64, note: &mut Self::Note) -> Answer;
+    /// Handles an attempt that arrives at `at`, in microseconds.
+    fn arrive(&mut self, at: u64, token: &mut Self::Token) -> Response;
 
-    /// The longest backlog that there was, in handshakes.
+    /// Returns the longest backlog so far, in handshakes.
     fn peak_backlog(&self) -> u64;
 }
 
-/// A server that makes one handshake after the other, and lets a backlog of others wait: what a
-/// [`Scenario`](super::Scenario) has, and what a real server can do as well.
+/// A server that performs one handshake after the other, with a backlog of pending handshakes. It is the server of a
+/// [`ReconnectScenario`](super::ReconnectScenario), and can limit a real server in the same way.
 ///
 /// ```
 /// use core::time::Duration;
 /// use stagger_sim::reconnect::Acceptor;
 ///
-/// // A hundred handshakes a second, and one more may wait.
+/// // A hundred handshakes per second, at most two of them pending.
 /// let (mut acceptor, now) = (Acceptor::new(100.0, 2), Duration::from_secs(1));
-/// let arrives = [(); 3].map(|()| acceptor.arrives(now));
+/// let arrives = [(); 3].map(|()| acceptor.offer(now));
 /// assert_eq!(arrives, [Some(Duration::from_millis(1_010)), Some(Duration::from_millis(1_020)), None]);
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Acceptor {
-    /// What a handshake takes, in microseconds.
+    /// Duration of a handshake, in microseconds.
     handshake: f64,
-    /// How far ahead of the present the backlog may reach, in microseconds.
-    room: f64,
-    /// When the last of those that were accepted is done, in microseconds.
-    free: f64,
-    longest: f64,
+    /// Maximum duration of the backlog, in microseconds.
+    max_backlog_time: f64,
+    /// Time at which the last accepted handshake is complete, in microseconds.
+    busy_until: f64,
+    peak_backlog_time: f64,
 }
 
 impl Acceptor {
-    /// So many handshakes a second, which is above 0, and so many that may wait or be underway.
+    /// Creates an acceptor with `rate` handshakes per second, above 0, of which at most `backlog` may be pending.
     #[must_use]
     pub fn new(rate: f64, backlog: u32) -> Self {
         let handshake = 1e6 / rate;
-        Self { handshake, room: handshake * f64::from(backlog), free: 0.0, longest: 0.0 }
+        Self { handshake, max_backlog_time: handshake * f64::from(backlog), busy_until: 0.0, peak_backlog_time: 0.0 }
     }
 
-    /// Somebody arrives at this time, which is not before that of the last one: when their handshake is done, to the
-    /// microsecond; `None` if there is no room for them.
-    pub fn arrives(&mut self, at: Duration) -> Option<Duration> {
-        self.take(micros(at)).map(|done| Duration::from_micros(done as u64))
+    /// Offers an attempt that arrives at `at`, which must not precede the previous arrival. Returns the time at which
+    /// its handshake is complete, in whole microseconds; `None` if the backlog is full.
+    pub fn offer(&mut self, at: Duration) -> Option<Duration> {
+        self.accept(micros(at)).map(|done| Duration::from_micros(done as u64))
     }
 
-    /// When the handshake is done, in microseconds; `None` if there is no room.
+    /// Returns the time at which the handshake is complete, in microseconds; `None` if the backlog is full.
     #[inline]
-    fn take(&mut self, at: u64) -> Option<f64> {
+    fn accept(&mut self, at: u64) -> Option<f64> {
         let at = at as f64;
-        if self.free - at >= self.room {
+        if self.busy_until - at >= self.max_backlog_time {
             return None;
         }
-        self.free = self.free.max(at) + self.handshake;
-        self.longest = self.longest.max(self.free - at);
-        Some(self.free)
+        self.busy_until = self.busy_until.max(at) + self.handshake;
+        self.peak_backlog_time = self.peak_backlog_time.max(self.busy_until - at);
+        Some(self.busy_until)
     }
 
-    /// The most handshakes that were waiting or underway.
+    /// Returns the maximum number of pending handshakes so far.
     #[must_use]
     pub fn peak_backlog(&self) -> u64 {
-        (self.longest / self.handshake).round() as u64
+        (self.peak_backlog_time / self.handshake).round() as u64
     }
 }
 
-/// Tells everyone who is refused the same.
-pub(super) struct Plain {
+/// A server that sends the same hint to all rejected clients.
+pub(super) struct FixedHintServer {
     pub(super) acceptor: Acceptor,
     pub(super) hint: Option<ServerHint>,
 }
 
-impl Server for Plain {
-    type Note = ();
+impl Server for FixedHintServer {
+    type Token = ();
 
     #[inline]
-    fn arrive(&mut self, at: u64, _: &mut ()) -> Answer {
-        match self.acceptor.take(at) {
-            Some(done) => Answer::Accepted(done as u64),
-            None => Answer::Refused(self.hint),
+    fn arrive(&mut self, at: u64, _: &mut ()) -> Response {
+        match self.acceptor.accept(at) {
+            Some(done) => Response::Accepted(done as u64),
+            None => Response::Rejected(self.hint),
         }
     }
 
@@ -102,27 +102,27 @@ impl Server for Plain {
     }
 }
 
-/// Reserves the next free time for each that is refused, and keeps nobody else out.
-pub(super) struct Slots {
+/// A server that reserves the next free time for each rejected client, but accepts clients without a reserved time.
+pub(super) struct StaggeredServer {
     pub(super) acceptor: Acceptor,
-    /// The last that was given away, in microseconds.
+    /// The latest reserved time, in microseconds.
     pub(super) last: f64,
 }
 
-/// How much further apart than handshakes the slots are: a server whose every moment is promised falls ever further behind
-/// for each client that comes late or unasked.
-const SLOT: f64 = 1.02;
+/// Distance of reserved times, in handshakes. Without slack, the server would fall further behind with each client that
+/// comes late or without a reserved time.
+const SPACING: f64 = 1.02;
 
-impl Server for Slots {
-    type Note = ();
+impl Server for StaggeredServer {
+    type Token = ();
 
     #[inline]
-    fn arrive(&mut self, at: u64, _: &mut ()) -> Answer {
-        if let Some(done) = self.acceptor.take(at) {
-            return Answer::Accepted(done as u64);
+    fn arrive(&mut self, at: u64, _: &mut ()) -> Response {
+        if let Some(done) = self.acceptor.accept(at) {
+            return Response::Accepted(done as u64);
         }
-        self.last = self.last.max(self.acceptor.free) + SLOT * self.acceptor.handshake;
-        Answer::Refused(Some(ServerHint::Reserved(Duration::from_micros(self.last as u64 - at))))
+        self.last = self.last.max(self.acceptor.busy_until) + SPACING * self.acceptor.handshake;
+        Response::Rejected(Some(ServerHint::Reserved(Duration::from_micros(self.last as u64 - at))))
     }
 
     fn peak_backlog(&self) -> u64 {
@@ -130,33 +130,33 @@ impl Server for Slots {
     }
 }
 
-/// Has [`Admission`] decide who comes in.
-pub(super) struct Appointments {
+/// A server whose clients are admitted by [`Admission`].
+pub(super) struct ReservationServer {
     pub(super) acceptor: Acceptor,
     pub(super) admission: Admission,
 }
 
-impl Server for Appointments {
-    type Note = Option<ReservationToken>;
+impl Server for ReservationServer {
+    type Token = Option<ReservationToken>;
 
-    fn arrive(&mut self, at: u64, ticket: &mut Option<ReservationToken>) -> Answer {
+    fn arrive(&mut self, at: u64, token: &mut Option<ReservationToken>) -> Response {
         let now = instant(at);
-        let admitted = match ticket.take() {
-            Some(ticket) => self.admission.admit_reserved(&ticket, now),
+        let admitted = match token.take() {
+            Some(token) => self.admission.admit_reserved(&token, now),
             None => self.admission.try_admit(now),
         };
         match admitted {
-            // Who is let in can still find the backlog full, if it is shorter than the burst.
-            Admit::Now => match self.acceptor.take(at) {
-                Some(done) => Answer::Accepted(done as u64),
-                None => Answer::Refused(None),
+            // An admitted client can still find the backlog full if the backlog is shorter than the burst.
+            Admit::Now => match self.acceptor.accept(at) {
+                Some(done) => Response::Accepted(done as u64),
+                None => Response::Rejected(None),
             },
-            Admit::At(appointment) => {
-                *ticket = Some(appointment.token);
-                Answer::Refused(Some(ServerHint::Reserved(appointment.after)))
+            Admit::At(reservation) => {
+                *token = Some(reservation.token);
+                Response::Rejected(Some(ServerHint::Reserved(reservation.after)))
             }
-            Admit::Full(after) => Answer::Refused(Some(ServerHint::AtLeast(after))),
-            _ => Answer::Refused(None),
+            Admit::Full(after) => Response::Rejected(Some(ServerHint::AtLeast(after))),
+            _ => Response::Rejected(None),
         }
     }
 
@@ -170,25 +170,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_backlog_is_full_with_as_many_as_it_holds() {
+    fn attempts_beyond_the_backlog_are_rejected() {
         let mut acceptor = Acceptor::new(1_000.0, 3);
-        let done: Vec<_> = (0..5).map(|_| acceptor.take(10)).collect();
+        let done: Vec<_> = (0..5).map(|_| acceptor.accept(10)).collect();
         assert_eq!(done, [Some(1_010.0), Some(2_010.0), Some(3_010.0), None, None]);
         assert_eq!(acceptor.peak_backlog(), 3);
-        assert_eq!(acceptor.take(1_011), Some(4_010.0), "the first is done, and there is room again");
-        assert_eq!(acceptor.take(9_000), Some(10_000.0), "an idle acceptor begins at once");
+        assert_eq!(acceptor.accept(1_011), Some(4_010.0), "the first handshake is complete");
+        assert_eq!(acceptor.accept(9_000), Some(10_000.0), "an idle acceptor starts at once");
     }
 
     #[test]
-    fn slots_are_given_away_once_and_after_what_was_accepted() {
-        let mut slots = Slots { acceptor: Acceptor::new(1_000.0, 1), last: 0.0 };
-        assert!(matches!(slots.arrive(0, &mut ()), Answer::Accepted(1_000)));
-        let told: Vec<_> = (0..3)
-            .map(|_| match slots.arrive(0, &mut ()) {
-                Answer::Refused(Some(ServerHint::Reserved(after))) => after.as_micros(),
-                _ => panic!("there is no room"),
+    fn reserved_times_are_distinct_and_follow_accepted_handshakes() {
+        let mut server = StaggeredServer { acceptor: Acceptor::new(1_000.0, 1), last: 0.0 };
+        assert!(matches!(server.arrive(0, &mut ()), Response::Accepted(1_000)));
+        let reserved: Vec<_> = (0..3)
+            .map(|_| match server.arrive(0, &mut ()) {
+                Response::Rejected(Some(ServerHint::Reserved(after))) => after.as_micros(),
+                _ => panic!("the backlog is full"),
             })
             .collect();
-        assert_eq!(told, [2_020, 3_040, 4_060]);
+        assert_eq!(reserved, [2_020, 3_040, 4_060]);
     }
 }

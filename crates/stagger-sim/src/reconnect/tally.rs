@@ -1,26 +1,26 @@
 use core::time::Duration;
 
-use super::{Figures, Scenario};
-use crate::Series;
+use super::{ReconnectFigures, ReconnectScenario};
+use crate::TimeSeries;
 use crate::histogram::Histogram;
-use crate::series::Underway;
+use crate::time_series::InFlight;
 
-/// What is counted while a scenario runs. Times are in microseconds.
+/// Counters of a running scenario. Times are in microseconds.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
-    pub(super) arrivals: Series,
-    pub(super) in_flight: Underway,
-    /// What everyone waited in all. It fits: 2^26 clients wait for less than 2^38 µs each.
-    pub(super) waited: u64,
-    /// Clients whose next attempt would arrive after the horizon, or its answer.
-    pub(super) beyond: u64,
-    connects: Series,
+    pub(super) arrivals: TimeSeries,
+    pub(super) in_flight: InFlight,
+    /// Total time that all clients waited. It fits: 2^26 clients wait for less than 2^38 µs each.
+    pub(super) total_wait: u64,
+    /// Number of clients whose next attempt, or the answer to it, would arrive after the horizon.
+    pub(super) unfinished: u64,
+    connects: TimeSeries,
     connected_at: Histogram,
-    took: Histogram,
-    /// Of each client that is through.
+    recovery_times: Histogram,
+    /// Number of attempts of each finished client.
     attempts: Histogram,
     gave_up: u64,
-    /// The attempts of some clients.
+    /// The arrival times of the attempts of the sampled clients.
     sample: Vec<Vec<Duration>>,
 }
 
@@ -34,11 +34,11 @@ impl Tally {
         self.sample[id].push(Duration::from_micros(at));
     }
 
-    pub(super) fn connected(&mut self, at: u64, took: u64, attempts: u32) {
-        self.in_flight.ends(at);
+    pub(super) fn connected(&mut self, at: u64, recovery_time: u64, attempts: u32) {
+        self.in_flight.end(at);
         self.connects.add(at);
         self.connected_at.add(at);
-        self.took.add(took);
+        self.recovery_times.add(recovery_time);
         self.attempts.add(u64::from(attempts));
     }
 
@@ -47,38 +47,38 @@ impl Tally {
         self.attempts.add(u64::from(attempts));
     }
 
-    /// Clients about which nothing more is to come.
-    pub(super) const fn through(&self) -> u64 {
-        self.attempts.count() + self.beyond
+    /// Returns the number of clients without further events.
+    pub(super) const fn finished(&self) -> u64 {
+        self.attempts.count() + self.unfinished
     }
 
-    pub(super) fn figures(self, scenario: &Scenario, peak_backlog: u64) -> Figures {
+    pub(super) fn figures(self, scenario: &ReconnectScenario, peak_backlog: u64) -> ReconnectFigures {
         let clients = scenario.clients();
-        let Self { connected_at, took, attempts, .. } = &self;
+        let Self { connected_at, recovery_times, attempts, .. } = &self;
         let time = |micros: Option<u64>| micros.map(Duration::from_micros);
         let through = attempts.count();
-        Figures {
+        ReconnectFigures {
             clients,
             rate: scenario.rate(),
-            attempts: self.arrivals.sum(),
+            attempts: self.arrivals.total(),
             connected: connected_at.count(),
             gave_up: self.gave_up,
-            unfinished: self.beyond,
+            unfinished: self.unfinished,
             peak_in_flight: self.in_flight.peak(),
             peak_backlog,
             t50: time(connected_at.quantile(0.5, clients)),
             t99: time(connected_at.quantile(0.99, clients)),
             t100: time(connected_at.quantile(1.0, clients)),
-            took_mean: mean(took.sum(), took.count()),
-            took_p50: time(took.quantile(0.5, clients)),
-            took_p99: time(took.quantile(0.99, clients)),
-            took_percentiles: (1..=100)
-                .map_while(|percent| time(took.quantile(f64::from(percent) / 100.0, clients)))
+            recovered_mean: mean(recovery_times.sum(), recovery_times.count()),
+            recovered_p50: time(recovery_times.quantile(0.5, clients)),
+            recovered_p99: time(recovery_times.quantile(0.99, clients)),
+            recovered_percentiles: (1..=100)
+                .map_while(|percent| time(recovery_times.quantile(f64::from(percent) / 100.0, clients)))
                 .collect(),
-            waited_mean: mean(u128::from(self.waited), clients),
+            waited_mean: mean(u128::from(self.total_wait), clients),
             attempts_p50: attempts.quantile(0.5, through),
             attempts_p99: attempts.quantile(0.99, through),
-            attempts_most: attempts.largest(),
+            attempts_max: attempts.largest(),
             clients_by_attempts: attempts.small().to_vec(),
             sample: self.sample,
             arrivals: self.arrivals,
@@ -87,7 +87,7 @@ impl Tally {
     }
 }
 
-/// Of microseconds.
+/// Returns the mean of durations in microseconds.
 fn mean(sum: u128, count: u64) -> Duration {
     Duration::from_nanos(u64::try_from(sum * 1_000 / u128::from(count.max(1))).unwrap_or(u64::MAX))
 }

@@ -1,72 +1,72 @@
 use serde::{Deserialize, Serialize};
 use stagger_core::{Policy, Seed};
 
-use super::{Figures, Measured, Scene};
+use super::{Measurements, RunFigures, ScenarioSpec};
 
-/// A scenario, and what became of it with each of some strategies.
+/// A scenario, and its results with each of several strategies.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "stagger.storm/1"))]
 #[non_exhaustive]
-pub struct Storm {
+pub struct StormReport {
     /// Always `stagger.storm/1`.
-    pub schema: Schema,
-    /// What was simulated.
-    pub scenario: Scene,
-    /// The strategies, in the order in which they were given.
-    pub strategies: Vec<Strategy>,
+    pub schema: SchemaVersion,
+    /// The scenario.
+    pub scenario: ScenarioSpec,
+    /// The strategies, in the given order.
+    pub strategies: Vec<StrategyReport>,
 }
 
 /// The schema of a document, with its version.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[non_exhaustive]
-pub enum Schema {
-    /// This one.
+pub enum SchemaVersion {
+    /// Version 1.
     #[default]
     #[serde(rename = "stagger.storm/1")]
-    One,
+    V1,
 }
 
-/// One strategy, and its runs.
+/// A strategy and its runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[non_exhaustive]
-pub struct Strategy {
-    /// What it is called.
+pub struct StrategyReport {
+    /// The name of the strategy.
     pub name: String,
-    /// Its policy, in one line of the policy language.
+    /// The policy, as one line of the policy language.
     pub policy: String,
-    /// What guards it, in words; of scenarios that have no guards, nothing.
+    /// Description of the guards; absent for scenarios without guards.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guards: Option<String>,
-    /// One for each seed.
-    pub runs: Vec<Run>,
+    /// The runs, one per seed.
+    pub runs: Vec<RunReport>,
 }
 
 /// One run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[non_exhaustive]
-pub struct Run {
-    /// Its seed: with it, the scenario and the policy, the run can be repeated.
+pub struct RunReport {
+    /// The seed. With scenario, policy and seed, the run can be reproduced.
     pub seed: u64,
-    /// What came of it.
+    /// The figures of the run.
     #[serde(flatten)]
-    pub figures: Figures,
-    /// Of a run that was not simulated but made: what else was seen.
+    pub figures: RunFigures,
+    /// Further measurements of a run with real clients; absent for simulations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub measured: Option<Measured>,
+    pub measured: Option<Measurements>,
 }
 
-impl Storm {
-    /// A scenario without strategies.
-    pub fn new(scenario: impl Into<Scene>) -> Self {
-        Self { schema: Schema::One, scenario: scenario.into(), strategies: Vec::new() }
+impl StormReport {
+    /// Creates a report without strategies.
+    pub fn new(scenario: impl Into<ScenarioSpec>) -> Self {
+        Self { schema: SchemaVersion::V1, scenario: scenario.into(), strategies: Vec::new() }
     }
 
-    /// With a strategy, and what came of each of its seeds.
+    /// Adds a strategy, with the figures for each seed.
     #[must_use]
-    pub fn with<F: Into<Figures>>(
+    pub fn with_strategy<F: Into<RunFigures>>(
         mut self,
         name: impl Into<String>,
         policy: &Policy,
@@ -74,24 +74,24 @@ impl Storm {
     ) -> Self {
         let runs = runs
             .into_iter()
-            .map(|(seed, figures)| Run { seed: seed.get(), figures: figures.into(), measured: None })
+            .map(|(seed, figures)| RunReport { seed: seed.get(), figures: figures.into(), measured: None })
             .collect();
-        self.strategies.push(Strategy { name: name.into(), policy: policy.to_string(), guards: None, runs });
+        self.strategies.push(StrategyReport { name: name.into(), policy: policy.to_string(), guards: None, runs });
         self
     }
 
-    /// The last run of the strategy that came last was really made, and this was seen.
+    /// Sets the measurements of the last run of the last strategy.
     #[must_use]
-    pub fn measured(mut self, measured: Measured) -> Self {
+    pub fn with_measurements(mut self, measured: Measurements) -> Self {
         if let Some(run) = self.strategies.last_mut().and_then(|last| last.runs.last_mut()) {
             run.measured = Some(measured);
         }
         self
     }
 
-    /// The strategy that came last was guarded by this.
+    /// Sets the description of the guards of the last strategy.
     #[must_use]
-    pub fn guarded(mut self, guards: impl Into<String>) -> Self {
+    pub fn with_guards(mut self, guards: impl Into<String>) -> Self {
         if let Some(last) = self.strategies.last_mut() {
             last.guards = Some(guards.into());
         }
@@ -107,110 +107,113 @@ mod tests {
     use serde_json::{Value, from_value, json, to_value};
 
     use super::*;
-    use crate::outage::Process;
-    use crate::storm::{FluidFigures, Served};
+    use crate::outage::ProcessGuards;
+    use crate::storm::{FluidReport, ServerCounts};
     use crate::{fluid, occ, outage, reconnect};
 
     const SEED: Seed = Seed::new(7);
 
-    fn reconnects() -> Storm {
-        let scenario = reconnect::Scenario::builder(500).rate(50.0).backlog(5);
-        let scenario = scenario.hints(reconnect::Hints::After(Duration::from_secs(2))).build().unwrap();
+    fn reconnects() -> StormReport {
+        let scenario = reconnect::ReconnectScenario::builder(500).rate(50.0).backlog(5);
+        let scenario = scenario.retry_after(reconnect::RetryAfter::Fixed(Duration::from_secs(2))).build().unwrap();
         let runs = [(SEED, &scenario.run(&Policy::DEFAULT, SEED))];
-        Storm::new(&scenario).with("plain", &Policy::DEFAULT, runs)
+        StormReport::new(&scenario).with_strategy("plain", &Policy::DEFAULT, runs)
     }
 
-    fn outages() -> Storm {
-        let scenario = outage::Scenario::builder(50.0).capacity(60.0).queue(300).build().unwrap();
-        let runs = [(SEED, &scenario.run(&Policy::DEFAULT, |_| Process::unguarded(), SEED))];
-        Storm::new(&scenario).with("unguarded", &Policy::DEFAULT, runs).guarded("none")
+    fn outages() -> StormReport {
+        let scenario = outage::OutageScenario::builder(50.0).capacity(60.0).queue(300).build().unwrap();
+        let runs = [(SEED, &scenario.run(&Policy::DEFAULT, |_| ProcessGuards::none(), SEED))];
+        StormReport::new(&scenario).with_strategy("unguarded", &Policy::DEFAULT, runs).with_guards("none")
     }
 
-    fn contentions() -> Storm {
-        let scenario = occ::Scenario::builder(20).build().unwrap();
+    fn contentions() -> StormReport {
+        let scenario = occ::OccScenario::builder(20).build().unwrap();
         let runs = [(SEED, &scenario.run(&Policy::DEFAULT, SEED))];
-        Storm::new(&scenario).with("plain", &Policy::DEFAULT, runs)
+        StormReport::new(&scenario).with_strategy("plain", &Policy::DEFAULT, runs)
     }
 
-    fn fields() -> Storm {
-        let scenario = reconnect::Scenario::builder(500).rate(50.0).backlog(5).build().unwrap();
-        let figures = FluidFigures::of(500, &fluid::run(&scenario, &Policy::DEFAULT).unwrap());
-        Storm::new(Scene::fluid(&scenario)).with("plain", &Policy::DEFAULT, [(SEED, figures)])
+    fn fields() -> StormReport {
+        let scenario = reconnect::ReconnectScenario::builder(500).rate(50.0).backlog(5).build().unwrap();
+        let figures = FluidReport::from_figures(500, &fluid::run(&scenario, &Policy::DEFAULT).unwrap());
+        StormReport::new(ScenarioSpec::fluid(&scenario)).with_strategy("plain", &Policy::DEFAULT, [(SEED, figures)])
     }
 
     #[test]
-    fn what_was_measured_stands_beside_the_figures_and_reads_back() {
-        let served = Served { arrived: 7, ..Served::default() };
-        let measured = Measured { server: Some(served), doubts: vec!["busy".to_owned()], ..Measured::default() };
-        let storm = reconnects().measured(measured);
+    fn measurements_are_beside_the_figures_and_round_trip() {
+        let served = ServerCounts { arrived: 7, ..ServerCounts::default() };
+        let measured =
+            Measurements { server: Some(served), warnings: vec!["busy".to_owned()], ..Measurements::default() };
+        let storm = reconnects().with_measurements(measured);
         let document = to_value(&storm).unwrap();
         let run = &document["strategies"][0]["runs"][0];
         assert_eq!((&run["clients"], &run["measured"]["server"]["arrived"]), (&json!(500), &json!(7)));
-        assert_eq!((&run["measured"]["doubts"], &run["measured"]["down_s"]), (&json!(["busy"]), &Value::Null));
-        assert_eq!(from_value::<Storm>(document).unwrap(), storm);
+        assert_eq!((&run["measured"]["warnings"], &run["measured"]["down_s"]), (&json!(["busy"]), &Value::Null));
+        assert_eq!(from_value::<StormReport>(document).unwrap(), storm);
         assert_eq!(to_value(reconnects()).unwrap()["strategies"][0]["runs"][0].get("measured"), None, "simulated");
     }
 
     #[test]
-    fn what_is_written_reads_back() {
+    fn documents_round_trip() {
         for storm in [reconnects(), outages(), contentions(), fields()] {
             let document = to_value(&storm).unwrap();
-            assert_eq!(from_value::<Storm>(document.clone()).unwrap(), storm, "{document:#}");
+            assert_eq!(from_value::<StormReport>(document.clone()).unwrap(), storm, "{document:#}");
         }
     }
 
     #[test]
-    fn lengths_are_seconds_and_what_never_happened_is_null() {
+    fn durations_are_seconds_and_missing_values_are_null() {
         let document = to_value(reconnects()).unwrap();
         let scenario = &document["scenario"];
-        assert_eq!((&scenario["kind"], &scenario["hints"]), (&json!("reconnect"), &json!("after")));
-        assert_eq!((&scenario["hint_s"], &scenario["horizon_s"]), (&json!(2.0), &json!(86_400.0)));
+        assert_eq!((&scenario["kind"], &scenario["retry_after"]), (&json!("reconnect"), &json!("fixed")));
+        assert_eq!((&scenario["retry_after_s"], &scenario["horizon_s"]), (&json!(2.0), &json!(86_400.0)));
         let strategy = &document["strategies"][0];
         assert_eq!(strategy["policy"].as_str().unwrap().parse(), Ok(Policy::DEFAULT));
         let run = &strategy["runs"][0];
         assert_eq!((&run["seed"], &run["clients"]), (&json!(7), &json!(500)));
-        // With four attempts somebody gives up.
-        assert_eq!((&run["t100_s"], &run["e_time"]), (&Value::Null, &Value::Null));
+        // With four attempts, some clients give up.
+        assert_eq!((&run["t100_s"], &run["efficiency_time"]), (&Value::Null, &Value::Null));
         let sum: u64 = run["arrivals"].as_array().unwrap().iter().map(|count| count.as_u64().unwrap()).sum();
         assert_eq!(json!(sum), run["attempts"]);
     }
 
     #[test]
-    fn shares_become_numbers_of_clients() {
+    fn shares_are_scaled_to_numbers_of_clients() {
         let arrivals = [&[0.25, 0.125][..], &[0.03125; 10]].concat();
-        let shares = fluid::Figures { arrivals, connected: 0.5, peak_backlog: 0.25, ..fluid::Figures::default() };
-        let document = to_value(FluidFigures::of(1_000, &shares)).unwrap();
-        let wanted = json!({"peak_100ms": 250.0, "peak_1s": 625.0, "peak_backlog": 250.0, "connected_share": 0.5, "t50_s": null});
+        let shares =
+            fluid::FluidFigures { arrivals, connected: 0.5, peak_backlog: 0.25, ..fluid::FluidFigures::default() };
+        let document = to_value(FluidReport::from_figures(1_000, &shares)).unwrap();
+        let wanted = json!({"peak_100ms": 250.0, "peak_1s": 625.0, "peak_backlog": 250.0, "connected_ratio": 0.5, "t50_s": null});
         for (name, want) in wanted.as_object().unwrap() {
             assert_eq!(&document[name], want, "{name}");
         }
     }
 
     #[test]
-    fn guards_are_told_where_there_are_any() {
-        let guards = |storm: Storm| to_value(storm).unwrap()["strategies"][0].get("guards").cloned();
+    fn guards_are_written_only_for_scenarios_with_guards() {
+        let guards = |storm: StormReport| to_value(storm).unwrap()["strategies"][0].get("guards").cloned();
         assert_eq!([guards(outages()), guards(contentions())], [Some(json!("none")), None]);
     }
 
     #[test]
-    fn another_schema_is_refused() {
+    fn another_schema_is_rejected() {
         let mut document = to_value(contentions()).unwrap();
         document["schema"] = json!("stagger.storm/2");
-        assert!(from_value::<Storm>(document).unwrap_err().to_string().contains("stagger.storm/1"));
+        assert!(from_value::<StormReport>(document).unwrap_err().to_string().contains("stagger.storm/1"));
     }
 
     #[test]
-    fn fields_of_a_later_version_are_passed_over() {
+    fn fields_of_a_later_version_are_ignored() {
         let mut document = to_value(contentions()).unwrap();
         document["strategies"][0]["runs"][0]["weather"] = json!("fine");
-        assert_eq!(from_value::<Storm>(document).unwrap(), contentions());
+        assert_eq!(from_value::<StormReport>(document).unwrap(), contentions());
     }
 
-    /// The schema that is published. After a change: `STAGGER_BLESS=1 cargo test -p stagger-sim --all-features schema`.
+    /// Compares the published schema with the code. After a change: `STAGGER_BLESS=1 cargo test -p stagger-sim
+    /// --all-features schema`.
     #[test]
-    fn the_published_schema_is_that_of_what_is_written() {
+    fn the_published_schema_is_up_to_date() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/storm/stagger.storm-1.schema.json");
-        let now = serde_json::to_string_pretty(&schemars::schema_for!(Storm)).unwrap() + "\n";
+        let now = serde_json::to_string_pretty(&schemars::schema_for!(StormReport)).unwrap() + "\n";
         if env::var_os("STAGGER_BLESS").is_some() {
             fs::write(path, &now).unwrap();
         }

@@ -1,17 +1,19 @@
-//! What simulations came to, and storms that were really made, as a document that others read: schema `stagger.storm/1`.
+//! Results of simulations and of measured storms as a document with the schema `stagger.storm/1`.
 //!
-//! Lengths of time are numbers of seconds and end in `_s`, counts are whole numbers, shares lie between 0 and 1, and a policy
-//! is its line in the policy language. What never happened is `null`. Later versions of the schema may add fields; what is
-//! here keeps its name and its meaning. The schema itself is `src/storm/stagger.storm-1.schema.json`.
+//! Durations are numbers of seconds with names that end in `_s`, counts are whole numbers, ratios lie between 0 and 1,
+//! and a policy is its line in the policy language. A value that does not exist is `null`. Later versions of the schema
+//! may add fields; existing fields keep their names and meanings. The schema is
+//! `src/storm/stagger.storm-1.schema.json`.
 //!
 //! ```
 //! use stagger_core::{Policy, Seed};
-//! use stagger_sim::reconnect::Scenario;
-//! use stagger_sim::storm::Storm;
+//! use stagger_sim::reconnect::ReconnectScenario;
+//! use stagger_sim::storm::StormReport;
 //!
-//! let scenario = Scenario::builder(1_000).build()?;
+//! let scenario = ReconnectScenario::builder(1_000).build()?;
 //! let runs = [1, 2].map(Seed::new).map(|seed| (seed, scenario.run(&Policy::DEFAULT, seed)));
-//! let storm = Storm::new(&scenario).with("default", &Policy::DEFAULT, runs.iter().map(|(seed, run)| (*seed, run)));
+//! let runs = runs.iter().map(|(seed, figures)| (*seed, figures));
+//! let storm = StormReport::new(&scenario).with_strategy("default", &Policy::DEFAULT, runs);
 //!
 //! let text = serde_json::to_string(&storm)?;
 //! assert!(text.starts_with(r#"{"schema":"stagger.storm/1","scenario":{"kind":"reconnect","clients":1000,"#));
@@ -19,11 +21,11 @@
 //! ```
 
 mod document;
-mod figures;
-mod measured;
-mod scene;
+mod measurements;
+mod report;
+mod spec;
 
-pub use document::{Run, Schema, Storm, Strategy};
-pub use figures::{Figures, FluidFigures, OccFigures, OutageFigures, ReconnectFigures};
-pub use measured::{Measured, Served};
-pub use scene::{First, Hints, OccScene, Outage, OutageScene, ReconnectScene, Scene};
+pub use document::{RunReport, SchemaVersion, StormReport, StrategyReport};
+pub use measurements::{Measurements, ServerCounts};
+pub use report::{FluidReport, OccReport, OutageReport, ReconnectReport, RunFigures};
+pub use spec::{FirstAttemptSpec, OccSpec, OutageKindSpec, OutageSpec, ReconnectSpec, RetryAfterSpec, ScenarioSpec};

@@ -1,24 +1,24 @@
-//! Claims about storms, for the tests of those who use a policy: a change that can cause a storm fails them.
+//! Assertions about retry storms, for your own tests: they fail if a change of a policy can cause a storm.
 //!
 //! ```
 //! use core::time::Duration;
 //! use stagger_core::policy;
-//! use stagger_sim::reconnect::Scenario;
-//! use stagger_sim::testing::Storm;
+//! use stagger_sim::reconnect::ReconnectScenario;
+//! use stagger_sim::testing::StormTest;
 //!
-//! let scenario = Scenario::builder(10_000).rate(500.0).backlog(250).build()?;
+//! let scenario = ReconnectScenario::builder(10_000).rate(500.0).backlog(250).build()?;
 //! let policy = policy!(exponential(ms(500), secs(30)).spread(secs(20)).unlimited_attempts());
-//! Storm::of(&scenario, &policy)
-//!     .everyone_recovers()
+//! StormTest::run(&scenario, &policy)
+//!     .all_clients_recover()
 //!     .peak_second_at_most(600)
 //!     .attempts_per_client_at_most(1.1)
 //!     .recovered_p99_within(Duration::from_secs(25));
 //! # Ok::<(), stagger_sim::ScenarioError>(())
 //! ```
 //!
-//! A [`Storm`] is a [mass disconnect](crate::reconnect), an [`Overload`] an [outage](crate::outage) under traffic that goes
-//! on. Each runs once, when it is made, under a virtual clock. Each claim that does not hold panics at the line that made it,
-//! with what was claimed, all figures, and a picture of what the server saw:
+//! A [`StormTest`] simulates a [mass disconnect](crate::reconnect), an [`OverloadTest`] an [outage](crate::outage)
+//! under continuous traffic. Each runs once, when it is created, under a virtual clock. An assertion that fails panics
+//! at the line of its call, with the limit, all figures, and a plot of the load on the server:
 //!
 //! ```text
 #![doc = include_str!("example.txt")]
@@ -26,9 +26,9 @@
 //!
 //! # Speed
 //!
-//! A hundred thousand clients take some twenty milliseconds if this crate is compiled with optimisation (`cargo bench -p
-//! stagger-sim` has the figure), and a good deal longer without. Tests are usually compiled without; for these two crates
-//! alone:
+//! A simulation of a hundred thousand clients takes about twenty milliseconds if this crate is compiled with
+//! optimizations (`cargo bench -p stagger-sim` measures it), and considerably longer without. To optimize only these
+//! two crates in tests:
 //!
 //! ```toml
 //! [profile.dev.package]
@@ -36,15 +36,15 @@
 //! stagger-sim.opt-level = 3
 //! ```
 //!
-//! # Chance
+//! # Randomness
 //!
-//! The seed is always the same unless you give one, so a test does not fail by chance: the same figures come out on every
-//! machine, until scenario or policy change. Leave some room in what you claim, so that it also holds for other seeds.
+//! The seed is fixed unless you pass one, so tests are deterministic: the figures are the same on every machine until
+//! the scenario or the policy changes. Leave a margin in your limits, so that they also hold for other seeds.
 
 mod overload;
 mod plot;
 mod report;
 mod storm;
 
-pub use overload::Overload;
-pub use storm::Storm;
+pub use overload::OverloadTest;
+pub use storm::StormTest;

@@ -5,134 +5,144 @@ use stagger_core::text::Compact;
 use stagger_core::{Policy, Seed};
 
 use super::plot::Plot;
-use super::report::{Report, claim, time};
-use crate::outage::{Figures, Process, Scenario};
+use super::report::{Report, check_claim, time};
+use crate::outage::{OutageFigures, OutageScenario, ProcessGuards};
 
-/// An outage under traffic that has happened, under a virtual clock, and what may be claimed of it.
+/// A simulated outage under continuous traffic, with assertions about its figures.
 ///
-/// Printed, it is all figures and a picture of the attempts; a claim that does not hold panics with the same.
+/// Displays all figures and a plot of the attempts; an assertion that fails panics with the same text.
 ///
 /// ```
 /// use stagger_core::budget::Tokens;
 /// use stagger_core::policy;
-/// use stagger_sim::outage::{Process, Scenario};
-/// use stagger_sim::testing::Overload;
+/// use stagger_sim::outage::{ProcessGuards, OutageScenario};
+/// use stagger_sim::testing::OverloadTest;
 ///
-/// let scenario = Scenario::builder(700.0).capacity(1_000.0).build()?;
+/// let scenario = OutageScenario::builder(700.0).capacity(1_000.0).build()?;
 /// let policy = policy!(exponential(ms(100), secs(2)).max_attempts(4));
-/// // Without the budget it would never come back.
-/// Overload::of(&scenario, &policy, |_| Process::unguarded().budget(Tokens::new()))
+/// // Without the budget, the server would not recover.
+/// OverloadTest::run(&scenario, &policy, |_| ProcessGuards::none().budget(Tokens::new()))
 ///     .is_not_metastable()
 ///     .amplification_at_most(1.1);
 /// # Ok::<(), stagger_sim::ScenarioError>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct Overload {
-    scenario: Scenario,
+pub struct OverloadTest {
+    scenario: OutageScenario,
     policy: Policy,
-    figures: Figures,
+    figures: OutageFigures,
 }
 
-impl Overload {
-    /// The scenario with this policy and these guards in each process, and always the same seed.
+impl OverloadTest {
+    /// Runs the scenario with this policy, these guards in each process, and a fixed seed.
     #[must_use]
-    pub fn of(scenario: &Scenario, policy: &Policy, guards: impl Fn(Seed) -> Process) -> Self {
-        Self::with_seed(scenario, policy, guards, Seed::new(1))
+    pub fn run(scenario: &OutageScenario, policy: &Policy, guards: impl Fn(Seed) -> ProcessGuards) -> Self {
+        Self::run_with_seed(scenario, policy, guards, Seed::new(1))
     }
 
-    /// The scenario with this policy, these guards in each process, and a seed of your own.
+    /// Runs the scenario with this policy, these guards in each process, and this seed.
     #[must_use]
-    pub fn with_seed(scenario: &Scenario, policy: &Policy, guards: impl Fn(Seed) -> Process, seed: Seed) -> Self {
+    pub fn run_with_seed(
+        scenario: &OutageScenario,
+        policy: &Policy,
+        guards: impl Fn(Seed) -> ProcessGuards,
+        seed: Seed,
+    ) -> Self {
         Self { scenario: *scenario, policy: *policy, figures: scenario.run(policy, guards, seed) }
     }
 
-    /// What came of it, for claims of your own.
+    /// Returns the figures, for your own assertions.
     #[must_use]
-    pub const fn figures(&self) -> &Figures {
+    pub const fn figures(&self) -> &OutageFigures {
         &self.figures
     }
 }
 
-/// Each claim gives the overload back, for the next one.
-#[allow(clippy::must_use_candidate, reason = "a claim is made by the call")]
-impl Overload {
-    /// When the outage is over, it is over: requests succeed again before the horizon
-    /// ([`Figures::is_metastable`]).
+/// Assertions return `self`, to be chained.
+#[allow(clippy::must_use_candidate, reason = "the call makes the assertion")]
+impl OverloadTest {
+    /// Asserts that requests succeed again after the outage, before the horizon ([`OutageFigures::is_metastable`]).
     ///
     /// # Panics
-    /// If it does not hold.
+    /// Panics if the assertion fails.
     #[track_caller]
     pub fn is_not_metastable(&self) -> &Self {
-        let what = "it is metastable: the outage is over, and nothing works";
-        claim(!self.figures.is_metastable(), what, self);
+        let what = "the system is metastable: it did not recover after the outage";
+        check_claim(!self.figures.is_metastable(), what, self);
         self
     }
 
-    /// It is over within this time after the outage ([`Figures::recovery`]).
+    /// Asserts that the system recovers within `limit` after the outage ([`OutageFigures::recovery`]).
     ///
     /// # Panics
-    /// If it does not hold.
+    /// Panics if the assertion fails.
     #[track_caller]
     pub fn recovers_within(&self, limit: Duration) -> &Self {
-        let took = self.figures.recovery();
-        let what = format_args!("it is over after {}: claimed are {}", time(took), Compact(limit));
-        claim(took.is_some_and(|took| took <= limit), what, self);
+        let recovery = self.figures.recovery();
+        let what = format_args!("recovery takes {}; the limit is {}", time(recovery), Compact(limit));
+        check_claim(recovery.is_some_and(|recovery| recovery <= limit), what, self);
         self
     }
 
-    /// A request costs at most so many attempts, on average, from the beginning of the outage on
-    /// ([`Figures::amplification`]); 1 is the least there can be.
+    /// Asserts that a request makes at most `limit` attempts on average, from the start of the outage
+    /// ([`OutageFigures::amplification`]); the minimum is 1.
     ///
     /// # Panics
-    /// If it does not hold.
+    /// Panics if the assertion fails.
     #[track_caller]
     pub fn amplification_at_most(&self, limit: f64) -> &Self {
         let attempts = self.figures.amplification();
-        claim(attempts <= limit, format_args!("{attempts:.3} attempts per request: claimed are {limit}"), self);
+        check_claim(attempts <= limit, format_args!("{attempts:.3} attempts per request; the limit is {limit}"), self);
         self
     }
 
-    /// At least this share of the requests succeeds, from the beginning of the outage on ([`Figures::success`]), in 0..=1.
+    /// Asserts that at least this share of the requests succeeds, in 0..=1, from the start of the outage
+    /// ([`OutageFigures::success_ratio`]).
     ///
     /// # Panics
-    /// If it does not hold.
+    /// Panics if the assertion fails.
     #[track_caller]
     pub fn success_at_least(&self, share: f64) -> &Self {
-        let success = self.figures.success();
-        claim(success >= share, format_args!("{success:.3} of the requests succeed: claimed are {share}"), self);
+        let success = self.figures.success_ratio();
+        check_claim(
+            success >= share,
+            format_args!("{success:.3} of the requests succeed; the minimum is {share}"),
+            self,
+        );
         self
     }
 
-    /// At most so many attempts are made in any second, from the beginning of the outage on ([`Figures::peak_second`]).
+    /// Asserts that at most `limit` attempts are made in any second, from the start of the outage
+    /// ([`OutageFigures::peak_second`]).
     ///
     /// # Panics
-    /// If it does not hold.
+    /// Panics if the assertion fails.
     #[track_caller]
     pub fn peak_second_at_most(&self, limit: u64) -> &Self {
         let peak = self.figures.peak_second();
-        claim(peak <= limit, format_args!("{peak} attempts are made in a second: claimed are {limit}"), self);
+        check_claim(peak <= limit, format_args!("{peak} attempts are made in one second; the limit is {limit}"), self);
         self
     }
 }
 
-impl fmt::Display for Overload {
+impl fmt::Display for OverloadTest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let figures = &self.figures;
         let scenario = format!(
-            "{} requests a second from {} processes; the server takes {} a second, and does not from {} to {}",
+            "{} requests per second from {} processes; capacity {} per second; outage from {} to {}",
             figures.rate,
             self.scenario.processes(),
             self.scenario.capacity,
-            Compact(figures.outage_began),
-            Compact(figures.outage_ended)
+            Compact(figures.outage_start),
+            Compact(figures.outage_end)
         );
         let rows = [
             ("scenario", scenario),
-            ("attempts per request", format!("{:.3}; 1 is the least", figures.amplification())),
-            ("succeeded", format!("{:.1} % of the requests", 100.0 * figures.success())),
-            ("over after", time(figures.recovery())),
+            ("attempts per request", format!("{:.3}; the minimum is 1", figures.amplification())),
+            ("succeeded", format!("{:.1} % of the requests", 100.0 * figures.success_ratio())),
+            ("recovered after", time(figures.recovery())),
             ("peak", format!("{} in 1s", figures.peak_second())),
-            ("at the end", format!("{:.1} % as many succeed as come on average", 100.0 * figures.last_goodput())),
+            ("goodput at the end", format!("{:.1} % of the mean request rate", 100.0 * figures.final_goodput())),
         ];
         let plot = Plot { what: "attempts", series: &figures.attempts, capacity: self.scenario.capacity };
         Report { policy: &self.policy, rows: &rows, plot }.fmt(f)

@@ -6,7 +6,7 @@ use stagger_core::text::Compact;
 
 use super::plot::Plot;
 
-/// All that there is to say about a run, for a test that has failed.
+/// The figures of a run, for a failed test.
 pub(super) struct Report<'a> {
     pub(super) policy: &'a Policy,
     pub(super) rows: &'a [(&'static str, String)],
@@ -25,13 +25,13 @@ impl fmt::Display for Report<'_> {
     }
 }
 
-/// Fails the test of whoever called, unless the claim holds.
+/// Panics at the caller's location unless `holds` is true.
 #[track_caller]
-pub(super) fn claim(holds: bool, what: impl fmt::Display, run: &impl fmt::Display) {
+pub(super) fn check_claim(holds: bool, what: impl fmt::Display, run: &impl fmt::Display) {
     assert!(holds, "{what}\n\n{run}");
 }
 
-/// A time to the hundredth of its unit; what never came is `never`.
+/// Formats a time with two decimals; `None` is `never`.
 pub(super) fn time(time: Option<Duration>) -> String {
     time.map_or_else(|| "never".to_owned(), |time| format!("{:.2}", Compact(time)))
 }

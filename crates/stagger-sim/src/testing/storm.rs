@@ -5,121 +5,133 @@ use stagger_core::text::Compact;
 use stagger_core::{Policy, Seed};
 
 use super::plot::Plot;
-use super::report::{Report, claim, time};
-use crate::reconnect::{Figures, Scenario};
+use super::report::{Report, check_claim, time};
+use crate::reconnect::{ReconnectFigures, ReconnectScenario};
 
-/// A mass disconnect that has happened, under a virtual clock, and what may be claimed of it.
+/// A simulated mass disconnect, with assertions about its figures.
 ///
-/// Printed, it is all figures and a picture of the arrivals; a claim that does not hold panics with the same.
+/// Displays all figures and a plot of the arrivals; an assertion that fails panics with the same text.
 #[derive(Clone, Debug)]
-pub struct Storm {
-    scenario: Scenario,
+pub struct StormTest {
+    scenario: ReconnectScenario,
     policy: Policy,
-    figures: Figures,
+    figures: ReconnectFigures,
 }
 
-impl Storm {
-    /// The scenario with this policy, and always the same seed.
+impl StormTest {
+    /// Runs the scenario with this policy and a fixed seed.
     #[must_use]
-    pub fn of(scenario: &Scenario, policy: &Policy) -> Self {
-        Self::with_seed(scenario, policy, Seed::new(1))
+    pub fn run(scenario: &ReconnectScenario, policy: &Policy) -> Self {
+        Self::run_with_seed(scenario, policy, Seed::new(1))
     }
 
-    /// The scenario with this policy and a seed of your own.
+    /// Runs the scenario with this policy and this seed.
     #[must_use]
-    pub fn with_seed(scenario: &Scenario, policy: &Policy, seed: Seed) -> Self {
+    pub fn run_with_seed(scenario: &ReconnectScenario, policy: &Policy, seed: Seed) -> Self {
         Self { scenario: *scenario, policy: *policy, figures: scenario.run(policy, seed) }
     }
 
-    /// What came of it, for claims of your own.
+    /// Returns the figures, for your own assertions.
     #[must_use]
-    pub const fn figures(&self) -> &Figures {
+    pub const fn figures(&self) -> &ReconnectFigures {
         &self.figures
     }
 }
 
-/// Each claim gives the storm back, for the next one.
-#[allow(clippy::must_use_candidate, reason = "a claim is made by the call")]
-impl Storm {
-    /// At most so many attempts arrive in any tenth of a second ([`Figures::peak`]).
+/// Assertions return `self`, to be chained.
+#[allow(clippy::must_use_candidate, reason = "the call makes the assertion")]
+impl StormTest {
+    /// Asserts that at most `limit` attempts arrive within any 100 ms ([`ReconnectFigures::peak`]).
     ///
     /// # Panics
-    /// If it does not hold.
+    /// Panics if the assertion fails.
     #[track_caller]
     pub fn peak_at_most(&self, limit: u64) -> &Self {
         let peak = self.figures.peak();
-        claim(peak <= limit, format_args!("{peak} attempts arrive in a tenth of a second: claimed are {limit}"), self);
+        check_claim(peak <= limit, format_args!("{peak} attempts arrive within 100 ms; the limit is {limit}"), self);
         self
     }
 
-    /// At most so many attempts arrive in any second ([`Figures::peak_second`]): compare it with what the server takes.
+    /// Asserts that at most `limit` attempts arrive within any second ([`ReconnectFigures::peak_second`]); compare it
+    /// with the capacity of the server.
     ///
     /// # Panics
-    /// If it does not hold.
+    /// Panics if the assertion fails.
     #[track_caller]
     pub fn peak_second_at_most(&self, limit: u64) -> &Self {
         let peak = self.figures.peak_second();
-        claim(peak <= limit, format_args!("{peak} attempts arrive in a second: claimed are {limit}"), self);
+        check_claim(
+            peak <= limit,
+            format_args!("{peak} attempts arrive within one second; the limit is {limit}"),
+            self,
+        );
         self
     }
 
-    /// A client makes at most so many attempts, on average ([`Figures::attempts_per_client`]); 1 is the least there can be.
+    /// Asserts that clients make at most `limit` attempts on average ([`ReconnectFigures::attempts_per_client`]); the
+    /// minimum is 1.
     ///
     /// # Panics
-    /// If it does not hold.
+    /// Panics if the assertion fails.
     #[track_caller]
     pub fn attempts_per_client_at_most(&self, limit: f64) -> &Self {
         let attempts = self.figures.attempts_per_client();
-        claim(attempts <= limit, format_args!("{attempts:.3} attempts per client: claimed are {limit}"), self);
+        check_claim(attempts <= limit, format_args!("{attempts:.3} attempts per client; the limit is {limit}"), self);
         self
     }
 
-    /// 99 % of all clients are back within this time from their own loss ([`Figures::took_p99`]).
+    /// Asserts that 99 % of all clients reconnect within `limit` of losing their connections
+    /// ([`ReconnectFigures::recovered_p99`]).
     ///
     /// # Panics
-    /// If it does not hold.
+    /// Panics if the assertion fails.
     #[track_caller]
     pub fn recovered_p99_within(&self, limit: Duration) -> &Self {
-        let took = self.figures.took_p99;
-        let what = format_args!("99 % of the clients are back after {}: claimed are {}", time(took), Compact(limit));
-        claim(took.is_some_and(|took| took <= limit), what, self);
+        let recovery = self.figures.recovered_p99;
+        let what =
+            format_args!("99 % of the clients recover within {}; the limit is {}", time(recovery), Compact(limit));
+        check_claim(recovery.is_some_and(|recovery| recovery <= limit), what, self);
         self
     }
 
-    /// Every client comes back: none gives up, and none goes on beyond the horizon.
+    /// Asserts that all clients are connected at the end: none gives up, and none continues after the horizon.
     ///
     /// # Panics
-    /// If it does not hold.
+    /// Panics if the assertion fails.
     #[track_caller]
-    pub fn everyone_recovers(&self) -> &Self {
-        let Figures { clients, connected, .. } = self.figures;
-        claim(connected == clients, format_args!("{} of {clients} clients never come back", clients - connected), self);
+    pub fn all_clients_recover(&self) -> &Self {
+        let ReconnectFigures { clients, connected, .. } = self.figures;
+        check_claim(
+            connected == clients,
+            format_args!("{} of {clients} clients do not recover", clients - connected),
+            self,
+        );
         self
     }
 }
 
-impl fmt::Display for Storm {
+impl fmt::Display for StormTest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let figures = &self.figures;
         let best = Duration::try_from_secs_f64(figures.clients as f64 / figures.rate).unwrap_or(Duration::MAX);
         let down = Duration::from_micros(self.scenario.up_at);
-        let down = if down.is_zero() { String::new() } else { format!(", and is down for {}", Compact(down)) };
-        let scenario = format!("{} clients at once; the server takes {} a second{down}", figures.clients, figures.rate);
+        let down = if down.is_zero() { String::new() } else { format!("; server down for {}", Compact(down)) };
+        let scenario = format!("{} clients at once; capacity {} per second{down}", figures.clients, figures.rate);
         let rows = [
             ("scenario", scenario),
             ("peak", format!("{} in 100ms, {} in 1s", figures.peak(), figures.peak_second())),
-            ("attempts per client", format!("{:.3}; 1 is the least", figures.attempts_per_client())),
+            ("attempts per client", format!("{:.3}; the minimum is 1", figures.attempts_per_client())),
             (
                 "recovered",
                 format!(
-                    "half {}, 99 % {}, all {}; {} is the least",
-                    time(figures.took_p50),
-                    time(figures.took_p99),
+                    "half {}, 99 % {}, all {}; the minimum is {}",
+                    time(figures.recovered_p50),
+                    time(figures.recovered_p99),
                     time(figures.t100),
                     time(Some(best))
                 ),
             ),
-            ("never came back", (figures.clients - figures.connected).to_string()),
+            ("not recovered", (figures.clients - figures.connected).to_string()),
         ];
         let plot = Plot { what: "arrivals", series: &figures.arrivals, capacity: figures.rate };
         Report { policy: &self.policy, rows: &rows, plot }.fmt(f)

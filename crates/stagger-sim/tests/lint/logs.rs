@@ -1,14 +1,14 @@
-//! Logs, read and judged.
+//! Tests of reading and checking logs.
 
 use core::fmt::Write as _;
 use core::time::Duration;
 
 use stagger_core::{Policy, Seed};
-use stagger_sim::lint::log::{Log, findings, read};
+use stagger_sim::lint::log::{Log, check, read};
 
 use super::support::policy;
 
-/// The delays of so many clients that all fail at the moment 0, as plain lines.
+/// Returns the delays of clients that all fail at time 0, as plain lines.
 fn lines(policy: &Policy, clients: u64, retries: usize) -> String {
     let mut text = String::new();
     for client in 0..clients {
@@ -27,31 +27,31 @@ fn log_of(text: &str, clients: u64, retries: usize) -> Log {
 }
 
 fn codes(log: &Log, against: Option<&str>) -> Vec<&'static str> {
-    findings(log, against.map(policy).as_ref()).iter().map(|finding| finding.rule().code()).collect()
+    check(log, against.map(policy).as_ref()).iter().map(|finding| finding.rule().code()).collect()
 }
 
 #[test]
-fn each_rule_about_logs_fires_on_what_it_is_for_and_nothing_else() {
+fn each_log_rule_applies_to_its_examples_only() {
     for (made, retries, against, want) in [
-        // What was drawn from a policy with jitter is nothing but what it should be.
+        // Delays drawn from a policy with jitter have no findings.
         ("exponential base=1s cap=30s", 6, None, &[][..]),
         ("exponential base=1s cap=30s max-attempts=7", 6, Some("exponential base=1s cap=30s max-attempts=7"), &[]),
         ("exponential base=1s jitter=decorrelated", 3, Some("exponential base=1s jitter=decorrelated"), &[]),
         ("socket.io", 2, Some("socket.io"), &[]),
-        // Little jitter is jitter, and leaves clients in phase.
+        // Little jitter leaves clients in phase.
         ("exponential base=1s cap=30s jitter=±5%", 3, None, &["L003"]),
         ("exponential base=10ms cap=30s", 4, None, &[]),
-        // No jitter, and so in step.
+        // Without jitter, clients are in step.
         ("curl", 3, None, &["L001", "L003"]),
         ("curl", 3, Some("curl"), &["L001", "L003"]),
         ("pusher", 9, None, &["L001", "L003"]),
-        // The jitter is lost at the cap; the phases are apart by then.
+        // The jitter is lost at the cap, but the phases differ by then.
         ("socket.io", 6, Some("socket.io"), &["L001"]),
-        // Another policy has made them.
+        // The delays come from another policy.
         ("exponential base=1s cap=30s", 3, Some("exponential base=500ms cap=30s"), &["L002", "L005"]),
         ("exponential base=500ms cap=30s", 3, Some("exponential base=1s cap=30s"), &["L005"]),
         ("exponential base=1s jitter=equal", 3, Some("exponential base=1s"), &["L005"]),
-        // More than was allowed, and more than anyone should.
+        // More retries than the policy allows, or than any policy should.
         ("exponential base=1s cap=30s", 4, Some("exponential base=1s cap=30s max-attempts=4"), &["L004"]),
         ("exponential base=1s cap=30s", 50, None, &["L004"]),
         ("exponential base=1s cap=30s", 49, None, &[]),
@@ -61,42 +61,42 @@ fn each_rule_about_logs_fires_on_what_it_is_for_and_nothing_else() {
 }
 
 #[test]
-fn a_handful_of_delays_says_nothing() {
+fn few_delays_have_no_findings() {
     assert_eq!(codes(&log_of("pusher", 7, 1), None), [""; 0]);
     assert_eq!(codes(&log_of("pusher", 8, 1), None), ["L001", "L003"]);
     assert_eq!(codes(&read("").unwrap(), Some("default")), [""; 0]);
-    // Not even that they are not what the policy gives.
+    // Not even if they do not match the policy.
     assert_eq!(codes(&log_of("exponential base=1s jitter=equal", 19, 1), Some("exponential base=1s")), [""; 0]);
 }
 
 #[test]
-fn delays_of_a_single_client_in_clusters_are_told_without_retries() {
+fn clustered_delays_are_reported_without_retry_numbers() {
     let text = "1s\n2s\n4s\n5s\n".repeat(10) + &"5s\n".repeat(20);
     let log = read(&text).unwrap();
     assert!(log.entries.iter().all(|entry| entry.retry.is_none() && entry.client.is_none()));
-    let found = findings(&log, None);
+    let found = check(&log, None);
     assert_eq!(found[0].facts(), ["of all delays: 100% of 60 are equal to others; most often 5s"]);
     assert_eq!(codes(&log, Some("exponential base=1s cap=3s")), ["L001", "L002"]);
 }
 
-/// The last arrivals count, in whatever order the lines are.
+/// Tests that the last arrivals count, with lines in any order.
 #[test]
-fn clients_that_fall_into_step_are_found() {
+fn clients_that_fall_into_step_are_reported() {
     let line = |i: u64| {
         let apart = i as f64 * 0.25;
         [format!("{apart} c{i} 1 {apart}"), format!("5 c{i} 2 {}", 100 + i * 5)]
     };
     let mut lines: Vec<String> = (1..20).flat_map(line).collect();
     for _ in 0..2 {
-        let found = findings(&read(&lines.join("\n")).unwrap(), None);
+        let found = check(&read(&lines.join("\n")).unwrap(), None);
         let together = found.iter().find(|finding| finding.rule().code() == "L003").expect("they are in step");
-        assert_eq!(together.facts()[0], "19 clients, period 5s: their phases agree by 1.00 of 1");
+        assert_eq!(together.facts()[0], "19 clients, period 5s: mean resultant length of the phases 1.00");
         lines.reverse();
     }
 }
 
 #[test]
-fn a_fleet_with_a_spread_is_not_called_synchronised() {
+fn a_fleet_with_a_spread_is_not_synchronized() {
     let log = log_of("exponential base=500ms cap=30s spread=20s", 300, 8);
     assert_eq!(codes(&log, None), [""; 0]);
 }
@@ -104,16 +104,16 @@ fn a_fleet_with_a_spread_is_not_called_synchronised() {
 #[test]
 fn facts_name_the_line_and_the_figures() {
     let found = |text: &str, against: &str| {
-        let found = findings(&read(text).unwrap(), Some(&policy(against)));
+        let found = check(&read(text).unwrap(), Some(&policy(against)));
         found.iter().flat_map(|finding| finding.facts().to_vec()).collect::<Vec<_>>()
     };
     assert_eq!(
         found("# head\n0.5 a 1\n9.5 a 2\n", "exponential base=1s cap=30s"),
-        ["1 of 2 delays", "line 3: 9.5s before retry 2; the policy has 0s to 2s"]
+        ["1 of 2 delays", "line 3: 9.5s before retry 2; the policy allows 0s to 2s"]
     );
     assert_eq!(found("1 a 9\n", "default"), ["line 1: retry 9 of a; the policy allows 3"]);
-    assert_eq!(found("1 a 1\n", "stop")[1], "line 1: 1s before retry 1; the policy has no delay");
-    // A millisecond is within what a measurement may miss.
+    assert_eq!(found("1 a 1\n", "stop")[1], "line 1: 1s before retry 1; the policy allows no such retry");
+    // A millisecond is within the tolerance.
     assert_eq!(found("1.001 a 1\n", "exponential base=1s cap=30s"), [""; 0]);
     assert_ne!(found("1.002 a 1\n", "exponential base=1s cap=30s"), [""; 0]);
 }
@@ -143,42 +143,42 @@ fn plain_lines_are_read_in_every_documented_form() {
 }
 
 #[test]
-fn the_retries_of_a_client_are_counted_where_they_are_not_said() {
+fn retries_are_counted_per_client_if_not_given() {
     let log = read("1 a\n1 b\n2 a\n1 a 7\n4 a").unwrap();
     let retries: Vec<_> = log.entries.iter().map(|entry| entry.retry).collect();
     assert_eq!(retries, [Some(1), Some(1), Some(2), Some(7), Some(3)]);
 }
 
 #[test]
-fn every_line_that_is_not_understood_is_named_with_what_was_expected() {
+fn the_error_names_every_invalid_line_and_what_was_expected() {
     for (text, line, want) in [
         ("soon", 1, "`soon`"),
         ("1\n\n-1", 3, "`-1`"),
-        ("1 a 0", 1, "counts from 1"),
-        ("1 a two", 1, "`two` is not the number of a retry"),
+        ("1 a 0", 1, "retries count from 1"),
+        ("1 a two", 1, "invalid retry number `two`"),
         ("1 a 1 2 3", 1, "expected DELAY [CLIENT [RETRY [TIME]]]"),
-        ("- a", 1, "there is no delay"),
-        ("inf", 1, "no length of time"),
-        ("nan", 1, "no length of time"),
+        ("- a", 1, "missing delay"),
+        ("inf", 1, "invalid duration `inf`"),
+        ("nan", 1, "invalid duration `nan`"),
         ("client retry\n1 2", 1, "`client`"),
         ("99999999999999999999999s", 1, "`99999999999999999999999s`"),
     ] {
         let error = read(text).unwrap_err();
-        assert_eq!(error.faults()[0].line, line, "{text:?}");
+        assert_eq!(error.errors()[0].line, line, "{text:?}");
         assert!(error.to_string().contains(want), "{text:?}: {error}");
     }
     let many = read("a\nb\nc\nd\ne").unwrap_err();
-    assert_eq!(many.faults().len(), 5);
+    assert_eq!(many.errors().len(), 5);
     assert!(many.to_string().ends_with("; and 2 more lines"), "{many}");
 }
 
 #[test]
-fn what_a_log_contains_is_shown_and_not_obeyed() {
+fn control_characters_of_a_log_are_escaped() {
     let error = read("\u{1b}[2J").unwrap_err().to_string();
     assert!(error.contains("\\u{1b}[2J") && !error.contains('\u{1b}'), "{error:?}");
     let long = read(&format!("1 a {}", "x".repeat(10_000))).unwrap_err().to_string();
     assert!(long.len() < 300 && long.ends_with("..."), "{long}");
-    let found = findings(&read("1 \u{7}client 50").unwrap(), None);
+    let found = check(&read("1 \u{7}client 50").unwrap(), None);
     assert_eq!(found[0].facts(), ["line 1: retry 50 of \\u{7}client"]);
 }
 
@@ -196,7 +196,7 @@ mod json {
 "#;
 
     #[test]
-    fn what_run_writes_is_read_run_by_run() {
+    fn logs_of_stagger_run_are_read_run_by_run() {
         let log = read(&RUN.repeat(2)).unwrap();
         let entries: Vec<_> =
             log.entries.iter().map(|entry| (entry.client.as_deref().unwrap(), entry.retry, entry.delay)).collect();
@@ -210,13 +210,13 @@ mod json {
                 ("run 2", Some(3), long)
             ]
         );
-        assert_eq!((log.asked, log.others), (2, 6));
+        assert_eq!((log.skipped_hints, log.other_lines), (2, 6));
         assert_eq!(log.policies, [policy("exponential base=1s cap=30s")]);
-        assert!(findings(&log, log.policies.first()).is_empty());
+        assert!(check(&log, log.policies.first()).is_empty());
     }
 
     #[test]
-    fn other_objects_with_a_delay_are_read_too() {
+    fn other_objects_with_a_delay_are_read() {
         let log = read("{\"delay_s\":0.5,\"client\":7,\"retry\":2,\"time_s\":1e3}\n{\"delay_s\":1,\"client\":\"x\"}")
             .unwrap();
         let [one, other] = &log.entries[..] else { panic!("{log:?}") };
@@ -228,19 +228,19 @@ mod json {
     }
 
     #[test]
-    fn what_is_not_understood_is_named() {
+    fn the_error_for_invalid_json_names_the_problem() {
         for (text, want) in [
-            ("{", "not understood as JSON"),
-            ("{\"delay_s\":\"1\"}", "not understood as JSON"),
+            ("{", "invalid JSON"),
+            ("{\"delay_s\":\"1\"}", "invalid JSON"),
             ("{\"delay_s\":-1}", "delay_s is -1"),
             ("{\"delay_s\":1e300}", "delay_s is"),
             ("{\"delay_s\":1,\"retry\":0}", "retries count from 1"),
-            ("{}", "there is no delay_s"),
+            ("{}", "missing delay_s"),
             ("{\"schema\":\"stagger.plan/1\"}", "`stagger.plan/1`; expected stagger.run/1"),
-            ("{\"schema\":\"stagger.run/1\"}", "without its event"),
-            ("{\"schema\":\"stagger.run/1\",\"event\":\"start\"}", "without its policy"),
+            ("{\"schema\":\"stagger.run/1\"}", "has no event"),
+            ("{\"schema\":\"stagger.run/1\",\"event\":\"start\"}", "has no policy"),
             ("{\"schema\":\"stagger.run/1\",\"event\":\"start\",\"policy\":\"no\"}", "policy: `no`"),
-            ("{\"schema\":\"stagger.run/1\",\"event\":\"attempt\",\"next_s\":1}", "without its number"),
+            ("{\"schema\":\"stagger.run/1\",\"event\":\"attempt\",\"next_s\":1}", "has no number n"),
         ] {
             let error = read(text).unwrap_err().to_string();
             assert!(error.starts_with("line 1: ") && error.contains(want), "{text}: {error}");
@@ -248,13 +248,13 @@ mod json {
     }
 }
 
-/// What cannot be read is refused, and never a panic.
+/// Tests that no text causes a panic.
 #[test]
-fn any_text_is_read_or_refused() {
+fn any_text_is_read_or_rejected() {
     use proptest::prelude::*;
     proptest!(|(text in "([-0-9.,a-z{}\":_#\\n \\t]{0,60}|\\PC{0,40})")| {
         if let Ok(log) = read(&text) {
-            let _ = findings(&log, Some(&Policy::DEFAULT));
+            let _ = check(&log, Some(&Policy::DEFAULT));
         }
     });
 }

@@ -1,4 +1,4 @@
-//! The rules in the guide.
+//! Generates the documentation of the rules in the guide.
 
 use core::fmt::Write as _;
 use std::fs;
@@ -18,13 +18,13 @@ fn rules() -> String {
     }
     for rule in Rule::all() {
         writeln!(text, "\n### {} {}\n", rule.code(), rule.name()).unwrap();
-        let title = format!("A {}: {}. Why: {}.", rule.severity().name(), rule.title(), rule.why());
-        writeln!(text, "{}\n\n{}", filled(&title), filled(rule.more())).unwrap();
+        let title = format!("A {}: {}. Why: {}.", rule.severity().name(), rule.title(), rule.rationale());
+        writeln!(text, "{}\n\n{}", filled(&title), filled(rule.details())).unwrap();
     }
     text
 }
 
-/// In lines of at most 120 characters.
+/// Wraps text to lines of at most 120 characters.
 fn filled(text: &str) -> String {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {
@@ -37,9 +37,9 @@ fn filled(text: &str) -> String {
     lines.join("\n")
 }
 
-/// After a change: `STAGGER_BLESS=1 cargo test -p stagger-sim rules_page`.
+/// Compares the guide with the rules. After a change: `STAGGER_BLESS=1 cargo test -p stagger-sim rules_page`.
 #[test]
-fn the_guide_has_every_rule_as_the_program_explains_it() {
+fn the_guide_documents_every_rule() {
     let page = fs::read_to_string(PAGE).unwrap();
     let (before, rest) = page.split_once(BEGIN).unwrap();
     let (_, after) = rest.split_once(END).unwrap();

@@ -4,17 +4,17 @@ use std::{env, fs};
 
 use stagger_core::Policy;
 use stagger_core::text::parse_duration;
-use stagger_sim::lint::{Budgeted, Circumstances, Finding, Rate, findings, parse_count};
+use stagger_sim::lint::{Budgeted, DeploymentContext, Finding, Rate, check, parse_count};
 
 #[track_caller]
 pub(crate) fn policy(text: &str) -> Policy {
     text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
-/// Circumstances in words: `for=reconnecting clients=10k capacity=500/s`.
+/// Parses a context from text: `for=reconnecting clients=10k capacity=500/s`.
 #[track_caller]
-pub(crate) fn circumstances(text: &str) -> Circumstances {
-    text.split_whitespace().fold(Circumstances::default(), |known, word| {
+pub(crate) fn context(text: &str) -> DeploymentContext {
+    text.split_whitespace().fold(DeploymentContext::default(), |known, word| {
         let (key, value) = word.split_once('=').unwrap();
         let length = || parse_duration(value).unwrap().unwrap();
         match key {
@@ -30,29 +30,29 @@ pub(crate) fn circumstances(text: &str) -> Circumstances {
             "layers" => known.layers(value.parse().unwrap()),
             "idempotent" => known.idempotency(value.parse().unwrap()),
             "budget" => known.budget(if value == "yes" { Budgeted::Yes } else { Budgeted::No }),
-            "hint" => known.hint(length()),
-            _ => panic!("{key} is no circumstance"),
+            "hint" => known.retry_after(length()),
+            _ => panic!("unknown key {key}"),
         }
     })
 }
 
-/// The codes of what is found.
-pub(crate) fn codes(policy: &Policy, circumstances: &Circumstances) -> Vec<&'static str> {
-    findings(policy, circumstances).iter().map(|finding| finding.rule().code()).collect()
+/// Returns the codes of all findings.
+pub(crate) fn codes(policy: &Policy, context: &DeploymentContext) -> Vec<&'static str> {
+    check(policy, context).iter().map(|finding| finding.rule().code()).collect()
 }
 
-/// What one rule finds.
+/// Returns the finding of one rule.
 pub(crate) fn found(text: &str, words: &str, code: &str) -> Option<Finding> {
-    findings(&policy(text), &circumstances(words)).into_iter().find(|finding| finding.rule().code() == code)
+    check(&policy(text), &context(words)).into_iter().find(|finding| finding.rule().code() == code)
 }
 
-/// Any circumstances, from numbers of which each is either taken or not.
-pub(crate) fn any_circumstances(numbers: [Option<u32>; 11]) -> Circumstances {
+/// Builds a context from optional numbers.
+pub(crate) fn any_context_from(numbers: [Option<u32>; 11]) -> DeploymentContext {
     let [clients, capacity, requests, purpose, deadline, lease, timeout, tick, layers, idempotent, hint] = numbers;
     let purposes = ["interactive", "serverless", "background", "reconnecting", "near", "far"];
     let millis = |n: u32| Duration::from_millis(u64::from(n));
     let rate = |n: u32| Rate::per_second(f64::from(n)).unwrap();
-    let mut known = Circumstances::default();
+    let mut known = DeploymentContext::default();
     if let Some(n) = clients {
         known = known.clients(NonZeroU64::new(u64::from(n)).unwrap());
     }
@@ -84,12 +84,12 @@ pub(crate) fn any_circumstances(numbers: [Option<u32>; 11]) -> Circumstances {
         known = known.idempotency(["yes", "key", "no"][n as usize % 3].parse().unwrap());
     }
     if let Some(n) = hint {
-        known = known.hint(millis(n));
+        known = known.retry_after(millis(n));
     }
     known
 }
 
-/// Holds a page to what it should be; with `STAGGER_BLESS` it is written anew.
+/// Asserts that a page is up to date; rewrites it if `STAGGER_BLESS` is set.
 #[track_caller]
 pub(crate) fn published(path: &str, now: &str) {
     if env::var_os("STAGGER_BLESS").is_some() {

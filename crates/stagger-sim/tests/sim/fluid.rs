@@ -1,22 +1,22 @@
-//! The mean field, held against the clients one by one.
+//! Compares the fluid model with the exact simulation.
 
 use core::time::Duration;
 
 use stagger_core::{Jitter, Policy, PolicyBuilder, Ratio, Seed, profile, profile::Profile};
-use stagger_sim::fluid::{self, Unfit};
-use stagger_sim::reconnect::{First, Hints, Scenario, ScenarioBuilder};
+use stagger_sim::fluid::{self, NotSimulable};
+use stagger_sim::reconnect::{FirstAttempt, ReconnectScenario, ReconnectScenarioBuilder, RetryAfter};
 
 fn exponential() -> PolicyBuilder {
     Policy::exponential(Duration::from_millis(500), Duration::from_secs(30)).unlimited_attempts()
 }
 
-/// A million clients: 50 s of work for the server, and a backlog of half a second.
-fn million() -> ScenarioBuilder {
-    Scenario::builder(1_000_000).rate(20_000.0).backlog(10_000)
+/// Returns a scenario with a million clients: 50 s of work for the server, and a backlog of half a second.
+fn million() -> ReconnectScenarioBuilder {
+    ReconnectScenario::builder(1_000_000).rate(20_000.0).backlog(10_000)
 }
 
 #[track_caller]
-fn agree(builder: PolicyBuilder, scenario: ScenarioBuilder) {
+fn agree(builder: PolicyBuilder, scenario: ReconnectScenarioBuilder) {
     let (policy, scenario) = (builder.build().unwrap(), scenario.build().unwrap());
     let (exact, fluid) = (scenario.run(&policy, Seed::new(1)), fluid::run(&scenario, &policy).unwrap());
     let share = |count: u64| count as f64 / exact.clients as f64;
@@ -25,28 +25,28 @@ fn agree(builder: PolicyBuilder, scenario: ScenarioBuilder) {
         ("attempts", fluid.attempts_per_client, exact.attempts_per_client(), 0.005),
         ("t50", seconds(fluid.t50), seconds(exact.t50), 0.01),
         ("t99", seconds(fluid.t99), seconds(exact.t99), 0.01),
-        ("took", fluid.took_mean.as_secs_f64(), exact.took_mean.as_secs_f64(), 0.01),
+        ("recovered mean", fluid.recovered_mean.as_secs_f64(), exact.recovered_mean.as_secs_f64(), 0.01),
         ("peak", fluid.peak(), share(exact.peak()), 0.01),
         ("connected", fluid.connected, share(exact.connected), 0.002),
         ("gave up", fluid.gave_up, share(exact.gave_up), 0.002),
     ] {
-        // What chance does to one bin of arrivals is not in the mean field.
-        if what == "took" && exact.connected < exact.clients / 10 * 9 {
-            // Who comes in early enough is not as everyone.
+        // The fluid model has no random variation of a bin.
+        if what == "recovered mean" && exact.connected < exact.clients / 10 * 9 {
+            // The connected clients are then not representative of all clients.
             continue;
         }
         let chance = match what {
             "peak" => 4.0 * (want / exact.clients as f64).sqrt(),
-            // What the server takes in a step.
+            // Number of clients that the server accepts per step.
             "connected" | "gave up" => exact.rate * 0.005 / exact.clients as f64,
             _ => 1e-5,
         };
-        assert!((got - want).abs() <= tolerance * want + chance, "{policy}: {what} {got} is not {want}");
+        assert!((got - want).abs() <= tolerance * want + chance, "{policy}: {what} {got}, expected {want}");
     }
 }
 
 #[test]
-fn jitters_that_depend_on_the_retry_number_alone_have_a_mean_field() {
+fn jitters_that_depend_on_the_retry_number_only_are_supported() {
     let jitters = [Jitter::Full, Jitter::Equal, Jitter::Factor(Ratio::percent(20)), Jitter::None];
     for jitter in jitters {
         let scenario = if jitter == Jitter::None { million().rate(100_000.0) } else { million() };
@@ -55,13 +55,13 @@ fn jitters_that_depend_on_the_retry_number_alone_have_a_mean_field() {
 }
 
 #[test]
-fn answers_from_far_away_come_late() {
+fn long_network_delays_are_supported() {
     let second = Duration::from_secs(1);
     agree(exponential(), million().one_way(second, second));
 }
 
 #[test]
-fn caps_multipliers_and_profiles_have_a_mean_field() {
+fn caps_multipliers_and_profiles_are_supported() {
     agree(exponential().multiplier(4.0), million());
     agree(exponential().cap(Duration::from_secs(120)), million().rate(50_000.0));
     agree(profile::CENKALTI.policy().to_builder(), million());
@@ -69,17 +69,17 @@ fn caps_multipliers_and_profiles_have_a_mean_field() {
     agree(profile::SOCKET_IO.policy().to_builder(), million().rate(50_000.0));
 }
 
-/// Every profile that there is: those whose delays depend on the delays before are refused, and no other; what is answered is
-/// what happens to a million clients, one by one.
-fn profiles_are_answered_or_refused(part: usize) {
+/// Checks a third of all profiles: exactly those whose delays depend on previous delays are rejected, and the figures
+/// of all others match the exact simulation of a million clients.
+fn profiles_match_or_are_rejected(part: usize) {
     for profile in Profile::all().skip(part).step_by(3) {
         let policy = profile.policy();
         let scenario = million().build().unwrap();
-        let refused = ["aws-blog", "polly-v8", "reconnecting-websocket", "background-job"].contains(&profile.name());
+        let rejected = ["aws-blog", "polly-v8", "reconnecting-websocket", "background-job"].contains(&profile.name());
         match fluid::run(&scenario, &policy) {
-            Err(unfit) => assert!(refused && unfit == Unfit::Delays, "{}: {unfit}", profile.name()),
+            Err(reason) => assert!(rejected && reason == NotSimulable::Delays, "{}: {reason}", profile.name()),
             Ok(_) => {
-                assert!(!refused, "{}", profile.name());
+                assert!(!rejected, "{}", profile.name());
                 agree(policy.to_builder(), million());
             }
         }
@@ -87,50 +87,54 @@ fn profiles_are_answered_or_refused(part: usize) {
 }
 
 #[test]
-fn every_third_profile_is_answered_or_refused() {
-    profiles_are_answered_or_refused(0);
+fn every_third_profile_matches_or_is_rejected() {
+    profiles_match_or_are_rejected(0);
 }
 
 #[test]
-fn every_third_profile_from_the_second_on_is_answered_or_refused() {
-    profiles_are_answered_or_refused(1);
+fn every_third_profile_from_the_second_on_matches_or_is_rejected() {
+    profiles_match_or_are_rejected(1);
 }
 
 #[test]
-fn every_third_profile_from_the_third_on_is_answered_or_refused() {
-    profiles_are_answered_or_refused(2);
+fn every_third_profile_from_the_third_on_matches_or_is_rejected() {
+    profiles_match_or_are_rejected(2);
 }
 
 #[test]
-fn every_jitter_is_answered_or_refused() {
+fn decorrelated_jitter_is_the_only_unsupported_jitter() {
     for jitter in [Jitter::None, Jitter::Full, Jitter::Equal, Jitter::Factor(Ratio::ONE), Jitter::Decorrelated] {
         let policy = exponential().jitter(jitter).build().unwrap();
         let answer = fluid::run(&million().build().unwrap(), &policy);
-        let want = if jitter == Jitter::Decorrelated { Err(Unfit::Delays) } else { Ok(()) };
+        let want = if jitter == Jitter::Decorrelated { Err(NotSimulable::Delays) } else { Ok(()) };
         assert_eq!(answer.map(drop), want, "{jitter}");
     }
 }
 
-/// For minutes, or with gigabytes: days of doing nothing are not among them.
+/// Checks that computations of minutes or gigabytes are rejected, but not days without events.
 #[test]
-fn what_would_not_be_answered_at_once_is_refused() {
+fn expensive_computations_are_rejected() {
     let days = Duration::from_secs(76 * 3_600);
-    let nobody = Scenario::builder(1_000_000).rate(1e-9).backlog(1).horizon(days);
+    let no_capacity = ReconnectScenario::builder(1_000_000).rate(1e-9).backlog(1).horizon(days);
     let long = Duration::from_secs(3_600);
     for (scenario, builder, want) in [
-        (nobody, exponential().cap(Duration::from_secs(86_400)).multiplier(1.05), Err(Unfit::Work)),
-        (nobody, Policy::exponential(long, Duration::MAX).unlimited_attempts(), Err(Unfit::Work)),
-        (nobody.horizon(Duration::from_secs(86_400)), exponential().cap(Duration::MAX).jitter(Jitter::None), Ok(())),
-        (nobody, Policy::constant(Duration::MAX).unlimited_attempts(), Ok(())),
+        (no_capacity, exponential().cap(Duration::from_secs(86_400)).multiplier(1.05), Err(NotSimulable::Work)),
+        (no_capacity, Policy::exponential(long, Duration::MAX).unlimited_attempts(), Err(NotSimulable::Work)),
+        (
+            no_capacity.horizon(Duration::from_secs(86_400)),
+            exponential().cap(Duration::MAX).jitter(Jitter::None),
+            Ok(()),
+        ),
+        (no_capacity, Policy::constant(Duration::MAX).unlimited_attempts(), Ok(())),
     ] {
         let policy = builder.build().unwrap();
         assert_eq!(fluid::run(&scenario.build().unwrap(), &policy).map(drop), want, "{policy}");
     }
 }
 
-/// Times behind the horizon are not told, as they are not for clients one by one.
+/// Checks that times after the horizon are not reported, as in the exact simulation.
 #[test]
-fn who_hears_of_it_after_the_horizon_is_not_connected() {
+fn clients_that_receive_the_answer_after_the_horizon_are_not_connected() {
     let scenario = million().rate(20_000.0).backlog(1_000_000).horizon(Duration::from_secs(20));
     agree(exponential(), scenario);
     let figures = fluid::run(&scenario.build().unwrap(), &exponential().build().unwrap()).unwrap();
@@ -138,44 +142,48 @@ fn who_hears_of_it_after_the_horizon_is_not_connected() {
 }
 
 #[test]
-fn spreads_limits_and_downtime_have_a_mean_field() {
+fn spreads_limits_and_downtime_are_supported() {
     agree(exponential().spread(Duration::from_secs(10)), million());
     agree(exponential().max_attempts(4), million());
-    agree(exponential(), million().first(First::AtOnce));
+    agree(exponential(), million().first_attempt(FirstAttempt::Immediate));
     agree(exponential(), million().down_for(Duration::from_secs(7)));
-    agree(exponential(), million().hits_within(Duration::from_secs(30)));
+    agree(exponential(), million().disconnect_window(Duration::from_secs(30)));
 }
 
 #[test]
-fn what_has_no_mean_field_is_refused_with_the_reason() {
-    let plain = Scenario::builder(1_000_000).rate(1_000.0);
+fn unsupported_settings_are_rejected_with_the_reason() {
+    let plain = ReconnectScenario::builder(1_000_000).rate(1_000.0);
     let full = exponential().build().unwrap();
     let of = |name: &str| Profile::named(name).unwrap().policy();
     for (scenario, policy, want) in [
-        (plain, Policy::decorrelated(Duration::from_secs(1), Duration::from_secs(60)).build().unwrap(), Unfit::Delays),
-        (plain, of("aws-blog"), Unfit::Delays),
-        (plain, of("reconnecting-websocket"), Unfit::Delays),
-        (plain, of("polly-v8"), Unfit::Delays),
-        (plain.hints(Hints::Slots), full, Unfit::Hints),
-        (plain.one_way(Duration::ZERO, Duration::from_secs(11)), full, Unfit::Network),
-        (plain, full.to_builder().max_attempts(257).build().unwrap(), Unfit::Attempts),
-        (plain, full.to_builder().max_elapsed(Duration::from_secs(60)).build().unwrap(), Unfit::Elapsed),
+        (
+            plain,
+            Policy::decorrelated(Duration::from_secs(1), Duration::from_secs(60)).build().unwrap(),
+            NotSimulable::Delays,
+        ),
+        (plain, of("aws-blog"), NotSimulable::Delays),
+        (plain, of("reconnecting-websocket"), NotSimulable::Delays),
+        (plain, of("polly-v8"), NotSimulable::Delays),
+        (plain.retry_after(RetryAfter::Staggered), full, NotSimulable::RetryAfter),
+        (plain.one_way(Duration::ZERO, Duration::from_secs(11)), full, NotSimulable::Network),
+        (plain, full.to_builder().max_attempts(257).build().unwrap(), NotSimulable::Attempts),
+        (plain, full.to_builder().max_elapsed(Duration::from_secs(60)).build().unwrap(), NotSimulable::Elapsed),
     ] {
         assert_eq!(fluid::run(&scenario.build().unwrap(), &policy).err(), Some(want), "{policy}");
     }
 }
 
 #[test]
-fn a_limit_of_time_that_nobody_reaches_changes_nothing() {
+fn a_time_limit_that_no_client_reaches_has_no_effect() {
     let scenario = million().build().unwrap();
     let run = |builder: PolicyBuilder| fluid::run(&scenario, &builder.build().unwrap());
     assert_eq!(run(exponential().max_elapsed(Duration::from_secs(900))), run(exponential()));
 }
 
 #[test]
-fn it_does_not_matter_how_many_clients_there_are() {
+fn figures_do_not_depend_on_the_number_of_clients() {
     let run = |clients: u64| {
-        let scenario = Scenario::builder(clients).rate(clients as f64 / 50.0).backlog((clients / 100) as u32);
+        let scenario = ReconnectScenario::builder(clients).rate(clients as f64 / 50.0).backlog((clients / 100) as u32);
         fluid::run(&scenario.build().unwrap(), &exponential().build().unwrap()).unwrap()
     };
     let (few, many) = (run(1_000_000), run(60_000_000));

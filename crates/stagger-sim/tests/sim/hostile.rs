@@ -1,15 +1,15 @@
-//! Scenarios that nobody means: every setting at its ends and beyond, in every combination. They run or are refused with the
-//! way out, and both engines agree.
+//! Tests with hostile scenarios: every setting at its limits and beyond, in every combination. They run or are rejected
+//! with a fix, and both engines agree.
 
 use core::time::Duration;
 
 use proptest::prelude::*;
 use stagger_core::{Jitter, Policy, Ratio, Seed, profile::Profile};
-use stagger_sim::outage::{Outage, Process};
-use stagger_sim::reconnect::{First, Hints};
+use stagger_sim::outage::{OutageKind, ProcessGuards};
+use stagger_sim::reconnect::{FirstAttempt, RetryAfter};
 use stagger_sim::{Engine, ScenarioError, fluid, occ, outage, reconnect};
 
-/// 2^38 µs, less one: the last microsecond that there is.
+/// 2^38 − 1 µs: the latest time that can be represented.
 const LAST: Duration = Duration::from_micros((1 << 38) - 1);
 
 fn lengths() -> impl Strategy<Value = Duration> {
@@ -32,17 +32,17 @@ fn rates() -> impl Strategy<Value = f64> {
     prop_oneof![8 => 0.01..1e5_f64, 1 => prop::sample::select(ends.to_vec())]
 }
 
-/// Numbers that may be far too large, but are small if they are not: a million clients are not hostile, only slow.
+/// Generates counts that are far too large or small, because a million clients would only make the test slow.
 fn counts(most: u64) -> impl Strategy<Value = u64> {
     prop_oneof![12 => 1..most, 1 => prop::sample::select(vec![0, 1 << 27, 10_000_000_000, u64::MAX])]
 }
 
-/// They end after so many attempts, or a scenario without an end would be run to its horizon of three days.
+/// Generates policies with a limit of attempts, because others could run to a horizon of three days.
 fn policies() -> impl Strategy<Value = Policy> {
     let jitters = [Jitter::None, Jitter::Full, Jitter::Equal, Jitter::Decorrelated, Jitter::Factor(Ratio::ONE)];
     let jitters = prop::sample::select(jitters.to_vec());
     let made = (lengths(), lengths(), jitters, lengths(), 1.0..100.0_f64).prop_filter_map(
-        "the policy makes sense",
+        "the policy is valid",
         |(base, cap, jitter, spread, multiplier)| {
             let builder = Policy::exponential(base, cap).multiplier(multiplier).jitter(jitter).spread(spread);
             builder.max_attempts(12).unlimited_elapsed().unlimited_hint().build().ok()
@@ -53,45 +53,50 @@ fn policies() -> impl Strategy<Value = Policy> {
     prop_oneof![2 => made, 1 => named, 1 => Just(Policy::zero().max_attempts(12).build().unwrap())]
 }
 
-fn hints() -> impl Strategy<Value = Hints> {
-    prop_oneof![Just(Hints::Silent), lengths().prop_map(Hints::After), Just(Hints::Slots), Just(Hints::Appointments)]
+fn hints() -> impl Strategy<Value = RetryAfter> {
+    prop_oneof![
+        Just(RetryAfter::None),
+        lengths().prop_map(RetryAfter::Fixed),
+        Just(RetryAfter::Staggered),
+        Just(RetryAfter::Reservations)
+    ]
 }
 
-fn disconnects() -> impl Strategy<Value = Result<reconnect::Scenario, ScenarioError>> {
-    let first = prop_oneof![Just(First::AfterDelay), Just(First::AtOnce)];
+fn disconnects() -> impl Strategy<Value = Result<reconnect::ReconnectScenario, ScenarioError>> {
+    let first = prop_oneof![Just(FirstAttempt::AfterDelay), Just(FirstAttempt::Immediate)];
     let backlogs = prop_oneof![1 => Just(0), 2 => Just(1), 2 => Just(u32::MAX), 8 => 1..50_u32];
     let server = (counts(50), rates(), backlogs, hints());
     let times = (lengths(), lengths(), lengths(), lengths(), horizons(), first);
-    (server, times).prop_map(|((clients, rate, backlog, hints), (least, more, hits, down, horizon, first))| {
-        reconnect::Scenario::builder(clients)
+    (server, times).prop_map(|((clients, rate, backlog, hints), (least, more, window, down, horizon, first))| {
+        reconnect::ReconnectScenario::builder(clients)
             .rate(rate)
             .backlog(backlog)
             .one_way(least, least.saturating_add(more))
-            .hits_within(hits)
+            .disconnect_window(window)
             .down_for(down)
             .horizon(horizon)
-            .first(first)
-            .hints(hints)
+            .first_attempt(first)
+            .retry_after(hints)
             .sample(3)
             .build()
     })
 }
 
-fn outages() -> impl Strategy<Value = Result<outage::Scenario, ScenarioError>> {
-    let kinds = prop_oneof![Just(Outage::Stall), Just(Outage::Reject)];
+fn outages() -> impl Strategy<Value = Result<outage::OutageScenario, ScenarioError>> {
+    let kinds = prop_oneof![Just(OutageKind::Stall), Just(OutageKind::Reject)];
     let sizes = (counts(50), counts(20)).prop_map(|(queue, processes)| (queue as u32, processes as u32));
     let times = (lengths(), lengths(), lengths(), lengths(), horizons());
-    // In all of the horizon: few, or more than there is room for.
+    // Number of requests up to the horizon: few, or more than the limit.
     let ends = [0.0, -1.0, f64::NAN, f64::INFINITY, 1e-5, 1e12, f64::MAX];
     let requests = prop_oneof![12 => 0.1..200.0_f64, 1 => prop::sample::select(ends.to_vec())];
     (requests, rates(), sizes, kinds, times).prop_map(
-        |(requests, capacity, (queue, processes), kind, (way, timeout, begins, lasts, horizon))| {
+        |(requests, capacity, (queue, processes), kind, (way, timeout, start, duration, horizon))| {
             let rate = requests / horizon.as_secs_f64().max(1e-6);
-            outage::Scenario::builder(rate)
+            outage::OutageScenario::builder(rate)
                 .capacity(capacity)
                 .queue(queue)
                 .processes(processes)
-                .outage(kind, begins, lasts)
+                .outage(kind, start, duration)
                 .one_way(way)
                 .timeout(timeout)
                 .horizon(horizon)
@@ -100,14 +105,14 @@ fn outages() -> impl Strategy<Value = Result<outage::Scenario, ScenarioError>> {
     )
 }
 
-fn writers() -> impl Strategy<Value = Result<occ::Scenario, ScenarioError>> {
+fn writers() -> impl Strategy<Value = Result<occ::OccScenario, ScenarioError>> {
     (counts(30), lengths(), lengths())
-        .prop_map(|(clients, mean, deviation)| occ::Scenario::builder(clients).one_way(mean, deviation).build())
+        .prop_map(|(clients, mean, deviation)| occ::OccScenario::builder(clients).one_way(mean, deviation).build())
 }
 
-/// What is refused says how to mend it: each fault has a part behind a semicolon.
+/// Returns whether the error suggests a fix for each problem, after a semicolon.
 fn is_helpful(error: &ScenarioError) -> bool {
-    error.faults().count() > 0 && error.faults().all(|fault| fault.to_string().contains("; "))
+    error.problems().count() > 0 && error.problems().all(|problem| problem.to_string().contains("; "))
 }
 
 fn is_number(figure: f64) -> bool {
@@ -118,18 +123,18 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 
     #[test]
-    fn a_mass_disconnect_is_refused_or_both_engines_agree_about_it(
+    fn a_mass_disconnect_is_rejected_or_both_engines_agree(
         scenario in disconnects(), policy in policies(), seed: u64,
     ) {
         match scenario {
             Err(error) => prop_assert!(is_helpful(&error), "{}", error),
             Ok(scenario) => {
                 let figures = scenario.run(&policy, Seed::new(seed));
-                // Not `assert_eq`: series of three days would be printed for each step of the search for a smaller example.
-                prop_assert!(figures == scenario.run_on(Engine::Heap, &policy, Seed::new(seed)), "the engines differ");
+                // Not `assert_eq`: it would print time series of three days in each shrinking step.
+                prop_assert!(figures == scenario.run_with_engine(Engine::Heap, &policy, Seed::new(seed)), "the engines differ");
                 prop_assert_eq!(figures.connected + figures.gave_up + figures.unfinished, figures.clients);
-                prop_assert!(figures.peak_backlog <= figures.clients, "{} waited", figures.peak_backlog);
-                prop_assert!(figures.peak_in_flight <= figures.clients, "{} at once", figures.peak_in_flight);
+                prop_assert!(figures.peak_backlog <= figures.clients, "backlog {}", figures.peak_backlog);
+                prop_assert!(figures.peak_in_flight <= figures.clients, "{} in flight", figures.peak_in_flight);
                 let efficiency = figures.efficiency();
                 for share in [efficiency.attempts, efficiency.time, efficiency.mean_time].into_iter().flatten() {
                     prop_assert!((0.0..=1.0).contains(&share), "{:?}", efficiency);
@@ -144,17 +149,17 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
     #[test]
-    fn an_outage_is_refused_or_both_engines_agree_about_it(scenario in outages(), policy in policies(), seed: u64) {
+    fn an_outage_is_rejected_or_both_engines_agree(scenario in outages(), policy in policies(), seed: u64) {
         match scenario {
             Err(error) => prop_assert!(is_helpful(&error), "{}", error),
             Ok(scenario) => {
-                let run = |engine| scenario.run_on(engine, &policy, |_| Process::unguarded(), Seed::new(seed));
+                let run = |engine| scenario.run_with_engine(engine, &policy, |_| ProcessGuards::none(), Seed::new(seed));
                 let figures = run(Engine::Heap);
                 prop_assert!(figures == run(Engine::Calendar), "the engines differ");
-                prop_assert!(figures.successes.sum() <= figures.requests.sum());
-                prop_assert!(figures.attempts.sum() <= 12 * figures.requests.sum());
-                prop_assert!((0.0..=1.0).contains(&figures.success()), "{}", figures.success());
-                for figure in [figures.amplification(), figures.last_goodput(), figures.last_attempts()] {
+                prop_assert!(figures.successes.total() <= figures.requests.total());
+                prop_assert!(figures.attempts.total() <= 12 * figures.requests.total());
+                prop_assert!((0.0..=1.0).contains(&figures.success_ratio()), "{}", figures.success_ratio());
+                for figure in [figures.amplification(), figures.final_goodput(), figures.final_attempts_per_request()] {
                     prop_assert!(is_number(figure), "{}", figure);
                 }
                 prop_assert_eq!(figures.is_metastable(), figures.recovery().is_none());
@@ -163,14 +168,14 @@ proptest! {
     }
 
     #[test]
-    fn writers_of_one_row_are_refused_or_both_engines_agree_about_them(
+    fn an_occ_scenario_is_rejected_or_both_engines_agree(
         scenario in writers(), policy in policies(), seed: u64,
     ) {
         match scenario {
             Err(error) => prop_assert!(is_helpful(&error), "{}", error),
             Ok(scenario) => {
                 let figures = scenario.run(&policy, Seed::new(seed));
-                prop_assert_eq!(figures, scenario.run_on(Engine::Calendar, &policy, Seed::new(seed)));
+                prop_assert_eq!(figures, scenario.run_with_engine(Engine::Calendar, &policy, Seed::new(seed)));
                 prop_assert_eq!(figures.written + figures.gave_up, figures.clients);
                 prop_assert!(figures.calls >= figures.written && figures.calls <= 12 * figures.clients);
                 for figure in [figures.calls_per_client(), figures.time_per_client()] {
@@ -181,15 +186,15 @@ proptest! {
     }
 
     #[test]
-    fn a_mean_field_is_refused_or_a_whole(scenario in disconnects(), policy in policies()) {
+    fn fluid_shares_are_rejected_or_within_0_and_1(scenario in disconnects(), policy in policies()) {
         let Ok(scenario) = scenario else { return Ok(()) };
         match fluid::run(&scenario, &policy) {
-            Err(unfit) => prop_assert!(unfit.to_string().contains("; "), "{}", unfit),
+            Err(reason) => prop_assert!(reason.to_string().contains("; "), "{}", reason),
             Ok(figures) => {
                 prop_assert!(is_number(figures.attempts_per_client) && figures.attempts_per_client <= 12.001);
                 prop_assert!(is_number(figures.peak()) && is_number(figures.peak_backlog));
-                let through = figures.connected + figures.gave_up;
-                prop_assert!((-1e-6..=1.000_001).contains(&through), "{}", through);
+                let finished = figures.connected + figures.gave_up;
+                prop_assert!((-1e-6..=1.000_001).contains(&finished), "{}", finished);
             }
         }
     }

@@ -7,37 +7,39 @@ use stagger::profile::WEB_SOCKET;
 use stagger::{Policy, Seed};
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 
-use super::connector::{Connector, Tcp};
-use super::handshake::Route;
-use super::judge::Judge;
-use super::reconnector::{OnClosed, Reconnector};
+use super::classify::Classifier;
+use super::connector::{Connector, TcpConnector};
+use super::dialer::Dialer;
+use super::reconnect_loop::{OnClosed, ReconnectLoop};
 use super::request::{BoxError, ConnectAttempt};
 use super::resume::SharedResume;
-use super::{Acked, Acks, Cause, Client, Closed, Outbox, Resume};
-use crate::codes::{Codes, OnClose, rfc6455};
+use super::{AckedClient, Acks, Client, Closed, ConnectionError, Outbox, Resume};
+use crate::codes::{CloseAction, CloseCodes, rfc6455};
 
-/// Longer than anybody waits: thirty years. What is longer is cut off, so that no sum of times runs over.
-pub(super) const FAR: Duration = Duration::from_secs(86_400 * 365 * 30);
+/// The upper bound of all durations, thirty years. Longer ones are cut off, so that adding times does not overflow.
+pub(super) const MAX_DURATION: Duration = Duration::from_secs(86_400 * 365 * 30);
 
-/// How a client connects: an address or a provider of requests, and what differs from the defaults.
+/// The settings of a client: a URL or a request provider, and what differs from the defaults.
 ///
-/// | | by default |
+/// | setting | default |
 /// |---|---|
 /// | policy | [`WEB_SOCKET`]: spread 10 s, then full jitter 500 ms to 30 s, 10 attempts, healthy after 10 s |
 /// | connect timeout, close timeout | 10 s, 5 s |
-/// | heartbeat | a ping after 20 s of silence, dead 20 s after it |
+///
+/// | keepalive | a ping after 20 s without a frame; the connection is lost 20 s after the ping |
 /// | close codes | [`codes::rfc6455`](rfc6455) |
 /// | fresh credentials after 401 or 403 | once |
-/// | redirections | none is followed |
-/// | outbox, inbox | 64 messages, and then `send` waits; 64 events, and then nothing is read |
-/// | buffers | 4 KiB for reading, 4 KiB for writing, and the message at hand |
-pub struct Builder {
-    pub(super) route: Route,
+/// | redirects | not followed |
+/// | outbox | 64 messages, then `send` waits |
+/// | inbox | 64 events, then nothing is read from the connection |
+/// | buffers | 4 KiB for reading, 4 KiB for writing, plus the current message |
+pub struct ClientBuilder {
+    pub(super) dialer: Dialer,
     pub(super) policy: Policy,
     pub(super) seed: Seed,
-    pub(super) judge: Judge,
+    pub(super) classifier: Classifier,
     pub(super) target: Arc<str>,
-    pub(super) heartbeat: Option<(Duration, Duration)>,
+    pub(super) keepalive: Option<(Duration, Duration)>,
     pub(super) close_timeout: Duration,
     pub(super) on_closed: Option<OnClosed>,
     pub(super) outbox: Outbox,
@@ -45,24 +47,26 @@ pub struct Builder {
     pub(super) resume: Option<SharedResume>,
 }
 
-impl Builder {
+impl ClientBuilder {
     pub(super) fn new() -> Self {
-        let route = Route {
-            provider: Arc::new(|_| Box::pin(async { Err(Cause::Unusable("no address was given").into()) })),
-            connector: Arc::new(Tcp::new()),
-            // Tungstenite's own 128 KiB are allocated for every connection.
+        let dialer = Dialer {
+            provider: Arc::new(|_| {
+                Box::pin(async { Err(ConnectionError::InvalidRequest("no URL is set; call url or request").into()) })
+            }),
+            connector: Arc::new(TcpConnector::new()),
+            // Tungstenite's default of 128 KiB is allocated for every connection.
             socket: WebSocketConfig::default().read_buffer_size(4 << 10).write_buffer_size(4 << 10),
             connect_timeout: Duration::from_secs(10),
-            redirects: 0,
+            max_redirects: 0,
         };
-        let usual = Duration::from_secs(20);
+        let keepalive = Duration::from_secs(20);
         Self {
-            route,
+            dialer,
             policy: WEB_SOCKET.policy(),
             seed: stagger::seed(),
-            judge: Judge::new(rfc6455()),
+            classifier: Classifier::new(rfc6455()),
             target: Arc::from("websocket"),
-            heartbeat: Some((usual, usual)),
+            keepalive: Some((keepalive, keepalive)),
             close_timeout: Duration::from_secs(5),
             on_closed: None,
             outbox: Outbox::default(),
@@ -71,34 +75,34 @@ impl Builder {
         }
     }
 
-    /// Connects to this address, `ws://…` or `wss://…`, with the same request every time.
+    /// Connects to this URL, `ws://…` or `wss://…`, with the same request for every attempt.
     #[must_use]
     pub fn url(self, url: impl Into<String>) -> Self {
         let url: Arc<str> = Arc::from(url.into());
         self.request(move |_| {
             let request = Request::get(&*url).body(());
-            async move { request.map_err(|_| Cause::Unusable("the address cannot be read").into()) }
+            async move { request.map_err(|_| ConnectionError::InvalidRequest("the URL cannot be parsed").into()) }
         })
     }
 
-    /// Asks for the request of every attempt, so that its token is never an old one. It needs an address and what headers
-    /// are wanted; what the protocol asks for is filled in.
+    /// Calls `provider` for the request of every attempt, so that credentials are always current. The request needs a
+    /// URL and any extra headers; the headers of the WebSocket handshake are added.
     ///
-    /// An error is taken for something that passes, and backed off like any other failure; a [`Cause::Unusable`] is not,
-    /// and stops the client. The connect timeout is the provider's too.
+    /// An error of the provider is transient and backed off like any other failure, except
+    /// [`ConnectionError::InvalidRequest`], which stops the client. The connect timeout includes the provider.
     ///
     /// ```
     /// use http::Request;
-    /// use stagger_ws::Reconnector;
+    /// use stagger_ws::ReconnectLoop;
     /// # async fn token(_: Option<u16>) -> Result<String, std::io::Error> { Ok(String::new()) }
     ///
-    /// let links = Reconnector::builder()
+    /// let connections = ReconnectLoop::builder()
     ///     .request(|cx| async move {
-    ///         let token = token(cx.refused()).await?;
+    ///         let token = token(cx.auth_rejection()).await?;
     ///         Ok(Request::get("wss://feed.example/v1").header("authorization", format!("Bearer {token}")).body(())?)
     ///     })
-    ///     .reconnector();
-    /// # let _ = links;
+    ///     .reconnect_loop();
+    /// # let _ = connections;
     /// ```
     #[must_use]
     pub fn request<F, R>(mut self, provider: F) -> Self
@@ -106,135 +110,140 @@ impl Builder {
         F: Fn(ConnectAttempt) -> R + Send + Sync + 'static,
         R: Future<Output = Result<Request<()>, BoxError>> + Send + 'static,
     {
-        self.route.provider = Arc::new(move |attempt| Box::pin(provider(attempt)));
+        self.dialer.provider = Arc::new(move |attempt| Box::pin(provider(attempt)));
         self
     }
 
-    /// When it tries again, and when it gives up. [`WEB_SOCKET`] by default. The spread should be at least the
-    /// number of clients over what the server accepts in a second. How long a connection must have lived for the count to
-    /// start again is a setting of the policy, too: `stable_after`.
+    /// Sets the policy: when the client retries and when it gives up. Default [`WEB_SOCKET`].
+    ///
+    /// The spread should be at least the number of clients divided by the connections that the server accepts per
+    /// second. `stable_after` of the policy is the uptime after which a connection counts as healthy and the attempt
+    /// count restarts.
     #[must_use]
     pub const fn policy(mut self, policy: Policy) -> Self {
         self.policy = policy;
         self
     }
 
-    /// Draws every wait from this seed, so that they can be repeated.
+    /// Sets the seed of all random delays, for reproducible waits.
     #[must_use]
     pub const fn seed(mut self, seed: Seed) -> Self {
         self.seed = seed;
         self
     }
 
-    /// Its name in metrics and logs: one of few, for every name is a series. `websocket` by default.
+    /// Sets the client's name in metrics and logs, the label `target`. Use few distinct names: each one is a time
+    /// series. Default `websocket`.
     #[must_use]
     pub fn named(mut self, target: impl Into<Arc<str>>) -> Self {
         self.target = target.into();
         self
     }
 
-    /// The longest that an attempt takes: the provider, the name, TCP, TLS and the handshake together. 10 s by default.
+    /// Sets the maximum duration of an attempt: request provider, name resolution, TCP, TLS and the handshake together.
+    /// Default 10 s.
     #[must_use]
     pub fn connect_timeout(mut self, longest: Duration) -> Self {
-        self.route.connect_timeout = longest.min(FAR);
+        self.dialer.connect_timeout = longest.min(MAX_DURATION);
         self
     }
 
-    /// The longest that the closing handshake takes. 5 s by default.
+    /// Sets the maximum duration of the closing handshake. Default 5 s.
     #[must_use]
     pub fn close_timeout(mut self, longest: Duration) -> Self {
-        self.close_timeout = longest.min(FAR);
+        self.close_timeout = longest.min(MAX_DURATION);
         self
     }
 
-    /// Sends a ping when nothing has come for `every`, and takes the peer for dead when nothing has come `dead_after` that
-    /// either. Any frame counts. 20 s and 20 s by default. Neither is less than a millisecond.
+    /// Sends a ping after `interval` without a frame, and treats the connection as lost if no frame of any kind arrives
+    /// within `timeout` after that. Default 20 s and 20 s; the minimum of both is 1 ms.
     #[must_use]
-    pub fn heartbeat(mut self, every: Duration, dead_after: Duration) -> Self {
-        let sensible = |length: Duration| length.clamp(Duration::from_millis(1), FAR);
-        self.heartbeat = Some((sensible(every), sensible(dead_after)));
+    pub fn keepalive(mut self, interval: Duration, timeout: Duration) -> Self {
+        let clamped = |length: Duration| length.clamp(Duration::from_millis(1), MAX_DURATION);
+        self.keepalive = Some((clamped(interval), clamped(timeout)));
         self
     }
 
-    /// Sends no pings. A peer that vanishes without a word is then found when something is sent to it, or never.
+    /// Disables pings. A peer that vanishes silently is then detected only by sending, or never.
     #[must_use]
-    pub const fn no_heartbeat(mut self) -> Self {
-        self.heartbeat = None;
+    pub const fn no_keepalive(mut self) -> Self {
+        self.keepalive = None;
         self
     }
 
-    /// What close codes mean. [`codes::rfc6455`](rfc6455) by default.
+    /// Sets the meaning of close codes. Default [`codes::rfc6455`](rfc6455).
     #[must_use]
-    pub fn close_codes(mut self, codes: Codes) -> Self {
-        self.judge.codes = codes;
+    pub fn close_codes(mut self, codes: CloseCodes) -> Self {
+        self.classifier.codes = codes;
         self
     }
 
-    /// What the close code 1000 means; [`OnClose::End`] by default.
+    /// Sets the meaning of the close code 1000. Default [`CloseAction::End`].
     #[must_use]
-    pub fn on_normal_close(mut self, then: OnClose) -> Self {
-        self.judge.codes = self.judge.codes.on(1000..=1000, then);
+    pub fn on_normal_close(mut self, then: CloseAction) -> Self {
+        self.classifier.codes = self.classifier.codes.on(1000..=1000, then);
         self
     }
 
-    /// How often in a row the provider is asked again after its credentials were refused, with 401 or 403: more than once
-    /// for a proxy that answers so while it starts. 1 by default. They wait their turn like every other attempt.
+    /// Sets how many times in a row the provider is called again after its credentials were rejected, with 401, 403 or
+    /// a close code that means [`CloseAction::Reauthenticate`]. Default 1. Use more for a proxy that rejects
+    /// credentials while it starts. These attempts wait like all others.
     #[must_use]
-    pub const fn forbidden_retries(mut self, times: u32) -> Self {
-        self.judge.forbidden_retries = times;
+    pub const fn max_auth_retries(mut self, times: u32) -> Self {
+        self.classifier.max_auth_retries = times;
         self
     }
 
-    /// Follows so many redirections in one attempt; never from `wss` to `ws`, and credentials are not shown to another
-    /// host. 0 by default.
+    /// Follows up to `redirects` redirects per attempt, but never from `wss` to `ws`. Credentials are not sent to
+    /// another host. Default 0.
     #[must_use]
-    pub const fn follow_redirects(mut self, most: u32) -> Self {
-        self.route.redirects = most;
+    pub const fn max_redirects(mut self, redirects: u32) -> Self {
+        self.dialer.max_redirects = redirects;
         self
     }
 
-    /// Makes the stream of bytes in another way than over [`Tcp`].
+    /// Sets the connector, which replaces [`TcpConnector`].
     #[must_use]
     pub fn connector(mut self, connector: impl Connector) -> Self {
-        self.route.connector = Arc::new(connector);
+        self.dialer.connector = Arc::new(connector);
         self
     }
 
-    /// Buffers and limits of the protocol. The reading buffer is allocated at once, for every connection; messages of more
-    /// than 64 MiB and frames of more than 16 MiB are not accepted by default.
+    /// Sets the buffers and limits of the protocol. The read buffer is allocated once per connection. By default,
+    /// messages above 64 MiB and frames above 16 MiB are not accepted.
     #[must_use]
-    pub fn websocket(mut self, mut config: WebSocketConfig) -> Self {
-        // Tungstenite panics otherwise.
+    pub fn websocket_config(mut self, mut config: WebSocketConfig) -> Self {
+        // Tungstenite panics unless the maximum exceeds the buffer size.
         config.max_write_buffer_size = config.max_write_buffer_size.max(config.write_buffer_size.saturating_add(1));
         config.write_buffer_size = config.write_buffer_size.min(config.max_write_buffer_size - 1);
-        self.route.socket = config;
+        self.dialer.socket = config;
         self
     }
 
-    /// Tells of every failed attempt and every loss, with the cause and the wait that follows.
+    /// Calls `listener` after every failed attempt and every lost connection, with the cause and the wait that follows.
     #[must_use]
-    pub fn on_closed(mut self, told: impl FnMut(&Closed) + Send + Sync + 'static) -> Self {
-        self.on_closed = Some(Box::new(told));
+    pub fn on_closed(mut self, listener: impl FnMut(&Closed) + Send + Sync + 'static) -> Self {
+        self.on_closed = Some(Box::new(listener));
         self
     }
 
-    /// What becomes of messages that cannot be sent yet. For [`connect`](Self::connect). [`Outbox::backpressure`] of 64 by
-    /// default.
+    /// Sets what happens to messages that cannot be sent yet. For [`connect`](Self::connect). Default
+    /// [`Outbox::backpressure`] with 64 messages.
     #[must_use]
     pub const fn outbox(mut self, outbox: Outbox) -> Self {
         self.outbox = outbox;
         self
     }
 
-    /// How many events wait to be read before nothing more is read from the connection. For [`connect`](Self::connect).
-    /// 64 by default.
+    /// Sets how many unread events are buffered before nothing more is read from the connection. For
+    /// [`connect`](Self::connect). Default 64.
     #[must_use]
     pub const fn inbox(mut self, events: usize) -> Self {
         self.inbox = events;
         self
     }
 
-    /// Goes on where the last connection left off, for protocols that can. For [`connect`](Self::connect) and
+    /// Resumes where the last connection ended, for protocols that support it. For [`connect`](Self::connect) and
     /// [`acked`](Self::acked).
     #[must_use]
     pub fn resume(mut self, resume: impl Resume) -> Self {
@@ -242,34 +251,38 @@ impl Builder {
         self
     }
 
-    /// The high level: a stream of events and a sink of messages, which a task of its own keeps connected. It begins to
-    /// connect at once; [`Client::connected`](crate::Client::connected) waits for it.
+    /// Creates a client: a stream of events and a sink for messages. A background task starts connecting immediately;
+    /// [`Client::connected`](crate::Client::connected) waits for it.
     ///
     /// # Panics
-    /// Outside of a tokio runtime.
+    /// If called outside of a tokio runtime.
     #[must_use]
     pub fn connect(self) -> Client {
         Client::new(self, None)
     }
 
-    /// The high level, delivering at least once: what is sent is kept until it is acknowledged. As [`connect`](Self::connect).
+    /// Creates a client with at-least-once delivery: messages are kept until the server acknowledges them. Starts
+    /// connecting immediately, as [`connect`](Self::connect) does.
     ///
     /// # Panics
-    /// Outside of a tokio runtime.
+    /// If called outside of a tokio runtime.
     #[must_use]
-    pub fn acked<K: Ord + Send + 'static>(self, acks: Acks<K>) -> Acked<K> {
-        Acked::new(self, acks)
+    pub fn acked<K: Ord + Send + 'static>(self, acks: Acks<K>) -> AckedClient<K> {
+        AckedClient::new(self, acks)
     }
 
-    /// The low level: one connection at a time.
+    /// Creates the low-level client, for a loop of your own over one connection at a time.
     #[must_use]
-    pub fn reconnector(self) -> Reconnector {
-        Reconnector::new(self)
+    pub fn reconnect_loop(self) -> ReconnectLoop {
+        ReconnectLoop::new(self)
     }
 }
 
-impl fmt::Debug for Builder {
+impl fmt::Debug for ClientBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Builder").field("target", &self.target).field("policy", &self.policy).finish_non_exhaustive()
+        f.debug_struct("ClientBuilder")
+            .field("target", &self.target)
+            .field("policy", &self.policy)
+            .finish_non_exhaustive()
     }
 }

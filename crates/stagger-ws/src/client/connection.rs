@@ -10,147 +10,152 @@ use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::{Bytes, Message, Utf8Bytes};
 
-use super::Cause;
-use super::handshake::Socket;
-use super::heartbeat::{Beat, Heartbeat};
+use super::ConnectionError;
+use super::dialer::WebSocket;
+use super::keepalive::{KeepaliveAction, KeepaliveTimer};
 
-/// How a connection ended, and when.
+/// How and when a connection ended.
 #[derive(Clone, Debug)]
-pub(super) struct End {
-    pub(super) cause: Cause,
+pub(super) struct ConnectionEnd {
+    pub(super) cause: ConnectionError,
     pub(super) at: Instant,
 }
 
-/// A connection that is up: a stream of the messages that come, and a sink for those that go.
+/// An open connection: a stream of received messages and a sink for outgoing ones.
 ///
-/// The stream gives texts and binaries. It ends with one error, which says why the connection ended, a close by the
-/// server included; after that there is nothing more. Pings are answered, and the heartbeat is kept, while it is polled.
+/// The stream yields text and binary messages. It ends with one error, the reason why the connection ended, also if the
+/// server closed it normally. Pings are answered and keepalive pings are sent only while the stream is polled.
 ///
-/// It borrows the [`Reconnector`](super::Reconnector) that it came from, which learns from it how it ended: there is never
-/// more than one.
+/// It borrows its [`ReconnectLoop`](super::ReconnectLoop) and reports its end to it, so there is at most one connection
+/// at a time.
 pub struct Connection<'r> {
-    socket: Socket,
+    socket: WebSocket,
     response: Response<()>,
-    heartbeat: Option<Heartbeat>,
+    keepalive: Option<KeepaliveTimer>,
     close_timeout: Duration,
-    heard: Heard,
-    ping: Flushing,
+    activity: Activity,
+    ping: PingFlush,
     attempt: u32,
     downtime: Option<Duration>,
-    end: &'r mut Option<End>,
+    end: &'r mut Option<ConnectionEnd>,
 }
 
-/// Whether frames have come since the heartbeat was told: it is told once for all that come in one go.
+/// Whether frames have been received since the keepalive timer was last updated. The timer is updated once per batch of
+/// frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Heard {
-    Something,
-    Nothing,
+enum Activity {
+    Received,
+    None,
 }
 
-/// Whether a ping waits for its way out.
+/// Whether a ping has still to be flushed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Flushing {
-    Yes,
-    No,
+enum PingFlush {
+    Pending,
+    Done,
 }
 
-/// What a connection begins with.
-pub(super) struct Fresh {
-    pub(super) socket: Socket,
+/// What a connection is created from.
+pub(super) struct ConnectionParts {
+    pub(super) socket: WebSocket,
     pub(super) response: Response<()>,
     pub(super) attempt: u32,
     pub(super) downtime: Option<Duration>,
-    pub(super) heartbeat: Option<(Duration, Duration)>,
+    pub(super) keepalive: Option<(Duration, Duration)>,
     pub(super) close_timeout: Duration,
 }
 
 impl<'r> Connection<'r> {
-    pub(super) fn new(fresh: Fresh, end: &'r mut Option<End>) -> Self {
-        let Fresh { socket, response, attempt, downtime, heartbeat, close_timeout } = fresh;
-        let heartbeat = heartbeat.map(|(every, dead_after)| Heartbeat::new(every, dead_after));
-        let (heard, ping) = (Heard::Nothing, Flushing::No);
-        Self { socket, response, heartbeat, close_timeout, heard, ping, attempt, downtime, end }
+    pub(super) fn new(parts: ConnectionParts, end: &'r mut Option<ConnectionEnd>) -> Self {
+        let ConnectionParts { socket, response, attempt, downtime, keepalive, close_timeout } = parts;
+        let keepalive = keepalive.map(|(interval, timeout)| KeepaliveTimer::new(interval, timeout));
+        let (activity, ping) = (Activity::None, PingFlush::Done);
+        Self { socket, response, keepalive, close_timeout, activity, ping, attempt, downtime, end }
     }
 
-    /// The server's answer to the request for the upgrade: its headers, among them the protocol that it has chosen.
+    /// Returns the server's response to the upgrade request. Its headers include the subprotocol that the server
+    /// selected.
     #[must_use]
     pub const fn response(&self) -> &Response<()> {
         &self.response
     }
 
-    /// The number of the attempt that opened it, from 1; it starts again after a connection that was healthy.
+    /// Returns the number of the attempt that opened the connection, from 1. The count restarts after a healthy
+    /// connection.
     #[must_use]
     pub const fn attempt(&self) -> u32 {
         self.attempt
     }
 
-    /// How long there was no connection before it; `None` for the first.
+    /// Returns the time without a connection before this one; `None` for the first.
     #[must_use]
     pub const fn downtime(&self) -> Option<Duration> {
         self.downtime
     }
 
-    /// Closes it with the closing handshake: code 1000, and a wait for the server's answer, which takes no longer than the
-    /// close timeout. What was sent before is on its way. Cancelled in the middle, the connection is dropped.
+    /// Closes the connection with the closing handshake: sends code 1000 and waits for the server's close frame, for at
+    /// most the close timeout. Messages that were sent before are flushed.
+    ///
+    /// If the future is dropped, the connection is dropped without completing the handshake.
     pub async fn close(mut self) {
-        self.say_goodbye(|_| ()).await;
+        self.close_handshake(|_| ()).await;
     }
 
-    /// What still comes is looked at.
-    pub(super) async fn say_goodbye<T>(&mut self, hear: impl Fn(&Message) -> T) {
-        let goodbye = CloseFrame { code: CloseCode::Normal, reason: Utf8Bytes::default() };
+    /// Runs the closing handshake, and passes each message that still arrives to `on_message`.
+    pub(super) async fn close_handshake<T>(&mut self, on_message: impl Fn(&Message) -> T) {
+        let frame = CloseFrame { code: CloseCode::Normal, reason: Utf8Bytes::default() };
         let socket = &mut self.socket;
         let handshake = async {
-            if socket.send(Message::Close(Some(goodbye))).await.is_ok() {
+            if socket.send(Message::Close(Some(frame))).await.is_ok() {
                 while let Some(Ok(message)) = socket.next().await {
-                    hear(&message);
+                    on_message(&message);
                 }
             }
         };
-        // What comes of it does not matter: after it, the connection is dropped.
+        // The result does not matter: the connection is dropped next.
         let _ = timeout(self.close_timeout, handshake).await;
     }
 
-    /// It has ended so.
-    pub(super) fn over(&mut self, cause: Cause) -> Cause {
-        *self.end = Some(End { cause: cause.clone(), at: Instant::now() });
+    /// Records how the connection ended.
+    pub(super) fn record_end(&mut self, cause: ConnectionError) -> ConnectionError {
+        *self.end = Some(ConnectionEnd { cause: cause.clone(), at: Instant::now() });
         cause
     }
 
-    /// What is not for the user is answered here; `None` if there is more to read.
-    fn incoming(&mut self, message: Message, cx: &mut Context<'_>) -> Option<Result<Message, Cause>> {
+    /// Returns what the stream yields for a message, or `None` for control frames, which need no further handling.
+    fn incoming(&mut self, message: Message, cx: &mut Context<'_>) -> Option<Result<Message, ConnectionError>> {
         match message {
             Message::Text(_) | Message::Binary(_) => Some(Ok(message)),
             Message::Close(frame) => {
-                // The answer goes out if it can at once: the connection is not kept for it.
+                // The reply is sent only if that is possible immediately; the connection is not kept open for it.
                 let _ = self.socket.poll_flush_unpin(cx);
                 let (code, reason) =
                     frame.map_or((1005, Utf8Bytes::default()), |frame| (frame.code.into(), frame.reason));
-                Some(Err(self.over(Cause::Closed { code, reason })))
+                Some(Err(self.record_end(ConnectionError::Closed { code, reason })))
             }
             Message::Ping(_) | Message::Pong(_) | Message::Frame(_) => None,
         }
     }
 
-    /// Nothing is there to be read: time for the heartbeat.
-    fn poll_heartbeat(&mut self, cx: &mut Context<'_>) -> Poll<Cause> {
-        let Some(heartbeat) = &mut self.heartbeat else { return Poll::Pending };
-        if core::mem::replace(&mut self.heard, Heard::Nothing) == Heard::Something {
-            let due = heartbeat.heard(cx);
-            if due.is_pending() && self.ping == Flushing::No {
+    /// Sends keepalive pings. Called when there is nothing to read. Ready if the peer is unresponsive.
+    fn poll_keepalive(&mut self, cx: &mut Context<'_>) -> Poll<ConnectionError> {
+        let Some(keepalive) = &mut self.keepalive else { return Poll::Pending };
+        if core::mem::replace(&mut self.activity, Activity::None) == Activity::Received {
+            let due = keepalive.frame_received(cx);
+            if due.is_pending() && self.ping == PingFlush::Done {
                 return Poll::Pending;
             }
         }
         loop {
-            if self.ping == Flushing::Yes && self.socket.poll_flush_unpin(cx).is_ready() {
-                // An error is told by the reading half.
-                self.ping = Flushing::No;
+            if self.ping == PingFlush::Pending && self.socket.poll_flush_unpin(cx).is_ready() {
+                // The reading half reports errors.
+                self.ping = PingFlush::Done;
             }
-            match ready!(heartbeat.poll(cx)) {
-                Beat::Dead(after) => return Poll::Ready(Cause::Silent { after }),
-                Beat::Ping => {
+            match ready!(keepalive.poll(cx)) {
+                KeepaliveAction::PeerDead(after) => return Poll::Ready(ConnectionError::KeepaliveTimeout { after }),
+                KeepaliveAction::SendPing => {
                     if self.socket.start_send_unpin(Message::Ping(Bytes::new())).is_ok() {
-                        self.ping = Flushing::Yes;
+                        self.ping = PingFlush::Pending;
                     }
                 }
             }
@@ -159,57 +164,57 @@ impl<'r> Connection<'r> {
 }
 
 impl Stream for Connection<'_> {
-    type Item = Result<Message, Cause>;
+    type Item = Result<Message, ConnectionError>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = &mut *self;
-        // What tungstenite says after the end that was told is not news.
+        // Errors that tungstenite reports after the end are not passed on.
         while this.end.is_none() {
             let cause = match this.socket.poll_next_unpin(cx) {
                 Poll::Ready(Some(Ok(message))) => {
-                    this.heard = Heard::Something;
+                    this.activity = Activity::Received;
                     match this.incoming(message, cx) {
                         Some(item) => return Poll::Ready(Some(item)),
                         None => continue,
                     }
                 }
-                Poll::Ready(Some(Err(error))) => Cause::of(error),
-                Poll::Ready(None) => Cause::Lost,
-                Poll::Pending => ready!(this.poll_heartbeat(cx)),
+                Poll::Ready(Some(Err(error))) => ConnectionError::from_tungstenite(error),
+                Poll::Ready(None) => ConnectionError::Lost,
+                Poll::Pending => ready!(this.poll_keepalive(cx)),
             };
-            return Poll::Ready(Some(Err(this.over(cause))));
+            return Poll::Ready(Some(Err(this.record_end(cause))));
         }
         Poll::Ready(None)
     }
 }
 
-/// A message that was flushed has been handed to the system; whether it arrives, only an answer tells. An error of the
-/// sink leaves it to the stream to say why: the server's close frame may be there to be read.
+/// A flushed message has been handed to the operating system; only a response can confirm delivery. After a sink error,
+/// read the stream for the reason: the server's close frame may be waiting there.
 impl Sink<Message> for Connection<'_> {
-    type Error = Cause;
+    type Error = ConnectionError;
 
-    fn poll_ready(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), Cause>> {
-        self.socket.poll_ready_unpin(cx).map_err(Cause::of)
+    fn poll_ready(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), ConnectionError>> {
+        self.socket.poll_ready_unpin(cx).map_err(ConnectionError::from_tungstenite)
     }
 
-    fn start_send(mut self: Pin<&mut Self>, message: Message) -> Result<(), Cause> {
-        self.socket.start_send_unpin(message).map_err(Cause::of)
+    fn start_send(mut self: Pin<&mut Self>, message: Message) -> Result<(), ConnectionError> {
+        self.socket.start_send_unpin(message).map_err(ConnectionError::from_tungstenite)
     }
 
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), Cause>> {
-        self.socket.poll_flush_unpin(cx).map_err(Cause::of)
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), ConnectionError>> {
+        self.socket.poll_flush_unpin(cx).map_err(ConnectionError::from_tungstenite)
     }
 
-    fn poll_close(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), Cause>> {
-        self.socket.poll_close_unpin(cx).map_err(Cause::of)
+    fn poll_close(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), ConnectionError>> {
+        self.socket.poll_close_unpin(cx).map_err(ConnectionError::from_tungstenite)
     }
 }
 
-/// If its end is not known, it was this side that let go of it.
+/// Records [`ConnectionError::ClosedLocally`] if the connection is dropped before it ended.
 impl Drop for Connection<'_> {
     fn drop(&mut self) {
         if self.end.is_none() {
-            self.over(Cause::Released);
+            self.record_end(ConnectionError::ClosedLocally);
         }
     }
 }

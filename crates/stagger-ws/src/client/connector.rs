@@ -5,13 +5,13 @@ use http::uri::Uri;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
-/// Makes the stream of bytes that a handshake is made over: [`Tcp`] by default, a proxy, a Unix socket, or a pipe in a
-/// test. A closure that takes the address is one.
+/// Opens the byte stream below a connection: [`TcpConnector`] by default, or a proxy, a Unix socket, or a pipe in
+/// tests. A closure from a URI to a future is a connector.
 pub trait Connector: Send + Sync + 'static {
-    /// The stream.
+    /// The byte stream.
     type Io: AsyncRead + AsyncWrite + Send + Unpin + 'static;
 
-    /// Connects to the host of this address; for `wss`, with TLS. It is dropped when the connect timeout is over.
+    /// Connects to the host of this URI, with TLS for `wss`. The future is dropped when the connect timeout elapses.
     fn connect(&self, to: Uri) -> impl Future<Output = io::Result<Self::Io>> + Send;
 }
 
@@ -28,38 +28,38 @@ where
     }
 }
 
-/// Connects over TCP, without Nagle's delay; for `wss`, with the feature `rustls`, over TLS.
+/// Connects over TCP with `TCP_NODELAY` set. For `wss`, connects over TLS, which needs the feature `rustls`.
 #[derive(Clone, Debug, Default)]
-pub struct Tcp {
+pub struct TcpConnector {
     #[cfg(feature = "rustls")]
     tls: Option<std::sync::Arc<tokio_rustls::rustls::ClientConfig>>,
 }
 
-impl Tcp {
-    /// With the system's root certificates, which are read once, when the first `wss` is connected.
+impl TcpConnector {
+    /// Creates a connector that uses the system's root certificates. They are read once, at the first `wss` connection.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// With this TLS: other roots, a certificate of the client's.
+    /// Sets the TLS configuration, for other root certificates or a client certificate.
     #[cfg(feature = "rustls")]
     #[cfg_attr(docsrs, doc(cfg(feature = "rustls")))]
     #[must_use]
-    pub fn tls(mut self, tls: std::sync::Arc<tokio_rustls::rustls::ClientConfig>) -> Self {
+    pub fn tls_config(mut self, tls: std::sync::Arc<tokio_rustls::rustls::ClientConfig>) -> Self {
         self.tls = Some(tls);
         self
     }
 }
 
-impl Connector for Tcp {
+impl Connector for TcpConnector {
     type Io = Box<dyn Io>;
 
     async fn connect(&self, to: Uri) -> io::Result<Box<dyn Io>> {
         let invalid = |why| io::Error::new(io::ErrorKind::InvalidInput, why);
         let is_secure = to.scheme_str() == Some("wss");
-        let host = to.host().ok_or_else(|| invalid("the address has no host"))?;
-        // The brackets of an IPv6 address belong to the address of a page, not to that of a machine.
+        let host = to.host().ok_or_else(|| invalid("the URL has no host"))?;
+        // A URI has brackets around an IPv6 address; a socket address has none.
         let host = host.trim_start_matches('[').trim_end_matches(']');
         let port = to.port_u16().unwrap_or(if is_secure { 443 } else { 80 });
         let stream = TcpStream::connect((host, port)).await?;
@@ -68,18 +68,18 @@ impl Connector for Tcp {
             return Ok(Box::new(stream));
         }
         #[cfg(feature = "rustls")]
-        return Ok(Box::new(super::tls::secure(self.tls.clone(), host, stream).await?));
+        return Ok(Box::new(super::tls::connect(self.tls.clone(), host, stream).await?));
         #[cfg(not(feature = "rustls"))]
-        Err(invalid("wss needs the feature `rustls`"))
+        Err(invalid("wss requires the feature `rustls`"))
     }
 }
 
-/// What bytes are read from and written to.
+/// A byte stream: the bounds that a connection needs.
 pub trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Io for S {}
 
-/// A [`Connector`] whose type nobody needs to know: so the client's own type has no parameter.
+/// A type-erased [`Connector`], so that the client needs no type parameter.
 pub(super) trait AnyConnector: Send + Sync {
     fn connect_any(&self, to: Uri) -> Pin<Box<dyn Future<Output = io::Result<Box<dyn Io>>> + Send + '_>>;
 }

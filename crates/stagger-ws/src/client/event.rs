@@ -4,69 +4,72 @@ use http::Response;
 use tokio::time::Instant;
 use tokio_tungstenite::tungstenite::Message;
 
-use super::{Cause, Fatal};
+use super::{ConnectionError, Fatal};
 
-/// What a client has to tell, in the order in which it happened.
+/// Something that happened to a client. Events are delivered in order.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Event {
-    /// There is a connection.
+    /// A connection was opened.
     Open(Opened),
-    /// A text or a binary came.
+    /// A text or binary message was received.
     Message(Message),
-    /// An attempt failed, or the connection is lost.
+    /// An attempt failed, or the connection was lost.
     ///
-    /// While nobody reads, only the latest of a row of these is kept.
+    /// Unread events of this kind are coalesced: only the latest is kept.
     Closed(Closed),
-    /// Messages were dropped unsent: they made room for others, waited too long, or were lost with the connection.
+    /// Messages were dropped unsent: evicted by newer ones, expired, or lost with the connection.
     Dropped {
-        /// How many, since this was told last.
+        /// The number of messages dropped since the last event of this kind.
         messages: u64,
     },
 }
 
-/// A connection was opened.
+/// The details of an opened connection.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Opened {
-    /// The number of the attempt that opened it, from 1; it starts again after a connection that was healthy.
+    /// The number of the attempt that opened it, from 1. The count restarts after a healthy connection.
     pub attempt: u32,
-    /// The server's answer to the request for the upgrade.
+    /// The server's response to the upgrade request.
     pub response: Response<()>,
-    /// How long there was no connection before it; `None` for the first.
+    /// Time without a connection before this one; `None` for the first connection.
     pub downtime: Option<Duration>,
-    /// Whether the server goes on where the last connection left off; only a [`Resume`](crate::Resume) can tell.
+    /// Whether the server resumed where the last connection ended. Always `false` without a [`Resume`](crate::Resume).
     pub resumed: bool,
-    /// How many messages are sent again that were sent before and are not acknowledged; of an [`Acked`](crate::Acked) alone.
+    /// The number of unacknowledged messages that are sent again. Always 0 without an
+    /// [`AckedClient`](crate::AckedClient).
     pub resent: usize,
 }
 
-/// An attempt to connect has failed, or a connection is lost.
+/// The details of a failed attempt or a lost connection.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Closed {
-    /// Why.
-    pub cause: Cause,
-    /// How long it is until the next attempt; `None` if there is none.
+    /// The reason.
+    pub cause: ConnectionError,
+    /// Time until the next attempt; `None` if there is none.
     pub retry_in: Option<Duration>,
     /// The number of the attempt that failed, or that had opened the connection.
     pub attempt: u32,
 }
 
-/// Where a client stands.
+/// The connection state of a client.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub enum State {
-    /// An attempt is being made.
+pub enum ConnectionState {
+    /// An attempt is in progress.
     Connecting,
-    /// There is a connection.
+    /// The client is connected.
     Open,
-    /// The next attempt waits for its time.
+    /// The client is waiting for the next attempt.
     Waiting {
-        /// When it is made.
+        /// The time of the next attempt.
         until: Instant,
     },
-    /// No further attempt is made, unless [`Handle::reconnect_now`](crate::Handle::reconnect_now) asks for one: the client
-    /// gave up. Without an error: the server ended it as it should, or the client was closed, which is for good.
+    /// The client has stopped. With an error, it gave up. Without one, the server ended the connection normally, or the
+    /// client was closed.
+    ///
+    /// [`Handle::reconnect_now`](crate::Handle::reconnect_now) restarts the client unless it was closed.
     Closed(Option<Fatal>),
 }

@@ -3,41 +3,41 @@ use core::fmt;
 
 use stagger::StopReason;
 
-use super::Cause;
+use super::ConnectionError;
 
-/// Nothing more is tried: what went wrong last is not going to pass, or the policy's limits are used up.
+/// The error of a client that has given up: the last failure was permanent, or a limit of the policy was reached.
 ///
-/// [`source`](Error::source) is what went wrong last.
+/// [`source`](Error::source) is the last [`ConnectionError`].
 #[derive(Clone, Debug)]
 pub struct Fatal {
-    stop: StopReason,
-    cause: Cause,
+    stop_reason: StopReason,
+    cause: ConnectionError,
     attempts: u32,
 }
 
 impl Fatal {
-    pub(super) const fn new(stop: StopReason, cause: Cause, attempts: u32) -> Self {
-        Self { stop, cause, attempts }
+    pub(super) const fn new(stop_reason: StopReason, cause: ConnectionError, attempts: u32) -> Self {
+        Self { stop_reason, cause, attempts }
     }
 
-    /// This side has ended it.
-    pub(super) const fn released() -> Self {
-        Self::new(StopReason::Cancelled, Cause::Released, 0)
+    /// Creates the error for a client that was closed on this side.
+    pub(super) const fn closed_locally() -> Self {
+        Self::new(StopReason::Cancelled, ConnectionError::ClosedLocally, 0)
     }
 
-    /// Why there is no further attempt: [`StopReason::Permanent`] if another one would fail in the same way.
+    /// Returns the reason for giving up: [`StopReason::Permanent`] if another attempt would fail in the same way.
     #[must_use]
-    pub const fn stop(&self) -> StopReason {
-        self.stop
+    pub const fn stop_reason(&self) -> StopReason {
+        self.stop_reason
     }
 
-    /// What went wrong last.
+    /// Returns the last failure.
     #[must_use]
-    pub const fn cause(&self) -> &Cause {
+    pub const fn cause(&self) -> &ConnectionError {
         &self.cause
     }
 
-    /// The attempts that were made since the last connection that had been healthy.
+    /// Returns the number of attempts since the last healthy connection.
     #[must_use]
     pub const fn attempts(&self) -> u32 {
         self.attempts
@@ -47,7 +47,7 @@ impl Fatal {
 impl fmt::Display for Fatal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let s = if self.attempts == 1 { "" } else { "s" };
-        write!(f, "gave up after {} attempt{s}: {}: {}", self.attempts, self.stop, self.cause)
+        write!(f, "gave up after {} attempt{s}: {}: {}", self.attempts, self.stop_reason, self.cause)
     }
 }
 

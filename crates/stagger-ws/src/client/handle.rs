@@ -7,143 +7,151 @@ use futures_channel::mpsc::UnboundedSender;
 use tokio::sync::{oneshot, watch};
 use tokio_tungstenite::tungstenite::Message;
 
-use super::acked::Kept;
-use super::outbox::{Gate, Offer, Queue, Via};
-use super::{Fatal, SendError, State, Unsent};
+use super::acked::UnackedMessages;
+use super::outbox::{Completion, Enqueue, LinkState, OutboxQueue};
+use super::{ConnectionState, Fatal, SendError, SendErrorKind};
 
-/// What can be asked of the task that owns the connection.
+/// A command to the task that owns the connection.
 #[derive(Debug)]
 pub(super) enum Command {
     ReconnectNow,
-    /// The sender is dropped when it is done.
+    /// The sender is dropped when the task has ended.
     Close(oneshot::Sender<()>),
-    /// The client is gone.
-    Leave,
+    /// The client was dropped.
+    Shutdown,
 }
 
-/// What a client and its handles share.
+/// State shared by a client and its handles.
 #[derive(Debug)]
 pub(super) struct Shared {
-    pub(super) outbox: Queue,
-    /// What is kept until it is acknowledged.
-    pub(super) window: Option<Arc<dyn Kept>>,
-    /// Unbounded, since nothing in it grows with traffic and the task never keeps it waiting.
+    pub(super) outbox: OutboxQueue,
+    /// The messages that are kept until acknowledged.
+    pub(super) window: Option<Arc<dyn UnackedMessages>>,
+    /// Unbounded: commands do not grow with traffic, and the task always drains the channel.
     pub(super) commands: UnboundedSender<Command>,
-    pub(super) state: watch::Receiver<State>,
-    /// How often it was asked to reconnect. The stream of a client that gave up goes on after it.
-    pub(super) revivals: AtomicU64,
-    /// How often it has done so.
-    pub(super) obeyed: AtomicU64,
+    pub(super) state: watch::Receiver<ConnectionState>,
+    /// The number of reconnect requests. The stream of a client that gave up continues after a new request.
+    pub(super) reconnect_requests: AtomicU64,
+    /// The number of reconnect requests that the task has handled.
+    pub(super) reconnects_handled: AtomicU64,
 }
 
 impl Shared {
-    /// The way is open now, or not: how many messages are sent again.
-    pub(super) fn turn(&self, gate: Gate) -> usize {
-        self.outbox.turn(gate);
-        self.window.as_ref().map_or(0, |window| window.turn(gate))
+    /// Sets whether messages can be sent. Returns the number of messages that will be sent again.
+    pub(super) fn set_link(&self, link: LinkState) -> usize {
+        self.outbox.set_link(link);
+        self.window.as_ref().map_or(0, |window| window.set_link(link))
     }
 
-    /// What is written next: what is kept first, so that what is sent again is at the head.
-    pub(super) fn poll_take(&self, cx: &mut Context<'_>) -> Poll<(Message, Via)> {
-        if let Some(Poll::Ready(message)) = self.window.as_ref().map(|window| window.poll_take(cx)) {
-            return Poll::Ready((message, Via::Kept));
+    /// Returns the next message to write. Unacknowledged messages come first, so that resent messages are at the head.
+    pub(super) fn poll_next(&self, cx: &mut Context<'_>) -> Poll<(Message, Completion)> {
+        if let Some(Poll::Ready(message)) = self.window.as_ref().map(|window| window.poll_next(cx)) {
+            return Poll::Ready((message, Completion::Unacked));
         }
-        self.outbox.poll_take(cx).map(|item| (item.message, item.via))
+        self.outbox.poll_next(cx).map(|item| (item.message, item.completion))
     }
 
-    /// What was taken last can never be written.
-    pub(super) fn never(&self, via: Via) {
-        let via = match (via, &self.window) {
-            (Via::Kept, Some(window)) => {
-                window.give_up_last();
-                // It is told like everything else that is dropped.
-                Via::Nobody
+    /// Drops the message taken last, which no connection can ever write.
+    pub(super) fn fail_unwritable(&self, completion: Completion) {
+        let completion = match (completion, &self.window) {
+            (Completion::Unacked, Some(window)) => {
+                window.drop_last();
+                // Reported as dropped, like any other dropped message.
+                Completion::Ignored
             }
-            (via, _) => via,
+            (completion, _) => completion,
         };
-        self.outbox.settle(via, Err(Unsent::TooLong));
+        self.outbox.complete(completion, Err(SendErrorKind::TooLong));
     }
 }
 
-/// Another hand on a [`Client`](crate::Client), from any task: it sends, closes and reconnects, and tells where the client
-/// stands.
+/// A cloneable handle to a [`Client`](crate::Client), for sending, closing, reconnecting and reading the connection
+/// state from any task.
 #[derive(Clone)]
 pub struct Handle(pub(super) Arc<Shared>);
 
 impl Handle {
-    /// Sends a text or a binary; `Ok` says that it was handed to an open connection. Whether it has arrived, only an
-    /// answer of the server's can tell. Until there is a connection, and room in the [`Outbox`](crate::Outbox), it waits.
+    /// Sends a text or binary message. Waits until there is a connection and room in the [`Outbox`](crate::Outbox).
     ///
-    /// Cancel-safe: dropped before it is done, the message is withdrawn, unless it is being written.
+    /// `Ok` means that the message was handed to an open connection. Only a response from the server can confirm
+    /// delivery.
+    ///
+    /// Cancel-safe: dropping the future withdraws the message, unless it is already being written.
     ///
     /// # Errors
-    /// [`SendError`] says why it was not sent, and gives the message back.
+    /// [`SendError`] with the reason, and with the message if the client no longer has it.
     pub async fn send(&self, message: Message) -> Result<(), SendError> {
-        let (told, hears) = oneshot::channel();
-        self.0.outbox.put(message, Via::Send(told)).await?;
-        hears.await.unwrap_or(Err(SendError::new(Unsent::Closed, None)))
+        let (reply, result) = oneshot::channel();
+        self.0.outbox.enqueue(message, Completion::Send(reply)).await?;
+        result.await.unwrap_or(Err(SendError::new(SendErrorKind::Closed, None)))
     }
 
-    /// Puts it into the outbox, without waiting. What becomes of it is not told; if it is dropped,
-    /// [`Event::Dropped`](crate::observe::Event::Dropped) counts it.
+    /// Puts a message into the outbox without waiting. The outcome is not reported; if the message is dropped,
+    /// [`Event::Dropped`](crate::Event::Dropped) counts it.
     ///
     /// # Errors
-    /// [`SendError`] with the message, if it was not taken.
+    /// [`SendError`] with the message, if the outbox did not accept it.
     pub fn try_send(&self, message: Message) -> Result<(), SendError> {
-        match self.0.outbox.offer(message, Via::Nobody) {
-            Offer::Taken => Ok(()),
-            Offer::Wait(message, _) => Err(SendError::new(Unsent::Full, Some(message))),
-            Offer::Refused(error) => Err(error),
+        match self.0.outbox.try_enqueue(message, Completion::Ignored) {
+            Enqueue::Queued => Ok(()),
+            Enqueue::NoRoom(message, _) => Err(SendError::new(SendErrorKind::Full, Some(message))),
+            Enqueue::Rejected(error) => Err(error),
         }
     }
 
-    /// Connects at once: in the middle of a wait, after giving up, after the server ended the last connection; a
-    /// connection that is open is replaced. After a [`close`](Self::close) it does nothing.
+    /// Reconnects immediately, even during a wait, after giving up, or after the server ended the connection. Replaces
+    /// an open connection. Does nothing after [`close`](Self::close).
     pub fn reconnect_now(&self) {
-        self.0.revivals.fetch_add(1, Ordering::AcqRel);
-        self.ask(Command::ReconnectNow);
+        self.0.reconnect_requests.fetch_add(1, Ordering::AcqRel);
+        self.command(Command::ReconnectNow);
     }
 
-    /// Closes it for good: with the closing handshake if there is a connection, for no longer than the close timeout.
-    /// Every timer is dropped, what waits in the outbox fails, and the client's stream ends after what it has not told yet.
+    /// Closes the client permanently. An open connection is closed with the closing handshake, which is bounded by the
+    /// close timeout.
     ///
-    /// Cancel-safe: it goes on without the caller.
+    /// All timers are dropped, messages in the outbox fail, and the client's stream ends after the events that are
+    /// still unread.
+    ///
+    /// Cancel-safe: closing continues if the future is dropped.
     pub async fn close(&self) {
         let (done, closed) = oneshot::channel();
-        self.ask(Command::Close(done));
-        // An error: that is when it is done.
+        self.command(Command::Close(done));
+        // The sender is dropped when the task has ended.
         let _ = closed.await;
     }
 
-    /// Where it stands, to be watched.
+    /// Returns a receiver for watching the connection state.
     #[must_use]
-    pub fn state(&self) -> watch::Receiver<State> {
+    pub fn state(&self) -> watch::Receiver<ConnectionState> {
         self.0.state.clone()
     }
 
-    /// Waits until there is a connection.
+    /// Waits until the client is connected.
     ///
     /// # Errors
-    /// [`Fatal`] if it gives up before, or has been closed.
+    /// [`Fatal`] if the client gives up first, or has been closed.
     pub async fn connected(&self) -> Result<(), Fatal> {
         let mut state = self.state();
         let settled = state
             .wait_for(|state| match state {
-                State::Open => true,
-                // What was asked for and is not begun yet may change it.
-                State::Closed(_) => self.0.revivals.load(Ordering::Acquire) == self.0.obeyed.load(Ordering::Acquire),
+                ConnectionState::Open => true,
+                // A reconnect request that the task has not handled yet may still change this.
+                ConnectionState::Closed(_) => {
+                    self.0.reconnect_requests.load(Ordering::Acquire)
+                        == self.0.reconnects_handled.load(Ordering::Acquire)
+                }
                 _ => false,
             })
             .await;
         match settled.as_deref() {
-            Ok(State::Open) => Ok(()),
-            Ok(State::Closed(Some(fatal))) => Err(fatal.clone()),
-            _ => Err(Fatal::released()),
+            Ok(ConnectionState::Open) => Ok(()),
+            Ok(ConnectionState::Closed(Some(fatal))) => Err(fatal.clone()),
+            _ => Err(Fatal::closed_locally()),
         }
     }
 
-    /// If the task is gone, all that can be asked of it has been done.
-    pub(super) fn ask(&self, command: Command) {
+    /// Sends a command. If the task has ended, there is nothing left to do.
+    pub(super) fn command(&self, command: Command) {
         let _ = self.0.commands.unbounded_send(command);
     }
 }

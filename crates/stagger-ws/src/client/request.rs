@@ -7,42 +7,43 @@ use http::uri::Uri;
 use http::{HeaderValue, Request};
 use tokio_tungstenite::tungstenite::handshake::client::generate_key;
 
-use super::Cause;
+use super::ConnectionError;
 
-/// An error of any kind, as the provider of requests gives it.
+/// Any error; the error type of a request provider.
 pub type BoxError = Box<dyn Error + Send + Sync>;
 
-/// The attempt that a request is asked for.
+/// The attempt that a request is made for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectAttempt {
     pub(super) number: u32,
-    pub(super) refused: Option<u16>,
+    pub(super) auth_rejection: Option<u16>,
 }
 
 impl ConnectAttempt {
-    /// Its number, from 1; it starts again after a connection that was healthy.
+    /// Returns the attempt number, from 1. The count restarts after a healthy connection.
     #[must_use]
-    pub const fn attempt(&self) -> u32 {
+    pub const fn number(&self) -> u32 {
         self.number
     }
 
-    /// How the credentials of the attempt before were refused, if they were: the status (401, 403) or the close code
-    /// (3000, 3003, and those that the [codes](crate::codes) name). Get fresh ones then.
+    /// Returns how the previous attempt's credentials were rejected, if they were: the status (401, 403) or the close
+    /// code (3000, 3003, or a code that [`CloseCodes`](crate::codes::CloseCodes) maps to reauthentication). If this is
+    /// `Some`, get fresh credentials.
     #[must_use]
-    pub const fn refused(&self) -> Option<u16> {
-        self.refused
+    pub const fn auth_rejection(&self) -> Option<u16> {
+        self.auth_rejection
     }
 }
 
-pub(super) type Asking = Pin<Box<dyn Future<Output = Result<Request<()>, BoxError>> + Send>>;
+pub(super) type RequestFuture = Pin<Box<dyn Future<Output = Result<Request<()>, BoxError>> + Send>>;
 
 /// Makes the request of every attempt.
-pub(super) type Provider = Arc<dyn Fn(ConnectAttempt) -> Asking + Send + Sync>;
+pub(super) type RequestProvider = Arc<dyn Fn(ConnectAttempt) -> RequestFuture + Send + Sync>;
 
-/// Fills in what the protocol wants and the provider did not say.
-pub(super) fn complete(mut request: Request<()>) -> Result<Request<()>, Cause> {
+/// Adds the headers of the WebSocket handshake. Keeps a `Host` header that the provider has set.
+pub(super) fn with_upgrade_headers(mut request: Request<()>) -> Result<Request<()>, ConnectionError> {
     if !matches!(request.uri().scheme_str(), Some("ws" | "wss")) {
-        return Err(Cause::Unusable("the address is neither ws nor wss"));
+        return Err(ConnectionError::InvalidRequest("the scheme of the URL is neither ws nor wss"));
     }
     let host = host_header(request.uri())?;
     let headers = request.headers_mut();
@@ -50,21 +51,23 @@ pub(super) fn complete(mut request: Request<()>) -> Result<Request<()>, Cause> {
     headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
     headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
     headers.insert(SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
-    let key = HeaderValue::try_from(generate_key()).map_err(|_| Cause::Unusable("the key cannot be sent"))?;
+    let key = HeaderValue::try_from(generate_key())
+        .map_err(|_| ConnectionError::InvalidRequest("the handshake key cannot be sent"))?;
     headers.insert(SEC_WEBSOCKET_KEY, key);
     Ok(request)
 }
 
-/// What goes into `Host`: never a user's name or password.
-fn host_header(uri: &Uri) -> Result<HeaderValue, Cause> {
-    const NO_HOST: Cause = Cause::Unusable("the address has no host");
+/// Returns the value of the `Host` header, without user information.
+fn host_header(uri: &Uri) -> Result<HeaderValue, ConnectionError> {
+    const NO_HOST: ConnectionError = ConnectionError::InvalidRequest("the URL has no host");
     let authority = uri.authority().ok_or(NO_HOST)?.as_str();
     let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
     HeaderValue::try_from(host).map_err(|_| NO_HOST)
 }
 
-/// The address that a redirection points to, if it may be followed: on a host, and not from `wss` down to `ws`.
-pub(super) fn redirected(from: &Uri, to: &str) -> Option<Uri> {
+/// Resolves a redirect. Returns `None` if it must not be followed: there is no host, or it would downgrade `wss` to
+/// `ws`.
+pub(super) fn redirect_target(from: &Uri, to: &str) -> Option<Uri> {
     let scheme = from.scheme_str()?;
     let to: Uri = if to.starts_with('/') && !to.starts_with("//") {
         format!("{scheme}://{}{to}", from.authority()?).parse().ok()?
@@ -85,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_redirection_is_followed_upwards_only() {
+    fn redirects_never_downgrade_from_wss_to_ws() {
         for (from, to, want) in [
             ("ws://a/x", "wss://b/y?q", Some("wss://b/y?q")),
             ("ws://a/x", "http://b/y", Some("ws://b/y")),
@@ -96,17 +99,17 @@ mod tests {
             ("ws://a/x", "ftp://a/x", None),
             ("ws://a/x", "//b/y", None),
         ] {
-            let found = redirected(&from.parse().unwrap(), to).map(|uri| uri.to_string());
+            let found = redirect_target(&from.parse().unwrap(), to).map(|uri| uri.to_string());
             assert_eq!(found.as_deref(), want, "{from} to {to}");
         }
     }
 
     #[test]
-    fn what_is_filled_in_names_the_host_and_no_user() {
+    fn the_host_header_does_not_contain_user_information() {
         let request = Request::get("ws://me:secret@example.test:81/feed?token=t").body(()).unwrap();
-        let request = complete(request).unwrap();
+        let request = with_upgrade_headers(request).unwrap();
         assert_eq!(request.headers()[HOST], "example.test:81");
         assert_eq!(request.headers()[SEC_WEBSOCKET_VERSION], "13");
-        assert!(complete(Request::get("/feed").body(()).unwrap()).is_err());
+        assert!(with_upgrade_headers(Request::get("/feed").body(()).unwrap()).is_err());
     }
 }

@@ -9,28 +9,29 @@ use futures_util::{Sink, Stream, StreamExt};
 use tokio::sync::watch;
 use tokio_tungstenite::tungstenite::Message;
 
-use super::acked::Kept;
-use super::backlog::Delivery;
-use super::builder::Builder;
+use super::acked::UnackedMessages;
+use super::builder::ClientBuilder;
+use super::event_buffer::Delivery;
 use super::handle::{Command, Handle, Shared};
-use super::outbox::{Offer, Queue, Via};
-use super::owner::Owner;
-use super::resume::{Resuming, asking};
-use super::{Event, Fatal, Reconnector, SendError, State};
+use super::outbox::{Completion, Enqueue, OutboxQueue};
+use super::resume::{ResumeHandshake, with_position};
+use super::task::ConnectionTask;
+use super::{ConnectionState, Event, Fatal, ReconnectLoop, SendError};
 
-/// A connection that comes back: a stream of what happens, and a sink for messages.
+/// A reconnecting WebSocket client: a stream of events and a sink for messages.
 ///
-/// A task of its own keeps it up. [`Event::Open`], [`Event::Message`] and [`Event::Closed`] come in one stream, in the order
-/// in which they happened, so that subscribing again is done where it belongs. An error is the last for now: the client gave
-/// up, and the stream ends after it, until [`Handle::reconnect_now`]. If the server ends the connection as it should, the
-/// stream ends without an error.
+/// A background task keeps the connection up. [`Event::Open`], [`Event::Message`] and [`Event::Closed`] arrive in one
+/// stream, in order, so the code that handles `Open` is the place to subscribe again. After an error the client has
+/// given up, and the stream ends until [`Handle::reconnect_now`] is called. If the server ends the connection normally,
+/// the stream ends without an error.
 ///
-/// - What nobody reads is not buffered without bound: when the inbox is full, nothing more is read, and the server has to
-///   wait. While that lasts, no pings are sent, none are answered, and a loss shows only when something is sent.
-/// - A message that was sent has been handed to an open connection; see [`Handle::send`]. What is sent through the sink may
-///   wait for a connection, while the task goes on to connect.
-/// - Dropping the client ends the task, its timers and the connection, without a closing handshake;
-///   [`close`](Handle::close) is for that.
+/// - Unread events are bounded. If the inbox is full, nothing more is read from the connection, which applies
+///   backpressure to the server. While that lasts, no pings are sent or answered, and a loss is detected only by
+///   sending.
+/// - A message that was sent has been handed to an open connection; see [`Handle::send`]. A message sent through the
+///   sink may wait for a connection; the task goes on connecting meanwhile.
+/// - Dropping the client ends its task, its timers and the connection, without a closing handshake. Use
+///   [`close`](Handle::close) for a closing handshake.
 ///
 /// ```no_run
 /// // Needs a server.
@@ -52,67 +53,68 @@ use super::{Event, Fatal, Reconnector, SendError, State};
 pub struct Client {
     handle: Handle,
     events: Receiver<Delivery>,
-    /// The stream has ended, unless it was asked to reconnect more often than this.
+    /// The stream has ended unless there have been more reconnect requests than this.
     ended: Option<u64>,
 }
 
 impl Client {
-    /// What can be said about how it connects. [`Builder::connect`] makes it.
+    /// Returns a builder with the default settings. [`ClientBuilder::connect`] creates the client.
     #[must_use]
-    pub fn builder() -> Builder {
-        Builder::new()
+    pub fn builder() -> ClientBuilder {
+        ClientBuilder::new()
     }
 
-    pub(super) fn new(mut builder: Builder, window: Option<Arc<dyn Kept>>) -> Self {
-        let (tell, events) = futures_channel::mpsc::channel(builder.inbox);
-        let (commands, obeys) = futures_channel::mpsc::unbounded();
-        let (state, watched) = watch::channel(State::Connecting);
-        let outbox = Queue::new(builder.outbox, &builder.target);
-        let resuming = builder.resume.take().map(|resume| {
-            let route = &mut builder.route;
-            route.provider = asking(Arc::clone(&route.provider), resume.clone());
-            Box::new(Resuming::new(resume, route.connect_timeout))
+    pub(super) fn new(mut builder: ClientBuilder, window: Option<Arc<dyn UnackedMessages>>) -> Self {
+        let (deliveries, events) = futures_channel::mpsc::channel(builder.inbox);
+        let (commands, received) = futures_channel::mpsc::unbounded();
+        let (state, state_watch) = watch::channel(ConnectionState::Connecting);
+        let outbox = OutboxQueue::new(builder.outbox, &builder.target);
+        let resume = builder.resume.take().map(|resume| {
+            let dialer = &mut builder.dialer;
+            dialer.provider = with_position(Arc::clone(&dialer.provider), resume.clone());
+            Box::new(ResumeHandshake::new(resume, dialer.connect_timeout))
         });
         let shared = Arc::new(Shared {
             outbox,
             window,
             commands,
-            state: watched,
-            revivals: AtomicU64::new(0),
-            obeyed: AtomicU64::new(0),
+            state: state_watch,
+            reconnect_requests: AtomicU64::new(0),
+            reconnects_handled: AtomicU64::new(0),
         });
-        let owner = Owner::new(Reconnector::new(builder), Arc::clone(&shared), obeys, tell, state, resuming);
-        tokio::spawn(owner.run());
+        let task =
+            ConnectionTask::new(ReconnectLoop::new(builder), Arc::clone(&shared), received, deliveries, state, resume);
+        tokio::spawn(task.run());
         Self { handle: Handle(shared), events, ended: None }
     }
 
-    /// Another hand on it, for other tasks.
+    /// Returns a handle for use in other tasks.
     #[must_use]
     pub fn handle(&self) -> Handle {
         self.handle.clone()
     }
 
-    /// Waits until there is a connection, for who wants to fail fast. Nothing is read meanwhile, and nothing lost.
+    /// Waits until connected. Use it to fail fast at start-up. No events are read meanwhile, and none are lost.
     ///
     /// # Errors
-    /// [`Fatal`] if it gives up before, or has been closed.
+    /// [`Fatal`] if the client gives up first, or has been closed.
     pub async fn connected(&self) -> Result<(), Fatal> {
         self.handle.connected().await
     }
 
-    /// Closes it for good; see [`Handle::close`].
+    /// Closes the client permanently; see [`Handle::close`].
     pub async fn close(&self) {
         self.handle.close().await;
     }
 
-    /// The messages alone.
+    /// Converts this into a stream of messages only.
     #[must_use]
     pub const fn messages(self) -> Messages {
         Messages(self)
     }
 
     fn has_ended(&self) -> bool {
-        self.ended.is_some_and(|at| self.handle.0.revivals.load(Ordering::Acquire) == at)
+        self.ended.is_some_and(|at| self.handle.0.reconnect_requests.load(Ordering::Acquire) == at)
     }
 }
 
@@ -142,7 +144,8 @@ impl Stream for Client {
     }
 }
 
-/// What is flushed has been handed to an open connection. If it was dropped on the way, the flush says so.
+/// A flushed message has been handed to an open connection. If a message was dropped before that, the flush returns the
+/// error.
 impl Sink<Message> for Client {
     type Error = SendError;
 
@@ -151,17 +154,17 @@ impl Sink<Message> for Client {
     }
 
     fn start_send(self: Pin<&mut Self>, message: Message) -> Result<(), SendError> {
-        match self.handle.0.outbox.offer(message, Via::Sink) {
-            Offer::Taken | Offer::Wait(..) => Ok(()),
-            Offer::Refused(error) => Err(error),
+        match self.handle.0.outbox.try_enqueue(message, Completion::Sink) {
+            Enqueue::Queued | Enqueue::NoRoom(..) => Ok(()),
+            Enqueue::Rejected(error) => Err(error),
         }
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), SendError>> {
-        self.handle.0.outbox.poll_settled(cx)
+        self.handle.0.outbox.poll_flushed(cx)
     }
 
-    /// Flushes; the connection stays, for the stream is still there. [`Client::close`] closes it.
+    /// Flushes. The connection stays open for the stream; [`Client::close`] closes it.
     fn poll_close(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), SendError>> {
         self.poll_flush(cx)
     }
@@ -169,7 +172,7 @@ impl Sink<Message> for Client {
 
 impl Drop for Client {
     fn drop(&mut self) {
-        self.handle.ask(Command::Leave);
+        self.handle.command(Command::Shutdown);
     }
 }
 
@@ -179,12 +182,12 @@ impl fmt::Debug for Client {
     }
 }
 
-/// The messages of a [`Client`] alone: see [`Client::messages`].
+/// A stream of a [`Client`]'s messages only: see [`Client::messages`].
 #[derive(Debug)]
 pub struct Messages(Client);
 
 impl Messages {
-    /// Another hand on the client, for other tasks.
+    /// Returns a handle to the client, for use in other tasks.
     #[must_use]
     pub fn handle(&self) -> Handle {
         self.0.handle()

@@ -1,4 +1,4 @@
-//! TLS, and which of its errors will not pass.
+//! TLS connections, and which TLS errors are permanent.
 
 use std::io;
 #[cfg(feature = "rustls")]
@@ -15,10 +15,10 @@ use tokio_rustls::rustls::pki_types::ServerName;
 #[cfg(feature = "rustls")]
 use tokio_rustls::rustls::{AlertDescription, ClientConfig, Error, RootCertStore};
 
-/// Whether it says that one side does not accept the other: a bad certificate, a wrong name, no common version. Anything
-/// else may be the weather.
+/// Returns whether one side rejected the other: a bad certificate, a wrong name, no common version. All other errors
+/// may be transient.
 #[cfg(feature = "rustls")]
-pub(super) fn is_refusal(error: &io::Error) -> bool {
+pub(super) fn is_permanent(error: &io::Error) -> bool {
     let Some(error) = error.get_ref().and_then(|error| error.downcast_ref::<Error>()) else {
         return false;
     };
@@ -48,31 +48,32 @@ pub(super) fn is_refusal(error: &io::Error) -> bool {
     }
 }
 
-/// Without TLS there is nothing to refuse.
+/// Returns `false`: without TLS there are no TLS errors.
 #[cfg(not(feature = "rustls"))]
-pub(super) const fn is_refusal(_: &io::Error) -> bool {
+pub(super) const fn is_permanent(_: &io::Error) -> bool {
     false
 }
 
-/// TLS over this stream.
+/// Performs the TLS handshake over `stream`.
 #[cfg(feature = "rustls")]
-pub(super) async fn secure<S>(config: Option<Arc<ClientConfig>>, host: &str, stream: S) -> io::Result<TlsStream<S>>
+pub(super) async fn connect<S>(config: Option<Arc<ClientConfig>>, host: &str, stream: S) -> io::Result<TlsStream<S>>
 where
     S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
 {
     let name = ServerName::try_from(host)
-        .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "the host is no name for TLS"))?
+        .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "the host is not a valid TLS server name"))?
         .to_owned();
     let config = match config {
         Some(config) => config,
-        None => system()?,
+        None => system_config()?,
     };
     TlsConnector::from(config).connect(name, stream).await
 }
 
-/// The system's root certificates, read once: to read them for each connection costs milliseconds.
+/// Returns a configuration with the system's root certificates. They are read once, since reading them takes
+/// milliseconds.
 #[cfg(feature = "rustls")]
-fn system() -> io::Result<Arc<ClientConfig>> {
+fn system_config() -> io::Result<Arc<ClientConfig>> {
     static SYSTEM: OnceLock<Arc<ClientConfig>> = OnceLock::new();
     if let Some(config) = SYSTEM.get() {
         return Ok(Arc::clone(config));
@@ -81,7 +82,10 @@ fn system() -> io::Result<Arc<ClientConfig>> {
     let found = rustls_native_certs::load_native_certs();
     roots.add_parsable_certificates(found.certs);
     if roots.is_empty() {
-        return Err(io::Error::new(io::ErrorKind::NotFound, "the system has no root certificates"));
+        return Err(io::Error::new(
+            io::ErrorKind::NotFound,
+            "no root certificates found on the system; set one with TcpConnector::tls_config",
+        ));
     }
     let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()

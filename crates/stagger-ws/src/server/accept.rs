@@ -13,38 +13,39 @@ use tokio_tungstenite::tungstenite;
 use tokio_tungstenite::tungstenite::handshake::server::{Callback, ErrorResponse, Response};
 use tokio_tungstenite::{WebSocketStream, accept_hdr_async_with_config};
 
-use super::{Conn, Refusal, Socket, Sockets};
+use super::{ConnectionPermit, Socket, Sockets, UpgradeRejected};
 
-/// After an error of `accept` that is ours, like no more descriptors: the next one would fail, too.
-const BREATH: Duration = Duration::from_millis(100);
+/// The pause after an `accept` error that is not caused by the peer, such as running out of file descriptors: the next
+/// call would fail, too.
+const ACCEPT_ERROR_DELAY: Duration = Duration::from_millis(100);
 
-/// A WebSocket that was let in.
+/// An admitted WebSocket.
 #[non_exhaustive]
 pub struct Accepted<S> {
-    /// It, taken care of.
+    /// The WebSocket, with keepalive and draining.
     pub socket: Socket<WebSocketStream<S>>,
-    /// What the client asked for: path, query, headers.
+    /// The client's request: path, query and headers.
     pub request: Request<()>,
 }
 
-/// Why there is no WebSocket.
+/// The reason why a stream did not become a WebSocket.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum AcceptError {
-    /// It was not let in, and has been told so.
-    Refused(Refusal),
-    /// It was no request for an upgrade, or the connection failed.
+    /// The upgrade was rejected; the response has been sent.
+    Rejected(UpgradeRejected),
+    /// The request was not a valid upgrade request, or the connection failed.
     Handshake(Box<tungstenite::Error>),
-    /// The request was not complete within the time for it, or the answer not taken.
+    /// The handshake was not completed within the handshake timeout.
     TimedOut,
 }
 
 impl fmt::Display for AcceptError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Refused(refusal) => refusal.fmt(f),
-            Self::Handshake(error) => write!(f, "the handshake failed: {error}"),
-            Self::TimedOut => f.write_str("the handshake took too long"),
+            Self::Rejected(rejected) => rejected.fmt(f),
+            Self::Handshake(error) => write!(f, "handshake failed: {error}"),
+            Self::TimedOut => f.write_str("handshake timed out"),
         }
     }
 }
@@ -52,30 +53,30 @@ impl fmt::Display for AcceptError {
 impl core::error::Error for AcceptError {
     fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
         match self {
-            Self::Refused(refusal) => Some(refusal),
+            Self::Rejected(rejected) => Some(rejected),
             Self::Handshake(error) => Some(error),
             Self::TimedOut => None,
         }
     }
 }
 
-/// Asks the admission when the request is there; before that there is nothing of the connection but the request.
-struct Door<'a> {
+/// Asks the admission when the request has arrived. Nothing else is allocated for the connection before that.
+struct AdmissionCallback<'a> {
     sockets: &'a Sockets,
     since: Instant,
-    answer: &'a mut Option<Result<(Conn, Request<()>), Refusal>>,
+    answer: &'a mut Option<Result<(ConnectionPermit, Request<()>), UpgradeRejected>>,
 }
 
-impl Callback for Door<'_> {
+impl Callback for AdmissionCallback<'_> {
     fn on_request(self, request: &Request<()>, response: Response) -> Result<Response, ErrorResponse> {
-        match self.sockets.let_in_since(request.headers(), self.since) {
-            Ok(conn) => {
-                *self.answer = Some(Ok((conn, request.clone())));
+        match self.sockets.admit_since(request.headers(), self.since) {
+            Ok(permit) => {
+                *self.answer = Some(Ok((permit, request.clone())));
                 Ok(response)
             }
-            Err(refusal) => {
-                *self.answer = Some(Err(refusal));
-                let mut response: ErrorResponse = refusal.response();
+            Err(rejected) => {
+                *self.answer = Some(Err(rejected));
+                let mut response: ErrorResponse = rejected.response();
                 response.headers_mut().insert(header::CONTENT_LENGTH, HeaderValue::from_static("0"));
                 response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
                 Err(response)
@@ -85,34 +86,33 @@ impl Callback for Door<'_> {
 }
 
 impl Sockets {
-    /// The handshake on a stream that has just been accepted, in which the client is let in or refused: with the status 503
-    /// and when to come back, before anything is made for a connection.
+    /// Performs the handshake on a stream that has just been accepted, and admits or rejects the client. A rejected
+    /// client gets a 503 with the time to come back, before a WebSocket is created.
     ///
-    /// Cancel-safe in that a place that was taken is free again.
+    /// Cancel-safe: if the future is dropped, the slot is released.
     ///
     /// # Errors
-    /// [`AcceptError`]: not let in, no upgrade, or not within
-    /// [`handshake_timeout`](super::SocketsBuilder::handshake_timeout). The stream is closed, and all of it is counted.
+    /// [`AcceptError`]: rejected, not an upgrade, or not complete within [`handshake_timeout`](super::SocketsBuilder::handshake_timeout). The stream is closed and the error is counted.
     ///
     /// # Panics
-    /// Outside of a runtime of tokio with time.
+    /// If called outside of a tokio runtime with time enabled.
     pub async fn accept<S>(&self, stream: S) -> Result<Accepted<S>, AcceptError>
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
         let settings = &self.shared.settings;
         let mut answer = None;
-        let door = Door { sockets: self, since: Instant::now(), answer: &mut answer };
-        let handshake = accept_hdr_async_with_config(stream, door, Some(settings.websocket));
-        // Not a part of the task's future: it would take its place there for as long as the connection lasts.
+        let callback = AdmissionCallback { sockets: self, since: Instant::now(), answer: &mut answer };
+        let handshake = accept_hdr_async_with_config(stream, callback, Some(settings.websocket_config));
+        // Boxed: otherwise it would take up space in the task's future for as long as the connection lasts.
         let opened = timeout(settings.handshake_timeout, Box::pin(handshake)).await;
         match (opened, answer) {
-            (Ok(Ok(socket)), Some(Ok((conn, request)))) => Ok(Accepted { socket: conn.guard(socket), request }),
-            (_, Some(Err(refusal))) => Err(AcceptError::Refused(refusal)),
-            (failed, let_in) => {
-                // Who was let in is counted among those that are closed.
-                if let_in.is_none() {
-                    self.shared.counts.no_handshake();
+            (Ok(Ok(socket)), Some(Ok((permit, request)))) => Ok(Accepted { socket: permit.wrap(socket), request }),
+            (_, Some(Err(rejected))) => Err(AcceptError::Rejected(rejected)),
+            (failed, admitted) => {
+                // An admitted connection is counted as closed instead.
+                if admitted.is_none() {
+                    self.shared.counters.handshake_failed();
                 }
                 Err(match failed {
                     Ok(Err(error)) => AcceptError::Handshake(Box::new(error)),
@@ -122,29 +122,29 @@ impl Sockets {
         }
     }
 
-    /// Accepts whoever comes, and runs the handler for each WebSocket that was let in, as a task of its own, until a
-    /// [`drain`](Self::drain) is done; what has not ended by then is aborted. Without a drain it goes on for ever.
+    /// Accepts connections and spawns the handler for each admitted WebSocket, until a [`drain`](Self::drain) is done.
+    /// Connections that have not ended by then are aborted. Without a drain it never returns.
     ///
-    /// At most [`handshakes`](super::SocketsBuilder::handshakes) are underway at a time. A handler that panics ends its own
-    /// connection and no other. `TCP_NODELAY` is set.
+    /// At most [`max_handshakes`](super::SocketsBuilder::max_handshakes) handshakes are in progress at a time. A
+    /// handler that panics ends only its own connection. `TCP_NODELAY` is set.
     ///
     /// Dropping the future aborts all connections.
     ///
     /// # Panics
-    /// Outside of a runtime of tokio with I/O and time.
+    /// If called outside of a tokio runtime with I/O and time enabled.
     pub async fn serve<H, F>(&self, listener: TcpListener, handler: H)
     where
         H: Fn(Accepted<TcpStream>) -> F + Send + Sync + 'static,
         F: Future<Output = ()> + Send + 'static,
     {
         let handler = Arc::new(handler);
-        let handshakes = Arc::new(Semaphore::new(self.shared.settings.handshakes.min(Semaphore::MAX_PERMITS)));
+        let handshakes = Arc::new(Semaphore::new(self.shared.settings.max_handshakes.min(Semaphore::MAX_PERMITS)));
         let mut tasks = JoinSet::new();
         loop {
             tokio::select! {
-                () = self.shared.roll.drained() => break,
+                () = self.shared.registry.drained() => break,
                 Some(_) = tasks.join_next() => {}
-                (permit, stream) = next(&listener, &handshakes) => {
+                (permit, stream) = next_stream(&listener, &handshakes) => {
                     let (sockets, handler) = (self.clone(), Arc::clone(&handler));
                     tasks.spawn(async move {
                         let accepted = sockets.accept(stream).await;
@@ -159,32 +159,32 @@ impl Sockets {
     }
 }
 
-/// The next connection, when there is room for its handshake. Cancel-safe, as `accept` is.
-async fn next(listener: &TcpListener, handshakes: &Arc<Semaphore>) -> (Option<OwnedSemaphorePermit>, TcpStream) {
-    // Nobody closes it, so there is always a permit in the end.
+/// Waits for a free handshake permit, then for the next connection. Cancel-safe, as `accept` is.
+async fn next_stream(listener: &TcpListener, handshakes: &Arc<Semaphore>) -> (Option<OwnedSemaphorePermit>, TcpStream) {
+    // The semaphore is never closed, so this always returns a permit.
     let permit = Arc::clone(handshakes).acquire_owned().await.ok();
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
-                // Without it a connection works, too.
+                // The connection works without this option, too.
                 let _ = stream.set_nodelay(true);
                 return (permit, stream);
             }
-            // This one has gone already.
-            Err(error) if is_theirs(&error) => {}
-            Err(_) => sleep(BREATH).await,
+            // This connection has already failed.
+            Err(error) if is_peer_error(&error) => {}
+            Err(_) => sleep(ACCEPT_ERROR_DELAY).await,
         }
     }
 }
 
-fn is_theirs(error: &io::Error) -> bool {
+fn is_peer_error(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
 }
 
 impl<S> fmt::Debug for Accepted<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Without the query, which may have a token in it.
+        // Without the query, which may contain a token.
         f.debug_struct("Accepted").field("path", &self.request.uri().path()).finish_non_exhaustive()
     }
 }

@@ -5,10 +5,10 @@ use axum::extract::{FromRef, FromRequestParts};
 use axum::response::{IntoResponse, Response};
 use http::request::Parts;
 
-use super::frame::NO_CODE;
-use super::{Conn, Frame, Refusal, Sockets};
+use super::message::NO_CODE;
+use super::{ConnectionPermit, SocketMessage, Sockets, UpgradeRejected};
 
-impl Frame for Message {
+impl SocketMessage for Message {
     type Error = axum::Error;
 
     fn ping() -> Self {
@@ -26,27 +26,27 @@ impl Frame for Message {
         }
     }
 
-    fn error(error: io::Error) -> axum::Error {
+    fn io_error(error: io::Error) -> axum::Error {
         axum::Error::new(error)
     }
 }
 
-/// Lets in, or refuses. The router's state is [`Sockets`], or they can be had from it by `FromRef`.
+/// Admits or rejects the connection. The router's state must be [`Sockets`], or provide it by `FromRef`.
 ///
-/// It stands behind [`WebSocketUpgrade`](axum::extract::ws::WebSocketUpgrade) among a handler's arguments, so that what is
-/// no upgrade at all is turned away before it takes somebody's place.
-impl<S: Sync> FromRequestParts<S> for Conn
+/// Place it after [`WebSocketUpgrade`](axum::extract::ws::WebSocketUpgrade) in the handler's arguments, so that a
+/// request that is not an upgrade fails before it takes a slot.
+impl<S: Sync> FromRequestParts<S> for ConnectionPermit
 where
     Sockets: FromRef<S>,
 {
-    type Rejection = Refusal;
+    type Rejection = UpgradeRejected;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
-        Sockets::from_ref(state).let_in(&parts.headers)
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, UpgradeRejected> {
+        Sockets::from_ref(state).admit(&parts.headers)
     }
 }
 
-impl IntoResponse for Refusal {
+impl IntoResponse for UpgradeRejected {
     fn into_response(self) -> Response {
         self.response()
     }

@@ -2,72 +2,72 @@ use core::time::Duration;
 
 use tokio::time::Instant;
 
-/// How dead peers are found: whoever says nothing for a while is sent a ping, and is dropped if still nothing comes.
+/// How dead peers are detected: a silent peer is sent a ping, and its connection is closed if nothing arrives after
+/// that.
 ///
-/// Any frame counts as a sign of life, not only the pong. A peer is reaped `every + dead_after` after its last frame, and a
-/// message that does not get through for as long is as good as no peer. To find that takes somebody who polls the
-/// [`Socket`](super::Socket).
+/// Any frame counts as a sign of life, not only a pong. A peer is dead `interval + timeout` after its last frame, or if
+/// a message cannot be written for that long. Detection requires the [`Socket`](super::Socket) to be polled.
 ///
-/// The first ping comes after 3/4 to all of `every`, a length that each connection draws for itself: a fleet that came back
-/// within a second is not to be pinged within a second for ever.
+/// The ping is sent after 3/4 to all of `interval`. Each connection draws this time once, so that connections that were
+/// opened together are not pinged together.
 ///
-/// Complete: a period and a limit.
+/// Complete: an interval and a timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Keepalive {
-    /// A ping is sent after so long without a frame. Default 20 s. More than zero.
-    pub every: Duration,
-    /// And the peer is dead after so long without an answer. Default 10 s. More than zero.
-    pub dead_after: Duration,
+    /// Maximum time without a frame before a ping is sent. Default 20 s. Must be more than zero.
+    pub interval: Duration,
+    /// Time after `interval` until the peer is considered dead. Default 10 s. Must be more than zero.
+    pub timeout: Duration,
 }
 
 impl Default for Keepalive {
     fn default() -> Self {
-        Self { every: Duration::from_secs(20), dead_after: Duration::from_secs(10) }
+        Self { interval: Duration::from_secs(20), timeout: Duration::from_secs(10) }
     }
 }
 
 impl Keepalive {
-    /// The longest silence that there is.
-    pub(super) const fn silence(&self) -> Duration {
-        self.every.saturating_add(self.dead_after)
+    /// Returns the longest silence of a live peer.
+    pub(super) const fn max_silence(&self) -> Duration {
+        self.interval.saturating_add(self.timeout)
     }
 }
 
-/// What is to be done about a silence, and when to look again.
+/// The state of a peer, and when to check it again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Pulse {
-    Alive { look: Instant },
-    Ping { look: Instant },
+pub(super) enum PeerStatus {
+    Alive { next_check: Instant },
+    NeedsPing { next_check: Instant },
     Dead,
 }
 
-/// A peer's signs of life. It has no timer and no clock.
+/// Tracks the frames of a peer. Has no timer and no clock.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Watch {
+pub(super) struct PeerMonitor {
     keepalive: Keepalive,
-    /// After how long a silence it is pinged.
-    patience: Duration,
-    heard: Instant,
+    /// The silence after which the peer is pinged.
+    ping_after: Duration,
+    last_frame: Instant,
 }
 
-impl Watch {
+impl PeerMonitor {
     pub(super) fn new(keepalive: Keepalive, bits: u64, now: Instant) -> Self {
-        let patience = stagger::schedule::draw(keepalive.every / 4 * 3, keepalive.every, bits);
-        Self { keepalive, patience, heard: now }
+        let ping_after = stagger::schedule::draw(keepalive.interval / 4 * 3, keepalive.interval, bits);
+        Self { keepalive, ping_after, last_frame: now }
     }
 
-    pub(super) const fn heard(&mut self, now: Instant) {
-        self.heard = now;
+    pub(super) const fn frame_received(&mut self, now: Instant) {
+        self.last_frame = now;
     }
 
-    pub(super) fn look(&self, now: Instant) -> Pulse {
-        let silent = now.saturating_duration_since(self.heard);
-        if silent >= self.keepalive.silence() {
-            Pulse::Dead
-        } else if silent >= self.patience {
-            Pulse::Ping { look: self.heard + self.keepalive.silence() }
+    pub(super) fn status(&self, now: Instant) -> PeerStatus {
+        let silent = now.saturating_duration_since(self.last_frame);
+        if silent >= self.keepalive.max_silence() {
+            PeerStatus::Dead
+        } else if silent >= self.ping_after {
+            PeerStatus::NeedsPing { next_check: self.last_frame + self.keepalive.max_silence() }
         } else {
-            Pulse::Alive { look: self.heard + self.patience }
+            PeerStatus::Alive { next_check: self.last_frame + self.ping_after }
         }
     }
 }
@@ -76,37 +76,42 @@ impl Watch {
 mod tests {
     use super::*;
 
-    const KEEPALIVE: Keepalive = Keepalive { every: Duration::from_secs(20), dead_after: Duration::from_secs(10) };
+    const KEEPALIVE: Keepalive = Keepalive { interval: Duration::from_secs(20), timeout: Duration::from_secs(10) };
 
     fn ms(millis: u64) -> Duration {
         Duration::from_millis(millis)
     }
 
     #[test]
-    fn a_silent_peer_is_pinged_within_every_and_dead_at_the_end_of_both() {
+    fn a_silent_peer_is_pinged_within_the_interval_and_dead_after_the_timeout() {
         let start = Instant::now();
-        for (bits, patience) in [(0, ms(15_000)), (u64::MAX, ms(20_000))] {
-            let mut watch = Watch::new(KEEPALIVE, bits, start);
+        for (bits, ping_after) in [(0, ms(15_000)), (u64::MAX, ms(20_000))] {
+            let mut monitor = PeerMonitor::new(KEEPALIVE, bits, start);
             let end = start + ms(30_000);
-            assert_eq!(watch.look(start), Pulse::Alive { look: start + patience });
-            assert_eq!(watch.look(start + patience - ms(1)), Pulse::Alive { look: start + patience });
-            assert_eq!(watch.look(start + patience), Pulse::Ping { look: end });
-            assert_eq!(watch.look(end - ms(1)), Pulse::Ping { look: end });
-            assert_eq!(watch.look(end), Pulse::Dead);
-            watch.heard(end - ms(1));
-            assert_eq!(watch.look(end), Pulse::Alive { look: end - ms(1) + patience });
+            assert_eq!(monitor.status(start), PeerStatus::Alive { next_check: start + ping_after });
+            assert_eq!(
+                monitor.status(start + ping_after - ms(1)),
+                PeerStatus::Alive { next_check: start + ping_after }
+            );
+            assert_eq!(monitor.status(start + ping_after), PeerStatus::NeedsPing { next_check: end });
+            assert_eq!(monitor.status(end - ms(1)), PeerStatus::NeedsPing { next_check: end });
+            assert_eq!(monitor.status(end), PeerStatus::Dead);
+            monitor.frame_received(end - ms(1));
+            assert_eq!(monitor.status(end), PeerStatus::Alive { next_check: end - ms(1) + ping_after });
         }
     }
 
     #[test]
-    fn connections_of_one_moment_are_pinged_over_a_quarter_of_the_period() {
+    fn connections_opened_together_are_pinged_over_a_quarter_of_the_interval() {
         let (start, seed) = (Instant::now(), stagger::Seed::new(7));
         let mut seconds = [0; 5];
         for id in 0..10_000 {
-            let Pulse::Alive { look } = Watch::new(KEEPALIVE, seed.for_call(id).get(), start).look(start) else {
-                panic!("dead at its beginning")
+            let PeerStatus::Alive { next_check } =
+                PeerMonitor::new(KEEPALIVE, seed.for_call(id).get(), start).status(start)
+            else {
+                panic!("dead at the start")
             };
-            seconds[(look - start - ms(15_000)).as_secs() as usize] += 1;
+            seconds[(next_check - start - ms(15_000)).as_secs() as usize] += 1;
         }
         assert!(seconds.iter().all(|&pings| (1_850..2_150).contains(&pings)), "{seconds:?}");
     }

@@ -3,32 +3,33 @@ use std::io;
 
 use tokio::net::{TcpListener, TcpSocket};
 
-/// Listens, with a backlog that was chosen.
+/// Creates a listener with an explicit backlog.
 ///
-/// The backlog is how many connections the kernel keeps that have come and that nobody has accepted yet. Waiting in it costs
-/// a client nothing but time. Beyond it the kernel of Linux answers nothing at all: the client's own kernel sends its SYN
-/// again after 1, 3, 7, 15 … seconds, the same for everyone, so that those who were dropped together come back together,
-/// without jitter, below anything that a policy can reach. A refusal of ours, which says when to come back, is better than
-/// that. So make the backlog as large as the herd that is to be answered, accept fast, and refuse above TCP.
+/// The backlog is the maximum number of connections that the kernel holds until they are accepted. Waiting there costs
+/// a client nothing but time. If it is full, Linux does not answer at all, and the client's kernel sends its SYN again
+/// after 1, 3, 7, 15 … seconds. These times have no jitter and are the same for all clients, so clients that were
+/// dropped together come back together, and no retry policy can change that. A rejection by the application is better,
+/// because it tells the client when to come back. So choose a backlog as large as the expected reconnect storm, accept
+/// quickly, and reject above TCP.
 ///
-/// - `std` and tokio take 128 or 1,024 unless they are asked. A fleet that comes back within one round trip overruns that.
-/// - The kernel cuts it to `net.core.somaxconn`, 4,096 by default since Linux 5.4, without a word. The queue of half-open
-///   connections is bounded by the smaller of both and by `net.ipv4.tcp_max_syn_backlog`.
-/// - `ss -ltn` shows the limit in `Send-Q` and how full it is in `Recv-Q`.
-/// - `nstat -az TcpExtListenOverflows TcpExtListenDrops` counts what was dropped because it was full, `nstat -az
-///   TcpRetransSegs TcpExtTCPSynRetrans` on the clients' side the repetitions. The counts are those of the whole system, or
-///   of its network namespace. They stand still in a server that is well.
+/// - `std` and tokio use 128 or 1,024 by default. Many clients that reconnect within one round trip exceed that.
+/// - The kernel silently caps the backlog at `net.core.somaxconn`, 4,096 by default since Linux 5.4. The queue of
+///   half-open connections is bounded by the smaller of both and by `net.ipv4.tcp_max_syn_backlog`.
+/// - `ss -ltn` shows the limit as `Send-Q` and the current length as `Recv-Q`.
+/// - `nstat -az TcpExtListenOverflows TcpExtListenDrops` counts connections dropped by a full backlog; on the client
+///   side, `nstat -az TcpRetransSegs TcpExtTCPSynRetrans` counts the retransmissions. These counters are per network
+///   namespace. On a healthy server they do not grow.
 ///
-/// The address can be used again at once after a restart (`SO_REUSEADDR`).
+/// Sets `SO_REUSEADDR`, so that the address can be used again immediately after a restart.
 ///
 /// # Errors
-/// Those of `socket`, `bind` and `listen`, above all an address in use.
+/// Errors of `socket`, `bind` and `listen`, most often an address in use.
 ///
 /// # Panics
-/// Outside of a runtime of tokio with I/O.
+/// If called outside of a tokio runtime with I/O enabled.
 pub fn listen(address: SocketAddr, backlog: u32) -> io::Result<TcpListener> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
-    // On Windows the option would let two servers listen at once.
+    // On Windows this option would let two servers listen on the same address.
     #[cfg(unix)]
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;

@@ -1,16 +1,16 @@
-//! The server's half: who may come in now, and how all of them leave without a stampede.
+//! The server side: admission control, keepalive, and draining without a reconnect storm.
 //!
-//! [`Sockets`] is all the connections of one server. It lets in what the server can take and gives each of the others an
-//! appointment, it finds peers that are gone, it moves everybody to the next server at the pace which that can take, and it
-//! counts. An application's own code stays as it is: each connection has a [`Conn`], which admission has let in and which
-//! gives its place back however the connection ends, and [`Conn::guard`] makes of a WebSocket a [`Socket`], which is a
-//! `Stream` and a `Sink` of the same messages.
+//! [`Sockets`] holds the shared state of all WebSockets of one server. It admits as many clients as the server can take
+//! and assigns a reservation to each of the others, detects dead peers, moves clients to the next server at the rate
+//! that it accepts, and exposes counters. The application's own code stays as it is: each admitted connection has a
+//! [`ConnectionPermit`], which releases its slot however the connection ends, and [`ConnectionPermit::wrap`] turns a
+//! WebSocket into a [`Socket`], a `Stream` and `Sink` of the same messages.
 //!
-//! # On axum, with the feature `axum`
+//! # With axum (feature `axum`)
 //!
-//! [`Conn`] is an extractor. Whoever may not come in gets a 503 before anything is made for the connection. A layer around
-//! the route, like `stagger_http::tower::AdmissionLayer`, would count requests, and a request for an
-//! upgrade is over when the connection begins.
+//! [`ConnectionPermit`] is an extractor. A rejected client gets a 503 before any resources are allocated for its
+//! connection. A layer around the route, such as `stagger_http::tower::AdmissionLayer`, would count requests instead,
+//! and the request for an upgrade ends when the connection begins.
 //!
 #![cfg_attr(feature = "axum", doc = "```no_run")]
 #![cfg_attr(not(feature = "axum"), doc = "```ignore (needs the feature `axum`)")]
@@ -18,11 +18,11 @@
 //! use axum::{Router, extract::ws::WebSocketUpgrade, response::Response, routing::any};
 //! use futures_util::{SinkExt, StreamExt};
 //! use stagger::admission::Admission;
-//! use stagger_ws::server::{Conn, Drain, Sockets, listen};
+//! use stagger_ws::server::{ConnectionPermit, Drain, Sockets, listen};
 //!
-//! async fn echo(ws: WebSocketUpgrade, conn: Conn) -> Response {
+//! async fn echo(ws: WebSocketUpgrade, permit: ConnectionPermit) -> Response {
 //!     ws.on_upgrade(async move |socket| {
-//!         let mut socket = conn.guard(socket);
+//!         let mut socket = permit.wrap(socket);
 //!         while let Some(Ok(message)) = socket.next().await {
 //!             if socket.send(message).await.is_err() {
 //!                 break;
@@ -32,7 +32,7 @@
 //! }
 //!
 //! # async fn example(stop: impl Future<Output = ()> + Send + 'static) -> Result<(), Box<dyn std::error::Error>> {
-//! let sockets = Sockets::builder(Admission::per_second(500).build()?).most(20_000).build()?;
+//! let sockets = Sockets::builder(Admission::per_second(500).build()?).max_connections(20_000).build()?;
 //! let app = Router::new().route("/ws", any(echo)).with_state(sockets.clone());
 //! let listener = listen("0.0.0.0:8080".parse()?, 4096)?;
 //! axum::serve(listener, app)
@@ -45,7 +45,7 @@
 //! # }
 //! ```
 //!
-//! # On plain tungstenite
+//! # With tungstenite alone
 //!
 //! ```no_run
 //! // It would wait for clients.
@@ -63,39 +63,39 @@
 //! }
 //!
 //! # async fn example(stop: impl Future<Output = ()> + Send + 'static) -> Result<(), Box<dyn std::error::Error>> {
-//! let sockets = Sockets::builder(Admission::per_second(500).build()?).most(20_000).build()?;
+//! let sockets = Sockets::builder(Admission::per_second(500).build()?).max_connections(20_000).build()?;
 //! let listener = listen("0.0.0.0:8080".parse()?, 4096)?;
 //! let draining = sockets.clone();
 //! tokio::spawn(async move {
 //!     stop.await;
 //!     draining.drain(Drain::per_second(500));
 //! });
-//! // Until the drain is done.
+//! // Returns when the drain is done.
 //! sockets.serve(listener, echo).await;
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! # What an application keeps to
+//! # Requirements for the application
 //!
-//! - It goes on reading until the stream ends, also after a send has failed: the client's last messages and its answer to
-//!   the close come that way.
-//! - Pings, the drain's close and the search for dead peers happen while somebody polls the socket. A task that waits for
-//!   something else for long selects on [`Socket::next`](futures_util::StreamExt::next) as well, or, with a socket that is
-//!   not guarded, on [`Conn::closing`].
+//! - Read until the stream ends, even after a send has failed: the client's last messages and its reply to the close
+//!   arrive that way.
+//! - Poll the socket: pings, the close of a drain and the detection of dead peers happen only then. A task that waits
+//!   for something else also selects on [`Socket::next`](futures_util::StreamExt::next), or, for a WebSocket that is
+//!   not wrapped, on [`ConnectionPermit::close_requested`].
 //!
 //! # Metrics
 //!
-//! [`Sockets::snapshot`] has the numbers. With the feature `metrics`, [`Sockets::record`] gives them to whatever collects
-//! metrics, at each scrape; the duration of upgrades is told as they happen. The names, labels and their values are part of
-//! the interface. `target` is the name that the program gave, with [`SocketsBuilder::named`]. How the admission stands is
-//! collected by [`Gauges::admission`](stagger::observe), if that is wanted, too.
+//! [`Sockets::snapshot`] returns the current numbers. With the feature `metrics`, [`Sockets::record_metrics`] records
+//! them, for example at each scrape; the duration of an upgrade is recorded when it completes. The names, the labels
+//! and their values are part of the public API. `target` is the name set with [`SocketsBuilder::named`].
+//! [`Gauges::admission`](stagger::observe) records the metrics of the admission.
 //!
 #![doc = include_str!("contract.md")]
 //!
-//! All the same clients leave and come back at once: a sawtooth in `stagger_ws_connections_active`. They leave together when
-//! this server, or what stands before it, is restarted without a [`Drain`], and `stagger_ws_refused_total` says how the
-//! return was met.
+//! If all clients disconnect and reconnect at once, `stagger_ws_connections_active` is a sawtooth. They disconnect
+//! together if this server, or a proxy in front of it, is restarted without a [`Drain`]. `stagger_ws_rejected_total`
+//! shows how the server handled their return.
 //!
 //! # Events
 //!
@@ -104,32 +104,32 @@
 //! | message | level | fields | when |
 //! |---|---|---|---|
 //! | `draining` | `INFO` | `total` | a drain begins |
-//! | `drained` | `INFO` | `left` | it is over |
-//! | `reaped` | `DEBUG` | | a peer was found dead |
+//! | `drained` | `INFO` | `remaining` | a drain is done |
+//! | `reaped` | `DEBUG` | | a dead peer was detected |
 
 mod accept;
 #[cfg(feature = "axum")]
 mod axum;
-mod conn;
-mod counts;
+mod builder;
+mod counters;
 mod drain;
-mod frame;
 mod keepalive;
 mod listen;
-mod refusal;
-mod roll;
-mod settings;
+mod message;
+mod permit;
+mod registry;
+mod rejected;
 mod socket;
 mod sockets;
 
 pub use accept::{AcceptError, Accepted};
-pub use conn::Conn;
-pub use counts::{Refusals, Snapshot};
-pub use drain::{Closing, Drain, Draining, Progress};
-pub use frame::Frame;
+pub use builder::{SettingsError, SocketsBuilder};
+pub use counters::{RejectionCounts, SocketsSnapshot};
+pub use drain::{CloseRequest, Drain, DrainHandle, DrainProgress};
 pub use keepalive::Keepalive;
 pub use listen::listen;
-pub use refusal::Refusal;
-pub use settings::{SettingsError, SocketsBuilder};
+pub use message::SocketMessage;
+pub use permit::ConnectionPermit;
+pub use rejected::UpgradeRejected;
 pub use socket::Socket;
 pub use sockets::Sockets;

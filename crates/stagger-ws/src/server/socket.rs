@@ -8,107 +8,109 @@ use futures_util::stream::FusedStream;
 use futures_util::{Sink, Stream};
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
-use super::keepalive::{Pulse, Watch};
-use super::{Closing, Conn, Frame};
+use super::keepalive::{PeerMonitor, PeerStatus};
+use super::{CloseRequest, ConnectionPermit, SocketMessage};
 
-/// A WebSocket that is taken care of: it pings, finds out if its peer is dead, and leaves when a drain says so. Otherwise it
-/// is the stream and the sink that it was made of, with the same messages and errors.
+/// A WebSocket with keepalive and draining. It sends pings, detects a dead peer, and closes when a drain asks it to.
+/// Otherwise it behaves like the stream and sink that it wraps, with the same messages and errors.
 ///
-/// - When a drain comes to it, the client is sent a close frame with 1012 and an [`Advice`](crate::Advice). What the client
-///   still sends is read; after its answer, or without one after [`close_timeout`](super::SocketsBuilder::close_timeout),
-///   the stream ends. Sending fails from the close on.
-/// - A dead peer is an error, once, of the kind [`TimedOut`](io::ErrorKind::TimedOut), while reading or while sending; then
-///   the stream ends.
-/// - It can be split, as any stream and sink. What it does by itself it does while it is read from; who only sends is told to
-///   leave at the next message, and finds a dead peer when nothing more gets through to it.
+/// - When a drain closes the connection, the client is sent a close frame with 1012 and
+///   [`ReconnectAdvice`](crate::ReconnectAdvice). Messages that the client still sends are yielded. The stream ends
+///   after the client's reply, or after [`close_timeout`](super::SocketsBuilder::close_timeout). Sending fails after
+///   the close.
+/// - A dead peer is reported as one error of the kind [`TimedOut`](io::ErrorKind::TimedOut), while reading or while
+///   sending; then the stream ends.
+/// - It can be split, like any stream and sink. Pings and closes are sent while it is polled for reading. A task that
+///   only sends learns of a drain at its next message, and of a dead peer when a message cannot be written.
 ///
-/// Reading is cancel-safe, as that of what it was made of.
+/// Reading is cancel-safe if it is for the wrapped WebSocket.
 pub struct Socket<W> {
     inner: W,
-    conn: Conn,
+    permit: ConnectionPermit,
     phase: Phase,
-    /// Something of ours has still to be flushed.
-    is_written: bool,
-    /// There was a frame since the clock was read.
-    is_heard: bool,
-    watch: Option<Watch>,
-    /// When to look after the peer, or, from the close on, to wait no longer. It belongs to the reading task alone: a timer
-    /// wakes the one that polled it last.
+    /// A ping or close has still to be flushed.
+    needs_flush: bool,
+    /// A frame has been received since the clock was last read.
+    received: bool,
+    monitor: Option<PeerMonitor>,
+    /// When to check the peer; after the close, when to stop waiting for the reply. Polled by the reading task only,
+    /// since a timer wakes the task that polled it last.
     timer: Option<Pin<Box<Sleep>>>,
-    /// Since when a writer has not got on.
-    stall: Option<Pin<Box<Sleep>>>,
-    /// The task that writes. The library remembers one waker for writing, and when we write ourselves that is the reader's.
+    /// Limits how long a write may be blocked.
+    write_timer: Option<Pin<Box<Sleep>>>,
+    /// The waker of the writing task. The library stores one waker for writing, and when the reader writes a ping or
+    /// close it stores the reader's.
     writer: Option<Waker>,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Phase {
     Open,
-    /// A ping is to be sent as soon as there is room.
-    Ping,
-    /// A close is to be sent.
-    Leave(Closing),
-    /// The client's close is awaited.
-    Left,
-    Over,
+    /// Sends a ping as soon as there is room.
+    SendPing,
+    /// Sends a close.
+    SendClose(CloseRequest),
+    /// Waits for the client's close.
+    AwaitClose,
+    Ended,
 }
 
-/// Why a socket has come to its end without its peer's doing.
-enum Cut {
-    Dead,
-    Unanswered,
+/// The timeout that ended a connection.
+enum Timeout {
+    Keepalive,
+    Close,
 }
 
 impl<W> Socket<W> {
-    pub(super) fn new(inner: W, conn: Conn) -> Self {
+    pub(super) fn new(inner: W, permit: ConnectionPermit) -> Self {
         let now = Instant::now();
-        let settings = &conn.shared().settings;
-        let watch = settings.keepalive.map(|keepalive| Watch::new(keepalive, conn.bits(), now));
+        let settings = &permit.shared().settings;
+        let monitor = settings.keepalive.map(|keepalive| PeerMonitor::new(keepalive, permit.random_bits(), now));
         Self {
             inner,
-            conn,
+            permit,
             phase: Phase::Open,
-            is_written: false,
-            is_heard: true,
-            watch,
+            needs_flush: false,
+            received: true,
+            monitor,
             timer: None,
-            stall: None,
+            write_timer: None,
             writer: None,
         }
     }
 
-    /// What it was made of.
+    /// Returns the wrapped WebSocket.
     pub const fn get_ref(&self) -> &W {
         &self.inner
     }
 
-    /// What it was made of. What is read from it directly counts for nothing.
+    /// Returns the wrapped WebSocket. Messages read from it directly do not count as signs of life.
     pub const fn get_mut(&mut self) -> &mut W {
         &mut self.inner
     }
 
     const fn is_open(&self) -> bool {
-        matches!(self.phase, Phase::Open | Phase::Ping)
+        matches!(self.phase, Phase::Open | Phase::SendPing)
     }
 
-    fn leave(&mut self, closing: Closing) {
-        self.phase = Phase::Leave(closing);
-        // The reader sets it anew, for the time that a close may take.
+    fn begin_close(&mut self, request: CloseRequest) {
+        self.phase = Phase::SendClose(request);
+        // The reader sets it again, for the close timeout.
         self.timer = None;
     }
 
     fn end(&mut self) {
-        self.phase = Phase::Over;
-        // The timer stays: if it was the writer who found out, it wakes the reader.
-        self.stall = None;
+        self.phase = Phase::Ended;
+        // The timer is kept: if the writer found the peer dead, it wakes the reader.
+        self.write_timer = None;
         self.writer.take().into_iter().for_each(Waker::wake);
     }
 
-    /// For how long nothing may get through.
-    fn patience(&self) -> Option<Duration> {
-        let settings = &self.conn.shared().settings;
+    /// Returns how long a write may be blocked.
+    fn write_timeout(&self) -> Option<Duration> {
+        let settings = &self.permit.shared().settings;
         if self.is_open() {
-            settings.keepalive.map(|keepalive| keepalive.silence())
+            settings.keepalive.map(|keepalive| keepalive.max_silence())
         } else {
             Some(settings.close_timeout)
         }
@@ -121,48 +123,50 @@ impl<W> Socket<W> {
         }
     }
 
-    /// What a timer that has gone off means; `None` if it was set again.
-    fn timer_has_gone_off(&mut self) -> Option<Cut> {
+    /// Handles an elapsed timer. Returns `None` if it was set again.
+    fn on_timer(&mut self) -> Option<Timeout> {
         if !self.is_open() {
-            return Some(Cut::Unanswered);
+            return Some(Timeout::Close);
         }
-        match self.watch?.look(Instant::now()) {
-            Pulse::Dead => return Some(Cut::Dead),
-            Pulse::Ping { look } => {
-                self.phase = Phase::Ping;
-                self.set_timer(look);
+        match self.monitor?.status(Instant::now()) {
+            PeerStatus::Dead => return Some(Timeout::Keepalive),
+            PeerStatus::NeedsPing { next_check } => {
+                self.phase = Phase::SendPing;
+                self.set_timer(next_check);
             }
-            Pulse::Alive { look } => {
+            PeerStatus::Alive { next_check } => {
                 self.phase = Phase::Open;
-                self.set_timer(look);
+                self.set_timer(next_check);
             }
         }
         None
     }
 
-    /// Looks at the clock and at what we were told; to be called by the reader only.
-    fn poll_cut(&mut self, cx: &mut Context<'_>) -> Poll<Cut> {
-        if core::mem::take(&mut self.is_heard) {
-            if let Some(watch) = &mut self.watch {
-                watch.heard(Instant::now());
+    /// Checks the timers and the drain. Must be called by the reading task only.
+    fn poll_timers(&mut self, cx: &mut Context<'_>) -> Poll<Timeout> {
+        if core::mem::take(&mut self.received) {
+            if let Some(monitor) = &mut self.monitor {
+                monitor.frame_received(Instant::now());
             }
         }
         if self.is_open() {
-            if let Poll::Ready(closing) = self.conn.poll_closing(cx) {
-                self.leave(closing);
+            if let Poll::Ready(request) = self.permit.poll_close_requested(cx) {
+                self.begin_close(request);
             }
         }
         if self.timer.is_none() {
             if !self.is_open() {
-                self.set_timer(Instant::now() + self.conn.shared().settings.close_timeout);
-            } else if let Some(Pulse::Alive { look }) = self.watch.map(|watch| watch.look(Instant::now())) {
-                self.set_timer(look);
+                self.set_timer(Instant::now() + self.permit.shared().settings.close_timeout);
+            } else if let Some(PeerStatus::Alive { next_check }) =
+                self.monitor.map(|monitor| monitor.status(Instant::now()))
+            {
+                self.set_timer(next_check);
             }
         }
         while let Some(timer) = &mut self.timer {
             ready!(timer.as_mut().poll(cx));
-            if let Some(cut) = self.timer_has_gone_off() {
-                return Poll::Ready(cut);
+            if let Some(timeout) = self.on_timer() {
+                return Poll::Ready(timeout);
             }
         }
         Poll::Pending
@@ -170,63 +174,63 @@ impl<W> Socket<W> {
 }
 
 impl<W> Socket<W> {
-    /// Sends what we have to say ourselves. Whether it fails is not told: who reads will hear of it, and better.
-    fn poll_say<M>(&mut self, cx: &mut Context<'_>) -> Poll<()>
+    /// Sends a pending ping or close. Does not report errors; the reader gets them with more detail.
+    fn poll_control_frame<M>(&mut self, cx: &mut Context<'_>) -> Poll<()>
     where
-        M: Frame,
+        M: SocketMessage,
         W: Sink<M, Error = M::Error> + Unpin,
     {
         let mut inner = Pin::new(&mut self.inner);
-        let said: Option<(M, Phase)> = match self.phase {
-            Phase::Ping => Some((M::ping(), Phase::Open)),
-            Phase::Leave(closing) => Some((closing.frame(), Phase::Left)),
-            Phase::Open | Phase::Left | Phase::Over => None,
+        let control: Option<(M, Phase)> = match self.phase {
+            Phase::SendPing => Some((M::ping(), Phase::Open)),
+            Phase::SendClose(request) => Some((request.to_message(), Phase::AwaitClose)),
+            Phase::Open | Phase::AwaitClose | Phase::Ended => None,
         };
-        if let Some((message, then)) = said {
+        if let Some((message, then)) = control {
             let is_ready = ready!(inner.as_mut().poll_ready(cx)).is_ok();
-            // The peer may have sent a close of its own before.
-            self.is_written = is_ready && inner.as_mut().start_send(message).is_ok();
-            if let (Phase::Leave(closing), true) = (self.phase, self.is_written) {
-                self.conn.closes_with(closing.code);
+            // This fails if the peer has already sent a close.
+            self.needs_flush = is_ready && inner.as_mut().start_send(message).is_ok();
+            if let (Phase::SendClose(request), true) = (self.phase, self.needs_flush) {
+                self.permit.record_close_code(request.code);
             }
             self.phase = then;
         }
-        if self.is_written {
-            // An error is the end of it, too.
+        if self.needs_flush {
+            // An error counts as flushed: the reader will get it.
             let _ = ready!(inner.poll_flush(cx));
-            self.is_written = false;
+            self.needs_flush = false;
         }
         Poll::Ready(())
     }
 
-    /// Lets the application write, but not for ever.
+    /// Runs a write operation of the application, bounded by the write timeout.
     fn poll_write<M>(
         &mut self,
         cx: &mut Context<'_>,
         write: impl FnOnce(&mut Self, &mut Context<'_>) -> Poll<Result<(), M::Error>>,
     ) -> Poll<Result<(), M::Error>>
     where
-        M: Frame,
+        M: SocketMessage,
     {
-        if matches!(self.phase, Phase::Over) {
-            return Poll::Ready(Err(M::error(io::ErrorKind::ConnectionAborted.into())));
+        if matches!(self.phase, Phase::Ended) {
+            return Poll::Ready(Err(M::io_error(io::ErrorKind::ConnectionAborted.into())));
         }
         if let Poll::Ready(written) = write(self, cx) {
-            self.stall = None;
+            self.write_timer = None;
             return Poll::Ready(written);
         }
         self.writer = Some(cx.waker().clone());
-        let Some(patience) = self.patience() else { return Poll::Pending };
-        ready!(self.stall.get_or_insert_with(|| Box::pin(sleep(patience))).as_mut().poll(cx));
-        let cut = if self.is_open() { Cut::Dead } else { Cut::Unanswered };
-        self.cut(&cut);
-        Poll::Ready(Err(M::error(io::ErrorKind::TimedOut.into())))
+        let Some(write_timeout) = self.write_timeout() else { return Poll::Pending };
+        ready!(self.write_timer.get_or_insert_with(|| Box::pin(sleep(write_timeout))).as_mut().poll(cx));
+        let timeout = if self.is_open() { Timeout::Keepalive } else { Timeout::Close };
+        self.timed_out(&timeout);
+        Poll::Ready(Err(M::io_error(io::ErrorKind::TimedOut.into())))
     }
 
-    fn cut(&mut self, cut: &Cut) {
-        match cut {
-            Cut::Dead => self.conn.reaped(),
-            Cut::Unanswered => self.conn.unanswered(),
+    fn timed_out(&mut self, timeout: &Timeout) {
+        match timeout {
+            Timeout::Keepalive => self.permit.reaped(),
+            Timeout::Close => self.permit.close_timed_out(),
         }
         self.end();
     }
@@ -235,35 +239,36 @@ impl<W> Socket<W> {
 impl<W, M> Stream for Socket<W>
 where
     W: Stream<Item = Result<M, M::Error>> + Sink<M, Error = M::Error> + Unpin,
-    M: Frame,
+    M: SocketMessage,
 {
     type Item = Result<M, M::Error>;
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = self.get_mut();
-        if matches!(this.phase, Phase::Over) {
+        if matches!(this.phase, Phase::Ended) {
             return Poll::Ready(None);
         }
         if let Poll::Ready(item) = Pin::new(&mut this.inner).poll_next(cx) {
             match &item {
                 Some(Ok(message)) => {
-                    this.is_heard = true;
-                    message.close_code().into_iter().for_each(|code| this.conn.closes_with(code));
+                    this.received = true;
+                    message.close_code().into_iter().for_each(|code| this.permit.record_close_code(code));
                 }
                 Some(Err(_)) => {}
                 None => this.end(),
             }
             return Poll::Ready(item);
         }
-        // Nothing has come, so there is time for our own affairs: what is at hand goes first, also before the reaper.
-        if let Poll::Ready(cut) = this.poll_cut(cx) {
-            this.cut(&cut);
-            return Poll::Ready(match cut {
-                Cut::Dead => Some(Err(M::error(io::ErrorKind::TimedOut.into()))),
-                Cut::Unanswered => None,
+        // Received messages come first, also before the timeouts. Timers and control frames are handled only when there
+        // is nothing to read.
+        if let Poll::Ready(timeout) = this.poll_timers(cx) {
+            this.timed_out(&timeout);
+            return Poll::Ready(match timeout {
+                Timeout::Keepalive => Some(Err(M::io_error(io::ErrorKind::TimedOut.into()))),
+                Timeout::Close => None,
             });
         }
-        if this.poll_say(cx).is_ready() {
+        if this.poll_control_frame(cx).is_ready() {
             this.writer.take().into_iter().for_each(Waker::wake);
         }
         Poll::Pending
@@ -273,31 +278,31 @@ where
 impl<W, M> FusedStream for Socket<W>
 where
     W: Stream<Item = Result<M, M::Error>> + Sink<M, Error = M::Error> + Unpin,
-    M: Frame,
+    M: SocketMessage,
 {
     fn is_terminated(&self) -> bool {
-        matches!(self.phase, Phase::Over)
+        matches!(self.phase, Phase::Ended)
     }
 }
 
 impl<W, M> Sink<M> for Socket<W>
 where
     W: Sink<M, Error = M::Error> + Unpin,
-    M: Frame,
+    M: SocketMessage,
 {
     type Error = M::Error;
 
     fn poll_ready(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), M::Error>> {
         let this = self.get_mut();
         if this.is_open() {
-            if let Some(closing) = this.conn.try_closing() {
-                this.leave(closing);
+            if let Some(request) = this.permit.try_close_requested() {
+                this.begin_close(request);
             }
         }
         this.poll_write::<M>(cx, |this, cx| {
-            // On the wire before the error that follows makes the application go.
+            // Write the close before returning the error that makes the application stop.
             if !this.is_open() {
-                ready!(this.poll_say::<M>(cx));
+                ready!(this.poll_control_frame::<M>(cx));
             }
             Pin::new(&mut this.inner).poll_ready(cx)
         })
@@ -305,7 +310,7 @@ where
 
     fn start_send(self: Pin<&mut Self>, message: M) -> Result<(), M::Error> {
         let this = self.get_mut();
-        message.close_code().into_iter().for_each(|code| this.conn.closes_with(code));
+        message.close_code().into_iter().for_each(|code| this.permit.record_close_code(code));
         Pin::new(&mut this.inner).start_send(message)
     }
 
@@ -315,7 +320,7 @@ where
 
     fn poll_close(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), M::Error>> {
         let this = self.get_mut();
-        if matches!(this.phase, Phase::Over) {
+        if matches!(this.phase, Phase::Ended) {
             return Poll::Ready(Ok(()));
         }
         this.poll_write::<M>(cx, |this, cx| Pin::new(&mut this.inner).poll_close(cx))

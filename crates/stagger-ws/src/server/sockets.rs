@@ -3,18 +3,21 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use http::HeaderMap;
-use stagger::{Seed, admission::Admission, admission::Admit, time::Clock as _, time::Tokio};
-use stagger_http::admission::{Places, ask};
+use stagger::Seed;
+use stagger::admission::{Admission, Admit};
+use stagger::time::{Clock as _, Tokio};
+use stagger_http::admission::try_admit;
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-use super::counts::Counts;
-use super::drain::Course;
-use super::roll::Roll;
-use super::{Conn, Drain, Draining, Refusal, Snapshot, SocketsBuilder};
+use super::counters::Counters;
+use super::drain::DrainState;
+use super::registry::ConnectionRegistry;
+use super::{ConnectionPermit, Drain, DrainHandle, SocketsBuilder, SocketsSnapshot, UpgradeRejected};
 
-/// All the WebSockets of one server. Its clones are the same.
+/// The shared state of all WebSockets of one server. Cloning it is cheap, and clones share the state.
 ///
-/// See the [module](super) for how it is used.
+/// See the [module](super) for usage.
 #[derive(Clone)]
 pub struct Sockets {
     pub(super) shared: Arc<Shared>,
@@ -22,106 +25,109 @@ pub struct Sockets {
 
 pub(super) struct Shared {
     pub(super) settings: SocketsBuilder,
-    pub(super) counts: Counts,
-    pub(super) roll: Roll,
-    places: Places,
+    pub(super) counters: Counters,
+    pub(super) registry: ConnectionRegistry,
+    slots: Arc<Semaphore>,
     seed: Seed,
 }
 
 impl Sockets {
-    /// With this admission, which says how many may come in a second. An `Arc` of it can be kept, for its snapshot.
+    /// Returns a builder with this admission, which sets how many clients are admitted per second. Pass an `Arc` to
+    /// keep access to the admission's snapshot.
     pub fn builder(admission: impl Into<Arc<Admission>>) -> SocketsBuilder {
         SocketsBuilder::new(admission.into())
     }
 
-    pub(super) fn with(settings: SocketsBuilder) -> Self {
-        let places = Places::new(settings.most);
-        let (counts, roll) = (Counts::default(), Roll::default());
-        Self { shared: Arc::new(Shared { settings, counts, roll, places, seed: stagger::seed() }) }
+    pub(super) fn from_builder(settings: SocketsBuilder) -> Self {
+        let slots = Arc::new(Semaphore::new(settings.max_connections.min(Semaphore::MAX_PERMITS)));
+        let (counters, registry) = (Counters::default(), ConnectionRegistry::default());
+        Self { shared: Arc::new(Shared { settings, counters, registry, slots, seed: stagger::seed() }) }
     }
 
-    /// Somebody asks for an upgrade, with these headers: is it let in?
+    /// Decides whether to admit an upgrade request with these headers.
     ///
-    /// [`accept`](Self::accept) and the extractor for axum call this; it is for other servers. The upgrade is as old as this
-    /// call.
+    /// [`accept`](Self::accept) and the axum extractor call this; call it yourself for other servers. The duration of
+    /// the upgrade is measured from this call.
     ///
     /// # Errors
-    /// The [`Refusal`], for the answer. It is counted.
-    pub fn let_in(&self, headers: &HeaderMap) -> Result<Conn, Refusal> {
-        self.let_in_since(headers, Instant::now())
+    /// [`UpgradeRejected`], for the response. It is counted.
+    pub fn admit(&self, headers: &HeaderMap) -> Result<ConnectionPermit, UpgradeRejected> {
+        self.admit_since(headers, Instant::now())
     }
 
-    pub(super) fn let_in_since(&self, headers: &HeaderMap, since: Instant) -> Result<Conn, Refusal> {
-        let conn = self.shared.let_in(headers, since);
-        match &conn {
-            Ok(_) => self.shared.counts.accepted(),
-            Err(refusal) => self.shared.counts.refused(refusal),
+    pub(super) fn admit_since(&self, headers: &HeaderMap, since: Instant) -> Result<ConnectionPermit, UpgradeRejected> {
+        let permit = self.shared.admit(headers, since);
+        match &permit {
+            Ok(_) => self.shared.counters.accepted(),
+            Err(rejected) => self.shared.counters.rejected(rejected),
         }
-        conn
+        permit
     }
 
-    /// How many connections there are.
+    /// Returns the number of open connections.
     #[must_use]
     pub fn active(&self) -> usize {
-        self.shared.roll.active()
+        self.shared.registry.active()
     }
 
-    /// How the connections stand, and what has come of them.
+    /// Returns a snapshot of all counters.
     #[must_use]
-    pub fn snapshot(&self) -> Snapshot {
-        self.shared.counts.snapshot(self.active())
+    pub fn snapshot(&self) -> SocketsSnapshot {
+        self.shared.counters.snapshot(self.active())
     }
 
-    /// Gives the [`snapshot`](Self::snapshot) to whatever collects metrics: at each scrape, or once a second. The
-    /// [contract](super#metrics) has the names.
+    /// Records the [`snapshot`](Self::snapshot) as metrics. Call it at each scrape, or once a second. The
+    /// [contract](super#metrics) lists the names.
     #[cfg(feature = "metrics")]
     #[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
-    pub fn record(&self) {
+    pub fn record_metrics(&self) {
         self.snapshot().record(&self.shared.settings.name);
     }
 
-    /// Lets everybody go, by this plan, and nobody in any more: upgrades are refused with a wait. It goes on by itself; what
-    /// comes back is a look at it. A second call joins the first drain, whatever its plan.
+    /// Starts a drain: closes all connections according to `plan`, and rejects new ones with a wait. It runs in a
+    /// background task; use the returned handle to watch it. If a drain is already in progress, returns its handle and
+    /// ignores `plan`.
     ///
     /// # Panics
-    /// Outside of a runtime of tokio with time.
-    #[expect(clippy::must_use_candidate, reason = "it goes on without being looked at")]
-    pub fn drain(&self, plan: Drain) -> Draining {
+    /// If called outside of a tokio runtime with time enabled.
+    #[expect(clippy::must_use_candidate, reason = "the drain runs without the handle")]
+    pub fn drain(&self, plan: Drain) -> DrainHandle {
         let shared = Arc::clone(&self.shared);
-        match self.shared.roll.begin(|total| Course::new(&plan, total)) {
-            Ok(course) => {
-                let draining = Draining::new(course, shared);
+        match self.shared.registry.begin_drain(|total| DrainState::new(&plan, total)) {
+            Ok(drain) => {
+                let draining = DrainHandle::new(drain, shared);
                 tokio::spawn(draining.clone().run(plan));
                 draining
             }
-            Err(course) => Draining::new(course, shared),
+            Err(drain) => DrainHandle::new(drain, shared),
         }
     }
 }
 
 impl Shared {
-    fn let_in(self: &Arc<Self>, headers: &HeaderMap, since: Instant) -> Result<Conn, Refusal> {
-        let draining = |course: Arc<Course>| Refusal::Draining(course.join(1).retry_after);
-        if let Some(course) = self.roll.course() {
-            return Err(draining(course));
+    fn admit(self: &Arc<Self>, headers: &HeaderMap, since: Instant) -> Result<ConnectionPermit, UpgradeRejected> {
+        let rejected = |drain: Arc<DrainState>| UpgradeRejected::Draining(drain.reserve(1).retry_after);
+        if let Some(drain) = self.registry.drain() {
+            return Err(rejected(drain));
         }
-        // The place is taken first: a ticket that was let in is used up.
-        let place = self.places.take().ok_or(Refusal::Connections(self.settings.full_wait))?;
-        let answer = ask(&self.settings.admission, headers, Tokio.now());
+        // The slot is taken first, since admitting a reservation uses it up.
+        let slot = Arc::clone(&self.slots).try_acquire_owned();
+        let slot = slot.map_err(|_| UpgradeRejected::AtCapacity(self.settings.retry_after_when_full))?;
+        let answer = try_admit(&self.settings.admission, headers, Tokio.now());
         if answer != Admit::Now {
-            return Err(Refusal::Rate(answer));
+            return Err(UpgradeRejected::RateLimited(answer));
         }
-        let entry = self.roll.enter().map_err(draining)?;
-        Ok(Conn::new(Arc::clone(self), entry, place, since))
+        let entry = self.registry.register().map_err(rejected)?;
+        Ok(ConnectionPermit::new(Arc::clone(self), entry, slot, since))
     }
 
     pub(super) fn upgraded(&self, took: Duration) {
-        self.counts.upgraded(took);
+        self.counters.upgraded(took);
         #[cfg(feature = "metrics")]
         metrics::histogram!("stagger_ws_upgrade_seconds", "target" => self.settings.name.to_string()).record(took);
     }
 
-    pub(super) const fn bits(&self, id: u64) -> u64 {
+    pub(super) const fn random_bits(&self, id: u64) -> u64 {
         self.seed.for_call(id).get()
     }
 }

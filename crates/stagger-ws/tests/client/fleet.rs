@@ -1,4 +1,4 @@
-//! Many clients, a server that is torn down under them again and again, real sockets, and more than one thread.
+//! Many clients and a server that is repeatedly torn down, over real sockets and on more than one thread.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -6,33 +6,33 @@ use std::sync::{Arc, Mutex};
 use futures_util::future::join_all;
 use futures_util::{SinkExt, StreamExt};
 use stagger::{Jitter, Policy};
-use stagger_ws::{Client, Event, Message, Outbox, State};
+use stagger_ws::{Client, ConnectionState, Event, Message, Outbox};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tokio_tungstenite::accept_hdr_async;
 use tokio_tungstenite::tungstenite::handshake::server::{Request, Response};
 
-use super::bench::{ms, secs};
+use super::scripted_server::{ms, secs};
 
-/// How many connections each client has, and the most that any has had at once.
+/// The number of open connections per client, and its maximum.
 #[derive(Debug, Default)]
-struct Present {
+struct Connections {
     now: HashMap<String, usize>,
     most: usize,
 }
 
-/// Counts a client in for as long as it is kept.
-struct Counted(Arc<Mutex<Present>>, String);
+/// Counts a connection of a client while it is alive.
+struct Counted(Arc<Mutex<Connections>>, String);
 
 impl Counted {
-    fn new(present: &Arc<Mutex<Present>>, who: String) -> Self {
-        let mut counts = present.lock().unwrap();
-        let count = counts.now.entry(who.clone()).or_default();
+    fn new(connections: &Arc<Mutex<Connections>>, client: String) -> Self {
+        let mut counts = connections.lock().unwrap();
+        let count = counts.now.entry(client.clone()).or_default();
         *count += 1;
         let count = *count;
         counts.most = counts.most.max(count);
-        Self(Arc::clone(present), who)
+        Self(Arc::clone(connections), client)
     }
 }
 
@@ -44,16 +44,16 @@ impl Drop for Counted {
     }
 }
 
-/// Answers with what it is sent.
+/// Echoes messages.
 #[allow(clippy::result_large_err, reason = "it is the callback's type")]
-async fn serve(stream: TcpStream, present: Arc<Mutex<Present>>) {
-    let mut who = String::new();
+async fn serve(stream: TcpStream, connections: Arc<Mutex<Connections>>) {
+    let mut client = String::new();
     let path = |request: &Request, response: Response| {
-        who = request.uri().path().to_owned();
+        client = request.uri().path().to_owned();
         Ok(response)
     };
     let Ok(mut socket) = accept_hdr_async(stream, path).await else { return };
-    let _counted = Counted::new(&present, who);
+    let _counted = Counted::new(&connections, client);
     while let Some(Ok(message)) = socket.next().await {
         if socket.send(message).await.is_err() {
             break;
@@ -61,15 +61,15 @@ async fn serve(stream: TcpStream, present: Arc<Mutex<Present>>) {
     }
 }
 
-/// Accepts until it is dropped, and with it every connection.
-async fn listen(listener: TcpListener, present: Arc<Mutex<Present>>) {
-    let mut connections = JoinSet::new();
+/// Accepts connections until dropped, which also drops the connections.
+async fn listen(listener: TcpListener, connections: Arc<Mutex<Connections>>) {
+    let mut tasks = JoinSet::new();
     while let Ok((stream, _)) = listener.accept().await {
-        connections.spawn(serve(stream, Arc::clone(&present)));
+        tasks.spawn(serve(stream, Arc::clone(&connections)));
     }
 }
 
-/// Sends what it can and reads what comes; gives how many messages came, when it is closed.
+/// Sends and reads until the client is closed. Returns the number of messages received.
 async fn chat(mut client: Client) -> usize {
     let handle = client.handle();
     let talk = tokio::spawn(async move {
@@ -97,13 +97,13 @@ async fn chat(mut client: Client) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_client_is_back_after_every_restart_and_none_is_there_twice() {
+async fn every_client_reconnects_after_every_restart_with_at_most_one_connection() {
     const CLIENTS: usize = 100;
     let policy = Policy::exponential(ms(5), ms(50)).jitter(Jitter::Full).spread(ms(50)).build().unwrap();
-    let present = Arc::new(Mutex::new(Present::default()));
+    let connections = Arc::new(Mutex::new(Connections::default()));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let mut server = tokio::spawn(listen(listener, Arc::clone(&present)));
+    let mut server = tokio::spawn(listen(listener, Arc::clone(&connections)));
 
     let clients: Vec<_> = (0..CLIENTS)
         .map(|n| {
@@ -121,12 +121,15 @@ async fn every_client_is_back_after_every_restart_and_none_is_there_twice() {
         sleep(ms(30)).await;
         server.abort();
         let _ = (&mut server).await;
-        // All of them notice before there is a server again.
+        // All clients notice before the server is back.
         for handle in &handles {
             let mut state = handle.state();
-            timeout(secs(30), state.wait_for(|state| !matches!(state, State::Open))).await.expect("in time").unwrap();
+            timeout(secs(30), state.wait_for(|state| !matches!(state, ConnectionState::Open)))
+                .await
+                .expect("in time")
+                .unwrap();
         }
-        server = tokio::spawn(listen(TcpListener::bind(address).await.unwrap(), Arc::clone(&present)));
+        server = tokio::spawn(listen(TcpListener::bind(address).await.unwrap(), Arc::clone(&connections)));
     }
     for handle in &handles {
         timeout(secs(30), handle.connected()).await.expect("in time").unwrap();
@@ -134,6 +137,6 @@ async fn every_client_is_back_after_every_restart_and_none_is_there_twice() {
     join_all(handles.iter().map(|handle| handle.close())).await;
     let counts: Vec<usize> = join_all(chats).await.into_iter().map(Result::unwrap).collect();
     assert!(counts.iter().all(|count| *count > 0), "{counts:?}");
-    assert_eq!(present.lock().unwrap().most, 1);
+    assert_eq!(connections.lock().unwrap().most, 1);
     server.abort();
 }

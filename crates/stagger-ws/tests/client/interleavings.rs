@@ -1,4 +1,4 @@
-//! Whatever happens in whatever order, nothing is lost.
+//! No message is lost in any interleaving.
 
 use futures_util::StreamExt;
 use proptest::collection::vec;
@@ -8,30 +8,30 @@ use stagger_ws::AckedHandle;
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 
-use super::bench::{DOUBLING, ms, secs};
-use super::store::{Habit, Order, Store, acks, numbered, numbers};
+use super::acking_server::{AckMode, AckingServer, Command, acks, numbered, numbers};
+use super::scripted_server::{DOUBLING, ms, secs};
 
 const WINDOW: usize = 3;
 
 #[derive(Clone, Debug)]
 enum Act {
-    /// Another message is to be sent, when there is room.
+    /// Sends another message, when there is room.
     Send,
-    /// The server acknowledges one of those that have come, alone or with all before it.
+    /// The server acknowledges one of the received messages, alone or with all before it.
     One(prop::sample::Index),
     UpTo(prop::sample::Index),
-    /// The connection is lost, and the server is there for a new one, or is not.
+    /// The connection is lost, and the server does or does not accept a new one.
     Drop,
     Away,
     Back,
-    /// Replaced while it is up, hurried while it is not.
+    /// Replaces an open connection, or ends a wait.
     ReconnectNow,
     Pass(u64),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ending {
-    /// The server comes back, and acknowledges everything.
+    /// The server comes back and acknowledges everything.
     Heal,
     Close,
 }
@@ -50,46 +50,46 @@ fn act() -> impl Strategy<Value = Act> {
     ]
 }
 
-/// Sends what it is asked to, and gives up waiting for room again and again.
+/// Sends the requested messages, repeatedly cancelling the wait for room.
 async fn send(handle: AckedHandle<u64>, mut asked: mpsc::UnboundedReceiver<u64>) -> Vec<u64> {
-    let mut taken = Vec::new();
+    let mut accepted = Vec::new();
     while let Some(n) = asked.recv().await {
         loop {
             match timeout(ms(7), handle.send(numbered(n))).await {
-                Ok(Ok(())) => break taken.push(n),
-                Ok(Err(_)) => return taken,
+                Ok(Ok(())) => break accepted.push(n),
+                Ok(Err(_)) => return accepted,
                 Err(_) => {}
             }
         }
     }
-    taken
+    accepted
 }
 
 async fn play(acts: Vec<Act>, pipe: usize, ending: Ending) {
-    let store = Store::new(Habit::Nothing);
+    let server = AckingServer::new(AckMode::Nothing);
     let policy = DOUBLING.max_attempts(1_000).build().unwrap();
-    let mut client = store.piped(pipe).policy(policy).acked(acks().window(WINDOW));
+    let mut client = server.over_pipes(pipe).policy(policy).acked(acks().window(WINDOW));
     let handle = client.handle();
     let (ask, asked) = mpsc::unbounded_channel();
     let sending = tokio::spawn(send(handle.clone(), asked));
     let reading = tokio::spawn(async move { while client.next().await.is_some() {} });
     let mut last = 0;
     for act in acts {
-        let came = store.came().concat();
+        let received = server.received().concat();
         match act {
             Act::Send => {
                 last += 1;
                 ask.send(last).unwrap();
             }
-            Act::One(_) | Act::UpTo(_) if came.is_empty() => {}
-            Act::One(which) => store.say(format!("one {}", which.get(&came))),
-            Act::UpTo(which) => store.say(format!("up to {}", which.get(&came))),
-            Act::Drop => store.order(Order::Drop),
+            Act::One(_) | Act::UpTo(_) if received.is_empty() => {}
+            Act::One(which) => server.send(format!("one {}", which.get(&received))),
+            Act::UpTo(which) => server.send(format!("up to {}", which.get(&received))),
+            Act::Drop => server.command(Command::Drop),
             Act::Away => {
-                store.set_up(false);
-                store.order(Order::Drop);
+                server.set_available(false);
+                server.command(Command::Drop);
             }
-            Act::Back => store.set_up(true),
+            Act::Back => server.set_available(true),
             Act::ReconnectNow => handle.client().reconnect_now(),
             Act::Pass(length) => sleep(ms(length)).await,
         }
@@ -97,35 +97,35 @@ async fn play(acts: Vec<Act>, pipe: usize, ending: Ending) {
     }
     drop(ask);
 
-    let handed_back = match ending {
+    let returned = match ending {
         Ending::Heal => {
-            store.set_habit(Habit::Acknowledge);
-            store.set_up(true);
-            store.order(Order::Drop);
-            // Everything is taken, and then acknowledged.
+            server.set_ack_mode(AckMode::Acknowledge);
+            server.set_available(true);
+            server.command(Command::Drop);
+            // Every message is accepted, and then acknowledged.
             sleep(secs(3_600)).await;
-            timeout(secs(3_600), handle.settled()).await.expect("in time").unwrap();
+            timeout(secs(3_600), handle.flushed()).await.expect("in time").unwrap();
             drop(handle.close().await);
             Vec::new()
         }
         Ending::Close => numbers(&handle.close().await),
     };
-    let taken = sending.await.unwrap();
+    let accepted = sending.await.unwrap();
     reading.await.unwrap();
-    let came = store.came();
+    let received = server.received();
     let mut first = Vec::new();
-    for connection in &came {
-        assert!(connection.is_sorted_by(|one, next| one < next), "out of order: {came:?}");
+    for connection in &received {
+        assert!(connection.is_sorted_by(|one, next| one < next), "out of order: {received:?}");
         first.extend(
             connection.iter().filter(|n| first.last().is_none_or(|last| *n > last)).copied().collect::<Vec<_>>(),
         );
     }
-    assert_eq!(first, Vec::from_iter(1..=first.len() as u64), "a gap: {came:?}");
+    assert_eq!(first, Vec::from_iter(1..=first.len() as u64), "a gap: {received:?}");
     if ending == Ending::Heal {
-        assert_eq!((taken.len() as u64, first.len() as u64), (last, last));
+        assert_eq!((accepted.len() as u64, first.len() as u64), (last, last));
     }
-    assert!(taken.iter().all(|n| first.contains(n) || handed_back.contains(n)), "lost of {taken:?}: {handed_back:?}");
-    assert!(handed_back.is_sorted_by(|one, next| one < next) && handed_back.len() <= WINDOW, "{handed_back:?}");
+    assert!(accepted.iter().all(|n| first.contains(n) || returned.contains(n)), "lost of {accepted:?}: {returned:?}");
+    assert!(returned.is_sorted_by(|one, next| one < next) && returned.len() <= WINDOW, "{returned:?}");
 }
 
 proptest! {
@@ -137,7 +137,7 @@ proptest! {
     })]
 
     #[test]
-    fn every_message_is_delivered_in_order_or_handed_back_whatever_happens_in_between(
+    fn every_message_is_delivered_in_order_or_returned(
         acts in vec(act(), 0..60),
         pipe in prop_oneof![Just(64_usize), Just(1 << 16)],
         ending in prop_oneof![Just(Ending::Heal), Just(Ending::Close)],

@@ -1,36 +1,36 @@
-//! What becomes of messages that cannot be sent yet.
+//! Messages that cannot be sent yet.
 
 use futures_util::{FutureExt, SinkExt, StreamExt};
-use stagger_ws::{Event, Handle, Message, Outbox, Unsent};
+use stagger_ws::{Event, Handle, Message, Outbox, SendErrorKind};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::bench::{Bench, DOUBLING, ms, secs};
-use super::high::events;
-use super::peer::Deed::{Echo, Upgrade, Wait};
+use super::events::events;
+use super::peer::Step::{Echo, Upgrade, Wait};
 use super::peer::close;
+use super::scripted_server::{DOUBLING, ScriptedServer, ms, secs};
 
-/// Refused at once, and let in after a second.
-fn late() -> Bench {
-    Bench::new([vec![], vec![Upgrade, Echo]])
+/// Refuses the first connection, and accepts the second after a second.
+fn available_at_second_attempt() -> ScriptedServer {
+    ScriptedServer::new([vec![], vec![Upgrade, Echo]])
 }
 
-fn put(handle: &Handle, texts: &[&str]) -> Vec<Option<Unsent>> {
-    texts.iter().map(|text| handle.try_send(Message::text(*text)).err().map(|error| error.why())).collect()
+fn put(handle: &Handle, texts: &[&str]) -> Vec<Option<SendErrorKind>> {
+    texts.iter().map(|text| handle.try_send(Message::text(*text)).err().map(|error| error.kind())).collect()
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_kind_keeps_its_bound() {
+async fn every_overflow_policy_respects_its_limits() {
     for (outbox, refused, sent, dropped) in [
-        (Outbox::none(), [Some(Unsent::NotConnected); 4], &[][..], 0),
-        (Outbox::backpressure(2), [None, None, Some(Unsent::Full), Some(Unsent::Full)], &["a", "b"], 0),
-        (Outbox::drop_newest(2), [None, None, Some(Unsent::Full), Some(Unsent::Full)], &["a", "b"], 0),
+        (Outbox::fail_fast(), [Some(SendErrorKind::NotConnected); 4], &[][..], 0),
+        (Outbox::backpressure(2), [None, None, Some(SendErrorKind::Full), Some(SendErrorKind::Full)], &["a", "b"], 0),
+        (Outbox::drop_newest(2), [None, None, Some(SendErrorKind::Full), Some(SendErrorKind::Full)], &["a", "b"], 0),
         (Outbox::drop_oldest(2), [None; 4], &["cc", "d"], 2),
-        (Outbox::backpressure(9).max_bytes(3), [None, None, Some(Unsent::Full), None], &["a", "b", "d"], 0),
+        (Outbox::backpressure(9).max_bytes(3), [None, None, Some(SendErrorKind::Full), None], &["a", "b", "d"], 0),
         (Outbox::drop_oldest(9).max_bytes(3), [None; 4], &["cc", "d"], 2),
-        (Outbox::drop_oldest(9).max_bytes(1), [None, None, Some(Unsent::TooLong), None], &["d"], 2),
+        (Outbox::drop_oldest(9).max_bytes(1), [None, None, Some(SendErrorKind::TooLong), None], &["d"], 2),
     ] {
-        let bench = late();
-        let mut client = bench.piped().outbox(outbox).connect();
+        let server = available_at_second_attempt();
+        let mut client = server.over_pipes().outbox(outbox).connect();
         assert_eq!(put(&client.handle(), &["a", "b", "cc", "d"]), refused, "{outbox:?}");
         let mut want = Vec::from_iter((dropped > 0).then(|| format!("dropped {dropped}")));
         want.extend(["lost Some(1)", "open 2"].map(String::from));
@@ -40,9 +40,9 @@ async fn every_kind_keeps_its_bound() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn with_back_pressure_whoever_sends_waits_and_all_arrives_in_order() {
-    let bench = late();
-    let mut client = bench.piped().outbox(Outbox::backpressure(1)).connect();
+async fn backpressure_makes_senders_wait_and_preserves_order() {
+    let server = available_at_second_attempt();
+    let mut client = server.over_pipes().outbox(Outbox::backpressure(1)).connect();
     let handle = client.handle();
     let before = Instant::now();
     let sending = async {
@@ -58,9 +58,9 @@ async fn with_back_pressure_whoever_sends_waits_and_all_arrives_in_order() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn many_that_wait_all_get_their_turn() {
-    let bench = late();
-    let client = bench.piped().outbox(Outbox::backpressure(2).max_bytes(3)).connect();
+async fn all_waiting_senders_make_progress() {
+    let server = available_at_second_attempt();
+    let client = server.over_pipes().outbox(Outbox::backpressure(2).max_bytes(3)).connect();
     let handle = client.handle();
     let senders = (0..50).map(|n| {
         let handle = handle.clone();
@@ -73,16 +73,16 @@ async fn many_that_wait_all_get_their_turn() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_that_waits_too_long_is_dropped_in_time_and_its_sender_told() {
-    let bench = Bench::new([]);
+async fn an_expired_message_is_dropped_on_time_and_its_sender_notified() {
+    let server = ScriptedServer::new([]);
     let policy = DOUBLING.base(secs(3600)).cap(secs(3600)).build().unwrap();
-    let mut client = bench.piped().policy(policy).outbox(Outbox::backpressure(2).ttl(secs(30))).connect();
+    let mut client = server.over_pipes().policy(policy).outbox(Outbox::backpressure(2).ttl(secs(30))).connect();
     let handle = client.handle();
     let before = Instant::now();
     let error = handle.send(Message::text("old news")).await.unwrap_err();
-    assert_eq!((error.why(), before.elapsed()), (Unsent::Expired, secs(30)));
+    assert_eq!((error.kind(), before.elapsed()), (SendErrorKind::Expired, secs(30)));
     assert_eq!(error.into_message(), Some(Message::text("old news")));
-    assert_eq!(client.send(Message::text("again")).await.unwrap_err().why(), Unsent::Expired);
+    assert_eq!(client.send(Message::text("again")).await.unwrap_err().kind(), SendErrorKind::Expired);
     assert!(matches!(client.next().await, Some(Ok(Event::Closed(_)))));
     for _ in 0..2 {
         assert!(matches!(client.next().await, Some(Ok(Event::Dropped { messages: 1 }))));
@@ -90,9 +90,9 @@ async fn a_message_that_waits_too_long_is_dropped_in_time_and_its_sender_told() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_send_that_is_cancelled_withdraws_its_message_and_makes_room() {
-    let bench = late();
-    let mut client = bench.piped().outbox(Outbox::backpressure(1)).connect();
+async fn a_cancelled_send_withdraws_its_message_and_makes_room() {
+    let server = available_at_second_attempt();
+    let mut client = server.over_pipes().outbox(Outbox::backpressure(1)).connect();
     let handle = client.handle();
     assert!(timeout(ms(1), handle.send(Message::text("cancelled"))).await.is_err());
     handle.try_send(Message::text("instead")).unwrap();
@@ -100,20 +100,20 @@ async fn a_send_that_is_cancelled_withdraws_its_message_and_makes_room() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_that_was_withdrawn_is_not_sent_where_there_was_room_for_it_either() {
-    let bench = late();
-    let mut client = bench.piped().connect();
+async fn a_withdrawn_message_is_never_sent() {
+    let server = available_at_second_attempt();
+    let mut client = server.over_pipes().connect();
     assert!(timeout(ms(1), client.handle().send(Message::text("cancelled"))).await.is_err());
     assert_eq!(events(&mut client).await, ["lost Some(1)", "open 2"]);
 }
 
-/// One that is long makes room for many that are short.
+// Removing one long message makes room for several short ones.
 #[tokio::test(start_paused = true)]
-async fn room_for_many_is_given_to_many() {
-    let bench = Bench::new([]);
+async fn room_for_several_messages_wakes_several_senders() {
+    let server = ScriptedServer::new([]);
     let policy = DOUBLING.base(secs(3600)).cap(secs(3600)).build().unwrap();
     let outbox = Outbox::backpressure(9).max_bytes(3).ttl(secs(30));
-    let client = bench.piped().policy(policy).outbox(outbox).connect();
+    let client = server.over_pipes().policy(policy).outbox(outbox).connect();
     let handle = client.handle();
     handle.try_send(Message::text("long")).unwrap_err();
     handle.try_send(Message::text("is")).unwrap();
@@ -121,18 +121,18 @@ async fn room_for_many_is_given_to_many() {
     let before = Instant::now();
     let waiting = (0..3).map(|n| handle.send(Message::text(n.to_string())));
     for sent in futures_util::future::join_all(waiting).await {
-        assert_eq!(sent.unwrap_err().why(), Unsent::Expired);
+        assert_eq!(sent.unwrap_err().kind(), SendErrorKind::Expired);
     }
     assert_eq!(before.elapsed(), secs(60));
 }
 
 #[tokio::test(start_paused = true)]
-async fn while_it_connects_anew_the_outbox_takes_messages_again() {
-    let bench = Bench::new([vec![], vec![Wait(secs(1)), Upgrade, Echo]]);
-    let mut client = bench.piped().policy(DOUBLING.max_attempts(1).build().unwrap()).connect();
+async fn the_outbox_accepts_messages_again_while_reconnecting() {
+    let server = ScriptedServer::new([vec![], vec![Wait(secs(1)), Upgrade, Echo]]);
+    let mut client = server.over_pipes().policy(DOUBLING.max_attempts(1).build().unwrap()).connect();
     let handle = client.handle();
     handle.connected().await.unwrap_err();
-    assert_eq!(put(&handle, &["a"]), [Some(Unsent::GaveUp)]);
+    assert_eq!(put(&handle, &["a"]), [Some(SendErrorKind::GaveUp)]);
     handle.reconnect_now();
     sleep(ms(500)).await;
     assert_eq!(put(&handle, &["b"]), [None]);
@@ -141,10 +141,10 @@ async fn while_it_connects_anew_the_outbox_takes_messages_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_flush_that_waits_hears_when_the_client_gives_up_and_its_message_stays() {
-    let bench = Bench::new([vec![], vec![], vec![Upgrade, Echo]]);
-    let mut client = bench.piped().policy(DOUBLING.max_attempts(2).build().unwrap()).connect();
-    assert_eq!(client.send(Message::text("stays")).await.unwrap_err().why(), Unsent::GaveUp);
+async fn a_waiting_flush_fails_when_the_client_gives_up_and_its_message_is_kept() {
+    let server = ScriptedServer::new([vec![], vec![], vec![Upgrade, Echo]]);
+    let mut client = server.over_pipes().policy(DOUBLING.max_attempts(2).build().unwrap()).connect();
+    assert_eq!(client.send(Message::text("stays")).await.unwrap_err().kind(), SendErrorKind::GaveUp);
     client.handle().reconnect_now();
     client.connected().await.unwrap();
     let events = [events(&mut client).await, events(&mut client).await].concat();
@@ -152,23 +152,26 @@ async fn a_flush_that_waits_hears_when_the_client_gives_up_and_its_message_stays
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_an_outbox_what_is_not_written_fails_with_the_connection() {
-    let bench = Bench::new([vec![Upgrade, Wait(secs(1)), close(1001, "")]]);
-    let client = bench.piped().outbox(Outbox::none()).connect();
+async fn with_fail_fast_unwritten_messages_fail_with_the_connection() {
+    let server = ScriptedServer::new([vec![Upgrade, Wait(secs(1)), close(1001, "")]]);
+    let client = server.over_pipes().outbox(Outbox::fail_fast()).connect();
     let handle = client.handle();
     client.connected().await.unwrap();
     handle.send(Message::text("now")).await.unwrap();
-    // Nobody reads, and the pipe takes 64 KiB: the second one waits for the first.
+    // The peer does not read, and the pipe holds 64 KiB: the second message waits for the first.
     let [first, second] = [100_000, 1].map(|length| handle.send(Message::binary(vec![0; length])));
     let (first, second) = timeout(secs(2), async { tokio::join!(first, second) }).await.unwrap();
-    assert_eq!([first, second].map(|sent| sent.unwrap_err().why()), [Unsent::Lost, Unsent::NotConnected]);
-    assert_eq!(handle.send(Message::text("later")).await.unwrap_err().why(), Unsent::NotConnected);
+    assert_eq!(
+        [first, second].map(|sent| sent.unwrap_err().kind()),
+        [SendErrorKind::Lost, SendErrorKind::NotConnected]
+    );
+    assert_eq!(handle.send(Message::text("later")).await.unwrap_err().kind(), SendErrorKind::NotConnected);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_sink_that_is_full_is_not_ready_until_there_is_room() {
-    let bench = late();
-    let mut client = bench.piped().outbox(Outbox::backpressure(2)).connect();
+async fn a_full_sink_is_not_ready_until_there_is_room() {
+    let server = available_at_second_attempt();
+    let mut client = server.over_pipes().outbox(Outbox::backpressure(2)).connect();
     for n in 0..2 {
         assert!(client.feed(Message::text(n.to_string())).now_or_never().unwrap().is_ok());
     }
@@ -180,31 +183,31 @@ async fn a_sink_that_is_full_is_not_ready_until_there_is_room() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_waits_hears_when_the_client_gives_up_and_when_it_is_closed() {
-    let bench = Bench::new([]);
-    let mut client = bench.piped().policy(DOUBLING.max_attempts(1).build().unwrap()).connect();
+async fn waiting_senders_are_notified_when_the_client_gives_up_or_is_closed() {
+    let server = ScriptedServer::new([]);
+    let mut client = server.over_pipes().policy(DOUBLING.max_attempts(1).build().unwrap()).connect();
     let handle = client.handle();
     let error = handle.send(Message::text("stays")).await.unwrap_err();
-    assert_eq!((error.why(), error.into_message()), (Unsent::GaveUp, None));
-    let error = handle.send(Message::text("is refused")).await.unwrap_err();
-    assert_eq!((error.why(), error.into_message()), (Unsent::GaveUp, Some(Message::text("is refused"))));
-    assert_eq!(client.send(Message::text("by the sink")).await.unwrap_err().why(), Unsent::GaveUp);
+    assert_eq!((error.kind(), error.into_message()), (SendErrorKind::GaveUp, None));
+    let error = handle.send(Message::text("is rejected")).await.unwrap_err();
+    assert_eq!((error.kind(), error.into_message()), (SendErrorKind::GaveUp, Some(Message::text("is rejected"))));
+    assert_eq!(client.send(Message::text("by the sink")).await.unwrap_err().kind(), SendErrorKind::GaveUp);
 
     client.close().await;
     for error in [handle.send(Message::text("x")).await, client.send(Message::text("x")).await] {
-        assert_eq!(error.unwrap_err().why(), Unsent::Closed);
+        assert_eq!(error.unwrap_err().kind(), SendErrorKind::Closed);
     }
 }
 
-/// What was being written when the connection broke is not sent twice, and its sender is told.
+// A message that was being written when the connection broke is not sent twice, and its sender gets an error.
 #[tokio::test(start_paused = true)]
-async fn what_was_being_written_is_lost_with_the_connection_and_said_to_be() {
-    // Nobody reads, and the pipe takes 64 KiB.
-    let bench = Bench::new([vec![Upgrade, Wait(secs(1))], vec![Upgrade, Echo]]);
-    let mut client = bench.piped().connect();
+async fn messages_being_written_are_lost_with_the_connection_and_reported() {
+    // The peer does not read, and the pipe holds 64 KiB.
+    let server = ScriptedServer::new([vec![Upgrade, Wait(secs(1))], vec![Upgrade, Echo]]);
+    let mut client = server.over_pipes().connect();
     client.connected().await.unwrap();
     let handle = client.handle();
     let sent = handle.send(Message::binary(vec![0; 100_000])).await;
-    assert_eq!(sent.unwrap_err().why(), Unsent::Lost);
+    assert_eq!(sent.unwrap_err().kind(), SendErrorKind::Lost);
     assert_eq!(events(&mut client).await, ["open 1", "dropped 1", "lost Some(1)", "open 2"]);
 }

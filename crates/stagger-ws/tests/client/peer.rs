@@ -1,4 +1,4 @@
-//! A server of ours that says raw bytes, whatever they do to the client.
+//! A server that sends raw bytes, valid or not.
 
 use core::time::Duration;
 
@@ -6,77 +6,77 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::sleep;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
-/// What the server does, one after the other, with one connection. At the end it is dropped.
+/// A step of the server on one connection. After the last step the connection is dropped.
 #[derive(Clone, Debug)]
-pub(super) enum Deed {
-    /// Reads the request, and answers it with these bytes.
+pub(super) enum Step {
+    /// Reads the request and responds with these bytes.
     Answer(String),
-    /// Reads the request, and grants the upgrade.
+    /// Reads the request and accepts the upgrade.
     Upgrade,
     /// Sends these bytes.
     Send(Vec<u8>),
-    /// Waits for so long, and reads nothing.
+    /// Waits without reading.
     Wait(Duration),
-    /// Reads, and says nothing, for ever.
+    /// Reads forever, and sends nothing.
     Hang,
-    /// Reads to the end, and tells the bytes in place of the head of the request.
+    /// Reads to the end, and records the bytes in place of the request head.
     Record,
-    /// Sends what comes back, unmasked, and answers a close.
+    /// Echoes frames unmasked, and replies to a close.
     Echo,
 }
 
-pub(super) fn refusal(status: u16, headers: &str) -> Vec<Deed> {
-    vec![Deed::Answer(format!("HTTP/1.1 {status} No\r\n{headers}Content-Length: 0\r\n\r\n"))]
+pub(super) fn rejection(status: u16, headers: &str) -> Vec<Step> {
+    vec![Step::Answer(format!("HTTP/1.1 {status} No\r\n{headers}Content-Length: 0\r\n\r\n"))]
 }
 
-pub(super) fn text(text: &str) -> Deed {
+pub(super) fn text(text: &str) -> Step {
     frame(0x81, text.as_bytes())
 }
 
-/// A close frame with this code and reason.
-pub(super) fn close(code: u16, reason: &str) -> Deed {
+/// Returns a close frame with this code and reason.
+pub(super) fn close(code: u16, reason: &str) -> Step {
     frame(0x88, &[&code.to_be_bytes(), reason.as_bytes()].concat())
 }
 
-pub(super) fn frame(first: u8, payload: &[u8]) -> Deed {
+pub(super) fn frame(first: u8, payload: &[u8]) -> Step {
     let length = u8::try_from(payload.len()).ok().filter(|length| *length < 126).expect("a short frame");
-    Deed::Send([&[first, length], payload].concat())
+    Step::Send([&[first, length], payload].concat())
 }
 
-/// Does the deeds; gives the head of the request that came.
-pub(super) async fn serve(mut io: impl AsyncRead + AsyncWrite + Unpin, deeds: Vec<Deed>, heard: impl Fn(String)) {
-    for deed in deeds {
-        let gone = match deed {
-            Deed::Answer(answer) => {
-                heard(head(&mut io).await);
+/// Runs the steps, and passes the head of the request to `on_request`.
+pub(super) async fn serve(mut io: impl AsyncRead + AsyncWrite + Unpin, steps: Vec<Step>, on_request: impl Fn(String)) {
+    for step in steps {
+        let gone = match step {
+            Step::Answer(answer) => {
+                on_request(head(&mut io).await);
                 io.write_all(answer.as_bytes()).await.is_err()
             }
-            Deed::Upgrade => {
+            Step::Upgrade => {
                 let head = head(&mut io).await;
                 let key = header(&head, "sec-websocket-key").unwrap_or_default();
                 let accept = derive_accept_key(key.as_bytes());
-                heard(head);
+                on_request(head);
                 let answer = format!(
                     "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: {accept}\r\n\r\n"
                 );
                 io.write_all(answer.as_bytes()).await.is_err()
             }
-            Deed::Send(bytes) => io.write_all(&bytes).await.is_err(),
-            Deed::Wait(length) => {
+            Step::Send(bytes) => io.write_all(&bytes).await.is_err(),
+            Step::Wait(length) => {
                 sleep(length).await;
                 false
             }
-            Deed::Hang => {
+            Step::Hang => {
                 swallow(&mut io).await;
                 true
             }
-            Deed::Record => {
+            Step::Record => {
                 let mut bytes = Vec::new();
                 let _ = io.read_to_end(&mut bytes).await;
-                heard(format!("{bytes:02x?}"));
+                on_request(format!("{bytes:02x?}"));
                 true
             }
-            Deed::Echo => {
+            Step::Echo => {
                 echo(&mut io).await;
                 true
             }
@@ -85,7 +85,7 @@ pub(super) async fn serve(mut io: impl AsyncRead + AsyncWrite + Unpin, deeds: Ve
             break;
         }
     }
-    // Whatever the client has still sent must not turn the end of the stream into a reset.
+    // A clean shutdown, so that unread data of the client does not turn the end of the stream into a reset.
     let _ = io.shutdown().await;
 }
 
@@ -94,7 +94,7 @@ async fn swallow(io: &mut (impl AsyncRead + Unpin)) {
     while io.read(&mut bytes).await.is_ok_and(|read| read > 0) {}
 }
 
-/// Frames of less than 126 bytes come back unmasked; a close is answered and ends it.
+/// Echoes frames of less than 126 bytes unmasked, until a close has been answered.
 async fn echo(io: &mut (impl AsyncRead + AsyncWrite + Unpin)) {
     loop {
         let mut start = [0; 6];
@@ -109,7 +109,7 @@ async fn echo(io: &mut (impl AsyncRead + AsyncWrite + Unpin)) {
         payload.iter_mut().zip(mask.iter().cycle()).for_each(|(byte, mask)| *byte ^= mask);
         // A ping is answered with a pong.
         let first = if first == 0x89 { 0x8a } else { first };
-        let Deed::Send(bytes) = frame(first, &payload) else { unreachable!() };
+        let Step::Send(bytes) = frame(first, &payload) else { unreachable!() };
         if io.write_all(&bytes).await.is_err() || first == 0x88 {
             return;
         }

@@ -1,19 +1,19 @@
-//! Going on where the last connection left off.
+//! Resuming where the last connection ended.
 
 use std::sync::{Arc, Mutex};
 
 use futures_util::StreamExt;
 use http::{Request, Response};
-use stagger_ws::{Event, Message, Resume, Welcome};
+use stagger_ws::{Event, Message, Resume, ResumeStatus};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::bench::{Bench, DOUBLING, ms, secs};
-use super::high::events;
-use super::peer::Deed::{Echo, Hang, Upgrade, Wait};
+use super::acking_server::{AckMode, AckingServer, Command, acks, numbered};
+use super::events::events;
+use super::peer::Step::{Echo, Hang, Upgrade, Wait};
 use super::peer::{close, header, text};
-use super::store::{Habit, Order, Store, acks, numbered};
+use super::scripted_server::{DOUBLING, ScriptedServer, ms, secs};
 
-/// Says "from <last>" first, and follows numbers.
+/// Tracks sequence numbers. Sends "from <last>" first if `asks` is set.
 #[derive(Clone, Debug, Default)]
 struct Feed {
     last: u64,
@@ -22,8 +22,8 @@ struct Feed {
 }
 
 impl Feed {
-    /// It has something to say first.
-    fn asking() -> Self {
+    /// Creates a feed that sends the first message.
+    fn sending_first() -> Self {
         Self { asks: true, ..Self::default() }
     }
 }
@@ -33,19 +33,19 @@ impl Resume for Feed {
         request.headers_mut().insert("last", self.last.into());
     }
 
-    fn on_upgrade(&mut self, _: &Response<()>) -> Welcome {
-        if self.asks { Welcome::Say(Message::text(format!("from {}", self.last))) } else { Welcome::Later }
+    fn on_upgrade(&mut self, _: &Response<()>) -> ResumeStatus {
+        if self.asks { ResumeStatus::Send(Message::text(format!("from {}", self.last))) } else { ResumeStatus::Pending }
     }
 
-    fn on_open(&mut self, message: &Message) -> Welcome {
+    fn on_handshake_message(&mut self, message: &Message) -> ResumeStatus {
         match message.to_text().unwrap() {
-            "resumed" => Welcome::Resumed,
-            "fresh" => Welcome::Fresh,
+            "resumed" => ResumeStatus::Resumed,
+            "fresh" => ResumeStatus::Fresh,
             "gone" => {
                 self.last = 0;
-                Welcome::Refused
+                ResumeStatus::Rejected
             }
-            _ => Welcome::Later,
+            _ => ResumeStatus::Pending,
         }
     }
 
@@ -56,18 +56,18 @@ impl Resume for Feed {
     }
 }
 
-fn positions(bench: &Bench) -> Vec<Option<String>> {
-    bench.arrivals().iter().map(|arrival| header(&arrival.head, "last")).collect()
+fn positions(server: &ScriptedServer) -> Vec<Option<String>> {
+    server.arrivals().iter().map(|arrival| header(&arrival.head, "last")).collect()
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_position_goes_into_each_request_and_the_event_says_whether_the_server_goes_on() {
-    let bench = Bench::new([
+async fn each_request_contains_the_position_and_the_event_says_whether_the_server_resumed() {
+    let server = ScriptedServer::new([
         vec![Upgrade, text("fresh"), text("1"), text("2"), close(1001, "")],
         vec![Upgrade, text("resumed"), text("3"), close(1001, "")],
         vec![Upgrade, text("fresh"), Hang],
     ]);
-    let mut client = bench.piped().resume(Feed::default()).connect();
+    let mut client = server.over_pipes().resume(Feed::default()).connect();
     let (mut resumed, mut texts) = (Vec::new(), Vec::new());
     while let Ok(Some(event)) = timeout(secs(3600), client.next()).await {
         match event.unwrap() {
@@ -78,14 +78,14 @@ async fn the_position_goes_into_each_request_and_the_event_says_whether_the_serv
     }
     assert_eq!(resumed, [false, true, false]);
     assert_eq!(texts, ["fresh", "1", "2", "resumed", "3", "fresh"]);
-    assert_eq!(positions(&bench), ["0", "2", "3"].map(|last| Some(String::from(last))));
+    assert_eq!(positions(&server), ["0", "2", "3"].map(|last| Some(String::from(last))));
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_is_open_when_it_is_decided_and_what_came_before_is_told_after_it() {
-    let bench = Bench::new([vec![Upgrade, text("hello"), Wait(secs(5)), text("resumed"), text("1"), Hang]]);
+async fn open_comes_after_the_negotiation_and_before_its_messages() {
+    let server = ScriptedServer::new([vec![Upgrade, text("hello"), Wait(secs(5)), text("resumed"), text("1"), Hang]]);
     let feed = Arc::new(Mutex::new(Feed::default()));
-    let mut client = bench.piped().resume(Arc::clone(&feed)).connect();
+    let mut client = server.over_pipes().resume(Arc::clone(&feed)).connect();
     let before = Instant::now();
     client.connected().await.unwrap();
     assert_eq!(before.elapsed(), secs(5));
@@ -94,93 +94,94 @@ async fn it_is_open_when_it_is_decided_and_what_came_before_is_told_after_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_position_that_is_refused_costs_the_connection_and_a_backoff() {
-    let bench = Bench::new([
+async fn a_rejected_position_ends_the_connection_and_backs_off() {
+    let server = ScriptedServer::new([
         vec![Upgrade, text("fresh"), text("9"), Wait(secs(60))],
         vec![Upgrade, text("gone"), Hang],
         vec![Upgrade, text("fresh"), Hang],
     ]);
-    let mut client = bench.piped().resume(Feed::default()).connect();
-    let want = ["open 1", "fresh", "9", "lost Some(1)", "not_resumed Some(2)", "open 2", "fresh"];
+    let mut client = server.over_pipes().resume(Feed::default()).connect();
+    let want = ["open 1", "fresh", "9", "lost Some(1)", "resume_rejected Some(2)", "open 2", "fresh"];
     assert_eq!(events(&mut client).await, want);
-    assert_eq!(positions(&bench), ["0", "9", "0"].map(|last| Some(String::from(last))));
+    assert_eq!(positions(&server), ["0", "9", "0"].map(|last| Some(String::from(last))));
 }
 
-/// However long it takes to be sent away: a connection that never opened is not healthy.
+// However long the negotiation takes, a connection that never opened is not healthy.
 #[tokio::test(start_paused = true)]
-async fn a_server_that_says_nothing_is_left_after_the_connect_timeout_and_does_not_count_as_healthy() {
-    let bench = Bench::new([vec![Upgrade, Hang], vec![Upgrade, Hang], vec![Upgrade, text("fresh"), Hang]]);
+async fn a_silent_negotiation_hits_the_connect_timeout_and_is_not_healthy() {
+    let server = ScriptedServer::new([vec![Upgrade, Hang], vec![Upgrade, Hang], vec![Upgrade, text("fresh"), Hang]]);
     let policy = DOUBLING.stable_after(secs(1)).build().unwrap();
-    let mut client = bench.piped().policy(policy).connect_timeout(secs(5)).resume(Feed::default()).connect();
-    assert_eq!(events(&mut client).await, ["timeout Some(1)", "timeout Some(2)", "open 3", "fresh"]);
-    assert_eq!(bench.times(), [secs(0), secs(6), secs(13)]);
+    let mut client = server.over_pipes().policy(policy).connect_timeout(secs(5)).resume(Feed::default()).connect();
+    assert_eq!(events(&mut client).await, ["connect_timeout Some(1)", "connect_timeout Some(2)", "open 3", "fresh"]);
+    assert_eq!(server.times(), [secs(0), secs(6), secs(13)]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_connection_that_ends_before_it_is_decided_was_never_open() {
-    let bench = Bench::new([vec![Upgrade, text("hello"), close(1001, "")], vec![Upgrade, text("fresh"), Hang]]);
+async fn a_connection_that_ends_during_the_negotiation_never_opens() {
+    let server =
+        ScriptedServer::new([vec![Upgrade, text("hello"), close(1001, "")], vec![Upgrade, text("fresh"), Hang]]);
     let feed = Arc::new(Mutex::new(Feed::default()));
-    let mut client = bench.piped().resume(Arc::clone(&feed)).connect();
+    let mut client = server.over_pipes().resume(Arc::clone(&feed)).connect();
     assert_eq!(events(&mut client).await, ["closed Some(1)", "open 2", "fresh"]);
     assert_eq!(feed.lock().unwrap().observed, ["fresh"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn commands_are_obeyed_while_it_is_not_decided() {
-    let bench = Bench::new([vec![Upgrade, Hang], vec![Upgrade, Hang]]);
-    let client = bench.piped().close_timeout(ms(1)).resume(Feed::default()).connect();
+async fn commands_are_handled_during_the_negotiation() {
+    let server = ScriptedServer::new([vec![Upgrade, Hang], vec![Upgrade, Hang]]);
+    let client = server.over_pipes().close_timeout(ms(1)).resume(Feed::default()).connect();
     sleep(secs(1)).await;
     client.handle().reconnect_now();
     sleep(secs(1)).await;
     let before = Instant::now();
     client.close().await;
     assert!(before.elapsed() <= ms(2));
-    assert_eq!(bench.times(), [secs(0), secs(1)]);
+    assert_eq!(server.times(), [secs(0), secs(1)]);
     assert!(client.connected().await.is_err());
 }
 
-/// The echo of what is said first decides nothing; what waits to be sent waits on.
+// The echo of the first message decides nothing, and queued messages keep waiting.
 #[tokio::test(start_paused = true)]
-async fn what_is_said_first_goes_out_alone() {
-    let bench = Bench::new([vec![Upgrade, Echo], vec![Upgrade, text("fresh"), Echo]]);
-    let mut client = bench.piped().resume(Feed::asking()).connect();
+async fn only_the_first_message_is_sent_during_the_negotiation() {
+    let server = ScriptedServer::new([vec![Upgrade, Echo], vec![Upgrade, text("fresh"), Echo]]);
+    let mut client = server.over_pipes().resume(Feed::sending_first()).connect();
     client.handle().try_send(Message::text("later")).unwrap();
-    assert_eq!(events(&mut client).await, ["timeout Some(1)", "open 2", "fresh", "from 0", "later"]);
+    assert_eq!(events(&mut client).await, ["connect_timeout Some(1)", "open 2", "fresh", "from 0", "later"]);
 }
 
-/// As a server does that says first what it has.
+// As with a server that first reports what it has stored.
 #[tokio::test(start_paused = true)]
-async fn what_the_first_words_acknowledge_is_not_sent_again() {
-    let store = Store::new(Habit::Nothing);
-    let client = store.piped(64 << 10).resume(Feed::default()).acked(acks());
+async fn messages_acknowledged_during_the_negotiation_are_not_resent() {
+    let server = AckingServer::new(AckMode::Nothing);
+    let client = server.over_pipes(64 << 10).resume(Feed::default()).acked(acks());
     sleep(ms(10)).await;
-    store.say("fresh");
+    server.send("fresh");
     for n in 1..=3 {
         client.send(numbered(n)).await.unwrap();
     }
     sleep(ms(10)).await;
-    store.order(Order::Drop);
+    server.command(Command::Drop);
     sleep(secs(2)).await;
-    store.say("up to 2");
-    store.say("resumed");
+    server.send("up to 2");
+    server.send("resumed");
     sleep(ms(10)).await;
-    assert_eq!(store.came(), [vec![1, 2, 3], vec![3]]);
+    assert_eq!(server.received(), [vec![1, 2, 3], vec![3]]);
 }
 
-/// A login in front of what is sent again.
+// Such as a login before resent messages.
 #[tokio::test(start_paused = true)]
-async fn with_acknowledgements_what_is_said_first_goes_before_what_is_sent_again() {
-    let store = Store::new(Habit::Nothing);
-    let client = store.piped(64 << 10).resume(Feed::asking()).acked(acks());
+async fn the_first_message_precedes_resent_messages() {
+    let server = AckingServer::new(AckMode::Nothing);
+    let client = server.over_pipes(64 << 10).resume(Feed::sending_first()).acked(acks());
     client.send(numbered(1)).await.unwrap();
     sleep(secs(1)).await;
-    assert_eq!(store.came(), [[0_u64; 0]]);
-    store.say("fresh");
+    assert_eq!(server.received(), [[0_u64; 0]]);
+    server.send("fresh");
     sleep(ms(10)).await;
-    store.order(Order::Drop);
+    server.command(Command::Drop);
     sleep(secs(2)).await;
-    assert_eq!(store.came(), [vec![1], vec![]]);
-    store.say("resumed");
+    assert_eq!(server.received(), [vec![1], vec![]]);
+    server.send("resumed");
     sleep(ms(10)).await;
-    assert_eq!(store.came(), [vec![1], vec![1]]);
+    assert_eq!(server.received(), [vec![1], vec![1]]);
 }

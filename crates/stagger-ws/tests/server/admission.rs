@@ -1,4 +1,4 @@
-//! Who comes in when, and what the others are told.
+//! Admission of upgrades.
 
 use core::future::ready;
 use core::time::Duration;
@@ -6,32 +6,34 @@ use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use stagger::admission::Admission;
-use stagger_http::advice::hint;
+use stagger_http::hint::server_hint;
 use stagger_ws::server::{AcceptError, Keepalive, SettingsError, Sockets};
 use tokio::io::{AsyncWriteExt as _, duplex};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use crate::support::{SECOND, come_until_let_in, connect, dial, echo, knock, on_loopback, open_to_all, small};
+use crate::support::{
+    SECOND, connect, connect_until_admitted, dial, echo, on_loopback, request_rejected, small, unlimited,
+};
 
 const CLIENTS: u32 = 1_000;
 const PER_SECOND: u32 = 200;
 
-/// One at a time and to the tick.
+/// Returns a server that admits one client at a time, exactly on schedule.
 fn strict() -> Sockets {
     let admission = Admission::per_second(PER_SECOND).burst(1).tolerance(Duration::ZERO, SECOND).build().unwrap();
-    Sockets::builder(admission).websocket(small()).build().unwrap()
+    Sockets::builder(admission).websocket_config(small()).build().unwrap()
 }
 
-/// The most that lie within a second of each other, wherever that second begins.
+/// Returns the maximum number of times within any interval of a second.
 fn in_busiest_second(times: &[Instant]) -> usize {
     let within = |from: Instant| times.iter().filter(|&&time| time >= from && time < from + SECOND).count();
     times.iter().map(|&from| within(from)).max().unwrap_or(0)
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_a_thousand_at_once_no_second_lets_in_more_than_the_rate() {
+async fn a_thousand_simultaneous_clients_are_admitted_at_the_rate() {
     let sockets = strict();
     let (start, mut clients) = (Instant::now(), JoinSet::new());
     for _ in 0..CLIENTS {
@@ -47,79 +49,80 @@ async fn of_a_thousand_at_once_no_second_lets_in_more_than_the_rate() {
                 });
                 ready(theirs)
             };
-            let (_socket, told) = come_until_let_in(dial).await;
-            (Instant::now(), told)
+            let (_socket, reservations) = connect_until_admitted(dial).await;
+            (Instant::now(), reservations)
         });
     }
-    let (times, told): (Vec<_>, Vec<_>) = clients.join_all().await.into_iter().unzip();
+    let (times, reservations): (Vec<_>, Vec<_>) = clients.join_all().await.into_iter().unzip();
     assert_eq!(in_busiest_second(&times), PER_SECOND as usize);
-    // One came in at once, and each of the others has an appointment of its own, 5 ms after the one before.
+    // One client is admitted immediately. Each of the others has its own reservation, 5 ms after the previous one.
     let one = SECOND / PER_SECOND;
-    let waits: BTreeSet<_> = told.iter().flatten().map(|appointment| appointment.after).collect();
+    let waits: BTreeSet<_> = reservations.iter().flatten().map(|reservation| reservation.after).collect();
     assert!(waits.iter().copied().eq((1..CLIENTS).map(|n| one * n)), "{waits:?}");
-    assert!(told.iter().all(|told| told.len() <= 1), "nobody came more than twice");
+    assert!(reservations.iter().all(|reservations| reservations.len() <= 1), "a client needed more than two attempts");
     assert_eq!(start.elapsed(), one * (CLIENTS - 1));
     let seen = sockets.snapshot();
-    assert_eq!((seen.accepted, seen.refused.rate), (u64::from(CLIENTS), u64::from(CLIENTS - 1)));
+    assert_eq!((seen.accepted, seen.rejected.rate_limited), (u64::from(CLIENTS), u64::from(CLIENTS - 1)));
 }
 
-/// The same over sockets, where a machine may be late, but nothing is early.
+// The same over sockets, where clients may be late but never early.
 #[tokio::test]
-async fn over_sockets_a_thousand_come_in_one_line() {
-    stagger_kit::descriptors(2 * u64::from(CLIENTS)).unwrap();
+async fn over_sockets_a_thousand_clients_have_distinct_reservations() {
+    stagger_kit::raise_descriptor_limit(2 * u64::from(CLIENTS)).unwrap();
     let rate = 500;
     let admission = Admission::per_second(rate).burst(1).tolerance(Duration::ZERO, 60 * SECOND).build().unwrap();
-    let sockets = Sockets::builder(admission).websocket(small()).build().unwrap();
+    let sockets = Sockets::builder(admission).websocket_config(small()).build().unwrap();
     let (listener, address) = on_loopback();
     let server = sockets.clone();
     let _served = tokio::spawn(async move { server.serve(listener, echo).await });
     let (start, mut clients) = (Instant::now(), JoinSet::new());
     for _ in 0..CLIENTS {
-        clients.spawn(come_until_let_in(move || async move { TcpStream::connect(address).await.unwrap() }));
+        clients.spawn(connect_until_admitted(move || async move { TcpStream::connect(address).await.unwrap() }));
     }
-    let came = clients.join_all().await;
+    let admitted = clients.join_all().await;
     let took = start.elapsed();
     assert!(took >= SECOND / rate * (CLIENTS - 1), "{took:?}");
-    // Whoever came while there was room was let in without one; nobody has the appointment of another.
-    let given: Vec<_> = came.iter().flat_map(|(_, told)| told).map(|appointment| appointment.token).collect();
-    let different: HashSet<_> = given.iter().collect();
+    // Clients that arrive while there is room are admitted without a reservation; no reservation is given twice.
+    let tokens: Vec<_> =
+        admitted.iter().flat_map(|(_, reservations)| reservations).map(|reservation| reservation.token).collect();
+    let distinct: HashSet<_> = tokens.iter().collect();
     assert!(
-        given.len() > CLIENTS as usize / 2 && different.len() == given.len(),
+        tokens.len() > CLIENTS as usize / 2 && distinct.len() == tokens.len(),
         "{} of {}",
-        different.len(),
-        given.len()
+        distinct.len(),
+        tokens.len()
     );
     assert_eq!(sockets.active(), CLIENTS as usize);
     assert_eq!(sockets.snapshot().upgrades, u64::from(CLIENTS));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_is_an_answer_with_everything_that_a_client_reads() {
+async fn a_rejection_has_all_headers_that_clients_read() {
     let sockets = strict();
     let _first = connect(&sockets).await;
-    let headers = knock(&sockets).await;
+    let headers = request_rejected(&sockets).await;
     assert_eq!(["retry-after", "content-length", "connection"].map(|name| &headers[name]), ["1", "0", "close"]);
-    assert_eq!(hint(&headers, || unreachable!()), Some(stagger::ServerHint::Reserved(Duration::from_millis(5))));
+    assert_eq!(server_hint(&headers, || unreachable!()), Some(stagger::ServerHint::Reserved(Duration::from_millis(5))));
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_a_place_the_wait_is_told_in_seconds_and_in_milliseconds() {
-    let sockets = open_to_all().most(1).full_wait(Duration::from_millis(2_500)).build().unwrap();
+async fn at_capacity_the_wait_is_sent_in_seconds_and_in_milliseconds() {
+    let sockets = unlimited().max_connections(1).retry_after_when_full(Duration::from_millis(2_500)).build().unwrap();
     let first = connect(&sockets).await;
-    let headers = knock(&sockets).await;
+    let headers = request_rejected(&sockets).await;
     assert_eq!(
         (&headers["retry-after"], &headers["retry-after-ms"]),
         (&"3".parse().unwrap(), &"2500".parse().unwrap())
     );
-    assert_eq!(sockets.snapshot().refused.connections, 1);
+    assert_eq!(sockets.snapshot().rejected.at_capacity, 1);
     drop(first);
     connect(&sockets).await;
 }
 
-/// Before there is a request nobody has a place, and there is not for ever to send one.
+// A slot is taken only when the request has arrived, and the time for sending it is limited.
 #[tokio::test(start_paused = true)]
-async fn what_is_no_upgrade_takes_no_place_and_not_for_ever() {
-    let sockets = open_to_all().most(1).handshake_timeout(3 * SECOND).build().unwrap();
+async fn incomplete_or_invalid_requests_take_no_slot_and_time_out() {
+    let sockets = unlimited().max_connections(1).handshake_timeout(3 * SECOND).build().unwrap();
     for (text, wants) in [("GET / HTTP/1.1\r\nHost: it\r\n\r\n", Duration::ZERO), ("GET / HTT", 3 * SECOND)] {
         let (ours, mut theirs) = duplex(4096);
         theirs.write_all(text.as_bytes()).await.unwrap();
@@ -129,22 +132,22 @@ async fn what_is_no_upgrade_takes_no_place_and_not_for_ever() {
         assert_eq!(matches!(error, AcceptError::TimedOut), !wants.is_zero(), "{error}");
     }
     let seen = sockets.snapshot();
-    assert_eq!((seen.accepted, seen.refused.handshake, seen.closed.len()), (0, 2, 0));
+    assert_eq!((seen.accepted, seen.rejected.handshake_failed, seen.closed.len()), (0, 2, 0));
     connect(&sockets).await;
 }
 
-/// A token is in the query of many a WebSocket.
+// The query often contains a token.
 #[tokio::test(start_paused = true)]
-async fn the_request_is_there_and_its_query_is_not_in_what_is_logged() {
-    let (accepted, _client) = connect(&open_to_all().build().unwrap()).await;
+async fn accepted_contains_the_request_and_its_debug_output_no_query() {
+    let (accepted, _client) = connect(&unlimited().build().unwrap()).await;
     assert_eq!(accepted.request.uri().query(), Some("token=secret"));
     assert!(!format!("{accepted:?}").contains("secret"));
 }
 
-/// Those beyond wait in the kernel, and lose nothing by it.
+// Further connections wait in the kernel's backlog.
 #[tokio::test]
-async fn handshakes_that_hang_hold_up_only_as_many_as_there_are_places_for() {
-    let sockets = open_to_all().handshakes(2).handshake_timeout(SECOND / 5).build().unwrap();
+async fn hanging_handshakes_are_limited_by_max_handshakes() {
+    let sockets = unlimited().max_handshakes(2).handshake_timeout(SECOND / 5).build().unwrap();
     let (listener, address) = on_loopback();
     let server = sockets.clone();
     let served = tokio::spawn(async move { server.serve(listener, echo).await });
@@ -155,32 +158,32 @@ async fn handshakes_that_hang_hold_up_only_as_many_as_there_are_places_for() {
     let start = Instant::now();
     let client = dial(address).await;
     assert!(client.is_ok());
-    assert!(start.elapsed() >= SECOND / 5, "it came in past those who hung: {:?}", start.elapsed());
-    // Whoever is in holds up nobody.
+    assert!(start.elapsed() >= SECOND / 5, "admitted before the hanging handshakes timed out: {:?}", start.elapsed());
+    // Open connections do not count as handshakes.
     let (_second, _third) = (dial(address).await.unwrap(), dial(address).await.unwrap());
     served.abort();
 }
 
 #[test]
-fn settings_that_make_no_sense_are_refused_with_the_way_out() {
-    let every = Keepalive { every: Duration::ZERO, ..Keepalive::default() };
-    let dead_after = Keepalive { dead_after: Duration::ZERO, ..Keepalive::default() };
+fn invalid_settings_are_rejected_with_a_suggestion() {
+    let every = Keepalive { interval: Duration::ZERO, ..Keepalive::default() };
+    let dead_after = Keepalive { timeout: Duration::ZERO, ..Keepalive::default() };
     for (settings, want) in [
-        (open_to_all().keepalive(every), SettingsError::Keepalive),
-        (open_to_all().keepalive(dead_after), SettingsError::Keepalive),
-        (open_to_all().handshakes(0), SettingsError::Handshakes),
+        (unlimited().keepalive(every), SettingsError::Keepalive),
+        (unlimited().keepalive(dead_after), SettingsError::Keepalive),
+        (unlimited().max_handshakes(0), SettingsError::MaxHandshakes),
     ] {
         assert_eq!(settings.build().err(), Some(want));
     }
-    assert!(SettingsError::Keepalive.to_string().contains("use None"));
+    assert!(SettingsError::Keepalive.to_string().contains("None to disable"));
 }
 
-/// Whether a client is refused or let in is one decision for all clones, and for an admission that others have, too.
+// All clones, and other users of the same admission, share one state.
 #[tokio::test(start_paused = true)]
 async fn an_admission_can_be_shared() {
     let admission = Arc::new(Admission::per_second(1).burst(1).build().unwrap());
     let [one, other] = [(); 2].map(|()| Sockets::builder(Arc::clone(&admission)).build().unwrap());
     let _first = connect(&one).await;
-    knock(&other.clone()).await;
-    assert_eq!((one.snapshot().refused.rate, other.snapshot().refused.rate), (0, 1));
+    request_rejected(&other.clone()).await;
+    assert_eq!((one.snapshot().rejected.rate_limited, other.snapshot().rejected.rate_limited), (0, 1));
 }

@@ -1,4 +1,4 @@
-//! The same on axum, over sockets.
+//! The server with axum, over sockets.
 
 use core::net::SocketAddr;
 use core::sync::atomic::{AtomicUsize, Ordering};
@@ -12,9 +12,9 @@ use axum::response::Response;
 use axum::routing::any;
 use futures_util::{SinkExt as _, StreamExt as _};
 use stagger::admission::Admission;
-use stagger_http::advice::slot;
-use stagger_ws::Advice;
-use stagger_ws::server::{Conn, Drain, Keepalive, Sockets};
+use stagger_http::hint::reservation;
+use stagger_ws::ReconnectAdvice;
+use stagger_ws::server::{ConnectionPermit, Drain, Keepalive, Sockets};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
@@ -22,9 +22,9 @@ use tokio::task::JoinHandle;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 
-use crate::support::{SECOND, ask, dial, eventually, on_loopback, open_to_all, refused};
+use crate::support::{SECOND, dial, eventually, on_loopback, rejection_headers, request_upgrade, unlimited};
 
-/// An application has a state of its own, from which the sockets can be had.
+/// An application with its own state, which contains the sockets.
 #[derive(Clone)]
 struct App {
     sockets: Sockets,
@@ -37,10 +37,10 @@ impl FromRef<App> for Sockets {
     }
 }
 
-async fn echo(ws: WebSocketUpgrade, conn: Conn, State(App { upgrades, .. }): State<App>) -> Response {
+async fn echo(ws: WebSocketUpgrade, permit: ConnectionPermit, State(App { upgrades, .. }): State<App>) -> Response {
     upgrades.fetch_add(1, Ordering::Relaxed);
     ws.on_upgrade(async move |socket| {
-        let mut socket = conn.guard(socket);
+        let mut socket = permit.wrap(socket);
         while let Some(Ok(message)) = socket.next().await {
             if socket.send(message).await.is_err() {
                 break;
@@ -64,24 +64,24 @@ fn serve(sockets: &Sockets) -> (SocketAddr, Arc<AtomicUsize>, oneshot::Sender<()
 }
 
 #[tokio::test]
-async fn who_may_not_come_in_has_an_answer_and_the_handler_is_not_asked() {
+async fn a_rejected_client_gets_a_response_and_the_handler_is_not_called() {
     let admission = Admission::per_second(2).burst(1).build().unwrap();
     let sockets = Sockets::builder(admission).build().unwrap();
     let (address, upgrades, _stop, _server) = serve(&sockets);
     let _first = dial(address).await.unwrap();
-    let appointment = slot(&refused(dial(address).await.unwrap_err())).unwrap();
-    assert!(appointment.after <= SECOND / 2 && appointment.after > Duration::ZERO, "{appointment:?}");
+    let reservation = reservation(&rejection_headers(dial(address).await.unwrap_err())).unwrap();
+    assert!(reservation.after <= SECOND / 2 && reservation.after > Duration::ZERO, "{reservation:?}");
     assert_eq!(upgrades.load(Ordering::Relaxed), 1);
-    tokio::time::sleep(appointment.after).await;
-    let ticket = appointment.token.to_string();
-    ask(TcpStream::connect(address).await.unwrap(), Some(&ticket)).await.unwrap();
-    assert_eq!(sockets.snapshot().refused.rate, 1);
+    tokio::time::sleep(reservation.after).await;
+    let token = reservation.token.to_string();
+    request_upgrade(TcpStream::connect(address).await.unwrap(), Some(&token)).await.unwrap();
+    assert_eq!(sockets.snapshot().rejected.rate_limited, 1);
 }
 
-/// The arguments of a handler are asked for in their order.
+// The arguments of a handler are extracted in order.
 #[tokio::test]
-async fn what_is_no_upgrade_takes_no_place() {
-    let sockets = open_to_all().most(1).build().unwrap();
+async fn a_request_without_upgrade_takes_no_slot() {
+    let sockets = unlimited().max_connections(1).build().unwrap();
     let (address, _, _stop, _server) = serve(&sockets);
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(b"GET /feed HTTP/1.1\r\nHost: it\r\nConnection: close\r\n\r\n").await.unwrap();
@@ -92,56 +92,56 @@ async fn what_is_no_upgrade_takes_no_place() {
 }
 
 #[tokio::test]
-async fn a_drain_closes_with_advice_and_then_the_server_ends() {
-    let sockets = open_to_all().most(30).build().unwrap();
+async fn a_drain_closes_with_advice_and_then_the_server_stops() {
+    let sockets = unlimited().max_connections(30).build().unwrap();
     let (address, _, stop, server) = serve(&sockets);
     let mut clients = Vec::new();
     for _ in 0..30 {
         clients.push(dial(address).await.unwrap());
     }
-    assert_eq!(refused(dial(address).await.unwrap_err())["retry-after"], "10");
+    assert_eq!(rejection_headers(dial(address).await.unwrap_err())["retry-after"], "10");
     let first = &mut clients[0];
     first.send("echo".into()).await.unwrap();
     assert_eq!(first.next().await.unwrap().unwrap(), Message::text("echo"));
-    eventually("all are in", || sockets.active() == 30).await;
+    eventually("all clients connected", || sockets.active() == 30).await;
     stop.send(()).unwrap();
     for mut client in clients {
         let Some(Ok(Message::Close(Some(frame)))) = client.next().await else { panic!("no close") };
-        let advice = Advice::from_reason(&frame.reason).unwrap();
+        let advice = ReconnectAdvice::from_reason(&frame.reason).unwrap();
         assert_eq!((u16::from(frame.code), advice.spread), (1012, SECOND / 10));
         assert!(client.next().await.is_none());
     }
     server.await.unwrap();
     let seen = sockets.snapshot();
-    assert_eq!((seen.active, seen.left, seen.closed["1012"]), (0, 30, 30));
+    assert_eq!((seen.active, seen.drained_in_time, seen.closed["1012"]), (0, 30, 30));
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_is_counted_by_its_code() {
-    let sockets = open_to_all().build().unwrap();
+async fn a_close_is_counted_by_its_code() {
+    let sockets = unlimited().build().unwrap();
     let (address, _, _stop, _server) = serve(&sockets);
     for frame in [Some(CloseFrame { code: 4321.into(), reason: "".into() }), None] {
         dial(address).await.unwrap().close(frame).await.unwrap();
     }
-    eventually("both are gone", || sockets.active() == 0 && sockets.snapshot().accepted == 2).await;
+    eventually("both connections ended", || sockets.active() == 0 && sockets.snapshot().accepted == 2).await;
     assert_eq!(sockets.snapshot().closed.into_iter().collect::<Vec<_>>(), [("1005", 1), ("4xxx", 1)]);
 }
 
 #[tokio::test]
-async fn a_dead_peer_is_found() {
-    let keepalive = Keepalive { every: SECOND / 10, dead_after: SECOND / 20 };
-    let sockets = open_to_all().keepalive(keepalive).build().unwrap();
+async fn a_dead_peer_is_reaped() {
+    let keepalive = Keepalive { interval: SECOND / 10, timeout: SECOND / 20 };
+    let sockets = unlimited().keepalive(keepalive).build().unwrap();
     let (address, _, _stop, _server) = serve(&sockets);
-    // It does not read, so it does not answer.
+    // The client does not read, so it does not reply to pings.
     let _client = dial(address).await.unwrap();
-    eventually("it is reaped", || sockets.snapshot().reaped == 1).await;
+    eventually("the peer is reaped", || sockets.snapshot().reaped == 1).await;
     assert_eq!(sockets.active(), 0);
 }
 
-/// The client is gone before the answer, so there is no WebSocket, and nobody to say so.
+// The client is gone before the response, so no WebSocket is created, and the application is not notified.
 #[tokio::test]
-async fn an_upgrade_that_comes_to_nothing_gives_its_place_back() {
-    let sockets = open_to_all().most(1).build().unwrap();
+async fn an_incomplete_upgrade_releases_its_slot() {
+    let sockets = unlimited().max_connections(1).build().unwrap();
     let (address, _, _stop, _server) = serve(&sockets);
     for _ in 0..20 {
         let mut stream = TcpStream::connect(address).await.unwrap();
@@ -150,7 +150,7 @@ async fn an_upgrade_that_comes_to_nothing_gives_its_place_back() {
         stream.write_all(request.as_bytes()).await.unwrap();
         stream.set_zero_linger().unwrap();
         drop(stream);
-        eventually("the place is free", || sockets.active() == 0).await;
+        eventually("the slot is released", || sockets.active() == 0).await;
     }
     dial(address).await.unwrap();
 }

@@ -1,4 +1,4 @@
-//! Peers that are gone without a word.
+//! Dead peers.
 
 use core::time::Duration;
 
@@ -8,12 +8,12 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, interval, timeout};
 use tokio_tungstenite::tungstenite::{Error, Message};
 
-use crate::support::{SECOND, connect, connect_through, echo, open_to_all};
+use crate::support::{SECOND, connect, connect_through, echo, unlimited};
 
-const KEEPALIVE: Keepalive = Keepalive { every: Duration::from_secs(20), dead_after: Duration::from_secs(10) };
+const KEEPALIVE: Keepalive = Keepalive { interval: Duration::from_secs(20), timeout: Duration::from_secs(10) };
 
 fn sockets() -> Sockets {
-    open_to_all().keepalive(KEEPALIVE).build().unwrap()
+    unlimited().keepalive(KEEPALIVE).build().unwrap()
 }
 
 fn is_timed_out(error: &Error) -> bool {
@@ -21,19 +21,19 @@ fn is_timed_out(error: &Error) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn dead_peers_are_reaped_every_and_dead_after_their_last_frame() {
+async fn dead_peers_are_reaped_interval_plus_timeout_after_their_last_frame() {
     let (sockets, mut applications) = (sockets(), JoinSet::new());
     let mut silent = Vec::new();
     let start = Instant::now();
     for n in 0..100_u32 {
         let (Accepted { mut socket, .. }, mut client) = connect(&sockets).await;
-        let says = n % 2 == 0;
-        if says {
+        let sends_message = n % 2 == 0;
+        if sends_message {
             client.send("still here".into()).await.unwrap();
         }
         silent.push(client);
         applications.spawn(async move {
-            if says {
+            if sends_message {
                 socket.next().await.unwrap().unwrap();
             }
             let error = socket.next().await.unwrap().unwrap_err();
@@ -47,9 +47,9 @@ async fn dead_peers_are_reaped_every_and_dead_after_their_last_frame() {
     assert_eq!((seen.reaped, seen.closed["1006"], seen.active), (100, 100, 0));
 }
 
-/// The clock starts anew with a frame that comes late, and not before.
+// Each frame restarts the clock.
 #[tokio::test(start_paused = true)]
-async fn a_peer_that_dies_later_is_reaped_as_long_after_its_last_frame() {
+async fn each_frame_restarts_the_keepalive() {
     let sockets = sockets();
     let (Accepted { mut socket, .. }, mut client) = connect(&sockets).await;
     let application = tokio::spawn(async move {
@@ -61,14 +61,14 @@ async fn a_peer_that_dies_later_is_reaped_as_long_after_its_last_frame() {
         client.send("still here".into()).await.unwrap();
     }
     let last = Instant::now();
-    assert_eq!(application.await.unwrap() - last, KEEPALIVE.every + KEEPALIVE.dead_after);
+    assert_eq!(application.await.unwrap() - last, KEEPALIVE.interval + KEEPALIVE.timeout);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_peer_that_answers_pings_or_says_anything_at_all_stays() {
+async fn a_peer_that_sends_pongs_or_messages_is_not_reaped() {
     let sockets = sockets();
     let mut peers = JoinSet::new();
-    // One has nothing to say, and answers: reading does that by itself.
+    // One peer sends nothing and replies to pings; its library does so while reading.
     let (accepted, mut idle) = connect(&sockets).await;
     tokio::spawn(echo(accepted));
     peers.spawn(async move {
@@ -81,7 +81,7 @@ async fn a_peer_that_answers_pings_or_says_anything_at_all_stays() {
         }
         assert_eq!(pings, 50);
     });
-    // The other never reads, and so never answers, but it talks.
+    // The other peer never reads, so it never replies, but it sends messages.
     let (Accepted { mut socket, .. }, mut talker) = connect(&sockets).await;
     tokio::spawn(async move { while let Some(Ok(_)) = socket.next().await {} });
     peers.spawn(async move {
@@ -96,13 +96,13 @@ async fn a_peer_that_answers_pings_or_says_anything_at_all_stays() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_writer_whose_peer_takes_nothing_is_not_stuck_for_ever() {
+async fn a_writer_whose_peer_reads_nothing_times_out() {
     let sockets = sockets();
     let (Accepted { mut socket, .. }, _client) = connect_through(&sockets, 64).await;
     let start = Instant::now();
     let error = socket.send(Message::text("x".repeat(1_000))).await.unwrap_err();
     assert!(is_timed_out(&error), "{error}");
-    assert_eq!(start.elapsed(), KEEPALIVE.every + KEEPALIVE.dead_after);
+    assert_eq!(start.elapsed(), KEEPALIVE.interval + KEEPALIVE.timeout);
     assert!(socket.next().await.is_none());
     socket.close().await.unwrap();
     drop(socket);
@@ -110,26 +110,26 @@ async fn a_writer_whose_peer_takes_nothing_is_not_stuck_for_ever() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn when_the_writer_finds_its_peer_dead_the_reader_hears_of_it() {
+async fn a_write_timeout_ends_the_reader() {
     let sockets = sockets();
     let (Accepted { socket, .. }, mut client) = connect_through(&sockets, 64).await;
     let (mut send, mut receive) = socket.split();
     let reader = tokio::spawn(async move { while let Some(Ok(_)) = receive.next().await {} });
     let writer = tokio::spawn(async move { send.send(Message::text("x".repeat(1_000))).await.is_err() });
     tokio::time::sleep(10 * SECOND).await;
-    // So for the reader it lives until later.
+    // So the reader considers the peer alive for longer.
     client.send("still here".into()).await.unwrap();
     let start = Instant::now();
     assert!(writer.await.unwrap());
     assert_eq!(start.elapsed(), 20 * SECOND);
     reader.await.unwrap();
-    assert!(start.elapsed() <= KEEPALIVE.every + KEEPALIVE.dead_after);
+    assert!(start.elapsed() <= KEEPALIVE.interval + KEEPALIVE.timeout);
     assert_eq!(sockets.snapshot().reaped, 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_a_keepalive_nobody_is_pinged_or_reaped() {
-    let sockets = open_to_all().keepalive(None).build().unwrap();
+async fn without_a_keepalive_no_peer_is_pinged_or_reaped() {
+    let sockets = unlimited().keepalive(None).build().unwrap();
     let (accepted, mut client) = connect(&sockets).await;
     tokio::spawn(echo(accepted));
     assert!(timeout(100_000 * SECOND, client.next()).await.is_err());

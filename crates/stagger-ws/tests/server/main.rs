@@ -1,4 +1,4 @@
-//! The server's half, over pipes in virtual time and over sockets on loopback.
+//! Tests of the server: over pipes with paused time, and over sockets on loopback.
 
 #[cfg(test)]
 mod admission;
@@ -7,16 +7,16 @@ mod axum;
 #[cfg(test)]
 mod backlog;
 #[cfg(test)]
+mod capacity;
+#[cfg(test)]
 mod contract;
 #[cfg(test)]
 mod drain;
 #[cfg(test)]
 mod keepalive;
 #[cfg(test)]
-mod moving;
+mod migration;
 #[cfg(test)]
 mod nginx;
-#[cfg(test)]
-mod places;
 #[cfg(test)]
 mod support;

@@ -1,4 +1,4 @@
-//! The guide's recipe for nginx, in a real one before our server, with our clients.
+//! The guide's recipe for nginx, run by a real nginx in front of this crate's server, with this crate's clients.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -13,11 +13,11 @@ use stagger_ws::server::{Drain, Sockets};
 use stagger_ws::{Client, Handle};
 use tokio::time::timeout;
 
-use crate::support::{SECOND, echo, eventually, on_loopback, open_to_all, small};
+use crate::support::{SECOND, echo, eventually, on_loopback, small, unlimited};
 
 const CLIENTS: usize = 20;
 
-/// The recipe, to listen at this port, and with this server behind.
+/// Returns the recipe with this port and this upstream server.
 fn recipe(listens: SocketAddr, upstream: SocketAddr) -> String {
     let page = include_str!("../../../../docs/guide/websocket.md");
     let (_, recipe) = page.split_once("```nginx\n").expect("a recipe");
@@ -30,7 +30,7 @@ fn recipe(listens: SocketAddr, upstream: SocketAddr) -> String {
 
 fn configure(directory: &Path, recipe: &str) {
     let path = directory.display();
-    // With a master, which is what reloads.
+    // With a master process, which handles reloads.
     let config = format!(
         "daemon off; worker_processes 1; pid {path}/pid; error_log {path}/error.log;\n\
          events {{ worker_connections 1000; }}\n\
@@ -44,15 +44,15 @@ fn configure(directory: &Path, recipe: &str) {
     fs::write(directory.join("nginx.conf"), config).unwrap();
 }
 
-/// A server of ours, at an address of its own.
+/// Starts a server of this crate at its own address.
 fn site() -> (Sockets, SocketAddr) {
-    let (sockets, (listener, address)) = (open_to_all().build().unwrap(), on_loopback());
+    let (sockets, (listener, address)) = (unlimited().build().unwrap(), on_loopback());
     let server = sockets.clone();
     tokio::spawn(async move { server.serve(listener, echo).await });
     (sockets, address)
 }
 
-/// What the clients' connections have ended with, in words.
+/// The causes of all closed connections.
 type Causes = Arc<Mutex<Vec<String>>>;
 
 fn client(address: SocketAddr, causes: &Causes) -> Handle {
@@ -62,9 +62,9 @@ fn client(address: SocketAddr, causes: &Causes) -> Handle {
     let mut client = Client::builder()
         .url(format!("ws://{address}/ws"))
         .policy(policy.build().unwrap())
-        .websocket(small())
+        .websocket_config(small())
         .on_closed(move |closed| {
-            let code = closed.cause.code();
+            let code = closed.cause.close_code();
             causes.lock().unwrap().push(code.map_or_else(|| closed.cause.name().to_owned(), |code| code.to_string()));
         })
         .connect();
@@ -74,34 +74,34 @@ fn client(address: SocketAddr, causes: &Causes) -> Handle {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn clients_outlive_a_reload_a_drain_and_a_restart_of_nginx() {
+async fn clients_survive_a_reload_a_drain_and_a_restart_of_nginx() {
     let (directory, port) = (tempfile::tempdir().unwrap(), Port::reserve().unwrap());
     let [(first, first_at), (second, second_at)] = [site(), site()];
     configure(directory.path(), &recipe(port.address(), first_at));
     let file = directory.path().join("nginx.conf");
-    let program = Program::found("nginx").unwrap().arg("-c").arg(&file).arg("-p").arg(directory.path());
+    let program = Program::find("nginx").unwrap().arg("-c").arg(&file).arg("-p").arg(directory.path());
     let mut nginx = Server::start(program, Ready::Port(port.address()), 20 * SECOND).unwrap();
     let causes = Causes::default();
     let clients: Vec<_> = (0..CLIENTS).map(|_| client(port.address(), &causes)).collect();
-    eventually("all are on the first server", || first.active() == CLIENTS).await;
+    eventually("all clients on the first server", || first.active() == CLIENTS).await;
 
-    // From now on nginx sends everybody to the second one, and those who are there stay.
+    // From now on nginx sends new connections to the second server; existing ones stay.
     configure(directory.path(), &recipe(port.address(), second_at));
     nginx.running().unwrap().signal(Signal::HUP).unwrap();
     let late = client(port.address(), &causes);
     timeout(20 * SECOND, late.connected()).await.expect("in time").unwrap();
-    eventually("a new worker serves", || first.active() + second.active() == CLIENTS + 1).await;
-    assert_eq!(causes.lock().unwrap().len(), 0, "a reload drops nobody");
+    eventually("a new worker is serving", || first.active() + second.active() == CLIENTS + 1).await;
+    assert_eq!(causes.lock().unwrap().len(), 0, "a reload drops no connection");
     first.drain(Drain::per_second(100)).done().await;
-    eventually("all are on the second server", || second.active() == CLIENTS + 1).await;
+    eventually("all clients on the second server", || second.active() == CLIENTS + 1).await;
     assert!(causes.lock().unwrap().iter().filter(|cause| *cause == "1012").count() >= CLIENTS, "{causes:?}");
 
-    // Now it is killed: nobody is told anything.
+    // The kill is not announced to the clients.
     causes.lock().unwrap().clear();
     nginx.kill();
-    eventually("all have gone", || second.active() == 0).await;
+    eventually("all connections ended", || second.active() == 0).await;
     nginx.restart().unwrap();
-    eventually("all are back", || second.active() == CLIENTS + 1).await;
+    eventually("all clients reconnected", || second.active() == CLIENTS + 1).await;
     assert!(causes.lock().unwrap().iter().all(|cause| cause != "1012"), "{causes:?}");
     for handle in &clients {
         timeout(20 * SECOND, handle.close()).await.expect("in time");

@@ -1,4 +1,4 @@
-//! The clients, each with a task that sends and one that reads.
+//! The clients, each with a sending and a reading task.
 
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use core::time::Duration;
@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use futures_util::StreamExt;
 use stagger::{Jitter, Policy};
-use stagger_ws::{Ack, Acked, AckedHandle, Acks, Client, Event, Message, State};
+use stagger_ws::{Ack, AckedClient, AckedHandle, Acks, Client, ConnectionState, Event, Message};
 use tokio::task::JoinHandle;
 use tokio::time::{interval, timeout};
 
-/// Longer than anything here takes.
+/// Longer than any step of the test.
 const LONG: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Default)]
@@ -28,7 +28,7 @@ pub(super) struct Fleet {
 
 struct Member {
     handle: AckedHandle<u64>,
-    /// Gives the number of the last message.
+    /// Returns the number of the last message.
     sends: JoinHandle<u64>,
     reads: JoinHandle<()>,
 }
@@ -39,7 +39,7 @@ impl Fleet {
         let member = |n: usize| {
             let client = connect(&format!("ws://127.0.0.1:{port}/client-{n}"));
             let handle = client.handle();
-            // They do not all speak in the same instant.
+            // Clients do not all send in the same instant.
             let lag = every.mul_f64(n as f64 / clients as f64);
             let sends = tokio::spawn(send(handle.clone(), lag, every, Arc::clone(&is_over)));
             let reads = tokio::spawn(read(client, Arc::clone(&seen)));
@@ -48,29 +48,29 @@ impl Fleet {
         Self { members: (0..clients).map(member).collect(), seen, is_over }
     }
 
-    /// Waits until every client is there.
-    pub(super) async fn all_there(&self) {
+    /// Waits until every client is connected.
+    pub(super) async fn all_connected(&self) {
         for member in &self.members {
-            timeout(LONG, member.handle.client().connected()).await.expect("in time").expect("it comes back");
+            timeout(LONG, member.handle.client().connected()).await.expect("in time").expect("the client reconnects");
         }
     }
 
-    /// Waits until every client knows that it is not.
-    pub(super) async fn all_gone(&self) {
+    /// Waits until every client has noticed that it is disconnected.
+    pub(super) async fn all_disconnected(&self) {
         for member in &self.members {
             let mut state = member.handle.client().state();
-            let gone = state.wait_for(|state| !matches!(state, State::Open));
-            timeout(LONG, gone).await.expect("in time").expect("its task is there");
+            let gone = state.wait_for(|state| !matches!(state, ConnectionState::Open));
+            timeout(LONG, gone).await.expect("in time").expect("the client's task is running");
         }
     }
 
-    /// Ends it, when everything is acknowledged; how many messages each has sent.
+    /// Ends the test when every message is acknowledged. Returns how many messages each client has sent.
     pub(super) async fn finish(self) -> Vec<u64> {
         self.is_over.store(true, Ordering::Relaxed);
         let mut sent = Vec::new();
         for Member { handle, sends, reads } in self.members {
             sent.push(sends.await.unwrap());
-            timeout(LONG, handle.settled()).await.expect("in time").unwrap();
+            timeout(LONG, handle.flushed()).await.expect("in time").unwrap();
             assert_eq!(handle.close().await, []);
             reads.await.unwrap();
         }
@@ -78,7 +78,7 @@ impl Fleet {
     }
 }
 
-fn connect(url: &str) -> Acked<u64> {
+fn connect(url: &str) -> AckedClient<u64> {
     let policy = Policy::exponential(Duration::from_millis(50), Duration::from_secs(1))
         .jitter(Jitter::Full)
         .spread(Duration::from_millis(300))
@@ -104,17 +104,17 @@ async fn send(handle: AckedHandle<u64>, lag: Duration, every: Duration, is_over:
     number
 }
 
-async fn read(mut client: Acked<u64>, seen: Arc<Seen>) {
+async fn read(mut client: AckedClient<u64>, seen: Arc<Seen>) {
     let mut is_open = false;
     while let Some(event) = client.next().await {
-        match event.expect("it never gives up") {
+        match event.expect("the client never gives up") {
             Event::Open(opened) => {
                 assert!(!core::mem::replace(&mut is_open, true), "opened twice");
                 seen.opened.fetch_add(1, Ordering::Relaxed);
                 seen.resent.fetch_add(opened.resent as u64, Ordering::Relaxed);
             }
             Event::Message(_) => {
-                assert!(is_open, "a message between two connections");
+                assert!(is_open, "a message without a connection");
                 seen.ticks.fetch_add(1, Ordering::Relaxed);
             }
             Event::Closed(_) => is_open = false,

@@ -1,17 +1,17 @@
-//! How long it lasts, and how large it is.
+//! The duration and the size of the test.
 
 use core::str::FromStr;
 use core::time::Duration;
 use std::env;
 
-/// Read from the environment; what is not there is as small as it may be in a test.
+/// Read from environment variables. The defaults are as small as possible.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plan {
     pub(super) kills: u32,
     pub(super) clients: usize,
-    /// Between two messages of a client, and of the server to each client.
+    /// The interval between two messages of a client, and of the server to each client.
     pub(super) every: Duration,
-    /// From the moment at which all clients are there to the next kill.
+    /// Time between the reconnect of the last client and the next kill.
     pub(super) calm: Duration,
 }
 

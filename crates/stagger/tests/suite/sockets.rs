@@ -104,7 +104,7 @@ fn what_will_not_work_next_time_is_not_retried() {
 #[test]
 fn running_out_of_descriptors_is_our_own_exhaustion() {
     let exe = std::env::current_exe().unwrap();
-    let child = Program::found("sh").unwrap().args(["-c", "ulimit -n 24 && exec \"$0\" \"$@\""]).arg(exe);
+    let child = Program::find("sh").unwrap().args(["-c", "ulimit -n 24 && exec \"$0\" \"$@\""]).arg(exe);
     let child = child.args(["--ignored", "--exact", "--nocapture", "--test-threads=1"]);
     let child = child.arg("suite::sockets::child_that_runs_out_of_descriptors").env("FEW_DESCRIPTORS", "1");
     let done = child.run(Duration::from_secs(20)).unwrap();

@@ -1,4 +1,4 @@
-//! Blocking, exponential with jitter from a base of zero, or with a sleep that returns at once.
+//! Blocking, exponential with jitter, with a base of zero or a sleep that returns immediately.
 
 use core::time::Duration;
 
@@ -6,19 +6,19 @@ use backon::{BlockingRetryable, ExponentialBuilder};
 
 use super::{BASE, CAP};
 use crate::case::{Case, Role, Table};
-use crate::failures::drive::look_at;
+use crate::failures::drive::use_delay;
 use crate::operation::{THREE_FAILURES, repeat};
 
-/// Rows of other crates.
+/// Returns the rows of other crates.
 pub(super) fn cases() -> Vec<Case> {
     let row = |name, run| Case::work(Table::FailuresBlocking, Role::Peer, name, run);
     vec![
-        row("retry", retry).note("from a base of 0"),
-        row("backon", backon).note("from a base of 0"),
+        row("retry", retry).note("base of 0"),
+        row("backon", backon).note("base of 0"),
         row("backon, sleep replaced", backon_sleepless),
-        row("mulligan", mulligan).note("from a base of 0"),
-        row("backoff", backoff).note("from a base of 0; reads the clock"),
-        Case::absent(Table::FailuresBlocking, "the other crates", "async only, or give delays and run nothing"),
+        row("mulligan", mulligan).note("base of 0"),
+        row("backoff", backoff).note("base of 0; reads the clock"),
+        Case::absent(Table::FailuresBlocking, "the other crates", "async only, or compute delays only"),
     ]
 }
 
@@ -40,7 +40,7 @@ fn backon_sleepless(iterations: u64) {
     const BUILDER: ExponentialBuilder =
         ExponentialBuilder::new().with_jitter().with_min_delay(BASE).with_max_delay(CAP);
     repeat(iterations, &THREE_FAILURES, |script| {
-        BlockingRetryable::retry(|| script.attempt(), BUILDER).sleep(look_at).call()
+        BlockingRetryable::retry(|| script.attempt(), BUILDER).sleep(use_delay).call()
     });
 }
 

@@ -1,4 +1,4 @@
-//! What other crates cost when three attempts fail.
+//! The cost of other crates if three attempts fail.
 
 mod blocking;
 mod on_tokio;
@@ -12,7 +12,7 @@ use crate::case::Case;
 const BASE: Duration = Duration::from_millis(100);
 const CAP: Duration = Duration::from_secs(30);
 
-/// Rows of other crates.
+/// Returns the rows of other crates.
 pub(super) fn cases() -> Vec<Case> {
     [blocking::cases(), zero::cases(), ready::cases(), on_tokio::cases()].concat()
 }

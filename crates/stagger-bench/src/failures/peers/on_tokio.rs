@@ -11,7 +11,7 @@ use crate::failures::drive::{attempt, on_both_clocks, repeat_on};
 use crate::operation::{Failure, THREE_FAILURES};
 use crate::tower_stack::BackoffAndBudget;
 
-/// Rows of other crates.
+/// Returns the rows of other crates.
 pub(super) fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     let mut rows = |pair: [Case; 2]| cases.extend(pair);
@@ -26,13 +26,13 @@ pub(super) fn cases() -> Vec<Case> {
     cases.push(Case::absent(
         Table::FailuresTokio,
         "again",
-        "sleeps on a thread of its own, which no clock of tokio pauses",
+        "sleeps on its own thread, which a paused clock does not affect",
     ));
     cases.push(
         Case::wait(Table::FailuresTokioReal, Role::Peer, "again", |iterations| {
             again(iterations, &crate::tokio_runtime::real());
         })
-        .note("sleeps on a thread of its own"),
+        .note("sleeps on its own thread"),
     );
     cases
 }
@@ -77,7 +77,7 @@ fn mulligan(iterations: u64, runtime: &Runtime) {
 }
 
 fn tower(iterations: u64, runtime: &Runtime) {
-    // Its backoff refuses a maximum of zero; with a minimum of zero every delay is zero.
+    // Its backoff rejects a maximum of zero. With a minimum of zero, every delay is zero.
     let policy = BackoffAndBudget::new(Duration::ZERO, Duration::from_millis(1), 0.0);
     let service = tower::service_fn(|()| attempt::<Failure>(&THREE_FAILURES));
     let mut service = tower::retry::Retry::new(policy, service);

@@ -1,4 +1,4 @@
-//! Async, exponential with jitter, and a sleeper that is ready at once.
+//! Async, exponential with jitter, with a sleeper that is ready immediately.
 
 use core::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::failures::drive::{attempt, sleep_ready};
 use crate::future::poll_once;
 use crate::operation::{Failure, THREE_FAILURES, repeat};
 
-/// Rows of other crates.
+/// Returns the rows of other crates.
 pub(super) fn cases() -> Vec<Case> {
     let row = |name, run| Case::work(Table::FailuresReady, Role::Peer, name, run);
     vec![

@@ -1,4 +1,4 @@
-//! Blocking, the cheapest way that the crate has to ask for no delay.
+//! Blocking, without delays, in the cheapest way that each crate supports.
 
 use core::time::Duration;
 
@@ -7,7 +7,7 @@ use backon::{BlockingRetryable, ConstantBuilder};
 use crate::case::{Case, Role, Table};
 use crate::operation::{THREE_FAILURES, repeat};
 
-/// Rows of other crates.
+/// Returns the rows of other crates.
 pub(super) fn cases() -> Vec<Case> {
     let row = |name, run| Case::work(Table::FailuresZero, Role::Peer, name, run);
     vec![row("retry", retry), row("backon", backon), row("mulligan", mulligan), row("backoff", backoff)]

@@ -4,23 +4,23 @@ use super::xml::Element;
 use crate::plot::figure::Figure;
 use crate::plot::wrap::wrap;
 
-/// What stands above the figures of a document.
+/// The header of a document.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Page {
-    /// What the document is, for a reader's list of pages.
+    /// Title of the document.
     pub(crate) title: String,
-    /// Shown in a fixed-width face: a policy, a command.
+    /// Shown in a monospace font: a policy, a command.
     pub(crate) subject: String,
-    /// Shown small, one below the other: what the reader must know beside the figures.
+    /// Notes on the figures, one per paragraph.
     pub(crate) remarks: Vec<String>,
 }
 
-/// Characters that fit side by side in the fixed-width face, and about as many as do in the other.
+/// Characters per line in the monospace font, and approximately in the other.
 const SUBJECT_COLUMNS: usize = 98;
 const REMARK_COLUMNS: usize = 112;
 const LINE: f64 = 17.0;
 
-/// The figures below one another in one SVG document.
+/// Renders figures below each other as one SVG document.
 pub(crate) fn document(page: &Page, figures: &[Figure]) -> String {
     let mut y = MARGIN;
     let mut content = Vec::new();
@@ -56,12 +56,13 @@ pub(crate) fn document(page: &Page, figures: &[Figure]) -> String {
         .child(Element::new("title").set("id", "stagger-title").text(&*page.title))
         .child(Element::new("desc").set("id", "stagger-description").text(description.join("\n")))
         .child(Element::new("style").text(sheet()))
-        .child(Element::new("rect").set("class", "ground").set("width", "100%").set("height", "100%"))
+        .child(Element::new("rect").set("class", "background").set("width", "100%").set("height", "100%"))
         .children(content);
     format!("{root}")
 }
 
-/// One figure as an element of an HTML page, whose style sheet is to hold that of [`sheet`]. It is as wide as there is room.
+/// Renders one figure as an element of an HTML page, whose style sheet must contain that of [`sheet`]. It fills the
+/// available width.
 pub(crate) fn inline(figure: &Figure) -> String {
     let (group, height) = panel(figure, 0.0);
     let root = Element::new("svg")
@@ -98,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn the_document_is_well_formed_and_needs_nothing_beside_it() {
+    fn the_document_is_well_formed_and_self_contained() {
         let svg = everywhere();
         Document::parse(&svg).unwrap();
         for outside in ["href", "url(", "@import", "<script", "<image", "<foreignObject"] {
@@ -113,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_a_text_holds_it_stays_text() {
+    fn text_is_escaped() {
         let hostile = "</text><script>alert('&amp;\"')</script>";
         let mut figure = band(&[1.0, 2.0]);
         figure.title = hostile.to_owned();
@@ -125,23 +126,23 @@ mod tests {
     }
 
     #[test]
-    fn who_does_not_see_the_picture_is_told_what_is_in_it() {
+    fn the_text_alternative_describes_the_figures() {
         let svg = everywhere();
         let parsed = Document::parse(&svg).unwrap();
         let root = parsed.root_element();
         let named = root.attribute("aria-labelledby").unwrap();
-        let told: Vec<&str> = named
+        let labels: Vec<&str> = named
             .split(' ')
             .map(|id| root.children().find(|node| node.attribute("id") == Some(id)).unwrap().text().unwrap())
             .collect();
-        assert_eq!(told[0], "A title");
-        for part in ["constant 1s", "a remark", "One of everything."] {
-            assert!(told[1].contains(part), "{part} is not in {}", told[1]);
+        assert_eq!(labels[0], "A title");
+        for part in ["constant 1s", "a remark", "Every shape."] {
+            assert!(labels[1].contains(part), "{part} is not in {}", labels[1]);
         }
     }
 
     #[test]
-    fn every_colour_has_a_light_and_a_dark_form() {
+    fn every_color_has_a_light_and_a_dark_variant() {
         let sheet = sheet();
         let (light, dark) = sheet.split_once("@media (prefers-color-scheme:dark)").unwrap();
         for hue in Hue::ALL {
@@ -151,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_share_a_picture_differ_in_their_dashes_too() {
+    fn lines_of_one_plot_have_different_dashes() {
         let mut dashes: Vec<&str> = (0..6).map(|n| Hue::nth(n).dash()).collect();
         dashes.sort_unstable();
         dashes.dedup();
@@ -159,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_is_drawn_on_the_page() {
+    fn all_elements_are_within_the_page() {
         let svg = everywhere();
         let parsed = Document::parse(&svg).unwrap();
         let height: f64 = parsed.root_element().attribute("height").unwrap().parse().unwrap();
@@ -178,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_only_one_place_is_wide_enough_to_be_seen() {
+    fn a_series_with_one_position_is_wide_enough_to_see() {
         let svg = document(&page("constant"), &[everything(1, Spacing::Linear)]);
         let parsed = Document::parse(&svg).unwrap();
         for drawn in parsed.descendants().filter_map(|node| node.attribute("points")) {
@@ -190,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_policy_is_broken_at_its_spaces() {
+    fn a_long_policy_wraps_at_spaces() {
         let words = vec!["max-attempts=5"; 30];
         let svg = document(&page(&words.join(" ")), &[]);
         let parsed = Document::parse(&svg).unwrap();

@@ -1,7 +1,6 @@
-//! Paints figures as one SVG document that needs nothing beside it: no script, no font, no network.
+//! Renders figures as one self-contained SVG document: no script, no font, no network.
 //!
-//! The same figures give the same bytes. Colours follow the reader's light or dark preference; what
-//! colour tells apart, dashes tell apart too.
+//! The output is deterministic. Colors follow the reader's light or dark preference; lines also differ in their dashes.
 
 mod document;
 mod panel;

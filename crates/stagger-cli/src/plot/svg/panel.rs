@@ -5,25 +5,25 @@ use crate::plot::scale::Scale;
 
 /// The width of a document, in pixels.
 pub(super) const WIDTH: f64 = 760.0;
-/// The room around and between its parts.
+/// The space around and between its parts.
 pub(super) const MARGIN: f64 = 20.0;
 
 /// The height of the field in which series are drawn.
 const FIELD_HEIGHT: f64 = 250.0;
-/// Room for the upright axis's labels.
+/// Width of the labels of the vertical axis.
 const GUTTER: f64 = 62.0;
 const TICKS_UP: usize = 7;
 const TICKS_ACROSS: usize = 12;
 
 const HEADING: f64 = 18.0;
-/// The upright axis's name, above it.
+/// Height of the name of the vertical axis, above it.
 const LABEL: f64 = 30.0;
-/// The other axis's labels and name, below it.
+/// Height of the labels and name of the horizontal axis, below it.
 const FOOT: f64 = 40.0;
 const LEGEND_LINE: f64 = 19.0;
 const SWATCH_GAP: f64 = 6.0;
 const LEGEND_GAP: f64 = 16.0;
-/// About the width of a letter at the size of the text; fonts differ, so it is generous.
+/// Approximate width of a letter, generous because fonts differ.
 const LETTER: f64 = 6.8;
 
 /// The field of a figure in pixels.
@@ -38,7 +38,7 @@ pub(super) struct Field {
 }
 
 impl Field {
-    /// A point's place on the page.
+    /// Returns the coordinates of a point on the page.
     pub(super) fn place(&self, point: Point) -> (f64, f64) {
         (self.across(self.x.position(point.x)), self.up(self.y.position(point.y)))
     }
@@ -52,7 +52,7 @@ impl Field {
     }
 }
 
-/// A figure whose top is at `y`, and its height.
+/// Renders a figure with its top at `y`, and returns its height.
 pub(super) fn panel(figure: &Figure, y: f64) -> (Element, f64) {
     let (x_scale, y_scale) = figure.scales();
     let (key, key_height) = key(&figure.series, y + HEADING);
@@ -63,7 +63,7 @@ pub(super) fn panel(figure: &Figure, y: f64) -> (Element, f64) {
     let series = Element::new("g").set("class", "series");
     let group = Element::new("g")
         .set("class", "panel")
-        // For those who move the series: where they lie, and what the ends of the level axis are.
+        // For scripts that move the series: the field, and the ends of the horizontal axis.
         .set("data-field", format!("{} {} {} {}", field.left, field.top, field.right, field.bottom))
         .set("data-x", format!("{} {}", x_scale.low(), x_scale.high()))
         .set("data-spacing", x_scale.spacing().name())
@@ -103,7 +103,7 @@ fn line(class: &str, from: (f64, f64), to: (f64, f64)) -> Element {
     Element::new("line").set("class", class).set("x1", from.0).set("y1", from.1).set("x2", to.0).set("y2", to.1)
 }
 
-/// The named series in one line, or in as many as it takes, and the height of those.
+/// Renders the legend in as many lines as needed, and returns its height.
 fn key(series: &[Series], top: f64) -> (Vec<Element>, f64) {
     let mut out = Vec::new();
     let (mut x, mut y) = (MARGIN, top + LEGEND_LINE - 5.0);

@@ -2,10 +2,10 @@ use super::panel::Field;
 use super::xml::{Element, Pixels};
 use crate::plot::figure::{Bar, Point, Series, Shape, Span, Weight, corners};
 
-/// Half the width of what has only one place, and would be seen as nothing or as a hair.
-const LONE: f64 = 12.0;
+/// Half the width of a series with a single position, to make it visible.
+const SINGLE_MARGIN: f64 = 12.0;
 
-/// The elements that draw a series in a field.
+/// Returns the elements of a series.
 pub(super) fn series(series: &Series, field: &Field) -> Vec<Element> {
     let place = |points: &[Point]| -> Vec<(f64, f64)> { points.iter().map(|point| field.place(*point)).collect() };
     match &series.shape {
@@ -17,7 +17,7 @@ pub(super) fn series(series: &Series, field: &Field) -> Vec<Element> {
     }
 }
 
-/// The width of a series' sample in the legend.
+/// Returns the width of a series' sample in the legend.
 pub(super) fn swatch_width(series: &Series) -> f64 {
     match series.shape {
         Shape::Points(_) => 6.0,
@@ -25,7 +25,7 @@ pub(super) fn swatch_width(series: &Series) -> f64 {
     }
 }
 
-/// A series' sample for the legend, its middle line at the height of `at`.
+/// Renders a series' sample for the legend, vertically centered on `at`.
 pub(super) fn swatch(series: &Series, at: (f64, f64)) -> Element {
     let ((x, y), width) = (at, swatch_width(series));
     match series.shape {
@@ -39,7 +39,8 @@ pub(super) fn swatch(series: &Series, at: (f64, f64)) -> Element {
 }
 
 fn line(series: &Series, places: &[(f64, f64)]) -> Element {
-    let lone = places.first().filter(|_| places.len() == 1).map(|(x, y)| [(x - LONE, *y), (x + LONE, *y)]);
+    let lone =
+        places.first().filter(|_| places.len() == 1).map(|(x, y)| [(x - SINGLE_MARGIN, *y), (x + SINGLE_MARGIN, *y)]);
     let places = lone.as_ref().map_or(places, |dash| dash.as_slice());
     let width = match series.weight {
         Weight::Strong => 2.5,
@@ -69,7 +70,12 @@ fn band(series: &Series, spans: &[Span], field: &Field) -> Element {
     let back = spans.iter().rev().map(|span| edge(span, span.low));
     let mut outline: Vec<(f64, f64)> = there.chain(back).collect();
     if let [high, low] = outline[..] {
-        outline = vec![(high.0 - LONE, high.1), (high.0 + LONE, high.1), (low.0 + LONE, low.1), (low.0 - LONE, low.1)];
+        outline = vec![
+            (high.0 - SINGLE_MARGIN, high.1),
+            (high.0 + SINGLE_MARGIN, high.1),
+            (low.0 + SINGLE_MARGIN, low.1),
+            (low.0 - SINGLE_MARGIN, low.1),
+        ];
     }
     Element::new("polygon").set("class", format!("{} band", series.hue.class())).set("points", path(&outline))
 }
@@ -77,7 +83,7 @@ fn band(series: &Series, spans: &[Span], field: &Field) -> Element {
 fn bar(series: &Series, bar: &Bar, field: &Field) -> Element {
     let (left, base) = field.place(Point { x: bar.left, y: 0.0 });
     let (right, top) = field.place(Point { x: bar.right, y: bar.height });
-    // A pixel of the page shows between neighbours, unless the bar would vanish into it.
+    // A gap of one pixel separates neighbors, unless the bar is too narrow.
     let width = if right - left > 3.0 { right - left - 1.0 } else { right - left };
     rectangle(series, "bar", (left, top), (width, base - top))
 }

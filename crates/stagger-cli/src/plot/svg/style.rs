@@ -1,20 +1,20 @@
 use crate::plot::palette::Hue;
 
-/// Colours that are no series': page, text, secondary text, rules.
-struct Paper {
-    ground: &'static str,
+/// The colors of everything but series: page, text, secondary text, rules.
+struct Theme {
+    background: &'static str,
     text: &'static str,
     quiet: &'static str,
     rule: &'static str,
 }
 
-const LIGHT: Paper = Paper { ground: "#ffffff", text: "#1c2128", quiet: "#59636e", rule: "#d8dee4" };
+const LIGHT: Theme = Theme { background: "#ffffff", text: "#1c2128", quiet: "#59636e", rule: "#d8dee4" };
 
-const DARK: Paper = Paper { ground: "#0d1117", text: "#e6edf3", quiet: "#9198a1", rule: "#2b323b" };
+const DARK: Theme = Theme { background: "#0d1117", text: "#e6edf3", quiet: "#9198a1", rule: "#2b323b" };
 
-/// The style sheet of every document: light, and dark for those who prefer it.
+/// Returns the style sheet of every document: light, and dark if the reader prefers it.
 ///
-/// Colours are plain, not custom properties: many programs that show SVG do not know those.
+/// Colors are literal, not custom properties: many SVG viewers do not support those.
 pub(crate) fn sheet() -> String {
     let mut out = String::from(
         "\n.stagger text{font-family:system-ui,-apple-system,Segoe UI,Roboto,DejaVu Sans,sans-serif;font-size:12px}\n\
@@ -25,23 +25,23 @@ pub(crate) fn sheet() -> String {
          .stagger .bar{stroke:none;fill-opacity:.85}\n\
          .stagger .rule{stroke-width:1}\n",
     );
-    out.push_str(&colours(&LIGHT, Hue::on_light));
-    out.push_str(&format!("@media (prefers-color-scheme:dark){{\n{}}}\n", colours(&DARK, Hue::on_dark)));
+    out.push_str(&colors(&LIGHT, Hue::on_light));
+    out.push_str(&format!("@media (prefers-color-scheme:dark){{\n{}}}\n", colors(&DARK, Hue::on_dark)));
     out
 }
 
-fn colours(paper: &Paper, of: fn(Hue) -> &'static str) -> String {
-    let Paper { ground, text, quiet, rule } = paper;
+fn colors(theme: &Theme, of: fn(Hue) -> &'static str) -> String {
+    let Theme { background, text, quiet, rule } = theme;
     let mut out = format!(
-        ".stagger .ground{{fill:{ground}}}\n.stagger text{{fill:{text}}}\n\
+        ".stagger .background{{fill:{background}}}\n.stagger text{{fill:{text}}}\n\
          .stagger text.quiet{{fill:{quiet}}}\n.stagger .rule{{stroke:{rule}}}\n\
          .stagger .axis{{stroke:{quiet}}}\n"
     );
     for hue in Hue::ALL {
-        let (class, colour) = (hue.class(), of(hue));
-        out.push_str(&format!(".stagger .{class}{{stroke:{colour};fill:{colour}}}\n"));
+        let (class, color) = (hue.class(), of(hue));
+        out.push_str(&format!(".stagger .{class}{{stroke:{color};fill:{color}}}\n"));
     }
-    // Stated again, and more closely, than the hues' own fill and stroke.
+    // After the hues, to override their fill and stroke.
     out.push_str(".stagger .line{fill:none}\n.stagger .band,.stagger .bar{stroke:none}\n");
     out
 }

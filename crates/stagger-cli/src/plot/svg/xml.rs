@@ -1,6 +1,6 @@
 use core::fmt;
 
-/// An element of an XML document; its text and its attributes may hold anything.
+/// An element of an XML document; text and attributes are escaped.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Element {
     name: &'static str,
@@ -14,11 +14,11 @@ enum Node {
     Text(String),
 }
 
-/// What an attribute holds.
+/// The value of an attribute.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Value {
     Text(String),
-    /// A length in pixels; hundredths are fine enough to draw with.
+    /// A length in pixels, written with two decimals.
     Number(f64),
 }
 
@@ -27,7 +27,7 @@ impl Element {
         Self { name, attributes: Vec::new(), children: Vec::new() }
     }
 
-    /// The same with an attribute more; attributes keep their order.
+    /// Adds an attribute; attributes keep their order.
     pub(super) fn set(mut self, name: &'static str, value: impl Into<Value>) -> Self {
         self.attributes.push((name, value.into()));
         self
@@ -109,9 +109,9 @@ impl fmt::Display for Element {
     }
 }
 
-/// Text as it may stand in an element or in a quoted attribute.
+/// Escapes text for an element or a quoted attribute.
 ///
-/// XML 1.0 section 2.2 has no way at all to write most control characters; they become U+FFFD.
+/// XML 1.0 section 2.2 excludes most control characters, even escaped; they become U+FFFD.
 pub(crate) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_text_ends_its_element_or_its_attribute() {
+    fn text_cannot_end_its_element_or_attribute() {
         let hostile = "\"'><script>&\u{0}\n";
         let element = Element::new("text").set("class", hostile).text(hostile);
         let safe = "&quot;&#39;&gt;&lt;script&gt;&amp;\u{fffd}\n";

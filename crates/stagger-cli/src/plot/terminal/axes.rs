@@ -3,19 +3,18 @@ use ratatui_core::layout::Rect;
 use ratatui_core::style::Style;
 
 use crate::plot::figure::{Figure, Point};
-use crate::plot::look::Glyphs;
+use crate::plot::render_options::Glyphs;
 use crate::plot::scale::Scale;
 use crate::plot::ticks::Tick;
 
-/// Rows to each tick of the upright axis, and columns to each of the other, so that they do not
-/// crowd.
+/// Minimum distance between ticks: rows on the vertical axis, columns on the horizontal one.
 const ROWS_PER_TICK: u16 = 3;
 const COLUMNS_PER_TICK: u16 = 6;
 
-/// Where the parts of a figure lie in a buffer of characters.
+/// The layout of a figure in a character buffer.
 #[derive(Debug)]
 pub(super) struct Axes {
-    /// Where the series go.
+    /// Area of the series.
     field: Rect,
     x: Scale,
     y: Scale,
@@ -31,7 +30,7 @@ impl Axes {
         let y_ticks = figure.y.ticks(y, usize::from(height / ROWS_PER_TICK));
         let widest = y_ticks.iter().map(|tick| width(&tick.label)).max();
         let gutter = widest.unwrap_or(0).max(width(&figure.x.label)).min(columns / 3);
-        // A space and the axis itself stand between the labels and the field.
+        // A space and the axis itself separate the labels from the field.
         let left = gutter + 2;
         let field = Rect::new(left, 0, columns - left, height);
         let x_ticks = figure.x.ticks(x, usize::from(field.width / COLUMNS_PER_TICK));
@@ -39,12 +38,12 @@ impl Axes {
         Self { field, x, y, x_ticks, y_ticks, x_label }
     }
 
-    /// Rows of the field, its axis and the labels below.
+    /// Returns the number of rows of the field, its axis and the labels below.
     pub(super) fn height(&self) -> u16 {
         self.field.height + 2
     }
 
-    /// The first column of the field.
+    /// Returns the first column of the field.
     pub(super) fn left(&self) -> u16 {
         self.field.left()
     }
@@ -53,38 +52,38 @@ impl Axes {
         self.field
     }
 
-    /// A point's place in the field: from (0, 0), bottom left, to (1, 1).
+    /// Returns the position of a point in the field: from (0, 0), bottom left, to (1, 1).
     pub(super) fn place(&self, point: Point) -> (f64, f64) {
         (self.x.position(point.x), self.y.position(point.y))
     }
 
-    /// The column in which `position` lies, as a braille line would draw it there: two dots to a
-    /// column.
+    /// Returns the column of `position`, consistent with braille lines: two dots per column.
     pub(super) fn column(&self, position: f64) -> u16 {
         self.field.left() + cell(position, self.field.width, 2)
     }
 
-    /// The row in which `position` lies: four dots to a row.
+    /// Returns the row of `position`: four dots per row.
     pub(super) fn row(&self, position: f64) -> u16 {
         self.field.bottom() - 1 - cell(position, self.field.height, 4)
     }
 
-    /// The middle of a column of the field, as a position.
+    /// Returns the position of the middle of a column.
     pub(super) fn middle(&self, column: u16) -> f64 {
         let dots = f64::from(self.field.width) * 2.0 - 1.0;
         (f64::from(column - self.field.left()) * 2.0 + 0.5) / dots
     }
 
+    /// Draws the axes, ticks and labels.
     pub(super) fn paint(&self, buffer: &mut Buffer, glyphs: Glyphs) {
-        let (upright, level, corner) = glyphs.pick(("│", "─", "└"), ("|", "-", "+"));
+        let (vertical, horizontal, corner) = glyphs.pick(("│", "─", "└"), ("|", "-", "+"));
         let (y_mark, x_mark) = glyphs.pick(("┤", "┬"), ("+", "+"));
         let axis = self.field.left() - 1;
         let base = self.field.bottom();
         for row in self.field.top()..base {
-            buffer.set_string(axis, row, upright, Style::new());
+            buffer.set_string(axis, row, vertical, Style::new());
         }
         for column in self.field.left()..self.field.right() {
-            buffer.set_string(column, base, level, Style::new());
+            buffer.set_string(column, base, horizontal, Style::new());
         }
         buffer.set_string(axis, base, corner, Style::new());
         for tick in &self.y_ticks {
@@ -110,14 +109,14 @@ impl Axes {
     }
 }
 
-/// The cell, counted from the low end, that holds `position` when each is `dots` dots wide.
+/// Returns the cell that contains `position`, from the low end, with `dots` dots per cell.
 fn cell(position: f64, cells: u16, dots: u16) -> u16 {
     let last = f64::from(cells) * f64::from(dots) - 1.0;
-    // The position lies between 0 and 1, so the dot is a small whole number.
+    // The position is between 0 and 1, so the dot number fits.
     (position.clamp(0.0, 1.0) * last).round() as u16 / dots
 }
 
-/// The characters that a label takes: it is made of digits and Latin letters.
+/// Returns the width of a label; all its characters take one column.
 fn width(label: &str) -> u16 {
     u16::try_from(label.chars().count()).unwrap_or(u16::MAX)
 }

@@ -1,19 +1,19 @@
 use anstyle::{AnsiColor, Style};
 
 use crate::plot::figure::{Entry, Series, Shape, legend};
-use crate::plot::look::{Colour, Look};
+use crate::plot::render_options::{ColorMode, RenderOptions};
 
 /// Columns between two entries.
 const GAP: usize = 3;
 
-/// In one line, or in as many as it takes: what each series looks like and what it is called.
-pub(super) fn lines(series: &[Series], indent: u16, look: Look) -> String {
+/// Formats the legend with the sample and the name of each series, in as many lines as needed.
+pub(super) fn lines(series: &[Series], indent: u16, options: RenderOptions) -> String {
     let indent = usize::from(indent);
     let mut out = String::new();
     let mut column = 0;
     for entry in legend(series) {
-        let length = width(&entry, look);
-        if column > 0 && column + GAP + length <= usize::from(look.columns) {
+        let length = width(&entry, options);
+        if column > 0 && column + GAP + length <= usize::from(options.columns) {
             out.push_str(&" ".repeat(GAP));
             column += GAP + length;
         } else {
@@ -23,7 +23,7 @@ pub(super) fn lines(series: &[Series], indent: u16, look: Look) -> String {
             out.push_str(&" ".repeat(indent));
             column = indent + length;
         }
-        out.push_str(&text(&entry, look));
+        out.push_str(&text(&entry, options));
     }
     if column > 0 {
         out.push('\n');
@@ -31,30 +31,30 @@ pub(super) fn lines(series: &[Series], indent: u16, look: Look) -> String {
     out
 }
 
-fn width(entry: &Entry<'_>, look: Look) -> usize {
-    let swatches = entry.series.iter().map(|one| swatch(one, look).chars().count() + 1);
+fn width(entry: &Entry<'_>, options: RenderOptions) -> usize {
+    let swatches = entry.series.iter().map(|one| swatch(one, options).chars().count() + 1);
     swatches.sum::<usize>() + entry.name.chars().count()
 }
 
-fn text(entry: &Entry<'_>, look: Look) -> String {
+fn text(entry: &Entry<'_>, options: RenderOptions) -> String {
     let mut out = String::new();
     for one in &entry.series {
-        let colour = AnsiColor::try_from(one.hue.in_terminal()).ok().map(Into::into);
-        let style = match look.colour {
-            Colour::On => Style::new().fg_color(colour),
-            Colour::Off => Style::new(),
+        let color = AnsiColor::try_from(one.hue.in_terminal()).ok().map(Into::into);
+        let style = match options.color {
+            ColorMode::On => Style::new().fg_color(color),
+            ColorMode::Off => Style::new(),
         };
-        out.push_str(&format!("{style}{}{style:#} ", swatch(one, look)));
+        out.push_str(&format!("{style}{}{style:#} ", swatch(one, options)));
     }
     out + entry.name
 }
 
-fn swatch(series: &Series, look: Look) -> String {
+fn swatch(series: &Series, options: RenderOptions) -> String {
     match series.shape {
-        Shape::Line(_) | Shape::Steps(_) => look.glyphs.pick("⠒⠒", "--").to_owned(),
+        Shape::Line(_) | Shape::Steps(_) => options.glyphs.pick("⠒⠒", "--").to_owned(),
         Shape::Points(_) => series.hue.mark().to_string(),
-        Shape::Band(_) => look.glyphs.pick("░░", "::").to_owned(),
-        Shape::Bars(_) => look.glyphs.pick("█", "#").to_owned(),
+        Shape::Band(_) => options.glyphs.pick("░░", "::").to_owned(),
+        Shape::Bars(_) => options.glyphs.pick("█", "#").to_owned(),
     }
 }
 
@@ -62,8 +62,8 @@ fn swatch(series: &Series, look: Look) -> String {
 mod tests {
     use super::*;
     use crate::plot::figure::{Point, Weight};
-    use crate::plot::look::Glyphs;
     use crate::plot::palette::Hue;
+    use crate::plot::render_options::Glyphs;
 
     fn series(name: Option<&str>, n: usize, shape: Shape) -> Series {
         Series { name: name.map(str::to_owned), shape, hue: Hue::nth(n), weight: Weight::Light }
@@ -77,16 +77,16 @@ mod tests {
             series(Some("clients"), 1, Shape::Points(at.clone())),
             series(Some("clients"), 2, Shape::Points(at)),
         ];
-        lines(&series, 2, Look { columns, glyphs: Glyphs::Ascii, colour: Colour::Off })
+        lines(&series, 2, RenderOptions { columns, glyphs: Glyphs::Ascii, color: ColorMode::Off })
     }
 
     #[test]
-    fn series_of_one_name_share_an_entry_and_those_without_have_none() {
+    fn series_of_one_name_share_an_entry_and_unnamed_series_have_none() {
         assert_eq!(legend_of(80), "  -- median   b c clients\n");
     }
 
     #[test]
-    fn what_does_not_fit_goes_to_the_next_line() {
+    fn entries_that_do_not_fit_wrap() {
         assert_eq!(legend_of(20), "  -- median\n  b c clients\n");
     }
 }

@@ -1,4 +1,4 @@
-//! Paints figures with characters.
+//! Renders figures as text.
 
 mod axes;
 mod legend;

@@ -4,40 +4,40 @@ use ratatui_core::layout::Rect;
 use super::axes::Axes;
 use super::{legend, shapes, text};
 use crate::plot::figure::Figure;
-use crate::plot::look::Look;
+use crate::plot::render_options::RenderOptions;
 
-/// Columns below which a picture would be all axis.
-const NARROWEST: u16 = 24;
+/// Minimum width in columns; a narrower plot would be all axis.
+const MIN_COLUMNS: u16 = 24;
 
-/// Columns beyond which a picture gains nothing.
-const WIDEST: u16 = 120;
+/// Maximum width in columns; a wider plot shows no more detail.
+const MAX_COLUMNS: u16 = 120;
 
-/// The figure in lines of at most `look.columns` characters: title, picture, legend.
-pub(crate) fn paint(figure: &Figure, look: Look) -> String {
-    let columns = look.columns.clamp(NARROWEST, WIDEST);
+/// Renders a figure as lines of at most `options.columns` characters: title, plot, legend.
+pub(crate) fn paint(figure: &Figure, options: RenderOptions) -> String {
+    let columns = options.columns.clamp(MIN_COLUMNS, MAX_COLUMNS);
     let axes = Axes::new(figure, columns);
     let mut buffer = Buffer::empty(Rect::new(0, 0, columns, axes.height()));
-    axes.paint(&mut buffer, look.glyphs);
+    axes.paint(&mut buffer, options.glyphs);
     for series in &figure.series {
-        shapes::paint(series, &axes, &mut buffer, look.glyphs);
+        shapes::paint(series, &axes, &mut buffer, options.glyphs);
     }
     let mut out = format!("{}\n", figure.title);
-    out.push_str(&text::lines(&buffer, look));
-    out.push_str(&legend::lines(&figure.series, axes.left(), Look { columns, ..look }));
+    out.push_str(&text::lines(&buffer, options));
+    out.push_str(&legend::lines(&figure.series, axes.left(), RenderOptions { columns, ..options }));
     out
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plot::look::{Colour, Glyphs};
+    use crate::plot::render_options::{ColorMode, Glyphs};
     use crate::plot::samples::{band, everything};
     use crate::plot::scale::Spacing;
 
-    const PLAIN: Look = Look { columns: 40, glyphs: Glyphs::Unicode, colour: Colour::Off };
+    const PLAIN: RenderOptions = RenderOptions { columns: 40, glyphs: Glyphs::Unicode, color: ColorMode::Off };
 
     #[test]
-    fn a_picture_is_title_field_axis_and_legend() {
+    fn a_plot_has_title_field_axis_and_legend() {
         let want = "\
 Delay
    4s ┤                              ░░░
@@ -52,18 +52,18 @@ Delay
    0s ┤░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░
       └┬───────────────┬───────────────┬
 retry  1               2               3
-       ░░ least to most
+       ░░ min to max
 ";
         let got = paint(&band(&[1.0, 2.0, 4.0]), PLAIN);
         assert_eq!(got, want, "got:\n{got}");
     }
 
     #[test]
-    fn no_line_is_wider_than_the_terminal_and_none_ends_in_blanks() {
+    fn no_line_is_wider_than_the_terminal_or_ends_in_spaces() {
         for spacing in [Spacing::Linear, Spacing::Log] {
             for columns in [24, 39, 40, 41, 80, 120] {
                 for n in [1, 2, 7, 40] {
-                    let picture = paint(&everything(n, spacing), Look { columns, ..PLAIN });
+                    let picture = paint(&everything(n, spacing), RenderOptions { columns, ..PLAIN });
                     for line in picture.lines() {
                         assert!(line.chars().count() <= usize::from(columns), "{columns}: {line}");
                         assert_eq!(line, line.trim_end());
@@ -74,43 +74,43 @@ retry  1               2               3
     }
 
     #[test]
-    fn a_wide_terminal_does_not_stretch_the_picture_and_a_narrow_one_does_not_break_it() {
+    fn the_width_of_a_plot_is_clamped() {
         let width = |columns| {
-            let picture = paint(&everything(5, Spacing::Linear), Look { columns, ..PLAIN });
+            let picture = paint(&everything(5, Spacing::Linear), RenderOptions { columns, ..PLAIN });
             picture.lines().map(|line| line.chars().count()).max()
         };
-        assert_eq!(width(400), width(WIDEST));
-        assert_eq!(width(1), width(NARROWEST));
+        assert_eq!(width(400), width(MAX_COLUMNS));
+        assert_eq!(width(1), width(MIN_COLUMNS));
     }
 
     #[test]
-    fn a_terminal_without_utf_8_is_sent_ascii_only() {
-        let picture = paint(&everything(6, Spacing::Linear), Look { glyphs: Glyphs::Ascii, ..PLAIN });
+    fn without_utf_8_a_plot_is_ascii() {
+        let picture = paint(&everything(6, Spacing::Linear), RenderOptions { glyphs: Glyphs::Ascii, ..PLAIN });
         assert!(picture.is_ascii(), "{picture}");
         assert!(picture.contains(":::"), "{picture}");
     }
 
     #[test]
-    fn escapes_are_sent_for_colour_only_and_change_nothing_but_colour() {
+    fn escapes_are_used_only_for_color() {
         let figure = everything(6, Spacing::Linear);
         let plain = paint(&figure, PLAIN);
-        let coloured = paint(&figure, Look { colour: Colour::On, ..PLAIN });
+        let colored = paint(&figure, RenderOptions { color: ColorMode::On, ..PLAIN });
         assert!(!plain.contains('\u{1b}'));
         let mut stripped = String::new();
-        for (i, part) in coloured.split('\u{1b}').enumerate() {
+        for (i, part) in colored.split('\u{1b}').enumerate() {
             let text = if i == 0 { part } else { part.split_once('m').map_or(part, |(_, text)| text) };
             stripped.push_str(text);
         }
         assert_eq!(stripped, plain);
-        for line in coloured.lines() {
+        for line in colored.lines() {
             let (escapes, resets) = (line.matches("\u{1b}[").count(), line.matches("\u{1b}[0m").count());
             assert_eq!(escapes, resets * 2, "{line:?}");
         }
-        assert!(coloured.contains("\u{1b}[35md\u{1b}[0m"), "{coloured:?}");
+        assert!(colored.contains("\u{1b}[35md\u{1b}[0m"), "{colored:?}");
     }
 
     #[test]
-    fn what_has_only_one_place_is_wide_enough_to_be_seen() {
+    fn a_series_with_one_position_is_wide_enough_to_see() {
         let mut figure = band(&[4.0]);
         let picture = paint(&figure, PLAIN);
         assert!(picture.lines().nth(2).is_some_and(|line| line.ends_with(" ░░░░░")), "{picture}");

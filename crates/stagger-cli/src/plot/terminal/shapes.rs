@@ -6,27 +6,27 @@ use ratatui_widgets::canvas::{Canvas, Line};
 
 use super::axes::Axes;
 use crate::plot::figure::{Bar, Point, Series, Shape, Span, corners};
-use crate::plot::look::Glyphs;
+use crate::plot::render_options::Glyphs;
 
-/// Columns to either side of what has only one place, and would be a hair's breadth wide.
-const LONE: u16 = 2;
+/// Columns added on both sides of a series with a single position, to make it visible.
+const SINGLE_MARGIN: u16 = 2;
 
-/// Paints one series into the field of `axes`.
+/// Draws one series into the field of `axes`.
 pub(super) fn paint(series: &Series, axes: &Axes, buffer: &mut Buffer, glyphs: Glyphs) {
-    let colour = series.hue.in_terminal();
+    let color = series.hue.in_terminal();
     match &series.shape {
-        Shape::Line(points) => line(points, colour, axes, buffer),
-        Shape::Steps(points) => line(&corners(points), colour, axes, buffer),
-        Shape::Points(points) => marks(points, series.hue.mark(), colour, axes, buffer),
-        Shape::Band(spans) => band(spans, glyphs.pick('░', ':'), colour, axes, buffer),
-        Shape::Bars(bars) => bars_up(bars, glyphs, colour, axes, buffer),
+        Shape::Line(points) => line(points, color, axes, buffer),
+        Shape::Steps(points) => line(&corners(points), color, axes, buffer),
+        Shape::Points(points) => marks(points, series.hue.mark(), color, axes, buffer),
+        Shape::Band(spans) => band(spans, glyphs.pick('░', ':'), color, axes, buffer),
+        Shape::Bars(bars) => vertical_bars(bars, glyphs, color, axes, buffer),
     }
 }
 
-fn line(points: &[Point], colour: Color, axes: &Axes, buffer: &mut Buffer) {
+fn line(points: &[Point], color: Color, axes: &Axes, buffer: &mut Buffer) {
     let mut places: Vec<(f64, f64)> = points.iter().map(|point| axes.place(*point)).collect();
     if let [(x, y)] = places[..] {
-        let half = f64::from(LONE) / f64::from(axes.field().width);
+        let half = f64::from(SINGLE_MARGIN) / f64::from(axes.field().width);
         places = vec![((x - half).max(0.0), y), ((x + half).min(1.0), y)];
     }
     Canvas::default()
@@ -36,41 +36,41 @@ fn line(points: &[Point], colour: Color, axes: &Axes, buffer: &mut Buffer) {
         .paint(|context| {
             for pair in places.windows(2) {
                 let ((x1, y1), (x2, y2)) = (pair[0], pair[1]);
-                context.draw(&Line::new(x1, y1, x2, y2, colour));
+                context.draw(&Line::new(x1, y1, x2, y2, color));
             }
         })
         .render(axes.field(), buffer);
 }
 
-fn marks(points: &[Point], mark: char, colour: Color, axes: &Axes, buffer: &mut Buffer) {
+fn marks(points: &[Point], mark: char, color: Color, axes: &Axes, buffer: &mut Buffer) {
     for point in points {
         let (x, y) = axes.place(*point);
-        set(buffer, (axes.column(x), axes.row(y)), mark, colour);
+        set(buffer, (axes.column(x), axes.row(y)), mark, color);
     }
 }
 
-fn band(spans: &[Span], fill: char, colour: Color, axes: &Axes, buffer: &mut Buffer) {
+fn band(spans: &[Span], fill: char, color: Color, axes: &Axes, buffer: &mut Buffer) {
     let edge = |span: &Span, y| axes.place(Point { x: span.x, y });
     let low: Vec<_> = spans.iter().map(|span| edge(span, span.low)).collect();
     let high: Vec<_> = spans.iter().map(|span| edge(span, span.high)).collect();
     let (Some(first), Some(last)) = (low.first(), low.last()) else {
         return;
     };
-    let margin = if spans.len() == 1 { LONE } else { 0 };
+    let margin = if spans.len() == 1 { SINGLE_MARGIN } else { 0 };
     let field = axes.field();
     let from = axes.column(first.0).saturating_sub(margin).max(field.left());
     let to = (axes.column(last.0) + margin).min(field.right() - 1);
     for column in from..=to {
         let x = axes.middle(column);
-        let (bottom, top) = (axes.row(between(&low, x)), axes.row(between(&high, x)));
+        let (bottom, top) = (axes.row(interpolate(&low, x)), axes.row(interpolate(&high, x)));
         for row in top..=bottom {
-            set(buffer, (column, row), fill, colour);
+            set(buffer, (column, row), fill, color);
         }
     }
 }
 
-/// The height at `x` of the line through `places`, which stand in order; level beyond its ends.
-fn between(places: &[(f64, f64)], x: f64) -> f64 {
+/// Interpolates the line through `places`, which are sorted, at `x`; constant beyond its ends.
+fn interpolate(places: &[(f64, f64)], x: f64) -> f64 {
     let after = places.partition_point(|place| place.0 < x);
     match (after.checked_sub(1).and_then(|i| places.get(i)), places.get(after)) {
         (Some(a), Some(b)) if b.0 > a.0 => a.1 + (b.1 - a.1) * (x - a.0) / (b.0 - a.0),
@@ -79,7 +79,7 @@ fn between(places: &[(f64, f64)], x: f64) -> f64 {
     }
 }
 
-fn bars_up(bars: &[Bar], glyphs: Glyphs, colour: Color, axes: &Axes, buffer: &mut Buffer) {
+fn vertical_bars(bars: &[Bar], glyphs: Glyphs, color: Color, axes: &Axes, buffer: &mut Buffer) {
     let levels = glyphs.levels();
     let steps = levels.len() - 1;
     let field = axes.field();
@@ -87,8 +87,7 @@ fn bars_up(bars: &[Bar], glyphs: Glyphs, colour: Color, axes: &Axes, buffer: &mu
         let (left, _) = axes.place(Point { x: bar.left, y: 0.0 });
         let (right, height) = axes.place(Point { x: bar.right, y: bar.height });
         let (first, last) = (axes.column(left), axes.column(right));
-        // Neighbours share an edge; the column there belongs to the one on the right, and a gap is
-        // left where there is room for one.
+        // Neighbors share an edge; the column there belongs to the bar on the right. A gap is left if there is space.
         let end = if right < 1.0 { last.saturating_sub(1) } else { last };
         let end = if end > first + 1 { end - 1 } else { end.max(first) };
         let filled = (height * f64::from(field.height) * steps as f64).round() as usize;
@@ -96,15 +95,15 @@ fn bars_up(bars: &[Bar], glyphs: Glyphs, colour: Color, axes: &Axes, buffer: &mu
             let part = filled.saturating_sub(usize::from(up) * steps).min(steps);
             for column in first..=end {
                 if part > 0 {
-                    set(buffer, (column, field.bottom() - 1 - up), levels[part], colour);
+                    set(buffer, (column, field.bottom() - 1 - up), levels[part], color);
                 }
             }
         }
     }
 }
 
-fn set(buffer: &mut Buffer, place: (u16, u16), glyph: char, colour: Color) {
+fn set(buffer: &mut Buffer, place: (u16, u16), glyph: char, color: Color) {
     if let Some(cell) = buffer.cell_mut(place) {
-        cell.set_char(glyph).set_fg(colour);
+        cell.set_char(glyph).set_fg(color);
     }
 }

@@ -1,25 +1,25 @@
 use anstyle::{AnsiColor, Style};
 use ratatui_core::buffer::{Buffer, Cell};
 
-use crate::plot::look::{Colour, Look};
+use crate::plot::render_options::{ColorMode, RenderOptions};
 
-/// The buffer's rows as lines of text, without blanks at their ends.
-pub(super) fn lines(buffer: &Buffer, look: Look) -> String {
+/// Converts the rows of the buffer to lines of text, without trailing spaces.
+pub(super) fn lines(buffer: &Buffer, options: RenderOptions) -> String {
     let mut out = String::new();
     let width = usize::from(buffer.area().width).max(1);
     for row in buffer.content().chunks(width) {
         let used = row.iter().rposition(|cell| cell.symbol() != " ").map_or(0, |last| last + 1);
         let mut style = Style::new();
         for cell in &row[..used] {
-            let wanted = match look.colour {
-                Colour::On => style_of(cell),
-                Colour::Off => Style::new(),
+            let wanted = match options.color {
+                ColorMode::On => style_of(cell),
+                ColorMode::Off => Style::new(),
             };
             if wanted != style {
                 out.push_str(&format!("{style:#}{wanted}"));
                 style = wanted;
             }
-            out.push_str(look.glyphs.pick(cell.symbol(), ascii(cell.symbol())));
+            out.push_str(options.glyphs.pick(cell.symbol(), ascii(cell.symbol())));
         }
         out.push_str(&format!("{style:#}\n"));
     }
@@ -27,11 +27,11 @@ pub(super) fn lines(buffer: &Buffer, look: Look) -> String {
 }
 
 fn style_of(cell: &Cell) -> Style {
-    // `Reset`, and whatever is no colour of the terminal's own palette, is left as it is.
+    // `Reset` and colors outside the terminal's palette have no style.
     Style::new().fg_color(AnsiColor::try_from(cell.fg).ok().map(Into::into))
 }
 
-/// The ASCII character that comes nearest to a pattern of braille dots; others are ASCII already.
+/// Returns the ASCII character closest to a braille pattern; other symbols are ASCII already.
 fn ascii(symbol: &str) -> &str {
     let Some(dots) = symbol.chars().next().and_then(|c| u32::from(c).checked_sub(0x2800)) else {
         return symbol;
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_braille_stays_as_it_is() {
+    fn non_braille_symbols_are_unchanged() {
         assert_eq!(ascii("+"), "+");
     }
 }

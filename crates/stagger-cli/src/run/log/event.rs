@@ -5,29 +5,29 @@ use std::ffi::OsString;
 
 use stagger_core::{DelaySource, Policy, StopReason};
 
-use super::super::ended::Ended;
-use super::super::judge::Why;
+use super::super::classifier::NoRetryReason;
+use super::super::status::AttemptStatus;
 
-/// What happens in a run, as it is told to people, to logs and to programs.
+/// An event of a run, for all log formats.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::run) enum Event<'a> {
-    /// The run begins.
+    /// The run starts.
     Started(Started<'a>),
     /// The first attempt waits for the policy's spread.
     Spread(Duration),
-    /// An attempt begins.
+    /// An attempt starts.
     Attempting(Count),
     /// An attempt has ended.
-    Tried(&'a Tried),
+    AttemptEnded(&'a AttemptEnded),
     /// The run has ended.
     Done(&'a Done),
-    /// Something that is good to know.
+    /// A hint for the user.
     Note(&'a str),
-    /// Something that went wrong beside the command.
+    /// A problem other than a failure of the command.
     Warning(&'a str),
 }
 
-/// What a run is going to do.
+/// The parameters of a run.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::run) struct Started<'a> {
     pub(in crate::run) policy: &'a Policy,
@@ -35,58 +35,58 @@ pub(in crate::run) struct Started<'a> {
     pub(in crate::run) command: &'a [OsString],
 }
 
-/// Which attempt it is, of how many: "3/6".
+/// The number of an attempt and the maximum: "3/6".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::run) struct Count {
     pub(in crate::run) n: u32,
     pub(in crate::run) max: Option<NonZeroU32>,
 }
 
-/// An attempt that has ended.
+/// A finished attempt.
 #[derive(Clone, Debug)]
-pub(in crate::run) struct Tried {
+pub(in crate::run) struct AttemptEnded {
     pub(in crate::run) count: Count,
-    pub(in crate::run) ended: Ended,
+    pub(in crate::run) status: AttemptStatus,
     pub(in crate::run) took: Duration,
-    pub(in crate::run) next: Next,
-    /// Since the run began.
+    pub(in crate::run) next: NextStep,
+    /// Time since the start of the run.
     pub(in crate::run) total: Duration,
-    /// All waits so far, the coming one not included.
+    /// Sum of all waits so far, without the next one.
     pub(in crate::run) waited: Duration,
 }
 
-/// What follows an attempt.
+/// The step after an attempt.
 #[derive(Clone, Debug)]
-pub(in crate::run) enum Next {
-    /// Nothing: it did what was wanted.
+pub(in crate::run) enum NextStep {
+    /// The run has succeeded.
     Done,
-    /// Another one.
+    /// Another attempt follows.
     Retry {
         after: Duration,
         source: DelaySource,
-        /// Between what the delay was drawn.
+        /// The interval from which the delay was drawn.
         bounds: Option<(Duration, Duration)>,
-        /// What the command asked for.
-        asked: Option<Duration>,
-        /// It did what was wanted, and must do so again.
-        again: bool,
+        /// The delay that the command requested.
+        retry_after: Option<Duration>,
+        /// Whether the attempt succeeded and must succeed again (`--consecutive`).
+        repeat_success: bool,
     },
-    /// Nothing: the policy has no further attempt, or none would help.
-    Stop { stop: StopReason, why: Option<Why>, limit: Option<Duration> },
-    /// Nothing: stagger was asked to end by this signal.
+    /// The run has failed: a limit of the policy is reached, or the failure is not retried.
+    Stop { stop: StopReason, reason: Option<NoRetryReason>, limit: Option<Duration> },
+    /// The run was interrupted by this signal.
     Interrupted(i32),
 }
 
-/// A run that has ended.
+/// A finished run.
 #[derive(Clone, Debug)]
 pub(in crate::run) struct Done {
     pub(in crate::run) ok: bool,
-    /// What stagger exits with, if it exits.
+    /// The exit code of stagger.
     pub(in crate::run) exit: u8,
-    /// The signal by which it ends itself otherwise.
+    /// The signal by which stagger ends instead, if it was interrupted.
     pub(in crate::run) signal: Option<i32>,
     pub(in crate::run) stop: Option<StopReason>,
-    /// How often the command was run.
+    /// Number of attempts made.
     pub(in crate::run) attempts: u64,
     pub(in crate::run) total: Duration,
     pub(in crate::run) waited: Duration,
@@ -102,8 +102,8 @@ impl fmt::Display for Count {
     }
 }
 
-impl Why {
-    /// As one word, for logs.
+impl NoRetryReason {
+    /// Returns the identifier used in logs.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::StopOn => "stop-on",

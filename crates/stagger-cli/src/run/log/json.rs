@@ -3,13 +3,13 @@ use core::num::NonZeroU32;
 use serde::Serialize;
 use stagger_core::DelaySource;
 
-use super::super::ended::{Ended, Kind, SignalName};
-use super::event::{Done, Event, Next, Started, Tried};
+use super::super::status::{AttemptStatus, SignalName, StatusKind};
+use super::event::{AttemptEnded, Done, Event, NextStep, Started};
 
-/// The version of the lines; it changes when a field changes its meaning or goes.
+/// The schema of the lines; its number changes when a field is removed or changes its meaning.
 pub(super) const SCHEMA: &str = "stagger.run/1";
 
-/// What to write for an event where a program reads: one JSON object.
+/// Formats an event as one JSON object.
 pub(super) fn line(event: &Event<'_>) -> Option<String> {
     serde_json::to_string(&Envelope { schema: SCHEMA, event: Object::from(event) }).ok()
 }
@@ -28,7 +28,7 @@ enum Object<'a> {
     Spread { wait_s: f64 },
     Attempting { n: u32, max: Option<NonZeroU32> },
     Attempt(Attempt),
-    Done(Ending),
+    Done(RunEnd),
     Note { message: &'a str },
     Warning { message: &'a str },
 }
@@ -37,10 +37,10 @@ enum Object<'a> {
 #[derive(Clone, Debug, Serialize)]
 pub(in crate::run) struct Attempt {
     n: u32,
-    /// `null`: without a limit.
+    /// `null` for no limit.
     max: Option<NonZeroU32>,
-    result: Kind,
-    /// What stands for the result as an exit code.
+    result: StatusKind,
+    /// The result as an exit code.
     code: u8,
     #[serde(skip_serializing_if = "Option::is_none")]
     signal: Option<String>,
@@ -50,18 +50,18 @@ pub(in crate::run) struct Attempt {
     #[serde(skip_serializing_if = "Option::is_none")]
     next_from: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    policy_cap_s: Option<f64>,
+    next_max_s: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    asked_s: Option<f64>,
+    retry_after_s: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     stop: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    why: Option<&'static str>,
+    reason: Option<&'static str>,
 }
 
 /// The end of a run in a log line and in the report.
 #[derive(Clone, Debug, Serialize)]
-pub(in crate::run) struct Ending {
+pub(in crate::run) struct RunEnd {
     ok: bool,
     exit: u8,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -84,7 +84,7 @@ impl<'a> From<&Event<'a>> for Object<'a> {
             },
             Event::Spread(wait) => Self::Spread { wait_s: wait.as_secs_f64() },
             Event::Attempting(count) => Self::Attempting { n: count.n, max: count.max },
-            Event::Tried(tried) => Self::Attempt(tried.into()),
+            Event::AttemptEnded(attempt) => Self::Attempt(attempt.into()),
             Event::Done(done) => Self::Done(done.into()),
             Event::Note(message) => Self::Note { message },
             Event::Warning(message) => Self::Warning { message },
@@ -92,41 +92,43 @@ impl<'a> From<&Event<'a>> for Object<'a> {
     }
 }
 
-impl From<&Tried> for Attempt {
-    fn from(tried: &Tried) -> Self {
+impl From<&AttemptEnded> for Attempt {
+    fn from(ended: &AttemptEnded) -> Self {
         let attempt = Self {
-            n: tried.count.n,
-            max: tried.count.max,
-            result: tried.ended.kind(),
-            code: tried.ended.code(),
-            signal: match tried.ended {
-                Ended::Signal(signal) => Some(SignalName(signal).to_string()),
+            n: ended.count.n,
+            max: ended.count.max,
+            result: ended.status.kind(),
+            code: ended.status.code(),
+            signal: match ended.status {
+                AttemptStatus::Signal(signal) => Some(SignalName(signal).to_string()),
                 _ => None,
             },
-            took_s: tried.took.as_secs_f64(),
+            took_s: ended.took.as_secs_f64(),
             next_s: None,
             next_from: None,
-            policy_cap_s: None,
-            asked_s: None,
+            next_max_s: None,
+            retry_after_s: None,
             stop: None,
-            why: None,
+            reason: None,
         };
-        match &tried.next {
-            Next::Done => attempt,
-            Next::Retry { after, source, bounds, asked, .. } => Self {
+        match &ended.next {
+            NextStep::Done => attempt,
+            NextStep::Retry { after, source, bounds, retry_after, .. } => Self {
                 next_s: Some(after.as_secs_f64()),
                 next_from: Some(if *source == DelaySource::Hint { "advice" } else { "policy" }),
-                policy_cap_s: bounds.map(|(_, high)| high.as_secs_f64()),
-                asked_s: asked.map(|asked| asked.as_secs_f64()),
+                next_max_s: bounds.map(|(_, high)| high.as_secs_f64()),
+                retry_after_s: retry_after.map(|retry_after| retry_after.as_secs_f64()),
                 ..attempt
             },
-            Next::Stop { stop, why, .. } => Self { stop: Some(stop.name()), why: why.map(|why| why.name()), ..attempt },
-            Next::Interrupted(_) => Self { stop: Some(stagger_core::StopReason::Cancelled.name()), ..attempt },
+            NextStep::Stop { stop, reason, .. } => {
+                Self { stop: Some(stop.name()), reason: reason.map(|reason| reason.name()), ..attempt }
+            }
+            NextStep::Interrupted(_) => Self { stop: Some(stagger_core::StopReason::Cancelled.name()), ..attempt },
         }
     }
 }
 
-impl From<&Done> for Ending {
+impl From<&Done> for RunEnd {
     fn from(done: &Done) -> Self {
         Self {
             ok: done.ok,

@@ -1,9 +1,9 @@
 use core::time::Duration;
 
-use super::super::ended::{Ended, SignalName};
-use super::event::{Event, Next, Tried};
+use super::super::status::{AttemptStatus, SignalName};
+use super::event::{AttemptEnded, Event, NextStep};
 
-/// What to write for an event where nobody watches: one line of `key=value`, times in seconds.
+/// Formats an event as one line of `key=value` pairs, with times in seconds; `None` if it is not logged.
 pub(super) fn line(event: &Event<'_>, verbose: bool) -> Option<String> {
     Some(match event {
         Event::Started(started) if verbose => {
@@ -11,48 +11,50 @@ pub(super) fn line(event: &Event<'_>, verbose: bool) -> Option<String> {
         }
         Event::Spread(wait) => format!("stagger: spread={}", seconds(*wait)),
         Event::Attempting(count) if verbose => format!("stagger: attempt={count} starts"),
-        Event::Tried(Tried { count, next: Next::Done, .. }) if count.n == 1 && !verbose => return None,
-        Event::Tried(tried) => self::tried(tried),
+        Event::AttemptEnded(AttemptEnded { count, next: NextStep::Done, .. }) if count.n == 1 && !verbose => {
+            return None;
+        }
+        Event::AttemptEnded(attempt) => attempt_ended(attempt),
         Event::Note(text) => format!("stagger: note: {text}"),
         Event::Warning(text) => format!("stagger: warning: {text}"),
         Event::Started(_) | Event::Attempting(_) | Event::Done(_) => return None,
     })
 }
 
-fn tried(tried: &Tried) -> String {
+fn attempt_ended(attempt: &AttemptEnded) -> String {
     let mut line =
-        format!("stagger: attempt={} result={} took={}", tried.count, result(tried.ended), seconds(tried.took));
-    match &tried.next {
-        Next::Retry { after, asked, .. } => {
+        format!("stagger: attempt={} result={} took={}", attempt.count, result(attempt.status), seconds(attempt.took));
+    match &attempt.next {
+        NextStep::Retry { after, retry_after, .. } => {
             line += &format!(" next={}", seconds(*after));
-            if let Some(asked) = asked {
-                line += &format!(" asked={}", seconds(*asked));
+            if let Some(retry_after) = retry_after {
+                line += &format!(" retry_after={}", seconds(*retry_after));
             }
             return line;
         }
-        Next::Done => {}
-        Next::Stop { stop, why, .. } => {
+        NextStep::Done => {}
+        NextStep::Stop { stop, reason, .. } => {
             line += &format!(" stop={}", stop.name());
-            if let Some(why) = why {
-                line += &format!(" why={}", why.name());
+            if let Some(reason) = reason {
+                line += &format!(" reason={}", reason.name());
             }
         }
-        Next::Interrupted(signal) => line += &format!(" stop=cancelled signal={}", SignalName(*signal)),
+        NextStep::Interrupted(signal) => line += &format!(" stop=cancelled signal={}", SignalName(*signal)),
     }
-    line + &format!(" total={} waited={}", seconds(tried.total), seconds(tried.waited))
+    line + &format!(" total={} waited={}", seconds(attempt.total), seconds(attempt.waited))
 }
 
-fn result(ended: Ended) -> String {
-    match ended {
-        Ended::Exit(0) => "ok".to_owned(),
-        Ended::Exit(code) => format!("exit:{code}"),
-        Ended::Signal(signal) => format!("signal:{}", SignalName(signal)),
-        Ended::Timeout => "timeout".to_owned(),
-        Ended::NotRun(_) => format!("not-run:{}", ended.code()),
+fn result(status: AttemptStatus) -> String {
+    match status {
+        AttemptStatus::Exit(0) => "ok".to_owned(),
+        AttemptStatus::Exit(code) => format!("exit:{code}"),
+        AttemptStatus::Signal(signal) => format!("signal:{}", SignalName(signal)),
+        AttemptStatus::Timeout => "timeout".to_owned(),
+        AttemptStatus::NotRun(_) => format!("not-run:{}", status.code()),
     }
 }
 
-/// To the millisecond.
+/// Formats a duration in seconds, to the millisecond.
 fn seconds(length: Duration) -> String {
     let text = format!("{:.3}", length.as_secs_f64());
     format!("{}s", text.trim_end_matches('0').trim_end_matches('.'))
@@ -63,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn seconds_have_no_empty_decimals() {
+    fn seconds_have_no_trailing_zeros() {
         for (millis, want) in [(0, "0s"), (2, "0.002s"), (720, "0.72s"), (10_000, "10s"), (100_500, "100.5s")] {
             assert_eq!(seconds(Duration::from_millis(millis)), want);
         }

@@ -1,14 +1,14 @@
-//! What a run says: to people on a terminal, in `key=value` lines, or in JSON.
+//! The log of a run: for humans on a terminal, as `key=value` lines, or as JSON lines.
 
-mod console;
 mod event;
+mod human;
 mod json;
 mod key_value;
 mod line;
-mod live;
-mod people;
+mod logger;
+mod status_line;
 
-pub(super) use console::{Console, LogSettings};
-pub(super) use event::{Count, Done, Event, Next, Started, Tried};
-pub(super) use json::{Attempt as JsonAttempt, Ending as JsonEnding};
-pub(super) use live::Scene;
+pub(super) use event::{AttemptEnded, Count, Done, Event, NextStep, Started};
+pub(super) use json::{Attempt as JsonAttempt, RunEnd as JsonRunEnd};
+pub(super) use logger::{LogSettings, Logger};
+pub(super) use status_line::Activity;

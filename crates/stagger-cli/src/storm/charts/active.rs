@@ -1,30 +1,30 @@
-use stagger_sim::storm::{Scene, Storm};
+use stagger_sim::storm::{ScenarioSpec, StormReport};
 
 use super::super::chart::Chart;
-use super::super::sampled::{Timeline, points};
-use super::super::summary::until;
-use super::parts::{NEARLY_EVERY, RESOLUTION, ROWS, TOLD_APART, about, firsts, line};
+use super::super::summary::end_time;
+use super::super::timeline::{Timeline, downsample};
+use super::common::{MAX_LINES, RESOLUTION, ROWS, SHOWN_SHARE, first_runs, line, with_limit_note};
 use crate::plot::{Axis, Figure, Hue, Point, Series, Shape, Unit, Weight};
 
-/// Bins of a second.
+/// Bins per second.
 const TENTHS: usize = 10;
 
-/// Connections that are up, or requests that succeed, over time.
-pub(crate) fn chart(storm: &Storm) -> Option<Chart> {
-    let until = until(storm, NEARLY_EVERY);
+/// Returns the chart of open connections, or of successful requests, over time.
+pub(crate) fn chart(storm: &StormReport) -> Option<Chart> {
+    let until = end_time(storm, SHOWN_SHARE);
     let (title, label, target, is_sum) = match &storm.scenario {
-        Scene::Reconnect(scene) => ("Connections over time", "connected clients", scene.clients as f64, true),
-        Scene::Outage(scene) => ("Successes over time", "successes in 1s", scene.rate, false),
+        ScenarioSpec::Reconnect(spec) => ("Connections over time", "connected clients", spec.clients as f64, true),
+        ScenarioSpec::Outage(spec) => ("Successful requests over time", "successful requests in 1s", spec.rate, false),
         _ => return None,
     };
-    let series: Vec<(usize, &str, f64, Vec<f64>)> = firsts(storm)
-        .take(TOLD_APART)
+    let series: Vec<(usize, &str, f64, Vec<f64>)> = first_runs(storm)
+        .take(MAX_LINES)
         .filter_map(|(nth, name, figures)| {
-            let timeline = Timeline::of(figures)?;
+            let timeline = Timeline::from_figures(figures)?;
             let (mut levels, mut bin_s) = (timeline.successes, timeline.bin_s);
             let bins = (until / bin_s).ceil() as usize;
             if !is_sum {
-                // In tenths of a second chance would hide everything else; a second that is not whole would look like a fall.
+                // Bins of 100 ms are too noisy. An incomplete last second would options like a drop.
                 levels = levels.chunks_exact(TENTHS).map(|second| second.iter().sum()).collect();
                 bin_s *= TENTHS as f64;
             } else {
@@ -33,7 +33,7 @@ pub(crate) fn chart(storm: &Storm) -> Option<Chart> {
                     sum += *level;
                     *level = sum;
                 });
-                // Who is connected stays so.
+                // Connected clients stay connected.
                 levels.resize(bins.max(levels.len()), sum);
             }
             Some((nth, name, bin_s, levels))
@@ -41,15 +41,15 @@ pub(crate) fn chart(storm: &Storm) -> Option<Chart> {
         .collect();
     let lines = series
         .iter()
-        .map(|(nth, name, bin_s, levels)| line(name, *nth, Shape::Line(points(levels, *bin_s, until, RESOLUTION))));
+        .map(|(nth, name, bin_s, levels)| line(name, *nth, Shape::Line(downsample(levels, *bin_s, until, RESOLUTION))));
     let ends = [0.0, until].map(|x| Point { x, y: target });
-    let aim = Series {
-        name: Some(if is_sum { "all clients" } else { "what is asked for" }.to_owned()),
+    let target_line = Series {
+        name: Some(if is_sum { "all clients" } else { "request rate" }.to_owned()),
         shape: Shape::Line(ends.to_vec()),
         hue: Hue::Ink,
         weight: Weight::Light,
     };
-    let mut heads = vec!["at".to_owned()];
+    let mut heads = vec!["time".to_owned()];
     heads.extend(series.iter().map(|(_, name, _, _)| format!("{label}, {name}")));
     let row = |at: usize| {
         let time = (at + 1) as f64 * until / ROWS as f64;
@@ -63,13 +63,13 @@ pub(crate) fn chart(storm: &Storm) -> Option<Chart> {
     Some(Chart {
         slug: "active",
         title,
-        about: about("", storm),
+        caption: with_limit_note("", storm),
         figures: vec![Figure {
             title: title.to_owned(),
             description: format!("{title}, up to {}.", Unit::Count.label(target)),
             x: Axis::new("time", Unit::Seconds).including(0.0).including(until),
             y: Axis::new(label, Unit::Count).including(0.0),
-            series: [aim].into_iter().chain(lines).collect(),
+            series: [target_line].into_iter().chain(lines).collect(),
         }],
         logarithmic: Vec::new(),
         heads,

@@ -1,18 +1,18 @@
-use stagger_sim::storm::Storm;
+use stagger_sim::storm::StormReport;
 
 use super::super::chart::Chart;
-use super::super::record::Records;
+use super::super::results::Results;
 use super::{active, arrivals, attempts, raster, recovery, trade_off};
 
-/// All pictures that there are of this storm, the most telling first.
-pub(crate) fn charts(storm: &Storm, records: &Records) -> Vec<Chart> {
+/// Returns all charts that the scenario supports, the most informative first.
+pub(crate) fn charts(storm: &StormReport, results: &Results) -> Vec<Chart> {
     let charts = [
         arrivals::chart(storm),
         active::chart(storm),
         recovery::chart(storm),
         attempts::chart(storm),
         raster::chart(storm),
-        trade_off::chart(storm, records),
+        trade_off::chart(storm, results),
     ];
     charts.into_iter().flatten().collect()
 }

@@ -1,29 +1,30 @@
-use stagger_sim::storm::{Scene, Storm};
+use stagger_sim::storm::{ScenarioSpec, StormReport};
 
 use super::super::chart::Chart;
-use super::super::sampled::{Timeline, points, sums};
-use super::super::summary::until;
-use super::parts::{NEARLY_EVERY, RESOLUTION, ROWS, firsts, line};
+use super::super::summary::end_time;
+use super::super::timeline::{Timeline, downsample, resample};
+use super::common::{RESOLUTION, ROWS, SHOWN_SHARE, first_runs, line};
 use crate::plot::{Axis, Figure, Hue, Point, Series, Shape, Spacing, Span, Unit, Weight};
 
-/// What arrives when, a picture for each strategy, all on one scale.
-pub(crate) fn chart(storm: &Storm) -> Option<Chart> {
-    let until = until(storm, NEARLY_EVERY);
-    let timelines: Vec<(usize, &str, Timeline)> =
-        firsts(storm).filter_map(|(nth, name, figures)| Some((nth, name, Timeline::of(figures)?))).collect();
+/// Returns the chart of arrivals over time, one figure per strategy, all on the same scale.
+pub(crate) fn chart(storm: &StormReport) -> Option<Chart> {
+    let until = end_time(storm, SHOWN_SHARE);
+    let timelines: Vec<(usize, &str, Timeline)> = first_runs(storm)
+        .filter_map(|(nth, name, figures)| Some((nth, name, Timeline::from_figures(figures)?)))
+        .collect();
     let bin_s = timelines.first()?.2.bin_s;
-    let most = timelines.iter().flat_map(|(_, _, timeline)| &timeline.attempts).copied().fold(0.0, f64::max);
+    let max = timelines.iter().flat_map(|(_, _, timeline)| &timeline.attempts).copied().fold(0.0, f64::max);
     let (capacity, down) = match &storm.scenario {
-        Scene::Reconnect(scene) | Scene::Fluid(scene) => (scene.rate, (0.0, scene.down_for_s)),
-        Scene::Outage(scene) => (scene.capacity, (scene.begins_s, scene.begins_s + scene.lasts_s)),
+        ScenarioSpec::Reconnect(spec) | ScenarioSpec::Fluid(spec) => (spec.rate, (0.0, spec.down_for_s)),
+        ScenarioSpec::Outage(spec) => (spec.capacity, (spec.start_s, spec.start_s + spec.duration_s)),
         _ => return None,
     };
-    let most = most.max(capacity * bin_s);
+    let max = max.max(capacity * bin_s);
     let figure = |spacing: Spacing, (nth, name, timeline): &(usize, &str, Timeline)| {
         let lowest = if spacing == Spacing::Log { 1.0 } else { 0.0 };
         let mut series = Vec::new();
         if down.1 > down.0 {
-            let ends = [down.0, down.1.min(until)].map(|x| Span { x, low: lowest, high: most });
+            let ends = [down.0, down.1.min(until)].map(|x| Span { x, low: lowest, high: max });
             series.push(Series {
                 name: Some("server down".to_owned()),
                 shape: Shape::Band(ends.to_vec()),
@@ -32,9 +33,9 @@ pub(crate) fn chart(storm: &Storm) -> Option<Chart> {
             });
         }
         let ends = [0.0, until].map(|x| Point { x, y: capacity * bin_s });
-        series.push(line(name, *nth, Shape::Steps(points(&timeline.attempts, bin_s, until, RESOLUTION))));
+        series.push(line(name, *nth, Shape::Steps(downsample(&timeline.attempts, bin_s, until, RESOLUTION))));
         series.push(Series {
-            name: Some("what the server takes".to_owned()),
+            name: Some("server capacity".to_owned()),
             shape: Shape::Line(ends.to_vec()),
             hue: Hue::Ink,
             weight: Weight::Light,
@@ -43,16 +44,17 @@ pub(crate) fn chart(storm: &Storm) -> Option<Chart> {
         Figure {
             title: (*name).to_owned(),
             description: format!(
-                "Attempts of {name} over time, {} in the busiest tenth of a second.",
+                "Attempts of {name} over time, with a peak of {} in 100 ms.",
                 Unit::Count.label(peak.round())
             ),
             x: Axis::new("time", Unit::Seconds).including(0.0).including(until),
-            y: Axis::new("attempts in 100ms", Unit::Count).spaced(spacing).including(lowest).including(most),
+            y: Axis::new("attempts in 100ms", Unit::Count).spaced(spacing).including(lowest).including(max),
             series,
         }
     };
     let width = until / ROWS as f64;
-    let columns: Vec<Vec<f64>> = timelines.iter().map(|(_, _, t)| sums(&t.attempts, t.bin_s, until, ROWS)).collect();
+    let columns: Vec<Vec<f64>> =
+        timelines.iter().map(|(_, _, t)| resample(&t.attempts, t.bin_s, until, ROWS)).collect();
     let mut heads = vec!["from".to_owned(), "to".to_owned()];
     heads.extend(timelines.iter().map(|(_, name, _)| format!("attempts of {name}")));
     let row = |at: usize| {
@@ -62,12 +64,12 @@ pub(crate) fn chart(storm: &Storm) -> Option<Chart> {
     Some(Chart {
         slug: "arrivals",
         title: "Attempts over time",
-        about:
-            "What arrives at the server in each tenth of a second, up to when 99.9% of all attempts had. All pictures \
-                have one scale."
+        caption:
+            "Attempts that arrive at the server per 100 ms, until 99.9% of all attempts have arrived. All charts use the \
+                same scale."
                 .to_owned(),
-        figures: timelines.iter().map(|one| figure(Spacing::Linear, one)).collect(),
-        logarithmic: timelines.iter().map(|one| figure(Spacing::Log, one)).collect(),
+        figures: timelines.iter().map(|timeline| figure(Spacing::Linear, timeline)).collect(),
+        logarithmic: timelines.iter().map(|timeline| figure(Spacing::Log, timeline)).collect(),
         heads,
         rows: (0..ROWS).map(row).collect(),
     })

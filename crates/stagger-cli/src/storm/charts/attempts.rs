@@ -1,21 +1,21 @@
-use stagger_sim::storm::{Figures, Storm};
+use stagger_sim::storm::{RunFigures, StormReport};
 
 use super::super::chart::Chart;
-use super::parts::{ROWS, firsts, line};
+use super::common::{ROWS, first_runs, line};
 use crate::plot::{Axis, Bar, Figure, Shape, Unit};
 
-/// How many attempts clients make, a picture for each strategy, all on one scale.
-pub(crate) fn chart(storm: &Storm) -> Option<Chart> {
-    let counts: Vec<(usize, &str, Vec<f64>)> = firsts(storm)
+/// Returns the chart of attempts per client, one figure per strategy, all on the same scale.
+pub(crate) fn chart(storm: &StormReport) -> Option<Chart> {
+    let counts: Vec<(usize, &str, Vec<f64>)> = first_runs(storm)
         .filter_map(|(nth, name, figures)| match figures {
-            Figures::Reconnect(figures) => {
+            RunFigures::Reconnect(figures) => {
                 let share = |count: &u64| *count as f64 / figures.clients as f64;
                 Some((nth, name, figures.clients_by_attempts.iter().map(share).collect()))
             }
             _ => None,
         })
         .collect();
-    let most = counts.iter().map(|(_, _, shares)| shares.len()).max()?;
+    let max_attempts = counts.iter().map(|(_, _, shares)| shares.len()).max()?;
     let highest = counts.iter().flat_map(|(_, _, shares)| shares).copied().fold(0.0, f64::max);
     let figure = |(nth, name, shares): &(usize, &str, Vec<f64>)| {
         let bar = |(attempts, height): (usize, &f64)| Bar {
@@ -25,8 +25,8 @@ pub(crate) fn chart(storm: &Storm) -> Option<Chart> {
         };
         Figure {
             title: (*name).to_owned(),
-            description: format!("How many attempts the clients of {name} make."),
-            x: Axis::new("attempts", Unit::Count).including(0.5).including(most as f64 - 0.5),
+            description: format!("Distribution of the attempts per client of {name}."),
+            x: Axis::new("attempts", Unit::Count).including(0.5).including(max_attempts as f64 - 0.5),
             y: Axis::new("share of the clients", Unit::Share).including(highest),
             series: vec![line(name, *nth, Shape::Bars(shares.iter().enumerate().skip(1).map(bar).collect()))],
         }
@@ -35,7 +35,7 @@ pub(crate) fn chart(storm: &Storm) -> Option<Chart> {
     heads.extend(counts.iter().map(|(_, name, _)| format!("share of the clients, {name}")));
     let row = |attempts: usize| {
         let share = |(_, _, shares): &(usize, &str, Vec<f64>)| {
-            // Those that needed more are in the last row.
+            // The last row includes all larger numbers.
             let upto = if attempts == ROWS { shares.len() } else { attempts + 1 };
             let share: f64 = shares.get(attempts..upto.min(shares.len())).unwrap_or_default().iter().sum();
             format!("{:.2}%", share * 100.0)
@@ -45,11 +45,12 @@ pub(crate) fn chart(storm: &Storm) -> Option<Chart> {
     };
     Some(Chart {
         slug: "attempts",
-        title: "Attempts of a client",
-        about: "How many attempts clients make until they are back or give up. All pictures have one scale.".to_owned(),
+        title: "Attempts per client",
+        caption: "Attempts that a client makes until it reconnects or gives up. All charts use the same scale."
+            .to_owned(),
         figures: counts.iter().map(figure).collect(),
         logarithmic: Vec::new(),
         heads,
-        rows: (1..most.min(ROWS + 1)).map(row).collect(),
+        rows: (1..max_attempts.min(ROWS + 1)).map(row).collect(),
     })
 }

@@ -1,10 +1,10 @@
-//! The pictures of a storm, each read from the document alone.
+//! Charts of a storm, each generated from the document alone.
 
 mod active;
 mod all;
 mod arrivals;
 mod attempts;
-mod parts;
+mod common;
 mod raster;
 mod recovery;
 mod trade_off;

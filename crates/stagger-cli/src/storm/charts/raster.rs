@@ -1,22 +1,22 @@
-use stagger_sim::storm::{Figures, Storm};
+use stagger_sim::storm::{RunFigures, StormReport};
 
 use super::super::chart::Chart;
-use super::super::summary::until;
-use super::parts::{NEARLY_EVERY, firsts, line};
+use super::super::summary::end_time;
+use super::common::{SHOWN_SHARE, first_runs, line};
 use crate::plot::{Axis, Figure, Point, Shape, Unit};
 
-/// Points of a picture at most; beyond, fewer clients are shown.
+/// Maximum number of points in a figure. Beyond it, fewer clients are shown.
 const DOTS: usize = 2_500;
 
-/// Clients of a table.
+/// Number of clients in the table.
 const LISTED: usize = 12;
 
-/// Attempts of single clients: what is hidden in sums is seen here, clients in step.
-pub(crate) fn chart(storm: &Storm) -> Option<Chart> {
-    let until = until(storm, NEARLY_EVERY);
-    let samples: Vec<(usize, &str, &[Vec<f64>])> = firsts(storm)
+/// Returns the chart of the attempts of individual clients, which shows synchronization that sums hide.
+pub(crate) fn chart(storm: &StormReport) -> Option<Chart> {
+    let until = end_time(storm, SHOWN_SHARE);
+    let samples: Vec<(usize, &str, &[Vec<f64>])> = first_runs(storm)
         .filter_map(|(nth, name, figures)| match figures {
-            Figures::Reconnect(figures) if !figures.sample_s.is_empty() => Some((nth, name, &*figures.sample_s)),
+            RunFigures::Reconnect(figures) if !figures.sample_s.is_empty() => Some((nth, name, &*figures.sample_s)),
             _ => None,
         })
         .collect();
@@ -34,7 +34,7 @@ pub(crate) fn chart(storm: &Storm) -> Option<Chart> {
         });
         Figure {
             title: (*name).to_owned(),
-            description: format!("When single clients of {name} make their attempts."),
+            description: format!("Times of the attempts of individual clients of {name}."),
             x: Axis::new("time", Unit::Seconds).including(0.0).including(until),
             y: Axis::new("client", Unit::Count).including(0.0),
             series: vec![line(name, *nth, Shape::Points(dots.collect()))],
@@ -51,15 +51,15 @@ pub(crate) fn chart(storm: &Storm) -> Option<Chart> {
         };
         [(client + 1).to_string()].into_iter().chain(samples.iter().map(times)).collect()
     };
-    let most = samples.iter().map(|(_, _, clients)| clients.len()).max().unwrap_or(0);
+    let max_clients = samples.iter().map(|(_, _, clients)| clients.len()).max().unwrap_or(0);
     Some(Chart {
         slug: "raster",
-        title: "Attempts of single clients",
-        about: "A point for each attempt of some clients, a line of points for each client. Clients in step stand in columns."
+        title: "Attempts of individual clients",
+        caption: "One point per attempt and one row per client, for a sample of the clients. Synchronized clients form columns."
             .to_owned(),
         figures: samples.iter().map(figure).collect(),
         logarithmic: Vec::new(),
         heads,
-        rows: (0..most.min(LISTED)).map(row).collect(),
+        rows: (0..max_clients.min(LISTED)).map(row).collect(),
     })
 }

@@ -1,25 +1,25 @@
-use stagger_sim::storm::{Figures, Scene, Storm};
+use stagger_sim::storm::{RunFigures, ScenarioSpec, StormReport};
 
 use super::super::chart::Chart;
-use super::parts::{RESOLUTION, TOLD_APART, about, firsts, line};
+use super::common::{MAX_LINES, RESOLUTION, first_runs, line, with_limit_note};
 use crate::plot::{Axis, Figure, Point, Shape, Spacing, Unit};
 
-/// Shares of the clients for which the table says when they were back.
+/// Shares of the clients for which the table has the recovery time.
 const SHARES: [f64; 8] = [0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 1.0];
 
-/// How many clients are back how long after the server is up.
-pub(crate) fn chart(storm: &Storm) -> Option<Chart> {
-    let Scene::Reconnect(scene) = &storm.scenario else {
+/// Returns the chart of the share of recovered clients, by the time since the server is up.
+pub(crate) fn chart(storm: &StormReport) -> Option<Chart> {
+    let ScenarioSpec::Reconnect(spec) = &storm.scenario else {
         return None;
     };
-    let curves: Vec<(usize, &str, Vec<Point>)> = firsts(storm)
-        .take(TOLD_APART)
+    let curves: Vec<(usize, &str, Vec<Point>)> = first_runs(storm)
+        .take(MAX_LINES)
         .filter_map(|(nth, name, figures)| match figures {
-            Figures::Reconnect(figures) => {
+            RunFigures::Reconnect(figures) => {
                 let mut sum = 0.0;
                 let share = |(bin, count): (usize, &u32)| {
                     sum += f64::from(*count);
-                    Point { x: (bin + 1) as f64 * figures.bin_s - scene.down_for_s, y: sum / figures.clients as f64 }
+                    Point { x: (bin + 1) as f64 * figures.bin_s - spec.down_for_s, y: sum / figures.clients as f64 }
                 };
                 let curve =
                     figures.connects.iter().enumerate().map(share).filter(|point| point.x > 0.0 && point.y > 0.0);
@@ -36,13 +36,13 @@ pub(crate) fn chart(storm: &Storm) -> Option<Chart> {
             curve.iter().enumerate().filter(|(at, _)| at % stride == 0 || *at == last).map(|(_, point)| *point);
         series.push(line(name, *nth, Shape::Line(thinned.collect())));
     }
-    // Marks after all lines, or a line would hide those of another.
+    // Draw the points after all lines, so that no line hides them.
     for (nth, name, curve) in &curves {
         let marks = [0.5, 0.99].iter().filter_map(|share| reached(curve, *share)).collect();
         series.push(line(name, *nth, Shape::Points(marks)));
     }
     let mut heads = vec!["share of the clients".to_owned()];
-    heads.extend(curves.iter().map(|(_, name, _)| format!("back after, {name}")));
+    heads.extend(curves.iter().map(|(_, name, _)| format!("recovered after, {name}")));
     let row = |share: &f64| {
         let time = |(_, _, curve): &(usize, &str, Vec<Point>)| {
             reached(curve, *share)
@@ -53,13 +53,13 @@ pub(crate) fn chart(storm: &Storm) -> Option<Chart> {
     Some(Chart {
         slug: "recovery",
         title: "Recovery",
-        about: about(
-            "The share of the clients that is back, by the time since the server is up; half of them and 99% are marked.",
+        caption: with_limit_note(
+            "Share of the clients that have recovered, by the time since the server is up. Points mark 50% and 99%.",
             storm,
         ),
         figures: vec![Figure {
-            title: "Clients that are back".to_owned(),
-            description: "The share of the clients that is back, by the time since the server is up.".to_owned(),
+            title: "Recovered clients".to_owned(),
+            description: "Share of the clients that have recovered, by the time since the server is up.".to_owned(),
             x: Axis::new("time since the server is up", Unit::Seconds).spaced(Spacing::Log),
             y: Axis::new("share of the clients", Unit::Share).including(0.0),
             series,

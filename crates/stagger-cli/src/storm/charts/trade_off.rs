@@ -1,28 +1,28 @@
-use stagger_sim::storm::{Scene, Storm};
+use stagger_sim::storm::{ScenarioSpec, StormReport};
 
 use super::super::chart::Chart;
-use super::super::measure::{Measure, Quantity};
-use super::super::record::Records;
-use super::parts::line;
+use super::super::metric::{Metric, Quantity};
+use super::super::results::Results;
+use super::common::line;
 use crate::plot::{Axis, Figure, Point, Series, Shape, Unit};
 
-/// What a strategy costs the server against what it costs the clients, a point for each run.
-pub(crate) fn chart(storm: &Storm, records: &Records) -> Option<Chart> {
+/// Returns the chart of server load against client recovery time, one point per run.
+pub(crate) fn chart(storm: &StormReport, results: &Results) -> Option<Chart> {
     let (cost, time) = match &storm.scenario {
-        Scene::Reconnect(_) => ("peak_1s", "took_p99_s"),
-        Scene::Fluid(_) => ("peak_1s", "t99_s"),
-        Scene::Outage(_) => ("amplification", "recovery_s"),
-        Scene::Occ(_) => ("calls_per_client", "time_s"),
+        ScenarioSpec::Reconnect(_) => ("peak_1s", "recovered_p99_s"),
+        ScenarioSpec::Fluid(_) => ("peak_1s", "t99_s"),
+        ScenarioSpec::Outage(_) => ("amplification", "recovery_s"),
+        ScenarioSpec::Occ(_) => ("calls_per_client", "time_s"),
         _ => return None,
     };
-    let find = |key: &str| records.measures.iter().find(|measure| measure.key == key);
+    let find = |key: &str| results.metrics.iter().find(|metric| metric.key == key);
     let (cost, time) = (find(cost)?, find(time)?);
-    let points = |row: &super::super::record::Record| -> Vec<Point> {
-        row.runs.iter().filter_map(|run| Some(Point { x: time.read(run)?, y: cost.read(run)? })).collect()
+    let points = |row: &super::super::results::StrategyResult| -> Vec<Point> {
+        row.runs.iter().filter_map(|run| Some(Point { x: time.value(run)?, y: cost.value(run)? })).collect()
     };
-    // Strategies that differ in one setting are a curve; guards are nothing that there could be something between.
+    // The values of a swept setting form a curve. Guards do not: there is nothing between two of them.
     let mut families: Vec<(&str, Vec<Point>)> = Vec::new();
-    for row in &records.rows {
+    for row in &results.rows {
         let swept = row.name.rsplit_once(", ").filter(|(_, setting)| setting.contains('='));
         let family = swept.map_or(&*row.name, |(family, _)| family);
         match families.iter_mut().find(|(name, _)| *name == family) {
@@ -30,19 +30,19 @@ pub(crate) fn chart(storm: &Storm, records: &Records) -> Option<Chart> {
             None => families.push((family, points(row))),
         }
     }
-    let curves = families.iter().enumerate().filter(|_| families.len() < records.rows.len());
+    let curves = families.iter().enumerate().filter(|_| families.len() < results.rows.len());
     let mut series: Vec<Series> =
         curves.map(|(nth, (name, curve))| line(name, nth, Shape::Line(curve.clone()))).collect();
     series
         .extend(families.iter().enumerate().map(|(nth, (name, curve))| line(name, nth, Shape::Points(curve.clone()))));
-    let columns = [records.column(time), records.column(cost)];
-    let row = |(at, row): (usize, &super::super::record::Record)| {
+    let columns = [results.column(time), results.column(cost)];
+    let row = |(at, row): (usize, &super::super::results::StrategyResult)| {
         [row.name.clone()].into_iter().chain(columns.iter().map(|column| column[at].text.clone())).collect()
     };
     Some(Chart {
         slug: "trade-off",
-        title: "What it costs the server and the clients",
-        about: "Better is lower, and further to the left. Who never recovers is not in the picture.".to_owned(),
+        title: "Trade-off between server load and recovery",
+        caption: "Lower is better for the server, further left is better for the clients. Runs that never recover are not shown.".to_owned(),
         figures: vec![Figure {
             title: format!("{} by {}", cost.heading, time.heading),
             description: format!("{} of each strategy by {}.", cost.heading, time.heading),
@@ -52,12 +52,12 @@ pub(crate) fn chart(storm: &Storm, records: &Records) -> Option<Chart> {
         }],
         logarithmic: Vec::new(),
         heads: vec!["strategy".to_owned(), time.heading.to_owned(), cost.heading.to_owned()],
-        rows: records.rows.iter().enumerate().map(row).collect(),
+        rows: results.rows.iter().enumerate().map(row).collect(),
     })
 }
 
-const fn unit(measure: &Measure) -> Unit {
-    match measure.quantity {
+const fn unit(metric: &Metric) -> Unit {
+    match metric.quantity {
         Quantity::Seconds => Unit::Seconds,
         Quantity::Share => Unit::Share,
         _ => Unit::Count,

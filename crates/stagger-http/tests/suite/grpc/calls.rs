@@ -6,8 +6,10 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response};
 use http_body_util::{BodyExt as _, Full};
 use stagger::budget::Throttle;
+use stagger::observe::Action;
 use stagger::profile::GRPC_A6;
-use stagger::{Outcome, Policy, Ratio, Retrier, ServerHint, StopReason, observe::Action, policy, time::Tokio};
+use stagger::time::Tokio;
+use stagger::{Outcome, Policy, Ratio, Retrier, ServerHint, StopReason, policy};
 use stagger_http::grpc::{self, Codes};
 use stagger_http::tower::{ReplayBody, RetryLayer};
 use tokio::time::Instant;
@@ -16,27 +18,29 @@ use tower::{Layer as _, Service, ServiceExt as _, service_fn};
 use super::{ABORTED, CANCELLED, INVALID_ARGUMENT, OK, RESOURCE_EXHAUSTED, UNAVAILABLE, UNKNOWN, ms};
 
 const POLICY: Policy = policy!(constant(ms(100)).jitter(Jitter::None).max_attempts(4));
-type Answer = Response<Full<Bytes>>;
-/// When each request came, and with which headers.
+type ServerResponse = Response<Full<Bytes>>;
+/// The arrival time and headers of each request.
 type Seen = Arc<Mutex<Vec<(Duration, HeaderMap)>>>;
 
-/// An answer without a message: everything that there is to say is in its headers.
-fn trailers_only(code: u32) -> Answer {
-    let answer = Response::builder().header("content-type", "application/grpc").header("grpc-status", code);
-    answer.body(Full::default()).unwrap()
+/// Returns a trailers-only response, whose status is in its headers.
+fn trailers_only(code: u32) -> ServerResponse {
+    let response = Response::builder().header("content-type", "application/grpc").header("grpc-status", code);
+    response.body(Full::default()).unwrap()
 }
 
-fn pushed_back(code: u32, pushback: &str) -> Answer {
-    let mut answer = trailers_only(code);
-    answer.headers_mut().insert(grpc::PUSHBACK, pushback.parse().unwrap());
-    answer
+fn pushed_back(code: u32, pushback: &str) -> ServerResponse {
+    let mut response = trailers_only(code);
+    response.headers_mut().insert(grpc::PUSHBACK, pushback.parse().unwrap());
+    response
 }
 
-/// Answers by the number of the request, from 0.
+/// Creates a server whose response depends on the number of the request, from 0.
 fn server(
-    answer: impl Fn(usize) -> Answer + Clone + Send,
+    response: impl Fn(usize) -> ServerResponse + Clone + Send,
 ) -> (
-    impl Service<Request<ReplayBody<Full<Bytes>>>, Response = Answer, Error = io::Error, Future: Send> + Clone + Send,
+    impl Service<Request<ReplayBody<Full<Bytes>>>, Response = ServerResponse, Error = io::Error, Future: Send>
+    + Clone
+    + Send,
     Seen,
 ) {
     let (seen, start) = (Seen::default(), Instant::now());
@@ -44,19 +48,19 @@ fn server(
     let service = service_fn(move |request: Request<ReplayBody<Full<Bytes>>>| {
         let mut log = log.lock().unwrap();
         log.push((start.elapsed(), request.headers().clone()));
-        let answer = answer(log.len() - 1);
+        let response = response(log.len() - 1);
         async move {
-            // What is sent is read: only then is it kept.
+            // Only what the server reads is buffered.
             request.into_body().collect().await.unwrap();
-            Ok::<_, io::Error>(answer)
+            Ok::<_, io::Error>(response)
         }
     });
     (service, seen)
 }
 
-/// For methods that may be repeated, as every method is to gRPC.
+/// Creates a layer for idempotent methods; gRPC's retry policies assume all methods to be.
 fn layer(policy: Policy) -> RetryLayer<Tokio> {
-    RetryLayer::new(Retrier::new(policy)).repeat_when(|_| true)
+    RetryLayer::new(Retrier::new(policy)).idempotent_if(|_| true)
 }
 
 fn call() -> Request<Full<Bytes>> {
@@ -64,33 +68,36 @@ fn call() -> Request<Full<Bytes>> {
     request.header("content-type", "application/grpc+proto").body(Full::from("a message")).unwrap()
 }
 
-fn code(answer: &Answer) -> u32 {
-    answer.headers()["grpc-status"].to_str().unwrap().parse().unwrap()
+fn code(response: &ServerResponse) -> u32 {
+    response.headers()["grpc-status"].to_str().unwrap().parse().unwrap()
 }
 
 fn times(seen: &Seen) -> Vec<Duration> {
     seen.lock().unwrap().iter().map(|(when, _)| *when).collect()
 }
 
-/// Its code and how many requests were made.
-async fn made(layer: RetryLayer<Tokio>, answer: impl Fn(usize) -> Answer + Clone + Send) -> (u32, usize) {
-    let (server, seen) = server(answer);
-    let answer = layer.layer(server).oneshot(call()).await.unwrap();
-    let made = seen.lock().unwrap().len();
-    (code(&answer), made)
+/// Returns the status code of the call and the number of requests.
+async fn call_through(
+    layer: RetryLayer<Tokio>,
+    response: impl Fn(usize) -> ServerResponse + Clone + Send,
+) -> (u32, usize) {
+    let (server, seen) = server(response);
+    let response = layer.layer(server).oneshot(call()).await.unwrap();
+    let requests = seen.lock().unwrap().len();
+    (code(&response), requests)
 }
 
 #[tokio::test(start_paused = true)]
-async fn gr_05_twelve_calls_share_an_allowance_through_the_layer() {
-    let works = |n: usize| matches!(n, 0 | 3 | 6 | 10..=14 | 16 | 18);
-    let (server, seen) = server(move |n| trailers_only(if works(n) { OK } else { UNAVAILABLE }));
+async fn gr_05_twelve_calls_share_a_throttle_through_the_layer() {
+    let succeeds = |n: usize| matches!(n, 0 | 3 | 6 | 10..=14 | 16 | 18);
+    let (server, seen) = server(move |n| trailers_only(if succeeds(n) { OK } else { UNAVAILABLE }));
     let throttle = Arc::new(Throttle::new(10, Ratio::percent(50)).unwrap());
     let retrier = Retrier::new(POLICY).shared_budget(throttle.clone());
-    let client = RetryLayer::new(retrier).repeat_when(|_| true).layer(server);
+    let client = RetryLayer::new(retrier).idempotent_if(|_| true).layer(server);
     let mut got = Vec::new();
     for _ in 0..12 {
-        let answer = client.clone().oneshot(call()).await.unwrap();
-        got.push((seen.lock().unwrap().len() - 1, code(&answer) == OK));
+        let response = client.clone().oneshot(call()).await.unwrap();
+        got.push((seen.lock().unwrap().len() - 1, code(&response) == OK));
     }
     let want = [(0, true), (3, true), (6, true), (8, false), (9, false), (10, true), (11, true), (12, true)];
     let want = [&want[..], &[(13, true), (14, true), (16, true), (17, false)]].concat();
@@ -99,19 +106,19 @@ async fn gr_05_twelve_calls_share_an_allowance_through_the_layer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn gr_07_each_retry_says_how_many_attempts_were_before_it() {
+async fn gr_07_each_retry_sends_the_number_of_previous_attempts() {
     let (server, seen) = server(|n| trailers_only(if n < 3 { UNAVAILABLE } else { OK }));
     assert_eq!(code(&layer(POLICY).layer(server).oneshot(call()).await.unwrap()), OK);
     let seen = seen.lock().unwrap();
-    let told = seen.iter().map(|(_, headers)| headers.get(grpc::PREVIOUS_ATTEMPTS)?.to_str().ok());
-    assert_eq!(told.collect::<Vec<_>>(), [None, Some("1"), Some("2"), Some("3")]);
+    let previous = seen.iter().map(|(_, headers)| headers.get(grpc::PREVIOUS_ATTEMPTS)?.to_str().ok());
+    assert_eq!(previous.collect::<Vec<_>>(), [None, Some("1"), Some("2"), Some("3")]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn gr_09_after_a_pushback_the_next_attempt_comes_no_earlier_than_it_says() {
-    let answer = |n| if n == 0 { pushed_back(UNAVAILABLE, "1000") } else { trailers_only(OK) };
+async fn gr_09_a_retry_comes_no_earlier_than_the_pushback() {
+    let response = |n| if n == 0 { pushed_back(UNAVAILABLE, "1000") } else { trailers_only(OK) };
     for (policy, latest) in [(GRPC_A6.policy(), ms(1_002)), (POLICY, ms(2_002))] {
-        let (server, seen) = server(answer);
+        let (server, seen) = server(response);
         assert_eq!(code(&layer(policy).layer(server).oneshot(call()).await.unwrap()), OK);
         let second = times(&seen)[1];
         assert!(second >= ms(1_000) && second <= latest, "{policy}: {second:?}");
@@ -119,7 +126,7 @@ async fn gr_09_after_a_pushback_the_next_attempt_comes_no_earlier_than_it_says()
 }
 
 #[tokio::test(start_paused = true)]
-async fn gr_11_a_request_that_is_longer_than_what_is_kept_of_it_is_not_retried() {
+async fn gr_11_a_request_beyond_the_replay_limit_is_not_retried() {
     for (limit, want) in [(200, 1), (500, 2)] {
         let (server, seen) = server(|n| trailers_only(if n == 0 { UNAVAILABLE } else { OK }));
         let long = call().map(|_| Full::from(vec![0; 500]));
@@ -128,9 +135,9 @@ async fn gr_11_a_request_that_is_longer_than_what_is_kept_of_it_is_not_retried()
     }
 }
 
-/// gRPC waits until the deadline for what cannot come in time; here the answer that is there comes back at once.
+// gRPC waits for the deadline if a retry would come after it; here the last response is returned immediately.
 #[tokio::test(start_paused = true)]
-async fn gr_23_a_backoff_beyond_the_deadline_is_not_slept() {
+async fn gr_23_a_backoff_beyond_the_deadline_is_not_waited_for() {
     const SLOW: Policy = policy!(constant(secs(5)).jitter(Jitter::None).max_attempts(4));
     for (unit, want) in [("1S", 1), ("6S", 2)] {
         let (server, seen) = server(|n| trailers_only(if n == 0 { UNAVAILABLE } else { OK }));
@@ -144,7 +151,7 @@ async fn gr_23_a_backoff_beyond_the_deadline_is_not_slept() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_header_says_nothing_about_a_request_that_is_not_grpc() {
+async fn grpc_timeout_is_ignored_on_requests_that_are_not_grpc() {
     let (server, seen) =
         server(|n| Response::builder().status(if n == 0 { 503 } else { 200 }).body(Full::default()).unwrap());
     let plain = Request::get("/").header(grpc::TIMEOUT, "1m").body(Full::default()).unwrap();
@@ -153,7 +160,7 @@ async fn the_header_says_nothing_about_a_request_that_is_not_grpc() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_timeout_of_a_call_is_that_of_all_its_attempts_and_each_is_told_what_is_left() {
+async fn the_timeout_spans_all_attempts_and_each_attempt_sends_the_remaining_time() {
     let (server, seen) = server(|_| trailers_only(UNAVAILABLE));
     let mut call = call();
     call.headers_mut().insert(grpc::TIMEOUT, "250m".parse().unwrap());
@@ -168,28 +175,32 @@ async fn the_timeout_of_a_call_is_that_of_all_its_attempts_and_each_is_told_what
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_has_begun_is_not_retried_and_counts_as_a_success() {
+async fn a_response_that_has_begun_is_not_retried_and_counts_as_a_success() {
     let (server, seen) = server(|n| match n {
         0 => pushed_back(UNAVAILABLE, "-1"),
-        // No status among the headers: messages follow, and the status after them.
+        // No status in the headers: messages follow, then the status.
         _ => Response::builder().header("content-type", "application/grpc").body(Full::from("x")).unwrap(),
     });
     let throttle = Arc::new(Throttle::new(10, Ratio::percent(50)).unwrap());
     let retrier = Retrier::new(POLICY).shared_budget(throttle.clone());
-    let client = RetryLayer::new(retrier).repeat_when(|_| true).layer(server);
-    for (made, tokens) in [(1, 9_000), (2, 9_500)] {
+    let client = RetryLayer::new(retrier).idempotent_if(|_| true).layer(server);
+    for (requests, tokens) in [(1, 9_000), (2, 9_500)] {
         assert_eq!(client.clone().oneshot(call()).await.unwrap().status(), 200);
-        assert_eq!((seen.lock().unwrap().len(), throttle.snapshot().milli_tokens), (made, tokens));
+        assert_eq!((seen.lock().unwrap().len(), throttle.snapshot().milli_tokens), (requests, tokens));
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pushback_that_is_no_number_of_milliseconds_ends_the_call() {
+async fn a_malformed_pushback_ends_the_call() {
     for never in ["-1", "soon", "", "01", " 5", "+5", "1.5", "2147483648"] {
         let mut headers = HeaderMap::new();
         headers.insert(grpc::PUSHBACK, never.parse().unwrap());
         assert_eq!(grpc::pushback(&headers), Some(ServerHint::DoNotRetry), "{never:?}");
-        assert_eq!(made(layer(POLICY), move |_| pushed_back(UNAVAILABLE, never)).await, (UNAVAILABLE, 1), "{never:?}");
+        assert_eq!(
+            call_through(layer(POLICY), move |_| pushed_back(UNAVAILABLE, never)).await,
+            (UNAVAILABLE, 1),
+            "{never:?}"
+        );
     }
     for (some, want) in [("0", 0), ("5", 5), ("2147483647", 2_147_483_647)] {
         let mut headers = HeaderMap::new();
@@ -201,10 +212,10 @@ async fn a_pushback_that_is_no_number_of_milliseconds_ends_the_call() {
     assert_eq!(grpc::pushback(&HeaderMap::new()), None);
 }
 
-/// So says the proposal: of the failures that are not retried, only these count.
+// As proposal A6 requires: of the failures that are not retried, only these are counted.
 #[tokio::test(start_paused = true)]
-async fn a_server_that_says_never_takes_a_token_whatever_the_status() {
-    for (answer, want) in [
+async fn a_pushback_that_forbids_retries_takes_a_token_whatever_the_status() {
+    for (response, want) in [
         (pushed_back(INVALID_ARGUMENT, "-1"), 9_000),
         (pushed_back(INVALID_ARGUMENT, "5"), 10_000),
         (trailers_only(INVALID_ARGUMENT), 10_000),
@@ -213,35 +224,35 @@ async fn a_server_that_says_never_takes_a_token_whatever_the_status() {
     ] {
         let throttle = Arc::new(Throttle::new(10, Ratio::percent(50)).unwrap());
         let retrier = Retrier::new(POLICY).shared_budget(throttle.clone());
-        let wanted = answer.clone();
-        let layer = RetryLayer::new(retrier).repeat_when(|_| true);
-        assert_eq!(made(layer, move |_| answer.clone()).await.1, 1);
+        let wanted = response.clone();
+        let layer = RetryLayer::new(retrier).idempotent_if(|_| true);
+        assert_eq!(call_through(layer, move |_| response.clone()).await.1, 1);
         assert_eq!(throttle.snapshot().milli_tokens, want, "{wanted:?}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_codes_of_a_methods_policy_are_retried_and_no_others() {
-    let codes = Codes::of(&[CANCELLED, ABORTED, RESOURCE_EXHAUSTED]);
+async fn only_the_configured_codes_are_retried() {
+    let codes = Codes::new(&[CANCELLED, ABORTED, RESOURCE_EXHAUSTED]);
     for (code, want) in [(CANCELLED, 2), (ABORTED, 2), (RESOURCE_EXHAUSTED, 2), (UNAVAILABLE, 1), (UNKNOWN, 1)] {
-        let answer = move |n| trailers_only(if n == 0 { code } else { OK });
-        assert_eq!(made(layer(POLICY).grpc_codes(codes), answer).await.1, want, "{code}");
+        let response = move |n| trailers_only(if n == 0 { code } else { OK });
+        assert_eq!(call_through(layer(POLICY).grpc_retryable_codes(codes), response).await.1, want, "{code}");
     }
     assert_eq!(codes.outcome(RESOURCE_EXHAUSTED), Outcome::throttled(None));
-    // Without a policy's codes: what gRPC's own documentation calls transient.
+    // Without configured codes: those that gRPC's own documentation calls transient.
     for (code, want) in [(CANCELLED, 1), (ABORTED, 2), (RESOURCE_EXHAUSTED, 2), (UNAVAILABLE, 2), (UNKNOWN, 1)] {
-        let answer = move |n| trailers_only(if n == 0 { code } else { OK });
-        assert_eq!(made(layer(POLICY), answer).await.1, want, "{code}");
+        let response = move |n| trailers_only(if n == 0 { code } else { OK });
+        assert_eq!(call_through(layer(POLICY), response).await.1, want, "{code}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_method_that_may_not_be_repeated_is_not_and_the_event_says_so() {
+async fn a_method_that_is_not_idempotent_is_not_retried_and_the_event_says_why() {
     let events = Arc::new(Mutex::new(Vec::new()));
     let log = Arc::clone(&events);
     let retrier = Retrier::new(POLICY).on_event(move |event| log.lock().unwrap().push(event.action));
-    let counts = RetryLayer::new(retrier).repeat_when(|parts| parts.uri.path().ends_with("/Count"));
-    assert_eq!(made(counts.clone(), |n| trailers_only(if n == 0 { UNAVAILABLE } else { OK })).await, (OK, 2));
+    let counts = RetryLayer::new(retrier).idempotent_if(|parts| parts.uri.path().ends_with("/Count"));
+    assert_eq!(call_through(counts.clone(), |n| trailers_only(if n == 0 { UNAVAILABLE } else { OK })).await, (OK, 2));
     events.lock().unwrap().clear();
     let (server, seen) = server(|_| trailers_only(UNAVAILABLE));
     let mut order = call();
@@ -252,7 +263,7 @@ async fn a_method_that_may_not_be_repeated_is_not_and_the_event_says_so() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_proxy_answers_in_http_is_translated_as_grpc_says() {
+async fn http_statuses_of_proxies_are_mapped_to_grpc_codes() {
     for (status, code, retried) in [
         (400, 13, false),
         (401, 16, false),
@@ -272,12 +283,16 @@ async fn what_a_proxy_answers_in_http_is_translated_as_grpc_says() {
         layer(POLICY).layer(server).oneshot(call()).await.unwrap();
         let seen = times(&seen);
         assert_eq!(seen.len() == 2, retried, "{status}");
-        assert!(!retried || seen[1] >= ms(7_000), "{status}: what it says about coming back holds too: {seen:?}");
-        assert_eq!(grpc::code_of(http::StatusCode::from_u16(status).unwrap()), code);
-        let codes = Codes::of(&[code]);
+        assert!(!retried || seen[1] >= ms(7_000), "{status}: Retry-After is honored, too: {seen:?}");
+        assert_eq!(grpc::code_from_http_status(http::StatusCode::from_u16(status).unwrap()), code);
+        let codes = Codes::new(&[code]);
         let proxy_of = move |n| {
             if n == 0 { Response::builder().status(status).body(Full::default()).unwrap() } else { trailers_only(OK) }
         };
-        assert_eq!(made(layer(POLICY).grpc_codes(codes), proxy_of).await, (OK, 2), "{status}: {codes}");
+        assert_eq!(
+            call_through(layer(POLICY).grpc_retryable_codes(codes), proxy_of).await,
+            (OK, 2),
+            "{status}: {codes}"
+        );
     }
 }

@@ -1,7 +1,7 @@
-//! gRPC on the wire: the conformance rows that concern it, through the layer, on tokio's paused clock.
+//! gRPC headers and statuses: their conformance rows, through the layer, on tokio's paused clock.
 
 mod calls;
-mod words;
+mod wire;
 
 use core::time::Duration;
 

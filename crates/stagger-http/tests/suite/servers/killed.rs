@@ -1,4 +1,4 @@
-//! A server that is killed and comes back, in the middle of ten thousand requests.
+//! A server that is killed and restarted in the middle of 10,000 requests.
 
 use core::net::SocketAddr;
 use core::sync::atomic::{AtomicUsize, Ordering};
@@ -12,8 +12,10 @@ use axum::extract::State;
 use axum::routing::{get, post};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use http_body_util::BodyExt as _;
-use stagger::{Policy, Retrier, observe::Action, policy, time::Tokio};
-use stagger_http::tower::Retry;
+use stagger::observe::Action;
+use stagger::time::Tokio;
+use stagger::{Policy, Retrier, policy};
+use stagger_http::tower::RetryService;
 use stagger_kit::{Ledger, Port, Program, Ready, Server, Stream};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
@@ -26,15 +28,15 @@ const POLICY: Policy = policy!(exponential(ms(20), secs(1)).max_attempts(30));
 const REQUESTS: usize = 10_000;
 const AT_ONCE: usize = 50;
 
-type Client = Retry<Hyper, Tokio>;
+type Client = RetryService<Hyper, Tokio>;
 
-/// Effects by key, as the ledger has them.
+/// Effects by key, as recorded in the ledger.
 type Effects = Arc<Mutex<(Ledger, HashMap<String, String>)>>;
 
-/// In an answer about an effect that was there already.
+/// The header of a response whose effect had been recorded before.
 const REPEATED: &str = "x-repeated";
 
-/// The server, as a process of its own. Effect and key are one durable record, written before the answer.
+// The server process. Effect and key are one durable record, written before the response is sent.
 #[test]
 #[ignore = "a child process of another test"]
 fn child_that_takes_payments() {
@@ -51,11 +53,11 @@ fn child_that_takes_payments() {
     });
 }
 
-type Answer = (HeaderMap, String);
+type PaymentResponse = (HeaderMap, String);
 
-async fn pay(State(effects): State<Effects>, headers: HeaderMap, body: String) -> Result<Answer, StatusCode> {
+async fn pay(State(effects): State<Effects>, headers: HeaderMap, body: String) -> Result<PaymentResponse, StatusCode> {
     let key = headers.get("idempotency-key").and_then(|key| key.to_str().ok()).ok_or(StatusCode::BAD_REQUEST)?;
-    let answer = {
+    let response = {
         let mut effects = effects.lock().unwrap();
         let (ledger, known) = &mut *effects;
         if let Some(effect) = known.get(key) {
@@ -66,35 +68,35 @@ async fn pay(State(effects): State<Effects>, headers: HeaderMap, body: String) -
         known.insert(key.to_owned(), body.clone());
         body
     };
-    // Whoever is killed here has paid and not said so.
+    // A server that is killed here has recorded the payment but not responded.
     sleep(Duration::from_millis(5)).await;
-    Ok((HeaderMap::new(), answer))
+    Ok((HeaderMap::new(), response))
 }
 
-/// What came of a request.
+/// The result of a request.
 struct Ended {
     number: usize,
     was_repeated: bool,
-    /// An answer that is cut off by the kill after its beginning is an error, which the caller sees.
+    /// A response that the kill cuts off in its body is an error, which the caller sees.
     text: Result<String, hyper::Error>,
 }
 
-/// Every fifth is a payment; the others read.
+/// Returns whether the request is a payment: every fifth. The others are reads.
 const fn is_payment(number: usize) -> bool {
     number % 5 == 0
 }
 
 async fn call(client: Client, address: SocketAddr, number: usize) -> Ended {
     let (method, path) = if is_payment(number) { (Method::POST, "/pay") } else { (Method::GET, "/read") };
-    let answer = client.oneshot(request(method, address, path, number.to_string())).await.unwrap();
-    assert_eq!(answer.status(), StatusCode::OK);
-    let was_repeated = answer.headers().contains_key(REPEATED);
-    let text = answer.into_body().collect().await;
+    let response = client.oneshot(request(method, address, path, number.to_string())).await.unwrap();
+    assert_eq!(response.status(), StatusCode::OK);
+    let was_repeated = response.headers().contains_key(REPEATED);
+    let text = response.into_body().collect().await;
     let text = text.map(|text| String::from_utf8(text.to_bytes().to_vec()).unwrap());
     Ended { number, was_repeated, text }
 }
 
-/// All requests, so many at a time; the server is killed and started again after every three thousand.
+/// Sends all requests, `AT_ONCE` concurrently. Kills and restarts the server after every 3,000.
 async fn all(client: Client, address: SocketAddr, server: &mut Server) -> Vec<Ended> {
     let (mut calls, mut ended) = (JoinSet::new(), Vec::new());
     for number in 0..REQUESTS {
@@ -113,7 +115,7 @@ async fn all(client: Client, address: SocketAddr, server: &mut Server) -> Vec<En
 }
 
 #[test]
-fn a_server_that_is_killed_loses_no_request_and_does_nothing_twice() {
+fn a_killed_server_loses_no_request_and_executes_none_twice() {
     let (directory, port) = (tempfile::tempdir().unwrap(), Port::reserve().unwrap());
     let path = directory.path().join("ledger");
     let program = Program::this_test("suite::servers::killed::child_that_takes_payments").unwrap();
@@ -132,7 +134,7 @@ fn a_server_that_is_killed_loses_no_request_and_does_nothing_twice() {
 
     assert_eq!(ended.len(), REQUESTS);
     assert!(retries.load(Ordering::Relaxed) >= 3, "three kills were noticed");
-    assert!(ended.iter().any(|ended| ended.was_repeated), "somebody had paid and was not told");
+    assert!(ended.iter().any(|ended| ended.was_repeated), "a payment was recorded whose response was lost");
     for Ended { number, text, .. } in ended {
         let want = if is_payment(number) { number.to_string() } else { "read".to_owned() };
         assert!(text.as_ref().map_or(true, |text| *text == want), "{number}: {text:?}");

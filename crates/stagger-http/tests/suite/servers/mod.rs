@@ -1,4 +1,4 @@
-//! Against real servers on loopback.
+//! Tests against real servers on loopback.
 
 mod killed;
 mod nginx;
@@ -13,16 +13,17 @@ use http::{Method, Request};
 use http_body_util::Full;
 use hyper_util::client::legacy::{Client, Error, connect::HttpConnector};
 use hyper_util::rt::TokioExecutor;
-use stagger::{Retrier, time::Tokio};
-use stagger_http::Sent;
+use stagger::Retrier;
+use stagger::time::Tokio;
+use stagger_http::RequestProgress;
 use stagger_http::tower::{ReplayBody, RetryLayer};
 use tokio::net::TcpListener;
 
-/// What a request is sent with.
+/// The body of an outgoing request.
 type Body = ReplayBody<Full<Bytes>>;
 type Hyper = Client<HttpConnector, Body>;
 
-/// Runs it on two threads: a server that shares the one thread of its clients is no server of its own.
+/// Runs a test on two threads, so that the server does not share a single thread with its clients.
 fn on_threads<T>(test: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap().block_on(test)
 }
@@ -32,7 +33,9 @@ fn hyper() -> Hyper {
 }
 
 fn layer(retrier: Retrier) -> RetryLayer<Tokio> {
-    RetryLayer::new(retrier).sent(|error: &Error| if error.is_connect() { Sent::No } else { Sent::Perhaps })
+    RetryLayer::new(retrier).classify_progress(|error: &Error| {
+        if error.is_connect() { RequestProgress::NotSent } else { RequestProgress::MaybeProcessed }
+    })
 }
 
 fn request(method: Method, address: SocketAddr, path: &str, body: impl Into<Bytes>) -> Request<Full<Bytes>> {

@@ -1,4 +1,4 @@
-//! What is sent, and what is held, seen from the other end of a socket.
+//! Requests and connections, observed from the server's end of the sockets.
 
 use core::net::SocketAddr;
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -15,7 +15,7 @@ use hyper::server::conn::http1;
 use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
 use stagger::{Policy, Retrier, policy};
-use stagger_http::tower::CallerLayer;
+use stagger_http::tower::CallerContextLayer;
 use stagger_kit::Port;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
@@ -46,10 +46,10 @@ fn ht_23_a_post_that_was_sent_is_not_sent_again() {
 }
 
 #[test]
-fn ht_23_a_post_whose_connection_is_refused_is_sent_when_there_is_a_server() {
+fn ht_23_a_post_whose_connection_is_refused_is_sent_once_a_server_listens() {
     on_threads(async {
         let port = Port::reserve().unwrap();
-        // Nobody listens there, and nobody else is given the number.
+        // No server listens on the port, and it is reserved for this test.
         let address = port.address();
         let patient = Policy::constant(Duration::from_millis(50)).max_attempts(100).build().unwrap();
         let client = layer(Retrier::new(patient)).layer(hyper());
@@ -59,30 +59,31 @@ fn ht_23_a_post_whose_connection_is_refused_is_sent_when_there_is_a_server() {
         let listener = TcpListener::bind(address).await.unwrap();
         let app = Router::new().route("/", any(|body: String| async move { body }));
         tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
-        let answer = call.await.unwrap().unwrap();
-        assert_eq!(answer.into_body().collect().await.unwrap().to_bytes(), "pay");
+        let response = call.await.unwrap().unwrap();
+        assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), "pay");
     });
 }
 
-/// What a server of four connections has been asked.
+/// The counters of a server with four connections.
 #[derive(Default)]
 struct Four {
     accepted: AtomicU32,
     failed: AtomicU32,
 }
 
-/// A server whose answers to `/busy` have these two parts, the second of which takes a moment, and which has four
-/// connections: the fifth is accepted when one of them is closed.
+/// Starts a server with four connections: the fifth is accepted once one of them has closed. Its responses to `/busy` consist
+/// of parts of these sizes, the second of which follows after 5 ms.
 async fn four_at_a_time(parts: [usize; 2]) -> (SocketAddr, Arc<Four>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let (address, four, places) = (listener.local_addr().unwrap(), Arc::<Four>::default(), Arc::new(Semaphore::new(4)));
+    let (address, four, permits) =
+        (listener.local_addr().unwrap(), Arc::<Four>::default(), Arc::new(Semaphore::new(4)));
     let count = Arc::clone(&four);
     let busy = any(move || {
         count.failed.fetch_add(1, Ordering::Relaxed);
         let (mut sender, body) = Channel::<Bytes>::new(1);
         tokio::spawn(async move {
             for part in parts {
-                // It may be that nobody reads it any more.
+                // Fails if the client no longer reads the body.
                 let _ = sender.send_data(vec![b'x'; part].into()).await;
                 sleep(Duration::from_millis(5)).await;
             }
@@ -93,31 +94,31 @@ async fn four_at_a_time(parts: [usize; 2]) -> (SocketAddr, Arc<Four>) {
     let count = Arc::clone(&four);
     tokio::spawn(async move {
         loop {
-            let place = Arc::clone(&places).acquire_owned().await.unwrap();
+            let permit = Arc::clone(&permits).acquire_owned().await.unwrap();
             let (stream, _) = listener.accept().await.unwrap();
             count.accepted.fetch_add(1, Ordering::Relaxed);
             let service = TowerToHyperService::new(app.clone());
             tokio::spawn(async move {
                 let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
-                drop(place);
+                drop(permit);
             });
         }
     });
     (address, four)
 }
 
-/// Long enough for a machine that has much else to do; whoever holds a connection through a backoff does it for an hour.
+/// Long enough for a busy machine. A call that held its connection during backoff would hold it for an hour.
 const SOON: Duration = Duration::from_secs(10);
 
-/// How the calls are begun.
+/// How the calls are started.
 #[derive(Clone, Copy, PartialEq)]
 enum Begun {
     Together,
-    /// Each when the one before it has failed.
+    /// Each after the previous one has failed.
     InTurn,
 }
 
-/// Twenty calls that have failed and wait, and a twenty-first.
+/// Checks that a twenty-first call succeeds while twenty failed calls are in backoff.
 async fn twenty_wait_and_one_gets_through(address: SocketAddr, four: &Four, begun: Begun) {
     let slow = Policy::constant(Duration::from_secs(3600)).max_attempts(2).build().unwrap();
     let client = layer(Retrier::new(slow)).layer(hyper());
@@ -130,42 +131,42 @@ async fn twenty_wait_and_one_gets_through(address: SocketAddr, four: &Four, begu
     for number in 1..=20 {
         waiting.spawn(client.clone().oneshot(request(Method::GET, address, "/busy", "")));
         if begun == Begun::InTurn {
-            timeout(SOON, have_failed(number)).await.expect("a call that waits has kept its connection");
-            // For the answer's way back, and its second part's.
+            timeout(SOON, have_failed(number)).await.expect("a call in backoff has kept its connection");
+            // Time for the two parts of the response to arrive.
             sleep(Duration::from_millis(60)).await;
         }
     }
-    timeout(SOON, have_failed(20)).await.expect("a call that waits has kept its connection");
+    timeout(SOON, have_failed(20)).await.expect("a call in backoff has kept its connection");
     let last = timeout(SOON, client.oneshot(request(Method::GET, address, "/ok", ""))).await;
-    assert_eq!(last.expect("there is a connection for it").unwrap().status(), StatusCode::OK);
-    assert!(waiting.try_join_next().is_none(), "all of them wait");
+    assert_eq!(last.expect("a connection is available").unwrap().status(), StatusCode::OK);
+    assert!(waiting.try_join_next().is_none(), "all calls are in backoff");
 }
 
-/// What is too long to be read to its end is dropped, and its connection with it.
+// A response that is too long to drain is dropped, and its connection with it.
 #[test]
-fn twenty_calls_that_wait_leave_a_server_of_four_connections_free_for_the_twenty_first() {
+fn calls_in_backoff_hold_no_connection() {
     on_threads(async {
-        // More than there is room for between the two.
+        // More than the buffers between client and server hold.
         let (address, four) = four_at_a_time([16 << 20, 1]).await;
         twenty_wait_and_one_gets_through(address, &four, Begun::Together).await;
     });
 }
 
-/// What has its end near is read, and its connection serves again.
+// A short response is drained, and its connection is reused.
 #[test]
-fn a_failed_answer_is_read_to_its_end_and_its_connection_used_again() {
+fn a_failed_response_is_drained_and_its_connection_reused() {
     on_threads(async {
         let (address, four) = four_at_a_time([6_000; 2]).await;
         twenty_wait_and_one_gets_through(address, &four, Begun::InTurn).await;
-        // One, and some more where the machine was too busy to read an answer in time; 21 if each were dropped.
+        // One, and some more if the machine was too busy to drain a response in time; 21 if each were dropped.
         let accepted = four.accepted.load(Ordering::Relaxed);
         assert!(accepted < 18, "{accepted} connections");
     });
 }
 
-/// A chain of three servers, each of which calls the next with a layer that retries.
+// A chain of three servers, each of which calls the next through a retry layer.
 #[test]
-fn a_chain_of_servers_sends_three_attempts_and_not_twenty_seven() {
+fn a_chain_of_servers_sends_three_attempts_not_27() {
     const THREE: Policy = policy!(exponential(ms(1), ms(5)).max_attempts(3));
     on_threads(async {
         for (guarded, want) in [(true, 3), (false, 27)] {
@@ -186,10 +187,10 @@ fn a_chain_of_servers_sends_three_attempts_and_not_twenty_seven() {
                     let call = client.clone().oneshot(request(Method::GET, next, "/", ""));
                     async move { call.await.unwrap().status() }
                 });
-                next = serve(Router::new().route("/", handler).layer(CallerLayer::new())).await;
+                next = serve(Router::new().route("/", handler).layer(CallerContextLayer::new())).await;
             }
-            let answer = retrying().layer(hyper()).oneshot(request(Method::GET, next, "/", "")).await.unwrap();
-            assert_eq!(answer.status(), StatusCode::SERVICE_UNAVAILABLE);
+            let response = retrying().layer(hyper()).oneshot(request(Method::GET, next, "/", "")).await.unwrap();
+            assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
             assert_eq!(arrived.load(Ordering::Relaxed), want, "guarded: {guarded}");
         }
     });

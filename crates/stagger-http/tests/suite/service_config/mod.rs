@@ -1,8 +1,8 @@
-//! gRPC's service config: what is read, what is refused and why, and that what is written is read again.
+//! gRPC service configs: parsing, rejection with problems, and round trips.
 
 mod laws;
-mod reading;
-mod saying;
+mod read;
+mod write;
 
 use core::time::Duration;
 

@@ -2,30 +2,30 @@ use core::time::Duration;
 
 use stagger_core::Policy;
 
-/// What a log says.
+/// The contents of a log. Complete: it can be built from other sources than [`read`](super::read), too.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Log {
-    /// The delays, in the order of the lines.
-    pub entries: Vec<Entry>,
-    /// The policies that the log itself names, each once, in the order of the lines.
+    /// The delays, in line order.
+    pub entries: Vec<LogEntry>,
+    /// The policies recorded in the log, without duplicates, in line order.
     pub policies: Vec<Policy>,
-    /// How many lines of JSON were understood and are about something else.
-    pub others: usize,
-    /// How many delays were left out because a server, or the command, had asked for them.
-    pub asked: usize,
+    /// Number of valid JSON lines that contain no delay.
+    pub other_lines: usize,
+    /// Number of delays skipped because a server or the command requested them.
+    pub skipped_hints: usize,
 }
 
-/// A delay that has happened.
+/// A measured delay. Complete: it can be built from other sources than [`read`](super::read), too.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
-    /// The line it was read from, from 1.
+pub struct LogEntry {
+    /// The line number, from 1.
     pub line: usize,
-    /// How long it was.
+    /// The delay.
     pub delay: Duration,
-    /// Whose it was.
+    /// The client.
     pub client: Option<String>,
-    /// Which retry of the call came after it, from 1.
+    /// The retry that followed the delay, counted from 1 within the call.
     pub retry: Option<u32>,
-    /// When that retry was made, since a moment that the whole log has in common.
+    /// The time of that retry, relative to a reference that the whole log shares.
     pub time: Option<Duration>,
 }

@@ -1,27 +1,28 @@
 use core::fmt;
 
-/// The lines of a log that were not understood.
+/// The lines of a log that could not be parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogError {
-    pub(super) faults: Vec<Fault>,
+    pub(super) errors: Vec<LineError>,
 }
 
-/// A line that was not understood.
+/// A line that could not be parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
-    /// Its number, from 1.
+#[non_exhaustive]
+pub struct LineError {
+    /// The line number, from 1.
     pub line: usize,
-    /// What is wrong with it, and what was expected.
+    /// The problem, and what was expected.
     pub message: String,
 }
 
-impl Fault {
+impl LineError {
     pub(super) fn new(line: usize, message: &str) -> Self {
         Self { line, message: printable(message) }
     }
 }
 
-/// Text from a log as it can be shown: nothing that a terminal would obey, and not more than fits on a few lines.
+/// Makes text from a log safe to display: escapes control characters and truncates it.
 pub(super) fn printable(text: &str) -> String {
     const LONGEST: usize = 200;
     let (shown, more) = match text.char_indices().nth(LONGEST) {
@@ -35,23 +36,23 @@ pub(super) fn printable(text: &str) -> String {
     out + more
 }
 
-/// Lines that are named; the others are counted.
+/// Number of lines to name; further lines are counted.
 const NAMED: usize = 3;
 
 impl LogError {
-    /// Every such line, in order; at least one.
+    /// Returns the lines that could not be parsed, in order; at least one.
     #[must_use]
-    pub fn faults(&self) -> &[Fault] {
-        &self.faults
+    pub fn errors(&self) -> &[LineError] {
+        &self.errors
     }
 }
 
 impl fmt::Display for LogError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (at, fault) in self.faults.iter().take(NAMED).enumerate() {
-            write!(f, "{}line {}: {}", if at == 0 { "" } else { "; " }, fault.line, fault.message)?;
+        for (at, line_error) in self.errors.iter().take(NAMED).enumerate() {
+            write!(f, "{}line {}: {}", if at == 0 { "" } else { "; " }, line_error.line, line_error.message)?;
         }
-        match self.faults.len().saturating_sub(NAMED) {
+        match self.errors.len().saturating_sub(NAMED) {
             0 => Ok(()),
             1 => f.write_str("; and one more line"),
             more => write!(f, "; and {more} more lines"),

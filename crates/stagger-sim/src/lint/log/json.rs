@@ -3,22 +3,22 @@ use core::time::Duration;
 use serde::Deserialize;
 use stagger_core::Policy;
 
-/// The lines that `stagger run --log json` writes.
+/// The schema of `stagger run --log json`.
 const RUN: &str = "stagger.run/1";
 
-/// What a line of JSON is about.
+/// The contents of a JSON line.
 pub(super) enum Line {
-    /// Another run begins, with this policy.
+    /// A new run with this policy.
     Start(Box<Policy>),
     /// A delay.
     Delay(Delay),
-    /// A delay that was asked for.
-    Asked,
+    /// A delay that was requested by a server or the command.
+    Hinted,
     /// Something else.
     Other,
 }
 
-/// A delay as JSON has it.
+/// A delay from a JSON line.
 pub(super) struct Delay {
     pub(super) delay: Duration,
     pub(super) client: Option<String>,
@@ -26,7 +26,7 @@ pub(super) struct Delay {
     pub(super) time: Option<Duration>,
 }
 
-/// All fields that any understood line may have.
+/// All fields that a line may have.
 #[derive(Deserialize)]
 struct Fields {
     schema: Option<String>,
@@ -41,7 +41,7 @@ struct Fields {
     time_s: Option<f64>,
 }
 
-/// Clients are called by words or by numbers.
+/// The name of a client: a string or a number.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Name {
@@ -58,40 +58,40 @@ impl From<Name> for String {
     }
 }
 
-/// What a line says.
+/// Parses a JSON line.
 ///
 /// # Errors
-/// What was expected instead.
+/// Returns what was expected.
 pub(super) fn read(text: &str) -> Result<Line, String> {
-    let fields: Fields = serde_json::from_str(text).map_err(|error| format!("not understood as JSON: {error}"))?;
+    let fields: Fields = serde_json::from_str(text).map_err(|error| format!("invalid JSON: {error}"))?;
     match &fields.schema {
-        Some(schema) if schema == RUN => of_run(fields),
-        Some(schema) => Err(format!("its schema is `{schema}`; expected {RUN}, or an object with delay_s")),
-        None => of_anyone(fields),
+        Some(schema) if schema == RUN => from_run_log(fields),
+        Some(schema) => Err(format!("unknown schema `{schema}`; expected {RUN}, or an object with delay_s")),
+        None => from_object(fields),
     }
 }
 
-fn of_run(fields: Fields) -> Result<Line, String> {
+fn from_run_log(fields: Fields) -> Result<Line, String> {
     match (fields.event.as_deref(), fields.next_s) {
         (Some("start"), _) => {
-            let policy = fields.policy.ok_or("the start of a run without its policy")?;
+            let policy = fields.policy.ok_or("the start event has no policy")?;
             let policy: Policy = policy.parse().map_err(|error| format!("policy: {error}"))?;
             Ok(Line::Start(Box::new(policy)))
         }
-        (Some("attempt"), Some(_)) if fields.next_from.as_deref() == Some("advice") => Ok(Line::Asked),
+        (Some("attempt"), Some(_)) if fields.next_from.as_deref() == Some("advice") => Ok(Line::Hinted),
         (Some("attempt"), Some(next)) => Ok(Line::Delay(Delay {
             delay: seconds("next_s", next)?,
             client: None,
-            retry: Some(fields.n.filter(|n| *n > 0).ok_or("an attempt without its number n, which counts from 1")?),
+            retry: Some(fields.n.filter(|n| *n > 0).ok_or("the attempt event has no number n, counted from 1")?),
             time: None,
         })),
         (Some(_), _) => Ok(Line::Other),
-        (None, _) => Err(format!("a line of {RUN} without its event")),
+        (None, _) => Err(format!("the {RUN} line has no event")),
     }
 }
 
-fn of_anyone(fields: Fields) -> Result<Line, String> {
-    let delay = fields.delay_s.ok_or("there is no delay_s; expected an object with delay_s, in seconds")?;
+fn from_object(fields: Fields) -> Result<Line, String> {
+    let delay = fields.delay_s.ok_or("missing delay_s; expected an object with delay_s, in seconds")?;
     if fields.retry == Some(0) {
         return Err("retry is 0; retries count from 1".to_owned());
     }

@@ -1,28 +1,28 @@
-//! Delays that have really happened: [`read`] from a log, and judged by [`findings`].
+//! Measured delays: [`read`] from a log, and checked by [`check`].
 //!
-//! Two forms are understood, line by line, also mixed:
+//! Two line formats are accepted, also mixed:
 //!
-//! - **JSON** (with the feature `serde`): what `stagger run --log json` writes; each `start` is another client, its
-//!   policy is kept, and delays that the command asked for are left out. Any other object with `delay_s`, and perhaps
-//!   `client`, `retry` and `time_s`, is understood too.
-//! - **Plain**: `DELAY [CLIENT [RETRY [TIME]]]`, apart by spaces, tabs or commas. Lengths are in seconds or have a unit
-//!   (`1.5`, `250ms`). RETRY counts the retries of a call from 1: the delay came before this one. TIME is when the
-//!   retry was made, since any moment that all lines have in common. A first line of the words `delay`, `client`,
-//!   `retry` and `time` gives the columns another order. `-` stands for what is not known.
+//! - **JSON** (with the feature `serde`): the output of `stagger run --log json`. Each `start` begins a new client, its
+//!   policy is recorded, and delays that were requested by the command are skipped. Any other object with `delay_s`,
+//!   and optionally `client`, `retry` and `time_s`, is accepted as well.
+//! - **Plain**: `DELAY [CLIENT [RETRY [TIME]]]`, separated by spaces, tabs or commas. Durations are in seconds or have
+//!   a unit (`1.5`, `250ms`). RETRY counts the retries of a call from 1: the delay preceded this retry. TIME is the
+//!   time of the retry, relative to any reference that all lines share. A first line made of the words `delay`,
+//!   `client`, `retry` and `time` changes the order of the columns. `-` stands for an unknown value.
 //!
-//! Empty lines and those that begin with `#` are comments. Where a client is said and the retry is not, its lines are
-//! counted. A line that is not understood is an error that names it; nothing is passed over.
+//! Empty lines and lines that begin with `#` are ignored. If a client is given without a retry, its lines are counted.
+//! A line that cannot be parsed is an error that names the line; no line is skipped silently.
 
+mod check;
 mod entry;
 mod error;
 #[cfg(feature = "serde")]
 mod json;
-mod judge;
 mod plain;
 mod read;
 mod statistics;
 
-pub use entry::{Entry, Log};
-pub use error::{Fault, LogError};
-pub use judge::findings;
+pub use check::check;
+pub use entry::{Log, LogEntry};
+pub use error::{LineError, LogError};
 pub use read::read;

@@ -2,9 +2,9 @@ use core::time::Duration;
 
 use stagger_core::text::parse_duration;
 
-use super::entry::Entry;
+use super::entry::LogEntry;
 
-/// What a column holds.
+/// The kind of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Column {
     Delay,
@@ -16,7 +16,7 @@ enum Column {
 const NAMES: [(&str, Column); 4] =
     [("delay", Column::Delay), ("client", Column::Client), ("retry", Column::Retry), ("time", Column::Time)];
 
-/// The columns of plain lines, in order.
+/// The order of the columns of plain lines.
 #[derive(Clone, Debug)]
 pub(super) struct Columns(Vec<Column>);
 
@@ -27,7 +27,7 @@ impl Default for Columns {
 }
 
 impl Columns {
-    /// The columns that a first line of their names gives; `None` if it is no such line.
+    /// Parses a header line; returns `None` if the line is not a header.
     pub(super) fn named(line: &str) -> Option<Self> {
         let named =
             |word: &str| NAMES.iter().find(|(name, _)| name.eq_ignore_ascii_case(word)).map(|(_, column)| *column);
@@ -36,18 +36,18 @@ impl Columns {
         (columns.contains(&Column::Delay) && !twice).then_some(Self(columns))
     }
 
-    /// What a line says.
+    /// Parses a line.
     ///
     /// # Errors
-    /// What was expected instead.
-    pub(super) fn read(&self, line: usize, text: &str) -> Result<Entry, String> {
-        let mut entry = Entry { line, delay: Duration::ZERO, client: None, retry: None, time: None };
+    /// Returns what was expected.
+    pub(super) fn read(&self, line: usize, text: &str) -> Result<LogEntry, String> {
+        let mut entry = LogEntry { line, delay: Duration::ZERO, client: None, retry: None, time: None };
         let mut delay = None;
         let mut columns = self.0.iter();
         for word in words(text) {
             let Some(column) = columns.next() else {
                 let known = self.0.len();
-                return Err(format!("`{word}` is more than the {known} columns; expected {EXPECTED}"));
+                return Err(format!("unexpected `{word}` after the {known} columns; expected {EXPECTED}"));
             };
             match column {
                 _ if word == "-" => {}
@@ -56,12 +56,12 @@ impl Columns {
                 Column::Time => entry.time = Some(length(word)?),
                 Column::Retry => match word.parse() {
                     Ok(retry) if retry > 0 => entry.retry = Some(retry),
-                    _ => return Err(format!("`{word}` is not the number of a retry, which counts from 1")),
+                    _ => return Err(format!("invalid retry number `{word}`; retries count from 1")),
                 },
             }
         }
-        let delay = delay.ok_or_else(|| format!("there is no delay; expected {EXPECTED}"))?;
-        Ok(Entry { delay, ..entry })
+        let delay = delay.ok_or_else(|| format!("missing delay; expected {EXPECTED}"))?;
+        Ok(LogEntry { delay, ..entry })
     }
 }
 
@@ -72,13 +72,13 @@ fn words(line: &str) -> impl Iterator<Item = &str> {
 }
 
 fn length(word: &str) -> Result<Duration, String> {
-    // What programs measure has more digits than a nanosecond, and exponents.
+    // Measured values may have more digits than nanoseconds, and exponents.
     if let Ok(seconds) = word.parse::<f64>() {
-        return Duration::try_from_secs_f64(seconds).map_err(|error| format!("`{word}` is no length of time: {error}"));
+        return Duration::try_from_secs_f64(seconds).map_err(|error| format!("invalid duration `{word}`: {error}"));
     }
     match parse_duration(word) {
         Ok(Some(length)) => Ok(length),
-        Ok(None) => Err(format!("`{word}` is no length of time; expected one like 1.5 or 250ms")),
+        Ok(None) => Err(format!("invalid duration `{word}`; expected a value like 1.5 or 250ms")),
         Err(error) => Err(error.to_string()),
     }
 }

@@ -1,13 +1,13 @@
 use std::collections::HashMap;
 
-use super::entry::{Entry, Log};
-use super::error::{Fault, LogError};
+use super::entry::{Log, LogEntry};
+use super::error::{LineError, LogError};
 use super::plain::Columns;
 
-/// Reads a log: see the [module](super) for what is understood.
+/// Reads a log. The [module documentation](super) describes the formats.
 ///
 /// # Errors
-/// [`LogError`] names every line that is not understood, and what was expected there.
+/// [`LogError`] names every line that cannot be parsed, and what was expected there.
 ///
 /// ```
 /// use stagger_sim::lint::log::read;
@@ -19,7 +19,7 @@ use super::plain::Columns;
 /// ```
 pub fn read(text: &str) -> Result<Log, LogError> {
     let mut reader = Reader::default();
-    // What some editors put before everything else.
+    // Some editors write a byte order mark.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     for (at, line) in text.lines().enumerate() {
         let trimmed = line.trim();
@@ -27,20 +27,20 @@ pub fn read(text: &str) -> Result<Log, LogError> {
             continue;
         }
         if let Err(message) = reader.line(at + 1, trimmed) {
-            reader.faults.push(Fault::new(at + 1, &message));
+            reader.errors.push(LineError::new(at + 1, &message));
         }
     }
-    if reader.faults.is_empty() { Ok(reader.log) } else { Err(LogError { faults: reader.faults }) }
+    if reader.errors.is_empty() { Ok(reader.log) } else { Err(LogError { errors: reader.errors }) }
 }
 
 #[derive(Default)]
 struct Reader {
     log: Log,
-    faults: Vec<Fault>,
+    errors: Vec<LineError>,
     columns: Option<Columns>,
-    /// How many delays of each client there were, for those whose retries are not said.
+    /// Number of delays of each client so far, for lines without a retry.
     counts: HashMap<String, u32>,
-    /// How many runs have begun.
+    /// Number of runs so far.
     #[cfg(feature = "serde")]
     runs: usize,
 }
@@ -61,7 +61,7 @@ impl Reader {
         Ok(())
     }
 
-    fn push(&mut self, mut entry: Entry) {
+    fn push(&mut self, mut entry: LogEntry) {
         if let (Some(client), None) = (&entry.client, entry.retry) {
             let count = self.counts.entry(client.clone()).or_insert(0);
             *count = count.saturating_add(1);
@@ -81,19 +81,19 @@ impl Reader {
                 }
             }
             Line::Delay(delay) => {
-                // A run's lines do not name it.
+                // The lines of a run do not name it.
                 let client = delay.client.or_else(|| (self.runs > 0).then(|| format!("run {}", self.runs)));
-                self.push(Entry { line, delay: delay.delay, client, retry: delay.retry, time: delay.time });
+                self.push(LogEntry { line, delay: delay.delay, client, retry: delay.retry, time: delay.time });
             }
-            Line::Asked => self.log.asked += 1,
-            Line::Other => self.log.others += 1,
+            Line::Hinted => self.log.skipped_hints += 1,
+            Line::Other => self.log.other_lines += 1,
         }
         Ok(())
     }
 
     #[cfg(not(feature = "serde"))]
-    #[allow(clippy::unused_self)] // It is the same call with the feature.
+    #[allow(clippy::unused_self)] // The signature matches that with the feature.
     fn json(&mut self, _: usize, _: &str) -> Result<(), String> {
-        Err("lines of JSON are read with the feature `serde` only".to_owned())
+        Err("JSON lines require the feature `serde`".to_owned())
     }
 }

@@ -1,8 +1,9 @@
 use core::f64::consts::TAU;
 use core::time::Duration;
 
-/// The share of delays that lie in clusters, with the most frequent of them. A cluster lies within 0.1 % or 1 ms; it
-/// has five delays, a tenth of all, and five times as many as if they were spread evenly up to the longest, at least.
+/// Returns the share of delays that lie in clusters, and the start of the largest cluster. A cluster lies within 0.1 %
+/// or 1 ms; it contains at least five delays, a tenth of all delays, and five times as many as an even distribution up
+/// to the longest delay would.
 pub(super) fn clustered(sorted: &[Duration]) -> (f64, Duration) {
     let longest = sorted.last().map_or(0.0, Duration::as_secs_f64).max(f64::MIN_POSITIVE);
     let (mut at, mut inside, mut largest) = (0, 0, (0, Duration::ZERO));
@@ -21,14 +22,14 @@ pub(super) fn clustered(sorted: &[Duration]) -> (f64, Duration) {
     (inside as f64 / sorted.len().max(1) as f64, largest.1)
 }
 
-/// How much the phases of these times point one way: from 0, all around the period, to 1, all the same.
+/// Returns the mean resultant length of the phases of `times`: from 0, uniform over the period, to 1, all equal.
 pub(super) fn resultant(times: &[Duration], period: Duration) -> f64 {
     let phase = |time: &Duration| (time.as_nanos() % period.as_nanos().max(1)) as f64 / period.as_nanos() as f64 * TAU;
     let (sines, cosines) = times.iter().map(phase).fold((0.0, 0.0), |(s, c), x| (s + x.sin(), c + x.cos()));
     f64::hypot(sines, cosines) / times.len().max(1) as f64
 }
 
-/// The largest number of these times within a tenth of a second.
+/// Returns the largest number of times within 100 ms.
 pub(super) fn busiest(sorted: &[Duration]) -> usize {
     let within = |at: usize| {
         let end = sorted[at].saturating_add(Duration::from_millis(100));
@@ -46,29 +47,29 @@ mod tests {
     }
 
     #[test]
-    fn what_is_equal_is_a_cluster_and_what_is_spread_is_none() {
+    fn equal_delays_are_a_cluster_and_spread_delays_are_not() {
         assert_eq!(clustered(&millis([5_000; 8])), (1.0, Duration::from_secs(5)));
         assert!(clustered(&millis((0..100).map(|i| i * 50))).0 <= 0.0);
         let (share, most) = clustered(&millis((0..20).map(|i| i * 50).chain([3_000; 20])));
         assert_eq!((share, most), (0.5, Duration::from_secs(3)));
         assert!(clustered(&[]).0 <= 0.0);
-        // So are pairs and threes of a coarse clock.
+        // Groups of five that a coarse clock produces are not clusters either.
         assert!(clustered(&millis((0..1_000).map(|i| i / 5 * 50))).0 <= 0.0);
-        // Short delays are near one another without being in step.
+        // Short delays are close together without being in step.
         let short = [0, 1_000, 1_500, 2_000, 2_500, 3_000, 4_000, 4_500].map(Duration::from_micros);
         assert!(clustered(&short).0 <= 0.0);
         assert!(clustered(&[Duration::from_millis(5); 8]).0 >= 1.0);
     }
 
     #[test]
-    fn phases_that_agree_have_a_resultant_of_one() {
+    fn equal_phases_have_a_resultant_length_of_one() {
         let period = Duration::from_secs(5);
         assert!(resultant(&millis((0..50).map(|i| i * 5_000 + 1_234)), period) > 0.999);
         assert!(resultant(&millis((0..50).map(|i| i * 5_100)), period) < 0.001);
     }
 
     #[test]
-    fn the_busiest_tenth_of_a_second_is_found() {
+    fn the_busiest_100_ms_are_found() {
         assert_eq!(busiest(&millis([0, 50, 99, 100, 500, 501])), 3);
         assert_eq!(busiest(&[]), 0);
     }

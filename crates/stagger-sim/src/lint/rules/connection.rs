@@ -2,35 +2,36 @@ use core::time::Duration;
 
 use stagger_core::profile;
 
-use super::super::change::length;
-use super::super::rule::{Found, Rule, Severity};
-use super::super::subject::{Subject, from_to};
+use super::super::analysis::{PolicyAnalysis, from_to};
+use super::super::change::duration;
+use super::super::rule::{Diagnosis, Rule, Severity};
 
 pub(in crate::lint) static RESET_ON_OPEN: Rule = Rule {
     code: "S015",
     name: "reset-on-open",
     severity: Severity::Warning,
-    title: "the count starts again with every connection",
-    why: "a server that accepts connections and closes them is hammered at the first delay, for ever",
-    more: "It speaks for `stable-after=0s`, where there is anything that starts again: delays that change, a limit, or \
-           a spread. What was lost should have lived for a while before it counts as healthy; the moment to decide is \
-           when it is lost.",
-    judge: reset_on_open,
+    title: "the backoff resets whenever a connection opens",
+    rationale: "a server that accepts connections and closes them at once receives reconnects at the first delay, \
+                forever",
+    details: "Applies to `stable-after=0s` if there is anything to reset: growing delays, a limit, or a spread. A \
+              connection should stay open for a while before it counts as healthy; whether it did is decided when it \
+              is lost.",
+    check: reset_on_open,
 };
 
-/// What a connection must have lived: as in our own profile.
+/// The suggested time until a connection counts as healthy: that of the `web-socket` profile.
 const HEALTHY: Duration = match profile::WEB_SOCKET.policy().stable_after() {
     Some(lived) => lived,
     None => Duration::from_secs(10),
 };
 
-fn reset_on_open(subject: &Subject<'_>) -> Option<Found> {
-    let zero = subject.policy.stable_after().is_some_and(|lived| lived.is_zero());
-    if !zero || !subject.restarts_anything() {
+fn reset_on_open(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
+    let zero = analysis.policy.stable_after().is_some_and(|lived| lived.is_zero());
+    if !zero || !analysis.restarts_anything() {
         return None;
     }
-    let first = *subject.delays.first()?;
-    let again = if first.1.is_zero() { "at once".to_owned() } else { format!("after {}", from_to(first)) };
-    let fact = format!("a connection that opens and is lost at once is tried again {again}, every time");
-    Some(Found::fact(fact).mend([length("stable-after", HEALTHY)]))
+    let first = *analysis.delays.first()?;
+    let again = if first.1.is_zero() { "immediately".to_owned() } else { format!("after {}", from_to(first)) };
+    let fact = format!("a connection that opens and is lost at once is retried {again}, every time");
+    Some(Diagnosis::new(fact).suggest([duration("stable-after", HEALTHY)]))
 }

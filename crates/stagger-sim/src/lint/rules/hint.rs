@@ -1,60 +1,63 @@
 use stagger_core::HintMode;
 
-use super::super::change::{length, word};
-use super::super::rule::{Found, Rule, Severity};
-use super::super::subject::{Subject, brief};
+use super::super::analysis::{PolicyAnalysis, brief};
+use super::super::change::{duration, value};
+use super::super::rule::{Diagnosis, Rule, Severity};
 
-pub(in crate::lint) static HINT_REFUSED: Rule = Rule {
+pub(in crate::lint) static HINT_ABOVE_LIMIT: Rule = Rule {
     code: "S014",
-    name: "hint-refused",
+    name: "hint-above-limit",
     severity: Severity::Warning,
-    title: "the server's usual hint ends the call",
-    why: "a hint above `max-hint` is not followed: the call stops, instead of waiting as long as the server asks",
-    more: "It speaks where the hint that the server usually sends (`--hint`, its Retry-After) is longer than \
-           `max-hint`, or than `max-elapsed`. A hint is a floor, so the only choices are to wait for it or to give up.",
-    judge: hint_refused,
+    title: "the server's usual Retry-After ends the call",
+    rationale: "a hint above `max-hint` is not followed: the call stops instead of waiting as long as the server \
+                asks",
+    details: "Applies if the hint that the server usually sends (`--retry-after`) is longer than \
+              `max-hint` or `max-elapsed`. A hint is a minimum, so the only choices are to wait for it or to give \
+              up.",
+    check: hint_above_limit,
 };
 
-fn hint_refused(subject: &Subject<'_>) -> Option<Found> {
-    let (policy, hint) = (subject.policy, subject.circumstances.hint?);
-    if !subject.retries() {
+fn hint_above_limit(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
+    let (policy, hint) = (analysis.policy, analysis.context.retry_after?);
+    if !analysis.retries() {
         return None;
     }
-    let refused = |limit: Option<core::time::Duration>| limit.filter(|limit| hint > *limit);
-    let (max_hint, max_elapsed) = (refused(policy.max_hint()), refused(policy.max_elapsed()));
+    let exceeded = |limit: Option<core::time::Duration>| limit.filter(|limit| hint > *limit);
+    let (max_hint, max_elapsed) = (exceeded(policy.max_hint()), exceeded(policy.max_elapsed()));
     let (which, limit) =
         max_hint.map(|limit| ("max-hint", limit)).or(max_elapsed.map(|limit| ("max-elapsed", limit)))?;
-    let fact = format!("the server asks for {}, and {which} is {}", brief(hint), brief(limit));
+    let fact = format!("the server asks for {}; {which} is {}", brief(hint), brief(limit));
     let twice = hint.saturating_mul(2);
     let change = match (max_hint, max_elapsed) {
-        (Some(_), None) => [length("max-hint", twice)].into(),
-        (None, _) => [length("max-elapsed", twice)].into(),
+        (Some(_), None) => [duration("max-hint", twice)].into(),
+        (None, _) => [duration("max-elapsed", twice)].into(),
         (Some(_), Some(_)) => {
-            super::super::change::Change::from([length("max-hint", twice), length("max-elapsed", twice)])
+            super::super::change::Change::from([duration("max-hint", twice), duration("max-elapsed", twice)])
         }
     };
-    Some(Found::fact(fact).mend(change))
+    Some(Diagnosis::new(fact).suggest(change))
 }
 
 pub(in crate::lint) static RENDEZVOUS: Rule = Rule {
     code: "S020",
     name: "hint-rendezvous",
     severity: Severity::Warning,
-    title: "hints are followed to the instant",
-    why: "everyone who was told the same time comes back at it, together",
-    more: "It speaks for `hint=exact`. As a floor (`at-least`, the default) a hint is never undercut either, and \
-           callers are spread above it. What the server reserved for one caller alone, a slot, is kept to the tick in \
-           every mode. It is silent for a single client.",
-    judge: rendezvous,
+    title: "hints are followed exactly",
+    rationale: "all clients that receive the same hint come back at the same instant",
+    details: "Applies to `hint=exact`. With `at-least` (the default), a hint is a minimum, and callers are spread \
+              above it. A time that the server reserved for one client is honored to the tick in every mode. Does \
+              not apply to a single client.",
+    check: rendezvous,
 };
 
-fn rendezvous(subject: &Subject<'_>) -> Option<Found> {
-    let exact = subject.policy.hint_mode() == HintMode::Exact;
-    if !exact || !subject.retries() || subject.alone() {
+fn rendezvous(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
+    let exact = analysis.policy.hint_mode() == HintMode::Exact;
+    if !exact || !analysis.retries() || analysis.has_single_client() {
         return None;
     }
-    let hint = subject.circumstances.hint.map_or("5s".to_owned(), brief);
+    let hint = analysis.context.retry_after.map_or("5s".to_owned(), brief);
     Some(
-        Found::fact(format!("all who are told {hint} come back exactly {hint} later")).mend([word("hint", "at-least")]),
+        Diagnosis::new(format!("all clients that receive {hint} come back exactly {hint} later"))
+            .suggest([value("hint", "at-least")]),
     )
 }

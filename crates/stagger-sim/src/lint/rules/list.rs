@@ -1,7 +1,7 @@
 use super::super::rule::Rule;
-use super::{base, cap, connection, effect, fleet, hint, jitter, limit, logs, repeat};
+use super::{base, cap, connection, fleet, hint, idempotency, jitter, limit, log, no_effect};
 
-/// The rules about policies, by code.
+/// The rules for policies, ordered by code.
 pub(in crate::lint) static ALL: [&Rule; 20] = [
     &jitter::NO_JITTER,
     &jitter::LOST_AT_CAP,
@@ -13,18 +13,18 @@ pub(in crate::lint) static ALL: [&Rule; 20] = [
     &base::BASE_OUT_OF_RANGE,
     &base::BELOW_TICK,
     &limit::TOO_MANY_ATTEMPTS,
-    &limit::NO_END,
+    &limit::NO_RETRY_LIMIT,
     &limit::TOO_LONG,
     &limit::ATTEMPTS_TOO_LONG,
-    &hint::HINT_REFUSED,
+    &hint::HINT_ABOVE_LIMIT,
     &connection::RESET_ON_OPEN,
     &fleet::NO_BUDGET,
     &fleet::LAYERS,
-    &effect::NO_EFFECT,
-    &repeat::NOT_IDEMPOTENT,
+    &no_effect::NO_EFFECT,
+    &idempotency::NOT_IDEMPOTENT,
     &hint::RENDEZVOUS,
 ];
 
-/// The rules about logs, by code.
+/// The rules for logs, ordered by code.
 pub(in crate::lint) static OF_LOGS: [&Rule; 5] =
-    [&logs::IN_STEP, &logs::BEYOND_BOUNDS, &logs::TOGETHER, &logs::WITHOUT_END, &logs::NOT_THE_POLICY];
+    [&log::IN_STEP, &log::BEYOND_BOUNDS, &log::SYNCHRONIZED, &log::ENDLESS_RETRIES, &log::POLICY_MISMATCH];

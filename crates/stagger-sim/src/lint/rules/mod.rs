@@ -1,16 +1,16 @@
-//! The rules, those that look at the same thing in one file. How to add one: CONTRIBUTING.md.
+//! The rules, one file per subject. CONTRIBUTING.md describes how to add one.
 
 mod base;
 mod cap;
 mod connection;
-mod effect;
 mod fleet;
 mod hint;
+mod idempotency;
 mod jitter;
 mod limit;
 mod list;
-mod logs;
-mod repeat;
+mod log;
+mod no_effect;
 
 pub(super) use list::{ALL, OF_LOGS};
-pub(super) use logs::{BEYOND_BOUNDS, IN_STEP, NOT_THE_POLICY, TOGETHER, WITHOUT_END};
+pub(super) use log::{BEYOND_BOUNDS, ENDLESS_RETRIES, IN_STEP, POLICY_MISMATCH, SYNCHRONIZED};

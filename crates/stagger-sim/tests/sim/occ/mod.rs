@@ -1,5 +1,5 @@
-//! Optimistic concurrency.
+//! Tests of optimistic concurrency control.
 
 mod engines;
-mod plain;
+mod reference_model;
 mod table;

@@ -1,18 +1,18 @@
-//! The figures of the AWS article's simulator, and ours beside them.
+//! Compares the figures of the AWS article's simulator with ours.
 
 use core::time::Duration;
 
 use stagger_core::{Jitter, Policy, Seed, profile};
-use stagger_sim::occ::{Figures, Scenario};
+use stagger_sim::occ::{OccFigures, OccScenario};
 
-use super::plain;
-use crate::sim::plain::moments;
+use super::reference_model;
+use crate::sim::reference::moments;
 
 /// Mean and standard deviation.
 type Moments = (f64, f64);
 
-/// Clients, strategy, calls and time in milliseconds, each with the standard deviation of its thousand runs; and what that
-/// makes of `(c − 1)(τ − 1)`, and of the calls beside those of the best in the same time.
+/// Clients, strategy, calls and time in milliseconds, with the standard deviations over a thousand runs; and the
+/// resulting `(c − 1)(τ − 1)`, and calls relative to the optimum for the same time.
 #[rustfmt::skip]
 const ROWS: &[(u64, &str, Moments, Moments, f64, Option<f64>)] = &[
     (10, "None", (50.8, 4.0), (379.0, 34.0), 3.66, Some(2.4)),
@@ -35,8 +35,8 @@ const ROWS: &[(u64, &str, Moments, Moments, f64, Option<f64>)] = &[
 const THEIR_RUNS: f64 = 1_000.0;
 const RUNS: u64 = 1_000;
 
-/// The article's strategies. Its simulator counts the first failure as 1 before it asks for a delay, so that its first
-/// window is twice its base of 5 ms.
+/// Returns a strategy of the article. Its simulator counts the first failure as 1 before it computes a delay, so its
+/// first window is twice its base of 5 ms.
 fn policy(strategy: &str) -> Policy {
     let exponential = Policy::exponential(Duration::from_millis(10), Duration::from_secs(2)).unlimited_attempts();
     match strategy {
@@ -45,57 +45,57 @@ fn policy(strategy: &str) -> Policy {
         "FullJitter" => exponential,
         "EqualJitter" => exponential.jitter(Jitter::Equal),
         "Decorr" => profile::AWS_BLOG.policy().to_builder(),
-        _ => panic!("there is no strategy {strategy}"),
+        _ => panic!("unknown strategy {strategy}"),
     }
     .build()
     .unwrap()
 }
 
-fn ours(clients: u64, strategy: &str, runs: u64) -> Vec<Figures> {
-    let (scenario, policy) = (Scenario::builder(clients).build().unwrap(), policy(strategy));
+fn ours(clients: u64, strategy: &str, runs: u64) -> Vec<OccFigures> {
+    let (scenario, policy) = (OccScenario::builder(clients).build().unwrap(), policy(strategy));
     (0..runs).map(|seed| scenario.run(&policy, Seed::new(seed))).collect()
 }
 
-fn mean(runs: &[Figures], figure: fn(&Figures) -> f64) -> f64 {
+fn mean(runs: &[OccFigures], figure: fn(&OccFigures) -> f64) -> f64 {
     moments(runs.iter().map(figure)).0
 }
 
-/// Calls, and the time in milliseconds.
-fn calls_and_time(runs: &[Figures]) -> [(f64, f64); 2] {
+/// Returns the moments of the calls, and of the time in milliseconds.
+fn calls_and_time(runs: &[OccFigures]) -> [(f64, f64); 2] {
     [moments(runs.iter().map(|run| run.calls as f64)), moments(runs.iter().map(|run| run.time.as_secs_f64() * 1e3))]
 }
 
-/// A line for each of both that is further apart than four standard errors of the difference of two means, and the last
-/// digit of theirs. That is one false alarm in some five hundred tables of thirty.
-fn apart(runs: &[Figures], theirs: [(f64, f64); 2], their_runs: f64, digits: [f64; 2]) -> String {
+/// Returns a line for each of both figures that differs by more than four standard errors of the difference of the
+/// means, plus rounding. This gives one false alarm in about five hundred tables of thirty figures.
+fn apart(runs: &[OccFigures], theirs: [(f64, f64); 2], their_runs: f64, digits: [f64; 2]) -> String {
     let mut failures = String::new();
     for (n, what) in ["calls", "time"].into_iter().enumerate() {
         let (ours, theirs) = (calls_and_time(runs)[n], theirs[n]);
         let error = (theirs.1.powi(2) / their_runs + ours.1.powi(2) / runs.len() as f64).sqrt();
         if (ours.0 - theirs.0).abs() > 4.0 * error + digits[n] {
             let errors = (ours.0 - theirs.0) / error;
-            failures += &format!("{what} {ours:?} is not {theirs:?}: {errors:+.1} standard errors\n");
+            failures += &format!("{what} {ours:?}, expected {theirs:?}: {errors:+.1} standard errors\n");
         }
     }
     failures
 }
 
 #[test]
-fn calls_and_times_are_those_of_the_article() {
+fn calls_and_times_match_the_article() {
     let mut failures = String::new();
     for &(clients, strategy, calls, time, to_limit, calls_to_limit) in ROWS {
         let runs = ours(clients, strategy, RUNS);
-        // They are printed rounded.
+        // The article's figures are rounded.
         let mut failure = apart(&runs, [calls, time], THEIR_RUNS, [0.05, 0.5]);
-        let got = (mean(&runs, Figures::calls_per_client) - 1.0) * (mean(&runs, Figures::time_per_client) - 1.0);
-        // Where the time is the least there is, the difference to it is all noise.
+        let got = (mean(&runs, OccFigures::calls_per_client) - 1.0) * (mean(&runs, OccFigures::time_per_client) - 1.0);
+        // If the time is close to the minimum, the difference is noise.
         if time.0 > 1.2 * 20.0 * clients as f64 && (got / to_limit - 1.0).abs() > 0.05 {
-            failure += &format!("{got} is not {to_limit} times the limit\n");
+            failure += &format!("{got} times the limit, expected {to_limit}\n");
         }
         if let Some(want) = calls_to_limit {
-            let got = moments(runs.iter().filter_map(Figures::calls_to_limit)).0;
+            let got = moments(runs.iter().filter_map(OccFigures::calls_to_limit)).0;
             if (got - want).abs() > 0.05 + 0.05 * want {
-                failure += &format!("{got} is not {want} times the calls\n");
+                failure += &format!("{got} times the calls, expected {want}\n");
             }
         }
         failures += &failure.replace('\n', &format!(" ({clients} clients, {strategy})\n"));
@@ -103,17 +103,17 @@ fn calls_and_times_are_those_of_the_article() {
     assert!(failures.is_empty(), "\n{failures}");
 }
 
-/// Numbers of clients that are in no table: a plain model of the same is beside ours.
+/// Compares with a reference model for numbers of clients that are not in the article.
 #[test]
-fn calls_and_times_are_those_of_a_plain_model_with_any_number_of_clients() {
+fn calls_and_times_match_a_reference_model() {
     let mut failures = String::new();
     for (clients, runs) in
         [(1, 1_000), (2, 1_000), (3, 1_000), (7, 1_000), (20, 1_000), (30, 500), (70, 300), (190, 100)]
     {
         for strategy in ["None", "Exponential", "Decorr", "EqualJitter", "FullJitter"] {
-            let plain: Vec<_> = (0..runs).map(|seed| plain::run(clients as usize, strategy, seed)).collect();
+            let plain: Vec<_> = (0..runs).map(|seed| reference_model::run(clients as usize, strategy, seed)).collect();
             let theirs = [moments(plain.iter().map(|run| run.0)), moments(plain.iter().map(|run| run.1))];
-            // Ours counts whole microseconds, which one message alone can tell.
+            // Ours counts whole microseconds, which matters for few messages.
             let failure = apart(&ours(clients, strategy, runs), theirs, runs as f64, [1e-9, 0.002]);
             failures += &failure.replace('\n', &format!(" ({clients} clients, {strategy})\n"));
         }
@@ -121,9 +121,9 @@ fn calls_and_times_are_those_of_a_plain_model_with_any_number_of_clients() {
     assert!(failures.is_empty(), "\n{failures}");
 }
 
-/// The time of one client is that of its four messages.
+/// Checks that the time of a single client is that of four messages.
 #[test]
-fn a_client_alone_needs_one_call_and_four_messages() {
+fn a_single_client_needs_one_call_and_four_messages() {
     let runs = ours(1, "FullJitter", 1_000);
     assert!(runs.iter().all(|run| run.calls == 1 && run.written == 1));
     let [_, (time, deviation)] = calls_and_time(&runs);
@@ -132,24 +132,26 @@ fn a_client_alone_needs_one_call_and_four_messages() {
     assert!((deviation - 4.0).abs() < 5.0 * 4.0 / 2_000_f64.sqrt(), "{deviation}");
 }
 
-/// Attempts without a delay buy all the time there is, and nothing is as dear: about a quarter of all pairs.
+/// Checks that attempts without delay reach the minimum time at the maximum cost: about a quarter of all pairs
+/// conflict.
 #[test]
-fn without_a_delay_the_time_is_the_least_and_calls_are_as_many_as_fit_into_it() {
+fn without_delays_the_time_is_minimal_and_calls_are_maximal() {
     let runs = ours(200, "None", 100);
-    // The first of many messages is faster than the mean: 18.5 ms for each write.
-    let time = 20.0 * mean(&runs, Figures::time_per_client);
+    // The first of many messages is faster than the mean: 18.5 ms per write.
+    let time = 20.0 * mean(&runs, OccFigures::time_per_client);
     assert!((time - 18.5).abs() < 0.5, "{time} ms");
-    // A client waits for half of it on average, and four messages for each call.
-    let (calls, fit) = (mean(&runs, Figures::calls_per_client), 200.0 * time / 2.0 / 40.0);
-    assert!((calls / fit - 1.0).abs() < 0.07, "{calls} calls for each client, {fit} fit");
+    // On average a client needs half of the time, at four messages per call.
+    let (calls, fit) = (mean(&runs, OccFigures::calls_per_client), 200.0 * time / 2.0 / 40.0);
+    assert!((calls / fit - 1.0).abs() < 0.07, "{calls} calls per client, expected {fit}");
 }
 
 #[test]
-fn a_message_that_chance_would_have_arrive_before_it_was_sent_takes_as_long_forwards() {
-    let scenario = Scenario::builder(1).one_way(Duration::from_millis(10), Duration::from_millis(10)).build().unwrap();
+fn negative_message_delays_are_folded() {
+    let scenario =
+        OccScenario::builder(1).one_way(Duration::from_millis(10), Duration::from_millis(10)).build().unwrap();
     let times = (0..4_000).map(|seed| scenario.run(&policy("None"), Seed::new(seed)).time.as_secs_f64());
     let (mean, deviation) = moments(times);
-    // The mean of a folded normal number, σ √(2/π) e^(−μ²/2σ²) + μ (1 − 2 Φ(−μ/σ)), four times.
+    // Four times the mean of a folded normal deviate, σ √(2/π) e^(−μ²/2σ²) + μ (1 − 2 Φ(−μ/σ)).
     let want = 4.0 * 0.011_666_3;
-    assert!((mean - want).abs() < 4.0 * deviation / 4_000_f64.sqrt(), "{mean} {want}");
+    assert!((mean - want).abs() < 4.0 * deviation / 4_000_f64.sqrt(), "{mean}, expected {want}");
 }

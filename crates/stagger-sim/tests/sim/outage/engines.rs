@@ -3,87 +3,87 @@ use core::time::Duration;
 use stagger_core::breaker::CircuitBreaker;
 use stagger_core::budget::{Adaptive, Tokens};
 use stagger_core::{Policy, Seed};
-use stagger_sim::outage::{Outage, Process, Scenario};
-use stagger_sim::{Engine, ScenarioFault};
+use stagger_sim::outage::{OutageKind, OutageScenario, ProcessGuards};
+use stagger_sim::{Engine, ScenarioProblem};
 
 #[test]
-fn the_calendar_gives_what_the_heap_gives() {
+fn both_engines_give_the_same_figures() {
     let policy = Policy::DEFAULT.to_builder().spread(Duration::from_millis(50)).build().unwrap();
-    for outage in [Outage::Stall, Outage::Reject] {
+    for outage in [OutageKind::Stall, OutageKind::Reject] {
         let seconds = Duration::from_secs;
-        let scenario = Scenario::builder(200.0).capacity(300.0).queue(400).processes(7);
+        let scenario = OutageScenario::builder(200.0).capacity(300.0).queue(400).processes(7);
         let scenario = scenario.outage(outage, seconds(2), seconds(2)).horizon(seconds(8)).build().unwrap();
         let guards = |seed: Seed| {
             let breaker = CircuitBreaker::builder(seed).consecutive(3).build().unwrap();
-            Process::unguarded().budget(Adaptive::new(seed)).breaker(breaker)
+            ProcessGuards::none().budget(Adaptive::new(seed)).breaker(breaker)
         };
-        let run = |engine| scenario.run_on(engine, &policy, guards, Seed::new(3));
+        let run = |engine| scenario.run_with_engine(engine, &policy, guards, Seed::new(3));
         let figures = run(Engine::Heap);
         assert_eq!(run(Engine::Calendar), figures, "{outage:?}");
-        assert!(figures.refused > 0 && figures.attempts.sum() > figures.requests.sum() / 4, "{figures:?}");
+        assert!(figures.rejected > 0 && figures.attempts.total() > figures.requests.total() / 4, "{figures:?}");
     }
 }
 
 #[test]
-fn a_request_that_its_breaker_refuses_is_counted_and_not_sent() {
+fn a_request_rejected_by_its_breaker_is_counted_and_not_sent() {
     let once = Policy::DEFAULT.to_builder().max_attempts(1).build().unwrap();
-    let guards = |seed| Process::unguarded().breaker(CircuitBreaker::builder(seed).consecutive(3).build().unwrap());
-    let figures = Scenario::builder(500.0).build().unwrap().run(&once, guards, Seed::new(1));
-    assert!(figures.refused > 100, "{}", figures.refused);
-    assert_eq!(figures.attempts.sum() + figures.refused, figures.requests.sum());
+    let guards = |seed| ProcessGuards::none().breaker(CircuitBreaker::builder(seed).consecutive(3).build().unwrap());
+    let figures = OutageScenario::builder(500.0).build().unwrap().run(&once, guards, Seed::new(1));
+    assert!(figures.rejected > 100, "{}", figures.rejected);
+    assert_eq!(figures.attempts.total() + figures.rejected, figures.requests.total());
 }
 
 #[test]
-fn who_finds_the_queue_full_is_told_so() {
-    let scenario = Scenario::builder(700.0).queue(5).build().unwrap();
+fn an_attempt_at_a_full_queue_is_throttled() {
+    let scenario = OutageScenario::builder(700.0).queue(5).build().unwrap();
     let plain = Policy::exponential(Duration::from_millis(50), Duration::from_secs(60)).max_attempts(3);
-    // Of those who hear anything, only they wait for so long.
+    // Only throttled attempts wait this long.
     let patient = plain.throttled_base(Duration::from_secs(30)).build().unwrap();
-    let attempts = |policy: &Policy| scenario.run(policy, |_| Process::unguarded(), Seed::new(1)).attempts;
+    let attempts = |policy: &Policy| scenario.run(policy, |_| ProcessGuards::none(), Seed::new(1)).attempts;
     assert_ne!(attempts(&plain.build().unwrap()), attempts(&patient));
 }
 
 #[test]
 fn processes_do_not_share_their_guards() {
-    let scenario = |processes| Scenario::builder(700.0).processes(processes).build().unwrap();
+    let scenario = |processes| OutageScenario::builder(700.0).processes(processes).build().unwrap();
     let attempts = |processes| {
-        let guards = |_| Process::unguarded().budget(Tokens::builder().reward(0).build().unwrap());
+        let guards = |_| ProcessGuards::none().budget(Tokens::builder().reward(0).build().unwrap());
         scenario(processes).run(&Policy::DEFAULT, guards, Seed::new(1)).amplification()
     };
-    // A hundred retries for each process.
+    // A hundred retries per process.
     assert!(attempts(100) > 1.05 * attempts(1), "{} {}", attempts(100), attempts(1));
 }
 
 #[test]
-fn a_scenario_that_makes_no_sense_cannot_be_built() {
-    let (plain, zero, day) = (Scenario::builder(700.0), Duration::ZERO, Duration::from_secs(86_400));
+fn an_invalid_scenario_cannot_be_built() {
+    let (plain, zero, day) = (OutageScenario::builder(700.0), Duration::ZERO, Duration::from_secs(86_400));
     for (builder, want) in [
-        (Scenario::builder(0.0), ScenarioFault::Rate),
-        (Scenario::builder(f64::NAN), ScenarioFault::Rate),
-        (plain.capacity(f64::NEG_INFINITY), ScenarioFault::Rate),
-        (plain.queue(0), ScenarioFault::Backlog),
-        (plain.processes(0), ScenarioFault::Clients),
-        (plain.horizon(day * 3), ScenarioFault::Clients),
-        (plain.timeout(Duration::from_millis(9)), ScenarioFault::Timeout),
-        (plain.timeout(Duration::MAX), ScenarioFault::Timeout),
-        (plain.outage(Outage::Stall, day, zero), ScenarioFault::BeyondHorizon),
-        (plain.outage(Outage::Stall, zero, Duration::MAX), ScenarioFault::BeyondHorizon),
+        (OutageScenario::builder(0.0), ScenarioProblem::Rate),
+        (OutageScenario::builder(f64::NAN), ScenarioProblem::Rate),
+        (plain.capacity(f64::NEG_INFINITY), ScenarioProblem::Rate),
+        (plain.queue(0), ScenarioProblem::Backlog),
+        (plain.processes(0), ScenarioProblem::Clients),
+        (plain.horizon(day * 3), ScenarioProblem::Clients),
+        (plain.timeout(Duration::from_millis(9)), ScenarioProblem::Timeout),
+        (plain.timeout(Duration::MAX), ScenarioProblem::Timeout),
+        (plain.outage(OutageKind::Stall, day, zero), ScenarioProblem::BeyondHorizon),
+        (plain.outage(OutageKind::Stall, zero, Duration::MAX), ScenarioProblem::BeyondHorizon),
     ] {
-        assert_eq!(builder.build().unwrap_err().faults().collect::<Vec<_>>(), [want], "{builder:?}");
+        assert_eq!(builder.build().unwrap_err().problems().collect::<Vec<_>>(), [want], "{builder:?}");
     }
 }
 
-/// A time-out runs from when the attempt is sent until its answer is back: 100 ms, the job and 100 ms more.
+/// Checks that the timeout covers the whole round trip: 100 ms, the job and another 100 ms.
 #[test]
-fn a_client_waits_from_its_sending_until_the_answer_is_back() {
+fn the_timeout_runs_from_sending_to_receiving() {
     let millis = Duration::from_millis;
     let once = Policy::DEFAULT.to_builder().max_attempts(1).build().unwrap();
     for (job, timeout, succeed) in [(0.25, 500, true), (0.35, 500, false), (0.35, 600, true)] {
-        let scenario = Scenario::builder(0.01).capacity(1.0 / job).one_way(millis(100)).timeout(millis(timeout));
-        let scenario = scenario.outage(Outage::Reject, Duration::ZERO, Duration::ZERO);
+        let scenario = OutageScenario::builder(0.01).capacity(1.0 / job).one_way(millis(100)).timeout(millis(timeout));
+        let scenario = scenario.outage(OutageKind::Reject, Duration::ZERO, Duration::ZERO);
         let scenario = scenario.horizon(Duration::from_secs(2_000)).build().unwrap();
-        let figures = scenario.run(&once, |_| Process::unguarded(), Seed::new(1));
-        assert!(figures.requests.sum() > 5, "{figures:?}");
-        assert_eq!(figures.successes.sum() > 5, succeed, "a job of {job} s, {timeout} ms");
+        let figures = scenario.run(&once, |_| ProcessGuards::none(), Seed::new(1));
+        assert!(figures.requests.total() > 5, "{figures:?}");
+        assert_eq!(figures.successes.total() > 5, succeed, "a job of {job} s, {timeout} ms");
     }
 }

@@ -1,4 +1,4 @@
-//! Limiters of the reference figures that nobody ships, as a program would add them: guards of its own.
+//! Limiters of the reference figures that this library does not provide, implemented as custom guards.
 
 use core::time::Duration;
 use std::sync::Mutex;
@@ -7,9 +7,9 @@ use stagger_core::{
     Breaker, BreakerOpen, Budget, FailureKind, Outcome, Seed, guard::BreakerPermit, guard::BudgetPermit, guard::Now,
 };
 
-/// A bucket of a hundred retries to which every request adds a tenth, whatever becomes of it.
+/// A bucket of a hundred retries to which every request adds a tenth, regardless of its outcome.
 ///
-/// [`Lifetime`](stagger_core::budget::Lifetime) counts the same, without an upper end.
+/// [`Lifetime`](stagger_core::budget::Lifetime) counts the same way, without an upper limit.
 #[derive(Debug)]
 pub(super) struct PerRequest {
     tenths: Mutex<u32>,
@@ -39,11 +39,11 @@ impl Budget for PerRequest {
     fn release(&self, _: BudgetPermit) {}
 }
 
-/// Client throttling as the SRE book has it: of all attempts, first ones too, `(requests − 2 · accepts) / (requests + 1)` are
-/// refused, over twelve slots of time.
+/// Client throttling as in the SRE book: the share `(requests − 2 · accepts) / (requests + 1)` of all attempts,
+/// including first attempts, is rejected, over twelve time slots.
 ///
-/// [`Adaptive`](stagger_core::budget::Adaptive) is a budget, and refuses retries alone; what refuses a first attempt is a
-/// breaker.
+/// [`Adaptive`](stagger_core::budget::Adaptive) is a budget and rejects only retries; only a breaker can reject first
+/// attempts.
 #[derive(Debug)]
 pub(super) struct Throttling {
     seed: Seed,
@@ -53,7 +53,7 @@ pub(super) struct Throttling {
 
 #[derive(Debug, Default)]
 struct Counts {
-    /// The slot, its requests and those of them that were accepted.
+    /// Slot number, requests, and accepted requests.
     slots: Vec<(u64, u32, u32)>,
     draws: u64,
 }
@@ -65,7 +65,7 @@ impl Throttling {
         Self { seed, slot, counts: Mutex::default() }
     }
 
-    /// The counts of the twelve slots up to the present one, which is there.
+    /// Calls `what` with the counts of the last twelve slots, including the current one.
     fn with<T>(&self, now: &dyn Now, what: impl FnOnce(&mut Counts) -> T) -> T {
         let slot = now.now().as_nanos() / self.slot.as_nanos() as u64;
         let mut counts = self.counts.lock().unwrap();
@@ -85,8 +85,8 @@ impl Breaker for Throttling {
             counts.slots.last_mut().unwrap().1 += 1;
             counts.draws += 1;
             let share = self.seed.draw(counts.draws) as f64 / 2_f64.powi(64);
-            let refused = (f64::from(requests) - 2.0 * f64::from(accepts)) / f64::from(requests + 1);
-            if share < refused { Err(BreakerOpen { retry_in: Duration::ZERO }) } else { Ok(BreakerPermit::NONE) }
+            let rejected = (f64::from(requests) - 2.0 * f64::from(accepts)) / f64::from(requests + 1);
+            if share < rejected { Err(BreakerOpen { retry_in: Duration::ZERO }) } else { Ok(BreakerPermit::NONE) }
         })
     }
 

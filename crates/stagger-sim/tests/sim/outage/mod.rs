@@ -1,9 +1,9 @@
-//! Outages, and what retries and budgets make of them.
+//! Tests of outages with retries, budgets and breakers.
 
 mod engines;
 mod formulas;
 mod grid;
 mod limiters;
-mod plain;
+mod reference_model;
 mod strategies;
 mod tables;

@@ -1,15 +1,14 @@
-//! The strategies of the reference figures, made of policies and budgets as they are shipped, and of guards
-//! that a program would add.
+//! The strategies of the reference figures, built from policies and budgets of this library, and from custom guards.
 
 use core::time::Duration;
 
 use stagger_core::budget::{Refund, Throttle, Tokens, Window};
 use stagger_core::{Jitter, Policy, Ratio, Seed};
-use stagger_sim::outage::{Figures, Process, Scenario};
+use stagger_sim::outage::{OutageFigures, OutageScenario, ProcessGuards};
 
 use super::limiters::{PerRequest, Throttling};
 
-/// All seventeen of them.
+/// All seventeen strategies.
 pub(super) const NAMES: [&str; 17] = [
     "none",
     "imm3",
@@ -36,7 +35,7 @@ pub(super) struct Strategy {
 }
 
 impl Strategy {
-    /// By the name in the tables.
+    /// Returns the strategy with this name in the tables.
     pub(super) fn named(name: &'static str) -> Self {
         let (retries, limiter) = name.split_once('_').unwrap_or((name, ""));
         let step = Duration::from_millis(100);
@@ -47,17 +46,17 @@ impl Strategy {
             "fixed3" => Policy::constant(step).jitter(Jitter::None).max_attempts(4),
             "full3" => full(4),
             "full9" => full(10),
-            _ => panic!("there is no strategy {name}"),
+            _ => panic!("unknown strategy {name}"),
         };
         Self { policy: policy.build().unwrap(), limiter }
     }
 
-    pub(super) fn run(&self, scenario: &Scenario, seed: Seed) -> Figures {
+    pub(super) fn run(&self, scenario: &OutageScenario, seed: Seed) -> OutageFigures {
         scenario.run(&self.policy, |seed| self.process(seed), seed)
     }
 
-    fn process(&self, seed: Seed) -> Process {
-        let (process, tenth) = (Process::unguarded(), Ratio::percent(10));
+    fn process(&self, seed: Seed) -> ProcessGuards {
+        let (process, tenth) = (ProcessGuards::none(), Ratio::percent(10));
         match self.limiter {
             "" => process,
             "aws500" => process.budget(Tokens::builder().refund(Refund::LastCost).reward(1).build().unwrap()),
@@ -69,7 +68,7 @@ impl Strategy {
             "sre" => process.breaker(Throttling::new(seed, Duration::from_secs(10))),
             "sre12s" => process.breaker(Throttling::new(seed, Duration::from_secs(1))),
             "grpc" => process.budget(Throttle::new(10, tenth).unwrap()),
-            limiter => panic!("there is no limiter {limiter}"),
+            limiter => panic!("unknown limiter {limiter}"),
         }
     }
 }

@@ -1,11 +1,11 @@
-//! Both engines, held against each other.
+//! Compares both engines with each other.
 
 use core::time::Duration;
 
 use proptest::prelude::*;
 use stagger_core::{Jitter, Policy, Ratio, Seed, profile::Profile};
 use stagger_sim::Engine;
-use stagger_sim::reconnect::{First, Hints, Scenario};
+use stagger_sim::reconnect::{FirstAttempt, ReconnectScenario, RetryAfter};
 
 fn policies() -> impl Strategy<Value = Policy> {
     let jitters = prop_oneof![
@@ -27,31 +27,31 @@ fn policies() -> impl Strategy<Value = Policy> {
     prop_oneof![3 => made, 1 => named]
 }
 
-fn hints() -> impl Strategy<Value = Hints> {
+fn hints() -> impl Strategy<Value = RetryAfter> {
     prop_oneof![
-        Just(Hints::Silent),
-        (0_u64..5_000).prop_map(|millis| Hints::After(Duration::from_millis(millis))),
-        Just(Hints::Slots),
-        Just(Hints::Appointments),
+        Just(RetryAfter::None),
+        (0_u64..5_000).prop_map(|millis| RetryAfter::Fixed(Duration::from_millis(millis))),
+        Just(RetryAfter::Staggered),
+        Just(RetryAfter::Reservations),
     ]
 }
 
-fn scenarios() -> impl Strategy<Value = Scenario> {
+fn scenarios() -> impl Strategy<Value = ReconnectScenario> {
     let micros = |most: u64| (0..most).prop_map(Duration::from_micros);
-    let first = prop_oneof![Just(First::AfterDelay), Just(First::AtOnce)];
+    let first = prop_oneof![Just(FirstAttempt::AfterDelay), Just(FirstAttempt::Immediate)];
     let ways = prop_oneof![Just((0_u64, 0_u64)), (0_u64..50, 0_u64..50), (0_u64..60_000, 0_u64..60_000)];
     let size = prop_oneof![1_u64..50, 1_u64..3_000];
     (size, 1.0..5_000.0_f64, 1_u32..300, ways, micros(2_000_000), micros(3_000_000), first, hints()).prop_map(
-        |(clients, rate, backlog, (least, more), hits, down, first, hints)| {
-            Scenario::builder(clients)
+        |(clients, rate, backlog, (least, more), window, down, first, hints)| {
+            ReconnectScenario::builder(clients)
                 .rate(rate)
                 .backlog(backlog)
                 .one_way(Duration::from_micros(least), Duration::from_micros(least + more))
-                .hits_within(hits)
+                .disconnect_window(window)
                 .down_for(down)
                 .horizon(Duration::from_secs(100))
-                .first(first)
-                .hints(hints)
+                .first_attempt(first)
+                .retry_after(hints)
                 .build()
                 .unwrap()
         },
@@ -62,32 +62,32 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn the_calendar_gives_what_the_heap_gives(scenario in scenarios(), policy in policies(), seed: u64) {
+    fn both_engines_give_the_same_figures(scenario in scenarios(), policy in policies(), seed: u64) {
         let seed = Seed::new(seed);
-        let (calendar, heap) = (scenario.run(&policy, seed), scenario.run_on(Engine::Heap, &policy, seed));
+        let (calendar, heap) = (scenario.run(&policy, seed), scenario.run_with_engine(Engine::Heap, &policy, seed));
         prop_assert_eq!(calendar, heap);
     }
 
     #[test]
-    fn everyone_is_accounted_for(scenario in scenarios(), policy in policies(), seed: u64) {
+    fn all_clients_are_accounted_for(scenario in scenarios(), policy in policies(), seed: u64) {
         let figures = scenario.run(&policy, Seed::new(seed));
         prop_assert_eq!(figures.connected + figures.gave_up + figures.unfinished, figures.clients);
         prop_assert!(figures.attempts >= figures.connected);
-        prop_assert_eq!(figures.connects.sum(), figures.connected);
+        prop_assert_eq!(figures.connects.total(), figures.connected);
         prop_assert_eq!(figures.t100.is_some(), figures.connected == figures.clients);
         prop_assert_eq!(figures.clients_by_attempts.iter().sum::<u64>(), figures.connected + figures.gave_up);
-        let hundredths = (100 * figures.connected / figures.clients) as usize;
-        prop_assert_eq!(figures.took_percentiles.len(), hundredths);
-        prop_assert!(figures.took_percentiles.is_sorted());
-        prop_assert_eq!(figures.took_percentiles.get(98).copied(), figures.took_p99);
+        let percentiles = (100 * figures.connected / figures.clients) as usize;
+        prop_assert_eq!(figures.recovered_percentiles.len(), percentiles);
+        prop_assert!(figures.recovered_percentiles.is_sorted());
+        prop_assert_eq!(figures.recovered_percentiles.get(98).copied(), figures.recovered_p99);
     }
 }
 
-/// Large enough that bins are put into order by counting, and microseconds are shared by many.
+/// Uses so many clients that bins are sorted by counting, with many events per microsecond.
 #[test]
-fn the_calendar_gives_what_the_heap_gives_with_many_clients() {
+fn both_engines_give_the_same_figures_with_many_clients() {
     let short = Duration::from_secs(5);
-    let scenario = Scenario::builder(200_000).rate(4_000.0).backlog(2_000).horizon(short).build().unwrap();
+    let scenario = ReconnectScenario::builder(200_000).rate(4_000.0).backlog(2_000).horizon(short).build().unwrap();
     for jitter in [Jitter::Full, Jitter::Decorrelated, Jitter::None] {
         let policy = Policy::exponential(Duration::from_millis(500), Duration::from_secs(30))
             .jitter(jitter)
@@ -95,6 +95,6 @@ fn the_calendar_gives_what_the_heap_gives_with_many_clients() {
             .build()
             .unwrap();
         let seed = Seed::new(5);
-        assert!(scenario.run(&policy, seed) == scenario.run_on(Engine::Heap, &policy, seed), "{jitter:?}");
+        assert!(scenario.run(&policy, seed) == scenario.run_with_engine(Engine::Heap, &policy, seed), "{jitter:?}");
     }
 }

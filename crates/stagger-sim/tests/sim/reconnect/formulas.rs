@@ -1,32 +1,32 @@
-//! What formulas say of a storm, and what happens.
+//! Compares simulations with closed forms.
 
 use core::time::Duration;
 
 use stagger_core::{Policy, PolicyBuilder, Seed};
-use stagger_sim::reconnect::Scenario;
+use stagger_sim::reconnect::ReconnectScenario;
 
 use super::tables::{TENTH, run};
-use crate::sim::plain::moments;
+use crate::sim::reference::moments;
 
 fn full() -> PolicyBuilder {
     Policy::exponential(Duration::from_millis(500), Duration::from_secs(86_400)).unlimited_attempts()
 }
 
-/// Full jitter whose cap does not bind, before a server that has to do for T seconds: `(ln(2(m − 1)T / b) − 1) / ln m`.
+/// Checks full jitter whose cap does not bind, with T seconds of work for the server: `(ln(2(m − 1)T / b) − 1) / ln m`.
 #[test]
-fn attempts_with_full_jitter_are_those_of_the_closed_form() {
+fn attempts_with_full_jitter_match_the_closed_form() {
     for (multiplier, seconds) in [(2.0, 20.0), (2.0, 50.0), (2.0, 100.0), (4.0, 20.0), (1.5, 20.0), (1.5, 50.0)] {
         let policy = full().multiplier(multiplier).build().unwrap();
-        let scenario = Scenario::builder(100_000).rate(100_000.0 / seconds).backlog(1_000).build().unwrap();
+        let scenario = ReconnectScenario::builder(100_000).rate(100_000.0 / seconds).backlog(1_000).build().unwrap();
         let got = scenario.run(&policy, Seed::new(1)).attempts_per_client();
         let want = ((2.0 * (multiplier - 1.0) * seconds / 0.5).ln() - 1.0) / multiplier.ln();
-        assert!((got / want - 1.0).abs() < 0.05, "×{multiplier}, {seconds} s: {got} is not {want}");
+        assert!((got / want - 1.0).abs() < 0.05, "×{multiplier}, {seconds} s: {got}, expected {want}");
     }
 }
 
-/// Shares in percent, as printed for a million clients.
+/// Compares efficiencies in percent with the published values for a million clients.
 #[test]
-fn strategies_are_as_close_to_the_limits_as_printed() {
+fn efficiencies_match_the_published_values() {
     for (name, want) in [
         ("full", [16.0, 71.0, 99.0]),
         ("equal", [17.0, 60.0, 76.0]),
@@ -37,26 +37,26 @@ fn strategies_are_as_close_to_the_limits_as_printed() {
     ] {
         let efficiency = run(&TENTH, name, 1).efficiency();
         let got = [efficiency.attempts, efficiency.time, efficiency.mean_time].map(|share| 100.0 * share.unwrap());
-        // With a tenth of the clients the tail is a little shorter.
+        // With a tenth of the clients, the tail is slightly shorter.
         let close = got.iter().zip(want).all(|(got, want)| (got - want).abs() < 0.5 + 0.025 * want);
-        assert!(close, "{name}: {got:?} is not {want:?}");
+        assert!(close, "{name}: {got:?}, expected {want:?}");
     }
 }
 
-/// Who comes evenly over the server's own time needs a backlog of `√(π/2 · N)`, a Brownian bridge from its lowest point to its
-/// highest.
+/// Checks that arrivals spread evenly over the minimum recovery time need a backlog of `√(π/2 · N)`: the range of a
+/// Brownian bridge.
 #[test]
-fn a_spread_over_the_servers_own_time_needs_a_backlog_of_the_root_of_the_clients() {
+fn a_spread_over_the_min_recovery_time_needs_a_backlog_of_the_root_of_the_clients() {
     let policy = full().spread(Duration::from_secs(100)).build().unwrap();
-    let scenario = Scenario::builder(100_000).rate(1_000.0).backlog(10_000).build().unwrap();
+    let scenario = ReconnectScenario::builder(100_000).rate(1_000.0).backlog(10_000).build().unwrap();
     let runs = (0..16).map(|seed| scenario.run(&policy, Seed::new(seed)));
     let (mean, deviation) = moments(runs.map(|run| {
-        assert_eq!(run.attempts, run.clients, "nobody was refused");
+        assert_eq!(run.attempts, run.clients, "no attempt was rejected");
         run.peak_backlog as f64
     }));
     let want = (core::f64::consts::FRAC_PI_2 * 100_000.0).sqrt();
     assert!(
         (mean - want).abs() < 4.0 * deviation / 4.0 && deviation < 0.5 * want,
-        "{mean} ± {deviation} is not {want}"
+        "{mean} ± {deviation}, expected {want}"
     );
 }

@@ -1,11 +1,11 @@
-//! Mass disconnect.
+//! Tests of mass disconnects.
 
 mod engines;
-mod faults;
 mod formulas;
-mod hints;
-mod plain;
+mod problems;
+mod progress;
+mod reference_model;
+mod retry_after;
 mod sample;
 mod strategies;
 mod tables;
-mod watched;

@@ -2,21 +2,21 @@ use core::time::Duration;
 
 use stagger_core::{Jitter, Policy, Seed};
 use stagger_sim::Engine;
-use stagger_sim::reconnect::{Figures, Scenario};
+use stagger_sim::reconnect::{ReconnectFigures, ReconnectScenario};
 
-fn sampled(clients: u32, engine: Engine) -> Figures {
+fn sampled(clients: u32, engine: Engine) -> ReconnectFigures {
     let second = Policy::constant(Duration::from_secs(1)).jitter(Jitter::None).max_attempts(5).build().unwrap();
-    let scenario = Scenario::builder(300).rate(10.0).backlog(5).sample(clients).build().unwrap();
-    scenario.run_on(engine, &second, Seed::new(1))
+    let scenario = ReconnectScenario::builder(300).rate(10.0).backlog(5).sample(clients).build().unwrap();
+    scenario.run_with_engine(engine, &second, Seed::new(1))
 }
 
 #[test]
-fn every_attempt_of_the_sample_is_kept_in_order() {
+fn all_attempts_of_sampled_clients_are_recorded_in_order() {
     let figures = sampled(300, Engine::Calendar);
     assert_eq!(figures.sample.iter().map(Vec::len).sum::<usize>() as u64, figures.attempts);
     for attempts in &figures.sample {
         for pair in attempts.windows(2) {
-            // A second, and the way back and out.
+            // A second plus a round trip.
             let apart = pair[1] - pair[0];
             assert!((Duration::from_millis(1_020)..=Duration::from_millis(1_080)).contains(&apart), "{apart:?}");
         }
@@ -25,10 +25,10 @@ fn every_attempt_of_the_sample_is_kept_in_order() {
 }
 
 #[test]
-fn a_sample_changes_no_other_figure() {
+fn sampling_does_not_change_other_figures() {
     let (some, none) = (sampled(7, Engine::Calendar), sampled(0, Engine::Calendar));
     assert_eq!((some.sample.len(), none.sample.len()), (7, 0));
-    assert_eq!(Figures::default().sample, none.sample);
+    assert_eq!(ReconnectFigures::default().sample, none.sample);
     let mut without = some;
     without.sample.clear();
     assert_eq!(without, none);

@@ -1,25 +1,25 @@
-//! The reference figures of an independent implementation of the same model, and ours beside them.
+//! Compares the reference figures of an independent implementation of the same model with ours.
 
 use core::time::Duration;
 
 use stagger_core::Seed;
-use stagger_sim::reconnect::{Figures, Scenario};
+use stagger_sim::reconnect::{ReconnectFigures, ReconnectScenario};
 
-use super::plain;
+use super::reference_model;
 use super::strategies::Strategy;
-use crate::sim::plain::moments;
+use crate::sim::reference::moments;
 
-/// Clients, and the server that they come back to.
+/// The clients and their server.
 #[derive(Clone, Copy)]
 pub(super) struct Setting {
     pub(super) clients: u64,
     pub(super) rate: f64,
     backlog: u32,
-    /// How many runs the reference figures are the mean of.
+    /// Number of runs behind the reference figures, which are means.
     runs: u32,
 }
 
-/// Means, with their standard deviation where it is given. Peaks are shares of the clients, times in seconds.
+/// Means, with standard deviations if available. Peaks are shares of the clients, times are in seconds.
 struct Row {
     name: &'static str,
     attempts: (f64, f64),
@@ -29,10 +29,10 @@ struct Row {
     t50: f64,
     t99: f64,
     t100: (f64, f64),
-    took: f64,
+    recovered_mean: f64,
 }
 
-/// 10,000 clients, 500 a second, a backlog of 250.
+/// 10,000 clients, 500 per second, a backlog of 250.
 const W1: Setting = Setting { clients: 10_000, rate: 500.0, backlog: 250, runs: 20 };
 
 #[rustfmt::skip]
@@ -52,7 +52,7 @@ const W1_ROWS: &[Row] = &[
     row("full_m4", (3.354, 0.0036), [0.221, 0.058, 0.1408], [10.05, 36.47], (39.47, 0.27), 13.4),
 ];
 
-/// 100,000 clients, 1,000 a second, a backlog of 500.
+/// 100,000 clients, 1,000 per second, a backlog of 500.
 const W3: Setting = Setting { clients: 100_000, rate: 1_000.0, backlog: 500, runs: 5 };
 
 #[rustfmt::skip]
@@ -72,7 +72,7 @@ const W3_ROWS: &[Row] = &[
     row("full_m4", (5.91, 0.0026), [0.2229, 0.0594, 0.1192], [50.04, 105.87], (118.5, 0.55), 50.12),
 ];
 
-/// 1,000,000 clients, 20,000 a second, a backlog of 10,000.
+/// 1,000,000 clients, 20,000 per second, a backlog of 10,000.
 const W5: Setting = Setting { clients: 1_000_000, rate: 20_000.0, backlog: 10_000, runs: 2 };
 
 #[rustfmt::skip]
@@ -92,13 +92,13 @@ const W5_ROWS: &[Row] = &[
     row("full_m4", (4.255, 0.0006), [0.2215, 0.0582, 0.1236], [25.04, 60.22], (67.85, 0.26), 25.65),
 ];
 
-/// As many clients as in the third, and as much work as in the first: 20 s.
+/// As many clients as in W3, and as much work as in W1: 20 s.
 const W2: Setting = Setting { clients: 100_000, rate: 5_000.0, backlog: 2_500, runs: 3 };
 
-/// 100,000 clients that are back within two seconds: 50,000 a second, a backlog of 5,000.
+/// 100,000 clients that are back within two seconds: 50,000 per second, a backlog of 5,000.
 const W4: Setting = Setting { clients: 100_000, rate: 50_000.0, backlog: 5_000, runs: 3 };
 
-/// The load of the fifth with a tenth of the clients.
+/// The load of W5 with a tenth of the clients.
 pub(super) const TENTH: Setting = Setting { clients: 100_000, rate: 2_000.0, backlog: 1_000, runs: 1 };
 
 const fn row(
@@ -107,24 +107,24 @@ const fn row(
     [peak, peak_after_1s, peak_in_flight]: [f64; 3],
     [t50, t99]: [f64; 2],
     t100: (f64, f64),
-    took: f64,
+    recovered_mean: f64,
 ) -> Row {
-    Row { name, attempts, peak, peak_after_1s, peak_in_flight, t50, t99, t100, took }
+    Row { name, attempts, peak, peak_after_1s, peak_in_flight, t50, t99, t100, recovered_mean }
 }
 
-/// One run.
-pub(super) fn run(setting: &Setting, name: &str, seed: u64) -> Figures {
+/// Runs a strategy once.
+pub(super) fn run(setting: &Setting, name: &str, seed: u64) -> ReconnectFigures {
     let strategy = Strategy::named(name, setting);
-    let scenario = Scenario::builder(setting.clients).rate(setting.rate).backlog(setting.backlog);
+    let scenario = ReconnectScenario::builder(setting.clients).rate(setting.rate).backlog(setting.backlog);
     strategy.apply(scenario).build().unwrap().run(&strategy.policy, Seed::new(seed))
 }
 
-/// The figures of a row in so many runs with seeds of their own.
+/// Returns the figures of a row for this number of runs, each with its own seed.
 fn ours(setting: &Setting, name: &str, runs: u32) -> Vec<[f64; 8]> {
     (0..runs).map(|seed| of(&run(setting, name, seed.into()))).collect()
 }
 
-fn of(figures: &Figures) -> [f64; 8] {
+fn of(figures: &ReconnectFigures) -> [f64; 8] {
     let share = |count: u64| count as f64 / figures.clients as f64;
     let seconds = |time: Option<Duration>| time.unwrap().as_secs_f64();
     [
@@ -135,20 +135,20 @@ fn of(figures: &Figures) -> [f64; 8] {
         seconds(figures.t50),
         seconds(figures.t99),
         seconds(figures.t100),
-        figures.took_mean.as_secs_f64(),
+        figures.recovered_mean.as_secs_f64(),
     ]
 }
 
-/// Every figure of every row, within the tolerances: 0.5 % for attempts, 1 % for T50, T99 and peaks, 5 % for T100 (its
-/// tail is heavy: 20 % with a cap of 120 s), and four standard errors of the difference of two means.
+/// Compares every figure of every row, within 0.5 % for attempts, 1 % for T50, T99 and peaks, and 5 % for T100 (20 %
+/// with a cap of 120 s, because of its heavy tail), plus four standard errors of the difference of the means.
 fn compare(setting: &Setting, rows: &[Row], runs: u32) {
     let mut failures = String::new();
     for row in rows {
-        // Its peaks are nothing but chance, and it costs a tenth of the others.
+        // Its peaks are purely random, and it costs a tenth of the others.
         let runs = if row.name == "spread_oracle" { 4 * runs } else { runs };
         let ours = ours(setting, row.name, runs);
         let tail = if row.name == "full_cap120" { 0.2 } else { 0.05 };
-        // Peaks are printed to four decimals, times to two.
+        // Peaks have four decimals, times two.
         let want = [
             ("attempts", row.attempts.0, 0.005, row.attempts.1, 0.0005),
             ("peak", row.peak, 0.01, 0.0, 5e-5),
@@ -157,16 +157,16 @@ fn compare(setting: &Setting, rows: &[Row], runs: u32) {
             ("t50", row.t50, 0.01, 0.0, 0.005),
             ("t99", row.t99, 0.01, 0.0, 0.005),
             ("t100", row.t100.0, tail, row.t100.1, 0.005),
-            ("took", row.took, 0.01, 0.0, 0.005),
+            ("recovered mean", row.recovered_mean, 0.01, 0.0, 0.005),
         ];
         for (figure, (what, want, share, deviation, digit)) in want.into_iter().enumerate() {
             let (got, our_deviation) = moments(ours.iter().map(|run| run[figure]));
-            // Where the reference does not tell how its runs differ, ours tell.
+            // If the reference has no standard deviation, ours is used.
             let errors = (1.0 / f64::from(setting.runs) + 1.0 / f64::from(runs)).sqrt();
             let chance = 4.0 * deviation.max(our_deviation) * errors;
             if (got - want).abs() > want * share + chance + digit {
                 let by = 100.0 * (got / want - 1.0);
-                failures += &format!("{:<14}{what:<16}{got:>11.4} is not {want:>11.4}: {by:+.2} %\n", row.name);
+                failures += &format!("{:<14}{what:<16}{got:>11.4}, expected {want:>11.4}: {by:+.2} %\n", row.name);
             }
         }
     }
@@ -174,26 +174,26 @@ fn compare(setting: &Setting, rows: &[Row], runs: u32) {
 }
 
 #[test]
-fn every_strategy_is_as_in_the_table_of_ten_thousand_clients() {
+fn every_strategy_matches_the_table_of_ten_thousand_clients() {
     compare(&W1, W1_ROWS, 20);
 }
 
 #[test]
-fn every_strategy_is_as_in_the_table_of_a_hundred_thousand_clients() {
+fn every_strategy_matches_the_table_of_a_hundred_thousand_clients() {
     compare(&W3, W3_ROWS, 3);
 }
 
 #[test]
-fn every_strategy_is_as_in_the_table_of_a_million_clients() {
+fn every_strategy_matches_the_table_of_a_million_clients() {
     compare(&W5, W5_ROWS, 1);
 }
 
-/// Settings that are in no table: a plain model of the same is beside ours.
-fn compare_with_plain(setting: &Setting, runs: u32) {
+/// Compares with a reference model for settings that are in no table.
+fn compare_with_reference(setting: &Setting, runs: u32) {
     let Setting { clients, rate, backlog, .. } = *setting;
-    let server = plain::Server { clients: clients as usize, rate, backlog: f64::from(backlog) };
+    let server = reference_model::Server { clients: clients as usize, rate, backlog: f64::from(backlog) };
     let rows = W1_ROWS.iter().map(|row| {
-        let runs: Vec<_> = (0..setting.runs).map(|seed| plain::run(server, row.name, seed.into())).collect();
+        let runs: Vec<_> = (0..setting.runs).map(|seed| reference_model::run(server, row.name, seed.into())).collect();
         let [attempts, peak, late, in_flight, t50, t99, t100, took] =
             core::array::from_fn(|figure| moments(runs.iter().map(|run| run[figure])));
         self::row(row.name, attempts, [peak.0, late.0, in_flight.0], [t50.0, t99.0], t100, took.0)
@@ -202,21 +202,21 @@ fn compare_with_plain(setting: &Setting, runs: u32) {
 }
 
 #[test]
-fn every_strategy_is_as_in_a_plain_model_of_the_same_load_with_ten_times_the_clients() {
-    compare_with_plain(&W2, 3);
+fn every_strategy_matches_a_reference_model_of_the_same_load_with_ten_times_the_clients() {
+    compare_with_reference(&W2, 3);
 }
 
 #[test]
-fn every_strategy_is_as_in_a_plain_model_of_a_fast_server() {
-    compare_with_plain(&W4, 3);
+fn every_strategy_matches_a_reference_model_of_a_fast_server() {
+    compare_with_reference(&W4, 3);
 }
 
-/// Only clients by rate, backlog by clients and the policy matter.
+/// Checks that figures depend only on clients / rate, backlog / clients and the policy.
 #[test]
-fn attempts_are_those_of_a_tenth_of_the_clients_with_the_same_load() {
+fn attempts_equal_those_of_a_tenth_of_the_clients_with_the_same_load() {
     for row in W1_ROWS {
         let got = moments(ours(&W2, row.name, 2).iter().map(|run| run[0])).0;
-        // What is printed of twenty runs, and a thousandth for there being fewer of them.
+        // The published deviation of twenty runs, plus a margin for fewer clients.
         let chance = 4.0 * row.attempts.1 / 20_f64.sqrt() + 5e-4;
         assert!(
             (got / row.attempts.0 - 1.0).abs() < 0.004 + chance / row.attempts.0,
@@ -227,12 +227,12 @@ fn attempts_are_those_of_a_tenth_of_the_clients_with_the_same_load() {
     }
 }
 
-/// The longest delay governs the tail: everyone is back after the server's own time and about one cap.
+/// Checks that the longest delay determines the tail: all clients are back after the minimum time plus about one cap.
 #[test]
 fn a_longer_cap_has_a_longer_tail() {
     let t100 = |name| moments(ours(&W2, name, 4).iter().map(|run| run[6])).0;
     let (thirty, two_minutes) = (t100("full"), t100("full_cap120"));
-    // As printed for eight runs; the tail is heavy.
+    // The published values for eight runs; the tail is heavy.
     assert!((thirty - 42.0).abs() < 0.05 * 42.0, "{thirty}");
     assert!((two_minutes - 114.0).abs() < 0.2 * 114.0, "{two_minutes}");
 }

@@ -1,4 +1,4 @@
-//! What users' tests see.
+//! Tests of the assertions for users' tests.
 
 mod overload;
 mod storm;
@@ -7,9 +7,9 @@ use core::fmt::Debug;
 use core::panic::UnwindSafe;
 use std::panic::catch_unwind;
 
-/// What a test says that fails.
+/// Returns the message of a failed assertion.
 #[track_caller]
 fn message<T: Debug>(test: impl FnOnce() -> T + UnwindSafe) -> String {
-    let panic = catch_unwind(test).expect_err("the claim does not hold");
-    panic.downcast_ref::<String>().expect("it says something").clone()
+    let panic = catch_unwind(test).expect_err("the assertion fails");
+    panic.downcast_ref::<String>().expect("the message is a string").clone()
 }

@@ -2,33 +2,33 @@ use core::time::Duration;
 
 use stagger_core::budget::Tokens;
 use stagger_core::{Policy, policy};
-use stagger_sim::outage::{Process, Scenario};
-use stagger_sim::testing::Overload;
+use stagger_sim::outage::{OutageScenario, ProcessGuards};
+use stagger_sim::testing::OverloadTest;
 
 use super::message;
 
 const POLICY: Policy = policy!(exponential(ms(100), secs(2)).max_attempts(4));
 
-fn scenario() -> Scenario {
-    Scenario::builder(700.0).build().unwrap()
+fn scenario() -> OutageScenario {
+    OutageScenario::builder(700.0).build().unwrap()
 }
 
 #[test]
-fn a_storm_that_never_ends_fails_with_figures_and_a_plot() {
-    let unguarded = Overload::of(&scenario(), &POLICY, |_| Process::unguarded());
-    let said = message(|| unguarded.is_not_metastable());
-    assert!(said.starts_with("it is metastable: "), "{said}");
-    assert!(said.contains("\n  over after            never\n"), "{said}");
-    assert!(said.contains("\n  attempts in 100ms, the most of each 2s; ─ is what the server takes: 100\n"), "{said}");
-    let said = message(|| unguarded.recovers_within(Duration::MAX));
-    assert!(said.starts_with("it is over after never: "), "{said}");
+fn a_metastable_system_fails_with_figures_and_a_plot() {
+    let unguarded = OverloadTest::run(&scenario(), &POLICY, |_| ProcessGuards::none());
+    let text = message(|| unguarded.is_not_metastable());
+    assert!(text.starts_with("the system is metastable: "), "{text}");
+    assert!(text.contains("\n  recovered after       never\n"), "{text}");
+    assert!(text.contains("\n  attempts per 100ms, maximum over each 2s; ─ is the capacity: 100\n"), "{text}");
+    let text = message(|| unguarded.recovers_within(Duration::MAX));
+    assert!(text.starts_with("recovery takes never; "), "{text}");
 }
 
 #[test]
-fn each_claim_holds_up_to_its_limit_and_not_beyond() {
-    let overload = Overload::of(&scenario(), &POLICY, |_| Process::unguarded().budget(Tokens::new()));
+fn each_assertion_holds_up_to_its_limit() {
+    let overload = OverloadTest::run(&scenario(), &POLICY, |_| ProcessGuards::none().budget(Tokens::new()));
     let figures = overload.figures();
-    let (attempts, success, peak) = (figures.amplification(), figures.success(), figures.peak_second());
+    let (attempts, success, peak) = (figures.amplification(), figures.success_ratio(), figures.peak_second());
     let took = figures.recovery().unwrap();
     overload
         .is_not_metastable()
@@ -36,13 +36,13 @@ fn each_claim_holds_up_to_its_limit_and_not_beyond() {
         .amplification_at_most(attempts)
         .success_at_least(success)
         .peak_second_at_most(peak);
-    for (said, what) in [
-        (message(|| overload.recovers_within(took - Duration::from_nanos(1))), "it is over after "),
-        (message(|| overload.amplification_at_most(0.99 * attempts)), " attempts per request: claimed"),
-        (message(|| overload.success_at_least(1.001 * success)), " of the requests succeed: claimed"),
-        (message(|| overload.peak_second_at_most(peak - 1)), " attempts are made in a second: claimed"),
+    for (text, what) in [
+        (message(|| overload.recovers_within(took - Duration::from_nanos(1))), "recovery takes "),
+        (message(|| overload.amplification_at_most(0.99 * attempts)), " attempts per request; the limit"),
+        (message(|| overload.success_at_least(1.001 * success)), " of the requests succeed; the minimum"),
+        (message(|| overload.peak_second_at_most(peak - 1)), " attempts are made in one second; the limit"),
     ] {
-        assert!(said.lines().next().unwrap().contains(what), "{said}");
-        assert!(said.ends_with(&overload.to_string()), "the figures and the plot are in it: {said}");
+        assert!(text.lines().next().unwrap().contains(what), "{text}");
+        assert!(text.ends_with(&overload.to_string()), "figures and plot are missing: {text}");
     }
 }

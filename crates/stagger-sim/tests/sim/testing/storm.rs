@@ -2,69 +2,70 @@ use core::time::Duration;
 use std::{env, fs};
 
 use stagger_core::{Policy, Seed, policy};
-use stagger_sim::reconnect::Scenario;
-use stagger_sim::testing::Storm;
+use stagger_sim::reconnect::ReconnectScenario;
+use stagger_sim::testing::StormTest;
 
 use super::message;
 
 const BARE: Policy = policy!(exponential(ms(500), secs(30)).unlimited_attempts());
 const SPREAD: Policy = policy!(exponential(ms(500), secs(30)).spread(secs(20)).unlimited_attempts());
 
-/// 20 s of work.
-fn storm(policy: &Policy) -> Storm {
-    Storm::of(&Scenario::builder(10_000).rate(500.0).backlog(250).build().unwrap(), policy)
+/// Simulates 20 s of work for the server.
+fn storm(policy: &Policy) -> StormTest {
+    StormTest::run(&ReconnectScenario::builder(10_000).rate(500.0).backlog(250).build().unwrap(), policy)
 }
 
-/// After a change: `STAGGER_BLESS=1 cargo test -p stagger-sim testing`.
+/// Compares the message with the documented example. After a change: `STAGGER_BLESS=1 cargo test -p stagger-sim
+/// testing`.
 #[test]
-fn a_failure_shows_the_claim_the_figures_and_a_plot_as_in_the_documentation() {
+fn a_failure_shows_the_limit_the_figures_and_a_plot() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/testing/example.txt");
     let bare = storm(&BARE);
-    let said = message(|| bare.peak_second_at_most(600));
+    let text = message(|| bare.peak_second_at_most(600));
     if env::var_os("STAGGER_BLESS").is_some() {
-        fs::write(path, &said).unwrap();
+        fs::write(path, &text).unwrap();
     }
-    assert_eq!(fs::read_to_string(path).unwrap(), said);
-    assert!(said.starts_with(&format!("{} attempts arrive in a second", bare.figures().peak_second())));
+    assert_eq!(fs::read_to_string(path).unwrap(), text);
+    assert!(text.starts_with(&format!("{} attempts arrive within one second", bare.figures().peak_second())));
 }
 
 #[test]
-fn each_claim_holds_up_to_its_limit_and_not_beyond() {
+fn each_assertion_holds_up_to_its_limit() {
     let storm = storm(&SPREAD);
     let figures = storm.figures();
-    let (attempts, took) = (figures.attempts_per_client(), figures.took_p99.unwrap());
+    let (attempts, took) = (figures.attempts_per_client(), figures.recovered_p99.unwrap());
     storm
-        .everyone_recovers()
+        .all_clients_recover()
         .peak_at_most(figures.peak())
         .peak_second_at_most(figures.peak_second())
         .attempts_per_client_at_most(attempts)
         .recovered_p99_within(took);
-    for (said, what) in [
-        (message(|| storm.peak_at_most(figures.peak() - 1)), "in a tenth of a second: claimed"),
-        (message(|| storm.peak_second_at_most(figures.peak_second() - 1)), "in a second: claimed"),
-        (message(|| storm.attempts_per_client_at_most(0.99 * attempts)), "attempts per client: claimed"),
-        (message(|| storm.recovered_p99_within(took - Duration::from_nanos(1))), "of the clients are back after"),
+    for (text, what) in [
+        (message(|| storm.peak_at_most(figures.peak() - 1)), "within 100 ms; the limit"),
+        (message(|| storm.peak_second_at_most(figures.peak_second() - 1)), "within one second; the limit"),
+        (message(|| storm.attempts_per_client_at_most(0.99 * attempts)), "attempts per client; the limit"),
+        (message(|| storm.recovered_p99_within(took - Duration::from_nanos(1))), "of the clients recover within"),
     ] {
-        let first = said.lines().next().unwrap();
-        assert!(first.contains(what), "{said}");
-        assert!(said.ends_with(&storm.to_string()), "the figures and the plot are in it: {said}");
+        let first = text.lines().next().unwrap();
+        assert!(first.contains(what), "{text}");
+        assert!(text.ends_with(&storm.to_string()), "figures and plot are missing: {text}");
     }
 }
 
 #[test]
-fn who_gives_up_has_not_recovered() {
+fn clients_that_give_up_have_not_recovered() {
     let few = storm(&BARE.to_builder().max_attempts(2).build().unwrap());
     let missing = few.figures().clients - few.figures().connected;
-    let said = message(|| few.everyone_recovers());
-    assert!(said.starts_with(&format!("{missing} of 10000 clients never come back\n")), "{said}");
-    let said = message(|| few.recovered_p99_within(Duration::MAX));
-    assert!(said.starts_with("99 % of the clients are back after never: "), "{said}");
+    let text = message(|| few.all_clients_recover());
+    assert!(text.starts_with(&format!("{missing} of 10000 clients do not recover\n")), "{text}");
+    let text = message(|| few.recovered_p99_within(Duration::MAX));
+    assert!(text.starts_with("99 % of the clients recover within never; "), "{text}");
 }
 
 #[test]
-fn a_seed_of_its_own_gives_another_storm() {
-    let scenario = Scenario::builder(1_000).rate(100.0).build().unwrap();
-    let attempts = |seed| Storm::with_seed(&scenario, &BARE, Seed::new(seed)).figures().attempts;
-    assert_eq!(attempts(1), Storm::of(&scenario, &BARE).figures().attempts);
+fn another_seed_gives_another_storm() {
+    let scenario = ReconnectScenario::builder(1_000).rate(100.0).build().unwrap();
+    let attempts = |seed| StormTest::run_with_seed(&scenario, &BARE, Seed::new(seed)).figures().attempts;
+    assert_eq!(attempts(1), StormTest::run(&scenario, &BARE).figures().attempts);
     assert_ne!(attempts(1), attempts(2));
 }

@@ -3,14 +3,15 @@ use core::time::Duration;
 
 use tokio_tungstenite::tungstenite::Message;
 
-use crate::client::builder::FAR;
+use crate::client::builder::MAX_DURATION;
 
-/// What a message of the server's acknowledges.
+/// What a message from the server acknowledges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Ack<K> {
-    /// The message with this id, and no other.
+    /// Only the message with this id.
     One(K),
-    /// Every message up to the one with this id. Ids have to ascend in the order in which they are sent.
+    /// All messages up to and including the one with this id. Ids must ascend in send order.
     UpTo(K),
 }
 
@@ -23,73 +24,85 @@ impl<K: Ord> Ack<K> {
     }
 }
 
-/// How messages and their acknowledgements are told, and how many may be underway: what [`Builder::acked`] is given.
+/// How messages are identified and acknowledged, and how many may be unacknowledged: the configuration for
+/// [`ClientBuilder::acked`].
 ///
-/// | | by default |
+/// | setting | default |
 /// |---|---|
-/// | messages that are not acknowledged | 64, and then `send` waits |
-/// | their bytes | without bound |
-/// | a peer that acknowledges nothing | is waited for; the heartbeat finds one that is gone |
+/// | unacknowledged messages | 64, then `send` waits |
+/// | unacknowledged bytes | no limit |
+/// | a server that never acknowledges | no timeout; the keepalive detects an unresponsive peer |
 ///
-/// [`Builder::acked`]: crate::Builder::acked
+/// [`ClientBuilder::acked`]: crate::ClientBuilder::acked
 pub struct Acks<K> {
-    id: Box<Id<K>>,
-    ack: Box<Read<K>>,
-    pub(super) window: usize,
-    pub(super) bytes: usize,
+    id: Box<IdOf<K>>,
+    ack: Box<AckIn<K>>,
+    pub(super) max_messages: usize,
+    pub(super) max_bytes: usize,
     pub(super) timeout: Option<Duration>,
-    pub(super) shown: Shown,
+    pub(super) delivery: AckDelivery,
 }
 
-type Id<K> = dyn Fn(&Message) -> K + Send + Sync;
-type Read<K> = dyn Fn(&Message) -> Option<Ack<K>> + Send + Sync;
+type IdOf<K> = dyn Fn(&Message) -> K + Send + Sync;
+type AckIn<K> = dyn Fn(&Message) -> Option<Ack<K>> + Send + Sync;
 
-/// Whether the stream shows acknowledgements.
+/// Whether the stream yields acknowledgements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Shown {
-    Yes,
-    No,
+pub(in crate::client) enum AckDelivery {
+    /// Yields acknowledgements like any other message.
+    PassThrough,
+    /// Processes acknowledgements without yielding them.
+    Consume,
 }
 
 impl<K: Ord + Send + 'static> Acks<K> {
-    /// `id` says which message this is that goes out: no two that wait to be acknowledged may have the same. `ack` says
-    /// what a message that comes in acknowledges, if it does.
+    /// Creates a configuration with a window of 64 messages. `id` returns the id of an outgoing message; ids must be
+    /// unique among unacknowledged messages. `ack` returns what an incoming message acknowledges, or `None` if it is
+    /// not an acknowledgement.
     #[must_use]
     pub fn new(
         id: impl Fn(&Message) -> K + Send + Sync + 'static,
         ack: impl Fn(&Message) -> Option<Ack<K>> + Send + Sync + 'static,
     ) -> Self {
-        Self { id: Box::new(id), ack: Box::new(ack), window: 64, bytes: usize::MAX, timeout: None, shown: Shown::No }
+        Self {
+            id: Box::new(id),
+            ack: Box::new(ack),
+            max_messages: 64,
+            max_bytes: usize::MAX,
+            timeout: None,
+            delivery: AckDelivery::Consume,
+        }
     }
 
-    /// So many messages are not acknowledged, at least one; whoever sends a further one waits. 64 by default.
+    /// Limits the number of unacknowledged messages (minimum 1). Further sends wait. Default 64.
     #[must_use]
     pub fn window(mut self, messages: usize) -> Self {
-        self.window = messages.max(1);
+        self.max_messages = messages.max(1);
         self
     }
 
-    /// Nor more than so many bytes of payload. A message that is longer than that is refused. No limit by default.
+    /// Limits the total payload of unacknowledged messages to `bytes`. A longer message is rejected. No limit by
+    /// default.
     #[must_use]
     pub fn max_bytes(mut self, bytes: usize) -> Self {
-        self.bytes = bytes;
+        self.max_bytes = bytes;
         self
     }
 
-    /// Takes the connection for lost when a message that was sent over it has not been acknowledged for so long, though
-    /// all that came has been read. It should be longer than the server's slowest answer. Never less than a
-    /// millisecond. None by default: TCP does not lose what it was given while the connection is up.
+    /// Treats the connection as lost if a message that was sent over it is not acknowledged for `longest`, and
+    /// everything received has been read. Choose a time longer than the server's slowest response; the minimum is 1 ms.
+    /// No timeout by default, since TCP does not lose data while the connection is up.
     #[must_use]
     pub fn ack_timeout(mut self, longest: Duration) -> Self {
-        self.timeout = Some(longest.clamp(Duration::from_millis(1), FAR));
+        self.timeout = Some(longest.clamp(Duration::from_millis(1), MAX_DURATION));
         self
     }
 
-    /// Shows messages that acknowledge in the stream too, for protocols that have them say more than that. By default
-    /// they are not shown, and whoever only sends does not have to read.
+    /// Yields acknowledgements in the stream, too, for protocols whose acknowledgements carry data. By default they are
+    /// consumed, so a client that only sends does not have to read.
     #[must_use]
-    pub fn shown(mut self) -> Self {
-        self.shown = Shown::Yes;
+    pub fn pass_through(mut self) -> Self {
+        self.delivery = AckDelivery::PassThrough;
         self
     }
 
@@ -104,6 +117,9 @@ impl<K: Ord + Send + 'static> Acks<K> {
 
 impl<K> fmt::Debug for Acks<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Acks").field("window", &self.window).field("bytes", &self.bytes).finish_non_exhaustive()
+        f.debug_struct("Acks")
+            .field("window", &self.max_messages)
+            .field("max_bytes", &self.max_bytes)
+            .finish_non_exhaustive()
     }
 }

@@ -1,10 +1,11 @@
-//! At-least-once: what was not acknowledged is sent again.
+//! At-least-once delivery: unacknowledged messages are sent again.
 
 mod acks;
-mod gauges;
-mod stream;
+mod client;
+mod metrics;
 mod window;
 
+pub(super) use acks::AckDelivery;
 pub use acks::{Ack, Acks};
-pub use stream::{Acked, AckedHandle};
-pub(super) use window::{Kept, Passing};
+pub use client::{AckedClient, AckedHandle};
+pub(super) use window::UnackedMessages;

@@ -8,72 +8,63 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_tungstenite::tungstenite::Message;
 
-use super::acks::Shown;
-use super::gauges::WindowGauges;
-use super::{Ack, Acks};
-use crate::client::outbox::{Gate, Offer, Via, put, wake};
-use crate::client::{SendError, Unsent};
+use super::metrics::WindowMetrics;
+use super::{Ack, AckDelivery, Acks};
+use crate::client::outbox::{Completion, Enqueue, LinkState, enqueue, wake};
+use crate::client::{SendError, SendErrorKind};
 
-/// The messages that are not acknowledged, in the order in which they were sent, shared between those who send and the
-/// task that owns the connection.
+/// The unacknowledged messages in send order, shared between senders and the connection task.
 pub(in crate::client) struct Window<K> {
     acks: Acks<K>,
-    gauges: WindowGauges,
+    metrics: WindowMetrics,
     inner: Mutex<Inner<K>>,
-    /// For those who wait for room.
+    /// Notifies senders that wait for room.
     room: Notify,
-    /// For those who wait until nothing is left.
-    settled: Notify,
+    /// Notifies tasks that wait until the window is empty.
+    empty: Notify,
 }
 
 struct Inner<K> {
-    /// Those that have ever been written come first.
+    /// Messages that have ever been written come first.
     entries: VecDeque<Entry<K>>,
     bytes: usize,
-    /// How many of them have been written to the connection that is up.
+    /// How many entries have been written to the current connection.
     written: usize,
-    gate: Gate,
-    /// What was never acknowledged has been handed back.
-    handed_back: bool,
-    /// The task that owns the connection.
-    owner: Option<Waker>,
-    /// Whoever waits with the sink.
+    link: LinkState,
+    /// Unacknowledged messages have been returned by `close`.
+    returned: bool,
+    /// The waker of the connection task.
+    task: Option<Waker>,
+    /// The waker of the task that waits with the sink.
     sink: Option<Waker>,
 }
 
 struct Entry<K> {
     id: K,
     message: Message,
-    /// When it was written last.
+    /// When it was last written.
     written: Option<Instant>,
 }
 
-/// What the stream does with a message that has been looked at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::client) enum Passing {
-    Show,
-    Keep,
-}
+/// The connection task's view of a [`Window`], independent of the type of its ids.
+pub(in crate::client) trait UnackedMessages: Debug + Send + Sync {
+    /// Sets whether messages can be sent. When the link comes up, all unacknowledged messages are written again.
+    /// Returns how many of them had been written before.
+    fn set_link(&self, link: LinkState) -> usize;
 
-/// A window, whatever its ids are: what the task that owns the connection does with it.
-pub(in crate::client) trait Kept: Debug + Send + Sync {
-    /// The way is open now, or not. When it opens, all that is not acknowledged is to be written again: how many messages
-    /// have been written before.
-    fn turn(&self, gate: Gate) -> usize;
+    /// Returns the next message to write. If there is none, the task is woken when there is.
+    fn poll_next(&self, cx: &mut Context<'_>) -> Poll<Message>;
 
-    /// The next message to write. If there is none, the task is woken when there is.
-    fn poll_take(&self, cx: &mut Context<'_>) -> Poll<Message>;
+    /// Drops the message taken last, which no connection can ever write.
+    fn drop_last(&self);
 
-    /// What was taken last can never be written.
-    fn give_up_last(&self);
+    /// Processes an incoming message. Returns whether the stream yields it.
+    fn process_incoming(&self, message: &Message) -> AckDelivery;
 
-    /// A message has come.
-    fn hear(&self, message: &Message) -> Passing;
-
-    /// How long an acknowledgement may take.
+    /// Returns the acknowledgement timeout.
     fn timeout(&self) -> Option<Duration>;
 
-    /// Until when an acknowledgement must have come, if any must.
+    /// Returns the deadline of the oldest outstanding acknowledgement, if there is one.
     fn due(&self) -> Option<Instant>;
 }
 
@@ -83,51 +74,56 @@ impl<K: Ord + Send + 'static> Window<K> {
             entries: VecDeque::new(),
             bytes: 0,
             written: 0,
-            gate: Gate::Down,
-            handed_back: false,
-            owner: None,
+            link: LinkState::Down,
+            returned: false,
+            task: None,
             sink: None,
         };
-        let (room, settled) = (Notify::new(), Notify::new());
-        Self { acks, gauges: WindowGauges::new(target), inner: Mutex::new(inner), room, settled }
+        let (room, empty) = (Notify::new(), Notify::new());
+        Self { acks, metrics: WindowMetrics::new(target), inner: Mutex::new(inner), room, empty }
     }
 
-    /// Waits for room, and puts it in.
-    pub(super) async fn put(&self, message: Message) -> Result<(), SendError> {
-        put(&self.room, message, Via::Kept, |message, via| self.offer(message, via, Bound::Kept)).await
+    /// Adds a message, waiting for room.
+    pub(super) async fn enqueue(&self, message: Message) -> Result<(), SendError> {
+        enqueue(&self.room, message, Completion::Unacked, |message, completion| {
+            self.try_enqueue(message, completion, Room::Required)
+        })
+        .await
     }
 
-    /// Puts it in, if there is room, or if there was when the sink asked.
-    pub(super) fn offer(&self, message: Message, via: Via, bound: Bound) -> Offer {
+    /// Adds a message if there is room, or if the sink has checked for room before.
+    pub(super) fn try_enqueue(&self, message: Message, completion: Completion, room_needed: Room) -> Enqueue {
         let id = self.acks.id(&message);
         let mut inner = self.inner();
-        let why = match inner.gate {
-            Gate::Closed => Some(Unsent::Closed),
-            Gate::GaveUp => Some(Unsent::GaveUp),
-            _ if message.len() > self.acks.bytes => Some(Unsent::TooLong),
+        let kind = match inner.link {
+            LinkState::Closed => Some(SendErrorKind::Closed),
+            LinkState::GaveUp => Some(SendErrorKind::GaveUp),
+            _ if message.len() > self.acks.max_bytes => Some(SendErrorKind::TooLong),
             _ => None,
         };
-        if let Some(why) = why {
-            return Offer::Refused(SendError::new(why, Some(message)));
+        if let Some(kind) = kind {
+            return Enqueue::Rejected(SendError::new(kind, Some(message)));
         }
         let bytes = inner.bytes.saturating_add(message.len());
-        if bound == Bound::Kept && (inner.entries.len() >= self.acks.window || bytes > self.acks.bytes) {
-            return Offer::Wait(message, via);
+        if room_needed == Room::Required
+            && (inner.entries.len() >= self.acks.max_messages || bytes > self.acks.max_bytes)
+        {
+            return Enqueue::NoRoom(message, completion);
         }
         inner.bytes = bytes;
         inner.entries.push_back(Entry { id, message, written: None });
-        self.gauges.came();
-        wake(&mut inner.owner);
-        Offer::Taken
+        self.metrics.added();
+        wake(&mut inner.task);
+        Enqueue::Queued
     }
 
-    /// Whether the sink may put one in.
+    /// Polls until the sink may add a message.
     pub(super) fn poll_room(&self, cx: &mut Context<'_>) -> Poll<Result<(), SendError>> {
         let mut inner = self.inner();
-        match inner.gate {
-            Gate::Closed => Poll::Ready(Err(SendError::new(Unsent::Closed, None))),
-            Gate::GaveUp => Poll::Ready(Err(SendError::new(Unsent::GaveUp, None))),
-            _ if inner.entries.len() >= self.acks.window || inner.bytes >= self.acks.bytes => {
+        match inner.link {
+            LinkState::Closed => Poll::Ready(Err(SendError::new(SendErrorKind::Closed, None))),
+            LinkState::GaveUp => Poll::Ready(Err(SendError::new(SendErrorKind::GaveUp, None))),
+            _ if inner.entries.len() >= self.acks.max_messages || inner.bytes >= self.acks.max_bytes => {
                 inner.sink = Some(cx.waker().clone());
                 Poll::Pending
             }
@@ -135,77 +131,77 @@ impl<K: Ord + Send + 'static> Window<K> {
         }
     }
 
-    /// Waits until everything is acknowledged.
-    pub(super) async fn settled(&self) -> Result<(), Unsent> {
+    /// Waits until all messages are acknowledged.
+    pub(super) async fn flushed(&self) -> Result<(), SendErrorKind> {
         loop {
-            let mut settled = core::pin::pin!(self.settled.notified());
-            // Before the look, or the last acknowledgement in between would go unnoticed.
-            settled.as_mut().enable();
+            let mut empty = core::pin::pin!(self.empty.notified());
+            // Before the check; otherwise the last acknowledgement could arrive in between, unnoticed.
+            empty.as_mut().enable();
             {
                 let inner = self.inner();
-                match inner.gate {
-                    _ if inner.entries.is_empty() && !inner.handed_back => return Ok(()),
-                    Gate::Closed => return Err(Unsent::Closed),
-                    Gate::GaveUp => return Err(Unsent::GaveUp),
-                    Gate::Open | Gate::Down => {}
+                match inner.link {
+                    _ if inner.entries.is_empty() && !inner.returned => return Ok(()),
+                    LinkState::Closed => return Err(SendErrorKind::Closed),
+                    LinkState::GaveUp => return Err(SendErrorKind::GaveUp),
+                    LinkState::Up | LinkState::Down => {}
                 }
             }
-            settled.await;
+            empty.await;
         }
     }
 
-    /// Takes away what is acknowledged, of what has been sent at all: nobody can have the rest.
+    /// Removes acknowledged messages. Only messages that have been sent can be acknowledged.
     pub(super) fn acknowledge(&self, ack: &Ack<K>) {
         let mut inner = self.inner();
         let inner = &mut *inner;
-        let (mut at, mut gone) = (0, 0);
+        let (mut at, mut removed) = (0, 0);
         while let Some(entry) = inner.entries.get(at).filter(|entry| entry.written.is_some()) {
             if !ack.covers(&entry.id) {
                 match ack {
                     Ack::One(_) => at += 1,
-                    // They ascend: what comes after it is not covered either.
+                    // Ids ascend, so no later message is covered.
                     Ack::UpTo(_) => break,
                 }
                 continue;
             }
             inner.remove(at);
-            gone += 1;
+            removed += 1;
         }
-        self.made_room(inner, gone);
+        self.on_removed(inner, removed);
     }
 
-    /// Copies of all that is not acknowledged.
+    /// Returns copies of all unacknowledged messages.
     pub(super) fn unacked(&self) -> Vec<Message> {
         self.inner().entries.iter().map(|entry| entry.message.clone()).collect()
     }
 
-    /// All that is not acknowledged, which the window no longer has.
+    /// Removes and returns all unacknowledged messages.
     pub(super) fn drain(&self) -> Vec<Message> {
         let mut inner = self.inner();
         (inner.bytes, inner.written) = (0, 0);
         let messages: Vec<_> = inner.entries.drain(..).map(|entry| entry.message).collect();
-        inner.handed_back |= !messages.is_empty();
-        self.made_room(&mut inner, messages.len());
+        inner.returned |= !messages.is_empty();
+        self.on_removed(&mut inner, messages.len());
         messages
     }
 
-    fn made_room(&self, inner: &mut Inner<K>, gone: usize) {
-        if gone == 0 {
+    fn on_removed(&self, inner: &mut Inner<K>, removed: usize) {
+        if removed == 0 {
             return;
         }
-        self.gauges.went(gone);
+        self.metrics.removed(removed);
         wake(&mut inner.sink);
-        // Whoever gets in lets the next one look.
+        // Each sender that gets room notifies the next one.
         self.room.notify_one();
         if inner.entries.is_empty() {
-            self.settled.notify_waiters();
+            self.empty.notify_waiters();
         }
     }
 }
 
 impl<K> Window<K> {
     fn inner(&self) -> MutexGuard<'_, Inner<K>> {
-        // Comparing ids is not ours and may panic, but nothing is half done then.
+        // Comparing ids is user code and may panic, but never while the state is inconsistent.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -216,12 +212,12 @@ impl<K> Debug for Window<K> {
     }
 }
 
-/// Whether the window keeps its bound.
+/// Whether there must be room in the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Bound {
-    Kept,
-    /// The sink has asked for room before; whoever came in between had it first.
-    Asked,
+pub(super) enum Room {
+    Required,
+    /// The sink has checked for room before; another sender may have taken it since.
+    Reserved,
 }
 
 impl<K> Inner<K> {
@@ -233,49 +229,46 @@ impl<K> Inner<K> {
     }
 }
 
-impl<K: Ord + Send + 'static> Kept for Window<K> {
-    fn turn(&self, gate: Gate) -> usize {
+impl<K: Ord + Send + 'static> UnackedMessages for Window<K> {
+    fn set_link(&self, link: LinkState) -> usize {
         let mut inner = self.inner();
-        inner.gate = gate;
+        inner.link = link;
         inner.written = 0;
-        let again = inner.entries.iter().take_while(|entry| entry.written.is_some()).count();
+        let resent = inner.entries.iter().take_while(|entry| entry.written.is_some()).count();
         wake(&mut inner.sink);
         drop(inner);
         self.room.notify_waiters();
-        self.settled.notify_waiters();
-        again
+        self.empty.notify_waiters();
+        resent
     }
 
-    fn poll_take(&self, cx: &mut Context<'_>) -> Poll<Message> {
+    fn poll_next(&self, cx: &mut Context<'_>) -> Poll<Message> {
         let mut inner = self.inner();
         let next = inner.written;
         let Some(entry) = inner.entries.get_mut(next) else {
-            inner.owner = Some(cx.waker().clone());
+            inner.task = Some(cx.waker().clone());
             return Poll::Pending;
         };
         if entry.written.replace(Instant::now()).is_some() {
-            self.gauges.resent();
+            self.metrics.resent();
         }
         let message = entry.message.clone();
         inner.written += 1;
         Poll::Ready(message)
     }
 
-    fn give_up_last(&self) {
+    fn drop_last(&self) {
         let mut inner = self.inner();
         if let Some(last) = inner.written.checked_sub(1) {
             inner.remove(last);
-            self.made_room(&mut inner, 1);
+            self.on_removed(&mut inner, 1);
         }
     }
 
-    fn hear(&self, message: &Message) -> Passing {
-        let Some(ack) = self.acks.ack(message) else { return Passing::Show };
+    fn process_incoming(&self, message: &Message) -> AckDelivery {
+        let Some(ack) = self.acks.ack(message) else { return AckDelivery::PassThrough };
         self.acknowledge(&ack);
-        match self.acks.shown {
-            Shown::Yes => Passing::Show,
-            Shown::No => Passing::Keep,
-        }
+        self.acks.delivery
     }
 
     fn timeout(&self) -> Option<Duration> {
@@ -293,6 +286,6 @@ impl<K: Ord + Send + 'static> Kept for Window<K> {
 impl<K> Drop for Window<K> {
     fn drop(&mut self) {
         let left = self.inner().entries.len();
-        self.gauges.went(left);
+        self.metrics.removed(left);
     }
 }

@@ -1,80 +1,85 @@
 use core::time::Duration;
 use std::sync::LazyLock;
 
-use super::table::{Codes, OnClose, Reason};
+use super::table::{CloseAction, CloseCodes, Reason};
 
-/// The registered codes, and no meaning for private ones: see the [table](super).
+/// Returns the registered codes. Private codes have no special meaning; see the [table](super).
 #[must_use]
-pub fn rfc6455() -> Codes {
-    static CODES: LazyLock<Codes> = LazyLock::new(|| {
-        waiting(Codes::new(Reason::Stagger))
-            .on(1000..=1000, OnClose::End)
-            .on(1002..=1003, OnClose::Fatal)
-            .on(1007..=1010, OnClose::Fatal)
-            .on(1011..=1011, OnClose::Broken)
-            .on(1015..=1015, OnClose::Fatal)
-            .on(3000..=3000, OnClose::Refresh)
-            .on(3003..=3003, OnClose::Refresh)
+pub fn rfc6455() -> CloseCodes {
+    static CODES: LazyLock<CloseCodes> = LazyLock::new(|| {
+        waiting(CloseCodes::new(Reason::Stagger))
+            .on(1000..=1000, CloseAction::End)
+            .on(1002..=1003, CloseAction::Fatal)
+            .on(1007..=1010, CloseAction::Fatal)
+            .on(1011..=1011, CloseAction::ReconnectUnhealthy)
+            .on(1015..=1015, CloseAction::Fatal)
+            .on(3000..=3000, CloseAction::Reauthenticate)
+            .on(3003..=3003, CloseAction::Reauthenticate)
     });
     CODES.clone()
 }
 
-/// The waits that the messages ask for which the registry points to for 1012 and 1013.
-fn waiting(codes: Codes) -> Codes {
-    let within = |from, to| OnClose::Within { from: Duration::from_secs(from), to: Duration::from_secs(to) };
+/// Adds the waits for 1012 and 1013 from the messages that the registry refers to.
+fn waiting(codes: CloseCodes) -> CloseCodes {
+    let within =
+        |from, to| CloseAction::ReconnectWithin { from: Duration::from_secs(from), to: Duration::from_secs(to) };
     codes.on(1012..=1012, within(5, 30)).on(1013..=1013, within(30, 120))
 }
 
-/// The protocol `graphql-transport-ws`, as the client of the package graphql-ws 6 understands its codes: of the codes
-/// below 2000 all are fatal but 1000, 1001, 1005, 1006, 1012, 1013 and 1014; so are 4004, 4005, 4400, 4401, 4406, 4409,
-/// 4429 and 4500.
+/// Returns the codes of the protocol `graphql-transport-ws`, as the client of the package graphql-ws 6 handles them.
+/// Fatal: all codes below 2000 except 1000, 1001, 1005, 1006, 1012, 1013 and 1014; and 4004, 4005, 4400, 4401, 4406,
+/// 4409, 4429 and 4500.
 ///
 /// Source: `shouldRetryConnectOrThrow` in <https://github.com/enisdenjo/graphql-ws/blob/master/src/client.ts>. Differs
-/// from it in: 1012 and 1013 wait as [`rfc6455`] says.
+/// from it in: 1012 and 1013 wait as in [`rfc6455`].
 #[must_use]
-pub fn graphql_ws() -> Codes {
-    let codes = rfc6455().on(1000..=1001, OnClose::Reconnect).on(1011..=1011, OnClose::Fatal).fatal(1004);
-    let codes = codes.on(1016..=1999, OnClose::Fatal);
-    [4004, 4005, 4400, 4401, 4406, 4409, 4429, 4500].into_iter().fold(codes, Codes::fatal)
+pub fn graphql_ws() -> CloseCodes {
+    let codes = rfc6455().on(1000..=1001, CloseAction::Reconnect).on(1011..=1011, CloseAction::Fatal).fatal(1004);
+    let codes = codes.on(1016..=1999, CloseAction::Fatal);
+    [4004, 4005, 4400, 4401, 4406, 4409, 4429, 4500].into_iter().fold(codes, CloseCodes::fatal)
 }
 
-/// Centrifugo: of the codes below 3000 only 1009 is fatal; 3000 to 3499 and 4000 to 4499 reconnect, 3500 to 3999 and
-/// 4500 to 4999 are fatal. A reason `{"reason": …, "reconnect": …}` counts more than the code.
+/// Returns the codes of Centrifugo. Below 3000, only 1009 is fatal; 3000 to 3499 and 4000 to 4499 reconnect; 3500 to
+/// 3999 and 4500 to 4999 are fatal. A reason `{"reason": …, "reconnect": …}` takes precedence over the code.
 ///
 /// Source: <https://centrifugal.dev/docs/server/codes> and `onClose` in
-/// <https://github.com/centrifugal/centrifuge-js/blob/master/src/centrifuge.ts>. Differs from it in: 1012 and 1013 wait as
-/// [`rfc6455`] says.
+/// <https://github.com/centrifugal/centrifuge-js/blob/master/src/centrifuge.ts>. Differs from it in: 1012 and 1013 wait
+/// as in [`rfc6455`].
 #[must_use]
-pub fn centrifugo() -> Codes {
-    waiting(Codes::new(Reason::Centrifugo)).fatal(1009).on(3500..=3999, OnClose::Fatal).on(4500..=4999, OnClose::Fatal)
+pub fn centrifugo() -> CloseCodes {
+    waiting(CloseCodes::new(Reason::Centrifugo))
+        .fatal(1009)
+        .on(3500..=3999, CloseAction::Fatal)
+        .on(4500..=4999, CloseAction::Fatal)
 }
 
-/// Pusher Channels: 4000 to 4099 are fatal, 4100 to 4199 and 4200 to 4299 reconnect, and from 4300 on they are fatal.
+/// Returns the codes of Pusher Channels. 4000 to 4099 are fatal; 4100 to 4299 reconnect; from 4300 on they are fatal.
 ///
 /// Source: <https://pusher.com/docs/channels/library_auth_reference/pusher-websockets-protocol>, "Connection closure".
-/// Differs from it in: after 4200 to 4299 it comes back spread, where the protocol says "immediately", since that is what
-/// all clients are told at once.
+/// Differs from it in: after 4200 to 4299 clients reconnect with a spread. The protocol says "immediately", but all
+/// clients receive the code at once.
 #[must_use]
-pub fn pusher() -> Codes {
-    rfc6455().on(4000..=4099, OnClose::Fatal).on(4300..=4999, OnClose::Fatal)
+pub fn pusher() -> CloseCodes {
+    rfc6455().on(4000..=4099, CloseAction::Fatal).on(4300..=4999, CloseAction::Fatal)
 }
 
-/// Discord's gateway: 4004 and 4010 to 4014 are fatal; every other code reconnects, 1000 and 1001 included.
+/// Returns the codes of Discord's gateway. 4004 and 4010 to 4014 are fatal; all other codes reconnect, including 1000
+/// and 1001.
 ///
-/// Source: <https://discord.com/developers/docs/topics/opcodes-and-status-codes#gateway-gateway-close-event-codes>. What
-/// has to be done anew before a session goes on (after 4007 and 4009) is for the code on top of it.
+/// Source: <https://discord.com/developers/docs/topics/opcodes-and-status-codes#gateway-gateway-close-event-codes>.
+/// Starting a new session (after 4007 and 4009) is up to the application.
 #[must_use]
-pub fn discord() -> Codes {
-    rfc6455().on(1000..=1001, OnClose::Reconnect).fatal(4004).on(4010..=4014, OnClose::Fatal)
+pub fn discord() -> CloseCodes {
+    rfc6455().on(1000..=1001, CloseAction::Reconnect).fatal(4004).on(4010..=4014, CloseAction::Fatal)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use OnClose::{Broken, End, Fatal, Reconnect, Refresh};
+    use CloseAction::{End, Fatal, Reauthenticate, Reconnect, ReconnectUnhealthy};
 
-    const fn within(from: u64, to: u64) -> OnClose {
-        OnClose::Within { from: Duration::from_secs(from), to: Duration::from_secs(to) }
+    const fn within(from: u64, to: u64) -> CloseAction {
+        CloseAction::ReconnectWithin { from: Duration::from_secs(from), to: Duration::from_secs(to) }
     }
 
     #[test]
@@ -93,13 +98,13 @@ mod tests {
                     (1008, Fatal),
                     (1009, Fatal),
                     (1010, Fatal),
-                    (1011, Broken),
+                    (1011, ReconnectUnhealthy),
                     (1012, within(5, 30)),
                     (1013, within(30, 120)),
                     (1014, Reconnect),
                     (1015, Fatal),
-                    (3000, Refresh),
-                    (3003, Refresh),
+                    (3000, Reauthenticate),
+                    (3003, Reauthenticate),
                     (3008, Reconnect),
                     (4000, Reconnect),
                     (4401, Reconnect),
@@ -148,32 +153,32 @@ mod tests {
             ),
         ] {
             for &(code, want) in rows {
-                assert_eq!(codes.meaning(code, ""), want, "{name} {code}");
+                assert_eq!(codes.action(code, ""), want, "{name} {code}");
             }
         }
     }
 
     #[test]
-    fn advice_counts_where_the_code_means_to_come_back() {
+    fn advice_applies_only_to_codes_that_reconnect() {
         let reason = r#"{"retry_after_ms":1000,"spread_ms":2000}"#;
         for (code, want) in
             [(1012, within(1, 3)), (1013, within(1, 3)), (1001, within(1, 3)), (1008, Fatal), (1000, End)]
         {
-            assert_eq!(rfc6455().meaning(code, reason), want, "{code}");
+            assert_eq!(rfc6455().action(code, reason), want, "{code}");
         }
     }
 
     #[test]
-    fn centrifugo_s_advice_overrules_its_code() {
+    fn the_reason_of_centrifugo_takes_precedence_over_the_code() {
         let codes = centrifugo();
-        assert_eq!(codes.meaning(3500, r#"{"reason":"x","reconnect":true}"#), Reconnect);
-        assert_eq!(codes.meaning(3000, r#"{"reason":"x","reconnect":false}"#), Fatal);
-        assert_eq!(codes.meaning(3000, "not json"), Reconnect);
+        assert_eq!(codes.action(3500, r#"{"reason":"x","reconnect":true}"#), Reconnect);
+        assert_eq!(codes.action(3000, r#"{"reason":"x","reconnect":false}"#), Fatal);
+        assert_eq!(codes.action(3000, "not json"), Reconnect);
     }
 
     #[test]
-    fn what_is_said_later_counts_more() {
+    fn later_entries_take_precedence() {
         let codes = rfc6455().fatal(4401).reconnect(1000).reconnect(4401);
-        assert_eq!([codes.meaning(4401, ""), codes.meaning(1000, "")], [Reconnect, Reconnect]);
+        assert_eq!([codes.action(4401, ""), codes.action(1000, "")], [Reconnect, Reconnect]);
     }
 }

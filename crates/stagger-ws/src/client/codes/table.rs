@@ -4,82 +4,82 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use crate::Advice;
+use crate::ReconnectAdvice;
 
-/// What a close code means for the connection that comes next.
+/// How the client reacts to a close code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum OnClose {
-    /// There is none: it ended as it should.
+pub enum CloseAction {
+    /// Does not reconnect: a normal end.
     End,
-    /// There is none: it would end in the same way.
+    /// Does not reconnect: the connection would be closed again.
     Fatal,
-    /// Spread, then backoff.
+    /// Reconnects after the spread, then with backoff.
     Reconnect,
-    /// The same, but the connection does not count as healthy, however long it lived.
-    Broken,
-    /// With fresh credentials, once; then fatal.
-    Refresh,
-    /// Anywhere between these two points from now on, drawn uniformly.
-    Within {
-        /// Not before this.
+    /// As [`ReconnectMachine`](Self::Reconnect), but the connection does not count as healthy, however long it was up.
+    ReconnectUnhealthy,
+    /// Reconnects with fresh credentials, once; then fatal.
+    Reauthenticate,
+    /// Reconnects at a time drawn uniformly from this interval, measured from the close.
+    ReconnectWithin {
+        /// The minimum wait.
         from: Duration,
-        /// Not after this.
+        /// The maximum wait.
         to: Duration,
     },
 }
 
-/// A table of close codes. The first one is [`rfc6455`](super::rfc6455); what is added later counts more.
+/// A table of close codes. Start with [`rfc6455`](super::rfc6455) and change it; later entries take precedence.
 ///
 /// ```
-/// use stagger_ws::codes::{self, OnClose};
+/// use stagger_ws::codes::{self, CloseAction};
 ///
-/// let codes = codes::rfc6455().fatal(4401).refresh(4403);
-/// assert_eq!(codes.meaning(4401, ""), OnClose::Fatal);
-/// assert_eq!(codes.meaning(4402, ""), OnClose::Reconnect);
+/// let codes = codes::rfc6455().fatal(4401).reauthenticate(4403);
+/// assert_eq!(codes.action(4401, ""), CloseAction::Fatal);
+/// assert_eq!(codes.action(4402, ""), CloseAction::Reconnect);
 /// ```
 #[derive(Clone, Debug)]
-pub struct Codes {
-    /// Shared by all clients that do not change them.
-    rows: Arc<Vec<(RangeInclusive<u16>, OnClose)>>,
+pub struct CloseCodes {
+    /// Shared by all clients that use the same table.
+    rows: Arc<Vec<(RangeInclusive<u16>, CloseAction)>>,
     reason: Reason,
 }
 
-/// What is read out of the text of a close frame.
+/// What is read from the close reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reason {
-    /// [`Advice`], for codes that mean to come back.
+    /// [`ReconnectAdvice`], for codes that reconnect.
     Stagger,
-    /// Centrifugo's `{"reason": …, "reconnect": …}`, which overrules the code.
+    /// Centrifugo's `{"reason": …, "reconnect": …}`, which takes precedence over the code.
     Centrifugo,
 }
 
-impl Codes {
+impl CloseCodes {
     pub(super) fn new(reason: Reason) -> Self {
         Self { rows: Arc::default(), reason }
     }
 
-    /// Nothing more is tried after this code.
+    /// Makes a code fatal: the client does not reconnect.
     #[must_use]
     pub fn fatal(self, code: u16) -> Self {
-        self.on(code..=code, OnClose::Fatal)
+        self.on(code..=code, CloseAction::Fatal)
     }
 
-    /// After this code it is connected again: spread, then backoff.
+    /// Makes the client reconnect after this code: spread, then backoff.
     #[must_use]
     pub fn reconnect(self, code: u16) -> Self {
-        self.on(code..=code, OnClose::Reconnect)
+        self.on(code..=code, CloseAction::Reconnect)
     }
 
-    /// After this code the request is asked for again with the refusal, once; then it is fatal.
+    /// Makes the client reconnect with fresh credentials after this code, once; then the code is fatal.
     #[must_use]
-    pub fn refresh(self, code: u16) -> Self {
-        self.on(code..=code, OnClose::Refresh)
+    pub fn reauthenticate(self, code: u16) -> Self {
+        self.on(code..=code, CloseAction::Reauthenticate)
     }
 
-    /// After one of these codes, this.
+    /// Sets the action for a range of codes.
     #[must_use]
-    pub fn on(mut self, codes: RangeInclusive<u16>, then: OnClose) -> Self {
+    pub fn on(mut self, codes: RangeInclusive<u16>, then: CloseAction) -> Self {
         Arc::make_mut(&mut self.rows).push((codes, then));
         self
     }
@@ -90,26 +90,26 @@ impl Codes {
         }
     }
 
-    /// What this close frame means.
+    /// Returns the action for a close frame with this code and reason.
     #[must_use]
-    pub fn meaning(&self, code: u16, reason: &str) -> OnClose {
+    pub fn action(&self, code: u16, reason: &str) -> CloseAction {
         let row = self.rows.iter().rev().find(|(codes, _)| codes.contains(&code));
-        let meaning = row.map_or(OnClose::Reconnect, |&(_, meaning)| meaning);
+        let meaning = row.map_or(CloseAction::Reconnect, |&(_, meaning)| meaning);
         match (self.reason, meaning) {
-            (Reason::Stagger, OnClose::End | OnClose::Fatal | OnClose::Refresh) => meaning,
+            (Reason::Stagger, CloseAction::End | CloseAction::Fatal | CloseAction::Reauthenticate) => meaning,
             (Reason::Stagger, _) => advised(reason).unwrap_or(meaning),
             (Reason::Centrifugo, _) => match serde_json::from_str(reason) {
-                Ok(Centrifugo { reconnect: false }) => OnClose::Fatal,
-                Ok(Centrifugo { reconnect: true }) if meaning == OnClose::Fatal => OnClose::Reconnect,
+                Ok(Centrifugo { reconnect: false }) => CloseAction::Fatal,
+                Ok(Centrifugo { reconnect: true }) if meaning == CloseAction::Fatal => CloseAction::Reconnect,
                 _ => meaning,
             },
         }
     }
 }
 
-fn advised(reason: &str) -> Option<OnClose> {
-    let Advice { retry_after, spread } = Advice::from_reason(reason)?;
-    Some(OnClose::Within { from: retry_after, to: retry_after.saturating_add(spread) })
+fn advised(reason: &str) -> Option<CloseAction> {
+    let ReconnectAdvice { retry_after, spread } = ReconnectAdvice::from_reason(reason)?;
+    Some(CloseAction::ReconnectWithin { from: retry_after, to: retry_after.saturating_add(spread) })
 }
 
 #[derive(Deserialize)]

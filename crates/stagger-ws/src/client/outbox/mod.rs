@@ -1,9 +1,9 @@
-//! What is to be sent, while it waits for a connection.
+//! The outbox: messages that wait to be sent.
 
-mod limits;
+mod config;
+mod error;
 mod queue;
-mod unsent;
 
-pub use limits::Outbox;
-pub(super) use queue::{Gate, Offer, Queue, Via, put, wake};
-pub use unsent::{SendError, Unsent};
+pub use config::Outbox;
+pub use error::{SendError, SendErrorKind};
+pub(super) use queue::{Completion, Enqueue, LinkState, OutboxQueue, enqueue, wake};

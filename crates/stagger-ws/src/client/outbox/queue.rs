@@ -8,142 +8,142 @@ use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 use tokio_tungstenite::tungstenite::Message;
 
-use super::limits::Mode;
-use super::{Outbox, SendError, Unsent};
-use crate::client::observe::OutboxGauges;
+use super::config::OverflowPolicy;
+use super::{Outbox, SendError, SendErrorKind};
+use crate::client::telemetry::OutboxMetrics;
 
-/// The messages that wait, shared between those who send and the task that owns the connection.
+/// The queue of waiting messages, shared between senders and the connection task.
 #[derive(Debug)]
-pub(in crate::client) struct Queue {
-    limits: Outbox,
-    gauges: OutboxGauges,
+pub(in crate::client) struct OutboxQueue {
+    config: Outbox,
+    metrics: OutboxMetrics,
     inner: Mutex<Inner>,
-    /// For those who wait for room.
+    /// Notifies senders that wait for room.
     room: Notify,
 }
 
 #[derive(Debug)]
 struct Inner {
-    items: VecDeque<Item>,
+    items: VecDeque<QueuedMessage>,
     bytes: usize,
-    gate: Gate,
-    /// Dropped, and not told yet.
+    link: LinkState,
+    /// The number of dropped messages that have not been reported yet.
     dropped: u64,
-    /// What the sink has put in and what is not settled.
-    sink: Sunk,
-    owner: Option<Waker>,
+    /// The messages of the sink that are not completed.
+    sink: SinkState,
+    task: Option<Waker>,
 }
 
 #[derive(Debug, Default)]
-struct Sunk {
-    left: usize,
-    failed: Option<Unsent>,
+struct SinkState {
+    pending: usize,
+    failed: Option<SendErrorKind>,
     waker: Option<Waker>,
 }
 
 /// A message on its way.
 #[derive(Debug)]
-pub(in crate::client) struct Item {
+pub(in crate::client) struct QueuedMessage {
     pub(in crate::client) message: Message,
-    /// If it matters: the clock is not read otherwise.
+    /// When it was queued. `None` without a time to live, so that the clock is not read.
     since: Option<Instant>,
-    pub(in crate::client) via: Via,
+    pub(in crate::client) completion: Completion,
 }
 
-/// Who wants to know what becomes of a message.
+/// Where the outcome of a message is reported.
 #[derive(Debug)]
-pub(in crate::client) enum Via {
-    /// A call that waits. If it does not wait any more, it has withdrawn the message.
+pub(in crate::client) enum Completion {
+    /// To a waiting `send`. If that future was dropped, the message is withdrawn.
     Send(oneshot::Sender<Result<(), SendError>>),
-    /// The sink of the client.
+    /// To the client's sink.
     Sink,
-    Nobody,
-    /// Nobody, for it is kept until it is acknowledged.
-    Kept,
+    Ignored,
+    /// Nowhere: the message is kept until it is acknowledged.
+    Unacked,
 }
 
-/// Whether messages can go out.
+/// Whether messages can be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::client) enum Gate {
-    Open,
+pub(in crate::client) enum LinkState {
+    Up,
     Down,
     GaveUp,
     Closed,
 }
 
-/// What became of a message that was offered.
+/// The result of an attempt to queue a message.
 #[derive(Debug)]
-pub(in crate::client) enum Offer {
-    Taken,
-    /// There is no room now, and it is worth waiting for.
-    Wait(Message, Via),
-    Refused(SendError),
+pub(in crate::client) enum Enqueue {
+    Queued,
+    /// There is no room yet; the sender can wait.
+    NoRoom(Message, Completion),
+    Rejected(SendError),
 }
 
-impl Queue {
-    pub(in crate::client) fn new(limits: Outbox, target: &str) -> Self {
+impl OutboxQueue {
+    pub(in crate::client) fn new(config: Outbox, target: &str) -> Self {
         let inner = Inner {
             items: VecDeque::new(),
             bytes: 0,
-            gate: Gate::Down,
+            link: LinkState::Down,
             dropped: 0,
-            sink: Sunk::default(),
-            owner: None,
+            sink: SinkState::default(),
+            task: None,
         };
-        Self { limits, gauges: OutboxGauges::new(target), inner: Mutex::new(inner), room: Notify::new() }
+        Self { config, metrics: OutboxMetrics::new(target), inner: Mutex::new(inner), room: Notify::new() }
     }
 
-    /// Waits for room, and puts it in.
-    pub(in crate::client) async fn put(&self, message: Message, via: Via) -> Result<(), SendError> {
-        put(&self.room, message, via, |message, via| self.offer(message, via)).await
+    /// Queues a message, waiting for room.
+    pub(in crate::client) async fn enqueue(&self, message: Message, completion: Completion) -> Result<(), SendError> {
+        enqueue(&self.room, message, completion, |message, completion| self.try_enqueue(message, completion)).await
     }
 
-    /// Puts it in, if there is room.
-    pub(in crate::client) fn offer(&self, message: Message, via: Via) -> Offer {
+    /// Queues a message if there is room.
+    pub(in crate::client) fn try_enqueue(&self, message: Message, completion: Completion) -> Enqueue {
         let mut inner = self.inner();
-        let refused = |why, message| Offer::Refused(SendError::new(why, Some(message)));
-        match (inner.gate, self.limits.mode) {
-            (Gate::Closed, _) => return refused(Unsent::Closed, message),
-            (Gate::GaveUp, _) => return refused(Unsent::GaveUp, message),
-            (Gate::Down, Mode::None) => return refused(Unsent::NotConnected, message),
+        let rejected = |kind, message| Enqueue::Rejected(SendError::new(kind, Some(message)));
+        match (inner.link, self.config.overflow) {
+            (LinkState::Closed, _) => return rejected(SendErrorKind::Closed, message),
+            (LinkState::GaveUp, _) => return rejected(SendErrorKind::GaveUp, message),
+            (LinkState::Down, OverflowPolicy::FailFast) => return rejected(SendErrorKind::NotConnected, message),
             _ => {}
         }
-        if message.len() > self.limits.bytes {
-            return refused(Unsent::TooLong, message);
+        if message.len() > self.config.max_bytes {
+            return rejected(SendErrorKind::TooLong, message);
         }
         if !self.has_room(&inner, &message) {
-            self.withdraw(&mut inner);
+            self.remove_withdrawn(&mut inner);
         }
         while !self.has_room(&inner, &message) {
-            match (self.limits.mode, &via) {
-                (Mode::DropOldest, _) => match self.take(&mut inner) {
-                    Some(oldest) => self.fail(&mut inner, oldest, Unsent::Dropped),
+            match (self.config.overflow, &completion) {
+                (OverflowPolicy::DropOldest, _) => match self.pop(&mut inner) {
+                    Some(oldest) => self.fail(&mut inner, oldest, SendErrorKind::Dropped),
                     None => break,
                 },
-                (Mode::DropNewest, _) => return refused(Unsent::Full, message),
-                // The sink has asked for room before; whoever came in between had it first.
-                (_, Via::Sink) => break,
-                _ => return Offer::Wait(message, via),
+                (OverflowPolicy::DropNewest, _) => return rejected(SendErrorKind::Full, message),
+                // The sink has checked for room before; another sender may have taken it since.
+                (_, Completion::Sink) => break,
+                _ => return Enqueue::NoRoom(message, completion),
             }
         }
         inner.bytes += message.len();
-        inner.sink.left += usize::from(matches!(via, Via::Sink));
-        let since = self.limits.ttl.map(|_| Instant::now());
-        inner.items.push_back(Item { message, since, via });
-        self.gauges.len(inner.items.len());
-        wake(&mut inner.owner);
-        Offer::Taken
+        inner.sink.pending += usize::from(matches!(completion, Completion::Sink));
+        let since = self.config.ttl.map(|_| Instant::now());
+        inner.items.push_back(QueuedMessage { message, since, completion });
+        self.metrics.len(inner.items.len());
+        wake(&mut inner.task);
+        Enqueue::Queued
     }
 
-    /// Whether the sink may put one in.
+    /// Polls until the sink may queue a message.
     pub(in crate::client) fn poll_room(&self, cx: &mut Context<'_>) -> Poll<Result<(), SendError>> {
         let mut inner = self.inner();
-        self.withdraw(&mut inner);
-        let is_full = inner.items.len() >= self.limits.messages || inner.bytes >= self.limits.bytes;
-        match (inner.gate, self.limits.mode) {
-            (Gate::Closed, _) => Poll::Ready(Err(SendError::new(Unsent::Closed, None))),
-            (Gate::GaveUp, _) => Poll::Ready(Err(SendError::new(Unsent::GaveUp, None))),
-            (_, Mode::Backpressure | Mode::None) if is_full => {
+        self.remove_withdrawn(&mut inner);
+        let is_full = inner.items.len() >= self.config.max_messages || inner.bytes >= self.config.max_bytes;
+        match (inner.link, self.config.overflow) {
+            (LinkState::Closed, _) => Poll::Ready(Err(SendError::new(SendErrorKind::Closed, None))),
+            (LinkState::GaveUp, _) => Poll::Ready(Err(SendError::new(SendErrorKind::GaveUp, None))),
+            (_, OverflowPolicy::Backpressure | OverflowPolicy::FailFast) if is_full => {
                 inner.sink.waker = Some(cx.waker().clone());
                 Poll::Pending
             }
@@ -151,46 +151,46 @@ impl Queue {
         }
     }
 
-    /// Whether all that the sink has put in is settled.
-    pub(in crate::client) fn poll_settled(&self, cx: &mut Context<'_>) -> Poll<Result<(), SendError>> {
+    /// Polls until all messages of the sink are completed.
+    pub(in crate::client) fn poll_flushed(&self, cx: &mut Context<'_>) -> Poll<Result<(), SendError>> {
         let mut inner = self.inner();
-        if inner.sink.left > 0 && inner.gate == Gate::GaveUp {
-            return Poll::Ready(Err(SendError::new(Unsent::GaveUp, None)));
+        if inner.sink.pending > 0 && inner.link == LinkState::GaveUp {
+            return Poll::Ready(Err(SendError::new(SendErrorKind::GaveUp, None)));
         }
-        if inner.sink.left > 0 {
+        if inner.sink.pending > 0 {
             inner.sink.waker = Some(cx.waker().clone());
             return Poll::Pending;
         }
-        Poll::Ready(inner.sink.failed.take().map_or(Ok(()), |why| Err(SendError::new(why, None))))
+        Poll::Ready(inner.sink.failed.take().map_or(Ok(()), |kind| Err(SendError::new(kind, None))))
     }
 
-    /// The next one to send, if there is any; otherwise the task is woken when there is.
-    pub(in crate::client) fn poll_take(&self, cx: &mut Context<'_>) -> Poll<Item> {
+    /// Returns the next message to send. If there is none, the task is woken when there is.
+    pub(in crate::client) fn poll_next(&self, cx: &mut Context<'_>) -> Poll<QueuedMessage> {
         let mut inner = self.inner();
-        while let Some(item) = self.take(&mut inner) {
+        while let Some(item) = self.pop(&mut inner) {
             if !item.is_withdrawn() {
                 return Poll::Ready(item);
             }
         }
-        inner.owner = Some(cx.waker().clone());
+        inner.task = Some(cx.waker().clone());
         Poll::Pending
     }
 
-    /// Something that was taken out has come to its end.
-    pub(in crate::client) fn settle(&self, via: Via, result: Result<(), Unsent>) {
+    /// Completes a message that was taken from the queue.
+    pub(in crate::client) fn complete(&self, completion: Completion, result: Result<(), SendErrorKind>) {
         let mut inner = self.inner();
-        if result.is_err() && !matches!(via, Via::Kept) {
-            self.count(&mut inner);
+        if result.is_err() && !matches!(completion, Completion::Unacked) {
+            self.count_dropped(&mut inner);
         }
-        Self::tell(&mut inner, via, result.map_err(|why| SendError::new(why, None)));
+        Self::notify(&mut inner, completion, result.map_err(|kind| SendError::new(kind, None)));
     }
 
-    /// Drops what has waited too long; says how many were dropped, for any reason, since this was asked last, and when the
-    /// next one will be. The task is woken when there is something new to ask.
-    pub(in crate::client) fn sweep(&self, cx: &mut Context<'_>) -> (u64, Option<Instant>) {
+    /// Drops expired messages. Returns how many messages were dropped since the last call, for any reason, and when the
+    /// next one expires. The task is woken when either changes.
+    pub(in crate::client) fn drop_expired(&self, cx: &mut Context<'_>) -> (u64, Option<Instant>) {
         let mut inner = self.inner();
-        let until = self.limits.ttl.and_then(|ttl| self.expire(&mut inner, ttl));
-        inner.owner = Some(cx.waker().clone());
+        let until = self.config.ttl.and_then(|ttl| self.expire(&mut inner, ttl));
+        inner.task = Some(cx.waker().clone());
         (core::mem::take(&mut inner.dropped), until)
     }
 
@@ -201,33 +201,33 @@ impl Queue {
             if until > now {
                 return Some(until);
             }
-            if let Some(item) = self.take(inner) {
-                self.fail(inner, item, Unsent::Expired);
+            if let Some(item) = self.pop(inner) {
+                self.fail(inner, item, SendErrorKind::Expired);
             }
         }
     }
 
-    /// The way is open now, or not. What waits fails if it is closed for good, or if nothing may wait. When the client gives
-    /// up, it stays, and whoever waits for it is told.
-    pub(in crate::client) fn turn(&self, gate: Gate) {
+    /// Sets whether messages can be sent. Waiting messages fail if the client is closed, or if the outbox does not wait
+    /// for connections. When the client gives up, messages stay queued, and waiting senders get an error.
+    pub(in crate::client) fn set_link(&self, link: LinkState) {
         let mut inner = self.inner();
-        inner.gate = gate;
-        let why = match (gate, self.limits.mode) {
-            (Gate::Closed, _) => Some(Unsent::Closed),
-            (Gate::Down | Gate::GaveUp, Mode::None) => Some(Unsent::NotConnected),
+        inner.link = link;
+        let kind = match (link, self.config.overflow) {
+            (LinkState::Closed, _) => Some(SendErrorKind::Closed),
+            (LinkState::Down | LinkState::GaveUp, OverflowPolicy::FailFast) => Some(SendErrorKind::NotConnected),
             _ => None,
         };
-        if let Some(why) = why {
-            while let Some(item) = self.take(&mut inner) {
-                self.fail(&mut inner, item, why);
+        if let Some(kind) = kind {
+            while let Some(item) = self.pop(&mut inner) {
+                self.fail(&mut inner, item, kind);
             }
         }
-        if gate == Gate::GaveUp {
+        if link == LinkState::GaveUp {
             for item in &mut inner.items {
-                if let Via::Send(_) = item.via {
-                    let told = core::mem::replace(&mut item.via, Via::Nobody);
-                    if let Via::Send(told) = told {
-                        let _ = told.send(Err(SendError::new(Unsent::GaveUp, None)));
+                if let Completion::Send(_) = item.completion {
+                    let reply = core::mem::replace(&mut item.completion, Completion::Ignored);
+                    if let Completion::Send(reply) = reply {
+                        let _ = reply.send(Err(SendError::new(SendErrorKind::GaveUp, None)));
                     }
                 }
             }
@@ -238,89 +238,90 @@ impl Queue {
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
-        // Nothing in here panics half way.
+        // No code in here panics while the state is inconsistent.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn has_room(&self, inner: &Inner, message: &Message) -> bool {
-        inner.items.len() < self.limits.messages && inner.bytes.saturating_add(message.len()) <= self.limits.bytes
+        inner.items.len() < self.config.max_messages
+            && inner.bytes.saturating_add(message.len()) <= self.config.max_bytes
     }
 
-    fn take(&self, inner: &mut Inner) -> Option<Item> {
+    fn pop(&self, inner: &mut Inner) -> Option<QueuedMessage> {
         let item = inner.items.pop_front()?;
         inner.bytes -= item.message.len();
-        self.gauges.len(inner.items.len());
+        self.metrics.len(inner.items.len());
         wake(&mut inner.sink.waker);
         self.room.notify_one();
         Some(item)
     }
 
-    /// Takes out what nobody waits for any more.
-    fn withdraw(&self, inner: &mut Inner) {
+    /// Removes messages whose senders no longer wait.
+    fn remove_withdrawn(&self, inner: &mut Inner) {
         let Inner { items, bytes, .. } = inner;
         items.retain(|item| {
             let stays = !item.is_withdrawn();
             *bytes -= if stays { 0 } else { item.message.len() };
             stays
         });
-        self.gauges.len(inner.items.len());
+        self.metrics.len(inner.items.len());
     }
 
-    fn fail(&self, inner: &mut Inner, item: Item, why: Unsent) {
+    fn fail(&self, inner: &mut Inner, item: QueuedMessage, kind: SendErrorKind) {
         if item.is_withdrawn() {
             return;
         }
-        self.count(inner);
-        Self::tell(inner, item.via, Err(SendError::new(why, Some(item.message))));
+        self.count_dropped(inner);
+        Self::notify(inner, item.completion, Err(SendError::new(kind, Some(item.message))));
     }
 
-    fn count(&self, inner: &mut Inner) {
+    fn count_dropped(&self, inner: &mut Inner) {
         inner.dropped += 1;
-        self.gauges.dropped();
-        wake(&mut inner.owner);
+        self.metrics.dropped();
+        wake(&mut inner.task);
     }
 
-    fn tell(inner: &mut Inner, via: Via, result: Result<(), SendError>) {
-        match via {
-            // Who does not wait any more does not want to know.
-            Via::Send(told) => drop(told.send(result)),
-            Via::Sink => {
-                inner.sink.left = inner.sink.left.saturating_sub(1);
+    fn notify(inner: &mut Inner, completion: Completion, result: Result<(), SendError>) {
+        match completion {
+            // An error means that the sender no longer waits.
+            Completion::Send(reply) => drop(reply.send(result)),
+            Completion::Sink => {
+                inner.sink.pending = inner.sink.pending.saturating_sub(1);
                 if let Err(error) = result {
-                    inner.sink.failed = Some(error.why());
+                    inner.sink.failed = Some(error.kind());
                 }
                 wake(&mut inner.sink.waker);
             }
-            Via::Kept | Via::Nobody => {}
+            Completion::Unacked | Completion::Ignored => {}
         }
     }
 }
 
-impl Item {
+impl QueuedMessage {
     fn is_withdrawn(&self) -> bool {
-        matches!(&self.via, Via::Send(told) if told.is_closed())
+        matches!(&self.completion, Completion::Send(reply) if reply.is_closed())
     }
 }
 
-/// Offers a message until it is taken or refused, and waits for room in between.
-pub(in crate::client) async fn put(
+/// Tries to queue a message until it is queued or rejected, waiting for room in between.
+pub(in crate::client) async fn enqueue(
     room: &Notify,
     mut message: Message,
-    mut via: Via,
-    offer: impl Fn(Message, Via) -> Offer,
+    mut completion: Completion,
+    try_enqueue: impl Fn(Message, Completion) -> Enqueue,
 ) -> Result<(), SendError> {
     loop {
         let mut free = pin!(room.notified());
-        // Before the look, or what becomes free in between would go unnoticed.
+        // Before the check; otherwise room that is freed in between would go unnoticed.
         free.as_mut().enable();
-        match offer(message, via) {
-            Offer::Taken => {
-                // There may be room for the next one too.
+        match try_enqueue(message, completion) {
+            Enqueue::Queued => {
+                // There may be room for the next sender, too.
                 room.notify_one();
                 return Ok(());
             }
-            Offer::Refused(error) => return Err(error),
-            Offer::Wait(again, whose) => (message, via) = (again, whose),
+            Enqueue::Rejected(error) => return Err(error),
+            Enqueue::NoRoom(returned, reply) => (message, completion) = (returned, reply),
         }
         free.await;
     }

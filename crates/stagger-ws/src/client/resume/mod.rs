@@ -1,8 +1,8 @@
-//! Going on where the last connection left off.
+//! Resuming where the last connection ended.
 
-mod greeting;
-mod position;
+mod handshake;
+mod protocol;
 
-pub(super) use greeting::Resuming;
-pub use position::{Resume, Welcome};
-pub(super) use position::{SharedResume, asking};
+pub(super) use handshake::ResumeHandshake;
+pub use protocol::{Resume, ResumeStatus};
+pub(super) use protocol::{SharedResume, with_position};

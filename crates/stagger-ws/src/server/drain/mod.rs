@@ -1,9 +1,9 @@
-//! How everybody leaves: in batches, with a time to come back at, and nobody all at once.
+//! Draining: closes connections in batches, and assigns each client a time to reconnect.
 
-mod draining;
-mod line;
+mod handle;
 mod plan;
+mod return_schedule;
 
-pub(super) use draining::Course;
-pub use draining::{Closing, Draining, Progress};
+pub(super) use handle::DrainState;
+pub use handle::{CloseRequest, DrainHandle, DrainProgress};
 pub use plan::Drain;

@@ -1,0 +1,74 @@
+use stagger_sim::storm::Measurements;
+
+use crate::plan::brief::brief;
+
+/// Maximum delay of a timer that does not distort the curves: the width of one bin.
+const LATE_S: f64 = 0.1;
+
+/// Maximum time until all clients notice a lost connection, on a machine that is not overloaded.
+const LOST_S: f64 = 0.5;
+
+/// Share of a second beyond which the processors count as saturated.
+const SATURATED: f64 = 0.97;
+
+/// Returns the reasons why the machine, rather than the policy, may have shaped the curve.
+pub(super) fn warnings(measured: &Measurements) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let more_than_none = |count: Option<u64>| count.filter(|count| *count > 0);
+    if let Some(count) = more_than_none(measured.listen_overflows.max(measured.listen_drops)) {
+        warnings.push(format!(
+            "the kernel dropped {count} connections from the listen queue and retried them on its own schedule (raise \
+             net.core.somaxconn or lower --clients)"
+        ));
+    }
+    if let Some(count) = more_than_none(measured.syn_retransmits) {
+        warnings.push(format!("the kernel retransmitted {count} SYN packets, seconds later and without jitter"));
+    }
+    if measured.disconnect_window_s > LOST_S {
+        let took = brief(core::time::Duration::from_secs_f64(measured.disconnect_window_s));
+        warnings.push(format!(
+            "it took {took} until all clients had noticed the loss of their connections (lower --clients)"
+        ));
+    }
+    if measured.max_timer_delay_s > LATE_S {
+        let late = brief(core::time::Duration::from_secs_f64(measured.max_timer_delay_s));
+        warnings.push(format!("client timers fired up to {late} late (lower --clients)"));
+    }
+    if let Some(share) = measured.peak_cpu_ratio.filter(|share| *share > SATURATED) {
+        warnings.push(format!("CPU usage reached {:.0}% in one second", share * 100.0));
+    }
+    warnings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_sign_of_an_overloaded_machine_gives_one_warning() {
+        let calm = || {
+            let mut measured = Measurements::default();
+            (measured.listen_drops, measured.syn_retransmits) = (Some(0), Some(0));
+            (measured.max_timer_delay_s, measured.peak_cpu_ratio) = (0.09, Some(0.9));
+            measured.disconnect_window_s = 0.4;
+            measured
+        };
+        assert_eq!(warnings(&calm()), [""; 0]);
+        // Systems other than Linux have no counters.
+        assert_eq!(warnings(&Measurements::default()), [""; 0]);
+        let signs: [(fn(&mut Measurements), &str); 6] = [
+            (|measured| measured.disconnect_window_s = 0.75, "took 750ms"),
+            (|measured| measured.listen_overflows = Some(7), "dropped 7"),
+            (|measured| measured.listen_drops = Some(8), "dropped 8"),
+            (|measured| measured.syn_retransmits = Some(9), "retransmitted 9"),
+            (|measured| measured.max_timer_delay_s = 0.15, "up to 150ms late"),
+            (|measured| measured.peak_cpu_ratio = Some(0.99), "99%"),
+        ];
+        for (sign, message) in signs {
+            let mut measured = calm();
+            sign(&mut measured);
+            let warnings = warnings(&measured);
+            assert!(warnings.len() == 1 && warnings[0].contains(message), "{message}: {warnings:?}");
+        }
+    }
+}

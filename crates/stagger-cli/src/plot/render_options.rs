@@ -1,0 +1,64 @@
+use std::borrow::Cow;
+
+use crate::term::{Screen, Term};
+
+/// The capabilities of the output that text is rendered for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct RenderOptions {
+    /// Width in characters.
+    pub(crate) columns: u16,
+    pub(crate) glyphs: Glyphs,
+    pub(crate) color: ColorMode,
+}
+
+impl RenderOptions {
+    /// Returns the options for an output stream.
+    pub(crate) fn for_screen(screen: &Screen, term: &Term) -> Self {
+        Self {
+            columns: u16::try_from(screen.width).unwrap_or(u16::MAX),
+            glyphs: if term.utf8 { Glyphs::Unicode } else { Glyphs::Ascii },
+            color: if screen.color { ColorMode::On } else { ColorMode::Off },
+        }
+    }
+}
+
+/// The character set of the output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Glyphs {
+    Unicode,
+    Ascii,
+}
+
+/// Whether to use color.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ColorMode {
+    On,
+    Off,
+}
+
+impl Glyphs {
+    /// Returns the alternative for this character set.
+    pub(crate) fn pick<T>(self, unicode: T, ascii: T) -> T {
+        match self {
+            Self::Unicode => unicode,
+            Self::Ascii => ascii,
+        }
+    }
+
+    /// Replaces the non-ASCII characters of messages if the output is ASCII: `±20%` becomes `+-20%`, which the policy
+    /// language accepts, too.
+    pub(crate) fn transliterate(self, text: &str) -> Cow<'_, str> {
+        match self {
+            Self::Unicode => Cow::Borrowed(text),
+            Self::Ascii if text.is_ascii() => Cow::Borrowed(text),
+            Self::Ascii => Cow::Owned(text.replace('±', "+-").replace('–', "-")),
+        }
+    }
+
+    /// Returns characters from an empty to a full cell, in equal steps of height or of darkness.
+    pub(crate) fn levels(self) -> &'static [char] {
+        const EIGHTHS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+        const SHADES: [char; 8] = [' ', '.', ':', '-', '=', '+', '*', '#'];
+        self.pick(&EIGHTHS, &SHADES)
+    }
+}

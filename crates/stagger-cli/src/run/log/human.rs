@@ -1,0 +1,143 @@
+use core::time::Duration;
+
+use anstyle::{AnsiColor, Style};
+use stagger_core::StopReason;
+use stagger_core::text::Compact;
+
+use super::super::classifier::NoRetryReason;
+use super::super::status::{AttemptStatus, SignalName};
+use super::event::{AttemptEnded, Event, NextStep};
+use super::line::Line;
+
+/// Options for log lines for humans.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct HumanStyle {
+    pub(super) color: bool,
+    pub(super) utf8: bool,
+    pub(super) verbose: bool,
+}
+
+const RED: Style = AnsiColor::Red.on_default();
+const GREEN: Style = AnsiColor::Green.on_default();
+const YELLOW: Style = AnsiColor::Yellow.on_default();
+pub(super) const DIM: Style = Style::new().dimmed();
+const PLAIN: Style = Style::new();
+
+/// Formats a duration with up to three digits.
+pub(super) fn short(length: Duration) -> String {
+    let decimals = match length {
+        length if length < Duration::from_secs(1) => 0,
+        length if length < Duration::from_secs(10) => 2,
+        length if length < Duration::from_secs(60) => 1,
+        _ => 0,
+    };
+    format!("{:.decimals$}", Compact(length))
+}
+
+/// Formats an event for a terminal; `None` if it is not shown.
+pub(super) fn line(event: &Event<'_>, style: HumanStyle) -> Option<Line> {
+    Some(match event {
+        Event::Started(started) if style.verbose => {
+            Line::new().part(DIM, format_args!("{}, seed {}", started.policy, started.seed))
+        }
+        Event::Spread(wait) => Line::new().part(PLAIN, format_args!("first attempt in {}", short(*wait))),
+        Event::Attempting(count) if style.verbose => Line::new().part(DIM, format_args!("{count}  starts")),
+        // Success on the first attempt is not worth a line.
+        Event::AttemptEnded(AttemptEnded { count, next: NextStep::Done, .. }) if count.n == 1 && !style.verbose => {
+            return None;
+        }
+        Event::AttemptEnded(attempt) => attempt_ended(attempt, style),
+        Event::Note(text) => Line::new().part(PLAIN, format_args!("stagger: note: {text}")).wraps(),
+        Event::Warning(text) => Line::new().part(YELLOW, format_args!("stagger: warning: {text}")).wraps(),
+        Event::Started(_) | Event::Attempting(_) | Event::Done(_) => return None,
+    })
+}
+
+fn attempt_ended(attempt: &AttemptEnded, options: HumanStyle) -> Line {
+    let good = matches!(attempt.next, NextStep::Done | NextStep::Retry { repeat_success: true, .. });
+    let (style, mark) = match (good, options.utf8) {
+        (true, true) => (GREEN, "✓"),
+        (true, false) => (GREEN, "+"),
+        (false, true) => (RED, "✗"),
+        (false, false) => (RED, "x"),
+    };
+    // The padding aligns the lines of a run in columns.
+    let line =
+        Line::new().part(style, mark).part(PLAIN, format_args!(" {}  {:<18}", attempt.count, result_text(attempt)));
+    match &attempt.next {
+        NextStep::Done => line
+            .part(PLAIN, format_args!("  total {}", short(attempt.total)))
+            .part(DIM, format_args!(", waited {}", short(attempt.waited))),
+        NextStep::Retry { after, bounds, retry_after, .. } => {
+            let after = short(*after);
+            let gap = 7_usize.saturating_sub(after.len());
+            let line = line.part(PLAIN, format_args!("  waiting {after}"));
+            match (retry_after, bounds) {
+                (Some(retry_after), _) => {
+                    line.part(DIM, format_args!("{:gap$}(retry-after {})", "", short(*retry_after)))
+                }
+                (None, Some((low, high))) if low < high => {
+                    line.part(DIM, format_args!("{:gap$}({})", "", interval(*low, *high, options.utf8)))
+                }
+                (None, _) => line,
+            }
+        }
+        NextStep::Stop { stop, reason, limit } => {
+            let line = line.part(PLAIN, format_args!("  {}", stop_text(attempt, *stop, *reason, *limit)));
+            if *stop == StopReason::Permanent {
+                line
+            } else {
+                line.part(DIM, format_args!(", {}", short(attempt.total)))
+            }
+        }
+        NextStep::Interrupted(signal) => line.part(PLAIN, format_args!("  interrupted by {}", SignalName(*signal))),
+    }
+}
+
+fn result_text(attempt: &AttemptEnded) -> String {
+    match attempt.status {
+        AttemptStatus::Timeout => format!("timeout after {}", short(attempt.took)),
+        AttemptStatus::NotRun(_) => attempt.status.to_string(),
+        status => format!("{status} in {}", short(attempt.took)),
+    }
+}
+
+fn interval(low: Duration, high: Duration, utf8: bool) -> String {
+    let dash = if utf8 { '–' } else { '-' };
+    // 0 is written without a unit.
+    let low = if low.is_zero() { "0".to_owned() } else { short(low) };
+    format!("{low}{dash}{}", short(high))
+}
+
+fn stop_text(
+    attempt: &AttemptEnded,
+    stop: StopReason,
+    reason: Option<NoRetryReason>,
+    limit: Option<Duration>,
+) -> String {
+    let limit = limit.map(short).unwrap_or_default();
+    match (stop, reason) {
+        (_, Some(NoRetryReason::StopOn)) => format!("not retried: {} is in --stop-on", set_element(attempt.status)),
+        (_, Some(NoRetryReason::NotRetryOn)) => {
+            format!("not retried: {} is not in --retry-on", set_element(attempt.status))
+        }
+        (_, Some(NoRetryReason::StopIf)) => "not retried: the output matches --stop-if".to_owned(),
+        (_, Some(NoRetryReason::NotRetryIf)) => "not retried: the output does not match --retry-if".to_owned(),
+        (_, Some(NoRetryReason::Advice)) => "not retried: the command advised to stop".to_owned(),
+        (_, Some(NoRetryReason::ReaderGone)) => "not retried: standard output is closed".to_owned(),
+        (StopReason::Attempts, None) if attempt.count.n == 1 => "giving up after 1 attempt".to_owned(),
+        (StopReason::Attempts, None) => format!("giving up after {} attempts", attempt.count.n),
+        (StopReason::Elapsed, None) => format!("giving up: max-elapsed {limit} would be exceeded"),
+        (StopReason::Hint, None) => format!("giving up: retry-after exceeds max-hint {limit}"),
+        (stop, None) => format!("giving up: {stop}"),
+    }
+}
+
+fn set_element(status: AttemptStatus) -> String {
+    match status {
+        AttemptStatus::Signal(signal) => SignalName(signal).to_string(),
+        AttemptStatus::Timeout => "timeout".to_owned(),
+        AttemptStatus::Exit(code) => format!("exit {code}"),
+        AttemptStatus::NotRun(_) => status.code().to_string(),
+    }
+}

@@ -1,0 +1,175 @@
+use core::sync::atomic::AtomicBool;
+use std::fs::{File, OpenOptions};
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use stagger_core::Instant;
+
+use super::super::args::LogFormat;
+use super::super::fd;
+use super::event::Event;
+use super::human::HumanStyle;
+use super::status_line::{Activity, StatusLine};
+use super::{human, json, key_value};
+use crate::error::CliError;
+use crate::term::{self, Term};
+
+/// The destination and format of the log.
+#[derive(Clone, Debug)]
+pub(in crate::run) struct LogSettings {
+    pub(in crate::run) format: LogFormat,
+    pub(in crate::run) file: Option<PathBuf>,
+    pub(in crate::run) verbose: bool,
+}
+
+/// The log of a run. It never writes to standard output, and a failure to write never fails the run.
+#[derive(Debug)]
+pub(in crate::run) struct Logger {
+    style: LogStyle,
+    verbose: bool,
+    /// The log file; `None` for standard error.
+    file: Option<File>,
+    live: Option<StatusLine>,
+    /// Set when a signal requests the end of the run; a blocked write is then cancelled.
+    terminate: Arc<AtomicBool>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum LogStyle {
+    Human(HumanStyle),
+    KeyValue,
+    Json,
+    /// Only warnings.
+    Off,
+}
+
+impl Logger {
+    /// Creates the logger.
+    ///
+    /// # Errors
+    /// The log file cannot be opened.
+    pub(in crate::run) fn new(
+        settings: &LogSettings,
+        term: &Term,
+        terminate: Arc<AtomicBool>,
+    ) -> Result<Self, CliError> {
+        let open = |path: &PathBuf| {
+            let file = OpenOptions::new().create(true).append(true).open(path);
+            file.map_err(|error| CliError::io(format_args!("--log-file: cannot open {}", path.display()), error))
+        };
+        let file = settings.file.as_ref().map(open).transpose()?;
+        let style = match settings.format {
+            LogFormat::Off => LogStyle::Off,
+            LogFormat::Json => LogStyle::Json,
+            LogFormat::Human if file.is_none() && term.stderr.tty => {
+                LogStyle::Human(HumanStyle { color: term.stderr.color, utf8: term.utf8, verbose: settings.verbose })
+            }
+            LogFormat::Human => LogStyle::KeyValue,
+        };
+        let live = match style {
+            LogStyle::Human(style) if term.stderr.redraws => Some(StatusLine::new(style.utf8)),
+            _ => None,
+        };
+        Ok(Self { style, verbose: settings.verbose, file, live, terminate })
+    }
+
+    /// Logs an event.
+    pub(in crate::run) fn log(&mut self, event: &Event<'_>) {
+        match self.style {
+            LogStyle::Human(style) => {
+                if let Some(line) = human::line(event, style) {
+                    let text = line.render(term::stderr_width(), style.color);
+                    self.clear();
+                    let fresh = self.move_to_line_start();
+                    self.write(&format!("{fresh}{text}\n"));
+                }
+            }
+            LogStyle::KeyValue => self.write_line(key_value::line(event, self.verbose)),
+            LogStyle::Json => self.write_line(json::line(event)),
+            LogStyle::Off => {
+                let warning = Some(event).filter(|event| matches!(event, Event::Warning(_)));
+                self.write_line(warning.and_then(|event| key_value::line(event, self.verbose)));
+            }
+        }
+    }
+
+    /// Logs a note.
+    pub(in crate::run) fn note(&mut self, text: &str) {
+        self.log(&Event::Note(text));
+    }
+
+    /// Logs a warning.
+    pub(in crate::run) fn warn(&mut self, text: &str) {
+        self.log(&Event::Warning(text));
+    }
+
+    /// Sets the activity that the status line shows.
+    pub(in crate::run) fn show(&mut self, activity: Activity) {
+        if let Some(live) = &mut self.live {
+            live.show(activity);
+        }
+    }
+
+    /// Removes the status line.
+    pub(in crate::run) fn hide(&mut self) {
+        self.clear();
+        if let Some(live) = &mut self.live {
+            live.hide();
+        }
+    }
+
+    /// Redraws the status line if it is due.
+    pub(in crate::run) fn tick(&mut self, now: Instant) {
+        let LogStyle::Human(style) = self.style else { return };
+        let Some(line) = self.live.as_mut().and_then(|live| live.tick(now)) else { return };
+        // The last column stays free: some terminals wrap when it is filled.
+        let text = line.render(term::stderr_width().saturating_sub(1), style.color);
+        self.write(&format!("\r{text}{CLEAR_REST}"));
+        if let Some(live) = &mut self.live {
+            live.drawn = true;
+        }
+    }
+
+    /// Returns when [`tick`](Self::tick) is next due.
+    pub(in crate::run) fn next_tick(&self) -> Option<Instant> {
+        self.live.as_ref().and_then(StatusLine::due)
+    }
+
+    /// Erases the status line until the next tick.
+    pub(in crate::run) fn clear(&mut self) {
+        if let Some(live) = &mut self.live
+            && live.drawn
+        {
+            live.drawn = false;
+            self.write(&format!("\r{CLEAR_REST}"));
+        }
+    }
+
+    /// Returns the characters that move the cursor to the start of a line, whether or not the output of the command ends
+    /// with a newline: a full line of spaces wraps unless it starts in the first column (as with PROMPT_SP of zsh).
+    fn move_to_line_start(&self) -> String {
+        match (&self.live, term::terminal_width()) {
+            (Some(_), Some(columns)) => format!("{:columns$}\r{CLEAR_REST}", ""),
+            _ => String::new(),
+        }
+    }
+
+    fn write_line(&self, line: Option<String>) {
+        if let Some(mut line) = line {
+            line.push('\n');
+            self.write(&line);
+        }
+    }
+
+    fn write(&self, text: &str) {
+        let to = match &self.file {
+            Some(file) => file.as_fd(),
+            None => rustix::stdio::stderr(),
+        };
+        let _ = fd::write_all(to, text.as_bytes(), &self.terminate);
+    }
+}
+
+/// Erases from the cursor to the end of the line (ECMA-48 EL).
+const CLEAR_REST: &str = "\x1b[K";

@@ -1,0 +1,165 @@
+use core::fmt;
+use std::io;
+
+use serde::Serialize;
+use signal_hook::low_level::signal_name;
+
+use crate::error::RUN_FAILURE;
+
+/// The exit status of one attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum AttemptStatus {
+    /// The command exited with this code.
+    Exit(u8),
+    /// The command was killed by this signal.
+    Signal(i32),
+    /// The command was terminated because it ran longer than `--timeout`.
+    Timeout,
+    /// The command could not be started.
+    NotRun(NotRun),
+}
+
+/// Why a command could not be started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NotRun {
+    /// The file does not exist.
+    NotFound,
+    /// The file exists and cannot be executed.
+    NotExecutable,
+    /// The system currently lacks the resources for another process.
+    ResourceLimit,
+}
+
+/// The exit code of GNU `timeout` for a command that has timed out.
+const TIMEOUT_CODE: u8 = 124;
+const NOT_EXECUTABLE_CODE: u8 = 126;
+const NOT_FOUND_CODE: u8 = 127;
+
+impl AttemptStatus {
+    /// Returns the exit code that represents the status, as used by shells and GNU `timeout`.
+    pub(super) fn code(self) -> u8 {
+        match self {
+            Self::Exit(code) => code,
+            // The highest signal is 64, so the sum fits a byte.
+            Self::Signal(signal) => u8::try_from(128 + signal).unwrap_or(u8::MAX),
+            Self::Timeout => TIMEOUT_CODE,
+            Self::NotRun(NotRun::NotFound) => NOT_FOUND_CODE,
+            Self::NotRun(NotRun::NotExecutable) => NOT_EXECUTABLE_CODE,
+            Self::NotRun(NotRun::ResourceLimit) => RUN_FAILURE,
+        }
+    }
+
+    /// Returns the category of the status, for logs.
+    pub(super) fn kind(self) -> StatusKind {
+        match self {
+            Self::Exit(0) => StatusKind::Ok,
+            Self::Exit(_) => StatusKind::Exit,
+            Self::Signal(_) => StatusKind::Signal,
+            Self::Timeout => StatusKind::Timeout,
+            Self::NotRun(_) => StatusKind::NotRun,
+        }
+    }
+}
+
+/// Writes "exit 22", "killed by SIGKILL" or "timeout".
+impl fmt::Display for AttemptStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Exit(0) => f.write_str("ok"),
+            Self::Exit(code) => write!(f, "exit {code}"),
+            Self::Signal(signal) => write!(f, "killed by {}", SignalName(signal)),
+            Self::Timeout => f.write_str("timeout"),
+            Self::NotRun(_) => f.write_str("not run"),
+        }
+    }
+}
+
+impl NotRun {
+    /// Classifies the error of a failed start.
+    pub(super) fn from_error(error: &io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Self::NotFound,
+            io::ErrorKind::WouldBlock | io::ErrorKind::OutOfMemory => Self::ResourceLimit,
+            _ if error.raw_os_error().is_some_and(is_out_of_descriptors) => Self::ResourceLimit,
+            _ => Self::NotExecutable,
+        }
+    }
+}
+
+fn is_out_of_descriptors(code: i32) -> bool {
+    use rustix::io::Errno;
+    [Errno::MFILE, Errno::NFILE].iter().any(|errno| errno.raw_os_error() == code)
+}
+
+/// The category of an exit status, for logs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum StatusKind {
+    Ok,
+    Exit,
+    Signal,
+    Timeout,
+    NotRun,
+}
+
+/// Displays the name of a signal, or its number if it has no name.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SignalName(pub(super) i32);
+
+impl fmt::Display for SignalName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match signal_name(self.0) {
+            Some(name) => f.write_str(name),
+            None => write!(f, "signal {}", self.0),
+        }
+    }
+}
+
+/// Parses a signal name (`SIGKILL`, `kill`) or number.
+pub(super) fn parse_signal(text: &str) -> Option<i32> {
+    const MAX_SIGNAL: i32 = 64;
+    let number = text.parse::<i32>();
+    let name = text.to_ascii_uppercase();
+    let name = name.strip_prefix("SIG").unwrap_or(&name);
+    (1..=MAX_SIGNAL).find(|&signal| {
+        let known = signal_name(signal).and_then(|full| full.strip_prefix("SIG"));
+        known.is_some() && (known == Some(name) || number == Ok(signal))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exit_codes_match_shells_and_timeout() {
+        for (ended, code) in [
+            (AttemptStatus::Exit(0), 0),
+            (AttemptStatus::Exit(2), 2),
+            (AttemptStatus::Signal(9), 137),
+            (AttemptStatus::Signal(64), 192),
+            (AttemptStatus::Timeout, 124),
+            (AttemptStatus::NotRun(NotRun::ResourceLimit), 125),
+            (AttemptStatus::NotRun(NotRun::NotExecutable), 126),
+            (AttemptStatus::NotRun(NotRun::NotFound), 127),
+        ] {
+            assert_eq!(ended.code(), code, "{ended:?}");
+        }
+    }
+
+    #[test]
+    fn signals_are_parsed_by_name_and_number() {
+        for (text, want) in [
+            ("SIGKILL", Some(9)),
+            ("kill", Some(9)),
+            ("Term", Some(15)),
+            ("15", Some(15)),
+            ("0", None),
+            ("65", None),
+            ("SIG", None),
+            ("fail", None),
+        ] {
+            assert_eq!(parse_signal(text), want, "{text}");
+        }
+    }
+}

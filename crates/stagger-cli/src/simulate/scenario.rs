@@ -1,0 +1,187 @@
+use core::time::Duration;
+
+use stagger_core::Seed;
+use stagger_sim::reconnect::{FirstAttempt, RetryAfter};
+use stagger_sim::storm::{FluidReport, RunFigures, ScenarioSpec};
+use stagger_sim::{Progress, ScenarioError, fluid, occ, outage, reconnect};
+
+use super::args::ScenarioKind;
+use super::guards::Guards;
+use super::settings::Settings;
+use super::strategy::Strategy;
+use crate::error::CliError;
+use crate::storm::{SAMPLED_CLIENTS, parse};
+
+/// Scenario of any kind.
+#[derive(Debug)]
+pub(super) enum AnyScenario {
+    Reconnect(reconnect::ReconnectScenario),
+    Fluid(reconnect::ReconnectScenario),
+    Outage(outage::OutageScenario, Vec<Guards>),
+    Occ(occ::OccScenario),
+}
+
+const CLIENTS: u64 = 10_000;
+/// Default number of clients of `occ`, all of which contend for one row.
+const OCC_CLIENTS: u64 = 100;
+/// Default request rate of `outage`, per second.
+const REQUEST_RATE: f64 = 800.0;
+
+impl AnyScenario {
+    /// Builds the scenario of this kind from its settings.
+    ///
+    /// # Errors
+    /// A setting cannot be parsed, this kind does not have it, or the scenario is invalid.
+    pub(super) fn new(kind: ScenarioKind, mut settings: Settings) -> Result<Self, CliError> {
+        let (scenario, name) = match kind {
+            ScenarioKind::Reconnect => (reconnect(&mut settings, Model::PerClient)?.map(Self::Reconnect), "reconnect"),
+            ScenarioKind::Fluid => (reconnect(&mut settings, Model::Fluid)?.map(Self::Fluid), "fluid"),
+            ScenarioKind::Outage => (outage(&mut settings)?, "outage"),
+            ScenarioKind::Occ => (occ(&mut settings)?.map(Self::Occ), "occ"),
+        };
+        // Report an unknown setting first: the scenario may be invalid only because of it.
+        settings.finish(name)?;
+        scenario.map_err(|error| CliError::usage(format_args!("{name}: {error}")))
+    }
+
+    /// Returns the description of the scenario for the report.
+    pub(super) fn spec(&self) -> ScenarioSpec {
+        match self {
+            Self::Reconnect(scenario) => scenario.into(),
+            Self::Fluid(scenario) => ScenarioSpec::fluid(scenario),
+            Self::Outage(scenario, _) => scenario.into(),
+            Self::Occ(scenario) => scenario.into(),
+        }
+    }
+
+    /// Returns the guards to compare; empty for scenarios without guards.
+    pub(super) fn guards(&self) -> &[Guards] {
+        match self {
+            Self::Outage(_, guards) => guards,
+            _ => &[],
+        }
+    }
+
+    /// Returns whether the results depend on the seed.
+    pub(super) const fn is_random(&self) -> bool {
+        !matches!(self, Self::Fluid(_))
+    }
+
+    /// Runs the scenario with a strategy; returns `None` if the run was cancelled.
+    ///
+    /// # Errors
+    /// The fluid model does not support the policy.
+    pub(super) fn run(
+        &self,
+        strategy: &Strategy,
+        seed: Seed,
+        progress: &Progress,
+    ) -> Result<Option<RunFigures>, fluid::NotSimulable> {
+        let policy = &strategy.policy;
+        Ok(match self {
+            Self::Reconnect(scenario) => {
+                scenario.run_with_progress(policy, seed, progress).map(|figures| (&figures).into())
+            }
+            Self::Fluid(scenario) => {
+                Some(FluidReport::from_figures(scenario.clients(), &fluid::run(scenario, policy)?).into())
+            }
+            Self::Outage(scenario, _) => {
+                let process = |seed| match &strategy.guards {
+                    Some(guards) => guards.process(seed),
+                    None => outage::ProcessGuards::none(),
+                };
+                scenario.run_with_progress(policy, process, seed, progress).map(|figures| (&figures).into())
+            }
+            Self::Occ(scenario) => scenario.run_with_progress(policy, seed, progress).map(|figures| (&figures).into()),
+        })
+    }
+}
+
+/// How clients are simulated. The fluid model has no individual clients to which a server could send a `Retry-After`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Model {
+    PerClient,
+    Fluid,
+}
+
+/// Result of building a scenario: the outer error is a setting that cannot be parsed, the inner one an invalid
+/// scenario.
+type Built<T> = Result<Result<T, ScenarioError>, CliError>;
+
+fn reconnect(settings: &mut Settings, model: Model) -> Built<reconnect::ReconnectScenario> {
+    let mut builder = reconnect::ReconnectScenario::builder(settings.take("clients", parse::count)?.unwrap_or(CLIENTS));
+    if let Some(rate) = settings.take("capacity", parse::rate)? {
+        builder = builder.rate(rate);
+    }
+    if let Some(backlog) = settings.take("backlog", parse::count_u32)? {
+        builder = builder.backlog(backlog);
+    }
+    if let Some((min, max)) = settings.take("one-way", |text| parse::duration_pair(text, &[".."]))? {
+        builder = builder.one_way(min, max.unwrap_or(min));
+    }
+    if let Some(time) = settings.take("disconnect-window", parse::duration)? {
+        builder = builder.disconnect_window(time);
+    }
+    if let Some(time) = settings.take("down", parse::duration)? {
+        builder = builder.down_for(time);
+    }
+    let firsts = [("after-delay", FirstAttempt::AfterDelay), ("immediate", FirstAttempt::Immediate)];
+    if let Some(first) = settings.take("first-attempt", |text| parse::keyword(text, &firsts))? {
+        builder = builder.first_attempt(first);
+    }
+    if model == Model::PerClient
+        && let Some(retry_after) = settings.take("retry-after", retry_after)?
+    {
+        builder = builder.retry_after(retry_after);
+    }
+    if let Some(horizon) = settings.take("horizon", parse::duration)? {
+        builder = builder.horizon(horizon);
+    }
+    Ok(builder.sample(SAMPLED_CLIENTS).build())
+}
+
+fn retry_after(text: &str) -> Result<RetryAfter, String> {
+    let keywords =
+        [("none", RetryAfter::None), ("staggered", RetryAfter::Staggered), ("reservations", RetryAfter::Reservations)];
+    let keyword = parse::keyword(text, &keywords);
+    keyword.or_else(|error| {
+        parse::duration(text).map(RetryAfter::Fixed).map_err(|_| format!("{error}, or a duration like 5s"))
+    })
+}
+
+fn outage(settings: &mut Settings) -> Built<AnyScenario> {
+    let mut builder = outage::OutageScenario::builder(settings.take("rate", parse::rate)?.unwrap_or(REQUEST_RATE));
+    if let Some(capacity) = settings.take("capacity", parse::rate)? {
+        builder = builder.capacity(capacity);
+    }
+    if let Some(backlog) = settings.take("backlog", parse::count_u32)? {
+        builder = builder.queue(backlog);
+    }
+    if let Some(processes) = settings.take("processes", parse::count_u32)? {
+        builder = builder.processes(processes);
+    }
+    let kinds = [("stall", outage::OutageKind::Stall), ("reject", outage::OutageKind::Reject)];
+    let kind = settings.take("outage", |text| parse::keyword(text, &kinds))?.unwrap_or_default();
+    let begins = settings.take("start", parse::duration)?.unwrap_or(Duration::from_secs(20));
+    let lasts = settings.take("down", parse::duration)?.unwrap_or(Duration::from_secs(2));
+    builder = builder.outage(kind, begins, lasts);
+    if let Some(one_way) = settings.take("one-way", parse::duration)? {
+        builder = builder.one_way(one_way);
+    }
+    if let Some(timeout) = settings.take("timeout", parse::duration)? {
+        builder = builder.timeout(timeout);
+    }
+    if let Some(horizon) = settings.take("horizon", parse::duration)? {
+        builder = builder.horizon(horizon);
+    }
+    let guards = settings.take("guards", |text| text.split(',').map(str::parse).collect::<Result<Vec<Guards>, _>>())?;
+    Ok(builder.build().map(|scenario| AnyScenario::Outage(scenario, guards.unwrap_or_default())))
+}
+
+fn occ(settings: &mut Settings) -> Built<occ::OccScenario> {
+    let mut builder = occ::OccScenario::builder(settings.take("clients", parse::count)?.unwrap_or(OCC_CLIENTS));
+    if let Some((mean, deviation)) = settings.take("one-way", |text| parse::duration_pair(text, &["+-", "±"]))? {
+        builder = builder.one_way(mean, deviation.unwrap_or_default());
+    }
+    Ok(builder.build())
+}

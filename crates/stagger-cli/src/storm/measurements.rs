@@ -1,0 +1,106 @@
+use core::time::Duration;
+
+use stagger_sim::storm::{Measurements, StormReport};
+
+use crate::plan::brief::brief;
+use crate::plot::Unit;
+
+/// Returns whether the document contains measured runs.
+pub(crate) fn is_measured(storm: &StormReport) -> bool {
+    measured_runs(storm).next().is_some()
+}
+
+/// Returns one sentence for each measured run about the machine and the server.
+pub(crate) fn measurements(storm: &StormReport) -> Vec<String> {
+    measured_runs(storm).map(|(name, measured)| format!("{name}: {}", describe(measured))).collect()
+}
+
+/// Returns one sentence for each unreliable run, with the reasons.
+pub(crate) fn unreliable_runs(storm: &StormReport) -> Vec<String> {
+    let doubted = measured_runs(storm).filter(|(_, measured)| !measured.warnings.is_empty());
+    doubted
+        .map(|(name, measured)| {
+            let warnings = measured.warnings.join("; ");
+            format!("unreliable: {name}: the machine, rather than the policy, may have shaped this run: {warnings}")
+        })
+        .collect()
+}
+
+fn measured_runs(storm: &StormReport) -> impl Iterator<Item = (&str, &Measurements)> {
+    storm
+        .strategies
+        .iter()
+        .flat_map(|strategy| strategy.runs.iter().filter_map(|run| Some((&*strategy.name, run.measured.as_ref()?))))
+}
+
+fn describe(measured: &Measurements) -> String {
+    let time = |seconds: f64| brief(Duration::try_from_secs_f64(seconds).unwrap_or_default());
+    let count = |number: u64| Unit::Count.label(number as f64);
+    let mut parts = vec![format!("connections lost within {}", time(measured.disconnect_window_s))];
+    if let Some(down) = measured.down_s {
+        parts.push(format!("server down for {}", time(down)));
+    }
+    if let Some(server) = &measured.server {
+        let (arrived, rejected) = (count(server.arrived), count(server.rejected));
+        parts.push(format!("{arrived} attempts reached the server, {rejected} rejected"));
+    }
+    parts.push(format!("timers up to {} late", time(measured.max_timer_delay_s)));
+    if let Some(share) = measured.peak_cpu_ratio {
+        parts.push(format!("peak CPU usage {:.0}% in one second", share * 100.0));
+    }
+    let dropped = measured.listen_overflows.zip(measured.listen_drops);
+    parts.push(match (dropped, measured.syn_retransmits, measured.segments_retransmitted) {
+        (Some((overflows, drops)), Some(syns), Some(segments)) => format!(
+            "listen overflows {}, listen drops {}, SYN retransmits {}, segment retransmits {}",
+            count(overflows),
+            count(drops),
+            count(syns),
+            count(segments),
+        ),
+        _ => "no kernel counters on this system".to_owned(),
+    });
+    parts.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use stagger_core::{Policy, Seed};
+    use stagger_sim::reconnect::ReconnectScenario;
+
+    use super::*;
+
+    #[test]
+    fn only_measured_runs_have_measurements_and_warnings() {
+        let scenario = ReconnectScenario::builder(3).build().unwrap();
+        let run = scenario.run(&Policy::DEFAULT, Seed::new(1));
+        let simulated =
+            StormReport::new(&scenario).with_strategy("ours, simulated", &Policy::DEFAULT, [(Seed::new(1), &run)]);
+        assert!(!is_measured(&simulated) && measurements(&simulated).is_empty());
+
+        let mut measured = Measurements::default();
+        (measured.down_s, measured.disconnect_window_s) = (Some(0.25), 0.04);
+        (measured.warnings, measured.max_timer_delay_s) = (vec!["late".to_owned(), "busy".to_owned()], 0.002);
+        let with_run = |measured| {
+            simulated
+                .clone()
+                .with_strategy("ours", &Policy::DEFAULT, [(Seed::new(1), &run)])
+                .with_measurements(measured)
+        };
+        let storm = with_run(measured.clone());
+        let sentences = measurements(&storm);
+        assert_eq!(sentences.len(), 1);
+        for part in ["ours: ", "lost within 40ms", "down for 250ms", "up to 2ms late", "no kernel counters"] {
+            assert!(sentences[0].contains(part), "{part}: {sentences:?}");
+        }
+        assert!(unreliable_runs(&storm)[0].ends_with("late; busy"));
+        measured.warnings.clear();
+        (measured.listen_overflows, measured.listen_drops) = (Some(0), Some(5));
+        (measured.syn_retransmits, measured.segments_retransmitted) = (Some(6), Some(7));
+        let storm = with_run(measured);
+        assert!(unreliable_runs(&storm).is_empty());
+        assert!(
+            measurements(&storm)[0]
+                .ends_with("listen overflows 0, listen drops 5, SYN retransmits 6, segment retransmits 7")
+        );
+    }
+}

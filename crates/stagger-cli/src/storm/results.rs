@@ -1,0 +1,173 @@
+use serde_json::Value;
+use stagger_sim::storm::{OutageKindSpec, ReconnectSpec, RetryAfterSpec, ScenarioSpec, StormReport};
+
+use super::metric::{Metric, Visibility, metrics};
+use crate::error::CliError;
+
+/// Metrics of all strategies.
+#[derive(Clone, Debug)]
+pub(crate) struct Results {
+    pub(crate) metrics: &'static [Metric],
+    pub(crate) rows: Vec<StrategyResult>,
+}
+
+/// Strategy with its runs as they are in the JSON document.
+#[derive(Clone, Debug)]
+pub(crate) struct StrategyResult {
+    pub(crate) name: String,
+    pub(crate) policy: String,
+    pub(crate) guards: Option<String>,
+    pub(crate) runs: Vec<Value>,
+}
+
+/// Metric of a strategy, averaged over its seeds.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Cell {
+    /// `None` if the value does not exist for at least one seed.
+    pub(crate) value: Option<f64>,
+    pub(crate) text: String,
+    /// Whether no other strategy has a better value, and at least one has a worse value.
+    pub(crate) is_best: bool,
+}
+
+impl crate::plot::Cell for Cell {
+    fn text(&self) -> &str {
+        &self.text
+    }
+
+    fn is_highlighted(&self) -> bool {
+        self.is_best
+    }
+}
+
+impl Results {
+    /// Reads the metrics of a document.
+    ///
+    /// # Errors
+    /// The document cannot be serialized.
+    pub(crate) fn from_storm(storm: &StormReport) -> Result<Self, CliError> {
+        let row = |strategy: &stagger_sim::storm::StrategyReport| {
+            let runs = strategy.runs.iter().map(serde_json::to_value).collect::<Result<_, _>>();
+            let runs = runs.map_err(|error| CliError::io("cannot write JSON", error))?;
+            Ok(StrategyResult {
+                name: strategy.name.clone(),
+                policy: strategy.policy.clone(),
+                guards: strategy.guards.clone(),
+                runs,
+            })
+        };
+        let rows = storm.strategies.iter().map(row).collect::<Result<_, CliError>>()?;
+        Ok(Self { metrics: metrics(&storm.scenario), rows })
+    }
+
+    /// Returns the policies with their names and guards. Rows that have the same policy and guards, and names that
+    /// differ only in their last part, are combined.
+    pub(crate) fn policies(&self) -> Vec<(&str, &str, Option<&str>)> {
+        let mut policies: Vec<(&str, &str, Option<&str>)> = Vec::new();
+        for row in &self.rows {
+            let guards = row.guards.as_deref();
+            let family = |name: &'_ str| name.rsplit_once(", ").map(|(family, _)| family.len());
+            let last = policies.last_mut().filter(|(_, policy, guarded)| *policy == row.policy && *guarded == guards);
+            match (last, family(&row.name)) {
+                (Some((name, ..)), Some(end)) if family(name) == Some(end) && name[..end] == row.name[..end] => {
+                    *name = &name[..end];
+                }
+                _ => policies.push((&row.name, &row.policy, guards)),
+            }
+        }
+        policies
+    }
+
+    /// Returns the rows that assertions apply to: the measured ones of a drill, otherwise all rows.
+    pub(crate) fn assertion_targets(&self) -> Self {
+        let is_measured = |row: &&StrategyResult| row.runs.iter().any(|run| !run["measured"].is_null());
+        let measured: Vec<StrategyResult> = self.rows.iter().filter(is_measured).cloned().collect();
+        Self { metrics: self.metrics, rows: if measured.is_empty() { self.rows.clone() } else { measured } }
+    }
+
+    /// Returns the metrics that are shown in tables.
+    pub(crate) fn table_metrics(&self) -> impl Iterator<Item = &'static Metric> {
+        self.metrics.iter().filter(|metric| metric.visibility != Visibility::FilesOnly)
+    }
+
+    /// Returns a metric for each strategy.
+    pub(crate) fn column(&self, metric: &Metric) -> Vec<Cell> {
+        let values: Vec<Option<f64>> = self.rows.iter().map(|row| row.mean(metric)).collect();
+        let is_best = |value: Option<f64>| {
+            !values.iter().any(|other| metric.is_better(*other, value))
+                && values.iter().any(|other| metric.is_better(value, *other))
+        };
+        let cell = |&value: &Option<f64>| Cell { value, text: metric.format(value), is_best: is_best(value) };
+        values.iter().map(cell).collect()
+    }
+
+    /// Returns the rows of a table: the name of each strategy, with a cell for each of these metrics.
+    pub(crate) fn table<'a>(&self, shown: impl Iterator<Item = &'a Metric>) -> Vec<(&str, Vec<Cell>)> {
+        let mut rows: Vec<(&str, Vec<Cell>)> = self.rows.iter().map(|row| (&*row.name, Vec::new())).collect();
+        for metric in shown {
+            for ((_, cells), cell) in rows.iter_mut().zip(self.column(metric)) {
+                cells.push(cell);
+            }
+        }
+        rows
+    }
+}
+
+impl StrategyResult {
+    fn mean(&self, metric: &Metric) -> Option<f64> {
+        let values: Option<Vec<f64>> = self.runs.iter().map(|run| metric.value(run)).collect();
+        values.filter(|values| !values.is_empty()).map(|values| values.iter().sum::<f64>() / values.len() as f64)
+    }
+}
+
+/// Describes the scenario in one line.
+pub(crate) fn describe_scenario(spec: &ScenarioSpec) -> String {
+    use crate::plot::Unit::{Count, Seconds};
+    let (count, time) = (|n: f64| Count.label(n), |s: f64| Seconds.label(s));
+    let reconnect = |kind: &str, spec: &ReconnectSpec| {
+        let mut text = format!(
+            "{kind}: {} clients lose their connections within {}; server capacity {}/s, backlog {}, one-way latency {} to {}",
+            count(spec.clients as f64),
+            time(spec.disconnect_window_s),
+            count(spec.rate),
+            count(f64::from(spec.backlog)),
+            time(spec.one_way_min_s),
+            time(spec.one_way_max_s),
+        );
+        if spec.down_for_s > 0.0 {
+            text.push_str(&format!(", downtime {}", time(spec.down_for_s)));
+        }
+        match (spec.retry_after, spec.retry_after_s) {
+            (_, Some(delay)) => text.push_str(&format!(", Retry-After {}", time(delay))),
+            (RetryAfterSpec::Staggered, _) => text.push_str(", staggered Retry-After"),
+            (RetryAfterSpec::Reservations, _) => text.push_str(", reservations"),
+            _ => {}
+        }
+        text
+    };
+    match spec {
+        ScenarioSpec::Reconnect(spec) => reconnect("reconnect", spec),
+        ScenarioSpec::Fluid(spec) => reconnect("fluid", spec),
+        ScenarioSpec::Outage(spec) => format!(
+            "outage: {} requests/s from {} processes, client timeout {}; server capacity {}/s, backlog {}, {} from {} to {}",
+            count(spec.rate),
+            count(f64::from(spec.processes)),
+            time(spec.timeout_s),
+            count(spec.capacity),
+            count(f64::from(spec.queue)),
+            match spec.outage {
+                OutageKindSpec::Reject => "rejects all requests",
+                _ => "stalls",
+            },
+            time(spec.start_s),
+            time(spec.start_s + spec.duration_s),
+        ),
+        ScenarioSpec::Occ(spec) => format!(
+            "occ: {} clients write one row; one-way latency {}, standard deviation {}",
+            count(spec.clients as f64),
+            time(spec.one_way_mean_s),
+            time(spec.one_way_deviation_s),
+        ),
+        _ => String::new(),
+    }
+}

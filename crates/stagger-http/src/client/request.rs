@@ -1,0 +1,223 @@
+use std::time::SystemTime;
+
+use http::{Extensions, HeaderMap, HeaderValue, Method, StatusCode, request};
+use stagger::admission::ReservationToken;
+use stagger::{Attempt, FailureKind, Outcome, classify};
+use uuid::Uuid;
+
+use super::failure::StatusFailure;
+use super::settings::{CredentialFuture, HeaderMode, Settings};
+use crate::grpc::Codes;
+use crate::header::{IDEMPOTENCY_KEY, RESERVATION_TOKEN, RETRY_ATTEMPT, TIMEOUT_MS};
+use crate::{Idempotency, RequestProgress, grpc, hint, status};
+
+/// A request without its body: the part that decides about retries and that attempts add headers to.
+pub(crate) trait RequestHead {
+    fn method(&self) -> &Method;
+    fn headers(&self) -> &HeaderMap;
+    fn headers_mut(&mut self) -> &mut HeaderMap;
+}
+
+impl RequestHead for request::Parts {
+    fn method(&self) -> &Method {
+        &self.method
+    }
+
+    fn headers(&self) -> &HeaderMap {
+        &self.headers
+    }
+
+    fn headers_mut(&mut self) -> &mut HeaderMap {
+        &mut self.headers
+    }
+}
+
+/// A request and its state from one attempt to the next. It is classified only once an attempt has failed.
+#[derive(Debug)]
+pub(crate) struct RequestTracker<P> {
+    /// The original head, updated with refreshed credentials.
+    pub(crate) head: P,
+    /// The token of the reservation in the last response.
+    reservation_token: Option<ReservationToken>,
+    has_refreshed: bool,
+}
+
+impl<P: RequestHead> RequestTracker<P> {
+    /// Creates the tracker, and adds an `Idempotency-Key` if that is enabled and the request needs one.
+    pub(crate) fn new(mut head: P, settings: &Settings<P>) -> Self {
+        if settings.idempotency_keys == HeaderMode::Send
+            && Idempotency::from_request(head.method(), head.headers()) == Idempotency::OnlyIfUnsent
+        {
+            // The draft requires a structured-field string, which is quoted.
+            if let Ok(key) = HeaderValue::try_from(format!("\"{}\"", Uuid::new_v4())) {
+                head.headers_mut().insert(IDEMPOTENCY_KEY, key);
+            }
+        }
+        Self { head, reservation_token: None, has_refreshed: false }
+    }
+
+    /// Inserts the headers of this attempt. The reservation token is sent with one attempt only.
+    pub(crate) fn insert_headers(&mut self, headers: &mut HeaderMap, attempt: Attempt, settings: &Settings<P>) {
+        if settings.attempt_header == HeaderMode::Send {
+            headers.insert(RETRY_ATTEMPT, HeaderValue::from(attempt.number));
+        }
+        let token = self.reservation_token.take();
+        if let Some(token) = token.and_then(|token| HeaderValue::try_from(token.to_string()).ok()) {
+            headers.insert(RESERVATION_TOKEN, token);
+        }
+        if let (HeaderMode::Send, Some(limit)) = (settings.timeout_header, attempt.time_limit) {
+            headers.insert(TIMEOUT_MS, HeaderValue::from(u64::try_from(limit.as_millis()).unwrap_or(u64::MAX)));
+        }
+        if is_notable(attempt) && grpc::is_grpc(headers) {
+            if attempt.number > 1 {
+                headers.insert(grpc::PREVIOUS_ATTEMPTS, HeaderValue::from(attempt.number - 1));
+            }
+            if let Some(limit) =
+                attempt.time_limit.and_then(|limit| HeaderValue::try_from(grpc::format_timeout(limit)).ok())
+            {
+                headers.insert(grpc::TIMEOUT, limit);
+            }
+        }
+    }
+
+    /// Classifies a response that is not a [success](is_success), and keeps the token of its reservation.
+    pub(crate) fn on_response(
+        &mut self,
+        status: StatusCode,
+        headers: &HeaderMap,
+        body: BodyReplay,
+        settings: &Settings<P>,
+    ) -> (Outcome, StatusFailure) {
+        self.reservation_token = hint::reservation(headers).map(|reservation| reservation.token);
+        let classifier = ResponseClassifier::new(&self.head, body, settings);
+        (
+            classifier.classify_response(status, headers),
+            StatusFailure { status, idempotency: classifier.idempotency, body },
+        )
+    }
+
+    /// Classifies a failure without a response, for this request.
+    pub(crate) fn on_failure(
+        &self,
+        outcome: Outcome,
+        progress: RequestProgress,
+        body: BodyReplay,
+        settings: &Settings<P>,
+    ) -> Outcome {
+        ResponseClassifier::new(&self.head, body, settings).restrict(outcome, progress)
+    }
+
+    /// Starts refreshing the credentials if the response denies the request, refreshing is configured, and it has not been done
+    /// in this call.
+    pub(crate) fn refresh(
+        &mut self,
+        status: StatusCode,
+        body: BodyReplay,
+        settings: &Settings<P>,
+    ) -> Option<CredentialFuture> {
+        let is_denied = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
+        let may_help = is_denied && body == BodyReplay::Possible && !self.has_refreshed;
+        let refresh = settings.refresh_credentials.as_ref().filter(|_| may_help)?;
+        self.has_refreshed = true;
+        Some(refresh(&self.head))
+    }
+
+    /// Applies refreshed credentials. The denied request then counts as not processed, and is retried immediately; without
+    /// credentials it has failed permanently.
+    pub(crate) fn on_refreshed(
+        &mut self,
+        fresh: Option<HeaderMap>,
+        body: BodyReplay,
+        settings: &Settings<P>,
+    ) -> Outcome {
+        let Some(fresh) = fresh else { return Outcome::Permanent };
+        // Replaces headers of the same name.
+        self.head.headers_mut().extend(fresh);
+        self.on_failure(Outcome::NotProcessed, RequestProgress::NotProcessed, body, settings)
+    }
+}
+
+/// Inserts the attempt into the request's extensions, for inner layers.
+///
+/// A first attempt without a time limit is the default and is not inserted, since the first extension costs a call three
+/// allocations.
+pub(crate) fn insert_attempt(extensions: &mut Extensions, attempt: Attempt) {
+    if is_notable(attempt) || extensions.get::<Attempt>().is_some() {
+        extensions.insert(attempt);
+    }
+}
+
+/// Returns whether the attempt differs from the default: a first attempt without a time limit.
+const fn is_notable(attempt: Attempt) -> bool {
+    attempt.number > 1 || attempt.time_limit.is_some()
+}
+
+/// Whether the body of a request can be sent again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BodyReplay {
+    /// All of it is available.
+    Possible,
+    /// It is a stream, exceeds the replay limit or has failed.
+    Impossible,
+}
+
+/// Classifies the responses and failures of one request: the properties of the request that decide about a retry.
+#[derive(Clone, Copy, Debug)]
+struct ResponseClassifier {
+    idempotency: Idempotency,
+    body: BodyReplay,
+    is_grpc: bool,
+    codes: Option<Codes>,
+}
+
+impl ResponseClassifier {
+    fn new<P: RequestHead>(head: &P, body: BodyReplay, settings: &Settings<P>) -> Self {
+        let idempotency = match Idempotency::from_request(head.method(), head.headers()) {
+            Idempotency::OnlyIfUnsent if settings.is_declared_idempotent(head) => Idempotency::Declared,
+            idempotency => idempotency,
+        };
+        Self { idempotency, body, is_grpc: grpc::is_grpc(head.headers()), codes: settings.codes }
+    }
+
+    /// Classifies a response that is not a success.
+    fn classify_response(self, status: StatusCode, headers: &HeaderMap) -> Outcome {
+        let rule = |code| self.codes.map_or_else(|| classify::grpc(code), |codes| codes.outcome(code));
+        let outcome = by_grpc(headers, rule).unwrap_or_else(|| {
+            let hint = hint::server_hint(headers, SystemTime::now);
+            if !self.is_grpc {
+                return status::outcome(status, self.idempotency, hint);
+            }
+            // A proxy between client and server does not know gRPC, and responds in plain HTTP.
+            match rule(grpc::code_from_http_status(status)) {
+                Outcome::Failed { kind, .. } => Outcome::Failed { kind, hint },
+                outcome => outcome,
+            }
+        });
+        self.restrict(outcome, RequestProgress::MaybeProcessed)
+    }
+
+    /// Restricts an outcome to what is safe for this request: a failure that must not be retried is unsafe to retry.
+    const fn restrict(self, outcome: Outcome, progress: RequestProgress) -> Outcome {
+        match outcome {
+            Outcome::Failed { kind, .. } if !self.allows_retry(progress) => Outcome::UnsafeToRetry(kind),
+            Outcome::NotProcessed if !self.allows_retry(RequestProgress::NotProcessed) => {
+                Outcome::UnsafeToRetry(FailureKind::Transient)
+            }
+            outcome => outcome,
+        }
+    }
+
+    /// Returns whether the request may be sent again, and its body can.
+    const fn allows_retry(self, progress: RequestProgress) -> bool {
+        matches!(self.body, BodyReplay::Possible) && self.idempotency.allows_retry(progress)
+    }
+}
+
+/// Returns whether a response is a success, whatever the request.
+pub(crate) fn is_success(status: StatusCode, headers: &HeaderMap) -> bool {
+    status.as_u16() < 400 && by_grpc(headers, classify::grpc).is_none_or(|outcome| outcome == Outcome::Success)
+}
+
+fn by_grpc(headers: &HeaderMap, rule: impl FnOnce(u32) -> Outcome) -> Option<Outcome> {
+    grpc::outcome_with(headers, rule).filter(|_| grpc::is_grpc(headers))
+}

@@ -1,0 +1,28 @@
+//! Names of the request and response headers that this crate reads and writes.
+//!
+//! gRPC's headers are in [`grpc`](crate::grpc).
+
+use http::HeaderName;
+
+/// `idempotency-key`: makes a request idempotent. The server executes only the first request with a given key.
+///
+/// Source: IETF draft "The Idempotency-Key HTTP Header Field".
+pub const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+
+/// `x-retry-attempt`: the number of the attempt, from 1. A client that sends it retries.
+pub const RETRY_ATTEMPT: HeaderName = HeaderName::from_static("x-retry-attempt");
+
+/// `stagger-timeout-ms`: the time until the caller gives up, in whole milliseconds.
+pub const TIMEOUT_MS: HeaderName = HeaderName::from_static("stagger-timeout-ms");
+
+/// `stagger-reservation`, in a response: an admission reservation for this client alone.
+///
+/// The value is the delay in milliseconds and the reservation's token: `1520;token=` followed by 32 hexadecimal digits.
+pub const RESERVATION: HeaderName = HeaderName::from_static("stagger-reservation");
+
+/// `stagger-reservation-token`, in a request: the token of the reservation that the client redeems, 32 hexadecimal digits.
+pub const RESERVATION_TOKEN: HeaderName = HeaderName::from_static("stagger-reservation-token");
+
+/// `retry-after-ms`, in a response: the delay before the next attempt, in milliseconds. Several clients and servers use it
+/// beside `Retry-After`.
+pub const RETRY_AFTER_MS: HeaderName = HeaderName::from_static("retry-after-ms");

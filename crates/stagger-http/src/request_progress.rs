@@ -1,0 +1,48 @@
+use core::error::Error;
+use std::io;
+
+/// How far a failed request got. Together with its [`Idempotency`](crate::Idempotency) it decides whether a retry is safe.
+///
+/// The enum is complete: a request was not sent, was sent without effect, or may have had an effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RequestProgress {
+    /// Nothing was sent: the connection was refused or never established. Any request is safe to retry.
+    NotSent,
+    /// The server may have processed some or all of the request.
+    MaybeProcessed,
+    /// The server has certainly not processed the request: it refused the stream, or closed the connection before reading.
+    /// Retried once per call without a delay; later ones wait like other failures.
+    NotProcessed,
+}
+
+impl RequestProgress {
+    /// Determines the progress from the I/O errors in the source chain of `error`.
+    ///
+    /// Returns [`NotSent`](Self::NotSent) if one of them means that no connection was made (refused, host or network
+    /// unreachable, network down, address not available), and [`MaybeProcessed`](Self::MaybeProcessed) otherwise.
+    ///
+    /// ```
+    /// use std::io;
+    /// use stagger_http::RequestProgress;
+    ///
+    /// let refused = io::Error::from(io::ErrorKind::ConnectionRefused);
+    /// assert_eq!(RequestProgress::from_error(&refused), RequestProgress::NotSent);
+    /// let reset = io::Error::from(io::ErrorKind::ConnectionReset);
+    /// assert_eq!(RequestProgress::from_error(&reset), RequestProgress::MaybeProcessed);
+    /// ```
+    #[must_use]
+    pub fn from_error(error: &(dyn Error + 'static)) -> Self {
+        use io::ErrorKind::{AddrNotAvailable, ConnectionRefused, HostUnreachable, NetworkDown, NetworkUnreachable};
+        let mut next = Some(error);
+        while let Some(error) = next {
+            let kind = error.downcast_ref::<io::Error>().map(io::Error::kind);
+            if let Some(ConnectionRefused | HostUnreachable | NetworkUnreachable | NetworkDown | AddrNotAvailable) =
+                kind
+            {
+                return Self::NotSent;
+            }
+            next = error.source();
+        }
+        Self::MaybeProcessed
+    }
+}

@@ -1,0 +1,158 @@
+use core::mem;
+use core::pin::Pin;
+use core::task::{Context, Poll};
+
+use http::{Extensions, HeaderMap};
+use reqwest::{Body, Request, Response};
+use reqwest_middleware::{Error, Result};
+use stagger::time::{Sleep, Tokio};
+use stagger::{Attempt, BreakerOpen, Outcome, PollRetry, Rejected, Retrier, StopReason, classify};
+
+use super::error;
+use crate::client::{
+    BodyDrain, BodyReplay, CredentialFuture, RequestTracker, Settings, StatusFailure, is_success, poll_begin,
+    poll_refresh,
+};
+use crate::{Deadline, RequestProgress};
+
+/// The state of one call: a request and its attempts.
+pub(super) struct RetryCall<'s> {
+    settings: &'s Settings<Request>,
+    call: PollRetry<Tokio, &'s Retrier>,
+    request: RequestTracker<Request>,
+    body: BodyReplay,
+    drain: Option<BodyDrain<Body, <Tokio as Sleep>::Sleeping>>,
+    last: Option<Error>,
+}
+
+/// An attempt in flight.
+pub(super) type Sending<'a> = Pin<Box<dyn Future<Output = Result<Response>> + Send + 'a>>;
+
+impl<'s> RetryCall<'s> {
+    pub(super) fn new(request: Request, extensions: &Extensions, settings: &'s Settings<Request>) -> Self {
+        let deadline = extensions.get::<Deadline>().map(|deadline| deadline.instant());
+        Self {
+            settings,
+            call: PollRetry::from_retrier(&settings.retrier, Tokio, deadline).untimed(),
+            request: RequestTracker::new(request, settings),
+            body: BodyReplay::Possible,
+            drain: None,
+            last: None,
+        }
+    }
+
+    pub(super) fn poll_begin(&mut self, cx: &mut Context<'_>) -> Poll<core::result::Result<Attempt, BreakerOpen>> {
+        poll_begin(&mut self.call, &mut self.drain, cx)
+    }
+
+    /// Returns the error of a call that the circuit breaker ends: the last error, or the rejection if there is none.
+    pub(super) fn rejected(&mut self, open: BreakerOpen) -> Error {
+        self.last.take().unwrap_or_else(|| Error::middleware(Rejected::BreakerOpen(open)))
+    }
+
+    /// Returns the request for `attempt`.
+    pub(super) fn next_attempt(&mut self, attempt: Attempt) -> Request {
+        let head = &mut self.request.head;
+        let mut request = head.try_clone().unwrap_or_else(|| {
+            // The body is a stream, and goes with the first attempt. The head stays here, to classify responses with.
+            self.body = BodyReplay::Impossible;
+            let mut head_only = Request::new(head.method().clone(), head.url().clone());
+            head_only.headers_mut().clone_from(head.headers());
+            mem::replace(head, head_only)
+        });
+        self.request.insert_headers(request.headers_mut(), attempt, self.settings);
+        request
+    }
+
+    /// Starts an attempt.
+    pub(super) fn send<'a>(&mut self, send: impl FnOnce() -> Sending<'a>) -> Sending<'a> {
+        self.call.attempt(send)
+    }
+
+    /// Polls the attempt. Resolves to `None` if the attempt times out.
+    pub(super) fn poll_end(
+        &mut self,
+        sending: &mut Sending<'_>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Response>>> {
+        match self.call.attempt(|| sending.as_mut().poll(cx)) {
+            Poll::Ready(end) => Poll::Ready(Some(end)),
+            Poll::Pending => self.call.poll_limit(cx).map(|()| None),
+        }
+    }
+
+    /// Classifies a response. Returns `None` for a success, which ends the call.
+    pub(super) fn on_response(&mut self, response: &Response) -> Option<(Outcome, StatusFailure)> {
+        let (status, headers) = (response.status(), response.headers());
+        if is_success(status, headers) {
+            self.call.succeeded();
+            return None;
+        }
+        Some(self.request.on_response(status, headers, self.body, self.settings))
+    }
+
+    pub(super) fn refresh(&mut self, failure: StatusFailure) -> Option<CredentialFuture> {
+        self.request.refresh(failure.status(), self.body, self.settings)
+    }
+
+    pub(super) fn poll_refresh(
+        &mut self,
+        credentials: &mut CredentialFuture,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<HeaderMap>> {
+        poll_refresh(&mut self.call, credentials, cx)
+    }
+
+    pub(super) fn on_refreshed(&mut self, fresh: Option<HeaderMap>) -> Outcome {
+        self.request.on_refreshed(fresh, self.body, self.settings)
+    }
+
+    /// Decides about a failed response. Returns it if it is the last, and otherwise drains it.
+    pub(super) fn on_decided(
+        &mut self,
+        outcome: Outcome,
+        failure: StatusFailure,
+        response: Response,
+    ) -> Option<Response> {
+        if self.call.failed(outcome, Some(&failure)).is_some() {
+            return Some(response);
+        }
+        self.drain = BodyDrain::new(response.into(), &Tokio);
+        None
+    }
+
+    /// Decides about an error. Returns it if it is the last.
+    pub(super) fn on_error(&mut self, error: Error) -> Option<Error> {
+        if self.stopped(&error).is_some() {
+            return Some(error);
+        }
+        self.last = Some(error);
+        None
+    }
+
+    fn stopped(&mut self, error: &Error) -> Option<StopReason> {
+        match error {
+            Error::Reqwest(error) => {
+                let outcome = self.call.given_outcome(error).unwrap_or_else(|| error::outcome(error));
+                let outcome = self.classify(outcome, error::request_progress(error));
+                self.call.failed(outcome, Some(error))
+            }
+            Error::Middleware(inner) => {
+                let known = self.call.given_outcome(error).or_else(|| classify::chain(inner.as_ref()));
+                let outcome = self.classify(known.unwrap_or(Outcome::TRANSIENT), RequestProgress::MaybeProcessed);
+                self.call.failed(outcome, Some(error))
+            }
+        }
+    }
+
+    /// Decides about an attempt that timed out and was dropped. Returns the error if no retry follows.
+    pub(super) fn on_timeout(&mut self) -> Option<Error> {
+        let outcome = self.classify(Outcome::TRANSIENT, RequestProgress::MaybeProcessed);
+        let stop = self.call.failed::<StatusFailure>(outcome, None);
+        stop.map(|_| Error::middleware(Rejected::TimedOut))
+    }
+
+    fn classify(&self, outcome: Outcome, progress: RequestProgress) -> Outcome {
+        self.request.on_failure(outcome, progress, self.body, self.settings)
+    }
+}

@@ -1,0 +1,96 @@
+use core::mem;
+use core::task::Context;
+
+use bytes::Bytes;
+use http::{HeaderMap, Request, Response, request};
+use http_body::Body;
+use stagger::time::Clock;
+use stagger::{Attempt, Instant, Outcome};
+
+use super::replay::ReplayBody;
+use super::saved_head::SavedHead;
+use super::settings::Settings;
+use crate::client::{CredentialFuture, RequestTracker, StatusFailure, insert_attempt, is_success};
+use crate::{Deadline, RequestProgress, grpc};
+
+/// A request that can be sent several times, and the classification of its responses.
+pub(super) struct ReplayableRequest<B: Body> {
+    request: RequestTracker<request::Parts>,
+    /// A copy of the head during the first attempt, which owns the original.
+    saved_head: Option<SavedHead>,
+    body: ReplayBody<B>,
+}
+
+impl<B: Body<Data = Bytes> + Unpin> ReplayableRequest<B> {
+    pub(super) fn new(request: Request<B>, settings: &Settings) -> Self {
+        let (parts, body) = request.into_parts();
+        let request = RequestTracker::new(parts, &settings.common);
+        Self { request, saved_head: None, body: ReplayBody::new(body, settings.replay) }
+    }
+
+    /// Returns the deadline of the call: that of the extensions or of `grpc-timeout`, which spans all attempts, whichever is
+    /// sooner.
+    pub(super) fn deadline(&self, clock: &impl Clock) -> Option<Instant> {
+        let head = &self.request.head;
+        let deadline = head.extensions.get::<Deadline>().map(|deadline| deadline.instant());
+        let left = if grpc::is_grpc(&head.headers) { grpc::timeout_of(&head.headers) } else { None };
+        deadline.into_iter().chain(left.map(|left| clock.now().saturating_add(left))).min()
+    }
+
+    /// Returns the request for `attempt`.
+    pub(super) fn next_attempt(
+        &mut self,
+        attempt: Attempt,
+        settings: &Settings,
+        cx: &mut Context<'_>,
+    ) -> Request<ReplayBody<B>> {
+        self.restore();
+        let head = if attempt.number == 1 {
+            self.saved_head = Some(SavedHead::new(&self.request.head));
+            mem::replace(&mut self.request.head, Request::new(()).into_parts().0)
+        } else {
+            self.request.head.clone()
+        };
+        let mut request = Request::from_parts(head, self.body.next_attempt(cx));
+        insert_attempt(request.extensions_mut(), attempt);
+        self.request.insert_headers(request.headers_mut(), attempt, &settings.common);
+        request
+    }
+
+    /// Classifies a response. Returns `None` for a success.
+    pub(super) fn on_response<R>(
+        &mut self,
+        response: &Response<R>,
+        settings: &Settings,
+    ) -> Option<(Outcome, StatusFailure)> {
+        let (status, headers) = (response.status(), response.headers());
+        if is_success(status, headers) {
+            return None;
+        }
+        self.restore();
+        Some(self.request.on_response(status, headers, self.body.replay(), &settings.common))
+    }
+
+    /// Classifies a failure without a response.
+    pub(super) fn on_failure(&mut self, outcome: Outcome, progress: RequestProgress, settings: &Settings) -> Outcome {
+        self.restore();
+        self.request.on_failure(outcome, progress, self.body.replay(), &settings.common)
+    }
+
+    /// Starts refreshing the credentials if that may help: see [`RequestTracker::refresh`].
+    pub(super) fn refresh(&mut self, failure: StatusFailure, settings: &Settings) -> Option<CredentialFuture> {
+        self.request.refresh(failure.status(), self.body.replay(), &settings.common)
+    }
+
+    /// Restores the head after the first attempt.
+    fn restore(&mut self) {
+        if let Some(saved) = self.saved_head.take() {
+            self.request.head = saved.restore();
+        }
+    }
+
+    /// Classifies the denied request after the refresh: see [`RequestTracker::on_refreshed`].
+    pub(super) fn on_refreshed(&mut self, fresh: Option<HeaderMap>, settings: &Settings) -> Outcome {
+        self.request.on_refreshed(fresh, self.body.replay(), &settings.common)
+    }
+}

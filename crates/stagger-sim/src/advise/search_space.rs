@@ -1,0 +1,141 @@
+//! The default policy and the search space for each purpose.
+
+use core::time::Duration;
+
+use stagger_core::{Jitter, Policy, PolicyBuilder, policy, profile};
+
+use crate::lint::Purpose;
+
+/// The range of policies that suit a purpose.
+pub(super) struct SearchSpace {
+    /// The recommendation if there is nothing to simulate.
+    pub(super) default_policy: Policy,
+    /// In milliseconds.
+    pub(super) bases: &'static [u64],
+    /// In milliseconds. Caps below ten times the base are skipped.
+    pub(super) caps: &'static [u64],
+    pub(super) jitters: &'static [Jitter],
+    pub(super) spreads: Spreads,
+    pub(super) attempts: Attempts,
+    /// Why these policies suit the purpose.
+    pub(super) rationale: &'static str,
+}
+
+/// Whether the first attempt of an episode may be delayed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Spreads {
+    Yes,
+    /// A caller waits for the result.
+    No,
+}
+
+/// The limit of attempts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Attempts {
+    /// A fixed limit.
+    AtMost(u32),
+    /// As many attempts as all clients need to recover, and at least this many.
+    Enough(u32),
+    Unlimited,
+}
+
+/// The multipliers to try; the default comes first, for policies without multiplier.
+pub(super) const MULTIPLIERS: [f64; 3] = [2.0, 1.5, 3.0];
+
+/// Minimum ratio of cap to base.
+pub(super) const CAP_IN_BASES: u32 = 10;
+
+/// For a database; long enough for a failover.
+const FAR: Policy = policy!(exponential(ms(200), secs(10)).max_attempts(4));
+
+impl SearchSpace {
+    pub(super) fn for_purpose(purpose: Option<Purpose>) -> Self {
+        let call = |default_policy, bases, caps, attempts, rationale| Self {
+            default_policy,
+            bases,
+            caps,
+            jitters: &[Jitter::Full],
+            spreads: Spreads::No,
+            attempts: Attempts::AtMost(attempts),
+            rationale,
+        };
+        match purpose {
+            Some(Purpose::Interactive) => call(
+                profile::INTERACTIVE.policy(),
+                &[20, 50, 100, 200, 500],
+                &[500, 1_000, 2_000, 5_000],
+                3,
+                "a user waits: two or three attempts with short delays and a low cap",
+            ),
+            Some(Purpose::Serverless) => call(
+                profile::SERVERLESS.policy(),
+                &[50, 100, 200, 500],
+                &[2_000, 5_000],
+                3,
+                "execution time is billed: at most three attempts, and none after the invocation limit",
+            ),
+            Some(Purpose::Near) => call(
+                Policy::DEFAULT,
+                &[10, 20, 50, 100],
+                &[1_000, 10_000, 30_000],
+                4,
+                "a nearby API: a base of a few times the duration of a call, three or four attempts",
+            ),
+            Some(Purpose::Far) => call(
+                FAR,
+                &[100, 200, 500, 1_000],
+                &[10_000, 30_000],
+                4,
+                "a database or a remote service: a base above 100 ms, three or four attempts",
+            ),
+            Some(Purpose::Background) => Self {
+                default_policy: profile::BACKGROUND_JOB.policy(),
+                bases: &[1_000, 2_000, 5_000],
+                caps: &[30_000, 60_000],
+                jitters: &[Jitter::Decorrelated, Jitter::Full],
+                spreads: Spreads::Yes,
+                attempts: Attempts::Enough(10),
+                rationale: "no caller waits: long delays that drift apart, and many attempts",
+            },
+            Some(Purpose::Reconnecting) => Self {
+                default_policy: profile::WEB_SOCKET.policy(),
+                bases: &[500, 1_000, 2_000, 5_000],
+                caps: &[30_000, 60_000],
+                jitters: &[Jitter::Full, Jitter::Equal],
+                spreads: Spreads::Yes,
+                attempts: Attempts::Unlimited,
+                rationale: "a long-lived connection: the first wave is spread, and the backoff resets only after the \
+                            connection has been stable",
+            },
+            // Without a purpose, assumes a typical call.
+            None => call(
+                Policy::DEFAULT,
+                &[50, 100, 200, 500, 1_000],
+                &[10_000, 30_000],
+                4,
+                "assuming a call to a nearby service: four attempts",
+            ),
+        }
+    }
+
+    /// Returns whether clients retry until they are back, with unlimited attempts.
+    pub(super) fn is_long_lived(&self) -> bool {
+        self.attempts == Attempts::Unlimited
+    }
+
+    /// Starts a policy of the search space, with the settings that all its policies share.
+    pub(super) fn builder(&self, base: Duration, cap: Duration, multiplier: f64, jitter: Jitter) -> PolicyBuilder {
+        let builder = match jitter {
+            Jitter::Decorrelated => Policy::decorrelated(base, cap),
+            jitter => Policy::exponential(base, cap).multiplier(multiplier).jitter(jitter),
+        };
+        let builder = match self.attempts {
+            Attempts::AtMost(attempts) => builder.max_attempts(attempts),
+            Attempts::Enough(_) | Attempts::Unlimited => builder.unlimited_attempts(),
+        };
+        match self.default_policy.stable_after() {
+            Some(lived) => builder.stable_after(lived),
+            None => builder,
+        }
+    }
+}

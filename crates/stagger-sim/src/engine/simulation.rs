@@ -1,0 +1,28 @@
+/// A simulation that the engines drive: clients with at most one pending event each, and shared state.
+pub(crate) trait Simulation {
+    /// The state of one client.
+    type Client: Copy;
+
+    /// Returns the minimum time between two events of a client, in microseconds; at least 1.
+    fn min_event_interval(&self) -> u64;
+
+    /// Returns the number of clients.
+    fn client_count(&self) -> u32;
+
+    /// Returns the initial state of a client.
+    fn new_client(&self) -> Self::Client;
+
+    /// Returns the time of the first event of this client, in microseconds, if it has one.
+    fn first_event(&mut self, id: u32, client: &mut Self::Client) -> Option<u64>;
+
+    /// Handles the event of this client at `at`. Returns the time of its next event, if any, which is at least
+    /// [`min_event_interval`](Self::min_event_interval) later.
+    fn handle_event(&mut self, at: u64, id: u32, client: &mut Self::Client) -> Option<u64>;
+
+    /// Returns the number of clients without further events.
+    fn finished_clients(&self) -> u64;
+}
+
+/// The error of a run that was cancelled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Cancelled;

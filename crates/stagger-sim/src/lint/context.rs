@@ -1,0 +1,245 @@
+use core::fmt;
+use core::num::{NonZeroU32, NonZeroU64};
+use core::str::FromStr;
+use core::time::Duration;
+
+use super::{ParseValueError, Rate};
+
+/// The deployment a policy is used in. Every field is optional: a rule that needs a value that is not set does not
+/// apply.
+///
+/// ```
+/// use core::num::NonZeroU64;
+/// use stagger_sim::lint::{DeploymentContext, Purpose, Rate};
+///
+/// let fleet = DeploymentContext::default()
+///     .purpose(Purpose::Reconnecting)
+///     .clients(NonZeroU64::new(10_000).unwrap())
+///     .capacity(Rate::per_second(500.0).unwrap());
+/// assert_eq!(fleet.min_recovery_time().unwrap().as_secs(), 20);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[must_use]
+pub struct DeploymentContext {
+    pub(crate) clients: Option<NonZeroU64>,
+    pub(crate) capacity: Option<Rate>,
+    pub(super) requests: Option<Rate>,
+    pub(crate) purpose: Option<Purpose>,
+    pub(crate) deadline: Option<Duration>,
+    pub(super) lease: Option<Duration>,
+    pub(super) invocation: Option<Duration>,
+    pub(super) attempt_timeout: Option<Duration>,
+    pub(super) tick: Option<Duration>,
+    pub(super) layers: Option<NonZeroU32>,
+    pub(crate) idempotency: Option<Idempotency>,
+    pub(super) budget: Option<Budgeted>,
+    pub(super) retry_after: Option<Duration>,
+}
+
+/// The purpose of the calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Purpose {
+    /// A user waits for the result.
+    Interactive,
+    /// Inside a serverless function that is billed by execution time.
+    Serverless,
+    /// A background job.
+    Background,
+    /// A long-lived connection that is re-established when lost.
+    Reconnecting,
+    /// A nearby API: in the same data center, a sidecar, a cache.
+    Near,
+    /// A database or a remote service.
+    Far,
+}
+
+/// Whether executing the operation twice is safe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Idempotency {
+    /// The operation is idempotent.
+    Yes,
+    /// The server recognizes repetitions by an idempotency key that all attempts share.
+    ByKey,
+    /// The operation would be executed twice.
+    No,
+}
+
+/// Whether a budget limits the retries of all calls together. Complete: there is a budget or there is not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Budgeted {
+    /// A budget is used.
+    Yes,
+    /// No budget is used.
+    No,
+}
+
+impl DeploymentContext {
+    /// The default timer resolution, that of tokio. Override it with [`tick`](Self::tick).
+    pub const TICK: Duration = Duration::from_millis(1);
+
+    /// Sets the number of clients that use the policy against one server.
+    pub const fn clients(mut self, clients: NonZeroU64) -> Self {
+        self.clients = Some(clients);
+        self
+    }
+
+    /// Sets the capacity of that server.
+    pub const fn capacity(mut self, capacity: Rate) -> Self {
+        self.capacity = Some(capacity);
+        self
+    }
+
+    /// Sets the rate of calls of all clients together.
+    pub const fn requests(mut self, requests: Rate) -> Self {
+        self.requests = Some(requests);
+        self
+    }
+
+    /// Sets the purpose of the calls.
+    pub const fn purpose(mut self, purpose: Purpose) -> Self {
+        self.purpose = Some(purpose);
+        self
+    }
+
+    /// Sets the time from the start of a call after which its result is no longer useful.
+    pub const fn deadline(mut self, deadline: Duration) -> Self {
+        self.deadline = Some(deadline);
+        self
+    }
+
+    /// Sets how long the worker owns the item: the visibility timeout of a queue, the lease of a lock.
+    pub const fn lease(mut self, lease: Duration) -> Self {
+        self.lease = Some(lease);
+        self
+    }
+
+    /// Sets the time limit of the function that makes the call.
+    pub const fn invocation(mut self, limit: Duration) -> Self {
+        self.invocation = Some(limit);
+        self
+    }
+
+    /// Sets the timeout of one attempt.
+    pub const fn attempt_timeout(mut self, timeout: Duration) -> Self {
+        self.attempt_timeout = Some(timeout);
+        self
+    }
+
+    /// Sets the resolution of the timers. Default [`TICK`](Self::TICK).
+    pub const fn tick(mut self, tick: Duration) -> Self {
+        self.tick = Some(tick);
+        self
+    }
+
+    /// Sets the number of layers that retry the same call, including this one.
+    pub const fn layers(mut self, layers: NonZeroU32) -> Self {
+        self.layers = Some(layers);
+        self
+    }
+
+    /// Sets whether executing the operation twice is safe.
+    pub const fn idempotency(mut self, idempotency: Idempotency) -> Self {
+        self.idempotency = Some(idempotency);
+        self
+    }
+
+    /// Sets whether a budget limits the retries. Not set means no.
+    pub const fn budget(mut self, budget: Budgeted) -> Self {
+        self.budget = Some(budget);
+        self
+    }
+
+    /// Sets the `Retry-After` that the server usually sends.
+    pub const fn retry_after(mut self, retry_after: Duration) -> Self {
+        self.retry_after = Some(retry_after);
+        self
+    }
+
+    /// Returns the time the server needs to accept each client once: clients / capacity. `None` if either is not set.
+    #[must_use]
+    pub fn min_recovery_time(&self) -> Option<Duration> {
+        let seconds = self.clients?.get() as f64 / self.capacity?.get();
+        // Saturates at the longest duration.
+        Some(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
+    }
+}
+
+/// The words of the command line and their meanings.
+const PURPOSES: [(&str, Purpose); 6] = [
+    ("interactive", Purpose::Interactive),
+    ("serverless", Purpose::Serverless),
+    ("background", Purpose::Background),
+    ("reconnecting", Purpose::Reconnecting),
+    ("near", Purpose::Near),
+    ("far", Purpose::Far),
+];
+
+const IDEMPOTENCIES: [(&str, Idempotency); 3] =
+    [("yes", Idempotency::Yes), ("key", Idempotency::ByKey), ("no", Idempotency::No)];
+
+impl fmt::Display for Purpose {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(word_of(&PURPOSES, self))
+    }
+}
+
+impl FromStr for Purpose {
+    type Err = ParseValueError;
+
+    fn from_str(text: &str) -> Result<Self, ParseValueError> {
+        named(&PURPOSES, text, "interactive, serverless, background, reconnecting, near or far")
+    }
+}
+
+impl fmt::Display for Idempotency {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(word_of(&IDEMPOTENCIES, self))
+    }
+}
+
+impl FromStr for Idempotency {
+    type Err = ParseValueError;
+
+    fn from_str(text: &str) -> Result<Self, ParseValueError> {
+        named(&IDEMPOTENCIES, text, "yes, key or no")
+    }
+}
+
+fn word_of<T: PartialEq>(words: &[(&'static str, T)], value: &T) -> &'static str {
+    words.iter().find(|(_, named)| named == value).map_or("", |(word, _)| word)
+}
+
+fn named<T: Copy>(words: &[(&str, T)], text: &str, known: &'static str) -> Result<T, ParseValueError> {
+    let found = words.iter().find(|(word, _)| *word == text);
+    found.map(|(_, value)| *value).ok_or_else(|| ParseValueError::new(text, known))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_word_round_trips() {
+        for (word, purpose) in PURPOSES {
+            assert_eq!((word.parse(), purpose.to_string().as_str()), (Ok(purpose), word));
+        }
+        for (word, idempotency) in IDEMPOTENCIES {
+            assert_eq!((word.parse(), idempotency.to_string().as_str()), (Ok(idempotency), word));
+        }
+    }
+
+    #[test]
+    fn the_error_for_an_unknown_word_lists_the_known_words() {
+        let error = "batch".parse::<Purpose>().unwrap_err().to_string();
+        assert!(error.contains("`batch`") && error.contains("background"), "{error}");
+    }
+
+    #[test]
+    fn the_min_recovery_time_needs_both_values_and_saturates() {
+        let many = DeploymentContext::default().clients(NonZeroU64::MAX);
+        assert_eq!(many.min_recovery_time(), None);
+        assert_eq!(many.capacity(Rate::per_second(1e-300).unwrap()).min_recovery_time(), Some(Duration::MAX));
+    }
+}

@@ -1,0 +1,232 @@
+use stagger_core::{
+    Outcome, Policy, Seed, StopReason, guard::Permits, machine::Decision, machine::RetryMachine, machine::RetryState,
+};
+
+use super::server::{JobOutcome, Server};
+use super::{OutageFigures, OutageScenario, ProcessGuards};
+use crate::TimeSeries;
+use crate::distributions::exponential;
+use crate::engine::Simulation;
+use crate::time::{instant, micros};
+
+/// The simulation of an outage: all requests, all processes and one server.
+pub(super) struct OutageSimulation<'a> {
+    scenario: &'a OutageScenario,
+    policy: &'a Policy,
+    /// Seeds of the requests.
+    seeds: Seed,
+    processes: Vec<ProcessGuards>,
+    server: Server,
+    /// Arrival time and process of each request.
+    requests: Vec<(u64, u32)>,
+    /// The permits that each request holds.
+    permits: Vec<Permits>,
+    tally: Tally,
+}
+
+#[derive(Default)]
+struct Tally {
+    attempts: TimeSeries,
+    requests: TimeSeries,
+    successes: TimeSeries,
+    /// By arrival of the request.
+    served: TimeSeries,
+    rejected: u64,
+    finished: u64,
+}
+
+/// The state of a request.
+#[derive(Clone, Copy)]
+pub(super) struct Request {
+    state: RetryState,
+    next: NextEvent,
+}
+
+/// The next event of a request.
+#[derive(Clone, Copy)]
+enum NextEvent {
+    Send,
+    Arrive,
+    Answer(Response),
+}
+
+#[derive(Clone, Copy)]
+enum Response {
+    Success,
+    Failure,
+    /// The queue was full.
+    Throttled,
+}
+
+impl<'a> OutageSimulation<'a> {
+    pub(super) fn new(
+        scenario: &'a OutageScenario,
+        policy: &'a Policy,
+        processes: Vec<ProcessGuards>,
+        seed: Seed,
+    ) -> Self {
+        let requests = poisson_arrivals(scenario, seed);
+        let outage = (scenario.start, scenario.start + scenario.duration);
+        Self {
+            scenario,
+            policy,
+            seeds: seed.for_call(0),
+            server: Server::new(scenario.capacity, scenario.queue, scenario.outage, outage.0, outage.1),
+            permits: requests.iter().map(|_| Permits::NONE).collect(),
+            processes,
+            requests,
+            tally: Tally::default(),
+        }
+    }
+
+    pub(super) fn figures(self) -> OutageFigures {
+        let Tally { attempts, requests, successes, served, rejected, .. } = self.tally;
+        OutageFigures {
+            rate: self.scenario.rate,
+            outage_start: core::time::Duration::from_micros(self.scenario.start),
+            outage_end: core::time::Duration::from_micros(self.scenario.start + self.scenario.duration),
+            horizon: core::time::Duration::from_micros(self.scenario.horizon),
+            attempts,
+            requests,
+            successes,
+            served,
+            rejected,
+        }
+    }
+
+    /// Returns the time of the next event unless it is after the horizon; otherwise counts the request as finished.
+    fn within_horizon(&mut self, next: u64) -> Option<u64> {
+        let is_within = next < self.scenario.horizon;
+        self.tally.finished += u64::from(!is_within);
+        is_within.then_some(next)
+    }
+
+    /// Sends an attempt unless the breaker rejects it. Returns its arrival time.
+    fn send(&mut self, now: u64, id: u32, request: &mut Request) -> Option<u64> {
+        let process = &self.processes[self.requests[id as usize].1 as usize];
+        let mut retry = RetryMachine::new(self.policy, &mut request.state, self.seeds.for_call(u64::from(id)));
+        let permit = Permits::take(&mut self.permits[id as usize]);
+        match retry.begin(permit, || instant(now), &process.guards()) {
+            Ok(permit) => {
+                self.permits[id as usize] = permit;
+                self.tally.attempts.add(now);
+                request.next = NextEvent::Arrive;
+                Some(now + self.scenario.one_way)
+            }
+            Err(_) => {
+                self.tally.rejected += 1;
+                None
+            }
+        }
+    }
+
+    /// Handles the arrival of an attempt. Returns when the client learns of the outcome.
+    fn arrive(&mut self, now: u64, request: &mut Request) -> u64 {
+        let OutageScenario { one_way, timeout, .. } = *self.scenario;
+        // The timeout is at least a round trip, so a client always learns of an immediate rejection.
+        let (gives_up, soon) = (now - one_way + timeout, now + one_way);
+        let (answer, heard) = match self.server.arrive(now) {
+            JobOutcome::Done(done) if done + one_way as f64 <= gives_up as f64 => {
+                (Response::Success, done as u64 + one_way)
+            }
+            JobOutcome::Done(_) => (Response::Failure, gives_up),
+            JobOutcome::QueueFull => (Response::Throttled, soon),
+            JobOutcome::Down => (Response::Failure, soon),
+        };
+        request.next = NextEvent::Answer(answer);
+        heard
+    }
+
+    /// Handles the outcome of an attempt at the client. Returns the time of the next event, if any.
+    fn handle_answer(&mut self, now: u64, id: u32, request: &mut Request, answer: Response) -> Option<u64> {
+        let (arrived_at, process) = self.requests[id as usize];
+        let outcome = match answer {
+            Response::Success => Outcome::Success,
+            Response::Failure => Outcome::TRANSIENT,
+            Response::Throttled => Outcome::throttled(None),
+        };
+        let mut retry = RetryMachine::new(self.policy, &mut request.state, self.seeds.for_call(u64::from(id)));
+        let permit = Permits::take(&mut self.permits[id as usize]);
+        let guards = self.processes[process as usize].guards();
+        match retry.decide(outcome, permit, || instant(now), &guards) {
+            Decision::Retry { after, permit, .. } => {
+                self.permits[id as usize] = permit;
+                match micros(after) {
+                    0 => self.send(now, id, request),
+                    after => {
+                        request.next = NextEvent::Send;
+                        Some(now.saturating_add(after))
+                    }
+                }
+            }
+            decision => {
+                self.tally.rejected += u64::from(decision == Decision::Stop(StopReason::Breaker));
+                if decision == Decision::Done {
+                    self.tally.successes.add(now);
+                    self.tally.served.add(arrived_at);
+                }
+                None
+            }
+        }
+    }
+}
+
+/// Generates a Poisson process up to the horizon.
+fn poisson_arrivals(scenario: &OutageScenario, seed: Seed) -> Vec<(u64, u32)> {
+    let (gaps, places) = (seed.for_call(1), seed.for_call(2));
+    let (mean, processes) = (1e6 / scenario.rate, u128::from(scenario.processes));
+    let mut at = 0.0;
+    (0..)
+        .map(|n| {
+            at += mean * exponential(gaps.draw(n));
+            (at as u64, ((u128::from(places.draw(n)) * processes) >> 64) as u32)
+        })
+        .take_while(|&(at, _)| at < scenario.horizon)
+        .take(OutageScenario::MAX_REQUESTS)
+        .collect()
+}
+
+impl Simulation for OutageSimulation<'_> {
+    type Client = Request;
+
+    fn min_event_interval(&self) -> u64 {
+        // Delays have no minimum.
+        1
+    }
+
+    fn client_count(&self) -> u32 {
+        self.requests.len() as u32
+    }
+
+    fn new_client(&self) -> Self::Client {
+        Request { state: RetryState::new(), next: NextEvent::Send }
+    }
+
+    fn first_event(&mut self, id: u32, request: &mut Request) -> Option<u64> {
+        let (arrived_at, _) = self.requests[id as usize];
+        self.tally.requests.add(arrived_at);
+        let mut retry = RetryMachine::new(self.policy, &mut request.state, self.seeds.for_call(u64::from(id)));
+        let first = arrived_at.saturating_add(micros(retry.spread(|| instant(arrived_at))));
+        self.within_horizon(first)
+    }
+
+    fn handle_event(&mut self, at: u64, id: u32, request: &mut Request) -> Option<u64> {
+        let next = match request.next {
+            NextEvent::Send => self.send(at, id, request),
+            NextEvent::Arrive => Some(self.arrive(at, request)),
+            NextEvent::Answer(answer) => self.handle_answer(at, id, request, answer),
+        };
+        // The engine requires time to advance.
+        match next {
+            Some(next) => self.within_horizon(next.max(at + 1)),
+            None => {
+                self.tally.finished += 1;
+                None
+            }
+        }
+    }
+
+    fn finished_clients(&self) -> u64 {
+        self.tally.finished
+    }
+}

@@ -1,0 +1,166 @@
+use core::time::Duration;
+
+use stagger_core::Seed;
+
+use super::tally::Tally;
+use super::{ReconnectFigures, ReconnectScenario};
+use crate::client_policy::ClientPolicy;
+use crate::time::micros;
+
+/// Computes [`ReconnectFigures`] from the traces of real clients, with the same definitions as the simulation.
+///
+/// ```
+/// use core::time::Duration;
+/// use stagger_sim::reconnect::{AttemptTrace, ClientTrace, ClientOutcome, ReconnectRecorder, ReconnectScenario};
+///
+/// let ms = Duration::from_millis;
+/// let scenario = ReconnectScenario::builder(1).rate(100.0).build()?;
+/// let mut recorder = ReconnectRecorder::new(&scenario);
+/// let attempts = [
+///     AttemptTrace { sent: ms(40), answered: Some(ms(50)) },
+///     AttemptTrace { sent: ms(90), answered: Some(ms(110)) },
+/// ];
+/// recorder.record_client(&ClientTrace { lost: ms(10), attempts: &attempts, outcome: ClientOutcome::Connected });
+///
+/// let figures = recorder.figures(1);
+/// assert_eq!((figures.attempts, figures.connected, figures.t100), (2, 1, Some(ms(110))));
+/// assert_eq!((figures.recovered_mean, figures.waited_mean), (ms(100), ms(70)));
+/// # Ok::<(), stagger_sim::ScenarioError>(())
+/// ```
+#[derive(Debug)]
+pub struct ReconnectRecorder<'a> {
+    scenario: &'a ReconnectScenario,
+    tally: Tally,
+    /// Number of recorded clients.
+    clients: u32,
+}
+
+/// The trace of one client. Times are measured from the start of the scenario and must be non-decreasing. Complete: it
+/// is the input of [`ReconnectRecorder`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClientTrace<'a> {
+    /// Time at which the client lost its connection.
+    pub lost: Duration,
+    /// The attempts of the client.
+    pub attempts: &'a [AttemptTrace],
+    /// The outcome for the client.
+    pub outcome: ClientOutcome,
+}
+
+/// One attempt of a client. Complete: it is the input of [`ReconnectRecorder`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AttemptTrace {
+    /// Time at which it was sent, which stands for its arrival.
+    pub sent: Duration,
+    /// Time at which the client received the answer; `None` if it never did.
+    pub answered: Option<Duration>,
+}
+
+/// The outcome for a client. Complete: there are no other outcomes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClientOutcome {
+    /// The last attempt connected the client.
+    Connected,
+    /// The client made its last attempt without success.
+    GaveUp,
+    /// The client would have continued.
+    Unfinished,
+}
+
+impl<'a> ReconnectRecorder<'a> {
+    /// Creates an empty recorder. Of the scenario, only the number of clients, the rate and the sample are used.
+    #[must_use]
+    pub fn new(scenario: &'a ReconnectScenario) -> Self {
+        Self { scenario, tally: Tally::default(), clients: 0 }
+    }
+
+    /// Returns the seed of a simulated client, numbered from 0. A real client with this seed that lost its first
+    /// connection draws the same delays.
+    #[must_use]
+    pub fn client_seed(run: Seed, client: u32) -> Seed {
+        ClientPolicy::seed_of_client(run, client)
+    }
+
+    /// Records the trace of the next client.
+    pub fn record_client(&mut self, trace: &ClientTrace<'_>) {
+        let (id, tally) = (self.clients, &mut self.tally);
+        self.clients += 1;
+        let mut free = micros(trace.lost);
+        for attempt in trace.attempts {
+            let sent = micros(attempt.sent);
+            tally.arrivals.add(sent);
+            if id < self.scenario.sample {
+                tally.sampled(id, sent);
+            }
+            tally.total_wait += sent.saturating_sub(free);
+            tally.in_flight.start(sent);
+            free = attempt.answered.map_or(sent, micros);
+        }
+        let count = u32::try_from(trace.attempts.len()).unwrap_or(u32::MAX);
+        // The last attempt of a connected client ends when the client is connected.
+        let (last, before) = match (trace.outcome, trace.attempts.split_last()) {
+            (ClientOutcome::Connected, Some((last, before))) => (Some(last), before),
+            _ => (None, trace.attempts),
+        };
+        for answered in before.iter().filter_map(|attempt| attempt.answered) {
+            tally.in_flight.end(micros(answered));
+        }
+        match (trace.outcome, last) {
+            (ClientOutcome::Connected, Some(last)) => {
+                let at = micros(last.answered.unwrap_or(last.sent));
+                tally.connected(at, at.saturating_sub(micros(trace.lost)), count);
+            }
+            (ClientOutcome::GaveUp, _) => tally.gave_up(count),
+            (ClientOutcome::Connected | ClientOutcome::Unfinished, _) => tally.unfinished += 1,
+        }
+    }
+
+    /// Returns the figures. `peak_backlog`, the maximum number of pending handshakes, is known to the server only.
+    #[must_use]
+    pub fn figures(self, peak_backlog: u64) -> ReconnectFigures {
+        self.tally.figures(self.scenario, peak_backlog)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn ms(count: u64) -> Duration {
+        Duration::from_millis(count)
+    }
+
+    fn attempt(sent: u64, answered: Option<u64>) -> AttemptTrace {
+        AttemptTrace { sent: ms(sent), answered: answered.map(ms) }
+    }
+
+    #[test]
+    fn every_client_is_counted_once_with_any_outcome() {
+        let scenario = ReconnectScenario::builder(3).rate(10.0).sample(1).build().unwrap();
+        let mut recorder = ReconnectRecorder::new(&scenario);
+        let tries = [attempt(20, Some(30)), attempt(150, Some(260))];
+        for (attempts, outcome) in [
+            (&tries[..], ClientOutcome::Connected),
+            (&tries[..1], ClientOutcome::GaveUp),
+            (&[attempt(25, None)], ClientOutcome::Unfinished),
+        ] {
+            recorder.record_client(&ClientTrace { lost: ms(10), attempts, outcome });
+        }
+        let figures = recorder.figures(2);
+        assert_eq!((figures.connected, figures.gave_up, figures.unfinished), (1, 1, 1));
+        assert_eq!((figures.attempts, figures.arrivals.counts()), (4, &[3, 1][..]));
+        assert_eq!(figures.connects.counts(), [0, 0, 1]);
+        assert_eq!((figures.t100, figures.recovered_mean, figures.peak_backlog), (None, ms(250), 2));
+        // At 25 ms all three clients have an attempt in flight, one of them forever.
+        assert_eq!(figures.peak_in_flight, 3);
+        assert_eq!(figures.sample, [vec![ms(20), ms(150)]]);
+    }
+
+    #[test]
+    fn a_connected_client_without_attempts_counts_as_unfinished() {
+        let scenario = ReconnectScenario::builder(1).build().unwrap();
+        let mut recorder = ReconnectRecorder::new(&scenario);
+        recorder.record_client(&ClientTrace { lost: ms(1), attempts: &[], outcome: ClientOutcome::Connected });
+        assert_eq!(recorder.figures(0).unfinished, 1);
+    }
+}

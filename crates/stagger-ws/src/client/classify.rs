@@ -1,0 +1,169 @@
+use std::io;
+use std::time::SystemTime;
+
+use stagger::machine::Generation;
+use stagger::schedule::draw;
+use stagger::{FailureKind, Outcome, Policy, Seed, ServerHint, classify};
+use stagger_http::Idempotency;
+use stagger_http::status::outcome;
+use tokio_tungstenite::tungstenite::error::{CapacityError, ProtocolError};
+
+use super::ConnectionError;
+use crate::codes::{CloseAction, CloseCodes};
+
+/// What a failure means for the next connection.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Classification {
+    pub(super) outcome: Outcome,
+    pub(super) health: Health,
+}
+
+/// Whether a connection that ended can count as healthy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Health {
+    /// Healthy if it was up for long enough.
+    ByUptime,
+    /// Never healthy, however long it was up.
+    Unhealthy,
+}
+
+impl From<Outcome> for Classification {
+    fn from(outcome: Outcome) -> Self {
+        Self { outcome, health: Health::ByUptime }
+    }
+}
+
+/// Classifies failures and counts rejected credentials.
+#[derive(Clone, Debug)]
+pub(super) struct Classifier {
+    pub(super) codes: CloseCodes,
+    pub(super) max_auth_retries: u32,
+    auth_rejections: u32,
+    last_auth_rejection: Option<u16>,
+}
+
+impl Classifier {
+    pub(super) const fn new(codes: CloseCodes) -> Self {
+        Self { codes, max_auth_retries: 1, auth_rejections: 0, last_auth_rejection: None }
+    }
+
+    /// Releases unused capacity; every client has a classifier.
+    pub(super) fn shrunk(mut self) -> Self {
+        self.codes.shrink();
+        self
+    }
+
+    /// Returns how the credentials were last rejected, if no connection has been opened since.
+    pub(super) const fn last_auth_rejection(&self) -> Option<u16> {
+        self.last_auth_rejection
+    }
+
+    /// Records that a connection was opened, so its credentials were accepted.
+    pub(super) fn opened(&mut self) {
+        self.last_auth_rejection = None;
+    }
+
+    /// Forgets rejected credentials, because the user asked for a reconnect.
+    pub(super) fn reset(&mut self) {
+        (self.auth_rejections, self.last_auth_rejection) = (0, None);
+    }
+
+    /// Classifies a failed attempt.
+    pub(super) fn classify_attempt(&mut self, cause: &ConnectionError) -> Classification {
+        match cause {
+            ConnectionError::Rejected(rejected) => match rejected.status().as_u16() {
+                status @ (401 | 403) => self.auth_rejected(status),
+                // A success that is not an upgrade, or a redirect that is not followed, would be repeated.
+                ..=399 => Outcome::Permanent.into(),
+                _ => {
+                    let hint = stagger_http::hint::server_hint(rejected.headers(), SystemTime::now);
+                    outcome(rejected.status(), Idempotency::ByMethod, hint).into()
+                }
+            },
+            ConnectionError::Tls(_) | ConnectionError::InvalidRequest(_)
+            // These protocol errors are about the request; all others are transient.
+            | ConnectionError::Protocol(
+                ProtocolError::SecWebSocketSubProtocolError(_)
+                | ProtocolError::InvalidHeader(_)
+                | ProtocolError::WrongHttpMethod
+                | ProtocolError::WrongHttpVersion,
+            ) => Outcome::Permanent.into(),
+            ConnectionError::Io(error) => io_outcome(error).into(),
+            _ => Outcome::TRANSIENT.into(),
+        }
+    }
+
+    /// Classifies the end of an open connection. `generation` numbers the random draws.
+    pub(super) fn classify_loss(
+        &mut self,
+        cause: &ConnectionError,
+        generation: Generation,
+        policy: &Policy,
+        seed: Seed,
+    ) -> Classification {
+        let bits = seed.for_call(generation.get()).get();
+        let action = match cause {
+            ConnectionError::Closed { code, reason } => self.codes.action(*code, reason),
+            // The server would send the same message again.
+            ConnectionError::TooLong(CapacityError::MessageTooLong { .. }) => CloseAction::Fatal,
+            // A connection that was not resumed was never in service, and a server that lost its history rejects every
+            // client.
+            ConnectionError::ResumeRejected
+            | ConnectionError::ConnectTimeout { .. }
+            | ConnectionError::Protocol(_)
+            | ConnectionError::TooLong(_)
+            | ConnectionError::InvalidUtf8 => CloseAction::ReconnectUnhealthy,
+            _ => CloseAction::Reconnect,
+        };
+        if action != CloseAction::Reauthenticate {
+            self.auth_rejections = 0;
+        }
+        match action {
+            CloseAction::End | CloseAction::Fatal => Outcome::Permanent.into(),
+            CloseAction::Reauthenticate => self.auth_rejected(cause.close_code().unwrap_or_default()),
+            CloseAction::Reconnect => match cause {
+                ConnectionError::Io(error) => io_outcome(error).into(),
+                _ => Outcome::TRANSIENT.into(),
+            },
+            // All clients are affected at once, so the spread comes first, and the backoff, which continues, is added
+            // to it.
+            CloseAction::ReconnectUnhealthy => {
+                let spread = draw(core::time::Duration::ZERO, policy.spread(), bits);
+                let hint = (!spread.is_zero()).then_some(ServerHint::AtLeast(spread));
+                Classification {
+                    outcome: Outcome::Failed { kind: FailureKind::Transient, hint },
+                    health: Health::Unhealthy,
+                }
+            }
+            // Each client draws its own time and reconnects exactly then.
+            CloseAction::ReconnectWithin { from, to } => {
+                let hint = ServerHint::Reserved(draw(from, to.max(from), bits));
+                Outcome::Failed { kind: FailureKind::Throttled, hint: Some(hint) }.into()
+            }
+        }
+    }
+
+    /// Returns whether this is a normal end, after which no further connection is wanted.
+    pub(super) fn is_normal_end(&self, cause: &ConnectionError) -> bool {
+        match cause {
+            ConnectionError::Closed { code, reason } => self.codes.action(*code, reason) == CloseAction::End,
+            _ => false,
+        }
+    }
+
+    /// Counts rejected credentials. Transient up to the limit, since fresh credentials may be accepted.
+    fn auth_rejected(&mut self, by: u16) -> Classification {
+        self.auth_rejections = self.auth_rejections.saturating_add(1);
+        self.last_auth_rejection = Some(by);
+        if self.auth_rejections > self.max_auth_retries { Outcome::Permanent } else { Outcome::TRANSIENT }.into()
+    }
+}
+
+/// Classifies an I/O error. Unlike a single call, a long-lived client may outlast errors that classify as permanent,
+/// such as an unknown host name. Only an address that cannot be connected to at all is permanent.
+fn io_outcome(error: &io::Error) -> Outcome {
+    match classify::io(error) {
+        Outcome::Permanent if error.kind() != io::ErrorKind::InvalidInput => Outcome::TRANSIENT,
+        outcome => outcome,
+    }
+}

@@ -1,0 +1,23 @@
+use core::pin::Pin;
+use core::task::{Context, Poll};
+
+use tokio::time::{Instant, Sleep, sleep_until};
+
+/// A timer for a deadline that moves. Holds a timer only while there is a deadline.
+#[derive(Debug, Default)]
+pub(super) struct DeadlineTimer(Option<Pin<Box<Sleep>>>);
+
+impl DeadlineTimer {
+    /// Polls until the deadline has passed; never ready if `until` is `None`.
+    pub(super) fn poll(&mut self, until: Option<Instant>, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(until) = until else {
+            self.0 = None;
+            return Poll::Pending;
+        };
+        let sleep = self.0.get_or_insert_with(|| Box::pin(sleep_until(until)));
+        if sleep.deadline() != until {
+            sleep.as_mut().reset(until);
+        }
+        sleep.as_mut().poll(cx)
+    }
+}

@@ -1,0 +1,334 @@
+use core::fmt;
+use core::future::poll_fn;
+use core::pin::Pin;
+use core::time::Duration;
+use std::sync::Arc;
+
+use http::Response;
+use stagger::machine::{Generation, ReconnectMachine, ReconnectPhase, ReconnectStep};
+use stagger::time::{Clock, Tokio};
+use stagger::{Guards, Policy, Seed, StopReason};
+use tokio::time::{Instant, Sleep, sleep};
+
+use super::builder::ClientBuilder;
+use super::classify::{Classification, Classifier, Health};
+use super::connection::{ConnectionEnd, ConnectionParts};
+use super::dialer::{Dialer, WebSocket};
+use super::request::ConnectAttempt;
+use super::telemetry::{self, ConnectedGauge};
+use super::{Closed, Connection, ConnectionError, Fatal};
+
+/// The low-level client: yields one connection at a time, and establishes the next one after the current one is lost.
+///
+/// Use it to write the loop yourself: subscribing again is ordinary code, and no state leaks from one connection into
+/// the next. [`ReconnectMachine`] makes every decision: the spread before the first attempt after a loss, the backoff after
+/// it, the attempt count, which restarts only after a healthy connection, and when to give up. For what close codes and
+/// rejected upgrades mean, see [`codes`](crate::codes) and the [crate documentation](crate#what-a-failure-means).
+///
+/// ```no_run
+/// // Needs a server.
+/// use futures_util::{SinkExt, StreamExt};
+/// use stagger_ws::{Fatal, Message, ReconnectLoop};
+///
+/// # async fn feed() -> Result<(), Fatal> {
+/// let mut connections = ReconnectLoop::builder().url("wss://feed.example/v1").reconnect_loop();
+/// while let Some(mut connection) = connections.next_connection().await? {
+///     if connection.send(Message::text("subscribe")).await.is_ok() {
+///         while let Some(Ok(message)) = connection.next().await {
+///             println!("{message}");
+///         }
+///     }
+/// }
+/// # Ok(()) }
+/// ```
+pub struct ReconnectLoop {
+    dialer: Arc<Dialer>,
+    policy: Policy,
+    seed: Seed,
+    classifier: Classifier,
+    target: Arc<str>,
+    keepalive: Option<(Duration, Duration)>,
+    close_timeout: Duration,
+    on_closed: Option<OnClosed>,
+    machine: ReconnectMachine,
+    activity: Activity,
+    /// The wait before the current attempt.
+    last_wait: Duration,
+    /// When the last connection ended.
+    down_since: Option<Instant>,
+    connected: Option<ConnectedGauge>,
+    end: Option<ConnectionEnd>,
+}
+
+/// A listener for failed attempts and lost connections.
+pub(super) type OnClosed = Box<dyn FnMut(&Closed) + Send + Sync>;
+
+type ConnectFuture = Pin<Box<dyn Future<Output = Result<(WebSocket, Response<()>), ConnectionError>> + Send>>;
+
+/// The current activity. Kept here and not in a future, so that cancelling the caller loses no attempt.
+enum Activity {
+    /// An attempt is due now: the first one, or one requested by [`ReconnectLoop::reconnect_now`].
+    Start,
+    Connecting(Generation, ConnectFuture, Announced),
+    Waiting(Pin<Box<Sleep>>),
+    /// A connection has been given out.
+    Connected(Generation),
+    Stopped(Option<Fatal>),
+}
+
+/// Whether [`LoopEvent::Connecting`] has been returned for the attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Announced {
+    Yes,
+    No,
+}
+
+/// A step of the loop.
+pub(super) enum LoopEvent {
+    /// An attempt has started.
+    Connecting,
+    Opened(Box<ConnectionParts>),
+    Closed(Closed),
+    /// Without an error, if the server ended the connection normally, or this side closed the loop.
+    Stopped(Option<Fatal>),
+}
+
+impl ReconnectLoop {
+    /// Returns a builder with the default settings. [`ClientBuilder::reconnect_loop`] creates the loop.
+    #[must_use]
+    pub fn builder() -> ClientBuilder {
+        ClientBuilder::new()
+    }
+
+    pub(super) fn new(builder: ClientBuilder) -> Self {
+        let ClientBuilder { policy, seed, target, keepalive, close_timeout, on_closed, .. } = builder;
+        Self {
+            dialer: Arc::new(builder.dialer),
+            policy,
+            seed,
+            classifier: builder.classifier.shrunk(),
+            target,
+            keepalive,
+            close_timeout,
+            on_closed,
+            machine: ReconnectMachine::new(seed),
+            activity: Activity::Start,
+            last_wait: Duration::ZERO,
+            down_since: None,
+            connected: None,
+            end: None,
+        }
+    }
+
+    /// Waits for the next connection and returns it. The first attempt starts immediately; each further one after the
+    /// previous connection is lost and the policy's wait has passed. Returns `None` after the server ended the last
+    /// connection normally, with code 1000, and after [`close`](Self::close).
+    ///
+    /// Cancel-safe: the next call continues the wait or the attempt.
+    ///
+    /// # Errors
+    /// [`Fatal`] when the client gives up, and on every further call until [`reconnect_now`](Self::reconnect_now).
+    pub async fn next_connection(&mut self) -> Result<Option<Connection<'_>>, Fatal> {
+        let parts = loop {
+            match self.next_event().await {
+                LoopEvent::Opened(parts) => break parts,
+                LoopEvent::Connecting | LoopEvent::Closed(_) => {}
+                LoopEvent::Stopped(None) => return Ok(None),
+                LoopEvent::Stopped(Some(fatal)) => return Err(fatal),
+            }
+        };
+        Ok(Some(self.connection(*parts)))
+    }
+
+    /// Starts an attempt at the next call of [`next_connection`](Self::next_connection), without a wait and with the
+    /// attempt count reset: during a wait, or after giving up. Does nothing after [`close`](Self::close).
+    pub fn reconnect_now(&mut self) {
+        if self.machine.phase() == ReconnectPhase::Closed {
+            return;
+        }
+        self.record_replaced();
+        self.classifier.reset();
+        self.activity = Activity::Start;
+    }
+
+    /// Closes the loop permanently: cancels the current wait or attempt, and yields no further connections.
+    pub fn close(&mut self) {
+        self.machine.close(|| Tokio.now(), &Guards::none());
+        self.connected = None;
+        self.activity = Activity::Stopped(None);
+    }
+
+    /// Returns the number of attempts since the last healthy connection.
+    #[must_use]
+    pub const fn attempts(&self) -> u32 {
+        self.machine.attempt()
+    }
+
+    /// Returns the time of the next attempt, if the loop is waiting for one.
+    #[must_use]
+    pub fn next_attempt_at(&self) -> Option<Instant> {
+        match &self.activity {
+            Activity::Waiting(sleep) => Some(sleep.deadline()),
+            _ => None,
+        }
+    }
+
+    /// Creates the connection, which records its end in `self.end`.
+    pub(super) fn connection(&mut self, parts: ConnectionParts) -> Connection<'_> {
+        self.end = None;
+        Connection::new(parts, &mut self.end)
+    }
+
+    /// Runs the loop until the next event. Cancel-safe: all progress is kept in `self`.
+    pub(super) async fn next_event(&mut self) -> LoopEvent {
+        loop {
+            match &mut self.activity {
+                Activity::Start => {
+                    let step = self.machine.reconnect_now(&self.policy, || Tokio.now(), &Guards::none());
+                    self.last_wait = Duration::ZERO;
+                    self.apply(&step, Duration::ZERO);
+                }
+                Activity::Connecting(_, _, announced @ Announced::No) => {
+                    *announced = Announced::Yes;
+                    return LoopEvent::Connecting;
+                }
+                Activity::Connecting(generation, connecting, Announced::Yes) => {
+                    let generation = *generation;
+                    match poll_fn(|cx| connecting.as_mut().poll(cx)).await {
+                        Ok((socket, response)) => {
+                            return LoopEvent::Opened(Box::new(self.open(generation, socket, response)));
+                        }
+                        Err(cause) => {
+                            telemetry::record_attempt(&self.target, cause.name());
+                            let classification = self.classifier.classify_attempt(&cause);
+                            return LoopEvent::Closed(self.closed(generation, cause, classification, Duration::ZERO));
+                        }
+                    }
+                }
+                Activity::Waiting(sleep) => {
+                    sleep.as_mut().await;
+                    let step = self.machine.due(&self.policy, Tokio.now(), &Guards::none());
+                    self.apply(&step, Duration::ZERO);
+                }
+                Activity::Connected(generation) => {
+                    let generation = *generation;
+                    // A connection that was leaked, so never dropped, counts as lost now.
+                    let end = self
+                        .end
+                        .take()
+                        .unwrap_or_else(|| ConnectionEnd { cause: ConnectionError::ClosedLocally, at: Instant::now() });
+                    self.down_since = Some(end.at);
+                    self.connected = None;
+                    let classification = self.classifier.classify_loss(&end.cause, generation, &self.policy, self.seed);
+                    return LoopEvent::Closed(self.closed(generation, end.cause, classification, end.at.elapsed()));
+                }
+                Activity::Stopped(fatal) => return LoopEvent::Stopped(fatal.clone()),
+            }
+        }
+    }
+
+    /// Records the end of a connection that is being replaced.
+    fn record_replaced(&mut self) {
+        if let Activity::Connected(_) = self.activity {
+            let end = self.end.take();
+            self.down_since = Some(end.map_or_else(Instant::now, |end| end.at));
+        }
+        self.connected = None;
+    }
+
+    fn open(&mut self, generation: Generation, socket: WebSocket, response: Response<()>) -> ConnectionParts {
+        telemetry::record_attempt(&self.target, "opened");
+        let attempt = self.machine.attempt();
+        // The generation is the current one, so this is never `Stale`.
+        let _ = self.machine.opened(generation, || Tokio.now(), &Guards::none());
+        self.classifier.opened();
+        self.activity = Activity::Connected(generation);
+        self.end = None;
+        self.connected = Some(ConnectedGauge::new(&self.target));
+        let downtime = self.down_since.take().map(|since| since.elapsed());
+        #[cfg(feature = "metrics")]
+        if let Some(downtime) = downtime {
+            telemetry::record_downtime(&self.target, downtime);
+        }
+        ConnectionParts {
+            socket,
+            response,
+            attempt,
+            downtime,
+            keepalive: self.keepalive,
+            close_timeout: self.close_timeout,
+        }
+    }
+
+    /// Reports the end of an attempt or of a connection to the machine. It ended `ago` before now, since the caller may
+    /// have polled late.
+    fn closed(
+        &mut self,
+        generation: Generation,
+        cause: ConnectionError,
+        classification: Classification,
+        ago: Duration,
+    ) -> Closed {
+        let nanos = u64::try_from(ago.as_nanos()).unwrap_or(u64::MAX);
+        let at = stagger::Instant::from_nanos(Tokio.now().as_nanos().saturating_sub(nanos));
+        let attempt = self.machine.attempt();
+        if classification.health == Health::Unhealthy {
+            self.machine.distrust(generation);
+        }
+        let step = self.machine.ended(generation, classification.outcome, at, &self.policy, &Guards::none());
+        let retry_in = match step {
+            ReconnectStep::Wait { after, .. } => Some(after.saturating_sub(ago)),
+            _ => None,
+        };
+        let mut stopped = None;
+        if let ReconnectStep::GiveUp(stop) = step {
+            let is_normal_end = stop == StopReason::Permanent && self.classifier.is_normal_end(&cause);
+            stopped = (!is_normal_end).then_some(stop);
+            self.activity = Activity::Stopped(stopped.map(|stop| Fatal::new(stop, cause.clone(), attempt)));
+        } else {
+            self.apply(&step, ago);
+        }
+        let closed = Closed { cause, retry_in, attempt };
+        telemetry::log_closed(&self.target, &closed, stopped);
+        if let Some(on_closed) = &mut self.on_closed {
+            on_closed(&closed);
+        }
+        closed
+    }
+
+    /// Carries out the machine's step. `ago` is the time that has passed since the report.
+    fn apply(&mut self, step: &ReconnectStep, ago: Duration) {
+        self.activity = match *step {
+            ReconnectStep::Connect { generation } => {
+                let attempt = ConnectAttempt {
+                    number: self.machine.attempt(),
+                    auth_rejection: self.classifier.last_auth_rejection(),
+                };
+                let connect = Arc::clone(&self.dialer).connect(attempt);
+                Activity::Connecting(
+                    generation,
+                    telemetry::in_span(connect, attempt.number, self.last_wait),
+                    Announced::No,
+                )
+            }
+            ReconnectStep::Wait { after, .. } => {
+                self.last_wait = after;
+                Activity::Waiting(Box::pin(sleep(after.saturating_sub(ago))))
+            }
+            ReconnectStep::GiveUp(stop) => {
+                Activity::Stopped(Some(Fatal::new(stop, ConnectionError::ClosedLocally, self.machine.attempt())))
+            }
+            _ => return,
+        };
+    }
+}
+
+impl fmt::Debug for ReconnectLoop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReconnectLoop")
+            .field("target", &self.target)
+            .field("policy", &self.policy)
+            .field("machine", &self.machine)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,73 @@
+use core::time::Duration;
+use std::collections::VecDeque;
+
+use futures_util::{SinkExt, StreamExt};
+use http::Response;
+use tokio::time::timeout;
+use tokio_tungstenite::tungstenite::Message;
+
+use super::{ResumeStatus, SharedResume};
+use crate::client::{Connection, ConnectionError};
+
+/// Runs a [`Resume`](super::Resume) on each new connection, for the connection task.
+pub(in crate::client) struct ResumeHandshake {
+    resume: SharedResume,
+    /// The maximum duration of the negotiation.
+    timeout_after: Duration,
+    /// Messages received during the negotiation, which are still to be observed and delivered.
+    buffered: VecDeque<Message>,
+}
+
+impl ResumeHandshake {
+    pub(in crate::client) fn new(resume: SharedResume, timeout_after: Duration) -> Self {
+        Self { resume, timeout_after, buffered: VecDeque::new() }
+    }
+
+    /// Negotiates until the server has accepted or rejected the position. Returns whether it resumed, or `None` if the
+    /// connection ended.
+    pub(in crate::client) async fn negotiate(
+        &mut self,
+        connection: &mut Connection<'_>,
+        response: &Response<()>,
+    ) -> Option<bool> {
+        self.buffered.clear();
+        let timeout_after = self.timeout_after;
+        let cause = match timeout(timeout_after, self.exchange(connection, response)).await {
+            Ok(Some(ResumeStatus::Rejected)) => ConnectionError::ResumeRejected,
+            Ok(status) => return Some(status? == ResumeStatus::Resumed),
+            Err(_) => ConnectionError::ConnectTimeout { after: timeout_after },
+        };
+        connection.record_end(cause);
+        None
+    }
+
+    /// Returns the final status, or `None` if the connection ended.
+    async fn exchange(&mut self, connection: &mut Connection<'_>, response: &Response<()>) -> Option<ResumeStatus> {
+        let mut status = self.resume.lock().on_upgrade(response);
+        loop {
+            match status {
+                ResumeStatus::Pending => {}
+                // If sending fails, the reading half reports the reason.
+                ResumeStatus::Send(message) => drop(connection.send(message).await),
+                decided => return Some(decided),
+            }
+            let message = connection.next().await?.ok()?;
+            status = self.resume.lock().on_handshake_message(&message);
+            self.buffered.push_back(message);
+        }
+    }
+
+    /// Returns the messages received during the negotiation.
+    pub(in crate::client) fn buffered(&self) -> impl Iterator<Item = &Message> {
+        self.buffered.iter()
+    }
+
+    /// Returns the next of these messages.
+    pub(in crate::client) fn next_buffered(&mut self) -> Option<Message> {
+        self.buffered.pop_front()
+    }
+
+    pub(in crate::client) fn observe(&self, message: &Message) {
+        self.resume.lock().observe(message);
+    }
+}

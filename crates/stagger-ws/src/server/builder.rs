@@ -1,0 +1,117 @@
+use core::fmt;
+use core::time::Duration;
+use std::sync::Arc;
+
+use stagger::admission::Admission;
+use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
+
+use super::{Keepalive, Sockets};
+
+/// The settings of [`Sockets`].
+#[derive(Clone, Debug)]
+#[must_use = "a builder does nothing until `build`"]
+pub struct SocketsBuilder {
+    pub(super) admission: Arc<Admission>,
+    pub(super) name: Arc<str>,
+    pub(super) max_connections: usize,
+    pub(super) retry_after_when_full: Duration,
+    pub(super) keepalive: Option<Keepalive>,
+    pub(super) close_timeout: Duration,
+    pub(super) handshake_timeout: Duration,
+    pub(super) max_handshakes: usize,
+    pub(super) websocket_config: WebSocketConfig,
+}
+
+/// A problem with the settings of [`Sockets`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SettingsError {
+    /// The keepalive has a zero interval or timeout.
+    Keepalive,
+    /// The maximum number of handshakes is zero.
+    MaxHandshakes,
+}
+
+impl fmt::Display for SettingsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Keepalive => "the keepalive's interval or timeout is 0; use more than 0, or None to disable it",
+            Self::MaxHandshakes => "max_handshakes is 0, which rejects every connection; use 1 or more",
+        })
+    }
+}
+
+impl core::error::Error for SettingsError {}
+
+impl SocketsBuilder {
+    pub(super) fn new(admission: Arc<Admission>) -> Self {
+        Self {
+            admission,
+            name: "".into(),
+            max_connections: usize::MAX,
+            retry_after_when_full: Duration::from_secs(10),
+            keepalive: Some(Keepalive::default()),
+            close_timeout: Duration::from_secs(5),
+            handshake_timeout: Duration::from_secs(10),
+            max_handshakes: 1024,
+            websocket_config: WebSocketConfig::default(),
+        }
+    }
+
+    /// Sets the server's name in metrics and log events, the label `target`. Default: empty.
+    pub fn named(self, name: &str) -> Self {
+        Self { name: name.into(), ..self }
+    }
+
+    /// Limits the number of open connections. No limit by default.
+    pub fn max_connections(self, max_connections: usize) -> Self {
+        Self { max_connections, ..self }
+    }
+
+    /// Sets the `Retry-After` for clients that are rejected at the connection limit. It is not a reservation, since
+    /// nothing is known about when a connection will end; clients add a spread to it. Default 10 s.
+    pub fn retry_after_when_full(self, retry_after_when_full: Duration) -> Self {
+        Self { retry_after_when_full, ..self }
+    }
+
+    /// Sets how dead peers are detected; `None` disables it. Default [`Keepalive::default`].
+    pub fn keepalive(self, keepalive: impl Into<Option<Keepalive>>) -> Self {
+        Self { keepalive: keepalive.into(), ..self }
+    }
+
+    /// Sets how long a client may take to reply to the close of a drain before its connection is dropped. Default 5 s.
+    pub fn close_timeout(self, close_timeout: Duration) -> Self {
+        Self { close_timeout, ..self }
+    }
+
+    /// Limits the handshake of [`Sockets::accept`], from the call until the response is sent. Default 10 s.
+    pub fn handshake_timeout(self, handshake_timeout: Duration) -> Self {
+        Self { handshake_timeout, ..self }
+    }
+
+    /// Limits the number of concurrent handshakes in [`Sockets::serve`] (minimum 1). Further connections wait in the
+    /// kernel's backlog, where waiting costs nothing; see [`listen`](super::listen()). Default 1,024.
+    pub fn max_handshakes(self, max_handshakes: usize) -> Self {
+        Self { max_handshakes, ..self }
+    }
+
+    /// Sets the size limits and buffers of the connections that [`Sockets::accept`] creates. By default, tungstenite
+    /// allocates a read buffer of 128 KiB per connection.
+    pub fn websocket_config(self, websocket_config: WebSocketConfig) -> Self {
+        Self { websocket_config, ..self }
+    }
+
+    /// Validates the settings.
+    ///
+    /// # Errors
+    /// The first [`SettingsError`] found.
+    pub fn build(self) -> Result<Sockets, SettingsError> {
+        if self.keepalive.is_some_and(|keepalive| keepalive.interval.is_zero() || keepalive.timeout.is_zero()) {
+            return Err(SettingsError::Keepalive);
+        }
+        if self.max_handshakes == 0 {
+            return Err(SettingsError::MaxHandshakes);
+        }
+        Ok(Sockets::from_builder(self))
+    }
+}

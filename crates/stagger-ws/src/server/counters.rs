@@ -1,0 +1,214 @@
+use core::sync::atomic::{AtomicU64, Ordering};
+use core::time::Duration;
+use std::collections::BTreeMap;
+
+use super::UpgradeRejected;
+use super::message::NO_CODE;
+
+/// The connections of a server, now and since it started.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SocketsSnapshot {
+    /// Open connections.
+    pub active: usize,
+    /// Connections admitted in total.
+    pub accepted: u64,
+    /// Rejected upgrades, by reason.
+    pub rejected: RejectionCounts,
+    /// Ended connections, by the code of the first close frame of either side, as in the [contract](super#metrics).
+    /// Contains only codes that have occurred.
+    pub closed: BTreeMap<&'static str, u64>,
+    /// Connections closed by a drain that ended within the close timeout.
+    pub drained_in_time: u64,
+    /// Connections closed by a drain that were dropped, since the client did not reply to the close in time.
+    pub drained_timed_out: u64,
+    /// Connections closed because the peer was found dead.
+    pub reaped: u64,
+    /// Completed upgrades.
+    pub upgrades: u64,
+    /// Total duration of the completed upgrades.
+    pub upgrade_time: Duration,
+}
+
+/// The number of rejected upgrades, by reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RejectionCounts {
+    /// The admission's rate was exceeded.
+    pub rate_limited: u64,
+    /// The connection limit was reached.
+    pub at_capacity: u64,
+    /// The server was draining.
+    pub draining: u64,
+    /// The request was not an upgrade, or did not complete in time. Counted only by
+    /// [`Sockets::accept`](super::Sockets::accept); axum handles such requests itself.
+    pub handshake_failed: u64,
+}
+
+/// The index of "no close frame at all": RFC 6455, section 7.1.5.
+const NO_CLOSE_FRAME: usize = 5;
+/// Every code with its own label, and three labels for all others.
+const CODES: [(u16, &str); 17] = [
+    (1000, "1000"),
+    (1001, "1001"),
+    (1002, "1002"),
+    (1003, "1003"),
+    (NO_CODE, "1005"),
+    (1006, "1006"),
+    (1007, "1007"),
+    (1008, "1008"),
+    (1009, "1009"),
+    (1010, "1010"),
+    (1011, "1011"),
+    (1012, "1012"),
+    (1013, "1013"),
+    (1014, "1014"),
+    (3000, "3xxx"),
+    (4000, "4xxx"),
+    (u16::MAX, "other"),
+];
+
+fn row(code: Option<u16>) -> usize {
+    let Some(code) = code else { return NO_CLOSE_FRAME };
+    let code = match code {
+        3000..4000 => 3000,
+        4000..5000 => 4000,
+        code => code,
+    };
+    CODES.iter().position(|&(known, _)| known == code).unwrap_or(CODES.len() - 1)
+}
+
+#[derive(Default)]
+pub(super) struct Counters {
+    accepted: AtomicU64,
+    rate_limited: AtomicU64,
+    at_capacity: AtomicU64,
+    draining: AtomicU64,
+    handshake_failed: AtomicU64,
+    closed: [AtomicU64; CODES.len()],
+    drained_in_time: AtomicU64,
+    drained_timed_out: AtomicU64,
+    reaped: AtomicU64,
+    upgrades: AtomicU64,
+    upgrade_nanos: AtomicU64,
+}
+
+fn increment(counter: &AtomicU64) {
+    counter.fetch_add(1, Ordering::Relaxed);
+}
+
+impl Counters {
+    pub(super) fn accepted(&self) {
+        increment(&self.accepted);
+    }
+
+    pub(super) fn rejected(&self, rejected: &UpgradeRejected) {
+        increment(match rejected {
+            UpgradeRejected::RateLimited(_) => &self.rate_limited,
+            UpgradeRejected::AtCapacity(_) => &self.at_capacity,
+            UpgradeRejected::Draining(_) => &self.draining,
+        });
+    }
+
+    pub(super) fn handshake_failed(&self) {
+        increment(&self.handshake_failed);
+    }
+
+    /// Counts an ended connection by its close code.
+    pub(super) fn closed(&self, code: Option<u16>) {
+        increment(&self.closed[row(code)]);
+    }
+
+    pub(super) fn drained_in_time(&self) {
+        increment(&self.drained_in_time);
+    }
+
+    pub(super) fn drained_timed_out(&self) {
+        increment(&self.drained_timed_out);
+    }
+
+    pub(super) fn reaped(&self) {
+        increment(&self.reaped);
+    }
+
+    pub(super) fn upgraded(&self, took: Duration) {
+        increment(&self.upgrades);
+        self.upgrade_nanos.fetch_add(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    pub(super) fn snapshot(&self, active: usize) -> SocketsSnapshot {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let closed = CODES.iter().zip(&self.closed).map(|(&(_, name), counter)| (name, read(counter)));
+        SocketsSnapshot {
+            active,
+            accepted: read(&self.accepted),
+            rejected: RejectionCounts {
+                rate_limited: read(&self.rate_limited),
+                at_capacity: read(&self.at_capacity),
+                draining: read(&self.draining),
+                handshake_failed: read(&self.handshake_failed),
+            },
+            closed: closed.filter(|&(_, number)| number > 0).collect(),
+            drained_in_time: read(&self.drained_in_time),
+            drained_timed_out: read(&self.drained_timed_out),
+            reaped: read(&self.reaped),
+            upgrades: read(&self.upgrades),
+            upgrade_time: Duration::from_nanos(read(&self.upgrade_nanos)),
+        }
+    }
+}
+
+#[cfg(feature = "metrics")]
+impl SocketsSnapshot {
+    pub(super) fn record(&self, target: &str) {
+        use metrics::{counter, gauge};
+
+        let target = || target.to_owned();
+        gauge!("stagger_ws_connections_active", "target" => target()).set(self.active as f64);
+        counter!("stagger_ws_accepted_total", "target" => target()).absolute(self.accepted);
+        let RejectionCounts { rate_limited, at_capacity, draining, handshake_failed } = self.rejected;
+        for (reason, number) in [
+            ("rate_limited", rate_limited),
+            ("at_capacity", at_capacity),
+            ("draining", draining),
+            ("handshake_failed", handshake_failed),
+        ] {
+            counter!("stagger_ws_rejected_total", "target" => target(), "reason" => reason).absolute(number);
+        }
+        for (&code, &number) in &self.closed {
+            counter!("stagger_ws_closed_total", "target" => target(), "code" => code).absolute(number);
+        }
+        for (result, number) in [("in_time", self.drained_in_time), ("timed_out", self.drained_timed_out)] {
+            counter!("stagger_ws_drained_total", "target" => target(), "result" => result).absolute(number);
+        }
+        counter!("stagger_ws_reaped_total", "target" => target()).absolute(self.reaped);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_has_a_label_of_the_contract() {
+        for (code, label) in [
+            (Some(1000), "1000"),
+            (None, "1006"),
+            (Some(1006), "1006"),
+            (Some(1012), "1012"),
+            (Some(3999), "3xxx"),
+            (Some(4000), "4xxx"),
+            (Some(4999), "4xxx"),
+            (Some(5000), "other"),
+            (Some(1004), "other"),
+            (Some(0), "other"),
+            (Some(u16::MAX), "other"),
+        ] {
+            assert_eq!(CODES[row(code)].1, label, "{code:?}");
+        }
+        let labels: std::collections::BTreeSet<_> = CODES.iter().map(|code| code.1).collect();
+        assert_eq!(labels.len(), CODES.len());
+        let contract = include_str!("contract.md");
+        assert!(labels.iter().all(|label| contract.contains(&format!("`{label}`"))));
+    }
+}

@@ -1,0 +1,279 @@
+//! The reaction of the client to each kind of failure.
+
+use core::time::Duration;
+use std::io;
+use std::sync::{Arc, Mutex};
+
+use http::Request;
+use stagger::{Seed, StopReason};
+use stagger_ws::{ClientBuilder, ReconnectAdvice, codes};
+use tokio::time::timeout;
+
+use super::peer::Step::{Hang, Upgrade, Wait};
+use super::peer::{close, header, rejection};
+use super::reconnect_loop::run;
+use super::scripted_server::{DOUBLING, ScriptedServer, secs};
+
+/// Records the auth rejections that the request provider has seen.
+#[derive(Clone, Default)]
+struct AuthRejections(Arc<Mutex<Vec<Option<u16>>>>);
+
+impl AuthRejections {
+    fn record(&self, builder: ClientBuilder) -> ClientBuilder {
+        let asked = self.clone();
+        builder.request(move |cx| {
+            asked.0.lock().unwrap().push(cx.auth_rejection());
+            async { Ok(Request::get("ws://server.test/").body(())?) }
+        })
+    }
+
+    fn seen(&self) -> Vec<Option<u16>> {
+        self.0.lock().unwrap().clone()
+    }
+}
+
+/// Returns the wait after a connection that was up for a minute and was closed with this code and reason.
+async fn wait_after_close(seed: u64, code: u16, reason: &str) -> Duration {
+    let server =
+        ScriptedServer::new([vec![Upgrade, Wait(secs(60)), close(code, reason), Hang], vec![Upgrade, close(1000, "")]]);
+    run(&mut server.over_pipes().seed(Seed::new(seed)).reconnect_loop()).await.unwrap();
+    server.waits()[0].1.unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn restart_and_overload_waits_are_spread_over_their_interval() {
+    for (code, from, to) in [(1012, 5, 30), (1013, 30, 120)] {
+        let mut waits = Vec::new();
+        for seed in 0..40 {
+            waits.push(wait_after_close(seed, code, "").await);
+        }
+        waits.sort();
+        assert!(secs(from) <= waits[0] && waits[39] <= secs(to), "{code}: {waits:?}");
+        // Spread over the whole interval: by chance, less than one run in a million misses the first or the last third.
+        let third = secs(to - from) / 3;
+        assert!(waits[0] < secs(from) + third && waits[39] > secs(to) - third, "{code}: {waits:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn advice_in_the_close_reason_is_honored() {
+    for seed in 0..20 {
+        let advice = ReconnectAdvice { retry_after: secs(7), spread: secs(2) };
+        let wait = wait_after_close(seed, 1012, &advice.to_reason()).await;
+        assert!(secs(7) <= wait && wait <= secs(9), "{wait:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_closed_with_1011_is_never_healthy() {
+    let broken = vec![Upgrade, Wait(secs(60)), close(1011, ""), Hang];
+    let server = ScriptedServer::new(vec![broken; 6]);
+    let fatal = run(&mut server.over_pipes().reconnect_loop()).await.unwrap_err();
+    assert_eq!(fatal.stop_reason(), StopReason::Attempts);
+    let waits: Vec<_> = server.waits().into_iter().map_while(|(_, wait)| wait).collect();
+    assert_eq!(waits, [1, 2, 4, 8, 16].map(secs));
+}
+
+#[tokio::test(start_paused = true)]
+async fn reconnects_after_1011_are_spread() {
+    let mut waits = Vec::new();
+    for seed in 0..40 {
+        let server = ScriptedServer::new([vec![Upgrade, close(1011, ""), Hang], vec![Upgrade, close(1000, "")]]);
+        let policy = DOUBLING.spread(secs(100)).build().unwrap();
+        run(&mut server.over_pipes().policy(policy).seed(Seed::new(seed)).reconnect_loop()).await.unwrap();
+        waits.push(server.waits()[0].1.unwrap());
+    }
+    waits.sort();
+    assert!(waits[39] - waits[0] > secs(60), "{waits:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn fatal_codes_stop_the_client_with_the_code_and_reason() {
+    for code in [1002, 1003, 1007, 1008, 1009, 1010, 4401] {
+        let server = ScriptedServer::new([vec![Upgrade, close(code, "no"), Hang]]);
+        let mut reconnect = server.over_pipes().close_codes(codes::rfc6455().fatal(4401)).reconnect_loop();
+        let fatal = run(&mut reconnect).await.unwrap_err();
+        assert_eq!((fatal.stop_reason(), fatal.cause().close_code()), (StopReason::Permanent, Some(code)));
+        assert!(fatal.to_string().ends_with(&format!("closed by the server with {code} \"no\"")), "{fatal}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_status_is_classified() {
+    for (status, comes_back) in [
+        (200, false),
+        (302, false),
+        (400, false),
+        (404, false),
+        (405, false),
+        (408, true),
+        (410, false),
+        (425, true),
+        (426, false),
+        (429, true),
+        (500, true),
+        (501, false),
+        (502, true),
+        (503, true),
+        (504, true),
+        (505, false),
+        (522, true),
+    ] {
+        let server = ScriptedServer::new([rejection(status, ""), vec![Upgrade, close(1000, "")]]);
+        let result = run(&mut server.over_pipes().reconnect_loop()).await;
+        assert_eq!(result.is_ok(), comes_back, "{status}");
+        if let Err(fatal) = result {
+            assert_eq!((fatal.stop_reason(), server.arrivals().len()), (StopReason::Permanent, 1), "{status}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn retry_after_is_a_minimum_with_a_spread() {
+    let mut waits = Vec::new();
+    for seed in 0..40 {
+        let server = ScriptedServer::new([rejection(503, "Retry-After: 20\r\n"), vec![Upgrade, close(1000, "")]]);
+        run(&mut server.over_pipes().seed(Seed::new(seed)).reconnect_loop()).await.unwrap();
+        waits.push(server.times()[1]);
+    }
+    waits.sort();
+    assert!(secs(20) <= waits[0] && waits[39] <= secs(30) + Duration::from_millis(1), "{waits:?}");
+    assert!(waits[39] - waits[0] > secs(5), "{waits:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_retry_after_beyond_max_hint_gives_up() {
+    let server = ScriptedServer::new([rejection(503, "Retry-After: 100000\r\n")]);
+    let fatal = run(&mut server.over_pipes().reconnect_loop()).await.unwrap_err();
+    assert_eq!((fatal.stop_reason(), fatal.attempts()), (StopReason::Hint, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn rejected_credentials_are_renewed_once_and_then_fatal() {
+    for (retries, status, requests) in [(1, 401, 2), (1, 403, 2), (0, 401, 1), (3, 403, 4)] {
+        let server = ScriptedServer::new(vec![rejection(status, ""); 6]);
+        let asked = AuthRejections::default();
+        let mut reconnect = asked.record(server.over_pipes()).max_auth_retries(retries).reconnect_loop();
+        let fatal = run(&mut reconnect).await.unwrap_err();
+        assert_eq!(
+            (fatal.stop_reason(), server.arrivals().len()),
+            (StopReason::Permanent, requests),
+            "{retries} {status}"
+        );
+        let mut want = vec![Some(status); requests];
+        want[0] = None;
+        assert_eq!(asked.seen(), want);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn reconnect_now_resets_rejected_credentials() {
+    let server = ScriptedServer::new(vec![rejection(401, ""); 9]);
+    let mut reconnect = server.over_pipes().reconnect_loop();
+    for requests in [2, 4, 6] {
+        assert_eq!(run(&mut reconnect).await.unwrap_err().stop_reason(), StopReason::Permanent);
+        assert_eq!(server.arrivals().len(), requests);
+        reconnect.reconnect_now();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn accepted_credentials_reset_the_count_of_rejections() {
+    let day = || vec![Upgrade, Wait(secs(86_400)), close(1001, ""), Hang];
+    let server = ScriptedServer::new([
+        rejection(401, ""),
+        day(),
+        day(),
+        rejection(401, ""),
+        day(),
+        rejection(401, ""),
+        rejection(401, ""),
+    ]);
+    let asked = AuthRejections::default();
+    let fatal = run(&mut asked.record(server.over_pipes()).reconnect_loop()).await.unwrap_err();
+    assert_eq!((fatal.stop_reason(), server.arrivals().len()), (StopReason::Permanent, 7));
+    assert_eq!(asked.seen(), [0, 401, 0, 0, 401, 0, 401].map(|status| Some(status).filter(|status| *status > 0)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn auth_close_codes_renew_credentials_once() {
+    for code in [3000, 3003] {
+        let server = ScriptedServer::new(vec![vec![Upgrade, close(code, ""), Hang]; 5]);
+        let fatal = run(&mut server.over_pipes().reconnect_loop()).await.unwrap_err();
+        assert_eq!(
+            (fatal.stop_reason(), fatal.cause().close_code(), server.arrivals().len()),
+            (StopReason::Permanent, Some(code), 2)
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_redirect_error_shows_the_location_without_its_query() {
+    let server = ScriptedServer::new([rejection(307, "Location: wss://user:pass@other.test/v2?token=secret\r\n")]);
+    let fatal = run(&mut server.over_pipes().reconnect_loop()).await.unwrap_err();
+    let stagger_ws::ConnectionError::Rejected(rejected) = fatal.cause() else { panic!("{fatal}") };
+    assert_eq!(rejected.location(), Some("wss://user:pass@other.test/v2?token=secret"));
+    for shown in [format!("{fatal}"), format!("{fatal:?}")] {
+        assert!(shown.contains("other.test/v2") && !shown.contains("secret") && !shown.contains("pass"), "{shown}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn followed_redirects_do_not_send_credentials_to_other_hosts() {
+    let to = |place: &str| rejection(302, &format!("Location: {place}\r\n"));
+    let server = ScriptedServer::new([to("/v2"), to("ws://other.test/v3"), vec![Upgrade, close(1000, "")]]);
+    let mut reconnect = server
+        .over_pipes()
+        .max_redirects(2)
+        .request(|_| async {
+            Ok(Request::get("ws://server.test/v1").header("authorization", "Bearer secret").body(())?)
+        })
+        .reconnect_loop();
+    run(&mut reconnect).await.unwrap();
+    let seen: Vec<_> = server
+        .arrivals()
+        .iter()
+        .map(|arrival| {
+            let path = arrival.head.split(' ').nth(1).unwrap().to_owned();
+            (path, header(&arrival.head, "host").unwrap(), header(&arrival.head, "authorization").is_some())
+        })
+        .collect();
+    let want = [("/v1", "server.test", true), ("/v2", "server.test", true), ("/v3", "other.test", false)];
+    assert_eq!(seen, want.map(|(path, host, shown)| (path.to_owned(), host.to_owned(), shown)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn invalid_requests_are_fatal_and_provider_errors_are_retried() {
+    for url in ["http://server.test/", "/feed", "ws://", "not a url"] {
+        let server = ScriptedServer::new([]);
+        let fatal = run(&mut server.over_pipes().url(url).reconnect_loop()).await.unwrap_err();
+        assert_eq!(
+            (fatal.stop_reason(), fatal.cause().name(), server.arrivals().len()),
+            (StopReason::Permanent, "request", 0),
+            "{url}"
+        );
+    }
+    let server = ScriptedServer::new([]);
+    let failing = server.over_pipes().request(|_| async { Err("no token: secret".into()) }).reconnect_loop();
+    let mut reconnect = failing;
+    let fatal = timeout(secs(600), run(&mut reconnect)).await.unwrap().unwrap_err();
+    assert_eq!((fatal.stop_reason(), fatal.attempts()), (StopReason::Attempts, 6));
+    assert!(!format!("{fatal} {fatal:?}").contains("secret"));
+    assert_eq!(core::error::Error::source(fatal.cause()).unwrap().to_string(), "no token: secret");
+}
+
+#[tokio::test(start_paused = true)]
+async fn network_errors_are_transient_and_invalid_addresses_are_permanent() {
+    for (kind, attempts) in [
+        (io::ErrorKind::ConnectionReset, 6),
+        (io::ErrorKind::PermissionDenied, 6),
+        (io::ErrorKind::NotFound, 6),
+        (io::ErrorKind::InvalidInput, 1),
+    ] {
+        let mut reconnect = ScriptedServer::new([])
+            .over_pipes()
+            .connector(move |_| async move { Err::<tokio::io::DuplexStream, _>(io::Error::from(kind)) })
+            .reconnect_loop();
+        assert_eq!(run(&mut reconnect).await.unwrap_err().attempts(), attempts, "{kind}");
+    }
+}
