@@ -73,7 +73,7 @@ enum AnyJitter {
     Equal,
     Decorrelated,
     Factor(u32),
-    Added(Length),
+    Added(AnyDuration),
 }
 
 #[derive(Arbitrary, Clone, Debug)]
