@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused() {
+    fn lists_that_do_not_fit_are_rejected() {
         assert!(DelayList::new(&[Duration::from_nanos(1), Duration::from_secs(3600)]).is_none());
         assert!(DelayList::new(&[Duration::from_secs(1); 17]).is_none());
         assert!(DelayList::new(&[Duration::MAX; 16]).is_some());

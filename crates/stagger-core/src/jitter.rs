@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_jitter_is_told_apart_from_a_wrong_share() {
+    fn an_invalid_jitter_and_an_invalid_share_have_different_errors() {
         assert!("ful".parse::<Jitter>().unwrap_err().to_string().contains("use full, equal"));
         assert!("add:soon".parse::<Jitter>().unwrap_err().to_string().contains("has a unit that is not known"));
         assert!("add:inf".parse::<Jitter>().unwrap_err().to_string().contains("must have a length"));

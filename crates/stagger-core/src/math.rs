@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_root_squared_is_its_number() {
+    fn the_square_of_a_root_is_its_argument() {
         for x in [1.0, 2.0, 3.0, 4.0, 1e-9, 0.7, 1e18, 3.4e38, 1.000_000_1, f64::MAX] {
             let root = square_root(x);
             assert!((root * (root / x) - 1.0).abs() < 1e-15, "{x}: {root}");
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn powers_of_two_are_those_of_the_standard_library() {
+    fn powers_of_two_match_the_standard_library() {
         for x in (-10_220..10_239).map(|i| f64::from(i) / 10.0) {
             let (got, want) = (exp2(x), x.exp2());
             assert!((got / want - 1.0).abs() < 1e-14, "2^{x} is {want}, not {got}");
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hyperbolic_tangent_is_that_of_the_standard_library() {
+    fn the_hyperbolic_tangent_matches_the_standard_library() {
         assert!(tanh(0.0).abs() < 1e-300);
         for x in (1..4_000).map(|i| f64::from(i) / 100.0) {
             assert!((tanh(x) / x.tanh() - 1.0).abs() < 1e-13, "{x}");

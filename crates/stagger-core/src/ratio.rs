@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_is_exact_or_refused() {
+    fn text_parses_exactly_or_not_at_all() {
         for (text, want) in [
             ("0", Some(0)),
             ("0%", Some(0)),

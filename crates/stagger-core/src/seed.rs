@@ -188,9 +188,9 @@ mod tests {
     fn bits_are_uniform_along_a_call_and_across_calls() {
         let along = (0..65_536).map(|n| Seed::new(9).bits(0, n, Purpose::Delay));
         let across = (0..65_536).map(|id| Seed::new(9).for_call(id).bits(0, 1, Purpose::Delay));
-        let neighbours = (0..65_536).map(|seed| Seed::new(seed).bits(0, 1, Purpose::Delay));
+        let neighbors = (0..65_536).map(|seed| Seed::new(seed).bits(0, 1, Purpose::Delay));
         for (name, draws) in
-            [("along", along.collect::<Vec<_>>()), ("across", across.collect()), ("neighbours", neighbours.collect())]
+            [("along", along.collect::<Vec<_>>()), ("across", across.collect()), ("neighbors", neighbors.collect())]
         {
             for shift in [0, 56] {
                 let mut cells = [0_u32; 256];

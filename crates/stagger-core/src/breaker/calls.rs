@@ -183,7 +183,7 @@ mod tests {
 
     /// Compares with a queue, over more than all laps where there is time for it, so that they wrap around.
     #[test]
-    fn sums_are_those_of_the_last_calls_for_ever() {
+    fn sums_are_those_of_the_last_calls_across_all_laps() {
         for size in [1, 17, MAX_CALLS] {
             let window = CallWindow::new(size);
             let mut last = VecDeque::new();

@@ -176,14 +176,14 @@ mod tests {
     }
 
     #[test]
-    fn generations_leave_out_the_one_of_no_pass() {
+    fn generations_skip_the_one_of_no_permit() {
         assert_eq!(PackedState::new(Mode::Open, LAST_GENERATION).next_generation(), 1);
         assert_eq!(generation_of(&BreakerPermit::NONE), 0);
         assert_eq!(generation_of(&permit(LAST_GENERATION, u64::MAX)), LAST_GENERATION);
     }
 
     #[test]
-    fn ages_are_exact_across_the_turn_of_the_start_and_never_negative() {
+    fn ages_are_exact_across_wraparound_and_never_negative() {
         for start in [0, 7, START, START + 5, u64::MAX] {
             for age in [0_u64, 1, 3_600_000_000_000, START / 2] {
                 assert_eq!(age_of(&permit(3, start), start.wrapping_add(age)), age);

@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_cause_is_kept_as_its_number_and_has_a_name() {
+    fn every_cause_round_trips_through_its_number_and_has_a_name() {
         let all = [
             TransitionCause::Command,
             TransitionCause::Consecutive,

@@ -188,7 +188,7 @@ mod tests {
     const BAD: Mark = Mark { failed: true, slow: false };
 
     #[test]
-    fn the_oldest_tenth_goes_at_once() {
+    fn the_oldest_tenth_is_dropped_at_once() {
         let window = TimeWindow::new(100);
         for now in 0..100 {
             window.count(1, BAD, now);
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn after_any_pause_it_counts_from_nothing() {
+    fn after_any_pause_the_count_restarts() {
         for pause in [100, 101, 1_000, 100_000, 1_000_000_000, u64::from(u32::MAX) * 7] {
             let window = TimeWindow::new(100);
             for now in 0..100 {
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_summed_up_only_while_something_went_badly() {
+    fn the_window_is_summed_only_after_a_failed_or_slow_call() {
         let window = TimeWindow::new(100);
         assert_eq!(window.count(1, GOOD, 5), None);
         window.count(1, BAD, 5);

@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn threads_with_neighbouring_stacks_have_different_shards() {
+    fn threads_with_neighboring_stacks_have_different_shards() {
         for spacing in [0x8_0000, 0x10_0000, 0x20_0000, 0x20_1000, 0x20_2000, 0x40_0000, 0x80_1000] {
             for base in (0..1_000).map(|n| 0x7f00_1234_5678_u64 + n * 0x1_2340) {
                 let mut used = [false; SHARDS];
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_taken_back_elsewhere_is_taken_back() {
+    fn a_subtraction_may_come_from_another_shard() {
         let shards = std::sync::Arc::new(Shards::new());
         for _ in 0..3 {
             shards.add();

@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn delays_are_independent_where_nothing_is_remembered_of_those_before() {
+    fn delays_are_independent_if_they_do_not_depend_on_earlier_ones() {
         let decorrelated = Policy::DEFAULT.to_builder().jitter(Jitter::Decorrelated).build().unwrap();
         for policy in Profile::all().map(Profile::policy).chain([decorrelated]) {
             assert_eq!(policy.has_independent_delays(), forgets(&policy), "{policy}");

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sum_of_nothing_is_nothing_and_a_narrow_draw_only_shifts() {
+    fn an_empty_sum_is_zero_and_a_narrow_draw_only_shifts() {
         assert_eq!(UniformSum::new(0).quantile(0.9).to_bits(), 0.0_f64.to_bits());
         let mut sum = UniformSum::new(2_000_000_001);
         sum.add(1);

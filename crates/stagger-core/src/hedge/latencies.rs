@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_length_lies_in_its_bucket_and_the_next_bucket_begins_where_one_ends() {
+    fn buckets_are_contiguous_and_contain_their_lengths() {
         for at in 0..BUCKETS {
             assert_eq!(bucket(start(at)), at);
             assert_eq!(bucket(start(at + 1) - 1), at);

@@ -18,9 +18,11 @@ pub struct PolicyError {
     max_elapsed: u64,
     throttled_base: u64,
     local_base: u64,
-    multiplier: f64,
-    factor: Ratio,
-    hint_spread: Ratio,
+    /// As `f32`, so that a `Result` with this error stays small; below 1 if the setting is.
+    multiplier: f32,
+    /// The share of the jitter if that is above 1, otherwise `hint_spread`.
+    share: Ratio,
+    is_jitter_share: bool,
 }
 
 /// One problem in the settings of a policy.
@@ -90,6 +92,9 @@ const ALL: [PolicyProblem; 17] = [
     LocalBase,
 ];
 
+/// The largest `f32` below 1.
+const BELOW_ONE: f32 = f32::from_bits(0x3f7f_ffff);
+
 /// Room for all messages of a policy at once.
 type Sentences = Message<2048>;
 
@@ -114,6 +119,7 @@ impl PolicyError {
             Some(cap) => nanos(cap),
             None => u64::MAX,
         };
+        let factor_above_one = matches!(jitter, Jitter::Factor(share) if share.is_above_one());
         let mut error = Self {
             problems: 0,
             base: nanos(settings.base()),
@@ -127,8 +133,8 @@ impl PolicyError {
             throttled_base: nanos(settings.throttled_base()),
             local_base: nanos(settings.local_base()),
             multiplier: 1.0,
-            factor: Ratio::ZERO,
-            hint_spread: Ratio::ZERO,
+            share: Ratio::ZERO,
+            is_jitter_share: factor_above_one,
         };
         let base = error.base;
         let grows = matches!(settings.backoff, Backoff::Linear { .. } | Backoff::Exponential { .. });
@@ -138,19 +144,24 @@ impl PolicyError {
             Backoff::Exponential { multiplier, .. } => multiplier,
             _ => 1.0,
         };
-        // Not NaN, so that the derived comparison finds equal errors equal.
-        error.multiplier = if multiplier.is_nan() { f64::NEG_INFINITY } else { multiplier };
-        if let Jitter::Factor(share) = jitter {
-            error.factor = share;
-        }
-        if let Some(share) = settings.hint_spread {
-            error.hint_spread = share;
-        }
+        let rounded = multiplier as f32;
+        error.multiplier = if multiplier.is_nan() {
+            // Not NaN, so that the derived comparison finds equal errors equal.
+            f32::NEG_INFINITY
+        } else if multiplier < 1.0 && rounded >= 1.0 {
+            BELOW_ONE
+        } else {
+            rounded
+        };
+        error.share = match (jitter, settings.hint_spread) {
+            (Jitter::Factor(share), _) if factor_above_one => share,
+            (_, Some(share)) => share,
+            _ => Ratio::ZERO,
+        };
         let list_is_wrong = match settings.backoff {
             Backoff::List(list) => list.is_empty(),
             _ => false,
         };
-        let factor_above_one = matches!(jitter, Jitter::Factor(share) if share.is_above_one());
         let spread_above_one = matches!(settings.hint_spread, Some(share) if share.is_above_one());
         // A multiplier that was set to its default cannot be told from one that was not set.
         let decorrelates = matches!(settings.backoff, Backoff::Exponential { .. })
@@ -233,11 +244,11 @@ impl PolicyError {
                 .text(": lower floor or raise cap"),
             Multiplier => text
                 .text("multiplier ")
-                .decimal(self.multiplier)
+                .decimal(self.multiplier as f64)
                 .text(" is not a finite number of at least 1: use 2, or 1 for no growth"),
             RatioAboveOne => text
-                .text(if self.factor.is_above_one() { "jitter ±" } else { "hint-spread " })
-                .percent(if self.factor.is_above_one() { self.factor } else { self.hint_spread })
+                .text(if self.is_jitter_share { "jitter ±" } else { "hint-spread " })
+                .percent(self.share)
                 .text(" is above 100%: use at most 100%"),
             PolicyProblem::List => text
                 .text("the list needs 1 to ")
@@ -268,10 +279,11 @@ impl PolicyError {
             ElapsedBelowBase => text.text("max-elapsed ").duration(self.max_elapsed).text(
                 " ends before the first retry can start: raise max-elapsed, lower base, or set max-attempts to 1",
             ),
-            HintSpreadUnused => text
-                .text("hint-spread ")
-                .percent(self.hint_spread)
-                .text(" has no effect with this hint mode: use at-least, or drop hint-spread"),
+            HintSpreadUnused => {
+                let text = text.text("hint-spread");
+                let text = if self.is_jitter_share { text } else { text.text(" ").percent(self.share) };
+                text.text(" has no effect with this hint mode: use at-least, or drop hint-spread")
+            }
             ThrottledBase => self.kind_base(text.text("throttled-base "), self.throttled_base),
             LocalBase => self.kind_base(text.text("local-base "), self.local_base),
         }

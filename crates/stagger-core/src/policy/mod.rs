@@ -382,7 +382,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_call_begins_at_once_without_spread_and_limit() {
+    fn a_call_starts_immediately_without_spread_and_time_limit() {
         let plain = Policy::DEFAULT.to_builder();
         let second = Duration::from_secs(1);
         for (builder, want) in [

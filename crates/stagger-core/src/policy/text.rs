@@ -461,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn other_spellings_are_understood_and_never_printed() {
+    fn other_spellings_are_accepted_and_never_printed() {
         let policy: Policy = "exponential delay=500ms max-delay=30s factor=3 attempts=8 deadline=5m".parse().unwrap();
         assert_eq!(
             policy.to_string(),
@@ -484,7 +484,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_with_the_way_out() {
+    fn errors_name_the_word_and_the_fix() {
         for (text, want) in [
             ("exponental", "`exponental` is not a backoff or a profile; did you mean `exponential`?"),
             ("fibonacci", "`fibonacci` is not a backoff; begin with exponential, linear"),
@@ -524,7 +524,7 @@ mod tests {
     }
 
     #[test]
-    fn every_fault_is_told_at_once() {
+    fn all_problems_are_reported_at_once() {
         let error =
             "exponential base=1s cap=50ms max-attempts=0 spread=1m max-elapsed=10s".parse::<Policy>().unwrap_err();
         assert_eq!(error.policy_error().unwrap().problems().count(), 3);
@@ -532,7 +532,7 @@ mod tests {
     }
 
     #[test]
-    fn the_distance_of_two_words_is_what_has_to_be_changed() {
+    fn the_distance_of_two_words_counts_edits() {
         for (a, b, want) in [
             ("base", "base", 0),
             ("bse", "base", 1),

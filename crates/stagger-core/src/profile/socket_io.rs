@@ -31,7 +31,7 @@ mod tests {
     const SECOND: u64 = 1_000 * MILLI;
 
     #[test]
-    fn the_first_decimal_decides_on_the_side() {
+    fn the_first_decimal_selects_the_side() {
         for (share, want) in
             [(0.0, 1000), (0.099, 951), (0.1, 1050), (0.199, 1099), (0.2, 900), (0.85, 575), (0.95, 1475)]
         {
@@ -40,7 +40,7 @@ mod tests {
     }
 
     #[test]
-    fn from_the_fifth_retry_on_everyone_waits_the_cap() {
+    fn from_the_fifth_retry_on_every_delay_is_the_cap() {
         let shares = || (0..1_000).map(|i| f64::from(i) / 1_000.0);
         let at_cap =
             |n: u32| shares().filter(|&share| delay(SECOND << (n - 1), 5 * SECOND, share) == 5 * SECOND).count();

@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_are_read_exactly_or_refused() {
+    fn durations_parse_exactly_or_not_at_all() {
         let ns = Duration::from_nanos;
         for (text, want) in [
             ("500ms", Some(ns(500_000_000))),
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn the_short_form_is_exact() {
+    fn the_compact_form_is_exact() {
         for (nanos, want) in [
             (0, "0s"),
             (1, "1ns"),
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_precision_rounds_for_people() {
+    fn a_precision_rounds() {
         for (nanos, decimals, want) in [
             (1_234_567, 2, "1.23ms"),
             (999_999_600, 2, "1s"),
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_are_rounded_to_decimals_of_their_own_unit() {
+    fn lengths_are_rounded_to_decimals_of_their_unit() {
         for (nanos, want) in [
             (1_234, "1.2us"),
             (1_260, "1.3us"),

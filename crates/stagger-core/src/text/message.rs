@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_does_not_fit_is_left_out_whole() {
+    fn text_that_does_not_fit_is_left_out_whole() {
         assert_eq!(Message::<4>::new().text("abc").text("de").text("f").as_str(), "abcf");
         assert_eq!(Message::<4>::new().text("abcd").text("").text("e").as_str(), "abcd");
         assert_eq!(Message::<4>::new().text("ab").number(123).as_str(), "ab12");
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_shown_as_its_text() {
+    fn debug_shows_the_text() {
         assert_eq!(format!("{:?}", Message::<8>::new().text("a \"b\"")), "\"a \\\"b\\\"\"");
     }
 }
