@@ -148,13 +148,14 @@ impl CircuitBreakerBuilder {
         };
         let min_calls = self.min_calls.unwrap_or(most.min(20));
         let healthy_probes = self.healthy_probes.unwrap_or(self.probes);
-        let is_no_share = |ratio: Ratio| ratio == Ratio::ZERO || ratio.is_above_one();
+        let is_out_of_range = |ratio: Ratio| ratio == Ratio::ZERO || ratio.is_above_one();
         let found = [
             (Problem::NoRule, self.consecutive.is_none() && !counts),
             (Problem::NoFailure, self.consecutive == Some(0)),
             (
                 Problem::Ratio,
-                self.failure_ratio.is_some_and(is_no_share) || self.slow.is_some_and(|(_, ratio)| is_no_share(ratio)),
+                self.failure_ratio.is_some_and(is_out_of_range)
+                    || self.slow.is_some_and(|(_, ratio)| is_out_of_range(ratio)),
             ),
             (Problem::SlowAfter, self.slow.is_some_and(|(after, _)| after.is_zero() || after > DAY)),
             (
@@ -180,7 +181,7 @@ impl CircuitBreakerBuilder {
             let ratios = [self.failure_ratio, self.slow.map(|(_, ratio)| ratio)];
             return Err(CircuitBreakerError {
                 problems,
-                ratio: ratios.into_iter().flatten().find(|ratio| is_no_share(*ratio)).unwrap_or_default(),
+                ratio: ratios.into_iter().flatten().find(|ratio| is_out_of_range(*ratio)).unwrap_or_default(),
                 slow_after: self.slow.map_or(Duration::ZERO, |(after, _)| after),
                 window,
                 min_calls,

@@ -47,8 +47,9 @@ impl HedgeState {
     }
 
     /// Records that an attempt failed. The next copy no longer waits for its delay: it is due now, or when the server's
-    /// hint asks for it. After a permanent failure, after [`ServerHint::DoNotRetry`], and after the client ran out of a
-    /// resource of its own there are no more copies, because they would end alike.
+    /// hint asks for it. After a failure that is permanent or unsafe to retry, after a cancellation, after
+    /// [`ServerHint::DoNotRetry`], and after the client ran out of a resource of its own there are no more copies,
+    /// because they would end alike.
     pub fn failed(&mut self, outcome: &Outcome, now: Instant) {
         if self.next.is_none() {
             return;
