@@ -2,6 +2,7 @@
 
 #[cfg(test)]
 mod suite {
+    mod architecture;
     mod choosing;
     mod conformance;
     mod contention;

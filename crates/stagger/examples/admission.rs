@@ -1,5 +1,5 @@
-//! Admission: a fleet that loses its connection in one instant, before a server that gives appointments, and before one
-//! that only refuses. On virtual time.
+//! Admission control: a fleet loses its connection at one instant. It reconnects to a server that assigns reservations,
+//! and to one that only rejects. On virtual time.
 //!
 //! ```sh
 //! cargo run -p stagger --example admission
@@ -15,7 +15,7 @@ use stagger::{
 };
 
 const CLIENTS: u64 = 5_000;
-/// What the server takes a second.
+/// Clients that the server admits per second.
 const RATE: u32 = 500;
 const BACKOFF: Policy = policy!(exponential(ms(500), secs(30)).unlimited_attempts());
 
@@ -24,21 +24,21 @@ struct Return {
     after: Duration,
 }
 
-/// The clients come, are let in or sent away, and come again.
+/// Simulates the clients: each is admitted, or rejected and tries again later.
 fn come_back(
-    answers: impl Fn(u64, u32, Option<ReservationToken>, Instant) -> Result<(), (Duration, Option<ReservationToken>)>,
+    server: impl Fn(u64, u32, Option<ReservationToken>, Instant) -> Result<(), (Duration, Option<ReservationToken>)>,
 ) -> Return {
     let start = Instant::from_nanos(1_000_000_000);
-    let mut line: BinaryHeap<_> = (0..CLIENTS).map(|id| Reverse((start, id, 0))).collect();
+    let mut arrivals: BinaryHeap<_> = (0..CLIENTS).map(|id| Reverse((start, id, 0))).collect();
     let (mut attempts, mut last) = (0, start);
-    let mut tickets = vec![None; CLIENTS as usize];
-    while let Some(Reverse((now, id, refusals))) = line.pop() {
+    let mut tokens = vec![None; CLIENTS as usize];
+    while let Some(Reverse((now, id, rejections))) = arrivals.pop() {
         attempts += 1;
-        match answers(id, refusals, tickets[id as usize].take(), now) {
+        match server(id, rejections, tokens[id as usize].take(), now) {
             Ok(()) => last = last.max(now),
-            Err((wait, ticket)) => {
-                tickets[id as usize] = ticket;
-                line.push(Reverse((now.saturating_add(wait), id, refusals + 1)));
+            Err((wait, token)) => {
+                tokens[id as usize] = token;
+                arrivals.push(Reverse((now.saturating_add(wait), id, rejections + 1)));
             }
         }
     }
@@ -46,37 +46,37 @@ fn come_back(
 }
 
 fn main() -> Result<(), AdmissionError> {
-    // Who is refused backs off by itself. The server takes whoever comes while it has room.
-    let room = Admission::per_second(RATE).burst(1).build()?;
-    let alone = come_back(|id, refusals, _, now| match room.try_admit(now) {
+    // A rejected client backs off on its own. The server admits any client while it has capacity.
+    let capacity = Admission::per_second(RATE).burst(1).build()?;
+    let backoff = come_back(|id, rejections, _, now| match capacity.try_admit(now) {
         Admit::Now => Ok(()),
-        _ => Err((BACKOFF.delay(refusals + 1, Seed::new(1).for_call(id)).unwrap_or_default(), None)),
+        _ => Err((BACKOFF.delay(rejections + 1, Seed::new(1).for_call(id)).unwrap_or_default(), None)),
     });
 
-    // Who is refused is told when to come, and comes then.
+    // A client that is not admitted gets a reservation, and returns at that time.
     let admission = Admission::per_second(RATE).burst(1).build()?;
-    let appointed = come_back(|_, _, ticket, now| {
-        let answer = match ticket {
-            Some(ticket) => admission.admit_reserved(&ticket, now),
+    let reserved = come_back(|_, _, token, now| {
+        let answer = match token {
+            Some(token) => admission.admit_reserved(&token, now),
             None => admission.try_admit(now),
         };
         match answer {
-            Admit::At(appointment) => Err((appointment.after, Some(appointment.token))),
+            Admit::At(reservation) => Err((reservation.after, Some(reservation.token))),
             Admit::Full(after) => Err((after, None)),
             _ => Ok(()),
         }
     });
 
-    println!("{CLIENTS} clients, {RATE} a second: {} s at best", CLIENTS / u64::from(RATE));
-    for (name, fleet) in [("backoff alone", &alone), ("appointments", &appointed)] {
+    println!("{CLIENTS} clients, {RATE} per second: {} s at best", CLIENTS / u64::from(RATE));
+    for (name, fleet) in [("backoff only", &backoff), ("reservations", &reserved)] {
         println!(
-            "{name:13}  {:5.2} attempts per client, all in after {:.1?}",
+            "{name:12}  {:5.2} attempts per client, all admitted after {:.1?}",
             fleet.attempts as f64 / CLIENTS as f64,
             fleet.after
         );
     }
-    assert!(appointed.attempts <= 2 * CLIENTS);
-    assert!(appointed.after <= Duration::from_secs(10));
-    assert!(alone.attempts > 3 * CLIENTS && alone.after > 2 * appointed.after);
+    assert!(reserved.attempts <= 2 * CLIENTS);
+    assert!(reserved.after <= Duration::from_secs(10));
+    assert!(backoff.attempts > 3 * CLIENTS && backoff.after > 2 * reserved.after);
     Ok(())
 }

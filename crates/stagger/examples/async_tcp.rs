@@ -1,4 +1,4 @@
-//! Async code: a service that comes up late.
+//! Async code: a service that starts late.
 //!
 //! ```sh
 //! cargo run -p stagger --example async_tcp
@@ -14,8 +14,8 @@ use tokio::net::{TcpListener, TcpStream};
 
 const POLICY: Policy = policy!(exponential(ms(5), ms(50)).max_attempts(20));
 
-/// One request. Refused connections, resets and answers that break off are transient without being told.
-async fn ask(address: SocketAddr) -> io::Result<String> {
+/// Sends one request. Refused connections, resets and truncated responses are transient by default.
+async fn request(address: SocketAddr) -> io::Result<String> {
     let mut stream = TcpStream::connect(address).await?;
     stream.write_all(b"how are you?\n").await?;
     let mut answer = String::new();
@@ -23,12 +23,12 @@ async fn ask(address: SocketAddr) -> io::Result<String> {
     Ok(answer)
 }
 
-/// A service that is not there for 50 ms, and then breaks off its first connection.
+/// Runs a service that starts after 50 ms and drops its first connection.
 async fn serve_late(address: SocketAddr) -> io::Result<()> {
     tokio::time::sleep(Duration::from_millis(50)).await;
     let listener = TcpListener::bind(address).await?;
-    let (breaks_off, _) = listener.accept().await?;
-    drop(breaks_off);
+    let (dropped, _) = listener.accept().await?;
+    drop(dropped);
     let (mut stream, _) = listener.accept().await?;
     let mut request = [0; 13];
     stream.read_exact(&mut request).await?;
@@ -37,12 +37,12 @@ async fn serve_late(address: SocketAddr) -> io::Result<()> {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> io::Result<()> {
-    // A free port; nobody listens there yet.
+    // A free port, with no listener yet.
     let address = TcpListener::bind("127.0.0.1:0").await?.local_addr()?;
     let server = tokio::spawn(serve_late(address));
 
-    let report = stagger::retry(&POLICY, || ask(address))
-        // A connection that ends before it has answered looks like an empty answer.
+    let report = stagger::retry(&POLICY, || request(address))
+        // A connection that closes before the response looks like an empty response.
         .validate(|answer| if answer.is_empty() { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(answer) })
         .timeout(Duration::from_secs(1))
         .with_report()

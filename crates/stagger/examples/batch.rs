@@ -1,5 +1,6 @@
-//! A batch: the function behind an SQS queue. Only the failed messages are sent again, what never works becomes a dead
-//! letter, and it stops before the messages are delivered to somebody else. On virtual time.
+//! A batch: the function behind an SQS queue. Only failed messages are sent again, messages that fail permanently
+//! become dead letters, and the function stops before the messages are redelivered to another consumer. On virtual
+//! time.
 //!
 //! ```sh
 //! cargo run -p stagger --example batch
@@ -17,18 +18,18 @@ use tokio::time::sleep;
 const POLICY: Policy = policy!(exponential(ms(200), secs(5)).max_attempts(4));
 /// Shared by all batches of this process.
 static BUDGET: Tokens = Tokens::new();
-/// How long a request to the table may take.
+/// Maximum duration of a request to the table.
 const REQUEST: Duration = Duration::from_secs(1);
-/// A message that has failed so often is not tried again.
-const MOST: NonZeroU32 = NonZeroU32::new(5).unwrap();
+/// Attempts after which a message becomes a dead letter.
+const MAX_ATTEMPTS: NonZeroU32 = NonZeroU32::new(5).unwrap();
 
 struct Message {
     body: &'static str,
-    /// `ApproximateReceiveCount`, as SQS tells it.
+    /// `ApproximateReceiveCount`, as reported by SQS.
     received: u32,
 }
 
-/// A table that takes several rows at once, and says which of them it did not take.
+/// A table that takes several rows per request, and reports which of them it rejected.
 #[derive(Default)]
 struct Table {
     requests: Vec<usize>,
@@ -51,19 +52,19 @@ impl Table {
 
 type Letters = Arc<Mutex<Vec<(String, Option<u16>)>>>;
 
-/// What the function does with one event; `left` is what is left of the invocation.
+/// Handles one event; `left` is the remaining time of the invocation.
 async fn handle(
     messages: Vec<(&'static str, Message)>,
     left: Duration,
     table: &mut Table,
-    dead: &Letters,
+    dead_letters: &Letters,
 ) -> Result<BatchResult<Message, u16>, UnknownItem> {
-    let letters = Arc::clone(dead);
+    let letters = Arc::clone(dead_letters);
     let mut batch = Batch::new(&POLICY, messages)
         .guards(Guards::none().budget(&BUDGET))
         .lease(Tokio.now().saturating_add(left), REQUEST)
         .attempts_before(|message| message.received - 1)
-        .dead_letter(MOST, move |failed: Failed<Message, u16>| {
+        .dead_letter(MAX_ATTEMPTS, move |failed: Failed<Message, u16>| {
             if let Ok(mut letters) = letters.lock() {
                 letters.push((failed.id, failed.error));
             }
@@ -85,7 +86,7 @@ async fn handle(
 #[tokio::main(flavor = "current_thread", start_paused = true)]
 async fn main() -> Result<(), UnknownItem> {
     let message = |body, received| Message { body, received };
-    let (mut table, dead) = (Table::default(), Letters::default());
+    let (mut table, dead_letters) = (Table::default(), Letters::default());
     let messages = vec![
         ("m-1", message("fine", 1)),
         ("m-2", message("hot", 1)),
@@ -93,22 +94,23 @@ async fn main() -> Result<(), UnknownItem> {
         ("m-4", message("lost", 4)),
         ("m-5", message("lost", 1)),
     ];
-    let finished = handle(messages, Duration::from_secs(30), &mut table, &dead).await?;
-    let letters = dead.lock().map(|letters| letters.clone()).unwrap_or_default();
+    let result = handle(messages, Duration::from_secs(30), &mut table, &dead_letters).await?;
+    let letters = dead_letters.lock().map(|letters| letters.clone()).unwrap_or_default();
     println!("rows in each request: {:?}", table.requests);
-    println!("worked: {}, dead letters: {letters:?}", finished.succeeded);
-    println!("response: {}", finished.response());
-    // m-4 came for the fourth time and failed twice here, which makes five.
+    println!("succeeded: {}, dead letters: {letters:?}", result.succeeded);
+    println!("response: {}", result.response());
+    // m-4 was received for the fourth time and failed twice here, which makes five.
     assert_eq!(table.requests, [5, 3, 2, 1]);
     assert_eq!(letters, [("m-3".to_owned(), Some(400)), ("m-4".to_owned(), Some(503))]);
-    assert_eq!((finished.succeeded, finished.failed[0].error), (2, Some(503)));
-    assert_eq!(finished.response().to_string(), r#"{"batchItemFailures":[{"itemIdentifier":"m-5"}]}"#);
+    assert_eq!((result.succeeded, result.failed[0].error), (2, Some(503)));
+    assert_eq!(result.response().to_string(), r#"{"batchItemFailures":[{"itemIdentifier":"m-5"}]}"#);
 
-    // Too little is left of the invocation for another request: it ends before it is ended, and nothing is lost.
+    // Too little time is left for another request: the batch stops before the invocation is killed, and loses nothing.
     let (mut table, began) = (Table::default(), Tokio.now());
-    let finished = handle(vec![("m-6", message("lost", 1))], Duration::from_millis(1_050), &mut table, &dead).await?;
+    let messages = vec![("m-6", message("lost", 1))];
+    let result = handle(messages, Duration::from_millis(1_050), &mut table, &dead_letters).await?;
     let took = Tokio.now().saturating_since(began);
-    println!("with 1.05 s left: {} request in {took:.0?}, then {}", table.requests.len(), finished.response());
+    println!("with 1.05 s left: {} request in {took:.0?}, then {}", table.requests.len(), result.response());
     assert!(table.requests.len() == 1 && took < Duration::from_millis(60));
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Blocking code: a file that somebody else is about to write.
+//! Blocking code: waiting for a file that another thread is about to write.
 //!
 //! ```sh
 //! cargo run -p stagger --example blocking_file
@@ -11,12 +11,12 @@ use std::{env, fs, process, thread};
 
 use stagger::{Policy, blocking, policy};
 
-/// At most 10 attempts; the waits are drawn from intervals that double from 5 ms on, up to 100 ms.
+/// At most 10 attempts; each wait is drawn from an interval whose upper bound doubles from 5 ms to at most 100 ms.
 const POLICY: Policy = policy!(exponential(ms(5), ms(100)).max_attempts(10));
 
 fn read(path: &Path) -> io::Result<String> {
     blocking::retry(&POLICY, || fs::read_to_string(path))
-        // Without this rule, a file that is not there counts as permanent.
+        // Without this rule, a missing file is a permanent error.
         .when(|error| error.kind() == ErrorKind::NotFound)
         .on_event(|event| println!("attempt {}: {:?}", event.attempt, event.action))
         .run()
@@ -28,7 +28,7 @@ fn main() -> io::Result<()> {
         let path = path.clone();
         move || {
             thread::sleep(Duration::from_millis(20));
-            // Under another name first, so that nobody reads half of it.
+            // Under another name first, so that no reader sees half of it.
             let unfinished = path.with_extension("new");
             fs::write(&unfinished, "here it is")?;
             fs::rename(unfinished, path)

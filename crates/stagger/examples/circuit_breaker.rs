@@ -1,5 +1,5 @@
-//! A circuit breaker: it trips, refuses, probes and closes; a retry around it comes back when it says; and the breakers of
-//! a fleet do not send their probes together. On virtual time.
+//! A circuit breaker: it trips, rejects, probes and closes; a retry around it returns when the breaker says so; and the
+//! breakers of a fleet do not send their probes at the same time. On virtual time.
 //!
 //! ```sh
 //! cargo run -p stagger --example circuit_breaker
@@ -20,10 +20,10 @@ use stagger::{
 use tokio::time::sleep;
 
 const ONCE: Policy = policy!(constant(secs(1)).max_attempts(1));
-/// Open for half a second to a second at first, then longer and longer.
+/// Open for half a second to a second at first, then for longer each time.
 const OPEN: Policy = policy!(exponential(secs(1), secs(30)).jitter(Jitter::Equal));
 const PATIENT: Policy = policy!(exponential(ms(10), ms(100)).max_attempts(4));
-/// How long the server is down.
+/// Duration of the server's outage.
 const OUTAGE: Duration = Duration::from_secs(4);
 
 #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -40,36 +40,39 @@ async fn main() -> Result<(), Box<dyn Error>> {
         }
     };
 
-    // Callers come every 10 ms. The server sees the first five and a few probes; the others are told at once.
-    let (mut calls, mut was_refused) = (0, false);
+    // A call every 10 ms. The server receives the first five and a few probes; the others are rejected immediately.
+    let (mut calls, mut was_rejected) = (0, false);
     while calls < 10 || breaker.state() != BreakerState::Closed {
         let before = seen.get();
         let answer = api.run(server).await.into_inner();
         calls += 1;
-        let is_refused = seen.get() == before;
-        if !(is_refused && was_refused) {
-            let said = answer.map_or_else(|error| error.to_string(), |()| String::from("it works"));
-            println!("{:>7.2?}  {:6}  {said}", Tokio.now().saturating_since(start), breaker.state().name());
+        let is_rejected = seen.get() == before;
+        if !(is_rejected && was_rejected) {
+            let message = answer.map_or_else(|error| error.to_string(), |()| String::from("success"));
+            println!("{:>7.2?}  {:6}  {message}", Tokio.now().saturating_since(start), breaker.state().name());
         }
-        was_refused = is_refused;
+        was_rejected = is_rejected;
         sleep(Duration::from_millis(10)).await;
     }
-    println!("{calls} calls, of which the server saw {}", seen.get());
+    println!("{calls} calls, {} of which reached the server", seen.get());
     assert!(calls > 400 && seen.get() <= 12, "{calls} calls, {}", seen.get());
 
-    // A retry around it: what the breaker says is a hint, so the retry is not wasted on a closed door.
+    // A retry around it: the breaker's rejection carries a hint, so no retry is wasted while it is open.
     let now = Tokio.now();
     for _ in 0..5 {
-        let pass = breaker.admit(&now)?;
-        breaker.record(pass, &Outcome::TRANSIENT, &now);
+        let permit = breaker.admit(&now)?;
+        breaker.record(permit, &Outcome::TRANSIENT, &now);
     }
-    let (told, decided) = (breaker.retry_in(&now), Recorder::new());
-    let around = retry(&PATIENT, async || api.run(server).await.into_inner()).on_event(decided.listener());
+    let (retry_in, recorder) = (breaker.retry_in(&now), Recorder::new());
+    let around = retry(&PATIENT, async || api.run(server).await.into_inner()).on_event(recorder.listener());
     let attempts = around.with_report().await.attempts;
-    println!("open for {told:.1?}: a retry around it waits {:.1?} and makes {attempts} attempts", decided.delays());
-    assert!(attempts == 2 && decided.delays()[0] >= told);
+    println!(
+        "open for {retry_in:.1?}: a retry around it waits {:.1?} and makes {attempts} attempts",
+        recorder.delays()
+    );
+    assert!(attempts == 2 && recorder.delays()[0] >= retry_in);
 
-    // A fleet whose breakers trip in the same instant.
+    // A fleet whose breakers trip at the same instant.
     let mut probes: Vec<_> = (0..1_000).map(|client| first_probe(Seed::new(1).for_call(client))).collect();
     probes.sort_unstable();
     let (first, last) = (probes[0], probes[probes.len() - 1]);
@@ -80,11 +83,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// How long after it has tripped the breaker with this seed asks again.
+/// Returns how long after tripping the breaker with this seed sends its first probe.
 fn first_probe(seed: Seed) -> Duration {
     let Ok(breaker) = CircuitBreaker::builder(seed).consecutive(1).open(OPEN).build() else { return Duration::ZERO };
-    if let Ok(pass) = breaker.admit(&Instant::ZERO) {
-        breaker.record(pass, &Outcome::TRANSIENT, &Instant::ZERO);
+    if let Ok(permit) = breaker.admit(&Instant::ZERO) {
+        breaker.record(permit, &Outcome::TRANSIENT, &Instant::ZERO);
     }
     breaker.retry_in(&Instant::ZERO)
 }

@@ -1,4 +1,4 @@
-//! A timer of one's own, for a runtime that stagger has not heard of: a clock, and a future that sleeps on it.
+//! A custom timer, for a runtime that stagger does not support out of the box: a clock, and a future that sleeps on it.
 //!
 //! ```sh
 //! cargo run -p stagger --example custom_timer
@@ -15,11 +15,11 @@ use stagger::{Instant, Policy, policy, retry_with_timer, time::Clock, time::Slee
 
 const POLICY: Policy = policy!(constant(ms(10)).max_attempts(4));
 
-/// A thread for each sleep: simple, and good for a few.
+/// A thread for each sleep: simple, and sufficient for a few.
 #[derive(Clone, Copy, Debug)]
 struct Threads;
 
-/// Where the thread that sleeps leaves word.
+/// The state shared by a sleep's future and its thread.
 #[derive(Clone, Debug, Default)]
 struct Sleeping(Arc<Mutex<State>>);
 
@@ -40,10 +40,10 @@ impl Sleep for Threads {
 
     fn sleep(&self, length: Duration) -> Sleeping {
         let sleeping = Sleeping::default();
-        let word = sleeping.clone();
+        let shared = sleeping.clone();
         thread::spawn(move || {
             thread::sleep(length);
-            let mut state = word.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut state = shared.0.lock().unwrap_or_else(PoisonError::into_inner);
             state.is_over = true;
             if let Some(waker) = state.waker.take() {
                 waker.wake();
@@ -66,7 +66,7 @@ impl Future for Sleeping {
     }
 }
 
-/// The runtime that stagger has not heard of.
+/// Runs a future to completion: a minimal runtime.
 fn block_on<F: Future>(future: F) -> F::Output {
     struct Unpark(Thread);
     impl Wake for Unpark {
@@ -98,7 +98,7 @@ fn main() {
     assert!(report.elapsed >= Duration::from_millis(15));
     assert_eq!((report.result, report.attempts), (Ok("done"), 4));
 
-    // Where a function will do, a closure is a timer.
+    // Where a function is enough, a closure can be the timer.
     let timer = SleepFn::new(|length| Box::pin(async move { Threads.sleep(length).await }));
     let answer = block_on(retry_with_timer(&POLICY, timer, async || Err::<(), _>("never")));
     assert_eq!(answer, Err("never"));

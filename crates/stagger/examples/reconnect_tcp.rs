@@ -1,4 +1,4 @@
-//! Keeping one connection up, through a server that goes away and comes back.
+//! Keeping one connection open to a server that goes down and comes back.
 //!
 //! ```sh
 //! cargo run -p stagger --example reconnect_tcp
@@ -11,11 +11,11 @@ use stagger::{Error, Policy, policy, reconnect::Reconnect};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// After a loss the clients spread over 50 ms before any of them comes back; then the backoff begins. A connection that
-/// lived for 100 ms counts as healthy, and the next loss begins anew.
+/// After a loss the clients spread over 50 ms before any of them reconnects; then the backoff begins. A connection that
+/// lasted 100 ms counts as healthy, and the next loss starts over.
 const POLICY: Policy = policy!(exponential(ms(5), ms(50)).spread(ms(50)).stable_after(ms(100)).unlimited_attempts());
 
-/// Sends a number every millisecond to whoever connects, dies after 20 of them, and is back after 30 ms.
+/// Sends a number every millisecond to a client, stops after 20 of them, and restarts after 30 ms.
 async fn serve(address: SocketAddr) -> std::io::Result<()> {
     loop {
         let listener = TcpListener::bind(address).await?;
@@ -34,25 +34,25 @@ async fn main() -> Result<(), Box<dyn core::error::Error>> {
     let address = TcpListener::bind("127.0.0.1:0").await?.local_addr()?;
     let server = tokio::spawn(serve(address));
 
-    let mut links = Reconnect::new(&POLICY, || TcpStream::connect(address));
+    let mut reconnect = Reconnect::new(&POLICY, || TcpStream::connect(address));
     let mut received = 0;
     for connection in 1..=3 {
-        // The first connection at once, each further one after its wait.
-        let mut stream = links.next().await?;
-        // Used until it is lost.
+        // The first connection is made immediately, each later one after its wait.
+        let mut stream = reconnect.next().await?;
+        // Use it until it is lost.
         while stream.read_u8().await.is_ok() {
             received += 1;
         }
-        println!("connection {connection} was lost after {received} numbers in all");
+        println!("lost connection {connection} after {received} numbers in total");
     }
     assert_eq!(received, 60);
 
-    // The server is gone for good, and this time nobody waits for ever.
+    // The server is gone for good, and this policy gives up.
     server.abort();
     let impatient = POLICY.to_builder().max_attempts(3).build()?;
-    let mut links = Reconnect::new(&impatient, || TcpStream::connect(address));
-    let error: Error<std::io::Error> = match links.next().await {
-        Ok(_) => return Err("somebody else has the port".into()),
+    let mut reconnect = Reconnect::new(&impatient, || TcpStream::connect(address));
+    let error: Error<std::io::Error> = match reconnect.next().await {
+        Ok(_) => return Err("another process has taken the port".into()),
         Err(error) => error,
     };
     println!("{error}");

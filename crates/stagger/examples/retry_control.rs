@@ -1,7 +1,8 @@
-//! An operator control for an incident: a client turns its retries down, then off, and back on, while it runs. On virtual time.
+//! An operator control in an incident: a client throttles its retries, disables them and enables them again while it runs.
+//! On virtual time.
 //!
 //! ```sh
-//! cargo run -p stagger --example operator control
+//! cargo run -p stagger --example retry_control
 //! ```
 
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -15,7 +16,7 @@ use stagger::{Breaker, Instant, Policy, Ratio, Retrier, StopReason, policy};
 const POLICY: Policy = policy!(exponential(ms(100), secs(10)).max_attempts(4));
 const CALLS: u32 = 100;
 
-/// A server that is down, and how often it was asked.
+/// A server that is down, and counts its requests.
 #[derive(Default)]
 struct Server(AtomicU32);
 
@@ -25,7 +26,7 @@ impl Server {
         Err("no answer")
     }
 
-    /// Attempts for each hundred calls.
+    /// Returns the attempts made by a hundred calls.
     async fn load(&self, api: &Retrier) -> u32 {
         self.0.store(0, Ordering::Relaxed);
         for _ in 0..CALLS {
@@ -37,22 +38,22 @@ impl Server {
 
 #[tokio::main(flavor = "current_thread", start_paused = true)]
 async fn main() -> Result<(), Box<dyn core::error::Error>> {
-    // What STAGGER_CONTROL says; nothing, as a rule.
+    // The value of STAGGER_CONTROL; usually unset.
     let controls = RetryControls::from_env()?;
     controls.set("*", ControlMode::Enforced);
     let breaker = Arc::new(CircuitBreaker::new(stagger::seed()));
-    // So large that it is the operator control alone that is seen here.
+    // Large enough that only the operator control has an effect here.
     let budget = Tokens::builder().capacity(1_000_000).build()?;
     let api = Retrier::new(POLICY).named("api").budget(budget).controls(&controls);
     let server = Server::default();
 
     println!("{:<32}{:>4} attempts for {CALLS} calls", "before", server.load(&api).await);
     for (line, want) in [
-        // Every retry is one more request for a server that is down: turned down,
+        // Every retry adds load to a server that is down: throttle them,
         ("api=20%", 120..=130),
-        // off,
+        // disable them,
         ("api=no-retries", 100..=100),
-        // and on again.
+        // and enable them again.
         ("api=enforced", 400..=400),
     ] {
         controls.apply(line)?;
@@ -61,17 +62,20 @@ async fn main() -> Result<(), Box<dyn core::error::Error>> {
         assert!(want.contains(&load), "{line}: {load}");
     }
 
-    // A breaker that nobody trusts yet is observed: it refuses nothing, and tells what it would have refused.
+    // A breaker that is not trusted yet is observed: it rejects nothing, and counts what it would have rejected.
     let db =
         Retrier::new(POLICY).named("db").shared_breaker(Arc::clone(&breaker) as Arc<dyn Breaker>).controls(&controls);
     controls.apply("db=observed 10%")?;
     let load = server.load(&db).await;
     let seen = breaker.snapshot(&Instant::ZERO);
-    println!("{:<32}{load:>4}, of which the breaker would have refused {}", "db=observed 10%", seen.would_have_refused);
+    println!(
+        "{:<32}{load:>4}, of which the breaker would have rejected {}",
+        "db=observed 10%", seen.would_have_refused
+    );
     assert!(load >= CALLS && seen.refusals == 0 && seen.would_have_refused > 0);
 
-    // Whoever mistypes in an incident is told so, and nothing has moved.
-    let error = controls.apply("api=no-retry; db").err().ok_or("it should be refused")?;
+    // A line with a mistake is an error, and changes nothing.
+    let error = controls.apply("api=no-retry; db").err().ok_or("the line is invalid")?;
     println!("{error}");
     assert_eq!((error.problems().len(), controls.setting("db").share()), (2, Ratio::percent(10)));
 

@@ -1,5 +1,5 @@
-//! A retry queue: a consumer with thousands of retries pending on one task, which are cancelled, moved up, and handed over
-//! to the next process on shutdown. On virtual time.
+//! A retry queue: a consumer with thousands of pending retries on one task. They can be cancelled, rescheduled, and
+//! handed over to the next process on shutdown. On virtual time.
 //!
 //! ```sh
 //! cargo run -p stagger --example retry_queue
@@ -17,7 +17,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 const POLICY: Policy = policy!(exponential(secs(30), mins(5)).max_attempts(6));
 const MESSAGES: u32 = 10_000;
-/// How long the service behind the consumer is down.
+/// Duration of the outage of the service behind the consumer.
 const OUTAGE: Duration = Duration::from_secs(20);
 
 type Queue = RetryQueue<u32, Tokio>;
@@ -34,18 +34,18 @@ impl Service {
     }
 }
 
-/// What became of the messages.
+/// The results of the messages.
 #[derive(Default)]
 struct Outcomes {
     done: u32,
     given_up: u32,
-    /// The attempts of those that came to their end.
+    /// Attempts of the completed messages.
     attempts: u32,
-    /// Where those in the queue are, or were.
+    /// Keys of the messages in the queue.
     keys: Vec<Key>,
 }
 
-/// New messages and retries in one `select!`, until there is neither.
+/// Consumes new messages and retries in one `select!`, until there are neither.
 async fn consume(queue: &mut Queue, incoming: &mut mpsc::Receiver<u32>, service: &mut Service, out: &mut Outcomes) {
     loop {
         let begun = tokio::select! {
@@ -53,7 +53,7 @@ async fn consume(queue: &mut Queue, incoming: &mut mpsc::Receiver<u32>, service:
             Some(due) = queue.next() => due,
             else => return,
         };
-        // Only a breaker can refuse to begin.
+        // Only a breaker can reject an attempt.
         let Ok(job) = begun else { continue };
         match service.handle(job.item).await {
             Ok(()) => {
@@ -85,45 +85,45 @@ async fn main() -> Result<(), Box<dyn Error>> {
             }
         }
     });
-    // Enough for 20,000 retries in a row, and one more for each success.
+    // Enough for 20,000 retries in a row, plus one more for each success.
     let budget = Arc::new(Tokens::builder().capacity(100_000).build()?);
     let new_queue = || Queue::new(POLICY).budget(budget.clone()).capacity(100_000);
 
     let (mut queue, mut out) = (new_queue(), Outcomes::default());
     let mut service = Service { comes_back: Tokio.now().saturating_add(OUTAGE), calls: 0 };
     let shutdown = Instant::now() + Duration::from_secs(11);
-    // Dropped in its wait, the consumer loses nothing: what is pending stays in the queue.
+    // Dropping the consumer while it waits loses nothing: pending messages stay in the queue.
     let _ = timeout_at(shutdown, consume(&mut queue, &mut incoming, &mut service, &mut out)).await;
     let pending = queue.len();
     println!("after 11 s {pending} of {MESSAGES} messages wait for their next attempt, on one task with one timer");
     assert!(pending > 5_000 && out.done == 0);
 
-    // One was withdrawn, another shall not wait.
-    let [.., one, other] = out.keys[..] else { return Err("nothing failed".into()) };
+    // Cancel one message, and move another one to the front.
+    let [.., one, other] = out.keys[..] else { return Err("no message failed".into()) };
     out.attempts += queue.pending(one).map_or(0, |pending| pending.paused.attempt());
-    let withdrawn = queue.cancel(one).ok_or("not pending")?;
+    let cancelled = queue.cancel(one).ok_or("not pending")?;
     assert!(queue.reschedule(other, Duration::ZERO) && queue.next_due() <= Some(Tokio.now()));
     assert_eq!((queue.len(), queue.cancel(one)), (pending - 1, None));
-    println!("message {withdrawn} is cancelled, {:?} is moved up", queue.get(other));
+    println!("message {cancelled} is cancelled, {:?} is rescheduled", queue.get(other));
 
-    // Shutdown: everything that is pending, with what is left of its wait. With the feature `serde` it can be written down.
+    // Shutdown: all pending messages, with their remaining waits. With the feature `serde` they can be persisted.
     let handed_over: Vec<Pending<u32>> = queue.into_pending().collect();
     let longest = handed_over.iter().map(|pending| pending.left).max().unwrap_or_default();
     println!("handed over: {} retries, the last of them due in {longest:.1?}", handed_over.len());
 
-    let down_for = Duration::from_secs(2);
-    sleep(down_for).await;
-    let (mut queue, mut refused) = (new_queue(), 0);
+    let downtime = Duration::from_secs(2);
+    sleep(downtime).await;
+    let (mut queue, mut rejected) = (new_queue(), 0);
     for pending in handed_over {
-        refused += u32::from(queue.restore(pending.advanced_by(down_for)).is_err());
+        rejected += u32::from(queue.restore(pending.advanced_by(downtime)).is_err());
     }
-    println!("restored after a restart of {down_for:?}: {}; the budget refused {refused}", queue.len());
+    println!("restored after {downtime:?} of downtime: {}; rejected by the budget: {rejected}", queue.len());
     consume(&mut queue, &mut incoming, &mut service, &mut out).await;
 
     let calls = f64::from(service.calls) / f64::from(MESSAGES);
-    println!("{} done, {} given up, 1 cancelled, with {calls:.2} calls for each message", out.done, out.given_up);
-    assert_eq!((refused, out.done + out.given_up + 1), (0, MESSAGES));
-    assert_eq!(out.attempts, service.calls, "the count of attempts goes on where it was");
+    println!("{} done, {} given up, 1 cancelled, {calls:.2} calls per message", out.done, out.given_up);
+    assert_eq!((rejected, out.done + out.given_up + 1), (0, MESSAGES));
+    assert_eq!(out.attempts, service.calls, "attempts are counted across the restart");
     assert!(out.given_up < MESSAGES / 100 && calls < 3.0);
     assert!(queue.is_empty());
     Ok(())

@@ -1,4 +1,4 @@
-//! How to test code that retries, without waiting: virtual time, scripted outcomes, recorded decisions, injected faults.
+//! Testing code that retries without waiting: virtual time, scripted outcomes, recorded decisions, injected faults.
 //!
 //! ```sh
 //! cargo run -p stagger --example testing_your_policy
@@ -13,23 +13,23 @@ use stagger::{Policy, Ratio, Retrier, Seed, StopReason, blocking, policy};
 /// The policy under test.
 const POLICY: Policy = policy!(exponential(secs(1), secs(60)).max_attempts(6).max_elapsed(mins(2)));
 
-/// The code under test, which sleeps by itself.
+/// Loads a value: the code under test, which has its own timer.
 fn load(api: &Retrier, mut fetch: impl FnMut() -> Result<u32, &'static str>) -> Result<u32, &'static str> {
-    api.blocking(&mut fetch).map_err(|error| error.into_inner_or(|_| "refused"))
+    api.blocking(&mut fetch).map_err(|error| error.into_inner_or(|_| "rejected"))
 }
 
 fn main() {
     let start = Instant::now();
 
-    // What the policy promises, without running it.
+    // Bounds of the policy, without running it.
     let (_, longest) = POLICY.elapsed_bounds(5).unwrap_or_default();
     assert_eq!(longest, Duration::from_secs(1 + 2 + 4 + 8 + 16));
 
-    // Virtual time: how long would a call take? 31 s at most, by the sum above.
+    // Virtual time: how long could a call take? At most 31 s, by the sum above.
     let clock = VirtualClock::new();
     for seed in (0..1_000).map(Seed::new) {
         let call = blocking::retry(&POLICY, || Err::<(), _>("down")).timer(&clock).seed(seed);
-        let error = call.detailed().run().expect_err("it is down");
+        let error = call.detailed().run().expect_err("the service is down");
         assert_eq!((error.stop_reason(), error.attempts()), (StopReason::Attempts, 6));
         assert!(error.elapsed() <= longest);
     }
@@ -42,16 +42,17 @@ fn main() {
     let (delays, ceilings) = (recorder.delays(), [1, 2].map(Duration::from_secs));
     assert!(delays.len() == 2 && delays.iter().zip(ceilings).all(|(delay, ceiling)| *delay <= ceiling));
 
-    // A slow operation: the limit of time counts it.
+    // A slow operation: its duration counts towards the time limit.
     let clock = VirtualClock::new();
     let slow = || {
         clock.advance(Duration::from_secs(50));
         Err::<(), _>("slow")
     };
-    let error = blocking::retry(&POLICY, slow).timer(&clock).detailed().run().expect_err("too slow");
+    let error = blocking::retry(&POLICY, slow).timer(&clock).detailed().run().expect_err("the operation fails");
     assert_eq!((error.stop_reason(), error.attempts()), (StopReason::Elapsed, 3));
 
-    // Injected faults: of a thousand calls to something that fails three times in ten, how many fail all the same?
+    // Injected faults: of a thousand calls to an operation that fails three times in ten, how many fail despite the
+    // retries?
     let faults = FaultInjector::new(Seed::new(7)).errors(Ratio::percent(30));
     let call = || blocking::retry(&POLICY, || faults.inject(&NoSleep, || "injected")).timer(NoSleep).run();
     let failed = (0..1_000).filter(|_| call().is_err()).count();
@@ -59,9 +60,9 @@ fn main() {
     // 0.3 to the power of six is 0.07 %.
     assert!(failed <= 5);
 
-    // Code with timers of its own, deep inside: sleeping is off for the whole process.
+    // Code with timers deep inside: turn sleeping off for the whole process.
     let _skip = skip_sleeps();
     assert_eq!(load(&Retrier::new(POLICY), || Err("down")), Err("down"));
 
-    println!("all of it in {:?}", start.elapsed());
+    println!("total real time: {:?}", start.elapsed());
 }

@@ -1,7 +1,8 @@
-//! Retrying in blocking code.
+//! Retries in blocking code.
 //!
-//! The same policies, rules, guards and events as in async code, and the same decisions: the two share everything but
-//! the waiting. No thread is started: an attempt with a time limit is told the limit, and passes it on to what it calls.
+//! Policies, rules, guards and events are the same as in async code, and so are the decisions; only the waiting
+//! differs. No thread is started. An attempt cannot be interrupted: the operation receives its time limit and must pass
+//! it on to what it calls.
 
 use core::fmt;
 use core::marker::PhantomData;
@@ -12,20 +13,20 @@ use crate::cancel::{Cancel, Cancelling};
 use crate::error::Rejected;
 use crate::event::{Event, OnEvent, Sink};
 use crate::future::Uncancelled;
-use crate::rule::{BuiltIn, Classify, Plain, Reading, Rule, Validated, When, WithMarks};
-use crate::scope::Mark;
+use crate::rule::{BuiltIn, Classify, Plain, ResultReader, Rule, Validated, When, WithMarks};
+use crate::scope::ScopeGuard;
 use crate::setup::{
-    Ending, Explained, Explaining, Extras, Finish, Guarded, Guarding, Keep, LastAttempt, Limiting, Limits, Own,
-    Reported, Setup,
+    CallOptions, Detailed, DetailedSetup, Ending, ErrorSlot, Finish, Guarded, Guarding, InnerError, LastAttempt,
+    Limiting, Limits, Reported, Setup,
 };
 use crate::steps::{Parts, steps};
 pub use crate::ticker::blocking::{Ticker, interval};
 use crate::{Budget, Guards, Instant, Outcome, Policy, time::BlockingSleep, time::Entropy, time::ThreadSleep};
 
-/// Calls a blocking operation, and calls it again, as the policy says, until it works or there is a reason to stop.
+/// Retries a blocking operation until it succeeds or there is a reason to stop.
 ///
-/// [`run`](BlockingRetry::run) runs it. What comes back is the operation's own value or its own last error, bare. See
-/// [`retry`](fn@crate::retry) for what it does without being told.
+/// Call [`run`](BlockingRetry::run) to start it. The output is the operation's own value, or its own last error,
+/// unwrapped. See [`retry`](fn@crate::retry) for the defaults.
 ///
 /// ```
 /// use stagger::{Policy, blocking, policy};
@@ -47,12 +48,12 @@ pub fn retry<F, O>(
 ) -> BlockingRetry<'_, impl FnMut(Attempt) -> O, O, Plain, BuiltIn, ThreadSleep, Setup, Uncancelled>
 where
     F: FnMut() -> O,
-    Plain: Reading<O>,
+    Plain: ResultReader<O>,
 {
     retry_with(policy, move |_| operation())
 }
 
-/// The same for an operation that is told which attempt it makes, and how long it may take.
+/// Retries a blocking operation that receives the [`Attempt`], with its number and time limit.
 #[inline]
 pub fn retry_with<F, O>(
     policy: &Policy,
@@ -60,26 +61,26 @@ pub fn retry_with<F, O>(
 ) -> BlockingRetry<'_, F, O, Plain, BuiltIn, ThreadSleep, Setup, Uncancelled>
 where
     F: FnMut(Attempt) -> O,
-    Plain: Reading<O>,
+    Plain: ResultReader<O>,
 {
     BlockingRetry::from_parts(Parts::plain(policy, ThreadSleep, operation, Uncancelled))
 }
 
-/// A blocking call that is to be retried: the builder that [`retry`] gives.
+/// The builder returned by [`retry`]; [`run`](Self::run) starts the call.
 ///
-/// Its type parameters stand for what a call may bring along; nobody writes them.
+/// The type parameters track the configured options; they are inferred.
 #[must_use = "nothing is called before `run`"]
 pub struct BlockingRetry<'p, F, O, P, R, T, X, N>
 where
     T: BlockingSleep,
-    X: Extras,
+    X: CallOptions,
 {
     operation: F,
-    reading: P,
+    reader: P,
     rule: R,
     call: Call<&'p Policy, T, X>,
     cancel: N,
-    gives: PhantomData<fn() -> O>,
+    output: PhantomData<fn() -> O>,
 }
 
 steps!(BlockingRetry, BlockingSleep, O, where { F: FnMut(Attempt) -> O, });
@@ -87,40 +88,40 @@ steps!(BlockingRetry, BlockingSleep, O, where { F: FnMut(Attempt) -> O, });
 impl<'p, F, O, P, R, T, X, N> BlockingRetry<'p, F, O, P, R, T, X, N>
 where
     T: BlockingSleep,
-    X: Extras,
+    X: CallOptions,
 {
     #[inline]
     pub(crate) fn from_parts(parts: Parts<'p, F, P, R, T, X, N>) -> Self {
-        let Parts { policy, operation, reading, rule, timer, setup, cancel } = parts;
-        Self { operation, reading, rule, call: Call::new(policy, timer, setup), cancel, gives: PhantomData }
+        let Parts { policy, operation, reader, rule, timer, setup, cancel } = parts;
+        Self { operation, reader, rule, call: Call::new(policy, timer, setup), cancel, output: PhantomData }
     }
 
     fn into_parts(self) -> Parts<'p, F, P, R, T, X, N> {
-        let Self { operation, reading, rule, call, cancel, .. } = self;
+        let Self { operation, reader, rule, call, cancel, .. } = self;
         let (policy, timer, setup) = call.into_parts();
-        Parts { policy, operation, reading, rule, timer, setup, cancel }
+        Parts { policy, operation, reader, rule, timer, setup, cancel }
     }
 }
 
-/// Cancelling from another thread.
+/// Cancellation from another thread.
 impl<'p, F, O, P, R, T, S, G, L, Y, M, N> BlockingRetry<'p, F, O, P, R, T, Setup<S, G, L, Y, M>, N>
 where
-    P: Reading<O>,
+    P: ResultReader<O>,
     T: BlockingSleep,
-    Setup<S, G, L, Y, M>: Extras,
-    Setup<S, G, L, Y, Explained>: Extras,
+    Setup<S, G, L, Y, M>: CallOptions,
+    Setup<S, G, L, Y, Detailed>: CallOptions,
 {
-    /// Ends the call when this handle is cancelled: in the middle of a sleep, or after the attempt that is being made.
-    /// The last error so far is kept.
-    pub fn cancelled_by(self, cancel: &Cancel) -> BlockingRetry<'p, F, O, P, R, T, Explaining<S, G, L, Y>, &Cancel> {
-        BlockingRetry::from_parts(self.into_parts().with_setup(|setup| setup.with_mode(Explained)).with_cancel(cancel))
+    /// Ends the call when `cancel` is cancelled: during a sleep, or after the attempt in progress. The last error so
+    /// far is kept.
+    pub fn cancelled_by(self, cancel: &Cancel) -> BlockingRetry<'p, F, O, P, R, T, DetailedSetup<S, G, L, Y>, &Cancel> {
+        BlockingRetry::from_parts(self.into_parts().with_setup(|setup| setup.with_mode(Detailed)).with_cancel(cancel))
     }
 }
 
 impl<F, O, P, R, T, X, N> fmt::Debug for BlockingRetry<'_, F, O, P, R, T, X, N>
 where
     T: BlockingSleep,
-    X: Extras,
+    X: CallOptions,
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("BlockingRetry").field("policy", self.call.policy()).finish_non_exhaustive()
@@ -130,7 +131,7 @@ where
 impl<F, O, P, R, T, S, G, L, Y, M, N> BlockingRetry<'_, F, O, P, R, T, Setup<S, G, L, Y, M>, N>
 where
     F: FnMut(Attempt) -> O,
-    P: Reading<O>,
+    P: ResultReader<O>,
     R: Rule<P::Error>,
     T: BlockingSleep,
     S: Sink<P::Error>,
@@ -140,74 +141,74 @@ where
     M: Finish<P::Value, P::Error>,
     N: Cancelling,
 {
-    /// Runs it: the operation is called in this thread, which sleeps in between.
+    /// Runs the call: the operation is called on the current thread, which sleeps between attempts.
     #[inline]
     pub fn run(mut self) -> M::Output {
-        if !self.call.begins_at_once() {
+        if !self.call.has_fast_path() {
             return self.run_from_start();
         }
-        let mark = Mark::deeper(self.call.policy());
+        let scope = ScopeGuard::enter(self.call.policy());
         let out = (self.operation)(Attempt::first(self.call.policy()));
-        let is_inside = mark.is_inside();
-        drop(mark);
-        match self.reading.read(out) {
-            Ok(value) => M::finish(Call::<&Policy, T, Setup<S, G, L, Y, M>>::end_at_once(value)),
-            Err(failed) => self.run_after_first(failed, is_inside),
+        let is_nested = scope.is_nested();
+        drop(scope);
+        match self.reader.read(out) {
+            Ok(value) => M::finish(Call::<&Policy, T, Setup<S, G, L, Y, M>>::fast_path_success(value)),
+            Err(failed) => self.run_after_first(failed, is_nested),
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn run_after_first(mut self, failed: (P::Error, P::Mark), is_inside: bool) -> M::Output {
-        self.call.first_ended(is_inside);
+    fn run_after_first(mut self, failed: (P::Error, P::Mark), is_nested: bool) -> M::Output {
+        self.call.leave_fast_path(is_nested);
         self.run_on(Some(failed))
     }
 
     fn run_from_start(mut self) -> M::Output {
-        let ask = self.call.start(Duration::ZERO);
-        if !ask.is_zero() {
-            self.wait(ask);
+        let delay = self.call.start(Duration::ZERO);
+        if !delay.is_zero() {
+            self.wait(delay);
         }
         self.run_on(None)
     }
 
-    /// One attempt after the other. `failed` is what the first one failed with, if it was made.
+    /// Runs one attempt after another. `failed` is the result of the first attempt, if it was already made.
     fn run_on(&mut self, mut failed: Option<(P::Error, P::Mark)>) -> M::Output {
-        let mut kept = M::Kept::EMPTY;
+        let mut last_error = M::LastError::EMPTY;
         loop {
             if let Some((error, mark)) = failed.take() {
                 let outcome = mark.into().unwrap_or_else(|| self.rule.outcome(&error));
                 match self.call.failed(outcome, Some(&error), Duration::ZERO) {
                     Next::Stop(stop) => return M::finish(self.call.end(Err((stop, Ending::Failed(error))))),
-                    Next::Wait(ask) => {
-                        kept.put(error);
-                        if !ask.is_zero() {
-                            self.wait(ask);
+                    Next::Wait(delay) => {
+                        last_error.put(error);
+                        if !delay.is_zero() {
+                            self.wait(delay);
                         }
                     }
                 }
             }
-            // The first attempt is made even if it was cancelled before.
+            // The first attempt is made even if the call was cancelled before it.
             if self.call.attempt() > 0 && self.cancel.is_cancelled() {
-                match self.call.cancelled::<M, _, _>(&mut kept) {
+                match self.call.cancelled::<M, _, _>(&mut last_error) {
                     Some(output) => return output,
                     None => continue,
                 }
             }
             if let Err(stop) = self.call.begin() {
-                self.call.refused::<P::Error>(stop);
-                let why = Rejected::BreakerOpen(self.call.breaker_open());
-                match self.call.given_up::<M, _, _>(&mut kept, stop, why) {
+                self.call.emit_rejection::<P::Error>(stop);
+                let reason = Rejected::BreakerOpen(self.call.breaker_open());
+                match self.call.given_up::<M, _, _>(&mut last_error, stop, reason) {
                     Some(output) => return output,
                     None => continue,
                 }
             }
             let time_limit = if L::LIMITS { self.call.time_limit() } else { None };
             let out = {
-                let _mark = Mark::deeper(self.call.policy());
+                let _scope = ScopeGuard::enter(self.call.policy());
                 (self.operation)(Attempt::of(&self.call, time_limit))
             };
-            match self.reading.read(out) {
+            match self.reader.read(out) {
                 Ok(value) => {
                     self.call.succeeded::<P::Error>();
                     return M::finish(self.call.end(Ok(value)));
@@ -217,15 +218,15 @@ where
         }
     }
 
-    fn wait(&mut self, ask: Duration) {
-        let mut left = Some(ask);
+    fn wait(&mut self, delay: Duration) {
+        let mut left = Some(delay);
         while let Some(length) = left {
             match self.cancel.handle() {
                 Some(cancel) if cancel.is_cancelled() => return,
                 Some(cancel) => self.call.clock.sleep_unless(length, cancel),
                 None => self.call.clock.sleep(length),
             }
-            left = self.call.left();
+            left = self.call.remaining_wait();
         }
     }
 }

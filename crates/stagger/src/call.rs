@@ -1,127 +1,128 @@
-//! The decisions of one call. Every driver, blocking or async, goes through here; a driver only waits and polls.
+//! The decisions of one call. Every driver, blocking or async, uses this; a driver only waits and polls.
 
 use core::time::Duration;
 
 use crate::error::Rejected;
 use crate::event::{Action, Event, Sink};
-use crate::own::Terms;
+use crate::not_before::NotBefore;
+use crate::retrier_options::PolicySource;
 use crate::scope;
-use crate::setup::{End, Ending, Extras, Finish, Hold, IsLast, Keep, Listening, Setup, Stage};
-use crate::until::Until;
+use crate::setup::{CallOptions, End, Ending, ErrorSlot, Finish, IsLast, Listening, PermitGuard, PermitStage, Setup};
 use crate::{
     BreakerOpen, DelaySource, NestedRetries, Outcome, Policy, Seed, StopReason, machine::Decision,
     machine::RetryMachine, machine::RetryState, testing, time::Clock,
 };
 
-/// One call: what it remembers, what it brings along, and what it has borrowed from its guards.
+/// The state of one call, its options, and the permits it holds.
 ///
-/// Dropping it, at any point, gives back what is to be given back: whatever holds a permit sees to it.
+/// Dropping it at any point releases or settles its permits; their drop guard does that.
 #[derive(Debug)]
-pub(crate) struct Call<P, C: Clock, X: Extras> {
+pub(crate) struct Call<P, C: Clock, X: CallOptions> {
     policy: P,
     pub(crate) clock: C,
-    pub(crate) extras: X,
+    pub(crate) options: X,
     state: RetryState,
-    /// Drawn at the first failure, or for the spread: a call that succeeds needs none.
+    /// Drawn at the first failure or for the spread: a call that succeeds does not need one.
     seed: Seed,
-    held: X::Held,
-    /// If `HELD`.
-    until: Until,
+    permits: X::Guard,
+    /// Valid if `HINTED` is set.
+    not_before: NotBefore,
     pub(crate) phase: Phase,
     flags: u8,
 }
 
-/// Where a call stands.
+/// The state of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Phase {
-    /// Nothing has happened.
+    /// Not started.
     Fresh,
-    /// A timer runs; the next attempt begins when it wakes up.
+    /// A timer is running; the next attempt begins when it fires.
     Sleeping,
     /// The next attempt begins now.
     Due,
-    /// An attempt is being made.
+    /// An attempt is in progress.
     Attempting,
-    /// The same, while a timer runs that limits it.
+    /// An attempt is in progress, and a timer limits it.
     Timed,
-    /// Nothing more will happen.
+    /// The call has ended.
     Ended,
 }
 
 const SEEDED: u8 = 1;
-/// An outer layer is at work.
-const INSIDE: u8 = 2;
-/// The caller has cancelled.
+/// The call was made inside an attempt of another call.
+const NESTED: u8 = 2;
+/// The caller has cancelled the call.
 const CANCELLED: u8 = 4;
-/// A hint has set `until` for the wait that has been asked for; [`left`](Call::left) takes it back.
-const HELD: u8 = 8;
+/// `not_before` is set, because a hint determined the current wait; [`remaining_wait`](Call::remaining_wait) clears it.
+const HINTED: u8 = 8;
 
-/// What the driver does next.
+/// The next action of the driver.
 #[derive(Debug)]
 pub(crate) enum Next {
-    /// Ask this of the timer; zero is for no timer at all. Afterwards, see what is [`left`](Call::left).
+    /// Arm the timer for this long; zero means no timer. When it fires, check [`remaining_wait`](Call::remaining_wait).
     Wait(Duration),
     Stop(StopReason),
 }
 
-impl<P: Terms<X>, C: Clock, X: Extras> Call<P, C, X> {
+impl<P: PolicySource<X>, C: Clock, X: CallOptions> Call<P, C, X> {
     #[inline]
-    pub(crate) const fn new(policy: P, clock: C, extras: X) -> Self {
+    pub(crate) const fn new(policy: P, clock: C, options: X) -> Self {
         Self {
             policy,
             clock,
-            extras,
+            options,
             state: RetryState::new(),
             seed: Seed::new(0),
-            held: X::Held::EMPTY,
-            until: Until::UNSET,
+            permits: X::Guard::EMPTY,
+            not_before: NotBefore::UNSET,
             phase: Phase::Fresh,
             flags: 0,
         }
     }
 
-    /// Back to before the beginning, for a call that begins anew.
+    /// Resets the call to its initial state, so that it can run again.
     pub(crate) fn restart(&mut self) {
-        self.held = X::Held::EMPTY;
+        self.permits = X::Guard::EMPTY;
         self.state = RetryState::new();
         self.flags = 0;
         self.phase = Phase::Fresh;
     }
 
-    /// The beginning: reads how deep it is, and the clock if anybody will ask, and says how long to wait before the
-    /// first attempt.
+    /// Starts the call: reads the nesting depth, and the clock if an option needs it. Returns how long to wait before
+    /// the first attempt.
     #[inline]
     pub(crate) fn start(&mut self, resolution: Duration) -> Duration {
         if scope::depth() > 0 {
-            self.flags |= INSIDE;
+            self.flags |= NESTED;
         }
-        if X::TIMED && self.extras.is_timed() {
+        if X::TIMED && self.options.is_timed() {
             self.state = RetryState::started(self.clock.now());
         }
         self.phase = Phase::Due;
         if self.policy().spread().is_zero() { Duration::ZERO } else { self.spread(resolution) }
     }
 
-    /// Whether the first attempt can be made before the call has any state: nothing is asked, nothing is told, and a
-    /// success leaves no trace. What is left of the beginning is made up for by [`first_ended`](Self::first_ended).
+    /// Returns whether the first attempt can be made on the fast path, before the call has any state: no option is
+    /// consulted and a success leaves no trace. [`leave_fast_path`](Self::leave_fast_path) makes up for the skipped
+    /// start.
     #[inline]
-    pub(crate) fn begins_at_once(&self) -> bool {
-        self.extras.is_plain() && self.policy().starts_immediately()
+    pub(crate) fn has_fast_path(&self) -> bool {
+        self.options.is_plain() && self.policy().starts_immediately()
     }
 
-    /// The first attempt was made without a beginning, and is not over, or has failed.
-    pub(crate) fn first_ended(&mut self, is_inside: bool) {
-        if is_inside {
-            self.flags |= INSIDE;
+    /// Catches up on the skipped start: the first attempt was made on the fast path, and is pending or has failed.
+    pub(crate) fn leave_fast_path(&mut self, is_nested: bool) {
+        if is_nested {
+            self.flags |= NESTED;
         }
-        // Nobody is there to refuse.
+        // There is no guard that could reject the attempt.
         let _ = self.begin();
     }
 
-    /// The end of a call that succeeded at the first attempt, before it had any state.
+    /// Returns the end of a call that succeeded on the fast path.
     #[inline]
-    pub(crate) const fn end_at_once<T, E, R>(value: T) -> End<T, E, R> {
+    pub(crate) const fn fast_path_success<T, E, R>(value: T) -> End<T, E, R> {
         End { result: Ok(value), attempts: 1, elapsed: Duration::ZERO }
     }
 
@@ -129,8 +130,8 @@ impl<P: Terms<X>, C: Clock, X: Extras> Call<P, C, X> {
     fn spread(&mut self, resolution: Duration) -> Duration {
         self.draw_seed();
         let clock = &self.clock;
-        let mut retry = RetryMachine::new(self.policy.policy(&self.extras), &mut self.state, self.seed)
-            .deadline(self.extras.deadline());
+        let mut retry = RetryMachine::new(self.policy.policy(&self.options), &mut self.state, self.seed)
+            .deadline(self.options.deadline());
         let after = retry.spread(|| clock.now());
         if testing::sleeps_are_skipped() {
             return Duration::ZERO;
@@ -138,20 +139,20 @@ impl<P: Terms<X>, C: Clock, X: Extras> Call<P, C, X> {
         retry.on_ticks(after, DelaySource::Spread, resolution)
     }
 
-    /// Before every attempt.
+    /// Asks the guards to admit the next attempt.
     #[inline]
     pub(crate) fn begin(&mut self) -> Result<(), StopReason> {
         let nested = self.nested();
-        let (clock, permit) = (&self.clock, self.held.take());
-        let guards = self.extras.guards().nested(nested);
-        let begun = RetryMachine::new(self.policy.policy(&self.extras), &mut self.state, self.seed).begin(
+        let (clock, permit) = (&self.clock, self.permits.take());
+        let guards = self.options.guards().nested(nested);
+        let begun = RetryMachine::new(self.policy.policy(&self.options), &mut self.state, self.seed).begin(
             permit,
             || clock.now(),
             &guards,
         );
         match begun {
             Ok(permit) => {
-                self.held = self.extras.hold(permit, Stage::Attempting, nested);
+                self.permits = self.options.hold(permit, PermitStage::Attempting, nested);
                 self.phase = Phase::Attempting;
                 Ok(())
             }
@@ -162,45 +163,45 @@ impl<P: Terms<X>, C: Clock, X: Extras> Call<P, C, X> {
         }
     }
 
-    /// Whether an outer layer is already retrying, and what this call does about it.
+    /// Returns what this call may do, depending on whether an outer call is already retrying.
     #[inline]
     fn nested(&self) -> NestedRetries {
-        if self.flags & INSIDE == 0 { NestedRetries::Allow } else { self.extras.nested() }
+        if self.flags & NESTED == 0 { NestedRetries::Allow } else { self.options.nested() }
     }
 
-    /// The attempt that was let in is left to the caller, who may not make it; or is made now.
-    pub(crate) fn stands_at(&mut self, stage: Stage) {
-        self.held.stands_at(stage);
+    /// Records whether the admitted attempt has started; this decides how its permits are settled on drop.
+    pub(crate) fn set_stage(&mut self, stage: PermitStage) {
+        self.permits.set_stage(stage);
     }
 
-    /// How long the attempt that has just begun may take.
+    /// Returns the time limit of the attempt that has just begun.
     #[inline]
     pub(crate) fn time_limit(&mut self) -> Option<Duration> {
-        let deadline = self.extras.deadline();
-        let retry = RetryMachine::new(self.policy.policy(&self.extras), &mut self.state, self.seed).deadline(deadline);
+        let deadline = self.options.deadline();
+        let retry = RetryMachine::new(self.policy.policy(&self.options), &mut self.state, self.seed).deadline(deadline);
         let last = if retry.is_last_attempt() { IsLast::Yes } else { IsLast::No };
         let clock = &self.clock;
         let left = retry.remaining(|| clock.now());
-        let limit = match (left, self.extras.timeout(last)) {
+        let limit = match (left, self.options.timeout(last)) {
             (Some(left), Some(timeout)) => Some(left.min(timeout)),
             (left, timeout) => left.or(timeout),
         };
-        // An attempt that is too late already is made all the same. No timer is asked for zero, and a socket takes a
-        // timeout of zero for none.
+        // An attempt that is already too late is still made. The minimum is 1 ns: timers are never armed for zero, and
+        // a socket treats a timeout of zero as none.
         limit.map(|limit| limit.max(Duration::from_nanos(1)))
     }
 
-    /// The attempt succeeded.
+    /// Records that the attempt succeeded.
     #[inline]
     pub(crate) fn succeeded<E>(&mut self)
     where
         X: Sink<E>,
     {
         self.phase = Phase::Ended;
-        let (permit, nested) = (self.held.take(), self.nested());
+        let (permit, nested) = (self.permits.take(), self.nested());
         let clock = &self.clock;
-        let guards = self.extras.guards().nested(nested);
-        let decision = RetryMachine::new(self.policy.policy(&self.extras), &mut self.state, self.seed).decide(
+        let guards = self.options.guards().nested(nested);
+        let decision = RetryMachine::new(self.policy.policy(&self.options), &mut self.state, self.seed).decide(
             Outcome::Success,
             permit,
             || clock.now(),
@@ -211,102 +212,104 @@ impl<P: Terms<X>, C: Clock, X: Extras> Call<P, C, X> {
         }
     }
 
-    /// The attempt failed: what now?
+    /// Records that the attempt failed, and decides what follows.
     #[inline]
     pub(crate) fn failed<E>(&mut self, outcome: Outcome, error: Option<&E>, resolution: Duration) -> Next
     where
         X: Sink<E>,
     {
         self.draw_seed();
-        // There is an error, whatever somebody's rule says, and nothing to repeat.
+        // An error is never a success, whatever the rule returned.
         let outcome = if matches!(outcome, Outcome::Success) { Outcome::Permanent } else { outcome };
-        let (permit, nested) = (self.held.take(), self.nested());
-        let (clock, deadline) = (&self.clock, self.extras.deadline());
-        let guards = self.extras.guards().nested(nested);
+        let (permit, nested) = (self.permits.take(), self.nested());
+        let (clock, deadline) = (&self.clock, self.options.deadline());
+        let guards = self.options.guards().nested(nested);
         let mut retry =
-            RetryMachine::new(self.policy.policy(&self.extras), &mut self.state, self.seed).deadline(deadline);
+            RetryMachine::new(self.policy.policy(&self.options), &mut self.state, self.seed).deadline(deadline);
         let decision = retry.decide(outcome, permit, || clock.now(), &guards);
         let next = match &decision {
             Decision::Retry { .. } if testing::sleeps_are_skipped() => Next::Wait(Duration::ZERO),
             Decision::Retry { after, source, .. } => {
-                let ask = retry.on_ticks(*after, *source, resolution);
-                if *source == DelaySource::Hint && !ask.is_zero() {
-                    self.hold_for(*after);
+                let delay = retry.on_ticks(*after, *source, resolution);
+                if *source == DelaySource::Hint && !delay.is_zero() {
+                    self.set_not_before(*after);
                 }
-                Next::Wait(ask)
+                Next::Wait(delay)
             }
             Decision::Stop(stop) => Next::Stop(*stop),
-            // An outcome of success with an error beside it: somebody's rule says so, and there is nothing to repeat.
+            // Not reachable for an error; treated like an outcome of success beside an error.
             _ => Next::Stop(StopReason::Permanent),
         };
-        let told = action(&decision);
+        let action = action(&decision);
         self.phase = Phase::Ended;
         if let Decision::Retry { permit, .. } = decision {
-            self.held = self.extras.hold(permit, Stage::Waiting, nested);
+            self.permits = self.options.hold(permit, PermitStage::Waiting, nested);
             self.phase = Phase::Due;
         }
-        // After the permit is in safe hands: whoever is told may panic.
+        // Only after the permit is stored: the listener may panic.
         if X::LISTENS {
-            self.emit(told, error);
+            self.emit(action, error);
         }
         next
     }
 
-    /// A hint has asked for this wait.
+    /// Remembers the end of a wait that a hint asked for.
     #[cold]
-    fn hold_for(&mut self, wait: Duration) {
-        self.until = Until::after(wait, self.clock.now());
-        self.flags |= HELD;
+    fn set_not_before(&mut self, wait: Duration) {
+        self.not_before = NotBefore::after(wait, self.clock.now());
+        self.flags |= HINTED;
     }
 
-    /// The timer has woken up: what is left of a wait that a hint asked for? Timers may be early, a retry may not.
+    /// Returns what is left, after the timer has fired, of a wait that a hint asked for. A timer may fire early; such a
+    /// retry must not start early.
     #[inline]
-    pub(crate) fn left(&mut self) -> Option<Duration> {
-        if self.flags & HELD == 0 { None } else { self.held_for() }
+    pub(crate) fn remaining_wait(&mut self) -> Option<Duration> {
+        if self.flags & HINTED == 0 { None } else { self.hinted_wait() }
     }
 
     #[cold]
-    fn held_for(&mut self) -> Option<Duration> {
-        let left = self.until.left(self.clock.now());
+    fn hinted_wait(&mut self) -> Option<Duration> {
+        let left = self.not_before.remaining(self.clock.now());
         if left.is_zero() {
-            self.flags &= !HELD;
+            self.flags &= !HINTED;
             return None;
         }
         Some(left)
     }
 
-    /// Whether the caller has cancelled. What says so is not asked again: a future must not be.
+    /// Returns whether the caller has cancelled. `is_ready` is not called again once it has returned true: it may poll a
+    /// future.
     #[inline]
-    pub(crate) fn is_cancelled(&mut self, ask: impl FnOnce() -> bool) -> bool {
-        if self.flags & CANCELLED == 0 && ask() {
+    pub(crate) fn is_cancelled(&mut self, is_ready: impl FnOnce() -> bool) -> bool {
+        if self.flags & CANCELLED == 0 && is_ready() {
             self.flags |= CANCELLED;
         }
         self.flags & CANCELLED != 0
     }
 
-    /// The end of a call that the caller cancelled, in a sleep or in an attempt.
+    /// Ends a call that the caller cancelled, during a sleep or an attempt.
     #[cold]
-    pub(crate) fn cancelled<M, T, E>(&mut self, kept: &mut impl Keep<E>) -> Option<M::Output>
+    pub(crate) fn cancelled<M, T, E>(&mut self, last_error: &mut impl ErrorSlot<E>) -> Option<M::Output>
     where
         X: Sink<E>,
         M: Finish<T, E>,
     {
-        self.let_go();
+        self.abandon();
         if X::LISTENS {
             self.emit::<E>(Action::Stop(StopReason::Cancelled), None);
         }
-        self.given_up::<M, T, E>(kept, StopReason::Cancelled, Rejected::Cancelled)
+        self.given_up::<M, T, E>(last_error, StopReason::Cancelled, Rejected::Cancelled)
     }
 
-    /// Settles what was borrowed for an attempt that is not brought to its end; nothing more happens.
-    pub(crate) fn let_go(&mut self) {
+    /// Ends the call and settles the permits of an attempt that does not complete.
+    pub(crate) fn abandon(&mut self) {
         self.phase = Phase::Ended;
-        self.held = X::Held::EMPTY;
+        self.permits = X::Guard::EMPTY;
     }
 
-    /// The breaker refused to let an attempt begin.
+    /// Emits the event of an attempt that the breaker rejected.
     #[cold]
-    pub(crate) fn refused<E>(&mut self, stop: StopReason)
+    pub(crate) fn emit_rejection<E>(&mut self, stop: StopReason)
     where
         X: Sink<E>,
     {
@@ -320,67 +323,67 @@ impl<P: Terms<X>, C: Clock, X: Extras> Call<P, C, X> {
     where
         X: Sink<E>,
     {
-        if !self.extras.is_listening() {
+        if !self.options.is_listening() {
             return;
         }
         let event = Event {
-            target: self.extras.target(),
+            target: self.options.target(),
             attempt: self.attempt(),
             max_attempts: self.policy().max_attempts(),
             elapsed: self.elapsed(),
-            budget_left: self.extras.guards().budget.and_then(crate::Budget::available),
+            budget_left: self.options.guards().budget.and_then(crate::Budget::available),
             action,
             error: None,
         };
-        self.extras.emit(event, error);
+        self.options.emit(event, error);
     }
 
-    /// The end of the call, for whoever tells the caller.
+    /// Ends the call, with its result.
     #[inline]
     pub(crate) fn end<T, E, R>(&mut self, result: Result<T, (StopReason, Ending<E, R>)>) -> End<T, E, R> {
         self.phase = Phase::Ended;
         End { result, attempts: self.attempt(), elapsed: self.elapsed() }
     }
 
-    /// The end of a call that was stopped from outside: with the last error, if there was one, or with the refusal.
-    /// `None` for a bare call, which has neither guards nor limits nor a way to be cancelled: nothing refuses it.
+    /// Ends a call that was stopped from outside, with the last error if there was one, or else with the rejection.
+    /// Returns `None` for a plain call, which has no guards, limits or cancellation, so nothing can reject it.
     #[cold]
     pub(crate) fn given_up<M, T, E>(
         &mut self,
-        kept: &mut impl Keep<E>,
+        last_error: &mut impl ErrorSlot<E>,
         stop: StopReason,
-        why: Rejected,
+        reason: Rejected,
     ) -> Option<M::Output>
     where
         M: Finish<T, E>,
     {
-        let ending = match kept.take() {
+        let ending = match last_error.take() {
             Some(error) => Ending::Failed(error),
-            None => Ending::Refused(M::refusal(why)?),
+            None => Ending::Rejected(M::rejection(reason)?),
         };
         Some(M::finish(self.end(Err((stop, ending)))))
     }
 
-    /// How long the breaker that has just refused stays open.
+    /// Returns how long the breaker that has just rejected an attempt stays open.
     #[cold]
     pub(crate) fn breaker_open(&self) -> BreakerOpen {
         let retry_in =
-            self.extras.guards().breaker.map_or(Duration::ZERO, |breaker| breaker.retry_in(&self.clock.now()));
+            self.options.guards().breaker.map_or(Duration::ZERO, |breaker| breaker.retry_in(&self.clock.now()));
         BreakerOpen { retry_in }
     }
 
     #[inline]
     pub(crate) fn into_parts(self) -> (P, C, X) {
-        (self.policy, self.clock, self.extras)
+        (self.policy, self.clock, self.options)
     }
 
-    /// The attempt that is being made, or was made last, counted from 1; 0 before the first.
+    /// Returns the number of the current or latest attempt, counted from 1; 0 before the first.
     #[inline]
     pub(crate) const fn attempt(&self) -> u32 {
         self.state.attempt()
     }
 
-    /// The time since the start of the call; zero if nobody had asked for it.
+    /// Returns the time since the start of the call; zero if no option needs it.
     #[inline]
     pub(crate) fn elapsed(&self) -> Duration {
         if !X::TIMED {
@@ -391,13 +394,13 @@ impl<P: Terms<X>, C: Clock, X: Extras> Call<P, C, X> {
 
     #[inline]
     pub(crate) fn policy(&self) -> &Policy {
-        self.policy.policy(&self.extras)
+        self.policy.policy(&self.options)
     }
 
     #[inline]
     fn draw_seed(&mut self) {
         if self.flags & SEEDED == 0 {
-            self.seed = self.extras.seed();
+            self.seed = self.options.seed();
             self.flags |= SEEDED;
         }
     }
@@ -430,30 +433,30 @@ impl<S: Listening, G, L, Y, M> Listening for Setup<S, G, L, Y, M> {
     const LISTENS: bool = S::LISTENS;
 }
 
-/// What an operation is told about the attempt that it makes.
+/// The attempt that an operation is about to make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Attempt {
-    /// Its number, from 1.
+    /// Number of the attempt, from 1.
     pub number: u32,
-    /// The policy's limit of attempts, if there is one.
+    /// The policy's limit on attempts, if there is one.
     pub max: Option<core::num::NonZeroU32>,
-    /// How long it may take: what is left until the deadline, and at most the timeout; never zero. `None` if there is
-    /// no limit.
+    /// Time limit of the attempt: what is left until the deadline, and at most the timeout. Never zero. `None` if there
+    /// is no limit.
     ///
-    /// An async attempt is dropped when it is over. A blocking one is told, and nothing else: pass it on to what it
+    /// An async attempt is dropped at the limit. A blocking attempt cannot be interrupted: pass the limit on to what it
     /// calls.
     pub time_limit: Option<Duration>,
 }
 
 impl Attempt {
-    /// Whether no other follows it if it fails.
+    /// Returns whether no other attempt follows if this one fails.
     #[must_use]
     pub fn is_last(&self) -> bool {
         self.max.is_some_and(|max| self.number >= max.get())
     }
 
-    /// The first one, of a call that brings nothing along.
+    /// Creates the first attempt of a plain call.
     #[inline]
     pub(crate) const fn first(policy: &Policy) -> Self {
         Self { number: 1, max: policy.max_attempts(), time_limit: None }
@@ -461,9 +464,9 @@ impl Attempt {
 
     pub(crate) fn of<P, C, X>(call: &Call<P, C, X>, time_limit: Option<Duration>) -> Self
     where
-        P: Terms<X>,
+        P: PolicySource<X>,
         C: Clock,
-        X: Extras,
+        X: CallOptions,
     {
         Self { number: call.attempt(), max: call.policy().max_attempts(), time_limit }
     }

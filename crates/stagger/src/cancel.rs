@@ -2,10 +2,10 @@ use core::time::Duration;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Instant;
 
-/// A handle that cancels blocking calls: their sleeps end at once, and no further attempt is made.
+/// A handle that cancels blocking calls: their sleeps end immediately and no further attempt is made.
 ///
-/// An attempt that is being made is not interrupted, since a thread cannot be; what it gives is given to the caller.
-/// Clones are the same handle. Async calls are cancelled by any future instead, or by being dropped.
+/// An attempt in progress is not interrupted, because a thread cannot be; its result is returned to the caller. Clones
+/// are the same handle. Async calls are cancelled by dropping them or by any future.
 ///
 /// ```
 /// use stagger::{Cancel, Error, Policy, StopReason, blocking, policy};
@@ -31,25 +31,25 @@ struct Shared {
 }
 
 impl Cancel {
-    /// Not cancelled.
+    /// Creates a handle that has not been cancelled.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Cancels every call that has this handle, for good.
+    /// Cancels every call that uses this handle, permanently.
     pub fn cancel(&self) {
         *self.lock() = true;
         self.0.wake.notify_all();
     }
 
-    /// Whether it was cancelled.
+    /// Returns whether the handle was cancelled.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         *self.lock()
     }
 
-    /// Sleeps for `length`, or until it is cancelled.
+    /// Sleeps for `length`, or until the handle is cancelled.
     pub fn sleep(&self, length: Duration) {
         let start = Instant::now();
         let mut cancelled = self.lock();
@@ -62,18 +62,18 @@ impl Cancel {
         }
     }
 
-    /// A bool cannot be left half written, so a poisoned lock is as good as any.
+    /// Locks the flag. A bool cannot be left half-written, so a poisoned lock is still valid.
     fn lock(&self) -> std::sync::MutexGuard<'_, bool> {
         self.0.cancelled.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// What may cancel a blocking call.
+/// A source of cancellation for blocking calls.
 pub trait Cancelling {
-    /// Whether it has been cancelled.
+    /// Returns whether the call was cancelled.
     fn is_cancelled(&self) -> bool;
 
-    /// The handle to sleep on, if there is one.
+    /// Returns the handle to sleep on, if there is one.
     fn handle(&self) -> Option<&Cancel>;
 }
 

@@ -2,23 +2,24 @@ use std::sync::OnceLock;
 
 use crate::Instant;
 
-/// Where the present comes from.
+/// A monotonic clock.
 ///
-/// It must be monotonic. [`SystemClock`] is the real one; [`testing::VirtualClock`](crate::testing::VirtualClock) is
-/// moved by hand or by whoever sleeps on it. A shared clock is a clock: `&C` and `Arc<C>` will do.
+/// [`SystemClock`] is the default. [`testing::VirtualClock`](crate::testing::VirtualClock) is advanced by hand or by
+/// sleeping on it. `&C` and `Arc<C>` of a clock are clocks, too.
 pub trait Clock {
-    /// The present instant of this clock.
+    /// Returns the current instant of this clock.
     fn now(&self) -> Instant;
 }
 
-/// The system's monotonic clock. What lies before the first time that this process reads it can be told too, as far back
-/// as a century.
+/// The system's monotonic clock. It can represent instants up to a century before the first time this process reads it.
 ///
-/// 24 ns a reading on a usual x86-64 machine. Where the system suspends, so does it.
+/// A reading takes 24 ns on a typical x86-64 machine. Whether it advances while the system is suspended depends on the
+/// operating system, as for [`std::time::Instant`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
 
-/// Where clocks begin: the call that a retry belongs to may have begun before this process.
+/// The first reading of a clock. There is room below, because the call that a retry belongs to may have begun before
+/// this process.
 pub(crate) const MIDDLE: Instant = Instant::from_nanos(u64::MAX / 4);
 
 impl Clock for SystemClock {

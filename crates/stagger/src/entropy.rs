@@ -6,21 +6,20 @@ use std::time::SystemTime;
 
 use crate::Seed;
 
-/// Where the seeds of calls come from.
+/// The source of the seeds of calls.
 ///
-/// [`SystemEntropy`] is the real one. A [`Seed`] is one too: every call gets that very seed, which makes delays
-/// repeatable, and is for tests and for reports only, since calls that share a seed wait in lockstep.
+/// [`SystemEntropy`] is the default. A [`Seed`] is a source, too: every call gets that same seed, which makes delays
+/// reproducible. Use it for tests and reports only, because calls that share a seed wait in lockstep.
 pub trait Entropy {
-    /// A seed for one call.
+    /// Returns a seed for one call.
     fn seed(&self) -> Seed;
 }
 
-/// Seeds that no two calls share: not in one thread, not in two threads, not in two processes, and not in two copies
-/// of one process.
+/// Seeds that are unique per call, across threads, processes, and copies of one process.
 ///
-/// The system's entropy is read once per process. Each seed mixes it with a count of the seeds given out and with the
-/// wall clock in nanoseconds, so that a process that was forked, restored from a snapshot of its machine, or thawed
-/// with everything it knew, goes its own way from its next call on.
+/// The system's entropy is read once per process. Each seed mixes it with a count of the seeds generated and the wall
+/// clock in nanoseconds, so that a process that was forked, or restored from a snapshot of its machine, diverges from
+/// its copy with its next call.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemEntropy;
 
@@ -30,21 +29,21 @@ impl Entropy for SystemEntropy {
     }
 }
 
-/// A seed that was never given before, whatever the wall clock shows: it may be coarse, or stand still.
+/// Returns a seed that was not returned before, whatever the wall clock says: it may be coarse, or stand still.
 fn seed_at(wall_clock: u64) -> Seed {
     static PROCESS: OnceLock<Seed> = OnceLock::new();
-    static GIVEN: AtomicU64 = AtomicU64::new(0);
-    // The hasher's keys are the one source of system entropy that the standard library has.
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    // The hasher's keys are the only source of system entropy in the standard library.
     let process = PROCESS.get_or_init(|| Seed::new(RandomState::new().build_hasher().finish()));
-    let given = GIVEN.fetch_add(1, Ordering::Relaxed);
-    mixed(*process, given, wall_clock)
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    mix(*process, count, wall_clock)
 }
 
-/// Copies of one process share the first two of these.
+/// Mixes the process seed, the count and the time. Copies of one process share the first two.
 #[inline]
-const fn mixed(process: Seed, given: u64, wall_clock: u64) -> Seed {
-    // An odd multiple spreads the time over all bits, so that no count can make up for a difference in time.
-    process.for_call(given.wrapping_add(wall_clock.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
+const fn mix(process: Seed, count: u64, wall_clock: u64) -> Seed {
+    // An odd multiplier spreads the time over all bits, so that no count can compensate for a difference in time.
+    process.for_call(count.wrapping_add(wall_clock.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
 }
 
 impl Entropy for Seed {
@@ -59,7 +58,7 @@ impl<E: Entropy + ?Sized> Entropy for &E {
     }
 }
 
-/// A seed for one call, from the system's entropy.
+/// Returns a seed for one call, from the system's entropy.
 ///
 /// ```
 /// assert_ne!(stagger::seed(), stagger::seed());
@@ -69,7 +68,7 @@ pub fn seed() -> Seed {
     SystemEntropy.seed()
 }
 
-/// Not a time: bits that copies of one process do not share. Before 1970 it is a constant.
+/// Returns bits that copies of one process do not share; not a time. Constant before 1970.
 fn wall_clock_nanos() -> u64 {
     SystemTime::now()
         .duration_since(SystemTime::UNIX_EPOCH)
@@ -83,15 +82,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn copies_of_one_process_part_with_the_wall_clock() {
+    fn copies_of_one_process_diverge_with_the_wall_clock() {
         let process = Seed::new(1);
-        let seeds: HashSet<Seed> = (0..1_000).map(|nanos| mixed(process, 7, nanos)).collect();
+        let seeds: HashSet<Seed> = (0..1_000).map(|nanos| mix(process, 7, nanos)).collect();
         assert_eq!(seeds.len(), 1_000);
-        assert_ne!(mixed(process, 7, 0), mixed(process, 8, 0));
+        assert_ne!(mix(process, 7, 0), mix(process, 8, 0));
     }
 
     #[test]
-    fn a_clock_that_stands_still_gives_no_seed_twice() {
+    fn a_stopped_clock_never_repeats_a_seed() {
         let seeds: HashSet<Seed> = (0..1_000).map(|_| seed_at(42)).collect();
         assert_eq!(seeds.len(), 1_000);
     }

@@ -4,10 +4,10 @@ use core::time::Duration;
 use crate::text::Compact;
 use crate::{BreakerOpen, StopReason};
 
-/// Why a call was given up, and the error that it ended with.
+/// The error of a call that gave up: the reason to stop, the number of attempts, the elapsed time and the cause.
 ///
-/// It never replaces the caller's own error: [`source`](core::error::Error::source) is that error, and
-/// [`into_inner`](RetryResultExt::into_inner) gives it back.
+/// It never replaces the operation's error: [`source`](core::error::Error::source) returns that error, and
+/// [`into_inner`](RetryResultExt::into_inner) converts back to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error<E> {
     stop: StopReason,
@@ -16,28 +16,30 @@ pub struct Error<E> {
     last: Cause<E>,
 }
 
-/// How a call ended that did not succeed.
+/// The cause of a failed call: an error of its operation, or a rejection.
+///
+/// Exhaustive: a call either has an error of its operation, or it does not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cause<E> {
     /// The operation's last error.
     Operation(E),
-    /// There is no error of the operation's: it was not called, or not brought to its end.
+    /// The operation returned no error: it was not called, or did not complete.
     Rejected(Rejected),
 }
 
-/// What ended an attempt, or prevented it, besides the operation itself.
+/// Why an attempt was prevented or ended by something other than the operation.
 ///
-/// An error type that has `From<Rejected>` can take its place: see [`RetryResultExt::into_inner`].
+/// An error type that implements `From<Rejected>` can represent it: see [`RetryResultExt::into_inner`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Rejected {
     /// The circuit breaker is open.
     BreakerOpen(BreakerOpen),
-    /// The attempt took longer than its timeout, or the deadline came.
+    /// The attempt exceeded its timeout or the deadline.
     TimedOut,
-    /// The caller cancelled.
+    /// The caller cancelled the call.
     Cancelled,
-    /// The connection was lost, and is not to be had again: see [`Reconnect`](crate::reconnect::Reconnect).
+    /// The connection was lost and is not reestablished: see [`Reconnect`](crate::reconnect::Reconnect).
     Lost,
 }
 
@@ -46,32 +48,32 @@ impl<E> Error<E> {
         Self { stop, attempts, elapsed, last }
     }
 
-    /// Why there was no further attempt.
+    /// Returns the reason why there was no further attempt.
     pub const fn stop_reason(&self) -> StopReason {
         self.stop
     }
 
-    /// How many attempts were made, the first included.
+    /// Returns the number of attempts made, including the first.
     pub const fn attempts(&self) -> u32 {
         self.attempts
     }
 
-    /// How long the call took, from its start to its end.
+    /// Returns how long the call took, from its start to its end.
     pub const fn elapsed(&self) -> Duration {
         self.elapsed
     }
 
-    /// How it ended.
+    /// Returns what made the call fail.
     pub const fn cause(&self) -> &Cause<E> {
         &self.last
     }
 
-    /// How it ended.
+    /// Returns what made the call fail, consuming the error.
     pub fn into_cause(self) -> Cause<E> {
         self.last
     }
 
-    /// The operation's last error, if it had one.
+    /// Returns the operation's last error, if there is one.
     pub const fn error(&self) -> Option<&E> {
         match &self.last {
             Cause::Operation(error) => Some(error),
@@ -79,15 +81,15 @@ impl<E> Error<E> {
         }
     }
 
-    /// The operation's last error, or what `refused` makes of a refusal.
-    pub fn into_inner_or(self, refused: impl FnOnce(Rejected) -> E) -> E {
+    /// Returns the operation's last error, or converts the rejection with `rejected`.
+    pub fn into_inner_or(self, rejected: impl FnOnce(Rejected) -> E) -> E {
         match self.last {
             Cause::Operation(error) => error,
-            Cause::Rejected(why) => refused(why),
+            Cause::Rejected(reason) => rejected(reason),
         }
     }
 
-    /// The operation's last error.
+    /// Returns the operation's last error, or the rejection converted to `E`.
     pub fn into_inner(self) -> E
     where
         E: From<Rejected>,
@@ -96,21 +98,21 @@ impl<E> Error<E> {
     }
 }
 
-/// Back from [`Error<E>`] to the caller's own `E`.
+/// Conversion from [`Error<E>`] back to the operation's own `E`.
 pub trait RetryResultExt<T, E> {
-    /// The operation's last error, where `E` can also say that the call was refused.
+    /// Returns the value, or the operation's last error; a rejection is converted to `E`.
     ///
     /// # Errors
-    /// The operation's own.
+    /// Returns the operation's error.
     fn into_inner(self) -> Result<T, E>
     where
         E: From<Rejected>;
 
-    /// The operation's last error, or what `refused` makes of a refusal.
+    /// Returns the value, or the operation's last error; a rejection is converted with `rejected`.
     ///
     /// # Errors
-    /// The operation's own.
-    fn into_inner_or(self, refused: impl FnOnce(Rejected) -> E) -> Result<T, E>;
+    /// Returns the operation's error.
+    fn into_inner_or(self, rejected: impl FnOnce(Rejected) -> E) -> Result<T, E>;
 }
 
 impl<T, E> RetryResultExt<T, E> for Result<T, Error<E>> {
@@ -121,8 +123,8 @@ impl<T, E> RetryResultExt<T, E> for Result<T, Error<E>> {
         self.map_err(Error::into_inner)
     }
 
-    fn into_inner_or(self, refused: impl FnOnce(Rejected) -> E) -> Result<T, E> {
-        self.map_err(|error| error.into_inner_or(refused))
+    fn into_inner_or(self, rejected: impl FnOnce(Rejected) -> E) -> Result<T, E> {
+        self.map_err(|error| error.into_inner_or(rejected))
     }
 }
 
@@ -148,7 +150,7 @@ impl<E: core::error::Error + 'static> core::error::Error for Error<E> {
     fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
         match &self.last {
             Cause::Operation(error) => Some(error),
-            Cause::Rejected(refused) => Some(refused),
+            Cause::Rejected(rejected) => Some(rejected),
         }
     }
 }
@@ -157,7 +159,7 @@ impl fmt::Display for Rejected {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::BreakerOpen(open) => open.fmt(f),
-            Self::TimedOut => f.write_str("the attempt ran out of time"),
+            Self::TimedOut => f.write_str("the attempt exceeded its time limit"),
             Self::Cancelled => f.write_str("the call was cancelled"),
             Self::Lost => f.write_str("the connection was lost"),
         }
@@ -167,31 +169,33 @@ impl fmt::Display for Rejected {
 impl core::error::Error for Rejected {}
 
 impl From<Rejected> for std::io::Error {
-    fn from(refused: Rejected) -> Self {
+    fn from(rejected: Rejected) -> Self {
         use std::io::ErrorKind;
-        let kind = match refused {
+        let kind = match rejected {
             Rejected::TimedOut => ErrorKind::TimedOut,
             Rejected::Lost => ErrorKind::ConnectionAborted,
             Rejected::BreakerOpen(_) | Rejected::Cancelled => ErrorKind::Other,
         };
-        Self::new(kind, refused)
+        Self::new(kind, rejected)
     }
 }
 
-/// What came of a call, with what it took.
+/// The result of a call, with the number of attempts and the elapsed time.
+///
+/// Complete: a plain record that the caller may take apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct Report<T, E> {
-    /// The value, or the last error with the reason why there was no further attempt.
+    /// The value, or the last error with the reason to stop.
     pub result: Result<T, Error<E>>,
-    /// How many attempts were made, the first included.
+    /// Number of attempts made, including the first.
     pub attempts: u32,
-    /// How long the call took, from its start to its end.
+    /// Time from the start of the call to its end.
     pub elapsed: Duration,
 }
 
 impl<T, E> Report<T, E> {
-    /// Why there was no further attempt; `None` if the call succeeded.
+    /// Returns the reason why there was no further attempt, or `None` if the call succeeded.
     pub fn stop_reason(&self) -> Option<StopReason> {
         self.result.as_ref().err().map(Error::stop_reason)
     }

@@ -6,50 +6,50 @@ use core::time::Duration;
 use crate::setup::Listening;
 use crate::{DelaySource, StopReason};
 
-/// What was decided after an attempt: one event for each decision, before the sleep.
+/// A decision after an attempt. One event is emitted per decision, before the sleep.
 ///
-/// Attempts are counted from 1. Events are made whatever features are on; a call without a sink makes none.
+/// Attempts are counted from 1. Events do not depend on cargo features; a call without a listener creates none.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Event<'a> {
-    /// What the call is made to: the name that the [`Retrier`](crate::Retrier) was given, or "".
+    /// The name of the target, as passed to [`Retrier::named`](crate::Retrier::named), or "".
     pub target: &'a str,
-    /// The attempt that has just ended.
+    /// The attempt that has just ended; 0 if the breaker rejected the first one.
     pub attempt: u32,
-    /// The policy's limit of attempts, if there is one.
+    /// The policy's limit on attempts, if there is one.
     pub max_attempts: Option<NonZeroU32>,
-    /// The time since the start of the call.
+    /// Time since the start of the call.
     pub elapsed: Duration,
-    /// What is left of the retry budget, in retries, if there is a budget and it can tell.
+    /// Retries left in the budget, if there is a budget that can report it.
     pub budget_left: Option<u64>,
-    /// What was decided.
+    /// The decision.
     pub action: Action,
-    /// The error of the attempt, if it had one.
+    /// The error of the attempt, if there is one.
     pub error: Option<&'a dyn EventError>,
 }
 
-/// What was decided.
+/// A decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Action {
-    /// It worked.
+    /// The call succeeded.
     Done,
-    /// Another attempt is made.
+    /// Another attempt follows.
     Retry {
-        /// After this delay.
+        /// Delay before the next attempt.
         after: Duration,
-        /// Which comes from here.
+        /// What determined the delay.
         source: DelaySource,
     },
-    /// No further attempt is made.
+    /// There is no further attempt.
     Stop(StopReason),
 }
 
-/// An error in an event: it can be printed, and asked for by its type.
+/// An error in an event, which can be printed and downcast.
 ///
-/// It is there for every `Debug + 'static`.
+/// Implemented for every `Debug + 'static` type.
 pub trait EventError: Any + fmt::Debug {
-    /// It, to be asked for by its type.
+    /// Returns `self` as `&dyn Any`, for downcasting.
     fn as_any(&self) -> &dyn Any;
 }
 
@@ -60,30 +60,30 @@ impl<E: Any + fmt::Debug> EventError for E {
 }
 
 impl<'a> Event<'a> {
-    /// The error of the attempt, if it is of this type.
+    /// Returns the error of the attempt, if it is of type `E`.
     #[must_use]
     pub fn error_as<E: Any>(&self) -> Option<&'a E> {
         self.error?.as_any().downcast_ref()
     }
 }
 
-/// Where the events of a call go.
+/// The listener of a call.
 pub trait Sink<E>: Listening {
-    /// What the call is made to.
+    /// Returns the name of the target.
     fn target(&self) -> &str {
         ""
     }
 
-    /// Whether anybody listens just now.
+    /// Returns whether there is a listener at the moment.
     fn is_listening(&self) -> bool {
         Self::LISTENS
     }
 
-    /// Takes one event.
+    /// Passes one event to the listener.
     fn emit(&self, event: Event<'_>, error: Option<&E>);
 }
 
-/// Nobody listens: no event is made.
+/// No listener: no event is created.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Silent;
 
@@ -96,7 +96,7 @@ impl<E> Sink<E> for Silent {
     fn emit(&self, _: Event<'_>, _: Option<&E>) {}
 }
 
-/// A function listens.
+/// A closure as listener.
 #[derive(Clone, Copy)]
 pub struct OnEvent<F>(pub(crate) F);
 

@@ -7,29 +7,29 @@ use core::time::Duration;
 use pin_project_lite::pin_project;
 
 use crate::call::{Call, Next, Phase};
+use crate::coop;
 use crate::error::Rejected;
 use crate::event::{Event, OnEvent, Sink};
-use crate::fairness;
-use crate::rule::{BuiltIn, Classify, Plain, Reading, Rule, Validated, When, WithMarks};
-use crate::scope::Mark;
+use crate::rule::{BuiltIn, Classify, Plain, ResultReader, Rule, Validated, When, WithMarks};
+use crate::scope::ScopeGuard;
 use crate::setup::{
-    Ending, Explained, Explaining, Extras, Finish, Guarded, Guarding, Keep, LastAttempt, Limiting, Limits, Own,
-    Reported, Setup,
+    CallOptions, Detailed, DetailedSetup, Ending, ErrorSlot, Finish, Guarded, Guarding, InnerError, LastAttempt,
+    Limiting, Limits, Reported, Setup,
 };
 use crate::steps::{Parts, steps};
 use crate::{Budget, Guards, Instant, Outcome, Policy, time::Entropy, time::Sleep};
 
-/// Calls an async operation, and calls it again, as the policy says, until it works or there is a reason to stop.
+/// Retries an async operation until it succeeds or there is a reason to stop.
 ///
-/// What comes back is the operation's own value or its own last error, bare, so `?` works with every error type. The
-/// builder that it returns is the future itself: it is not boxed, it can be spawned, joined and selected, and nothing
-/// happens before it is polled.
+/// The output is the operation's own value, or its own last error, unwrapped, so `?` works with every error type. The
+/// returned builder is itself the future: it is not boxed, it can be spawned, joined and selected, and it does nothing
+/// until polled.
 ///
 /// - The operation is called after the sleep, not before, and at least once.
-/// - Without a rule, `io::Error`s are judged by their kind and everything else is transient; see
+/// - Without a rule, `io::Error`s are classified by kind and all other errors are transient; see
 ///   [`classify`](crate::classify).
-/// - Dropping the future stops at once. Nothing is left behind: cancel-safe.
-/// - Inside an attempt of another call it stands down: see [`scope`](crate::scope).
+/// - Dropping the future stops the call immediately and releases everything it holds: cancel-safe.
+/// - Inside an attempt of another call it does not retry; see [`scope`](crate::scope).
 ///
 /// ```
 /// use stagger::{Policy, policy};
@@ -55,12 +55,13 @@ pub fn retry<F, O>(
 where
     F: FnMut() -> O,
     O: Future,
-    Plain: Reading<O::Output>,
+    Plain: ResultReader<O::Output>,
 {
     retry_with_timer(policy, crate::time::Tokio, operation)
 }
 
-/// [`retry`](fn@crate::retry) on another timer: `retry_with_timer(&POLICY, AsyncIo, operation)`.
+/// Retries an async operation on another timer: `retry_with_timer(&POLICY, AsyncIo, operation)`. See
+/// [`retry`](fn@crate::retry).
 #[inline]
 pub fn retry_with_timer<F, O, T>(
     policy: &Policy,
@@ -71,32 +72,31 @@ where
     F: FnMut() -> O,
     O: Future,
     T: Sleep,
-    Plain: Reading<O::Output>,
+    Plain: ResultReader<O::Output>,
 {
     RetryFuture::from_parts(Parts::plain(policy, timer, operation, Uncancelled))
 }
 
 pin_project! {
-    /// A call that is being retried: the future that [`retry`](fn@crate::retry) gives, and the builder that refines it.
+    /// The future returned by [`retry`](fn@crate::retry), and the builder that configures it.
     ///
-    /// Its type parameters stand for what a call may bring along; nobody writes them. The builder's steps come before
-    /// the first poll.
+    /// The type parameters track the configured options; they are inferred. Builder steps come before the first poll.
     #[must_use = "futures do nothing unless polled"]
     pub struct RetryFuture<'p, F, O, P, R, T, X, N>
     where
         O: Future,
-        P: Reading<O::Output>,
+        P: ResultReader<O::Output>,
         T: Sleep,
-        X: Extras,
+        X: CallOptions,
     {
         operation: F,
-        reading: P,
+        reader: P,
         rule: R,
         call: Call<&'p Policy, T, X>,
         #[pin]
         attempt: Option<O>,
         sleeping: Option<T::Sleeping>,
-        kept: X::Kept<P::Error>,
+        last_error: X::LastError<P::Error>,
         #[pin]
         cancel: N,
     }
@@ -104,7 +104,7 @@ pin_project! {
 
 steps!(RetryFuture, Sleep, O::Output, where { F: FnMut() -> O, O: Future, });
 
-/// Nothing cancels the call but dropping it.
+/// A call that can only be cancelled by dropping it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Uncancelled;
 
@@ -120,55 +120,55 @@ impl Future for Uncancelled {
 impl<'p, F, O, P, R, T, X, N> RetryFuture<'p, F, O, P, R, T, X, N>
 where
     O: Future,
-    P: Reading<O::Output>,
+    P: ResultReader<O::Output>,
     T: Sleep,
-    X: Extras,
+    X: CallOptions,
 {
     #[inline]
     pub(crate) fn from_parts(parts: Parts<'p, F, P, R, T, X, N>) -> Self {
-        let Parts { policy, operation, reading, rule, timer, setup, cancel } = parts;
+        let Parts { policy, operation, reader, rule, timer, setup, cancel } = parts;
         Self {
             operation,
-            reading,
+            reader,
             rule,
             call: Call::new(policy, timer, setup),
             attempt: None,
             sleeping: None,
-            kept: X::Kept::EMPTY,
+            last_error: X::LastError::EMPTY,
             cancel,
         }
     }
 
     #[inline]
     fn into_parts(self) -> Parts<'p, F, P, R, T, X, N> {
-        let Self { operation, reading, rule, call, cancel, .. } = self;
+        let Self { operation, reader, rule, call, cancel, .. } = self;
         let (policy, timer, setup) = call.into_parts();
-        Parts { policy, operation, reading, rule, timer, setup, cancel }
+        Parts { policy, operation, reader, rule, timer, setup, cancel }
     }
 }
 
-/// Cancelling by a future.
+/// Cancellation by a future.
 impl<'p, F, O, P, R, T, S, G, L, Y, M, N> RetryFuture<'p, F, O, P, R, T, Setup<S, G, L, Y, M>, N>
 where
     O: Future,
-    P: Reading<O::Output>,
+    P: ResultReader<O::Output>,
     T: Sleep,
-    Setup<S, G, L, Y, M>: Extras,
-    Setup<S, G, L, Y, Explained>: Extras,
+    Setup<S, G, L, Y, M>: CallOptions,
+    Setup<S, G, L, Y, Detailed>: CallOptions,
 {
-    /// Ends the call when this future is ready: in the middle of a sleep or of an attempt. A value that is ready at
-    /// the same moment is still given. The last error so far is kept.
-    pub fn cancelled_by<N2: Future>(self, cancel: N2) -> RetryFuture<'p, F, O, P, R, T, Explaining<S, G, L, Y>, N2> {
-        RetryFuture::from_parts(self.into_parts().with_setup(|setup| setup.with_mode(Explained)).with_cancel(cancel))
+    /// Ends the call when `cancel` completes, during a sleep or an attempt. If the operation completes at the same
+    /// moment, its value is still returned. On cancellation the last error so far is kept.
+    pub fn cancelled_by<N2: Future>(self, cancel: N2) -> RetryFuture<'p, F, O, P, R, T, DetailedSetup<S, G, L, Y>, N2> {
+        RetryFuture::from_parts(self.into_parts().with_setup(|setup| setup.with_mode(Detailed)).with_cancel(cancel))
     }
 }
 
 impl<F, O, P, R, T, X, N> fmt::Debug for RetryFuture<'_, F, O, P, R, T, X, N>
 where
     O: Future,
-    P: Reading<O::Output>,
+    P: ResultReader<O::Output>,
     T: Sleep,
-    X: Extras,
+    X: CallOptions,
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RetryFuture")
@@ -182,7 +182,7 @@ impl<F, O, P, R, T, S, G, L, Y, M, N> Future for RetryFuture<'_, F, O, P, R, T, 
 where
     F: FnMut() -> O,
     O: Future,
-    P: Reading<O::Output>,
+    P: ResultReader<O::Output>,
     R: Rule<P::Error>,
     T: Sleep,
     S: Sink<P::Error>,
@@ -197,30 +197,30 @@ where
     #[inline]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<M::Output> {
         let mut this = self.as_mut().project();
-        if this.call.phase == Phase::Fresh && this.call.begins_at_once() {
+        if this.call.phase == Phase::Fresh && this.call.has_fast_path() {
             let operation = &mut *this.operation;
             this.attempt.set(Some(operation()));
-            let mark = Mark::deeper(this.call.policy());
+            let scope = ScopeGuard::enter(this.call.policy());
             let polled = match this.attempt.as_mut().as_pin_mut() {
                 Some(attempt) => attempt.poll(cx),
                 None => Poll::Pending,
             };
-            let is_inside = mark.is_inside();
-            drop(mark);
+            let is_nested = scope.is_nested();
+            drop(scope);
             let Poll::Ready(out) = polled else {
-                // A bare call has neither a limit of time nor a way to be cancelled: there is nothing else to poll.
-                this.call.first_ended(is_inside);
+                // A plain call has no time limit and no cancellation: there is nothing else to poll.
+                this.call.leave_fast_path(is_nested);
                 return Poll::Pending;
             };
-            // Whatever the attempt holds is let go before the sleep, and before the caller goes on.
+            // Drop the attempt before the sleep and before returning, so that nothing it holds outlives it.
             this.attempt.set(None);
-            match this.reading.read(out) {
+            match this.reader.read(out) {
                 Ok(value) => {
                     this.call.phase = Phase::Ended;
-                    return Poll::Ready(M::finish(Call::<&Policy, T, Setup<S, G, L, Y, M>>::end_at_once(value)));
+                    return Poll::Ready(M::finish(Call::<&Policy, T, Setup<S, G, L, Y, M>>::fast_path_success(value)));
                 }
                 Err(failed) => {
-                    this.call.first_ended(is_inside);
+                    this.call.leave_fast_path(is_nested);
                     return self.poll_on(cx, Some(failed));
                 }
             }
@@ -233,7 +233,7 @@ impl<F, O, P, R, T, S, G, L, Y, M, N> RetryFuture<'_, F, O, P, R, T, Setup<S, G,
 where
     F: FnMut() -> O,
     O: Future,
-    P: Reading<O::Output>,
+    P: ResultReader<O::Output>,
     R: Rule<P::Error>,
     T: Sleep,
     S: Sink<P::Error>,
@@ -243,7 +243,8 @@ where
     M: Finish<P::Value, P::Error>,
     N: Future,
 {
-    /// Everything but a call that succeeds at once. `failed` is what the first attempt failed with, if it just did.
+    /// Polls everything but a call that succeeds immediately. `failed` is the result of the first attempt, if it has
+    /// just failed.
     #[inline(never)]
     fn poll_on(self: Pin<&mut Self>, cx: &mut Context<'_>, mut failed: Option<(P::Error, P::Mark)>) -> Poll<M::Output> {
         let mut this = self.project();
@@ -251,35 +252,37 @@ where
         loop {
             if let Some((error, mark)) = failed.take() {
                 let outcome = mark.into().unwrap_or_else(|| this.rule.outcome(&error));
-                let ask = match call.failed(outcome, Some(&error), call.clock.resolution()) {
-                    Next::Wait(ask) => ask,
+                let delay = match call.failed(outcome, Some(&error), call.clock.resolution()) {
+                    Next::Wait(delay) => delay,
                     Next::Stop(stop) => return Poll::Ready(M::finish(call.end(Err((stop, Ending::Failed(error)))))),
                 };
-                this.kept.put(error);
-                match rest(call, this.sleeping, this.cancel.as_mut(), ask, cx) {
-                    Rest::Over => {}
-                    Rest::Yield => return Poll::Pending,
-                    Rest::Cancelled => return call.cancelled::<M, _, _>(this.kept).map_or(Poll::Pending, Poll::Ready),
+                this.last_error.put(error);
+                match start_wait(call, this.sleeping, this.cancel.as_mut(), delay, cx) {
+                    WaitStart::Started => {}
+                    WaitStart::Yield => return Poll::Pending,
+                    WaitStart::Cancelled => {
+                        return call.cancelled::<M, _, _>(this.last_error).map_or(Poll::Pending, Poll::Ready);
+                    }
                 }
             }
-            // The phases in their order, not a `match`: a retry whose timer is ready runs straight through them.
+            // The phases in order instead of a `match`: a retry whose timer is ready falls straight through.
             if call.phase == Phase::Fresh {
-                let ask = call.start(call.clock.resolution());
-                if !ask.is_zero() {
-                    arm(&call.clock, this.sleeping, ask);
+                let delay = call.start(call.clock.resolution());
+                if !delay.is_zero() {
+                    arm(&call.clock, this.sleeping, delay);
                     call.phase = Phase::Sleeping;
                 }
             }
             if call.phase == Phase::Sleeping {
                 if call.is_cancelled(|| this.cancel.as_mut().poll(cx).is_ready()) {
                     if call.attempt() > 0 {
-                        return call.cancelled::<M, _, _>(this.kept).map_or(Poll::Pending, Poll::Ready);
+                        return call.cancelled::<M, _, _>(this.last_error).map_or(Poll::Pending, Poll::Ready);
                     }
-                    // In the spread: the operation runs at least once.
+                    // Cancelled during the initial spread: the operation still runs once.
                 } else {
                     let Some(sleeping) = this.sleeping.as_mut() else { return Poll::Pending };
                     ready!(Pin::new(&mut *sleeping).poll(cx));
-                    if let Some(left) = call.left() {
+                    if let Some(left) = call.remaining_wait() {
                         call.clock.rearm(sleeping, left);
                         continue;
                     }
@@ -288,9 +291,9 @@ where
             }
             if call.phase == Phase::Due {
                 if let Err(stop) = call.begin() {
-                    call.refused::<P::Error>(stop);
-                    let why = Rejected::BreakerOpen(call.breaker_open());
-                    return call.given_up::<M, _, _>(this.kept, stop, why).map_or(Poll::Pending, Poll::Ready);
+                    call.emit_rejection::<P::Error>(stop);
+                    let reason = Rejected::BreakerOpen(call.breaker_open());
+                    return call.given_up::<M, _, _>(this.last_error, stop, reason).map_or(Poll::Pending, Poll::Ready);
                 }
                 if L::LIMITS {
                     if let Some(limit) = call.time_limit() {
@@ -301,15 +304,15 @@ where
                 let operation = &mut *this.operation;
                 this.attempt.set(Some(operation()));
             }
-            // There is none after the end.
+            // The attempt is gone after the end.
             let Some(attempt) = this.attempt.as_mut().as_pin_mut() else { return Poll::Pending };
-            let mark = Mark::deeper(call.policy());
+            let scope = ScopeGuard::enter(call.policy());
             let polled = attempt.poll(cx);
-            drop(mark);
+            drop(scope);
             if let Poll::Ready(out) = polled {
-                // Whatever the attempt holds is let go before the sleep, and before the caller goes on.
+                // Drop the attempt before the sleep and before returning, so that nothing it holds outlives it.
                 this.attempt.set(None);
-                match this.reading.read(out) {
+                match this.reader.read(out) {
                     Ok(value) => {
                         call.succeeded::<P::Error>();
                         return Poll::Ready(M::finish(call.end(Ok(value))));
@@ -320,7 +323,7 @@ where
             }
             if call.is_cancelled(|| this.cancel.as_mut().poll(cx).is_ready()) {
                 this.attempt.set(None);
-                return call.cancelled::<M, _, _>(this.kept).map_or(Poll::Pending, Poll::Ready);
+                return call.cancelled::<M, _, _>(this.last_error).map_or(Poll::Pending, Poll::Ready);
             }
             if !L::LIMITS || call.phase == Phase::Attempting {
                 return Poll::Pending;
@@ -328,59 +331,61 @@ where
             let Some(limit) = this.sleeping.as_mut() else { return Poll::Pending };
             ready!(Pin::new(limit).poll(cx));
             this.attempt.set(None);
-            let ask = match call.failed::<P::Error>(Outcome::TRANSIENT, None, call.clock.resolution()) {
-                Next::Wait(ask) => ask,
+            let delay = match call.failed::<P::Error>(Outcome::TRANSIENT, None, call.clock.resolution()) {
+                Next::Wait(delay) => delay,
                 Next::Stop(stop) => {
-                    // The time-out is what happened last; an error of an earlier attempt would mislead.
-                    drop(this.kept.take());
+                    // The timeout is the most recent failure; reporting the error of an earlier attempt would mislead.
+                    drop(this.last_error.take());
                     return call
-                        .given_up::<M, _, _>(this.kept, stop, Rejected::TimedOut)
+                        .given_up::<M, _, _>(this.last_error, stop, Rejected::TimedOut)
                         .map_or(Poll::Pending, Poll::Ready);
                 }
             };
-            match rest(call, this.sleeping, this.cancel.as_mut(), ask, cx) {
-                Rest::Over => {}
-                Rest::Yield => return Poll::Pending,
-                Rest::Cancelled => return call.cancelled::<M, _, _>(this.kept).map_or(Poll::Pending, Poll::Ready),
+            match start_wait(call, this.sleeping, this.cancel.as_mut(), delay, cx) {
+                WaitStart::Started => {}
+                WaitStart::Yield => return Poll::Pending,
+                WaitStart::Cancelled => {
+                    return call.cancelled::<M, _, _>(this.last_error).map_or(Poll::Pending, Poll::Ready);
+                }
             }
         }
     }
 }
 
-/// What a wait begins with.
-enum Rest {
+/// How a wait starts.
+enum WaitStart {
     /// The timer is armed, or there is nothing to wait for.
-    Over,
-    /// Nothing to wait for, but it is another task's turn.
+    Started,
+    /// There is nothing to wait for, but the task must yield to others first.
     Yield,
     Cancelled,
 }
 
-/// Arms the timer for a wait. One of length zero is over at once, unless somebody wants the call to end.
+/// Arms the timer for a wait. A wait of zero ends immediately, unless the call is cancelled or must yield.
 #[inline]
-fn rest<T: Sleep, X: Extras, N: Future>(
+fn start_wait<T: Sleep, X: CallOptions, N: Future>(
     call: &mut Call<&Policy, T, X>,
     sleeping: &mut Option<T::Sleeping>,
     cancel: Pin<&mut N>,
-    ask: Duration,
+    delay: Duration,
     cx: &mut Context<'_>,
-) -> Rest {
-    if !ask.is_zero() {
-        arm(&call.clock, sleeping, ask);
+) -> WaitStart {
+    if !delay.is_zero() {
+        arm(&call.clock, sleeping, delay);
         call.phase = Phase::Sleeping;
-        return Rest::Over;
+        return WaitStart::Started;
     }
     if call.is_cancelled(|| cancel.poll(cx).is_ready()) {
-        return Rest::Cancelled;
+        return WaitStart::Cancelled;
     }
-    if fairness::is_over(call.attempt()) {
+    if coop::should_yield(call.attempt()) {
         cx.waker().wake_by_ref();
-        return Rest::Yield;
+        return WaitStart::Yield;
     }
-    Rest::Over
+    WaitStart::Started
 }
 
-/// Arms the one timer of a call: for a sleep, or for the time limit of an attempt.
+/// Arms the call's single timer, for a sleep or for the time limit of an attempt.
 pub(crate) fn arm<T: Sleep>(timer: &T, sleeping: &mut Option<T::Sleeping>, length: Duration) {
     match sleeping {
         Some(sleeping) => timer.rearm(sleeping, length),

@@ -1,4 +1,4 @@
-//! Hedging: a second copy of an attempt that is slow, to cut tail latency.
+//! Hedging: a second copy of a slow attempt, to cut tail latency.
 
 #[cfg(feature = "tokio")]
 pub use crate::hedging::hedge;

@@ -11,17 +11,18 @@ use crate::{
     time::Clock, time::Sleep,
 };
 
-/// Calls an async operation, and calls it a second time if the first is slow: the first success wins, and the others are
+/// Runs an async operation, and starts a second copy if the first is slow. The first success wins, and the others are
 /// cancelled.
 ///
-/// - A copy that fails never fails the call. If all fail, what comes back is the error of the first attempt.
-/// - A first attempt that fails brings the next copy on at once, unless the failure is permanent, which ends the call.
-/// - A copy is paid for by the [`budget`](Hedging::budget), if there is one; what it refuses is not launched, and nothing
-///   else changes.
-/// - Only for operations that may run twice at once: each copy is a call of its own to the server.
+/// - A copy that fails never fails the call. If all fail, the error of the first attempt is returned.
+/// - If the first attempt fails, the next copy starts immediately, unless the failure is permanent, which ends the
+///   call.
+/// - If there is a [`budget`](Hedging::budget), each copy needs a permit from it. A rejected copy is not started, and
+///   nothing else changes.
+/// - Use it only for operations that may run concurrently: each copy is a separate call to the server.
 /// - Dropping the future drops every copy. Cancel-safe.
 ///
-/// It is no retry: wrap it in one, and every attempt of that is hedged.
+/// Hedging does not retry. Wrap it in a retry, and each attempt is hedged.
 ///
 /// ```
 /// use std::time::Duration;
@@ -53,7 +54,7 @@ where
     hedge_with_timer(hedge, crate::time::Tokio, operation)
 }
 
-/// [`hedge`](fn@crate::hedge::hedge) on another timer.
+/// Runs a hedged operation on another timer; see [`hedge`](fn@crate::hedge::hedge).
 pub fn hedge_with_timer<F, O, V, E, T>(hedge: &Hedge, timer: T, operation: F) -> Hedging<'_, F, O, E, BuiltIn, T>
 where
     F: FnMut() -> O,
@@ -64,7 +65,7 @@ where
 }
 
 pin_project! {
-    /// A call that gets a second copy if it is slow: the future that [`hedge`](fn@crate::hedge) gives, and its builder.
+    /// The future returned by [`hedge`](fn@crate::hedge), and the builder that configures it.
     #[must_use = "futures do nothing unless polled"]
     pub struct Hedging<'h, F, O, E, R, T: Sleep> {
         hedge: &'h Hedge,
@@ -77,35 +78,35 @@ pin_project! {
         #[pin]
         first: Option<O>,
         first_started: Instant,
-        first_loan: Option<Lent<'h, T>>,
+        first_permit: Option<HeldPermit<'h, T>>,
         copies: Vec<Copy<'h, O, T>>,
         sleeping: Option<T::Sleeping>,
         armed_for: Option<Instant>,
-        // The first attempt's error, or that of a copy as long as there is none of the first.
+        // The first attempt's error; until there is one, the error of a copy.
         error: Option<(u32, E)>,
         refused: bool,
     }
 }
 
-/// A copy that runs.
+/// A copy in flight.
 struct Copy<'h, O, T: Clock> {
     attempt: Pin<Box<O>>,
     number: u32,
     started: Instant,
-    loan: Lent<'h, T>,
+    permit: HeldPermit<'h, T>,
 }
 
-/// How a hedged call ended.
+/// The result of a hedged call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Hedged<V, E> {
     /// The value of the winner, or the error of the first attempt.
     pub result: Result<V, E>,
-    /// Which attempt won: 0 for the first, 1 for the first copy; `None` if none did.
+    /// The attempt that won: 0 for the first, 1 for the first copy; `None` if none did.
     pub winner: Option<u32>,
-    /// How many attempts were launched, the first included.
+    /// Number of attempts started, including the first.
     pub launched: u32,
-    /// Whether the budget refused a copy, after which there were no more.
+    /// Whether the budget rejected a copy, after which no more were started.
     pub refused: bool,
 }
 
@@ -128,7 +129,7 @@ impl<'h, F, O, E, R, T: Sleep> Hedging<'h, F, O, E, R, T> {
             state: None,
             first: None,
             first_started: Instant::ZERO,
-            first_loan: None,
+            first_permit: None,
             copies: Vec::new(),
             sleeping: None,
             armed_for: None,
@@ -137,31 +138,31 @@ impl<'h, F, O, E, R, T: Sleep> Hedging<'h, F, O, E, R, T> {
         }
     }
 
-    /// Every copy is a loan from this budget, and refused if it lends nothing; the first attempt is told to it as well.
-    /// With one that is under a [operator control](crate::control), copies are turned down and off with the retries.
+    /// Sets the budget that every copy must acquire a permit from; it is also notified of the first attempt. Default:
+    /// none. A budget under an [operator control](crate::control) limits and disables copies together with retries.
     pub fn budget(mut self, budget: &'h dyn Budget) -> Self {
         self.budget = Some(budget);
         self
     }
 
-    /// How long attempts take is counted here, and a delay that is a quantile is taken from here. Share it between the
-    /// calls to one target.
+    /// Sets the recorder of attempt latencies, which a quantile delay is computed from. Share one between the calls to
+    /// a target. Default: none, so a quantile delay uses its fallback.
     pub fn latencies(mut self, latencies: &'h Latencies) -> Self {
         self.latencies = Some(latencies);
         self
     }
 
-    /// Which errors are transient. Every other one is permanent.
+    /// Sets which errors are transient; all others are permanent. A permanent error of the first attempt ends the call.
     pub fn when<P: Fn(&E) -> bool>(self, is_transient: P) -> Hedging<'h, F, O, E, When<P>, T> {
         self.with_rule(When(is_transient))
     }
 
-    /// What each error means.
+    /// Sets the rule that classifies errors, returning the full [`Outcome`].
     pub fn classify<P: Fn(&E) -> Outcome>(self, rule: P) -> Hedging<'h, F, O, E, Classify<P>, T> {
         self.with_rule(Classify(rule))
     }
 
-    /// Gives [`Hedged`]: who won, and how many were launched.
+    /// Sets the output to [`Hedged`]: the result, the winner, and the number of attempts started.
     pub const fn with_report(self) -> HedgingReport<'h, F, O, E, R, T> {
         HedgingReport { hedging: self }
     }
@@ -191,8 +192,8 @@ where
             None => {
                 let now = this.timer.now();
                 *this.first_started = now;
-                *this.first_loan =
-                    this.budget.map(|budget| Lent::new(budget, budget.on_first_attempt(&now), this.timer));
+                *this.first_permit =
+                    this.budget.map(|budget| HeldPermit::new(budget, budget.on_first_attempt(&now), this.timer));
                 this.first.set(Some((this.operation)()));
                 this.state.insert(HedgeState::new(this.hedge, this.hedge.delay_now(*this.latencies), now))
             }
@@ -203,17 +204,17 @@ where
                     this.first.set(None);
                     let now = this.timer.now();
                     let outcome = result.as_ref().map_or_else(|error| this.rule.outcome(error), |_| Outcome::Success);
-                    settle(this.first_loan.take(), &outcome, now);
-                    // An error that a rule takes for success is an error all the same.
+                    record_outcome(this.first_permit.take(), &outcome, now);
+                    // An error that a rule classifies as success is still an error.
                     let is_final = matches!(outcome, Outcome::Permanent | Outcome::UnsafeToRetry(_) | Outcome::Success);
                     match result {
                         Ok(value) => {
-                            see(*this.latencies, *this.first_started, now);
-                            lose(this.copies, *this.latencies, now);
+                            record_latency(*this.latencies, *this.first_started, now);
+                            cancel_copies(this.copies, *this.latencies, now);
                             return Poll::Ready(end(state, Ok(value), Some(0), *this.refused));
                         }
                         Err(error) if is_final => {
-                            lose(this.copies, *this.latencies, now);
+                            cancel_copies(this.copies, *this.latencies, now);
                             return Poll::Ready(end(state, Err(error), None, *this.refused));
                         }
                         Err(error) => {
@@ -229,19 +230,19 @@ where
                     at += 1;
                     continue;
                 };
-                let Copy { number, started, loan, .. } = this.copies.swap_remove(at);
+                let Copy { number, started, permit, .. } = this.copies.swap_remove(at);
                 let now = this.timer.now();
                 let outcome = result.as_ref().map_or_else(|error| this.rule.outcome(error), |_| Outcome::Success);
-                settle(Some(loan), &outcome, now);
+                record_outcome(Some(permit), &outcome, now);
                 match result {
                     Ok(value) => {
-                        see(*this.latencies, started, now);
+                        record_latency(*this.latencies, started, now);
                         if this.first.is_some() {
-                            see(*this.latencies, *this.first_started, now);
+                            record_latency(*this.latencies, *this.first_started, now);
                             this.first.set(None);
-                            *this.first_loan = None;
+                            *this.first_permit = None;
                         }
-                        lose(this.copies, *this.latencies, now);
+                        cancel_copies(this.copies, *this.latencies, now);
                         return Poll::Ready(end(state, Ok(value), Some(number), *this.refused));
                     }
                     Err(error) => {
@@ -250,11 +251,11 @@ where
                     }
                 }
             }
-            let runs = this.first.is_some() || !this.copies.is_empty();
+            let is_running = this.first.is_some() || !this.copies.is_empty();
             let Some(due) = state.due() else {
-                return match this.error.take_if(|_| !runs) {
+                return match this.error.take_if(|_| !is_running) {
                     Some((_, error)) => Poll::Ready(end(state, Err(error), None, *this.refused)),
-                    // There is no error only as long as something runs, and after the end.
+                    // No error yet: an attempt is still running. Or the call has already ended.
                     None => Poll::Pending,
                 };
             };
@@ -270,14 +271,14 @@ where
                 }
                 let Some(sleeping) = this.sleeping.as_mut() else { return Poll::Pending };
                 ready!(Pin::new(sleeping).poll(cx));
-                // It may have woken up early.
+                // The timer may have fired early.
                 *this.armed_for = None;
                 continue;
             }
-            let loan = match *this.budget {
+            let permit = match *this.budget {
                 None => None,
                 Some(budget) => match budget.try_acquire(FailureKind::Transient, &now) {
-                    Some(loan) => Some((budget, loan)),
+                    Some(permit) => Some((budget, permit)),
                     None => {
                         state.refused();
                         *this.refused = true;
@@ -288,7 +289,7 @@ where
             let number = state.count();
             state.launched(this.hedge.delay_now(*this.latencies), now);
             this.copies.push(Copy {
-                loan: Lent::of(loan, this.timer),
+                permit: HeldPermit::from_option(permit, this.timer),
                 attempt: Box::pin((this.operation)()),
                 number,
                 started: now,
@@ -312,7 +313,7 @@ where
 }
 
 pin_project! {
-    /// The future that [`Hedging::report`] gives.
+    /// The future returned by [`Hedging::with_report`].
     #[must_use = "futures do nothing unless polled"]
     pub struct HedgingReport<'h, F, O, E, R, T: Sleep> {
         #[pin]
@@ -340,59 +341,59 @@ where
     }
 }
 
-/// Nothing is launched after the end.
+/// Ends the call: no further copy is started.
 fn end<V, E>(state: &mut HedgeState, result: Result<V, E>, winner: Option<u32>, refused: bool) -> Hedged<V, E> {
     state.refused();
     Hedged { result, winner, launched: state.count(), refused }
 }
 
-/// Those that still run have lost: how long they took so far counts.
-fn lose<O, T: Clock>(copies: &mut Vec<Copy<'_, O, T>>, latencies: Option<&Latencies>, now: Instant) {
+/// Cancels the copies that still run, and records how long each has taken so far.
+fn cancel_copies<O, T: Clock>(copies: &mut Vec<Copy<'_, O, T>>, latencies: Option<&Latencies>, now: Instant) {
     for copy in copies.drain(..) {
-        see(latencies, copy.started, now);
+        record_latency(latencies, copy.started, now);
     }
 }
 
-fn see(latencies: Option<&Latencies>, started: Instant, now: Instant) {
+fn record_latency(latencies: Option<&Latencies>, started: Instant, now: Instant) {
     if let Some(latencies) = latencies {
         latencies.record(now.saturating_since(started));
     }
 }
 
-fn settle<T: Clock>(loan: Option<Lent<'_, T>>, outcome: &Outcome, now: Instant) {
-    if let Some(loan) = loan {
-        loan.settle(outcome, now);
+fn record_outcome<T: Clock>(permit: Option<HeldPermit<'_, T>>, outcome: &Outcome, now: Instant) {
+    if let Some(permit) = permit {
+        permit.record(outcome, now);
     }
 }
 
-/// A loan with the budget that gave it. Dropped, its attempt was cancelled.
-struct Lent<'h, T: Clock> {
-    lent: Option<(&'h dyn Budget, BudgetPermit)>,
+/// The permit of an attempt, with the budget that granted it. Dropping it settles the attempt as cancelled.
+struct HeldPermit<'h, T: Clock> {
+    permit: Option<(&'h dyn Budget, BudgetPermit)>,
     clock: T,
 }
 
-impl<'h, T: Clock + Clone> Lent<'h, T> {
-    fn new(budget: &'h dyn Budget, loan: BudgetPermit, clock: &T) -> Self {
-        Self::of(Some((budget, loan)), clock)
+impl<'h, T: Clock + Clone> HeldPermit<'h, T> {
+    fn new(budget: &'h dyn Budget, permit: BudgetPermit, clock: &T) -> Self {
+        Self::from_option(Some((budget, permit)), clock)
     }
 
-    fn of(lent: Option<(&'h dyn Budget, BudgetPermit)>, clock: &T) -> Self {
-        Self { lent, clock: clock.clone() }
+    fn from_option(permit: Option<(&'h dyn Budget, BudgetPermit)>, clock: &T) -> Self {
+        Self { permit, clock: clock.clone() }
     }
 }
 
-impl<T: Clock> Lent<'_, T> {
-    fn settle(mut self, outcome: &Outcome, now: Instant) {
-        if let Some((budget, loan)) = self.lent.take() {
-            budget.record(loan, outcome, &now);
+impl<T: Clock> HeldPermit<'_, T> {
+    fn record(mut self, outcome: &Outcome, now: Instant) {
+        if let Some((budget, permit)) = self.permit.take() {
+            budget.record(permit, outcome, &now);
         }
     }
 }
 
-impl<T: Clock> Drop for Lent<'_, T> {
+impl<T: Clock> Drop for HeldPermit<'_, T> {
     fn drop(&mut self) {
-        if let Some((budget, loan)) = self.lent.take() {
-            budget.record(loan, &Outcome::Cancelled, &self.clock.now());
+        if let Some((budget, permit)) = self.permit.take() {
+            budget.record(permit, &Outcome::Cancelled, &self.clock.now());
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Retries that don't stampede: exponential backoff and jitter for async and blocking code, and the judgement around it.
+//! Retries that don't stampede: exponential backoff, jitter, retry budgets and circuit breakers for async and blocking code.
 //!
 //! ```
 //! use stagger::{Policy, policy};
@@ -14,27 +14,29 @@
 //!
 //! | to … | use |
 //! |---|---|
-//! | retry one async call | [`retry`](fn@retry), [`retry_with_timer`] on another timer |
+//! | retry one async call | [`retry`](fn@retry), or [`retry_with_timer`] on another timer |
 //! | retry one blocking call | [`blocking::retry`] |
-//! | share budget, breaker, rules and listeners among calls | [`Retrier`] |
-//! | lend `&mut` to the operation | [`Retrier::run_with`], or the loop form [`Retrier::call`] |
-//! | say from inside the operation what an error means | [`Marked`] |
-//! | keep a connection up | [`Reconnect`](crate::reconnect::Reconnect) |
-//! | keep many retries pending on one task | [`queue::RetryQueue`] |
-//! | send a batch, and only its failed items again | [`batch::Batch`] |
-//! | do something again and again, at the times of a schedule | [`Ticker`](crate::reconnect::Ticker), [`blocking::Ticker`] |
-//! | do something every so often, out of step with everybody else | [`interval`](crate::reconnect::interval), [`blocking::interval`] |
-//! | move guards, and turn retries down, while the program runs | [`control`] |
-//! | come from the Go package cenkalti/backoff | [`cenkalti`] |
-//! | test what uses it | [`testing`] |
-//! | write the loop by hand | [`Policy::delays`], or [`RetryMachine`](crate::machine::RetryMachine) for a driver of your own |
+//! | share a budget, breaker, rules and listeners between calls | [`Retrier`] |
+//! | pass `&mut` state to the operation | [`Retrier::run_with`], or the loop form [`Retrier::call`] |
+//! | classify an error inside the operation | [`Marked`] |
+//! | keep a connection open | [`Reconnect`](crate::reconnect::Reconnect) |
+//! | keep many pending retries on one task | [`queue::RetryQueue`] |
+//! | send a batch and resend only its failed items | [`batch::Batch`] |
+//! | repeat work on a schedule | [`Ticker`](crate::reconnect::Ticker), [`blocking::Ticker`] |
+//! | repeat work periodically, out of phase with other processes | [`interval`](crate::reconnect::interval), [`blocking::interval`] |
+//! | send a second copy of a slow request | [`hedge`](fn@crate::hedge::hedge) |
+//! | observe or disable guards, or throttle retries, at run time | [`control`] |
+//! | port code from the Go package cenkalti/backoff | [`cenkalti`] |
+//! | test code that uses this crate | [`testing`] |
+//! | write the loop yourself | [`Policy::delays`], or [`RetryMachine`](crate::machine::RetryMachine) for a driver of your own |
 //!
-//! Nothing here is decided but in the core: the policy, the order of the questions ([`RetryMachine`](crate::machine::RetryMachine)) and every formula are
-//! [`stagger_core`]'s, which is re-exported whole. The one exception is [`cenkalti`], which decides as that package does.
+//! Every decision is made in [`stagger_core`], whose policies, guards and state machines are re-exported here.
+//! [`RetryMachine`](crate::machine::RetryMachine) documents the order of the checks. The one exception is [`cenkalti`],
+//! which decides as that package does.
 //!
-//! # By hand
+//! # Writing the loop yourself
 //!
-//! Who wants no driver takes the delays and loops:
+//! Iterate over the delays of a policy, and sleep between attempts:
 //!
 //! ```
 //! use stagger::{Policy, policy};
@@ -53,19 +55,21 @@
 //! assert_eq!(answer, Ok(3));
 //! ```
 //!
-//! # What it promises
+//! # What it guarantees
 //!
-//! - The operation runs at least once, is created after the sleep, and its success is given even if it was cancelled
-//!   meanwhile. Only an open breaker can refuse the first attempt.
-//! - A success at the first attempt reads no clock, draws no random number and allocates nothing.
-//! - Dropping a future stops at once, and gives back what was borrowed from budget and breaker.
-//! - A call inside an attempt of another call stands down: see [`scope`].
-//! - No panic of its own, and no `unsafe`.
+//! - The operation runs at least once unless a circuit breaker rejects the first attempt. It is called after the sleep,
+//!   and its success is returned even if the call was cancelled in the meantime.
+//! - A plain call, without guards, time limits, listeners or detailed output, that succeeds on the first attempt reads no
+//!   clock, draws no random number and allocates nothing.
+//! - Dropping a future stops the call immediately and releases the permits it holds from budget and breaker.
+//! - A call inside an attempt of another call does not retry by default, so retries do not multiply: see [`scope`].
+//! - The crate itself does not panic, and contains no `unsafe` code.
 //!
 //! # Features
 //!
-//! `tokio` (default), `async-io`, `futures-timer`, `serde`, `tracing`, `metrics`, `stream`: each only adds. Without `tokio`,
-//! [`retry`](fn@retry) is not there, and the timer is named in the call.
+//! `tokio` (default), `async-io`, `futures-timer`, `serde`, `tracing`, `metrics` and `stream`. Each only adds items.
+//! Without `tokio`, [`retry`](fn@retry) is not available and the timer is passed explicitly, as in
+//! [`retry_with_timer`].
 
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -81,20 +85,21 @@ pub mod classify;
 mod clock;
 #[cfg(target_has_atomic = "64")]
 pub mod control;
+mod coop;
 mod entropy;
 mod error;
 mod event;
-mod fairness;
 mod future;
 pub mod hedge;
 mod hedging;
 mod marked;
+mod not_before;
 pub mod observe;
-mod own;
 mod poll_retry;
 pub mod queue;
 pub mod reconnect;
 mod retrier;
+mod retrier_options;
 mod retry_loop;
 mod rule;
 pub mod scope;
@@ -106,7 +111,6 @@ pub mod testing;
 mod ticker;
 pub mod time;
 mod timer;
-mod until;
 
 pub use stagger_core::{
     Breaker, BreakerOpen, Budget, DelaySource, FailureKind, Guards, HintMode, Instant, Jitter, NestedRetries, Outcome,

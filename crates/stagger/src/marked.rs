@@ -3,10 +3,10 @@ use core::time::Duration;
 
 use crate::{FailureKind, Outcome, ServerHint};
 
-/// An error with a mark that says whether to retry, for operations that know best themselves.
+/// An error with an optional mark that says whether to retry it, for operations that classify their own errors.
 ///
-/// The operation returns `Result<T, Marked<E>>`, and the call is [`with_marks`](crate::RetryFuture::with_marks): the caller gets
-/// the original `E` back. `?` makes an unmarked fault, for which the call's rule decides.
+/// The operation returns `Result<T, Marked<E>>` and the call uses [`with_marks`](crate::RetryFuture::with_marks): the
+/// caller gets the original `E` back. `?` converts an `E` into an unmarked error, which the call's rule classifies.
 ///
 /// ```
 /// use std::io;
@@ -29,17 +29,17 @@ pub struct Marked<E> {
 }
 
 impl<E> Marked<E> {
-    /// It would fail again: no retry.
+    /// Creates a permanent error: it is not retried.
     pub const fn permanent(error: E) -> Self {
         Self::with_outcome(error, Outcome::Permanent)
     }
 
-    /// It may work next time, whatever the rule says.
+    /// Creates a transient error: it is retried, whatever the rule says.
     pub const fn transient(error: E) -> Self {
         Self::with_outcome(error, Outcome::TRANSIENT)
     }
 
-    /// It may work next time, and the server asked not to be called before `delay` has passed.
+    /// Creates a transient error with a hint: the server asked the client to wait at least `delay`.
     pub const fn retry_after(error: E, delay: Duration) -> Self {
         Self::with_outcome(
             error,
@@ -47,42 +47,43 @@ impl<E> Marked<E> {
         )
     }
 
-    /// The server has too much to do.
+    /// Creates an error of an overloaded server, with its hint if it sent one.
     pub const fn throttled(error: E, hint: Option<ServerHint>) -> Self {
         Self::with_outcome(error, Outcome::throttled(hint))
     }
 
-    /// This side is out of something: descriptors, ports, pooled connections.
+    /// Creates an error of local resource exhaustion: file descriptors, ports, pooled connections. It is retried, and
+    /// not counted against the server.
     pub const fn local_exhaustion(error: E) -> Self {
         Self::with_outcome(error, Outcome::Failed { kind: FailureKind::LocalExhaustion, hint: None })
     }
 
-    /// Something of it may have been carried out, and it must not be done twice: no retry.
+    /// Creates an error of a request that may have been processed and must not be repeated: it is not retried.
     pub const fn unsafe_to_retry(error: E) -> Self {
         Self::with_outcome(error, Outcome::UnsafeToRetry(FailureKind::Transient))
     }
 
-    /// It was certainly not processed; it is repeated at once, once per call.
+    /// Creates an error of a request that was certainly not processed. It is retried immediately, once per call.
     pub const fn not_processed(error: E) -> Self {
         Self::with_outcome(error, Outcome::NotProcessed)
     }
 
-    /// With this outcome.
+    /// Creates an error with this outcome.
     pub const fn with_outcome(error: E, outcome: Outcome) -> Self {
         Self { error, mark: Some(outcome) }
     }
 
-    /// The mark, if there is one.
+    /// Returns the mark, if there is one.
     pub const fn mark(&self) -> Option<&Outcome> {
         self.mark.as_ref()
     }
 
-    /// The original error.
+    /// Returns a reference to the original error.
     pub const fn error(&self) -> &E {
         &self.error
     }
 
-    /// The original error.
+    /// Returns the original error, without the mark.
     pub fn into_error(self) -> E {
         self.error
     }
@@ -92,7 +93,7 @@ impl<E> Marked<E> {
     }
 }
 
-/// Without a mark: the call's rule decides.
+/// Creates an unmarked error: the call's rule classifies it.
 impl<E> From<E> for Marked<E> {
     fn from(error: E) -> Self {
         Self { error, mark: None }

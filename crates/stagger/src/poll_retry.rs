@@ -5,17 +5,17 @@ use core::task::{Context, Poll, ready};
 use core::time::Duration;
 
 use crate::call::{Attempt, Call, Next, Phase};
+use crate::coop;
 use crate::event::EventError;
-use crate::fairness;
 use crate::future::arm;
-use crate::own::{OfRetrier, Own};
+use crate::retrier_options::{RetrierOptions, RetrierPolicy};
 use crate::rule::Rule as _;
-use crate::scope::{self, Mark};
-use crate::setup::Stage;
+use crate::scope::{self, ScopeGuard};
+use crate::setup::PermitStage;
 use crate::{BreakerOpen, Cause, Error, Instant, Outcome, Retrier, StopReason, time::Sleep};
 
-/// A call that borrows nothing and is driven by polls: what an integration is built on whose futures have a name, live
-/// as long as they like, and must know when an attempt begins and ends. Everybody else uses [`Retrier::run`].
+/// A poll-based call without borrows: the building block for integrations that need a nameable, `'static` future and
+/// explicit attempt boundaries. In all other cases use [`Retrier::run`].
 ///
 /// ```text
 /// poll_begin → attempt(|| future.poll(..)), poll_limit → succeeded
@@ -23,8 +23,8 @@ use crate::{BreakerOpen, Cause, Error, Instant, Outcome, Retrier, StopReason, ti
 ///      └──────────────────────────────────────────────────────── None
 /// ```
 ///
-/// Every decision is the one that the retrier's other calls get. Dropping it at any point gives back what it has
-/// borrowed from its guards: cancel-safe.
+/// It makes the same decisions as the retrier's other calls. Dropping it at any point releases the permits it holds:
+/// cancel-safe.
 ///
 /// ```
 /// use core::future::{Future, poll_fn};
@@ -47,56 +47,56 @@ use crate::{BreakerOpen, Cause, Error, Instant, Outcome, Retrier, StopReason, ti
 /// ```
 #[must_use = "a call does nothing until it is polled"]
 pub struct PollRetry<T: Sleep + Clone, R: Borrow<Retrier> + Clone = Retrier> {
-    call: Call<OfRetrier, T, Own<T, R>>,
-    /// The one timer: for a sleep, or for the time limit of an attempt.
+    call: Call<RetrierPolicy, T, RetrierOptions<T, R>>,
+    /// The call's single timer, for a sleep or for the time limit of an attempt.
     sleeping: Option<T::Sleeping>,
-    /// Nothing to wait for, but it is another task's turn.
+    /// There is nothing to wait for, but the task must yield to others first.
     yields: bool,
-    /// The first attempt is being made, and the call has no state yet: if that succeeds, it needs none.
+    /// The first attempt is in progress on the fast path: if it succeeds, the call needs no state.
     is_stateless: bool,
 }
 
 impl<T: Sleep + Clone> PollRetry<T> {
-    /// A call as this retrier makes them, on this timer.
+    /// Creates a call through this retrier, on this timer.
     pub fn new(retrier: &Retrier, timer: T) -> Self {
         Self::with_deadline(retrier, timer, None)
     }
 
-    /// The same with a deadline, on the timer's clock: no retry starts then or later, and an attempt's
-    /// [limit](Attempt::time_limit) is what is left until then.
+    /// Creates a call with a deadline, as an instant of the timer's clock: no retry starts at or after it, and an
+    /// attempt's [time limit](Attempt::time_limit) is at most the time left until then.
     pub fn with_deadline(retrier: &Retrier, timer: T, deadline: Option<Instant>) -> Self {
         Self::from_retrier(retrier.clone(), timer, deadline)
     }
 }
 
 impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
-    /// The same for a caller who holds the retrier anyway, as a part of something else: one count of references less. With
-    /// `&Retrier` the call borrows it.
+    /// Creates a call that stores `retrier` as it is: an integration that already owns the retrier saves one reference
+    /// count, and with `&Retrier` the call borrows it.
     pub fn from_retrier(retrier: R, timer: T, deadline: Option<Instant>) -> Self {
-        let own = Own::new(retrier, timer.clone(), deadline);
-        Self { call: Call::new(OfRetrier, timer, own), sleeping: None, yields: false, is_stateless: false }
+        let options = RetrierOptions::new(retrier, timer.clone(), deadline);
+        Self { call: Call::new(RetrierPolicy, timer, options), sleeping: None, yields: false, is_stateless: false }
     }
 
-    /// What holds the retrier.
+    /// Returns what the retrier was passed as.
     pub const fn retrier(&self) -> &R {
-        self.call.extras.retrier()
+        self.call.options.retrier()
     }
 
-    /// Nobody will ask for the [`elapsed`](Self::elapsed) time: the clock is read only if the policy, a limit, a guard or a
-    /// listener wants to know, and elapsed is zero if none of them does.
+    /// Turns off measuring [`elapsed`](Self::elapsed) for its own sake: the clock is read only if the policy, a limit,
+    /// a guard or a listener needs it, and `elapsed` is zero if none of them does.
     pub const fn untimed(mut self) -> Self {
-        self.call.extras.is_timed = false;
+        self.call.options.is_timed = false;
         self
     }
 
-    /// Waits until the next attempt is due, and lets it begin: after the spread, or after what [`failed`](Self::failed)
-    /// has decided. After the end of the call it is pending for ever.
+    /// Waits until the next attempt is due, after the initial spread or the delay that [`failed`](Self::failed) decided
+    /// on, and asks the guards to admit it. Pending forever after the end of the call.
     ///
     /// # Errors
-    /// The breaker refuses; the call is over.
+    /// Returns [`BreakerOpen`] if the breaker rejects the attempt; the call has then ended.
     #[inline]
     pub fn poll_begin(&mut self, cx: &mut Context<'_>) -> Poll<Result<Attempt, BreakerOpen>> {
-        if self.call.phase == Phase::Fresh && self.call.begins_at_once() && scope::depth() == 0 {
+        if self.call.phase == Phase::Fresh && self.call.has_fast_path() && scope::depth() == 0 {
             self.is_stateless = true;
             self.call.phase = Phase::Attempting;
             return Poll::Ready(Ok(Attempt::first(self.call.policy())));
@@ -104,22 +104,22 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
         self.poll_due(cx)
     }
 
-    /// Does `poll` under the mark of this attempt, so that calls made in it stand down; see [`scope`](crate::scope). From
-    /// the first time on the attempt is one that was made, also if it is dropped.
+    /// Runs `poll` inside the scope of this attempt, so that nested calls do not retry by default; see
+    /// [`scope`](crate::scope). From the first call on, the attempt counts as made, even if it is then dropped.
     pub fn attempt<O>(&mut self, poll: impl FnOnce() -> O) -> O {
-        self.call.stands_at(Stage::Attempting);
+        self.call.set_stage(PermitStage::Attempting);
         self.prepare(poll)
     }
 
-    /// The same before the attempt is made, for what it needs first, such as a service's readiness. A call that is dropped
-    /// in there gives back what was lent for the attempt.
+    /// Runs `poll` inside the scope of this attempt before the attempt is made, for its preparation, such as waiting
+    /// until a service is ready. If the call is dropped in this state, the permits of the attempt are released.
     pub fn prepare<O>(&self, poll: impl FnOnce() -> O) -> O {
-        let _mark = Mark::deeper(self.call.policy());
+        let _scope = ScopeGuard::enter(self.call.policy());
         poll()
     }
 
-    /// Ready when the attempt has taken as long as it may. Whoever takes no notice has no timeouts. The attempt is then
-    /// dropped, and [`failed`](Self::failed), without an error.
+    /// Completes when the time limit of the attempt elapses. If it is never polled, timeouts are not enforced. When it
+    /// completes, drop the attempt and call [`failed`](Self::failed) without an error.
     pub fn poll_limit(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         match &mut self.sleeping {
             Some(limit) if self.call.phase == Phase::Timed => Pin::new(limit).poll(cx),
@@ -127,18 +127,18 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
         }
     }
 
-    /// What the retrier's rules say of this error.
+    /// Classifies this error by the retrier's rules, or the [built-in rules](crate::classify::built_in).
     pub fn outcome<E: 'static>(&self, error: &E) -> Outcome {
-        self.call.extras.rules().outcome(error)
+        self.call.options.rules().outcome(error)
     }
 
-    /// The same without the [built-in rules](crate::classify::built_in), for whoever knows the error better than they do:
-    /// `None` if the retrier has no rule for its type.
+    /// Classifies this error by the retrier's rules alone, for integrations that know their errors better than the
+    /// [built-in rules](crate::classify::built_in). Returns `None` if the retrier has no rule for `E`.
     pub fn given_outcome<E: 'static>(&self, error: &E) -> Option<Outcome> {
-        self.call.extras.rules().given(error)
+        self.call.options.rules().registered(error)
     }
 
-    /// The attempt succeeded: the call is over.
+    /// Records that the attempt succeeded, which ends the call.
     pub fn succeeded(&mut self) {
         if self.is_stateless {
             self.call.phase = Phase::Ended;
@@ -147,34 +147,35 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
         self.call.succeeded::<()>();
     }
 
-    /// The attempt failed, with this error if there was one. `None`: another follows, and
-    /// [`poll_begin`](Self::poll_begin) waits for it. Let go of everything that the attempt holds before that.
+    /// Records that the attempt failed, with its error if there is one. Returns `None` if another attempt follows,
+    /// which [`poll_begin`](Self::poll_begin) waits for; drop everything that the failed attempt holds before that.
+    /// `Some` ends the call.
     #[must_use = "a call that is over must not be polled"]
     pub fn failed<E: EventError>(&mut self, outcome: Outcome, error: Option<&E>) -> Option<StopReason> {
         if core::mem::take(&mut self.is_stateless) {
-            self.call.first_ended(false);
+            self.call.leave_fast_path(false);
         }
         match self.call.failed(outcome, error, self.call.clock.resolution()) {
             Next::Stop(stop) => Some(stop),
-            Next::Wait(ask) => {
-                self.wait(ask);
+            Next::Wait(delay) => {
+                self.wait(delay);
                 None
             }
         }
     }
 
-    /// The call as an [`Error`], after its end.
+    /// Returns the ended call as an [`Error`].
     pub fn error<E>(&self, stop: StopReason, last: Cause<E>) -> Error<E> {
         Error::new(stop, self.attempts(), self.elapsed(), last)
     }
 
-    /// The attempts made so far.
+    /// Returns the number of attempts made so far.
     #[must_use]
     pub fn attempts(&self) -> u32 {
         if self.is_stateless { 1 } else { self.call.attempt() }
     }
 
-    /// How long the call has taken so far.
+    /// Returns how long the call has taken so far.
     #[must_use]
     pub fn elapsed(&self) -> Duration {
         self.call.elapsed()
@@ -186,13 +187,13 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
             return Poll::Pending;
         }
         if self.call.phase == Phase::Fresh {
-            let ask = self.call.start(self.call.clock.resolution());
-            self.wait(ask);
+            let delay = self.call.start(self.call.clock.resolution());
+            self.wait(delay);
         }
         while self.call.phase == Phase::Sleeping {
             let Some(sleeping) = &mut self.sleeping else { return Poll::Pending };
             ready!(Pin::new(&mut *sleeping).poll(cx));
-            match self.call.left() {
+            match self.call.remaining_wait() {
                 Some(left) => self.call.clock.rearm(sleeping, left),
                 None => self.call.phase = Phase::Due,
             }
@@ -201,10 +202,10 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
             return Poll::Pending;
         }
         if let Err(stop) = self.call.begin() {
-            self.call.refused::<()>(stop);
+            self.call.emit_rejection::<()>(stop);
             return Poll::Ready(Err(self.call.breaker_open()));
         }
-        self.call.stands_at(Stage::LetIn);
+        self.call.set_stage(PermitStage::Admitted);
         let limit = self.call.time_limit();
         if let Some(limit) = limit {
             arm(&self.call.clock, &mut self.sleeping, limit);
@@ -213,11 +214,11 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
         Poll::Ready(Ok(Attempt::of(&self.call, limit)))
     }
 
-    fn wait(&mut self, ask: Duration) {
-        if ask.is_zero() {
-            self.yields = fairness::is_over(self.call.attempt());
+    fn wait(&mut self, delay: Duration) {
+        if delay.is_zero() {
+            self.yields = coop::should_yield(self.call.attempt());
         } else {
-            arm(&self.call.clock, &mut self.sleeping, ask);
+            arm(&self.call.clock, &mut self.sleeping, delay);
             self.call.phase = Phase::Sleeping;
         }
     }

@@ -1,12 +1,12 @@
-//! Connections that are kept open, and what else repeats at the times of a schedule: tickers and intervals.
+//! Reconnecting, and other work that repeats on a schedule: tickers and intervals.
 
 pub use crate::ticker::{Periodic, Scheduled, Tick, Ticker, interval};
 use core::fmt;
 use core::future::Future;
 use core::time::Duration;
 
-use crate::fairness;
-use crate::scope::{self, Mark};
+use crate::coop;
+use crate::scope::{self, ScopeGuard};
 use crate::{
     Cause, DelaySource, Error, Guards, Outcome, Policy, Rejected, Seed, StopReason, classify,
     machine::ReconnectMachine, machine::ReconnectPhase, machine::ReconnectStep, machine::RetryMachine,
@@ -14,11 +14,11 @@ use crate::{
     time::ThreadSleep,
 };
 
-/// Keeps one connection up: anything that can be connected, a database pool, a broker, a TCP stream.
+/// Keeps one connection open, to anything that can be connected to: a database pool, a broker, a TCP stream.
 ///
-/// It hands out one connection at a time. [`next`](Self::next) connects, with everything that the policy says about
-/// spread, backoff, limits and health; when the connection that it gave is lost, call it again. How long that
-/// connection had lived decides whether the backoff starts again: see [`ReconnectMachine`], which makes every decision.
+/// It returns one connection at a time. [`next`](Self::next) connects, according to the policy's spread, backoff,
+/// limits and health settings; when the returned connection is lost, call it again. How long that connection lasted
+/// decides whether the backoff is reset: see [`ReconnectMachine`], which makes every decision.
 ///
 /// ```
 /// use stagger::{Policy, reconnect::Reconnect, policy};
@@ -26,10 +26,10 @@ use crate::{
 /// const POLICY: Policy = policy!(exponential(ms(1), ms(10)).spread(ms(1)).max_attempts(5));
 ///
 /// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
-/// let mut links = Reconnect::new(&POLICY, async || Ok::<_, String>("a connection"));
+/// let mut reconnect = Reconnect::new(&POLICY, async || Ok::<_, String>("a connection"));
 /// for _ in 0..3 {
-///     let connection = links.next().await?;
-///     // Use it until it is lost, then go round.
+///     let connection = reconnect.next().await?;
+///     // Use it until it is lost, then request the next one.
 /// #   assert_eq!(connection, "a connection");
 /// }
 /// # Ok::<(), stagger::Error<String>>(()) }).unwrap();
@@ -42,12 +42,12 @@ pub struct Reconnect<'p, F, T: Clock> {
     machine: ReconnectMachine,
     seed: Seed,
     lost: Outcome,
-    begun: Option<crate::Instant>,
+    episode_start: Option<crate::Instant>,
 }
 
 impl<F, T: Clock> fmt::Debug for Reconnect<'_, F, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reconnecting")
+        f.debug_struct("Reconnect")
             .field("policy", &self.policy)
             .field("machine", &self.machine)
             .finish_non_exhaustive()
@@ -56,14 +56,14 @@ impl<F, T: Clock> fmt::Debug for Reconnect<'_, F, T> {
 
 #[cfg(feature = "tokio")]
 impl<'p, F> Reconnect<'p, F, crate::time::Tokio> {
-    /// Connects with this operation, on tokio's timer.
+    /// Creates a connection with this async operation as connector, on tokio's timer.
     pub fn new(policy: &'p Policy, connect: F) -> Self {
         Self::with_timer(crate::time::Tokio, policy, connect)
     }
 }
 
 impl<'p, F> Reconnect<'p, F, ThreadSleep> {
-    /// Connects with this blocking operation, in the thread of the caller; see
+    /// Creates a connection with this blocking operation as connector, which runs on the caller's thread; see
     /// [`next_blocking`](Reconnect::next_blocking).
     pub fn blocking(policy: &'p Policy, connect: F) -> Self {
         Self::with_timer(ThreadSleep, policy, connect)
@@ -71,49 +71,57 @@ impl<'p, F> Reconnect<'p, F, ThreadSleep> {
 }
 
 impl<'p, F, T: Clock> Reconnect<'p, F, T> {
-    /// Connects with this operation, on this timer.
+    /// Creates a connection with this operation as connector, on this timer.
     pub fn with_timer(timer: T, policy: &'p Policy, connect: F) -> Self {
         Self::with_seed(timer, policy, connect, SystemEntropy.seed())
     }
 
-    /// The same with waits that can be repeated.
+    /// Creates a connection whose delays are drawn from this seed, for reproducible tests.
     pub const fn with_seed(timer: T, policy: &'p Policy, connect: F, seed: Seed) -> Self {
         let machine = ReconnectMachine::new(seed);
-        Self { policy, connect, timer, guards: Guards::none(), machine, seed, lost: Outcome::TRANSIENT, begun: None }
+        Self {
+            policy,
+            connect,
+            timer,
+            guards: Guards::none(),
+            machine,
+            seed,
+            lost: Outcome::TRANSIENT,
+            episode_start: None,
+        }
     }
 
-    /// Asks these guards before every attempt to connect.
+    /// Sets the guards that must admit every attempt to connect. Default: none.
     #[must_use]
     pub const fn guards(mut self, guards: Guards<'p>) -> Self {
         self.guards = guards;
         self
     }
 
-    /// Says why the connection that was handed out last is lost, before the next one is asked for. If nothing is said,
-    /// it was lost to something transient.
+    /// Records why the latest connection was lost; call it before [`next`](Self::next). Default: a transient failure.
     pub fn lost(&mut self, why: Outcome) {
         self.lost = why;
     }
 
-    /// Where the connection stands.
+    /// Returns the state of the connection.
     #[must_use]
     pub const fn phase(&self) -> ReconnectPhase {
         self.machine.phase()
     }
 
-    /// What comes first when a connection is asked for: the loss of the one before, or a beginning.
+    /// Returns the first step when a connection is requested: the loss of the previous one, or a start.
     fn first_step(&mut self) -> ReconnectStep {
         let now = self.timer.now();
         match self.machine.phase() {
             ReconnectPhase::Open { .. } => {
                 let lost = core::mem::replace(&mut self.lost, Outcome::TRANSIENT);
-                self.begun = Some(now);
+                self.episode_start = Some(now);
                 self.machine.ended(self.machine.generation(), lost, now, self.policy, &self.guards)
             }
-            // The caller dropped `next` in the middle of it: the wait goes on where it was.
+            // `next` was dropped while it waited: continue the same wait.
             ReconnectPhase::Waiting { .. } => self.machine.due(self.policy, now, &self.guards),
             _ => {
-                self.begun = Some(now);
+                self.episode_start = Some(now);
                 self.machine.reconnect_now(self.policy, || now, &self.guards)
             }
         }
@@ -126,12 +134,13 @@ impl<'p, F, T: Clock> Reconnect<'p, F, T> {
 
     fn opened(&mut self) {
         let timer = &self.timer;
-        // Its own generation, so it cannot be stale.
+        // It is the machine's own generation, so it cannot be stale.
         let _ = self.machine.opened(self.machine.generation(), || timer.now(), &self.guards);
     }
 
     fn given_up<E>(&self, stop: StopReason, last: Option<E>) -> Error<E> {
-        let elapsed = self.begun.map_or(Duration::ZERO, |begun| self.timer.now().saturating_since(begun));
+        let elapsed =
+            self.episode_start.map_or(Duration::ZERO, |episode_start| self.timer.now().saturating_since(episode_start));
         let last = match (last, stop) {
             (Some(error), _) => Cause::Operation(error),
             (None, StopReason::Breaker) => {
@@ -143,8 +152,8 @@ impl<'p, F, T: Clock> Reconnect<'p, F, T> {
         Error::new(stop, self.machine.attempt(), elapsed, last)
     }
 
-    /// What to ask of the timer.
-    fn ask(&self, after: Duration, source: DelaySource, resolution: Duration) -> Duration {
+    /// Returns how long to arm the timer for.
+    fn timer_delay(&self, after: Duration, source: DelaySource, resolution: Duration) -> Duration {
         let mut state = RetryState::new();
         RetryMachine::new(self.policy, &mut state, self.seed.for_call(self.machine.generation().get()))
             .on_ticks(after, source, resolution)
@@ -158,60 +167,61 @@ where
     T: Sleep,
     E: 'static,
 {
-    /// The next connection: the first one at once, each further one after the loss of the one before and the wait that
-    /// the policy asks for. Errors are judged by the [built-in rules](crate::classify::built_in).
+    /// Waits for the next connection. The first attempt to connect is made immediately; after the loss of a connection,
+    /// the next one waits as the policy requires. Errors are classified by the
+    /// [built-in rules](crate::classify::built_in).
     ///
-    /// Cancel-safe: dropped in a wait, it goes on with the same wait when it is called again; dropped while
-    /// connecting, it begins anew.
+    /// Cancel-safe: if it is dropped while it waits, the next call continues the same wait; if it is dropped while it
+    /// connects, the next call starts anew.
     ///
     /// # Errors
-    /// [`Error<E>`] when it gives up; called again after that, it begins a new episode.
+    /// Returns [`Error<E>`] when it gives up. A later call starts a new episode.
     pub async fn next(&mut self) -> Result<C, Error<E>> {
         self.next_by(classify::built_in).await
     }
 
-    /// The same with a rule of the caller's for the errors of connecting.
+    /// Waits for the next connection, classifying connection errors by `rule`; see [`next`](Self::next).
     ///
     /// # Errors
-    /// [`Error<E>`] when it gives up.
+    /// Returns [`Error<E>`] when it gives up. A later call starts a new episode.
     pub async fn next_by(&mut self, rule: impl Fn(&E) -> Outcome) -> Result<C, Error<E>> {
-        let unfinished = Unfinished(self);
-        let link = &mut *unfinished.0;
-        let mut step = link.first_step();
+        let guard = NextGuard(self);
+        let this = &mut *guard.0;
+        let mut step = this.first_step();
         let mut last = None;
         loop {
             step = match step {
-                ReconnectStep::Connect { .. } => match scope::attempt((link.connect)(), link.policy).await {
+                ReconnectStep::Connect { .. } => match scope::attempt((this.connect)(), this.policy).await {
                     Ok(connection) => {
-                        link.opened();
+                        this.opened();
                         return Ok(connection);
                     }
                     Err(error) => {
-                        let step = link.ended(rule(&error));
+                        let step = this.ended(rule(&error));
                         last = Some(error);
                         step
                     }
                 },
                 ReconnectStep::Wait { after, source, .. } => {
-                    let ask = link.ask(after, source, link.timer.resolution());
-                    if ask.is_zero() {
-                        fairness::take_turns(link.machine.attempt()).await;
+                    let delay = this.timer_delay(after, source, this.timer.resolution());
+                    if delay.is_zero() {
+                        coop::yield_if_due(this.machine.attempt()).await;
                     } else {
-                        link.timer.sleep(ask).await;
+                        this.timer.sleep(delay).await;
                     }
-                    link.woken(source)
+                    this.timer_fired(source)
                 }
-                ReconnectStep::GiveUp(stop) => return Err(link.given_up(stop, last)),
-                _ => return Err(link.given_up(StopReason::Cancelled, last)),
+                ReconnectStep::GiveUp(stop) => return Err(this.given_up(stop, last)),
+                _ => return Err(this.given_up(StopReason::Cancelled, last)),
             };
         }
     }
 }
 
-/// A connection while the future of `next` lives: dropped while it connects, it gives back what it has borrowed.
-struct Unfinished<'a, 'p, F, T: Clock>(&'a mut Reconnect<'p, F, T>);
+/// Drop guard of `next`: releases the permits if it is dropped while it connects.
+struct NextGuard<'a, 'p, F, T: Clock>(&'a mut Reconnect<'p, F, T>);
 
-impl<F, T: Clock> Drop for Unfinished<'_, '_, F, T> {
+impl<F, T: Clock> Drop for NextGuard<'_, '_, F, T> {
     fn drop(&mut self) {
         if self.0.phase() == ReconnectPhase::Connecting {
             let _ = self.0.ended(Outcome::Cancelled);
@@ -219,7 +229,7 @@ impl<F, T: Clock> Drop for Unfinished<'_, '_, F, T> {
     }
 }
 
-/// Gives back what was borrowed for an attempt that is not made, or not brought to its end.
+/// Releases the permits of an attempt that is waiting or in progress.
 impl<F, T: Clock> Drop for Reconnect<'_, F, T> {
     fn drop(&mut self) {
         let timer = &self.timer;
@@ -228,9 +238,9 @@ impl<F, T: Clock> Drop for Reconnect<'_, F, T> {
 }
 
 impl<F, T: Clock> Reconnect<'_, F, T> {
-    /// The timer has woken up. Only a hint is held to the nanosecond; what was put on a coarse timer's tick before its
-    /// time is due.
-    fn woken(&mut self, source: DelaySource) -> ReconnectStep {
+    /// Returns the next step after the timer has fired. Only a hint is enforced to the nanosecond; a wait that was
+    /// rounded to an earlier tick of a coarse timer is over.
+    fn timer_fired(&mut self, source: DelaySource) -> ReconnectStep {
         let now = self.timer.now();
         let now = match (source, self.machine.phase()) {
             (DelaySource::Hint, _) => now,
@@ -247,19 +257,19 @@ where
     T: BlockingSleep,
     E: 'static,
 {
-    /// The next connection, for blocking code; see [`next`](Self::next).
+    /// Waits for the next connection, in blocking code; see [`next`](Self::next).
     ///
     /// # Errors
-    /// [`Error<E>`] when it gives up; called again after that, it begins a new episode.
+    /// Returns [`Error<E>`] when it gives up. A later call starts a new episode.
     pub fn next_blocking(&mut self) -> Result<C, Error<E>> {
         let mut step = self.first_step();
         let mut last = None;
         loop {
             step = match step {
                 ReconnectStep::Connect { .. } => {
-                    let mark = Mark::deeper(self.policy);
+                    let scope = ScopeGuard::enter(self.policy);
                     let connected = (self.connect)();
-                    drop(mark);
+                    drop(scope);
                     match connected {
                         Ok(connection) => {
                             self.opened();
@@ -276,7 +286,7 @@ where
                     if !after.is_zero() {
                         self.timer.sleep(after);
                     }
-                    self.woken(source)
+                    self.timer_fired(source)
                 }
                 ReconnectStep::GiveUp(stop) => return Err(self.given_up(stop, last)),
                 _ => return Err(self.given_up(StopReason::Cancelled, last)),

@@ -13,20 +13,23 @@ use crate::call::{Attempt, Call};
 use crate::control::RetryControls;
 use crate::event::{Event, EventError};
 use crate::future::{RetryFuture, Uncancelled};
-use crate::retry_loop::{Lend, RetryLoop};
-use crate::rule::{Plain, Reading};
-use crate::setup::{Explained, Guarded, LastAttempt, Limits, Setup};
+use crate::retry_loop::{ContextOperation, RetryLoop};
+use crate::rule::{Plain, ResultReader};
+use crate::setup::{Detailed, Guarded, LastAttempt, Limits, Setup};
 use crate::shared::{Controlled, Listeners, RuleFor, Rules, Seeds, Shared};
 use crate::steps::Parts;
 use crate::{
     Breaker, Budget, Error, NestedRetries, Outcome, Policy, Seed, time::Clock, time::Sleep, time::ThreadSleep,
 };
 
-/// A policy with everything that the calls made through it share: budget, breaker, rules, listeners, limits.
+/// A policy together with everything that calls made through it share: budget, breaker, rules, listeners and limits.
 ///
-/// It has no type parameter: one retrier serves every error type, and rules are kept by error type. Clones share
-/// everything. What runs through it gives [`Error<E>`]; [`into_inner`](crate::RetryResultExt::into_inner) turns that into the caller's own
-/// error.
+/// It has no type parameter: one retrier serves every error type, and rules are stored per error type. Clones share all
+/// state. Calls return [`Error<E>`]; [`into_inner`](crate::RetryResultExt::into_inner) converts it back to the
+/// operation's own error.
+///
+/// A rule applies only if the operation's error type is exactly the type the rule was registered for. A rule for
+/// `ApiError` is not used for `Box<ApiError>`, `Arc<ApiError>` or an error wrapped in a `Box<dyn Error>`.
 ///
 /// ```
 /// use stagger::{RetryResultExt as _, Policy, Rejected, Retrier, policy};
@@ -48,18 +51,18 @@ pub struct Retrier {
     shared: Arc<Shared>,
 }
 
-/// What a retrier's calls bring along.
-type Shares<'a, T> = Setup<Listeners<&'a Shared>, Guarded<'a, T>, Limits, Seeds, Explained>;
+/// The setup of a call made through a retrier.
+type RetrierSetup<'a, T> = Setup<Listeners<&'a Shared>, Guarded<'a, T>, Limits, Seeds, Detailed>;
 
-/// A call through a retrier.
-type Running<'a, F, O, T> = RetryFuture<'a, F, O, Plain, Rules<&'a Shared>, T, Shares<'a, T>, Uncancelled>;
+/// The future of a call made through a retrier.
+type RetrierFuture<'a, F, O, T> = RetryFuture<'a, F, O, Plain, Rules<&'a Shared>, T, RetrierSetup<'a, T>, Uncancelled>;
 
-/// A blocking call through a retrier.
-type RunningBlocking<'a, F, O> =
-    BlockingRetry<'a, F, O, Plain, Rules<&'a Shared>, ThreadSleep, Shares<'a, ThreadSleep>, Uncancelled>;
+/// A blocking call made through a retrier.
+type RetrierBlocking<'a, F, O> =
+    BlockingRetry<'a, F, O, Plain, Rules<&'a Shared>, ThreadSleep, RetrierSetup<'a, ThreadSleep>, Uncancelled>;
 
 impl Retrier {
-    /// Calls are retried as this policy says.
+    /// Creates a retrier that retries according to `policy`, without budget, breaker, rules or listeners.
     #[must_use]
     pub fn new(policy: Policy) -> Self {
         Self {
@@ -79,42 +82,44 @@ impl Retrier {
         }
     }
 
-    /// What the calls are made to, for events, logs and metrics.
+    /// Sets the name of the target that the calls are made to. It appears in events, logs and metrics.
     #[must_use]
     pub fn named(self, target: &str) -> Self {
         self.change(|shared| shared.name = Arc::from(target)).under_control()
     }
 
-    /// Every retry is paid for by this budget. An `Arc` of it can be kept, and shared with other retriers.
+    /// Sets the budget that every retry must acquire a permit from. To use one budget for several retriers, see
+    /// [`shared_budget`](Self::shared_budget).
     #[must_use]
     pub fn budget(self, budget: impl Budget + 'static) -> Self {
         self.shared_budget(Arc::new(budget))
     }
 
-    /// The same with a budget that others share.
+    /// Sets a budget that is shared with other retriers.
     #[must_use]
     pub fn shared_budget(self, budget: Arc<dyn Budget>) -> Self {
         self.change(|shared| shared.budget = Some(budget)).under_control()
     }
 
-    /// Every attempt asks this breaker.
+    /// Sets the breaker that every attempt must be admitted by. To use one breaker for several retriers, see
+    /// [`shared_breaker`](Self::shared_breaker).
     #[must_use]
     pub fn breaker(self, breaker: impl Breaker + 'static) -> Self {
         self.shared_breaker(Arc::new(breaker))
     }
 
-    /// The same with a breaker that others share.
+    /// Sets a breaker that is shared with other retriers.
     #[must_use]
     pub fn shared_breaker(self, breaker: Arc<dyn Breaker>) -> Self {
         self.change(|shared| shared.breaker = Some(breaker)).under_control()
     }
 
-    /// Joins these [operator controls](crate::control) under its [name](Self::named): its retries can be turned down or off and its
-    /// guards be observed or off, while the program runs. It may have a budget or none, and name, budget and breaker may
-    /// be given before or after. A budget that one call is given takes the place of the control, too, unless
-    /// [`RetryControls::budget`] has put it under the same.
+    /// Puts the retrier under these [operator controls](crate::control), under its [name](Self::named): while the
+    /// program runs, an operator can limit or disable its retries, and observe or disable its guards. A budget is not
+    /// required, and name, budget and breaker can be set before or after this step. A budget set for a single call
+    /// bypasses the control, unless it was put under the same control with [`RetryControls::budget`].
     ///
-    /// A breaker of the program's own joins too if it has [`Breaker::set_enforcement`].
+    /// A custom breaker takes part if it implements [`Breaker::set_enforcement`].
     #[cfg(target_has_atomic = "64")]
     #[must_use]
     pub fn controls(self, controls: &RetryControls) -> Self {
@@ -124,20 +129,21 @@ impl Retrier {
         .under_control()
     }
 
-    /// What a call does when it is made inside an attempt of another. Default: it stands down.
+    /// Sets what a call does inside an attempt of another call. Default: [`NestedRetries::Disable`].
     #[must_use]
     pub fn nested(self, nested: NestedRetries) -> Self {
         self.change(|shared| shared.nested = nested)
     }
 
-    /// For errors of this type: another attempt if `is_transient` is true, none otherwise. It takes the place of an
-    /// earlier rule for the same type. Types without a rule go by the [built-in rules](crate::classify::built_in).
+    /// Sets the rule for errors of type `E`: transient if `is_transient` returns true, permanent otherwise. Replaces an
+    /// earlier rule for `E`. Error types without a rule use the [built-in rules](crate::classify::built_in).
     #[must_use]
     pub fn when<E: 'static>(self, is_transient: impl Fn(&E) -> bool + Send + Sync + 'static) -> Self {
         self.classify(move |error: &E| if is_transient(error) { Outcome::TRANSIENT } else { Outcome::Permanent })
     }
 
-    /// For errors of this type: what they mean, in full.
+    /// Sets the rule for errors of type `E`, returning the full [`Outcome`]: the failure kind and the server's hint.
+    /// Replaces an earlier rule for `E`.
     #[must_use]
     pub fn classify<E: 'static>(self, outcome: impl Fn(&E) -> Outcome + Send + Sync + 'static) -> Self {
         let rule = Arc::new(RuleFor::<E>(Box::new(outcome)));
@@ -146,65 +152,67 @@ impl Retrier {
         })
     }
 
-    /// Tells this function what is decided, before each sleep and at the end; so do all that were given before.
+    /// Adds a listener that is called with every decision: before each sleep, and at the end of the call. Listeners
+    /// added before are kept, and called first.
     #[must_use]
     pub fn on_event(self, listen: impl Fn(&Event<'_>) + Send + Sync + 'static) -> Self {
         self.change(|shared| shared.listeners.push(Arc::new(listen)))
     }
 
-    /// How long one attempt may take.
+    /// Sets the timeout of each attempt. Default: none.
     #[must_use]
     pub fn timeout(self, length: Duration) -> Self {
         self.change(|shared| shared.limits.timeout = Some(length))
     }
 
-    /// Whether the timeout holds for the last attempt too. Default: it does.
+    /// Sets whether the timeout also applies to the last attempt. Default: [`LastAttempt::Timed`].
     #[must_use]
     pub fn last_attempt(self, last: LastAttempt) -> Self {
         self.change(|shared| shared.limits.last = last)
     }
 
-    /// Draws the delays of every call from this seed, so that all wait in lockstep: for tests.
+    /// Sets the seed that the delays of every call are drawn from. For tests: calls that share a seed wait in lockstep.
     #[must_use]
     pub fn seed(self, seed: Seed) -> Self {
         self.change(|shared| shared.seeds = Seeds(Some(seed)))
     }
 
-    /// The policy.
+    /// Returns the policy.
     #[must_use]
     pub fn policy(&self) -> &Policy {
         &self.shared.policy
     }
 
-    /// Runs an async operation; see [`retry`](fn@crate::retry). What it gives is a future and a builder: `.with_report()`,
-    /// `.into_inner()`, `.with_marks()`, `.validate(..)`, `.deadline(..)`, `.cancelled_by(..)` can follow.
+    /// Runs an async operation; see [`retry`](fn@crate::retry). Returns a future that is also a builder:
+    /// `.with_report()`, `.with_inner_error()`, `.with_marks()`, `.validate(..)`, `.deadline(..)` and `.cancelled_by(..)` can
+    /// follow.
     #[cfg(feature = "tokio")]
-    pub fn run<F, O>(&self, operation: F) -> Running<'_, F, O, crate::time::Tokio>
+    pub fn run<F, O>(&self, operation: F) -> RetrierFuture<'_, F, O, crate::time::Tokio>
     where
         F: FnMut() -> O,
         O: Future,
-        Plain: Reading<O::Output>,
+        Plain: ResultReader<O::Output>,
     {
         self.run_on(crate::time::Tokio, operation)
     }
 
-    /// [`run`](Self::run) on another timer.
-    pub fn run_on<F, O, T>(&self, timer: T, operation: F) -> Running<'_, F, O, T>
+    /// Runs an async operation on another timer; see [`run`](Self::run).
+    pub fn run_on<F, O, T>(&self, timer: T, operation: F) -> RetrierFuture<'_, F, O, T>
     where
         F: FnMut() -> O,
         O: Future,
         T: Sleep + Clone,
-        Plain: Reading<O::Output>,
+        Plain: ResultReader<O::Output>,
     {
         RetryFuture::from_parts(self.parts(timer, operation))
     }
 
-    /// Runs an async operation that borrows `context`, mutably, anew for each attempt.
+    /// Runs an async operation that borrows `context` mutably for each attempt.
     ///
-    /// The future is `Send` where the operation's are, and can be spawned whatever it borrows.
+    /// The future is `Send` if the operation's futures are, so it can be spawned whatever the operation borrows.
     ///
     /// # Errors
-    /// [`Error<E>`], with the last error.
+    /// Returns [`Error<E>`], with the last error, if the call gives up.
     ///
     /// ```
     /// # use stagger::{Policy, Retrier, policy};
@@ -224,36 +232,36 @@ impl Retrier {
     pub async fn run_with<C, Op, T, E>(&self, context: &mut C, operation: Op) -> Result<T, Error<E>>
     where
         C: ?Sized,
-        Op: AsyncFnMut(&mut C, Attempt) -> Result<T, E> + for<'a> Lend<'a, C, Result<T, E>>,
+        Op: AsyncFnMut(&mut C, Attempt) -> Result<T, E> + for<'a> ContextOperation<'a, C, Result<T, E>>,
         E: EventError,
     {
         self.run_with_on(crate::time::Tokio, context, operation).await
     }
 
-    /// [`run_with`](Self::run_with) on another timer.
+    /// Runs an async operation that borrows `context` on another timer; see [`run_with`](Self::run_with).
     ///
     /// # Errors
-    /// [`Error<E>`], with the last error.
+    /// Returns [`Error<E>`], with the last error, if the call gives up.
     pub async fn run_with_on<S, C, Op, T, E>(&self, timer: S, context: &mut C, mut operation: Op) -> Result<T, Error<E>>
     where
         S: Sleep + Clone,
         C: ?Sized,
-        Op: AsyncFnMut(&mut C, Attempt) -> Result<T, E> + for<'a> Lend<'a, C, Result<T, E>>,
+        Op: AsyncFnMut(&mut C, Attempt) -> Result<T, E> + for<'a> ContextOperation<'a, C, Result<T, E>>,
         E: EventError,
     {
         let mut call = self.call_on(timer);
         loop {
-            let done = call.attempt_with(|attempt| operation.lend(&mut *context, attempt)).await;
+            let done = call.attempt_with(|attempt| operation.start(&mut *context, attempt)).await;
             if let Some(done) = done {
                 return done;
             }
         }
     }
 
-    /// Runs a blocking operation in this thread, which sleeps in between.
+    /// Runs a blocking operation on the current thread, which sleeps between attempts.
     ///
     /// # Errors
-    /// [`Error<E>`], with the last error.
+    /// Returns [`Error<E>`], with the last error, if the call gives up.
     pub fn blocking<F, T, E>(&self, mut operation: F) -> Result<T, Error<E>>
     where
         F: FnMut() -> Result<T, E>,
@@ -262,25 +270,26 @@ impl Retrier {
         self.blocking_call(move |_| operation()).run()
     }
 
-    /// A blocking call that can be refined before it is run: `.with_report()`, `.with_marks()`, `.deadline(..)`,
-    /// `.cancelled_by(..)`. Its operation is told which attempt it makes, and how long it may take.
-    pub fn blocking_call<F, O>(&self, operation: F) -> RunningBlocking<'_, F, O>
+    /// Creates a blocking call that can be configured before it runs: `.with_report()`, `.with_marks()`,
+    /// `.deadline(..)`, `.cancelled_by(..)`. The operation receives the [`Attempt`], with its number and time limit.
+    pub fn blocking_call<F, O>(&self, operation: F) -> RetrierBlocking<'_, F, O>
     where
         F: FnMut(Attempt) -> O,
-        Plain: Reading<O>,
+        Plain: ResultReader<O>,
     {
         BlockingRetry::from_parts(self.parts(ThreadSleep, operation))
     }
 
-    /// The loop form: lends anything, no closure, `?` and `break` inside. See [`RetryLoop`].
+    /// Creates a call in loop form: the operation may borrow anything, needs no closure, and can use `?` and `break`.
+    /// See [`RetryLoop`].
     #[cfg(feature = "tokio")]
-    pub fn call(&self) -> RetryLoop<'_, crate::time::Tokio, Shares<'_, crate::time::Tokio>, Rules<&Shared>> {
+    pub fn call(&self) -> RetryLoop<'_, crate::time::Tokio, RetrierSetup<'_, crate::time::Tokio>, Rules<&Shared>> {
         self.call_on(crate::time::Tokio)
     }
 
-    /// [`call`](Self::call) on another timer.
-    pub fn call_on<T: Sleep + Clone>(&self, timer: T) -> RetryLoop<'_, T, Shares<'_, T>, Rules<&Shared>> {
-        let setup = self.shares(timer.clone());
+    /// Creates a call in loop form on another timer; see [`call`](Self::call).
+    pub fn call_on<T: Sleep + Clone>(&self, timer: T) -> RetryLoop<'_, T, RetrierSetup<'_, T>, Rules<&Shared>> {
+        let setup = self.setup(timer.clone());
         RetryLoop::new(Call::new(&self.shared.policy, timer, setup), Rules(&self.shared))
     }
 
@@ -293,7 +302,7 @@ impl Retrier {
         self
     }
 
-    /// Puts what it has under the operator control of its name, if it has joined any.
+    /// Puts the current budget and breaker under the operator control of the current name, if controls were set.
     #[cfg(target_has_atomic = "64")]
     fn under_control(self) -> Self {
         self.change(|shared| {
@@ -308,19 +317,19 @@ impl Retrier {
         })
     }
 
-    /// There are no operator controls here.
+    /// Returns `self`: operator controls need 64-bit atomics, which this target does not have.
     #[cfg(not(target_has_atomic = "64"))]
     fn under_control(self) -> Self {
         self
     }
 
-    fn shares<T: Clone>(&self, clock: T) -> Shares<'_, T> {
+    fn setup<T: Clone>(&self, clock: T) -> RetrierSetup<'_, T> {
         Setup {
             sink: Listeners(&self.shared),
             guards: Guarded { guards: self.shared.guards(), nested: self.shared.nested, clock },
             limits: self.shared.limits,
             entropy: self.shared.seeds,
-            mode: Explained,
+            mode: Detailed,
         }
     }
 
@@ -328,13 +337,13 @@ impl Retrier {
         &self,
         timer: T,
         operation: F,
-    ) -> Parts<'_, F, Plain, Rules<&Shared>, T, Shares<'_, T>, Uncancelled> {
+    ) -> Parts<'_, F, Plain, Rules<&Shared>, T, RetrierSetup<'_, T>, Uncancelled> {
         Parts {
             policy: &self.shared.policy,
             operation,
-            reading: Plain,
+            reader: Plain,
             rule: Rules(&self.shared),
-            setup: self.shares(timer.clone()),
+            setup: self.setup(timer.clone()),
             timer,
             cancel: Uncancelled,
         }

@@ -7,17 +7,17 @@ use core::task::{Context, Poll};
 use pin_project_lite::pin_project;
 
 use crate::call::{Attempt, Call, Next};
+use crate::coop;
 use crate::error::{Error, Rejected};
 use crate::event::Sink;
-use crate::fairness;
 use crate::rule::Rule;
-use crate::scope::Mark;
-use crate::setup::{self, Ending, Extras, Guarded, Setup};
+use crate::scope::ScopeGuard;
+use crate::setup::{self, CallOptions, Ending, Guarded, Setup};
 use crate::{Budget, Outcome, Policy, StopReason, time::Sleep};
 
-/// A call that is retried by a loop of the caller's own.
+/// A call whose loop is written by the caller.
 ///
-/// It lends anything, needs no closure, and leaves `?` and `break` to the loop:
+/// The operation may borrow anything, needs no closure, and can use `?` and `break`:
 ///
 /// ```
 /// # use stagger::{Error, Policy, Retrier, policy};
@@ -35,42 +35,43 @@ use crate::{Budget, Outcome, Policy, StopReason, time::Sleep};
 /// # Ok::<(), Error<String>>(()) }).unwrap();
 /// ```
 ///
-/// Dropping it, or the future of an attempt, ends the call: cancel-safe. After its end it begins a new call.
+/// Dropping it, or the future of an attempt, ends the call: cancel-safe. After its end, the next attempt starts a new
+/// call.
 #[must_use = "a call does nothing until `attempt`"]
-pub struct RetryLoop<'p, T: Sleep, X: Extras, R> {
+pub struct RetryLoop<'p, T: Sleep, X: CallOptions, R> {
     call: Call<&'p Policy, T, X>,
     rule: R,
     sleeping: Option<T::Sleeping>,
-    stage: Stage,
+    next: NextAttempt,
 }
 
-/// Where a call by hand stands between two attempts.
+/// Whether the next attempt has been admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
-    /// Nothing has happened, or the last call has come to its end.
-    Fresh,
-    /// The coming attempt has been let through already.
-    Begun,
+enum NextAttempt {
+    /// The call has not started, or the previous one has ended.
+    NotAdmitted,
+    /// The guards have already admitted the next attempt.
+    Admitted,
 }
 
-impl<T: Sleep, X: Extras, R> fmt::Debug for RetryLoop<'_, T, X, R> {
+impl<T: Sleep, X: CallOptions, R> fmt::Debug for RetryLoop<'_, T, X, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RetryLoop").field("attempt", &self.call.attempt()).finish_non_exhaustive()
     }
 }
 
-impl<'p, T: Sleep, X: Extras, R> RetryLoop<'p, T, X, R> {
+impl<'p, T: Sleep, X: CallOptions, R> RetryLoop<'p, T, X, R> {
     pub(crate) const fn new(call: Call<&'p Policy, T, X>, rule: R) -> Self {
-        Self { call, rule, sleeping: None, stage: Stage::Fresh }
+        Self { call, rule, sleeping: None, next: NextAttempt::NotAdmitted }
     }
 
-    /// The attempts made so far.
+    /// Returns the number of attempts made so far.
     pub const fn attempts(&self) -> u32 {
         self.call.attempt()
     }
 
-    /// Makes one attempt with this future. `Some` is the end of the call; `None` means that the attempt failed, the
-    /// sleep is over, and the next one is due.
+    /// Makes one attempt with this future. Returns `Some` when the call ends. `None` means that the attempt failed, the
+    /// sleep is over, and the next attempt is due.
     pub async fn attempt<F, V, E>(&mut self, attempt: F) -> Option<Result<V, Error<E>>>
     where
         F: Future<Output = Result<V, E>>,
@@ -80,42 +81,42 @@ impl<'p, T: Sleep, X: Extras, R> RetryLoop<'p, T, X, R> {
         self.attempt_with(|_| attempt).await
     }
 
-    /// The same, with a future that is made when the attempt is due, and told which one it is.
+    /// Makes one attempt with a future that is created when the attempt is due.
     pub(crate) async fn attempt_with<F, V, E>(&mut self, make: impl FnOnce(Attempt) -> F) -> Option<Result<V, Error<E>>>
     where
         F: Future<Output = Result<V, E>>,
         X: Sink<E>,
         R: Rule<E>,
     {
-        let unfinished = Unfinished(self);
-        let hand = &mut *unfinished.0;
-        if hand.stage == Stage::Fresh {
-            hand.call.restart();
-            let ask = hand.call.start(hand.call.clock.resolution());
-            hand.sleep(ask).await;
-            if let Err(end) = hand.begin(None) {
+        let guard = AttemptGuard(self);
+        let this = &mut *guard.0;
+        if this.next == NextAttempt::NotAdmitted {
+            this.call.restart();
+            let delay = this.call.start(this.call.clock.resolution());
+            this.sleep(delay).await;
+            if let Err(end) = this.begin(None) {
                 return Some(Err(end));
             }
         }
-        hand.stage = Stage::Fresh;
-        hand.call.stands_at(setup::Stage::Attempting);
-        let limit = if X::LIMITS { hand.call.time_limit() } else { None };
-        let future = make(Attempt::of(&hand.call, limit));
-        let limit = limit.map(|limit| hand.call.clock.sleep(limit));
-        let (outcome, error) = match (Bounded { future, limit, policy: hand.call.policy() }).await {
+        this.next = NextAttempt::NotAdmitted;
+        this.call.set_stage(setup::PermitStage::Attempting);
+        let limit = if X::LIMITS { this.call.time_limit() } else { None };
+        let future = make(Attempt::of(&this.call, limit));
+        let limit = limit.map(|limit| this.call.clock.sleep(limit));
+        let (outcome, error) = match (TimedAttempt { future, limit, policy: this.call.policy() }).await {
             Some(Ok(value)) => {
-                hand.call.succeeded::<E>();
+                this.call.succeeded::<E>();
                 return Some(Ok(value));
             }
-            Some(Err(error)) => (hand.rule.outcome(&error), Some(error)),
+            Some(Err(error)) => (this.rule.outcome(&error), Some(error)),
             None => (Outcome::TRANSIENT, None),
         };
-        match hand.call.failed(outcome, error.as_ref(), hand.call.clock.resolution()) {
-            Next::Stop(stop) => Some(Err(hand.end(stop, error, Rejected::TimedOut))),
-            Next::Wait(ask) => {
-                hand.sleep(ask).await;
-                // The breaker is asked while the last error is still at hand.
-                hand.begin(error).err().map(Err)
+        match this.call.failed(outcome, error.as_ref(), this.call.clock.resolution()) {
+            Next::Stop(stop) => Some(Err(this.end(stop, error, Rejected::TimedOut))),
+            Next::Wait(delay) => {
+                this.sleep(delay).await;
+                // The breaker is asked here, while the last error is still available.
+                this.begin(error).err().map(Err)
             }
         }
     }
@@ -126,31 +127,31 @@ impl<'p, T: Sleep, X: Extras, R> RetryLoop<'p, T, X, R> {
     {
         match self.call.begin() {
             Ok(()) => {
-                self.stage = Stage::Begun;
-                self.call.stands_at(setup::Stage::LetIn);
+                self.next = NextAttempt::Admitted;
+                self.call.set_stage(setup::PermitStage::Admitted);
                 Ok(())
             }
             Err(stop) => {
-                self.call.refused::<E>(stop);
-                let why = Rejected::BreakerOpen(self.call.breaker_open());
-                Err(self.end(stop, last, why))
+                self.call.emit_rejection::<E>(stop);
+                let reason = Rejected::BreakerOpen(self.call.breaker_open());
+                Err(self.end(stop, last, reason))
             }
         }
     }
 
-    fn end<E>(&mut self, stop: StopReason, last: Option<E>, why: Rejected) -> Error<E> {
-        let ending = last.map_or(Ending::Refused(why), Ending::Failed);
-        match self.call.end::<Infallible, _, _>(Err((stop, ending))).explained() {
+    fn end<E>(&mut self, stop: StopReason, last: Option<E>, reason: Rejected) -> Error<E> {
+        let ending = last.map_or(Ending::Rejected(reason), Ending::Failed);
+        match self.call.end::<Infallible, _, _>(Err((stop, ending))).detailed() {
             Err(error) => error,
             Ok(never) => match never {},
         }
     }
 
-    async fn sleep(&mut self, ask: core::time::Duration) {
-        if ask.is_zero() {
-            return fairness::take_turns(self.attempts()).await;
+    async fn sleep(&mut self, delay: core::time::Duration) {
+        if delay.is_zero() {
+            return coop::yield_if_due(self.attempts()).await;
         }
-        let mut left = Some(ask);
+        let mut left = Some(delay);
         while let Some(length) = left {
             match &mut self.sleeping {
                 Some(sleeping) => self.call.clock.rearm(sleeping, length),
@@ -159,18 +160,18 @@ impl<'p, T: Sleep, X: Extras, R> RetryLoop<'p, T, X, R> {
             if let Some(sleeping) = &mut self.sleeping {
                 sleeping.await;
             }
-            left = self.call.left();
+            left = self.call.remaining_wait();
         }
     }
 }
 
-/// More about the guards.
+/// Per-call guard settings.
 impl<'p, T, S, L, Y, M, R> RetryLoop<'p, T, Setup<S, Guarded<'p, T>, L, Y, M>, R>
 where
     T: Sleep,
-    Setup<S, Guarded<'p, T>, L, Y, M>: Extras,
+    Setup<S, Guarded<'p, T>, L, Y, M>: CallOptions,
 {
-    /// This budget pays for this call, in place of the one that the other calls have. Before the first attempt.
+    /// Sets the budget for this call only, replacing the shared one. Comes before the first attempt.
     pub fn budget(self, budget: &'p dyn Budget) -> Self {
         let (policy, timer, mut setup) = self.call.into_parts();
         setup.guards.guards.budget = Some(budget);
@@ -178,20 +179,20 @@ where
     }
 }
 
-/// A call while the future of an attempt lives: dropped in the middle of it, it gives back what it has borrowed.
-struct Unfinished<'a, 'p, T: Sleep, X: Extras, R>(&'a mut RetryLoop<'p, T, X, R>);
+/// Drop guard of an attempt in progress: releases the permits if its future is dropped.
+struct AttemptGuard<'a, 'p, T: Sleep, X: CallOptions, R>(&'a mut RetryLoop<'p, T, X, R>);
 
-impl<T: Sleep, X: Extras, R> Drop for Unfinished<'_, '_, T, X, R> {
+impl<T: Sleep, X: CallOptions, R> Drop for AttemptGuard<'_, '_, T, X, R> {
     fn drop(&mut self) {
-        if self.0.stage == Stage::Fresh {
-            self.0.call.let_go();
+        if self.0.next == NextAttempt::NotAdmitted {
+            self.0.call.abandon();
         }
     }
 }
 
 pin_project! {
-    /// One attempt, marked as such, and with its limit of time: `None` when that is over.
-    struct Bounded<'p, F, S> {
+    /// One attempt inside its scope, with its time limit: `None` if it exceeds it.
+    struct TimedAttempt<'p, F, S> {
         #[pin]
         future: F,
         limit: Option<S>,
@@ -199,13 +200,13 @@ pin_project! {
     }
 }
 
-impl<F: Future, S: Future<Output = ()> + Unpin> Future for Bounded<'_, F, S> {
+impl<F: Future, S: Future<Output = ()> + Unpin> Future for TimedAttempt<'_, F, S> {
     type Output = Option<F::Output>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<F::Output>> {
         let this = self.project();
         let polled = {
-            let _mark = Mark::deeper(this.policy);
+            let _scope = ScopeGuard::enter(this.policy);
             this.future.poll(cx)
         };
         match (polled, this.limit) {
@@ -216,25 +217,25 @@ impl<F: Future, S: Future<Output = ()> + Unpin> Future for Bounded<'_, F, S> {
     }
 }
 
-/// What an operation that borrows its context gives; it is there for every closure that fits.
+/// An operation that borrows its context; implemented for every closure that fits.
 ///
-/// It says of the closure what an `AsyncFnMut` bound does not: that the futures it gives are `Send`, where they are.
-pub trait Lend<'a, C: ?Sized, Out>: sealed::Sealed<'a, C, Out> {
+/// Unlike an `AsyncFnMut` bound, it carries whether the returned futures are `Send`.
+pub trait ContextOperation<'a, C: ?Sized, Out>: sealed::Sealed<'a, C, Out> {
     /// The future of one attempt.
     type Future: Future<Output = Out>;
 
-    /// Makes it.
-    fn lend(&mut self, context: &'a mut C, attempt: Attempt) -> Self::Future;
+    /// Starts one attempt.
+    fn start(&mut self, context: &'a mut C, attempt: Attempt) -> Self::Future;
 }
 
-impl<'a, C: ?Sized + 'a, Out, F, Fut> Lend<'a, C, Out> for F
+impl<'a, C: ?Sized + 'a, Out, F, Fut> ContextOperation<'a, C, Out> for F
 where
     F: FnMut(&'a mut C, Attempt) -> Fut,
     Fut: Future<Output = Out>,
 {
     type Future = Fut;
 
-    fn lend(&mut self, context: &'a mut C, attempt: Attempt) -> Fut {
+    fn start(&mut self, context: &'a mut C, attempt: Attempt) -> Fut {
         self(context, attempt)
     }
 }
@@ -242,7 +243,7 @@ where
 mod sealed {
     use super::{Attempt, Future};
 
-    /// Nobody else implements it.
+    /// Prevents other implementations.
     pub trait Sealed<'a, C: ?Sized, Out> {}
 
     impl<'a, C: ?Sized + 'a, Out, F, Fut> Sealed<'a, C, Out> for F

@@ -1,32 +1,32 @@
-//! From what an operation gives to an outcome: first its shape (is there a mark? is the value what was wanted?), then
-//! the rule for its error.
+//! From the result of an operation to an outcome: first its shape (does it have a mark, is the value valid?), then the
+//! rule for its error.
 
 use core::any::Any;
 use core::fmt;
 
 use crate::{Marked, Outcome, classify};
 
-/// What an operation gave: a value, or an error with the mark that the operation put on it.
-pub(crate) type Judged<T, E, M> = Result<T, (E, M)>;
+/// A value, or an error with the mark that the operation put on it.
+pub(crate) type ReadResult<T, E, M> = Result<T, (E, M)>;
 
-/// How the result of an operation is read.
-pub trait Reading<Out> {
-    /// What the caller gets.
+/// Reads the results of an operation.
+pub trait ResultReader<Out> {
+    /// The value returned to the caller.
     type Value;
-    /// What the caller gets instead.
+    /// The error returned to the caller.
     type Error;
-    /// What the operation can say of its error; nothing, where it has no way to say anything.
+    /// The mark on an error; zero-sized where errors cannot be marked.
     type Mark: Into<Option<Outcome>> + Default;
 
     /// Reads one result.
-    fn read(&mut self, out: Out) -> Judged<Self::Value, Self::Error, Self::Mark>;
+    fn read(&mut self, out: Out) -> ReadResult<Self::Value, Self::Error, Self::Mark>;
 }
 
-/// As it is: `Result<T, E>`.
+/// A plain `Result<T, E>`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Plain;
 
-/// The mark of an error that cannot have one: an `Option<Outcome>` of size zero.
+/// The mark of an error that cannot be marked: a zero-sized `Option<Outcome>`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Unmarked;
 
@@ -37,33 +37,33 @@ impl From<Unmarked> for Option<Outcome> {
     }
 }
 
-impl<T, E> Reading<Result<T, E>> for Plain {
+impl<T, E> ResultReader<Result<T, E>> for Plain {
     type Value = T;
     type Error = E;
     type Mark = Unmarked;
 
     #[inline]
-    fn read(&mut self, out: Result<T, E>) -> Judged<T, E, Unmarked> {
+    fn read(&mut self, out: Result<T, E>) -> ReadResult<T, E, Unmarked> {
         out.map_err(|error| (error, Unmarked))
     }
 }
 
-/// With the marks of [`Marked`], which are taken off.
+/// A result whose errors are [`Marked`]; the marks are removed.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WithMarks;
 
-impl<T, E> Reading<Result<T, Marked<E>>> for WithMarks {
+impl<T, E> ResultReader<Result<T, Marked<E>>> for WithMarks {
     type Value = T;
     type Error = E;
     type Mark = Option<Outcome>;
 
     #[inline]
-    fn read(&mut self, out: Result<T, Marked<E>>) -> Judged<T, E, Option<Outcome>> {
+    fn read(&mut self, out: Result<T, Marked<E>>) -> ReadResult<T, E, Option<Outcome>> {
         out.map_err(Marked::into_parts)
     }
 }
 
-/// With a look at the value, which may turn out to be a failure.
+/// A result whose values are checked, and may turn out to be failures.
 #[derive(Clone, Copy)]
 pub struct Validated<P, C> {
     pub(crate) before: P,
@@ -76,9 +76,9 @@ impl<P: fmt::Debug, C> fmt::Debug for Validated<P, C> {
     }
 }
 
-impl<Out, U, P, C> Reading<Out> for Validated<P, C>
+impl<Out, U, P, C> ResultReader<Out> for Validated<P, C>
 where
-    P: Reading<Out>,
+    P: ResultReader<Out>,
     C: FnMut(P::Value) -> Result<U, P::Error>,
 {
     type Value = U;
@@ -86,15 +86,15 @@ where
     type Mark = P::Mark;
 
     #[inline]
-    fn read(&mut self, out: Out) -> Judged<U, P::Error, P::Mark> {
+    fn read(&mut self, out: Out) -> ReadResult<U, P::Error, P::Mark> {
         let value = self.before.read(out)?;
         (self.check)(value).map_err(|error| (error, P::Mark::default()))
     }
 }
 
-/// What an error without a mark means.
+/// Classifies errors without a mark.
 pub trait Rule<E> {
-    /// The outcome of an attempt that ended with this error.
+    /// Returns the outcome of an attempt that ended with this error.
     fn outcome(&self, error: &E) -> Outcome;
 }
 
@@ -108,7 +108,7 @@ impl<E: Any> Rule<E> for BuiltIn {
     }
 }
 
-/// Transient if a predicate says so, permanent otherwise.
+/// Transient if the predicate returns true, permanent otherwise.
 #[derive(Clone, Copy)]
 pub struct When<F>(pub(crate) F);
 
@@ -124,7 +124,7 @@ impl<E, F: Fn(&E) -> bool> Rule<E> for When<F> {
     }
 }
 
-/// Whatever a function says.
+/// The outcome that a function returns.
 #[derive(Clone, Copy)]
 pub struct Classify<F>(pub(crate) F);
 

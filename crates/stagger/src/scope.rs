@@ -1,8 +1,8 @@
-//! Whether an outer layer is already retrying.
+//! Nested retries: whether an outer call is already retrying.
 //!
-//! Three layers that try three times each make 27 calls of a server that is already in trouble. So a call that is
-//! made inside an attempt of another call stands down by default: it makes one attempt and leaves the retrying to the
-//! layer outside. [`NestedRetries`](crate::NestedRetries) chooses otherwise:
+//! Three layers that make three attempts each send 27 requests to a server that is already in trouble. A call made
+//! inside an attempt of another call therefore does not retry by default: it makes one attempt and leaves retrying to
+//! the outermost layer. [`NestedRetries`](crate::NestedRetries) changes that:
 //!
 //! ```
 //! use std::sync::Arc;
@@ -23,10 +23,10 @@
 //! # Ok::<(), stagger::budget::BudgetError>(())
 //! ```
 //!
-//! The mark is a thread-local count, set only while an attempt is being polled, so it crosses awaits and moves with a
-//! task from thread to thread; a task that is spawned, or another thread, does not have it. [`inherit`] carries it
-//! there, and [`detached`] keeps it out of work that is shared between callers; [`inherit_fn`] and [`detached_fn`] do
-//! the same for blocking code.
+//! The scope is a thread-local depth, set only while an attempt is polled. It therefore survives `.await` and moves
+//! with its task between threads, but a spawned task or another thread starts outside of it. [`inherit`] carries the
+//! scope into spawned work, and [`detached`] keeps it out of work that is shared between callers; [`inherit_fn`] and
+//! [`detached_fn`] do the same for blocking code.
 
 use core::cell::Cell;
 use core::future::Future;
@@ -39,7 +39,7 @@ thread_local! {
     static DEPTH: Cell<u32> = const { Cell::new(0) };
 }
 
-/// How many layers outside are retrying the work at hand; 0 outside any attempt.
+/// Returns the number of enclosing calls that are retrying the current work; 0 outside any attempt.
 ///
 /// ```
 /// assert_eq!(stagger::scope::depth(), 0);
@@ -52,7 +52,8 @@ pub fn depth() -> u32 {
     DEPTH.get()
 }
 
-/// Carries the mark of the present attempt into a future that is spawned, so that calls made in it stand down.
+/// Carries the scope of the current attempt into a future that will be spawned, so that calls made in it do not retry
+/// by default.
 ///
 /// ```
 /// use stagger::{Policy, scope};
@@ -71,8 +72,8 @@ pub fn inherit<F: Future>(future: F) -> Scoped<F> {
     Scoped { future, depth: depth() }
 }
 
-/// Marks a future as a part of an attempt that somebody makes elsewhere: in another process, whose request says so. Calls
-/// made in it stand down.
+/// Runs a future as part of an attempt that is made elsewhere, such as in another process whose request says so. Calls
+/// made in it do not retry by default.
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
@@ -83,14 +84,14 @@ pub fn inside<F: Future>(future: F) -> Scoped<F> {
     Scoped { future, depth: depth().max(1) }
 }
 
-/// Keeps the mark out of a future: calls made in it retry by themselves. For work that is shared between callers, of
-/// whom only some are inside an attempt, like a cache fill that many wait for.
+/// Runs a future outside the current scope, so that calls made in it retry on their own. For work that is shared
+/// between callers, only some of which are inside an attempt, such as filling a cache.
 pub fn detached<F: Future>(future: F) -> Scoped<F> {
     Scoped { future, depth: 0 }
 }
 
-/// Carries the mark of the present attempt into blocking code on another thread: what it gives does `work` under the mark
-/// that was there when it was made.
+/// Carries the scope of the current attempt into blocking code on another thread: the returned closure runs `work` in
+/// the scope that was current when it was created.
 ///
 /// ```
 /// use stagger::{Policy, blocking, scope};
@@ -107,31 +108,32 @@ pub fn inherit_fn<T>(work: impl FnOnce() -> T) -> impl FnOnce() -> T {
     at_depth(depth(), work)
 }
 
-/// Keeps the mark out of blocking code: calls made in it retry by themselves.
+/// Runs blocking code outside the current scope, so that calls made in it retry on their own.
 pub fn detached_fn<T>(work: impl FnOnce() -> T) -> impl FnOnce() -> T {
     at_depth(0, work)
 }
 
 fn at_depth<T>(depth: u32, work: impl FnOnce() -> T) -> impl FnOnce() -> T {
     move || {
-        let _mark = Mark::set(depth);
+        let _scope = ScopeGuard::set(depth);
         work()
     }
 }
 
-/// Marks a future as an attempt under this policy.
+/// Runs a future as an attempt under this policy.
 pub(crate) fn attempt<F: Future>(future: F, policy: &crate::Policy) -> Scoped<F> {
-    Scoped { future, depth: deeper(policy) }
+    Scoped { future, depth: nested_depth(policy) }
 }
 
-/// One layer deeper, if the layer at hand can retry at all: one that is turned off must not make the others stand down.
+/// Returns the depth inside an attempt under this policy. A policy that allows no retries adds none: otherwise it would
+/// keep nested calls from retrying.
 #[inline]
-fn deeper(policy: &crate::Policy) -> u32 {
+fn nested_depth(policy: &crate::Policy) -> u32 {
     depth().wrapping_add(u32::from(policy.allows_retries()))
 }
 
 pin_project! {
-    /// The future that [`inherit`] and [`detached`] give.
+    /// The future returned by [`inherit`], [`inside`] and [`detached`].
     #[derive(Debug)]
     #[must_use = "futures do nothing unless polled"]
     pub struct Scoped<F> {
@@ -146,27 +148,27 @@ impl<F: Future> Future for Scoped<F> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
         let this = self.project();
-        let _mark = Mark::set(*this.depth);
+        let _scope = ScopeGuard::set(*this.depth);
         this.future.poll(cx)
     }
 }
 
-/// The mark of an attempt, while it lives.
+/// The scope of an attempt; dropping it restores the previous one.
 #[derive(Debug)]
-pub(crate) struct Mark {
+pub(crate) struct ScopeGuard {
     before: u32,
 }
 
-impl Mark {
-    /// Marks what follows as an attempt under this policy.
+impl ScopeGuard {
+    /// Enters the scope of an attempt under this policy.
     #[inline]
-    pub(crate) fn deeper(policy: &crate::Policy) -> Self {
-        Self::set(deeper(policy))
+    pub(crate) fn enter(policy: &crate::Policy) -> Self {
+        Self::set(nested_depth(policy))
     }
 
-    /// Whether there is a layer outside of the one that set this mark.
+    /// Returns whether there was an enclosing attempt when this scope was entered.
     #[inline]
-    pub(crate) const fn is_inside(&self) -> bool {
+    pub(crate) const fn is_nested(&self) -> bool {
         self.before > 0
     }
 
@@ -176,7 +178,7 @@ impl Mark {
     }
 }
 
-impl Drop for Mark {
+impl Drop for ScopeGuard {
     #[inline]
     fn drop(&mut self) {
         DEPTH.set(self.before);

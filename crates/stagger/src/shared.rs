@@ -1,4 +1,4 @@
-//! What the clones of a retrier share, and how a call finds it.
+//! The state shared by the clones of a retrier, and how a call accesses it.
 
 use core::any::{Any, TypeId};
 use core::fmt;
@@ -15,7 +15,7 @@ use crate::{
     Breaker, Budget, Guards, Instant, NestedRetries, Outcome, Policy, Seed, classify, time::Entropy,
     time::SystemEntropy,
 };
-/// What the clones of a retrier share.
+/// The state shared by the clones of a retrier.
 #[derive(Clone)]
 pub struct Shared {
     pub(crate) policy: Policy,
@@ -31,7 +31,7 @@ pub struct Shared {
     pub(crate) seeds: Seeds,
 }
 
-/// The budget that calls are lent by under a control, and where it comes from.
+/// The controls of a retrier, and its budget under them.
 #[cfg(target_has_atomic = "64")]
 #[derive(Clone)]
 pub(crate) struct Controlled {
@@ -41,7 +41,7 @@ pub(crate) struct Controlled {
 
 pub(crate) type Listener = Arc<dyn Fn(&Event<'_>) + Send + Sync>;
 
-/// The rule for one type of error, as it is kept among those for others.
+/// The rule for errors of type `E`, as stored among the rules of other types.
 pub(crate) struct RuleFor<E>(pub(crate) Box<dyn Fn(&E) -> Outcome + Send + Sync>);
 
 impl fmt::Debug for Shared {
@@ -88,7 +88,7 @@ impl Shared {
     }
 }
 
-/// The rules of a retrier: by the type of the error, on the way of a failure only.
+/// The rules of a retrier, looked up by the type of the error. Consulted only on failure.
 #[derive(Clone, Copy)]
 pub struct Rules<H>(pub(crate) H);
 
@@ -99,8 +99,8 @@ impl<H: Deref<Target = Shared>> fmt::Debug for Rules<H> {
 }
 
 impl<H: Deref<Target = Shared>> Rules<H> {
-    /// What the rule for this type of error says, if there is one.
-    pub(crate) fn given<E: Any>(&self, error: &E) -> Option<Outcome> {
+    /// Returns the outcome by the rule for errors of type `E`, if there is one.
+    pub(crate) fn registered<E: Any>(&self, error: &E) -> Option<Outcome> {
         let rule = self.0.rules.get(&TypeId::of::<E>())?.downcast_ref::<RuleFor<E>>()?;
         Some((rule.0)(error))
     }
@@ -108,7 +108,7 @@ impl<H: Deref<Target = Shared>> Rules<H> {
 
 impl<E: Any, H: Deref<Target = Shared>> Rule<E> for Rules<H> {
     fn outcome(&self, error: &E) -> Outcome {
-        self.given(error).unwrap_or_else(|| classify::built_in(error))
+        self.registered(error).unwrap_or_else(|| classify::built_in(error))
     }
 }
 
@@ -123,7 +123,7 @@ impl<H: Deref<Target = Shared>> fmt::Debug for Listeners<H> {
 }
 
 impl<H: Deref<Target = Shared>> Listeners<H> {
-    pub(crate) fn is_anybody(&self) -> bool {
+    pub(crate) fn has_listeners(&self) -> bool {
         !self.0.listeners.is_empty()
     }
 }
@@ -138,7 +138,7 @@ impl<E: EventError, H: Deref<Target = Shared>> Sink<E> for Listeners<H> {
     }
 
     fn is_listening(&self) -> bool {
-        self.is_anybody()
+        self.has_listeners()
     }
 
     fn emit(&self, event: Event<'_>, error: Option<&E>) {
@@ -149,7 +149,7 @@ impl<E: EventError, H: Deref<Target = Shared>> Sink<E> for Listeners<H> {
     }
 }
 
-/// The system's entropy, unless a seed was given.
+/// The fixed seed, or else the system's entropy.
 #[derive(Clone, Copy, Debug)]
 pub struct Seeds(pub(crate) Option<Seed>);
 

@@ -1,5 +1,5 @@
-//! For tests of what uses stagger: virtual time, scripted outcomes, recorded decisions, injected faults, and a switch
-//! that turns sleeping off. Nothing here sleeps.
+//! Test support for code that uses stagger: virtual time, scripted outcomes, recorded decisions, injected faults, and a
+//! switch that turns sleeping off. Nothing in this module sleeps.
 
 use core::cell::Cell;
 use core::future::{Future, Ready, ready};
@@ -14,13 +14,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::event::{Action, Event};
 use crate::{Instant, Ratio, Seed, time::BlockingSleep, time::Clock, time::Sleep};
 
-/// A clock that stands still until somebody moves it, and a timer that moves it by sleeping on it.
+/// A clock that stands still until it is advanced, and a timer that advances it by sleeping.
 ///
-/// A sleep takes no time and advances the clock by its length, so a call of an hour is tested in a microsecond. It
-/// serves async and blocking code. Clones are the same clock.
+/// A sleep takes no real time and advances the clock by its length, so a call of an hour is tested in a microsecond. It
+/// works in async and blocking code. Clones are the same clock.
 ///
-/// An async sleep passes when it is polled. So an attempt with a time limit has used it up when it is found pending,
-/// and uses none of it when it is ready at once.
+/// An async sleep elapses when it is polled. An attempt with a time limit that is found pending has therefore used up
+/// the limit, and one that completes immediately has used none of it.
 ///
 /// ```
 /// use std::time::Duration;
@@ -44,26 +44,26 @@ struct Time {
 }
 
 impl VirtualClock {
-    /// At its epoch.
+    /// Creates a clock at its epoch.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Moves it on.
+    /// Advances the clock.
     pub fn advance(&self, by: Duration) {
         let by = Instant::ZERO.saturating_add(by).as_nanos();
-        // The closure always gives a value, so it cannot fail.
+        // The closure always returns a value, so it cannot fail.
         let _ = self.0.now.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |now| Some(now.saturating_add(by)));
     }
 
-    /// The time since its epoch.
+    /// Returns the time since the clock's epoch.
     #[must_use]
     pub fn elapsed(&self) -> Duration {
         self.now().saturating_since(Instant::ZERO)
     }
 
-    /// The sleeps so far, in order.
+    /// Returns the lengths of the sleeps so far, in order.
     #[must_use]
     pub fn sleeps(&self) -> Vec<Duration> {
         self.0.sleeps.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -95,7 +95,7 @@ impl BlockingSleep for VirtualClock {
     }
 }
 
-/// The future of [`VirtualClock`]: ready when it is polled, which moves the clock to its end.
+/// The future of [`VirtualClock`]: completes when it is polled, which advances the clock to its end.
 #[derive(Clone, Debug)]
 #[must_use = "no time passes unless it is polled"]
 pub struct VirtualSleep {
@@ -113,7 +113,7 @@ impl Future for VirtualSleep {
     }
 }
 
-/// The results that an operation shall give, one after the other.
+/// A sequence of results for an operation to return.
 ///
 /// ```
 /// use stagger::testing::Script;
@@ -127,27 +127,27 @@ impl Future for VirtualSleep {
 pub struct Script<T, E>(VecDeque<Result<T, E>>);
 
 impl<T, E> Script<T, E> {
-    /// These results.
+    /// Creates a script of these results.
     pub fn new(results: impl IntoIterator<Item = Result<T, E>>) -> Self {
         Self(results.into_iter().collect())
     }
 
-    /// The next result, or this error when there is none left.
+    /// Returns the next result, or `exhausted` if none is left.
     ///
     /// # Errors
-    /// The script's.
+    /// Returns the error that the script contains, or `exhausted`.
     pub fn next(&mut self, exhausted: E) -> Result<T, E> {
         self.0.pop_front().unwrap_or(Err(exhausted))
     }
 
-    /// How many results are left.
+    /// Returns the number of results left.
     #[must_use]
     pub fn left(&self) -> usize {
         self.0.len()
     }
 }
 
-/// Remembers what was decided: hand [`listener`](Self::listener) to `on_event`.
+/// Records decisions: pass [`listener`](Self::listener) to `on_event`.
 ///
 /// ```
 /// use stagger::testing::{NoSleep, Recorder};
@@ -164,34 +164,34 @@ impl<T, E> Script<T, E> {
 #[derive(Clone, Debug, Default)]
 pub struct Recorder(Arc<Mutex<Vec<Recorded>>>);
 
-/// One decision, as it is remembered.
+/// A recorded decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Recorded {
-    /// What the call was made to.
+    /// The name of the target.
     pub target: String,
     /// The attempt that had ended.
     pub attempt: u32,
-    /// The policy's limit of attempts, if there is one.
+    /// The policy's limit on attempts, if there is one.
     pub max_attempts: Option<NonZeroU32>,
-    /// What was decided.
+    /// The decision.
     pub action: Action,
-    /// The time since the start of the call.
+    /// Time since the start of the call.
     pub elapsed: Duration,
-    /// What was left of the retry budget, if there was one that can tell.
+    /// Retries left in the budget, if there was one that can report it.
     pub budget_left: Option<u64>,
-    /// The error, as its `Debug` prints it.
+    /// The error, formatted with `Debug`.
     pub error: Option<String>,
 }
 
 impl Recorder {
-    /// Nothing remembered.
+    /// Creates an empty recorder.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// What listens for it.
+    /// Returns a listener that records to this recorder.
     pub fn listener(&self) -> impl Fn(&Event<'_>) + Send + Sync + Clone + 'static {
         let events = Arc::clone(&self.0);
         move |event| {
@@ -207,13 +207,13 @@ impl Recorder {
         }
     }
 
-    /// What was decided so far.
+    /// Returns the decisions recorded so far.
     #[must_use]
     pub fn events(&self) -> Vec<Recorded> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The delays that were decided so far.
+    /// Returns the delays decided on so far.
     #[must_use]
     pub fn delays(&self) -> Vec<Duration> {
         let delay = |event: &Recorded| match event.action {
@@ -224,7 +224,7 @@ impl Recorder {
     }
 }
 
-/// A timer that does not sleep, on a clock that stands still.
+/// A timer that does not sleep, with a clock that stands still.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoSleep;
 
@@ -248,8 +248,8 @@ impl BlockingSleep for NoSleep {
 
 static SKIPPING: AtomicUsize = AtomicUsize::new(0);
 
-/// Turns sleeping off, everywhere in this process, as long as it lives: for tests of code that makes calls with timers
-/// of its own, deep inside. Decisions, events and their delays stay as they are; only nobody waits.
+/// Turns sleeping off in the whole process while the returned value lives, for tests of code with timers deep inside.
+/// Decisions, events and their delays stay the same; only the waiting is skipped.
 ///
 /// ```
 /// use stagger::{Policy, blocking, policy};
@@ -265,7 +265,7 @@ pub fn skip_sleeps() -> SkipSleeps {
     SkipSleeps(())
 }
 
-/// Sleeping is off while one of these lives. See [`skip_sleeps`].
+/// Keeps sleeping turned off until it is dropped. See [`skip_sleeps`].
 #[derive(Debug)]
 pub struct SkipSleeps(());
 
@@ -275,13 +275,13 @@ impl Drop for SkipSleeps {
     }
 }
 
-/// Whether sleeping is off. Asked after a failure only.
+/// Returns whether sleeping is turned off. Called after failures only.
 #[inline]
 pub(crate) fn sleeps_are_skipped() -> bool {
     SKIPPING.load(Ordering::Relaxed) > 0
 }
 
-/// Injects faults into an operation, at a rate, repeatably.
+/// Injects faults into an operation, at a reproducible rate.
 ///
 /// ```
 /// use std::time::Duration;
@@ -304,30 +304,30 @@ pub struct FaultInjector {
 }
 
 impl FaultInjector {
-    /// None yet.
+    /// Creates an injector without faults.
     #[must_use]
     pub const fn new(seed: Seed) -> Self {
         Self { seed, drawn: Cell::new(0), errors: Ratio::ZERO, latency: (Ratio::ZERO, Duration::ZERO) }
     }
 
-    /// This share of calls fails.
+    /// Sets the share of calls that fail. Default: 0.
     #[must_use]
     pub const fn errors(mut self, share: Ratio) -> Self {
         self.errors = share;
         self
     }
 
-    /// This share of calls takes this much longer.
+    /// Sets the share of calls that take `by` longer. Default: 0.
     #[must_use]
     pub const fn latency(mut self, share: Ratio, by: Duration) -> Self {
         self.latency = (share, by);
         self
     }
 
-    /// Draws the fate of one call: sleeps for the added latency on this timer, then fails or does not.
+    /// Injects the faults of one call: sleeps for the added latency on this timer, then returns an error or `Ok`.
     ///
     /// # Errors
-    /// The injected one.
+    /// Returns the injected error.
     pub fn inject<E>(&self, timer: &impl BlockingSleep, error: impl FnOnce() -> E) -> Result<(), E> {
         let (share, by) = self.latency;
         if self.hits(share) {

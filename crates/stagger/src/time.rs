@@ -1,7 +1,7 @@
 //! Clocks, timers and entropy: what a driver takes from its environment.
 //!
-//! A [`Clock`] tells the time. [`Sleep`] and [`BlockingSleep`] are clocks that can also wait; implement one of them to run
-//! retries on another timer. [`Entropy`] is the source of a call's [`Seed`](crate::Seed).
+//! A [`Clock`] tells the time. [`Sleep`] and [`BlockingSleep`] are clocks that can also wait; implement one of them to
+//! run retries on another timer. [`Entropy`] is the source of a call's [`Seed`](crate::Seed).
 
 pub use crate::clock::{Clock, SystemClock};
 pub use crate::entropy::{Entropy, SystemEntropy};

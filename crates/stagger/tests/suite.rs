@@ -11,6 +11,7 @@ mod suite {
     mod conformance;
     mod control;
     mod dropping;
+    mod error_texts;
     mod errors;
     mod events;
     mod fairness;

@@ -12,7 +12,7 @@ fn of_other_systems() -> usize {
 #[test]
 fn the_readme_counts_the_profiles() {
     let (all, others) = (Profile::all().count(), of_other_systems());
-    let want = format!("{all} named policies, {others} of them those of other systems");
+    let want = format!("There are {all} named policies. {others} reproduce other systems");
     assert!(README.contains(&want), "the README does not say {want:?}");
 }
 

@@ -20,9 +20,9 @@ pub struct FluidFigures {
     pub t99: Option<Duration>,
     /// Time at which less than half a client was missing; `None` if never.
     pub t100: Option<Duration>,
-    /// Mean time from the loss of a client's connection until it was connected, over connected clients. Assumes that
-    /// connected clients lost their connections at the mean time of all clients, which underestimates it if only the
-    /// clients that lost theirs first were connected.
+    /// Mean recovery time: from the loss of a connection until the client is connected again, over connected clients.
+    /// Assumes that connected clients lost their connections at the mean time of all clients, which underestimates it
+    /// if only the clients that lost theirs first were connected.
     pub recovered_mean: Duration,
 }
 

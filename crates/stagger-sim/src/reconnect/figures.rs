@@ -36,13 +36,13 @@ pub struct ReconnectFigures {
     pub t99: Option<Duration>,
     /// Time at which the last client was connected, exactly; `None` if some never were.
     pub t100: Option<Duration>,
-    /// Mean time from the loss of a client's connection until it was connected, over connected clients.
+    /// Mean recovery time: from the loss of a connection until the client is connected again, over connected clients.
     pub recovered_mean: Duration,
-    /// Median of that time over all clients; `None` if fewer were connected.
+    /// Median recovery time over all clients; `None` if fewer were connected.
     pub recovered_p50: Option<Duration>,
-    /// 99th percentile of that time over all clients; `None` if fewer were connected.
+    /// 99th percentile of the recovery times of all clients; `None` if fewer were connected.
     pub recovered_p99: Option<Duration>,
-    /// Percentiles 1 to 100 of that time over all clients; ends early if not all clients were connected.
+    /// Percentiles 1 to 100 of the recovery times of all clients; ends early if not all clients were connected.
     pub recovered_percentiles: Vec<Duration>,
     /// Mean total time that a client waited between attempts.
     pub waited_mean: Duration,

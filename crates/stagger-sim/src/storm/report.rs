@@ -65,15 +65,15 @@ pub struct ReconnectReport {
     pub t99_s: Option<f64>,
     /// Time at which the last client was connected.
     pub t100_s: Option<f64>,
-    /// Mean time from the loss of a client's connection until it was connected, over connected clients.
+    /// Mean recovery time: from the loss of a connection until the client is connected again, over connected clients.
     pub recovered_mean_s: f64,
-    /// Median of that time over all clients.
+    /// Median recovery time over all clients.
     pub recovered_p50_s: Option<f64>,
-    /// 95th percentile of that time over all clients.
+    /// 95th percentile of the recovery times of all clients.
     pub recovered_p95_s: Option<f64>,
-    /// 99th percentile of that time over all clients.
+    /// 99th percentile of the recovery times of all clients.
     pub recovered_p99_s: Option<f64>,
-    /// Percentiles 1 to 100 of that time over all clients; ends early if not all clients were connected.
+    /// Percentiles 1 to 100 of the recovery times of all clients; ends early if not all clients were connected.
     pub recovered_percentiles_s: Vec<f64>,
     /// Mean total time that a client waited between attempts.
     pub waited_mean_s: f64,
@@ -85,7 +85,8 @@ pub struct ReconnectReport {
     pub efficiency_attempts: Option<f64>,
     /// Ratio of the minimum, the time the server needs to accept all clients, to `t100_s`.
     pub efficiency_time: Option<f64>,
-    /// Ratio of the minimum mean, half of that time, to `recovered_mean_s`.
+    /// Ratio of the minimum mean recovery time, half the time the server needs to accept all clients, to
+    /// `recovered_mean_s`.
     pub efficiency_mean_time: Option<f64>,
     /// Arrival times of the attempts of the sampled clients.
     pub sample_s: Vec<Vec<f64>>,
@@ -179,7 +180,7 @@ pub struct FluidReport {
     pub t99_s: Option<f64>,
     /// Time at which less than half a client was missing.
     pub t100_s: Option<f64>,
-    /// Mean time from the loss of a client's connection until it was connected, over connected clients.
+    /// Mean recovery time: from the loss of a connection until the client is connected again, over connected clients.
     pub recovered_mean_s: f64,
     /// Bin width of the time series.
     pub bin_s: f64,

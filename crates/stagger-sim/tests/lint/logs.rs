@@ -75,7 +75,7 @@ fn clustered_delays_are_reported_without_retry_numbers() {
     let log = read(&text).unwrap();
     assert!(log.entries.iter().all(|entry| entry.retry.is_none() && entry.client.is_none()));
     let found = check(&log, None);
-    assert_eq!(found[0].facts(), ["of all delays: 100% of 60 are equal to others; most often 5s"]);
+    assert_eq!(found[0].facts(), ["all delays: 100% of 60 are equal to others; most often 5s"]);
     assert_eq!(codes(&log, Some("exponential base=1s cap=3s")), ["L001", "L002"]);
 }
 

@@ -4,35 +4,35 @@ use core::fmt;
 use super::PartialResponse;
 use crate::{Outcome, StopReason};
 
-/// An item that is still to be done.
+/// An item that has not succeeded yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Entry<T, E> {
-    /// What the service calls it. No two items of a batch share one.
+    /// Id of the item, as the service knows it. Unique within the batch.
     pub id: String,
     /// The item.
     pub item: T,
-    /// How often it was tried, deliveries before this batch included.
+    /// Number of attempts, including deliveries before this batch.
     pub attempts: u32,
-    /// The error that it failed with last, if it did.
+    /// The error of its latest failed attempt, if there was one.
     pub error: Option<E>,
-    /// What it was said to have come to in this round; success, unless something is said.
+    /// Outcome in the current attempt; success unless a failure is reported.
     pub(super) outcome: Outcome,
 }
 
-/// An item that never worked.
+/// An item that did not succeed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Failed<T, E> {
-    /// What the service calls it.
+    /// Id of the item, as the service knows it.
     pub id: String,
     /// The item.
     pub item: T,
-    /// How often it was tried, deliveries before this batch included.
+    /// Number of attempts, including deliveries before this batch.
     pub attempts: u32,
-    /// The error that it failed with last; `None` if it was never tried, or not to its end.
+    /// The error of its latest failed attempt; `None` if it was never attempted, or no attempt completed.
     pub error: Option<E>,
-    /// Why it was not tried again.
+    /// The reason why it was not attempted again.
     pub stop: StopReason,
 }
 
@@ -43,34 +43,36 @@ impl<T, E> Entry<T, E> {
     }
 }
 
-/// What came of a batch.
+/// The result of a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BatchResult<T, E> {
-    /// How many items worked.
+    /// Number of items that succeeded.
     pub succeeded: usize,
-    /// How many were put aside as dead letters.
+    /// Number of items passed to the dead-letter function.
     pub dead_lettered: usize,
-    /// The items that never worked, in the order in which they were given up.
+    /// The items that did not succeed, in the order in which they were given up.
     pub failed: Vec<Failed<T, E>>,
 }
 
 impl<T, E> BatchResult<T, E> {
-    /// The answer to a service that delivers the failed items again: see [`PartialResponse`].
+    /// Returns the response for a service that redelivers the failed items: see [`PartialResponse`].
     #[must_use]
     pub fn response(&self) -> PartialResponse<'_, T, E> {
         PartialResponse(&self.failed)
     }
 }
 
-/// No item of this round has this id. A service that speaks of items that it was not sent has misunderstood the batch;
-/// to take the others for done would lose them.
+/// The error of an id that is not in the current attempt. A service that reports items it was not sent has
+/// misunderstood the batch; treating the other items as succeeded would lose them.
+///
+/// Complete: the unknown id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownItem(pub String);
 
 impl fmt::Display for UnknownItem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "no item of this round has the id {:?}", self.0)
+        write!(f, "unknown item id {:?}; report only ids of `entries()`, and only during an attempt", self.0)
     }
 }
 

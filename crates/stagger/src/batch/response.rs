@@ -2,12 +2,12 @@ use core::fmt::{self, Write};
 
 use super::Failed;
 
-/// The items that never worked, as AWS Lambda wants them from a function that takes batches of SQS, Kinesis or DynamoDB
-/// events: JSON, to be printed with `{}`, or with the feature `serde` to be returned as it is from a handler.
+/// The failed items in the format that AWS Lambda expects from a function that processes batches of SQS, Kinesis or
+/// DynamoDB events: JSON, printed with `{}`, or with the feature `serde` returned from a handler as it is.
 ///
-/// `{"batchItemFailures":[{"itemIdentifier":"…"}]}`, and an empty list if everything worked. It needs
-/// `ReportBatchItemFailures` among the response types of the event source, or Lambda takes every answer for success.
-/// Source: AWS Lambda developer guide, "Handling errors for an SQS event source in Lambda".
+/// `{"batchItemFailures":[{"itemIdentifier":"…"}]}`, with an empty list if every item succeeded. The event source needs
+/// `ReportBatchItemFailures` among its response types; otherwise Lambda treats every response as success. Source: AWS
+/// Lambda developer guide, "Handling errors for an SQS event source in Lambda".
 #[derive(Debug)]
 pub struct PartialResponse<'a, T, E>(pub(super) &'a [Failed<T, E>]);
 
@@ -23,8 +23,8 @@ impl<T, E> fmt::Display for PartialResponse<'_, T, E> {
     }
 }
 
-/// RFC 8259 §7: quotes, backslashes and control characters are escaped, everything else is UTF-8 as it is. Of several ways
-/// to escape, it takes those of `serde_json`, so that both ways to print a response give the same bytes.
+/// Writes a JSON string: RFC 8259 §7, with quotes, backslashes and control characters escaped and everything else as
+/// UTF-8. Uses the same escapes as `serde_json`, so that both ways to print a response produce the same bytes.
 fn write_json_string(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
     f.write_char('"')?;
     for character in text.chars() {

@@ -1,6 +1,7 @@
-//! Budgets: what bounds the retries of all calls together.
+//! Retry budgets, which limit the retries of all calls together.
 //!
-//! Those of the core, each with what it bounds and when to use it, and [`Partitioned`], which keeps one for each host.
+//! The budgets of the core, each with what it limits and when to use it, and [`Partitioned`], which has one budget per
+//! key, such as per host.
 
 mod partitioned;
 

@@ -8,18 +8,18 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::Budget;
 
-/// One budget for each key, such as the host that a call is made to, so that one host in trouble does not use up the
-/// retries of the others.
+/// One budget per key, such as the host that a call is made to, so that one failing host does not use up the retries of
+/// the others.
 ///
-/// There are at most so many keys. When another one comes, the budget makes room that was asked for longest ago among
-/// those that nobody holds; if all are held, the newcomer shares one budget with all that came like it. So memory is
-/// bounded, whatever the keys; and a key that was dropped begins anew, with a full budget.
+/// The number of keys is bounded. If a new key exceeds it, the least recently used budget that is not in use elsewhere
+/// is evicted; if all are in use, the new key shares one overflow budget with other such keys. Memory is therefore
+/// bounded whatever the keys are, and an evicted key starts again with a full budget.
 ///
-/// Choose more keys than there are hosts at a time. Keys that anybody outside can make up, such as the URL of a
-/// request, make the budget as large as they are many: use the few that you know.
+/// Choose a limit above the number of hosts in use at a time. Do not use keys that untrusted input can create, such as
+/// request URLs: their total budget grows with their number. Use the few that you know.
 ///
-/// Shared by reference. Asking for a budget takes a shared lock and, for a key that is new, an exclusive one, in which
-/// all keys are looked at. Whoever makes many calls to one host keeps its `Arc`. The clock is not read.
+/// Shared by reference. A lookup takes a shared lock, and for a new key an exclusive lock while all keys are scanned.
+/// Code that makes many calls to one host should keep its `Arc`. The clock is not read.
 ///
 /// ```
 /// use stagger::budget::{Partitioned, Tokens};
@@ -29,115 +29,117 @@ use crate::Budget;
 /// let hosts: Partitioned<String, Tokens> = Partitioned::new(NonZeroUsize::new(100).unwrap(), Tokens::new);
 /// let api = Retrier::new(Policy::DEFAULT);
 ///
-/// // For one call …
+/// // For a single call:
 /// let budget = hosts.of("a.example.com");
 /// let answer = api.blocking_call(|_| Ok::<_, ()>("page")).budget(&*budget).run();
-/// // … and for all calls to a host.
+/// // For all calls to a host:
 /// let b = api.clone().shared_budget(hosts.of("b.example.com"));
 /// # let _ = (answer, b);
 /// assert_eq!(hosts.len(), 2);
 /// ```
 pub struct Partitioned<K, B> {
-    most: NonZeroUsize,
+    max_keys: NonZeroUsize,
     make: Box<dyn Fn() -> B + Send + Sync>,
-    rest: Arc<B>,
-    kept: RwLock<Kept<K, B>>,
+    overflow: Arc<B>,
+    budgets: RwLock<Budgets<K, B>>,
 }
 
-struct Kept<K, B> {
+struct Budgets<K, B> {
     budgets: HashMap<K, Entry<B>>,
-    /// How many keys have come so far: a time of its own, which passes only when somebody may have to make room.
+    /// Number of keys inserted so far: a logical time, which advances only when an eviction may become necessary.
     arrivals: u64,
 }
 
 struct Entry<B> {
     budget: Arc<B>,
-    /// The number of arrivals when it was last asked for.
-    used: AtomicU64,
+    /// The logical time of the latest lookup.
+    last_used: AtomicU64,
 }
 
 impl<K: Hash + Eq, B: Budget> Partitioned<K, B> {
-    /// A budget for each of at most so many keys, made by `make`, and one for those beyond.
-    pub fn new(most: NonZeroUsize, make: impl Fn() -> B + Send + Sync + 'static) -> Self {
-        let rest = Arc::new(make());
-        let kept = RwLock::new(Kept { budgets: HashMap::new(), arrivals: 0 });
-        Self { most, make: Box::new(make), rest, kept }
+    /// Creates budgets for at most `max_keys` keys, each created by `make`, and one overflow budget.
+    pub fn new(max_keys: NonZeroUsize, make: impl Fn() -> B + Send + Sync + 'static) -> Self {
+        let overflow = Arc::new(make());
+        let budgets = RwLock::new(Budgets { budgets: HashMap::new(), arrivals: 0 });
+        Self { max_keys, make: Box::new(make), overflow, budgets }
     }
 
-    /// The budget for this key, and for everyone who asks with it while it is kept.
+    /// Returns the budget of this key, which is shared by all callers that use the key while it is stored.
     #[must_use]
     pub fn of<Q>(&self, key: &Q) -> Arc<B>
     where
         K: Borrow<Q>,
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
     {
-        // A panic in `make` leaves nothing half done behind.
-        if let Some(budget) = self.kept.read().unwrap_or_else(PoisonError::into_inner).find(key) {
+        // A panic in `make` leaves no partial state.
+        if let Some(budget) = self.budgets.read().unwrap_or_else(PoisonError::into_inner).find(key) {
             return budget;
         }
-        let mut kept = self.kept.write().unwrap_or_else(PoisonError::into_inner);
-        // Another thread may have come first.
-        if let Some(budget) = kept.find(key) {
+        let mut budgets = self.budgets.write().unwrap_or_else(PoisonError::into_inner);
+        // Another thread may have inserted it in the meantime.
+        if let Some(budget) = budgets.find(key) {
             return budget;
         }
-        if kept.budgets.len() >= self.most.get() && !kept.make_room() {
-            return Arc::clone(&self.rest);
+        if budgets.budgets.len() >= self.max_keys.get() && !budgets.evict() {
+            return Arc::clone(&self.overflow);
         }
         let budget = Arc::new((self.make)());
-        kept.arrivals += 1;
-        let entry = Entry { budget: Arc::clone(&budget), used: AtomicU64::new(kept.arrivals) };
-        kept.budgets.insert(key.to_owned(), entry);
+        budgets.arrivals += 1;
+        let entry = Entry { budget: Arc::clone(&budget), last_used: AtomicU64::new(budgets.arrivals) };
+        budgets.budgets.insert(key.to_owned(), entry);
         budget
     }
 
-    /// The budget that the keys share for which there was no room.
+    /// Returns the overflow budget, shared by the keys for which there was no room.
     #[must_use]
     pub fn rest(&self) -> &B {
-        &self.rest
+        &self.overflow
     }
 
-    /// How many keys have a budget of their own.
+    /// Returns the number of keys with their own budget.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.kept.read().unwrap_or_else(PoisonError::into_inner).budgets.len()
+        self.budgets.read().unwrap_or_else(PoisonError::into_inner).budgets.len()
     }
 
-    /// Whether no key has a budget of its own.
+    /// Returns true if no key has its own budget.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Shows every key that has a budget of its own, in no order, for metrics. Nobody gets a new one meanwhile.
+    /// Calls `show` for every key with its own budget, in no particular order, for metrics. New keys wait until it
+    /// returns.
     pub fn for_each(&self, mut show: impl FnMut(&K, &B)) {
-        let kept = self.kept.read().unwrap_or_else(PoisonError::into_inner);
-        kept.budgets.iter().for_each(|(key, entry)| show(key, &entry.budget));
+        let budgets = self.budgets.read().unwrap_or_else(PoisonError::into_inner);
+        budgets.budgets.iter().for_each(|(key, entry)| show(key, &entry.budget));
     }
 }
 
-impl<K: Hash + Eq, B> Kept<K, B> {
+impl<K: Hash + Eq, B> Budgets<K, B> {
     fn find<Q: Hash + Eq + ?Sized>(&self, key: &Q) -> Option<Arc<B>>
     where
         K: Borrow<Q>,
     {
         let entry = self.budgets.get(key)?;
-        // Mostly it is there already, and threads that only read do not disturb each other.
-        if entry.used.load(Ordering::Relaxed) != self.arrivals {
-            entry.used.store(self.arrivals, Ordering::Relaxed);
+        // Usually it is up to date already, and threads that only read do not contend.
+        if entry.last_used.load(Ordering::Relaxed) != self.arrivals {
+            entry.last_used.store(self.arrivals, Ordering::Relaxed);
         }
         Some(Arc::clone(&entry.budget))
     }
 
-    /// Drops what was asked for longest ago and nobody holds; says whether there was any. Nobody can take hold of one
-    /// meanwhile: that needs the lock.
-    fn make_room(&mut self) -> bool {
+    /// Evicts the least recently used budget that is not in use elsewhere, and returns whether there was one. None can
+    /// come into use meanwhile, because that needs the lock.
+    fn evict(&mut self) -> bool {
         let idle = self.budgets.values().filter(|entry| Arc::strong_count(&entry.budget) == 1);
-        let Some(oldest) = idle.map(|entry| entry.used.load(Ordering::Relaxed)).min() else { return false };
+        let Some(oldest) = idle.map(|entry| entry.last_used.load(Ordering::Relaxed)).min() else { return false };
         let mut found = false;
         self.budgets.retain(|_, entry| {
-            let goes = !found && entry.used.load(Ordering::Relaxed) == oldest && Arc::strong_count(&entry.budget) == 1;
-            found |= goes;
-            !goes
+            let is_evicted =
+                !found && entry.last_used.load(Ordering::Relaxed) == oldest && Arc::strong_count(&entry.budget) == 1;
+            found |= is_evicted;
+            !is_evicted
         });
         true
     }

@@ -1,9 +1,9 @@
 use core::time::Duration;
 
-/// How long to wait before each retry.
+/// A sequence of waits before retries.
 ///
-/// It is one call's own: `&mut`, so that two calls cannot share one by mistake. What implements it can be lent
-/// (`&mut b`) or boxed.
+/// It belongs to one call: methods take `&mut self`, so two calls cannot share one by mistake. `&mut B` and `Box<B>`
+/// are backoffs, too.
 ///
 /// ```
 /// use std::time::Duration;
@@ -27,10 +27,10 @@ use core::time::Duration;
 /// assert_eq!([b.next_backoff(), b.next_backoff(), b.next_backoff()].map(|d| d.map(|d| d.as_secs())), [Some(1), Some(2), None]);
 /// ```
 pub trait BackOff {
-    /// The wait before the next retry; `None`: there is no further retry.
+    /// Returns the wait before the next retry, or `None` if there is no further retry.
     fn next_backoff(&mut self) -> Option<Duration>;
 
-    /// Back to the beginning. Every call and every ticker begins with it.
+    /// Resets the backoff to its initial state. Every call and every ticker starts by calling it.
     fn reset(&mut self);
 }
 

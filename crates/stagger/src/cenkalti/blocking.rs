@@ -1,23 +1,23 @@
-//! The same for blocking code: no thread is started, the caller's own sleeps.
+//! Retries in blocking code, on the caller's thread; no thread is started.
 
 use core::time::Duration;
 
 use super::call::{Notify, Plain};
-use super::course::Course;
-use super::permanent::{Unwrapping, is_permanent};
+use super::call_state::CallState;
+use super::permanent::{UnwrapPermanent, is_permanent};
 use super::{BackOff, Call};
 use crate::blocking::Ticker;
 use crate::call::Next;
 use crate::cancel::Cancelling;
 use crate::future::Uncancelled;
-use crate::rule::Reading;
-use crate::scope::Mark;
+use crate::rule::ResultReader;
+use crate::scope::ScopeGuard;
 use crate::setup::{Bare, Finish};
 use crate::{Policy, StopReason, time::BlockingSleep, time::ThreadSleep};
 
-/// Calls a blocking operation until it works, or the backoff ends: the package's `Retry` and `RetryWithData`.
+/// Retries a blocking operation until it succeeds or the backoff ends: the package's `Retry` and `RetryWithData`.
 ///
-/// What comes back from [`run`](Call::run) is the operation's value, or its last error.
+/// [`run`](Call::run) returns the operation's value, or its last error.
 ///
 /// ```
 /// use std::time::Duration;
@@ -31,7 +31,7 @@ use crate::{Policy, StopReason, time::BlockingSleep, time::ThreadSleep};
 pub fn retry<F, V, E, B>(
     operation: F,
     backoff: B,
-) -> Call<F, E, B, Unwrapping, super::call::Silent, ThreadSleep, Bare, Uncancelled>
+) -> Call<F, E, B, UnwrapPermanent, super::call::Silent, ThreadSleep, Bare, Uncancelled>
 where
     F: FnMut() -> Result<V, E>,
     B: BackOff,
@@ -39,13 +39,13 @@ where
     Plain::new(operation, backoff, ThreadSleep)
 }
 
-/// The same, telling `notify` each error that is retried, and the wait that follows, before the wait: the package's
-/// `RetryNotify` and `RetryNotifyWithData`.
+/// Retries a blocking operation, and passes each error that is retried and the wait before the retry to `notify`: the
+/// package's `RetryNotify` and `RetryNotifyWithData`.
 pub fn retry_notify<F, V, E, B, W>(
     operation: F,
     backoff: B,
     notify: W,
-) -> Call<F, E, B, Unwrapping, W, ThreadSleep, Bare, Uncancelled>
+) -> Call<F, E, B, UnwrapPermanent, W, ThreadSleep, Bare, Uncancelled>
 where
     F: FnMut() -> Result<V, E>,
     B: BackOff,
@@ -54,13 +54,13 @@ where
     retry_notify_with_timer(operation, backoff, notify, ThreadSleep)
 }
 
-/// The same on another timer: the package's `RetryNotifyWithTimer` and `RetryNotifyWithTimerAndData`.
+/// Retries with `notify` on another timer: the package's `RetryNotifyWithTimer` and `RetryNotifyWithTimerAndData`.
 pub fn retry_notify_with_timer<F, V, E, B, W, T>(
     operation: F,
     backoff: B,
     notify: W,
     timer: T,
-) -> Call<F, E, B, Unwrapping, W, T, Bare, Uncancelled>
+) -> Call<F, E, B, UnwrapPermanent, W, T, Bare, Uncancelled>
 where
     F: FnMut() -> Result<V, E>,
     B: BackOff,
@@ -70,8 +70,8 @@ where
     Plain::new(operation, backoff, timer).notify(notify)
 }
 
-/// A ticker at the times of a backoff, which is reset; the thread sleeps in between. See
-/// [`new_ticker`](super::new_ticker_with_timer).
+/// Creates a ticker that follows a backoff, which is reset; the current thread sleeps between ticks. See
+/// [`new_ticker_with_timer`](super::new_ticker_with_timer).
 ///
 /// ```
 /// use stagger::cenkalti::{self, ZeroBackOff};
@@ -91,40 +91,40 @@ pub fn new_ticker<B: BackOff>(backoff: B) -> Ticker<B> {
     new_ticker_with_timer(backoff, ThreadSleep)
 }
 
-/// The same on another timer.
+/// Creates a ticker that follows a backoff, which is reset, on another timer.
 #[must_use]
 pub fn new_ticker_with_timer<B: BackOff, T: BlockingSleep>(mut backoff: B, timer: T) -> Ticker<B, T> {
     backoff.reset();
-    Ticker::of(backoff, timer)
+    Ticker::from_times(backoff, timer)
 }
 
 impl<F, O, E, B, P, W, T, M, N> Call<F, E, B, P, W, T, M, N>
 where
     F: FnMut() -> O,
     B: BackOff,
-    P: Reading<O, Error = E>,
+    P: ResultReader<O, Error = E>,
     W: Notify<E>,
     T: BlockingSleep,
     M: Finish<P::Value, E>,
     N: Cancelling,
 {
-    /// Runs it: the operation is called in this thread, which sleeps in between.
+    /// Runs the call: the operation is called on the current thread, which sleeps between attempts.
     pub fn run(self) -> M::Output {
-        let Self { mut operation, backoff, mut reading, mut notify, timer, cancel, .. } = self;
-        let mut course = Course::new(backoff);
-        course.start(M::TIMED.then_some(&timer));
+        let Self { mut operation, backoff, mut reader, mut notify, timer, cancel, .. } = self;
+        let mut state = CallState::new(backoff);
+        state.start(M::TIMED.then_some(&timer));
         loop {
-            course.begin();
-            // That a call retries at all is known to its backoff alone, so it is taken for granted.
-            let mark = Mark::deeper(&Policy::DEFAULT);
+            state.begin();
+            // Only the backoff knows whether the call retries at all, so assume that it does.
+            let scope = ScopeGuard::enter(&Policy::DEFAULT);
             let out = operation();
-            drop(mark);
-            let (error, mark) = match reading.read(out) {
-                Ok(value) => return M::finish(course.end(Ok(value), &timer)),
+            drop(scope);
+            let (error, mark) = match reader.read(out) {
+                Ok(value) => return M::finish(state.end(Ok(value), &timer)),
                 Err(failed) => failed,
             };
             let is_cancelled = || cancel.is_cancelled();
-            let next = course.failed(is_permanent(mark), is_cancelled, |delay| notify.notify(&error, delay));
+            let next = state.failed(is_permanent(mark), is_cancelled, |delay| notify.notify(&error, delay));
             let stop = match next {
                 Next::Stop(stop) => stop,
                 Next::Wait(delay) => {
@@ -135,7 +135,7 @@ where
                     StopReason::Cancelled
                 }
             };
-            return M::finish(course.end(Err((stop, error)), &timer));
+            return M::finish(state.end(Err((stop, error)), &timer));
         }
     }
 }

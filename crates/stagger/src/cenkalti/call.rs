@@ -2,66 +2,67 @@ use core::fmt;
 use core::marker::PhantomData;
 use core::time::Duration;
 
-use super::permanent::Unwrapping;
+use super::permanent::UnwrapPermanent;
 use crate::future::Uncancelled;
 use crate::rule::WithMarks;
-use crate::setup::{Bare, Explained};
+use crate::setup::{Bare, Detailed};
 use crate::{Marked, time::Clock};
 
-/// A call that is to be retried: what [`retry`](super::retry) and its likes give.
+/// A call that will be retried, as returned by [`retry`](super::retry) and its variants.
 ///
-/// Async, it is awaited; spawned, by way of `into_future()`. Blocking, it is [`run`](Self::run). Its type parameters
-/// stand for what it brings along; nobody writes them.
+/// In async code it is awaited, or spawned after `into_future()`; in blocking code it is [`run`](Self::run). The type
+/// parameters track the configured options; they are inferred.
 #[must_use = "nothing is called before it is awaited, or run"]
 pub struct Call<F, E, B, P, W, T, M, N> {
     pub(super) operation: F,
     pub(super) backoff: B,
-    pub(super) reading: P,
+    pub(super) reader: P,
     pub(super) notify: W,
     pub(super) timer: T,
     pub(super) cancel: N,
-    pub(super) gives: PhantomData<fn() -> (E, M)>,
+    pub(super) output: PhantomData<fn() -> (E, M)>,
 }
 
-/// A call as it is made first.
-pub(super) type Plain<F, E, B, T> = Call<F, E, B, Unwrapping, Silent, T, Bare, Uncancelled>;
+/// A call without options.
+pub(super) type Plain<F, E, B, T> = Call<F, E, B, UnwrapPermanent, Silent, T, Bare, Uncancelled>;
 
 impl<F, E, B, T> Plain<F, E, B, T> {
     pub(super) const fn new(operation: F, backoff: B, timer: T) -> Self {
-        let (reading, notify, cancel) = (Unwrapping, Silent, Uncancelled);
-        Self { operation, backoff, reading, notify, timer, cancel, gives: PhantomData }
+        let (reader, notify, cancel) = (UnwrapPermanent, Silent, Uncancelled);
+        Self { operation, backoff, reader, notify, timer, cancel, output: PhantomData }
     }
 }
 
-impl<F, E, B, T, M, N> Call<F, Marked<E>, B, Unwrapping, Silent, T, M, N> {
-    /// Reads the marks of [`Marked`], and takes them off: the caller gets the original error. Only
-    /// [`permanent`](Marked::permanent) means anything here; the package knows of no hints.
+impl<F, E, B, T, M, N> Call<F, Marked<E>, B, UnwrapPermanent, Silent, T, M, N> {
+    /// Honors and removes the marks of [`Marked`] errors: the caller gets the original error. Only
+    /// [`permanent`](Marked::permanent) has an effect here, because the package has no hints.
     ///
-    /// Comes before [`notify`](Self::notify), which is told the original error too.
+    /// Comes before [`notify`](Self::notify), which receives the original error, too.
     pub fn with_marks(self) -> Call<F, E, B, WithMarks, Silent, T, M, N> {
         let Self { operation, backoff, notify, timer, cancel, .. } = self;
-        Call { operation, backoff, reading: WithMarks, notify, timer, cancel, gives: PhantomData }
+        Call { operation, backoff, reader: WithMarks, notify, timer, cancel, output: PhantomData }
     }
 }
 
 impl<F, E, B, P, W, T, M, N> Call<F, E, B, P, W, T, M, N> {
-    /// Tells this function each error that is retried, and the wait that follows, before the wait.
+    /// Sets a function that receives each error that is retried, and the wait before the retry, before the wait begins.
     pub fn notify<W2: FnMut(&E, Duration)>(self, notify: W2) -> Call<F, E, B, P, W2, T, M, N> {
-        let Self { operation, backoff, reading, timer, cancel, .. } = self;
-        Call { operation, backoff, reading, notify, timer, cancel, gives: PhantomData }
+        let Self { operation, backoff, reader, timer, cancel, .. } = self;
+        Call { operation, backoff, reader, notify, timer, cancel, output: PhantomData }
     }
 
-    /// Sleeps on this timer.
+    /// Sets the timer to sleep on.
     pub fn timer<T2: Clock>(self, timer: T2) -> Call<F, E, B, P, W, T2, M, N> {
-        let Self { operation, backoff, reading, notify, cancel, .. } = self;
-        Call { operation, backoff, reading, notify, timer, cancel, gives: PhantomData }
+        let Self { operation, backoff, reader, notify, cancel, .. } = self;
+        Call { operation, backoff, reader, notify, timer, cancel, output: PhantomData }
     }
 
-    /// Ends the call's sleep when the caller cancels: with a [`&Cancel`](crate::Cancel) where it is blocking, with any
-    /// future where it is async. What was the context of the package.
+    /// Ends the call's sleep when the caller cancels: with a [`&Cancel`](crate::Cancel) in blocking code, with any
+    /// future in async code. Replaces the package's context.
     ///
-    /// The operation is called at least once, is never interrupted, and its success is given even so. The last error is
-    /// kept: what comes back is [`Error<E>`](crate::Error), with [`StopReason::Cancelled`](crate::StopReason::Cancelled).
+    /// The operation is called at least once and is never interrupted, and its success is returned even if the call was
+    /// cancelled. The last error is kept: the call returns [`Error<E>`](crate::Error) with
+    /// [`StopReason::Cancelled`](crate::StopReason::Cancelled).
     ///
     /// ```
     /// use std::time::Duration;
@@ -76,16 +77,16 @@ impl<F, E, B, P, W, T, M, N> Call<F, E, B, P, W, T, M, N> {
     /// assert_eq!((error.stop_reason(), error.attempts(), error.error()), (StopReason::Cancelled, 3, Some(&"refused")));
     /// # });
     /// ```
-    pub fn cancelled_by<N2>(self, cancel: N2) -> Call<F, E, B, P, W, T, Explained, N2> {
-        let Self { operation, backoff, reading, notify, timer, .. } = self;
-        Call { operation, backoff, reading, notify, timer, cancel, gives: PhantomData }
+    pub fn cancelled_by<N2>(self, cancel: N2) -> Call<F, E, B, P, W, T, Detailed, N2> {
+        let Self { operation, backoff, reader, notify, timer, .. } = self;
+        Call { operation, backoff, reader, notify, timer, cancel, output: PhantomData }
     }
 
-    /// Gives [`Error<E>`](crate::Error): the last error, why there was no further attempt, how many there were, how
-    /// long it took.
-    pub fn detailed(self) -> Call<F, E, B, P, W, T, Explained, N> {
-        let Self { operation, backoff, reading, notify, timer, cancel, .. } = self;
-        Call { operation, backoff, reading, notify, timer, cancel, gives: PhantomData }
+    /// Sets the output to [`Error<E>`](crate::Error) on failure: the last error, the reason to stop, the number of
+    /// attempts and the elapsed time.
+    pub fn detailed(self) -> Call<F, E, B, P, W, T, Detailed, N> {
+        let Self { operation, backoff, reader, notify, timer, cancel, .. } = self;
+        Call { operation, backoff, reader, notify, timer, cancel, output: PhantomData }
     }
 }
 
@@ -95,13 +96,13 @@ impl<F, E, B: fmt::Debug, P, W, T, M, N> fmt::Debug for Call<F, E, B, P, W, T, M
     }
 }
 
-/// Who is told of an error that is retried.
+/// Receives the errors that are retried.
 pub trait Notify<E> {
-    /// Tells it.
+    /// Receives an error that is retried, and the wait before the retry.
     fn notify(&mut self, error: &E, delay: Duration);
 }
 
-/// Nobody.
+/// A no-op [`Notify`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Silent;
 

@@ -2,20 +2,20 @@ use core::time::Duration;
 
 use super::BackOff;
 
-/// The same wait before every retry, without end.
+/// A backoff that always waits the same time, without end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConstantBackOff {
     interval: Duration,
 }
 
 impl ConstantBackOff {
-    /// This wait.
+    /// Creates a backoff that always waits `interval`.
     #[must_use]
     pub const fn new(interval: Duration) -> Self {
         Self { interval }
     }
 
-    /// The wait.
+    /// Returns the wait.
     #[must_use]
     pub const fn interval(&self) -> Duration {
         self.interval
@@ -30,9 +30,9 @@ impl BackOff for ConstantBackOff {
     fn reset(&mut self) {}
 }
 
-/// No wait at all before every retry, without end.
+/// A backoff without waits, without end.
 ///
-/// A server in trouble meets every client at full speed. Limit it, at least, with
+/// A failing server is retried at full speed by every client. Limit it at least with
 /// [`with_max_retries`](super::with_max_retries).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ZeroBackOff;
@@ -45,7 +45,7 @@ impl BackOff for ZeroBackOff {
     fn reset(&mut self) {}
 }
 
-/// No retry.
+/// A backoff that allows no retry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StopBackOff;
 

@@ -6,7 +6,7 @@ use crate::{Instant, time::Clock, time::SystemClock};
 
 /// The time since a backoff was last reset.
 ///
-/// Clones read the same time, so one can be kept while a ticker, in another task or thread, runs on the backoff.
+/// Clones share it, so one can be kept while a ticker on another task or thread owns the backoff.
 #[derive(Clone, Debug)]
 pub struct ElapsedTime<C = SystemClock> {
     start: Arc<AtomicU64>,
@@ -23,7 +23,7 @@ impl<C: Clock> ElapsedTime<C> {
         self.start.store(self.clock.now().as_nanos(), Ordering::Relaxed);
     }
 
-    /// That time.
+    /// Returns the elapsed time.
     #[must_use]
     pub fn get(&self) -> Duration {
         self.clock.now().saturating_since(Instant::from_nanos(self.start.load(Ordering::Relaxed)))

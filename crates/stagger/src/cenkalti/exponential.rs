@@ -1,45 +1,45 @@
 use core::fmt;
 use core::time::Duration;
 
-use super::interval::{grown, randomized};
-use super::options::Numbers;
+use super::interval::{next_interval, randomized};
+use super::options::Parameters;
 use super::{BackOff, ElapsedTime, ExponentialBackOffOptions, Random, Seeded};
 use crate::{time::Clock, time::SystemClock};
 
-/// The first interval, unless told otherwise.
+/// Default of the first interval.
 pub const DEFAULT_INITIAL_INTERVAL: Duration = Duration::from_millis(500);
-/// The share of an interval by which a wait may be shorter or longer, unless told otherwise.
+/// Default of the randomization factor: the share of an interval by which a wait may be shorter or longer.
 pub const DEFAULT_RANDOMIZATION_FACTOR: f64 = 0.5;
-/// What an interval is multiplied with for the next one, unless told otherwise.
+/// Default of the multiplier from one interval to the next.
 pub const DEFAULT_MULTIPLIER: f64 = 1.5;
-/// What intervals grow up to, unless told otherwise.
+/// Default of the longest interval.
 pub const DEFAULT_MAX_INTERVAL: Duration = Duration::from_secs(60);
-/// When retries end, unless told otherwise.
+/// Default of the elapsed time after which retries end.
 pub const DEFAULT_MAX_ELAPSED_TIME: Duration = Duration::from_secs(15 * 60);
 
-/// Intervals that grow by a factor, a wait drawn around each, and an end after a time.
+/// A backoff with exponentially growing intervals, randomized waits, and a limit on the elapsed time.
 ///
-/// What [`next_backoff`](BackOff::next_backoff) does, in this order:
+/// [`next_backoff`](BackOff::next_backoff) does the following, in this order:
 ///
-/// 1. read the time that has elapsed since the last reset;
-/// 2. draw the wait: `trunc(lo + r · (hi − lo + 1))`, with `r` of `[0, 1)`, `lo` and `hi` the interval minus and plus
-///    the randomisation factor's share of it; exactly the interval, if that factor is 0;
-/// 3. advance the interval: to the longest one if `interval >= max_interval / multiplier`, else to
-///    `trunc(interval · multiplier)`;
-/// 4. end if `elapsed + wait > max_elapsed_time`.
+/// 1. Read the time elapsed since the last reset.
+/// 2. Draw the wait: `trunc(lo + r · (hi − lo + 1))`, with `r` in `[0, 1)`, and `lo` and `hi` the interval minus and
+///    plus its share given by the randomization factor; exactly the interval if that factor is 0.
+/// 3. Advance the interval: to the longest one if `interval >= max_interval / multiplier`, else to `trunc(interval ·
+///    multiplier)`.
+/// 4. Return `None` if `elapsed + wait > max_elapsed_time`.
 ///
-/// All in whole nanoseconds. The longest interval caps the interval, not the wait: with the defaults a wait may take
-/// 90 s and, at the outermost draw, one nanosecond. The first interval is not capped.
+/// All values are whole nanoseconds. The longest interval caps the interval, not the wait: with the defaults a wait may
+/// take 90 s, plus one nanosecond for the most extreme draw. The first interval is not capped.
 ///
-/// The package's own example, with its defaults, in seconds, as its documentation prints them (cut off at each step, so
-/// they are up to 0.1 % short); the tenth request finds the time used up:
+/// The package's own example, with its defaults, in seconds as its documentation prints them (truncated at each step,
+/// so up to 0.1 % short). The tenth request exceeds the elapsed time:
 ///
 /// ```
 /// use std::time::Duration;
 /// use stagger::cenkalti::{BackOff, ExponentialBackOff};
 ///
 /// let documented = [
-///     // request, interval, randomised interval
+///     // request, interval, randomized interval
 ///     (1, 0.5, [0.25, 0.75]),
 ///     (2, 0.75, [0.375, 1.125]),
 ///     (3, 1.125, [0.562, 1.687]),
@@ -66,21 +66,21 @@ pub const DEFAULT_MAX_ELAPSED_TIME: Duration = Duration::from_secs(15 * 60);
 /// # Ok::<(), stagger::cenkalti::OptionsError>(())
 /// ```
 pub struct ExponentialBackOff<C = SystemClock, R = Seeded> {
-    numbers: Numbers,
+    parameters: Parameters,
     time: ElapsedTime<C>,
     random: R,
     current: u64,
 }
 
 impl ExponentialBackOff {
-    /// With the package's defaults: 500 ms, ±0.5, ×1.5, 60 s, 15 min.
+    /// Creates a backoff with the package's defaults: 500 ms, ±0.5, ×1.5, 60 s, 15 min.
     #[must_use]
     pub fn new() -> Self {
-        let ExponentialBackOffOptions { numbers, .. } = Self::options();
-        Self::from_parts(numbers, ElapsedTime::from_now_on(SystemClock), Seeded::default())
+        let ExponentialBackOffOptions { parameters, .. } = Self::options();
+        Self::from_parts(parameters, ElapsedTime::from_now_on(SystemClock), Seeded::default())
     }
 
-    /// Those defaults, to be changed.
+    /// Returns options with the package's defaults.
     #[must_use]
     pub fn options() -> ExponentialBackOffOptions {
         ExponentialBackOffOptions::default()
@@ -94,18 +94,18 @@ impl Default for ExponentialBackOff {
 }
 
 impl<C: Clock, R> ExponentialBackOff<C, R> {
-    pub(super) const fn from_parts(numbers: Numbers, time: ElapsedTime<C>, random: R) -> Self {
-        let current = numbers.initial_interval;
-        Self { numbers, time, random, current }
+    pub(super) const fn from_parts(parameters: Parameters, time: ElapsedTime<C>, random: R) -> Self {
+        let current = parameters.initial_interval;
+        Self { parameters, time, random, current }
     }
 
-    /// The time since it was last reset, or made.
+    /// Returns the time since the backoff was last reset, or created.
     #[must_use]
     pub fn elapsed(&self) -> Duration {
         self.time.get()
     }
 
-    /// The same, to be read while somebody else has the backoff.
+    /// Returns a handle to the elapsed time, which can be read while another owner uses the backoff.
     #[must_use]
     pub fn elapsed_time(&self) -> ElapsedTime<C>
     where
@@ -114,50 +114,50 @@ impl<C: Clock, R> ExponentialBackOff<C, R> {
         self.time.clone()
     }
 
-    /// The interval around which the next wait is drawn.
+    /// Returns the interval around which the next wait is drawn.
     #[must_use]
     pub const fn current_interval(&self) -> Duration {
         Duration::from_nanos(self.current)
     }
 
-    /// The first interval.
+    /// Returns the first interval.
     #[must_use]
     pub const fn initial_interval(&self) -> Duration {
-        Duration::from_nanos(self.numbers.initial_interval)
+        Duration::from_nanos(self.parameters.initial_interval)
     }
 
-    /// The share of an interval by which a wait may be shorter or longer.
+    /// Returns the share of an interval by which a wait may be shorter or longer.
     #[must_use]
     pub const fn randomization_factor(&self) -> f64 {
-        self.numbers.randomization_factor
+        self.parameters.randomization_factor
     }
 
-    /// What an interval is multiplied with for the next one.
+    /// Returns the multiplier from one interval to the next.
     #[must_use]
     pub const fn multiplier(&self) -> f64 {
-        self.numbers.multiplier
+        self.parameters.multiplier
     }
 
-    /// What intervals grow up to.
+    /// Returns the longest interval.
     #[must_use]
     pub const fn max_interval(&self) -> Duration {
-        Duration::from_nanos(self.numbers.max_interval)
+        Duration::from_nanos(self.parameters.max_interval)
     }
 
-    /// When retries end, if they do.
+    /// Returns the elapsed time after which retries end, if there is a limit.
     #[must_use]
     pub const fn max_elapsed_time(&self) -> Option<Duration> {
-        self.numbers.max_elapsed_time
+        self.parameters.max_elapsed_time
     }
 }
 
 impl<C: Clock, R: Random> BackOff for ExponentialBackOff<C, R> {
     fn next_backoff(&mut self) -> Option<Duration> {
-        let Numbers { randomization_factor, multiplier, max_interval, max_elapsed_time, .. } = self.numbers;
-        // Without a limit nobody asks for the time.
+        let Parameters { randomization_factor, multiplier, max_interval, max_elapsed_time, .. } = self.parameters;
+        // Without a limit the clock is not read.
         let elapsed = max_elapsed_time.map(|limit| (self.elapsed(), limit));
         let next = Duration::from_nanos(randomized(randomization_factor, self.random.next(), self.current));
-        self.current = grown(self.current, multiplier, max_interval);
+        self.current = next_interval(self.current, multiplier, max_interval);
         match elapsed {
             Some((elapsed, limit)) if elapsed.saturating_add(next) > limit => None,
             _ => Some(next),
@@ -165,7 +165,7 @@ impl<C: Clock, R: Random> BackOff for ExponentialBackOff<C, R> {
     }
 
     fn reset(&mut self) {
-        self.current = self.numbers.initial_interval;
+        self.current = self.parameters.initial_interval;
         self.time.restart();
         self.random.reset();
     }
@@ -174,7 +174,7 @@ impl<C: Clock, R: Random> BackOff for ExponentialBackOff<C, R> {
 impl<C: fmt::Debug, R> fmt::Debug for ExponentialBackOff<C, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ExponentialBackOff")
-            .field("numbers", &self.numbers)
+            .field("parameters", &self.parameters)
             .field("time", &self.time)
             .field("current", &self.current)
             .finish_non_exhaustive()

@@ -1,9 +1,9 @@
-//! The Go package `github.com/cenkalti/backoff/v4`, as of v4.3.0, for those who come from it: the same parts, the same
-//! defaults, the same delays to the nanosecond, the same order of things.
+//! A port of the Go package `github.com/cenkalti/backoff/v4`, as of v4.3.0: the same parts, defaults and order of
+//! operations, and the same delays to the nanosecond.
 //!
-//! Whoever wants only its delays takes [`profile::CENKALTI`](crate::profile::CENKALTI), a policy like any other. This
-//! module is for code that is to behave as it did: that brings its own [`BackOff`], composes them, reads the elapsed
-//! time, injects clock and timer.
+//! If you only need its delays, use [`profile::CENKALTI`](crate::profile::CENKALTI), a policy like any other. This
+//! module is for code that must behave like the package: code that has its own [`BackOff`], composes them, reads the
+//! elapsed time, or injects clock and timer.
 //!
 //! # Side by side
 //!
@@ -33,7 +33,7 @@
 //! # assert_eq!(body, "body"); Ok::<(), stagger::Error<std::io::Error>>(()) }).unwrap();
 //! ```
 //!
-//! The parts, each below the line of Go that it stands for:
+//! The parts, each below the line of Go that it replaces:
 //!
 //! ```
 //! use std::time::Duration;
@@ -94,11 +94,11 @@
 //! | `WithMaxElapsedTime`, … | [`max_elapsed_time`](ExponentialBackOffOptions::max_elapsed_time), [`DEFAULT_MAX_ELAPSED_TIME`] |
 //! | `WithClockProvider`, `Clock`, `SystemClock` | [`clock`](ExponentialBackOffOptions::clock), [`Clock`](crate::time::Clock), [`SystemClock`](crate::time::SystemClock) |
 //! | `rand.Float64()` inside | [`random`](ExponentialBackOffOptions::random), [`seed`](ExponentialBackOffOptions::seed) |
-//! | `GetElapsedTime()` | [`elapsed`](ExponentialBackOff::elapsed); [`elapsed_time`](ExponentialBackOff::elapsed_time) while a ticker has the backoff |
+//! | `GetElapsedTime()` | [`elapsed`](ExponentialBackOff::elapsed); [`elapsed_time`](ExponentialBackOff::elapsed_time) while a ticker owns the backoff |
 //! | `NewConstantBackOff(d)`, `ZeroBackOff`, `StopBackOff` | [`ConstantBackOff::new`], [`ZeroBackOff`], [`StopBackOff`] |
-//! | `WithMaxRetries(b, n)` | [`with_max_retries`]`(b, n)`; 0 is one call |
+//! | `WithMaxRetries(b, n)` | [`with_max_retries`]`(b, n)`; 0 means one call |
 //! | `WithContext(b, ctx)` | [`cancelled_by`](Call::cancelled_by) on the call or the ticker |
-//! | `Permanent(err)`, `PermanentError` | [`permanent`]`(err)`, [`PermanentError`] for boxed errors; [`Marked::permanent`](crate::Marked::permanent) and [`with_marks`](Call::with_marks) for an error with a type |
+//! | `Permanent(err)`, `PermanentError` | [`permanent`]`(err)`, [`PermanentError`] for boxed errors; [`Marked::permanent`](crate::Marked::permanent) and [`with_marks`](Call::with_marks) for typed errors |
 //! | `Operation`, `OperationWithData` | `FnMut() -> impl Future<Output = Result<T, E>>`, or `FnMut() -> Result<T, E>` |
 //! | `Retry`, `RetryWithData` | [`retry`](fn@retry), [`blocking::retry`] |
 //! | `Notify`, `RetryNotify`, `RetryNotifyWithData` | `FnMut(&E, Duration)`, [`retry_notify`], [`blocking::retry_notify`], or [`notify`](Call::notify) |
@@ -107,57 +107,57 @@
 //! | `NewTicker(b)`, `NewTickerWithTimer(b, t)` | [`new_ticker`], [`new_ticker_with_timer`], and those of [`blocking`] |
 //! | `Ticker`, `range ticker.C`, `ticker.Stop()` | [`Ticker`](crate::reconnect::Ticker), `while let Some(_) = ticker.tick().await`, [`stop`](crate::reconnect::Ticker::stop) |
 //!
-//! # The same, though it may surprise
+//! # What is the same, although it may be surprising
 //!
-//! - The first interval is not capped, and a wait may be longer than the longest interval, by the randomisation factor.
-//! - The elapsed limit, 15 min by default, counts from the start of the call, includes the time that the operation takes
-//!   and the coming wait, and ends the retries if the sum is *more* than it.
+//! - The first interval is not capped, and a wait may exceed the longest interval, by the randomization factor.
+//! - The limit on elapsed time, 15 min by default, counts from the start of the call, includes the duration of the
+//!   operation and the coming wait, and ends the retries if the sum *exceeds* it.
 //! - The interval has advanced when the limit ends the retries.
-//! - The operation is called at least once, and its success is given, whatever was cancelled meanwhile. An attempt
-//!   is not interrupted: what cancels the call ends its sleep.
-//! - A wait is never shorter than it was drawn. It is not fitted to the ticks of a coarse timer, as those of the crate's
-//!   own calls are: tokio's rounds it up to its next millisecond.
-//! - A backoff is reset by every call and every ticker that it is given to. Used up, [`with_max_retries`] does not ask
-//!   the backoff inside.
+//! - The operation is called at least once, and its success is returned even if the call was cancelled in the meantime.
+//!   An attempt is not interrupted: cancelling the call ends its sleep.
+//! - A wait is never shorter than drawn. It is not fitted to the ticks of a coarse timer, as those of the crate's other
+//!   calls are: tokio's timer rounds it up to its next millisecond.
+//! - A backoff is reset by every call and every ticker that it is passed to. Once exhausted, [`with_max_retries`] no
+//!   longer calls the inner backoff.
 //!
-//! # Not the same, and why
+//! # What differs, and why
 //!
 //! | Go | here | because |
 //! |---|---|---|
-//! | `Stop` is a wait of −1 ns | `None` | a number that is no length gets slept on: a loop at full speed |
-//! | the field `Stop`, `WithRetryStopDuration` | left out | the loops compare with the constant, so a call with another value sleeps that long and goes on for ever |
-//! | `MaxElapsedTime` 0 is no limit | `None` | a limit that was computed and came out as 0 would retry for ever |
-//! | factor above 1, multiplier below 1, NaN | [`build`](ExponentialBackOffOptions::build) says so | negative waits, and a loop without waits |
-//! | sums and products may wrap | they saturate at 292 years | a wait that wraps is negative |
-//! | no method works before `Reset` | made ready to use | there is nothing to forget |
-//! | one `BackOff` may be shared by mistake | `&mut` | its fields race |
-//! | functions with and without data | one, with a value | `()` is a value; together with an error there is none: put it into the error |
-//! | `nil` for no notify, no timer | leave the step out | there is no `nil` |
-//! | `Permanent(nil)` is `nil` | left out | there is no error to mark |
-//! | a mark deeper in the chain: the error inside | the whole chain | what was said on the way would be lost |
-//! | when cancelled, `ctx.Err()` | [`Error<E>`](crate::Error) with [`StopReason::Cancelled`](crate::StopReason::Cancelled) and the last error | the operation's error says why it went on that long |
-//! | `WithContext` outside or inside of other wrappers; a wrapper of one's own hides it | a step of the call | a sleep that cannot be interrupted |
-//! | cancelled, and the wait is zero: either may win | cancelled wins | the same every time |
-//! | a ticker's delay runs from the tick before, and one tick may be in store | it runs from when the next is asked for | two calls in quick succession, just when calls take long |
-//! | a ticker that is not stopped leaks a goroutine | dropping it is enough | nothing runs beside it |
-//! | retries inside retries multiply | the inner call stands down, as every call of this crate does: see [`scope`](crate::scope) | 3 × 3 × 3 calls |
+//! | `Stop` is a wait of −1 ns | `None` | a number that is not a duration may be slept on: a busy loop |
+//! | the field `Stop`, `WithRetryStopDuration` | omitted | the loops compare with the constant, so a call with another value sleeps that long and never ends |
+//! | `MaxElapsedTime` 0 means no limit | `None` | a computed limit that happens to be 0 would retry forever |
+//! | factor above 1, multiplier below 1, NaN | [`build`](ExponentialBackOffOptions::build) returns an error | negative waits, and a busy loop |
+//! | sums and products may overflow | they saturate at 292 years | a wait that overflows is negative |
+//! | no method works before `Reset` | ready to use when created | there is nothing to reset yet |
+//! | one `BackOff` may be shared by mistake | `&mut` | data races on its fields |
+//! | functions with and without data | one, with a value | `()` is a value; to return data with an error, put it into the error |
+//! | `nil` for no notify, no timer | omit the step | Rust has no `nil` |
+//! | `Permanent(nil)` is `nil` | omitted | there is no error to mark |
+//! | a mark deeper in the chain: the inner error | the whole chain | the context added on the way would be lost |
+//! | when cancelled, `ctx.Err()` | [`Error<E>`](crate::Error) with [`StopReason::Cancelled`](crate::StopReason::Cancelled) and the last error | the operation's error explains why the call took that long |
+//! | `WithContext` outside or inside of other wrappers; a custom wrapper hides it | a step of the call | a sleep that cannot be interrupted |
+//! | cancelled, and the wait is zero: either may win | cancellation wins | deterministic |
+//! | a ticker's delay runs from the previous tick, and one tick may be buffered | it runs from the request for the next tick | two calls in quick succession, just when calls are slow |
+//! | a ticker that is not stopped leaks a goroutine | dropping it is enough | nothing runs in the background |
+//! | retries inside retries multiply | the inner call does not retry, like every call of this crate: see [`scope`](crate::scope) | 3 × 3 × 3 calls |
 //!
-//! A panic of the operation goes through, and so does dropping the future.
+//! A panic of the operation propagates. Dropping the future ends the call.
 
 mod backoff;
 pub mod blocking;
 mod call;
+mod call_state;
 mod constant;
-mod course;
 mod elapsed;
 mod exponential;
 mod interval;
+mod max_retries;
 mod options;
 mod permanent;
 mod random;
 mod retry;
 mod ticker;
-mod tries;
 
 pub use backoff::BackOff;
 pub use call::Call;
@@ -167,6 +167,7 @@ pub use exponential::{
     DEFAULT_INITIAL_INTERVAL, DEFAULT_MAX_ELAPSED_TIME, DEFAULT_MAX_INTERVAL, DEFAULT_MULTIPLIER,
     DEFAULT_RANDOMIZATION_FACTOR, ExponentialBackOff,
 };
+pub use max_retries::{MaxRetries, with_max_retries};
 pub use options::{ExponentialBackOffOptions, OptionsError};
 pub use permanent::{PermanentError, permanent};
 pub use random::{Random, Seeded};
@@ -176,4 +177,3 @@ pub use retry::{retry, retry_notify};
 #[cfg(feature = "tokio")]
 pub use ticker::new_ticker;
 pub use ticker::new_ticker_with_timer;
-pub use tries::{MaxRetries, with_max_retries};

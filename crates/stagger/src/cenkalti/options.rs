@@ -4,17 +4,17 @@ use core::time::Duration;
 use super::{ElapsedTime, ExponentialBackOff, Random, Seeded};
 use crate::{Instant, Seed, time::Clock, time::SystemClock};
 
-/// The settings of an [`ExponentialBackOff`], checked when it is [built](Self::build).
+/// The settings of an [`ExponentialBackOff`], validated by [`build`](Self::build).
 #[derive(Clone, Debug)]
 pub struct ExponentialBackOffOptions<C = SystemClock, R = Seeded> {
-    pub(super) numbers: Numbers,
+    pub(super) parameters: Parameters,
     clock: C,
     random: R,
 }
 
-/// What an exponential backoff computes with; lengths that take part in the arithmetic are whole nanoseconds.
+/// The parameters of an exponential backoff; durations used in arithmetic are whole nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Numbers {
+pub(super) struct Parameters {
     pub(super) initial_interval: u64,
     pub(super) randomization_factor: f64,
     pub(super) multiplier: f64,
@@ -24,81 +24,81 @@ pub(super) struct Numbers {
 
 impl Default for ExponentialBackOffOptions {
     fn default() -> Self {
-        let numbers = Numbers {
+        let parameters = Parameters {
             initial_interval: nanos(super::DEFAULT_INITIAL_INTERVAL),
             randomization_factor: super::DEFAULT_RANDOMIZATION_FACTOR,
             multiplier: super::DEFAULT_MULTIPLIER,
             max_interval: nanos(super::DEFAULT_MAX_INTERVAL),
             max_elapsed_time: Some(super::DEFAULT_MAX_ELAPSED_TIME),
         };
-        Self { numbers, clock: SystemClock, random: Seeded::default() }
+        Self { parameters, clock: SystemClock, random: Seeded::default() }
     }
 }
 
 impl<C, R> ExponentialBackOffOptions<C, R> {
-    /// The first interval. Default 500 ms. It is not capped by the longest one.
+    /// Sets the first interval, which is not capped by the longest one. Default: 500 ms.
     #[must_use]
     pub fn initial_interval(mut self, interval: Duration) -> Self {
-        self.numbers.initial_interval = nanos(interval);
+        self.parameters.initial_interval = nanos(interval);
         self
     }
 
-    /// Each wait is drawn from the interval plus and minus this share of it. Default 0.5, range `0..=1`; 0 is exactly
-    /// the interval.
+    /// Sets the randomization factor: each wait is drawn from the interval plus and minus this share of it. Default:
+    /// 0.5. Range: `0..=1`; 0 means exactly the interval.
     #[must_use]
     pub const fn randomization_factor(mut self, share: f64) -> Self {
-        self.numbers.randomization_factor = share;
+        self.parameters.randomization_factor = share;
         self
     }
 
-    /// What each interval is multiplied with for the next one. Default 1.5; finite, at least 1.
+    /// Sets the multiplier from one interval to the next. Default: 1.5. Must be finite and at least 1.
     #[must_use]
     pub const fn multiplier(mut self, multiplier: f64) -> Self {
-        self.numbers.multiplier = multiplier;
+        self.parameters.multiplier = multiplier;
         self
     }
 
-    /// Intervals, the first excepted, grow up to this. Default 60 s. What is drawn around one may be longer, by the
-    /// randomisation factor.
+    /// Sets the longest interval that later intervals grow to. Default: 60 s. It caps neither the first interval nor
+    /// the waits, which may exceed it by the randomization factor.
     #[must_use]
     pub fn max_interval(mut self, interval: Duration) -> Self {
-        self.numbers.max_interval = nanos(interval);
+        self.parameters.max_interval = nanos(interval);
         self
     }
 
-    /// The retries end when the elapsed time and the coming wait together are more than this. Default 15 min; `None`:
-    /// they never end.
+    /// Sets the elapsed time, including the coming wait, beyond which retries end. Default: 15 min. `None` means no
+    /// limit.
     #[must_use]
     pub fn max_elapsed_time(mut self, limit: impl Into<Option<Duration>>) -> Self {
-        self.numbers.max_elapsed_time = limit.into();
+        self.parameters.max_elapsed_time = limit.into();
         self
     }
 
-    /// Measures the elapsed time on this clock. A virtual timer is its own clock: hand it to both.
+    /// Sets the clock that measures the elapsed time. A virtual timer is its own clock: pass it as both.
     pub fn clock<C2: Clock>(self, clock: C2) -> ExponentialBackOffOptions<C2, R> {
-        ExponentialBackOffOptions { numbers: self.numbers, clock, random: self.random }
+        ExponentialBackOffOptions { parameters: self.parameters, clock, random: self.random }
     }
 
-    /// Draws with these random numbers.
+    /// Sets the source of random numbers.
     pub fn random<R2: Random>(self, random: R2) -> ExponentialBackOffOptions<C, R2> {
-        ExponentialBackOffOptions { numbers: self.numbers, clock: self.clock, random }
+        ExponentialBackOffOptions { parameters: self.parameters, clock: self.clock, random }
     }
 
-    /// Draws from this seed: the same waits after every reset.
+    /// Sets the seed that waits are drawn from; the same waits follow every reset.
     pub fn seed(self, seed: Seed) -> ExponentialBackOffOptions<C, Seeded> {
-        self.random(Seeded::with(seed))
+        self.random(Seeded::with_seed(seed))
     }
 
-    /// The backoff, reset.
+    /// Builds the backoff, reset.
     ///
     /// # Errors
-    /// [`OptionsError`] names every setting that makes no sense.
+    /// Returns [`OptionsError`] with every invalid setting.
     pub fn build(self) -> Result<ExponentialBackOff<C, R>, OptionsError>
     where
         C: Clock,
         R: Random,
     {
-        let Numbers { randomization_factor, multiplier, .. } = self.numbers;
+        let Parameters { randomization_factor, multiplier, .. } = self.parameters;
         let error = OptionsError {
             randomization_factor: Some(randomization_factor).filter(|share| !(0.0..=1.0).contains(share)),
             multiplier: Some(multiplier).filter(|multiplier| !(1.0..f64::INFINITY).contains(multiplier)),
@@ -106,11 +106,11 @@ impl<C, R> ExponentialBackOffOptions<C, R> {
         if error.randomization_factor.is_some() || error.multiplier.is_some() {
             return Err(error);
         }
-        Ok(ExponentialBackOff::from_parts(self.numbers, ElapsedTime::from_now_on(self.clock), self.random))
+        Ok(ExponentialBackOff::from_parts(self.parameters, ElapsedTime::from_now_on(self.clock), self.random))
     }
 }
 
-/// Settings that make no sense: every one of them, with the way out.
+/// The invalid settings of a backoff, each with a way to fix it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OptionsError {
     randomization_factor: Option<f64>,
@@ -120,13 +120,13 @@ pub struct OptionsError {
 impl fmt::Display for OptionsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(share) = self.randomization_factor {
-            write!(f, "randomization factor {share} is outside 0..=1, so waits could be negative; use a share")?;
+            write!(f, "randomization factor {share} could make waits negative; use a share from 0 to 1")?;
         }
         if self.randomization_factor.is_some() && self.multiplier.is_some() {
             f.write_str("; ")?;
         }
         if let Some(multiplier) = self.multiplier {
-            write!(f, "multiplier {multiplier} lets intervals shrink or fail; use a finite number from 1 up")?;
+            write!(f, "multiplier {multiplier} is not a finite number of at least 1; use one, such as 1.5")?;
         }
         Ok(())
     }
@@ -134,7 +134,7 @@ impl fmt::Display for OptionsError {
 
 impl core::error::Error for OptionsError {}
 
-/// In nanoseconds, at most the longest length that the crate computes with.
+/// Returns a duration in nanoseconds, up to the longest that the crate computes with.
 fn nanos(length: Duration) -> u64 {
     Instant::ZERO.saturating_add(length).as_nanos()
 }

@@ -2,18 +2,17 @@ use core::any::Any;
 use core::error::Error;
 use core::fmt;
 
-use crate::rule::{Judged, Reading};
+use crate::rule::{ReadResult, ResultReader};
 use crate::{Marked, Outcome};
 
 /// A boxed error.
 type Boxed = Box<dyn Error + Send + Sync>;
 
-/// Marks an error as one that would come again: no retry.
+/// Marks an error as permanent: it is not retried.
 ///
-/// It is for boxed errors, and found wherever it is in the chain of sources, as `errors.As` does it. At the top it is
-/// taken off, and the caller gets the error inside; deeper down the whole chain is given, so that nothing that was said
-/// on the way is lost. Where the error has a type of its own, mark it with [`Marked::permanent`], and say
-/// [`with_marks`](super::Call::with_marks).
+/// It is for boxed errors, and is found anywhere in the chain of sources, like `errors.As` does. At the top of the
+/// chain the mark is removed, and the caller gets the inner error; deeper in the chain the whole chain is returned, so
+/// that no context is lost. For a typed error, use [`Marked::permanent`] and [`with_marks`](super::Call::with_marks).
 ///
 /// ```
 /// use std::error::Error;
@@ -34,25 +33,25 @@ pub fn permanent(error: impl Into<Boxed>) -> PermanentError {
     PermanentError(error.into())
 }
 
-/// An error that would come again: see [`permanent`].
+/// An error that is permanent: see [`permanent`].
 #[derive(Debug)]
 pub struct PermanentError(Boxed);
 
 impl PermanentError {
-    /// The first one in the chain of sources, which begins with `error` itself.
+    /// Returns the first permanent error in the chain of sources, starting with `error` itself.
     pub fn find<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e Self> {
         core::iter::successors(Some(error), |&error| error.source()).find_map(|error| error.downcast_ref())
     }
 
-    /// The error inside.
+    /// Returns the inner error.
     #[must_use]
     pub fn into_inner(self) -> Boxed {
         self.0
     }
 
-    /// Takes the error out of what is about to be thrown away.
+    /// Takes the inner error out of a value that is about to be discarded.
     fn take(&mut self) -> Boxed {
-        // A box of nothing: no allocation.
+        // Boxing a zero-sized value does not allocate.
         core::mem::replace(&mut self.0, Box::new(fmt::Error))
     }
 }
@@ -69,25 +68,25 @@ impl Error for PermanentError {
     }
 }
 
-/// Reads what [`permanent`] has marked, where the type of the error can hold it.
+/// Reads the marks set by [`permanent`], for error types that can hold them.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Unwrapping;
+pub struct UnwrapPermanent;
 
-impl<T, E: Any> Reading<Result<T, E>> for Unwrapping {
+impl<T, E: Any> ResultReader<Result<T, E>> for UnwrapPermanent {
     type Value = T;
     type Error = E;
     type Mark = Option<Outcome>;
 
-    fn read(&mut self, out: Result<T, E>) -> Judged<T, E, Option<Outcome>> {
+    fn read(&mut self, out: Result<T, E>) -> ReadResult<T, E, Option<Outcome>> {
         out.map_err(|mut error| {
-            let mark = unwrap(&mut error).then_some(Outcome::Permanent);
+            let mark = take_mark(&mut error).then_some(Outcome::Permanent);
             (error, mark)
         })
     }
 }
 
-/// Whether there is a mark; one at the top is taken off.
-fn unwrap(error: &mut dyn Any) -> bool {
+/// Returns whether the error is marked as permanent, and removes a mark at the top of the chain.
+fn take_mark(error: &mut dyn Any) -> bool {
     if let Some(boxed) = error.downcast_mut::<Boxed>() {
         let inside = boxed.downcast_mut().map(PermanentError::take);
         inside.map(|inside| *boxed = inside).is_some() || PermanentError::find(&**boxed).is_some()
@@ -101,12 +100,12 @@ fn unwrap(error: &mut dyn Any) -> bool {
     }
 }
 
-/// What a mark says here: it knows no other than permanent.
+/// Returns whether a mark means permanent, the only one that has an effect here.
 pub(super) fn is_permanent(mark: impl Into<Option<Outcome>>) -> bool {
     mark.into() == Some(Outcome::Permanent)
 }
 
-/// So that `permanent` can be left with `?` where the errors are faults of boxed ones.
+/// Allows `?` on [`permanent`] errors in operations that return marked boxed errors.
 impl From<PermanentError> for Marked<Boxed> {
     fn from(error: PermanentError) -> Self {
         Self::permanent(error.0)

@@ -8,18 +8,18 @@ use core::time::Duration;
 use pin_project_lite::pin_project;
 
 use super::call::{Notify, Plain};
-use super::course::Course;
-use super::permanent::{Unwrapping, is_permanent};
+use super::call_state::CallState;
+use super::permanent::{UnwrapPermanent, is_permanent};
 use super::{BackOff, Call};
 use crate::call::Next;
 use crate::future::Uncancelled;
-use crate::rule::Reading;
+use crate::rule::ResultReader;
 use crate::setup::{Bare, Finish};
-use crate::{Policy, StopReason, fairness, scope, time::Sleep};
+use crate::{Policy, StopReason, coop, scope, time::Sleep};
 
-/// Calls an async operation until it works, or the backoff ends: the package's `Retry` and `RetryWithData`.
+/// Retries an async operation until it succeeds or the backoff ends: the package's `Retry` and `RetryWithData`.
 ///
-/// What comes back is the operation's value, or its last error.
+/// The output is the operation's value, or its last error.
 ///
 /// ```
 /// use stagger::cenkalti::{self, ExponentialBackOff};
@@ -35,7 +35,7 @@ use crate::{Policy, StopReason, fairness, scope, time::Sleep};
 pub fn retry<F, O, V, E, B>(
     operation: F,
     backoff: B,
-) -> Call<F, E, B, Unwrapping, super::call::Silent, crate::time::Tokio, Bare, Uncancelled>
+) -> Call<F, E, B, UnwrapPermanent, super::call::Silent, crate::time::Tokio, Bare, Uncancelled>
 where
     F: FnMut() -> O,
     O: Future<Output = Result<V, E>>,
@@ -44,14 +44,14 @@ where
     Plain::new(operation, backoff, crate::time::Tokio)
 }
 
-/// The same, telling `notify` each error that is retried, and the wait that follows, before the wait: the package's
-/// `RetryNotify` and `RetryNotifyWithData`.
+/// Retries an async operation, and passes each error that is retried and the wait before the retry to `notify`: the
+/// package's `RetryNotify` and `RetryNotifyWithData`.
 #[cfg(feature = "tokio")]
 pub fn retry_notify<F, O, V, E, B, W>(
     operation: F,
     backoff: B,
     notify: W,
-) -> Call<F, E, B, Unwrapping, W, crate::time::Tokio, Bare, Uncancelled>
+) -> Call<F, E, B, UnwrapPermanent, W, crate::time::Tokio, Bare, Uncancelled>
 where
     F: FnMut() -> O,
     O: Future<Output = Result<V, E>>,
@@ -61,7 +61,7 @@ where
     retry_notify_with_timer(operation, backoff, notify, crate::time::Tokio)
 }
 
-/// The same on another timer: the package's `RetryNotifyWithTimer` and `RetryNotifyWithTimerAndData`.
+/// Retries with `notify` on another timer: the package's `RetryNotifyWithTimer` and `RetryNotifyWithTimerAndData`.
 ///
 /// ```
 /// use std::time::Duration;
@@ -70,15 +70,15 @@ where
 ///
 /// # futures_lite::future::block_on(async {
 /// let (clock, mut script) = (VirtualClock::new(), Script::new([Err("refused"), Err("reset"), Ok(42)]));
-/// let mut told = Vec::new();
+/// let mut notified = Vec::new();
 /// let answer = cenkalti::retry_notify_with_timer(
 ///     || std::future::ready(script.next("no more")),
 ///     ConstantBackOff::new(Duration::from_secs(1)),
-///     |error: &&str, delay| told.push((*error, delay)),
+///     |error: &&str, delay| notified.push((*error, delay)),
 ///     clock.clone(),
 /// );
 /// assert_eq!(answer.await, Ok(42));
-/// assert_eq!(told, [("refused", Duration::from_secs(1)), ("reset", Duration::from_secs(1))]);
+/// assert_eq!(notified, [("refused", Duration::from_secs(1)), ("reset", Duration::from_secs(1))]);
 /// assert_eq!(clock.elapsed(), Duration::from_secs(2));
 /// # });
 /// ```
@@ -87,7 +87,7 @@ pub fn retry_notify_with_timer<F, O, V, E, B, W, T>(
     backoff: B,
     notify: W,
     timer: T,
-) -> Call<F, E, B, Unwrapping, W, T, Bare, Uncancelled>
+) -> Call<F, E, B, UnwrapPermanent, W, T, Bare, Uncancelled>
 where
     F: FnMut() -> O,
     O: Future<Output = Result<V, E>>,
@@ -103,7 +103,7 @@ where
     F: FnMut() -> O,
     O: Future,
     B: BackOff,
-    P: Reading<O::Output, Error = E>,
+    P: ResultReader<O::Output, Error = E>,
     W: Notify<E>,
     T: Sleep,
     M: Finish<P::Value, E>,
@@ -113,37 +113,37 @@ where
     type IntoFuture = RetryFuture<F, O, E, B, P, W, T, M, N>;
 
     fn into_future(self) -> Self::IntoFuture {
-        let Self { operation, backoff, reading, notify, timer, cancel, gives } = self;
+        let Self { operation, backoff, reader, notify, timer, cancel, output } = self;
         RetryFuture {
             operation,
-            reading,
+            reader,
             notify,
             timer,
-            course: Course::new(backoff),
+            state: CallState::new(backoff),
             phase: Phase::Fresh,
             attempt: None,
             sleeping: None,
             last: None,
             cancel,
-            gives,
+            output,
         }
     }
 }
 
 pin_project! {
-    /// A call that is being retried: the future of a [`Call`].
+    /// The future of a [`Call`].
     ///
-    /// Dropping it stops at once; nothing is left behind.
+    /// Dropping it stops the call immediately: cancel-safe.
     #[must_use = "futures do nothing unless polled"]
     pub struct RetryFuture<F, O, E, B, P, W, T, M, N>
     where
         T: Sleep,
     {
         operation: F,
-        reading: P,
+        reader: P,
         notify: W,
         timer: T,
-        course: Course<B>,
+        state: CallState<B>,
         phase: Phase,
         #[pin]
         attempt: Option<scope::Scoped<O>>,
@@ -151,20 +151,20 @@ pin_project! {
         last: Option<E>,
         #[pin]
         cancel: N,
-        gives: PhantomData<fn() -> (E, M)>,
+        output: PhantomData<fn() -> (E, M)>,
     }
 }
 
-/// Where a call stands.
+/// The state of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Fresh,
     /// The next attempt begins now.
     Due,
     Attempting,
-    /// The wait before the next attempt is none.
-    Passing,
-    /// The timer runs.
+    /// The wait before the next attempt is zero.
+    NoWait,
+    /// A timer is running.
     Sleeping,
     Ended,
 }
@@ -174,7 +174,7 @@ where
     F: FnMut() -> O,
     O: Future,
     B: BackOff,
-    P: Reading<O::Output, Error = E>,
+    P: ResultReader<O::Output, Error = E>,
     W: Notify<E>,
     T: Sleep,
     M: Finish<P::Value, E>,
@@ -187,12 +187,12 @@ where
         loop {
             match *this.phase {
                 Phase::Fresh => {
-                    this.course.start(M::TIMED.then_some(this.timer));
+                    this.state.start(M::TIMED.then_some(this.timer));
                     *this.phase = Phase::Due;
                 }
                 Phase::Due => {
-                    this.course.begin();
-                    // That a call retries at all is known to its backoff alone, so it is taken for granted.
+                    this.state.begin();
+                    // Only the backoff knows whether the call retries at all, so assume that it does.
                     this.attempt.set(Some(scope::attempt((this.operation)(), &Policy::DEFAULT)));
                     *this.phase = Phase::Attempting;
                 }
@@ -200,14 +200,14 @@ where
                     let Some(attempt) = this.attempt.as_mut().as_pin_mut() else { return Poll::Pending };
                     let out = ready!(attempt.poll(cx));
                     this.attempt.set(None);
-                    let (error, mark) = match this.reading.read(out) {
+                    let (error, mark) = match this.reader.read(out) {
                         Ok(value) => {
                             *this.phase = Phase::Ended;
-                            return Poll::Ready(M::finish(this.course.end(Ok(value), this.timer)));
+                            return Poll::Ready(M::finish(this.state.end(Ok(value), this.timer)));
                         }
                         Err(failed) => failed,
                     };
-                    let next = this.course.failed(
+                    let next = this.state.failed(
                         is_permanent(mark),
                         || this.cancel.as_mut().poll(cx).is_ready(),
                         |delay| this.notify.notify(&error, delay),
@@ -215,11 +215,11 @@ where
                     match next {
                         Next::Stop(stop) => {
                             *this.phase = Phase::Ended;
-                            return Poll::Ready(M::finish(this.course.end(Err((stop, error)), this.timer)));
+                            return Poll::Ready(M::finish(this.state.end(Err((stop, error)), this.timer)));
                         }
                         Next::Wait(delay) => {
                             *this.last = Some(error);
-                            *this.phase = if delay.is_zero() { Phase::Passing } else { Phase::Sleeping };
+                            *this.phase = if delay.is_zero() { Phase::NoWait } else { Phase::Sleeping };
                             match this.sleeping {
                                 _ if delay.is_zero() => {}
                                 Some(sleeping) => this.timer.rearm(sleeping, delay),
@@ -228,25 +228,23 @@ where
                         }
                     }
                 }
-                phase @ (Phase::Passing | Phase::Sleeping) => {
-                    // Once it is ready the call ends, so it is not asked again.
+                phase @ (Phase::NoWait | Phase::Sleeping) => {
+                    // Once it is ready the call ends, so it is not polled again.
                     let cancelled = if this.cancel.as_mut().poll(cx).is_ready() { this.last.take() } else { None };
                     if let Some(error) = cancelled {
                         *this.phase = Phase::Ended;
-                        return Poll::Ready(M::finish(
-                            this.course.end(Err((StopReason::Cancelled, error)), this.timer),
-                        ));
+                        return Poll::Ready(M::finish(this.state.end(Err((StopReason::Cancelled, error)), this.timer)));
                     }
                     if let (Phase::Sleeping, Some(sleeping)) = (phase, this.sleeping.as_mut()) {
                         ready!(Pin::new(sleeping).poll(cx));
                     }
                     *this.phase = Phase::Due;
-                    if phase == Phase::Passing && fairness::is_over(this.course.attempts()) {
+                    if phase == Phase::NoWait && coop::should_yield(this.state.attempts()) {
                         cx.waker().wake_by_ref();
                         return Poll::Pending;
                     }
                 }
-                // Polled after it was ready.
+                // Polled after completion.
                 Phase::Ended => return Poll::Pending,
             }
         }
@@ -255,6 +253,6 @@ where
 
 impl<F, O, E, B: fmt::Debug, P, W, T: Sleep, M, N> fmt::Debug for RetryFuture<F, O, E, B, P, W, T, M, N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RetryFuture").field("course", &self.course).field("phase", &self.phase).finish_non_exhaustive()
+        f.debug_struct("RetryFuture").field("state", &self.state).field("phase", &self.phase).finish_non_exhaustive()
     }
 }

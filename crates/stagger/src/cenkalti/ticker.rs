@@ -4,10 +4,10 @@ use super::BackOff;
 use crate::ticker::Times;
 use crate::{blocking, reconnect::Ticker, time::BlockingSleep, time::Clock, time::Sleep};
 
-/// A ticker at the times of a backoff, which is reset: the package's `NewTicker`.
+/// Creates a ticker that follows a backoff, which is reset: the package's `NewTicker`.
 ///
-/// At least one tick comes, at once, even if it was cancelled before. It ends when the backoff does, when it is stopped
-/// (twice is as good as once) or cancelled.
+/// There is at least one tick, immediately, even if the ticker was cancelled before. The ticker ends when the backoff
+/// does, or when it is stopped or cancelled. Stopping is idempotent.
 ///
 /// ```
 /// use stagger::cenkalti::{self, ExponentialBackOff};
@@ -32,11 +32,11 @@ pub fn new_ticker<B: BackOff>(backoff: B) -> Ticker<B, crate::time::Tokio> {
     new_ticker_with_timer(backoff, crate::time::Tokio)
 }
 
-/// A ticker at the times of a backoff, which is reset, on this timer: the package's `NewTickerWithTimer`.
+/// Creates a ticker that follows a backoff, which is reset, on this timer: the package's `NewTickerWithTimer`.
 #[must_use]
 pub fn new_ticker_with_timer<B: BackOff, T: Sleep>(mut backoff: B, timer: T) -> Ticker<B, T> {
     backoff.reset();
-    Ticker::of(backoff, timer)
+    Ticker::from_times(backoff, timer)
 }
 
 impl<B: BackOff> Times for B {
@@ -58,7 +58,7 @@ impl<B: BackOff> Times for B {
 }
 
 impl<B: BackOff, T: Sleep, N> Ticker<B, T, N> {
-    /// The backoff that it runs on, to read its elapsed time.
+    /// Returns the backoff, to read its elapsed time.
     #[must_use]
     pub const fn backoff(&self) -> &B {
         self.times()
@@ -66,7 +66,7 @@ impl<B: BackOff, T: Sleep, N> Ticker<B, T, N> {
 }
 
 impl<B: BackOff, T: BlockingSleep, N> blocking::Ticker<B, T, N> {
-    /// The backoff that it runs on, to read its elapsed time.
+    /// Returns the backoff, to read its elapsed time.
     #[must_use]
     pub const fn backoff(&self) -> &B {
         self.times()

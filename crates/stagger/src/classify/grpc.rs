@@ -1,6 +1,6 @@
 use crate::Outcome;
 
-/// What a gRPC status code means for retrying, given that the method is idempotent.
+/// Classifies a gRPC status code, given that the method is idempotent.
 ///
 /// | code | outcome |
 /// |---|---|
@@ -10,7 +10,7 @@ use crate::Outcome;
 /// | 4 `DEADLINE_EXCEEDED`, 10 `ABORTED`, 14 `UNAVAILABLE` | transient |
 /// | anything else | permanent |
 ///
-/// Source: the status codes' own documentation, which sends `FAILED_PRECONDITION`, `OUT_OF_RANGE` and the rest back to
+/// Source: the documentation of the status codes, which leaves `FAILED_PRECONDITION`, `OUT_OF_RANGE` and the rest to
 /// the caller.
 #[must_use]
 pub const fn grpc(code: u32) -> Outcome {

@@ -2,20 +2,20 @@ use std::io::{Error, ErrorKind};
 
 use crate::{FailureKind, Outcome};
 
-/// What an I/O error means for retrying.
+/// Classifies an I/O error.
 ///
 /// | error | outcome |
 /// |---|---|
 /// | refused, reset, aborted, broken pipe, unexpected end of file | transient |
-/// | timed out; would block, which is how Unix says that a read or write timeout of a socket is over | transient |
+/// | timed out; would block, which is how Unix reports that a socket's read or write timeout has elapsed | transient |
 /// | host or network unreachable, network down | transient |
 /// | the resolver failed | transient |
-/// | the resolver knows no such name | permanent |
-/// | too many open files (`EMFILE`, `ENFILE`), no buffer space (`ENOBUFS`), no free local address or port | local |
+/// | the resolver reports an unknown name | permanent |
+/// | too many open files (`EMFILE`, `ENFILE`), no buffer space (`ENOBUFS`), no free local address or port | local exhaustion |
 /// | anything else: not found, permission denied, invalid input, … | permanent |
 ///
-/// Local exhaustion waits from the policy's `local_base` on and is never held against the server. A resolver's failure
-/// is told by its message, which is all that the standard library gives.
+/// Delays after local exhaustion start from the policy's `local_base`, and it is never counted against the server. A
+/// resolver failure is recognized by its message, which is all that the standard library provides.
 #[must_use]
 pub fn io(error: &Error) -> Outcome {
     if error.raw_os_error().is_some_and(|code| EXHAUSTED.contains(&code)) {
@@ -47,7 +47,7 @@ const EXHAUSTED: [i32; 3] = [10024, 4, 10055];
 #[cfg(not(any(target_os = "linux", target_os = "android", windows)))]
 const EXHAUSTED: [i32; 3] = [24, 23, 55];
 
-/// How `getaddrinfo` says that there is no such name: glibc, its older message, musl, Apple and the BSDs, Windows.
+/// Messages of `getaddrinfo` for an unknown name: glibc, its older message, musl, Apple and the BSDs, Windows.
 const UNKNOWN_NAME: [&str; 6] = [
     "Name or service not known",
     "No address associated with hostname",
@@ -57,9 +57,9 @@ const UNKNOWN_NAME: [&str; 6] = [
     "No such host is known",
 ];
 
-/// The verdict on a failed look-up of a name; `None` if the error is something else.
+/// Classifies a failed name lookup; `None` if the error is something else.
 fn resolver(error: &Error) -> Option<Outcome> {
-    // A message of the standard library's own; `get_ref` is cheap, and most errors end here.
+    // The message is the standard library's own, not the system's; most errors return here.
     let message = if error.raw_os_error().is_none() { error.to_string() } else { return None };
     if !message.contains("failed to lookup address information") && !message.contains("No such host is known") {
         return None;
@@ -100,18 +100,18 @@ mod tests {
     }
 
     #[test]
-    fn exhaustion_of_our_own_is_told_by_its_number() {
+    fn local_exhaustion_is_recognized_by_its_error_number() {
         for code in EXHAUSTED {
             assert_eq!(io(&Error::from_raw_os_error(code)), LOCAL, "{code}");
         }
     }
 
     #[test]
-    fn a_name_that_is_not_known_is_permanent_and_a_failing_resolver_transient() {
+    fn unknown_names_are_permanent_and_resolver_failures_transient() {
         let failed = |detail| Error::other(format!("failed to lookup address information: {detail}"));
         assert_eq!(io(&failed("Name or service not known")), Outcome::Permanent);
         assert_eq!(io(&failed("Temporary failure in name resolution")), Outcome::TRANSIENT);
-        // The real resolver's message: one of the two, whether or not there is a network.
+        // The real resolver's message: either of the two, with or without a network.
         let error = "name.invalid:80".to_socket_addrs().unwrap_err();
         assert!(resolver(&error).is_some(), "{error:?}");
     }

@@ -1,6 +1,6 @@
-//! Ready classifiers: what is transient, what is throttled, what is our own exhaustion, what is permanent.
+//! Classifiers that decide whether an error is transient, throttled, local exhaustion or permanent.
 //!
-//! They work on wire values, so that no client library's type is in a signature; a typed rule is one line:
+//! They take wire values, so that no client library's type appears in a signature. A typed rule is one line:
 //!
 //! ```
 //! use stagger::classify;
@@ -24,9 +24,12 @@ pub use sqlstate::sqlstate;
 
 use crate::{BreakerOpen, FailureKind, Outcome, Rejected, ServerHint};
 
-/// What is done without a rule: an [`io::Error`](std::io::Error) is judged by its kind, see [`io`]; a boxed error by
-/// the first `io::Error` in its chain of sources; the refusal of an open circuit breaker is our own and waits until the
-/// breaker lets calls in again; everything else is transient.
+/// Classifies an error for which there is no rule. An [`io::Error`](std::io::Error) is classified by its kind, see
+/// [`io`]; a boxed error by the first `io::Error` in its chain of sources. The rejection of an open circuit breaker is
+/// local exhaustion, with a hint to wait until the breaker admits calls again. All other errors are transient.
+///
+/// Only `Box<dyn Error>` and `Box<dyn Error + Send + Sync>` are looked into. Other wrappers are opaque here, and
+/// therefore transient: use [`chain`] in a rule of your own.
 pub fn built_in<E: Any>(error: &E) -> Outcome {
     let error: &dyn Any = error;
     let known: Option<&dyn Error> = if let Some(error) = error.downcast_ref::<std::io::Error>() {
@@ -45,8 +48,8 @@ pub fn built_in<E: Any>(error: &E) -> Outcome {
     known.and_then(chain).unwrap_or(Outcome::TRANSIENT)
 }
 
-/// What the first error means that is known, of this one and its sources: an [`io::Error`](std::io::Error), by [`io`], or a
-/// refusal of our own. `None` if none is.
+/// Classifies the first error in this chain of sources that is known: an [`io::Error`](std::io::Error), see [`io`], or
+/// a rejection by this crate. Returns `None` if there is none.
 ///
 /// ```
 /// use stagger::{Outcome, classify};
@@ -60,7 +63,7 @@ pub fn chain(error: &(dyn Error + 'static)) -> Option<Outcome> {
     let mut next = Some(error);
     while let Some(error) = next {
         let known = match error.downcast_ref::<std::io::Error>() {
-            // An `io::Error` may carry one of our own refusals inside.
+            // An `io::Error` may wrap a rejection by this crate.
             Some(error) => {
                 let inside = error.get_ref().and_then(|inside| refusal(inside));
                 Some(inside.unwrap_or_else(|| io(error)))
@@ -93,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_boxed_error_is_judged_by_the_io_error_in_its_chain() {
+    fn a_boxed_error_is_classified_by_the_io_error_in_its_chain() {
         #[derive(Debug)]
         struct Wrapped(std::io::Error);
         impl core::fmt::Display for Wrapped {
@@ -114,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn an_open_breaker_inside_is_our_own_and_says_when() {
+    fn a_wrapped_open_breaker_is_local_exhaustion_with_a_hint() {
         let retry_in = Duration::from_secs(3);
         let want = Outcome::Failed { kind: FailureKind::LocalExhaustion, hint: Some(ServerHint::AtLeast(retry_in)) };
         let refused = Rejected::BreakerOpen(BreakerOpen { retry_in });

@@ -1,6 +1,6 @@
 use crate::{FailureKind, Outcome};
 
-/// What an error reply of Redis or Valkey means for retrying.
+/// Classifies an error reply of Redis or Valkey.
 ///
 /// | the reply begins with | outcome |
 /// |---|---|
@@ -8,7 +8,7 @@ use crate::{FailureKind, Outcome};
 /// | `OOM`, `ERR max number of clients reached` | throttled |
 /// | anything else | permanent |
 ///
-/// `MOVED` and `ASK` are for the client to follow, not to wait for.
+/// `MOVED` and `ASK` are redirections for the client to follow, not errors to retry.
 #[must_use]
 pub fn redis(reply: &str) -> Outcome {
     let reply = reply.strip_prefix('-').unwrap_or(reply);

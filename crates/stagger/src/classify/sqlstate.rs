@@ -1,16 +1,16 @@
 use crate::{FailureKind, Outcome};
 
-/// What an SQLSTATE means for retrying, given that the whole transaction is run again.
+/// Classifies an SQLSTATE, given that the whole transaction is run again.
 ///
 /// | SQLSTATE | outcome |
 /// |---|---|
 /// | `40001` serialization failure, `40P01` deadlock, `55P03` lock not available | transient |
-/// | class `08`, connection exceptions, without `08P01` protocol violation | transient |
+/// | class `08`, connection exceptions, except `08P01` protocol violation | transient |
 /// | `57P01`, `57P02`, `57P03`: shutting down, crashed, cannot connect now | transient |
 /// | class `53`, insufficient resources, such as `53300` too many connections | throttled |
 /// | anything else | permanent |
 ///
-/// Source: PostgreSQL's appendix A; the classes are those of the SQL standard.
+/// Source: PostgreSQL, appendix A; the classes are those of the SQL standard.
 #[must_use]
 pub fn sqlstate(code: &str) -> Outcome {
     match code {

@@ -3,43 +3,43 @@ use core::fmt;
 
 use crate::text::ParseError;
 
-/// Everything that is wrong with a line of settings, with the way out. Nothing was changed.
+/// All problems of a control line, each with a way to fix it. Nothing was changed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ControlError {
     problems: Vec<ControlProblem>,
 }
 
-/// One thing that is wrong with a line of settings.
+/// One problem of a control line.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ControlProblem {
-    /// There is no `=` in this.
+    /// This entry has no `=`.
     NoEqualsSign(String),
-    /// The setting of this stands without a target.
+    /// This entry has no target before the `=`.
     NoTarget(String),
-    /// This target has no setting.
+    /// This target has no setting after the `=`.
     NoSetting(String),
     /// This word is neither a mode nor a share.
     Word(String),
-    /// This share is none.
+    /// This share could not be parsed.
     Share(ParseError),
-    /// The setting of this target names two modes, or two shares.
+    /// This target has two modes, or two shares.
     TwoSettings(String),
-    /// This target is there twice.
+    /// This target is set twice.
     Twice(String),
-    /// The environment variable of this name is not text.
+    /// The environment variable of this name is not valid UTF-8.
     NotText(&'static str),
 }
 
 impl ControlError {
-    /// The problems, in the order of the line.
+    /// Returns the problems, in the order of the line.
     #[must_use]
     pub fn problems(&self) -> &[ControlProblem] {
         &self.problems
     }
 
-    /// Nothing but problems is an error.
-    pub(super) fn unless_none(problems: Vec<ControlProblem>) -> Result<(), Self> {
+    /// Returns an error if there are problems.
+    pub(super) fn from_problems(problems: Vec<ControlProblem>) -> Result<(), Self> {
         if problems.is_empty() { Ok(()) } else { Err(Self { problems }) }
     }
 }
@@ -54,27 +54,27 @@ impl fmt::Display for ControlProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoEqualsSign(entry) => {
-                write!(f, "`{entry}` names no setting; write it as target=setting, like api=no-retries")
+                write!(f, "`{entry}` has no `=`; write target=setting, such as api=no-retries")
             }
             Self::NoTarget(entry) => {
-                write!(f, "`{entry}` names no target; write one before the =, or * for all others")
+                write!(f, "`{entry}` has no target; write one before the `=`, or `*` for all others")
             }
             Self::NoSetting(target) => {
-                write!(f, "`{target}` has no setting; write enforced to put it back, or drop it")
+                write!(f, "`{target}` has no setting; write enforced to reset it, or remove the entry")
             }
             Self::Word(word) => {
                 write!(
                     f,
-                    "`{word}` is neither a mode nor a share; use enforced, observed, off or no-retries, a share like \
-                     25%, or both"
+                    "unknown setting `{word}`; expected enforced, observed, off or no-retries, a share such as 25%, \
+                     or a mode and a share"
                 )
             }
             Self::Share(error) => fmt::Display::fmt(error, f),
             Self::TwoSettings(target) => {
-                write!(f, "`{target}` has two modes or two shares; keep one of each at most")
+                write!(f, "`{target}` has two modes or two shares; keep at most one of each")
             }
-            Self::Twice(target) => write!(f, "`{target}` is set twice; keep one of them"),
-            Self::NotText(variable) => write!(f, "{variable} is not UTF-8 text; write it anew"),
+            Self::Twice(target) => write!(f, "`{target}` is set twice; keep one entry"),
+            Self::NotText(variable) => write!(f, "{variable} is not valid UTF-8; set it to UTF-8 text"),
         }
     }
 }

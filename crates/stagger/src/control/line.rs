@@ -1,31 +1,31 @@
-//! `api=no-retries; db=observed; *=25%`: what is written, as settings.
+//! Parses control lines such as `api=no-retries; db=observed; *=25%`.
 
 use super::{ControlError, ControlProblem};
 use crate::budget::{ControlMode, ControlSetting};
 use crate::{Ratio, text::ParseError};
 
-/// The settings of a line, each with its target, in the line's order.
+/// Parses the settings of a line, each with its target, in order.
 pub(super) fn parse(line: &str) -> Result<Vec<(&str, ControlSetting)>, ControlError> {
-    let (mut settings, mut faults) = (Vec::<(&str, ControlSetting)>::new(), Vec::new());
+    let (mut settings, mut problems) = (Vec::<(&str, ControlSetting)>::new(), Vec::new());
     let entries = line.lines().filter_map(|line| line.split('#').next()).flat_map(|line| line.split(';'));
     for entry in entries.map(str::trim).filter(|entry| !entry.is_empty()) {
-        // A setting has no such sign, and a name may.
+        // Split at the last `=`: a setting never contains one, a name may.
         let Some((target, words)) = entry.rsplit_once('=') else {
-            faults.push(ControlProblem::NoEqualsSign(entry.to_owned()));
+            problems.push(ControlProblem::NoEqualsSign(entry.to_owned()));
             continue;
         };
         let target = target.trim();
         if target.is_empty() {
-            faults.push(ControlProblem::NoTarget(entry.to_owned()));
+            problems.push(ControlProblem::NoTarget(entry.to_owned()));
         } else if settings.iter().any(|(named, _)| *named == target) {
-            faults.push(ControlProblem::Twice(target.to_owned()));
+            problems.push(ControlProblem::Twice(target.to_owned()));
         }
         match setting(target, words) {
             Ok(setting) => settings.push((target, setting)),
-            Err(fault) => faults.push(fault),
+            Err(problem) => problems.push(problem),
         }
     }
-    ControlError::unless_none(faults)?;
+    ControlError::from_problems(problems)?;
     Ok(settings)
 }
 

@@ -1,39 +1,40 @@
-//! RetryControls for incidents: the guards of every target enforced, observed only or off, and its retries turned down or off,
-//! by the target's name, while the program runs.
+//! Operator controls for incidents: enforce, observe or disable the guards of each target, and throttle or disable its
+//! retries, by the target's name, while the program runs.
 //!
 //! ```
 //! use stagger::budget::{ControlMode, Tokens};
 //! use stagger::control::RetryControls;
 //! use stagger::{Policy, Ratio, Retrier};
 //!
-//! // At the start: what STAGGER_CONTROL says, such as "db=observed; *=25%".
+//! // At startup: the value of STAGGER_CONTROL, such as "db=observed; *=25%".
 //! let controls = RetryControls::from_env()?;
 //! let api = Retrier::new(Policy::DEFAULT).named("api").budget(Tokens::new()).controls(&controls);
 //!
 //! // In an incident, from a signal handler's task, a watched file or an admin page:
 //! let unknown = controls.apply("api=no-retries; db=observed; *=25%")?;
 //! assert_eq!(unknown, ["db".into()]);
-//! // And back.
+//! // Afterwards, reset all targets.
 //! controls.set("*", ControlMode::Enforced);
 //! # let _ = (api, Ratio::ONE);
 //! # Ok::<(), stagger::control::ControlError>(())
 //! ```
 //!
-//! # What an operator control moves
+//! # Settings
 //!
 //! | setting | retries and hedges | the target's breakers |
 //! |---|---|---|
-//! | `enforced` | the budget decides | refuse |
-//! | `observed` | all pass; what the budget would have refused is counted | let pass, and count what they would have refused |
-//! | `off` | all pass; the budget is not asked | let pass |
-//! | `no-retries` | none passes | are left as they are: first attempts go on |
-//! | a share, as `25%` or `observed 25%` | so many, evenly, go on to what the mode says; without a mode to `enforced` | as the mode says |
+//! | `enforced` | the budget decides | reject |
+//! | `observed` | all are allowed; those the budget would have rejected are counted | admit, and count what they would have rejected |
+//! | `off` | all are allowed; the budget is not consulted | admit |
+//! | `no-retries` | none is allowed | are left as they are: first attempts continue |
+//! | a share, such as `25%` or `observed 25%` | that share, evenly distributed, goes on to the mode; without a mode to `enforced` | as the mode says |
 //!
-//! *off* is the guard, not the retries: who wants fewer of these says `no-retries` or a share. A refused retry ends its
-//! call with [`StopReason::Budget`](crate::StopReason::Budget) and its own last error; a refused hedge changes nothing for its call.
+//! `off` disables the guards, not the retries: to reduce retries, use `no-retries` or a share. A rejected retry ends
+//! its call with [`StopReason::Budget`](crate::StopReason::Budget) and its own last error; a rejected hedge does not
+//! affect its call.
 //!
-//! What is lent by anything but a [`Retrier`](crate::Retrier) comes under an operator control by [`RetryControls::budget`]: the hedges of a
-//! call, a retry queue, a batch, the budgets of single calls, such as those by key.
+//! Budgets used by anything other than a [`Retrier`](crate::Retrier) are put under a control with
+//! [`RetryControls::budget`]: those of a hedged call, a retry queue, a batch, or single calls, such as budgets by key.
 //!
 //! ```
 //! use stagger::budget::{Partitioned, Tokens, Unlimited};
@@ -48,13 +49,13 @@
 //! # let _ = (hedges, hosts);
 //! ```
 //!
-//! # A line of settings
+//! # Control lines
 //!
-//! `target=setting`, separated by `;` or line breaks, and `*` for every target, known or yet to come, that the line does
-//! not name. So a line with `*` says everything, and one without changes only those it names. What follows a `#` is a
-//! remark. A target that nobody has joined yet gets its setting when somebody does.
+//! A control line consists of `target=setting` entries, separated by `;` or line breaks. `*` stands for every target,
+//! present or future, that the line does not name: a line with `*` sets all targets, one without it changes only the
+//! targets it names. A `#` starts a comment. A target that is not registered yet gets its setting when it is.
 //!
-//! A line with a fault changes nothing, and the error says everything that is wrong with it.
+//! A line with a problem changes nothing, and the error lists all its problems.
 
 mod error;
 mod line;

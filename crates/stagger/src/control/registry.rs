@@ -7,11 +7,11 @@ use super::{ControlError, ControlProblem, line};
 use crate::budget::{ControlMode, ControlSetting, ControlSnapshot, ControlledBudget, RetryControl};
 use crate::{Breaker, Budget, FailureKind, Outcome, guard::BudgetPermit, guard::Now};
 
-/// The operator controls of a program, by the names of its targets: see the [module](super).
+/// The operator controls of a program, by target name: see the [module](super).
 ///
-/// A handle: clones are the same controls. Moving one takes a lock and all guards of its targets; a retry that is asked for
-/// takes no lock and reads one word. Each name is kept for as long as the operator controls are, so names that anybody outside can
-/// make up do not belong here. Breakers are not kept alive.
+/// Clones are handles to the same controls. Changing a control takes a lock and updates all guards of its targets; a
+/// retry takes no lock and reads one atomic word. Every name is stored for as long as the controls exist, so do not use
+/// names that untrusted input can create. Breakers are not kept alive.
 #[derive(Clone, Default)]
 pub struct RetryControls {
     inner: Arc<Mutex<Inner>>,
@@ -19,7 +19,7 @@ pub struct RetryControls {
 
 #[derive(Default)]
 struct Inner {
-    /// What was said of every target that is not named.
+    /// Setting of every target without its own.
     others: Option<ControlSetting>,
     named: BTreeMap<Arc<str>, ControlSetting>,
     targets: BTreeMap<Arc<str>, Target>,
@@ -27,28 +27,28 @@ struct Inner {
 
 #[derive(Default)]
 struct Target {
-    switch: Arc<RetryControl>,
+    control: Arc<RetryControl>,
     breakers: Vec<Weak<dyn Breaker>>,
 }
 
-/// Stands for every target that is not named.
+/// The name that stands for every target not named.
 const OTHERS: &str = "*";
 
 impl RetryControls {
-    /// The environment variable that [`from_env`](Self::from_env) reads.
+    /// The environment variable read by [`from_env`](Self::from_env).
     pub const ENV: &'static str = "STAGGER_CONTROL";
 
-    /// Every target is enforced.
+    /// Creates controls with every target enforced.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Set as the environment variable [`STAGGER_CONTROL`](Self::ENV) says, if there is one: a line as
-    /// [`apply`](Self::apply) takes it. It is read now, and not again.
+    /// Creates controls set by the environment variable [`STAGGER_CONTROL`](Self::ENV), if it exists: a control line,
+    /// as for [`apply`](Self::apply). The variable is read once, now.
     ///
     /// # Errors
-    /// Everything that is wrong with it, with the way out.
+    /// Returns all problems of the line, each with a way to fix it.
     pub fn from_env() -> Result<Self, ControlError> {
         let controls = Self::new();
         match env::var(Self::ENV) {
@@ -58,11 +58,12 @@ impl RetryControls {
         }
     }
 
-    /// Moves the operator controls as this line says, all or, if anything is wrong with it, none; gives the names in it that nobody
-    /// has joined under yet. These get their setting when somebody does; if nobody is to come, they are misspelt.
+    /// Applies a control line: all its settings, or none if the line has a problem. Returns the names in it that are
+    /// not registered. These get their setting when they are registered; if that is not expected, they may be
+    /// misspelled.
     ///
     /// # Errors
-    /// Everything that is wrong with the line, with the way out.
+    /// Returns all problems of the line, each with a way to fix it.
     pub fn apply(&self, line: &str) -> Result<Vec<Arc<str>>, ControlError> {
         let settings = line::parse(line)?;
         let mut inner = self.lock();
@@ -71,33 +72,34 @@ impl RetryControls {
         Ok(settings.into_iter().map(|(name, _)| name).filter(is_unknown).map(Arc::from).collect())
     }
 
-    /// Moves the operator control of this target, or with `*` of all: to a [`ControlMode`], to a share of the retries
-    /// ([`Ratio`](crate::Ratio)), or to both ([`ControlSetting`]).
+    /// Sets the control of this target, or with `*` of all targets: to a [`ControlMode`], a share of the retries
+    /// ([`Ratio`](crate::Ratio)), or both ([`ControlSetting`]).
     pub fn set(&self, target: &str, to: impl Into<ControlSetting>) {
         self.lock().set(&[(target, to.into())]);
     }
 
-    /// Where the operator control of this target is, or will be when somebody joins under this name.
+    /// Returns the setting of this target, which a target not yet registered will have.
     #[must_use]
     pub fn setting(&self, target: &str) -> ControlSetting {
         self.lock().setting(target).unwrap_or_default()
     }
 
-    /// Puts a budget under the control of this target. All budgets of one target share the control, its share of the retries
-    /// included.
+    /// Puts a budget under the control of this target. All budgets of a target share its control, including its share
+    /// of the retries.
     #[must_use]
     pub fn budget<B: Budget>(&self, target: &str, budget: B) -> ControlledBudget<B, Arc<RetryControl>> {
-        ControlledBudget::with_control(budget, Arc::clone(&self.lock().target(target).switch))
+        ControlledBudget::with_control(budget, Arc::clone(&self.lock().target(target).control))
     }
 
-    /// The same for a budget that others share.
+    /// Puts a shared budget under the control of this target.
     #[must_use]
     pub fn shared_budget(&self, target: &str, budget: Arc<dyn Budget>) -> Arc<dyn Budget> {
         Arc::new(self.budget(target, Shared(budget)))
     }
 
-    /// Puts a breaker under the operator control of this target, which calls its [`Breaker::set_enforcement`]; not before the operator control is
-    /// moved, if nothing was said of the target yet. Calls to these operator controls from in there block for ever.
+    /// Puts a breaker under the control of this target, which calls its [`Breaker::set_enforcement`] whenever the
+    /// control is set, and immediately if it was set before. Calling these controls from within `set_enforcement`
+    /// deadlocks.
     pub fn breaker(&self, target: &str, breaker: &Arc<dyn Breaker>) {
         let mut inner = self.lock();
         if let Some(setting) = inner.setting(target) {
@@ -108,14 +110,14 @@ impl RetryControls {
         breakers.push(Arc::downgrade(breaker));
     }
 
-    /// Every target that somebody has joined under, by name, with where its operator control is and what it has counted.
+    /// Returns a snapshot of every registered target, by name: its setting and its counts.
     #[must_use]
     pub fn snapshots(&self) -> Vec<(Arc<str>, ControlSnapshot)> {
         let inner = self.lock();
-        inner.targets.iter().map(|(name, target)| (Arc::clone(name), target.switch.snapshot())).collect()
+        inner.targets.iter().map(|(name, target)| (Arc::clone(name), target.control.snapshot())).collect()
     }
 
-    /// What is set is set, also where a breaker has panicked meanwhile.
+    /// Locks the controls. Settings are complete even if a breaker has panicked while the lock was held.
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -131,26 +133,26 @@ impl Inner {
         let named = settings.iter().filter(|(name, _)| *name != OTHERS);
         self.named.extend(named.map(|(name, setting)| (Arc::from(*name), *setting)));
         for (name, target) in &self.targets {
-            let is_meant = others.is_some() || settings.iter().any(|(named, _)| **named == **name);
-            if let (true, Some(setting)) = (is_meant, self.setting(name)) {
-                target.switch.set(setting);
+            let is_affected = others.is_some() || settings.iter().any(|(named, _)| **named == **name);
+            if let (true, Some(setting)) = (is_affected, self.setting(name)) {
+                target.control.set(setting);
                 let breakers = target.breakers.iter().filter_map(Weak::upgrade);
                 breakers.for_each(|breaker| enforce(&*breaker, setting.mode()));
             }
         }
     }
 
-    /// What was said of this target.
+    /// Returns the setting that applies to this target, if one was made.
     fn setting(&self, target: &str) -> Option<ControlSetting> {
         self.named.get(target).copied().or(self.others)
     }
 
-    /// The target of this name, where it was said to be.
+    /// Returns the target of this name, registering it with its setting if necessary.
     fn target(&mut self, name: &str) -> &mut Target {
         let setting = self.setting(name).unwrap_or_default();
         self.targets.entry(Arc::from(name)).or_insert_with(|| {
             let target = Target::default();
-            target.switch.set(setting);
+            target.control.set(setting);
             target
         })
     }
@@ -168,7 +170,7 @@ impl fmt::Debug for RetryControls {
     }
 }
 
-/// A budget that others share, where one is asked for by value.
+/// Adapts a shared budget to where one is needed by value.
 #[derive(Debug)]
 struct Shared(Arc<dyn Budget>);
 
@@ -181,12 +183,12 @@ impl Budget for Shared {
         self.0.try_acquire(kind, now)
     }
 
-    fn record(&self, loan: BudgetPermit, outcome: &Outcome, now: &dyn Now) {
-        self.0.record(loan, outcome, now);
+    fn record(&self, permit: BudgetPermit, outcome: &Outcome, now: &dyn Now) {
+        self.0.record(permit, outcome, now);
     }
 
-    fn release(&self, loan: BudgetPermit) {
-        self.0.release(loan);
+    fn release(&self, permit: BudgetPermit) {
+        self.0.release(permit);
     }
 
     fn available(&self) -> Option<u64> {

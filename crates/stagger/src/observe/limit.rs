@@ -4,12 +4,12 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::{Instant, time::Clock, time::SystemClock};
 
-/// Limits the logs of retries, per target: the first is logged in full, then one summary a second at most.
+/// Rate-limits retry logs per target: the first event is logged in full, then at most one summary per second.
 ///
-/// In an outage every call fails, and a line for every retry of every call is an outage of the logs. A target that was
-/// quiet for a second is logged in full again. A summary is made by the first event after its second is over; what is
-/// not yet summed up when a target falls silent is told with its next event. At most 1,024 targets are remembered; the
-/// one that was quiet for longest makes room.
+/// In an outage every call fails, and a log line for every retry of every call would overload the logs, too. A target
+/// that was quiet for a second is logged in full again. A summary is triggered by the first event after its second is
+/// over; events not yet summarized when a target goes quiet are reported with its next event. At most 1,024 targets are
+/// remembered; beyond that, the one that was quiet for longest is evicted.
 ///
 /// ```
 /// use std::time::Duration;
@@ -31,40 +31,40 @@ pub struct LogLimit<C = SystemClock> {
     targets: Mutex<HashMap<Box<str>, Target>>,
 }
 
-/// How much of an event is logged.
+/// The detail in which an event is logged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Verbosity {
-    /// All of it. So many events were not logged since the last that was, long ago.
+    /// The whole event. The target was quiet before it, or is new.
     Full {
-        /// How many.
+        /// Number of events not logged since the previous line.
         since: u64,
     },
-    /// It, and how many there were since the last line.
+    /// The event, with the number of events since the previous line.
     Summary {
-        /// Events since then that were not logged, this one not included.
+        /// Number of events not logged since the previous line, not counting this one.
         silenced: u64,
     },
-    /// Nothing.
+    /// Nothing is logged.
     Silent,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Target {
-    /// When a line was logged last.
+    /// Time of the latest log line.
     logged: Instant,
-    /// When an event came last.
+    /// Time of the latest event.
     seen: Instant,
     silenced: u64,
 }
 
-/// Between two lines of a target.
+/// Minimum time between two lines of a target.
 const PERIOD: Duration = Duration::from_secs(1);
-/// How many targets are remembered.
+/// Maximum number of targets remembered.
 const TARGETS: usize = 1024;
 
 impl LogLimit {
-    /// By the system's clock.
+    /// Creates a limit on the system's clock.
     #[must_use]
     pub fn new() -> Self {
         Self::with_clock(SystemClock)
@@ -78,15 +78,15 @@ impl Default for LogLimit {
 }
 
 impl<C: Clock> LogLimit<C> {
-    /// By this clock.
+    /// Creates a limit on this clock.
     pub fn with_clock(clock: C) -> Self {
         Self { clock, targets: Mutex::new(HashMap::new()) }
     }
 
-    /// An event of this target has come: how much of it is logged?
+    /// Records an event of this target, and returns how much of it to log.
     pub fn admit(&self, target: &str) -> Verbosity {
         let now = self.clock.now();
-        // A count that a panic left behind is still a count.
+        // A count left behind by a panic is still a count.
         let mut targets = self.targets.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = targets.get_mut(target) {
             let quiet = now.saturating_since(known.seen);
@@ -131,14 +131,14 @@ mod tests {
             clock.advance(Duration::from_millis(1));
         }
         assert_eq!(lines, 10);
-        // What came after the last line is told with the next.
+        // Events after the last line are reported with the next one.
         clock.advance(Duration::from_secs(60));
         let Verbosity::Full { since } = limit.admit("api") else { panic!("a quiet target is logged in full") };
         assert_eq!(counted + since, 10_000);
     }
 
     #[test]
-    fn memory_is_bounded_by_forgetting_the_quietest() {
+    fn memory_is_bounded_by_evicting_the_quietest_target() {
         let clock = VirtualClock::new();
         let limit = LogLimit::with_clock(clock.clone());
         for n in 0..3 * TARGETS {

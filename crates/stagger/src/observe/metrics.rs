@@ -2,8 +2,8 @@ use metrics::{counter, histogram};
 
 use crate::{observe::Action, observe::Event};
 
-/// A listener that counts attempts, retries and calls, with the `metrics` crate. The [contract](super#metrics) has the
-/// names.
+/// Returns a listener that counts attempts, retries and calls, with the `metrics` crate. The names are in the
+/// [contract](super#metrics).
 ///
 /// ```
 /// let api = stagger::Retrier::new(stagger::Policy::DEFAULT).named("api").on_event(stagger::observe::metrics());
@@ -12,7 +12,7 @@ use crate::{observe::Action, observe::Event};
 pub fn metrics() -> impl Fn(&Event<'_>) + Send + Sync + 'static {
     |event| {
         let target = event.target.to_owned();
-        // Without an attempt, the breaker has refused the first.
+        // No attempt means that the breaker rejected the first one.
         let attempts = u64::from(event.attempt > 0);
         counter!("stagger_attempts_total", "target" => target.clone()).increment(attempts);
         let retried = event.attempt > 1;

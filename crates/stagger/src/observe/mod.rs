@@ -1,34 +1,33 @@
-//! Metrics and logs: ready listeners for `on_event`, and collectors for what guards are.
+//! Metrics and logs: listeners for `on_event`, and collectors for the state of guards.
 //!
-//! | what | how it is told | when |
+//! | what | reported by | when |
 //! |---|---|---|
 //! | calls and retries | [`metrics()`](fn@metrics), [`tracing()`](fn@tracing): listeners for [`Retrier::on_event`](crate::Retrier::on_event) | at each decision |
-//! | budgets, breakers, controls, admission | [`Gauges`] | when the program asks for it |
-//! | hedges, batches, queues | [`record_hedged`], [`record_batch`], [`record_queue`] | when their report is there |
+//! | budgets, breakers, controls, admission | [`Gauges`] | when the program calls [`Gauges::record`] |
+//! | hedges, batches, queues | [`record_hedged`], [`record_batch`], [`record_queue`] | when the program has a report or snapshot |
 //!
 //! # Metrics
 //!
-//! These names, labels and label values are part of the interface, and so a contract: they are added to, and change with
-//! a major version only. `target` is the name that the program gave; every other label has the values that are listed,
-//! and no other. Counters that are collected from guards begin where the guard does, not the collector. With the feature
-//! `metrics`.
+//! These names, labels and label values are part of the public interface: they may be extended, and change only with a
+//! major version. `target` is the name that the program chose; every other label has exactly the listed values.
+//! Counters collected from guards start with the guard, not with the collector. Requires the feature `metrics`.
 //!
 #![doc = include_str!("contract.md")]
 //!
-//! Rules for Prometheus and a board for Grafana are in `monitoring/` of the repository; the guide says what to do about
-//! each.
+//! Rules for Prometheus and a dashboard for Grafana are in `monitoring/` of the repository; the guide says how to
+//! respond to each alert.
 //!
 //! # Events
 //!
-//! With the feature `tracing`, under the tracing target `stagger`; every event has a field `target_name`. Beside those of
-//! the listener [`tracing()`](fn@tracing):
+//! Requires the feature `tracing`. The tracing target is `stagger`, and every event has a field `target_name`. In
+//! addition to the events of the listener [`tracing()`](fn@tracing):
 //!
-//! | message | level | fields | by |
+//! | message | level | fields | emitted by |
 //! |---|---|---|---|
-//! | `breaker changed` | `WARN` if it is open, else `INFO` | `state`, `was`, `cause`, `transitions` since the last event | [`Gauges`] |
-//! | `operator control changed` | `WARN`, `INFO` if it is back | `setting`, `was` | [`Gauges`] |
+//! | `breaker changed` | `WARN` if it opened, else `INFO` | `state`, `was`, `cause`, `transitions` since the last event | [`Gauges`] |
+//! | `operator control changed` | `WARN`; `INFO` if it was reset | `setting`, `was` | [`Gauges`] |
 //! | `hedged` | `DEBUG` | `launched`, `refused`, `winner` | [`record_hedged`] |
-//! | `items failed` | `WARN` | `worked`, `failed`, `dead` | [`record_batch`] |
+//! | `items failed` | `WARN` | `succeeded`, `failed`, `dead_lettered` | [`record_batch`] |
 
 #[cfg(all(any(feature = "metrics", feature = "tracing"), target_has_atomic = "64"))]
 mod collect;

@@ -1,18 +1,19 @@
 use super::{LogLimit, Verbosity};
 use crate::{observe::Action, observe::Event};
 
-/// A listener that makes `tracing` events, limited per target by a [`LogLimit`].
+/// Returns a listener that emits `tracing` events, rate-limited per target by a [`LogLimit`].
 ///
-/// Their tracing target is `stagger`. These names are part of the interface:
+/// Their tracing target is `stagger`. These names are part of the public interface:
 ///
 /// | event | level | message | fields |
 /// |---|---|---|---|
-/// | another attempt | `DEBUG` | `retrying` | all, and `delay_ms`, `source` |
-/// | no further attempt | `WARN` | `giving up` | all, and `stop` |
-/// | it worked, after more than one attempt | `DEBUG` | `succeeded` | all |
+/// | another attempt follows | `DEBUG` | `retrying` | common, `delay_ms`, `source` |
+/// | no further attempt | `WARN` | `giving up` | common, `stop` |
+/// | success after more than one attempt | `DEBUG` | `succeeded` | common |
 ///
-/// All: `target_name`, `attempt` (from 1), `max_attempts` (0: no limit), `elapsed_ms`, `budget_left`, `error`,
-/// `silenced` (events of this target since the last line). A success at the first attempt makes no event.
+/// Common fields: `target_name`, `attempt` (from 1), `max_attempts` (0: no limit), `elapsed_ms`, `budget_left`,
+/// `error`, `silenced` (events of this target not logged since the last line). A success on the first attempt emits no
+/// event.
 ///
 /// ```
 /// let api = stagger::Retrier::new(stagger::Policy::DEFAULT).named("api").on_event(stagger::observe::tracing());

@@ -6,17 +6,17 @@ use core::task::{Context, Poll, Waker};
 use core::time::Duration;
 
 use super::{Key, QueueFull, QueueSnapshot, Wheel};
-use crate::{Instant, fairness, testing, time::Sleep};
+use crate::{Instant, coop, testing, time::Sleep};
 
-/// A [`Wheel`] with a timer: items that come when their time has come, on one task, with one timer for all of them.
+/// A [`Wheel`] with a timer: yields items when they are due, on one task and with one timer for all of them.
 ///
-/// It takes what the wheel takes, however many are pending. [`RetryQueue`](super::RetryQueue) is this with a policy.
+/// It accepts what the wheel accepts, however many items are pending. [`RetryQueue`](super::RetryQueue) adds a policy.
 ///
-/// - Never early; late by less than one tick of the wheel (1 ms, or the timer's own resolution if that is coarser), and
-///   by whatever the timer is late.
-/// - What is pushed with no delay touches no timer.
-/// - The clock is read once for a push, and once for all that is due at the same time.
-/// - Not shared: whoever pushes needs it mutably, as a task does that waits for it and for its input in one `select!`.
+/// - An item is never early. It is late by less than one tick of the wheel (1 ms, or the timer's own resolution if that
+///   is coarser), plus the lateness of the timer.
+/// - An item pushed without a delay does not touch the timer.
+/// - The clock is read once per push, and once for all items that are due at the same time.
+/// - The queue is not shared: pushing needs `&mut`. A task can wait for the queue and for its input in one `select!`.
 ///
 /// ```
 /// use std::time::Duration;
@@ -37,15 +37,15 @@ pub struct DelayQueue<T, S: Sleep> {
     timer: S,
     sleeping: Option<S::Sleeping>,
     armed: Option<Armed>,
-    /// When the clock was read last: what was due then is due.
+    /// The latest reading of the clock: items due by then are due.
     seen: Instant,
-    /// Who waits, to be told when something comes before what it waits for.
+    /// The waiting task, woken if an earlier item is pushed.
     waker: Option<Waker>,
-    given_in_a_row: u32,
-    refused: u64,
+    yielded_in_a_row: u32,
+    rejected: u64,
 }
 
-/// What the timer was told.
+/// An armed timer: when it was armed, and for which instant.
 #[derive(Clone, Copy)]
 struct Armed {
     at: Instant,
@@ -54,7 +54,7 @@ struct Armed {
 
 #[cfg(feature = "tokio")]
 impl<T> DelayQueue<T, crate::time::Tokio> {
-    /// Nothing is pending; on tokio's timer.
+    /// Creates an empty queue on tokio's timer.
     #[must_use]
     pub fn new() -> Self {
         Self::with_timer(crate::time::Tokio)
@@ -69,123 +69,125 @@ impl<T> Default for DelayQueue<T, crate::time::Tokio> {
 }
 
 impl<T, S: Sleep> DelayQueue<T, S> {
-    /// Nothing is pending; on this timer.
+    /// Creates an empty queue on this timer.
     #[must_use]
     pub fn with_timer(timer: S) -> Self {
         let seen = timer.now();
         let tick = timer.resolution().max(Duration::from_millis(1));
         let wheel = Wheel::new(tick, seen);
-        Self { wheel, timer, sleeping: None, armed: None, seen, waker: None, given_in_a_row: 0, refused: 0 }
+        Self { wheel, timer, sleeping: None, armed: None, seen, waker: None, yielded_in_a_row: 0, rejected: 0 }
     }
 
-    /// At most so many may be pending. Default, and most: 2³² − 1.
+    /// Sets how many items may be pending; a push beyond that is rejected. Default and maximum: 2³² − 1.
     #[must_use]
-    pub fn capacity(mut self, most: usize) -> Self {
-        self.bound(most);
+    pub fn capacity(mut self, capacity: usize) -> Self {
+        self.set_capacity(capacity);
         self
     }
 
-    /// Makes room for so many more, so that pushing them allocates nothing.
+    /// Reserves memory for at least `additional` more items, so that pushing them does not allocate.
     pub fn reserve(&mut self, additional: usize) {
         self.wheel.reserve(additional);
     }
 
-    /// How many are pending.
+    /// Returns the number of pending items.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.wheel.len()
     }
 
-    /// Whether none is pending.
+    /// Returns true if no item is pending.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.wheel.is_empty()
     }
 
-    /// Puts an item in, to come after this length of time; with zero, at once, behind what is due already.
+    /// Adds an item that is due after this time. With a delay of zero it is due immediately, after the items that are
+    /// already due.
     ///
     /// # Errors
-    /// [`QueueFull`] gives the item back if as many are pending as may be.
+    /// Returns [`QueueFull`], with the item, if the queue is at capacity.
     pub fn push(&mut self, item: T, after: Duration) -> Result<Key, QueueFull<T>> {
         let due = self.due_after(after);
         self.push_at(item, due)
     }
 
-    /// The same at an instant of the timer's clock, which is not read.
+    /// Adds an item that is due at an instant of the timer's clock, without reading the clock.
     ///
     /// # Errors
-    /// [`QueueFull`] gives the item back.
+    /// Returns [`QueueFull`], with the item, if the queue is at capacity.
     pub fn push_at(&mut self, item: T, due: Instant) -> Result<Key, QueueFull<T>> {
         match self.wheel.insert(item, due) {
             Ok(key) => {
-                self.call_if_earlier(due);
+                self.wake_if_earlier(due);
                 Ok(key)
             }
             Err(full) => {
-                self.refused += 1;
+                self.rejected += 1;
                 Err(full)
             }
         }
     }
 
-    /// Takes an item out before its time; `None` if it is not pending any more.
+    /// Removes an item before it is due. Returns `None` if it is no longer pending.
     pub fn cancel(&mut self, key: Key) -> Option<T> {
         self.wheel.cancel(key)
     }
 
-    /// Lets it come after this length of time from now instead. `false` if it is not pending any more.
+    /// Changes when an item is due, to this time from now. Returns `false` if it is no longer pending.
     pub fn reschedule(&mut self, key: Key, after: Duration) -> bool {
         let due = self.due_after(after);
         let is_pending = self.wheel.reschedule(key, due);
         if is_pending {
-            self.call_if_earlier(due);
+            self.wake_if_earlier(due);
         }
         is_pending
     }
 
-    /// The item, if it is still pending.
+    /// Returns the item, if it is still pending.
     #[must_use]
     pub fn get(&self, key: Key) -> Option<&T> {
         self.wheel.get(key)
     }
 
-    /// When this item comes, by the timer's clock, if it is still pending.
+    /// Returns when this item is due, on the timer's clock, if it is still pending.
     #[must_use]
     pub fn due(&self, key: Key) -> Option<Instant> {
         self.wheel.due(key)
     }
 
-    /// When the first item comes, by the timer's clock. See [`Wheel::next_due`] for what it costs.
+    /// Returns when the first item is due, on the timer's clock. See [`Wheel::next_due`] for its cost.
     #[must_use]
     pub fn next_due(&self) -> Option<Instant> {
         self.wheel.next_due()
     }
 
-    /// How it stands, for metrics. The clock is read; see [`Wheel::next_due`] for what it costs.
+    /// Returns a snapshot for metrics. Reads the clock; see [`Wheel::next_due`] for its cost.
     #[must_use]
     pub fn snapshot(&self) -> QueueSnapshot {
         let overdue = self.next_due().map_or(Duration::ZERO, |due| self.timer.now().saturating_since(due));
-        QueueSnapshot { pending: self.len(), overdue, refused: self.refused }
+        QueueSnapshot { pending: self.len(), overdue, refused: self.rejected }
     }
 
-    /// The next item, when it is due; `None` if nothing is pending. More may come after a `None`, if more is pushed.
+    /// Waits for the next item to be due. Returns `None` if nothing is pending; items pushed later are yielded by later
+    /// calls.
     ///
-    /// Cancel-safe: an item that was not given is still pending. In a `select!`, `Some(item) = queue.next()` leaves
-    /// this branch out while the queue is empty.
+    /// Cancel-safe: an item that was not returned is still pending. In a `select!`, the pattern `Some(item) =
+    /// queue.next()` disables the branch while the queue is empty.
     pub async fn next(&mut self) -> Option<T> {
         poll_fn(|cx| self.poll_next(cx)).await
     }
 
-    /// [`next`](Self::next), to be polled. With the feature `stream` a queue is a `Stream`.
+    /// Polls for the next item; see [`next`](Self::next). With the feature `stream` the queue is a `Stream`.
     pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<T>> {
-        if fairness::is_over(self.given_in_a_row) {
-            self.given_in_a_row = 0;
+        if coop::should_yield(self.yielded_in_a_row) {
+            self.yielded_in_a_row = 0;
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }
         loop {
             if let Some(item) = self.pop() {
-                self.given_in_a_row = self.given_in_a_row.wrapping_add(1);
+                self.yielded_in_a_row = self.yielded_in_a_row.wrapping_add(1);
                 return Poll::Ready(Some(item));
             }
             let Some(until) = self.wheel.wake_at() else { return Poll::Ready(None) };
@@ -196,25 +198,25 @@ impl<T, S: Sleep> DelayQueue<T, S> {
             let armed = self.arm(until);
             if let Some(sleeping) = &mut self.sleeping {
                 if Pin::new(sleeping).poll(cx).is_pending() {
-                    self.wait_for_call(cx);
+                    self.store_waker(cx);
                     return Poll::Pending;
                 }
             }
             self.armed = None;
             if self.timer.now() == armed.at {
-                // It has slept and no time has passed: the clock of a test, which stands still. Its timer is believed.
+                // The sleep ended and no time has passed: the clock of a test stands still, so trust its timer.
                 self.seen = until;
             }
         }
     }
 
-    /// Everything that is pending, in its order and with its time, on shutdown.
+    /// Returns all pending items in order, with their due times, for shutdown.
     pub fn into_pending(mut self) -> impl Iterator<Item = (Instant, T)> {
         from_fn(move || self.pop_first())
     }
 
-    pub(super) fn bound(&mut self, most: usize) {
-        self.wheel.bound(most);
+    pub(super) fn set_capacity(&mut self, capacity: usize) {
+        self.wheel.set_capacity(capacity);
     }
 
     pub(super) fn pop_first(&mut self) -> Option<(Instant, T)> {
@@ -238,7 +240,7 @@ impl<T, S: Sleep> DelayQueue<T, S> {
         if after.is_zero() { self.wheel.last_tick(now) } else { now.saturating_add(after) }
     }
 
-    /// Sets the timer, unless it is set for that already.
+    /// Arms the timer, unless it is already armed for `until`.
     fn arm(&mut self, until: Instant) -> Armed {
         if let Some(armed) = self.armed {
             if armed.until == until {
@@ -253,16 +255,16 @@ impl<T, S: Sleep> DelayQueue<T, S> {
         *self.armed.insert(Armed { at: self.seen, until })
     }
 
-    fn wait_for_call(&mut self, cx: &Context<'_>) {
-        self.given_in_a_row = 0;
+    fn store_waker(&mut self, cx: &Context<'_>) {
+        self.yielded_in_a_row = 0;
         match &mut self.waker {
             Some(waker) => waker.clone_from(cx.waker()),
             None => self.waker = Some(cx.waker().clone()),
         }
     }
 
-    /// Wakes up who waits for something later.
-    fn call_if_earlier(&mut self, due: Instant) {
+    /// Wakes the waiting task if this item is due before the one it waits for.
+    fn wake_if_earlier(&mut self, due: Instant) {
         if self.armed.is_some_and(|armed| due < armed.until) {
             if let Some(waker) = self.waker.take() {
                 waker.wake();
@@ -271,10 +273,10 @@ impl<T, S: Sleep> DelayQueue<T, S> {
     }
 }
 
-/// What is polled in place is `Unpin` by itself.
+/// Nothing is pinned structurally.
 impl<T, S: Sleep> Unpin for DelayQueue<T, S> {}
 
-/// It ends whenever nothing is pending, and goes on when more is pushed: it is not fused.
+/// Ends whenever nothing is pending, and continues when more is pushed: not a fused stream.
 #[cfg(feature = "stream")]
 #[cfg_attr(docsrs, doc(cfg(feature = "stream")))]
 impl<T, S: Sleep> futures_core::Stream for DelayQueue<T, S> {

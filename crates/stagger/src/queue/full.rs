@@ -1,7 +1,9 @@
 use core::error::Error;
 use core::fmt;
 
-/// As many are pending as may be: the item, given back.
+/// The error of a push to a queue at capacity; contains the rejected item.
+///
+/// Complete, like the errors of the standard library's channels: the item is all there is to return.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct QueueFull<T>(pub T);
 
@@ -13,7 +15,7 @@ impl<T> fmt::Debug for QueueFull<T> {
 
 impl<T> fmt::Display for QueueFull<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the queue is full")
+        f.write_str("the queue is at capacity; raise its capacity, or push again when items have completed")
     }
 }
 

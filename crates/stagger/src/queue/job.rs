@@ -9,15 +9,15 @@ use crate::{
     machine::Paused, machine::RetryMachine, machine::RetryState, time::Clock,
 };
 
-/// What all jobs of a queue share.
+/// The policy and guards shared by all jobs of a queue.
 #[derive(Clone, Debug)]
-pub(super) struct Terms {
+pub(super) struct QueueSettings {
     pub(super) policy: Policy,
     pub(super) budget: Option<Arc<dyn Budget>>,
     pub(super) breaker: Option<Arc<dyn Breaker>>,
 }
 
-impl Terms {
+impl QueueSettings {
     pub(super) fn guards(&self) -> Guards<'_> {
         let mut guards = Guards::none();
         guards.budget = self.budget.as_deref().map(|budget| budget as &dyn Budget);
@@ -26,125 +26,125 @@ impl Terms {
     }
 }
 
-/// What a job remembers between two attempts, and what is lent for the next one.
+/// The retry state of a queued item, and the permits for its next attempt.
 #[derive(Debug)]
-pub(super) struct Course {
-    pub(super) state: RetryState,
+pub(super) struct ItemState {
+    pub(super) retry: RetryState,
     pub(super) seed: Seed,
-    pub(super) lent: Lent,
+    pub(super) permits: HeldPermits,
 }
 
-impl Course {
-    pub(super) const fn new(terms: Arc<Terms>) -> Self {
-        Self { state: RetryState::new(), seed: Seed::new(0), lent: Lent { permit: Permits::NONE, terms } }
+impl ItemState {
+    pub(super) const fn new(settings: Arc<QueueSettings>) -> Self {
+        Self { retry: RetryState::new(), seed: Seed::new(0), permits: HeldPermits { permit: Permits::NONE, settings } }
     }
 
-    /// Taken up again: what was given back for it is borrowed once more.
-    pub(super) fn resumed(paused: Paused, terms: Arc<Terms>, now: Instant) -> Result<Self, StopReason> {
-        let mut course = Self { state: paused.resume(now), seed: paused.seed(), ..Self::new(terms) };
-        let (retry, _, guards) = course.parts();
-        course.lent.permit = retry.borrow_again(|| now, &guards)?;
-        Ok(course)
+    /// Restores the state of a paused item, and acquires new permits in place of the released ones.
+    pub(super) fn resumed(paused: Paused, settings: Arc<QueueSettings>, now: Instant) -> Result<Self, StopReason> {
+        let mut state = Self { retry: paused.resume(now), seed: paused.seed(), ..Self::new(settings) };
+        let (retry, _, guards) = state.parts();
+        state.permits.permit = retry.borrow_again(|| now, &guards)?;
+        Ok(state)
     }
 
-    /// It at rest, with its item.
+    /// Returns the state at rest, with its item.
     pub(super) const fn pending<T>(&self, item: T, due: Instant, now: Instant) -> Pending<T> {
-        Pending::new(item, due.saturating_since(now), self.state.pause(self.seed, now))
+        Pending::new(item, due.saturating_since(now), self.retry.pause(self.seed, now))
     }
 
-    /// The machine that decides about this job, what was lent for it, and by whom.
+    /// Returns the state machine of this item, its permits, and the guards that issued them.
     pub(super) fn parts(&mut self) -> (RetryMachine<'_>, Permits, Guards<'_>) {
-        let Self { state, seed, lent: Lent { permit, terms } } = self;
-        (RetryMachine::new(&terms.policy, state, *seed), Permits::take(permit), terms.guards())
+        let Self { retry, seed, permits: HeldPermits { permit, settings } } = self;
+        (RetryMachine::new(&settings.policy, retry, *seed), Permits::take(permit), settings.guards())
     }
 }
 
-/// A permit for an attempt that waits, with those who lent it: dropped, it is given back to them.
+/// The permits of a waiting attempt, with the guards that issued them; released on drop.
 #[derive(Debug)]
-pub(super) struct Lent {
+pub(super) struct HeldPermits {
     pub(super) permit: Permits,
-    pub(super) terms: Arc<Terms>,
+    pub(super) settings: Arc<QueueSettings>,
 }
 
-impl Drop for Lent {
+impl Drop for HeldPermits {
     fn drop(&mut self) {
-        self.terms.guards().release(Permits::take(&mut self.permit));
+        self.settings.guards().release(Permits::take(&mut self.permit));
     }
 }
 
-/// An item whose attempt is to be made now: it has begun, its guards have been asked.
+/// An item whose attempt is due. The guards have admitted it, and the attempt counts as made.
 ///
-/// It ends in one of three ways: [`succeeded`](Self::succeeded); back into the queue with
-/// [`RetryQueue::push_retry`](super::RetryQueue::push_retry); or dropped, which is an attempt that was cancelled, and
-/// for which nobody is blamed. So it can be taken to another task, or dropped in a `select!`, and nothing is lost but
-/// the item.
+/// End it in one of three ways: call [`succeeded`](Self::succeeded); put it back with
+/// [`RetryQueue::push_retry`](super::RetryQueue::push_retry); or drop it, which settles the attempt as cancelled and
+/// counts neither for nor against the server. A job can therefore be moved to another task or dropped in a `select!`;
+/// only the item is lost.
 #[must_use = "an attempt that is dropped counts as cancelled"]
 pub struct Job<T, S: Clock> {
-    /// What the attempt is made with.
+    /// The item to make the attempt with.
     pub item: T,
-    pub(super) attempt: InAttempt<S>,
+    pub(super) attempt: JobGuard<S>,
 }
 
-/// The part of a [`Job`] that settles what was borrowed, when it is dropped.
-pub(super) struct InAttempt<S: Clock> {
-    course: Course,
+/// The drop guard of a [`Job`]: settles its permits.
+pub(super) struct JobGuard<S: Clock> {
+    state: ItemState,
     clock: S,
     is_over: bool,
 }
 
 impl<T, S: Clock> Job<T, S> {
-    pub(super) const fn new(item: T, course: Course, clock: S) -> Self {
-        Self { item, attempt: InAttempt { course, clock, is_over: false } }
+    pub(super) const fn new(item: T, state: ItemState, clock: S) -> Self {
+        Self { item, attempt: JobGuard { state, clock, is_over: false } }
     }
 
-    /// The number of the attempt, from 1.
+    /// Returns the number of the attempt, from 1.
     #[must_use]
     pub const fn number(&self) -> u32 {
-        self.attempt.course.state.attempt()
+        self.attempt.state.retry.attempt()
     }
 
-    /// Whether no other follows it if it fails.
+    /// Returns whether no other attempt follows if this one fails.
     #[must_use]
     pub fn is_last(&self) -> bool {
-        self.attempt.course.lent.terms.policy.max_attempts().is_some_and(|most| self.number() >= most.get())
+        self.attempt.state.permits.settings.policy.max_attempts().is_some_and(|most| self.number() >= most.get())
     }
 
-    /// Marks a future as this attempt, so that calls made in it stand down; see [`scope`](crate::scope).
+    /// Runs a future as this attempt, so that nested calls do not retry by default; see [`scope`](crate::scope).
     pub fn scoped<F: Future>(&self, attempt: F) -> Scoped<F> {
-        scope::attempt(attempt, &self.attempt.course.lent.terms.policy)
+        scope::attempt(attempt, &self.attempt.state.permits.settings.policy)
     }
 
-    /// It worked: tells the guards, and gives the item back.
+    /// Records the success with the guards, and returns the item.
     pub fn succeeded(mut self) -> T {
-        // The decision after a success is that nothing is left to do, and no draw is made for it.
+        // A success leaves nothing to decide, and draws nothing.
         let _ = self.attempt.decide(Outcome::Success, || Seed::new(0));
         self.item
     }
 }
 
-impl<S: Clock> InAttempt<S> {
-    /// The attempt has come to its end: the decision, and what the job remembers from there on.
-    pub(super) fn decide(&mut self, outcome: Outcome, seed: impl FnOnce() -> Seed) -> (Decision, Course) {
+impl<S: Clock> JobGuard<S> {
+    /// Ends the attempt. Returns the decision, and the state of the item from then on.
+    pub(super) fn decide(&mut self, outcome: Outcome, seed: impl FnOnce() -> Seed) -> (Decision, ItemState) {
         self.is_over = true;
-        // A call draws its seed at its first failure; one that succeeds needs none.
-        if outcome != Outcome::Success && self.course.state.attempt() <= 1 {
-            self.course.seed = seed();
+        // The seed is drawn at the first failure; a success does not need one.
+        if outcome != Outcome::Success && self.state.retry.attempt() <= 1 {
+            self.state.seed = seed();
         }
-        let (mut retry, permit, guards) = self.course.parts();
+        let (mut retry, permit, guards) = self.state.parts();
         let mut decision = retry.decide(outcome, permit, || self.clock.now(), &guards);
-        let mut course = Course::new(Arc::clone(&self.course.lent.terms));
-        (course.state, course.seed) = (self.course.state, self.course.seed);
+        let mut state = ItemState::new(Arc::clone(&self.state.permits.settings));
+        (state.retry, state.seed) = (self.state.retry, self.state.seed);
         if let Decision::Retry { permit, .. } = &mut decision {
-            course.lent.permit = Permits::take(permit);
+            state.permits.permit = Permits::take(permit);
         }
-        (decision, course)
+        (decision, state)
     }
 }
 
-impl<S: Clock> Drop for InAttempt<S> {
+impl<S: Clock> Drop for JobGuard<S> {
     fn drop(&mut self) {
         if !self.is_over {
-            let (_, permit, guards) = self.course.parts();
+            let (_, permit, guards) = self.state.parts();
             guards.abandon(permit, || self.clock.now());
         }
     }

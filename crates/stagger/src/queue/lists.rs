@@ -1,4 +1,4 @@
-//! The slots of the wheel: eight levels of 256 lists, and which of them have anything in them.
+//! The slots of the wheel: eight levels of 256 lists, with bitmaps of the occupied ones.
 
 use super::slab::{Link, NIL, Slab};
 
@@ -8,9 +8,9 @@ const WORDS: usize = SLOTS / 64;
 
 pub(super) struct Lists {
     lists: Box<[List; LEVELS * SLOTS]>,
-    /// A bit for each list that has anything in it.
+    /// A bit for each non-empty list.
     occupied: [[u64; WORDS]; LEVELS],
-    /// A bit for each level that has.
+    /// A bit for each level with a non-empty list.
     levels: u8,
 }
 
@@ -20,10 +20,10 @@ struct List {
     tail: u32,
 }
 
-/// The first slot with anything in it.
-pub(super) struct First {
+/// The first occupied slot.
+pub(super) struct FirstSlot {
     pub(super) level: u32,
-    /// The tick at which it begins: in level 0, that of everything in it.
+    /// First tick of the slot; in level 0, the tick of all its entries.
     pub(super) tick: u64,
     pub(super) list: usize,
 }
@@ -34,10 +34,10 @@ impl Lists {
         Self { lists, occupied: [[0; WORDS]; LEVELS], levels: 0 }
     }
 
-    /// Everything in one level comes before everything in the next, and nothing before the cursor: so the first bit of
-    /// the first level is the first slot.
+    /// Returns the first occupied slot. All entries of a level are due before those of the next, and none is due before
+    /// the cursor, so it is the first bit of the first level.
     #[inline]
-    pub(super) fn first(&self, cursor: u64) -> Option<First> {
+    pub(super) fn first(&self, cursor: u64) -> Option<FirstSlot> {
         if self.levels == 0 {
             return None;
         }
@@ -47,7 +47,7 @@ impl Lists {
         let slot = word * 64 + words[word].trailing_zeros() as usize;
         let shift = 8 * level;
         let tick = (((cursor >> shift) & !0xff) | slot as u64) << shift;
-        Some(First { level, tick, list: ((level as usize) << 8) | slot })
+        Some(FirstSlot { level, tick, list: ((level as usize) << 8) | slot })
     }
 
     pub(super) fn head(&self, list: usize) -> u32 {
@@ -85,7 +85,7 @@ impl Lists {
         }
     }
 
-    /// Leaves nothing in it, and says what was first.
+    /// Empties the list, and returns its first entry.
     pub(super) fn clear(&mut self, list: usize) -> u32 {
         let head = core::mem::replace(&mut self.lists[list], List { head: NIL, tail: NIL }).head;
         self.vacate(list);

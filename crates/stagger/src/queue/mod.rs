@@ -1,34 +1,34 @@
-//! Retries in bulk: what waits for its next attempt, a million of it if need be, on one task with one timer.
+//! Queues of pending retries: up to millions of items on one task with one timer.
 //!
-//! A task that sleeps costs half a kilobyte, and one timer entry each. Where thousands of items or connections wait at
-//! the same time, as with the consumer of a queue or after the restart of a server with many clients, that is the most
-//! expensive part of retrying.
+//! A sleeping task costs half a kilobyte and a timer entry of its own. Where thousands of items or connections wait at
+//! the same time, as in a queue consumer or after the restart of a server with many clients, that is the largest cost
+//! of retrying.
 //!
-//! | | what it is | brings |
+//! | type | what it is | adds |
 //! |---|---|---|
 //! | [`Wheel`] | a timing wheel in a slab; instants are arguments | no clock, no timer |
-//! | [`DelayQueue`] | the wheel with a timer | what is due, when it is due |
+//! | [`DelayQueue`] | the wheel with a timer | items when they are due |
 //! | [`RetryQueue`] | the delay queue with a policy | decisions, budget, breaker |
 //!
-//! For a few calls at a time, [`retry`](fn@crate::retry) is simpler, and as good.
+//! For a few concurrent calls, [`retry`](fn@crate::retry) is simpler and costs no more.
 
 mod delay;
 mod full;
+mod gave_up;
 mod job;
 mod lists;
 mod pending;
 mod retry;
 mod slab;
 mod snapshot;
-mod stopped;
 mod wheel;
 
 pub use delay::DelayQueue;
 pub use full::QueueFull;
+pub use gave_up::{GaveUp, GiveUpReason};
 pub use job::Job;
 pub use pending::Pending;
 pub use retry::{Queued, RetryQueue};
 pub use slab::Key;
 pub use snapshot::QueueSnapshot;
-pub use stopped::{GaveUp, GiveUpReason};
 pub use wheel::Wheel;

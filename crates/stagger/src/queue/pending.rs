@@ -1,16 +1,16 @@
 use core::time::Duration;
 use std::sync::Arc;
 
-use super::job::Course;
+use super::job::ItemState;
 use super::retry::Waiting;
 use super::{GaveUp, GiveUpReason, Key, QueueFull, RetryQueue};
 use crate::{machine::Paused, time::Sleep};
 
-/// A retry that waits, apart from its queue: what [`RetryQueue::into_pending`] hands back on shutdown, and
-/// [`RetryQueue::restore`] takes.
+/// A pending retry, detached from its queue: returned by [`RetryQueue::into_pending`] on shutdown, and accepted by
+/// [`RetryQueue::restore`].
 ///
-/// It has no clock: it tells how long it would still have waited. So it can be kept anywhere for any time, and be taken up
-/// by another process; with the feature `serde` it is written down as it is.
+/// It stores the remaining wait instead of an instant, so it does not depend on a clock: it can be stored for any time,
+/// and restored in another process. With the feature `serde` it can be serialized.
 ///
 /// ```
 /// use std::time::Duration;
@@ -23,10 +23,10 @@ use crate::{machine::Paused, time::Sleep};
 /// let mut queue = RetryQueue::new(POLICY);
 /// let job = queue.begin("a message")?;
 /// let key = queue.push_retry(job, Outcome::TRANSIENT)?.key;
-/// // Who may be killed at any time writes it down now.
+/// // A process that can be killed at any time persists it now.
 /// assert!(queue.pending(key).is_some());
 ///
-/// // Who is told to stop does so at the end.
+/// // A process that shuts down in an orderly way persists everything at the end.
 /// let pending: Vec<_> = queue.into_pending().collect();
 ///
 /// let mut queue = RetryQueue::new(POLICY);
@@ -42,20 +42,20 @@ use crate::{machine::Paused, time::Sleep};
 pub struct Pending<T> {
     /// The item.
     pub item: T,
-    /// What was left of its wait; zero if it was due.
+    /// Remaining wait; zero if the item was due.
     pub left: Duration,
-    /// What it remembers of its attempts; [`Paused::attempt`] is how many were made.
+    /// State of the retries; [`Paused::attempt`] is the number of attempts made.
     pub paused: Paused,
 }
 
 impl<T> Pending<T> {
-    /// Put together again, from where its parts were kept.
+    /// Creates a pending retry from its stored parts.
     pub const fn new(item: T, left: Duration, paused: Paused) -> Self {
         Self { item, left, paused }
     }
 
-    /// The same after so much time: for who knows how long the queue was down, and does not want its items to wait for
-    /// that time once more. Limits of time count it, too.
+    /// Advances the item's clock by `by`, to account for downtime: the remaining wait shrinks, and time limits count
+    /// the downtime, too.
     #[must_use]
     pub fn advanced_by(self, by: Duration) -> Self {
         Self { left: self.left.saturating_sub(by), paused: self.paused.advanced_by(by), ..self }
@@ -63,40 +63,41 @@ impl<T> Pending<T> {
 }
 
 impl<T, S: Sleep + Clone> RetryQueue<T, S> {
-    /// What this item would be handed back with, if it is still pending: to be written down now, by whoever must not lose
-    /// it even if the process is killed.
+    /// Returns a snapshot of this item, if it is still pending, for a process that must not lose it even if it is
+    /// killed.
     #[must_use]
     pub fn pending(&self, key: Key) -> Option<Pending<&T>> {
         let due = self.queue.due(key)?;
-        let Waiting { item, course } = self.queue.get(key)?;
-        Some(course.pending(item, due, self.queue.timer().now()))
+        let Waiting { item, state } = self.queue.get(key)?;
+        Some(state.pending(item, due, self.queue.timer().now()))
     }
 
-    /// Everything that is pending, in its order and with what it remembers, on shutdown. What was borrowed for it is
-    /// given back. Jobs that are being done are not pending.
+    /// Returns all pending items in order, with their state, for shutdown. Their permits are released. Jobs in progress
+    /// are not pending.
     pub fn into_pending(self) -> impl Iterator<Item = Pending<T>> {
         let now = self.queue.timer().now();
-        self.queue.into_pending().map(move |(due, Waiting { item, course })| course.pending(item, due, now))
+        self.queue.into_pending().map(move |(due, Waiting { item, state })| state.pending(item, due, now))
     }
 
-    /// Takes in what was pending before, in this process or in another: it waits for what was left of its delay, and goes
-    /// on with its next attempt and its own seed, under the policy of this queue.
+    /// Adds an item that was pending before, in this process or another one: it waits for the rest of its delay, and
+    /// continues with its next attempt and its own seed, under the policy of this queue.
     ///
-    /// A retry is paid for again, as after a transient failure, since what was borrowed for it was given back.
+    /// A new permit is acquired from the budget, as after a transient failure, because the previous one was released.
     ///
     /// # Errors
-    /// [`GaveUp`] gives it back as it came, with [`StopReason::Budget`](crate::StopReason::Budget) if the budget refuses to pay, or with [`GiveUpReason::Full`].
+    /// Returns [`GaveUp`], with the item unchanged: with [`StopReason::Budget`](crate::StopReason::Budget) if the
+    /// budget grants no permit, or with [`GiveUpReason::Full`] if the queue is at capacity.
     pub fn restore(&mut self, pending: Pending<T>) -> Result<Key, GaveUp<Pending<T>>> {
         let Pending { item, left, paused } = pending;
         let stopped =
             |item, why| GaveUp { item: Pending { item, left, paused }, reason: why, attempts: paused.attempt() };
         let now = self.queue.timer().now();
-        let course = match Course::resumed(paused, Arc::clone(&self.terms), now) {
-            Ok(course) => course,
+        let state = match ItemState::resumed(paused, Arc::clone(&self.settings), now) {
+            Ok(state) => state,
             Err(stop) => return Err(stopped(item, GiveUpReason::Stop(stop))),
         };
         self.queue
-            .push(Waiting { item, course }, left)
+            .push(Waiting { item, state }, left)
             .map_err(|QueueFull(waiting)| stopped(waiting.item, GiveUpReason::Full))
     }
 }

@@ -4,30 +4,30 @@ use core::task::{Context, Poll, ready};
 use core::time::Duration;
 use std::sync::Arc;
 
-use super::job::{Course, Terms};
+use super::job::{ItemState, QueueSettings};
 use super::{DelayQueue, GaveUp, GiveUpReason, Job, Key, QueueFull, QueueSnapshot};
 use crate::{
     Breaker, Budget, DelaySource, Instant, Outcome, Policy, Seed, StopReason, machine::Decision, machine::RetryMachine,
     time::Entropy, time::Sleep, time::SystemEntropy,
 };
 
-/// Retries in bulk: the items of a consumer, or the connections of a fleet, that wait for their next attempt.
+/// A queue of pending retries, such as the items of a consumer or the connections of a fleet.
 ///
-/// A task for each retry costs half a kilobyte; here a pending one costs 80 bytes beside the item, and all of them are
-/// one task with one timer. Every decision is the core's, so the policy, its limits, a budget and a breaker hold for all
-/// of them together: see [`RetryMachine`].
+/// A task for each retry costs half a kilobyte. Here a pending retry costs 80 bytes beside the item, and all of them
+/// share one task and one timer. The queue makes the same decisions as a single call, so the policy, its limits, a
+/// budget and a breaker apply to all items together: see [`RetryMachine`].
 ///
-/// 1. [`begin`](Self::begin) an item whose first attempt is to be made now, or [`push`](Self::push) it for later.
-/// 2. Make the attempt with the [`Job`] that comes of it.
-/// 3. [`succeeded`](Job::succeeded), or [`push_retry`](Self::push_retry), which decides.
-/// 4. [`next`](Self::next) gives the job back when its time has come.
+/// 1. [`begin`](Self::begin) an item whose first attempt is due now, or [`push`](Self::push) it for later.
+/// 2. Make the attempt with the returned [`Job`].
+/// 3. Call [`succeeded`](Job::succeeded), or [`push_retry`](Self::push_retry), which decides what follows.
+/// 4. [`next`](Self::next) returns the job when its next attempt is due.
 ///
-/// What is borrowed from the guards for a retry that waits is given back when it is cancelled, when the queue is
-/// dropped, and by [`into_pending`](Self::into_pending). Waits are held like those of a [`DelayQueue`].
+/// The permits of a waiting retry are released when it is cancelled, when the queue is dropped, and by
+/// [`into_pending`](Self::into_pending). Timing is that of a [`DelayQueue`].
 ///
-/// A consumer that is shut down loses nothing: what [`into_pending`](Self::into_pending) hands back can be
-/// [restored](Self::restore) in another process. One that may be killed writes down what is
-/// [pending](Self::pending) as it goes.
+/// A consumer that shuts down loses nothing: the items of [`into_pending`](Self::into_pending) can be
+/// [restored](Self::restore) in another process. A consumer that may be killed persists its [pending](Self::pending)
+/// items as it goes.
 ///
 /// ```
 /// use std::time::Duration;
@@ -56,30 +56,30 @@ use crate::{
 /// ```
 pub struct RetryQueue<T, S: Sleep> {
     pub(super) queue: DelayQueue<Waiting<T>, S>,
-    pub(super) terms: Arc<Terms>,
+    pub(super) settings: Arc<QueueSettings>,
     seeds: Seeds,
 }
 
 pub(super) struct Waiting<T> {
     pub(super) item: T,
-    pub(super) course: Course,
+    pub(super) state: ItemState,
 }
 
-/// An item that was taken into the queue for another attempt.
+/// A retry that was added to the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Queued {
-    /// For [`cancel`](RetryQueue::cancel) and [`reschedule`](RetryQueue::reschedule).
+    /// Identifies the item for [`cancel`](RetryQueue::cancel) and [`reschedule`](RetryQueue::reschedule).
     pub key: Key,
-    /// How long it waits.
+    /// Delay before the attempt.
     pub after: Duration,
-    /// Where the delay comes from.
+    /// What determined the delay.
     pub source: DelaySource,
 }
 
 #[cfg(feature = "tokio")]
 impl<T> RetryQueue<T, crate::time::Tokio> {
-    /// Items are retried as this policy says; on tokio's timer.
+    /// Creates an empty queue that retries according to `policy`, on tokio's timer.
     #[must_use]
     pub fn new(policy: Policy) -> Self {
         Self::with_timer(crate::time::Tokio, policy)
@@ -87,190 +87,191 @@ impl<T> RetryQueue<T, crate::time::Tokio> {
 }
 
 impl<T, S: Sleep + Clone> RetryQueue<T, S> {
-    /// Items are retried as this policy says; on this timer.
+    /// Creates an empty queue that retries according to `policy`, on this timer.
     #[must_use]
     pub fn with_timer(timer: S, policy: Policy) -> Self {
-        let terms = Arc::new(Terms { policy, budget: None, breaker: None });
-        Self { queue: DelayQueue::with_timer(timer), terms, seeds: Seeds::System }
+        let settings = Arc::new(QueueSettings { policy, budget: None, breaker: None });
+        Self { queue: DelayQueue::with_timer(timer), settings, seeds: Seeds::System }
     }
 
-    /// Every retry is paid for by this budget, when it is taken into the queue.
+    /// Sets the budget that every retry must acquire a permit from when it is added to the queue. Default: none.
     #[must_use]
     pub fn budget(mut self, budget: Arc<dyn Budget>) -> Self {
-        Arc::make_mut(&mut self.terms).budget = Some(budget);
+        Arc::make_mut(&mut self.settings).budget = Some(budget);
         self
     }
 
-    /// Every attempt asks this breaker, when its time has come.
+    /// Sets the breaker that must admit every attempt when it is due. Default: none.
     #[must_use]
     pub fn breaker(mut self, breaker: Arc<dyn Breaker>) -> Self {
-        Arc::make_mut(&mut self.terms).breaker = Some(breaker);
+        Arc::make_mut(&mut self.settings).breaker = Some(breaker);
         self
     }
 
-    /// At most so many may be pending. Default, and most: 2³² − 1.
+    /// Sets how many items may be pending; a push beyond that is rejected. Default and maximum: 2³² − 1.
     #[must_use]
-    pub fn capacity(mut self, most: usize) -> Self {
-        self.queue.bound(most);
+    pub fn capacity(mut self, capacity: usize) -> Self {
+        self.queue.set_capacity(capacity);
         self
     }
 
-    /// Draws the delays from seeds that are made of this one, so that they can be repeated: for tests.
+    /// Sets the seed that the seeds of all items are derived from, for reproducible delays in tests. Default: the
+    /// system's entropy.
     #[must_use]
     pub fn seed(mut self, seed: Seed) -> Self {
-        self.seeds = Seeds::Of(seed, 0);
+        self.seeds = Seeds::DerivedFrom(seed, 0);
         self
     }
 
-    /// Makes room for so many more, so that taking them in allocates nothing.
+    /// Reserves memory for at least `additional` more items, so that pushing them does not allocate.
     pub fn reserve(&mut self, additional: usize) {
         self.queue.reserve(additional);
     }
 
-    /// How many are pending.
+    /// Returns the number of pending items.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.queue.len()
     }
 
-    /// Whether none is pending.
+    /// Returns true if no item is pending.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.queue.is_empty()
     }
 
-    /// Puts an item in whose first attempt is due after this length of time, and the policy's spread.
+    /// Adds an item whose first attempt is due after this time, plus the policy's initial spread.
     ///
     /// # Errors
-    /// [`QueueFull`] gives the item back if as many are pending as may be.
+    /// Returns [`QueueFull`], with the item, if the queue is at capacity.
     pub fn push(&mut self, item: T, after: Duration) -> Result<Key, QueueFull<T>> {
-        let mut course = Course::new(Arc::clone(&self.terms));
+        let mut state = ItemState::new(Arc::clone(&self.settings));
         let mut wait = after;
-        if !self.terms.policy.spread().is_zero() {
-            course.seed = self.seeds.draw();
-            let (mut retry, ..) = course.parts();
+        if !self.settings.policy.spread().is_zero() {
+            state.seed = self.seeds.draw();
+            let (mut retry, ..) = state.parts();
             let spread = retry.spread(|| self.queue.timer().now());
             wait = wait.saturating_add(retry.on_ticks(spread, DelaySource::Spread, self.queue.timer().resolution()));
         }
-        self.queue.push(Waiting { item, course }, wait).map_err(|QueueFull(waiting)| QueueFull(waiting.item))
+        self.queue.push(Waiting { item, state }, wait).map_err(|QueueFull(waiting)| QueueFull(waiting.item))
     }
 
-    /// Begins the first attempt of an item now, without the queue.
+    /// Begins the first attempt of an item now, bypassing the queue.
     ///
     /// # Errors
-    /// [`GaveUp`] with [`StopReason::Breaker`] if the breaker refuses.
+    /// Returns [`GaveUp`] with [`StopReason::Breaker`] if the breaker rejects the attempt.
     pub fn begin(&mut self, item: T) -> Result<Job<T, S>, GaveUp<T>> {
-        self.begun(Waiting { item, course: Course::new(Arc::clone(&self.terms)) })
+        self.begin_attempt(Waiting { item, state: ItemState::new(Arc::clone(&self.settings)) })
     }
 
-    /// The attempt failed with this outcome: puts the item in for another one, when and if the policy and the guards
-    /// say so. A success with an error beside it counts as a permanent failure; a real one is for
+    /// Records that the attempt failed with this outcome, and queues the item for another one if the policy and the
+    /// guards allow it. An [`Outcome::Success`] is treated as permanent; a real success is reported with
     /// [`Job::succeeded`].
     ///
     /// # Errors
-    /// [`GaveUp`] gives the item back when there is no further attempt, or when as many are pending as may be.
+    /// Returns [`GaveUp`], with the item, if there is no further attempt or the queue is at capacity.
     pub fn push_retry(&mut self, job: Job<T, S>, outcome: Outcome) -> Result<Queued, GaveUp<T>> {
         let Job { item, mut attempt } = job;
         let outcome = if outcome == Outcome::Success { Outcome::Permanent } else { outcome };
-        let (decision, mut course) = attempt.decide(outcome, || self.seeds.draw());
-        let attempts = course.state.attempt();
+        let (decision, mut state) = attempt.decide(outcome, || self.seeds.draw());
+        let attempts = state.retry.attempt();
         let (after, source) = match decision {
             Decision::Retry { after, source, .. } => (after, source),
             Decision::Stop(stop) => return Err(GaveUp { item, reason: GiveUpReason::Stop(stop), attempts }),
-            // Not a success; there is nothing to repeat.
+            // Not reachable for a failure; there is nothing to retry.
             _ => return Err(GaveUp { item, reason: GiveUpReason::Stop(StopReason::Permanent), attempts }),
         };
         let resolution = self.queue.timer().resolution();
-        let ask =
-            RetryMachine::new(&self.terms.policy, &mut course.state, course.seed).on_ticks(after, source, resolution);
-        match self.queue.push(Waiting { item, course }, ask) {
+        let delay =
+            RetryMachine::new(&self.settings.policy, &mut state.retry, state.seed).on_ticks(after, source, resolution);
+        match self.queue.push(Waiting { item, state }, delay) {
             Ok(key) => Ok(Queued { key, after, source }),
-            // What was lent is given back with the course.
+            // The permits are released when `state` is dropped.
             Err(QueueFull(waiting)) => Err(GaveUp { item: waiting.item, reason: GiveUpReason::Full, attempts }),
         }
     }
 
-    /// Takes an item out before its time; `None` if it is not pending any more. What was borrowed for it is given back.
+    /// Removes an item before it is due, and releases its permits. Returns `None` if it is no longer pending.
     pub fn cancel(&mut self, key: Key) -> Option<T> {
         self.queue.cancel(key).map(|waiting| waiting.item)
     }
 
-    /// Lets its attempt be due after this length of time from now instead. `false` if it is not pending any more. What
-    /// is paid stays paid, and no limit is asked again.
+    /// Changes when the next attempt of an item is due, to this time from now. Returns `false` if it is no longer
+    /// pending. Its permits are kept, and no limit is checked again.
     pub fn reschedule(&mut self, key: Key, after: Duration) -> bool {
         self.queue.reschedule(key, after)
     }
 
-    /// The item, if it is still pending.
+    /// Returns the item, if it is still pending.
     #[must_use]
     pub fn get(&self, key: Key) -> Option<&T> {
         self.queue.get(key).map(|waiting| &waiting.item)
     }
 
-    /// When the next attempt is due, by the timer's clock. See [`Wheel::next_due`](super::Wheel::next_due) for what it
-    /// costs.
+    /// Returns when the next attempt is due, on the timer's clock. See [`Wheel::next_due`](super::Wheel::next_due) for
+    /// its cost.
     #[must_use]
     pub fn next_due(&self) -> Option<Instant> {
         self.queue.next_due()
     }
 
-    /// How it stands, for metrics. The clock is read; see [`Wheel::next_due`](super::Wheel::next_due) for what it costs.
+    /// Returns a snapshot for metrics. Reads the clock; see [`Wheel::next_due`](super::Wheel::next_due) for its cost.
     #[must_use]
     pub fn snapshot(&self) -> QueueSnapshot {
         self.queue.snapshot()
     }
 
-    /// The next job, when it is due and has begun; `None` if nothing is pending. More may come after a `None`, if more
-    /// is pushed.
+    /// Waits for the next attempt to be due, and begins it. Returns `None` if nothing is pending; items pushed later
+    /// are returned by later calls.
     ///
-    /// Cancel-safe: a job that was not given is still pending. In a `select!`, `Some(due) = queue.next()` leaves this
-    /// branch out while the queue is empty.
+    /// Cancel-safe: a job that was not returned is still pending. In a `select!`, the pattern `Some(due) =
+    /// queue.next()` disables the branch while the queue is empty.
     ///
     /// # Errors
-    /// [`GaveUp`] with [`StopReason::Breaker`] if the breaker refuses it.
+    /// Returns [`GaveUp`] with [`StopReason::Breaker`] if the breaker rejects the attempt.
     pub async fn next(&mut self) -> Option<Result<Job<T, S>, GaveUp<T>>> {
         poll_fn(|cx| self.poll_next(cx)).await
     }
 
-    /// [`next`](Self::next), to be polled. With the feature `stream` a queue is a `Stream`.
+    /// Polls for the next job; see [`next`](Self::next). With the feature `stream` the queue is a `Stream`.
     pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Job<T, S>, GaveUp<T>>>> {
         let due = ready!(self.queue.poll_next(cx));
-        Poll::Ready(due.map(|waiting| self.begun(waiting)))
+        Poll::Ready(due.map(|waiting| self.begin_attempt(waiting)))
     }
 
-    fn begun(&self, Waiting { item, mut course }: Waiting<T>) -> Result<Job<T, S>, GaveUp<T>> {
+    fn begin_attempt(&self, Waiting { item, mut state }: Waiting<T>) -> Result<Job<T, S>, GaveUp<T>> {
         let timer = self.queue.timer();
-        let (mut retry, permit, guards) = course.parts();
+        let (mut retry, permit, guards) = state.parts();
         match retry.begin(permit, || timer.now(), &guards) {
             Ok(permit) => {
-                course.lent.permit = permit;
-                Ok(Job::new(item, course, timer.clone()))
+                state.permits.permit = permit;
+                Ok(Job::new(item, state, timer.clone()))
             }
-            Err(stop) => Err(GaveUp { item, reason: GiveUpReason::Stop(stop), attempts: course.state.attempt() }),
+            Err(stop) => Err(GaveUp { item, reason: GiveUpReason::Stop(stop), attempts: state.retry.attempt() }),
         }
     }
 }
 
-/// Where seeds come from.
+/// The source of the items' seeds.
 #[derive(Debug)]
 enum Seeds {
     System,
-    Of(Seed, u64),
+    DerivedFrom(Seed, u64),
 }
 
 impl Seeds {
     fn draw(&mut self) -> Seed {
         match self {
             Self::System => SystemEntropy.seed(),
-            Self::Of(seed, given) => {
-                *given = given.wrapping_add(1);
-                seed.for_call(*given)
+            Self::DerivedFrom(seed, count) => {
+                *count = count.wrapping_add(1);
+                seed.for_call(*count)
             }
         }
     }
 }
 
-/// It ends whenever nothing is pending, and goes on when more is pushed: it is not fused.
+/// Ends whenever nothing is pending, and continues when more is pushed: not a fused stream.
 #[cfg(feature = "stream")]
 #[cfg_attr(docsrs, doc(cfg(feature = "stream")))]
 impl<T, S: Sleep + Clone> futures_core::Stream for RetryQueue<T, S> {
@@ -283,6 +284,9 @@ impl<T, S: Sleep + Clone> futures_core::Stream for RetryQueue<T, S> {
 
 impl<T, S: Sleep> fmt::Debug for RetryQueue<T, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RetryQueue").field("queue", &self.queue).field("terms", &self.terms).finish_non_exhaustive()
+        f.debug_struct("RetryQueue")
+            .field("queue", &self.queue)
+            .field("settings", &self.settings)
+            .finish_non_exhaustive()
     }
 }

@@ -1,20 +1,20 @@
-//! Where the entries are kept: in two pieces of memory, used again from a list of free places.
+//! Storage of the entries: two parallel arrays with a free list.
 
 use super::QueueFull;
 
-/// Names an entry of the queue that gave it, and means nothing to another. When the entry has come or was cancelled it
-/// names none: places are used again, keys are not.
+/// Identifies an entry of the queue that returned it; meaningless to any other queue. Once the entry has been yielded
+/// or cancelled the key identifies nothing: slots are reused, keys are not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Key {
     pub(super) index: u32,
     generation: u32,
 }
 
-/// No place.
+/// The index that stands for no entry.
 pub(super) const NIL: u32 = u32::MAX;
 
-/// The links lie apart from the entries. To walk a list is to wait for memory, one link after the other; so links have
-/// to lie close together, while the entries that they name are fetched at the same time.
+/// Links are stored apart from the entries. Walking a list means waiting for memory, one link after another; so links
+/// lie close together, while the entries they refer to are fetched in parallel.
 pub(super) struct Slab<T> {
     links: Vec<Link>,
     entries: Vec<Entry<T>>,
@@ -28,7 +28,7 @@ pub(super) struct Link {
     pub(super) next: u32,
 }
 
-/// The tag of a flat enum lies in its padding; that of an `Option` of the item would take another 8 bytes.
+/// The tag of a flat enum fits into its padding; an `Option` of the item would take another 8 bytes.
 enum Entry<T> {
     Free { generation: u32 },
     Pending { generation: u32, tick: u64, item: T },
@@ -44,8 +44,8 @@ impl<T> Entry<T> {
 }
 
 impl<T> Slab<T> {
-    /// Places are numbered by a `u32`, and one number means none.
-    pub(super) const MOST: usize = NIL as usize;
+    /// Indexes are `u32`, and one value stands for no entry.
+    pub(super) const MAX_LEN: usize = NIL as usize;
 
     pub(super) const fn new() -> Self {
         Self { links: Vec::new(), entries: Vec::new(), free: NIL, len: 0 }
@@ -64,7 +64,7 @@ impl<T> Slab<T> {
     #[inline]
     pub(super) fn insert(&mut self, item: T, tick: u64) -> Result<Key, QueueFull<T>> {
         let index = if self.free == NIL { self.entries.len() } else { self.free as usize };
-        if index >= Self::MOST {
+        if index >= Self::MAX_LEN {
             return Err(QueueFull(item));
         }
         let generation = match self.entries.get_mut(index) {
@@ -84,7 +84,7 @@ impl<T> Slab<T> {
         Ok(Key { index: index as u32, generation })
     }
 
-    /// Takes out what hangs in no list any more.
+    /// Removes an entry that is no longer in any list.
     #[inline]
     pub(super) fn remove(&mut self, index: u32) -> Option<T> {
         let entry = self.entries.get_mut(index as usize)?;
@@ -93,7 +93,7 @@ impl<T> Slab<T> {
         else {
             return None;
         };
-        // A place that has seen every generation is not used again, so that no key ever names two entries.
+        // A slot that has used up its generations is retired, so that no key ever refers to two entries.
         if before != u32::MAX {
             self.links[index as usize].next = core::mem::replace(&mut self.free, index);
         }
@@ -101,7 +101,7 @@ impl<T> Slab<T> {
         Some(item)
     }
 
-    /// When the entry is due; `None` if the key names none.
+    /// Returns the tick at which the entry is due, or `None` if the key is stale.
     #[inline]
     pub(super) fn due(&self, key: Key) -> Option<u64> {
         match self.entries.get(key.index as usize) {
@@ -131,7 +131,7 @@ impl<T> Slab<T> {
         }
     }
 
-    /// When the entry at this place is due.
+    /// Returns the tick at which the entry at this index is due.
     #[inline]
     pub(super) fn tick_at(&self, index: u32) -> Option<u64> {
         match self.entries.get(index as usize) {
@@ -140,7 +140,7 @@ impl<T> Slab<T> {
         }
     }
 
-    /// What hangs before and behind the entry at this place.
+    /// Returns the neighbors of the entry at this index.
     #[inline]
     pub(super) fn link(&self, index: u32) -> Link {
         self.links[index as usize]
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_has_seen_every_generation_is_not_used_again() {
+    fn a_slot_with_used_up_generations_is_retired() {
         let mut slab = Slab::new();
         let mut last = slab.insert("first", 1).unwrap();
         slab.entries[0] = Entry::Pending { generation: u32::MAX, tick: 1, item: "last" };

@@ -1,13 +1,13 @@
 use core::time::Duration;
 
-/// How a queue stands, for metrics.
+/// The state of a queue, for metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct QueueSnapshot {
-    /// How many items are pending.
+    /// Number of pending items.
     pub pending: usize,
-    /// For how long the first of them has been due and not been asked for; zero if none is due.
+    /// How long the first item has been due without being taken; zero if none is due.
     pub overdue: Duration,
-    /// How many items were refused, ever, because as many were pending as may be.
+    /// Number of items rejected since the queue was created, because it was at capacity.
     pub refused: u64,
 }

@@ -7,22 +7,23 @@ use super::slab::{Key, NIL, Slab};
 use super::{QueueFull, lists::Lists};
 use crate::Instant;
 
-/// What waits for its time, a million of it if need be: a hierarchical timing wheel in a slab.
+/// A hierarchical timing wheel in a slab: up to millions of items, each due at its own instant.
 ///
-/// It has no clock and no timer: instants are arguments, all from one clock. [`DelayQueue`](super::DelayQueue) is this
-/// with a timer, [`RetryQueue`](super::RetryQueue) the same with decisions.
+/// It has no clock and no timer: instants are arguments, all from one clock. [`DelayQueue`](super::DelayQueue) adds a
+/// timer, [`RetryQueue`](super::RetryQueue) also adds decisions.
 ///
-/// - **Never early.** An entry comes at the first multiple of the resolution at or after its time, so late by less than
-///   one tick. Only what is due before what has come already, or in the past, comes at once.
+/// - **Never early.** An entry is yielded at the first multiple of the resolution at or after its due time, so it is
+///   late by less than one tick. Only an entry due before one that was already yielded, or in the past, is yielded
+///   immediately.
 /// - **Order**: by tick, and within a tick first in, first out, by the time of insertion or of the last rescheduling.
-///   Two entries of one tick come in that order even if the second is due some nanoseconds before the first.
-/// - **Cost**: inserting, cancelling and rescheduling take constant time, however many are pending and however far away
-///   they are. An entry is moved once for every power of 256 ticks that it had to wait, so not at all for a wait
-///   within 256 ticks, and once for a minute of milliseconds.
-/// - **Memory**: 24 bytes for each entry beside the item (for items that are aligned to 8 bytes), and 16 KiB. After
-///   [`reserve`](Self::reserve) nothing is allocated. What was taken is used again, and given back with the wheel.
-/// - **Range**: all of it. At the last instant that can be told everything is due.
-/// - **Time moves on**: after a pop at `now`, what is inserted with an earlier time comes at `now`.
+///   Two entries of one tick keep that order even if the second is due some nanoseconds before the first.
+/// - **Cost**: inserting, cancelling and rescheduling take constant time, however many entries are pending and however
+///   far in the future they are due. An entry is moved once for each power of 256 ticks in its wait: never for a wait
+///   within 256 ticks, once for a minute of milliseconds.
+/// - **Memory**: 24 bytes per entry beside the item (for items aligned to 8 bytes), and 16 KiB. After
+///   [`reserve`](Self::reserve) nothing is allocated. Memory is reused, and freed with the wheel.
+/// - **Range**: every instant. At the last representable instant everything is due.
+/// - **Monotonic**: after a pop at `now`, an entry inserted with an earlier due time is due at `now`.
 ///
 /// ```
 /// use std::time::Duration;
@@ -45,105 +46,105 @@ use crate::Instant;
 pub struct Wheel<T> {
     slab: Slab<T>,
     lists: Lists,
-    /// The tick at which entries came last, or to which there was nothing to come: none is pending before it, and where
-    /// an entry hangs follows from it and from the entry's own tick alone.
+    /// The tick up to which everything due has been yielded: no entry is pending before it, and the list of an entry
+    /// follows from it and from the entry's own tick alone.
     cursor: u64,
-    /// Nanoseconds to a tick.
+    /// Nanoseconds per tick.
     resolution: NonZeroU64,
-    most: usize,
+    capacity: usize,
 }
 
 impl<T> Wheel<T> {
-    /// Nothing is pending. A `resolution` of zero is taken for a nanosecond; `now` is where it begins, and only saves
-    /// work: nothing that is due earlier is wrong.
+    /// Creates an empty wheel. A `resolution` of zero is treated as one nanosecond. `now` is where the wheel starts; it
+    /// only saves work, and entries due earlier are allowed.
     #[must_use]
     pub fn new(resolution: Duration, now: Instant) -> Self {
         let nanos = u64::try_from(resolution.as_nanos()).unwrap_or(u64::MAX);
         let resolution = NonZeroU64::new(nanos).unwrap_or(NonZeroU64::MIN);
         let cursor = now.as_nanos() / resolution;
-        Self { slab: Slab::new(), lists: Lists::new(), cursor, resolution, most: Slab::<T>::MOST }
+        Self { slab: Slab::new(), lists: Lists::new(), cursor, resolution, capacity: Slab::<T>::MAX_LEN }
     }
 
-    /// At most so many may be pending. Default, and most: 2³² − 1.
+    /// Sets how many entries may be pending; an insertion beyond that is rejected. Default and maximum: 2³² − 1.
     #[must_use]
-    pub fn capacity(mut self, most: usize) -> Self {
-        self.bound(most);
+    pub fn capacity(mut self, capacity: usize) -> Self {
+        self.set_capacity(capacity);
         self
     }
 
-    pub(super) fn bound(&mut self, most: usize) {
-        self.most = most.min(Slab::<T>::MOST);
+    pub(super) fn set_capacity(&mut self, capacity: usize) {
+        self.capacity = capacity.min(Slab::<T>::MAX_LEN);
     }
 
-    /// Makes room for so many more, so that inserting them allocates nothing.
+    /// Reserves memory for at least `additional` more entries, so that inserting them does not allocate.
     pub fn reserve(&mut self, additional: usize) {
-        self.slab.reserve(additional.min(self.most.saturating_sub(self.len())));
+        self.slab.reserve(additional.min(self.capacity.saturating_sub(self.len())));
     }
 
-    /// How many are pending.
+    /// Returns the number of pending entries.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.slab.len()
     }
 
-    /// Whether none is pending.
+    /// Returns true if no entry is pending.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Puts an item in, to come at `due`.
+    /// Adds an item that is due at `due`.
     ///
     /// # Errors
-    /// [`QueueFull`] gives the item back if as many are pending as may be.
+    /// Returns [`QueueFull`], with the item, if the wheel is at capacity.
     #[inline]
     pub fn insert(&mut self, item: T, due: Instant) -> Result<Key, QueueFull<T>> {
-        if self.len() >= self.most {
+        if self.len() >= self.capacity {
             return Err(QueueFull(item));
         }
         let tick = self.tick_of(due);
         let key = self.slab.insert(item, tick)?;
-        self.lists.append(&mut self.slab, place(self.cursor, tick), key.index);
+        self.lists.append(&mut self.slab, list_of(self.cursor, tick), key.index);
         Ok(key)
     }
 
-    /// Takes an item out before its time; `None` if it is not pending any more.
+    /// Removes an item before it is due. Returns `None` if it is no longer pending.
     #[inline]
     pub fn cancel(&mut self, key: Key) -> Option<T> {
         let tick = self.slab.due(key)?;
         Some(self.take(tick, key.index)?.1)
     }
 
-    /// Puts it at another time, earlier or later, behind what is due in the same tick already. `false` if it is not
-    /// pending any more.
+    /// Moves an entry to another due time, earlier or later, after those already due in the same tick. Returns `false`
+    /// if it is no longer pending.
     #[inline]
     pub fn reschedule(&mut self, key: Key, due: Instant) -> bool {
         let Some(before) = self.slab.due(key) else { return false };
         let after = self.tick_of(due);
-        self.lists.unlink(&mut self.slab, place(self.cursor, before), key.index);
+        self.lists.unlink(&mut self.slab, list_of(self.cursor, before), key.index);
         self.slab.set_due(key, after);
-        self.lists.append(&mut self.slab, place(self.cursor, after), key.index);
+        self.lists.append(&mut self.slab, list_of(self.cursor, after), key.index);
         true
     }
 
-    /// The item, if it is still pending.
+    /// Returns the item, if it is still pending.
     #[must_use]
     pub fn get(&self, key: Key) -> Option<&T> {
         self.slab.get(key)
     }
 
-    /// The item, if it is still pending.
+    /// Returns a mutable reference to the item, if it is still pending.
     pub fn get_mut(&mut self, key: Key) -> Option<&mut T> {
         self.slab.get_mut(key)
     }
 
-    /// When the entry comes, if it is still pending.
+    /// Returns when the entry is due, if it is still pending.
     #[must_use]
     pub fn due(&self, key: Key) -> Option<Instant> {
         self.slab.due(key).map(|tick| self.instant_of(tick))
     }
 
-    /// When the first entry comes. To know it, up to all entries of one slot are looked at; a timer is better set by
+    /// Returns when the first entry is due. This visits up to all entries of one slot; to arm a timer, prefer
     /// [`wake_at`](Self::wake_at).
     #[must_use]
     pub fn next_due(&self) -> Option<Instant> {
@@ -155,37 +156,40 @@ impl<T> Wheel<T> {
         Some(self.instant_of(tick))
     }
 
-    /// When to ask again: no entry comes before. It is the time of the first one if that is less than 256 ticks away,
-    /// or else possibly earlier, about once for every power of 256. Constant time.
+    /// Returns when to call [`pop`](Self::pop) next: no entry is due before. This is the due time of the first entry if
+    /// that is less than 256 ticks away, and possibly earlier otherwise, about once for each power of 256. Constant
+    /// time.
     #[must_use]
     pub fn wake_at(&self) -> Option<Instant> {
         self.lists.first(self.cursor).map(|first| self.instant_of(first.tick))
     }
 
-    /// The next entry that is due at `now`, if one is.
+    /// Removes and returns the next entry that is due at `now`, if there is one.
     #[inline]
     pub fn pop(&mut self, now: Instant) -> Option<T> {
-        self.pop_until(self.present(now)).map(|(_, item)| item)
+        self.pop_until(self.current_tick(now)).map(|(_, item)| item)
     }
 
-    /// Everything that is due at `now`, one by one: what is not asked for stays.
+    /// Removes and returns the entries that are due at `now`, one by one; entries that are not consumed stay.
     pub fn pop_due(&mut self, now: Instant) -> impl Iterator<Item = T> {
-        let tick = self.present(now);
+        let tick = self.current_tick(now);
         from_fn(move || self.pop_until(tick).map(|(_, item)| item))
     }
 
-    /// The first entry and when it is due, whatever the time. What is inserted afterwards comes after it.
+    /// Removes and returns the first entry and its due time, whether or not it is due. Entries inserted afterwards come
+    /// after it.
     pub fn pop_first(&mut self) -> Option<(Instant, T)> {
         self.pop_until(END).map(|(tick, item)| (self.instant_of(tick), item))
     }
 
-    /// The next entry that is due at this tick, if one is. [`END`] is for everything, and is no present.
+    /// Removes and returns the next entry that is due at this tick. [`END`] stands for all entries, and is not a
+    /// current tick.
     #[inline]
     fn pop_until(&mut self, tick: u64) -> Option<(u64, T)> {
         loop {
             let first = self.lists.first(self.cursor);
             let Some(first) = first.filter(|first| first.tick <= tick) else {
-                // Nothing hangs differently from there: the beginning of a slot would have been met before.
+                // No entry changes its list: the start of a slot would have been reached before.
                 if tick != END {
                     self.cursor = self.cursor.max(tick);
                 }
@@ -196,39 +200,39 @@ impl<T> Wheel<T> {
                 let head = self.lists.head(first.list);
                 return self.take(first.tick, head);
             }
-            self.spread_out(first.list);
+            self.cascade(first.list);
         }
     }
 
-    /// Hangs the entries of one slot, which the cursor has just entered, where they belong now, in their order.
-    fn spread_out(&mut self, list: usize) {
+    /// Moves the entries of one slot, which the cursor has just entered, to their lists of lower levels, in order.
+    fn cascade(&mut self, list: usize) {
         let mut index = self.lists.clear(list);
         while index != NIL {
             let Some(tick) = self.slab.tick_at(index) else { return };
             let next = self.slab.link(index).next;
-            self.lists.append(&mut self.slab, place(self.cursor, tick), index);
+            self.lists.append(&mut self.slab, list_of(self.cursor, tick), index);
             index = next;
         }
     }
 
     #[inline]
     fn take(&mut self, tick: u64, index: u32) -> Option<(u64, T)> {
-        self.lists.unlink(&mut self.slab, place(self.cursor, tick), index);
+        self.lists.unlink(&mut self.slab, list_of(self.cursor, tick), index);
         Some((tick, self.slab.remove(index)?))
     }
 
-    /// The last tick that has come, as an instant: what is due then is due at once.
+    /// Returns the latest tick as an instant: an entry due at it is due immediately.
     pub(super) fn last_tick(&self, now: Instant) -> Instant {
         self.instant_of(now.as_nanos() / self.resolution)
     }
 
-    /// The last tick that is not after `now`.
+    /// Returns the last tick that is not after `now`.
     #[inline]
-    fn present(&self, now: Instant) -> u64 {
+    fn current_tick(&self, now: Instant) -> u64 {
         if now.as_nanos() == u64::MAX { END } else { now.as_nanos() / self.resolution }
     }
 
-    /// The first tick that is not before `due`, or the present one if that has passed.
+    /// Returns the first tick that is not before `due`, or the current one if that has passed.
     #[inline]
     fn tick_of(&self, due: Instant) -> u64 {
         due.as_nanos().div_ceil(self.resolution.get()).max(self.cursor)
@@ -248,14 +252,14 @@ impl<T> Wheel<T> {
     }
 }
 
-/// Not before any tick.
+/// No tick is after it.
 const END: u64 = u64::MAX;
 
-/// Where an entry hangs: in the level of the highest byte in which its tick differs from the cursor, in the slot that
-/// this byte names. So everything in one level comes before everything in the next, and a slot begins when the cursor
-/// has reached its byte.
+/// Returns the list of an entry: in the level of the highest byte in which its tick differs from the cursor, in the
+/// slot selected by that byte. So all entries of a level are due before those of the next, and a slot begins when the
+/// cursor has reached its byte.
 #[inline]
-const fn place(cursor: u64, tick: u64) -> usize {
+const fn list_of(cursor: u64, tick: u64) -> usize {
     let level = ((cursor ^ tick) | 1).ilog2() / 8;
     ((level as usize) << 8) | ((tick >> (8 * level)) & 0xff) as usize
 }

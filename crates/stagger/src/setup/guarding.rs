@@ -1,51 +1,52 @@
 use crate::{Guards, Instant, NestedRetries, guard::Permits, time::Clock};
 
-/// Which guards are asked.
+/// The guards of a call.
 pub trait Guarding {
-    /// What holds a permit between two steps; nothing, if nothing is ever lent.
-    type Held: Hold;
+    /// The drop guard of a permit; zero-sized if there are no guards.
+    type Guard: PermitGuard;
 
-    /// The guards.
+    /// Returns the guards.
     fn guards(&self) -> Guards<'_>;
 
-    /// What the call does inside an attempt of another.
+    /// Returns what the call does inside an attempt of another call.
     fn nested(&self) -> NestedRetries {
         NestedRetries::Disable
     }
 
-    /// Holds a permit for an attempt that is not yet made, or is being made.
-    fn hold(&self, permit: Permits, stage: Stage, nested: NestedRetries) -> Self::Held;
+    /// Stores the permit of an attempt that is waiting or in progress in a drop guard.
+    fn hold(&self, permit: Permits, stage: PermitStage, nested: NestedRetries) -> Self::Guard;
 }
 
-/// What happens to a permit whose call is dropped.
+/// The progress of an attempt, which decides how its permit is settled if the call is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
-    /// The attempt is not yet made: the permit is given back.
+pub enum PermitStage {
+    /// The attempt is waiting: the permit is released.
     Waiting,
-    /// The attempt is let in, and not yet made: the permit is given back, and the breaker's pass is settled as cancelled.
-    LetIn,
-    /// The attempt is being made: it is settled as cancelled.
+    /// The attempt is admitted but not started: the budget permit is released, the breaker permit is settled as
+    /// cancelled.
+    Admitted,
+    /// The attempt is in progress: it is settled as cancelled.
     Attempting,
 }
 
-/// What holds a permit. Dropping it settles what is in it.
-pub trait Hold {
-    /// With nothing in it.
+/// The drop guard of a permit: dropping it settles the permit.
+pub trait PermitGuard {
+    /// A guard without a permit.
     const EMPTY: Self;
 
-    /// Takes the permit out.
+    /// Takes the permit out, leaving the guard empty.
     fn take(&mut self) -> Permits;
 
-    /// The attempt has come to this stage.
-    fn stands_at(&mut self, stage: Stage);
+    /// Records how far the attempt has come.
+    fn set_stage(&mut self, stage: PermitStage);
 }
 
-/// Nothing is asked.
+/// A call without guards.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Unguarded;
 
 impl Guarding for Unguarded {
-    type Held = ();
+    type Guard = ();
 
     #[inline]
     fn guards(&self) -> Guards<'_> {
@@ -53,10 +54,10 @@ impl Guarding for Unguarded {
     }
 
     #[inline]
-    fn hold(&self, _: Permits, _: Stage, _: NestedRetries) {}
+    fn hold(&self, _: Permits, _: PermitStage, _: NestedRetries) {}
 }
 
-impl Hold for () {
+impl PermitGuard for () {
     const EMPTY: Self = ();
 
     #[inline]
@@ -65,10 +66,10 @@ impl Hold for () {
     }
 
     #[inline]
-    fn stands_at(&mut self, _: Stage) {}
+    fn set_stage(&mut self, _: PermitStage) {}
 }
 
-/// These guards are asked; the clock is for what is dropped in the middle of an attempt.
+/// The guards of a call; the clock times an attempt that is dropped in progress.
 #[derive(Clone, Copy, Debug)]
 pub struct Guarded<'g, C> {
     pub(crate) guards: Guards<'g>,
@@ -77,7 +78,7 @@ pub struct Guarded<'g, C> {
 }
 
 impl<C: Clock + Clone> Guarding for Guarded<'_, C> {
-    type Held = Lent<Self>;
+    type Guard = HeldPermits<Self>;
 
     fn guards(&self) -> Guards<'_> {
         self.guards
@@ -87,62 +88,62 @@ impl<C: Clock + Clone> Guarding for Guarded<'_, C> {
         self.nested
     }
 
-    fn hold(&self, permit: Permits, stage: Stage, nested: NestedRetries) -> Lent<Self> {
-        Lent::new(self, permit, stage, nested)
+    fn hold(&self, permit: Permits, stage: PermitStage, nested: NestedRetries) -> HeldPermits<Self> {
+        HeldPermits::new(self, permit, stage, nested)
     }
 }
 
-impl<C: Clock + Clone> Lender for Guarded<'_, C> {
+impl<C: Clock + Clone> PermitIssuer for Guarded<'_, C> {
     fn now(&self) -> Instant {
         self.clock.now()
     }
 }
 
-/// Guards that can be kept beside a permit.
-pub trait Lender: Guarding + Clone {
-    /// The time, for a permit that is dropped in the middle of an attempt.
+/// Guards that a permit's drop guard can keep.
+pub trait PermitIssuer: Guarding + Clone {
+    /// Returns the current instant, for a permit that is dropped while its attempt is in progress.
     fn now(&self) -> Instant;
 }
 
-/// A permit with those who lent it.
+/// A permit, with the guards that issued it.
 #[derive(Debug)]
-pub struct Lent<L: Lender> {
-    lender: Option<L>,
+pub struct HeldPermits<I: PermitIssuer> {
+    issuer: Option<I>,
     permit: Permits,
-    stage: Stage,
+    stage: PermitStage,
     nested: NestedRetries,
 }
 
-impl<L: Lender> Lent<L> {
-    /// Those who have lent nothing, and hear of nothing, are not kept.
-    pub(crate) fn new(lender: &L, permit: Permits, stage: Stage, nested: NestedRetries) -> Self {
-        let lender = if lender.guards().is_unguarded() { None } else { Some(lender.clone()) };
-        Self { lender, permit, stage, nested }
+impl<I: PermitIssuer> HeldPermits<I> {
+    /// Creates a drop guard. Issuers without a budget or breaker have nothing to settle, and are not kept.
+    pub(crate) fn new(issuer: &I, permit: Permits, stage: PermitStage, nested: NestedRetries) -> Self {
+        let issuer = if issuer.guards().is_unguarded() { None } else { Some(issuer.clone()) };
+        Self { issuer, permit, stage, nested }
     }
 }
 
-impl<L: Lender> Hold for Lent<L> {
+impl<I: PermitIssuer> PermitGuard for HeldPermits<I> {
     const EMPTY: Self =
-        Self { lender: None, permit: Permits::NONE, stage: Stage::Waiting, nested: NestedRetries::Allow };
+        Self { issuer: None, permit: Permits::NONE, stage: PermitStage::Waiting, nested: NestedRetries::Allow };
 
     fn take(&mut self) -> Permits {
-        self.lender = None;
+        self.issuer = None;
         Permits::take(&mut self.permit)
     }
 
-    fn stands_at(&mut self, stage: Stage) {
+    fn set_stage(&mut self, stage: PermitStage) {
         self.stage = stage;
     }
 }
 
-impl<L: Lender> Drop for Lent<L> {
+impl<I: PermitIssuer> Drop for HeldPermits<I> {
     fn drop(&mut self) {
-        let Some(lender) = self.lender.take() else { return };
-        let (guards, permit) = (lender.guards().nested(self.nested), Permits::take(&mut self.permit));
+        let Some(issuer) = self.issuer.take() else { return };
+        let (guards, permit) = (issuer.guards().nested(self.nested), Permits::take(&mut self.permit));
         match self.stage {
-            Stage::Waiting => guards.release(permit),
-            Stage::LetIn => guards.release_begun(permit, || lender.now()),
-            Stage::Attempting => guards.abandon(permit, || lender.now()),
+            PermitStage::Waiting => guards.release(permit),
+            PermitStage::Admitted => guards.release_begun(permit, || issuer.now()),
+            PermitStage::Attempting => guards.abandon(permit, || issuer.now()),
         }
     }
 }

@@ -2,28 +2,28 @@ use core::time::Duration;
 
 use crate::Instant;
 
-/// What limits an attempt.
+/// The time limits of a call.
 pub trait Limiting {
     /// Whether there can be a limit at all.
     const LIMITS: bool;
 
-    /// When the whole call ends.
+    /// Returns the deadline of the call.
     fn deadline(&self) -> Option<Instant>;
 
-    /// How long one attempt may take.
+    /// Returns the timeout of an attempt.
     fn timeout(&self, last: IsLast) -> Option<Duration>;
 }
 
-/// Whether an attempt is the last that the policy allows.
+/// Whether an attempt is the last one that the policy allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IsLast {
-    /// It is.
+    /// The last attempt.
     Yes,
-    /// Another may follow.
+    /// Another attempt may follow.
     No,
 }
 
-/// Nothing does.
+/// A call without time limits.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Unlimited;
 
@@ -50,7 +50,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Whether nothing is limited, as it happens.
+    /// Returns whether neither limit is set.
     pub(crate) const fn are_none(&self) -> bool {
         self.deadline.is_none() && self.timeout.is_none()
     }
@@ -62,17 +62,17 @@ impl From<Unlimited> for Limits {
     }
 }
 
-/// Whether the timeout of an attempt holds for the last one too.
+/// Whether the timeout of an attempt also applies to the last one.
 ///
-/// A timeout makes room for another attempt. When there is none left, cutting the last one short only turns a late
-/// answer into no answer.
+/// A timeout leaves time for another attempt. When there is no other, cutting off the last attempt only turns a late
+/// response into no response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LastAttempt {
-    /// It holds for every attempt. The default.
+    /// The timeout applies to every attempt. The default.
     #[default]
     Timed,
-    /// The last attempt may take as long as the deadline allows.
+    /// The last attempt is limited by the deadline only.
     Untimed,
 }
 

@@ -1,15 +1,15 @@
-//! What a call brings along besides its policy and its operation. Every part has a form of size zero, which is the
-//! default, so a plain call pays for none of them.
+//! The options of a call besides its policy and its operation. Each has a zero-sized default, so a plain call pays
+//! nothing for them.
 
-mod extras;
 mod guarding;
 mod limiting;
-mod mode;
+mod options;
+mod output;
 mod parts;
 
-pub(crate) use extras::{Extras, Listening};
-pub(crate) use guarding::{Guarded, Guarding, Hold, Lender, Lent, Stage};
+pub(crate) use guarding::{Guarded, Guarding, HeldPermits, PermitGuard, PermitIssuer, PermitStage};
 pub use limiting::LastAttempt;
 pub(crate) use limiting::{IsLast, Limiting, Limits};
-pub(crate) use mode::{Bare, End, Ending, Explained, Finish, Keep, Own, Reported};
-pub(crate) use parts::{Explaining, Setup};
+pub(crate) use options::{CallOptions, Listening};
+pub(crate) use output::{Bare, Detailed, End, Ending, ErrorSlot, Finish, InnerError, Reported};
+pub(crate) use parts::{DetailedSetup, Setup};

@@ -1,11 +1,10 @@
 use super::guarding::Unguarded;
 use super::limiting::{Limits, Unlimited};
-use super::mode::{Bare, Explained};
+use super::output::{Bare, Detailed};
 use crate::event::Silent;
 use crate::time::SystemEntropy;
 
-/// The parts: who listens, which guards are asked, what limits an attempt, where the seed comes from, what the caller
-/// gets.
+/// The options of a call: listener, guards, time limits, source of seeds, and output.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Setup<S = Silent, G = Unguarded, L = Unlimited, Y = SystemEntropy, M = Bare> {
     pub(crate) sink: S,
@@ -15,8 +14,8 @@ pub struct Setup<S = Silent, G = Unguarded, L = Unlimited, Y = SystemEntropy, M 
     pub(crate) mode: M,
 }
 
-/// A setup whose call gives [`Error<E>`].
-pub(crate) type Explaining<S, G, L, Y> = Setup<S, G, L, Y, Explained>;
+/// A setup whose call returns [`Error<E>`].
+pub(crate) type DetailedSetup<S, G, L, Y> = Setup<S, G, L, Y, Detailed>;
 
 impl<S, G, L, Y, M> Setup<S, G, L, Y, M> {
     pub(crate) fn with_sink<S2>(self, sink: S2) -> Setup<S2, G, L, Y, M> {
@@ -27,14 +26,14 @@ impl<S, G, L, Y, M> Setup<S, G, L, Y, M> {
         Setup { sink: self.sink, guards, limits: self.limits, entropy: self.entropy, mode: self.mode }
     }
 
-    /// Limited, which can end a call without an error of the operation's.
-    pub(crate) fn limited(self, change: impl FnOnce(&mut Limits)) -> Setup<S, G, Limits, Y, Explained>
+    /// Changes the time limits, which can end a call without an operation error.
+    pub(crate) fn limited(self, change: impl FnOnce(&mut Limits)) -> Setup<S, G, Limits, Y, Detailed>
     where
         L: Into<Limits>,
     {
         let mut limits = self.limits.into();
         change(&mut limits);
-        Setup { sink: self.sink, guards: self.guards, limits, entropy: self.entropy, mode: Explained }
+        Setup { sink: self.sink, guards: self.guards, limits, entropy: self.entropy, mode: Detailed }
     }
 
     pub(crate) fn with_entropy<Y2>(self, entropy: Y2) -> Setup<S, G, L, Y2, M> {

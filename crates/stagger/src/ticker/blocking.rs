@@ -1,17 +1,18 @@
 use core::fmt;
 use core::time::Duration;
 
-use super::beat::{Beat, Next};
+use super::state::{TickerState, TickerStep};
 use super::{Periodic, Scheduled, Tick, Times};
 use crate::cancel::Cancelling;
 use crate::future::Uncancelled;
 use crate::{Cancel, Policy, Ratio, time::BlockingSleep, time::Entropy, time::ThreadSleep};
 
-/// Ticks at the times that a schedule gives, in blocking code: an iterator, whose `next` sleeps until the tick.
+/// Ticks on a policy's schedule, in blocking code: an iterator whose `next` sleeps until the tick.
 ///
-/// Everything else is as with the async [`Ticker`](crate::reconnect::Ticker): the first tick comes at once, and at least one
-/// comes; a delay runs from the moment when the next tick is asked for; it ends with the schedule, after
-/// [`stop`](Self::stop), or when it is [`cancelled_by`](Self::cancelled_by) a handle. No thread is started.
+/// It works like the async [`Ticker`](crate::reconnect::Ticker): the first tick comes immediately, and there is at
+/// least one; a delay runs from the moment the next tick is requested; it ends with the schedule, after
+/// [`stop`](Self::stop), or when the handle passed to [`cancelled_by`](Self::cancelled_by) is cancelled. No thread is
+/// started.
 ///
 /// ```
 /// use stagger::{Policy, blocking, policy};
@@ -23,13 +24,13 @@ use crate::{Cancel, Policy, Ratio, time::BlockingSleep, time::Entropy, time::Thr
 /// assert_eq!((ticks, loads), (2, 3));
 /// ```
 pub struct Ticker<S, T = ThreadSleep, N = Uncancelled> {
-    beat: Beat<S>,
+    state: TickerState<S>,
     timer: T,
     cancel: N,
 }
 
 impl<'p> Ticker<Scheduled<'p>> {
-    /// Ticks at the times that this policy gives; the thread sleeps in between.
+    /// Creates a ticker that follows this policy; the current thread sleeps between ticks.
     #[must_use]
     pub fn new(policy: &'p Policy) -> Self {
         Self::with_timer(ThreadSleep, policy)
@@ -37,14 +38,14 @@ impl<'p> Ticker<Scheduled<'p>> {
 }
 
 impl<'p, T: BlockingSleep> Ticker<Scheduled<'p>, T> {
-    /// Ticks at the times that this policy gives, on this timer.
+    /// Creates a ticker that follows this policy, on this timer.
     #[must_use]
     pub fn with_timer(timer: T, policy: &'p Policy) -> Self {
-        Self::of(Scheduled::new(policy), timer)
+        Self::from_times(Scheduled::new(policy), timer)
     }
 }
 
-/// Ticks around a period, for ever, in blocking code: see the async [`interval`](crate::reconnect::interval()).
+/// Creates an endless ticker with a period, in blocking code; see the async [`interval`](crate::reconnect::interval()).
 ///
 /// ```
 /// use std::time::Duration;
@@ -55,65 +56,66 @@ impl<'p, T: BlockingSleep> Ticker<Scheduled<'p>, T> {
 /// ```
 #[must_use = "a ticker does nothing unless asked"]
 pub fn interval<T: BlockingSleep>(period: Duration, jitter: Ratio, timer: T) -> Ticker<Periodic, T> {
-    Ticker::of(Periodic::new(period, jitter), timer)
+    Ticker::from_times(Periodic::new(period, jitter), timer)
 }
 
 impl<T, N> Ticker<Scheduled<'_>, T, N> {
-    /// Draws the delays from this seed: they are those of [`Policy::delays`]. To be said before the first tick.
+    /// Sets the seed that the delays are drawn from; they equal those of [`Policy::delays`]. Call it before the first
+    /// tick.
     #[must_use]
     pub fn seed(mut self, entropy: impl Entropy) -> Self {
-        self.beat.times = self.beat.times.seeded(entropy.seed());
+        self.state.times = self.state.times.with_seed(entropy.seed());
         self
     }
 }
 
 impl<T, N> Ticker<Periodic, T, N> {
-    /// Draws the times from this seed. To be said before the first tick.
+    /// Sets the seed that the tick times are drawn from. Call it before the first tick.
     #[must_use]
     pub fn seed(mut self, entropy: impl Entropy) -> Self {
-        self.beat.times = self.beat.times.seeded(entropy.seed());
+        self.state.times = self.state.times.with_seed(entropy.seed());
         self
     }
 
-    /// The first tick comes within this length of time, besides its jitter. Default: one period. To be said before
+    /// Sets the time within which the first tick comes, not counting its jitter. Default: one period. Call it before
     /// the first tick.
     #[must_use]
     pub fn spread(mut self, spread: Duration) -> Self {
-        self.beat.times = self.beat.times.spread(spread);
+        self.state.times = self.state.times.spread(spread);
         self
     }
 }
 
 impl<S: Times, T: BlockingSleep> Ticker<S, T> {
-    pub(crate) const fn of(times: S, timer: T) -> Self {
-        Self { beat: Beat::new(times), timer, cancel: Uncancelled }
+    pub(crate) const fn from_times(times: S, timer: T) -> Self {
+        Self { state: TickerState::new(times), timer, cancel: Uncancelled }
     }
 }
 
 impl<S: Times, T: BlockingSleep, N> Ticker<S, T, N> {
-    /// Ends it when this handle is cancelled: in the middle of a wait, or when the next tick is asked for.
+    /// Ends the ticker when this handle is cancelled: during a wait, or when the next tick is requested.
     pub fn cancelled_by(self, cancel: &Cancel) -> Ticker<S, T, &Cancel> {
-        Ticker { beat: self.beat, timer: self.timer, cancel }
+        Ticker { state: self.state, timer: self.timer, cancel }
     }
 
-    /// No further tick comes; stopping twice is as good as once.
+    /// Stops the ticker: no further tick comes. Idempotent.
     pub fn stop(&mut self) {
-        let _ = self.beat.end();
+        let _ = self.state.end();
     }
 
-    /// Begins the schedule again: see the async [`reset`](crate::reconnect::Ticker::reset).
+    /// Restarts the schedule: see the async [`reset`](crate::reconnect::Ticker::reset).
     pub fn reset(&mut self) {
-        self.beat.restart(&self.timer);
+        self.state.restart(&self.timer);
     }
 
-    /// How many ticks were given.
+    /// Returns the number of ticks yielded.
     #[must_use]
     pub const fn ticks(&self) -> u64 {
-        self.beat.given()
+        self.state.yielded()
     }
 
     pub(crate) const fn times(&self) -> &S {
-        &self.beat.times
+        &self.state.times
     }
 }
 
@@ -122,22 +124,22 @@ impl<S: Times, T: BlockingSleep, N: Cancelling> Iterator for Ticker<S, T, N> {
 
     fn next(&mut self) -> Option<Tick> {
         loop {
-            match self.beat.next(&self.timer, Duration::ZERO) {
-                Next::Tick(tick) => return Some(tick),
-                Next::End => return None,
-                Next::Wait(length) => {
+            match self.state.next(&self.timer, Duration::ZERO) {
+                TickerStep::Tick(tick) => return Some(tick),
+                TickerStep::End => return None,
+                TickerStep::Wait(length) => {
                     match self.cancel.handle() {
                         Some(cancel) => self.timer.sleep_unless(length, cancel),
                         None => self.timer.sleep(length),
                     }
-                    self.beat.woken();
+                    self.state.timer_fired();
                 }
-                Next::AtOnce => {}
-                // The timer panicked in the wait, and somebody caught it.
-                Next::Waiting => self.beat.woken(),
+                TickerStep::Immediate => {}
+                // The timer panicked during the wait, and the caller caught the panic.
+                TickerStep::Waiting => self.state.timer_fired(),
             }
             if self.cancel.is_cancelled() {
-                let _ = self.beat.end();
+                let _ = self.state.end();
             }
         }
     }
@@ -147,6 +149,6 @@ impl<S: Times, T: BlockingSleep, N: Cancelling> core::iter::FusedIterator for Ti
 
 impl<S: fmt::Debug, T, N> fmt::Debug for Ticker<S, T, N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Ticker").field("beat", &self.beat).finish_non_exhaustive()
+        f.debug_struct("Ticker").field("state", &self.state).finish_non_exhaustive()
     }
 }

@@ -1,9 +1,9 @@
-//! Doing something again and again: at the times of a schedule, or around a period.
+//! Repeating work: on a policy's schedule, or periodically.
 
-mod beat;
 pub(crate) mod blocking;
 mod periodic;
 mod scheduled;
+mod state;
 mod tick;
 #[expect(clippy::module_inception, reason = "the file is named for its type")]
 mod ticker;

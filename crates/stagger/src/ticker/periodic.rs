@@ -3,31 +3,31 @@ use core::time::Duration;
 use super::Times;
 use crate::{Instant, Ratio, Seed, schedule::draw, time::Clock, time::Entropy as _, time::SystemEntropy};
 
-/// Times around a period, without drift: see [`interval`](crate::reconnect::interval).
+/// Tick times around a period, without drift: see [`interval`](crate::reconnect::interval).
 #[derive(Clone, Debug)]
 pub struct Periodic {
     /// In nanoseconds, at least 1.
     period: u64,
-    /// What each tick is drawn from, behind its point of the grid.
+    /// Width of the interval that each tick is drawn from, starting at its grid point.
     width: Duration,
     spread: Duration,
     seed: Seed,
-    /// Point 0 of the grid.
+    /// Instant of grid point 0.
     origin: Instant,
-    /// The point of the grid whose tick was given last, or is waited for.
+    /// Grid point of the tick that was yielded last, or is waited for.
     point: u64,
     missed: u64,
 }
 
-/// What draws are numbered with besides the points of the grid: numbers that no point will ever have.
+/// Numbers of draws other than those of the grid points, which no point ever has.
 const FIRST: u64 = u64::MAX;
-const AGAIN: u64 = u64::MAX - 1;
+const RESTART: u64 = u64::MAX - 1;
 
 impl Periodic {
     pub(super) fn new(period: Duration, jitter: Ratio) -> Self {
         let period = Instant::ZERO.saturating_add(period).as_nanos().max(1);
-        // ±jitter around the middle of a stretch that is twice as wide. With more than half a period to either side,
-        // ticks would overtake each other.
+        // ±jitter is a draw from an interval twice as wide. With more than half a period to either side, ticks would
+        // overtake each other.
         let share = Ratio::millionths(jitter.as_millionths().saturating_mul(2).min(1_000_000));
         Self {
             period,
@@ -40,7 +40,7 @@ impl Periodic {
         }
     }
 
-    pub(super) const fn seeded(mut self, seed: Seed) -> Self {
+    pub(super) const fn with_seed(mut self, seed: Seed) -> Self {
         self.seed = seed;
         self
     }
@@ -54,7 +54,7 @@ impl Periodic {
         draw(Duration::ZERO, longest, self.seed.for_call(number).get())
     }
 
-    /// When the tick of a point of the grid is due.
+    /// Returns when the tick of a grid point is due.
     fn due(&self, point: u64) -> Instant {
         let grid = Instant::from_nanos(self.origin.as_nanos().saturating_add(point.saturating_mul(self.period)));
         grid.saturating_add(self.draw(self.width, point))
@@ -74,14 +74,14 @@ impl Times for Periodic {
 
     fn next(&mut self, clock: &impl Clock, _: Duration) -> Option<Duration> {
         let now = clock.now();
-        let coming = self.point.saturating_add(1);
-        let here = now.saturating_since(self.origin).as_nanos() as u64 / self.period;
-        let mut point = coming.max(here);
+        let next = self.point.saturating_add(1);
+        let current = now.saturating_since(self.origin).as_nanos() as u64 / self.period;
+        let mut point = next.max(current);
         if self.due(point) < now {
-            // Its tick has passed; that of the point after it cannot have.
+            // Its tick has passed; that of the following point cannot have.
             point = point.saturating_add(1);
         }
-        self.missed = point - coming;
+        self.missed = point - next;
         self.point = point;
         Some(self.due(point).saturating_since(now))
     }
@@ -90,7 +90,7 @@ impl Times for Periodic {
         self.origin = clock.now();
         self.point = 0;
         self.missed = 0;
-        // Draws of its own, or it would tick as it did the last time.
-        self.seed = self.seed.for_call(AGAIN);
+        // New draws, so that it does not repeat the previous times.
+        self.seed = self.seed.for_call(RESTART);
     }
 }

@@ -6,7 +6,7 @@ use crate::{
     machine::RetryState, time::Clock, time::Entropy as _, time::SystemEntropy,
 };
 
-/// The times of a policy: a tick is what an attempt is to a call, and the delay to the next one is that of a retry.
+/// Tick times from a policy: a tick corresponds to an attempt, and the delay to the next tick to that of a retry.
 #[derive(Clone, Debug)]
 pub struct Scheduled<'p> {
     policy: &'p Policy,
@@ -19,7 +19,7 @@ impl<'p> Scheduled<'p> {
         Self { policy, state: RetryState::new(), seed: SystemEntropy.seed() }
     }
 
-    pub(super) const fn seeded(mut self, seed: Seed) -> Self {
+    pub(super) const fn with_seed(mut self, seed: Seed) -> Self {
         self.seed = seed;
         self
     }
@@ -28,7 +28,7 @@ impl<'p> Scheduled<'p> {
         RetryMachine::new(self.policy, &mut self.state, self.seed)
     }
 
-    /// Every tick counts as an attempt. Nobody is there to refuse one.
+    /// Counts a tick as an attempt. There is no guard that could reject it.
     fn begin(&mut self, clock: &impl Clock) {
         let _ = self.retry().begin(Permits::NONE, || clock.now(), &Guards::none());
     }
@@ -51,7 +51,7 @@ impl Times for Scheduled<'_> {
 
     fn next(&mut self, clock: &impl Clock, resolution: Duration) -> Option<Duration> {
         let mut retry = self.retry();
-        // A ticker does not know what came of a tick: it is asked for the next one, which is all that a failure says.
+        // A ticker does not know the result of the work; requesting the next tick corresponds to a failure.
         match retry.decide(Outcome::TRANSIENT, Permits::NONE, || clock.now(), &Guards::none()) {
             Decision::Retry { after, source, .. } => Some(retry.on_ticks(after, source, resolution)),
             _ => None,
@@ -60,7 +60,7 @@ impl Times for Scheduled<'_> {
 
     fn restart(&mut self, clock: &impl Clock) {
         self.state = RetryState::new();
-        // Draws of its own, or it would wait as it did the last time.
+        // New draws, so that it does not repeat the previous delays.
         self.seed = self.seed.for_call(0);
         self.begin(clock);
     }

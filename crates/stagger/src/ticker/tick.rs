@@ -4,11 +4,11 @@ use crate::Instant;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Tick {
-    /// Its number, from 1.
+    /// Number of the tick, from 1.
     pub number: u64,
-    /// When it was given, on the clock of the ticker's timer.
+    /// Instant at which the tick was yielded, on the clock of the ticker's timer.
     pub at: Instant,
-    /// How many ticks of an [`interval`](crate::reconnect::interval) were left out before it, because nobody asked for them in
-    /// time. Always 0 for a ticker that follows a schedule, which waits for whoever asks.
+    /// Ticks of an [`interval`](crate::reconnect::interval) that were skipped before this one, because they were not
+    /// requested in time. Always 0 for a ticker that follows a policy, because its delays run from the request.
     pub missed: u64,
 }

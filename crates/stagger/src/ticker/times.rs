@@ -2,19 +2,19 @@ use core::time::Duration;
 
 use crate::time::Clock;
 
-/// When the ticks come. A ticker asks it, and waits.
+/// The tick times of a ticker, which only waits for them.
 ///
-/// Lengths are counted from the present of `clock`; zero is for no wait at all. `resolution` is the timer's.
+/// Waits are counted from the current instant of `clock`; zero means no wait. `resolution` is that of the timer.
 pub trait Times {
-    /// The wait before the first tick.
+    /// Returns the wait before the first tick.
     fn first(&mut self, clock: &impl Clock, resolution: Duration) -> Duration;
 
-    /// A tick is being given; says how many were left out before it.
+    /// Records that a tick is yielded. Returns how many were skipped before it.
     fn ticked(&mut self, clock: &impl Clock) -> u64;
 
-    /// The wait before the next tick; `None`: there is none.
+    /// Returns the wait before the next tick, or `None` if there is none.
     fn next(&mut self, clock: &impl Clock, resolution: Duration) -> Option<Duration>;
 
-    /// Begins anew, as if the tick that was given last had been the first.
+    /// Restarts the schedule, as if the latest tick had been the first.
     fn restart(&mut self, clock: &impl Clock);
 }

@@ -6,7 +6,7 @@ use core::time::Duration;
 use super::Sleep;
 use crate::{Instant, time::Clock, time::SystemClock};
 
-/// The timer of `async-io`, which smol and async-std use: `.timer(AsyncIo)`.
+/// The timer of `async-io`, used by smol and async-std: `.timer(AsyncIo)`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AsyncIo;
 

@@ -5,9 +5,10 @@ use core::time::Duration;
 use super::{BlockingSleep, Sleep};
 use crate::{Instant, time::Clock, time::SystemClock};
 
-/// A function as timer, with the system's clock or another one.
+/// A closure as timer, with the system's clock or another one.
 ///
-/// For async code it gives a future that is `Unpin`: box what is not. For blocking code it returns `()`.
+/// For async code the closure returns a future that is `Unpin` (box one that is not); for blocking code it sleeps and
+/// returns `()`.
 ///
 /// ```
 /// use stagger::{Policy, time::SleepFn, blocking};
@@ -25,14 +26,14 @@ pub struct SleepFn<F, C = SystemClock> {
 }
 
 impl<F> SleepFn<F> {
-    /// A function, with the system's clock.
+    /// Creates a timer from a closure, with the system's clock.
     pub const fn new(sleep: F) -> Self {
         Self { sleep, clock: SystemClock }
     }
 }
 
 impl<F, C> SleepFn<F, C> {
-    /// A function that sleeps on this clock.
+    /// Creates a timer from a closure that sleeps on this clock.
     pub const fn with_clock(sleep: F, clock: C) -> Self {
         Self { sleep, clock }
     }

@@ -5,7 +5,7 @@ use futures_timer::Delay;
 use super::Sleep;
 use crate::{Instant, time::Clock, time::SystemClock};
 
-/// The timer of `futures-timer`, a thread of its own that serves any executor: `.timer(FuturesTimer)`.
+/// The timer of `futures-timer`, which has its own thread and works with any executor: `.timer(FuturesTimer)`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FuturesTimer;
 

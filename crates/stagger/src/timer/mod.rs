@@ -1,4 +1,4 @@
-//! Who sleeps. A timer is a [`Clock`] that one can sleep on.
+//! Timers: clocks that can be slept on.
 
 #[cfg(feature = "async-io")]
 mod async_io;
@@ -23,24 +23,24 @@ pub use tokio::Tokio;
 
 use crate::{Cancel, time::Clock};
 
-/// A timer for async code: it makes futures that are ready after a length of time of its own clock.
+/// A timer for async code: creates futures that complete after a time on its own clock.
 ///
-/// A wait of zero never reaches it. The futures are `Unpin`, so that one that is not has to be boxed by the timer
-/// that makes it, once, and can be re-armed.
+/// It is never asked to wait for zero. The futures are `Unpin`, so that they can be rearmed: a timer whose future is
+/// not must box it once.
 pub trait Sleep: Clock {
-    /// What [`sleep`](Self::sleep) gives.
+    /// The future returned by [`sleep`](Self::sleep).
     type Sleeping: Future<Output = ()> + Unpin;
 
-    /// A future that is ready when `length` has passed.
+    /// Returns a future that completes after `length`.
     fn sleep(&self, length: Duration) -> Self::Sleeping;
 
-    /// Arms a future that was made before, again: without a new allocation, where the timer can.
+    /// Rearms an existing future, without a new allocation where the timer can.
     fn rearm(&self, sleeping: &mut Self::Sleeping, length: Duration) {
         *sleeping = self.sleep(length);
     }
 
-    /// The distance of the points in time at which it can wake somebody up. Default zero: any. See
-    /// [`RetryMachine::on_ticks`](crate::machine::RetryMachine::on_ticks) for what is made of it.
+    /// Returns the distance between the instants at which the timer can fire. Default: zero, any instant. See
+    /// [`RetryMachine::on_ticks`](crate::machine::RetryMachine::on_ticks) for how delays are fitted to it.
     fn resolution(&self) -> Duration {
         Duration::ZERO
     }
@@ -48,12 +48,13 @@ pub trait Sleep: Clock {
 
 /// A timer for blocking code.
 ///
-/// A wait of zero never reaches it.
+/// It is never asked to wait for zero.
 pub trait BlockingSleep: Clock {
-    /// Returns when `length` has passed.
+    /// Sleeps for `length`.
     fn sleep(&self, length: Duration);
 
-    /// Returns when `length` has passed, or when it is cancelled. By default it cannot be woken up in between.
+    /// Sleeps for `length`, or until `cancel` is cancelled. The default implementation checks for cancellation only
+    /// before it sleeps.
     fn sleep_unless(&self, length: Duration, cancel: &Cancel) {
         if !cancel.is_cancelled() {
             self.sleep(length);

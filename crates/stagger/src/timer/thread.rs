@@ -3,7 +3,7 @@ use core::time::Duration;
 use super::BlockingSleep;
 use crate::{Cancel, Instant, time::Clock, time::SystemClock};
 
-/// The thread sleeps: the default of blocking calls.
+/// Sleeps on the current thread: the default of blocking calls.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ThreadSleep;
 

@@ -16,8 +16,8 @@ pub struct Tokio;
 
 impl Clock for Tokio {
     fn now(&self) -> Instant {
-        // Any fixed point will do, with room below it: with paused time every runtime has a clock of its own, whose
-        // readings begin near the real present, and may have been paused before this one was started.
+        // Any fixed instant works, with room below it: with paused time every runtime has its own clock, whose readings
+        // start near the real present, and another runtime may have been paused before this one started.
         static EPOCH: OnceLock<TokioInstant> = OnceLock::new();
         let epoch = *EPOCH.get_or_init(TokioInstant::now);
         let now = TokioInstant::now();
@@ -41,7 +41,7 @@ impl Sleep for Tokio {
     }
 
     fn rearm(&self, sleeping: &mut Self::Sleeping, length: Duration) {
-        // Tokio itself takes thirty years for what is too far away to be told.
+        // Tokio itself uses thirty years for instants too far away to represent.
         const FAR: Duration = Duration::from_secs(86_400 * 365 * 30);
         let now = TokioInstant::now();
         sleeping.as_mut().reset(now.checked_add(length).unwrap_or_else(|| now + FAR));

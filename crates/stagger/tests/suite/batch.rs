@@ -211,7 +211,10 @@ fn an_id_that_was_not_sent_is_an_error() {
     assert_eq!(batch.failed("id-2", Outcome::TRANSIENT, ()), unknown("id-2"));
     assert!(block_on(batch.next_attempt()));
     assert_eq!(batch.failed("id-0", Outcome::TRANSIENT, ()), unknown("id-0"));
-    assert_eq!(UnknownItem("x".to_owned()).to_string(), "no item of this round has the id \"x\"");
+    assert_eq!(
+        UnknownItem("x".to_owned()).to_string(),
+        "unknown item id \"x\"; report only ids of `entries()`, and only during an attempt"
+    );
 }
 
 #[test]

@@ -188,18 +188,18 @@ fn a_line_with_a_fault_changes_nothing_and_every_fault_is_told_with_the_way_out(
     );
     assert_eq!(
         error.to_string(),
-        "`api` names no setting; write it as target=setting, like api=no-retries; `=off` names no target; write one \
-         before the =, or * for all others; `db` has no setting; write enforced to put it back, or drop it; `Off` is \
-         neither a mode nor a share; use enforced, observed, off or no-retries, a share like 25%, or both; `120%` is \
-         not a share; write it as 20% or 0.2, from 0 to 1; `z` has two modes or two shares; keep one of each at most; \
-         `good` is set twice; keep one of them"
+        "`api` has no `=`; write target=setting, such as api=no-retries; `=off` has no target; write one before the \
+         `=`, or `*` for all others; `db` has no setting; write enforced to reset it, or remove the entry; unknown \
+         setting `Off`; expected enforced, observed, off or no-retries, a share such as 25%, or a mode and a share; \
+         `120%` is not a share; write it as 20% or 0.2, from 0 to 1; `z` has two modes or two shares; keep at most one \
+         of each; `good` is set twice; keep one entry"
     );
 }
 
 /// The environment of a process cannot be changed safely, so this test is its own child.
 #[test]
 fn the_environment_is_read_at_the_start() {
-    let me = "suite::controls::the_environment_is_read_at_the_start";
+    let me = "suite::control::the_environment_is_read_at_the_start";
     let child = |line: &str, want: &str| {
         let program = env::current_exe().unwrap();
         let mut command = Command::new(program);
@@ -215,7 +215,7 @@ fn the_environment_is_read_at_the_start() {
             assert_eq!(told, "enforced enforced");
             child("api=no-retries;*=25%", "no-retries enforced 25%");
             child("", "enforced enforced");
-            child("=off", "`=off` names no target; write one before the =, or * for all others");
+            child("=off", "`=off` has no target; write one before the `=`, or `*` for all others");
         }
     }
 }

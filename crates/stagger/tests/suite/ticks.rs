@@ -70,7 +70,7 @@ fn meaning_14_delays_on_a_coarse_timer_keep_their_mean() {
         let (clock, lost) = (VirtualClock::new(), VirtualClock::new());
         block_on(retry_with_timer(&policy, Ticking(&clock), fails).seed(seed)).unwrap_err();
         block_on(Reconnect::with_seed(Ticking(&lost), &policy, fails, seed).next()).unwrap_err();
-        for (driver, clock) in [("retry", clock), ("Reconnecting", lost)] {
+        for (driver, clock) in [("retry", clock), ("Reconnect", lost)] {
             let mean = clock.elapsed().as_secs_f64() * 1e6 / 20_000.0;
             // The number of ticks is binomial: four standard deviations are 4 · 500 µs / √20,000 = 14 µs at most.
             assert!((mean - micros as f64).abs() <= 14.2, "{driver}: {micros} µs took {mean:.1} µs on average");

@@ -41,8 +41,8 @@ fn groups(log: &Log) -> Groups {
     groups
 }
 
-fn before(retry: Option<u32>) -> String {
-    retry.map_or("of all delays".to_owned(), |retry| format!("before retry {retry}"))
+fn before(retry: u32) -> String {
+    format!("before retry {retry}")
 }
 
 /// Minimum number of delays to conclude anything about jitter, and of clients to conclude anything about phases.
@@ -60,7 +60,7 @@ fn in_step(groups: &Groups) -> Option<Finding> {
                 let many = delays.len();
                 format!(
                     "{}: {} of {many} are equal to others; most often {}",
-                    before(*retry),
+                    retry.map_or("all delays".to_owned(), before),
                     percent(share),
                     brief(most)
                 )
@@ -93,9 +93,10 @@ fn beyond_bounds(log: &Log, policy: &Policy) -> Option<Finding> {
         .collect();
     let (first, bounds) = outside.first()?;
     let could = bounds.map_or("no such retry".to_owned(), from_to);
+    let place = first.retry.map_or(String::new(), |retry| format!(" {}", before(retry)));
     let facts = vec![
         format!("{} of {} delays", outside.len(), log.entries.len()),
-        format!("line {}: {} {}; the policy allows {could}", first.line, brief(first.delay), before(first.retry)),
+        format!("line {}: {}{place}; the policy allows {could}", first.line, brief(first.delay)),
     ];
     let advice = "compare the running policy with this one, and check for hints of the server";
     Some(Finding::for_log(&BEYOND_BOUNDS, facts, advice))

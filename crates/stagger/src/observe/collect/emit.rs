@@ -1,6 +1,6 @@
-//! Metrics by name; nothing at all without the feature `metrics`.
+//! Metrics by name; no-ops without the feature `metrics`.
 
-/// The labels of a metric beside `target`.
+/// A label of a metric besides `target`.
 type Label = (&'static str, &'static str);
 
 #[cfg(feature = "metrics")]
@@ -9,21 +9,21 @@ fn labels(target: &str, label: Option<Label>) -> Vec<metrics::Label> {
     core::iter::once(target).chain(label.map(|(name, value)| metrics::Label::from_static_parts(name, value))).collect()
 }
 
-/// What is at the moment.
+/// Sets a gauge.
 #[cfg(feature = "metrics")]
 pub(super) fn gauge(name: &'static str, target: &str, label: Option<Label>, value: f64) {
     metrics::gauge!(name, labels(target, label)).set(value);
 }
 
-/// What has been counted elsewhere, ever.
+/// Sets a counter to a total that is counted elsewhere.
 #[cfg(feature = "metrics")]
-pub(super) fn total(name: &'static str, target: &str, label: Option<Label>, value: u64) {
+pub(super) fn absolute(name: &'static str, target: &str, label: Option<Label>, value: u64) {
     metrics::counter!(name, labels(target, label)).absolute(value);
 }
 
-/// What has come since it was told last.
+/// Increments a counter.
 #[cfg(feature = "metrics")]
-pub(super) fn more(name: &'static str, target: &str, label: Option<Label>, value: u64) {
+pub(super) fn increment(name: &'static str, target: &str, label: Option<Label>, value: u64) {
     metrics::counter!(name, labels(target, label)).increment(value);
 }
 
@@ -31,13 +31,19 @@ pub(super) fn more(name: &'static str, target: &str, label: Option<Label>, value
 pub(super) const fn gauge(_: &'static str, _: &str, _: Option<Label>, _: f64) {}
 
 #[cfg(not(feature = "metrics"))]
-pub(super) const fn total(_: &'static str, _: &str, _: Option<Label>, _: u64) {}
+pub(super) const fn absolute(_: &'static str, _: &str, _: Option<Label>, _: u64) {}
 
 #[cfg(not(feature = "metrics"))]
-pub(super) const fn more(_: &'static str, _: &str, _: Option<Label>, _: u64) {}
+pub(super) const fn increment(_: &'static str, _: &str, _: Option<Label>, _: u64) {}
 
-/// 1 for the state that is, 0 for the others.
-pub(super) fn one_of(name: &'static str, target: &str, label: &'static str, all: &[&'static str], is: &'static str) {
+/// Sets a gauge per state: 1 for the current one, 0 for the others.
+pub(super) fn state_gauges(
+    name: &'static str,
+    target: &str,
+    label: &'static str,
+    all: &[&'static str],
+    is: &'static str,
+) {
     for &state in all {
         gauge(name, target, Some((label, state)), f64::from(u8::from(state == is)));
     }

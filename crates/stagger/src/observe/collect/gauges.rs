@@ -1,21 +1,21 @@
 use core::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::collectors::{BreakerCollector, ControlCollector};
 use super::emit::gauge;
-use super::watch::{BreakerWatch, ControlWatches};
 use crate::breaker::CircuitBreaker;
 use crate::control::RetryControls;
 use crate::{Budget, Instant, admission::Admission, time::Clock, time::SystemClock};
 
-/// Collects what guards are and have counted, when it is asked to: [`record`](Self::record) it at each scrape, or once a
-/// second. The [contract](crate::observe#metrics) has the names.
+/// Collects the state and counts of guards. Call [`record`](Self::record) at each scrape, or once a second. The names
+/// are in the [contract](crate::observe#metrics).
 ///
-/// With the feature `tracing` it also makes one event for each change that it finds: a breaker's of its state, an operator control's
-/// of its setting; never one for being asked.
+/// With the feature `tracing`, it also emits an event for each change it finds in the state of a breaker or the setting
+/// of an operator control. It emits none if nothing has changed.
 ///
-/// Each guard is collected under a name that the program chooses: the target's, as the [`Retrier`](crate::Retrier) was
-/// given it. Two of one kind under one name would overwrite each other's numbers. Guards are kept alive, so of those that
-/// come and go, such as one for each customer, name the few that matter.
+/// Each guard is collected under a name that the program chooses, usually the target's name as passed to the
+/// [`Retrier`](crate::Retrier). Two guards of one kind under one name overwrite each other's values. Guards are kept
+/// alive, so of those that come and go, such as one per customer, add only the few that matter.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -33,13 +33,13 @@ use crate::{Budget, Instant, admission::Admission, time::Clock, time::SystemCloc
 /// ```
 pub struct Gauges<C = SystemClock> {
     clock: C,
-    watched: Mutex<Vec<Watch>>,
+    collectors: Mutex<Vec<Collector>>,
 }
 
-type Watch = Box<dyn FnMut(Instant) + Send>;
+type Collector = Box<dyn FnMut(Instant) + Send>;
 
 impl Gauges {
-    /// Nothing is collected yet.
+    /// Creates an empty collection, on the system's clock.
     #[must_use]
     pub fn new() -> Self {
         Self::with_clock(SystemClock)
@@ -53,41 +53,42 @@ impl Default for Gauges {
 }
 
 impl<C: Clock> Gauges<C> {
-    /// By this clock, which is to be the one that the guards are asked by.
+    /// Creates an empty collection on this clock, which must be the one that the guards use.
     #[must_use]
     pub const fn with_clock(clock: C) -> Self {
-        Self { clock, watched: Mutex::new(Vec::new()) }
+        Self { clock, collectors: Mutex::new(Vec::new()) }
     }
 
-    /// What is left of this budget.
+    /// Adds a budget: the retries left in it.
     #[must_use]
     pub fn budget(self, target: &str, budget: Arc<dyn Budget>) -> Self {
         let target = target.to_owned();
-        self.watch(move |_| {
+        self.collector(move |_| {
             let left = budget.available().map_or(f64::NAN, |left| left as f64);
             gauge("stagger_budget_left", &target, None, left);
         })
     }
 
-    /// The state of this breaker, and what it has refused.
+    /// Adds a breaker: its state, and the calls it has rejected.
     #[must_use]
     pub fn breaker(self, target: &str, breaker: Arc<CircuitBreaker>) -> Self {
-        let mut watch = BreakerWatch::new(target, breaker);
-        self.watch(move |now| watch.record(now))
+        let mut collector = BreakerCollector::new(target, breaker);
+        self.collector(move |now| collector.record(now))
     }
 
-    /// Where these operator controls are, and what they have refused: of every target, also of those that join later.
+    /// Adds operator controls: the setting of every target and the retries it has rejected, including targets
+    /// registered later.
     #[must_use]
     pub fn controls(self, controls: &RetryControls) -> Self {
-        let mut watches = ControlWatches::new(controls.clone());
-        self.watch(move |_| watches.record())
+        let mut collector = ControlCollector::new(controls.clone());
+        self.collector(move |_| collector.record())
     }
 
-    /// How this admission stands.
+    /// Adds an admission: its reservations and free capacity.
     #[must_use]
     pub fn admission(self, target: &str, admission: Arc<Admission>) -> Self {
         let target = target.to_owned();
-        self.watch(move |now| {
+        self.collector(move |now| {
             let seen = admission.snapshot(now);
             gauge("stagger_admission_waiting", &target, None, seen.reserved as f64);
             gauge("stagger_admission_wait_seconds", &target, None, seen.next_in.as_secs_f64());
@@ -95,22 +96,22 @@ impl<C: Clock> Gauges<C> {
         })
     }
 
-    /// Collects everything once. The clock is read once; calls from several threads wait for each other.
+    /// Records all values once. The clock is read once. Concurrent calls wait for each other.
     pub fn record(&self) {
         let now = self.clock.now();
-        // Each watch is whole between two calls, also if a recorder has panicked.
-        self.watched.lock().unwrap_or_else(PoisonError::into_inner).iter_mut().for_each(|watch| watch(now));
+        // Each collector is consistent between two calls, even if a recorder has panicked.
+        self.collectors.lock().unwrap_or_else(PoisonError::into_inner).iter_mut().for_each(|collector| collector(now));
     }
 
-    fn watch(mut self, watch: impl FnMut(Instant) + Send + 'static) -> Self {
-        self.watched.get_mut().unwrap_or_else(PoisonError::into_inner).push(Box::new(watch));
+    fn collector(mut self, collector: impl FnMut(Instant) + Send + 'static) -> Self {
+        self.collectors.get_mut().unwrap_or_else(PoisonError::into_inner).push(Box::new(collector));
         self
     }
 }
 
 impl<C> fmt::Debug for Gauges<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner).len();
-        f.debug_struct("Gauges").field("watched", &watched).finish_non_exhaustive()
+        let collectors = self.collectors.lock().unwrap_or_else(PoisonError::into_inner).len();
+        f.debug_struct("Gauges").field("collectors", &collectors).finish_non_exhaustive()
     }
 }

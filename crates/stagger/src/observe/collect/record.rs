@@ -1,11 +1,11 @@
-//! What ends with a report, and is counted when it is there.
+//! Metrics of operations that end with a report.
 
-use super::emit::{gauge, more, total};
+use super::emit::{absolute, gauge, increment};
 use crate::batch::BatchResult;
 use crate::hedge::Hedged;
 use crate::queue::QueueSnapshot;
 
-/// Counts the copies of a hedged call, by its report. The [contract](crate::observe#metrics) has the names.
+/// Counts the copies of a hedged call, from its report. The names are in the [contract](crate::observe#metrics).
 ///
 /// ```
 /// # use stagger::hedge::Hedge;
@@ -20,7 +20,7 @@ pub fn record_hedged<V, E>(target: &str, report: &Hedged<V, E>) {
     let won = u64::from(report.winner.is_some_and(|winner| winner > 0));
     let refused = u64::from(report.refused);
     for (result, number) in [("launched", launched), ("won", won), ("refused", refused)] {
-        more("stagger_hedges_total", target, Some(("result", result)), number);
+        increment("stagger_hedges_total", target, Some(("result", result)), number);
     }
     #[cfg(feature = "tracing")]
     if launched + refused > 0 {
@@ -29,27 +29,27 @@ pub fn record_hedged<V, E>(target: &str, report: &Hedged<V, E>) {
     }
 }
 
-/// Counts the items of a batch, by what came of them. The [contract](crate::observe#metrics) has the names.
+/// Counts the items of a batch by their results. The names are in the [contract](crate::observe#metrics).
 ///
 /// ```
 /// # use stagger::{Policy, batch::Batch};
 /// let batch = Batch::<_, (), _>::new(&Policy::DEFAULT, [("a", 1), ("b", 2)]);
 /// stagger::observe::record_batch("orders", &batch.finish());
 /// ```
-pub fn record_batch<T, E>(target: &str, finished: &BatchResult<T, E>) {
-    let (worked, failed, dead) =
-        (finished.succeeded as u64, finished.failed.len() as u64, finished.dead_lettered as u64);
-    for (result, number) in [("worked", worked), ("failed", failed), ("dead", dead)] {
-        more("stagger_batch_items_total", target, Some(("result", result)), number);
+pub fn record_batch<T, E>(target: &str, result: &BatchResult<T, E>) {
+    let (succeeded, failed, dead_lettered) =
+        (result.succeeded as u64, result.failed.len() as u64, result.dead_lettered as u64);
+    for (result, number) in [("succeeded", succeeded), ("failed", failed), ("dead_lettered", dead_lettered)] {
+        increment("stagger_batch_items_total", target, Some(("result", result)), number);
     }
     #[cfg(feature = "tracing")]
-    if failed + dead > 0 {
-        tracing::warn!(target: "stagger", target_name = target, worked, failed, dead, "items failed");
+    if failed + dead_lettered > 0 {
+        tracing::warn!(target: "stagger", target_name = target, succeeded, failed, dead_lettered, "items failed");
     }
 }
 
-/// How a retry queue stands, as its [`snapshot`](crate::queue::RetryQueue::snapshot) says. A queue belongs to one task, so
-/// that is the one to call this, every second or so. The [contract](crate::observe#metrics) has the names.
+/// Records the state of a retry queue from its [`snapshot`](crate::queue::RetryQueue::snapshot). Call it about once a
+/// second, from the task that owns the queue. The names are in the [contract](crate::observe#metrics).
 ///
 /// ```
 /// # use stagger::{Policy, queue::RetryQueue};
@@ -61,5 +61,5 @@ pub fn record_batch<T, E>(target: &str, finished: &BatchResult<T, E>) {
 pub fn record_queue(target: &str, queue: &QueueSnapshot) {
     gauge("stagger_queue_pending", target, None, queue.pending as f64);
     gauge("stagger_queue_overdue_seconds", target, None, queue.overdue.as_secs_f64());
-    total("stagger_queue_refused_total", target, None, queue.refused);
+    absolute("stagger_queue_refused_total", target, None, queue.refused);
 }

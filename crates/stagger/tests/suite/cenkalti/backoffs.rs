@@ -319,7 +319,7 @@ fn senseless_settings_are_named_all_at_once() {
         assert!(error.contains("randomization factor") && error.contains("multiplier"), "{error}");
     }
     let error = options().multiplier(0.5).build().unwrap_err();
-    assert_eq!(error.to_string(), "multiplier 0.5 lets intervals shrink or fail; use a finite number from 1 up");
+    assert_eq!(error.to_string(), "multiplier 0.5 is not a finite number of at least 1; use one, such as 1.5");
     for share in [0.0, 1.0] {
         options().randomization_factor(share).multiplier(1.0).build().unwrap();
     }

@@ -139,6 +139,7 @@ fn the_contract_names_every_value_of_a_label() {
     let contract = contract();
     let stops = [
         StopReason::Permanent,
+        StopReason::UnsafeToRetry,
         StopReason::Attempts,
         StopReason::Elapsed,
         StopReason::Hint,

@@ -95,10 +95,10 @@ fn the_items_of_a_batch_are_counted_by_what_came_of_them() {
     finished(&[("a", Outcome::Permanent), ("b", Outcome::Cancelled)]);
     let value = counted(&metrics);
     let items = |result| value("batch_items_total", result) as usize;
-    assert_eq!((items("worked"), items("failed"), items("dead")), (2, 1, 1));
-    assert_eq!(logs.take(), [r#"WARN|items failed|target_name="it" worked=2 failed=1 dead=1"#]);
+    assert_eq!((items("succeeded"), items("failed"), items("dead_lettered")), (2, 1, 1));
+    assert_eq!(logs.take(), [r#"WARN|items failed|target_name="it" succeeded=2 failed=1 dead_lettered=1"#]);
     finished(&[]);
-    assert_eq!((counted(&metrics)("batch_items_total", "worked"), logs.take().len()), (4.0, 0));
+    assert_eq!((counted(&metrics)("batch_items_total", "succeeded"), logs.take().len()), (4.0, 0));
 }
 
 #[tokio::test(start_paused = true)]

@@ -171,7 +171,7 @@ fn a_full_queue_gives_the_item_and_its_loan_back() {
     let job = queue.begin("failed").unwrap();
     let stopped = queue.push_retry(job, Outcome::TRANSIENT).unwrap_err();
     assert_eq!((stopped.item, stopped.reason, stopped.attempts), ("failed", GiveUpReason::Full, 1));
-    assert_eq!(stopped.to_string(), "gave up after 1 attempt: the queue is full");
+    assert_eq!(stopped.to_string(), "gave up after 1 attempt: the queue is at capacity; raise its capacity");
     drop(queue);
     world.expect_settled(10, &[Outcome::TRANSIENT]);
 }

@@ -110,7 +110,8 @@ fn a_full_wheel_gives_the_item_back_and_takes_it_when_there_is_room() {
     let first = wheel.insert("one".to_owned(), at(ms(1))).unwrap();
     wheel.insert("two".to_owned(), at(ms(2))).unwrap();
     let full = wheel.insert("three".to_owned(), at(ms(3))).unwrap_err();
-    assert_eq!((full.to_string(), format!("{full:?}")), ("the queue is full".to_owned(), "QueueFull(..)".to_owned()));
+    let text = "the queue is at capacity; raise its capacity, or push again when items have completed";
+    assert_eq!((full.to_string().as_str(), format!("{full:?}").as_str()), (text, "QueueFull(..)"));
     assert!(full.source().is_none());
     wheel.cancel(first);
     let QueueFull(three) = full;

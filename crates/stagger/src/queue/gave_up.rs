@@ -3,25 +3,25 @@ use core::fmt;
 
 use crate::StopReason;
 
-/// An item for which there is no further attempt, given back.
+/// An item that is not attempted again; contains the item.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct GaveUp<T> {
     /// The item.
     pub item: T,
-    /// Why.
+    /// Why the item is not attempted again.
     pub reason: GiveUpReason,
-    /// How many attempts were made.
+    /// Number of attempts made.
     pub attempts: u32,
 }
 
-/// Why a queue does not take an item for another attempt.
+/// Why a queue does not accept an item for another attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum GiveUpReason {
-    /// The policy or a guard says so.
+    /// The policy or a guard decided to stop.
     Stop(StopReason),
-    /// As many are pending as may be. What the budget had lent was given back.
+    /// The queue is at capacity. The item's permits were released.
     Full,
 }
 
@@ -32,14 +32,14 @@ impl<T> fmt::Debug for GaveUp<T> {
     }
 }
 
-/// A lower-case fragment: "gave up after 3 attempts: every attempt was used".
+/// Formats as a lower-case fragment: "gave up after 3 attempts: every attempt was used".
 impl<T> fmt::Display for GaveUp<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let plural = if self.attempts == 1 { "" } else { "s" };
         write!(f, "gave up after {} attempt{plural}: ", self.attempts)?;
         match self.reason {
             GiveUpReason::Stop(stop) => stop.fmt(f),
-            GiveUpReason::Full => f.write_str("the queue is full"),
+            GiveUpReason::Full => f.write_str("the queue is at capacity; raise its capacity"),
         }
     }
 }

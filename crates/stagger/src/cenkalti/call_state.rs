@@ -1,4 +1,5 @@
-//! The decisions of one call, async or blocking: the two only call and wait. The package's loop, in its order.
+//! The decisions of one call, async or blocking; the drivers only call and wait. Follows the package's loop, in its
+//! order.
 
 use core::time::Duration;
 
@@ -7,34 +8,34 @@ use crate::call::Next;
 use crate::setup::{End, Ending};
 use crate::{Instant, StopReason, scope, testing, time::Clock};
 
-/// What one call remembers.
+/// The state of one call.
 #[derive(Debug)]
-pub(super) struct Course<B> {
+pub(super) struct CallState<B> {
     backoff: B,
     attempts: u32,
-    /// If somebody wants to be told how long it took.
+    /// Set if the output includes the elapsed time.
     start: Option<Instant>,
-    is_inside: bool,
+    is_nested: bool,
 }
 
-impl<B: BackOff> Course<B> {
+impl<B: BackOff> CallState<B> {
     pub(super) const fn new(backoff: B) -> Self {
-        Self { backoff, attempts: 0, start: None, is_inside: false }
+        Self { backoff, attempts: 0, start: None, is_nested: false }
     }
 
-    /// Before the first attempt.
+    /// Starts the call, before the first attempt.
     pub(super) fn start(&mut self, timed: Option<&impl Clock>) {
-        self.is_inside = scope::depth() > 0;
+        self.is_nested = scope::depth() > 0;
         self.start = timed.map(Clock::now);
         self.backoff.reset();
     }
 
-    /// Before every attempt.
+    /// Counts an attempt; called before each one.
     pub(super) const fn begin(&mut self) {
         self.attempts = self.attempts.saturating_add(1);
     }
 
-    /// The attempt failed. `notify` is told the wait that follows.
+    /// Decides what follows a failed attempt. `notify` receives the wait before the retry.
     pub(super) fn failed(
         &mut self,
         is_permanent: bool,
@@ -44,7 +45,7 @@ impl<B: BackOff> Course<B> {
         if is_permanent {
             return Next::Stop(StopReason::Permanent);
         }
-        if self.is_inside {
+        if self.is_nested {
             return Next::Stop(StopReason::Nested);
         }
         match self.backoff.next_backoff() {

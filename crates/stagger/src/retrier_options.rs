@@ -1,30 +1,32 @@
-//! What a call brings along that borrows nothing: one hold on its retrier, for all that it wants of it.
+//! The options of a call that borrows nothing: one reference to its retrier provides them all.
 
 use core::borrow::Borrow;
 use core::ops::Deref;
 use core::time::Duration;
 
 use crate::event::{Event, EventError, Sink};
-use crate::setup::{Extras, Guarding, IsLast, Lender, Lent, Limiting as _, Limits, Listening, Stage};
+use crate::setup::{
+    CallOptions, Guarding, HeldPermits, IsLast, Limiting as _, Limits, Listening, PermitIssuer, PermitStage,
+};
 use crate::shared::{Listeners, Rules, Shared};
 use crate::{Guards, Instant, NestedRetries, Policy, Retrier, Seed, guard::Permits, time::Clock, time::Entropy as _};
 
-/// The guards, the listeners and the limits of the retrier that `R` holds.
+/// The guards, listeners and limits of the retrier that `R` refers to.
 #[derive(Debug)]
-pub(crate) struct Own<C, R> {
-    backed: Backed<C, R>,
+pub(crate) struct RetrierOptions<C, R> {
+    backed: RetrierGuards<C, R>,
     limits: Limits,
-    /// Whether somebody besides the listeners asks for the time.
+    /// Whether something other than a listener needs the elapsed time.
     pub(crate) is_timed: bool,
 }
 
-impl<C: Clock + Clone, R: Borrow<Retrier> + Clone> Own<C, R> {
+impl<C: Clock + Clone, R: Borrow<Retrier> + Clone> RetrierOptions<C, R> {
     pub(crate) fn new(retrier: R, clock: C, deadline: Option<Instant>) -> Self {
         let limits = retrier.borrow().shared().limits_until(deadline);
-        Self { backed: Backed { retrier, clock }, limits, is_timed: true }
+        Self { backed: RetrierGuards { retrier, clock }, limits, is_timed: true }
     }
 
-    /// What holds the retrier.
+    /// Returns the reference to the retrier.
     pub(crate) const fn retrier(&self) -> &R {
         &self.backed.retrier
     }
@@ -38,14 +40,14 @@ impl<C: Clock + Clone, R: Borrow<Retrier> + Clone> Own<C, R> {
     }
 }
 
-impl<C: Clock + Clone, R: Borrow<Retrier> + Clone> Extras for Own<C, R> {
-    type Held = Lent<Backed<C, R>>;
-    type Kept<E> = Option<E>;
+impl<C: Clock + Clone, R: Borrow<Retrier> + Clone> CallOptions for RetrierOptions<C, R> {
+    type Guard = HeldPermits<RetrierGuards<C, R>>;
+    type LastError<E> = Option<E>;
     const TIMED: bool = true;
     const LIMITS: bool = true;
 
     fn is_timed(&self) -> bool {
-        self.is_timed || self.listeners().is_anybody()
+        self.is_timed || self.listeners().has_listeners()
     }
 
     fn is_plain(&self) -> bool {
@@ -60,7 +62,7 @@ impl<C: Clock + Clone, R: Borrow<Retrier> + Clone> Extras for Own<C, R> {
         self.backed.nested()
     }
 
-    fn hold(&self, permit: Permits, stage: Stage, nested: NestedRetries) -> Self::Held {
+    fn hold(&self, permit: Permits, stage: PermitStage, nested: NestedRetries) -> Self::Guard {
         self.backed.hold(permit, stage, nested)
     }
 
@@ -77,17 +79,17 @@ impl<C: Clock + Clone, R: Borrow<Retrier> + Clone> Extras for Own<C, R> {
     }
 }
 
-impl<C, R> Listening for Own<C, R> {
+impl<C, R> Listening for RetrierOptions<C, R> {
     const LISTENS: bool = true;
 }
 
-impl<E: EventError, C: Clock + Clone, R: Borrow<Retrier> + Clone> Sink<E> for Own<C, R> {
+impl<E: EventError, C: Clock + Clone, R: Borrow<Retrier> + Clone> Sink<E> for RetrierOptions<C, R> {
     fn target(&self) -> &str {
         self.backed.shared().name()
     }
 
     fn is_listening(&self) -> bool {
-        self.listeners().is_anybody()
+        self.listeners().has_listeners()
     }
 
     fn emit(&self, event: Event<'_>, error: Option<&E>) {
@@ -95,43 +97,43 @@ impl<E: EventError, C: Clock + Clone, R: Borrow<Retrier> + Clone> Sink<E> for Ow
     }
 }
 
-/// Where such a call finds its policy: with the rest.
+/// The policy of the call's retrier.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct OfRetrier;
+pub(crate) struct RetrierPolicy;
 
-impl<C, R: Borrow<Retrier>> Terms<Own<C, R>> for OfRetrier {
-    fn policy<'a>(&'a self, own: &'a Own<C, R>) -> &'a Policy {
-        own.backed.shared().policy()
+impl<C, R: Borrow<Retrier>> PolicySource<RetrierOptions<C, R>> for RetrierPolicy {
+    fn policy<'a>(&'a self, options: &'a RetrierOptions<C, R>) -> &'a Policy {
+        options.backed.shared().policy()
     }
 }
 
-/// Where a call finds its policy.
-pub(crate) trait Terms<X> {
-    fn policy<'a>(&'a self, extras: &'a X) -> &'a Policy;
+/// The source of a call's policy.
+pub(crate) trait PolicySource<X> {
+    fn policy<'a>(&'a self, options: &'a X) -> &'a Policy;
 }
 
-impl<X, P: Deref<Target = Policy>> Terms<X> for P {
+impl<X, P: Deref<Target = Policy>> PolicySource<X> for P {
     #[inline]
     fn policy<'a>(&'a self, _: &'a X) -> &'a Policy {
         self
     }
 }
 
-/// The guards, held by whoever has borrowed of them; the clock is for what is dropped in the middle of an attempt.
+/// The guards of a retrier, kept by a permit's drop guard; the clock times an attempt that is dropped in progress.
 #[derive(Clone, Debug)]
-pub(crate) struct Backed<C, R> {
+pub(crate) struct RetrierGuards<C, R> {
     retrier: R,
     clock: C,
 }
 
-impl<C, R: Borrow<Retrier>> Backed<C, R> {
+impl<C, R: Borrow<Retrier>> RetrierGuards<C, R> {
     fn shared(&self) -> &Shared {
         self.retrier.borrow().shared()
     }
 }
 
-impl<C: Clock + Clone, R: Borrow<Retrier> + Clone> Guarding for Backed<C, R> {
-    type Held = Lent<Self>;
+impl<C: Clock + Clone, R: Borrow<Retrier> + Clone> Guarding for RetrierGuards<C, R> {
+    type Guard = HeldPermits<Self>;
 
     fn guards(&self) -> Guards<'_> {
         self.shared().guards()
@@ -141,12 +143,12 @@ impl<C: Clock + Clone, R: Borrow<Retrier> + Clone> Guarding for Backed<C, R> {
         self.shared().nested()
     }
 
-    fn hold(&self, permit: Permits, stage: Stage, nested: NestedRetries) -> Lent<Self> {
-        Lent::new(self, permit, stage, nested)
+    fn hold(&self, permit: Permits, stage: PermitStage, nested: NestedRetries) -> HeldPermits<Self> {
+        HeldPermits::new(self, permit, stage, nested)
     }
 }
 
-impl<C: Clock + Clone, R: Borrow<Retrier> + Clone> Lender for Backed<C, R> {
+impl<C: Clock + Clone, R: Borrow<Retrier> + Clone> PermitIssuer for RetrierGuards<C, R> {
     fn now(&self) -> Instant {
         self.clock.now()
     }

@@ -5,5 +5,5 @@ struct MyError;
 
 fn main() {
     let api = Retrier::new(Policy::DEFAULT);
-    let _ = api.blocking(|| Err::<(), _>(MyError)).own();
+    let _ = api.blocking(|| Err::<(), _>(MyError)).into_inner();
 }

@@ -4,26 +4,26 @@ use core::time::Duration;
 use crate::StopReason;
 use crate::error::{Cause, Error, Rejected, Report};
 
-/// What the caller gets.
-pub trait Mode {
-    /// Whether it tells the elapsed time, for which the clock is read before attempt 1.
+/// The kind of output that a call returns.
+pub trait OutputMode {
+    /// Whether the output includes the elapsed time, for which the clock is read before the first attempt.
     const TIMED: bool;
-    /// How it says that there is no error of the operation's.
-    type Refusal;
-    /// Where the last error waits during a sleep, for a caller who cancels.
-    type Kept<E>: Keep<E>;
+    /// The representation of a call without an operation error.
+    type Rejection;
+    /// Storage for the last error during a sleep, in case the caller cancels.
+    type LastError<E>: ErrorSlot<E>;
 
-    /// A refusal, where one can happen at all.
-    fn refusal(why: Rejected) -> Option<Self::Refusal>;
+    /// Converts a rejection, if the call can be rejected at all.
+    fn rejection(why: Rejected) -> Option<Self::Rejection>;
 }
 
-/// What the caller gets for this value and this error.
-pub trait Finish<T, E>: Mode {
-    /// It.
+/// Builds the output from the end of a call.
+pub trait Finish<T, E>: OutputMode {
+    /// The type returned to the caller.
     type Output;
 
-    /// Makes it.
-    fn finish(end: End<T, E, Self::Refusal>) -> Self::Output;
+    /// Builds the output.
+    fn finish(end: End<T, E, Self::Rejection>) -> Self::Output;
 }
 
 /// The end of a call.
@@ -34,28 +34,28 @@ pub struct End<T, E, R> {
     pub(crate) elapsed: Duration,
 }
 
-/// How a call ended that did not succeed.
+/// The end of a failed call.
 #[derive(Debug)]
 pub(crate) enum Ending<E, R> {
-    /// With the operation's error.
+    /// The operation's error.
     Failed(E),
-    /// Without one.
-    Refused(R),
+    /// A rejection, without an operation error.
+    Rejected(R),
 }
 
-/// Where an error waits.
-pub trait Keep<E> {
-    /// With nothing in it.
+/// Storage for the last error.
+pub trait ErrorSlot<E> {
+    /// No error stored.
     const EMPTY: Self;
 
-    /// Puts one in, in place of the one before.
+    /// Stores an error, replacing the previous one.
     fn put(&mut self, error: E);
 
-    /// Takes it out.
+    /// Takes the error out.
     fn take(&mut self) -> Option<E>;
 }
 
-impl<E> Keep<E> for () {
+impl<E> ErrorSlot<E> for () {
     const EMPTY: Self = ();
 
     #[inline]
@@ -69,7 +69,7 @@ impl<E> Keep<E> for () {
     }
 }
 
-impl<E> Keep<E> for Option<E> {
+impl<E> ErrorSlot<E> for Option<E> {
     const EMPTY: Self = None;
 
     fn put(&mut self, error: E) {
@@ -81,16 +81,16 @@ impl<E> Keep<E> for Option<E> {
     }
 }
 
-/// The operation's own error, bare. Nothing can refuse such a call.
+/// The operation's own error. Nothing can reject such a call.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Bare;
 
-impl Mode for Bare {
+impl OutputMode for Bare {
     const TIMED: bool = false;
-    type Refusal = Infallible;
-    type Kept<E> = ();
+    type Rejection = Infallible;
+    type LastError<E> = ();
 
-    fn refusal(_: Rejected) -> Option<Infallible> {
+    fn rejection(_: Rejected) -> Option<Infallible> {
         None
     }
 }
@@ -102,7 +102,7 @@ impl<T, E> Finish<T, E> for Bare {
     fn finish(end: End<T, E, Infallible>) -> Result<T, E> {
         end.result.map_err(|(_, ending)| match ending {
             Ending::Failed(error) => error,
-            Ending::Refused(never) => match never {},
+            Ending::Rejected(never) => match never {},
         })
     }
 }
@@ -113,12 +113,12 @@ macro_rules! timed {
         #[derive(Clone, Copy, Debug, Default)]
         pub struct $mode;
 
-        impl Mode for $mode {
+        impl OutputMode for $mode {
             const TIMED: bool = true;
-            type Refusal = Rejected;
-            type Kept<E> = Option<E>;
+            type Rejection = Rejected;
+            type LastError<E> = Option<E>;
 
-            fn refusal(why: Rejected) -> Option<Rejected> {
+            fn rejection(why: Rejected) -> Option<Rejected> {
                 Some(why)
             }
         }
@@ -126,31 +126,31 @@ macro_rules! timed {
 }
 
 timed! {
-    /// [`Error<E>`].
-    Explained
-    /// [`Report`].
+    /// The output is [`Error<E>`].
+    Detailed
+    /// The output is a [`Report`].
     Reported
-    /// The operation's own error, which can also say that the call was refused.
-    Own
+    /// The output is the operation's own error, which can also represent a rejection.
+    InnerError
 }
 
 impl<T, E> End<T, E, Rejected> {
-    pub(crate) fn explained(self) -> Result<T, Error<E>> {
+    pub(crate) fn detailed(self) -> Result<T, Error<E>> {
         self.result.map_err(|(stop, ending)| {
             let last = match ending {
                 Ending::Failed(error) => Cause::Operation(error),
-                Ending::Refused(why) => Cause::Rejected(why),
+                Ending::Rejected(why) => Cause::Rejected(why),
             };
             Error::new(stop, self.attempts, self.elapsed, last)
         })
     }
 }
 
-impl<T, E> Finish<T, E> for Explained {
+impl<T, E> Finish<T, E> for Detailed {
     type Output = Result<T, Error<E>>;
 
     fn finish(end: End<T, E, Rejected>) -> Self::Output {
-        end.explained()
+        end.detailed()
     }
 }
 
@@ -158,14 +158,14 @@ impl<T, E> Finish<T, E> for Reported {
     type Output = Report<T, E>;
 
     fn finish(end: End<T, E, Rejected>) -> Self::Output {
-        Report { attempts: end.attempts, elapsed: end.elapsed, result: end.explained() }
+        Report { attempts: end.attempts, elapsed: end.elapsed, result: end.detailed() }
     }
 }
 
-impl<T, E: From<Rejected>> Finish<T, E> for Own {
+impl<T, E: From<Rejected>> Finish<T, E> for InnerError {
     type Output = Result<T, E>;
 
     fn finish(end: End<T, E, Rejected>) -> Self::Output {
-        end.explained().map_err(Error::into_inner)
+        end.detailed().map_err(Error::into_inner)
     }
 }

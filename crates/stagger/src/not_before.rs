@@ -2,40 +2,40 @@ use core::time::Duration;
 
 use crate::Instant;
 
-/// The instant that a hint forbids to undercut, in 48 bits: it fits into what a call has to spare.
+/// The earliest instant of a retry whose wait a hint asked for, packed into 48 bits to fit the call's padding.
 ///
-/// To the nanosecond for waits of up to 18 minutes, or a timer of 1 ms would be armed again for what was lost in
-/// rounding; to the next microsecond for longer ones, up to two years.
+/// Exact to the nanosecond for waits of up to 18 minutes, because otherwise a 1 ms timer would be armed again for the
+/// rounding error. Longer waits, of up to two years, are rounded up to the next microsecond.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Until([u16; 3]);
+pub(crate) struct NotBefore([u16; 3]);
 
-impl Until {
-    /// What stands there until there is one.
+impl NotBefore {
+    /// The value before a hint has set one.
     pub(crate) const UNSET: Self = Self([0; 3]);
 
-    /// The end of a wait that begins now.
+    /// Creates the end of a wait that begins now.
     pub(crate) fn after(wait: Duration, now: Instant) -> Self {
         let until = now.saturating_add(wait).as_nanos();
         let word = if wait <= FINE { until & MASK } else { until.div_ceil(1_000) & MASK | COARSE };
         Self([word as u16, (word >> 16) as u16, (word >> 32) as u16])
     }
 
-    /// What is left of it.
-    pub(crate) fn left(self, now: Instant) -> Duration {
+    /// Returns how long to wait from `now`.
+    pub(crate) fn remaining(self, now: Instant) -> Duration {
         let [low, middle, high] = self.0.map(u64::from);
         let word = low | middle << 16 | high << 32;
         let (unit, longest) = if word & COARSE == 0 { (1, FINE.as_nanos() as u64) } else { (1_000, MASK / 2) };
         let left = word.wrapping_sub(now.as_nanos() / unit) & MASK;
-        // What is further away than any wait has passed.
+        // A distance greater than any wait means that the instant has passed.
         Duration::from_nanos(if left > longest { 0 } else { left * unit })
     }
 }
 
-/// Above the bits of the number: it counts microseconds.
+/// Set if the number counts microseconds; the bit above the number.
 const COARSE: u64 = MASK + 1;
 const MASK: u64 = (1 << 47) - 1;
-/// The longest wait that is counted in nanoseconds: a small part of the 39 hours after which the number begins again,
-/// so that a wait that was overslept by hours is not taken for one that has just begun.
+/// The longest wait counted in nanoseconds. It is a small part of the 39 hours after which the number wraps around, so
+/// that a wait overslept by hours is not mistaken for one that has just begun.
 const FINE: Duration = Duration::from_nanos(1 << 40);
 
 #[cfg(test)]
@@ -45,14 +45,14 @@ mod tests {
     const BEGINNINGS: [u64; 6] = [0, 1, 999, (1 << 47) - 5_000_000, (1 << 47) * 1_000 - 5_000_000, u64::MAX / 2];
 
     #[test]
-    fn the_end_of_a_wait_survives_48_bits_to_the_nanosecond() {
+    fn the_end_of_a_wait_is_exact_to_the_nanosecond_in_48_bits() {
         let at = Instant::from_nanos;
         for begin in BEGINNINGS {
-            let until = Until::after(Duration::from_nanos(7_000_001), at(begin));
-            assert_eq!(until.left(at(begin)), Duration::from_nanos(7_000_001), "{begin}");
-            assert_eq!(until.left(at(begin + 7_000_000)), Duration::from_nanos(1), "{begin}");
+            let until = NotBefore::after(Duration::from_nanos(7_000_001), at(begin));
+            assert_eq!(until.remaining(at(begin)), Duration::from_nanos(7_000_001), "{begin}");
+            assert_eq!(until.remaining(at(begin + 7_000_000)), Duration::from_nanos(1), "{begin}");
             for overslept in [0, 1, 3_600_000_000_000, 86_400_000_000_000] {
-                assert_eq!(until.left(at(begin + 7_000_001 + overslept)), Duration::ZERO, "{begin}, {overslept}");
+                assert_eq!(until.remaining(at(begin + 7_000_001 + overslept)), Duration::ZERO, "{begin}, {overslept}");
             }
         }
     }
@@ -62,10 +62,10 @@ mod tests {
         let day = Duration::from_secs(86_400);
         for begin in BEGINNINGS.map(Instant::from_nanos) {
             for wait in [FINE + Duration::from_nanos(1), day, 700 * day] {
-                let until = Until::after(wait, begin);
-                let left = until.left(begin);
+                let until = NotBefore::after(wait, begin);
+                let left = until.remaining(begin);
                 assert!(left >= wait && left - wait <= Duration::from_micros(2), "{begin:?}: {left:?} of {wait:?}");
-                assert_eq!(until.left(begin.saturating_add(wait + day)), Duration::ZERO, "{begin:?}, {wait:?}");
+                assert_eq!(until.remaining(begin.saturating_add(wait + day)), Duration::ZERO, "{begin:?}, {wait:?}");
             }
         }
     }

@@ -2,33 +2,34 @@ use core::fmt;
 use core::num::NonZeroU32;
 use core::time::Duration;
 
-use super::whole::whole;
+use super::combined::combined_outcome;
 use super::{BatchResult, Entry, Failed, UnknownItem};
 use crate::{
     Guards, Instant, Outcome, Policy, Seed, ServerHint, StopReason, guard::Permits, machine::Decision,
     machine::RetryMachine, machine::RetryState, time::Entropy, time::Sleep, time::SystemEntropy,
 };
 
-/// Many items in one request, of which only the failed are sent again.
+/// Many items in one request, of which only the failed ones are sent again.
 ///
-/// A round is one request with everything that is still to be done. What is not said to have failed in it has worked,
-/// when the next round is asked for. A round is one attempt under the policy, with one payment to the budget, however
-/// many items are in it.
+/// An attempt is one request with all remaining items. Items not reported as failed have succeeded when the next
+/// attempt is requested. A request counts as one attempt under the policy, and a resent one needs one permit from the
+/// budget, however many items it contains.
 ///
-/// | what failed in a round | the round, for policy and guards |
+/// | failed in an attempt | outcome of the attempt, for policy and guards |
 /// |---|---|
-/// | something that may pass | failed; throttled if any item was, else transient if any was, else local; with the longest hint |
-/// | nothing was processed, of any item | unprocessed: repeated at once, once; of some items only, it is a transient failure |
-/// | only what is permanent | permanent: the server answered |
-/// | nothing | a success |
+/// | items that can be retried | failed; throttled if any item was, else transient if any was, else local exhaustion; with the longest hint |
+/// | all items, none of them processed | not processed: repeated immediately, once; if only some items were not processed, a transient failure |
+/// | permanent failures only | permanent: the server responded |
+/// | no item | success |
 ///
-/// - **Lease**: messages are lent for a time (visibility time-out, what is left of an invocation), after which somebody
-///   else gets them. No round starts later than [`lease`](Self::lease) allows, and none is waited for in vain. The
-///   policy's spread is not waited for.
-/// - **Dead letters**: an item that fails permanently, or for too many times, is put aside, so that it is not delivered
-///   for ever. Without a [`dead_letter`](Self::dead_letter) it is among the failed.
-/// - **Nothing is lost**: [`finish`](Self::finish) gives every item back that did not work, also in the middle of a
-///   round, whose items may have worked: they count as failed, to be delivered again.
+/// - **Lease**: messages are leased for a limited time (visibility timeout, remaining time of an invocation), after
+///   which they are delivered to another consumer. No attempt starts later than [`lease`](Self::lease) allows, and the
+///   batch does not wait for one that could not start. The policy's initial spread is ignored.
+/// - **Dead letters**: an item that fails permanently, or too many times, is passed to the
+///   [`dead_letter`](Self::dead_letter) function, so that it is not redelivered forever. Without one it is among the
+///   failed.
+/// - **No item is lost**: [`finish`](Self::finish) returns every item that did not succeed. In the middle of an
+///   attempt, all its items count as failed, to be redelivered, although some may have succeeded.
 ///
 /// ```
 /// use stagger::batch::Batch;
@@ -48,9 +49,9 @@ use crate::{
 ///         batch.failed(id, outcome, status)?;
 ///     }
 /// }
-/// let finished = batch.finish();
-/// assert_eq!((finished.succeeded, finished.failed[0].error), (2, Some(400)));
-/// assert_eq!(finished.response().to_string(), r#"{"batchItemFailures":[{"itemIdentifier":"c"}]}"#);
+/// let result = batch.finish();
+/// assert_eq!((result.succeeded, result.failed[0].error), (2, Some(400)));
+/// assert_eq!(result.response().to_string(), r#"{"batchItemFailures":[{"itemIdentifier":"c"}]}"#);
 /// # Ok::<(), stagger::batch::UnknownItem>(()) }).unwrap();
 /// ```
 pub struct Batch<'p, T, E, S: Sleep> {
@@ -64,34 +65,34 @@ pub struct Batch<'p, T, E, S: Sleep> {
     permit: Permits,
     phase: Phase,
     entries: Vec<Entry<T, E>>,
-    /// Where the search for an id begins: services speak of failures in the order of the items.
+    /// Where the search for an id begins: services report failures in the order of the items.
     search: usize,
-    done: BatchResult<T, E>,
+    result: BatchResult<T, E>,
 }
 
 struct DeadLetter<T, E> {
     after: NonZeroU32,
-    put_aside: Box<dyn FnMut(Failed<T, E>) + Send>,
+    handle: Box<dyn FnMut(Failed<T, E>) + Send>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// The next round begins then.
+    /// The next attempt begins at this instant.
     Due(Instant),
-    InRound,
+    InAttempt,
     Ended,
 }
 
 #[cfg(feature = "tokio")]
 impl<'p, T, E> Batch<'p, T, E, crate::time::Tokio> {
-    /// These items, with their ids; on tokio's timer.
+    /// Creates a batch of these items, with their ids, on tokio's timer.
     pub fn new<I: Into<String>>(policy: &'p Policy, items: impl IntoIterator<Item = (I, T)>) -> Self {
         Self::with_timer(crate::time::Tokio, policy, items)
     }
 }
 
 impl<'p, T, E, S: Sleep> Batch<'p, T, E, S> {
-    /// These items, with their ids; on this timer.
+    /// Creates a batch of these items, with their ids, on this timer.
     pub fn with_timer<I: Into<String>>(timer: S, policy: &'p Policy, items: impl IntoIterator<Item = (I, T)>) -> Self {
         let entry =
             |(id, item): (I, T)| Entry { id: id.into(), item, attempts: 0, error: None, outcome: Outcome::Success };
@@ -107,19 +108,19 @@ impl<'p, T, E, S: Sleep> Batch<'p, T, E, S> {
             phase: Phase::Due(Instant::ZERO),
             entries: items.into_iter().map(entry).collect(),
             search: 0,
-            done: BatchResult { succeeded: 0, dead_lettered: 0, failed: Vec::new() },
+            result: BatchResult { succeeded: 0, dead_lettered: 0, failed: Vec::new() },
         }
     }
 
-    /// Asks these guards before every round.
+    /// Sets the guards that must admit every attempt. Default: none.
     #[must_use]
     pub const fn guards(mut self, guards: Guards<'p>) -> Self {
         self.guards = guards;
         self
     }
 
-    /// The items are lent until `ends`, by the timer's clock, and a round takes up to `margin`: none starts later than
-    /// `margin` before the end, not even the first.
+    /// Sets when the lease of the items ends, on the timer's clock, and how long an attempt takes at most: no attempt
+    /// starts later than `margin` before the end, not even the first. Default: no lease.
     #[must_use]
     pub const fn lease(mut self, ends: Instant, margin: Duration) -> Self {
         let latest = ends.as_nanos().saturating_sub(Instant::ZERO.saturating_add(margin).as_nanos());
@@ -128,15 +129,16 @@ impl<'p, T, E, S: Sleep> Batch<'p, T, E, S> {
         self
     }
 
-    /// An item that has failed so often, deliveries before this batch included, or permanently, is given to this
-    /// function, and is not among the failed.
+    /// Sets the function that receives items that failed permanently, that must not be sent again, or that have failed
+    /// `after` times, including deliveries before this batch. Such items are not among the failed. Default: none.
     #[must_use]
-    pub fn dead_letter(mut self, after: NonZeroU32, put_aside: impl FnMut(Failed<T, E>) + Send + 'static) -> Self {
-        self.dead_letter = Some(DeadLetter { after, put_aside: Box::new(put_aside) });
+    pub fn dead_letter(mut self, after: NonZeroU32, handle: impl FnMut(Failed<T, E>) + Send + 'static) -> Self {
+        self.dead_letter = Some(DeadLetter { after, handle: Box::new(handle) });
         self
     }
 
-    /// How often each item was tried before, as the service tells it (SQS: `ApproximateReceiveCount` − 1).
+    /// Sets how often each item was attempted before, as the service reports it (SQS: `ApproximateReceiveCount` − 1).
+    /// Default: 0.
     #[must_use]
     pub fn attempts_before(mut self, attempts: impl Fn(&T) -> u32) -> Self {
         for entry in &mut self.entries {
@@ -145,24 +147,24 @@ impl<'p, T, E, S: Sleep> Batch<'p, T, E, S> {
         self
     }
 
-    /// Draws the delays from this seed, so that they can be repeated: for tests.
+    /// Sets the seed that the delays are drawn from, for reproducible tests. Default: the system's entropy.
     #[must_use]
     pub const fn seed(mut self, seed: Seed) -> Self {
         self.seed = seed;
         self
     }
 
-    /// What is still to be done: in a round, what is in it.
+    /// Returns the remaining items; during an attempt, the items in it.
     #[must_use]
     pub fn entries(&self) -> &[Entry<T, E>] {
         &self.entries
     }
 
-    /// Waits for the next round, and begins it. `false` when nothing is left to do, or nothing more will be done.
+    /// Waits for the next attempt, and begins it. Returns `false` if no items are left or no further attempt is made.
     ///
-    /// Cancel-safe: dropped in its wait, it goes on with the same wait when it is called again.
+    /// Cancel-safe: if it is dropped while it waits, the next call continues the same wait.
     pub async fn next_attempt(&mut self) -> bool {
-        if self.phase == Phase::InRound {
+        if self.phase == Phase::InAttempt {
             self.settle();
         }
         let Phase::Due(due) = self.phase else { return false };
@@ -173,7 +175,7 @@ impl<'p, T, E, S: Sleep> Batch<'p, T, E, S> {
                 break;
             }
             self.timer.sleep(left).await;
-            // It has slept and no time has passed: the clock of a test, which stands still.
+            // The sleep ended and no time has passed: the clock of a test stands still.
             if self.timer.now() == now {
                 break;
             }
@@ -186,24 +188,25 @@ impl<'p, T, E, S: Sleep> Batch<'p, T, E, S> {
         self.begin()
     }
 
-    /// This item failed in this round, with this outcome and this error. Said again, the last time counts; a success
-    /// with an error beside it counts as permanent.
+    /// Records that this item failed in the current attempt, with this outcome and this error. If it is called more
+    /// than once for an item, the last call counts. [`Outcome::Success`] is treated as permanent.
     ///
     /// # Errors
-    /// [`UnknownItem`] if there is no such item in this round.
+    /// Returns [`UnknownItem`] if the item is not in the current attempt.
     pub fn failed(&mut self, id: &str, outcome: Outcome, error: E) -> Result<(), UnknownItem> {
         let (before, after) = self.entries.split_at(self.search.min(self.entries.len()));
         let ahead = after.iter().position(|entry| entry.id == id).map(|found| before.len() + found);
         let found = ahead.or_else(|| before.iter().position(|entry| entry.id == id));
-        let found = found.filter(|_| self.phase == Phase::InRound).ok_or_else(|| UnknownItem(id.to_owned()))?;
+        let found = found.filter(|_| self.phase == Phase::InAttempt).ok_or_else(|| UnknownItem(id.to_owned()))?;
         self.search = found + 1;
         self.failed_at(found, outcome, error);
         Ok(())
     }
 
-    /// The whole request failed with this outcome: every item of this round did, with the error that is made for it.
+    /// Records that the whole request failed with this outcome: every item failed, with the error that `error` creates
+    /// for it.
     pub fn all_failed(&mut self, outcome: Outcome, mut error: impl FnMut(&T) -> E) {
-        if self.phase == Phase::InRound {
+        if self.phase == Phase::InAttempt {
             for index in 0..self.entries.len() {
                 let error = error(&self.entries[index].item);
                 self.failed_at(index, outcome, error);
@@ -211,12 +214,11 @@ impl<'p, T, E, S: Sleep> Batch<'p, T, E, S> {
         }
     }
 
-    /// What came of it: every item that did not work is given back. In the middle of a round, that is all that are in
-    /// it.
+    /// Ends the batch. Returns every item that did not succeed; during an attempt, these are all items in it.
     #[must_use]
     pub fn finish(mut self) -> BatchResult<T, E> {
         self.end(StopReason::Cancelled);
-        core::mem::replace(&mut self.done, BatchResult { succeeded: 0, dead_lettered: 0, failed: Vec::new() })
+        core::mem::replace(&mut self.result, BatchResult { succeeded: 0, dead_lettered: 0, failed: Vec::new() })
     }
 
     fn failed_at(&mut self, index: usize, outcome: Outcome, error: E) {
@@ -232,9 +234,9 @@ impl<'p, T, E, S: Sleep> Batch<'p, T, E, S> {
         match RetryMachine::new(self.policy, &mut self.state, self.seed).begin(permit, || timer.now(), &self.guards) {
             Ok(permit) => {
                 self.permit = permit;
-                self.phase = Phase::InRound;
+                self.phase = Phase::InAttempt;
                 self.search = 0;
-                // The one immediate repeat does not count.
+                // The immediate repeat of an unprocessed request does not count.
                 let counts = self.state.attempt() - before;
                 for entry in &mut self.entries {
                     entry.attempts = entry.attempts.saturating_add(counts);
@@ -250,20 +252,20 @@ impl<'p, T, E, S: Sleep> Batch<'p, T, E, S> {
         }
     }
 
-    /// The round is over: what worked and what will not work leaves, and the core decides about the rest.
+    /// Ends the attempt: removes items that succeeded or failed for good, and decides about the rest.
     fn settle(&mut self) {
-        let outcome = whole(self.entries.iter().map(|entry| entry.outcome));
+        let outcome = combined_outcome(self.entries.iter().map(|entry| entry.outcome));
         for entry in core::mem::take(&mut self.entries) {
-            let is_dead = self.dead_letter.as_ref().is_some_and(|dead| entry.attempts >= dead.after.get());
+            let is_exhausted = self.dead_letter.as_ref().is_some_and(|dead| entry.attempts >= dead.after.get());
             match entry.outcome {
-                Outcome::Success => self.done.succeeded += 1,
-                Outcome::Permanent => self.put_aside(entry.failed(StopReason::Permanent)),
-                Outcome::UnsafeToRetry(_) => self.put_aside(entry.failed(StopReason::UnsafeToRetry)),
+                Outcome::Success => self.result.succeeded += 1,
+                Outcome::Permanent => self.dead_letter_or_fail(entry.failed(StopReason::Permanent)),
+                Outcome::UnsafeToRetry(_) => self.dead_letter_or_fail(entry.failed(StopReason::UnsafeToRetry)),
                 Outcome::Failed { hint: Some(ServerHint::DoNotRetry), .. } => {
-                    self.done.failed.push(entry.failed(StopReason::Hint))
+                    self.result.failed.push(entry.failed(StopReason::Hint))
                 }
-                Outcome::Cancelled => self.done.failed.push(entry.failed(StopReason::Cancelled)),
-                _ if is_dead => self.put_aside(entry.failed(StopReason::Attempts)),
+                Outcome::Cancelled => self.result.failed.push(entry.failed(StopReason::Cancelled)),
+                _ if is_exhausted => self.dead_letter_or_fail(entry.failed(StopReason::Attempts)),
                 _ => self.entries.push(entry),
             }
         }
@@ -274,8 +276,8 @@ impl<'p, T, E, S: Sleep> Batch<'p, T, E, S> {
         match decision {
             Decision::Retry { after, source, permit } => {
                 self.permit = permit;
-                let ask = retry.on_ticks(after, source, self.timer.resolution());
-                let due = if ask.is_zero() { Instant::ZERO } else { self.timer.now().saturating_add(ask) };
+                let delay = retry.on_ticks(after, source, self.timer.resolution());
+                let due = if delay.is_zero() { Instant::ZERO } else { self.timer.now().saturating_add(delay) };
                 self.phase = Phase::Due(due);
                 if self.entries.is_empty() {
                     self.end(StopReason::Exhausted);
@@ -289,26 +291,26 @@ impl<'p, T, E, S: Sleep> Batch<'p, T, E, S> {
         }
     }
 
-    fn put_aside(&mut self, failed: Failed<T, E>) {
+    fn dead_letter_or_fail(&mut self, failed: Failed<T, E>) {
         match &mut self.dead_letter {
             Some(dead) => {
-                self.done.dead_lettered += 1;
-                (dead.put_aside)(failed);
+                self.result.dead_lettered += 1;
+                (dead.handle)(failed);
             }
-            None => self.done.failed.push(failed),
+            None => self.result.failed.push(failed),
         }
     }
 
     fn give_up(&mut self, stop: StopReason) {
-        self.done.failed.extend(self.entries.drain(..).map(|entry| entry.failed(stop)));
+        self.result.failed.extend(self.entries.drain(..).map(|entry| entry.failed(stop)));
     }
 
-    /// Settles what was borrowed; nothing more will be done.
+    /// Settles the permits and ends the batch.
     fn end(&mut self, stop: StopReason) {
         let permit = Permits::take(&mut self.permit);
         match core::mem::replace(&mut self.phase, Phase::Ended) {
             Phase::Due(_) => self.guards.release(permit),
-            Phase::InRound => self.guards.abandon(permit, || self.timer.now()),
+            Phase::InAttempt => self.guards.abandon(permit, || self.timer.now()),
             Phase::Ended => {}
         }
         self.give_up(stop);
@@ -325,7 +327,7 @@ impl<T, E, S: Sleep> fmt::Debug for Batch<'_, T, E, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Batch")
             .field("left", &self.entries.len())
-            .field("worked", &self.done.succeeded)
+            .field("succeeded", &self.result.succeeded)
             .field("phase", &self.phase)
             .finish_non_exhaustive()
     }

@@ -1,22 +1,22 @@
-//! Guards that are looked at again and again: their numbers each time, and an event if they have changed.
+//! Guards that are polled: their values each time, and an event if they have changed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::emit::{gauge, one_of, total};
+use super::emit::{absolute, gauge, state_gauges};
 use crate::breaker::{BreakerSnapshot, BreakerState, CircuitBreaker};
 use crate::budget::{ControlMode, ControlSetting, ControlSnapshot};
 use crate::control::RetryControls;
 use crate::{Instant, guard::Enforcement};
 
-pub(super) struct BreakerWatch {
+pub(super) struct BreakerCollector {
     target: String,
     breaker: Arc<CircuitBreaker>,
     was: BreakerState,
     transitions: u64,
 }
 
-impl BreakerWatch {
+impl BreakerCollector {
     pub(super) fn new(target: &str, breaker: Arc<CircuitBreaker>) -> Self {
         Self { target: target.to_owned(), breaker, was: BreakerState::Closed, transitions: 0 }
     }
@@ -24,52 +24,52 @@ impl BreakerWatch {
     pub(super) fn record(&mut self, now: Instant) {
         let (target, seen) = (&*self.target, self.breaker.snapshot(&now));
         let states: Vec<_> = BreakerState::ALL.iter().map(|state| state.name()).collect();
-        one_of("stagger_breaker_state", target, "state", &states, seen.state.name());
-        let kept_to = f64::from(u8::from(seen.enforcement == Enforcement::Enforced));
-        gauge("stagger_breaker_enforced", target, None, kept_to);
-        total("stagger_breaker_transitions_total", target, None, seen.transitions);
+        state_gauges("stagger_breaker_state", target, "state", &states, seen.state.name());
+        let enforced = f64::from(u8::from(seen.enforcement == Enforcement::Enforced));
+        gauge("stagger_breaker_enforced", target, None, enforced);
+        absolute("stagger_breaker_transitions_total", target, None, seen.transitions);
         for (enforcement, refusals) in
             [(Enforcement::Enforced, seen.refusals), (Enforcement::Observed, seen.would_have_refused)]
         {
-            total("stagger_breaker_refusals_total", target, Some(("enforcement", enforcement.name())), refusals);
+            absolute("stagger_breaker_refusals_total", target, Some(("enforcement", enforcement.name())), refusals);
         }
         if seen.transitions != self.transitions {
-            tell_transition(target, &seen, self.was, seen.transitions.wrapping_sub(self.transitions));
+            log_transition(target, &seen, self.was, seen.transitions.wrapping_sub(self.transitions));
         }
         (self.was, self.transitions) = (seen.state, seen.transitions);
     }
 }
 
-pub(super) struct ControlWatches {
+pub(super) struct ControlCollector {
     controls: RetryControls,
-    /// Where each target's operator control was.
-    were: BTreeMap<Arc<str>, ControlSetting>,
+    /// The latest known setting of each target.
+    settings: BTreeMap<Arc<str>, ControlSetting>,
 }
 
-impl ControlWatches {
+impl ControlCollector {
     pub(super) const fn new(controls: RetryControls) -> Self {
-        Self { controls, were: BTreeMap::new() }
+        Self { controls, settings: BTreeMap::new() }
     }
 
     pub(super) fn record(&mut self) {
         let modes: Vec<_> = ControlMode::ALL.iter().map(|mode| mode.name()).collect();
         for (target, seen) in self.controls.snapshots() {
-            one_of("stagger_control_mode", &target, "mode", &modes, seen.mode.name());
+            state_gauges("stagger_control_mode", &target, "mode", &modes, seen.mode.name());
             gauge("stagger_control_share", &target, None, seen.share.as_f64());
             for (cause, refusals) in causes(&seen) {
-                total("stagger_control_refusals_total", &target, Some(("cause", cause)), refusals);
+                absolute("stagger_control_refusals_total", &target, Some(("cause", cause)), refusals);
             }
             let is = ControlSetting::new(seen.mode, seen.share);
-            let was = self.were.get(&target).copied().unwrap_or_default();
+            let was = self.settings.get(&target).copied().unwrap_or_default();
             if is != was {
-                tell_movement(&target, is, was);
-                self.were.insert(target, is);
+                log_control_change(&target, is, was);
+                self.settings.insert(target, is);
             }
         }
     }
 }
 
-/// Why a retry was refused, and how often; of what was only observed, would have been.
+/// Returns why retries were rejected, and how many; `observed` counts those that were only observed, and passed.
 const fn causes(seen: &ControlSnapshot) -> [(&'static str, u64); 4] {
     [
         ("budget", seen.refused),
@@ -80,7 +80,7 @@ const fn causes(seen: &ControlSnapshot) -> [(&'static str, u64); 4] {
 }
 
 #[cfg(feature = "tracing")]
-fn tell_transition(target_name: &str, seen: &BreakerSnapshot, was: BreakerState, transitions: u64) {
+fn log_transition(target_name: &str, seen: &BreakerSnapshot, was: BreakerState, transitions: u64) {
     let (state, was, cause) = (seen.state.name(), was.name(), seen.cause.name());
     if matches!(seen.state, BreakerState::Open | BreakerState::ForcedOpen) {
         tracing::warn!(target: "stagger", target_name, state, was, cause, transitions, "breaker changed");
@@ -90,7 +90,7 @@ fn tell_transition(target_name: &str, seen: &BreakerSnapshot, was: BreakerState,
 }
 
 #[cfg(feature = "tracing")]
-fn tell_movement(target_name: &str, is: ControlSetting, was: ControlSetting) {
+fn log_control_change(target_name: &str, is: ControlSetting, was: ControlSetting) {
     let (setting, is_normal, was) = (is.to_string(), is == ControlSetting::default(), was.to_string());
     if is_normal {
         tracing::info!(target: "stagger", target_name, setting, was, "operator control changed");
@@ -100,7 +100,7 @@ fn tell_movement(target_name: &str, is: ControlSetting, was: ControlSetting) {
 }
 
 #[cfg(not(feature = "tracing"))]
-const fn tell_transition(_: &str, _: &Snapshot, _: BreakerState, _: u64) {}
+const fn log_transition(_: &str, _: &BreakerSnapshot, _: BreakerState, _: u64) {}
 
 #[cfg(not(feature = "tracing"))]
-const fn tell_movement(_: &str, _: ControlSetting, _: ControlSetting) {}
+const fn log_control_change(_: &str, _: ControlSetting, _: ControlSetting) {}

@@ -1,7 +1,7 @@
-//! No driver: a policy gives delays, and the loop is the caller's own.
+//! Without a driver: a policy provides the delays, and the caller writes the loop.
 //!
 //! ```sh
-//! cargo run -p stagger --example by_hand
+//! cargo run -p stagger --example manual_loop
 //! ```
 
 use core::time::Duration;
@@ -12,7 +12,7 @@ use stagger::{Policy, Seed, policy};
 
 const POLICY: Policy = policy!(exponential(ms(2), ms(20)).jitter(Jitter::Equal).max_attempts(5));
 
-/// The loop: as many delays as there can be retries.
+/// Retries with one delay for each possible retry.
 fn fetch(mut call: impl FnMut() -> Result<u32, &'static str>) -> Result<u32, &'static str> {
     let mut delays = POLICY.delays(stagger::seed());
     loop {
@@ -28,7 +28,7 @@ fn fetch(mut call: impl FnMut() -> Result<u32, &'static str>) -> Result<u32, &'s
     }
 }
 
-/// Work that is put back into a queue: nobody sleeps, and what is remembered is the number of the retry.
+/// Work that is put back into a queue: no thread sleeps, and the job only stores the number of its retry.
 struct Job {
     name: &'static str,
     seed: Seed,
@@ -50,7 +50,7 @@ fn main() {
     let mut given_up = Vec::new();
     while let Some(job) = queue.pop_front() {
         let retry = job.retry + 1;
-        // Any delay of any call can be told without the ones before it.
+        // The delay of any retry can be computed without the ones before it.
         match POLICY.delay(retry, job.seed).filter(|_| POLICY.max_attempts().is_none_or(|most| retry < most.get())) {
             Some(delay) => queue.push_back(Job { retry, due: job.due + delay, ..job }),
             None => given_up.push((job.name, job.due)),

@@ -2,15 +2,15 @@ use core::time::Duration;
 
 use crate::{FailureKind, Outcome, ServerHint};
 
-/// What a round came to as a whole, for policy and guards.
-pub(super) fn whole(outcomes: impl Iterator<Item = Outcome> + Clone) -> Outcome {
+/// Combines the outcomes of the items into one outcome of the attempt, for policy and guards.
+pub(super) fn combined_outcome(outcomes: impl Iterator<Item = Outcome> + Clone) -> Outcome {
     if outcomes.clone().all(|outcome| outcome == Outcome::NotProcessed) {
         return Outcome::NotProcessed;
     }
     outcomes.fold(Outcome::Success, worse)
 }
 
-/// The worse of two outcomes, with the longer hint.
+/// Returns the worse of two outcomes, with the longer hint.
 fn worse(one: Outcome, other: Outcome) -> Outcome {
     let worst = if rank(&other) > rank(&one) { other } else { one };
     match worst {
@@ -18,7 +18,7 @@ fn worse(one: Outcome, other: Outcome) -> Outcome {
             let hint = if asked(&other) > asked(&one) { hint(&other) } else { hint(&one) };
             Outcome::Failed { kind, hint }
         }
-        // Others were processed, so it is no case for an immediate repeat.
+        // Other items were processed, so an immediate repeat is not appropriate.
         Outcome::NotProcessed => Outcome::Failed { kind: FailureKind::Transient, hint: hint(&one) },
         _ => worst,
     }
@@ -35,8 +35,8 @@ const fn rank(outcome: &Outcome) -> u8 {
     }
 }
 
-/// What the round as a whole is asked to wait for: an item that shall never come again leaves it, and asks the others
-/// for nothing.
+/// Returns the hint that applies to the whole attempt. An item that must not be retried leaves the batch, and its hint
+/// does not affect the others.
 const fn hint(outcome: &Outcome) -> Option<ServerHint> {
     match outcome {
         Outcome::Failed { hint: hint @ Some(ServerHint::AtLeast(_) | ServerHint::Reserved(_)), .. } => *hint,

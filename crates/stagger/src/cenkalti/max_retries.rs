@@ -2,9 +2,9 @@ use core::time::Duration;
 
 use super::BackOff;
 
-/// This backoff, and `max` retries at most: `max + 1` calls. With 0 there is one call and no retry.
+/// Limits a backoff to `max` retries, which means `max + 1` calls. With 0 there is one call and no retry.
 ///
-/// When the retries are used up, the backoff inside is not asked any more.
+/// When the retries are used up, the inner backoff is no longer called.
 ///
 /// ```
 /// use stagger::cenkalti::{self, ZeroBackOff, with_max_retries};
@@ -21,7 +21,7 @@ pub const fn with_max_retries<B: BackOff>(backoff: B, max: u64) -> MaxRetries<B>
     MaxRetries { backoff, max, used: 0 }
 }
 
-/// A backoff with a limit of retries: see [`with_max_retries`].
+/// A backoff with a limit on retries: see [`with_max_retries`].
 #[derive(Clone, Debug)]
 pub struct MaxRetries<B> {
     backoff: B,
@@ -30,7 +30,7 @@ pub struct MaxRetries<B> {
 }
 
 impl<B> MaxRetries<B> {
-    /// The backoff inside.
+    /// Returns the inner backoff.
     pub const fn backoff(&self) -> &B {
         &self.backoff
     }

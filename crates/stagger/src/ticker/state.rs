@@ -1,0 +1,101 @@
+//! The decisions of a ticker; the async and the blocking ticker only wait.
+
+use core::time::Duration;
+
+use super::{Tick, Times};
+use crate::{testing, time::Clock};
+
+/// The state of a ticker.
+#[derive(Debug)]
+pub(crate) struct TickerState<S> {
+    pub(crate) times: S,
+    phase: Phase,
+    yielded: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// No tick has been requested yet.
+    Fresh,
+    /// A timer is running.
+    Waiting,
+    /// The tick is yielded now.
+    Due,
+    /// A tick was yielded, and the next one has not been requested.
+    Yielded,
+    Ended,
+}
+
+/// The next action of the driver.
+#[derive(Debug)]
+pub(crate) enum TickerStep {
+    /// Arm the timer for this long, then call [`timer_fired`](TickerState::timer_fired); never zero.
+    Wait(Duration),
+    /// The timer is running: wait for it.
+    Waiting,
+    /// The next tick comes without a wait: check for cancellation, and call `next` again.
+    Immediate,
+    Tick(Tick),
+    End,
+}
+
+impl<S: Times> TickerState<S> {
+    pub(crate) const fn new(times: S) -> Self {
+        Self { times, phase: Phase::Fresh, yielded: 0 }
+    }
+
+    /// Advances to the next step when a tick is requested.
+    pub(crate) fn next(&mut self, clock: &impl Clock, resolution: Duration) -> TickerStep {
+        match self.phase {
+            Phase::Fresh => {
+                let wait = self.times.first(clock, resolution);
+                if self.start_wait(wait) { TickerStep::Wait(wait) } else { self.emit(clock) }
+            }
+            Phase::Yielded => match self.times.next(clock, resolution) {
+                None => self.end(),
+                Some(wait) if self.start_wait(wait) => TickerStep::Wait(wait),
+                Some(_) => TickerStep::Immediate,
+            },
+            Phase::Waiting => TickerStep::Waiting,
+            Phase::Due => self.emit(clock),
+            Phase::Ended => TickerStep::End,
+        }
+    }
+
+    /// Records that the timer has fired.
+    pub(crate) const fn timer_fired(&mut self) {
+        self.phase = Phase::Due;
+    }
+
+    /// Ends the ticker. Idempotent.
+    pub(crate) const fn end(&mut self) -> TickerStep {
+        self.phase = Phase::Ended;
+        TickerStep::End
+    }
+
+    pub(crate) fn restart(&mut self, clock: &impl Clock) {
+        if matches!(self.phase, Phase::Fresh | Phase::Ended) {
+            return;
+        }
+        self.times.restart(clock);
+        self.phase = Phase::Yielded;
+    }
+
+    /// Returns the number of ticks yielded.
+    pub(crate) const fn yielded(&self) -> u64 {
+        self.yielded
+    }
+
+    fn start_wait(&mut self, wait: Duration) -> bool {
+        let waits = !wait.is_zero() && !testing::sleeps_are_skipped();
+        self.phase = if waits { Phase::Waiting } else { Phase::Due };
+        waits
+    }
+
+    fn emit(&mut self, clock: &impl Clock) -> TickerStep {
+        self.phase = Phase::Yielded;
+        self.yielded = self.yielded.saturating_add(1);
+        let missed = self.times.ticked(clock);
+        TickerStep::Tick(Tick { number: self.yielded, at: clock.now(), missed })
+    }
+}
