@@ -73,6 +73,7 @@ enum AnyJitter {
     Equal,
     Decorrelated,
     Factor(u32),
+    Added(AnyDuration),
 }
 
 #[derive(Arbitrary, Clone, Debug)]
@@ -117,6 +118,7 @@ impl Setting {
                 AnyJitter::Equal => Jitter::Equal,
                 AnyJitter::Decorrelated => Jitter::Decorrelated,
                 AnyJitter::Factor(share) => Jitter::Factor(ratio(*share)),
+                AnyJitter::Added(length) => Jitter::Added(length.0),
             }),
             Self::Spread(duration) => builder.spread(duration.0),
             Self::MaxAttempts(attempts) => builder.max_attempts(*attempts),

@@ -5,11 +5,11 @@ use crate::instant::nanos;
 
 /// How the ceiling of the delay grows from retry to retry (`n` counts retries from 1).
 ///
-/// What is drawn inside the ceiling is [`Jitter`](crate::Jitter)'s matter.
+/// [`Jitter`](crate::Jitter) says how the delay is drawn from the ceiling.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Backoff {
-    /// No delay at all. Retries at full speed: for tests, or where something else paces the calls.
+    /// No delay at all: retries at full speed, for tests, or where something else paces the calls.
     Zero,
     /// `delay`, every time.
     Constant {
@@ -20,7 +20,7 @@ pub enum Backoff {
     Linear {
         /// The ceiling of the first retry.
         base: Duration,
-        /// What each further retry adds.
+        /// The amount that each further retry adds.
         step: Duration,
     },
     /// `min(cap, base · multiplier^(n − 1))`, by repeated IEEE multiplication.
@@ -29,7 +29,7 @@ pub enum Backoff {
     Exponential {
         /// The ceiling of the first retry.
         base: Duration,
-        /// What each further retry multiplies it by. Finite, at least 1; default 2.
+        /// The factor of each further retry. Finite, at least 1; default 2.
         multiplier: f64,
     },
     /// The delays of a list, one after the other; the last one repeats.
@@ -39,7 +39,7 @@ pub enum Backoff {
 }
 
 impl Backoff {
-    /// The word that the policy language begins with.
+    /// Returns the word that a policy begins with in the policy language.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {
@@ -55,8 +55,8 @@ impl Backoff {
 
 /// Up to 16 delays, exact, inside a policy that stays plain data.
 ///
-/// They are kept as whole multiples, below 2^32, of their greatest common divisor. Which lists of up to 16 delays do not fit?
-/// Those whose delays differ by more than nine orders of magnitude and have nothing in common, like 1 ns beside 1 h.
+/// They are stored as whole multiples, below 2^32, of their greatest common divisor. A list does not fit if its delays
+/// differ by more than nine orders of magnitude and have no common divisor of that size, like 1 ns and 1 h.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct DelayList {
     multiples: [u32; Self::MAX_LEN],
@@ -66,13 +66,14 @@ pub struct DelayList {
 }
 
 impl DelayList {
-    /// How many delays a list can have.
+    /// The maximum number of delays in a list.
     pub const MAX_LEN: usize = 16;
 
-    /// A list with no delay in it, which no policy accepts.
+    /// A list without a delay, which no policy accepts.
     pub(crate) const EMPTY: Self = Self { multiples: [0; Self::MAX_LEN], len: 0, unit: 1 };
 
-    /// `None` if the list is too long, or its delays are not multiples of a common unit as told above.
+    /// Creates a list; `None` if it is too long, or if its delays are not multiples of a common unit as described
+    /// above.
     pub(crate) const fn new(delays: &[Duration]) -> Option<Self> {
         if delays.len() > Self::MAX_LEN {
             return None;
@@ -96,25 +97,25 @@ impl DelayList {
         Some(list)
     }
 
-    /// How many delays are in it.
+    /// Returns the number of delays.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.len as usize
     }
 
-    /// Whether there is none.
+    /// Returns whether the list is empty.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The delays, in order.
+    /// Returns the delays, in order.
     #[must_use]
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Duration> + '_ {
         self.multiples[..self.len()].iter().map(|&multiple| Duration::from_nanos(u64::from(multiple) * self.unit))
     }
 
-    /// The ceiling of retry `n` (from 1) in nanoseconds; the last delay repeats.
+    /// Returns the ceiling of retry `n` (from 1) in nanoseconds; the last delay repeats.
     pub(crate) const fn nanos(&self, n: u32) -> u64 {
         let last = self.len.saturating_sub(1) as u32;
         let at = n.saturating_sub(1);
@@ -152,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused() {
+    fn lists_that_do_not_fit_are_rejected() {
         assert!(DelayList::new(&[Duration::from_nanos(1), Duration::from_secs(3600)]).is_none());
         assert!(DelayList::new(&[Duration::from_secs(1); 17]).is_none());
         assert!(DelayList::new(&[Duration::MAX; 16]).is_some());

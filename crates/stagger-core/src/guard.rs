@@ -1,4 +1,4 @@
-//! What a decision asks besides the policy: budgets, circuit breakers, and the permits that they hand out.
+//! Guards: budgets and circuit breakers, which calls share, and the permits that they issue.
 
 use core::cell::Cell;
 use core::fmt;
@@ -8,13 +8,13 @@ use crate::Instant;
 pub use crate::outcome::ServerHealth;
 use crate::outcome::{FailureKind, Outcome};
 
-/// The present, read from the driver's clock at most once per decision, and only if somebody asks.
+/// The current time, read from the driver's clock at most once per decision, and only if it is needed.
 pub trait Now {
-    /// The present instant; the same one however often it is asked.
+    /// Returns the current instant. Repeated calls return the same value.
     fn now(&self) -> Instant;
 }
 
-/// An instant is its own present: for tests, and for drivers that have read their clock already.
+/// A fixed time: for tests, and for drivers that have already read their clock.
 impl Now for Instant {
     fn now(&self) -> Instant {
         *self
@@ -44,86 +44,89 @@ impl<F: FnOnce() -> Instant> Now for Unread<F> {
     }
 }
 
-/// The shared allowance for retries: it bounds the retries of all calls together, which no backoff can.
+/// A shared allowance for retries. It bounds the retries of all calls together, which backoff cannot.
 ///
-/// The budget pays *before* the sleep, so that a thousand sleepers cannot wake up to an empty purse together. What it
-/// lends is settled exactly once: [`release`](Self::release) if the attempt was never made, else
-/// [`record`](Self::record) with what came of it. Implementations take `&self` and are shared by every call to a target.
+/// The budget grants a permit *before* the sleep, so that many sleeping calls cannot wake up together to a budget that
+/// is used up. Each permit is settled exactly once: by [`release`](Self::release) if the attempt was never made,
+/// otherwise by [`record`](Self::record) with its outcome. Implementations take `&self` and are shared by all calls to
+/// a target.
 pub trait Budget: fmt::Debug + Send + Sync {
-    /// The first attempt of a call is about to be made. It is never refused; budgets that count attempts or calls in
-    /// flight begin to count here. The loan is settled like that of a retry.
+    /// Records that the first attempt of a call is about to be made, and returns its permit. A first attempt is never
+    /// rejected. Budgets that count attempts or calls in flight count it here. The permit is settled like that of a
+    /// retry. Default: returns [`BudgetPermit::NONE`].
     fn on_first_attempt(&self, now: &dyn Now) -> BudgetPermit {
         let _ = now;
         BudgetPermit::NONE
     }
 
-    /// Asks for one retry after a failure of this kind. `None` is a refusal. What shall come back through
-    /// [`release`](Self::release) is another loan than [`BudgetPermit::NONE`].
+    /// Acquires a permit for one retry after a failure of this kind, or returns `None` if the budget rejects the retry.
+    /// A permit that [`release`](Self::release) is to give back must differ from [`BudgetPermit::NONE`].
     fn try_acquire(&self, kind: FailureKind, now: &dyn Now) -> Option<BudgetPermit>;
 
-    /// An attempt for which `loan` was lent came to its end.
+    /// Records the outcome of the attempt that `permit` was granted for.
     fn record(&self, permit: BudgetPermit, outcome: &Outcome, now: &dyn Now);
 
-    /// The attempt for which `loan` was lent was never made.
+    /// Releases the permit of an attempt that was never made.
     fn release(&self, permit: BudgetPermit);
 
-    /// What is left, in retries, for events and metrics; `None` if it cannot be told as a number.
+    /// Returns how many retries are available now, for events and metrics; `None` (the default) if the budget has no
+    /// such number.
     fn available(&self) -> Option<u64> {
         None
     }
 
-    /// Whether it is no bound at all. Layers that share such a budget are not bounded together, so the inner one
-    /// [stands down](NestedRetries::ShareBudget). Default: it is one.
+    /// Returns whether the budget never rejects a retry. Layers that share such a budget are not bounded together, so
+    /// the inner layer [does not retry](NestedRetries::ShareBudget). Default: false.
     fn is_unlimited(&self) -> bool {
         false
     }
 }
 
-/// Keeps calls away from a server that is known to be down.
+/// A circuit breaker: rejects calls to a server that is known to be down.
 ///
-/// A pass is settled exactly once by [`record`](Self::record); [`Outcome::Cancelled`] stands for an attempt that was
-/// not brought to its end, and counts as neither success nor failure.
+/// Each permit is settled exactly once by [`record`](Self::record). For an attempt that was not completed the outcome
+/// is [`Outcome::Cancelled`], which counts neither as success nor as failure.
 pub trait Breaker: fmt::Debug + Send + Sync {
-    /// May an attempt start now? A half-open breaker counts its probes here.
+    /// Admits an attempt, or rejects it. A half-open breaker counts its probes here.
     ///
     /// # Errors
-    /// [`BreakerOpen`] tells how long it stays open.
+    /// [`BreakerOpen`] with the time for which the breaker stays open.
     fn admit(&self, now: &dyn Now) -> Result<BreakerPermit, BreakerOpen>;
 
-    /// How long it stays open; zero if it would admit an attempt now. A peek: it changes nothing.
+    /// Returns how long the breaker stays open; zero if it would admit an attempt now. Changes nothing.
     fn retry_in(&self, now: &dyn Now) -> Duration;
 
-    /// Whether an attempt that starts `after` from now would be refused. A peek: it changes nothing.
+    /// Returns whether an attempt that starts `after` from now would be rejected. Changes nothing.
     fn would_reject(&self, after: Duration, now: &dyn Now) -> bool;
 
-    /// An attempt for which `pass` was given came to its end.
+    /// Records the outcome of the attempt that `permit` was granted for.
     fn record(&self, permit: BreakerPermit, outcome: &Outcome, now: &dyn Now);
 
-    /// Whether its refusals are kept to, from now on: the operator control for incidents. A breaker that cannot be moved ignores it,
-    /// which is what this does unless it is written anew.
+    /// Sets whether the breaker's rejections are enforced from now on: an operator control for incidents. The default
+    /// implementation ignores it, for breakers without such a control.
     fn set_enforcement(&self, enforcement: Enforcement) {
         let _ = enforcement;
     }
 }
 
-/// Whether the refusals of a breaker are kept to.
+/// Whether the rejections of a breaker are enforced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Enforcement {
-    /// They are.
+    /// Rejections are enforced. The default.
     #[default]
     Enforced,
-    /// Nothing is refused; what would have been is counted.
+    /// No call is rejected; the calls that would have been are counted.
     Observed,
-    /// Nothing is refused, and nothing is counted of what would have been.
+    /// No call is rejected, and none is counted.
     Off,
 }
 
 impl Enforcement {
-    /// All of them.
+    /// All values.
     pub const ALL: &'static [Self] = &[Self::Enforced, Self::Observed, Self::Off];
 
-    /// It as one lower-case word, for metrics and logs.
+    /// Returns the value as one lower-case word, for metrics and logs.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -134,10 +137,12 @@ impl Enforcement {
     }
 }
 
-/// The refusal of an open circuit breaker.
+/// The error of a call that an open circuit breaker rejected.
+///
+/// Complete: implementations of [`Breaker`] create it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BreakerOpen {
-    /// How long it stays open. A retry around this call takes it as a hint.
+    /// How long the breaker stays open. A retry around this call treats it as a hint.
     pub retry_in: Duration,
 }
 
@@ -149,33 +154,34 @@ impl fmt::Display for BreakerOpen {
 
 impl core::error::Error for BreakerOpen {}
 
-/// What a budget has lent for one attempt: a number whose meaning is the budget's own.
+/// The permit of a budget for one attempt: a number whose meaning is known to the budget only.
 ///
 /// Neither `Copy` nor `Clone`, so that it is settled once.
 #[derive(Debug, PartialEq, Eq)]
 pub struct BudgetPermit(pub u64);
 
 impl BudgetPermit {
-    /// Nothing was lent: there is nothing to give back, and only [`record`](Budget::record) hears of it.
+    /// No permit: there is nothing to release, and only [`record`](Budget::record) receives it.
     pub const NONE: Self = Self(0);
 }
 
-/// What a breaker has given for one attempt: a number whose meaning is the breaker's own.
+/// The permit of a breaker for one attempt: a number whose meaning is known to the breaker only.
 ///
 /// Neither `Copy` nor `Clone`, so that it is recorded once.
 #[derive(Debug, PartialEq, Eq)]
 pub struct BreakerPermit(pub u64);
 
 impl BreakerPermit {
-    /// Nothing was given.
+    /// No permit.
     pub const NONE: Self = Self(0);
 }
 
-/// What the guards have lent for one attempt.
+/// The permits of both guards for one attempt.
 ///
-/// The driver holds it between [`begin`](crate::machine::RetryMachine::begin) and [`decide`](crate::machine::RetryMachine::decide), and between
-/// `decide` and the next `begin`. Whoever drops a call in between settles it with [`Guards::release`] after `decide`,
-/// with [`Guards::abandon`] in the attempt, and with [`Guards::release_begun`] between `begin` and an attempt that is not made.
+/// The driver holds them between [`begin`](crate::machine::RetryMachine::begin) and
+/// [`decide`](crate::machine::RetryMachine::decide), and between `decide` and the next `begin`. A driver that drops a
+/// call settles them with [`Guards::release`] after `decide`, with [`Guards::abandon`] during the attempt, and with
+/// [`Guards::release_begun`] between `begin` and an attempt that is not made.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "a permit that is not handed on is never settled"]
 pub struct Permits {
@@ -184,10 +190,10 @@ pub struct Permits {
 }
 
 impl Permits {
-    /// Nothing was lent: what the first `begin` of a call is given.
+    /// No permits: what the first `begin` of a call receives.
     pub const NONE: Self = Self { budget: BudgetPermit::NONE, breaker: BreakerPermit::NONE };
 
-    /// Takes it out of `slot`, leaving nothing there.
+    /// Takes the permits out of `slot`, leaving [`NONE`](Self::NONE).
     pub const fn take(slot: &mut Self) -> Self {
         core::mem::replace(slot, Self::NONE)
     }
@@ -219,15 +225,17 @@ pub enum NestedRetries {
     Allow,
 }
 
-/// What a decision asks besides the policy. None of it is needed.
+/// The guards of a call: what a decision consults besides the policy. All of them are optional.
+///
+/// The fields are public so that a driver can set a guard that it may or may not have.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Guards<'a> {
-    /// The shared allowance for retries.
+    /// The retry budget, if there is one.
     pub budget: Option<&'a dyn Budget>,
-    /// What keeps calls away from a server that is down.
+    /// The circuit breaker, if there is one.
     pub breaker: Option<&'a dyn Breaker>,
-    /// Whether an outer layer is already retrying.
+    /// Whether the call retries although an outer layer is already retrying.
     pub nested: NestedRetries,
 }
 
@@ -238,14 +246,14 @@ impl Default for Guards<'_> {
 }
 
 impl<'a> Guards<'a> {
-    /// No guard at all.
+    /// Creates guards without a budget and without a breaker.
     #[inline]
     #[must_use]
     pub const fn none() -> Self {
         Self { budget: None, breaker: None, nested: NestedRetries::Allow }
     }
 
-    /// These guards, with this budget.
+    /// Sets the budget.
     #[inline]
     #[must_use]
     pub const fn budget(mut self, budget: &'a dyn Budget) -> Self {
@@ -253,7 +261,7 @@ impl<'a> Guards<'a> {
         self
     }
 
-    /// These guards, with this breaker.
+    /// Sets the breaker.
     #[inline]
     #[must_use]
     pub const fn breaker(mut self, breaker: &'a dyn Breaker) -> Self {
@@ -261,7 +269,7 @@ impl<'a> Guards<'a> {
         self
     }
 
-    /// These guards, told whether an outer layer is already retrying.
+    /// Sets whether the call retries although an outer layer is already retrying. Default: [`NestedRetries::Allow`].
     #[inline]
     #[must_use]
     pub const fn nested(mut self, nested: NestedRetries) -> Self {
@@ -269,16 +277,16 @@ impl<'a> Guards<'a> {
         self
     }
 
-    /// Whether nobody is asked; an outer layer may still be at work.
+    /// Returns whether there is neither a budget nor a breaker. An outer layer may still be retrying.
     #[inline]
     #[must_use]
     pub const fn is_unguarded(&self) -> bool {
         self.budget.is_none() && self.breaker.is_none()
     }
 
-    /// Whether retrying is left to an outer layer.
+    /// Returns whether the call leaves retries to an outer layer.
     #[inline]
-    pub(crate) fn stand_down(&self) -> bool {
+    pub(crate) fn leaves_retries_to_outer_layer(&self) -> bool {
         match self.nested {
             NestedRetries::Allow => false,
             NestedRetries::Disable => true,
@@ -286,7 +294,7 @@ impl<'a> Guards<'a> {
         }
     }
 
-    /// Tells the budget that the first attempt of a call begins, unless it knows of it from the layer outside.
+    /// Reports the first attempt of a call to the budget, unless the outer layer has done so.
     #[inline]
     pub(crate) fn on_first_attempt(&self, now: &dyn Now) -> BudgetPermit {
         match (self.budget, self.nested) {
@@ -295,7 +303,7 @@ impl<'a> Guards<'a> {
         }
     }
 
-    /// The attempt for which `permit` was lent was never made: the call was cancelled while it slept.
+    /// Releases the permits of an attempt that was never made because the call was cancelled during its sleep.
     #[inline]
     pub fn release(&self, permits: Permits) {
         if let (Some(budget), true) = (self.budget, permits.budget != BudgetPermit::NONE) {
@@ -303,23 +311,23 @@ impl<'a> Guards<'a> {
         }
     }
 
-    /// The attempt for which `permit` was lent was made, and dropped before its end.
+    /// Settles the permits of an attempt that was dropped before it completed.
     #[inline]
     pub fn abandon(&self, permits: Permits, now: impl FnOnce() -> Instant) {
         self.record(permits, &Outcome::Cancelled, &Unread::new(now));
     }
 
-    /// The attempt for which `permit` was lent was let in, and then not made.
+    /// Settles the permits of an attempt that the breaker admitted and that was not made.
     #[inline]
     pub fn release_begun(&self, permits: Permits, now: impl FnOnce() -> Instant) {
-        let Permits { budget, breaker: pass } = permits;
+        let Permits { budget, breaker: probe } = permits;
         if let Some(breaker) = self.breaker {
-            breaker.record(pass, &Outcome::Cancelled, &Unread::new(now));
+            breaker.record(probe, &Outcome::Cancelled, &Unread::new(now));
         }
         self.release(Permits { budget, ..Permits::NONE });
     }
 
-    /// Step 1 of the decision: tells everyone what happened.
+    /// Reports the outcome of an attempt to the guards (step 1 of the decision).
     #[inline]
     pub(crate) fn record(&self, permits: Permits, outcome: &Outcome, now: &dyn Now) {
         if let Some(breaker) = self.breaker {

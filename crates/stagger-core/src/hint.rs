@@ -5,25 +5,26 @@ use core::time::Duration;
 use crate::text::{Compact, ParseError, Problem, parse_duration};
 
 /// A delay that the server asked for: `Retry-After`, `retry-after-ms`, `grpc-retry-pushback-ms`, the close codes 1012
-/// and 1013, a rate limit's reset.
+/// and 1013, the reset time of a rate limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ServerHint {
-    /// Not before this much time has passed; everyone may have been told the same.
+    /// Retry no earlier than after this delay. The server may have sent the same delay to every client.
     ///
-    /// It is never undercut and never a rendezvous: with the default [`HintMode::AtLeast`] the retry waits
-    /// `hint + U[0, max(ceiling, hint · hint_spread)]`, or everyone who was told "5" would come back at 5.
+    /// With the default [`HintMode::AtLeast`] the retry waits `hint + U[0, max(ceiling, hint · hint_spread)]`. It never
+    /// comes earlier than the hint, and clients that received the same hint do not retry at the same time.
     AtLeast(Duration),
-    /// An appointment: a point in time that the server keeps free for this caller alone. It is kept to the tick, with
-    /// nothing on top.
+    /// A reservation: a point in time that the server reserved for this client alone. The retry waits exactly this
+    /// long, to the timer's tick, with nothing added.
     Reserved(Duration),
-    /// Do not come back.
+    /// Do not retry.
     DoNotRetry,
 }
 
 /// What a [`ServerHint::AtLeast`] does to the delay.
 ///
-/// Every mode uses up attempts, time and budget like any retry, and what is longer than `max_hint` stops the call.
+/// In every mode, a hinted retry uses attempts, time and budget like any other, and a hint longer than `max_hint` stops
+/// the call.
 ///
 /// As text: `at-least`, `exact`, `clamp:5s`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,13 +33,13 @@ pub enum HintMode {
     /// `hint + U[0, max(ceiling, hint · hint_spread)]`. The default.
     #[default]
     AtLeast,
-    /// The hint, to the nanosecond. Everyone who was told the same comes back together: for servers that give each
-    /// client its own number.
+    /// The hint, to the nanosecond. Clients that received the same hint retry at the same time: for servers that send
+    /// each client a delay of its own.
     Exact,
     /// `min(max(draw, hint), draw + d)`: between the delay that was drawn and that delay plus `d`, as the AWS SDKs do
     /// since 2026 with `d` = 5 s.
     ///
-    /// A hint above `draw + d` is undercut, as the name says.
+    /// A hint above `draw + d` is shortened.
     Clamp(Duration),
 }
 

@@ -5,7 +5,7 @@ use core::time::Duration;
 /// Longer durations are treated as this one. It keeps every sum of two delays inside a `u64`.
 pub(crate) const LONGEST_NANOS: u64 = i64::MAX as u64;
 
-/// `duration` in nanoseconds, saturating at [`LONGEST_NANOS`].
+/// Returns `duration` in nanoseconds, saturating at [`LONGEST_NANOS`].
 #[inline]
 pub(crate) const fn nanos(duration: Duration) -> u64 {
     // `as_secs` first: it keeps the whole computation in 64 bits.
@@ -17,11 +17,11 @@ pub(crate) const fn nanos(duration: Duration) -> u64 {
     if nanos < LONGEST_NANOS { nanos } else { LONGEST_NANOS }
 }
 
-/// A point in time: nanoseconds since the epoch of the clock that gave it.
+/// A point in time: nanoseconds since the epoch of the clock that returned it.
 ///
-/// Instants of two clocks mean nothing to each other. The core never reads a clock: whoever drives it passes
-/// instants in, from a monotonic clock or from a virtual one. Arithmetic saturates, at zero and at
-/// `u64::MAX` nanoseconds (584 years), and a clock that steps backwards yields zero, never a panic.
+/// Instants of two clocks cannot be compared. The core never reads a clock: the driver passes instants in, from a
+/// monotonic or a virtual clock. Arithmetic saturates, at zero and at `u64::MAX` nanoseconds (584 years). A clock that
+/// steps backwards yields a length of zero, never a panic.
 ///
 /// ```
 /// use core::time::Duration;
@@ -39,28 +39,28 @@ impl Instant {
     /// The clock's epoch.
     pub const ZERO: Self = Self(0);
 
-    /// The instant `nanos` nanoseconds after the clock's epoch.
+    /// Creates the instant `nanos` nanoseconds after the clock's epoch.
     #[inline]
     #[must_use]
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
     }
 
-    /// Nanoseconds since the clock's epoch.
+    /// Returns the nanoseconds since the clock's epoch.
     #[inline]
     #[must_use]
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
 
-    /// The instant `length` later, or the last one that can be told.
+    /// Returns the instant `length` later, or the last representable one.
     #[inline]
     #[must_use]
     pub const fn saturating_add(self, length: Duration) -> Self {
         Self(self.0.saturating_add(nanos(length)))
     }
 
-    /// The time that has passed since `earlier`; zero if `earlier` is in fact later.
+    /// Returns the time since `earlier`; zero if `earlier` is later.
     #[inline]
     #[must_use]
     pub const fn saturating_since(self, earlier: Self) -> Duration {

@@ -4,23 +4,25 @@ use core::time::Duration;
 
 use crate::instant::nanos;
 use crate::profile::ProfileJitter;
-use crate::text::{ParseError, Problem};
+use crate::text::{Compact, ParseError, Problem, parse_duration};
 use crate::{Ratio, profile::Profile};
 
 /// How a delay is drawn from its ceiling.
 ///
-/// The ceiling of retry `n` is `min(cap, base · multiplier^(n-1))`: **capped first, drawn inside it afterwards**. So
-/// no delay is above the cap ([`Factor`](Self::Factor) excepted, by its share), and at the cap the draw still spans
-/// its whole interval. Drawing first and capping afterwards, as several libraries do, makes every client wait exactly
-/// the cap, together, just when the outage is long.
+/// The ceiling of retry `n` is `min(cap, base · multiplier^(n-1))`: **capped first, then drawn inside it**. So no delay
+/// exceeds the cap, except with [`Factor`](Self::Factor), by its share; and at the cap the draw still spans its whole
+/// interval. Drawing first and capping afterwards, as several libraries do, makes every client wait exactly the cap, at
+/// the same time, just when the outage is long. [`Added`](Self::Added) and the jitters of some profiles do so, to match
+/// other systems.
 ///
-/// All draws are uniform, and both ends can be drawn.
+/// All draws are uniform on a closed interval.
 ///
-/// As text: `none`, `full`, `equal`, `decorrelated`, `±20%` (also `+-20%`, `20%`, `0.2`).
+/// As text: `none`, `full`, `equal`, `decorrelated`, `±20%` (also `+-20%`, `20%`, `0.2`), `add:500ms`, or the name of a
+/// profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Jitter {
-    /// The ceiling itself. Every client that failed together comes back together.
+    /// The ceiling itself. Clients that failed at the same time retry at the same time.
     None,
     /// Uniform on `[0, ceiling]`. The default for exponential and linear backoff.
     ///
@@ -31,29 +33,39 @@ pub enum Jitter {
     /// Source: as for [`Full`](Self::Full).
     Equal,
     /// Uniform on `[base, max(base, min(cap, 3 · previous))]`, where `previous` is the delay drawn before, and `base`
-    /// at first. It knows base and cap only: there is no multiplier in it.
+    /// at first. It depends on base and cap only; there is no multiplier.
     ///
     /// Source: as for [`Full`](Self::Full). Differs from it in: the article takes `min(cap, U(base, 3 · previous))`,
-    /// which piles clients up on the cap (with a cap of 50 bases, 31 % of them wait exactly the cap by retry 12).
-    /// Here the interval is capped, and the draw stays spread.
+    /// which piles clients up on the cap (with a cap of 50 bases, 31 % of them wait exactly the cap by retry 12). Here
+    /// the interval is capped, and the draw stays spread.
     Decorrelated,
-    /// Uniform on `[(1 − f) · ceiling, (1 + f) · ceiling]`: the one jitter that may exceed the cap, by its share.
+    /// Uniform on `[(1 − f) · ceiling, (1 + f) · ceiling]`, so it may exceed the cap by its share.
     ///
-    /// It is what cenkalti/backoff (0.5), Google's HTTP client (0.5) and gRPC (0.2) mean. Range of `f`: `0..=1`.
+    /// cenkalti/backoff (0.5), Google's HTTP client (0.5) and gRPC (0.2) use it. Range of `f`: `0..=1`.
     Factor(Ratio),
-    /// The jitter of one system, where none of the others does the same. As text: the name of its
-    /// [`Profile`].
+    /// `min(cap, U[ceiling, ceiling + length])`: additive jitter, with the cap applied after the draw.
+    ///
+    /// Every delay lies in `[ceiling, min(cap, ceiling + length)]`. **Once the ceiling reaches the cap, every delay is
+    /// exactly the cap**, so clients that fail together retry together for the rest of the outage. Use it to match
+    /// another system, without a cap, or with an attempt limit that ends the call before the cap; otherwise prefer
+    /// [`Full`](Self::Full) or [`Equal`](Self::Equal). As text: `add:500ms`.
+    ///
+    /// Source: tenacity for Python, `wait_exponential_jitter(jitter=...)`, and the truncated exponential backoff of
+    /// Google Cloud's documentation, `min(2^n + random_number_milliseconds, maximum_backoff)`. Differs from them in:
+    /// nothing. With base 1 s, multiplier 2, cap 5 s and `add:1s`: `[1, 2]`, `[2, 3]`, `[4, 5]`, 5, 5 s.
+    Added(Duration),
+    /// The jitter of one system that no other variant describes. As text: the name of its [`Profile`].
     Profile(ProfileJitter),
 }
 
-/// A uniform draw from `[lo, hi]`, both ends included, in nanoseconds: `lo + (bits · (hi − lo + 1) >> 64)`.
+/// Draws uniformly from `[lo, hi]`, both ends included, in nanoseconds: `lo + (bits · (hi − lo + 1) >> 64)`.
 ///
-/// Pure: the same bits give the same delay. `bits` are 64 uniform random bits; 0 gives `lo`, `u64::MAX` gives `hi`.
-/// If `hi` is below `lo`, it is `lo`.
+/// Pure: the same bits give the same delay. `bits` are 64 uniform random bits; 0 gives `lo`, `u64::MAX` gives `hi`. If
+/// `hi` is below `lo`, the result is `lo`.
 ///
 /// Source: D. Lemire, "Fast Random Integer Generation in an Interval", 2019, without the rejection: with intervals
-/// below 2^63 ns the bias is below 2^-1 ns in every delay, and the number of bits per draw stays fixed, which is what
-/// makes a draw reachable by its number.
+/// below 2^63 ns the bias is below 2^-1 ns in every delay, and the number of bits per draw stays fixed, so that a draw
+/// can be reached by its number.
 ///
 /// ```
 /// use core::time::Duration;
@@ -69,7 +81,7 @@ pub const fn draw(lo: Duration, hi: Duration, bits: u64) -> Duration {
     Duration::from_nanos(draw_nanos(nanos(lo), nanos(hi), bits))
 }
 
-/// [`draw`] in nanoseconds. Both ends are at most `LONGEST_NANOS`, so the span plus one does not overflow.
+/// Draws like [`draw`], in nanoseconds. Both ends are at most `LONGEST_NANOS`, so the span plus one does not overflow.
 #[inline]
 pub(crate) const fn draw_nanos(lo: u64, hi: u64, bits: u64) -> u64 {
     let span = hi.saturating_sub(lo) + 1;
@@ -84,6 +96,7 @@ impl fmt::Display for Jitter {
             Self::Equal => f.write_str("equal"),
             Self::Decorrelated => f.write_str("decorrelated"),
             Self::Factor(share) => write!(f, "±{share}"),
+            Self::Added(length) => write!(f, "add:{}", Compact(*length)),
             Self::Profile(jitter) => f.write_str(jitter.name()),
         }
     }
@@ -98,13 +111,17 @@ impl FromStr for Jitter {
             "full" => Self::Full,
             "equal" => Self::Equal,
             "decorrelated" => Self::Decorrelated,
+            _ if text.starts_with("add:") => {
+                let length = &text["add:".len()..];
+                Self::Added(parse_duration(length)?.ok_or(ParseError::new(Problem::Limitless, "add"))?)
+            }
             _ => {
                 let share = text.strip_prefix('±').or_else(|| text.strip_prefix("+-")).unwrap_or(text);
                 let is_number = share.starts_with(|c: char| c.is_ascii_digit() || c == '.');
                 match share.parse() {
                     Ok(share) => Self::Factor(share),
                     Err(error) if is_number => return Err(error),
-                    // A native jitter has a word of its own, and its profile's name is not another one for it.
+                    // Only the jitters of profiles go by a profile's name; every other jitter has a word of its own.
                     Err(_) => match Profile::named(text).map(|profile| profile.policy().jitter()) {
                         Some(jitter @ Self::Profile(_)) => jitter,
                         _ => return Err(ParseError::new(Problem::Jitter, text)),
@@ -143,6 +160,7 @@ mod tests {
             ("equal", Jitter::Equal),
             ("decorrelated", Jitter::Decorrelated),
             ("±20%", Jitter::Factor(Ratio::percent(20))),
+            ("add:500ms", Jitter::Added(Duration::from_millis(500))),
         ] {
             assert_eq!(text.parse(), Ok(want));
             assert_eq!(want.to_string(), text);
@@ -153,8 +171,10 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_jitter_is_told_apart_from_a_wrong_share() {
+    fn an_invalid_jitter_and_an_invalid_share_have_different_errors() {
         assert!("ful".parse::<Jitter>().unwrap_err().to_string().contains("use full, equal"));
+        assert!("add:soon".parse::<Jitter>().unwrap_err().to_string().contains("has a unit that is not known"));
+        assert!("add:inf".parse::<Jitter>().unwrap_err().to_string().contains("must have a length"));
         assert!("150%".parse::<Jitter>().unwrap_err().to_string().contains("from 0 to 1"));
     }
 }

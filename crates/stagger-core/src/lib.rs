@@ -1,18 +1,22 @@
-//! Backoff, jitter and the decision whether to retry.
+//! Backoff, jitter and the decision whether to retry, without I/O.
 //!
-//! The core of [stagger](https://docs.rs/stagger): it decides, and everything else drives it. It has no clock, no
-//! sleep, no I/O and no randomness of its own; it does not allocate and depends on nothing. Time, seeds and the
-//! present state come in as arguments, so one and the same [`Policy`] can be run, planned, simulated and proved.
+//! This is the core of [stagger](https://docs.rs/stagger), which adds the drivers: blocking and async retry loops,
+//! timers, events. Use this crate directly to write a driver, an integration or a simulation of your own. It has no
+//! clock, sleep, I/O, allocation or dependency, and no source of randomness other than the [`Seed`] it is given. The
+//! time, the seed and the state of a call are arguments, so the same [`Policy`] value can be run, planned, simulated
+//! and tested.
 //!
-//! Data flows one way:
+//! The types, in the direction in which data flows:
 //!
-//! - a [`Policy`] is plain data, checked when it is built;
-//! - a [`Schedule`](crate::schedule::Schedule) is the series of delays that it gives for a [`Seed`];
-//! - [`RetryMachine`](crate::machine::RetryMachine) decides, with the [`RetryState`](crate::machine::RetryState) of one call, the [`Outcome`] of its last attempt and the [`Guards`] that it
-//!   shares with other calls; the order of its questions is [its specification](crate::machine::RetryMachine#the-order-inside-decide);
-//! - [`ReconnectMachine`](crate::machine::ReconnectMachine) is the same for a connection that is kept up;
-//! - forecasts ([`Policy::bounds`], [`Policy::mean`], [`Policy::quantile`] and their `elapsed_` counterparts) tell what
-//!   the schedule will give.
+//! - A [`Policy`] holds the settings: plain data, checked when it is built.
+//! - A [`Schedule`](crate::schedule::Schedule) is the series of delays that a policy gives for a [`Seed`].
+//! - A [`RetryMachine`](crate::machine::RetryMachine) decides whether to retry and when, from the policy, the
+//!   [`RetryState`](crate::machine::RetryState) of one call, the [`Outcome`] of its last attempt, and the [`Guards`]
+//!   (budget and circuit breaker) that it shares with other calls. The [order of its
+//!   questions](crate::machine::RetryMachine#the-order-inside-decide) is specified.
+//! - A [`ReconnectMachine`](crate::machine::ReconnectMachine) does the same for a long-lived connection.
+//! - Forecasts ([`Policy::bounds`], [`Policy::mean`], [`Policy::quantile`] and their `elapsed_` counterparts) predict
+//!   the delays of a policy without drawing any.
 //!
 //! ```
 //! use core::time::Duration;
@@ -28,8 +32,8 @@
 //!
 //! # Features
 //!
-//! - `serde` (off by default; the only dependency): policies, jitters and shares to and from TOML, JSON and the like, and
-//!   retries at rest ([`Paused`](crate::machine::Paused)).
+//! - `serde` (off by default; the only dependency): reads and writes policies, jitters and shares as TOML, JSON and the
+//!   like, and paused retries ([`Paused`](crate::machine::Paused)).
 
 #![no_std]
 #![forbid(unsafe_code)]

@@ -1,21 +1,21 @@
-/// What [`policy!`](crate::policy) lets its argument say.
+/// The names that the argument of [`policy!`](crate::policy) may use.
 #[doc(hidden)]
 pub mod units {
     use core::time::Duration;
 
-    /// Milliseconds.
+    /// Creates a length of `n` milliseconds.
     #[must_use]
     pub const fn ms(n: u64) -> Duration {
         Duration::from_millis(n)
     }
 
-    /// Seconds.
+    /// Creates a length of `n` seconds.
     #[must_use]
     pub const fn secs(n: u64) -> Duration {
         Duration::from_secs(n)
     }
 
-    /// Minutes.
+    /// Creates a length of `n` minutes.
     #[must_use]
     pub const fn mins(n: u64) -> Duration {
         Duration::from_secs(n.saturating_mul(60))
@@ -24,11 +24,11 @@ pub mod units {
     pub use crate::{HintMode, Jitter, Ratio};
 }
 
-/// A [`Policy`](crate::Policy) known at compile time: a senseless one does not compile, and the compiler's message
-/// is the sentence that [`PolicyError`](crate::PolicyError) would print.
+/// Creates a [`Policy`](crate::Policy) at compile time. An invalid policy does not compile, and the compiler's message
+/// is that of [`PolicyError`](crate::PolicyError).
 ///
 /// It takes a constructor of [`Policy`](crate::Policy) and setters of [`PolicyBuilder`](crate::PolicyBuilder). Inside
-/// it `ms`, `secs` and `mins` are lengths of time, and `Jitter`, `HintMode` and `Ratio` are in scope.
+/// it, `ms`, `secs` and `mins` create durations, and `Jitter`, `HintMode` and `Ratio` are in scope.
 ///
 /// ```
 /// use stagger_core::{Policy, policy};

@@ -1,8 +1,8 @@
-//! What `core` has no functions for. Sums and products alone, so the results are the same on every platform.
+//! Functions that `core` does not have. Sums and products only, so the results are the same on every platform.
 
-/// The square root of a number that is not negative.
+/// Returns the square root of a nonnegative number.
 pub(crate) fn square_root(x: f64) -> f64 {
-    // Half the exponent is within a few per cent of the root, and each of Newton's steps doubles the digits.
+    // Half the exponent is within a few percent of the root, and each of Newton's steps doubles the digits.
     let mut root = f64::from_bits((x.to_bits() >> 1) + (1023 << 51));
     for _ in 0..5 {
         root = (root + x / root) / 2.0;
@@ -10,7 +10,7 @@ pub(crate) fn square_root(x: f64) -> f64 {
     root
 }
 
-/// `2^x`, to the last few digits; infinite above 1023, zero below −1022.
+/// Returns `2^x`, to the last few digits; infinite above 1023, zero below −1022.
 pub(crate) fn exp2(x: f64) -> f64 {
     if x > 1023.999 {
         return f64::INFINITY;
@@ -18,7 +18,7 @@ pub(crate) fn exp2(x: f64) -> f64 {
     if x < -1022.0 {
         return 0.0;
     }
-    // The whole part is the exponent; what is left lies between −1 and 1, where the series is short.
+    // The whole part is the exponent; the rest lies between −1 and 1, where the series is short.
     let whole = x as i64;
     let rest = (x - whole as f64) * core::f64::consts::LN_2;
     let (mut sum, mut term) = (1.0, 1.0);
@@ -26,17 +26,17 @@ pub(crate) fn exp2(x: f64) -> f64 {
         term *= rest / f64::from(k);
         sum += term;
     }
-    // In two steps: the sum may be below 1, and the whole exponent one that no number has.
+    // In two steps, because the sum may be below 1 and the whole exponent out of range for a number.
     let half = whole / 2;
     sum * power_of_two(half) * power_of_two(whole - half)
 }
 
-/// `2^exponent`, for exponents from −1022 to 1023.
+/// Returns `2^exponent`, for exponents from −1022 to 1023.
 fn power_of_two(exponent: i64) -> f64 {
     f64::from_bits(((exponent + 1023) as u64) << 52)
 }
 
-/// The hyperbolic tangent of a number that is not negative.
+/// Returns the hyperbolic tangent of a nonnegative number.
 pub(crate) fn tanh(x: f64) -> f64 {
     let e = exp2(-2.0 * core::f64::consts::LOG2_E * x);
     (1.0 - e) / (1.0 + e)
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_root_squared_is_its_number() {
+    fn the_square_of_a_root_is_its_argument() {
         for x in [1.0, 2.0, 3.0, 4.0, 1e-9, 0.7, 1e18, 3.4e38, 1.000_000_1, f64::MAX] {
             let root = square_root(x);
             assert!((root * (root / x) - 1.0).abs() < 1e-15, "{x}: {root}");
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn powers_of_two_are_those_of_the_standard_library() {
+    fn powers_of_two_match_the_standard_library() {
         for x in (-10_220..10_239).map(|i| f64::from(i) / 10.0) {
             let (got, want) = (exp2(x), x.exp2());
             assert!((got / want - 1.0).abs() < 1e-14, "2^{x} is {want}, not {got}");
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hyperbolic_tangent_is_that_of_the_standard_library() {
+    fn the_hyperbolic_tangent_matches_the_standard_library() {
         assert!(tanh(0.0).abs() < 1e-300);
         for x in (1..4_000).map(|i| f64::from(i) / 100.0) {
             assert!((tanh(x) / x.tanh() - 1.0).abs() < 1e-13, "{x}");

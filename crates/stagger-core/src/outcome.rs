@@ -4,32 +4,33 @@ use core::time::Duration;
 use crate::guard::Permits;
 use crate::hint::ServerHint;
 
-/// What came of an attempt, as far as retrying is concerned.
+/// The outcome of an attempt, as far as retrying is concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Outcome {
-    /// It worked.
+    /// The attempt succeeded.
     Success,
-    /// It failed, and another attempt may work.
+    /// The attempt failed, and another one may succeed.
     Failed {
-        /// What kind of failure it was.
+        /// The kind of failure.
         kind: FailureKind,
-        /// What the server asked for, if it did.
+        /// The server's hint, if it sent one.
         hint: Option<ServerHint>,
     },
-    /// It failed, and it would fail again: the server answered, and the answer is no.
+    /// The attempt failed, and a retry would fail again: the server answered and rejected the request.
     Permanent,
-    /// It failed in a way that may pass, but something of it may have been carried out, and it must not be done twice: a
-    /// payment whose answer was lost. Or it cannot be made again: a request whose body was a stream. The guards count it
-    /// like the failure that it is.
+    /// The attempt failed in a way that may be temporary, but it must not be retried: it may have been carried out, and
+    /// must not be carried out twice (a payment whose response was lost), or it cannot be made again (a request whose
+    /// body was a stream). The guards count it as the failure that it is.
     UnsafeToRetry(FailureKind),
-    /// It was certainly not processed: a refused stream, a connection that the server closed before reading the
-    /// request, a pooled connection found dead. It is repeated at once, once per call, without counting.
+    /// The request was certainly not processed: a refused stream, a connection that the server closed before reading
+    /// the request, a dead pooled connection. The attempt is repeated at once, once per call, and the repeat is not
+    /// counted.
     ///
-    /// A refused *connection* is not this case: it is transient and waits its turn, or the first thing that a dead
-    /// server meets is a second wave.
+    /// A refused *connection* is different: it is transient and waits for its delay. Otherwise the first thing that a
+    /// dead server meets is a second wave.
     NotProcessed,
-    /// It was cancelled by the caller. Nobody is blamed.
+    /// The caller cancelled the attempt. Guards count it neither as success nor as failure.
     Cancelled,
 }
 
@@ -37,13 +38,13 @@ impl Outcome {
     /// A transient failure without a hint.
     pub const TRANSIENT: Self = Self::Failed { kind: FailureKind::Transient, hint: None };
 
-    /// A failure because the server had too much to do, and what it asked for.
+    /// Creates a failure of an overloaded server, with its hint.
     #[must_use]
     pub const fn throttled(hint: Option<ServerHint>) -> Self {
         Self::Failed { kind: FailureKind::Throttled, hint }
     }
 
-    /// What it says about the health of the server.
+    /// Returns what the outcome says about the health of the server.
     ///
     /// | outcome | verdict |
     /// |---|---|
@@ -64,52 +65,56 @@ impl Outcome {
     }
 }
 
-/// What an outcome says about the health of the server; guards count by it.
+/// What an outcome says about the health of the server. Guards count by it.
+///
+/// Complete: there is no fourth conclusion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ServerHealth {
     /// The server answered.
     Healthy,
-    /// The server did not answer, or said that it is overloaded.
+    /// The server did not answer, or reported that it is overloaded.
     Ailing,
     /// Nothing can be concluded.
     Unknown,
 }
 
-/// What kind of failure may pass.
+/// The kind of a failure that may be temporary.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FailureKind {
-    /// It may work next time: connection reset, time-out, 503.
+    /// The next attempt may succeed: connection reset, timeout, 503.
     #[default]
     Transient,
-    /// The server has too much to do: 429, `ThrottlingException`. Waits from `throttled_base` on.
+    /// The server is overloaded or limits the client's rate: 429, `ThrottlingException`. The delay starts at
+    /// `throttled_base`.
     Throttled,
-    /// Our own exhaustion: file descriptors, ports, buffers, the connection pool. Never held against the server.
-    /// Waits from `local_base` on.
+    /// The client has exhausted a resource of its own: file descriptors, ports, buffers, the connection pool. It is
+    /// never counted against the server. The delay starts at `local_base`.
     LocalExhaustion,
 }
 
-/// What to do next.
+/// What to do after an attempt.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use]
 #[non_exhaustive]
 pub enum Decision {
-    /// It worked; nothing is left to do.
+    /// The attempt succeeded.
     Done,
     /// Wait, then make another attempt.
     Retry {
-        /// How long to wait.
+        /// The delay before the next attempt.
         after: Duration,
-        /// Where the delay comes from.
+        /// What determined the delay.
         source: DelaySource,
-        /// What the budget lent for it; hand it to [`RetryMachine::begin`](crate::machine::RetryMachine::begin), or give it back.
+        /// The permit for the next attempt. Pass it to [`RetryMachine::begin`](crate::machine::RetryMachine::begin), or
+        /// release it.
         permit: Permits,
     },
-    /// No further attempt.
+    /// Make no further attempt.
     Stop(StopReason),
 }
 
-/// Where a delay comes from.
+/// What determined a delay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DelaySource {
@@ -124,7 +129,7 @@ pub enum DelaySource {
 }
 
 impl DelaySource {
-    /// It as one lower-case word, for metrics and logs.
+    /// Returns the source as one lower-case word, for metrics and logs.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -142,17 +147,17 @@ impl DelaySource {
 pub enum StopReason {
     /// The failure was permanent.
     Permanent,
-    /// What failed may have been carried out and must not be done twice, or cannot be made again.
+    /// The attempt may have been carried out and must not be carried out twice, or cannot be made again.
     UnsafeToRetry,
-    /// `max_attempts` were made.
+    /// All `max_attempts` attempts were made.
     Attempts,
     /// The next attempt would have started after `max_elapsed` or the deadline.
     Elapsed,
-    /// The server said never, or longer than `max_hint`.
+    /// The server's hint was not to retry, or was longer than `max_hint`.
     Hint,
-    /// Our own retry budget refused to pay.
+    /// The client's own retry budget rejected the retry.
     Budget,
-    /// Our own circuit breaker is open.
+    /// The client's own circuit breaker is open.
     Breaker,
     /// An outer layer is already retrying.
     Nested,
@@ -163,7 +168,7 @@ pub enum StopReason {
 }
 
 impl StopReason {
-    /// The reason as one lower-case word, for metrics and logs.
+    /// Returns the reason as one lower-case word, for metrics and logs.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -181,7 +186,7 @@ impl StopReason {
     }
 }
 
-/// A lower-case fragment: "the time limit left no room for another attempt".
+/// Writes a lower-case fragment: "the time limit left no room for another attempt".
 impl fmt::Display for StopReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

@@ -4,17 +4,17 @@ use crate::instant::nanos;
 use crate::state::TIMED;
 use crate::{Instant, Seed, machine::RetryState};
 
-/// A retry at rest: what a call remembers, apart from any clock, to be taken up again later, in another process if need
-/// be.
+/// A paused retry: the state of a call without reference to a clock, to be resumed later, in another process if
+/// necessary.
 ///
-/// It knows the time that has passed in place of the instant at which the call began. How long it rests does not count,
-/// unless somebody says so with [`advanced_by`](Self::advanced_by).
+/// It stores the elapsed time instead of the instant at which the call began. The time of the pause itself does not
+/// count, unless it is added with [`advanced_by`](Self::advanced_by).
 ///
-/// What the guards have lent is not part of it: it is given back before, and borrowed again with
+/// Permits are not part of it: release them before pausing, and acquire a new one with
 /// [`RetryMachine::borrow_again`](crate::machine::RetryMachine::borrow_again).
 ///
-/// With the feature `serde` it is written as a table of numbers, which every format can keep; what could not have been
-/// written is refused. The table is for this library alone to understand, and stays readable by later versions.
+/// With the feature `serde` it is written as a table of numbers that every format can store. Reading rejects numbers
+/// that no state can have. The table is internal to this library, and later versions can read it.
 ///
 /// ```
 /// use core::time::Duration;
@@ -30,14 +30,14 @@ use crate::{Instant, Seed, machine::RetryState};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Paused {
-    /// Its start is the epoch of no clock: the time that has passed is in `elapsed`, if anybody asked for it.
+    /// Its start is relative to the epoch of no clock: the elapsed time is in `elapsed`, if it was tracked.
     state: RetryState,
     elapsed: Duration,
     seed: Seed,
 }
 
 impl RetryState {
-    /// This state at rest, with the seed that its delays are drawn from. `now` is of the clock that drove it.
+    /// Pauses this state, with the seed of its delays. `now` is the time of the clock that drove it.
     #[must_use]
     pub const fn pause(self, seed: Seed, now: Instant) -> Paused {
         let elapsed = match self.start() {
@@ -49,32 +49,32 @@ impl RetryState {
 }
 
 impl Paused {
-    /// How many attempts were made.
+    /// Returns how many attempts were made.
     #[must_use]
     pub const fn attempt(&self) -> u32 {
         self.state.attempt()
     }
 
-    /// The time that had passed since the start of the call; `None` if nobody had asked for it.
+    /// Returns the time that had passed since the start of the call; `None` if it was not tracked.
     #[must_use]
     pub const fn elapsed(&self) -> Option<Duration> {
         if self.state.flags & TIMED != 0 { Some(self.elapsed) } else { None }
     }
 
-    /// What its delays are drawn from.
+    /// Returns the seed of its delays.
     #[must_use]
     pub const fn seed(&self) -> Seed {
         self.seed
     }
 
-    /// The same with more time passed: for who knows how long it has rested, and wants a limit of time to count it.
+    /// Adds `by` to the elapsed time, to count the pause against a time limit.
     #[must_use]
     pub const fn advanced_by(self, by: Duration) -> Self {
         Self { elapsed: self.elapsed.saturating_add(by), ..self }
     }
 
-    /// The state, on a clock at `now`. A start that would lie before the epoch of this clock is put there, so that a
-    /// limit of time ends later; the clocks of `stagger` have room for a century before the present.
+    /// Returns the state on a clock at `now`. If the start would lie before the epoch of this clock, it is moved there,
+    /// so a time limit ends later. The clocks of `stagger` leave room for a century before the present.
     #[must_use]
     pub const fn resume(self, now: Instant) -> RetryState {
         let start = if self.state.flags & TIMED != 0 {
@@ -93,8 +93,8 @@ mod serde {
     use super::{Duration, Instant, Paused, RetryState, Seed};
     use crate::state::FLAGS;
 
-    /// Not every format has the whole of `u64`, and not every reader gives back a fraction to the last bit, so both are
-    /// written as the signed number of the same bits.
+    /// Some formats do not have all of `u64`, and some readers do not preserve a fraction to the last bit, so both are
+    /// written as the signed number with the same bits.
     #[derive(Serialize, Deserialize)]
     #[serde(rename = "Paused")]
     struct Table {
@@ -118,7 +118,7 @@ mod serde {
         fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
             let Table { attempt, episode, flags, carry, elapsed, seed } = Table::deserialize(deserializer)?;
             let carry = f64::from_bits(carry as u64);
-            // A length of time, so neither below zero nor no number at all.
+            // A length of time: neither negative nor NaN.
             if carry.is_nan() || carry < 0.0 || flags & !FLAGS != 0 {
                 return Err(de::Error::custom("not the state of a retry: it was damaged, or is of a later version"));
             }

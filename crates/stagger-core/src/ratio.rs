@@ -3,13 +3,14 @@ use core::str::FromStr;
 
 use crate::text::{ParseError, Problem};
 
-/// A share, in whole millionths, exact.
+/// An exact share in whole millionths.
 ///
-/// Units: parts per million. Range of what takes one: `0..=1`, unless it says otherwise. A larger one can be written
-/// down, so that the builder it is given to can say so together with everything else that is wrong.
+/// Units: parts per million. Range where one is accepted: `0..=1`, unless documented otherwise. A larger share can be
+/// created, so that the builder that receives it reports it together with all other problems.
 ///
-/// As text: `20%` or `0.2`. What is not a whole number of millionths is refused and not rounded, so that a budget of
-/// a third is a decision and never an accident.
+/// As text: `20%` or `0.2`. Text that is not a whole number of millionths is rejected and not rounded, because the
+/// right direction depends on the use: for a threshold, such as two thirds, round down (`0.666666`), or use
+/// [`from_counts`](Self::from_counts).
 ///
 /// ```
 /// use stagger_core::Ratio;
@@ -24,47 +25,67 @@ use crate::text::{ParseError, Problem};
 pub struct Ratio(u32);
 
 impl Ratio {
-    /// Nothing.
+    /// A share of 0.
     pub const ZERO: Self = Self(0);
-    /// The whole.
+    /// A share of 1.
     pub const ONE: Self = Self(MILLION);
 
-    /// `n` parts per million.
+    /// Creates a share of `n` parts per million.
     #[inline]
     #[must_use]
     pub const fn millionths(n: u32) -> Self {
         Self(n)
     }
 
-    /// `n` per cent.
+    /// Creates a share of `n` percent.
     #[inline]
     #[must_use]
     pub const fn percent(n: u32) -> Self {
         Self(n.saturating_mul(MILLION / 100))
     }
 
-    /// The number of millionths.
+    /// Creates `part` in `whole`, rounded down to a whole millionth; 1 or more if `part >= whole`.
+    ///
+    /// Use it for a threshold of counts, such as a [breaker](crate::breaker::CircuitBreakerBuilder::failure_ratio)'s
+    /// "2 of 3". Thresholds must be rounded down: 2 failures in 3 calls reach 666,666 millionths and not 666,667. With
+    /// `whole` up to 1000 the rounded share is exact for that purpose: in a window of up to 1000 calls, `a` of `b`
+    /// reach it if and only if `a / b >= part / whole`. A `whole` of 0 counts as 1.
+    ///
+    /// ```
+    /// use stagger_core::Ratio;
+    ///
+    /// assert_eq!(Ratio::from_counts(2, 3), Ratio::millionths(666_666));
+    /// assert_eq!(Ratio::from_counts(1, 4), Ratio::percent(25));
+    /// ```
+    #[must_use]
+    pub const fn from_counts(part: u32, whole: u32) -> Self {
+        let whole = if whole == 0 { 1 } else { whole as u64 };
+        let millionths = part as u64 * MILLION as u64 / whole;
+        Self(if millionths > u32::MAX as u64 { u32::MAX } else { millionths as u32 })
+    }
+
+    /// Returns the number of millionths.
     #[inline]
     #[must_use]
     pub const fn as_millionths(self) -> u32 {
         self.0
     }
 
-    /// The nearest `f64`.
+    /// Returns the nearest `f64`.
     #[inline]
     #[must_use]
     pub const fn as_f64(self) -> f64 {
         self.0 as f64 / MILLION as f64
     }
 
-    /// Whether it is more than the whole, which is refused unless the taker says otherwise.
+    /// Returns whether the share is more than 1, which most builders reject.
     #[inline]
     #[must_use]
     pub const fn is_above_one(self) -> bool {
         self.0 > MILLION
     }
 
-    /// This share of `whole`, rounded down, exact for every `whole`.
+    /// Returns this share of `whole`, rounded down, exact for every `whole`.
     #[inline]
     #[must_use]
     pub const fn of(self, whole: u64) -> u64 {
@@ -74,10 +95,10 @@ impl Ratio {
 
 const MILLION: u32 = 1_000_000;
 
-/// `whole · part / of`, rounded down; `u64::MAX` if that is more. `of` is not zero.
+/// Returns `whole · part / of`, rounded down and saturating at `u64::MAX`. `of` is not zero.
 #[inline]
 pub(crate) const fn share(whole: u64, part: u64, of: u64) -> u64 {
-    // A division of 128 bits takes ten times as long, and is needed for no count that comes about.
+    // A division of 128 bits takes ten times as long, and realistic counts do not need it.
     if let Some(product) = whole.checked_mul(part) {
         return product / of;
     }
@@ -103,25 +124,25 @@ impl FromStr for Ratio {
     type Err = ParseError;
 
     fn from_str(text: &str) -> Result<Self, ParseError> {
-        let fault = |problem| ParseError::new(problem, text);
+        let error = |problem| ParseError::new(problem, text);
         let (number, per) = match text.strip_suffix('%') {
             Some(number) => (number.trim_end(), 4),
             None => (text, 6),
         };
         let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
         if whole.is_empty() && fraction.is_empty() {
-            return Err(fault(Problem::Ratio));
+            return Err(error(Problem::Ratio));
         }
         let mut millionths: u64 = 0;
         for digit in whole.bytes() {
-            millionths = millionths.saturating_mul(10).saturating_add(digit_value(digit).ok_or(fault(Problem::Ratio))?);
+            millionths = millionths.saturating_mul(10).saturating_add(digit_value(digit).ok_or(error(Problem::Ratio))?);
         }
         let mut left = per;
         for digit in fraction.bytes() {
-            let digit = digit_value(digit).ok_or(fault(Problem::Ratio))?;
+            let digit = digit_value(digit).ok_or(error(Problem::Ratio))?;
             if left == 0 {
                 if digit != 0 {
-                    return Err(fault(Problem::RatioTooFine));
+                    return Err(error(Problem::RatioTooFine));
                 }
                 continue;
             }
@@ -131,7 +152,7 @@ impl FromStr for Ratio {
         let millionths = millionths.saturating_mul(10_u64.pow(left));
         match u32::try_from(millionths) {
             Ok(millionths) if millionths <= MILLION => Ok(Self(millionths)),
-            _ => Err(fault(Problem::Ratio)),
+            _ => Err(error(Problem::Ratio)),
         }
     }
 }
@@ -147,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_is_exact_or_refused() {
+    fn text_parses_exactly_or_not_at_all() {
         for (text, want) in [
             ("0", Some(0)),
             ("0%", Some(0)),
@@ -178,6 +199,25 @@ mod tests {
             let ratio = Ratio::millionths(n);
             assert_eq!(ratio.to_string().parse(), Ok(ratio));
         }
+    }
+
+    #[test]
+    fn a_share_from_counts_is_an_exact_threshold_for_up_to_1000_calls() {
+        let reaches = |a: u32, b: u32, ratio: Ratio| u64::from(a) * 1_000_000 >= u64::from(b) * u64::from(ratio.0);
+        for (part, whole) in [(1, 3), (2, 3), (3, 7), (6, 7), (1, 997), (998, 999), (999, 1_000), (1, 1), (500, 1_000)]
+        {
+            let ratio = Ratio::from_counts(part, whole);
+            for b in 1..=1_000 {
+                let least = (part * b).div_ceil(whole);
+                assert!(reaches(least, b, ratio), "{least} of {b} reach {part} of {whole}");
+                assert!(
+                    least == 0 || !reaches(least - 1, b, ratio),
+                    "{} of {b} do not reach {part} of {whole}",
+                    least - 1
+                );
+            }
+        }
+        assert_eq!((Ratio::from_counts(1, 0), Ratio::from_counts(u32::MAX, 1)), (Ratio::ONE, Ratio(u32::MAX)));
     }
 
     #[test]

@@ -6,21 +6,21 @@ use crate::{
     machine::RetryMachine, machine::RetryState,
 };
 
-/// What a connection must have lived at least to count as healthy, if the policy does not say.
+/// How long a connection must have been open to count as healthy, if the policy does not set it.
 const STABLE_AFTER: Duration = Duration::from_secs(10);
 
-/// The decisions of something that keeps one connection up: when to connect, when to try again, when to give up.
+/// Decides for a long-lived connection when to connect, when to retry and when to give up.
 ///
-/// Like [`RetryMachine`] it reads no clock and does no I/O. Whoever drives it tells it what happened, each time with the
-/// [`Generation`] of the connection that it happened to, and does what the [`ReconnectStep`] says. A report about a connection
-/// that is not the present one, or the second report of one loss (an error *and* a close), is answered with
-/// [`ReconnectStep::Stale`] and changes nothing, so one loss can never schedule twice.
+/// Like [`RetryMachine`] it reads no clock and does no I/O. The driver reports every event with the [`Generation`] of
+/// the connection that it belongs to, and does what the returned [`ReconnectStep`] says. A report about an earlier
+/// connection, or the second report of one loss (an error *and* a close), is answered with [`ReconnectStep::Stale`] and
+/// changes nothing, so one loss never schedules two reconnects.
 ///
-/// - After the loss of a connection that had been healthy an *episode* begins: the first wait is the policy's spread,
-///   and the backoff begins with the first failure after it. Without a spread, the loss is the backoff's first failure.
-/// - A connection is healthy if it lived at least the policy's `stable_after`; where that is not set, the larger of
-///   10 s and the last wait. Zero starts the backoff again as soon as a connection is open, which a server that
-///   accepts and then drops turns into a hot loop.
+/// - After the loss of a healthy connection an *episode* begins: the first wait is the policy's spread, and the backoff
+///   begins with the first failure after it. Without a spread, the loss is the backoff's first failure.
+/// - A connection is healthy if it was open for at least the policy's `stable_after`; if that is not set, for the
+///   larger of 10 s and the last wait. With a `stable_after` of zero, the backoff restarts as soon as a connection is
+///   open, so a server that accepts and then drops connections causes a hot loop.
 /// - After giving up, and at any other time, [`reconnect_now`](Self::reconnect_now) begins a new episode at once.
 ///
 /// ```
@@ -48,76 +48,77 @@ pub struct ReconnectMachine {
     phase: ReconnectPhase,
     permit: Permits,
     last_wait: Duration,
-    /// Where `last_wait` came from: what is left of a hint is still a hint.
+    /// What determined `last_wait`: the rest of a hint is still a hint.
     source: DelaySource,
     is_distrusted: bool,
 }
 
-/// Which connection a report is about.
+/// The number of a connection, which every report names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Generation(u64);
 
 impl Generation {
-    /// Its number: 1 for the first connection, one more for each further attempt to connect.
+    /// Returns the number: 1 for the first connection, one more for each further attempt to connect.
     #[must_use]
     pub const fn get(self) -> u64 {
         self.0
     }
 }
 
-/// Where a connection stands.
+/// The phase of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReconnectPhase {
     /// Nothing has begun.
     Idle,
-    /// An attempt to connect is being made.
+    /// An attempt to connect is in progress.
     Connecting,
-    /// The connection is up.
+    /// The connection is open.
     Open {
-        /// Since when.
+        /// When it was opened.
         since: Instant,
     },
-    /// The next attempt waits for its time.
+    /// The next attempt is scheduled.
     Waiting {
-        /// When it is made.
+        /// When it is due.
         until: Instant,
     },
-    /// No further attempt is made, unless [`ReconnectMachine::reconnect_now`] asks for one.
+    /// No further attempt is made, unless [`ReconnectMachine::reconnect_now`] requests one.
     GivenUp(StopReason),
-    /// It was closed on purpose, for good.
+    /// The connection was closed on purpose, for good.
     Closed,
 }
 
-/// What the driver shall do.
+/// What the driver has to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 #[non_exhaustive]
 pub enum ReconnectStep {
-    /// Connect, and report how it went under this generation.
+    /// Connect, and report the result under this generation.
     Connect {
-        /// What reports are made under.
+        /// The generation for the reports.
         generation: Generation,
     },
     /// Wait, then call [`ReconnectMachine::due`].
     Wait {
-        /// How long.
+        /// How long to wait.
         after: Duration,
         /// When the wait is over.
         until: Instant,
-        /// Where the delay comes from.
+        /// What determined the wait.
         source: DelaySource,
     },
-    /// Nothing until something happens.
+    /// Nothing: no action is required until the next event.
     Rest,
-    /// Give up: tell the user.
+    /// Give up and report this reason.
     GiveUp(StopReason),
-    /// The report was about an earlier connection, or about one whose loss is known. Nothing has changed.
+    /// Ignore the event: it belongs to an earlier connection, or to one whose loss was already reported. Nothing has
+    /// changed.
     Stale,
 }
 
 impl ReconnectMachine {
-    /// Nothing has begun; [`reconnect_now`](Self::reconnect_now) begins.
+    /// Creates an idle machine; [`reconnect_now`](Self::reconnect_now) starts it.
     #[must_use]
     pub const fn new(seed: Seed) -> Self {
         Self {
@@ -132,26 +133,26 @@ impl ReconnectMachine {
         }
     }
 
-    /// Where the connection stands.
+    /// Returns the phase of the connection.
     #[must_use]
     pub const fn phase(&self) -> ReconnectPhase {
         self.phase
     }
 
-    /// The generation of the present connection or attempt.
+    /// Returns the generation of the current connection or attempt.
     #[must_use]
     pub const fn generation(&self) -> Generation {
         self.generation
     }
 
-    /// The attempts made in this episode.
+    /// Returns the number of attempts made in this episode.
     #[must_use]
     pub const fn attempt(&self) -> u32 {
         self.state.attempt()
     }
 
-    /// Connects at once, with the count started again: at the beginning, after giving up, in the middle of a wait, or
-    /// to replace a connection that is up. After [`close`](Self::close) it does nothing.
+    /// Begins a new episode and connects at once: at the start, after giving up, during a wait, or to replace an open
+    /// connection. After [`close`](Self::close) it does nothing.
     pub fn reconnect_now(
         &mut self,
         policy: &Policy,
@@ -162,12 +163,12 @@ impl ReconnectMachine {
             return ReconnectStep::Rest;
         }
         let now = now();
-        self.let_go(now, guards);
+        self.settle_unfinished(now, guards);
         self.state.begin_episode();
         self.connect(policy, now, guards)
     }
 
-    /// The wait is over: connects if it really is, and says how much is left if it is not.
+    /// Connects if the wait is over; otherwise returns a step with the remaining wait.
     pub fn due(&mut self, policy: &Policy, now: Instant, guards: &Guards<'_>) -> ReconnectStep {
         match self.phase {
             ReconnectPhase::Waiting { until } if now >= until => self.connect(policy, now, guards),
@@ -178,7 +179,7 @@ impl ReconnectMachine {
         }
     }
 
-    /// The attempt succeeded: the connection is up.
+    /// Records that the attempt succeeded and the connection is open.
     pub fn opened(
         &mut self,
         generation: Generation,
@@ -194,14 +195,14 @@ impl ReconnectMachine {
         ReconnectStep::Rest
     }
 
-    /// The connection that is up does not count as healthy, however long it lives: its server has broken down on it, say.
-    /// When it ends, the backoff goes on.
+    /// Marks the open connection as unhealthy, however long it stays open, for instance because its server failed while
+    /// it was open. When it ends, the backoff continues.
     pub fn distrust(&mut self, generation: Generation) {
         self.is_distrusted |= generation == self.generation;
     }
 
-    /// The attempt failed, or the connection was lost, for this reason. [`Outcome::Success`] is a connection that
-    /// ended as it should and is wanted again.
+    /// Records that the attempt failed or that the connection was lost, for this reason. [`Outcome::Success`] means
+    /// that the connection ended normally and is still wanted.
     pub fn ended(
         &mut self,
         generation: Generation,
@@ -222,8 +223,8 @@ impl ReconnectMachine {
             }
             ReconnectPhase::Connecting => {
                 let permit = Permits::take(&mut self.permit);
-                // A connection that was refused as a stream may be tried again at once; one that "succeeded" without
-                // ever being opened has failed.
+                // A connection that was refused as a stream may be retried at once. One that "succeeded" without ever
+                // being open has failed.
                 let outcome = if outcome == Outcome::Success { Outcome::TRANSIENT } else { outcome };
                 self.retry(policy).decide(outcome, permit, || now, guards)
             }
@@ -242,9 +243,9 @@ impl ReconnectMachine {
         }
     }
 
-    /// Closes for good: no further attempt is made, and every later report is stale.
+    /// Closes the connection for good: no further attempt is made, and every later report is stale.
     pub fn close(&mut self, now: impl FnOnce() -> Instant, guards: &Guards<'_>) {
-        self.let_go(now(), guards);
+        self.settle_unfinished(now(), guards);
         self.phase = ReconnectPhase::Closed;
     }
 
@@ -267,8 +268,8 @@ impl ReconnectMachine {
         ReconnectStep::GiveUp(stop)
     }
 
-    /// Settles what the guards have lent for an attempt that is not brought to its end.
-    fn let_go(&mut self, now: Instant, guards: &Guards<'_>) {
+    /// Settles the permits of an attempt that is not completed.
+    fn settle_unfinished(&mut self, now: Instant, guards: &Guards<'_>) {
         let permit = Permits::take(&mut self.permit);
         match self.phase {
             ReconnectPhase::Waiting { .. } => guards.release(permit),

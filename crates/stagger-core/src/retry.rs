@@ -10,44 +10,47 @@ use crate::seed::Purpose;
 use crate::state::{AHEAD, BEGUN, DECIDED, REPEATED, REPEATS, RetryState, TIMED};
 use crate::{DelaySource, Guards, Instant, Outcome, Policy, Seed, ServerHint, StopReason, machine::Decision};
 
-/// Whether a connection that was lost had lived long enough to count as healthy. There is nothing in between.
+/// Whether a lost connection had been open long enough to count as healthy.
+///
+/// Complete: there is no third state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Health {
-    /// It had: an episode begins.
+    /// It had: a new episode begins.
     Stable,
-    /// It had not: the backoff goes on.
+    /// It had not: the backoff continues.
     Flapping,
 }
 
-/// The decision: a view over the shared policy, the state of one call, and its seed.
+/// Decides about the attempts of one call: a view of the shared policy, the state of the call, and its seed.
 ///
-/// Whoever drives it, in blocking or async code, in a server or in a simulation, does the same:
+/// Every driver, blocking or async, in a server or in a simulation, does the same:
 ///
-/// 1. [`spread`](Self::spread), and wait for what it says (nothing, unless the policy has a spread);
-/// 2. [`begin`](Self::begin); if it refuses, stop;
-/// 3. make the attempt, for at most [`remaining`](Self::remaining);
-/// 4. [`decide`](Self::decide); if it says `Retry`, wait, and go to 2.
+/// 1. Call [`spread`](Self::spread) and wait for the duration that it returns, which is zero unless the policy has a
+///    spread.
+/// 2. Call [`begin`](Self::begin). If it returns an error, stop.
+/// 3. Make the attempt, for at most [`remaining`](Self::remaining).
+/// 4. Call [`decide`](Self::decide). If it returns `Retry`, wait, and go to step 2.
 ///
 /// # The order inside `decide`
 ///
-/// Refusals without a side effect come first, the only charge comes last, so a refusal never has to be undone.
+/// Questions without a side effect come first and the only charge comes last, so a rejection never has to be undone.
 ///
 /// | step | question | if so |
 /// |--:|---|---|
-/// | 1 | tell the breaker and the budget what happened | by its [verdict](Outcome::verdict) |
+/// | 1 | report the outcome to the breaker and the budget | by its [verdict](Outcome::verdict) |
 /// | 2 | success? | `Done` |
-/// | 3 | permanent, not to be done twice, or cancelled? | `Stop(Permanent)`, `Stop(UnsafeToRetry)`, `Stop(Cancelled)` |
-/// | 4 | certainly not processed, and not yet repeated in this call? | `Retry` at once, the same attempt number, with the permit it had, if the limit of time and the breaker allow it now |
+/// | 3 | permanent, unsafe to retry, or cancelled? | `Stop(Permanent)`, `Stop(UnsafeToRetry)`, `Stop(Cancelled)` |
+/// | 4 | certainly not processed, and not yet repeated in this call? | `Retry` at once, with the same attempt number and permit, if the time limit and the breaker allow it now |
 /// | 5 | attempts used up, or the schedule ended? | `Stop(Attempts)`, `Stop(Exhausted)` |
-/// | 6 | is an outer layer already retrying? | `Stop(NestedRetries)` |
-/// | 7 | hint `DoNotRetry`, or larger than `max_hint`? | `Stop(Hint)` |
+/// | 6 | is an outer layer already retrying? | `Stop(Nested)` |
+/// | 7 | hint `DoNotRetry`, or longer than `max_hint`? | `Stop(Hint)` |
 /// | 8 | draw the delay, with the hint if there is one | the schedule advances |
 /// | 9 | would the retry start after the limit (`elapsed + delay > max_elapsed`), or at the deadline or later? | `Stop(Elapsed)`, without sleeping |
-/// | 10 | would the breaker refuse it then? | `Stop(Breaker)` |
-/// | 11 | does the budget refuse to pay? | `Stop(Budget)` |
+/// | 10 | would the breaker reject it then? | `Stop(Breaker)` |
+/// | 11 | does the budget reject the retry? | `Stop(Budget)` |
 /// | 12 | | `Retry` |
 ///
-/// The clock is read at most once in each of `begin` and `decide`, and only if a limit or a guard asks for the time.
+/// `begin` and `decide` each read the clock at most once, and only if a limit or a guard needs the time.
 ///
 /// ```
 /// use core::time::Duration;
@@ -75,13 +78,14 @@ pub struct RetryMachine<'a> {
 }
 
 impl<'a> RetryMachine<'a> {
-    /// A view over the state of a call. It can be made anew for every step: nothing is kept in it.
+    /// Creates a view of the state of a call. The view itself stores nothing, so it can be created anew for every step.
     #[inline]
     pub const fn new(policy: &'a Policy, state: &'a mut RetryState, seed: Seed) -> Self {
         Self { policy, state, seed, deadline: None }
     }
 
-    /// A point in time at which the call ends: no retry starts at it or later, and no attempt has longer.
+    /// Sets the point in time at which the call ends: no retry starts at it or later, and no attempt lasts beyond it.
+    /// Default: none.
     #[inline]
     #[must_use]
     pub const fn deadline(mut self, deadline: Option<Instant>) -> Self {
@@ -89,8 +93,8 @@ impl<'a> RetryMachine<'a> {
         self
     }
 
-    /// The wait before the first attempt: uniform on `[0, spread]`, and not past the deadline. It counts in elapsed: a
-    /// limit of time runs from here.
+    /// Returns the wait before the first attempt: uniform on `[0, spread]`, and never past the deadline. It counts as
+    /// elapsed time: a time limit runs from this call.
     #[inline]
     pub fn spread(&mut self, now: impl FnOnce() -> Instant) -> Duration {
         if self.policy.spread().is_zero() {
@@ -104,11 +108,12 @@ impl<'a> RetryMachine<'a> {
         self.uniform(spread)
     }
 
-    /// Before every attempt: may it start now? `permit` is what the last decision gave, [`Permits::NONE`] at first.
+    /// Starts the next attempt, if the breaker admits it. `permit` is the permit of the last decision;
+    /// [`Permits::NONE`] at first.
     ///
     /// # Errors
-    /// [`StopReason::Breaker`] if the breaker refuses. The permit has then been given back, and, at the first attempt,
-    /// nothing was called.
+    /// [`StopReason::Breaker`] if the breaker rejects the attempt. The permit has then been released. At the first
+    /// attempt this means that the operation was never called.
     #[inline]
     pub fn begin(
         &mut self,
@@ -121,7 +126,7 @@ impl<'a> RetryMachine<'a> {
         let mut permit = permit;
         if let Some(breaker) = guards.breaker {
             match breaker.admit(&now) {
-                Ok(pass) => permit.breaker = pass,
+                Ok(given) => permit.breaker = given,
                 Err(_) => {
                     guards.release(permit);
                     return Err(StopReason::Breaker);
@@ -131,18 +136,19 @@ impl<'a> RetryMachine<'a> {
         if self.state.flags & DECIDED == 0 {
             permit.budget = guards.on_first_attempt(&now);
         }
-        // The one immediate repeat does not count.
+        // The one immediate repeat is not counted.
         self.state.attempt = self.state.attempt.saturating_add(u32::from(self.state.flags & REPEATS == 0));
         self.state.flags &= !(REPEATS | DECIDED);
         Ok(permit)
     }
 
-    /// For a retry that was granted, whose permit was given back, and that shall be made after all: one that was
-    /// [paused](crate::machine::Paused). The budget pays for it as after a transient failure. A first attempt and the one
-    /// immediate repeat cost nothing, as ever. Next is [`begin`](Self::begin), when its time has come.
+    /// Acquires a new budget permit for a retry that was granted earlier and whose permit has been released, because
+    /// the call was [paused](crate::machine::Paused). The budget charges it like a retry after a transient failure. A
+    /// first attempt and the one immediate repeat are free, as always. Call [`begin`](Self::begin) next, when the retry
+    /// is due.
     ///
     /// # Errors
-    /// [`StopReason::Budget`] if the budget refuses to pay; nothing has changed then.
+    /// [`StopReason::Budget`] if the budget rejects the retry. Nothing has changed then.
     pub fn borrow_again(&self, now: impl FnOnce() -> Instant, guards: &Guards<'_>) -> Result<Permits, StopReason> {
         let mut permit = Permits::NONE;
         if let (Some(budget), DECIDED) = (guards.budget, self.state.flags & (DECIDED | REPEATS)) {
@@ -151,7 +157,7 @@ impl<'a> RetryMachine<'a> {
         Ok(permit)
     }
 
-    /// After every attempt: what now? See [above](Self#the-order-inside-decide).
+    /// Decides what to do after an attempt. See [the order](Self#the-order-inside-decide).
     #[inline]
     pub fn decide(
         &mut self,
@@ -160,23 +166,23 @@ impl<'a> RetryMachine<'a> {
         now: impl FnOnce() -> Instant,
         guards: &Guards<'_>,
     ) -> Decision {
-        // Compiled twice: for a call without guards nothing is left of them.
+        // Compiled twice, so that a call without guards contains no code for them.
         if guards.is_unguarded() {
-            self.answer(outcome, permit, now, &Guards::none().nested(guards.nested))
+            self.decide_with(outcome, permit, now, &Guards::none().nested(guards.nested))
         } else {
-            self.answer(outcome, permit, now, guards)
+            self.decide_with(outcome, permit, now, guards)
         }
     }
 
-    /// [`decide`](Self::decide) for a call without guards, compiled into its caller: for those who make millions of decisions
-    /// a second, as a simulation does.
+    /// Decides like [`decide`](Self::decide) for a call without guards, and is inlined into its caller: for
+    /// simulations, which make millions of decisions a second.
     #[inline(always)]
     pub fn decide_unguarded(&mut self, outcome: Outcome, now: impl FnOnce() -> Instant) -> Decision {
-        self.answer(outcome, Permits::NONE, now, &Guards::none())
+        self.decide_with(outcome, Permits::NONE, now, &Guards::none())
     }
 
     #[inline(always)]
-    fn answer(
+    fn decide_with(
         &mut self,
         outcome: Outcome,
         permit: Permits,
@@ -184,23 +190,25 @@ impl<'a> RetryMachine<'a> {
         guards: &Guards<'_>,
     ) -> Decision {
         let now = Unread::new(now);
-        // Step 4 keeps the permit that step 1 would settle, so its question is asked first; it has no side effect.
-        if matches!(outcome, Outcome::NotProcessed) && self.may_repeat(&now, guards) {
-            return self.repeat(permit, &now, guards);
+        // Step 4 keeps the permit that step 1 would settle, so its question comes first. It has no side effect.
+        if matches!(outcome, Outcome::NotProcessed) && self.can_repeat(&now, guards) {
+            return self.repeat_at_once(permit, &now, guards);
         }
         guards.record(permit, &outcome, &now);
-        match passing(outcome) {
-            Ok((kind, hint)) => self.again(kind, hint, None, &now, guards),
+        match retryable(outcome) {
+            Ok((kind, hint)) => self.retry_or_stop(kind, hint, None, &now, guards),
             Err(decision) => decision,
         }
     }
 
-    /// A connection that had been opened was lost: what [`ReconnectMachine`](crate::machine::ReconnectMachine) does, for those who keep no more
-    /// than a [`RetryState`] for each of many connections. Next is [`begin`](Self::begin), as after [`decide`](Self::decide).
+    /// Decides what to do after the loss of an open connection, as
+    /// [`ReconnectMachine`](crate::machine::ReconnectMachine) does. Use it to keep no more than a [`RetryState`] for
+    /// each of many connections. Call [`begin`](Self::begin) next, as after [`decide`](Self::decide).
     ///
-    /// If it was healthy, an episode begins: the first wait is the policy's spread, and the schedule begins with the
-    /// first failure after it; without a spread the loss itself is the schedule's first failure. Otherwise the loss is
-    /// one more failure of the attempt that opened it. The guards know of that attempt's success already.
+    /// If the connection was healthy, an episode begins: the first wait is the policy's spread, and the schedule begins
+    /// with the first failure after it. Without a spread, the loss itself is the schedule's first failure. If the
+    /// connection was not healthy, the loss is one more failure of the attempt that opened it. The guards have already
+    /// recorded the success of that attempt.
     pub fn lost(
         &mut self,
         health: Health,
@@ -209,9 +217,9 @@ impl<'a> RetryMachine<'a> {
         guards: &Guards<'_>,
     ) -> Decision {
         let now = Unread::new(now);
-        // A connection that ended as it should is wanted again all the same.
+        // A connection that ended normally is still wanted.
         let outcome = if outcome == Outcome::Success { Outcome::TRANSIENT } else { outcome };
-        let (kind, hint) = match passing(outcome) {
+        let (kind, hint) = match retryable(outcome) {
             Ok(failure) => failure,
             Err(decision) => return decision,
         };
@@ -224,11 +232,11 @@ impl<'a> RetryMachine<'a> {
                 longest => spread = Some(longest),
             }
         }
-        self.again(kind, hint, spread, &now, guards)
+        self.retry_or_stop(kind, hint, spread, &now, guards)
     }
 
-    /// Starts the count of attempts and the schedule again if what ended had lived at least `stable_after`; draws go
-    /// on with new numbers. Says whether it did.
+    /// Restarts the attempt count and the schedule if the attempt or connection that ended had lasted at least
+    /// `stable_after`, and returns whether it did. Later draws have new numbers.
     #[inline]
     pub fn reset_if_healthy(&mut self, lived: Duration) -> bool {
         let healthy = self.policy.stable_after().is_some_and(|enough| lived >= enough);
@@ -238,63 +246,63 @@ impl<'a> RetryMachine<'a> {
         healthy
     }
 
-    /// Starts the count of attempts and the schedule again, not the clock, before the decision about what just ended:
-    /// that is the first failure of the schedule. Draws go on with new numbers.
+    /// Restarts the attempt count and the schedule, but not the clock. Call it before the decision about the attempt
+    /// that ended, which is then the schedule's first failure. Later draws have new numbers.
     pub const fn reset(&mut self) {
         self.state.reset();
     }
 
-    /// How long the attempt that is about to be made may take: what is left until the deadline. `None` if there is no
-    /// deadline. `max_elapsed` is not one: it interrupts nothing.
+    /// Returns how long the coming attempt may take: the time left until the deadline. `None` if there is no deadline.
+    /// `max_elapsed` is not a deadline: it interrupts no attempt.
     #[inline]
     #[must_use]
     pub fn remaining(&self, now: impl FnOnce() -> Instant) -> Option<Duration> {
         self.deadline.map(|deadline| deadline.saturating_since(now()))
     }
 
-    /// Whether the attempt that is being made is the last that `max_attempts` allows.
+    /// Returns whether the current attempt is the last that `max_attempts` allows.
     #[inline]
     #[must_use]
     pub fn is_last_attempt(&self) -> bool {
         self.policy.max_attempts().is_some_and(|most| self.state.attempt >= most.get())
     }
 
-    /// The attempt that is being made, or was made last, counted from 1; 0 before the first.
+    /// Returns the number of the current or last attempt, from 1; 0 before the first.
     #[inline]
     #[must_use]
     pub const fn attempt(&self) -> u32 {
         self.state.attempt
     }
 
-    /// The number of the coming retry in the schedule, from 1; 0 before the first attempt. It is the number of the
-    /// attempt, or one more if the schedule began with what a healthy attempt or a lost connection ended in.
+    /// Returns the number of the coming retry in the schedule, from 1; 0 before the first attempt. It is the number of
+    /// the attempt, or one more if the schedule began with the end of a healthy attempt or the loss of a connection.
     #[inline]
     #[must_use]
     pub const fn retry_number(&self) -> u32 {
         self.state.retry_number()
     }
 
-    /// The limit of attempts, if there is one.
+    /// Returns the limit of attempts, if there is one.
     #[inline]
     #[must_use]
     pub const fn max_attempts(&self) -> Option<NonZeroU32> {
         self.policy.max_attempts()
     }
 
-    /// The time since the start of the call; `None` if nobody had asked for it.
+    /// Returns the time since the start of the call; `None` if the start was not recorded because nothing needed it.
     #[inline]
     #[must_use]
     pub fn elapsed(&self, now: Instant) -> Option<Duration> {
         self.state.start().map(|start| now.saturating_since(start))
     }
 
-    /// What to ask of a timer that wakes up only at multiples of `resolution`, for this wait.
+    /// Returns the length to request from a timer that fires only at multiples of `resolution`, for this wait.
     ///
-    /// A hint is kept as it is, since a timer never wakes up early. Any other delay is put on one of the two
-    /// neighbouring ticks, with the probability that keeps the mean: 200 µs on a timer of 1 ms are no wait at all four
-    /// times in five and one tick otherwise, where the timer alone would make it one or two ticks every time. The
-    /// length that is returned lies just after the beginning of the last tick, since the timer wakes up at its end.
-    /// Zero is for no timer at all.
+    /// A hint is kept as it is, because a timer never fires early. Any other delay is moved to one of the two
+    /// neighboring ticks, with the probability that preserves the mean: with a 1 ms timer, 200 µs become no wait in
+    /// four cases of five and one tick otherwise, where the timer alone would always take one or two ticks. The
+    /// returned length lies just after the beginning of the last tick, because the timer fires at the tick's end. Zero
+    /// means that no timer is needed.
     #[inline]
     #[must_use]
     pub fn on_ticks(&self, after: Duration, source: DelaySource, resolution: Duration) -> Duration {
@@ -310,7 +318,7 @@ impl<'a> RetryMachine<'a> {
         }
     }
 
-    /// Reads the clock at the beginning, for the limit of time that needs it.
+    /// Records the start of the call if a time limit needs it.
     #[inline]
     fn start_clock(&mut self, now: &impl Now) {
         if self.policy.max_elapsed().is_some() && self.state.flags & TIMED == 0 {
@@ -319,28 +327,28 @@ impl<'a> RetryMachine<'a> {
         }
     }
 
-    /// Step 4, the question.
+    /// Returns whether step 4 repeats the attempt.
     #[cold]
-    fn may_repeat(&self, now: &dyn Now, guards: &Guards<'_>) -> bool {
+    fn can_repeat(&self, now: &dyn Now, guards: &Guards<'_>) -> bool {
         self.state.flags & REPEATED == 0
             && !self.is_too_late(Duration::ZERO, now)
             && !guards.breaker.is_some_and(|breaker| breaker.would_reject(Duration::ZERO, now))
     }
 
-    /// Step 4, the answer.
+    /// Repeats the attempt at once (step 4).
     #[cold]
-    fn repeat(&mut self, mut permit: Permits, now: &dyn Now, guards: &Guards<'_>) -> Decision {
+    fn repeat_at_once(&mut self, mut permit: Permits, now: &dyn Now, guards: &Guards<'_>) -> Decision {
         if let Some(breaker) = guards.breaker {
-            let pass = core::mem::replace(&mut permit.breaker, crate::guard::BreakerPermit::NONE);
-            breaker.record(pass, &Outcome::NotProcessed, now);
+            let given = core::mem::replace(&mut permit.breaker, crate::guard::BreakerPermit::NONE);
+            breaker.record(given, &Outcome::NotProcessed, now);
         }
         self.state.flags |= REPEATED | REPEATS | DECIDED;
         Decision::Retry { after: Duration::ZERO, source: DelaySource::Transparent, permit }
     }
 
-    /// Steps 5 to 12. With `spread`, that is what the delay is drawn from, and the schedule does not begin.
+    /// Takes steps 5 to 12. If `spread` is set, the delay is drawn from it, and the schedule does not begin.
     #[inline(always)]
-    fn again(
+    fn retry_or_stop(
         &mut self,
         kind: FailureKind,
         hint: Option<ServerHint>,
@@ -359,12 +367,12 @@ impl<'a> RetryMachine<'a> {
                 Some(Drawn { delay: nanos(self.uniform(spread)), interval, carry })
             }
         };
-        // Nothing has changed yet: the schedule advances with step 8.
+        // Nothing has changed so far: the schedule advances with step 8.
         let Some(Drawn { delay: drawn, interval, carry }) = drawn else { return Decision::Stop(StopReason::Exhausted) };
-        if guards.stand_down() {
+        if guards.leaves_retries_to_outer_layer() {
             return Decision::Stop(StopReason::Nested);
         }
-        if hint.is_some_and(|hint| self.is_refused(hint)) {
+        if hint.is_some_and(|hint| self.forbids_retry(hint)) {
             return Decision::Stop(StopReason::Hint);
         }
         if spread.is_none() {
@@ -386,7 +394,7 @@ impl<'a> RetryMachine<'a> {
         let mut permit = Permits::NONE;
         if let Some(budget) = guards.budget {
             match budget.try_acquire(kind, now) {
-                Some(loan) => permit.budget = loan,
+                Some(given) => permit.budget = given,
                 None => return Decision::Stop(StopReason::Budget),
             }
         }
@@ -394,9 +402,9 @@ impl<'a> RetryMachine<'a> {
         Decision::Retry { after, source, permit }
     }
 
-    /// Step 7.
+    /// Returns whether the hint stops the call (step 7).
     #[cold]
-    fn is_refused(&self, hint: ServerHint) -> bool {
+    fn forbids_retry(&self, hint: ServerHint) -> bool {
         match hint {
             ServerHint::DoNotRetry => true,
             ServerHint::AtLeast(asked) | ServerHint::Reserved(asked) => {
@@ -405,7 +413,7 @@ impl<'a> RetryMachine<'a> {
         }
     }
 
-    /// Whether an attempt that starts `after` from now would start too late.
+    /// Returns whether an attempt that starts `after` from now would start too late.
     #[inline]
     fn is_too_late(&self, after: Duration, now: &(impl Now + ?Sized)) -> bool {
         let past_limit = match (self.policy.max_elapsed(), self.state.start()) {
@@ -430,9 +438,9 @@ impl<'a> RetryMachine<'a> {
     }
 }
 
-/// Steps 2 and 3: what may pass, or the decision.
+/// Returns the failure that may be retried, or the decision of steps 2 and 3.
 #[inline(always)]
-fn passing(outcome: Outcome) -> Result<(FailureKind, Option<ServerHint>), Decision> {
+fn retryable(outcome: Outcome) -> Result<(FailureKind, Option<ServerHint>), Decision> {
     match outcome {
         Outcome::Failed { kind, hint } => Ok((kind, hint)),
         Outcome::NotProcessed => Ok((FailureKind::Transient, None)),

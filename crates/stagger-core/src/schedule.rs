@@ -1,9 +1,9 @@
-//! The delays. This is the only place where a delay formula is written.
+//! The delays of a policy. This is the only place where a delay formula is written.
 
 use core::time::Duration;
 
 pub use crate::backoff::{Backoff, DelayList};
-use crate::instant::nanos;
+use crate::instant::{LONGEST_NANOS, nanos};
 pub use crate::jitter::draw;
 use crate::jitter::draw_nanos;
 use crate::outcome::FailureKind;
@@ -14,8 +14,8 @@ use crate::{HintMode, Policy, Seed, ServerHint};
 
 /// The endless series of delays of one call.
 ///
-/// It is an iterator: take from it what the loop at hand needs. It ends at once for a `stop` backoff, and never
-/// otherwise. It knows nothing of limits; [`Policy::delays`] ends with `max_attempts`.
+/// An iterator: take as many delays as your loop needs. It ends at once for a `stop` backoff, and never otherwise. It
+/// applies no limits; [`Policy::delays`] ends with `max_attempts`.
 ///
 /// ```
 /// use core::time::Duration;
@@ -40,7 +40,7 @@ impl Iterator for Schedule<'_> {
 
     #[inline]
     fn next(&mut self) -> Option<Duration> {
-        // After 2^32 delays the list, the only one who asks for the number, begins again.
+        // After 2^32 delays a list, the only backoff that uses the number, starts over.
         self.n = self.n.wrapping_add(1);
         let drawn = self.policy.next_delay(self.carry, self.n, FailureKind::Transient, self.bits.next())?;
         self.carry = drawn.carry;
@@ -72,15 +72,15 @@ impl Iterator for Delays<'_> {
 
 impl core::iter::FusedIterator for Delays<'_> {}
 
-/// What the delay of a retry is drawn from, in nanoseconds, both ends included.
+/// The closed interval from which the delay of a retry is drawn, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Interval {
     pub(crate) lo: u64,
     pub(crate) hi: u64,
 }
 
-/// A delay that was drawn, what it was drawn from (before a cap that comes last), and what the schedule carries to the
-/// next one: its ceiling, or, where that depends on this delay, what it depends on.
+/// A drawn delay, the interval that it was drawn from (before a cap that is applied last), and the value that the
+/// schedule carries to the next one: its ceiling, or whatever else it depends on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Drawn {
     pub(crate) delay: u64,
@@ -89,14 +89,15 @@ pub(crate) struct Drawn {
 }
 
 impl Policy {
-    /// The endless series of delays of the call whose key is `seed`.
+    /// Returns the endless series of delays of the call whose key is `seed`.
     #[inline]
     #[must_use]
     pub const fn schedule(&self, seed: Seed) -> Schedule<'_> {
         Schedule { policy: self, bits: seed.series(Purpose::Delay), carry: self.curve.first, n: 0 }
     }
 
-    /// The delays of the call whose key is `seed`: `max_attempts − 1` of them, or an endless series without that limit.
+    /// Returns the delays of the call whose key is `seed`: `max_attempts − 1` of them, or an endless series without
+    /// that limit.
     #[inline]
     #[must_use]
     pub const fn delays(&self, seed: Seed) -> Delays<'_> {
@@ -107,11 +108,11 @@ impl Policy {
         Delays { schedule: self.schedule(seed), left }
     }
 
-    /// The delay before retry `n` (from 1) of the call whose key is `seed`, without state: what the `n`-th element of
-    /// [`schedule`](Self::schedule) is. `None` for `n` = 0, and for a `stop` backoff.
+    /// Returns the delay before retry `n` (from 1) of the call whose key is `seed`, without state: the `n`-th element
+    /// of [`schedule`](Self::schedule). `None` for `n` = 0, and for a `stop` backoff.
     ///
-    /// It replays the ceilings, and for decorrelated jitter the draws, up to `n`, so it takes a time proportional to
-    /// the number of retries after which the cap is reached; to `n` for decorrelated jitter.
+    /// It replays the ceilings up to `n`, and for decorrelated jitter the draws, so it takes time proportional to the
+    /// number of retries after which the cap is reached; to `n` for decorrelated jitter.
     #[must_use]
     pub fn delay(&self, n: u32, seed: Seed) -> Option<Duration> {
         let last = n.checked_sub(1)?;
@@ -127,7 +128,7 @@ impl Policy {
         Some(Duration::from_nanos(drawn.delay))
     }
 
-    /// The delay that a hint makes of the one that was `drawn` below `ceiling`, in nanoseconds.
+    /// Applies a hint to the delay that was `drawn` below `ceiling`; in nanoseconds.
     #[cold]
     pub(crate) fn hinted(&self, hint: ServerHint, ceiling: u64, drawn: u64, bits: u64) -> u64 {
         let asked = match hint {
@@ -145,18 +146,20 @@ impl Policy {
         }
     }
 
-    /// The wait before the first action of an episode, for the call whose key is `seed`: uniform on `[0, spread]`.
+    /// Returns the wait before the first action of an episode, for the call whose key is `seed`: uniform on `[0,
+    /// spread]`.
     #[must_use]
     pub fn first_spread(&self, seed: Seed) -> Duration {
         Duration::from_nanos(draw_nanos(0, nanos(self.spread()), seed.bits(0, 0, Purpose::Spread)))
     }
 
-    /// The delay of retry `n` (from 1) after a failure of this kind, drawn with these bits. `carry` is what the delay
-    /// before it carried on; the first ceiling, for the first. `None`: there is no retry.
+    /// Draws the delay of retry `n` (from 1) after a failure of this kind from these bits. `carry` is the value that
+    /// the previous delay carried on; for the first delay, the first ceiling. `None`: there is no retry.
     #[inline]
     pub(crate) fn next_delay(&self, carry: f64, n: u32, kind: FailureKind, bits: u64) -> Option<Drawn> {
-        // One formula, compiled three times: for what most policies are, where it shrinks to a handful of instructions,
-        // and out of line for the others and for profiles. `carry` goes by value, or it would live in memory.
+        // One formula, compiled three times: for the shape of most policies, where it shrinks to a handful of
+        // instructions, and out of line for the others and for the special ones. `carry` goes by value, or it would
+        // live in memory.
         if self.curve.is_plain && kind == FailureKind::Transient {
             self.formula(Shape::PLAIN, carry, n, FailureKind::Transient, bits)
         } else {
@@ -164,7 +167,7 @@ impl Policy {
         }
     }
 
-    /// The delays that come before the ceilings begin.
+    /// Returns the intervals of the delays before the ceilings begin.
     fn lead(&self) -> &'static [(Duration, Duration)] {
         match self.curve.shape.draw {
             Draw::Band(band) => band.lead,
@@ -172,19 +175,19 @@ impl Policy {
         }
     }
 
-    /// Whether everything after retry `k` is like it: the cap is reached, or nothing grows.
+    /// Returns whether every delay after retry `k` is like it: the cap is reached, or nothing grows.
     pub(crate) fn has_settled(&self, k: u32, before: f64, after: f64) -> bool {
         before.to_bits() == after.to_bits() && k as usize > self.lead().len()
     }
 
-    // Cold, or the instructions for what most policies are would be laid out around it.
+    // Cold, or the instructions for most policies would be laid out around it.
     #[cold]
     #[inline(never)]
     fn any_formula(&self, carry: f64, n: u32, kind: FailureKind, bits: u64) -> Option<Drawn> {
-        if self.curve.is_profiles {
+        if self.curve.is_special {
             return self.profile_formula(carry, n, kind, bits);
         }
-        // What only profiles have is left out here.
+        // Leaves out the parts that only special shapes use.
         self.formula(Shape { last_cap: u64::MAX, unit: 0, ..self.curve.shape }, carry, n, kind, bits)
     }
 
@@ -212,7 +215,7 @@ impl Policy {
     #[inline(always)]
     fn formula(&self, shape: Shape, carry: f64, n: u32, kind: FailureKind, bits: u64) -> Option<Drawn> {
         let curve = &self.curve;
-        // What the kind of the failure makes of a ceiling.
+        // The ceiling, adjusted to the kind of the failure.
         let longer = |ceiling: f64| match kind {
             FailureKind::Transient => ceiling,
             _ => least(curve.cap, ceiling * kind_factor(curve, kind)),
@@ -246,11 +249,11 @@ impl Policy {
                 Backoff::List(list) => (inside(shape, list.nanos(n)), carry),
                 _ => return None,
             },
-            // The first two have their own: they draw from no interval.
+            // The first two have formulas of their own, which draw from no interval.
             Route::Polly | Route::SocketIo | Route::Stop => return None,
         };
         let drawn = match (shape.route, shape.unit) {
-            // What was drawn once is carried on.
+            // The first delay is drawn; later ones follow from it.
             (Route::Once(..), _) if n > 1 => whole(carry),
             (_, 0) => draw_nanos(interval.lo, interval.hi, bits),
             (_, unit) => draw_nanos(interval.lo / unit, interval.hi / unit, bits) * unit,
@@ -265,7 +268,7 @@ impl Policy {
     }
 }
 
-/// What a failure of this kind multiplies ceilings by.
+/// Returns the factor of the ceilings after a failure of this kind.
 #[inline(always)]
 fn kind_factor(curve: &Curve, kind: FailureKind) -> f64 {
     match kind {
@@ -275,7 +278,7 @@ fn kind_factor(curve: &Curve, kind: FailureKind) -> f64 {
     }
 }
 
-/// The interval inside a ceiling.
+/// Returns the interval inside a ceiling.
 #[inline(always)]
 fn inside(shape: Shape, ceiling: u64) -> Interval {
     let (lo, hi) = match shape.draw {
@@ -283,6 +286,7 @@ fn inside(shape: Shape, ceiling: u64) -> Interval {
         Draw::None => (ceiling, ceiling),
         Draw::Equal => (ceiling / 2, ceiling),
         Draw::Band(band) => (band.from.at(ceiling), band.to.at(ceiling)),
+        Draw::Added(length) => (ceiling, ceiling.saturating_add(length).min(LONGEST_NANOS)),
         Draw::Factor(share) => {
             let part = whole(ceiling as f64 * share).min(ceiling);
             (ceiling - part, ceiling + part)
@@ -291,14 +295,14 @@ fn inside(shape: Shape, ceiling: u64) -> Interval {
     Interval { lo: lo.max(shape.floor), hi: hi.max(shape.floor) }
 }
 
-/// A length in nanoseconds, truncated. Ceilings are never negative, NaN or above `i64::MAX`, and the conversion to a
-/// signed number takes half as many instructions.
+/// Returns a length in nanoseconds, truncated. Ceilings are never negative, NaN or above `i64::MAX`, and the conversion
+/// to a signed number takes half as many instructions.
 #[inline(always)]
 fn whole(nanos: f64) -> u64 {
     nanos as i64 as u64
 }
 
-/// The smaller of two numbers, neither of them NaN: one instruction.
+/// Returns the smaller of two numbers, neither of them NaN, in one instruction.
 #[inline(always)]
 fn least(a: f64, b: f64) -> f64 {
     if a < b { a } else { b }

@@ -1,13 +1,13 @@
 /// The root of all randomness, and the key of one call.
 ///
-/// Every draw is a pure function of the call's seed, the number of the retry and the purpose of the draw, so
-/// nothing has to be stored, nothing can be cloned into lockstep with something else, and any draw of any call can
-/// be repeated from its seed alone.
+/// Every draw is a pure function of the call's seed, the number of the retry and the purpose of the draw. So nothing
+/// has to be stored, no clone can run in lockstep with its original by accident, and any draw of any call can be
+/// repeated from its seed alone.
 ///
-/// The generator is wyrand, read at a numbered point: the bits of draw `k` under key `s` are
-/// `fold(x, x ^ 0x8bb84b93962eacc9)` with `x = s + (k + 1)·0x2d358dccaa6c78a5`, where `fold(a, b)` is the xor of the
-/// two halves of the 128-bit product. Source: Wang Yi, wyhash "final version 4". The numbers and the meaning of `k`
-/// are frozen: a seed gives the same delays for ever, on every platform.
+/// The generator is wyrand, read at a numbered point: the bits of draw `k` under key `s` are `fold(x, x ^
+/// 0x8bb84b93962eacc9)` with `x = s + (k + 1)·0x2d358dccaa6c78a5`, where `fold(a, b)` is the xor of the two halves of
+/// the 128-bit product. Source: Wang Yi, wyhash "final version 4". The numbers and the meaning of `k` are frozen: a
+/// seed gives the same delays forever, on every platform.
 ///
 /// ```
 /// use stagger_core::Seed;
@@ -19,7 +19,7 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Seed(u64);
 
-/// What a draw is for; each purpose has numbers of its own, so that one never shifts another.
+/// What a draw is for. Each purpose has numbers of its own, so one never shifts another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 pub(crate) enum Purpose {
@@ -27,59 +27,59 @@ pub(crate) enum Purpose {
     Spread = 0,
     /// The delay of a retry.
     Delay = 1,
-    /// What is added on top of a server's hint.
+    /// The delay added to a server's hint.
     Hint = 2,
-    /// Which of two neighbouring ticks of a coarse timer is taken.
+    /// Which of two neighboring ticks of a coarse timer is taken.
     Dither = 3,
-    /// Whatever somebody else needs chance for.
+    /// The caller's own purposes, by [`Seed::draw`].
     Own = 4,
 }
 
-/// Bits of a draw's number that tell its purpose. Five purposes are in use; eight are reserved.
+/// The low bits of a draw's number, which hold its purpose. Five purposes are in use; eight are reserved.
 const PURPOSE_BITS: u32 = 3;
-/// Bits above these tell the episode: how often the count of retries was started again.
+/// The bits from here on hold the episode: how many times the count of retries was restarted.
 const EPISODE_SHIFT: u32 = PURPOSE_BITS + 32;
 
 const STEP: u64 = 0x2d35_8dcc_aa6c_78a5;
 const MIX: u64 = 0x8bb8_4b93_962e_acc9;
 
 impl Seed {
-    /// A seed that is told, for delays that can be repeated.
+    /// Creates a fixed seed, for reproducible delays.
     #[inline]
     #[must_use]
     pub const fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// The number behind it.
+    /// Returns the seed as a number.
     #[inline]
     #[must_use]
     pub const fn get(self) -> u64 {
         self.0
     }
 
-    /// The seed of the call, client or episode number `id`: an independent stream for each `id`.
+    /// Returns the seed of the call, client or episode number `id`: an independent stream for each `id`.
     ///
     /// For one seed, two ids never share a stream.
     #[inline]
     #[must_use]
     pub const fn for_call(self, id: u64) -> Self {
-        // The finaliser of SplitMix64 is a bijection of the number it is given, so distinct ids stay distinct; the
-        // seed itself is scrambled first, so that neighbouring seeds do not share shifted lists of calls.
+        // The finalizer of SplitMix64 is a bijection, so distinct ids stay distinct. The seed itself is scrambled
+        // first, so that neighboring seeds do not share shifted lists of calls.
         Self(scramble(id.wrapping_add(scramble(self.0))))
     }
 
-    /// 64 random bits for a purpose of your own: the `n`-th of them, for `n` below 2^61, and none that a delay is made of.
+    /// Returns 64 random bits for a purpose of your own: the `n`-th such draw, for `n` below 2^61. No delay uses them.
     ///
-    /// For whoever wants chance that can be repeated and that does not depend on the order in which things happen, such as
-    /// what the network does in a simulation.
+    /// Use it for reproducible randomness that does not depend on the order of events, such as the network in a
+    /// simulation.
     #[inline]
     #[must_use]
     pub const fn draw(self, n: u64) -> u64 {
         self.numbered((n << PURPOSE_BITS) + Purpose::Own as u64)
     }
 
-    /// The bits of the draw for `purpose` at retry `n` of an episode.
+    /// Returns the bits of the draw for `purpose` at retry `n` of an episode.
     #[inline]
     pub(crate) const fn bits(self, episode: u32, n: u32, purpose: Purpose) -> u64 {
         self.numbered(((episode as u64) << EPISODE_SHIFT) + ((n as u64) << PURPOSE_BITS) + purpose as u64)
@@ -90,14 +90,14 @@ impl Seed {
         fold(self.0.wrapping_add(number.wrapping_add(1).wrapping_mul(STEP)))
     }
 
-    /// The bits for `purpose` at the retries 1, 2, 3, … of the first episode, one after the other.
+    /// Returns the bits for `purpose` at the retries 1, 2, 3, … of the first episode, one after the other.
     #[inline]
     pub(crate) const fn series(self, purpose: Purpose) -> Series {
         Series(self.0.wrapping_add((purpose as u64).wrapping_add(1).wrapping_mul(STEP)))
     }
 }
 
-/// [`Seed::bits`] from retry to retry: an addition takes the place of the multiplication by the number.
+/// [`Seed::bits`] from retry to retry: an addition replaces the multiplication by the number.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Series(u64);
 
@@ -115,7 +115,7 @@ const fn fold(point: u64) -> u64 {
     (product >> 64) as u64 ^ product as u64
 }
 
-/// SplitMix64's finaliser (Steele, Lea, Flood 2014; constants of Stafford's variant 13).
+/// Applies SplitMix64's finalizer (Steele, Lea, Flood 2014; constants of Stafford's variant 13).
 const fn scramble(mut z: u64) -> u64 {
     z = z.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -129,7 +129,7 @@ mod tests {
 
     use super::*;
 
-    /// These numbers are a promise: whoever wrote down a seed gets the same delays from every later version.
+    /// Fixes the numbers for good: a recorded seed gives the same delays in every later version.
     #[test]
     fn bits_are_frozen() {
         let seed = Seed::new(0x5eed);
@@ -183,14 +183,14 @@ mod tests {
         }
     }
 
-    /// Chi-square over the top and the bottom byte, along a call and across the calls of a seed.
+    /// Computes chi-square over the top and the bottom byte, along a call and across the calls of a seed.
     #[test]
     fn bits_are_uniform_along_a_call_and_across_calls() {
         let along = (0..65_536).map(|n| Seed::new(9).bits(0, n, Purpose::Delay));
         let across = (0..65_536).map(|id| Seed::new(9).for_call(id).bits(0, 1, Purpose::Delay));
-        let neighbours = (0..65_536).map(|seed| Seed::new(seed).bits(0, 1, Purpose::Delay));
+        let neighbors = (0..65_536).map(|seed| Seed::new(seed).bits(0, 1, Purpose::Delay));
         for (name, draws) in
-            [("along", along.collect::<Vec<_>>()), ("across", across.collect()), ("neighbours", neighbours.collect())]
+            [("along", along.collect::<Vec<_>>()), ("across", across.collect()), ("neighbors", neighbors.collect())]
         {
             for shift in [0, 56] {
                 let mut cells = [0_u32; 256];
@@ -198,8 +198,8 @@ mod tests {
                     cells[(bits >> shift) as usize & 255] += 1;
                 }
                 let chi: f64 = cells.iter().map(|&c| (f64::from(c) - 256.0).powi(2) / 256.0).sum();
-                // 255 degrees of freedom: mean 255, standard deviation 22.6; six of them. (Neighbouring seeds fall
-                // more evenly than chance in the low bits, which no delay is made of.)
+                // 255 degrees of freedom: mean 255, standard deviation 22.6; the limit is six of them. (Neighboring
+                // seeds fall more evenly than chance in the low bits, which no delay uses.)
                 assert!(chi < 391.0, "{name}, shift {shift}: chi-square {chi:.0}");
             }
         }

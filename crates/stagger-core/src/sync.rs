@@ -1,4 +1,4 @@
-//! The atomics of the guards: the processor's, or loom's, which try every interleaving.
+//! The atomics of the guards: those of `core`, or loom's, which try every interleaving.
 
 #[cfg(not(loom))]
 pub(crate) use core::sync::atomic::{AtomicU32, Ordering};
@@ -13,9 +13,9 @@ pub(crate) use loom::{
     sync::atomic::{AtomicU32, AtomicU64, Ordering, fence},
 };
 
-/// A value with cache lines of its own, so that writing it does not slow down who reads its neighbours.
+/// A value on cache lines of its own, so that a write does not slow down readers of its neighbors.
 ///
-/// 128 bytes: two lines of 64, since processors fetch them in pairs.
+/// 128 bytes: two lines of 64, because processors fetch them in pairs.
 #[cfg(target_has_atomic = "64")]
 #[derive(Debug, Default)]
 #[repr(align(128))]
@@ -23,14 +23,14 @@ pub(crate) struct Padded<T>(pub(crate) T);
 
 macro_rules! zeros {
     ($(#[$meta:meta])* $name:ident: $Atomic:ident) => {
-        /// `N` counters at zero.
+        /// Creates `N` counters at zero.
         $(#[$meta])*
         #[cfg(not(loom))]
         pub(crate) const fn $name<const N: usize>() -> [$Atomic; N] {
             [const { $Atomic::new(0) }; N]
         }
 
-        /// `N` counters at zero.
+        /// Creates `N` counters at zero.
         #[cfg(loom)]
         pub(crate) fn $name<const N: usize>() -> [$Atomic; N] {
             core::array::from_fn(|_| $Atomic::new(0))
@@ -43,7 +43,7 @@ zeros!(
     zeros: AtomicU64
 );
 
-/// Makes functions `const`, except under loom, whose atomics are made at run time.
+/// Makes functions `const`, except under loom, whose atomics are created at run time.
 macro_rules! const_unless_loom {
     ($($(#[$meta:meta])* $vis:vis const fn $name:ident $args:tt -> $ret:ty $body:block)*) => {$(
         #[cfg(not(loom))]

@@ -132,7 +132,13 @@ impl<T, E> RetryResultExt<T, E> for Result<T, Error<E>> {
 impl<E: fmt::Display> fmt::Display for Error<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let plural = if self.attempts == 1 { "" } else { "s" };
-        write!(f, "gave up after {} attempt{plural} in {:.1}, {}: ", self.attempts, Compact(self.elapsed), self.stop)?;
+        write!(f, "gave up after {} attempt{plural} in {:.1}", self.attempts, Compact(self.elapsed))?;
+        match (&self.last, self.stop) {
+            // These causes say what the reason says, and more.
+            (Cause::Rejected(Rejected::BreakerOpen(_)), StopReason::Breaker)
+            | (Cause::Rejected(Rejected::Cancelled), StopReason::Cancelled) => f.write_str(": ")?,
+            (_, stop) => write!(f, ", {stop}: ")?,
+        }
         match &self.last {
             Cause::Operation(error) => error.fmt(f),
             Cause::Rejected(rejected) => rejected.fmt(f),

@@ -1,4 +1,5 @@
-//! The server's side: who may come in now, and when the others should come back.
+//! Server-side admission control: admits clients at the rate the server can take, and gives the others a reserved time
+//! to return.
 
 mod queue;
 mod reservation;

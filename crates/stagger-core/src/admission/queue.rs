@@ -4,26 +4,28 @@ use core::time::Duration;
 use super::{Reservation, ReservationToken};
 use crate::instant::nanos;
 use crate::sync::{AtomicU64, Ordering, const_unless_loom};
+use crate::text::Compact;
 use crate::{Instant, Seed};
 
-/// Who may come in now, and when the others should come back: a queue in which nobody stands.
+/// Admission control with a virtual queue: admits a client now, or reserves a time for it to return.
 ///
-/// A server that is restarted meets its whole fleet at once. Refusing all but what it can take makes them come back by
-/// their own backoff, again and again, each time too many or too few. Here each refused client is given an appointment of
-/// its own, one after the other, as far apart as the server can take them: the herd comes back as a line. N clients before
-/// a server that takes C a second need about 2 N attempts and N / C seconds, which is the limit, and which no random
-/// backoff reaches.
+/// A restarted server faces its whole fleet at once. If it rejects all clients but those it can take, they return by
+/// their own backoff, again and again, each time too many or too few. Here each rejected client gets a reservation of
+/// its own, one after the other, spaced as the server can take them. N clients before a server that takes C a second
+/// need about 2 N attempts and N / C seconds, which is the optimum, and which random backoff does not reach.
 ///
-/// - Whoever comes to its appointment with its [`ReservationToken`] is let in.
-/// - Whoever comes without one is let in if there is room: at most `burst` at once and `rate` a second, what ticket holders
-///   take included; and, as long as others have appointments, only into what those have left unclaimed.
-/// - Everybody else gets the next free appointment, or is told to try again later if that is further away than `longest`.
+/// - A client that returns at its reserved time with its [`ReservationToken`] is admitted.
+/// - A client without a token is admitted if there is room: at most `burst` at once and `rate` a second, including the
+///   clients with tokens. While other clients have reservations, only capacity that these have left unclaimed is room.
+///   So a client without a reservation cannot overtake one that has it.
+/// - Every other client gets the next free reservation, or [`Full`](Admit::Full) if that is further away than
+///   `max_wait`.
 ///
-/// In any time T it lets in at most `rate · T + burst`, and those who are late for their appointments.
+/// In any time T it admits at most `rate · T + burst`, plus the clients that are late for their reservations.
 ///
-/// Thread-safe and without a lock; time is an argument, and so every driver and the simulation have the same. Clients that
-/// know nothing of tickets may be told the appointment's wait as a plain `Retry-After`: they come without a ticket, into the
-/// room that they have left.
+/// Thread-safe and lock-free. Time is an argument, so servers and the simulation behave alike. Send the wait to clients
+/// that do not support tokens as a plain `Retry-After`: they return without a token, into the capacity that they have
+/// left unclaimed.
 ///
 /// ```
 /// use core::time::Duration;
@@ -32,53 +34,53 @@ use crate::{Instant, Seed};
 /// let admission = Admission::per_second(500).burst(1).build()?;
 /// let now = Instant::from_nanos(1_000_000_000);
 /// assert_eq!(admission.try_admit(now), Admit::Now);
-/// let Admit::At(appointment) = admission.try_admit(now) else { panic!("there was room for one") };
-/// assert_eq!(appointment.after, Duration::from_millis(2));
-/// let then = now.saturating_add(appointment.after);
-/// assert_eq!(admission.admit_reserved(&appointment.token, then), Admit::Now);
+/// let Admit::At(reservation) = admission.try_admit(now) else { panic!("there was room for one") };
+/// assert_eq!(reservation.after, Duration::from_millis(2));
+/// let then = now.saturating_add(reservation.after);
+/// assert_eq!(admission.admit_reserved(&reservation.token, then), Admit::Now);
 /// # Ok::<(), stagger_core::admission::AdmissionError>(())
 /// ```
 pub struct Admission {
-    /// What one admission takes, in nanoseconds.
+    /// The time of one admission, in nanoseconds.
     interval: u64,
-    /// How far `served` may be ahead of the present.
+    /// How far `served` may be ahead of the current time.
     ahead: u64,
     max_wait: u64,
     early: u64,
     late: u64,
     secret: Seed,
-    /// When the room is used up until, by those who were let in.
+    /// Until when the capacity is used up by admitted clients.
     served: AtomicU64,
-    /// When the next free appointment is.
+    /// The time of the next free reservation.
     promised: AtomicU64,
 }
 
-/// The answer to a client.
+/// The decision about a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Admit {
-    /// Come in.
+    /// Admit the client now.
     Now,
-    /// Come back then: this appointment is reserved for you.
+    /// Reject the client; it may return at this time, which is reserved for it.
     At(Reservation),
-    /// There is no appointment to be had: come back after this, each at a time of its own. To be told as a hint that
-    /// clients spread, like `Retry-After`.
+    /// Reject the client without a reservation, because none is free within `max_wait`. It should return after this
+    /// time. Send it as a hint that clients spread, such as `Retry-After`.
     Full(Duration),
 }
 
-/// How an [`Admission`] stands.
+/// A snapshot of an [`Admission`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AdmissionSnapshot {
-    /// Appointments that are still to come.
+    /// Reservations that are still to come.
     pub reserved: u64,
-    /// When the next free one is, from now.
+    /// The time until the next free reservation.
     pub next_in: Duration,
-    /// How many could come in now without one.
+    /// How many clients could be admitted now without a reservation.
     pub available: u64,
 }
 
-/// The settings of an [`Admission`].
+/// Builds an [`Admission`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "a builder does nothing until `build`"]
 pub struct AdmissionBuilder {
@@ -90,64 +92,76 @@ pub struct AdmissionBuilder {
     secret: Seed,
 }
 
-/// What is wrong with an admission.
+/// A problem in the settings of an [`Admission`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AdmissionError {
-    /// The rate is 0 or above a billion.
-    Rate,
+    /// The rate, in clients a second, is 0 or above a billion.
+    Rate(u32),
     /// The burst is 0.
     Burst,
-    /// The longest wait is shorter than the time of one admission.
-    MaxWait,
+    /// `max_wait` is shorter than the interval between two admissions.
+    MaxWait {
+        /// The longest wait that was set.
+        max_wait: Duration,
+        /// The interval between two admissions, which is `1 / rate`.
+        interval: Duration,
+    },
 }
 
 impl fmt::Display for AdmissionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Rate => "the rate is not within 1 and 1,000,000,000 a second: say what the server can take",
-            Self::Burst => "the burst is 0, so nobody could come in without an appointment: use 1 or more",
-            Self::MaxWait => {
-                "the longest wait (max_wait) is shorter than the time of one admission: raise max_wait or the rate"
+        match *self {
+            Self::Rate(rate) => {
+                write!(f, "rate {rate} is outside 1 to 1000000000 a second: use the rate that the server can take")
             }
-        })
+            Self::Burst => {
+                f.write_str("burst is 0, so no client could be admitted without a reservation: use 1 or more")
+            }
+            Self::MaxWait { max_wait, interval } => write!(
+                f,
+                "max_wait {} is shorter than {}, the interval between two admissions: raise max_wait or the rate",
+                Compact(max_wait),
+                Compact(interval)
+            ),
+        }
     }
 }
 
 impl core::error::Error for AdmissionError {}
 
 impl AdmissionBuilder {
-    /// How many may come in at once without an appointment, after a quiet time. Default: what comes in within 100 ms, and
-    /// at least 1.
+    /// Sets how many clients may be admitted at once without a reservation, after a quiet time. Default: the clients of
+    /// 100 ms, and at least 1.
     pub const fn burst(self, burst: u32) -> Self {
         Self { burst, ..self }
     }
 
-    /// No appointment is further away than this. Default 5 minutes, what clients follow as a hint.
+    /// Sets the longest wait for a reservation. Default: 5 minutes, the longest hint that clients follow by default.
     pub const fn max_wait(self, max_wait: Duration) -> Self {
         Self { max_wait, ..self }
     }
 
-    /// A ticket counts from so long before its appointment, for clocks that run apart, until so long after it. Default
-    /// 50 ms and 10 s.
+    /// Sets how long before its reserved time (for clocks that differ), and how long after it, a token is valid.
+    /// Default: 50 ms and 10 s.
     pub const fn tolerance(self, early: Duration, late: Duration) -> Self {
         Self { early, late, ..self }
     }
 
-    /// What tickets are sealed with. Servers that share a load balancer share it; give a random one, or tickets can be
-    /// guessed. Default 0.
+    /// Sets the secret that tokens are sealed with. Servers behind one load balancer must share it. Use a random
+    /// secret, or tokens can be guessed. Default: 0.
     pub const fn secret(self, secret: Seed) -> Self {
         Self { secret, ..self }
     }
 
     const_unless_loom! {
-        /// Checks the settings.
+        /// Checks the settings and creates the admission control.
         ///
         /// # Errors
-        /// The first [`AdmissionError`], with the way out.
+        /// The first [`AdmissionError`], with the value and how to fix it.
         pub const fn build(self) -> Result<Admission, AdmissionError> {
             if self.rate == 0 || self.rate > 1_000_000_000 {
-                return Err(AdmissionError::Rate);
+                return Err(AdmissionError::Rate(self.rate));
             }
             if self.burst == 0 {
                 return Err(AdmissionError::Burst);
@@ -155,7 +169,10 @@ impl AdmissionBuilder {
             let interval = 1_000_000_000_u64.div_ceil(self.rate as u64);
             let max_wait = nanos(self.max_wait);
             if max_wait < interval {
-                return Err(AdmissionError::MaxWait);
+                return Err(AdmissionError::MaxWait {
+                    max_wait: self.max_wait,
+                    interval: Duration::from_nanos(interval),
+                });
             }
             Ok(Admission {
                 interval,
@@ -172,7 +189,7 @@ impl AdmissionBuilder {
 }
 
 impl Admission {
-    /// So many a second.
+    /// Creates a builder for `rate` admissions a second. Range: 1 to 1,000,000,000.
     pub const fn per_second(rate: u32) -> AdmissionBuilder {
         AdmissionBuilder {
             rate,
@@ -184,49 +201,49 @@ impl Admission {
         }
     }
 
-    /// A client is here, without a ticket.
+    /// Admits a client without a token, or reserves a time for it.
     pub fn try_admit(&self, now: Instant) -> Admit {
         if self.take_room(now.as_nanos()) { Admit::Now } else { self.reserve(now) }
     }
 
-    /// A client is here that cannot be let in for another reason, like the number of those who are in already: an
-    /// appointment, or [`Full`](Admit::Full); never [`Now`](Admit::Now).
+    /// Reserves a time for a client that cannot be admitted for another reason, such as a limit of concurrent clients.
+    /// Returns a reservation or [`Full`](Admit::Full), never [`Now`](Admit::Now).
     pub fn reserve(&self, now: Instant) -> Admit {
         let now = now.as_nanos();
-        // Not before the room is free that was used up already.
+        // Not before the capacity that is already used is free again.
         let first = self.served.load(Ordering::Relaxed).saturating_sub(self.ahead).max(now);
         let mut promised = self.promised.load(Ordering::Relaxed);
         loop {
-            let slot = promised.max(first);
-            if slot - now > self.max_wait {
+            let time = promised.max(first);
+            if time - now > self.max_wait {
                 return Admit::Full(Duration::from_nanos(self.max_wait));
             }
-            let next = slot.saturating_add(self.interval);
+            let next = time.saturating_add(self.interval);
             match self.promised.compare_exchange_weak(promised, next, Ordering::Relaxed, Ordering::Relaxed) {
                 Ok(_) => {
-                    let token = ReservationToken::seal(Instant::from_nanos(slot), self.secret);
-                    return Admit::At(Reservation { after: Duration::from_nanos(slot - now), token });
+                    let token = ReservationToken::seal(Instant::from_nanos(time), self.secret);
+                    return Admit::At(Reservation { after: Duration::from_nanos(time - now), token });
                 }
                 Err(seen) => promised = seen,
             }
         }
     }
 
-    /// A client has come with its ticket. Who is too early is told how long to wait, for the same appointment; who is too
-    /// late, or has a ticket of another server, is treated as if it had none.
+    /// Admits a client with a token. A client that is too early gets the remaining wait, for the same reservation. A
+    /// client that is too late, or has the token of another server, is treated as one without a token.
     pub fn admit_reserved(&self, token: &ReservationToken, now: Instant) -> Admit {
-        let Some(slot) = token.slot(self.secret) else { return self.try_admit(now) };
-        let (slot, nanos) = (slot.as_nanos(), now.as_nanos());
-        if nanos.saturating_add(self.early) < slot {
-            let after = Duration::from_nanos(slot - nanos);
-            // A wait that nobody was ever told is made up.
-            return if slot - nanos > self.max_wait {
+        let Some(time) = token.time(self.secret) else { return self.try_admit(now) };
+        let (time, nanos) = (time.as_nanos(), now.as_nanos());
+        if nanos.saturating_add(self.early) < time {
+            let after = Duration::from_nanos(time - nanos);
+            // A wait above `max_wait` was never issued: the token is forged.
+            return if time - nanos > self.max_wait {
                 self.try_admit(now)
             } else {
                 Admit::At(Reservation { after, token: *token })
             };
         }
-        if nanos > slot.saturating_add(self.late) {
+        if nanos > time.saturating_add(self.late) {
             return self.try_admit(now);
         }
         let mut served = self.served.load(Ordering::Relaxed);
@@ -239,7 +256,7 @@ impl Admission {
         }
     }
 
-    /// How it stands now.
+    /// Returns a snapshot as of `now`.
     pub fn snapshot(&self, now: Instant) -> AdmissionSnapshot {
         let now = now.as_nanos();
         let (served, promised) = (self.served.load(Ordering::Relaxed), self.promised.load(Ordering::Relaxed));
@@ -252,7 +269,7 @@ impl Admission {
         }
     }
 
-    /// Takes the room of one admission, if there is any.
+    /// Takes the capacity of one admission, if there is any.
     fn take_room(&self, now: u64) -> bool {
         let mut served = self.served.load(Ordering::Relaxed);
         loop {
@@ -268,18 +285,19 @@ impl Admission {
         }
     }
 
-    /// From when on the room is free, and until when it may be taken by somebody without an appointment.
+    /// Returns from when on capacity is free, and until when a client without a reservation may take it.
     fn room(&self, served: u64, now: u64) -> (u64, u64) {
         if self.promised.load(Ordering::Relaxed) <= now {
             return (served.max(now), now.saturating_add(self.ahead));
         }
-        // Others have appointments. Only what they have left unclaimed for a while is room.
+        // Other clients have reservations. Only capacity that they have left unclaimed for a while is free.
         let then = now.saturating_sub(UNCLAIMED);
         (served.max(then), then)
     }
 }
 
-/// How long somebody may be late before others get what was reserved for them: a message's way, and a little more.
+/// How long a client may be late before its reserved capacity is free for others: the latency of a message, and a
+/// little more.
 const UNCLAIMED: u64 = 200_000_000;
 
 impl fmt::Debug for Admission {

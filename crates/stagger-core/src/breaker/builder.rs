@@ -1,17 +1,17 @@
 use core::time::Duration;
 
-use super::calls::{CallWindow, MOST_CALLS};
+use super::calls::{CallWindow, MAX_CALLS};
 use super::circuit::CircuitBreaker;
 use super::error::{CircuitBreakerError, CircuitBreakerProblem};
+use super::packed_state::MAX_PROBES;
 use super::rules::{Rules, Slow};
 use super::time::TimeWindow;
 use super::window::{Record, Window};
-use super::word::MOST_PROBES;
 use crate::instant::nanos;
 use crate::{Policy, Ratio, Seed, policy, schedule::DelayList};
 
-/// The settings of a [`CircuitBreaker`] before they are checked; [`build`](Self::build) reports everything that is
-/// wrong at once.
+/// Builds a [`CircuitBreaker`]: its settings before they are checked. [`build`](Self::build) reports every problem at
+/// once.
 ///
 /// Each rule that is set trips the breaker by itself.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -29,7 +29,7 @@ pub struct CircuitBreakerBuilder {
     probe_wait: Duration,
 }
 
-/// The open time unless it is set.
+/// The default open times.
 const OPEN: Policy = policy!(exponential(secs(5), secs(60)).jitter(Jitter::Equal));
 const DAY: Duration = Duration::from_secs(86_400);
 
@@ -51,90 +51,93 @@ impl CircuitBreakerBuilder {
 
     /// Trips on the `n`-th failure in a row. Range: at least 1.
     ///
-    /// The cheapest rule: a success costs one load, and no clock is ever read for it. Good for one caller at a time,
-    /// and for servers that are up or down; of many calls at once, one success among many failures starts it again.
+    /// The cheapest rule: a success costs one load, and it never reads the clock. It suits one caller at a time, and
+    /// servers that are either up or down. With many concurrent calls, one success among many failures restarts the
+    /// count.
     pub const fn consecutive(mut self, n: u32) -> Self {
         self.consecutive = Some(n);
         self
     }
 
     /// Trips when `failures / calls >= ratio` in the [`window`](Self::window), once it holds
-    /// [`min_calls`](Self::min_calls). Range: more than 0, at most 1.
+    /// [`min_calls`](Self::min_calls). Range: more than 0, at most 1. For a ratio such as two thirds, use
+    /// [`Ratio::from_counts`], which rounds down.
     ///
-    /// It is asked after every result: a success trips it too if it is what brings the window to `min_calls`.
+    /// The rule is checked after every result: a success also trips the breaker if it brings the window to `min_calls`.
     pub const fn failure_ratio(mut self, ratio: Ratio) -> Self {
         self.failure_ratio = Some(ratio);
         self
     }
 
     /// Trips when `slow calls / calls >= ratio` in the [`window`](Self::window), once it holds
-    /// [`min_calls`](Self::min_calls); slow is what takes *longer* than `after`, whether it succeeds or fails. Range:
-    /// `ratio` more than 0, at most 1; `after` more than 0, at most 24 h.
+    /// [`min_calls`](Self::min_calls). A call is slow if it takes *longer* than `after`, whether it succeeds or fails.
+    /// Range: `ratio` more than 0, at most 1; `after` more than 0, at most 24 h.
     ///
-    /// The clock is read at both ends of every call. A slow probe has found the server ailing.
+    /// Reads the clock at both ends of every call. A slow probe counts as a failed one.
     pub const fn slow_ratio(mut self, after: Duration, ratio: Ratio) -> Self {
         self.slow = Some((after, ratio));
         self
     }
 
-    /// What the ratios are taken over. The default is the last 100 calls.
+    /// Sets the window over which the ratios are computed. Default: the last 100 calls.
     pub const fn window(mut self, window: Window) -> Self {
         self.window = Some(window);
         self
     }
 
-    /// How many calls a window must hold before a ratio means something. The default is 20, or the whole window of
+    /// Sets how many calls a window must hold before a ratio can trip the breaker. Default: 20, or the whole window of
     /// calls if that is smaller. Range: at least 1, at most the window of calls.
     pub const fn min_calls(mut self, n: u32) -> Self {
         self.min_calls = Some(n);
         self
     }
 
-    /// How long it stays open: the delays of this policy, one after the other, for as long as the server does not stay
-    /// healthy. The default is `exponential base=5s cap=60s jitter=equal`.
+    /// Sets how long the breaker stays open: the delays of this policy, one after the other, until the server stays
+    /// healthy. Default: `exponential base=5s cap=60s jitter=equal`.
     ///
-    /// The open times begin again from the first once it had been closed for the policy's `stable_after`; if that is
-    /// not set, for as long as it had last been open. They are drawn by the breaker's seed, so that the breakers of a
-    /// fleet do not send their probes together. A policy that can draw 0, as full jitter without a floor does, is
-    /// refused.
+    /// The open times restart with the first once the breaker has been closed for the policy's `stable_after`; if that
+    /// is not set, for as long as it was last open. They are drawn with the breaker's seed, so that the breakers of a
+    /// fleet do not send their probes at the same time. A policy that can draw 0, such as full jitter without a floor,
+    /// is rejected.
     ///
-    /// If the failure that trips it brings a hint of the server's, that is the open time instead, in the policy's
-    /// hint mode: with the default, `hint + U[0, max(ceiling, hint · hint_spread)]`. A hint above `max_hint` is taken
-    /// as `max_hint`, and *never* as no hint. Attempts and limits of time mean nothing here.
+    /// If the failure that trips the breaker has a hint of the server, the hint determines the open time, in the
+    /// policy's hint mode: with the default, `hint + U[0, max(ceiling, hint · hint_spread)]`. A hint above `max_hint`
+    /// counts as `max_hint`, and *do not retry* counts as no hint. Attempt and time limits of the policy have no effect
+    /// here.
     pub const fn open(mut self, policy: Policy) -> Self {
         self.open = policy;
         self
     }
 
-    /// How many probes a half-open breaker lets pass at the same time, and in all, before it decides. The default is 1.
+    /// Sets how many probes a half-open breaker admits at the same time, and in total, before it decides. Default: 1.
     /// Range: `1..=10_000`.
     pub const fn probes(mut self, n: u32) -> Self {
         self.probes = n;
         self
     }
 
-    /// How many of the probes have to find the server healthy. It closes with the last of these, and opens again with
-    /// the first that makes them impossible. The default is all of them. Range: from 1 to all.
+    /// Sets how many of the probes must find the server healthy. The breaker closes with the last of these, and opens
+    /// again with the first probe that makes them impossible. Default: all of them. Range: from 1 to all.
     pub const fn healthy_probes(mut self, n: u32) -> Self {
         self.healthy_probes = Some(n);
         self
     }
 
-    /// How long it waits for its probes, counted from the last that it let pass. The default is 30 s. Range: more than
-    /// 0.
+    /// Sets how long the breaker waits for its probes, counted from the last one that it admitted. Default: 30 s.
+    /// Range: more than 0.
     ///
-    /// Probes that are still out then have found the server ailing, so it opens again and their results count no
-    /// more: a server that never answers, and a pass that was lost, cannot hold it half-open. A probe that comes back
-    /// late, but before any other call asks, counts.
+    /// Probes that are still in flight then count as failed, so the breaker opens again and their results no longer
+    /// count: neither a server that never answers nor a lost permit can hold the breaker half-open. A probe that
+    /// returns late, but before any other call, counts.
     pub const fn probe_wait(mut self, longest: Duration) -> Self {
         self.probe_wait = longest;
         self
     }
 
-    /// The breaker, closed.
+    /// Creates the breaker, closed.
     ///
     /// # Errors
-    /// Everything that is wrong, with the way out.
+    /// Every problem at once, with the values and how to fix them.
     pub fn build(self) -> Result<CircuitBreaker, CircuitBreakerError> {
         use CircuitBreakerProblem as Problem;
         let counts = self.failure_ratio.is_some() || self.slow.is_some();
@@ -145,36 +148,46 @@ impl CircuitBreakerBuilder {
         };
         let min_calls = self.min_calls.unwrap_or(most.min(20));
         let healthy_probes = self.healthy_probes.unwrap_or(self.probes);
-        let is_no_share = |ratio: Ratio| ratio == Ratio::ZERO || ratio.is_above_one();
+        let is_out_of_range = |ratio: Ratio| ratio == Ratio::ZERO || ratio.is_above_one();
         let found = [
             (Problem::NoRule, self.consecutive.is_none() && !counts),
             (Problem::NoFailure, self.consecutive == Some(0)),
             (
                 Problem::Ratio,
-                self.failure_ratio.is_some_and(is_no_share) || self.slow.is_some_and(|(_, ratio)| is_no_share(ratio)),
+                self.failure_ratio.is_some_and(is_out_of_range)
+                    || self.slow.is_some_and(|(_, ratio)| is_out_of_range(ratio)),
             ),
             (Problem::SlowAfter, self.slow.is_some_and(|(after, _)| after.is_zero() || after > DAY)),
             (
                 Problem::Window,
                 match window {
-                    Window::Calls(calls) => calls == 0 || calls > MOST_CALLS,
+                    Window::Calls(calls) => calls == 0 || calls > MAX_CALLS,
                     Window::Time(length) => length < Duration::from_millis(100) || length > DAY,
                 },
             ),
-            // A window without a call has been found already.
+            // An empty window is a problem of its own.
             (Problem::MinCalls, min_calls == 0 && most > 0 || min_calls > most),
             (Problem::NothingToCount, !counts && (self.window.is_some() || self.min_calls.is_some())),
             (Problem::OpenTime, can_be_zero(&self.open)),
             (
                 Problem::Probes,
-                self.probes == 0 || self.probes > MOST_PROBES || healthy_probes == 0 || healthy_probes > self.probes,
+                self.probes == 0 || self.probes > MAX_PROBES || healthy_probes == 0 || healthy_probes > self.probes,
             ),
             (Problem::ProbeWait, self.probe_wait.is_zero()),
         ];
         let problems =
             found.iter().filter(|(_, is_so)| *is_so).fold(0, |problems, (problem, _)| problems | 1 << *problem as u8);
         if problems != 0 {
-            return Err(CircuitBreakerError { problems });
+            let ratios = [self.failure_ratio, self.slow.map(|(_, ratio)| ratio)];
+            return Err(CircuitBreakerError {
+                problems,
+                ratio: ratios.into_iter().flatten().find(|ratio| is_out_of_range(*ratio)).unwrap_or_default(),
+                slow_after: self.slow.map_or(Duration::ZERO, |(after, _)| after),
+                window,
+                min_calls,
+                probes: self.probes,
+                healthy_probes,
+            });
         }
         let rules = Rules {
             consecutive: self.consecutive.unwrap_or(0),
@@ -194,7 +207,8 @@ impl CircuitBreakerBuilder {
     }
 }
 
-/// Whether a delay of this policy can be 0, or there is none. Only a list can begin higher than it goes on.
+/// Returns whether a delay of this policy can be 0, or does not exist. Only a list can begin with a longer delay than
+/// it continues with.
 fn can_be_zero(policy: &Policy) -> bool {
     (1..=DelayList::MAX_LEN as u32).any(|n| policy.bounds(n).is_none_or(|(least, _)| least.is_zero()))
 }

@@ -5,31 +5,32 @@ use core::array;
 use super::window::{Mark, Tally};
 use crate::sync::{AtomicU64, Ordering};
 
-/// The largest window.
-pub(super) const MOST_CALLS: u32 = 1_000;
+/// The size of the largest window.
+pub(super) const MAX_CALLS: u32 = 1_000;
 
 const PER_WORD: u32 = 16;
-const WORDS: usize = MOST_CALLS.div_ceil(PER_WORD) as usize;
+const WORDS: usize = MAX_CALLS.div_ceil(PER_WORD) as usize;
 
 /// A ring of two bits per call, and a head word with the sums.
 ///
-/// Everything that a decision is made of is in the head, so every result is one compare-and-swap, and the sums that it
-/// gives are those of the last `n` results in the order of these swaps. The newest result is in the head too: it gets
-/// into the ring by whoever counts the next one, before the head moves on. So nobody waits for anybody, and the bits
-/// that leave the window are always those of the call that came `n` before.
+/// The head holds everything that a decision needs, so every result is one compare-and-swap, and the sums are those of
+/// the last `n` results in the order of these swaps. The head also holds the newest result; the thread that counts the
+/// next one writes it into the ring before the head moves on. So no thread waits for another, and the bits that leave
+/// the window are always those of the call `n` results ago.
 #[derive(Debug)]
 pub(super) struct CallWindow {
     size: u32,
     head: AtomicU64,
-    /// `marks: 32 bits, changes: 32`. The number of changes keeps a thread that slept from writing an old mark.
+    /// `marks: 32 bits, changes: 32`. The number of changes prevents a thread that was suspended from writing an old
+    /// mark.
     ring: [AtomicU64; WORDS],
 }
 
 impl CallWindow {
-    /// The last `size` calls; at least one, at most [`MOST_CALLS`].
+    /// Creates a window of the last `size` calls; at least one, at most [`MAX_CALLS`].
     pub(super) fn new(size: u32) -> Self {
         Self {
-            size: size.clamp(1, MOST_CALLS),
+            size: size.clamp(1, MAX_CALLS),
             head: AtomicU64::new(Head::empty(1).0),
             ring: array::from_fn(|_| AtomicU64::new(0)),
         }
@@ -69,7 +70,7 @@ impl CallWindow {
         Head(self.head.load(Ordering::Acquire))
     }
 
-    /// Puts the newest mark into the ring, unless somebody has. `false`: the head has moved.
+    /// Writes the newest mark into the ring, unless another thread has. Returns false if the head has moved.
     fn write_newest(&self, head: Head) -> bool {
         if head.calls() == 0 {
             return true;
@@ -97,15 +98,16 @@ impl CallWindow {
     }
 
     fn at(&self, place: u32) -> (&AtomicU64, u32) {
-        // `place < size <= MOST_CALLS`, so there is such a word.
+        // `place < size <= MAX_CALLS`, so the index is in range.
         (&self.ring[(place / PER_WORD) as usize], place % PER_WORD * 2)
     }
 }
 
 /// `newest mark: 2 bits, failures: 10, slow: 10, calls: 10, place: 10, lap: 14, generation: 8`.
 ///
-/// The place is where the next mark goes. The laps keep a thread that slept from taking a later head for the one that it
-/// saw: only one that slept for exactly 16,384 laps can, if the sums have come to be the same again.
+/// The place is where the next mark goes. The laps prevent a thread that was suspended from taking a later head for the
+/// one that it saw: only a thread that was suspended for exactly 16,384 laps can, if the sums happen to be the same
+/// again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Head(u64);
 
@@ -146,11 +148,12 @@ impl Head {
         Tally { calls: self.calls(), failures: self.0 >> FAILURES & COUNT, slow: self.0 >> SLOW & COUNT }
     }
 
-    /// The head after one more result, when the marks that are `gone` leave the window.
+    /// Returns the head after one more result, when the marks that are `gone` leave the window.
     const fn next(self, size: u32, mark: Mark, gone: u64) -> Self {
         let Tally { calls, failures, slow } = self.tally();
         let calls = if calls < size as u64 { calls + 1 } else { calls };
-        // Saturating: a thread that slept for exactly all laps may have seen other marks, and must not do worse.
+        // Saturating: a thread that was suspended for exactly all laps may have seen other marks, and must not
+        // underflow.
         let failures = failures.saturating_sub((gone & FAILED_MARK != 0) as u64) + mark.failed as u64;
         let slow = slow.saturating_sub((gone & SLOW_MARK != 0) as u64) + mark.slow as u64;
         let failures = if failures < calls { failures } else { calls };
@@ -178,10 +181,10 @@ mod tests {
 
     use super::*;
 
-    /// Against a queue, over more than all laps where there is time for it, so that they begin again.
+    /// Compares with a queue, over more than all laps where there is time for it, so that they wrap around.
     #[test]
-    fn sums_are_those_of_the_last_calls_for_ever() {
-        for size in [1, 17, MOST_CALLS] {
+    fn sums_are_those_of_the_last_calls_across_all_laps() {
+        for size in [1, 17, MAX_CALLS] {
             let window = CallWindow::new(size);
             let mut last = VecDeque::new();
             let mut bits = 1_u64;

@@ -1,38 +1,47 @@
 use core::fmt;
+use core::time::Duration;
 
-use super::calls::MOST_CALLS;
-use super::word::MOST_PROBES;
+use super::calls::MAX_CALLS;
+use super::packed_state::MAX_PROBES;
+use crate::text::Compact;
 
-/// Everything that is wrong with a circuit breaker, with the way out.
+/// Every problem in the settings of a circuit breaker, with the values and how to fix them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CircuitBreakerError {
     pub(super) problems: u16,
+    /// The first ratio that is out of range.
+    pub(super) ratio: crate::Ratio,
+    pub(super) slow_after: Duration,
+    pub(super) window: super::Window,
+    pub(super) min_calls: u32,
+    pub(super) probes: u32,
+    pub(super) healthy_probes: u32,
 }
 
-/// One thing that is wrong with a circuit breaker.
+/// One problem in the settings of a circuit breaker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 #[repr(u8)]
 pub enum CircuitBreakerProblem {
-    /// Nothing can trip it.
+    /// No rule is set, so nothing trips the breaker.
     NoRule,
-    /// It would trip before a failure: `consecutive` is 0.
+    /// `consecutive` is 0, so the breaker would be open before any failure.
     NoFailure,
     /// A ratio is 0, or above 1.
     Ratio,
-    /// `slow_after` is 0, or longer than 24 h.
+    /// The length from which a call is slow is 0, or longer than 24 h.
     SlowAfter,
-    /// The window is empty, or larger than can be counted.
+    /// The window is empty, or larger than the breaker can count.
     Window,
-    /// `min_calls` is 0, or more than the window of calls holds, so that it would never trip.
+    /// `min_calls` is 0, or larger than the window of calls, so the ratio would never trip the breaker.
     MinCalls,
     /// A window or `min_calls` is set, but no ratio.
     NothingToCount,
     /// The policy of the open time can draw 0, or has no delay at all.
     OpenTime,
-    /// There is no probe, there are more than 10,000, or fewer than have to be healthy, or none has to be.
+    /// `probes` is outside `1..=10_000`, or `healthy_probes` is outside `1..=probes`.
     Probes,
-    /// The longest wait for a probe is 0.
+    /// `probe_wait` is 0.
     ProbeWait,
 }
 
@@ -44,9 +53,47 @@ const ALL: [CircuitBreakerProblem; 10] =
     [NoRule, NoFailure, Ratio, SlowAfter, Window, MinCalls, NothingToCount, OpenTime, Probes, ProbeWait];
 
 impl CircuitBreakerError {
-    /// The problems, in a fixed order.
+    /// Returns the problems, in a fixed order.
     pub fn problems(&self) -> impl Iterator<Item = CircuitBreakerProblem> + '_ {
         ALL.into_iter().filter(|&problem| self.problems & (1 << problem as u8) != 0)
+    }
+
+    fn sentence(&self, problem: CircuitBreakerProblem, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match problem {
+            NoRule => f.write_str("no rule is set, so nothing trips it: set consecutive, failure_ratio or slow_ratio"),
+            NoFailure => f.write_str("consecutive is 0, so it would never close: use at least 1"),
+            Ratio => write!(f, "ratio {} is 0 or above 100%: use more than 0 and at most 1", self.ratio),
+            SlowAfter => write!(
+                f,
+                "slow calls after {} is outside the range: use more than 0s and at most 24h",
+                Compact(self.slow_after)
+            ),
+            Window => {
+                match self.window {
+                    super::Window::Calls(calls) => write!(f, "the window of {calls} calls")?,
+                    super::Window::Time(length) => write!(f, "the window of {}", Compact(length))?,
+                }
+                write!(f, " cannot be counted: use 1 to {MAX_CALLS} calls, or a time between 100ms and 24h")
+            }
+            MinCalls => write!(
+                f,
+                "min_calls {} is 0, or more than the window holds: use at least 1 and at most the window",
+                self.min_calls
+            ),
+            NothingToCount => {
+                f.write_str("window and min_calls are for ratios: drop them, or set failure_ratio or slow_ratio")
+            }
+            OpenTime => {
+                f.write_str("the open time can be 0s: give its policy a delay, and a floor or another jitter than full")
+            }
+            Probes => write!(
+                f,
+                "probes {} with healthy_probes {} is outside the range: use 1 to {MAX_PROBES} probes, and 1 to all \
+                 of them healthy",
+                self.probes, self.healthy_probes
+            ),
+            ProbeWait => f.write_str("probe_wait is 0s, so no probe could return in time: raise it"),
+        }
     }
 }
 
@@ -56,30 +103,7 @@ impl fmt::Display for CircuitBreakerError {
             if n > 0 {
                 f.write_str("; ")?;
             }
-            match problem {
-                NoRule => f.write_str("nothing trips it: set consecutive, failure_ratio or slow_ratio")?,
-                NoFailure => f.write_str("consecutive is 0, so it would never close: use at least 1")?,
-                Ratio => f.write_str("a ratio is 0 or above 100%: use more than 0 and at most 1")?,
-                SlowAfter => f.write_str("slow calls begin at 0 or above 24h: use more than 0 and at most 24h")?,
-                Window => write!(
-                    f,
-                    "the window cannot be counted: use 1 to {MOST_CALLS} calls, or a time between 100ms and 24h"
-                )?,
-                MinCalls => {
-                    f.write_str("min_calls is 0, or more than the window holds: use at least 1 and at most the window")?
-                }
-                NothingToCount => {
-                    f.write_str("window and min_calls are for ratios: drop them, or set failure_ratio or slow_ratio")?
-                }
-                OpenTime => f.write_str(
-                    "the open time can be 0: give its policy a delay, and a floor or another jitter than full",
-                )?,
-                Probes => write!(
-                    f,
-                    "the numbers of probes do not fit: use 1 to {MOST_PROBES}, of which 1 to all are to be healthy"
-                )?,
-                ProbeWait => f.write_str("probe_wait is 0, so that no probe could come back: raise it")?,
-            }
+            self.sentence(problem, f)?;
         }
         Ok(())
     }

@@ -5,22 +5,23 @@ use crate::seed::Purpose;
 use crate::sync::{AtomicU64, Ordering};
 use crate::{Policy, Seed, ServerHint};
 
-/// What belongs to a state besides its word.
+/// The data of a state besides its packed word.
 ///
-/// Only the thread that is changing the state writes here (but for the counts of refusals, and the time of the last
-/// probe, which only grows), and the word is stored after it: so who has loaded the word sees what belongs to it.
+/// Only the thread that is changing the state writes here (except for the counts of rejections, and the time of the
+/// last probe, which only grows), and it stores the packed state last. So a thread that has loaded the packed state
+/// sees its data.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     /// When the state was entered.
     pub(super) since: Cell,
     pub(super) cause: Cell,
     pub(super) transitions: Cell,
-    /// When the open time is over.
+    /// When the open time ends.
     pub(super) until: Cell,
     /// How long the last open time was.
     pub(super) open_for: Cell,
     opening: Cell,
-    /// When the last probe was let pass.
+    /// When the last probe was admitted.
     pub(super) probed: Cell,
     calls: Cell,
     failures: Cell,
@@ -28,18 +29,18 @@ pub(super) struct Ledger {
     pub(super) consecutive: Cell,
     pub(super) refusals: Cell,
     pub(super) would_have_refused: Cell,
-    /// The number of an [`Enforcement`](crate::guard::Enforcement).
+    /// An [`Enforcement`](crate::guard::Enforcement), as a number.
     pub(super) enforcement: Cell,
 }
 
-/// Which open time: its number in the policy's schedule, and how often that was begun again.
+/// The position of an open time: its number in the policy's schedule, and how many times the schedule was restarted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Opening {
     pub(super) number: u32,
     episode: u32,
 }
 
-/// From here on the open times grow no further, and are drawn by other seeds: the delay of a decorrelated policy takes a
+/// From here on the open times no longer grow, and are drawn with other seeds: the delay of a decorrelated policy takes
 /// time proportional to its number.
 const MOST_OPENINGS: u32 = 4_096;
 
@@ -52,12 +53,12 @@ impl Opening {
         }
     }
 
-    /// Before the first of another series of draws: a client whose first draw is short must not be first every time.
-    pub(super) const fn begin_again(self) -> Self {
+    /// Restarts with another series of draws: a client whose first draw is short must not be first every time.
+    pub(super) const fn restart(self) -> Self {
         Self { number: 0, episode: self.episode.wrapping_add(1) }
     }
 
-    /// How long it is, in nanoseconds, when the server asked for this.
+    /// Returns the length of the open time, in nanoseconds, with the server's hint if there is one.
     pub(super) fn length(self, hint: Option<ServerHint>, policy: &Policy, seed: Seed) -> u64 {
         let seed = seed.for_call(u64::from(self.episode));
         // The builder accepts only policies with delays.
@@ -95,7 +96,7 @@ impl Ledger {
         self.consecutive.set(consecutive);
     }
 
-    /// Notes a change of state.
+    /// Records a change of state.
     pub(super) fn enter(&self, at: u64, cause: TransitionCause) {
         self.since.set(at);
         self.cause.set(cause as u64);
@@ -103,7 +104,7 @@ impl Ledger {
     }
 }
 
-/// A number whose order against others is the word's business.
+/// A number whose ordering the packed state provides.
 #[derive(Debug)]
 pub(super) struct Cell(AtomicU64);
 

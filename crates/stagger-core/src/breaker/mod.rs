@@ -1,4 +1,4 @@
-//! The circuit breaker: it keeps calls away from a server that is known to be down.
+//! Circuit breakers: they reject calls to a server that is known to be down.
 //!
 //! ```
 //! use core::time::Duration;
@@ -9,8 +9,8 @@
 //! let breaker = CircuitBreaker::builder(Seed::new(1)).failure_ratio(Ratio::percent(50)).min_calls(10).build()?;
 //! let now = Instant::ZERO;
 //! for _ in 0..10 {
-//!     let pass = breaker.admit(&now).expect("closed");
-//!     breaker.record(pass, &Outcome::TRANSIENT, &now);
+//!     let permit = breaker.admit(&now).expect("closed");
+//!     breaker.record(permit, &Outcome::TRANSIENT, &now);
 //! }
 //! assert_eq!(breaker.state(), BreakerState::Open);
 //! // Between half of five seconds and the whole, by the default open time.
@@ -19,23 +19,20 @@
 //! # Ok::<(), stagger_core::breaker::CircuitBreakerError>(())
 //! ```
 //!
-//! Budget or breaker? A [`Budget`](crate::Budget) bounds the *retries* of a client whose server is ailing; a breaker
-//! stops *first attempts* as well, while the server is down. A breaker is for one target each: a breaker in front of
-//! many hosts keeps calls away from the healthy ones too.
+//! Budget or breaker? A [`Budget`](crate::Budget) bounds the *retries* of a client whose server is failing; a breaker
+//! also stops *first attempts* while the server is down. Use one breaker per target: a breaker for many hosts also
+//! rejects calls to the healthy ones.
 
-mod ask;
 mod builder;
 mod calls;
-mod change;
 mod circuit;
-mod count;
 mod error;
 mod ledger;
+mod packed_state;
 mod rules;
 mod snapshot;
 mod time;
 mod window;
-mod word;
 
 pub use builder::CircuitBreakerBuilder;
 pub use circuit::CircuitBreaker;

@@ -1,9 +1,9 @@
+use super::packed_state::{Probe, age_of};
 use super::snapshot::TransitionCause;
 use super::window::{Mark, Tally};
-use super::word::{Probe, age_of};
 use crate::{Outcome, Ratio, guard::BreakerPermit, guard::ServerHealth};
 
-/// What a breaker trips on, and how it comes back: checked by the builder.
+/// When a breaker trips and when it closes again; checked by the builder.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rules {
     /// Failures in a row; 0 for no such rule.
@@ -20,24 +20,24 @@ pub(super) struct Rules {
 /// The rule about slow calls.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Slow {
-    /// What is longer than this is slow, in nanoseconds.
+    /// Calls that take longer than this are slow, in nanoseconds.
     pub(super) after: u64,
     pub(super) ratio: Ratio,
 }
 
 impl Rules {
-    /// How a call went. `None` says nothing about the server. The clock is read if calls can be slow.
-    pub(super) fn mark(&self, pass: &BreakerPermit, outcome: &Outcome, now: impl FnOnce() -> u64) -> Option<Mark> {
+    /// Classifies a call. `None` says nothing about the server. Reads the clock if there is a rule about slow calls.
+    pub(super) fn mark(&self, permit: &BreakerPermit, outcome: &Outcome, now: impl FnOnce() -> u64) -> Option<Mark> {
         let failed = match outcome.verdict() {
             ServerHealth::Healthy => false,
             ServerHealth::Ailing => true,
             ServerHealth::Unknown => return None,
         };
-        let slow = self.slow.is_some_and(|slow| age_of(pass, now()) > slow.after);
+        let slow = self.slow.is_some_and(|slow| age_of(permit, now()) > slow.after);
         Some(Mark { failed, slow })
     }
 
-    /// What a probe found: a slow one found the server ailing.
+    /// Returns the result of a probe: a slow one has failed.
     pub(super) fn probe(mark: Option<Mark>) -> Probe {
         match mark {
             None => Probe::Nothing,
@@ -46,7 +46,7 @@ impl Rules {
         }
     }
 
-    /// Whether what the window holds trips the breaker.
+    /// Returns the rule by which the window trips the breaker, if any.
     pub(super) fn tripped(&self, tally: Tally) -> Option<TransitionCause> {
         if tally.calls < u64::from(self.min_calls) {
             return None;
@@ -59,7 +59,7 @@ impl Rules {
     }
 }
 
-/// `part / whole >= ratio`, exact: a window counts less than 2^28 calls, and a ratio has 20 bits.
+/// Returns whether `part / whole >= ratio`, exact: a window counts fewer than 2^28 calls, and a ratio has 20 bits.
 const fn reaches(part: u64, whole: u64, ratio: Ratio) -> bool {
     part * 1_000_000 >= whole * ratio.as_millionths() as u64
 }

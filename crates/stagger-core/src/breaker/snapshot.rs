@@ -1,26 +1,26 @@
 use crate::{Instant, guard::Enforcement};
 
-/// What a breaker does.
+/// The state of a breaker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum BreakerState {
-    /// It lets every call pass, and counts.
+    /// Calls are admitted and counted.
     Closed,
-    /// It refuses every call until the open time is over.
+    /// Calls are rejected until the open time is over.
     Open,
-    /// It lets a few probes pass, and refuses the rest.
+    /// A few probes are admitted, and all other calls are rejected.
     HalfOpen,
-    /// It refuses every call until it is told otherwise.
+    /// Calls are rejected until another command.
     ForcedOpen,
-    /// It lets every call pass, and counts nothing: it is off.
+    /// Calls are admitted and not counted, until another command: the breaker is off.
     ForcedClosed,
 }
 
 impl BreakerState {
-    /// All of them.
+    /// All values.
     pub const ALL: &'static [Self] = &[Self::Closed, Self::Open, Self::HalfOpen, Self::ForcedOpen, Self::ForcedClosed];
 
-    /// The state as one lower-case word, for metrics and logs.
+    /// Returns the state as one lower-case word, for metrics and logs.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -33,11 +33,11 @@ impl BreakerState {
     }
 }
 
-/// Why a breaker is in its state.
+/// What caused the last change of state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum TransitionCause {
-    /// It was told to, or it is new.
+    /// A command, or the breaker is new.
     Command,
     /// Failures in a row tripped it.
     Consecutive,
@@ -47,14 +47,14 @@ pub enum TransitionCause {
     SlowRatio,
     /// The open time was over.
     OpenTime,
-    /// The probes found the server healthy, or ailing.
+    /// The probes found the server healthy, or failed.
     Probes,
-    /// A probe did not come back within the longest wait.
+    /// A probe did not return within the longest wait.
     ProbeWait,
 }
 
 impl TransitionCause {
-    /// The cause as one lower-case word, for metrics and logs.
+    /// Returns the cause as one lower-case word, for metrics and logs.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -85,34 +85,34 @@ impl TransitionCause {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BreakerSnapshot {
-    /// What it does. An open time that is over is noticed by the next call: until then it is `Open`.
+    /// The state. The next call notices that an open time is over: until then the state is `Open`.
     pub state: BreakerState,
-    /// Why.
+    /// What caused the state.
     pub cause: TransitionCause,
-    /// Whether its refusals are kept to.
+    /// Whether rejections are enforced.
     pub enforcement: Enforcement,
-    /// How many changes of state there have been. Who polls it misses none.
+    /// How many changes of state there have been. Polling it misses none.
     pub transitions: u64,
-    /// When the last of them was; `None` for a new breaker.
+    /// When the last change was; `None` for a new breaker.
     pub since: Option<Instant>,
     /// How many times it has opened since it was last healthy: the number of the open time in its policy's schedule.
     pub openings: u32,
-    /// Failures in a row, while it is closed and has that rule; then those that tripped it.
+    /// Failures in a row, while it is closed and has that rule; otherwise those that tripped it.
     pub consecutive: u64,
-    /// Calls in the window while it is closed, results of probes while it is half-open, and what was counted when it
-    /// opened while it is open. Without a window calls are not counted.
+    /// Calls in the window while it is closed, results of probes while it is half-open, and the calls counted when it
+    /// opened while it is open. Without a window, calls are not counted.
     pub calls: u64,
-    /// How many of these failed.
+    /// How many of these calls failed.
     pub failures: u64,
-    /// How many of these were slow; of probes, a slow one counts as failed.
+    /// How many of these calls were slow; a slow probe counts as failed.
     pub slow: u64,
-    /// Probes on their way.
+    /// Probes in flight.
     pub probes: u64,
-    /// When an open breaker lets the next probe pass.
+    /// When an open breaker admits the next probe.
     pub next_probe: Option<Instant>,
-    /// How many calls it has refused, ever.
+    /// How many calls it has rejected since it was created.
     pub refusals: u64,
-    /// How many it would have refused, had it not only observed.
+    /// How many calls it would have rejected while its rejections were only observed.
     pub would_have_refused: u64,
 }
 
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_cause_is_kept_as_its_number_and_has_a_name() {
+    fn every_cause_round_trips_through_its_number_and_has_a_name() {
         let all = [
             TransitionCause::Command,
             TransitionCause::Consecutive,

@@ -1,4 +1,4 @@
-//! The last stretch of time, in buckets.
+//! A window of time, in buckets.
 
 use core::array;
 
@@ -7,14 +7,14 @@ use crate::sync::{AtomicU64, Ordering};
 
 const BUCKETS: usize = 10;
 
-/// A ring of buckets. Each count carries the generation and the number of its bucket: who finds an old stamp begins to
-/// count anew, and who comes with an old one, because it slept, counts nothing.
+/// A ring of buckets. Each count carries the generation and the number of its bucket: a thread that finds an old stamp
+/// restarts the count, and a thread that comes with an old stamp, because it was suspended, counts nothing.
 #[derive(Debug)]
 pub(super) struct TimeWindow {
     /// The length of a bucket, in nanoseconds.
     bucket: u64,
-    /// The stamp of the bucket of the last failed or slow call: while it is out of sight, the window cannot trip a
-    /// breaker, and nobody sums it up.
+    /// The stamp of the bucket of the last failed or slow call. While that bucket is outside the window, the window
+    /// cannot trip a breaker and is not summed up.
     ailing: AtomicU64,
     buckets: [Bucket; BUCKETS],
 }
@@ -39,10 +39,12 @@ impl TimeWindow {
         }
     }
 
-    /// The order of the writes is what makes sure that of two results at least one sees both: each counts its call
-    /// first, and one that went badly touches the count of calls again before it sums up. Of two swaps of one word
-    /// one is the later. (At the edge of two buckets a success may miss a failure of the same nanoseconds; whoever
-    /// comes next sees it.)
+    /// Counts a result and returns the sums, if they can trip a breaker.
+    ///
+    /// The order of the writes ensures that of two results at least one sees both: each counts its call first, and a
+    /// failed or slow one touches the count of calls again before it sums up. Of two swaps of one word one is the
+    /// later. (At the edge of two buckets a success may miss a failure of the same nanoseconds; the next result sees
+    /// it.)
     pub(super) fn count(&self, generation: u64, mark: Mark, now: u64) -> Option<Tally> {
         let number = now / self.bucket;
         let stamp = Stamp::new(generation, number);
@@ -68,7 +70,8 @@ impl TimeWindow {
     pub(super) fn begin(&self) {
         for bucket in &self.buckets {
             for cell in [&bucket.calls, &bucket.failures, &bucket.slow] {
-                // Most have never been written to, and what is not written need not be fetched by others again.
+                // Most buckets have never been written to. A word that is not written need not be fetched again by
+                // other threads.
                 if cell.load(Ordering::Relaxed) != 0 {
                     cell.store(0, Ordering::Release);
                 }
@@ -81,14 +84,14 @@ impl TimeWindow {
     }
 
     fn sum(&self, at: Stamp) -> Tally {
-        // Another thread may have come from a later bucket: then the window ends there.
+        // Another thread may have written a later bucket: then the window ends there.
         let newest = self.buckets.iter().map(|bucket| stamp_and_count(&bucket.calls).0);
         let newest = newest.fold(at, |at, stamp| if stamp.is_ahead_of(at) { stamp } else { at });
         let of = |cell| match stamp_and_count(cell) {
             (stamp, count) if stamp.is_within(newest) => count,
             _ => 0,
         };
-        // Calls last: a failure that is seen has its call seen.
+        // Calls last: if a failure is seen, its call is seen.
         self.buckets.iter().fold(Tally::default(), |sum, bucket| Tally {
             failures: sum.failures + of(&bucket.failures),
             slow: sum.slow + of(&bucket.slow),
@@ -107,7 +110,7 @@ fn stamp_and_count(cell: &AtomicU64) -> (Stamp, u64) {
     (Stamp(seen >> COUNT_BITS), seen & COUNT)
 }
 
-/// One more in the bucket with this stamp. `false`: the bucket is gone, or full.
+/// Counts one more in the bucket with this stamp. Returns false if the bucket is gone, or full.
 fn add(cell: &AtomicU64, stamp: Stamp) -> bool {
     let mut seen = cell.load(Ordering::Relaxed);
     loop {
@@ -129,7 +132,7 @@ fn add(cell: &AtomicU64, stamp: Stamp) -> bool {
     }
 }
 
-/// Puts the later stamp there.
+/// Stores the stamp if it is later than the stored one.
 fn raise(cell: &AtomicU64, stamp: Stamp) {
     let mut seen = cell.load(Ordering::Relaxed);
     while seen != stamp.0 && !Stamp(seen).is_ahead_of(stamp) {
@@ -140,7 +143,8 @@ fn raise(cell: &AtomicU64, stamp: Stamp) {
     }
 }
 
-/// `generation: 12 bits, number: 28`. Numbers are compared as they turn: ten buckets of 10 ms come again after a month.
+/// `generation: 12 bits, number: 28`. Numbers are compared modulo their range: ten buckets of 10 ms repeat after a
+/// month.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stamp(u64);
 
@@ -158,19 +162,19 @@ impl Stamp {
         self.0 >> NUMBER_BITS
     }
 
-    /// Whether it is the stamp of a later bucket, or of a later state.
+    /// Returns whether it is the stamp of a later bucket, or of a later state.
     const fn is_ahead_of(self, other: Self) -> bool {
         if self.generation() == other.generation() {
             let ahead = self.0.wrapping_sub(other.0) & NUMBER;
             ahead != 0 && ahead <= BUCKETS_AHEAD
         } else {
-            // Zero is what nobody has written to yet.
+            // Zero is the stamp of a bucket that was never written to.
             let ahead = self.generation().wrapping_sub(other.generation()) & GENERATION;
             ahead <= GENERATIONS_AHEAD && self.0 != 0
         }
     }
 
-    /// Whether it is in the window that ends with `newest`.
+    /// Returns whether it is in the window that ends with `newest`.
     const fn is_within(self, newest: Self) -> bool {
         self.generation() == newest.generation() && newest.0.wrapping_sub(self.0) & NUMBER < BUCKETS as u64
     }
@@ -184,7 +188,7 @@ mod tests {
     const BAD: Mark = Mark { failed: true, slow: false };
 
     #[test]
-    fn the_oldest_tenth_goes_at_once() {
+    fn the_oldest_tenth_is_dropped_at_once() {
         let window = TimeWindow::new(100);
         for now in 0..100 {
             window.count(1, BAD, now);
@@ -194,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn after_any_pause_it_counts_from_nothing() {
+    fn after_any_pause_the_count_restarts() {
         for pause in [100, 101, 1_000, 100_000, 1_000_000_000, u64::from(u32::MAX) * 7] {
             let window = TimeWindow::new(100);
             for now in 0..100 {
@@ -214,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_summed_up_only_while_something_went_badly() {
+    fn the_window_is_summed_only_after_a_failed_or_slow_call() {
         let window = TimeWindow::new(100);
         assert_eq!(window.count(1, GOOD, 5), None);
         window.count(1, BAD, 5);
@@ -228,7 +232,7 @@ mod tests {
         let window = TimeWindow::new(100);
         window.count(1, BAD, 10);
         assert_eq!(window.count(1, BAD, 9), Some(Tally { calls: 2, failures: 2, slow: 0 }));
-        // Where its bucket is in use again, it is too late.
+        // It is too late once its bucket is in use again.
         window.count(1, BAD, 105);
         assert_eq!(window.count(1, BAD, 5), None);
     }

@@ -3,25 +3,25 @@ use core::time::Duration;
 use super::calls::CallWindow;
 use super::time::TimeWindow;
 
-/// What a ratio is taken over.
+/// The window over which a ratio is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Window {
     /// The last `n` calls. Range: `1..=1000`.
     ///
-    /// Exact: the ratio is that of the last `n` results, in the order in which they came in, whatever the number of
-    /// threads. It reads no clock; a result is one compare-and-swap on a word that all threads share. A quiet client
-    /// can trip over failures of yesterday: then take a window of time.
+    /// Exact: the ratio is that of the last `n` results, in the order in which they were recorded, whatever the number
+    /// of threads. It reads no clock; a result is one compare-and-swap on a word that all threads share. A client with
+    /// few calls can trip over failures of yesterday; use a window of time there.
     Calls(u32),
-    /// The last so much time, in ten buckets: the oldest tenth goes at once, so it looks back between nine tenths of
-    /// this and the whole. Range: 100 ms to 24 h.
+    /// The last stretch of time, of this length, in ten buckets. The oldest tenth is dropped at once, so the window
+    /// covers between nine tenths of the length and the whole. Range: 100 ms to 24 h.
     ///
     /// The clock is read for every result; a result is one compare-and-swap on a word that all threads share. A bucket
     /// counts up to 16,777,215 calls, and no more.
     Time(Duration),
 }
 
-/// What a window holds.
+/// The sums of a window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Tally {
     pub(super) calls: u64,
@@ -29,18 +29,18 @@ pub(super) struct Tally {
     pub(super) slow: u64,
 }
 
-/// How a call went, as a window counts it. One can be both.
+/// How a window counts a call. A call can be both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Mark {
     pub(super) failed: bool,
     pub(super) slow: bool,
 }
 
-/// The window that a breaker was built with.
+/// The window of a breaker.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "there is no heap to put it on, and one breaker serves many calls")]
 pub(super) enum Record {
-    /// No ratio is asked for.
+    /// No window: there is no ratio.
     Nothing,
     Calls(CallWindow),
     Time(TimeWindow),
@@ -51,7 +51,7 @@ impl Record {
         matches!(self, Self::Nothing)
     }
 
-    /// Counts a result of the closed state with this generation. What the window holds then, if it can trip a breaker.
+    /// Counts a result of the closed state with this generation. Returns the sums, if they can trip a breaker.
     pub(super) fn count(&self, generation: u64, mark: Mark, now: impl FnOnce() -> u64) -> Option<Tally> {
         match self {
             Self::Nothing => None,
@@ -60,7 +60,7 @@ impl Record {
         }
     }
 
-    /// Empties it for a new closed state. To be called by one thread at a time, before that state is seen.
+    /// Empties the window for a new closed state. Must be called by one thread at a time, before that state is visible.
     pub(super) fn begin(&self, generation: u64) {
         match self {
             Self::Nothing => {}

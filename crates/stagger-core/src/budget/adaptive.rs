@@ -8,38 +8,39 @@ use crate::instant::nanos;
 use crate::sync::{AtomicU64, Ordering, const_unless_loom};
 use crate::{Budget, FailureKind, Instant, Outcome, Ratio, Seed, guard::BudgetPermit, guard::ServerHealth};
 
-/// Client throttling of the SRE book: the fewer requests the server accepts, the more retries are refused, by chance.
+/// Client-side throttling of the SRE book: the fewer requests the server accepts, the more retries are rejected, at
+/// random.
 ///
 /// ```text
-/// try_acquire: refused with the probability max(0, requests − K · accepts) / (requests + 1), but at most max_refusal
+/// try_acquire: rejected with the probability max(0, requests − K · accepts) / (requests + 1), but at most max_refusal
 /// ```
 ///
-/// Requests are counted when they are attempted: first attempts, retries, and the retries that were refused here. They
+/// Requests are counted when they are attempted: first attempts, retries, and the retries that were rejected here. They
 /// are accepted if the server [answered](ServerHealth::Healthy); those about which [nothing can be
-/// concluded](ServerHealth::Unknown) are taken back. Both are counted over a sliding window of twelve slots, and a request
-/// and its acceptance pass out of it together.
+/// concluded](ServerHealth::Unknown) are no longer counted. Both are counted over a sliding window of twelve slots, and
+/// a request leaves it together with its acceptance.
 ///
-/// Units: requests. Defaults: K = 2, two minutes, at most 100 %, nothing refused below 10 requests. Range: K 1 to
+/// Units: requests. Defaults: K = 2, two minutes, at most 100 %, nothing rejected below 10 requests. Range: K 1 to
 /// 1000, in millionths; a window of 1 s to 1 h.
 ///
-/// Source: "Site Reliability Engineering" (Beyer and others, 2016), chapter 21, "Client-Side Throttling". Differs from it
-/// in: it is first attempts that make a server's recovery known, and they are never refused here; and a client that has
-/// made few requests refuses nothing, where the formula would refuse half of the first retries.
+/// Source: "Site Reliability Engineering" (Beyer and others, 2016), chapter 21, "Client-Side Throttling". Differs from
+/// it in: first attempts, which detect a server's recovery, are never rejected here; and a client that has made few
+/// requests rejects nothing, where the formula would reject half of the first retries.
 ///
 /// # What it bounds
 ///
-/// An expectation, no burst: while the server accepts A requests in a window, about K · A are sent, besides first
-/// attempts; when it accepts none, a client that made n requests refuses a retry with probability n / (n + 1), so of n
-/// requests about `min_requests + ln(n / min_requests)` are retries that pass, however many fail: 17 of 16 000. Before
-/// the window has seen `min_requests`, all retries pass.
+/// It bounds an expected value, not a burst: while the server accepts A requests in a window, about K · A are sent,
+/// besides first attempts; when it accepts none, a client that made n requests rejects a retry with probability n / (n
+/// + 1), so of n requests about `min_requests + ln(n / min_requests)` are granted retries, however many fail: 17 of 16
+/// 000. Before the window has seen `min_requests`, all retries are granted.
 ///
 /// Use it with a server that rejects cheaply when overloaded, and together with a budget that bounds bursts where that
-/// matters. At a success rate of half and more it refuses nothing with K = 2.
+/// matters. With K = 2 it rejects nothing while at least half of the requests succeed.
 ///
 /// # Cost
 ///
-/// Lock-free, shared by reference. The clock is read for every call and whenever a retry is asked for. A call that
-/// succeeds adds one to two counters that all threads share.
+/// Lock-free, shared by reference. The clock is read for every call and every requested retry. A call that succeeds
+/// adds one to two counters that all threads share.
 #[derive(Debug)]
 pub struct Adaptive {
     settings: AdaptiveBuilder,
@@ -48,7 +49,7 @@ pub struct Adaptive {
     draws: AtomicU64,
 }
 
-/// The settings of [`Adaptive`].
+/// Builds an [`Adaptive`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct AdaptiveBuilder {
@@ -59,15 +60,15 @@ pub struct AdaptiveBuilder {
     min_requests: u32,
 }
 
-/// What an [`Adaptive`] holds, for metrics.
+/// A snapshot of an [`Adaptive`], for metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AdaptiveSnapshot {
-    /// Requests in the window, those that were refused here included.
+    /// Requests in the window, including the retries that were rejected here.
     pub requests: u64,
     /// Requests in the window that the server accepted.
     pub accepts: u64,
-    /// The probability that a retry is refused, rounded down.
+    /// The probability that a retry is rejected, rounded down.
     pub refusal: Ratio,
 }
 
@@ -76,7 +77,8 @@ const SECOND: u64 = 1_000_000_000;
 const MILLION: u64 = Ratio::ONE.as_millionths() as u64;
 
 impl Adaptive {
-    /// The settings, at their defaults. The seed is for the refusals: two clients with the same seed refuse alike.
+    /// Creates a builder with the default settings. The seed draws the rejections: two clients with the same seed
+    /// reject alike.
     pub const fn builder(seed: Seed) -> AdaptiveBuilder {
         AdaptiveBuilder {
             seed,
@@ -88,14 +90,14 @@ impl Adaptive {
     }
 
     const_unless_loom! {
-        /// The default numbers.
+        /// Creates a budget with the default settings.
         #[must_use]
         pub const fn new(seed: Seed) -> Self {
             Self::builder(seed).started()
         }
     }
 
-    /// What it has counted at `now`.
+    /// Returns a snapshot as of `now`.
     #[must_use]
     pub fn snapshot(&self, now: Instant) -> AdaptiveSnapshot {
         let slot = self.slot(now);
@@ -135,8 +137,8 @@ impl Budget for Adaptive {
         (!refuses).then_some(BudgetPermit(slot + 1))
     }
 
-    fn record(&self, BudgetPermit(loan): BudgetPermit, outcome: &Outcome, _: &dyn Now) {
-        let Some(slot) = loan.checked_sub(1) else { return };
+    fn record(&self, BudgetPermit(permit): BudgetPermit, outcome: &Outcome, _: &dyn Now) {
+        let Some(slot) = permit.checked_sub(1) else { return };
         match outcome.verdict() {
             ServerHealth::Healthy => self.accepts.add(slot),
             ServerHealth::Ailing => {}
@@ -144,39 +146,39 @@ impl Budget for Adaptive {
         }
     }
 
-    fn release(&self, BudgetPermit(loan): BudgetPermit) {
-        if let Some(slot) = loan.checked_sub(1) {
+    fn release(&self, BudgetPermit(permit): BudgetPermit) {
+        if let Some(slot) = permit.checked_sub(1) {
             self.requests.take_back(slot);
         }
     }
 }
 
 impl AdaptiveBuilder {
-    /// K: how many requests are sent for each that is accepted. Default: 2, which is `Ratio::percent(200)`.
+    /// Sets K: how many requests are sent for each one that is accepted. Default: 2, which is `Ratio::percent(200)`.
     pub const fn multiplier(mut self, k: Ratio) -> Self {
         self.multiplier = k;
         self
     }
 
-    /// How long a request counts. Default: two minutes.
+    /// Sets how long a request counts. Default: two minutes.
     pub const fn window(mut self, window: Duration) -> Self {
         self.window = nanos(window);
         self
     }
 
-    /// The highest probability of a refusal. Default: 1.
+    /// Sets the highest probability of a rejection. Default: 1.
     pub const fn max_refusal(mut self, most: Ratio) -> Self {
         self.max_refusal = most;
         self
     }
 
-    /// The number of requests in the window below which nothing is refused. Default: 10.
+    /// Sets the number of requests in the window below which nothing is rejected. Default: 10.
     pub const fn min_requests(mut self, requests: u32) -> Self {
         self.min_requests = requests;
         self
     }
 
-    /// The probability of a refusal, as numerator and denominator, not rounded.
+    /// Returns the probability of a rejection, as numerator and denominator, not rounded.
     fn refusal(&self, requests: u64, accepts: u64) -> (u64, u64) {
         // Both counts have 32 bits and the multiplier 30.
         let of = (requests + 1) * MILLION;
@@ -188,16 +190,17 @@ impl AdaptiveBuilder {
     }
 
     const_unless_loom! {
-        /// The budget.
+        /// Creates the budget.
         ///
         /// # Errors
-        /// Every fault at once: a multiplier below 1 or above 1000, a window outside 1 s to 1 h, a probability above 1.
+        /// Every problem at once: a multiplier below 1 or above 1000, a window outside 1 s to 1 h, a probability above
+        /// 1.
         pub const fn build(self) -> Result<Adaptive, BudgetError> {
             let k = self.multiplier.as_millionths() as u64;
             let checked = BudgetError::check([
-                (Multiplier, k < MILLION || k > 1_000 * MILLION),
-                (WindowLength, self.window < SECOND || self.window > 3_600 * SECOND),
-                (RatioAboveOne, self.max_refusal.is_above_one()),
+                (Multiplier, k < MILLION || k > 1_000 * MILLION, k),
+                (WindowLength, self.window < SECOND || self.window > 3_600 * SECOND, self.window),
+                (RatioAboveOne, self.max_refusal.is_above_one(), self.max_refusal.as_millionths() as u64),
             ]);
             match checked {
                 Ok(()) => Ok(self.started()),

@@ -3,15 +3,16 @@ use core::fmt;
 use crate::sync::{AtomicU64, Ordering, const_unless_loom};
 use crate::{Ratio, guard::Enforcement};
 
-/// Where the operator control of a target is, and what it has counted. It belongs to one [`ControlledBudget`](super::ControlledBudget), or several share
-/// it: then they are moved together, and together they let the share pass.
+/// The operator control of a target, with its counters. It belongs to one
+/// [`ControlledBudget`](super::ControlledBudget), or is shared by several, which are then set together and apply the
+/// share together.
 ///
 /// Lock-free, shared by reference.
 #[derive(Debug)]
 pub struct RetryControl {
-    /// The mode above, the millionths of the share below, so that both are seen together.
+    /// The mode in the upper bits, the millionths of the share in the lower, so that both are read together.
     setting: AtomicU64,
-    /// How many retries the share was asked for.
+    /// How many retries have been requested under the share.
     asked: AtomicU64,
     refused: AtomicU64,
     would_have_refused: AtomicU64,
@@ -19,9 +20,9 @@ pub struct RetryControl {
     stopped: AtomicU64,
 }
 
-/// Where an operator control is put: in a [`ControlMode`], and which share of the retries passes beside it.
+/// The setting of an operator control: a [`ControlMode`], and the share of the retries that it grants.
 ///
-/// The default is [`ControlMode::Enforced`] and all of them. As text: `enforced`, `observed 25%`, `no-retries`.
+/// The default is [`ControlMode::Enforced`] and all retries. As text: `enforced`, `observed 25%`, `no-retries`.
 ///
 /// ```
 /// use stagger_core::Ratio;
@@ -37,44 +38,44 @@ pub struct ControlSetting {
     share: Ratio,
 }
 
-/// What is done with what a budget says.
+/// What a control does with the decisions of a budget.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ControlMode {
-    /// What the budget refuses is refused. The default.
+    /// A retry that the budget rejects is rejected. The default.
     #[default]
     Enforced,
-    /// The budget is asked, and what it refuses is counted; every retry passes.
+    /// The budget is asked, and its rejections are counted; every retry is granted.
     Observed,
-    /// The budget is not asked; every retry passes.
+    /// The budget is not asked; every retry is granted.
     Off,
-    /// No retry passes.
+    /// Every retry is rejected.
     NoRetries,
 }
 
-/// What an operator control has counted, for metrics.
+/// A snapshot of an operator control, for metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ControlSnapshot {
-    /// Its mode.
+    /// The mode.
     pub mode: ControlMode,
-    /// The share of the retries that it lets pass.
+    /// The share of the retries that it grants.
     pub share: Ratio,
-    /// Retries that the budget refused while it was enforced.
+    /// Retries that the budget rejected while it was enforced.
     pub refused: u64,
-    /// Retries that the budget would have refused while it was only observed.
+    /// Retries that the budget would have rejected while it was only observed.
     pub would_have_refused: u64,
-    /// Retries that were refused because they were above the share.
+    /// Retries that were rejected because they were above the share.
     pub limited: u64,
-    /// Retries that were refused because there shall be none.
+    /// Retries that were rejected by [`ControlMode::NoRetries`].
     pub stopped: u64,
 }
 
 impl ControlMode {
-    /// All of them.
+    /// All values.
     pub const ALL: &'static [Self] = &[Self::Enforced, Self::Observed, Self::Off, Self::NoRetries];
 
-    /// It as one lower-case word, for metrics, logs and settings.
+    /// Returns the mode as one lower-case word, for metrics, logs and settings.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self.enforcement() {
@@ -83,7 +84,8 @@ impl ControlMode {
         }
     }
 
-    /// What it means for a breaker; `None` for [`NoRetries`](Self::NoRetries), with which first attempts go on as before.
+    /// Returns what the mode means for a breaker; `None` for [`NoRetries`](Self::NoRetries), which does not affect
+    /// first attempts.
     #[must_use]
     pub const fn enforcement(self) -> Option<Enforcement> {
         match self {
@@ -94,7 +96,7 @@ impl ControlMode {
         }
     }
 
-    /// The mode of this [name](Self::name), for an operator control that is moved by an environment variable or a file.
+    /// Returns the mode with this [name](Self::name), for a control that an environment variable or a file sets.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|mode| mode.name() == name)
@@ -102,19 +104,19 @@ impl ControlMode {
 }
 
 impl ControlSetting {
-    /// This mode, and this share of the retries beside it. Range of the share: `0..=1`; what is above is 1.
+    /// Creates a setting with this mode and this share of the retries. Range of the share: `0..=1`; more counts as 1.
     #[must_use]
     pub const fn new(mode: ControlMode, share: Ratio) -> Self {
         Self { mode, share: if share.is_above_one() { Ratio::ONE } else { share } }
     }
 
-    /// The mode.
+    /// Returns the mode.
     #[must_use]
     pub const fn mode(self) -> ControlMode {
         self.mode
     }
 
-    /// The share of the retries that passes.
+    /// Returns the share of the retries that is granted.
     #[must_use]
     pub const fn share(self) -> Ratio {
         self.share
@@ -136,14 +138,14 @@ impl Default for ControlSetting {
     }
 }
 
-/// This mode, and all retries.
+/// Creates a setting with this mode and all retries.
 impl From<ControlMode> for ControlSetting {
     fn from(mode: ControlMode) -> Self {
         Self::new(mode, Ratio::ONE)
     }
 }
 
-/// Enforced, and this share of the retries.
+/// Creates an enforced setting with this share of the retries.
 impl From<Ratio> for ControlSetting {
     fn from(share: Ratio) -> Self {
         Self::new(ControlMode::Enforced, share)
@@ -159,7 +161,7 @@ impl fmt::Display for ControlSetting {
 
 impl RetryControl {
     const_unless_loom! {
-        /// Enforced, and all retries; nothing counted.
+        /// Creates a control that enforces the budget and grants all retries, with all counters at zero.
         #[must_use]
         pub const fn new() -> Self {
             Self {
@@ -173,19 +175,19 @@ impl RetryControl {
         }
     }
 
-    /// Moves it: to a [`ControlMode`], to a share of the retries ([`Ratio`]), or to both ([`ControlSetting`]). It holds for every
-    /// retry that is asked for from now on; those that were lent stay lent.
+    /// Sets a [`ControlMode`], a share of the retries ([`Ratio`]), or both ([`ControlSetting`]). It applies to every
+    /// retry requested from now on; permits that were already granted stay valid.
     pub fn set(&self, to: impl Into<ControlSetting>) {
         self.setting.store(to.into().to_word(), Ordering::Relaxed);
     }
 
-    /// Where it is.
+    /// Returns the setting.
     #[must_use]
     pub fn setting(&self) -> ControlSetting {
         ControlSetting::of_word(self.setting.load(Ordering::Relaxed))
     }
 
-    /// Where it is, and what it has counted so far.
+    /// Returns the setting and the counters.
     #[must_use]
     pub fn snapshot(&self) -> ControlSnapshot {
         let setting = self.setting();
@@ -199,8 +201,8 @@ impl RetryControl {
         }
     }
 
-    /// Whether the share lets this one pass: of the first `n` that are asked for, `share · n` do, rounded down, and so,
-    /// give or take one, of any that follow one another.
+    /// Returns whether the share grants this retry. Of the first `n` requests it grants `share · n`, rounded down, and
+    /// so, plus or minus one, of any `n` in a row.
     pub(super) fn is_within(&self, share: Ratio) -> bool {
         if share == Ratio::ONE {
             return true;

@@ -6,50 +6,50 @@ use crate::guard::Now;
 use crate::sync::const_unless_loom;
 use crate::{Budget, FailureKind, Outcome, Ratio, guard::BudgetPermit};
 
-/// A budget with an operator control for incidents: it can be enforced, only observed, or put aside, and retries can be turned down
-/// to a share or stopped altogether, while the program runs.
+/// A budget with an operator control for incidents: while the program runs, it can be enforced, only observed, or
+/// switched off, and retries can be limited to a share or stopped altogether.
 ///
-/// The budget behind it hears of every attempt in every [`ControlMode`], so that it knows the present when it is enforced
-/// again, and what it lent comes back to it, whatever the mode has become meanwhile.
+/// The budget behind the control records every attempt in every [`ControlMode`], so that its state is current when it
+/// is enforced again. Permits that it granted are settled with it, even if the mode has changed.
 ///
-/// | mode | a retry passes | what the budget refuses |
+/// | mode | a retry is granted | a rejection of the budget |
 /// |---|---|---|
-/// | [`ControlMode::Enforced`] | if the budget pays | is refused |
-/// | [`ControlMode::Observed`] | always | passes, and is [counted](ControlSnapshot::would_have_refused) |
-/// | [`ControlMode::Off`] | always | is not asked |
-/// | [`ControlMode::NoRetries`] | never | is not asked |
+/// | [`ControlMode::Enforced`] | if the budget grants it | rejects the retry |
+/// | [`ControlMode::Observed`] | always | is [counted](ControlSnapshot::would_have_refused) only |
+/// | [`ControlMode::Off`] | always | does not occur: the budget is not asked |
+/// | [`ControlMode::NoRetries`] | never | does not occur: the budget is not asked |
+///
+/// In each mode, a share limits the retries further, [`ControlSetting::share`]: at 25 %, every fourth requested retry
+/// is passed on to the budget, and the others are rejected. The share is exact: of any `n` requests in a row, `share ·
+/// n` are passed on, plus or minus one, whatever the number of threads.
+///
+/// Hedges use the same budget, so they are limited and stopped together with the retries. If only the operator control
+/// should bound them, use [`Unlimited`](super::Unlimited) as the budget.
 ///
 /// # What it bounds
 ///
-/// What passes while it is [enforced](ControlMode::Enforced): as much as the budget behind it says, whatever it was moved to
-/// before. With [`ControlMode::NoRetries`] there is no retry at all. [`ControlMode::Observed`] and [`ControlMode::Off`] bound nothing.
+/// While it is [enforced](ControlMode::Enforced): whatever the budget bounds, regardless of earlier modes. With
+/// [`ControlMode::NoRetries`] there are no retries at all. [`ControlMode::Observed`] and [`ControlMode::Off`] bound
+/// nothing.
 ///
-/// Use [`ControlMode::Observed`] to bring a budget into a program that runs, before it is trusted.
+/// Use [`ControlMode::Observed`] to introduce a budget into a running program before you rely on it.
 ///
 /// # Cost
 ///
-///
-/// Beside each mode stands a share, [`ControlSetting::share`]: at 25 %, every fourth of the retries that are asked for goes on
-/// to the budget, and the others are refused. It is exact: of any `n` that follow one another `share · n` pass, give or
-/// take one, whatever the number of threads.
-///
-/// Hedges are lent by the same budget, so they are turned down and stopped with the retries. Where nothing but the operator control
-/// shall bound them, the budget is [`Unlimited`](super::Unlimited).
-///
-/// Lock-free, shared by reference; it costs one load when a retry is asked for, one addition more while there is a
-/// share, and nothing for a success.
+/// Lock-free, shared by reference. It adds one load to a requested retry, one addition more while there is a share, and
+/// nothing to a success.
 ///
 /// ```
 /// use stagger_core::budget::{ControlledBudget, ControlMode, Tokens};
 /// use stagger_core::{Budget, Instant, FailureKind, Ratio};
 ///
 /// static BUDGET: ControlledBudget<Tokens> = ControlledBudget::new(Tokens::new());
-/// let lent = |n| (0..n).filter(|_| BUDGET.try_acquire(FailureKind::Transient, &Instant::ZERO).is_some()).count();
+/// let granted = |n| (0..n).filter(|_| BUDGET.try_acquire(FailureKind::Transient, &Instant::ZERO).is_some()).count();
 ///
 /// BUDGET.set(ControlMode::NoRetries);
-/// assert_eq!(lent(100), 0);
+/// assert_eq!(granted(100), 0);
 /// BUDGET.set(Ratio::percent(25));
-/// assert_eq!(lent(100), 25);
+/// assert_eq!(granted(100), 25);
 /// assert_eq!(BUDGET.budget().available(), Some(75));
 /// ```
 pub struct ControlledBudget<B, S = RetryControl> {
@@ -57,12 +57,12 @@ pub struct ControlledBudget<B, S = RetryControl> {
     control: S,
 }
 
-/// Lent without the budget. No budget here lends it: a bucket, a slot and a count are far smaller.
+/// Granted without the budget. No budget in this crate issues this permit: tokens, slots and counts are far smaller.
 const FREE: BudgetPermit = BudgetPermit(u64::MAX);
 
 impl<B> ControlledBudget<B> {
     const_unless_loom! {
-        /// This budget, enforced, with a switch of its own.
+        /// Creates a controlled budget with a control of its own, enforced.
         #[must_use]
         pub const fn new(budget: B) -> Self {
             Self { budget, control: RetryControl::new() }
@@ -71,36 +71,36 @@ impl<B> ControlledBudget<B> {
 }
 
 impl<B, S: Borrow<RetryControl>> ControlledBudget<B, S> {
-    /// This budget, with a switch that others may share, such as an `Arc` of one.
+    /// Creates a controlled budget with a control that others may share, such as an `Arc` of one.
     #[must_use]
     pub const fn with_control(budget: B, control: S) -> Self {
         Self { budget, control }
     }
 
-    /// The budget behind it.
+    /// Returns the budget behind the control.
     #[must_use]
     pub const fn budget(&self) -> &B {
         &self.budget
     }
 
-    /// What moves it, with everybody who shares it.
+    /// Returns the control, which other budgets may share.
     #[must_use]
     pub fn control(&self) -> &RetryControl {
         self.control.borrow()
     }
 
-    /// Moves it: see [`RetryControl::set`].
+    /// Sets the control: see [`RetryControl::set`].
     pub fn set(&self, to: impl Into<ControlSetting>) {
         self.control().set(to);
     }
 
-    /// The mode that it is in.
+    /// Returns the mode.
     #[must_use]
     pub fn mode(&self) -> ControlMode {
         self.control().setting().mode()
     }
 
-    /// Where it is, and what it has counted so far.
+    /// Returns the setting and the counters.
     #[must_use]
     pub fn snapshot(&self) -> ControlSnapshot {
         self.control().snapshot()
@@ -126,9 +126,9 @@ impl<B: Budget, S: Borrow<RetryControl> + Send + Sync> Budget for ControlledBudg
         if setting.mode() == ControlMode::Off {
             return Some(FREE);
         }
-        let loan = self.budget.try_acquire(kind, now);
-        if loan.is_some() {
-            loan
+        let permit = self.budget.try_acquire(kind, now);
+        if permit.is_some() {
+            permit
         } else if setting.mode() == ControlMode::Observed {
             switch.count_would_have_refused();
             Some(FREE)
@@ -139,17 +139,17 @@ impl<B: Budget, S: Borrow<RetryControl> + Send + Sync> Budget for ControlledBudg
     }
 
     #[inline]
-    fn record(&self, loan: BudgetPermit, outcome: &Outcome, now: &dyn Now) {
-        self.budget.record(if loan == FREE { BudgetPermit::NONE } else { loan }, outcome, now);
+    fn record(&self, permit: BudgetPermit, outcome: &Outcome, now: &dyn Now) {
+        self.budget.record(if permit == FREE { BudgetPermit::NONE } else { permit }, outcome, now);
     }
 
-    fn release(&self, loan: BudgetPermit) {
-        if loan != FREE {
-            self.budget.release(loan);
+    fn release(&self, permit: BudgetPermit) {
+        if permit != FREE {
+            self.budget.release(permit);
         }
     }
 
-    /// What is left of the budget while it is enforced; nothing while no retry passes; else it does not matter.
+    /// Returns what is available in the budget while it is enforced; zero while no retry is granted; otherwise `None`.
     fn available(&self) -> Option<u64> {
         let setting = self.control().setting();
         match setting.mode() {

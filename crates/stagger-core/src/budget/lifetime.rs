@@ -6,7 +6,7 @@ use crate::ratio::share;
 use crate::sync::{AtomicU64, Ordering, const_unless_loom};
 use crate::{Budget, FailureKind, Outcome, Ratio, guard::BudgetPermit};
 
-/// Retries are a share of all attempts that were ever made, once there have been enough of them.
+/// Bounds the retries by a share of all attempts since the start, after a bootstrap.
 ///
 /// ```text
 /// try_acquire: attempts < bootstrap, or retries + 1 ≤ ratio · (attempts + 1)
@@ -16,20 +16,20 @@ use crate::{Budget, FailureKind, Outcome, Ratio, guard::BudgetPermit};
 /// exact in millionths.
 ///
 /// Source: the per-client retry budget of "Site Reliability Engineering" (Beyer and others, 2016, chapter 21), which
-/// says nothing of the beginning.
+/// does not specify the bootstrap.
 ///
 /// # What it bounds
 ///
 /// However many calls fail: N calls cause at most `max(bootstrap − 1, ⌊ratio / (1 − ratio) · N⌋)` retries. It never
-/// forgets: after a million calls that went well there are 111 111 retries to be made at once.
+/// forgets: after a million successful calls, 111 111 retries can be made at once.
 ///
-/// Use it in programs that run for minutes: jobs, tools, functions. In what runs for days use
+/// Use it in programs that run for minutes: jobs, tools, functions. In programs that run for days use
 /// [`Window`](super::Window).
 ///
 /// # Cost
 ///
 /// Lock-free, shared by reference; a call adds one to a counter that it shares with few other threads, or with none. It
-/// never reads the clock. It takes a kilobyte.
+/// never reads the clock. Its size is a kilobyte.
 #[derive(Debug)]
 pub struct Lifetime {
     ratio: Ratio,
@@ -38,7 +38,7 @@ pub struct Lifetime {
     retries: AtomicU64,
 }
 
-/// What a [`Lifetime`] holds, for metrics.
+/// A snapshot of a [`Lifetime`], for metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LifetimeSnapshot {
@@ -52,14 +52,14 @@ pub struct LifetimeSnapshot {
 
 impl Lifetime {
     const_unless_loom! {
-        /// No more than this share of all attempts, once there were `bootstrap` of them.
+        /// Creates a budget that allows this share of all attempts, once there have been `bootstrap` of them.
         ///
         /// # Errors
         /// A share of 1 or more.
         pub const fn with(ratio: Ratio, bootstrap: u32) -> Result<Self, BudgetError> {
             let checked = BudgetError::check([
-                (RatioAboveOne, ratio.is_above_one()),
-                (RatioOfOne, ratio.as_millionths() == Ratio::ONE.as_millionths()),
+                (RatioAboveOne, ratio.is_above_one(), ratio.as_millionths() as u64),
+                (RatioOfOne, ratio.as_millionths() == Ratio::ONE.as_millionths(), 0),
             ]);
             match checked {
                 Ok(()) => Ok(Self::unchecked(ratio, bootstrap)),
@@ -67,7 +67,7 @@ impl Lifetime {
             }
         }
 
-        /// The default: 10 % after 100 attempts.
+        /// Creates the default budget: 10 % after 100 attempts.
         #[must_use]
         pub const fn new() -> Self {
             Self::unchecked(Ratio::percent(10), 100)
@@ -78,17 +78,17 @@ impl Lifetime {
         }
     }
 
-    /// What it has counted so far.
+    /// Returns a snapshot.
     #[must_use]
     pub fn snapshot(&self) -> LifetimeSnapshot {
         let (retries, calls) = (self.retries.load(Ordering::Relaxed), self.calls.sum());
         LifetimeSnapshot { calls, retries, allowed: self.allowed(calls) }
     }
 
-    /// How many retries so many calls allow: the rule, solved for them.
+    /// Returns how many retries this many calls allow: the rule, solved for the retries.
     fn allowed(&self, calls: u64) -> u64 {
         let ratio = u64::from(self.ratio.as_millionths());
-        // Not zero, since a share of 1 is refused.
+        // Not zero, since a share of 1 is rejected.
         let rest = u64::from(Ratio::ONE.as_millionths()) - ratio;
         share(calls, ratio, rest).max(u64::from(self.bootstrap).saturating_sub(calls))
     }
@@ -117,8 +117,8 @@ impl Budget for Lifetime {
     #[inline]
     fn record(&self, _: BudgetPermit, _: &Outcome, _: &dyn Now) {}
 
-    fn release(&self, loan: BudgetPermit) {
-        if loan != BudgetPermit::NONE {
+    fn release(&self, permit: BudgetPermit) {
+        if permit != BudgetPermit::NONE {
             self.retries.fetch_sub(1, Ordering::Relaxed);
         }
     }

@@ -1,26 +1,26 @@
-//! Budgets: what bounds the retries of all calls together.
+//! Retry budgets: they bound the retries of all calls together.
 //!
-//! Backoff spaces the retries of one call. When everything fails, it is the number of retries that matters, and each of
-//! these bounds it, by another measure:
+//! Backoff spaces the retries of one call. During an outage the total number of retries matters. Each of these budgets
+//! bounds it by another measure:
 //!
-//! | budget | retries are bounded by | comes back with | reads the clock |
+//! | budget | retries are bounded by | recovers with | reads the clock |
 //! |---|---|---|---|
-//! | [`Tokens`] | a bucket of tokens | successes, time if asked | for a refill only |
-//! | [`Window`] | a share of the calls in a sliding window, and so many a second | time | always |
+//! | [`Tokens`] | a bucket of tokens | successes; time, with a refill | for a refill only |
+//! | [`Window`] | a share of the calls in a sliding window, plus a minimum per second | time | always |
 //! | [`Lifetime`] | a share of all attempts | calls | never |
-//! | [`Throttle`] | failures: none while half of the tokens are gone | successes | never |
+//! | [`Throttle`] | failures: none while half of the tokens are used up | successes | never |
 //! | [`SuccessRate`] | failures: none while too few of the last attempts succeeded | successes | never |
 //! | [`Concurrent`] | a share of the calls that are active | calls that end | never |
-//! | [`Adaptive`] | chance, the more so the less the server accepts | time, successes | always |
+//! | [`Adaptive`] | chance: the less the server accepts, the fewer | time, successes | always |
 //!
-//! When in doubt: [`Tokens`] in a client, [`Window`] in a service. All of them are lock-free, without allocation, exact
-//! in integers, and shared by reference by everyone who calls the same server. They need 64-bit atomics.
+//! When in doubt: [`Tokens`] in a client, [`Window`] in a service. All of them are lock-free, allocate nothing, count
+//! exactly in integers, and are shared by reference between all calls to the same server. They need 64-bit atomics.
 //!
-//! [`ControlledBudget`] puts any of them aside, has it observed only, or turns retries down, while the program runs; behind it
-//! [`Unlimited`] bounds nothing.
+//! [`ControlledBudget`] adds an operator control that switches a budget off, only observes it, or limits retries, while
+//! the program runs. [`Unlimited`] is a budget that bounds nothing.
 //!
-//! What was lent for a retry that is cancelled while it waits comes back. One that is cancelled underway has been a
-//! load on the server: its place among the active calls becomes free, and what it cost stays paid.
+//! The cost of a retry that is cancelled during its delay is returned. A retry cancelled while in flight has been a
+//! load on the server: it no longer counts as active, but its cost stays charged.
 //!
 //! ```
 //! use stagger_core::budget::Window;

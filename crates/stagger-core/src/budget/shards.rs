@@ -5,9 +5,9 @@ use crate::sync::{AtomicU64, Ordering, Padded};
 /// A model of every interleaving has to be small, and its threads have no stacks of their own.
 const SHARDS: usize = if cfg!(loom) { 1 } else { 8 };
 
-/// A counter on cache lines of its own for different threads, so that they do not disturb each other.
+/// A counter spread over cache lines, so that different threads do not disturb each other.
 ///
-/// There are no thread ids here: a thread is known by the address of its stack.
+/// `core` has no thread ids: a thread is identified by the address of its stack.
 #[derive(Debug)]
 pub(super) struct Shards([Padded<AtomicU64>; SHARDS]);
 
@@ -27,13 +27,13 @@ impl Shards {
         self.here().fetch_add(1, Ordering::Relaxed);
     }
 
-    /// It may be another shard that the one was added to: only the sum says anything.
+    /// Subtracts one. It may be from another shard than it was added to: only the sum is meaningful.
     #[inline]
     pub(super) fn take_back(&self) {
         self.here().fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// What was added less what was taken back; zero if the latter was seen first.
+    /// Returns the additions less the subtractions; zero if a subtraction was seen first.
     pub(super) fn sum(&self) -> u64 {
         let sum = self.0.iter().fold(0_u64, |sum, shard| sum.wrapping_add(shard.0.load(Ordering::Relaxed)));
         if sum > i64::MAX as u64 { 0 } else { sum }
@@ -46,8 +46,8 @@ impl Shards {
     }
 }
 
-/// The shard for a place on a stack. Stacks are evenly spaced, mostly 2 MiB apart; Fibonacci hashing spreads that, in
-/// its uppermost bits.
+/// Returns the shard for an address on a stack. Stacks are evenly spaced, mostly 2 MiB apart; Fibonacci hashing spreads
+/// them in its uppermost bits.
 #[inline]
 const fn shard(address: u64) -> usize {
     let hash = (address >> 17).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn threads_with_neighbouring_stacks_have_different_shards() {
+    fn threads_with_neighboring_stacks_have_different_shards() {
         for spacing in [0x8_0000, 0x10_0000, 0x20_0000, 0x20_1000, 0x20_2000, 0x40_0000, 0x80_1000] {
             for base in (0..1_000).map(|n| 0x7f00_1234_5678_u64 + n * 0x1_2340) {
                 let mut used = [false; SHARDS];
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_taken_back_elsewhere_is_taken_back() {
+    fn a_subtraction_may_come_from_another_shard() {
         let shards = std::sync::Arc::new(Shards::new());
         for _ in 0..3 {
             shards.add();

@@ -1,24 +1,24 @@
 use crate::Instant;
 use crate::sync::{AtomicU64, Ordering, zeros};
 
-/// The bits of a word above these tell the slot of time, so that a word that is out of date is known as such and nothing
-/// has to be cleared, however long nothing happened.
+/// The bits of a word above these hold the slot of time, so that an outdated word is recognized and nothing has to be
+/// cleared after a pause of any length.
 pub(super) const SLOT_SHIFT: u32 = 28;
-/// Below them, a bit that is not the count's: what was spent can be closed.
+/// A flag below them, which is not part of the count: whether a slot of `Spent` is closed.
 pub(super) const CLOSED: u64 = 1 << (SLOT_SHIFT - 1);
-/// The rest counts.
+/// The remaining bits, which hold the count.
 pub(super) const COUNT: u64 = CLOSED - 1;
 /// Slots of 83 ms last for 180 years.
 const LAST_SLOT: u64 = u64::MAX >> SLOT_SHIFT;
-/// Below the largest count by more than there can be threads that add at the same time.
+/// Below the largest count by more than the number of threads that can add at the same time.
 const FULL: u64 = COUNT - (1 << 20);
 
-/// The number of the slot of time.
+/// Returns the number of the slot of time.
 pub(super) fn slot(now: Instant, slot_nanos: u64) -> u64 {
     (now.as_nanos() / slot_nanos).min(LAST_SLOT)
 }
 
-/// The oldest slot that still counts in `slot`.
+/// Returns the oldest slot that still counts in `slot`.
 pub(super) const fn oldest<const N: usize>(slot: u64) -> u64 {
     (slot + 1).saturating_sub(N as u64)
 }
@@ -38,7 +38,7 @@ impl<const N: usize> Slots<N> {
         Self(zeros())
     }
 
-    /// One more in `slot`; nothing, if that slot is out of date.
+    /// Counts one more in `slot`; does nothing if that slot is outdated.
     #[inline]
     pub(super) fn add(&self, slot: u64) {
         let word = self.word(slot);
@@ -49,7 +49,7 @@ impl<const N: usize> Slots<N> {
                 return;
             }
             if own == slot {
-                // Should the slot have passed by now, this one counts in its successor.
+                // If the slot has passed in the meantime, this one counts in its successor.
                 word.fetch_add(1, Ordering::Relaxed);
                 return;
             }
@@ -61,26 +61,26 @@ impl<const N: usize> Slots<N> {
         }
     }
 
-    /// One less in `slot`, if it is not yet out of date.
+    /// Counts one less in `slot`, if it is not yet outdated.
     pub(super) fn take_back(&self, slot: u64) {
         let _ = self.word(slot).fetch_update(Ordering::Relaxed, Ordering::Relaxed, |seen| {
             (seen >> SLOT_SHIFT == slot && seen & COUNT > 0).then(|| seen - 1)
         });
     }
 
-    /// The count over the slots that have not yet passed in `slot`.
+    /// Returns the count over the slots that still count in `slot`.
     pub(super) fn sum(&self, slot: u64) -> u64 {
         let oldest = oldest::<N>(slot);
         let seen = self.0.iter().map(|word| word.load(Ordering::Relaxed));
         seen.filter(|seen| seen >> SLOT_SHIFT >= oldest).map(|seen| seen & COUNT).sum()
     }
 
-    /// The newest slot in which anything was counted.
+    /// Returns the newest slot in which anything was counted.
     pub(super) fn newest(&self) -> u64 {
         self.0.iter().map(|word| word.load(Ordering::Relaxed) >> SLOT_SHIFT).max().unwrap_or(0)
     }
 
-    /// The word in which `slot` is counted, or one that came before or after it.
+    /// Returns the word for `slot`, which earlier and later slots share.
     #[inline]
     pub(super) fn word(&self, slot: u64) -> &AtomicU64 {
         &self.0[slot as usize % N]

@@ -1,12 +1,12 @@
 use super::slots::{CLOSED, COUNT, SLOT_SHIFT, Slots, oldest};
 use crate::sync::Ordering;
 
-/// What was spent over the last `N` slots of time, never more than is allowed, whoever asks at the same time.
+/// The retries granted over the last `N` slots of time, never more than allowed, whatever the number of threads.
 ///
-/// Whoever spends in a slot first closes those before it, so that nobody can spend there unseen, and then exchanges the
-/// word of its own slot for one that counts one more. If anybody has spent there or closed it meanwhile, the exchange
-/// fails and everything is looked at again. A word says all that matters about its slot, so the order in which a thread
-/// sees two words does not matter, and relaxed operations do.
+/// A thread that spends in a slot first closes the slots before it, so that no thread can spend there unseen, and then
+/// exchanges the word of its own slot for one that counts one more. If another thread has spent there or closed it in
+/// the meantime, the exchange fails and the thread starts over. A word holds everything about its slot, so the order in
+/// which a thread sees two words does not matter, and relaxed operations suffice.
 #[derive(Debug)]
 pub(super) struct Spent<const N: usize>(Slots<N>);
 
@@ -21,15 +21,15 @@ impl<const N: usize> Spent<N> {
         Self(Slots::new())
     }
 
-    /// Spends one in `slot`, or in a newer one if another thread's clock has got there already, if `allowed(slot)` is
-    /// more than what was spent. Tells in which slot.
+    /// Spends one in `slot`, or in a newer one if another thread's clock is ahead, if `allowed(slot)` exceeds what was
+    /// spent. Returns the slot.
     pub(super) fn spend(&self, mut slot: u64, allowed: impl Fn(u64) -> u64) -> Option<u64> {
         loop {
             let word = self.0.word(slot);
             let seen = word.load(Ordering::Relaxed);
             let own = seen >> SLOT_SHIFT;
             if own > slot || (own == slot && seen & CLOSED != 0) {
-                // The slot is over for somebody, so it is for all.
+                // Once the slot is over for one thread, it is over for all.
                 slot = own.max(slot + 1);
                 continue;
             }
@@ -51,22 +51,22 @@ impl<const N: usize> Spent<N> {
         }
     }
 
-    /// One less in `slot`, if it is not yet out of date.
+    /// Counts one less in `slot`, if it is not yet outdated.
     pub(super) fn take_back(&self, slot: u64) {
         self.0.take_back(slot);
     }
 
-    /// What was spent over the slots that have not yet passed in `slot`.
+    /// Returns what was spent over the slots that still count in `slot`.
     pub(super) fn sum(&self, slot: u64) -> u64 {
         self.0.sum(slot)
     }
 
-    /// The newest slot in which anybody spent.
+    /// Returns the newest slot in which anything was spent.
     pub(super) fn newest(&self) -> u64 {
         self.0.newest()
     }
 
-    /// Closes the slots before `slot`, and tells what was spent in them; or a newer slot that has begun.
+    /// Closes the slots before `slot` and returns what was spent in them; or returns a newer slot that has begun.
     fn close_before(&self, slot: u64) -> Result<u64, u64> {
         let mut sum = 0;
         for slot in oldest::<N>(slot)..slot {

@@ -4,53 +4,52 @@ use crate::guard::Now;
 use crate::sync::{AtomicU64, Ordering, const_unless_loom};
 use crate::{Budget, FailureKind, Outcome, Ratio, guard::BudgetPermit, guard::ServerHealth};
 
-/// gRPC's retry throttling: no retries while half of the tokens are gone.
+/// gRPC's retry throttling: rejects retries while half of the tokens are used up.
 ///
 /// ```text
 /// failure: tokens = max(0, tokens − 1)
 /// success: tokens = min(max_tokens, tokens + token_ratio)
-/// try_acquire:    tokens > max_tokens / 2, and nothing is taken
+/// try_acquire: tokens > max_tokens / 2, and nothing is taken
 /// ```
 ///
 /// Units: tokens, kept in thousandths. Range: `max_tokens` 1 to 1000, `token_ratio` 0.001 to 1000, of which three
-/// decimals are kept. There are no defaults; 10 and 0.1 are the numbers of the proposal's example.
+/// decimals are kept. There are no defaults; the proposal's example uses 10 and 0.1.
 ///
 /// Source: gRPC proposal A6, "Throttling Retry Attempts and Hedged RPCs". Differs from it in: nothing. A success is
-/// [`Outcome::Success`], a failure one that may pass and is not [our own](FailureKind::LocalExhaustion), whether or not it is retried;
-/// what failed for good is neither.
+/// [`Outcome::Success`]; a failure is a temporary one that is not of kind [`FailureKind::LocalExhaustion`], whether or
+/// not it is retried; a permanent failure is neither.
 ///
 /// # What it bounds
 ///
-/// Every retry is preceded by a failure of its own, which takes a token: N failing calls cause fewer than
-/// `max_tokens / 2 + token_ratio · successes` retries. Failures of our own take nothing, so the retries after them are
-/// bounded by the policy alone; they have not reached the server.
+/// Every retry is preceded by a failure of its own, which takes a token: N failing calls cause fewer than `max_tokens /
+/// 2 + token_ratio · successes` retries. Failures of kind `LocalExhaustion` take nothing, because they have not reached
+/// the server, so the retries after them are bounded by the policy alone.
 ///
-/// Use it where clients in other languages speak gRPC to the same server and shall behave alike. It looks at what
-/// fails, not at what is retried, so it stops early: with a `token_ratio` of 0.1 no retry is left once one call in
-/// eleven fails.
+/// Use it to behave like gRPC clients in other languages that call the same server. It counts failures and not retries,
+/// so it stops early: with a `token_ratio` of 0.1 no retry is granted once one call in eleven fails.
 ///
 /// # Cost
 ///
-/// Lock-free, shared by reference; a success with all tokens there is one load. It never reads the clock.
+/// Lock-free, shared by reference; a success with all tokens present is one load. It never reads the clock.
 #[derive(Debug)]
 pub struct Throttle {
-    /// Tokens, their maximum and the ratio, 20 bits each, so that a new configuration comes into force at once.
+    /// Tokens, their maximum and the ratio, 20 bits each, so that a new configuration takes effect at once.
     word: AtomicU64,
 }
 
-/// What a [`Throttle`] holds, for metrics.
+/// A snapshot of a [`Throttle`], for metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ThrottleSnapshot {
     /// Tokens, in thousandths.
     pub milli_tokens: u32,
-    /// The most tokens that there can be, in thousandths.
+    /// The maximum number of tokens, in thousandths.
     pub max_milli_tokens: u32,
-    /// What a success puts back, in thousandths.
+    /// The tokens that a success puts back, in thousandths.
     pub milli_ratio: u32,
 }
 
-/// A token.
+/// One token.
 const WHOLE: u32 = 1_000;
 /// Room for 1 000 000 thousandths.
 const BITS: u32 = 20;
@@ -69,12 +68,12 @@ impl ThrottleSnapshot {
         self.milli_tokens as u64 | (self.max_milli_tokens as u64) << BITS | (self.milli_ratio as u64) << (2 * BITS)
     }
 
-    /// Full, in this configuration.
+    /// Returns the state with all tokens, in this configuration.
     const fn full(max_tokens: u32, token_ratio: Ratio) -> Result<Self, BudgetError> {
         let milli_ratio = token_ratio.as_millionths() / 1_000;
         let checked = BudgetError::check([
-            (MaxTokens, max_tokens == 0 || max_tokens > 1_000),
-            (TokenRatio, milli_ratio == 0 || milli_ratio > 1_000 * WHOLE),
+            (MaxTokens, max_tokens == 0 || max_tokens > 1_000, max_tokens as u64),
+            (TokenRatio, milli_ratio == 0 || milli_ratio > 1_000 * WHOLE, token_ratio.as_millionths() as u64),
         ]);
         match checked {
             Ok(()) => {
@@ -85,17 +84,17 @@ impl ThrottleSnapshot {
         }
     }
 
-    const fn lends(self) -> bool {
+    const fn grants(self) -> bool {
         self.milli_tokens * 2 > self.max_milli_tokens
     }
 }
 
 impl Throttle {
     const_unless_loom! {
-        /// All tokens are there at the beginning. A token ratio may be above one.
+        /// Creates a throttle with all tokens. The token ratio may be above one.
         ///
         /// # Errors
-        /// `max_tokens` outside `1..=1000`, or a `token_ratio` that is nothing in thousandths, or above 1000.
+        /// `max_tokens` outside `1..=1000`, or a `token_ratio` below 0.001 or above 1000.
         pub const fn new(max_tokens: u32, token_ratio: Ratio) -> Result<Self, BudgetError> {
             match ThrottleSnapshot::full(max_tokens, token_ratio) {
                 Ok(full) => Ok(Self { word: AtomicU64::new(full.word()) }),
@@ -104,7 +103,7 @@ impl Throttle {
         }
     }
 
-    /// A new configuration comes into force. It is as full as the old one was: three of four tokens become 7.5 of 10.
+    /// Sets a new configuration, with the same proportion of tokens: three of four tokens become 7.5 of 10.
     ///
     /// # Errors
     /// As [`new`](Self::new); the old configuration stays in force.
@@ -118,13 +117,14 @@ impl Throttle {
         Ok(())
     }
 
-    /// What it holds now.
+    /// Returns a snapshot.
     #[must_use]
     pub fn snapshot(&self) -> ThrottleSnapshot {
         ThrottleSnapshot::read(self.word.load(Ordering::Relaxed))
     }
 
-    /// Writes only what changes something, so that successes on many threads do not disturb each other.
+    /// Applies a change, and writes only if it changes something, so that successes on many threads do not disturb each
+    /// other.
     #[inline]
     fn update(&self, change: impl Fn(ThrottleSnapshot) -> ThrottleSnapshot) {
         let _ = self.word.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |word| {
@@ -136,7 +136,7 @@ impl Throttle {
 
 impl Budget for Throttle {
     fn try_acquire(&self, _: FailureKind, _: &dyn Now) -> Option<BudgetPermit> {
-        self.snapshot().lends().then_some(BudgetPermit::NONE)
+        self.snapshot().grants().then_some(BudgetPermit::NONE)
     }
 
     #[inline]
@@ -155,11 +155,11 @@ impl Budget for Throttle {
 
     fn release(&self, _: BudgetPermit) {}
 
-    /// How many failures in a row would still be retried.
+    /// Returns how many failures in a row would still be retried.
     fn available(&self) -> Option<u64> {
         let held = self.snapshot();
         let above = (2 * held.milli_tokens).saturating_sub(held.max_milli_tokens);
-        // The last one has to leave something above one half.
+        // The last one must leave more than one half.
         Some(u64::from(above.saturating_sub(1) / (2 * WHOLE)))
     }
 }

@@ -1,9 +1,10 @@
 use crate::guard::Now;
 use crate::{Budget, FailureKind, Outcome, guard::BudgetPermit};
 
-/// No bound at all: it lends whatever is asked for.
+/// A budget without a bound: it grants every retry.
 ///
-/// It stands behind a [`ControlledBudget`](super::ControlledBudget) where nothing else shall bound retries and hedges, and costs nothing.
+/// Use it behind a [`ControlledBudget`](super::ControlledBudget) if only the operator control should bound retries and
+/// hedges. It costs nothing.
 ///
 /// ```
 /// use stagger_core::budget::{ControlledBudget, ControlMode, Unlimited};

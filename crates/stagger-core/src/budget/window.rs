@@ -9,35 +9,34 @@ use crate::instant::nanos;
 use crate::sync::const_unless_loom;
 use crate::{Budget, FailureKind, Instant, Outcome, Ratio, guard::BudgetPermit};
 
-/// Retries are a share of the calls over a sliding window, and so many a second in any case.
+/// Bounds the retries by a share of the calls over a sliding window, plus a minimum per second.
 ///
 /// ```text
 /// try_acquire: retries(ttl) + 1 ≤ ratio · calls(ttl) + min_per_second · ttl
 /// ```
 ///
-/// Units: calls and retries; the share is exact in millionths, so 0.75 is three retries in four calls. Defaults:
-/// ttl 10 s, ratio 20 %, 10 a second, so that a client without traffic has 100 retries. Range: ttl 1 s to 60 s.
+/// Units: calls and retries; the share is exact in millionths, so 0.75 is three retries in four calls. Defaults: ttl 10
+/// s, ratio 20 %, 10 per second, so a client without traffic has 100 retries. Range: ttl 1 s to 60 s.
 ///
-/// The window has ten slots of a tenth of the ttl. What happened in a slot counts in it and the nine after it: for
-/// nine tenths of the ttl at least, for the whole ttl at most.
+/// The window has ten slots of a tenth of the ttl. A call or retry counts in its slot and the nine after it: for
+/// between nine tenths of the ttl and the whole.
 ///
 /// Source: Finagle, `RetryBudget`. Differs from it in: its shares are exact where `1 / ratio` is not a whole number of
-/// thousandths, and a share above 100 % is refused.
+/// thousandths, and a share above 100 % is rejected.
 ///
 /// # What it bounds
 ///
 /// In the window that ends with any retry: N calls cause at most `⌊ratio · N + min_per_second · ttl⌋` retries, that one
-/// included, however they come and however many fail.
-/// Without a minimum, at most `⌊ratio · N⌋` for ever.
+/// included, in whatever order they come and however many fail. Without a minimum, at most `⌊ratio · N⌋`, always.
 ///
-/// Use it for services and busy clients: it says what everyone wants to know, "at most 20 % more load", and recovers by
-/// itself with time. With little traffic it is the minimum that counts: set it lower for many small clients, since
-/// each of them has it.
+/// Use it for services and busy clients: it states directly that retries add "at most 20 % more load", and it recovers
+/// with time. With little traffic the minimum dominates: set it lower for many small clients, because each of them has
+/// it.
 ///
 /// # Cost
 ///
-/// Lock-free, shared by reference, no loop over time that has passed. The clock is read for every call and every retry.
-/// A call adds one to a counter that all threads share.
+/// Lock-free, shared by reference, no work proportional to the time that has passed. The clock is read for every call
+/// and every retry. A call adds one to a counter that all threads share.
 #[derive(Debug)]
 pub struct Window {
     settings: WindowBuilder,
@@ -45,7 +44,7 @@ pub struct Window {
     retries: Spent<SLOTS>,
 }
 
-/// The settings of a [`Window`].
+/// Builds a [`Window`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct WindowBuilder {
@@ -54,7 +53,7 @@ pub struct WindowBuilder {
     min_per_second: u32,
 }
 
-/// What a [`Window`] holds, for metrics.
+/// A snapshot of a [`Window`], for metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WindowSnapshot {
@@ -71,20 +70,20 @@ const SLOTS: usize = if cfg!(loom) { 2 } else { 10 };
 const SECOND: u64 = 1_000_000_000;
 
 impl Window {
-    /// The settings, at their defaults.
+    /// Creates a builder with the default settings.
     pub const fn builder() -> WindowBuilder {
         WindowBuilder { ttl: 10 * SECOND, ratio: Ratio::percent(20), min_per_second: 10 }
     }
 
     const_unless_loom! {
-        /// A window with the default numbers.
+        /// Creates a window with the default settings.
         #[must_use]
         pub const fn new() -> Self {
             Self::builder().opened()
         }
     }
 
-    /// What it holds at `now`.
+    /// Returns a snapshot as of `now`.
     #[must_use]
     pub fn snapshot(&self, now: Instant) -> WindowSnapshot {
         self.look(self.slot(now))
@@ -94,14 +93,14 @@ impl Window {
         WindowSnapshot { calls: self.calls.sum(slot), retries: self.retries.sum(slot), allowed: self.allowed(slot) }
     }
 
-    /// How many retries the calls in the window allow.
+    /// Returns how many retries the calls in the window allow.
     fn allowed(&self, slot: u64) -> u64 {
         let WindowBuilder { ttl, ratio, min_per_second } = self.settings;
-        // In one sum, so that two halves make a whole.
+        // One sum, so that two halves make a whole.
         let share = u128::from(self.calls.sum(slot)) * u128::from(ratio.as_millionths()) * u128::from(SECOND);
         let reserve = u128::from(min_per_second) * u128::from(ttl) * u128::from(Ratio::ONE.as_millionths());
         let whole = u128::from(Ratio::ONE.as_millionths()) * u128::from(SECOND);
-        // Each of them is below 2^38.
+        // Each term is below 2^38.
         ((share + reserve) / whole) as u64
     }
 
@@ -130,13 +129,13 @@ impl Budget for Window {
     #[inline]
     fn record(&self, _: BudgetPermit, _: &Outcome, _: &dyn Now) {}
 
-    fn release(&self, BudgetPermit(loan): BudgetPermit) {
-        if let Some(slot) = loan.checked_sub(1) {
+    fn release(&self, BudgetPermit(permit): BudgetPermit) {
+        if let Some(slot) = permit.checked_sub(1) {
             self.retries.take_back(slot);
         }
     }
 
-    /// How many retries were left when it was last asked for anything.
+    /// Returns how many retries were available at the last call or request.
     fn available(&self) -> Option<u64> {
         let seen = self.look(self.calls.newest().max(self.retries.newest()));
         Some(seen.allowed.saturating_sub(seen.retries))
@@ -144,34 +143,34 @@ impl Budget for Window {
 }
 
 impl WindowBuilder {
-    /// How long a call counts. Default: 10 s. Range: 1 s to 60 s.
+    /// Sets how long a call counts. Default: 10 s. Range: 1 s to 60 s.
     pub const fn ttl(mut self, ttl: Duration) -> Self {
         self.ttl = nanos(ttl);
         self
     }
 
-    /// How many retries there may be for each call. Default: 20 %.
+    /// Sets how many retries each call allows. Default: 20 %.
     pub const fn ratio(mut self, ratio: Ratio) -> Self {
         self.ratio = ratio;
         self
     }
 
-    /// How many retries a second there may be besides. Default: 10. With a ratio of 0 and a minimum of 0 there are no
-    /// retries at all.
+    /// Sets how many retries per second are allowed in addition. Default: 10. With a ratio of 0 and a minimum of 0
+    /// there are no retries at all.
     pub const fn min_per_second(mut self, retries: u32) -> Self {
         self.min_per_second = retries;
         self
     }
 
     const_unless_loom! {
-        /// The window.
+        /// Creates the window.
         ///
         /// # Errors
-        /// Every fault at once: a ttl outside 1 s to 60 s, a ratio above 1.
+        /// Every problem at once: a ttl outside 1 s to 60 s, a ratio above 1.
         pub const fn build(self) -> Result<Window, BudgetError> {
             let checked = BudgetError::check([
-                (WindowLength, self.ttl < SECOND || self.ttl > 60 * SECOND),
-                (RatioAboveOne, self.ratio.is_above_one()),
+                (WindowLength, self.ttl < SECOND || self.ttl > 60 * SECOND, self.ttl),
+                (RatioAboveOne, self.ratio.is_above_one(), self.ratio.as_millionths() as u64),
             ]);
             match checked {
                 Ok(()) => Ok(self.opened()),

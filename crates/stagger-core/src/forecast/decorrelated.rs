@@ -7,26 +7,26 @@ use crate::{Policy, Seed};
 
 /// The distribution of a decorrelated delay, which depends on the one before it.
 ///
-/// The distribution function is kept at points that grow geometrically from base to the longest reachable delay, and
-/// taken to be linear between them. If `x` was drawn before, the next delay is uniform on `[base, hi(x)]`, so
-/// `F'(y) = ∫ min(1, (y − base) / (hi(x) − base)) dF(x)`: the part with `hi(x) ≤ y` is a value of `F`, the rest a suffix
-/// sum of `dF(x) / (hi(x) − base)`. In the published form, where the cap comes last, the share of calls that wait exactly
-/// the cap lies in the last cell.
+/// The distribution function is stored at points that grow geometrically from base to the longest reachable delay, and
+/// assumed to be linear between them. If `x` was drawn before, the next delay is uniform on `[base, hi(x)]`, so `F'(y)
+/// = ∫ min(1, (y − base) / (hi(x) − base)) dF(x)`: the part with `hi(x) ≤ y` is a value of `F`, the rest a suffix sum
+/// of `dF(x) / (hi(x) − base)`. In the published form, where the cap is applied last, the share of calls that wait
+/// exactly the cap lies in the last cell.
 pub(super) struct Chain<'a> {
     policy: &'a Policy,
     points: [f64; CELLS + 1],
-    /// `F` at the points, for the retry that the chain stands at.
+    /// `F` at the points, for the current retry of the chain.
     values: [f64; CELLS + 1],
 }
 
 /// A power of two, for the root that spaces the points.
 const CELLS: usize = 1024;
-/// Retries after which the distribution no longer changes: a capped chain forgets its beginning by half in every
-/// step, and an uncapped one has reached the longest length of time that there is.
+/// The number of retries after which the distribution no longer changes: every step halves the influence of the
+/// beginning of a capped chain, and an uncapped chain has reached the longest length of time.
 const SETTLED: u32 = 512;
 
 impl<'a> Chain<'a> {
-    /// The chain at retry `n`, from 1.
+    /// Creates the chain at retry `n`, from 1.
     pub(super) fn at(policy: &'a Policy, n: u32) -> Self {
         let mut chain = Self::first(policy, n);
         for _ in 1..n.min(SETTLED) {
@@ -35,7 +35,7 @@ impl<'a> Chain<'a> {
         chain
     }
 
-    /// The sum of the means of retries 1 to `n`.
+    /// Returns the sum of the means of retries 1 to `n`.
     pub(super) fn sum_of_means(policy: &'a Policy, n: u32) -> f64 {
         let mut chain = Self::first(policy, n);
         let mut sum = chain.mean();
@@ -65,7 +65,7 @@ impl<'a> Chain<'a> {
         points[CELLS] = longest;
         let first_hi = hi(policy, base);
         let mut values = points.map(|y| uniform(y, base, first_hi));
-        // Where the cap comes last, what lies beyond it lies on it.
+        // If the cap is applied last, the mass beyond it lies on it.
         values[CELLS] = 1.0;
         Self { policy, points, values }
     }
@@ -101,7 +101,7 @@ impl<'a> Chain<'a> {
     pub(super) fn mean(&self) -> f64 {
         let cells = self.points.windows(2).zip(self.values.windows(2));
         let spread: f64 = cells.map(|(x, f)| self.middle(x[0], x[1]) * (f[1] - f[0])).sum();
-        // What lies on the first point itself.
+        // The mass on the first point itself.
         spread + self.points[0] * self.values[0]
     }
 
@@ -115,18 +115,19 @@ impl<'a> Chain<'a> {
         self.points[at - 1] + part * (self.points[at] - self.points[at - 1])
     }
 
-    /// Where the mass of the cell between two points lies on average.
+    /// Returns the mean position of the mass of the cell between two points.
     fn middle(&self, from: f64, to: f64) -> f64 {
         if self.is_atom(to) { to } else { (from + to) / 2.0 }
     }
 
-    /// Whether the mass of the cell that ends here lies on its end: in the last one, where the cap comes last.
+    /// Returns whether the mass of the cell that ends here lies on its end: in the last one, if the cap is applied
+    /// last.
     fn is_atom(&self, end: f64) -> bool {
         end >= self.policy.curve.shape.last_cap as f64
     }
 }
 
-/// The upper end of the interval after a delay of `previous`.
+/// Returns the upper end of the interval after a delay of `previous`.
 fn hi(policy: &Policy, previous: f64) -> f64 {
     match policy.next_delay(previous, 1, FailureKind::Transient, 0) {
         Some(drawn) => drawn.interval.hi as f64,
@@ -138,7 +139,7 @@ fn uniform(y: f64, lo: f64, hi: f64) -> f64 {
     if y >= hi { 1.0 } else { ((y - lo) / (hi - lo)).clamp(0.0, 1.0) }
 }
 
-/// The `CELLS`-th root, by square roots.
+/// Returns the `CELLS`-th root, by square roots.
 fn root(x: f64) -> f64 {
     let mut root = x;
     for _ in 0..CELLS.ilog2() {
@@ -147,7 +148,7 @@ fn root(x: f64) -> f64 {
     root
 }
 
-/// The time that numbered calls spend until a retry, for what has no other form.
+/// The elapsed time of numbered calls until a retry, for distributions without a closed form.
 pub(super) struct Replays {
     elapsed: [u64; REPLAYS],
 }
@@ -167,6 +168,6 @@ impl Replays {
     }
 
     pub(super) fn quantile(&mut self, q: f64) -> u64 {
-        super::law::quantile(&mut self.elapsed, q)
+        super::distribution::quantile(&mut self.elapsed, q)
     }
 }

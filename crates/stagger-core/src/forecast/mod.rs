@@ -1,10 +1,10 @@
-//! What a policy's delays will be, before any is drawn.
+//! Forecasts of a policy's delays, before any is drawn.
 //!
-//! Everything here is derived from the schedule's one formula; none has its own. There is no
-//! transcendental function in it, so it needs no mathematics library.
+//! Everything here is derived from the schedule's one formula. It uses no transcendental function, so it needs no
+//! mathematics library.
 
 mod decorrelated;
-mod law;
+mod distribution;
 mod sum;
 
 use core::time::Duration;
@@ -16,13 +16,13 @@ use crate::policy::Route;
 use crate::schedule::{Drawn, Interval};
 
 use decorrelated::{Chain, Replays};
-use law::Law;
+use distribution::Distribution;
 use sum::UniformSum;
 
-/// Forecasts. `n` counts retries from 1; each is `None` for `n` = 0 and for a `stop` backoff. They are for failures of
-/// the plain transient kind, without hints.
+/// Forecasts. `n` counts retries from 1; each forecast is `None` for `n` = 0 and for a `stop` backoff. They assume
+/// transient failures without hints.
 impl Policy {
-    /// The least and the greatest delay before retry `n`; both can be drawn.
+    /// Returns the least and the greatest delay before retry `n`; both can be drawn.
     #[must_use]
     pub fn bounds(&self, n: u32) -> Option<(Duration, Duration)> {
         let cap = self.curve.shape.last_cap;
@@ -30,35 +30,36 @@ impl Policy {
             .map(|Interval { lo, hi }| (Duration::from_nanos(lo.min(cap)), Duration::from_nanos(hi.min(cap))))
     }
 
-    /// The mean of the delay before retry `n`. Exact, except for decorrelated jitter (0.2 %) and Polly's (0.1 %).
+    /// Returns the mean of the delay before retry `n`. Exact, except for decorrelated jitter (0.2 %) and Polly's (0.1
+    /// %).
     #[must_use]
     pub fn mean(&self, n: u32) -> Option<Duration> {
         let interval = self.interval(n)?;
-        Some(Duration::from_nanos(Law::at(self, n, interval).mean()))
+        Some(Duration::from_nanos(Distribution::at(self, n, interval).mean()))
     }
 
-    /// The delay before retry `n` that is not exceeded with probability `q`. Exact, except for decorrelated jitter
-    /// and Polly's (0.5 %). `q` is taken into `0..=1`; NaN gives `None`.
+    /// Returns the delay before retry `n` that is not exceeded with probability `q`. Exact, except for decorrelated
+    /// jitter and Polly's (0.5 %). `q` is clamped to `0..=1`; NaN gives `None`.
     #[must_use]
     pub fn quantile(&self, n: u32, q: f64) -> Option<Duration> {
         self.quantiles(n, [q]).map(|[delay]| delay)
     }
 
-    /// Several [quantiles](Self::quantile) of one delay, for the work of one.
+    /// Returns several [quantiles](Self::quantile) of one delay, for the work of one.
     #[must_use]
     pub fn quantiles<const K: usize>(&self, n: u32, shares: [f64; K]) -> Option<[Duration; K]> {
-        let mut law = Law::at(self, n, self.interval(n)?);
-        within(self.bounds(n)?, shares, |q| law.quantile(q))
+        let mut distribution = Distribution::at(self, n, self.interval(n)?);
+        within(self.bounds(n)?, shares, |q| distribution.quantile(q))
     }
 
-    /// Whether the delay of a retry depends on its number alone, and not on the delays that the same call has drawn before,
-    /// as with decorrelated jitter.
+    /// Returns whether the delay of a retry depends on its number alone, and not on the delays drawn before in the same
+    /// call, as with decorrelated jitter.
     #[must_use]
     pub const fn has_independent_delays(&self) -> bool {
         !matches!(self.curve.shape.route, Route::Decorrelated | Route::Once(..) | Route::Polly)
     }
 
-    /// The least and the greatest time that passes in waiting until retry `n` starts: the delays 1 to `n`, and the
+    /// Returns the least and the greatest time spent waiting until retry `n` starts: the delays 1 to `n`, and the
     /// spread.
     #[must_use]
     pub fn elapsed_bounds(&self, n: u32) -> Option<(Duration, Duration)> {
@@ -71,34 +72,38 @@ impl Policy {
         Some((Duration::from_nanos(least), Duration::from_nanos(most)))
     }
 
-    /// The mean of the time that passes in waiting until retry `n` starts. Exact to a nanosecond for each delay, except for
-    /// decorrelated jitter and Polly's.
+    /// Returns the mean of the time spent waiting until retry `n` starts. Exact to a nanosecond for each delay, except
+    /// for decorrelated jitter and Polly's.
     #[must_use]
     pub fn elapsed_mean(&self, n: u32) -> Option<Duration> {
         let sum = if self.curve.shape.route == Route::Decorrelated {
             self.interval(n)?;
             Chain::sum_of_means(self, n) as u128
         } else {
-            (1..).zip(self.intervals(n)?).map(|(k, interval)| u128::from(Law::at(self, k, interval).mean())).sum()
+            (1..)
+                .zip(self.intervals(n)?)
+                .map(|(k, interval)| u128::from(Distribution::at(self, k, interval).mean()))
+                .sum()
         };
         let sum = sum + u128::from(nanos(self.spread()) / 2);
         Some(Duration::from_nanos(u64::try_from(sum).unwrap_or(u64::MAX)))
     }
 
-    /// The time that passes in waiting until retry `n` starts, as it is not exceeded with probability `q`: for
-    /// independent delays from their convolution on a grid (0.1 % of the whole), for decorrelated jitter and those
-    /// of profiles from 4,096 replayed calls (2 % in `q`). `q` is taken into `0..=1`; NaN gives `None`. Takes a time proportional to `n`.
+    /// Returns the time spent waiting until retry `n` starts that is not exceeded with probability `q`: for independent
+    /// delays from their convolution on a grid (0.1 % of the whole), for decorrelated jitter, delays cut at a cap and
+    /// those of profiles from 4,096 replayed calls (2 % in `q`). `q` is clamped to `0..=1`; NaN gives `None`. Takes
+    /// time proportional to `n`.
     #[must_use]
     pub fn elapsed_quantile(&self, n: u32, q: f64) -> Option<Duration> {
         self.elapsed_quantiles(n, [q]).map(|[elapsed]| elapsed)
     }
 
-    /// Several [quantiles](Self::elapsed_quantile) of one time, for the work of one.
+    /// Returns several [quantiles](Self::elapsed_quantile) of one time, for the work of one.
     #[must_use]
     pub fn elapsed_quantiles<const K: usize>(&self, n: u32, shares: [f64; K]) -> Option<[Duration; K]> {
         let (least, most) = self.elapsed_bounds(n)?;
         let shape = &self.curve.shape;
-        // A sum of independent uniform draws, or else what calls do.
+        // A sum of independent uniform draws has a convolution; anything else is replayed.
         let is_sum = shape.last_cap == u64::MAX && !matches!(shape.route, Route::Decorrelated | Route::Polly);
         if !is_sum {
             let mut replays = Replays::new(self, n);
@@ -109,13 +114,13 @@ impl Policy {
         }
     }
 
-    /// The delays 1 to `n` and the spread, each less its least; together at most `total`.
+    /// Returns the sum of the delays 1 to `n` and the spread, each less its least; together at most `total`.
     fn sum_of_delays(&self, n: u32, total: u64) -> Option<UniformSum> {
         let widths =
             || Some(self.intervals(n)?.map(|interval| interval.hi - interval.lo).chain([nanos(self.spread())]));
         let widest = widths()?.max()?;
         let mut sum = UniformSum::new(total);
-        // The widest first: it is the one that the grid holds best, and it smooths all others.
+        // The widest first: the grid represents it best, and it smooths all others.
         sum.add(widest);
         let mut skipped = false;
         for width in widths()? {
@@ -128,7 +133,7 @@ impl Policy {
         Some(sum)
     }
 
-    /// What the delay before retry `n` lies in, over everything that may have been drawn before.
+    /// Returns the interval of the delay before retry `n`, over all earlier draws.
     fn interval(&self, n: u32) -> Option<Interval> {
         let mut carry = self.curve.first;
         for k in 1..n {
@@ -141,7 +146,7 @@ impl Policy {
         if n == 0 { None } else { Some(self.longest_delay(carry, n)?.interval) }
     }
 
-    /// The intervals of retries 1 to `n`; `None` where there is no retry.
+    /// Returns the intervals of retries 1 to `n`; `None` if there is no retry.
     fn intervals(&self, n: u32) -> Option<impl Iterator<Item = Interval> + '_> {
         if n == 0 || self.curve.shape.route == Route::Stop {
             return None;
@@ -154,13 +159,13 @@ impl Policy {
         }))
     }
 
-    /// The longest delay of retry `k`, which is followed by the longest interval.
+    /// Returns the longest delay of retry `k`, which leads to the longest next interval.
     fn longest_delay(&self, carry: f64, k: u32) -> Option<Drawn> {
         self.next_delay(carry, k, FailureKind::Transient, u64::MAX)
     }
 }
 
-/// Quantiles of what lies between two lengths. The ends are exact, which no grid holds. `None` if a share is NaN.
+/// Returns quantiles between two lengths. The ends are exact, which no grid represents. `None` if a share is NaN.
 fn within<const K: usize>(
     (least, most): (Duration, Duration),
     shares: [f64; K],
@@ -181,7 +186,7 @@ mod tests {
     use super::*;
     use crate::{Jitter, profile::Profile};
 
-    /// Whether the delays of the retries 2 to 9 are the same whatever was drawn before them.
+    /// Returns whether the delays of retries 2 to 9 are the same whatever was drawn before them.
     fn forgets(policy: &Policy) -> bool {
         let (mut low, mut high) = (policy.curve.first, policy.curve.first);
         (1..9).all(|n| {
@@ -193,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn delays_are_independent_where_nothing_is_remembered_of_those_before() {
+    fn delays_are_independent_if_they_do_not_depend_on_earlier_ones() {
         let decorrelated = Policy::DEFAULT.to_builder().jitter(Jitter::Decorrelated).build().unwrap();
         for policy in Profile::all().map(Profile::policy).chain([decorrelated]) {
             assert_eq!(policy.has_independent_delays(), forgets(&policy), "{policy}");

@@ -2,27 +2,28 @@ use crate::math::square_root;
 
 /// The distribution of a sum of independent uniform draws, each from `[0, width]`.
 ///
-/// The distribution function is kept on a grid of equal steps and taken to be linear between them. Adding a draw from
-/// `[0, w]` turns `F(x)` into `(I(x) − I(x − w)) / w` with `I` the integral of `F`, which is exact for what the grid
-/// holds; the only error is that of taking the result to be linear between the steps again. It makes the variance
-/// larger by a sixth of a step's square every time, which the following draws make good by being narrower. (The closed
-/// form is an alternating sum over all subsets, which cancels: with 28 draws it answers 0.80 where 0.9987 is right.)
+/// The distribution function is stored on a grid of equal steps and assumed to be linear between them. Adding a draw
+/// from `[0, w]` turns `F(x)` into `(I(x) − I(x − w)) / w` with `I` the integral of `F`, which is exact for the
+/// function on the grid; the only error is the assumption that the result is linear between the steps again. It
+/// increases the variance by a sixth of a step's square every time, and the following draws compensate for it by being
+/// narrower. (The closed form is an alternating sum over all subsets, which cancels: with 28 draws it yields 0.80
+/// instead of 0.9987.)
 pub(super) struct UniformSum {
     /// `F` at the steps.
     values: [f64; STEPS + 1],
     step: f64,
-    /// What the whole is moved by, for what the grid does not hold of the draws.
+    /// The offset of the whole, for the part of the draws that the grid does not represent.
     shift: f64,
-    /// The variance that the grid has too much.
+    /// The excess variance of the grid.
     excess: f64,
-    /// The grid holds no draw: it is certainly 0.
+    /// The grid holds no draw: the sum is certainly 0.
     empty: bool,
 }
 
 const STEPS: usize = 2048;
 
 impl UniformSum {
-    /// An empty sum whose widths will add up to at most `total`.
+    /// Creates an empty sum whose widths will add up to at most `total`.
     pub(super) fn new(total: u64) -> Self {
         Self { values: [1.0; STEPS + 1], step: total as f64 / STEPS as f64, shift: 0.0, excess: 0.0, empty: true }
     }
@@ -30,7 +31,7 @@ impl UniformSum {
     pub(super) fn add(&mut self, width: u64) {
         let width = width as f64;
         let square = width * width - 12.0 * self.excess;
-        // A draw that is narrower than a step, or is used up by the excess, is held as its mean alone.
+        // A draw that is narrower than a step, or is used up by the excess, is represented by its mean alone.
         if square <= self.step * self.step {
             self.shift += width / 2.0;
             self.excess -= width * width / 12.0;
@@ -80,7 +81,7 @@ impl UniformSum {
 mod tests {
     use super::*;
 
-    /// The sum of n draws from [0, 1]: `F(x) = Σ (−1)^k C(n, k) (x − k)^n / n!`, exact for small n.
+    /// Returns the distribution function of the sum of n draws from [0, 1]: `F(x) = Σ (−1)^k C(n, k) (x − k)^n / n!`, exact for small n.
     fn irwin_hall(n: u32, x: f64) -> f64 {
         let (mut sum, mut choose, mut factorial) = (0.0, 1.0, 1.0);
         for k in 0..=n {
@@ -130,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sum_of_nothing_is_nothing_and_a_narrow_draw_only_shifts() {
+    fn an_empty_sum_is_zero_and_a_narrow_draw_only_shifts() {
         assert_eq!(UniformSum::new(0).quantile(0.9).to_bits(), 0.0_f64.to_bits());
         let mut sum = UniformSum::new(2_000_000_001);
         sum.add(1);

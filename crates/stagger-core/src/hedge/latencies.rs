@@ -5,16 +5,16 @@ use crate::Ratio;
 use crate::instant::nanos;
 use crate::sync::{AtomicU32, Ordering, const_unless_loom, short_zeros};
 
-/// How long attempts take: a histogram that forgets, shared by every call to one target, from which
+/// The latencies of attempts: a histogram with decay, shared by all calls to one target, from which
 /// [`Hedge`](super::Hedge) takes its delay.
 ///
-/// Every octave of time has eight buckets, so a quantile is right to an eighth of itself; lengths below a microsecond and above an hour
-/// count as those. When twice [`window`](Self::new) attempts have been counted, every count is halved: what is old fades
-/// away and no moment stops the world. Attempts that lost against a copy and were cancelled count too, with the time that
-/// they had taken by then. If only winners counted, the slow ones would drop out of the picture, and the delay of the next
-/// copy would become shorter and shorter.
+/// Every octave of time has eight buckets, so a quantile is accurate to an eighth of itself. Lengths below a
+/// microsecond and above an hour count as those. When twice [`window`](Self::new) attempts have been counted, every
+/// count is halved: old latencies fade out without a pause. Attempts that lost against a copy and were cancelled count
+/// too, with the time that they had taken until then. If only winners counted, slow attempts would disappear from the
+/// histogram, and the delay of the next copy would become shorter and shorter.
 ///
-/// Thread-safe, without a lock; recording costs two atomic additions. 1 KiB.
+/// Thread-safe and lock-free; recording costs two atomic additions. Size: 1 KiB.
 ///
 /// ```
 /// use core::time::Duration;
@@ -36,7 +36,7 @@ pub struct Latencies {
 /// Buckets of one octave, as bits of a number.
 const PART_BITS: u32 = 3;
 const PARTS: u64 = 1 << PART_BITS;
-/// The first octave begins at about a microsecond, the last one ends at about an hour and a quarter.
+/// The first octave begins at about a microsecond; the last one ends at about an hour and a quarter.
 const FIRST_OCTAVE: u32 = 10;
 const OCTAVES: u32 = if cfg!(loom) { 1 } else { 32 };
 const BUCKETS: usize = (OCTAVES as u64 * PARTS) as usize;
@@ -46,7 +46,7 @@ const ENOUGH: u32 = if cfg!(loom) { 2 } else { 20 };
 
 impl Latencies {
     const_unless_loom! {
-        /// Remembers about the last `window` attempts, at least 20 and at most a million.
+        /// Creates a histogram of about the last `window` attempts, at least 20 and at most a million.
         #[must_use]
         pub const fn new(window: u32) -> Self {
             let window = if window < ENOUGH { ENOUGH } else { window };
@@ -55,22 +55,23 @@ impl Latencies {
         }
     }
 
-    /// Counts an attempt that took this long, or was cancelled after this long.
+    /// Records an attempt that took this long, or was cancelled after this long.
     pub fn record(&self, length: Duration) {
         self.buckets[bucket(nanos(length))].fetch_add(1, Ordering::Relaxed);
         let count = self.count.fetch_add(1, Ordering::Relaxed) + 1;
-        // One of those who see it full has the counts halved; nobody waits for it.
+        // One of the threads that see it full halves the counts; no thread waits.
         if count >= 2 * self.window
             && self.count.compare_exchange(count, count / 2, Ordering::Relaxed, Ordering::Relaxed).is_ok()
         {
             for bucket in &self.buckets {
-                // In one step: what is added meanwhile stays, and half of what others have halved meanwhile might be less.
+                // In one step: additions in the meantime are kept, and subtracting half of a count that other threads
+                // have halved already might underflow.
                 let _ = bucket.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| Some(count - count / 2));
             }
         }
     }
 
-    /// What the share `q` of attempts does not exceed; `None` before 20 have been counted.
+    /// Returns the latency that the share `q` of attempts does not exceed; `None` until 20 attempts have been recorded.
     #[must_use]
     pub fn quantile(&self, q: Ratio) -> Option<Duration> {
         let counts = || self.buckets.iter().map(|bucket| u64::from(bucket.load(Ordering::Relaxed)));
@@ -83,23 +84,23 @@ impl Latencies {
         for (at, count) in counts().enumerate() {
             if below + count >= wanted {
                 let (from, to) = (start(at), start(at + 1));
-                // As if those of a bucket lay evenly in it.
+                // As if the attempts of a bucket were evenly distributed in it.
                 let part = u128::from(to - from) * u128::from(wanted - below) / u128::from(count.max(1));
                 return Some(Duration::from_nanos(from + part as u64));
             }
             below += count;
         }
-        // Somebody has halved the counts meanwhile.
+        // Another thread has halved the counts in the meantime.
         Some(Duration::from_nanos(start(BUCKETS)))
     }
 
-    /// How many attempts are remembered.
+    /// Returns how many attempts the histogram holds.
     #[must_use]
     pub fn len(&self) -> u32 {
         self.count.load(Ordering::Relaxed)
     }
 
-    /// Whether none is.
+    /// Returns whether the histogram is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -107,7 +108,7 @@ impl Latencies {
 }
 
 impl Default for Latencies {
-    /// The last thousand.
+    /// Creates a histogram of about the last thousand attempts.
     fn default() -> Self {
         Self::new(1000)
     }
@@ -124,7 +125,7 @@ impl fmt::Debug for Latencies {
     }
 }
 
-/// The bucket of a length.
+/// Returns the bucket of a length.
 fn bucket(nanos: u64) -> usize {
     let octave = nanos.max(1).ilog2();
     if octave < FIRST_OCTAVE {
@@ -134,7 +135,7 @@ fn bucket(nanos: u64) -> usize {
     (u64::from(octave - FIRST_OCTAVE) * PARTS + part).min(BUCKETS as u64 - 1) as usize
 }
 
-/// The shortest length of a bucket.
+/// Returns the shortest length of a bucket.
 fn start(bucket: usize) -> u64 {
     let (octave, part) = (bucket as u64 / PARTS, bucket as u64 % PARTS);
     (PARTS + part) << (octave + u64::from(FIRST_OCTAVE - PART_BITS))
@@ -145,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_length_lies_in_its_bucket_and_the_next_bucket_begins_where_one_ends() {
+    fn buckets_are_contiguous_and_contain_their_lengths() {
         for at in 0..BUCKETS {
             assert_eq!(bucket(start(at)), at);
             assert_eq!(bucket(start(at + 1) - 1), at);

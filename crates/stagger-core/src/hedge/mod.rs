@@ -1,4 +1,4 @@
-//! A second copy of a slow attempt.
+//! Hedging: a second copy of a slow attempt, of which the first answer wins.
 
 mod latencies;
 mod policy;

@@ -2,11 +2,11 @@ use core::time::Duration;
 
 use crate::{FailureKind, Instant, Outcome, ServerHint, hedge::Hedge};
 
-/// What a hedged call remembers: which copy is due when. It launches nothing itself.
+/// The state of one hedged call: which copy is due when. It launches nothing itself.
 ///
-/// The driver launches the first attempt with [`new`](Self::new), asks [`due`](Self::due) when the next copy is to be
-/// launched, tells [`launched`](Self::launched) or [`refused`](Self::refused) when it did or could not, and
-/// [`failed`](Self::failed) when one of them failed while others may still come.
+/// The driver launches the first attempt with [`new`](Self::new), gets the time of the next copy from
+/// [`due`](Self::due), reports with [`launched`](Self::launched) or [`refused`](Self::refused) whether it could launch
+/// the copy, and with [`failed`](Self::failed) that an attempt failed while others are still possible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HedgeState {
     launched: u32,
@@ -16,39 +16,40 @@ pub struct HedgeState {
 }
 
 impl HedgeState {
-    /// The first attempt is launched now; the first copy is due after `delay`.
+    /// Creates the state of a call whose first attempt is launched at `now`; the first copy is due after `delay`.
     #[must_use]
     pub fn new(hedge: &Hedge, delay: Duration, now: Instant) -> Self {
         let next = if hedge.max_copies() == 0 { None } else { Some(now.saturating_add(delay)) };
         Self { launched: 1, most: hedge.max_copies().saturating_add(1), next }
     }
 
-    /// When the next copy is to be launched; `None` if there is to be none.
+    /// Returns when to launch the next copy; `None` if there is none.
     #[must_use]
     pub const fn due(&self) -> Option<Instant> {
         self.next
     }
 
-    /// How many attempts were launched, the first included.
+    /// Returns how many attempts were launched, the first included.
     #[must_use]
     pub const fn count(&self) -> u32 {
         self.launched
     }
 
-    /// The copy that was due is launched now; the next one is due after `delay`.
+    /// Records that the due copy is launched at `now`; the next one is due after `delay`.
     pub fn launched(&mut self, delay: Duration, now: Instant) {
         self.launched = self.launched.saturating_add(1);
         self.next = if self.launched >= self.most { None } else { Some(now.saturating_add(delay)) };
     }
 
-    /// The budget does not pay for the copy that was due: there are no more copies. Those that run go on.
+    /// Records that the budget rejected the due copy: there are no more copies. Running attempts continue.
     pub const fn refused(&mut self) {
         self.next = None;
     }
 
-    /// An attempt failed. A copy that is still to come need not wait for its time any more: it is due now, or when the
-    /// server has asked for it. After a permanent failure there are no more copies, since the next would end alike, and so
-    /// if the server said *never*.
+    /// Records that an attempt failed. The next copy no longer waits for its delay: it is due now, or when the server's
+    /// hint asks for it. After a failure that is permanent or unsafe to retry, after a cancellation, after
+    /// [`ServerHint::DoNotRetry`], and after the client ran out of a resource of its own there are no more copies,
+    /// because they would end alike.
     pub fn failed(&mut self, outcome: &Outcome, now: Instant) {
         if self.next.is_none() {
             return;
@@ -57,7 +58,7 @@ impl HedgeState {
             Outcome::Failed { hint: Some(ServerHint::AtLeast(asked) | ServerHint::Reserved(asked)), .. } => {
                 Some(now.saturating_add(*asked))
             }
-            // Our own exhaustion is not mended by one more copy.
+            // One more copy does not help if the client has run out of a resource.
             Outcome::Failed { hint: Some(ServerHint::DoNotRetry), .. }
             | Outcome::Failed { kind: FailureKind::LocalExhaustion, .. }
             | Outcome::Permanent

@@ -5,15 +5,15 @@ use crate::backoff::DelayList;
 use crate::instant::nanos;
 use crate::{HintMode, Jitter, Ratio, schedule::Backoff};
 
-/// The settings of a policy before they are checked.
+/// Builds a [`Policy`]: its settings before they are checked.
 ///
-/// Every setter takes the builder and gives it back, and none can fail, so that a policy can be a `const`;
-/// [`build`](Self::build) reports everything that is wrong at once.
+/// Every setter takes and returns the builder, and none can fail, so that a policy can be a `const`;
+/// [`build`](Self::build) reports every problem at once.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[must_use = "a builder does nothing until `build`"]
 pub struct PolicyBuilder {
     pub(super) settings: Settings,
-    /// A setting that the backoff has not was set: what the settings themselves cannot show any more.
+    /// A setting that the backoff does not have was set, which the settings themselves cannot show.
     pub(super) misplaced: bool,
 }
 
@@ -36,9 +36,9 @@ pub(crate) struct Settings {
     pub(crate) stable_after: Option<Duration>,
 }
 
-/// What `max_hint` is unless it is set.
+/// The default of `max_hint`.
 pub(crate) const DEFAULT_MAX_HINT: Duration = Duration::from_secs(300);
-/// What `max_attempts` is unless it is set.
+/// The default of `max_attempts`.
 pub(crate) const DEFAULT_MAX_ATTEMPTS: u32 = 4;
 
 impl Settings {
@@ -81,10 +81,13 @@ impl Settings {
 }
 
 impl Settings {
-    /// The form that equal policies have in common: the jitter is told, and no length is longer than the core computes
-    /// with, so that what is printed and read again is the same policy.
+    /// Returns the form that equal policies share: the jitter is explicit, and no length is longer than the core
+    /// computes with. So a policy that is printed and parsed is equal to itself.
     pub(super) const fn canonical(mut self) -> Self {
-        self.jitter = Some(self.jitter());
+        self.jitter = Some(match self.jitter() {
+            Jitter::Added(length) => Jitter::Added(computable(length)),
+            jitter => jitter,
+        });
         self.backoff = match self.backoff {
             Backoff::Constant { delay } => Backoff::Constant { delay: computable(delay) },
             Backoff::Linear { base, step } => Backoff::Linear { base: computable(base), step: computable(step) },
@@ -107,7 +110,7 @@ impl Settings {
     }
 }
 
-/// The length that the core computes with.
+/// Returns the length that the core computes with.
 const fn computable(length: Duration) -> Duration {
     Duration::from_nanos(nanos(length))
 }
@@ -120,7 +123,7 @@ const fn computable_or_none(length: Option<Duration>) -> Option<Duration> {
 }
 
 impl PolicyBuilder {
-    /// A backoff without a cap, with every other setting at its default.
+    /// Creates a builder for a backoff without a cap, with every other setting at its default.
     pub const fn new(backoff: Backoff) -> Self {
         Self::of_settings(Settings {
             backoff,
@@ -146,12 +149,12 @@ impl PolicyBuilder {
     pub(super) const fn of_list(delays: &[Duration]) -> Self {
         match DelayList::new(delays) {
             Some(list) => Self::new(Backoff::List(list)),
-            // What does not fit is as wrong as nothing, and one problem says so of both.
+            // A list that does not fit is reported like an empty one; one problem describes both.
             None => Self::new(Backoff::List(DelayList::EMPTY)),
         }
     }
 
-    /// The ceiling of the first retry, for exponential, linear and constant backoff.
+    /// Sets the ceiling of the first retry, for exponential, linear and constant backoff.
     pub const fn base(mut self, new: Duration) -> Self {
         match &mut self.settings.backoff {
             Backoff::Constant { delay } => *delay = new,
@@ -161,27 +164,28 @@ impl PolicyBuilder {
         self
     }
 
-    /// The limit of every computed delay. Hints and spread are not computed delays.
+    /// Sets the limit of every computed delay. Hints and spread are not computed delays.
     pub const fn cap(mut self, cap: Duration) -> Self {
         self.settings.cap = Some(cap);
         self
     }
 
-    /// No limit to the computed delays. With base 100 ms and multiplier 2 the tenth retry then waits up to 51 s, the
-    /// twentieth up to 15 hours.
+    /// Removes the limit of computed delays. With base 100 ms and multiplier 2 the tenth retry then waits up to 51 s,
+    /// the twentieth up to 15 hours.
     pub const fn uncapped(mut self) -> Self {
         self.settings.cap = None;
         self
     }
 
-    /// The least delay that is drawn: the interval of a draw is raised to it, and collapses to it where its upper end
-    /// is lower. Default 0.
+    /// Sets the shortest delay that is drawn: the interval of a draw is raised to it, and collapses to it where its
+    /// upper end is lower. Default 0.
     pub const fn floor(mut self, floor: Duration) -> Self {
         self.settings.floor = floor;
         self
     }
 
-    /// What each further retry multiplies the ceiling by, for exponential backoff. Finite, at least 1; default 2.
+    /// Sets the factor by which each further retry multiplies the ceiling, for exponential backoff. Finite, at least 1;
+    /// default 2.
     pub const fn multiplier(mut self, new: f64) -> Self {
         match &mut self.settings.backoff {
             Backoff::Exponential { multiplier, .. } => *multiplier = new,
@@ -190,7 +194,7 @@ impl PolicyBuilder {
         self
     }
 
-    /// What each further retry adds to the ceiling, for linear backoff.
+    /// Sets the amount that each further retry adds to the ceiling, for linear backoff.
     pub const fn step(mut self, new: Duration) -> Self {
         match &mut self.settings.backoff {
             Backoff::Linear { step, .. } => *step = new,
@@ -199,108 +203,110 @@ impl PolicyBuilder {
         self
     }
 
-    /// How a delay is drawn from its ceiling. Default: full for exponential and linear, equal for constant and lists.
+    /// Sets how a delay is drawn from its ceiling. Default: full for exponential and linear backoff, equal for constant
+    /// backoff and lists.
     pub const fn jitter(mut self, jitter: Jitter) -> Self {
         self.settings.jitter = Some(jitter);
         self
     }
 
-    /// The longest wait before the first action of an episode: attempt 1 of a call, the first reconnect after a drop;
-    /// uniform on `[0, spread]`. Default 0. It counts in elapsed.
+    /// Sets the longest wait before the first action of an episode: attempt 1 of a call, the first reconnect after a
+    /// drop; uniform on `[0, spread]`. Default 0. It counts as elapsed time.
     ///
-    /// Backoff cannot do this job: clients that all lose their connection in the same instant come back within one
-    /// base, however well it is jittered. A fleet of N clients before a server that takes C a second wants N / C.
+    /// Backoff cannot replace it: clients that all lose their connection at the same instant come back within one base,
+    /// however well it is jittered. A fleet of N clients before a server that takes C a second needs N / C.
     pub const fn spread(mut self, spread: Duration) -> Self {
         self.settings.spread = spread;
         self
     }
 
-    /// How many attempts are made at most, the first included. At least 1, which means no retry; default 4.
+    /// Sets the maximum number of attempts, the first included. At least 1, which means no retry; default 4.
     pub const fn max_attempts(mut self, attempts: u32) -> Self {
         self.settings.max_attempts = Some(attempts);
         self
     }
 
-    /// No limit to the number of attempts.
+    /// Removes the limit of attempts.
     pub const fn unlimited_attempts(mut self) -> Self {
         self.settings.max_attempts = None;
         self
     }
 
-    /// No retry starts later than this after the start of the call, on a monotonic clock, the attempts' own time and
-    /// the coming delay included: the call stops when `elapsed + delay > max_elapsed`. It interrupts no attempt.
-    /// Default: no limit. Zero is not "no limit": it allows only what takes no time.
+    /// Sets how long after the start of the call a retry may start, on a monotonic clock. The time of the attempts and
+    /// the coming delay count: the call stops when `elapsed + delay > max_elapsed`. The limit interrupts no attempt.
+    /// Default: no limit. Zero does not mean "no limit": it allows only what takes no time.
     pub const fn max_elapsed(mut self, limit: Duration) -> Self {
         self.settings.max_elapsed = Some(limit);
         self
     }
 
-    /// No limit of time.
+    /// Removes the time limit.
     pub const fn unlimited_elapsed(mut self) -> Self {
         self.settings.max_elapsed = None;
         self
     }
 
-    /// The longest hint of a server that is followed; a longer one stops the call. Default 5 minutes.
+    /// Sets the longest server hint that is followed; a longer one stops the call. Default 5 minutes.
     pub const fn max_hint(mut self, longest: Duration) -> Self {
         self.settings.max_hint = Some(longest);
         self
     }
 
-    /// Every hint is followed, however long.
+    /// Follows every hint, however long.
     pub const fn unlimited_hint(mut self) -> Self {
         self.settings.max_hint = None;
         self
     }
 
-    /// What a hint does to the delay. Default [`HintMode::AtLeast`].
+    /// Sets what a hint does to the delay. Default [`HintMode::AtLeast`].
     pub const fn hint_mode(mut self, mode: HintMode) -> Self {
         self.settings.hint_mode = mode;
         self
     }
 
-    /// The share of a hint over which callers are spread at least, with [`HintMode::AtLeast`]. Default 50 %.
+    /// Sets the share of a hint over which clients are spread at least, with [`HintMode::AtLeast`]. Default 50 %.
     pub const fn hint_spread(mut self, share: Ratio) -> Self {
         self.settings.hint_spread = Some(share);
         self
     }
 
-    /// The base after the server said that it has too much to do; from `base` to `cap`. Default: `base`.
+    /// Sets the base after the server reported that it is overloaded; from `base` to `cap`. Default: `base`.
     pub const fn throttled_base(mut self, base: Duration) -> Self {
         self.settings.throttled_base = Some(base);
         self
     }
 
-    /// The base after our own exhaustion (file descriptors, ports, the connection pool); from `base` to `cap`.
-    /// Default: the larger of `base` and `min(10 · base, 1 s)`.
+    /// Sets the base after the client ran out of a resource of its own (file descriptors, ports, the connection pool);
+    /// from `base` to `cap`. Default: the larger of `base` and `min(10 · base, 1 s)`.
     pub const fn local_base(mut self, base: Duration) -> Self {
         self.settings.local_base = Some(base);
         self
     }
 
-    /// What a connection, or an attempt of a supervised program, must have lived for the count of attempts to start
-    /// again. Zero starts again as soon as it is open. Default: none.
+    /// Sets how long a connection, or an attempt of a supervised program, must have lasted for the attempt count to
+    /// restart. With zero it restarts as soon as the connection is open. Default: none.
     pub const fn stable_after(mut self, lived: Duration) -> Self {
         self.settings.stable_after = Some(lived);
         self
     }
 
-    /// The count of attempts never starts again; for [`ReconnectMachine`](crate::machine::ReconnectMachine): after its own default.
+    /// Removes `stable_after`: the attempt count never restarts, or, for
+    /// [`ReconnectMachine`](crate::machine::ReconnectMachine), by that type's default.
     pub const fn never_stable(mut self) -> Self {
         self.settings.stable_after = None;
         self
     }
 
-    /// Checks the settings and makes the policy.
+    /// Checks the settings and creates the policy.
     ///
     /// # Errors
-    /// [`PolicyError`] names every problem at once, with its numbers and how to mend it.
+    /// [`PolicyError`] names every problem at once, with its values and how to fix it.
     pub const fn build(self) -> Result<Policy, PolicyError> {
         let error = PolicyError::of(&self);
         if error.is_none() { Ok(Policy::of_checked(self.settings)) } else { Err(error) }
     }
 
-    /// What `policy!` calls in a constant, where a panic is a compiler's message.
+    /// Builds the policy in the constant of `policy!`, where a panic is a compiler error.
     #[doc(hidden)]
     #[must_use]
     pub const fn build_or_fail_to_compile(self) -> Policy {

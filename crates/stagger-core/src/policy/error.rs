@@ -5,9 +5,9 @@ use crate::backoff::DelayList;
 use crate::instant::nanos;
 use crate::profile::Recipe;
 use crate::text::Message;
-use crate::{HintMode, Jitter, schedule::Backoff};
+use crate::{HintMode, Jitter, Ratio, schedule::Backoff};
 
-/// Everything that is wrong with a policy, with the numbers and the way out.
+/// Every problem in the settings of a policy, with the values and how to fix them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PolicyError {
     problems: u32,
@@ -18,16 +18,21 @@ pub struct PolicyError {
     max_elapsed: u64,
     throttled_base: u64,
     local_base: u64,
+    /// As `f32`, so that a `Result` with this error stays small; below 1 if the setting is.
+    multiplier: f32,
+    /// The share of the jitter if that is above 1, otherwise `hint_spread`.
+    share: Ratio,
+    is_jitter_share: bool,
 }
 
-/// One thing that is wrong with a policy.
+/// One problem in the settings of a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 #[repr(u8)]
 pub enum PolicyProblem {
     /// `max_attempts` is 0, but the first call counts.
     NoAttempt,
-    /// `base` is 0, so every delay would be.
+    /// `base` is 0, so every delay would be 0.
     ZeroBase,
     /// `cap` is below `base`.
     CapBelowBase,
@@ -39,13 +44,13 @@ pub enum PolicyProblem {
     RatioAboveOne,
     /// The list has no delay, more than 16, or delays without a common unit.
     List,
-    /// Decorrelated jitter goes with exponential backoff only, and knows neither multiplier nor floor.
+    /// Decorrelated jitter is combined with another backoff than exponential, a multiplier or a floor.
     Decorrelated,
-    /// The jitter of a profile is for exponential delays only.
+    /// The jitter of a profile is combined with a backoff that is not exponential.
     ProfileJitter,
-    /// Jitter is set where there is no delay to draw.
+    /// Jitter is set for a backoff without delays.
     NothingToJitter,
-    /// `cap` or `floor` is set where nothing grows.
+    /// `cap` or `floor` is set for a backoff that does not grow.
     NothingToCap,
     /// `base`, `step` or `multiplier` is set for a backoff that has none.
     Misplaced,
@@ -87,11 +92,14 @@ const ALL: [PolicyProblem; 17] = [
     LocalBase,
 ];
 
-/// Room for every sentence about a policy at once.
+/// The largest `f32` below 1.
+const BELOW_ONE: f32 = f32::from_bits(0x3f7f_ffff);
+
+/// Room for all messages of a policy at once.
 type Sentences = Message<2048>;
 
 impl PolicyError {
-    /// The problems, in a fixed order.
+    /// Returns the problems, in a fixed order.
     pub fn problems(&self) -> impl Iterator<Item = PolicyProblem> + '_ {
         ALL.into_iter().filter(|&problem| self.has(problem))
     }
@@ -111,6 +119,7 @@ impl PolicyError {
             Some(cap) => nanos(cap),
             None => u64::MAX,
         };
+        let factor_above_one = matches!(jitter, Jitter::Factor(share) if share.is_above_one());
         let mut error = Self {
             problems: 0,
             base: nanos(settings.base()),
@@ -123,6 +132,9 @@ impl PolicyError {
             },
             throttled_base: nanos(settings.throttled_base()),
             local_base: nanos(settings.local_base()),
+            multiplier: 1.0,
+            share: Ratio::ZERO,
+            is_jitter_share: factor_above_one,
         };
         let base = error.base;
         let grows = matches!(settings.backoff, Backoff::Linear { .. } | Backoff::Exponential { .. });
@@ -132,13 +144,26 @@ impl PolicyError {
             Backoff::Exponential { multiplier, .. } => multiplier,
             _ => 1.0,
         };
+        let rounded = multiplier as f32;
+        error.multiplier = if multiplier.is_nan() {
+            // Not NaN, so that the derived comparison finds equal errors equal.
+            f32::NEG_INFINITY
+        } else if multiplier < 1.0 && rounded >= 1.0 {
+            BELOW_ONE
+        } else {
+            rounded
+        };
+        error.share = match (jitter, settings.hint_spread) {
+            (Jitter::Factor(share), _) if factor_above_one => share,
+            (_, Some(share)) => share,
+            _ => Ratio::ZERO,
+        };
         let list_is_wrong = match settings.backoff {
             Backoff::List(list) => list.is_empty(),
             _ => false,
         };
-        let factor_above_one = matches!(jitter, Jitter::Factor(share) if share.is_above_one());
         let spread_above_one = matches!(settings.hint_spread, Some(share) if share.is_above_one());
-        // Only the multiplier that was never touched is silent.
+        // A multiplier that was set to its default cannot be told from one that was not set.
         let decorrelates = matches!(settings.backoff, Backoff::Exponential { .. })
             && multiplier.to_bits() == 2.0_f64.to_bits()
             && error.floor == 0;
@@ -149,7 +174,7 @@ impl PolicyError {
         };
         let retries = !matches!(settings.max_attempts, Some(1));
         let least = match jitter {
-            Jitter::None | Jitter::Decorrelated => base,
+            Jitter::None | Jitter::Decorrelated | Jitter::Added(_) => base,
             Jitter::Equal => base / 2,
             Jitter::Full | Jitter::Factor(_) | Jitter::Profile(_) => 0,
         };
@@ -204,7 +229,7 @@ impl PolicyError {
     const fn sentence(&self, text: Sentences, problem: PolicyProblem) -> Sentences {
         match problem {
             NoAttempt => text.text("max-attempts is 0, but the first call counts: use 1 for no retry, or more"),
-            ZeroBase => text.text("base is 0, so every delay would be: raise base, or use a zero backoff"),
+            ZeroBase => text.text("base is 0s, so every delay would be 0s: raise base, or use a zero backoff"),
             CapBelowBase => text
                 .text("cap ")
                 .duration(self.cap)
@@ -217,8 +242,14 @@ impl PolicyError {
                 .text(" is above cap ")
                 .duration(self.cap)
                 .text(": lower floor or raise cap"),
-            Multiplier => text.text("multiplier is not a finite number of at least 1: use 2, or 1 for no growth"),
-            RatioAboveOne => text.text("a share is above 100%: use at most 1"),
+            Multiplier => text
+                .text("multiplier ")
+                .decimal(self.multiplier as f64)
+                .text(" is not a finite number of at least 1: use 2, or 1 for no growth"),
+            RatioAboveOne => text
+                .text(if self.is_jitter_share { "jitter ±" } else { "hint-spread " })
+                .percent(self.share)
+                .text(" is above 100%: use at most 100%"),
             PolicyProblem::List => text
                 .text("the list needs 1 to ")
                 .number(DelayList::MAX_LEN as u64)
@@ -230,7 +261,9 @@ impl PolicyError {
             ProfileJitter => text.text(
                 "this profile's jitter is for exponential delays: choose another jitter, or an exponential backoff",
             ),
-            NothingToJitter => text.text("there is no delay to jitter: drop jitter, or choose another backoff"),
+            NothingToJitter => {
+                text.text("a zero or stop backoff has no delay to jitter: drop jitter, or choose another backoff")
+            }
             NothingToCap => {
                 text.text("cap and floor are for delays that grow: drop them, or use an exponential or linear backoff")
             }
@@ -246,7 +279,11 @@ impl PolicyError {
             ElapsedBelowBase => text.text("max-elapsed ").duration(self.max_elapsed).text(
                 " ends before the first retry can start: raise max-elapsed, lower base, or set max-attempts to 1",
             ),
-            HintSpreadUnused => text.text("hint-spread has no effect with this hint mode: drop one of the two"),
+            HintSpreadUnused => {
+                let text = text.text("hint-spread");
+                let text = if self.is_jitter_share { text } else { text.text(" ").percent(self.share) };
+                text.text(" has no effect with this hint mode: use at-least, or drop hint-spread")
+            }
             ThrottledBase => self.kind_base(text.text("throttled-base "), self.throttled_base),
             LocalBase => self.kind_base(text.text("local-base "), self.local_base),
         }
@@ -254,7 +291,7 @@ impl PolicyError {
 
     const fn kind_base(&self, text: Sentences, kind_base: u64) -> Sentences {
         text.duration(kind_base)
-            .text(" does not lie between base ")
+            .text(" is not between base ")
             .duration(self.base)
             .text(" and cap: change it, or leave it out")
     }

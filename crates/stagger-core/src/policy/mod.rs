@@ -17,11 +17,12 @@ use crate::instant::nanos;
 use crate::profile::{Band, Capped, Recipe};
 use crate::{HintMode, Jitter, Ratio, schedule::Backoff};
 
-/// How a call is retried: plain data, checked once, shared by every call, simulation and forecast.
+/// The settings by which a call is retried: plain data, checked once, shared by every call, simulation and forecast.
 ///
-/// A policy is made by one of the constructors, refined with [`PolicyBuilder`]'s setters, and checked by
-/// [`build`](PolicyBuilder::build), which reports every fault at once. What is built makes sense. It reads no clock
-/// and draws no random number: [`RetryMachine`](crate::machine::RetryMachine) and [`Schedule`](crate::schedule::Schedule) are given both.
+/// Create one with a constructor, refine it with the setters of [`PolicyBuilder`], and check it with
+/// [`build`](PolicyBuilder::build), which reports every problem at once. A policy that was built is valid. It reads no
+/// clock and draws no random number: [`RetryMachine`](crate::machine::RetryMachine) and
+/// [`Schedule`](crate::schedule::Schedule) receive both as arguments.
 ///
 /// The default is `exponential base=100ms cap=30s multiplier=2 jitter=full max-attempts=4`.
 ///
@@ -35,9 +36,9 @@ use crate::{HintMode, Jitter, Ratio, schedule::Backoff};
 /// | `max_elapsed` | none | no retry starts later than this after the start of the call |
 /// | `max_hint` | 5 min | a server's hint above it stops the call |
 /// | `hint_mode`, `hint_spread` | `at-least`, 50 % | what a hint does to the delay, see [`HintMode`] |
-/// | `throttled_base` | `base` | base after the server said that it has too much to do |
-/// | `local_base` | the larger of `base` and `min(10 · base, 1 s)` | base after our own exhaustion |
-/// | `stable_after` | none | what a connection must have lived for the count to start again |
+/// | `throttled_base` | `base` | base after the server reported that it is overloaded |
+/// | `local_base` | the larger of `base` and `min(10 · base, 1 s)` | base after the client ran out of a resource of its own |
+/// | `stable_after` | none | how long a connection must have been open for the attempt count to restart |
 ///
 /// ```
 /// use core::time::Duration;
@@ -60,62 +61,62 @@ pub struct Policy {
 /// What the schedule reads for every delay, derived from the settings when the policy is built.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Curve {
-    /// There is neither a spread nor a limit of time.
-    pub(crate) begins_at_once: bool,
-    /// There can be a second attempt.
-    pub(crate) retries: bool,
+    /// The policy has neither a spread nor a time limit.
+    pub(crate) starts_immediately: bool,
+    /// A second attempt is possible.
+    pub(crate) allows_retries: bool,
     /// The shape is [`Shape::PLAIN`].
     pub(crate) is_plain: bool,
-    /// The jitter is a profile's own.
-    pub(crate) is_profiles: bool,
+    /// The formula has parts that only additive jitter and the jitters of profiles use.
+    pub(crate) is_special: bool,
     pub(crate) shape: Shape,
     /// The ceiling of retry 1, in nanoseconds. `next = min(cap, ceiling · multiplier)`, or `ceiling + step`.
     pub(crate) first: f64,
     pub(crate) multiplier: f64,
     pub(crate) step: f64,
     pub(crate) cap: f64,
-    /// What the ceiling is multiplied by after a throttled failure and after a local one.
+    /// The factors of the ceiling after a throttled failure and after a local one.
     pub(crate) throttled: f64,
     pub(crate) local: f64,
 }
 
-/// Which of the formulas are used.
+/// Which formulas a policy uses.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Shape {
     pub(crate) route: Route,
     pub(crate) draw: Draw,
-    /// No delay is drawn below it, in nanoseconds.
+    /// The shortest delay that is drawn, in nanoseconds.
     pub(crate) floor: u64,
-    /// What was drawn is cut at this, in nanoseconds; the ceilings are not capped then. `u64::MAX`: it is not cut.
+    /// The cap that is applied after the draw, in nanoseconds; the ceilings are then not capped. `u64::MAX`: none.
     pub(crate) last_cap: u64,
-    /// What ceilings and draws are rounded down to, in nanoseconds; 0: they are not.
+    /// The unit that ceilings and draws are rounded down to, in nanoseconds; 0: they are not rounded.
     pub(crate) unit: u64,
 }
 
 impl Shape {
-    /// What most policies are: the formulas are compiled for it apart.
+    /// The shape of most policies. The formulas are compiled separately for it.
     pub(crate) const PLAIN: Self =
         Self { route: Route::Geometric, draw: Draw::Full, floor: 0, last_cap: u64::MAX, unit: 0 };
 }
 
-/// Where the ceiling of a retry comes from.
+/// What the ceiling of a retry depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Route {
-    /// From the one before it, by a factor.
+    /// The ceiling before it, by a factor.
     Geometric,
-    /// From the one before it, by a sum.
+    /// The ceiling before it, by a sum.
     Linear,
-    /// From the delay that was drawn before it.
+    /// The delay that was drawn before it.
     Decorrelated,
-    /// From the one before it, by a factor; the first one is drawn, between these lengths in nanoseconds.
+    /// The delay before it, by a factor; the first one is drawn from between these lengths in nanoseconds.
     Once(u64, u64),
-    /// From Polly's curve.
+    /// Polly's curve.
     Polly,
-    /// From the one before it, by a factor, and drawn as socket.io does.
+    /// The ceiling before it, by a factor; the draw is that of socket.io.
     SocketIo,
-    /// From the list.
+    /// The list.
     List,
-    /// From nowhere: there is no retry.
+    /// Nothing: there is no retry.
     Stop,
 }
 
@@ -126,87 +127,90 @@ pub(crate) enum Draw {
     None,
     Equal,
     Factor(f64),
+    /// Up to this many nanoseconds above the ceiling.
+    Added(u64),
     Band(&'static Band),
 }
 
 impl Policy {
-    /// `min(cap, base · multiplier^(n − 1))` with multiplier 2 and full jitter.
+    /// Creates exponential backoff, `min(cap, base · multiplier^(n − 1))`, with multiplier 2 and full jitter.
     pub const fn exponential(base: Duration, cap: Duration) -> PolicyBuilder {
         PolicyBuilder::new(Backoff::Exponential { base, multiplier: 2.0 }).cap(cap)
     }
 
-    /// `min(cap, base + (n − 1) · step)` with full jitter.
+    /// Creates linear backoff, `min(cap, base + (n − 1) · step)`, with full jitter.
     pub const fn linear(base: Duration, step: Duration, cap: Duration) -> PolicyBuilder {
         PolicyBuilder::new(Backoff::Linear { base, step }).cap(cap)
     }
 
-    /// `delay`, every time, with equal jitter: uniform on `[delay / 2, delay]`.
+    /// Creates constant backoff: `delay`, every time, with equal jitter (uniform on `[delay / 2, delay]`).
     pub const fn constant(delay: Duration) -> PolicyBuilder {
         PolicyBuilder::new(Backoff::Constant { delay })
     }
 
-    /// Decorrelated jitter, which knows base and cap only; see [`Jitter::Decorrelated`].
+    /// Creates exponential backoff with decorrelated jitter, which depends on base and cap only; see
+    /// [`Jitter::Decorrelated`].
     pub const fn decorrelated(base: Duration, cap: Duration) -> PolicyBuilder {
         Self::exponential(base, cap).jitter(Jitter::Decorrelated)
     }
 
-    /// These delays, one after the other, the last one again and again; with equal jitter. At most 16.
+    /// Creates a backoff with these delays, in order, of which the last one repeats; with equal jitter. At most 16.
     pub const fn list(delays: &[Duration]) -> PolicyBuilder {
         PolicyBuilder::of_list(delays)
     }
 
-    /// No delay between attempts.
+    /// Creates a backoff without a delay between attempts.
     pub const fn zero() -> PolicyBuilder {
         PolicyBuilder::new(Backoff::Zero)
     }
 
-    /// No retry.
+    /// Creates a backoff without a retry.
     pub const fn stop() -> PolicyBuilder {
         PolicyBuilder::new(Backoff::Stop)
     }
 
-    /// A builder that holds the settings of this policy, for a variation of it.
+    /// Creates a builder with the settings of this policy, to vary it.
     pub const fn to_builder(&self) -> PolicyBuilder {
         PolicyBuilder::of_settings(self.settings)
     }
 
-    /// How the ceilings grow.
+    /// Returns how the ceilings grow.
     #[must_use]
     pub const fn backoff(&self) -> &Backoff {
         &self.settings.backoff
     }
 
-    /// The ceiling of the first retry; zero for `zero` and `stop`.
+    /// Returns the ceiling of the first retry; zero for `zero` and `stop`.
     #[must_use]
     pub const fn base(&self) -> Duration {
         self.settings.base()
     }
 
-    /// The limit of every computed delay; `None` if there is none.
+    /// Returns the limit of every computed delay; `None` if there is none.
     #[must_use]
     pub const fn cap(&self) -> Option<Duration> {
         self.settings.cap
     }
 
-    /// The least delay that is drawn.
+    /// Returns the shortest delay that is drawn.
     #[must_use]
     pub const fn floor(&self) -> Duration {
         self.settings.floor
     }
 
-    /// How a delay is drawn from its ceiling.
+    /// Returns how a delay is drawn from its ceiling.
     #[must_use]
     pub const fn jitter(&self) -> Jitter {
         self.settings.jitter()
     }
 
-    /// The longest wait before the first action of an episode.
+    /// Returns the longest wait before the first action of an episode.
     #[must_use]
     pub const fn spread(&self) -> Duration {
         self.settings.spread
     }
 
-    /// How many attempts are made at most, the first included; `None` if there is no limit.
+    /// Returns the maximum number of attempts, the first included; `None` if there is no limit.
     #[inline]
     #[must_use]
     pub const fn max_attempts(&self) -> Option<NonZeroU32> {
@@ -216,41 +220,41 @@ impl Policy {
         }
     }
 
-    /// Whether there can be a second attempt: `max_attempts` is not 1.
+    /// Returns whether a second attempt is possible: `max_attempts` is not 1.
     #[inline]
     #[must_use]
     pub const fn allows_retries(&self) -> bool {
-        self.curve.retries
+        self.curve.allows_retries
     }
 
-    /// Whether a call begins with its first attempt: there is no spread to wait for, and no limit of time for which
-    /// the clock is read.
+    /// Returns whether a call begins with its first attempt: there is no spread to wait for, and no time limit that
+    /// needs the clock.
     #[inline]
     #[must_use]
     pub const fn starts_immediately(&self) -> bool {
-        self.curve.begins_at_once
+        self.curve.starts_immediately
     }
 
-    /// How long after the start of the call a retry may start; `None` if there is no limit.
+    /// Returns how long after the start of the call a retry may start; `None` if there is no limit.
     #[inline]
     #[must_use]
     pub const fn max_elapsed(&self) -> Option<Duration> {
         self.settings.max_elapsed
     }
 
-    /// The longest hint that is followed; `None` if every hint is.
+    /// Returns the longest hint that is followed; `None` if every hint is.
     #[must_use]
     pub const fn max_hint(&self) -> Option<Duration> {
         self.settings.max_hint
     }
 
-    /// What a hint does to the delay.
+    /// Returns what a hint does to the delay.
     #[must_use]
     pub const fn hint_mode(&self) -> HintMode {
         self.settings.hint_mode
     }
 
-    /// The share of a hint over which callers are spread at least, with [`HintMode::AtLeast`].
+    /// Returns the share of a hint over which clients are spread at least, with [`HintMode::AtLeast`].
     #[must_use]
     pub const fn hint_spread(&self) -> Ratio {
         match self.settings.hint_spread {
@@ -259,7 +263,7 @@ impl Policy {
         }
     }
 
-    /// The base after the server said that it has too much to do.
+    /// Returns the base after the server reported that it is overloaded.
     #[must_use]
     pub const fn throttled_base(&self) -> Duration {
         match self.settings.throttled_base {
@@ -268,14 +272,15 @@ impl Policy {
         }
     }
 
-    /// The base after our own exhaustion: the larger of `base` and `min(10 · base, 1 s)`, unless set.
+    /// Returns the base after the client ran out of a resource of its own: the larger of `base` and `min(10 · base, 1
+    /// s)`, unless set.
     #[must_use]
     pub const fn local_base(&self) -> Duration {
         self.settings.local_base()
     }
 
-    /// What a connection must have lived for the count of attempts to start again. `None`: it never does, or, for
-    /// [`ReconnectMachine`](crate::machine::ReconnectMachine), the larger of 10 s and the last delay.
+    /// Returns how long a connection must have been open for the attempt count to restart. `None`: the count never
+    /// restarts, or, for [`ReconnectMachine`](crate::machine::ReconnectMachine), the larger of 10 s and the last delay.
     #[must_use]
     pub const fn stable_after(&self) -> Option<Duration> {
         self.settings.stable_after
@@ -294,7 +299,7 @@ impl Default for Policy {
 }
 
 impl Policy {
-    /// `exponential base=100ms cap=30s multiplier=2 jitter=full max-attempts=4`.
+    /// The default policy: `exponential base=100ms cap=30s multiplier=2 jitter=full max-attempts=4`.
     pub const DEFAULT: Self =
         Self::exponential(Duration::from_millis(100), Duration::from_secs(30)).build_or_fail_to_compile();
 }
@@ -324,29 +329,32 @@ impl Curve {
             None => crate::instant::LONGEST_NANOS,
         };
         let draw = match (settings.jitter(), settings.backoff, profile) {
-            // Nothing is drawn from nothing, so it may as well be in the way that costs least.
+            // A zero backoff draws nothing, so it takes the formula that costs least.
             (_, Backoff::Zero, _) | (Jitter::Full | Jitter::Decorrelated, ..) => Draw::Full,
             (Jitter::None, ..) => Draw::None,
             (Jitter::Equal, ..) => Draw::Equal,
             (Jitter::Factor(share), ..) => Draw::Factor(share.as_f64()),
+            (Jitter::Added(length), ..) => Draw::Added(nanos(length)),
             (Jitter::Profile(_), _, Some(Recipe::Band(band) | Recipe::Polly(band))) => Draw::Band(band),
             (Jitter::Profile(_), ..) => Draw::Full,
         };
         let (capped, unit) = match (draw, profile) {
             (Draw::Band(band), _) => (band.capped, band.steps.nanos()),
+            // Without a cap there is nothing to apply last, and forecasts stay exact.
+            (Draw::Added(_), _) if settings.cap.is_some() => (Capped::Last, 0),
             (_, Some(Recipe::Decorrelated | Recipe::Once { .. } | Recipe::SocketIo)) => (Capped::Last, 0),
             _ => (Capped::First, 0),
         };
         let last_cap = if matches!(capped, Capped::First) { u64::MAX } else { cap };
         let shape = Shape { route, draw, floor: nanos(settings.floor), last_cap, unit };
         Self {
-            begins_at_once: settings.spread.is_zero() && settings.max_elapsed.is_none(),
-            retries: !matches!(settings.max_attempts, Some(1)),
+            starts_immediately: settings.spread.is_zero() && settings.max_elapsed.is_none(),
+            allows_retries: !matches!(settings.max_attempts, Some(1)),
             is_plain: matches!(
                 shape,
                 Shape { route: Route::Geometric, draw: Draw::Full, floor: 0, last_cap: u64::MAX, unit: 0 }
             ),
-            is_profiles: profile.is_some(),
+            is_special: profile.is_some() || matches!(draw, Draw::Added(_)),
             shape,
             first,
             multiplier,
@@ -358,12 +366,12 @@ impl Curve {
     }
 }
 
-/// How many times `first` goes into `base`; 1 where there is nothing to compare.
+/// Returns `base / first`; 1 if `first` is 0.
 const fn share_of(base: Duration, first: f64) -> f64 {
     if first > 0.0 { float(nanos(base)) / first } else { 1.0 }
 }
 
-/// The largest `f64` that is not above `nanos`: a bound that is converted must stay a bound. Exact below 104 days.
+/// Returns the largest `f64` that is not above `nanos`: a converted bound must stay a bound. Exact below 104 days.
 pub(crate) const fn float(nanos: u64) -> f64 {
     let nearest = nanos as f64;
     if nearest as u64 > nanos { f64::from_bits(nearest.to_bits() - 1) } else { nearest }
@@ -374,7 +382,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_call_begins_at_once_without_spread_and_limit() {
+    fn a_call_starts_immediately_without_spread_and_time_limit() {
         let plain = Policy::DEFAULT.to_builder();
         let second = Duration::from_secs(1);
         for (builder, want) in [

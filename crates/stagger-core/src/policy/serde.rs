@@ -1,4 +1,4 @@
-//! A policy in TOML, JSON and the like: a table of settings in kebab-case, or the one-line form as a string.
+//! Policies in TOML, JSON and the like: a table of settings in kebab-case, or the one-line form as a string.
 
 use core::fmt::{self, Write as _};
 
@@ -10,7 +10,7 @@ use super::Policy;
 use super::text::{Draft, Value};
 use crate::{Jitter, Ratio};
 
-/// A table: `backoff`, then every setting that the one-line form has, lengths as strings.
+/// Serializes a table: `backoff`, then every setting that the one-line form has, lengths as strings.
 impl Serialize for Policy {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
@@ -26,7 +26,7 @@ impl Serialize for Policy {
     }
 }
 
-/// A table, or the one-line form as a string. Unknown keys are refused.
+/// Deserializes a table, or the one-line form as a string. Unknown keys are rejected.
 impl<'de> Deserialize<'de> for Policy {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(PolicyVisitor)
@@ -35,14 +35,14 @@ impl<'de> Deserialize<'de> for Policy {
 
 macro_rules! as_text {
     ($($type:ty),*) => {$(
-        /// As its text.
+        /// Serializes the text form.
         impl Serialize for $type {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 serializer.collect_str(self)
             }
         }
 
-        /// From its text, or from a number.
+        /// Deserializes the text form, or a number.
         impl<'de> Deserialize<'de> for $type {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 let text = Scalar::new().deserialize(deserializer)?;
@@ -89,7 +89,7 @@ impl<'de> Visitor<'de> for PolicyVisitor {
     }
 }
 
-/// A value as the text that the one-line form would have: a string, a number, or a list of them.
+/// A value as the one-line form would have it: a string, a number, or a list of them.
 struct Scalar {
     bytes: [u8; Self::ROOM],
     len: usize,

@@ -10,7 +10,7 @@ use crate::backoff::DelayList;
 use crate::text::{Compact, ParseError, Problem, parse_duration};
 use crate::{HintMode, Jitter, Ratio, profile::Profile, schedule::Backoff};
 
-/// Every setting's name, and the other names that are understood and never printed.
+/// The name of every setting, and other spellings that are accepted and never printed.
 const KEYS: [(Key, &str, &[&str]); 16] = [
     (Key::Base, "base", &["delay"]),
     (Key::Step, "step", &[]),
@@ -60,7 +60,7 @@ pub(super) enum Value {
     Jitter(Jitter),
     Mode(HintMode),
     Share(Ratio),
-    /// There is no limit, in the word for this setting.
+    /// No limit, in the word for this setting.
     Unlimited(&'static str),
 }
 
@@ -80,8 +80,8 @@ impl fmt::Display for Value {
 }
 
 impl Policy {
-    /// Every setting that is printed, in the order in which it is printed. Those at their default are left out, except
-    /// for the ones that say what kind of policy it is.
+    /// Returns every setting that is printed, in print order. Settings at their default are left out, except for those
+    /// that characterize the policy.
     pub(super) fn settings(&self) -> impl Iterator<Item = (&'static str, Value)> + '_ {
         KEYS.iter().filter_map(|&(key, name, _)| Some((name, self.settings.printed(key)?)))
     }
@@ -124,7 +124,7 @@ impl super::Settings {
     }
 }
 
-/// The policy in one line; [`FromStr`] reads it back to the same policy.
+/// Writes the policy in one line; [`FromStr`] parses it to the same policy.
 impl fmt::Display for Policy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.settings.backoff.name())?;
@@ -132,7 +132,7 @@ impl fmt::Display for Policy {
     }
 }
 
-/// `1s,2s,5s`.
+/// Writes `1s,2s,5s`.
 impl fmt::Display for DelayList {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, delay) in self.iter().enumerate() {
@@ -142,8 +142,9 @@ impl fmt::Display for DelayList {
     }
 }
 
-/// Reads a policy in one line: the name of a backoff (`exponential`, if it is left out) or of a [`Profile`], then
-/// settings as `name=value` in any order, each at most once. What is left out is at its default, or as in the profile.
+/// Parses a policy in one line: the name of a backoff (`exponential`, if it is left out) or of a [`Profile`], then
+/// settings as `name=value` in any order, each at most once. A setting that is left out is at its default, or as in the
+/// profile. `decorrelated base=1s cap=30s` is short for `exponential base=1s cap=30s jitter=decorrelated`.
 impl FromStr for Policy {
     type Err = ParseError;
 
@@ -161,10 +162,11 @@ impl FromStr for Policy {
 }
 
 impl PolicyBuilder {
-    /// One setting in the words of the policy language: `set("base", "500ms")`.
+    /// Sets one setting by its name in the policy language: `set("base", "500ms")`.
     ///
     /// # Errors
-    /// [`ParseError`] if there is no such setting, the value cannot be read, or the backoff has no such setting.
+    /// [`ParseError`] if there is no such setting, the value cannot be parsed, or the backoff does not have the
+    /// setting.
     pub fn set(self, key: &str, value: &str) -> Result<Self, ParseError> {
         let mut draft = Draft::default();
         draft.set(key, value)?;
@@ -172,10 +174,10 @@ impl PolicyBuilder {
     }
 }
 
-/// Settings that were read, in whatever order they came.
+/// Settings that were parsed, in any order.
 #[derive(Debug, Default)]
 pub(super) struct Draft {
-    /// What everything that is not set is taken from.
+    /// The source of every setting that is not set.
     profile: Option<&'static Profile>,
     backoff: Option<Shape>,
     seen: u32,
@@ -203,35 +205,55 @@ enum Shape {
     Constant,
     Linear,
     Exponential,
+    /// Exponential with decorrelated jitter, as [`Policy::decorrelated`] is.
+    Decorrelated,
     List,
     Stop,
 }
 
+/// The names of the backoffs.
+const SHAPES: [(Shape, &str); 7] = [
+    (Shape::Exponential, "exponential"),
+    (Shape::Linear, "linear"),
+    (Shape::Constant, "constant"),
+    (Shape::Decorrelated, "decorrelated"),
+    (Shape::List, "list"),
+    (Shape::Zero, "zero"),
+    (Shape::Stop, "stop"),
+];
+
 impl Draft {
-    /// The name of a backoff, or of a profile.
+    /// Sets the backoff or the profile by its name.
     pub(super) fn backoff(&mut self, name: &str) -> Result<(), ParseError> {
         if self.backoff.is_some() || self.profile.is_some() {
             return Err(ParseError::new(Problem::Twice, "backoff"));
         }
-        self.backoff = Some(match name {
-            "zero" => Shape::Zero,
-            "constant" => Shape::Constant,
-            "linear" => Shape::Linear,
-            "exponential" => Shape::Exponential,
-            "list" => Shape::List,
-            "stop" => Shape::Stop,
-            _ => {
-                self.profile = Some(Profile::named(name).ok_or(ParseError::new(Problem::Shape, name))?);
-                return Ok(());
-            }
-        });
+        if let Some(&(shape, _)) = SHAPES.iter().find(|(_, shape)| *shape == name) {
+            self.backoff = Some(shape);
+            return Ok(());
+        }
+        if name.ends_with(',') {
+            return Err(ParseError::new(Problem::Comma, name));
+        }
+        self.profile = Profile::named(name);
+        if self.profile.is_none() {
+            let names = SHAPES.iter().map(|(_, shape)| *shape).chain(Profile::all().map(Profile::name));
+            return Err(ParseError::new(Problem::Shape(nearest(name, names)), name));
+        }
         Ok(())
     }
 
     pub(super) fn set(&mut self, name: &str, value: &str) -> Result<(), ParseError> {
         let Some(&(key, name, _)) = KEYS.iter().find(|(_, key, others)| *key == name || others.contains(&name)) else {
-            return Err(ParseError::new(Problem::Key(nearest(name)), name));
+            let names = KEYS.iter().flat_map(|(_, name, others)| [*name].into_iter().chain(others.iter().copied()));
+            return Err(ParseError::new(Problem::Key(nearest(name, names)), name));
         };
+        if value.is_empty() {
+            return Err(ParseError::new(Problem::NoValue, name));
+        }
+        if value.ends_with(',') {
+            return Err(ParseError::new(Problem::Comma, value));
+        }
         if self.has(key) {
             return Err(ParseError::new(Problem::Twice, name));
         }
@@ -271,9 +293,18 @@ impl Draft {
             Shape::Stop => Policy::stop(),
             Shape::Exponential => Policy::exponential(base, cap),
             Shape::Linear => {
-                // A step that is not told is the base.
+                // The step defaults to the base.
                 let base = if self.has(Key::Base) { self.base } else { base };
                 Policy::linear(base, base, cap)
+            }
+            Shape::Decorrelated => {
+                if self.has(Key::Multiplier) {
+                    return Err(ParseError::new(Problem::NotForShape("decorrelated"), "multiplier"));
+                }
+                if self.jitter.is_some_and(|jitter| jitter != Jitter::Decorrelated) {
+                    return Err(ParseError::new(Problem::NotForShape("decorrelated"), "jitter"));
+                }
+                Policy::decorrelated(base, cap)
             }
             Shape::Constant if self.has(Key::Base) => Policy::constant(self.base),
             Shape::Constant => return Err(ParseError::new(Problem::Missing("base, like base=5s"), "constant")),
@@ -364,6 +395,9 @@ fn list(value: &str) -> Result<DelayList, ParseError> {
     let mut delays = [Duration::ZERO; DelayList::MAX_LEN];
     let mut len = 0;
     for text in value.split(',') {
+        if text.trim().is_empty() {
+            return Err(ParseError::new(Problem::Comma, value));
+        }
         let slot = delays.get_mut(len).ok_or(ParseError::new(Problem::TooLong, value))?;
         *slot = parse_duration(text)?.ok_or(ParseError::new(Problem::Limitless, text))?;
         len += 1;
@@ -371,15 +405,17 @@ fn list(value: &str) -> Result<DelayList, ParseError> {
     DelayList::new(&delays[..len]).ok_or(ParseError::new(Problem::NoUnit, value))
 }
 
-/// The name of a setting that is most like `word`.
-fn nearest(word: &str) -> &'static str {
-    let names = KEYS.iter().flat_map(|(_, name, others)| [*name].into_iter().chain(others.iter().copied()));
-    names.min_by_key(|name| distance(word.as_bytes(), name.as_bytes())).unwrap_or("base")
+/// Returns the name that is most like `word`, if at most one letter in three differs.
+fn nearest(word: &str, names: impl Iterator<Item = &'static str>) -> Option<&'static str> {
+    let near = names.map(|name| (distance(word.as_bytes(), name.as_bytes()), name));
+    near.filter(|(distance, _)| *distance <= word.len().div_ceil(3))
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, name)| name)
 }
 
-/// How many letters have to be changed, added or taken away (Levenshtein).
+/// Returns how many letters have to be changed, added or removed (Levenshtein).
 fn distance(a: &[u8], b: &[u8]) -> usize {
-    // Names have at most 14 letters; what is longer than the row is as far away as it is long.
+    // Names have at most 31 letters; of a longer one only the first 31 count.
     let mut row = [0; 32];
     let b = &b[..b.len().min(row.len() - 1)];
     for (at, cell) in row.iter_mut().enumerate() {
@@ -402,6 +438,7 @@ mod tests {
     use std::vec::Vec;
 
     use super::*;
+    use crate::macros::units::secs;
 
     #[test]
     fn the_one_line_form_round_trips() {
@@ -424,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn other_spellings_are_understood_and_never_printed() {
+    fn other_spellings_are_accepted_and_never_printed() {
         let policy: Policy = "exponential delay=500ms max-delay=30s factor=3 attempts=8 deadline=5m".parse().unwrap();
         assert_eq!(
             policy.to_string(),
@@ -432,13 +469,36 @@ mod tests {
         );
         assert_eq!("".parse(), Ok(Policy::DEFAULT));
         assert_eq!("base=100ms max=30s".parse(), Ok(Policy::DEFAULT));
+        assert_eq!(
+            "decorrelated base=1s cap=1m".parse(),
+            Policy::decorrelated(secs(1), secs(60)).build().map_err(ParseError::from)
+        );
+        assert_eq!(
+            "decorrelated base=1s cap=30s jitter=decorrelated"
+                .parse::<Policy>()
+                .map(|policy| policy.to_string())
+                .as_deref(),
+            Ok("exponential base=1s cap=30s jitter=decorrelated max-attempts=4")
+        );
         assert_eq!("linear base=2s cap=9s".parse(), "linear base=2s step=2s cap=9s".parse::<Policy>());
     }
 
     #[test]
-    fn what_is_wrong_is_named_with_the_way_out() {
+    fn errors_name_the_word_and_the_fix() {
         for (text, want) in [
-            ("exponental", "`exponental` is not a backoff; begin with exponential, linear"),
+            ("exponental", "`exponental` is not a backoff or a profile; did you mean `exponential`?"),
+            ("fibonacci", "`fibonacci` is not a backoff; begin with exponential, linear"),
+            ("tenacty", "`tenacty` is not a backoff or a profile; did you mean `tenacity`?"),
+            ("constent base=1s", "did you mean `constant`?"),
+            ("exponential, base=1s", "`exponential,` has a stray comma"),
+            ("exponential base=1s, cap=9s", "`1s,` has a stray comma"),
+            ("list delays=1s,2s,", "`1s,2s,` has a stray comma"),
+            ("list delays=1s,,2s", "`1s,,2s` has a stray comma"),
+            ("exponential base=-1s", "`-1s` is negative"),
+            ("exponential base=", "`base` has no value"),
+            ("exponential tries=3", "`tries` is not a setting; use base, cap"),
+            ("decorrelated jitter=full", "`jitter` has no meaning for decorrelated backoff"),
+            ("decorrelated multiplier=2", "`multiplier` has no meaning for decorrelated backoff"),
             ("exponential bse=1s", "`bse` is not a setting; did you mean `base`?"),
             ("exponential max-atempts=1", "did you mean `max-attempts`?"),
             ("exponential base", "`base` has no value; write it as name=value"),
@@ -448,7 +508,7 @@ mod tests {
             ("exponential max-attempts=0", "max-attempts is 0, but the first call counts: use 1"),
             ("exponential max-attempts=-1", "`-1` is not a whole number"),
             ("exponential multiplier=two", "`two` is not a number"),
-            ("exponential multiplier=nan", "multiplier is not a finite number of at least 1"),
+            ("exponential multiplier=nan", "multiplier NaN is not a finite number of at least 1"),
             ("exponential jitter=150%", "`150%` is not a share"),
             ("exponential base=1s cap=50ms", "cap 50ms is below base 1s: raise cap or lower base"),
             ("exponential hint=perhaps", "use at-least, exact or clamp:5s"),
@@ -464,7 +524,7 @@ mod tests {
     }
 
     #[test]
-    fn every_fault_is_told_at_once() {
+    fn all_problems_are_reported_at_once() {
         let error =
             "exponential base=1s cap=50ms max-attempts=0 spread=1m max-elapsed=10s".parse::<Policy>().unwrap_err();
         assert_eq!(error.policy_error().unwrap().problems().count(), 3);
@@ -472,7 +532,7 @@ mod tests {
     }
 
     #[test]
-    fn the_distance_of_two_words_is_what_has_to_be_changed() {
+    fn the_distance_of_two_words_counts_edits() {
         for (a, b, want) in [
             ("base", "base", 0),
             ("bse", "base", 1),
@@ -484,7 +544,7 @@ mod tests {
         ] {
             assert_eq!(distance(a.as_bytes(), b.as_bytes()), want, "{a}, {b}");
         }
-        // Beyond the row.
+        // Longer than the row.
         assert_eq!(distance(b"", "x".repeat(100).as_bytes()), 31);
         assert_eq!(distance("x".repeat(100).as_bytes(), b"x"), 99);
     }

@@ -1,11 +1,11 @@
-//! WebSocket and messaging clients that reconnect, as they are shipped: retry 1 is the first connection after a drop.
+//! WebSocket and messaging clients that reconnect, as they are shipped. Retry 1 is the first connection after a drop.
 
 use core::time::Duration;
 
 use super::entry::profiles;
 use super::{Band, Capped, Formula, Profile, Recipe, Steps};
 
-/// At once.
+/// Without a delay.
 const NOW: (Duration, Duration) = (Duration::ZERO, Duration::ZERO);
 
 static RECONNECTING_WEBSOCKET_JITTER: Formula = Formula {
@@ -59,8 +59,8 @@ static STREAM_TUNGSTENITE_JITTER: Formula =
 static ABLY_JITTER: Formula = Formula { name: "ably", recipe: Recipe::Band(Band::shares(80, 100)) };
 
 profiles! {
-    /// reconnecting-websocket: from one draw between 1 and 5 s, growing by 1.3 to 10 s. In the original that draw is
-    /// made once for the whole page; here it is once for a call.
+    /// reconnecting-websocket: from one draw between 1 and 5 s, growing by 1.3 to 10 s. The original makes that draw
+    /// once for the whole page; here it is made once per call.
     RECONNECTING_WEBSOCKET = "reconnecting-websocket" {
         title: "reconnecting-websocket",
         version: "4.4.0",
@@ -80,7 +80,7 @@ profiles! {
     exponential(secs(3), secs(10)).multiplier(1.3).jitter(Jitter::None).unlimited_attempts().stable_after(secs(5));
 
     /// socket.io's client: around 1 s, doubling, cut at 5 s after the jitter, so that from the fifth retry on every
-    /// client waits exactly 5 s. The count starts again with every connection.
+    /// client waits exactly 5 s. The count restarts with every connection.
     SOCKET_IO = "socket.io" {
         title: "socket.io-client",
         version: "4.8.4",
@@ -137,8 +137,8 @@ profiles! {
     exponential(ms(3100), secs(90))
         .multiplier(1.618).jitter(WEBSOCKETS_JITTER.jitter()).unlimited_attempts().stable_after(secs(0));
 
-    /// GitHub's stable-socket: 100 to 150 ms after a drop, then from a second, doubling, and up to a tenth more. How
-    /// many attempts and which cap is the caller's to say; here there is neither.
+    /// GitHub's stable-socket: 100 to 150 ms after a drop, then from a second, doubling, plus up to a tenth. The caller
+    /// sets the number of attempts and the cap; here there is neither.
     STABLE_SOCKET = "stable-socket" {
         title: "@github/stable-socket",
         version: "1.1.1",
@@ -148,8 +148,8 @@ profiles! {
     exponential(secs(1), secs(60))
         .uncapped().jitter(STABLE_SOCKET_JITTER.jitter()).unlimited_attempts().stable_after(secs(0));
 
-    /// Pusher's JavaScript client: a second, without jitter. (What the server closes with 4200 to 4299 is retried at once;
-    /// while it is down, an attempt takes as long as its own time-out.)
+    /// Pusher's JavaScript client: a second, without jitter. (A connection that the server closes with 4200 to 4299 is
+    /// retried at once; while the server is down, an attempt takes as long as its own timeout.)
     PUSHER = "pusher" {
         title: "pusher-js",
         version: "8.6.0",

@@ -1,7 +1,7 @@
 use super::{clients, ours, systems};
 use crate::Policy;
 
-/// A policy with a name, and where it is from.
+/// A named policy with its source.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Profile {
     pub(super) name: &'static str,
@@ -13,55 +13,56 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// Its word in the policy language: `aws-sdk`.
+    /// Returns the name in the policy language: `aws-sdk`.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         self.name
     }
 
-    /// Whose it is, for people.
+    /// Returns the name of the system, for people.
     #[must_use]
     pub const fn title(&self) -> &'static str {
         self.title
     }
 
-    /// The version that was read; empty for our own.
+    /// Returns the version that was read; empty for our own profiles.
     #[must_use]
     pub const fn version(&self) -> &'static str {
         self.version
     }
 
-    /// Where it was read.
+    /// Returns where the numbers were read.
     #[must_use]
     pub const fn source(&self) -> &'static str {
         self.source
     }
 
-    /// When it was read, as year and month.
+    /// Returns when they were read, as year and month.
     #[must_use]
     pub const fn read_on(&self) -> &'static str {
         self.read_on
     }
 
-    /// The policy. [`to_builder`](Policy::to_builder) makes a variation of it.
+    /// Returns the policy. [`to_builder`](Policy::to_builder) varies it.
     #[must_use]
     pub const fn policy(&self) -> Policy {
         self.policy
     }
 
-    /// Every profile: systems first, then clients that reconnect, then our own.
+    /// Returns every profile: systems first, then clients that reconnect, then our own.
     pub fn all() -> impl Iterator<Item = &'static Self> {
         systems::ALL.iter().chain(clients::ALL).chain(ours::ALL).copied()
     }
 
-    /// The profile of this name. Hyphens, underscores and dots are alike.
+    /// Returns the profile with this name. Hyphens, underscores and dots are equivalent, and so are upper and lower
+    /// case.
     #[must_use]
     pub fn named(name: &str) -> Option<&'static Self> {
         Self::all().find(|profile| letters(profile.name).eq(letters(name)))
     }
 }
 
-/// A name in the one form that is compared.
+/// Returns a name in the form that is compared.
 fn letters(name: &str) -> impl Iterator<Item = u8> + '_ {
     name.bytes().map(|byte| match byte {
         b'_' | b'.' => b'-',
@@ -69,7 +70,7 @@ fn letters(name: &str) -> impl Iterator<Item = u8> + '_ {
     })
 }
 
-/// One table of profiles: a constant for each, and the list of them all.
+/// Defines one table of profiles: a constant for each, and the list of all.
 macro_rules! profiles {
     ($(
         $(#[$doc:meta])*

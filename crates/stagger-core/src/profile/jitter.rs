@@ -4,15 +4,15 @@ use core::time::Duration;
 use crate::Jitter;
 use crate::instant::nanos;
 
-/// A jitter of one system, where it does what the others cannot say: [`Jitter::Profile`](crate::Jitter::Profile).
+/// A jitter of one system, if it differs from all others: [`Jitter::Profile`](crate::Jitter::Profile).
 ///
-/// It belongs to a [`Profile`](super::Profile) and is reachable by its name only; what it does is told there. Most of
-/// them lose their spread at the cap, which is why they are no jitters of this library's own.
+/// It belongs to a [`Profile`](super::Profile), which documents it, and is reachable by its name only. Most of these
+/// lose their spread at the cap, which is why they are not offered as jitters of this library.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ProfileJitter(pub(crate) &'static Formula);
 
 impl ProfileJitter {
-    /// The name of its profile, which is also its word in the policy language.
+    /// Returns the name of its profile, which is also its word in the policy language.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         self.0.name
@@ -25,7 +25,7 @@ impl fmt::Debug for ProfileJitter {
     }
 }
 
-/// What a profile's jitter does, under its name.
+/// The formula of a profile's jitter, with its name.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Formula {
     pub(crate) name: &'static str,
@@ -38,19 +38,19 @@ impl Formula {
     }
 }
 
-/// The forms that are in use.
+/// The forms of formulas.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Recipe {
     /// Uniform inside a band around the ceiling.
     Band(Band),
     /// `min(cap, U[base, 3 · previous])`.
     Decorrelated,
-    /// The first delay is uniform on `[from, to]`, and every later one is the one before it times the multiplier, at
+    /// The first delay is uniform on `[from, to]`, and every later one is the delay before it times the multiplier, at
     /// most `cap`.
     Once { from: Duration, to: Duration },
-    /// Polly's: its own for exponential delays, this band for the others.
+    /// Polly's: its own formula for exponential delays, this band for others.
     Polly(Band),
-    /// socket.io's.
+    /// The formula of socket.io.
     SocketIo,
 }
 
@@ -61,12 +61,12 @@ pub(crate) struct Band {
     pub(crate) to: Edge,
     pub(crate) capped: Capped,
     pub(crate) steps: Steps,
-    /// The first delays, which are drawn from these intervals; the ceilings begin after them.
+    /// The intervals of the first delays; the ceilings begin after them.
     pub(crate) lead: &'static [(Duration, Duration)],
 }
 
 impl Band {
-    /// From one share of the ceiling to another, in per cent.
+    /// Creates a band from one share of the ceiling to another, in percent.
     pub(crate) const fn shares(from: u32, to: u32) -> Self {
         Self { from: Edge::percent(from), to: Edge::percent(to), capped: Capped::First, steps: Steps::Exact, lead: &[] }
     }
@@ -75,7 +75,7 @@ impl Band {
         Self { from: Edge { plus: from, ..self.from }, to: Edge { plus: to, ..self.to }, ..self }
     }
 
-    /// Without its last part: for what draws from an interval that is open at its end.
+    /// Removes the last unit of the interval, for systems that draw from an interval that is open at its end.
     pub(crate) const fn open(self, unit: Duration) -> Self {
         Self { to: Edge { minus: unit, ..self.to }, ..self }
     }
@@ -106,7 +106,7 @@ impl Edge {
         Self { percent, plus: Duration::ZERO, minus: Duration::ZERO }
     }
 
-    /// Saturating at the longest length.
+    /// Returns the edge for a ceiling, saturating at the longest length.
     pub(crate) fn at(&self, ceiling: u64) -> u64 {
         let share = u128::from(ceiling) * u128::from(self.percent) / 100;
         let sum = share + u128::from(nanos(self.plus));
@@ -119,13 +119,13 @@ impl Edge {
 pub(crate) enum Capped {
     /// To the ceiling, before the draw.
     First,
-    /// To what was drawn: beyond the cap everyone waits exactly the cap.
+    /// To the delay, after the draw: every delay beyond the cap is exactly the cap.
     Last,
     /// To both.
     Twice,
 }
 
-/// What ceilings and delays are rounded down to.
+/// The unit that ceilings and delays are rounded down to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Steps {
     Exact,
@@ -134,7 +134,7 @@ pub(crate) enum Steps {
 }
 
 impl Steps {
-    /// In nanoseconds; 0 for no rounding.
+    /// Returns the unit in nanoseconds; 0 for no rounding.
     pub(crate) const fn nanos(self) -> u64 {
         match self {
             Self::Exact => 0,
@@ -144,7 +144,7 @@ impl Steps {
     }
 }
 
-/// 53 bits as a share of 1, below it: what a system that draws floating-point numbers draws.
+/// Returns 53 bits as a number in `[0, 1)`, like the draws of systems that use floating-point numbers.
 pub(crate) fn share(bits: u64) -> f64 {
     (bits >> 11) as f64 / (1_u64 << 53) as f64
 }

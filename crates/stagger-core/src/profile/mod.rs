@@ -1,8 +1,8 @@
-//! Named policies: what established systems do, exactly, and what we recommend.
+//! Named policies: the exact behavior of established systems, and our recommendations.
 //!
-//! Each [`Profile`] says where its numbers are from, at which version, and when that was read. Its delays are exact to
-//! the unit in which the system counts; what else the system does (budgets, what it retries) is not part of a policy.
-//! The policy language knows them by name, and what follows overrides them:
+//! Each [`Profile`] names the source of its numbers, the version, and when it was read. Its delays are exact to the
+//! unit in which the system counts; anything else the system does (budgets, which errors it retries) is not part of a
+//! policy. The policy language accepts their names, and settings after the name override the profile:
 //!
 //! ```
 //! use core::time::Duration;

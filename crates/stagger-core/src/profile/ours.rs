@@ -1,10 +1,10 @@
-//! What we recommend.
+//! Recommended policies.
 
 use super::Profile;
 use super::entry::profiles;
 
 profiles! {
-    /// The plain default: a call to something near.
+    /// The default: calls to a service nearby.
     DEFAULT = "default" {
         title: "stagger, the plain default",
         version: "",
@@ -13,8 +13,8 @@ profiles! {
     }
     exponential(ms(100), secs(30)).max_attempts(4);
 
-    /// A WebSocket, or any connection that is kept up: spread over ten seconds after a drop that hits everyone,
-    /// ten attempts, and a count that starts again only after ten healthy seconds.
+    /// A WebSocket, or any long-lived connection: spread over ten seconds after a drop that hits every client, ten
+    /// attempts, and a count that restarts only after ten healthy seconds.
     WEB_SOCKET = "web-socket" {
         title: "stagger, for connections that are kept up",
         version: "",
@@ -23,16 +23,16 @@ profiles! {
     }
     exponential(ms(500), secs(30)).spread(secs(10)).max_attempts(10).stable_after(secs(10));
 
-    /// Work that nobody waits for.
+    /// Background work that no user waits for.
     BACKGROUND_JOB = "background-job" {
-        title: "stagger, for work that nobody waits for",
+        title: "stagger, for background work",
         version: "",
         source: "patient, and decorrelated so that workers drift apart",
         read: "2026-11",
     }
     decorrelated(secs(1), secs(60)).max_attempts(10);
 
-    /// Inside a function that is billed by its time. Set `max_elapsed` to what the invocation has left.
+    /// A function that is billed by its running time. Set `max_elapsed` to the time that the invocation has left.
     SERVERLESS = "serverless" {
         title: "stagger, for functions that are billed by their time",
         version: "",
@@ -41,7 +41,7 @@ profiles! {
     }
     exponential(ms(100), secs(2)).max_attempts(3);
 
-    /// While a person waits.
+    /// A call for which a person waits.
     INTERACTIVE = "interactive" {
         title: "stagger, while a person waits",
         version: "",

@@ -1,21 +1,21 @@
-//! Polly's jitter for exponential delays ("DecorrelatedJitterBackoffV2"), which is not decorrelated in the sense of
-//! the article of that name: every delay is the distance between two points on one curve, so the delays of a call add
-//! up to a single point on it.
+//! Polly's jitter for exponential delays ("DecorrelatedJitterBackoffV2"), which is not decorrelated in the sense of the
+//! article of that name: every delay is the distance between two points on one curve, so the delays of a call add up to
+//! a single point on it.
 
 use super::jitter::share;
 use crate::math::{exp2, square_root, tanh};
 use crate::schedule::{Drawn, Interval};
 
-/// `1 / 1.4`: with it the first delay has its median at about the base.
+/// `1 / 1.4`: with it the median of the first delay is about the base.
 const SCALE: f64 = 1.0 / 1.4;
 
-/// The curve: `f(t) = 2^t · tanh(√(4t))`.
+/// Returns the point of the curve `f(t) = 2^t · tanh(√(4t))`.
 fn curve(t: f64) -> f64 {
     exp2(t) * tanh(square_root(4.0 * t))
 }
 
-/// The delay before retry `n`, from 1: `(f(n − 1 + r) − previous) · base / 1.4`, at most `cap`; `previous` is the value
-/// of `f` for the delay before it, and 0 at first. That value is what is carried on.
+/// Draws the delay before retry `n`, from 1: `(f(n − 1 + r) − previous) · base / 1.4`, at most `cap`; `previous` is the
+/// value of `f` for the delay before it, and 0 at first. That value is carried on.
 pub(crate) fn next(base: f64, cap: f64, previous: f64, n: u32, bits: u64) -> Drawn {
     let point = curve(f64::from(n.saturating_sub(1)) + share(bits));
     let previous = if n <= 1 { 0.0 } else { previous };
@@ -23,20 +23,20 @@ pub(crate) fn next(base: f64, cap: f64, previous: f64, n: u32, bits: u64) -> Dra
     Drawn { delay, interval: Interval { lo: 0, hi: longest(base, cap, n) }, carry: point }
 }
 
-/// One delay before retry `n` for two shares of 1: of its own draw, and of the draw before it.
+/// Returns the delay before retry `n` for two numbers in `[0, 1)`: its own draw, and the draw before it.
 pub(crate) fn delay(base: f64, cap: f64, n: u32, own: f64, before: f64) -> u64 {
     let at = f64::from(n.saturating_sub(1));
     let previous = if n <= 1 { 0.0 } else { curve(at - 1.0 + before) };
     capped((curve(at + own) - previous) * base * SCALE, cap)
 }
 
-/// The longest delay before retry `n`; the shortest is 0.
+/// Returns the longest delay before retry `n`; the shortest is 0.
 fn longest(base: f64, cap: f64, n: u32) -> u64 {
     delay(base, cap, n, 1.0, 0.0)
 }
 
 fn capped(nanos: f64, cap: f64) -> u64 {
-    // Infinite beyond 1,024 retries, and then the distance of two points is not a number.
+    // Infinite beyond 1,024 retries, where the distance of two points is NaN.
     let delay = if nanos < cap { nanos.max(0.0) } else { cap };
     if nanos.is_nan() { cap as u64 } else { delay as u64 }
 }
@@ -49,7 +49,7 @@ mod tests {
 
     const SECOND: f64 = 1e9;
 
-    /// The first delays of a call every draw of which is this share of 1.
+    /// Returns the first delays of a call in which every draw is this number in `[0, 1)`.
     fn series(share: f64, retries: u32) -> Vec<f64> {
         let bits = (share * (1_u64 << 53) as f64) as u64;
         let mut carry = SECOND;
@@ -71,7 +71,7 @@ mod tests {
     #[test]
     fn pl_13_the_delays_of_the_second_decorrelated_jitter() {
         agree(&series(0.5, 6), &[0.897_405, 1.093_004, 2.035_748, 4.045_979, 8.083_632, 16.163_663]);
-        // The first of them is 0, since f(0) is.
+        // The first delay is 0, since f(0) is.
         assert!(series(0.0, 1)[0].abs() < 1e-9);
     }
 
@@ -81,7 +81,7 @@ mod tests {
             let sum: f64 = series(share, 6).iter().sum();
             assert!((sum - want).abs() < 1e-6, "{share}: {sum}, not {want}");
         }
-        // Whatever is drawn before, the sum depends on the last draw alone.
+        // The sum depends on the last draw alone.
         let mut carry = 0.0;
         let delays = (1..=4_u32).map(|n| {
             let drawn = next(SECOND, i64::MAX as f64, carry, n, if n == 4 { 1 << 63 } else { u64::from(n) << 60 });
@@ -96,7 +96,7 @@ mod tests {
         for cap in [3e10, i64::MAX as f64] {
             let mut carry = 0.0;
             for n in 1..=1_100 {
-                // Large and small draws in turn, which is where the distance is shortest.
+                // Large and small draws in turn, where the distance is shortest.
                 let drawn = next(SECOND, cap, carry, n, if n % 2 == 0 { 1 << 60 } else { 1 << 63 });
                 carry = drawn.carry;
                 assert!(drawn.delay > 0 && drawn.delay <= cap as u64, "retry {n}: {drawn:?}");

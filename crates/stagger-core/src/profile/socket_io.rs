@@ -1,13 +1,13 @@
 //! The jitter of socket.io's client (`backo2`), in whole milliseconds: one draw decides how far a delay lies from its
-//! ceiling and, by its first decimal, on which side. So the delays lie in ten bands with gaps between them, from 0.55 to
-//! 1.5 ceilings, and are cut at the cap afterwards.
+//! ceiling and, by its first decimal, on which side. So the delays lie in ten bands with gaps between them, from 0.55
+//! to 1.5 ceilings, and are cut at the cap afterwards.
 
 use super::jitter::share;
 use crate::schedule::{Drawn, Interval};
 
 const MILLI: u64 = 1_000_000;
 
-/// The delay that is drawn with these bits, at most `cap`, all in nanoseconds; `next` is the ceiling after this one.
+/// Draws a delay from these bits, at most `cap`, all in nanoseconds; `next` is the ceiling after this one.
 pub(crate) fn draw(ceiling: f64, next: f64, cap: u64, bits: u64) -> Drawn {
     let ceiling = ceiling as u64;
     let longest = ceiling.saturating_add(ceiling / 2).min(crate::instant::LONGEST_NANOS);
@@ -15,7 +15,7 @@ pub(crate) fn draw(ceiling: f64, next: f64, cap: u64, bits: u64) -> Drawn {
     Drawn { delay: delay(ceiling, cap, share(bits)), interval, carry: next }
 }
 
-/// The delay for a share of 1.
+/// Returns the delay for a number in `[0, 1)`.
 pub(crate) fn delay(ceiling: u64, cap: u64, share: f64) -> u64 {
     let ceiling = ceiling / MILLI;
     let distance = (share * 0.5 * ceiling as f64) as u64;
@@ -31,7 +31,7 @@ mod tests {
     const SECOND: u64 = 1_000 * MILLI;
 
     #[test]
-    fn the_first_decimal_decides_on_the_side() {
+    fn the_first_decimal_selects_the_side() {
         for (share, want) in
             [(0.0, 1000), (0.099, 951), (0.1, 1050), (0.199, 1099), (0.2, 900), (0.85, 575), (0.95, 1475)]
         {
@@ -40,7 +40,7 @@ mod tests {
     }
 
     #[test]
-    fn from_the_fifth_retry_on_everyone_waits_the_cap() {
+    fn from_the_fifth_retry_on_every_delay_is_the_cap() {
         let shares = || (0..1_000).map(|i| f64::from(i) / 1_000.0);
         let at_cap =
             |n: u32| shares().filter(|&share| delay(SECOND << (n - 1), 5 * SECOND, share) == 5 * SECOND).count();

@@ -42,8 +42,8 @@ profiles! {
     }
     exponential(ms(500), secs(60)).multiplier(1.5).jitter(CENKALTI_JITTER.jitter()).unlimited_attempts().max_elapsed(mins(15));
 
-    /// Google's HTTP client for Java, from which `cenkalti/backoff` is taken: the same numbers, in whole milliseconds.
-    /// Its limit of 15 minutes does not count the coming delay; here every limit does.
+    /// Google's HTTP client for Java, from which `cenkalti/backoff` is derived: the same numbers, in whole
+    /// milliseconds. Its limit of 15 minutes does not include the coming delay; here every limit does.
     GOOGLE_HTTP_JAVA = "google-http-java" {
         title: "google-http-java-client, ExponentialBackOff",
         version: "1.45",
@@ -52,8 +52,8 @@ profiles! {
     }
     exponential(ms(500), secs(60)).multiplier(1.5).jitter(GOOGLE_HTTP_JAVA_JITTER.jitter()).unlimited_attempts().max_elapsed(mins(15));
 
-    /// The client libraries of Google Cloud: full jitter, for two minutes in all. Generated clients bring numbers of
-    /// their own for each method.
+    /// The client libraries of Google Cloud: full jitter, two minutes in total. Generated clients have numbers of their
+    /// own for each method.
     GOOGLE_CLOUD = "google-cloud" {
         title: "Google Cloud client libraries (google-api-core)",
         version: "2.44.0",
@@ -62,8 +62,8 @@ profiles! {
     }
     exponential(secs(1), secs(60)).unlimited_attempts().max_elapsed(mins(2));
 
-    /// The AWS SDKs' standard mode: full jitter, 3 attempts, 20 s. A hint replaces the delay (in
-    /// the SDKs up to 20 s only). Their quota of retries is a budget, and no part of the policy.
+    /// The AWS SDKs' standard mode: full jitter, 3 attempts, 20 s. A hint replaces the delay (in the SDKs up to 20 s
+    /// only). Their retry quota is a budget, which is not part of the policy.
     AWS_SDK = "aws-sdk" {
         title: "AWS SDKs, standard retry mode",
         version: "aws-smithy-runtime 1.16.2, retries 2.0",
@@ -83,8 +83,8 @@ profiles! {
     exponential(ms(50), secs(20)).throttled_base(secs(1)).max_attempts(3).hint_mode(HintMode::Clamp(secs(5)));
 
     /// The article that made jitter known, with decorrelated jitter as it was published: `min(cap, U[base, 3 ·
-    /// previous])` with the simulator's 5 ms and 2 s, which piles clients up on the cap. The article's full and equal jitter are [`Jitter::Full`](crate::Jitter::Full) and
-    /// [`Jitter::Equal`](crate::Jitter::Equal).
+    /// previous])` with the simulator's 5 ms and 2 s, which piles clients up on the cap. The article's full and equal
+    /// jitter are [`Jitter::Full`](crate::Jitter::Full) and [`Jitter::Equal`](crate::Jitter::Equal).
     AWS_BLOG = "aws-blog" {
         title: "M. Brooker, \"Exponential Backoff And Jitter\"",
         version: "2015",
@@ -102,8 +102,9 @@ profiles! {
     }
     exponential(ms(100), secs(1)).jitter(Jitter::Factor(Ratio::percent(20))).max_attempts(4).hint_mode(HintMode::Exact);
 
-    /// Tenacity's `wait_exponential_jitter`: up to a second on top of the ceiling, and cut at the cap after that. There is
-    /// neither a cap nor a limit of attempts unless one is set.
+    /// Tenacity's `wait_exponential_jitter`: up to a second on top of the ceiling, cut at the cap afterwards. There is
+    /// neither a cap nor an attempt limit unless one is set. To set the length of the jitter, use
+    /// [`Jitter::Added`](crate::Jitter::Added): `tenacity jitter=add:500ms`.
     TENACITY = "tenacity" {
         title: "tenacity for Python, wait_exponential_jitter",
         version: "9.2.1",
@@ -131,7 +132,8 @@ profiles! {
     }
     exponential(ms(500), secs(60)).uncapped().multiplier(1.5).jitter(RESILIENCE4J_JITTER.jitter()).max_attempts(3);
 
-    /// failsafe-go with `WithBackoff(2 s, 30 s)`: no jitter unless asked for, 2 retries. (Without it, it waits not at all.)
+    /// failsafe-go with `WithBackoff(2 s, 30 s)`: no jitter unless configured, 2 retries. (Without `WithBackoff` it
+    /// does not wait at all.)
     FAILSAFE_GO = "failsafe-go" {
         title: "failsafe-go, retrypolicy",
         version: "0.6",
@@ -150,7 +152,7 @@ profiles! {
     }
     exponential(ms(25), ms(250)).jitter(ENVOY_JITTER.jitter()).max_attempts(2);
 
-    /// curl's `--retry`: from a second, doubling to ten minutes, without jitter. The number of retries is the caller's;
+    /// curl's `--retry`: from a second, doubling to ten minutes, without jitter. The caller sets the number of retries;
     /// here 3. (8.16.0 did not double, by mistake.)
     CURL = "curl" {
         title: "curl --retry",
@@ -161,7 +163,7 @@ profiles! {
     exponential(secs(1), mins(10)).jitter(Jitter::None).max_attempts(4);
 
     /// A Kubernetes container that keeps crashing: at once, then from 10 s doubling to five minutes, without jitter;
-    /// healthy after ten.
+    /// healthy after ten minutes.
     KUBERNETES = "kubernetes" {
         title: "Kubernetes, CrashLoopBackOff",
         version: "1.34",

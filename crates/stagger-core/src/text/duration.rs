@@ -4,10 +4,10 @@ use core::time::Duration;
 use super::{Message, ParseError, Problem};
 use crate::instant::{LONGEST_NANOS, nanos};
 
-/// A length of time in its shortest exact form: `500ms`, `1.5s`, `1m30s`, `2h`, `0s`.
+/// A length of time that is printed in its shortest exact form: `500ms`, `1.5s`, `1m30s`, `2h`, `0s`.
 ///
-/// [`parse_duration`] reads it back to the same length (up to 292 years, which is printed for anything longer). With
-/// a precision it is rounded for people instead: `{:.2}` keeps two decimals of the unit it is printed in.
+/// [`parse_duration`] reads it back to the same length. Anything longer than 292 years is printed as 292 years. With a
+/// precision it is rounded for readers instead: `{:.2}` keeps two decimals of the unit that it is printed in.
 ///
 /// ```
 /// use core::time::Duration;
@@ -26,7 +26,7 @@ impl fmt::Display for Compact {
             length = round(length, decimals);
         }
         let text = Message::<64>::new().duration(length);
-        // A precision was for the number; `pad` would cut the text with it.
+        // The precision was for the number; `pad` would cut the text with it.
         match f.width() {
             Some(width) if f.align() == Some(fmt::Alignment::Right) => write!(f, "{:>width$}", text.as_str()),
             Some(width) => write!(f, "{:<width$}", text.as_str()),
@@ -35,10 +35,10 @@ impl fmt::Display for Compact {
     }
 }
 
-/// `length` to the nearest `decimals` decimals of the unit it will be printed in.
+/// Rounds `length` to `decimals` decimals of the unit that it is printed in.
 fn round(length: u64, decimals: usize) -> u64 {
     let places = u32::try_from(decimals).unwrap_or(u32::MAX).min(9);
-    // Rounding can carry into the next unit (999.9996 ms), which then has a step of its own; once is enough.
+    // Rounding can carry into the next unit (999.9996 ms), which has another step; a second round suffices.
     let step_of = |length: u64| {
         let unit: u64 = match length {
             0..1_000 => 1,
@@ -55,14 +55,14 @@ fn round(length: u64, decimals: usize) -> u64 {
     once(once(length))
 }
 
-/// Reads a length of time: `500ms`, `1.5s`, `1m30s`, `2h`, `1d`, or a bare number of seconds. `inf` and `none` are
+/// Parses a length of time: `500ms`, `1.5s`, `1m30s`, `2h`, `1d`, or a bare number of seconds. `inf` and `none` give
 /// `None`: no limit.
 ///
 /// Units: `ns`, `us` (`µs`), `ms`, `s`, `m`, `h`, `d` and their usual longer spellings. Parts are added. Decimals are
-/// exact to the nanosecond; finer ones are refused, and so is what is longer than 292 years.
+/// exact to the nanosecond. Finer decimals, negative lengths and lengths above 292 years are rejected.
 ///
 /// # Errors
-/// [`ParseError`] names the text that was not understood and says what would be.
+/// [`ParseError`] quotes the text and says what is accepted.
 ///
 /// ```
 /// use core::time::Duration;
@@ -79,6 +79,12 @@ pub fn parse_duration(text: &str) -> Result<Option<Duration>, ParseError> {
     if matches!(whole, "inf" | "none" | "infinite" | "never") {
         return Ok(None);
     }
+    if whole.strip_prefix('-').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit() || c == '.')) {
+        return Err(ParseError::new(Problem::DurationNegative, text));
+    }
+    if whole.ends_with(',') {
+        return Err(ParseError::new(Problem::Comma, text));
+    }
     let mut rest = whole;
     let mut total: u64 = 0;
     let mut is_first = true;
@@ -89,7 +95,7 @@ pub fn parse_duration(text: &str) -> Result<Option<Duration>, ParseError> {
         let unit_end = after.find(|c: char| c.is_ascii_digit() || c == '.' || c.is_whitespace()).unwrap_or(after.len());
         let (unit, after) = after.split_at(unit_end);
         rest = after.trim_start();
-        // A bare number is seconds only where it stands alone: `1m30` could mean anything.
+        // A bare number is seconds only if it stands alone: `1m30` would be ambiguous.
         let alone = is_first && rest.is_empty();
         let unit = unit_nanos(unit, alone).ok_or(ParseError::new(Problem::DurationUnit, text))?;
         let part = scaled(number, unit).map_err(|problem| ParseError::new(problem, text))?;
@@ -119,7 +125,7 @@ fn unit_nanos(unit: &str, alone: bool) -> Option<u64> {
     })
 }
 
-/// The decimal `number` times `unit`, exact.
+/// Returns the decimal `number` times `unit`, exact.
 fn scaled(number: &str, unit: u64) -> Result<u64, Problem> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     if (whole.is_empty() && fraction.is_empty()) || fraction.contains('.') {
@@ -132,7 +138,7 @@ fn scaled(number: &str, unit: u64) -> Result<u64, Problem> {
     if fraction.is_empty() {
         return Ok(whole);
     }
-    // The largest unit, a day, has 9 + 4 decimal places' worth of tens in it; sixteen digits are beyond every unit.
+    // A day, the largest unit, allows at most 9 + 4 decimals to be exact; sixteen digits are beyond every unit.
     let scale =
         u32::try_from(fraction.len()).ok().and_then(|n| 10_u64.checked_pow(n)).ok_or(Problem::DurationTooFine)?;
     let part = u128::from(digits(fraction).ok_or(Problem::DurationTooFine)?) * u128::from(unit);
@@ -152,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_are_read_exactly_or_refused() {
+    fn durations_parse_exactly_or_not_at_all() {
         let ns = Duration::from_nanos;
         for (text, want) in [
             ("500ms", Some(ns(500_000_000))),
@@ -191,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn the_short_form_is_exact() {
+    fn the_compact_form_is_exact() {
         for (nanos, want) in [
             (0, "0s"),
             (1, "1ns"),
@@ -211,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_precision_rounds_for_people() {
+    fn a_precision_rounds() {
         for (nanos, decimals, want) in [
             (1_234_567, 2, "1.23ms"),
             (999_999_600, 2, "1s"),
@@ -230,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_are_rounded_to_decimals_of_their_own_unit() {
+    fn lengths_are_rounded_to_decimals_of_their_unit() {
         for (nanos, want) in [
             (1_234, "1.2us"),
             (1_260, "1.3us"),

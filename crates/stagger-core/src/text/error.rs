@@ -2,9 +2,9 @@ use core::fmt;
 
 use crate::policy::PolicyError;
 
-/// Why a text could not be read, which part of it, and what would be understood instead.
+/// The error of every parser in this crate: what is wrong, the offending word, and what is accepted instead.
 ///
-/// It owns a short copy of the offending word, so that it can be kept when the text is gone, and without allocation.
+/// It holds a copy of the word, at most 40 bytes, so it can outlive the text and needs no allocation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ParseError {
     problem: Problem,
@@ -18,26 +18,29 @@ pub(crate) enum Problem {
     DurationUnit,
     DurationTooLong,
     DurationTooFine,
+    DurationNegative,
+    Comma,
     Ratio,
     RatioTooFine,
     Number,
     Multiplier,
     Jitter,
     HintMode,
-    Shape,
-    /// The word is not a setting; the nearest one that is.
-    Key(&'static str),
+    /// The word names neither a backoff nor a profile; the nearest name, if one is near.
+    Shape(Option<&'static str>),
+    /// The word is not a setting; the nearest name, if one is near.
+    Key(Option<&'static str>),
     NoValue,
     Twice,
-    /// The setting has no meaning for this shape of backoff.
+    /// The setting has no meaning for this backoff.
     NotForShape(&'static str),
-    /// The shape cannot do without this setting.
+    /// The backoff requires this setting.
     Missing(&'static str),
     Limitless,
     TooLong,
     NoUnit,
     Reservation,
-    /// Every word was understood, and together they make no sense.
+    /// Every word is valid, but the policy as a whole is not.
     Policy(PolicyError),
 }
 
@@ -46,13 +49,13 @@ impl ParseError {
         Self { problem, word: Word::new(word) }
     }
 
-    /// The word that was not understood, shortened to 40 bytes.
+    /// Returns the offending word, shortened to 40 bytes; empty if the policy as a whole is invalid.
     #[must_use]
     pub fn word(&self) -> &str {
         self.word.as_str()
     }
 
-    /// The faults of the policy, if every word was understood and only the whole made no sense.
+    /// Returns the problems of the policy, if every word is valid and only the whole is not.
     #[must_use]
     pub fn policy_error(&self) -> Option<&PolicyError> {
         match &self.problem {
@@ -82,28 +85,44 @@ impl fmt::Display for ParseError {
                 write!(f, "`{word}` is longer than 292 years; use inf or none where no limit is meant")
             }
             Problem::DurationTooFine => write!(f, "`{word}` is finer than a nanosecond; round it"),
-            Problem::Ratio => write!(f, "`{word}` is not a share; write it as 20% or 0.2, from 0 to 1"),
-            Problem::RatioTooFine => {
-                write!(f, "`{word}` is not a whole number of millionths; round it to six decimals")
+            Problem::DurationNegative => {
+                write!(f, "`{word}` is negative; use a length of time of 0s or more, like 500ms")
             }
+            Problem::Comma => write!(
+                f,
+                "`{word}` has a stray comma or an empty delay; separate settings by spaces, and delays by one comma each"
+            ),
+            Problem::Ratio => write!(f, "`{word}` is not a share; write it as 20% or 0.2, from 0 to 1"),
+            Problem::RatioTooFine => write!(
+                f,
+                "`{word}` is not a whole number of millionths; round it to six decimals, down if it is a threshold"
+            ),
             Problem::Number => write!(f, "`{word}` is not a whole number; write one from 1 to 4294967295, or inf"),
             Problem::Multiplier => {
                 write!(f, "`{word}` is not a number; write a multiplier of 1 or more, like 2 or 1.5")
             }
-            Problem::Jitter => {
-                write!(f, "`{word}` is not a jitter; use full, equal, decorrelated, none, or a share like ±20%")
-            }
+            Problem::Jitter => write!(
+                f,
+                "`{word}` is not a jitter; use full, equal, decorrelated, none, or a share like ±20% or added time \
+                 like add:1s"
+            ),
             Problem::HintMode => {
-                write!(f, "`{word}` does not say what to do with a server's hint; use at-least, exact or clamp:5s")
+                write!(f, "`{word}` is not a hint mode; use at-least, exact or clamp:5s")
             }
-            Problem::Shape => {
-                write!(
-                    f,
-                    "`{word}` is not a backoff; begin with exponential, linear, constant, list, zero or stop, or with \
-                     the name of a profile, like aws-sdk"
-                )
+            Problem::Shape(Some(nearest)) => {
+                write!(f, "`{word}` is not a backoff or a profile; did you mean `{nearest}`?")
             }
-            Problem::Key(nearest) => write!(f, "`{word}` is not a setting; did you mean `{nearest}`?"),
+            Problem::Shape(None) => write!(
+                f,
+                "`{word}` is not a backoff; begin with exponential, linear, constant, decorrelated, list, zero or \
+                 stop, or with the name of a profile, like aws-sdk"
+            ),
+            Problem::Key(Some(nearest)) => write!(f, "`{word}` is not a setting; did you mean `{nearest}`?"),
+            Problem::Key(None) => write!(
+                f,
+                "`{word}` is not a setting; use base, cap, multiplier, step, delays, floor, jitter, spread, \
+                 max-attempts, max-elapsed, max-hint, hint, hint-spread, throttled-base, local-base or stable-after"
+            ),
             Problem::NoValue => write!(f, "`{word}` has no value; write it as name=value, like base=500ms"),
             Problem::Twice => write!(f, "`{word}` is set twice; keep one of them"),
             Problem::NotForShape(shape) => {
@@ -119,7 +138,7 @@ impl fmt::Display for ParseError {
                 "`{word}`: these delays have no common unit that fits; round them, to milliseconds for instance"
             ),
             Problem::Reservation => {
-                write!(f, "`{word}` is not a reservation; it looks like 1520;token= followed by 32 hexadecimal digits")
+                write!(f, "`{word}` is not a reservation; write it as 1520;token= followed by 32 hexadecimal digits")
             }
             Problem::Policy(ref error) => fmt::Display::fmt(error, f),
         }
@@ -132,7 +151,7 @@ impl core::error::Error for ParseError {
     }
 }
 
-/// A short copy of a word.
+/// A copy of a word, at most 40 bytes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Word {
     bytes: [u8; Self::ROOM],
@@ -153,7 +172,7 @@ impl Word {
     }
 
     pub(crate) fn as_str(&self) -> &str {
-        // It was cut at a character's boundary.
+        // `new` cuts at a character boundary.
         core::str::from_utf8(&self.bytes[..usize::from(self.len)]).unwrap_or_default()
     }
 }

@@ -1,10 +1,12 @@
 use core::fmt;
 
+use crate::Ratio;
+
 /// Units above the second, largest first, in nanoseconds.
 const LONG_UNITS: [(&str, u64); 3] = [("d", 86_400_000_000_000), ("h", 3_600_000_000_000), ("m", 60_000_000_000)];
 
-/// A text of bounded length that can be put together in a `const`, so that the compiler and the program complain
-/// about a senseless policy in the same words. What does not fit into `ROOM` bytes is left out.
+/// A text of bounded length that can be composed in a `const`, so that compiler errors and run-time errors about an
+/// invalid policy have the same words. Text that does not fit into `ROOM` bytes is left out.
 #[derive(Clone, Copy)]
 pub(crate) struct Message<const ROOM: usize> {
     bytes: [u8; ROOM],
@@ -47,7 +49,7 @@ impl<const ROOM: usize> Message<ROOM> {
         self
     }
 
-    /// A length of time in its shortest exact form: `500ms`, `1.5s`, `1m30s`, `2h`.
+    /// Appends a length of time in its shortest exact form: `500ms`, `1.5s`, `1m30s`, `2h`.
     pub(crate) const fn duration(mut self, nanos: u64) -> Self {
         let mut rest = nanos;
         let mut at = 0;
@@ -74,7 +76,29 @@ impl<const ROOM: usize> Message<ROOM> {
         self.number(rest / unit).fraction(rest % unit, digits).text(name)
     }
 
-    /// `.` and the decimals of `part`, which has `digits` of them, without the zeros at the end; nothing for zero.
+    /// Appends a number with up to six decimals, truncated. Negative infinity stands for NaN.
+    pub(crate) const fn decimal(mut self, number: f64) -> Self {
+        if number == f64::NEG_INFINITY {
+            return self.text("NaN");
+        }
+        if number == f64::INFINITY {
+            return self.text("inf");
+        }
+        if number < 0.0 {
+            self = self.text("-");
+        }
+        // The small addend makes up for products such as 0.999 · 10^6 that fall just short of a whole number.
+        let millionths = (number.abs() * 1e6 + 1e-3) as u64;
+        self.number(millionths / 1_000_000).fraction(millionths % 1_000_000, 6)
+    }
+
+    /// Appends a share in percent: `12.5%`.
+    pub(crate) const fn percent(self, share: Ratio) -> Self {
+        let millionths = share.as_millionths() as u64;
+        self.number(millionths / 10_000).fraction(millionths % 10_000, 4).text("%")
+    }
+
+    /// Appends `.` and the decimals of `part`, which has `digits` of them, without trailing zeros; nothing for zero.
     const fn fraction(mut self, mut part: u64, digits: u32) -> Self {
         if part == 0 {
             return self;
@@ -110,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_does_not_fit_is_left_out_whole() {
+    fn text_that_does_not_fit_is_left_out_whole() {
         assert_eq!(Message::<4>::new().text("abc").text("de").text("f").as_str(), "abcf");
         assert_eq!(Message::<4>::new().text("abcd").text("").text("e").as_str(), "abcd");
         assert_eq!(Message::<4>::new().text("ab").number(123).as_str(), "ab12");
@@ -118,7 +142,22 @@ mod tests {
     }
 
     #[test]
-    fn it_is_shown_as_its_text() {
+    fn numbers_are_printed_with_their_decimals() {
+        for (number, want) in [
+            (0.999, "0.999"),
+            (0.999_999_99, "0.999999"),
+            (-2.0, "-2"),
+            (0.5, "0.5"),
+            (f64::INFINITY, "inf"),
+            (f64::NEG_INFINITY, "NaN"),
+        ] {
+            assert_eq!(Message::<32>::new().decimal(number).as_str(), want);
+        }
+        assert_eq!(Message::<32>::new().percent(Ratio::millionths(1_000_001)).as_str(), "100.0001%");
+    }
+
+    #[test]
+    fn debug_shows_the_text() {
         assert_eq!(format!("{:?}", Message::<8>::new().text("a \"b\"")), "\"a \\\"b\\\"\"");
     }
 }

@@ -1,6 +1,6 @@
-//! Durations as text, and the error of everything that is read from text.
+//! Durations as text, and the error of everything that is parsed from text.
 //!
-//! The grammar is shared by the policy language, the command line and configuration files.
+//! The policy language, the command line and configuration files share the grammar.
 
 mod duration;
 mod error;

@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use ::loom::sync::Arc;
-use stagger_core::{Admission, Admit};
+use stagger_core::admission::{Admission, Admit};
 
 use super::support::{NOW, model, together};
 
@@ -16,7 +16,7 @@ fn admission(burst: u32) -> Arc<Admission> {
 fn wait(admitted: Admit) -> u64 {
     match admitted {
         Admit::Now => 0,
-        Admit::At(appointment) => appointment.after.as_millis() as u64,
+        Admit::At(reservation) => reservation.after.as_millis() as u64,
         other => panic!("{other:?}: there are five minutes of appointments"),
     }
 }
@@ -25,7 +25,7 @@ fn wait(admitted: Admit) -> u64 {
 fn loom_room_is_given_once_and_everyone_else_has_an_appointment_alone() {
     for (burst, want) in [(1, 1 + 2), (2, 1)] {
         model(move || {
-            let ask: fn(&Admission) -> u64 = |admission| wait(admission.ask(NOW));
+            let ask: fn(&Admission) -> u64 = |admission| wait(admission.try_admit(NOW));
             assert_eq!(together(&admission(burst), &[ask, ask, ask]), want, "of a burst of {burst}");
         });
     }
@@ -35,15 +35,15 @@ fn loom_room_is_given_once_and_everyone_else_has_an_appointment_alone() {
 fn loom_who_comes_to_its_appointment_is_let_in_and_nobody_else_in_its_place() {
     model(|| {
         let admission = admission(1);
-        assert_eq!(admission.ask(NOW), Admit::Now);
-        let Admit::At(appointment) = admission.ask(NOW) else { panic!("the room is used up") };
-        let then = NOW.saturating_add(appointment.after);
+        assert_eq!(admission.try_admit(NOW), Admit::Now);
+        let Admit::At(reservation) = admission.try_admit(NOW) else { panic!("the room is used up") };
+        let then = NOW.saturating_add(reservation.after);
         let other = {
             let admission = admission.clone();
-            ::loom::thread::spawn(move || admission.ask(then))
+            ::loom::thread::spawn(move || admission.try_admit(then))
         };
-        assert_eq!(admission.come(&appointment.ticket, then), Admit::Now);
-        let Admit::At(next) = other.join().unwrap() else { panic!("it came in beside the appointment") };
+        assert_eq!(admission.admit_reserved(&reservation.token, then), Admit::Now);
+        let Admit::At(next) = other.join().unwrap() else { panic!("it came in beside the reservation") };
         assert_eq!(next.after, Duration::from_millis(1));
     });
 }

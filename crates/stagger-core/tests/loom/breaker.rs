@@ -5,7 +5,8 @@ use core::time::Duration;
 use loom::sync::Arc;
 use loom::thread;
 use stagger_core::breaker::{BreakerState, CircuitBreaker, CircuitBreakerBuilder, Window};
-use stagger_core::{Breaker, Instant, Jitter, Outcome, Pass, Policy, Ratio, Seed};
+use stagger_core::guard::BreakerPermit;
+use stagger_core::{Breaker, Instant, Jitter, Outcome, Policy, Ratio, Seed};
 
 const FAILED: Outcome = Outcome::TRANSIENT;
 const OPEN: Duration = Duration::from_secs(5);
@@ -51,7 +52,7 @@ fn beside<T: 'static>(
     thread::spawn(move || work(&breaker))
 }
 
-fn passes(results: [Option<Pass>; 2]) -> usize {
+fn passes(results: [Option<BreakerPermit>; 2]) -> usize {
     results.into_iter().flatten().count()
 }
 

@@ -4,24 +4,25 @@ use core::time::Duration;
 
 use ::loom::sync::Arc;
 use stagger_core::budget::{Adaptive, Concurrent, Lifetime, SuccessRate, Throttle, Tokens, Window};
-use stagger_core::{Budget, BudgetPermit, Instant, Kind, Outcome, Ratio, Seed};
+use stagger_core::guard::BudgetPermit;
+use stagger_core::{Budget, FailureKind, Instant, Outcome, Ratio, Seed};
 
 use super::support::{NOW, model, together};
 
 const SECOND: Duration = Duration::from_secs(1);
 
 fn ask(budget: &dyn Budget, now: Instant) -> u64 {
-    u64::from(budget.lend(Kind::Transient, &now).is_some())
+    u64::from(budget.try_acquire(FailureKind::Transient, &now).is_some())
 }
 
 fn fail_and_ask(budget: &dyn Budget) -> u64 {
-    budget.settle(BudgetPermit::NONE, &Outcome::TRANSIENT, &NOW);
+    budget.record(BudgetPermit::NONE, &Outcome::TRANSIENT, &NOW);
     ask(budget, NOW)
 }
 
 fn lend_and_give_back(budget: &dyn Budget) -> u64 {
-    if let Some(loan) = budget.lend(Kind::Transient, &NOW) {
-        budget.give_back(loan);
+    if let Some(loan) = budget.try_acquire(FailureKind::Transient, &NOW) {
+        budget.release(loan);
     }
     0
 }
@@ -40,7 +41,7 @@ fn loom_a_reward_and_what_is_given_back_are_not_lost() {
     model(|| {
         let tokens = Arc::new(Tokens::builder().capacity(10).initial(2).cost(2).reward(1).build().unwrap());
         let succeed: fn(&Tokens) -> u64 = |tokens| {
-            tokens.settle(BudgetPermit::NONE, &Outcome::Success, &NOW);
+            tokens.record(BudgetPermit::NONE, &Outcome::Success, &NOW);
             0
         };
         together(&tokens, &[succeed, |tokens| lend_and_give_back(tokens)]);
@@ -102,14 +103,14 @@ fn loom_a_success_rate_counts_every_failure_before_it_lends() {
 fn loom_a_lifetime_lends_its_last_retry_once() {
     model(|| {
         let budget = Arc::new(Lifetime::with(Ratio::percent(50), 0).unwrap());
-        let _ = budget.first(&NOW);
+        let _ = budget.on_first_attempt(&NOW);
         let call: fn(&Lifetime) -> u64 = |budget| {
-            let _ = budget.first(&NOW);
+            let _ = budget.on_first_attempt(&NOW);
             ask(budget, NOW)
         };
         let lent = together(&budget, &[call, |budget| ask(budget, NOW), |budget| ask(budget, NOW)]);
         assert!((1..=2).contains(&lent), "{lent}");
-        assert_eq!(lent + budget.left().unwrap(), 2);
+        assert_eq!(lent + budget.available().unwrap(), 2);
     });
 }
 
@@ -118,11 +119,11 @@ fn loom_concurrent_calls_share_the_floor_and_leave_nothing() {
     model(|| {
         let budget = Arc::new(Concurrent::with(Ratio::ZERO, 1).unwrap());
         let call: fn(&Concurrent) -> u64 = |budget| {
-            let first = budget.first(&NOW);
-            budget.settle(first, &Outcome::TRANSIENT, &NOW);
-            let Some(loan) = budget.lend(Kind::Transient, &NOW) else { return 0 };
+            let first = budget.on_first_attempt(&NOW);
+            budget.record(first, &Outcome::TRANSIENT, &NOW);
+            let Some(loan) = budget.try_acquire(FailureKind::Transient, &NOW) else { return 0 };
             assert_eq!(budget.snapshot().retries, 1);
-            budget.settle(loan, &Outcome::Cancelled, &NOW);
+            budget.record(loan, &Outcome::Cancelled, &NOW);
             1
         };
         assert!(together(&budget, &[call, call]) >= 1);
@@ -141,7 +142,7 @@ const NEXT_SLOT: Instant = Instant::from_nanos(7_500_000_000);
 fn loom_a_window_lends_its_last_retry_once() {
     model(|| {
         let window = Arc::new(window());
-        let _ = (window.first(&NOW), window.first(&NOW));
+        let _ = (window.on_first_attempt(&NOW), window.on_first_attempt(&NOW));
         let ask: fn(&Window) -> u64 = |window| ask(window, NOW);
         assert_eq!(together(&window, &[ask, ask]), 1);
     });
@@ -151,7 +152,7 @@ fn loom_a_window_lends_its_last_retry_once() {
 fn loom_a_window_lends_its_last_retry_once_across_slots() {
     model(|| {
         let window = Arc::new(window());
-        let _ = (window.first(&NOW), window.first(&NEXT_SLOT));
+        let _ = (window.on_first_attempt(&NOW), window.on_first_attempt(&NEXT_SLOT));
         let before: fn(&Window) -> u64 = |window| ask(window, NOW);
         let after: fn(&Window) -> u64 = |window| ask(window, NEXT_SLOT);
         let lent = together(&window, &[before, after]);
@@ -165,7 +166,7 @@ fn loom_three_threads_do_not_overspend_a_window() {
     model(|| {
         let window = Arc::new(window());
         for _ in 0..4 {
-            let _ = window.first(&NOW);
+            let _ = window.on_first_attempt(&NOW);
         }
         let before: fn(&Window) -> u64 = |window| ask(window, NOW);
         let after: fn(&Window) -> u64 = |window| ask(window, NEXT_SLOT);
@@ -177,10 +178,10 @@ fn loom_three_threads_do_not_overspend_a_window() {
 fn loom_what_a_window_gets_back_is_there_again() {
     model(|| {
         let window = Arc::new(window());
-        let _ = (window.first(&NOW), window.first(&NOW));
+        let _ = (window.on_first_attempt(&NOW), window.on_first_attempt(&NOW));
         let lent = together(&window, &[|window| lend_and_give_back(window), |window| ask(window, NEXT_SLOT)]);
         assert_eq!(window.snapshot(NEXT_SLOT).retries, lent);
-        assert_eq!(lent + window.left().unwrap(), 1);
+        assert_eq!(lent + window.available().unwrap(), 1);
     });
 }
 
@@ -188,9 +189,9 @@ fn loom_what_a_window_gets_back_is_there_again() {
 fn loom_calls_are_counted_while_a_slot_of_a_window_begins() {
     model(|| {
         let window = Arc::new(window());
-        let _ = window.first(&NOW);
+        let _ = window.on_first_attempt(&NOW);
         let call: fn(&Window) -> u64 = |window| {
-            let _ = window.first(&NOW.saturating_add(SECOND));
+            let _ = window.on_first_attempt(&NOW.saturating_add(SECOND));
             0
         };
         together(&window, &[call, call]);
@@ -203,13 +204,13 @@ fn loom_an_adaptive_budget_takes_back_what_was_cancelled() {
     model(|| {
         let budget = Arc::new(Adaptive::new(Seed::new(1)));
         let cancelled: fn(&Adaptive) -> u64 = |budget| {
-            let loan = budget.first(&NOW);
-            budget.settle(loan, &Outcome::Cancelled, &NOW);
+            let loan = budget.on_first_attempt(&NOW);
+            budget.record(loan, &Outcome::Cancelled, &NOW);
             0
         };
         let accepted: fn(&Adaptive) -> u64 = |budget| {
-            let loan = budget.first(&NOW);
-            budget.settle(loan, &Outcome::Success, &NOW);
+            let loan = budget.on_first_attempt(&NOW);
+            budget.record(loan, &Outcome::Success, &NOW);
             0
         };
         together(&budget, &[cancelled, accepted]);

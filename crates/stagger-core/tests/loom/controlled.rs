@@ -1,15 +1,17 @@
 //! The control.
 
 use ::loom::sync::Arc;
-use stagger_core::budget::{Concurrent, ControlledBudget, Mode, Setting, Tokens, Unlimited};
-use stagger_core::{Budget, BudgetPermit, Kind, Outcome, Ratio};
+use stagger_core::budget::{Concurrent, ControlMode, ControlSetting, ControlledBudget, Tokens, Unlimited};
+use stagger_core::guard::BudgetPermit;
+use stagger_core::{Budget, FailureKind, Outcome, Ratio};
 
 use super::support::{NOW, model, together};
 
-const MODES: [Mode; 4] = [Mode::Enforced, Mode::Observed, Mode::Off, Mode::NoRetries];
+const MODES: [ControlMode; 4] =
+    [ControlMode::Enforced, ControlMode::Observed, ControlMode::Off, ControlMode::NoRetries];
 
 fn ask(budget: &dyn Budget) -> u64 {
-    u64::from(budget.lend(Kind::Transient, &NOW).is_some())
+    u64::from(budget.try_acquire(FailureKind::Transient, &NOW).is_some())
 }
 
 #[test]
@@ -18,7 +20,7 @@ fn loom_every_retry_that_is_asked_for_is_counted_whoever_moves_the_control() {
         let control = Arc::new(ControlledBudget::new(Tokens::builder().capacity(1).cost(1).reward(0).build().unwrap()));
         let ask: fn(&ControlledBudget<Tokens>) -> u64 = |control| ask(control);
         let stop: fn(&ControlledBudget<Tokens>) -> u64 = |control| {
-            control.set(Mode::NoRetries);
+            control.set(ControlMode::NoRetries);
             0
         };
         let lent = together(&control, &[ask, stop, ask]);
@@ -35,10 +37,10 @@ fn loom_a_loan_comes_home_whatever_the_control_has_become() {
         model(move || {
             let control = Arc::new(ControlledBudget::new(Concurrent::with(Ratio::ZERO, 1).unwrap()));
             let call: fn(&ControlledBudget<Concurrent>) -> u64 = |control| {
-                let first = control.first(&NOW);
-                control.settle(first, &Outcome::TRANSIENT, &NOW);
-                let Some(loan) = control.lend(Kind::Transient, &NOW) else { return 0 };
-                control.give_back(loan);
+                let first = control.on_first_attempt(&NOW);
+                control.record(first, &Outcome::TRANSIENT, &NOW);
+                let Some(loan) = control.try_acquire(FailureKind::Transient, &NOW) else { return 0 };
+                control.release(loan);
                 1
             };
             let moving = control.clone();
@@ -48,7 +50,7 @@ fn loom_a_loan_comes_home_whatever_the_control_has_become() {
             assert_eq!(control.mode(), mode);
             let seen = control.budget().snapshot();
             assert_eq!((seen.firsts, seen.retries), (0, 0));
-            assert_ne!(control.budget().lend(Kind::Transient, &NOW), None::<BudgetPermit>);
+            assert_ne!(control.budget().try_acquire(FailureKind::Transient, &NOW), None::<BudgetPermit>);
         });
     }
 }
@@ -68,11 +70,12 @@ fn loom_a_share_is_let_pass_to_the_last() {
 fn loom_a_control_is_moved_whole() {
     model(|| {
         let control = Arc::new(ControlledBudget::new(Unlimited));
-        let (here, there) = (Setting::new(Mode::Observed, Ratio::ZERO), Setting::from(Mode::NoRetries));
+        let (here, there) =
+            (ControlSetting::new(ControlMode::Observed, Ratio::ZERO), ControlSetting::from(ControlMode::NoRetries));
         control.set(here);
         let theirs = Arc::clone(&control);
-        let mover = ::loom::thread::spawn(move || theirs.set(Mode::NoRetries));
-        let (lent, seen) = (ask(&*control), control.switch().setting());
+        let mover = ::loom::thread::spawn(move || theirs.set(ControlMode::NoRetries));
+        let (lent, seen) = (ask(&*control), control.control().setting());
         mover.join().expect("it does not panic");
         assert!(lent == 0 && (seen == here || seen == there), "{seen}");
         let counted = control.snapshot();

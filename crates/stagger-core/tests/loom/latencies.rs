@@ -3,7 +3,8 @@
 use core::time::Duration;
 
 use ::loom::sync::Arc;
-use stagger_core::{Latencies, Ratio};
+use stagger_core::Ratio;
+use stagger_core::hedge::Latencies;
 
 use super::support::{model, model_with, together};
 

@@ -105,10 +105,22 @@ fn what_is_too_far_away_is_not_promised() {
 #[test]
 fn what_makes_no_sense_is_refused_with_the_way_out() {
     for (builder, want, way_out) in [
-        (Admission::per_second(0), AdmissionError::Rate, "say what the server can take"),
-        (Admission::per_second(2_000_000_000), AdmissionError::Rate, "say what the server can take"),
+        (
+            Admission::per_second(0),
+            AdmissionError::Rate(0),
+            "rate 0 is outside 1 to 1000000000 a second: use the rate that the server can take",
+        ),
+        (
+            Admission::per_second(2_000_000_000),
+            AdmissionError::Rate(2_000_000_000),
+            "use the rate that the server can take",
+        ),
         (Admission::per_second(1).burst(0), AdmissionError::Burst, "use 1 or more"),
-        (Admission::per_second(1).max_wait(ms(999)), AdmissionError::MaxWait, "raise max_wait"),
+        (
+            Admission::per_second(1).max_wait(ms(999)),
+            AdmissionError::MaxWait { max_wait: ms(999), interval: secs(1) },
+            "raise max_wait or the rate",
+        ),
     ] {
         let error = builder.build().unwrap_err();
         assert_eq!(error, want);

@@ -53,7 +53,7 @@ fn what_is_no_appointment_is_refused_with_an_example() {
         &good[1..10],
     ] {
         let error = text.parse::<Reservation>().unwrap_err().to_string();
-        assert!(error.contains("it looks like 1520;token="), "{text:?}: {error}");
+        assert!(error.contains("write it as 1520;token="), "{text:?}: {error}");
     }
 }
 

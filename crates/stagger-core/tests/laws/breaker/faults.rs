@@ -53,8 +53,9 @@ fn all_are_told_at_once_with_the_way_out() {
     assert_eq!(error.problems().collect::<Vec<_>>(), [Fault::NoRule, Fault::Probes, Fault::ProbeWait]);
     assert_eq!(
         error.to_string(),
-        "nothing trips it: set consecutive, failure_ratio or slow_ratio; the numbers of probes do not fit: use 1 to \
-         10000, of which 1 to all are to be healthy; probe_wait is 0, so that no probe could come back: raise it"
+        "no rule is set, so nothing trips it: set consecutive, failure_ratio or slow_ratio; probes 0 with \
+         healthy_probes 0 is outside the range: use 1 to 10000 probes, and 1 to all of them healthy; probe_wait is \
+         0s, so no probe could return in time: raise it"
     );
 }
 

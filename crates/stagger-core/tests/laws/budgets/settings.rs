@@ -28,9 +28,9 @@ fn every_fault_of_a_bucket_is_told_at_once_with_the_way_out() {
     );
     assert_eq!(
         error.to_string(),
-        "initial is above capacity: lower initial or raise capacity; \
-         a cost is above capacity, so it could never be paid: lower it or raise capacity; \
-         the refill takes no time, so nothing would ever be refused: name a length of time"
+        "initial 4 is above capacity 3: lower initial or raise capacity; \
+         cost 5 is above capacity 3, so that retry would always be rejected: lower the cost or raise capacity; \
+         the refill period is 0s, so no retry would be rejected: use a longer period"
     );
     assert_eq!(faults(Tokens::builder().capacity(0).build()), [BudgetProblem::NoCapacity]);
     assert_eq!(faults(Tokens::builder().cost(0).build()), [BudgetProblem::NoCost]);

@@ -161,3 +161,16 @@ fn tn_41_a_sleep_that_ends_with_the_limit_is_inside_and_one_that_ends_at_the_dea
     let trace = Call::new(&policy).deadline(start.saturating_add(secs(5))).failing();
     assert_eq!((trace.attempts, trace.waits, trace.stop), (1, vec![], Some(StopReason::Elapsed)));
 }
+
+/// `wait_exponential_jitter(initial=1, max=60, jitter=...)`: the length of the jitter is a setting.
+#[test]
+fn the_jitter_length_of_wait_exponential_jitter_can_be_set() {
+    for cap in ["none", "60s"] {
+        let profile: Policy = format!("tenacity cap={cap}").parse().unwrap();
+        let second: Policy = format!("tenacity cap={cap} jitter=add:1s").parse().unwrap();
+        assert!(profile.schedule(Seed::new(7)).take(20).eq(second.schedule(Seed::new(7)).take(20)), "cap {cap}");
+        let half: Policy = format!("tenacity cap={cap} jitter=add:500ms").parse().unwrap();
+        assert_eq!(half.bounds(2), Some((secs(2), secs(2) + Duration::from_millis(500))));
+        assert_eq!(half.to_string().parse(), Ok(half));
+    }
+}

@@ -85,7 +85,7 @@ fn meaning_13_all_faults_are_reported_at_once_in_a_fixed_order() {
         error.to_string(),
         "max-attempts is 0, but the first call counts: use 1 for no retry, or more; \
          cap 50ms is below base 1s: raise cap or lower base; \
-         multiplier is not a finite number of at least 1: use 2, or 1 for no growth; \
+         multiplier NaN is not a finite number of at least 1: use 2, or 1 for no growth; \
          spread 1m is longer than max-elapsed 10s: shorten spread or raise max-elapsed"
     );
 }

@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use proptest::prelude::*;
-use stagger_core::{Policy, Seed, schedule::Backoff, schedule::draw};
+use stagger_core::{Jitter, Policy, Seed, schedule::Backoff, schedule::draw};
 
 use crate::laws::support::{any_delays, any_policy, cases, length};
 
@@ -22,6 +22,26 @@ proptest! {
                 prop_assert!(lo <= delay && delay <= hi, "retry {n}: {delay:?} outside {lo:?}..{hi:?}");
             }
         }
+    }
+
+    /// `min(cap, U[ceiling, ceiling + length])`, by the documentation of `Jitter::Added`.
+    #[test]
+    fn additive_jitter_lies_between_its_ceiling_and_the_cap(
+        base in 1..1_000_000_u64, cap in prop::option::of(1..1_000_000_000_u64), added in length(), seed in any::<u64>()
+    ) {
+        let builder = Policy::exponential(Duration::from_nanos(base), Duration::MAX).jitter(Jitter::Added(added));
+        let cap = cap.map_or(u64::MAX, |cap| cap.max(base));
+        let builder = if cap == u64::MAX { builder.uncapped() } else { builder.cap(Duration::from_nanos(cap)) };
+        let policy = builder.build().unwrap();
+        for (n, delay) in (1..40_u32).zip(policy.schedule(Seed::new(seed))) {
+            let ceiling = base << (n - 1).min(40);
+            let longest = ceiling.saturating_add(u64::try_from(added.as_nanos()).unwrap_or(u64::MAX));
+            let want = [ceiling, longest].map(|nanos| Duration::from_nanos(nanos.min(cap).min(i64::MAX as u64)));
+            prop_assert_eq!(policy.bounds(n), Some((want[0], want[1])));
+            prop_assert!(want[0] <= delay && delay <= want[1], "retry {n}: {delay:?} outside {want:?}");
+            prop_assert_eq!(policy.delay(n, Seed::new(seed)), Some(delay));
+        }
+        prop_assert_eq!(policy.to_string().parse(), Ok(policy));
     }
 
     #[test]

@@ -31,13 +31,29 @@ fn every_independent_jitter_is_uniform_on_its_interval() {
             (Jitter::Equal, ceiling / 2, ceiling),
             (Jitter::Factor(Ratio::percent(20)), ceiling - fifth, ceiling + fifth),
             (Jitter::Factor(Ratio::ONE), Duration::ZERO, 2 * ceiling),
+            (Jitter::Added(ms(250)), ceiling, ceiling + ms(250)),
         ] {
+            // Additive jitter is cut at the cap, which it never reaches without one.
+            let exponential =
+                if matches!(jitter, Jitter::Added(_)) { exponential.cap(ceiling).uncapped() } else { exponential };
+            if matches!(jitter, Jitter::Added(_)) && n > 4 {
+                continue;
+            }
             assert_uniform(&drawn(exponential.jitter(jitter), n), lo, hi, &format!("{jitter}, retry {n}"));
         }
     }
     assert_uniform(&drawn(exponential.floor(ms(50)), 1), ms(50), ms(100), "a floor");
     assert_uniform(&drawn(Policy::linear(ms(50), ms(50), secs(3)), 3), ms(0), ms(150), "linear");
     assert_uniform(&drawn(Policy::list(&[ms(50), ms(70)]), 9), ms(35), ms(70), "a list");
+}
+
+#[test]
+fn additive_jitter_is_cut_at_the_cap() {
+    let policy = Policy::exponential(secs(1), secs(5)).jitter(Jitter::Added(secs(2)));
+    assert_uniform(&drawn(policy, 2), secs(2), secs(4), "below the cap");
+    let at_cap = drawn(policy, 3).iter().filter(|delay| **delay == secs(5)).count() as f64 / CALLS as f64;
+    assert!((at_cap - 0.5).abs() < 0.02, "the half of [4 s, 6 s] above the cap is exactly the cap: {at_cap}");
+    assert!(drawn(policy, 4).iter().all(|delay| *delay == secs(5)));
 }
 
 /// This is what the test is for: what is drawn first and capped afterwards is not uniform, and is seen.

@@ -113,6 +113,38 @@ fn a_factor_is_frozen() {
 }
 
 #[test]
+fn additive_jitter_is_frozen() {
+    assert_frozen(
+        EXPONENTIAL.jitter(Jitter::Added(ms(500))),
+        0,
+        [
+            457_296_989,
+            317_918_213,
+            855_191_454,
+            1_290_959_285,
+            1_875_593_664,
+            3_482_523_618,
+            6_798_054_556,
+            10_000_000_000,
+        ],
+    );
+    assert_frozen(
+        EXPONENTIAL.jitter(Jitter::Added(ms(500))),
+        42,
+        [
+            225_631_662,
+            675_720_428,
+            406_446_041,
+            1_124_379_850,
+            2_080_520_546,
+            3_296_208_718,
+            6_832_682_174,
+            10_000_000_000,
+        ],
+    );
+}
+
+#[test]
 fn the_other_backoffs_are_frozen() {
     assert_frozen(
         EXPONENTIAL.multiplier(1.1).floor(ms(70)),

@@ -17,11 +17,9 @@ fn every_fault_is_found_alone_and_its_sentence_says_the_way_out() {
     let nothing_to_cap = "cap and floor are for delays that grow: drop them, or use an exponential or linear backoff";
     let misplaced = "base, step or multiplier is set for a backoff that has none: drop it, or choose another backoff";
     let list = "the list needs 1 to 16 delays that are multiples of a common unit: shorten it, or round its delays";
-    let multiplier = "multiplier is not a finite number of at least 1: use 2, or 1 for no growth";
-    let above_one = "a share is above 100%: use at most 1";
-    let zero_base = "base is 0, so every delay would be: raise base, or use a zero backoff";
-    let nothing_to_jitter = "there is no delay to jitter: drop jitter, or choose another backoff";
-    let unused = "hint-spread has no effect with this hint mode: drop one of the two";
+    let zero_base = "base is 0s, so every delay would be 0s: raise base, or use a zero backoff";
+    let nothing_to_jitter = "a zero or stop backoff has no delay to jitter: drop jitter, or choose another backoff";
+    let unused = "hint-spread 10% has no effect with this hint mode: use at-least, or drop hint-spread";
     for (builder, fault, sentence) in [
         (
             EXPONENTIAL.max_attempts(0),
@@ -41,12 +39,36 @@ fn every_fault_is_found_alone_and_its_sentence_says_the_way_out() {
             PolicyProblem::FloorAboveCap,
             "floor 30.000000001s is above cap 30s: lower floor or raise cap",
         ),
-        (EXPONENTIAL.multiplier(0.999), PolicyProblem::Multiplier, multiplier),
-        (EXPONENTIAL.multiplier(f64::NAN), PolicyProblem::Multiplier, multiplier),
-        (EXPONENTIAL.multiplier(f64::INFINITY), PolicyProblem::Multiplier, multiplier),
-        (EXPONENTIAL.multiplier(-2.0), PolicyProblem::Multiplier, multiplier),
-        (EXPONENTIAL.jitter(Jitter::Factor(ratio)), PolicyProblem::RatioAboveOne, above_one),
-        (EXPONENTIAL.hint_spread(ratio), PolicyProblem::RatioAboveOne, above_one),
+        (
+            EXPONENTIAL.multiplier(0.999),
+            PolicyProblem::Multiplier,
+            "multiplier 0.999 is not a finite number of at least 1: use 2, or 1 for no growth",
+        ),
+        (
+            EXPONENTIAL.multiplier(f64::NAN),
+            PolicyProblem::Multiplier,
+            "multiplier NaN is not a finite number of at least 1: use 2, or 1 for no growth",
+        ),
+        (
+            EXPONENTIAL.multiplier(f64::INFINITY),
+            PolicyProblem::Multiplier,
+            "multiplier inf is not a finite number of at least 1: use 2, or 1 for no growth",
+        ),
+        (
+            EXPONENTIAL.multiplier(-2.0),
+            PolicyProblem::Multiplier,
+            "multiplier -2 is not a finite number of at least 1: use 2, or 1 for no growth",
+        ),
+        (
+            EXPONENTIAL.jitter(Jitter::Factor(ratio)),
+            PolicyProblem::RatioAboveOne,
+            "jitter ±100.0001% is above 100%: use at most 100%",
+        ),
+        (
+            EXPONENTIAL.hint_spread(ratio),
+            PolicyProblem::RatioAboveOne,
+            "hint-spread 100.0001% is above 100%: use at most 100%",
+        ),
         (Policy::list(&[]), PolicyProblem::List, list),
         (Policy::list(&[secs(1); 17]), PolicyProblem::List, list),
         (Policy::list(&[NANO, secs(3600)]), PolicyProblem::List, list),
@@ -82,12 +104,12 @@ fn every_fault_is_found_alone_and_its_sentence_says_the_way_out() {
         (
             EXPONENTIAL.throttled_base(ms(99)),
             PolicyProblem::ThrottledBase,
-            "throttled-base 99ms does not lie between base 100ms and cap: change it, or leave it out",
+            "throttled-base 99ms is not between base 100ms and cap: change it, or leave it out",
         ),
         (
             EXPONENTIAL.local_base(secs(31)),
             PolicyProblem::LocalBase,
-            "local-base 31s does not lie between base 100ms and cap: change it, or leave it out",
+            "local-base 31s is not between base 100ms and cap: change it, or leave it out",
         ),
     ] {
         let error = builder.build().expect_err(sentence);
@@ -173,5 +195,5 @@ fn no_sentence_is_lost_however_many_faults_there_are() {
     let text = error.to_string();
     assert_eq!(error.problems().count(), 12, "{text}");
     assert_eq!(text.split("; ").count(), 12, "{text}");
-    assert!(text.ends_with("local-base 1ns does not lie between base 23h59m59s and cap: change it, or leave it out"));
+    assert!(text.ends_with("local-base 1ns is not between base 23h59m59s and cap: change it, or leave it out"));
 }

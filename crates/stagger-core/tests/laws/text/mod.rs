@@ -6,3 +6,4 @@ mod errors;
 mod faults;
 mod lengths;
 mod line;
+mod messages;

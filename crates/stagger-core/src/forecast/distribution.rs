@@ -6,20 +6,20 @@ use crate::schedule::Interval;
 
 /// The distribution of the delay before one retry.
 #[allow(clippy::large_enum_variant)] // There is no allocator to put the larger ones behind.
-pub(super) enum Law<'a> {
-    /// Uniform, and then cut at a cap, which may have a share of its own.
+pub(super) enum Distribution<'a> {
+    /// Uniform, then cut at a cap, which may have a mass of its own.
     Uniform { interval: Interval, cap: u64 },
-    /// A chain of draws that depend on one another.
+    /// A chain of draws, each of which depends on the one before.
     Chain(Chain<'a>),
-    /// What an even sample of all draws gives.
+    /// An even sample of all draws.
     Sample([u64; SIDE * SIDE]),
 }
 
 /// A sample of two draws is a square with this side.
 const SIDE: usize = 64;
 
-impl<'a> Law<'a> {
-    /// The law of retry `n`, from 1, whose interval this is.
+impl<'a> Distribution<'a> {
+    /// Returns the distribution of the delay before retry `n`, from 1, with this interval.
     pub(super) fn at(policy: &'a Policy, n: u32, interval: Interval) -> Self {
         let curve = &policy.curve;
         match curve.shape.route {
@@ -41,7 +41,7 @@ impl<'a> Law<'a> {
         }
     }
 
-    /// The mean, in nanoseconds, rounded down.
+    /// Returns the mean, in nanoseconds, rounded down.
     pub(super) fn mean(&self) -> u64 {
         match self {
             Self::Uniform { interval: Interval { lo, hi }, cap } => mean_cut_at(*lo, *hi, *cap),
@@ -53,7 +53,7 @@ impl<'a> Law<'a> {
         }
     }
 
-    /// What is not exceeded with this probability, which lies between 0 and 1.
+    /// Returns the delay that is not exceeded with probability `q`, which lies between 0 and 1.
     pub(super) fn quantile(&mut self, q: f64) -> u64 {
         match self {
             Self::Uniform { interval: Interval { lo, hi }, cap } => (*lo + ((*hi - *lo) as f64 * q) as u64).min(*cap),
@@ -63,19 +63,19 @@ impl<'a> Law<'a> {
     }
 }
 
-/// What a share `q` of a sample, which lies between 0 and 1, does not exceed.
+/// Returns the value that a share `q` of a sample does not exceed; `q` lies between 0 and 1.
 pub(super) fn quantile<const N: usize>(sample: &mut [u64; N], q: f64) -> u64 {
-    // Below N, since the largest share below 1 times a power of two is: the rank is one of the sample's.
+    // Below N, because the largest share below 1 times a power of two is: the rank is within the sample.
     let rank = (q * N as f64) as usize;
     *sample.select_nth_unstable(rank).1
 }
 
-/// The middle of part `at` of 1, out of so many.
+/// Returns the middle of part `at` of 1, divided into `parts`.
 fn middle(at: usize, parts: usize) -> f64 {
     (at as f64 + 0.5) / parts as f64
 }
 
-/// The mean of a uniform draw from `[lo, hi]` of which nothing exceeds `cap`.
+/// Returns the mean of a uniform draw from `[lo, hi]` that is cut at `cap`.
 fn mean_cut_at(lo: u64, hi: u64, cap: u64) -> u64 {
     if hi <= cap {
         return lo + (hi - lo) / 2;
@@ -83,7 +83,7 @@ fn mean_cut_at(lo: u64, hi: u64, cap: u64) -> u64 {
     if lo >= cap {
         return cap;
     }
-    // Below the cap the draw is uniform; what lies beyond is the cap.
+    // Below the cap the draw is uniform; the rest lies on the cap.
     let (below, beyond) = ((cap - lo) as f64, (hi - cap) as f64);
     lo + (below * (below / 2.0 + beyond) / (below + beyond)) as u64
 }
