@@ -11,7 +11,7 @@ use crate::{Instant, Seed, machine::RetryState};
 /// count, unless it is added with [`advanced_by`](Self::advanced_by).
 ///
 /// Permits are not part of it: release them before pausing, and acquire a new one with
-/// [`RetryMachine::borrow_again`](crate::machine::RetryMachine::borrow_again).
+/// [`RetryMachine::reacquire`](crate::machine::RetryMachine::reacquire).
 ///
 /// With the feature `serde` it is written as a table of numbers that every format can store. Reading rejects numbers
 /// that no state can have. The table is internal to this library, and later versions can read it.

@@ -149,7 +149,7 @@ impl<'a> RetryMachine<'a> {
     ///
     /// # Errors
     /// [`StopReason::Budget`] if the budget rejects the retry. Nothing has changed then.
-    pub fn borrow_again(&self, now: impl FnOnce() -> Instant, guards: &Guards<'_>) -> Result<Permits, StopReason> {
+    pub fn reacquire(&self, now: impl FnOnce() -> Instant, guards: &Guards<'_>) -> Result<Permits, StopReason> {
         let mut permit = Permits::NONE;
         if let (Some(budget), DECIDED) = (guards.budget, self.state.flags & (DECIDED | REPEATS)) {
             permit.budget = budget.try_acquire(FailureKind::Transient, &Unread::new(now)).ok_or(StopReason::Budget)?;

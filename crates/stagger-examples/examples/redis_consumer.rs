@@ -70,7 +70,7 @@ async fn consume(client: Client) -> Result<u32, String> {
     let mut links = Reconnect::new(&LINK, || client.get_multiplexed_async_connection());
     let mut connections = 0;
     loop {
-        let mut connection = links.next_by(stagger_db::redis).await.map_err(|error| error.to_string())?;
+        let mut connection = links.next_with_rule(stagger_db::redis).await.map_err(|error| error.to_string())?;
         connections += 1;
         match work(&mut connection).await {
             Ok(()) => return Ok(connections),

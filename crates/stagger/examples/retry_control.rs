@@ -70,9 +70,9 @@ async fn main() -> Result<(), Box<dyn core::error::Error>> {
     let seen = breaker.snapshot(&Instant::ZERO);
     println!(
         "{:<32}{load:>4}, of which the breaker would have rejected {}",
-        "db=observed 10%", seen.would_have_refused
+        "db=observed 10%", seen.would_have_rejected
     );
-    assert!(load >= CALLS && seen.refusals == 0 && seen.would_have_refused > 0);
+    assert!(load >= CALLS && seen.rejections == 0 && seen.would_have_rejected > 0);
 
     // A line with a mistake is an error, and changes nothing.
     let error = controls.apply("api=no-retry; db").err().ok_or("the line is invalid")?;

@@ -84,7 +84,7 @@ pin_project! {
         armed_for: Option<Instant>,
         // The first attempt's error; until there is one, the error of a copy.
         error: Option<(u32, E)>,
-        refused: bool,
+        rejected: bool,
     }
 }
 
@@ -107,7 +107,7 @@ pub struct Hedged<V, E> {
     /// Number of attempts started, including the first.
     pub launched: u32,
     /// Whether the budget rejected a copy, after which no more were started.
-    pub refused: bool,
+    pub rejected: bool,
 }
 
 impl<'h, F, O, E, R, T: Sleep> Hedging<'h, F, O, E, R, T> {
@@ -134,7 +134,7 @@ impl<'h, F, O, E, R, T: Sleep> Hedging<'h, F, O, E, R, T> {
             sleeping: None,
             armed_for: None,
             error: None,
-            refused: false,
+            rejected: false,
         }
     }
 
@@ -211,11 +211,11 @@ where
                         Ok(value) => {
                             record_latency(*this.latencies, *this.first_started, now);
                             cancel_copies(this.copies, *this.latencies, now);
-                            return Poll::Ready(end(state, Ok(value), Some(0), *this.refused));
+                            return Poll::Ready(end(state, Ok(value), Some(0), *this.rejected));
                         }
                         Err(error) if is_final => {
                             cancel_copies(this.copies, *this.latencies, now);
-                            return Poll::Ready(end(state, Err(error), None, *this.refused));
+                            return Poll::Ready(end(state, Err(error), None, *this.rejected));
                         }
                         Err(error) => {
                             *this.error = Some((0, error));
@@ -243,7 +243,7 @@ where
                             *this.first_permit = None;
                         }
                         cancel_copies(this.copies, *this.latencies, now);
-                        return Poll::Ready(end(state, Ok(value), Some(number), *this.refused));
+                        return Poll::Ready(end(state, Ok(value), Some(number), *this.rejected));
                     }
                     Err(error) => {
                         this.error.get_or_insert((number, error));
@@ -254,7 +254,7 @@ where
             let is_running = this.first.is_some() || !this.copies.is_empty();
             let Some(due) = state.due() else {
                 return match this.error.take_if(|_| !is_running) {
-                    Some((_, error)) => Poll::Ready(end(state, Err(error), None, *this.refused)),
+                    Some((_, error)) => Poll::Ready(end(state, Err(error), None, *this.rejected)),
                     // No error yet: an attempt is still running. Or the call has already ended.
                     None => Poll::Pending,
                 };
@@ -280,8 +280,8 @@ where
                 Some(budget) => match budget.try_acquire(FailureKind::Transient, &now) {
                     Some(permit) => Some((budget, permit)),
                     None => {
-                        state.refused();
-                        *this.refused = true;
+                        state.rejected();
+                        *this.rejected = true;
                         continue;
                     }
                 },
@@ -342,9 +342,9 @@ where
 }
 
 /// Ends the call: no further copy is started.
-fn end<V, E>(state: &mut HedgeState, result: Result<V, E>, winner: Option<u32>, refused: bool) -> Hedged<V, E> {
-    state.refused();
-    Hedged { result, winner, launched: state.count(), refused }
+fn end<V, E>(state: &mut HedgeState, result: Result<V, E>, winner: Option<u32>, rejected: bool) -> Hedged<V, E> {
+    state.rejected();
+    Hedged { result, winner, launched: state.count(), rejected }
 }
 
 /// Cancels the copies that still run, and records how long each has taken so far.

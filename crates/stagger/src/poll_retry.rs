@@ -134,7 +134,7 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
 
     /// Classifies this error by the retrier's rules alone, for integrations that know their errors better than the
     /// [built-in rules](crate::classify::built_in). Returns `None` if the retrier has no rule for `E`.
-    pub fn given_outcome<E: 'static>(&self, error: &E) -> Option<Outcome> {
+    pub fn explicit_outcome<E: 'static>(&self, error: &E) -> Option<Outcome> {
         self.call.options.rules().registered(error)
     }
 

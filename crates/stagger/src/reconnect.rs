@@ -177,14 +177,14 @@ where
     /// # Errors
     /// Returns [`Error<E>`] when it gives up. A later call starts a new episode.
     pub async fn next(&mut self) -> Result<C, Error<E>> {
-        self.next_by(classify::built_in).await
+        self.next_with_rule(classify::built_in).await
     }
 
     /// Waits for the next connection, classifying connection errors by `rule`; see [`next`](Self::next).
     ///
     /// # Errors
     /// Returns [`Error<E>`] when it gives up. A later call starts a new episode.
-    pub async fn next_by(&mut self, rule: impl Fn(&E) -> Outcome) -> Result<C, Error<E>> {
+    pub async fn next_with_rule(&mut self, rule: impl Fn(&E) -> Outcome) -> Result<C, Error<E>> {
         let guard = NextGuard(self);
         let this = &mut *guard.0;
         let mut step = this.first_step();

@@ -220,8 +220,8 @@ impl CircuitBreaker {
             slow: tally.slow,
             probes: if state.mode() == Mode::HalfOpen { state.in_flight() } else { 0 },
             next_probe: (state.mode() == Mode::Open).then(|| Instant::from_nanos(ledger.until.get())),
-            refusals: ledger.refusals.get(),
-            would_have_refused: ledger.would_have_refused.get(),
+            rejections: ledger.rejections.get(),
+            would_have_rejected: ledger.would_have_rejected.get(),
         }
     }
 }
@@ -280,10 +280,10 @@ impl CircuitBreaker {
             let Some(left) = self.time_until_admission(now) else { continue };
             match self.enforcement() {
                 Enforcement::Enforced => {
-                    ledger.refusals.increment();
+                    ledger.rejections.increment();
                     return Err(BreakerOpen { retry_in: Duration::from_nanos(left) });
                 }
-                Enforcement::Observed => ledger.would_have_refused.increment(),
+                Enforcement::Observed => ledger.would_have_rejected.increment(),
                 Enforcement::Off => {}
             }
             return Ok(BreakerPermit::NONE);

@@ -27,8 +27,8 @@ pub(super) struct Ledger {
     failures: Cell,
     slow: Cell,
     pub(super) consecutive: Cell,
-    pub(super) refusals: Cell,
-    pub(super) would_have_refused: Cell,
+    pub(super) rejections: Cell,
+    pub(super) would_have_rejected: Cell,
     /// An [`Enforcement`](crate::guard::Enforcement), as a number.
     pub(super) enforcement: Cell,
 }

@@ -111,9 +111,9 @@ pub struct BreakerSnapshot {
     /// When an open breaker admits the next probe.
     pub next_probe: Option<Instant>,
     /// How many calls it has rejected since it was created.
-    pub refusals: u64,
+    pub rejections: u64,
     /// How many calls it would have rejected while its rejections were only observed.
-    pub would_have_refused: u64,
+    pub would_have_rejected: u64,
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use crate::{Budget, FailureKind, Instant, Outcome, Ratio, Seed, guard::BudgetPer
 /// random.
 ///
 /// ```text
-/// try_acquire: rejected with the probability max(0, requests − K · accepts) / (requests + 1), but at most max_refusal
+/// try_acquire: rejected with the probability max(0, requests − K · accepts) / (requests + 1), but at most max_rejection_probability
 /// ```
 ///
 /// Requests are counted when they are attempted: first attempts, retries, and the retries that were rejected here. They
@@ -56,7 +56,7 @@ pub struct AdaptiveBuilder {
     seed: Seed,
     multiplier: Ratio,
     window: u64,
-    max_refusal: Ratio,
+    max_rejection_probability: Ratio,
     min_requests: u32,
 }
 
@@ -69,7 +69,7 @@ pub struct AdaptiveSnapshot {
     /// Requests in the window that the server accepted.
     pub accepts: u64,
     /// The probability that a retry is rejected, rounded down.
-    pub refusal: Ratio,
+    pub rejection_probability: Ratio,
 }
 
 const SLOTS: usize = if cfg!(loom) { 2 } else { 12 };
@@ -84,7 +84,7 @@ impl Adaptive {
             seed,
             multiplier: Ratio::percent(200),
             window: 120 * SECOND,
-            max_refusal: Ratio::ONE,
+            max_rejection_probability: Ratio::ONE,
             min_requests: 10,
         }
     }
@@ -102,24 +102,24 @@ impl Adaptive {
     pub fn snapshot(&self, now: Instant) -> AdaptiveSnapshot {
         let slot = self.slot(now);
         let (requests, accepts) = (self.requests.sum(slot), self.accepts.sum(slot));
-        let (refused, of) = self.settings.refusal(requests, accepts);
-        // At most a million: `refused ≤ of`.
-        let refusal = (u128::from(refused) * u128::from(MILLION) / u128::from(of)) as u32;
-        AdaptiveSnapshot { requests, accepts, refusal: Ratio::millionths(refusal) }
+        let (rejected, of) = self.settings.rejection_odds(requests, accepts);
+        // At most a million: `rejected ≤ of`.
+        let probability = (u128::from(rejected) * u128::from(MILLION) / u128::from(of)) as u32;
+        AdaptiveSnapshot { requests, accepts, rejection_probability: Ratio::millionths(probability) }
     }
 
     fn slot(&self, now: Instant) -> u64 {
         slot(now, self.settings.window / SLOTS as u64)
     }
 
-    fn refuses(&self, slot: u64) -> bool {
-        let (refused, of) = self.settings.refusal(self.requests.sum(slot), self.accepts.sum(slot));
-        if refused == 0 {
+    fn rejects(&self, slot: u64) -> bool {
+        let (rejected, of) = self.settings.rejection_odds(self.requests.sum(slot), self.accepts.sum(slot));
+        if rejected == 0 {
             return false;
         }
         let bits = self.settings.seed.for_call(self.draws.fetch_add(1, Ordering::Relaxed)).get();
         // A uniform draw below `of`.
-        ((u128::from(bits) * u128::from(of)) >> 64) < u128::from(refused)
+        ((u128::from(bits) * u128::from(of)) >> 64) < u128::from(rejected)
     }
 }
 
@@ -132,9 +132,9 @@ impl Budget for Adaptive {
 
     fn try_acquire(&self, _: FailureKind, now: &dyn Now) -> Option<BudgetPermit> {
         let slot = self.slot(now.now());
-        let refuses = self.refuses(slot);
+        let is_rejected = self.rejects(slot);
         self.requests.add(slot);
-        (!refuses).then_some(BudgetPermit(slot + 1))
+        (!is_rejected).then_some(BudgetPermit(slot + 1))
     }
 
     fn record(&self, BudgetPermit(permit): BudgetPermit, outcome: &Outcome, _: &dyn Now) {
@@ -167,8 +167,8 @@ impl AdaptiveBuilder {
     }
 
     /// Sets the highest probability of a rejection. Default: 1.
-    pub const fn max_refusal(mut self, most: Ratio) -> Self {
-        self.max_refusal = most;
+    pub const fn max_rejection_probability(mut self, most: Ratio) -> Self {
+        self.max_rejection_probability = most;
         self
     }
 
@@ -179,14 +179,14 @@ impl AdaptiveBuilder {
     }
 
     /// Returns the probability of a rejection, as numerator and denominator, not rounded.
-    fn refusal(&self, requests: u64, accepts: u64) -> (u64, u64) {
+    fn rejection_odds(&self, requests: u64, accepts: u64) -> (u64, u64) {
         // Both counts have 32 bits and the multiplier 30.
         let of = (requests + 1) * MILLION;
         if requests < u64::from(self.min_requests) {
             return (0, of);
         }
         let too_many = (requests * MILLION).saturating_sub(accepts * u64::from(self.multiplier.as_millionths()));
-        (too_many.min(self.max_refusal.of(of)), of)
+        (too_many.min(self.max_rejection_probability.of(of)), of)
     }
 
     const_unless_loom! {
@@ -200,7 +200,7 @@ impl AdaptiveBuilder {
             let checked = BudgetError::check([
                 (Multiplier, k < MILLION || k > 1_000 * MILLION, k),
                 (WindowLength, self.window < SECOND || self.window > 3_600 * SECOND, self.window),
-                (RatioAboveOne, self.max_refusal.is_above_one(), self.max_refusal.as_millionths() as u64),
+                (RatioAboveOne, self.max_rejection_probability.is_above_one(), self.max_rejection_probability.as_millionths() as u64),
             ]);
             match checked {
                 Ok(()) => Ok(self.started()),

@@ -14,8 +14,8 @@ pub struct RetryControl {
     setting: AtomicU64,
     /// How many retries have been requested under the share.
     asked: AtomicU64,
-    refused: AtomicU64,
-    would_have_refused: AtomicU64,
+    rejected: AtomicU64,
+    would_have_rejected: AtomicU64,
     limited: AtomicU64,
     stopped: AtomicU64,
 }
@@ -62,9 +62,9 @@ pub struct ControlSnapshot {
     /// The share of the retries that it grants.
     pub share: Ratio,
     /// Retries that the budget rejected while it was enforced.
-    pub refused: u64,
+    pub rejected: u64,
     /// Retries that the budget would have rejected while it was only observed.
-    pub would_have_refused: u64,
+    pub would_have_rejected: u64,
     /// Retries that were rejected because they were above the share.
     pub limited: u64,
     /// Retries that were rejected by [`ControlMode::NoRetries`].
@@ -167,8 +167,8 @@ impl RetryControl {
             Self {
                 setting: AtomicU64::new(ControlSetting::new(ControlMode::Enforced, Ratio::ONE).to_word()),
                 asked: AtomicU64::new(0),
-                refused: AtomicU64::new(0),
-                would_have_refused: AtomicU64::new(0),
+                rejected: AtomicU64::new(0),
+                would_have_rejected: AtomicU64::new(0),
                 limited: AtomicU64::new(0),
                 stopped: AtomicU64::new(0),
             }
@@ -194,8 +194,8 @@ impl RetryControl {
         ControlSnapshot {
             mode: setting.mode,
             share: setting.share,
-            refused: self.refused.load(Ordering::Relaxed),
-            would_have_refused: self.would_have_refused.load(Ordering::Relaxed),
+            rejected: self.rejected.load(Ordering::Relaxed),
+            would_have_rejected: self.would_have_rejected.load(Ordering::Relaxed),
             limited: self.limited.load(Ordering::Relaxed),
             stopped: self.stopped.load(Ordering::Relaxed),
         }
@@ -215,12 +215,12 @@ impl RetryControl {
         is_within
     }
 
-    pub(super) fn count_refused(&self) {
-        count(&self.refused);
+    pub(super) fn count_rejected(&self) {
+        count(&self.rejected);
     }
 
-    pub(super) fn count_would_have_refused(&self) {
-        count(&self.would_have_refused);
+    pub(super) fn count_would_have_rejected(&self) {
+        count(&self.would_have_rejected);
     }
 
     pub(super) fn count_stopped(&self) {

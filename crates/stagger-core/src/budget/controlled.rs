@@ -15,7 +15,7 @@ use crate::{Budget, FailureKind, Outcome, Ratio, guard::BudgetPermit};
 /// | mode | a retry is granted | a rejection of the budget |
 /// |---|---|---|
 /// | [`ControlMode::Enforced`] | if the budget grants it | rejects the retry |
-/// | [`ControlMode::Observed`] | always | is [counted](ControlSnapshot::would_have_refused) only |
+/// | [`ControlMode::Observed`] | always | is [counted](ControlSnapshot::would_have_rejected) only |
 /// | [`ControlMode::Off`] | always | does not occur: the budget is not asked |
 /// | [`ControlMode::NoRetries`] | never | does not occur: the budget is not asked |
 ///
@@ -130,10 +130,10 @@ impl<B: Budget, S: Borrow<RetryControl> + Send + Sync> Budget for ControlledBudg
         if permit.is_some() {
             permit
         } else if setting.mode() == ControlMode::Observed {
-            switch.count_would_have_refused();
+            switch.count_would_have_rejected();
             Some(FREE)
         } else {
-            switch.count_refused();
+            switch.count_rejected();
             None
         }
     }

@@ -5,7 +5,7 @@ use crate::{FailureKind, Instant, Outcome, ServerHint, hedge::Hedge};
 /// The state of one hedged call: which copy is due when. It launches nothing itself.
 ///
 /// The driver launches the first attempt with [`new`](Self::new), gets the time of the next copy from
-/// [`due`](Self::due), reports with [`launched`](Self::launched) or [`refused`](Self::refused) whether it could launch
+/// [`due`](Self::due), reports with [`launched`](Self::launched) or [`rejected`](Self::rejected) whether it could launch
 /// the copy, and with [`failed`](Self::failed) that an attempt failed while others are still possible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HedgeState {
@@ -42,7 +42,7 @@ impl HedgeState {
     }
 
     /// Records that the budget rejected the due copy: there are no more copies. Running attempts continue.
-    pub const fn refused(&mut self) {
+    pub const fn rejected(&mut self) {
         self.next = None;
     }
 

@@ -26,7 +26,7 @@ fn loom_every_retry_that_is_asked_for_is_counted_whoever_moves_the_control() {
         let lent = together(&control, &[ask, stop, ask]);
         let seen = control.snapshot();
         assert!(lent <= 1, "there is one token");
-        assert_eq!((lent + seen.refused + seen.stopped, seen.would_have_refused), (2, 0));
+        assert_eq!((lent + seen.refused + seen.stopped, seen.would_have_rejected), (2, 0));
         assert_eq!(control.budget().snapshot().tokens, 1 - lent);
     });
 }

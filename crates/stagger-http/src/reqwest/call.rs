@@ -133,12 +133,12 @@ impl<'s> RetryCall<'s> {
     fn stopped(&mut self, error: &Error) -> Option<StopReason> {
         match error {
             Error::Reqwest(error) => {
-                let outcome = self.call.given_outcome(error).unwrap_or_else(|| error::outcome(error));
+                let outcome = self.call.explicit_outcome(error).unwrap_or_else(|| error::outcome(error));
                 let outcome = self.classify(outcome, error::request_progress(error));
                 self.call.failed(outcome, Some(error))
             }
             Error::Middleware(inner) => {
-                let known = self.call.given_outcome(error).or_else(|| classify::chain(inner.as_ref()));
+                let known = self.call.explicit_outcome(error).or_else(|| classify::chain(inner.as_ref()));
                 let outcome = self.classify(known.unwrap_or(Outcome::TRANSIENT), RequestProgress::MaybeProcessed);
                 self.call.failed(outcome, Some(error))
             }

@@ -26,7 +26,7 @@
 //! |---|---|---|---|
 //! | `breaker changed` | `WARN` if it opened, else `INFO` | `state`, `was`, `cause`, `transitions` since the last event | [`Gauges`] |
 //! | `operator control changed` | `WARN`; `INFO` if it was reset | `setting`, `was` | [`Gauges`] |
-//! | `hedged` | `DEBUG` | `launched`, `refused`, `winner` | [`record_hedged`] |
+//! | `hedged` | `DEBUG` | `launched`, `rejected`, `winner` | [`record_hedged`] |
 //! | `items failed` | `WARN` | `succeeded`, `failed`, `dead_lettered` | [`record_batch`] |
 
 #[cfg(all(any(feature = "metrics", feature = "tracing"), target_has_atomic = "64"))]

@@ -166,7 +166,7 @@ impl<T, S: Sleep> DelayQueue<T, S> {
     #[must_use]
     pub fn snapshot(&self) -> QueueSnapshot {
         let overdue = self.next_due().map_or(Duration::ZERO, |due| self.timer.now().saturating_since(due));
-        QueueSnapshot { pending: self.len(), overdue, refused: self.rejected }
+        QueueSnapshot { pending: self.len(), overdue, rejected: self.rejected }
     }
 
     /// Waits for the next item to be due. Returns `None` if nothing is pending; items pushed later are yielded by later

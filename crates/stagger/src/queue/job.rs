@@ -43,7 +43,7 @@ impl ItemState {
     pub(super) fn resumed(paused: Paused, settings: Arc<QueueSettings>, now: Instant) -> Result<Self, StopReason> {
         let mut state = Self { retry: paused.resume(now), seed: paused.seed(), ..Self::new(settings) };
         let (retry, _, guards) = state.parts();
-        state.permits.permit = retry.borrow_again(|| now, &guards)?;
+        state.permits.permit = retry.reacquire(|| now, &guards)?;
         Ok(state)
     }
 

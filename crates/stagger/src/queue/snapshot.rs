@@ -9,5 +9,5 @@ pub struct QueueSnapshot {
     /// How long the first item has been due without being taken; zero if none is due.
     pub overdue: Duration,
     /// Number of items rejected since the queue was created, because it was at capacity.
-    pub refused: u64,
+    pub rejected: u64,
 }

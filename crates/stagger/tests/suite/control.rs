@@ -70,7 +70,7 @@ fn a_budget_is_enforced_observed_and_off() {
         assert_eq!(end(&api), (StopReason::Attempts, 4), "{mode:?}");
     }
     let (_, counted) = controls.snapshots()[0];
-    assert_eq!((counted.refused, counted.would_have_refused), (1, 3));
+    assert_eq!((counted.rejected, counted.would_have_rejected), (1, 3));
 }
 
 #[test]

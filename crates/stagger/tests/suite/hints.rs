@@ -59,7 +59,7 @@ where
             *last = timer.now();
             ready(Err::<(), _>(hinted(hint)))
         };
-        block_on(Reconnect::with_seed(timer, &POLICY, fails, seed).next_by(Fail::outcome)).unwrap_err();
+        block_on(Reconnect::with_seed(timer, &POLICY, fails, seed).next_with_rule(Fail::outcome)).unwrap_err();
     });
     at
 }
@@ -130,7 +130,7 @@ fn meaning_08_a_wait_for_a_hint_that_is_dropped_and_taken_up_again_is_still_a_hi
         Err::<(), _>(hinted(ServerHint::Reserved(ms(30))))
     };
     let mut links = Reconnect::with_seed(SleepFn::with_clock(sleep, &clock), &POLICY, fails, Seed::new(1));
-    assert!(polled(pin!(links.next_by(Fail::outcome)), 1).is_pending());
-    assert!(polled(pin!(links.next_by(Fail::outcome)), 200).is_ready());
+    assert!(polled(pin!(links.next_with_rule(Fail::outcome)), 1).is_pending());
+    assert!(polled(pin!(links.next_with_rule(Fail::outcome)), 200).is_ready());
     assert_eq!(*connects.borrow(), [ms(0), ms(30)]);
 }

@@ -128,7 +128,7 @@ fn why_a_connection_was_lost_can_be_said() {
 #[test]
 fn a_rule_judges_the_errors_of_connecting() {
     let mut links = Reconnect::with_timer(VirtualClock::new(), &POLICY, async || Err::<(), _>("no"));
-    let error = block_on(links.next_by(|_| Outcome::Permanent)).unwrap_err();
+    let error = block_on(links.next_with_rule(|_| Outcome::Permanent)).unwrap_err();
     assert_eq!((error.stop_reason(), error.attempts(), error.error()), (StopReason::Permanent, 1, Some(&"no")));
 }
 

@@ -117,7 +117,7 @@ fn forced_open_it_refuses_until_it_is_told_otherwise() {
     assert!(bench.after(secs(86_400)).admit().is_err());
     assert!(bench.breaker.would_reject(secs(86_400), &bench.now));
     bench.record(early, Outcome::Success);
-    assert_eq!((bench.state(), bench.snapshot().refusals), (BreakerState::ForcedOpen, 2));
+    assert_eq!((bench.state(), bench.snapshot().rejections), (BreakerState::ForcedOpen, 2));
     bench.breaker.reset(&bench.now);
     assert_eq!(bench.state(), BreakerState::Closed);
     bench.call(Outcome::Success);
@@ -163,7 +163,7 @@ fn observing_it_refuses_nothing_and_tells_what_it_would_have_refused() {
     assert_eq!((bench.state(), bench.breaker.retry_in(&bench.now)), (BreakerState::Open, Duration::ZERO));
     assert!(!bench.breaker.would_reject(Duration::ZERO, &bench.now));
     let snapshot = bench.snapshot();
-    assert_eq!((snapshot.refusals, snapshot.would_have_refused), (0, 3));
+    assert_eq!((snapshot.rejections, snapshot.would_have_rejected), (0, 3));
     assert_eq!(snapshot.enforcement, Enforcement::Observed);
     // The states follow as if it were kept to: one probe, and the call beside it does not count.
     let probe = bench.after(secs(5)).pass();
@@ -175,7 +175,7 @@ fn observing_it_refuses_nothing_and_tells_what_it_would_have_refused() {
     bench.breaker.set_enforcement(Enforcement::Enforced);
     bench.calls([FAILED; 2]);
     bench.refused();
-    assert_eq!((bench.snapshot().refusals, bench.snapshot().would_have_refused), (1, 4));
+    assert_eq!((bench.snapshot().rejections, bench.snapshot().would_have_rejected), (1, 4));
 }
 
 #[test]
@@ -187,7 +187,7 @@ fn turned_off_it_refuses_nothing_and_counts_no_refusals() {
     assert_eq!((bench.state(), bench.breaker.enforcement()), (BreakerState::Open, Enforcement::Off));
     bench.calls([FAILED, Outcome::Success]);
     assert_eq!(bench.breaker.retry_in(&bench.now), Duration::ZERO);
-    assert_eq!((bench.snapshot().refusals, bench.snapshot().would_have_refused), (0, 0));
+    assert_eq!((bench.snapshot().rejections, bench.snapshot().would_have_rejected), (0, 0));
     // It has kept its state meanwhile.
     bench.breaker.set_enforcement(Enforcement::Enforced);
     assert_eq!(bench.refused(), secs(5));
@@ -205,7 +205,7 @@ fn a_snapshot_tells_each_change_of_state() {
     bench.after(secs(1)).refused();
     let open = bench.snapshot();
     assert_eq!((open.state, open.cause, open.since), (BreakerState::Open, TransitionCause::Consecutive, Some(tripped)));
-    assert_eq!((open.consecutive, open.refusals, open.transitions, open.openings), (2, 1, 1, 1));
+    assert_eq!((open.consecutive, open.rejections, open.transitions, open.openings), (2, 1, 1, 1));
     assert_eq!(open.next_probe, Some(tripped.saturating_add(secs(5))));
     let probe = bench.after(secs(4)).pass();
     let half_open = bench.snapshot();

@@ -18,7 +18,7 @@ fn after(builder: AdaptiveBuilder, requests: u32, accepts: u32) -> Adaptive {
 
 /// In millionths, rounded down.
 fn refusal(builder: AdaptiveBuilder, requests: u32, accepts: u32) -> u32 {
-    after(builder, requests, accepts).snapshot(NOW).refusal.as_millionths()
+    after(builder, requests, accepts).snapshot(NOW).rejection_probability.as_millionths()
 }
 
 #[test]
@@ -31,7 +31,7 @@ fn bd_15_the_formula_of_the_book() {
 /// A tolerated failure rate of a tenth is K = 1 / (1 − 0.1), here to the nearest millionth.
 #[test]
 fn fg_27_the_throttler_of_failsafe_go() {
-    let builder = BARE.multiplier(Ratio::millionths(1_111_111)).max_refusal(Ratio::percent(80));
+    let builder = BARE.multiplier(Ratio::millionths(1_111_111)).max_rejection_probability(Ratio::percent(80));
     let cases = [(100, 95, 0), (120, 90, 1_653), (200, 50, 7_186), (1_000, 10, 8_000), (0, 0, 0), (100, 0, 8_000)];
     for (requests, accepts, want) in cases {
         assert_eq!((refusal(builder, requests, accepts) + 50) / 100, want, "{requests} / {accepts}");
@@ -51,7 +51,7 @@ fn refusals_are_requests_and_come_as_often_as_told() {
     let budget = after(BARE, 1_000, 250);
     let (mut refused, mut expected) = (0_u32, 0.0);
     for _ in 0..20_000 {
-        expected += budget.snapshot(NOW).refusal.as_f64();
+        expected += budget.snapshot(NOW).rejection_probability.as_f64();
         refused += u32::from(budget.try_acquire(FailureKind::Transient, &NOW).is_none());
     }
     assert_eq!(budget.snapshot(NOW).requests, 21_000);
@@ -62,7 +62,8 @@ fn refusals_are_requests_and_come_as_often_as_told() {
 #[test]
 fn two_clients_of_one_seed_refuse_alike_and_others_do_not() {
     let series = |seed| {
-        let budget = Adaptive::builder(Seed::new(seed)).multiplier(Ratio::ONE).max_refusal(Ratio::percent(50));
+        let budget =
+            Adaptive::builder(Seed::new(seed)).multiplier(Ratio::ONE).max_rejection_probability(Ratio::percent(50));
         let budget = after(budget.min_requests(0), 1_000, 0);
         (0..64).map(|_| budget.try_acquire(FailureKind::Transient, &NOW).is_some()).collect::<Vec<_>>()
     };
@@ -82,7 +83,7 @@ fn what_happened_two_minutes_ago_is_forgotten() {
     }
     let seen = budget.snapshot(at(secs(135)));
     assert_eq!((seen.accepts, seen.requests), (0, 116), "since the slot that began at 20 s");
-    assert!(seen.refusal > Ratio::percent(98));
+    assert!(seen.rejection_probability > Ratio::percent(98));
     assert_eq!(budget.snapshot(Instant::from_nanos(u64::MAX)).requests, 0);
 }
 
@@ -125,7 +126,11 @@ fn what_nobody_is_blamed_for_and_what_was_never_made_is_no_request() {
 
 #[test]
 fn every_fault_is_told_at_once() {
-    let built = BARE.multiplier(Ratio::millionths(999_999)).window(ms(999)).max_refusal(Ratio::percent(101)).build();
+    let built = BARE
+        .multiplier(Ratio::millionths(999_999))
+        .window(ms(999))
+        .max_rejection_probability(Ratio::percent(101))
+        .build();
     assert_eq!(faults(built), [BudgetProblem::RatioAboveOne, BudgetProblem::WindowLength, BudgetProblem::Multiplier]);
     assert_eq!(faults(BARE.multiplier(Ratio::millionths(1_000_000_001)).build()), [BudgetProblem::Multiplier]);
     assert_eq!(faults(BARE.window(secs(3_601)).build()), [BudgetProblem::WindowLength]);

@@ -25,7 +25,7 @@ fn it_is_enforced_unless_it_is_moved() {
     let control = control(3);
     assert_eq!((control.mode(), ControlMode::default()), (ControlMode::Enforced, ControlMode::Enforced));
     assert_eq!((ask(&control, 5).len(), control.available()), (3, Some(0)));
-    assert_eq!(control.snapshot().refused, 2);
+    assert_eq!(control.snapshot().rejected, 2);
 }
 
 #[test]
@@ -34,7 +34,7 @@ fn what_is_observed_passes_and_is_counted() {
     control.set(ControlMode::Observed);
     assert_eq!(ask(&control, 5).len(), 5);
     let seen = control.snapshot();
-    assert_eq!((seen.mode, seen.would_have_refused, seen.refused), (ControlMode::Observed, 2, 0));
+    assert_eq!((seen.mode, seen.would_have_rejected, seen.rejected), (ControlMode::Observed, 2, 0));
     assert_eq!((control.budget().snapshot().tokens, control.available()), (0, None));
 }
 
@@ -43,7 +43,7 @@ fn what_is_off_is_not_asked() {
     let control = control(3);
     control.set(ControlMode::Off);
     assert_eq!(ask(&control, 5).len(), 5);
-    assert_eq!((control.budget().snapshot().tokens, control.snapshot().would_have_refused), (3, 0));
+    assert_eq!((control.budget().snapshot().tokens, control.snapshot().would_have_rejected), (3, 0));
 }
 
 #[test]
@@ -51,7 +51,10 @@ fn no_retries_are_none_and_cost_nothing() {
     let control = control(3);
     control.set(ControlMode::NoRetries);
     assert_eq!((ask(&control, 5).len(), control.available()), (0, Some(0)));
-    assert_eq!((control.budget().snapshot().tokens, control.snapshot().stopped, control.snapshot().refused), (3, 5, 0));
+    assert_eq!(
+        (control.budget().snapshot().tokens, control.snapshot().stopped, control.snapshot().rejected),
+        (3, 5, 0)
+    );
 }
 
 /// In every mode the budget hears of the attempts, so that it knows the present when it is enforced again.
@@ -115,7 +118,7 @@ fn a_share_passes_exactly_and_evenly() {
 
 #[test]
 fn a_share_limits_beside_each_mode_before_the_budget_is_asked() {
-    for (mode, passed, refused, would_have_refused) in [
+    for (mode, passed, refused, would_have_rejected) in [
         (ControlMode::Enforced, 3, 2, 0),
         (ControlMode::Observed, 5, 0, 2),
         (ControlMode::Off, 5, 0, 0),
@@ -126,7 +129,7 @@ fn a_share_limits_beside_each_mode_before_the_budget_is_asked() {
         assert_eq!(ask(&control, 10).len(), passed, "{mode:?}");
         let seen = control.snapshot();
         assert_eq!((seen.mode, seen.share), (mode, Ratio::percent(50)));
-        assert_eq!((seen.refused, seen.would_have_refused), (refused, would_have_refused), "{mode:?}");
+        assert_eq!((seen.rejected, seen.would_have_rejected), (refused, would_have_rejected), "{mode:?}");
         let (limited, stopped) = if mode == ControlMode::NoRetries { (0, 10) } else { (5, 0) };
         assert_eq!((seen.limited, seen.stopped), (limited, stopped), "{mode:?}");
     }

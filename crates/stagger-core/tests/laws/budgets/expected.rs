@@ -30,7 +30,7 @@ impl Budget for Foretold {
     }
 
     fn try_acquire(&self, kind: FailureKind, now: &dyn Now) -> Option<BudgetPermit> {
-        let refusal = self.budget.snapshot(now.now()).refusal.as_f64();
+        let refusal = self.budget.snapshot(now.now()).rejection_probability.as_f64();
         let loan = self.budget.try_acquire(kind, now);
         let mut seen = self.seen.lock().unwrap();
         seen.lent += f64::from(u8::from(loan.is_some()));

@@ -107,7 +107,7 @@ fn threads_under_a_control_that_is_moved_spend_the_tokens_once() {
         lent
     });
     let seen = control.snapshot();
-    assert_eq!(lent + seen.refused + seen.stopped, asked.into_inner());
+    assert_eq!(lent + seen.rejected + seen.stopped, asked.into_inner());
     control.set(ControlMode::Enforced);
     assert_eq!(lent + drain(&control, NOW).len() as u64, 100);
 }

@@ -92,11 +92,11 @@ fn only_a_retry_that_was_paid_for_is_paid_for_again() {
         purse.events();
         let before = state;
         let retry = RetryMachine::new(&policy, &mut state, Seed::new(1));
-        guards.release(retry.borrow_again(|| Instant::ZERO, &guards).unwrap());
+        guards.release(retry.reacquire(|| Instant::ZERO, &guards).unwrap());
         assert_eq!(purse.events().iter().filter(|event| !event.starts_with("give back")).collect::<Vec<_>>(), asked);
         purse.set_tight(true);
         let refused = if asked.is_empty() { Ok(Permits::NONE) } else { Err(StopReason::Budget) };
-        assert_eq!(retry.borrow_again(|| Instant::ZERO, &guards), refused, "{outcomes:?}");
+        assert_eq!(retry.reacquire(|| Instant::ZERO, &guards), refused, "{outcomes:?}");
         assert_eq!((state, purse.out()), (before, 0), "{outcomes:?}");
     }
 }

@@ -57,7 +57,7 @@ fn a_failure_brings_the_next_copy_on_when_it_may_help() {
 #[test]
 fn a_copy_that_nobody_pays_for_is_the_end_of_copies() {
     let mut state = HedgeState::new(&Hedge::after(ms(1)).with_max_copies(5), ms(1), at(secs(1)));
-    state.refused();
+    state.rejected();
     assert_eq!(state.due(), None);
     state.failed(&Outcome::TRANSIENT, at(secs(2)));
     assert_eq!(state.due(), None, "a failure does not bring them back");

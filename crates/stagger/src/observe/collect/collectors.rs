@@ -28,10 +28,10 @@ impl BreakerCollector {
         let enforced = f64::from(u8::from(seen.enforcement == Enforcement::Enforced));
         gauge("stagger_breaker_enforced", target, None, enforced);
         absolute("stagger_breaker_transitions_total", target, None, seen.transitions);
-        for (enforcement, refusals) in
-            [(Enforcement::Enforced, seen.refusals), (Enforcement::Observed, seen.would_have_refused)]
+        for (enforcement, rejections) in
+            [(Enforcement::Enforced, seen.rejections), (Enforcement::Observed, seen.would_have_rejected)]
         {
-            absolute("stagger_breaker_refusals_total", target, Some(("enforcement", enforcement.name())), refusals);
+            absolute("stagger_breaker_rejections_total", target, Some(("enforcement", enforcement.name())), rejections);
         }
         if seen.transitions != self.transitions {
             log_transition(target, &seen, self.was, seen.transitions.wrapping_sub(self.transitions));
@@ -56,8 +56,8 @@ impl ControlCollector {
         for (target, seen) in self.controls.snapshots() {
             state_gauges("stagger_control_mode", &target, "mode", &modes, seen.mode.name());
             gauge("stagger_control_share", &target, None, seen.share.as_f64());
-            for (cause, refusals) in causes(&seen) {
-                absolute("stagger_control_refusals_total", &target, Some(("cause", cause)), refusals);
+            for (cause, rejections) in causes(&seen) {
+                absolute("stagger_control_rejections_total", &target, Some(("cause", cause)), rejections);
             }
             let is = ControlSetting::new(seen.mode, seen.share);
             let was = self.settings.get(&target).copied().unwrap_or_default();
@@ -72,8 +72,8 @@ impl ControlCollector {
 /// Returns why retries were rejected, and how many; `observed` counts those that were only observed, and passed.
 const fn causes(seen: &ControlSnapshot) -> [(&'static str, u64); 4] {
     [
-        ("budget", seen.refused),
-        ("observed", seen.would_have_refused),
+        ("budget", seen.rejected),
+        ("observed", seen.would_have_rejected),
         ("share", seen.limited),
         ("no_retries", seen.stopped),
     ]

@@ -90,9 +90,9 @@ impl<C: Clock> Gauges<C> {
         let target = target.to_owned();
         self.collector(move |now| {
             let seen = admission.snapshot(now);
-            gauge("stagger_admission_waiting", &target, None, seen.reserved as f64);
+            gauge("stagger_admission_reserved", &target, None, seen.reserved as f64);
             gauge("stagger_admission_wait_seconds", &target, None, seen.next_in.as_secs_f64());
-            gauge("stagger_admission_room", &target, None, seen.available as f64);
+            gauge("stagger_admission_available", &target, None, seen.available as f64);
         })
     }
 

@@ -18,14 +18,14 @@ use crate::queue::QueueSnapshot;
 pub fn record_hedged<V, E>(target: &str, report: &Hedged<V, E>) {
     let launched = u64::from(report.launched.saturating_sub(1));
     let won = u64::from(report.winner.is_some_and(|winner| winner > 0));
-    let refused = u64::from(report.refused);
-    for (result, number) in [("launched", launched), ("won", won), ("refused", refused)] {
+    let rejected = u64::from(report.rejected);
+    for (result, number) in [("launched", launched), ("won", won), ("rejected", rejected)] {
         increment("stagger_hedges_total", target, Some(("result", result)), number);
     }
     #[cfg(feature = "tracing")]
-    if launched + refused > 0 {
+    if launched + rejected > 0 {
         let winner = report.winner;
-        tracing::debug!(target: "stagger", target_name = target, launched, refused, winner, "hedged");
+        tracing::debug!(target: "stagger", target_name = target, launched, rejected, winner, "hedged");
     }
 }
 
@@ -61,5 +61,5 @@ pub fn record_batch<T, E>(target: &str, result: &BatchResult<T, E>) {
 pub fn record_queue(target: &str, queue: &QueueSnapshot) {
     gauge("stagger_queue_pending", target, None, queue.pending as f64);
     gauge("stagger_queue_overdue_seconds", target, None, queue.overdue.as_secs_f64());
-    absolute("stagger_queue_refused_total", target, None, queue.refused);
+    absolute("stagger_queue_rejected_total", target, None, queue.rejected);
 }

@@ -86,7 +86,7 @@ pub(super) const EVERY: [fn() -> Watched; 8] = [
         Watched::new("adaptive", Adaptive::new(Seed::new(1)), says, |made| vec![made.ailing, 0])
     },
     || {
-        let says = |b: &ControlledBudget<Concurrent>| [places(b.budget()), vec![b.snapshot().refused]].concat();
+        let says = |b: &ControlledBudget<Concurrent>| [places(b.budget()), vec![b.snapshot().rejected]].concat();
         Watched::new("control", ControlledBudget::new(Concurrent::new()), says, |_| vec![0, 0, 0])
     },
 ];

@@ -120,7 +120,7 @@ impl Driver {
             }
             Self::Reconnect => {
                 let mut links = Reconnect::with_timer(timer.clone(), &POLICY, attempt).guards(world.guards());
-                links.next_by(|error| world.judge(error)).await.unwrap_err();
+                links.next_with_rule(|error| world.judge(error)).await.unwrap_err();
             }
             Self::Blocking => {
                 let call = blocking::retry(&POLICY, || world.blocking_attempt()).classify(|error| world.judge(error));

@@ -155,7 +155,7 @@ fn the_contract_names_every_value_of_a_label() {
         ("stagger_stops_total", "reason", stops.map(StopReason::name).to_vec()),
         ("stagger_retries_total", "source", sources.map(DelaySource::name).to_vec()),
         ("stagger_breaker_state", "state", BreakerState::ALL.iter().map(|state| state.name()).collect()),
-        ("stagger_breaker_refusals_total", "enforcement", observable.map(|it| it.name()).collect()),
+        ("stagger_breaker_rejections_total", "enforcement", observable.map(|it| it.name()).collect()),
         ("stagger_control_mode", "mode", ControlMode::ALL.iter().map(|mode| mode.name()).collect()),
     ] {
         let names: BTreeSet<_> = names.into_iter().map(str::to_owned).collect();

@@ -120,5 +120,5 @@ async fn a_queue_tells_what_is_pending_overdue_and_refused() {
     assert_eq!(seen(&queue), [1.0, 0.0, 1.0]);
     let mut plain = DelayQueue::new().capacity(0);
     assert!(plain.push("refused", ms(1)).is_err());
-    assert_eq!(plain.snapshot().refused, 1);
+    assert_eq!(plain.snapshot().rejected, 1);
 }
