@@ -33,8 +33,8 @@ pub(crate) struct PolicyArgs {
     #[arg(long, alias = "factor", value_name = "X")]
     pub(crate) multiplier: Option<String>,
 
-    /// Distribution of a delay: none, full, equal, decorrelated, or a share like ±20%
-    /// [default without --policy: full]
+    /// Distribution of a delay: none, full, equal, decorrelated, a share like ±20%, or an added length like
+    /// add:500ms [default without --policy: full]
     #[arg(short, long, value_name = "KIND")]
     pub(crate) jitter: Option<String>,
 
