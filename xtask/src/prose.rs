@@ -16,6 +16,9 @@ const SUBJECTS_IN_COMMENTS: usize = 60;
 /// The limit for words of [`SUBJECTS`] in the pages: README, ARCHITECTURE, CONTRIBUTING and `docs/**/*.md`.
 const SUBJECTS_IN_PAGES: usize = 40;
 
+/// Holds no messages for users; a test runs as the system's user `nobody`.
+const WITHOUT_MESSAGES: &str = "crates/stagger-kit/";
+
 /// Pronouns that stand in place of a named subject: the caller, the task, the server.
 const SUBJECTS: [&str; 5] = ["who", "whoever", "whom", "nobody", "somebody"];
 
@@ -58,6 +61,8 @@ pub(crate) struct Prose {
     in_comments: Vec<String>,
     /// `file:line: text` of each word of [`SUBJECTS`] in a page.
     in_pages: Vec<String>,
+    /// `file:line: text` of each string literal with a word of [`SUBJECTS`], or with "is no …" in place of "is not a …".
+    in_messages: Vec<String>,
 }
 
 impl Prose {
@@ -79,7 +84,10 @@ impl Prose {
 
     /// Returns every counted place as `file:line: text`.
     pub(crate) fn places(&self) -> impl Iterator<Item = &str> {
-        [&self.without_verb, &self.in_comments, &self.in_pages].into_iter().flatten().map(String::as_str)
+        [&self.without_verb, &self.in_comments, &self.in_pages, &self.in_messages]
+            .into_iter()
+            .flatten()
+            .map(String::as_str)
     }
 
     /// Checks the counts against the limits.
@@ -99,6 +107,9 @@ impl Prose {
         if self.in_pages.len() > SUBJECTS_IN_PAGES {
             problems.push(format!("more than {SUBJECTS_IN_PAGES} uses of {subjects} in pages"));
         }
+        if !self.in_messages.is_empty() {
+            problems.push(format!("{subjects} or \"is no ...\" in messages"));
+        }
         if problems.is_empty() { Ok(()) } else { Err(format!("{self}: {}", problems.join("; ")).into()) }
     }
 
@@ -115,6 +126,8 @@ impl Prose {
         for (number, line) in (1..).zip(source.lines().map(str::trim)) {
             if line.starts_with("//") {
                 self.in_comments.extend(subjects(line).map(|_| format!("{file}:{number}: {line}")));
+            } else if literal(line).is_some_and(is_unclear) && !file.starts_with(WITHOUT_MESSAGES) {
+                self.in_messages.push(format!("{file}:{number}: {line}"));
             }
             if open_brackets > 0 || line.starts_with("#[") {
                 open_brackets += brackets(line);
@@ -142,11 +155,12 @@ impl fmt::Display for Prose {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{:.1} % of {} functions begin with a verb; pronouns as subjects: {} in comments, {} in pages",
+            "{:.1} % of {} functions begin with a verb; pronouns as subjects: {} in comments, {} in pages, {} in messages",
             100.0 * self.verbs(),
             self.functions,
             self.in_comments.len(),
             self.in_pages.len(),
+            self.in_messages.len(),
         )
     }
 }
@@ -169,6 +183,20 @@ fn begins_with_verb(text: &str) -> bool {
 
 fn subjects(line: &str) -> impl Iterator<Item = &str> {
     words(line).filter(|word| SUBJECTS.iter().any(|subject| subject.eq_ignore_ascii_case(word)))
+}
+
+/// Returns what lies between the first and the last quotation mark of a line.
+fn literal(line: &str) -> Option<&str> {
+    let (from, to) = (line.find('"')?, line.rfind('"')?);
+    line.get(from + 1..to)
+}
+
+/// Returns whether a message leaves its subject open, or says "`x` is no y".
+fn is_unclear(message: &str) -> bool {
+    let says_is_no = message
+        .match_indices("is no ")
+        .any(|(at, found)| !message[..at].ends_with("there ") && !message[at + found.len()..].starts_with("longer"));
+    says_is_no || subjects(message).next().is_some()
 }
 
 fn words(text: &str) -> impl Iterator<Item = &str> {
@@ -245,14 +273,31 @@ mod tests {
     }
 
     #[test]
+    fn messages_name_their_subject_and_say_is_not() {
+        let mut prose = Prose::default();
+        let source =
+            "f(\"whoever it is\");\nf(\"`x` is no y\");\nf(\"there is no y\");\nf(\"x is no longer y\");\nf(who);\n";
+        prose.read_source("lib.rs", source);
+        assert_eq!(prose.in_messages.len(), 2, "{:?}", prose.in_messages);
+        prose.read_source("crates/stagger-kit/src/user.rs", "named(\"nobody\")");
+        assert_eq!(prose.in_messages.len(), 2, "{:?}", prose.in_messages);
+    }
+
+    #[test]
     fn each_exceeded_limit_is_reported() {
         let few = Prose { functions: 20, without_verb: vec![String::new(); 3], ..Prose::default() };
         few.check().unwrap();
         let places = |count| vec![String::new(); count];
-        let many = Prose { functions: 20, without_verb: places(4), in_comments: places(61), in_pages: places(41) };
+        let many = Prose {
+            functions: 20,
+            without_verb: places(4),
+            in_comments: places(61),
+            in_pages: places(41),
+            in_messages: places(1),
+        };
         let error = many.check().unwrap_err().to_string();
         assert!(error.contains("80.0 % of 20 functions begin with a verb;"), "{error}");
-        for problem in ["fewer than 85 %", "more than 60 uses of who", "more than 40 uses of who"] {
+        for problem in ["fewer than 85 %", "more than 60 uses of who", "more than 40 uses of who", "in messages"] {
             assert!(error.contains(problem), "{error}");
         }
     }
