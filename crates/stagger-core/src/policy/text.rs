@@ -7,7 +7,7 @@ use core::time::Duration;
 use super::builder::{DEFAULT_MAX_ATTEMPTS, DEFAULT_MAX_HINT};
 use super::{Policy, PolicyBuilder};
 use crate::backoff::DelayList;
-use crate::text::{Compact, ParseError, Problem, parse_duration};
+use crate::text::{Compact, ParseError, Problem, nearest, parse_duration};
 use crate::{HintMode, Jitter, Ratio, profile::Profile, schedule::Backoff};
 
 /// The name of every setting, and other spellings that are accepted and never printed.
@@ -405,33 +405,6 @@ fn list(value: &str) -> Result<DelayList, ParseError> {
     DelayList::new(&delays[..len]).ok_or(ParseError::new(Problem::NoUnit, value))
 }
 
-/// Returns the name that is most like `word`, if at most one letter in three differs.
-fn nearest(word: &str, names: impl Iterator<Item = &'static str>) -> Option<&'static str> {
-    let near = names.map(|name| (distance(word.as_bytes(), name.as_bytes()), name));
-    near.filter(|(distance, _)| *distance <= word.len().div_ceil(3))
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, name)| name)
-}
-
-/// Returns how many letters have to be changed, added or removed (Levenshtein).
-fn distance(a: &[u8], b: &[u8]) -> usize {
-    // Names have at most 31 letters; of a longer one only the first 31 count.
-    let mut row = [0; 32];
-    let b = &b[..b.len().min(row.len() - 1)];
-    for (at, cell) in row.iter_mut().enumerate() {
-        *cell = at;
-    }
-    for (i, x) in a.iter().enumerate() {
-        let mut corner = core::mem::replace(&mut row[0], i + 1);
-        for (j, y) in b.iter().enumerate() {
-            let changed = corner + usize::from(x != y);
-            corner = row[j + 1];
-            row[j + 1] = changed.min(row[j] + 1).min(corner + 1);
-        }
-    }
-    row[b.len()]
-}
-
 #[cfg(test)]
 mod tests {
     use std::string::ToString;
@@ -529,23 +502,5 @@ mod tests {
             "exponential base=1s cap=50ms max-attempts=0 spread=1m max-elapsed=10s".parse::<Policy>().unwrap_err();
         assert_eq!(error.policy_error().unwrap().problems().count(), 3);
         assert_eq!(error.to_string().matches("; ").count(), 2, "{error}");
-    }
-
-    #[test]
-    fn the_distance_of_two_words_counts_edits() {
-        for (a, b, want) in [
-            ("base", "base", 0),
-            ("bse", "base", 1),
-            ("kitten", "sitting", 3),
-            ("", "abc", 3),
-            ("abc", "", 3),
-            ("max-atempts", "max-attempts", 1),
-            ("flaw", "lawn", 2),
-        ] {
-            assert_eq!(distance(a.as_bytes(), b.as_bytes()), want, "{a}, {b}");
-        }
-        // Longer than the row.
-        assert_eq!(distance(b"", "x".repeat(100).as_bytes()), 31);
-        assert_eq!(distance("x".repeat(100).as_bytes(), b"x"), 99);
     }
 }

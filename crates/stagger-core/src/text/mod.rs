@@ -5,8 +5,10 @@
 mod duration;
 mod error;
 mod message;
+mod nearest;
 
 pub use duration::{Compact, parse_duration};
 pub use error::ParseError;
 pub(crate) use error::Problem;
 pub(crate) use message::Message;
+pub(crate) use nearest::nearest;
