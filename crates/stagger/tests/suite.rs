@@ -1,4 +1,4 @@
-//! What the library promises, through its public face.
+//! Tests of the public API.
 
 #[cfg(test)]
 mod suite {

@@ -12,7 +12,7 @@ use stagger::batch::{Batch, Failed, UnknownItem};
 use stagger::testing::VirtualClock;
 use stagger::{FailureKind, Guards, Instant, Outcome, Policy, ServerHint, StopReason, policy, time::Clock};
 
-use super::support::{Bank, Gate, Patient, ms, polled};
+use super::support::{PendingTimer, RecordingBreaker, RecordingBudget, ms, poll_times};
 
 const POLICY: Policy = policy!(constant(ms(10)).jitter(Jitter::None).max_attempts(3));
 
@@ -95,14 +95,14 @@ fn ids_are_escaped_as_json_wants_it() {
 
 #[test]
 fn one_round_is_one_attempt_and_one_payment() {
-    let (bank, gate) = (Bank::of(10), Gate::new(u32::MAX, ms(1)));
+    let (bank, gate) = (RecordingBudget::new(10), RecordingBreaker::new(u32::MAX, ms(1)));
     let mut batch =
         Batch::with_timer(VirtualClock::new(), &POLICY, items(100)).guards(Guards::none().budget(&bank).breaker(&gate));
     let rounds = run(&mut batch, |round, item| (round == 1 && item > 50).then_some(Outcome::TRANSIENT));
     assert_eq!((rounds.len(), batch.finish().succeeded), (2, 100));
-    assert_eq!((bank.books().funds, bank.in_flight(), gate.in_flight()), (9, 0, 0));
-    assert_eq!(gate.books().recorded, [Outcome::TRANSIENT, Outcome::Success]);
-    assert_eq!(bank.books().settled, gate.books().recorded);
+    assert_eq!((bank.snapshot().retries_left, bank.in_flight(), gate.in_flight()), (9, 0, 0));
+    assert_eq!(gate.snapshot().recorded, [Outcome::TRANSIENT, Outcome::Success]);
+    assert_eq!(bank.snapshot().recorded, gate.snapshot().recorded);
 }
 
 #[test]
@@ -133,11 +133,11 @@ fn a_round_is_as_bad_as_its_worst_item() {
         (vec![Some(unprocessed), Some(Outcome::throttled(floor(5)))], Outcome::throttled(floor(5))),
         (vec![Some(Outcome::throttled(floor(5))), Some(unprocessed)], Outcome::throttled(floor(5))),
     ] {
-        let gate = Gate::new(u32::MAX, ms(1));
+        let gate = RecordingBreaker::new(u32::MAX, ms(1));
         let mut batch = Batch::with_timer(VirtualClock::new(), &POLICY, (0..items.len()).map(|n| (n.to_string(), n)))
             .guards(Guards::none().breaker(&gate));
         run(&mut batch, |round, item| items[item].filter(|_| round == 1));
-        assert_eq!(gate.books().recorded[0], whole, "{items:?}");
+        assert_eq!(gate.snapshot().recorded[0], whole, "{items:?}");
         drop(batch);
         assert_eq!(gate.in_flight(), 0);
     }
@@ -232,16 +232,16 @@ fn a_request_that_fails_as_a_whole_fails_every_item() {
 
 #[test]
 fn an_empty_batch_makes_no_round() {
-    let gate = Gate::new(1, ms(1));
+    let gate = RecordingBreaker::new(1, ms(1));
     let mut batch: Batch<'_, usize, u32, _> =
         Batch::with_timer(VirtualClock::new(), &POLICY, items(0)).guards(Guards::none().breaker(&gate));
     assert!(!block_on(batch.next_attempt()));
-    assert_eq!((batch.finish().succeeded, gate.books().recorded.len()), (0, 0));
+    assert_eq!((batch.finish().succeeded, gate.snapshot().recorded.len()), (0, 0));
 }
 
 #[test]
 fn an_open_breaker_refuses_the_batch_and_gives_it_back() {
-    let (bank, gate) = (Bank::of(9), Gate::open(ms(50)));
+    let (bank, gate) = (RecordingBudget::new(9), RecordingBreaker::open(ms(50)));
     let mut batch: Batch<'_, usize, u32, _> =
         Batch::with_timer(VirtualClock::new(), &POLICY, items(2)).guards(Guards::none().budget(&bank).breaker(&gate));
     assert!(!block_on(batch.next_attempt()));
@@ -251,29 +251,29 @@ fn an_open_breaker_refuses_the_batch_and_gives_it_back() {
 
 #[test]
 fn a_batch_that_ends_in_the_middle_gives_everything_back() {
-    let timer = Patient::default();
-    let (bank, gate) = (Bank::of(9), Gate::new(u32::MAX, ms(1)));
+    let timer = PendingTimer::default();
+    let (bank, gate) = (RecordingBudget::new(9), RecordingBreaker::new(u32::MAX, ms(1)));
     let guards = Guards::none().budget(&bank).breaker(&gate);
     // In a round: what is in it may have worked, and counts as failed.
     let mut batch: Batch<'_, usize, u32, _> = Batch::with_timer(timer.clone(), &POLICY, items(2)).guards(guards);
     assert!(block_on(batch.next_attempt()));
     let finished = batch.finish();
     assert_eq!((finished.succeeded, ids(&finished.failed), bank.in_flight()), (0, vec!["id-0", "id-1"], 0));
-    assert_eq!(gate.books().recorded, [Outcome::Cancelled]);
+    assert_eq!(gate.snapshot().recorded, [Outcome::Cancelled]);
     // In a wait, which can be interrupted and goes on.
     let mut batch = Batch::with_timer(timer.clone(), &POLICY, items(2)).guards(guards);
     assert!(block_on(batch.next_attempt()));
     batch.failed("id-1", Outcome::TRANSIENT, 7).unwrap();
-    assert!(polled(pin!(batch.next_attempt()), 1).is_pending());
-    assert_eq!(bank.books().funds, 8);
+    assert!(poll_times(pin!(batch.next_attempt()), 1).is_pending());
+    assert_eq!(bank.snapshot().retries_left, 8);
     timer.clock.advance(ms(10));
-    assert!(polled(pin!(batch.next_attempt()), 1).is_ready());
+    assert!(poll_times(pin!(batch.next_attempt()), 1).is_ready());
     batch.failed("id-1", Outcome::TRANSIENT, 8).unwrap();
-    assert!(polled(pin!(batch.next_attempt()), 1).is_pending());
+    assert!(poll_times(pin!(batch.next_attempt()), 1).is_pending());
     let finished = batch.finish();
     assert_eq!((finished.succeeded, finished.failed[0].error, finished.failed[0].attempts), (1, Some(8), 2));
     // The retry that was made is paid for, the one that was not is given back.
-    assert_eq!((bank.books().funds, bank.in_flight(), gate.in_flight()), (8, 0, 0));
+    assert_eq!((bank.snapshot().retries_left, bank.in_flight(), gate.in_flight()), (8, 0, 0));
     assert_eq!(timer.now(), at(ms(10)));
 }
 
@@ -308,7 +308,7 @@ proptest! {
             6 => Some(Outcome::throttled(Some(ServerHint::DoNotRetry))),
             _ => Some(Outcome::TRANSIENT),
         };
-        let bank = Bank::of(3);
+        let bank = RecordingBudget::new(3);
         let dead = Arc::new(Mutex::new(Vec::new()));
         let letters = dead.clone();
         let mut batch = Batch::with_timer(VirtualClock::new(), &LONG, items(fates.len()))

@@ -7,7 +7,7 @@ use stagger::{
     Guards, Outcome, Policy, PollRetry, Retrier, ServerHint, StopReason, blocking, policy, retry_with_timer,
 };
 
-use super::support::{Bank, Counted, Fail, ms, nanos};
+use super::support::{CountingClock, Fail, RecordingBudget, ms, nanos};
 
 const UNTIMED: Policy = policy!(constant(ms(10)).jitter(Jitter::None).max_attempts(3));
 const TIMED: Policy = policy!(constant(ms(10)).jitter(Jitter::None).max_attempts(3).max_elapsed(secs(9)));
@@ -26,18 +26,18 @@ fn failing(times: u32, with: Outcome) -> impl FnMut() -> Result<(), Fail> {
 
 /// How often the clock is read by a bare blocking call, by a bare async one, and by one that is driven by polls.
 fn reads(policy: &Policy, failures: u32, with: Outcome) -> [u32; 3] {
-    let clock = Counted::default();
+    let clock = CountingClock::default();
     blocking::retry(policy, failing(failures, with)).classify(Fail::outcome).timer(&clock).run().unwrap();
     let in_blocking = clock.reads();
 
-    let clock = Counted::default();
+    let clock = CountingClock::default();
     let mut operation = failing(failures, with);
     block_on(retry_with_timer(policy, &clock, || core::future::ready(operation())).classify(Fail::outcome)).unwrap();
     [in_blocking, clock.reads(), reads_when_polled(policy, failures, with)]
 }
 
 fn reads_when_polled(policy: &Policy, failures: u32, with: Outcome) -> u32 {
-    let clock = Counted::default();
+    let clock = CountingClock::default();
     let mut call = PollRetry::new(&Retrier::new(*policy), &clock).untimed();
     let mut operation = failing(failures, with);
     for n in 1..=failures + 1 {
@@ -71,16 +71,16 @@ fn meaning_06_a_hint_reads_the_clock_before_and_after_its_wait() {
 
 #[test]
 fn meaning_06_a_report_or_a_listener_has_the_clock_read_on_success() {
-    let clock = Counted::default();
+    let clock = CountingClock::default();
     let report = blocking::retry(&UNTIMED, failing(0, Outcome::TRANSIENT)).timer(&clock).with_report().run();
     assert_eq!((report.result, clock.reads()), (Ok(()), 2), "at the start and at the end");
 
-    let clock = Counted::default();
+    let clock = CountingClock::default();
     blocking::retry(&UNTIMED, failing(0, Outcome::TRANSIENT)).timer(&clock).on_event(|_| ()).run().unwrap();
     assert!(clock.reads() >= 2, "at the start and for the event");
 
     // A guard that does not ask for the time costs no more than the `Error` that comes with it.
-    let (clock, bank) = (Counted::default(), Bank::of(1));
+    let (clock, bank) = (CountingClock::default(), RecordingBudget::new(1));
     let guards = Guards::none().budget(&bank);
     blocking::retry(&UNTIMED, failing(0, Outcome::TRANSIENT)).timer(&clock).guards(guards).run().unwrap();
     assert_eq!(clock.reads(), 2);
@@ -88,7 +88,7 @@ fn meaning_06_a_report_or_a_listener_has_the_clock_read_on_success() {
 
 #[test]
 fn meaning_06_elapsed_includes_the_time_of_attempts_and_of_sleeps() {
-    let clock = Counted::default();
+    let clock = CountingClock::default();
     let slow = || {
         clock.advance(ms(100));
         Err::<(), _>("no")
@@ -108,7 +108,7 @@ fn meaning_06_the_limit_is_strict_and_counts_the_coming_sleep() {
         (ms(60), 4, StopReason::Attempts),
     ] {
         let policy = UNTIMED.to_builder().max_attempts(4).max_elapsed(limit).build().unwrap();
-        let clock = Counted::default();
+        let clock = CountingClock::default();
         let slow = || {
             clock.advance(ms(10));
             Err::<(), _>("no")
@@ -123,7 +123,7 @@ fn meaning_06_the_limit_is_strict_and_counts_the_coming_sleep() {
 #[test]
 fn meaning_06_zero_is_not_unlimited() {
     const NOW: Policy = policy!(zero().max_elapsed(ms(0)).max_attempts(3));
-    let clock = Counted::default();
+    let clock = CountingClock::default();
     let mut calls = 0;
     let mut operation = |takes: u64| {
         calls += 1;

@@ -14,7 +14,7 @@ use stagger::{
     scope, time::Sleep, time::SleepFn,
 };
 
-use super::support::{Bank, Fail, Gate, Patient, ms, polled};
+use super::support::{Fail, PendingTimer, RecordingBreaker, RecordingBudget, ms, poll_times};
 
 const POLICY: Policy = policy!(constant(ms(10)).jitter(Jitter::None).max_attempts(4));
 const SPREAD: Policy = policy!(exponential(ms(10), ms(100)).jitter(Jitter::None).spread(ms(50)));
@@ -22,13 +22,13 @@ const FUNDS: u64 = 10;
 
 /// Fresh guards, and a check that nothing is borrowed from them any more.
 struct Lenders {
-    bank: Arc<Bank>,
-    gate: Arc<Gate>,
+    bank: Arc<RecordingBudget>,
+    gate: Arc<RecordingBreaker>,
 }
 
 impl Lenders {
     fn new() -> Self {
-        Self { bank: Arc::new(Bank::of(FUNDS)), gate: Arc::new(Gate::new(99, ms(1))) }
+        Self { bank: Arc::new(RecordingBudget::new(FUNDS)), gate: Arc::new(RecordingBreaker::new(99, ms(1))) }
     }
 
     fn guards(&self) -> Guards<'_> {
@@ -41,16 +41,16 @@ impl Lenders {
 
     /// Nothing is in flight, every attempt was told to both, and only retries that were begun have been paid for.
     fn expect_settled(&self, what: &str, polls: u32) {
-        let (books, passes) = (self.bank.books(), self.gate.books());
+        let (books, passes) = (self.bank.snapshot(), self.gate.snapshot());
         assert_eq!(self.bank.in_flight(), 0, "{what}, dropped after {polls} polls: {books:?}");
         assert_eq!(self.gate.in_flight(), 0, "{what}, dropped after {polls} polls: {passes:?}");
-        assert_eq!(books.settled, passes.recorded, "{what}, dropped after {polls} polls");
-        let retries = (books.settled.len() as u64).saturating_sub(1);
-        assert_eq!(books.funds, FUNDS - retries, "{what}, dropped after {polls} polls: {books:?}");
-        assert!(books.returned <= 1, "{what}, dropped after {polls} polls: {books:?}");
-        let cancelled = books.settled.iter().filter(|outcome| **outcome == Outcome::Cancelled).count();
+        assert_eq!(books.recorded, passes.recorded, "{what}, dropped after {polls} polls");
+        let retries = (books.recorded.len() as u64).saturating_sub(1);
+        assert_eq!(books.retries_left, FUNDS - retries, "{what}, dropped after {polls} polls: {books:?}");
+        assert!(books.released <= 1, "{what}, dropped after {polls} polls: {books:?}");
+        let cancelled = books.recorded.iter().filter(|outcome| **outcome == Outcome::Cancelled).count();
         assert!(cancelled <= 1, "{what}, dropped after {polls} polls: {books:?}");
-        assert!(books.returned as usize + cancelled <= 1, "dropped in a sleep and in an attempt: {books:?}");
+        assert!(books.released as usize + cancelled <= 1, "dropped in a sleep and in an attempt: {books:?}");
     }
 }
 
@@ -67,7 +67,7 @@ fn dropped_everywhere(what: &str, make: impl for<'a> Fn(&'a Lenders) -> Pin<Box<
     for polls in 0.. {
         let lenders = Lenders::new();
         let mut future = make(&lenders);
-        let ended = polls > 0 && polled(future.as_mut(), polls).is_ready();
+        let ended = polls > 0 && poll_times(future.as_mut(), polls).is_ready();
         drop(future);
         lenders.expect_settled(what, polls);
         assert_eq!(scope::depth(), 0, "{what}, dropped after {polls} polls");
@@ -85,7 +85,7 @@ const PENDING: u32 = 4 * 2 + 3;
 fn meaning_11_a_call_gives_everything_back_wherever_it_is_dropped() {
     let polls = dropped_everywhere("retry", |lenders| {
         Box::pin(async {
-            let call = retry_with_timer(&POLICY, Patient::default(), attempt).guards(lenders.guards());
+            let call = retry_with_timer(&POLICY, PendingTimer::default(), attempt).guards(lenders.guards());
             assert_eq!(call.await.unwrap_err().stop_reason(), StopReason::Attempts);
         })
     });
@@ -93,7 +93,7 @@ fn meaning_11_a_call_gives_everything_back_wherever_it_is_dropped() {
 
     let polls = dropped_everywhere("retry with a spread", |lenders| {
         Box::pin(async {
-            let call = retry_with_timer(&SPREAD, Patient::default(), attempt).guards(lenders.guards());
+            let call = retry_with_timer(&SPREAD, PendingTimer::default(), attempt).guards(lenders.guards());
             call.seed(Seed::new(1)).await.unwrap_err();
         })
     });
@@ -105,7 +105,7 @@ fn meaning_11_a_call_with_time_limits_gives_everything_back_wherever_it_is_dropp
     let never = || core::future::pending::<Result<(), Fail>>();
     let polls = dropped_everywhere("retry with a timeout", |lenders| {
         Box::pin(async move {
-            let call = retry_with_timer(&POLICY, Patient::default(), never).guards(lenders.guards());
+            let call = retry_with_timer(&POLICY, PendingTimer::default(), never).guards(lenders.guards());
             assert_eq!(call.timeout(ms(5)).await.unwrap_err().stop_reason(), StopReason::Attempts);
         })
     });
@@ -116,7 +116,7 @@ fn meaning_11_a_call_with_time_limits_gives_everything_back_wherever_it_is_dropp
 fn meaning_11_a_call_through_a_retrier_gives_everything_back_wherever_it_is_dropped() {
     let polls = dropped_everywhere("Retrier::run", |lenders| {
         Box::pin(async {
-            lenders.retrier().run_on(Patient::default(), attempt).await.unwrap_err();
+            lenders.retrier().run_on(PendingTimer::default(), attempt).await.unwrap_err();
         })
     });
     assert_eq!(polls, 1 + PENDING);
@@ -124,7 +124,7 @@ fn meaning_11_a_call_through_a_retrier_gives_everything_back_wherever_it_is_drop
     let polls = dropped_everywhere("Retrier::run_with", |lenders| {
         Box::pin(async {
             let operation = async |_: &mut (), _| attempt().await;
-            lenders.retrier().run_with_on(Patient::default(), &mut (), operation).await.unwrap_err();
+            lenders.retrier().run_with_on(PendingTimer::default(), &mut (), operation).await.unwrap_err();
         })
     });
     assert_eq!(polls, 1 + PENDING);
@@ -132,7 +132,7 @@ fn meaning_11_a_call_through_a_retrier_gives_everything_back_wherever_it_is_drop
     let polls = dropped_everywhere("Retrier::call", |lenders| {
         Box::pin(async {
             let retrier = lenders.retrier();
-            let mut call = retrier.call_on(Patient::default());
+            let mut call = retrier.call_on(PendingTimer::default());
             while call.attempt(attempt()).await.is_none() {}
         })
     });
@@ -145,15 +145,15 @@ fn meaning_11_a_dropped_attempt_of_a_call_by_hand_gives_back_at_once() {
     for polls in 0..=3 {
         let lenders = Lenders::new();
         let retrier = lenders.retrier();
-        let mut call = retrier.call_on(Patient::default());
+        let mut call = retrier.call_on(PendingTimer::default());
         if polls > 0 {
-            assert!(polled(pin!(call.attempt(attempt())), polls).is_pending(), "{polls}");
+            assert!(poll_times(pin!(call.attempt(attempt())), polls).is_pending(), "{polls}");
         }
         lenders.expect_settled("an attempt by hand", polls);
 
         // What comes next is a new call.
         let ready = core::future::ready(Ok::<_, Fail>(7));
-        assert_eq!(polled(pin!(call.attempt(ready)), 1), Poll::Ready(Some(Ok(7))));
+        assert_eq!(poll_times(pin!(call.attempt(ready)), 1), Poll::Ready(Some(Ok(7))));
         assert_eq!(call.attempts(), 1);
         drop(call);
         assert_eq!((lenders.bank.in_flight(), lenders.gate.in_flight()), (0, 0));
@@ -172,8 +172,8 @@ fn meaning_11_a_call_that_is_cancelled_gives_everything_back() {
     }
     for polls in 1..=PENDING {
         let lenders = Lenders::new();
-        let call = retry_with_timer(&POLICY, Patient::default(), attempt).guards(lenders.guards());
-        let Poll::Ready(Err(error)) = polled(pin!(call.cancelled_by(After(polls))), 20) else {
+        let call = retry_with_timer(&POLICY, PendingTimer::default(), attempt).guards(lenders.guards());
+        let Poll::Ready(Err(error)) = poll_times(pin!(call.cancelled_by(After(polls))), 20) else {
             panic!("not cancelled after {polls} polls")
         };
         assert_eq!(error.stop_reason(), StopReason::Cancelled, "after {polls} polls");
@@ -192,7 +192,7 @@ fn meaning_11_a_panic_in_a_blocking_operation_gives_everything_back() {
         let call = blocking::retry_with(&POLICY, operation).timer(NoSleep).guards(lenders.guards());
         catch_unwind(AssertUnwindSafe(|| call.run())).unwrap_err();
         lenders.expect_settled("a blocking call that panics", panics_at);
-        assert_eq!(lenders.bank.books().settled.last(), Some(&Outcome::Cancelled));
+        assert_eq!(lenders.bank.snapshot().recorded.last(), Some(&Outcome::Cancelled));
         assert_eq!(scope::depth(), 0, "the mark of the attempt is gone");
     }
 }
@@ -205,7 +205,7 @@ fn meaning_11_a_panic_in_an_attempt_gives_everything_back() {
         panic!("as it shall")
     };
     let mut call = Box::pin(retry_with_timer(&POLICY, NoSleep, operation).guards(lenders.guards()));
-    catch_unwind(AssertUnwindSafe(|| polled(call.as_mut(), 2))).unwrap_err();
+    catch_unwind(AssertUnwindSafe(|| poll_times(call.as_mut(), 2))).unwrap_err();
     assert_eq!(scope::depth(), 0, "the mark of the attempt is gone");
     drop(call);
     lenders.expect_settled("a call that panics", 2);
@@ -289,9 +289,9 @@ fn meaning_11_whatever_an_attempt_holds_is_let_go_before_the_sleep() {
 fn meaning_11_reconnecting_gives_back_what_a_dropped_attempt_had_borrowed_at_once() {
     for polls in 0..=3 {
         let lenders = Lenders::new();
-        let mut links = Reconnect::with_timer(Patient::default(), &POLICY, attempt).guards(lenders.guards());
+        let mut links = Reconnect::with_timer(PendingTimer::default(), &POLICY, attempt).guards(lenders.guards());
         if polls > 0 {
-            assert!(polled(pin!(links.next()), polls).is_pending());
+            assert!(poll_times(pin!(links.next()), polls).is_pending());
         }
         match polls {
             // Dropped while it connects.

@@ -11,7 +11,7 @@ use stagger::{
     policy,
 };
 
-use super::support::{Fail, Gate, ms};
+use super::support::{Fail, RecordingBreaker, ms};
 
 const POLICY: Policy = policy!(constant(ms(100)).jitter(Jitter::None).max_attempts(3));
 
@@ -87,7 +87,7 @@ fn meaning_10_an_error_is_a_sentence_with_the_numbers() {
     let error = blocking::retry(&POLICY, fails).timer(&clock).detailed().run().unwrap_err();
     assert_eq!(error.to_string(), "gave up after 3 attempts in 3.2s, every attempt was used: connection refused");
 
-    let gate = Gate::open(ms(1_500));
+    let gate = RecordingBreaker::open(ms(1_500));
     let refused = blocking::retry(&POLICY, || Err::<(), _>("")).timer(VirtualClock::new());
     let error = refused.guards(Guards::none().breaker(&gate)).run().unwrap_err();
     let text = error.to_string();
@@ -104,7 +104,7 @@ fn meaning_10_the_source_of_an_error_is_the_callers_own_and_then_its_cause() {
 
     let refused: Error<Fail> = blocking::retry(&POLICY, || Err::<(), _>(Fail::TRANSIENT))
         .timer(NoSleep)
-        .guards(Guards::none().breaker(&Gate::open(ms(5))))
+        .guards(Guards::none().breaker(&RecordingBreaker::open(ms(5))))
         .run()
         .unwrap_err();
     assert_eq!(
@@ -143,7 +143,7 @@ fn meaning_10_own_turns_an_error_back_into_the_callers() {
     assert_eq!(api.blocking(fails).into_inner(), Err(Fail(stagger::Outcome::Permanent)));
 
     // A refusal takes the place that the error type has for it.
-    let api = Retrier::new(POLICY).breaker(Gate::open(Duration::MAX));
+    let api = Retrier::new(POLICY).breaker(RecordingBreaker::open(Duration::MAX));
     assert_eq!(api.blocking(fails).into_inner(), Err(Fail(stagger::Outcome::Cancelled)));
     assert_eq!(
         api.blocking(|| Err::<(), _>("own")).into_inner_or(|why| {

@@ -11,7 +11,7 @@ use stagger::{
     retry_with_timer,
 };
 
-use super::support::{Bank, Fail, Gate, ms};
+use super::support::{Fail, RecordingBreaker, RecordingBudget, ms};
 
 const POLICY: Policy = policy!(constant(ms(10)).jitter(Jitter::None).max_attempts(5));
 
@@ -24,7 +24,7 @@ fn told(event: &Recorded) -> Told {
 
 #[test]
 fn there_is_one_event_for_each_decision_with_everything_in_it() {
-    let (clock, recorder, bank) = (VirtualClock::new(), Recorder::new(), Bank::of(7));
+    let (clock, recorder, bank) = (VirtualClock::new(), Recorder::new(), RecordingBudget::new(7));
     let hinted = Fail(Outcome::throttled(Some(ServerHint::Reserved(ms(25)))));
     let mut script = Script::new([Err(Fail(Outcome::NotProcessed)), Err(Fail::TRANSIENT), Err(hinted), Ok(())]);
     let operation = || {
@@ -60,7 +60,8 @@ fn the_end_of_a_call_is_an_event_whatever_the_end_is() {
         (last.attempt, error.stop_reason())
     };
     let (never, none) = (Outcome::throttled(Some(ServerHint::DoNotRetry)), Guards::none());
-    let (empty, open, opens) = (Bank::of(1), Gate::open(ms(1)), Gate::new(2, ms(500)));
+    let (empty, open, opens) =
+        (RecordingBudget::new(1), RecordingBreaker::open(ms(1)), RecordingBreaker::new(2, ms(500)));
     let stop = Policy::stop().build().unwrap();
     let limited = POLICY.to_builder().base(ms(20)).max_elapsed(ms(20)).build().unwrap();
     assert_eq!(ends(&POLICY, Outcome::TRANSIENT, none), (5, StopReason::Attempts));

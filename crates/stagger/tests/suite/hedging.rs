@@ -7,7 +7,7 @@ use core::time::Duration;
 use stagger::{Marked, Outcome, Ratio, hedge, hedge::Hedge, hedge::Latencies};
 use tokio::time::{Instant, sleep};
 
-use super::support::{Bank, ms, polled};
+use super::support::{RecordingBudget, ms, poll_times};
 
 /// What each attempt does, one after the other: how long it takes and how it ends.
 struct Script {
@@ -105,22 +105,22 @@ async fn a_copy_waits_for_what_the_server_asked_for() {
 
 #[tokio::test(start_paused = true)]
 async fn what_the_budget_refuses_is_not_launched_and_nothing_else_changes() {
-    let (bank, script) = (Bank::of(1), Script::of(&[(900, Ok("first")), (900, Ok("second"))]));
+    let (bank, script) = (RecordingBudget::new(1), Script::of(&[(900, Ok("first")), (900, Ok("second"))]));
     let report = hedge::hedge(&HEDGE, || script.next()).budget(&bank).with_report().await;
     assert_eq!((report.result, report.winner, report.launched), (Ok("first"), Some(0), 2));
-    let books = bank.books();
-    assert_eq!((books.funds, bank.in_flight()), (0, 0));
-    assert_eq!(books.settled, [Outcome::Success, Outcome::Cancelled]);
+    let books = bank.snapshot();
+    assert_eq!((books.retries_left, bank.in_flight()), (0, 0));
+    assert_eq!(books.recorded, [Outcome::Success, Outcome::Cancelled]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn wherever_it_is_dropped_every_loan_is_settled() {
     for polls in 1..6 {
-        let bank = Bank::of(9);
+        let bank = RecordingBudget::new(9);
         let script = Script::of(&[(300, Err("no")), (300, Err("no")), (300, Ok("third"))]);
         let mut call = Box::pin(hedge::hedge(&HEDGE, || script.next()).budget(&bank));
         for _ in 0..polls {
-            let _ = polled(call.as_mut(), 1);
+            let _ = poll_times(call.as_mut(), 1);
             sleep(ms(90)).await;
         }
         assert!(bank.in_flight() > 0, "{polls}");
@@ -160,7 +160,7 @@ async fn after_its_end_it_is_over() {
     let mut call = Box::pin(hedge::hedge(&HEDGE, || script.next()));
     assert_eq!(call.as_mut().await, Ok("first"));
     sleep(ms(500)).await;
-    assert!(polled(call.as_mut(), 3).is_pending());
+    assert!(poll_times(call.as_mut(), 3).is_pending());
     assert_eq!(script.launched.get(), 1);
 }
 

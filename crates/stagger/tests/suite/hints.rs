@@ -13,7 +13,7 @@ use stagger::{
     retry_with_timer, time::BlockingSleep, time::Sleep, time::SleepFn,
 };
 
-use super::support::{Early, Fail, ms, nanos, polled};
+use super::support::{EarlyTimer, Fail, ms, nanos, poll_times};
 
 const POLICY: Policy = policy!(exponential(ms(10), ms(100)).max_attempts(2));
 
@@ -70,7 +70,7 @@ fn meaning_08_a_timer_that_wakes_early_makes_no_retry_early() {
     for percent in [1, 33, 60, 99] {
         for seed in (0..20).map(Seed::new) {
             let on_time = second_attempts(ServerHint::AtLeast(floor), seed, VirtualClock::new);
-            let early = second_attempts(ServerHint::AtLeast(floor), seed, || Early::new(percent));
+            let early = second_attempts(ServerHint::AtLeast(floor), seed, || EarlyTimer::new(percent));
             assert_eq!(early, on_time, "{percent} % of each sleep, {seed:?}");
             for (driver, at) in early {
                 assert!(at.saturating_since(Instant::ZERO) >= floor, "{driver}: {at:?}, {percent} %, {seed:?}");
@@ -83,7 +83,7 @@ fn meaning_08_a_timer_that_wakes_early_makes_no_retry_early() {
 fn meaning_08_a_slot_is_kept_to_the_nanosecond() {
     for slot in [nanos(1), nanos(999), nanos(1_234_567), ms(20), Duration::from_secs(200)] {
         for percent in [10, 100] {
-            for (driver, at) in second_attempts(ServerHint::Reserved(slot), Seed::new(1), || Early::new(percent)) {
+            for (driver, at) in second_attempts(ServerHint::Reserved(slot), Seed::new(1), || EarlyTimer::new(percent)) {
                 assert_eq!(at.saturating_since(Instant::ZERO), slot, "{driver}, {percent} % of each sleep");
             }
         }
@@ -92,7 +92,7 @@ fn meaning_08_a_slot_is_kept_to_the_nanosecond() {
 
 #[test]
 fn meaning_08_a_delay_without_a_hint_is_not_waited_for_twice() {
-    let early = Early::new(50);
+    let early = EarlyTimer::new(50);
     block_on(retry_with_timer(&POLICY, &early, || ready(Err::<(), _>("no")))).unwrap_err();
     blocking::retry(&POLICY, || Err::<(), _>("no")).timer(&early).run().unwrap_err();
     assert_eq!(early.clock.sleeps().len(), 2);
@@ -130,7 +130,7 @@ fn meaning_08_a_wait_for_a_hint_that_is_dropped_and_taken_up_again_is_still_a_hi
         Err::<(), _>(hinted(ServerHint::Reserved(ms(30))))
     };
     let mut links = Reconnect::with_seed(SleepFn::with_clock(sleep, &clock), &POLICY, fails, Seed::new(1));
-    assert!(polled(pin!(links.next_by(Fail::outcome)), 1).is_pending());
-    assert!(polled(pin!(links.next_by(Fail::outcome)), 200).is_ready());
+    assert!(poll_times(pin!(links.next_by(Fail::outcome)), 1).is_pending());
+    assert!(poll_times(pin!(links.next_by(Fail::outcome)), 200).is_ready());
     assert_eq!(*connects.borrow(), [ms(0), ms(30)]);
 }

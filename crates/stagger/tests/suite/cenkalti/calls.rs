@@ -7,7 +7,7 @@ use stagger::cenkalti::{self, ConstantBackOff, ExponentialBackOff, StopBackOff, 
 use stagger::testing::{Script, VirtualClock};
 use stagger::{Cancel, Marked, StopReason, blocking, scope};
 
-use super::super::support::{Patient, Untouchable, ms, nanos, polled};
+use super::super::support::{PanickingTimer, PendingTimer, ms, nanos, poll_times};
 use super::ran::{Ran, ran};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -207,8 +207,8 @@ fn a_backoff_can_be_boxed() {
 fn a_wait_of_zero_never_touches_a_timer() {
     let fails = || Err::<(), _>("failed");
     let b = || with_max_retries(ZeroBackOff, 3);
-    assert!(cenkalti::blocking::retry(fails, b()).timer(Untouchable).run().is_err());
-    assert!(block_on(cenkalti::retry(|| ready(fails()), b()).timer(Untouchable).into_future()).is_err());
+    assert!(cenkalti::blocking::retry(fails, b()).timer(PanickingTimer).run().is_err());
+    assert!(block_on(cenkalti::retry(|| ready(fails()), b()).timer(PanickingTimer).into_future()).is_err());
 }
 
 #[test]
@@ -218,8 +218,8 @@ fn calls_without_a_wait_let_other_tasks_run() {
         calls.set(calls.get() + 1);
         ready(Err::<(), _>("failed"))
     };
-    let call = core::pin::pin!(cenkalti::retry(fails, ZeroBackOff).timer(Untouchable).into_future());
-    assert!(polled(call, 3).is_pending());
+    let call = core::pin::pin!(cenkalti::retry(fails, ZeroBackOff).timer(PanickingTimer).into_future());
+    assert!(poll_times(call, 3).is_pending());
     assert!((3..=300).contains(&calls.get()), "{} calls", calls.get());
 }
 
@@ -230,9 +230,9 @@ fn a_future_that_is_dropped_in_its_sleep_calls_nothing_more() {
         calls.set(calls.get() + 1);
         ready(Err::<(), _>("failed"))
     };
-    let call = cenkalti::retry(fails, ConstantBackOff::new(SECOND)).timer(Patient::default());
+    let call = cenkalti::retry(fails, ConstantBackOff::new(SECOND)).timer(PendingTimer::default());
     let mut call = Box::pin(call.into_future());
-    assert!(polled(call.as_mut(), 1).is_pending());
+    assert!(poll_times(call.as_mut(), 1).is_pending());
     drop(call);
     assert_eq!(calls.get(), 1);
     // One that nobody polls does nothing at all.

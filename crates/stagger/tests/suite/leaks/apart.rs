@@ -15,7 +15,7 @@ use stagger::{Cancel, Guards, Outcome, StopReason, hedge::Hedge, hedge::hedge_wi
 
 use super::world::{POLICY, World};
 use super::{Driver, Trouble, with_every_guard};
-use crate::suite::support::{Bank, Fail, Gate, Patient, ms, polled};
+use crate::suite::support::{Fail, PendingTimer, RecordingBreaker, RecordingBudget, ms, poll_times};
 
 /// The loop was left while the next attempt was due: it had been let in, and was never made.
 #[test]
@@ -26,7 +26,7 @@ fn a_call_by_hand_that_is_left_between_two_attempts_leaks_nothing() {
             let retrier = world.retrier();
             let mut call = retrier.call_on(NoSleep);
             for _ in 0..left_after {
-                let attempt = polled(pin!(call.attempt(world.attempt(&NoSleep))), 1);
+                let attempt = poll_times(pin!(call.attempt(world.attempt(&NoSleep))), 1);
                 assert!(matches!(attempt, Poll::Ready(None)), "{attempt:?}");
             }
             drop(call);
@@ -44,9 +44,9 @@ fn a_call_that_its_caller_cancels_at_any_poll_leaks_nothing() {
                 left -= 1;
                 if left == 0 { Poll::Ready(()) } else { Poll::Pending }
             });
-            let (retrier, timer) = (world.retrier(), Patient::default());
+            let (retrier, timer) = (world.retrier(), PendingTimer::default());
             let call = pin!(retrier.run_on(timer.clone(), || world.attempt(&timer)).cancelled_by(cancel));
-            let Poll::Ready(Err(error)) = polled(call, 1_000) else { panic!("every attempt fails") };
+            let Poll::Ready(Err(error)) = poll_times(call, 1_000) else { panic!("every attempt fails") };
             world.expect_settled(("cancelled at this poll", nth));
             if error.stop_reason() != StopReason::Cancelled {
                 assert!(nth > 4, "it was never asked");
@@ -136,10 +136,10 @@ fn a_dead_letter_box_that_panics_leaks_nothing() {
         let world = world(Trouble::Nothing);
         let batch = Batch::with_timer(NoSleep, &POLICY, [("a", ()), ("b", ())]).guards(world.guards());
         let mut batch = batch.dead_letter(1.try_into().unwrap(), |_| resume_unwind(Box::new("as it shall")));
-        assert!(polled(pin!(batch.next_attempt()), 1).is_ready());
+        assert!(poll_times(pin!(batch.next_attempt()), 1).is_ready());
         let error = world.blocking_attempt().unwrap_err();
         batch.all_failed(error.outcome(), |()| error);
-        catch_unwind(AssertUnwindSafe(|| polled(pin!(batch.next_attempt()), 1))).unwrap_err();
+        catch_unwind(AssertUnwindSafe(|| poll_times(pin!(batch.next_attempt()), 1))).unwrap_err();
         drop(batch);
         world.expect_settled("its dead letter box panicked");
     });
@@ -152,14 +152,14 @@ fn a_hedged_call_in_a_retried_one_leaks_nothing() {
     let places = Arc::new(stagger::budget::Concurrent::new());
     for polls in 0.. {
         let retrier = stagger::Retrier::new(POLICY).classify(Fail::outcome).shared_budget(places.clone());
-        let timer = Patient::default();
+        let timer = PendingTimer::default();
         let attempt = || async {
             stagger::time::Sleep::sleep(&timer, ms(2)).await;
             Err::<(), _>(Fail::TRANSIENT)
         };
         let hedged = || hedge_with_timer(&HEDGE, timer.clone(), attempt).classify(Fail::outcome).budget(&*places);
         let mut call = Box::pin(retrier.run_on(timer.clone(), hedged));
-        let has_ended = polls > 0 && polled(call.as_mut(), polls).is_ready();
+        let has_ended = polls > 0 && poll_times(call.as_mut(), polls).is_ready();
         drop(call);
         let seen = places.snapshot();
         assert_eq!((seen.firsts, seen.retries), (0, 0), "dropped after {polls} polls");
@@ -173,7 +173,7 @@ fn a_hedged_call_in_a_retried_one_leaks_nothing() {
 /// The connector outlives the panic of its operation, and connects when it is asked again.
 #[test]
 fn a_blocking_connector_whose_operation_panics_goes_on_and_leaks_nothing() {
-    let (bank, gate, asked) = (Bank::of(9), Gate::new(99, ms(1)), Cell::new(0));
+    let (bank, gate, asked) = (RecordingBudget::new(9), RecordingBreaker::new(99, ms(1)), Cell::new(0));
     let connect = || {
         asked.set(asked.get() + 1);
         match asked.get() {
@@ -188,5 +188,5 @@ fn a_blocking_connector_whose_operation_panics_goes_on_and_leaks_nothing() {
     assert_eq!(links.next_blocking(), Ok(()));
     drop(links);
     assert_eq!((bank.in_flight(), gate.in_flight()), (0, 0));
-    assert_eq!(bank.books().settled, [Outcome::TRANSIENT, Outcome::Cancelled, Outcome::Success]);
+    assert_eq!(bank.snapshot().recorded, [Outcome::TRANSIENT, Outcome::Cancelled, Outcome::Success]);
 }

@@ -8,15 +8,15 @@ use stagger::time::Tokio;
 use tokio::time::{sleep, timeout};
 
 use super::{Driver, Trouble, with_every_guard};
-use crate::suite::support::{Patient, ms, polled};
+use crate::suite::support::{PendingTimer, ms, poll_times};
 
 #[test]
 fn a_call_that_is_dropped_after_any_number_of_polls_leaks_nothing() {
     with_every_guard(&Driver::ASYNC, |driver, world| {
         for polls in 0.. {
             let world = world(Trouble::Nothing);
-            let mut call = Box::pin(driver.drive(Arc::clone(&world), Patient::default()));
-            let has_ended = polls > 0 && polled(call.as_mut(), polls).is_ready();
+            let mut call = Box::pin(driver.drive(Arc::clone(&world), PendingTimer::default()));
+            let has_ended = polls > 0 && poll_times(call.as_mut(), polls).is_ready();
             drop(call);
             world.expect_settled(("dropped after so many polls", polls));
             if has_ended {

@@ -5,15 +5,15 @@ use std::panic::catch_unwind;
 use std::sync::Arc;
 
 use super::{Driver, Trouble, with_every_guard};
-use crate::suite::support::{Patient, polled};
+use crate::suite::support::{PendingTimer, poll_times};
 
 /// Has the first, the second and every further one of `trouble` panic; the calls end there, and are dropped.
 fn each_one_panics(drivers: &[Driver], trouble: fn(u64) -> Trouble) {
     with_every_guard(drivers, |driver, world| {
         for nth in 1.. {
             let world = world(trouble(nth));
-            let mut calls = Box::pin(driver.drive(Arc::clone(&world), Patient::default()));
-            let ended = catch_unwind(AssertUnwindSafe(|| polled(calls.as_mut(), 1_000)));
+            let mut calls = Box::pin(driver.drive(Arc::clone(&world), PendingTimer::default()));
+            let ended = catch_unwind(AssertUnwindSafe(|| poll_times(calls.as_mut(), 1_000)));
             drop(calls);
             world.expect_settled("panicked");
             if let Ok(ended) = ended {
