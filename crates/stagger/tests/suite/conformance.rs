@@ -1,6 +1,6 @@
-//! Rows of the field's conformance table that state a count of calls, which takes a driver: tenacity (TN), Polly (PL),
-//! failsafe-go (FG), resilience4j (R4), the AWS SDKs (AW), gRPC (GR) and budgets (BD). A test that
-//! deviates from its row on purpose says why.
+//! Rows of the conformance table that count calls and therefore need a driver: tenacity (TN), Polly (PL), failsafe-go
+//! (FG), resilience4j (R4), the AWS SDKs (AW), gRPC (GR) and budgets (BD). A test that deviates from its row on purpose
+//! says why.
 
 use core::cell::{Cell, RefCell};
 use core::future::ready;
