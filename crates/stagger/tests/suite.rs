@@ -1,4 +1,4 @@
-//! What the library promises, through its public face.
+//! Tests of the public API.
 
 #[cfg(test)]
 mod suite {
@@ -6,6 +6,7 @@ mod suite {
     mod budgets;
     mod cancel;
     mod cenkalti;
+    mod classification;
     mod clock;
     mod compile;
     mod conformance;
@@ -17,7 +18,6 @@ mod suite {
     mod fairness;
     mod hedging;
     mod hints;
-    mod judging;
     mod keys;
     mod leaks;
     mod limits;

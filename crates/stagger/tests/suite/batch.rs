@@ -1,4 +1,4 @@
-//! Batches: only the failed are sent again, nothing is lost, and no round is begun in vain.
+//! Batches: only failed items are retried, no item is lost, and no attempt starts that cannot finish.
 
 use core::num::NonZeroU32;
 use core::pin::pin;
@@ -12,7 +12,7 @@ use stagger::batch::{Batch, Failed, UnknownItem};
 use stagger::testing::VirtualClock;
 use stagger::{FailureKind, Guards, Instant, Outcome, Policy, ServerHint, StopReason, policy, time::Clock};
 
-use super::support::{Bank, Gate, Patient, ms, polled};
+use super::support::{PendingTimer, RecordingBreaker, RecordingBudget, ms, poll_times};
 
 const POLICY: Policy = policy!(constant(ms(10)).jitter(Jitter::None).max_attempts(3));
 
@@ -30,31 +30,31 @@ fn at(length: Duration) -> Instant {
     Instant::ZERO.saturating_add(length)
 }
 
-/// Runs it to its end; says after which round which item fails with what. Gives the items of each round.
+/// Runs the batch to completion and returns the items of each attempt; `fate` decides the outcome of each item.
 fn run(
     batch: &mut Batch<'_, usize, u32, VirtualClock>,
     mut fate: impl FnMut(u32, usize) -> Option<Outcome>,
 ) -> Vec<Vec<usize>> {
-    let mut rounds = Vec::new();
+    let mut attempts = Vec::new();
     while block_on(batch.next_attempt()) {
-        let round = rounds.len() as u32 + 1;
+        let attempt = attempts.len() as u32 + 1;
         let sent: Vec<_> = batch.entries().iter().map(|entry| (entry.id.clone(), entry.item)).collect();
         for (id, item) in &sent {
-            if let Some(outcome) = fate(round, *item) {
-                batch.failed(id, outcome, round).unwrap();
+            if let Some(outcome) = fate(attempt, *item) {
+                batch.failed(id, outcome, attempt).unwrap();
             }
         }
-        rounds.push(sent.into_iter().map(|(_, item)| item).collect());
+        attempts.push(sent.into_iter().map(|(_, item)| item).collect());
     }
-    rounds
+    attempts
 }
 
 #[test]
-fn only_the_failed_are_sent_again() {
+fn only_failed_items_are_retried() {
     let clock = VirtualClock::new();
     let mut batch = Batch::with_timer(clock.clone(), &POLICY, items(6));
-    let rounds = run(&mut batch, |round, item| (item as u32 >= 2 * round).then_some(Outcome::TRANSIENT));
-    assert_eq!(rounds, [vec![0, 1, 2, 3, 4, 5], vec![2, 3, 4, 5], vec![4, 5]]);
+    let attempts = run(&mut batch, |attempt, item| (item as u32 >= 2 * attempt).then_some(Outcome::TRANSIENT));
+    assert_eq!(attempts, [vec![0, 1, 2, 3, 4, 5], vec![2, 3, 4, 5], vec![4, 5]]);
     assert_eq!(clock.elapsed(), ms(20));
     let finished = batch.finish();
     assert_eq!((finished.succeeded, finished.dead_lettered, finished.failed.len()), (6, 0, 0));
@@ -62,7 +62,7 @@ fn only_the_failed_are_sent_again() {
 }
 
 #[test]
-fn what_never_works_comes_back_with_its_last_error() {
+fn failed_items_carry_their_last_error() {
     let mut batch = Batch::with_timer(VirtualClock::new(), &POLICY, items(3));
     run(&mut batch, |_, item| match item {
         0 => None,
@@ -80,7 +80,7 @@ fn what_never_works_comes_back_with_its_last_error() {
 }
 
 #[test]
-fn ids_are_escaped_as_json_wants_it() {
+fn ids_are_escaped_as_json() {
     for (id, json) in [
         ("plain", r#""plain""#),
         ("a\"b\\c/d", r#""a\"b\\c/d""#),
@@ -94,23 +94,23 @@ fn ids_are_escaped_as_json_wants_it() {
 }
 
 #[test]
-fn one_round_is_one_attempt_and_one_payment() {
-    let (bank, gate) = (Bank::of(10), Gate::new(u32::MAX, ms(1)));
-    let mut batch =
-        Batch::with_timer(VirtualClock::new(), &POLICY, items(100)).guards(Guards::none().budget(&bank).breaker(&gate));
-    let rounds = run(&mut batch, |round, item| (round == 1 && item > 50).then_some(Outcome::TRANSIENT));
-    assert_eq!((rounds.len(), batch.finish().succeeded), (2, 100));
-    assert_eq!((bank.books().funds, bank.in_flight(), gate.in_flight()), (9, 0, 0));
-    assert_eq!(gate.books().recorded, [Outcome::TRANSIENT, Outcome::Success]);
-    assert_eq!(bank.books().settled, gate.books().recorded);
+fn an_attempt_at_a_batch_takes_one_permit_per_guard() {
+    let (budget, breaker) = (RecordingBudget::new(10), RecordingBreaker::new(u32::MAX, ms(1)));
+    let mut batch = Batch::with_timer(VirtualClock::new(), &POLICY, items(100))
+        .guards(Guards::none().budget(&budget).breaker(&breaker));
+    let attempts = run(&mut batch, |attempt, item| (attempt == 1 && item > 50).then_some(Outcome::TRANSIENT));
+    assert_eq!((attempts.len(), batch.finish().succeeded), (2, 100));
+    assert_eq!((budget.snapshot().retries_left, budget.in_flight(), breaker.in_flight()), (9, 0, 0));
+    assert_eq!(breaker.snapshot().recorded, [Outcome::TRANSIENT, Outcome::Success]);
+    assert_eq!(budget.snapshot().recorded, breaker.snapshot().recorded);
 }
 
 #[test]
-fn a_round_is_as_bad_as_its_worst_item() {
+fn the_worst_item_decides_the_outcome_of_the_attempt() {
     let floor = |length| Some(ServerHint::AtLeast(ms(length)));
     let failed = |kind, hint| Outcome::Failed { kind, hint };
-    let (local, unprocessed) = (failed(FailureKind::LocalExhaustion, None), Outcome::NotProcessed);
-    for (items, whole) in [
+    let (local, not_processed) = (failed(FailureKind::LocalExhaustion, None), Outcome::NotProcessed);
+    for (items, expected) in [
         (vec![None, None], Outcome::Success),
         (vec![None, Some(Outcome::Permanent)], Outcome::Permanent),
         (vec![Some(Outcome::Permanent), Some(local)], local),
@@ -128,80 +128,81 @@ fn a_round_is_as_bad_as_its_worst_item() {
             vec![Some(Outcome::throttled(Some(ServerHint::DoNotRetry))), Some(Outcome::throttled(floor(5)))],
             Outcome::throttled(floor(5)),
         ),
-        (vec![Some(unprocessed), Some(unprocessed)], unprocessed),
-        (vec![Some(unprocessed), None], Outcome::TRANSIENT),
-        (vec![Some(unprocessed), Some(Outcome::throttled(floor(5)))], Outcome::throttled(floor(5))),
-        (vec![Some(Outcome::throttled(floor(5))), Some(unprocessed)], Outcome::throttled(floor(5))),
+        (vec![Some(not_processed), Some(not_processed)], not_processed),
+        (vec![Some(not_processed), None], Outcome::TRANSIENT),
+        (vec![Some(not_processed), Some(Outcome::throttled(floor(5)))], Outcome::throttled(floor(5))),
+        (vec![Some(Outcome::throttled(floor(5))), Some(not_processed)], Outcome::throttled(floor(5))),
     ] {
-        let gate = Gate::new(u32::MAX, ms(1));
+        let breaker = RecordingBreaker::new(u32::MAX, ms(1));
         let mut batch = Batch::with_timer(VirtualClock::new(), &POLICY, (0..items.len()).map(|n| (n.to_string(), n)))
-            .guards(Guards::none().breaker(&gate));
-        run(&mut batch, |round, item| items[item].filter(|_| round == 1));
-        assert_eq!(gate.books().recorded[0], whole, "{items:?}");
+            .guards(Guards::none().breaker(&breaker));
+        run(&mut batch, |attempt, item| items[item].filter(|_| attempt == 1));
+        assert_eq!(breaker.snapshot().recorded[0], expected, "{items:?}");
         drop(batch);
-        assert_eq!(gate.in_flight(), 0);
+        assert_eq!(breaker.in_flight(), 0);
     }
 }
 
 #[test]
-fn what_was_not_processed_at_all_is_sent_again_at_once_and_does_not_count() {
+fn unprocessed_items_are_resent_at_once_and_uncounted() {
     let clock = VirtualClock::new();
     let mut batch = Batch::with_timer(clock.clone(), &POLICY, items(2));
-    let rounds = run(&mut batch, |_, _| Some(Outcome::NotProcessed));
-    assert_eq!((rounds.len(), clock.elapsed()), (4, ms(20)));
+    let attempts = run(&mut batch, |_, _| Some(Outcome::NotProcessed));
+    assert_eq!((attempts.len(), clock.elapsed()), (4, ms(20)));
     assert_eq!(batch.finish().failed[0].attempts, 3);
 }
 
 #[test]
-fn one_item_that_shall_never_come_again_does_not_stop_the_others() {
+fn do_not_retry_for_one_item_does_not_stop_the_others() {
     let mut batch = Batch::with_timer(VirtualClock::new(), &POLICY, items(2));
-    let rounds = run(&mut batch, |round, item| match (round, item) {
+    let attempts = run(&mut batch, |attempt, item| match (attempt, item) {
         (1, 0) => Some(Outcome::throttled(Some(ServerHint::DoNotRetry))),
         (1, _) => Some(Outcome::TRANSIENT),
         _ => None,
     });
     let finished = batch.finish();
-    assert_eq!((rounds, finished.succeeded), (vec![vec![0, 1], vec![1]], 1));
+    assert_eq!((attempts, finished.succeeded), (vec![vec![0, 1], vec![1]], 1));
     assert_eq!((ids(&finished.failed), finished.failed[0].stop), (vec!["id-0"], StopReason::Hint));
 }
 
 #[test]
-fn an_item_over_its_attempts_is_a_dead_letter() {
-    let dead = Arc::new(Mutex::new(Vec::new()));
-    let letters = dead.clone();
+fn items_out_of_attempts_are_dead_lettered() {
+    let dead_letters = Arc::new(Mutex::new(Vec::new()));
+    let letters = dead_letters.clone();
     let mut batch = Batch::with_timer(VirtualClock::new(), &POLICY, items(4))
         .attempts_before(|item| if *item == 1 { 4 } else { 0 })
         .dead_letter(NonZeroU32::new(5).unwrap(), move |failed: Failed<usize, u32>| {
             letters.lock().unwrap().push(failed)
         });
-    let rounds = run(&mut batch, |_, item| match item {
+    let attempts = run(&mut batch, |_, item| match item {
         0 => None,
         2 => Some(Outcome::Permanent),
         _ => Some(Outcome::TRANSIENT),
     });
-    assert_eq!(rounds, [vec![0, 1, 2, 3], vec![3], vec![3]]);
+    assert_eq!(attempts, [vec![0, 1, 2, 3], vec![3], vec![3]]);
     let finished = batch.finish();
-    let dead: Vec<_> = dead.lock().unwrap().iter().map(|failed| (failed.item, failed.attempts, failed.stop)).collect();
-    assert_eq!(dead, [(1, 5, StopReason::Attempts), (2, 1, StopReason::Permanent)]);
+    let dead_letters: Vec<_> =
+        dead_letters.lock().unwrap().iter().map(|failed| (failed.item, failed.attempts, failed.stop)).collect();
+    assert_eq!(dead_letters, [(1, 5, StopReason::Attempts), (2, 1, StopReason::Permanent)]);
     assert_eq!((finished.succeeded, finished.dead_lettered, ids(&finished.failed)), (1, 2, vec!["id-3"]));
 }
 
 #[test]
-fn no_round_begins_when_the_lease_is_about_to_end() {
-    const PATIENT: Policy = policy!(constant(ms(10)).jitter(Jitter::None).max_attempts(99));
-    for (lease, rounds) in [(54, 0), (55, 1), (64, 1), (65, 2), (74, 2), (75, 3)] {
+fn no_attempt_starts_shortly_before_the_lease_expires() {
+    const MANY: Policy = policy!(constant(ms(10)).jitter(Jitter::None).max_attempts(99));
+    for (lease, attempts) in [(54, 0), (55, 1), (64, 1), (65, 2), (74, 2), (75, 3)] {
         let clock = VirtualClock::new();
         clock.advance(ms(50));
-        let mut batch = Batch::with_timer(clock.clone(), &PATIENT, items(1)).lease(at(ms(lease)), ms(5));
-        let made = run(&mut batch, |_, _| Some(Outcome::TRANSIENT)).len();
+        let mut batch = Batch::with_timer(clock.clone(), &MANY, items(1)).lease(at(ms(lease)), ms(5));
+        let attempts_made = run(&mut batch, |_, _| Some(Outcome::TRANSIENT)).len();
         let finished = batch.finish();
-        assert_eq!((made, finished.failed[0].stop), (rounds, StopReason::Elapsed), "lease of {lease} ms");
-        assert_eq!(clock.elapsed(), ms(50 + 10 * (rounds as u64).saturating_sub(1)), "it waited in vain");
+        assert_eq!((attempts_made, finished.failed[0].stop), (attempts, StopReason::Elapsed), "lease of {lease} ms");
+        assert_eq!(clock.elapsed(), ms(50 + 10 * (attempts as u64).saturating_sub(1)), "no sleep before the stop");
     }
 }
 
 #[test]
-fn an_id_that_was_not_sent_is_an_error() {
+fn reporting_an_id_that_was_not_sent_is_an_error() {
     let mut batch = Batch::<_, (), _>::with_timer(VirtualClock::new(), &POLICY, items(2));
     let unknown = |id: &str| Err(UnknownItem(id.to_owned()));
     assert_eq!(batch.failed("id-0", Outcome::TRANSIENT, ()), unknown("id-0"));
@@ -218,7 +219,7 @@ fn an_id_that_was_not_sent_is_an_error() {
 }
 
 #[test]
-fn a_request_that_fails_as_a_whole_fails_every_item() {
+fn all_failed_fails_every_item() {
     let mut batch = Batch::with_timer(VirtualClock::new(), &POLICY, items(3));
     while block_on(batch.next_attempt()) {
         batch.all_failed(Outcome::TRANSIENT, |item| *item);
@@ -231,57 +232,57 @@ fn a_request_that_fails_as_a_whole_fails_every_item() {
 }
 
 #[test]
-fn an_empty_batch_makes_no_round() {
-    let gate = Gate::new(1, ms(1));
+fn an_empty_batch_makes_no_attempt() {
+    let breaker = RecordingBreaker::new(1, ms(1));
     let mut batch: Batch<'_, usize, u32, _> =
-        Batch::with_timer(VirtualClock::new(), &POLICY, items(0)).guards(Guards::none().breaker(&gate));
+        Batch::with_timer(VirtualClock::new(), &POLICY, items(0)).guards(Guards::none().breaker(&breaker));
     assert!(!block_on(batch.next_attempt()));
-    assert_eq!((batch.finish().succeeded, gate.books().recorded.len()), (0, 0));
+    assert_eq!((batch.finish().succeeded, breaker.snapshot().recorded.len()), (0, 0));
 }
 
 #[test]
-fn an_open_breaker_refuses_the_batch_and_gives_it_back() {
-    let (bank, gate) = (Bank::of(9), Gate::open(ms(50)));
-    let mut batch: Batch<'_, usize, u32, _> =
-        Batch::with_timer(VirtualClock::new(), &POLICY, items(2)).guards(Guards::none().budget(&bank).breaker(&gate));
+fn an_open_breaker_rejects_the_batch_and_returns_its_items() {
+    let (budget, breaker) = (RecordingBudget::new(9), RecordingBreaker::open(ms(50)));
+    let mut batch: Batch<'_, usize, u32, _> = Batch::with_timer(VirtualClock::new(), &POLICY, items(2))
+        .guards(Guards::none().budget(&budget).breaker(&breaker));
     assert!(!block_on(batch.next_attempt()));
     let finished = batch.finish();
-    assert_eq!((finished.failed[1].stop, finished.failed[1].attempts, bank.in_flight()), (StopReason::Breaker, 0, 0));
+    assert_eq!((finished.failed[1].stop, finished.failed[1].attempts, budget.in_flight()), (StopReason::Breaker, 0, 0));
 }
 
 #[test]
-fn a_batch_that_ends_in_the_middle_gives_everything_back() {
-    let timer = Patient::default();
-    let (bank, gate) = (Bank::of(9), Gate::new(u32::MAX, ms(1)));
-    let guards = Guards::none().budget(&bank).breaker(&gate);
-    // In a round: what is in it may have worked, and counts as failed.
+fn a_batch_finished_early_releases_its_permits() {
+    let timer = PendingTimer::default();
+    let (budget, breaker) = (RecordingBudget::new(9), RecordingBreaker::new(u32::MAX, ms(1)));
+    let guards = Guards::none().budget(&budget).breaker(&breaker);
+    // During an attempt: its items may have succeeded, and count as failed.
     let mut batch: Batch<'_, usize, u32, _> = Batch::with_timer(timer.clone(), &POLICY, items(2)).guards(guards);
     assert!(block_on(batch.next_attempt()));
     let finished = batch.finish();
-    assert_eq!((finished.succeeded, ids(&finished.failed), bank.in_flight()), (0, vec!["id-0", "id-1"], 0));
-    assert_eq!(gate.books().recorded, [Outcome::Cancelled]);
-    // In a wait, which can be interrupted and goes on.
+    assert_eq!((finished.succeeded, ids(&finished.failed), budget.in_flight()), (0, vec!["id-0", "id-1"], 0));
+    assert_eq!(breaker.snapshot().recorded, [Outcome::Cancelled]);
+    // During a sleep, which can be interrupted and resumed.
     let mut batch = Batch::with_timer(timer.clone(), &POLICY, items(2)).guards(guards);
     assert!(block_on(batch.next_attempt()));
     batch.failed("id-1", Outcome::TRANSIENT, 7).unwrap();
-    assert!(polled(pin!(batch.next_attempt()), 1).is_pending());
-    assert_eq!(bank.books().funds, 8);
+    assert!(poll_times(pin!(batch.next_attempt()), 1).is_pending());
+    assert_eq!(budget.snapshot().retries_left, 8);
     timer.clock.advance(ms(10));
-    assert!(polled(pin!(batch.next_attempt()), 1).is_ready());
+    assert!(poll_times(pin!(batch.next_attempt()), 1).is_ready());
     batch.failed("id-1", Outcome::TRANSIENT, 8).unwrap();
-    assert!(polled(pin!(batch.next_attempt()), 1).is_pending());
+    assert!(poll_times(pin!(batch.next_attempt()), 1).is_pending());
     let finished = batch.finish();
     assert_eq!((finished.succeeded, finished.failed[0].error, finished.failed[0].attempts), (1, Some(8), 2));
-    // The retry that was made is paid for, the one that was not is given back.
-    assert_eq!((bank.books().funds, bank.in_flight(), gate.in_flight()), (8, 0, 0));
+    // The retry that started is charged; the permit of the other is released.
+    assert_eq!((budget.snapshot().retries_left, budget.in_flight(), breaker.in_flight()), (8, 0, 0));
     assert_eq!(timer.now(), at(ms(10)));
 }
 
 #[cfg(feature = "serde")]
 proptest! {
-    /// Control characters, quotes and backslashes more often than chance would have them.
+    /// Control characters, quotes and backslashes are over-represented.
     #[test]
-    fn a_response_is_the_same_to_the_byte_however_it_is_printed(
+    fn display_and_serde_render_identical_responses(
         ids in vec(vec(prop_oneof![any::<char>(), (0_u8..0x80).prop_map(char::from), Just('"'), Just('\\')], 0..20), 0..5)
     ) {
         let ids: Vec<String> = ids.into_iter().map(|id| id.into_iter().collect()).collect();
@@ -296,11 +297,11 @@ proptest! {
 }
 
 proptest! {
-    /// Whatever happens to it: every item works, dies or fails, exactly once, and none is sent after it has worked.
+    /// Every item succeeds, is dead-lettered or fails exactly once, and none is sent again after it succeeded.
     #[test]
-    fn no_item_is_lost_or_done_twice(fates in vec(vec(0_u8..8, 6), 0..30), leave_after in 0_u32..6) {
+    fn no_item_is_lost_or_succeeds_twice(fates in vec(vec(0_u8..8, 6), 0..30), leave_after in 0_u32..6) {
         const LONG: Policy = policy!(constant(ms(10)).max_attempts(5));
-        let fate = |round: u32, item: usize| match fates[item][round as usize] {
+        let fate = |attempt: u32, item: usize| match fates[item][attempt as usize] {
             0..=2 => None,
             3 => Some(Outcome::Permanent),
             4 => Some(Outcome::throttled(Some(ServerHint::AtLeast(ms(20))))),
@@ -308,34 +309,34 @@ proptest! {
             6 => Some(Outcome::throttled(Some(ServerHint::DoNotRetry))),
             _ => Some(Outcome::TRANSIENT),
         };
-        let bank = Bank::of(3);
-        let dead = Arc::new(Mutex::new(Vec::new()));
-        let letters = dead.clone();
+        let budget = RecordingBudget::new(3);
+        let dead_letters = Arc::new(Mutex::new(Vec::new()));
+        let letters = dead_letters.clone();
         let mut batch = Batch::with_timer(VirtualClock::new(), &LONG, items(fates.len()))
-            .guards(Guards::none().budget(&bank))
+            .guards(Guards::none().budget(&budget))
             .dead_letter(NonZeroU32::new(3).unwrap(), move |failed: Failed<usize, ()>| letters.lock().unwrap().push(failed.item));
-        let mut worked = Vec::new();
-        let mut rounds = 0;
+        let mut succeeded = Vec::new();
+        let mut attempts = 0;
         while block_on(batch.next_attempt()) {
             let sent: Vec<_> = batch.entries().iter().map(|entry| entry.item).collect();
-            prop_assert!(sent.iter().all(|item| !worked.contains(item)), "sent again after it had worked");
-            if rounds == leave_after {
+            prop_assert!(sent.iter().all(|item| !succeeded.contains(item)), "sent again after it succeeded");
+            if attempts == leave_after {
                 break;
             }
             for item in sent {
-                match fate(rounds, item) {
+                match fate(attempts, item) {
                     Some(outcome) => batch.failed(&format!("id-{item}"), outcome, ()).unwrap(),
-                    None => worked.push(item),
+                    None => succeeded.push(item),
                 }
             }
-            rounds += 1;
+            attempts += 1;
         }
         let finished = batch.finish();
-        prop_assert_eq!((finished.succeeded, finished.dead_lettered), (worked.len(), dead.lock().unwrap().len()));
+        prop_assert_eq!((finished.succeeded, finished.dead_lettered), (succeeded.len(), dead_letters.lock().unwrap().len()));
         let failed = finished.failed.iter().map(|failed| failed.item);
-        let mut all: Vec<_> = worked.into_iter().chain(dead.lock().unwrap().iter().copied()).chain(failed).collect();
+        let mut all: Vec<_> = succeeded.into_iter().chain(dead_letters.lock().unwrap().iter().copied()).chain(failed).collect();
         all.sort_unstable();
         prop_assert_eq!(all, (0..fates.len()).collect::<Vec<_>>());
-        prop_assert_eq!(bank.in_flight(), 0);
+        prop_assert_eq!(budget.in_flight(), 0);
     }
 }

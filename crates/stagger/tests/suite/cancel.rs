@@ -1,4 +1,4 @@
-//! Cancelling: by any future, by a handle.
+//! Cancellation by a future and by a handle.
 
 use core::cell::Cell;
 use core::future::pending;
@@ -18,7 +18,7 @@ async fn fails() -> Result<(), Fail> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_future_cancels_in_the_middle_of_a_sleep_and_the_last_error_is_kept() {
+async fn a_future_cancels_a_sleep_and_keeps_the_last_error() {
     let (start, recorder) = (tokio::time::Instant::now(), Recorder::new());
     let call = stagger::retry(&HOURLY, fails).cancelled_by(tokio::time::sleep(ms(30)));
     let error = call.on_event(recorder.listener()).await.unwrap_err();
@@ -31,7 +31,7 @@ async fn a_future_cancels_in_the_middle_of_a_sleep_and_the_last_error_is_kept() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_future_cancels_in_the_middle_of_an_attempt_which_is_dropped() {
+async fn a_future_cancels_an_attempt_by_dropping_it() {
     let (start, calls) = (tokio::time::Instant::now(), Cell::new(0));
     let operation = async || {
         calls.set(calls.get() + 1);
@@ -49,11 +49,11 @@ async fn a_future_cancels_in_the_middle_of_an_attempt_which_is_dropped() {
     let hangs = async || pending::<Result<(), Fail>>().await;
     let error = stagger::retry(&HOURLY, hangs).cancelled_by(tokio::time::sleep(ms(5))).await.unwrap_err();
     assert_eq!((error.stop_reason(), error.attempts()), (StopReason::Cancelled, 1));
-    assert_eq!(error.cause(), &Cause::Rejected(Rejected::Cancelled), "there was no error yet");
+    assert_eq!(error.cause(), &Cause::Rejected(Rejected::Cancelled), "no attempt had failed yet");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_future_cancels_a_call_that_never_waits() {
+async fn a_future_cancels_a_call_without_delays() {
     const EAGER: Policy = policy!(zero().unlimited_attempts());
     let (calls, (cancel, cancelled)) = (Cell::new(0_u32), tokio::sync::oneshot::channel());
     let mut cancel = Some(cancel);
@@ -62,7 +62,7 @@ async fn a_future_cancels_a_call_that_never_waits() {
         if calls.get() == 10 {
             cancel.take().unwrap().send(()).unwrap();
         }
-        assert!(calls.get() < 1_000, "nobody looks whether it is cancelled");
+        assert!(calls.get() < 1_000, "cancellation is never checked");
         fails()
     };
     let error = stagger::retry(&EAGER, operation).cancelled_by(cancelled).await.unwrap_err();
@@ -70,19 +70,19 @@ async fn a_future_cancels_a_call_that_never_waits() {
 }
 
 #[test]
-fn a_handle_ends_a_blocking_sleep_at_once() {
+fn a_handle_wakes_a_blocking_sleep() {
     let cancel = Cancel::new();
     let (failed, has_failed) = mpsc::channel();
-    let theirs = cancel.clone();
+    let handle = cancel.clone();
     let thread = std::thread::spawn(move || {
         let operation = || {
             failed.send(()).unwrap();
             Err::<(), _>(Fail::TRANSIENT)
         };
-        blocking::retry(&HOURLY, operation).cancelled_by(&theirs).run()
+        blocking::retry(&HOURLY, operation).cancelled_by(&handle).run()
     });
     has_failed.recv().unwrap();
-    // It sleeps, or is about to.
+    // By now the thread sleeps or is about to.
     std::thread::sleep(ms(10));
     let start = Instant::now();
     cancel.cancel();
@@ -92,11 +92,11 @@ fn a_handle_ends_a_blocking_sleep_at_once() {
         (error.stop_reason(), error.attempts(), error.error()),
         (StopReason::Cancelled, 1, Some(&Fail::TRANSIENT))
     );
-    assert!(has_failed.recv().is_err(), "no further attempt was made");
+    assert!(has_failed.recv().is_err(), "no further attempt");
 }
 
 #[test]
-fn a_handle_that_is_cancelled_in_an_attempt_ends_the_call_after_it() {
+fn cancelling_a_handle_during_an_attempt_stops_after_it() {
     let (cancel, calls) = (Cancel::new(), Cell::new(0));
     let operation = || {
         calls.set(calls.get() + 1);
@@ -108,13 +108,13 @@ fn a_handle_that_is_cancelled_in_an_attempt_ends_the_call_after_it() {
 }
 
 #[test]
-fn one_handle_cancels_every_call_that_has_it() {
+fn a_shared_handle_cancels_all_its_calls() {
     let cancel = Cancel::new();
     let threads: Vec<_> = (0..4)
         .map(|_| {
-            let theirs = cancel.clone();
+            let handle = cancel.clone();
             std::thread::spawn(move || {
-                blocking::retry(&HOURLY, || Err::<(), _>(Fail::TRANSIENT)).cancelled_by(&theirs).run()
+                blocking::retry(&HOURLY, || Err::<(), _>(Fail::TRANSIENT)).cancelled_by(&handle).run()
             })
         })
         .collect();

@@ -1,5 +1,5 @@
-//! Rows of the field's conformance table that state a count of calls, which takes a driver: tenacity (TN), Polly (PL),
-//! failsafe-go (FG), resilience4j (R4), the AWS SDKs (AW), gRPC (GR) and budgets (BD). What is deliberately done otherwise
+//! Rows of the conformance table that count calls and therefore need a driver: tenacity (TN), Polly (PL), failsafe-go
+//! (FG), resilience4j (R4), the AWS SDKs (AW), gRPC (GR) and budgets (BD). A test that deviates from its row on purpose
 //! says why.
 
 use core::cell::{Cell, RefCell};
@@ -20,7 +20,7 @@ use super::support::ms;
 const FIVE: Policy = policy!(zero().max_attempts(5));
 
 #[test]
-fn tn_35_the_operation_can_force_a_retry_that_no_rule_wants() {
+fn tn_35_a_transient_mark_overrides_the_predicate() {
     let mut script = Script::new([Err(Marked::transient("again")), Err(Marked::transient("again")), Ok(3)]);
     let call = blocking::retry(&FIVE, || script.next(Marked::permanent("no more")))
         .with_marks()
@@ -30,9 +30,9 @@ fn tn_35_the_operation_can_force_a_retry_that_no_rule_wants() {
     assert_eq!((call.attempts, call.result.unwrap()), (3, 3));
 }
 
-/// It goes on while the calls succeed, until the error comes that it waits for.
+/// Retries while the calls succeed, until the expected error occurs.
 #[test]
-fn tn_37_a_success_can_be_what_is_retried() {
+fn tn_37_a_success_can_be_retried() {
     let calls = Cell::new(0);
     let operation = || {
         calls.set(calls.get() + 1);
@@ -40,33 +40,33 @@ fn tn_37_a_success_can_be_what_is_retried() {
     };
     let policy = policy!(zero().unlimited_attempts());
     let call = blocking::retry(&policy, operation)
-        .validate(|came: Result<(), &str>| if came.is_err() { Ok(()) } else { Err("not yet") })
+        .validate(|result: Result<(), &str>| if result.is_err() { Ok(()) } else { Err("not yet") })
         .with_report()
         .run();
     assert_eq!((call.attempts, call.result), (6, Ok(())));
 }
 
 #[test]
-fn tn_43_what_is_told_before_each_sleep_names_its_length() {
+fn tn_43_the_event_before_a_sleep_carries_its_length() {
     let policy = policy!(constant(ms(10)).jitter(Jitter::None).max_attempts(3));
-    let told = RefCell::new(Vec::new());
+    let delays = RefCell::new(Vec::new());
     let call = blocking::retry(&policy, || Err::<(), _>("no")).timer(VirtualClock::new()).on_event(|event| {
         if let Action::Retry { after, .. } = event.action {
-            told.borrow_mut().push(after);
+            delays.borrow_mut().push(after);
         }
     });
     assert_eq!(call.run(), Err("no"));
-    assert_eq!(told.into_inner(), [ms(10); 2]);
+    assert_eq!(delays.into_inner(), [ms(10); 2]);
 }
 
 #[test]
-fn tn_45_what_comes_back_is_the_original_error() {
+fn tn_45_the_original_error_is_returned() {
     let policy = policy!(zero().max_attempts(2));
     assert_eq!(blocking::retry(&policy, || Err::<(), _>("the original")).run(), Err("the original"));
 }
 
 #[test]
-fn tn_47_switched_off_is_one_call_and_its_own_error() {
+fn tn_47_disabled_retries_make_one_call_and_return_its_error() {
     let calls = Cell::new(0);
     let off = FIVE.to_builder().max_attempts(1).build().unwrap();
     let operation = || {
@@ -77,9 +77,9 @@ fn tn_47_switched_off_is_one_call_and_its_own_error() {
     assert_eq!(calls.get(), 1);
 }
 
-/// Polly does not call at all; here the operation runs at least once, so that a caller always has an answer of its own.
+/// Polly makes no call. Here the operation runs at least once, so that the caller always gets a result of its own.
 #[test]
-fn pl_25_cancelled_before_it_is_called_once() {
+fn pl_25_a_call_cancelled_before_its_start_runs_once() {
     let calls = Cell::new(0);
     let operation = || {
         calls.set(calls.get() + 1);
@@ -90,7 +90,7 @@ fn pl_25_cancelled_before_it_is_called_once() {
 }
 
 #[test]
-fn pl_27_cancelled_in_an_attempt_that_fails_it_is_not_called_again() {
+fn pl_27_cancelling_during_a_failing_attempt_prevents_retries() {
     let (cancel, calls) = (stagger::Cancel::new(), Cell::new(0));
     let operation = || {
         calls.set(calls.get() + 1);
@@ -102,7 +102,7 @@ fn pl_27_cancelled_in_an_attempt_that_fails_it_is_not_called_again() {
 }
 
 #[test]
-fn fg_13_a_result_is_retried_until_it_is_another() {
+fn fg_13_a_result_is_retried_until_it_is_valid() {
     let mut script = Script::new([Ok::<_, &str>(500), Ok(500), Ok(200)]);
     let policy = policy!(zero().unlimited_attempts());
     let call = blocking::retry(&policy, || script.next("no more"))
@@ -112,9 +112,9 @@ fn fg_13_a_result_is_retried_until_it_is_another() {
     assert_eq!((call.attempts, call.result), (3, Ok(200)));
 }
 
-/// failsafe-go makes 5 calls, and most libraries 9. Here the inner call stands down: 3.
+/// failsafe-go makes 5 calls, and most libraries 9. Here the inner call does not retry: 3.
 #[test]
-fn fg_15_retries_inside_retries_do_not_multiply() {
+fn fg_15_nested_retries_do_not_multiply() {
     let calls = Cell::new(0);
     let policy = profile::FAILSAFE_GO.policy();
     let inner = || {
@@ -129,9 +129,9 @@ fn fg_15_retries_inside_retries_do_not_multiply() {
     assert_eq!(calls.get(), 3);
 }
 
-/// resilience4j returns the bad result as if it were one; here it is an error.
+/// resilience4j returns the bad result as a success; here it is an error.
 #[test]
-fn r4_09_a_result_that_stays_bad_is_called_for_twice_and_is_an_error() {
+fn r4_09_a_result_still_invalid_after_two_attempts_is_an_error() {
     let policy = policy!(zero().max_attempts(2));
     let call =
         blocking::retry(&policy, || Ok::<_, &str>("bad")).validate(|_| Err::<(), _>("bad result")).with_report().run();
@@ -139,7 +139,7 @@ fn r4_09_a_result_that_stays_bad_is_called_for_twice_and_is_an_error() {
 }
 
 #[test]
-fn aw_07_a_response_can_be_retried_that_is_a_success() {
+fn aw_07_a_successful_response_can_be_retried() {
     let clock = VirtualClock::new();
     let policy = profile::AWS_SDK.policy().to_builder().jitter(stagger::Jitter::None).build().unwrap();
     let mut script = Script::new([Ok::<_, &str>("<Error>"), Ok("<Result>")]);
@@ -158,9 +158,9 @@ fn aw_27_one_attempt_is_one_call() {
     assert!(call.elapsed < Duration::from_secs(1));
 }
 
-/// The server is silent.
+/// The server never answers.
 #[tokio::test(start_paused = true)]
-async fn gr_13_one_two_three_and_four_copies_are_in_flight() {
+async fn gr_13_up_to_four_copies_are_in_flight() {
     let hedge = stagger::hedge::Hedge::after(ms(500)).with_max_copies(3);
     let in_flight = Cell::new(0);
     let call = stagger::hedge::hedge(&hedge, || {
@@ -178,7 +178,7 @@ async fn gr_13_one_two_three_and_four_copies_are_in_flight() {
 
 /// N failing calls with three retries each, on four threads.
 #[test]
-fn bd_17_failing_calls_on_many_threads_make_no_more_retries_than_the_budget_says() {
+fn bd_17_threads_never_exceed_the_retry_budget() {
     const CALLS: u64 = 4 * 500;
     let fifth = Ratio::percent(20);
     let window = Window::builder().ratio(fifth).min_per_second(0).ttl(ms(60_000)).build().unwrap();
@@ -207,6 +207,6 @@ fn bd_17_failing_calls_on_many_threads_make_no_more_retries_than_the_budget_says
             }
         });
         let retries = attempts.into_inner() - CALLS;
-        assert!(want.contains(&retries), "{retries} retries, and not {want:?}: {budget:?}");
+        assert!(want.contains(&retries), "{retries} retries, want {want:?}: {budget:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! RetryControls for incidents, by the names of their targets.
+//! Operator controls: run-time overrides of retries, per target.
 
 use core::time::Duration;
 use std::env;
@@ -19,14 +19,14 @@ use super::support::ms;
 
 const POLICY: Policy = policy!(zero().max_attempts(4));
 
-/// Why a call that always fails ends, and after how many attempts.
+/// Returns the stop reason and the number of attempts of a call that always fails.
 fn end(retrier: &Retrier) -> (StopReason, u32) {
     let error: Error<&str> = retrier.blocking_call(|_| Err::<(), _>("no")).timer(NoSleep).run().unwrap_err();
     (error.stop_reason(), error.attempts())
 }
 
-fn lent(budget: &dyn Budget, asked: usize) -> usize {
-    (0..asked).filter(|_| budget.try_acquire(FailureKind::Transient, &Instant::ZERO).is_some()).count()
+fn granted(budget: &dyn Budget, requests: usize) -> usize {
+    (0..requests).filter(|_| budget.try_acquire(FailureKind::Transient, &Instant::ZERO).is_some()).count()
 }
 
 fn breaker() -> Arc<CircuitBreaker> {
@@ -42,7 +42,7 @@ fn setting(mode: ControlMode, percent: u32) -> ControlSetting {
 }
 
 #[test]
-fn retries_of_a_target_are_turned_down_and_off_and_back_on_while_the_program_runs() {
+fn retries_are_limited_disabled_and_enabled_at_run_time() {
     let controls = RetryControls::new();
     let api = Retrier::new(POLICY).named("api").controls(&controls);
     let other = Retrier::new(POLICY).named("other").controls(&controls);
@@ -51,7 +51,7 @@ fn retries_of_a_target_are_turned_down_and_off_and_back_on_while_the_program_run
     assert_eq!((end(&api), end(&other)), ((StopReason::Budget, 1), (StopReason::Attempts, 4)));
     controls.set("api", Ratio::percent(50));
     let retries: u32 = (0..100).map(|_| end(&api).1 - 1).sum();
-    // Of 199 that were asked for: a call whose retry passes asks for another.
+    // Of 199 requested: a call whose retry is granted requests another.
     assert_eq!(retries, 99);
     controls.set("api", ControlMode::Enforced);
     assert_eq!(end(&api), (StopReason::Attempts, 4));
@@ -61,7 +61,7 @@ fn retries_of_a_target_are_turned_down_and_off_and_back_on_while_the_program_run
 }
 
 #[test]
-fn a_budget_is_enforced_observed_and_off() {
+fn a_budget_can_be_enforced_observed_and_off() {
     let controls = RetryControls::new();
     let api = Retrier::new(POLICY).named("api").budget(three_tokens()).controls(&controls);
     assert_eq!((end(&api), end(&api)), ((StopReason::Attempts, 4), (StopReason::Budget, 1)));
@@ -74,7 +74,7 @@ fn a_budget_is_enforced_observed_and_off() {
 }
 
 #[test]
-fn a_breaker_is_enforced_observed_and_off_and_left_alone_by_what_stops_retries() {
+fn breaker_modes_follow_the_control_except_no_retries() {
     let (controls, breaker) = (RetryControls::new(), breaker());
     let api = Retrier::new(POLICY).named("api").shared_breaker(Arc::clone(&breaker) as Arc<dyn Breaker>);
     let api = api.controls(&controls);
@@ -92,9 +92,9 @@ fn a_breaker_is_enforced_observed_and_off_and_left_alone_by_what_stops_retries()
     }
 }
 
-/// A program may observe a breaker by its own choice; who joins an operator control that nobody has touched does not undo it.
+/// A program may set a breaker to observe on its own. Registering the breaker with an unchanged control keeps that.
 #[test]
-fn joining_changes_nothing_until_something_is_said() {
+fn registering_a_breaker_does_not_change_its_mode() {
     let (controls, breaker) = (RetryControls::new(), breaker());
     breaker.set_enforcement(Enforcement::Observed);
     controls.breaker("api", &(Arc::clone(&breaker) as Arc<dyn Breaker>));
@@ -106,7 +106,7 @@ fn joining_changes_nothing_until_something_is_said() {
 }
 
 #[test]
-fn the_order_of_the_steps_does_not_matter() {
+fn builder_steps_commute() {
     let controls = RetryControls::new();
     controls.set("api", ControlMode::NoRetries);
     controls.set("db", ControlMode::Observed);
@@ -120,18 +120,18 @@ fn the_order_of_the_steps_does_not_matter() {
 }
 
 #[test]
-fn settings_wait_for_targets_that_join_later() {
+fn settings_apply_to_targets_registered_later() {
     let (controls, breaker) = (RetryControls::new(), breaker());
     assert_eq!(controls.apply("api=no-retries; *=off 10%").unwrap(), ["api".into()]);
-    assert_eq!(lent(&controls.budget("api", Unlimited), 10), 0);
-    assert_eq!(lent(&controls.budget("db", Unlimited), 100), 10);
+    assert_eq!(granted(&controls.budget("api", Unlimited), 10), 0);
+    assert_eq!(granted(&controls.budget("db", Unlimited), 100), 10);
     controls.breaker("db", &(Arc::clone(&breaker) as Arc<dyn Breaker>));
     assert_eq!(breaker.enforcement(), Enforcement::Off);
     assert!(controls.apply("api=enforced; db=enforced").unwrap().is_empty());
 }
 
 #[test]
-fn a_line_with_a_star_says_everything_and_one_without_only_what_it_names() {
+fn a_star_resets_all_targets_and_a_name_only_its_own() {
     let controls = RetryControls::new();
     let _ = (controls.budget("api", Unlimited), controls.budget("db", Unlimited));
     let settings = |names: [&str; 3]| names.map(|name| controls.setting(name).to_string());
@@ -143,18 +143,21 @@ fn a_line_with_a_star_says_everything_and_one_without_only_what_it_names() {
     assert_eq!(settings(["api", "db", "new"]), ["off", "observed 5%", "off"]);
     controls.set("*", ControlMode::Enforced);
     assert_eq!(settings(["api", "db", "new"]), ["enforced"; 3]);
-    let moved = controls.snapshots();
-    assert!(moved.iter().all(|(_, seen)| (seen.mode, seen.share) == (ControlMode::Enforced, Ratio::ONE)), "{moved:?}");
+    let snapshots = controls.snapshots();
+    assert!(
+        snapshots.iter().all(|(_, seen)| (seen.mode, seen.share) == (ControlMode::Enforced, Ratio::ONE)),
+        "{snapshots:?}"
+    );
 }
 
 #[test]
-fn what_is_written_is_read() {
+fn valid_lines_are_parsed() {
     for (line, want) in [
         ("api=off", setting(ControlMode::Off, 100)),
         (" api = observed   25% ;;", setting(ControlMode::Observed, 25)),
         ("api=25% observed", setting(ControlMode::Observed, 25)),
         ("api=.5", setting(ControlMode::Enforced, 50)),
-        ("# all is well\ndb=off # for now; or not\n\napi=no-retries\n", setting(ControlMode::NoRetries, 100)),
+        ("# normal operation\ndb=off # for now; or not\n\napi=no-retries\n", setting(ControlMode::NoRetries, 100)),
         ("", ControlSetting::default()),
     ] {
         let controls = RetryControls::new();
@@ -167,7 +170,7 @@ fn what_is_written_is_read() {
 }
 
 #[test]
-fn a_line_with_a_fault_changes_nothing_and_every_fault_is_told_with_the_way_out() {
+fn an_invalid_line_changes_nothing_and_reports_every_problem() {
     let controls = RetryControls::new();
     let error = controls.apply("good=off; api; =off; db=; x=Off; y=120%; z=off observed; good=25%").unwrap_err();
     assert_eq!(controls.setting("good"), ControlSetting::default());
@@ -196,23 +199,23 @@ fn a_line_with_a_fault_changes_nothing_and_every_fault_is_told_with_the_way_out(
     );
 }
 
-/// The environment of a process cannot be changed safely, so this test is its own child.
+/// A process cannot change its environment safely, so this test runs itself as a child process.
 #[test]
-fn the_environment_is_read_at_the_start() {
-    let me = "suite::control::the_environment_is_read_at_the_start";
+fn the_environment_sets_the_initial_controls() {
+    let test = "suite::control::the_environment_sets_the_initial_controls";
     let child = |line: &str, want: &str| {
         let program = env::current_exe().unwrap();
         let mut command = Command::new(program);
-        command.args(["--exact", me, "--test-threads=1"]).env(RetryControls::ENV, line).env("WANT", want);
+        command.args(["--exact", test, "--test-threads=1"]).env(RetryControls::ENV, line).env("WANT", want);
         let output = command.output().unwrap();
         assert!(output.status.success(), "{line:?}: {}", String::from_utf8_lossy(&output.stdout));
     };
-    let told = |controls: RetryControls| format!("{} {}", controls.setting("api"), controls.setting("db"));
-    let told = RetryControls::from_env().map_or_else(|error| error.to_string(), told);
+    let settings = |controls: RetryControls| format!("{} {}", controls.setting("api"), controls.setting("db"));
+    let seen = RetryControls::from_env().map_or_else(|error| error.to_string(), settings);
     match env::var("WANT") {
-        Ok(want) => assert_eq!(told, want),
+        Ok(want) => assert_eq!(seen, want),
         Err(_) => {
-            assert_eq!(told, "enforced enforced");
+            assert_eq!(seen, "enforced enforced");
             child("api=no-retries;*=25%", "no-retries enforced 25%");
             child("", "enforced enforced");
             child("=off", "`=off` has no target; write one before the `=`, or `*` for all others");
@@ -221,7 +224,7 @@ fn the_environment_is_read_at_the_start() {
 }
 
 #[test]
-fn breakers_are_not_kept_alive_and_are_there_once() {
+fn breakers_are_held_weakly_and_registered_once() {
     let (controls, breaker) = (RetryControls::new(), breaker());
     let shared = Arc::clone(&breaker) as Arc<dyn Breaker>;
     for _ in 0..3 {
@@ -234,18 +237,18 @@ fn breakers_are_not_kept_alive_and_are_there_once() {
 }
 
 #[test]
-fn all_that_join_under_one_name_share_its_control() {
+fn targets_of_one_name_share_its_control() {
     let controls = RetryControls::new();
     let (one, other) = (controls.budget("api", Unlimited), controls.budget("api", three_tokens()));
     let shared = controls.shared_budget("api", Arc::new(three_tokens()));
     controls.set("api", Ratio::percent(50));
-    assert_eq!((0..4).map(|_| lent(&one, 1) + lent(&other, 1) + lent(&*shared, 1)).sum::<usize>(), 6);
+    assert_eq!((0..4).map(|_| granted(&one, 1) + granted(&other, 1) + granted(&*shared, 1)).sum::<usize>(), 6);
     assert_eq!(controls.clone().snapshots()[0].1.limited, 6);
 }
 
-/// Without a budget of its own, there is nothing that would bound two layers together.
+/// Without a budget, nothing bounds the two layers together.
 #[test]
-fn a_control_is_no_budget_that_layers_could_share() {
+fn a_control_alone_is_not_a_shareable_budget() {
     let controls = RetryControls::new();
     let outer = Retrier::new(POLICY).named("api").controls(&controls);
     let inner = outer.clone().nested(NestedRetries::ShareBudget);
@@ -255,8 +258,8 @@ fn a_control_is_no_budget_that_layers_could_share() {
             attempts += 1;
             Err::<(), _>("no")
         };
-        let inside = |_| inner.blocking_call(|_| once()).timer(NoSleep).run().map_err(|_| "no");
-        let _ = outer.blocking_call(inside).timer(NoSleep).run();
+        let nested = |_| inner.blocking_call(|_| once()).timer(NoSleep).run().map_err(|_| "no");
+        let _ = outer.blocking_call(nested).timer(NoSleep).run();
         attempts
     };
     assert_eq!(attempts(&outer, &inner), 4);
@@ -264,16 +267,16 @@ fn a_control_is_no_budget_that_layers_could_share() {
     assert!(attempts(&outer, &inner) > 4);
 }
 
-/// Everything that was lent goes back to the budget behind the control, which hears of every attempt.
+/// All permits return to the budget under the control, which records every attempt.
 #[test]
-fn a_shared_budget_under_a_control_is_asked_and_settled() {
+fn a_controlled_budget_receives_permits_and_outcomes() {
     let (controls, tokens) =
         (RetryControls::new(), Arc::new(Tokens::builder().capacity(3).cost(1).reward(1).build().unwrap()));
     let control = controls.shared_budget("api", Arc::clone(&tokens) as Arc<dyn Budget>);
     let now = Instant::ZERO;
-    let (first, loan) = (control.on_first_attempt(&now), control.try_acquire(FailureKind::Transient, &now).unwrap());
+    let (first, permit) = (control.on_first_attempt(&now), control.try_acquire(FailureKind::Transient, &now).unwrap());
     assert_eq!((control.available(), tokens.snapshot().tokens), (Some(2), 2));
-    control.release(loan);
+    control.release(permit);
     assert_eq!(tokens.snapshot().tokens, 3);
     let _ = control.try_acquire(FailureKind::Transient, &now);
     control.record(first, &Outcome::Success, &now);
@@ -281,7 +284,7 @@ fn a_shared_budget_under_a_control_is_asked_and_settled() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn hedges_are_stopped_with_the_retries() {
+async fn no_retries_also_stops_hedging() {
     const HEDGE: Hedge = Hedge::after(Duration::from_millis(100));
     let controls = RetryControls::new();
     let budget = controls.budget("api", Unlimited);

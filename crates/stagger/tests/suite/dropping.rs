@@ -1,4 +1,4 @@
-//! Settled meaning 11: a dropped future stops at once, and what it had borrowed is given back, exactly once.
+//! Settled meaning 11: a dropped future stops at once, and its permits are settled exactly once.
 
 use core::cell::Cell;
 use core::panic::AssertUnwindSafe;
@@ -14,43 +14,50 @@ use stagger::{
     scope, time::Sleep, time::SleepFn,
 };
 
-use super::support::{Bank, Fail, Gate, Patient, ms, polled};
+use super::support::{Fail, PendingTimer, RecordingBreaker, RecordingBudget, ms, poll_times};
 
 const POLICY: Policy = policy!(constant(ms(10)).jitter(Jitter::None).max_attempts(4));
 const SPREAD: Policy = policy!(exponential(ms(10), ms(100)).jitter(Jitter::None).spread(ms(50)));
-const FUNDS: u64 = 10;
+const RETRIES: u64 = 10;
 
-/// Fresh guards, and a check that nothing is borrowed from them any more.
-struct Lenders {
-    bank: Arc<Bank>,
-    gate: Arc<Gate>,
+/// New guards, and a check that none of their permits is outstanding.
+struct TestGuards {
+    budget: Arc<RecordingBudget>,
+    breaker: Arc<RecordingBreaker>,
 }
 
-impl Lenders {
+impl TestGuards {
     fn new() -> Self {
-        Self { bank: Arc::new(Bank::of(FUNDS)), gate: Arc::new(Gate::new(99, ms(1))) }
+        Self { budget: Arc::new(RecordingBudget::new(RETRIES)), breaker: Arc::new(RecordingBreaker::new(99, ms(1))) }
     }
 
     fn guards(&self) -> Guards<'_> {
-        Guards::none().budget(&*self.bank).breaker(&*self.gate)
+        Guards::none().budget(&*self.budget).breaker(&*self.breaker)
     }
 
     fn retrier(&self) -> Retrier {
-        Retrier::new(POLICY).shared_budget(self.bank.clone()).shared_breaker(self.gate.clone())
+        Retrier::new(POLICY).shared_budget(self.budget.clone()).shared_breaker(self.breaker.clone())
     }
 
-    /// Nothing is in flight, every attempt was told to both, and only retries that were begun have been paid for.
+    /// Asserts that nothing is in flight, both guards recorded every attempt, and only started retries were charged.
     fn expect_settled(&self, what: &str, polls: u32) {
-        let (books, passes) = (self.bank.books(), self.gate.books());
-        assert_eq!(self.bank.in_flight(), 0, "{what}, dropped after {polls} polls: {books:?}");
-        assert_eq!(self.gate.in_flight(), 0, "{what}, dropped after {polls} polls: {passes:?}");
-        assert_eq!(books.settled, passes.recorded, "{what}, dropped after {polls} polls");
-        let retries = (books.settled.len() as u64).saturating_sub(1);
-        assert_eq!(books.funds, FUNDS - retries, "{what}, dropped after {polls} polls: {books:?}");
-        assert!(books.returned <= 1, "{what}, dropped after {polls} polls: {books:?}");
-        let cancelled = books.settled.iter().filter(|outcome| **outcome == Outcome::Cancelled).count();
-        assert!(cancelled <= 1, "{what}, dropped after {polls} polls: {books:?}");
-        assert!(books.returned as usize + cancelled <= 1, "dropped in a sleep and in an attempt: {books:?}");
+        let (budget_record, breaker_record) = (self.budget.snapshot(), self.breaker.snapshot());
+        assert_eq!(self.budget.in_flight(), 0, "{what}, dropped after {polls} polls: {budget_record:?}");
+        assert_eq!(self.breaker.in_flight(), 0, "{what}, dropped after {polls} polls: {breaker_record:?}");
+        assert_eq!(budget_record.recorded, breaker_record.recorded, "{what}, dropped after {polls} polls");
+        let retries = (budget_record.recorded.len() as u64).saturating_sub(1);
+        assert_eq!(
+            budget_record.retries_left,
+            RETRIES - retries,
+            "{what}, dropped after {polls} polls: {budget_record:?}"
+        );
+        assert!(budget_record.released <= 1, "{what}, dropped after {polls} polls: {budget_record:?}");
+        let cancelled = budget_record.recorded.iter().filter(|outcome| **outcome == Outcome::Cancelled).count();
+        assert!(cancelled <= 1, "{what}, dropped after {polls} polls: {budget_record:?}");
+        assert!(
+            budget_record.released as usize + cancelled <= 1,
+            "dropped during a sleep and during an attempt: {budget_record:?}"
+        );
     }
 }
 
@@ -61,39 +68,42 @@ async fn attempt() -> Result<(), Fail> {
     Err(Fail::TRANSIENT)
 }
 
-/// Polls what `make` gives once, twice, three times and so on, and drops it, until it comes to its end. Gives how often
-/// it was dropped in the middle.
-fn dropped_everywhere(what: &str, make: impl for<'a> Fn(&'a Lenders) -> Pin<Box<dyn Future<Output = ()> + 'a>>) -> u32 {
+/// Drops the future of `make` after one poll, two polls and so on, until it completes. Returns the number of polls to
+/// completion.
+fn drop_at_every_poll(
+    what: &str,
+    make: impl for<'a> Fn(&'a TestGuards) -> Pin<Box<dyn Future<Output = ()> + 'a>>,
+) -> u32 {
     for polls in 0.. {
-        let lenders = Lenders::new();
-        let mut future = make(&lenders);
-        let ended = polls > 0 && polled(future.as_mut(), polls).is_ready();
+        let test_guards = TestGuards::new();
+        let mut future = make(&test_guards);
+        let completed = polls > 0 && poll_times(future.as_mut(), polls).is_ready();
         drop(future);
-        lenders.expect_settled(what, polls);
+        test_guards.expect_settled(what, polls);
         assert_eq!(scope::depth(), 0, "{what}, dropped after {polls} polls");
-        if ended {
+        if completed {
             return polls;
         }
     }
-    unreachable!("it never ends")
+    unreachable!("the future never completes")
 }
 
 /// Four attempts that are pending twice, and three sleeps that are pending once.
 const PENDING: u32 = 4 * 2 + 3;
 
 #[test]
-fn meaning_11_a_call_gives_everything_back_wherever_it_is_dropped() {
-    let polls = dropped_everywhere("retry", |lenders| {
+fn meaning_11_a_call_dropped_at_any_poll_releases_its_permits() {
+    let polls = drop_at_every_poll("retry", |test_guards| {
         Box::pin(async {
-            let call = retry_with_timer(&POLICY, Patient::default(), attempt).guards(lenders.guards());
+            let call = retry_with_timer(&POLICY, PendingTimer::default(), attempt).guards(test_guards.guards());
             assert_eq!(call.await.unwrap_err().stop_reason(), StopReason::Attempts);
         })
     });
     assert_eq!(polls, 1 + PENDING);
 
-    let polls = dropped_everywhere("retry with a spread", |lenders| {
+    let polls = drop_at_every_poll("retry with a spread", |test_guards| {
         Box::pin(async {
-            let call = retry_with_timer(&SPREAD, Patient::default(), attempt).guards(lenders.guards());
+            let call = retry_with_timer(&SPREAD, PendingTimer::default(), attempt).guards(test_guards.guards());
             call.seed(Seed::new(1)).await.unwrap_err();
         })
     });
@@ -101,11 +111,11 @@ fn meaning_11_a_call_gives_everything_back_wherever_it_is_dropped() {
 }
 
 #[test]
-fn meaning_11_a_call_with_time_limits_gives_everything_back_wherever_it_is_dropped() {
+fn meaning_11_a_timed_call_dropped_at_any_poll_releases_its_permits() {
     let never = || core::future::pending::<Result<(), Fail>>();
-    let polls = dropped_everywhere("retry with a timeout", |lenders| {
+    let polls = drop_at_every_poll("retry with a timeout", |test_guards| {
         Box::pin(async move {
-            let call = retry_with_timer(&POLICY, Patient::default(), never).guards(lenders.guards());
+            let call = retry_with_timer(&POLICY, PendingTimer::default(), never).guards(test_guards.guards());
             assert_eq!(call.timeout(ms(5)).await.unwrap_err().stop_reason(), StopReason::Attempts);
         })
     });
@@ -113,55 +123,55 @@ fn meaning_11_a_call_with_time_limits_gives_everything_back_wherever_it_is_dropp
 }
 
 #[test]
-fn meaning_11_a_call_through_a_retrier_gives_everything_back_wherever_it_is_dropped() {
-    let polls = dropped_everywhere("Retrier::run", |lenders| {
+fn meaning_11_a_retrier_call_dropped_anywhere_releases_its_permits() {
+    let polls = drop_at_every_poll("Retrier::run", |test_guards| {
         Box::pin(async {
-            lenders.retrier().run_on(Patient::default(), attempt).await.unwrap_err();
+            test_guards.retrier().run_on(PendingTimer::default(), attempt).await.unwrap_err();
         })
     });
     assert_eq!(polls, 1 + PENDING);
 
-    let polls = dropped_everywhere("Retrier::run_with", |lenders| {
+    let polls = drop_at_every_poll("Retrier::run_with", |test_guards| {
         Box::pin(async {
             let operation = async |_: &mut (), _| attempt().await;
-            lenders.retrier().run_with_on(Patient::default(), &mut (), operation).await.unwrap_err();
+            test_guards.retrier().run_with_on(PendingTimer::default(), &mut (), operation).await.unwrap_err();
         })
     });
     assert_eq!(polls, 1 + PENDING);
 
-    let polls = dropped_everywhere("Retrier::call", |lenders| {
+    let polls = drop_at_every_poll("Retrier::call", |test_guards| {
         Box::pin(async {
-            let retrier = lenders.retrier();
-            let mut call = retrier.call_on(Patient::default());
+            let retrier = test_guards.retrier();
+            let mut call = retrier.call_on(PendingTimer::default());
             while call.attempt(attempt()).await.is_none() {}
         })
     });
     assert_eq!(polls, 1 + PENDING);
 }
 
-/// The call itself goes on living when the future of one of its attempts is dropped.
+/// The call outlives the dropped future of an attempt.
 #[test]
-fn meaning_11_a_dropped_attempt_of_a_call_by_hand_gives_back_at_once() {
+fn meaning_11_a_dropped_manual_attempt_releases_at_once() {
     for polls in 0..=3 {
-        let lenders = Lenders::new();
-        let retrier = lenders.retrier();
-        let mut call = retrier.call_on(Patient::default());
+        let test_guards = TestGuards::new();
+        let retrier = test_guards.retrier();
+        let mut call = retrier.call_on(PendingTimer::default());
         if polls > 0 {
-            assert!(polled(pin!(call.attempt(attempt())), polls).is_pending(), "{polls}");
+            assert!(poll_times(pin!(call.attempt(attempt())), polls).is_pending(), "{polls}");
         }
-        lenders.expect_settled("an attempt by hand", polls);
+        test_guards.expect_settled("an attempt of a manual call", polls);
 
-        // What comes next is a new call.
+        // The next attempt starts a new call.
         let ready = core::future::ready(Ok::<_, Fail>(7));
-        assert_eq!(polled(pin!(call.attempt(ready)), 1), Poll::Ready(Some(Ok(7))));
+        assert_eq!(poll_times(pin!(call.attempt(ready)), 1), Poll::Ready(Some(Ok(7))));
         assert_eq!(call.attempts(), 1);
         drop(call);
-        assert_eq!((lenders.bank.in_flight(), lenders.gate.in_flight()), (0, 0));
+        assert_eq!((test_guards.budget.in_flight(), test_guards.breaker.in_flight()), (0, 0));
     }
 }
 
 #[test]
-fn meaning_11_a_call_that_is_cancelled_gives_everything_back() {
+fn meaning_11_a_cancelled_call_releases_its_permits() {
     struct After(u32);
     impl Future for After {
         type Output = ();
@@ -171,72 +181,72 @@ fn meaning_11_a_call_that_is_cancelled_gives_everything_back() {
         }
     }
     for polls in 1..=PENDING {
-        let lenders = Lenders::new();
-        let call = retry_with_timer(&POLICY, Patient::default(), attempt).guards(lenders.guards());
-        let Poll::Ready(Err(error)) = polled(pin!(call.cancelled_by(After(polls))), 20) else {
+        let test_guards = TestGuards::new();
+        let call = retry_with_timer(&POLICY, PendingTimer::default(), attempt).guards(test_guards.guards());
+        let Poll::Ready(Err(error)) = poll_times(pin!(call.cancelled_by(After(polls))), 20) else {
             panic!("not cancelled after {polls} polls")
         };
         assert_eq!(error.stop_reason(), StopReason::Cancelled, "after {polls} polls");
-        lenders.expect_settled("a cancelled call", polls);
+        test_guards.expect_settled("a cancelled call", polls);
     }
 }
 
 #[test]
-fn meaning_11_a_panic_in_a_blocking_operation_gives_everything_back() {
+fn meaning_11_a_blocking_panic_releases_the_permits() {
     for panics_at in 1..=3 {
-        let lenders = Lenders::new();
+        let test_guards = TestGuards::new();
         let operation = |attempt: stagger::Attempt| {
-            assert_ne!(attempt.number, panics_at, "as it shall");
+            assert_ne!(attempt.number, panics_at, "on purpose");
             Err::<(), _>(Fail::TRANSIENT)
         };
-        let call = blocking::retry_with(&POLICY, operation).timer(NoSleep).guards(lenders.guards());
+        let call = blocking::retry_with(&POLICY, operation).timer(NoSleep).guards(test_guards.guards());
         catch_unwind(AssertUnwindSafe(|| call.run())).unwrap_err();
-        lenders.expect_settled("a blocking call that panics", panics_at);
-        assert_eq!(lenders.bank.books().settled.last(), Some(&Outcome::Cancelled));
-        assert_eq!(scope::depth(), 0, "the mark of the attempt is gone");
+        test_guards.expect_settled("a blocking call that panics", panics_at);
+        assert_eq!(test_guards.budget.snapshot().recorded.last(), Some(&Outcome::Cancelled));
+        assert_eq!(scope::depth(), 0, "the attempt scope has ended");
     }
 }
 
 #[test]
-fn meaning_11_a_panic_in_an_attempt_gives_everything_back() {
-    let lenders = Lenders::new();
+fn meaning_11_a_panicking_attempt_releases_its_permits() {
+    let test_guards = TestGuards::new();
     let operation = async || -> Result<(), Fail> {
         yield_now().await;
-        panic!("as it shall")
+        panic!("on purpose")
     };
-    let mut call = Box::pin(retry_with_timer(&POLICY, NoSleep, operation).guards(lenders.guards()));
-    catch_unwind(AssertUnwindSafe(|| polled(call.as_mut(), 2))).unwrap_err();
-    assert_eq!(scope::depth(), 0, "the mark of the attempt is gone");
+    let mut call = Box::pin(retry_with_timer(&POLICY, NoSleep, operation).guards(test_guards.guards()));
+    catch_unwind(AssertUnwindSafe(|| poll_times(call.as_mut(), 2))).unwrap_err();
+    assert_eq!(scope::depth(), 0, "the attempt scope has ended");
     drop(call);
-    lenders.expect_settled("a call that panics", 2);
+    test_guards.expect_settled("a call that panics", 2);
 }
 
 #[tokio::test(start_paused = true)]
-async fn meaning_11_an_aborted_task_and_a_lost_race_give_everything_back() {
-    let lenders = Arc::new(Lenders::new());
-    let theirs = Arc::clone(&lenders);
+async fn meaning_11_aborts_and_lost_races_release_the_permits() {
+    let test_guards = Arc::new(TestGuards::new());
+    let task_guards = Arc::clone(&test_guards);
     let task = tokio::spawn(async move {
-        let call = stagger::retry(&POLICY, attempt).guards(theirs.guards());
+        let call = stagger::retry(&POLICY, attempt).guards(task_guards.guards());
         call.await.map_err(drop)
     });
     tokio::time::sleep(ms(5)).await;
-    assert_eq!(lenders.bank.in_flight(), 1, "it sleeps, and has paid for it");
+    assert_eq!(test_guards.budget.in_flight(), 1, "the sleeping call holds the permit of its retry");
     task.abort();
     assert!(task.await.unwrap_err().is_cancelled());
-    lenders.expect_settled("an aborted task", 0);
+    test_guards.expect_settled("an aborted task", 0);
 
-    let lenders = Lenders::new();
+    let test_guards = TestGuards::new();
     tokio::select! {
-        _ = stagger::retry(&POLICY, attempt).guards(lenders.guards()) => unreachable!("it takes 30 ms"),
+        _ = stagger::retry(&POLICY, attempt).guards(test_guards.guards()) => unreachable!("it takes 30 ms"),
         () = tokio::time::sleep(ms(15)) => {}
     }
-    lenders.expect_settled("a lost race", 0);
-    let timed = tokio::time::timeout(ms(15), stagger::retry(&POLICY, attempt).guards(lenders.guards()));
+    test_guards.expect_settled("a lost race", 0);
+    let timed = tokio::time::timeout(ms(15), stagger::retry(&POLICY, attempt).guards(test_guards.guards()));
     timed.await.unwrap_err();
-    assert_eq!((lenders.bank.in_flight(), lenders.gate.in_flight()), (0, 0));
+    assert_eq!((test_guards.budget.in_flight(), test_guards.breaker.in_flight()), (0, 0));
 }
 
-/// An attempt that holds something beyond its end, as a future that is its own value does.
+/// An attempt that holds a resource until it is dropped, as a named future does.
 struct Holding<'a> {
     held: &'a Cell<u32>,
     pending: u32,
@@ -262,11 +272,11 @@ impl Drop for Holding<'_> {
 }
 
 #[test]
-fn meaning_11_whatever_an_attempt_holds_is_let_go_before_the_sleep() {
+fn meaning_11_an_attempt_is_dropped_before_the_sleep() {
     for pending in [0, 2] {
         let (held, clock) = (Cell::new(0), VirtualClock::new());
         let sleep = |length| {
-            assert_eq!(held.get(), 0, "a connection is held in the sleep");
+            assert_eq!(held.get(), 0, "a connection is held during the sleep");
             Sleep::sleep(&clock, length)
         };
         let timer = || SleepFn::with_clock(sleep, &clock);
@@ -284,23 +294,23 @@ fn meaning_11_whatever_an_attempt_holds_is_let_go_before_the_sleep() {
     }
 }
 
-/// Connecting is pending twice; a wait is pending once.
+/// Connecting is pending twice; a sleep is pending once.
 #[test]
-fn meaning_11_reconnecting_gives_back_what_a_dropped_attempt_had_borrowed_at_once() {
+fn meaning_11_a_dropped_connect_releases_its_permits_at_once() {
     for polls in 0..=3 {
-        let lenders = Lenders::new();
-        let mut links = Reconnect::with_timer(Patient::default(), &POLICY, attempt).guards(lenders.guards());
+        let test_guards = TestGuards::new();
+        let mut links = Reconnect::with_timer(PendingTimer::default(), &POLICY, attempt).guards(test_guards.guards());
         if polls > 0 {
-            assert!(polled(pin!(links.next()), polls).is_pending());
+            assert!(poll_times(pin!(links.next()), polls).is_pending());
         }
         match polls {
-            // Dropped while it connects.
-            1 | 2 => lenders.expect_settled("Reconnect::next", polls),
-            // Dropped in the wait, which goes on, and so does what was paid for it.
-            3 => assert_eq!((lenders.bank.in_flight(), lenders.gate.in_flight()), (1, 0)),
+            // Dropped while connecting.
+            1 | 2 => test_guards.expect_settled("Reconnect::next", polls),
+            // Dropped during the sleep: the next call resumes it and keeps its permit.
+            3 => assert_eq!((test_guards.budget.in_flight(), test_guards.breaker.in_flight()), (1, 0)),
             _ => {}
         }
         drop(links);
-        lenders.expect_settled("Reconnecting", polls);
+        test_guards.expect_settled("Reconnect", polls);
     }
 }

@@ -1,4 +1,4 @@
-//! The texts of this crate's errors: what is wrong, the value, and how to fix it.
+//! Error messages: what is wrong, the value, and how to fix it.
 
 use core::time::Duration;
 
@@ -34,7 +34,7 @@ fn failed() -> String {
     Retrier::new(POLICY).blocking(|| Err::<(), _>("connection refused")).unwrap_err().to_string()
 }
 
-/// Each text, the value that it names, and the fix that it suggests.
+/// Returns each message with the value and the fix that it must contain.
 fn fixable() -> Vec<(String, &'static str, &'static str)> {
     vec![
         (control("api"), "`api`", "write target=setting"),
@@ -66,8 +66,8 @@ fn error_texts_are_lower_case_fragments_in_standard_terms() {
     let texts = fixable().into_iter().map(|(text, ..)| text).chain(rejected).chain([failed()]);
     for text in texts {
         assert!(!text.starts_with(char::is_uppercase) && !text.ends_with('.'), "{text}");
-        for dialect in [" is no ", " is none", "who", "nobody", "somebody", "lend", "lent"] {
-            assert!(!text.contains(dialect), "{text}");
+        for phrase in [" is no ", " is none", "who", "nobody", "somebody", "lend", "lent"] {
+            assert!(!text.contains(phrase), "{text}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Settled meaning 10: the caller keeps their own last error.
+//! Settled meaning 10: the caller gets the operation's own last error.
 
 use core::error::Error as _;
 use core::fmt;
@@ -11,7 +11,7 @@ use stagger::{
     policy,
 };
 
-use super::support::{Fail, Gate, ms};
+use super::support::{Fail, RecordingBreaker, ms};
 
 const POLICY: Policy = policy!(constant(ms(100)).jitter(Jitter::None).max_attempts(3));
 
@@ -35,9 +35,9 @@ fn broken() -> Broken {
     Broken(io::ErrorKind::ConnectionReset.into())
 }
 
-/// Compiles: that is the test.
+/// The test is that this compiles.
 #[test]
-fn meaning_10_a_bare_error_goes_through_a_question_mark_whatever_its_type() {
+fn meaning_10_plain_errors_work_with_the_question_mark_operator() {
     fn io() -> io::Result<u32> {
         let page = blocking::retry(&POLICY, || Err::<u32, _>(io::Error::from(io::ErrorKind::NotFound))).run()?;
         Ok(page)
@@ -60,13 +60,13 @@ fn meaning_10_a_bare_error_goes_through_a_question_mark_whatever_its_type() {
 }
 
 #[test]
-fn meaning_10_it_is_the_last_error_that_comes_back() {
+fn meaning_10_the_last_error_is_returned() {
     let mut script = Script::new([Err("first"), Err("second"), Err("third"), Ok(())]);
     assert_eq!(blocking::retry(&POLICY, || script.next("none")).timer(NoSleep).run(), Err("third"));
 }
 
 #[test]
-fn meaning_10_an_error_tells_why_how_often_and_how_long() {
+fn meaning_10_an_error_carries_reason_attempts_and_elapsed_time() {
     let clock = VirtualClock::new();
     let fails = || {
         clock.advance(ms(50));
@@ -78,7 +78,7 @@ fn meaning_10_an_error_tells_why_how_often_and_how_long() {
 }
 
 #[test]
-fn meaning_10_an_error_is_a_sentence_with_the_numbers() {
+fn meaning_10_the_message_contains_attempts_and_elapsed_time() {
     let clock = VirtualClock::new();
     let fails = || {
         clock.advance(ms(1_000));
@@ -87,77 +87,77 @@ fn meaning_10_an_error_is_a_sentence_with_the_numbers() {
     let error = blocking::retry(&POLICY, fails).timer(&clock).detailed().run().unwrap_err();
     assert_eq!(error.to_string(), "gave up after 3 attempts in 3.2s, every attempt was used: connection refused");
 
-    let gate = Gate::open(ms(1_500));
-    let refused = blocking::retry(&POLICY, || Err::<(), _>("")).timer(VirtualClock::new());
-    let error = refused.guards(Guards::none().breaker(&gate)).run().unwrap_err();
+    let breaker = RecordingBreaker::open(ms(1_500));
+    let rejected = blocking::retry(&POLICY, || Err::<(), _>("")).timer(VirtualClock::new());
+    let error = rejected.guards(Guards::none().breaker(&breaker)).run().unwrap_err();
     let text = error.to_string();
     assert_eq!(text, "gave up after 0 attempts in 0s: this client's own circuit breaker is open for another 1.5s");
 }
 
 #[test]
-fn meaning_10_the_source_of_an_error_is_the_callers_own_and_then_its_cause() {
+fn meaning_10_the_source_chain_starts_with_the_operations_error() {
     let error = blocking::retry(&POLICY, || Err::<(), _>(broken())).timer(NoSleep).detailed().run().unwrap_err();
-    let own = error.source().and_then(|source| source.downcast_ref::<Broken>()).expect("the caller's own error");
-    assert_eq!(own.0.kind(), io::ErrorKind::ConnectionReset);
+    let inner = error.source().and_then(|source| source.downcast_ref::<Broken>()).expect("the error of the operation");
+    assert_eq!(inner.0.kind(), io::ErrorKind::ConnectionReset);
     let cause = error.source().and_then(core::error::Error::source).expect("its cause");
     assert!(cause.is::<io::Error>());
 
-    let refused: Error<Fail> = blocking::retry(&POLICY, || Err::<(), _>(Fail::TRANSIENT))
+    let rejected: Error<Fail> = blocking::retry(&POLICY, || Err::<(), _>(Fail::TRANSIENT))
         .timer(NoSleep)
-        .guards(Guards::none().breaker(&Gate::open(ms(5))))
+        .guards(Guards::none().breaker(&RecordingBreaker::open(ms(5))))
         .run()
         .unwrap_err();
     assert_eq!(
-        refused.source().and_then(|source| source.downcast_ref()),
+        rejected.source().and_then(|source| source.downcast_ref()),
         Some(&Rejected::BreakerOpen(BreakerOpen { retry_in: ms(5) }))
     );
 }
 
 #[test]
-fn meaning_10_a_marked_error_is_unwrapped_once() {
+fn meaning_10_one_mark_is_removed() {
     let fails = || Err::<(), _>(Marked::permanent(broken()));
     let error = blocking::retry(&POLICY, fails).with_marks().run().unwrap_err();
     assert_eq!(error.0.kind(), io::ErrorKind::ConnectionReset);
 
     let error = blocking::retry(&POLICY, fails).with_marks().detailed().run().unwrap_err();
     assert_eq!((error.stop_reason(), error.attempts()), (StopReason::Permanent, 1));
-    assert!(error.source().is_some_and(|source| source.is::<Broken>()), "nothing of ours lies in between");
+    assert!(error.source().is_some_and(|source| source.is::<Broken>()), "no wrapper in between");
 
-    // A fault of a fault keeps the inner one: it is taken off once, not as often as possible.
+    // Only the outer mark is removed: a marked error inside a marked error keeps its mark.
     let fails = || Err::<(), _>(Marked::permanent(Marked::transient("inner")));
     assert_eq!(blocking::retry(&POLICY, fails).with_marks().run(), Err(Marked::transient("inner")));
 }
 
 #[test]
-fn meaning_10_a_fault_reads_like_the_error_in_it() {
-    let fault = Marked::transient(broken());
-    assert_eq!(fault.to_string(), "broken");
-    assert!(fault.source().is_some_and(|cause| cause.is::<io::Error>()), "not the error itself once more");
+fn meaning_10_a_marked_error_displays_as_its_inner_error() {
+    let marked = Marked::transient(broken());
+    assert_eq!(marked.to_string(), "broken");
+    assert!(marked.source().is_some_and(|cause| cause.is::<io::Error>()), "not the error itself");
 }
 
 #[test]
-fn meaning_10_own_turns_an_error_back_into_the_callers() {
+fn meaning_10_into_inner_returns_the_error_of_the_operation() {
     let api = Retrier::new(POLICY);
     let fails = || Err::<(), _>(Fail(stagger::Outcome::Permanent));
     let api = api.classify(Fail::outcome);
     assert_eq!(api.blocking(fails).into_inner(), Err(Fail(stagger::Outcome::Permanent)));
 
-    // A refusal takes the place that the error type has for it.
-    let api = Retrier::new(POLICY).breaker(Gate::open(Duration::MAX));
+    // A rejection is converted by `From<Rejected>`.
+    let api = Retrier::new(POLICY).breaker(RecordingBreaker::open(Duration::MAX));
     assert_eq!(api.blocking(fails).into_inner(), Err(Fail(stagger::Outcome::Cancelled)));
     assert_eq!(
-        api.blocking(|| Err::<(), _>("own")).into_inner_or(|why| {
-            assert!(matches!(why, Rejected::BreakerOpen(_)), "{why:?}");
-            "refused"
+        api.blocking(|| Err::<(), _>("inner")).into_inner_or(|rejected| {
+            assert!(matches!(rejected, Rejected::BreakerOpen(_)), "{rejected:?}");
+            "rejected"
         }),
-        Err("refused")
+        Err("rejected")
     );
     let error = api.blocking(|| Ok::<(), io::Error>(())).into_inner().unwrap_err();
     assert!(error.to_string().contains("this client's own circuit breaker is open"), "{error}");
 }
 
 #[test]
-fn meaning_10_a_report_says_the_same_for_a_success() {
+fn meaning_10_a_report_covers_successes_and_failures() {
     let clock = VirtualClock::new();
     let mut script = Script::new([Err("no"), Ok(7)]);
     let report = blocking::retry(&POLICY, || script.next("none")).timer(&clock).with_report().run();

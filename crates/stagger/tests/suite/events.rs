@@ -1,4 +1,4 @@
-//! Events: one for each decision, with everything that was known.
+//! Events: one per decision, with all its data.
 
 use core::num::NonZeroU32;
 use core::time::Duration;
@@ -11,20 +11,20 @@ use stagger::{
     retry_with_timer,
 };
 
-use super::support::{Bank, Fail, Gate, ms};
+use super::support::{Fail, RecordingBreaker, RecordingBudget, ms};
 
 const POLICY: Policy = policy!(constant(ms(10)).jitter(Jitter::None).max_attempts(5));
 
-/// What can be told of an event as a tuple: attempt, limit, action, elapsed, budget left.
-type Told = (u32, Option<u32>, Action, Duration, Option<u64>);
+/// An event as a tuple: attempt, attempt limit, action, elapsed time, retries left in the budget.
+type Fields = (u32, Option<u32>, Action, Duration, Option<u64>);
 
-fn told(event: &Recorded) -> Told {
+fn fields(event: &Recorded) -> Fields {
     (event.attempt, event.max_attempts.map(NonZeroU32::get), event.action, event.elapsed, event.budget_left)
 }
 
 #[test]
-fn there_is_one_event_for_each_decision_with_everything_in_it() {
-    let (clock, recorder, bank) = (VirtualClock::new(), Recorder::new(), Bank::of(7));
+fn each_decision_emits_one_complete_event() {
+    let (clock, recorder, budget) = (VirtualClock::new(), Recorder::new(), RecordingBudget::new(7));
     let hinted = Fail(Outcome::throttled(Some(ServerHint::Reserved(ms(25)))));
     let mut script = Script::new([Err(Fail(Outcome::NotProcessed)), Err(Fail::TRANSIENT), Err(hinted), Ok(())]);
     let operation = || {
@@ -32,10 +32,10 @@ fn there_is_one_event_for_each_decision_with_everything_in_it() {
         script.next(Fail::TRANSIENT)
     };
     let call = blocking::retry(&POLICY, operation).timer(&clock).classify(Fail::outcome);
-    call.guards(Guards::none().budget(&bank)).on_event(recorder.listener()).run().unwrap();
+    call.guards(Guards::none().budget(&budget)).on_event(recorder.listener()).run().unwrap();
 
     let retry = |after, source| Action::Retry { after, source };
-    let events: Vec<Told> = recorder.events().iter().map(told).collect();
+    let events: Vec<Fields> = recorder.events().iter().map(fields).collect();
     assert_eq!(
         events,
         [
@@ -49,7 +49,7 @@ fn there_is_one_event_for_each_decision_with_everything_in_it() {
 }
 
 #[test]
-fn the_end_of_a_call_is_an_event_whatever_the_end_is() {
+fn every_end_of_a_call_emits_an_event() {
     let ends = |policy: &Policy, outcome: Outcome, guards: Guards<'_>| {
         let recorder = Recorder::new();
         let clock = VirtualClock::new();
@@ -60,7 +60,8 @@ fn the_end_of_a_call_is_an_event_whatever_the_end_is() {
         (last.attempt, error.stop_reason())
     };
     let (never, none) = (Outcome::throttled(Some(ServerHint::DoNotRetry)), Guards::none());
-    let (empty, open, opens) = (Bank::of(1), Gate::open(ms(1)), Gate::new(2, ms(500)));
+    let (empty, open, opens) =
+        (RecordingBudget::new(1), RecordingBreaker::open(ms(1)), RecordingBreaker::new(2, ms(500)));
     let stop = Policy::stop().build().unwrap();
     let limited = POLICY.to_builder().base(ms(20)).max_elapsed(ms(20)).build().unwrap();
     assert_eq!(ends(&POLICY, Outcome::TRANSIENT, none), (5, StopReason::Attempts));
@@ -75,7 +76,7 @@ fn the_end_of_a_call_is_an_event_whatever_the_end_is() {
 }
 
 #[test]
-fn an_event_comes_before_its_sleep() {
+fn an_event_precedes_its_sleep() {
     let (clock, seen) = (VirtualClock::new(), Mutex::new(Vec::new()));
     let call = retry_with_timer(&POLICY, &clock, async || Err::<(), _>("no"));
     block_on(call.on_event(|_| seen.lock().unwrap().push(clock.elapsed()))).unwrap_err();
@@ -83,7 +84,7 @@ fn an_event_comes_before_its_sleep() {
 }
 
 #[test]
-fn an_event_carries_the_error_as_what_it_is() {
+fn an_event_carries_the_typed_error() {
     let seen = Mutex::new(Vec::new());
     let call = blocking::retry(&POLICY, || Err::<(), _>(Fail::TRANSIENT)).timer(NoSleep);
     call.on_event(|event| {
@@ -96,14 +97,14 @@ fn an_event_carries_the_error_as_what_it_is() {
 }
 
 #[test]
-fn a_success_at_once_is_an_event_too() {
+fn a_first_attempt_success_emits_an_event() {
     let recorder = Recorder::new();
     blocking::retry(&POLICY, || Ok::<_, Fail>(())).on_event(recorder.listener()).run().unwrap();
     assert_eq!(recorder.events().iter().map(|event| event.action).collect::<Vec<_>>(), [Action::Done]);
 }
 
 #[test]
-fn every_listener_of_a_retrier_hears_every_call_under_its_name() {
+fn all_listeners_of_a_retrier_receive_all_events() {
     let (first, second) = (Recorder::new(), Recorder::new());
     let retrier = Retrier::new(POLICY).named("payments").on_event(first.listener()).on_event(second.listener());
     let clone = retrier.clone();
@@ -119,12 +120,12 @@ fn every_listener_of_a_retrier_hears_every_call_under_its_name() {
     );
 }
 
-/// A listener may do what it likes, also call through the same retrier: it is not inside an attempt.
+/// A listener runs outside the attempt scope, so it may even call through the same retrier.
 #[test]
-fn a_listener_is_not_inside_an_attempt() {
+fn a_listener_runs_outside_the_attempt_scope() {
     let depths = Arc::new(Mutex::new(Vec::new()));
-    let theirs = Arc::clone(&depths);
-    let retrier = Retrier::new(POLICY).on_event(move |_| theirs.lock().unwrap().push(stagger::scope::depth()));
+    let recorded = Arc::clone(&depths);
+    let retrier = Retrier::new(POLICY).on_event(move |_| recorded.lock().unwrap().push(stagger::scope::depth()));
     retrier.blocking_call(|_| Err::<(), _>("no")).timer(NoSleep).run().unwrap_err();
     block_on(retrier.run_on(NoSleep, async || Err::<(), _>("no"))).unwrap_err();
     assert_eq!(*depths.lock().unwrap(), [0; 10]);

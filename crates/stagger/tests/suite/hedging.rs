@@ -1,4 +1,4 @@
-//! A second copy of a slow attempt.
+//! Hedging: sends further copies of a slow attempt.
 
 use core::cell::{Cell, RefCell};
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -7,26 +7,26 @@ use core::time::Duration;
 use stagger::{Marked, Outcome, Ratio, hedge, hedge::Hedge, hedge::Latencies};
 use tokio::time::{Instant, sleep};
 
-use super::support::{Bank, ms, polled};
+use super::support::{RecordingBudget, ms, poll_times};
 
-/// What each attempt does, one after the other: how long it takes and how it ends.
+/// Scripted attempts: duration and result of each, in launch order.
 struct Script {
     steps: &'static [(u64, Result<&'static str, &'static str>)],
     launched: Cell<usize>,
-    ended: RefCell<Vec<usize>>,
+    completed: RefCell<Vec<usize>>,
 }
 
 impl Script {
     const fn of(steps: &'static [(u64, Result<&'static str, &'static str>)]) -> Self {
-        Self { steps, launched: Cell::new(0), ended: RefCell::new(Vec::new()) }
+        Self { steps, launched: Cell::new(0), completed: RefCell::new(Vec::new()) }
     }
 
     async fn next(&self) -> Result<&'static str, &'static str> {
         let at = self.launched.get();
         self.launched.set(at + 1);
-        let (took, result) = self.steps[at];
-        sleep(ms(took)).await;
-        self.ended.borrow_mut().push(at);
+        let (duration, result) = self.steps[at];
+        sleep(ms(duration)).await;
+        self.completed.borrow_mut().push(at);
         result
     }
 }
@@ -34,103 +34,103 @@ impl Script {
 const HEDGE: Hedge = Hedge::after(ms(100)).with_max_copies(2);
 
 #[tokio::test(start_paused = true)]
-async fn a_quick_attempt_gets_no_copy() {
-    let (script, began) = (Script::of(&[(99, Ok("first"))]), Instant::now());
+async fn a_fast_attempt_is_not_hedged() {
+    let (script, start) = (Script::of(&[(99, Ok("first"))]), Instant::now());
     let report = hedge::hedge(&HEDGE, || script.next()).with_report().await;
     assert_eq!((report.result, report.winner, report.launched), (Ok("first"), Some(0), 1));
-    assert_eq!(began.elapsed(), ms(99));
+    assert_eq!(start.elapsed(), ms(99));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_slow_attempt_gets_a_copy_and_the_first_answer_wins() {
-    let (script, began) = (Script::of(&[(900, Ok("first")), (30, Ok("second"))]), Instant::now());
+async fn a_slow_attempt_is_hedged_and_the_first_success_wins() {
+    let (script, start) = (Script::of(&[(900, Ok("first")), (30, Ok("second"))]), Instant::now());
     let report = hedge::hedge(&HEDGE, || script.next()).with_report().await;
     assert_eq!((report.result, report.winner, report.launched), (Ok("second"), Some(1), 2));
-    assert_eq!(began.elapsed(), ms(130));
+    assert_eq!(start.elapsed(), ms(130));
     sleep(ms(5_000)).await;
-    assert_eq!(script.ended.into_inner(), [1], "the loser was cancelled");
+    assert_eq!(script.completed.into_inner(), [1], "the losing attempt was cancelled");
 }
 
 #[tokio::test(start_paused = true)]
-async fn copies_follow_one_another_by_the_delay_and_no_more_than_allowed() {
+async fn copies_are_spaced_by_the_delay_up_to_the_limit() {
     let script = Script::of(&[(900, Ok("first")), (900, Ok("second")), (900, Ok("third"))]);
-    let began = Instant::now();
+    let start = Instant::now();
     let report = hedge::hedge(&HEDGE, || script.next()).with_report().await;
     assert_eq!((report.result, report.winner, report.launched), (Ok("first"), Some(0), 3));
-    assert_eq!(began.elapsed(), ms(900));
+    assert_eq!(start.elapsed(), ms(900));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_copy_that_fails_never_fails_the_call() {
+async fn a_failing_copy_does_not_fail_the_call() {
     let transient: &[_] = &[(900, Ok("first")), (10, Err("no")), (10, Err("no"))];
     for steps in [transient, &[(900, Ok("first")), (10, Err("never"))]] {
         let script = Script::of(steps);
         let report = hedge::hedge(&HEDGE, || script.next()).when(|error| *error == "no").with_report().await;
         assert_eq!((report.result, report.winner), (Ok("first"), Some(0)));
-        // A permanent failure of a copy is the end of copies.
+        // A permanent failure of a copy stops further copies.
         assert_eq!(report.launched as usize, steps.len());
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_first_attempt_that_fails_brings_the_copy_on_at_once() {
-    let (script, began) = (Script::of(&[(10, Err("no")), (20, Ok("second"))]), Instant::now());
+async fn a_failing_first_attempt_launches_the_copy_at_once() {
+    let (script, start) = (Script::of(&[(10, Err("no")), (20, Ok("second"))]), Instant::now());
     let report = hedge::hedge(&Hedge::after(Duration::from_secs(3600)), || script.next()).with_report().await;
     assert_eq!((report.result, report.winner, report.launched), (Ok("second"), Some(1), 2));
-    assert_eq!(began.elapsed(), ms(30));
+    assert_eq!(start.elapsed(), ms(30));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_permanent_failure_of_the_first_ends_the_call() {
-    let (script, began) = (Script::of(&[(150, Err("never")), (900, Ok("second"))]), Instant::now());
+async fn a_permanent_first_failure_stops_the_call() {
+    let (script, start) = (Script::of(&[(150, Err("never")), (900, Ok("second"))]), Instant::now());
     let report = hedge::hedge(&HEDGE, || script.next()).when(|_| false).with_report().await;
     assert_eq!((report.result, report.winner, report.launched), (Err("never"), None, 2));
-    assert_eq!(began.elapsed(), ms(150));
+    assert_eq!(start.elapsed(), ms(150));
 }
 
 #[tokio::test(start_paused = true)]
-async fn if_all_fail_the_error_is_that_of_the_first() {
+async fn the_first_error_is_returned_if_all_attempts_fail() {
     let script = Script::of(&[(500, Err("first")), (10, Err("second")), (10, Err("third"))]);
     assert_eq!(hedge::hedge(&HEDGE, || script.next()).await, Err("first"));
     assert_eq!(script.launched.get(), 3);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_copy_waits_for_what_the_server_asked_for() {
-    let (script, began) = (Script::of(&[(10, Err("busy")), (20, Ok("second"))]), Instant::now());
+async fn a_copy_honors_the_server_hint() {
+    let (script, start) = (Script::of(&[(10, Err("busy")), (20, Ok("second"))]), Instant::now());
     let busy = |_: &&str| Outcome::throttled(Some(stagger::ServerHint::AtLeast(ms(2_000))));
     assert_eq!(hedge::hedge(&HEDGE, || script.next()).classify(busy).await, Ok("second"));
-    assert_eq!(began.elapsed(), ms(2_030));
+    assert_eq!(start.elapsed(), ms(2_030));
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_budget_refuses_is_not_launched_and_nothing_else_changes() {
-    let (bank, script) = (Bank::of(1), Script::of(&[(900, Ok("first")), (900, Ok("second"))]));
-    let report = hedge::hedge(&HEDGE, || script.next()).budget(&bank).with_report().await;
+async fn a_rejected_copy_is_not_launched() {
+    let (budget, script) = (RecordingBudget::new(1), Script::of(&[(900, Ok("first")), (900, Ok("second"))]));
+    let report = hedge::hedge(&HEDGE, || script.next()).budget(&budget).with_report().await;
     assert_eq!((report.result, report.winner, report.launched), (Ok("first"), Some(0), 2));
-    let books = bank.books();
-    assert_eq!((books.funds, bank.in_flight()), (0, 0));
-    assert_eq!(books.settled, [Outcome::Success, Outcome::Cancelled]);
+    let record = budget.snapshot();
+    assert_eq!((record.retries_left, budget.in_flight()), (0, 0));
+    assert_eq!(record.recorded, [Outcome::Success, Outcome::Cancelled]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn wherever_it_is_dropped_every_loan_is_settled() {
+async fn a_hedged_call_dropped_at_any_poll_settles_its_permits() {
     for polls in 1..6 {
-        let bank = Bank::of(9);
+        let budget = RecordingBudget::new(9);
         let script = Script::of(&[(300, Err("no")), (300, Err("no")), (300, Ok("third"))]);
-        let mut call = Box::pin(hedge::hedge(&HEDGE, || script.next()).budget(&bank));
+        let mut call = Box::pin(hedge::hedge(&HEDGE, || script.next()).budget(&budget));
         for _ in 0..polls {
-            let _ = polled(call.as_mut(), 1);
+            let _ = poll_times(call.as_mut(), 1);
             sleep(ms(90)).await;
         }
-        assert!(bank.in_flight() > 0, "{polls}");
+        assert!(budget.in_flight() > 0, "{polls}");
         drop(call);
-        assert_eq!(bank.in_flight(), 0, "{polls}");
+        assert_eq!(budget.in_flight(), 0, "{polls}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn losers_are_counted_with_the_time_they_had_taken() {
+async fn cancelled_attempts_record_their_latency() {
     let latencies = Latencies::new(1_000);
     for _ in 0..40 {
         let script = Script::of(&[(900, Ok("first")), (30, Ok("second"))]);
@@ -142,25 +142,25 @@ async fn losers_are_counted_with_the_time_they_had_taken() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_delay_by_quantile_follows_what_was_seen() {
+async fn a_quantile_delay_follows_recorded_latencies() {
     let tail = Hedge::at_quantile(Ratio::percent(95), ms(500));
     let latencies = Latencies::default();
     for _ in 0..100 {
         latencies.record(ms(20));
     }
-    let (script, began) = (Script::of(&[(900, Ok("first")), (10, Ok("second"))]), Instant::now());
+    let (script, start) = (Script::of(&[(900, Ok("first")), (10, Ok("second"))]), Instant::now());
     assert_eq!(hedge::hedge(&tail, || script.next()).latencies(&latencies).await, Ok("second"));
-    assert!(began.elapsed() < ms(40), "{:?}", began.elapsed());
+    assert!(start.elapsed() < ms(40), "{:?}", start.elapsed());
 }
 
-/// A call that has ended launches nothing more, whoever polls it.
+/// Polling a completed call launches nothing.
 #[tokio::test(start_paused = true)]
-async fn after_its_end_it_is_over() {
+async fn a_completed_hedged_call_launches_nothing() {
     let script = Script::of(&[(10, Ok("first"))]);
     let mut call = Box::pin(hedge::hedge(&HEDGE, || script.next()));
     assert_eq!(call.as_mut().await, Ok("first"));
     sleep(ms(500)).await;
-    assert!(polled(call.as_mut(), 3).is_pending());
+    assert!(poll_times(call.as_mut(), 3).is_pending());
     assert_eq!(script.launched.get(), 1);
 }
 

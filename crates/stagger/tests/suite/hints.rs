@@ -1,4 +1,4 @@
-//! Settled meaning 8: a hint is a floor that is never undercut, whatever the timer does, and a slot is kept exactly.
+//! Settled meaning 8: a hint is a minimum even if the timer wakes early, and a reservation is kept exactly.
 
 use core::cell::RefCell;
 use core::future::{poll_fn, ready};
@@ -13,7 +13,7 @@ use stagger::{
     retry_with_timer, time::BlockingSleep, time::Sleep, time::SleepFn,
 };
 
-use super::support::{Early, Fail, ms, nanos, polled};
+use super::support::{EarlyTimer, Fail, ms, nanos, poll_times};
 
 const POLICY: Policy = policy!(exponential(ms(10), ms(100)).max_attempts(2));
 
@@ -21,16 +21,16 @@ fn hinted(hint: ServerHint) -> Fail {
     Fail(Outcome::throttled(Some(hint)))
 }
 
-/// When the second attempt was made, through every driver on this timer, whose clock has to stand at zero each time.
+/// Returns the time of the second attempt for each driver. `timer` must return a timer whose clock is at zero.
 fn second_attempts<T>(hint: ServerHint, seed: Seed, timer: impl Fn() -> T) -> Vec<(&'static str, Instant)>
 where
     T: Sleep + BlockingSleep + Clone,
 {
-    let mut at = Vec::new();
+    let mut times = Vec::new();
     let mut driver = |name, run: &dyn Fn(&T, &mut Instant)| {
         let (timer, mut last) = (timer(), Instant::ZERO);
         run(&timer, &mut last);
-        at.push((name, last));
+        times.push((name, last));
     };
     driver("blocking::retry", &|timer, last| {
         let fails = || {
@@ -61,64 +61,66 @@ where
         };
         block_on(Reconnect::with_seed(timer, &POLICY, fails, seed).next_with_rule(Fail::outcome)).unwrap_err();
     });
-    at
+    times
 }
 
 #[test]
-fn meaning_08_a_timer_that_wakes_early_makes_no_retry_early() {
+fn meaning_08_an_early_timer_does_not_retry_early() {
     let floor = nanos(2_345_678);
     for percent in [1, 33, 60, 99] {
         for seed in (0..20).map(Seed::new) {
             let on_time = second_attempts(ServerHint::AtLeast(floor), seed, VirtualClock::new);
-            let early = second_attempts(ServerHint::AtLeast(floor), seed, || Early::new(percent));
+            let early = second_attempts(ServerHint::AtLeast(floor), seed, || EarlyTimer::new(percent));
             assert_eq!(early, on_time, "{percent} % of each sleep, {seed:?}");
-            for (driver, at) in early {
-                assert!(at.saturating_since(Instant::ZERO) >= floor, "{driver}: {at:?}, {percent} %, {seed:?}");
+            for (driver, time) in early {
+                assert!(time.saturating_since(Instant::ZERO) >= floor, "{driver}: {time:?}, {percent} %, {seed:?}");
             }
         }
     }
 }
 
 #[test]
-fn meaning_08_a_slot_is_kept_to_the_nanosecond() {
-    for slot in [nanos(1), nanos(999), nanos(1_234_567), ms(20), Duration::from_secs(200)] {
+fn meaning_08_a_reservation_is_kept_to_the_nanosecond() {
+    for reservation in [nanos(1), nanos(999), nanos(1_234_567), ms(20), Duration::from_secs(200)] {
         for percent in [10, 100] {
-            for (driver, at) in second_attempts(ServerHint::Reserved(slot), Seed::new(1), || Early::new(percent)) {
-                assert_eq!(at.saturating_since(Instant::ZERO), slot, "{driver}, {percent} % of each sleep");
+            for (driver, time) in
+                second_attempts(ServerHint::Reserved(reservation), Seed::new(1), || EarlyTimer::new(percent))
+            {
+                assert_eq!(time.saturating_since(Instant::ZERO), reservation, "{driver}, {percent} % of each sleep");
             }
         }
     }
 }
 
 #[test]
-fn meaning_08_a_delay_without_a_hint_is_not_waited_for_twice() {
-    let early = Early::new(50);
+fn meaning_08_a_delay_without_a_hint_sleeps_once() {
+    let early = EarlyTimer::new(50);
     block_on(retry_with_timer(&POLICY, &early, || ready(Err::<(), _>("no")))).unwrap_err();
     blocking::retry(&POLICY, || Err::<(), _>("no")).timer(&early).run().unwrap_err();
     assert_eq!(early.clock.sleeps().len(), 2);
 }
 
 #[tokio::test(start_paused = true)]
-async fn meaning_08_on_tokio_a_slot_is_kept_to_the_tick_and_rounded_up() {
-    for (slot, want) in [(ms(20), ms(20)), (ms(20) + nanos(1), ms(21)), (nanos(1), ms(1)), (ms(1), ms(1))] {
+async fn meaning_08_tokio_rounds_a_reservation_up_to_the_next_tick() {
+    for (reservation, want) in [(ms(20), ms(20)), (ms(20) + nanos(1), ms(21)), (nanos(1), ms(1)), (ms(1), ms(1))] {
         let start = tokio::time::Instant::now();
-        let fails = async || Err::<(), _>(hinted(ServerHint::Reserved(slot)));
+        let fails = async || Err::<(), _>(hinted(ServerHint::Reserved(reservation)));
         stagger::retry(&POLICY, fails).classify(Fail::outcome).await.unwrap_err();
-        assert_eq!(start.elapsed(), want, "{slot:?}");
+        assert_eq!(start.elapsed(), want, "{reservation:?}");
     }
 }
 
-/// A connection whose first attempt is refused with a hint of 30 ms, dropped in the middle of the wait, asked for again
-/// on a timer that wakes up early.
+/// The first attempt fails with a hint of 30 ms. The call is dropped during the sleep and resumed on a timer that wakes
+/// early.
 #[test]
-fn meaning_08_a_wait_for_a_hint_that_is_dropped_and_taken_up_again_is_still_a_hint() {
+fn meaning_08_a_dropped_hint_sleep_resumes_as_a_hint() {
     let (clock, connects) = (VirtualClock::new(), RefCell::new(Vec::new()));
     let sleep = |length: Duration| {
-        let mut waits = 1;
+        let mut polls_left = 1;
         let clock = clock.clone();
         Box::pin(poll_fn(move |_| {
-            if waits == 1 {
-                waits = 0;
+            if polls_left == 1 {
+                polls_left = 0;
                 return Poll::Pending;
             }
             clock.advance((length / 3).max(nanos(1)));
@@ -130,7 +132,7 @@ fn meaning_08_a_wait_for_a_hint_that_is_dropped_and_taken_up_again_is_still_a_hi
         Err::<(), _>(hinted(ServerHint::Reserved(ms(30))))
     };
     let mut links = Reconnect::with_seed(SleepFn::with_clock(sleep, &clock), &POLICY, fails, Seed::new(1));
-    assert!(polled(pin!(links.next_with_rule(Fail::outcome)), 1).is_pending());
-    assert!(polled(pin!(links.next_with_rule(Fail::outcome)), 200).is_ready());
+    assert!(poll_times(pin!(links.next_with_rule(Fail::outcome)), 1).is_pending());
+    assert!(poll_times(pin!(links.next_with_rule(Fail::outcome)), 200).is_ready());
     assert_eq!(*connects.borrow(), [ms(0), ms(30)]);
 }

@@ -9,7 +9,7 @@ use stagger::testing::VirtualClock;
 use stagger::{Policy, Retrier, blocking, policy};
 use stagger_kit::Program;
 
-/// An hour in nanoseconds is 2⁴²: two calls that draw the same delay share their key.
+/// An hour has about 2⁴² nanoseconds, so equal delays in two calls mean that the calls share their key.
 const POLICY: Policy = policy!(constant(mins(60)).jitter(Jitter::Full).max_attempts(3));
 
 fn delays_of_a_call() -> Vec<Duration> {
@@ -19,13 +19,13 @@ fn delays_of_a_call() -> Vec<Duration> {
 }
 
 #[test]
-fn meaning_05_no_two_calls_draw_the_same_delays() {
+fn meaning_05_calls_draw_distinct_delays() {
     let delays: HashSet<Duration> = (0..2_000).flat_map(|_| delays_of_a_call()).collect();
     assert_eq!(delays.len(), 4_000);
 }
 
 #[test]
-fn meaning_05_calls_through_one_retrier_and_its_clones_differ() {
+fn meaning_05_calls_of_a_retrier_and_its_clones_have_distinct_keys() {
     let retrier = Retrier::new(POLICY);
     let delays: HashSet<Duration> = (0..500)
         .flat_map(|_| {
@@ -38,7 +38,7 @@ fn meaning_05_calls_through_one_retrier_and_its_clones_differ() {
 }
 
 #[test]
-fn meaning_05_a_call_by_hand_that_begins_anew_has_a_new_key() {
+fn meaning_05_a_restarted_manual_call_has_a_new_key() {
     let (retrier, clock) = (Retrier::new(POLICY), VirtualClock::new());
     let mut call = retrier.call_on(&clock);
     for _ in 0..50 {
@@ -49,7 +49,7 @@ fn meaning_05_a_call_by_hand_that_begins_anew_has_a_new_key() {
 }
 
 #[test]
-fn meaning_05_a_seed_that_is_given_repeats_a_call() {
+fn meaning_05_a_fixed_seed_reproduces_the_delays() {
     let delays = |seed| {
         let clock = VirtualClock::new();
         let _ = blocking::retry(&POLICY, || Err::<(), _>("no")).timer(&clock).seed(seed).run();
@@ -61,7 +61,7 @@ fn meaning_05_a_seed_that_is_given_repeats_a_call() {
 }
 
 #[test]
-fn meaning_05_two_runs_of_one_program_differ() {
+fn meaning_05_two_runs_of_a_program_have_distinct_keys() {
     let run = || {
         let child = Program::this_test("suite::keys::child_that_prints_its_delays").unwrap().env("PRINT_DELAYS", "1");
         let done = child.run(Duration::from_secs(20)).unwrap();

@@ -1,4 +1,4 @@
-//! Limits of time: for an attempt, for the whole call.
+//! Time limits of attempts and of calls.
 
 use core::cell::{Cell, RefCell};
 use core::future::pending;
@@ -15,33 +15,33 @@ use super::support::{Fail, ms, nanos};
 
 const POLICY: Policy = policy!(constant(ms(10)).jitter(Jitter::None).max_attempts(3));
 
-/// Says how often it was dropped before its end.
-struct Unfinished<'a>(&'a Cell<u32>);
+/// Counts its drops.
+struct CountDrops<'a>(&'a Cell<u32>);
 
-impl Drop for Unfinished<'_> {
+impl Drop for CountDrops<'_> {
     fn drop(&mut self) {
         self.0.set(self.0.get() + 1);
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_attempt_that_takes_too_long_is_dropped_and_retried() {
+async fn a_timed_out_attempt_is_dropped_and_retried() {
     let (start, dropped) = (tokio::time::Instant::now(), Cell::new(0));
     let begun = RefCell::new(Vec::new());
     let hangs = async || {
         begun.borrow_mut().push(start.elapsed());
-        let _unfinished = Unfinished(&dropped);
+        let _guard = CountDrops(&dropped);
         pending::<Result<(), Fail>>().await
     };
     let error = stagger::retry(&POLICY, hangs).timeout(ms(50)).await.unwrap_err();
     assert_eq!((error.stop_reason(), error.cause()), (StopReason::Attempts, &Cause::Rejected(Rejected::TimedOut)));
     assert_eq!((error.attempts(), error.elapsed(), dropped.get()), (3, ms(170), 3));
-    // Counted from the beginning of each attempt, after the sleep.
+    // The timeout starts with each attempt, after the sleep.
     assert_eq!(begun.into_inner(), [ms(0), ms(60), ms(120)]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_quick_attempt_is_not_touched_by_a_timeout() {
+async fn a_timeout_does_not_affect_a_fast_attempt() {
     let start = tokio::time::Instant::now();
     let answers = async || {
         tokio::time::sleep(ms(49)).await;
@@ -52,8 +52,8 @@ async fn a_quick_attempt_is_not_touched_by_a_timeout() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_error_after_a_timeout_is_the_one_that_comes_back_and_the_other_way_round() {
-    let hangs_at = |which: u32| {
+async fn the_cause_is_the_last_of_errors_and_timeouts() {
+    let hangs_on_attempt = |which: u32| {
         let mut calls = 0;
         move || {
             calls += 1;
@@ -61,10 +61,10 @@ async fn an_error_after_a_timeout_is_the_one_that_comes_back_and_the_other_way_r
             async move { if hangs { pending().await } else { Err::<(), _>(Fail::TRANSIENT) } }
         }
     };
-    let error = stagger::retry(&POLICY, hangs_at(2)).timeout(ms(5)).await.unwrap_err();
+    let error = stagger::retry(&POLICY, hangs_on_attempt(2)).timeout(ms(5)).await.unwrap_err();
     assert_eq!(error.cause(), &Cause::Operation(Fail::TRANSIENT));
-    let error = stagger::retry(&POLICY, hangs_at(3)).timeout(ms(5)).await.unwrap_err();
-    assert_eq!(error.cause(), &Cause::Rejected(Rejected::TimedOut), "what happened last");
+    let error = stagger::retry(&POLICY, hangs_on_attempt(3)).timeout(ms(5)).await.unwrap_err();
+    assert_eq!(error.cause(), &Cause::Rejected(Rejected::TimedOut), "the last attempt");
 }
 
 #[tokio::test(start_paused = true)]
@@ -81,14 +81,14 @@ async fn the_last_attempt_can_be_left_untimed() {
     let call = stagger::retry(&POLICY, slow).timeout(ms(50)).last_attempt(LastAttempt::Untimed);
     assert_eq!(call.await, Ok(3));
 
-    // The deadline holds all the same.
+    // The deadline still applies.
     let call = stagger::retry(&POLICY, slow).timeout(ms(50)).last_attempt(LastAttempt::Untimed).within(ms(150));
     let error = call.await.unwrap_err();
     assert_eq!((error.attempts(), error.elapsed(), error.cause()), (3, ms(150), &Cause::Rejected(Rejected::TimedOut)));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_total_limit_interrupts_an_attempt_and_starts_no_retry_at_its_end() {
+async fn within_interrupts_an_attempt_and_prevents_late_retries() {
     let start = tokio::time::Instant::now();
     let hangs = async || pending::<Result<(), Fail>>().await;
     let error = stagger::retry(&POLICY, hangs).within(ms(25)).await.unwrap_err();
@@ -103,13 +103,13 @@ async fn a_total_limit_interrupts_an_attempt_and_starts_no_retry_at_its_end() {
         };
         let error = stagger::retry(&POLICY, fails).within(ms(limit)).await.unwrap_err();
         assert_eq!((error.stop_reason(), error.attempts()), (StopReason::Elapsed, attempts), "{limit} ms");
-        let ended = if attempts == 1 { ms(20) } else { ms(31) };
-        assert_eq!(start.elapsed(), ended, "{limit} ms: it does not sleep for nothing");
+        let elapsed = if attempts == 1 { ms(20) } else { ms(31) };
+        assert_eq!(start.elapsed(), elapsed, "{limit} ms: no sleep before the stop");
     }
 }
 
 #[test]
-fn a_policys_limit_interrupts_nothing() {
+fn the_elapsed_limit_of_a_policy_does_not_interrupt_attempts() {
     let policy = POLICY.to_builder().max_elapsed(ms(25)).build().unwrap();
     let clock = VirtualClock::new();
     let slow = || {
@@ -120,46 +120,46 @@ fn a_policys_limit_interrupts_nothing() {
 }
 
 #[test]
-fn a_blocking_attempt_is_told_its_limit_and_nothing_else() {
-    let (clock, told) = (VirtualClock::new(), RefCell::new(Vec::new()));
+fn a_blocking_attempt_receives_its_time_limit() {
+    let (clock, limits_seen) = (VirtualClock::new(), RefCell::new(Vec::new()));
     let operation = |attempt: Attempt| {
-        told.borrow_mut().push((attempt.number, attempt.time_limit));
+        limits_seen.borrow_mut().push((attempt.number, attempt.time_limit));
         assert_eq!(attempt.is_last(), attempt.number == 3);
         clock.advance(ms(30));
         Err::<(), _>(Fail::TRANSIENT)
     };
     blocking::retry_with(&POLICY, operation).timer(&clock).run().unwrap_err();
-    assert_eq!(told.take(), [(1, None), (2, None), (3, None)]);
+    assert_eq!(limits_seen.take(), [(1, None), (2, None), (3, None)]);
 
     let call = blocking::retry_with(&POLICY, operation).timer(&clock).timeout(ms(25));
     assert_eq!(call.run().unwrap_err().cause(), &Cause::Operation(Fail::TRANSIENT));
-    assert_eq!(told.take(), [1, 2, 3].map(|number| (number, Some(ms(25)))));
+    assert_eq!(limits_seen.take(), [1, 2, 3].map(|number| (number, Some(ms(25)))));
 
     let call =
         blocking::retry_with(&POLICY, operation).timer(&clock).timeout(ms(25)).last_attempt(LastAttempt::Untimed);
     call.run().unwrap_err();
-    assert_eq!(told.take(), [(1, Some(ms(25))), (2, Some(ms(25))), (3, None)]);
+    assert_eq!(limits_seen.take(), [(1, Some(ms(25))), (2, Some(ms(25))), (3, None)]);
 
-    // What is left until the deadline, if that is less.
+    // The time until the deadline, if less than the timeout.
     let call = blocking::retry_with(&POLICY, operation).timer(&clock).timeout(ms(25)).within(ms(60));
     let error = call.run().unwrap_err();
-    assert_eq!(told.take(), [(1, Some(ms(25))), (2, Some(ms(20)))]);
+    assert_eq!(limits_seen.take(), [(1, Some(ms(25))), (2, Some(ms(20)))]);
     assert_eq!((error.stop_reason(), error.elapsed()), (StopReason::Elapsed, ms(70)));
 
     let deadline = clock.now().saturating_add(ms(45));
     blocking::retry_with(&POLICY, operation).timer(&clock).deadline(deadline).run().unwrap_err();
-    assert_eq!(told.take(), [(1, Some(ms(45))), (2, Some(ms(5)))]);
+    assert_eq!(limits_seen.take(), [(1, Some(ms(45))), (2, Some(ms(5)))]);
 
-    // Too late already; a socket would take zero for no limit at all.
+    // The deadline has passed. The limit is not zero because sockets treat zero as no limit.
     blocking::retry_with(&POLICY, operation).timer(&clock).deadline(clock.now()).run().unwrap_err();
-    assert_eq!(told.take(), [(1, Some(nanos(1)))]);
+    assert_eq!(limits_seen.take(), [(1, Some(nanos(1)))]);
 }
 
 #[test]
-fn an_attempt_that_is_too_late_already_asks_no_timer_for_zero() {
+fn an_attempt_after_the_deadline_does_not_sleep_for_zero() {
     let clock = VirtualClock::new();
     let sleep = |length: Duration| {
-        assert!(!length.is_zero(), "asked for zero");
+        assert!(!length.is_zero(), "sleep of zero length");
         Sleep::sleep(&clock, length)
     };
     let hangs = async || pending::<Result<(), Fail>>().await;
@@ -168,48 +168,48 @@ fn an_attempt_that_is_too_late_already_asks_no_timer_for_zero() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_retriers_limits_hold_in_every_form() {
+async fn the_limits_of_a_retrier_apply_to_all_its_calls() {
     let retrier = Retrier::new(POLICY).timeout(ms(50));
     let hangs = async || pending::<Result<(), Fail>>().await;
-    let refused = Err(Fail::from(Rejected::TimedOut));
+    let timed_out = Err(Fail::from(Rejected::TimedOut));
 
     let start = tokio::time::Instant::now();
-    assert_eq!(retrier.run(hangs).await.into_inner(), refused);
+    assert_eq!(retrier.run(hangs).await.into_inner(), timed_out);
     assert_eq!(start.elapsed(), ms(170));
     let operation = async |limits: &mut Vec<_>, attempt: Attempt| {
         limits.push(attempt.time_limit);
         pending::<Result<(), Fail>>().await
     };
     let mut limits = Vec::new();
-    assert_eq!(retrier.run_with(&mut limits, operation).await.into_inner(), refused);
+    assert_eq!(retrier.run_with(&mut limits, operation).await.into_inner(), timed_out);
     assert_eq!((limits, start.elapsed()), (vec![Some(ms(50)); 3], ms(340)));
     let mut call = retrier.call();
     while call.attempt(hangs()).await.is_none() {}
     assert_eq!(start.elapsed(), ms(510));
 
-    let told = RefCell::new(Vec::new());
-    let note = |attempt: Attempt| {
-        told.borrow_mut().push(attempt.time_limit);
+    let limits_seen = RefCell::new(Vec::new());
+    let record = |attempt: Attempt| {
+        limits_seen.borrow_mut().push(attempt.time_limit);
         Ok::<_, Fail>(())
     };
-    retrier.blocking_call(note).run().unwrap();
+    retrier.blocking_call(record).run().unwrap();
     let untimed = retrier.clone().last_attempt(LastAttempt::Untimed);
-    untimed.blocking_call(note).run().unwrap();
+    untimed.blocking_call(record).run().unwrap();
     let only = Retrier::new(POLICY.to_builder().max_attempts(1).build().unwrap());
     let untimed_and_only = only.clone().timeout(ms(50)).last_attempt(LastAttempt::Untimed);
-    untimed_and_only.blocking_call(note).run().unwrap();
-    assert_eq!(told.into_inner(), [Some(ms(50)), Some(ms(50)), None]);
+    untimed_and_only.blocking_call(record).run().unwrap();
+    assert_eq!(limits_seen.into_inner(), [Some(ms(50)), Some(ms(50)), None]);
     let slow = async || {
         tokio::time::sleep(ms(80)).await;
         Ok::<_, Fail>(7)
     };
-    assert_eq!(only.timeout(ms(50)).run(slow).await.into_inner(), refused.map(|()| 0));
+    assert_eq!(only.timeout(ms(50)).run(slow).await.into_inner(), timed_out.map(|()| 0));
     assert_eq!(untimed_and_only.run(slow).await, Ok(7));
 }
 
-/// On virtual time an attempt that is ready uses up nothing of its limit; one that is pending uses up all of it.
+/// In virtual time, a ready attempt uses none of its limit and a pending attempt uses all of it.
 #[test]
-fn virtual_time_knows_time_limits() {
+fn time_limits_work_in_virtual_time() {
     let clock = VirtualClock::new();
     let answers = async || Ok::<_, Fail>(7);
     assert_eq!(block_on(retry_with_timer(&POLICY, &clock, answers).timeout(ms(50))), Ok(7));

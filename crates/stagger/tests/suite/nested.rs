@@ -15,7 +15,7 @@ use stagger::{
     Budget, Guards, Policy, Retrier, StopReason, blocking, policy, reconnect::Reconnect, retry_with_timer, scope,
 };
 
-use super::support::{Patient, ms, polled};
+use super::support::{PendingTimer, ms, poll_times};
 
 const THREE: Policy = policy!(constant(ms(1)).max_attempts(3));
 const ONE: Policy = policy!(constant(ms(1)).max_attempts(1));
@@ -181,10 +181,10 @@ fn meaning_15_the_mark_is_there_only_while_the_attempt_is_polled() {
 /// Depth is read once, at the inner call's first poll: who began outside goes on retrying when polled inside.
 #[test]
 fn meaning_15_depth_is_read_at_the_first_poll() {
-    let inner = || Box::pin(retry_with_timer(&THREE, Patient::default(), || ready(Err::<(), _>("no"))).detailed());
+    let inner = || Box::pin(retry_with_timer(&THREE, PendingTimer::default(), || ready(Err::<(), _>("no"))).detailed());
 
     let mut begun_outside = inner();
-    assert!(polled(begun_outside.as_mut(), 1).is_pending());
+    assert!(poll_times(begun_outside.as_mut(), 1).is_pending());
     let outer = blocking::retry(&THREE, || block_on(begun_outside.as_mut())).timer(NoSleep).when(|_| false);
     assert_eq!(outer.run().unwrap_err().stop_reason(), StopReason::Attempts);
 
@@ -212,7 +212,7 @@ fn meaning_15_the_mark_moves_with_a_task_from_thread_to_thread() {
     };
     let mut call = Box::pin(retry_with_timer(&THREE, NoSleep, outer));
     let ended = (0..10).find_map(|_| {
-        let polled = thread::scope(|threads| threads.spawn(|| polled(call.as_mut(), 1)).join().unwrap());
+        let polled = thread::scope(|threads| threads.spawn(|| poll_times(call.as_mut(), 1)).join().unwrap());
         assert_eq!(scope::depth(), 0);
         if let Poll::Ready(seen) = polled { Some(seen) } else { None }
     });
@@ -315,7 +315,7 @@ fn meaning_15_a_dropped_call_inside_leaves_the_shared_budget_alone() {
     let inner = outer.clone().nested(NestedRetries::ShareBudget);
     let hangs = async || {
         let mut call = Box::pin(inner.run_on(NoSleep, async || core::future::pending::<Result<(), ()>>().await));
-        assert!(polled(call.as_mut(), 1).is_pending());
+        assert!(poll_times(call.as_mut(), 1).is_pending());
         assert_eq!(places.snapshot().firsts, 1);
         drop(call);
         assert_eq!(places.snapshot().firsts, 1);

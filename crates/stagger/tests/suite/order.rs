@@ -12,7 +12,7 @@ use stagger::{
     time::Clock as _, time::SleepFn,
 };
 
-use super::support::{Gate, ms, polled};
+use super::support::{RecordingBreaker, ms, poll_times};
 
 const POLICY: Policy = policy!(constant(ms(10)).jitter(Jitter::None).max_attempts(3));
 const SPREAD: Policy = policy!(exponential(ms(10), ms(100)).spread(secs(60)));
@@ -46,8 +46,8 @@ fn each_poll_of_a_call_polls_its_attempt_once() {
     let mut bare = pin!(retry_with_timer(&POLICY, VirtualClock::new(), operation));
     let mut told = pin!(retry_with_timer(&POLICY, VirtualClock::new(), operation).with_report());
     for poll in 1..=3 {
-        assert!(polled(bare.as_mut(), 1).is_pending());
-        assert!(polled(told.as_mut(), 1).is_pending());
+        assert!(poll_times(bare.as_mut(), 1).is_pending());
+        assert!(poll_times(told.as_mut(), 1).is_pending());
         assert_eq!(polls.get(), 2 * poll);
     }
 }
@@ -135,7 +135,7 @@ fn meaning_07_a_success_is_a_success_even_if_cancelled_meanwhile() {
 
 #[test]
 fn meaning_07_only_an_open_breaker_refuses_attempt_1() {
-    let (clock, gate) = (VirtualClock::new(), Gate::open(ms(30)));
+    let (clock, gate) = (VirtualClock::new(), RecordingBreaker::open(ms(30)));
     clock.advance(ms(10));
     let guards = Guards::none().breaker(&gate);
     let want = Cause::Rejected(Rejected::BreakerOpen(BreakerOpen { retry_in: ms(20) }));
@@ -149,7 +149,7 @@ fn meaning_07_only_an_open_breaker_refuses_attempt_1() {
     assert_eq!((error.stop_reason(), error.attempts(), error.cause()), (StopReason::Breaker, 0, &want));
 
     // Refused later, the call ends with the operation's last error: this breaker opens while the call sleeps.
-    let gate = Gate::open(ms(0));
+    let gate = RecordingBreaker::open(ms(0));
     let sleep = |length| {
         clock.advance(length);
         gate.open_until(clock.now().saturating_add(ms(1)));

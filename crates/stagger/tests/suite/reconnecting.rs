@@ -9,7 +9,7 @@ use stagger::{
     Cause, Guards, Outcome, Policy, Rejected, Seed, StopReason, machine::ReconnectPhase, policy, reconnect::Reconnect,
 };
 
-use super::support::{Bank, Fail, Gate, Patient, ms, polled};
+use super::support::{Fail, PendingTimer, RecordingBreaker, RecordingBudget, ms, poll_times};
 
 const POLICY: Policy = policy!(exponential(ms(10), secs(1)).jitter(Jitter::None).max_attempts(5).stable_after(ms(100)));
 const SPREAD: Policy = policy!(exponential(ms(10), secs(1)).spread(ms(500)).stable_after(ms(100)));
@@ -134,19 +134,19 @@ fn a_rule_judges_the_errors_of_connecting() {
 
 #[test]
 fn dropped_in_the_middle_of_a_wait_it_goes_on_with_the_same_wait() {
-    let (timer, attempts) = (Patient::default(), Cell::new(0));
+    let (timer, attempts) = (PendingTimer::default(), Cell::new(0));
     let connect = || {
         attempts.set(attempts.get() + 1);
         core::future::ready(if attempts.get() < 4 { Err(Fail::TRANSIENT) } else { Ok(()) })
     };
     let mut links = Reconnect::with_timer(timer.clone(), &POLICY, connect);
     for elapsed in [0, 4, 8] {
-        assert!(polled(pin!(links.next()), 1).is_pending());
+        assert!(poll_times(pin!(links.next()), 1).is_pending());
         assert_eq!((attempts.get(), timer.clock.elapsed()), (1, ms(elapsed)), "no attempt meanwhile");
         timer.clock.advance(ms(4));
     }
     // 12 ms of 10 have passed: it is due. The next wait is 20 ms, and is taken up in the middle.
-    assert!(polled(pin!(links.next()), 1).is_pending());
+    assert!(poll_times(pin!(links.next()), 1).is_pending());
     assert_eq!((attempts.get(), links.phase()), (2, ReconnectPhase::Waiting { until: at(32) }));
     timer.clock.advance(ms(15));
     block_on(links.next()).unwrap();
@@ -159,14 +159,14 @@ fn at(millis: u64) -> stagger::Instant {
 
 #[test]
 fn the_guards_are_asked_before_every_attempt() {
-    let (bank, clock) = (Bank::of(2), VirtualClock::new());
+    let (bank, clock) = (RecordingBudget::new(2), VirtualClock::new());
     let fails = async || Err::<(), _>(Fail::TRANSIENT);
     let mut links = Reconnect::with_timer(&clock, &POLICY, fails).guards(Guards::none().budget(&bank));
     assert_eq!(block_on(links.next()).unwrap_err().stop_reason(), StopReason::Budget);
     drop(links);
-    assert_eq!((bank.books().settled.len(), bank.in_flight()), (3, 0));
+    assert_eq!((bank.snapshot().recorded.len(), bank.in_flight()), (3, 0));
 
-    let gate = Gate::open(ms(70));
+    let gate = RecordingBreaker::open(ms(70));
     let mut links = Reconnect::with_timer(&clock, &POLICY, connects).guards(Guards::none().breaker(&gate));
     let error = block_on(links.next()).unwrap_err();
     let retry_in = ms(70) - clock.elapsed();

@@ -8,7 +8,7 @@ use futures_lite::future::block_on;
 use stagger::testing::NoSleep;
 use stagger::{Error, Outcome, Policy, Retrier, RetryResultExt as _, StopReason, policy};
 
-use super::support::{Bank, Fail, Gate, ms};
+use super::support::{Fail, RecordingBreaker, RecordingBudget, ms};
 
 const POLICY: Policy = policy!(zero().max_attempts(3));
 
@@ -66,7 +66,7 @@ fn what_is_added_to_a_clone_is_not_added_to_the_others() {
 
 #[test]
 fn every_call_through_a_retrier_and_its_clones_pays_from_one_budget() {
-    let bank = Arc::new(Bank::of(5));
+    let bank = Arc::new(RecordingBudget::new(5));
     let retrier = Retrier::new(POLICY).shared_budget(bank.clone());
     let named = retrier.clone().named("another");
     let fails = || Err::<(), _>(Fail::TRANSIENT);
@@ -77,32 +77,33 @@ fn every_call_through_a_retrier_and_its_clones_pays_from_one_budget() {
     assert_eq!(stop(named.blocking(fails)), StopReason::Budget);
     let other = Retrier::new(POLICY).shared_budget(bank.clone());
     assert_eq!(stop(other.blocking(fails)), StopReason::Budget);
-    assert_eq!(stop(Retrier::new(POLICY).budget(Bank::of(1)).blocking(fails)), StopReason::Budget);
-    assert_eq!((bank.books().funds, bank.in_flight()), (0, 0));
+    assert_eq!(stop(Retrier::new(POLICY).budget(RecordingBudget::new(1)).blocking(fails)), StopReason::Budget);
+    assert_eq!((bank.snapshot().retries_left, bank.in_flight()), (0, 0));
 }
 
 #[test]
 fn every_call_through_a_retrier_asks_one_breaker() {
-    let gate = Arc::new(Gate::new(3, Duration::from_secs(1 << 30)));
+    let gate = Arc::new(RecordingBreaker::new(3, Duration::from_secs(1 << 30)));
     let retrier = Retrier::new(POLICY).shared_breaker(gate.clone());
     let error = retrier.blocking(|| Err::<(), _>(Fail::TRANSIENT)).unwrap_err();
     assert_eq!((error.stop_reason(), error.attempts()), (StopReason::Attempts, 3));
     let error = retrier.clone().blocking(|| Ok::<_, Fail>(())).unwrap_err();
     assert_eq!((error.stop_reason(), error.attempts()), (StopReason::Breaker, 0));
-    let error = Retrier::new(POLICY).breaker(Gate::open(Duration::MAX)).blocking(|| Ok::<_, Fail>(())).unwrap_err();
+    let error =
+        Retrier::new(POLICY).breaker(RecordingBreaker::open(Duration::MAX)).blocking(|| Ok::<_, Fail>(())).unwrap_err();
     assert_eq!(error.stop_reason(), StopReason::Breaker);
 }
 
 #[test]
 fn the_outcome_of_each_attempt_is_told_to_the_guards() {
-    let (bank, gate) = (Arc::new(Bank::of(9)), Arc::new(Gate::new(9, ms(1))));
+    let (bank, gate) = (Arc::new(RecordingBudget::new(9)), Arc::new(RecordingBreaker::new(9, ms(1))));
     let retrier = Retrier::new(POLICY).shared_budget(bank.clone()).shared_breaker(gate.clone());
     let mut outcomes = [Outcome::NotProcessed, Outcome::TRANSIENT].into_iter();
     let operation = || outcomes.next().map_or(Ok(7), |outcome| Err(Fail(outcome)));
     assert_eq!(retrier.classify(Fail::outcome).blocking(operation).into_inner(), Ok(7));
     // The immediate repeat is the same loan; to the breaker it is an attempt like any other.
-    assert_eq!(bank.books().settled, [Outcome::TRANSIENT, Outcome::Success]);
-    assert_eq!(gate.books().recorded, [Outcome::NotProcessed, Outcome::TRANSIENT, Outcome::Success]);
+    assert_eq!(bank.snapshot().recorded, [Outcome::TRANSIENT, Outcome::Success]);
+    assert_eq!(gate.snapshot().recorded, [Outcome::NotProcessed, Outcome::TRANSIENT, Outcome::Success]);
 }
 
 #[tokio::test(start_paused = true)]

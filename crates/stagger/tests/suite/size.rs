@@ -7,7 +7,7 @@ use core::pin::pin;
 use stagger::testing::NoSleep;
 use stagger::{Policy, Retrier, blocking, policy, retry_with_timer};
 
-use super::support::{Fail, polled};
+use super::support::{Fail, poll_times};
 
 const POLICY: Policy = policy!(zero().max_attempts(4));
 
@@ -55,20 +55,20 @@ fn a_call_allocates_nothing_without_a_real_sleep() {
         let mut operation = failing(failures);
         let count = allocations(|| {
             let call = pin!(stagger::retry(&POLICY, || ready(operation())));
-            assert!(polled(call, 1).is_ready());
+            assert!(poll_times(call, 1).is_ready());
         });
         assert_eq!(count, 0, "on tokio, {failures} failures");
 
         let mut operation = failing(failures);
         let count = allocations(|| {
             let call = retry_with_timer(&Policy::DEFAULT, NoSleep, || ready(operation()));
-            assert!(polled(pin!(call.with_report()), 1).is_ready());
+            assert!(poll_times(pin!(call.with_report()), 1).is_ready());
         });
         assert_eq!(count, 0, "with a report, on a timer that does not allocate, {failures} failures");
 
         let (retrier, mut operation) = (Retrier::new(POLICY).when(|_: &Fail| true), failing(failures));
         let count = allocations(|| {
-            assert!(polled(pin!(retrier.run_on(NoSleep, || ready(operation()))), 1).is_ready());
+            assert!(poll_times(pin!(retrier.run_on(NoSleep, || ready(operation()))), 1).is_ready());
             retrier.blocking(|| Ok::<_, Fail>(())).unwrap();
         });
         assert_eq!(count, 0, "through a retrier, {failures} failures");
@@ -80,12 +80,12 @@ async fn the_sleeps_of_a_call_on_tokio_share_one_allocation() {
     const SLEEPY: Policy = policy!(constant(ms(10)).max_attempts(4));
     let mut operation = failing(3);
     let mut call = Box::pin(stagger::retry(&SLEEPY, || ready(operation())));
-    let first = allocations(|| assert!(polled(call.as_mut(), 1).is_pending()));
+    let first = allocations(|| assert!(poll_times(call.as_mut(), 1).is_pending()));
     assert_eq!(first, 1, "the sleep, boxed");
     for retry in 1..=3 {
         tokio::time::advance(core::time::Duration::from_millis(11)).await;
         let is_ready = core::cell::Cell::new(false);
-        let more = allocations(|| is_ready.set(polled(call.as_mut(), 1).is_ready()));
+        let more = allocations(|| is_ready.set(poll_times(call.as_mut(), 1).is_ready()));
         assert_eq!((more, is_ready.get()), (0, retry == 3), "retry {retry}: the sleep is armed again");
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use stagger::{Cancel, Guards, Policy, Rejected, Retrier, RetryResultExt as _, policy, reconnect::Reconnect};
 
-use super::support::{Bank, Gate, ms};
+use super::support::{RecordingBreaker, RecordingBudget, ms};
 
 const POLICY: Policy = policy!(exponential(ms(1), ms(5)).max_attempts(5));
 
@@ -140,7 +140,7 @@ async fn a_call_that_borrows_what_its_task_owns_is_spawned() {
 
 #[tokio::test(start_paused = true)]
 async fn guards_that_are_borrowed_are_spawned() {
-    let (bank, gate) = (Arc::new(Bank::of(9)), Arc::new(Gate::new(9, ms(1))));
+    let (bank, gate) = (Arc::new(RecordingBudget::new(9)), Arc::new(RecordingBreaker::new(9, ms(1))));
     let task = tokio::spawn(async move {
         let guards = Guards::none().budget(&*bank).breaker(&*gate);
         stagger::retry(&POLICY, async || Err::<(), _>(MyError::Busy))

@@ -11,7 +11,7 @@ use stagger::{
     time::Clock, time::Sleep,
 };
 
-use super::support::{Fail, Untouchable, ms, polled};
+use super::support::{Fail, PanickingTimer, ms, poll_times};
 
 #[test]
 fn meaning_14_a_zero_delay_never_touches_a_timer() {
@@ -19,21 +19,24 @@ fn meaning_14_a_zero_delay_never_touches_a_timer() {
     let fails = || Err::<(), _>(Fail::TRANSIENT);
     let attempts = |error: stagger::Error<Fail>| error.attempts();
 
-    blocking::retry(&ZERO, fails).timer(Untouchable).run().unwrap_err();
-    blocking::retry(&ZERO, fails).timer(Untouchable).cancelled_by(&Cancel::new()).run().unwrap_err();
-    block_on(retry_with_timer(&ZERO, Untouchable, async || fails())).unwrap_err();
+    blocking::retry(&ZERO, fails).timer(PanickingTimer).run().unwrap_err();
+    blocking::retry(&ZERO, fails).timer(PanickingTimer).cancelled_by(&Cancel::new()).run().unwrap_err();
+    block_on(retry_with_timer(&ZERO, PanickingTimer, async || fails())).unwrap_err();
     let retrier = Retrier::new(ZERO);
-    let run = block_on(retrier.run_on(Untouchable, async || fails())).unwrap_err();
-    let run_with = block_on(retrier.run_with_on(Untouchable, &mut (), async |(), _| fails())).unwrap_err();
-    let reconnecting = block_on(Reconnect::with_timer(Untouchable, &ZERO, async || fails()).next()).unwrap_err();
-    let in_blocking = Reconnect::with_timer(Untouchable, &ZERO, fails).next_blocking().unwrap_err();
+    let run = block_on(retrier.run_on(PanickingTimer, async || fails())).unwrap_err();
+    let run_with = block_on(retrier.run_with_on(PanickingTimer, &mut (), async |(), _| fails())).unwrap_err();
+    let reconnecting = block_on(Reconnect::with_timer(PanickingTimer, &ZERO, async || fails()).next()).unwrap_err();
+    let in_blocking = Reconnect::with_timer(PanickingTimer, &ZERO, fails).next_blocking().unwrap_err();
     assert_eq!([run, run_with, reconnecting, in_blocking].map(attempts), [5; 4]);
 
     // Nor does the immediate repeat of what was not processed, nor a hint of no time at all.
     let mut outcomes =
         [Outcome::NotProcessed, Outcome::throttled(Some(stagger::ServerHint::Reserved(Duration::ZERO)))].into_iter();
     let once_each = || outcomes.next().map_or(Ok(()), |outcome| Err(Fail(outcome)));
-    assert_eq!(blocking::retry(&Policy::DEFAULT, once_each).classify(Fail::outcome).timer(Untouchable).run(), Ok(()));
+    assert_eq!(
+        blocking::retry(&Policy::DEFAULT, once_each).classify(Fail::outcome).timer(PanickingTimer).run(),
+        Ok(())
+    );
 }
 
 /// A timer with ticks of 1 ms, which takes what it is asked for to the end of the tick.
@@ -93,7 +96,7 @@ async fn a_wait_of_centuries_ends_never_and_panics_nowhere() {
     const PATIENT: Policy = policy!(zero().unlimited_hint());
     let for_ever = Fail(Outcome::throttled(Some(stagger::ServerHint::Reserved(Duration::MAX))));
     let call = stagger::retry(&PATIENT, async || Err::<(), _>(for_ever)).classify(Fail::outcome);
-    assert!(polled(pin!(call), 3).is_pending());
+    assert!(poll_times(pin!(call), 3).is_pending());
 
     // The timer that has limited an attempt is armed again.
     let call = stagger::retry(&PATIENT, async || {

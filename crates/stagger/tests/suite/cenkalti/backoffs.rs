@@ -14,14 +14,14 @@ use super::super::support::{ms, nanos};
 const R: f64 = 1.0 - f64::EPSILON / 2.0;
 const SECOND: Duration = Duration::from_secs(1);
 
-/// The first wait of a backoff whose interval is `current`, drawn with this `r`.
+/// Returns the first delay of a backoff with the interval `current`, drawn with `r`.
 fn randomized(factor: f64, current: Duration, r: f64) -> Duration {
     let options = ExponentialBackOff::options().initial_interval(current).randomization_factor(factor);
     options.random(move || r).build().unwrap().next_backoff().unwrap()
 }
 
 #[test]
-fn ck_01_the_defaults_are_the_packages_and_options_come_before_the_first_reset() {
+fn ck_01_defaults_match_and_options_apply_before_the_first_reset() {
     let b = ExponentialBackOff::new();
     assert_eq!((b.initial_interval(), DEFAULT_INITIAL_INTERVAL), (ms(500), ms(500)));
     assert_eq!((b.max_interval(), DEFAULT_MAX_INTERVAL), (SECOND * 60, SECOND * 60));
@@ -29,7 +29,7 @@ fn ck_01_the_defaults_are_the_packages_and_options_come_before_the_first_reset()
     assert_eq!((b.randomization_factor().to_bits(), b.multiplier().to_bits()), (0.5_f64.to_bits(), 1.5_f64.to_bits()));
     assert_eq!(b.current_interval(), b.initial_interval());
 
-    // The stop value of the row is not carried over: see CK-17.
+    // The stop value of the row is not supported: see CK-17.
     let b = ExponentialBackOff::options()
         .initial_interval(SECOND)
         .multiplier(2.0)
@@ -43,7 +43,7 @@ fn ck_01_the_defaults_are_the_packages_and_options_come_before_the_first_reset()
 }
 
 #[test]
-fn ck_03_the_documented_ranges_of_nine_requests() {
+fn ck_03_nine_retries_stay_in_the_documented_ranges() {
     let printed = [
         [0.25, 0.75],
         [0.375, 1.125],
@@ -61,9 +61,9 @@ fn ck_03_the_documented_ranges_of_nine_requests() {
     let mut drawn: Vec<_> = (0..100).map(|n| options().seed(Seed::new(n)).build().unwrap()).collect();
     for (k, [low, high]) in (1..).zip(printed) {
         let bounds = [&mut lowest, &mut highest as &mut dyn BackOff].map(|b| b.next_backoff().unwrap());
-        // The page cuts its figures off after three digits, and computes on with them.
+        // The page truncates its figures to three digits and continues with the truncated values.
         for (exact, printed) in bounds.map(|bound| bound.as_secs_f64()).into_iter().zip([low, high]) {
-            assert!((printed..=printed * 1.001).contains(&exact), "request {k}: {exact} for {printed}");
+            assert!((printed..=printed * 1.001).contains(&exact), "request {k}: {exact}, want {printed}");
         }
         for b in &mut drawn {
             let next = b.next_backoff().unwrap();
@@ -73,7 +73,7 @@ fn ck_03_the_documented_ranges_of_nine_requests() {
 }
 
 #[test]
-fn ck_03_the_tenth_request_ends_when_the_limit_is_hit_there() {
+fn ck_03_the_tenth_request_stops_at_the_elapsed_limit() {
     let clock = VirtualClock::new();
     let mut b = ExponentialBackOff::options().clock(clock.clone()).build().unwrap();
     for request in 1..=9 {
@@ -84,32 +84,32 @@ fn ck_03_the_tenth_request_ends_when_the_limit_is_hit_there() {
 }
 
 #[test]
-fn ck_05_every_whole_nanosecond_of_the_interval_is_as_likely() {
+fn ck_05_all_nanoseconds_of_the_interval_are_equally_likely() {
     for (r, want) in [(0.0, 1), (0.33, 1), (0.34, 2), (0.66, 2), (0.67, 3), (0.99, 3)] {
         assert_eq!(randomized(0.5, nanos(2), r), nanos(want), "r = {r}");
     }
 }
 
 #[test]
-fn ck_07_the_outermost_draw_is_a_nanosecond_above_the_bound() {
+fn ck_07_the_largest_draw_is_a_nanosecond_above_the_bound() {
     assert_eq!(randomized(0.5, ms(500), R), nanos(750_000_001));
 }
 
 #[test]
-fn ck_09_without_randomisation_the_wait_is_the_interval() {
+fn ck_09_without_randomization_the_delay_is_the_interval() {
     for r in [0.0, 0.5, R] {
         assert_eq!(randomized(0.0, nanos(123), r), nanos(123), "r = {r}");
     }
 }
 
 #[test]
-fn ck_11_a_tenth_of_five_seconds() {
+fn ck_11_a_factor_of_a_tenth_of_five_seconds() {
     assert_eq!(randomized(0.1, SECOND * 5, 0.0), ms(4_500));
     assert_eq!(randomized(0.1, SECOND * 5, R), nanos(5_500_000_001));
 }
 
 #[test]
-fn ck_13_an_interval_too_long_to_multiply_becomes_the_longest() {
+fn ck_13_an_overflowing_interval_saturates_at_the_maximum() {
     let longest = nanos(i64::MAX as u64);
     let mut b = ExponentialBackOff::options()
         .initial_interval(nanos(i64::MAX as u64 / 2))
@@ -120,13 +120,13 @@ fn ck_13_an_interval_too_long_to_multiply_becomes_the_longest() {
         .unwrap();
     assert!(b.next_backoff().is_some());
     assert_eq!(b.current_interval(), longest);
-    // What is drawn around it saturates: the package wraps to a negative wait.
+    // The draw around it saturates. The package wraps to a negative delay.
     let mut b =
         ExponentialBackOff::options().initial_interval(longest).max_elapsed_time(None).random(|| R).build().unwrap();
     assert_eq!(b.next_backoff(), Some(longest));
 }
 
-/// A clock that is a second further on each time that it is read.
+/// A clock that advances by a second at each read.
 #[derive(Debug, Default)]
 struct Stepping(Cell<u64>);
 
@@ -138,7 +138,7 @@ impl Clock for Stepping {
 }
 
 #[test]
-fn ck_15_the_elapsed_time_runs_from_the_last_reset() {
+fn ck_15_elapsed_time_starts_at_the_last_reset() {
     let mut b = ExponentialBackOff::options().clock(Stepping::default()).build().unwrap();
     assert_eq!(b.elapsed(), SECOND);
     assert_eq!(b.elapsed(), SECOND * 2);
@@ -146,10 +146,10 @@ fn ck_15_the_elapsed_time_runs_from_the_last_reset() {
     assert_eq!(b.elapsed(), SECOND);
 }
 
-/// Refused: the package's custom stop value (here one minute) is slept on by its own loops, which then go on for ever.
-/// There is nothing to set; in the situation of the row the retries end.
+/// Not supported: the package's own loops sleep for a custom stop value (here one minute) and then continue forever. Here
+/// the stop value cannot be set, and the retries of the row stop.
 #[test]
-fn ck_17_is_refused_there_is_one_end_and_it_is_no_length() {
+fn ck_17_the_stop_value_is_not_configurable() {
     let clock = VirtualClock::new();
     let mut b = ExponentialBackOff::options().clock(clock.clone()).build().unwrap();
     clock.advance(SECOND * 10_000);
@@ -157,7 +157,7 @@ fn ck_17_is_refused_there_is_one_end_and_it_is_no_length() {
 }
 
 #[test]
-fn ck_19_the_coming_wait_counts_against_the_limit_and_only_more_than_the_limit_ends() {
+fn ck_19_the_next_delay_counts_toward_an_inclusive_limit() {
     for (limit, want) in
         [(nanos(14_999_999_999), None), (SECOND * 15, Some(SECOND * 5)), (nanos(15_000_000_001), Some(SECOND * 5))]
     {
@@ -166,13 +166,13 @@ fn ck_19_the_coming_wait_counts_against_the_limit_and_only_more_than_the_limit_e
         let mut b = options.max_elapsed_time(limit).clock(clock.clone()).build().unwrap();
         clock.advance(SECOND * 10);
         assert_eq!(b.next_backoff(), want, "limit {limit:?}");
-        // Either way the interval has advanced.
+        // In both cases the interval has advanced.
         assert_eq!(b.current_interval(), ms(7_500));
     }
 }
 
 #[test]
-fn a_limit_of_zero_is_a_limit_and_none_is_none() {
+fn an_elapsed_limit_of_zero_is_not_unlimited() {
     let at = |limit: Option<Duration>| {
         let clock = VirtualClock::new();
         let mut b = ExponentialBackOff::options().max_elapsed_time(limit).clock(clock.clone()).build().unwrap();
@@ -184,10 +184,9 @@ fn a_limit_of_zero_is_a_limit_and_none_is_none() {
     assert_eq!(at(Some(Duration::MAX)).map(|next| next > Duration::ZERO), Some(true));
 }
 
-/// Version 3 looked at the limit before the draw, and at the time that had passed alone. Whoever needs that writes it as a
-/// backoff of their own.
+/// Version 3 checked the limit before the draw, against the elapsed time alone. A custom backoff can implement that rule.
 #[test]
-fn ck_21_the_rule_of_version_3_is_a_backoff_of_ones_own() {
+fn ck_21_a_custom_backoff_implements_the_rule_of_version_3() {
     struct VersionThree(ExponentialBackOff<VirtualClock>, Duration);
 
     impl BackOff for VersionThree {
@@ -202,8 +201,8 @@ fn ck_21_the_rule_of_version_3_is_a_backoff_of_ones_own() {
 
     let clock = VirtualClock::new();
     let options = ExponentialBackOff::options().initial_interval(SECOND * 5).randomization_factor(0.0);
-    let inside = options.max_elapsed_time(None).clock(clock.clone()).build().unwrap();
-    let mut b = VersionThree(inside, nanos(14_999_999_999));
+    let inner = options.max_elapsed_time(None).clock(clock.clone()).build().unwrap();
+    let mut b = VersionThree(inner, nanos(14_999_999_999));
     clock.advance(SECOND * 10);
     assert_eq!(b.next_backoff(), Some(SECOND * 5));
     clock.advance(SECOND * 5);
@@ -211,12 +210,12 @@ fn ck_21_the_rule_of_version_3_is_a_backoff_of_ones_own() {
 }
 
 #[test]
-fn ck_23_zero_is_zero_every_time() {
+fn ck_23_zero_backoff_always_returns_zero() {
     assert_eq!([(); 10].map(|()| ZeroBackOff.next_backoff()), [Some(Duration::ZERO); 10]);
 }
 
 #[test]
-fn ck_25_constant_is_the_same_every_time_and_a_reset_changes_nothing() {
+fn ck_25_constant_backoff_is_constant_across_resets() {
     let mut b = ConstantBackOff::new(SECOND);
     assert_eq!([(); 3].map(|()| b.next_backoff()), [Some(SECOND); 3]);
     b.reset();
@@ -224,16 +223,16 @@ fn ck_25_constant_is_the_same_every_time_and_a_reset_changes_nothing() {
 }
 
 #[test]
-fn stop_is_the_end_every_time() {
+fn stop_backoff_always_stops() {
     StopBackOff.reset();
     assert_eq!([(); 3].map(|()| StopBackOff.next_backoff()), [None; 3]);
 }
 
-/// Counts how often it is asked.
+/// Counts its calls.
 #[derive(Default)]
-struct Asked(u32);
+struct CountCalls(u32);
 
-impl BackOff for Asked {
+impl BackOff for CountCalls {
     fn next_backoff(&mut self) -> Option<Duration> {
         self.0 += 1;
         Some(SECOND)
@@ -243,29 +242,29 @@ impl BackOff for Asked {
 }
 
 #[test]
-fn ck_29_a_backoff_is_not_asked_when_its_retries_are_used_up() {
-    let mut b = with_max_retries(Asked::default(), 3);
-    let waits: Vec<_> = (0..6).map_while(|_| b.next_backoff()).collect();
-    assert_eq!((waits, b.next_backoff(), b.backoff().0), (vec![SECOND; 3], None, 3));
+fn ck_29_the_inner_backoff_is_not_called_beyond_max_retries() {
+    let mut b = with_max_retries(CountCalls::default(), 3);
+    let delays: Vec<_> = (0..6).map_while(|_| b.next_backoff()).collect();
+    assert_eq!((delays, b.next_backoff(), b.backoff().0), (vec![SECOND; 3], None, 3));
     b.reset();
     assert_eq!((b.next_backoff(), b.backoff().0), (Some(SECOND), 4));
 }
 
 #[test]
-fn no_retries_means_none() {
-    let mut b = with_max_retries(Asked::default(), 0);
+fn max_retries_of_zero_returns_no_delay() {
+    let mut b = with_max_retries(CountCalls::default(), 0);
     assert_eq!((b.next_backoff(), b.backoff().0), (None, 0));
 }
 
 #[test]
-fn the_first_interval_is_not_capped_and_the_second_is() {
+fn the_first_interval_is_not_capped() {
     let options = ExponentialBackOff::options().initial_interval(SECOND * 90).randomization_factor(0.0);
     let mut b = options.max_elapsed_time(None).build().unwrap();
     assert_eq!([(); 3].map(|()| b.next_backoff()), [Some(SECOND * 90), Some(SECOND * 60), Some(SECOND * 60)]);
 }
 
 #[test]
-fn a_multiplier_of_one_is_constant_unless_the_interval_is_the_longest() {
+fn a_multiplier_of_one_is_constant_up_to_the_max_interval() {
     for (initial, want) in [(SECOND, SECOND), (SECOND * 60, SECOND * 60), (SECOND * 61, SECOND * 60)] {
         let mut b = ExponentialBackOff::options().initial_interval(initial).multiplier(1.0).build().unwrap();
         let _ = b.next_backoff();
@@ -274,15 +273,15 @@ fn a_multiplier_of_one_is_constant_unless_the_interval_is_the_longest() {
 }
 
 #[test]
-fn intervals_are_cut_off_at_whole_nanoseconds_at_every_step() {
+fn every_interval_is_truncated_to_whole_nanoseconds() {
     let options = ExponentialBackOff::options().initial_interval(nanos(3)).randomization_factor(0.0);
     let mut b = options.build().unwrap();
-    // Cut off at the end only, the last would be 22.
+    // If truncated only at the end, the last would be 22.
     assert_eq!([(); 6].map(|()| b.next_backoff().unwrap().as_nanos()), [3, 4, 6, 9, 13, 19]);
 }
 
 #[test]
-fn a_reset_is_a_new_beginning_in_every_respect() {
+fn a_reset_restores_the_initial_state() {
     let clock = VirtualClock::new();
     let mut b = ExponentialBackOff::options().seed(Seed::new(1)).clock(clock.clone()).build().unwrap();
     let first: Vec<_> = (0..5).map(|_| b.next_backoff()).collect();
@@ -290,11 +289,11 @@ fn a_reset_is_a_new_beginning_in_every_respect() {
     assert_eq!(b.next_backoff(), None);
     b.reset();
     assert_eq!((b.elapsed(), b.current_interval()), (Duration::ZERO, ms(500)));
-    assert_eq!((0..5).map(|_| b.next_backoff()).collect::<Vec<_>>(), first, "a seed that was told repeats");
+    assert_eq!((0..5).map(|_| b.next_backoff()).collect::<Vec<_>>(), first, "a fixed seed repeats its draws");
 }
 
 #[test]
-fn options_can_be_kept_and_what_is_built_from_them_does_not_wait_in_lockstep() {
+fn backoffs_of_cloned_options_draw_distinct_delays() {
     let options = ExponentialBackOff::options().max_interval(SECOND);
     let [mut a, mut b] = [options.clone(), options].map(|options| options.build().unwrap());
     assert_eq!(a.max_interval(), b.max_interval());
@@ -302,17 +301,17 @@ fn options_can_be_kept_and_what_is_built_from_them_does_not_wait_in_lockstep() {
 }
 
 #[test]
-fn two_backoffs_never_wait_in_lockstep_nor_one_after_a_reset() {
-    let waits = |b: &mut ExponentialBackOff| [(); 4].map(|()| b.next_backoff());
+fn backoffs_draw_distinct_delays_also_after_a_reset() {
+    let delays = |b: &mut ExponentialBackOff| [(); 4].map(|()| b.next_backoff());
     let (mut a, mut b) = (ExponentialBackOff::new(), ExponentialBackOff::new());
-    let first = waits(&mut a);
-    assert_ne!(first, waits(&mut b));
+    let first = delays(&mut a);
+    assert_ne!(first, delays(&mut b));
     a.reset();
-    assert_ne!(first, waits(&mut a));
+    assert_ne!(first, delays(&mut a));
 }
 
 #[test]
-fn senseless_settings_are_named_all_at_once() {
+fn all_invalid_options_are_reported_at_once() {
     let options = ExponentialBackOff::options;
     for (share, multiplier) in [(1.5, 0.5), (-0.1, 0.0), (f64::NAN, f64::NAN), (f64::INFINITY, f64::INFINITY)] {
         let error = options().randomization_factor(share).multiplier(multiplier).build().unwrap_err().to_string();
@@ -326,7 +325,7 @@ fn senseless_settings_are_named_all_at_once() {
 }
 
 #[test]
-fn a_source_of_randomness_that_breaks_its_word_breaks_nothing() {
+fn out_of_range_randomness_is_clamped() {
     for (r, want) in
         [(-1.0, ms(250)), (f64::NAN, ms(250)), (1.0, nanos(750_000_001)), (f64::INFINITY, nanos(750_000_001))]
     {
@@ -335,13 +334,13 @@ fn a_source_of_randomness_that_breaks_its_word_breaks_nothing() {
 }
 
 #[test]
-fn the_profile_of_the_same_name_draws_from_the_same_intervals() {
+fn the_cenkalti_profile_draws_from_the_same_intervals() {
     let policy = profile::CENKALTI.policy();
     let [mut lowest, mut highest] = [0.0, R].map(|r| ExponentialBackOff::options().random(move || r).build().unwrap());
     for n in 1..=30 {
         let [low, high] = [&mut lowest, &mut highest].map(|b| b.next_backoff().unwrap());
         let (least, most) = policy.bounds(n).unwrap();
-        // The package's own rounding can be one nanosecond above.
+        // The rounding of the package can be one nanosecond higher.
         assert!(
             low.abs_diff(least) <= nanos(1) && high.abs_diff(most) <= nanos(1),
             "{n}: {low:?} {least:?} {high:?} {most:?}"

@@ -7,42 +7,42 @@ use stagger::cenkalti::{self, ConstantBackOff, ExponentialBackOff, StopBackOff, 
 use stagger::testing::{Script, VirtualClock};
 use stagger::{Cancel, Marked, StopReason, blocking, scope};
 
-use super::super::support::{Patient, Untouchable, ms, nanos, polled};
-use super::ran::{Ran, ran};
+use super::super::support::{PanickingTimer, PendingTimer, ms, nanos, poll_times};
+use super::both_modes::{Run, run_both};
 
 const SECOND: Duration = Duration::from_secs(1);
 
 #[test]
-fn ck_27_ten_retries_are_eleven_calls_and_the_last_error_comes_back() {
-    let Ran { result, calls, .. } = ran(|_| with_max_retries(ZeroBackOff, 10), Err::<(), _>);
+fn ck_27_ten_retries_make_eleven_calls_and_return_the_last_error() {
+    let Run { result, calls, .. } = run_both(|_| with_max_retries(ZeroBackOff, 10), Err::<(), _>);
     let error = result.unwrap_err();
     assert_eq!((calls, error.stop_reason(), error.error()), (11, StopReason::Exhausted, Some(&11)));
 }
 
 #[test]
-fn no_retries_are_one_call() {
-    for ran in [
-        ran(|_| with_max_retries(ZeroBackOff, 0), Err::<(), _>),
-        // The reason is the same: no backoff has a wait for it.
-        ran(|_| with_max_retries(StopBackOff, 9), Err::<(), _>),
+fn zero_retries_make_one_call() {
+    for run in [
+        run_both(|_| with_max_retries(ZeroBackOff, 0), Err::<(), _>),
+        // The same stop reason: the backoff returns no delay.
+        run_both(|_| with_max_retries(StopBackOff, 9), Err::<(), _>),
     ] {
-        assert_eq!((ran.calls, ran.result.unwrap_err().stop_reason(), ran.sleeps), (1, StopReason::Exhausted, vec![]));
+        assert_eq!((run.calls, run.result.unwrap_err().stop_reason(), run.sleeps), (1, StopReason::Exhausted, vec![]));
     }
 }
 
-/// Where the row gives the last value together with the error, there is no value here: whoever wants it puts it into the
-/// error.
+/// The row returns the last value with the error. Here the error is returned alone; a caller that needs the value puts
+/// it into the error.
 #[test]
-fn ck_31_the_value_of_the_call_that_works_comes_back() {
+fn ck_31_the_value_of_the_successful_call_is_returned() {
     let operation = |call| if call < 3 { Err((1, "failed")) } else { Ok(42) };
-    let Ran { result, calls, .. } = ran(|_| ZeroBackOff, operation);
+    let Run { result, calls, .. } = run_both(|_| ZeroBackOff, operation);
     assert_eq!((result, calls), (Ok(42), 3));
-    let Ran { result, .. } = ran(|_| with_max_retries(ZeroBackOff, 1), operation);
+    let Run { result, .. } = run_both(|_| with_max_retries(ZeroBackOff, 1), operation);
     assert_eq!(result.unwrap_err().error(), Some(&(1, "failed")));
 }
 
 #[test]
-fn ck_33_cancelled_before_it_begins_it_is_called_once() {
+fn ck_33_a_call_cancelled_before_its_start_runs_once() {
     for backoff in [ConstantBackOff::new(SECOND), ConstantBackOff::new(Duration::ZERO)] {
         let (clock, calls) = (VirtualClock::new(), Cell::new(0));
         let fails = || {
@@ -55,7 +55,7 @@ fn ck_33_cancelled_before_it_begins_it_is_called_once() {
             cenkalti::blocking::retry(fails, backoff).timer(clock.clone()).cancelled_by(&cancel).run().unwrap_err();
         let in_async = cenkalti::retry(|| ready(fails()), backoff).timer(clock.clone()).cancelled_by(ready(()));
         let in_async = block_on(in_async.into_future()).unwrap_err();
-        // The context's error and the operation's, both.
+        // Reports both the cancellation and the error of the operation.
         for error in [in_blocking, in_async] {
             assert_eq!(
                 (error.stop_reason(), error.attempts(), error.error()),
@@ -67,7 +67,7 @@ fn ck_33_cancelled_before_it_begins_it_is_called_once() {
 }
 
 #[test]
-fn a_success_is_given_though_it_was_cancelled() {
+fn a_cancelled_call_still_returns_its_success() {
     let cancel = Cancel::new();
     cancel.cancel();
     assert_eq!(cenkalti::blocking::retry(|| Ok::<_, ()>(1), StopBackOff).cancelled_by(&cancel).run(), Ok(1));
@@ -76,7 +76,7 @@ fn a_success_is_given_though_it_was_cancelled() {
 }
 
 #[test]
-fn a_backoff_that_ends_when_it_was_cancelled_says_cancelled() {
+fn cancellation_takes_precedence_over_an_exhausted_backoff() {
     let cancel = Cancel::new();
     let fails = || {
         cancel.cancel();
@@ -89,7 +89,7 @@ fn a_backoff_that_ends_when_it_was_cancelled_says_cancelled() {
 }
 
 #[test]
-fn a_blocking_sleep_ends_when_it_is_cancelled() {
+fn cancellation_wakes_a_blocking_sleep() {
     let cancel = Cancel::new();
     let handle = cancel.clone();
     let thread = std::thread::spawn(move || {
@@ -101,7 +101,7 @@ fn a_blocking_sleep_ends_when_it_is_cancelled() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_async_sleep_ends_when_it_is_cancelled_and_an_attempt_does_not() {
+async fn cancellation_ends_an_async_sleep_but_not_an_attempt() {
     let start = tokio::time::Instant::now();
     let operation = async || {
         tokio::time::sleep(SECOND * 5).await;
@@ -111,50 +111,50 @@ async fn an_async_sleep_ends_when_it_is_cancelled_and_an_attempt_does_not() {
         let cancel = tokio::time::sleep(after);
         cenkalti::retry(operation, ConstantBackOff::new(SECOND * 10)).cancelled_by(cancel)
     };
-    // In the middle of the second sleep.
+    // During the second sleep.
     assert_eq!(call(SECOND * 22).await.unwrap_err().attempts(), 2);
     assert_eq!(start.elapsed(), SECOND * 22);
-    // In the middle of the second attempt, which is brought to its end.
+    // During the second attempt, which completes.
     assert_eq!(call(SECOND * 17).await.unwrap_err().attempts(), 2);
     assert_eq!(start.elapsed(), SECOND * 42);
 }
 
 #[test]
-fn ck_39_each_error_that_is_retried_is_told_with_the_wait_that_follows() {
+fn ck_39_notify_receives_each_retried_error_and_its_delay() {
     let backoff = |clock| ExponentialBackOff::options().random(|| 0.5).clock(clock).build().unwrap();
-    let Ran { result, told, sleeps, .. } = ran(backoff, |call| if call < 4 { Err(call) } else { Ok("done") });
+    let Run { result, notified, sleeps, .. } = run_both(backoff, |call| if call < 4 { Err(call) } else { Ok("done") });
     assert_eq!(result, Ok("done"));
-    assert_eq!(told, [(1, ms(500)), (2, ms(750)), (3, ms(1_125))]);
+    assert_eq!(notified, [(1, ms(500)), (2, ms(750)), (3, ms(1_125))]);
     assert_eq!(sleeps, [ms(500), ms(750), ms(1_125)]);
 }
 
 #[test]
-fn nothing_is_told_of_what_is_not_retried() {
-    assert_eq!(ran(|_| StopBackOff, |_| Err::<(), _>("failed")).told, []);
-    assert_eq!(ran(|_| ZeroBackOff, |_| Ok::<_, &str>(())).told, []);
-    assert_eq!(ran(|_| StopBackOff, |_| Ok::<_, &str>(())).calls, 1);
-    let mut told = 0;
+fn notify_is_not_called_without_a_retry() {
+    assert_eq!(run_both(|_| StopBackOff, |_| Err::<(), _>("failed")).notified, []);
+    assert_eq!(run_both(|_| ZeroBackOff, |_| Ok::<_, &str>(())).notified, []);
+    assert_eq!(run_both(|_| StopBackOff, |_| Ok::<_, &str>(())).calls, 1);
+    let mut notified = 0;
     let operation = || Err::<(), _>(Marked::permanent("failed"));
-    let call = cenkalti::blocking::retry(operation, ZeroBackOff).with_marks().notify(|_, _| told += 1);
-    assert_eq!((call.run(), told), (Err("failed"), 0));
+    let call = cenkalti::blocking::retry(operation, ZeroBackOff).with_marks().notify(|_, _| notified += 1);
+    assert_eq!((call.run(), notified), (Err("failed"), 0));
 }
 
 #[test]
-fn the_notification_comes_before_the_sleep_and_tells_the_error_without_its_mark() {
+fn notify_precedes_the_sleep_and_receives_the_unmarked_error() {
     let clock = VirtualClock::new();
-    let mut told = Vec::new();
+    let mut notified = Vec::new();
     let call = cenkalti::blocking::retry(
         || Err::<(), _>(Marked::transient("failed")),
         with_max_retries(ConstantBackOff::new(SECOND), 2),
     );
-    let watch = clock.clone();
-    let call = call.with_marks().notify(|error: &&str, _| told.push((*error, watch.elapsed())));
+    let reader = clock.clone();
+    let call = call.with_marks().notify(|error: &&str, _| notified.push((*error, reader.elapsed())));
     assert_eq!(call.timer(clock).run(), Err("failed"));
-    assert_eq!(told, [("failed", Duration::ZERO), ("failed", SECOND)]);
+    assert_eq!(notified, [("failed", Duration::ZERO), ("failed", SECOND)]);
 }
 
 #[test]
-fn the_elapsed_limit_ends_a_call_at_its_exact_boundary() {
+fn the_elapsed_limit_is_exact_to_the_nanosecond() {
     let limited = |limit: Duration| {
         move |clock| {
             let options =
@@ -162,17 +162,17 @@ fn the_elapsed_limit_ends_a_call_at_its_exact_boundary() {
             options.max_elapsed_time(limit).clock(clock).build().unwrap()
         }
     };
-    // Waits of 1, 2 and 4 s: the third may end at the limit itself, and not a nanosecond later.
+    // Delays of 1, 2 and 4 s: the third may end exactly at the limit, but not a nanosecond later.
     for (limit, calls) in [(nanos(6_999_999_999), 3), (SECOND * 7, 4), (nanos(7_000_000_001), 4)] {
-        let ran = ran(limited(limit), |_| Err::<(), _>("failed"));
-        let error = ran.result.unwrap_err();
-        assert_eq!((ran.calls, error.stop_reason()), (calls, StopReason::Exhausted), "{limit:?}");
-        assert_eq!(error.elapsed(), ran.sleeps.iter().sum());
+        let run = run_both(limited(limit), |_| Err::<(), _>("failed"));
+        let error = run.result.unwrap_err();
+        assert_eq!((run.calls, error.stop_reason()), (calls, StopReason::Exhausted), "{limit:?}");
+        assert_eq!(error.elapsed(), run.sleeps.iter().sum());
     }
 }
 
 #[test]
-fn the_time_that_the_operation_takes_counts_against_the_limit() {
+fn the_duration_of_the_operation_counts_toward_the_limit() {
     let clock = VirtualClock::new();
     let options = ExponentialBackOff::options().initial_interval(SECOND).randomization_factor(0.0).multiplier(1.0);
     let backoff = options.max_elapsed_time(SECOND * 10).clock(clock.clone()).build().unwrap();
@@ -182,13 +182,13 @@ fn the_time_that_the_operation_takes_counts_against_the_limit() {
         clock.advance(SECOND * 4);
         Err::<(), _>("failed")
     };
-    // 4 + 1 + 4 + 1: the third would begin at the limit, and may; the fourth may not.
+    // 4 + 1 + 4 + 1: the third call starts exactly at the limit, which is allowed; a fourth is not.
     assert!(cenkalti::blocking::retry(takes_four, backoff).timer(clock.clone()).run().is_err());
     assert_eq!((calls, clock.elapsed()), (3, SECOND * 14));
 }
 
 #[test]
-fn a_call_resets_its_backoff_and_a_lent_one_can_be_used_again() {
+fn a_call_resets_a_borrowed_backoff() {
     let mut b = with_max_retries(ConstantBackOff::new(SECOND), 2);
     for _ in 0..2 {
         let (clock, mut script) = (VirtualClock::new(), Script::new([Err("a"), Err("b"), Ok(3)]));
@@ -204,44 +204,44 @@ fn a_backoff_can_be_boxed() {
 }
 
 #[test]
-fn a_wait_of_zero_never_touches_a_timer() {
+fn a_zero_delay_does_not_use_the_timer() {
     let fails = || Err::<(), _>("failed");
     let b = || with_max_retries(ZeroBackOff, 3);
-    assert!(cenkalti::blocking::retry(fails, b()).timer(Untouchable).run().is_err());
-    assert!(block_on(cenkalti::retry(|| ready(fails()), b()).timer(Untouchable).into_future()).is_err());
+    assert!(cenkalti::blocking::retry(fails, b()).timer(PanickingTimer).run().is_err());
+    assert!(block_on(cenkalti::retry(|| ready(fails()), b()).timer(PanickingTimer).into_future()).is_err());
 }
 
 #[test]
-fn calls_without_a_wait_let_other_tasks_run() {
+fn calls_without_delays_yield_to_other_tasks() {
     let calls = Cell::new(0);
     let fails = || {
         calls.set(calls.get() + 1);
         ready(Err::<(), _>("failed"))
     };
-    let call = core::pin::pin!(cenkalti::retry(fails, ZeroBackOff).timer(Untouchable).into_future());
-    assert!(polled(call, 3).is_pending());
+    let call = core::pin::pin!(cenkalti::retry(fails, ZeroBackOff).timer(PanickingTimer).into_future());
+    assert!(poll_times(call, 3).is_pending());
     assert!((3..=300).contains(&calls.get()), "{} calls", calls.get());
 }
 
 #[test]
-fn a_future_that_is_dropped_in_its_sleep_calls_nothing_more() {
+fn a_future_dropped_during_a_sleep_makes_no_more_calls() {
     let calls = Cell::new(0);
     let fails = || {
         calls.set(calls.get() + 1);
         ready(Err::<(), _>("failed"))
     };
-    let call = cenkalti::retry(fails, ConstantBackOff::new(SECOND)).timer(Patient::default());
+    let call = cenkalti::retry(fails, ConstantBackOff::new(SECOND)).timer(PendingTimer::default());
     let mut call = Box::pin(call.into_future());
-    assert!(polled(call.as_mut(), 1).is_pending());
+    assert!(poll_times(call.as_mut(), 1).is_pending());
     drop(call);
     assert_eq!(calls.get(), 1);
-    // One that nobody polls does nothing at all.
+    // A future that is never polled makes no call.
     drop(cenkalti::retry(fails, ZeroBackOff).into_future());
     assert_eq!(calls.get(), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_sleeps_on_tokios_paused_clock_and_can_be_spawned() {
+async fn a_call_runs_on_paused_tokio_time_and_can_be_spawned() {
     let start = tokio::time::Instant::now();
     let b = with_max_retries(ConstantBackOff::new(SECOND), 3);
     let call = cenkalti::retry(async || Err::<(), _>("failed"), b).cancelled_by(pending::<()>());
@@ -250,25 +250,25 @@ async fn it_sleeps_on_tokios_paused_clock_and_can_be_spawned() {
 }
 
 #[test]
-fn a_call_inside_an_attempt_stands_down_and_so_does_what_is_inside_its_own() {
+fn nested_calls_do_not_retry_in_either_direction() {
     const TWICE: stagger::Policy = stagger::policy!(zero().max_attempts(2));
     let (outer, inner) = (Cell::new(0), Cell::new(0));
     let count = |cell: &Cell<u32>| {
         cell.set(cell.get() + 1);
         Err::<(), _>("failed")
     };
-    let inside = || {
+    let nested = || {
         let _ = count(&outer);
         cenkalti::blocking::retry(|| count(&inner), with_max_retries(ZeroBackOff, 5)).run()
     };
-    assert!(blocking::retry(&TWICE, inside).run().is_err());
+    assert!(blocking::retry(&TWICE, nested).run().is_err());
     assert_eq!((outer.take(), inner.take()), (2, 2));
 
-    let inside = || {
+    let nested = || {
         let _ = count(&outer);
         blocking::retry(&TWICE, || count(&inner)).run()
     };
-    assert!(cenkalti::blocking::retry(inside, with_max_retries(ZeroBackOff, 2)).run().is_err());
+    assert!(cenkalti::blocking::retry(nested, with_max_retries(ZeroBackOff, 2)).run().is_err());
     assert_eq!((outer.take(), inner.take()), (3, 3));
     let depth = block_on(cenkalti::retry(async || Ok::<_, ()>(scope::depth()), ZeroBackOff).into_future());
     assert_eq!((depth, scope::depth()), (Ok(1), 0));

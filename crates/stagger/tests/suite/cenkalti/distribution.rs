@@ -4,7 +4,7 @@ use stagger::cenkalti::{BackOff, ExponentialBackOff};
 use super::super::support::{assert_uniform, ms};
 
 #[test]
-fn waits_are_uniform_around_the_interval_for_every_request() {
+fn delays_are_uniform_around_the_interval_at_every_retry() {
     let mut backoffs: Vec<_> =
         (0..10_000).map(|n| ExponentialBackOff::options().seed(Seed::new(n)).build().unwrap()).collect();
     for _ in 0..6 {
@@ -17,18 +17,18 @@ fn waits_are_uniform_around_the_interval_for_every_request() {
 }
 
 #[test]
-fn waits_of_one_backoff_are_uniform_along_the_call() {
+fn successive_delays_of_a_backoff_are_uniform() {
     let options = ExponentialBackOff::options().multiplier(1.0).max_elapsed_time(None).seed(Seed::new(7));
     let mut b = options.build().unwrap();
     assert_uniform((0..20_000).map(|_| b.next_backoff().unwrap().as_secs_f64() / 0.5 - 0.5).collect());
 }
 
 #[test]
-fn the_mean_wait_is_the_interval() {
+fn the_mean_delay_is_the_interval() {
     let mut b = ExponentialBackOff::options().multiplier(1.0).max_elapsed_time(None).build().unwrap();
     let n = 20_000;
     let mean = (0..n).map(|_| b.next_backoff().unwrap().as_secs_f64()).sum::<f64>() / f64::from(n);
-    // The standard deviation of one is 500 ms / √12; five of that of the mean.
+    // The standard deviation of a delay is 500 ms / √12. Allows five standard errors of the mean.
     assert!((mean - 0.5).abs() < 5.0 * 0.5 / 12.0_f64.sqrt() / f64::from(n).sqrt(), "{mean}");
     assert_eq!(b.current_interval(), ms(500));
 }

@@ -1,4 +1,4 @@
-//! Rows of the package's version 7. The module is version 4; what they ask for is in the crate's own calls.
+//! Conformance rows of version 7 of the package. The module follows version 4, so the tests use the crate's own API.
 
 use core::time::Duration;
 
@@ -6,8 +6,8 @@ use stagger::testing::VirtualClock;
 use stagger::{Marked, Policy, StopReason, blocking, policy};
 
 #[test]
-fn ck_47_a_permanent_error_comes_back_without_its_mark_whatever_the_limit_of_attempts() {
-    // There 0 is no limit at all.
+fn ck_47_the_mark_is_removed_at_any_attempt_limit() {
+    // In version 7, 0 means unlimited.
     let policies: [Policy; 3] =
         [policy!(zero().unlimited_attempts()), policy!(zero().max_attempts(1)), policy!(zero().max_attempts(2))];
     for policy in &policies {
@@ -17,7 +17,7 @@ fn ck_47_a_permanent_error_comes_back_without_its_mark_whatever_the_limit_of_att
 }
 
 #[test]
-fn ck_49_an_hour_that_the_server_asks_for_does_not_fit_into_a_quarter() {
+fn ck_49_a_hint_beyond_the_elapsed_limit_stops_the_call() {
     const HOUR: Duration = Duration::from_secs(3600);
     const POLICY: Policy =
         policy!(exponential(ms(500), secs(60)).unlimited_attempts().max_elapsed(mins(15)).unlimited_hint());

@@ -1,4 +1,4 @@
-//! What is not retried, and what comes back then.
+//! Permanent errors: they are not retried, and the call returns them.
 
 use core::error::Error as StdError;
 use core::fmt;
@@ -8,11 +8,11 @@ use futures_lite::future::block_on;
 use stagger::Marked;
 use stagger::cenkalti::{self, PermanentError, ZeroBackOff, permanent, with_max_retries};
 
-/// What stands for io.EOF.
+/// Stands for `io.EOF`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Eof;
 
-/// What stands for fmt.Errorf("wrapped: %w", err).
+/// Stands for `fmt.Errorf("wrapped: %w", err)`.
 #[derive(Clone, Debug, PartialEq)]
 struct Wrapped<E>(E);
 
@@ -38,7 +38,7 @@ impl<E: StdError + 'static> StdError for Wrapped<E> {
 
 type Boxed = Box<dyn StdError + Send + Sync>;
 
-fn calls_of<E: 'static>(failing: impl Fn() -> E) -> (u32, E) {
+fn calls_and_error<E: 'static>(failing: impl Fn() -> E) -> (u32, E) {
     let mut calls = 0;
     let operation = || {
         calls += 1;
@@ -49,22 +49,22 @@ fn calls_of<E: 'static>(failing: impl Fn() -> E) -> (u32, E) {
 }
 
 #[test]
-fn ck_35_a_permanent_error_is_not_retried_wherever_it_is_in_the_chain() {
+fn ck_35_a_permanent_error_anywhere_in_the_chain_stops() {
     assert_eq!(cenkalti::blocking::retry(|| Ok::<_, Boxed>(1), ZeroBackOff).run().unwrap(), 1);
-    assert_eq!(calls_of(|| Boxed::from(Eof)).0, 5);
-    assert_eq!(calls_of(|| Boxed::from(permanent(Eof))).0, 1);
-    assert_eq!(calls_of(|| Boxed::from(Wrapped(permanent(Eof)))).0, 1);
-    assert_eq!(calls_of(|| Boxed::from(Wrapped(Wrapped(permanent(Eof))))).0, 1);
-    assert_eq!(calls_of(|| Boxed::from(Wrapped(Eof))).0, 5);
+    assert_eq!(calls_and_error(|| Boxed::from(Eof)).0, 5);
+    assert_eq!(calls_and_error(|| Boxed::from(permanent(Eof))).0, 1);
+    assert_eq!(calls_and_error(|| Boxed::from(Wrapped(permanent(Eof)))).0, 1);
+    assert_eq!(calls_and_error(|| Boxed::from(Wrapped(Wrapped(permanent(Eof))))).0, 1);
+    assert_eq!(calls_and_error(|| Boxed::from(Wrapped(Eof))).0, 5);
 
-    assert_eq!(calls_of(|| Box::<dyn StdError>::from(Wrapped(permanent(Eof)))).0, 1);
-    assert_eq!(calls_of(|| std::io::Error::other(Wrapped(permanent(Eof)))).0, 1);
-    assert_eq!(calls_of(|| std::io::Error::other(Wrapped(Eof))).0, 5);
-    assert_eq!(calls_of(|| permanent(Eof)).0, 1);
+    assert_eq!(calls_and_error(|| Box::<dyn StdError>::from(Wrapped(permanent(Eof)))).0, 1);
+    assert_eq!(calls_and_error(|| std::io::Error::other(Wrapped(permanent(Eof)))).0, 1);
+    assert_eq!(calls_and_error(|| std::io::Error::other(Wrapped(Eof))).0, 5);
+    assert_eq!(calls_and_error(|| permanent(Eof)).0, 1);
 }
 
 #[test]
-fn ck_35_the_error_of_the_deciding_call_is_kept() {
+fn ck_35_the_error_of_the_last_call_is_kept() {
     let operation = |call| match call {
         1 => Err(Marked::from(-1)),
         2 => Err(Marked::permanent(3)),
@@ -80,35 +80,35 @@ fn ck_35_the_error_of_the_deciding_call_is_kept() {
 }
 
 #[test]
-fn ck_37_a_mark_at_the_top_is_taken_off() {
-    let (_, error) = calls_of(|| Boxed::from(permanent(Eof)));
+fn ck_37_an_outermost_mark_is_removed() {
+    let (_, error) = calls_and_error(|| Boxed::from(permanent(Eof)));
     assert_eq!(error.downcast_ref(), Some(&Eof));
-    let (_, error) = calls_of(|| Box::<dyn StdError>::from(permanent(Eof)));
+    let (_, error) = calls_and_error(|| Box::<dyn StdError>::from(permanent(Eof)));
     assert_eq!(error.downcast_ref(), Some(&Eof));
     let error = cenkalti::blocking::retry(|| Err::<(), _>(Marked::permanent(Eof)), ZeroBackOff).with_marks().run();
     assert_eq!(error, Err(Eof));
 }
 
-/// The row has the inner error alone, and with it the package loses what was said on the way. Here the chain is whole;
-/// whoever wants the inner error opens the wrapper in the operation.
+/// In the row, only the inner error is returned and the context of the wrappers is lost. Here the chain is kept. To get the
+/// inner error, unwrap it in the operation.
 #[test]
-fn ck_37_what_was_wrapped_around_a_permanent_error_is_kept_unless_it_is_opened() {
-    let (_, error) = calls_of(|| Boxed::from(Wrapped(permanent(Eof))));
+fn ck_37_wrappers_of_a_permanent_error_are_kept() {
+    let (_, error) = calls_and_error(|| Boxed::from(Wrapped(permanent(Eof))));
     assert_eq!(error.to_string(), "wrapped");
     let mark = PermanentError::find(&*error).unwrap();
-    assert_eq!(mark.source().and_then(|inside| inside.downcast_ref()), Some(&Eof));
+    assert_eq!(mark.source().and_then(|source| source.downcast_ref()), Some(&Eof));
 
     let wraps = || Err::<(), _>(Wrapped(Marked::permanent(Eof)));
-    let opens = || wraps().map_err(|Wrapped(fault)| fault);
-    assert_eq!(cenkalti::blocking::retry(opens, ZeroBackOff).with_marks().run(), Err(Eof));
+    let unwraps = || wraps().map_err(|Wrapped(marked)| marked);
+    assert_eq!(cenkalti::blocking::retry(unwraps, ZeroBackOff).with_marks().run(), Err(Eof));
 }
 
 #[test]
-fn a_permanent_error_is_an_error_like_the_one_inside() {
+fn a_permanent_error_displays_as_its_inner_error() {
     let error = permanent("bad request");
     assert_eq!(error.to_string(), "bad request");
     assert_eq!(error.into_inner().to_string(), "bad request");
-    // From one channel into the other.
+    // Converted from `PermanentError` to `Marked`.
     let operation = || -> Result<(), Marked<Boxed>> { Err(permanent(Eof))? };
     let error = cenkalti::blocking::retry(operation, ZeroBackOff).with_marks().run().unwrap_err();
     assert_eq!(error.downcast_ref(), Some(&Eof));

@@ -10,9 +10,9 @@ use super::super::support::ms;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Where the package takes a timer that is nil, there is a function without one.
+/// The package accepts a nil timer; here a constructor without a timer uses the default one.
 #[tokio::test(start_paused = true)]
-async fn ck_41_without_a_timer_there_is_one_and_the_first_tick_comes() {
+async fn ck_41_a_ticker_without_a_timer_uses_the_default_timer() {
     let start = tokio::time::Instant::now();
     let mut ticker = cenkalti::new_ticker(ConstantBackOff::new(SECOND));
     assert_eq!(ticker.tick().await.map(|tick| tick.number), Some(1));
@@ -23,7 +23,7 @@ async fn ck_41_without_a_timer_there_is_one_and_the_first_tick_comes() {
 }
 
 #[test]
-fn ck_43_cancelled_before_it_begins_it_ticks_once() {
+fn ck_43_a_ticker_cancelled_before_its_start_ticks_once() {
     for backoff in [ConstantBackOff::new(Duration::ZERO), ConstantBackOff::new(SECOND)] {
         let clock = VirtualClock::new();
         let cancel = Cancel::new();
@@ -38,7 +38,7 @@ fn ck_43_cancelled_before_it_begins_it_ticks_once() {
 }
 
 #[test]
-fn ck_45_stopping_twice_is_as_good_as_once() {
+fn ck_45_stop_is_idempotent() {
     let mut ticker = cenkalti::new_ticker_with_timer(ZeroBackOff, VirtualClock::new());
     assert!(block_on(ticker.tick()).is_some());
     ticker.stop();
@@ -52,7 +52,7 @@ fn ck_45_stopping_twice_is_as_good_as_once() {
 }
 
 #[test]
-fn it_ticks_at_the_waits_of_the_backoff_and_ends_with_it() {
+fn ticks_follow_the_delays_of_the_backoff_and_end_with_it() {
     let clock = VirtualClock::new();
     let options = ExponentialBackOff::options().randomization_factor(0.0).max_elapsed_time(SECOND * 2);
     let b = options.clock(clock.clone()).build().unwrap();
@@ -62,7 +62,7 @@ fn it_ticks_at_the_waits_of_the_backoff_and_ends_with_it() {
 }
 
 #[test]
-fn at_least_one_tick_comes() {
+fn a_ticker_ticks_at_least_once() {
     assert_eq!(cenkalti::blocking::new_ticker(StopBackOff).count(), 1);
     assert_eq!(cenkalti::blocking::new_ticker(with_max_retries(ZeroBackOff, 3)).count(), 4);
     let mut ticker = cenkalti::new_ticker_with_timer(StopBackOff, VirtualClock::new());
@@ -71,7 +71,7 @@ fn at_least_one_tick_comes() {
 }
 
 #[test]
-fn a_ticker_begins_with_a_reset() {
+fn a_ticker_resets_its_backoff_at_the_start() {
     let mut b = with_max_retries(ZeroBackOff, 2);
     for _ in 0..2 {
         assert_eq!(cenkalti::blocking::new_ticker(&mut b).count(), 3);
@@ -79,21 +79,21 @@ fn a_ticker_begins_with_a_reset() {
 }
 
 #[test]
-fn no_tick_is_kept_in_store_while_the_work_takes_long() {
+fn ticks_do_not_accumulate_during_slow_work() {
     let clock = VirtualClock::new();
     let ticker = cenkalti::blocking::new_ticker_with_timer(ConstantBackOff::new(SECOND), clock.clone());
-    let mut ended = None;
+    let mut work_done = None;
     for tick in ticker.take(4) {
-        if let Some(ended) = ended {
-            assert_eq!(tick.at.saturating_since(ended), SECOND);
+        if let Some(work_done) = work_done {
+            assert_eq!(tick.at.saturating_since(work_done), SECOND);
         }
         clock.advance(SECOND * 10);
-        ended = Some(clock.now());
+        work_done = Some(clock.now());
     }
 }
 
 #[test]
-fn the_elapsed_time_can_be_read_while_a_ticker_runs_on_the_backoff() {
+fn elapsed_time_is_readable_while_a_ticker_runs() {
     let clock = VirtualClock::new();
     let b = ExponentialBackOff::options().randomization_factor(0.0).clock(clock.clone()).build().unwrap();
     let elapsed = b.elapsed_time();
@@ -102,16 +102,16 @@ fn the_elapsed_time_can_be_read_while_a_ticker_runs_on_the_backoff() {
         assert!(ticker.next().is_some());
         assert_eq!((ticker.backoff().elapsed(), elapsed.get()), (ms(want), ms(want)));
     }
-    // In another thread than the one that reads, and after a reset.
-    let runs = std::thread::spawn(move || {
+    // Ticks on another thread, after a reset.
+    let ticking = std::thread::spawn(move || {
         ticker.reset();
         ticker.by_ref().take(2).count()
     });
-    assert_eq!((runs.join().unwrap(), elapsed.get()), (2, ms(500 + 750)));
+    assert_eq!((ticking.join().unwrap(), elapsed.get()), (2, ms(500 + 750)));
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_async_ticker_shows_its_backoff_too() {
+async fn an_async_ticker_exposes_its_backoff() {
     let mut ticker = cenkalti::new_ticker(ExponentialBackOff::options().clock(stagger::time::Tokio).build().unwrap());
     assert!(ticker.tick().await.is_some());
     tokio::time::sleep(SECOND).await;

@@ -1,4 +1,4 @@
-//! The budgets, each with what it says of itself and what it has to say.
+//! All budgets, each with its actual and its expected snapshot.
 
 use core::fmt::Debug;
 use std::sync::Arc;
@@ -6,87 +6,94 @@ use std::sync::Arc;
 use stagger::budget::{Adaptive, Concurrent, ControlledBudget, Lifetime, SuccessRate, Throttle, Tokens, Window};
 use stagger::{Budget, Instant, Ratio, Seed};
 
-/// What went on, counted where it was made. No call succeeds.
+/// Attempts as counted by the operation. No call succeeds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Made {
+pub(super) struct AttemptCounts {
     /// First attempts.
     pub(super) firsts: u64,
-    /// All attempts that were begun.
-    pub(super) attempts: u64,
-    /// Those that failed, and for which the server is to blame.
-    pub(super) ailing: u64,
+    /// All started attempts.
+    pub(super) total: u64,
+    /// Failures attributed to the server.
+    pub(super) server_failures: u64,
 }
 
-impl Made {
-    /// A retry that was begun stays paid, whatever became of it.
+impl AttemptCounts {
+    /// Returns the number of started retries, which stay charged whatever their outcome.
     const fn retries(self) -> u64 {
-        self.attempts - self.firsts
+        self.total - self.firsts
     }
 }
 
-/// A budget under watch. They are generous: none of them refuses anything here.
-pub(super) struct Watched {
+/// A budget with its checks. The limits are generous: no budget rejects a retry here.
+pub(super) struct BudgetCase {
     pub(super) name: &'static str,
     pub(super) budget: Arc<dyn Budget>,
-    says: Box<dyn Fn() -> Vec<u64> + Send + Sync>,
-    has_to_say: fn(Made) -> Vec<u64>,
+    actual: Box<dyn Fn() -> Vec<u64> + Send + Sync>,
+    expected: fn(AttemptCounts) -> Vec<u64>,
 }
 
-impl Watched {
+impl BudgetCase {
     fn new<B: Budget + 'static>(
         name: &'static str,
         budget: B,
-        says: fn(&B) -> Vec<u64>,
-        has_to_say: fn(Made) -> Vec<u64>,
+        actual: fn(&B) -> Vec<u64>,
+        expected: fn(AttemptCounts) -> Vec<u64>,
     ) -> Self {
         let budget = Arc::new(budget);
         let shared = Arc::clone(&budget);
-        Self { name, budget: shared, says: Box::new(move || says(&budget)), has_to_say }
+        Self { name, budget: shared, actual: Box::new(move || actual(&budget)), expected }
     }
 
-    /// It has lent nothing but what was spent.
-    pub(super) fn expect(&self, made: Made, what: impl Debug) {
-        assert_eq!((self.says)(), (self.has_to_say)(made), "{}, {what:?}, after {made:?}", self.name);
+    /// Asserts that the budget is charged for the counted attempts only.
+    pub(super) fn expect(&self, counts: AttemptCounts, what: impl Debug) {
+        assert_eq!((self.actual)(), (self.expected)(counts), "{}, {what:?}, after {counts:?}", self.name);
     }
 }
 
-/// At the epoch no slot has passed.
-const EVER: Instant = Instant::ZERO;
+/// No bucket of a window has expired at the epoch.
+const START: Instant = Instant::ZERO;
 
-fn places(concurrent: &Concurrent) -> Vec<u64> {
+fn in_flight(concurrent: &Concurrent) -> Vec<u64> {
     let seen = concurrent.snapshot();
     vec![seen.firsts, seen.retries]
 }
 
-fn no_place(_: Made) -> Vec<u64> {
+fn nothing_in_flight(_: AttemptCounts) -> Vec<u64> {
     vec![0, 0]
 }
 
-/// Each of them, new.
-pub(super) const EVERY: [fn() -> Watched; 8] = [
-    || Watched::new("tokens", Tokens::new(), |b| vec![b.snapshot().tokens], |made| vec![500 - 5 * made.retries()]),
-    || Watched::new("window", Window::new(), |b| vec![b.snapshot(EVER).retries], |made| vec![made.retries()]),
+/// Constructors of all budgets.
+pub(super) const ALL: [fn() -> BudgetCase; 8] = [
     || {
-        let says = |b: &Lifetime| vec![b.snapshot().calls, b.snapshot().retries];
-        Watched::new("lifetime", Lifetime::new(), says, |made| vec![made.firsts, made.retries()])
+        BudgetCase::new(
+            "tokens",
+            Tokens::new(),
+            |b| vec![b.snapshot().tokens],
+            |counts| vec![500 - 5 * counts.retries()],
+        )
+    },
+    || BudgetCase::new("window", Window::new(), |b| vec![b.snapshot(START).retries], |counts| vec![counts.retries()]),
+    || {
+        let actual = |b: &Lifetime| vec![b.snapshot().calls, b.snapshot().retries];
+        BudgetCase::new("lifetime", Lifetime::new(), actual, |counts| vec![counts.firsts, counts.retries()])
     },
     || {
         let throttle = Throttle::new(100, Ratio::ONE).unwrap();
-        let says = |b: &Throttle| vec![b.snapshot().milli_tokens.into()];
-        Watched::new("throttle", throttle, says, |made| vec![100_000 - 1_000 * made.ailing])
+        let actual = |b: &Throttle| vec![b.snapshot().milli_tokens.into()];
+        BudgetCase::new("throttle", throttle, actual, |counts| vec![100_000 - 1_000 * counts.server_failures])
     },
     || {
         let rate = SuccessRate::with(Ratio::percent(50), 64).unwrap();
-        let says = |b: &SuccessRate| vec![b.snapshot().succeeded.into()];
-        Watched::new("success rate", rate, says, |made| vec![64 - made.ailing])
+        let actual = |b: &SuccessRate| vec![b.snapshot().succeeded.into()];
+        BudgetCase::new("success rate", rate, actual, |counts| vec![64 - counts.server_failures])
     },
-    || Watched::new("concurrent", Concurrent::new(), places, no_place),
+    || BudgetCase::new("concurrent", Concurrent::new(), in_flight, nothing_in_flight),
     || {
-        let says = |b: &Adaptive| vec![b.snapshot(EVER).requests, b.snapshot(EVER).accepts];
-        Watched::new("adaptive", Adaptive::new(Seed::new(1)), says, |made| vec![made.ailing, 0])
+        let actual = |b: &Adaptive| vec![b.snapshot(START).requests, b.snapshot(START).accepts];
+        BudgetCase::new("adaptive", Adaptive::new(Seed::new(1)), actual, |counts| vec![counts.server_failures, 0])
     },
     || {
-        let says = |b: &ControlledBudget<Concurrent>| [places(b.budget()), vec![b.snapshot().rejected]].concat();
-        Watched::new("control", ControlledBudget::new(Concurrent::new()), says, |_| vec![0, 0, 0])
+        let actual = |b: &ControlledBudget<Concurrent>| [in_flight(b.budget()), vec![b.snapshot().rejected]].concat();
+        BudgetCase::new("control", ControlledBudget::new(Concurrent::new()), actual, |_| vec![0, 0, 0])
     },
 ];

@@ -1,4 +1,4 @@
-//! From outside: dropped after so many polls, or at a moment.
+//! Calls interrupted from outside: dropped after a number of polls or at a point in time.
 
 use core::pin::Pin;
 use core::time::Duration;
@@ -7,54 +7,54 @@ use std::sync::Arc;
 use stagger::time::Tokio;
 use tokio::time::{sleep, timeout};
 
-use super::{Driver, Trouble, with_every_guard};
-use crate::suite::support::{Patient, ms, polled};
+use super::{Driver, PanicPoint, for_each_guard};
+use crate::suite::support::{PendingTimer, ms, poll_times};
 
 #[test]
-fn a_call_that_is_dropped_after_any_number_of_polls_leaks_nothing() {
-    with_every_guard(&Driver::ASYNC, |driver, world| {
+fn a_call_dropped_at_any_poll_leaks_no_permits() {
+    for_each_guard(&Driver::ASYNC, |driver, new_fixture| {
         for polls in 0.. {
-            let world = world(Trouble::Nothing);
-            let mut call = Box::pin(driver.drive(Arc::clone(&world), Patient::default()));
-            let has_ended = polls > 0 && polled(call.as_mut(), polls).is_ready();
+            let fixture = new_fixture(PanicPoint::None);
+            let mut call = Box::pin(driver.drive(Arc::clone(&fixture), PendingTimer::default()));
+            let has_completed = polls > 0 && poll_times(call.as_mut(), polls).is_ready();
             drop(call);
-            world.expect_settled(("dropped after so many polls", polls));
-            if has_ended {
-                assert!(u64::from(polls) > world.attempts(), "{driver:?} was never pending");
+            fixture.expect_settled(("polls before the drop", polls));
+            if has_completed {
+                assert!(u64::from(polls) > fixture.attempts(), "{driver:?} was never pending");
                 break;
             }
         }
     });
 }
 
-/// Runs every driver with every guard to its end, and ends it before by `interrupt`, after every length of time.
-async fn at_every_moment<I>(how: &str, interrupt: impl Fn(Calls, Duration) -> I)
+/// Interrupts every driver with every guard after each millisecond, until a run completes.
+async fn interrupt_at_every_millisecond<I>(how: &str, interrupt: impl Fn(Calls, Duration) -> I)
 where
     I: Future<Output = bool>,
 {
     let mut runs = Vec::new();
-    with_every_guard(&Driver::ASYNC, |driver, world| {
-        runs.push((driver, (0..100).map(|_| world(Trouble::Nothing)).collect::<Vec<_>>()));
+    for_each_guard(&Driver::ASYNC, |driver, new_fixture| {
+        runs.push((driver, (0..100).map(|_| new_fixture(PanicPoint::None)).collect::<Vec<_>>()));
     });
-    for (driver, worlds) in runs {
-        let mut has_ended = false;
-        for (after, world) in (0..).map(ms).zip(worlds) {
-            let calls = Box::pin(driver.drive(Arc::clone(&world), Tokio));
-            has_ended = interrupt(calls, after).await;
-            world.expect_settled((how, after));
-            if has_ended {
+    for (driver, fixtures) in runs {
+        let mut has_completed = false;
+        for (after, fixture) in (0..).map(ms).zip(fixtures) {
+            let calls = Box::pin(driver.drive(Arc::clone(&fixture), Tokio));
+            has_completed = interrupt(calls, after).await;
+            fixture.expect_settled((how, after));
+            if has_completed {
                 break;
             }
         }
-        assert!(has_ended, "{driver:?} takes longer than that");
+        assert!(has_completed, "{driver:?} did not complete in time");
     }
 }
 
 type Calls = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_loses_a_race_at_any_moment_leaks_nothing() {
-    at_every_moment("lost a race", async |calls, after| {
+async fn a_call_that_loses_a_race_leaks_no_permits() {
+    interrupt_at_every_millisecond("lost a race", async |calls, after| {
         tokio::select! {
             () = calls => true,
             () = sleep(after) => false,
@@ -64,13 +64,13 @@ async fn a_call_that_loses_a_race_at_any_moment_leaks_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_runs_out_of_time_at_any_moment_leaks_nothing() {
-    at_every_moment("timed out", async |calls, after| timeout(after, calls).await.is_ok()).await;
+async fn a_call_that_times_out_leaks_no_permits() {
+    interrupt_at_every_millisecond("timed out", async |calls, after| timeout(after, calls).await.is_ok()).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_that_is_aborted_at_any_moment_leaks_nothing() {
-    at_every_moment("aborted", async |calls, after| {
+async fn an_aborted_task_leaks_no_permits() {
+    interrupt_at_every_millisecond("aborted", async |calls, after| {
         let task = tokio::spawn(calls);
         sleep(after).await;
         task.abort();

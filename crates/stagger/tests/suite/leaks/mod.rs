@@ -1,30 +1,30 @@
 //! Settled meaning 11, for every guard, every driver and every way to end a call early: a call that is dropped at any
-//! await, loses a race, runs out of time or panics leaves nothing borrowed, and the calls after it find the guards as
-//! they would be had nobody interfered.
+//! await, loses a race, times out or panics leaves no permit outstanding, and later calls see the guards as if it had
+//! not been interrupted.
 //!
-//! Each budget stands in a [table](budgets) with what it must say after so many attempts, each [driver] is run with each
-//! of them and with a breaker, and what is asked afterwards is in [`World`]. What concerns one driver alone is in
-//! [`apart`].
+//! [`budgets`] lists every budget with the snapshot it must show after the attempts made, each [driver](Driver) runs with
+//! each budget and a breaker, and [`Fixture`] checks both guards afterwards. Tests of a single driver are in
+//! [`single_driver`].
 
-mod apart;
 mod budgets;
 mod driver;
+mod fixture;
 mod interrupted;
 mod panics;
-mod world;
+mod single_driver;
 
 use driver::Driver;
+use fixture::{Fixture, PanicPoint};
 use stagger::FailureKind;
-use world::{Trouble, World};
 
 use std::sync::Arc;
 
-/// Runs every one of these drivers with every budget and both kinds of failure.
-fn with_every_guard(drivers: &[Driver], mut test: impl FnMut(Driver, &dyn Fn(Trouble) -> Arc<World>)) {
+/// Runs `test` for each driver with every budget and both kinds of failure.
+fn for_each_guard(drivers: &[Driver], mut test: impl FnMut(Driver, &dyn Fn(PanicPoint) -> Arc<Fixture>)) {
     for &driver in drivers {
-        for budget in budgets::EVERY {
+        for budget in budgets::ALL {
             for kind in [FailureKind::Transient, FailureKind::LocalExhaustion] {
-                test(driver, &|trouble| Arc::new(World::new(driver, budget(), kind, trouble)));
+                test(driver, &|panic_point| Arc::new(Fixture::new(driver, budget(), kind, panic_point)));
             }
         }
     }

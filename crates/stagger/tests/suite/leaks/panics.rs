@@ -1,51 +1,51 @@
-//! From inside: something that the caller has given panics.
+//! Calls interrupted from inside: a function of the caller panics.
 
 use core::panic::AssertUnwindSafe;
 use std::panic::catch_unwind;
 use std::sync::Arc;
 
-use super::{Driver, Trouble, with_every_guard};
-use crate::suite::support::{Patient, polled};
+use super::{Driver, PanicPoint, for_each_guard};
+use crate::suite::support::{PendingTimer, poll_times};
 
-/// Has the first, the second and every further one of `trouble` panic; the calls end there, and are dropped.
-fn each_one_panics(drivers: &[Driver], trouble: fn(u64) -> Trouble) {
-    with_every_guard(drivers, |driver, world| {
+/// Panics at the first, the second and each further point of `panic_point`, and drops the calls.
+fn panic_at_each_point(drivers: &[Driver], panic_point: fn(u64) -> PanicPoint) {
+    for_each_guard(drivers, |driver, new_fixture| {
         for nth in 1.. {
-            let world = world(trouble(nth));
-            let mut calls = Box::pin(driver.drive(Arc::clone(&world), Patient::default()));
-            let ended = catch_unwind(AssertUnwindSafe(|| polled(calls.as_mut(), 1_000)));
+            let fixture = new_fixture(panic_point(nth));
+            let mut calls = Box::pin(driver.drive(Arc::clone(&fixture), PendingTimer::default()));
+            let result = catch_unwind(AssertUnwindSafe(|| poll_times(calls.as_mut(), 1_000)));
             drop(calls);
-            world.expect_settled("panicked");
-            if let Ok(ended) = ended {
-                assert!(ended.is_ready(), "{driver:?} never ends");
-                assert!(nth > 1, "{driver:?} has no {:?}", trouble(1));
+            fixture.expect_settled("panicked");
+            if let Ok(result) = result {
+                assert!(result.is_ready(), "{driver:?} never completes");
+                assert!(nth > 1, "{driver:?} never reached {:?}", panic_point(1));
                 break;
             }
         }
     });
 }
 
-fn every() -> Vec<Driver> {
+fn all_drivers() -> Vec<Driver> {
     [&Driver::ASYNC[..], &Driver::BLOCKING].concat()
 }
 
 #[test]
-fn an_attempt_that_panics_halfway_leaks_nothing() {
-    each_one_panics(&every(), Trouble::Attempt);
+fn a_panicking_attempt_leaks_no_permits() {
+    panic_at_each_point(&all_drivers(), PanicPoint::Attempt);
 }
 
 #[test]
-fn an_operation_that_panics_before_it_gives_a_future_leaks_nothing() {
-    each_one_panics(&every(), Trouble::Making);
+fn an_operation_panicking_before_its_future_leaks_no_permits() {
+    panic_at_each_point(&all_drivers(), PanicPoint::BeforeFuture);
 }
 
 #[test]
-fn a_rule_that_panics_leaks_nothing() {
-    each_one_panics(&every(), Trouble::Rule);
+fn a_panicking_classifier_leaks_no_permits() {
+    panic_at_each_point(&all_drivers(), PanicPoint::Classifier);
 }
 
 #[test]
-fn a_listener_that_panics_leaks_nothing() {
-    let telling: Vec<_> = every().into_iter().filter(|driver| driver.tells()).collect();
-    each_one_panics(&telling, Trouble::Listener);
+fn a_panicking_listener_leaks_no_permits() {
+    let with_listener: Vec<_> = all_drivers().into_iter().filter(|driver| driver.has_listener()).collect();
+    panic_at_each_point(&with_listener, PanicPoint::Listener);
 }

@@ -17,7 +17,7 @@ use stagger::{
 };
 
 use super::support::{Logs, Metrics};
-use crate::suite::support::Bank;
+use crate::suite::support::RecordingBudget;
 
 const POLICY: Policy = policy!(zero().max_attempts(3));
 const CONTRACT: &str = include_str!("../../../src/observe/contract.md");
@@ -78,7 +78,7 @@ fn everything() {
 
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     runtime.block_on(async {
-        for budget in [Bank::of(9), Bank::of(0)] {
+        for budget in [RecordingBudget::new(9), RecordingBudget::new(0)] {
             let mut attempts = 0;
             let slow = || {
                 attempts += 1;

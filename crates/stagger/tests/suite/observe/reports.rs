@@ -11,7 +11,7 @@ use stagger::{Outcome, Policy, Retrier, StopReason, hedge, hedge::Hedge, observe
 use tokio::time::sleep;
 
 use super::support::{Logs, Metrics};
-use crate::suite::support::{Bank, Gate, ms};
+use crate::suite::support::{RecordingBreaker, RecordingBudget, ms};
 
 const POLICY: Policy = policy!(zero().max_attempts(3));
 
@@ -45,7 +45,8 @@ fn a_success_after_a_retry_is_told_from_one_without() {
 #[test]
 fn a_call_that_the_breaker_refused_made_no_attempt() {
     let metrics = Metrics::new();
-    let it = Retrier::new(POLICY).named("it").breaker(Gate::open(Duration::MAX)).on_event(observe::metrics());
+    let it =
+        Retrier::new(POLICY).named("it").breaker(RecordingBreaker::open(Duration::MAX)).on_event(observe::metrics());
     let error = metrics.during(|| it.blocking(|| Err::<(), _>("no")).unwrap_err());
     assert_eq!((error.stop_reason(), error.attempts()), (StopReason::Breaker, 0));
     let value = counted(&metrics);
@@ -55,7 +56,7 @@ fn a_call_that_the_breaker_refused_made_no_attempt() {
 #[tokio::test(start_paused = true)]
 async fn hedges_are_counted_as_launched_won_and_refused() {
     let (metrics, logs, policy) = (Metrics::new(), Logs::default(), Hedge::after(ms(100)).with_max_copies(2));
-    let call = async |budget: Bank, slow: u64| {
+    let call = async |budget: RecordingBudget, slow: u64| {
         let mut attempts = 0;
         let operation = || {
             attempts += 1;
@@ -68,10 +69,10 @@ async fn hedges_are_counted_as_launched_won_and_refused() {
         let report = hedge::hedge(&policy, operation).budget(&budget).with_report().await;
         logs.during(|| metrics.during(|| observe::record_hedged("it", &report)));
     };
-    call(Bank::of(9), 0).await;
+    call(RecordingBudget::new(9), 0).await;
     assert!(logs.take().is_empty(), "a call without a copy is no event");
-    call(Bank::of(9), 1).await;
-    call(Bank::of(1), 2).await;
+    call(RecordingBudget::new(9), 1).await;
+    call(RecordingBudget::new(1), 2).await;
     let value = counted(&metrics);
     let hedges = ["launched", "won", "refused"].map(|result| value("hedges_total", result));
     assert_eq!(hedges, [2.0, 1.0, 1.0]);

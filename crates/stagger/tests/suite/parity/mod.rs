@@ -29,7 +29,7 @@ use self::policies::{JITTERS, SETTINGS, parsed};
 use self::script::{Script, scripts};
 use self::trace::Trace;
 use self::worlds::Paused;
-use super::support::{Bank, Gate, ms};
+use super::support::{RecordingBreaker, RecordingBudget, ms};
 
 /// One call.
 struct Case<'a> {
@@ -48,10 +48,10 @@ enum Guarded {
 
 impl Case<'_> {
     /// Fresh guards.
-    fn guards(&self) -> (Option<Arc<Bank>>, Option<Arc<Gate>>) {
+    fn guards(&self) -> (Option<Arc<RecordingBudget>>, Option<Arc<RecordingBreaker>>) {
         match self.guarded {
             Guarded::No => (None, None),
-            Guarded::Yes => (Some(Arc::new(Bank::of(2))), Some(Arc::new(Gate::new(3, ms(15))))),
+            Guarded::Yes => (Some(Arc::new(RecordingBudget::new(2))), Some(Arc::new(RecordingBreaker::new(3, ms(15))))),
         }
     }
 

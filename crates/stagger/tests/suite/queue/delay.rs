@@ -11,7 +11,7 @@ use stagger::queue::{DelayQueue, QueueFull};
 use stagger::testing::{NoSleep, VirtualClock};
 use stagger::{Instant, Seed, time::Clock, time::Sleep, time::SleepFn};
 
-use super::super::support::{Early, Patient, ms, nanos, polled};
+use super::super::support::{EarlyTimer, PendingTimer, ms, nanos, poll_times};
 
 /// Everything that is pending, with the time at which it came.
 async fn all<T, S: Sleep>(queue: &mut DelayQueue<T, S>, clock: &impl Clock) -> Vec<(T, Duration)> {
@@ -41,7 +41,7 @@ async fn it_sleeps_on_tokios_virtual_time() {
 #[test]
 fn nothing_comes_early_whatever_the_timer_does() {
     for percent in [1, 50, 99, 100] {
-        let timer = Early::new(percent);
+        let timer = EarlyTimer::new(percent);
         let mut queue = DelayQueue::with_timer(timer.clone());
         let seed = Seed::new(u64::from(percent));
         for n in 0..200 {
@@ -70,13 +70,13 @@ fn no_delay_touches_no_timer_and_goes_behind_what_is_due() {
 
 #[test]
 fn next_that_is_dropped_in_its_sleep_loses_nothing_and_sleeps_on() {
-    let timer = Patient::default();
+    let timer = PendingTimer::default();
     let mut queue = DelayQueue::with_timer(timer.clone());
     queue.push((), ms(50)).unwrap();
-    assert!(polled(pin!(queue.next()), 1).is_pending());
+    assert!(poll_times(pin!(queue.next()), 1).is_pending());
     assert_eq!(queue.len(), 1);
     // The sleep that was begun is the one that goes on: a new one would be pending at its first poll.
-    assert_eq!(polled(pin!(queue.next()), 1), Poll::Ready(Some(())));
+    assert_eq!(poll_times(pin!(queue.next()), 1), Poll::Ready(Some(())));
     assert_eq!(timer.now(), Instant::ZERO.saturating_add(ms(50)));
 }
 
@@ -175,7 +175,7 @@ fn a_queue_can_be_moved_while_it_waits_and_sent_to_another_thread() {
     fn is_send<T: Send + Unpin>(value: T) -> T {
         value
     }
-    let timer = Patient::default();
+    let timer = PendingTimer::default();
     let mut queue = DelayQueue::with_timer(timer);
     queue.push(1, ms(5)).unwrap();
     assert!(Pin::new(&mut pin!(queue.next())).poll(&mut Context::from_waker(Waker::noop())).is_pending());

@@ -10,7 +10,7 @@ use stagger::queue::{GiveUpReason, Pending, RetryQueue};
 use stagger::testing::VirtualClock;
 use stagger::{Outcome, Policy, Seed, StopReason, policy, time::Clock, time::Sleep, time::SystemClock, time::Tokio};
 
-use super::super::support::{Bank, ms};
+use super::super::support::{RecordingBudget, ms};
 
 const POLICY: Policy = policy!(constant(ms(10)).jitter(Jitter::None).max_attempts(3));
 const JITTERED: Policy = policy!(exponential(ms(100), secs(10)).max_attempts(6));
@@ -111,7 +111,7 @@ fn what_is_restored_is_paid_for_again_and_comes_back_as_it_was_if_it_cannot_be()
     queue.push(9, ms(5)).unwrap();
     let pending: Vec<_> = queue.into_pending().collect();
 
-    let bank = Arc::new(Bank::of(2));
+    let bank = Arc::new(RecordingBudget::new(2));
     let queue = || RetryQueue::with_timer(VirtualClock::new(), POLICY).budget(bank.clone());
     let mut funded = queue();
     for pending in &pending[..3] {
@@ -126,9 +126,9 @@ fn what_is_restored_is_paid_for_again_and_comes_back_as_it_was_if_it_cannot_be()
         assert_eq!((stopped.item, stopped.reason, stopped.attempts), (last, why, 1));
     }
     drop(funded);
-    assert_eq!((bank.books().funds, bank.in_flight()), (2, 0), "what waited is given back");
+    assert_eq!((bank.snapshot().retries_left, bank.in_flight()), (2, 0), "what waited is given back");
     assert_eq!(full.restore(last).map_err(|stopped| (stopped.item, stopped.reason)), Err((last, GiveUpReason::Full)));
-    assert_eq!((bank.books().funds, bank.in_flight()), (2, 0), "what could not wait, too");
+    assert_eq!((bank.snapshot().retries_left, bank.in_flight()), (2, 0), "what could not wait, too");
 }
 
 #[cfg(feature = "serde")]

@@ -8,20 +8,24 @@ use stagger::queue::{GaveUp, GiveUpReason, RetryQueue};
 use stagger::testing::{NoSleep, VirtualClock};
 use stagger::{DelaySource, Instant, Outcome, Policy, Seed, ServerHint, StopReason, blocking, policy, scope};
 
-use super::super::support::{Bank, Gate, Patient, ms, polled};
+use super::super::support::{PendingTimer, RecordingBreaker, RecordingBudget, ms, poll_times};
 
 const POLICY: Policy = policy!(constant(ms(10)).jitter(Jitter::None).max_attempts(3));
 
 /// A queue in virtual time with guards that keep books.
 struct World {
     clock: VirtualClock,
-    bank: Arc<Bank>,
-    gate: Arc<Gate>,
+    bank: Arc<RecordingBudget>,
+    gate: Arc<RecordingBreaker>,
 }
 
 impl World {
     fn new(funds: u64) -> Self {
-        Self { clock: VirtualClock::new(), bank: Arc::new(Bank::of(funds)), gate: Arc::new(Gate::new(u32::MAX, ms(1))) }
+        Self {
+            clock: VirtualClock::new(),
+            bank: Arc::new(RecordingBudget::new(funds)),
+            gate: Arc::new(RecordingBreaker::new(u32::MAX, ms(1))),
+        }
     }
 
     fn queue<T>(&self, policy: Policy) -> RetryQueue<T, VirtualClock> {
@@ -30,9 +34,9 @@ impl World {
 
     fn expect_settled(&self, funds: u64, settled: &[Outcome]) {
         assert_eq!((self.bank.in_flight(), self.gate.in_flight()), (0, 0));
-        assert_eq!(self.bank.books().funds, funds, "{:?}", self.bank.books());
-        assert_eq!(self.bank.books().settled, settled);
-        assert_eq!(self.gate.books().recorded, settled);
+        assert_eq!(self.bank.snapshot().retries_left, funds, "{:?}", self.bank.snapshot());
+        assert_eq!(self.bank.snapshot().recorded, settled);
+        assert_eq!(self.gate.snapshot().recorded, settled);
     }
 }
 
@@ -145,9 +149,13 @@ fn every_way_out_settles_what_was_borrowed() {
             let job = queue.begin(item).unwrap();
             queue.push_retry(job, Outcome::TRANSIENT).unwrap();
         }
-        assert_eq!((world.bank.books().funds, world.bank.in_flight()), (7, 3));
+        assert_eq!((world.bank.snapshot().retries_left, world.bank.in_flight()), (7, 3));
         leave(queue);
-        assert_eq!((world.bank.books().funds, world.bank.in_flight(), world.gate.in_flight()), (10, 0, 0), "{what}");
+        assert_eq!(
+            (world.bank.snapshot().retries_left, world.bank.in_flight(), world.gate.in_flight()),
+            (10, 0, 0),
+            "{what}"
+        );
     }
 }
 
@@ -239,16 +247,16 @@ fn the_first_attempts_are_spread() {
 
 #[test]
 fn next_that_is_dropped_loses_nothing() {
-    let timer = Patient::default();
-    let bank = Arc::new(Bank::of(3));
+    let timer = PendingTimer::default();
+    let bank = Arc::new(RecordingBudget::new(3));
     let mut queue = RetryQueue::with_timer(timer, POLICY).budget(bank.clone());
     let job = queue.begin("an item").unwrap();
     queue.push_retry(job, Outcome::TRANSIENT).unwrap();
     for _ in 0..2 {
         let mut next = pin!(queue.next());
-        if let core::task::Poll::Ready(due) = polled(next.as_mut(), 1) {
+        if let core::task::Poll::Ready(due) = poll_times(next.as_mut(), 1) {
             assert_eq!(due.unwrap().unwrap().succeeded(), "an item");
-            assert_eq!((bank.books().funds, bank.in_flight()), (2, 0));
+            assert_eq!((bank.snapshot().retries_left, bank.in_flight()), (2, 0));
             return;
         }
     }
@@ -276,7 +284,7 @@ fn calls_inside_an_attempt_stand_down() {
 /// A consumer as it is written: new work and retries in one `select!`, a budget for all of them.
 #[tokio::test(start_paused = true)]
 async fn a_consumer_takes_new_work_and_retries_in_one_select() {
-    let bank = Arc::new(Bank::of(1_000));
+    let bank = Arc::new(RecordingBudget::new(1_000));
     let (sender, mut incoming) = tokio::sync::mpsc::channel(10);
     tokio::spawn(async move {
         for message in 0..200_u32 {

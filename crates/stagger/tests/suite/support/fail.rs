@@ -2,14 +2,14 @@ use core::fmt;
 
 use stagger::{Outcome, Rejected};
 
-/// An error that says what it means.
+/// An error that carries its outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fail(pub(crate) Outcome);
 
 impl Fail {
     pub(crate) const TRANSIENT: Self = Self(Outcome::TRANSIENT);
 
-    /// The rule for it.
+    /// Returns the outcome, for use as a classifier.
     pub(crate) const fn outcome(&self) -> Outcome {
         self.0
     }

@@ -1,22 +1,22 @@
-//! What the tests have in common.
+//! Guards, timers and errors shared by the tests.
 
-mod bank;
-mod counted;
-mod early;
+mod counting_clock;
+mod early_timer;
 mod fail;
-mod gate;
-mod patient;
+mod panicking_timer;
+mod pending_timer;
+mod recording_breaker;
+mod recording_budget;
 mod uniform;
-mod untouchable;
 
-pub(crate) use bank::Bank;
-pub(crate) use counted::Counted;
-pub(crate) use early::Early;
+pub(crate) use counting_clock::CountingClock;
+pub(crate) use early_timer::EarlyTimer;
 pub(crate) use fail::Fail;
-pub(crate) use gate::Gate;
-pub(crate) use patient::Patient;
+pub(crate) use panicking_timer::PanickingTimer;
+pub(crate) use pending_timer::PendingTimer;
+pub(crate) use recording_breaker::RecordingBreaker;
+pub(crate) use recording_budget::RecordingBudget;
 pub(crate) use uniform::assert_uniform;
-pub(crate) use untouchable::Untouchable;
 
 use core::pin::Pin;
 use core::task::{Context, Poll, Waker};
@@ -30,8 +30,8 @@ pub(crate) const fn nanos(n: u64) -> Duration {
     Duration::from_nanos(n)
 }
 
-/// Polls a future so many times, and gives what it gave.
-pub(crate) fn polled<F: Future + ?Sized>(future: Pin<&mut F>, times: u32) -> Poll<F::Output> {
+/// Polls a future up to `times` times and returns the last result.
+pub(crate) fn poll_times<F: Future + ?Sized>(future: Pin<&mut F>, times: u32) -> Poll<F::Output> {
     let mut cx = Context::from_waker(Waker::noop());
     let mut future = future;
     for _ in 1..times {

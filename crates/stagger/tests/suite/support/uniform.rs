@@ -1,4 +1,4 @@
-/// Kolmogorov and Smirnov: these numbers of `[0, 1]` are uniform, at the level of one in a million.
+/// Asserts that a sample in `[0, 1]` is uniform: a Kolmogorov-Smirnov test at a significance level of one in a million.
 #[track_caller]
 pub(crate) fn assert_uniform(mut sample: Vec<f64>) {
     sample.sort_by(f64::total_cmp);
@@ -9,5 +9,5 @@ pub(crate) fn assert_uniform(mut sample: Vec<f64>) {
         .map(|(i, x)| (x - i as f64 / n).abs().max((x - (i + 1) as f64 / n).abs()))
         .fold(0.0, f64::max);
     let limit = (2e6_f64.ln() / 2.0 / n).sqrt();
-    assert!(distance < limit, "the largest distance from uniform is {distance}, of {limit} allowed ({n} draws)");
+    assert!(distance < limit, "the largest distance from uniform is {distance}; limit {limit} ({n} draws)");
 }

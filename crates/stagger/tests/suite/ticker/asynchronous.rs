@@ -10,7 +10,7 @@ use futures_lite::future::block_on;
 use stagger::testing::VirtualClock;
 use stagger::{Instant, Jitter, Policy, Seed, policy, reconnect::Ticker, time::Clock, time::Sleep, time::SleepFn};
 
-use super::super::support::{Untouchable, polled};
+use super::super::support::{PanickingTimer, poll_times};
 
 const SECOND: Duration = Duration::from_secs(1);
 const STEADY: Policy = policy!(constant(secs(10)).jitter(Jitter::None).unlimited_attempts());
@@ -128,7 +128,7 @@ fn dropping_or_stopping_it_drops_its_timer() {
         let held = Arc::clone(&armed);
         let mut ticker = Ticker::with_timer(SleepFn::new(move |_| Held(Arc::clone(&held))), &STEADY);
         assert!(block_on(ticker.tick()).is_some());
-        assert!(polled(pin!(ticker.tick()), 1).is_pending());
+        assert!(poll_times(pin!(ticker.tick()), 1).is_pending());
         ticker
     };
     let mut ticker = waiting();
@@ -180,13 +180,13 @@ fn one_sleep_is_made_and_armed_again_for_every_wait() {
 #[test]
 fn ticks_without_a_delay_touch_no_timer_and_let_other_tasks_run() {
     const ZERO: Policy = policy!(zero().unlimited_attempts());
-    let mut ticker = Ticker::with_timer(Untouchable, &ZERO);
+    let mut ticker = Ticker::with_timer(PanickingTimer, &ZERO);
     let busy = async {
         while ticker.ticks() < 10_000 {
             ticker.tick().await;
         }
     };
-    assert!(polled(pin!(busy), 3).is_pending());
+    assert!(poll_times(pin!(busy), 3).is_pending());
     assert!((3..=300).contains(&ticker.ticks()), "{} ticks", ticker.ticks());
 }
 

@@ -5,7 +5,7 @@ use core::time::Duration;
 use stagger::testing::VirtualClock;
 use stagger::{Cancel, Instant, Policy, Seed, blocking, policy, reconnect::Tick};
 
-use super::super::support::{Untouchable, nanos};
+use super::super::support::{PanickingTimer, nanos};
 
 const SECOND: Duration = Duration::from_secs(1);
 const SEED: Seed = Seed::new(11);
@@ -137,13 +137,13 @@ fn one_tick_comes_even_if_it_was_cancelled_before() {
 #[test]
 fn a_delay_of_zero_never_touches_a_timer() {
     const ZERO: Policy = policy!(zero().max_attempts(100));
-    assert_eq!(blocking::Ticker::with_timer(Untouchable, &ZERO).count(), 100);
+    assert_eq!(blocking::Ticker::with_timer(PanickingTimer, &ZERO).count(), 100);
 }
 
 #[test]
 fn a_timer_that_panics_does_not_hang_the_ticker() {
     const POLICY: Policy = policy!(constant(secs(1)).unlimited_attempts());
-    let mut ticker = blocking::Ticker::with_timer(Untouchable, &POLICY);
+    let mut ticker = blocking::Ticker::with_timer(PanickingTimer, &POLICY);
     assert!(ticker.next().is_some());
     assert!(std::panic::catch_unwind(core::panic::AssertUnwindSafe(|| ticker.next())).is_err());
     assert_eq!(ticker.next().map(|tick| tick.number), Some(2));

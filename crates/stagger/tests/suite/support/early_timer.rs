@@ -3,14 +3,14 @@ use core::time::Duration;
 use stagger::testing::{VirtualClock, VirtualSleep};
 use stagger::{Instant, time::BlockingSleep, time::Clock, time::Sleep};
 
-/// A timer that wakes up too early: each sleep is this many percent of what was asked for, and at least a nanosecond.
+/// A timer that wakes up too early: each sleep lasts `percent` of the requested length, and at least a nanosecond.
 #[derive(Clone, Debug)]
-pub(crate) struct Early {
+pub(crate) struct EarlyTimer {
     pub(crate) clock: VirtualClock,
     percent: u32,
 }
 
-impl Early {
+impl EarlyTimer {
     pub(crate) fn new(percent: u32) -> Self {
         Self { clock: VirtualClock::new(), percent }
     }
@@ -20,13 +20,13 @@ impl Early {
     }
 }
 
-impl Clock for Early {
+impl Clock for EarlyTimer {
     fn now(&self) -> Instant {
         self.clock.now()
     }
 }
 
-impl Sleep for Early {
+impl Sleep for EarlyTimer {
     type Sleeping = VirtualSleep;
 
     fn sleep(&self, length: Duration) -> VirtualSleep {
@@ -34,7 +34,7 @@ impl Sleep for Early {
     }
 }
 
-impl BlockingSleep for Early {
+impl BlockingSleep for EarlyTimer {
     fn sleep(&self, length: Duration) {
         BlockingSleep::sleep(&self.clock, self.shortened(length));
     }

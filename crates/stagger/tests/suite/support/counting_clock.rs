@@ -4,15 +4,15 @@ use core::time::Duration;
 use stagger::testing::{VirtualClock, VirtualSleep};
 use stagger::{Instant, time::BlockingSleep, time::Clock, time::Sleep};
 
-/// Virtual time that counts how often it is read.
+/// A virtual clock that counts its reads.
 #[derive(Debug, Default)]
-pub(crate) struct Counted {
+pub(crate) struct CountingClock {
     clock: VirtualClock,
     reads: Cell<u32>,
 }
 
-impl Counted {
-    /// How often it was read, besides by its own sleeps.
+impl CountingClock {
+    /// Returns the number of reads, without those of its own sleeps.
     pub(crate) fn reads(&self) -> u32 {
         self.reads.get()
     }
@@ -22,14 +22,14 @@ impl Counted {
     }
 }
 
-impl Clock for Counted {
+impl Clock for CountingClock {
     fn now(&self) -> Instant {
         self.reads.set(self.reads.get() + 1);
         self.clock.now()
     }
 }
 
-impl Sleep for Counted {
+impl Sleep for CountingClock {
     type Sleeping = VirtualSleep;
 
     fn sleep(&self, length: Duration) -> VirtualSleep {
@@ -37,7 +37,7 @@ impl Sleep for Counted {
     }
 }
 
-impl BlockingSleep for Counted {
+impl BlockingSleep for CountingClock {
     fn sleep(&self, length: Duration) {
         BlockingSleep::sleep(&self.clock, length);
     }

@@ -1,4 +1,4 @@
-//! What an error means: rules, marks, checks, and what is done without any of them.
+//! Classification of errors: classifiers, marks, validation, and the defaults without them.
 
 use core::cell::Cell;
 use std::io::{self, ErrorKind};
@@ -21,7 +21,7 @@ enum Api {
 }
 
 #[test]
-fn a_predicate_says_what_is_transient_and_everything_else_is_permanent() {
+fn errors_not_matching_the_predicate_are_permanent() {
     let attempts = |with| {
         let call = blocking::retry(&POLICY, || Err::<(), _>(with)).timer(NoSleep);
         let error = call.when(|error| *error == Api::Busy).detailed().run().unwrap_err();
@@ -32,7 +32,7 @@ fn a_predicate_says_what_is_transient_and_everything_else_is_permanent() {
 }
 
 #[test]
-fn a_rule_can_say_everything() {
+fn a_classifier_can_return_every_outcome() {
     let wait = |outcome| {
         let clock = VirtualClock::new();
         let policy = POLICY.to_builder().throttled_base(ms(30)).local_base(ms(50)).max_attempts(2).build().unwrap();
@@ -50,11 +50,11 @@ fn a_rule_can_say_everything() {
     assert_eq!(wait(failed(FailureKind::Transient, Some(ServerHint::DoNotRetry))), (StopReason::Hint, ms(0)));
     assert_eq!(wait(Outcome::Permanent), (StopReason::Permanent, ms(0)));
     assert_eq!(wait(Outcome::Cancelled), (StopReason::Cancelled, ms(0)));
-    assert_eq!(wait(Outcome::Success), (StopReason::Permanent, ms(0)), "there is an error after all");
+    assert_eq!(wait(Outcome::Success), (StopReason::Permanent, ms(0)), "an error is never a success");
 }
 
 #[test]
-fn an_error_that_a_rule_takes_for_success_is_not_told_as_a_success() {
+fn an_error_classified_as_success_is_reported_as_permanent() {
     let recorder = Recorder::new();
     let call = blocking::retry(&POLICY, || Err::<(), _>("no")).classify(|_| Outcome::Success);
     call.on_event(recorder.listener()).run().unwrap_err();
@@ -62,12 +62,12 @@ fn an_error_that_a_rule_takes_for_success_is_not_told_as_a_success() {
 }
 
 #[test]
-fn every_mark_means_what_it_says() {
-    let wait = |fault: Marked<&'static str>| {
+fn every_mark_maps_to_its_outcome() {
+    let wait = |marked: Marked<&'static str>| {
         let (clock, recorder) = (VirtualClock::new(), Recorder::new());
         let policy = POLICY.to_builder().hint_spread(stagger::Ratio::ZERO).max_attempts(2).build().unwrap();
-        let call = blocking::retry(&policy, move || Err::<(), _>(fault)).with_marks().timer(&clock);
-        // The marks go before the rule.
+        let call = blocking::retry(&policy, move || Err::<(), _>(marked)).with_marks().timer(&clock);
+        // Marks take precedence over the predicate.
         let error = call.when(|_| false).on_event(recorder.listener()).detailed().run().unwrap_err();
         assert_eq!(error.error(), Some(&"no"), "the original error, without its mark");
         (recorder.events()[0].action, clock.elapsed())
@@ -82,17 +82,20 @@ fn every_mark_means_what_it_says() {
         (retry(ms(3), DelaySource::Hint), ms(3))
     );
     assert_eq!(wait(Marked::local_exhaustion("no")), (retry(ms(100), DelaySource::Schedule), ms(100)));
-    let (action, waited) = wait(Marked::retry_after("no", ms(40)));
-    assert!(waited >= ms(40) && waited <= ms(50), "a floor, with the schedule's own ceiling on top: {waited:?}");
-    assert_eq!(action, retry(waited, DelaySource::Hint));
-    // Once at once, then like any transient failure.
+    let (action, elapsed) = wait(Marked::retry_after("no", ms(40)));
+    assert!(
+        elapsed >= ms(40) && elapsed <= ms(50),
+        "from the hint to the hint plus the ceiling of the schedule: {elapsed:?}"
+    );
+    assert_eq!(action, retry(elapsed, DelaySource::Hint));
+    // The first time without a delay, then as a transient failure.
     assert_eq!(wait(Marked::not_processed("no")), (retry(ms(0), DelaySource::Transparent), ms(10)));
     assert_eq!(wait(Marked::with_outcome("no", Outcome::Cancelled)), (Action::Stop(StopReason::Cancelled), ms(0)));
 }
 
-/// `?` makes a fault without a mark, for which the rule decides.
+/// `?` creates an unmarked error, which the default rule classifies.
 #[test]
-fn an_unmarked_fault_is_judged_by_the_rule() {
+fn an_unmarked_error_is_classified_by_the_default_rule() {
     let calls = Cell::new(0);
     let operation = || -> Result<(), Marked<io::Error>> {
         calls.set(calls.get() + 1);
@@ -106,12 +109,12 @@ fn an_unmarked_fault_is_judged_by_the_rule() {
 }
 
 #[test]
-fn a_value_that_the_check_refuses_is_a_failure_like_any_other() {
+fn a_value_that_fails_validation_is_retried() {
     let mut script = Script::new([Ok("busy"), Err(String::from("reset")), Ok("done")]);
     let check = |value: &'static str| if value == "busy" { Err(String::from("not ready")) } else { Ok(value.len()) };
     let recorder = Recorder::new();
     let call = blocking::retry(&POLICY, || script.next(String::new())).timer(NoSleep).validate(check);
-    assert_eq!(call.on_event(recorder.listener()).run(), Ok(4), "the check can make another value of it");
+    assert_eq!(call.on_event(recorder.listener()).run(), Ok(4), "validation may change the value");
     let errors: Vec<_> = recorder.events().into_iter().map(|event| event.error).collect();
     assert_eq!(errors, [Some(String::from("\"not ready\"")), Some(String::from("\"reset\"")), None]);
 
@@ -119,11 +122,11 @@ fn a_value_that_the_check_refuses_is_a_failure_like_any_other() {
         0 => Err(Fail::TRANSIENT),
         value => Ok(value),
     });
-    assert_eq!(block_on(call), Err(Fail::TRANSIENT), "never a bad value that looks like a good one");
+    assert_eq!(block_on(call), Err(Fail::TRANSIENT), "an invalid value is an error");
 }
 
 #[test]
-fn checks_follow_each_other_and_the_rule_judges_what_they_say() {
+fn validators_chain_and_their_errors_are_classified() {
     let calls = Cell::new(0);
     let operation = || {
         calls.set(calls.get() + 1);
@@ -137,7 +140,7 @@ fn checks_follow_each_other_and_the_rule_judges_what_they_say() {
 }
 
 #[test]
-fn without_a_rule_the_kind_of_an_io_error_decides_and_everything_else_is_transient() {
+fn by_default_io_error_kinds_decide_and_others_are_transient() {
     let attempts = |kind: ErrorKind| {
         let fails = || Err::<(), _>(io::Error::from(kind));
         blocking::retry(&POLICY, fails).timer(NoSleep).detailed().run().unwrap_err().attempts()
@@ -149,12 +152,12 @@ fn without_a_rule_the_kind_of_an_io_error_decides_and_everything_else_is_transie
     assert_eq!(blocking::retry(&POLICY, text).timer(NoSleep).detailed().run().unwrap_err().attempts(), 3);
 }
 
-/// A layer inside that is refused by its own breaker costs no attempt at full speed: the layer outside waits for it.
+/// The outer call waits until the breaker of the inner call admits again, instead of using up its attempts at once.
 #[test]
-fn the_refusal_of_a_breaker_inside_is_waited_for() {
+fn the_rejection_of_an_inner_breaker_is_waited_for() {
     let clock = VirtualClock::new();
-    let refused = || Err::<(), _>(Rejected::BreakerOpen(BreakerOpen { retry_in: ms(500) }));
-    let error = blocking::retry(&POLICY, refused).timer(&clock).detailed().run().unwrap_err();
+    let rejected = || Err::<(), _>(Rejected::BreakerOpen(BreakerOpen { retry_in: ms(500) }));
+    let error = blocking::retry(&POLICY, rejected).timer(&clock).detailed().run().unwrap_err();
     assert_eq!(error.attempts(), 3);
     assert!(clock.elapsed() >= ms(1_000), "{:?}", clock.elapsed());
 }

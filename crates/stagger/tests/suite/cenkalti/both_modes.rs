@@ -1,4 +1,4 @@
-//! One call, made twice: blocking and async must not differ.
+//! Runs a call as blocking and as async, and asserts that both behave the same.
 
 use core::cell::Cell;
 use core::fmt::Debug;
@@ -10,18 +10,21 @@ use stagger::Error;
 use stagger::cenkalti::{self, BackOff};
 use stagger::testing::VirtualClock;
 
-/// What came of a call.
+/// The result of a call, with its calls, notifications and sleeps.
 #[derive(Debug, PartialEq)]
-pub(super) struct Ran<V, E> {
+pub(super) struct Run<V, E> {
     pub(super) result: Result<V, Error<E>>,
     pub(super) calls: u32,
-    pub(super) told: Vec<(E, Duration)>,
+    pub(super) notified: Vec<(E, Duration)>,
     pub(super) sleeps: Vec<Duration>,
 }
 
-/// Retries the operation, which is told the number of its call, with a backoff on the clock that it is given.
+/// Retries `operation`, which gets the call number, in both modes with the backoff that `backoff` creates on a clock.
 #[track_caller]
-pub(super) fn ran<V, E, B>(backoff: impl Fn(VirtualClock) -> B, operation: impl Fn(u32) -> Result<V, E>) -> Ran<V, E>
+pub(super) fn run_both<V, E, B>(
+    backoff: impl Fn(VirtualClock) -> B,
+    operation: impl Fn(u32) -> Result<V, E>,
+) -> Run<V, E>
 where
     V: Debug + PartialEq,
     E: Clone + Debug + PartialEq + 'static,
@@ -33,18 +36,18 @@ where
         operation(calls.get())
     };
 
-    let (clock, mut told) = (VirtualClock::new(), Vec::new());
-    let notify = |error: &E, delay| told.push((error.clone(), delay));
+    let (clock, mut notified) = (VirtualClock::new(), Vec::new());
+    let notify = |error: &E, delay| notified.push((error.clone(), delay));
     let call = cenkalti::blocking::retry_notify_with_timer(operation, backoff(clock.clone()), notify, clock.clone());
     let result = call.detailed().run();
-    let in_blocking = Ran { result, calls: calls.take(), told, sleeps: clock.sleeps() };
+    let in_blocking = Run { result, calls: calls.take(), notified, sleeps: clock.sleeps() };
 
-    let (clock, mut told) = (VirtualClock::new(), Vec::new());
-    let notify = |error: &E, delay| told.push((error.clone(), delay));
+    let (clock, mut notified) = (VirtualClock::new(), Vec::new());
+    let notify = |error: &E, delay| notified.push((error.clone(), delay));
     let operation = || ready(operation());
     let call = cenkalti::retry_notify_with_timer(operation, backoff(clock.clone()), notify, clock.clone());
     let result = block_on(call.detailed().into_future());
-    let in_async = Ran { result, calls: calls.take(), told, sleeps: clock.sleeps() };
+    let in_async = Run { result, calls: calls.take(), notified, sleeps: clock.sleeps() };
 
     assert_eq!(in_blocking, in_async, "blocking and async");
     in_blocking

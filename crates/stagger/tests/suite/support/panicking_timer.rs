@@ -3,26 +3,26 @@ use core::time::Duration;
 
 use stagger::{Instant, time::BlockingSleep, time::Clock, time::Sleep};
 
-/// A timer that must not be asked.
+/// A timer that panics if a sleep is requested.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Untouchable;
+pub(crate) struct PanickingTimer;
 
-impl Clock for Untouchable {
+impl Clock for PanickingTimer {
     fn now(&self) -> Instant {
         Instant::ZERO
     }
 }
 
-impl Sleep for Untouchable {
+impl Sleep for PanickingTimer {
     type Sleeping = Ready<()>;
 
     fn sleep(&self, length: Duration) -> Ready<()> {
-        panic!("the timer was asked for {length:?}")
+        panic!("unexpected sleep of {length:?}")
     }
 }
 
-impl BlockingSleep for Untouchable {
+impl BlockingSleep for PanickingTimer {
     fn sleep(&self, length: Duration) {
-        panic!("the timer was asked for {length:?}")
+        panic!("unexpected sleep of {length:?}")
     }
 }

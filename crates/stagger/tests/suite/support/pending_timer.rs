@@ -5,35 +5,35 @@ use core::time::Duration;
 use stagger::testing::VirtualClock;
 use stagger::{Instant, time::Clock, time::Sleep};
 
-/// Virtual time whose sleeps are pending when they are first polled, so that a call can be dropped in one.
+/// A virtual timer whose sleeps are pending at their first poll, so that a test can drop a call during a sleep.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Patient {
+pub(crate) struct PendingTimer {
     pub(crate) clock: VirtualClock,
 }
 
-/// The future of [`Patient`].
+/// A sleep of [`PendingTimer`].
 #[derive(Debug)]
-pub(crate) struct PatientSleep {
+pub(crate) struct PendingSleep {
     clock: VirtualClock,
     length: Duration,
     polls: u32,
 }
 
-impl Clock for Patient {
+impl Clock for PendingTimer {
     fn now(&self) -> Instant {
         self.clock.now()
     }
 }
 
-impl Sleep for Patient {
-    type Sleeping = PatientSleep;
+impl Sleep for PendingTimer {
+    type Sleeping = PendingSleep;
 
-    fn sleep(&self, length: Duration) -> PatientSleep {
-        PatientSleep { clock: self.clock.clone(), length, polls: 0 }
+    fn sleep(&self, length: Duration) -> PendingSleep {
+        PendingSleep { clock: self.clock.clone(), length, polls: 0 }
     }
 }
 
-impl Future for PatientSleep {
+impl Future for PendingSleep {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
