@@ -61,7 +61,7 @@ fn a_server_that_stays_down_receives_only_probes() {
     let openings = 1 + down / open.as_nanos();
     let max = u128::from(TRIPS + THREADS) + u128::from(PROBES) * openings;
     let made = u128::from(made.load(Ordering::Relaxed) - cancelled.load(Ordering::Relaxed));
-    assert!(made <= max, "{made} attempts, but at max {max} allowed");
+    assert!(made <= max, "{made} attempts, but at most {max} allowed");
     assert!(breaker.transitions() > 10, "it half-opened repeatedly");
     // No probe leaked: the breaker still closes.
     let later = Instant::from_nanos(u64::MAX / 2);

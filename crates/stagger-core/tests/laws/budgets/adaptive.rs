@@ -1,4 +1,4 @@
-//! [`Adaptive`].
+//! The [`Adaptive`] budget.
 
 use stagger_core::budget::{Adaptive, AdaptiveBuilder, BudgetProblem};
 use stagger_core::{Budget, FailureKind, Instant, Outcome, Ratio, Seed};

@@ -1,4 +1,4 @@
-//! [`Concurrent`].
+//! The [`Concurrent`] budget.
 
 use stagger_core::budget::{BudgetProblem, Concurrent};
 use stagger_core::{Budget, FailureKind, Outcome, Ratio, guard::BudgetPermit};

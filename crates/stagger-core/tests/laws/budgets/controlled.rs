@@ -1,4 +1,4 @@
-//! [`ControlledBudget`].
+//! [`ControlledBudget`]: modes and shares of an operator control.
 
 use std::sync::Arc;
 
@@ -140,7 +140,7 @@ fn a_share_of_zero_rejects_every_retry() {
 }
 
 #[test]
-fn budgets_with_one_retry_control_share_its_ratio() {
+fn budgets_with_one_control_apply_its_share_jointly() {
     let shared = Arc::new(RetryControl::new());
     let (one, other) = (
         ControlledBudget::with_control(Unlimited, Arc::clone(&shared)),

@@ -1,4 +1,4 @@
-//! [`Lifetime`].
+//! The [`Lifetime`] budget.
 
 use stagger_core::budget::{BudgetProblem, Lifetime};
 use stagger_core::{Budget, FailureKind, Outcome, Ratio};

@@ -1,4 +1,4 @@
-//! [`SuccessRate`].
+//! The [`SuccessRate`] budget.
 
 use stagger_core::budget::{BudgetProblem, SuccessRate};
 use stagger_core::{Budget, FailureKind, Outcome, Ratio};

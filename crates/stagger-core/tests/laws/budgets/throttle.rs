@@ -1,4 +1,4 @@
-//! [`Throttle`].
+//! The [`Throttle`] budget.
 
 use stagger_core::budget::{BudgetProblem, Throttle};
 use stagger_core::{Budget, FailureKind, Outcome, Policy, Ratio, ServerHint, StopReason};

@@ -1,4 +1,4 @@
-//! [`Tokens`].
+//! The [`Tokens`] budget.
 
 use stagger_core::budget::{Refund, Tokens, TokensBuilder};
 use stagger_core::profile::{AWS_SDK, AWS_SDK_2026};

@@ -1,4 +1,4 @@
-//! [`Window`].
+//! The [`Window`] budget.
 
 use core::time::Duration;
 
@@ -71,7 +71,7 @@ fn bd_11_a_ratio_of_zero_without_a_minimum_never_grants() {
 }
 
 #[test]
-fn bd_17_failing_calls_without_a_minimum_cause_their_share() {
+fn bd_17_without_a_minimum_retries_are_at_most_the_share() {
     for (n, percent) in [(1, 20), (4, 20), (5, 20), (7, 75), (999, 33), (1_000, 100)] {
         let (window, mut granted) = (WITHOUT_MINIMUM.ratio(Ratio::percent(percent)).build().unwrap(), 0);
         for call in 0..n {
