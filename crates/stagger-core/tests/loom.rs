@@ -1,4 +1,4 @@
-//! Models of the lock-free parts, under every interleaving of their threads: `cargo xtask ci --only loom`.
+//! Loom models of the lock-free parts, checked under every interleaving of their threads: `cargo xtask ci --only loom`.
 
 #![cfg(loom)]
 

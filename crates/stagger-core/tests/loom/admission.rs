@@ -1,4 +1,4 @@
-//! Admission.
+//! Admission control.
 
 use core::time::Duration;
 
@@ -7,43 +7,45 @@ use stagger_core::admission::{Admission, Admit};
 
 use super::support::{NOW, model, together};
 
-/// One a millisecond.
+/// Creates an admission control that admits one client per millisecond.
 fn admission(burst: u32) -> Arc<Admission> {
     Arc::new(Admission::per_second(1_000).burst(burst).build().unwrap())
 }
 
-/// 0 for who is let in, else the wait in milliseconds.
+/// Returns 0 if admitted, else the wait in milliseconds.
 fn wait(admitted: Admit) -> u64 {
     match admitted {
         Admit::Now => 0,
         Admit::At(reservation) => reservation.after.as_millis() as u64,
-        other => panic!("{other:?}: there are five minutes of appointments"),
+        other => panic!("{other:?}: max_wait is five minutes"),
     }
 }
 
 #[test]
-fn loom_room_is_given_once_and_everyone_else_has_an_appointment_alone() {
+fn loom_the_burst_is_admitted_once_and_reservations_are_distinct() {
     for (burst, want) in [(1, 1 + 2), (2, 1)] {
         model(move || {
-            let ask: fn(&Admission) -> u64 = |admission| wait(admission.try_admit(NOW));
-            assert_eq!(together(&admission(burst), &[ask, ask, ask]), want, "of a burst of {burst}");
+            let admit: fn(&Admission) -> u64 = |admission| wait(admission.try_admit(NOW));
+            assert_eq!(together(&admission(burst), &[admit, admit, admit]), want, "burst {burst}");
         });
     }
 }
 
 #[test]
-fn loom_who_comes_to_its_appointment_is_let_in_and_nobody_else_in_its_place() {
+fn loom_a_reservation_is_not_taken_by_another_client() {
     model(|| {
         let admission = admission(1);
         assert_eq!(admission.try_admit(NOW), Admit::Now);
-        let Admit::At(reservation) = admission.try_admit(NOW) else { panic!("the room is used up") };
+        let Admit::At(reservation) = admission.try_admit(NOW) else { panic!("the burst should be used up") };
         let then = NOW.saturating_add(reservation.after);
         let other = {
             let admission = admission.clone();
             ::loom::thread::spawn(move || admission.try_admit(then))
         };
         assert_eq!(admission.admit_reserved(&reservation.token, then), Admit::Now);
-        let Admit::At(next) = other.join().unwrap() else { panic!("it came in beside the reservation") };
+        let Admit::At(next) = other.join().unwrap() else {
+            panic!("a client without a reservation was admitted in its place")
+        };
         assert_eq!(next.after, Duration::from_millis(1));
     });
 }

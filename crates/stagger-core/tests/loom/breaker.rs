@@ -25,7 +25,7 @@ fn share(builder: CircuitBreakerBuilder) -> Arc<CircuitBreaker> {
     Arc::new(builder.build().unwrap())
 }
 
-/// Open, with the open time over at [`late`].
+/// Creates an open breaker whose open time ends at [`late`].
 fn tripped(builder: CircuitBreakerBuilder) -> Arc<CircuitBreaker> {
     let breaker = share(builder.consecutive(1));
     call(&breaker, FAILED, EARLY);
@@ -36,7 +36,7 @@ fn call(breaker: &CircuitBreaker, outcome: Outcome, now: Instant) {
     breaker.record(breaker.admit(&now).unwrap(), &outcome, &now);
 }
 
-/// Every interleaving of this work in two threads, with at most `preemptions` of them.
+/// Checks every interleaving of the threads of `body`, with at most `preemptions` preemptions.
 fn model(preemptions: Option<usize>, body: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = preemptions;
@@ -52,36 +52,36 @@ fn beside<T: 'static>(
     thread::spawn(move || work(&breaker))
 }
 
-fn passes(results: [Option<BreakerPermit>; 2]) -> usize {
+fn count_permits(results: [Option<BreakerPermit>; 2]) -> usize {
     results.into_iter().flatten().count()
 }
 
 #[test]
-fn of_two_callers_of_an_open_breaker_at_most_one_is_the_probe() {
+fn at_most_one_of_two_callers_is_the_probe() {
     model(None, || {
         let breaker = tripped(builder());
         let other = beside(&breaker, |breaker| breaker.admit(&late()).ok());
         let mine = breaker.admit(&late()).ok();
-        let passed = passes([mine, other.join().unwrap()]);
-        assert_eq!((passed, breaker.snapshot(&late()).probes), (1, 1));
+        let permits = count_permits([mine, other.join().unwrap()]);
+        assert_eq!((permits, breaker.snapshot(&late()).probes), (1, 1));
     });
 }
 
 #[test]
-fn three_callers_never_get_more_than_two_places() {
+fn three_callers_get_at_most_two_probes() {
     model(Some(3), || {
         let breaker = tripped(builder().probes(2));
         let first = breaker.admit(&late()).unwrap();
         let other = beside(&breaker, |breaker| breaker.admit(&late()).ok());
         let mine = breaker.admit(&late()).ok();
-        assert_eq!(passes([mine, other.join().unwrap()]), 1);
+        assert_eq!(count_permits([mine, other.join().unwrap()]), 1);
         assert_eq!(breaker.snapshot(&late()).probes, 2);
         breaker.record(first, &Outcome::Cancelled, &late());
     });
 }
 
 #[test]
-fn a_dropped_probe_returns_its_place_whoever_asks_meanwhile() {
+fn a_dropped_probe_is_released_beside_another_caller() {
     model(None, || {
         let breaker = tripped(builder());
         let probe = breaker.admit(&late()).unwrap();
@@ -95,12 +95,12 @@ fn a_dropped_probe_returns_its_place_whoever_asks_meanwhile() {
 }
 
 #[test]
-fn of_two_probes_an_ailing_one_opens_it_and_no_transition_is_lost() {
-    for other_found in [Outcome::Success, FAILED] {
+fn one_failed_probe_of_two_opens_it_once() {
+    for other_outcome in [Outcome::Success, FAILED] {
         model(None, move || {
             let breaker = tripped(builder().probes(2));
-            let [mine, others] = [breaker.admit(&late()).unwrap(), breaker.admit(&late()).unwrap()];
-            let other = beside(&breaker, move |breaker| breaker.record(others, &other_found, &late()));
+            let [mine, theirs] = [breaker.admit(&late()).unwrap(), breaker.admit(&late()).unwrap()];
+            let other = beside(&breaker, move |breaker| breaker.record(theirs, &other_outcome, &late()));
             breaker.record(mine, &FAILED, &late());
             other.join().unwrap();
             assert_eq!((breaker.state(), breaker.transitions()), (BreakerState::Open, 3));
@@ -113,20 +113,20 @@ fn of_two_probes_an_ailing_one_opens_it_and_no_transition_is_lost() {
 fn two_healthy_probes_close_it_once() {
     model(None, || {
         let breaker = tripped(builder().probes(2));
-        let [mine, others] = [breaker.admit(&late()).unwrap(), breaker.admit(&late()).unwrap()];
-        let other = beside(&breaker, move |breaker| breaker.record(others, &Outcome::Success, &late()));
+        let [mine, theirs] = [breaker.admit(&late()).unwrap(), breaker.admit(&late()).unwrap()];
+        let other = beside(&breaker, move |breaker| breaker.record(theirs, &Outcome::Success, &late()));
         breaker.record(mine, &Outcome::Success, &late());
         other.join().unwrap();
         assert_eq!((breaker.state(), breaker.transitions()), (BreakerState::Closed, 3));
     });
 }
 
-/// Whoever sees an open breaker sees its open time too.
+/// A caller that sees an open breaker also sees its open time.
 #[test]
-fn a_breaker_that_has_just_opened_lets_nobody_pass() {
+fn a_breaker_that_just_opened_rejects_every_caller() {
     model(None, || {
         let breaker = share(builder().consecutive(1));
-        let pass = breaker.admit(&EARLY).unwrap();
+        let permit = breaker.admit(&EARLY).unwrap();
         let other = beside(&breaker, |breaker| match breaker.admit(&EARLY) {
             Ok(_) => breaker.transitions(),
             Err(open) => {
@@ -134,14 +134,14 @@ fn a_breaker_that_has_just_opened_lets_nobody_pass() {
                 0
             }
         });
-        breaker.record(pass, &FAILED, &EARLY);
+        breaker.record(permit, &FAILED, &EARLY);
         other.join().unwrap();
         assert_eq!(breaker.admit(&EARLY).unwrap_err().retry_in, OPEN);
     });
 }
 
 #[test]
-fn the_second_of_two_failures_trips_it_whichever_it_is() {
+fn the_second_of_two_concurrent_failures_trips_it() {
     for rule in [
         builder().consecutive(2),
         builder().failure_ratio(Ratio::ONE).min_calls(2).window(Window::Calls(2)),
@@ -150,8 +150,8 @@ fn the_second_of_two_failures_trips_it_whichever_it_is() {
         model(Some(3), move || {
             let breaker = share(rule);
             let other = beside(&breaker, |breaker| {
-                if let Ok(pass) = breaker.admit(&EARLY) {
-                    breaker.record(pass, &FAILED, &EARLY);
+                if let Ok(permit) = breaker.admit(&EARLY) {
+                    breaker.record(permit, &FAILED, &EARLY);
                 }
             });
             call(&breaker, FAILED, EARLY);
@@ -162,7 +162,7 @@ fn the_second_of_two_failures_trips_it_whichever_it_is() {
 }
 
 #[test]
-fn a_success_that_completes_the_least_number_of_calls_trips_it_too() {
+fn a_success_that_completes_min_calls_trips_it() {
     for window in [Window::Calls(2), Window::Time(Duration::from_secs(10))] {
         model(None, move || {
             let breaker = share(builder().failure_ratio(Ratio::percent(50)).min_calls(2).window(window));
@@ -174,9 +174,9 @@ fn a_success_that_completes_the_least_number_of_calls_trips_it_too() {
     }
 }
 
-/// A full window of calls: what leaves it is what was in it, however its ring and its sums are written.
+/// In a full window of calls, the sums stay equal to the ring, in whatever order the two are updated.
 #[test]
-fn a_full_window_of_calls_keeps_its_sums() {
+fn the_sums_of_a_full_window_of_calls_stay_correct() {
     for size in [1, 2] {
         model(Some(3), move || {
             let breaker = share(
@@ -187,7 +187,7 @@ fn a_full_window_of_calls_keeps_its_sums() {
                     .window(Window::Calls(size)),
             );
             for n in 0..size {
-                // Never all of them.
+                // At least one success, so that the breaker stays closed.
                 call(&breaker, if n == 0 && size > 1 { FAILED } else { Outcome::Success }, EARLY);
             }
             let other = beside(&breaker, |breaker| call(breaker, Outcome::Success, EARLY));
@@ -205,9 +205,9 @@ fn a_full_window_of_calls_keeps_its_sums() {
     }
 }
 
-/// Two failures beside each other, then as many successes as the window holds.
+/// Two concurrent failures, then as many successes as the window holds.
 #[test]
-fn failures_leave_a_window_of_calls_as_they_came() {
+fn failures_leave_a_window_of_calls_in_order() {
     model(Some(3), || {
         let breaker = share(builder().failure_ratio(Ratio::ONE).min_calls(3).window(Window::Calls(3)));
         call(&breaker, Outcome::Success, EARLY);
@@ -221,14 +221,14 @@ fn failures_leave_a_window_of_calls_as_they_came() {
     });
 }
 
-/// A result that comes while the breaker goes through another state and back is not counted in the new one.
+/// A result recorded while the breaker changes its state and returns to closed is not counted in the new state.
 #[test]
 fn a_late_result_is_not_counted_in_a_later_state() {
     for window in [Window::Calls(2), Window::Time(Duration::from_secs(10))] {
         model(Some(2), move || {
             let breaker = share(builder().consecutive(9).failure_ratio(Ratio::ONE).min_calls(2).window(window));
-            let pass = breaker.admit(&EARLY).unwrap();
-            let other = beside(&breaker, move |breaker| breaker.record(pass, &FAILED, &EARLY));
+            let permit = breaker.admit(&EARLY).unwrap();
+            let other = beside(&breaker, move |breaker| breaker.record(permit, &FAILED, &EARLY));
             breaker.reset(&EARLY);
             other.join().unwrap();
             let snapshot = breaker.snapshot(&EARLY);
@@ -240,11 +240,11 @@ fn a_late_result_is_not_counted_in_a_later_state() {
 }
 
 #[test]
-fn a_command_is_not_undone_by_a_failure_beside_it() {
+fn a_forced_state_is_not_undone_by_a_concurrent_failure() {
     model(None, || {
         let breaker = share(builder().consecutive(1));
-        let pass = breaker.admit(&EARLY).unwrap();
-        let other = beside(&breaker, move |breaker| breaker.record(pass, &FAILED, &EARLY));
+        let permit = breaker.admit(&EARLY).unwrap();
+        let other = beside(&breaker, move |breaker| breaker.record(permit, &FAILED, &EARLY));
         breaker.force_closed(&EARLY);
         other.join().unwrap();
         assert_eq!(breaker.state(), BreakerState::ForcedClosed);
@@ -252,7 +252,7 @@ fn a_command_is_not_undone_by_a_failure_beside_it() {
 }
 
 #[test]
-fn an_overdue_probe_makes_room_once() {
+fn an_overdue_probe_is_replaced_once() {
     model(Some(3), || {
         let wait = Duration::from_secs(1);
         let breaker = tripped(builder().probe_wait(wait));
@@ -260,15 +260,15 @@ fn an_overdue_probe_makes_room_once() {
         let due = late().saturating_add(wait).saturating_add(OPEN);
         let other = beside(&breaker, move |breaker| breaker.admit(&due).ok());
         let mine = breaker.admit(&due).ok();
-        assert_eq!(passes([mine, other.join().unwrap()]), 1);
+        assert_eq!(count_permits([mine, other.join().unwrap()]), 1);
         breaker.record(probe, &FAILED, &due);
         assert_eq!((breaker.state(), breaker.transitions()), (BreakerState::HalfOpen, 4));
     });
 }
 
-/// What a report says of a state belongs to that state.
+/// All fields of a snapshot describe the same state.
 #[test]
-fn a_report_beside_a_change_of_state_is_of_one_state() {
+fn a_snapshot_during_a_transition_is_consistent() {
     model(Some(3), || {
         let breaker = share(builder().consecutive(1));
         let other = beside(&breaker, |breaker| {

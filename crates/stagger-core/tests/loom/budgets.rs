@@ -1,4 +1,4 @@
-//! The budgets.
+//! Retry budgets.
 
 use core::time::Duration;
 
@@ -11,77 +11,77 @@ use super::support::{NOW, model, together};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-fn ask(budget: &dyn Budget, now: Instant) -> u64 {
+fn acquire(budget: &dyn Budget, now: Instant) -> u64 {
     u64::from(budget.try_acquire(FailureKind::Transient, &now).is_some())
 }
 
-fn fail_and_ask(budget: &dyn Budget) -> u64 {
+fn fail_and_acquire(budget: &dyn Budget) -> u64 {
     budget.record(BudgetPermit::NONE, &Outcome::TRANSIENT, &NOW);
-    ask(budget, NOW)
+    acquire(budget, NOW)
 }
 
-fn lend_and_give_back(budget: &dyn Budget) -> u64 {
-    if let Some(loan) = budget.try_acquire(FailureKind::Transient, &NOW) {
-        budget.release(loan);
+fn acquire_and_release(budget: &dyn Budget) -> u64 {
+    if let Some(permit) = budget.try_acquire(FailureKind::Transient, &NOW) {
+        budget.release(permit);
     }
     0
 }
 
 #[test]
-fn loom_the_last_token_is_lent_once() {
+fn loom_the_last_token_is_granted_once() {
     model(|| {
         let tokens = Arc::new(Tokens::builder().capacity(2).cost(1).reward(0).build().unwrap());
-        let ask: fn(&Tokens) -> u64 = |tokens| ask(tokens, NOW);
-        assert_eq!(together(&tokens, &[ask, ask, ask]), 2);
+        let acquire: fn(&Tokens) -> u64 = |tokens| acquire(tokens, NOW);
+        assert_eq!(together(&tokens, &[acquire, acquire, acquire]), 2);
     });
 }
 
 #[test]
-fn loom_a_reward_and_what_is_given_back_are_not_lost() {
+fn loom_concurrent_reward_and_release_are_not_lost() {
     model(|| {
         let tokens = Arc::new(Tokens::builder().capacity(10).initial(2).cost(2).reward(1).build().unwrap());
         let succeed: fn(&Tokens) -> u64 = |tokens| {
             tokens.record(BudgetPermit::NONE, &Outcome::Success, &NOW);
             0
         };
-        together(&tokens, &[succeed, |tokens| lend_and_give_back(tokens)]);
+        together(&tokens, &[succeed, |tokens| acquire_and_release(tokens)]);
         assert_eq!(tokens.snapshot().tokens, 3);
     });
 }
 
 #[test]
-fn loom_a_refill_comes_once() {
+fn loom_a_refill_is_added_once() {
     model(|| {
         let tokens = Tokens::builder().capacity(10).initial(0).cost(1).reward(0).refill(1, SECOND).build().unwrap();
-        assert_eq!(ask(&tokens, NOW), 0);
+        assert_eq!(acquire(&tokens, NOW), 0);
         let tokens = Arc::new(tokens);
-        let later: fn(&Tokens) -> u64 = |tokens| ask(tokens, NOW.saturating_add(SECOND));
-        let lent = together(&tokens, &[later, later]);
-        // Whoever asks between the two steps of the other's refill is refused; the token is there afterwards.
-        assert_eq!(lent + tokens.snapshot().tokens, 1);
+        let later: fn(&Tokens) -> u64 = |tokens| acquire(tokens, NOW.saturating_add(SECOND));
+        let granted = together(&tokens, &[later, later]);
+        // A request between the two steps of another thread's refill is rejected; the token is available afterwards.
+        assert_eq!(granted + tokens.snapshot().tokens, 1);
     });
 }
 
 #[test]
-fn loom_a_throttle_counts_every_failure_before_it_lends() {
+fn loom_a_throttle_counts_every_failure_before_it_grants() {
     model(|| {
         let throttle = Arc::new(Throttle::new(4, Ratio::ONE).unwrap());
-        let fail: fn(&Throttle) -> u64 = |throttle| fail_and_ask(throttle);
-        let lent = together(&throttle, &[fail, fail, fail]);
-        assert!(lent <= 1, "{lent}");
+        let fail: fn(&Throttle) -> u64 = |throttle| fail_and_acquire(throttle);
+        let granted = together(&throttle, &[fail, fail, fail]);
+        assert!(granted <= 1, "{granted}");
         assert_eq!(throttle.snapshot().milli_tokens, 1_000);
     });
 }
 
 #[test]
-fn loom_a_new_configuration_of_a_throttle_comes_whole() {
+fn loom_reconfiguring_a_throttle_is_atomic() {
     model(|| {
         let throttle = Arc::new(Throttle::new(4, Ratio::ONE).unwrap());
         let change: fn(&Throttle) -> u64 = |throttle| {
             throttle.reconfigure(8, Ratio::percent(50)).unwrap();
             0
         };
-        together(&throttle, &[change, |throttle| fail_and_ask(throttle)]);
+        together(&throttle, &[change, |throttle| fail_and_acquire(throttle)]);
         let seen = throttle.snapshot();
         assert_eq!((seen.max_milli_tokens, seen.milli_ratio), (8_000, 500));
         assert!([6_000, 7_000].contains(&seen.milli_tokens), "{seen:?}");
@@ -89,41 +89,41 @@ fn loom_a_new_configuration_of_a_throttle_comes_whole() {
 }
 
 #[test]
-fn loom_a_success_rate_counts_every_failure_before_it_lends() {
+fn loom_a_success_rate_counts_failures_before_it_grants() {
     model(|| {
         let budget = Arc::new(SuccessRate::with(Ratio::percent(50), 2).unwrap());
-        let fail: fn(&SuccessRate) -> u64 = |budget| fail_and_ask(budget);
-        let lent = together(&budget, &[fail, fail]);
-        assert!(lent <= 1, "{lent}");
+        let fail: fn(&SuccessRate) -> u64 = |budget| fail_and_acquire(budget);
+        let granted = together(&budget, &[fail, fail]);
+        assert!(granted <= 1, "{granted}");
         assert_eq!(budget.snapshot().succeeded, 0);
     });
 }
 
 #[test]
-fn loom_a_lifetime_lends_its_last_retry_once() {
+fn loom_a_lifetime_grants_its_last_retry_once() {
     model(|| {
         let budget = Arc::new(Lifetime::with(Ratio::percent(50), 0).unwrap());
         let _ = budget.on_first_attempt(&NOW);
         let call: fn(&Lifetime) -> u64 = |budget| {
             let _ = budget.on_first_attempt(&NOW);
-            ask(budget, NOW)
+            acquire(budget, NOW)
         };
-        let lent = together(&budget, &[call, |budget| ask(budget, NOW), |budget| ask(budget, NOW)]);
-        assert!((1..=2).contains(&lent), "{lent}");
-        assert_eq!(lent + budget.available().unwrap(), 2);
+        let granted = together(&budget, &[call, |budget| acquire(budget, NOW), |budget| acquire(budget, NOW)]);
+        assert!((1..=2).contains(&granted), "{granted}");
+        assert_eq!(granted + budget.available().unwrap(), 2);
     });
 }
 
 #[test]
-fn loom_concurrent_calls_share_the_floor_and_leave_nothing() {
+fn loom_concurrent_calls_share_the_floor_and_leak_nothing() {
     model(|| {
         let budget = Arc::new(Concurrent::with(Ratio::ZERO, 1).unwrap());
         let call: fn(&Concurrent) -> u64 = |budget| {
             let first = budget.on_first_attempt(&NOW);
             budget.record(first, &Outcome::TRANSIENT, &NOW);
-            let Some(loan) = budget.try_acquire(FailureKind::Transient, &NOW) else { return 0 };
+            let Some(permit) = budget.try_acquire(FailureKind::Transient, &NOW) else { return 0 };
             assert_eq!(budget.snapshot().retries, 1);
-            budget.record(loan, &Outcome::Cancelled, &NOW);
+            budget.record(permit, &Outcome::Cancelled, &NOW);
             1
         };
         assert!(together(&budget, &[call, call]) >= 1);
@@ -131,7 +131,7 @@ fn loom_concurrent_calls_share_the_floor_and_leave_nothing() {
     });
 }
 
-/// One retry for two calls; a slot lasts half a second here.
+/// Creates a window that grants one retry per two calls. Under loom, a slot lasts half a second.
 fn window() -> Window {
     Window::builder().ttl(SECOND).ratio(Ratio::percent(50)).min_per_second(0).build().unwrap()
 }
@@ -139,54 +139,54 @@ fn window() -> Window {
 const NEXT_SLOT: Instant = Instant::from_nanos(7_500_000_000);
 
 #[test]
-fn loom_a_window_lends_its_last_retry_once() {
+fn loom_a_window_grants_its_last_retry_once() {
     model(|| {
         let window = Arc::new(window());
         let _ = (window.on_first_attempt(&NOW), window.on_first_attempt(&NOW));
-        let ask: fn(&Window) -> u64 = |window| ask(window, NOW);
-        assert_eq!(together(&window, &[ask, ask]), 1);
+        let acquire: fn(&Window) -> u64 = |window| acquire(window, NOW);
+        assert_eq!(together(&window, &[acquire, acquire]), 1);
     });
 }
 
 #[test]
-fn loom_a_window_lends_its_last_retry_once_across_slots() {
+fn loom_a_window_grants_its_last_retry_once_across_slots() {
     model(|| {
         let window = Arc::new(window());
         let _ = (window.on_first_attempt(&NOW), window.on_first_attempt(&NEXT_SLOT));
-        let before: fn(&Window) -> u64 = |window| ask(window, NOW);
-        let after: fn(&Window) -> u64 = |window| ask(window, NEXT_SLOT);
-        let lent = together(&window, &[before, after]);
-        assert_eq!(window.snapshot(NEXT_SLOT).retries, lent);
-        assert_eq!(lent, 1);
+        let before: fn(&Window) -> u64 = |window| acquire(window, NOW);
+        let after: fn(&Window) -> u64 = |window| acquire(window, NEXT_SLOT);
+        let granted = together(&window, &[before, after]);
+        assert_eq!(window.snapshot(NEXT_SLOT).retries, granted);
+        assert_eq!(granted, 1);
     });
 }
 
 #[test]
-fn loom_three_threads_do_not_overspend_a_window() {
+fn loom_three_threads_do_not_exceed_a_window() {
     model(|| {
         let window = Arc::new(window());
         for _ in 0..4 {
             let _ = window.on_first_attempt(&NOW);
         }
-        let before: fn(&Window) -> u64 = |window| ask(window, NOW);
-        let after: fn(&Window) -> u64 = |window| ask(window, NEXT_SLOT);
+        let before: fn(&Window) -> u64 = |window| acquire(window, NOW);
+        let after: fn(&Window) -> u64 = |window| acquire(window, NEXT_SLOT);
         assert_eq!(together(&window, &[before, after, before]), 2);
     });
 }
 
 #[test]
-fn loom_what_a_window_gets_back_is_there_again() {
+fn loom_a_retry_released_to_a_window_is_available_again() {
     model(|| {
         let window = Arc::new(window());
         let _ = (window.on_first_attempt(&NOW), window.on_first_attempt(&NOW));
-        let lent = together(&window, &[|window| lend_and_give_back(window), |window| ask(window, NEXT_SLOT)]);
-        assert_eq!(window.snapshot(NEXT_SLOT).retries, lent);
-        assert_eq!(lent + window.available().unwrap(), 1);
+        let granted = together(&window, &[|window| acquire_and_release(window), |window| acquire(window, NEXT_SLOT)]);
+        assert_eq!(window.snapshot(NEXT_SLOT).retries, granted);
+        assert_eq!(granted + window.available().unwrap(), 1);
     });
 }
 
 #[test]
-fn loom_calls_are_counted_while_a_slot_of_a_window_begins() {
+fn loom_calls_are_counted_while_a_slot_starts() {
     model(|| {
         let window = Arc::new(window());
         let _ = window.on_first_attempt(&NOW);
@@ -200,17 +200,17 @@ fn loom_calls_are_counted_while_a_slot_of_a_window_begins() {
 }
 
 #[test]
-fn loom_an_adaptive_budget_takes_back_what_was_cancelled() {
+fn loom_an_adaptive_budget_uncounts_cancelled_requests() {
     model(|| {
         let budget = Arc::new(Adaptive::new(Seed::new(1)));
         let cancelled: fn(&Adaptive) -> u64 = |budget| {
-            let loan = budget.on_first_attempt(&NOW);
-            budget.record(loan, &Outcome::Cancelled, &NOW);
+            let permit = budget.on_first_attempt(&NOW);
+            budget.record(permit, &Outcome::Cancelled, &NOW);
             0
         };
         let accepted: fn(&Adaptive) -> u64 = |budget| {
-            let loan = budget.on_first_attempt(&NOW);
-            budget.record(loan, &Outcome::Success, &NOW);
+            let permit = budget.on_first_attempt(&NOW);
+            budget.record(permit, &Outcome::Success, &NOW);
             0
         };
         together(&budget, &[cancelled, accepted]);

@@ -1,4 +1,4 @@
-//! The control.
+//! Operator controls.
 
 use ::loom::sync::Arc;
 use stagger_core::budget::{Concurrent, ControlMode, ControlSetting, ControlledBudget, Tokens, Unlimited};
@@ -10,43 +10,43 @@ use super::support::{NOW, model, together};
 const MODES: [ControlMode; 4] =
     [ControlMode::Enforced, ControlMode::Observed, ControlMode::Off, ControlMode::NoRetries];
 
-fn ask(budget: &dyn Budget) -> u64 {
+fn acquire(budget: &dyn Budget) -> u64 {
     u64::from(budget.try_acquire(FailureKind::Transient, &NOW).is_some())
 }
 
 #[test]
-fn loom_every_retry_that_is_asked_for_is_counted_whoever_moves_the_control() {
+fn loom_every_request_is_counted_while_the_mode_changes() {
     model(|| {
         let control = Arc::new(ControlledBudget::new(Tokens::builder().capacity(1).cost(1).reward(0).build().unwrap()));
-        let ask: fn(&ControlledBudget<Tokens>) -> u64 = |control| ask(control);
+        let acquire: fn(&ControlledBudget<Tokens>) -> u64 = |control| acquire(control);
         let stop: fn(&ControlledBudget<Tokens>) -> u64 = |control| {
             control.set(ControlMode::NoRetries);
             0
         };
-        let lent = together(&control, &[ask, stop, ask]);
+        let granted = together(&control, &[acquire, stop, acquire]);
         let seen = control.snapshot();
-        assert!(lent <= 1, "there is one token");
-        assert_eq!((lent + seen.refused + seen.stopped, seen.would_have_rejected), (2, 0));
-        assert_eq!(control.budget().snapshot().tokens, 1 - lent);
+        assert!(granted <= 1, "the budget has one token");
+        assert_eq!((granted + seen.rejected + seen.stopped, seen.would_have_rejected), (2, 0));
+        assert_eq!(control.budget().snapshot().tokens, 1 - granted);
     });
 }
 
 #[test]
-fn loom_a_loan_comes_home_whatever_the_control_has_become() {
+fn loom_permits_are_returned_while_the_mode_changes() {
     for mode in MODES {
         model(move || {
             let control = Arc::new(ControlledBudget::new(Concurrent::with(Ratio::ZERO, 1).unwrap()));
             let call: fn(&ControlledBudget<Concurrent>) -> u64 = |control| {
                 let first = control.on_first_attempt(&NOW);
                 control.record(first, &Outcome::TRANSIENT, &NOW);
-                let Some(loan) = control.try_acquire(FailureKind::Transient, &NOW) else { return 0 };
-                control.release(loan);
+                let Some(permit) = control.try_acquire(FailureKind::Transient, &NOW) else { return 0 };
+                control.release(permit);
                 1
             };
-            let moving = control.clone();
-            let mover = ::loom::thread::spawn(move || moving.set(mode));
+            let shared = control.clone();
+            let setter = ::loom::thread::spawn(move || shared.set(mode));
             together(&control, &[call, call]);
-            mover.join().unwrap();
+            setter.join().unwrap();
             assert_eq!(control.mode(), mode);
             let seen = control.budget().snapshot();
             assert_eq!((seen.firsts, seen.retries), (0, 0));
@@ -56,28 +56,28 @@ fn loom_a_loan_comes_home_whatever_the_control_has_become() {
 }
 
 #[test]
-fn loom_a_share_is_let_pass_to_the_last() {
+fn loom_threads_get_exactly_the_share() {
     model(|| {
         let control = Arc::new(ControlledBudget::new(Unlimited));
         control.set(Ratio::percent(50));
-        let twice: fn(&ControlledBudget<Unlimited>) -> u64 = |control| ask(control) + ask(control);
-        assert_eq!(together(&control, &[twice, twice, |control| ask(control)]), 2);
+        let twice: fn(&ControlledBudget<Unlimited>) -> u64 = |control| acquire(control) + acquire(control);
+        assert_eq!(together(&control, &[twice, twice, |control| acquire(control)]), 2);
         assert_eq!(control.snapshot().limited, 3);
     });
 }
 
 #[test]
-fn loom_a_control_is_moved_whole() {
+fn loom_setting_a_control_is_atomic() {
     model(|| {
         let control = Arc::new(ControlledBudget::new(Unlimited));
-        let (here, there) =
+        let (before, after) =
             (ControlSetting::new(ControlMode::Observed, Ratio::ZERO), ControlSetting::from(ControlMode::NoRetries));
-        control.set(here);
-        let theirs = Arc::clone(&control);
-        let mover = ::loom::thread::spawn(move || theirs.set(ControlMode::NoRetries));
-        let (lent, seen) = (ask(&*control), control.control().setting());
-        mover.join().expect("it does not panic");
-        assert!(lent == 0 && (seen == here || seen == there), "{seen}");
+        control.set(before);
+        let shared = Arc::clone(&control);
+        let setter = ::loom::thread::spawn(move || shared.set(ControlMode::NoRetries));
+        let (granted, seen) = (acquire(&*control), control.control().setting());
+        setter.join().expect("the thread does not panic");
+        assert!(granted == 0 && (seen == before || seen == after), "{seen}");
         let counted = control.snapshot();
         assert_eq!(counted.limited + counted.stopped, 1);
     });

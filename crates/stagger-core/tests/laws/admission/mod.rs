@@ -1,4 +1,4 @@
-//! Admission: who may come in, and when the others should come back.
+//! Admission control: which clients are admitted now, and when the others should return.
 
 mod queue;
 mod storm;

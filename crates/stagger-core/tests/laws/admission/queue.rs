@@ -1,4 +1,4 @@
-//! One client after the other.
+//! The virtual queue: admission order, reservations, limits.
 
 use core::time::Duration;
 use std::sync::Arc;
@@ -9,19 +9,19 @@ use stagger_core::{admission::Admission, admission::AdmissionError, admission::A
 
 use crate::laws::support::{at, cases, ms, secs};
 
-fn later(answer: Admit) -> Reservation {
+fn reserved(answer: Admit) -> Reservation {
     match answer {
-        Admit::At(appointment) => appointment,
+        Admit::At(reservation) => reservation,
         answer => panic!("{answer:?}"),
     }
 }
 
 #[test]
-fn a_burst_comes_in_and_the_others_get_appointments_one_interval_apart() {
+fn a_burst_is_admitted_and_reservations_are_an_interval_apart() {
     let admission = Admission::per_second(100).burst(3).build().unwrap();
     let now = at(secs(9));
     assert_eq!([(); 3].map(|()| admission.try_admit(now)), [Admit::Now; 3]);
-    let waits = [(); 4].map(|()| later(admission.try_admit(now)).after);
+    let waits = [(); 4].map(|()| reserved(admission.try_admit(now)).after);
     assert_eq!(waits, [10, 20, 30, 40].map(ms));
     let snapshot = admission.snapshot(now);
     assert_eq!((snapshot.reserved, snapshot.available), (5, 0));
@@ -29,82 +29,82 @@ fn a_burst_comes_in_and_the_others_get_appointments_one_interval_apart() {
 }
 
 #[test]
-fn whoever_is_too_early_is_told_how_long_to_wait_for_the_same_appointment() {
+fn an_early_client_keeps_its_reservation() {
     let admission = Admission::per_second(1).burst(1).build().unwrap();
     assert_eq!(admission.try_admit(at(secs(9))), Admit::Now);
-    let appointment = later(admission.try_admit(at(secs(9))));
-    let again = later(admission.admit_reserved(&appointment.token, at(secs(9) + ms(400))));
-    assert_eq!((again.after, again.token), (ms(600), appointment.token));
-    // Clocks run apart a little.
-    assert_eq!(admission.admit_reserved(&appointment.token, at(secs(9) + ms(950))), Admit::Now);
+    let reservation = reserved(admission.try_admit(at(secs(9))));
+    let again = reserved(admission.admit_reserved(&reservation.token, at(secs(9) + ms(400))));
+    assert_eq!((again.after, again.token), (ms(600), reservation.token));
+    // The default tolerance allows for clock skew.
+    assert_eq!(admission.admit_reserved(&reservation.token, at(secs(9) + ms(950))), Admit::Now);
 }
 
-/// Its clock has gone back, or the ticket is of another server with the same secret.
+/// The clock stepped back, or the token is from another server with the same secret.
 #[test]
-fn whoever_is_earlier_than_anybody_was_told_to_come_has_no_appointment() {
+fn a_reservation_beyond_max_wait_is_invalid() {
     let admission = Admission::per_second(1).burst(1).max_wait(secs(2)).build().unwrap();
     assert_eq!(admission.try_admit(at(secs(9))), Admit::Now);
-    let appointment = later(admission.try_admit(at(secs(9))));
-    assert_eq!(later(admission.admit_reserved(&appointment.token, at(secs(8)))).token, appointment.token);
-    assert_eq!(admission.admit_reserved(&appointment.token, at(secs(7))), Admit::Full(secs(2)));
+    let reservation = reserved(admission.try_admit(at(secs(9))));
+    assert_eq!(reserved(admission.admit_reserved(&reservation.token, at(secs(8)))).token, reservation.token);
+    assert_eq!(admission.admit_reserved(&reservation.token, at(secs(7))), Admit::Full(secs(2)));
 }
 
 #[test]
-fn what_room_there_is_is_counted_in_admissions() {
+fn available_counts_admissions() {
     let admission = Admission::per_second(10).burst(5).build().unwrap();
     let now = at(secs(9));
-    for left in (0..5).rev() {
-        assert_eq!(admission.snapshot(now).available, left + 1);
+    for remaining in (0..5).rev() {
+        assert_eq!(admission.snapshot(now).available, remaining + 1);
         assert_eq!(admission.try_admit(now), Admit::Now);
     }
     assert_eq!(admission.snapshot(now).available, 0);
 }
 
 #[test]
-fn an_appointment_counts_from_so_early_to_so_late_as_was_set() {
+fn a_reservation_is_valid_within_the_tolerance() {
     let admission = Admission::per_second(1).burst(1).tolerance(ms(0), secs(2)).build().unwrap();
     assert_eq!(admission.try_admit(at(secs(9))), Admit::Now);
-    let appointment = later(admission.try_admit(at(secs(9))));
+    let reservation = reserved(admission.try_admit(at(secs(9))));
     assert_eq!(
-        later(admission.admit_reserved(&appointment.token, at(secs(10) - ms(1)))).after,
+        reserved(admission.admit_reserved(&reservation.token, at(secs(10) - ms(1)))).after,
         ms(1),
-        "nor is it early"
+        "one millisecond early"
     );
-    assert_eq!(admission.admit_reserved(&appointment.token, at(secs(12))), Admit::Now);
-    // As if it had no ticket, and somebody else came a millisecond ago.
-    let next = later(admission.admit_reserved(&appointment.token, at(secs(12) + ms(1))));
+    assert_eq!(admission.admit_reserved(&reservation.token, at(secs(12))), Admit::Now);
+    // Treated as a client without a token that comes a millisecond after the last admission.
+    let next = reserved(admission.admit_reserved(&reservation.token, at(secs(12) + ms(1))));
     assert_eq!(next.after, ms(999));
-    assert_ne!(next.token, appointment.token);
+    assert_ne!(next.token, reservation.token);
 }
 
-/// An appointment that nobody comes to is room for somebody else.
+/// A reservation that its client does not use becomes available to others.
 #[test]
-fn what_is_not_claimed_is_given_to_others() {
+fn unused_reservations_are_reassigned() {
     let admission = Admission::per_second(10).burst(1).build().unwrap();
     let now = secs(9);
     assert_eq!(admission.try_admit(at(now)), Admit::Now);
     for _ in 0..50 {
-        let _ = later(admission.try_admit(at(now)));
+        let _ = reserved(admission.try_admit(at(now)));
     }
-    // Nobody comes for a second, and those who ask then come in at the full rate.
-    let came = (0..1_000).filter(|after| admission.try_admit(at(now + secs(1) + ms(*after))) == Admit::Now).count();
-    assert_eq!(came, 10);
+    // No client comes for a second; then clients are admitted at the full rate.
+    let admitted = (0..1_000).filter(|after| admission.try_admit(at(now + secs(1) + ms(*after))) == Admit::Now).count();
+    assert_eq!(admitted, 10);
 }
 
 #[test]
-fn what_is_too_far_away_is_not_promised() {
+fn reservations_beyond_max_wait_are_not_granted() {
     let admission = Admission::per_second(1).burst(1).max_wait(secs(3)).build().unwrap();
     let now = at(secs(9));
     assert_eq!(admission.try_admit(now), Admit::Now);
-    assert_eq!([(); 3].map(|()| later(admission.try_admit(now)).after), [1, 2, 3].map(secs));
+    assert_eq!([(); 3].map(|()| reserved(admission.try_admit(now)).after), [1, 2, 3].map(secs));
     assert_eq!(admission.try_admit(now), Admit::Full(secs(3)));
-    // A second later the line is a second shorter, and whoever asks stands at its end.
-    assert_eq!(later(admission.try_admit(at(secs(10)))).after, secs(3));
+    // A second later the queue is a second shorter, and a new client joins its end.
+    assert_eq!(reserved(admission.try_admit(at(secs(10)))).after, secs(3));
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_with_the_way_out() {
-    for (builder, want, way_out) in [
+fn invalid_settings_are_rejected_with_a_fix() {
+    for (builder, want, fix) in [
         (
             Admission::per_second(0),
             AdmissionError::Rate(0),
@@ -124,76 +124,76 @@ fn what_makes_no_sense_is_refused_with_the_way_out() {
     ] {
         let error = builder.build().unwrap_err();
         assert_eq!(error, want);
-        assert!(error.to_string().contains(way_out), "{error}");
+        assert!(error.to_string().contains(fix), "{error}");
     }
 }
 
 #[test]
-fn many_threads_are_let_in_no_faster_than_one() {
+fn concurrent_threads_do_not_exceed_the_burst() {
     let admission = Arc::new(Admission::per_second(1_000).burst(50).build().unwrap());
     let threads: Vec<_> = (0..4)
         .map(|_| {
             let admission = Arc::clone(&admission);
             thread::spawn(move || {
-                let mut came = 0;
-                let mut slots = Vec::new();
+                let mut admitted = 0;
+                let mut waits = Vec::new();
                 for _ in 0..5_000 {
                     match admission.try_admit(at(secs(1))) {
-                        Admit::Now => came += 1,
-                        Admit::At(appointment) => slots.push(appointment.after),
+                        Admit::Now => admitted += 1,
+                        Admit::At(reservation) => waits.push(reservation.after),
                         answer => panic!("{answer:?}"),
                     }
                 }
-                (came, slots)
+                (admitted, waits)
             })
         })
         .collect();
-    let (mut came, mut slots) = (0, Vec::new());
+    let (mut admitted, mut waits) = (0, Vec::new());
     for thread in threads {
         let (c, s) = thread.join().unwrap();
-        came += c;
-        slots.extend(s);
+        admitted += c;
+        waits.extend(s);
     }
-    slots.sort_unstable();
-    assert_eq!(came, 50);
-    // Every appointment was given once, and none was left out.
-    assert!(slots.iter().copied().eq((1..=19_950).map(ms)));
+    waits.sort_unstable();
+    assert_eq!(admitted, 50);
+    // Every reservation was granted exactly once, without gaps.
+    assert!(waits.iter().copied().eq((1..=19_950).map(ms)));
 }
 
 proptest! {
     #![proptest_config(cases(128))]
 
-    /// Whatever comes when, with tickets or without.
+    /// Holds for any arrival times, with and without reservations.
     #[test]
-    fn no_window_lets_in_more_than_the_rate_and_the_burst_and_late_comers(
+    fn no_interval_admits_more_than_rate_and_twice_the_burst(
         rate in 1..2_000_u32, burst in 1..50_u32,
         steps in prop::collection::vec((0..30_u64, any::<bool>()), 1..300),
     ) {
         let admission = Admission::per_second(rate).burst(burst).tolerance(Duration::ZERO, Duration::ZERO).build().unwrap();
-        let (mut now, mut came, mut held) = (secs(1), Vec::new(), Vec::new());
-        for (later, tickets_first) in steps {
-            now += ms(later);
-            // Punctual to the nanosecond: those whose appointment lies before this step.
-            held.sort_by_key(|(slot, _)| *slot);
-            while tickets_first && held.first().is_some_and(|(slot, _)| *slot <= now) {
-                let (slot, ticket) = held.remove(0);
-                if admission.admit_reserved(&ticket, at(slot)) == Admit::Now {
-                    came.push(slot);
+        let (mut now, mut admitted, mut held) = (secs(1), Vec::new(), Vec::new());
+        for (elapsed, reserved_first) in steps {
+            now += ms(elapsed);
+            // Clients with a reservation before this step return exactly on time.
+            held.sort_by_key(|(time, _)| *time);
+            while reserved_first && held.first().is_some_and(|(time, _)| *time <= now) {
+                let (time, token) = held.remove(0);
+                if admission.admit_reserved(&token, at(time)) == Admit::Now {
+                    admitted.push(time);
                 }
             }
             match admission.try_admit(at(now)) {
-                Admit::Now => came.push(now),
-                Admit::At(appointment) => held.push((now + appointment.after, appointment.token)),
+                Admit::Now => admitted.push(now),
+                Admit::At(reservation) => held.push((now + reservation.after, reservation.token)),
                 _ => {}
             }
         }
-        came.sort_unstable();
+        admitted.sort_unstable();
         let interval = Duration::from_nanos(1_000_000_000_u64.div_ceil(u64::from(rate)));
-        for (at, first) in came.iter().enumerate() {
-            for (count, last) in came[at..].iter().enumerate().skip(1) {
-                let room = (*last - *first).as_nanos() / interval.as_nanos();
-                // A ticket holder may come in the same instant as the one that has taken its place before.
-                prop_assert!(count as u128 <= room + 2 * u128::from(burst), "{count} within {:?}", *last - *first);
+        for (index, first) in admitted.iter().enumerate() {
+            for (count, last) in admitted[index..].iter().enumerate().skip(1) {
+                let intervals = (*last - *first).as_nanos() / interval.as_nanos();
+                // A client with a reservation may come in the same instant as one that already took its place.
+                prop_assert!(count as u128 <= intervals + 2 * u128::from(burst), "{count} within {:?}", *last - *first);
             }
         }
     }

@@ -1,33 +1,33 @@
-//! Appointments as text.
+//! Reservations as text.
 
 use proptest::prelude::*;
 use stagger_core::{Seed, admission::Admission, admission::Admit, admission::Reservation, admission::ReservationToken};
 
 use crate::laws::support::{at, cases, ms, secs};
 
-fn appointment(secret: u64) -> Reservation {
+fn reservation(secret: u64) -> Reservation {
     let admission = Admission::per_second(10).burst(1).secret(Seed::new(secret)).build().unwrap();
     assert_eq!(admission.try_admit(at(secs(5))), Admit::Now);
     match admission.try_admit(at(secs(5))) {
-        Admit::At(appointment) => appointment,
+        Admit::At(reservation) => reservation,
         answer => panic!("{answer:?}"),
     }
 }
 
 #[test]
-fn an_appointment_is_read_back() {
-    let appointment = appointment(7);
-    let text = appointment.to_string();
+fn a_reservation_round_trips() {
+    let reservation = reservation(7);
+    let text = reservation.to_string();
     assert!(text.starts_with("100;token=") && text.len() == 10 + 32, "{text}");
-    assert_eq!(text.parse(), Ok(appointment));
-    assert_eq!(text.replace(";t", " ; t").parse(), Ok(appointment));
-    assert_eq!(appointment.token.to_string().parse(), Ok(appointment.token));
+    assert_eq!(text.parse(), Ok(reservation));
+    assert_eq!(text.replace(";t", " ; t").parse(), Ok(reservation));
+    assert_eq!(reservation.token.to_string().parse(), Ok(reservation.token));
 }
 
-/// A client that comes a fraction of a millisecond early would be sent away again.
+/// If the wait were rounded down, the client would come a fraction of a millisecond early and have to wait again.
 #[test]
 fn a_wait_is_rounded_up() {
-    let token = appointment(7).token;
+    let token = reservation(7).token;
     for (micros, want) in [(0, "0"), (1, "1"), (999, "1"), (1000, "1"), (1001, "2")] {
         let text = Reservation { after: core::time::Duration::from_micros(micros), token }.to_string();
         assert_eq!(text.split_once(';').unwrap().0, want, "{micros} µs");
@@ -35,8 +35,8 @@ fn a_wait_is_rounded_up() {
 }
 
 #[test]
-fn what_is_no_appointment_is_refused_with_an_example() {
-    let good = appointment(7).to_string();
+fn malformed_reservations_are_rejected_with_an_example() {
+    let good = reservation(7).to_string();
     for text in [
         "",
         "100",
@@ -57,13 +57,13 @@ fn what_is_no_appointment_is_refused_with_an_example() {
     }
 }
 
-/// Each is sealed by the server that gave it.
+/// Each token is authenticated with the secret of the server that issued it.
 #[test]
-fn a_ticket_of_another_server_is_no_ticket() {
-    let (ours, theirs) = (appointment(7).token, appointment(8).token);
+fn a_token_of_another_server_is_ignored() {
+    let (ours, theirs) = (reservation(7).token, reservation(8).token);
     let admission = Admission::per_second(10).burst(1).secret(Seed::new(7)).build().unwrap();
     let then = at(secs(5) + ms(100));
-    assert_eq!(admission.try_admit(then), Admit::Now, "the room is used up");
+    assert_eq!(admission.try_admit(then), Admit::Now, "uses up the burst");
     assert_eq!(admission.admit_reserved(&ours, then), Admit::Now);
     assert!(matches!(admission.admit_reserved(&theirs, then), Admit::At(other) if other.token != theirs));
 }
@@ -72,9 +72,9 @@ proptest! {
     #![proptest_config(cases(512))]
 
     #[test]
-    fn any_text_is_read_or_refused(text in "\\PC{0,60}") {
-        if let Ok(appointment) = text.parse::<Reservation>() {
-            prop_assert_eq!(appointment.to_string().parse(), Ok(appointment));
+    fn any_text_is_parsed_or_rejected(text in "\\PC{0,60}") {
+        if let Ok(reservation) = text.parse::<Reservation>() {
+            prop_assert_eq!(reservation.to_string().parse(), Ok(reservation));
         }
         let _ = text.parse::<ReservationToken>();
     }

@@ -1,9 +1,9 @@
-//! The circuit breaker: its states, its rules, the rows of the field's table, a model that it is held to, threads.
+//! The circuit breaker: states, rules, conformance rows, comparison with a model, concurrent threads.
 
-mod faults;
+mod conformance;
 mod model;
 mod probes;
-mod rows;
+mod problems;
 mod rules;
 mod states;
 mod support;

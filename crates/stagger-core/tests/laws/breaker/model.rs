@@ -1,4 +1,4 @@
-//! The breaker held to a model: every state written out, every result kept, no atomics.
+//! Compares the breaker with a model that has explicit states, keeps every result, and uses no atomics.
 
 use core::time::Duration;
 use std::collections::VecDeque;
@@ -58,12 +58,12 @@ impl Settings {
     }
 }
 
-/// Times are in milliseconds, or nanoseconds where a draw comes in.
+/// All times are in nanoseconds.
 #[derive(Debug)]
 enum State {
     Closed { since: Option<u64>, streak: u64, results: VecDeque<(u64, bool, bool)> },
     Open { until: u64 },
-    HalfOpen { flying: Vec<u64>, healthy: usize, ailing: usize, probed: u64 },
+    HalfOpen { in_flight: Vec<u64>, healthy: usize, ailing: usize, last_probe: u64 },
     ForcedOpen,
     ForcedClosed,
 }
@@ -72,7 +72,7 @@ enum State {
 struct Model {
     settings: Settings,
     state: State,
-    /// Counts changes of state; a ticket is of one of them.
+    /// Number of state transitions; a permit belongs to one epoch.
     epoch: u64,
     number: u32,
     episode: u64,
@@ -80,9 +80,9 @@ struct Model {
     last: u64,
 }
 
-/// What the model knows of a pass.
+/// The model's data of a permit.
 #[derive(Clone, Copy, Debug)]
-struct Ticket {
+struct ModelPermit {
     id: u64,
     epoch: Option<u64>,
     start: u64,
@@ -116,36 +116,36 @@ impl Model {
         self.enter(State::Open { until: at + self.open_for });
     }
 
-    fn wait(&self) -> u64 {
+    fn probe_wait(&self) -> u64 {
         self.settings.probe_wait * 1_000_000
     }
 
-    fn ticket(&mut self, epoch: Option<u64>, start: u64) -> Ticket {
+    fn permit(&mut self, epoch: Option<u64>, start: u64) -> ModelPermit {
         self.last += 1;
-        if let State::HalfOpen { flying, probed, .. } = &mut self.state {
-            flying.push(self.last);
-            *probed = start;
+        if let State::HalfOpen { in_flight, last_probe, .. } = &mut self.state {
+            in_flight.push(self.last);
+            *last_probe = start;
         }
-        Ticket { id: self.last, epoch, start }
+        ModelPermit { id: self.last, epoch, start }
     }
 
-    fn admit(&mut self, now: u64) -> Result<Ticket, u64> {
-        let wait = self.wait();
-        if let State::HalfOpen { flying, healthy, ailing, probed } = &self.state {
-            if flying.len() + healthy + ailing == self.settings.probes && now >= probed + wait {
-                let due = probed + wait;
+    fn admit(&mut self, now: u64) -> Result<ModelPermit, u64> {
+        let wait = self.probe_wait();
+        if let State::HalfOpen { in_flight, healthy, ailing, last_probe } = &self.state {
+            if in_flight.len() + healthy + ailing == self.settings.probes && now >= last_probe + wait {
+                let due = last_probe + wait;
                 self.trip(due);
             }
         }
         match self.state {
             State::Open { until } if now >= until => {
-                self.enter(State::HalfOpen { flying: vec![], healthy: 0, ailing: 0, probed: now });
+                self.enter(State::HalfOpen { in_flight: vec![], healthy: 0, ailing: 0, last_probe: now });
             }
             _ => {}
         }
         match self.retry_in(now) {
-            0 if matches!(self.state, State::ForcedClosed) => Ok(self.ticket(None, now)),
-            0 => Ok(self.ticket(Some(self.epoch), now)),
+            0 if matches!(self.state, State::ForcedClosed) => Ok(self.permit(None, now)),
+            0 => Ok(self.permit(Some(self.epoch), now)),
             left => Err(left),
         }
     }
@@ -155,12 +155,12 @@ impl Model {
             State::Closed { .. } | State::ForcedClosed => 0,
             State::ForcedOpen => 1_000_000_000,
             State::Open { until } => until.saturating_sub(now),
-            State::HalfOpen { flying, healthy, ailing, probed } => {
-                let due = probed + self.wait();
-                if flying.len() + healthy + ailing < self.settings.probes {
+            State::HalfOpen { in_flight, healthy, ailing, last_probe } => {
+                let due = last_probe + self.probe_wait();
+                if in_flight.len() + healthy + ailing < self.settings.probes {
                     0
                 } else if now < due {
-                    (now - probed).max(1_000_000).min(due - now)
+                    (now - last_probe).max(1_000_000).min(due - now)
                 } else {
                     (due + self.length(self.number + 1)).saturating_sub(now)
                 }
@@ -168,29 +168,29 @@ impl Model {
         }
     }
 
-    fn record(&mut self, ticket: Ticket, outcome: Outcome, now: u64) {
-        if ticket.epoch != Some(self.epoch) {
+    fn record(&mut self, permit: ModelPermit, outcome: Outcome, now: u64) {
+        if permit.epoch != Some(self.epoch) {
             return;
         }
         let settings = self.settings;
-        let slow = settings.slow.is_some_and(|(after, _)| now - ticket.start > after * 1_000_000);
-        let verdict = outcome.verdict();
+        let slow = settings.slow.is_some_and(|(after, _)| now - permit.start > after * 1_000_000);
+        let health = outcome.verdict();
         match &mut self.state {
             State::Closed { streak, results, .. } => {
-                let failed = match verdict {
+                let failed = match health {
                     ServerHealth::Ailing => true,
                     ServerHealth::Healthy => false,
                     ServerHealth::Unknown => return,
                 };
                 *streak = if failed { *streak + 1 } else { 0 };
                 results.push_back((now, failed, slow));
-                if settings.consecutive.is_some_and(|most| *streak >= most) || self.ratio_trips(now) {
+                if settings.consecutive.is_some_and(|max| *streak >= max) || self.ratio_trips(now) {
                     self.trip(now);
                 }
             }
-            State::HalfOpen { flying, healthy, ailing, .. } => {
-                flying.retain(|&id| id != ticket.id);
-                match verdict {
+            State::HalfOpen { in_flight, healthy, ailing, .. } => {
+                in_flight.retain(|&id| id != permit.id);
+                match health {
                     ServerHealth::Unknown => {}
                     ServerHealth::Healthy if !slow => *healthy += 1,
                     _ => *ailing += 1,
@@ -205,7 +205,7 @@ impl Model {
         }
     }
 
-    /// The results that the window shows: calls, failures, slow calls.
+    /// Returns the calls, failures and slow calls in the window.
     fn seen(&self, now: u64) -> [u64; 3] {
         let State::Closed { results, .. } = &self.state else { return [0; 3] };
         let count = |results: &mut dyn Iterator<Item = &(u64, bool, bool)>| {
@@ -219,7 +219,7 @@ impl Model {
                 let bucket = length.as_nanos() as u64 / 10;
                 count(&mut results.iter().filter(|(at, ..)| at / bucket + 10 > now / bucket))
             }
-            _ => unreachable!("there is no other window"),
+            _ => unreachable!("no other kind of window exists"),
         }
     }
 
@@ -250,9 +250,9 @@ impl Model {
 #[derive(Clone, Copy, Debug)]
 enum Event {
     Admit,
-    /// The pass with this number among those that are out.
+    /// Records the outcome of the outstanding permit with this index.
     Record(usize, Outcome),
-    Pass(u64),
+    Advance(u64),
     ForceOpen,
     ForceClosed,
     Reset,
@@ -271,8 +271,8 @@ fn event() -> impl Strategy<Value = Event> {
     prop_oneof![
         40 => Just(Event::Admit),
         40 => (0_usize..8, outcome).prop_map(|(which, outcome)| Event::Record(which, outcome)),
-        10 => (0_u64..400).prop_map(Event::Pass),
-        3 => (0_u64..8_000).prop_map(Event::Pass),
+        10 => (0_u64..400).prop_map(Event::Advance),
+        3 => (0_u64..8_000).prop_map(Event::Advance),
         1 => prop_oneof![2 => Just(Event::Reset), 1 => Just(Event::ForceOpen), 1 => Just(Event::ForceClosed)],
     ]
 }
@@ -288,9 +288,9 @@ fn settings() -> impl Strategy<Value = Settings> {
         prop::option::weighted(0.3, (1_u64..500, 1_u32..=100)),
     );
     let rest = (1_usize..5, 0.0..1.0, 1_u64..4_000, prop::option::of(0_u64..5_000), any::<u64>());
-    (rules, window, 0.0..1.0, rest).prop_map(|((consecutive, failure_percent, slow), window, least, rest)| {
+    (rules, window, 0.0..1.0, rest).prop_map(|((consecutive, failure_percent, slow), window, min_share, rest)| {
         let (probes, healthy, probe_wait, stable_after, seed) = rest;
-        let most = match window {
+        let max = match window {
             Window::Calls(calls) => calls,
             _ => 20,
         };
@@ -304,7 +304,7 @@ fn settings() -> impl Strategy<Value = Settings> {
             failure_percent,
             slow,
             window,
-            min_calls: share(least, f64::from(most)).min(most),
+            min_calls: share(min_share, f64::from(max)).min(max),
             probes,
             healthy: share(healthy, probes as f64).min(probes as u32) as usize,
             probe_wait,
@@ -318,26 +318,26 @@ proptest! {
     #![proptest_config(cases(1_000))]
 
     #[test]
-    fn it_does_what_the_model_does(settings in settings(), events in prop::collection::vec(event(), 1..300)) {
+    fn it_matches_the_model(settings in settings(), events in prop::collection::vec(event(), 1..300)) {
         let breaker = settings.builder().build().unwrap();
         let mut model = Model::new(settings);
         let mut now: Instant = at(ms(1_000_000));
-        let mut out: Vec<(BreakerPermit, Ticket)> = Vec::new();
+        let mut outstanding: Vec<(BreakerPermit, ModelPermit)> = Vec::new();
         for event in events {
             let nanos = now.as_nanos();
             match event {
                 Event::Admit => match (breaker.admit(&now), model.admit(nanos)) {
-                    (Ok(pass), Ok(ticket)) => out.push((pass, ticket)),
+                    (Ok(permit), Ok(expected)) => outstanding.push((permit, expected)),
                     (Err(open), Err(left)) => prop_assert_eq!(open.retry_in, Duration::from_nanos(left)),
-                    (got, want) => prop_assert!(false, "{:?} where {:?} was wanted: {:?}", got, want, model),
+                    (got, want) => prop_assert!(false, "got {:?}, expected {:?}: {:?}", got, want, model),
                 },
-                Event::Record(which, outcome) if !out.is_empty() => {
-                    let (pass, ticket) = out.swap_remove(which % out.len());
-                    breaker.record(pass, &outcome, &now);
-                    model.record(ticket, outcome, nanos);
+                Event::Record(which, outcome) if !outstanding.is_empty() => {
+                    let (permit, expected) = outstanding.swap_remove(which % outstanding.len());
+                    breaker.record(permit, &outcome, &now);
+                    model.record(expected, outcome, nanos);
                 }
                 Event::Record(..) => {}
-                Event::Pass(length) => now = now.saturating_add(ms(length)),
+                Event::Advance(length) => now = now.saturating_add(ms(length)),
                 Event::Reset => {
                     breaker.reset(&now);
                     model.command(State::Closed { since: Some(nanos), streak: 0, results: VecDeque::new() });
@@ -359,11 +359,11 @@ proptest! {
             if model.name() == BreakerState::Closed && (settings.failure_percent.is_some() || settings.slow.is_some()) {
                 prop_assert_eq!([snapshot.calls, snapshot.failures, snapshot.slow], model.seen(nanos), "{:?}", model);
             }
-            if let State::HalfOpen { flying, healthy, ailing, .. } = &model.state {
-                prop_assert_eq!(snapshot.probes, flying.len() as u64);
+            if let State::HalfOpen { in_flight, healthy, ailing, .. } = &model.state {
+                prop_assert_eq!(snapshot.probes, in_flight.len() as u64);
                 prop_assert_eq!((snapshot.calls, snapshot.failures), ((healthy + ailing) as u64, *ailing as u64));
             }
-            // Alone, with nothing else happening, what the peek says comes true: asked then, it lets a call pass.
+            // With no other calls, `would_reject` predicts the decision at that time.
             let left = breaker.retry_in(&now);
             if matches!(model.state, State::Open { .. }) && !left.is_zero() {
                 prop_assert!(breaker.would_reject(left - Duration::from_nanos(1), &now));

@@ -1,11 +1,11 @@
-//! Open times, forced states, observation, reports.
+//! Open times, forced states, enforcement modes, snapshots.
 
 use core::time::Duration;
 
 use stagger_core::breaker::{BreakerState, CircuitBreaker, TransitionCause, Window};
 use stagger_core::{Breaker, Instant, Jitter, Outcome, Policy, Ratio, Seed, ServerHint, guard::Enforcement};
 
-use super::support::{Bench, FAILED, five_seconds};
+use super::support::{FAILED, Harness, five_seconds};
 use crate::laws::support::{ks_distance, ks_limit, ms, secs};
 
 fn growing() -> Policy {
@@ -13,39 +13,39 @@ fn growing() -> Policy {
 }
 
 #[test]
-fn open_times_grow_until_it_has_been_healthy() {
-    let mut bench = Bench::new(five_seconds().consecutive(1).open(growing()));
-    bench.call(FAILED);
+fn open_times_grow_until_it_is_stable() {
+    let mut harness = Harness::new(five_seconds().consecutive(1).open(growing()));
+    harness.call(FAILED);
     for (n, want) in (1..).zip([1, 2, 4, 6, 6]) {
-        assert_eq!((bench.refused(), bench.snapshot().openings), (secs(want), n));
-        bench.after(secs(want)).call(FAILED);
+        assert_eq!((harness.rejected(), harness.snapshot().openings), (secs(want), n));
+        harness.after(secs(want)).call(FAILED);
     }
-    // Closed, but not for long enough.
-    bench.after(secs(6)).call(Outcome::Success);
-    bench.after(Duration::from_nanos(59_999_999_999)).call(FAILED);
-    assert_eq!(bench.refused(), secs(6));
-    bench.after(secs(6)).call(Outcome::Success);
-    bench.after(secs(60)).call(FAILED);
-    assert_eq!((bench.refused(), bench.snapshot().openings), (secs(1), 1));
+    // Closed, but for less than `stable_after`.
+    harness.after(secs(6)).call(Outcome::Success);
+    harness.after(Duration::from_nanos(59_999_999_999)).call(FAILED);
+    assert_eq!(harness.rejected(), secs(6));
+    harness.after(secs(6)).call(Outcome::Success);
+    harness.after(secs(60)).call(FAILED);
+    assert_eq!((harness.rejected(), harness.snapshot().openings), (secs(1), 1));
 }
 
 #[test]
-fn without_a_time_of_its_own_it_is_healthy_when_it_was_closed_as_long_as_it_was_open() {
+fn by_default_it_is_stable_when_closed_as_long_as_open() {
     let open = Policy::exponential(secs(1), secs(60)).jitter(Jitter::None).build().unwrap();
-    let mut bench = Bench::new(five_seconds().consecutive(1).open(open));
-    bench.call(FAILED);
-    bench.after(secs(1)).call(FAILED);
-    bench.after(secs(2)).call(Outcome::Success);
-    bench.after(ms(1_999)).call(FAILED);
-    assert_eq!(bench.refused(), secs(4));
-    bench.after(secs(4)).call(Outcome::Success);
-    bench.after(secs(4)).call(FAILED);
-    assert_eq!(bench.refused(), secs(1));
+    let mut harness = Harness::new(five_seconds().consecutive(1).open(open));
+    harness.call(FAILED);
+    harness.after(secs(1)).call(FAILED);
+    harness.after(secs(2)).call(Outcome::Success);
+    harness.after(ms(1_999)).call(FAILED);
+    assert_eq!(harness.rejected(), secs(4));
+    harness.after(secs(4)).call(Outcome::Success);
+    harness.after(secs(4)).call(FAILED);
+    assert_eq!(harness.rejected(), secs(1));
 }
 
-/// Kolmogorov and Smirnov against the uniform distribution that equal jitter promises.
+/// A Kolmogorov-Smirnov test against the uniform distribution of equal jitter.
 #[test]
-fn a_fleets_breakers_do_not_come_back_in_step() {
+fn breakers_of_a_fleet_do_not_half_open_in_sync() {
     let open = |seed| {
         let breaker = CircuitBreaker::new(Seed::new(99).for_call(seed));
         (0..5).for_each(|_| breaker.record(breaker.admit(&Instant::ZERO).unwrap(), &FAILED, &Instant::ZERO));
@@ -58,28 +58,28 @@ fn a_fleets_breakers_do_not_come_back_in_step() {
     assert!(distance < ks_limit(2_000), "KS {distance}");
 }
 
-/// Or the client whose first draw is short would be first every time.
+/// Otherwise the client with the shortest first draw would always be first.
 #[test]
-fn after_it_was_healthy_the_first_open_time_is_drawn_anew() {
+fn the_first_open_time_is_redrawn_once_stable() {
     let open = Policy::exponential(secs(5), secs(60)).jitter(Jitter::Equal).build().unwrap();
-    let mut bench = Bench::new(five_seconds().consecutive(1).open(open));
+    let mut harness = Harness::new(five_seconds().consecutive(1).open(open));
     let mut first = std::collections::HashSet::new();
     for n in 1..=20 {
-        bench.call(FAILED);
-        let length = bench.refused();
+        harness.call(FAILED);
+        let length = harness.rejected();
         assert!(length >= ms(2_500) && length <= secs(5), "{length:?}");
         first.insert(length);
         assert_eq!(first.len(), n);
-        bench.after(length).call(Outcome::Success);
-        bench.after(secs(60));
+        harness.after(length).call(Outcome::Success);
+        harness.after(secs(60));
     }
 }
 
 #[test]
-fn the_servers_hint_is_the_open_time() {
+fn a_server_hint_sets_the_open_time() {
     let open = Policy::constant(secs(5)).jitter(Jitter::None).max_hint(secs(100)).build().unwrap();
-    for (hint, least, most) in [
-        // A floor, and never a rendezvous: up to half of it on top, or the delay if that is longer.
+    for (hint, min, max) in [
+        // A minimum, spread so that clients do not synchronize: up to half of it on top, or the delay if that is longer.
         (ServerHint::AtLeast(secs(60)), secs(60), secs(90)),
         (ServerHint::AtLeast(secs(2)), secs(2), secs(7)),
         (ServerHint::Reserved(secs(20)), secs(20), secs(20)),
@@ -90,153 +90,153 @@ fn the_servers_hint_is_the_open_time() {
         let mut lengths = std::collections::HashSet::new();
         for seed in 0..50 {
             let breaker = CircuitBreaker::builder(Seed::new(seed)).consecutive(1).open(open).build().unwrap();
-            let pass = breaker.admit(&Instant::ZERO).unwrap();
-            breaker.record(pass, &Outcome::throttled(Some(hint)), &Instant::ZERO);
+            let permit = breaker.admit(&Instant::ZERO).unwrap();
+            breaker.record(permit, &Outcome::throttled(Some(hint)), &Instant::ZERO);
             let length = breaker.retry_in(&Instant::ZERO);
-            assert!(length >= least && length <= most, "{hint:?}: {length:?}");
+            assert!(length >= min && length <= max, "{hint:?}: {length:?}");
             lengths.insert(length);
         }
-        assert_eq!(lengths.len() > 40, least != most, "{hint:?}: drawn, or not");
+        assert_eq!(lengths.len() > 40, min != max, "{hint:?}: random only if min and max differ");
     }
 }
 
 #[test]
-fn the_hint_of_a_probe_is_the_next_open_time() {
-    let mut bench = Bench::new(five_seconds().consecutive(1));
-    bench.call(FAILED);
-    bench.after(secs(5)).call(Outcome::throttled(Some(ServerHint::Reserved(secs(42)))));
-    assert_eq!(bench.refused(), secs(42));
+fn a_hint_from_a_probe_sets_the_next_open_time() {
+    let mut harness = Harness::new(five_seconds().consecutive(1));
+    harness.call(FAILED);
+    harness.after(secs(5)).call(Outcome::throttled(Some(ServerHint::Reserved(secs(42)))));
+    assert_eq!(harness.rejected(), secs(42));
 }
 
 #[test]
-fn forced_open_it_refuses_until_it_is_told_otherwise() {
-    let mut bench = Bench::new(five_seconds().consecutive(1));
-    let early = bench.pass();
-    bench.breaker.force_open(&bench.now);
-    assert_eq!((bench.refused(), bench.breaker.retry_in(&bench.now)), (secs(5), secs(5)));
-    assert!(bench.after(secs(86_400)).admit().is_err());
-    assert!(bench.breaker.would_reject(secs(86_400), &bench.now));
-    bench.record(early, Outcome::Success);
-    assert_eq!((bench.state(), bench.snapshot().rejections), (BreakerState::ForcedOpen, 2));
-    bench.breaker.reset(&bench.now);
-    assert_eq!(bench.state(), BreakerState::Closed);
-    bench.call(Outcome::Success);
+fn forced_open_rejects_until_reset() {
+    let mut harness = Harness::new(five_seconds().consecutive(1));
+    let early = harness.permit();
+    harness.breaker.force_open(&harness.now);
+    assert_eq!((harness.rejected(), harness.breaker.retry_in(&harness.now)), (secs(5), secs(5)));
+    assert!(harness.after(secs(86_400)).admit().is_err());
+    assert!(harness.breaker.would_reject(secs(86_400), &harness.now));
+    harness.record(early, Outcome::Success);
+    assert_eq!((harness.state(), harness.snapshot().rejections), (BreakerState::ForcedOpen, 2));
+    harness.breaker.reset(&harness.now);
+    assert_eq!(harness.state(), BreakerState::Closed);
+    harness.call(Outcome::Success);
 }
 
 #[test]
-fn forced_closed_it_is_off() {
-    let bench = Bench::new(five_seconds().consecutive(1));
-    bench.breaker.force_closed(&bench.now);
-    bench.calls([FAILED; 10]);
-    assert_eq!((bench.state(), bench.snapshot().consecutive), (BreakerState::ForcedClosed, 0));
-    assert_eq!(bench.breaker.retry_in(&bench.now), Duration::ZERO);
-    assert!(!bench.breaker.would_reject(Duration::ZERO, &bench.now));
-    bench.breaker.reset(&bench.now);
-    bench.call(FAILED);
-    assert_eq!(bench.state(), BreakerState::Open);
+fn forced_closed_admits_every_call() {
+    let harness = Harness::new(five_seconds().consecutive(1));
+    harness.breaker.force_closed(&harness.now);
+    harness.calls([FAILED; 10]);
+    assert_eq!((harness.state(), harness.snapshot().consecutive), (BreakerState::ForcedClosed, 0));
+    assert_eq!(harness.breaker.retry_in(&harness.now), Duration::ZERO);
+    assert!(!harness.breaker.would_reject(Duration::ZERO, &harness.now));
+    harness.breaker.reset(&harness.now);
+    harness.call(FAILED);
+    assert_eq!(harness.state(), BreakerState::Open);
 }
 
 #[test]
-fn a_reset_begins_everything_again() {
-    let mut bench = Bench::new(five_seconds().consecutive(2).open(growing()));
-    bench.calls([FAILED; 2]);
-    bench.after(secs(1)).call(FAILED);
-    assert_eq!(bench.refused(), secs(2));
-    bench.breaker.reset(&bench.now);
-    let early = bench.pass();
-    bench.call(FAILED);
-    bench.breaker.reset(&bench.now);
-    bench.record(early, FAILED);
-    bench.call(FAILED);
-    assert_eq!(bench.state(), BreakerState::Closed, "one failure since the reset");
-    bench.call(FAILED);
-    assert_eq!(bench.refused(), secs(1));
+fn a_reset_clears_counts_and_open_times() {
+    let mut harness = Harness::new(five_seconds().consecutive(2).open(growing()));
+    harness.calls([FAILED; 2]);
+    harness.after(secs(1)).call(FAILED);
+    assert_eq!(harness.rejected(), secs(2));
+    harness.breaker.reset(&harness.now);
+    let early = harness.permit();
+    harness.call(FAILED);
+    harness.breaker.reset(&harness.now);
+    harness.record(early, FAILED);
+    harness.call(FAILED);
+    assert_eq!(harness.state(), BreakerState::Closed, "one failure since the reset");
+    harness.call(FAILED);
+    assert_eq!(harness.rejected(), secs(1));
 }
 
 #[test]
-fn observing_it_refuses_nothing_and_tells_what_it_would_have_refused() {
-    let mut bench = Bench::new(five_seconds().consecutive(2));
-    bench.breaker.set_enforcement(Enforcement::Observed);
-    bench.calls([FAILED; 2]);
-    // Open, but every call passes, and says nothing to the breaker.
-    bench.calls([Outcome::Success, FAILED, Outcome::Success]);
-    assert_eq!((bench.state(), bench.breaker.retry_in(&bench.now)), (BreakerState::Open, Duration::ZERO));
-    assert!(!bench.breaker.would_reject(Duration::ZERO, &bench.now));
-    let snapshot = bench.snapshot();
+fn observed_mode_admits_all_and_counts_would_be_rejections() {
+    let mut harness = Harness::new(five_seconds().consecutive(2));
+    harness.breaker.set_enforcement(Enforcement::Observed);
+    harness.calls([FAILED; 2]);
+    // Open, but every call is admitted, and its result is ignored.
+    harness.calls([Outcome::Success, FAILED, Outcome::Success]);
+    assert_eq!((harness.state(), harness.breaker.retry_in(&harness.now)), (BreakerState::Open, Duration::ZERO));
+    assert!(!harness.breaker.would_reject(Duration::ZERO, &harness.now));
+    let snapshot = harness.snapshot();
     assert_eq!((snapshot.rejections, snapshot.would_have_rejected), (0, 3));
     assert_eq!(snapshot.enforcement, Enforcement::Observed);
-    // The states follow as if it were kept to: one probe, and the call beside it does not count.
-    let probe = bench.after(secs(5)).pass();
-    bench.call(FAILED);
-    assert_eq!(bench.state(), BreakerState::HalfOpen);
-    bench.record(probe, Outcome::Success);
-    assert_eq!(bench.state(), BreakerState::Closed);
-    // And back.
-    bench.breaker.set_enforcement(Enforcement::Enforced);
-    bench.calls([FAILED; 2]);
-    bench.refused();
-    assert_eq!((bench.snapshot().rejections, bench.snapshot().would_have_rejected), (1, 4));
+    // The states change as if enforced: one probe, and a concurrent call does not count.
+    let probe = harness.after(secs(5)).permit();
+    harness.call(FAILED);
+    assert_eq!(harness.state(), BreakerState::HalfOpen);
+    harness.record(probe, Outcome::Success);
+    assert_eq!(harness.state(), BreakerState::Closed);
+    // Enforced again.
+    harness.breaker.set_enforcement(Enforcement::Enforced);
+    harness.calls([FAILED; 2]);
+    harness.rejected();
+    assert_eq!((harness.snapshot().rejections, harness.snapshot().would_have_rejected), (1, 4));
 }
 
 #[test]
-fn turned_off_it_refuses_nothing_and_counts_no_refusals() {
-    let bench = Bench::new(five_seconds().consecutive(2));
-    // As it is moved by who knows the trait alone.
-    (&bench.breaker as &dyn Breaker).set_enforcement(Enforcement::Off);
-    bench.calls([FAILED; 2]);
-    assert_eq!((bench.state(), bench.breaker.enforcement()), (BreakerState::Open, Enforcement::Off));
-    bench.calls([FAILED, Outcome::Success]);
-    assert_eq!(bench.breaker.retry_in(&bench.now), Duration::ZERO);
-    assert_eq!((bench.snapshot().rejections, bench.snapshot().would_have_rejected), (0, 0));
-    // It has kept its state meanwhile.
-    bench.breaker.set_enforcement(Enforcement::Enforced);
-    assert_eq!(bench.refused(), secs(5));
+fn off_mode_admits_all_and_counts_no_rejections() {
+    let harness = Harness::new(five_seconds().consecutive(2));
+    // Set through the trait, as generic code does.
+    (&harness.breaker as &dyn Breaker).set_enforcement(Enforcement::Off);
+    harness.calls([FAILED; 2]);
+    assert_eq!((harness.state(), harness.breaker.enforcement()), (BreakerState::Open, Enforcement::Off));
+    harness.calls([FAILED, Outcome::Success]);
+    assert_eq!(harness.breaker.retry_in(&harness.now), Duration::ZERO);
+    assert_eq!((harness.snapshot().rejections, harness.snapshot().would_have_rejected), (0, 0));
+    // It kept its state while off.
+    harness.breaker.set_enforcement(Enforcement::Enforced);
+    assert_eq!(harness.rejected(), secs(5));
 }
 
 #[test]
-fn a_snapshot_tells_each_change_of_state() {
-    let mut bench = Bench::new(five_seconds().consecutive(2));
-    let fresh = bench.snapshot();
+fn a_snapshot_describes_each_transition() {
+    let mut harness = Harness::new(five_seconds().consecutive(2));
+    let fresh = harness.snapshot();
     assert_eq!((fresh.state, fresh.since, fresh.transitions), (BreakerState::Closed, None, 0));
-    bench.call(FAILED);
-    assert_eq!(bench.snapshot().consecutive, 1);
-    bench.after(secs(1)).call(FAILED);
-    let tripped = bench.now;
-    bench.after(secs(1)).refused();
-    let open = bench.snapshot();
+    harness.call(FAILED);
+    assert_eq!(harness.snapshot().consecutive, 1);
+    harness.after(secs(1)).call(FAILED);
+    let tripped = harness.now;
+    harness.after(secs(1)).rejected();
+    let open = harness.snapshot();
     assert_eq!((open.state, open.cause, open.since), (BreakerState::Open, TransitionCause::Consecutive, Some(tripped)));
     assert_eq!((open.consecutive, open.rejections, open.transitions, open.openings), (2, 1, 1, 1));
     assert_eq!(open.next_probe, Some(tripped.saturating_add(secs(5))));
-    let probe = bench.after(secs(4)).pass();
-    let half_open = bench.snapshot();
+    let probe = harness.after(secs(4)).permit();
+    let half_open = harness.snapshot();
     assert_eq!(
         (half_open.state, half_open.cause, half_open.probes),
         (BreakerState::HalfOpen, TransitionCause::OpenTime, 1)
     );
-    assert_eq!((half_open.since, half_open.next_probe, half_open.transitions), (Some(bench.now), None, 2));
-    bench.record(probe, Outcome::Success);
-    let closed = bench.snapshot();
+    assert_eq!((half_open.since, half_open.next_probe, half_open.transitions), (Some(harness.now), None, 2));
+    harness.record(probe, Outcome::Success);
+    let closed = harness.snapshot();
     assert_eq!((closed.state, closed.cause, closed.transitions), (BreakerState::Closed, TransitionCause::Probes, 3));
-    assert_eq!(bench.breaker.transitions(), 3);
+    assert_eq!(harness.breaker.transitions(), 3);
 }
 
-/// What is counted is stamped with its state's number, of a few bits; sooner or later that comes again.
+/// Counts are stamped with the number of their state, which has few bits and eventually repeats.
 #[test]
-fn a_closed_state_begins_with_an_empty_window_however_many_there_were() {
+fn the_window_is_empty_when_state_numbers_repeat() {
     for window in [Window::Calls(10), Window::Time(secs(10))] {
         let half = Ratio::percent(50);
-        let bench = Bench::new(five_seconds().failure_ratio(half).window(window).min_calls(4));
-        bench.calls([FAILED; 3]);
-        (0..4_096).for_each(|_| bench.breaker.reset(&bench.now));
-        bench.call(FAILED);
-        assert_eq!((bench.state(), bench.snapshot().calls), (BreakerState::Closed, 1), "{window:?}");
+        let harness = Harness::new(five_seconds().failure_ratio(half).window(window).min_calls(4));
+        harness.calls([FAILED; 3]);
+        (0..4_096).for_each(|_| harness.breaker.reset(&harness.now));
+        harness.call(FAILED);
+        assert_eq!((harness.state(), harness.snapshot().calls), (BreakerState::Closed, 1), "{window:?}");
     }
 }
 
 #[test]
-fn in_a_log_it_shows_its_state() {
-    let bench = Bench::new(five_seconds().consecutive(1));
-    bench.call(FAILED);
-    let shown = format!("{:?}", bench.breaker);
+fn debug_output_shows_the_state() {
+    let harness = Harness::new(five_seconds().consecutive(1));
+    harness.call(FAILED);
+    let shown = format!("{:?}", harness.breaker);
     assert!(shown.starts_with("CircuitBreaker { state: Open,") && shown.contains("transitions: 1"), "{shown}");
 }

@@ -7,14 +7,14 @@ use crate::laws::support::secs;
 
 pub(super) const FAILED: Outcome = Outcome::TRANSIENT;
 
-/// A breaker under test, and the time.
-pub(super) struct Bench {
+/// A breaker under test and the current time.
+pub(super) struct Harness {
     pub(super) breaker: CircuitBreaker,
     pub(super) now: Instant,
 }
 
-impl Bench {
-    /// Its clock does not begin at zero: a length of time must be told from a point in time.
+impl Harness {
+    /// The clock does not start at zero, so that a test notices if a duration and an instant are confused.
     pub(super) fn new(builder: CircuitBreakerBuilder) -> Self {
         Self { breaker: builder.build().unwrap(), now: Instant::from_nanos(1_000_000_000_000) }
     }
@@ -28,33 +28,33 @@ impl Bench {
         self.breaker.admit(&self.now)
     }
 
-    /// A pass, which there must be.
-    pub(super) fn pass(&self) -> BreakerPermit {
-        self.admit().expect("it should let a call pass")
+    /// Returns a permit; panics if the breaker rejects.
+    pub(super) fn permit(&self) -> BreakerPermit {
+        self.admit().expect("the breaker should admit a call")
     }
 
-    /// How long it stays open, by its refusal, which there must be.
-    pub(super) fn refused(&self) -> Duration {
-        self.admit().expect_err("it should refuse").retry_in
+    /// Returns the `retry_in` of a rejection; panics if the breaker admits.
+    pub(super) fn rejected(&self) -> Duration {
+        self.admit().expect_err("the breaker should reject").retry_in
     }
 
-    pub(super) fn record(&self, pass: BreakerPermit, outcome: Outcome) {
-        self.breaker.record(pass, &outcome, &self.now);
+    pub(super) fn record(&self, permit: BreakerPermit, outcome: Outcome) {
+        self.breaker.record(permit, &outcome, &self.now);
     }
 
-    /// A call that takes no time.
+    /// Makes a call that takes no time.
     pub(super) fn call(&self, outcome: Outcome) {
-        self.record(self.pass(), outcome);
+        self.record(self.permit(), outcome);
     }
 
     pub(super) fn calls(&self, outcomes: impl IntoIterator<Item = Outcome>) {
         outcomes.into_iter().for_each(|outcome| self.call(outcome));
     }
 
-    /// A call that takes this long.
+    /// Makes a call that takes `length`.
     pub(super) fn long_call(&mut self, length: Duration, outcome: Outcome) {
-        let pass = self.pass();
-        self.after(length).record(pass, outcome);
+        let permit = self.permit();
+        self.after(length).record(permit, outcome);
     }
 
     pub(super) fn state(&self) -> BreakerState {
@@ -66,7 +66,7 @@ impl Bench {
     }
 }
 
-/// Nothing set but the seed, and an open time of 5 s to the nanosecond.
+/// Returns a builder with only a seed and an open time of exactly 5 s.
 pub(super) fn five_seconds() -> CircuitBreakerBuilder {
     CircuitBreaker::builder(Seed::new(7)).open(exactly(secs(5)))
 }

@@ -1,4 +1,4 @@
-//! Real threads on one breaker.
+//! Concurrent threads on one breaker.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -9,11 +9,11 @@ use stagger_core::{Breaker, Instant, Outcome, Ratio, Seed, guard::Now};
 use super::support::{FAILED, exactly};
 use crate::laws::support::{ms, secs};
 
-/// A clock that all threads share, and that each reading moves on.
+/// A clock shared by all threads that advances with every read.
 #[derive(Default)]
-struct Shared(AtomicU64);
+struct SharedClock(AtomicU64);
 
-impl Now for Shared {
+impl Now for SharedClock {
     fn now(&self) -> Instant {
         Instant::from_nanos(self.0.fetch_add(1_000, Ordering::Relaxed))
     }
@@ -21,10 +21,10 @@ impl Now for Shared {
 
 const THREADS: u64 = 4;
 
-/// The burst invariant: of a server that stays down nobody asks for more than the calls that tripped it, those that
-/// were on their way, and the probes of each open time.
+/// The burst invariant: a server that stays down receives only the calls that tripped the breaker, those in flight at the
+/// time, and the probes of each open time.
 #[test]
-fn of_a_server_that_stays_down_only_the_probes_ask() {
+fn a_server_that_stays_down_receives_only_probes() {
     const TRIPS: u64 = 5;
     const PROBES: u32 = 3;
     const CALLS: u64 = 50_000;
@@ -36,33 +36,34 @@ fn of_a_server_that_stays_down_only_the_probes_ask() {
         .probe_wait(secs(3_600))
         .build()
         .unwrap();
-    let (clock, flying, made, cancelled) = (Shared::default(), AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
+    let (clock, in_flight, made, cancelled) =
+        (SharedClock::default(), AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
     thread::scope(|scope| {
         for thread in 0..THREADS {
-            let (breaker, clock, flying, made, cancelled) = (&breaker, &clock, &flying, &made, &cancelled);
+            let (breaker, clock, in_flight, made, cancelled) = (&breaker, &clock, &in_flight, &made, &cancelled);
             scope.spawn(move || {
                 for n in 0..CALLS {
-                    let Ok(pass) = breaker.admit(clock) else { continue };
+                    let Ok(permit) = breaker.admit(clock) else { continue };
                     made.fetch_add(1, Ordering::Relaxed);
                     let has_opened = breaker.transitions() > 0;
-                    let with_me = flying.fetch_add(1, Ordering::SeqCst) + 1;
-                    // A call of the closed state may be on its way in every other thread.
-                    assert!(with_me <= u64::from(PROBES) + THREADS, "{with_me} at once");
+                    let concurrent = in_flight.fetch_add(1, Ordering::SeqCst) + 1;
+                    // Every other thread may have a call of the closed state in flight.
+                    assert!(concurrent <= u64::from(PROBES) + THREADS, "{concurrent} at once");
                     let is_cancelled = has_opened && (n + thread) % 3 == 0;
                     cancelled.fetch_add(u64::from(is_cancelled), Ordering::Relaxed);
-                    flying.fetch_sub(1, Ordering::SeqCst);
-                    breaker.record(pass, if is_cancelled { &Outcome::Cancelled } else { &FAILED }, clock);
+                    in_flight.fetch_sub(1, Ordering::SeqCst);
+                    breaker.record(permit, if is_cancelled { &Outcome::Cancelled } else { &FAILED }, clock);
                 }
             });
         }
     });
     let down = u128::from(clock.0.load(Ordering::Relaxed));
     let openings = 1 + down / open.as_nanos();
-    let most = u128::from(TRIPS + THREADS) + u128::from(PROBES) * openings;
+    let max = u128::from(TRIPS + THREADS) + u128::from(PROBES) * openings;
     let made = u128::from(made.load(Ordering::Relaxed) - cancelled.load(Ordering::Relaxed));
-    assert!(made <= most, "{made} attempts, at most {most} were promised");
-    assert!(breaker.transitions() > 10, "it half-opened again and again");
-    // Every place has been given back: it still closes.
+    assert!(made <= max, "{made} attempts, but at most {max} allowed");
+    assert!(breaker.transitions() > 10, "it half-opened repeatedly");
+    // No probe leaked: the breaker still closes.
     let later = Instant::from_nanos(u64::MAX / 2);
     for _ in 0..PROBES {
         breaker.record(breaker.admit(&later).unwrap(), &Outcome::Success, &later);
@@ -70,9 +71,9 @@ fn of_a_server_that_stays_down_only_the_probes_ask() {
     assert_eq!(breaker.state(), BreakerState::Closed);
 }
 
-/// No more than `n` probes at once, all of them cancelled or healthy, and none lost.
+/// At most `PROBES` probes are in flight at once, and cancelled probes do not leak.
 #[test]
-fn half_open_never_lets_more_than_its_probes_pass() {
+fn half_open_never_exceeds_the_number_of_probes() {
     const PROBES: u64 = 2;
     let breaker = CircuitBreaker::builder(Seed::new(3))
         .consecutive(1)
@@ -84,28 +85,28 @@ fn half_open_never_lets_more_than_its_probes_pass() {
     let start = Instant::from_nanos(1);
     breaker.record(breaker.admit(&start).unwrap(), &FAILED, &start);
     let later = start.saturating_add(ms(1));
-    let (flying, passed) = (AtomicU64::new(0), AtomicU64::new(0));
+    let (in_flight, admitted) = (AtomicU64::new(0), AtomicU64::new(0));
     thread::scope(|scope| {
         for _ in 0..THREADS {
             scope.spawn(|| {
                 for _ in 0..50_000 {
-                    let Ok(pass) = breaker.admit(&later) else { continue };
-                    let with_me = flying.fetch_add(1, Ordering::SeqCst) + 1;
-                    assert!(with_me <= PROBES, "{with_me} probes at once");
-                    passed.fetch_add(1, Ordering::Relaxed);
-                    flying.fetch_sub(1, Ordering::SeqCst);
-                    breaker.record(pass, &Outcome::Cancelled, &later);
+                    let Ok(permit) = breaker.admit(&later) else { continue };
+                    let concurrent = in_flight.fetch_add(1, Ordering::SeqCst) + 1;
+                    assert!(concurrent <= PROBES, "{concurrent} probes at once");
+                    admitted.fetch_add(1, Ordering::Relaxed);
+                    in_flight.fetch_sub(1, Ordering::SeqCst);
+                    breaker.record(permit, &Outcome::Cancelled, &later);
                 }
             });
         }
     });
-    assert!(passed.into_inner() > 1_000);
+    assert!(admitted.into_inner() > 1_000);
     let snapshot = breaker.snapshot(&later);
     assert_eq!((snapshot.state, snapshot.probes, snapshot.calls), (BreakerState::HalfOpen, 0, 0));
 }
 
-/// The sums of a window of calls do not drift, however many threads count: after as many successes as it holds there
-/// is no failure in it.
+/// The sums of a window of calls do not drift with concurrent threads: after as many successes as it holds, it contains
+/// no failure.
 #[test]
 fn a_window_of_calls_counts_every_result_once() {
     for size in [2, 3, 17, 1_000] {
@@ -122,12 +123,12 @@ fn a_window_of_calls_counts_every_result_once() {
                 let breaker = &breaker;
                 scope.spawn(move || {
                     for n in 0..50_000_u64 {
-                        let Ok(pass) = breaker.admit(&early) else {
+                        let Ok(permit) = breaker.admit(&early) else {
                             breaker.reset(&early);
                             continue;
                         };
                         let outcome = if (n + thread) % 3 == 0 { FAILED } else { Outcome::Success };
-                        breaker.record(pass, &outcome, if n % 5 == 0 { &late } else { &early });
+                        breaker.record(permit, &outcome, if n % 5 == 0 { &late } else { &early });
                     }
                 });
             }
@@ -160,7 +161,7 @@ fn a_window_of_time_counts_every_result_once() {
         for _ in 0..THREADS {
             scope.spawn(|| {
                 for n in 0..EACH {
-                    // The last bucket begins while it is being counted.
+                    // The last bucket starts while results are counted.
                     let now = Instant::from_nanos(n * 200_000);
                     let outcome = if n % 4 == 0 { FAILED } else { Outcome::Success };
                     breaker.record(breaker.admit(&now).unwrap(), &outcome, &now);
@@ -172,9 +173,9 @@ fn a_window_of_time_counts_every_result_once() {
     assert_eq!((snapshot.calls, snapshot.failures), (THREADS * EACH, THREADS * EACH / 4));
 }
 
-/// Of threads that all see the last of the failures, one opens it, and it is opened once.
+/// If several threads see the last failure, exactly one of them opens the breaker.
 #[test]
-fn the_failure_that_trips_it_is_never_lost() {
+fn concurrent_failures_trip_it_exactly_once() {
     for round in 0..2_000 {
         let builder = CircuitBreaker::builder(Seed::new(round));
         let builder = match round % 3 {

@@ -1,4 +1,4 @@
-//! The breaker behind the decision.
+//! The breaker as a guard of retries.
 
 use core::time::Duration;
 
@@ -24,7 +24,7 @@ fn policy(wait: Duration) -> Policy {
 }
 
 #[test]
-fn a_call_that_is_dropped_in_its_probe_gives_the_place_back() {
+fn a_call_dropped_during_its_probe_releases_the_probe() {
     let (breaker, policy, now) = (breaker(), policy(ms(100)), at(secs(5)));
     open(&breaker, Duration::ZERO);
     let guards = Guards::none().breaker(&breaker);
@@ -38,9 +38,9 @@ fn a_call_that_is_dropped_in_its_probe_gives_the_place_back() {
     }
 }
 
-/// A pass belongs to an attempt that is being made: while a call sleeps the breaker has lent it nothing.
+/// A breaker permit belongs to an attempt in flight: a call in its backoff does not hold one.
 #[test]
-fn a_call_that_sleeps_holds_no_place() {
+fn a_call_in_its_backoff_holds_no_probe() {
     let breaker =
         CircuitBreaker::builder(Seed::new(1)).consecutive(2).open(exactly(secs(5))).probes(2).build().unwrap();
     let (policy, now) = (policy(secs(5)), at(secs(5)));
@@ -57,49 +57,49 @@ fn a_call_that_sleeps_holds_no_place() {
 }
 
 #[test]
-fn footgun_28_a_breaker_that_is_open_uses_up_no_attempt() {
-    // A retry that would come too early is not waited for: the call stops with the server's error.
+fn footgun_28_an_open_breaker_uses_up_no_attempt() {
+    // If the retry would start while the breaker is open, the call stops at once with the server's error.
     let breaker = breaker();
     let early = policy(secs(1));
     let mut call = Call::new(&early);
     call.guards.breaker = Some(&breaker);
     let trace = call.failing();
     assert_eq!((trace.runs, trace.waits.len(), trace.stop), (2, 1, Some(StopReason::Breaker)));
-    // A layer around it hears when to come back, and does not come before.
+    // An outer retry layer gets `retry_in` as a hint and does not retry earlier.
     let now = Call::START.saturating_add(secs(1));
     let BreakerOpen { retry_in } = breaker.admit(&now).unwrap_err();
-    let refused = Outcome::Failed { kind: FailureKind::LocalExhaustion, hint: Some(ServerHint::AtLeast(retry_in)) };
+    let rejected = Outcome::Failed { kind: FailureKind::LocalExhaustion, hint: Some(ServerHint::AtLeast(retry_in)) };
     let mut state = RetryState::new();
     let mut outer = RetryMachine::new(&early, &mut state, Seed::new(1));
     let permit = outer.begin(Permits::NONE, || now, &Guards::none()).unwrap();
-    let Decision::Retry { after, .. } = outer.decide(refused, permit, || now, &Guards::none()) else { panic!() };
+    let Decision::Retry { after, .. } = outer.decide(rejected, permit, || now, &Guards::none()) else { panic!() };
     assert!(after >= retry_in && retry_in == secs(5), "{after:?}");
     breaker.admit(&now.saturating_add(after)).unwrap();
 }
 
-/// The burst invariant, with the calls one after the other: whatever they retry, a server that stays down sees the
-/// failures that tripped the breaker and one probe for each open time.
+/// The burst invariant for sequential calls: however often they retry, a server that stays down receives only the
+/// failures that tripped the breaker and one probe per open time.
 #[test]
-fn retries_of_any_number_of_calls_cost_a_server_that_is_down_its_probes() {
+fn retries_reach_a_server_that_is_down_only_as_probes() {
     let policy = Policy::exponential(ms(10), secs(1)).max_attempts(10).build().unwrap();
     let breaker = breaker();
     let guards = Guards::none().breaker(&breaker);
     let mut calls: Vec<_> =
         (0..100).map(|n| (at(Duration::ZERO), Permits::NONE, RetryState::new(), Seed::new(n))).collect();
     let (mut attempts, mut last) = (0_u64, Duration::ZERO);
-    // In the order of time, as a simulation has it; every call that stops begins again as another a second later.
+    // In order of time, as in a simulation; each call that stops is replaced by a new one a second later.
     for _ in 0..40_000 {
         let next = (0..calls.len()).min_by_key(|&n| calls[n].0).unwrap();
         let (now, permit, state, seed) = &mut calls[next];
         last = now.saturating_since(at(Duration::ZERO));
         let mut retry = RetryMachine::new(&policy, state, *seed);
         let stopped = match retry.begin(Permits::take(permit), || *now, &guards) {
-            Ok(lent) => {
+            Ok(permits) => {
                 attempts += 1;
-                match retry.decide(FAILED, lent, || *now, &guards) {
-                    Decision::Retry { after, permit: lent, .. } => {
+                match retry.decide(FAILED, permits, || *now, &guards) {
+                    Decision::Retry { after, permit: granted, .. } => {
                         *now = now.saturating_add(after);
-                        *permit = lent;
+                        *permit = granted;
                         false
                     }
                     _ => true,

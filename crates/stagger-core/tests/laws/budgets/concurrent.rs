@@ -1,40 +1,40 @@
-//! [`Concurrent`].
+//! The [`Concurrent`] budget.
 
 use stagger_core::budget::{BudgetProblem, Concurrent};
 use stagger_core::{Budget, FailureKind, Outcome, Ratio, guard::BudgetPermit};
 
-use super::{NOW, drain, faults};
+use super::{NOW, drain, problems};
 
 fn quarter(floor: u32) -> Concurrent {
     Concurrent::with(Ratio::percent(25), floor).unwrap()
 }
 
-fn firsts(budget: &Concurrent, calls: usize) -> Vec<BudgetPermit> {
+fn first_attempts(budget: &Concurrent, calls: usize) -> Vec<BudgetPermit> {
     (0..calls).map(|_| budget.on_first_attempt(&NOW)).collect()
 }
 
-/// The call's attempt fails, and it asks for a retry.
-fn fail(budget: &Concurrent, loan: BudgetPermit) -> Option<BudgetPermit> {
-    budget.record(loan, &Outcome::TRANSIENT, &NOW);
+/// Records a failed attempt and requests a retry.
+fn fail(budget: &Concurrent, permit: BudgetPermit) -> Option<BudgetPermit> {
+    budget.record(permit, &Outcome::TRANSIENT, &NOW);
     budget.try_acquire(FailureKind::Transient, &NOW)
 }
 
 #[test]
 fn bd_13_a_quarter_of_a_hundred_calls_may_retry() {
     let budget = quarter(3);
-    let calls = firsts(&budget, 100);
-    let lent: Vec<_> = calls.into_iter().filter_map(|call| fail(&budget, call)).collect();
-    // Those that are refused end, so they are not active when the next one asks; a retry in its backoff is.
-    assert_eq!(lent.len(), 25);
+    let calls = first_attempts(&budget, 100);
+    let granted: Vec<_> = calls.into_iter().filter_map(|call| fail(&budget, call)).collect();
+    // Rejected calls end, so they are not active for the next request; a retry in its backoff is active.
+    assert_eq!(granted.len(), 25);
     assert_eq!(budget.snapshot().retries, 25);
 }
 
-/// There one more is let through, since the share is looked at before the retry counts.
+/// failsafe-go admits one more retry, because it checks the share before it counts the retry.
 #[test]
-fn fg_21_a_place_that_becomes_free_is_lent_once() {
+fn fg_21_a_released_permit_is_granted_once() {
     let budget = Concurrent::with(Ratio::percent(50), 1).unwrap();
-    let mut calls = firsts(&budget, 3);
-    let first = fail(&budget, calls.pop().unwrap()).expect("one of three");
+    let mut calls = first_attempts(&budget, 3);
+    let first = fail(&budget, calls.pop().unwrap()).expect("one of three may retry");
     assert_eq!(fail(&budget, calls.pop().unwrap()), None);
     budget.release(first);
     assert!(budget.try_acquire(FailureKind::Transient, &NOW).is_some());
@@ -42,50 +42,53 @@ fn fg_21_a_place_that_becomes_free_is_lent_once() {
 }
 
 #[test]
-fn a_retry_counts_while_it_waits_and_while_it_runs() {
+fn a_retry_is_counted_while_it_waits_and_while_it_runs() {
     let budget = Concurrent::with(Ratio::ZERO, 1).unwrap();
-    let waits = budget.try_acquire(FailureKind::Transient, &NOW).unwrap();
+    let waiting = budget.try_acquire(FailureKind::Transient, &NOW).unwrap();
     assert_eq!(budget.try_acquire(FailureKind::Transient, &NOW), None);
     assert_eq!(budget.available(), Some(0));
-    budget.record(waits, &Outcome::TRANSIENT, &NOW);
+    budget.record(waiting, &Outcome::TRANSIENT, &NOW);
     assert_eq!(budget.available(), Some(1));
 }
 
-/// The share alone would shrink to nothing as calls turn into retries.
+/// The share alone would shrink to zero as calls become retries.
 #[test]
 fn a_client_that_goes_offline_keeps_its_floor() {
     for active in [1, 2, 5] {
         let budget = Concurrent::default();
-        let calls = firsts(&budget, active);
-        let mut lent: Vec<_> = calls.into_iter().filter_map(|call| fail(&budget, call)).collect();
-        assert_eq!(lent.len(), active.min(3));
+        let calls = first_attempts(&budget, active);
+        let mut granted: Vec<_> = calls.into_iter().filter_map(|call| fail(&budget, call)).collect();
+        assert_eq!(granted.len(), active.min(3));
         for _ in 0..100 {
-            // Every retry fails, too, and asks again.
-            lent = lent.into_iter().map(|retry| fail(&budget, retry).expect("its place is its own")).collect();
+            // Every retry fails and requests another.
+            granted = granted
+                .into_iter()
+                .map(|retry| fail(&budget, retry).expect("the retry's permit was just returned"))
+                .collect();
         }
     }
     assert_eq!(drain(&Concurrent::default(), NOW).len(), 3);
 }
 
 #[test]
-fn however_a_call_ends_its_place_becomes_free() {
+fn every_outcome_returns_the_permit() {
     let budget = quarter(1);
     for outcome in [Outcome::Success, Outcome::Permanent, Outcome::TRANSIENT, Outcome::Cancelled, Outcome::NotProcessed]
     {
-        let loan = budget.on_first_attempt(&NOW);
-        budget.record(loan, &outcome, &NOW);
-        let loan = budget.try_acquire(FailureKind::LocalExhaustion, &NOW).unwrap();
-        budget.record(loan, &outcome, &NOW);
+        let permit = budget.on_first_attempt(&NOW);
+        budget.record(permit, &outcome, &NOW);
+        let permit = budget.try_acquire(FailureKind::LocalExhaustion, &NOW).unwrap();
+        budget.record(permit, &outcome, &NOW);
         assert_eq!((budget.snapshot().firsts, budget.snapshot().retries), (0, 0), "{outcome:?}");
     }
-    let loan = budget.try_acquire(FailureKind::Transient, &NOW).unwrap();
-    budget.release(loan);
+    let permit = budget.try_acquire(FailureKind::Transient, &NOW).unwrap();
+    budget.release(permit);
     assert_eq!(budget.snapshot().retries, 0);
 }
 
 #[test]
-fn a_share_above_all_is_refused() {
-    assert_eq!(faults(Concurrent::with(Ratio::percent(101), 3)), [BudgetProblem::RatioAboveOne]);
-    let all = Concurrent::with(Ratio::ONE, 0).unwrap();
-    assert_eq!(firsts(&all, 10).into_iter().filter_map(|call| fail(&all, call)).count(), 10);
+fn a_ratio_above_one_is_rejected() {
+    assert_eq!(problems(Concurrent::with(Ratio::percent(101), 3)), [BudgetProblem::RatioAboveOne]);
+    let unbounded = Concurrent::with(Ratio::ONE, 0).unwrap();
+    assert_eq!(first_attempts(&unbounded, 10).into_iter().filter_map(|call| fail(&unbounded, call)).count(), 10);
 }

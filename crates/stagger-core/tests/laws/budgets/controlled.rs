@@ -1,4 +1,4 @@
-//! [`ControlledBudget`].
+//! [`ControlledBudget`]: modes and shares of an operator control.
 
 use std::sync::Arc;
 
@@ -16,56 +16,56 @@ fn control(capacity: u32) -> ControlledBudget<Tokens> {
     ControlledBudget::new(Tokens::builder().capacity(capacity).cost(1).reward(1).build().unwrap())
 }
 
-fn ask(control: &dyn Budget, times: usize) -> Vec<BudgetPermit> {
+fn acquire(control: &dyn Budget, times: usize) -> Vec<BudgetPermit> {
     (0..times).filter_map(|_| control.try_acquire(FailureKind::Transient, &NOW)).collect()
 }
 
 #[test]
-fn it_is_enforced_unless_it_is_moved() {
+fn the_default_mode_enforces_the_budget() {
     let control = control(3);
     assert_eq!((control.mode(), ControlMode::default()), (ControlMode::Enforced, ControlMode::Enforced));
-    assert_eq!((ask(&control, 5).len(), control.available()), (3, Some(0)));
+    assert_eq!((acquire(&control, 5).len(), control.available()), (3, Some(0)));
     assert_eq!(control.snapshot().rejected, 2);
 }
 
 #[test]
-fn what_is_observed_passes_and_is_counted() {
+fn observed_mode_grants_and_counts_what_it_would_reject() {
     let control = control(3);
     control.set(ControlMode::Observed);
-    assert_eq!(ask(&control, 5).len(), 5);
+    assert_eq!(acquire(&control, 5).len(), 5);
     let seen = control.snapshot();
     assert_eq!((seen.mode, seen.would_have_rejected, seen.rejected), (ControlMode::Observed, 2, 0));
     assert_eq!((control.budget().snapshot().tokens, control.available()), (0, None));
 }
 
 #[test]
-fn what_is_off_is_not_asked() {
+fn off_mode_grants_without_charging_the_budget() {
     let control = control(3);
     control.set(ControlMode::Off);
-    assert_eq!(ask(&control, 5).len(), 5);
+    assert_eq!(acquire(&control, 5).len(), 5);
     assert_eq!((control.budget().snapshot().tokens, control.snapshot().would_have_rejected), (3, 0));
 }
 
 #[test]
-fn no_retries_are_none_and_cost_nothing() {
+fn no_retries_mode_rejects_without_charging_the_budget() {
     let control = control(3);
     control.set(ControlMode::NoRetries);
-    assert_eq!((ask(&control, 5).len(), control.available()), (0, Some(0)));
+    assert_eq!((acquire(&control, 5).len(), control.available()), (0, Some(0)));
     assert_eq!(
         (control.budget().snapshot().tokens, control.snapshot().stopped, control.snapshot().rejected),
         (3, 5, 0)
     );
 }
 
-/// In every mode the budget hears of the attempts, so that it knows the present when it is enforced again.
+/// Attempts reach the budget in every mode, so that its state is current when it is enforced again.
 #[test]
-fn the_budget_hears_of_every_attempt_in_every_mode() {
+fn the_budget_records_every_attempt_in_every_mode() {
     for mode in MODES {
         let control = ControlledBudget::new(Throttle::new(10, Ratio::ONE).unwrap());
         control.set(mode);
         attempt(&control, Outcome::TRANSIENT, NOW);
-        if let Some(loan) = control.try_acquire(FailureKind::Transient, &NOW) {
-            control.record(loan, &Outcome::TRANSIENT, &NOW);
+        if let Some(permit) = control.try_acquire(FailureKind::Transient, &NOW) {
+            control.record(permit, &Outcome::TRANSIENT, &NOW);
         } else {
             attempt(&control, Outcome::TRANSIENT, NOW);
         }
@@ -73,52 +73,52 @@ fn the_budget_hears_of_every_attempt_in_every_mode() {
     }
 }
 
-/// What was lent in one mode and comes back in another, in every combination.
+/// Permits granted in one mode are returned in another, for every pair of modes.
 #[test]
-fn loans_come_home_whatever_the_mode_has_become() {
-    for lent_in in MODES {
-        for settled_in in MODES {
-            let (tokens, places) = (control(2), ControlledBudget::new(Concurrent::with(Ratio::ZERO, 2).unwrap()));
-            for budget in [&tokens as &dyn Budget, &places] {
-                let set = |mode| (tokens.set(mode), places.set(mode));
-                set(lent_in);
+fn permits_are_returned_after_a_change_of_mode() {
+    for granted_in in MODES {
+        for returned_in in MODES {
+            let (tokens, concurrent) = (control(2), ControlledBudget::new(Concurrent::with(Ratio::ZERO, 2).unwrap()));
+            for budget in [&tokens as &dyn Budget, &concurrent] {
+                let set = |mode| (tokens.set(mode), concurrent.set(mode));
+                set(granted_in);
                 let first = budget.on_first_attempt(&NOW);
-                let mut loans = ask(budget, 4);
-                set(settled_in);
+                let mut permits = acquire(budget, 4);
+                set(returned_in);
                 budget.record(first, &Outcome::Cancelled, &NOW);
-                if let Some(loan) = loans.pop() {
-                    budget.release(loan);
+                if let Some(permit) = permits.pop() {
+                    budget.release(permit);
                 }
-                loans.into_iter().for_each(|loan| budget.release(loan));
+                permits.into_iter().for_each(|permit| budget.release(permit));
             }
-            assert_eq!(tokens.budget().snapshot().tokens, 2, "{lent_in:?}, {settled_in:?}");
-            assert_eq!(places.budget().snapshot().firsts, 0, "{lent_in:?}, {settled_in:?}");
-            assert_eq!(places.budget().snapshot().retries, 0, "{lent_in:?}, {settled_in:?}");
+            assert_eq!(tokens.budget().snapshot().tokens, 2, "{granted_in:?}, {returned_in:?}");
+            assert_eq!(concurrent.budget().snapshot().firsts, 0, "{granted_in:?}, {returned_in:?}");
+            assert_eq!(concurrent.budget().snapshot().retries, 0, "{granted_in:?}, {returned_in:?}");
             tokens.set(ControlMode::Enforced);
             assert_eq!(drain(&tokens, NOW).len(), 2);
         }
     }
 }
 
-/// Of the first n pass `share · n`, rounded down, so of any that follow one another the share, give or take one.
+/// Of the first n requests `share · n` are granted, rounded down; of any consecutive ones the share, within one.
 #[test]
-fn a_share_passes_exactly_and_evenly() {
+fn a_share_is_granted_exactly_and_evenly() {
     for millionths in [0, 1, 250_000, 333_333, 500_000, 999_999, 1_000_000] {
         let share = Ratio::millionths(millionths);
         let control = ControlledBudget::new(Unlimited);
         control.set(share);
-        let mut passed = 0;
-        for asked in 1..=10_000 {
-            passed += ask(&control, 1).len() as u64;
-            assert_eq!(passed, share.of(asked), "{share} of {asked}");
+        let mut granted = 0;
+        for requested in 1..=10_000 {
+            granted += acquire(&control, 1).len() as u64;
+            assert_eq!(granted, share.of(requested), "{share} of {requested}");
         }
-        assert_eq!(control.snapshot().limited, 10_000 - passed);
+        assert_eq!(control.snapshot().limited, 10_000 - granted);
     }
 }
 
 #[test]
-fn a_share_limits_beside_each_mode_before_the_budget_is_asked() {
-    for (mode, passed, refused, would_have_rejected) in [
+fn a_share_applies_in_each_mode_before_the_budget() {
+    for (mode, granted, refused, would_have_rejected) in [
         (ControlMode::Enforced, 3, 2, 0),
         (ControlMode::Observed, 5, 0, 2),
         (ControlMode::Off, 5, 0, 0),
@@ -126,7 +126,7 @@ fn a_share_limits_beside_each_mode_before_the_budget_is_asked() {
     ] {
         let control = control(3);
         control.set(ControlSetting::new(mode, Ratio::percent(50)));
-        assert_eq!(ask(&control, 10).len(), passed, "{mode:?}");
+        assert_eq!(acquire(&control, 10).len(), granted, "{mode:?}");
         let seen = control.snapshot();
         assert_eq!((seen.mode, seen.share), (mode, Ratio::percent(50)));
         assert_eq!((seen.rejected, seen.would_have_rejected), (refused, would_have_rejected), "{mode:?}");
@@ -136,27 +136,27 @@ fn a_share_limits_beside_each_mode_before_the_budget_is_asked() {
 }
 
 #[test]
-fn a_share_of_nothing_leaves_nothing() {
+fn a_share_of_zero_rejects_every_retry() {
     let control = control(3);
     control.set(Ratio::ZERO);
-    assert_eq!((ask(&control, 3).len(), control.available(), control.budget().available()), (0, Some(0), Some(3)));
+    assert_eq!((acquire(&control, 3).len(), control.available(), control.budget().available()), (0, Some(0), Some(3)));
 }
 
 #[test]
-fn controls_that_share_a_switch_let_the_share_pass_together() {
-    let switch = Arc::new(RetryControl::new());
+fn budgets_with_one_control_apply_its_share_jointly() {
+    let shared = Arc::new(RetryControl::new());
     let (one, other) = (
-        ControlledBudget::with_control(Unlimited, Arc::clone(&switch)),
-        ControlledBudget::with_control(control(9), &*switch),
+        ControlledBudget::with_control(Unlimited, Arc::clone(&shared)),
+        ControlledBudget::with_control(control(9), &*shared),
     );
-    switch.set(Ratio::percent(50));
-    assert_eq!((0..6).map(|_| ask(&one, 1).len() + ask(&other, 1).len()).sum::<usize>(), 6);
+    shared.set(Ratio::percent(50));
+    assert_eq!((0..6).map(|_| acquire(&one, 1).len() + acquire(&other, 1).len()).sum::<usize>(), 6);
     other.set(ControlMode::NoRetries);
-    assert_eq!((ask(&one, 5).len(), one.snapshot().stopped), (0, 5));
+    assert_eq!((acquire(&one, 5).len(), one.snapshot().stopped), (0, 5));
 }
 
 #[test]
-fn a_setting_moves_both_and_reads_as_it_is_written() {
+fn a_setting_sets_mode_and_share_and_displays_both() {
     let control = control(1);
     for (setting, text) in [
         (ControlSetting::default(), "enforced"),
@@ -171,7 +171,7 @@ fn a_setting_moves_both_and_reads_as_it_is_written() {
 }
 
 #[test]
-fn modes_have_names_that_are_read_back() {
+fn mode_names_round_trip() {
     assert_eq!(ControlMode::ALL, MODES);
     assert_eq!(MODES.map(ControlMode::name), ["enforced", "observed", "off", "no-retries"]);
     for mode in MODES {

@@ -1,5 +1,5 @@
-//! The burst invariant of what does not bound every burst: a budget that refuses by chance, by its expectation, and a
-//! operator control that is moved, by what it lets through while it enforces.
+//! The burst invariant for budgets that do not bound every burst: a budget that rejects at random is checked against its
+//! expected value, and an operator control whose mode changes by what it grants in enforced mode.
 
 use std::sync::Mutex;
 
@@ -7,84 +7,84 @@ use proptest::prelude::*;
 use stagger_core::budget::{Adaptive, ControlMode, ControlledBudget, Tokens};
 use stagger_core::{Budget, FailureKind, Outcome, Ratio, Seed, guard::BudgetPermit, guard::Now};
 
-use super::play::{Step, play, steps};
+use super::steps::{Step, run_steps, steps};
 use crate::laws::support::cases;
 
-/// Keeps book of what an [`Adaptive`] said that it would do, and of what it did.
+/// Compares the grants of an [`Adaptive`] with the probabilities that it reports.
 #[derive(Debug)]
-struct Foretold {
+struct PredictedAdaptive {
     budget: Adaptive,
     seen: Mutex<Seen>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
-    lent: f64,
+    granted: f64,
     expected: f64,
     variance: f64,
 }
 
-impl Budget for Foretold {
+impl Budget for PredictedAdaptive {
     fn on_first_attempt(&self, now: &dyn Now) -> BudgetPermit {
         self.budget.on_first_attempt(now)
     }
 
     fn try_acquire(&self, kind: FailureKind, now: &dyn Now) -> Option<BudgetPermit> {
-        let refusal = self.budget.snapshot(now.now()).rejection_probability.as_f64();
-        let loan = self.budget.try_acquire(kind, now);
+        let rejection = self.budget.snapshot(now.now()).rejection_probability.as_f64();
+        let permit = self.budget.try_acquire(kind, now);
         let mut seen = self.seen.lock().unwrap();
-        seen.lent += f64::from(u8::from(loan.is_some()));
-        seen.expected += 1.0 - refusal;
-        seen.variance += refusal * (1.0 - refusal);
-        loan
+        seen.granted += f64::from(u8::from(permit.is_some()));
+        seen.expected += 1.0 - rejection;
+        seen.variance += rejection * (1.0 - rejection);
+        permit
     }
 
-    fn record(&self, loan: BudgetPermit, outcome: &Outcome, now: &dyn Now) {
-        self.budget.record(loan, outcome, now);
+    fn record(&self, permit: BudgetPermit, outcome: &Outcome, now: &dyn Now) {
+        self.budget.record(permit, outcome, now);
     }
 
-    fn release(&self, loan: BudgetPermit) {
-        self.budget.release(loan);
+    fn release(&self, permit: BudgetPermit) {
+        self.budget.release(permit);
     }
 }
 
-/// An operator control on tokens that is moved before every retry.
+/// An operator control on tokens whose mode changes before every retry.
 #[derive(Debug)]
-struct Moved {
+struct ChangingControl {
     control: ControlledBudget<Tokens>,
     modes: Vec<ControlMode>,
-    lent: Mutex<Lent>,
+    grants: Mutex<Grants>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Lent {
-    asked: usize,
+struct Grants {
+    requested: usize,
     while_enforced: u64,
-    while_there_are_none: u64,
+    while_no_retries: u64,
 }
 
-impl Budget for Moved {
+impl Budget for ChangingControl {
     fn try_acquire(&self, kind: FailureKind, now: &dyn Now) -> Option<BudgetPermit> {
-        let mut lent = self.lent.lock().unwrap();
-        let mode = self.modes[lent.asked % self.modes.len()];
-        lent.asked += 1;
+        let mut grants = self.grants.lock().unwrap();
+        let mode = self.modes[grants.requested % self.modes.len()];
+        grants.requested += 1;
         self.control.set(mode);
-        let loan = self.control.try_acquire(kind, now);
-        let counted = u64::from(loan.is_some());
+        let permit = self.control.try_acquire(kind, now);
+        let counted = u64::from(permit.is_some());
         match mode {
-            ControlMode::Enforced => lent.while_enforced += counted,
-            ControlMode::NoRetries => lent.while_there_are_none += counted,
+            ControlMode::Enforced => grants.while_enforced += counted,
+            ControlMode::NoRetries => grants.while_no_retries += counted,
             _ => {}
         }
-        loan
+        permit
     }
 
-    fn record(&self, loan: BudgetPermit, outcome: &Outcome, now: &dyn Now) {
-        self.control.record(loan, outcome, now);
+    fn record(&self, permit: BudgetPermit, outcome: &Outcome, now: &dyn Now) {
+        self.control.record(permit, outcome, now);
     }
 
-    fn release(&self, loan: BudgetPermit) {
-        self.control.release(loan);
+    fn release(&self, permit: BudgetPermit) {
+        self.control.release(permit);
     }
 }
 
@@ -92,29 +92,29 @@ proptest! {
     #![proptest_config(cases(128))]
 
     #[test]
-    fn bd_17_adaptive_lends_as_often_as_it_says(steps in steps(), seed: u64, k in 1_000_000_u32..3_000_000, least in 0_u32..12) {
-        let budget = Adaptive::builder(Seed::new(seed)).multiplier(Ratio::millionths(k)).min_requests(least);
-        let foretold = Foretold { budget: budget.build().unwrap(), seen: Mutex::default() };
-        play(&foretold, &steps, |_| Ok(()))?;
-        let seen = *foretold.seen.lock().unwrap();
-        // Bernstein's inequality: exceeded once in thirty million runs.
-        let most = 6.0 * seen.variance.sqrt() + 12.0;
-        prop_assert!((seen.lent - seen.expected).abs() < most, "{seen:?}");
+    fn bd_17_adaptive_grants_as_often_as_it_reports(steps in steps(), seed: u64, k in 1_000_000_u32..3_000_000, min_requests in 0_u32..12) {
+        let budget = Adaptive::builder(Seed::new(seed)).multiplier(Ratio::millionths(k)).min_requests(min_requests);
+        let predicted = PredictedAdaptive { budget: budget.build().unwrap(), seen: Mutex::default() };
+        run_steps(&predicted, &steps, |_| Ok(()))?;
+        let seen = *predicted.seen.lock().unwrap();
+        // Bernstein's inequality: exceeded once in 30 million runs.
+        let tolerance = 6.0 * seen.variance.sqrt() + 12.0;
+        prop_assert!((seen.granted - seen.expected).abs() < tolerance, "{seen:?}");
     }
 
     #[test]
-    fn bd_17_a_control_that_is_moved(
+    fn bd_17_a_control_bounds_retries_while_enforced(
         steps in steps(),
         modes in prop::collection::vec(prop::sample::select(vec![ControlMode::Enforced, ControlMode::Observed, ControlMode::Off, ControlMode::NoRetries]), 1..20),
         capacity in 5_u32..40,
     ) {
-        // What is given back could not be told from what was never paid.
-        let steps: Vec<_> = steps.into_iter().filter(|step| !matches!(step, Step::GiveUp(_))).collect();
+        // Released permits could not be told apart from ones that were never charged.
+        let steps: Vec<_> = steps.into_iter().filter(|step| !matches!(step, Step::Release(_))).collect();
         let tokens = Tokens::builder().capacity(capacity).reward(2).build().unwrap();
-        let moved = Moved { control: ControlledBudget::new(tokens), modes, lent: Mutex::default() };
-        let book = play(&moved, &steps, |_| Ok(()))?;
-        let lent = *moved.lent.lock().unwrap();
-        prop_assert!(lent.while_enforced * 5 <= u64::from(capacity) + 2 * book.successes, "{lent:?}");
-        prop_assert_eq!(lent.while_there_are_none, 0);
+        let changing = ChangingControl { control: ControlledBudget::new(tokens), modes, grants: Mutex::default() };
+        let tally = run_steps(&changing, &steps, |_| Ok(()))?;
+        let grants = *changing.grants.lock().unwrap();
+        prop_assert!(grants.while_enforced * 5 <= u64::from(capacity) + 2 * tally.successes, "{grants:?}");
+        prop_assert_eq!(grants.while_no_retries, 0);
     }
 }

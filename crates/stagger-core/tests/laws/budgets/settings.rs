@@ -1,12 +1,12 @@
-//! What all settings have in common.
+//! Settings common to several budgets.
 
 use stagger_core::budget::{Adaptive, BudgetProblem, Concurrent, Lifetime, SuccessRate, Throttle, Tokens, Window};
 use stagger_core::{Ratio, Seed};
 
-use super::faults;
+use super::problems;
 use crate::laws::support::ms;
 
-/// They compile: every budget can be a `static`.
+/// These must compile: every budget can be a `static`.
 static _TOKENS: Tokens = Tokens::new();
 static _WINDOW: Window = Window::new();
 static _LIFETIME: Lifetime = Lifetime::new();
@@ -15,11 +15,11 @@ static _SUCCESS_RATE: SuccessRate = SuccessRate::new();
 static _ADAPTIVE: Adaptive = Adaptive::new(Seed::new(1));
 static _THROTTLE: Throttle = match Throttle::new(10, Ratio::percent(10)) {
     Ok(throttle) => throttle,
-    Err(_) => panic!("it makes sense"),
+    Err(_) => panic!("valid settings"),
 };
 
 #[test]
-fn every_fault_of_a_bucket_is_told_at_once_with_the_way_out() {
+fn tokens_report_all_problems_with_a_fix() {
     let error = Tokens::builder().capacity(3).initial(4).refill(1, ms(0)).build().unwrap_err();
     let found: Vec<_> = error.problems().collect();
     assert_eq!(
@@ -32,9 +32,9 @@ fn every_fault_of_a_bucket_is_told_at_once_with_the_way_out() {
          cost 5 is above capacity 3, so that retry would always be rejected: lower the cost or raise capacity; \
          the refill period is 0s, so no retry would be rejected: use a longer period"
     );
-    assert_eq!(faults(Tokens::builder().capacity(0).build()), [BudgetProblem::NoCapacity]);
-    assert_eq!(faults(Tokens::builder().cost(0).build()), [BudgetProblem::NoCost]);
+    assert_eq!(problems(Tokens::builder().capacity(0).build()), [BudgetProblem::NoCapacity]);
+    assert_eq!(problems(Tokens::builder().cost(0).build()), [BudgetProblem::NoCost]);
     assert!(Tokens::builder().capacity(5).initial(5).local_cost(0).build().is_ok());
-    let most = Tokens::builder().capacity(u32::MAX).cost(u32::MAX).reward(u32::MAX).refill(u32::MAX, ms(1));
-    assert!(most.build().is_ok());
+    let largest = Tokens::builder().capacity(u32::MAX).cost(u32::MAX).reward(u32::MAX).refill(u32::MAX, ms(1));
+    assert!(largest.build().is_ok());
 }

@@ -1,9 +1,9 @@
-//! [`Throttle`].
+//! The [`Throttle`] budget.
 
 use stagger_core::budget::{BudgetProblem, Throttle};
 use stagger_core::{Budget, FailureKind, Outcome, Policy, Ratio, ServerHint, StopReason};
 
-use super::{NOW, attempt, faults};
+use super::{NOW, attempt, problems};
 use crate::laws::support::{Call, ms};
 
 fn throttle(max: u32, ratio: u32) -> Throttle {
@@ -15,7 +15,7 @@ fn tokens(throttle: &Throttle) -> u32 {
 }
 
 #[test]
-fn gr_03_a_new_configuration_is_as_full_as_the_old_one() {
+fn gr_03_reconfigure_keeps_the_fill_ratio() {
     let throttle = throttle(4, 10);
     attempt(&throttle, Outcome::TRANSIENT, NOW);
     throttle.reconfigure(10, Ratio::percent(10)).unwrap();
@@ -23,13 +23,13 @@ fn gr_03_a_new_configuration_is_as_full_as_the_old_one() {
 }
 
 #[test]
-fn gr_05_twelve_calls_against_a_server_that_mostly_fails() {
+fn gr_05_twelve_calls_to_a_mostly_failing_server() {
     let (throttle, policy) = (throttle(10, 50), Policy::constant(ms(1)).max_attempts(4).build().unwrap());
-    let works = [0, 3, 6, 10, 11, 12, 13, 14, 16, 18];
+    let succeeding = [0, 3, 6, 10, 11, 12, 13, 14, 16, 18];
     let (mut next, mut got) = (0, Vec::new());
     for _ in 0..12 {
         let outcomes: Vec<_> = (next..next + 4)
-            .map(|call| if works.contains(&call) { Outcome::Success } else { Outcome::TRANSIENT })
+            .map(|call| if succeeding.contains(&call) { Outcome::Success } else { Outcome::TRANSIENT })
             .collect();
         let trace = Call::new(&policy).budget(&throttle).run(outcomes);
         next += trace.attempts;
@@ -53,12 +53,12 @@ fn gr_05_twelve_calls_against_a_server_that_mostly_fails() {
 }
 
 #[test]
-fn gr_19_what_grpc_does_not_allow_is_refused() {
+fn gr_19_settings_outside_the_grpc_ranges_are_rejected() {
     for max in [0, 1_001, u32::MAX] {
-        assert_eq!(faults(Throttle::new(max, Ratio::ONE)), [BudgetProblem::MaxTokens], "{max}");
+        assert_eq!(problems(Throttle::new(max, Ratio::ONE)), [BudgetProblem::MaxTokens], "{max}");
     }
     for ratio in [Ratio::ZERO, Ratio::millionths(999), Ratio::millionths(1_000_001_000)] {
-        assert_eq!(faults(Throttle::new(10, ratio)), [BudgetProblem::TokenRatio], "{ratio}");
+        assert_eq!(problems(Throttle::new(10, ratio)), [BudgetProblem::TokenRatio], "{ratio}");
     }
     assert!(Throttle::new(1, Ratio::millionths(1_000)).is_ok() && Throttle::new(1_000, Ratio::percent(160)).is_ok());
     let kept = throttle(10, 10);
@@ -67,14 +67,14 @@ fn gr_19_what_grpc_does_not_allow_is_refused() {
 }
 
 #[test]
-fn gr_21_tokens_are_kept_in_thousandths_and_finer_digits_do_not_count() {
+fn gr_21_tokens_are_thousandths_and_finer_digits_are_dropped() {
     let seen = throttle(2, 100).snapshot();
     assert_eq!((seen.milli_tokens, seen.max_milli_tokens, seen.milli_ratio), (2_000, 2_000, 1_000));
     assert_eq!(Throttle::new(2, Ratio::millionths(1_999)).unwrap().snapshot().milli_ratio, 1);
 }
 
 #[test]
-fn exactly_half_full_is_not_enough() {
+fn exactly_half_full_rejects() {
     let throttle = throttle(4, 1);
     assert_eq!(throttle.available(), Some(1));
     attempt(&throttle, Outcome::TRANSIENT, NOW);
@@ -88,7 +88,7 @@ fn exactly_half_full_is_not_enough() {
 }
 
 #[test]
-fn tokens_stay_between_nothing_and_the_most() {
+fn tokens_stay_between_zero_and_the_maximum() {
     let throttle = throttle(1, 30);
     attempt(&throttle, Outcome::Success, NOW);
     assert_eq!(tokens(&throttle), 1_000);
@@ -103,7 +103,7 @@ fn tokens_stay_between_nothing_and_the_most() {
 }
 
 #[test]
-fn what_failed_for_good_and_what_nobody_is_blamed_for_count_as_neither() {
+fn permanent_and_neutral_outcomes_do_not_change_tokens() {
     let throttle = throttle(10, 50);
     attempt(&throttle, Outcome::TRANSIENT, NOW);
     for outcome in [
@@ -118,7 +118,7 @@ fn what_failed_for_good_and_what_nobody_is_blamed_for_count_as_neither() {
 }
 
 #[test]
-fn a_refusal_is_a_stop_of_its_own() {
+fn a_rejection_stops_the_call_with_its_own_reason() {
     let policy = Policy::constant(ms(1)).max_attempts(4).build().unwrap();
     assert_eq!(Call::new(&policy).budget(&throttle(2, 10)).failing().stop, Some(StopReason::Budget));
 }

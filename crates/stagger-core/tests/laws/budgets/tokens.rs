@@ -1,4 +1,4 @@
-//! [`Tokens`].
+//! The [`Tokens`] budget.
 
 use stagger_core::budget::{Refund, Tokens, TokensBuilder};
 use stagger_core::profile::{AWS_SDK, AWS_SDK_2026};
@@ -9,20 +9,20 @@ use stagger_core::{
 use super::{NOW, attempt, drain};
 use crate::laws::support::{Call, at, ms, secs};
 
-/// The AWS SDKs' numbers for a server error that is neither a time-out nor throttled: 5 in the long-standing mode.
+/// The AWS SDKs' costs for a server error that is neither a timeout nor throttling: 5 in the long-standing mode.
 const SERVER_ERROR: TokensBuilder = Tokens::AWS.transient_cost(5);
 
 fn held(tokens: &Tokens) -> u64 {
     tokens.snapshot().tokens
 }
 
-/// Fails with `outcome`, retry after retry; what the bucket holds after each.
+/// Acquires `retries` permits and returns the tokens left after each.
 fn quota(tokens: &Tokens, kind: FailureKind, retries: usize) -> Vec<u64> {
-    let ask = |_| {
-        tokens.try_acquire(kind, &NOW).expect("there is enough");
+    let acquire = |_| {
+        tokens.try_acquire(kind, &NOW).expect("enough tokens are left");
         held(tokens)
     };
-    (0..retries).map(ask).collect()
+    (0..retries).map(acquire).collect()
 }
 
 #[test]
@@ -34,11 +34,11 @@ fn aw_05_three_attempts_cost_five_tokens_twice() {
 }
 
 #[test]
-fn aw_07_the_last_five_tokens_come_back_with_the_retry_that_succeeds() {
+fn aw_07_a_successful_retry_refunds_the_last_five_tokens() {
     let tokens = SERVER_ERROR.capacity(5).transient_cost(5).throttled_cost(5).local_cost(5).build().unwrap();
-    let loan = tokens.try_acquire(FailureKind::Transient, &NOW).unwrap();
+    let permit = tokens.try_acquire(FailureKind::Transient, &NOW).unwrap();
     assert_eq!(held(&tokens), 0);
-    tokens.record(loan, &Outcome::Success, &NOW);
+    tokens.record(permit, &Outcome::Success, &NOW);
     assert_eq!(held(&tokens), 5);
 }
 
@@ -70,7 +70,7 @@ fn aw_13_fractions_of_a_token_add_up() {
 }
 
 #[test]
-fn aw_15_the_quota_of_2026_after_each_of_four_retries() {
+fn aw_15_the_2026_quota_after_each_of_four_retries() {
     let tokens = Tokens::AWS_2026.build().unwrap();
     let policy = Policy::exponential(ms(50), ms(200)).jitter(Jitter::None).max_attempts(5).build().unwrap();
     let trace = Call::new(&policy).budget(&tokens).failing();
@@ -80,17 +80,17 @@ fn aw_15_the_quota_of_2026_after_each_of_four_retries() {
 }
 
 #[test]
-fn aw_17_a_throttled_request_costs_five_and_gets_them_back() {
+fn aw_17_a_throttled_request_costs_five_and_is_refunded() {
     let tokens = Tokens::AWS_2026.build().unwrap();
-    let loan = tokens.try_acquire(FailureKind::Throttled, &NOW).unwrap();
+    let permit = tokens.try_acquire(FailureKind::Throttled, &NOW).unwrap();
     assert_eq!(held(&tokens), 495);
-    tokens.record(loan, &Outcome::Success, &NOW);
+    tokens.record(permit, &Outcome::Success, &NOW);
     assert_eq!(held(&tokens), 500);
 }
 
-/// The SDKs do not retry either; but before a long poll is told so, it waits for what the retry would have waited, 50 ms
-/// or a second. Here a call that has ended waits for nothing, whatever ended it: who polls in a loop waits by a schedule
-/// of its own between the calls, and an empty quota cannot make that loop a hot one.
+/// The SDKs do not retry either, but a long poll waits for the retry's delay, 50 ms or a second, before it returns the
+/// error. Here a finished call does not wait, whatever finished it: a polling loop waits by its own schedule between
+/// calls, so an empty quota cannot turn it into a busy loop.
 #[test]
 fn aw_21_with_an_empty_quota_a_call_ends_without_a_wait() {
     let tokens = Tokens::AWS_2026.initial(0).build().unwrap();
@@ -104,11 +104,11 @@ fn aw_21_with_an_empty_quota_a_call_ends_without_a_wait() {
         let trace = Call::new(&policy).budget(&tokens).run([outcome]);
         assert_eq!((trace.stop, trace.waits, trace.attempts), (stop, vec![], 1), "{outcome:?}");
     }
-    assert_eq!(policy.delays(Seed::new(1)).next(), Some(ms(50)), "what a loop around it can wait for");
+    assert_eq!(policy.delays(Seed::new(1)).next(), Some(ms(50)), "the delay that a surrounding loop can use");
 }
 
 #[test]
-fn aw_31_time_and_rewards_add_up_exactly() {
+fn aw_31_refill_and_rewards_add_up_exactly() {
     let builder = Tokens::builder().initial(0).cost(3).fractional_reward(Ratio::percent(50)).refill(1, secs(1));
     let tokens = builder.build().unwrap();
     assert_eq!(tokens.try_acquire(FailureKind::Transient, &NOW), None);
@@ -119,16 +119,16 @@ fn aw_31_time_and_rewards_add_up_exactly() {
     assert_eq!((held(&tokens), tokens.snapshot().fraction), (0, Ratio::ZERO));
 }
 
-/// A negative rate cannot be written here; what it is coerced to there is a refill of nothing.
+/// A negative rate is not representable here. The SDK coerces it to zero.
 #[test]
-fn aw_33_a_refill_of_nothing_brings_nothing() {
+fn aw_33_a_refill_of_zero_adds_no_tokens() {
     let tokens = Tokens::builder().capacity(5).refill(0, secs(1)).build().unwrap();
     assert_eq!(drain(&tokens, NOW).len(), 1);
     assert_eq!(tokens.try_acquire(FailureKind::Transient, &NOW.saturating_add(secs(1_000_000))), None);
 }
 
 #[test]
-fn the_101st_retry_in_a_row_is_refused() {
+fn the_101st_consecutive_retry_is_rejected() {
     for tokens in [Tokens::new(), Tokens::default(), SERVER_ERROR.build().unwrap()] {
         assert_eq!(tokens.available(), Some(100));
         assert_eq!(drain(&tokens, NOW).len(), 100);
@@ -137,15 +137,15 @@ fn the_101st_retry_in_a_row_is_refused() {
 }
 
 #[test]
-fn by_default_every_success_pays_for_a_retry_and_none_is_hoarded() {
+fn by_default_a_success_earns_one_retry_up_to_capacity() {
     let tokens = Tokens::new();
     attempt(&tokens, Outcome::Success, NOW);
     assert_eq!(tokens.snapshot().tokens, 500);
     drop(drain(&tokens, NOW));
     for outcome in [Outcome::Success, Outcome::Permanent] {
         attempt(&tokens, outcome, NOW);
-        let loan = tokens.try_acquire(FailureKind::Transient, &NOW).expect("the server answered");
-        tokens.record(loan, &outcome, &NOW);
+        let permit = tokens.try_acquire(FailureKind::Transient, &NOW).expect("the server answered");
+        tokens.record(permit, &outcome, &NOW);
         assert_eq!(drain(&tokens, NOW).len(), 1);
     }
     for outcome in [Outcome::TRANSIENT, Outcome::NotProcessed, Outcome::Cancelled] {
@@ -155,7 +155,7 @@ fn by_default_every_success_pays_for_a_retry_and_none_is_hoarded() {
 }
 
 #[test]
-fn aws_gives_back_what_the_last_retry_cost_and_no_more() {
+fn aws_refunds_only_the_cost_of_the_last_retry() {
     let tokens = Tokens::AWS.build().unwrap();
     let _first = tokens.try_acquire(FailureKind::Transient, &NOW).unwrap();
     let last = tokens.try_acquire(FailureKind::Throttled, &NOW).unwrap();
@@ -165,49 +165,49 @@ fn aws_gives_back_what_the_last_retry_cost_and_no_more() {
 }
 
 #[test]
-fn a_retry_that_was_never_made_costs_nothing_and_a_cancelled_one_stays_paid() {
+fn released_retries_are_refunded_and_cancelled_ones_are_not() {
     let tokens = Tokens::AWS_2026.build().unwrap();
     for kind in [FailureKind::Transient, FailureKind::Throttled, FailureKind::LocalExhaustion] {
-        let loan = tokens.try_acquire(kind, &NOW).unwrap();
+        let permit = tokens.try_acquire(kind, &NOW).unwrap();
         assert!(held(&tokens) < 500);
-        tokens.release(loan);
+        tokens.release(permit);
         assert_eq!(held(&tokens), 500, "{kind:?}");
     }
-    let loan = tokens.try_acquire(FailureKind::Throttled, &NOW).unwrap();
-    tokens.record(loan, &Outcome::Cancelled, &NOW);
+    let permit = tokens.try_acquire(FailureKind::Throttled, &NOW).unwrap();
+    tokens.record(permit, &Outcome::Cancelled, &NOW);
     assert_eq!(held(&tokens), 495);
 }
 
 #[test]
-fn what_costs_nothing_is_given_back_as_nothing() {
+fn a_free_retry_refunds_nothing() {
     let tokens = Tokens::builder().local_cost(0).refund(Refund::LastCost).reward(1).initial(0).build().unwrap();
-    let loan = tokens.try_acquire(FailureKind::LocalExhaustion, &NOW).expect("it is free");
-    assert_ne!(loan, BudgetPermit::NONE);
-    tokens.record(loan, &Outcome::Success, &NOW);
+    let permit = tokens.try_acquire(FailureKind::LocalExhaustion, &NOW).expect("it is free");
+    assert_ne!(permit, BudgetPermit::NONE);
+    tokens.record(permit, &Outcome::Success, &NOW);
     assert_eq!(held(&tokens), 0);
 }
 
 #[test]
-fn a_refill_counts_from_the_first_question_and_stops_at_the_brim() {
+fn a_refill_starts_at_the_first_request_and_stops_at_capacity() {
     let tokens = Tokens::builder().capacity(10).initial(0).cost(1).refill(1, secs(1)).build().unwrap();
-    assert_eq!(drain(&tokens, at(secs(1_000))).len(), 0, "nobody had asked before");
+    assert_eq!(drain(&tokens, at(secs(1_000))).len(), 0, "the refill starts with this request");
     assert_eq!(drain(&tokens, at(ms(1_000_999))).len(), 0);
     assert_eq!(drain(&tokens, at(ms(1_001_000))).len(), 1);
     assert_eq!(drain(&tokens, at(ms(1_002_500))).len(), 1);
-    assert_eq!(drain(&tokens, at(ms(1_003_000))).len(), 1, "the half of a token was kept");
-    assert_eq!(drain(&tokens, at(secs(999))).len(), 0, "a clock that steps back brings nothing");
+    assert_eq!(drain(&tokens, at(ms(1_003_000))).len(), 1, "the half token was kept");
+    assert_eq!(drain(&tokens, at(secs(999))).len(), 0, "a clock that steps back adds no tokens");
     assert_eq!(drain(&tokens, at(secs(1_000_000))).len(), 10);
     assert_eq!(drain(&tokens, Instant::from_nanos(u64::MAX)).len(), 10);
 }
 
-/// Often asked in uneven steps, it brings as much as asked once.
+/// Frequent requests at uneven intervals refill as much as a single one.
 #[test]
-fn a_refill_loses_nothing_to_being_asked_often() {
+fn frequent_requests_do_not_reduce_the_refill() {
     let tokens = Tokens::builder().capacity(1_000).initial(0).cost(1).refill(3, secs(7)).build().unwrap();
-    let mut lent = 0;
+    let mut granted = 0;
     for step in 0..=70_000_u64 {
-        lent += drain(&tokens, at(ms(5_000 + step))).len();
+        granted += drain(&tokens, at(ms(5_000 + step))).len();
     }
-    // 70 s: 30 tokens; a nanosecond may be lost with each of the questions.
-    assert!((29..=30).contains(&lent), "{lent}");
+    // 70 s are 30 tokens; rounding may lose a nanosecond with each request.
+    assert!((29..=30).contains(&granted), "{granted}");
 }

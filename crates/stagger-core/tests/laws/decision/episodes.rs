@@ -7,7 +7,7 @@ use stagger_core::{
     machine::RetryState,
 };
 
-use crate::laws::support::{Purse, at, ms, secs};
+use crate::laws::support::{RecordingBudget, at, ms, secs};
 
 /// The delays that a supervised program gets whose `k`-th life lasts `lives[k]`.
 fn supervise(policy: &Policy, lives: &[Duration], seed: u64) -> (Vec<Duration>, Option<StopReason>) {
@@ -110,8 +110,8 @@ fn starting_again_does_not_start_the_clock_again() {
 
 #[test]
 fn starting_again_in_a_sleep_does_not_lose_the_loan_of_the_coming_attempt() {
-    let (purse, policy) = (Purse::default(), Policy::DEFAULT);
-    let guards = Guards::none().budget(&purse);
+    let (budget, policy) = (RecordingBudget::default(), Policy::DEFAULT);
+    let guards = Guards::none().budget(&budget);
     let now = || at(secs(1));
     let mut state = RetryState::new();
     let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1));
@@ -123,15 +123,16 @@ fn starting_again_in_a_sleep_does_not_lose_the_loan_of_the_coming_attempt() {
     let permit = retry.begin(permit, now, &guards).unwrap();
     assert_eq!(retry.attempt(), 1);
     guards.abandon(permit, now);
-    assert_eq!(purse.events(), ["first", "settle 1 Ailing", "lend Transient", "settle 2 Unknown"]);
-    purse.assert_balanced();
+    assert_eq!(budget.events(), ["on_first_attempt", "record 1 Ailing", "try_acquire Transient", "record 2 Unknown"]);
+    budget.assert_balanced();
 }
 
 /// The retry after a healthy life was paid for; it is no first attempt.
 #[test]
 fn a_retry_that_begins_an_episode_keeps_its_loan() {
-    let (purse, policy) = (Purse::default(), Policy::DEFAULT.to_builder().stable_after(secs(10)).build().unwrap());
-    let guards = Guards::none().budget(&purse);
+    let (budget, policy) =
+        (RecordingBudget::default(), Policy::DEFAULT.to_builder().stable_after(secs(10)).build().unwrap());
+    let guards = Guards::none().budget(&budget);
     let now = || at(secs(1));
     let mut state = RetryState::new();
     let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1));
@@ -142,6 +143,6 @@ fn a_retry_that_begins_an_episode_keeps_its_loan() {
     };
     let permit = retry.begin(permit, now, &guards).unwrap();
     let _ = retry.decide(Outcome::Success, permit, now, &guards);
-    assert_eq!(purse.events(), ["first", "settle 1 Ailing", "lend Transient", "settle 2 Healthy"]);
-    purse.assert_balanced();
+    assert_eq!(budget.events(), ["on_first_attempt", "record 1 Ailing", "try_acquire Transient", "record 2 Healthy"]);
+    budget.assert_balanced();
 }

@@ -8,7 +8,7 @@ use stagger_core::{
     machine::RetryState, policy,
 };
 
-use crate::laws::support::{Purse, any_policy, at, cases, ms};
+use crate::laws::support::{RecordingBudget, any_policy, at, cases, ms};
 
 const LIMITED: Policy = policy!(constant(ms(10)).jitter(Jitter::None).max_attempts(9).max_elapsed(ms(35)));
 
@@ -72,13 +72,13 @@ fn only_a_retry_that_was_paid_for_is_paid_for_again() {
     let (transient, unprocessed) = (Outcome::TRANSIENT, Outcome::NotProcessed);
     for (outcomes, asked) in [
         (&[][..], &[][..]),
-        (&[transient][..], &["lend Transient"][..]),
+        (&[transient][..], &["try_acquire Transient"][..]),
         (&[unprocessed][..], &[][..]),
-        (&[unprocessed, transient][..], &["lend Transient"][..]),
+        (&[unprocessed, transient][..], &["try_acquire Transient"][..]),
         (&[transient, unprocessed][..], &[][..]),
     ] {
-        let (purse, mut state) = (Purse::with_clock(), RetryState::new());
-        let guards = Guards::none().budget(&purse);
+        let (budget, mut state) = (RecordingBudget::with_clock(), RetryState::new());
+        let guards = Guards::none().budget(&budget);
         let mut lent = Permits::NONE;
         for outcome in outcomes {
             let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1));
@@ -89,15 +89,15 @@ fn only_a_retry_that_was_paid_for_is_paid_for_again() {
             lent = permit;
         }
         guards.release(lent);
-        purse.events();
+        budget.events();
         let before = state;
         let retry = RetryMachine::new(&policy, &mut state, Seed::new(1));
         guards.release(retry.reacquire(|| Instant::ZERO, &guards).unwrap());
-        assert_eq!(purse.events().iter().filter(|event| !event.starts_with("give back")).collect::<Vec<_>>(), asked);
-        purse.set_tight(true);
+        assert_eq!(budget.events().iter().filter(|event| !event.starts_with("release")).collect::<Vec<_>>(), asked);
+        budget.set_rejects(true);
         let refused = if asked.is_empty() { Ok(Permits::NONE) } else { Err(StopReason::Budget) };
         assert_eq!(retry.reacquire(|| Instant::ZERO, &guards), refused, "{outcomes:?}");
-        assert_eq!((state, purse.out()), (before, 0), "{outcomes:?}");
+        assert_eq!((state, budget.outstanding()), (before, 0), "{outcomes:?}");
     }
 }
 

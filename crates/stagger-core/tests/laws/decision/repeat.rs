@@ -7,7 +7,7 @@ use stagger_core::{
     machine::RetryState,
 };
 
-use crate::laws::support::{Call, Purse, Watch, at, ms, secs};
+use crate::laws::support::{Call, RecordingBreaker, RecordingBudget, at, ms, secs};
 
 #[test]
 fn it_is_repeated_at_once_under_the_same_number_and_the_schedule_does_not_move() {
@@ -37,8 +37,8 @@ fn it_is_repeated_even_by_the_last_attempt() {
 /// The loan goes on with the attempt; the pass does not: a half-open breaker counts attempts, not calls.
 #[test]
 fn the_repeat_keeps_its_loan_and_asks_the_breaker_again() {
-    let (purse, watch, policy) = (Purse::tight(), Watch::default(), Policy::DEFAULT);
-    let guards = Guards::none().budget(&purse).breaker(&watch);
+    let (budget, breaker, policy) = (RecordingBudget::rejecting(), RecordingBreaker::default(), Policy::DEFAULT);
+    let guards = Guards::none().budget(&budget).breaker(&breaker);
     let now = || at(secs(1));
     let mut state = RetryState::new();
     let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1));
@@ -46,23 +46,23 @@ fn the_repeat_keeps_its_loan_and_asks_the_breaker_again() {
     let Decision::Retry { permit, .. } = retry.decide(Outcome::NotProcessed, permit, now, &guards) else {
         panic!("nothing forbids it")
     };
-    assert_eq!(watch.records(), [(1, Outcome::NotProcessed)]);
-    assert_eq!((purse.events(), purse.out()), (vec!["first".to_owned()], 1));
-    assert_eq!(watch.peeks(), [Duration::ZERO]);
+    assert_eq!(breaker.records(), [(1, Outcome::NotProcessed)]);
+    assert_eq!((budget.events(), budget.outstanding()), (vec!["on_first_attempt".to_owned()], 1));
+    assert_eq!(breaker.checked_waits(), [Duration::ZERO]);
 
     let permit = retry.begin(permit, now, &guards).unwrap();
     assert_eq!(retry.attempt(), 1);
     assert_eq!(retry.decide(Outcome::Success, permit, now, &guards), Decision::Done);
-    assert_eq!(watch.records(), [(2, Outcome::Success)]);
-    assert_eq!(purse.events(), ["settle 1 Healthy"]);
-    purse.assert_balanced();
-    watch.assert_balanced();
+    assert_eq!(breaker.records(), [(2, Outcome::Success)]);
+    assert_eq!(budget.events(), ["record 1 Healthy"]);
+    budget.assert_balanced();
+    breaker.assert_balanced();
 }
 
 #[test]
 fn a_breaker_that_opens_before_the_repeat_gets_the_loan_back() {
-    let (purse, watch, policy) = (Purse::default(), Watch::default(), Policy::DEFAULT);
-    let guards = Guards::none().budget(&purse).breaker(&watch);
+    let (budget, breaker, policy) = (RecordingBudget::default(), RecordingBreaker::default(), Policy::DEFAULT);
+    let guards = Guards::none().budget(&budget).breaker(&breaker);
     let now = || at(secs(1));
     let mut state = RetryState::new();
     let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1));
@@ -70,11 +70,11 @@ fn a_breaker_that_opens_before_the_repeat_gets_the_loan_back() {
     let Decision::Retry { permit, .. } = retry.decide(Outcome::NotProcessed, permit, now, &guards) else {
         panic!("nothing forbids it")
     };
-    watch.set_open(true);
+    breaker.set_open(true);
     assert_eq!(retry.begin(permit, now, &guards), Err(StopReason::Breaker));
-    assert_eq!(purse.events(), ["first", "give back 1"]);
-    purse.assert_balanced();
-    watch.assert_balanced();
+    assert_eq!(budget.events(), ["on_first_attempt", "release 1"]);
+    budget.assert_balanced();
+    breaker.assert_balanced();
 }
 
 #[test]

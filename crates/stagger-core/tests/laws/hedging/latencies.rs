@@ -1,4 +1,4 @@
-//! How long attempts take.
+//! Attempt latencies and their quantiles.
 
 use core::time::Duration;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use stagger_core::{Ratio, hedge::Hedge, hedge::Latencies};
 use crate::laws::support::{cases, ms, secs};
 
 #[test]
-fn nothing_is_known_before_twenty_attempts() {
+fn no_quantile_before_twenty_attempts() {
     let latencies = Latencies::default();
     let hedge = Hedge::at_quantile(Ratio::percent(95), ms(700));
     for _ in 0..19 {
@@ -25,7 +25,7 @@ fn nothing_is_known_before_twenty_attempts() {
 }
 
 #[test]
-fn what_is_old_fades_away() {
+fn old_latencies_decay() {
     let latencies = Latencies::new(100);
     for _ in 0..1_000 {
         latencies.record(ms(10));
@@ -35,14 +35,14 @@ fn what_is_old_fades_away() {
         latencies.record(secs(1));
     }
     let tenth = latencies.quantile(Ratio::percent(10)).unwrap();
-    assert!(tenth > ms(900), "{tenth:?}: six windows have passed since it was quick");
+    assert!(tenth > ms(900), "{tenth:?}: six windows have elapsed since the fast attempts");
 }
 
-/// Slow attempts lose against their copies. If only winners counted, the delay would shrink with every call.
+/// Slow attempts lose to their copies. If only winners were recorded, the delay would shrink with every call.
 #[test]
-fn the_delay_does_not_creep_down_when_losers_are_counted() {
+fn recording_losers_keeps_the_delay_from_shrinking() {
     let latencies = Latencies::new(200);
-    // One attempt in ten takes a second, all others 10 ms; its copy wins 10 ms after the delay.
+    // One attempt in ten takes a second, all others 10 ms; the copy of a slow one wins 10 ms after the delay.
     for call in 0..2_000 {
         let delay = latencies.quantile(Ratio::percent(95)).unwrap_or(ms(100));
         if call % 10 == 0 {
@@ -55,7 +55,7 @@ fn the_delay_does_not_creep_down_when_losers_are_counted() {
 }
 
 #[test]
-fn many_threads_lose_no_count() {
+fn concurrent_records_are_all_counted() {
     let latencies = Arc::new(Latencies::new(1_000_000));
     let threads: Vec<_> = (0..4)
         .map(|_| {
@@ -73,19 +73,19 @@ proptest! {
     #![proptest_config(cases(64))]
 
     #[test]
-    fn a_quantile_is_right_to_an_eighth_of_itself(mut lengths in prop::collection::vec(1_000..3_600_000_000_000_u64, 50..400), percent in 1..=100_u32) {
+    fn a_quantile_is_within_an_eighth_of_the_exact_value(mut lengths in prop::collection::vec(1_000..3_600_000_000_000_u64, 50..400), percent in 1..=100_u32) {
         let latencies = Latencies::new(1_000);
         lengths.iter().for_each(|&nanos| latencies.record(Duration::from_nanos(nanos)));
         lengths.sort_unstable();
         let got = latencies.quantile(Ratio::percent(percent)).unwrap().as_nanos() as f64;
-        // The one whose rank it is; the rank is rounded down.
+        // The rank is rounded down.
         let rank = (lengths.len() * percent as usize / 100).clamp(1, lengths.len());
         let want = lengths[rank - 1] as f64;
-        prop_assert!((got / want - 1.0).abs() <= 0.13, "{percent} %: {got}, not {want}");
+        prop_assert!((got / want - 1.0).abs() <= 0.13, "{percent} %: got {got}, expected {want}");
     }
 
     #[test]
-    fn quantiles_grow_with_their_share(lengths in prop::collection::vec(any::<u64>(), 20..200)) {
+    fn quantiles_are_monotonic(lengths in prop::collection::vec(any::<u64>(), 20..200)) {
         let latencies = Latencies::new(1_000);
         lengths.iter().for_each(|&nanos| latencies.record(Duration::from_nanos(nanos)));
         let quantiles: Vec<_> = (0..=100).map(|p| latencies.quantile(Ratio::percent(p)).unwrap()).collect();

@@ -1,4 +1,4 @@
-//! Hedging: when a copy is due, and how long attempts take.
+//! Hedging: when a copy is due, and attempt latencies.
 
 mod latencies;
 mod state;

@@ -1,4 +1,4 @@
-//! Which copy is due when.
+//! The hedge state: when the next copy is due.
 
 use core::time::Duration;
 
@@ -6,9 +6,9 @@ use stagger_core::{FailureKind, Outcome, ServerHint, hedge::Hedge, hedge::HedgeS
 
 use crate::laws::support::{at, ms, secs};
 
-/// `hedgingPolicy` with 4 attempts and a delay of 500 ms, before a server that is silent.
+/// `hedgingPolicy` with 4 attempts and a delay of 500 ms, and a server that does not respond.
 #[test]
-fn gr_13_copies_are_launched_one_delay_after_the_other() {
+fn gr_13_copies_start_one_delay_apart() {
     let hedge = Hedge::after(ms(500)).with_max_copies(3);
     let mut state = HedgeState::new(&hedge, ms(500), at(secs(1)));
     let mut in_flight = Vec::new();
@@ -23,19 +23,19 @@ fn gr_13_copies_are_launched_one_delay_after_the_other() {
 }
 
 #[test]
-fn without_copies_nothing_is_ever_due() {
+fn with_zero_copies_none_is_ever_due() {
     let state = HedgeState::new(&Hedge::after(Duration::ZERO).with_max_copies(0), Duration::ZERO, at(secs(1)));
     assert_eq!((state.due(), state.count()), (None, 1));
 }
 
 #[test]
-fn more_than_ten_copies_are_ten() {
+fn max_copies_is_clamped_to_ten() {
     assert_eq!(Hedge::after(ms(1)).with_max_copies(11).max_copies(), 10);
     assert_eq!(Hedge::after(ms(1)).with_max_copies(10).max_copies(), 10);
 }
 
 #[test]
-fn a_failure_brings_the_next_copy_on_when_it_may_help() {
+fn a_retryable_failure_makes_the_next_copy_due() {
     let failed = |kind, hint| Outcome::Failed { kind, hint };
     for (outcome, want) in [
         (Outcome::TRANSIENT, Some(at(secs(5)))),
@@ -55,10 +55,10 @@ fn a_failure_brings_the_next_copy_on_when_it_may_help() {
 }
 
 #[test]
-fn a_copy_that_nobody_pays_for_is_the_end_of_copies() {
+fn a_copy_rejected_by_the_budget_is_the_last() {
     let mut state = HedgeState::new(&Hedge::after(ms(1)).with_max_copies(5), ms(1), at(secs(1)));
     state.rejected();
     assert_eq!(state.due(), None);
     state.failed(&Outcome::TRANSIENT, at(secs(2)));
-    assert_eq!(state.due(), None, "a failure does not bring them back");
+    assert_eq!(state.due(), None, "a failure does not make another copy due");
 }
