@@ -1,4 +1,4 @@
-//! What the guards lend to a link is settled exactly once.
+//! Every permit of a link is recorded or released exactly once.
 
 use proptest::prelude::*;
 use stagger_core::{FailureKind, Guards, Outcome, Policy, StopReason, machine::ReconnectPhase, machine::ReconnectStep};
@@ -11,7 +11,7 @@ fn policy() -> Policy {
 }
 
 #[test]
-fn a_connection_settles_when_it_opens_and_its_loss_pays_for_the_next() {
+fn opening_records_permits_and_a_loss_acquires_the_next() {
     let (purse, watch) = (Purse::default(), Watch::default());
     let mut link = Link::guarded(policy(), Guards::none().budget(&purse).breaker(&watch)).up();
     assert_eq!(purse.events(), ["first", "settle 1 Healthy"]);
@@ -26,7 +26,7 @@ fn a_connection_settles_when_it_opens_and_its_loss_pays_for_the_next() {
 }
 
 #[test]
-fn a_budget_that_refuses_a_loss_gives_up() {
+fn a_budget_rejecting_the_reconnect_gives_up() {
     let purse = Purse::tight();
     let mut link = Link::guarded(policy(), Guards::none().budget(&purse)).up();
     link.pass(secs(60));
@@ -35,7 +35,7 @@ fn a_budget_that_refuses_a_loss_gives_up() {
 }
 
 #[test]
-fn a_breaker_that_refuses_the_connection_gives_up_and_gives_back() {
+fn a_breaker_rejecting_the_connect_gives_up_and_releases() {
     let (purse, watch) = (Purse::default(), Watch::default());
     let mut link = Link::guarded(policy(), Guards::none().budget(&purse).breaker(&watch)).up();
     link.lose_after(secs(60));
@@ -49,9 +49,9 @@ fn a_breaker_that_refuses_the_connection_gives_up_and_gives_back() {
 }
 
 #[test]
-fn what_is_cut_short_is_settled_by_what_it_was() {
+fn interrupted_attempts_are_recorded_and_waits_released() {
     for close in [true, false] {
-        let cut = |link: &mut Link<'_>| {
+        let interrupt = |link: &mut Link<'_>| {
             if close {
                 link.close();
             } else {
@@ -62,22 +62,22 @@ fn what_is_cut_short_is_settled_by_what_it_was() {
         let (purse, watch) = (Purse::default(), Watch::default());
         let guards = Guards::none().budget(&purse).breaker(&watch);
 
-        // An attempt was made, and nobody knows how it would have ended.
+        // An attempt was in flight, so its outcome is unknown.
         let mut link = Link::guarded(policy(), guards);
         let _ = link.reconnect_now();
         let _ = purse.events();
-        cut(&mut link);
+        interrupt(&mut link);
         assert_eq!(after(purse.events()), ["settle 1 Unknown"]);
         assert_eq!(watch.records(), [(1, Outcome::Cancelled)]);
         link.close();
         purse.assert_balanced();
 
-        // An attempt was lent for, and not made.
+        // A permit was granted, but the attempt was not made.
         let purse = Purse::default();
         let mut link = Link::guarded(policy(), Guards::none().budget(&purse)).up();
         link.lose_after(secs(60));
         let _ = purse.events();
-        cut(&mut link);
+        interrupt(&mut link);
         assert_eq!(after(purse.events()), ["give back 2"]);
         link.close();
         purse.assert_balanced();
@@ -85,7 +85,7 @@ fn what_is_cut_short_is_settled_by_what_it_was() {
 }
 
 #[test]
-fn an_open_connection_has_nothing_left_to_settle() {
+fn an_open_connection_holds_no_permits() {
     let (purse, watch) = (Purse::default(), Watch::default());
     let mut link = Link::guarded(policy(), Guards::none().budget(&purse).breaker(&watch)).up();
     let _ = (purse.events(), watch.records());
@@ -94,7 +94,7 @@ fn an_open_connection_has_nothing_left_to_settle() {
 }
 
 #[test]
-fn our_own_exhaustion_is_told_as_that() {
+fn local_exhaustion_is_recorded_as_unknown_health() {
     let purse = Purse::default();
     let mut link = Link::guarded(policy(), Guards::none().budget(&purse));
     let _ = link.reconnect_now();
@@ -106,16 +106,16 @@ proptest! {
     #![proptest_config(cases(256))]
 
     #[test]
-    fn whatever_happens_to_a_link_its_permits_are_settled_once(
+    fn permits_of_a_link_are_recorded_or_released_once(
         events in prop::collection::vec((0..9_u8, 0..20_000_u64, any::<u8>()), 0..60),
     ) {
         let (purse, watch) = (Purse::default(), Watch::default());
         let policy = policy().to_builder().spread(ms(500)).build().unwrap();
         let mut link = Link::guarded(policy, Guards::none().budget(&purse).breaker(&watch));
-        for (event, passed, mood) in events {
-            purse.set_tight(mood < 20);
-            watch.set_open((20..40).contains(&mood));
-            watch.set_refuses_from((40..60).contains(&mood).then_some(ms(0)));
+        for (event, passed, selector) in events {
+            purse.set_tight(selector < 20);
+            watch.set_open((20..40).contains(&selector));
+            watch.set_refuses_from((40..60).contains(&selector).then_some(ms(0)));
             link.pass(ms(passed));
             let generation = link.machine.generation();
             match event {
