@@ -8,26 +8,26 @@ use stagger_core::{
     machine::RetryState,
 };
 
-use crate::laws::support::{Purse, Reads, Watch, at, cases, ms, secs};
+use crate::laws::support::{CountingClock, RecordingBreaker, RecordingBudget, at, cases, ms, secs};
 
 const POLICY: PolicyBuilder = Policy::constant(ms(10));
 
 /// Returns the number of clock reads by begin, decide, begin, decide of an attempt that fails and one that succeeds.
 fn reads(policy: PolicyBuilder, deadline: bool, guards: &Guards<'_>) -> [u32; 4] {
     let policy = policy.build().unwrap();
-    let reads = Reads::at(at(secs(1)));
+    let clock = CountingClock::at(at(secs(1)));
     let mut state = RetryState::new();
     let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1)).deadline(deadline.then_some(at(secs(100))));
     let mut permit = Permits::NONE;
     let mut taken = Vec::new();
     for outcome in [Outcome::TRANSIENT, Outcome::Success] {
-        let begun = retry.begin(permit, reads.clock(), guards).unwrap();
-        taken.push(reads.taken());
-        permit = match retry.decide(outcome, begun, reads.clock(), guards) {
+        let begun = retry.begin(permit, clock.reader(), guards).unwrap();
+        taken.push(clock.take_reads());
+        permit = match retry.decide(outcome, begun, clock.reader(), guards) {
             Decision::Retry { permit, .. } => permit,
             _ => Permits::NONE,
         };
-        taken.push(reads.taken());
+        taken.push(clock.take_reads());
     }
     taken.try_into().unwrap()
 }
@@ -35,8 +35,8 @@ fn reads(policy: PolicyBuilder, deadline: bool, guards: &Guards<'_>) -> [u32; 4]
 #[test]
 fn the_clock_is_not_read_if_nothing_needs_it() {
     assert_eq!(reads(POLICY, false, &Guards::none()), [0, 0, 0, 0]);
-    let (purse, watch) = (Purse::default(), Watch::default());
-    assert_eq!(reads(POLICY, false, &Guards::none().budget(&purse).breaker(&watch)), [0, 0, 0, 0]);
+    let (budget, breaker) = (RecordingBudget::default(), RecordingBreaker::default());
+    assert_eq!(reads(POLICY, false, &Guards::none().budget(&budget).breaker(&breaker)), [0, 0, 0, 0]);
 }
 
 #[test]
@@ -51,36 +51,36 @@ fn a_deadline_reads_the_clock_only_on_failure() {
 
 #[test]
 fn the_clock_is_read_once_per_step_for_all_readers() {
-    let (purse, watch) = (Purse::with_clock(), Watch::with_clock());
-    let guards = Guards::none().budget(&purse).breaker(&watch);
+    let (budget, breaker) = (RecordingBudget::with_clock(), RecordingBreaker::with_clock());
+    let guards = Guards::none().budget(&budget).breaker(&breaker);
     assert_eq!(reads(POLICY.max_elapsed(secs(9)), true, &guards), [1, 1, 1, 1]);
 }
 
 #[test]
 fn a_spread_reads_the_clock_only_for_a_time_limit() {
-    let reads = Reads::at(at(secs(1)));
+    let clock = CountingClock::at(at(secs(1)));
     let spread = POLICY.spread(secs(1));
     for (policy, without, with_deadline) in [(POLICY, 0, 0), (spread, 0, 1), (spread.max_elapsed(secs(9)), 1, 1)] {
         for (deadline, want) in [(None, without), (Some(at(secs(9))), with_deadline)] {
             let policy = policy.build().unwrap();
             let mut state = RetryState::new();
-            let _ = RetryMachine::new(&policy, &mut state, Seed::new(1)).deadline(deadline).spread(reads.clock());
-            assert_eq!(reads.taken(), want, "{policy}, {deadline:?}");
+            let _ = RetryMachine::new(&policy, &mut state, Seed::new(1)).deadline(deadline).spread(clock.reader());
+            assert_eq!(clock.take_reads(), want, "{policy}, {deadline:?}");
         }
     }
 }
 
 #[test]
 fn remaining_reads_the_clock_only_with_a_deadline() {
-    let (policy, reads) = (POLICY.build().unwrap(), Reads::at(at(secs(1))));
+    let (policy, clock) = (POLICY.build().unwrap(), CountingClock::at(at(secs(1))));
     let mut state = RetryState::new();
-    assert_eq!(RetryMachine::new(&policy, &mut state, Seed::new(1)).remaining(reads.clock()), None);
-    assert_eq!(reads.taken(), 0);
+    assert_eq!(RetryMachine::new(&policy, &mut state, Seed::new(1)).remaining(clock.reader()), None);
+    assert_eq!(clock.take_reads(), 0);
     let retry = RetryMachine::new(&policy, &mut state, Seed::new(1)).deadline(Some(at(secs(4))));
-    assert_eq!(retry.remaining(reads.clock()), Some(secs(3)));
-    assert_eq!(reads.taken(), 1);
-    reads.set(at(secs(5)));
-    assert_eq!(retry.remaining(reads.clock()), Some(Duration::ZERO));
+    assert_eq!(retry.remaining(clock.reader()), Some(secs(3)));
+    assert_eq!(clock.take_reads(), 1);
+    clock.set(at(secs(5)));
+    assert_eq!(retry.remaining(clock.reader()), Some(Duration::ZERO));
 }
 
 #[test]
@@ -90,15 +90,15 @@ fn an_instant_returns_itself_as_now() {
 
 #[test]
 fn abandoning_an_attempt_reads_the_clock_only_for_guards() {
-    let reads = Reads::at(at(secs(1)));
-    for (purse, want) in [(Purse::default(), 0), (Purse::with_clock(), 1)] {
-        let guards = Guards::none().budget(&purse);
+    let clock = CountingClock::at(at(secs(1)));
+    for (budget, want) in [(RecordingBudget::default(), 0), (RecordingBudget::with_clock(), 1)] {
+        let guards = Guards::none().budget(&budget);
         let policy = POLICY.build().unwrap();
         let mut state = RetryState::new();
         let permit =
             RetryMachine::new(&policy, &mut state, Seed::new(1)).begin(Permits::NONE, || at(secs(1)), &guards).unwrap();
-        guards.abandon(permit, reads.clock());
-        assert_eq!(reads.taken(), want);
+        guards.abandon(permit, clock.reader());
+        assert_eq!(clock.take_reads(), want);
     }
 }
 
@@ -107,26 +107,26 @@ proptest! {
 
     #[test]
     fn no_step_reads_the_clock_twice(
-        limit in any::<bool>(), deadline in any::<bool>(), budget in any::<bool>(), breaker in any::<bool>(),
+        limit in any::<bool>(), deadline in any::<bool>(), with_budget in any::<bool>(), with_breaker in any::<bool>(),
         outcomes in prop::collection::vec(prop::sample::select(vec![Outcome::TRANSIENT, Outcome::NotProcessed]), 1..6),
     ) {
-        let (purse, watch) = (Purse::with_clock(), Watch::with_clock());
+        let (budget, breaker) = (RecordingBudget::with_clock(), RecordingBreaker::with_clock());
         let mut guards = Guards::none();
-        if budget { guards = guards.budget(&purse); }
-        if breaker { guards = guards.breaker(&watch); }
+        if with_budget { guards = guards.budget(&budget); }
+        if with_breaker { guards = guards.breaker(&breaker); }
         let policy = if limit { POLICY.max_elapsed(secs(9)) } else { POLICY };
         let policy = policy.unlimited_attempts().build().unwrap();
-        let reads = Reads::at(at(secs(1)));
+        let clock = CountingClock::at(at(secs(1)));
         let mut state = RetryState::new();
         let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1)).deadline(deadline.then_some(at(secs(100))));
         let mut permit = Permits::NONE;
         for outcome in outcomes {
-            let begun = retry.begin(permit, reads.clock(), &guards).unwrap();
-            prop_assert!(reads.taken() <= 1);
-            let Decision::Retry { permit: granted, .. } = retry.decide(outcome, begun, reads.clock(), &guards) else {
+            let begun = retry.begin(permit, clock.reader(), &guards).unwrap();
+            prop_assert!(clock.take_reads() <= 1);
+            let Decision::Retry { permit: granted, .. } = retry.decide(outcome, begun, clock.reader(), &guards) else {
                 panic!("the retry is allowed")
             };
-            prop_assert!(reads.taken() <= 1);
+            prop_assert!(clock.take_reads() <= 1);
             permit = granted;
         }
         guards.release(permit);

@@ -7,7 +7,7 @@ use stagger_core::{
     machine::RetryState,
 };
 
-use crate::laws::support::{Purse, at, ms, secs};
+use crate::laws::support::{RecordingBudget, at, ms, secs};
 
 /// Returns the delays of a supervised program whose `k`-th run lasts `uptimes[k]`, and why it stopped.
 fn supervise(policy: &Policy, uptimes: &[Duration], seed: u64) -> (Vec<Duration>, Option<StopReason>) {
@@ -109,8 +109,8 @@ fn a_reset_does_not_restart_max_elapsed() {
 
 #[test]
 fn a_reset_during_a_sleep_keeps_the_permit_of_the_retry() {
-    let (purse, policy) = (Purse::default(), Policy::DEFAULT);
-    let guards = Guards::none().budget(&purse);
+    let (budget, policy) = (RecordingBudget::default(), Policy::DEFAULT);
+    let guards = Guards::none().budget(&budget);
     let now = || at(secs(1));
     let mut state = RetryState::new();
     let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1));
@@ -122,15 +122,16 @@ fn a_reset_during_a_sleep_keeps_the_permit_of_the_retry() {
     let permit = retry.begin(permit, now, &guards).unwrap();
     assert_eq!(retry.attempt(), 1);
     guards.abandon(permit, now);
-    assert_eq!(purse.events(), ["first", "settle 1 Ailing", "lend Transient", "settle 2 Unknown"]);
-    purse.assert_balanced();
+    assert_eq!(budget.events(), ["on_first_attempt", "record 1 Ailing", "try_acquire Transient", "record 2 Unknown"]);
+    budget.assert_balanced();
 }
 
 /// The retry after a healthy run holds a budget permit, so it does not count as a first attempt.
 #[test]
 fn a_retry_that_begins_an_episode_keeps_its_permit() {
-    let (purse, policy) = (Purse::default(), Policy::DEFAULT.to_builder().stable_after(secs(10)).build().unwrap());
-    let guards = Guards::none().budget(&purse);
+    let (budget, policy) =
+        (RecordingBudget::default(), Policy::DEFAULT.to_builder().stable_after(secs(10)).build().unwrap());
+    let guards = Guards::none().budget(&budget);
     let now = || at(secs(1));
     let mut state = RetryState::new();
     let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1));
@@ -141,6 +142,6 @@ fn a_retry_that_begins_an_episode_keeps_its_permit() {
     };
     let permit = retry.begin(permit, now, &guards).unwrap();
     let _ = retry.decide(Outcome::Success, permit, now, &guards);
-    assert_eq!(purse.events(), ["first", "settle 1 Ailing", "lend Transient", "settle 2 Healthy"]);
-    purse.assert_balanced();
+    assert_eq!(budget.events(), ["on_first_attempt", "record 1 Ailing", "try_acquire Transient", "record 2 Healthy"]);
+    budget.assert_balanced();
 }

@@ -7,7 +7,7 @@ use stagger_core::{
     machine::Decision, machine::RetryMachine, machine::RetryState, profile::Profile,
 };
 
-use crate::laws::support::{Purse, Watch, at, ms, secs};
+use crate::laws::support::{RecordingBreaker, RecordingBudget, at, ms, secs};
 
 /// The reasons to stop after a failure, in the order in which they are checked.
 const STEPS: [StopReason; 7] = [
@@ -32,8 +32,8 @@ const OUTCOMES: [Outcome; 6] = [
 /// A setup in which all of `reasons` apply.
 struct Scenario {
     policy: Policy,
-    purse: Purse,
-    watch: Watch,
+    budget: RecordingBudget,
+    breaker: RecordingBreaker,
     reasons: Vec<StopReason>,
     hint: Option<ServerHint>,
 }
@@ -46,16 +46,16 @@ impl Scenario {
         let has = |stop| reasons.contains(&stop);
         let builder = if has(StopReason::Exhausted) { Policy::stop() } else { Policy::constant(ms(10)) };
         let policy = builder.max_attempts(if has(StopReason::Attempts) { 1 } else { 9 }).build().unwrap();
-        let purse = if has(StopReason::Budget) { Purse::tight() } else { Purse::default() };
-        let watch = Watch::default();
-        watch.set_refuses_from(has(StopReason::Breaker).then_some(Duration::ZERO));
-        Self { policy, purse, watch, hint: has(StopReason::Hint).then_some(ServerHint::DoNotRetry), reasons }
+        let budget = if has(StopReason::Budget) { RecordingBudget::rejecting() } else { RecordingBudget::default() };
+        let breaker = RecordingBreaker::default();
+        breaker.set_rejects_from(has(StopReason::Breaker).then_some(Duration::ZERO));
+        Self { policy, budget, breaker, hint: has(StopReason::Hint).then_some(ServerHint::DoNotRetry), reasons }
     }
 
     fn decide(&self, outcome: Outcome) -> Decision {
         let has = |stop| self.reasons.contains(&stop);
         let nested = if has(StopReason::Nested) { NestedRetries::Disable } else { NestedRetries::Allow };
-        let guards = Guards::none().budget(&self.purse).breaker(&self.watch).nested(nested);
+        let guards = Guards::none().budget(&self.budget).breaker(&self.breaker).nested(nested);
         let deadline = if has(StopReason::Elapsed) { at(secs(1)) } else { at(secs(100)) };
         let mut state = RetryState::new();
         let mut retry = RetryMachine::new(&self.policy, &mut state, Seed::new(1)).deadline(Some(deadline));
@@ -124,16 +124,16 @@ fn outcomes_are_recorded_first_and_the_budget_charged_last() {
     for scenario in scenarios() {
         for outcome in OUTCOMES {
             let got = scenario.decide(outcome);
-            let mut want = vec!["first".to_owned(), format!("settle 1 {:?}", outcome.verdict())];
-            let charged = matches!(got, Decision::Retry { .. } | Decision::Stop(StopReason::Budget));
-            if let (Outcome::Failed { kind, .. }, true) = (outcome, charged) {
-                want.push(format!("lend {kind:?}"));
+            let mut want = vec!["on_first_attempt".to_owned(), format!("record 1 {:?}", outcome.verdict())];
+            let acquires = matches!(got, Decision::Retry { .. } | Decision::Stop(StopReason::Budget));
+            if let (Outcome::Failed { kind, .. }, true) = (outcome, acquires) {
+                want.push(format!("try_acquire {kind:?}"));
             }
             // The budget numbers its permits consecutively, and the scenario is reused for every outcome.
-            let events = core::mem::take(&mut scenario.purse.events());
-            let settled = events.iter().map(|event| event.replace(char::is_numeric, "1")).collect::<Vec<_>>();
-            assert_eq!(settled, want, "{:?} after {outcome:?}", scenario.reasons);
-            let records = scenario.watch.records();
+            let events = core::mem::take(&mut scenario.budget.events());
+            let normalized = events.iter().map(|event| event.replace(char::is_numeric, "1")).collect::<Vec<_>>();
+            assert_eq!(normalized, want, "{:?} after {outcome:?}", scenario.reasons);
+            let records = scenario.breaker.records();
             assert_eq!(records.len(), 1);
             assert_eq!(records[0].1.verdict(), outcome.verdict());
         }
@@ -161,15 +161,15 @@ fn outcomes_have_the_documented_verdicts() {
 
 #[test]
 fn the_breaker_is_asked_about_the_start_of_the_retry() {
-    let (watch, policy) = (Watch::default(), Policy::constant(ms(10)).build().unwrap());
-    let guards = Guards::none().breaker(&watch);
+    let (breaker, policy) = (RecordingBreaker::default(), Policy::constant(ms(10)).build().unwrap());
+    let guards = Guards::none().breaker(&breaker);
     let mut state = RetryState::new();
     let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1));
     let permit = retry.begin(Permits::NONE, || at(secs(1)), &guards).unwrap();
     let Decision::Retry { after, .. } = retry.decide(Outcome::TRANSIENT, permit, || at(secs(1)), &guards) else {
         panic!("the retry is allowed")
     };
-    assert_eq!(watch.peeks(), [after]);
+    assert_eq!(breaker.checked_waits(), [after]);
     assert!(after >= ms(5));
 }
 

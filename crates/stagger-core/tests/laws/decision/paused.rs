@@ -8,7 +8,7 @@ use stagger_core::{
     machine::RetryState, policy,
 };
 
-use crate::laws::support::{Purse, any_policy, at, cases, ms};
+use crate::laws::support::{RecordingBudget, any_policy, at, cases, ms};
 
 const LIMITED: Policy = policy!(constant(ms(10)).jitter(Jitter::None).max_attempts(9).max_elapsed(ms(35)));
 
@@ -73,13 +73,13 @@ fn only_a_retry_with_a_permit_acquires_a_new_one() {
     let (transient, not_processed) = (Outcome::TRANSIENT, Outcome::NotProcessed);
     for (outcomes, acquired) in [
         (&[][..], &[][..]),
-        (&[transient][..], &["lend Transient"][..]),
+        (&[transient][..], &["try_acquire Transient"][..]),
         (&[not_processed][..], &[][..]),
-        (&[not_processed, transient][..], &["lend Transient"][..]),
+        (&[not_processed, transient][..], &["try_acquire Transient"][..]),
         (&[transient, not_processed][..], &[][..]),
     ] {
-        let (purse, mut state) = (Purse::with_clock(), RetryState::new());
-        let guards = Guards::none().budget(&purse);
+        let (budget, mut state) = (RecordingBudget::with_clock(), RetryState::new());
+        let guards = Guards::none().budget(&budget);
         let mut granted = Permits::NONE;
         for outcome in outcomes {
             let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1));
@@ -90,15 +90,15 @@ fn only_a_retry_with_a_permit_acquires_a_new_one() {
             granted = permit;
         }
         guards.release(granted);
-        purse.events();
+        budget.events();
         let before = state;
         let retry = RetryMachine::new(&policy, &mut state, Seed::new(1));
         guards.release(retry.borrow_again(|| Instant::ZERO, &guards).unwrap());
-        assert_eq!(purse.events().iter().filter(|event| !event.starts_with("give back")).collect::<Vec<_>>(), acquired);
-        purse.set_tight(true);
+        assert_eq!(budget.events().iter().filter(|event| !event.starts_with("release")).collect::<Vec<_>>(), acquired);
+        budget.set_rejects(true);
         let rejected = if acquired.is_empty() { Ok(Permits::NONE) } else { Err(StopReason::Budget) };
         assert_eq!(retry.borrow_again(|| Instant::ZERO, &guards), rejected, "{outcomes:?}");
-        assert_eq!((state, purse.out()), (before, 0), "{outcomes:?}");
+        assert_eq!((state, budget.outstanding()), (before, 0), "{outcomes:?}");
     }
 }
 

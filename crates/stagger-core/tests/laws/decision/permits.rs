@@ -6,7 +6,7 @@ use stagger_core::{
     guard::Permits, guard::ServerHealth, machine::Decision, machine::RetryMachine, machine::RetryState,
 };
 
-use crate::laws::support::{Purse, Watch, at, cases, ms, secs};
+use crate::laws::support::{RecordingBreaker, RecordingBudget, at, cases, ms, secs};
 
 #[derive(Clone, Copy, Debug)]
 enum Event {
@@ -98,48 +98,48 @@ proptest! {
         with_budget in prop::bool::weighted(0.9),
         with_breaker in prop::bool::weighted(0.9),
     ) {
-        let (purse, watch) = (Purse::default(), Watch::default());
+        let (budget, breaker) = (RecordingBudget::default(), RecordingBreaker::default());
         let mut guards = Guards::none();
-        if with_budget { guards = guards.budget(&purse); }
-        if with_breaker { guards = guards.breaker(&watch); }
+        if with_budget { guards = guards.budget(&budget); }
+        if with_breaker { guards = guards.breaker(&breaker); }
         let policy = Policy::constant(ms(10)).max_attempts(12).stable_after(secs(10)).build().unwrap();
         let mut call = TestCall { policy: &policy, state: RetryState::new(), guards, permit: Permits::NONE };
         let mut ended = false;
         for (event, tight, open, rejects) in events {
-            purse.set_tight(tight);
-            watch.set_open(open);
-            watch.set_refuses_from(rejects.then_some(ms(0)));
+            budget.set_rejects(tight);
+            breaker.set_open(open);
+            breaker.set_rejects_from(rejects.then_some(ms(0)));
             // Between attempts, one budget permit is held for the next retry, and no breaker permit.
             if let Err(_stop) = call.apply(event) {
                 ended = true;
                 break;
             }
-            prop_assert_eq!((purse.out(), watch.out()), (usize::from(with_budget), 0));
+            prop_assert_eq!((budget.outstanding(), breaker.outstanding()), (usize::from(with_budget), 0));
         }
         if !ended {
             guards.release(Permits::take(&mut call.permit));
         }
-        purse.assert_balanced();
-        watch.assert_balanced();
+        budget.assert_balanced();
+        breaker.assert_balanced();
     }
 }
 
 #[test]
 fn a_breaker_rejecting_the_first_attempt_spares_the_budget() {
-    let (purse, watch, policy) = (Purse::default(), Watch::default(), Policy::DEFAULT);
-    watch.set_open(true);
-    let guards = Guards::none().budget(&purse).breaker(&watch);
+    let (budget, breaker, policy) = (RecordingBudget::default(), RecordingBreaker::default(), Policy::DEFAULT);
+    breaker.set_open(true);
+    let guards = Guards::none().budget(&budget).breaker(&breaker);
     let mut state = RetryState::new();
     let got = RetryMachine::new(&policy, &mut state, Seed::new(1)).begin(Permits::NONE, || at(secs(1)), &guards);
     assert_eq!(got, Err(StopReason::Breaker));
-    assert_eq!((purse.events(), state.attempt()), (vec![], 0));
-    purse.assert_balanced();
+    assert_eq!((budget.events(), state.attempt()), (vec![], 0));
+    budget.assert_balanced();
 }
 
 #[test]
 fn a_breaker_rejecting_a_granted_retry_releases_its_permit() {
-    let (purse, watch, policy) = (Purse::default(), Watch::default(), Policy::DEFAULT);
-    let guards = Guards::none().budget(&purse).breaker(&watch);
+    let (budget, breaker, policy) = (RecordingBudget::default(), RecordingBreaker::default(), Policy::DEFAULT);
+    let guards = Guards::none().budget(&budget).breaker(&breaker);
     let now = || at(secs(1));
     let mut state = RetryState::new();
     let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1));
@@ -147,12 +147,12 @@ fn a_breaker_rejecting_a_granted_retry_releases_its_permit() {
     let Decision::Retry { permit, .. } = retry.decide(Outcome::TRANSIENT, permit, now, &guards) else {
         panic!("the retry is allowed")
     };
-    watch.set_open(true);
+    breaker.set_open(true);
     assert_eq!(retry.begin(permit, now, &guards), Err(StopReason::Breaker));
     assert_eq!(retry.attempt(), 1, "a rejected attempt must not be counted");
-    assert_eq!(purse.events(), ["first", "settle 1 Ailing", "lend Transient", "give back 2"]);
-    purse.assert_balanced();
-    watch.assert_balanced();
+    assert_eq!(budget.events(), ["on_first_attempt", "record 1 Ailing", "try_acquire Transient", "release 2"]);
+    budget.assert_balanced();
+    breaker.assert_balanced();
 }
 
 type DropCall = fn(&Guards<'_>, Permits, fn() -> Instant);
@@ -161,26 +161,26 @@ type DropCall = fn(&Guards<'_>, Permits, fn() -> Instant);
 fn a_dropped_call_is_neutral_and_charged_only_if_attempted() {
     let (now, later) = (|| at(secs(1)), || at(secs(2)));
     let cases: [(DropCall, &str); 2] = [
-        (|guards, permit, now| guards.abandon(permit, now), "settle 1 Unknown"),
-        (|guards, permit, now| guards.release_begun(permit, now), "give back 1"),
+        (|guards, permit, now| guards.abandon(permit, now), "record 1 Unknown"),
+        (|guards, permit, now| guards.release_begun(permit, now), "release 1"),
     ];
     for (drop, event) in cases {
-        let (purse, watch, policy) = (Purse::default(), Watch::default(), Policy::DEFAULT);
-        let guards = Guards::none().budget(&purse).breaker(&watch);
+        let (budget, breaker, policy) = (RecordingBudget::default(), RecordingBreaker::default(), Policy::DEFAULT);
+        let guards = Guards::none().budget(&budget).breaker(&breaker);
         let permit = RetryMachine::new(&policy, &mut RetryState::new(), Seed::new(1))
             .begin(Permits::NONE, now, &guards)
             .unwrap();
         drop(&guards, permit, later);
-        assert_eq!(watch.records(), [(1, Outcome::Cancelled)]);
-        assert_eq!(purse.events(), ["first", event]);
+        assert_eq!(breaker.records(), [(1, Outcome::Cancelled)]);
+        assert_eq!(budget.events(), ["on_first_attempt", event]);
         assert_eq!(Outcome::Cancelled.verdict(), ServerHealth::Unknown);
     }
 }
 
 #[test]
 fn taking_permits_leaves_none() {
-    let (purse, policy) = (Purse::default(), Policy::DEFAULT);
-    let guards = Guards::none().budget(&purse);
+    let (budget, policy) = (RecordingBudget::default(), Policy::DEFAULT);
+    let guards = Guards::none().budget(&budget);
     let mut state = RetryState::new();
     let now = || at(secs(1));
     let mut held = RetryMachine::new(&policy, &mut state, Seed::new(1)).begin(Permits::NONE, now, &guards).unwrap();
@@ -188,7 +188,7 @@ fn taking_permits_leaves_none() {
     let taken = Permits::take(&mut held);
     assert_eq!(held, Permits::NONE);
     guards.abandon(taken, now);
-    purse.assert_balanced();
+    budget.assert_balanced();
 }
 
 /// The default methods of `Budget`.

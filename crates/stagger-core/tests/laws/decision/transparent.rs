@@ -7,7 +7,7 @@ use stagger_core::{
     machine::RetryState,
 };
 
-use crate::laws::support::{Call, Purse, Watch, at, ms, secs};
+use crate::laws::support::{Call, RecordingBreaker, RecordingBudget, at, ms, secs};
 
 #[test]
 fn a_transparent_retry_is_immediate_and_advances_nothing() {
@@ -37,8 +37,8 @@ fn the_last_attempt_may_be_retried_transparently() {
 /// The budget permit stays with the call, the breaker permit does not: a half-open breaker counts attempts, not calls.
 #[test]
 fn a_transparent_retry_keeps_its_budget_permit_only() {
-    let (purse, watch, policy) = (Purse::tight(), Watch::default(), Policy::DEFAULT);
-    let guards = Guards::none().budget(&purse).breaker(&watch);
+    let (budget, breaker, policy) = (RecordingBudget::rejecting(), RecordingBreaker::default(), Policy::DEFAULT);
+    let guards = Guards::none().budget(&budget).breaker(&breaker);
     let now = || at(secs(1));
     let mut state = RetryState::new();
     let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1));
@@ -46,23 +46,23 @@ fn a_transparent_retry_keeps_its_budget_permit_only() {
     let Decision::Retry { permit, .. } = retry.decide(Outcome::NotProcessed, permit, now, &guards) else {
         panic!("the repeat is allowed")
     };
-    assert_eq!(watch.records(), [(1, Outcome::NotProcessed)]);
-    assert_eq!((purse.events(), purse.out()), (vec!["first".to_owned()], 1));
-    assert_eq!(watch.peeks(), [Duration::ZERO]);
+    assert_eq!(breaker.records(), [(1, Outcome::NotProcessed)]);
+    assert_eq!((budget.events(), budget.outstanding()), (vec!["on_first_attempt".to_owned()], 1));
+    assert_eq!(breaker.checked_waits(), [Duration::ZERO]);
 
     let permit = retry.begin(permit, now, &guards).unwrap();
     assert_eq!(retry.attempt(), 1);
     assert_eq!(retry.decide(Outcome::Success, permit, now, &guards), Decision::Done);
-    assert_eq!(watch.records(), [(2, Outcome::Success)]);
-    assert_eq!(purse.events(), ["settle 1 Healthy"]);
-    purse.assert_balanced();
-    watch.assert_balanced();
+    assert_eq!(breaker.records(), [(2, Outcome::Success)]);
+    assert_eq!(budget.events(), ["record 1 Healthy"]);
+    budget.assert_balanced();
+    breaker.assert_balanced();
 }
 
 #[test]
 fn a_breaker_open_before_the_repeat_releases_the_permit() {
-    let (purse, watch, policy) = (Purse::default(), Watch::default(), Policy::DEFAULT);
-    let guards = Guards::none().budget(&purse).breaker(&watch);
+    let (budget, breaker, policy) = (RecordingBudget::default(), RecordingBreaker::default(), Policy::DEFAULT);
+    let guards = Guards::none().budget(&budget).breaker(&breaker);
     let now = || at(secs(1));
     let mut state = RetryState::new();
     let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1));
@@ -70,11 +70,11 @@ fn a_breaker_open_before_the_repeat_releases_the_permit() {
     let Decision::Retry { permit, .. } = retry.decide(Outcome::NotProcessed, permit, now, &guards) else {
         panic!("the repeat is allowed")
     };
-    watch.set_open(true);
+    breaker.set_open(true);
     assert_eq!(retry.begin(permit, now, &guards), Err(StopReason::Breaker));
-    assert_eq!(purse.events(), ["first", "give back 1"]);
-    purse.assert_balanced();
-    watch.assert_balanced();
+    assert_eq!(budget.events(), ["on_first_attempt", "release 1"]);
+    budget.assert_balanced();
+    breaker.assert_balanced();
 }
 
 #[test]

@@ -8,7 +8,9 @@ use stagger_core::{
     guard::Permits, machine::Decision, machine::RetryMachine, machine::RetryState,
 };
 
-use crate::laws::support::{Call, Purse, Reads, Watch, any_delays, at, cases, length, secs};
+use crate::laws::support::{
+    Call, CountingClock, RecordingBreaker, RecordingBudget, any_delays, at, cases, length, secs,
+};
 
 fn outcome() -> impl Strategy<Value = Outcome> {
     let kind = prop::sample::select(vec![FailureKind::Transient, FailureKind::Throttled, FailureKind::LocalExhaustion]);
@@ -64,22 +66,22 @@ proptest! {
     fn meaning_06_the_clock_is_read_only_if_needed(
         outcomes in prop::collection::vec(outcome(), 1..9), seed in any::<u64>(),
     ) {
-        let (reads, mut state) = (Reads::at(at(secs(1))), RetryState::new());
+        let (clock, mut state) = (CountingClock::at(at(secs(1))), RetryState::new());
         let mut retry = RetryMachine::new(&Policy::DEFAULT, &mut state, Seed::new(seed));
         for outcome in outcomes {
-            let permit = retry.begin(Permits::NONE, reads.clock(), &Guards::none()).unwrap();
-            let _ = retry.decide(outcome, permit, reads.clock(), &Guards::none());
+            let permit = retry.begin(Permits::NONE, clock.reader(), &Guards::none()).unwrap();
+            let _ = retry.decide(outcome, permit, clock.reader(), &Guards::none());
         }
-        prop_assert_eq!(reads.taken(), 0);
+        prop_assert_eq!(clock.take_reads(), 0);
     }
 
     #[test]
     fn meaning_07_the_operation_runs_once_unless_breaker_open(
         policy in any_delays(), expired in any::<bool>(), nested in any::<bool>(), open in any::<bool>(),
     ) {
-        let (purse, watch) = (Purse::tight(), Watch::default());
-        watch.set_open(open);
-        let guards = Guards::none().budget(&purse).breaker(&watch);
+        let (budget, breaker) = (RecordingBudget::rejecting(), RecordingBreaker::default());
+        breaker.set_open(open);
+        let guards = Guards::none().budget(&budget).breaker(&breaker);
         let guards = if nested { guards.nested(NestedRetries::Disable) } else { guards };
         let mut call = Call::new(&policy);
         call.guards = guards;
@@ -120,37 +122,37 @@ proptest! {
     #[test]
     fn meaning_08_hinted_retries_count_against_every_limit(asked in 1..100_u64, most in 1..9_u32) {
         let asked = secs(asked);
-        let (purse, policy) = (Purse::default(), Policy::DEFAULT.to_builder().max_attempts(most).build().unwrap());
+        let (budget, policy) = (RecordingBudget::default(), Policy::DEFAULT.to_builder().max_attempts(most).build().unwrap());
         let mut call = Call::new(&policy);
-        call.guards = Guards::none().budget(&purse);
+        call.guards = Guards::none().budget(&budget);
         let trace = call.run(vec![Outcome::throttled(Some(ServerHint::Reserved(asked))); 20]);
         prop_assert_eq!(trace.attempts, most);
         prop_assert_eq!(trace.last_start, asked * (most - 1));
-        prop_assert_eq!(purse.events().iter().filter(|event| event.starts_with("lend")).count() as u32, most - 1);
+        prop_assert_eq!(budget.events().iter().filter(|event| event.starts_with("try_acquire")).count() as u32, most - 1);
     }
 
     #[test]
     fn meaning_09_the_budget_is_charged_before_the_sleep(outcomes in prop::collection::vec(outcome(), 1..6)) {
-        let purse = Purse::default();
-        let guards = Guards::none().budget(&purse);
+        let budget = RecordingBudget::default();
+        let guards = Guards::none().budget(&budget);
         let policy = Policy::DEFAULT.to_builder().unlimited_attempts().unlimited_hint().build().unwrap();
         let mut state = RetryState::new();
         let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1));
         let mut permit = Permits::NONE;
         for outcome in outcomes {
             let begun = retry.begin(permit, || at(secs(1)), &guards).unwrap();
-            prop_assert_eq!(purse.out(), 1);
+            prop_assert_eq!(budget.outstanding(), 1);
             let decision = retry.decide(outcome, begun, || at(secs(1)), &guards);
             let Decision::Retry { permit: granted, .. } = decision else {
-                prop_assert_eq!(purse.out(), 0);
+                prop_assert_eq!(budget.outstanding(), 0);
                 return Ok(());
             };
             // The permit for the retry is held during the sleep.
-            prop_assert_eq!(purse.out(), 1);
+            prop_assert_eq!(budget.outstanding(), 1);
             permit = granted;
         }
         guards.release(permit);
-        purse.assert_balanced();
+        budget.assert_balanced();
     }
 
     #[test]
@@ -165,8 +167,8 @@ proptest! {
 
     #[test]
     fn meaning_11_a_dropped_call_returns_its_permits(asleep in any::<bool>(), failures in 0..4_usize) {
-        let (purse, watch) = (Purse::default(), Watch::default());
-        let guards = Guards::none().budget(&purse).breaker(&watch);
+        let (budget, breaker) = (RecordingBudget::default(), RecordingBreaker::default());
+        let guards = Guards::none().budget(&budget).breaker(&breaker);
         let policy = Policy::DEFAULT.to_builder().max_attempts(9).build().unwrap();
         let (mut state, now) = (RetryState::new(), || at(secs(1)));
         let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1));
@@ -184,8 +186,8 @@ proptest! {
             let begun = retry.begin(permit, now, &guards).unwrap();
             guards.abandon(begun, now);
         }
-        purse.assert_balanced();
-        watch.assert_balanced();
+        budget.assert_balanced();
+        breaker.assert_balanced();
     }
 
     #[test]
@@ -227,12 +229,12 @@ proptest! {
     fn meaning_15_a_nested_call_makes_one_attempt_uncharged(
         policy in any_delays(), seed in any::<u64>(), outcome in outcome(),
     ) {
-        let purse = Purse::default();
+        let budget = RecordingBudget::default();
         let mut call = Call::new(&policy).seed(seed);
-        call.guards = Guards::none().budget(&purse).nested(NestedRetries::Disable);
+        call.guards = Guards::none().budget(&budget).nested(NestedRetries::Disable);
         let trace = call.run([outcome]);
         prop_assert_eq!(trace.attempts, 1);
-        prop_assert!(purse.events().iter().all(|event| !event.starts_with("lend")));
+        prop_assert!(budget.events().iter().all(|event| !event.starts_with("try_acquire")));
         if let Outcome::Failed { .. } = outcome {
             prop_assert_eq!((trace.runs, trace.stop), (1, Some(StopReason::Nested)));
         }
@@ -243,18 +245,18 @@ proptest! {
     fn meaning_15_a_nested_call_charges_a_shared_budget_retries(
         policy in any_delays(), seed in any::<u64>(), outcomes in prop::collection::vec(outcome(), 1..8),
     ) {
-        let (purse, alone) = (Purse::default(), Purse::default());
+        let (budget, alone) = (RecordingBudget::default(), RecordingBudget::default());
         let mut call = Call::new(&policy).seed(seed);
-        call.guards = Guards::none().budget(&purse).nested(NestedRetries::ShareBudget);
+        call.guards = Guards::none().budget(&budget).nested(NestedRetries::ShareBudget);
         let trace = call.run(outcomes.clone());
         let same = Call::new(&policy).seed(seed).budget(&alone).run(outcomes);
         prop_assert_eq!((trace.attempts, trace.stop), (same.attempts, same.stop));
-        purse.assert_balanced();
-        let alone: Vec<_> = alone.events().into_iter().filter(|event| event.starts_with("lend")).collect();
-        let (charged, recorded): (Vec<_>, Vec<_>) = purse.events().into_iter().partition(|event| event.starts_with("lend"));
+        budget.assert_balanced();
+        let alone: Vec<_> = alone.events().into_iter().filter(|event| event.starts_with("try_acquire")).collect();
+        let (charged, recorded): (Vec<_>, Vec<_>) = budget.events().into_iter().partition(|event| event.starts_with("try_acquire"));
         prop_assert_eq!(&charged, &alone);
         prop_assert_eq!(recorded.len(), charged.len());
-        prop_assert!(recorded.iter().all(|event| event.starts_with("settle")), "{recorded:?}");
+        prop_assert!(recorded.iter().all(|event| event.starts_with("record")), "{recorded:?}");
     }
 
     #[test]

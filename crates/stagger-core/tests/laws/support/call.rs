@@ -5,33 +5,33 @@ use stagger_core::{
     machine::RetryMachine, machine::RetryState,
 };
 
-/// One call, driven as the core's documentation tells a driver to, on a virtual clock.
+/// One call, run on a virtual clock by the loop that the core's documentation prescribes.
 pub(crate) struct Call<'a> {
     pub(crate) policy: &'a Policy,
     pub(crate) seed: Seed,
     pub(crate) guards: Guards<'a>,
-    /// How long every attempt takes.
+    /// Duration of every attempt.
     pub(crate) took: Duration,
     pub(crate) deadline: Option<Instant>,
 }
 
-/// What came of it.
+/// The record of a finished call.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Trace {
     pub(crate) attempts: u32,
-    /// How often the operation ran: transparent repeats included.
+    /// Number of times the operation ran, including transparent retries.
     pub(crate) runs: u32,
     pub(crate) spread: Duration,
     pub(crate) waits: Vec<Duration>,
     pub(crate) sources: Vec<DelaySource>,
-    /// `None`: it succeeded.
+    /// `None` if the call succeeded.
     pub(crate) stop: Option<StopReason>,
-    /// When the last attempt started, since the beginning.
+    /// Time from the start of the call to the start of its last attempt.
     pub(crate) last_start: Duration,
 }
 
 impl<'a> Call<'a> {
-    /// When every call starts. Not zero: an elapsed time must be told from a point in time.
+    /// The start of every call. It is not zero, so that a test notices if an elapsed time and an instant are confused.
     pub(crate) const START: Instant = Instant::from_nanos(5_000_000_000);
 
     pub(crate) const fn new(policy: &'a Policy) -> Self {
@@ -58,12 +58,12 @@ impl<'a> Call<'a> {
         self
     }
 
-    /// Every attempt fails.
+    /// Runs the call with attempts that all fail.
     pub(crate) fn failing(self) -> Trace {
         self.run(core::iter::repeat(Outcome::TRANSIENT))
     }
 
-    /// The attempts end like this, and succeed when the script has ended.
+    /// Runs the call with these outcomes; attempts after the last of them succeed.
     pub(crate) fn run(self, outcomes: impl IntoIterator<Item = Outcome>) -> Trace {
         let mut outcomes = outcomes.into_iter();
         let mut state = RetryState::new();
@@ -90,16 +90,16 @@ impl<'a> Call<'a> {
             };
             trace.attempts = retry.attempt();
             trace.runs += 1;
-            assert!(trace.runs < 100_000, "a call that does not end");
+            assert!(trace.runs < 100_000, "the call does not end");
             trace.last_start = now.saturating_since(Self::START);
             now = now.saturating_add(self.took);
             let outcome = outcomes.next().unwrap_or(Outcome::Success);
             match retry.decide(outcome, permit, || now, &self.guards) {
-                Decision::Retry { after, source, permit: lent } => {
+                Decision::Retry { after, source, permit: granted } => {
                     trace.waits.push(after);
                     trace.sources.push(source);
                     now = now.saturating_add(after);
-                    permit = lent;
+                    permit = granted;
                 }
                 Decision::Stop(stop) => {
                     trace.stop = Some(stop);

@@ -10,13 +10,13 @@ pub(crate) const fn secs(n: u64) -> Duration {
     Duration::from_secs(n)
 }
 
-/// The instant this long after the clock's epoch.
+/// Returns the instant `length` after the clock's epoch.
 pub(crate) const fn at(length: Duration) -> Instant {
     Instant::ZERO.saturating_add(length)
 }
 
-/// The bits that stand for a sample `r` of `[0, 1]`, as the tables of the field write it.
+/// Returns the bits for a sample `r` in `[0, 1]`, the form in which other libraries' test tables give it.
 pub(crate) fn bits_of(r: f64) -> u64 {
-    // 2^64 itself saturates to the largest: `r = 1` is the upper end.
+    // 2^64 saturates to `u64::MAX`, so `r = 1` is the upper end.
     (r * 18_446_744_073_709_551_616.0) as u64
 }

@@ -1,20 +1,20 @@
-//! What the tests share: lengths of time, a driver on a virtual clock, fakes that count, statistics, random policies.
+//! Shared test support: durations, a driver on a virtual clock, recording fakes, statistics, random policies.
 
 mod call;
+mod counting_clock;
 mod length;
 pub(crate) mod oracle;
 mod policies;
-mod purse;
-mod reads;
+mod recording_breaker;
+mod recording_budget;
 mod settings;
 mod stats;
-mod watch;
 
 pub(crate) use call::{Call, Trace};
+pub(crate) use counting_clock::CountingClock;
 pub(crate) use length::{at, bits_of, ms, secs};
 pub(crate) use policies::{JITTERS, any_delays, any_policy, cases, length};
-pub(crate) use purse::Purse;
-pub(crate) use reads::Reads;
+pub(crate) use recording_breaker::RecordingBreaker;
+pub(crate) use recording_budget::RecordingBudget;
 pub(crate) use settings::any_settings;
 pub(crate) use stats::{ks_distance, ks_limit, mean};
-pub(crate) use watch::Watch;

@@ -2,11 +2,11 @@ use core::time::Duration;
 
 use stagger_core::{Jitter, Policy, schedule::Backoff};
 
-/// What a draw is for, as its number says.
+/// The purposes of draws, as encoded in a draw's number.
 pub(crate) const SPREAD: u64 = 0;
 pub(crate) const DELAY: u64 = 1;
 
-/// The bits of a draw, written down again from the documentation of `Seed`, as whoever ports it would.
+/// Returns the bits of a draw, reimplemented from the documentation of `Seed` alone, as a port would be.
 pub(crate) fn bits(seed: u64, episode: u64, n: u64, purpose: u64) -> u64 {
     let k = (episode << 35) | (n << 3) | purpose;
     let x = u128::from(seed.wrapping_add((k + 1).wrapping_mul(0x2d35_8dcc_aa6c_78a5)));
@@ -14,12 +14,12 @@ pub(crate) fn bits(seed: u64, episode: u64, n: u64, purpose: u64) -> u64 {
     (product >> 64) as u64 ^ product as u64
 }
 
-/// `lo + (bits · (hi − lo + 1) >> 64)`.
+/// Returns `lo + (bits · (hi − lo + 1) >> 64)`.
 pub(crate) fn draw(lo: u64, hi: u64, bits: u64) -> u64 {
     lo + ((u128::from(bits) * (u128::from(hi - lo) + 1)) >> 64) as u64
 }
 
-/// The ceilings of a policy, from the definitions of the words, in nanoseconds.
+/// Returns the first `count` ceilings of a policy in nanoseconds, computed from the backoffs' definitions.
 pub(crate) fn ceilings(policy: &Policy, count: usize) -> Vec<u64> {
     let cap = policy.cap().map_or(nanos(Duration::MAX), nanos);
     let series = |first: f64, next: &dyn Fn(f64) -> f64| -> Vec<u64> {
@@ -40,14 +40,14 @@ pub(crate) fn ceilings(policy: &Policy, count: usize) -> Vec<u64> {
     }
 }
 
-/// A length as a ceiling: the largest double that is not above it, and at most 292 years.
+/// Converts a duration to a ceiling: the largest double not above its nanoseconds, and at most 292 years.
 fn nanos(length: Duration) -> f64 {
     let whole = length.as_nanos().min(i64::MAX as u128);
     let nearest = whole as f64;
     if nearest as u128 > whole { f64::from_bits(nearest.to_bits() - 1) } else { nearest }
 }
 
-/// What a delay is drawn from, with any jitter but the decorrelated, which has no ceilings.
+/// Returns the interval from which a delay is drawn. Decorrelated jitter is not supported, because it has no ceilings.
 pub(crate) fn interval(policy: &Policy, ceiling: u64) -> (u64, u64) {
     let (lo, hi) = match policy.jitter() {
         Jitter::None => (ceiling, ceiling),

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 use stagger_core::{HintMode, Jitter, Policy, PolicyBuilder, Ratio};
 
-/// Every kind of jitter.
+/// All kinds of jitter.
 pub(crate) const JITTERS: [Jitter; 6] = [
     Jitter::None,
     Jitter::Full,
@@ -14,7 +14,7 @@ pub(crate) const JITTERS: [Jitter; 6] = [
     Jitter::Factor(Ratio::ONE),
 ];
 
-/// What every property runs under: this many cases, and failures kept beside the file that found them.
+/// Configures a property with this number of cases, and stores failing seeds next to the test file.
 pub(crate) fn cases(cases: u32) -> ProptestConfig {
     ProptestConfig {
         cases,
@@ -23,7 +23,7 @@ pub(crate) fn cases(cases: u32) -> ProptestConfig {
     }
 }
 
-/// A policy of any backoff and jitter, with any other settings that go together.
+/// Generates policies with any backoff and jitter and any other compatible settings.
 pub(crate) fn any_policy() -> impl Strategy<Value = Policy> {
     let backoff = prop_oneof![
         8 => growing(),
@@ -35,20 +35,20 @@ pub(crate) fn any_policy() -> impl Strategy<Value = Policy> {
     ];
     (backoff, limits(), hints(), kinds())
         .prop_map(|(builder, limits, hints, kinds)| kinds.apply(hints.apply(limits.apply(builder))))
-        .prop_filter_map("settings that go together", |builder| builder.build().ok())
+        .prop_filter_map("compatible settings", |builder| builder.build().ok())
 }
 
-/// A policy that has delays, drawn with any jitter, and no other settings: exponential, linear, constant or a list.
+/// Generates policies that have delays, with any jitter and no other settings: exponential, linear, constant or list.
 pub(crate) fn any_delays() -> impl Strategy<Value = Policy> {
     prop_oneof![
         4 => growing(),
         1 => (length(), jitter()).prop_map(|(delay, jitter)| with_jitter(Policy::constant(delay), jitter)),
         1 => (list(), jitter()).prop_map(|(list, jitter)| with_jitter(Policy::list(&list), jitter)),
     ]
-    .prop_filter_map("settings that go together", |builder| builder.build().ok())
+    .prop_filter_map("compatible settings", |builder| builder.build().ok())
 }
 
-/// Any length of time from a nanosecond to the longest, each order of magnitude as likely as the next.
+/// Generates durations from a nanosecond to the maximum, with all orders of magnitude equally likely.
 pub(crate) fn length() -> impl Strategy<Value = Duration> {
     prop_oneof![
         (0..=62_u32, any::<u64>()).prop_map(|(bits, raw)| Duration::from_nanos(1 << bits | raw & ((1 << bits) - 1))),
@@ -132,13 +132,13 @@ impl Limits {
             to = to.spread(spread);
         }
         if let Some(attempts) = self.attempts {
-            to = attempts.map_or(to.unlimited_attempts(), |most| to.max_attempts(most));
+            to = attempts.map_or(to.unlimited_attempts(), |max| to.max_attempts(max));
         }
         if let Some(limit) = self.elapsed {
             to = to.max_elapsed(limit);
         }
-        if let Some(lived) = self.stable_after {
-            to = to.stable_after(lived);
+        if let Some(uptime) = self.stable_after {
+            to = to.stable_after(uptime);
         }
         to
     }
@@ -154,15 +154,15 @@ fn limits() -> impl Strategy<Value = Limits> {
 
 #[derive(Debug)]
 struct Hints {
-    longest: Option<Option<Duration>>,
+    max: Option<Option<Duration>>,
     mode: Option<HintMode>,
     spread: Option<Ratio>,
 }
 
 impl Hints {
     fn apply(&self, mut to: PolicyBuilder) -> PolicyBuilder {
-        if let Some(longest) = self.longest {
-            to = longest.map_or(to.unlimited_hint(), |longest| to.max_hint(longest));
+        if let Some(max) = self.max {
+            to = max.map_or(to.unlimited_hint(), |max| to.max_hint(max));
         }
         match (self.mode, self.spread) {
             (Some(mode), _) => to.hint_mode(mode),
@@ -175,10 +175,10 @@ impl Hints {
 fn hints() -> impl Strategy<Value = Hints> {
     let mode = prop_oneof![Just(HintMode::AtLeast), Just(HintMode::Exact), length().prop_map(HintMode::Clamp)];
     (prop::option::of(prop::option::of(length())), prop::option::of(mode), share())
-        .prop_map(|(longest, mode, spread)| Hints { longest, mode, spread })
+        .prop_map(|(max, mode, spread)| Hints { max, mode, spread })
 }
 
-/// The bases after failures of a kind: this many times the base.
+/// Bases for individual failure kinds, as multiples of the policy's base.
 #[derive(Debug)]
 struct Kinds {
     throttled: Option<u32>,

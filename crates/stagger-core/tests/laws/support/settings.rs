@@ -5,7 +5,7 @@ use stagger_core::{HintMode, Jitter, Policy, PolicyBuilder, Ratio};
 
 use super::policies::length;
 
-/// One call of a setter, sensible or not.
+/// One call of a setter, with a valid or invalid value.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Setting {
     Base(Duration),
@@ -40,19 +40,19 @@ impl Setting {
             Self::MaxAttempts(None) => to.unlimited_attempts(),
             Self::MaxElapsed(Some(limit)) => to.max_elapsed(limit),
             Self::MaxElapsed(None) => to.unlimited_elapsed(),
-            Self::MaxHint(Some(longest)) => to.max_hint(longest),
+            Self::MaxHint(Some(max)) => to.max_hint(max),
             Self::MaxHint(None) => to.unlimited_hint(),
             Self::HintMode(mode) => to.hint_mode(mode),
             Self::HintSpread(share) => to.hint_spread(share),
             Self::ThrottledBase(base) => to.throttled_base(base),
             Self::LocalBase(base) => to.local_base(base),
-            Self::StableAfter(Some(lived)) => to.stable_after(lived),
+            Self::StableAfter(Some(uptime)) => to.stable_after(uptime),
             Self::StableAfter(None) => to.never_stable(),
         }
     }
 }
 
-/// A builder with any settings whatever, which seldom go together.
+/// Generates builders with arbitrary settings, most of them incompatible.
 pub(crate) fn any_settings() -> impl Strategy<Value = PolicyBuilder> {
     let lengths = || prop_oneof![1 => Just(Duration::ZERO), 1 => Just(Duration::MAX), 8 => length()];
     let shape = prop_oneof![
