@@ -15,7 +15,7 @@ const LONG: Duration = secs(60);
 
 fn after_a_loss(policy: PolicyBuilder) -> (Duration, DelaySource) {
     let mut link = Link::new(policy.build().unwrap()).up();
-    link.pass(LONG);
+    link.advance(LONG);
     waits(link.ended(Outcome::TRANSIENT))
 }
 
@@ -54,7 +54,7 @@ fn a_loss_takes_the_first_delay_of_a_list() {
 #[test]
 fn with_a_spread_the_backoff_begins_after_it() {
     let mut link = Link::new(PLAIN.spread(secs(10)).build().unwrap()).up();
-    link.pass(LONG);
+    link.advance(LONG);
     let (after, source) = waits(link.ended(Outcome::TRANSIENT));
     assert!(after <= secs(10));
     assert_eq!(source, DelaySource::Spread);
@@ -131,13 +131,13 @@ fn waits_of_the_first_outage_stay_within_the_schedule() {
 fn a_close_with_a_hint_waits_for_the_hint() {
     let failed_with = |hint| Outcome::Failed { kind: stagger_core::FailureKind::Transient, hint: Some(hint) };
     let mut link = Link::new(PLAIN.spread(secs(3)).build().unwrap()).up();
-    link.pass(LONG);
+    link.advance(LONG);
     let (after, source) = waits(link.ended(failed_with(ServerHint::AtLeast(secs(20)))));
     assert!(secs(20) <= after && after <= secs(30), "{after:?}");
     assert_eq!(source, DelaySource::Hint);
 
     let mut link = Link::new(PLAIN.hint_mode(HintMode::AtLeast).build().unwrap()).up();
-    link.pass(LONG);
+    link.advance(LONG);
     assert_eq!(waits(link.ended(failed_with(ServerHint::Reserved(ms(1_234))))), (ms(1_234), DelaySource::Hint));
 }
 
@@ -146,7 +146,7 @@ fn a_distrusted_connection_is_never_healthy() {
     let losses_until_the_end = |distrusted: usize| {
         let mut link = Link::new(PLAIN.max_attempts(3).build().unwrap()).up();
         (1..10).find(|loss| {
-            link.pass(LONG);
+            link.advance(LONG);
             if *loss <= distrusted {
                 link.machine.distrust(link.machine.generation());
             }
@@ -164,18 +164,18 @@ fn a_distrusted_connection_is_never_healthy() {
 fn distrusting_an_earlier_connection_has_no_effect() {
     let mut link = Link::new(PLAIN.max_attempts(1).build().unwrap()).up();
     let earlier = link.machine.generation();
-    link.pass(LONG);
+    link.advance(LONG);
     assert_eq!(waits(link.ended(Outcome::TRANSIENT)).0, ms(500));
     link.reopen();
     link.machine.distrust(earlier);
-    link.pass(LONG);
+    link.advance(LONG);
     assert_eq!(waits(link.ended(Outcome::TRANSIENT)).0, ms(500));
 }
 
 #[test]
 fn a_wait_step_includes_its_end() {
     let mut link = Link::new(PLAIN.build().unwrap()).up();
-    link.pass(LONG);
+    link.advance(LONG);
     let until = at(link.now + ms(500));
     assert_eq!(
         link.ended(Outcome::TRANSIENT),
@@ -193,13 +193,13 @@ fn an_early_timer_continues_the_same_wait() {
         (Duration::ZERO, Outcome::throttled(Some(ServerHint::Reserved(secs(7)))), DelaySource::Hint),
     ] {
         let mut link = Link::new(PLAIN.spread(spread).build().unwrap()).up();
-        link.pass(LONG);
+        link.advance(LONG);
         let ReconnectStep::Wait { after, until, .. } = link.ended(outcome) else { panic!("{:?}", link.machine) };
-        link.pass(after - ms(100));
+        link.advance(after - ms(100));
         assert_eq!(link.due(), ReconnectStep::Wait { after: ms(100), until, source });
-        link.pass(ms(100) - Duration::from_nanos(1));
+        link.advance(ms(100) - Duration::from_nanos(1));
         assert_eq!(link.due(), ReconnectStep::Wait { after: Duration::from_nanos(1), until, source });
-        link.pass(Duration::from_nanos(1));
+        link.advance(Duration::from_nanos(1));
         assert_eq!(connects(link.due()).get(), 2);
     }
 }
@@ -214,7 +214,7 @@ fn a_connect_that_was_not_processed_is_repeated_at_once() {
     assert_eq!(waits(link.ended(Outcome::NotProcessed)), (ms(500), DelaySource::Schedule));
     // The loss of an open connection is not repeated at once: it had been processed.
     let mut link = Link::new(PLAIN.build().unwrap()).up();
-    link.pass(LONG);
+    link.advance(LONG);
     assert_eq!(waits(link.ended(Outcome::NotProcessed)), (ms(500), DelaySource::Schedule));
 }
 
@@ -222,7 +222,7 @@ fn a_connect_that_was_not_processed_is_repeated_at_once() {
 fn a_throttled_loss_uses_the_throttled_base() {
     let policy = PLAIN.throttled_base(secs(8));
     let mut link = Link::new(policy.build().unwrap()).up();
-    link.pass(LONG);
+    link.advance(LONG);
     assert_eq!(waits(link.ended(Outcome::throttled(None))), (secs(8), DelaySource::Schedule));
     assert_eq!(after_a_loss(policy), (ms(500), DelaySource::Schedule));
 }
@@ -230,7 +230,7 @@ fn a_throttled_loss_uses_the_throttled_base() {
 #[test]
 fn a_clean_close_backs_off_like_a_loss() {
     let mut link = Link::new(PLAIN.build().unwrap()).up();
-    link.pass(LONG);
+    link.advance(LONG);
     assert_eq!(waits(link.ended(Outcome::Success)), (ms(500), DelaySource::Schedule));
     // `Success` before the connection was open is a failed attempt.
     link.retry();

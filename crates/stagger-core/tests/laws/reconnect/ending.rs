@@ -26,12 +26,12 @@ fn giving_up_reports_its_reason() {
         assert_eq!(link.machine.phase(), ReconnectPhase::GivenUp(want));
 
         let mut link = Link::new(PLAIN.build().unwrap()).up();
-        link.pass(secs(60));
+        link.advance(secs(60));
         assert_eq!(link.ended(outcome), ReconnectStep::GiveUp(want));
         assert_eq!(link.machine.phase(), ReconnectPhase::GivenUp(want));
     }
     let mut link = Link::new(Policy::stop().build().unwrap()).up();
-    link.pass(secs(60));
+    link.advance(secs(60));
     assert_eq!(link.ended(Outcome::TRANSIENT), ReconnectStep::GiveUp(StopReason::Exhausted));
 }
 
@@ -42,7 +42,7 @@ fn after_giving_up_reports_are_stale_and_nothing_is_due() {
     let _ = link.ended(Outcome::Permanent);
     assert_eq!(link.ended(Outcome::TRANSIENT), ReconnectStep::Stale);
     assert_eq!(link.opened(link.machine.generation()), ReconnectStep::Stale);
-    link.pass(secs(1000));
+    link.advance(secs(1000));
     assert_eq!(link.due(), ReconnectStep::Rest);
 }
 
@@ -87,7 +87,7 @@ fn reconnect_now_restarts_max_elapsed() {
     let _ = link.reconnect_now();
     let (first, stop) = link.fail_on();
     assert_eq!((&first[..], stop), (&[500, 1000, 2000].map(ms)[..], StopReason::Elapsed));
-    link.pass(secs(3600));
+    link.advance(secs(3600));
     let _ = link.reconnect_now();
     assert_eq!(link.fail_on(), (first, StopReason::Elapsed));
 }
@@ -131,7 +131,7 @@ fn a_wait_is_never_due_after_close() {
     let _ = link.reconnect_now();
     let _ = waits(link.ended(Outcome::TRANSIENT));
     link.close();
-    link.pass(secs(3600));
+    link.advance(secs(3600));
     assert_eq!(link.due(), ReconnectStep::Rest);
 }
 
@@ -139,8 +139,8 @@ fn a_wait_is_never_due_after_close() {
 fn the_open_phase_holds_the_time_of_opening() {
     let mut link = Link::new(PLAIN.build().unwrap());
     let generation = connects(link.reconnect_now());
-    link.pass(secs(3));
+    link.advance(secs(3));
     assert_eq!(link.opened(generation), ReconnectStep::Rest);
     assert_eq!(link.machine.phase(), ReconnectPhase::Open { since: at(link.now) });
-    link.pass(Duration::ZERO);
+    link.advance(Duration::ZERO);
 }

@@ -65,7 +65,7 @@ fn uptime_begins_when_the_connection_opens() {
     let mut link = Link::new(PLAIN.stable_after(secs(20)).build().unwrap()).up();
     assert_eq!(link.lose_after(secs(20)), ms(500));
     let generation = link.retry();
-    link.pass(secs(60));
+    link.advance(secs(60));
     assert_eq!(link.opened(generation), ReconnectStep::Rest);
     assert_eq!(link.lose_after(secs(19)), secs(1));
 }
@@ -83,7 +83,7 @@ fn flapping_uses_up_attempts_and_health_restores_them() {
         assert_eq!(link.lose_after(Duration::ZERO), ms(wait));
         link.reopen();
     }
-    link.pass(Duration::ZERO);
+    link.advance(Duration::ZERO);
     assert_eq!(link.ended(Outcome::TRANSIENT), ReconnectStep::GiveUp(StopReason::Attempts));
 }
 
@@ -91,6 +91,6 @@ fn flapping_uses_up_attempts_and_health_restores_them() {
 #[test]
 fn flapping_is_not_spread() {
     let mut link = Link::new(PLAIN.spread(secs(10)).build().unwrap()).up();
-    link.pass(secs(1));
+    link.advance(secs(1));
     assert_eq!(waits(link.ended(Outcome::TRANSIENT)), (ms(500), stagger_core::DelaySource::Schedule));
 }

@@ -64,13 +64,13 @@ impl<'a> Link<'a> {
         self.machine.close(|| now, &self.guards);
     }
 
-    pub(super) fn pass(&mut self, length: Duration) {
-        self.now += length;
+    pub(super) fn advance(&mut self, by: Duration) {
+        self.now += by;
     }
 
     /// Loses the connection after `uptime` and returns the wait that follows.
     pub(super) fn lose_after(&mut self, uptime: Duration) -> Duration {
-        self.pass(uptime);
+        self.advance(uptime);
         waits(self.ended(Outcome::TRANSIENT)).0
     }
 

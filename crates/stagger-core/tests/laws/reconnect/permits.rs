@@ -29,7 +29,7 @@ fn opening_records_permits_and_a_loss_acquires_the_next() {
 fn a_budget_rejecting_the_reconnect_gives_up() {
     let budget = RecordingBudget::rejecting();
     let mut link = Link::guarded(policy(), Guards::none().budget(&budget)).up();
-    link.pass(secs(60));
+    link.advance(secs(60));
     assert_eq!(link.ended(Outcome::TRANSIENT), ReconnectStep::GiveUp(StopReason::Budget));
     budget.assert_balanced();
 }
@@ -40,7 +40,7 @@ fn a_breaker_rejecting_the_connect_gives_up_and_releases() {
     let mut link = Link::guarded(policy(), Guards::none().budget(&budget).breaker(&breaker)).up();
     link.lose_after(secs(60));
     breaker.set_open(true);
-    link.pass(secs(5));
+    link.advance(secs(5));
     assert_eq!(link.due(), ReconnectStep::GiveUp(StopReason::Breaker));
     assert_eq!(link.machine.phase(), ReconnectPhase::GivenUp(StopReason::Breaker));
     budget.assert_balanced();
@@ -118,7 +118,7 @@ proptest! {
             budget.set_rejects(selector < 20);
             breaker.set_open((20..40).contains(&selector));
             breaker.set_rejects_from((40..60).contains(&selector).then_some(ms(0)));
-            link.pass(ms(passed));
+            link.advance(ms(passed));
             let generation = link.machine.generation();
             match event {
                 0 => { let _ = link.reconnect_now(); }

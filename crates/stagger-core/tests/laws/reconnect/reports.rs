@@ -9,7 +9,7 @@ use crate::laws::support::{cases, secs};
 #[test]
 fn an_error_and_a_close_of_one_loss_schedule_one_reconnect() {
     let mut link = Link::new(Policy::DEFAULT).up();
-    link.pass(secs(60));
+    link.advance(secs(60));
     let wait = link.ended(Outcome::TRANSIENT);
     assert!(matches!(wait, ReconnectStep::Wait { .. }), "{wait:?}");
     let phase = link.machine.phase();
@@ -38,7 +38,7 @@ fn a_second_open_report_is_stale() {
     let mut link = Link::new(Policy::DEFAULT).up();
     let generation = link.machine.generation();
     let phase = link.machine.phase();
-    link.pass(secs(5));
+    link.advance(secs(5));
     assert_eq!(link.opened(generation), ReconnectStep::Stale);
     assert_eq!(link.machine.phase(), phase, "the uptime must not restart");
 }
@@ -59,7 +59,7 @@ fn due_has_no_effect_outside_of_a_wait() {
     assert_eq!(link.due(), ReconnectStep::Rest);
     let generation = link.machine.generation();
     let _ = link.opened(generation);
-    link.pass(secs(100));
+    link.advance(secs(100));
     assert_eq!(link.due(), ReconnectStep::Rest);
 }
 
@@ -75,7 +75,7 @@ proptest! {
         let mut generations = Vec::new();
         let (mut connected, mut scheduled) = (0, 0);
         for (event, back, passed) in events {
-            link.pass(secs(passed));
+            link.advance(secs(passed));
             let current = link.machine.generation();
             let about = generations.iter().rev().nth(back as usize).copied().unwrap_or(current);
             let step = match event {
