@@ -1,4 +1,4 @@
-//! XB: families of jitter and properties across the field.
+//! XB: families of jitter, and properties that hold across libraries.
 
 use core::time::Duration;
 
@@ -9,7 +9,7 @@ use super::series::upper_bounds;
 use crate::laws::support::{Call, JITTERS, any_delays, bits_of, cases, ms, secs};
 
 #[test]
-fn xb_01_full_jitter_has_the_ceiling_above_and_half_of_it_as_its_mean() {
+fn xb_01_full_jitter_spans_zero_to_ceiling_with_mean_at_half() {
     let policy = Policy::exponential(ms(100), secs(10)).build().unwrap();
     let want = [100, 200, 400, 800, 1600, 3200, 6400, 10000, 10000].map(ms);
     assert_eq!(upper_bounds(&policy, 9), want);
@@ -20,7 +20,7 @@ fn xb_01_full_jitter_has_the_ceiling_above_and_half_of_it_as_its_mean() {
 }
 
 #[test]
-fn xb_03_decorrelated_draws_from_the_middle() {
+fn xb_03_decorrelated_draws_at_the_midpoint() {
     let (base, cap) = (ms(100), secs(10));
     let mut previous = base;
     let drawn = [(); 6].map(|()| {
@@ -31,15 +31,15 @@ fn xb_03_decorrelated_draws_from_the_middle() {
 }
 
 #[test]
-fn xb_05_decorrelated_draws_from_the_upper_end_reach_the_cap() {
+fn xb_05_decorrelated_draws_at_the_upper_end_reach_the_cap() {
     let policy = Policy::decorrelated(ms(100), secs(10)).build().unwrap();
     assert_eq!(upper_bounds(&policy, 6), [300, 900, 2700, 8100, 10000, 10000].map(ms));
 }
 
-/// Envoy ignores a hint above its maximum and goes on by itself; here such a server is not called again, since it has
-/// said that it will not answer before.
+/// Envoy ignores a hint above its maximum and continues with its own backoff. stagger stops: the server has said that
+/// it will not answer earlier.
 #[test]
-fn xb_07_a_hint_is_spread_over_half_of_itself_and_one_above_the_limit_stops() {
+fn xb_07_hint_is_spread_by_half_and_above_max_hint_stops() {
     let policy = Policy::exponential(ms(500), secs(5)).max_hint(secs(300)).max_attempts(2).build().unwrap();
     let hinted = |seed, hint| Call::new(&policy).seed(seed).run([Outcome::throttled(Some(ServerHint::AtLeast(hint)))]);
     let waits: Vec<_> = (0..500).map(|seed| hinted(seed, secs(10)).waits[0]).collect();
@@ -71,7 +71,7 @@ proptest! {
     #![proptest_config(cases(256))]
 
     #[test]
-    fn xb_10_ceilings_never_shrink_nor_pass_the_cap_nor_panic(
+    fn xb_10_ceilings_are_monotonic_capped_and_never_panic(
         base in 1..=u64::MAX,
         above in any::<u64>(),
         multiplier in prop_oneof![Just(1.0), 1.0..1.01_f64, 1.0..10.0_f64, 1.0..f64::MAX],
@@ -91,18 +91,18 @@ proptest! {
     }
 
     #[test]
-    fn xb_11_at_the_cap_the_draw_still_has_a_span(jitter in 0..JITTERS.len(), n in 1..200_u32, base in 1..1_000_u64) {
+    fn xb_11_at_the_cap_jitter_still_spans_an_interval(jitter in 0..JITTERS.len(), n in 1..200_u32, base in 1..1_000_u64) {
         let jitter = JITTERS[jitter];
         let policy = Policy::exponential(ms(base), ms(4 * base)).jitter(jitter).build().unwrap();
         let (lo, hi) = policy.bounds(n).unwrap();
-        // Without jitter there is none by definition.
+        // `Jitter::None` has an empty interval by definition.
         prop_assert_eq!(lo < hi, jitter != Jitter::None);
         prop_assert_eq!((draw(lo, hi, 0), draw(lo, hi, u64::MAX)), (lo, hi));
     }
 
     #[test]
-    fn xb_12_no_delay_is_above_the_cap(policy in any_delays(), seed in any::<u64>()) {
-        // The one jitter that may exceed it, by its share.
+    fn xb_12_no_delay_exceeds_the_cap(policy in any_delays(), seed in any::<u64>()) {
+        // The only jitter that may exceed the cap, by its ratio.
         prop_assume!(!matches!(policy.jitter(), Jitter::Factor(_)));
         let cap = policy.cap().unwrap_or(Duration::MAX);
         for delay in policy.schedule(Seed::new(seed)).take(50) {
@@ -110,9 +110,9 @@ proptest! {
         }
     }
 
-    /// The drivers hold each other to one trace elsewhere; here are the three ways in which the core tells a delay.
+    /// The core computes a delay in three ways. That all drivers produce one trace is tested in `stagger`.
     #[test]
-    fn xb_13_iterator_random_access_and_decision_give_one_series(policy in any_delays(), seed in any::<u64>()) {
+    fn xb_13_iterator_random_access_and_machine_agree(policy in any_delays(), seed in any::<u64>()) {
         let policy = policy.to_builder().max_attempts(20).build().unwrap();
         let listed: Vec<_> = policy.delays(Seed::new(seed)).collect();
         let reached: Vec<_> = (1..20).map(|n| policy.delay(n, Seed::new(seed)).unwrap()).collect();
@@ -121,13 +121,13 @@ proptest! {
     }
 
     #[test]
-    fn xb_14_no_attempt_starts_after_the_limit(
+    fn xb_14_no_attempt_starts_after_max_elapsed(
         policy in any_delays(),
         seed in any::<u64>(),
         share in 0.0..4.0_f64,
         took in 0..2_000_000_000_u64,
     ) {
-        // A call of some centuries would outlive the clock, which ends after 584 years.
+        // The clock ends after 584 years, so the call must be shorter than a few centuries.
         let limit = policy.bounds(3).unwrap().1.mul_f64(share).min(secs(1 << 32)).max(policy.floor()).max(policy.base());
         let policy = policy.to_builder().max_elapsed(limit).unlimited_attempts().build();
         prop_assume!(policy.is_ok() && limit <= secs(1 << 33));

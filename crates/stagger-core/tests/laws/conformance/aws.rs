@@ -1,4 +1,4 @@
-//! AW: the AWS SDKs. Their sample is `r = 1`: the upper end of full jitter, which is the ceiling.
+//! AW: the AWS SDKs. Their tests use the sample `r = 1`, the upper end of full jitter, which is the ceiling.
 
 use core::time::Duration;
 
@@ -11,12 +11,12 @@ use crate::laws::support::{Call, ms, secs};
 const CAP: Duration = secs(20);
 
 #[test]
-fn aw_01_doubles_from_one_second() {
+fn aw_01_delays_double_from_one_second() {
     assert_eq!(upper_bounds(&AWS_SDK.policy(), 3), [1, 2, 4].map(secs));
 }
 
 #[test]
-fn aw_03_a_high_attempt_is_capped_and_does_not_overflow() {
+fn aw_03_a_high_attempt_number_is_capped_without_overflow() {
     for (base, idx) in [(10, 100_000), (1, 33)] {
         let policy = AWS_SDK.policy().to_builder().base(secs(base)).build().unwrap();
         assert_eq!(policy.bounds(idx + 1), Some((Duration::ZERO, CAP)));
@@ -31,13 +31,13 @@ fn aw_05_three_attempts_have_two_delays() {
 }
 
 #[test]
-fn aw_09_five_attempts() {
+fn aw_09_five_attempts_have_four_delays() {
     let policy = AWS_SDK.policy().to_builder().jitter(Jitter::None).max_attempts(5).build().unwrap();
     assert_eq!(Call::new(&policy).failing().waits, [1, 2, 4, 8].map(secs));
 }
 
 #[test]
-fn aw_15_a_cap_of_200_ms() {
+fn aw_15_a_cap_of_200_ms_is_reached_at_the_third_delay() {
     let builder = Policy::exponential(ms(50), ms(200)).max_attempts(5);
     assert_eq!(ceilings(builder, 4), [50, 100, 200, 200].map(ms));
     let trace = Call::new(&builder.build().unwrap()).failing();
@@ -45,18 +45,18 @@ fn aw_15_a_cap_of_200_ms() {
 }
 
 #[test]
-fn aw_17_a_throttled_call_waits_from_a_second_on() {
+fn aw_17_throttled_failures_use_a_base_of_one_second() {
     let builder = AWS_SDK_2026.policy().to_builder().max_attempts(4);
     let policy = builder.jitter(Jitter::None).build().unwrap();
     let trace = Call::new(&policy).run([Outcome::throttled(None)]);
     assert_eq!((trace.waits, trace.stop), (vec![secs(1)], None));
-    // Only that failure's delay is longer: the schedule goes on as it would have.
+    // Only the delay of that failure is longer. The schedule advances as usual.
     let trace = Call::new(&policy).run([Outcome::throttled(None), Outcome::TRANSIENT, Outcome::throttled(None)]);
     assert_eq!(trace.waits, [1000, 100, 4000].map(ms));
 }
 
 #[test]
-fn aw_19_a_hint_is_clamped_to_five_seconds_above_the_delay() {
+fn aw_19_a_hint_is_clamped_to_delay_plus_five_seconds() {
     let builder = AWS_SDK_2026.policy().to_builder();
     let policy = builder.jitter(Jitter::None).build().unwrap();
     for (hint, want) in [(secs(3), secs(3)), (ms(10), ms(50)), (secs(10), ms(5050))] {

@@ -1,4 +1,4 @@
-//! CK: cenkalti/backoff, as a policy. The package as a whole is `stagger::cenkalti`, which has the other rows.
+//! CK: cenkalti/backoff, as a policy. The other rows are tested with `stagger::cenkalti`, which replaces the package.
 
 use core::time::Duration;
 
@@ -8,7 +8,7 @@ use stagger_core::{Jitter, Policy, Seed, StopReason};
 use crate::laws::support::{Call, ms, secs};
 
 #[test]
-fn ck_01_the_defaults() {
+fn ck_01_defaults() {
     for policy in [CENKALTI.policy(), GOOGLE_HTTP_JAVA.policy()] {
         assert_eq!((policy.base(), policy.cap()), (ms(500), Some(secs(60))));
         assert_eq!((policy.max_elapsed(), policy.max_attempts()), (Some(secs(900)), None));
@@ -17,10 +17,10 @@ fn ck_01_the_defaults() {
     }
 }
 
-/// The table of the package's documentation, which is in seconds with three digits after the point, cut off, and is
-/// computed from rounded ceilings.
+/// The table in the package's documentation is in seconds, truncated to three decimals, and computed from rounded
+/// ceilings.
 #[test]
-fn ck_03_the_ranges_of_the_documentation() {
+fn ck_03_ranges_match_the_documented_table() {
     let table = [
         (0.25, 0.75),
         (0.375, 1.125),
@@ -41,15 +41,15 @@ fn ck_03_the_ranges_of_the_documentation() {
     }
 }
 
-/// The cap is that of the ceiling: delays reach one and a half times as far.
+/// The cap applies to the ceiling. Jitter then adds up to half of it.
 #[test]
-fn at_the_cap_delays_reach_beyond_it() {
+fn cenkalti_jitter_may_exceed_the_cap_by_half() {
     assert_eq!(CENKALTI.policy().bounds(20), Some((secs(30), secs(90))));
 }
 
-/// The tenth and every later ceiling is not a whole number of nanoseconds; the package cuts it off in each step.
+/// From the tenth on, ceilings are not whole nanoseconds; the package truncates after each step.
 #[test]
-fn steps_are_whole_nanoseconds() {
+fn cenkalti_truncates_each_step_to_nanoseconds() {
     let (mut ceiling, policy) = (500_000_000_u64, CENKALTI.policy());
     for n in 1..=13 {
         let (lo, hi) = policy.bounds(n).unwrap();
@@ -63,7 +63,7 @@ fn steps_are_whole_nanoseconds() {
 }
 
 #[test]
-fn the_limit_counts_the_coming_delay() {
+fn cenkalti_max_elapsed_includes_the_next_delay() {
     let trace = Call::new(&CENKALTI.policy()).failing();
     assert_eq!(trace.stop, Some(StopReason::Elapsed));
     assert!(trace.waits.iter().sum::<Duration>() <= secs(900));

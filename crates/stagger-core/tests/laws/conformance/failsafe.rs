@@ -9,8 +9,8 @@ use super::series::ceilings;
 use crate::laws::support::{Call, bits_of, ms, secs};
 
 #[test]
-fn fg_01_a_random_delay_in_a_range() {
-    // A floor under full jitter is a range.
+fn fg_01_a_random_delay_within_a_range() {
+    // Full jitter with a floor is the range from floor to ceiling.
     let policy = Policy::exponential(ms(100), ms(100)).floor(ms(10)).build().unwrap();
     let (lo, hi) = policy.bounds(1).unwrap();
     assert_eq!((lo, hi), (ms(10), ms(100)));
@@ -19,10 +19,10 @@ fn fg_01_a_random_delay_in_a_range() {
     }
 }
 
-/// The sign is inverted: there `r = 0` is the longest delay, here the shortest, as everywhere else in the field. The
-/// distribution is the same.
+/// The sign is inverted: in failsafe-go `r = 0` is the longest delay, in stagger the shortest, as in other libraries.
+/// The distribution is the same.
 #[test]
-fn fg_03_a_factor_of_a_half() {
+fn fg_03_a_jitter_factor_of_one_half() {
     let policy = Policy::constant(ms(100)).jitter(Jitter::Factor(Ratio::percent(50))).build().unwrap();
     let (lo, hi) = policy.bounds(1).unwrap();
     for (r, want) in [(0.0, 50), (0.25, 75), (0.5, 100), (0.75, 125), (1.0, 150)] {
@@ -31,16 +31,17 @@ fn fg_03_a_factor_of_a_half() {
     }
 }
 
-/// A jitter of a length is not native. On a constant delay it is a factor of length / delay; the sign as in FG-03.
+/// Symmetric jitter of a fixed duration is not native. For a constant delay it equals a factor of duration / delay. The
+/// sign is as in FG-03.
 #[test]
-fn fg_05_fifty_more_or_less() {
+fn fg_05_jitter_of_plus_or_minus_50_ms() {
     let policy = Policy::constant(ms(100)).jitter(Jitter::Factor(Ratio::percent(50))).build().unwrap();
     assert_eq!(policy.bounds(1), Some((ms(50), ms(150))));
     assert_eq!(policy.mean(1), Some(ms(100)));
 }
 
 #[test]
-fn fg_07_backoff() {
+fn fg_07_backoff_doubles_up_to_the_cap() {
     assert_eq!(ceilings(FAILSAFE_GO.policy().to_builder(), 5), [2, 4, 8, 16, 30].map(secs));
 }
 

@@ -11,7 +11,7 @@ use super::series::{ceilings, upper_bounds};
 use crate::laws::support::{Call, JITTERS, bits_of, ms, secs};
 
 #[test]
-fn pl_01_a_quarter_more_or_less() {
+fn pl_01_jitter_is_plus_or_minus_a_quarter() {
     let policy = Policy::constant(secs(1)).jitter(POLLY_V8.policy().jitter()).build().unwrap();
     let (lo, hi) = policy.bounds(1).unwrap();
     for (r, want) in [(0.0, 750), (0.4, 950), (0.6, 1050), (1.0, 1250)] {
@@ -22,35 +22,35 @@ fn pl_01_a_quarter_more_or_less() {
 }
 
 #[test]
-fn pl_03_constant() {
+fn pl_03_constant_backoff() {
     assert_eq!(ceilings(Policy::constant(secs(1)), 3), [secs(1); 3]);
 }
 
 #[test]
-fn pl_05_exponential() {
+fn pl_05_exponential_backoff() {
     assert_eq!(ceilings(POLLY_V8.policy().to_builder().base(secs(1)), 3), [1, 2, 4].map(secs));
 }
 
-/// Polly draws and caps then, so beyond the cap every client waits exactly the cap: by its profile's jitter only. (A cap
-/// below the base, as in the row, is a fault.)
+/// Polly caps after drawing, so beyond the cap every client waits exactly the cap. Only the profile's jitter does that.
+/// (A cap below the base, as in the row, is rejected.)
 #[test]
-fn pl_07_the_profile_s_cap_comes_after_its_jitter() {
+fn pl_07_the_profile_caps_after_jitter() {
     let jitter = POLLY_V8.policy().jitter();
     let policy = Policy::linear(secs(1), secs(10), secs(1)).jitter(jitter).build().unwrap();
     assert_eq!(policy.bounds(3), Some((secs(1), secs(1))));
     let policy = Policy::exponential(secs(1), secs(1)).jitter(jitter).build().unwrap();
-    // Its own draw and the one before it decide, and they may be next to each other on the curve.
+    // The delay depends on its draw and the previous one, which may be close to each other on the curve.
     let at_cap = (0..1_000).filter(|&seed| policy.delay(9, Seed::new(seed)) == Some(secs(1))).count();
     assert!(at_cap >= 990, "{at_cap}");
 }
 
 #[test]
-fn pl_07_the_cap_comes_before_the_native_jitters() {
+fn pl_07_native_jitters_draw_after_the_cap() {
     assert!(Policy::exponential(secs(10), secs(1)).build().unwrap_err().problems().eq([PolicyProblem::CapBelowBase]));
     for jitter in JITTERS {
         for builder in [Policy::exponential(ms(500), secs(1)), Policy::linear(ms(500), ms(500), secs(1))] {
             let Ok(policy) = builder.jitter(jitter).build() else {
-                assert_eq!(jitter, Jitter::Decorrelated, "which is for exponential backoff only");
+                assert_eq!(jitter, Jitter::Decorrelated, "decorrelated jitter requires exponential backoff");
                 continue;
             };
             let want = match jitter {
@@ -65,9 +65,9 @@ fn pl_07_the_cap_comes_before_the_native_jitters() {
     }
 }
 
-/// Polly's largest length is 292,277 years of ticks; here it is 292 years of nanoseconds.
+/// The longest duration is 292,277 years (of ticks) in Polly, and 292 years (of nanoseconds) in stagger.
 #[test]
-fn pl_09_without_a_cap_a_huge_delay_saturates() {
+fn pl_09_an_uncapped_delay_saturates() {
     let policy = Policy::exponential(secs(86_400), secs(86_400)).uncapped().jitter(Jitter::None).build().unwrap();
     let longest = policy.delay(1000, Seed::new(1)).unwrap();
     assert_eq!(policy.delay(u32::MAX, Seed::new(2)), Some(longest));
@@ -75,7 +75,7 @@ fn pl_09_without_a_cap_a_huge_delay_saturates() {
 }
 
 #[test]
-fn pl_11_jittered_delays_stay_inside_the_cap_and_above_zero() {
+fn pl_11_jittered_delays_are_positive_and_capped() {
     let capped = Policy::exponential(secs(1), secs(30)).jitter(Jitter::Equal).build().unwrap();
     let free = capped.to_builder().uncapped().build().unwrap();
     for n in 1..=1025 {
@@ -85,15 +85,15 @@ fn pl_11_jittered_delays_stay_inside_the_cap_and_above_zero() {
     }
 }
 
-/// Polly counts attempts from 0; here they are counted from 1.
+/// Polly counts attempts from 0, stagger from 1.
 #[test]
-fn pl_17_linear() {
+fn pl_17_linear_backoff() {
     let policy = Policy::linear(secs(2), secs(2), secs(60)).jitter(Jitter::None).max_attempts(4).build().unwrap();
     let trace = Call::new(&policy).failing();
     assert_eq!((trace.waits, trace.attempts), ([2, 4, 6].map(secs).to_vec(), 4));
 }
 
-/// `MaxRetryAttempts` 12 is `max_attempts` 13: the first call counts.
+/// `MaxRetryAttempts` 12 is `max_attempts` 13, which includes the first call.
 #[test]
 fn pl_19_twelve_retries_are_thirteen_attempts() {
     let policy = Policy::zero().max_attempts(13).build().unwrap();
@@ -101,7 +101,7 @@ fn pl_19_twelve_retries_are_thirteen_attempts() {
     assert_eq!((trace.waits.len(), trace.attempts, trace.runs), (12, 13, 13));
 }
 
-/// What a delay generator says is an exact hint.
+/// The result of a delay generator is an exact hint.
 #[test]
 fn pl_21_a_generated_delay_replaces_the_computed_one() {
     let policy = Policy::exponential(secs(1), secs(30)).hint_mode(HintMode::Exact).max_attempts(4).build().unwrap();

@@ -1,4 +1,4 @@
-//! Who asks for the time pays for it.
+//! The clock is read only if a time limit, a deadline or a guard needs it, and at most once per step.
 
 use core::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::laws::support::{CountingClock, RecordingBreaker, RecordingBudget, at,
 
 const POLICY: PolicyBuilder = Policy::constant(ms(10));
 
-/// The reads of the clock by one attempt that fails and one that succeeds: begin, decide, begin, decide.
+/// Returns the number of clock reads by begin, decide, begin, decide of an attempt that fails and one that succeeds.
 fn reads(policy: PolicyBuilder, deadline: bool, guards: &Guards<'_>) -> [u32; 4] {
     let policy = policy.build().unwrap();
     let clock = CountingClock::at(at(secs(1)));
@@ -33,31 +33,31 @@ fn reads(policy: PolicyBuilder, deadline: bool, guards: &Guards<'_>) -> [u32; 4]
 }
 
 #[test]
-fn nobody_asks_and_the_clock_is_not_read() {
+fn the_clock_is_not_read_if_nothing_needs_it() {
     assert_eq!(reads(POLICY, false, &Guards::none()), [0, 0, 0, 0]);
     let (budget, breaker) = (RecordingBudget::default(), RecordingBreaker::default());
     assert_eq!(reads(POLICY, false, &Guards::none().budget(&budget).breaker(&breaker)), [0, 0, 0, 0]);
 }
 
 #[test]
-fn a_limit_asks_once_at_the_start_and_once_for_every_failure() {
+fn max_elapsed_reads_the_clock_at_start_and_on_failure() {
     assert_eq!(reads(POLICY.max_elapsed(secs(9)), false, &Guards::none()), [1, 1, 0, 0]);
 }
 
 #[test]
-fn a_deadline_asks_after_failures_only() {
+fn a_deadline_reads_the_clock_only_on_failure() {
     assert_eq!(reads(POLICY, true, &Guards::none()), [0, 1, 0, 0]);
 }
 
 #[test]
-fn everybody_asks_and_the_clock_is_read_once_in_each_step() {
+fn the_clock_is_read_once_per_step_for_all_readers() {
     let (budget, breaker) = (RecordingBudget::with_clock(), RecordingBreaker::with_clock());
     let guards = Guards::none().budget(&budget).breaker(&breaker);
     assert_eq!(reads(POLICY.max_elapsed(secs(9)), true, &guards), [1, 1, 1, 1]);
 }
 
 #[test]
-fn a_spread_reads_the_clock_for_a_limit_or_a_deadline_only() {
+fn a_spread_reads_the_clock_only_for_a_time_limit() {
     let clock = CountingClock::at(at(secs(1)));
     let spread = POLICY.spread(secs(1));
     for (policy, without, with_deadline) in [(POLICY, 0, 0), (spread, 0, 1), (spread.max_elapsed(secs(9)), 1, 1)] {
@@ -71,7 +71,7 @@ fn a_spread_reads_the_clock_for_a_limit_or_a_deadline_only() {
 }
 
 #[test]
-fn what_remains_is_asked_of_the_clock_only_with_a_deadline() {
+fn remaining_reads_the_clock_only_with_a_deadline() {
     let (policy, clock) = (POLICY.build().unwrap(), CountingClock::at(at(secs(1))));
     let mut state = RetryState::new();
     assert_eq!(RetryMachine::new(&policy, &mut state, Seed::new(1)).remaining(clock.reader()), None);
@@ -84,12 +84,12 @@ fn what_remains_is_asked_of_the_clock_only_with_a_deadline() {
 }
 
 #[test]
-fn an_instant_is_its_own_present() {
+fn an_instant_returns_itself_as_now() {
     assert_eq!(stagger_core::guard::Now::now(&at(secs(7))), at(secs(7)));
 }
 
 #[test]
-fn giving_up_an_attempt_reads_the_clock_only_for_a_guard_that_asks() {
+fn abandoning_an_attempt_reads_the_clock_only_for_guards() {
     let clock = CountingClock::at(at(secs(1)));
     for (budget, want) in [(RecordingBudget::default(), 0), (RecordingBudget::with_clock(), 1)] {
         let guards = Guards::none().budget(&budget);
@@ -123,11 +123,11 @@ proptest! {
         for outcome in outcomes {
             let begun = retry.begin(permit, clock.reader(), &guards).unwrap();
             prop_assert!(clock.take_reads() <= 1);
-            let Decision::Retry { permit: lent, .. } = retry.decide(outcome, begun, clock.reader(), &guards) else {
-                panic!("nothing forbids it")
+            let Decision::Retry { permit: granted, .. } = retry.decide(outcome, begun, clock.reader(), &guards) else {
+                panic!("the retry is allowed")
             };
             prop_assert!(clock.take_reads() <= 1);
-            permit = lent;
+            permit = granted;
         }
         guards.release(permit);
     }

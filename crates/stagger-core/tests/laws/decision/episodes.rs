@@ -1,4 +1,4 @@
-//! Starting again: by health, with new numbers.
+//! Episodes: attempts and schedule reset after a healthy run, and draws continue with new numbers.
 
 use core::time::Duration;
 
@@ -9,22 +9,22 @@ use stagger_core::{
 
 use crate::laws::support::{RecordingBudget, at, ms, secs};
 
-/// The delays that a supervised program gets whose `k`-th life lasts `lives[k]`.
-fn supervise(policy: &Policy, lives: &[Duration], seed: u64) -> (Vec<Duration>, Option<StopReason>) {
+/// Returns the delays of a supervised program whose `k`-th run lasts `uptimes[k]`, and why it stopped.
+fn supervise(policy: &Policy, uptimes: &[Duration], seed: u64) -> (Vec<Duration>, Option<StopReason>) {
     let (guards, mut now) = (Guards::none(), secs(1));
     let mut state = RetryState::new();
     let mut retry = RetryMachine::new(policy, &mut state, Seed::new(seed));
     let (mut permit, mut waits) = (Permits::NONE, Vec::new());
-    for &lived in lives {
+    for &uptime in uptimes {
         permit = retry.begin(permit, || at(now), &guards).unwrap();
-        now += lived;
-        retry.reset_if_healthy(lived);
+        now += uptime;
+        retry.reset_if_healthy(uptime);
         match retry.decide(Outcome::TRANSIENT, permit, || at(now), &guards) {
-            Decision::Retry { after, permit: lent, .. } => {
+            Decision::Retry { after, permit: granted, .. } => {
                 let (lo, hi) = policy.bounds(retry.retry_number()).unwrap();
                 assert!((lo..=hi).contains(&after), "{after:?} is not retry {}", retry.retry_number());
                 waits.push(after);
-                permit = lent;
+                permit = granted;
             }
             Decision::Stop(stop) => return (waits, Some(stop)),
             _ => return (waits, None),
@@ -34,11 +34,11 @@ fn supervise(policy: &Policy, lives: &[Duration], seed: u64) -> (Vec<Duration>, 
 }
 
 #[test]
-fn the_count_and_the_schedule_start_again_after_a_life_of_stable_after() {
+fn an_uptime_of_stable_after_resets_attempts_and_schedule() {
     let policy = Policy::exponential(ms(100), secs(10)).jitter(stagger_core::Jitter::None).stable_after(secs(60));
     let policy = policy.max_attempts(4).build().unwrap();
     let (short, long) = (secs(60) - Duration::from_nanos(1), secs(60));
-    for (lives, want, stop) in [
+    for (uptimes, want, stop) in [
         (vec![short; 9], vec![100, 200, 400], Some(StopReason::Attempts)),
         (
             vec![short, short, long, short, short, short, short],
@@ -48,20 +48,20 @@ fn the_count_and_the_schedule_start_again_after_a_life_of_stable_after() {
         (vec![long; 6], vec![100; 6], None),
     ] {
         let want = want.into_iter().map(ms).collect::<Vec<_>>();
-        assert_eq!(supervise(&policy, &lives, 1), (want, stop), "{lives:?}");
+        assert_eq!(supervise(&policy, &uptimes, 1), (want, stop), "{uptimes:?}");
     }
 }
 
 #[test]
-fn a_list_starts_again_too() {
+fn a_healthy_uptime_resets_a_list() {
     let policy = Policy::list(&[1, 2, 3].map(secs)).jitter(stagger_core::Jitter::None).stable_after(secs(60));
     let policy = policy.unlimited_attempts().build().unwrap();
-    let lives = [1, 1, 1, 60, 1, 1].map(secs);
-    assert_eq!(supervise(&policy, &lives, 1).0, [1, 2, 3, 1, 2, 3].map(secs));
+    let uptimes = [1, 1, 1, 60, 1, 1].map(secs);
+    assert_eq!(supervise(&policy, &uptimes, 1).0, [1, 2, 3, 1, 2, 3].map(secs));
 }
 
 #[test]
-fn zero_starts_again_every_time_and_nothing_set_never() {
+fn stable_after_zero_always_resets_and_unset_never_does() {
     let policy = Policy::exponential(ms(100), secs(10)).jitter(stagger_core::Jitter::None).unlimited_attempts();
     let always = policy.stable_after(Duration::ZERO).build().unwrap();
     assert_eq!(supervise(&always, &[Duration::ZERO; 4], 1).0, [ms(100); 4]);
@@ -70,7 +70,7 @@ fn zero_starts_again_every_time_and_nothing_set_never() {
 }
 
 #[test]
-fn whether_it_started_again_is_told() {
+fn reset_if_healthy_returns_whether_it_reset() {
     let policy = Policy::DEFAULT.to_builder().stable_after(secs(10)).build().unwrap();
     let mut state = RetryState::new();
     let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1));
@@ -80,9 +80,9 @@ fn whether_it_started_again_is_told() {
     assert!(!RetryMachine::new(&Policy::DEFAULT, &mut state, Seed::new(1)).reset_if_healthy(Duration::MAX));
 }
 
-/// Draws go on with new numbers: a program that dies every hour must not wait the same every time.
+/// Draws continue with new numbers: a program that crashes every hour must not wait the same delay every time.
 #[test]
-fn every_episode_draws_with_numbers_of_its_own() {
+fn every_episode_has_its_own_draw_numbers() {
     let policy = Policy::exponential(secs(1), secs(1)).stable_after(Duration::ZERO).unlimited_attempts();
     let (mut waits, _) = supervise(&policy.build().unwrap(), &[secs(1); 200], 1);
     waits.sort();
@@ -90,9 +90,8 @@ fn every_episode_draws_with_numbers_of_its_own() {
     assert_eq!(waits.len(), 200);
 }
 
-/// Within an episode too: the failure that began it and the next one are two draws.
 #[test]
-fn the_failure_that_begins_an_episode_and_the_next_are_two_draws() {
+fn the_first_two_failures_of_an_episode_draw_separately() {
     let policy = Policy::constant(secs(1)).jitter(stagger_core::Jitter::Full).stable_after(secs(60));
     let (mut waits, _) =
         supervise(&policy.unlimited_attempts().build().unwrap(), &[1, 60, 1, 1, 60, 1, 1].map(secs), 1);
@@ -102,14 +101,14 @@ fn the_failure_that_begins_an_episode_and_the_next_are_two_draws() {
 }
 
 #[test]
-fn starting_again_does_not_start_the_clock_again() {
+fn a_reset_does_not_restart_max_elapsed() {
     let policy = Policy::constant(secs(1)).max_elapsed(secs(100)).stable_after(secs(10)).unlimited_attempts();
     let (waits, stop) = supervise(&policy.build().unwrap(), &[secs(30); 9], 1);
     assert_eq!((waits.len(), stop), (3, Some(StopReason::Elapsed)));
 }
 
 #[test]
-fn starting_again_in_a_sleep_does_not_lose_the_loan_of_the_coming_attempt() {
+fn a_reset_during_a_sleep_keeps_the_permit_of_the_retry() {
     let (budget, policy) = (RecordingBudget::default(), Policy::DEFAULT);
     let guards = Guards::none().budget(&budget);
     let now = || at(secs(1));
@@ -117,7 +116,7 @@ fn starting_again_in_a_sleep_does_not_lose_the_loan_of_the_coming_attempt() {
     let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1));
     let permit = retry.begin(Permits::NONE, now, &guards).unwrap();
     let Decision::Retry { permit, .. } = retry.decide(Outcome::TRANSIENT, permit, now, &guards) else {
-        panic!("nothing forbids it")
+        panic!("the retry is allowed")
     };
     retry.reset();
     let permit = retry.begin(permit, now, &guards).unwrap();
@@ -127,9 +126,9 @@ fn starting_again_in_a_sleep_does_not_lose_the_loan_of_the_coming_attempt() {
     budget.assert_balanced();
 }
 
-/// The retry after a healthy life was paid for; it is no first attempt.
+/// The retry after a healthy run holds a budget permit, so it does not count as a first attempt.
 #[test]
-fn a_retry_that_begins_an_episode_keeps_its_loan() {
+fn a_retry_that_begins_an_episode_keeps_its_permit() {
     let (budget, policy) =
         (RecordingBudget::default(), Policy::DEFAULT.to_builder().stable_after(secs(10)).build().unwrap());
     let guards = Guards::none().budget(&budget);
@@ -139,7 +138,7 @@ fn a_retry_that_begins_an_episode_keeps_its_loan() {
     let permit = retry.begin(Permits::NONE, now, &guards).unwrap();
     assert!(retry.reset_if_healthy(secs(10)));
     let Decision::Retry { permit, .. } = retry.decide(Outcome::TRANSIENT, permit, now, &guards) else {
-        panic!("nothing forbids it")
+        panic!("the retry is allowed")
     };
     let permit = retry.begin(permit, now, &guards).unwrap();
     let _ = retry.decide(Outcome::Success, permit, now, &guards);

@@ -1,4 +1,4 @@
-//! Steps 7 and 8: what a hint does to the delay.
+//! Steps 7 and 8: how a hint changes the delay.
 
 use core::time::Duration;
 
@@ -9,16 +9,16 @@ use stagger_core::{
 
 use crate::laws::support::{Call, Trace, any_delays, cases, length, ms, secs};
 
-fn told(hint: ServerHint) -> Outcome {
+fn failed_with(hint: ServerHint) -> Outcome {
     Outcome::Failed { kind: FailureKind::Transient, hint: Some(hint) }
 }
 
-fn after(policy: PolicyBuilder, seed: u64, hint: ServerHint) -> Trace {
-    Call::new(&policy.max_attempts(2).build().unwrap()).seed(seed).run([told(hint)])
+fn run_hinted(policy: PolicyBuilder, seed: u64, hint: ServerHint) -> Trace {
+    Call::new(&policy.max_attempts(2).build().unwrap()).seed(seed).run([failed_with(hint)])
 }
 
 fn span(policy: PolicyBuilder, hint: Duration) -> (Duration, Duration) {
-    let waits = (0..3_000).map(|seed| after(policy, seed, ServerHint::AtLeast(hint)).waits[0]);
+    let waits = (0..3_000).map(|seed| run_hinted(policy, seed, ServerHint::AtLeast(hint)).waits[0]);
     let waits: Vec<_> = waits.collect();
     (*waits.iter().min().unwrap(), *waits.iter().max().unwrap())
 }
@@ -30,48 +30,48 @@ fn assert_spans(policy: PolicyBuilder, hint: Duration, most: Duration) {
     assert!(most - edge < most_seen && most_seen <= most, "most {most_seen:?}, of {hint:?} to {most:?}");
 }
 
-/// `hint + U[0, max(ceiling, hint · hint_spread)]`: the ceiling is the upper end of what would have been drawn, for
-/// every jitter.
+/// `hint + U[0, max(ceiling, hint · hint_spread)]`, where the ceiling is the upper bound of the delay, for every
+/// jitter.
 #[test]
-fn a_floor_is_spread_over_the_larger_of_the_ceiling_and_its_share() {
+fn at_least_hints_are_spread_over_ceiling_or_hint_spread() {
     let base = |jitter| Policy::exponential(secs(2), secs(60)).jitter(jitter);
-    // The share is the larger.
+    // `hint · hint_spread` is larger.
     assert_spans(base(Jitter::Full), secs(10), secs(15));
     assert_spans(base(Jitter::Full).hint_spread(Ratio::percent(100)), secs(10), secs(20));
-    // The ceiling is.
+    // The ceiling is larger.
     for jitter in [Jitter::None, Jitter::Full, Jitter::Equal] {
         assert_spans(base(jitter), secs(1), secs(3));
     }
     assert_spans(base(Jitter::Factor(Ratio::percent(50))), secs(1), secs(4));
     assert_spans(base(Jitter::Decorrelated), secs(1), secs(7));
     assert_spans(base(Jitter::Full).hint_spread(Ratio::ZERO), secs(100), secs(102));
-    // A hint of zero asks for nothing.
+    // A hint of zero has no effect.
     assert_spans(base(Jitter::Full), Duration::ZERO, secs(2));
 }
 
 #[test]
-fn exact_and_slots_are_kept_to_the_nanosecond() {
+fn exact_and_reserved_hints_are_used_to_the_nanosecond() {
     let policy = Policy::exponential(secs(2), secs(60));
     for seed in 0..20 {
         let hint = Duration::from_nanos(1_234_567_891);
-        let trace = after(policy.hint_mode(HintMode::Exact), seed, ServerHint::AtLeast(hint));
+        let trace = run_hinted(policy.hint_mode(HintMode::Exact), seed, ServerHint::AtLeast(hint));
         assert_eq!((trace.waits, trace.sources), (vec![hint], vec![DelaySource::Hint]));
         for mode in [HintMode::AtLeast, HintMode::Exact, HintMode::Clamp(secs(1))] {
-            assert_eq!(after(policy.hint_mode(mode), seed, ServerHint::Reserved(hint)).waits, [hint], "{mode}");
+            assert_eq!(run_hinted(policy.hint_mode(mode), seed, ServerHint::Reserved(hint)).waits, [hint], "{mode}");
         }
     }
 }
 
 #[test]
-fn clamp_stays_between_the_draw_and_the_draw_plus_its_length() {
+fn clamp_stays_between_the_delay_and_the_delay_plus_limit() {
     let policy = Policy::constant(secs(10)).jitter(Jitter::None).hint_mode(HintMode::Clamp(secs(5)));
     for (hint, want) in [(0, 10), (9, 10), (10, 10), (12, 12), (15, 15), (16, 15), (300, 15)] {
-        assert_eq!(after(policy, 1, ServerHint::AtLeast(secs(hint))).waits, [secs(want)], "{hint}");
+        assert_eq!(run_hinted(policy, 1, ServerHint::AtLeast(secs(hint))).waits, [secs(want)], "{hint}");
     }
 }
 
 #[test]
-fn a_hint_above_the_longest_stops_and_one_at_it_does_not() {
+fn a_hint_above_max_hint_stops_and_one_at_max_hint_does_not() {
     let policy = Policy::constant(secs(1));
     for (policy, hint, want) in [
         (policy, secs(300), None),
@@ -81,25 +81,25 @@ fn a_hint_above_the_longest_stops_and_one_at_it_does_not() {
         (policy.max_hint(Duration::ZERO), ms(1), Some(StopReason::Hint)),
         (policy.unlimited_hint(), secs(1 << 40), None),
     ] {
-        assert_eq!(after(policy, 1, ServerHint::AtLeast(hint)).stop, want, "{hint:?}");
-        assert_eq!(after(policy, 1, ServerHint::Reserved(hint)).stop, want, "{hint:?}");
+        assert_eq!(run_hinted(policy, 1, ServerHint::AtLeast(hint)).stop, want, "{hint:?}");
+        assert_eq!(run_hinted(policy, 1, ServerHint::Reserved(hint)).stop, want, "{hint:?}");
     }
-    assert_eq!(after(policy.unlimited_hint(), 1, ServerHint::DoNotRetry).stop, Some(StopReason::Hint));
+    assert_eq!(run_hinted(policy.unlimited_hint(), 1, ServerHint::DoNotRetry).stop, Some(StopReason::Hint));
 }
 
 #[test]
-fn a_hint_counts_as_an_attempt_and_in_elapsed() {
+fn a_hinted_retry_counts_toward_attempts_and_max_elapsed() {
     let policy = Policy::constant(secs(1)).max_elapsed(secs(10)).max_attempts(4).hint_mode(HintMode::Exact);
     let policy = policy.build().unwrap();
-    let trace = Call::new(&policy).run([told(ServerHint::AtLeast(secs(4))); 9]);
+    let trace = Call::new(&policy).run([failed_with(ServerHint::AtLeast(secs(4))); 9]);
     assert_eq!((trace.waits, trace.stop), (vec![secs(4); 2], Some(StopReason::Elapsed)));
-    let trace = Call::new(&policy).run([told(ServerHint::AtLeast(ms(4))); 9]);
+    let trace = Call::new(&policy).run([failed_with(ServerHint::AtLeast(ms(4))); 9]);
     assert_eq!((trace.attempts, trace.stop), (4, Some(StopReason::Attempts)));
 }
 
-/// The bases after throttling and after our own exhaustion move the ceiling of that one failure.
+/// The bases for throttling and for local exhaustion change the ceiling of that failure only.
 #[test]
-fn kinds_have_bases_of_their_own() {
+fn each_failure_kind_has_its_own_base() {
     let none = |builder: PolicyBuilder| builder.jitter(Jitter::None);
     let exponential = none(Policy::exponential(ms(50), secs(20)));
     let failed = |kind| Outcome::Failed { kind, hint: None };
@@ -122,9 +122,9 @@ fn kinds_have_bases_of_their_own() {
     }
 }
 
-/// Also where the delay is drawn by the formula's short form, which is for failures of the plain kind.
+/// Transient failures take a shorter code path, which must not be used for the other kinds.
 #[test]
-fn a_drawn_delay_spans_the_ceiling_of_its_kind() {
+fn full_jitter_spans_the_ceiling_of_the_failure_kind() {
     let builder = Policy::exponential(ms(50), secs(20)).throttled_base(secs(1)).max_attempts(3);
     for (kind, ceilings) in [
         (FailureKind::Transient, [50, 100]),
@@ -141,7 +141,7 @@ fn a_drawn_delay_spans_the_ceiling_of_its_kind() {
 }
 
 #[test]
-fn decorrelated_jitter_draws_from_the_base_of_the_kind() {
+fn decorrelated_jitter_uses_the_base_of_the_failure_kind() {
     let policy = Policy::decorrelated(ms(100), secs(10)).throttled_base(secs(1)).max_attempts(3).build().unwrap();
     let waits: Vec<_> =
         (0..3_000).map(|seed| Call::new(&policy).seed(seed).run([Outcome::throttled(None)]).waits[0]).collect();
@@ -153,12 +153,12 @@ proptest! {
     #![proptest_config(cases(256))]
 
     #[test]
-    fn the_schedule_advances_under_a_hint_as_it_would_have_without(
+    fn the_schedule_advances_under_hints_as_without_them(
         policy in any_delays(), seed in any::<u64>(), hinted in prop::collection::vec(any::<bool>(), 1..12),
         hint in length(),
     ) {
         let policy = policy.to_builder().unlimited_attempts().unlimited_hint().build().unwrap();
-        let outcomes = hinted.iter().map(|&yes| if yes { told(ServerHint::AtLeast(hint)) } else { Outcome::TRANSIENT });
+        let outcomes = hinted.iter().map(|&yes| if yes { failed_with(ServerHint::AtLeast(hint)) } else { Outcome::TRANSIENT });
         let trace = Call::new(&policy).seed(seed).run(outcomes);
         for (at, (delay, yes)) in policy.schedule(Seed::new(seed)).zip(&hinted).enumerate() {
             let (waited, source) = (trace.waits[at], trace.sources[at]);

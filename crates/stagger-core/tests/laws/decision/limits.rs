@@ -1,4 +1,4 @@
-//! Steps 5 and 9: attempts and time.
+//! Steps 5 and 9: limits of attempts and of time.
 
 use core::time::Duration;
 
@@ -10,7 +10,7 @@ use stagger_core::{
 use crate::laws::support::{Call, at, ms, secs};
 
 #[test]
-fn what_a_call_remembers_is_24_bytes_of_plain_data() {
+fn retry_state_is_24_bytes_of_plain_data() {
     fn is_plain<T: Copy + Send + Sync + 'static>() {}
     is_plain::<RetryState>();
     assert_eq!(size_of::<RetryState>(), 24);
@@ -18,7 +18,7 @@ fn what_a_call_remembers_is_24_bytes_of_plain_data() {
 }
 
 #[test]
-fn attempts_are_made_up_to_the_limit_and_the_first_one_counts() {
+fn max_attempts_includes_the_first_attempt() {
     for most in [1, 2, 5, 100] {
         let policy = Policy::zero().max_attempts(most).build().unwrap();
         let trace = Call::new(&policy).failing();
@@ -27,14 +27,14 @@ fn attempts_are_made_up_to_the_limit_and_the_first_one_counts() {
 }
 
 #[test]
-fn without_a_limit_of_attempts_there_is_none() {
+fn unlimited_attempts_never_stop_a_call() {
     let policy = Policy::zero().unlimited_attempts().build().unwrap();
     let trace = Call::new(&policy).run(core::iter::repeat_n(Outcome::TRANSIENT, 10_000));
     assert_eq!((trace.attempts, trace.stop), (10_001, None));
 }
 
 #[test]
-fn the_last_attempt_knows_that_it_is_the_last() {
+fn is_last_attempt_is_true_during_the_last_attempt() {
     let policy = Policy::zero().max_attempts(2).build().unwrap();
     let mut state = RetryState::new();
     let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1));
@@ -50,9 +50,9 @@ fn the_last_attempt_knows_that_it_is_the_last() {
     assert_eq!(state.attempt(), 3);
 }
 
-/// Strict: what ends with the limit is inside it.
+/// The limit is inclusive.
 #[test]
-fn a_retry_may_start_at_the_limit_and_not_a_nanosecond_later() {
+fn a_retry_may_start_at_max_elapsed_and_not_after() {
     let policy = Policy::constant(secs(1)).jitter(Jitter::None).unlimited_attempts();
     let nano = Duration::from_nanos(1);
     for (limit, took, want) in [
@@ -70,7 +70,7 @@ fn a_retry_may_start_at_the_limit_and_not_a_nanosecond_later() {
 }
 
 #[test]
-fn no_retry_starts_at_the_deadline_or_after_it() {
+fn no_retry_starts_at_or_after_the_deadline() {
     let policy = Policy::constant(secs(1)).jitter(Jitter::None).unlimited_attempts().build().unwrap();
     let nano = Duration::from_nanos(1);
     for (left, want) in [(secs(3), 2), (secs(3) + nano, 3), (secs(1), 0), (Duration::ZERO, 0)] {
@@ -82,16 +82,16 @@ fn no_retry_starts_at_the_deadline_or_after_it() {
     }
 }
 
-/// What was granted is made, however late the timer woke up.
+/// A granted attempt is made, however late the timer fires.
 #[test]
-fn an_overslept_limit_does_not_stop_an_attempt_that_was_granted() {
+fn a_late_timer_does_not_stop_a_granted_attempt() {
     let policy = Policy::constant(secs(1)).max_elapsed(secs(2)).build().unwrap();
     let mut state = RetryState::new();
     let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1)).deadline(Some(at(secs(3))));
     let guards = Guards::none();
     let permit = retry.begin(Permits::NONE, || at(secs(0)), &guards).unwrap();
     let Decision::Retry { permit, .. } = retry.decide(Outcome::TRANSIENT, permit, || at(ms(100)), &guards) else {
-        panic!("there is time")
+        panic!("the retry is within the limit")
     };
     let permit = retry.begin(permit, || at(secs(50)), &guards).unwrap();
     assert_eq!(retry.attempt(), 2);
@@ -99,7 +99,7 @@ fn an_overslept_limit_does_not_stop_an_attempt_that_was_granted() {
 }
 
 #[test]
-fn elapsed_is_told_from_the_start_of_the_call_if_anybody_asked() {
+fn elapsed_is_tracked_only_with_a_limit_or_a_given_start() {
     let guards = Guards::none();
     let plain = Policy::zero().build().unwrap();
     let limited = plain.to_builder().max_elapsed(secs(9)).build().unwrap();
@@ -118,7 +118,7 @@ fn elapsed_is_told_from_the_start_of_the_call_if_anybody_asked() {
 }
 
 #[test]
-fn a_clock_that_steps_back_is_no_time_passed() {
+fn a_clock_that_goes_back_counts_as_zero_elapsed() {
     let policy = Policy::zero().max_elapsed(secs(1)).build().unwrap();
     let mut state = RetryState::started(at(secs(50)));
     let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1));

@@ -1,4 +1,4 @@
-//! The decision, step by step: the order of its questions, what each asks, and what the guards see of it.
+//! The decision, step by step: the order of its steps, what each checks, and what the guards observe.
 
 mod clock;
 mod episodes;
@@ -7,6 +7,6 @@ mod limits;
 mod order;
 mod paused;
 mod permits;
-mod repeat;
 mod spread;
 mod ticks;
+mod transparent;

@@ -1,4 +1,4 @@
-//! Every step of the table in `RetryMachine`'s documentation, alone and before every later one.
+//! Every step of the table in `RetryMachine`'s documentation, alone and combined with every later step.
 
 use core::time::Duration;
 
@@ -9,7 +9,7 @@ use stagger_core::{
 
 use crate::laws::support::{RecordingBreaker, RecordingBudget, at, ms, secs};
 
-/// The reasons to stop after a failure, in the order in which they are asked.
+/// The reasons to stop after a failure, in the order in which they are checked.
 const STEPS: [StopReason; 7] = [
     StopReason::Attempts,
     StopReason::Exhausted,
@@ -29,8 +29,8 @@ const OUTCOMES: [Outcome; 6] = [
     Outcome::Cancelled,
 ];
 
-/// A world in which all of `reasons` hold.
-struct World {
+/// A setup in which all of `reasons` apply.
+struct Scenario {
     policy: Policy,
     budget: RecordingBudget,
     breaker: RecordingBreaker,
@@ -38,11 +38,11 @@ struct World {
     hint: Option<ServerHint>,
 }
 
-impl World {
-    /// `number` has a bit for each step.
-    fn new(number: usize) -> Self {
+impl Scenario {
+    /// Creates the scenario whose reasons are the bits set in `bits`, one bit per step.
+    fn new(bits: usize) -> Self {
         let reasons: Vec<_> =
-            STEPS.into_iter().enumerate().filter(|(at, _)| number >> at & 1 == 1).map(|(_, s)| s).collect();
+            STEPS.into_iter().enumerate().filter(|(at, _)| bits >> at & 1 == 1).map(|(_, s)| s).collect();
         let has = |stop| reasons.contains(&stop);
         let builder = if has(StopReason::Exhausted) { Policy::stop() } else { Policy::constant(ms(10)) };
         let policy = builder.max_attempts(if has(StopReason::Attempts) { 1 } else { 9 }).build().unwrap();
@@ -68,18 +68,18 @@ impl World {
     }
 }
 
-fn worlds() -> impl Iterator<Item = World> {
-    (0..1 << STEPS.len()).map(World::new)
+fn scenarios() -> impl Iterator<Item = Scenario> {
+    (0..1 << STEPS.len()).map(Scenario::new)
 }
 
-/// All 128 sets of reasons, so all pairs of them too.
+/// All 128 sets of reasons, which includes all pairs.
 #[test]
-fn of_all_reasons_to_stop_the_earliest_in_the_table_wins() {
-    for world in worlds() {
+fn the_earliest_stop_reason_in_the_table_wins() {
+    for scenario in scenarios() {
         for outcome in &OUTCOMES[..3] {
-            let got = world.decide(*outcome);
-            match world.reasons.first() {
-                Some(&stop) => assert_eq!(got, Decision::Stop(stop), "{:?} after {outcome:?}", world.reasons),
+            let got = scenario.decide(*outcome);
+            match scenario.reasons.first() {
+                Some(&stop) => assert_eq!(got, Decision::Stop(stop), "{:?} after {outcome:?}", scenario.reasons),
                 None => assert!(matches!(got, Decision::Retry { source: DelaySource::Schedule, .. }), "{got:?}"),
             }
         }
@@ -87,53 +87,53 @@ fn of_all_reasons_to_stop_the_earliest_in_the_table_wins() {
 }
 
 #[test]
-fn success_permanence_and_cancellation_come_before_every_other_reason() {
-    for world in worlds() {
-        assert_eq!(world.decide(Outcome::Success), Decision::Done);
-        assert_eq!(world.decide(Outcome::Permanent), Decision::Stop(StopReason::Permanent));
-        let unrepeatable = Outcome::UnsafeToRetry(FailureKind::Transient);
-        assert_eq!(world.decide(unrepeatable), Decision::Stop(StopReason::UnsafeToRetry));
-        assert_eq!(world.decide(Outcome::Cancelled), Decision::Stop(StopReason::Cancelled));
+fn final_outcomes_take_precedence_over_every_other_reason() {
+    for scenario in scenarios() {
+        assert_eq!(scenario.decide(Outcome::Success), Decision::Done);
+        assert_eq!(scenario.decide(Outcome::Permanent), Decision::Stop(StopReason::Permanent));
+        let unsafe_to_retry = Outcome::UnsafeToRetry(FailureKind::Transient);
+        assert_eq!(scenario.decide(unsafe_to_retry), Decision::Stop(StopReason::UnsafeToRetry));
+        assert_eq!(scenario.decide(Outcome::Cancelled), Decision::Stop(StopReason::Cancelled));
     }
 }
 
-/// Step 4 comes before steps 5 to 12, but asks the limit of time and the breaker itself; where they forbid it, the
-/// failure is one like any other.
+/// Step 4 comes before steps 5 to 12, but checks the time limit and the breaker itself. If they reject the repeat, the
+/// failure is handled like any other.
 #[test]
-fn what_was_not_processed_is_repeated_unless_time_or_breaker_forbid_it() {
-    for world in worlds() {
-        let got = world.decide(Outcome::NotProcessed);
-        let has = |stop| world.reasons.contains(&stop);
+fn not_processed_is_repeated_unless_limit_or_breaker_rejects() {
+    for scenario in scenarios() {
+        let got = scenario.decide(Outcome::NotProcessed);
+        let has = |stop| scenario.reasons.contains(&stop);
         if has(StopReason::Elapsed) || has(StopReason::Breaker) {
-            // It carries no hint, so that reason does not hold.
-            let want = world.reasons.iter().copied().find(|&stop| stop != StopReason::Hint).unwrap();
-            assert_eq!(got, Decision::Stop(want), "{:?}", world.reasons);
+            // `NotProcessed` carries no hint, so that reason does not apply.
+            let want = scenario.reasons.iter().copied().find(|&stop| stop != StopReason::Hint).unwrap();
+            assert_eq!(got, Decision::Stop(want), "{:?}", scenario.reasons);
         } else {
             assert!(
                 matches!(got, Decision::Retry { after: Duration::ZERO, source: DelaySource::Transparent, .. }),
                 "{:?}: {got:?}",
-                world.reasons
+                scenario.reasons
             );
         }
     }
 }
 
-/// The guards are told first, whatever comes then; the budget pays last, so that no refusal has to be undone.
+/// Outcomes are always recorded first. The budget is charged last, so a rejection by another guard needs no refund.
 #[test]
-fn every_outcome_is_told_first_and_the_only_charge_comes_last() {
-    for world in worlds() {
+fn outcomes_are_recorded_first_and_the_budget_charged_last() {
+    for scenario in scenarios() {
         for outcome in OUTCOMES {
-            let got = world.decide(outcome);
+            let got = scenario.decide(outcome);
             let mut want = vec!["on_first_attempt".to_owned(), format!("record 1 {:?}", outcome.verdict())];
-            let asked = matches!(got, Decision::Retry { .. } | Decision::Stop(StopReason::Budget));
-            if let (Outcome::Failed { kind, .. }, true) = (outcome, asked) {
+            let acquires = matches!(got, Decision::Retry { .. } | Decision::Stop(StopReason::Budget));
+            if let (Outcome::Failed { kind, .. }, true) = (outcome, acquires) {
                 want.push(format!("try_acquire {kind:?}"));
             }
-            // The purse numbers its loans on, so it is a fresh one for every outcome.
-            let events = core::mem::take(&mut world.budget.events());
-            let settled = events.iter().map(|event| event.replace(char::is_numeric, "1")).collect::<Vec<_>>();
-            assert_eq!(settled, want, "{:?} after {outcome:?}", world.reasons);
-            let records = world.breaker.records();
+            // The budget numbers its permits consecutively, and the scenario is reused for every outcome.
+            let events = core::mem::take(&mut scenario.budget.events());
+            let normalized = events.iter().map(|event| event.replace(char::is_numeric, "1")).collect::<Vec<_>>();
+            assert_eq!(normalized, want, "{:?} after {outcome:?}", scenario.reasons);
+            let records = scenario.breaker.records();
             assert_eq!(records.len(), 1);
             assert_eq!(records[0].1.verdict(), outcome.verdict());
         }
@@ -141,7 +141,7 @@ fn every_outcome_is_told_first_and_the_only_charge_comes_last() {
 }
 
 #[test]
-fn outcomes_have_the_verdicts_that_are_documented() {
+fn outcomes_have_the_documented_verdicts() {
     use stagger_core::guard::ServerHealth::{Ailing, Healthy, Unknown};
     for (outcome, want) in [
         (Outcome::Success, Healthy),
@@ -160,20 +160,20 @@ fn outcomes_have_the_verdicts_that_are_documented() {
 }
 
 #[test]
-fn the_breaker_is_asked_about_the_time_of_the_retry_and_not_about_now() {
+fn the_breaker_is_asked_about_the_start_of_the_retry() {
     let (breaker, policy) = (RecordingBreaker::default(), Policy::constant(ms(10)).build().unwrap());
     let guards = Guards::none().breaker(&breaker);
     let mut state = RetryState::new();
     let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1));
     let permit = retry.begin(Permits::NONE, || at(secs(1)), &guards).unwrap();
     let Decision::Retry { after, .. } = retry.decide(Outcome::TRANSIENT, permit, || at(secs(1)), &guards) else {
-        panic!("nothing forbids it")
+        panic!("the retry is allowed")
     };
     assert_eq!(breaker.checked_waits(), [after]);
     assert!(after >= ms(5));
 }
 
-/// A schedule that has ended is told apart from attempts that are used up.
+/// `Exhausted` and `Attempts` are distinct reasons.
 #[test]
 fn a_stop_backoff_is_exhausted_after_its_first_attempt() {
     for (attempts, want) in [(4, StopReason::Exhausted), (1, StopReason::Attempts)] {
@@ -184,7 +184,7 @@ fn a_stop_backoff_is_exhausted_after_its_first_attempt() {
 }
 
 #[test]
-fn reasons_are_fragments_that_say_who_refused() {
+fn stop_reasons_display_which_guard_or_limit_rejected() {
     for (stop, want) in [
         (StopReason::Permanent, "the failure is permanent"),
         (StopReason::UnsafeToRetry, "it may have been carried out, or cannot be made again"),
@@ -202,11 +202,11 @@ fn reasons_are_fragments_that_say_who_refused() {
 }
 
 #[test]
-fn both_ways_to_decide_without_guards_are_one() {
-    let floor = Outcome::throttled(Some(ServerHint::AtLeast(Duration::from_secs(1))));
+fn decide_unguarded_equals_decide_without_guards() {
+    let throttled = Outcome::throttled(Some(ServerHint::AtLeast(Duration::from_secs(1))));
     let (guards, seed) = (Guards::none(), Seed::new(5));
     for policy in Profile::all().map(Profile::policy) {
-        for outcome in [Outcome::TRANSIENT, floor, Outcome::NotProcessed, Outcome::Permanent, Outcome::Success] {
+        for outcome in [Outcome::TRANSIENT, throttled, Outcome::NotProcessed, Outcome::Permanent, Outcome::Success] {
             let mut states = [RetryState::new(), RetryState::new()];
             for second in 0..9 {
                 let now = || at(secs(second));

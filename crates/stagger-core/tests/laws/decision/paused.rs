@@ -1,4 +1,4 @@
-//! Retries at rest: taken up again, they go on as if nothing had been.
+//! Paused retries: resumed, they continue as if they had not been paused.
 
 use core::time::Duration;
 
@@ -12,8 +12,8 @@ use crate::laws::support::{RecordingBudget, any_policy, at, cases, ms};
 
 const LIMITED: Policy = policy!(constant(ms(10)).jitter(Jitter::None).max_attempts(9).max_elapsed(ms(35)));
 
-/// Fails at once, again and again, for so many attempts; after each decision the state goes through `between`, which is
-/// told the time. Gives the decisions.
+/// Fails up to `attempts` attempts in a row and returns the decisions. `between` replaces the state, the seed and the
+/// time after each decision.
 fn failing(
     policy: &Policy,
     attempts: u32,
@@ -29,7 +29,7 @@ fn failing(
         decisions.push(format!("{decision:?}"));
         let Decision::Retry { after, .. } = decision else { break };
         (state, seed) = between(state, seed, &mut now);
-        // Far from the end of time, where arithmetic saturates.
+        // Stay far from the end of the clock, where arithmetic saturates.
         now = now.saturating_add(after.min(ms(86_400_000)));
     }
     decisions
@@ -38,71 +38,72 @@ fn failing(
 proptest! {
     #![proptest_config(cases(256))]
 
-    /// Another clock, before the first one or after it, changes no decision.
+    /// The epoch of the second clock may be before or after that of the first.
     #[test]
-    fn a_retry_that_rested_goes_on_as_it_would_have(policy in any_policy(), epoch in 1_000_000_u64..1 << 30) {
+    fn a_resumed_retry_decides_as_if_it_was_never_paused(policy in any_policy(), epoch in 1_000_000_u64..1 << 30) {
         let untouched = failing(&policy, 6, |state, seed, _| (state, seed));
-        let rested = failing(&policy, 6, |state, seed, now| {
+        let resumed = failing(&policy, 6, |state, seed, now| {
             let paused = state.pause(seed, *now);
             *now = Instant::from_nanos(epoch * 1_000_000_000);
             (paused.resume(*now), paused.seed())
         });
-        prop_assert_eq!(untouched, rested);
+        prop_assert_eq!(untouched, resumed);
     }
 }
 
 #[test]
-fn time_at_rest_counts_only_if_somebody_says_so() {
-    for (rest, decisions) in [(0, 5), (5, 4), (10, 3), (15, 3), (16, 2)] {
-        let made =
-            failing(&LIMITED, 9, |state, seed, now| (state.pause(seed, *now).advanced_by(ms(rest)).resume(*now), seed));
-        assert_eq!(made.len(), decisions, "{rest} ms of rest after every attempt: {made:?}");
+fn the_pause_counts_toward_the_limit_only_if_added() {
+    for (pause, decisions) in [(0, 5), (5, 4), (10, 3), (15, 3), (16, 2)] {
+        let made = failing(&LIMITED, 9, |state, seed, now| {
+            (state.pause(seed, *now).advanced_by(ms(pause)).resume(*now), seed)
+        });
+        assert_eq!(made.len(), decisions, "{pause} ms of pause after every attempt: {made:?}");
     }
 }
 
 #[test]
-fn a_call_that_was_not_asked_for_the_time_has_none_at_rest() {
+fn a_call_that_does_not_track_time_has_no_elapsed_time() {
     let paused = RetryState::new().pause(Seed::new(1), at(ms(50))).advanced_by(ms(5));
     assert_eq!((paused.elapsed(), paused.resume(at(ms(90)))), (None, RetryState::new()));
 }
 
 #[test]
-fn only_a_retry_that_was_paid_for_is_paid_for_again() {
+fn only_a_retry_with_a_permit_acquires_a_new_one() {
     let policy: Policy = "constant delay=10ms jitter=none max-attempts=9".parse().unwrap();
-    let (transient, unprocessed) = (Outcome::TRANSIENT, Outcome::NotProcessed);
-    for (outcomes, asked) in [
+    let (transient, not_processed) = (Outcome::TRANSIENT, Outcome::NotProcessed);
+    for (outcomes, acquired) in [
         (&[][..], &[][..]),
         (&[transient][..], &["try_acquire Transient"][..]),
-        (&[unprocessed][..], &[][..]),
-        (&[unprocessed, transient][..], &["try_acquire Transient"][..]),
-        (&[transient, unprocessed][..], &[][..]),
+        (&[not_processed][..], &[][..]),
+        (&[not_processed, transient][..], &["try_acquire Transient"][..]),
+        (&[transient, not_processed][..], &[][..]),
     ] {
         let (budget, mut state) = (RecordingBudget::with_clock(), RetryState::new());
         let guards = Guards::none().budget(&budget);
-        let mut lent = Permits::NONE;
+        let mut granted = Permits::NONE;
         for outcome in outcomes {
             let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1));
-            let permit = retry.begin(Permits::take(&mut lent), || Instant::ZERO, &guards).unwrap();
+            let permit = retry.begin(Permits::take(&mut granted), || Instant::ZERO, &guards).unwrap();
             let Decision::Retry { permit, .. } = retry.decide(*outcome, permit, || Instant::ZERO, &guards) else {
                 panic!("{outcome:?}")
             };
-            lent = permit;
+            granted = permit;
         }
-        guards.release(lent);
+        guards.release(granted);
         budget.events();
         let before = state;
         let retry = RetryMachine::new(&policy, &mut state, Seed::new(1));
         guards.release(retry.reacquire(|| Instant::ZERO, &guards).unwrap());
-        assert_eq!(budget.events().iter().filter(|event| !event.starts_with("release")).collect::<Vec<_>>(), asked);
+        assert_eq!(budget.events().iter().filter(|event| !event.starts_with("release")).collect::<Vec<_>>(), acquired);
         budget.set_rejects(true);
-        let refused = if asked.is_empty() { Ok(Permits::NONE) } else { Err(StopReason::Budget) };
-        assert_eq!(retry.reacquire(|| Instant::ZERO, &guards), refused, "{outcomes:?}");
+        let rejected = if acquired.is_empty() { Ok(Permits::NONE) } else { Err(StopReason::Budget) };
+        assert_eq!(retry.reacquire(|| Instant::ZERO, &guards), rejected, "{outcomes:?}");
         assert_eq!((state, budget.outstanding()), (before, 0), "{outcomes:?}");
     }
 }
 
 #[cfg(feature = "serde")]
-mod written_down {
+mod serialized {
     use super::*;
     use stagger_core::machine::Paused;
 
@@ -115,9 +116,9 @@ mod written_down {
         #![proptest_config(cases(256))]
 
         #[test]
-        fn what_is_written_is_read_back_to_the_last_bit(policy in any_policy(), seed: u64, rest: u64) {
+        fn a_paused_retry_round_trips_through_json_and_toml(policy in any_policy(), seed: u64, pause: u64) {
             failing(&policy, 5, |state, own, now| {
-                let file = File { retry: state.pause(Seed::new(seed), *now).advanced_by(Duration::from_nanos(rest)) };
+                let file = File { retry: state.pause(Seed::new(seed), *now).advanced_by(Duration::from_nanos(pause)) };
                 let json = serde_json::to_string(&file).unwrap();
                 assert_eq!(serde_json::from_str::<File>(&json).unwrap(), file, "{json}");
                 let toml = toml::to_string(&file).unwrap();
@@ -127,9 +128,9 @@ mod written_down {
         }
     }
 
-    /// Whoever wrote one down can read it with every later version.
+    /// Later versions must be able to read what this one wrote.
     #[test]
-    fn the_table_is_frozen() {
+    fn the_serialized_form_is_frozen() {
         const TABLE: &str = r#"{"attempt":1,"episode":0,"flags":41,"carry":4716133919349538816,"elapsed":{"secs":0,"nanos":3},"seed":-1}"#;
         let policy: Policy = "exponential base=10ms cap=10s max-elapsed=1h".parse().unwrap();
         let mut state = RetryState::new();
@@ -142,9 +143,9 @@ mod written_down {
     }
 
     #[test]
-    fn what_could_not_have_been_written_is_refused() {
-        let whole = serde_json::to_value(RetryState::new().pause(Seed::new(1), Instant::ZERO)).unwrap();
-        assert!(serde_json::from_value::<Paused>(whole.clone()).is_ok());
+    fn values_that_no_state_can_have_are_rejected() {
+        let valid = serde_json::to_value(RetryState::new().pause(Seed::new(1), Instant::ZERO)).unwrap();
+        assert!(serde_json::from_value::<Paused>(valid.clone()).is_ok());
         for (key, value) in [
             ("flags", 64),
             ("flags", 256),
@@ -153,7 +154,7 @@ mod written_down {
             ("attempt", -1),
             ("episode", 65_536),
         ] {
-            let mut damaged = whole.clone();
+            let mut damaged = valid.clone();
             damaged[key] = value.into();
             assert!(serde_json::from_value::<Paused>(damaged).is_err(), "{key} {value}");
         }

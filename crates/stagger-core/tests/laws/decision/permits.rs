@@ -1,4 +1,4 @@
-//! What the guards lend is settled exactly once, whatever happens.
+//! Every permit is recorded or released exactly once, on every path.
 
 use proptest::prelude::*;
 use stagger_core::{
@@ -10,9 +10,9 @@ use crate::laws::support::{RecordingBreaker, RecordingBudget, at, cases, ms, sec
 
 #[derive(Clone, Copy, Debug)]
 enum Event {
-    /// The attempt ends like this.
+    /// The attempt ends with this outcome.
     Ends(Outcome),
-    /// The same, after a life that is long enough for the count to start again.
+    /// The attempt ends with this outcome after an uptime that resets the attempts.
     EndsHealthy(Outcome),
     /// The call is dropped.
     Dropped(During),
@@ -22,7 +22,7 @@ enum Event {
 enum During {
     Sleep,
     /// Between `begin` and the attempt.
-    Pause,
+    Begun,
     Attempt,
 }
 
@@ -38,22 +38,23 @@ fn event() -> impl Strategy<Value = (Event, bool, bool, bool)> {
     let event = prop_oneof![
         8 => outcome.clone().prop_map(Event::Ends),
         2 => outcome.prop_map(Event::EndsHealthy),
-        1 => prop::sample::select(vec![During::Sleep, During::Pause, During::Attempt]).prop_map(Event::Dropped),
+        1 => prop::sample::select(vec![During::Sleep, During::Begun, During::Attempt]).prop_map(Event::Dropped),
     ];
     let rarely = || prop::bool::weighted(0.1);
     (event, rarely(), rarely(), rarely())
 }
 
-/// One call that goes through the events; `Err` when it has ended.
-struct Driven<'a> {
+/// A call to which events are applied.
+struct TestCall<'a> {
     policy: &'a Policy,
     state: RetryState,
     guards: Guards<'a>,
     permit: Permits,
 }
 
-impl Driven<'_> {
-    fn go(&mut self, event: Event) -> Result<(), Option<StopReason>> {
+impl TestCall<'_> {
+    /// Applies `event`; returns `Err` if it ends the call.
+    fn apply(&mut self, event: Event) -> Result<(), Option<StopReason>> {
         let now = || at(secs(1));
         let permit = Permits::take(&mut self.permit);
         let mut retry = RetryMachine::new(self.policy, &mut self.state, Seed::new(1));
@@ -63,7 +64,7 @@ impl Driven<'_> {
         }
         let permit = retry.begin(permit, now, &self.guards)?;
         let outcome = match event {
-            Event::Dropped(During::Pause) => {
+            Event::Dropped(During::Begun) => {
                 self.guards.release_begun(permit, now);
                 return Err(None);
             }
@@ -92,7 +93,7 @@ proptest! {
     #![proptest_config(cases(512))]
 
     #[test]
-    fn a_permit_is_settled_exactly_once(
+    fn a_permit_is_recorded_or_released_exactly_once(
         events in prop::collection::vec(event(), 1..30),
         with_budget in prop::bool::weighted(0.9),
         with_breaker in prop::bool::weighted(0.9),
@@ -102,21 +103,21 @@ proptest! {
         if with_budget { guards = guards.budget(&budget); }
         if with_breaker { guards = guards.breaker(&breaker); }
         let policy = Policy::constant(ms(10)).max_attempts(12).stable_after(secs(10)).build().unwrap();
-        let mut driven = Driven { policy: &policy, state: RetryState::new(), guards, permit: Permits::NONE };
+        let mut call = TestCall { policy: &policy, state: RetryState::new(), guards, permit: Permits::NONE };
         let mut ended = false;
-        for (event, tight, open, refuses) in events {
+        for (event, tight, open, rejects) in events {
             budget.set_rejects(tight);
             breaker.set_open(open);
-            breaker.set_rejects_from(refuses.then_some(ms(0)));
-            // Between attempts one loan is out, which is that of the coming retry, and no pass.
-            if let Err(_stop) = driven.go(event) {
+            breaker.set_rejects_from(rejects.then_some(ms(0)));
+            // Between attempts, one budget permit is held for the next retry, and no breaker permit.
+            if let Err(_stop) = call.apply(event) {
                 ended = true;
                 break;
             }
             prop_assert_eq!((budget.outstanding(), breaker.outstanding()), (usize::from(with_budget), 0));
         }
         if !ended {
-            guards.release(Permits::take(&mut driven.permit));
+            guards.release(Permits::take(&mut call.permit));
         }
         budget.assert_balanced();
         breaker.assert_balanced();
@@ -124,7 +125,7 @@ proptest! {
 }
 
 #[test]
-fn a_breaker_that_refuses_the_first_attempt_leaves_the_budget_alone() {
+fn a_breaker_rejecting_the_first_attempt_spares_the_budget() {
     let (budget, breaker, policy) = (RecordingBudget::default(), RecordingBreaker::default(), Policy::DEFAULT);
     breaker.set_open(true);
     let guards = Guards::none().budget(&budget).breaker(&breaker);
@@ -136,7 +137,7 @@ fn a_breaker_that_refuses_the_first_attempt_leaves_the_budget_alone() {
 }
 
 #[test]
-fn a_breaker_that_refuses_a_granted_retry_gives_the_loan_back() {
+fn a_breaker_rejecting_a_granted_retry_releases_its_permit() {
     let (budget, breaker, policy) = (RecordingBudget::default(), RecordingBreaker::default(), Policy::DEFAULT);
     let guards = Guards::none().budget(&budget).breaker(&breaker);
     let now = || at(secs(1));
@@ -144,26 +145,26 @@ fn a_breaker_that_refuses_a_granted_retry_gives_the_loan_back() {
     let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1));
     let permit = retry.begin(Permits::NONE, now, &guards).unwrap();
     let Decision::Retry { permit, .. } = retry.decide(Outcome::TRANSIENT, permit, now, &guards) else {
-        panic!("nothing forbids it")
+        panic!("the retry is allowed")
     };
     breaker.set_open(true);
     assert_eq!(retry.begin(permit, now, &guards), Err(StopReason::Breaker));
-    assert_eq!(retry.attempt(), 1, "an attempt that was refused was not made");
+    assert_eq!(retry.attempt(), 1, "a rejected attempt must not be counted");
     assert_eq!(budget.events(), ["on_first_attempt", "record 1 Ailing", "try_acquire Transient", "release 2"]);
     budget.assert_balanced();
     breaker.assert_balanced();
 }
 
-type Way = fn(&Guards<'_>, Permits, fn() -> Instant);
+type DropCall = fn(&Guards<'_>, Permits, fn() -> Instant);
 
 #[test]
-fn a_call_dropped_after_its_begin_blames_nobody_and_pays_for_attempts_only() {
+fn a_dropped_call_is_neutral_and_charged_only_if_attempted() {
     let (now, later) = (|| at(secs(1)), || at(secs(2)));
-    let ways: [(Way, &str); 2] = [
+    let cases: [(DropCall, &str); 2] = [
         (|guards, permit, now| guards.abandon(permit, now), "record 1 Unknown"),
         (|guards, permit, now| guards.release_begun(permit, now), "release 1"),
     ];
-    for (drop, event) in ways {
+    for (drop, event) in cases {
         let (budget, breaker, policy) = (RecordingBudget::default(), RecordingBreaker::default(), Policy::DEFAULT);
         let guards = Guards::none().budget(&budget).breaker(&breaker);
         let permit = RetryMachine::new(&policy, &mut RetryState::new(), Seed::new(1))
@@ -177,22 +178,22 @@ fn a_call_dropped_after_its_begin_blames_nobody_and_pays_for_attempts_only() {
 }
 
 #[test]
-fn a_permit_is_taken_out_of_its_slot_once() {
+fn taking_permits_leaves_none() {
     let (budget, policy) = (RecordingBudget::default(), Policy::DEFAULT);
     let guards = Guards::none().budget(&budget);
     let mut state = RetryState::new();
     let now = || at(secs(1));
-    let mut slot = RetryMachine::new(&policy, &mut state, Seed::new(1)).begin(Permits::NONE, now, &guards).unwrap();
-    assert_ne!(slot, Permits::NONE);
-    let taken = Permits::take(&mut slot);
-    assert_eq!(slot, Permits::NONE);
+    let mut held = RetryMachine::new(&policy, &mut state, Seed::new(1)).begin(Permits::NONE, now, &guards).unwrap();
+    assert_ne!(held, Permits::NONE);
+    let taken = Permits::take(&mut held);
+    assert_eq!(held, Permits::NONE);
     guards.abandon(taken, now);
     budget.assert_balanced();
 }
 
-/// The defaults of what a budget need not say.
+/// The default methods of `Budget`.
 #[test]
-fn a_budget_lends_nothing_for_a_first_attempt_and_tells_no_number_unless_it_says_so() {
+fn budget_defaults_are_no_first_permit_and_unknown_balance() {
     #[derive(Debug)]
     struct Plain;
     impl stagger_core::Budget for Plain {
@@ -210,7 +211,7 @@ fn a_budget_lends_nothing_for_a_first_attempt_and_tells_no_number_unless_it_says
 }
 
 #[test]
-fn an_open_breaker_says_for_how_long() {
+fn breaker_open_displays_the_remaining_time() {
     let open = stagger_core::BreakerOpen { retry_in: ms(1_260) };
     assert_eq!(open.to_string(), "this client's own circuit breaker is open for another 1.3s");
 }

@@ -7,7 +7,7 @@ use stagger_core::{Guards, Instant, Policy, Seed, StopReason, machine::RetryMach
 use crate::laws::support::{Call, at, ms, secs};
 
 #[test]
-fn it_is_what_the_policy_says_for_the_seed_and_the_schedule_begins_after_it() {
+fn the_spread_matches_the_policy_and_precedes_the_schedule() {
     let policy = Policy::exponential(ms(100), secs(10)).spread(secs(30)).max_attempts(5).build().unwrap();
     for seed in 0..50 {
         let trace = Call::new(&policy).seed(seed).failing();
@@ -17,7 +17,7 @@ fn it_is_what_the_policy_says_for_the_seed_and_the_schedule_begins_after_it() {
 }
 
 #[test]
-fn it_counts_in_elapsed() {
+fn the_spread_counts_toward_max_elapsed() {
     let policy = Policy::constant(secs(1)).spread(secs(10)).max_elapsed(secs(10)).unlimited_attempts();
     let policy = policy.build().unwrap();
     for seed in 0..50 {
@@ -30,14 +30,14 @@ fn it_counts_in_elapsed() {
 }
 
 #[test]
-fn without_one_nothing_is_waited_for() {
+fn without_a_spread_the_first_attempt_does_not_wait() {
     assert_eq!(Call::new(&Policy::DEFAULT).failing().spread, Duration::ZERO);
     assert_eq!(Policy::DEFAULT.first_spread(Seed::new(1)), Duration::ZERO);
 }
 
-/// What a driver asks that would rather not look at the clock.
+/// Drivers use it to skip reading the clock.
 #[test]
-fn a_call_begins_at_once_without_a_spread_and_a_limit_of_time() {
+fn starts_immediately_without_spread_and_max_elapsed() {
     let plain = Policy::constant(secs(1));
     for (builder, want) in [
         (plain, true),
@@ -50,9 +50,9 @@ fn a_call_begins_at_once_without_a_spread_and_a_limit_of_time() {
     }
 }
 
-/// The draw is made inside what is left, so that clients with one deadline do not all start at it.
+/// The draw is made within the remaining time, so that clients with one deadline do not all start at it.
 #[test]
-fn it_does_not_reach_past_the_deadline_and_stays_spread_before_it() {
+fn the_spread_is_drawn_within_the_deadline() {
     let policy = Policy::constant(secs(1)).spread(secs(100)).build().unwrap();
     let spread = |seed, deadline: Instant| {
         let mut state = RetryState::new();
@@ -66,9 +66,8 @@ fn it_does_not_reach_past_the_deadline_and_stays_spread_before_it() {
     assert_eq!(spread(1, at(secs(500))), policy.first_spread(Seed::new(1)));
 }
 
-/// The wait is not forgotten.
 #[test]
-fn a_limit_of_time_runs_from_it() {
+fn max_elapsed_starts_with_the_spread() {
     let policy = Policy::constant(secs(1)).spread(secs(10)).max_elapsed(secs(60)).build().unwrap();
     let mut state = RetryState::new();
     let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1));

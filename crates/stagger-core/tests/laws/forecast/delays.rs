@@ -1,4 +1,4 @@
-//! The delay before a retry.
+//! Forecasts of the delay before a retry.
 
 use core::time::Duration;
 
@@ -30,14 +30,14 @@ fn policies() -> Vec<Policy> {
 }
 
 #[test]
-fn mean_and_quantiles_are_those_of_the_delays_that_are_drawn() {
+fn mean_and_quantiles_match_drawn_delays() {
     for policy in policies() {
         for n in [1, 2, 4, 9] {
             let mut drawn: Vec<_> = (0..CALLS).map(|id| policy.delay(n, Seed::new(6).for_call(id)).unwrap()).collect();
             drawn.sort();
             let (lo, hi) = policy.bounds(n).unwrap();
             let got = policy.mean(n).unwrap().as_nanos() as f64;
-            // The deviation of one delay is at most half its range; five of those of the mean.
+            // The standard deviation of one delay is at most half its range. Allow five of those of the mean.
             let within = 2.5 * (hi - lo).as_nanos() as f64 / (CALLS as f64).sqrt() + 1.0;
             assert!((got - mean(&drawn)).abs() < within, "{policy}, retry {n}: mean {got}, not {}", mean(&drawn));
             for q in [0.05, 0.25, 0.5, 0.75, 0.99] {
@@ -52,14 +52,14 @@ fn mean_and_quantiles_are_those_of_the_delays_that_are_drawn() {
 }
 
 #[test]
-fn of_independent_delays_mean_and_quantiles_are_exact() {
+fn mean_and_quantiles_of_independent_delays_are_exact() {
     let policy = Policy::exponential(ms(100), secs(3)).jitter(Jitter::Equal).build().unwrap();
     assert_eq!(policy.bounds(3), Some((ms(200), ms(400))));
     assert_eq!(policy.mean(3), Some(ms(300)));
     for (q, want) in [(0.0, 200), (0.25, 250), (0.5, 300), (0.75, 350), (1.0, 400)] {
         assert_eq!(policy.quantile(3, q), Some(ms(want)), "{q}");
     }
-    // The published figures of the first retry of decorrelated jitter: uniform on base to three bases.
+    // The first delay of decorrelated jitter is uniform on [base, 3 · base].
     let policy = Policy::decorrelated(ms(100), secs(3)).build().unwrap();
     assert_eq!(policy.bounds(1), Some((ms(100), ms(300))));
     for (got, want) in [(policy.mean(1), 200), (policy.quantile(1, 0.5), 200), (policy.quantile(1, 0.9), 280)] {
@@ -68,7 +68,7 @@ fn of_independent_delays_mean_and_quantiles_are_exact() {
 }
 
 #[test]
-fn there_is_no_forecast_where_there_is_no_retry() {
+fn there_is_no_forecast_without_a_retry() {
     for (policy, n) in
         [(Policy::stop().build().unwrap(), 1), (Policy::DEFAULT, 0), (Policy::stop().build().unwrap(), 0)]
     {
@@ -84,7 +84,7 @@ fn there_is_no_forecast_where_there_is_no_retry() {
 }
 
 #[test]
-fn a_probability_is_taken_into_its_range_and_nan_is_none() {
+fn probabilities_are_clamped_and_nan_gives_none() {
     for policy in policies() {
         let (lo, hi) = policy.bounds(3).unwrap();
         assert_eq!((policy.quantile(3, -1.0), policy.quantile(3, 7.0)), (Some(lo), Some(hi)), "{policy}");
@@ -100,7 +100,7 @@ fn a_probability_is_taken_into_its_range_and_nan_is_none() {
 }
 
 #[test]
-fn several_quantiles_are_those_asked_for_one_by_one_in_any_order() {
+fn several_quantiles_equal_single_quantiles_in_any_order() {
     let shares = [0.9, 0.1, 1.0, 0.5, 0.5, 0.0];
     for policy in policies() {
         for n in [1, 4] {
@@ -118,12 +118,12 @@ proptest! {
     #![proptest_config(cases(128))]
 
     #[test]
-    fn mean_and_quantiles_lie_inside_the_bounds_and_in_order(policy in any_delays(), n in 1..30_u32, a in 0.0..=1.0, b in 0.0..=1.0) {
+    fn mean_and_quantiles_are_ordered_within_the_bounds(policy in any_delays(), n in 1..30_u32, a in 0.0..=1.0, b in 0.0..=1.0) {
         let (lo, hi) = policy.bounds(n).unwrap();
         let (a, b): (f64, f64) = if a < b { (a, b) } else { (b, a) };
         let (below, above) = (policy.quantile(n, a).unwrap(), policy.quantile(n, b).unwrap());
         prop_assert!(lo <= below && below <= above && above <= hi, "{lo:?} {below:?} {above:?} {hi:?}");
-        // The longest delays have more digits than a double.
+        // An `f64` cannot represent the longest delays exactly.
         let mean = policy.mean(n).unwrap();
         let unit = Duration::from_nanos(1) + hi / 1_000_000;
         prop_assert!(lo <= mean + unit && mean <= hi + unit, "{lo:?} {mean:?} {hi:?}");
@@ -131,7 +131,7 @@ proptest! {
     }
 
     #[test]
-    fn a_forecast_is_none_only_without_retries(policy in any_policy(), n in 1..30_u32) {
+    fn a_forecast_is_none_only_for_the_stop_backoff(policy in any_policy(), n in 1..30_u32) {
         let none = *policy.backoff() == Backoff::Stop;
         prop_assert_eq!(policy.bounds(n).is_none(), none);
         prop_assert_eq!(policy.mean(n).is_none(), none);

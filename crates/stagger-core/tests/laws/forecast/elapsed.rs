@@ -1,4 +1,4 @@
-//! The time that passes in waiting until a retry starts.
+//! Forecasts of the total time spent waiting before a retry.
 
 use core::time::Duration;
 
@@ -43,7 +43,7 @@ fn policies() -> Vec<Policy> {
 }
 
 #[test]
-fn mean_and_quantiles_are_those_of_the_calls_that_are_drawn() {
+fn mean_and_quantiles_match_drawn_calls() {
     for policy in policies() {
         for n in [1, 2, 3, 6, 12] {
             let drawn = elapsed(&policy, n, CALLS);
@@ -55,7 +55,7 @@ fn mean_and_quantiles_are_those_of_the_calls_that_are_drawn() {
             assert!((got - mean(&drawn)).abs() < within, "{policy}, until retry {n}: {got}");
             for q in [0.01, 0.1, 0.5, 0.9, 0.99] {
                 let x = policy.elapsed_quantile(n, q).unwrap();
-                // What the forecast says of itself: 0.1 % of the whole; for decorrelated jitter 2 % in q.
+                // The documented accuracy: 0.1 % of the range, or 2 % in q for decorrelated jitter.
                 let (slack, coarse) = match policy.jitter() {
                     Jitter::Decorrelated => (Duration::ZERO, 0.02),
                     _ => (whole / 1000, 0.0),
@@ -72,12 +72,12 @@ fn mean_and_quantiles_are_those_of_the_calls_that_are_drawn() {
     }
 }
 
-/// Inclusion and exclusion cancel here, and answer 0.80 where 0.9987 is right.
+/// The inclusion-exclusion formula loses its digits to cancellation here: it gives 0.80 instead of 0.9987.
 #[test]
-fn twenty_eight_draws_are_no_trouble() {
+fn the_sum_of_28_draws_is_accurate() {
     let policy = Policy::constant(secs(1)).jitter(Jitter::Full).build().unwrap();
-    // The sum of 28 uniform draws has mean 14 and variance 28/12, and is all but normal: Φ(3.011) = 0.9987, less what
-    // the fourth moment takes (Edgeworth: −φ(z)·κ·He₃(z)/24 with κ = −1.2/28 adds 0.00014 to the distribution).
+    // The sum of 28 uniform draws has mean 14 and variance 28/12 and is nearly normal: Φ(3.011) = 0.9987, apart from
+    // the fourth moment (Edgeworth: −φ(z)·κ·He₃(z)/24 with κ = −1.2/28 adds 0.00014 to the distribution).
     for (q, z) in [(0.9987, 3.011), (0.5, 0.0), (0.0013, -3.011)] {
         let got = policy.elapsed_quantile(28, q).unwrap().as_secs_f64();
         let want = 14.0 + z * (28.0_f64 / 12.0).sqrt();
@@ -90,7 +90,7 @@ fn twenty_eight_draws_are_no_trouble() {
 }
 
 #[test]
-fn two_uniform_draws_make_a_triangle() {
+fn the_sum_of_two_uniform_draws_is_triangular() {
     let policy = Policy::constant(secs(1)).jitter(Jitter::Full).build().unwrap();
     for q in [0.02, 0.08, 0.32, 0.5] {
         let (low, high) = (policy.elapsed_quantile(2, q).unwrap(), policy.elapsed_quantile(2, 1.0 - q).unwrap());
@@ -101,7 +101,7 @@ fn two_uniform_draws_make_a_triangle() {
 }
 
 #[test]
-fn what_is_certain_is_exact() {
+fn deterministic_waits_are_exact() {
     let policy = Policy::exponential(ms(100), secs(3)).jitter(Jitter::None).build().unwrap();
     assert_eq!(policy.elapsed_bounds(4), Some((ms(1500), ms(1500))));
     assert_eq!(policy.elapsed_mean(4), Some(ms(1500)));
@@ -110,7 +110,7 @@ fn what_is_certain_is_exact() {
     assert_eq!(spread.elapsed_bounds(4), Some((ms(1500), ms(2500))));
     assert_eq!(spread.elapsed_mean(4), Some(ms(2000)));
     assert!(spread.elapsed_quantile(4, 0.25).unwrap().abs_diff(ms(1750)) < ms(1));
-    // However long the certain part is.
+    // The resolution depends on the random part only, however long the deterministic part is.
     let hours = Policy::constant(secs(3600)).jitter(Jitter::None).spread(secs(1)).build().unwrap();
     let quarter = hours.elapsed_quantile(10, 0.25).unwrap();
     assert!(quarter.abs_diff(secs(36_000) + ms(250)) < ms(1), "{quarter:?}");
@@ -122,23 +122,23 @@ fn what_is_certain_is_exact() {
 proptest! {
     #![proptest_config(cases(48))]
 
-    /// A sum of independent draws, each as likely above its middle as below it, has its median at its mean.
+    /// A sum of independent symmetric draws has its median at its mean.
     #[test]
-    fn the_median_of_independent_delays_is_their_mean(policy in any_delays(), n in 1..30_u32, spread in length()) {
+    fn the_median_of_independent_delays_equals_the_mean(policy in any_delays(), n in 1..30_u32, spread in length()) {
         prop_assume!(policy.jitter() != Jitter::Decorrelated);
         let policy = policy.to_builder().spread(spread).build().unwrap();
         let (lo, hi) = policy.elapsed_bounds(n).unwrap();
         prop_assume!(hi < Duration::from_nanos(i64::MAX as u64));
         let (median, mean) = (policy.elapsed_quantile(n, 0.5).unwrap(), policy.elapsed_mean(n).unwrap());
-        // The mean is a sum of n means in whole nanoseconds.
+        // The mean is a sum of n means, each rounded to whole nanoseconds.
         let within = (hi - lo) / 1000 + Duration::from_nanos(2 + u64::from(n));
         prop_assert!(median.abs_diff(mean) <= within, "median {median:?}, mean {mean:?} of {lo:?}..{hi:?}");
     }
 
     #[test]
-    fn quantiles_lie_inside_the_bounds_and_in_order(policy in any_delays(), n in 1..12_u32, spread in length()) {
+    fn elapsed_quantiles_are_ordered_within_the_bounds(policy in any_delays(), n in 1..12_u32, spread in length()) {
         let policy = policy.to_builder().spread(spread).build().unwrap();
-        // The replay of decorrelated calls is slow without optimisation, and done above.
+        // Simulating decorrelated calls is slow without optimization, and is tested above.
         prop_assume!(policy.jitter() != Jitter::Decorrelated);
         let (lo, hi) = policy.elapsed_bounds(n).unwrap();
         let mut before = lo;
@@ -151,7 +151,7 @@ proptest! {
     }
 
     #[test]
-    fn elapsed_is_the_sum_of_the_delays(policy in any_delays(), n in 1..12_u32, spread in length()) {
+    fn elapsed_bounds_and_mean_are_sums_over_the_delays(policy in any_delays(), n in 1..12_u32, spread in length()) {
         let policy = policy.to_builder().spread(spread).build().unwrap();
         let (mut least, mut most, mut middle) = (Duration::ZERO, spread, spread / 2);
         for k in 1..=n {

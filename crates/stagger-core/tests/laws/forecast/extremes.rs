@@ -1,4 +1,4 @@
-//! The last retry that has a number, the longest delays, the narrowest draws.
+//! Forecasts at the extremes: the highest retry number, the longest delays, the narrowest intervals.
 
 use core::time::Duration;
 
@@ -9,21 +9,21 @@ use crate::laws::support::{JITTERS, ms, secs};
 const LAST: u32 = u32::MAX;
 const NANO: Duration = Duration::from_nanos(1);
 
-/// None of these may walk through four billion retries.
+/// A forecast must not iterate over four billion retries.
 #[test]
-fn the_last_retry_is_forecast_at_once() {
+fn the_highest_retry_number_is_forecast_quickly() {
     let growing = [
         Policy::exponential(ms(100), secs(30)),
         Policy::exponential(ms(100), secs(30)).uncapped(),
         Policy::exponential(NANO, Duration::MAX).multiplier(1.01),
         Policy::linear(ms(100), ms(1), secs(30)),
     ];
-    let told = [Policy::constant(ms(100)), Policy::list(&[ms(1), ms(2), ms(3)])];
-    for builder in growing.into_iter().chain(told) {
+    let fixed = [Policy::constant(ms(100)), Policy::list(&[ms(1), ms(2), ms(3)])];
+    for builder in growing.into_iter().chain(fixed) {
         for jitter in JITTERS {
             let Ok(policy) = builder.jitter(jitter).build() else { continue };
             let (lo, hi) = policy.bounds(LAST).unwrap();
-            assert_eq!(policy.bounds(LAST - 1), Some((lo, hi)), "{policy}: it has settled long before");
+            assert_eq!(policy.bounds(LAST - 1), Some((lo, hi)), "{policy}: the bounds must have converged long before");
             let (mean, middle) = (policy.mean(LAST).unwrap(), policy.quantile(LAST, 0.5).unwrap());
             assert!(lo <= mean && mean <= hi && lo <= middle && middle <= hi, "{policy}");
             if jitter != Jitter::Decorrelated {
@@ -35,7 +35,7 @@ fn the_last_retry_is_forecast_at_once() {
 }
 
 #[test]
-fn without_a_cap_delays_end_at_292_years_and_sums_saturate() {
+fn uncapped_delays_end_at_292_years_and_sums_saturate() {
     let longest = Duration::from_nanos(i64::MAX as u64);
     for jitter in JITTERS {
         let policy = Policy::exponential(secs(86_400), secs(86_400)).uncapped().jitter(jitter).build().unwrap();
@@ -52,7 +52,7 @@ fn without_a_cap_delays_end_at_292_years_and_sums_saturate() {
 }
 
 #[test]
-fn a_cap_that_is_the_base_leaves_decorrelated_jitter_nothing_to_draw() {
+fn decorrelated_jitter_with_cap_equal_to_base_is_constant() {
     let policy = Policy::decorrelated(ms(100), ms(100)).build().unwrap();
     for n in [1, 2, 50] {
         assert_eq!(policy.bounds(n), Some((ms(100), ms(100))));
@@ -63,7 +63,7 @@ fn a_cap_that_is_the_base_leaves_decorrelated_jitter_nothing_to_draw() {
 }
 
 #[test]
-fn a_draw_among_a_few_nanoseconds_is_forecast_too() {
+fn intervals_of_a_few_nanoseconds_are_forecast() {
     for builder in [Policy::constant(NANO), Policy::exponential(NANO, 3 * NANO)] {
         for jitter in JITTERS {
             let Ok(policy) = builder.jitter(jitter).build() else { continue };
@@ -77,9 +77,9 @@ fn a_draw_among_a_few_nanoseconds_is_forecast_too() {
     }
 }
 
-/// One long wait among short ones: a grid must hold both.
+/// The grid of the convolution must represent a long and a short wait at once.
 #[test]
-fn a_narrow_draw_beside_a_wide_one_only_shifts_it() {
+fn a_narrow_draw_only_shifts_the_sum_with_a_wide_one() {
     let list = |wide: Duration| -> PolicyBuilder { Policy::list(&[NANO * 1000, wide]).jitter(Jitter::Full) };
     for wide in [ms(100), secs(1), secs(3600)] {
         let policy = list(wide).build().unwrap();
@@ -92,25 +92,25 @@ fn a_narrow_draw_beside_a_wide_one_only_shifts_it() {
 }
 
 #[test]
-fn many_retries_are_forecast_without_losing_the_sum() {
+fn the_sum_of_a_thousand_delays_is_accurate() {
     let policy = Policy::exponential(ms(100), secs(1)).build().unwrap();
     let (n, mean) = (1_000, policy.elapsed_mean(1_000).unwrap());
     let median = policy.elapsed_quantile(n, 0.5).unwrap();
     assert!(median.abs_diff(mean) < policy.elapsed_bounds(n).unwrap().1 / 1000, "{median:?}, not {mean:?}");
-    // Nearly a thousand draws from a second each: their deviation is 9.1 s.
+    // Nearly a thousand draws from one second each: the standard deviation of the sum is 9.1 s.
     let above = policy.elapsed_quantile(n, 0.8413).unwrap();
     assert!((above - median).as_secs_f64() > 8.0 && (above - median).as_secs_f64() < 10.2, "{above:?}");
 }
 
-/// Decorrelated delays settle on one distribution; from there on every retry adds its mean.
+/// The distribution of decorrelated delays converges; from there on every retry adds its mean.
 #[test]
-fn many_decorrelated_retries_add_the_mean_they_have_settled_on() {
+fn many_decorrelated_retries_add_the_converged_mean() {
     let policy = Policy::decorrelated(ms(100), secs(5)).build().unwrap();
-    let settled = policy.mean(512).unwrap();
-    assert_eq!(policy.mean(5_000), Some(settled));
+    let converged = policy.mean(512).unwrap();
+    assert_eq!(policy.mean(5_000), Some(converged));
     for more in [1, 4_488] {
         let added = policy.elapsed_mean(512 + more).unwrap() - policy.elapsed_mean(512).unwrap();
-        // The mean that is told is in whole nanoseconds.
-        assert!(added.abs_diff(settled * more) <= NANO * (more + 2), "{more}: {added:?}, not {settled:?} each");
+        // The reported mean is rounded to whole nanoseconds.
+        assert!(added.abs_diff(converged * more) <= NANO * (more + 2), "{more}: {added:?}, not {converged:?} each");
     }
 }

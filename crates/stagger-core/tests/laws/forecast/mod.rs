@@ -1,4 +1,4 @@
-//! Forecasts, held against what is drawn.
+//! Forecasts, compared with drawn delays.
 
 mod delays;
 mod elapsed;

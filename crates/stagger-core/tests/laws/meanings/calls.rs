@@ -1,4 +1,4 @@
-//! Meanings 6 to 9, 11, 12, 14 and 15: what a call does.
+//! Meanings 6 to 9, 11, 12, 14 and 15: the behavior of a call.
 
 use core::time::Duration;
 
@@ -28,7 +28,7 @@ proptest! {
     #![proptest_config(cases(256))]
 
     #[test]
-    fn meaning_06_the_limit_counts_attempts_and_the_coming_sleep(
+    fn meaning_06_max_elapsed_includes_attempts_and_next_delay(
         policy in any_delays(), seed in any::<u64>(), took in 1..1_u64 << 50, times in 0.0..8.0_f64,
     ) {
         let took = Duration::from_nanos(took);
@@ -37,7 +37,7 @@ proptest! {
         prop_assume!(policy.is_ok() && limit < secs(1 << 33) && limit < 1_000 * took);
         let policy = policy.unwrap();
         let trace = Call::new(&policy).seed(seed).took(took).failing();
-        // The same, from the definition: a retry starts unless `elapsed + delay > max_elapsed`.
+        // By definition, a retry starts unless `elapsed + delay > max_elapsed`.
         let mut elapsed = took;
         let mut waits = Vec::new();
         for delay in policy.schedule(Seed::new(seed)) {
@@ -52,7 +52,7 @@ proptest! {
     }
 
     #[test]
-    fn meaning_06_zero_is_a_limit_and_none_is_none(took in 1..1_000_000_u64) {
+    fn meaning_06_zero_is_a_limit_and_none_is_unlimited(took in 1..1_000_000_u64) {
         let took = Duration::from_nanos(took);
         let policy = Policy::zero().unlimited_attempts().max_elapsed(Duration::ZERO);
         let trace = Call::new(&policy.build().unwrap()).took(took).failing();
@@ -63,7 +63,7 @@ proptest! {
     }
 
     #[test]
-    fn meaning_06_who_does_not_ask_for_the_time_does_not_pay_for_it(
+    fn meaning_06_the_clock_is_read_only_if_needed(
         outcomes in prop::collection::vec(outcome(), 1..9), seed in any::<u64>(),
     ) {
         let (clock, mut state) = (CountingClock::at(at(secs(1))), RetryState::new());
@@ -76,8 +76,8 @@ proptest! {
     }
 
     #[test]
-    fn meaning_07_the_operation_runs_at_least_once_unless_the_breaker_is_open(
-        policy in any_delays(), late in any::<bool>(), nested in any::<bool>(), open in any::<bool>(),
+    fn meaning_07_the_operation_runs_once_unless_breaker_open(
+        policy in any_delays(), expired in any::<bool>(), nested in any::<bool>(), open in any::<bool>(),
     ) {
         let (budget, breaker) = (RecordingBudget::rejecting(), RecordingBreaker::default());
         breaker.set_open(open);
@@ -85,19 +85,19 @@ proptest! {
         let guards = if nested { guards.nested(NestedRetries::Disable) } else { guards };
         let mut call = Call::new(&policy);
         call.guards = guards;
-        call.deadline = late.then_some(at(Duration::ZERO));
+        call.deadline = expired.then_some(at(Duration::ZERO));
         let trace = call.run([]);
         prop_assert_eq!((trace.runs, trace.stop), if open { (0, Some(StopReason::Breaker)) } else { (1, None) });
     }
 
     #[test]
-    fn meaning_07_a_success_is_a_success_whatever_the_time(took in length()) {
+    fn meaning_07_a_late_success_is_still_a_success(took in length()) {
         let policy = Policy::zero().max_elapsed(Duration::ZERO).build().unwrap();
         prop_assert_eq!(Call::new(&policy).took(took).deadline(at(secs(1))).run([]).stop, None);
     }
 
     #[test]
-    fn meaning_08_a_hint_is_a_floor_and_spread(
+    fn meaning_08_a_hint_is_a_minimum_and_is_spread(
         policy in any_delays(), seed in any::<u64>(), asked in length(), share in 0..=1_000_000_u32,
     ) {
         let share = Ratio::millionths(share);
@@ -110,7 +110,7 @@ proptest! {
     }
 
     #[test]
-    fn meaning_08_a_slot_is_kept_to_the_tick_in_every_mode(
+    fn meaning_08_a_reserved_hint_is_exact_in_every_mode(
         policy in any_delays(), seed in any::<u64>(), asked in length(), mode in 0..3_usize,
     ) {
         let mode = [HintMode::AtLeast, HintMode::Exact, HintMode::Clamp(secs(5))][mode];
@@ -120,7 +120,7 @@ proptest! {
     }
 
     #[test]
-    fn meaning_08_every_hint_uses_up_attempts_time_and_budget(asked in 1..100_u64, most in 1..9_u32) {
+    fn meaning_08_hinted_retries_count_against_every_limit(asked in 1..100_u64, most in 1..9_u32) {
         let asked = secs(asked);
         let (budget, policy) = (RecordingBudget::default(), Policy::DEFAULT.to_builder().max_attempts(most).build().unwrap());
         let mut call = Call::new(&policy);
@@ -132,7 +132,7 @@ proptest! {
     }
 
     #[test]
-    fn meaning_09_the_budget_pays_before_the_sleep(outcomes in prop::collection::vec(outcome(), 1..6)) {
+    fn meaning_09_the_budget_is_charged_before_the_sleep(outcomes in prop::collection::vec(outcome(), 1..6)) {
         let budget = RecordingBudget::default();
         let guards = Guards::none().budget(&budget);
         let policy = Policy::DEFAULT.to_builder().unlimited_attempts().unlimited_hint().build().unwrap();
@@ -143,20 +143,20 @@ proptest! {
             let begun = retry.begin(permit, || at(secs(1)), &guards).unwrap();
             prop_assert_eq!(budget.outstanding(), 1);
             let decision = retry.decide(outcome, begun, || at(secs(1)), &guards);
-            let Decision::Retry { permit: lent, .. } = decision else {
+            let Decision::Retry { permit: granted, .. } = decision else {
                 prop_assert_eq!(budget.outstanding(), 0);
                 return Ok(());
             };
-            // Now the call sleeps, and what it will cost is out already.
+            // The permit for the retry is held during the sleep.
             prop_assert_eq!(budget.outstanding(), 1);
-            permit = lent;
+            permit = granted;
         }
         guards.release(permit);
         budget.assert_balanced();
     }
 
     #[test]
-    fn meaning_09_shares_are_exact_at_every_ratio(millionths in 0..=1_000_000_u32, whole in any::<u64>()) {
+    fn meaning_09_ratios_are_exact_in_millionths(millionths in 0..=1_000_000_u32, whole in any::<u64>()) {
         let share = Ratio::millionths(millionths);
         prop_assert_eq!(u128::from(share.of(whole)), u128::from(whole) * u128::from(millionths) / 1_000_000);
         let text = format!("{}.{:06}", millionths / 1_000_000, millionths % 1_000_000);
@@ -166,7 +166,7 @@ proptest! {
     }
 
     #[test]
-    fn meaning_11_whatever_is_dropped_is_settled(asleep in any::<bool>(), failures in 0..4_usize) {
+    fn meaning_11_a_dropped_call_returns_its_permits(asleep in any::<bool>(), failures in 0..4_usize) {
         let (budget, breaker) = (RecordingBudget::default(), RecordingBreaker::default());
         let guards = Guards::none().budget(&budget).breaker(&breaker);
         let policy = Policy::DEFAULT.to_builder().max_attempts(9).build().unwrap();
@@ -175,10 +175,10 @@ proptest! {
         let mut permit = Permits::NONE;
         for _ in 0..failures {
             let begun = retry.begin(permit, now, &guards).unwrap();
-            let Decision::Retry { permit: lent, .. } = retry.decide(Outcome::TRANSIENT, begun, now, &guards) else {
-                panic!("nothing forbids it")
+            let Decision::Retry { permit: granted, .. } = retry.decide(Outcome::TRANSIENT, begun, now, &guards) else {
+                panic!("the retry is allowed")
             };
-            permit = lent;
+            permit = granted;
         }
         if asleep {
             guards.release(permit);
@@ -191,19 +191,19 @@ proptest! {
     }
 
     #[test]
-    fn meaning_12_the_count_starts_again_by_health_alone(
-        lives in prop::collection::vec(0..30_u64, 1..40), enough in 1..30_u64,
+    fn meaning_12_only_health_resets_the_attempts(
+        uptimes in prop::collection::vec(0..30_u64, 1..40), stable_after_secs in 1..30_u64,
     ) {
-        let policy = Policy::constant(secs(1)).stable_after(secs(enough)).unlimited_attempts().build().unwrap();
+        let policy = Policy::constant(secs(1)).stable_after(secs(stable_after_secs)).unlimited_attempts().build().unwrap();
         let (mut state, now, guards) = (RetryState::new(), || at(secs(1)), Guards::none());
         let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1));
         let mut count = 0;
-        for lived in lives {
+        for uptime in uptimes {
             let permit = retry.begin(Permits::NONE, now, &guards).unwrap();
             count += 1;
             prop_assert_eq!(retry.attempt(), count);
-            prop_assert_eq!(retry.reset_if_healthy(secs(lived)), lived >= enough);
-            if lived >= enough {
+            prop_assert_eq!(retry.reset_if_healthy(secs(uptime)), uptime >= stable_after_secs);
+            if uptime >= stable_after_secs {
                 count = 0;
             }
             let _ = retry.decide(Outcome::TRANSIENT, permit, now, &guards);
@@ -211,7 +211,7 @@ proptest! {
     }
 
     #[test]
-    fn meaning_14_a_coarse_timer_gets_one_of_two_neighbours_and_a_hint_its_whole_length(
+    fn meaning_14_delays_round_to_a_nearest_tick_and_hints_do_not(
         seed in any::<u64>(), after in 1..10_000_000_u64, tick in 2..3_000_000_u64,
     ) {
         let mut state = RetryState::new();
@@ -221,12 +221,12 @@ proptest! {
         let asked = retry.on_ticks(after, DelaySource::Schedule, resolution).as_nanos() as u64;
         let ticks = asked.div_ceil(tick);
         prop_assert!(ticks == after.as_nanos() as u64 / tick || ticks == (after.as_nanos() as u64).div_ceil(tick));
-        // Just after the beginning of its last tick, so that no rounding of the timer's own adds another.
+        // Just after the start of the last tick, so that rounding in the timer does not add another one.
         prop_assert!(asked == 0 || asked % tick == 1 % tick, "{asked} on {tick}");
     }
 
     #[test]
-    fn meaning_15_a_nested_call_makes_one_attempt_and_asks_nobody_for_more(
+    fn meaning_15_a_nested_call_makes_one_attempt_uncharged(
         policy in any_delays(), seed in any::<u64>(), outcome in outcome(),
     ) {
         let budget = RecordingBudget::default();
@@ -240,9 +240,9 @@ proptest! {
         }
     }
 
-    /// What the budget hears of is the retries: as many as it is asked for, each settled once.
+    /// The budget is charged for retries only, and each of them is recorded once.
     #[test]
-    fn meaning_15_a_nested_call_that_shares_the_budget_tells_it_of_its_retries_only(
+    fn meaning_15_a_nested_call_charges_a_shared_budget_retries(
         policy in any_delays(), seed in any::<u64>(), outcomes in prop::collection::vec(outcome(), 1..8),
     ) {
         let (budget, alone) = (RecordingBudget::default(), RecordingBudget::default());
@@ -253,14 +253,14 @@ proptest! {
         prop_assert_eq!((trace.attempts, trace.stop), (same.attempts, same.stop));
         budget.assert_balanced();
         let alone: Vec<_> = alone.events().into_iter().filter(|event| event.starts_with("try_acquire")).collect();
-        let (lent, settled): (Vec<_>, Vec<_>) = budget.events().into_iter().partition(|event| event.starts_with("try_acquire"));
-        prop_assert_eq!(&lent, &alone);
-        prop_assert_eq!(settled.len(), lent.len());
-        prop_assert!(settled.iter().all(|event| event.starts_with("record")), "{settled:?}");
+        let (charged, recorded): (Vec<_>, Vec<_>) = budget.events().into_iter().partition(|event| event.starts_with("try_acquire"));
+        prop_assert_eq!(&charged, &alone);
+        prop_assert_eq!(recorded.len(), charged.len());
+        prop_assert!(recorded.iter().all(|event| event.starts_with("record")), "{recorded:?}");
     }
 
     #[test]
-    fn meaning_15_a_nested_call_without_a_budget_to_share_stands_down(
+    fn meaning_15_a_nested_call_without_a_budget_does_not_retry(
         policy in any_delays(), seed in any::<u64>(), outcome in outcome(),
     ) {
         let mut call = Call::new(&policy).seed(seed);
@@ -268,7 +268,7 @@ proptest! {
         let shared = call.run([outcome]);
         let mut call = Call::new(&policy).seed(seed);
         call.guards = Guards::none().nested(NestedRetries::Disable);
-        let down = call.run([outcome]);
-        prop_assert_eq!((shared.attempts, shared.runs, shared.stop), (down.attempts, down.runs, down.stop));
+        let disabled = call.run([outcome]);
+        prop_assert_eq!((shared.attempts, shared.runs, shared.stop), (disabled.attempts, disabled.runs, disabled.stop));
     }
 }

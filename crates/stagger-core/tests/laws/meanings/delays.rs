@@ -1,4 +1,4 @@
-//! Meanings 1 to 5: what a delay is.
+//! Meanings 1 to 5: how a delay is computed.
 
 use core::time::Duration;
 use std::collections::HashSet;
@@ -16,14 +16,14 @@ proptest! {
     #![proptest_config(cases(256))]
 
     #[test]
-    fn meaning_01_cap_first_and_at_the_cap_the_draw_spans_its_whole_interval(
+    fn meaning_01_jitter_is_drawn_after_the_cap(
         base in length(), times in 1..1_000_u32, jitter in 0..4_usize, seed in any::<u64>(),
     ) {
         let cap = base.saturating_mul(times).min(Duration::from_nanos(1 << 61));
         let base = base.min(cap);
         let jitter = [Jitter::None, Jitter::Full, Jitter::Equal, Jitter::Decorrelated][jitter];
         let policy = Policy::exponential(base, cap).jitter(jitter).build().unwrap();
-        // 2^10 is above 1000, and 3^10 even more.
+        // `cap` is at most 1000 bases, and 2^10 is above 1000.
         for n in [12, 13, 100] {
             let (lo, hi) = policy.bounds(n).unwrap();
             let least = match jitter {
@@ -41,7 +41,7 @@ proptest! {
     }
 
     #[test]
-    fn meaning_02_full_and_equal_and_none_are_uniform_on_their_intervals(policy in any_delays()) {
+    fn meaning_02_independent_jitters_have_documented_intervals(policy in any_delays()) {
         prop_assume!(policy.jitter() != Jitter::Decorrelated);
         for (n, ceiling) in (1..).zip(oracle::ceilings(&policy, 40)) {
             let want = oracle::interval(&policy, ceiling);
@@ -50,11 +50,11 @@ proptest! {
     }
 
     #[test]
-    fn meaning_02_decorrelated_is_uniform_on_base_to_three_times_the_delay_before(
+    fn meaning_02_decorrelated_spans_base_to_3_previous_delays(
         base in length(), above in length(), seed in any::<u64>(),
     ) {
         let cap = base.saturating_add(above);
-        // Up to 104 days every nanosecond is a number of its own.
+        // Up to 104 days, an `f64` represents every nanosecond exactly.
         prop_assume!(cap < Duration::from_nanos(1 << 53));
         let policy = Policy::decorrelated(base, cap).build().unwrap();
         let mut previous = base;
@@ -67,7 +67,7 @@ proptest! {
     }
 
     #[test]
-    fn meaning_02_the_default_is_full_where_ceilings_grow_and_equal_where_they_are_told(delay in length()) {
+    fn meaning_02_default_jitter_is_full_if_ceilings_grow(delay in length()) {
         for (builder, want) in [
             (Policy::exponential(delay, Duration::MAX), Jitter::Full),
             (Policy::linear(delay, delay, Duration::MAX), Jitter::Full),
@@ -82,7 +82,7 @@ proptest! {
     }
 
     #[test]
-    fn meaning_03_a_factor_may_exceed_the_cap_by_its_share_and_no_more(
+    fn meaning_03_factor_jitter_exceeds_the_cap_by_its_ratio(
         base in 1..=1_u64 << 47, times in 1..50_u64, share in 0..=1_000_000_u32, n in 1..20_u32,
     ) {
         let (base, cap, share) = (Duration::from_nanos(base), Duration::from_nanos(base * times), Ratio::millionths(share));
@@ -94,7 +94,7 @@ proptest! {
     }
 
     #[test]
-    fn meaning_04_every_draw_has_a_number_and_is_reached_without_the_ones_before(
+    fn meaning_04_draws_are_numbered_and_randomly_accessible(
         policy in any_delays(), seed in any::<u64>(),
     ) {
         prop_assume!(policy.jitter() != Jitter::Decorrelated);
@@ -108,7 +108,7 @@ proptest! {
     }
 
     #[test]
-    fn meaning_04_a_delay_without_state_replays_the_draws_of_decorrelated_jitter(
+    fn meaning_04_random_access_replays_decorrelated_draws(
         base in length(), above in length(), seed in any::<u64>(),
     ) {
         let policy = Policy::decorrelated(base, base.saturating_add(above)).build().unwrap();
@@ -118,7 +118,7 @@ proptest! {
     }
 
     #[test]
-    fn meaning_04_the_spread_has_numbers_of_its_own(longest in length(), seed in any::<u64>()) {
+    fn meaning_04_the_spread_has_its_own_draw_number(longest in length(), seed in any::<u64>()) {
         let plain = Policy::DEFAULT;
         let spread = plain.to_builder().spread(longest).build().unwrap();
         let want = oracle::draw(0, longest.as_nanos() as u64, oracle::bits(seed, 0, 0, oracle::SPREAD));
@@ -127,11 +127,11 @@ proptest! {
     }
 
     #[test]
-    fn meaning_05_every_call_has_a_key_of_its_own(seed in any::<u64>(), ids in prop::collection::hash_set(any::<u64>(), 2..60)) {
+    fn meaning_05_every_call_has_its_own_seed(seed in any::<u64>(), ids in prop::collection::hash_set(any::<u64>(), 2..60)) {
         let root = Seed::new(seed);
         let policy = Policy::exponential(Duration::from_secs(3600), Duration::MAX).build().unwrap();
         let first: HashSet<_> = ids.iter().map(|&id| policy.delay(1, root.for_call(id)).unwrap()).collect();
-        // 2^41 nanoseconds in an hour: two of sixty draws are the same once in a billion times.
+        // An hour has 2^41 nanoseconds: two of sixty draws are equal once in a billion cases.
         prop_assert!(first.len() + 1 >= ids.len());
         let keys: HashSet<_> = ids.iter().map(|&id| root.for_call(id).get()).collect();
         prop_assert_eq!(keys.len(), ids.len());
@@ -139,12 +139,11 @@ proptest! {
     }
 }
 
-/// A policy keeps its words: what is built says what it was built from.
 #[test]
 fn meaning_02_a_list_keeps_its_delays_and_repeats_the_last() {
     let delays = [10, 20, 5].map(Duration::from_millis);
     let policy = Policy::list(&delays).jitter(Jitter::None).build().unwrap();
-    let Backoff::List(list) = policy.backoff() else { panic!("a list is a list") };
+    let Backoff::List(list) = policy.backoff() else { panic!("the backoff must be a list") };
     assert!(list.iter().eq(delays));
     assert_eq!((list.len(), list.is_empty()), (3, false));
     assert_eq!(format!("{list:?}"), "[10ms, 20ms, 5ms]");

@@ -1,4 +1,4 @@
-//! Meaning 13: what makes no sense cannot be built.
+//! Meaning 13: contradictory settings are rejected when the policy is built.
 
 use core::time::Duration;
 
@@ -11,7 +11,7 @@ proptest! {
     #![proptest_config(cases(400))]
 
     #[test]
-    fn meaning_13_what_can_be_built_makes_sense(builder in any_settings()) {
+    fn meaning_13_a_policy_that_builds_is_consistent(builder in any_settings()) {
         let Ok(policy) = builder.build() else { return Ok(()) };
         let (base, cap) = (policy.base(), policy.cap().unwrap_or(Duration::MAX));
         prop_assert!(policy.max_attempts().is_none_or(|most| most.get() >= 1));
@@ -28,7 +28,7 @@ proptest! {
         prop_assert!(base <= policy.throttled_base() && base <= policy.local_base());
         let can_jitter = !matches!(policy.backoff(), Backoff::Zero | Backoff::Stop);
         prop_assert!(can_jitter || policy.jitter() == Jitter::None);
-        // And it does what it says without a panic.
+        // The schedule respects the floor and does not panic.
         for delay in policy.delays(Seed::new(7)).take(20) {
             prop_assert!(delay >= policy.floor().min(Duration::from_nanos(i64::MAX as u64)));
         }
@@ -37,20 +37,20 @@ proptest! {
     }
 
     #[test]
-    fn meaning_13_every_fault_is_named_with_the_way_out(builder in any_settings()) {
+    fn meaning_13_every_problem_is_reported_with_its_fix(builder in any_settings()) {
         let Err(error) = builder.build() else { return Ok(()) };
         let text = error.to_string();
-        let faults: Vec<_> = error.problems().collect();
-        prop_assert!(!faults.is_empty());
-        // Each sentence says what is wrong, and after its colon what to do.
+        let problems: Vec<_> = error.problems().collect();
+        prop_assert!(!problems.is_empty());
+        // Each sentence says what is wrong and, after its colon, how to fix it.
         let sentences: Vec<_> = text.split("; ").collect();
-        prop_assert_eq!(sentences.len(), faults.len(), "{}", text);
+        prop_assert_eq!(sentences.len(), problems.len(), "{}", text);
         prop_assert!(sentences.iter().all(|sentence| sentence.contains(": ")), "{}", text);
     }
 }
 
 #[test]
-fn meaning_13_a_policy_known_at_compile_time_is_a_constant() {
+fn meaning_13_policy_macro_builds_a_constant() {
     const POLICY: Policy = policy!(
         exponential(ms(100), secs(10))
             .jitter(Jitter::Equal)
@@ -67,7 +67,7 @@ fn meaning_13_a_policy_known_at_compile_time_is_a_constant() {
 }
 
 #[test]
-fn meaning_13_all_faults_are_reported_at_once_in_a_fixed_order() {
+fn meaning_13_all_problems_are_reported_in_a_fixed_order() {
     let error = Policy::exponential(secs(1), ms(50))
         .multiplier(f64::NAN)
         .max_attempts(0)

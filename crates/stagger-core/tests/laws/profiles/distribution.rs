@@ -1,4 +1,4 @@
-//! What is forecast of a profile and what it draws.
+//! The forecasts of every profile, compared with its drawn delays.
 
 use core::time::Duration;
 
@@ -15,7 +15,7 @@ fn drawn(policy: &Policy, n: u32) -> Vec<Duration> {
 }
 
 #[test]
-fn every_delay_lies_inside_its_bounds_and_is_reached_without_the_ones_before() {
+fn profile_delays_are_in_bounds_and_randomly_accessible() {
     for profile in Profile::all() {
         let policy = profile.policy();
         for seed in 0..200 {
@@ -29,7 +29,7 @@ fn every_delay_lies_inside_its_bounds_and_is_reached_without_the_ones_before() {
 }
 
 #[test]
-fn quantiles_are_those_of_the_delays_that_are_drawn() {
+fn profile_quantiles_match_drawn_delays() {
     let shares = [0.02, 0.1, 0.25, 0.5, 0.75, 0.9, 0.98];
     for profile in Profile::all() {
         let policy = profile.policy();
@@ -37,7 +37,7 @@ fn quantiles_are_those_of_the_delays_that_are_drawn() {
             let sample = drawn(&policy, n);
             let share_below = |x| sample.partition_point(|&delay| delay < x) as f64 / CALLS as f64;
             for (q, x) in shares.into_iter().zip(policy.quantiles(n, shares).unwrap()) {
-                // Many draws may be one length, and then it has a range of shares. A grid of lengths moves a share too.
+                // If many draws have the same value, it covers a range of quantiles. A grid of values shifts them, too.
                 let (below, at) = (
                     share_below(x.saturating_sub(Duration::from_millis(1))),
                     share_below(x + Duration::from_millis(1)),
@@ -54,7 +54,7 @@ fn quantiles_are_those_of_the_delays_that_are_drawn() {
 }
 
 #[test]
-fn means_are_those_of_the_delays_that_are_drawn() {
+fn profile_means_match_drawn_delays() {
     for profile in Profile::all() {
         let policy = profile.policy();
         for n in [1, 2, 4, 8] {
@@ -68,7 +68,7 @@ fn means_are_those_of_the_delays_that_are_drawn() {
 }
 
 #[test]
-fn elapsed_is_forecast_too() {
+fn profile_elapsed_forecasts_match_drawn_calls() {
     for profile in Profile::all() {
         let policy = profile.policy();
         let n = 4;
@@ -94,17 +94,17 @@ fn elapsed_is_forecast_too() {
     }
 }
 
-/// The article's form piles clients up on the cap; ours does not.
+/// The formula as published puts many clients on the cap. `Jitter::Decorrelated` does not.
 #[test]
-fn published_decorrelated_waits_exactly_the_cap_in_about_a_third_of_calls() {
+fn published_decorrelated_waits_the_cap_in_a_third_of_calls() {
     let policy: Policy = "exponential base=100ms cap=5s jitter=aws-blog max-attempts=inf".parse().unwrap();
     let at_cap = drawn(&policy, 12).iter().filter(|delay| **delay == Duration::from_secs(5)).count();
     assert!((at_cap as f64 / CALLS as f64 - 0.31).abs() < 0.03, "{at_cap}");
 }
 
-/// What is drawn once is drawn once: the delays of a call keep their ratio.
+/// Only the first delay is random; the later ones grow by a fixed factor.
 #[test]
-fn reconnecting_websocket_draws_its_first_delay_only() {
+fn reconnecting_websocket_draws_only_its_first_delay() {
     let policy = Profile::named("reconnecting-websocket").unwrap().policy();
     for seed in 0..100 {
         let delays: Vec<f64> = policy.schedule(Seed::new(seed)).take(12).map(|delay| delay.as_secs_f64()).collect();
@@ -116,7 +116,7 @@ fn reconnecting_websocket_draws_its_first_delay_only() {
 }
 
 #[test]
-fn websockets_waits_not_at_all_and_then_somewhere_below_five_seconds_and_then_as_written() {
+fn websockets_draws_only_its_second_delay_below_5_seconds() {
     let policy = Profile::named("websockets").unwrap().policy();
     let want = [3.1, 5.0158, 8.115_564, 13.130_983, 21.245_93, 34.375_915, 55.620_231, 89.993_534, 90.0, 90.0];
     let mut firsts = Vec::new();
@@ -129,9 +129,9 @@ fn websockets_waits_not_at_all_and_then_somewhere_below_five_seconds_and_then_as
     assert!(firsts.iter().any(|&first| first < 0.2) && firsts.iter().any(|&first| first > 4.8));
 }
 
-/// A base of its own for throttled failures moves what a profile's jitter draws, too.
+/// `throttled_base` also changes the delays of jitters that belong to a profile.
 #[test]
-fn kinds_have_bases_of_their_own() {
+fn profile_jitters_use_the_base_of_the_failure_kind() {
     for (name, factor) in [("polly-v8", 4), ("socket.io", 4), ("cenkalti", 4), ("stubborn-io", 3)] {
         let plain = Profile::named(name).unwrap().policy().to_builder().unlimited_attempts();
         let throttled = plain.throttled_base(plain.build().unwrap().base() * factor).build().unwrap();
@@ -140,7 +140,7 @@ fn kinds_have_bases_of_their_own() {
             let (transient, later) = (wait(&throttled, Outcome::TRANSIENT), wait(&throttled, Outcome::throttled(None)));
             let want = transient * factor;
             let within = Duration::from_millis(u64::from(factor));
-            // socket.io's base is a fifth of its cap, which comes last.
+            // socket.io applies its cap last, and its base is a fifth of the cap.
             let want = if name == "socket.io" { want.min(Duration::from_secs(5)) } else { want };
             assert!(later.abs_diff(want) <= within, "{name}, seed {seed}: {later:?}, not {want:?}");
             assert_eq!(transient, wait(&plain.build().unwrap(), Outcome::TRANSIENT));

@@ -1,4 +1,4 @@
-//! Delays of each profile for one seed, in nanoseconds, pinned: a profile's numbers do not change by accident.
+//! Pinned delays of each profile for one seed, in nanoseconds, so that they do not change by accident.
 
 use stagger_core::{Seed, profile::Profile};
 

@@ -1,4 +1,4 @@
-//! The registry of named policies: what holds for every entry.
+//! The registry of named policies: properties of every entry.
 
 mod distribution;
 mod golden;

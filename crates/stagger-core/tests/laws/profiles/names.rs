@@ -1,9 +1,9 @@
-//! Names and texts.
+//! Names and texts of profiles.
 
 use stagger_core::{Jitter, Policy, profile::Profile};
 
 #[test]
-fn no_two_profiles_have_a_name_in_common_with_one_another_or_with_the_policy_language() {
+fn profile_names_are_unique_and_not_words_of_the_language() {
     let mut names: Vec<_> = Profile::all().map(Profile::name).collect();
     let words = ["zero", "constant", "linear", "exponential", "list", "stop", "none", "full", "equal", "decorrelated"];
     names.extend(words);
@@ -17,7 +17,7 @@ fn no_two_profiles_have_a_name_in_common_with_one_another_or_with_the_policy_lan
 }
 
 #[test]
-fn a_profile_is_found_by_its_name_however_the_words_are_joined() {
+fn profile_lookup_ignores_case_and_separators() {
     for profile in Profile::all() {
         assert_eq!(Profile::named(profile.name()), Some(profile));
         assert_eq!(Profile::named(&profile.name().replace(['-', '.'], "_").to_uppercase()), Some(profile));
@@ -26,11 +26,11 @@ fn a_profile_is_found_by_its_name_however_the_words_are_joined() {
 }
 
 #[test]
-fn every_profile_says_where_it_is_from() {
+fn every_profile_documents_its_source() {
     for profile in Profile::all() {
-        let told = [profile.title(), profile.source(), profile.read_on()];
-        assert!(told.iter().all(|text| text.len() >= 7), "{profile:?}");
-        // Only our own have no version.
+        let texts = [profile.title(), profile.source(), profile.read_on()];
+        assert!(texts.iter().all(|text| text.len() >= 7), "{profile:?}");
+        // Only the profiles of stagger itself have no version.
         assert_eq!(profile.version().is_empty(), profile.title().starts_with("stagger, "), "{profile:?}");
     }
 }
@@ -46,7 +46,7 @@ fn every_profile_round_trips_through_the_policy_language() {
 }
 
 #[test]
-fn what_follows_a_name_overrides_the_profile() {
+fn settings_after_a_name_override_the_profile() {
     let policy: Policy = "socket_io cap=7s max-attempts=3".parse().unwrap();
     assert_eq!(
         policy.to_string(),
@@ -60,7 +60,7 @@ fn what_follows_a_name_overrides_the_profile() {
 
 #[cfg(feature = "serde")]
 #[test]
-fn configuration_files_know_profiles_too() {
+fn configuration_files_accept_profile_names() {
     let want: Policy = "aws-sdk max-attempts=5".parse().unwrap();
     let json = r#"{"backoff": "aws-sdk", "max-attempts": 5}"#;
     assert_eq!(serde_json::from_str::<Policy>(json).unwrap(), want);
@@ -73,9 +73,9 @@ fn configuration_files_know_profiles_too() {
     }
 }
 
-/// A jitter that the policy language has a word for is not reachable by a second one.
+/// A native jitter must not get a second name in the policy language.
 #[test]
-fn a_profile_s_name_is_a_jitter_only_where_its_jitter_is_its_own() {
+fn a_profile_name_is_a_jitter_only_if_its_jitter_is_custom() {
     for profile in Profile::all() {
         let own = matches!(profile.policy().jitter(), Jitter::Profile(jitter) if jitter.name() == profile.name());
         assert_eq!(profile.name().parse::<Jitter>().is_ok(), own, "{}", profile.name());
@@ -85,7 +85,7 @@ fn a_profile_s_name_is_a_jitter_only_where_its_jitter_is_its_own() {
 }
 
 #[test]
-fn a_jitter_that_needs_growth_is_refused_elsewhere_with_the_way_out() {
+fn jitters_for_exponential_backoff_are_rejected_elsewhere() {
     for jitter in ["aws-blog", "reconnecting-websocket", "socket.io"] {
         for backoff in ["constant base=1s", "linear base=1s", "list delays=1s"] {
             let error = format!("{backoff} jitter={jitter}").parse::<Policy>().unwrap_err().to_string();

@@ -1,4 +1,4 @@
-//! For every seed: inside the bounds, and the bounds are reached.
+//! Delays are within their bounds for every seed, and reach them.
 
 use core::time::Duration;
 
@@ -11,7 +11,7 @@ proptest! {
     #![proptest_config(cases(512))]
 
     #[test]
-    fn every_delay_lies_inside_its_bounds(policy in any_policy(), seed in any::<u64>()) {
+    fn every_delay_is_within_its_bounds(policy in any_policy(), seed in any::<u64>()) {
         let mut delays = policy.schedule(Seed::new(seed));
         for n in 1..40 {
             let bounds = policy.bounds(n);
@@ -24,9 +24,9 @@ proptest! {
         }
     }
 
-    /// `min(cap, U[ceiling, ceiling + length])`, by the documentation of `Jitter::Added`.
+    /// `min(cap, U[ceiling, ceiling + length])`, as documented for `Jitter::Added`.
     #[test]
-    fn additive_jitter_lies_between_its_ceiling_and_the_cap(
+    fn additive_jitter_is_between_the_ceiling_and_the_cap(
         base in 1..1_000_000_u64, cap in prop::option::of(1..1_000_000_000_u64), added in length(), seed in any::<u64>()
     ) {
         let builder = Policy::exponential(Duration::from_nanos(base), Duration::MAX).jitter(Jitter::Added(added));
@@ -45,13 +45,13 @@ proptest! {
     }
 
     #[test]
-    fn every_spread_lies_inside_it(longest in length(), seed in any::<u64>()) {
+    fn the_drawn_spread_is_at_most_the_configured_spread(longest in length(), seed in any::<u64>()) {
         let policy = Policy::DEFAULT.to_builder().spread(longest).build().unwrap();
         prop_assert!(policy.first_spread(Seed::new(seed)) <= longest);
     }
 
     #[test]
-    fn a_draw_is_monotonous_and_reaches_both_ends(lo in length(), more in length(), a in any::<u64>(), b in any::<u64>()) {
+    fn draws_are_monotonic_and_reach_both_ends(lo in length(), more in length(), a in any::<u64>(), b in any::<u64>()) {
         let hi = lo.saturating_add(more);
         let (a, b) = (a.min(b), a.max(b));
         prop_assert!(draw(lo, hi, a) <= draw(lo, hi, b));
@@ -60,9 +60,9 @@ proptest! {
         prop_assert_eq!(draw(hi, lo, a), hi);
     }
 
-    /// A clone goes on from where the original stands; neither moves the other.
+    /// A clone continues from the position of the original, and they advance independently.
     #[test]
-    fn a_cloned_schedule_gives_the_same_series_again(policy in any_delays(), seed in any::<u64>(), taken in 0..20_usize) {
+    fn a_cloned_schedule_yields_the_same_delays(policy in any_delays(), seed in any::<u64>(), taken in 0..20_usize) {
         let mut schedule = policy.schedule(Seed::new(seed));
         schedule.by_ref().take(taken).for_each(drop);
         let clone = schedule.clone();
@@ -70,7 +70,7 @@ proptest! {
     }
 
     #[test]
-    fn there_are_as_many_delays_as_retries(policy in any_policy(), seed in any::<u64>()) {
+    fn the_number_of_delays_is_the_number_of_retries(policy in any_policy(), seed in any::<u64>()) {
         let want = match (policy.backoff(), policy.max_attempts()) {
             (Backoff::Stop, _) => 0,
             (_, Some(most)) => 100.min(most.get() as usize - 1),

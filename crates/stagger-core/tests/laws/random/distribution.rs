@@ -1,4 +1,4 @@
-//! Distributions, of delays drawn by many calls.
+//! Distributions of the delays of many calls.
 
 use core::time::Duration;
 
@@ -20,7 +20,7 @@ fn assert_uniform(sample: &[Duration], lo: Duration, hi: Duration, what: &str) {
     assert!(distance < ks_limit(sample.len()), "{what}: {distance}");
 }
 
-/// Early, on the way up, and at the cap.
+/// The first retry, a ceiling below the cap, and ceilings at the cap.
 #[test]
 fn every_independent_jitter_is_uniform_on_its_interval() {
     let exponential = Policy::exponential(ms(100), secs(3));
@@ -33,7 +33,7 @@ fn every_independent_jitter_is_uniform_on_its_interval() {
             (Jitter::Factor(Ratio::ONE), Duration::ZERO, 2 * ceiling),
             (Jitter::Added(ms(250)), ceiling, ceiling + ms(250)),
         ] {
-            // Additive jitter is cut at the cap, which it never reaches without one.
+            // Additive jitter is truncated at the cap, so remove the cap.
             let exponential =
                 if matches!(jitter, Jitter::Added(_)) { exponential.cap(ceiling).uncapped() } else { exponential };
             if matches!(jitter, Jitter::Added(_)) && n > 4 {
@@ -48,17 +48,17 @@ fn every_independent_jitter_is_uniform_on_its_interval() {
 }
 
 #[test]
-fn additive_jitter_is_cut_at_the_cap() {
+fn additive_jitter_is_truncated_at_the_cap() {
     let policy = Policy::exponential(secs(1), secs(5)).jitter(Jitter::Added(secs(2)));
     assert_uniform(&drawn(policy, 2), secs(2), secs(4), "below the cap");
     let at_cap = drawn(policy, 3).iter().filter(|delay| **delay == secs(5)).count() as f64 / CALLS as f64;
-    assert!((at_cap - 0.5).abs() < 0.02, "the half of [4 s, 6 s] above the cap is exactly the cap: {at_cap}");
+    assert!((at_cap - 0.5).abs() < 0.02, "the half of [4 s, 6 s] that exceeds the cap must be the cap: {at_cap}");
     assert!(drawn(policy, 4).iter().all(|delay| *delay == secs(5)));
 }
 
-/// This is what the test is for: what is drawn first and capped afterwards is not uniform, and is seen.
+/// Checks the power of the test: delays that are capped after the draw are not uniform.
 #[test]
-fn delays_piled_up_on_the_cap_would_be_seen() {
+fn the_test_detects_delays_accumulated_at_the_cap() {
     let capped: Vec<_> = drawn(Policy::exponential(secs(4), secs(4)), 1).into_iter().map(|d| d.min(secs(3))).collect();
     let cdf = |x: f64| (x / 3e9).clamp(0.0, 1.0);
     assert!(ks_distance(&capped, cdf, cdf) > 10.0 * ks_limit(capped.len()));
@@ -72,16 +72,16 @@ fn the_spread_is_uniform() {
 }
 
 #[test]
-fn what_is_added_to_a_hint_is_uniform() {
+fn the_jitter_added_to_a_hint_is_uniform() {
     let policy = Policy::exponential(secs(1), secs(30)).max_attempts(2).build().unwrap();
     let hinted = Outcome::Failed { kind: FailureKind::Transient, hint: Some(ServerHint::AtLeast(secs(20))) };
     let sample: Vec<_> = (0..CALLS).map(|seed| Call::new(&policy).seed(seed).run([hinted]).waits[0]).collect();
     assert_uniform(&sample, secs(20), secs(30), "hint");
 }
 
-/// Neighbouring calls, neighbouring retries, and a delay beside the spread of its call: nothing goes together.
+/// Consecutive calls, consecutive retries, and the spread and first delay of a call are uncorrelated.
 #[test]
-fn draws_that_stand_beside_each_other_are_independent() {
+fn neighboring_draws_are_independent() {
     let policy = Policy::constant(secs(1)).jitter(Jitter::Full).spread(secs(1)).build().unwrap();
     let delay = |id: u64, n| policy.delay(n, Seed::new(11).for_call(id)).unwrap().as_secs_f64() - 0.5;
     let spread = |id: u64| policy.first_spread(Seed::new(11).for_call(id)).as_secs_f64() - 0.5;

@@ -1,4 +1,4 @@
-//! Frozen for ever: whoever wrote down a seed gets the same delays from every version and on every platform.
+//! Frozen delays: a seed gives the same delays in every version and on every platform.
 
 use core::time::Duration;
 
@@ -168,7 +168,7 @@ fn the_other_backoffs_are_frozen() {
     );
 }
 
-/// What is drawn beside the delays has numbers of its own, which are as frozen.
+/// Spreads, hints and episodes have their own draw numbers, which are frozen, too.
 #[test]
 fn spread_hints_and_episodes_are_frozen() {
     let policy = EXPONENTIAL.spread(secs(10)).max_attempts(3).build().unwrap();

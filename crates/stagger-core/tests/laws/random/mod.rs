@@ -1,4 +1,4 @@
-//! Randomness, three ways: frozen vectors for a seed, bounds for all seeds, distributions for many.
+//! Randomness: frozen values for single seeds, bounds for all seeds, distributions over many calls.
 
 mod bounds;
 mod decorrelated;

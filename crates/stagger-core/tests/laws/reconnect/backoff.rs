@@ -1,4 +1,4 @@
-//! Spread first, then backoff.
+//! A loss waits for the spread; failures after it back off.
 
 use core::time::Duration;
 
@@ -15,12 +15,12 @@ const LONG: Duration = secs(60);
 
 fn after_a_loss(policy: PolicyBuilder) -> (Duration, DelaySource) {
     let mut link = Link::new(policy.build().unwrap()).up();
-    link.pass(LONG);
+    link.advance(LONG);
     waits(link.ended(Outcome::TRANSIENT))
 }
 
 #[test]
-fn the_first_connection_is_made_at_once_and_its_failures_back_off() {
+fn the_first_connect_is_immediate_and_its_failures_back_off() {
     let mut link = Link::new(PLAIN.build().unwrap());
     assert_eq!(
         (link.machine.phase(), link.machine.generation().get(), link.machine.attempt()),
@@ -31,9 +31,9 @@ fn the_first_connection_is_made_at_once_and_its_failures_back_off() {
     assert_eq!(link.fail_on(), ([500, 1000, 2000, 4000, 8000].map(ms).to_vec(), StopReason::Attempts));
 }
 
-/// Without a spread, the loss itself is the schedule's first failure.
+/// Without a spread, the loss counts as the first failure of the schedule.
 #[test]
-fn a_loss_without_spread_waits_for_the_first_delay_and_the_next_failure_for_the_second() {
+fn without_a_spread_a_loss_takes_the_first_delay() {
     let mut link = Link::new(PLAIN.build().unwrap()).up();
     assert_eq!(link.lose_after(LONG), ms(500));
     link.retry();
@@ -42,7 +42,7 @@ fn a_loss_without_spread_waits_for_the_first_delay_and_the_next_failure_for_the_
 }
 
 #[test]
-fn a_loss_takes_the_first_delay_of_a_list_and_the_next_failure_the_second() {
+fn a_loss_takes_the_first_delay_of_a_list() {
     let policy = Policy::list(&[1, 2, 3].map(secs)).jitter(Jitter::None).max_attempts(4).build().unwrap();
     let mut link = Link::new(policy).up();
     assert_eq!(link.lose_after(LONG), secs(1));
@@ -50,11 +50,11 @@ fn a_loss_takes_the_first_delay_of_a_list_and_the_next_failure_the_second() {
     assert_eq!(link.fail_on(), ([2, 3, 3].map(secs).to_vec(), StopReason::Attempts));
 }
 
-/// With one, the first wait is the spread and the backoff begins with the first failure after it.
+/// With a spread, the backoff begins with the first failure after the spread.
 #[test]
-fn a_loss_with_spread_waits_for_it_and_the_backoff_begins_after_it() {
+fn with_a_spread_the_backoff_begins_after_it() {
     let mut link = Link::new(PLAIN.spread(secs(10)).build().unwrap()).up();
-    link.pass(LONG);
+    link.advance(LONG);
     let (after, source) = waits(link.ended(Outcome::TRANSIENT));
     assert!(after <= secs(10));
     assert_eq!(source, DelaySource::Spread);
@@ -63,7 +63,7 @@ fn a_loss_with_spread_waits_for_it_and_the_backoff_begins_after_it() {
 }
 
 #[test]
-fn a_herd_that_loses_its_server_comes_back_over_the_whole_spread() {
+fn a_fleet_reconnects_uniformly_over_the_spread() {
     let policy = PLAIN.spread(secs(10)).build().unwrap();
     let mut seconds = [0_u32; 10];
     for seed in 0..2_000 {
@@ -75,7 +75,7 @@ fn a_herd_that_loses_its_server_comes_back_over_the_whole_spread() {
 }
 
 #[test]
-fn every_loss_draws_a_spread_of_its_own() {
+fn every_loss_draws_its_own_spread() {
     let mut link = Link::new(PLAIN.spread(secs(10)).build().unwrap()).up();
     let mut seen: Vec<_> = (0..50)
         .map(|_| {
@@ -89,9 +89,9 @@ fn every_loss_draws_a_spread_of_its_own() {
     assert_eq!(seen.len(), 50);
 }
 
-/// The draws of retries have their numbers too: nothing is drawn twice.
+/// Retries have their own draw numbers, so no draw is reused.
 #[test]
-fn every_wait_of_an_outage_is_drawn_anew() {
+fn every_wait_of_an_outage_is_a_new_draw() {
     let policy = Policy::exponential(secs(1), secs(1)).unlimited_attempts().build().unwrap();
     let mut link = Link::new(policy).up();
     let mut seen = Vec::new();
@@ -109,7 +109,7 @@ fn every_wait_of_an_outage_is_drawn_anew() {
 }
 
 #[test]
-fn the_first_outage_draws_what_the_schedule_says() {
+fn waits_of_the_first_outage_stay_within_the_schedule() {
     let policy = Policy::exponential(ms(500), secs(30)).unlimited_attempts().build().unwrap();
     let mut link = Link::new(policy).seed(9);
     let _ = link.reconnect_now();
@@ -120,7 +120,7 @@ fn the_first_outage_draws_what_the_schedule_says() {
             wait
         })
         .collect();
-    // The episode that begins the link is number 1; that of a plain call would be number 0.
+    // The first connect is episode 1, while a plain call is episode 0, so the draws differ.
     assert!(!drawn.iter().copied().eq(policy.schedule(Seed::new(9)).take(8)));
     for (n, wait) in (1..).zip(drawn) {
         assert!(wait <= policy.bounds(n).unwrap().1);
@@ -128,25 +128,25 @@ fn the_first_outage_draws_what_the_schedule_says() {
 }
 
 #[test]
-fn a_close_that_says_when_to_come_back_is_obeyed() {
-    let told = |hint| Outcome::Failed { kind: stagger_core::FailureKind::Transient, hint: Some(hint) };
+fn a_close_with_a_hint_waits_for_the_hint() {
+    let failed_with = |hint| Outcome::Failed { kind: stagger_core::FailureKind::Transient, hint: Some(hint) };
     let mut link = Link::new(PLAIN.spread(secs(3)).build().unwrap()).up();
-    link.pass(LONG);
-    let (after, source) = waits(link.ended(told(ServerHint::AtLeast(secs(20)))));
+    link.advance(LONG);
+    let (after, source) = waits(link.ended(failed_with(ServerHint::AtLeast(secs(20)))));
     assert!(secs(20) <= after && after <= secs(30), "{after:?}");
     assert_eq!(source, DelaySource::Hint);
 
     let mut link = Link::new(PLAIN.hint_mode(HintMode::AtLeast).build().unwrap()).up();
-    link.pass(LONG);
-    assert_eq!(waits(link.ended(told(ServerHint::Reserved(ms(1_234))))), (ms(1_234), DelaySource::Hint));
+    link.advance(LONG);
+    assert_eq!(waits(link.ended(failed_with(ServerHint::Reserved(ms(1_234))))), (ms(1_234), DelaySource::Hint));
 }
 
 #[test]
-fn a_connection_that_is_distrusted_never_counts_as_healthy_and_the_next_one_may() {
+fn a_distrusted_connection_is_never_healthy() {
     let losses_until_the_end = |distrusted: usize| {
         let mut link = Link::new(PLAIN.max_attempts(3).build().unwrap()).up();
         (1..10).find(|loss| {
-            link.pass(LONG);
+            link.advance(LONG);
             if *loss <= distrusted {
                 link.machine.distrust(link.machine.generation());
             }
@@ -161,21 +161,21 @@ fn a_connection_that_is_distrusted_never_counts_as_healthy_and_the_next_one_may(
 }
 
 #[test]
-fn distrust_of_an_earlier_connection_says_nothing_of_this_one() {
+fn distrusting_an_earlier_connection_has_no_effect() {
     let mut link = Link::new(PLAIN.max_attempts(1).build().unwrap()).up();
     let earlier = link.machine.generation();
-    link.pass(LONG);
+    link.advance(LONG);
     assert_eq!(waits(link.ended(Outcome::TRANSIENT)).0, ms(500));
     link.reopen();
     link.machine.distrust(earlier);
-    link.pass(LONG);
+    link.advance(LONG);
     assert_eq!(waits(link.ended(Outcome::TRANSIENT)).0, ms(500));
 }
 
 #[test]
-fn a_wait_says_until_when() {
+fn a_wait_step_includes_its_end() {
     let mut link = Link::new(PLAIN.build().unwrap()).up();
-    link.pass(LONG);
+    link.advance(LONG);
     let until = at(link.now + ms(500));
     assert_eq!(
         link.ended(Outcome::TRANSIENT),
@@ -184,56 +184,55 @@ fn a_wait_says_until_when() {
     assert_eq!(link.machine.phase(), ReconnectPhase::Waiting { until });
 }
 
-/// A driver that wakes up early is told what is left, of the same kind; a hint that is left is still a hint.
+/// A driver whose timer fires early gets the remaining wait, with the same source.
 #[test]
-fn waking_up_early_leaves_the_rest_of_the_same_wait() {
+fn an_early_timer_continues_the_same_wait() {
     for (spread, outcome, source) in [
         (Duration::ZERO, Outcome::TRANSIENT, DelaySource::Schedule),
         (secs(10), Outcome::TRANSIENT, DelaySource::Spread),
         (Duration::ZERO, Outcome::throttled(Some(ServerHint::Reserved(secs(7)))), DelaySource::Hint),
     ] {
         let mut link = Link::new(PLAIN.spread(spread).build().unwrap()).up();
-        link.pass(LONG);
+        link.advance(LONG);
         let ReconnectStep::Wait { after, until, .. } = link.ended(outcome) else { panic!("{:?}", link.machine) };
-        link.pass(after - ms(100));
+        link.advance(after - ms(100));
         assert_eq!(link.due(), ReconnectStep::Wait { after: ms(100), until, source });
-        link.pass(ms(100) - Duration::from_nanos(1));
+        link.advance(ms(100) - Duration::from_nanos(1));
         assert_eq!(link.due(), ReconnectStep::Wait { after: Duration::from_nanos(1), until, source });
-        link.pass(Duration::from_nanos(1));
+        link.advance(Duration::from_nanos(1));
         assert_eq!(connects(link.due()).get(), 2);
     }
 }
 
 #[test]
-fn what_was_not_processed_is_tried_again_at_once_and_once() {
+fn a_connect_that_was_not_processed_is_repeated_at_once() {
     let mut link = Link::new(PLAIN.build().unwrap());
     let _ = link.reconnect_now();
     assert_eq!(waits(link.ended(Outcome::NotProcessed)), (Duration::ZERO, DelaySource::Transparent));
     link.retry();
     assert_eq!(link.machine.attempt(), 1);
     assert_eq!(waits(link.ended(Outcome::NotProcessed)), (ms(500), DelaySource::Schedule));
-    // A connection that was open and is lost is no such case: it had been processed.
+    // The loss of an open connection is not repeated at once: it had been processed.
     let mut link = Link::new(PLAIN.build().unwrap()).up();
-    link.pass(LONG);
+    link.advance(LONG);
     assert_eq!(waits(link.ended(Outcome::NotProcessed)), (ms(500), DelaySource::Schedule));
 }
 
 #[test]
-fn a_loss_that_throttles_waits_from_its_own_base() {
+fn a_throttled_loss_uses_the_throttled_base() {
     let policy = PLAIN.throttled_base(secs(8));
     let mut link = Link::new(policy.build().unwrap()).up();
-    link.pass(LONG);
+    link.advance(LONG);
     assert_eq!(waits(link.ended(Outcome::throttled(None))), (secs(8), DelaySource::Schedule));
     assert_eq!(after_a_loss(policy), (ms(500), DelaySource::Schedule));
 }
 
-/// A connection that ended as it should and is wanted again.
 #[test]
-fn an_end_in_order_is_a_loss_like_any_other() {
+fn a_clean_close_backs_off_like_a_loss() {
     let mut link = Link::new(PLAIN.build().unwrap()).up();
-    link.pass(LONG);
+    link.advance(LONG);
     assert_eq!(waits(link.ended(Outcome::Success)), (ms(500), DelaySource::Schedule));
-    // And one that "succeeded" without having been opened has failed.
+    // `Success` before the connection was open is a failed attempt.
     link.retry();
     assert_eq!(waits(link.ended(Outcome::Success)), (secs(1), DelaySource::Schedule));
 }

@@ -1,4 +1,4 @@
-//! Giving up, beginning again, closing.
+//! Giving up, reconnecting on request, closing.
 
 use core::time::Duration;
 
@@ -12,42 +12,42 @@ use crate::laws::support::{at, ms, secs};
 const PLAIN: PolicyBuilder = Policy::exponential(ms(500), secs(30)).jitter(Jitter::None).max_attempts(3);
 
 #[test]
-fn it_gives_up_for_every_reason_and_says_which() {
+fn giving_up_reports_its_reason() {
     let never = Outcome::throttled(Some(ServerHint::DoNotRetry));
     for (outcome, want) in [
         (Outcome::Permanent, StopReason::Permanent),
         (Outcome::Cancelled, StopReason::Cancelled),
         (never, StopReason::Hint),
     ] {
-        // While it connects, and when it was open.
+        // While connecting, and after having been open.
         let mut link = Link::new(PLAIN.build().unwrap());
         let _ = link.reconnect_now();
         assert_eq!(link.ended(outcome), ReconnectStep::GiveUp(want));
         assert_eq!(link.machine.phase(), ReconnectPhase::GivenUp(want));
 
         let mut link = Link::new(PLAIN.build().unwrap()).up();
-        link.pass(secs(60));
+        link.advance(secs(60));
         assert_eq!(link.ended(outcome), ReconnectStep::GiveUp(want));
         assert_eq!(link.machine.phase(), ReconnectPhase::GivenUp(want));
     }
     let mut link = Link::new(Policy::stop().build().unwrap()).up();
-    link.pass(secs(60));
+    link.advance(secs(60));
     assert_eq!(link.ended(Outcome::TRANSIENT), ReconnectStep::GiveUp(StopReason::Exhausted));
 }
 
 #[test]
-fn after_giving_up_every_report_is_stale_and_nothing_is_due() {
+fn after_giving_up_reports_are_stale_and_nothing_is_due() {
     let mut link = Link::new(PLAIN.build().unwrap());
     let _ = link.reconnect_now();
     let _ = link.ended(Outcome::Permanent);
     assert_eq!(link.ended(Outcome::TRANSIENT), ReconnectStep::Stale);
     assert_eq!(link.opened(link.machine.generation()), ReconnectStep::Stale);
-    link.pass(secs(1000));
+    link.advance(secs(1000));
     assert_eq!(link.due(), ReconnectStep::Rest);
 }
 
 #[test]
-fn reconnect_now_begins_anew_from_every_phase() {
+fn reconnect_now_restarts_from_every_phase() {
     type Reach = fn(&mut Link<'_>);
     let phases: [(&str, Reach); 5] = [
         ("idle", |_| {}),
@@ -76,24 +76,24 @@ fn reconnect_now_begins_anew_from_every_phase() {
         let generation = connects(link.reconnect_now());
         assert_eq!(generation.get(), before.get() + 1, "{name}");
         assert_eq!((link.machine.phase(), link.machine.attempt()), (ReconnectPhase::Connecting, 1), "{name}");
-        // The count and the schedule have started again.
+        // Attempts and schedule are reset.
         assert_eq!(link.fail_on(), ([500, 1000].map(ms).to_vec(), StopReason::Attempts), "{name}");
     }
 }
 
 #[test]
-fn an_episode_that_was_asked_for_has_the_whole_limit_of_time() {
+fn reconnect_now_restarts_max_elapsed() {
     let mut link = Link::new(PLAIN.unlimited_attempts().max_elapsed(secs(5)).build().unwrap());
     let _ = link.reconnect_now();
     let (first, stop) = link.fail_on();
     assert_eq!((&first[..], stop), (&[500, 1000, 2000].map(ms)[..], StopReason::Elapsed));
-    link.pass(secs(3600));
+    link.advance(secs(3600));
     let _ = link.reconnect_now();
     assert_eq!(link.fail_on(), (first, StopReason::Elapsed));
 }
 
 #[test]
-fn an_episode_that_a_loss_begins_has_the_whole_limit_of_time() {
+fn a_loss_restarts_max_elapsed() {
     let mut link = Link::new(PLAIN.unlimited_attempts().max_elapsed(secs(5)).build().unwrap()).up();
     assert_eq!(link.lose_after(secs(3600)), ms(500));
     link.retry();
@@ -101,7 +101,7 @@ fn an_episode_that_a_loss_begins_has_the_whole_limit_of_time() {
 }
 
 #[test]
-fn the_spread_of_a_loss_counts_in_elapsed() {
+fn the_spread_after_a_loss_counts_toward_max_elapsed() {
     let policy = Policy::constant(secs(1)).jitter(Jitter::None).spread(secs(10)).max_elapsed(secs(10));
     for seed in 0..20 {
         let mut link = Link::new(policy.unlimited_attempts().build().unwrap()).seed(seed).up();
@@ -113,7 +113,7 @@ fn the_spread_of_a_loss_counts_in_elapsed() {
 }
 
 #[test]
-fn closing_is_for_good() {
+fn closing_is_final() {
     let mut link = Link::new(PLAIN.build().unwrap()).up();
     let generation = link.machine.generation();
     link.close();
@@ -126,21 +126,21 @@ fn closing_is_for_good() {
 }
 
 #[test]
-fn a_wait_that_is_closed_is_never_due() {
+fn a_wait_is_never_due_after_close() {
     let mut link = Link::new(PLAIN.build().unwrap());
     let _ = link.reconnect_now();
     let _ = waits(link.ended(Outcome::TRANSIENT));
     link.close();
-    link.pass(secs(3600));
+    link.advance(secs(3600));
     assert_eq!(link.due(), ReconnectStep::Rest);
 }
 
 #[test]
-fn an_open_connection_knows_since_when() {
+fn the_open_phase_holds_the_time_of_opening() {
     let mut link = Link::new(PLAIN.build().unwrap());
     let generation = connects(link.reconnect_now());
-    link.pass(secs(3));
+    link.advance(secs(3));
     assert_eq!(link.opened(generation), ReconnectStep::Rest);
     assert_eq!(link.machine.phase(), ReconnectPhase::Open { since: at(link.now) });
-    link.pass(Duration::ZERO);
+    link.advance(Duration::ZERO);
 }

@@ -1,4 +1,4 @@
-//! Reset by health, not by connection.
+//! The backoff is reset by a healthy connection, not by connecting.
 
 use core::time::Duration;
 
@@ -9,13 +9,13 @@ use crate::laws::support::{ms, secs};
 
 const PLAIN: PolicyBuilder = Policy::exponential(ms(500), secs(30)).jitter(Jitter::None).unlimited_attempts();
 
-/// The waits of a link whose `k`-th connection opens at once and lives `lives[k]`.
-fn flap(policy: PolicyBuilder, lives: &[Duration]) -> Vec<Duration> {
+/// Returns the waits of a link whose `k`-th connection opens at once and stays up for `uptimes[k]`.
+fn flap(policy: PolicyBuilder, uptimes: &[Duration]) -> Vec<Duration> {
     let mut link = Link::new(policy.build().unwrap()).up();
-    lives
+    uptimes
         .iter()
-        .map(|&lived| {
-            let wait = link.lose_after(lived);
+        .map(|&uptime| {
+            let wait = link.lose_after(uptime);
             link.reopen();
             wait
         })
@@ -23,55 +23,55 @@ fn flap(policy: PolicyBuilder, lives: &[Duration]) -> Vec<Duration> {
 }
 
 #[test]
-fn the_backoff_starts_again_after_a_life_of_stable_after_and_not_after_a_shorter_one() {
+fn the_backoff_resets_after_stable_after_and_not_before() {
     let (short, long) = (secs(20) - Duration::from_nanos(1), secs(20));
     let want = [500, 1000, 2000, 500, 1000].map(ms);
     assert_eq!(flap(PLAIN.stable_after(secs(20)), &[short, short, short, long, short]), want);
 }
 
-/// A server that accepts and then drops must not be met by a hot loop.
+/// A server that accepts and then drops connections must not cause a hot loop.
 #[test]
-fn flapping_backs_off_like_failing() {
+fn flapping_backs_off_like_failed_connects() {
     let waits = flap(PLAIN, &[Duration::ZERO; 9]);
     assert_eq!(waits, [500, 1000, 2000, 4000, 8000, 16_000, 30_000, 30_000, 30_000].map(ms));
 }
 
-/// `max(10 s, last wait)`, unless it is set.
+/// The default of `stable_after` is `max(10 s, last wait)`.
 #[test]
-fn by_default_health_is_ten_seconds_or_the_last_wait_if_that_was_longer() {
+fn default_stable_after_is_10_s_or_the_longer_last_wait() {
     let nano = Duration::from_nanos(1);
     assert_eq!(flap(PLAIN, &[secs(10) - nano, secs(10) - nano, secs(10)]), [500, 1000, 500].map(ms));
-    // After a wait of 16 s, ten are not enough.
-    let lives = [ms(0), ms(0), ms(0), ms(0), ms(0), ms(0), secs(16) - nano];
-    assert_eq!(flap(PLAIN, &lives)[5..], [16_000, 30_000].map(ms));
-    let lives = [ms(0), ms(0), ms(0), ms(0), ms(0), ms(0), secs(16)];
-    assert_eq!(flap(PLAIN, &lives)[5..], [16_000, 500].map(ms));
+    // After a wait of 16 s, an uptime of 10 s is not enough.
+    let uptimes = [ms(0), ms(0), ms(0), ms(0), ms(0), ms(0), secs(16) - nano];
+    assert_eq!(flap(PLAIN, &uptimes)[5..], [16_000, 30_000].map(ms));
+    let uptimes = [ms(0), ms(0), ms(0), ms(0), ms(0), ms(0), secs(16)];
+    assert_eq!(flap(PLAIN, &uptimes)[5..], [16_000, 500].map(ms));
 }
 
 #[test]
-fn a_life_that_is_told_is_taken_at_its_word_even_when_the_last_wait_was_longer() {
-    let lives = [ms(0), ms(0), ms(0), ms(0), ms(0), ms(0), secs(1)];
-    assert_eq!(flap(PLAIN.stable_after(secs(1)), &lives)[5..], [16_000, 500].map(ms));
+fn a_configured_stable_after_may_be_below_the_last_wait() {
+    let uptimes = [ms(0), ms(0), ms(0), ms(0), ms(0), ms(0), secs(1)];
+    assert_eq!(flap(PLAIN.stable_after(secs(1)), &uptimes)[5..], [16_000, 500].map(ms));
 }
 
 #[test]
-fn zero_starts_again_as_soon_as_a_connection_is_open() {
+fn stable_after_zero_resets_as_soon_as_open() {
     assert_eq!(flap(PLAIN.stable_after(Duration::ZERO), &[Duration::ZERO; 5]), [ms(500); 5]);
 }
 
-/// Connecting is not living: the time before it was open does not count.
+/// The time spent connecting does not count.
 #[test]
-fn a_life_begins_when_the_connection_is_open() {
+fn uptime_begins_when_the_connection_opens() {
     let mut link = Link::new(PLAIN.stable_after(secs(20)).build().unwrap()).up();
     assert_eq!(link.lose_after(secs(20)), ms(500));
     let generation = link.retry();
-    link.pass(secs(60));
+    link.advance(secs(60));
     assert_eq!(link.opened(generation), ReconnectStep::Rest);
     assert_eq!(link.lose_after(secs(19)), secs(1));
 }
 
 #[test]
-fn a_flapping_connection_spends_its_attempts_and_a_healthy_one_gets_them_back() {
+fn flapping_uses_up_attempts_and_health_restores_them() {
     let policy = PLAIN.max_attempts(3).stable_after(secs(20)).build().unwrap();
     let mut link = Link::new(policy).up();
     for _ in 0..20 {
@@ -83,14 +83,14 @@ fn a_flapping_connection_spends_its_attempts_and_a_healthy_one_gets_them_back() 
         assert_eq!(link.lose_after(Duration::ZERO), ms(wait));
         link.reopen();
     }
-    link.pass(Duration::ZERO);
+    link.advance(Duration::ZERO);
     assert_eq!(link.ended(Outcome::TRANSIENT), ReconnectStep::GiveUp(StopReason::Attempts));
 }
 
-/// The spread is for a fleet that lost its server; a connection that flaps is in the backoff already.
+/// The spread is for a fleet that lost its server; a flapping connection is already backing off.
 #[test]
 fn flapping_is_not_spread() {
     let mut link = Link::new(PLAIN.spread(secs(10)).build().unwrap()).up();
-    link.pass(secs(1));
+    link.advance(secs(1));
     assert_eq!(waits(link.ended(Outcome::TRANSIENT)), (ms(500), stagger_core::DelaySource::Schedule));
 }

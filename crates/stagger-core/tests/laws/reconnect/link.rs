@@ -7,7 +7,7 @@ use stagger_core::{
 
 use crate::laws::support::{at, secs};
 
-/// The machine with a clock, and a driver that does what it says.
+/// A reconnect machine with a virtual clock and a minimal driver.
 pub(super) struct Link<'a> {
     pub(super) machine: ReconnectMachine,
     pub(super) policy: Policy,
@@ -34,7 +34,7 @@ impl<'a> Link<'a> {
         self.machine.reconnect_now(&self.policy, || now, &self.guards)
     }
 
-    /// Connects for the first time, successfully.
+    /// Opens the first connection.
     pub(super) fn up(mut self) -> Self {
         let generation = connects(self.reconnect_now());
         assert_eq!(self.opened(generation), ReconnectStep::Rest);
@@ -46,7 +46,7 @@ impl<'a> Link<'a> {
         self.machine.opened(generation, || now, &self.guards)
     }
 
-    /// A report about the present generation.
+    /// Reports the end of the current generation.
     pub(super) fn ended(&mut self, outcome: Outcome) -> ReconnectStep {
         self.ended_as(self.machine.generation(), outcome)
     }
@@ -64,34 +64,34 @@ impl<'a> Link<'a> {
         self.machine.close(|| now, &self.guards);
     }
 
-    pub(super) fn pass(&mut self, length: Duration) {
-        self.now += length;
+    pub(super) fn advance(&mut self, by: Duration) {
+        self.now += by;
     }
 
-    /// The connection is lost after it has lived so long; the wait that follows.
-    pub(super) fn lose_after(&mut self, lived: Duration) -> Duration {
-        self.pass(lived);
+    /// Loses the connection after `uptime` and returns the wait that follows.
+    pub(super) fn lose_after(&mut self, uptime: Duration) -> Duration {
+        self.advance(uptime);
         waits(self.ended(Outcome::TRANSIENT)).0
     }
 
-    /// Waits for as long as it must, connects, and opens.
+    /// Waits until due, connects and opens.
     pub(super) fn reopen(&mut self) {
         let generation = self.retry();
         assert_eq!(self.opened(generation), ReconnectStep::Rest);
     }
 
-    /// Waits for as long as it must, and connects.
+    /// Waits until due and connects.
     pub(super) fn retry(&mut self) -> Generation {
         let ReconnectPhase::Waiting { until } = self.machine.phase() else { panic!("{:?}", self.machine) };
         self.now = Duration::from_nanos(until.as_nanos());
         connects(self.due())
     }
 
-    /// Attempts to connect fail until it gives up; the waits between them and the reason.
+    /// Fails every attempt to connect until the machine gives up; returns the waits between them and the reason.
     pub(super) fn fail_on(&mut self) -> (Vec<Duration>, StopReason) {
         let mut all = Vec::new();
         loop {
-            assert!(all.len() < 1_000, "an outage that does not end");
+            assert!(all.len() < 1_000, "the outage does not end");
             match self.ended(Outcome::TRANSIENT) {
                 ReconnectStep::Wait { after, .. } => all.push(after),
                 ReconnectStep::GiveUp(stop) => return (all, stop),
@@ -105,13 +105,13 @@ impl<'a> Link<'a> {
 pub(super) fn connects(step: ReconnectStep) -> Generation {
     match step {
         ReconnectStep::Connect { generation } => generation,
-        other => panic!("{other:?} is no Connect"),
+        other => panic!("expected Connect, got {other:?}"),
     }
 }
 
 pub(super) fn waits(step: ReconnectStep) -> (Duration, DelaySource) {
     match step {
         ReconnectStep::Wait { after, source, .. } => (after, source),
-        other => panic!("{other:?} is no Wait"),
+        other => panic!("expected Wait, got {other:?}"),
     }
 }

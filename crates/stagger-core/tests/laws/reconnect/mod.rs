@@ -1,4 +1,4 @@
-//! The machine that keeps one connection up.
+//! `ReconnectMachine`, which keeps one connection open.
 
 mod backoff;
 mod ending;

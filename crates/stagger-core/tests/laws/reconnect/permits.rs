@@ -1,4 +1,4 @@
-//! What the guards lend to a link is settled exactly once.
+//! Every permit of a link is recorded or released exactly once.
 
 use proptest::prelude::*;
 use stagger_core::{FailureKind, Guards, Outcome, Policy, StopReason, machine::ReconnectPhase, machine::ReconnectStep};
@@ -11,7 +11,7 @@ fn policy() -> Policy {
 }
 
 #[test]
-fn a_connection_settles_when_it_opens_and_its_loss_pays_for_the_next() {
+fn opening_records_permits_and_a_loss_acquires_the_next() {
     let (budget, breaker) = (RecordingBudget::default(), RecordingBreaker::default());
     let mut link = Link::guarded(policy(), Guards::none().budget(&budget).breaker(&breaker)).up();
     assert_eq!(budget.events(), ["on_first_attempt", "record 1 Healthy"]);
@@ -26,21 +26,21 @@ fn a_connection_settles_when_it_opens_and_its_loss_pays_for_the_next() {
 }
 
 #[test]
-fn a_budget_that_refuses_a_loss_gives_up() {
+fn a_budget_rejecting_the_reconnect_gives_up() {
     let budget = RecordingBudget::rejecting();
     let mut link = Link::guarded(policy(), Guards::none().budget(&budget)).up();
-    link.pass(secs(60));
+    link.advance(secs(60));
     assert_eq!(link.ended(Outcome::TRANSIENT), ReconnectStep::GiveUp(StopReason::Budget));
     budget.assert_balanced();
 }
 
 #[test]
-fn a_breaker_that_refuses_the_connection_gives_up_and_gives_back() {
+fn a_breaker_rejecting_the_connect_gives_up_and_releases() {
     let (budget, breaker) = (RecordingBudget::default(), RecordingBreaker::default());
     let mut link = Link::guarded(policy(), Guards::none().budget(&budget).breaker(&breaker)).up();
     link.lose_after(secs(60));
     breaker.set_open(true);
-    link.pass(secs(5));
+    link.advance(secs(5));
     assert_eq!(link.due(), ReconnectStep::GiveUp(StopReason::Breaker));
     assert_eq!(link.machine.phase(), ReconnectPhase::GivenUp(StopReason::Breaker));
     budget.assert_balanced();
@@ -49,9 +49,9 @@ fn a_breaker_that_refuses_the_connection_gives_up_and_gives_back() {
 }
 
 #[test]
-fn what_is_cut_short_is_settled_by_what_it_was() {
+fn interrupted_attempts_are_recorded_and_waits_released() {
     for close in [true, false] {
-        let cut = |link: &mut Link<'_>| {
+        let interrupt = |link: &mut Link<'_>| {
             if close {
                 link.close();
             } else {
@@ -64,22 +64,22 @@ fn what_is_cut_short_is_settled_by_what_it_was() {
         let (budget, breaker) = (RecordingBudget::default(), RecordingBreaker::default());
         let guards = Guards::none().budget(&budget).breaker(&breaker);
 
-        // An attempt was made, and nobody knows how it would have ended.
+        // An attempt was in flight, so its outcome is unknown.
         let mut link = Link::guarded(policy(), guards);
         let _ = link.reconnect_now();
         let _ = budget.events();
-        cut(&mut link);
+        interrupt(&mut link);
         assert_eq!(after(budget.events()), ["record 1 Unknown"]);
         assert_eq!(breaker.records(), [(1, Outcome::Cancelled)]);
         link.close();
         budget.assert_balanced();
 
-        // An attempt was lent for, and not made.
+        // A permit was granted, but the attempt was not made.
         let budget = RecordingBudget::default();
         let mut link = Link::guarded(policy(), Guards::none().budget(&budget)).up();
         link.lose_after(secs(60));
         let _ = budget.events();
-        cut(&mut link);
+        interrupt(&mut link);
         assert_eq!(after(budget.events()), ["release 2"]);
         link.close();
         budget.assert_balanced();
@@ -87,7 +87,7 @@ fn what_is_cut_short_is_settled_by_what_it_was() {
 }
 
 #[test]
-fn an_open_connection_has_nothing_left_to_settle() {
+fn an_open_connection_holds_no_permits() {
     let (budget, breaker) = (RecordingBudget::default(), RecordingBreaker::default());
     let mut link = Link::guarded(policy(), Guards::none().budget(&budget).breaker(&breaker)).up();
     let _ = (budget.events(), breaker.records());
@@ -96,7 +96,7 @@ fn an_open_connection_has_nothing_left_to_settle() {
 }
 
 #[test]
-fn our_own_exhaustion_is_told_as_that() {
+fn local_exhaustion_is_recorded_as_unknown_health() {
     let budget = RecordingBudget::default();
     let mut link = Link::guarded(policy(), Guards::none().budget(&budget));
     let _ = link.reconnect_now();
@@ -108,17 +108,17 @@ proptest! {
     #![proptest_config(cases(256))]
 
     #[test]
-    fn whatever_happens_to_a_link_its_permits_are_settled_once(
+    fn permits_of_a_link_are_recorded_or_released_once(
         events in prop::collection::vec((0..9_u8, 0..20_000_u64, any::<u8>()), 0..60),
     ) {
         let (budget, breaker) = (RecordingBudget::default(), RecordingBreaker::default());
         let policy = policy().to_builder().spread(ms(500)).build().unwrap();
         let mut link = Link::guarded(policy, Guards::none().budget(&budget).breaker(&breaker));
-        for (event, passed, mood) in events {
-            budget.set_rejects(mood < 20);
-            breaker.set_open((20..40).contains(&mood));
-            breaker.set_rejects_from((40..60).contains(&mood).then_some(ms(0)));
-            link.pass(ms(passed));
+        for (event, passed, selector) in events {
+            budget.set_rejects(selector < 20);
+            breaker.set_open((20..40).contains(&selector));
+            breaker.set_rejects_from((40..60).contains(&selector).then_some(ms(0)));
+            link.advance(ms(passed));
             let generation = link.machine.generation();
             match event {
                 0 => { let _ = link.reconnect_now(); }

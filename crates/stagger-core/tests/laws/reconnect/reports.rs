@@ -1,4 +1,4 @@
-//! Generations: one loss schedules once.
+//! Reports carry a generation, so that one loss schedules one reconnect.
 
 use proptest::prelude::*;
 use stagger_core::{Outcome, Policy, Seed, machine::ReconnectMachine, machine::ReconnectPhase, machine::ReconnectStep};
@@ -7,9 +7,9 @@ use super::link::{Link, connects};
 use crate::laws::support::{cases, secs};
 
 #[test]
-fn an_error_and_a_close_of_one_loss_schedule_once() {
+fn an_error_and_a_close_of_one_loss_schedule_one_reconnect() {
     let mut link = Link::new(Policy::DEFAULT).up();
-    link.pass(secs(60));
+    link.advance(secs(60));
     let wait = link.ended(Outcome::TRANSIENT);
     assert!(matches!(wait, ReconnectStep::Wait { .. }), "{wait:?}");
     let phase = link.machine.phase();
@@ -20,7 +20,7 @@ fn an_error_and_a_close_of_one_loss_schedule_once() {
 }
 
 #[test]
-fn a_late_report_about_an_earlier_connection_changes_nothing() {
+fn a_late_report_about_an_earlier_generation_is_stale() {
     let mut link = Link::new(Policy::DEFAULT).up();
     let old = link.machine.generation();
     let new = connects(link.reconnect_now());
@@ -34,17 +34,17 @@ fn a_late_report_about_an_earlier_connection_changes_nothing() {
 }
 
 #[test]
-fn a_connection_opens_once() {
+fn a_second_open_report_is_stale() {
     let mut link = Link::new(Policy::DEFAULT).up();
     let generation = link.machine.generation();
     let phase = link.machine.phase();
-    link.pass(secs(5));
+    link.advance(secs(5));
     assert_eq!(link.opened(generation), ReconnectStep::Stale);
-    assert_eq!(link.machine.phase(), phase, "the life it has lived is not forgotten");
+    assert_eq!(link.machine.phase(), phase, "the uptime must not restart");
 }
 
 #[test]
-fn reports_before_anything_began_are_stale() {
+fn reports_before_the_first_connect_are_stale() {
     let mut link = Link::new(Policy::DEFAULT);
     let generation = link.machine.generation();
     assert_eq!(link.opened(generation), ReconnectStep::Stale);
@@ -53,20 +53,20 @@ fn reports_before_anything_began_are_stale() {
 }
 
 #[test]
-fn being_due_means_something_only_in_a_wait() {
+fn due_has_no_effect_outside_of_a_wait() {
     let mut link = Link::new(Policy::DEFAULT);
     let _ = link.reconnect_now();
     assert_eq!(link.due(), ReconnectStep::Rest);
     let generation = link.machine.generation();
     let _ = link.opened(generation);
-    link.pass(secs(100));
+    link.advance(secs(100));
     assert_eq!(link.due(), ReconnectStep::Rest);
 }
 
 proptest! {
     #![proptest_config(cases(256))]
 
-    /// Whatever comes in whatever order, a generation is connected once, ends once, and the numbers grow by one.
+    /// In any order of events, a generation connects once and ends once, and generations increase by one.
     #[test]
     fn every_generation_begins_and_ends_once(
         events in prop::collection::vec((0..6_u8, 0..3_u64, 0..20_u64), 0..80),
@@ -75,9 +75,9 @@ proptest! {
         let mut generations = Vec::new();
         let (mut connected, mut scheduled) = (0, 0);
         for (event, back, passed) in events {
-            link.pass(secs(passed));
-            let present = link.machine.generation();
-            let about = generations.iter().rev().nth(back as usize).copied().unwrap_or(present);
+            link.advance(secs(passed));
+            let current = link.machine.generation();
+            let about = generations.iter().rev().nth(back as usize).copied().unwrap_or(current);
             let step = match event {
                 0 => link.reconnect_now(),
                 1 | 2 => link.due(),
@@ -91,7 +91,7 @@ proptest! {
                     generations.push(generation);
                 }
                 ReconnectStep::Wait { .. } | ReconnectStep::GiveUp(_) if event > 3 => {
-                    prop_assert_eq!(about, present, "an earlier connection scheduled something");
+                    prop_assert_eq!(about, current, "a report about an earlier connection scheduled a wait");
                     scheduled += 1;
                 }
                 _ => {}
@@ -102,7 +102,7 @@ proptest! {
 }
 
 #[test]
-fn links_of_different_seeds_are_not_in_step() {
+fn links_with_different_seeds_wait_differently() {
     let waits: Vec<_> = (0..20)
         .map(|seed| {
             let mut link = Link::new(Policy::DEFAULT).up();

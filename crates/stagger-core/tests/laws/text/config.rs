@@ -21,8 +21,8 @@ fn line(text: &str) -> Policy {
     text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
-/// serde_json reads a number of 17 digits to within a unit in the last place only, unless its own feature
-/// `float_roundtrip` is on.
+/// Rounds the multiplier to a few digits: without its feature `float_roundtrip`, serde_json reads a number of 17 digits
+/// only to within one unit in the last place.
 fn with_a_short_multiplier(policy: Policy) -> Policy {
     match policy.backoff() {
         Backoff::Exponential { multiplier, .. } if *multiplier > 1.0 => {
@@ -37,7 +37,7 @@ proptest! {
     #![proptest_config(cases(256))]
 
     #[test]
-    fn what_is_written_is_read_back_as_the_same_policy(policy in any_policy()) {
+    fn policies_round_trip_through_toml_and_json(policy in any_policy()) {
         let text = toml::to_string(&BTreeMap::from([("retry", policy)])).unwrap();
         prop_assert_eq!(toml(&text), Ok(policy), "{}", text);
         prop_assert_eq!(json(&format!("\"{policy}\"")), Ok(policy));
@@ -47,7 +47,7 @@ proptest! {
     }
 
     #[test]
-    fn jitters_and_shares_are_their_text(millionths in 0..=1_000_000_u32) {
+    fn jitters_and_ratios_serialize_as_their_text(millionths in 0..=1_000_000_u32) {
         let share = Ratio::millionths(millionths);
         let text = serde_json::to_string(&share).unwrap();
         prop_assert_eq!(&text, &format!("\"{share}\""));
@@ -59,7 +59,7 @@ proptest! {
 }
 
 #[test]
-fn a_policy_is_a_table_in_kebab_case() {
+fn a_policy_serializes_as_a_table_in_kebab_case() {
     let policy = line("exponential base=500ms cap=30s jitter=±20% spread=30s max-attempts=8 max-elapsed=5m hint=exact");
     assert_eq!(
         serde_json::to_string(&policy).unwrap(),
@@ -72,20 +72,20 @@ fn a_policy_is_a_table_in_kebab_case() {
 }
 
 #[test]
-fn tables_take_text_numbers_and_lists() {
+fn tables_accept_text_numbers_and_lists() {
     for (text, want) in [
         ("retry = \"exponential base=500ms cap=30s\"", "exponential base=500ms cap=30s"),
         ("retry = \"\"", ""),
         ("[retry]", ""),
         ("[retry]\nbackoff = \"exponential\"\nbase = \"500ms\"\ncap = \"30s\"", "exponential base=500ms cap=30s"),
-        // A bare number is seconds, as in the language.
+        // A bare number is in seconds, as in the policy language.
         ("[retry]\nbase = 2\ncap = 30.5", "exponential base=2s cap=30.5s"),
         ("[retry]\nmultiplier = 3\njitter = 0.2", "exponential multiplier=3 jitter=±20%"),
         ("[retry]\nmultiplier = 1.5\nhint-spread = 0.25", "exponential multiplier=1.5 hint-spread=25%"),
         ("[retry]\nmax-attempts = 7", "exponential max-attempts=7"),
         ("[retry]\nbackoff = \"list\"\ndelays = [\"1s\", 2, 0.5]", "list delays=1s,2s,500ms"),
         ("[retry]\nbackoff = \"list\"\ndelays = \"1s,2s\"", "list delays=1s,2s"),
-        // Other spellings, and the backoff at the end.
+        // Aliases, and the backoff last.
         ("[retry]\ndelay = \"1s\"\nattempts = 3\nbackoff = \"constant\"", "constant base=1s max-attempts=3"),
     ] {
         assert_eq!(toml(text), Ok(line(want)), "{text}");
@@ -98,7 +98,7 @@ fn tables_take_text_numbers_and_lists() {
 }
 
 #[test]
-fn what_is_wrong_is_told_in_the_words_of_the_language() {
+fn errors_of_tables_use_the_words_of_the_policy_language() {
     for (text, want) in [
         (r#"{"bse":"1s"}"#, "`bse` is not a setting; did you mean `base`?"),
         (r#"{"max_attempts":3}"#, "`max_attempts` is not a setting; did you mean `max-attempts`?"),

@@ -1,4 +1,4 @@
-//! What is said about a text that cannot be read.
+//! Error messages of the policy language.
 
 use core::error::Error;
 
@@ -6,7 +6,7 @@ use stagger_core::text::parse_duration;
 use stagger_core::{Policy, PolicyProblem};
 
 #[test]
-fn a_misspelt_setting_is_answered_with_the_nearest_one() {
+fn a_misspelled_setting_suggests_the_nearest_one() {
     for (word, want) in [
         ("bse", "base"),
         ("baes", "base"),
@@ -35,7 +35,7 @@ fn a_misspelt_setting_is_answered_with_the_nearest_one() {
 }
 
 #[test]
-fn a_setting_that_the_backoff_has_not_is_refused_by_name() {
+fn a_setting_that_the_backoff_lacks_is_rejected_by_name() {
     for (line, want) in [
         ("zero base=1s", "`base` has no meaning for zero backoff; leave it out, or choose another backoff"),
         ("stop delay=1s", "`base` has no meaning for stop backoff"),
@@ -52,7 +52,7 @@ fn a_setting_that_the_backoff_has_not_is_refused_by_name() {
 }
 
 #[test]
-fn a_limit_that_must_be_there_cannot_be_infinite() {
+fn required_durations_cannot_be_infinite() {
     for key in ["base", "floor", "spread", "throttled-base", "local-base"] {
         let error = format!("exponential {key}=inf").parse::<Policy>().unwrap_err();
         assert_eq!(error.to_string(), format!("`{key}` must have a length; `inf` has no meaning there"));
@@ -64,7 +64,7 @@ fn a_limit_that_must_be_there_cannot_be_infinite() {
 }
 
 #[test]
-fn every_setting_is_set_at_most_once() {
+fn setting_a_value_twice_is_rejected() {
     for line in [
         "base=1s base=1s",
         "cap=1s max=1s",
@@ -81,17 +81,17 @@ fn every_setting_is_set_at_most_once() {
 }
 
 #[test]
-fn faults_of_the_whole_are_told_apart_from_words_that_cannot_be_read() {
+fn policy_errors_are_distinct_from_parse_errors() {
     let error = "exponential base=1s cap=50ms".parse::<Policy>().unwrap_err();
     assert!(error.policy_error().unwrap().problems().eq([PolicyProblem::CapBelowBase]));
     assert_eq!(error.to_string(), "cap 50ms is below base 1s: raise cap or lower base");
     assert_eq!(error.word(), "");
-    // The sentence is the whole story: there is no second one behind it.
+    // The message is complete, so there is no source that repeats it.
     assert!(error.source().is_none());
 }
 
 #[test]
-fn what_cannot_be_read_is_quoted() {
+fn parse_errors_quote_the_text() {
     for (line, want) in [
         ("exponential base", "`base` has no value; write it as name=value, like base=500ms"),
         ("base=1s exponential", "`exponential` has no value; write it as name=value, like base=500ms"),
@@ -124,7 +124,7 @@ fn what_cannot_be_read_is_quoted() {
 }
 
 #[test]
-fn a_long_word_is_quoted_in_part() {
+fn a_long_word_is_truncated_when_quoted() {
     let error = parse_duration(&"9".repeat(100)).unwrap_err();
     assert_eq!(error.word(), "9".repeat(40));
 }

@@ -1,4 +1,4 @@
-//! Lengths of time as text.
+//! Durations as text.
 
 use core::time::Duration;
 
@@ -11,19 +11,19 @@ proptest! {
     #![proptest_config(cases(512))]
 
     #[test]
-    fn the_short_form_is_read_back_to_the_nanosecond(length in length()) {
+    fn the_compact_form_round_trips_to_the_nanosecond(length in length()) {
         prop_assert_eq!(parse_duration(&Compact(length).to_string()), Ok(Some(length)));
     }
 
     #[test]
-    fn parts_add_up(days in 0..1000_u64, hours in 0..50_u64, minutes in 0..100_u64, seconds in 0..100_u64, nanos in 0..2_000_000_000_u64) {
+    fn units_in_one_text_add_up(days in 0..1000_u64, hours in 0..50_u64, minutes in 0..100_u64, seconds in 0..100_u64, nanos in 0..2_000_000_000_u64) {
         let text = format!("{days}d {hours}h{minutes}m{seconds}s{nanos}ns");
         let want = secs(days * 86_400 + hours * 3600 + minutes * 60 + seconds) + Duration::from_nanos(nanos);
         prop_assert_eq!(parse_duration(&text), Ok(Some(want)));
     }
 
     #[test]
-    fn decimals_are_exact(whole in 0..100_000_u64, part in 0..1_000_000_000_u64) {
+    fn decimal_fractions_are_exact(whole in 0..100_000_u64, part in 0..1_000_000_000_u64) {
         let want = Duration::new(whole, part as u32);
         prop_assert_eq!(parse_duration(&format!("{whole}.{part:09}")), Ok(Some(want)));
         prop_assert_eq!(parse_duration(&format!("{whole}.{part:09}000s")), Ok(Some(want)));
@@ -31,9 +31,9 @@ proptest! {
         prop_assert!(parse_duration(&finer).is_err());
     }
 
-    /// To half of the last place that is shown, of the unit it is shown in.
+    /// The error is at most half of the last digit shown, in the unit shown.
     #[test]
-    fn a_precision_rounds_to_the_nearest(nanos in 0..10_000_000_000_000_u64, decimals in 0..6_usize) {
+    fn a_precision_rounds_to_nearest(nanos in 0..10_000_000_000_000_u64, decimals in 0..6_usize) {
         let text = format!("{:.*}", decimals, Compact(Duration::from_nanos(nanos)));
         let read = parse_duration(&text).unwrap().unwrap().as_nanos() as u64;
         let unit: u64 = match nanos {
@@ -43,14 +43,14 @@ proptest! {
             _ => 1_000_000_000,
         };
         let place = (unit / 10_u64.pow(decimals as u32)).max(1);
-        // What is carried into the next unit is rounded there once more: 999.96 ms are 1 s.
+        // A value that carries into the next unit is rounded again there: 999.96 ms is 1 s.
         prop_assert!(read.abs_diff(nanos) <= place / 2 + if read >= 1_000 * unit { unit } else { 0 }, "{nanos}: {text}");
         prop_assert!(read % place == 0, "{nanos}: {text}");
     }
 }
 
 #[test]
-fn units_are_understood_in_their_usual_spellings() {
+fn units_are_parsed_in_their_usual_spellings() {
     let table: [(&[&str], u64); 7] = [
         (&["ns", "nsec", "nanos"], 1),
         (&["us", "µs", "μs", "usec", "micros"], 1_000),
@@ -73,7 +73,7 @@ fn units_are_understood_in_their_usual_spellings() {
 }
 
 #[test]
-fn what_is_too_long_to_compute_with_is_told_from_what_is_no_length() {
+fn too_long_durations_have_a_different_error_than_invalid() {
     for (text, want) in [
         ("106752d", "longer than 292 years"),
         ("9223372036.854775808s", "longer than 292 years"),
@@ -96,7 +96,7 @@ fn what_is_too_long_to_compute_with_is_told_from_what_is_no_length() {
 }
 
 #[test]
-fn what_is_longer_than_can_be_computed_with_is_printed_as_the_longest() {
+fn durations_above_the_maximum_print_as_the_maximum() {
     assert_eq!(Compact(Duration::MAX).to_string(), "106751d23h47m16.854775807s");
     assert_eq!(format!("{:.3}", Compact(Duration::MAX)), "106751d23h47m16.855s");
 }

@@ -1,4 +1,4 @@
-//! The policy language.
+//! The policy language: a policy in one line.
 
 use proptest::prelude::*;
 use stagger_core::{HintMode, Jitter, Policy, Ratio};
@@ -9,7 +9,7 @@ proptest! {
     #![proptest_config(cases(400))]
 
     #[test]
-    fn what_is_printed_is_read_back_as_the_same_policy(policy in any_policy()) {
+    fn a_printed_policy_parses_as_the_same_policy(policy in any_policy()) {
         let line = policy.to_string();
         let read: Policy = line.parse().map_err(|error| TestCaseError::fail(format!("{line}: {error}")))?;
         prop_assert_eq!(read, policy, "{}", line);
@@ -17,7 +17,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_can_be_built_can_be_printed_and_read(builder in any_settings()) {
+    fn every_valid_policy_round_trips_through_text(builder in any_settings()) {
         if let Ok(policy) = builder.build() {
             let line = policy.to_string();
             prop_assert_eq!(line.parse(), Ok(policy), "{}", line);
@@ -37,16 +37,16 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_read_or_refused_and_never_a_panic(text in "\\PC{0,60}") {
+    fn parsing_arbitrary_text_never_panics(text in "\\PC{0,60}") {
         let _ = text.parse::<Policy>();
         let _ = text.parse::<Jitter>();
         let _ = text.parse::<Ratio>();
         let _ = text.parse::<HintMode>();
     }
 
-    /// Words of the language, put together without sense.
+    /// The words are from the language, in random combinations.
     #[test]
-    fn any_words_are_read_or_refused_with_a_message(
+    fn random_settings_parse_or_fail_with_a_fix(
         words in prop::collection::vec((0..KEYS.len(), 0..VALUES.len()), 0..6), shape in 0..SHAPES.len(),
     ) {
         let settings = words.iter().map(|&(key, value)| format!("{}={}", KEYS[key], VALUES[value]));
@@ -55,8 +55,8 @@ proptest! {
             Ok(policy) => prop_assert_eq!(policy.to_string().parse(), Ok(policy)),
             Err(error) => {
                 let message = error.to_string();
-                let way_out = ["; ", ": ", "use ", "write ", "did you mean"].iter().any(|words| message.contains(words));
-                prop_assert!(way_out, "{line}: {message}");
+                let has_fix = ["; ", ": ", "use ", "write ", "did you mean"].iter().any(|words| message.contains(words));
+                prop_assert!(has_fix, "{line}: {message}");
             }
         }
     }
@@ -101,7 +101,7 @@ const VALUES: [&str; 15] = [
 ];
 
 #[test]
-fn every_setting_is_read_and_printed() {
+fn every_setting_is_parsed_and_printed() {
     let policy = Policy::exponential(ms(500), secs(30))
         .multiplier(1.5)
         .floor(ms(20))
@@ -121,7 +121,7 @@ fn every_setting_is_read_and_printed() {
                 max-elapsed=5m max-hint=1m hint-spread=25% throttled-base=1s local-base=2s stable-after=10s";
     assert_eq!(policy.to_string(), line);
     assert_eq!(line.parse(), Ok(policy));
-    // And the readers say what was set.
+    // The getters return what was set.
     assert_eq!((policy.base(), policy.cap(), policy.floor()), (ms(500), Some(secs(30)), ms(20)));
     assert_eq!((policy.spread(), policy.max_elapsed()), (secs(30), Some(secs(300))));
     assert_eq!((policy.max_hint(), policy.hint_spread()), (Some(secs(60)), Ratio::percent(25)));
@@ -130,7 +130,7 @@ fn every_setting_is_read_and_printed() {
 }
 
 #[test]
-fn what_is_left_out_is_at_its_default() {
+fn omitted_settings_have_their_defaults() {
     let policy = Policy::DEFAULT;
     assert_eq!(policy, Policy::default());
     assert_eq!(policy.to_string(), "exponential base=100ms cap=30s multiplier=2 jitter=full max-attempts=4");
@@ -144,9 +144,9 @@ fn what_is_left_out_is_at_its_default() {
     }
 }
 
-/// `exponential(…)` and the same with its own default jitter told are one policy, however it was come by.
+/// Setting a value to its default gives an equal policy.
 #[test]
-fn equal_policies_are_equal_however_they_were_written() {
+fn equality_ignores_how_a_policy_was_written() {
     let policy = Policy::exponential(ms(100), secs(30)).build().unwrap();
     assert_eq!(policy, Policy::exponential(ms(100), secs(30)).jitter(Jitter::Full).build().unwrap());
     assert_eq!(Policy::zero().build(), Policy::zero().jitter(Jitter::None).build());
@@ -155,7 +155,7 @@ fn equal_policies_are_equal_however_they_were_written() {
 }
 
 #[test]
-fn a_builder_takes_single_settings_in_the_words_of_the_language() {
+fn builder_set_accepts_the_words_of_the_language() {
     let builder = Policy::exponential(ms(100), secs(30));
     let set = [
         ("base", "2s"),
@@ -178,10 +178,10 @@ fn a_builder_takes_single_settings_in_the_words_of_the_language() {
         "exponential base=2s cap=1m floor=1s multiplier=3 jitter=equal spread=5s max-attempts=9 max-elapsed=10m \
          max-hint=inf hint=clamp:5s throttled-base=3s local-base=4s stable-after=20s"
     );
-    // And takes them back.
-    let back =
+    // Settings can be reset.
+    let resets =
         [("cap", "none"), ("max-attempts", "inf"), ("max-elapsed", "none"), ("max-hint", "5m"), ("hint", "at-least")];
-    let builder = back.iter().fold(policy.to_builder(), |builder, (key, value)| builder.set(key, value).unwrap());
+    let builder = resets.iter().fold(policy.to_builder(), |builder, (key, value)| builder.set(key, value).unwrap());
     let policy = builder.set("hint-spread", "0.25").unwrap().set("stable-after", "none").unwrap().build().unwrap();
     assert_eq!(
         policy.to_string(),
@@ -199,7 +199,7 @@ fn a_builder_takes_single_settings_in_the_words_of_the_language() {
 }
 
 #[test]
-fn shapes_have_defaults_of_their_own() {
+fn each_backoff_has_its_own_defaults() {
     for (line, want) in [
         ("linear", "linear base=100ms step=100ms cap=30s jitter=full max-attempts=4"),
         ("linear base=2s", "linear base=2s step=2s cap=30s jitter=full max-attempts=4"),
@@ -221,7 +221,7 @@ fn shapes_have_defaults_of_their_own() {
 }
 
 #[test]
-fn shares_are_printed_in_their_shortest_form() {
+fn ratios_print_in_their_shortest_form() {
     for (millionths, want) in [
         (0, "0%"),
         (1, "0.0001%"),

@@ -1,4 +1,4 @@
-//! Every message of an error names the offending value and how to fix it.
+//! Every error message names the offending value and how to fix it.
 
 use core::time::Duration;
 
@@ -10,13 +10,16 @@ use stagger_core::{HintMode, Jitter, Policy, PolicyBuilder, Ratio, Seed};
 
 use crate::laws::support::{ms, secs};
 
-/// Checks `message`: it contains each of `values`, and after them a way to fix the problem.
+/// Asserts that `message` contains each of `values`, and after them a way to fix the problem.
 fn assert_helpful(message: &str, values: &[&str]) {
     for value in values {
         assert!(message.contains(value), "{value:?} is not in {message:?}");
     }
     let fix = message.rfind("; ").max(message.rfind(": ")).map(|at| &message[at + 2..]);
-    assert!(fix.is_some_and(|fix| fix.split_whitespace().count() >= 2), "no way out in {message:?}");
+    assert!(
+        fix.is_some_and(|fix| fix.split_whitespace().count() >= 2),
+        "{message:?} does not say how to fix the problem"
+    );
     for private in ["is no ", "who ", "whoever", "nobody", "lent ", "lend"] {
         assert!(!message.contains(private), "{private:?} is in {message:?}");
     }

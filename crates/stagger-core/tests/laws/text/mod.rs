@@ -3,7 +3,7 @@
 #[cfg(feature = "serde")]
 mod config;
 mod errors;
-mod faults;
 mod lengths;
 mod line;
 mod messages;
+mod problems;

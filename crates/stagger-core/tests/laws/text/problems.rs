@@ -1,4 +1,4 @@
-//! Every fault that a policy can have, alone, with its sentence.
+//! Every problem that a policy can have, alone, with its message.
 
 use core::time::Duration;
 
@@ -10,7 +10,7 @@ const EXPONENTIAL: PolicyBuilder = Policy::exponential(ms(100), secs(30));
 const NANO: Duration = Duration::from_nanos(1);
 
 #[test]
-fn every_fault_is_found_alone_and_its_sentence_says_the_way_out() {
+fn every_problem_is_found_alone_and_says_how_to_fix_it() {
     let ratio = Ratio::millionths(1_000_001);
     let decorrelated = "decorrelated jitter takes base and cap of an exponential backoff and nothing else: drop \
                         multiplier and floor, or choose another jitter";
@@ -20,7 +20,7 @@ fn every_fault_is_found_alone_and_its_sentence_says_the_way_out() {
     let zero_base = "base is 0s, so every delay would be 0s: raise base, or use a zero backoff";
     let nothing_to_jitter = "a zero or stop backoff has no delay to jitter: drop jitter, or choose another backoff";
     let unused = "hint-spread 10% has no effect with this hint mode: use at-least, or drop hint-spread";
-    for (builder, fault, sentence) in [
+    for (builder, problem, message) in [
         (
             EXPONENTIAL.max_attempts(0),
             PolicyProblem::NoAttempt,
@@ -112,15 +112,14 @@ fn every_fault_is_found_alone_and_its_sentence_says_the_way_out() {
             "local-base 31s is not between base 100ms and cap: change it, or leave it out",
         ),
     ] {
-        let error = builder.build().expect_err(sentence);
-        assert!(error.problems().eq([fault]), "{fault:?}: {error}");
-        assert_eq!(error.to_string(), sentence);
+        let error = builder.build().expect_err(message);
+        assert!(error.problems().eq([problem]), "{problem:?}: {error}");
+        assert_eq!(error.to_string(), message);
     }
 }
 
-/// One step away from each fault there is none.
 #[test]
-fn at_the_edge_of_a_fault_there_is_none() {
+fn values_at_the_limit_of_each_problem_are_valid() {
     for builder in [
         EXPONENTIAL.max_attempts(1),
         EXPONENTIAL.base(NANO),
@@ -154,7 +153,7 @@ fn at_the_edge_of_a_fault_there_is_none() {
 }
 
 #[test]
-fn the_first_delay_decides_whether_a_limit_of_time_leaves_room() {
+fn max_elapsed_must_allow_the_shortest_first_delay() {
     let limited = |builder: PolicyBuilder, limit| builder.max_elapsed(limit).build().is_ok();
     for (builder, least) in [
         (EXPONENTIAL.jitter(Jitter::None), ms(100)),
@@ -167,18 +166,17 @@ fn the_first_delay_decides_whether_a_limit_of_time_leaves_room() {
     }
 }
 
-/// A kind of failure has a base only where there is one.
 #[test]
-fn bases_of_kinds_need_a_base() {
+fn bases_of_failure_kinds_require_a_base() {
     for builder in [Policy::zero(), Policy::stop(), Policy::list(&[secs(1)])] {
         assert!(builder.throttled_base(secs(1)).build().unwrap_err().problems().eq([PolicyProblem::ThrottledBase]));
         assert!(builder.local_base(secs(1)).build().unwrap_err().problems().eq([PolicyProblem::LocalBase]));
     }
 }
 
-/// All sentences of the worst policy fit into the message, the last one too.
+/// The messages of all problems fit into the error, including the last one.
 #[test]
-fn no_sentence_is_lost_however_many_faults_there_are() {
+fn no_message_is_lost_with_many_problems() {
     let worst = Policy::exponential(secs(86_399), ms(1))
         .jitter(Jitter::Decorrelated)
         .multiplier(f64::NAN)

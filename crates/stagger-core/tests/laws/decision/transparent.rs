@@ -1,4 +1,4 @@
-//! Step 4: what was certainly not processed is repeated at once, once, without counting.
+//! Step 4: a request that was certainly not processed is retried transparently: at once, once per call, uncounted.
 
 use core::time::Duration;
 
@@ -10,7 +10,7 @@ use stagger_core::{
 use crate::laws::support::{Call, RecordingBreaker, RecordingBudget, at, ms, secs};
 
 #[test]
-fn it_is_repeated_at_once_under_the_same_number_and_the_schedule_does_not_move() {
+fn a_transparent_retry_is_immediate_and_advances_nothing() {
     let policy = Policy::exponential(ms(100), secs(30)).max_attempts(3).build().unwrap();
     let trace = Call::new(&policy).seed(7).run([Outcome::NotProcessed, Outcome::TRANSIENT, Outcome::TRANSIENT]);
     let mut delays = policy.delays(Seed::new(7));
@@ -20,7 +20,7 @@ fn it_is_repeated_at_once_under_the_same_number_and_the_schedule_does_not_move()
 }
 
 #[test]
-fn it_is_repeated_once_in_a_call_and_counts_like_any_failure_then() {
+fn a_transparent_retry_is_made_once_per_call() {
     let policy = Policy::exponential(ms(100), secs(30)).max_attempts(3).build().unwrap();
     let trace = Call::new(&policy).run([Outcome::NotProcessed; 9]);
     assert_eq!(trace.sources, [DelaySource::Transparent, DelaySource::Schedule, DelaySource::Schedule]);
@@ -28,15 +28,15 @@ fn it_is_repeated_once_in_a_call_and_counts_like_any_failure_then() {
 }
 
 #[test]
-fn it_is_repeated_even_by_the_last_attempt() {
+fn the_last_attempt_may_be_retried_transparently() {
     let policy = Policy::DEFAULT.to_builder().max_attempts(1).build().unwrap();
     let trace = Call::new(&policy).run([Outcome::NotProcessed]);
     assert_eq!((trace.runs, trace.attempts, trace.stop), (2, 1, None));
 }
 
-/// The loan goes on with the attempt; the pass does not: a half-open breaker counts attempts, not calls.
+/// The budget permit stays with the call, the breaker permit does not: a half-open breaker counts attempts, not calls.
 #[test]
-fn the_repeat_keeps_its_loan_and_asks_the_breaker_again() {
+fn a_transparent_retry_keeps_its_budget_permit_only() {
     let (budget, breaker, policy) = (RecordingBudget::rejecting(), RecordingBreaker::default(), Policy::DEFAULT);
     let guards = Guards::none().budget(&budget).breaker(&breaker);
     let now = || at(secs(1));
@@ -44,7 +44,7 @@ fn the_repeat_keeps_its_loan_and_asks_the_breaker_again() {
     let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1));
     let permit = retry.begin(Permits::NONE, now, &guards).unwrap();
     let Decision::Retry { permit, .. } = retry.decide(Outcome::NotProcessed, permit, now, &guards) else {
-        panic!("nothing forbids it")
+        panic!("the repeat is allowed")
     };
     assert_eq!(breaker.records(), [(1, Outcome::NotProcessed)]);
     assert_eq!((budget.events(), budget.outstanding()), (vec!["on_first_attempt".to_owned()], 1));
@@ -60,7 +60,7 @@ fn the_repeat_keeps_its_loan_and_asks_the_breaker_again() {
 }
 
 #[test]
-fn a_breaker_that_opens_before_the_repeat_gets_the_loan_back() {
+fn a_breaker_open_before_the_repeat_releases_the_permit() {
     let (budget, breaker, policy) = (RecordingBudget::default(), RecordingBreaker::default(), Policy::DEFAULT);
     let guards = Guards::none().budget(&budget).breaker(&breaker);
     let now = || at(secs(1));
@@ -68,7 +68,7 @@ fn a_breaker_that_opens_before_the_repeat_gets_the_loan_back() {
     let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1));
     let permit = retry.begin(Permits::NONE, now, &guards).unwrap();
     let Decision::Retry { permit, .. } = retry.decide(Outcome::NotProcessed, permit, now, &guards) else {
-        panic!("nothing forbids it")
+        panic!("the repeat is allowed")
     };
     breaker.set_open(true);
     assert_eq!(retry.begin(permit, now, &guards), Err(StopReason::Breaker));
@@ -78,7 +78,7 @@ fn a_breaker_that_opens_before_the_repeat_gets_the_loan_back() {
 }
 
 #[test]
-fn after_the_limit_of_time_it_is_not_repeated() {
+fn there_is_no_transparent_retry_after_max_elapsed() {
     let policy = Policy::constant(secs(1)).max_elapsed(secs(10)).build().unwrap();
     for (took, runs) in [(secs(10), 2), (secs(10) + Duration::from_nanos(1), 1)] {
         let trace = Call::new(&policy).took(took).run([Outcome::NotProcessed]);
@@ -87,7 +87,7 @@ fn after_the_limit_of_time_it_is_not_repeated() {
 }
 
 #[test]
-fn a_new_episode_may_repeat_once_more() {
+fn every_episode_allows_one_transparent_retry() {
     let policy = Policy::DEFAULT;
     let (guards, now) = (Guards::none(), || at(secs(1)));
     let mut state = RetryState::new();
