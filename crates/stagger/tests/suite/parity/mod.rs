@@ -1,15 +1,15 @@
 //! One table of scripts, run by every driver, gives one trace of decisions.
 
-mod any;
-mod bare;
-mod by_hand;
 mod drivers;
+mod environments;
 #[cfg(any(feature = "async-io", feature = "futures-timer"))]
-mod hurried;
-mod policies;
+mod fast_forward;
+mod minimal;
+mod policy_table;
+mod reference;
 mod script;
+mod strategies;
 mod trace;
-mod worlds;
 
 use core::time::Duration;
 use std::sync::Arc;
@@ -21,14 +21,14 @@ use stagger::testing::VirtualClock;
 use stagger::{Policy, Seed};
 use tokio::runtime::Runtime;
 
-use self::by_hand::by_hand;
 use self::drivers::World;
+use self::environments::Paused;
 #[cfg(any(feature = "async-io", feature = "futures-timer"))]
-use self::hurried::Hurried;
-use self::policies::{JITTERS, SETTINGS, parsed};
+use self::fast_forward::Hurried;
+use self::policy_table::{JITTERS, SETTINGS, parsed};
+use self::reference::by_hand;
 use self::script::{Script, scripts};
 use self::trace::Trace;
-use self::worlds::Paused;
 use super::support::{Bank, Gate, ms};
 
 /// One call.
@@ -93,7 +93,7 @@ proptest! {
 
     #[test]
     fn every_driver_decides_alike_whatever_the_policy_and_the_script(
-        policy in any::policy(), plays in any::plays(), seed in proptest::num::u64::ANY, is_guarded in proptest::bool::ANY,
+        policy in strategies::policy(), plays in strategies::plays(), seed in proptest::num::u64::ANY, is_guarded in proptest::bool::ANY,
     ) {
         let guarded = if is_guarded { Guarded::Yes } else { Guarded::No };
         on_virtual_time(&Case { policy: &policy, script: &Script::of(plays), seed: Seed::new(seed), guarded });
@@ -131,9 +131,9 @@ fn every_driver_decides_alike_under_guards() {
 #[test]
 fn bare_calls_decide_like_those_that_tell() {
     for_each_case(100, Guarded::No, |case| {
-        let want = bare::Outcome::of(&by_hand(case, ANY_TIME));
-        assert_eq!(bare::blocking(case), want, "blocking::retry: `{}`, {}", case.script.name, case.policy);
-        assert_eq!(block_on(bare::retrying(case)), want, "retry: `{}`, {}", case.script.name, case.policy);
+        let want = minimal::Outcome::of(&by_hand(case, ANY_TIME));
+        assert_eq!(minimal::blocking(case), want, "blocking::retry: `{}`, {}", case.script.name, case.policy);
+        assert_eq!(block_on(minimal::retrying(case)), want, "retry: `{}`, {}", case.script.name, case.policy);
     });
 }
 

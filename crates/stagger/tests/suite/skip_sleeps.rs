@@ -13,7 +13,7 @@ const HOURLY: Policy = policy!(exponential(mins(60), mins(60)).jitter(Jitter::No
 
 #[test]
 fn sleeping_can_be_turned_off_for_a_whole_process() {
-    let child = Program::this_test("suite::skipping::child_that_skips_its_sleeps").unwrap().env("SKIP_SLEEPS", "1");
+    let child = Program::this_test("suite::skip_sleeps::child_that_skips_its_sleeps").unwrap().env("SKIP_SLEEPS", "1");
     let done = child.run(Duration::from_secs(20)).unwrap();
     assert!(done.status.success(), "{done}");
     assert!(done.stdout_text().contains("skipped them all"), "{done}");
