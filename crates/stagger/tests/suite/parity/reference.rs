@@ -1,4 +1,4 @@
-//! The reference: the core, driven by the loop that its documentation describes.
+//! The reference: the core state machine, driven by the loop that its documentation describes.
 
 use core::time::Duration;
 
@@ -8,10 +8,10 @@ use stagger::{
 };
 
 use super::Case;
-use super::trace::{Decided, End, Trace};
+use super::trace::{Completion, DecisionRecord, Trace};
 
-/// What a call does on a timer that wakes up at multiples of `resolution`; zero: at any time.
-pub(crate) fn by_hand(case: &Case<'_>, resolution: Duration) -> Trace {
+/// Returns the trace of a call on a timer that wakes up at multiples of `resolution`, or at any time if it is zero.
+pub(crate) fn reference_trace(case: &Case<'_>, resolution: Duration) -> Trace {
     let (budget, breaker) = case.guards();
     let mut guards = Guards::none();
     if let (Some(budget), Some(breaker)) = (&budget, &breaker) {
@@ -25,20 +25,20 @@ pub(crate) fn by_hand(case: &Case<'_>, resolution: Duration) -> Trace {
     let mut has_failed = false;
 
     let spread = retry.spread(|| now);
-    now = woken(now, retry.on_ticks(spread, stagger::DelaySource::Spread, resolution), resolution);
+    now = wake_time(now, retry.on_ticks(spread, stagger::DelaySource::Spread, resolution), resolution);
     let mut permit = Permits::NONE;
     loop {
         let begun = retry.begin(permit, || now, &guards);
-        let (decided, gave) = match begun {
-            Err(stop) => (Decided::of(Action::Stop(stop), &retry, now, &guards), None),
-            Ok(permit_of_attempt) => {
-                let play = case.script.play(trace.calls);
+        let (decided, attempt) = match begun {
+            Err(stop) => (DecisionRecord::new(Action::Stop(stop), &retry, now, &guards), None),
+            Ok(attempt_permit) => {
+                let attempt = case.script.attempt(trace.calls);
                 trace.calls += 1;
-                now = now.saturating_add(play.takes);
-                let decision = retry.decide(play.outcome(), permit_of_attempt, || now, &guards);
-                let (action, waits) = match &decision {
-                    // There is an error, whatever the rule says.
-                    Decision::Done if play.plain().is_err() => (Action::Stop(StopReason::Permanent), None),
+                now = now.saturating_add(attempt.duration);
+                let decision = retry.decide(attempt.outcome(), attempt_permit, || now, &guards);
+                let (action, wait) = match &decision {
+                    // The operation returned an error that the rule classifies as a success.
+                    Decision::Done if attempt.plain_result().is_err() => (Action::Stop(StopReason::Permanent), None),
                     Decision::Done => (Action::Done, None),
                     Decision::Retry { after, source, .. } => {
                         let (after, source) = (*after, *source);
@@ -47,31 +47,31 @@ pub(crate) fn by_hand(case: &Case<'_>, resolution: Duration) -> Trace {
                     Decision::Stop(stop) => (Action::Stop(*stop), None),
                     other => panic!("an unknown decision: {other:?}"),
                 };
-                let decided = Decided::of(action, &retry, now, &guards);
-                if let (Decision::Retry { permit: lent, .. }, Some(ask)) = (decision, waits) {
-                    permit = lent;
-                    now = woken(now, ask, resolution);
+                let decided = DecisionRecord::new(action, &retry, now, &guards);
+                if let (Decision::Retry { permit: retry_permit, .. }, Some(wait)) = (decision, wait) {
+                    permit = retry_permit;
+                    now = wake_time(now, wait, resolution);
                     trace.decisions.push(decided);
                     has_failed = true;
                     continue;
                 }
-                (decided, Some(play))
+                (decided, Some(attempt))
             }
         };
         trace.decisions.push(decided);
         let (attempts, elapsed) = (retry.attempt(), now.saturating_since(start));
-        trace.end = Some(match (decided.action, gave.map(super::script::Play::plain)) {
-            (Action::Stop(stop), None) if !has_failed => End::Refused { stop, attempts, elapsed },
-            (Action::Stop(stop), _) => End::Failed { stop, attempts, elapsed },
-            (_, Some(Ok(value))) => End::Value(value),
-            other => panic!("ended by {other:?}"),
+        trace.completion = Some(match (decided.action, attempt.map(super::script::ScriptedAttempt::plain_result)) {
+            (Action::Stop(stop), None) if !has_failed => Completion::Rejected { stop, attempts, elapsed },
+            (Action::Stop(stop), _) => Completion::Failed { stop, attempts, elapsed },
+            (_, Some(Ok(value))) => Completion::Value(value),
+            other => panic!("impossible completion: {other:?}"),
         });
         return trace;
     }
 }
 
-impl Decided {
-    fn of(action: Action, retry: &RetryMachine<'_>, now: Instant, guards: &Guards<'_>) -> Self {
+impl DecisionRecord {
+    fn new(action: Action, retry: &RetryMachine<'_>, now: Instant, guards: &Guards<'_>) -> Self {
         let elapsed = retry.elapsed(now).unwrap();
         Self {
             attempt: retry.attempt(),
@@ -82,9 +82,9 @@ impl Decided {
     }
 }
 
-/// When a timer wakes up that was asked for this at `now`.
-fn woken(now: Instant, ask: Duration, resolution: Duration) -> Instant {
-    let until = now.saturating_add(ask).as_nanos();
+/// Returns when a timer wakes up from a wait that starts at `now`.
+fn wake_time(now: Instant, wait: Duration, resolution: Duration) -> Instant {
+    let until = now.saturating_add(wait).as_nanos();
     let tick = u64::try_from(resolution.as_nanos()).unwrap().max(1);
-    if ask.is_zero() { now } else { Instant::from_nanos(until.next_multiple_of(tick)) }
+    if wait.is_zero() { now } else { Instant::from_nanos(until.next_multiple_of(tick)) }
 }
