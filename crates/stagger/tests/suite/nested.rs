@@ -48,7 +48,7 @@ fn meaning_15_three_layers_of_three_attempts_make_three_in_total() {
 }
 
 #[test]
-fn meaning_15_a_layer_without_retries_leaves_retrying_to_the_next() {
+fn meaning_15_a_layer_without_retries_lets_the_next_retry() {
     assert_eq!(innermost_calls(ONE, THREE, THREE), 3);
     assert_eq!(innermost_calls(THREE, ONE, THREE), 3);
     assert_eq!(innermost_calls(ONE, ONE, THREE), 3);
@@ -99,7 +99,7 @@ fn meaning_15_every_driver_sets_and_checks_the_depth() {
 }
 
 #[test]
-fn meaning_15_a_blocking_call_inside_an_async_call_does_not_retry() {
+fn meaning_15_a_blocking_call_in_an_async_call_does_not_retry() {
     let calls = Cell::new(0);
     let operation = async || {
         yield_now().await;
@@ -310,7 +310,7 @@ fn meaning_15_a_shared_budget_records_each_attempt_once() {
 
 /// A nested call dropped during its first attempt holds no permit.
 #[test]
-fn meaning_15_dropping_a_nested_call_leaves_the_shared_budget_unchanged() {
+fn meaning_15_a_dropped_nested_call_holds_no_shared_permit() {
     let concurrent = Arc::new(Concurrent::new());
     let outer = Retrier::new(THREE).shared_budget(concurrent.clone());
     let inner = outer.clone().nested(NestedRetries::ShareBudget);

@@ -45,7 +45,7 @@ fn meaning_12_a_short_lived_connection_continues_the_backoff() {
 }
 
 #[test]
-fn meaning_12_a_connection_is_stable_after_ten_seconds_by_default() {
+fn meaning_12_connections_are_stable_after_10_s_by_default() {
     let policy = POLICY.to_builder().never_stable().build().unwrap();
     assert_eq!(waits(&policy, &[9_999, 9_999, 10_000, 9_999]), [10, 20, 10, 20]);
 }

@@ -15,7 +15,7 @@ fn numbers(ticks: impl Iterator<Item = Tick>) -> Vec<u64> {
 }
 
 #[test]
-fn ticks_follow_the_delays_of_the_policy_after_an_immediate_first() {
+fn the_first_tick_is_immediate_and_the_rest_follow_the_policy() {
     const POLICY: Policy = policy!(exponential(ms(100), secs(10)).max_attempts(6));
     let clock = VirtualClock::new();
     let ticks: Vec<_> = blocking::Ticker::with_timer(clock.clone(), &POLICY).seed(SEED).collect();
