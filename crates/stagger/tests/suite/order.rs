@@ -135,9 +135,9 @@ fn meaning_07_a_success_is_returned_even_if_cancelled_meanwhile() {
 
 #[test]
 fn meaning_07_only_an_open_breaker_rejects_the_first_attempt() {
-    let (clock, gate) = (VirtualClock::new(), Gate::open(ms(30)));
+    let (clock, breaker) = (VirtualClock::new(), Gate::open(ms(30)));
     clock.advance(ms(10));
-    let guards = Guards::none().breaker(&gate);
+    let guards = Guards::none().breaker(&breaker);
     let want = Cause::Rejected(Rejected::BreakerOpen(BreakerOpen { retry_in: ms(20) }));
 
     let operation = || -> Result<(), &str> { unreachable!("the breaker is open") };
@@ -149,12 +149,12 @@ fn meaning_07_only_an_open_breaker_rejects_the_first_attempt() {
     assert_eq!((error.stop_reason(), error.attempts(), error.cause()), (StopReason::Breaker, 0, &want));
 
     // If a later attempt is rejected, the call returns the last error: this breaker opens while the call sleeps.
-    let gate = Gate::open(ms(0));
+    let breaker = Gate::open(ms(0));
     let sleep = |length| {
         clock.advance(length);
-        gate.open_until(clock.now().saturating_add(ms(1)));
+        breaker.open_until(clock.now().saturating_add(ms(1)));
     };
     let call = blocking::retry(&POLICY, || Err::<(), _>("no")).timer(SleepFn::with_clock(sleep, &clock));
-    let error = call.guards(Guards::none().breaker(&gate)).run().unwrap_err();
+    let error = call.guards(Guards::none().breaker(&breaker)).run().unwrap_err();
     assert_eq!((error.stop_reason(), error.attempts(), error.error()), (StopReason::Breaker, 1, Some(&"no")));
 }

@@ -159,15 +159,15 @@ fn at(millis: u64) -> stagger::Instant {
 
 #[test]
 fn guards_are_checked_before_each_attempt() {
-    let (bank, clock) = (Bank::of(2), VirtualClock::new());
+    let (budget, clock) = (Bank::of(2), VirtualClock::new());
     let fails = async || Err::<(), _>(Fail::TRANSIENT);
-    let mut connections = Reconnect::with_timer(&clock, &POLICY, fails).guards(Guards::none().budget(&bank));
+    let mut connections = Reconnect::with_timer(&clock, &POLICY, fails).guards(Guards::none().budget(&budget));
     assert_eq!(block_on(connections.next()).unwrap_err().stop_reason(), StopReason::Budget);
     drop(connections);
-    assert_eq!((bank.books().settled.len(), bank.in_flight()), (3, 0));
+    assert_eq!((budget.books().settled.len(), budget.in_flight()), (3, 0));
 
-    let gate = Gate::open(ms(70));
-    let mut connections = Reconnect::with_timer(&clock, &POLICY, connects).guards(Guards::none().breaker(&gate));
+    let breaker = Gate::open(ms(70));
+    let mut connections = Reconnect::with_timer(&clock, &POLICY, connects).guards(Guards::none().breaker(&breaker));
     let error = block_on(connections.next()).unwrap_err();
     let retry_in = ms(70) - clock.elapsed();
     let open = stagger::BreakerOpen { retry_in };

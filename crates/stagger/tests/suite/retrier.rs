@@ -70,8 +70,8 @@ fn a_rule_added_to_a_clone_does_not_affect_the_original() {
 
 #[test]
 fn a_retrier_and_its_clones_share_one_budget() {
-    let bank = Arc::new(Bank::of(5));
-    let retrier = Retrier::new(POLICY).shared_budget(bank.clone());
+    let budget = Arc::new(Bank::of(5));
+    let retrier = Retrier::new(POLICY).shared_budget(budget.clone());
     let named = retrier.clone().named("another");
     let fails = || Err::<(), _>(Fail::TRANSIENT);
     let stop = |result: Result<(), Error<Fail>>| result.unwrap_err().stop_reason();
@@ -79,16 +79,16 @@ fn a_retrier_and_its_clones_share_one_budget() {
     assert_eq!(stop(named.blocking(fails)), StopReason::Attempts);
     assert_eq!(stop(retrier.blocking(fails)), StopReason::Budget, "the budget granted five retries");
     assert_eq!(stop(named.blocking(fails)), StopReason::Budget);
-    let other = Retrier::new(POLICY).shared_budget(bank.clone());
+    let other = Retrier::new(POLICY).shared_budget(budget.clone());
     assert_eq!(stop(other.blocking(fails)), StopReason::Budget);
     assert_eq!(stop(Retrier::new(POLICY).budget(Bank::of(1)).blocking(fails)), StopReason::Budget);
-    assert_eq!((bank.books().funds, bank.in_flight()), (0, 0));
+    assert_eq!((budget.books().funds, budget.in_flight()), (0, 0));
 }
 
 #[test]
 fn a_retrier_and_its_clones_share_one_breaker() {
-    let gate = Arc::new(Gate::new(3, Duration::from_secs(1 << 30)));
-    let retrier = Retrier::new(POLICY).shared_breaker(gate.clone());
+    let breaker = Arc::new(Gate::new(3, Duration::from_secs(1 << 30)));
+    let retrier = Retrier::new(POLICY).shared_breaker(breaker.clone());
     let error = retrier.blocking(|| Err::<(), _>(Fail::TRANSIENT)).unwrap_err();
     assert_eq!((error.stop_reason(), error.attempts()), (StopReason::Attempts, 3));
     let error = retrier.clone().blocking(|| Ok::<_, Fail>(())).unwrap_err();
@@ -99,14 +99,14 @@ fn a_retrier_and_its_clones_share_one_breaker() {
 
 #[test]
 fn the_outcome_of_each_attempt_is_recorded_with_the_guards() {
-    let (bank, gate) = (Arc::new(Bank::of(9)), Arc::new(Gate::new(9, ms(1))));
-    let retrier = Retrier::new(POLICY).shared_budget(bank.clone()).shared_breaker(gate.clone());
+    let (budget, breaker) = (Arc::new(Bank::of(9)), Arc::new(Gate::new(9, ms(1))));
+    let retrier = Retrier::new(POLICY).shared_budget(budget.clone()).shared_breaker(breaker.clone());
     let mut outcomes = [Outcome::NotProcessed, Outcome::TRANSIENT].into_iter();
     let operation = || outcomes.next().map_or(Ok(7), |outcome| Err(Fail(outcome)));
     assert_eq!(retrier.classify(Fail::outcome).blocking(operation).into_inner(), Ok(7));
     // The immediate repeat uses the same budget permit; the breaker counts it as an attempt.
-    assert_eq!(bank.books().settled, [Outcome::TRANSIENT, Outcome::Success]);
-    assert_eq!(gate.books().recorded, [Outcome::NotProcessed, Outcome::TRANSIENT, Outcome::Success]);
+    assert_eq!(budget.books().settled, [Outcome::TRANSIENT, Outcome::Success]);
+    assert_eq!(breaker.books().recorded, [Outcome::NotProcessed, Outcome::TRANSIENT, Outcome::Success]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -140,9 +140,9 @@ async fn a_call_that_borrows_from_its_task_can_be_spawned() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_with_borrowed_guards_can_be_spawned() {
-    let (bank, gate) = (Arc::new(Bank::of(9)), Arc::new(Gate::new(9, ms(1))));
+    let (budget, breaker) = (Arc::new(Bank::of(9)), Arc::new(Gate::new(9, ms(1))));
     let task = tokio::spawn(async move {
-        let guards = Guards::none().budget(&*bank).breaker(&*gate);
+        let guards = Guards::none().budget(&*budget).breaker(&*breaker);
         stagger::retry(&POLICY, async || Err::<(), _>(MyError::Busy))
             .guards(guards)
             .timeout(ms(5))

@@ -111,8 +111,8 @@ fn restore_acquires_a_permit_or_returns_the_item_unchanged() {
     queue.push(9, ms(5)).unwrap();
     let pending: Vec<_> = queue.into_pending().collect();
 
-    let bank = Arc::new(Bank::of(2));
-    let queue = || RetryQueue::with_timer(VirtualClock::new(), POLICY).budget(bank.clone());
+    let budget = Arc::new(Bank::of(2));
+    let queue = || RetryQueue::with_timer(VirtualClock::new(), POLICY).budget(budget.clone());
     let mut restored = queue();
     for pending in &pending[..3] {
         // The new item needs no permit for its first attempt.
@@ -126,9 +126,9 @@ fn restore_acquires_a_permit_or_returns_the_item_unchanged() {
         assert_eq!((stopped.item, stopped.reason, stopped.attempts), (last, reason, 1));
     }
     drop(restored);
-    assert_eq!((bank.books().funds, bank.in_flight()), (2, 0), "permits of pending items are released");
+    assert_eq!((budget.books().funds, budget.in_flight()), (2, 0), "permits of pending items are released");
     assert_eq!(full.restore(last).map_err(|stopped| (stopped.item, stopped.reason)), Err((last, GiveUpReason::Full)));
-    assert_eq!((bank.books().funds, bank.in_flight()), (2, 0), "a rejected item holds no permit");
+    assert_eq!((budget.books().funds, budget.in_flight()), (2, 0), "a rejected item holds no permit");
 }
 
 #[cfg(feature = "serde")]

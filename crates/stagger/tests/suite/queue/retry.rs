@@ -15,24 +15,28 @@ const POLICY: Policy = policy!(constant(ms(10)).jitter(Jitter::None).max_attempt
 /// Creates queues in virtual time whose guards record every permit.
 struct Fixture {
     clock: VirtualClock,
-    bank: Arc<Bank>,
-    gate: Arc<Gate>,
+    budget: Arc<Bank>,
+    breaker: Arc<Gate>,
 }
 
 impl Fixture {
-    fn new(funds: u64) -> Self {
-        Self { clock: VirtualClock::new(), bank: Arc::new(Bank::of(funds)), gate: Arc::new(Gate::new(u32::MAX, ms(1))) }
+    fn new(retries: u64) -> Self {
+        Self {
+            clock: VirtualClock::new(),
+            budget: Arc::new(Bank::of(retries)),
+            breaker: Arc::new(Gate::new(u32::MAX, ms(1))),
+        }
     }
 
     fn queue<T>(&self, policy: Policy) -> RetryQueue<T, VirtualClock> {
-        RetryQueue::with_timer(self.clock.clone(), policy).budget(self.bank.clone()).breaker(self.gate.clone())
+        RetryQueue::with_timer(self.clock.clone(), policy).budget(self.budget.clone()).breaker(self.breaker.clone())
     }
 
-    fn assert_all_recorded(&self, funds: u64, settled: &[Outcome]) {
-        assert_eq!((self.bank.in_flight(), self.gate.in_flight()), (0, 0));
-        assert_eq!(self.bank.books().funds, funds, "{:?}", self.bank.books());
-        assert_eq!(self.bank.books().settled, settled);
-        assert_eq!(self.gate.books().recorded, settled);
+    fn assert_all_recorded(&self, retries_left: u64, outcomes: &[Outcome]) {
+        assert_eq!((self.budget.in_flight(), self.breaker.in_flight()), (0, 0));
+        assert_eq!(self.budget.books().funds, retries_left, "{:?}", self.budget.books());
+        assert_eq!(self.budget.books().settled, outcomes);
+        assert_eq!(self.breaker.books().recorded, outcomes);
     }
 }
 
@@ -116,7 +120,7 @@ fn an_open_breaker_returns_the_item_and_releases_the_permit() {
     let mut queue = fixture.queue(POLICY);
     let job = queue.begin("an item").unwrap();
     assert!(queue.push_retry(job, Outcome::TRANSIENT).is_ok());
-    fixture.gate.open_until(Instant::from_nanos(u64::MAX));
+    fixture.breaker.open_until(Instant::from_nanos(u64::MAX));
     let stopped = block_on(queue.next()).unwrap().unwrap_err();
     assert_eq!(
         (stopped.item, stopped.reason, stopped.attempts),
@@ -145,10 +149,10 @@ fn every_way_to_remove_an_item_releases_its_permits() {
             let job = queue.begin(item).unwrap();
             queue.push_retry(job, Outcome::TRANSIENT).unwrap();
         }
-        assert_eq!((fixture.bank.books().funds, fixture.bank.in_flight()), (7, 3));
+        assert_eq!((fixture.budget.books().funds, fixture.budget.in_flight()), (7, 3));
         remove(queue);
         assert_eq!(
-            (fixture.bank.books().funds, fixture.bank.in_flight(), fixture.gate.in_flight()),
+            (fixture.budget.books().funds, fixture.budget.in_flight(), fixture.breaker.in_flight()),
             (10, 0, 0),
             "{name}"
         );
@@ -244,15 +248,15 @@ fn first_attempts_are_spread() {
 #[test]
 fn dropping_next_loses_nothing() {
     let timer = Patient::default();
-    let bank = Arc::new(Bank::of(3));
-    let mut queue = RetryQueue::with_timer(timer, POLICY).budget(bank.clone());
+    let budget = Arc::new(Bank::of(3));
+    let mut queue = RetryQueue::with_timer(timer, POLICY).budget(budget.clone());
     let job = queue.begin("an item").unwrap();
     queue.push_retry(job, Outcome::TRANSIENT).unwrap();
     for _ in 0..2 {
         let mut next = pin!(queue.next());
         if let core::task::Poll::Ready(due) = polled(next.as_mut(), 1) {
             assert_eq!(due.unwrap().unwrap().succeeded(), "an item");
-            assert_eq!((bank.books().funds, bank.in_flight()), (2, 0));
+            assert_eq!((budget.books().funds, budget.in_flight()), (2, 0));
             return;
         }
     }
@@ -280,7 +284,7 @@ fn calls_inside_an_attempt_do_not_retry() {
 /// A typical consumer: new work and retries in one `select!`, with a shared budget.
 #[tokio::test(start_paused = true)]
 async fn a_consumer_selects_between_new_work_and_retries() {
-    let bank = Arc::new(Bank::of(1_000));
+    let budget = Arc::new(Bank::of(1_000));
     let (sender, mut incoming) = tokio::sync::mpsc::channel(10);
     tokio::spawn(async move {
         for message in 0..200_u32 {
@@ -288,7 +292,7 @@ async fn a_consumer_selects_between_new_work_and_retries() {
             tokio::time::sleep(ms(1)).await;
         }
     });
-    let mut queue = RetryQueue::new(POLICY).budget(bank.clone()).capacity(50);
+    let mut queue = RetryQueue::new(POLICY).budget(budget.clone()).capacity(50);
     let mut done = Vec::new();
     let mut dead = Vec::new();
     loop {
@@ -308,7 +312,7 @@ async fn a_consumer_selects_between_new_work_and_retries() {
     done.sort_unstable();
     assert_eq!(done, (0..200).filter(|message| message % 3 != 2).collect::<Vec<_>>());
     assert_eq!(dead, (0..200).filter(|message| message % 3 == 2).collect::<Vec<_>>());
-    assert_eq!(bank.in_flight(), 0);
+    assert_eq!(budget.in_flight(), 0);
 }
 
 #[test]
