@@ -27,16 +27,16 @@ mod suite {
     mod order;
     mod parity;
     mod partitioned;
-    mod polled;
+    mod poll_retry;
     mod queue;
-    mod reconnecting;
+    mod reconnect;
     mod retrier;
     mod servers;
     mod size;
-    mod skipping;
+    mod skip_sleeps;
     mod sockets;
     mod spawn;
     mod support;
     mod ticker;
-    mod ticks;
+    mod timer_resolution;
 }

@@ -1,4 +1,4 @@
-//! Settled meaning 15: inside an attempt of another call, a call stands down.
+//! Settled meaning 15: a call inside an attempt of another call does not retry unless it is configured to.
 
 use core::cell::Cell;
 use core::future::ready;
@@ -20,8 +20,9 @@ use super::support::{PendingTimer, ms, poll_times};
 const THREE: Policy = policy!(constant(ms(1)).max_attempts(3));
 const ONE: Policy = policy!(constant(ms(1)).max_attempts(1));
 
-/// Three layers; gives how often the innermost operation was called, which is ready at once or pending first.
-fn layers(outer: Policy, middle: Policy, inner: Policy) -> u32 {
+/// Runs three nested calls and returns how often the innermost operation was called. Checks that the count is the same
+/// whether the operation is ready at once or pending first.
+fn innermost_calls(outer: Policy, middle: Policy, inner: Policy) -> u32 {
     let calls = |is_pending: bool| {
         let calls = Cell::new(0);
         let operation = async || {
@@ -42,29 +43,29 @@ fn layers(outer: Policy, middle: Policy, inner: Policy) -> u32 {
 }
 
 #[test]
-fn meaning_15_three_layers_of_three_attempts_make_three() {
-    assert_eq!(layers(THREE, THREE, THREE), 3);
+fn meaning_15_three_layers_of_three_attempts_make_three_in_total() {
+    assert_eq!(innermost_calls(THREE, THREE, THREE), 3);
 }
 
 #[test]
-fn meaning_15_a_layer_that_cannot_retry_makes_no_other_stand_down() {
-    assert_eq!(layers(ONE, THREE, THREE), 3);
-    assert_eq!(layers(THREE, ONE, THREE), 3);
-    assert_eq!(layers(ONE, ONE, THREE), 3);
-    assert_eq!(layers(ONE, ONE, ONE), 1);
+fn meaning_15_a_layer_without_retries_lets_the_next_retry() {
+    assert_eq!(innermost_calls(ONE, THREE, THREE), 3);
+    assert_eq!(innermost_calls(THREE, ONE, THREE), 3);
+    assert_eq!(innermost_calls(ONE, ONE, THREE), 3);
+    assert_eq!(innermost_calls(ONE, ONE, ONE), 1);
 }
 
 #[test]
-fn meaning_15_who_stands_down_says_so() {
+fn meaning_15_a_suppressed_retry_is_reported_as_nested() {
     let inner = || blocking::retry(&THREE, || Err::<(), _>("no")).timer(NoSleep).detailed().run();
     let outer =
         blocking::retry(&THREE, || inner().map_err(|error| (error.stop_reason(), error.attempts()))).timer(NoSleep);
     assert_eq!(outer.run(), Err((StopReason::Nested, 1)));
-    assert_eq!(inner().unwrap_err().stop_reason(), StopReason::Attempts, "nothing is left of the mark");
+    assert_eq!(inner().unwrap_err().stop_reason(), StopReason::Attempts, "the depth is restored after the outer call");
 }
 
 #[test]
-fn meaning_15_every_driver_marks_its_attempts_and_heeds_the_mark() {
+fn meaning_15_every_driver_sets_and_checks_the_depth() {
     let depths = Cell::new([0; 6]);
     let note = |at: usize| {
         let mut seen = depths.get();
@@ -98,7 +99,7 @@ fn meaning_15_every_driver_marks_its_attempts_and_heeds_the_mark() {
 }
 
 #[test]
-fn meaning_15_blocking_code_inside_async_code_stands_down() {
+fn meaning_15_a_blocking_call_in_an_async_call_does_not_retry() {
     let calls = Cell::new(0);
     let operation = async || {
         yield_now().await;
@@ -112,9 +113,9 @@ fn meaning_15_blocking_code_inside_async_code_stands_down() {
     assert_eq!(calls.get(), 3);
 }
 
-/// By choice: a thread of its own is outside, unless it inherits; and work that is detached retries by itself.
+/// A new thread starts at depth 0 unless it inherits; detached work retries on its own.
 #[test]
-fn meaning_15_blocking_work_inherits_the_mark_or_is_detached() {
+fn meaning_15_blocking_work_can_inherit_the_depth_or_be_detached() {
     let calls = Cell::new(0);
     let inner = || {
         blocking::retry(&THREE, || {
@@ -130,8 +131,8 @@ fn meaning_15_blocking_work_inherits_the_mark_or_is_detached() {
     let attempts = || blocking::retry(&THREE, || Err::<(), _>("no")).timer(NoSleep).with_report().run().attempts;
     let seen = Cell::new((0, 0));
     let outer = blocking::retry(&THREE, || {
-        let (alone, inherited) = (thread::spawn(attempts), thread::spawn(scope::inherit_fn(attempts)));
-        seen.set((alone.join().unwrap(), inherited.join().unwrap()));
+        let (separate, inherited) = (thread::spawn(attempts), thread::spawn(scope::inherit_fn(attempts)));
+        seen.set((separate.join().unwrap(), inherited.join().unwrap()));
         Ok::<_, ()>(())
     });
     outer.run().unwrap();
@@ -139,7 +140,7 @@ fn meaning_15_blocking_work_inherits_the_mark_or_is_detached() {
 }
 
 #[test]
-fn meaning_15_connecting_is_an_attempt_too() {
+fn meaning_15_connecting_counts_as_an_attempt() {
     let depths = Cell::new(0);
     let connect = async || {
         yield_now().await;
@@ -157,9 +158,9 @@ fn meaning_15_connecting_is_an_attempt_too() {
     assert_eq!((depths.get(), scope::depth()), (11, 0));
 }
 
-/// Between two polls of an attempt, another task runs in the same thread: it is not inside.
+/// Between two polls of an attempt, another task may run on the same thread; it is not nested.
 #[test]
-fn meaning_15_the_mark_is_there_only_while_the_attempt_is_polled() {
+fn meaning_15_the_depth_is_set_only_while_the_attempt_is_polled() {
     let inside = async {
         for _ in 0..5 {
             assert_eq!(scope::depth(), 1);
@@ -178,24 +179,24 @@ fn meaning_15_the_mark_is_there_only_while_the_attempt_is_polled() {
     block_on(futures_lite::future::zip(async { call.await.unwrap() }, outside));
 }
 
-/// Depth is read once, at the inner call's first poll: who began outside goes on retrying when polled inside.
+/// Depth is read once, at the first poll of the inner call: a call first polled outside keeps retrying when polled inside.
 #[test]
 fn meaning_15_depth_is_read_at_the_first_poll() {
     let inner = || Box::pin(retry_with_timer(&THREE, PendingTimer::default(), || ready(Err::<(), _>("no"))).detailed());
 
-    let mut begun_outside = inner();
-    assert!(poll_times(begun_outside.as_mut(), 1).is_pending());
-    let outer = blocking::retry(&THREE, || block_on(begun_outside.as_mut())).timer(NoSleep).when(|_| false);
+    let mut polled_outside = inner();
+    assert!(poll_times(polled_outside.as_mut(), 1).is_pending());
+    let outer = blocking::retry(&THREE, || block_on(polled_outside.as_mut())).timer(NoSleep).when(|_| false);
     assert_eq!(outer.run().unwrap_err().stop_reason(), StopReason::Attempts);
 
-    let mut made_outside = inner();
-    let outer = blocking::retry(&THREE, || block_on(made_outside.as_mut())).timer(NoSleep).when(|_| false);
+    let mut created_outside = inner();
+    let outer = blocking::retry(&THREE, || block_on(created_outside.as_mut())).timer(NoSleep).when(|_| false);
     assert_eq!(outer.run().unwrap_err().stop_reason(), StopReason::Nested);
 }
 
-/// Each poll in a thread of its own.
+/// Each poll runs on a different thread.
 #[test]
-fn meaning_15_the_mark_moves_with_a_task_from_thread_to_thread() {
+fn meaning_15_the_depth_follows_a_task_across_threads() {
     let inner = async || {
         assert_eq!(scope::depth(), 2);
         Err::<(), _>("no")
@@ -220,8 +221,8 @@ fn meaning_15_the_mark_moves_with_a_task_from_thread_to_thread() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn meaning_15_a_spawned_task_is_outside_unless_it_inherits() {
-    async fn stop() -> StopReason {
+async fn meaning_15_a_spawned_task_is_at_depth_0_unless_it_inherits() {
+    async fn stop_reason() -> StopReason {
         let call = stagger::retry(&THREE, async || {
             tokio::time::sleep(ms(1)).await;
             Err::<(), _>("no")
@@ -229,11 +230,11 @@ async fn meaning_15_a_spawned_task_is_outside_unless_it_inherits() {
         call.detailed().await.unwrap_err().stop_reason()
     }
     let stops = stagger::retry(&THREE, async || {
-        let spawned = tokio::spawn(stop()).await.unwrap();
-        let inherited = tokio::spawn(scope::inherit(stop())).await.unwrap();
+        let spawned = tokio::spawn(stop_reason()).await.unwrap();
+        let inherited = tokio::spawn(scope::inherit(stop_reason())).await.unwrap();
         let thread = thread::spawn(scope::depth).join().unwrap();
-        let detached = scope::detached(stop()).await;
-        let inside = stop().await;
+        let detached = scope::detached(stop_reason()).await;
+        let inside = stop_reason().await;
         Ok::<_, ()>((spawned, inherited, thread, detached, inside))
     });
     assert_eq!(
@@ -242,8 +243,8 @@ async fn meaning_15_a_spawned_task_is_outside_unless_it_inherits() {
     );
 }
 
-/// Two layers that share a budget of five retries; gives how often the inner operation was called.
-fn sharing(
+/// Runs two innermost_calls that share a budget and returns how often the inner operation was called.
+fn calls_with_shared_budget(
     nested: NestedRetries,
     budget: &Arc<dyn Budget>,
     run: impl Fn(&Retrier, &mut dyn FnMut() -> Result<(), &'static str>),
@@ -261,42 +262,42 @@ fn sharing(
     calls.get()
 }
 
-fn five() -> Arc<dyn Budget> {
+fn budget_of_five() -> Arc<dyn Budget> {
     Arc::new(Tokens::builder().capacity(25).build().unwrap())
 }
 
 #[test]
-fn meaning_15_layers_that_share_a_budget_make_as_many_retries_as_it_pays_for() {
+fn meaning_15_a_shared_budget_limits_the_retries_of_all_layers() {
     let outer = |retrier: &Retrier, operation: &mut dyn FnMut() -> Result<(), &'static str>| {
         retrier.blocking_call(|_| operation()).timer(NoSleep).run().unwrap_err();
     };
-    assert_eq!(sharing(NestedRetries::ShareBudget, &five(), outer), 1 + 5);
-    assert_eq!(sharing(NestedRetries::Disable, &five(), outer), 3);
-    // As if nobody else did: three times three, of which five retries are paid for by whoever comes first.
+    assert_eq!(calls_with_shared_budget(NestedRetries::ShareBudget, &budget_of_five(), outer), 1 + 5);
+    assert_eq!(calls_with_shared_budget(NestedRetries::Disable, &budget_of_five(), outer), 3);
+    // Layers that ignore each other make three times three attempts.
     let plenty: Arc<dyn Budget> = Arc::new(Tokens::new());
-    assert_eq!(sharing(NestedRetries::Allow, &plenty, outer), 9);
-    assert_eq!(sharing(NestedRetries::ShareBudget, &plenty, outer), 9);
+    assert_eq!(calls_with_shared_budget(NestedRetries::Allow, &plenty, outer), 9);
+    assert_eq!(calls_with_shared_budget(NestedRetries::ShareBudget, &plenty, outer), 9);
 }
 
 #[test]
-fn meaning_15_without_a_budget_there_is_nothing_to_share() {
-    let alone = Retrier::new(THREE).nested(NestedRetries::ShareBudget);
-    let inner = || alone.blocking(|| Err::<(), _>("no")).map_err(|error| error.stop_reason());
+fn meaning_15_share_budget_without_a_budget_does_not_retry() {
+    let without_budget = Retrier::new(THREE).nested(NestedRetries::ShareBudget);
+    let inner = || without_budget.blocking(|| Err::<(), _>("no")).map_err(|error| error.stop_reason());
     assert_eq!(blocking::retry(&THREE, inner).timer(NoSleep).run(), Err(StopReason::Nested));
 }
 
-/// What has been the outer layer's attempt all the while is not a call, a failure or a success of its own.
+/// The inner first attempt is part of the outer attempt: the budget must not see it as another call, failure or success.
 #[test]
-fn meaning_15_a_shared_budget_hears_of_every_attempt_once() {
+fn meaning_15_a_shared_budget_records_each_attempt_once() {
     let lifetime = Arc::new(Lifetime::new());
-    let places = Arc::new(Concurrent::new());
+    let concurrent = Arc::new(Concurrent::new());
     let tokens = Arc::new(Tokens::builder().initial(0).build().unwrap());
-    let budgets: [Arc<dyn Budget>; 3] = [lifetime.clone(), places.clone(), tokens.clone()];
+    let budgets: [Arc<dyn Budget>; 3] = [lifetime.clone(), concurrent.clone(), tokens.clone()];
     for budget in budgets {
         let outer = Retrier::new(THREE).shared_budget(budget);
         let inner = outer.clone().nested(NestedRetries::ShareBudget);
         let seen = || {
-            assert!(places.snapshot().firsts <= 1);
+            assert!(concurrent.snapshot().firsts <= 1);
             Ok::<_, ()>(())
         };
         outer.blocking(|| inner.blocking(seen).map_err(|_| ())).unwrap();
@@ -304,55 +305,55 @@ fn meaning_15_a_shared_budget_hears_of_every_attempt_once() {
     }
     assert_eq!(lifetime.snapshot().calls, 2);
     assert_eq!(tokens.snapshot().tokens, 2 * 5);
-    assert_eq!((places.snapshot().firsts, places.snapshot().retries), (0, 0));
+    assert_eq!((concurrent.snapshot().firsts, concurrent.snapshot().retries), (0, 0));
 }
 
-/// A call inside that is dropped in its first attempt has borrowed nothing.
+/// A nested call dropped during its first attempt holds no permit.
 #[test]
-fn meaning_15_a_dropped_call_inside_leaves_the_shared_budget_alone() {
-    let places = Arc::new(Concurrent::new());
-    let outer = Retrier::new(THREE).shared_budget(places.clone());
+fn meaning_15_a_dropped_nested_call_holds_no_shared_permit() {
+    let concurrent = Arc::new(Concurrent::new());
+    let outer = Retrier::new(THREE).shared_budget(concurrent.clone());
     let inner = outer.clone().nested(NestedRetries::ShareBudget);
     let hangs = async || {
         let mut call = Box::pin(inner.run_on(NoSleep, async || core::future::pending::<Result<(), ()>>().await));
         assert!(poll_times(call.as_mut(), 1).is_pending());
-        assert_eq!(places.snapshot().firsts, 1);
+        assert_eq!(concurrent.snapshot().firsts, 1);
         drop(call);
-        assert_eq!(places.snapshot().firsts, 1);
+        assert_eq!(concurrent.snapshot().firsts, 1);
         Ok::<_, ()>(())
     };
     block_on(outer.run_on(NoSleep, hangs)).unwrap();
-    assert_eq!(places.snapshot().firsts, 0);
+    assert_eq!(concurrent.snapshot().firsts, 0);
 }
 
 #[test]
-fn meaning_15_one_call_can_choose_for_itself_what_it_does_inside() {
-    let budget = five();
+fn meaning_15_nested_retries_can_be_configured_per_call() {
+    let budget = budget_of_five();
     let retrier = Retrier::new(THREE).shared_budget(Arc::clone(&budget));
-    let attempts = |inside: NestedRetries| {
+    let attempts = |nested: NestedRetries| {
         let inner = || {
             let no = || Err::<(), _>("no");
-            let free =
-                blocking::retry(&THREE, no).timer(NoSleep).guards(Guards::none().budget(&*budget)).nested(inside);
-            let bound = retrier.blocking_call(|_| no()).timer(NoSleep).nested(inside);
-            Ok::<_, ()>((free.run().unwrap_err().attempts(), bound.run().unwrap_err().attempts()))
+            let alone =
+                blocking::retry(&THREE, no).timer(NoSleep).guards(Guards::none().budget(&*budget)).nested(nested);
+            let of_retrier = retrier.blocking_call(|_| no()).timer(NoSleep).nested(nested);
+            Ok::<_, ()>((alone.run().unwrap_err().attempts(), of_retrier.run().unwrap_err().attempts()))
         };
         blocking::retry(&THREE, inner).run().unwrap()
     };
     assert_eq!(attempts(NestedRetries::Disable), (1, 1));
     assert_eq!(attempts(NestedRetries::ShareBudget), (3, 3));
-    assert_eq!(attempts(NestedRetries::Allow), (2, 1), "one token's worth is left");
+    assert_eq!(attempts(NestedRetries::Allow), (2, 1), "one retry is left in the budget");
 }
 
 #[test]
-fn one_call_can_be_paid_for_by_another_budget() {
-    let (usual, special) = (five(), Tokens::builder().initial(5).build().unwrap());
-    let retrier = Retrier::new(THREE).shared_budget(Arc::clone(&usual));
+fn a_call_can_override_the_budget_of_its_retrier() {
+    let (default, special) = (budget_of_five(), Tokens::builder().initial(5).build().unwrap());
+    let retrier = Retrier::new(THREE).shared_budget(Arc::clone(&default));
     let no = || Err::<(), _>("no");
     let blocking = retrier.blocking_call(|_| no()).timer(NoSleep).budget(&special).run().unwrap_err();
     assert_eq!((blocking.attempts(), blocking.stop_reason()), (2, StopReason::Budget));
     let run = block_on(retrier.run_on(NoSleep, async || no()).budget(&special)).unwrap_err();
-    let by_hand = block_on(retrier.call_on(NoSleep).budget(&special).attempt(async { no() })).unwrap().unwrap_err();
-    assert_eq!((run.stop_reason(), by_hand.stop_reason()), (StopReason::Budget, StopReason::Budget));
-    assert_eq!(usual.available(), Some(5));
+    let retry_loop = block_on(retrier.call_on(NoSleep).budget(&special).attempt(async { no() })).unwrap().unwrap_err();
+    assert_eq!((run.stop_reason(), retry_loop.stop_reason()), (StopReason::Budget, StopReason::Budget));
+    assert_eq!(default.available(), Some(5));
 }

@@ -1,4 +1,4 @@
-//! Settled meaning 7: when the operation is made, that it runs at least once, and that a success is a success.
+//! Settled meaning 7: when the operation is called, that it runs at least once, and that a success is always returned.
 
 use core::cell::{Cell, RefCell};
 use core::future::{Ready, pending, poll_fn, ready};
@@ -18,24 +18,24 @@ const POLICY: Policy = policy!(constant(ms(10)).jitter(Jitter::None).max_attempt
 const SPREAD: Policy = policy!(exponential(ms(10), ms(100)).spread(secs(60)));
 
 #[test]
-fn meaning_07_the_operation_is_made_after_the_sleep() {
-    let (clock, made) = (VirtualClock::new(), RefCell::new(Vec::new()));
+fn meaning_07_the_operation_is_called_after_the_sleep() {
+    let (clock, called_at) = (VirtualClock::new(), RefCell::new(Vec::new()));
     let operation = || {
-        made.borrow_mut().push(clock.elapsed());
+        called_at.borrow_mut().push(clock.elapsed());
         ready(Err::<(), _>("no"))
     };
     block_on(retry_with_timer(&POLICY, &clock, operation)).unwrap_err();
-    assert_eq!(made.into_inner(), [ms(0), ms(10), ms(20)]);
+    assert_eq!(called_at.into_inner(), [ms(0), ms(10), ms(20)]);
 }
 
 #[test]
-fn meaning_07_nothing_is_made_before_the_first_poll() {
-    let operation = || -> Ready<Result<(), &str>> { unreachable!("nobody has polled it") };
+fn meaning_07_the_operation_is_not_called_before_the_first_poll() {
+    let operation = || -> Ready<Result<(), &str>> { unreachable!("the call was never polled") };
     drop(retry_with_timer(&POLICY, VirtualClock::new(), operation));
 }
 
 #[test]
-fn each_poll_of_a_call_polls_its_attempt_once() {
+fn each_poll_of_a_call_polls_the_attempt_once() {
     let polls = Cell::new(0);
     let operation = || {
         poll_fn(|_| {
@@ -43,17 +43,17 @@ fn each_poll_of_a_call_polls_its_attempt_once() {
             Poll::<Result<(), &str>>::Pending
         })
     };
-    let mut bare = pin!(retry_with_timer(&POLICY, VirtualClock::new(), operation));
-    let mut told = pin!(retry_with_timer(&POLICY, VirtualClock::new(), operation).with_report());
+    let mut plain = pin!(retry_with_timer(&POLICY, VirtualClock::new(), operation));
+    let mut with_report = pin!(retry_with_timer(&POLICY, VirtualClock::new(), operation).with_report());
     for poll in 1..=3 {
-        assert!(poll_times(bare.as_mut(), 1).is_pending());
-        assert!(poll_times(told.as_mut(), 1).is_pending());
+        assert!(poll_times(plain.as_mut(), 1).is_pending());
+        assert!(poll_times(with_report.as_mut(), 1).is_pending());
         assert_eq!(polls.get(), 2 * poll);
     }
 }
 
 #[test]
-fn meaning_07_the_operation_runs_once_even_if_it_is_too_late_already() {
+fn meaning_07_the_operation_runs_once_after_an_expired_deadline() {
     for policy in [POLICY, SPREAD, Policy::stop().build().unwrap()] {
         let (clock, calls) = (VirtualClock::new(), Cell::new(0));
         clock.advance(ms(5));
@@ -76,7 +76,7 @@ fn meaning_07_the_operation_runs_once_even_if_it_is_too_late_already() {
 }
 
 #[test]
-fn meaning_07_the_operation_runs_once_even_if_it_was_cancelled_before() {
+fn meaning_07_the_operation_runs_once_even_if_cancelled_before() {
     for policy in [POLICY, SPREAD] {
         let (clock, calls) = (VirtualClock::new(), Cell::new(0));
         let cancel = Cancel::new();
@@ -103,12 +103,12 @@ fn meaning_07_the_operation_runs_once_even_if_it_was_cancelled_before() {
             (StopReason::Cancelled, Some(&"no"), 2),
             "async, {policy}"
         );
-        assert_eq!(clock.elapsed(), ms(0), "nobody waited");
+        assert_eq!(clock.elapsed(), ms(0), "no time was spent waiting");
     }
 }
 
 #[test]
-fn meaning_07_an_attempt_that_was_cancelled_before_is_polled_and_then_dropped() {
+fn meaning_07_an_attempt_cancelled_before_is_polled_then_dropped() {
     let polled = Cell::new(false);
     let operation = async || {
         polled.set(true);
@@ -121,7 +121,7 @@ fn meaning_07_an_attempt_that_was_cancelled_before_is_polled_and_then_dropped() 
 }
 
 #[test]
-fn meaning_07_a_success_is_a_success_even_if_cancelled_meanwhile() {
+fn meaning_07_a_success_is_returned_even_if_cancelled_meanwhile() {
     let cancel = Cancel::new();
     let operation = || {
         cancel.cancel();
@@ -134,10 +134,10 @@ fn meaning_07_a_success_is_a_success_even_if_cancelled_meanwhile() {
 }
 
 #[test]
-fn meaning_07_only_an_open_breaker_refuses_attempt_1() {
-    let (clock, gate) = (VirtualClock::new(), RecordingBreaker::open(ms(30)));
+fn meaning_07_only_an_open_breaker_rejects_the_first_attempt() {
+    let (clock, breaker) = (VirtualClock::new(), RecordingBreaker::open(ms(30)));
     clock.advance(ms(10));
-    let guards = Guards::none().breaker(&gate);
+    let guards = Guards::none().breaker(&breaker);
     let want = Cause::Rejected(Rejected::BreakerOpen(BreakerOpen { retry_in: ms(20) }));
 
     let operation = || -> Result<(), &str> { unreachable!("the breaker is open") };
@@ -148,13 +148,13 @@ fn meaning_07_only_an_open_breaker_refuses_attempt_1() {
     let error = block_on(retry_with_timer(&POLICY, &clock, operation).guards(guards)).unwrap_err();
     assert_eq!((error.stop_reason(), error.attempts(), error.cause()), (StopReason::Breaker, 0, &want));
 
-    // Refused later, the call ends with the operation's last error: this breaker opens while the call sleeps.
-    let gate = RecordingBreaker::open(ms(0));
+    // If a later attempt is rejected, the call returns the last error: this breaker opens while the call sleeps.
+    let breaker = RecordingBreaker::open(ms(0));
     let sleep = |length| {
         clock.advance(length);
-        gate.open_until(clock.now().saturating_add(ms(1)));
+        breaker.open_until(clock.now().saturating_add(ms(1)));
     };
     let call = blocking::retry(&POLICY, || Err::<(), _>("no")).timer(SleepFn::with_clock(sleep, &clock));
-    let error = call.guards(Guards::none().breaker(&gate)).run().unwrap_err();
+    let error = call.guards(Guards::none().breaker(&breaker)).run().unwrap_err();
     assert_eq!((error.stop_reason(), error.attempts(), error.error()), (StopReason::Breaker, 1, Some(&"no")));
 }

@@ -1,4 +1,4 @@
-//! [`Partitioned`].
+//! [`Partitioned`]: one budget per key, for a bounded number of keys.
 
 use core::num::NonZeroUsize;
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -7,11 +7,11 @@ use std::sync::Arc;
 use stagger::budget::{Partitioned, Tokens};
 use stagger::{Budget as _, FailureKind, Instant, Outcome, guard::BudgetPermit};
 
-fn hosts(most: usize) -> Partitioned<String, Tokens> {
-    Partitioned::new(NonZeroUsize::new(most).unwrap(), Tokens::new)
+fn hosts(max_keys: usize) -> Partitioned<String, Tokens> {
+    Partitioned::new(NonZeroUsize::new(max_keys).unwrap(), Tokens::new)
 }
 
-fn spend(tokens: &Tokens) {
+fn acquire(tokens: &Tokens) {
     assert!(tokens.try_acquire(FailureKind::Transient, &Instant::ZERO).is_some());
 }
 
@@ -23,15 +23,15 @@ fn keys(hosts: &Partitioned<String, Tokens>) -> Vec<String> {
 }
 
 #[test]
-fn every_key_has_a_budget_of_its_own_and_keeps_it() {
+fn each_key_keeps_a_separate_budget() {
     let hosts = hosts(2);
     assert!(hosts.is_empty());
-    spend(&hosts.of("a"));
+    acquire(&hosts.of("a"));
     assert_eq!((hosts.of("a").available(), hosts.of("b").available(), hosts.len()), (Some(99), Some(100), 2));
 }
 
 #[test]
-fn there_are_never_more_keys_than_said_and_what_was_used_longest_ago_goes() {
+fn the_least_recently_used_key_is_evicted_at_the_limit() {
     let hosts = hosts(3);
     for key in ["a", "b", "c", "a", "d"] {
         let _ = hosts.of(key);
@@ -44,10 +44,10 @@ fn there_are_never_more_keys_than_said_and_what_was_used_longest_ago_goes() {
 }
 
 #[test]
-fn what_is_held_does_not_go() {
+fn a_budget_in_use_is_not_evicted() {
     let hosts = hosts(2);
     let held = hosts.of("a");
-    spend(&held);
+    acquire(&held);
     for key in ["b", "c", "d"] {
         let _ = hosts.of(key);
     }
@@ -56,27 +56,27 @@ fn what_is_held_does_not_go() {
 }
 
 #[test]
-fn newcomers_share_one_budget_when_all_are_held() {
+fn new_keys_share_one_budget_if_all_others_are_in_use() {
     let hosts = hosts(1);
     let held = hosts.of("a");
     let (b, c) = (hosts.of("b"), hosts.of("c"));
     assert!(Arc::ptr_eq(&b, &c) && !Arc::ptr_eq(&b, &held));
-    spend(&b);
+    acquire(&b);
     assert_eq!((hosts.rest().available(), held.available(), hosts.len()), (Some(99), Some(100), 1));
     drop(held);
-    assert!(!Arc::ptr_eq(&hosts.of("b"), &b), "there is room for it now");
+    assert!(!Arc::ptr_eq(&hosts.of("b"), &b), "there is room for the key now");
     assert_eq!(keys(&hosts), ["b"]);
 }
 
 #[test]
-fn threads_that_come_with_one_key_get_one_budget() {
+fn threads_with_the_same_key_share_its_budget() {
     let hosts = hosts(4);
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
                 for n in 0..200 {
                     let key = ["a", "b", "c", "d"][n % 4];
-                    spend(&hosts.of(key));
+                    acquire(&hosts.of(key));
                     hosts.of(key).record(BudgetPermit::NONE, &Outcome::Success, &Instant::ZERO);
                 }
             });
@@ -86,15 +86,14 @@ fn threads_that_come_with_one_key_get_one_budget() {
     assert_eq!(hosts.len(), 4);
 }
 
-/// A budget that cannot be made leaves the others as they are.
 #[test]
-fn a_panic_in_the_making_breaks_nothing() {
-    let made = AtomicU32::new(0);
+fn a_panic_while_creating_a_budget_leaves_the_others_intact() {
+    let created = AtomicU32::new(0);
     let hosts: Partitioned<u8, Tokens> = Partitioned::new(NonZeroUsize::new(2).unwrap(), move || {
-        assert_ne!(made.fetch_add(1, Ordering::Relaxed), 2, "the third one");
+        assert_ne!(created.fetch_add(1, Ordering::Relaxed), 2, "the third budget");
         Tokens::new()
     });
-    spend(&hosts.of(&1));
+    acquire(&hosts.of(&1));
     let panicked = std::panic::catch_unwind(core::panic::AssertUnwindSafe(|| hosts.of(&2)));
     assert!(panicked.is_err());
     assert_eq!((hosts.of(&1).available(), hosts.of(&2).available(), hosts.len()), (Some(99), Some(100), 2));

@@ -1,4 +1,4 @@
-//! What the calls of one retrier share.
+//! [`Retrier`]: rules and guards that all of its calls share.
 
 use core::time::Duration;
 use std::io::{self, ErrorKind};
@@ -18,7 +18,7 @@ enum Api {
     Gone,
 }
 
-/// Why, and after how many attempts, a call that always fails with this error ended.
+/// Returns the stop reason and the attempts of a call that always fails with this error.
 fn end<E: core::fmt::Debug + 'static>(retrier: &Retrier, error: impl Fn() -> E) -> (StopReason, u32) {
     let of = |error: Error<E>| (error.stop_reason(), error.attempts());
     let ends = [
@@ -31,7 +31,7 @@ fn end<E: core::fmt::Debug + 'static>(retrier: &Retrier, error: impl Fn() -> E) 
 }
 
 #[test]
-fn each_type_of_error_goes_by_its_own_rule() {
+fn each_error_type_is_classified_by_its_own_rule() {
     let retrier = Retrier::new(POLICY)
         .when(|error: &Api| *error == Api::Busy)
         .classify(|error: &String| if error == "never" { Outcome::Permanent } else { Outcome::TRANSIENT });
@@ -39,23 +39,27 @@ fn each_type_of_error_goes_by_its_own_rule() {
     assert_eq!(end(&retrier, || Api::Gone), (StopReason::Permanent, 1));
     assert_eq!(end(&retrier, || String::from("later")), (StopReason::Attempts, 3));
     assert_eq!(end(&retrier, || String::from("never")), (StopReason::Permanent, 1));
-    // A type without a rule goes by the built-in ones.
+    // A type without a rule is classified by the built-in rules.
     assert_eq!(end(&retrier, || io::Error::from(ErrorKind::ConnectionReset)), (StopReason::Attempts, 3));
     assert_eq!(end(&retrier, || io::Error::from(ErrorKind::NotFound)), (StopReason::Permanent, 1));
     assert_eq!(end(&retrier, || "text"), (StopReason::Attempts, 3));
 }
 
 #[test]
-fn a_rule_takes_the_place_of_an_earlier_one_for_the_same_type_only() {
+fn a_rule_replaces_only_an_earlier_rule_for_the_same_type() {
     let retrier = Retrier::new(POLICY).when(|_: &Api| false).when(|_: &Fail| false).when(|_: &Api| true);
     assert_eq!(end(&retrier, || Api::Gone), (StopReason::Attempts, 3));
     assert_eq!(end(&retrier, || Fail::TRANSIENT), (StopReason::Permanent, 1));
-    let own = retrier.classify(|_: &io::Error| Outcome::TRANSIENT);
-    assert_eq!(end(&own, || io::Error::from(ErrorKind::NotFound)), (StopReason::Attempts, 3), "also of a built-in one");
+    let overridden = retrier.classify(|_: &io::Error| Outcome::TRANSIENT);
+    assert_eq!(
+        end(&overridden, || io::Error::from(ErrorKind::NotFound)),
+        (StopReason::Attempts, 3),
+        "a rule also replaces a built-in rule"
+    );
 }
 
 #[test]
-fn what_is_added_to_a_clone_is_not_added_to_the_others() {
+fn a_rule_added_to_a_clone_does_not_affect_the_original() {
     let plain = Retrier::new(POLICY);
     let strict = plain.clone().when(|_: &Api| false);
     assert_eq!(
@@ -65,26 +69,26 @@ fn what_is_added_to_a_clone_is_not_added_to_the_others() {
 }
 
 #[test]
-fn every_call_through_a_retrier_and_its_clones_pays_from_one_budget() {
-    let bank = Arc::new(RecordingBudget::new(5));
-    let retrier = Retrier::new(POLICY).shared_budget(bank.clone());
+fn a_retrier_and_its_clones_share_one_budget() {
+    let budget = Arc::new(RecordingBudget::new(5));
+    let retrier = Retrier::new(POLICY).shared_budget(budget.clone());
     let named = retrier.clone().named("another");
     let fails = || Err::<(), _>(Fail::TRANSIENT);
     let stop = |result: Result<(), Error<Fail>>| result.unwrap_err().stop_reason();
     assert_eq!(stop(retrier.blocking(fails)), StopReason::Attempts);
     assert_eq!(stop(named.blocking(fails)), StopReason::Attempts);
-    assert_eq!(stop(retrier.blocking(fails)), StopReason::Budget, "five retries were paid for");
+    assert_eq!(stop(retrier.blocking(fails)), StopReason::Budget, "the budget granted five retries");
     assert_eq!(stop(named.blocking(fails)), StopReason::Budget);
-    let other = Retrier::new(POLICY).shared_budget(bank.clone());
+    let other = Retrier::new(POLICY).shared_budget(budget.clone());
     assert_eq!(stop(other.blocking(fails)), StopReason::Budget);
     assert_eq!(stop(Retrier::new(POLICY).budget(RecordingBudget::new(1)).blocking(fails)), StopReason::Budget);
-    assert_eq!((bank.snapshot().retries_left, bank.in_flight()), (0, 0));
+    assert_eq!((budget.snapshot().retries_left, budget.in_flight()), (0, 0));
 }
 
 #[test]
-fn every_call_through_a_retrier_asks_one_breaker() {
-    let gate = Arc::new(RecordingBreaker::new(3, Duration::from_secs(1 << 30)));
-    let retrier = Retrier::new(POLICY).shared_breaker(gate.clone());
+fn a_retrier_and_its_clones_share_one_breaker() {
+    let breaker = Arc::new(RecordingBreaker::new(3, Duration::from_secs(1 << 30)));
+    let retrier = Retrier::new(POLICY).shared_breaker(breaker.clone());
     let error = retrier.blocking(|| Err::<(), _>(Fail::TRANSIENT)).unwrap_err();
     assert_eq!((error.stop_reason(), error.attempts()), (StopReason::Attempts, 3));
     let error = retrier.clone().blocking(|| Ok::<_, Fail>(())).unwrap_err();
@@ -95,19 +99,19 @@ fn every_call_through_a_retrier_asks_one_breaker() {
 }
 
 #[test]
-fn the_outcome_of_each_attempt_is_told_to_the_guards() {
-    let (bank, gate) = (Arc::new(RecordingBudget::new(9)), Arc::new(RecordingBreaker::new(9, ms(1))));
-    let retrier = Retrier::new(POLICY).shared_budget(bank.clone()).shared_breaker(gate.clone());
+fn the_outcome_of_each_attempt_is_recorded_with_the_guards() {
+    let (budget, breaker) = (Arc::new(RecordingBudget::new(9)), Arc::new(RecordingBreaker::new(9, ms(1))));
+    let retrier = Retrier::new(POLICY).shared_budget(budget.clone()).shared_breaker(breaker.clone());
     let mut outcomes = [Outcome::NotProcessed, Outcome::TRANSIENT].into_iter();
     let operation = || outcomes.next().map_or(Ok(7), |outcome| Err(Fail(outcome)));
     assert_eq!(retrier.classify(Fail::outcome).blocking(operation).into_inner(), Ok(7));
-    // The immediate repeat is the same loan; to the breaker it is an attempt like any other.
-    assert_eq!(bank.snapshot().recorded, [Outcome::TRANSIENT, Outcome::Success]);
-    assert_eq!(gate.snapshot().recorded, [Outcome::NotProcessed, Outcome::TRANSIENT, Outcome::Success]);
+    // The immediate repeat uses the same budget permit; the breaker counts it as an attempt.
+    assert_eq!(budget.snapshot().recorded, [Outcome::TRANSIENT, Outcome::Success]);
+    assert_eq!(breaker.snapshot().recorded, [Outcome::NotProcessed, Outcome::TRANSIENT, Outcome::Success]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_runs_through_a_retrier_can_be_refined() {
+async fn calls_of_a_retrier_can_be_configured_individually() {
     let retrier = Retrier::new(POLICY).when(|error: &Api| *error == Api::Busy);
     let report = retrier.run(async || Err::<(), _>(Api::Gone)).with_report().await;
     assert_eq!((report.stop_reason(), report.attempts), (Some(StopReason::Permanent), 1));

@@ -1,4 +1,4 @@
-//! Against a real server, in a process of its own, that is really killed and started again.
+//! Reconnects and retries against a server process that is killed and restarted.
 
 use core::net::SocketAddr;
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -22,7 +22,7 @@ fn server(port: &Port) -> Server {
     Server::start(program, Ready::Line(Stream::Stdout, String::from("echoing")), LIMIT).unwrap()
 }
 
-fn count(counter: &AtomicU32) {
+fn increment(counter: &AtomicU32) {
     counter.fetch_add(1, Relaxed);
 }
 
@@ -32,47 +32,47 @@ async fn echo(stream: &mut TcpStream) -> std::io::Result<u8> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_connection_comes_back_when_its_server_does() {
+async fn a_connection_is_restored_when_its_server_restarts() {
     let port = Port::reserve().unwrap();
     let mut server = server(&port);
     let refused = AtomicU32::new(0);
-    let mut links =
-        Reconnect::new(&POLICY, async || TcpStream::connect(port.address()).await.inspect_err(|_| count(&refused)));
+    let mut connections =
+        Reconnect::new(&POLICY, async || TcpStream::connect(port.address()).await.inspect_err(|_| increment(&refused)));
 
-    let mut link = links.next().await.unwrap();
-    assert_eq!(echo(&mut link).await.unwrap(), b'x');
+    let mut connection = connections.next().await.unwrap();
+    assert_eq!(echo(&mut connection).await.unwrap(), b'x');
     for _ in 0..2 {
         server.kill();
-        echo(&mut link).await.unwrap_err();
+        echo(&mut connection).await.unwrap_err();
         refused.store(0, Relaxed);
-        // Nobody is there: it goes on trying. What is dropped here is taken up again.
+        // While the server is down, `next` keeps trying. Each future dropped here is resumed by the next one.
         while refused.load(Relaxed) < 3 {
-            tokio::time::timeout(ms(5), links.next()).await.unwrap_err();
+            tokio::time::timeout(ms(5), connections.next()).await.unwrap_err();
         }
         server.restart().unwrap();
-        link = tokio::time::timeout(LIMIT, links.next()).await.unwrap().unwrap();
-        assert_eq!(echo(&mut link).await.unwrap(), b'x');
+        connection = tokio::time::timeout(LIMIT, connections.next()).await.unwrap().unwrap();
+        assert_eq!(echo(&mut connection).await.unwrap(), b'x');
     }
 
     server.kill();
-    let impatient = POLICY.to_builder().max_attempts(3).build().unwrap();
-    let mut links = Reconnect::new(&impatient, async || TcpStream::connect(port.address()).await);
-    let error = links.next().await.unwrap_err();
+    let limited = POLICY.to_builder().max_attempts(3).build().unwrap();
+    let mut connections = Reconnect::new(&limited, async || TcpStream::connect(port.address()).await);
+    let error = connections.next().await.unwrap_err();
     assert_eq!((error.stop_reason(), error.attempts()), (StopReason::Attempts, 3));
     assert_eq!(error.error().map(std::io::Error::kind), Some(std::io::ErrorKind::ConnectionRefused));
     server.restart().unwrap();
-    links.next().await.unwrap();
+    connections.next().await.unwrap();
 }
 
 #[tokio::test]
-async fn a_call_outlives_its_server() {
+async fn a_call_succeeds_after_its_server_restarts() {
     let port = Port::reserve().unwrap();
     let mut server = server(&port);
     server.kill();
     let refused = AtomicU32::new(0);
     let call = stagger::retry(&POLICY, async || {
         let stream = TcpStream::connect(port.address()).await;
-        let mut stream = stream.inspect_err(|_| count(&refused))?;
+        let mut stream = stream.inspect_err(|_| increment(&refused))?;
         echo(&mut stream).await
     });
     let restart = async {
@@ -92,7 +92,7 @@ fn child_that_echoes() {
     let Some(address) = std::env::var("ECHO_AT").ok().and_then(|at| at.parse::<SocketAddr>().ok()) else { return };
     let listener = TcpListener::bind(address).unwrap();
     println!("\nechoing");
-    // Until it is killed.
+    // Runs until it is killed.
     for stream in listener.incoming() {
         std::thread::spawn(move || {
             let (mut stream, mut byte) = (stream.unwrap(), [0]);

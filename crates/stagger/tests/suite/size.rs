@@ -1,4 +1,4 @@
-//! What a call costs in memory. See also `stagger-bench`.
+//! Size and allocations of a call. See also `stagger-bench`.
 
 use core::future::{Ready, ready};
 use core::hint::black_box;
@@ -11,8 +11,8 @@ use super::support::{Fail, poll_times};
 
 const POLICY: Policy = policy!(zero().max_attempts(4));
 
-/// What `retry` adds to a future of this many bytes that borrows nothing.
-fn added<const BYTES: usize>() -> usize {
+/// Returns the bytes that `retry` adds to a future that holds `BYTES` bytes and borrows nothing.
+fn added_bytes<const BYTES: usize>() -> usize {
     let operation = || async {
         let held = black_box([0_u8; BYTES]);
         tokio::task::yield_now().await;
@@ -23,10 +23,10 @@ fn added<const BYTES: usize>() -> usize {
 }
 
 #[test]
-fn a_call_adds_at_most_64_bytes_to_the_future_of_its_operation() {
-    assert!(added::<1>() <= 64, "{}", added::<1>());
-    assert!(added::<1024>() <= 64, "{}", added::<1024>());
-    // A future that is its own value, with no state of its own to hide a tag in.
+fn a_call_adds_at_most_64_bytes_to_its_operation() {
+    assert!(added_bytes::<1>() <= 64, "{}", added_bytes::<1>());
+    assert!(added_bytes::<1024>() <= 64, "{}", added_bytes::<1024>());
+    // A future that consists only of its value leaves the compiler no spare bits for a tag.
     let operation = || ready(Ok::<u64, Fail>(7));
     assert!(size_of_val(&stagger::retry(&POLICY, operation)) - size_of::<Ready<Result<u64, Fail>>>() <= 64);
 }
@@ -44,7 +44,7 @@ fn allocations(run: impl FnOnce()) -> u64 {
 }
 
 #[test]
-fn a_call_allocates_nothing_without_a_real_sleep() {
+fn a_call_that_does_not_sleep_allocates_nothing() {
     for failures in [0, 3] {
         let mut operation = failing(failures);
         let count = allocations(|| {
@@ -77,15 +77,15 @@ fn a_call_allocates_nothing_without_a_real_sleep() {
 
 #[tokio::test(start_paused = true)]
 async fn the_sleeps_of_a_call_on_tokio_share_one_allocation() {
-    const SLEEPY: Policy = policy!(constant(ms(10)).max_attempts(4));
+    const SLEEPING: Policy = policy!(constant(ms(10)).max_attempts(4));
     let mut operation = failing(3);
-    let mut call = Box::pin(stagger::retry(&SLEEPY, || ready(operation())));
+    let mut call = Box::pin(stagger::retry(&SLEEPING, || ready(operation())));
     let first = allocations(|| assert!(poll_times(call.as_mut(), 1).is_pending()));
-    assert_eq!(first, 1, "the sleep, boxed");
+    assert_eq!(first, 1, "the boxed sleep");
     for retry in 1..=3 {
         tokio::time::advance(core::time::Duration::from_millis(11)).await;
         let is_ready = core::cell::Cell::new(false);
         let more = allocations(|| is_ready.set(poll_times(call.as_mut(), 1).is_ready()));
-        assert_eq!((more, is_ready.get()), (0, retry == 3), "retry {retry}: the sleep is armed again");
+        assert_eq!((more, is_ready.get()), (0, retry == 3), "retry {retry}: the sleep is rearmed");
     }
 }

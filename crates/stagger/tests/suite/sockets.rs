@@ -1,4 +1,4 @@
-//! The built-in rules on what the system really says.
+//! The built-in classification of errors that the operating system returns.
 
 use core::cell::RefCell;
 use core::time::Duration;
@@ -14,9 +14,9 @@ use stagger_kit::{Port, Program};
 use super::support::ms;
 
 const POLICY: Policy = policy!(constant(ms(1)).jitter(Jitter::None).max_attempts(3));
-const LOCAL: Outcome = Outcome::Failed { kind: FailureKind::LocalExhaustion, hint: None };
+const LOCAL_EXHAUSTION: Outcome = Outcome::Failed { kind: FailureKind::LocalExhaustion, hint: None };
 
-/// The outcomes of the errors, and what came in the end.
+/// Retries the operation and returns each error with its outcome, and the final result.
 fn retried<T>(mut operation: impl FnMut() -> io::Result<T>) -> (Vec<(ErrorKind, Outcome)>, io::Result<T>) {
     let seen = RefCell::new(Vec::new());
     let result = blocking::retry(&POLICY, || {
@@ -28,21 +28,21 @@ fn retried<T>(mut operation: impl FnMut() -> io::Result<T>) -> (Vec<(ErrorKind, 
 }
 
 #[test]
-fn a_connection_that_is_refused_is_retried() {
-    // Bound by the kit, so that nobody else listens on it.
+fn a_refused_connection_is_retried() {
+    // The kit keeps the port bound, so no other process can listen on it.
     let port = Port::reserve().unwrap();
     let (seen, result) = retried(|| TcpStream::connect(port.address()));
     assert_eq!(seen, [(ErrorKind::ConnectionRefused, Outcome::TRANSIENT); 3]);
     assert_eq!(result.unwrap_err().kind(), ErrorKind::ConnectionRefused);
 }
 
-/// Two connections that the server breaks off in this way, one that it answers.
-fn served(break_off: impl Fn(TcpStream) + Send + 'static) -> (Vec<(ErrorKind, Outcome)>, io::Result<[u8; 2]>) {
+/// Runs a server that disconnects two clients with `disconnect` and answers the third.
+fn served(disconnect: impl Fn(TcpStream) + Send + 'static) -> (Vec<(ErrorKind, Outcome)>, io::Result<[u8; 2]>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let server = thread::spawn(move || {
         for _ in 0..2 {
-            break_off(listener.accept().unwrap().0);
+            disconnect(listener.accept().unwrap().0);
         }
         listener.accept().unwrap().0.write_all(b"ok").unwrap();
     });
@@ -58,8 +58,8 @@ fn served(break_off: impl Fn(TcpStream) + Send + 'static) -> (Vec<(ErrorKind, Ou
 }
 
 #[test]
-fn a_connection_that_is_reset_is_retried() {
-    // Closing with something unread is what makes the system reset.
+fn a_reset_connection_is_retried() {
+    // Closing a socket with unread data makes the system send a reset.
     let (seen, result) = served(|stream| {
         stream.peek(&mut [0]).unwrap();
     });
@@ -71,7 +71,7 @@ fn a_connection_that_is_reset_is_retried() {
 }
 
 #[test]
-fn an_answer_that_breaks_off_is_retried() {
+fn a_truncated_response_is_retried() {
     let (seen, result) = served(|mut stream| {
         stream.read_exact(&mut [0; 5]).unwrap();
         stream.write_all(b"o").unwrap();
@@ -80,7 +80,7 @@ fn an_answer_that_breaks_off_is_retried() {
     assert_eq!(&result.unwrap(), b"ok");
 }
 
-/// Unix calls it "would block".
+/// Unix reports the timeout as `WouldBlock`.
 #[test]
 fn a_read_that_times_out_is_retried() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -92,24 +92,24 @@ fn a_read_that_times_out_is_retried() {
 }
 
 #[test]
-fn what_will_not_work_next_time_is_not_retried() {
+fn permanent_system_errors_are_not_retried() {
     let (seen, _) = retried(|| File::open("/no/such/file"));
     assert_eq!(seen, [(ErrorKind::NotFound, Outcome::Permanent)]);
-    // An address that is not there to be bound is exhaustion of our own, or a mistake; one in use is a mistake.
+    // An address that is not available may be local exhaustion or a mistake; one that is in use is a mistake.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let (seen, _) = retried(|| TcpListener::bind(listener.local_addr().unwrap()));
     assert_eq!(seen, [(ErrorKind::AddrInUse, Outcome::Permanent)]);
 }
 
 #[test]
-fn running_out_of_descriptors_is_our_own_exhaustion() {
+fn running_out_of_descriptors_is_local_exhaustion() {
     let exe = std::env::current_exe().unwrap();
     let child = Program::find("sh").unwrap().args(["-c", "ulimit -n 24 && exec \"$0\" \"$@\""]).arg(exe);
     let child = child.args(["--ignored", "--exact", "--nocapture", "--test-threads=1"]);
     let child = child.arg("suite::sockets::child_that_runs_out_of_descriptors").env("FEW_DESCRIPTORS", "1");
     let done = child.run(Duration::from_secs(20)).unwrap();
     assert!(done.status.success(), "{done}");
-    assert!(done.stdout_text().contains("ran out, and went on"), "{done}");
+    assert!(done.stdout_text().contains("ran out and recovered"), "{done}");
 }
 
 #[test]
@@ -125,11 +125,11 @@ fn child_that_runs_out_of_descriptors() {
     }
     let (seen, result) = retried(|| {
         let stream = TcpStream::connect(listener.local_addr()?);
-        // Somebody lets go meanwhile.
+        // Another part of the process closes a descriptor before the retry.
         open.pop();
         stream
     });
     assert!(result.is_ok(), "{seen:?}: {result:?}");
-    assert_eq!(seen.iter().map(|(_, outcome)| *outcome).collect::<Vec<_>>(), [LOCAL]);
-    println!("ran out, and went on");
+    assert_eq!(seen.iter().map(|(_, outcome)| *outcome).collect::<Vec<_>>(), [LOCAL_EXHAUSTION]);
+    println!("ran out and recovered");
 }

@@ -1,4 +1,4 @@
-//! What must be spawnable, whatever it borrows. That it compiles is the test; that it runs is a bonus.
+//! Calls that must be `Send` and spawnable whatever they borrow. Compiling is the main check.
 
 use std::sync::Arc;
 
@@ -15,12 +15,12 @@ struct Connection {
 #[derive(Debug, PartialEq)]
 enum MyError {
     Busy,
-    Refused(Rejected),
+    Rejected(Rejected),
 }
 
 impl From<Rejected> for MyError {
-    fn from(why: Rejected) -> Self {
-        Self::Refused(why)
+    fn from(rejected: Rejected) -> Self {
+        Self::Rejected(rejected)
     }
 }
 
@@ -38,12 +38,12 @@ async fn get(url: &str) -> Result<usize, MyError> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_one_liner_is_the_future_that_is_spawned() {
+async fn the_builder_is_a_future_that_can_be_spawned() {
     let url = String::from("http://host/");
     let handle = tokio::spawn(async move { stagger::retry(&POLICY, async || get(&url).await).await });
     assert_eq!(handle.await.unwrap(), Ok(12));
 
-    // The builder itself, without an async block around it.
+    // Without an async block around the builder.
     let url = Arc::new(String::from("http://host/"));
     let builder = stagger::retry(&POLICY, move || {
         let url = Arc::clone(&url);
@@ -67,7 +67,7 @@ async fn builders_can_be_joined_and_selected() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_borrows_its_context_mutably_is_spawned() {
+async fn a_call_that_borrows_its_context_mutably_can_be_spawned() {
     let api = Retrier::new(POLICY);
     let handle = tokio::spawn(async move {
         let sql = String::from("select 1");
@@ -80,7 +80,7 @@ async fn a_call_that_borrows_its_context_mutably_is_spawned() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_loop_form_lends_anything_and_is_spawned() {
+async fn a_retry_loop_can_borrow_locals_and_be_spawned() {
     let api = Retrier::new(POLICY);
     let handle = tokio::spawn(async move {
         let sql = String::from("select 1");
@@ -97,7 +97,7 @@ async fn the_loop_form_lends_anything_and_is_spawned() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_kind_of_call_is_send() {
+async fn all_calls_are_send() {
     fn is_send<T: Send>(_: &T) {}
     let api = Retrier::new(POLICY).when(|error: &MyError| *error == MyError::Busy);
     is_send(&api);
@@ -110,22 +110,22 @@ async fn every_kind_of_call_is_send() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_borrows_what_its_task_owns_is_spawned() {
+async fn a_call_that_borrows_from_its_task_can_be_spawned() {
     struct Client {
         api: Retrier,
         urls: Vec<String>,
     }
 
     impl Client {
-        /// Borrows `self` and its argument, in the rule, in the check and in the listener too.
-        async fn fetch(&self, most: &usize) -> Result<usize, MyError> {
+        /// Borrows `self` in the operation and the argument in the validation.
+        async fn fetch(&self, max_size: &usize) -> Result<usize, MyError> {
             let url = &self.urls[0];
             let call =
-                self.api.run(|| get(url)).validate(|size| if size > *most { Err(MyError::Busy) } else { Ok(size) });
+                self.api.run(|| get(url)).validate(|size| if size > *max_size { Err(MyError::Busy) } else { Ok(size) });
             call.with_inner_error().await
         }
 
-        async fn fetch_alone(&self) -> stagger::Report<usize, MyError> {
+        async fn fetch_without_retrier(&self) -> stagger::Report<usize, MyError> {
             let call = stagger::retry(self.api.policy(), async || get(&self.urls[0]).await);
             let is_wanted = |error: &MyError| self.urls.len() == 1 && *error == MyError::Busy;
             call.when(is_wanted).on_event(|_| assert!(!self.urls.is_empty())).with_report().await
@@ -133,16 +133,16 @@ async fn a_call_that_borrows_what_its_task_owns_is_spawned() {
     }
 
     let client = Arc::new(Client { api: Retrier::new(POLICY), urls: vec![String::from("http://host/")] });
-    let theirs = Arc::clone(&client);
-    assert_eq!(tokio::spawn(async move { theirs.fetch(&100).await }).await.unwrap(), Ok(12));
-    assert_eq!(tokio::spawn(async move { client.fetch_alone().await }).await.unwrap().attempts, 1);
+    let shared = Arc::clone(&client);
+    assert_eq!(tokio::spawn(async move { shared.fetch(&100).await }).await.unwrap(), Ok(12));
+    assert_eq!(tokio::spawn(async move { client.fetch_without_retrier().await }).await.unwrap().attempts, 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn guards_that_are_borrowed_are_spawned() {
-    let (bank, gate) = (Arc::new(RecordingBudget::new(9)), Arc::new(RecordingBreaker::new(9, ms(1))));
+async fn a_call_with_borrowed_guards_can_be_spawned() {
+    let (budget, breaker) = (Arc::new(RecordingBudget::new(9)), Arc::new(RecordingBreaker::new(9, ms(1))));
     let task = tokio::spawn(async move {
-        let guards = Guards::none().budget(&*bank).breaker(&*gate);
+        let guards = Guards::none().budget(&*budget).breaker(&*breaker);
         stagger::retry(&POLICY, async || Err::<(), _>(MyError::Busy))
             .guards(guards)
             .timeout(ms(5))
@@ -153,7 +153,7 @@ async fn guards_that_are_borrowed_are_spawned() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_context_need_not_be_sized() {
+async fn a_context_can_be_unsized() {
     let api = Retrier::new(POLICY);
     let mut numbers = [0_u32; 3];
     let slice: &mut [u32] = &mut numbers;
@@ -165,11 +165,11 @@ async fn a_context_need_not_be_sized() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_connection_that_is_kept_up_is_spawned() {
+async fn reconnect_can_be_spawned() {
     let task = tokio::spawn(async {
         let url = String::from("http://host/");
-        let mut links = Reconnect::new(&POLICY, async || get(&url).await);
-        links.next().await.map(|size| (size, links.next().is_send()))
+        let mut connections = Reconnect::new(&POLICY, async || get(&url).await);
+        connections.next().await.map(|size| (size, connections.next().is_send()))
     });
     assert_eq!(task.await.unwrap(), Ok((12, ())));
 }
@@ -181,7 +181,7 @@ trait IsSend: Send {
 impl<T: Send> IsSend for T {}
 
 #[test]
-fn blocking_calls_go_to_other_threads() {
+fn blocking_calls_can_be_sent_to_other_threads() {
     let api = Retrier::new(POLICY).timeout(ms(5));
     let name = String::from("borrowed");
     let call = api.blocking_call(|_| Ok::<_, MyError>(name.len()));
@@ -192,15 +192,15 @@ fn blocking_calls_go_to_other_threads() {
     });
 }
 
-/// What is not `Send` runs where it is.
+/// A call that is not `Send` runs on a `LocalSet`.
 #[tokio::test(start_paused = true)]
-async fn a_call_that_is_not_send_runs_in_its_own_thread() {
+async fn a_call_that_is_not_send_can_be_spawned_locally() {
     let calls = std::rc::Rc::new(core::cell::Cell::new(0));
-    let theirs = calls.clone();
+    let task_calls = calls.clone();
     let local = tokio::task::LocalSet::new();
     let task = local.spawn_local(async move {
         stagger::retry(&POLICY, async || {
-            theirs.set(theirs.get() + 1);
+            task_calls.set(task_calls.get() + 1);
             Err::<(), _>(MyError::Busy)
         })
         .await
@@ -209,9 +209,9 @@ async fn a_call_that_is_not_send_runs_in_its_own_thread() {
     assert_eq!((task.await.unwrap(), calls.get()), (Err(MyError::Busy), 5));
 }
 
-/// The future has no name that anybody would write, and can be kept in a struct all the same.
+/// Boxing makes it possible to store the future, whose type cannot be named, in a struct.
 #[tokio::test(start_paused = true)]
-async fn a_call_can_be_kept_behind_a_trait_object() {
+async fn a_call_can_be_stored_as_a_trait_object() {
     let call: core::pin::Pin<Box<dyn Future<Output = Result<usize, MyError>> + Send>> =
         Box::pin(stagger::retry(&POLICY, async || get("a").await));
     assert_eq!(call.await, Ok(1));

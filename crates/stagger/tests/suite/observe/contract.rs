@@ -1,4 +1,4 @@
-//! The contract: every metric and every event that the documentation names is made, and no other.
+//! The contract: exactly the documented metrics and events are emitted.
 
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,19 +22,19 @@ use crate::suite::support::RecordingBudget;
 const POLICY: Policy = policy!(zero().max_attempts(3));
 const CONTRACT: &str = include_str!("../../../src/observe/contract.md");
 
-/// What a metric is: its kind, and the values that each label may have; none where it is the program's choice.
+/// A metric's kind and the values that each label can have. The set is empty if the program chooses the values.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Promise {
+struct MetricSpec {
     kind: String,
     labels: BTreeMap<String, BTreeSet<String>>,
 }
 
-/// The words of a text that stand between back quotes.
+/// Returns the parts of a text that are in backquotes.
 fn quoted(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2)
 }
 
-fn contract() -> BTreeMap<String, Promise> {
+fn contract() -> BTreeMap<String, MetricSpec> {
     let rows = CONTRACT.lines().skip(2).map(|row| row.split('|').map(str::trim).collect::<Vec<_>>());
     let mut contract = BTreeMap::new();
     for row in rows {
@@ -44,14 +44,14 @@ fn contract() -> BTreeMap<String, Promise> {
         let mut labels: BTreeMap<_, _> = quoted(plain).map(|label| (label.to_owned(), BTreeSet::new())).collect();
         let last = quoted(plain).last().expect("a label").to_owned();
         labels.insert(last, quoted(values).map(str::to_owned).collect());
-        let promise = Promise { kind: row[2].to_owned(), labels };
-        assert!(contract.insert(name, promise).is_none(), "{row:?} is there twice");
+        let spec = MetricSpec { kind: row[2].to_owned(), labels };
+        assert!(contract.insert(name, spec).is_none(), "{row:?} is a duplicate");
     }
     contract
 }
 
-/// Everything that makes metrics and events, once.
-fn everything() {
+/// Emits every metric and every event at least once.
+fn emit_everything() {
     let controls = RetryControls::new();
     let breaker = Arc::new(CircuitBreaker::builder(Seed::new(1)).consecutive(100).build().unwrap());
     let admission = Arc::new(Admission::per_second(10).build().unwrap());
@@ -104,38 +104,38 @@ fn everything() {
 }
 
 #[test]
-fn every_metric_of_the_contract_is_made_and_no_other() {
+fn exactly_the_metrics_of_the_contract_are_emitted() {
     let metrics = Metrics::new();
-    metrics.during(everything);
-    let mut made = BTreeMap::<String, Promise>::new();
+    metrics.during(emit_everything);
+    let mut emitted = BTreeMap::<String, MetricSpec>::new();
     for (name, seen) in metrics.all() {
-        let promise = made.entry(name).or_default();
-        promise.kind = seen.kind.to_owned();
+        let spec = emitted.entry(name).or_default();
+        spec.kind = seen.kind.to_owned();
         for (label, value) in seen.labels {
-            let values = promise.labels.entry(label.clone()).or_default();
+            let values = spec.labels.entry(label.clone()).or_default();
             if label != "target" {
                 values.insert(value);
             }
         }
     }
-    let promised = contract();
-    assert_eq!(made.keys().collect::<Vec<_>>(), promised.keys().collect::<Vec<_>>());
-    for (name, promise) in &promised {
-        let made = &made[name];
-        assert_eq!(made.kind, promise.kind, "{name}");
-        assert!(made.labels.keys().eq(promise.labels.keys()), "{name} has {:?}", made.labels.keys());
-        for (label, values) in &made.labels {
-            // What a histogram's label may be is told with the counter beside it.
-            let told = &promise.labels[label];
-            let told = if told.is_empty() { &promised["stagger_retries_total"].labels[label] } else { told };
-            assert!(values.is_subset(told), "{name} has {label} {values:?}");
+    let contract = contract();
+    assert_eq!(emitted.keys().collect::<Vec<_>>(), contract.keys().collect::<Vec<_>>());
+    for (name, spec) in &contract {
+        let emitted = &emitted[name];
+        assert_eq!(emitted.kind, spec.kind, "{name}");
+        assert!(emitted.labels.keys().eq(spec.labels.keys()), "{name} has {:?}", emitted.labels.keys());
+        for (label, values) in &emitted.labels {
+            // The contract lists the values of a histogram's label with the corresponding counter.
+            let allowed = &spec.labels[label];
+            let allowed = if allowed.is_empty() { &contract["stagger_retries_total"].labels[label] } else { allowed };
+            assert!(values.is_subset(allowed), "{name} has {label} {values:?}");
         }
     }
 }
 
-/// A value that is added to an enum is added to the contract, too.
+/// Fails if a variant is added to an enum but not to the contract.
 #[test]
-fn the_contract_names_every_value_of_a_label() {
+fn the_contract_lists_every_label_value() {
     let contract = contract();
     let stops = [
         StopReason::Permanent,
@@ -164,22 +164,22 @@ fn the_contract_names_every_value_of_a_label() {
 }
 
 #[test]
-fn every_event_that_is_documented_is_made_and_no_other() {
+fn exactly_the_documented_events_are_emitted() {
     let documented = [include_str!("../../../src/observe/mod.rs"), include_str!("../../../src/observe/tracing.rs")];
     let rows = documented.iter().flat_map(|text| text.lines()).filter(|line| line.contains("| `"));
     let levels = ["`DEBUG`", "`INFO`", "`WARN`"];
     let rows = rows.filter(|row| levels.iter().any(|level| row.contains(level)));
-    // The message is the one quoted thing with a lower-case beginning before the fields.
+    // The message is the first quoted part of a row that is not a level.
     let message = |row: &str| {
         let mut words = quoted(row).filter(|word| !["DEBUG", "INFO", "WARN"].contains(word));
         words.next().map(str::to_owned)
     };
     let documented: BTreeSet<_> = rows.filter_map(message).collect();
     let logs = Logs::default();
-    logs.during(everything);
-    // One line a second is made for each target; the others of the listener have tests of their own.
-    let made = logs.messages();
+    logs.during(emit_everything);
+    // The listener logs at most one event per second for each target, so its messages have separate tests.
+    let emitted = logs.messages();
     let limited = ["giving up", "retrying", "succeeded"].map(str::to_owned);
-    let made: BTreeSet<_> = made.into_iter().chain(limited).collect();
-    assert_eq!(made, documented);
+    let emitted: BTreeSet<_> = emitted.into_iter().chain(limited).collect();
+    assert_eq!(emitted, documented);
 }

@@ -1,4 +1,4 @@
-//! What guards are and have counted, collected when it is asked for.
+//! [`Gauges`]: the state and counters of guards, collected on request.
 
 use std::sync::Arc;
 
@@ -19,13 +19,13 @@ fn key(name: &str, label: &str) -> (String, String) {
     (format!("stagger_{name}"), label.to_owned())
 }
 
-fn fail(breaker: &CircuitBreaker, clock: &VirtualClock) {
-    let pass = breaker.admit(&clock.now()).unwrap();
-    breaker.record(pass, &Outcome::TRANSIENT, &clock.now());
+fn record_failure(breaker: &CircuitBreaker, clock: &VirtualClock) {
+    let permit = breaker.admit(&clock.now()).unwrap();
+    breaker.record(permit, &Outcome::TRANSIENT, &clock.now());
 }
 
 #[test]
-fn what_is_left_of_a_budget_follows_it_and_is_no_number_while_it_cannot_be_told() {
+fn budget_left_follows_the_budget_and_is_nan_while_unknown() {
     let (metrics, controls) = (Metrics::new(), RetryControls::new());
     let budget = Arc::new(controls.budget("api", Tokens::builder().capacity(3).cost(1).build().unwrap()));
     let gauges = Gauges::new().budget("api", Arc::clone(&budget) as Arc<dyn Budget>);
@@ -43,14 +43,14 @@ fn what_is_left_of_a_budget_follows_it_and_is_no_number_while_it_cannot_be_told(
 }
 
 #[test]
-fn a_breaker_is_in_one_state_and_its_counters_are_its_own() {
+fn a_breaker_reports_one_state_and_its_own_counters() {
     let (metrics, clock) = (Metrics::new(), VirtualClock::new());
     let breaker = Arc::new(CircuitBreaker::builder(Seed::new(1)).consecutive(1).build().unwrap());
-    fail(&breaker, &clock);
+    record_failure(&breaker, &clock);
     let _ = breaker.admit(&clock.now()).unwrap_err();
     breaker.set_enforcement(Enforcement::Observed);
     let _ = (breaker.admit(&clock.now()), breaker.admit(&clock.now()));
-    // What was counted before it is collected for the first time is there, and asking twice does not count twice.
+    // The first collection includes earlier counts, and collecting twice does not count twice.
     let gauges = Gauges::with_clock(clock.clone()).breaker("api", Arc::clone(&breaker));
     metrics.during(|| (gauges.record(), gauges.record()));
     let values = metrics.values("api");
@@ -71,23 +71,23 @@ fn a_breaker_is_in_one_state_and_its_counters_are_its_own() {
 }
 
 #[test]
-fn every_control_is_collected_and_each_refusal_by_its_cause() {
+fn every_control_reports_its_rejections_by_cause() {
     let (metrics, controls) = (Metrics::new(), RetryControls::new());
     let gauges = Gauges::new().controls(&controls);
     let api = controls.budget("api", Tokens::builder().capacity(1).cost(1).reward(0).build().unwrap());
-    let ask = |times| (0..times).filter_map(|_| api.try_acquire(FailureKind::Transient, &Instant::ZERO)).count();
-    let _ = ask(3);
+    let acquire = |times| (0..times).filter_map(|_| api.try_acquire(FailureKind::Transient, &Instant::ZERO)).count();
+    let _ = acquire(3);
     controls.set("api", ControlMode::Observed);
-    let _ = ask(3);
+    let _ = acquire(3);
     controls.set("api", ControlMode::NoRetries);
-    let _ = ask(4);
+    let _ = acquire(4);
     controls.set("api", ControlSetting::new(ControlMode::Off, Ratio::percent(50)));
-    let _ = ask(10);
+    let _ = acquire(10);
     let _ = controls.budget("later", Unlimited);
     metrics.during(|| (gauges.record(), gauges.record()));
     let values = metrics.values("api");
-    for (cause, refusals) in [("budget", 2.0), ("observed", 3.0), ("no_retries", 4.0), ("share", 5.0)] {
-        assert_eq!(values[&key("control_refusals_total", cause)], refusals, "{cause}");
+    for (cause, rejections) in [("budget", 2.0), ("observed", 3.0), ("no_retries", 4.0), ("share", 5.0)] {
+        assert_eq!(values[&key("control_refusals_total", cause)], rejections, "{cause}");
     }
     for (mode, is) in [("enforced", 0.0), ("observed", 0.0), ("off", 1.0), ("no-retries", 0.0)] {
         assert_eq!(values[&key("control_mode", mode)], is, "{mode}");
@@ -98,7 +98,7 @@ fn every_control_is_collected_and_each_refusal_by_its_cause() {
 }
 
 #[test]
-fn an_admission_is_collected_by_the_clock_that_is_given() {
+fn an_admission_is_collected_with_the_given_clock() {
     let (metrics, clock) = (Metrics::new(), VirtualClock::new());
     let admission = Arc::new(Admission::per_second(10).burst(2).build().unwrap());
     let gauges = Gauges::with_clock(clock.clone()).admission("door", Arc::clone(&admission));
@@ -120,28 +120,28 @@ fn an_admission_is_collected_by_the_clock_that_is_given() {
 }
 
 #[test]
-fn a_change_is_one_event_and_being_asked_is_none() {
+fn a_change_emits_one_event_and_collecting_emits_none() {
     let (logs, clock, controls) = (Logs::default(), VirtualClock::new(), RetryControls::new());
     let breaker = Arc::new(CircuitBreaker::builder(Seed::new(1)).consecutive(1).build().unwrap());
     let _ = controls.budget("api", Unlimited);
     let gauges = Gauges::with_clock(clock.clone()).breaker("api", Arc::clone(&breaker)).controls(&controls);
-    let told = || {
+    let events = || {
         logs.during(|| (0..3).for_each(|_| gauges.record()));
         logs.take()
     };
-    assert!(told().is_empty());
-    fail(&breaker, &clock);
+    assert!(events().is_empty());
+    record_failure(&breaker, &clock);
     let fields = |state, was, cause, n| {
         format!(r#"target_name="api" state="{state}" was="{was}" cause="{cause}" transitions={n}"#)
     };
-    assert_eq!(told(), [format!("WARN|breaker changed|{}", fields("open", "closed", "consecutive", 1))]);
+    assert_eq!(events(), [format!("WARN|breaker changed|{}", fields("open", "closed", "consecutive", 1))]);
     clock.advance(ms(60_000));
-    let pass = breaker.admit(&clock.now()).unwrap();
-    breaker.record(pass, &Outcome::Success, &clock.now());
-    assert_eq!(told(), [format!("INFO|breaker changed|{}", fields("closed", "open", "probes", 2))]);
+    let permit = breaker.admit(&clock.now()).unwrap();
+    breaker.record(permit, &Outcome::Success, &clock.now());
+    assert_eq!(events(), [format!("INFO|breaker changed|{}", fields("closed", "open", "probes", 2))]);
     controls.apply("api=observed 25%").unwrap();
-    assert_eq!(told(), [r#"WARN|operator control changed|target_name="api" setting="observed 25%" was="enforced""#]);
+    assert_eq!(events(), [r#"WARN|operator control changed|target_name="api" setting="observed 25%" was="enforced""#]);
     controls.set("*", ControlMode::Enforced);
-    assert_eq!(told(), [r#"INFO|operator control changed|target_name="api" setting="enforced" was="observed 25%""#]);
-    assert!(told().is_empty());
+    assert_eq!(events(), [r#"INFO|operator control changed|target_name="api" setting="enforced" was="observed 25%""#]);
+    assert!(events().is_empty());
 }

@@ -1,5 +1,5 @@
-//! Metrics and logs: the contract, and when they are made.
-#![expect(clippy::float_cmp, reason = "metrics are floating, and what they count here is whole or a half: exact")]
+//! Metrics and log events: the documented contract, and when each is emitted.
+#![expect(clippy::float_cmp, reason = "the metrics here are multiples of 0.5, which floats represent exactly")]
 
 mod contract;
 mod gauges;

@@ -1,4 +1,4 @@
-//! What ends with a report, counted.
+//! Metrics and events recorded from reports.
 
 use core::num::NonZeroU32;
 use core::time::Duration;
@@ -15,27 +15,26 @@ use crate::suite::support::{RecordingBreaker, RecordingBudget, ms};
 
 const POLICY: Policy = policy!(zero().max_attempts(3));
 
-/// The metrics that come of it, by name and label.
-fn counted(metrics: &Metrics) -> impl Fn(&str, &str) -> f64 + use<> {
+/// Returns a lookup of the recorded metrics by name and label.
+fn recorded(metrics: &Metrics) -> impl Fn(&str, &str) -> f64 + use<> {
     let values = metrics.values("it");
     move |name, label| values[&(format!("stagger_{name}"), label.to_owned())]
 }
 
-/// Calls that end in each way, as they are told apart: worked at once, worked after a retry, failed.
 #[test]
-fn a_success_after_a_retry_is_told_from_one_without() {
+fn successes_with_and_without_a_retry_are_counted_separately() {
     let metrics = Metrics::new();
-    let it = Retrier::new(POLICY).named("it").on_event(observe::metrics());
+    let retrier = Retrier::new(POLICY).named("it").on_event(observe::metrics());
     metrics.during(|| {
         for failures in [0, 0, 1, 2, 9] {
             let mut left = failures;
-            let _ = it.blocking(|| {
+            let _ = retrier.blocking(|| {
                 left -= 1;
                 if left < 0 { Ok(()) } else { Err("no") }
             });
         }
     });
-    let value = counted(&metrics);
+    let value = recorded(&metrics);
     let calls = |kind| value("calls_total", kind);
     assert_eq!((calls("successful_without_retry"), calls("successful_with_retry")), (2.0, 2.0));
     assert_eq!((calls("failed_with_retry"), value("stops_total", "attempts")), (1.0, 1.0));
@@ -43,18 +42,18 @@ fn a_success_after_a_retry_is_told_from_one_without() {
 }
 
 #[test]
-fn a_call_that_the_breaker_refused_made_no_attempt() {
+fn a_call_rejected_by_the_breaker_counts_no_attempt() {
     let metrics = Metrics::new();
-    let it =
+    let retrier =
         Retrier::new(POLICY).named("it").breaker(RecordingBreaker::open(Duration::MAX)).on_event(observe::metrics());
-    let error = metrics.during(|| it.blocking(|| Err::<(), _>("no")).unwrap_err());
+    let error = metrics.during(|| retrier.blocking(|| Err::<(), _>("no")).unwrap_err());
     assert_eq!((error.stop_reason(), error.attempts()), (StopReason::Breaker, 0));
-    let value = counted(&metrics);
+    let value = recorded(&metrics);
     assert_eq!((value("attempts_total", ""), value("stops_total", "breaker")), (0.0, 1.0));
 }
 
 #[tokio::test(start_paused = true)]
-async fn hedges_are_counted_as_launched_won_and_refused() {
+async fn hedges_are_counted_as_launched_won_or_refused() {
     let (metrics, logs, policy) = (Metrics::new(), Logs::default(), Hedge::after(ms(100)).with_max_copies(2));
     let call = async |budget: RecordingBudget, slow: u64| {
         let mut attempts = 0;
@@ -70,10 +69,10 @@ async fn hedges_are_counted_as_launched_won_and_refused() {
         logs.during(|| metrics.during(|| observe::record_hedged("it", &report)));
     };
     call(RecordingBudget::new(9), 0).await;
-    assert!(logs.take().is_empty(), "a call without a copy is no event");
+    assert!(logs.take().is_empty(), "a call without a hedge emits no event");
     call(RecordingBudget::new(9), 1).await;
     call(RecordingBudget::new(1), 2).await;
-    let value = counted(&metrics);
+    let value = recorded(&metrics);
     let hedges = ["launched", "won", "refused"].map(|result| value("hedges_total", result));
     assert_eq!(hedges, [2.0, 1.0, 1.0]);
     let fields =
@@ -82,7 +81,7 @@ async fn hedges_are_counted_as_launched_won_and_refused() {
 }
 
 #[test]
-fn the_items_of_a_batch_are_counted_by_what_came_of_them() {
+fn batch_items_are_counted_by_result() {
     let (metrics, logs, clock) = (Metrics::new(), Logs::default(), VirtualClock::new());
     let finished = |fails: &[(&str, Outcome)]| {
         let mut batch = Batch::with_timer(clock.clone(), &POLICY, [("a", 1), ("b", 2), ("c", 3), ("d", 4)]);
@@ -94,23 +93,23 @@ fn the_items_of_a_batch_are_counted_by_what_came_of_them() {
         logs.during(|| metrics.during(|| observe::record_batch("it", &finished)));
     };
     finished(&[("a", Outcome::Permanent), ("b", Outcome::Cancelled)]);
-    let value = counted(&metrics);
+    let value = recorded(&metrics);
     let items = |result| value("batch_items_total", result) as usize;
     assert_eq!((items("succeeded"), items("failed"), items("dead_lettered")), (2, 1, 1));
     assert_eq!(logs.take(), [r#"WARN|items failed|target_name="it" succeeded=2 failed=1 dead_lettered=1"#]);
     finished(&[]);
-    assert_eq!((counted(&metrics)("batch_items_total", "succeeded"), logs.take().len()), (4.0, 0));
+    assert_eq!((recorded(&metrics)("batch_items_total", "succeeded"), logs.take().len()), (4.0, 0));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_queue_tells_what_is_pending_overdue_and_refused() {
+async fn a_queue_reports_pending_overdue_and_refused_items() {
     let (metrics, mut queue) = (Metrics::new(), RetryQueue::new(POLICY).capacity(2));
     queue.push("soon", ms(1_000)).unwrap();
     queue.push("late", ms(60_000)).unwrap();
     assert!(queue.push("refused", ms(1)).is_err());
     let seen = |queue: &RetryQueue<_, _>| {
         metrics.during(|| observe::record_queue("it", &queue.snapshot()));
-        let value = counted(&metrics);
+        let value = recorded(&metrics);
         ["pending", "overdue_seconds", "refused_total"].map(|name| value(&format!("queue_{name}"), ""))
     };
     assert_eq!(seen(&queue), [2.0, 0.0, 1.0]);

@@ -10,15 +10,15 @@ use tracing::span;
 use tracing::subscriber::with_default;
 use tracing::{Event, Metadata, Subscriber};
 
-/// Metrics of this thread alone, as they stand.
+/// Records the metrics that this thread emits.
 pub(super) struct Metrics {
     recorder: DebuggingRecorder,
     snapshotter: Snapshotter,
 }
 
-/// Where one metric stands.
+/// The current value of one metric.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Seen {
+pub(super) struct MetricValue {
     pub(super) kind: &'static str,
     pub(super) labels: BTreeMap<String, String>,
     pub(super) value: f64,
@@ -34,9 +34,9 @@ impl Metrics {
         with_local_recorder(&self.recorder, work)
     }
 
-    /// Every metric, by name. What a histogram has seen is told by how many there were. Everything is at zero afterwards,
-    /// so that the next time tells what has come since.
-    pub(super) fn all(&self) -> Vec<(String, Seen)> {
+    /// Returns every metric with its name, a histogram as the number of its samples. Resets everything, so that the next
+    /// call returns only what was recorded since.
+    pub(super) fn all(&self) -> Vec<(String, MetricValue)> {
         let metrics = self.snapshotter.snapshot().into_vec();
         let seen = metrics.into_iter().map(|(key, _, _, value)| {
             let kind = match key.kind() {
@@ -50,15 +50,16 @@ impl Metrics {
                 DebugValue::Gauge(value) => value.into_inner(),
                 DebugValue::Histogram(values) => values.len() as f64,
             };
-            (key.key().name().to_owned(), Seen { kind, labels, value })
+            (key.key().name().to_owned(), MetricValue { kind, labels, value })
         });
         seen.collect()
     }
 
-    /// What a metric stands at, by its name and the value of its label beside the target, or "".
+    /// Returns the values of a target's metrics by name and by the value of the other label ("" if there is none).
     pub(super) fn values(&self, target: &str) -> BTreeMap<(String, String), f64> {
-        let of_target = |(_, seen): &(String, Seen)| seen.labels.get("target").is_some_and(|name| name == target);
-        let value = |(name, seen): (String, Seen)| {
+        let of_target =
+            |(_, seen): &(String, MetricValue)| seen.labels.get("target").is_some_and(|name| name == target);
+        let value = |(name, seen): (String, MetricValue)| {
             let other = seen.labels.into_iter().find(|(key, _)| key != "target");
             ((name, other.map_or_else(String::new, |(_, value)| value)), seen.value)
         };
@@ -66,7 +67,7 @@ impl Metrics {
     }
 }
 
-/// The events that tracing is told of in this thread, each as one line.
+/// Collects the tracing events of this thread, one line each.
 #[derive(Clone, Default)]
 pub(super) struct Logs(Arc<Mutex<Vec<String>>>);
 
@@ -75,7 +76,7 @@ impl Logs {
         with_default(self.clone(), work)
     }
 
-    /// The lines since the last time.
+    /// Returns the lines collected since the last call.
     pub(super) fn take(&self) -> Vec<String> {
         core::mem::take(&mut *self.0.lock().unwrap())
     }

@@ -1,4 +1,4 @@
-//! Every driver, run through one case.
+//! Runs a case with each driver.
 
 use core::cell::{Cell, RefCell};
 use core::future::poll_fn;
@@ -10,41 +10,41 @@ use stagger::{Cause, Error, Guards, PollRetry, Rejected, Retrier, StopReason, bl
 
 use super::Case;
 use super::script::check;
-use super::trace::{Decided, End, Trace};
+use super::trace::{Completion, DecisionRecord, Trace};
 use crate::suite::support::Fail;
 
-/// A timer, and how time passes while an attempt is being made.
-pub(crate) trait World {
+/// A timer, and a way to let time pass during an attempt.
+pub(crate) trait Environment {
     type Timer: Sleep + Clone;
 
     fn timer(&self) -> Self::Timer;
 
-    fn pass(&self, length: core::time::Duration) -> impl Future<Output = ()>;
+    fn elapse(&self, length: core::time::Duration) -> impl Future<Output = ()>;
 }
 
-fn decided(event: &Event<'_>) -> Decided {
+fn record(event: &Event<'_>) -> DecisionRecord {
     let Event { attempt, action, elapsed, budget_left, .. } = *event;
-    Decided { attempt, action, elapsed, budget_left }
+    DecisionRecord { attempt, action, elapsed, budget_left }
 }
 
-fn trace(decisions: Vec<Decided>, result: Result<u32, Error<Fail>>, calls: usize) -> Trace {
-    Trace { decisions, end: Some(End::from(result)), calls }
+fn trace(decisions: Vec<DecisionRecord>, result: Result<u32, Error<Fail>>, calls: usize) -> Trace {
+    Trace { decisions, completion: Some(Completion::from(result)), calls }
 }
 
-/// The next call, from 0.
-fn counted(calls: &Cell<usize>) -> usize {
+/// Returns the index of the next call, from 0.
+fn next_call(calls: &Cell<usize>) -> usize {
     calls.replace(calls.get() + 1)
 }
 
 /// `blocking::retry`.
 pub(crate) fn blocking(case: &Case<'_>) -> Trace {
-    let (clock, calls, seen) = (VirtualClock::new(), Cell::new(0), RefCell::new(Vec::new()));
-    let listen = |event: &Event<'_>| seen.borrow_mut().push(decided(event));
+    let (clock, calls, records) = (VirtualClock::new(), Cell::new(0), RefCell::new(Vec::new()));
+    let listen = |event: &Event<'_>| records.borrow_mut().push(record(event));
     let (budget, breaker) = case.guards();
     let call = blocking::retry(case.policy, || {
-        let play = case.script.play(counted(&calls));
-        clock.advance(play.takes);
-        play.raw()
+        let scripted = case.script.attempt(next_call(&calls));
+        clock.advance(scripted.duration);
+        scripted.marked_result()
     });
     let call = call.timer(clock.clone()).seed(case.seed).with_marks().validate(check).classify(Fail::outcome);
     let result = match (&budget, &breaker) {
@@ -54,18 +54,18 @@ pub(crate) fn blocking(case: &Case<'_>) -> Trace {
         }
         _ => call.on_event(listen).detailed().run(),
     };
-    trace(seen.into_inner(), result, calls.get())
+    trace(records.into_inner(), result, calls.get())
 }
 
 /// `retry_with_timer`.
-pub(crate) async fn retrying<W: World>(case: &Case<'_>, world: &W) -> Trace {
-    let (calls, seen) = (Cell::new(0), RefCell::new(Vec::new()));
-    let listen = |event: &Event<'_>| seen.borrow_mut().push(decided(event));
+pub(crate) async fn retry<W: Environment>(case: &Case<'_>, environment: &W) -> Trace {
+    let (calls, records) = (Cell::new(0), RefCell::new(Vec::new()));
+    let listen = |event: &Event<'_>| records.borrow_mut().push(record(event));
     let (budget, breaker) = case.guards();
-    let call = stagger::retry_with_timer(case.policy, world.timer(), async || {
-        let play = case.script.play(counted(&calls));
-        world.pass(play.takes).await;
-        play.raw()
+    let call = stagger::retry_with_timer(case.policy, environment.timer(), async || {
+        let scripted = case.script.attempt(next_call(&calls));
+        environment.elapse(scripted.duration).await;
+        scripted.marked_result()
     });
     let call = call.seed(case.seed).with_marks().validate(check).classify(Fail::outcome);
     let result = match (&budget, &breaker) {
@@ -75,108 +75,108 @@ pub(crate) async fn retrying<W: World>(case: &Case<'_>, world: &W) -> Trace {
         }
         _ => call.on_event(listen).detailed().await,
     };
-    trace(seen.into_inner(), result, calls.get())
+    trace(records.into_inner(), result, calls.get())
 }
 
-type Seen = Arc<Mutex<Vec<Decided>>>;
+type Records = Arc<Mutex<Vec<DecisionRecord>>>;
 
-fn retrier(case: &Case<'_>) -> (Retrier, Seen) {
-    let seen = Seen::default();
-    let listener = Arc::clone(&seen);
+fn retrier(case: &Case<'_>) -> (Retrier, Records) {
+    let records = Records::default();
+    let listener = Arc::clone(&records);
     let mut retrier = Retrier::new(*case.policy)
         .seed(case.seed)
         .classify(Fail::outcome)
-        .on_event(move |event| listener.lock().unwrap().push(decided(event)));
+        .on_event(move |event| listener.lock().unwrap().push(record(event)));
     if let (Some(budget), Some(breaker)) = case.guards() {
         retrier = retrier.shared_budget(budget).shared_breaker(breaker);
     }
-    (retrier, seen)
+    (retrier, records)
 }
 
-fn taken(seen: &Seen) -> Vec<Decided> {
-    core::mem::take(&mut seen.lock().unwrap())
+fn take(records: &Records) -> Vec<DecisionRecord> {
+    core::mem::take(&mut records.lock().unwrap())
 }
 
 /// `Retrier::blocking_call`.
 pub(crate) fn retrier_blocking(case: &Case<'_>) -> Trace {
     let (clock, calls) = (VirtualClock::new(), Cell::new(0));
-    let (retrier, seen) = retrier(case);
+    let (retrier, records) = retrier(case);
     let result = retrier
         .blocking_call(|_| {
-            let play = case.script.play(counted(&calls));
-            clock.advance(play.takes);
-            play.raw()
+            let scripted = case.script.attempt(next_call(&calls));
+            clock.advance(scripted.duration);
+            scripted.marked_result()
         })
         .timer(clock.clone())
         .with_marks()
         .validate(check)
         .run();
-    trace(taken(&seen), result, calls.get())
+    trace(take(&records), result, calls.get())
 }
 
 /// `Retrier::run_on`.
-pub(crate) async fn run<W: World>(case: &Case<'_>, world: &W) -> Trace {
+pub(crate) async fn run<W: Environment>(case: &Case<'_>, environment: &W) -> Trace {
     let calls = Cell::new(0);
-    let (retrier, seen) = retrier(case);
-    let call = retrier.run_on(world.timer(), async || {
-        let play = case.script.play(counted(&calls));
-        world.pass(play.takes).await;
-        play.raw()
+    let (retrier, records) = retrier(case);
+    let call = retrier.run_on(environment.timer(), async || {
+        let scripted = case.script.attempt(next_call(&calls));
+        environment.elapse(scripted.duration).await;
+        scripted.marked_result()
     });
     let result = call.with_marks().validate(check).await;
-    trace(taken(&seen), result, calls.get())
+    trace(take(&records), result, calls.get())
 }
 
 /// `Retrier::run_with_on`.
-pub(crate) async fn run_with<W: World>(case: &Case<'_>, world: &W) -> Trace {
+pub(crate) async fn run_with<W: Environment>(case: &Case<'_>, environment: &W) -> Trace {
     let mut calls = 0;
-    let (retrier, seen) = retrier(case);
+    let (retrier, records) = retrier(case);
     let result = retrier
-        .run_with_on(world.timer(), &mut calls, async |calls: &mut usize, _| {
-            let play = case.script.play(*calls);
+        .run_with_on(environment.timer(), &mut calls, async |calls: &mut usize, _| {
+            let scripted = case.script.attempt(*calls);
             *calls += 1;
-            world.pass(play.takes).await;
-            play.plain()
+            environment.elapse(scripted.duration).await;
+            scripted.plain_result()
         })
         .await;
-    trace(taken(&seen), result, calls)
+    trace(take(&records), result, calls)
 }
 
 /// `RetryLoop`.
-pub(crate) async fn hand_call<W: World>(case: &Case<'_>, world: &W) -> Trace {
+pub(crate) async fn retry_loop<W: Environment>(case: &Case<'_>, environment: &W) -> Trace {
     let mut calls = 0;
-    let (retrier, seen) = retrier(case);
-    let mut call = retrier.call_on(world.timer());
+    let (retrier, records) = retrier(case);
+    let mut call = retrier.call_on(environment.timer());
     let result = loop {
         let attempt = async {
-            let play = case.script.play(calls);
+            let scripted = case.script.attempt(calls);
             calls += 1;
-            world.pass(play.takes).await;
-            play.plain()
+            environment.elapse(scripted.duration).await;
+            scripted.plain_result()
         };
         if let Some(done) = call.attempt(attempt).await {
             break done;
         }
     };
-    trace(taken(&seen), result, calls)
+    trace(take(&records), result, calls)
 }
 
-/// `PollRetry`, of which nobody asks the time but the listener.
-pub(crate) async fn polled<W: World>(case: &Case<'_>, world: &W) -> Trace {
+/// `PollRetry`, untimed: only the listener reads the clock.
+pub(crate) async fn poll_retry<W: Environment>(case: &Case<'_>, environment: &W) -> Trace {
     let mut calls = 0;
-    let (retrier, seen) = retrier(case);
-    let mut call = PollRetry::new(&retrier, world.timer()).untimed();
-    let mut kept = None;
+    let (retrier, records) = retrier(case);
+    let mut call = PollRetry::new(&retrier, environment.timer()).untimed();
+    let mut last_error = None;
     let result = loop {
         if let Err(open) = poll_fn(|cx| call.poll_begin(cx)).await {
-            let last = kept.map_or(Cause::Rejected(Rejected::BreakerOpen(open)), Cause::Operation);
+            let last = last_error.map_or(Cause::Rejected(Rejected::BreakerOpen(open)), Cause::Operation);
             break Err(call.error(StopReason::Breaker, last));
         }
-        let play = case.script.play(calls);
+        let scripted = case.script.attempt(calls);
         calls += 1;
         let mut future = pin!(async {
-            world.pass(play.takes).await;
-            play.plain()
+            environment.elapse(scripted.duration).await;
+            scripted.plain_result()
         });
         match poll_fn(|cx| call.attempt(|| future.as_mut().poll(cx))).await {
             Ok(value) => {
@@ -187,9 +187,9 @@ pub(crate) async fn polled<W: World>(case: &Case<'_>, world: &W) -> Trace {
                 if let Some(stop) = call.failed(call.outcome(&error), Some(&error)) {
                     break Err(call.error(stop, Cause::Operation(error)));
                 }
-                kept = Some(error);
+                last_error = Some(error);
             }
         }
     };
-    trace(taken(&seen), result, calls)
+    trace(take(&records), result, calls)
 }

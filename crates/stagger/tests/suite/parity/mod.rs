@@ -1,15 +1,15 @@
-//! One table of scripts, run by every driver, gives one trace of decisions.
+//! Every driver makes the same decisions for the same policy, script of outcomes, and seed.
 
-mod any;
-mod bare;
-mod by_hand;
 mod drivers;
+mod environments;
 #[cfg(any(feature = "async-io", feature = "futures-timer"))]
-mod hurried;
-mod policies;
+mod fast_forward;
+mod minimal;
+mod policy_table;
+mod reference;
 mod script;
+mod strategies;
 mod trace;
-mod worlds;
 
 use core::time::Duration;
 use std::sync::Arc;
@@ -21,17 +21,17 @@ use stagger::testing::VirtualClock;
 use stagger::{Policy, Seed};
 use tokio::runtime::Runtime;
 
-use self::by_hand::by_hand;
-use self::drivers::World;
+use self::drivers::Environment;
+use self::environments::PausedTokio;
 #[cfg(any(feature = "async-io", feature = "futures-timer"))]
-use self::hurried::Hurried;
-use self::policies::{JITTERS, SETTINGS, parsed};
+use self::fast_forward::FastForward;
+use self::policy_table::{JITTERS, SETTINGS, parsed};
+use self::reference::reference_trace;
 use self::script::{Script, scripts};
 use self::trace::Trace;
-use self::worlds::Paused;
 use super::support::{RecordingBreaker, RecordingBudget, ms};
 
-/// One call.
+/// The input of one call.
 struct Case<'a> {
     policy: &'a Policy,
     script: &'a Script,
@@ -42,12 +42,12 @@ struct Case<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Guarded {
     No,
-    /// By a budget with two retries in it, and a breaker that opens after three failures.
+    /// With a budget of two retries and a breaker that opens after three failures.
     Yes,
 }
 
 impl Case<'_> {
-    /// Fresh guards.
+    /// Creates new guards.
     fn guards(&self) -> (Option<Arc<RecordingBudget>>, Option<Arc<RecordingBreaker>>) {
         match self.guarded {
             Guarded::No => (None, None),
@@ -55,22 +55,22 @@ impl Case<'_> {
         }
     }
 
-    fn expect(&self, driver: &str, got: &Trace, want: &Trace) {
+    fn assert_trace(&self, driver: &str, got: &Trace, want: &Trace) {
         let Self { policy, script, seed, guarded } = self;
         assert_eq!(got, want, "{driver}: `{}`, {policy}, {seed:?}, guards: {guarded:?}", script.name);
     }
 
-    /// Through every async driver.
-    async fn through<W: World>(&self, world: impl Fn() -> W, want: &Trace) {
-        self.expect("retry", &drivers::retrying(self, &world()).await, want);
-        self.expect("Retrier::run", &drivers::run(self, &world()).await, want);
-        self.expect("Retrier::run_with", &drivers::run_with(self, &world()).await, want);
-        self.expect("Retrier::call", &drivers::hand_call(self, &world()).await, want);
-        self.expect("PollRetry", &drivers::polled(self, &world()).await, want);
+    /// Runs the case with every async driver and checks each trace.
+    async fn check_async_drivers<W: Environment>(&self, environment: impl Fn() -> W, want: &Trace) {
+        self.assert_trace("retry", &drivers::retry(self, &environment()).await, want);
+        self.assert_trace("Retrier::run", &drivers::run(self, &environment()).await, want);
+        self.assert_trace("Retrier::run_with", &drivers::run_with(self, &environment()).await, want);
+        self.assert_trace("Retrier::call", &drivers::retry_loop(self, &environment()).await, want);
+        self.assert_trace("PollRetry", &drivers::poll_retry(self, &environment()).await, want);
     }
 }
 
-/// Every jitter with every script and this many seeds, and every other setting with a tenth of them.
+/// Checks every jitter with every script and `seeds` seeds, and every other setting with a tenth of the seeds.
 fn for_each_case(seeds: u64, guarded: Guarded, mut check: impl FnMut(&Case<'_>)) {
     let scripts = scripts();
     let jitters = JITTERS.map(|policy| (parsed(policy), seeds));
@@ -92,79 +92,90 @@ proptest! {
     })]
 
     #[test]
-    fn every_driver_decides_alike_whatever_the_policy_and_the_script(
-        policy in any::policy(), plays in any::plays(), seed in proptest::num::u64::ANY, is_guarded in proptest::bool::ANY,
+    fn all_drivers_agree_on_random_policies_and_scripts(
+        policy in strategies::policy(),
+        attempts in strategies::attempts(),
+        seed in proptest::num::u64::ANY,
+        is_guarded in proptest::bool::ANY,
     ) {
         let guarded = if is_guarded { Guarded::Yes } else { Guarded::No };
-        on_virtual_time(&Case { policy: &policy, script: &Script::of(plays), seed: Seed::new(seed), guarded });
+        check_on_virtual_time(&Case { policy: &policy, script: &Script::new(attempts), seed: Seed::new(seed), guarded });
     }
 }
 
-const ANY_TIME: Duration = Duration::ZERO;
+/// The resolution of a timer that can wake up at any time.
+const EXACT: Duration = Duration::ZERO;
 
-fn on_virtual_time(case: &Case<'_>) {
-    let want = by_hand(case, ANY_TIME);
-    case.expect("blocking::retry", &drivers::blocking(case), &want);
-    case.expect("Retrier::blocking_call", &drivers::retrier_blocking(case), &want);
-    block_on(case.through(VirtualClock::new, &want));
+fn check_on_virtual_time(case: &Case<'_>) {
+    let want = reference_trace(case, EXACT);
+    case.assert_trace("blocking::retry", &drivers::blocking(case), &want);
+    case.assert_trace("Retrier::blocking_call", &drivers::retrier_blocking(case), &want);
+    block_on(case.check_async_drivers(VirtualClock::new, &want));
 }
 
-fn on_tokio(case: &Case<'_>, runtime: &Runtime) {
-    runtime.block_on(case.through(|| Paused, &by_hand(case, ms(1))));
+fn check_on_tokio(case: &Case<'_>, runtime: &Runtime) {
+    runtime.block_on(case.check_async_drivers(|| PausedTokio, &reference_trace(case, ms(1))));
 }
 
-fn paused() -> Runtime {
+fn paused_runtime() -> Runtime {
     tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap()
 }
 
 #[test]
-fn every_driver_decides_alike_on_virtual_time() {
-    for_each_case(500, Guarded::No, on_virtual_time);
+fn all_drivers_agree_on_virtual_time() {
+    for_each_case(500, Guarded::No, check_on_virtual_time);
 }
 
 #[test]
-fn every_driver_decides_alike_under_guards() {
-    for_each_case(50, Guarded::Yes, on_virtual_time);
+fn all_drivers_agree_with_guards() {
+    for_each_case(50, Guarded::Yes, check_on_virtual_time);
 }
 
-/// Without a listener and without limits a call keeps no state before its first failure: another way through the code.
+/// Without a listener and limits, a call keeps no state before its first failure, which is a separate code path.
 #[test]
-fn bare_calls_decide_like_those_that_tell() {
+fn calls_without_a_listener_make_the_same_decisions() {
     for_each_case(100, Guarded::No, |case| {
-        let want = bare::Outcome::of(&by_hand(case, ANY_TIME));
-        assert_eq!(bare::blocking(case), want, "blocking::retry: `{}`, {}", case.script.name, case.policy);
-        assert_eq!(block_on(bare::retrying(case)), want, "retry: `{}`, {}", case.script.name, case.policy);
+        let want = minimal::Summary::from_trace(&reference_trace(case, EXACT));
+        assert_eq!(minimal::blocking(case), want, "blocking::retry: `{}`, {}", case.script.name, case.policy);
+        assert_eq!(block_on(minimal::retry(case)), want, "retry: `{}`, {}", case.script.name, case.policy);
     });
 }
 
 #[test]
-fn retry_decides_alike_on_tokio() {
-    let runtime = paused();
+fn retry_agrees_with_the_reference_on_tokio() {
+    let runtime = paused_runtime();
     for_each_case(500, Guarded::No, |case| {
-        let want = by_hand(case, ms(1));
-        case.expect("retry", &runtime.block_on(drivers::retrying(case, &Paused)), &want);
+        let want = reference_trace(case, ms(1));
+        case.assert_trace("retry", &runtime.block_on(drivers::retry(case, &PausedTokio)), &want);
     });
 }
 
 #[test]
-fn every_driver_decides_alike_on_tokio() {
-    let runtime = paused();
-    for_each_case(50, Guarded::No, |case| on_tokio(case, &runtime));
-    for_each_case(50, Guarded::Yes, |case| on_tokio(case, &runtime));
+fn all_drivers_agree_on_tokio() {
+    let runtime = paused_runtime();
+    for_each_case(50, Guarded::No, |case| check_on_tokio(case, &runtime));
+    for_each_case(50, Guarded::Yes, |case| check_on_tokio(case, &runtime));
 }
 
 #[cfg(feature = "async-io")]
 #[test]
-fn every_driver_decides_alike_on_async_io() {
+fn all_drivers_agree_on_async_io() {
     for_each_case(1, Guarded::No, |case| {
-        block_on(case.through(Hurried::<stagger::time::AsyncIo>::default, &by_hand(case, ANY_TIME)));
+        block_on(
+            case.check_async_drivers(FastForward::<stagger::time::AsyncIo>::default, &reference_trace(case, EXACT)),
+        );
     });
 }
 
 #[cfg(feature = "futures-timer")]
 #[test]
-fn every_driver_decides_alike_on_futures_timer() {
+fn all_drivers_agree_on_futures_timer() {
     for_each_case(1, Guarded::No, |case| {
-        block_on(case.through(Hurried::<stagger::time::FuturesTimer>::default, &by_hand(case, ANY_TIME)));
+        block_on(
+            case.check_async_drivers(
+                FastForward::<stagger::time::FuturesTimer>::default,
+                &reference_trace(case, EXACT),
+            ),
+        );
     });
 }

@@ -13,18 +13,18 @@ use stagger::{Instant, Seed, time::Clock, time::Sleep, time::SleepFn};
 
 use super::super::support::{EarlyTimer, PendingTimer, ms, nanos, poll_times};
 
-/// Everything that is pending, with the time at which it came.
-async fn all<T, S: Sleep>(queue: &mut DelayQueue<T, S>, clock: &impl Clock) -> Vec<(T, Duration)> {
+/// Takes all pending items and returns each with the time that passed before it was returned.
+async fn drain<T, S: Sleep>(queue: &mut DelayQueue<T, S>, clock: &impl Clock) -> Vec<(T, Duration)> {
     let start = clock.now();
-    let mut came = Vec::new();
+    let mut taken = Vec::new();
     while let Some(item) = queue.next().await {
-        came.push((item, clock.now().saturating_since(start)));
+        taken.push((item, clock.now().saturating_since(start)));
     }
-    came
+    taken
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_sleeps_on_tokios_virtual_time() {
+async fn a_delay_queue_works_with_paused_tokio_time() {
     let start = tokio::time::Instant::now();
     let mut queue = DelayQueue::new();
     for (item, after) in [("day", 86_400_000), ("soon", 3), ("minute", 60_000), ("now", 0), ("second", 1_000)] {
@@ -39,7 +39,7 @@ async fn it_sleeps_on_tokios_virtual_time() {
 }
 
 #[test]
-fn nothing_comes_early_whatever_the_timer_does() {
+fn items_are_never_early_even_if_the_timer_is() {
     for percent in [1, 50, 99, 100] {
         let timer = EarlyTimer::new(percent);
         let mut queue = DelayQueue::with_timer(timer.clone());
@@ -48,14 +48,17 @@ fn nothing_comes_early_whatever_the_timer_does() {
             let after = nanos(seed.for_call(n).get() % 2_000_000_000);
             queue.push(after, after).unwrap();
         }
-        for (after, came) in block_on(all(&mut queue, &timer)) {
-            assert!(came >= after && came - after <= ms(1), "{percent} %: due after {after:?}, came after {came:?}");
+        for (after, taken) in block_on(drain(&mut queue, &timer)) {
+            assert!(
+                taken >= after && taken - after <= ms(1),
+                "{percent} %: due after {after:?}, returned after {taken:?}"
+            );
         }
     }
 }
 
 #[test]
-fn no_delay_touches_no_timer_and_goes_behind_what_is_due() {
+fn an_item_without_delay_skips_the_timer_but_not_due_items() {
     let clock = VirtualClock::new();
     let mut queue = DelayQueue::with_timer(clock.clone());
     queue.push("due", ms(5)).unwrap();
@@ -69,58 +72,58 @@ fn no_delay_touches_no_timer_and_goes_behind_what_is_due() {
 }
 
 #[test]
-fn next_that_is_dropped_in_its_sleep_loses_nothing_and_sleeps_on() {
+fn next_resumes_the_same_sleep_after_being_dropped() {
     let timer = PendingTimer::default();
     let mut queue = DelayQueue::with_timer(timer.clone());
     queue.push((), ms(50)).unwrap();
     assert!(poll_times(pin!(queue.next()), 1).is_pending());
     assert_eq!(queue.len(), 1);
-    // The sleep that was begun is the one that goes on: a new one would be pending at its first poll.
+    // A new sleep would be pending at its first poll.
     assert_eq!(poll_times(pin!(queue.next()), 1), Poll::Ready(Some(())));
     assert_eq!(timer.now(), Instant::ZERO.saturating_add(ms(50)));
 }
 
-/// Counts how often it is woken up.
+/// A waker that counts how often it is woken.
 #[derive(Default)]
-struct Bell(AtomicU32);
+struct WakeCounter(AtomicU32);
 
-impl Wake for Bell {
+impl Wake for WakeCounter {
     fn wake(self: Arc<Self>) {
         self.0.fetch_add(1, Ordering::SeqCst);
     }
 }
 
 #[test]
-fn who_waits_is_woken_by_what_comes_earlier_and_by_nothing_else() {
+fn only_an_earlier_item_wakes_a_waiting_task() {
     let clock = VirtualClock::new();
     let mut queue = DelayQueue::with_timer(SleepFn::with_clock(|_| pending::<()>(), clock.clone()));
     let far = queue.push("far", ms(100)).unwrap();
     let other = queue.push("other", ms(120)).unwrap();
-    let bell = Arc::new(Bell::default());
-    let waker = Waker::from(bell.clone());
+    let counter = Arc::new(WakeCounter::default());
+    let waker = Waker::from(counter.clone());
     let wait = |queue: &mut DelayQueue<_, _>| {
         assert!(queue.poll_next(&mut Context::from_waker(&waker)).is_pending());
-        bell.0.store(0, Ordering::SeqCst);
+        counter.0.store(0, Ordering::SeqCst);
     };
-    let rung = || bell.0.load(Ordering::SeqCst);
+    let wakes = || counter.0.load(Ordering::SeqCst);
     wait(&mut queue);
     queue.push("later", ms(110)).unwrap();
     assert!(queue.reschedule(other, ms(130)));
-    assert_eq!(rung(), 0);
+    assert_eq!(wakes(), 0);
     assert!(queue.reschedule(other, ms(90)));
-    assert_eq!(rung(), 1);
+    assert_eq!(wakes(), 1);
     wait(&mut queue);
     queue.push("earlier", ms(20)).unwrap();
-    assert_eq!(rung(), 1);
+    assert_eq!(wakes(), 1);
     wait(&mut queue);
-    assert_eq!((queue.cancel(far), rung()), (Some("far"), 0));
+    assert_eq!((queue.cancel(far), wakes()), (Some("far"), 0));
     clock.advance(ms(110));
-    let came: Vec<_> = core::iter::from_fn(|| block_on(queue.next())).collect();
-    assert_eq!(came, ["earlier", "other", "later"]);
+    let taken: Vec<_> = core::iter::from_fn(|| block_on(queue.next())).collect();
+    assert_eq!(taken, ["earlier", "other", "later"]);
 }
 
 #[test]
-fn what_is_due_leaves_other_tasks_their_turn() {
+fn taking_due_items_yields_to_other_tasks() {
     let mut queue = DelayQueue::with_timer(NoSleep);
     for n in 0..1_000 {
         queue.push(n, Duration::ZERO).unwrap();
@@ -135,30 +138,30 @@ fn what_is_due_leaves_other_tasks_their_turn() {
     assert!(turns.load(Ordering::SeqCst) >= 10, "{turns:?}");
 }
 
-/// The clock stands still, so that nothing would ever be due.
+/// The clock does not advance, so no item would ever become due.
 #[test]
-fn a_timer_that_does_not_sleep_gives_everything_in_order() {
+fn a_timer_that_does_not_sleep_returns_all_items_in_order() {
     let mut queue = DelayQueue::with_timer(NoSleep);
     for after in [Duration::MAX, ms(1), Duration::from_secs(3_600), ms(2)] {
         queue.push(after, after).unwrap();
     }
-    let came: Vec<_> = block_on(all(&mut queue, &NoSleep)).into_iter().map(|(after, _)| after).collect();
-    assert_eq!(came, [ms(1), ms(2), Duration::from_secs(3_600), Duration::MAX]);
+    let taken: Vec<_> = block_on(drain(&mut queue, &NoSleep)).into_iter().map(|(after, _)| after).collect();
+    assert_eq!(taken, [ms(1), ms(2), Duration::from_secs(3_600), Duration::MAX]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_longest_wait_of_all_hinders_nobody() {
+async fn the_longest_possible_delay_does_not_panic() {
     let mut queue = DelayQueue::new().capacity(2);
     queue.push("never", Duration::MAX).unwrap();
-    queue.push_at("not either", Instant::from_nanos(u64::MAX)).unwrap();
+    queue.push_at("never at all", Instant::from_nanos(u64::MAX)).unwrap();
     assert_eq!(queue.push("no room", ms(1)), Err(QueueFull("no room")));
     let waited = tokio::time::timeout(Duration::from_secs(86_400 * 365), queue.next()).await;
     assert!(waited.is_err(), "{waited:?}");
-    assert_eq!(queue.into_pending().map(|(_, item)| item).collect::<Vec<_>>(), ["never", "not either"]);
+    assert_eq!(queue.into_pending().map(|(_, item)| item).collect::<Vec<_>>(), ["never", "never at all"]);
 }
 
 #[test]
-fn what_is_pending_comes_back_in_its_order_with_its_time() {
+fn into_pending_returns_items_in_order_with_their_due_time() {
     let clock = VirtualClock::new();
     clock.advance(ms(10));
     let mut queue = DelayQueue::with_timer(clock);
@@ -171,7 +174,7 @@ fn what_is_pending_comes_back_in_its_order_with_its_time() {
 }
 
 #[test]
-fn a_queue_can_be_moved_while_it_waits_and_sent_to_another_thread() {
+fn a_waiting_queue_can_be_moved_and_sent_to_another_thread() {
     fn is_send<T: Send + Unpin>(value: T) -> T {
         value
     }
@@ -185,7 +188,7 @@ fn a_queue_can_be_moved_while_it_waits_and_sent_to_another_thread() {
 
 #[cfg(feature = "stream")]
 #[test]
-fn a_queue_is_a_stream_that_ends_when_it_is_empty_and_goes_on_when_it_is_not() {
+fn a_queue_is_a_stream_that_ends_when_empty_and_can_resume() {
     use futures_lite::StreamExt;
 
     let mut queue = DelayQueue::with_timer(VirtualClock::new());
@@ -193,7 +196,7 @@ fn a_queue_is_a_stream_that_ends_when_it_is_empty_and_goes_on_when_it_is_not() {
         for n in [3, 1, 2] {
             queue.push((round, n), ms(n)).unwrap();
         }
-        let came: Vec<_> = block_on((&mut queue).collect());
-        assert_eq!(came, [(round, 1), (round, 2), (round, 3)]);
+        let taken: Vec<_> = block_on((&mut queue).collect());
+        assert_eq!(taken, [(round, 1), (round, 2), (round, 3)]);
     }
 }

@@ -1,4 +1,4 @@
-//! Retries in bulk: the wheel against a model, the queues in virtual time.
+//! The timing wheel, compared with a model, and the queues, in virtual time.
 
 mod delay;
 mod model;

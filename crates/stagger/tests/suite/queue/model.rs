@@ -1,4 +1,4 @@
-//! What a wheel is, in the most obvious way, and a wheel beside it that must do the same.
+//! A simple model of a timing wheel, run alongside a real one that must behave the same.
 
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -6,66 +6,66 @@ use std::collections::BTreeMap;
 use stagger::queue::{Key, QueueFull, Wheel};
 use stagger::{Instant, Seed};
 
-/// A wheel that is compared with a sorted map at every step.
-pub(super) struct Checked {
+/// A wheel that is compared with a sorted map after every step.
+pub(super) struct CheckedWheel {
     wheel: Wheel<u64>,
     resolution: u64,
-    most: usize,
+    capacity: usize,
     now: u64,
-    /// The tick before which nothing is pending.
+    /// The current tick: nothing is pending before it.
     present: u64,
-    /// By tick, then by the order of arrival: the item, and the exact time it was due.
+    /// The item and its exact due time, by tick and insertion order.
     pending: BTreeMap<(u64, u64), (u64, u64)>,
-    /// Every key that was ever given, with where its entry is now.
+    /// Every key ever returned, with the position of its entry in `pending`.
     keys: Vec<(Key, Option<(u64, u64)>)>,
-    arrivals: u64,
+    insertions: u64,
 }
 
-/// A step, as numbers that mean something whatever the state is.
+/// A step, encoded as numbers that are valid in every state.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Step {
-    pub(super) what: u8,
-    pub(super) which: u64,
+    pub(super) operation: u8,
+    pub(super) index: u64,
     pub(super) time: u64,
 }
 
 impl Step {
-    /// The `n`-th random step of this seed.
+    /// Returns the `n`-th random step of this seed.
     pub(super) fn random(seed: Seed, n: u64) -> Self {
-        let [what, which, time] = [0, 1, 2].map(|k| seed.for_call(3 * n + k).get());
-        Self { what: what as u8, which, time }
+        let [operation, index, time] = [0, 1, 2].map(|k| seed.for_call(3 * n + k).get());
+        Self { operation: operation as u8, index, time }
     }
 }
 
-impl Checked {
-    pub(super) fn new(resolution: Duration, most: usize, now: u64) -> Self {
-        let wheel = Wheel::new(resolution, Instant::from_nanos(now)).capacity(most);
+impl CheckedWheel {
+    pub(super) fn new(resolution: Duration, capacity: usize, now: u64) -> Self {
+        let wheel = Wheel::new(resolution, Instant::from_nanos(now)).capacity(capacity);
         let resolution = (resolution.as_nanos() as u64).max(1);
         let present = now / resolution;
         let (pending, keys) = (BTreeMap::new(), Vec::new());
-        Self { wheel, resolution, most, now, present, pending, keys, arrivals: 0 }
+        Self { wheel, resolution, capacity, now, present, pending, keys, insertions: 0 }
     }
 
-    pub(super) fn step(&mut self, Step { what, which, time }: Step) {
-        match what % 16 {
+    pub(super) fn step(&mut self, Step { operation, index, time }: Step) {
+        match operation % 16 {
             0..=5 => self.insert(self.instant(time)),
-            6 | 7 => self.cancel(which),
-            8 | 9 => self.reschedule(which, self.instant(time)),
+            6 | 7 => self.cancel(index),
+            8 | 9 => self.reschedule(index, self.instant(time)),
             10..=13 => {
                 self.now = self.later(time);
-                for _ in 0..which % 8 {
+                for _ in 0..index % 8 {
                     self.pop();
                 }
             }
-            // A clock that steps back.
+            // The clock steps back.
             14 => self.now = self.now.saturating_sub(time % self.ticks(3)),
-            _ if which % 64 == 0 => self.pop_first(),
-            _ => self.look(which),
+            _ if index % 64 == 0 => self.pop_first(),
+            _ => self.check_reads(index),
         }
         assert_eq!(self.wheel.len(), self.pending.len());
     }
 
-    /// Times of every size: in the past, in this tick, in every level of the wheel, years away, the last of all.
+    /// Maps a number to a time in the past, in this tick, in any level of the wheel, years away, or at the maximum.
     fn instant(&self, time: u64) -> u64 {
         let far = time >> 8;
         match time % 256 {
@@ -93,50 +93,50 @@ impl Checked {
         count.saturating_mul(self.resolution)
     }
 
-    fn place(&mut self, due: u64) -> (u64, u64) {
-        self.arrivals += 1;
-        (due.div_ceil(self.resolution).max(self.present), self.arrivals)
+    fn position(&mut self, due: u64) -> (u64, u64) {
+        self.insertions += 1;
+        (due.div_ceil(self.resolution).max(self.present), self.insertions)
     }
 
     fn insert(&mut self, due: u64) {
-        let item = self.arrivals;
+        let item = self.insertions;
         match self.wheel.insert(item, Instant::from_nanos(due)) {
             Ok(key) => {
-                assert!(self.pending.len() < self.most, "one more than may be");
-                let place = self.place(due);
-                self.pending.insert(place, (item, due));
-                self.keys.push((key, Some(place)));
+                assert!(self.pending.len() < self.capacity, "the item exceeds the capacity");
+                let position = self.position(due);
+                self.pending.insert(position, (item, due));
+                self.keys.push((key, Some(position)));
             }
-            Err(QueueFull(given_back)) => assert_eq!((self.pending.len(), given_back), (self.most, item)),
+            Err(QueueFull(rejected)) => assert_eq!((self.pending.len(), rejected), (self.capacity, item)),
         }
     }
 
-    fn key(&self, which: u64) -> Option<(usize, Key, Option<(u64, u64)>)> {
-        // Mostly one of the last, which may still be pending.
-        let most = self.keys.len().min(if which % 4 == 0 { usize::MAX } else { 64 }) as u64;
-        let back = (which / 4).checked_rem(most)? as usize;
+    fn key(&self, index: u64) -> Option<(usize, Key, Option<(u64, u64)>)> {
+        // Mostly a recent key, whose entry may still be pending.
+        let range = self.keys.len().min(if index % 4 == 0 { usize::MAX } else { 64 }) as u64;
+        let back = (index / 4).checked_rem(range)? as usize;
         let index = self.keys.len() - 1 - back;
-        let (key, place) = self.keys[index];
-        Some((index, key, place.filter(|place| self.pending.contains_key(place))))
+        let (key, position) = self.keys[index];
+        Some((index, key, position.filter(|position| self.pending.contains_key(position))))
     }
 
-    fn cancel(&mut self, which: u64) {
-        let Some((_, key, place)) = self.key(which) else { return };
-        let want = place.and_then(|place| self.pending.remove(&place)).map(|(item, _)| item);
+    fn cancel(&mut self, index: u64) {
+        let Some((_, key, position)) = self.key(index) else { return };
+        let want = position.and_then(|position| self.pending.remove(&position)).map(|(item, _)| item);
         assert_eq!(self.wheel.get(key).copied(), want);
         assert_eq!(self.wheel.cancel(key), want);
         assert_eq!(self.wheel.get(key), None);
         assert_eq!(self.wheel.cancel(key), None);
     }
 
-    fn reschedule(&mut self, which: u64, due: u64) {
-        let Some((index, key, place)) = self.key(which) else { return };
-        let entry = place.and_then(|place| self.pending.remove(&place));
+    fn reschedule(&mut self, index: u64, due: u64) {
+        let Some((index, key, position)) = self.key(index) else { return };
+        let entry = position.and_then(|position| self.pending.remove(&position));
         assert_eq!(self.wheel.reschedule(key, Instant::from_nanos(due)), entry.is_some());
         if let Some((item, _)) = entry {
-            let place = self.place(due);
-            self.pending.insert(place, (item, due));
-            self.keys[index].1 = Some(place);
+            let position = self.position(due);
+            self.pending.insert(position, (item, due));
+            self.keys[index].1 = Some(position);
         }
     }
 
@@ -148,7 +148,7 @@ impl Checked {
         assert_eq!(self.wheel.pop(Instant::from_nanos(self.now)), want.map(|(_, (item, _))| item));
         match want {
             Some(((tick, _), (_, due))) => {
-                assert!(due <= self.now, "early: due at {due}, came at {}", self.now);
+                assert!(due <= self.now, "early: due at {due}, popped at {}", self.now);
                 self.present = tick;
             }
             None if !last => self.present = self.present.max(tick),
@@ -164,7 +164,7 @@ impl Checked {
         self.now = self.now.max(self.present.saturating_mul(self.resolution));
     }
 
-    fn look(&self, which: u64) {
+    fn check_reads(&self, index: u64) {
         let tick = self.pending.keys().next().map(|(tick, _)| tick.saturating_mul(self.resolution));
         let want = tick.map(Instant::from_nanos);
         assert_eq!(self.wheel.next_due(), want);
@@ -174,12 +174,12 @@ impl Checked {
             let near = self.present.saturating_add(256) & !255;
             assert!(wake == first || first.as_nanos() / self.resolution >= near, "{wake:?}, {first:?}");
         }
-        if let Some((_, key, place)) = self.key(which) {
-            assert_eq!(self.wheel.get(key), place.map(|place| &self.pending[&place].0));
+        if let Some((_, key, position)) = self.key(index) {
+            assert_eq!(self.wheel.get(key), position.map(|position| &self.pending[&position].0));
         }
     }
 
-    /// Everything that is left comes, in order.
+    /// Checks that the remaining items are popped in order.
     pub(super) fn finish(mut self) {
         while !self.pending.is_empty() {
             self.pop_first();

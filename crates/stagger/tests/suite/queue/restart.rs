@@ -1,4 +1,4 @@
-//! A consumer that is shut down, or killed, and started again loses nothing.
+//! A consumer that is shut down or killed and then restarted loses no items.
 
 use core::time::Duration;
 use std::sync::Arc;
@@ -15,25 +15,25 @@ use super::super::support::{RecordingBudget, ms};
 const POLICY: Policy = policy!(constant(ms(10)).jitter(Jitter::None).max_attempts(3));
 const JITTERED: Policy = policy!(exponential(ms(100), secs(10)).max_attempts(6));
 
-/// Puts an item in whose first attempt has failed.
+/// Pushes an item whose first attempt has failed.
 fn push_failed<T, S: Sleep + Clone>(queue: &mut RetryQueue<T, S>, item: T) {
     let job = queue.begin(item).unwrap();
     queue.push_retry(job, Outcome::TRANSIENT).unwrap();
 }
 
-/// Takes a queue down, and up again on a clock that stands elsewhere.
+/// Restores the pending items in a new queue whose clock shows another time.
 fn restarted<T: core::fmt::Debug>(queue: RetryQueue<T, VirtualClock>, policy: Policy) -> RetryQueue<T, VirtualClock> {
     let clock = VirtualClock::new();
     clock.advance(Duration::from_secs(86_400));
-    let mut again = RetryQueue::with_timer(clock, policy);
+    let mut restored = RetryQueue::with_timer(clock, policy);
     for pending in queue.into_pending() {
-        again.restore(pending).unwrap();
+        restored.restore(pending).unwrap();
     }
-    again
+    restored
 }
 
 #[test]
-fn what_is_pending_comes_back_in_order_with_what_was_left_of_its_wait() {
+fn into_pending_returns_items_in_order_with_their_remaining_wait() {
     let clock = VirtualClock::new();
     let mut queue = RetryQueue::with_timer(clock.clone(), POLICY);
     push_failed(&mut queue, "tried");
@@ -44,17 +44,17 @@ fn what_is_pending_comes_back_in_order_with_what_was_left_of_its_wait() {
     clock.advance(ms(4));
     assert_eq!(queue.pending(key).map(|pending| (*pending.item, pending.left)), Some(("new", ms(56))));
     let pending: Vec<_> = queue.into_pending().collect();
-    let told = |pending: &Pending<&'static str>| (pending.item, pending.left, pending.paused.attempt());
-    assert_eq!(pending.iter().map(told).collect::<Vec<_>>(), [("tried", ms(6), 1), ("new", ms(56), 0)]);
+    let parts = |pending: &Pending<&'static str>| (pending.item, pending.left, pending.paused.attempt());
+    assert_eq!(pending.iter().map(parts).collect::<Vec<_>>(), [("tried", ms(6), 1), ("new", ms(56), 0)]);
 
-    let older: Vec<_> = pending.into_iter().map(|pending| pending.advanced_by(ms(20))).collect();
-    assert_eq!(older.iter().map(told).collect::<Vec<_>>(), [("tried", ms(0), 1), ("new", ms(36), 0)]);
+    let advanced: Vec<_> = pending.into_iter().map(|pending| pending.advanced_by(ms(20))).collect();
+    assert_eq!(advanced.iter().map(parts).collect::<Vec<_>>(), [("tried", ms(0), 1), ("new", ms(36), 0)]);
 }
 
 proptest! {
-    /// Restarted after any number of attempts: the same delays, the same number of attempts, as if it had run on.
+    /// Restarts after any of the attempts must not change the delays or the number of attempts.
     #[test]
-    fn a_restart_changes_no_delay_and_no_attempt(restarts in vec(any::<bool>(), 6), seed: u64) {
+    fn restarts_do_not_change_delays_or_attempts(restarts in vec(any::<bool>(), 6), seed: u64) {
         let seed = Seed::new(seed);
         let mut queue = RetryQueue::with_timer(VirtualClock::new(), JITTERED).seed(seed);
         queue.push("an item", Duration::ZERO).unwrap();
@@ -75,7 +75,7 @@ proptest! {
 }
 
 #[test]
-fn a_limit_of_time_goes_on_from_where_it_was() {
+fn max_elapsed_continues_after_a_restart() {
     const LIMITED: Policy = policy!(constant(ms(10)).jitter(Jitter::None).max_attempts(99).max_elapsed(ms(35)));
     for restarts in [false, true] {
         let mut queue = RetryQueue::with_timer(VirtualClock::new(), LIMITED);
@@ -97,38 +97,38 @@ fn a_limit_of_time_goes_on_from_where_it_was() {
     }
 }
 
-/// Or a call that began before a process did would have more time than its limit.
+/// Otherwise a call that began before the process started could exceed its time limit.
 #[test]
-fn clocks_have_room_for_what_began_before_the_process() {
+fn clocks_can_represent_times_before_the_process_started() {
     const CENTURY: u64 = 100 * 365 * 86_400 * 1_000_000_000;
     assert!(SystemClock.now().as_nanos() > CENTURY && Tokio.now().as_nanos() > CENTURY);
 }
 
 #[test]
-fn what_is_restored_is_paid_for_again_and_comes_back_as_it_was_if_it_cannot_be() {
+fn restore_acquires_a_permit_or_returns_the_item_unchanged() {
     let mut queue = RetryQueue::with_timer(VirtualClock::new(), POLICY);
     (0..3).for_each(|item| push_failed(&mut queue, item));
     queue.push(9, ms(5)).unwrap();
     let pending: Vec<_> = queue.into_pending().collect();
 
-    let bank = Arc::new(RecordingBudget::new(2));
-    let queue = || RetryQueue::with_timer(VirtualClock::new(), POLICY).budget(bank.clone());
-    let mut funded = queue();
+    let budget = Arc::new(RecordingBudget::new(2));
+    let queue = || RetryQueue::with_timer(VirtualClock::new(), POLICY).budget(budget.clone());
+    let mut restored = queue();
     for pending in &pending[..3] {
-        // The first attempt of the new one is free.
-        funded.restore(*pending).unwrap();
+        // The new item needs no permit for its first attempt.
+        restored.restore(*pending).unwrap();
     }
     let (mut full, last) = (queue().capacity(0), pending[3]);
-    for (queue, why) in
-        [(&mut funded, GiveUpReason::Stop(StopReason::Budget)), (&mut full, GiveUpReason::Stop(StopReason::Budget))]
+    for (queue, reason) in
+        [(&mut restored, GiveUpReason::Stop(StopReason::Budget)), (&mut full, GiveUpReason::Stop(StopReason::Budget))]
     {
         let stopped = queue.restore(last).unwrap_err();
-        assert_eq!((stopped.item, stopped.reason, stopped.attempts), (last, why, 1));
+        assert_eq!((stopped.item, stopped.reason, stopped.attempts), (last, reason, 1));
     }
-    drop(funded);
-    assert_eq!((bank.snapshot().retries_left, bank.in_flight()), (2, 0), "what waited is given back");
+    drop(restored);
+    assert_eq!((budget.snapshot().retries_left, budget.in_flight()), (2, 0), "permits of pending items are released");
     assert_eq!(full.restore(last).map_err(|stopped| (stopped.item, stopped.reason)), Err((last, GiveUpReason::Full)));
-    assert_eq!((bank.snapshot().retries_left, bank.in_flight()), (2, 0), "what could not wait, too");
+    assert_eq!((budget.snapshot().retries_left, budget.in_flight()), (2, 0), "a rejected item holds no permit");
 }
 
 #[cfg(feature = "serde")]
@@ -141,14 +141,14 @@ mod killed {
     use super::*;
 
     const ITEMS: u32 = 8;
-    /// The attempt that works.
-    const WORKS: u32 = 4;
-    const PATIENT: Policy = policy!(constant(ms(30)).max_attempts(WORKS));
+    /// The number of the attempt that succeeds.
+    const SUCCEEDS_AT: u32 = 4;
+    const SLOW: Policy = policy!(constant(ms(30)).max_attempts(SUCCEEDS_AT));
     const LEDGER: &str = "RETRY_LEDGER";
-    const LONG: Duration = Duration::from_secs(30);
+    const TIMEOUT: Duration = Duration::from_secs(30);
 
     #[test]
-    fn a_consumer_that_is_killed_again_and_again_makes_every_attempt_and_no_other() {
+    fn a_consumer_killed_repeatedly_makes_each_attempt() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("ledger");
         let child =
@@ -156,11 +156,11 @@ mod killed {
         for attempts in [3, 9, 5] {
             let mut running = child.spawn().unwrap();
             for _ in 0..attempts {
-                running.wait_for(Stream::Stdout, "attempt", LONG).unwrap();
+                running.wait_for(Stream::Stdout, "attempt", TIMEOUT).unwrap();
             }
             running.kill();
         }
-        let done = child.run(LONG).unwrap();
+        let done = child.run(TIMEOUT).unwrap();
         assert!(done.status.success(), "{done}");
 
         let records = Ledger::read(&path).unwrap();
@@ -169,17 +169,17 @@ mod killed {
         for (item, number) in records.iter().filter_map(|record| record.strip_prefix("attempt ")?.split_once(' ')) {
             made.entry(item.parse().unwrap()).or_default().push(number.parse().unwrap());
         }
-        let again: usize = made.values().map(|made| made.windows(2).filter(|pair| pair[0] == pair[1]).count()).sum();
-        assert!(again <= 3, "only the attempts that were cut off were made again: {made:?}");
+        let repeated: usize = made.values().map(|made| made.windows(2).filter(|pair| pair[0] == pair[1]).count()).sum();
+        assert!(repeated <= 3, "only interrupted attempts may be repeated: {made:?}");
         for (item, mut numbers) in made {
             assert!(numbers.is_sorted(), "{item}: {numbers:?}");
             numbers.dedup();
-            assert_eq!(numbers, (1..=WORKS).collect::<Vec<_>>(), "{item}");
+            assert_eq!(numbers, (1..=SUCCEEDS_AT).collect::<Vec<_>>(), "{item}");
         }
     }
 
-    /// What is left to do, as the ledger has it: each item as it was last written down.
-    fn left_over(ledger: &Ledger) -> BTreeMap<u32, Option<Pending<u32>>> {
+    /// Returns the unfinished items, each with its last state in the ledger.
+    fn unfinished(ledger: &Ledger) -> BTreeMap<u32, Option<Pending<u32>>> {
         let mut left: BTreeMap<_, _> = (0..ITEMS).map(|item| (item, None)).collect();
         for record in ledger.records() {
             if let Some(item) = record.strip_prefix("done ") {
@@ -197,8 +197,8 @@ mod killed {
     async fn child_that_consumes() {
         let Some(path) = std::env::var_os(LEDGER) else { return };
         let mut ledger = Ledger::open(Path::new(&path)).unwrap();
-        let mut queue = RetryQueue::new(PATIENT);
-        for (item, pending) in left_over(&ledger) {
+        let mut queue = RetryQueue::new(SLOW);
+        for (item, pending) in unfinished(&ledger) {
             match pending {
                 Some(pending) => queue.restore(pending).unwrap(),
                 None => queue.push(item, Duration::ZERO).unwrap(),
@@ -208,7 +208,7 @@ mod killed {
             let job = due.unwrap();
             ledger.append(&format!("attempt {} {}", job.item, job.number())).unwrap();
             println!("attempt");
-            if job.number() == WORKS {
+            if job.number() == SUCCEEDS_AT {
                 ledger.append(&format!("done {}", job.succeeded())).unwrap();
             } else {
                 let key = queue.push_retry(job, Outcome::TRANSIENT).unwrap().key;

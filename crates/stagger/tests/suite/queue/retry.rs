@@ -12,36 +12,36 @@ use super::super::support::{PendingTimer, RecordingBreaker, RecordingBudget, ms,
 
 const POLICY: Policy = policy!(constant(ms(10)).jitter(Jitter::None).max_attempts(3));
 
-/// A queue in virtual time with guards that keep books.
-struct World {
+/// Creates queues in virtual time whose guards record every permit.
+struct Fixture {
     clock: VirtualClock,
-    bank: Arc<RecordingBudget>,
-    gate: Arc<RecordingBreaker>,
+    budget: Arc<RecordingBudget>,
+    breaker: Arc<RecordingBreaker>,
 }
 
-impl World {
-    fn new(funds: u64) -> Self {
+impl Fixture {
+    fn new(retries: u64) -> Self {
         Self {
             clock: VirtualClock::new(),
-            bank: Arc::new(RecordingBudget::new(funds)),
-            gate: Arc::new(RecordingBreaker::new(u32::MAX, ms(1))),
+            budget: Arc::new(RecordingBudget::new(retries)),
+            breaker: Arc::new(RecordingBreaker::new(u32::MAX, ms(1))),
         }
     }
 
     fn queue<T>(&self, policy: Policy) -> RetryQueue<T, VirtualClock> {
-        RetryQueue::with_timer(self.clock.clone(), policy).budget(self.bank.clone()).breaker(self.gate.clone())
+        RetryQueue::with_timer(self.clock.clone(), policy).budget(self.budget.clone()).breaker(self.breaker.clone())
     }
 
-    fn expect_settled(&self, funds: u64, settled: &[Outcome]) {
-        assert_eq!((self.bank.in_flight(), self.gate.in_flight()), (0, 0));
-        assert_eq!(self.bank.snapshot().retries_left, funds, "{:?}", self.bank.snapshot());
-        assert_eq!(self.bank.snapshot().recorded, settled);
-        assert_eq!(self.gate.snapshot().recorded, settled);
+    fn assert_all_recorded(&self, retries_left: u64, outcomes: &[Outcome]) {
+        assert_eq!((self.budget.in_flight(), self.breaker.in_flight()), (0, 0));
+        assert_eq!(self.budget.snapshot().retries_left, retries_left, "{:?}", self.budget.snapshot());
+        assert_eq!(self.budget.snapshot().recorded, outcomes);
+        assert_eq!(self.breaker.snapshot().recorded, outcomes);
     }
 }
 
-/// Runs it until nothing is pending; every attempt fails like this.
-fn run_dry<T, S: stagger::time::Sleep + Clone>(queue: &mut RetryQueue<T, S>, outcome: Outcome) -> Vec<GaveUp<T>> {
+/// Fails every attempt with this outcome until nothing is pending, and returns the items given up.
+fn fail_all<T, S: stagger::time::Sleep + Clone>(queue: &mut RetryQueue<T, S>, outcome: Outcome) -> Vec<GaveUp<T>> {
     let mut stopped = Vec::new();
     while let Some(due) = block_on(queue.next()) {
         stopped.extend(due.and_then(|job| queue.push_retry(job, outcome)).err());
@@ -50,7 +50,7 @@ fn run_dry<T, S: stagger::time::Sleep + Clone>(queue: &mut RetryQueue<T, S>, out
 }
 
 #[test]
-fn every_item_gets_the_attempts_of_the_policy() {
+fn each_item_gets_the_attempts_of_the_policy() {
     let mut queue = RetryQueue::with_timer(VirtualClock::new(), POLICY);
     for item in 0..100 {
         queue.push(item, ms(item)).unwrap();
@@ -72,9 +72,9 @@ fn every_item_gets_the_attempts_of_the_policy() {
     assert_eq!(given_up, (1..100).step_by(2).collect::<Vec<_>>());
 }
 
-/// The decision is the core's: what a driver draws from a seed, the queue draws from it.
+/// The queue draws the same delays from a seed as the other drivers.
 #[test]
-fn delays_are_those_of_the_policy() {
+fn delays_match_those_of_the_policy() {
     const JITTERED: Policy = policy!(exponential(ms(100), secs(10)).max_attempts(6));
     let seed = Seed::new(7);
     let mut queue = RetryQueue::with_timer(VirtualClock::new(), JITTERED).seed(seed);
@@ -87,7 +87,7 @@ fn delays_are_those_of_the_policy() {
 }
 
 #[test]
-fn no_two_items_wait_in_step() {
+fn each_item_draws_its_own_delays() {
     const JITTERED: Policy = policy!(exponential(secs(1), secs(10)));
     let mut queue = RetryQueue::with_timer(VirtualClock::new(), JITTERED);
     let mut delays: Vec<_> = (0..100)
@@ -102,78 +102,78 @@ fn no_two_items_wait_in_step() {
 }
 
 #[test]
-fn the_budget_bounds_the_retries_of_all_items_together() {
-    let world = World::new(5);
-    let mut queue = world.queue(POLICY);
+fn the_budget_limits_the_retries_of_all_items() {
+    let fixture = Fixture::new(5);
+    let mut queue = fixture.queue(POLICY);
     for item in 0..20 {
         queue.push(item, Duration::ZERO).unwrap();
     }
-    let stopped = run_dry(&mut queue, Outcome::TRANSIENT);
+    let stopped = fail_all(&mut queue, Outcome::TRANSIENT);
     let by_budget = stopped.iter().filter(|stopped| stopped.reason == GiveUpReason::Stop(StopReason::Budget)).count();
     assert_eq!((stopped.len(), by_budget), (20, 20));
-    world.expect_settled(0, &[Outcome::TRANSIENT; 25]);
+    fixture.assert_all_recorded(0, &[Outcome::TRANSIENT; 25]);
 }
 
 #[test]
-fn an_open_breaker_gives_the_item_back_and_the_loan_too() {
-    let world = World::new(5);
-    let mut queue = world.queue(POLICY);
+fn an_open_breaker_returns_the_item_and_releases_the_permit() {
+    let fixture = Fixture::new(5);
+    let mut queue = fixture.queue(POLICY);
     let job = queue.begin("an item").unwrap();
     assert!(queue.push_retry(job, Outcome::TRANSIENT).is_ok());
-    world.gate.open_until(Instant::from_nanos(u64::MAX));
+    fixture.breaker.open_until(Instant::from_nanos(u64::MAX));
     let stopped = block_on(queue.next()).unwrap().unwrap_err();
     assert_eq!(
         (stopped.item, stopped.reason, stopped.attempts),
         ("an item", GiveUpReason::Stop(StopReason::Breaker), 1)
     );
     assert_eq!(queue.begin("another").unwrap_err().attempts, 0);
-    world.expect_settled(5, &[Outcome::TRANSIENT]);
+    fixture.assert_all_recorded(5, &[Outcome::TRANSIENT]);
 }
 
 #[test]
-fn every_way_out_settles_what_was_borrowed() {
-    let ways: [(&str, fn(RetryQueue<u8, VirtualClock>)); 4] = [
+fn every_way_to_remove_an_item_releases_its_permits() {
+    let cases: [(&str, fn(RetryQueue<u8, VirtualClock>)); 4] = [
         ("dropped", drop),
         ("shut down", |queue| assert_eq!(queue.into_pending().count(), 3)),
-        ("shut down, and not looked at", |queue| drop(queue.into_pending())),
+        ("shut down, pending items dropped", |queue| drop(queue.into_pending())),
         ("cancelled, then dropped", |mut queue| {
             let job = queue.begin(9).unwrap();
             let key = queue.push_retry(job, Outcome::TRANSIENT).unwrap().key;
             assert_eq!((queue.cancel(key), queue.cancel(key)), (Some(9), None));
         }),
     ];
-    for (what, leave) in ways {
-        let world = World::new(10);
-        let mut queue = world.queue(POLICY);
+    for (name, remove) in cases {
+        let fixture = Fixture::new(10);
+        let mut queue = fixture.queue(POLICY);
         for item in 0..3 {
             let job = queue.begin(item).unwrap();
             queue.push_retry(job, Outcome::TRANSIENT).unwrap();
         }
-        assert_eq!((world.bank.snapshot().retries_left, world.bank.in_flight()), (7, 3));
-        leave(queue);
+        assert_eq!((fixture.budget.snapshot().retries_left, fixture.budget.in_flight()), (7, 3));
+        remove(queue);
         assert_eq!(
-            (world.bank.snapshot().retries_left, world.bank.in_flight(), world.gate.in_flight()),
+            (fixture.budget.snapshot().retries_left, fixture.budget.in_flight(), fixture.breaker.in_flight()),
             (10, 0, 0),
-            "{what}"
+            "{name}"
         );
     }
 }
 
 #[test]
-fn a_job_that_is_dropped_counts_as_cancelled_once() {
-    let world = World::new(10);
-    let mut queue = world.queue(POLICY);
+fn a_dropped_job_is_recorded_as_cancelled_once() {
+    let fixture = Fixture::new(10);
+    let mut queue = fixture.queue(POLICY);
     drop(queue.begin("first").unwrap());
     let taken_out = queue.begin("second").unwrap().item;
     let job = queue.begin("third").unwrap();
     assert_eq!((taken_out, job.succeeded()), ("second", "third"));
-    world.expect_settled(10, &[Outcome::Cancelled, Outcome::Cancelled, Outcome::Success]);
+    fixture.assert_all_recorded(10, &[Outcome::Cancelled, Outcome::Cancelled, Outcome::Success]);
 }
 
 #[test]
-fn a_full_queue_gives_the_item_and_its_loan_back() {
-    let world = World::new(10);
-    let mut queue = world.queue(POLICY).capacity(1);
+fn a_full_queue_returns_the_item_and_releases_its_permit() {
+    let fixture = Fixture::new(10);
+    let mut queue = fixture.queue(POLICY).capacity(1);
     queue.push("waits", ms(1)).unwrap();
     assert_eq!(queue.push("no room", ms(1)).map_err(|full| full.0), Err("no room"));
     let job = queue.begin("failed").unwrap();
@@ -181,35 +181,35 @@ fn a_full_queue_gives_the_item_and_its_loan_back() {
     assert_eq!((stopped.item, stopped.reason, stopped.attempts), ("failed", GiveUpReason::Full, 1));
     assert_eq!(stopped.to_string(), "gave up after 1 attempt: the queue is at capacity; raise its capacity");
     drop(queue);
-    world.expect_settled(10, &[Outcome::TRANSIENT]);
+    fixture.assert_all_recorded(10, &[Outcome::TRANSIENT]);
 }
 
 #[test]
-fn a_hint_is_never_undercut() {
+fn a_retry_is_never_earlier_than_its_hint() {
     let clock = VirtualClock::new();
     let mut queue = RetryQueue::with_timer(clock.clone(), POLICY);
     let job = queue.begin(()).unwrap();
-    let asked = Duration::from_millis(1_234);
-    let queued = queue.push_retry(job, Outcome::throttled(Some(ServerHint::Reserved(asked)))).unwrap();
-    assert_eq!((queued.after, queued.source), (asked, DelaySource::Hint));
+    let hint = Duration::from_millis(1_234);
+    let queued = queue.push_retry(job, Outcome::throttled(Some(ServerHint::Reserved(hint)))).unwrap();
+    assert_eq!((queued.after, queued.source), (hint, DelaySource::Hint));
     let job = block_on(queue.next()).unwrap().unwrap();
-    assert_eq!((job.number(), clock.elapsed()), (2, asked));
+    assert_eq!((job.number(), clock.elapsed()), (2, hint));
 }
 
 #[test]
-fn what_was_not_processed_is_repeated_at_once_and_does_not_count() {
-    let world = World::new(0);
-    let mut queue = world.queue(POLICY);
+fn an_unprocessed_attempt_is_repeated_at_once_and_not_counted() {
+    let fixture = Fixture::new(0);
+    let mut queue = fixture.queue(POLICY);
     let job = queue.begin(()).unwrap();
     assert_eq!(queue.push_retry(job, Outcome::NotProcessed).unwrap().source, DelaySource::Transparent);
     let job = block_on(queue.next()).unwrap().unwrap();
-    assert_eq!((job.number(), world.clock.elapsed()), (1, Duration::ZERO));
+    assert_eq!((job.number(), fixture.clock.elapsed()), (1, Duration::ZERO));
     let stopped = queue.push_retry(job, Outcome::NotProcessed).unwrap_err();
     assert_eq!(stopped.reason, GiveUpReason::Stop(StopReason::Budget));
 }
 
 #[test]
-fn a_success_with_an_error_beside_it_is_permanent() {
+fn push_retry_with_a_success_outcome_is_permanent() {
     let mut queue = RetryQueue::with_timer(NoSleep, POLICY);
     for outcome in [Outcome::Success, Outcome::Permanent] {
         let job = queue.begin(()).unwrap();
@@ -218,18 +218,18 @@ fn a_success_with_an_error_beside_it_is_permanent() {
 }
 
 #[test]
-fn max_elapsed_runs_from_the_first_attempt() {
+fn max_elapsed_starts_at_the_first_attempt() {
     const LIMITED: Policy = policy!(constant(ms(10)).jitter(Jitter::None).max_attempts(99).max_elapsed(ms(35)));
     let clock = VirtualClock::new();
     let mut queue = RetryQueue::with_timer(clock.clone(), LIMITED);
     queue.push((), ms(500)).unwrap();
-    let stopped = run_dry(&mut queue, Outcome::TRANSIENT);
+    let stopped = fail_all(&mut queue, Outcome::TRANSIENT);
     assert_eq!((stopped[0].reason, stopped[0].attempts), (GiveUpReason::Stop(StopReason::Elapsed), 4));
     assert_eq!(clock.elapsed(), ms(530));
 }
 
 #[test]
-fn the_first_attempts_are_spread() {
+fn first_attempts_are_spread() {
     const SPREAD: Policy = policy!(constant(ms(10)).spread(secs(10)));
     let clock = VirtualClock::new();
     let mut queue = RetryQueue::with_timer(clock.clone(), SPREAD);
@@ -242,29 +242,29 @@ fn the_first_attempts_are_spread() {
         by_second[clock.elapsed().as_secs() as usize] += 1;
     }
     assert_eq!(by_second[..5], [0; 5]);
-    assert!(by_second[5..15].iter().all(|came| (60..150).contains(came)), "{by_second:?}");
+    assert!(by_second[5..15].iter().all(|count| (60..150).contains(count)), "{by_second:?}");
 }
 
 #[test]
-fn next_that_is_dropped_loses_nothing() {
+fn dropping_next_loses_nothing() {
     let timer = PendingTimer::default();
-    let bank = Arc::new(RecordingBudget::new(3));
-    let mut queue = RetryQueue::with_timer(timer, POLICY).budget(bank.clone());
+    let budget = Arc::new(RecordingBudget::new(3));
+    let mut queue = RetryQueue::with_timer(timer, POLICY).budget(budget.clone());
     let job = queue.begin("an item").unwrap();
     queue.push_retry(job, Outcome::TRANSIENT).unwrap();
     for _ in 0..2 {
         let mut next = pin!(queue.next());
         if let core::task::Poll::Ready(due) = poll_times(next.as_mut(), 1) {
             assert_eq!(due.unwrap().unwrap().succeeded(), "an item");
-            assert_eq!((bank.snapshot().retries_left, bank.in_flight()), (2, 0));
+            assert_eq!((budget.snapshot().retries_left, budget.in_flight()), (2, 0));
             return;
         }
     }
-    panic!("it did not sleep on");
+    panic!("the sleep was not resumed");
 }
 
 #[test]
-fn calls_inside_an_attempt_stand_down() {
+fn calls_inside_an_attempt_do_not_retry() {
     let mut queue = RetryQueue::with_timer(NoSleep, POLICY);
     let job = queue.begin(()).unwrap();
     let mut calls = 0;
@@ -281,10 +281,10 @@ fn calls_inside_an_attempt_stand_down() {
     assert_eq!((calls, scope::depth()), (1, 0));
 }
 
-/// A consumer as it is written: new work and retries in one `select!`, a budget for all of them.
+/// A typical consumer: new work and retries in one `select!`, with a shared budget.
 #[tokio::test(start_paused = true)]
-async fn a_consumer_takes_new_work_and_retries_in_one_select() {
-    let bank = Arc::new(RecordingBudget::new(1_000));
+async fn a_consumer_selects_between_new_work_and_retries() {
+    let budget = Arc::new(RecordingBudget::new(1_000));
     let (sender, mut incoming) = tokio::sync::mpsc::channel(10);
     tokio::spawn(async move {
         for message in 0..200_u32 {
@@ -292,7 +292,7 @@ async fn a_consumer_takes_new_work_and_retries_in_one_select() {
             tokio::time::sleep(ms(1)).await;
         }
     });
-    let mut queue = RetryQueue::new(POLICY).budget(bank.clone()).capacity(50);
+    let mut queue = RetryQueue::new(POLICY).budget(budget.clone()).capacity(50);
     let mut done = Vec::new();
     let mut dead = Vec::new();
     loop {
@@ -302,7 +302,7 @@ async fn a_consumer_takes_new_work_and_retries_in_one_select() {
             else => break,
         };
         let job = begun.unwrap();
-        // Every third message works at once, every third at its last attempt, every third never.
+        // A third of the messages succeed at once, a third at the last attempt, and a third never.
         if job.item % 3 == 0 || (job.item % 3 == 1 && job.is_last()) {
             done.push(job.succeeded());
         } else if let Err(stopped) = queue.push_retry(job, Outcome::TRANSIENT) {
@@ -312,11 +312,11 @@ async fn a_consumer_takes_new_work_and_retries_in_one_select() {
     done.sort_unstable();
     assert_eq!(done, (0..200).filter(|message| message % 3 != 2).collect::<Vec<_>>());
     assert_eq!(dead, (0..200).filter(|message| message % 3 == 2).collect::<Vec<_>>());
-    assert_eq!(bank.in_flight(), 0);
+    assert_eq!(budget.in_flight(), 0);
 }
 
 #[test]
-fn a_pending_retry_takes_80_bytes_beside_the_item() {
+fn a_pending_retry_takes_80_bytes_besides_the_item() {
     const MANY: usize = 10_000;
     let info = allocation_counter::measure(|| {
         let mut queue = RetryQueue::<u64, _>::with_timer(NoSleep, POLICY);

@@ -7,7 +7,7 @@ use stagger::queue::{QueueFull, Wheel};
 use stagger::{Instant, Seed};
 
 use super::super::support::{ms, nanos};
-use super::model::{Checked, Step};
+use super::model::{CheckedWheel, Step};
 
 fn at(length: Duration) -> Instant {
     Instant::ZERO.saturating_add(length)
@@ -21,27 +21,27 @@ const YEAR: Duration = Duration::from_secs(365 * 86_400);
 
 proptest! {
     #[test]
-    fn a_wheel_does_what_a_sorted_map_does(
+    fn a_wheel_behaves_like_a_sorted_map(
         steps in vec((any::<u8>(), any::<u64>(), any::<u64>()), 0..200),
         resolution in prop_oneof![Just(0_u64), Just(7), Just(1_000_000), 1..u64::MAX],
-        most in prop_oneof![Just(usize::MAX), 0..20_usize],
+        capacity in prop_oneof![Just(usize::MAX), 0..20_usize],
         now in prop_oneof![Just(0_u64), Just(u64::MAX / 4), any::<u64>()],
     ) {
-        let mut checked = Checked::new(Duration::from_nanos(resolution), most, now);
-        for (what, which, time) in steps {
-            checked.step(Step { what, which, time });
+        let mut checked = CheckedWheel::new(Duration::from_nanos(resolution), capacity, now);
+        for (operation, index, time) in steps {
+            checked.step(Step { operation, index, time });
         }
         checked.finish();
     }
 }
 
-/// Long enough to fill it, with every place used many times.
+/// The run is long enough to fill the wheel and reuse every entry many times.
 #[test]
-fn a_wheel_does_what_a_sorted_map_does_for_long() {
+fn a_wheel_behaves_like_a_sorted_map_in_a_long_run() {
     let steps = if cfg!(debug_assertions) { 40_000 } else { 1_000_000 };
     for (n, resolution) in [1, 1_000, 1_000_000, 1_000_000_000].into_iter().enumerate() {
         let seed = Seed::new(n as u64);
-        let mut checked = Checked::new(nanos(resolution), 5_000, u64::MAX / 4);
+        let mut checked = CheckedWheel::new(nanos(resolution), 5_000, u64::MAX / 4);
         for step in 0..steps {
             checked.step(Step::random(seed, step));
         }
@@ -50,7 +50,7 @@ fn a_wheel_does_what_a_sorted_map_does_for_long() {
 }
 
 #[test]
-fn an_entry_comes_at_the_first_tick_that_is_not_before_its_time() {
+fn an_entry_is_due_at_the_first_tick_not_before_its_time() {
     for (due, tick) in [(0, 0), (1, 1_000_000), (999_999, 1_000_000), (1_000_000, 1_000_000), (1_000_001, 2_000_000)] {
         let mut wheel = wheel();
         wheel.insert((), at(nanos(due))).unwrap();
@@ -63,7 +63,7 @@ fn an_entry_comes_at_the_first_tick_that_is_not_before_its_time() {
 }
 
 #[test]
-fn within_a_tick_the_first_in_is_the_first_out_however_far_away_it_was() {
+fn entries_of_one_tick_are_popped_in_insertion_order() {
     let mut wheel = wheel();
     let due = at(ms(100_000));
     wheel.insert(1, due).unwrap();
@@ -77,7 +77,7 @@ fn within_a_tick_the_first_in_is_the_first_out_however_far_away_it_was() {
 }
 
 #[test]
-fn what_is_not_asked_for_stays() {
+fn a_partly_consumed_pop_due_keeps_the_remaining_entries() {
     let mut wheel = wheel();
     for item in 0..5 {
         wheel.insert(item, at(ms(item))).unwrap();
@@ -87,7 +87,7 @@ fn what_is_not_asked_for_stays() {
 }
 
 #[test]
-fn years_and_the_last_instant_of_all_are_fine() {
+fn delays_of_years_and_the_maximum_instant_are_supported() {
     let last = Instant::from_nanos(u64::MAX);
     let mut wheel = wheel();
     let never = wheel.insert("never", last).unwrap();
@@ -99,13 +99,13 @@ fn years_and_the_last_instant_of_all_are_fine() {
     assert_eq!((wheel.next_due(), wheel.pop(Instant::from_nanos(u64::MAX - 1))), (Some(last), None));
     assert_eq!(wheel.pop(last), Some("never"));
     assert_eq!(wheel.cancel(never), None);
-    // And time may go on from there.
+    // The wheel can still be used at the maximum instant.
     wheel.insert("at once", Instant::ZERO).unwrap();
     assert_eq!(wheel.pop(last), Some("at once"));
 }
 
 #[test]
-fn a_full_wheel_gives_the_item_back_and_takes_it_when_there_is_room() {
+fn a_full_wheel_returns_the_item_and_accepts_it_later() {
     let mut wheel = wheel().capacity(2);
     let first = wheel.insert("one".to_owned(), at(ms(1))).unwrap();
     wheel.insert("two".to_owned(), at(ms(2))).unwrap();
@@ -120,7 +120,7 @@ fn a_full_wheel_gives_the_item_back_and_takes_it_when_there_is_room() {
 }
 
 #[test]
-fn a_key_never_names_the_next_entry_in_its_place() {
+fn a_stale_key_does_not_refer_to_a_later_entry() {
     let mut wheel = wheel();
     let before = wheel.insert("before", at(ms(1))).unwrap();
     assert_eq!(wheel.pop(at(ms(1))), Some("before"));
@@ -134,19 +134,19 @@ fn a_key_never_names_the_next_entry_in_its_place() {
 }
 
 #[test]
-fn items_are_dropped_once_with_the_wheel_or_when_they_leave() {
-    let counted = std::rc::Rc::new(());
+fn items_are_dropped_exactly_once() {
+    let shared = std::rc::Rc::new(());
     let mut wheel = wheel();
-    let keys: Vec<_> = (0..10).map(|n| wheel.insert(counted.clone(), at(ms(n))).unwrap()).collect();
+    let keys: Vec<_> = (0..10).map(|n| wheel.insert(shared.clone(), at(ms(n))).unwrap()).collect();
     wheel.cancel(keys[9]);
     drop(wheel.pop_due(at(ms(3))).collect::<Vec<_>>());
-    assert_eq!(std::rc::Rc::strong_count(&counted), 1 + 5);
+    assert_eq!(std::rc::Rc::strong_count(&shared), 1 + 5);
     drop(wheel);
-    assert_eq!(std::rc::Rc::strong_count(&counted), 1);
+    assert_eq!(std::rc::Rc::strong_count(&shared), 1);
 }
 
 #[test]
-fn after_reserve_nothing_is_allocated() {
+fn a_reserved_wheel_does_not_allocate() {
     const MANY: u64 = 10_000;
     let mut wheel = wheel();
     wheel.reserve(MANY as usize);
@@ -162,7 +162,7 @@ fn after_reserve_nothing_is_allocated() {
 }
 
 #[test]
-fn the_memory_of_an_entry_is_24_bytes_beside_the_item() {
+fn an_entry_takes_24_bytes_besides_the_item() {
     let info = allocation_counter::measure(|| {
         let mut wheel = wheel::<u64>();
         wheel.reserve(100_000);

@@ -1,4 +1,4 @@
-//! What only async code can do: be polled, be dropped in the middle, be a stream.
+//! The async ticker: polling, cancel safety, and streams.
 
 use core::cell::Cell;
 use core::future::{Ready, ready};
@@ -16,7 +16,7 @@ const SECOND: Duration = Duration::from_secs(1);
 const STEADY: Policy = policy!(constant(secs(10)).jitter(Jitter::None).unlimited_attempts());
 
 #[test]
-fn it_decides_as_the_blocking_one_does() {
+fn an_async_ticker_ticks_like_a_blocking_one() {
     const POLICY: Policy = policy!(exponential(ms(100), secs(10)).spread(secs(1)).max_attempts(6).max_elapsed(secs(5)));
     for seed in (0..50).map(Seed::new) {
         let (a, b) = (VirtualClock::new(), VirtualClock::new());
@@ -26,13 +26,13 @@ fn it_decides_as_the_blocking_one_does() {
             ticks.push(tick);
         }
         assert_eq!(block_on(ticker.tick()), None);
-        let in_blocking: Vec<_> = stagger::blocking::Ticker::with_timer(b.clone(), &POLICY).seed(seed).collect();
-        assert_eq!((ticks, a.sleeps()), (in_blocking, b.sleeps()));
+        let blocking: Vec<_> = stagger::blocking::Ticker::with_timer(b.clone(), &POLICY).seed(seed).collect();
+        assert_eq!((ticks, a.sleeps()), (blocking, b.sleeps()));
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tick_that_is_dropped_in_its_wait_goes_on_with_the_same_wait() {
+async fn tick_resumes_the_same_wait_after_being_dropped() {
     let start = tokio::time::Instant::now();
     let mut ticker = Ticker::new(&STEADY);
     assert!(ticker.tick().await.is_some());
@@ -45,7 +45,7 @@ async fn a_tick_that_is_dropped_in_its_wait_goes_on_with_the_same_wait() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tick_that_came_while_nobody_looked_is_not_lost() {
+async fn a_tick_that_became_due_while_not_polled_is_not_lost() {
     let mut ticker = Ticker::new(&STEADY);
     assert!(ticker.tick().await.is_some());
     assert!(tokio::time::timeout(SECOND, ticker.tick()).await.is_err());
@@ -53,12 +53,12 @@ async fn a_tick_that_came_while_nobody_looked_is_not_lost() {
     let before = tokio::time::Instant::now();
     assert_eq!(ticker.tick().await.map(|tick| tick.number), Some(2));
     assert_eq!(before.elapsed(), Duration::ZERO);
-    // One, and no more.
+    // Only one tick is pending.
     assert!(tokio::time::timeout(SECOND * 9, ticker.tick()).await.is_err());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_future_ends_it_in_the_middle_of_a_wait_and_is_not_asked_again() {
+async fn a_cancel_future_ends_the_ticker_and_is_not_polled_again() {
     let start = tokio::time::Instant::now();
     let cancel = Box::pin(async { tokio::time::sleep(SECOND * 25).await });
     let mut ticker = Ticker::new(&STEADY).cancelled_by(cancel);
@@ -71,7 +71,7 @@ async fn a_future_ends_it_in_the_middle_of_a_wait_and_is_not_asked_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_spread_is_cut_short_by_whoever_cancels() {
+async fn a_spread_can_be_cancelled() {
     const SPREAD: Policy = policy!(constant(secs(10)).spread(mins(600)).unlimited_attempts());
     let cancel = Box::pin(tokio::time::sleep(SECOND));
     let mut ticker = Ticker::new(&SPREAD).seed(Seed::new(1)).cancelled_by(cancel);
@@ -79,7 +79,7 @@ async fn a_spread_is_cut_short_by_whoever_cancels() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reset_in_a_wait_begins_the_wait_anew() {
+async fn a_reset_during_a_wait_restarts_the_wait() {
     let start = tokio::time::Instant::now();
     let mut ticker = Ticker::new(&STEADY);
     assert!(ticker.tick().await.is_some());
@@ -90,7 +90,7 @@ async fn a_reset_in_a_wait_begins_the_wait_anew() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn stopped_in_a_wait_nothing_comes_any_more() {
+async fn no_tick_follows_a_stop_during_a_wait() {
     let mut ticker = Ticker::new(&STEADY);
     assert!(ticker.tick().await.is_some());
     assert!(tokio::time::timeout(SECOND, ticker.tick()).await.is_err());
@@ -100,7 +100,7 @@ async fn stopped_in_a_wait_nothing_comes_any_more() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_can_be_moved_into_a_task() {
+async fn a_ticker_can_be_moved_into_a_task() {
     const POLICY: Policy = policy!(exponential(ms(100), secs(10)).max_attempts(5));
     let mut ticker = Ticker::new(&POLICY);
     let task = tokio::spawn(async move {
@@ -110,10 +110,10 @@ async fn it_can_be_moved_into_a_task() {
     assert_eq!(task.await.unwrap(), 5);
 }
 
-/// A sleep that never ends, and says when it is dropped.
-struct Held(#[expect(dead_code, reason = "it is there to be dropped")] Arc<()>);
+/// A sleep that never ends; its reference count shows whether it has been dropped.
+struct PendingSleep(#[expect(dead_code, reason = "only its drop matters")] Arc<()>);
 
-impl Future for Held {
+impl Future for PendingSleep {
     type Output = ();
 
     fn poll(self: core::pin::Pin<&mut Self>, _: &mut core::task::Context<'_>) -> core::task::Poll<()> {
@@ -122,42 +122,42 @@ impl Future for Held {
 }
 
 #[test]
-fn dropping_or_stopping_it_drops_its_timer() {
-    let armed = Arc::new(());
+fn dropping_or_stopping_a_ticker_drops_its_sleep() {
+    let sleeps = Arc::new(());
     let waiting = || {
-        let held = Arc::clone(&armed);
-        let mut ticker = Ticker::with_timer(SleepFn::new(move |_| Held(Arc::clone(&held))), &STEADY);
+        let shared = Arc::clone(&sleeps);
+        let mut ticker = Ticker::with_timer(SleepFn::new(move |_| PendingSleep(Arc::clone(&shared))), &STEADY);
         assert!(block_on(ticker.tick()).is_some());
         assert!(poll_times(pin!(ticker.tick()), 1).is_pending());
         ticker
     };
     let mut ticker = waiting();
-    assert_eq!(Arc::strong_count(&armed), 3);
+    assert_eq!(Arc::strong_count(&sleeps), 3);
     ticker.stop();
-    assert_eq!(Arc::strong_count(&armed), 2);
+    assert_eq!(Arc::strong_count(&sleeps), 2);
     drop(ticker);
     drop(waiting());
-    assert_eq!(Arc::strong_count(&armed), 1);
+    assert_eq!(Arc::strong_count(&sleeps), 1);
 }
 
-/// Counts the sleeps that it makes, and those that it arms again.
+/// A timer that counts the sleeps it creates and rearms.
 #[derive(Default)]
-struct Counting {
-    made: Cell<u32>,
+struct CountingTimer {
+    created: Cell<u32>,
     rearmed: Cell<u32>,
 }
 
-impl Clock for Counting {
+impl Clock for CountingTimer {
     fn now(&self) -> Instant {
         Instant::ZERO
     }
 }
 
-impl Sleep for Counting {
+impl Sleep for CountingTimer {
     type Sleeping = Ready<()>;
 
     fn sleep(&self, _: Duration) -> Ready<()> {
-        self.made.set(self.made.get() + 1);
+        self.created.set(self.created.get() + 1);
         ready(())
     }
 
@@ -168,17 +168,17 @@ impl Sleep for Counting {
 }
 
 #[test]
-fn one_sleep_is_made_and_armed_again_for_every_wait() {
-    let timer = Counting::default();
+fn one_sleep_is_created_and_rearmed_for_each_wait() {
+    let timer = CountingTimer::default();
     let mut ticker = Ticker::with_timer(&timer, &STEADY);
     for _ in 0..4 {
         assert!(block_on(ticker.tick()).is_some());
     }
-    assert_eq!((timer.made.get(), timer.rearmed.get()), (1, 2));
+    assert_eq!((timer.created.get(), timer.rearmed.get()), (1, 2));
 }
 
 #[test]
-fn ticks_without_a_delay_touch_no_timer_and_let_other_tasks_run() {
+fn ticks_without_delay_skip_the_timer_and_yield() {
     const ZERO: Policy = policy!(zero().unlimited_attempts());
     let mut ticker = Ticker::with_timer(PanickingTimer, &ZERO);
     let busy = async {
@@ -203,7 +203,7 @@ async fn a_coarse_timer_keeps_the_mean_of_short_delays() {
 
 #[cfg(feature = "stream")]
 #[tokio::test(start_paused = true)]
-async fn it_is_a_stream_that_stays_ended() {
+async fn a_ticker_is_a_fused_stream() {
     use futures_lite::StreamExt as _;
 
     const POLICY: Policy = policy!(constant(secs(10)).jitter(Jitter::None).max_attempts(4));

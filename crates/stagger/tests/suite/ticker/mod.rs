@@ -1,4 +1,4 @@
-//! Tickers of the native kind: at the times of a policy, and around a period.
+//! Native tickers: ticks at the delays of a policy, and periodic ticks.
 
 mod asynchronous;
 mod interval;

@@ -1,4 +1,4 @@
-//! When the ticks come, in blocking code.
+//! When the blocking ticker ticks.
 
 use core::time::Duration;
 
@@ -15,7 +15,7 @@ fn numbers(ticks: impl Iterator<Item = Tick>) -> Vec<u64> {
 }
 
 #[test]
-fn ticks_come_at_the_delays_of_the_policy_the_first_at_once() {
+fn the_first_tick_is_immediate_and_the_rest_follow_the_policy() {
     const POLICY: Policy = policy!(exponential(ms(100), secs(10)).max_attempts(6));
     let clock = VirtualClock::new();
     let ticks: Vec<_> = blocking::Ticker::with_timer(clock.clone(), &POLICY).seed(SEED).collect();
@@ -30,7 +30,7 @@ fn ticks_come_at_the_delays_of_the_policy_the_first_at_once() {
 }
 
 #[test]
-fn it_ends_with_the_schedule_after_one_tick_at_least_and_stays_ended() {
+fn a_ticker_ends_with_its_schedule_after_at_least_one_tick() {
     const STOP: Policy = policy!(stop());
     const ONCE: Policy = policy!(exponential(ms(1), ms(2)).max_attempts(1));
     for policy in [&STOP, &ONCE] {
@@ -43,7 +43,7 @@ fn it_ends_with_the_schedule_after_one_tick_at_least_and_stays_ended() {
 }
 
 #[test]
-fn a_limit_of_time_counts_the_work_and_the_coming_delay() {
+fn max_elapsed_includes_the_work_and_the_next_delay() {
     let ticks = |limit: Duration| {
         let policy = Policy::constant(SECOND).jitter(stagger::Jitter::None).unlimited_attempts().max_elapsed(limit);
         let (policy, clock) = (policy.build().unwrap(), VirtualClock::new());
@@ -55,7 +55,7 @@ fn a_limit_of_time_counts_the_work_and_the_coming_delay() {
 }
 
 #[test]
-fn a_delay_runs_from_when_the_next_tick_is_asked_for() {
+fn a_delay_starts_when_the_next_tick_is_requested() {
     const POLICY: Policy = policy!(constant(secs(1)).jitter(Jitter::None).max_attempts(4));
     let clock = VirtualClock::new();
     let at: Vec<_> = blocking::Ticker::with_timer(clock.clone(), &POLICY)
@@ -77,7 +77,7 @@ fn a_spread_comes_before_the_first_tick() {
 }
 
 #[test]
-fn a_reset_begins_the_schedule_and_its_limits_again_with_other_draws() {
+fn a_reset_restarts_the_schedule_and_limits_with_new_jitter() {
     const POLICY: Policy = policy!(exponential(secs(1), secs(1000)).max_attempts(4).max_elapsed(mins(10)));
     let clock = VirtualClock::new();
     let mut ticker = blocking::Ticker::with_timer(clock.clone(), &POLICY).seed(SEED);
@@ -102,7 +102,7 @@ fn a_reset_before_the_first_tick_changes_nothing() {
 }
 
 #[test]
-fn stopped_nothing_comes_any_more_and_twice_is_as_good_as_once() {
+fn a_stopped_ticker_stays_stopped() {
     const POLICY: Policy = policy!(constant(secs(1)).unlimited_attempts());
     let mut ticker = blocking::Ticker::with_timer(VirtualClock::new(), &POLICY);
     assert!(ticker.next().is_some());
@@ -113,21 +113,21 @@ fn stopped_nothing_comes_any_more_and_twice_is_as_good_as_once() {
 }
 
 #[test]
-fn a_handle_ends_it_in_the_middle_of_a_wait() {
+fn a_cancel_handle_ends_a_ticker_during_a_wait() {
     const HOURLY: Policy = policy!(constant(secs(3600)).unlimited_attempts());
     let cancel = Cancel::new();
-    let (handle, (tell, hear)) = (cancel.clone(), std::sync::mpsc::channel());
+    let (handle, (sender, receiver)) = (cancel.clone(), std::sync::mpsc::channel());
     let thread = std::thread::spawn(move || {
         let ticker = blocking::Ticker::new(&HOURLY);
-        ticker.cancelled_by(&handle).inspect(|_| tell.send(()).unwrap()).count()
+        ticker.cancelled_by(&handle).inspect(|_| sender.send(()).unwrap()).count()
     });
-    hear.recv().unwrap();
+    receiver.recv().unwrap();
     cancel.cancel();
     assert_eq!(thread.join().unwrap(), 1);
 }
 
 #[test]
-fn one_tick_comes_even_if_it_was_cancelled_before() {
+fn the_first_tick_is_returned_even_if_cancelled_before() {
     const POLICY: Policy = policy!(zero().unlimited_attempts());
     let cancel = Cancel::new();
     cancel.cancel();
@@ -135,13 +135,13 @@ fn one_tick_comes_even_if_it_was_cancelled_before() {
 }
 
 #[test]
-fn a_delay_of_zero_never_touches_a_timer() {
+fn a_ticker_without_delays_does_not_use_its_timer() {
     const ZERO: Policy = policy!(zero().max_attempts(100));
     assert_eq!(blocking::Ticker::with_timer(PanickingTimer, &ZERO).count(), 100);
 }
 
 #[test]
-fn a_timer_that_panics_does_not_hang_the_ticker() {
+fn a_ticker_recovers_from_a_panic_of_its_timer() {
     const POLICY: Policy = policy!(constant(secs(1)).unlimited_attempts());
     let mut ticker = blocking::Ticker::with_timer(PanickingTimer, &POLICY);
     assert!(ticker.next().is_some());
@@ -150,7 +150,7 @@ fn a_timer_that_panics_does_not_hang_the_ticker() {
 }
 
 #[test]
-fn ticks_inside_an_attempt_of_a_call_go_on() {
+fn ticks_continue_inside_an_attempt_of_a_call() {
     const POLICY: Policy = policy!(constant(ms(1)).max_attempts(5));
     let ticks = || Ok::<_, ()>(blocking::Ticker::with_timer(VirtualClock::new(), &POLICY).count());
     assert_eq!(blocking::retry(&POLICY, ticks).run(), Ok(5));

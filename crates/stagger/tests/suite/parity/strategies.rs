@@ -1,4 +1,4 @@
-//! Any policy, any script.
+//! Proptest strategies for policies and scripts.
 
 use core::time::Duration;
 
@@ -7,13 +7,13 @@ use proptest::option;
 use proptest::prelude::*;
 use stagger::{FailureKind, HintMode, Jitter, Outcome, Policy, PolicyBuilder, Ratio, ServerHint};
 
-use super::script::{Gives, Play};
+use super::script::{ScriptedAttempt, ScriptedResult};
 
 fn up_to(micros: u64) -> impl Strategy<Value = Duration> {
     (0..=micros * 1_000).prop_map(Duration::from_nanos)
 }
 
-/// Any policy that makes sense, with delays of up to some tens of milliseconds, and at most 40 attempts.
+/// Generates valid policies with delays of at most some tens of milliseconds and fewer than 40 attempts.
 pub(crate) fn policy() -> impl Strategy<Value = Policy> {
     let backoff = prop_oneof![
         4 => (up_to(20_000), up_to(50_000), 1.0..3.0_f64)
@@ -33,7 +33,7 @@ pub(crate) fn policy() -> impl Strategy<Value = Policy> {
         prop_oneof![Just(HintMode::AtLeast), Just(HintMode::Exact), up_to(5_000).prop_map(HintMode::Clamp),];
     let limits = (1..40_u32, option::of(up_to(90_000)), option::of(up_to(20_000)), up_to(9_000));
     (backoff, option::of(jitter), hint_mode, limits).prop_filter_map(
-        "it makes sense",
+        "the policy is valid",
         |(backoff, jitter, mode, limits)| {
             let (attempts, max_elapsed, spread, max_hint) = limits;
             let set = |builder: PolicyBuilder| jitter.map_or(builder, |jitter| builder.jitter(jitter));
@@ -44,8 +44,8 @@ pub(crate) fn policy() -> impl Strategy<Value = Policy> {
     )
 }
 
-/// What up to 12 attempts do.
-pub(crate) fn plays() -> impl Strategy<Value = Vec<Play>> {
+/// Generates scripts of fewer than 12 attempts.
+pub(crate) fn attempts() -> impl Strategy<Value = Vec<ScriptedAttempt>> {
     let hint = prop_oneof![
         4 => up_to(9_000).prop_map(ServerHint::AtLeast),
         4 => up_to(9_000).prop_map(ServerHint::Reserved),
@@ -59,11 +59,11 @@ pub(crate) fn plays() -> impl Strategy<Value = Vec<Play>> {
         1 => Just(Outcome::Permanent),
         1 => Just(Outcome::Cancelled),
     ];
-    let gives = prop_oneof![
-        6 => outcome.clone().prop_map(Gives::Error),
-        2 => outcome.prop_map(Gives::Marked),
-        1 => Just(Gives::Unwanted),
-        1 => (1..u32::MAX).prop_map(Gives::Value),
+    let result = prop_oneof![
+        6 => outcome.clone().prop_map(ScriptedResult::Error),
+        2 => outcome.prop_map(ScriptedResult::Marked),
+        1 => Just(ScriptedResult::Invalid),
+        1 => (1..u32::MAX).prop_map(ScriptedResult::Value),
     ];
-    vec((up_to(9_000), gives).prop_map(|(takes, gives)| Play { takes, gives }), 0..12)
+    vec((up_to(9_000), result).prop_map(|(duration, result)| ScriptedAttempt { duration, result }), 0..12)
 }

@@ -1,6 +1,6 @@
 use stagger::Policy;
 
-/// Every jitter.
+/// Policies with every jitter.
 pub(crate) const JITTERS: [&str; 6] = [
     "exponential base=10ms cap=200ms jitter=none max-attempts=6",
     "exponential base=10ms cap=200ms jitter=full max-attempts=6",
@@ -10,7 +10,7 @@ pub(crate) const JITTERS: [&str; 6] = [
     "exponential base=10ms cap=50ms jitter=±100% max-attempts=20",
 ];
 
-/// Every shape of backoff, and every setting that a decision asks for.
+/// Policies with every shape of backoff and every setting that affects a decision.
 pub(crate) const SETTINGS: [&str; 14] = [
     "exponential base=3ms cap=none multiplier=1.5 floor=2ms jitter=full max-attempts=6",
     "linear base=5ms step=3ms cap=30ms jitter=full max-attempts=8",

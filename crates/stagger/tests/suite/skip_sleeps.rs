@@ -1,4 +1,4 @@
-//! The switch that turns sleeping off. It is there for a whole process, so it is thrown in one of its own.
+//! [`skip_sleeps`] applies to the whole process, so it is tested in a child process.
 
 use core::time::Duration;
 use std::time::Instant;
@@ -12,8 +12,8 @@ use super::support::Fail;
 const HOURLY: Policy = policy!(exponential(mins(60), mins(60)).jitter(Jitter::None).spread(mins(60)).max_attempts(3));
 
 #[test]
-fn sleeping_can_be_turned_off_for_a_whole_process() {
-    let child = Program::this_test("suite::skipping::child_that_skips_its_sleeps").unwrap().env("SKIP_SLEEPS", "1");
+fn skip_sleeps_disables_sleeping_in_the_whole_process() {
+    let child = Program::this_test("suite::skip_sleeps::child_that_skips_its_sleeps").unwrap().env("SKIP_SLEEPS", "1");
     let done = child.run(Duration::from_secs(20)).unwrap();
     assert!(done.status.success(), "{done}");
     assert!(done.stdout_text().contains("skipped them all"), "{done}");
@@ -27,20 +27,20 @@ fn child_that_skips_its_sleeps() {
     }
     let start = Instant::now();
     let (skip, recorder) = (skip_sleeps(), Recorder::new());
-    // With timers of its own, deep inside; a hint is not waited for either.
+    // These calls create their own timers. Delays from server hints are skipped, too.
     let hinted = || Err::<(), _>(Fail(Outcome::throttled(Some(ServerHint::Reserved(Duration::from_secs(100))))));
     blocking::retry(&HOURLY, hinted).classify(Fail::outcome).run().unwrap_err();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let call = stagger::retry(&HOURLY, async || Err::<(), _>("no")).on_event(recorder.listener());
     runtime.block_on(call).unwrap_err();
-    assert_eq!(recorder.delays(), [Duration::from_secs(3_600); 2], "the decisions are as they are");
+    assert_eq!(recorder.delays(), [Duration::from_secs(3_600); 2], "decisions are unchanged");
     assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
 
     let another = skip_sleeps();
     drop(skip);
     let clock = VirtualClock::new();
     blocking::retry(&HOURLY, hinted).timer(&clock).run().unwrap_err();
-    assert_eq!(clock.sleeps().len(), 0, "as long as one of the two lives");
+    assert_eq!(clock.sleeps().len(), 0, "sleeps are skipped until both guards are dropped");
     drop(another);
     blocking::retry(&HOURLY, hinted).timer(&clock).run().unwrap_err();
     assert_eq!(clock.sleeps().len(), 3, "the spread and two delays");

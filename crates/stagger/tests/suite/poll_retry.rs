@@ -1,4 +1,4 @@
-//! The call that is driven by polls. That it decides as the others do, the parity test shows.
+//! [`PollRetry`]. The parity tests check that it makes the same decisions as the other drivers.
 
 use core::future::{pending, poll_fn};
 use core::time::Duration;
@@ -20,7 +20,7 @@ async fn begin(call: &mut PollRetry<Tokio>) -> stagger::Attempt {
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_waits_for_the_spread_and_for_each_delay() {
+async fn poll_begin_waits_for_the_spread_and_each_delay() {
     let policy = POLICY.to_builder().spread(Duration::from_secs(10)).build().unwrap();
     let (mut longest, start) = (Duration::ZERO, Instant::now());
     for seed in 0..20 {
@@ -36,9 +36,9 @@ async fn it_waits_for_the_spread_and_for_each_delay() {
     assert!(longest > Duration::from_secs(8) && longest <= Duration::from_secs(10) + ms(1), "{longest:?}");
 }
 
-/// A wait that the server asked for is not undercut by a timer that is early.
+/// The wait must not be shorter than the hint even if a timer fires early.
 #[tokio::test(start_paused = true)]
-async fn it_holds_what_a_hint_has_asked_for() {
+async fn poll_begin_waits_at_least_as_long_as_a_hint() {
     let mut call = PollRetry::new(&Retrier::new(POLICY), Tokio);
     begin(&mut call).await;
     let start = Instant::now();
@@ -49,7 +49,7 @@ async fn it_holds_what_a_hint_has_asked_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_attempt_has_a_limit_that_begins_with_it() {
+async fn the_time_limit_of_an_attempt_starts_with_it() {
     let retrier = Retrier::new(POLICY).timeout(ms(30));
     let deadline = Tokio.now().saturating_add(ms(150));
     let mut call = PollRetry::with_deadline(&retrier, Tokio, Some(deadline));
@@ -64,25 +64,25 @@ async fn an_attempt_has_a_limit_that_begins_with_it() {
             break;
         }
     }
-    // At 0 ms and at 130 ms; what is left of the deadline then is 20 ms.
+    // Attempts start at 0 ms and at 130 ms; 20 ms remain until the deadline then.
     assert_eq!(limits.len(), 2);
-    for ((told, took), want) in limits.into_iter().zip([30, 20]) {
-        assert!(told.abs_diff(ms(want)) <= ms(1) && took >= told && took <= told + ms(1), "{told:?} {took:?}");
+    for ((limit, took), want) in limits.into_iter().zip([30, 20]) {
+        assert!(limit.abs_diff(ms(want)) <= ms(1) && took >= limit && took <= limit + ms(1), "{limit:?} {took:?}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_a_limit_there_is_nothing_to_wait_for() {
+async fn poll_limit_stays_pending_without_a_time_limit() {
     let mut call = PollRetry::new(&Retrier::new(POLICY), Tokio);
     assert_eq!(begin(&mut call).await.time_limit, None);
     assert!(timeout(Duration::from_secs(60), poll_fn(|cx| call.poll_limit(cx))).await.is_err());
 }
 
 #[tokio::test(start_paused = true)]
-async fn dropped_at_any_point_it_gives_back_what_it_borrowed() {
-    let (tokens, places) = (Arc::new(Tokens::new()), Arc::new(Concurrent::new()));
-    let budgets: [Arc<dyn Budget>; 2] = [tokens.clone(), places.clone()];
-    let mut paid = 0;
+async fn dropping_at_any_point_releases_the_permits() {
+    let (tokens, concurrent) = (Arc::new(Tokens::new()), Arc::new(Concurrent::new()));
+    let budgets: [Arc<dyn Budget>; 2] = [tokens.clone(), concurrent.clone()];
+    let mut charged = 0;
     for steps in 0..=6 {
         for budget in &budgets {
             let retrier = Retrier::new(POLICY).shared_budget(Arc::clone(budget));
@@ -95,19 +95,19 @@ async fn dropped_at_any_point_it_gives_back_what_it_borrowed() {
                 }
             }
             if steps % 3 == 0 && steps > 0 {
-                // In its sleep.
+                // Dropped while sleeping.
                 assert!(timeout(ms(0), poll_fn(|cx| call.poll_begin(cx))).await.is_err());
             }
         }
-        // What was made stays paid, and the first attempt costs nothing.
-        paid += if steps >= 5 { 5 } else { 0 };
-        assert_eq!(tokens.snapshot().tokens, 500 - paid, "after {steps} steps");
-        assert_eq!((places.snapshot().firsts, places.snapshot().retries), (0, 0), "after {steps} steps");
+        // A retry that has begun stays charged; the first attempt is free.
+        charged += if steps >= 5 { 5 } else { 0 };
+        assert_eq!(tokens.snapshot().tokens, 500 - charged, "after {steps} steps");
+        assert_eq!((concurrent.snapshot().firsts, concurrent.snapshot().retries), (0, 0), "after {steps} steps");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_marks_its_attempts_and_heeds_the_mark() {
+async fn attempts_set_and_check_the_nesting_depth() {
     let mut call = PollRetry::new(&Retrier::new(POLICY), Tokio);
     begin(&mut call).await;
     assert_eq!((call.attempt(scope::depth), scope::depth()), (1, 0));
@@ -120,7 +120,7 @@ async fn it_marks_its_attempts_and_heeds_the_mark() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_its_end_it_is_pending() {
+async fn poll_begin_is_pending_after_completion() {
     let mut call = PollRetry::new(&Retrier::new(POLICY), Tokio);
     begin(&mut call).await;
     call.succeeded();
@@ -128,18 +128,17 @@ async fn after_its_end_it_is_pending() {
     assert_eq!(call.attempts(), 1);
 }
 
-/// What it says of an error is what the retrier's rules say.
 #[test]
-fn errors_are_judged_by_the_rules_of_the_retrier() {
+fn outcome_applies_the_rules_of_the_retrier() {
     let call = PollRetry::new(&Retrier::new(POLICY).when(|error: &u8| *error > 5), Tokio);
     assert_eq!([4, 6_u8].map(|error| call.outcome(&error)), [Outcome::Permanent, Outcome::TRANSIENT]);
     assert_eq!(call.outcome(&std::io::Error::from(std::io::ErrorKind::NotFound)), Outcome::Permanent);
     assert_eq!(call.outcome(&Marked::permanent("not of a known type")), Outcome::TRANSIENT);
 }
 
-/// Attempts that are ready at once, without delays, let other tasks run in between.
+/// Attempts that are ready at once must not starve other tasks.
 #[tokio::test(start_paused = true)]
-async fn without_delays_it_takes_turns() {
+async fn attempts_without_delays_yield_to_other_tasks() {
     let policy = Policy::zero().max_attempts(1000).build().unwrap();
     let mut call = PollRetry::new(&Retrier::new(policy), Tokio);
     let others = core::cell::Cell::new(0);

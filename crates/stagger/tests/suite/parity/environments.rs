@@ -4,16 +4,16 @@ use futures_lite::future::yield_now;
 use stagger::testing::VirtualClock;
 use stagger::time::Tokio;
 
-use super::drivers::World;
+use super::drivers::Environment;
 
-impl World for VirtualClock {
+impl Environment for VirtualClock {
     type Timer = Self;
 
     fn timer(&self) -> Self {
         self.clone()
     }
 
-    async fn pass(&self, length: Duration) {
+    async fn elapse(&self, length: Duration) {
         if !length.is_zero() {
             self.advance(length);
             yield_now().await;
@@ -21,17 +21,17 @@ impl World for VirtualClock {
     }
 }
 
-/// Tokio's timer, in a runtime whose time is paused.
-pub(crate) struct Paused;
+/// Tokio's timer in a runtime with paused time.
+pub(crate) struct PausedTokio;
 
-impl World for Paused {
+impl Environment for PausedTokio {
     type Timer = Tokio;
 
     fn timer(&self) -> Tokio {
         Tokio
     }
 
-    async fn pass(&self, length: Duration) {
+    async fn elapse(&self, length: Duration) {
         if !length.is_zero() {
             tokio::time::sleep(length).await;
         }

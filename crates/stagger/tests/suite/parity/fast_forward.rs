@@ -5,46 +5,46 @@ use core::time::Duration;
 use stagger::testing::VirtualClock;
 use stagger::{Instant, time::Clock, time::Sleep};
 
-use super::drivers::World;
+use super::drivers::Environment;
 
-/// A real timer that is asked for at most 20 µs, on a clock that believes that it was asked for all of it.
+/// A real timer that sleeps for at most 20 µs, with a clock that advances by the whole requested length.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Hurried<T> {
+pub(crate) struct FastForward<T> {
     timer: T,
     clock: VirtualClock,
 }
 
 #[derive(Debug)]
-pub(crate) struct HurriedSleep<S> {
+pub(crate) struct FastForwardSleep<S> {
     sleep: S,
     length: Duration,
     clock: VirtualClock,
 }
 
-impl<T> Clock for Hurried<T> {
+impl<T> Clock for FastForward<T> {
     fn now(&self) -> Instant {
         self.clock.now()
     }
 }
 
-impl<T: Sleep> Sleep for Hurried<T> {
-    type Sleeping = HurriedSleep<T::Sleeping>;
+impl<T: Sleep> Sleep for FastForward<T> {
+    type Sleeping = FastForwardSleep<T::Sleeping>;
 
     fn sleep(&self, length: Duration) -> Self::Sleeping {
-        HurriedSleep { sleep: self.timer.sleep(hurried(length)), length, clock: self.clock.clone() }
+        FastForwardSleep { sleep: self.timer.sleep(capped(length)), length, clock: self.clock.clone() }
     }
 
     fn rearm(&self, sleeping: &mut Self::Sleeping, length: Duration) {
-        self.timer.rearm(&mut sleeping.sleep, hurried(length));
+        self.timer.rearm(&mut sleeping.sleep, capped(length));
         sleeping.length = length;
     }
 }
 
-fn hurried(length: Duration) -> Duration {
+fn capped(length: Duration) -> Duration {
     length.min(Duration::from_micros(20))
 }
 
-impl<S: Future<Output = ()> + Unpin> Future for HurriedSleep<S> {
+impl<S: Future<Output = ()> + Unpin> Future for FastForwardSleep<S> {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
@@ -54,14 +54,14 @@ impl<S: Future<Output = ()> + Unpin> Future for HurriedSleep<S> {
     }
 }
 
-impl<T: Sleep + Clone> World for Hurried<T> {
+impl<T: Sleep + Clone> Environment for FastForward<T> {
     type Timer = Self;
 
     fn timer(&self) -> Self {
         self.clone()
     }
 
-    async fn pass(&self, length: Duration) {
-        self.clock.pass(length).await;
+    async fn elapse(&self, length: Duration) {
+        self.clock.elapse(length).await;
     }
 }

@@ -1,4 +1,4 @@
-//! Settled meaning 14: what a timer's resolution makes of a delay is the driver's business.
+//! Settled meaning 14: the driver compensates for the resolution of its timer.
 
 use core::future::{Ready, ready};
 use core::pin::pin;
@@ -14,7 +14,7 @@ use stagger::{
 use super::support::{Fail, PanickingTimer, ms, poll_times};
 
 #[test]
-fn meaning_14_a_zero_delay_never_touches_a_timer() {
+fn meaning_14_a_zero_delay_does_not_use_the_timer() {
     const ZERO: Policy = policy!(zero().max_attempts(5));
     let fails = || Err::<(), _>(Fail::TRANSIENT);
     let attempts = |error: stagger::Error<Fail>| error.attempts();
@@ -25,11 +25,11 @@ fn meaning_14_a_zero_delay_never_touches_a_timer() {
     let retrier = Retrier::new(ZERO);
     let run = block_on(retrier.run_on(PanickingTimer, async || fails())).unwrap_err();
     let run_with = block_on(retrier.run_with_on(PanickingTimer, &mut (), async |(), _| fails())).unwrap_err();
-    let reconnecting = block_on(Reconnect::with_timer(PanickingTimer, &ZERO, async || fails()).next()).unwrap_err();
-    let in_blocking = Reconnect::with_timer(PanickingTimer, &ZERO, fails).next_blocking().unwrap_err();
-    assert_eq!([run, run_with, reconnecting, in_blocking].map(attempts), [5; 4]);
+    let reconnect = block_on(Reconnect::with_timer(PanickingTimer, &ZERO, async || fails()).next()).unwrap_err();
+    let blocking_reconnect = Reconnect::with_timer(PanickingTimer, &ZERO, fails).next_blocking().unwrap_err();
+    assert_eq!([run, run_with, reconnect, blocking_reconnect].map(attempts), [5; 4]);
 
-    // Nor does the immediate repeat of what was not processed, nor a hint of no time at all.
+    // Neither the immediate repeat of an unprocessed attempt nor a hint of zero uses the timer.
     let mut outcomes =
         [Outcome::NotProcessed, Outcome::throttled(Some(stagger::ServerHint::Reserved(Duration::ZERO)))].into_iter();
     let once_each = || outcomes.next().map_or(Ok(()), |outcome| Err(Fail(outcome)));
@@ -39,17 +39,17 @@ fn meaning_14_a_zero_delay_never_touches_a_timer() {
     );
 }
 
-/// A timer with ticks of 1 ms, which takes what it is asked for to the end of the tick.
+/// A timer with a resolution of 1 ms that rounds the end of each sleep up to the next tick.
 #[derive(Clone, Copy, Debug)]
-struct Ticking<'a>(&'a VirtualClock);
+struct CoarseTimer<'a>(&'a VirtualClock);
 
-impl Clock for Ticking<'_> {
+impl Clock for CoarseTimer<'_> {
     fn now(&self) -> Instant {
         self.0.now()
     }
 }
 
-impl Sleep for Ticking<'_> {
+impl Sleep for CoarseTimer<'_> {
     type Sleeping = Ready<()>;
 
     fn sleep(&self, length: Duration) -> Ready<()> {
@@ -70,19 +70,19 @@ fn meaning_14_delays_on_a_coarse_timer_keep_their_mean() {
         let policy = Policy::constant(Duration::from_micros(micros)).jitter(stagger::Jitter::None).max_attempts(20_001);
         let (policy, seed, fails) = (policy.build().unwrap(), Seed::new(micros), async || Err::<(), _>("no"));
 
-        let (clock, lost) = (VirtualClock::new(), VirtualClock::new());
-        block_on(retry_with_timer(&policy, Ticking(&clock), fails).seed(seed)).unwrap_err();
-        block_on(Reconnect::with_seed(Ticking(&lost), &policy, fails, seed).next()).unwrap_err();
-        for (driver, clock) in [("retry", clock), ("Reconnect", lost)] {
+        let (retry_clock, reconnect_clock) = (VirtualClock::new(), VirtualClock::new());
+        block_on(retry_with_timer(&policy, CoarseTimer(&retry_clock), fails).seed(seed)).unwrap_err();
+        block_on(Reconnect::with_seed(CoarseTimer(&reconnect_clock), &policy, fails, seed).next()).unwrap_err();
+        for (driver, clock) in [("retry", retry_clock), ("Reconnect", reconnect_clock)] {
             let mean = clock.elapsed().as_secs_f64() * 1e6 / 20_000.0;
-            // The number of ticks is binomial: four standard deviations are 4 · 500 µs / √20,000 = 14 µs at most.
+            // The number of ticks is binomial: four standard deviations are at most 4 · 500 µs / √20,000 = 14 µs.
             assert!((mean - micros as f64).abs() <= 14.2, "{driver}: {micros} µs took {mean:.1} µs on average");
         }
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn meaning_14_whole_ticks_take_exactly_as_long_under_paused_time() {
+async fn meaning_14_whole_ticks_are_exact_under_paused_time() {
     for millis in [1, 2, 3, 10, 64, 1_000] {
         let policy = Policy::constant(ms(millis)).jitter(stagger::Jitter::None).max_attempts(4).build().unwrap();
         let start = tokio::time::Instant::now();
@@ -92,28 +92,28 @@ async fn meaning_14_whole_ticks_take_exactly_as_long_under_paused_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wait_of_centuries_ends_never_and_panics_nowhere() {
-    const PATIENT: Policy = policy!(zero().unlimited_hint());
-    let for_ever = Fail(Outcome::throttled(Some(stagger::ServerHint::Reserved(Duration::MAX))));
-    let call = stagger::retry(&PATIENT, async || Err::<(), _>(for_ever)).classify(Fail::outcome);
+async fn a_wait_of_centuries_neither_ends_nor_panics() {
+    const UNLIMITED: Policy = policy!(zero().unlimited_hint());
+    let forever = Fail(Outcome::throttled(Some(stagger::ServerHint::Reserved(Duration::MAX))));
+    let call = stagger::retry(&UNLIMITED, async || Err::<(), _>(forever)).classify(Fail::outcome);
     assert!(poll_times(pin!(call), 3).is_pending());
 
-    // The timer that has limited an attempt is armed again.
-    let call = stagger::retry(&PATIENT, async || {
+    // The timer of the time limit is rearmed for the wait.
+    let call = stagger::retry(&UNLIMITED, async || {
         tokio::time::sleep(ms(1)).await;
-        Err::<(), _>(for_ever)
+        Err::<(), _>(forever)
     });
     let mut call = pin!(call.classify(Fail::outcome).timeout(Duration::MAX));
     tokio::time::timeout(Duration::from_secs(86_400 * 365), call.as_mut()).await.unwrap_err();
 }
 
-/// On the real timer. A wait of 200 µs is a tick of 1 ms one time in five; a timer that is asked for 200 µs each time
-/// makes a tick or two of each of them. This seed draws 59 ticks for 300 delays.
+/// One delay of 200 µs in five becomes a tick of 1 ms; without compensation, a timer rounds each of them up to one or two
+/// ticks. This seed draws 59 ticks for 300 delays.
 ///
-/// A tick takes 1.1 ms on a quiet machine, which makes 217 µs of each delay; on a busy one it takes several. So a round
-/// of delays is measured against as many bare ticks as it shall have, and one round of ten has to be within 30 %.
+/// A tick takes 1.1 ms on an idle machine, which makes an average delay of 217 µs; on a busy machine it takes several
+/// milliseconds. So each round of delays is compared with 59 single ticks, and one round of ten must be within 30 %.
 #[test]
-fn meaning_14_delays_of_200_microseconds_keep_their_mean_on_the_real_timer() {
+fn meaning_14_delays_of_200_us_keep_their_mean_on_the_real_timer() {
     let policy = Policy::constant(Duration::from_micros(200)).jitter(stagger::Jitter::None).max_attempts(301);
     let policy = policy.build().unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
@@ -129,11 +129,11 @@ fn meaning_14_delays_of_200_microseconds_keep_their_mean_on_the_real_timer() {
     };
     let mut rounds = Vec::new();
     for _ in 0..10 {
-        let (mean, wanted) = runtime.block_on(round());
-        rounds.push((mean, wanted));
-        if mean.abs_diff(wanted) <= wanted * 3 / 10 {
+        let (mean, expected) = runtime.block_on(round());
+        rounds.push((mean, expected));
+        if mean.abs_diff(expected) <= expected * 3 / 10 {
             return;
         }
     }
-    panic!("delays of 200 µs, and what they shall be made of: {rounds:?}");
+    panic!("mean delay and expected mean of each round: {rounds:?}");
 }

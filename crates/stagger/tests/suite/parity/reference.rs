@@ -1,0 +1,90 @@
+//! The reference: the core state machine, driven by the loop that its documentation describes.
+
+use core::time::Duration;
+
+use stagger::{
+    Guards, Instant, StopReason, guard::Permits, machine::Decision, machine::RetryMachine, machine::RetryState,
+    observe::Action,
+};
+
+use super::Case;
+use super::trace::{Completion, DecisionRecord, Trace};
+
+/// Returns the trace of a call on a timer that wakes up at multiples of `resolution`, or at any time if it is zero.
+pub(crate) fn reference_trace(case: &Case<'_>, resolution: Duration) -> Trace {
+    let (budget, breaker) = case.guards();
+    let mut guards = Guards::none();
+    if let (Some(budget), Some(breaker)) = (&budget, &breaker) {
+        guards = guards.budget(&**budget).breaker(&**breaker);
+    }
+    let start = Instant::ZERO;
+    let mut now = start;
+    let mut state = RetryState::started(start);
+    let mut retry = RetryMachine::new(case.policy, &mut state, case.seed);
+    let mut trace = Trace::default();
+    let mut has_failed = false;
+
+    let spread = retry.spread(|| now);
+    now = wake_time(now, retry.on_ticks(spread, stagger::DelaySource::Spread, resolution), resolution);
+    let mut permit = Permits::NONE;
+    loop {
+        let begun = retry.begin(permit, || now, &guards);
+        let (decided, attempt) = match begun {
+            Err(stop) => (DecisionRecord::new(Action::Stop(stop), &retry, now, &guards), None),
+            Ok(attempt_permit) => {
+                let attempt = case.script.attempt(trace.calls);
+                trace.calls += 1;
+                now = now.saturating_add(attempt.duration);
+                let decision = retry.decide(attempt.outcome(), attempt_permit, || now, &guards);
+                let (action, wait) = match &decision {
+                    // The operation returned an error that the rule classifies as a success.
+                    Decision::Done if attempt.plain_result().is_err() => (Action::Stop(StopReason::Permanent), None),
+                    Decision::Done => (Action::Done, None),
+                    Decision::Retry { after, source, .. } => {
+                        let (after, source) = (*after, *source);
+                        (Action::Retry { after, source }, Some(retry.on_ticks(after, source, resolution)))
+                    }
+                    Decision::Stop(stop) => (Action::Stop(*stop), None),
+                    other => panic!("an unknown decision: {other:?}"),
+                };
+                let decided = DecisionRecord::new(action, &retry, now, &guards);
+                if let (Decision::Retry { permit: retry_permit, .. }, Some(wait)) = (decision, wait) {
+                    permit = retry_permit;
+                    now = wake_time(now, wait, resolution);
+                    trace.decisions.push(decided);
+                    has_failed = true;
+                    continue;
+                }
+                (decided, Some(attempt))
+            }
+        };
+        trace.decisions.push(decided);
+        let (attempts, elapsed) = (retry.attempt(), now.saturating_since(start));
+        trace.completion = Some(match (decided.action, attempt.map(super::script::ScriptedAttempt::plain_result)) {
+            (Action::Stop(stop), None) if !has_failed => Completion::Rejected { stop, attempts, elapsed },
+            (Action::Stop(stop), _) => Completion::Failed { stop, attempts, elapsed },
+            (_, Some(Ok(value))) => Completion::Value(value),
+            other => panic!("impossible completion: {other:?}"),
+        });
+        return trace;
+    }
+}
+
+impl DecisionRecord {
+    fn new(action: Action, retry: &RetryMachine<'_>, now: Instant, guards: &Guards<'_>) -> Self {
+        let elapsed = retry.elapsed(now).unwrap();
+        Self {
+            attempt: retry.attempt(),
+            action,
+            elapsed,
+            budget_left: guards.budget.and_then(stagger::Budget::available),
+        }
+    }
+}
+
+/// Returns when a timer wakes up from a wait that starts at `now`.
+fn wake_time(now: Instant, wait: Duration, resolution: Duration) -> Instant {
+    let until = now.saturating_add(wait).as_nanos();
+    let tick = u64::try_from(resolution.as_nanos()).unwrap().max(1);
+    if wait.is_zero() { now } else { Instant::from_nanos(until.next_multiple_of(tick)) }
+}

@@ -1,0 +1,212 @@
+//! [`Reconnect`]: settled meaning 12 and the behavior around it.
+
+use core::cell::{Cell, RefCell};
+use core::pin::pin;
+
+use futures_lite::future::block_on;
+use stagger::testing::VirtualClock;
+use stagger::{
+    Cause, Guards, Outcome, Policy, Rejected, Seed, StopReason, machine::ReconnectPhase, policy, reconnect::Reconnect,
+};
+
+use super::support::{Fail, PendingTimer, RecordingBreaker, RecordingBudget, ms, poll_times};
+
+const POLICY: Policy = policy!(exponential(ms(10), secs(1)).jitter(Jitter::None).max_attempts(5).stable_after(ms(100)));
+const SPREAD: Policy = policy!(exponential(ms(10), secs(1)).spread(ms(500)).stable_after(ms(100)));
+
+/// Succeeds immediately.
+async fn connects() -> Result<(), Fail> {
+    Ok(())
+}
+
+/// Returns the wait in milliseconds after each of these connection lifetimes in milliseconds.
+fn waits(policy: &Policy, lifetimes: &[u64]) -> Vec<u128> {
+    let clock = VirtualClock::new();
+    let mut connections = Reconnect::with_seed(&clock, policy, connects, Seed::new(1));
+    block_on(async {
+        for lifetime in lifetimes {
+            connections.next().await.unwrap();
+            clock.advance(ms(*lifetime));
+        }
+        connections.next().await.unwrap();
+    });
+    clock.sleeps().iter().map(core::time::Duration::as_millis).collect()
+}
+
+#[test]
+fn meaning_12_a_stable_connection_resets_the_backoff() {
+    assert_eq!(waits(&POLICY, &[100, 100, 5_000, 100]), [10, 10, 10, 10]);
+}
+
+#[test]
+fn meaning_12_a_short_lived_connection_continues_the_backoff() {
+    assert_eq!(waits(&POLICY, &[99, 0, 99, 50]), [10, 20, 40, 80]);
+    assert_eq!(waits(&POLICY, &[99, 99, 100, 99]), [10, 20, 10, 20]);
+}
+
+#[test]
+fn meaning_12_connections_are_stable_after_10_s_by_default() {
+    let policy = POLICY.to_builder().never_stable().build().unwrap();
+    assert_eq!(waits(&policy, &[9_999, 9_999, 10_000, 9_999]), [10, 20, 10, 20]);
+}
+
+#[test]
+fn meaning_12_gives_up_on_a_connection_that_is_never_stable() {
+    let clock = VirtualClock::new();
+    let mut connections = Reconnect::with_timer(&clock, &POLICY, connects);
+    let error = block_on(async {
+        loop {
+            if let Err(error) = connections.next().await {
+                break error;
+            }
+            clock.advance(ms(99));
+        }
+    });
+    assert_eq!((error.stop_reason(), error.attempts()), (StopReason::Attempts, 5));
+    assert_eq!(error.cause(), &Cause::Rejected(Rejected::Lost), "no attempt to connect has failed");
+}
+
+#[test]
+fn the_spread_is_applied_after_a_loss_and_not_at_start() {
+    let mut spreads = Vec::new();
+    for seed in (0..200).map(Seed::new) {
+        let clock = VirtualClock::new();
+        let mut connections = Reconnect::with_seed(&clock, &SPREAD, connects, seed);
+        block_on(connections.next()).unwrap();
+        assert_eq!(clock.elapsed(), ms(0));
+        for episode in 1..=2 {
+            clock.advance(ms(200));
+            block_on(connections.next()).unwrap();
+            assert_eq!(clock.sleeps().len(), episode);
+        }
+        spreads.extend(clock.sleeps());
+    }
+    assert!(spreads.iter().all(|spread| *spread <= ms(500)));
+    let mean = spreads.iter().sum::<core::time::Duration>() / 400;
+    // Uniform on [0, 500 ms]: the mean of 400 draws has a standard deviation of 7.2 ms.
+    assert!(mean.abs_diff(ms(250)) < ms(29), "{mean:?}");
+}
+
+#[test]
+fn gives_up_with_the_last_error_and_starts_over_on_the_next_call() {
+    let (clock, failures) = (VirtualClock::new(), Cell::new(7_u32));
+    let connect = || {
+        let left = failures.get();
+        failures.set(left.saturating_sub(1));
+        core::future::ready(if left == 0 { Ok(()) } else { Err(Fail::TRANSIENT) })
+    };
+    let mut connections = Reconnect::with_timer(&clock, &POLICY, connect);
+    let error = block_on(connections.next()).unwrap_err();
+    assert_eq!(
+        (error.stop_reason(), error.attempts(), error.error()),
+        (StopReason::Attempts, 5, Some(&Fail::TRANSIENT))
+    );
+    assert_eq!((error.elapsed(), connections.phase()), (ms(150), ReconnectPhase::GivenUp(StopReason::Attempts)));
+
+    block_on(connections.next()).unwrap();
+    assert_eq!(clock.sleeps(), [10, 20, 40, 80, 10, 20].map(ms), "the new series starts at once, with the base delay");
+}
+
+#[test]
+fn the_cause_of_a_loss_can_be_reported() {
+    let clock = VirtualClock::new();
+    let mut connections = Reconnect::with_timer(&clock, &POLICY, connects);
+    block_on(connections.next()).unwrap();
+    connections.lost(Outcome::Permanent);
+    let error = block_on(connections.next()).unwrap_err();
+    assert_eq!((error.stop_reason(), error.cause()), (StopReason::Permanent, &Cause::Rejected(Rejected::Lost)));
+
+    block_on(connections.next()).unwrap();
+    connections.lost(Outcome::throttled(Some(stagger::ServerHint::Reserved(ms(321)))));
+    block_on(connections.next()).unwrap();
+    assert_eq!(clock.sleeps(), [ms(321)]);
+    // The outcome applies to one loss only.
+    block_on(connections.next()).unwrap();
+    assert_eq!(clock.sleeps(), [ms(321), ms(20)]);
+}
+
+#[test]
+fn next_by_classifies_errors_of_connecting() {
+    let mut connections = Reconnect::with_timer(VirtualClock::new(), &POLICY, async || Err::<(), _>("no"));
+    let error = block_on(connections.next_with_rule(|_| Outcome::Permanent)).unwrap_err();
+    assert_eq!((error.stop_reason(), error.attempts(), error.error()), (StopReason::Permanent, 1, Some(&"no")));
+}
+
+#[test]
+fn next_resumes_the_same_wait_after_being_dropped() {
+    let (timer, attempts) = (PendingTimer::default(), Cell::new(0));
+    let connect = || {
+        attempts.set(attempts.get() + 1);
+        core::future::ready(if attempts.get() < 4 { Err(Fail::TRANSIENT) } else { Ok(()) })
+    };
+    let mut connections = Reconnect::with_timer(timer.clone(), &POLICY, connect);
+    for elapsed in [0, 4, 8] {
+        assert!(poll_times(pin!(connections.next()), 1).is_pending());
+        assert_eq!((attempts.get(), timer.clock.elapsed()), (1, ms(elapsed)), "no attempt during the wait");
+        timer.clock.advance(ms(4));
+    }
+    // 12 ms of the 10 ms wait have passed, so the attempt is due. The next wait is 20 ms and is resumed partway.
+    assert!(poll_times(pin!(connections.next()), 1).is_pending());
+    assert_eq!((attempts.get(), connections.phase()), (2, ReconnectPhase::Waiting { until: at(32) }));
+    timer.clock.advance(ms(15));
+    block_on(connections.next()).unwrap();
+    assert_eq!((attempts.get(), timer.clock.elapsed()), (4, ms(32 + 40)));
+}
+
+fn at(millis: u64) -> stagger::Instant {
+    stagger::Instant::ZERO.saturating_add(ms(millis))
+}
+
+#[test]
+fn guards_are_checked_before_each_attempt() {
+    let (budget, clock) = (RecordingBudget::new(2), VirtualClock::new());
+    let fails = async || Err::<(), _>(Fail::TRANSIENT);
+    let mut connections = Reconnect::with_timer(&clock, &POLICY, fails).guards(Guards::none().budget(&budget));
+    assert_eq!(block_on(connections.next()).unwrap_err().stop_reason(), StopReason::Budget);
+    drop(connections);
+    assert_eq!((budget.snapshot().recorded.len(), budget.in_flight()), (3, 0));
+
+    let breaker = RecordingBreaker::open(ms(70));
+    let mut connections = Reconnect::with_timer(&clock, &POLICY, connects).guards(Guards::none().breaker(&breaker));
+    let error = block_on(connections.next()).unwrap_err();
+    let retry_in = ms(70) - clock.elapsed();
+    let open = stagger::BreakerOpen { retry_in };
+    assert_eq!(
+        (error.stop_reason(), error.cause()),
+        (StopReason::Breaker, &Cause::Rejected(Rejected::BreakerOpen(open)))
+    );
+}
+
+#[test]
+fn blocking_reconnect_behaves_like_async() {
+    let blocking = {
+        let (clock, calls, seen) = (VirtualClock::new(), Cell::new(0), RefCell::new(Vec::new()));
+        let connect = || {
+            calls.set(calls.get() + 1);
+            if calls.get() % 3 == 0 { Ok(()) } else { Err(Fail::TRANSIENT) }
+        };
+        let mut connections = Reconnect::with_seed(&clock, &SPREAD, connect, Seed::new(7));
+        for _ in 0..5 {
+            seen.borrow_mut()
+                .push(connections.next_blocking().map_err(|error| (error.stop_reason(), error.attempts())));
+            clock.advance(ms(150));
+        }
+        (clock.sleeps(), seen.into_inner())
+    };
+    let asynchronous = {
+        let (clock, calls, seen) = (VirtualClock::new(), Cell::new(0), RefCell::new(Vec::new()));
+        let connect = async || {
+            calls.set(calls.get() + 1);
+            if calls.get() % 3 == 0 { Ok(()) } else { Err(Fail::TRANSIENT) }
+        };
+        let mut connections = Reconnect::with_seed(&clock, &SPREAD, connect, Seed::new(7));
+        for _ in 0..5 {
+            seen.borrow_mut()
+                .push(block_on(connections.next()).map_err(|error| (error.stop_reason(), error.attempts())));
+            clock.advance(ms(150));
+        }
+        (clock.sleeps(), seen.into_inner())
+    };
+    assert_eq!(blocking, asynchronous);
+    assert_eq!(asynchronous.1, [Ok(()); 5]);
+}
