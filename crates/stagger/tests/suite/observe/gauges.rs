@@ -61,8 +61,8 @@ fn a_breaker_reports_one_state_and_its_own_counters() {
     }
     assert_eq!(values[&key("breaker_enforced", "")], 0.0);
     assert_eq!(values[&key("breaker_transitions_total", "")], 1.0);
-    assert_eq!(values[&key("breaker_refusals_total", "enforced")], 1.0);
-    assert_eq!(values[&key("breaker_refusals_total", "observed")], 2.0);
+    assert_eq!(values[&key("breaker_rejections_total", "enforced")], 1.0);
+    assert_eq!(values[&key("breaker_rejections_total", "observed")], 2.0);
     clock.advance(ms(60_000));
     let _ = breaker.admit(&clock.now());
     metrics.during(|| gauges.record());
@@ -87,7 +87,7 @@ fn every_control_reports_its_rejections_by_cause() {
     metrics.during(|| (gauges.record(), gauges.record()));
     let values = metrics.values("api");
     for (cause, rejections) in [("budget", 2.0), ("observed", 3.0), ("no_retries", 4.0), ("share", 5.0)] {
-        assert_eq!(values[&key("control_refusals_total", cause)], rejections, "{cause}");
+        assert_eq!(values[&key("control_rejections_total", cause)], rejections, "{cause}");
     }
     for (mode, is) in [("enforced", 0.0), ("observed", 0.0), ("off", 1.0), ("no-retries", 0.0)] {
         assert_eq!(values[&key("control_mode", mode)], is, "{mode}");
@@ -105,15 +105,15 @@ fn an_admission_is_collected_with_the_given_clock() {
     let seen = || {
         metrics.during(|| gauges.record());
         let values = metrics.values("door");
-        ["waiting", "wait_seconds", "room"].map(|name| values[&key(&format!("admission_{name}"), "")])
+        ["reserved", "wait_seconds", "available"].map(|name| values[&key(&format!("admission_{name}"), "")])
     };
     clock.advance(ms(1_000));
     assert_eq!(seen(), [0.0, 0.0, 2.0]);
     (0..5).for_each(|_| {
         admission.try_admit(clock.now());
     });
-    let [waiting, wait, room] = seen();
-    assert_eq!((waiting, room), (4.0, 0.0));
+    let [reserved, wait, available] = seen();
+    assert_eq!((reserved, available), (4.0, 0.0));
     clock.advance(ms(100));
     let [later, less, _] = seen();
     assert_eq!((later, ((wait - less) * 1e3).round()), (3.0, 100.0));

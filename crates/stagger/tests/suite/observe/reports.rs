@@ -53,7 +53,7 @@ fn a_call_rejected_by_the_breaker_counts_no_attempt() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn hedges_are_counted_as_launched_won_or_refused() {
+async fn hedges_are_counted_as_launched_won_or_rejected() {
     let (metrics, logs, policy) = (Metrics::new(), Logs::default(), Hedge::after(ms(100)).with_max_copies(2));
     let call = async |budget: RecordingBudget, slow: u64| {
         let mut attempts = 0;
@@ -73,10 +73,10 @@ async fn hedges_are_counted_as_launched_won_or_refused() {
     call(RecordingBudget::new(9), 1).await;
     call(RecordingBudget::new(1), 2).await;
     let value = recorded(&metrics);
-    let hedges = ["launched", "won", "refused"].map(|result| value("hedges_total", result));
+    let hedges = ["launched", "won", "rejected"].map(|result| value("hedges_total", result));
     assert_eq!(hedges, [2.0, 1.0, 1.0]);
     let fields =
-        |refused, winner| format!(r#"DEBUG|hedged|target_name="it" launched=1 refused={refused} winner={winner}"#);
+        |rejected, winner| format!(r#"DEBUG|hedged|target_name="it" launched=1 rejected={rejected} winner={winner}"#);
     assert_eq!(logs.take(), [fields(0, 1), fields(1, 0)]);
 }
 
@@ -102,15 +102,15 @@ fn batch_items_are_counted_by_result() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_queue_reports_pending_overdue_and_refused_items() {
+async fn a_queue_reports_pending_overdue_and_rejected_items() {
     let (metrics, mut queue) = (Metrics::new(), RetryQueue::new(POLICY).capacity(2));
     queue.push("soon", ms(1_000)).unwrap();
     queue.push("late", ms(60_000)).unwrap();
-    assert!(queue.push("refused", ms(1)).is_err());
+    assert!(queue.push("rejected", ms(1)).is_err());
     let seen = |queue: &RetryQueue<_, _>| {
         metrics.during(|| observe::record_queue("it", &queue.snapshot()));
         let value = recorded(&metrics);
-        ["pending", "overdue_seconds", "refused_total"].map(|name| value(&format!("queue_{name}"), ""))
+        ["pending", "overdue_seconds", "rejected_total"].map(|name| value(&format!("queue_{name}"), ""))
     };
     assert_eq!(seen(&queue), [2.0, 0.0, 1.0]);
     tokio::time::advance(ms(6_000)).await;
@@ -119,6 +119,6 @@ async fn a_queue_reports_pending_overdue_and_refused_items() {
     assert!(queue.next().await.unwrap().is_ok());
     assert_eq!(seen(&queue), [1.0, 0.0, 1.0]);
     let mut plain = DelayQueue::new().capacity(0);
-    assert!(plain.push("refused", ms(1)).is_err());
+    assert!(plain.push("rejected", ms(1)).is_err());
     assert_eq!(plain.snapshot().rejected, 1);
 }
