@@ -1,10 +1,10 @@
 #!/bin/sh
-# A job that fails for a real reason: it needs a lock that a backup holds for the first second and a half.
+# A job that fails for a real reason: it needs a lock that a backup holds for the first 1.5 seconds.
 #
 #     stagger run -d 300ms -n 8 -- examples/flaky.sh
 #
-# All attempts of one run share a directory named for their common parent, so that runs at the same time do not meet.
-# Whatever becomes of the run, nothing is left behind.
+# All attempts of one run share a directory named after their parent process, so concurrent runs do not collide. The
+# directory is removed however the run ends.
 set -u
 
 parent=$PPID
@@ -14,7 +14,7 @@ lock=$home/lock
 backup() {
     sleep 1.5 2>/dev/null || sleep 2
     rmdir "$lock"
-    # If the job never gets its turn, somebody else must put things away.
+    # If the job never gets the lock, remove the directory when its parent has ended.
     while [ -d "$home" ] && kill -0 "$parent"; do
         sleep 1
     done
