@@ -196,7 +196,7 @@ impl Retrier {
         self.run_on(crate::time::Tokio, operation)
     }
 
-    /// Runs an async operation on another timer; see [`run`](Self::run).
+    /// Runs an async operation with the given timer instead of tokio's; see [`run`](Self::run).
     pub fn run_on<F, O, T>(&self, timer: T, operation: F) -> RetrierFuture<'_, F, O, T>
     where
         F: FnMut() -> O,
@@ -238,7 +238,7 @@ impl Retrier {
         self.run_with_on(crate::time::Tokio, context, operation).await
     }
 
-    /// Runs an async operation that borrows `context` on another timer; see [`run_with`](Self::run_with).
+    /// Runs an async operation that borrows `context` with the given timer instead of tokio's; see [`run_with`](Self::run_with).
     ///
     /// # Errors
     /// Returns [`Error<E>`], with the last error, if the call gives up.
@@ -287,7 +287,7 @@ impl Retrier {
         self.call_on(crate::time::Tokio)
     }
 
-    /// Creates a call in loop form on another timer; see [`call`](Self::call).
+    /// Creates a call in loop form with the given timer instead of tokio's; see [`call`](Self::call).
     pub fn call_on<T: Sleep + Clone>(&self, timer: T) -> RetryLoop<'_, T, RetrierSetup<'_, T>, Rules<&Shared>> {
         let setup = self.setup(timer.clone());
         RetryLoop::new(Call::new(&self.shared.policy, timer, setup), Rules(&self.shared))
