@@ -238,7 +238,8 @@ impl Retrier {
         self.run_with_on(crate::time::Tokio, context, operation).await
     }
 
-    /// Runs an async operation that borrows `context` with the given timer instead of tokio's; see [`run_with`](Self::run_with).
+    /// Runs an async operation that borrows `context`, with the given timer instead of tokio's; see
+    /// [`run_with`](Self::run_with).
     ///
     /// # Errors
     /// Returns [`Error<E>`], with the last error, if the call gives up.
