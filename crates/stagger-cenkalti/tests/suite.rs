@@ -1,9 +1,14 @@
 //! Tests against the Go package cenkalti/backoff. Names with a code (`ck_…`) refer to its conformance rows.
 
-mod backoffs;
-mod both_modes;
-mod calls;
-mod distribution;
-mod later_versions;
-mod permanent;
-mod tickers;
+#[cfg(test)]
+mod suite {
+    mod backoffs;
+    mod both_modes;
+    mod calls;
+    mod distribution;
+    mod error_texts;
+    mod later_versions;
+    mod permanent;
+    mod support;
+    mod tickers;
+}

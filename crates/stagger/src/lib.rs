@@ -26,6 +26,7 @@
 //! | repeat work periodically, out of phase with other processes | [`interval`](crate::reconnect::interval), [`blocking::interval`] |
 //! | send a second copy of a slow request | [`hedge`](fn@crate::hedge::hedge) |
 //! | observe or disable guards, or throttle retries, at run time | [`control`] |
+//! | port code from the Go package cenkalti/backoff | the crate `stagger-cenkalti` |
 //! | test code that uses this crate | [`testing`] |
 //! | write the loop yourself | [`Policy::delays`], or [`RetryMachine`](crate::machine::RetryMachine) for a driver of your own |
 //!
