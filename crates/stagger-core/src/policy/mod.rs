@@ -143,9 +143,12 @@ impl Policy {
         PolicyBuilder::new(Backoff::Linear { base, step }).cap(cap)
     }
 
-    /// Creates constant backoff: `delay`, every time, with equal jitter (uniform on `[delay / 2, delay]`).
-    pub const fn constant(delay: Duration) -> PolicyBuilder {
-        PolicyBuilder::new(Backoff::Constant { delay })
+    /// Creates a policy with delays of `d/2..=d`, every time: constant backoff with equal jitter.
+    ///
+    /// For exactly `d`, add [`jitter(Jitter::None)`](PolicyBuilder::jitter); clients that fail together then retry
+    /// together.
+    pub const fn constant(d: Duration) -> PolicyBuilder {
+        PolicyBuilder::new(Backoff::Constant { delay: d })
     }
 
     /// Creates exponential backoff with decorrelated jitter, which depends on base and cap only; see
