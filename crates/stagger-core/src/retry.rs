@@ -8,7 +8,9 @@ use crate::outcome::FailureKind;
 use crate::schedule::{Drawn, Interval};
 use crate::seed::Purpose;
 use crate::state::{AHEAD, BEGUN, DECIDED, REPEATED, REPEATS, RetryState, TIMED};
-use crate::{DelaySource, Guards, Instant, Outcome, Policy, Seed, ServerHint, StopReason, machine::Decision};
+use crate::{
+    DelaySource, Guards, Instant, NestedRetries, Outcome, Policy, Seed, ServerHint, StopReason, machine::Decision,
+};
 
 /// Whether a lost connection had been open long enough to count as healthy.
 ///
@@ -179,11 +181,16 @@ impl<'a> RetryMachine<'a> {
         }
     }
 
-    /// Decides like [`decide`](Self::decide) for a call without guards, and is inlined into its caller: for
-    /// simulations, which make millions of decisions a second.
+    /// Decides like [`decide`](Self::decide) for a call without guards, and is inlined into its caller: for drivers of
+    /// plain calls, and for simulations, which make millions of decisions a second.
     #[inline(always)]
-    pub fn decide_unguarded(&mut self, outcome: Outcome, now: impl FnOnce() -> Instant) -> Decision {
-        self.decide_with(outcome, Permits::NONE, now, &Guards::none())
+    pub fn decide_unguarded(
+        &mut self,
+        outcome: Outcome,
+        nested: NestedRetries,
+        now: impl FnOnce() -> Instant,
+    ) -> Decision {
+        self.decide_with(outcome, Permits::NONE, now, &Guards::none().nested(nested))
     }
 
     #[inline(always)]

@@ -146,8 +146,18 @@ impl Policy {
     /// assert!(Policy::DEFAULT.needs_seed(&Outcome::TRANSIENT, tick));
     /// # Ok::<(), stagger_core::PolicyError>(())
     /// ```
+    #[inline]
     #[must_use]
     pub fn needs_seed(&self, outcome: &Outcome, resolution: Duration) -> bool {
+        // The two cases of almost every call.
+        match (self.settings.backoff, outcome) {
+            (Backoff::Exponential { .. }, Outcome::Failed { .. }) if self.curve.is_plain => true,
+            (Backoff::Zero, Outcome::Failed { hint: None, .. }) if self.spread().is_zero() => false,
+            _ => self.draws_after(outcome, resolution),
+        }
+    }
+
+    fn draws_after(&self, outcome: &Outcome, resolution: Duration) -> bool {
         let (kind, hint) = match *outcome {
             Outcome::Failed { kind, hint } => (kind, hint),
             Outcome::NotProcessed => (FailureKind::Transient, None),

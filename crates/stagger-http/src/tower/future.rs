@@ -155,9 +155,9 @@ where
             if this.attempt.is_none() {
                 match ready!(poll_begin(this.call, this.drain, cx)) {
                     Ok(attempt) => *this.attempt = Some(attempt),
-                    Err(open) => {
-                        let rejected = Error::Rejected(Rejected::BreakerOpen(open));
-                        return Poll::Ready(Err(this.last.take().map_or(rejected, Error::Service)));
+                    Err(rejected) => {
+                        let last = this.last.take();
+                        return Poll::Ready(Err(last.map_or(Error::Rejected(rejected), Error::Service)));
                     }
                 }
             }

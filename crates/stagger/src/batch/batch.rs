@@ -7,7 +7,7 @@ use stagger_core::{Instant, Outcome, ServerHint, StopReason};
 
 use super::combined::combined_outcome;
 use super::entry::{BatchResult, Entry, Failed, UnknownItem};
-use crate::call::machine::Phase;
+use crate::call::machine::{Call, Phase};
 use crate::call::options::Through;
 use crate::call::poll::PollCall;
 use crate::event::{EventError, Silent};
@@ -96,7 +96,7 @@ impl<T, E, S: Sleep + Clone> Batch<T, E, S> {
             |(id, item): (I, T)| Entry { id: id.into(), item, attempts: 0, error: None, outcome: Outcome::Success };
         let options = Through { retrier: retrier.into(), deadline: None, is_timed: false };
         Self {
-            call: PollCall::new(options, timer),
+            call: PollCall::new(Call::new(options, timer)),
             dead_letter: None,
             is_in_attempt: false,
             entries: items.into_iter().map(entry).collect(),

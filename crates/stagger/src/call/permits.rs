@@ -70,7 +70,7 @@ impl<X, C> PermitSlot<X, C> for () {
 /// settled.
 #[derive(Debug)]
 pub struct HeldPermits<L: Lender, C: Clock> {
-    /// Absent if there is no guard; the clock times an attempt that is dropped in progress.
+    /// Absent until the first permits; the clock times an attempt that is dropped in progress.
     lender: Option<(L, C)>,
     permits: Permits,
     stage: PermitStage,
@@ -97,7 +97,11 @@ impl<L: Lender, C: Clock> HeldPermits<L, C> {
     }
 
     /// Takes the permits out, to settle them with the outcome of their attempt.
+    #[inline]
     pub(crate) fn take(&mut self) -> Permits {
+        if self.stage == PermitStage::Settled {
+            return Permits::NONE;
+        }
         self.stage = PermitStage::Settled;
         Permits::take(&mut self.permits)
     }
@@ -118,7 +122,15 @@ impl<L: Lender, C: Clock> HeldPermits<L, C> {
     }
 
     /// Settles the permits of an attempt that goes no further.
+    #[inline]
     pub(crate) fn settle(&mut self) {
+        if self.stage != PermitStage::Settled {
+            self.settle_by_stage();
+        }
+    }
+
+    #[cold]
+    fn settle_by_stage(&mut self) {
         let (stage, permits) = (self.stage, self.take());
         let Some((lender, clock)) = &self.lender else { return };
         let guards = lender.guards().nested(self.nested);
@@ -132,6 +144,7 @@ impl<L: Lender, C: Clock> HeldPermits<L, C> {
 }
 
 impl<L: Lender, C: Clock> Drop for HeldPermits<L, C> {
+    #[inline]
     fn drop(&mut self) {
         self.settle();
     }
@@ -140,18 +153,24 @@ impl<L: Lender, C: Clock> Drop for HeldPermits<L, C> {
 impl<X: Options, C: Clock + Clone> PermitSlot<X, C> for HeldPermits<X::Lender, C> {
     const EMPTY: Self = Self::EMPTY;
 
+    #[inline]
     fn put(&mut self, permits: Permits, stage: PermitStage, nested: NestedRetries, options: &X, clock: &C) {
-        self.hold(permits, stage, nested, || options.lender().map(|lender| (lender, clock.clone())));
+        if !options.is_unguarded() {
+            self.hold(permits, stage, nested, || Some((options.lender(), clock.clone())));
+        }
     }
 
+    #[inline]
     fn take(&mut self) -> Permits {
         self.take()
     }
 
+    #[inline]
     fn set_stage(&mut self, stage: PermitStage) {
         self.set_stage(stage);
     }
 
+    #[inline]
     fn settle(&mut self) {
         self.settle();
     }

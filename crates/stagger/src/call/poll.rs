@@ -22,13 +22,13 @@ pub(crate) struct PollCall<X: Options, T: Sleep + Clone> {
 
 impl<X: Options, T: Sleep + Clone> PollCall<X, T> {
     #[inline]
-    pub(crate) const fn new(options: X, timer: T) -> Self {
-        Self { call: Call::new(options, timer), sleeping: None }
+    pub(crate) const fn new(call: Call<X, T>) -> Self {
+        Self { call, sleeping: None }
     }
 
     /// Waits until the next attempt is due, and asks the guards to admit it. Starts the timer of its time limit. Pending
     /// forever after the end of the call.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn poll_begin(&mut self, cx: &mut Context<'_>) -> Poll<Result<Attempt, (StopReason, Rejected)>> {
         let call = &mut self.call;
         // The phases in order instead of a `match`: a retry whose timer is ready falls straight through.

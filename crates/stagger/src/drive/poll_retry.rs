@@ -6,7 +6,7 @@ use core::time::Duration;
 use stagger_core::{Instant, Outcome, StopReason};
 
 use crate::call::attempt::Attempt;
-use crate::call::machine::Phase;
+use crate::call::machine::{Call, Phase};
 use crate::call::options::{Options, Through};
 use crate::call::poll::PollCall;
 use crate::error::{Cause, Error, Rejected};
@@ -72,7 +72,7 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
     /// count, and with `&Retrier` the call borrows it.
     pub const fn from_retrier(retrier: R, timer: T, deadline: Option<Instant>) -> Self {
         let options = Through { retrier, deadline, is_timed: true };
-        Self { call: PollCall::new(options, timer), is_stateless: false }
+        Self { call: PollCall::new(Call::new(options, timer)), is_stateless: false }
     }
 
     /// Returns what the retrier was passed as.
@@ -95,7 +95,8 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
     #[inline]
     pub fn poll_begin(&mut self, cx: &mut Context<'_>) -> Poll<Result<Attempt, Rejected>> {
         let call = &mut self.call.call;
-        if call.phase == Phase::Fresh && call.has_fast_path() && scope::depth() == 0 {
+        if call.phase == Phase::Fresh && call.has_fast_path::<Silent>() && scope::depth() == 0 {
+            call.enter_fast_path();
             self.is_stateless = true;
             call.phase = Phase::Attempting;
             return Poll::Ready(Ok(Attempt::first(call.policy())));

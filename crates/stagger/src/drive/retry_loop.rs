@@ -6,6 +6,7 @@ use core::task::Poll;
 use stagger_core::{Budget, Outcome};
 
 use crate::call::attempt::Attempt;
+use crate::call::machine::Call;
 use crate::call::options::{Configured, Options};
 use crate::call::output::Detailed;
 use crate::call::poll::PollCall;
@@ -52,7 +53,7 @@ impl<T: Sleep + Clone> fmt::Debug for RetryLoop<'_, T> {
 
 impl<'p, T: Sleep + Clone> RetryLoop<'p, T> {
     pub(crate) const fn new(options: Configured<'p>, timer: T) -> Self {
-        Self { call: PollCall::new(options, timer), next: None }
+        Self { call: PollCall::new(Call::new(options, timer)), next: None }
     }
 
     /// Sets the budget for this call only, replacing the shared one. Comes before the first attempt.

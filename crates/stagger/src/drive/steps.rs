@@ -62,11 +62,9 @@ macro_rules! steps {
             /// Sets the seed that delays are drawn from. Default: the system's entropy.
             ///
             /// A fixed seed makes delays reproducible, for tests and reports. Calls that share a seed wait in lockstep.
-            pub fn seed<'p>(self, seed: Seed) -> $Call<$($pre,)* T, Configured<'p>, Handlers<P, R, W>, M $(, $post)*>
-            where
-                X: Configure<'p>,
-            {
-                self.configured(|options| options.seed = Some(seed))
+            #[must_use]
+            pub fn seed(self, seed: Seed) -> Self {
+                self.with_seed(seed)
             }
 
             /// Sets the listener that is called with every decision of this call: before each sleep, and at the end.
