@@ -13,7 +13,7 @@ use crate::cancel::{Cancel, Cancelling};
 use crate::error::Rejected;
 use crate::event::{Event, OnEvent, Sink};
 use crate::future::Uncancelled;
-use crate::rule::{BuiltIn, Classify, Plain, ResultReader, Rule, Validated, When, WithMarks};
+use crate::rule::{BuiltIn, Classify, Plain, ResultReader, Rule, Validated, When};
 use crate::scope::ScopeGuard;
 use crate::setup::{
     CallOptions, Detailed, DetailedSetup, Ending, ErrorSlot, Finish, Guarded, Guarding, InnerError, LastAttempt,

@@ -76,6 +76,7 @@
 
 pub mod batch;
 pub mod blocking;
+mod boxed_error;
 #[cfg(target_has_atomic = "64")]
 pub mod budget;
 mod call;
@@ -120,14 +121,15 @@ pub use stagger_core::{
 #[cfg(target_has_atomic = "64")]
 pub use stagger_core::{admission, breaker};
 
+pub use boxed_error::BoxedError;
 pub use call::Attempt;
 pub use cancel::Cancel;
 pub use entropy::seed;
-pub use error::{Cause, Error, Rejected, Report, RetryResultExt};
+pub use error::{Cause, Error, Rejected, Report, RetryResultExt, display_chain, stop_reason};
 #[cfg(feature = "tokio")]
 pub use future::retry;
 pub use future::{RetryFuture, retry_with_timer};
-pub use marked::Marked;
+pub use marked::{Marked, OperationError};
 pub use poll_retry::PollRetry;
 pub use retrier::Retrier;
 pub use retry_loop::RetryLoop;

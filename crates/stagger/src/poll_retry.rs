@@ -8,6 +8,7 @@ use crate::call::{Attempt, Call, Next, Phase};
 use crate::coop;
 use crate::event::EventError;
 use crate::future::arm;
+use crate::marked::OperationError;
 use crate::retrier_options::{RetrierOptions, RetrierPolicy};
 use crate::rule::Rule as _;
 use crate::scope::{self, ScopeGuard};
@@ -128,14 +129,14 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
     }
 
     /// Classifies this error by the retrier's rules, or the [built-in rules](crate::classify::built_in).
-    pub fn outcome<E: 'static>(&self, error: &E) -> Outcome {
+    pub fn outcome<E: OperationError + 'static>(&self, error: &E) -> Outcome {
         self.call.options.rules().outcome(error)
     }
 
     /// Classifies this error by the retrier's rules alone, for integrations that know their errors better than the
     /// [built-in rules](crate::classify::built_in). Returns `None` if the retrier has no rule for `E`.
-    pub fn explicit_outcome<E: 'static>(&self, error: &E) -> Option<Outcome> {
-        self.call.options.rules().registered(error)
+    pub fn explicit_outcome<E: OperationError + 'static>(&self, error: &E) -> Option<Outcome> {
+        self.call.options.rules().explicit(error)
     }
 
     /// Records that the attempt succeeded, which ends the call.

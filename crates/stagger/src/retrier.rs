@@ -1,22 +1,22 @@
-use core::any::TypeId;
 use core::fmt;
 use core::future::Future;
 use core::time::Duration;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::blocking::BlockingRetry;
 #[cfg(target_has_atomic = "64")]
 use crate::budget::Unlimited;
 use crate::call::{Attempt, Call};
+use crate::classify::{RuleError, RuleSet};
 #[cfg(target_has_atomic = "64")]
 use crate::control::RetryControls;
 use crate::event::{Event, EventError};
 use crate::future::{RetryFuture, Uncancelled};
+use crate::marked::OperationError;
 use crate::retry_loop::{ContextOperation, RetryLoop};
 use crate::rule::{Plain, ResultReader};
 use crate::setup::{Detailed, Guarded, LastAttempt, Limits, Setup};
-use crate::shared::{Controlled, Listeners, RuleFor, Rules, Seeds, Shared};
+use crate::shared::{Controlled, Listeners, Rules, Seeds, Shared};
 use crate::steps::Parts;
 use crate::{
     Breaker, Budget, Error, NestedRetries, Outcome, Policy, Seed, time::Clock, time::Sleep, time::ThreadSleep,
@@ -28,13 +28,13 @@ use crate::{
 /// state. Calls return [`Error<E>`]; [`into_inner`](crate::RetryResultExt::into_inner) converts it back to the
 /// operation's own error.
 ///
-/// A rule applies only if the operation's error type is exactly the type the rule was registered for. A rule for
-/// `ApiError` is not used for `Box<ApiError>`, `Arc<ApiError>` or an error wrapped in a `Box<dyn Error>`.
+/// A rule applies however the error is wrapped: see [`classify`](Self::classify).
 ///
 /// ```
 /// use stagger::{RetryResultExt as _, Policy, Rejected, Retrier, policy};
 ///
-/// #[derive(Debug, PartialEq)]
+/// #[derive(Debug, PartialEq, thiserror::Error)]
+/// #[error("{self:?}")]
 /// enum ApiError { Busy, Gone, Rejected(Rejected) }
 /// # impl From<Rejected> for ApiError { fn from(why: Rejected) -> Self { Self::Rejected(why) } }
 ///
@@ -74,7 +74,7 @@ impl Retrier {
                 nested: NestedRetries::Disable,
                 #[cfg(target_has_atomic = "64")]
                 control: None,
-                rules: HashMap::new(),
+                rules: RuleSet::default(),
                 listeners: Vec::new(),
                 limits: Limits::default(),
                 seeds: Seeds(None),
@@ -136,20 +136,37 @@ impl Retrier {
     }
 
     /// Sets the rule for errors of type `E`: transient if `is_transient` returns true, permanent otherwise. Replaces an
-    /// earlier rule for `E`. Error types without a rule use the [built-in rules](crate::classify::built_in).
+    /// earlier rule for `E`. See [`classify`](Self::classify) for the errors that it applies to.
     #[must_use]
-    pub fn when<E: 'static>(self, is_transient: impl Fn(&E) -> bool + Send + Sync + 'static) -> Self {
+    pub fn when<E: RuleError>(self, is_transient: impl Fn(&E) -> bool + Send + Sync + 'static) -> Self {
         self.classify(move |error: &E| if is_transient(error) { Outcome::TRANSIENT } else { Outcome::Permanent })
     }
 
     /// Sets the rule for errors of type `E`, returning the full [`Outcome`]: the failure kind and the server's hint.
     /// Replaces an earlier rule for `E`.
+    ///
+    /// It applies wherever the `E` is: if it is the operation's error, if it is in a `Box`, `Arc` or `Rc`, in an
+    /// `anyhow::Error` or `eyre::Report` (with the features of these names), and if `source()` leads to it. Of several
+    /// rules, that of the outermost error applies. Errors without a rule use the
+    /// [built-in rules](crate::classify::built_in).
     #[must_use]
-    pub fn classify<E: 'static>(self, outcome: impl Fn(&E) -> Outcome + Send + Sync + 'static) -> Self {
-        let rule = Arc::new(RuleFor::<E>(Box::new(outcome)));
-        self.change(|shared| {
-            shared.rules.insert(TypeId::of::<E>(), rule);
-        })
+    pub fn classify<E: RuleError>(self, outcome: impl Fn(&E) -> Outcome + Send + Sync + 'static) -> Self {
+        self.change(|shared| shared.rules.set(outcome))
+    }
+
+    /// Sets the rule for operations whose error is an `E` that does not implement `Error`, such as a `String`. Replaces an
+    /// earlier rule for `E`. It also applies to a `Box`, `Arc` or `Rc` of an `E`, but not to an error inside another.
+    #[must_use]
+    pub fn classify_exactly<E: 'static>(self, outcome: impl Fn(&E) -> Outcome + Send + Sync + 'static) -> Self {
+        self.change(|shared| shared.rules.set_exact(outcome))
+    }
+
+    /// Classifies errors of type `E` by what their [`source`](core::error::Error::source) leads to, unless `E` has a rule:
+    /// for operations whose error is an enum of your own that wraps other errors. Boxed errors, and those in an
+    /// `anyhow::Error` or `eyre::Report`, do not need it.
+    #[must_use]
+    pub fn look_into<E: RuleError>(self) -> Self {
+        self.change(|shared| shared.rules.look_into::<E>())
     }
 
     /// Adds a listener that is called with every decision: before each sleep, and at the end of the call. Listeners
@@ -184,7 +201,7 @@ impl Retrier {
     }
 
     /// Runs an async operation; see [`retry`](fn@crate::retry). Returns a future that is also a builder:
-    /// `.with_report()`, `.with_inner_error()`, `.with_marks()`, `.validate(..)`, `.deadline(..)` and `.cancelled_by(..)` can
+    /// `.with_report()`, `.with_inner_error()`, `.validate(..)`, `.deadline(..)` and `.cancelled_by(..)` can
     /// follow.
     #[cfg(feature = "tokio")]
     pub fn run<F, O>(&self, operation: F) -> RetrierFuture<'_, F, O, crate::time::Tokio>
@@ -229,11 +246,11 @@ impl Retrier {
     /// # });
     /// ```
     #[cfg(feature = "tokio")]
-    pub async fn run_with<C, Op, T, E>(&self, context: &mut C, operation: Op) -> Result<T, Error<E>>
+    pub async fn run_with<C, Op, T, E>(&self, context: &mut C, operation: Op) -> Result<T, Error<E::Inner>>
     where
         C: ?Sized,
         Op: AsyncFnMut(&mut C, Attempt) -> Result<T, E> + for<'a> ContextOperation<'a, C, Result<T, E>>,
-        E: EventError,
+        E: OperationError<Inner: EventError>,
     {
         self.run_with_on(crate::time::Tokio, context, operation).await
     }
@@ -243,12 +260,17 @@ impl Retrier {
     ///
     /// # Errors
     /// Returns [`Error<E>`], with the last error, if the call gives up.
-    pub async fn run_with_on<S, C, Op, T, E>(&self, timer: S, context: &mut C, mut operation: Op) -> Result<T, Error<E>>
+    pub async fn run_with_on<S, C, Op, T, E>(
+        &self,
+        timer: S,
+        context: &mut C,
+        mut operation: Op,
+    ) -> Result<T, Error<E::Inner>>
     where
         S: Sleep + Clone,
         C: ?Sized,
         Op: AsyncFnMut(&mut C, Attempt) -> Result<T, E> + for<'a> ContextOperation<'a, C, Result<T, E>>,
-        E: EventError,
+        E: OperationError<Inner: EventError>,
     {
         let mut call = self.call_on(timer);
         loop {
@@ -263,15 +285,15 @@ impl Retrier {
     ///
     /// # Errors
     /// Returns [`Error<E>`], with the last error, if the call gives up.
-    pub fn blocking<F, T, E>(&self, mut operation: F) -> Result<T, Error<E>>
+    pub fn blocking<F, T, E>(&self, mut operation: F) -> Result<T, Error<E::Inner>>
     where
         F: FnMut() -> Result<T, E>,
-        E: EventError,
+        E: OperationError<Inner: EventError>,
     {
         self.blocking_call(move |_| operation()).run()
     }
 
-    /// Creates a blocking call that can be configured before it runs: `.with_report()`, `.with_marks()`,
+    /// Creates a blocking call that can be configured before it runs: `.with_report()`,
     /// `.deadline(..)`, `.cancelled_by(..)`. The operation receives the [`Attempt`], with its number and time limit.
     pub fn blocking_call<F, O>(&self, operation: F) -> RetrierBlocking<'_, F, O>
     where

@@ -10,6 +10,7 @@ use crate::call::{Attempt, Call, Next};
 use crate::coop;
 use crate::error::{Error, Rejected};
 use crate::event::Sink;
+use crate::marked::OperationError;
 use crate::rule::Rule;
 use crate::scope::ScopeGuard;
 use crate::setup::{self, CallOptions, Ending, Guarded, Setup};
@@ -72,21 +73,26 @@ impl<'p, T: Sleep, X: CallOptions, R> RetryLoop<'p, T, X, R> {
 
     /// Makes one attempt with this future. Returns `Some` when the call ends. `None` means that the attempt failed, the
     /// sleep is over, and the next attempt is due.
-    pub async fn attempt<F, V, E>(&mut self, attempt: F) -> Option<Result<V, Error<E>>>
+    pub async fn attempt<F, V, E>(&mut self, attempt: F) -> Option<Result<V, Error<E::Inner>>>
     where
         F: Future<Output = Result<V, E>>,
-        X: Sink<E>,
-        R: Rule<E>,
+        E: OperationError,
+        X: Sink<E::Inner>,
+        R: Rule<E::Inner>,
     {
         self.attempt_with(|_| attempt).await
     }
 
     /// Makes one attempt with a future that is created when the attempt is due.
-    pub(crate) async fn attempt_with<F, V, E>(&mut self, make: impl FnOnce(Attempt) -> F) -> Option<Result<V, Error<E>>>
+    pub(crate) async fn attempt_with<F, V, E>(
+        &mut self,
+        make: impl FnOnce(Attempt) -> F,
+    ) -> Option<Result<V, Error<E::Inner>>>
     where
         F: Future<Output = Result<V, E>>,
-        X: Sink<E>,
-        R: Rule<E>,
+        E: OperationError,
+        X: Sink<E::Inner>,
+        R: Rule<E::Inner>,
     {
         let guard = AttemptGuard(self);
         let this = &mut *guard.0;
@@ -105,10 +111,13 @@ impl<'p, T: Sleep, X: CallOptions, R> RetryLoop<'p, T, X, R> {
         let limit = limit.map(|limit| this.call.clock.sleep(limit));
         let (outcome, error) = match (TimedAttempt { future, limit, policy: this.call.policy() }).await {
             Some(Ok(value)) => {
-                this.call.succeeded::<E>();
+                this.call.succeeded::<E::Inner>();
                 return Some(Ok(value));
             }
-            Some(Err(error)) => (this.rule.outcome(&error), Some(error)),
+            Some(Err(error)) => {
+                let (error, mark) = error.into_parts();
+                (mark.into().unwrap_or_else(|| this.rule.outcome(&error)), Some(error))
+            }
             None => (Outcome::TRANSIENT, None),
         };
         match this.call.failed(outcome, error.as_ref(), this.call.clock.resolution()) {

@@ -1,20 +1,21 @@
 //! The state shared by the clones of a retrier, and how a call accesses it.
 
-use core::any::{Any, TypeId};
+use core::any::Any;
 use core::fmt;
 use core::ops::Deref;
-use std::collections::HashMap;
 use std::sync::Arc;
 
+use crate::classify::RuleSet;
 #[cfg(target_has_atomic = "64")]
 use crate::control::RetryControls;
 use crate::event::{Event, EventError, Sink};
+use crate::marked::OperationError;
 use crate::rule::Rule;
 use crate::setup::{Limits, Listening};
 use crate::{
-    Breaker, Budget, Guards, Instant, NestedRetries, Outcome, Policy, Seed, classify, time::Entropy,
-    time::SystemEntropy,
+    Breaker, Budget, Guards, Instant, NestedRetries, Outcome, Policy, Seed, time::Entropy, time::SystemEntropy,
 };
+
 /// The state shared by the clones of a retrier.
 #[derive(Clone)]
 pub struct Shared {
@@ -25,7 +26,7 @@ pub struct Shared {
     pub(crate) nested: NestedRetries,
     #[cfg(target_has_atomic = "64")]
     pub(crate) control: Option<Controlled>,
-    pub(crate) rules: HashMap<TypeId, Arc<dyn Any + Send + Sync>>,
+    pub(crate) rules: RuleSet,
     pub(crate) listeners: Vec<Listener>,
     pub(crate) limits: Limits,
     pub(crate) seeds: Seeds,
@@ -40,9 +41,6 @@ pub(crate) struct Controlled {
 }
 
 pub(crate) type Listener = Arc<dyn Fn(&Event<'_>) + Send + Sync>;
-
-/// The rule for errors of type `E`, as stored among the rules of other types.
-pub(crate) struct RuleFor<E>(pub(crate) Box<dyn Fn(&E) -> Outcome + Send + Sync>);
 
 impl fmt::Debug for Shared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -88,27 +86,26 @@ impl Shared {
     }
 }
 
-/// The rules of a retrier, looked up by the type of the error. Consulted only on failure.
+/// The rules of a retrier. Consulted only on failure.
 #[derive(Clone, Copy)]
 pub struct Rules<H>(pub(crate) H);
 
 impl<H: Deref<Target = Shared>> fmt::Debug for Rules<H> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Rules({})", self.0.rules.len())
+        self.0.rules.fmt(f)
     }
 }
 
 impl<H: Deref<Target = Shared>> Rules<H> {
-    /// Returns the outcome by the rule for errors of type `E`, if there is one.
-    pub(crate) fn registered<E: Any>(&self, error: &E) -> Option<Outcome> {
-        let rule = self.0.rules.get(&TypeId::of::<E>())?.downcast_ref::<RuleFor<E>>()?;
-        Some((rule.0)(error))
+    /// Returns the error's mark, or the outcome by a rule of this retrier, if one applies.
+    pub(crate) fn explicit<E: OperationError + Any>(&self, error: &E) -> Option<Outcome> {
+        error.mark().or_else(|| self.0.rules.explicit(error.as_any()))
     }
 }
 
-impl<E: Any, H: Deref<Target = Shared>> Rule<E> for Rules<H> {
+impl<E: OperationError + Any, H: Deref<Target = Shared>> Rule<E> for Rules<H> {
     fn outcome(&self, error: &E) -> Outcome {
-        self.registered(error).unwrap_or_else(|| classify::built_in(error))
+        error.mark().unwrap_or_else(|| self.0.rules.outcome(error.as_any()))
     }
 }
 

@@ -185,23 +185,6 @@ macro_rules! steps {
             }
         }
 
-        /// Marks set inside the operation.
-        impl<'p, F, O, R, T, S, G, L, Y, M, N> $Call<'p, F, O, Plain, R, T, Setup<S, G, L, Y, M>, N>
-        where
-            $($bound)*
-            Plain: ResultReader<$raw>,
-            T: $Timer,
-            Setup<S, G, L, Y, M>: CallOptions,
-        {
-            /// Honors and removes the marks of [`Marked`](crate::Marked) errors: the caller gets the original error.
-            pub fn with_marks(self) -> $Call<'p, F, O, WithMarks, R, T, Setup<S, G, L, Y, M>, N>
-            where
-                WithMarks: ResultReader<$raw>,
-            {
-                $Call::from_parts(self.into_parts().with_reader(|_| WithMarks))
-            }
-        }
-
         /// Time limits. They can end the call without an operation error, so the output becomes
         /// [`Error<E>`](crate::Error); use `.with_inner_error()` or `.with_report()` afterwards to change it.
         impl<'p, F, O, P, R, T, S, G, L, Y, M, N> $Call<'p, F, O, P, R, T, Setup<S, G, L, Y, M>, N>

@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use super::permanent::UnwrapPermanent;
 use crate::future::Uncancelled;
-use crate::rule::WithMarks;
+use crate::rule::Plain as Unmarking;
 use crate::setup::{Bare, Detailed};
 use crate::{Marked, time::Clock};
 
@@ -38,9 +38,9 @@ impl<F, E, B, T, M, N> Call<F, Marked<E>, B, UnwrapPermanent, Silent, T, M, N> {
     /// [`permanent`](Marked::permanent) has an effect here, because the package has no hints.
     ///
     /// Comes before [`notify`](Self::notify), which receives the original error, too.
-    pub fn with_marks(self) -> Call<F, E, B, WithMarks, Silent, T, M, N> {
+    pub fn with_marks(self) -> Call<F, E, B, Unmarking, Silent, T, M, N> {
         let Self { operation, backoff, notify, timer, cancel, .. } = self;
-        Call { operation, backoff, reader: WithMarks, notify, timer, cancel, output: PhantomData }
+        Call { operation, backoff, reader: Unmarking, notify, timer, cancel, output: PhantomData }
     }
 }
 
