@@ -87,6 +87,7 @@ mod clock;
 #[cfg(target_has_atomic = "64")]
 pub mod control;
 mod coop;
+mod deadline;
 mod entropy;
 mod error;
 mod event;

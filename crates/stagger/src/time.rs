@@ -4,6 +4,7 @@
 //! run retries on another timer. [`Entropy`] is the source of a call's [`Seed`](crate::Seed).
 
 pub use crate::clock::{Clock, SystemClock};
+pub use crate::deadline::Deadline;
 pub use crate::entropy::{Entropy, SystemEntropy};
 #[cfg(feature = "async-io")]
 pub use crate::timer::AsyncIo;
