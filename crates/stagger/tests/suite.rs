@@ -39,4 +39,5 @@ mod suite {
     mod support;
     mod ticker;
     mod timer_resolution;
+    mod wrappings;
 }
