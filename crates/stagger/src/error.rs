@@ -181,8 +181,8 @@ impl<E: fmt::Display> fmt::Display for Error<E> {
 /// An error of an operation that implements `std::error::Error`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not implement `std::error::Error`, and neither does `stagger::Error<{Self}>`",
-    label = "add `.with_boxed_error()` to the call, or `.boxed()` to its result",
-    note = "`.boxed()` is a method of `stagger::Error` and `stagger::RetryResultExt`"
+    label = "call `.boxed()` on the result first, with `use stagger::RetryResultExt as _`",
+    note = "`.boxed()` makes an `Error<BoxedError>` of it, which does"
 )]
 pub trait SourceError: core::error::Error + 'static {}
 

@@ -19,6 +19,7 @@
 //! | share a budget, breaker, rules and listeners between calls | [`Retrier`] |
 //! | pass `&mut` state to the operation | [`Retrier::run_with`], or the loop form [`Retrier::call`] |
 //! | classify an error inside the operation | [`Marked`] |
+//! | convert the error of a call with `?`, whatever its type | [`RetryResultExt::boxed`] |
 //! | keep a connection open | [`Reconnect`](crate::reconnect::Reconnect) |
 //! | keep many pending retries on one task | [`queue::RetryQueue`] |
 //! | send a batch and resend only its failed items | [`batch::Batch`] |
@@ -67,7 +68,8 @@
 //!
 //! # Features
 //!
-//! `tokio` (default), `async-io`, `futures-timer`, `serde`, `tracing`, `metrics` and `stream`. Each only adds items.
+//! `tokio` (default), `async-io`, `futures-timer`, `serde`, `tracing`, `metrics`, `stream`, `anyhow` and `eyre`. Each only
+//! adds items, except that the last two let errors be classified by what a report holds.
 //! Without `tokio`, [`retry`](fn@retry) is not available and the timer is passed explicitly, as in
 //! [`retry_with_timer`].
 

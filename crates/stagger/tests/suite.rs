@@ -11,6 +11,8 @@ mod suite {
     mod compile;
     mod conformance;
     mod control;
+    #[cfg(all(feature = "anyhow", feature = "eyre"))]
+    mod conversions;
     mod dropping;
     mod error_texts;
     mod errors;
