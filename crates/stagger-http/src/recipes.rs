@@ -91,7 +91,7 @@
 //! use http_body_util::{BodyExt as _, Full};
 //! use hyper_util::client::legacy::{Client, Error};
 //! use hyper_util::rt::TokioExecutor;
-//! use stagger::{Outcome, Policy, Retrier, classify, policy};
+//! use stagger::{Policy, Retrier, policy};
 //! use stagger_http::RequestProgress;
 //! use stagger_http::tower::RetryLayer;
 //! use tower::{ServiceBuilder, ServiceExt as _};
@@ -103,7 +103,7 @@
 //! # let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
 //! # let url = format!("http://{}", listener.local_addr()?);
 //! # tokio::spawn(axum::serve(listener, axum::Router::new().route("/", page)).into_future());
-//! let retrier = Retrier::new(POLICY).classify(|error: &Error| classify::chain(error).unwrap_or(Outcome::TRANSIENT));
+//! let retrier = Retrier::new(POLICY).look_into::<Error>();
 //! let retries = RetryLayer::new(retrier).classify_progress(|error: &Error| match error.is_connect() {
 //!     true => RequestProgress::NotSent,
 //!     false => RequestProgress::MaybeProcessed,
