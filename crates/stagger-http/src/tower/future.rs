@@ -83,7 +83,7 @@ where
 impl<S, T, B, R> Future for ResponseFuture<S, T, B, R>
 where
     S: Service<Request<ReplayBody<B>>, Response = Response<R>>,
-    S::Error: EventError,
+    S::Error: EventError + Unpin,
     T: Sleep + Clone,
     B: Body<Data = Bytes> + Unpin,
     R: Body + Unpin,

@@ -4,7 +4,7 @@ use stagger_core::Instant;
 
 /// The time limits of a call: a deadline for all of it, and a timeout for each attempt.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Limits {
+pub(crate) struct Limits {
     pub(crate) deadline: Option<Instant>,
     pub(crate) timeout: Option<Duration>,
     pub(crate) last: LastAttempt,

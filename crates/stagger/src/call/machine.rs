@@ -14,6 +14,7 @@ use super::output::{Ended, ErrorSlot, Finish};
 use super::permits::{HeldPermits, Lender, PermitSlot, PermitStage};
 use crate::error::{Cause, Rejected};
 use crate::event::{Action, Event, EventError, Listen};
+use crate::marked::OperationError;
 use crate::retrier::Retrier;
 use crate::rule::{BuiltIn, Rule};
 use crate::shared::Shared;
@@ -190,8 +191,8 @@ impl<X: Options, C: Clock + Clone> Call<X, C> {
     fn spread(&mut self, resolution: Duration) -> Duration {
         self.draw_seed();
         let clock = &self.clock;
-        let mut retry = RetryMachine::new(self.options.policy(), &mut self.state, self.seed)
-            .deadline(self.options.deadline());
+        let mut retry =
+            RetryMachine::new(self.options.policy(), &mut self.state, self.seed).deadline(self.options.deadline());
         let after = retry.spread(|| clock.now());
         if testing::sleeps_are_skipped() {
             return Duration::ZERO;
@@ -254,7 +255,8 @@ impl<X: Options, C: Clock + Clone> Call<X, C> {
     }
 
     fn time_limit(&mut self) -> Option<Duration> {
-        let retry = RetryMachine::new(self.options.policy(), &mut self.state, self.seed).deadline(self.options.deadline());
+        let retry =
+            RetryMachine::new(self.options.policy(), &mut self.state, self.seed).deadline(self.options.deadline());
         let is_last = if retry.is_last_attempt() { IsLast::Yes } else { IsLast::No };
         let timeout = self.options.timeout(is_last);
         let clock = &self.clock;
@@ -298,8 +300,8 @@ impl<X: Options, C: Clock + Clone> Call<X, C> {
         let (nested, permits) = (self.nested(), self.permits.take());
         let clock = &self.clock;
         let guards = self.options.guards().nested(nested);
-        let mut retry = RetryMachine::new(self.options.policy(), &mut self.state, self.seed)
-            .deadline(self.options.deadline());
+        let mut retry =
+            RetryMachine::new(self.options.policy(), &mut self.state, self.seed).deadline(self.options.deadline());
         let decision = if X::PLAIN {
             retry.decide_unguarded(outcome, nested, || clock.now())
         } else {
@@ -520,7 +522,7 @@ impl<R: Borrow<Retrier> + Clone, C: Clock + Clone> Call<Through<R>, C> {
     }
 
     /// Classifies an error by the rules of the retrier, or the built-in rules.
-    pub(crate) fn classify<E: 'static>(&self, error: &E) -> Outcome {
+    pub(crate) fn classify<E: OperationError + 'static>(&self, error: &E) -> Outcome {
         BuiltIn.outcome(error, self.options.retrier())
     }
 }

@@ -8,7 +8,7 @@ use core::fmt;
 use core::marker::PhantomData;
 use core::time::Duration;
 
-use stagger_core::{Breaker, Budget, Guards, Instant, NestedRetries, Outcome, Policy, Seed};
+use stagger_core::{Breaker, Budget, Guards, NestedRetries, Outcome, Policy, Seed};
 
 use super::handlers::{Handle, Handlers};
 use super::steps::steps;
@@ -20,10 +20,10 @@ use crate::call::output::{Bare, Detailed, ErrorSlot, Finish, InnerError, OutputM
 use crate::cancel::Cancel;
 use crate::error::Cause;
 use crate::event::{Event, OnEvent};
-use crate::rule::{Classify, Plain, ResultReader, Validated, When, WithMarks};
+use crate::rule::{Classify, Plain, ResultReader, Validated, When};
 use crate::scope::ScopeGuard;
 pub use crate::ticker::blocking::{Ticker, interval};
-use crate::time::{BlockingSleep, ThreadSleep};
+use crate::time::{BlockingSleep, Deadline, ThreadSleep};
 
 /// Retries a blocking operation until it succeeds or there is a reason to stop.
 ///

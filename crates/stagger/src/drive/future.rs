@@ -6,7 +6,7 @@ use core::task::{Context, Poll, ready};
 use core::time::Duration;
 
 use pin_project_lite::pin_project;
-use stagger_core::{Breaker, Budget, Guards, Instant, NestedRetries, Outcome, Policy, Seed};
+use stagger_core::{Breaker, Budget, Guards, NestedRetries, Outcome, Policy, Seed};
 
 use super::handlers::{Handle, Handlers};
 use super::operation::{Operation, Returned};
@@ -18,9 +18,9 @@ use crate::call::output::{Bare, Detailed, ErrorSlot, Finish, InnerError, OutputM
 use crate::call::poll::PollCall;
 use crate::error::{Cause, Rejected};
 use crate::event::{Event, OnEvent};
-use crate::rule::{Classify, Plain, ResultReader, Validated, When, WithMarks};
+use crate::rule::{Classify, Plain, ResultReader, Validated, When};
 use crate::scope::ScopeGuard;
-use crate::time::Sleep;
+use crate::time::{Deadline, Sleep};
 
 /// Retries an async operation until it succeeds or there is a reason to stop.
 ///

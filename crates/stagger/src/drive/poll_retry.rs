@@ -11,6 +11,7 @@ use crate::call::options::{Options, Through};
 use crate::call::poll::PollCall;
 use crate::error::{Cause, Error, Rejected};
 use crate::event::{EventError, Silent};
+use crate::marked::OperationError;
 use crate::retrier::Retrier;
 use crate::rule::{BuiltIn, Rule};
 use crate::scope::{self, ScopeGuard};
@@ -131,14 +132,14 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
     }
 
     /// Classifies this error by the retrier's rules, or the [built-in rules](crate::classify::built_in).
-    pub fn outcome<E: 'static>(&self, error: &E) -> Outcome {
+    pub fn outcome<E: OperationError + 'static>(&self, error: &E) -> Outcome {
         BuiltIn.outcome(error, self.call.call.options.retrier())
     }
 
     /// Classifies this error by the retrier's rules alone, for integrations that know their errors better than the
     /// [built-in rules](crate::classify::built_in). Returns `None` if the retrier has no rule for `E`.
-    pub fn explicit_outcome<E: 'static>(&self, error: &E) -> Option<Outcome> {
-        self.call.call.options.retrier()?.registered(error)
+    pub fn explicit_outcome<E: OperationError + 'static>(&self, error: &E) -> Option<Outcome> {
+        self.call.call.options.retrier()?.explicit(error)
     }
 
     /// Records that the attempt succeeded, which ends the call.

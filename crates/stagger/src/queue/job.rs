@@ -8,6 +8,7 @@ use super::pending::Pending;
 use crate::call::machine::{Call, Parked};
 use crate::call::options::Through;
 use crate::event::Silent;
+use crate::marked::OperationError;
 use crate::retrier::Retrier;
 use crate::scope::{self, Scoped};
 use crate::time::Clock;
@@ -70,7 +71,7 @@ impl<T, S: Clock + Clone> Job<T, S> {
 
     /// Classifies an error of this attempt by the rules of the queue's retrier, or the
     /// [built-in rules](crate::classify::built_in).
-    pub fn outcome<E: 'static>(&self, error: &E) -> Outcome {
+    pub fn outcome<E: OperationError + 'static>(&self, error: &E) -> Outcome {
         self.call.classify(error)
     }
 

@@ -15,6 +15,7 @@ use super::snapshot::QueueSnapshot;
 use crate::call::machine::Next;
 use crate::entropy;
 use crate::event::{EventError, Silent};
+use crate::marked::OperationError;
 use crate::retrier::Retrier;
 use crate::time::{Clock, Sleep};
 
@@ -166,7 +167,11 @@ impl<T, S: Sleep + Clone> RetryQueue<T, S> {
     ///
     /// # Errors
     /// Returns [`GaveUp`], with the item, if there is no further attempt or the queue is at capacity.
-    pub fn push_failed<E: EventError>(&mut self, job: Job<T, S>, error: &E) -> Result<Queued, GaveUp<T>> {
+    pub fn push_failed<E: EventError + OperationError>(
+        &mut self,
+        job: Job<T, S>,
+        error: &E,
+    ) -> Result<Queued, GaveUp<T>> {
         let outcome = job.outcome(error);
         self.push_decided(job, outcome, Some(error))
     }

@@ -37,7 +37,7 @@ where
             *last = timer.now();
             Err::<(), _>(Marked::throttled("no", Some(hint)))
         };
-        blocking::retry(&POLICY, fails).with_marks().seed(seed).timer(timer).run().unwrap_err();
+        blocking::retry(&POLICY, fails).seed(seed).timer(timer).run().unwrap_err();
     });
     driver("retry", &|timer, last| {
         let fails = || {

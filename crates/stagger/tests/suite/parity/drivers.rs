@@ -46,7 +46,7 @@ pub(crate) fn blocking(case: &Case<'_>) -> Trace {
         clock.advance(scripted.duration);
         scripted.marked_result()
     });
-    let call = call.timer(clock.clone()).seed(case.seed).with_marks().validate(check).classify(Fail::outcome);
+    let call = call.timer(clock.clone()).seed(case.seed).validate(check).classify(Fail::outcome);
     let result = match (&budget, &breaker) {
         (Some(budget), Some(breaker)) => {
             let guards = Guards::none().budget(&**budget).breaker(&**breaker);
@@ -67,7 +67,7 @@ pub(crate) async fn retry<W: Environment>(case: &Case<'_>, environment: &W) -> T
         environment.elapse(scripted.duration).await;
         scripted.marked_result()
     });
-    let call = call.seed(case.seed).with_marks().validate(check).classify(Fail::outcome);
+    let call = call.seed(case.seed).validate(check).classify(Fail::outcome);
     let result = match (&budget, &breaker) {
         (Some(budget), Some(breaker)) => {
             let guards = Guards::none().budget(&**budget).breaker(&**breaker);
@@ -108,7 +108,6 @@ pub(crate) fn retrier_blocking(case: &Case<'_>) -> Trace {
             scripted.marked_result()
         })
         .timer(clock.clone())
-        .with_marks()
         .validate(check)
         .run();
     trace(take(&records), result, calls.get())
@@ -123,7 +122,7 @@ pub(crate) async fn run<W: Environment>(case: &Case<'_>, environment: &W) -> Tra
         environment.elapse(scripted.duration).await;
         scripted.marked_result()
     });
-    let result = call.with_marks().validate(check).await;
+    let result = call.validate(check).await;
     trace(take(&records), result, calls.get())
 }
 
