@@ -96,8 +96,7 @@ fn step_named(name: &str) -> Result<&'static str> {
 }
 
 fn run_all(steps: &[&Step], options: &Options) -> Result {
-    let started = Instant::now();
-    let mut report = String::new();
+    let mut rows = Vec::new();
     for (passed, step) in steps.iter().enumerate() {
         eprintln!("\n== {}: {}", step.name, step.about);
         let (result, took) = timed(|| (step.run)(options));
@@ -105,35 +104,49 @@ fn run_all(steps: &[&Step], options: &Options) -> Result {
             Ok(note) => (note.unwrap_or_default(), None),
             Err(error) => (format!("FAILED: {error}"), Some(error)),
         };
-        report += format!("  {:<12}{:>9}  {line}", step.name, seconds(took)).trim_end();
-        report += "\n";
+        rows.push(Row { step: step.name, took, line });
         if let Some(error) = failure {
             let skipped: Vec<_> = steps[passed + 1..].iter().map(|step| step.name).collect();
-            return Err(report_failure(step, &error, &report, passed, &skipped));
+            return Err(report_failure(step, &error, &rows, &skipped));
         }
-        eprintln!("== {}: passed in {}", step.name, seconds(took));
+        eprintln!("== {}: passed in {:.1} s", step.name, took.as_secs_f64());
     }
-    println!("\n{report}\n{} steps passed, 0 failed, in {}", steps.len(), seconds(started.elapsed()));
+    println!("\n{}\n{} steps passed, 0 failed", table(&rows), steps.len());
     Ok(())
 }
 
+/// A step that was run.
+struct Row {
+    step: &'static str,
+    took: Duration,
+    line: String,
+}
+
+/// Returns the seconds of each step, its share of their sum, and its note; the sum comes last.
+fn table(rows: &[Row]) -> String {
+    let total: Duration = rows.iter().map(|row| row.took).sum();
+    let line = |step: &str, took: Duration, note: &str| {
+        let share = 100.0 * took.as_secs_f64() / total.as_secs_f64().max(f64::MIN_POSITIVE);
+        format!("  {step:<12}{:>9.1}{share:>6.0} %  {note}", took.as_secs_f64()).trim_end().to_owned() + "\n"
+    };
+    let steps = rows.iter().map(|row| line(row.step, row.took, &row.line));
+    let head = format!("  {:<12}{:>9}{:>8}\n", "step", "seconds", "share");
+    [head].into_iter().chain(steps).chain([line("total", total, "")]).collect()
+}
+
 /// Prints the report and returns the error of the whole run.
-fn report_failure(step: &Step, error: &Error, report: &str, passed: usize, skipped: &[&str]) -> Error {
-    println!("\n{report}");
+fn report_failure(step: &Step, error: &Error, rows: &[Row], skipped: &[&str]) -> Error {
+    println!("\n{}", table(rows));
     if !skipped.is_empty() {
         println!("  not run: {}\n", skipped.join(", "));
     }
-    println!("{passed} steps passed, 1 failed");
+    println!("{} steps passed, 1 failed", rows.len() - 1);
     format!("step `{0}` failed: {error}\nto run this step again: cargo xtask ci --only {0}", step.name).into()
 }
 
 fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
     let started = Instant::now();
     (work(), started.elapsed())
-}
-
-fn seconds(time: Duration) -> String {
-    format!("{:.1} s", time.as_secs_f64())
 }
 
 #[cfg(test)]
@@ -158,6 +171,17 @@ mod tests {
             error.contains("unknown step `tests`; expected one of packages, format, prose, lint, test,"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn the_report_has_seconds_and_share_of_each_step_and_their_sum() {
+        let row = |step, seconds, line: &str| Row { step, took: Duration::from_secs(seconds), line: line.to_owned() };
+        let want = "  step          seconds   share\n  \
+                      format            1.0    25 %\n  \
+                      test              3.0    75 %  9 passed\n  \
+                      total             4.0   100 %\n";
+        assert_eq!(table(&[row("format", 1, ""), row("test", 3, "9 passed")]), want);
+        assert!(table(&[row("format", 0, "")]).contains("   0 %"));
     }
 
     #[test]
