@@ -6,7 +6,9 @@ use std::time::Instant;
 
 use lexopt::{Arg, Parser, ValueExt};
 
-use crate::steps::{doc, examples, features, format, fuzz, lint, loom, no_std, packages, prose, public_api, test};
+use crate::steps::{
+    doc, examples, features, format, fuzz, lint, loom, no_std, packages, prose, public_api, test, type_parameters,
+};
 use crate::{Error, Result};
 
 /// What a step reports besides that it passed, such as a number of tests.
@@ -24,7 +26,7 @@ struct Step {
 }
 
 /// The steps in order: those that are cheap and likely to fail come first.
-const STEPS: [Step; 13] = [
+const STEPS: [Step; 14] = [
     Step { name: "packages", about: "installs the system packages that the tests need", run: packages::run },
     Step { name: "format", about: "rustfmt reports no difference", run: format::run },
     Step { name: "prose", about: "functions begin with a verb, and sentences name their subject", run: prose::run },
@@ -33,6 +35,11 @@ const STEPS: [Step; 13] = [
     Step { name: "doc-test", about: "examples in the documentation", run: test::run_doc_tests },
     Step { name: "examples", about: "each example runs and exits with 0", run: examples::run },
     Step { name: "doc", about: "rustdoc reports nothing", run: doc::run },
+    Step {
+        name: "type-parameters",
+        about: "no implementation and no public type has too many",
+        run: type_parameters::run,
+    },
     Step { name: "public-api", about: "public interfaces match docs/public-api", run: public_api::run },
     Step {
         name: "features",
@@ -43,6 +50,9 @@ const STEPS: [Step; 13] = [
     Step { name: "fuzz", about: "each fuzz target for a limited time", run: fuzz::run },
     Step { name: "loom", about: "lock-free code under every interleaving", run: loom::run },
 ];
+
+/// Steps that run only if `--only` names them.
+const ON_REQUEST: &[&str] = &["type-parameters"];
 
 const USAGE: &str = "\
 cargo xtask ci [OPTIONS]
@@ -55,11 +65,11 @@ cargo xtask ci [OPTIONS]
 pub(crate) fn run(arguments: &[OsString]) -> Result {
     match Request::parse(arguments)? {
         Request::Help => print!("{USAGE}"),
-        Request::List => STEPS.iter().for_each(|step| println!("{:<12}{}", step.name, step.about)),
-        Request::Run { only, options } => {
-            let selected = STEPS.iter().filter(|step| only.is_empty() || only.contains(&step.name));
-            return run_all(&selected.collect::<Vec<_>>(), &options);
-        }
+        Request::List => STEPS.iter().for_each(|step| {
+            let note = if ON_REQUEST.contains(&step.name) { " (only with --only)" } else { "" };
+            println!("{:<16}{}{note}", step.name, step.about);
+        }),
+        Request::Run { only, options } => return run_all(&selected(&only), &options),
     }
     Ok(())
 }
@@ -85,6 +95,12 @@ impl Request {
         }
         Ok(Self::Run { only, options })
     }
+}
+
+/// Returns the steps to run, in order: those of `only`, or if it is empty, all that run without being named.
+fn selected(only: &[&str]) -> Vec<&'static Step> {
+    let is_selected = |name| if only.is_empty() { !ON_REQUEST.contains(&name) } else { only.contains(&name) };
+    STEPS.iter().filter(|step| is_selected(step.name)).collect()
 }
 
 fn step_named(name: &str) -> Result<&'static str> {
@@ -127,10 +143,10 @@ fn table(rows: &[Row]) -> String {
     let total: Duration = rows.iter().map(|row| row.took).sum();
     let line = |step: &str, took: Duration, note: &str| {
         let share = 100.0 * took.as_secs_f64() / total.as_secs_f64().max(f64::MIN_POSITIVE);
-        format!("  {step:<12}{:>9.1}{share:>6.0} %  {note}", took.as_secs_f64()).trim_end().to_owned() + "\n"
+        format!("  {step:<16}{:>9.1}{share:>6.0} %  {note}", took.as_secs_f64()).trim_end().to_owned() + "\n"
     };
     let steps = rows.iter().map(|row| line(row.step, row.took, &row.line));
-    let head = format!("  {:<12}{:>9}{:>8}\n", "step", "seconds", "share");
+    let head = format!("  {:<16}{:>9}{:>8}\n", "step", "seconds", "share");
     [head].into_iter().chain(steps).chain([line("total", total, "")]).collect()
 }
 
@@ -174,12 +190,22 @@ mod tests {
     }
 
     #[test]
+    fn every_step_runs_except_those_on_request() {
+        let names: Vec<_> = selected(&[]).iter().map(|step| step.name).collect();
+        assert_eq!(names.len() + ON_REQUEST.len(), STEPS.len());
+        for name in ON_REQUEST {
+            assert!(!names.contains(name), "{name}");
+            assert_eq!(selected(&[name]).iter().map(|step| step.name).collect::<Vec<_>>(), [*name]);
+        }
+    }
+
+    #[test]
     fn the_report_has_seconds_and_share_of_each_step_and_their_sum() {
         let row = |step, seconds, line: &str| Row { step, took: Duration::from_secs(seconds), line: line.to_owned() };
-        let want = "  step          seconds   share\n  \
-                      format            1.0    25 %\n  \
-                      test              3.0    75 %  9 passed\n  \
-                      total             4.0   100 %\n";
+        let want = "  step              seconds   share\n  \
+                      format                1.0    25 %\n  \
+                      test                  3.0    75 %  9 passed\n  \
+                      total                 4.0   100 %\n";
         assert_eq!(table(&[row("format", 1, ""), row("test", 3, "9 passed")]), want);
         assert!(table(&[row("format", 0, "")]).contains("   0 %"));
     }

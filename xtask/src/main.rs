@@ -10,6 +10,7 @@ mod rustdoc;
 mod shell;
 mod steps;
 mod tool;
+mod type_parameters;
 mod workspace;
 
 use std::ffi::OsString;

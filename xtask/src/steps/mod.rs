@@ -12,3 +12,4 @@ pub(crate) mod packages;
 pub(crate) mod prose;
 pub(crate) mod public_api;
 pub(crate) mod test;
+pub(crate) mod type_parameters;
