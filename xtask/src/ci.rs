@@ -7,7 +7,8 @@ use std::time::Instant;
 use lexopt::{Arg, Parser, ValueExt};
 
 use crate::steps::{
-    doc, examples, features, format, fuzz, lint, loom, no_std, packages, prose, public_api, test, type_parameters,
+    doc, examples, features, format, fuzz, lint, loom, no_std, packages, prose, public_api, rooms, test,
+    type_parameters,
 };
 use crate::{Error, Result};
 
@@ -26,10 +27,15 @@ struct Step {
 }
 
 /// The steps in order: those that are cheap and likely to fail come first.
-const STEPS: [Step; 14] = [
+const STEPS: [Step; 15] = [
     Step { name: "packages", about: "installs the system packages that the tests need", run: packages::run },
     Step { name: "format", about: "rustfmt reports no difference", run: format::run },
     Step { name: "prose", about: "functions begin with a verb, and sentences name their subject", run: prose::run },
+    Step {
+        name: "rooms",
+        about: "few modules at the top of each crate, and imports in one direction",
+        run: rooms::run,
+    },
     Step { name: "lint", about: "clippy reports nothing", run: lint::run },
     Step { name: "test", about: "unit and integration tests with all features", run: test::run },
     Step { name: "doc-test", about: "examples in the documentation", run: test::run_doc_tests },
@@ -52,7 +58,7 @@ const STEPS: [Step; 14] = [
 ];
 
 /// Steps that run only if `--only` names them.
-const ON_REQUEST: &[&str] = &["type-parameters"];
+const ON_REQUEST: &[&str] = &["rooms", "type-parameters"];
 
 const USAGE: &str = "\
 cargo xtask ci [OPTIONS]
@@ -184,7 +190,7 @@ mod tests {
     fn an_unknown_step_is_an_error_that_lists_the_steps() {
         let error = parse(&["--only", "tests"]).err().unwrap().to_string();
         assert!(
-            error.contains("unknown step `tests`; expected one of packages, format, prose, lint, test,"),
+            error.contains("unknown step `tests`; expected one of packages, format, prose, rooms, lint, test,"),
             "{error}"
         );
     }

@@ -6,6 +6,7 @@ mod count;
 mod files;
 mod prose;
 mod public_api;
+mod rooms;
 mod rustdoc;
 mod shell;
 mod steps;

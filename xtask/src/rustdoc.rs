@@ -29,10 +29,10 @@ impl Rustdoc {
         Self::generate_with(package, &[])
     }
 
-    /// Documents the library like [`generate`](Self::generate), with its private items. It replaces the file of the
+    /// Documents the library like [`generate`](Self::generate), with its private and hidden items. It replaces the file of the
     /// public ones.
     pub(crate) fn generate_private(package: &Package) -> Result<Self> {
-        Self::generate_with(package, &["--document-private-items", "--cap-lints", "allow"])
+        Self::generate_with(package, &["--document-private-items", "--document-hidden-items", "--cap-lints", "allow"])
     }
 
     fn generate_with(package: &Package, arguments: &[&str]) -> Result<Self> {
