@@ -365,13 +365,9 @@ mod tests {
 
     #[test]
     fn rooms_in_one_long_cycle_are_reported() {
-        let name = |number: usize| format!("r{number}");
-        let rooms: Vec<_> = (0..17)
-            .map(|room| {
-                (format!("{}.rs", name(room)), format!("use crate::{}::X; pub struct X;", name((room + 1) % 17)))
-            })
-            .collect();
-        let declared: String = (0..17).map(|room| format!("mod {};", name(room))).collect();
+        let text = |room: usize| format!("use crate::r{next}::X{next}; pub struct X{room};", next = (room + 1) % 17);
+        let rooms: Vec<_> = (0..17).map(|room| (format!("r{room}.rs"), text(room))).collect();
+        let declared: String = (0..17).map(|room| format!("mod r{room};")).collect();
         let files: Vec<_> = rooms.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
         let plan = plan(&[&files[..], &[("lib.rs", declared.as_str())]].concat(), ROOT, &[]);
         assert_eq!(plan.problems(), ["17 rooms, more than 12", "17 rooms in one cycle"]);

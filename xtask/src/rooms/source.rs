@@ -89,11 +89,16 @@ impl Source {
         {
             return Definition::Macro(module.clone());
         }
-        // As long as any path could be, so that a cycle of names ends.
-        self.resolve_within(path, 32).unwrap_or_else(|| Definition::Module(self.module_of(path).to_vec()))
+        // More re-exports than any item has, so that a cycle of names ends.
+        self.follow(path, 32)
     }
 
-    fn resolve_within(&self, path: &[String], depth: u32) -> Option<Definition> {
+    fn follow(&self, path: &[String], depth: u32) -> Definition {
+        self.find(path, depth).unwrap_or_else(|| Definition::Module(self.module_of(path).to_vec()))
+    }
+
+    /// Follows a path to a known name.
+    fn find(&self, path: &[String], depth: u32) -> Option<Definition> {
         let at = self.module_of(path);
         let Some((name, rest)) = path[at.len()..].split_first() else { return Some(Definition::Module(at.to_vec())) };
         let module = self.modules.get(at)?;
@@ -104,7 +109,7 @@ impl Source {
             let target = [target, rest].concat();
             // The first name of another crate is no module of this one.
             return match target.split_first() {
-                Some((first, names)) if first == "crate" => self.resolve_within(names, depth - 1),
+                Some((first, names)) if first == "crate" => Some(self.follow(names, depth - 1)),
                 _ => Some(Definition::Other(target)),
             };
         }
@@ -112,7 +117,7 @@ impl Source {
             return Some(Definition::Module(at.to_vec()));
         }
         let all = &path[at.len()..];
-        module.globs.iter().find_map(|glob| self.resolve_within(&[glob.as_slice(), all].concat(), depth - 1))
+        module.globs.iter().find_map(|glob| self.find(&[glob.as_slice(), all].concat(), depth - 1))
     }
 
     /// Returns the longest part of the path that names a module.
@@ -466,10 +471,10 @@ mod tests {
         let source = read(&[
             (
                 "lib.rs",
-                "mod a; mod b; pub use a::A; pub use b::B as Renamed; pub use b::deep::*; pub use self::P as Q; pub use self::Q as P;",
+                "mod a; mod b; pub use a::A; pub use b::B as Renamed; pub use b::deep::*; pub use self::P as Q; pub use self::Q as P; pub use b::Made;",
             ),
             ("a.rs", "pub use crate::b::C; pub use core::fmt; pub struct A;"),
-            ("b.rs", "pub struct B; pub struct C; pub mod deep { pub enum D { E } }"),
+            ("b.rs", "pub struct B; pub struct C; pub mod deep { pub enum D { E } } make! { pub struct Made; }"),
         ]);
         let resolve = |path: &str| {
             let path = path.split("::").map(str::to_owned).collect();
@@ -482,6 +487,7 @@ mod tests {
             ("Renamed", "b"),
             ("D::E", "b::deep"),
             ("a::C", "b"),
+            ("Made", "b"),
             ("a", "a"),
             ("a::defined_by_a_macro", "a"),
             ("b::deep::D", "b::deep"),
