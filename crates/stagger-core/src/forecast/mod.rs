@@ -12,8 +12,7 @@ use core::time::Duration;
 use crate::Policy;
 use crate::instant::nanos;
 use crate::outcome::FailureKind;
-use crate::policy::Route;
-use crate::schedule::{Drawn, Interval};
+use crate::policy::{Drawn, Interval, Memory, Route};
 
 use decorrelated::{Chain, Replays};
 use distribution::Distribution;
@@ -25,7 +24,7 @@ impl Policy {
     /// Returns the least and the greatest delay before retry `n`; both can be drawn.
     #[must_use]
     pub fn bounds(&self, n: u32) -> Option<(Duration, Duration)> {
-        let cap = self.curve.shape.last_cap;
+        let cap = self.last_cap();
         self.interval(n)
             .map(|Interval { lo, hi }| (Duration::from_nanos(lo.min(cap)), Duration::from_nanos(hi.min(cap))))
     }
@@ -56,14 +55,14 @@ impl Policy {
     /// call, as with decorrelated jitter.
     #[must_use]
     pub const fn has_independent_delays(&self) -> bool {
-        !matches!(self.curve.shape.route, Route::Decorrelated | Route::Once(..) | Route::Polly)
+        matches!(self.memory(), Memory::None)
     }
 
     /// Returns the least and the greatest time spent waiting until retry `n` starts: the delays 1 to `n`, and the
     /// spread.
     #[must_use]
     pub fn elapsed_bounds(&self, n: u32) -> Option<(Duration, Duration)> {
-        let cap = self.curve.shape.last_cap;
+        let cap = self.last_cap();
         let (mut least, mut most) = (0_u64, nanos(self.spread()));
         for interval in self.intervals(n)? {
             least = least.saturating_add(interval.lo.min(cap));
@@ -76,7 +75,7 @@ impl Policy {
     /// for decorrelated jitter and Polly's.
     #[must_use]
     pub fn elapsed_mean(&self, n: u32) -> Option<Duration> {
-        let sum = if self.curve.shape.route == Route::Decorrelated {
+        let sum = if self.memory() == Memory::Decorrelated {
             self.interval(n)?;
             Chain::sum_of_means(self, n) as u128
         } else {
@@ -102,9 +101,8 @@ impl Policy {
     #[must_use]
     pub fn elapsed_quantiles<const K: usize>(&self, n: u32, shares: [f64; K]) -> Option<[Duration; K]> {
         let (least, most) = self.elapsed_bounds(n)?;
-        let shape = &self.curve.shape;
         // A sum of independent uniform draws has a convolution; anything else is replayed.
-        let is_sum = shape.last_cap == u64::MAX && !matches!(shape.route, Route::Decorrelated | Route::Polly);
+        let is_sum = self.last_cap() == u64::MAX && self.has_independent_delays();
         if !is_sum {
             let mut replays = Replays::new(self, n);
             within((least, most), shares, |q| replays.quantile(q))

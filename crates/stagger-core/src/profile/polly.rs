@@ -2,9 +2,37 @@
 //! article of that name: every delay is the distance between two points on one curve, so the delays of a call add up to
 //! a single point on it.
 
-use super::jitter::share;
+use super::{middle, share};
+use crate::Policy;
 use crate::math::{exp2, square_root, tanh};
-use crate::schedule::{Drawn, Interval};
+use crate::outcome::FailureKind;
+use crate::policy::{DelayCurve, Drawn, Interval, SAMPLE, SAMPLE_SIDE};
+use crate::schedule::{Backoff, Band};
+
+/// Polly's delays: the curve for exponential backoff, this band for others.
+pub(super) struct Polly {
+    pub(super) band: Band,
+}
+
+impl DelayCurve for Polly {
+    fn next_delay(&self, policy: &Policy, carry: f64, n: u32, kind: FailureKind, bits: u64) -> Option<Drawn> {
+        match policy.backoff() {
+            Backoff::Exponential { .. } => {
+                let base = policy.curve.first * policy.curve.kind_factor(kind);
+                Some(next(base, policy.last_cap() as f64, carry, n, bits))
+            }
+            _ => self.band.next_delay(policy, carry, n, kind, bits),
+        }
+    }
+
+    fn sample(&self, policy: &Policy, n: u32, _: Interval) -> Option<[u64; SAMPLE]> {
+        let Backoff::Exponential { .. } = policy.backoff() else { return None };
+        let (base, cap) = (policy.curve.first, policy.last_cap() as f64);
+        Some(core::array::from_fn(|at| {
+            delay(base, cap, n, middle(at / SAMPLE_SIDE, SAMPLE_SIDE), middle(at % SAMPLE_SIDE, SAMPLE_SIDE))
+        }))
+    }
+}
 
 /// `1 / 1.4`: with it the median of the first delay is about the base.
 const SCALE: f64 = 1.0 / 1.4;
@@ -16,7 +44,7 @@ fn curve(t: f64) -> f64 {
 
 /// Draws the delay before retry `n`, from 1: `(f(n − 1 + r) − previous) · base / 1.4`, at most `cap`; `previous` is the
 /// value of `f` for the delay before it, and 0 at first. That value is carried on.
-pub(crate) fn next(base: f64, cap: f64, previous: f64, n: u32, bits: u64) -> Drawn {
+fn next(base: f64, cap: f64, previous: f64, n: u32, bits: u64) -> Drawn {
     let point = curve(f64::from(n.saturating_sub(1)) + share(bits));
     let previous = if n <= 1 { 0.0 } else { previous };
     let delay = capped((point - previous) * base * SCALE, cap);
@@ -24,7 +52,7 @@ pub(crate) fn next(base: f64, cap: f64, previous: f64, n: u32, bits: u64) -> Dra
 }
 
 /// Returns the delay before retry `n` for two numbers in `[0, 1)`: its own draw, and the draw before it.
-pub(crate) fn delay(base: f64, cap: f64, n: u32, own: f64, before: f64) -> u64 {
+fn delay(base: f64, cap: f64, n: u32, own: f64, before: f64) -> u64 {
     let at = f64::from(n.saturating_sub(1));
     let previous = if n <= 1 { 0.0 } else { curve(at - 1.0 + before) };
     capped((curve(at + own) - previous) * base * SCALE, cap)
