@@ -9,10 +9,10 @@ mod sum;
 
 use core::time::Duration;
 
-use crate::Policy;
 use crate::instant::nanos;
 use crate::outcome::FailureKind;
 use crate::policy::{Drawn, Interval, Memory, Route};
+use crate::{Jitter, Policy};
 
 use decorrelated::{Chain, Replays};
 use distribution::Distribution;
@@ -59,16 +59,26 @@ impl Policy {
     }
 
     /// Returns the least and the greatest time spent waiting until retry `n` starts: the delays 1 to `n`, and the
-    /// spread.
+    /// spread. Both can be reached; to a nanosecond for each delay with Polly's jitter, whose delays depend on each other
+    /// so that their sum varies less than the delays do.
     #[must_use]
     pub fn elapsed_bounds(&self, n: u32) -> Option<(Duration, Duration)> {
+        let (least, most) = self.sum_bounds(n)?;
+        Some((Duration::from_nanos(least), Duration::from_nanos(most.saturating_add(nanos(self.spread())))))
+    }
+
+    /// Returns the least and the greatest sum of the delays 1 to `n`, in nanoseconds.
+    fn sum_bounds(&self, n: u32) -> Option<(u64, u64)> {
         let cap = self.last_cap();
-        let (mut least, mut most) = (0_u64, nanos(self.spread()));
-        for interval in self.intervals(n)? {
-            least = least.saturating_add(interval.lo.min(cap));
-            most = most.saturating_add(interval.hi.min(cap));
-        }
-        Some((Duration::from_nanos(least), Duration::from_nanos(most)))
+        let (least, most) = self.intervals(n)?.fold((0, 0), |(least, most): (u64, u64), Interval { lo, hi }| {
+            (least.saturating_add(lo.min(cap)), most.saturating_add(hi.min(cap)))
+        });
+        let closer = match self.jitter() {
+            Jitter::Profile(jitter) => jitter.0.curve.sum_bounds(self, n),
+            _ => None,
+        };
+        let (low, high) = closer.unwrap_or((least, most));
+        Some((low.max(least), high.min(most)))
     }
 
     /// Returns the mean of the time spent waiting until retry `n` starts. Exact to a nanosecond for each delay, except
@@ -182,7 +192,7 @@ fn within<const K: usize>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Jitter, profile::Profile};
+    use crate::profile::Profile;
 
     /// Returns whether the delays of retries 2 to 9 are the same whatever was drawn before them.
     fn forgets(policy: &Policy) -> bool {

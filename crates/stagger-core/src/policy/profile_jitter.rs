@@ -100,6 +100,12 @@ pub(crate) trait DelayCurve {
     fn sample(&self, _policy: &Policy, _n: u32, _interval: Interval) -> Option<[u64; SAMPLE]> {
         None
     }
+
+    /// Returns the least and the greatest sum of the delays 1 to `n`, if it is known more closely than the sum of their
+    /// bounds.
+    fn sum_bounds(&self, _policy: &Policy, _n: u32) -> Option<(u64, u64)> {
+        None
+    }
 }
 
 /// The number of delays in a [sample](DelayCurve::sample), a square for samples of two draws.

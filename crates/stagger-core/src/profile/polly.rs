@@ -32,6 +32,11 @@ impl DelayCurve for Polly {
             delay(base, cap, n, middle(at / SAMPLE_SIDE, SAMPLE_SIDE), middle(at % SAMPLE_SIDE, SAMPLE_SIDE))
         }))
     }
+
+    fn sum_bounds(&self, policy: &Policy, n: u32) -> Option<(u64, u64)> {
+        let Backoff::Exponential { .. } = policy.backoff() else { return None };
+        Some(sum_bounds(policy.curve.first * SCALE, policy.last_cap() as f64, n))
+    }
 }
 
 /// `1 / 1.4`: with it the median of the first delay is about the base.
@@ -61,6 +66,31 @@ fn delay(base: f64, cap: f64, n: u32, own: f64, before: f64) -> u64 {
 /// Returns the longest delay before retry `n`; the shortest is 0.
 fn longest(base: f64, cap: f64, n: u32) -> u64 {
     delay(base, cap, n, 1.0, 0.0)
+}
+
+/// Returns the least and the greatest sum of the delays 1 to `n`, for a base that is scaled already.
+///
+/// Without a cap the sum is the last point on the curve alone. A capped sum is a concave function of the points, each
+/// of which lies between two neighboring whole numbers, so its least value has every point at one of them. Its greatest
+/// value has every point as late as possible, because the curve's steps grow.
+fn sum_bounds(scale: f64, cap: f64, n: u32) -> (u64, u64) {
+    let step = |from: f64, to: f64| capped((to - from) * scale, cap) as f64;
+    let (mut most, mut before, mut from) = (0.0, 0.0, 0.0);
+    // The least sums that end with the last point at the lower and at the upper end of its range.
+    let (mut low, mut high) = (0.0_f64, 0.0_f64);
+    for k in 1..=n {
+        let to = curve(f64::from(k));
+        most += step(from, to);
+        (low, high) = if k == 1 {
+            (0.0, step(from, to))
+        } else {
+            (high.min(low + step(before, from)), (high + step(from, to)).min(low + step(before, to)))
+        };
+        (before, from) = (from, to);
+    }
+    // Every delay is rounded down to a nanosecond, and every step above rounds once.
+    let rounding = f64::from(n) * (1.0 + most * f64::EPSILON);
+    ((low.min(high) - rounding).max(0.0) as u64, (most + rounding) as u64)
 }
 
 fn capped(nanos: f64, cap: f64) -> u64 {
@@ -117,6 +147,30 @@ mod tests {
             drawn.delay as f64 / SECOND
         });
         assert!((delays.sum::<f64>() - series(0.5, 4).iter().sum::<f64>()).abs() < 1e-8);
+    }
+
+    /// Every draw at either end of its range, in every combination.
+    #[test]
+    fn sums_reach_their_bounds_and_never_exceed_them() {
+        const RETRIES: u32 = 7;
+        for cap in [0.3, 0.9, 1.2, 2.0, 3.0, 7.0, 20.0, 1e9] {
+            let cap = cap * SECOND;
+            for n in 1..=RETRIES {
+                let sums = (0..1_u32 << n).map(|ends| {
+                    let mut carry = 0.0;
+                    let delays = (1..=n).map(|k| {
+                        let drawn = next(SECOND, cap, carry, k, if ends >> (k - 1) & 1 == 0 { 0 } else { u64::MAX });
+                        carry = drawn.carry;
+                        drawn.delay
+                    });
+                    delays.sum::<u64>()
+                });
+                let (least, most) = sums.fold((u64::MAX, 0), |(least, most), sum| (sum.min(least), sum.max(most)));
+                let (low, high) = sum_bounds(SECOND * SCALE, cap, n);
+                assert!(low <= least && least - low < 100, "cap {cap}, {n} retries: least {least}, not {low}");
+                assert!(most <= high && high - most < 100, "cap {cap}, {n} retries: most {most}, not {high}");
+            }
+        }
     }
 
     #[test]
