@@ -5,7 +5,7 @@ use crate::guard::{Now, Permits, Unread};
 use crate::instant::nanos;
 use crate::jitter::draw_nanos;
 use crate::outcome::FailureKind;
-use crate::schedule::{Drawn, Interval};
+use crate::policy::{Drawn, Interval};
 use crate::seed::Purpose;
 use crate::state::{AHEAD, BEGUN, DECIDED, REPEATED, REPEATS, RetryState, TIMED};
 use crate::{
