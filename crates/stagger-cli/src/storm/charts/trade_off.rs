@@ -1,13 +1,13 @@
-use stagger_sim::storm::{ScenarioSpec, StormReport};
+use stagger_sim::storm::{Metric, MetricValue, RunReport, ScenarioSpec, StormReport, StrategyReport};
 
 use super::super::chart::Chart;
-use super::super::metric::{Metric, Quantity};
+use super::super::metric::unit;
 use super::super::results::Results;
 use super::common::line;
-use crate::plot::{Axis, Figure, Point, Series, Shape, Unit};
+use crate::plot::{Axis, Figure, Point, Series, Shape};
 
 /// Returns the chart of server load against client recovery time, one point per run.
-pub(crate) fn chart(storm: &StormReport, results: &Results) -> Option<Chart> {
+pub(crate) fn chart(storm: &StormReport, results: &Results<'_>) -> Option<Chart> {
     let (cost, time) = match &storm.scenario {
         ScenarioSpec::Reconnect(_) => ("peak_1s", "recovered_p99_s"),
         ScenarioSpec::Fluid(_) => ("peak_1s", "t99_s"),
@@ -15,10 +15,10 @@ pub(crate) fn chart(storm: &StormReport, results: &Results) -> Option<Chart> {
         ScenarioSpec::Occ(_) => ("calls_per_client", "time_s"),
         _ => return None,
     };
-    let find = |key: &str| results.metrics.iter().find(|metric| metric.key == key);
-    let (cost, time) = (find(cost)?, find(time)?);
-    let points = |row: &super::super::results::StrategyResult| -> Vec<Point> {
-        row.runs.iter().filter_map(|run| Some(Point { x: time.value(run)?, y: cost.value(run)? })).collect()
+    let (cost, time) = (results.metric(cost)?, results.metric(time)?);
+    let value = |metric: &Metric, run: &RunReport| metric.value(&run.figures).map(MetricValue::as_f64);
+    let points = |row: &StrategyReport| -> Vec<Point> {
+        row.runs.iter().filter_map(|run| Some(Point { x: value(time, run)?, y: value(cost, run)? })).collect()
     };
     // The values of a swept setting form a curve. Guards do not: there is nothing between two of them.
     let mut families: Vec<(&str, Vec<Point>)> = Vec::new();
@@ -36,7 +36,7 @@ pub(crate) fn chart(storm: &StormReport, results: &Results) -> Option<Chart> {
     series
         .extend(families.iter().enumerate().map(|(nth, (name, curve))| line(name, nth, Shape::Points(curve.clone()))));
     let columns = [results.column(time), results.column(cost)];
-    let row = |(at, row): (usize, &super::super::results::StrategyResult)| {
+    let row = |(at, row): (usize, &&StrategyReport)| {
         [row.name.clone()].into_iter().chain(columns.iter().map(|column| column[at].text.clone())).collect()
     };
     Some(Chart {
@@ -54,12 +54,4 @@ pub(crate) fn chart(storm: &StormReport, results: &Results) -> Option<Chart> {
         heads: vec!["strategy".to_owned(), time.heading.to_owned(), cost.heading.to_owned()],
         rows: results.rows.iter().enumerate().map(row).collect(),
     })
-}
-
-const fn unit(metric: &Metric) -> Unit {
-    match metric.quantity {
-        Quantity::Seconds => Unit::Seconds,
-        Quantity::Share => Unit::Share,
-        _ => Unit::Count,
-    }
 }
