@@ -201,7 +201,7 @@ pub(super) use report;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::storm::{OutageReport, ReconnectReport};
+    use crate::storm::{FluidReport, OccReport, OutageReport, ReconnectReport};
 
     fn metric(key: &str) -> Metric {
         *ReconnectReport::METRICS.iter().chain(OutageReport::METRICS).find(|metric| metric.key == key).unwrap()
@@ -224,6 +224,18 @@ mod tests {
         assert!(
             !metric("clients").is_better(Some(1.0), Some(2.0)) && !metric("clients").is_better(Some(2.0), Some(1.0))
         );
+    }
+
+    #[test]
+    fn higher_is_better_for_successes_and_efficiencies_alone() {
+        let lists = [ReconnectReport::METRICS, OutageReport::METRICS, OccReport::METRICS, FluidReport::METRICS];
+        for Metric { key, better, .. } in lists.concat() {
+            let is_success =
+                ["connected", "written", "success", "goodput", "efficiency"].iter().any(|part| key.contains(part));
+            assert_eq!(better == Better::Higher, is_success, "{key}");
+            let is_given = ["clients", "bin_s", "rejected"].contains(&key);
+            assert_eq!(better == Better::Neither, is_given, "{key}");
+        }
     }
 
     #[test]

@@ -8,14 +8,7 @@ use crate::plot::{Axis, Figure, Point, Series, Shape};
 
 /// Returns the chart of server load against client recovery time, one point per run.
 pub(crate) fn chart(storm: &StormReport, results: &Results<'_>) -> Option<Chart> {
-    let (cost, time) = match &storm.scenario {
-        ScenarioSpec::Reconnect(_) => ("peak_1s", "recovered_p99_s"),
-        ScenarioSpec::Fluid(_) => ("peak_1s", "t99_s"),
-        ScenarioSpec::Outage(_) => ("amplification", "recovery_s"),
-        ScenarioSpec::Occ(_) => ("calls_per_client", "time_s"),
-        _ => return None,
-    };
-    let (cost, time) = (results.metric(cost)?, results.metric(time)?);
+    let (cost, time) = axes(&storm.scenario)?;
     let value = |metric: &Metric, run: &RunReport| metric.value(&run.figures).map(MetricValue::as_f64);
     let points = |row: &StrategyReport| -> Vec<Point> {
         row.runs.iter().filter_map(|run| Some(Point { x: value(time, run)?, y: value(cost, run)? })).collect()
@@ -54,4 +47,40 @@ pub(crate) fn chart(storm: &StormReport, results: &Results<'_>) -> Option<Chart>
         heads: vec!["strategy".to_owned(), time.heading.to_owned(), cost.heading.to_owned()],
         rows: results.rows.iter().enumerate().map(row).collect(),
     })
+}
+
+/// Returns the metrics of the server's load and of the clients' time.
+fn axes(spec: &ScenarioSpec) -> Option<(&'static Metric, &'static Metric)> {
+    let (cost, time) = match spec {
+        ScenarioSpec::Reconnect(_) => ("peak_1s", "recovered_p99_s"),
+        ScenarioSpec::Fluid(_) => ("peak_1s", "t99_s"),
+        ScenarioSpec::Outage(_) => ("amplification", "recovery_s"),
+        ScenarioSpec::Occ(_) => ("calls_per_client", "time_s"),
+        _ => return None,
+    };
+    let metric = |key: &str| spec.metrics().iter().find(|metric| metric.key == key);
+    Some((metric(cost)?, metric(time)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use stagger_sim::storm::{Better, Importance, Quantity};
+    use stagger_sim::{occ::OccScenario, outage::OutageScenario, reconnect::ReconnectScenario};
+
+    use super::*;
+
+    #[test]
+    fn the_axes_are_in_every_table() {
+        let reconnect = ReconnectScenario::builder(1).build().unwrap();
+        for spec in [
+            ScenarioSpec::from(&reconnect),
+            ScenarioSpec::fluid(&reconnect),
+            ScenarioSpec::from(&OutageScenario::builder(1.0).build().unwrap()),
+            ScenarioSpec::from(&OccScenario::builder(2).build().unwrap()),
+        ] {
+            let (cost, time) = axes(&spec).unwrap();
+            assert_eq!((cost.importance, time.importance), (Importance::Primary, Importance::Primary), "{spec:?}");
+            assert_eq!((cost.better, time.better, time.quantity), (Better::Lower, Better::Lower, Quantity::Seconds));
+        }
+    }
 }
