@@ -76,6 +76,17 @@ pub enum RetryAfter {
     Reservations,
 }
 
+/// Length of the backlog of a fleet's server, in seconds of work.
+const BACKLOG_SECONDS: f64 = 0.5;
+
+/// The horizon of a fleet is this multiple of the minimum recovery time, plus an hour. Clients not back by then count
+/// as lost.
+const HORIZON_FACTOR: u32 = 10;
+const AN_HOUR: Duration = Duration::from_secs(3_600);
+
+/// The maximum horizon of a scenario.
+const MAX_HORIZON: Duration = Duration::from_secs(76 * 3_600);
+
 impl ReconnectScenario {
     /// Starts a scenario with this number of clients, 1 to 67,108,864, and the defaults of all other settings.
     pub const fn builder(clients: u64) -> ReconnectScenarioBuilder {
@@ -91,6 +102,27 @@ impl ReconnectScenario {
             retry_after: RetryAfter::None,
             sample: 0,
         }
+    }
+
+    /// Creates the scenario of a fleet that loses its connections to a server of this capacity per second, which is
+    /// down for a while. It has at most `max_clients` clients: figures depend only on clients / rate and backlog / rate,
+    /// so a larger fleet is represented by a smaller one in proportion.
+    ///
+    /// # Errors
+    /// The capacity is out of range, or the outage is longer than a scenario.
+    pub(crate) fn of_fleet(
+        clients: u64,
+        capacity: f64,
+        outage: Duration,
+        max_clients: u64,
+    ) -> Result<Self, ScenarioError> {
+        let min_recovery_time = Duration::try_from_secs_f64(clients as f64 / capacity).unwrap_or(Duration::MAX);
+        let horizon = min_recovery_time.saturating_add(outage).saturating_mul(HORIZON_FACTOR).saturating_add(AN_HOUR);
+        let simulated = clients.min(max_clients).min(1 << CLIENT_BITS);
+        let rate = capacity * simulated as f64 / clients as f64;
+        let backlog = (rate * BACKLOG_SECONDS).ceil().max(1.0) as u32;
+        let builder = Self::builder(simulated).rate(rate).backlog(backlog);
+        builder.down_for(outage).horizon(horizon.min(MAX_HORIZON)).build()
     }
 
     /// Returns the number of clients.
