@@ -293,3 +293,16 @@ impl ReconnectScenarioBuilder {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fleet_has_ten_times_the_minimum_and_an_hour_to_recover() {
+        let scenario =
+            |clients| ReconnectScenario::of_fleet(clients, 100.0, Duration::from_secs(60), u64::MAX).unwrap();
+        assert_eq!(scenario(180_000).horizon, micros(Duration::from_secs(10 * (1_800 + 60) + 3_600)));
+        assert_eq!(scenario(60_000_000).horizon, micros(MAX_HORIZON));
+    }
+}
