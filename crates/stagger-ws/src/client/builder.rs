@@ -7,14 +7,20 @@ use stagger::profile::WEB_SOCKET;
 use stagger::{Policy, Seed};
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 
-use super::classify::Classifier;
-use super::connector::{Connector, TcpConnector};
-use super::dialer::Dialer;
+use super::acked::acks::Acks;
+use super::acked::client::AckedClient;
+use super::background::event::Closed;
+use super::background::stream::Client;
+use super::dial::connector::{Connector, TcpConnector};
+use super::dial::dialer::Dialer;
+use super::dial::request::{BoxError, ConnectAttempt};
+use super::failure::classify::Classifier;
+use super::failure::codes::presets::rfc6455;
+use super::failure::codes::table::{CloseAction, CloseCodes};
+use super::failure::connection_error::ConnectionError;
+use super::outbox::config::Outbox;
 use super::reconnect_loop::{OnClosed, ReconnectLoop};
-use super::request::{BoxError, ConnectAttempt};
-use super::resume::SharedResume;
-use super::{AckedClient, Acks, Client, Closed, ConnectionError, Outbox, Resume};
-use crate::codes::{CloseAction, CloseCodes, rfc6455};
+use super::resume::protocol::{Resume, SharedResume};
 
 /// The upper bound of all durations, thirty years. Longer ones are cut off, so that adding times does not overflow.
 pub(super) const MAX_DURATION: Duration = Duration::from_secs(86_400 * 365 * 30);

@@ -10,13 +10,15 @@ use stagger::time::{Clock, Tokio};
 use stagger::{Guards, Policy, Seed, StopReason};
 use tokio::time::{Instant, Sleep, sleep};
 
+use super::background::event::Closed;
 use super::builder::ClientBuilder;
-use super::classify::{Classification, Classifier, Health};
-use super::connection::{ConnectionEnd, ConnectionParts};
-use super::dialer::{Dialer, WebSocket};
-use super::request::ConnectAttempt;
+use super::connection::{Connection, ConnectionEnd, ConnectionParts};
+use super::dial::dialer::{Dialer, WebSocket};
+use super::dial::request::ConnectAttempt;
+use super::failure::classify::{Classification, Classifier, Health};
+use super::failure::connection_error::ConnectionError;
+use super::failure::fatal::Fatal;
 use super::telemetry::{self, ConnectedGauge};
-use super::{Closed, Connection, ConnectionError, Fatal};
 
 /// The low-level client: yields one connection at a time, and establishes the next one after the current one is lost.
 ///

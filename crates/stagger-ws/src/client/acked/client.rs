@@ -6,11 +6,15 @@ use std::sync::Arc;
 use futures_util::{Sink, Stream, StreamExt};
 use tokio_tungstenite::tungstenite::Message;
 
+use super::acks::{Ack, Acks};
 use super::window::{Room, UnackedMessages, Window};
-use super::{Ack, Acks};
+use crate::client::background::event::Event;
+use crate::client::background::handle::Handle;
+use crate::client::background::stream::Client;
 use crate::client::builder::ClientBuilder;
-use crate::client::outbox::{Completion, Enqueue};
-use crate::client::{Client, Event, Fatal, Handle, SendError, SendErrorKind};
+use crate::client::failure::fatal::Fatal;
+use crate::client::outbox::error::{SendError, SendErrorKind};
+use crate::client::outbox::queue::{Completion, Enqueue};
 
 /// A [`Client`] with at-least-once delivery: unacknowledged messages are kept, and sent again over the next connection.
 ///

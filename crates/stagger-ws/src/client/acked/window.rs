@@ -8,10 +8,10 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_tungstenite::tungstenite::Message;
 
+use super::acks::{Ack, AckDelivery, Acks};
 use super::metrics::WindowMetrics;
-use super::{Ack, AckDelivery, Acks};
-use crate::client::outbox::{Completion, Enqueue, LinkState, enqueue, wake};
-use crate::client::{SendError, SendErrorKind};
+use crate::client::outbox::error::{SendError, SendErrorKind};
+use crate::client::outbox::queue::{Completion, Enqueue, LinkState, enqueue, wake};
 
 /// The unacknowledged messages in send order, shared between senders and the connection task.
 pub(in crate::client) struct Window<K> {

@@ -8,8 +8,8 @@ use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 use tokio_tungstenite::tungstenite::Message;
 
-use super::config::OverflowPolicy;
-use super::{Outbox, SendError, SendErrorKind};
+use super::config::{Outbox, OverflowPolicy};
+use super::error::{SendError, SendErrorKind};
 use crate::client::telemetry::OutboxMetrics;
 
 /// The queue of waiting messages, shared between senders and the connection task.

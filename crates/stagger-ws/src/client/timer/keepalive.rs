@@ -6,7 +6,7 @@ use tokio::time::{Instant, Sleep, sleep};
 
 /// Detects an unresponsive peer, with one timer.
 #[derive(Debug)]
-pub(super) struct KeepaliveTimer {
+pub(in crate::client) struct KeepaliveTimer {
     interval: Duration,
     timeout: Duration,
     timer: Pin<Box<Sleep>>,
@@ -25,7 +25,7 @@ enum PingState {
 
 /// What the connection has to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum KeepaliveAction {
+pub(in crate::client) enum KeepaliveAction {
     /// Send a ping, then poll again.
     SendPing,
     /// The peer has been silent for this long.
@@ -33,13 +33,13 @@ pub(super) enum KeepaliveAction {
 }
 
 impl KeepaliveTimer {
-    pub(super) fn new(interval: Duration, timeout: Duration) -> Self {
+    pub(in crate::client) fn new(interval: Duration, timeout: Duration) -> Self {
         let (timer, last_frame) = (Box::pin(sleep(interval)), Instant::now());
         Self { interval, timeout, timer, last_frame, ping: PingState::Idle, waker: None }
     }
 
     /// Records that a frame of any kind was received. `Pending` if the timer wakes this task before anything is due.
-    pub(super) fn frame_received(&mut self, cx: &Context<'_>) -> Poll<()> {
+    pub(in crate::client) fn frame_received(&mut self, cx: &Context<'_>) -> Poll<()> {
         self.last_frame = Instant::now();
         self.ping = PingState::Idle;
         let is_woken = self.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker()));
@@ -47,7 +47,7 @@ impl KeepaliveTimer {
     }
 
     /// Polls for the next action. The timer is not reset for each frame, but when it fires.
-    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<KeepaliveAction> {
+    pub(in crate::client) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<KeepaliveAction> {
         loop {
             if self.timer.as_mut().poll(cx).is_pending() {
                 match &mut self.waker {

@@ -5,11 +5,11 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 /// A timer for a deadline that moves. Holds a timer only while there is a deadline.
 #[derive(Debug, Default)]
-pub(super) struct DeadlineTimer(Option<Pin<Box<Sleep>>>);
+pub(in crate::client) struct DeadlineTimer(Option<Pin<Box<Sleep>>>);
 
 impl DeadlineTimer {
     /// Polls until the deadline has passed; never ready if `until` is `None`.
-    pub(super) fn poll(&mut self, until: Option<Instant>, cx: &mut Context<'_>) -> Poll<()> {
+    pub(in crate::client) fn poll(&mut self, until: Option<Instant>, cx: &mut Context<'_>) -> Poll<()> {
         let Some(until) = until else {
             self.0 = None;
             return Poll::Pending;

@@ -2,11 +2,12 @@ use core::task::{Context, Poll};
 
 use futures_channel::mpsc::Sender;
 
-use super::{Closed, Event, Fatal, Opened};
+use super::event::{Closed, Event, Opened};
+use crate::client::failure::fatal::Fatal;
 
 /// An item in the channel to the client.
 #[derive(Debug)]
-pub(super) enum Delivery {
+pub(in crate::client) enum Delivery {
     Event(Event),
     /// The stream ends here, unless there have been more reconnect requests than this.
     End(Option<Fatal>, u64),
@@ -15,7 +16,7 @@ pub(super) enum Delivery {
 /// Events that do not fit into the channel because the client is not reading. At most one of each kind is kept: an
 /// opened connection that is lost before the client reads it is not reported.
 #[derive(Debug, Default)]
-pub(super) struct EventBuffer {
+pub(in crate::client) struct EventBuffer {
     closed: Option<Closed>,
     dropped: u64,
     open: Option<Opened>,
@@ -23,31 +24,31 @@ pub(super) struct EventBuffer {
 }
 
 impl EventBuffer {
-    pub(super) fn closed(&mut self, closed: Closed) {
+    pub(in crate::client) fn closed(&mut self, closed: Closed) {
         self.open = None;
         self.closed = Some(closed);
     }
 
-    pub(super) fn opened(&mut self, opened: Opened) {
+    pub(in crate::client) fn opened(&mut self, opened: Opened) {
         self.open = Some(opened);
     }
 
-    pub(super) fn dropped(&mut self, messages: u64) {
+    pub(in crate::client) fn dropped(&mut self, messages: u64) {
         self.dropped = self.dropped.saturating_add(messages);
     }
 
-    pub(super) fn end(&mut self, fatal: Option<Fatal>, reconnect_requests: u64) {
+    pub(in crate::client) fn end(&mut self, fatal: Option<Fatal>, reconnect_requests: u64) {
         self.end = Some(Delivery::End(fatal, reconnect_requests));
     }
 
     /// Removes an unread end of stream, because the client reconnects.
-    pub(super) fn cancel_end(&mut self) {
+    pub(in crate::client) fn cancel_end(&mut self) {
         self.end = None;
     }
 
     /// Delivers what there is room for. Ready when the buffer is empty and there is room for a message; never ready if
     /// the client was dropped.
-    pub(super) fn poll_deliver(&mut self, events: &mut Sender<Delivery>, cx: &mut Context<'_>) -> Poll<()> {
+    pub(in crate::client) fn poll_deliver(&mut self, events: &mut Sender<Delivery>, cx: &mut Context<'_>) -> Poll<()> {
         loop {
             match events.poll_ready(cx) {
                 Poll::Ready(Ok(())) => {}

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use crate::ReconnectAdvice;
+use crate::advice::ReconnectAdvice;
 
 /// How the client reacts to a close code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,24 +9,25 @@ use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 
 use super::connector::{AnyConnector, Io};
 use super::request::{ConnectAttempt, RequestProvider, redirect_target, with_upgrade_headers};
-use super::{ConnectionError, telemetry};
+use crate::client::failure::connection_error::ConnectionError;
+use crate::client::telemetry;
 
 /// A WebSocket after the handshake.
-pub(super) type WebSocket = WebSocketStream<Box<dyn Io>>;
+pub(in crate::client) type WebSocket = WebSocketStream<Box<dyn Io>>;
 
 /// Opens connections. Holds the settings that all attempts share.
 #[derive(Clone)]
-pub(super) struct Dialer {
-    pub(super) provider: RequestProvider,
-    pub(super) connector: Arc<dyn AnyConnector>,
-    pub(super) socket: WebSocketConfig,
-    pub(super) connect_timeout: Duration,
-    pub(super) max_redirects: u32,
+pub(in crate::client) struct Dialer {
+    pub(in crate::client) provider: RequestProvider,
+    pub(in crate::client) connector: Arc<dyn AnyConnector>,
+    pub(in crate::client) socket: WebSocketConfig,
+    pub(in crate::client) connect_timeout: Duration,
+    pub(in crate::client) max_redirects: u32,
 }
 
 impl Dialer {
     /// Makes one attempt, from the request to the end of the handshake.
-    pub(super) async fn connect(
+    pub(in crate::client) async fn connect(
         self: Arc<Self>,
         attempt: ConnectAttempt,
     ) -> Result<(WebSocket, Response<()>), ConnectionError> {

@@ -7,13 +7,15 @@ use futures_channel::mpsc::UnboundedSender;
 use tokio::sync::{oneshot, watch};
 use tokio_tungstenite::tungstenite::Message;
 
-use super::acked::UnackedMessages;
-use super::outbox::{Completion, Enqueue, LinkState, OutboxQueue};
-use super::{ConnectionState, Fatal, SendError, SendErrorKind};
+use super::event::ConnectionState;
+use crate::client::acked::window::UnackedMessages;
+use crate::client::failure::fatal::Fatal;
+use crate::client::outbox::error::{SendError, SendErrorKind};
+use crate::client::outbox::queue::{Completion, Enqueue, LinkState, OutboxQueue};
 
 /// A command to the task that owns the connection.
 #[derive(Debug)]
-pub(super) enum Command {
+pub(in crate::client) enum Command {
     ReconnectNow,
     /// The sender is dropped when the task has ended.
     Close(oneshot::Sender<()>),
@@ -23,28 +25,28 @@ pub(super) enum Command {
 
 /// State shared by a client and its handles.
 #[derive(Debug)]
-pub(super) struct Shared {
-    pub(super) outbox: OutboxQueue,
+pub(in crate::client) struct Shared {
+    pub(in crate::client) outbox: OutboxQueue,
     /// The messages that are kept until acknowledged.
-    pub(super) window: Option<Arc<dyn UnackedMessages>>,
+    pub(in crate::client) window: Option<Arc<dyn UnackedMessages>>,
     /// Unbounded: commands do not grow with traffic, and the task always drains the channel.
-    pub(super) commands: UnboundedSender<Command>,
-    pub(super) state: watch::Receiver<ConnectionState>,
+    pub(in crate::client) commands: UnboundedSender<Command>,
+    pub(in crate::client) state: watch::Receiver<ConnectionState>,
     /// The number of reconnect requests. The stream of a client that gave up continues after a new request.
-    pub(super) reconnect_requests: AtomicU64,
+    pub(in crate::client) reconnect_requests: AtomicU64,
     /// The number of reconnect requests that the task has handled.
-    pub(super) reconnects_handled: AtomicU64,
+    pub(in crate::client) reconnects_handled: AtomicU64,
 }
 
 impl Shared {
     /// Sets whether messages can be sent. Returns the number of messages that will be sent again.
-    pub(super) fn set_link(&self, link: LinkState) -> usize {
+    pub(in crate::client) fn set_link(&self, link: LinkState) -> usize {
         self.outbox.set_link(link);
         self.window.as_ref().map_or(0, |window| window.set_link(link))
     }
 
     /// Returns the next message to write. Unacknowledged messages come first, so that resent messages are at the head.
-    pub(super) fn poll_next(&self, cx: &mut Context<'_>) -> Poll<(Message, Completion)> {
+    pub(in crate::client) fn poll_next(&self, cx: &mut Context<'_>) -> Poll<(Message, Completion)> {
         if let Some(Poll::Ready(message)) = self.window.as_ref().map(|window| window.poll_next(cx)) {
             return Poll::Ready((message, Completion::Unacked));
         }
@@ -52,7 +54,7 @@ impl Shared {
     }
 
     /// Drops the message taken last, which no connection can ever write.
-    pub(super) fn fail_unwritable(&self, completion: Completion) {
+    pub(in crate::client) fn fail_unwritable(&self, completion: Completion) {
         let completion = match (completion, &self.window) {
             (Completion::Unacked, Some(window)) => {
                 window.drop_last();
@@ -68,7 +70,7 @@ impl Shared {
 /// A cloneable handle to a [`Client`](crate::Client), for sending, closing, reconnecting and reading the connection
 /// state from any task.
 #[derive(Clone)]
-pub struct Handle(pub(super) Arc<Shared>);
+pub struct Handle(pub(in crate::client) Arc<Shared>);
 
 impl Handle {
     /// Sends a text or binary message. Waits until there is a connection and room in the [`Outbox`](crate::Outbox).
@@ -151,7 +153,7 @@ impl Handle {
     }
 
     /// Sends a command. If the task has ended, there is nothing left to do.
-    pub(super) fn command(&self, command: Command) {
+    pub(in crate::client) fn command(&self, command: Command) {
         let _ = self.0.commands.unbounded_send(command);
     }
 }

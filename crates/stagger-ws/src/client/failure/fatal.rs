@@ -3,7 +3,7 @@ use core::fmt;
 
 use stagger::StopReason;
 
-use super::ConnectionError;
+use super::connection_error::ConnectionError;
 
 /// The error of a client that has given up: the last failure was permanent, or a limit of the policy was reached.
 ///
@@ -16,12 +16,12 @@ pub struct Fatal {
 }
 
 impl Fatal {
-    pub(super) const fn new(stop_reason: StopReason, cause: ConnectionError, attempts: u32) -> Self {
+    pub(in crate::client) const fn new(stop_reason: StopReason, cause: ConnectionError, attempts: u32) -> Self {
         Self { stop_reason, cause, attempts }
     }
 
     /// Creates the error for a client that was closed on this side.
-    pub(super) const fn closed_locally() -> Self {
+    pub(in crate::client) const fn closed_locally() -> Self {
         Self::new(StopReason::Cancelled, ConnectionError::ClosedLocally, 0)
     }
 

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use tokio_tungstenite::tungstenite::error::{CapacityError, ProtocolError};
 use tokio_tungstenite::tungstenite::{Error as WsError, Utf8Bytes};
 
-use super::UpgradeRejected;
+use super::rejected::UpgradeRejected;
+use crate::client::dial::tls;
 
 /// The reason why an attempt to connect failed, or why a connection ended.
 ///
@@ -96,7 +97,7 @@ impl ConnectionError {
     }
 
     /// Converts an error of tungstenite. Drops most of what tungstenite would print of a request.
-    pub(super) fn from_tungstenite(error: WsError) -> Self {
+    pub(in crate::client) fn from_tungstenite(error: WsError) -> Self {
         match error {
             WsError::Io(error) => Self::from_io(error),
             WsError::Http(response) => Self::Rejected(UpgradeRejected::from_response(&response)),
@@ -116,8 +117,8 @@ impl ConnectionError {
     }
 
     /// Converts an I/O error. TLS reports its errors as I/O errors, too.
-    pub(super) fn from_io(error: io::Error) -> Self {
-        if super::tls::is_permanent(&error) { Self::Tls(Arc::new(error)) } else { Self::Io(Arc::new(error)) }
+    pub(in crate::client) fn from_io(error: io::Error) -> Self {
+        if tls::is_permanent(&error) { Self::Tls(Arc::new(error)) } else { Self::Io(Arc::new(error)) }
     }
 }
 

@@ -11,7 +11,7 @@ pub struct UpgradeRejected {
 }
 
 impl UpgradeRejected {
-    pub(super) fn from_response<B>(response: &Response<B>) -> Self {
+    pub(in crate::client) fn from_response<B>(response: &Response<B>) -> Self {
         Self { status: response.status(), headers: Box::new(response.headers().clone()) }
     }
 

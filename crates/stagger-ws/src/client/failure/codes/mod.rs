@@ -17,8 +17,8 @@
 //! Sources: RFC 6455, section 7.4.1; the IANA registry "WebSocket Close Code Number"; for 1012 and 1013, the messages
 //! on the hybi list that the registry refers to.
 
-mod presets;
-mod table;
+pub(in crate::client) mod presets;
+pub(in crate::client) mod table;
 
 pub use presets::{centrifugo, discord, graphql_ws, pusher, rfc6455};
 pub use table::{CloseAction, CloseCodes};

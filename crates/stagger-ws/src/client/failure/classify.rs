@@ -8,19 +8,19 @@ use stagger_http::Idempotency;
 use stagger_http::status::outcome;
 use tokio_tungstenite::tungstenite::error::{CapacityError, ProtocolError};
 
-use super::ConnectionError;
-use crate::codes::{CloseAction, CloseCodes};
+use super::codes::table::{CloseAction, CloseCodes};
+use super::connection_error::ConnectionError;
 
 /// What a failure means for the next connection.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Classification {
-    pub(super) outcome: Outcome,
-    pub(super) health: Health,
+pub(in crate::client) struct Classification {
+    pub(in crate::client) outcome: Outcome,
+    pub(in crate::client) health: Health,
 }
 
 /// Whether a connection that ended can count as healthy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Health {
+pub(in crate::client) enum Health {
     /// Healthy if it was up for long enough.
     ByUptime,
     /// Never healthy, however long it was up.
@@ -35,41 +35,41 @@ impl From<Outcome> for Classification {
 
 /// Classifies failures and counts rejected credentials.
 #[derive(Clone, Debug)]
-pub(super) struct Classifier {
-    pub(super) codes: CloseCodes,
-    pub(super) max_auth_retries: u32,
+pub(in crate::client) struct Classifier {
+    pub(in crate::client) codes: CloseCodes,
+    pub(in crate::client) max_auth_retries: u32,
     auth_rejections: u32,
     last_auth_rejection: Option<u16>,
 }
 
 impl Classifier {
-    pub(super) const fn new(codes: CloseCodes) -> Self {
+    pub(in crate::client) const fn new(codes: CloseCodes) -> Self {
         Self { codes, max_auth_retries: 1, auth_rejections: 0, last_auth_rejection: None }
     }
 
     /// Releases unused capacity; every client has a classifier.
-    pub(super) fn shrunk(mut self) -> Self {
+    pub(in crate::client) fn shrunk(mut self) -> Self {
         self.codes.shrink();
         self
     }
 
     /// Returns how the credentials were last rejected, if no connection has been opened since.
-    pub(super) const fn last_auth_rejection(&self) -> Option<u16> {
+    pub(in crate::client) const fn last_auth_rejection(&self) -> Option<u16> {
         self.last_auth_rejection
     }
 
     /// Records that a connection was opened, so its credentials were accepted.
-    pub(super) fn opened(&mut self) {
+    pub(in crate::client) fn opened(&mut self) {
         self.last_auth_rejection = None;
     }
 
     /// Forgets rejected credentials, because the user asked for a reconnect.
-    pub(super) fn reset(&mut self) {
+    pub(in crate::client) fn reset(&mut self) {
         (self.auth_rejections, self.last_auth_rejection) = (0, None);
     }
 
     /// Classifies a failed attempt.
-    pub(super) fn classify_attempt(&mut self, cause: &ConnectionError) -> Classification {
+    pub(in crate::client) fn classify_attempt(&mut self, cause: &ConnectionError) -> Classification {
         match cause {
             ConnectionError::Rejected(rejected) => match rejected.status().as_u16() {
                 status @ (401 | 403) => self.auth_rejected(status),
@@ -94,7 +94,7 @@ impl Classifier {
     }
 
     /// Classifies the end of an open connection. `generation` numbers the random draws.
-    pub(super) fn classify_loss(
+    pub(in crate::client) fn classify_loss(
         &mut self,
         cause: &ConnectionError,
         generation: Generation,
@@ -144,7 +144,7 @@ impl Classifier {
     }
 
     /// Returns whether this is a normal end, after which no further connection is wanted.
-    pub(super) fn is_normal_end(&self, cause: &ConnectionError) -> bool {
+    pub(in crate::client) fn is_normal_end(&self, cause: &ConnectionError) -> bool {
         match cause {
             ConnectionError::Closed { code, reason } => self.codes.action(*code, reason) == CloseAction::End,
             _ => false,

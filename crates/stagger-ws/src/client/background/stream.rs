@@ -9,14 +9,18 @@ use futures_util::{Sink, Stream, StreamExt};
 use tokio::sync::watch;
 use tokio_tungstenite::tungstenite::Message;
 
-use super::acked::UnackedMessages;
-use super::builder::ClientBuilder;
+use super::event::{ConnectionState, Event};
 use super::event_buffer::Delivery;
 use super::handle::{Command, Handle, Shared};
-use super::outbox::{Completion, Enqueue, OutboxQueue};
-use super::resume::{ResumeHandshake, with_position};
 use super::task::ConnectionTask;
-use super::{ConnectionState, Event, Fatal, ReconnectLoop, SendError};
+use crate::client::acked::window::UnackedMessages;
+use crate::client::builder::ClientBuilder;
+use crate::client::failure::fatal::Fatal;
+use crate::client::outbox::error::SendError;
+use crate::client::outbox::queue::{Completion, Enqueue, OutboxQueue};
+use crate::client::reconnect_loop::ReconnectLoop;
+use crate::client::resume::handshake::ResumeHandshake;
+use crate::client::resume::protocol::with_position;
 
 /// A reconnecting WebSocket client: a stream of events and a sink for messages.
 ///
@@ -64,7 +68,7 @@ impl Client {
         ClientBuilder::new()
     }
 
-    pub(super) fn new(mut builder: ClientBuilder, window: Option<Arc<dyn UnackedMessages>>) -> Self {
+    pub(in crate::client) fn new(mut builder: ClientBuilder, window: Option<Arc<dyn UnackedMessages>>) -> Self {
         let (deliveries, events) = futures_channel::mpsc::channel(builder.inbox);
         let (commands, received) = futures_channel::mpsc::unbounded();
         let (state, state_watch) = watch::channel(ConnectionState::Connecting);

@@ -11,22 +11,26 @@ use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 use tokio_tungstenite::tungstenite::Message;
 
-use super::acked::AckDelivery;
-use super::builder::MAX_DURATION;
-use super::deadline_timer::DeadlineTimer;
+use super::event::{Closed, ConnectionState, Event, Opened};
 use super::event_buffer::{Delivery, EventBuffer};
 use super::handle::{Command, Shared};
-use super::outbox::{Completion, LinkState, SendErrorKind};
-use super::reconnect_loop::LoopEvent;
-use super::resume::ResumeHandshake;
-use super::{Closed, Connection, ConnectionError, ConnectionState, Event, Fatal, Opened, ReconnectLoop};
+use crate::client::acked::acks::AckDelivery;
+use crate::client::builder::MAX_DURATION;
+use crate::client::connection::Connection;
+use crate::client::failure::connection_error::ConnectionError;
+use crate::client::failure::fatal::Fatal;
+use crate::client::outbox::error::SendErrorKind;
+use crate::client::outbox::queue::{Completion, LinkState};
+use crate::client::reconnect_loop::{LoopEvent, ReconnectLoop};
+use crate::client::resume::handshake::ResumeHandshake;
+use crate::client::timer::deadline_timer::DeadlineTimer;
 
 /// The most messages moved in one direction per poll, before the other direction and other tasks get a turn.
 const MESSAGES_PER_POLL: usize = 64;
 
 /// The task that owns a client's connection. Only this task opens, reads, writes and closes it; the client and its
 /// handles send it commands.
-pub(super) struct ConnectionTask {
+pub(in crate::client) struct ConnectionTask {
     reconnect: ReconnectLoop,
     session: Session,
 }
@@ -67,7 +71,7 @@ enum TaskPhase {
 }
 
 impl ConnectionTask {
-    pub(super) fn new(
+    pub(in crate::client) fn new(
         reconnect: ReconnectLoop,
         shared: Arc<Shared>,
         commands: UnboundedReceiver<Command>,
@@ -83,7 +87,7 @@ impl ConnectionTask {
     }
 
     #[expect(clippy::manual_async_fn, reason = "an `async fn` stores its arguments twice: a kilobyte per client")]
-    pub(super) fn run(mut self) -> impl Future<Output = ()> + Send {
+    pub(in crate::client) fn run(mut self) -> impl Future<Output = ()> + Send {
         async move {
             let mut phase = TaskPhase::Running;
             while phase != TaskPhase::Finished {

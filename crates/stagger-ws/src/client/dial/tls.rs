@@ -18,7 +18,7 @@ use tokio_rustls::rustls::{AlertDescription, ClientConfig, Error, RootCertStore}
 /// Returns whether one side rejected the other: a bad certificate, a wrong name, no common version. All other errors
 /// may be transient.
 #[cfg(feature = "rustls")]
-pub(super) fn is_permanent(error: &io::Error) -> bool {
+pub(in crate::client) fn is_permanent(error: &io::Error) -> bool {
     let Some(error) = error.get_ref().and_then(|error| error.downcast_ref::<Error>()) else {
         return false;
     };
@@ -50,13 +50,17 @@ pub(super) fn is_permanent(error: &io::Error) -> bool {
 
 /// Returns `false`: without TLS there are no TLS errors.
 #[cfg(not(feature = "rustls"))]
-pub(super) const fn is_permanent(_: &io::Error) -> bool {
+pub(in crate::client) const fn is_permanent(_: &io::Error) -> bool {
     false
 }
 
 /// Performs the TLS handshake over `stream`.
 #[cfg(feature = "rustls")]
-pub(super) async fn connect<S>(config: Option<Arc<ClientConfig>>, host: &str, stream: S) -> io::Result<TlsStream<S>>
+pub(in crate::client) async fn connect<S>(
+    config: Option<Arc<ClientConfig>>,
+    host: &str,
+    stream: S,
+) -> io::Result<TlsStream<S>>
 where
     S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
 {

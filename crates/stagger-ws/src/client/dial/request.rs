@@ -7,7 +7,7 @@ use http::uri::Uri;
 use http::{HeaderValue, Request};
 use tokio_tungstenite::tungstenite::handshake::client::generate_key;
 
-use super::ConnectionError;
+use crate::client::failure::connection_error::ConnectionError;
 
 /// Any error; the error type of a request provider.
 pub type BoxError = Box<dyn Error + Send + Sync>;
@@ -15,8 +15,8 @@ pub type BoxError = Box<dyn Error + Send + Sync>;
 /// The attempt that a request is made for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectAttempt {
-    pub(super) number: u32,
-    pub(super) auth_rejection: Option<u16>,
+    pub(in crate::client) number: u32,
+    pub(in crate::client) auth_rejection: Option<u16>,
 }
 
 impl ConnectAttempt {
@@ -35,13 +35,13 @@ impl ConnectAttempt {
     }
 }
 
-pub(super) type RequestFuture = Pin<Box<dyn Future<Output = Result<Request<()>, BoxError>> + Send>>;
+pub(in crate::client) type RequestFuture = Pin<Box<dyn Future<Output = Result<Request<()>, BoxError>> + Send>>;
 
 /// Makes the request of every attempt.
-pub(super) type RequestProvider = Arc<dyn Fn(ConnectAttempt) -> RequestFuture + Send + Sync>;
+pub(in crate::client) type RequestProvider = Arc<dyn Fn(ConnectAttempt) -> RequestFuture + Send + Sync>;
 
 /// Adds the headers of the WebSocket handshake. Keeps a `Host` header that the provider has set.
-pub(super) fn with_upgrade_headers(mut request: Request<()>) -> Result<Request<()>, ConnectionError> {
+pub(in crate::client) fn with_upgrade_headers(mut request: Request<()>) -> Result<Request<()>, ConnectionError> {
     if !matches!(request.uri().scheme_str(), Some("ws" | "wss")) {
         return Err(ConnectionError::InvalidRequest("the scheme of the URL is neither ws nor wss"));
     }
@@ -67,7 +67,7 @@ fn host_header(uri: &Uri) -> Result<HeaderValue, ConnectionError> {
 
 /// Resolves a redirect. Returns `None` if it must not be followed: there is no host, or it would downgrade `wss` to
 /// `ws`.
-pub(super) fn redirect_target(from: &Uri, to: &str) -> Option<Uri> {
+pub(in crate::client) fn redirect_target(from: &Uri, to: &str) -> Option<Uri> {
     let scheme = from.scheme_str()?;
     let to: Uri = if to.starts_with('/') && !to.starts_with("//") {
         format!("{scheme}://{}{to}", from.authority()?).parse().ok()?

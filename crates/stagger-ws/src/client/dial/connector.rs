@@ -80,7 +80,7 @@ pub trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Io for S {}
 
 /// A type-erased [`Connector`], so that the client needs no type parameter.
-pub(super) trait AnyConnector: Send + Sync {
+pub(in crate::client) trait AnyConnector: Send + Sync {
     fn connect_any(&self, to: Uri) -> Pin<Box<dyn Future<Output = io::Result<Box<dyn Io>>> + Send + '_>>;
 }
 

@@ -4,7 +4,8 @@ use http::Response;
 use tokio::time::Instant;
 use tokio_tungstenite::tungstenite::Message;
 
-use super::{ConnectionError, Fatal};
+use crate::client::failure::connection_error::ConnectionError;
+use crate::client::failure::fatal::Fatal;
 
 /// Something that happened to a client. Events are delivered in order.
 #[derive(Clone, Debug)]
