@@ -7,23 +7,22 @@ use stagger::profile::WEB_SOCKET;
 use stagger::{Policy, Seed};
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 
-use super::acked::acks::Acks;
-use super::acked::client::AckedClient;
-use super::background::event::Closed;
-use super::background::stream::Client;
 use super::dial::connector::{Connector, TcpConnector};
 use super::dial::dialer::Dialer;
 use super::dial::request::{BoxError, ConnectAttempt};
 use super::failure::classify::Classifier;
+use super::failure::closed::Closed;
 use super::failure::codes::presets::rfc6455;
 use super::failure::codes::table::{CloseAction, CloseCodes};
 use super::failure::connection_error::ConnectionError;
 use super::outbox::config::Outbox;
-use super::reconnect_loop::{OnClosed, ReconnectLoop};
 use super::resume::protocol::{Resume, SharedResume};
 
 /// The upper bound of all durations, thirty years. Longer ones are cut off, so that adding times does not overflow.
 pub(super) const MAX_DURATION: Duration = Duration::from_secs(86_400 * 365 * 30);
+
+/// A listener for failed attempts and lost connections.
+pub(super) type OnClosed = Box<dyn FnMut(&Closed) + Send + Sync>;
 
 /// The settings of a client: a URL or a request provider, and what differs from the defaults.
 ///
@@ -255,32 +254,6 @@ impl ClientBuilder {
     pub fn resume(mut self, resume: impl Resume) -> Self {
         self.resume = Some(SharedResume::new(resume));
         self
-    }
-
-    /// Creates a client: a stream of events and a sink for messages. A background task starts connecting immediately;
-    /// [`Client::connected`](crate::Client::connected) waits for it.
-    ///
-    /// # Panics
-    /// If called outside of a tokio runtime.
-    #[must_use]
-    pub fn connect(self) -> Client {
-        Client::new(self, None)
-    }
-
-    /// Creates a client with at-least-once delivery: messages are kept until the server acknowledges them. Starts
-    /// connecting immediately, as [`connect`](Self::connect) does.
-    ///
-    /// # Panics
-    /// If called outside of a tokio runtime.
-    #[must_use]
-    pub fn acked<K: Ord + Send + 'static>(self, acks: Acks<K>) -> AckedClient<K> {
-        AckedClient::new(self, acks)
-    }
-
-    /// Creates the low-level client, for a loop of your own over one connection at a time.
-    #[must_use]
-    pub fn reconnect_loop(self) -> ReconnectLoop {
-        ReconnectLoop::new(self)
     }
 }
 

@@ -14,13 +14,14 @@ mod timer;
 
 pub use acked::acks::{Ack, Acks};
 pub use acked::client::{AckedClient, AckedHandle};
-pub use background::event::{Closed, ConnectionState, Event, Opened};
+pub use background::event::{ConnectionState, Event, Opened};
 pub use background::handle::Handle;
 pub use background::stream::{Client, Messages};
 pub use builder::ClientBuilder;
 pub use connection::Connection;
 pub use dial::connector::{Connector, Io, TcpConnector};
 pub use dial::request::{BoxError, ConnectAttempt};
+pub use failure::closed::Closed;
 pub use failure::codes;
 pub use failure::connection_error::ConnectionError;
 pub use failure::fatal::Fatal;

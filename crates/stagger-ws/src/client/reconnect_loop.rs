@@ -10,12 +10,12 @@ use stagger::time::{Clock, Tokio};
 use stagger::{Guards, Policy, Seed, StopReason};
 use tokio::time::{Instant, Sleep, sleep};
 
-use super::background::event::Closed;
-use super::builder::ClientBuilder;
+use super::builder::{ClientBuilder, OnClosed};
 use super::connection::{Connection, ConnectionEnd, ConnectionParts};
 use super::dial::dialer::{Dialer, WebSocket};
 use super::dial::request::ConnectAttempt;
 use super::failure::classify::{Classification, Classifier, Health};
+use super::failure::closed::Closed;
 use super::failure::connection_error::ConnectionError;
 use super::failure::fatal::Fatal;
 use super::telemetry::{self, ConnectedGauge};
@@ -62,9 +62,6 @@ pub struct ReconnectLoop {
     end: Option<ConnectionEnd>,
 }
 
-/// A listener for failed attempts and lost connections.
-pub(super) type OnClosed = Box<dyn FnMut(&Closed) + Send + Sync>;
-
 type ConnectFuture = Pin<Box<dyn Future<Output = Result<(WebSocket, Response<()>), ConnectionError>> + Send>>;
 
 /// The current activity. Kept here and not in a future, so that cancelling the caller loses no attempt.
@@ -93,6 +90,14 @@ pub(super) enum LoopEvent {
     Closed(Closed),
     /// Without an error, if the server ended the connection normally, or this side closed the loop.
     Stopped(Option<Fatal>),
+}
+
+impl ClientBuilder {
+    /// Creates the low-level client, for a loop of your own over one connection at a time.
+    #[must_use]
+    pub fn reconnect_loop(self) -> ReconnectLoop {
+        ReconnectLoop::new(self)
+    }
 }
 
 impl ReconnectLoop {

@@ -6,7 +6,7 @@ use core::time::Duration;
 use http::Uri;
 use stagger::StopReason;
 
-use super::background::event::Closed;
+use super::failure::closed::Closed;
 
 /// A gauge of open connections. Decrements on drop, also when the task is aborted.
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use futures_util::{Sink, Stream, StreamExt};
 use tokio_tungstenite::tungstenite::Message;
 
 use super::acks::{Ack, Acks};
-use super::window::{Room, UnackedMessages, Window};
+use super::window::{Room, Window};
 use crate::client::background::event::Event;
 use crate::client::background::handle::Handle;
 use crate::client::background::stream::Client;
@@ -15,6 +15,7 @@ use crate::client::builder::ClientBuilder;
 use crate::client::failure::fatal::Fatal;
 use crate::client::outbox::error::{SendError, SendErrorKind};
 use crate::client::outbox::queue::{Completion, Enqueue};
+use crate::client::outbox::unacked::UnackedMessages;
 
 /// A [`Client`] with at-least-once delivery: unacknowledged messages are kept, and sent again over the next connection.
 ///
@@ -69,6 +70,18 @@ use crate::client::outbox::queue::{Completion, Enqueue};
 pub struct AckedClient<K> {
     client: Client,
     handle: AckedHandle<K>,
+}
+
+impl ClientBuilder {
+    /// Creates a client with at-least-once delivery: messages are kept until the server acknowledges them. Starts
+    /// connecting immediately, as [`connect`](Self::connect) does.
+    ///
+    /// # Panics
+    /// If called outside of a tokio runtime.
+    #[must_use]
+    pub fn acked<K: Ord + Send + 'static>(self, acks: Acks<K>) -> AckedClient<K> {
+        AckedClient::new(self, acks)
+    }
 }
 
 impl<K: Ord + Send + 'static> AckedClient<K> {

@@ -8,10 +8,11 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_tungstenite::tungstenite::Message;
 
-use super::acks::{Ack, AckDelivery, Acks};
+use super::acks::{Ack, Acks};
 use super::metrics::WindowMetrics;
 use crate::client::outbox::error::{SendError, SendErrorKind};
 use crate::client::outbox::queue::{Completion, Enqueue, LinkState, enqueue, wake};
+use crate::client::outbox::unacked::{AckDelivery, UnackedMessages};
 
 /// The unacknowledged messages in send order, shared between senders and the connection task.
 pub(in crate::client) struct Window<K> {
@@ -44,28 +45,6 @@ struct Entry<K> {
     message: Message,
     /// When it was last written.
     written: Option<Instant>,
-}
-
-/// The connection task's view of a [`Window`], independent of the type of its ids.
-pub(in crate::client) trait UnackedMessages: Debug + Send + Sync {
-    /// Sets whether messages can be sent. When the link comes up, all unacknowledged messages are written again.
-    /// Returns how many of them had been written before.
-    fn set_link(&self, link: LinkState) -> usize;
-
-    /// Returns the next message to write. If there is none, the task is woken when there is.
-    fn poll_next(&self, cx: &mut Context<'_>) -> Poll<Message>;
-
-    /// Drops the message taken last, which no connection can ever write.
-    fn drop_last(&self);
-
-    /// Processes an incoming message. Returns whether the stream yields it.
-    fn process_incoming(&self, message: &Message) -> AckDelivery;
-
-    /// Returns the acknowledgement timeout.
-    fn timeout(&self) -> Option<Duration>;
-
-    /// Returns the deadline of the oldest outstanding acknowledgement, if there is one.
-    fn due(&self) -> Option<Instant>;
 }
 
 impl<K: Ord + Send + 'static> Window<K> {

@@ -4,7 +4,7 @@ use http::Response;
 use tokio::time::Instant;
 use tokio_tungstenite::tungstenite::Message;
 
-use crate::client::failure::connection_error::ConnectionError;
+use crate::client::failure::closed::Closed;
 use crate::client::failure::fatal::Fatal;
 
 /// Something that happened to a client. Events are delivered in order.
@@ -41,18 +41,6 @@ pub struct Opened {
     /// The number of unacknowledged messages that are sent again. Always 0 without an
     /// [`AckedClient`](crate::AckedClient).
     pub resent: usize,
-}
-
-/// The details of a failed attempt or a lost connection.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Closed {
-    /// The reason.
-    pub cause: ConnectionError,
-    /// Time until the next attempt; `None` if there is none.
-    pub retry_in: Option<Duration>,
-    /// The number of the attempt that failed, or that had opened the connection.
-    pub attempt: u32,
 }
 
 /// The connection state of a client.

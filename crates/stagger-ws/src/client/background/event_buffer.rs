@@ -2,7 +2,8 @@ use core::task::{Context, Poll};
 
 use futures_channel::mpsc::Sender;
 
-use super::event::{Closed, Event, Opened};
+use super::event::{Event, Opened};
+use crate::client::failure::closed::Closed;
 use crate::client::failure::fatal::Fatal;
 
 /// An item in the channel to the client.

@@ -8,10 +8,10 @@ use tokio::sync::{oneshot, watch};
 use tokio_tungstenite::tungstenite::Message;
 
 use super::event::ConnectionState;
-use crate::client::acked::window::UnackedMessages;
 use crate::client::failure::fatal::Fatal;
 use crate::client::outbox::error::{SendError, SendErrorKind};
 use crate::client::outbox::queue::{Completion, Enqueue, LinkState, OutboxQueue};
+use crate::client::outbox::unacked::UnackedMessages;
 
 /// A command to the task that owns the connection.
 #[derive(Debug)]

@@ -13,11 +13,11 @@ use super::event::{ConnectionState, Event};
 use super::event_buffer::Delivery;
 use super::handle::{Command, Handle, Shared};
 use super::task::ConnectionTask;
-use crate::client::acked::window::UnackedMessages;
 use crate::client::builder::ClientBuilder;
 use crate::client::failure::fatal::Fatal;
 use crate::client::outbox::error::SendError;
 use crate::client::outbox::queue::{Completion, Enqueue, OutboxQueue};
+use crate::client::outbox::unacked::UnackedMessages;
 use crate::client::reconnect_loop::ReconnectLoop;
 use crate::client::resume::handshake::ResumeHandshake;
 use crate::client::resume::protocol::with_position;
@@ -59,6 +59,18 @@ pub struct Client {
     events: Receiver<Delivery>,
     /// The stream has ended unless there have been more reconnect requests than this.
     ended: Option<u64>,
+}
+
+impl ClientBuilder {
+    /// Creates a client: a stream of events and a sink for messages. A background task starts connecting immediately;
+    /// [`Client::connected`](crate::Client::connected) waits for it.
+    ///
+    /// # Panics
+    /// If called outside of a tokio runtime.
+    #[must_use]
+    pub fn connect(self) -> Client {
+        Client::new(self, None)
+    }
 }
 
 impl Client {

@@ -3,4 +3,5 @@
 pub(super) mod connector;
 pub(super) mod dialer;
 pub(super) mod request;
-pub(super) mod tls;
+#[cfg(feature = "rustls")]
+mod tls;

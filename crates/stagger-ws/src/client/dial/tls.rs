@@ -1,61 +1,15 @@
-//! TLS connections, and which TLS errors are permanent.
+//! TLS connections with rustls.
 
 use std::io;
-#[cfg(feature = "rustls")]
 use std::sync::{Arc, OnceLock};
 
-#[cfg(feature = "rustls")]
 use tokio_rustls::TlsConnector;
-#[cfg(feature = "rustls")]
 use tokio_rustls::client::TlsStream;
-#[cfg(feature = "rustls")]
 use tokio_rustls::rustls::crypto::ring;
-#[cfg(feature = "rustls")]
 use tokio_rustls::rustls::pki_types::ServerName;
-#[cfg(feature = "rustls")]
-use tokio_rustls::rustls::{AlertDescription, ClientConfig, Error, RootCertStore};
-
-/// Returns whether one side rejected the other: a bad certificate, a wrong name, no common version. All other errors
-/// may be transient.
-#[cfg(feature = "rustls")]
-pub(in crate::client) fn is_permanent(error: &io::Error) -> bool {
-    let Some(error) = error.get_ref().and_then(|error| error.downcast_ref::<Error>()) else {
-        return false;
-    };
-    match error {
-        Error::InvalidCertificate(_)
-        | Error::InvalidCertRevocationList(_)
-        | Error::NoCertificatesPresented
-        | Error::UnsupportedNameType
-        | Error::PeerIncompatible(_)
-        | Error::NoApplicationProtocol => true,
-        Error::AlertReceived(alert) => matches!(
-            alert,
-            AlertDescription::HandshakeFailure
-                | AlertDescription::BadCertificate
-                | AlertDescription::UnsupportedCertificate
-                | AlertDescription::CertificateRevoked
-                | AlertDescription::CertificateExpired
-                | AlertDescription::CertificateUnknown
-                | AlertDescription::CertificateRequired
-                | AlertDescription::UnknownCA
-                | AlertDescription::AccessDenied
-                | AlertDescription::ProtocolVersion
-                | AlertDescription::InsufficientSecurity
-                | AlertDescription::UnrecognisedName
-        ),
-        _ => false,
-    }
-}
-
-/// Returns `false`: without TLS there are no TLS errors.
-#[cfg(not(feature = "rustls"))]
-pub(in crate::client) const fn is_permanent(_: &io::Error) -> bool {
-    false
-}
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 /// Performs the TLS handshake over `stream`.
-#[cfg(feature = "rustls")]
 pub(in crate::client) async fn connect<S>(
     config: Option<Arc<ClientConfig>>,
     host: &str,
@@ -76,7 +30,6 @@ where
 
 /// Returns a configuration with the system's root certificates. They are read once, since reading them takes
 /// milliseconds.
-#[cfg(feature = "rustls")]
 fn system_config() -> io::Result<Arc<ClientConfig>> {
     static SYSTEM: OnceLock<Arc<ClientConfig>> = OnceLock::new();
     if let Some(config) = SYSTEM.get() {

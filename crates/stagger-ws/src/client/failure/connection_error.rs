@@ -8,7 +8,7 @@ use tokio_tungstenite::tungstenite::error::{CapacityError, ProtocolError};
 use tokio_tungstenite::tungstenite::{Error as WsError, Utf8Bytes};
 
 use super::rejected::UpgradeRejected;
-use crate::client::dial::tls;
+use super::tls;
 
 /// The reason why an attempt to connect failed, or why a connection ended.
 ///

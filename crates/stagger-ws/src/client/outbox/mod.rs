@@ -3,3 +3,4 @@
 pub(super) mod config;
 pub(super) mod error;
 pub(super) mod queue;
+pub(super) mod unacked;
