@@ -5,7 +5,8 @@ use std::sync::Arc;
 use stagger::admission::Admission;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 
-use super::{Keepalive, Sockets};
+use super::keepalive::Keepalive;
+use super::sockets::Sockets;
 
 /// The settings of [`Sockets`].
 #[derive(Clone, Debug)]

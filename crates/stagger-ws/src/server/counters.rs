@@ -2,8 +2,8 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
 use std::collections::BTreeMap;
 
-use super::UpgradeRejected;
 use super::message::NO_CODE;
+use super::rejected::UpgradeRejected;
 
 /// The connections of a server, now and since it started.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -8,8 +8,10 @@ use futures_util::stream::FusedStream;
 use futures_util::{Sink, Stream};
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
+use super::connections::permit::ConnectionPermit;
+use super::drain::handle::CloseRequest;
 use super::keepalive::{PeerMonitor, PeerStatus};
-use super::{CloseRequest, ConnectionPermit, SocketMessage};
+use super::message::SocketMessage;
 
 /// A WebSocket with keepalive and draining. It sends pings, detects a dead peer, and closes when a drain asks it to.
 /// Otherwise it behaves like the stream and sink that it wraps, with the same messages and errors.

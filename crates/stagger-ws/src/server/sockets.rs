@@ -10,10 +10,13 @@ use stagger_http::admission::try_admit;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-use super::counters::Counters;
-use super::drain::DrainState;
-use super::registry::ConnectionRegistry;
-use super::{ConnectionPermit, Drain, DrainHandle, SocketsBuilder, SocketsSnapshot, UpgradeRejected};
+use super::builder::SocketsBuilder;
+use super::connections::permit::ConnectionPermit;
+use super::connections::registry::ConnectionRegistry;
+use super::counters::{Counters, SocketsSnapshot};
+use super::drain::handle::{DrainHandle, DrainState};
+use super::drain::plan::Drain;
+use super::rejected::UpgradeRejected;
 
 /// The shared state of all WebSockets of one server. Cloning it is cheap, and clones share the state.
 ///

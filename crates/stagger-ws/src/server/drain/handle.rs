@@ -7,11 +7,10 @@ use stagger::time::{Clock as _, Tokio};
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::Drain;
-use super::plan::Batches;
+use super::plan::{Batches, Drain};
 use super::return_schedule::ReturnSchedule;
-use crate::ReconnectAdvice;
-use crate::server::SocketMessage;
+use crate::advice::ReconnectAdvice;
+use crate::server::message::SocketMessage;
 use crate::server::sockets::Shared;
 
 /// The close code "Service Restart" of the IANA registry.

@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, oneshot};
 
-use super::drain::{CloseRequest, DrainState};
+use crate::server::drain::handle::{CloseRequest, DrainState};
 
 /// The open connections of a server.
 #[derive(Default)]
-pub(super) struct ConnectionRegistry {
+pub(in crate::server) struct ConnectionRegistry {
     state: Mutex<RegistryState>,
     drain_begun: Notify,
     /// All open connections, notified or not.
@@ -30,7 +30,7 @@ struct RegistryState {
 impl ConnectionRegistry {
     /// Registers a connection, unless a drain has begun. Both checks are under one lock; otherwise a connection could
     /// be missed by the drain.
-    pub(super) fn register(&self) -> Result<(u64, oneshot::Receiver<CloseRequest>), Arc<DrainState>> {
+    pub(in crate::server) fn register(&self) -> Result<(u64, oneshot::Receiver<CloseRequest>), Arc<DrainState>> {
         let mut state = self.state();
         if let Some(drain) = &state.drain {
             return Err(Arc::clone(drain));
@@ -43,7 +43,7 @@ impl ConnectionRegistry {
         Ok((id, close_request))
     }
 
-    pub(super) fn deregister(&self, id: u64) {
+    pub(in crate::server) fn deregister(&self, id: u64) {
         let open = self.state().open.remove(&id);
         drop(open);
         if self.active.fetch_sub(1, Ordering::AcqRel) == 1 {
@@ -51,12 +51,12 @@ impl ConnectionRegistry {
         }
     }
 
-    pub(super) fn drain(&self) -> Option<Arc<DrainState>> {
+    pub(in crate::server) fn drain(&self) -> Option<Arc<DrainState>> {
         self.state().drain.clone()
     }
 
     /// Begins a drain (`Ok`), or returns the one in progress (`Err`).
-    pub(super) fn begin_drain(
+    pub(in crate::server) fn begin_drain(
         &self,
         drain: impl FnOnce(usize) -> DrainState,
     ) -> Result<Arc<DrainState>, Arc<DrainState>> {
@@ -72,7 +72,7 @@ impl ConnectionRegistry {
     }
 
     /// Waits until a drain has begun and is done.
-    pub(super) async fn drained(&self) {
+    pub(in crate::server) async fn drained(&self) {
         let mut drain_begun = pin!(self.drain_begun.notified());
         loop {
             drain_begun.as_mut().enable();
@@ -85,22 +85,22 @@ impl ConnectionRegistry {
     }
 
     /// Removes the senders of the oldest connections, up to `max`, for notifying them.
-    pub(super) fn take_batch(&self, max: usize) -> Vec<oneshot::Sender<CloseRequest>> {
+    pub(in crate::server) fn take_batch(&self, max: usize) -> Vec<oneshot::Sender<CloseRequest>> {
         let mut state = self.state();
         let count = max.min(state.open.len());
         core::iter::from_fn(|| state.open.pop_first()).take(count).map(|(_, notify)| notify).collect()
     }
 
     /// Returns whether all connections have been asked to close.
-    pub(super) fn all_notified(&self) -> bool {
+    pub(in crate::server) fn all_notified(&self) -> bool {
         self.state().open.is_empty()
     }
 
-    pub(super) fn active(&self) -> usize {
+    pub(in crate::server) fn active(&self) -> usize {
         self.active.load(Ordering::Acquire)
     }
 
-    pub(super) async fn all_closed(&self) {
+    pub(in crate::server) async fn all_closed(&self) {
         let mut idle = pin!(self.idle.notified());
         loop {
             // In this order; otherwise the last connection could end in between, unnoticed.

@@ -5,8 +5,10 @@ use axum::extract::{FromRef, FromRequestParts};
 use axum::response::{IntoResponse, Response};
 use http::request::Parts;
 
-use super::message::NO_CODE;
-use super::{ConnectionPermit, SocketMessage, Sockets, UpgradeRejected};
+use crate::server::connections::permit::ConnectionPermit;
+use crate::server::message::{NO_CODE, SocketMessage};
+use crate::server::rejected::UpgradeRejected;
+use crate::server::sockets::Sockets;
 
 impl SocketMessage for Message {
     type Error = axum::Error;

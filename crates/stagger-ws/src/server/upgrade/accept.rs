@@ -13,7 +13,10 @@ use tokio_tungstenite::tungstenite;
 use tokio_tungstenite::tungstenite::handshake::server::{Callback, ErrorResponse, Response};
 use tokio_tungstenite::{WebSocketStream, accept_hdr_async_with_config};
 
-use super::{ConnectionPermit, Socket, Sockets, UpgradeRejected};
+use crate::server::connections::permit::ConnectionPermit;
+use crate::server::rejected::UpgradeRejected;
+use crate::server::socket::Socket;
+use crate::server::sockets::Sockets;
 
 /// The pause after an `accept` error that is not caused by the peer, such as running out of file descriptors: the next
 /// call would fail, too.
@@ -92,7 +95,7 @@ impl Sockets {
     /// Cancel-safe: if the future is dropped, the slot is released.
     ///
     /// # Errors
-    /// [`AcceptError`]: rejected, not an upgrade, or not complete within [`handshake_timeout`](super::SocketsBuilder::handshake_timeout). The stream is closed and the error is counted.
+    /// [`AcceptError`]: rejected, not an upgrade, or not complete within [`handshake_timeout`](crate::server::SocketsBuilder::handshake_timeout). The stream is closed and the error is counted.
     ///
     /// # Panics
     /// If called outside of a tokio runtime with time enabled.
@@ -125,7 +128,7 @@ impl Sockets {
     /// Accepts connections and spawns the handler for each admitted WebSocket, until a [`drain`](Self::drain) is done.
     /// Connections that have not ended by then are aborted. Without a drain it never returns.
     ///
-    /// At most [`max_handshakes`](super::SocketsBuilder::max_handshakes) handshakes are in progress at a time. A
+    /// At most [`max_handshakes`](crate::server::SocketsBuilder::max_handshakes) handshakes are in progress at a time. A
     /// handler that panics ends only its own connection. `TCP_NODELAY` is set.
     ///
     /// Dropping the future aborts all connections.

@@ -7,8 +7,9 @@ use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tokio::time::Instant;
 
-use super::sockets::Shared;
-use super::{CloseRequest, Socket};
+use crate::server::drain::handle::CloseRequest;
+use crate::server::socket::Socket;
+use crate::server::sockets::Shared;
 
 /// A drop guard for an admitted connection. Holds its slot, and reports when a drain asks it to close.
 ///
@@ -35,7 +36,7 @@ enum CloseState {
 }
 
 impl ConnectionPermit {
-    pub(super) fn new(
+    pub(in crate::server) fn new(
         shared: Arc<Shared>,
         (id, receiver): (u64, oneshot::Receiver<CloseRequest>),
         slot: OwnedSemaphorePermit,
@@ -58,7 +59,7 @@ impl ConnectionPermit {
         poll_fn(|cx| self.poll_close_requested(cx)).await
     }
 
-    pub(super) fn poll_close_requested(&mut self, cx: &mut Context<'_>) -> Poll<CloseRequest> {
+    pub(in crate::server) fn poll_close_requested(&mut self, cx: &mut Context<'_>) -> Poll<CloseRequest> {
         match &mut self.close {
             CloseState::Open(receiver) => match Pin::new(receiver).poll(cx) {
                 Poll::Ready(Ok(request)) => {
@@ -74,7 +75,7 @@ impl ConnectionPermit {
     }
 
     /// Returns the close request if there is one, without waiting.
-    pub(super) fn try_close_requested(&mut self) -> Option<CloseRequest> {
+    pub(in crate::server) fn try_close_requested(&mut self) -> Option<CloseRequest> {
         if let CloseState::Open(receiver) = &mut self.close {
             self.close = CloseState::Requested(receiver.try_recv().ok()?);
         }
@@ -85,26 +86,26 @@ impl ConnectionPermit {
     }
 
     /// Records the code of a close frame that was sent or received. The first one counts.
-    pub(super) fn record_close_code(&mut self, code: u16) {
+    pub(in crate::server) fn record_close_code(&mut self, code: u16) {
         self.code.get_or_insert(code);
     }
 
-    pub(super) fn close_timed_out(&mut self) {
+    pub(in crate::server) fn close_timed_out(&mut self) {
         self.close = CloseState::TimedOut;
     }
 
-    pub(super) fn reaped(&self) {
+    pub(in crate::server) fn reaped(&self) {
         self.shared.counters.reaped();
         #[cfg(feature = "tracing")]
         tracing::debug!(target: "stagger", target_name = &*self.shared.settings.name, "reaped");
     }
 
-    pub(super) fn shared(&self) -> &Shared {
+    pub(in crate::server) fn shared(&self) -> &Shared {
         &self.shared
     }
 
     /// Returns random bits that are specific to this connection.
-    pub(super) fn random_bits(&self) -> u64 {
+    pub(in crate::server) fn random_bits(&self) -> u64 {
         self.shared.random_bits(self.id)
     }
 }

@@ -1,0 +1,4 @@
+//! The open connections: their registry, and the permit that each of them holds.
+
+pub(super) mod permit;
+pub(super) mod registry;
