@@ -26,7 +26,7 @@ pub(super) struct ConnectionEnd {
 /// The stream yields text and binary messages. It ends with one error, the reason why the connection ended, also if the
 /// server closed it normally. Pings are answered and keepalive pings are sent only while the stream is polled.
 ///
-/// It borrows its [`ReconnectLoop`](super::ReconnectLoop) and reports its end to it, so there is at most one connection
+/// It borrows its [`ReconnectLoop`](crate::ReconnectLoop) and reports its end to it, so there is at most one connection
 /// at a time.
 pub struct Connection<'r> {
     socket: WebSocket,

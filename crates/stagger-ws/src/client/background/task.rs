@@ -49,9 +49,9 @@ struct Session {
     expiry_timer: DeadlineTimer,
     /// Fires when the oldest unacknowledged message times out.
     ack_timer: DeadlineTimer,
-    /// Negotiates resumption on each new connection, if the client has a [`Resume`](super::Resume).
+    /// Negotiates resumption on each new connection, if the client has a [`Resume`](crate::Resume).
     resume: Option<Box<ResumeHandshake>>,
-    /// Dropped with everything else, which completes [`Handle::close`](super::Handle::close).
+    /// Dropped with everything else, which completes [`Handle::close`](crate::Handle::close).
     done: Option<oneshot::Sender<()>>,
 }
 

@@ -10,7 +10,7 @@ use super::protocol::{ResumeStatus, SharedResume};
 use crate::client::connection::Connection;
 use crate::client::failure::connection_error::ConnectionError;
 
-/// Runs a [`Resume`](super::Resume) on each new connection, for the connection task.
+/// Runs a [`Resume`](crate::Resume) on each new connection, for the connection task.
 pub(in crate::client) struct ResumeHandshake {
     resume: SharedResume,
     /// The maximum duration of the negotiation.
