@@ -9,7 +9,7 @@ use futures_util::{Sink, Stream};
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
 use super::connections::permit::ConnectionPermit;
-use super::drain::handle::CloseRequest;
+use super::drain::state::CloseRequest;
 use super::keepalive::{PeerMonitor, PeerStatus};
 use super::message::SocketMessage;
 
@@ -61,6 +61,14 @@ enum Phase {
 enum Timeout {
     Keepalive,
     Close,
+}
+
+impl ConnectionPermit {
+    /// Wraps a WebSocket. The upgrade is complete when this is called.
+    pub fn wrap<W>(self, socket: W) -> Socket<W> {
+        self.upgraded();
+        Socket::new(socket, self)
+    }
 }
 
 impl<W> Socket<W> {

@@ -2,3 +2,4 @@
 
 pub(super) mod permit;
 pub(super) mod registry;
+pub(super) mod shared;

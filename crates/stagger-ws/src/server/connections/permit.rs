@@ -7,14 +7,13 @@ use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tokio::time::Instant;
 
-use crate::server::drain::handle::CloseRequest;
-use crate::server::socket::Socket;
-use crate::server::sockets::Shared;
+use super::shared::Shared;
+use crate::server::drain::state::CloseRequest;
 
 /// A drop guard for an admitted connection. Holds its slot, and reports when a drain asks it to close.
 ///
 /// Dropping it releases the slot and counts the connection as closed. [`wrap`](Self::wrap) turns it and a WebSocket
-/// into a [`Socket`], which handles everything else. To use another kind of WebSocket, keep the permit for as long as
+/// into a [`Socket`](crate::server::Socket), which handles everything else. To use another kind of WebSocket, keep the permit for as long as
 /// the connection lasts, and select on [`close_requested`](Self::close_requested).
 #[must_use = "dropping the permit ends the connection"]
 pub struct ConnectionPermit {
@@ -43,12 +42,6 @@ impl ConnectionPermit {
         requested_at: Instant,
     ) -> Self {
         Self { shared, id, close: CloseState::Open(receiver), code: None, requested_at, _slot: slot }
-    }
-
-    /// Wraps a WebSocket. The upgrade is complete when this is called.
-    pub fn wrap<W>(self, socket: W) -> Socket<W> {
-        self.shared.upgraded(self.requested_at.elapsed());
-        Socket::new(socket, self)
     }
 
     /// Waits until a drain asks this connection to close. For connections that are not [wrapped](Self::wrap): send
@@ -94,6 +87,14 @@ impl ConnectionPermit {
         self.close = CloseState::TimedOut;
     }
 
+    pub(in crate::server) fn upgraded(&self) {
+        let took = self.requested_at.elapsed();
+        self.shared.counters.upgraded(took);
+        #[cfg(feature = "metrics")]
+        metrics::histogram!("stagger_ws_upgrade_seconds", "target" => self.shared.settings.name.to_string())
+            .record(took);
+    }
+
     pub(in crate::server) fn reaped(&self) {
         self.shared.counters.reaped();
         #[cfg(feature = "tracing")]
@@ -106,7 +107,7 @@ impl ConnectionPermit {
 
     /// Returns random bits that are specific to this connection.
     pub(in crate::server) fn random_bits(&self) -> u64 {
-        self.shared.random_bits(self.id)
+        self.shared.seed.for_call(self.id).get()
     }
 }
 

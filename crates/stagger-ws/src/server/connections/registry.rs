@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, oneshot};
 
-use crate::server::drain::handle::{CloseRequest, DrainState};
+use crate::server::drain::state::{CloseRequest, DrainState};
 
 /// The open connections of a server.
 #[derive(Default)]

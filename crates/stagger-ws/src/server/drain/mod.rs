@@ -1,5 +1,5 @@
 //! Draining: closes connections in batches, and assigns each client a time to reconnect.
 
-pub(super) mod handle;
 pub(super) mod plan;
 mod return_schedule;
+pub(super) mod state;

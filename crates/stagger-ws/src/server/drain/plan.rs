@@ -83,7 +83,7 @@ impl Drain {
     }
 
     /// Returns the batches for `total` connections.
-    pub(super) fn schedule(&self, total: usize) -> Batches {
+    pub(in crate::server) fn schedule(&self, total: usize) -> Batches {
         match self.pace {
             Pace::Batches { size, every } => Batches { size: size.max(1), every: every.max(MIN_INTERVAL) },
             Pace::Over(length) => {
@@ -110,9 +110,9 @@ impl Drain {
 
 /// How many connections are closed at a time, and how often.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Batches {
-    pub(super) size: usize,
-    pub(super) every: Duration,
+pub(in crate::server) struct Batches {
+    pub(in crate::server) size: usize,
+    pub(in crate::server) every: Duration,
 }
 
 impl Batches {

@@ -1,40 +1,16 @@
 use core::fmt;
-use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use core::sync::atomic::Ordering;
 use core::time::Duration;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use stagger::time::{Clock as _, Tokio};
-use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::plan::{Batches, Drain};
-use super::return_schedule::ReturnSchedule;
-use crate::advice::ReconnectAdvice;
-use crate::server::message::SocketMessage;
-use crate::server::sockets::Shared;
+use super::connections::shared::Shared;
+use super::drain::plan::{Batches, Drain};
+use super::drain::state::{CloseRequest, DrainState};
 
-/// The close code "Service Restart" of the IANA registry.
-const SERVICE_RESTART: u16 = 1012;
 /// Extra time after the last close timeout, in which tasks notice that their connection has ended.
 const GRACE: Duration = Duration::from_secs(1);
-
-/// A drain's request to close a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct CloseRequest {
-    /// The close code: 1012, service restart.
-    pub code: u16,
-    /// When the client should reconnect.
-    pub advice: ReconnectAdvice,
-}
-
-impl CloseRequest {
-    /// Creates the close frame.
-    #[must_use]
-    pub fn to_message<M: SocketMessage>(&self) -> M {
-        M::close(self.code, self.advice.to_reason())
-    }
-}
 
 /// The progress of a drain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,46 +35,12 @@ pub struct DrainHandle {
     shared: Arc<Shared>,
 }
 
-/// The state of a drain in progress.
-pub(in crate::server) struct DrainState {
-    schedule: Mutex<ReturnSchedule>,
-    total: usize,
-    notified: AtomicUsize,
-    is_closing_remaining: AtomicBool,
-    close_now: Notify,
-    done: watch::Sender<bool>,
-}
-
-impl DrainState {
-    pub(in crate::server) fn new(plan: &Drain, total: usize) -> Self {
-        Self {
-            schedule: Mutex::new(plan.return_schedule(total, Tokio.now())),
-            total,
-            notified: AtomicUsize::new(0),
-            is_closing_remaining: AtomicBool::new(false),
-            close_now: Notify::new(),
-            done: watch::Sender::new(false),
-        }
-    }
-
-    /// Reserves return times for the next `count` clients.
-    pub(in crate::server) fn reserve(&self, count: usize) -> ReconnectAdvice {
-        // The schedule is valid even if a panic poisoned the lock.
-        self.schedule.lock().unwrap_or_else(PoisonError::into_inner).reserve(count, Tokio.now())
-    }
-
-    pub(in crate::server) async fn done(&self) {
-        // `self` owns the sender, so it is not closed.
-        let _ = self.done.subscribe().wait_for(|done| *done).await;
-    }
-}
-
 impl DrainHandle {
-    pub(in crate::server) const fn new(drain: Arc<DrainState>, shared: Arc<Shared>) -> Self {
+    pub(super) const fn new(drain: Arc<DrainState>, shared: Arc<Shared>) -> Self {
         Self { drain, shared }
     }
 
-    pub(in crate::server) async fn run(self, plan: Drain) {
+    pub(super) async fn run(self, plan: Drain) {
         let Self { drain, shared } = &self;
         let (settings, registry) = (&shared.settings, &shared.registry);
         let Batches { size, every } = plan.schedule(drain.total);
@@ -108,7 +50,7 @@ impl DrainHandle {
         loop {
             let max = if drain.is_closing_remaining.load(Ordering::Acquire) { usize::MAX } else { size };
             let batch = registry.take_batch(max);
-            let request = CloseRequest { code: SERVICE_RESTART, advice: drain.reserve(batch.len()) };
+            let request = CloseRequest::new(drain.reserve(batch.len()));
             drain.notified.fetch_add(batch.len(), Ordering::Relaxed);
             for connection in batch {
                 // An error means that the connection has ended.
