@@ -18,9 +18,6 @@ use super::failure::connection_error::ConnectionError;
 use super::outbox::config::Outbox;
 use super::resume::protocol::{Resume, SharedResume};
 
-/// The upper bound of all durations, thirty years. Longer ones are cut off, so that adding times does not overflow.
-pub(super) const MAX_DURATION: Duration = Duration::from_secs(86_400 * 365 * 30);
-
 /// A listener for failed attempts and lost connections.
 pub(super) type OnClosed = Box<dyn FnMut(&Closed) + Send + Sync>;
 
@@ -148,15 +145,15 @@ impl ClientBuilder {
     /// Sets the maximum duration of an attempt: request provider, name resolution, TCP, TLS and the handshake together.
     /// Default 10 s.
     #[must_use]
-    pub fn connect_timeout(mut self, longest: Duration) -> Self {
-        self.dialer.connect_timeout = longest.min(MAX_DURATION);
+    pub const fn connect_timeout(mut self, longest: Duration) -> Self {
+        self.dialer.connect_timeout = longest;
         self
     }
 
     /// Sets the maximum duration of the closing handshake. Default 5 s.
     #[must_use]
-    pub fn close_timeout(mut self, longest: Duration) -> Self {
-        self.close_timeout = longest.min(MAX_DURATION);
+    pub const fn close_timeout(mut self, longest: Duration) -> Self {
+        self.close_timeout = longest;
         self
     }
 
@@ -164,8 +161,8 @@ impl ClientBuilder {
     /// within `timeout` after that. Default 20 s and 20 s; the minimum of both is 1 ms.
     #[must_use]
     pub fn keepalive(mut self, interval: Duration, timeout: Duration) -> Self {
-        let clamped = |length: Duration| length.clamp(Duration::from_millis(1), MAX_DURATION);
-        self.keepalive = Some((clamped(interval), clamped(timeout)));
+        let shortest = Duration::from_millis(1);
+        self.keepalive = Some((interval.max(shortest), timeout.max(shortest)));
         self
     }
 

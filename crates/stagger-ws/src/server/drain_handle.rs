@@ -8,6 +8,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use super::connections::shared::Shared;
 use super::drain::plan::{Batches, Drain};
 use super::drain::state::{CloseRequest, DrainState};
+use crate::instant::saturating_add;
 
 /// Extra time after the last close timeout, in which tasks notice that their connection has ended.
 const GRACE: Duration = Duration::from_secs(1);
@@ -60,7 +61,7 @@ impl DrainHandle {
                 break;
             }
             // After a delay, the next batches are not made larger to catch up.
-            next_batch = next_batch.max(Instant::now()) + every;
+            next_batch = saturating_add(next_batch.max(Instant::now()), every);
             tokio::select! {
                 () = sleep_until(next_batch) => {}
                 () = drain.close_now.notified() => {}

@@ -1,6 +1,7 @@
 //! The low-level client: one connection at a time.
 
 use core::task::{Context, Waker};
+use core::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
 use stagger::StopReason;
@@ -37,6 +38,22 @@ async fn messages_go_both_ways() {
     connection.send(Message::text("and back")).await.unwrap();
     assert_eq!(connection.next().await.unwrap().unwrap(), Message::text("and back"));
     assert_eq!((connection.attempt(), connection.downtime()), (1, None));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_longest_lengths_do_not_panic() {
+    let server = ScriptedServer::new([vec![Upgrade, Echo]]);
+    let longest = Duration::MAX;
+    let mut reconnect = server
+        .over_pipes()
+        .keepalive(longest, longest)
+        .connect_timeout(longest)
+        .close_timeout(longest)
+        .reconnect_loop();
+    let mut connection = reconnect.next_connection().await.unwrap().unwrap();
+    connection.send(Message::text("hello")).await.unwrap();
+    assert_eq!(connection.next().await.unwrap().unwrap(), Message::text("hello"));
+    connection.close().await;
 }
 
 #[tokio::test(start_paused = true)]

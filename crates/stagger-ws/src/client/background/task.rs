@@ -14,7 +14,6 @@ use tokio_tungstenite::tungstenite::Message;
 use super::event::{ConnectionState, Event, Opened};
 use super::event_buffer::{Delivery, EventBuffer};
 use super::handle::{Command, Shared};
-use crate::client::builder::MAX_DURATION;
 use crate::client::connection::Connection;
 use crate::client::failure::closed::Closed;
 use crate::client::failure::connection_error::ConnectionError;
@@ -25,6 +24,7 @@ use crate::client::outbox::unacked::AckDelivery;
 use crate::client::reconnect_loop::{LoopEvent, ReconnectLoop};
 use crate::client::resume::handshake::ResumeHandshake;
 use crate::client::timer::deadline_timer::DeadlineTimer;
+use crate::instant::saturating_add;
 
 /// The most messages moved in one direction per poll, before the other direction and other tasks get a turn.
 const MESSAGES_PER_POLL: usize = 64;
@@ -203,9 +203,7 @@ impl Session {
 
     fn on_closed(&mut self, closed: Closed) {
         if let Some(retry_in) = closed.retry_in {
-            let now = Instant::now();
-            // A wait beyond the range of `Instant` is cut off.
-            let until = now.checked_add(retry_in).unwrap_or(now + MAX_DURATION);
+            let until = saturating_add(Instant::now(), retry_in);
             self.state.send_replace(ConnectionState::Waiting { until });
         }
         self.buffer.closed(closed);

@@ -4,6 +4,8 @@ use core::time::Duration;
 
 use tokio::time::{Instant, Sleep, sleep};
 
+use crate::instant::saturating_add;
+
 /// Detects an unresponsive peer, with one timer.
 #[derive(Debug)]
 pub(in crate::client) struct KeepaliveTimer {
@@ -66,14 +68,17 @@ impl KeepaliveTimer {
                 self.ping = PingState::AwaitingReply;
                 // Counted from now: a peer that was pinged late, because the connection was not polled, still gets the
                 // whole timeout.
-                self.timer.as_mut().reset(now + self.timeout);
+                self.timer.as_mut().reset(saturating_add(now, self.timeout));
                 return Poll::Ready(KeepaliveAction::SendPing);
             }
         }
     }
 
     fn due(&self) -> Instant {
-        self.last_frame
-            + if self.ping == PingState::AwaitingReply { self.interval + self.timeout } else { self.interval }
+        let silence = match self.ping {
+            PingState::Idle => self.interval,
+            PingState::AwaitingReply => self.interval.saturating_add(self.timeout),
+        };
+        saturating_add(self.last_frame, silence)
     }
 }
