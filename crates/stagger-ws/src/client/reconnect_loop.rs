@@ -7,14 +7,14 @@ use std::sync::Arc;
 use http::Response;
 use stagger::machine::{Generation, ReconnectMachine, ReconnectPhase, ReconnectStep};
 use stagger::time::{Clock, Tokio};
-use stagger::{Guards, Policy, Seed, StopReason};
+use stagger::{Guards, Outcome, Policy, Seed};
 use tokio::time::{Instant, Sleep, sleep};
 
 use super::builder::{ClientBuilder, OnClosed};
 use super::connection::{Connection, ConnectionEnd, ConnectionParts};
 use super::dial::dialer::{Dialer, WebSocket};
 use super::dial::request::ConnectAttempt;
-use super::failure::classify::{Classification, Classifier, Health};
+use super::failure::classify::{Classification, Classifier};
 use super::failure::closed::Closed;
 use super::failure::connection_error::ConnectionError;
 use super::failure::fatal::Fatal;
@@ -207,7 +207,7 @@ impl ReconnectLoop {
                         }
                         Err(cause) => {
                             telemetry::record_attempt(&self.target, cause.name());
-                            let classification = self.classifier.classify_attempt(&cause);
+                            let classification = Classification::Failed(self.classifier.classify_attempt(&cause));
                             return LoopEvent::Closed(self.closed(generation, cause, classification, Duration::ZERO));
                         }
                     }
@@ -226,7 +226,8 @@ impl ReconnectLoop {
                         .unwrap_or_else(|| ConnectionEnd { cause: ConnectionError::ClosedLocally, at: Instant::now() });
                     self.down_since = Some(end.at);
                     self.connected = None;
-                    let classification = self.classifier.classify_loss(&end.cause, generation, &self.policy, self.seed);
+                    let bits = self.seed.for_call(generation.get()).get();
+                    let classification = self.classifier.classify_loss(&end.cause, bits);
                     return LoopEvent::Closed(self.closed(generation, end.cause, classification, end.at.elapsed()));
                 }
                 Activity::Stopped(fatal) => return LoopEvent::Stopped(fatal.clone()),
@@ -279,18 +280,22 @@ impl ReconnectLoop {
         let nanos = u64::try_from(ago.as_nanos()).unwrap_or(u64::MAX);
         let at = stagger::Instant::from_nanos(Tokio.now().as_nanos().saturating_sub(nanos));
         let attempt = self.machine.attempt();
-        if classification.health == Health::Unhealthy {
-            self.machine.distrust(generation);
-        }
-        let step = self.machine.ended(generation, classification.outcome, at, &self.policy, &Guards::none());
+        let outcome = match classification {
+            Classification::NormalEnd => Outcome::Permanent,
+            Classification::Failed(outcome) => outcome,
+            Classification::ServerFailed => {
+                self.machine.distrust(generation);
+                Outcome::TRANSIENT
+            }
+        };
+        let step = self.machine.ended(generation, outcome, at, &self.policy, &Guards::none());
         let retry_in = match step {
             ReconnectStep::Wait { after, .. } => Some(after.saturating_sub(ago)),
             _ => None,
         };
         let mut stopped = None;
         if let ReconnectStep::GiveUp(stop) = step {
-            let is_normal_end = stop == StopReason::Permanent && self.classifier.is_normal_end(&cause);
-            stopped = (!is_normal_end).then_some(stop);
+            stopped = (classification != Classification::NormalEnd).then_some(stop);
             self.activity = Activity::Stopped(stopped.map(|stop| Fatal::new(stop, cause.clone(), attempt)));
         } else {
             self.apply(&step, ago);

@@ -88,6 +88,17 @@ async fn reconnects_after_1011_are_spread() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_spread_after_1011_is_no_hint_of_the_server() {
+    let policy = DOUBLING.spread(secs(100)).max_hint(secs(1)).build().unwrap();
+    for seed in 0..10 {
+        let server = ScriptedServer::new([vec![Upgrade, close(1011, ""), Hang], vec![Upgrade, close(1000, "")]]);
+        run(&mut server.over_pipes().policy(policy).seed(Seed::new(seed)).reconnect_loop()).await.unwrap();
+        let wait = server.waits()[0].1.unwrap();
+        assert!(secs(1) <= wait && wait <= secs(101), "{wait:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn fatal_codes_stop_the_client_with_the_code_and_reason() {
     for code in [1002, 1003, 1007, 1008, 1009, 1010, 4401] {
         let server = ScriptedServer::new([vec![Upgrade, close(code, "no"), Hang]]);

@@ -1,9 +1,8 @@
 use std::io;
 use std::time::SystemTime;
 
-use stagger::machine::Generation;
 use stagger::schedule::draw;
-use stagger::{FailureKind, Outcome, Policy, Seed, ServerHint, classify};
+use stagger::{FailureKind, Outcome, ServerHint, classify};
 use stagger_http::Idempotency;
 use stagger_http::status::outcome;
 use tokio_tungstenite::tungstenite::error::{CapacityError, ProtocolError};
@@ -11,26 +10,15 @@ use tokio_tungstenite::tungstenite::error::{CapacityError, ProtocolError};
 use super::codes::table::{CloseAction, CloseCodes};
 use super::connection_error::ConnectionError;
 
-/// What a failure means for the next connection.
+/// What the end of a connection means for the next one.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(in crate::client) struct Classification {
-    pub(in crate::client) outcome: Outcome,
-    pub(in crate::client) health: Health,
-}
-
-/// Whether a connection that ended can count as healthy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::client) enum Health {
-    /// Healthy if it was up for long enough.
-    ByUptime,
-    /// Never healthy, however long it was up.
-    Unhealthy,
-}
-
-impl From<Outcome> for Classification {
-    fn from(outcome: Outcome) -> Self {
-        Self { outcome, health: Health::ByUptime }
-    }
+pub(in crate::client) enum Classification {
+    /// The server ended it normally: no further connection is wanted.
+    NormalEnd,
+    /// It failed, or could not be opened.
+    Failed(Outcome),
+    /// Its server failed, so it does not count as healthy, however long it was up.
+    ServerFailed,
 }
 
 /// Classifies failures and counts rejected credentials.
@@ -69,15 +57,15 @@ impl Classifier {
     }
 
     /// Classifies a failed attempt.
-    pub(in crate::client) fn classify_attempt(&mut self, cause: &ConnectionError) -> Classification {
+    pub(in crate::client) fn classify_attempt(&mut self, cause: &ConnectionError) -> Outcome {
         match cause {
             ConnectionError::Rejected(rejected) => match rejected.status().as_u16() {
                 status @ (401 | 403) => self.auth_rejected(status),
                 // A success that is not an upgrade, or a redirect that is not followed, would be repeated.
-                ..=399 => Outcome::Permanent.into(),
+                ..=399 => Outcome::Permanent,
                 _ => {
                     let hint = stagger_http::hint::server_hint(rejected.headers(), SystemTime::now);
-                    outcome(rejected.status(), Idempotency::ByMethod, hint).into()
+                    outcome(rejected.status(), Idempotency::ByMethod, hint)
                 }
             },
             ConnectionError::Tls(_) | ConnectionError::InvalidRequest(_)
@@ -87,21 +75,14 @@ impl Classifier {
                 | ProtocolError::InvalidHeader(_)
                 | ProtocolError::WrongHttpMethod
                 | ProtocolError::WrongHttpVersion,
-            ) => Outcome::Permanent.into(),
-            ConnectionError::Io(error) => io_outcome(error).into(),
-            _ => Outcome::TRANSIENT.into(),
+            ) => Outcome::Permanent,
+            ConnectionError::Io(error) => io_outcome(error),
+            _ => Outcome::TRANSIENT,
         }
     }
 
-    /// Classifies the end of an open connection. `generation` numbers the random draws.
-    pub(in crate::client) fn classify_loss(
-        &mut self,
-        cause: &ConnectionError,
-        generation: Generation,
-        policy: &Policy,
-        seed: Seed,
-    ) -> Classification {
-        let bits = seed.for_call(generation.get()).get();
+    /// Classifies the end of an open connection. Draws from `bits`.
+    pub(in crate::client) fn classify_loss(&mut self, cause: &ConnectionError, bits: u64) -> Classification {
         let action = match cause {
             ConnectionError::Closed { code, reason } => self.codes.action(*code, reason),
             // The server would send the same message again.
@@ -118,44 +99,28 @@ impl Classifier {
         if action != CloseAction::Reauthenticate {
             self.auth_rejections = 0;
         }
-        match action {
-            CloseAction::End | CloseAction::Fatal => Outcome::Permanent.into(),
+        Classification::Failed(match action {
+            CloseAction::End => return Classification::NormalEnd,
+            CloseAction::ReconnectUnhealthy => return Classification::ServerFailed,
+            CloseAction::Fatal => Outcome::Permanent,
             CloseAction::Reauthenticate => self.auth_rejected(cause.close_code().unwrap_or_default()),
             CloseAction::Reconnect => match cause {
-                ConnectionError::Io(error) => io_outcome(error).into(),
-                _ => Outcome::TRANSIENT.into(),
+                ConnectionError::Io(error) => io_outcome(error),
+                _ => Outcome::TRANSIENT,
             },
-            // All clients are affected at once, so the spread comes first, and the backoff, which continues, is added
-            // to it.
-            CloseAction::ReconnectUnhealthy => {
-                let spread = draw(core::time::Duration::ZERO, policy.spread(), bits);
-                let hint = (!spread.is_zero()).then_some(ServerHint::AtLeast(spread));
-                Classification {
-                    outcome: Outcome::Failed { kind: FailureKind::Transient, hint },
-                    health: Health::Unhealthy,
-                }
-            }
             // Each client draws its own time and reconnects exactly then.
             CloseAction::ReconnectWithin { from, to } => {
                 let hint = ServerHint::Reserved(draw(from, to.max(from), bits));
-                Outcome::Failed { kind: FailureKind::Throttled, hint: Some(hint) }.into()
+                Outcome::Failed { kind: FailureKind::Throttled, hint: Some(hint) }
             }
-        }
-    }
-
-    /// Returns whether this is a normal end, after which no further connection is wanted.
-    pub(in crate::client) fn is_normal_end(&self, cause: &ConnectionError) -> bool {
-        match cause {
-            ConnectionError::Closed { code, reason } => self.codes.action(*code, reason) == CloseAction::End,
-            _ => false,
-        }
+        })
     }
 
     /// Counts rejected credentials. Transient up to the limit, since fresh credentials may be accepted.
-    fn auth_rejected(&mut self, by: u16) -> Classification {
+    fn auth_rejected(&mut self, by: u16) -> Outcome {
         self.auth_rejections = self.auth_rejections.saturating_add(1);
         self.last_auth_rejection = Some(by);
-        if self.auth_rejections > self.max_auth_retries { Outcome::Permanent } else { Outcome::TRANSIENT }.into()
+        if self.auth_rejections > self.max_auth_retries { Outcome::Permanent } else { Outcome::TRANSIENT }
     }
 }
 

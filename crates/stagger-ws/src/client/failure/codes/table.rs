@@ -16,7 +16,8 @@ pub enum CloseAction {
     Fatal,
     /// Reconnects after the spread, then with backoff.
     Reconnect,
-    /// As [`ReconnectMachine`](Self::Reconnect), but the connection does not count as healthy, however long it was up.
+    /// Reconnects after the spread plus the backoff, which continues: the connection does not count as healthy, however
+    /// long it was up.
     ReconnectUnhealthy,
     /// Reconnects with fresh credentials, once; then fatal.
     Reauthenticate,
