@@ -254,7 +254,6 @@ impl ReconnectLoop {
         self.end = None;
         self.connected = Some(ConnectedGauge::new(&self.target));
         let downtime = self.down_since.take().map(|since| since.elapsed());
-        #[cfg(feature = "metrics")]
         if let Some(downtime) = downtime {
             telemetry::record_downtime(&self.target, downtime);
         }

@@ -2,5 +2,4 @@
 
 pub(super) mod acks;
 pub(super) mod client;
-mod metrics;
 pub(super) mod window;

@@ -9,15 +9,17 @@ use tokio::time::Instant;
 use tokio_tungstenite::tungstenite::Message;
 
 use super::acks::{Ack, Acks};
-use super::metrics::WindowMetrics;
 use crate::client::outbox::error::{SendError, SendErrorKind};
 use crate::client::outbox::queue::{Completion, Enqueue, LinkState, enqueue, wake};
 use crate::client::outbox::unacked::{AckDelivery, UnackedMessages};
+use crate::client::telemetry::{Counter, Gauge};
 
 /// The unacknowledged messages in send order, shared between senders and the connection task.
 pub(in crate::client) struct Window<K> {
     acks: Acks<K>,
-    metrics: WindowMetrics,
+    /// Its part of all unacknowledged messages of the target.
+    unacked: Gauge,
+    resent: Counter,
     inner: Mutex<Inner<K>>,
     /// Notifies senders that wait for room.
     room: Notify,
@@ -59,7 +61,9 @@ impl<K: Ord + Send + 'static> Window<K> {
             sink: None,
         };
         let (room, empty) = (Notify::new(), Notify::new());
-        Self { acks, metrics: WindowMetrics::new(target), inner: Mutex::new(inner), room, empty }
+        let unacked = Gauge::new("stagger_ws_unacked", target);
+        let resent = Counter::new("stagger_ws_resent_total", target);
+        Self { acks, unacked, resent, inner: Mutex::new(inner), room, empty }
     }
 
     /// Adds a message, waiting for room.
@@ -91,7 +95,7 @@ impl<K: Ord + Send + 'static> Window<K> {
         }
         inner.bytes = bytes;
         inner.entries.push_back(Entry { id, message, written: None });
-        self.metrics.added();
+        self.unacked.increment();
         wake(&mut inner.task);
         Enqueue::Queued
     }
@@ -168,7 +172,7 @@ impl<K: Ord + Send + 'static> Window<K> {
         if removed == 0 {
             return;
         }
-        self.metrics.removed(removed);
+        self.unacked.decrement(removed);
         wake(&mut inner.sink);
         // Each sender that gets room notifies the next one.
         self.room.notify_one();
@@ -229,7 +233,7 @@ impl<K: Ord + Send + 'static> UnackedMessages for Window<K> {
             return Poll::Pending;
         };
         if entry.written.replace(Instant::now()).is_some() {
-            self.metrics.resent();
+            self.resent.increment();
         }
         let message = entry.message.clone();
         inner.written += 1;
@@ -265,6 +269,6 @@ impl<K: Ord + Send + 'static> UnackedMessages for Window<K> {
 impl<K> Drop for Window<K> {
     fn drop(&mut self) {
         let left = self.inner().entries.len();
-        self.metrics.removed(left);
+        self.unacked.decrement(left);
     }
 }
