@@ -66,7 +66,7 @@ impl Sockets {
     pub(super) fn admit_since(&self, headers: &HeaderMap, since: Instant) -> Result<ConnectionPermit, UpgradeRejected> {
         let permit = self.try_admit(headers, since);
         match &permit {
-            Ok(_) => self.shared.counters.accepted(),
+            Ok(_) => self.shared.counters.accepted.increment(),
             Err(rejected) => self.shared.counters.rejected(rejected),
         }
         permit

@@ -96,7 +96,7 @@ impl ConnectionPermit {
     }
 
     pub(in crate::server) fn reaped(&self) {
-        self.shared.counters.reaped();
+        self.shared.counters.reaped.increment();
         #[cfg(feature = "tracing")]
         tracing::debug!(target: "stagger", target_name = &*self.shared.settings.name, "reaped");
     }
@@ -118,8 +118,8 @@ impl Drop for ConnectionPermit {
         let counters = &self.shared.counters;
         match self.close {
             CloseState::Open(_) => {}
-            CloseState::Requested(_) => counters.drained_in_time(),
-            CloseState::TimedOut => counters.drained_timed_out(),
+            CloseState::Requested(_) => counters.drained_in_time.increment(),
+            CloseState::TimedOut => counters.drained_timed_out.increment(),
         }
         counters.closed(self.code);
         self.shared.registry.deregister(self.id);

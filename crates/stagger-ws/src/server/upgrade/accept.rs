@@ -115,7 +115,7 @@ impl Sockets {
             (failed, admitted) => {
                 // An admitted connection is counted as closed instead.
                 if admitted.is_none() {
-                    self.shared.counters.handshake_failed();
+                    self.shared.counters.handshake_failed.increment();
                 }
                 Err(match failed {
                     Ok(Err(error)) => AcceptError::Handshake(Box::new(error)),
