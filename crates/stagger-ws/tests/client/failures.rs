@@ -10,7 +10,7 @@ use stagger_ws::{ClientBuilder, ReconnectAdvice, codes};
 use tokio::time::timeout;
 
 use super::peer::Step::{Hang, Upgrade, Wait};
-use super::peer::{close, header, rejection};
+use super::peer::{close, frame, header, rejection};
 use super::reconnect_loop::run;
 use super::scripted_server::{DOUBLING, ScriptedServer, secs};
 
@@ -65,13 +65,15 @@ async fn advice_in_the_close_reason_is_honored() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_connection_closed_with_1011_is_never_healthy() {
-    let broken = vec![Upgrade, Wait(secs(60)), close(1011, ""), Hang];
-    let server = ScriptedServer::new(vec![broken; 6]);
-    let fatal = run(&mut server.over_pipes().reconnect_loop()).await.unwrap_err();
-    assert_eq!(fatal.stop_reason(), StopReason::Attempts);
-    let waits: Vec<_> = server.waits().into_iter().map_while(|(_, wait)| wait).collect();
-    assert_eq!(waits, [1, 2, 4, 8, 16].map(secs));
+async fn a_connection_whose_server_failed_is_never_healthy() {
+    let (not_utf8, reserved_opcode) = (frame(0x81, &[0xff]), frame(0x83, b"?"));
+    for (name, failure) in [("closed", close(1011, "")), ("protocol", not_utf8), ("protocol", reserved_opcode)] {
+        let server = ScriptedServer::new(vec![vec![Upgrade, Wait(secs(60)), failure, Hang]; 6]);
+        let fatal = run(&mut server.over_pipes().reconnect_loop()).await.unwrap_err();
+        assert_eq!((fatal.stop_reason(), fatal.cause().name()), (StopReason::Attempts, name), "{fatal}");
+        let waits: Vec<_> = server.waits().into_iter().map_while(|(_, wait)| wait).collect();
+        assert_eq!(waits, [1, 2, 4, 8, 16].map(secs), "{fatal}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
