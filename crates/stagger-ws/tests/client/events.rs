@@ -164,16 +164,24 @@ async fn dropping_the_client_ends_its_task() {
 
 #[tokio::test(start_paused = true)]
 async fn an_unread_client_buffers_no_more_than_its_inbox() {
-    let flood = vec![text("x"); 10_000];
-    let server = ScriptedServer::new([[vec![Upgrade], flood, vec![Hang]].concat()]);
-    let client = server.over_pipes().inbox(8).connect();
-    client.connected().await.unwrap();
-    sleep(secs(60)).await;
-    // Messages of three bytes each. The pipe and the read buffer hold all of them except the inbox; after the close the
-    // client has only its inbox.
-    client.handle().close().await;
-    let read = client.map(|event| word(&event.unwrap())).filter(|word| core::future::ready(word == "x")).count().await;
-    assert!(read <= 9, "{read}");
+    for (builder_inbox, most) in [(Some(8), 9), (None, 65)] {
+        let flood = vec![text("x"); 10_000];
+        let server = ScriptedServer::new([[vec![Upgrade], flood, vec![Hang]].concat()]);
+        let builder = server.over_pipes();
+        let client = match builder_inbox {
+            Some(events) => builder.inbox(events),
+            None => builder,
+        }
+        .connect();
+        client.connected().await.unwrap();
+        sleep(secs(60)).await;
+        // Messages of three bytes each. The pipe and the read buffer hold all of them except the inbox; after the close
+        // the client has only its inbox.
+        client.handle().close().await;
+        let is_message = |word: &String| core::future::ready(word == "x");
+        let read = client.map(|event| word(&event.unwrap())).filter(is_message).count().await;
+        assert!(read <= most, "{read}");
+    }
 }
 
 // The client does not read while its message waits to be sent, and the connection is lost meanwhile.

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex};
 
 use http::Request;
 use stagger::{Seed, StopReason};
-use stagger_ws::{ClientBuilder, ReconnectAdvice, codes};
+use stagger_ws::codes::{self, CloseAction};
+use stagger_ws::{ClientBuilder, ReconnectAdvice};
 use tokio::time::timeout;
 
 use super::peer::Step::{Hang, Upgrade, Wait};
@@ -52,6 +53,28 @@ async fn restart_and_overload_waits_are_spread_over_their_interval() {
         // Spread over the whole interval: by chance, less than one run in a million misses the first or the last third.
         let third = secs(to - from) / 3;
         assert!(waits[0] < secs(from) + third && waits[39] > secs(to) - third, "{code}: {waits:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_close_draws_its_own_wait() {
+    let mut differing = 0;
+    for seed in 0..10 {
+        let restarting = vec![Upgrade, close(1012, ""), Hang];
+        let server = ScriptedServer::new([restarting.clone(), restarting, vec![Upgrade, close(1000, "")]]);
+        run(&mut server.over_pipes().seed(Seed::new(seed)).reconnect_loop()).await.unwrap();
+        differing += u32::from(server.waits()[0] != server.waits()[1]);
+    }
+    assert_eq!(differing, 10);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_meaning_of_a_normal_close_can_be_set_alone() {
+    for (code, comes_back) in [(1000, true), (1001, false)] {
+        let server = ScriptedServer::new([vec![Upgrade, close(code, ""), Hang], vec![Upgrade, close(1008, "")]]);
+        let builder = server.over_pipes().close_codes(codes::rfc6455().fatal(1001));
+        run(&mut builder.on_normal_close(CloseAction::Reconnect).reconnect_loop()).await.unwrap_err();
+        assert_eq!(server.arrivals().len() == 2, comes_back, "{code}");
     }
 }
 

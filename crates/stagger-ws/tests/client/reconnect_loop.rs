@@ -262,3 +262,39 @@ async fn wait_and_uptime_are_measured_at_the_loss_and_not_at_the_next_call() {
     let closed = server.closed();
     assert_eq!(closed.iter().map(|closed| closed.attempt).collect::<Vec<_>>(), [1, 2]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_late_call_waits_only_for_the_rest_of_the_delay() {
+    let server = ScriptedServer::new([vec![Upgrade, Wait(secs(1))], vec![Upgrade, Hang]]);
+    let mut reconnect = server.over_pipes().reconnect_loop();
+    exhaust(reconnect.next_connection().await.unwrap().unwrap()).await;
+    sleep(ms(400)).await;
+    reconnect.next_connection().await.unwrap().unwrap();
+    assert_eq!(server.waits(), [("lost", Some(ms(600)))]);
+    assert_eq!(server.times(), [secs(0), secs(2)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_peer_that_was_pinged_late_gets_the_whole_timeout() {
+    let server = ScriptedServer::new([vec![Upgrade, Echo]]);
+    let mut reconnect = server.over_pipes().keepalive(secs(20), secs(5)).reconnect_loop();
+    let mut connection = reconnect.next_connection().await.unwrap().unwrap();
+    sleep(secs(3600)).await;
+    assert!(timeout(secs(3600), connection.next()).await.is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_keepalive_of_zero_is_one_of_a_millisecond() {
+    let server = ScriptedServer::new([vec![Upgrade, Hang]]);
+    let mut reconnect = server.over_pipes().keepalive(secs(0), secs(0)).reconnect_loop();
+    let before = Instant::now();
+    exhaust(reconnect.next_connection().await.unwrap().unwrap()).await;
+    assert_eq!(before.elapsed(), ms(2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_default_connect_timeout_is_ten_seconds() {
+    let server = ScriptedServer::new([vec![Hang], vec![Upgrade, Hang]]);
+    server.over_pipes().reconnect_loop().next_connection().await.unwrap().unwrap();
+    assert_eq!(server.times(), [secs(0), secs(11)]);
+}

@@ -59,26 +59,20 @@ impl KeepaliveTimer {
                 return Poll::Pending;
             }
             self.waker = None;
-            let (now, due) = (Instant::now(), self.due());
+            let now = Instant::now();
+            if self.ping == PingState::AwaitingReply {
+                return Poll::Ready(KeepaliveAction::PeerDead(now.saturating_duration_since(self.last_frame)));
+            }
+            let due = saturating_add(self.last_frame, self.interval);
             if now < due {
                 self.timer.as_mut().reset(due);
-            } else if self.ping == PingState::AwaitingReply {
-                return Poll::Ready(KeepaliveAction::PeerDead(now.saturating_duration_since(self.last_frame)));
-            } else {
-                self.ping = PingState::AwaitingReply;
-                // Counted from now: a peer that was pinged late, because the connection was not polled, still gets the
-                // whole timeout.
-                self.timer.as_mut().reset(saturating_add(now, self.timeout));
-                return Poll::Ready(KeepaliveAction::SendPing);
+                continue;
             }
+            self.ping = PingState::AwaitingReply;
+            // Counted from now: a peer that was pinged late, because the connection was not polled, still gets the
+            // whole timeout.
+            self.timer.as_mut().reset(saturating_add(now, self.timeout));
+            return Poll::Ready(KeepaliveAction::SendPing);
         }
-    }
-
-    fn due(&self) -> Instant {
-        let silence = match self.ping {
-            PingState::Idle => self.interval,
-            PingState::AwaitingReply => self.interval.saturating_add(self.timeout),
-        };
-        saturating_add(self.last_frame, silence)
     }
 }
