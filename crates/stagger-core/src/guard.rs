@@ -303,6 +303,36 @@ impl<'a> Guards<'a> {
         }
     }
 
+    /// Reports the first attempt of a call that makes several attempts at the same time, and returns its permits. The
+    /// breaker is not asked.
+    pub fn first_of_several(&self, now: impl FnOnce() -> Instant) -> Permits {
+        Permits { budget: self.on_first_attempt(&Unread::new(now)), ..Permits::NONE }
+    }
+
+    /// Acquires the permits of another attempt at the same time, as for a retry; `None` if the budget or the breaker
+    /// rejects it.
+    pub fn another_of_several(&self, now: impl FnOnce() -> Instant) -> Option<Permits> {
+        let now = Unread::new(now);
+        let mut permits = Permits::NONE;
+        if let Some(budget) = self.budget {
+            permits.budget = budget.try_acquire(FailureKind::Transient, &now)?;
+        }
+        match self.breaker.map(|breaker| breaker.admit(&now)) {
+            None => {}
+            Some(Ok(admitted)) => permits.breaker = admitted,
+            Some(Err(_)) => {
+                self.release(permits);
+                return None;
+            }
+        }
+        Some(permits)
+    }
+
+    /// Settles the permits of an attempt with its outcome.
+    pub fn settle(&self, permits: Permits, outcome: &Outcome, now: impl FnOnce() -> Instant) {
+        self.record(permits, outcome, &Unread::new(now));
+    }
+
     /// Releases the permits of an attempt that was never made because the call was cancelled during its sleep.
     #[inline]
     pub fn release(&self, permits: Permits) {

@@ -126,11 +126,13 @@ pub enum DelaySource {
     Transparent,
     /// The policy's spread: the wait before the first action of an episode.
     Spread,
+    /// The delay of a [hedged](crate::hedge) copy, which runs beside the attempts before it.
+    Hedge,
 }
 
 impl DelaySource {
     /// Every source, in the order of declaration.
-    pub const ALL: &'static [Self] = &[Self::Schedule, Self::Hint, Self::Transparent, Self::Spread];
+    pub const ALL: &'static [Self] = &[Self::Schedule, Self::Hint, Self::Transparent, Self::Spread, Self::Hedge];
 
     /// Returns the source as one lower-case word, for metrics and logs.
     #[must_use]
@@ -140,6 +142,7 @@ impl DelaySource {
             Self::Hint => "hint",
             Self::Transparent => "transparent",
             Self::Spread => "spread",
+            Self::Hedge => "hedge",
         }
     }
 }

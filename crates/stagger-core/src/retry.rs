@@ -97,8 +97,8 @@ impl<'a> RetryMachine<'a> {
         Self { policy, state, seed, deadline: None }
     }
 
-    /// Sets the point in time at which the call ends: no retry starts at it or later, and no attempt lasts beyond it.
-    /// Default: none.
+    /// Sets the point in time at which the call ends: no attempt starts at it or later, not even the first, and none
+    /// lasts beyond it. Default: none.
     #[inline]
     #[must_use]
     pub const fn deadline(mut self, deadline: Option<Instant>) -> Self {
@@ -125,8 +125,9 @@ impl<'a> RetryMachine<'a> {
     /// [`Permits::NONE`] at first.
     ///
     /// # Errors
-    /// [`StopReason::Breaker`] if the breaker rejects the attempt. The permit has then been released. At the first
-    /// attempt this means that the operation was never called.
+    /// [`StopReason::Elapsed`] if the [deadline](Self::deadline) has passed, [`StopReason::Breaker`] if the breaker
+    /// rejects the attempt. The permit has then been released. At the first attempt this means that the operation was
+    /// never called.
     #[inline]
     pub fn begin(
         &mut self,
@@ -137,6 +138,10 @@ impl<'a> RetryMachine<'a> {
         let now = Unread::new(now);
         self.start_clock(&now);
         let mut permit = permit;
+        if self.deadline.is_some_and(|deadline| now.now() >= deadline) {
+            guards.release(permit);
+            return Err(StopReason::Elapsed);
+        }
         if let Some(breaker) = guards.breaker {
             match breaker.admit(&now) {
                 Ok(given) => permit.breaker = given,

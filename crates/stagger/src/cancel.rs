@@ -67,33 +67,3 @@ impl Cancel {
         self.0.cancelled.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
-
-/// A source of cancellation for blocking calls.
-pub trait Cancelling {
-    /// Returns whether the call was cancelled.
-    fn is_cancelled(&self) -> bool;
-
-    /// Returns the handle to sleep on, if there is one.
-    fn handle(&self) -> Option<&Cancel>;
-}
-
-impl Cancelling for crate::future::Uncancelled {
-    #[inline]
-    fn is_cancelled(&self) -> bool {
-        false
-    }
-
-    fn handle(&self) -> Option<&Cancel> {
-        None
-    }
-}
-
-impl Cancelling for &Cancel {
-    fn is_cancelled(&self) -> bool {
-        Cancel::is_cancelled(self)
-    }
-
-    fn handle(&self) -> Option<&Cancel> {
-        Some(self)
-    }
-}

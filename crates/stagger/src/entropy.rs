@@ -6,29 +6,6 @@ use std::time::SystemTime;
 
 use crate::Seed;
 
-/// The source of the seeds of calls.
-///
-/// [`SystemEntropy`] is the default. A [`Seed`] is a source, too: every call gets that same seed, which makes delays
-/// reproducible. Use it for tests and reports only, because calls that share a seed wait in lockstep.
-pub trait Entropy {
-    /// Returns a seed for one call.
-    fn seed(&self) -> Seed;
-}
-
-/// Seeds that are unique per call, across threads, processes, and copies of one process.
-///
-/// The system's entropy is read once per process. Each seed mixes it with a count of the seeds generated and the wall
-/// clock in nanoseconds, so that a process that was forked, or restored from a snapshot of its machine, diverges from
-/// its copy with its next call.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct SystemEntropy;
-
-impl Entropy for SystemEntropy {
-    fn seed(&self) -> Seed {
-        seed_at(wall_clock_nanos())
-    }
-}
-
 /// Returns a seed that was not returned before, whatever the wall clock says: it may be coarse, or stand still.
 fn seed_at(wall_clock: u64) -> Seed {
     static PROCESS: OnceLock<Seed> = OnceLock::new();
@@ -46,26 +23,18 @@ const fn mix(process: Seed, count: u64, wall_clock: u64) -> Seed {
     process.for_call(count.wrapping_add(wall_clock.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
 }
 
-impl Entropy for Seed {
-    fn seed(&self) -> Seed {
-        *self
-    }
-}
-
-impl<E: Entropy + ?Sized> Entropy for &E {
-    fn seed(&self) -> Seed {
-        (**self).seed()
-    }
-}
-
-/// Returns a seed for one call, from the system's entropy.
+/// Returns a seed for one call: unique across calls, threads, processes, and copies of one process.
+///
+/// The system's entropy is read once per process. Each seed mixes it with a count of the seeds generated and the wall
+/// clock in nanoseconds, so that a process that was forked, or restored from a snapshot of its machine, diverges from
+/// its copy with its next call.
 ///
 /// ```
 /// assert_ne!(stagger::seed(), stagger::seed());
 /// ```
 #[must_use]
 pub fn seed() -> Seed {
-    SystemEntropy.seed()
+    seed_at(wall_clock_nanos())
 }
 
 /// Returns bits that copies of one process do not share; not a time. Constant before 1970.

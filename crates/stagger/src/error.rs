@@ -37,6 +37,8 @@ pub enum Rejected {
     BreakerOpen(BreakerOpen),
     /// The attempt exceeded its timeout or the deadline.
     TimedOut,
+    /// The deadline had passed before the attempt.
+    DeadlinePassed,
     /// The caller cancelled the call.
     Cancelled,
     /// The connection was lost and is not reestablished: see [`Reconnect`](crate::reconnect::Reconnect).
@@ -160,6 +162,7 @@ impl fmt::Display for Rejected {
         match self {
             Self::BreakerOpen(open) => open.fmt(f),
             Self::TimedOut => f.write_str("the attempt exceeded its time limit"),
+            Self::DeadlinePassed => f.write_str("the deadline had passed before the attempt"),
             Self::Cancelled => f.write_str("the call was cancelled"),
             Self::Lost => f.write_str("the connection was lost"),
         }
@@ -172,7 +175,7 @@ impl From<Rejected> for std::io::Error {
     fn from(rejected: Rejected) -> Self {
         use std::io::ErrorKind;
         let kind = match rejected {
-            Rejected::TimedOut => ErrorKind::TimedOut,
+            Rejected::TimedOut | Rejected::DeadlinePassed => ErrorKind::TimedOut,
             Rejected::Lost => ErrorKind::ConnectionAborted,
             Rejected::BreakerOpen(_) | Rejected::Cancelled => ErrorKind::Other,
         };

@@ -3,7 +3,6 @@ use core::fmt;
 use core::num::NonZeroU32;
 use core::time::Duration;
 
-use crate::setup::Listening;
 use crate::{DelaySource, StopReason};
 
 /// A decision after an attempt. One event is emitted per decision, before the sleep.
@@ -67,33 +66,24 @@ impl<'a> Event<'a> {
     }
 }
 
-/// The listener of a call.
-pub trait Sink<E>: Listening {
-    /// Returns the name of the target.
-    fn target(&self) -> &str {
-        ""
-    }
-
-    /// Returns whether there is a listener at the moment.
-    fn is_listening(&self) -> bool {
-        Self::LISTENS
-    }
+/// The listener of one call.
+pub trait Listen {
+    /// Whether there is a listener.
+    const LISTENS: bool;
 
     /// Passes one event to the listener.
-    fn emit(&self, event: Event<'_>, error: Option<&E>);
+    fn listen(&self, event: &Event<'_>);
 }
 
-/// No listener: no event is created.
+/// No listener.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Silent;
 
-impl Listening for Silent {
+impl Listen for Silent {
     const LISTENS: bool = false;
-}
 
-impl<E> Sink<E> for Silent {
     #[inline]
-    fn emit(&self, _: Event<'_>, _: Option<&E>) {}
+    fn listen(&self, _: &Event<'_>) {}
 }
 
 /// A closure as listener.
@@ -106,12 +96,10 @@ impl<F> fmt::Debug for OnEvent<F> {
     }
 }
 
-impl<F> Listening for OnEvent<F> {
+impl<F: Fn(&Event<'_>)> Listen for OnEvent<F> {
     const LISTENS: bool = true;
-}
 
-impl<E: EventError, F: Fn(&Event<'_>)> Sink<E> for OnEvent<F> {
-    fn emit(&self, event: Event<'_>, error: Option<&E>) {
-        (self.0)(&Event { error: error.map(|error| error as &dyn EventError), ..event });
+    fn listen(&self, event: &Event<'_>) {
+        (self.0)(event);
     }
 }

@@ -2,14 +2,20 @@ use core::fmt;
 use core::future::Future;
 use core::pin::Pin;
 use core::task::{Context, Poll, ready};
+use core::time::Duration;
 
 use pin_project_lite::pin_project;
+use stagger_core::guard::Permits;
+use stagger_core::hedge::{Hedge, HedgeState, Latencies};
+use stagger_core::{Budget, DelaySource, Guards, Instant, NestedRetries, Outcome, StopReason};
 
+use crate::call::permits::{HeldPermits, PermitStage};
+use crate::event::{Action, Event, EventError};
+use crate::retrier::Retrier;
 use crate::rule::{BuiltIn, Classify, Rule, When};
-use crate::{
-    Budget, FailureKind, Instant, Outcome, guard::BudgetPermit, hedge::Hedge, hedge::HedgeState, hedge::Latencies,
-    time::Clock, time::Sleep,
-};
+use crate::scope;
+use crate::shared::Shared;
+use crate::time::Sleep;
 
 /// Runs an async operation, and starts a second copy if the first is slow. The first success wins, and the others are
 /// cancelled.
@@ -18,7 +24,7 @@ use crate::{
 /// - If the first attempt fails, the next copy starts immediately, unless the failure is permanent, which ends the
 ///   call.
 /// - If there is a [`budget`](Hedging::budget), each copy needs a permit from it. A rejected copy is not started, and
-///   nothing else changes.
+///   nothing else changes. A [`retrier`](Hedging::retrier) adds its rules, breaker and listeners.
 /// - Use it only for operations that may run concurrently: each copy is a separate call to the server.
 /// - Dropping the future drops every copy. Cancel-safe.
 ///
@@ -61,7 +67,7 @@ where
     O: Future<Output = Result<V, E>>,
     T: Sleep + Clone,
 {
-    Hedging::new(hedge, operation, BuiltIn, timer, None, None)
+    Hedging::new(hedge, operation, BuiltIn, timer, Guards::none(), None, None)
 }
 
 pin_project! {
@@ -72,13 +78,14 @@ pin_project! {
         operation: F,
         rule: R,
         timer: T,
-        budget: Option<&'h dyn Budget>,
+        guards: Guards<'h>,
+        retrier: Option<&'h Shared>,
         latencies: Option<&'h Latencies>,
         state: Option<HedgeState>,
         #[pin]
         first: Option<O>,
         first_started: Instant,
-        first_permit: Option<HeldPermit<'h, T>>,
+        first_permits: HeldPermits<Guards<'h>, T>,
         copies: Vec<Copy<'h, O, T>>,
         sleeping: Option<T::Sleeping>,
         armed_for: Option<Instant>,
@@ -89,11 +96,11 @@ pin_project! {
 }
 
 /// A copy in flight.
-struct Copy<'h, O, T: Clock> {
+struct Copy<'h, O, T: Sleep> {
     attempt: Pin<Box<O>>,
     number: u32,
     started: Instant,
-    permit: HeldPermit<'h, T>,
+    permits: HeldPermits<Guards<'h>, T>,
 }
 
 /// The result of a hedged call.
@@ -116,7 +123,8 @@ impl<'h, F, O, E, R, T: Sleep> Hedging<'h, F, O, E, R, T> {
         operation: F,
         rule: R,
         timer: T,
-        budget: Option<&'h dyn Budget>,
+        guards: Guards<'h>,
+        retrier: Option<&'h Shared>,
         latencies: Option<&'h Latencies>,
     ) -> Self {
         Self {
@@ -124,12 +132,13 @@ impl<'h, F, O, E, R, T: Sleep> Hedging<'h, F, O, E, R, T> {
             operation,
             rule,
             timer,
-            budget,
+            guards,
+            retrier,
             latencies,
             state: None,
             first: None,
             first_started: Instant::ZERO,
-            first_permit: None,
+            first_permits: HeldPermits::EMPTY,
             copies: Vec::new(),
             sleeping: None,
             armed_for: None,
@@ -141,7 +150,16 @@ impl<'h, F, O, E, R, T: Sleep> Hedging<'h, F, O, E, R, T> {
     /// Sets the budget that every copy must acquire a permit from; it is also notified of the first attempt. Default:
     /// none. A budget under an [operator control](crate::control) limits and disables copies together with retries.
     pub fn budget(mut self, budget: &'h dyn Budget) -> Self {
-        self.budget = Some(budget);
+        self.guards.budget = Some(budget);
+        self
+    }
+
+    /// Sets the retrier of the target. Its rules classify errors, its listeners receive every copy as a retry and the
+    /// end of the call, and its budget and breaker must grant every copy. The first attempt is made even if the breaker
+    /// is open, and the policy is not used: to reject and to retry, make the hedged call inside [`Retrier::run`].
+    pub fn retrier(mut self, retrier: &'h Retrier) -> Self {
+        self.retrier = Some(retrier.shared());
+        self.guards = retrier.shared().guards();
         self
     }
 
@@ -168,7 +186,7 @@ impl<'h, F, O, E, R, T: Sleep> Hedging<'h, F, O, E, R, T> {
     }
 
     fn with_rule<R2>(self, rule: R2) -> Hedging<'h, F, O, E, R2, T> {
-        Hedging::new(self.hedge, self.operation, rule, self.timer, self.budget, self.latencies)
+        Hedging::new(self.hedge, self.operation, rule, self.timer, self.guards, self.retrier, self.latencies)
     }
 }
 
@@ -182,79 +200,24 @@ impl<F, O, V, E, R, T> Hedging<'_, F, O, E, R, T>
 where
     F: FnMut() -> O,
     O: Future<Output = Result<V, E>>,
+    E: EventError,
     R: Rule<E>,
     T: Sleep + Clone,
 {
-    fn poll_end(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Hedged<V, E>> {
-        let mut this = self.project();
-        let state = match this.state {
-            Some(state) => state,
-            None => {
-                let now = this.timer.now();
-                *this.first_started = now;
-                *this.first_permit =
-                    this.budget.map(|budget| HeldPermit::new(budget, budget.on_first_attempt(&now), this.timer));
-                this.first.set(Some((this.operation)()));
-                this.state.insert(HedgeState::new(this.hedge, this.hedge.delay_now(*this.latencies), now))
-            }
-        };
+    fn poll_end(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Hedged<V, E>> {
+        if self.state.is_none() {
+            self.as_mut().start();
+        }
         loop {
-            if let Some(first) = this.first.as_mut().as_pin_mut() {
-                if let Poll::Ready(result) = first.poll(cx) {
-                    this.first.set(None);
-                    let now = this.timer.now();
-                    let outcome = result.as_ref().map_or_else(|error| this.rule.outcome(error), |_| Outcome::Success);
-                    record_outcome(this.first_permit.take(), &outcome, now);
-                    // An error that a rule classifies as success is still an error.
-                    let is_final = matches!(outcome, Outcome::Permanent | Outcome::UnsafeToRetry(_) | Outcome::Success);
-                    match result {
-                        Ok(value) => {
-                            record_latency(*this.latencies, *this.first_started, now);
-                            cancel_copies(this.copies, *this.latencies, now);
-                            return Poll::Ready(end(state, Ok(value), Some(0), *this.rejected));
-                        }
-                        Err(error) if is_final => {
-                            cancel_copies(this.copies, *this.latencies, now);
-                            return Poll::Ready(end(state, Err(error), None, *this.rejected));
-                        }
-                        Err(error) => {
-                            *this.error = Some((0, error));
-                            state.failed(&outcome, now);
-                        }
-                    }
-                }
+            if let Some(end) = self.as_mut().poll_attempts(cx) {
+                return Poll::Ready(end);
             }
-            let mut at = 0;
-            while let Some(copy) = this.copies.get_mut(at) {
-                let Poll::Ready(result) = copy.attempt.as_mut().poll(cx) else {
-                    at += 1;
-                    continue;
-                };
-                let Copy { number, started, permit, .. } = this.copies.swap_remove(at);
-                let now = this.timer.now();
-                let outcome = result.as_ref().map_or_else(|error| this.rule.outcome(error), |_| Outcome::Success);
-                record_outcome(Some(permit), &outcome, now);
-                match result {
-                    Ok(value) => {
-                        record_latency(*this.latencies, started, now);
-                        if this.first.is_some() {
-                            record_latency(*this.latencies, *this.first_started, now);
-                            this.first.set(None);
-                            *this.first_permit = None;
-                        }
-                        cancel_copies(this.copies, *this.latencies, now);
-                        return Poll::Ready(end(state, Ok(value), Some(number), *this.rejected));
-                    }
-                    Err(error) => {
-                        this.error.get_or_insert((number, error));
-                        state.failed(&outcome, now);
-                    }
-                }
-            }
-            let is_running = this.first.is_some() || !this.copies.is_empty();
+            let this = self.as_mut().project();
+            let Some(state) = this.state else { return Poll::Pending };
             let Some(due) = state.due() else {
+                let is_running = this.first.is_some() || !this.copies.is_empty();
                 return match this.error.take_if(|_| !is_running) {
-                    Some((_, error)) => Poll::Ready(end(state, Err(error), None, *this.rejected)),
+                    Some((_, error)) => Poll::Ready(self.end(Err(error), None)),
                     // No error yet: an attempt is still running. Or the call has already ended.
                     None => Poll::Pending,
                 };
@@ -275,26 +238,124 @@ where
                 *this.armed_for = None;
                 continue;
             }
-            let permit = match *this.budget {
-                None => None,
-                Some(budget) => match budget.try_acquire(FailureKind::Transient, &now) {
-                    Some(permit) => Some((budget, permit)),
-                    None => {
-                        state.rejected();
-                        *this.rejected = true;
-                        continue;
-                    }
-                },
-            };
-            let number = state.count();
-            state.launched(this.hedge.delay_now(*this.latencies), now);
-            this.copies.push(Copy {
-                permit: HeldPermit::from_option(permit, this.timer),
-                attempt: Box::pin((this.operation)()),
-                number,
-                started: now,
-            });
+            self.as_mut().launch(now);
         }
+    }
+
+    /// Starts the first attempt.
+    fn start(self: Pin<&mut Self>) {
+        let mut this = self.project();
+        let now = this.timer.now();
+        *this.first_started = now;
+        // The first attempt of a call inside another one is part of that call's attempt.
+        let nested = if scope::depth() > 0 { NestedRetries::ShareBudget } else { NestedRetries::Allow };
+        // The breaker is not asked, so it is not told either.
+        let mut guards = this.guards.nested(nested);
+        guards.breaker = None;
+        hold(this.first_permits, guards.first_of_several(|| now), guards, this.timer);
+        this.first.set(Some((this.operation)()));
+        *this.state = Some(HedgeState::new(this.hedge, this.hedge.delay_now(*this.latencies), now));
+    }
+
+    /// Starts another copy, if the guards grant it.
+    fn launch(self: Pin<&mut Self>, now: Instant) {
+        let this = self.project();
+        let Some(state) = this.state else { return };
+        let Some(permits) = this.guards.another_of_several(|| now) else {
+            state.rejected();
+            *this.rejected = true;
+            return;
+        };
+        let number = state.count();
+        let after = now.saturating_since(*this.first_started);
+        emit(*this.retrier, number, after, Action::Retry { after, source: DelaySource::Hedge }, None);
+        state.launched(this.hedge.delay_now(*this.latencies), now);
+        let mut copy =
+            Copy { attempt: Box::pin((this.operation)()), number, started: now, permits: HeldPermits::EMPTY };
+        hold(&mut copy.permits, permits, *this.guards, this.timer);
+        this.copies.push(copy);
+    }
+
+    /// Polls the attempts in flight. Returns the end of the call if one of them ends it.
+    fn poll_attempts(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Option<Hedged<V, E>> {
+        let mut this = self.as_mut().project();
+        if let Some(Poll::Ready(result)) = this.first.as_mut().as_pin_mut().map(|first| first.poll(cx)) {
+            this.first.set(None);
+            let started = *this.first_started;
+            let mut permits = core::mem::replace(this.first_permits, HeldPermits::EMPTY);
+            if let Some(end) = self.as_mut().completed(0, started, &mut permits, result) {
+                return Some(end);
+            }
+        }
+        let mut at = 0;
+        loop {
+            let this = self.as_mut().project();
+            let copy = this.copies.get_mut(at)?;
+            let Poll::Ready(result) = copy.attempt.as_mut().poll(cx) else {
+                at += 1;
+                continue;
+            };
+            let Copy { number, started, mut permits, .. } = this.copies.swap_remove(at);
+            if let Some(end) = self.as_mut().completed(number, started, &mut permits, result) {
+                return Some(end);
+            }
+        }
+    }
+
+    /// Records the result of an attempt: 0 is the first. Returns the end of the call if the attempt ends it.
+    fn completed(
+        mut self: Pin<&mut Self>,
+        number: u32,
+        started: Instant,
+        permits: &mut HeldPermits<Guards<'_>, T>,
+        result: Result<V, E>,
+    ) -> Option<Hedged<V, E>> {
+        let mut this = self.as_mut().project();
+        let now = this.timer.now();
+        let outcome =
+            result.as_ref().map_or_else(|error| this.rule.outcome(error, *this.retrier), |_| Outcome::Success);
+        permits.record(&outcome, now);
+        // An error that a rule classifies as success is still an error. A copy that fails never ends the call.
+        let is_final = matches!(outcome, Outcome::Permanent | Outcome::UnsafeToRetry(_) | Outcome::Success);
+        match result {
+            Ok(value) => {
+                record_latency(*this.latencies, started, now);
+                if this.first.is_some() {
+                    record_latency(*this.latencies, *this.first_started, now);
+                    this.first.set(None);
+                    this.first_permits.settle();
+                }
+                Some(self.end(Ok(value), Some(number)))
+            }
+            Err(error) if number == 0 && is_final => Some(self.end(Err(error), None)),
+            Err(error) => {
+                // The error of the first attempt is returned, whenever it failed.
+                if number == 0 || this.error.is_none() {
+                    *this.error = Some((number, error));
+                }
+                if let Some(state) = this.state {
+                    state.failed(&outcome, now);
+                }
+                None
+            }
+        }
+    }
+
+    /// Ends the call: cancels the copies that still run, records how long each has taken so far, and starts no other.
+    fn end(self: Pin<&mut Self>, result: Result<V, E>, winner: Option<u32>) -> Hedged<V, E> {
+        let this = self.project();
+        let now = this.timer.now();
+        for copy in this.copies.drain(..) {
+            record_latency(*this.latencies, copy.started, now);
+        }
+        let launched = this.state.as_mut().map_or(0, |state| {
+            state.rejected();
+            state.count()
+        });
+        let action = if result.is_ok() { Action::Done } else { Action::Stop(StopReason::Attempts) };
+        let error = result.as_ref().err().map(|error| error as &dyn EventError);
+        emit(*this.retrier, launched, now.saturating_since(*this.first_started), action, error);
+        Hedged { result, winner, launched, rejected: *this.rejected }
     }
 }
 
@@ -302,6 +363,7 @@ impl<F, O, V, E, R, T> Future for Hedging<'_, F, O, E, R, T>
 where
     F: FnMut() -> O,
     O: Future<Output = Result<V, E>>,
+    E: EventError,
     R: Rule<E>,
     T: Sleep + Clone,
 {
@@ -331,6 +393,7 @@ impl<F, O, V, E, R, T> Future for HedgingReport<'_, F, O, E, R, T>
 where
     F: FnMut() -> O,
     O: Future<Output = Result<V, E>>,
+    E: EventError,
     R: Rule<E>,
     T: Sleep + Clone,
 {
@@ -341,59 +404,31 @@ where
     }
 }
 
-/// Ends the call: no further copy is started.
-fn end<V, E>(state: &mut HedgeState, result: Result<V, E>, winner: Option<u32>, rejected: bool) -> Hedged<V, E> {
-    state.rejected();
-    Hedged { result, winner, launched: state.count(), rejected }
-}
-
-/// Cancels the copies that still run, and records how long each has taken so far.
-fn cancel_copies<O, T: Clock>(copies: &mut Vec<Copy<'_, O, T>>, latencies: Option<&Latencies>, now: Instant) {
-    for copy in copies.drain(..) {
-        record_latency(latencies, copy.started, now);
-    }
-}
-
 fn record_latency(latencies: Option<&Latencies>, started: Instant, now: Instant) {
     if let Some(latencies) = latencies {
         latencies.record(now.saturating_since(started));
     }
 }
 
-fn record_outcome<T: Clock>(permit: Option<HeldPermit<'_, T>>, outcome: &Outcome, now: Instant) {
-    if let Some(permit) = permit {
-        permit.record(outcome, now);
-    }
+/// Stores the permits of an attempt that starts now.
+fn hold<'h, T: Sleep + Clone>(slot: &mut HeldPermits<Guards<'h>, T>, permits: Permits, guards: Guards<'h>, timer: &T) {
+    slot.hold(permits, PermitStage::Attempting, guards.nested, || {
+        if guards.is_unguarded() { None } else { Some((guards, timer.clone())) }
+    });
 }
 
-/// The permit of an attempt, with the budget that granted it. Dropping it settles the attempt as cancelled.
-struct HeldPermit<'h, T: Clock> {
-    permit: Option<(&'h dyn Budget, BudgetPermit)>,
-    clock: T,
-}
-
-impl<'h, T: Clock + Clone> HeldPermit<'h, T> {
-    fn new(budget: &'h dyn Budget, permit: BudgetPermit, clock: &T) -> Self {
-        Self::from_option(Some((budget, permit)), clock)
-    }
-
-    fn from_option(permit: Option<(&'h dyn Budget, BudgetPermit)>, clock: &T) -> Self {
-        Self { permit, clock: clock.clone() }
-    }
-}
-
-impl<T: Clock> HeldPermit<'_, T> {
-    fn record(mut self, outcome: &Outcome, now: Instant) {
-        if let Some((budget, permit)) = self.permit.take() {
-            budget.record(permit, outcome, &now);
-        }
-    }
-}
-
-impl<T: Clock> Drop for HeldPermit<'_, T> {
-    fn drop(&mut self) {
-        if let Some((budget, permit)) = self.permit.take() {
-            budget.record(permit, &Outcome::Cancelled, &self.clock.now());
-        }
+/// Passes an event to the listeners of the retrier.
+fn emit(retrier: Option<&Shared>, attempt: u32, elapsed: Duration, action: Action, error: Option<&dyn EventError>) {
+    if let Some(retrier) = retrier {
+        let budget_left = || retrier.guards().budget.and_then(Budget::available);
+        retrier.emit(|| Event {
+            target: "",
+            attempt,
+            max_attempts: None,
+            elapsed,
+            budget_left: budget_left(),
+            action,
+            error,
+        });
     }
 }

@@ -74,7 +74,6 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod batch;
-pub mod blocking;
 #[cfg(target_has_atomic = "64")]
 pub mod budget;
 mod call;
@@ -83,28 +82,21 @@ pub mod classify;
 mod clock;
 #[cfg(target_has_atomic = "64")]
 pub mod control;
-mod coop;
+mod drive;
 mod entropy;
 mod error;
 mod event;
-mod future;
 pub mod hedge;
 mod hedging;
 mod marked;
-mod not_before;
 pub mod observe;
-mod poll_retry;
 pub mod queue;
 pub mod reconnect;
 mod retrier;
-mod retrier_options;
-mod retry_loop;
 mod rule;
 pub mod scope;
-mod setup;
 mod shared;
 
-mod steps;
 pub mod testing;
 mod ticker;
 pub mod time;
@@ -118,15 +110,16 @@ pub use stagger_core::{
 #[cfg(target_has_atomic = "64")]
 pub use stagger_core::{admission, breaker};
 
-pub use call::Attempt;
+pub use call::attempt::Attempt;
+pub use call::limits::LastAttempt;
 pub use cancel::Cancel;
+pub use drive::blocking;
+#[cfg(feature = "tokio")]
+pub use drive::future::retry;
+pub use drive::future::{RetryFuture, retry_with_timer};
+pub use drive::poll_retry::PollRetry;
+pub use drive::retry_loop::RetryLoop;
 pub use entropy::seed;
 pub use error::{Cause, Error, Rejected, Report, RetryResultExt};
-#[cfg(feature = "tokio")]
-pub use future::retry;
-pub use future::{RetryFuture, retry_with_timer};
 pub use marked::Marked;
-pub use poll_retry::PollRetry;
 pub use retrier::Retrier;
-pub use retry_loop::RetryLoop;
-pub use setup::LastAttempt;

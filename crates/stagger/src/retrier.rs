@@ -1,26 +1,20 @@
 use core::any::TypeId;
 use core::fmt;
-use core::future::Future;
 use core::time::Duration;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::blocking::BlockingRetry;
+use stagger_core::{Breaker, Budget, NestedRetries, Outcome, Policy, PolicyBuilder, PolicyError, Seed};
+
 #[cfg(target_has_atomic = "64")]
 use crate::budget::Unlimited;
-use crate::call::{Attempt, Call};
+use crate::call::limits::{LastAttempt, Limits};
 #[cfg(target_has_atomic = "64")]
 use crate::control::RetryControls;
-use crate::event::{Event, EventError};
-use crate::future::{RetryFuture, Uncancelled};
-use crate::retry_loop::{ContextOperation, RetryLoop};
-use crate::rule::{Plain, ResultReader};
-use crate::setup::{Detailed, Guarded, LastAttempt, Limits, Setup};
-use crate::shared::{Controlled, Listeners, RuleFor, Rules, Seeds, Shared};
-use crate::steps::Parts;
-use crate::{
-    Breaker, Budget, Error, NestedRetries, Outcome, Policy, Seed, time::Clock, time::Sleep, time::ThreadSleep,
-};
+use crate::event::Event;
+#[cfg(target_has_atomic = "64")]
+use crate::shared::Controlled;
+use crate::shared::{RuleFor, Shared};
 
 /// A policy together with everything that calls made through it share: budget, breaker, rules, listeners and limits.
 ///
@@ -51,16 +45,6 @@ pub struct Retrier {
     shared: Arc<Shared>,
 }
 
-/// The setup of a call made through a retrier.
-type RetrierSetup<'a, T> = Setup<Listeners<&'a Shared>, Guarded<'a, T>, Limits, Seeds, Detailed>;
-
-/// The future of a call made through a retrier.
-type RetrierFuture<'a, F, O, T> = RetryFuture<'a, F, O, Plain, Rules<&'a Shared>, T, RetrierSetup<'a, T>, Uncancelled>;
-
-/// A blocking call made through a retrier.
-type RetrierBlocking<'a, F, O> =
-    BlockingRetry<'a, F, O, Plain, Rules<&'a Shared>, ThreadSleep, RetrierSetup<'a, ThreadSleep>, Uncancelled>;
-
 impl Retrier {
     /// Creates a retrier that retries according to `policy`, without budget, breaker, rules or listeners.
     #[must_use]
@@ -76,8 +60,8 @@ impl Retrier {
                 control: None,
                 rules: HashMap::new(),
                 listeners: Vec::new(),
-                limits: Limits::default(),
-                seeds: Seeds(None),
+                limits: Limits::NONE,
+                seed: None,
             }),
         }
     }
@@ -174,7 +158,7 @@ impl Retrier {
     /// Sets the seed that the delays of every call are drawn from. For tests: calls that share a seed wait in lockstep.
     #[must_use]
     pub fn seed(self, seed: Seed) -> Self {
-        self.change(|shared| shared.seeds = Seeds(Some(seed)))
+        self.change(|shared| shared.seed = Some(seed))
     }
 
     /// Returns the policy.
@@ -183,115 +167,26 @@ impl Retrier {
         &self.shared.policy
     }
 
-    /// Runs an async operation; see [`retry`](fn@crate::retry). Returns a future that is also a builder:
-    /// `.with_report()`, `.with_inner_error()`, `.with_marks()`, `.validate(..)`, `.deadline(..)` and `.cancelled_by(..)` can
-    /// follow.
-    #[cfg(feature = "tokio")]
-    pub fn run<F, O>(&self, operation: F) -> RetrierFuture<'_, F, O, crate::time::Tokio>
-    where
-        F: FnMut() -> O,
-        O: Future,
-        Plain: ResultReader<O::Output>,
-    {
-        self.run_on(crate::time::Tokio, operation)
-    }
-
-    /// Runs an async operation with the given timer instead of tokio's; see [`run`](Self::run).
-    pub fn run_on<F, O, T>(&self, timer: T, operation: F) -> RetrierFuture<'_, F, O, T>
-    where
-        F: FnMut() -> O,
-        O: Future,
-        T: Sleep + Clone,
-        Plain: ResultReader<O::Output>,
-    {
-        RetryFuture::from_parts(self.parts(timer, operation))
-    }
-
-    /// Runs an async operation that borrows `context` mutably for each attempt.
-    ///
-    /// The future is `Send` if the operation's futures are, so it can be spawned whatever the operation borrows.
+    /// Returns a retrier with a changed policy, which shares everything else with this one: budget, breaker, rules,
+    /// listeners, limits and operator controls. Use it to vary one call.
     ///
     /// # Errors
-    /// Returns [`Error<E>`], with the last error, if the call gives up.
+    /// Returns the problems of the changed policy, all at once.
     ///
     /// ```
     /// # use stagger::{Policy, Retrier, policy};
     /// # const POLICY: Policy = policy!(exponential(ms(1), ms(10)));
-    /// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
-    /// let mut connection = vec![0];
-    /// let answer = Retrier::new(POLICY)
-    ///     .run_with(&mut connection, async |connection, attempt| {
-    ///         connection.push(attempt.number);
-    ///         if connection.len() < 4 { Err("not yet") } else { Ok(connection.len()) }
-    ///     })
-    ///     .await;
-    /// assert_eq!((answer, connection), (Ok(4), vec![0, 1, 2, 3]));
-    /// # });
+    /// let api = Retrier::new(POLICY).named("api");
+    /// let once = api.with(|policy| policy.max_attempts(1))?;
+    ///
+    /// let mut calls = 0;
+    /// let answer = once.blocking(|| { calls += 1; Err::<(), _>("down") });
+    /// assert_eq!((answer.is_err(), calls), (true, 1));
+    /// # Ok::<(), stagger::PolicyError>(())
     /// ```
-    #[cfg(feature = "tokio")]
-    pub async fn run_with<C, Op, T, E>(&self, context: &mut C, operation: Op) -> Result<T, Error<E>>
-    where
-        C: ?Sized,
-        Op: AsyncFnMut(&mut C, Attempt) -> Result<T, E> + for<'a> ContextOperation<'a, C, Result<T, E>>,
-        E: EventError,
-    {
-        self.run_with_on(crate::time::Tokio, context, operation).await
-    }
-
-    /// Runs an async operation that borrows `context`, with the given timer instead of tokio's; see
-    /// [`run_with`](Self::run_with).
-    ///
-    /// # Errors
-    /// Returns [`Error<E>`], with the last error, if the call gives up.
-    pub async fn run_with_on<S, C, Op, T, E>(&self, timer: S, context: &mut C, mut operation: Op) -> Result<T, Error<E>>
-    where
-        S: Sleep + Clone,
-        C: ?Sized,
-        Op: AsyncFnMut(&mut C, Attempt) -> Result<T, E> + for<'a> ContextOperation<'a, C, Result<T, E>>,
-        E: EventError,
-    {
-        let mut call = self.call_on(timer);
-        loop {
-            let done = call.attempt_with(|attempt| operation.start(&mut *context, attempt)).await;
-            if let Some(done) = done {
-                return done;
-            }
-        }
-    }
-
-    /// Runs a blocking operation on the current thread, which sleeps between attempts.
-    ///
-    /// # Errors
-    /// Returns [`Error<E>`], with the last error, if the call gives up.
-    pub fn blocking<F, T, E>(&self, mut operation: F) -> Result<T, Error<E>>
-    where
-        F: FnMut() -> Result<T, E>,
-        E: EventError,
-    {
-        self.blocking_call(move |_| operation()).run()
-    }
-
-    /// Creates a blocking call that can be configured before it runs: `.with_report()`, `.with_marks()`,
-    /// `.deadline(..)`, `.cancelled_by(..)`. The operation receives the [`Attempt`], with its number and time limit.
-    pub fn blocking_call<F, O>(&self, operation: F) -> RetrierBlocking<'_, F, O>
-    where
-        F: FnMut(Attempt) -> O,
-        Plain: ResultReader<O>,
-    {
-        BlockingRetry::from_parts(self.parts(ThreadSleep, operation))
-    }
-
-    /// Creates a call in loop form: the operation may borrow anything, needs no closure, and can use `?` and `break`.
-    /// See [`RetryLoop`].
-    #[cfg(feature = "tokio")]
-    pub fn call(&self) -> RetryLoop<'_, crate::time::Tokio, RetrierSetup<'_, crate::time::Tokio>, Rules<&Shared>> {
-        self.call_on(crate::time::Tokio)
-    }
-
-    /// Creates a call in loop form with the given timer instead of tokio's; see [`call`](Self::call).
-    pub fn call_on<T: Sleep + Clone>(&self, timer: T) -> RetryLoop<'_, T, RetrierSetup<'_, T>, Rules<&Shared>> {
-        let setup = self.setup(timer.clone());
-        RetryLoop::new(Call::new(&self.shared.policy, timer, setup), Rules(&self.shared))
+    pub fn with(&self, change: impl FnOnce(PolicyBuilder) -> PolicyBuilder) -> Result<Self, PolicyError> {
+        let policy = change(self.shared.policy.to_builder()).build()?;
+        Ok(self.clone().change(|shared| shared.policy = policy))
     }
 
     pub(crate) fn shared(&self) -> &Shared {
@@ -323,31 +218,26 @@ impl Retrier {
     fn under_control(self) -> Self {
         self
     }
+}
 
-    fn setup<T: Clone>(&self, clock: T) -> RetrierSetup<'_, T> {
-        Setup {
-            sink: Listeners(&self.shared),
-            guards: Guarded { guards: self.shared.guards(), nested: self.shared.nested, clock },
-            limits: self.shared.limits,
-            entropy: self.shared.seeds,
-            mode: Detailed,
-        }
+/// Creates a retrier that has nothing but this policy.
+impl From<Policy> for Retrier {
+    fn from(policy: Policy) -> Self {
+        Self::new(policy)
     }
+}
 
-    fn parts<F, T: Clone + Clock>(
-        &self,
-        timer: T,
-        operation: F,
-    ) -> Parts<'_, F, Plain, Rules<&Shared>, T, RetrierSetup<'_, T>, Uncancelled> {
-        Parts {
-            policy: &self.shared.policy,
-            operation,
-            reader: Plain,
-            rule: Rules(&self.shared),
-            setup: self.setup(timer.clone()),
-            timer,
-            cancel: Uncancelled,
-        }
+/// Creates a retrier that has nothing but this policy.
+impl From<&Policy> for Retrier {
+    fn from(policy: &Policy) -> Self {
+        Self::new(*policy)
+    }
+}
+
+/// Clones the retrier: both share everything.
+impl From<&Self> for Retrier {
+    fn from(retrier: &Self) -> Self {
+        retrier.clone()
     }
 }
 

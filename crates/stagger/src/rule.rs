@@ -4,7 +4,11 @@
 use core::any::Any;
 use core::fmt;
 
-use crate::{Marked, Outcome, classify};
+use stagger_core::Outcome;
+
+use crate::classify;
+use crate::marked::Marked;
+use crate::shared::Shared;
 
 /// A value, or an error with the mark that the operation put on it.
 pub(crate) type ReadResult<T, E, M> = Result<T, (E, M)>;
@@ -94,17 +98,17 @@ where
 
 /// Classifies errors without a mark.
 pub trait Rule<E> {
-    /// Returns the outcome of an attempt that ended with this error.
-    fn outcome(&self, error: &E) -> Outcome;
+    /// Returns the outcome of an attempt that ended with this error, in a call through this retrier.
+    fn outcome(&self, error: &E, retrier: Option<&Shared>) -> Outcome;
 }
 
-/// The built-in rules: [`classify::built_in`].
+/// The rules of the call's retrier, if it has one, or else the built-in rules: [`classify::built_in`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BuiltIn;
 
 impl<E: Any> Rule<E> for BuiltIn {
-    fn outcome(&self, error: &E) -> Outcome {
-        classify::built_in(error)
+    fn outcome(&self, error: &E, retrier: Option<&Shared>) -> Outcome {
+        retrier.and_then(|retrier| retrier.registered(error)).unwrap_or_else(|| classify::built_in(error))
     }
 }
 
@@ -119,7 +123,7 @@ impl<F> fmt::Debug for When<F> {
 }
 
 impl<E, F: Fn(&E) -> bool> Rule<E> for When<F> {
-    fn outcome(&self, error: &E) -> Outcome {
+    fn outcome(&self, error: &E, _: Option<&Shared>) -> Outcome {
         if (self.0)(error) { Outcome::TRANSIENT } else { Outcome::Permanent }
     }
 }
@@ -135,13 +139,7 @@ impl<F> fmt::Debug for Classify<F> {
 }
 
 impl<E, F: Fn(&E) -> Outcome> Rule<E> for Classify<F> {
-    fn outcome(&self, error: &E) -> Outcome {
+    fn outcome(&self, error: &E, _: Option<&Shared>) -> Outcome {
         (self.0)(error)
-    }
-}
-
-impl<E, R: Rule<E> + ?Sized> Rule<E> for &R {
-    fn outcome(&self, error: &E) -> Outcome {
-        (**self).outcome(error)
     }
 }

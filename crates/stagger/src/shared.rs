@@ -2,19 +2,15 @@
 
 use core::any::{Any, TypeId};
 use core::fmt;
-use core::ops::Deref;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use crate::call::limits::Limits;
 #[cfg(target_has_atomic = "64")]
 use crate::control::RetryControls;
-use crate::event::{Event, EventError, Sink};
-use crate::rule::Rule;
-use crate::setup::{Limits, Listening};
-use crate::{
-    Breaker, Budget, Guards, Instant, NestedRetries, Outcome, Policy, Seed, classify, time::Entropy,
-    time::SystemEntropy,
-};
+use crate::event::Event;
+use stagger_core::{Breaker, Budget, Guards, NestedRetries, Outcome, Policy, Seed};
+
 /// The state shared by the clones of a retrier.
 #[derive(Clone)]
 pub struct Shared {
@@ -28,7 +24,7 @@ pub struct Shared {
     pub(crate) rules: HashMap<TypeId, Arc<dyn Any + Send + Sync>>,
     pub(crate) listeners: Vec<Listener>,
     pub(crate) limits: Limits,
-    pub(crate) seeds: Seeds,
+    pub(crate) seed: Option<Seed>,
 }
 
 /// The controls of a retrier, and its budget under them.
@@ -56,28 +52,9 @@ impl fmt::Debug for Shared {
 }
 
 impl Shared {
-    pub(crate) fn policy(&self) -> &Policy {
-        &self.policy
-    }
-
-    pub(crate) fn name(&self) -> &str {
-        &self.name
-    }
-
-    pub(crate) fn limits_until(&self, deadline: Option<Instant>) -> Limits {
-        Limits { deadline, ..self.limits }
-    }
-
-    pub(crate) const fn nested(&self) -> NestedRetries {
-        self.nested
-    }
-
-    pub(crate) const fn seeds(&self) -> Seeds {
-        self.seeds
-    }
-
+    /// Returns the guards, and what a call does inside an attempt of another call.
     pub(crate) fn guards(&self) -> Guards<'_> {
-        let mut guards = Guards::none();
+        let mut guards = Guards::none().nested(self.nested);
         guards.budget = self.budget.as_deref().map(|budget| budget as &dyn Budget);
         #[cfg(target_has_atomic = "64")]
         if let Some(controlled) = &self.control {
@@ -86,75 +63,26 @@ impl Shared {
         guards.breaker = self.breaker.as_deref().map(|breaker| breaker as &dyn Breaker);
         guards
     }
-}
 
-/// The rules of a retrier, looked up by the type of the error. Consulted only on failure.
-#[derive(Clone, Copy)]
-pub struct Rules<H>(pub(crate) H);
-
-impl<H: Deref<Target = Shared>> fmt::Debug for Rules<H> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Rules({})", self.0.rules.len())
-    }
-}
-
-impl<H: Deref<Target = Shared>> Rules<H> {
-    /// Returns the outcome by the rule for errors of type `E`, if there is one.
-    pub(crate) fn registered<E: Any>(&self, error: &E) -> Option<Outcome> {
-        let rule = self.0.rules.get(&TypeId::of::<E>())?.downcast_ref::<RuleFor<E>>()?;
-        Some((rule.0)(error))
-    }
-}
-
-impl<E: Any, H: Deref<Target = Shared>> Rule<E> for Rules<H> {
-    fn outcome(&self, error: &E) -> Outcome {
-        self.registered(error).unwrap_or_else(|| classify::built_in(error))
-    }
-}
-
-/// The listeners of a retrier.
-#[derive(Clone, Copy)]
-pub struct Listeners<H>(pub(crate) H);
-
-impl<H: Deref<Target = Shared>> fmt::Debug for Listeners<H> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Listeners({})", self.0.listeners.len())
-    }
-}
-
-impl<H: Deref<Target = Shared>> Listeners<H> {
-    pub(crate) fn has_listeners(&self) -> bool {
-        !self.0.listeners.is_empty()
-    }
-}
-
-impl<H> Listening for Listeners<H> {
-    const LISTENS: bool = true;
-}
-
-impl<E: EventError, H: Deref<Target = Shared>> Sink<E> for Listeners<H> {
-    fn target(&self) -> &str {
-        &self.0.name
+    /// Returns whether there are listeners, which need the elapsed time.
+    pub(crate) const fn has_listeners(&self) -> bool {
+        !self.listeners.is_empty()
     }
 
-    fn is_listening(&self) -> bool {
-        self.has_listeners()
-    }
-
-    fn emit(&self, event: Event<'_>, error: Option<&E>) {
-        let event = Event { error: error.map(|error| error as &dyn EventError), ..event };
-        for listen in &self.0.listeners {
+    /// Passes an event to the listeners, under the retrier's name. The event is not created if there are none.
+    pub(crate) fn emit<'e>(&'e self, event: impl FnOnce() -> Event<'e>) {
+        if !self.has_listeners() {
+            return;
+        }
+        let event = Event { target: &self.name, ..event() };
+        for listen in &self.listeners {
             listen(&event);
         }
     }
-}
 
-/// The fixed seed, or else the system's entropy.
-#[derive(Clone, Copy, Debug)]
-pub struct Seeds(pub(crate) Option<Seed>);
-
-impl Entropy for Seeds {
-    fn seed(&self) -> Seed {
-        self.0.unwrap_or_else(|| SystemEntropy.seed())
+    /// Returns the outcome by the rule for errors of type `E`, if there is one.
+    pub(crate) fn registered<E: Any>(&self, error: &E) -> Option<Outcome> {
+        let rule = self.rules.get(&TypeId::of::<E>())?.downcast_ref::<RuleFor<E>>()?;
+        Some((rule.0)(error))
     }
 }

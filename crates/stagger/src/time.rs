@@ -1,10 +1,9 @@
-//! Clocks, timers and entropy: what a driver takes from its environment.
+//! Clocks and timers: what a driver takes from its environment.
 //!
 //! A [`Clock`] tells the time. [`Sleep`] and [`BlockingSleep`] are clocks that can also wait; implement one of them to
-//! run retries on another timer. [`Entropy`] is the source of a call's [`Seed`](crate::Seed).
+//! run retries on another timer.
 
 pub use crate::clock::{Clock, SystemClock};
-pub use crate::entropy::{Entropy, SystemEntropy};
 #[cfg(feature = "async-io")]
 pub use crate::timer::AsyncIo;
 #[cfg(feature = "futures-timer")]

@@ -1,13 +1,18 @@
 use core::fmt;
+use core::future::poll_fn;
 use core::num::NonZeroU32;
 use core::time::Duration;
 
+use stagger_core::{Instant, Outcome, ServerHint, StopReason};
+
 use super::combined::combined_outcome;
-use super::{BatchResult, Entry, Failed, UnknownItem};
-use crate::{
-    Guards, Instant, Outcome, Policy, Seed, ServerHint, StopReason, guard::Permits, machine::Decision,
-    machine::RetryMachine, machine::RetryState, time::Entropy, time::Sleep, time::SystemEntropy,
-};
+use super::entry::{BatchResult, Entry, Failed, UnknownItem};
+use crate::call::machine::Phase;
+use crate::call::options::Through;
+use crate::call::poll::PollCall;
+use crate::event::{EventError, Silent};
+use crate::retrier::Retrier;
+use crate::time::Sleep;
 
 /// Many items in one request, of which only the failed ones are sent again.
 ///
@@ -54,16 +59,10 @@ use crate::{
 /// assert_eq!(result.response().to_string(), r#"{"batchItemFailures":[{"itemIdentifier":"c"}]}"#);
 /// # Ok::<(), stagger::batch::UnknownItem>(()) }).unwrap();
 /// ```
-pub struct Batch<'p, T, E, S: Sleep> {
-    policy: &'p Policy,
-    guards: Guards<'p>,
-    timer: S,
-    deadline: Option<Instant>,
+pub struct Batch<T, E, S: Sleep + Clone> {
+    call: PollCall<Through<Retrier>, S>,
     dead_letter: Option<DeadLetter<T, E>>,
-    state: RetryState,
-    seed: Seed,
-    permit: Permits,
-    phase: Phase,
+    is_in_attempt: bool,
     entries: Vec<Entry<T, E>>,
     /// Where the search for an id begins: services report failures in the order of the items.
     search: usize,
@@ -75,57 +74,44 @@ struct DeadLetter<T, E> {
     handle: Box<dyn FnMut(Failed<T, E>) + Send>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
-    /// The next attempt begins at this instant.
-    Due(Instant),
-    InAttempt,
-    Ended,
-}
-
 #[cfg(feature = "tokio")]
-impl<'p, T, E> Batch<'p, T, E, crate::time::Tokio> {
-    /// Creates a batch of these items, with their ids, on tokio's timer.
-    pub fn new<I: Into<String>>(policy: &'p Policy, items: impl IntoIterator<Item = (I, T)>) -> Self {
-        Self::with_timer(crate::time::Tokio, policy, items)
+impl<T, E> Batch<T, E, crate::time::Tokio> {
+    /// Creates a batch of these items, with their ids, that retries according to a policy or through a [`Retrier`], on
+    /// tokio's timer.
+    pub fn new<I: Into<String>>(retrier: impl Into<Retrier>, items: impl IntoIterator<Item = (I, T)>) -> Self {
+        Self::with_timer(crate::time::Tokio, retrier, items)
     }
 }
 
-impl<'p, T, E, S: Sleep> Batch<'p, T, E, S> {
-    /// Creates a batch of these items, with their ids, on this timer.
-    pub fn with_timer<I: Into<String>>(timer: S, policy: &'p Policy, items: impl IntoIterator<Item = (I, T)>) -> Self {
+impl<T, E, S: Sleep + Clone> Batch<T, E, S> {
+    /// Creates a batch of these items, with their ids, that retries according to a policy or through a [`Retrier`], on
+    /// this timer. The guards, rules and listeners of the retrier apply to the attempts of the batch; its timeout does
+    /// not, because the caller makes the attempts.
+    pub fn with_timer<I: Into<String>>(
+        timer: S,
+        retrier: impl Into<Retrier>,
+        items: impl IntoIterator<Item = (I, T)>,
+    ) -> Self {
         let entry =
             |(id, item): (I, T)| Entry { id: id.into(), item, attempts: 0, error: None, outcome: Outcome::Success };
+        let options = Through { retrier: retrier.into(), deadline: None, is_timed: false };
         Self {
-            policy,
-            guards: Guards::none(),
-            timer,
-            deadline: None,
+            call: PollCall::new(options, timer),
             dead_letter: None,
-            state: RetryState::new(),
-            seed: SystemEntropy.seed(),
-            permit: Permits::NONE,
-            phase: Phase::Due(Instant::ZERO),
+            is_in_attempt: false,
             entries: items.into_iter().map(entry).collect(),
             search: 0,
             result: BatchResult { succeeded: 0, dead_lettered: 0, failed: Vec::new() },
         }
     }
 
-    /// Sets the guards that must admit every attempt. Default: none.
-    #[must_use]
-    pub const fn guards(mut self, guards: Guards<'p>) -> Self {
-        self.guards = guards;
-        self
-    }
-
     /// Sets when the lease of the items ends, on the timer's clock, and how long an attempt takes at most: no attempt
     /// starts later than `margin` before the end, not even the first. Default: no lease.
     #[must_use]
-    pub const fn lease(mut self, ends: Instant, margin: Duration) -> Self {
+    pub fn lease(mut self, ends: Instant, margin: Duration) -> Self {
         let latest = ends.as_nanos().saturating_sub(Instant::ZERO.saturating_add(margin).as_nanos());
         // The core's deadline is the first instant that is too late.
-        self.deadline = Some(Instant::from_nanos(latest.saturating_add(1)));
+        self.call.call.options.deadline = Some(Instant::from_nanos(latest.saturating_add(1)));
         self
     }
 
@@ -147,13 +133,6 @@ impl<'p, T, E, S: Sleep> Batch<'p, T, E, S> {
         self
     }
 
-    /// Sets the seed that the delays are drawn from, for reproducible tests. Default: the system's entropy.
-    #[must_use]
-    pub const fn seed(mut self, seed: Seed) -> Self {
-        self.seed = seed;
-        self
-    }
-
     /// Returns the remaining items; during an attempt, the items in it.
     #[must_use]
     pub fn entries(&self) -> &[Entry<T, E>] {
@@ -163,29 +142,44 @@ impl<'p, T, E, S: Sleep> Batch<'p, T, E, S> {
     /// Waits for the next attempt, and begins it. Returns `false` if no items are left or no further attempt is made.
     ///
     /// Cancel-safe: if it is dropped while it waits, the next call continues the same wait.
-    pub async fn next_attempt(&mut self) -> bool {
-        if self.phase == Phase::InAttempt {
+    pub async fn next_attempt(&mut self) -> bool
+    where
+        E: EventError,
+    {
+        if self.is_in_attempt {
             self.settle();
         }
-        let Phase::Due(due) = self.phase else { return false };
-        loop {
-            let now = self.timer.now();
-            let left = due.saturating_since(now);
-            if left.is_zero() || crate::testing::sleeps_are_skipped() {
-                break;
+        match self.call.call.phase {
+            Phase::Ended => return false,
+            // The last items were given up by their own counts, and not by the policy.
+            _ if self.entries.is_empty() => {
+                self.call.call.emit_stop(&Silent, StopReason::Attempts);
+                self.end(StopReason::Attempts);
+                return false;
             }
-            self.timer.sleep(left).await;
-            // The sleep ended and no time has passed: the clock of a test stands still.
-            if self.timer.now() == now {
-                break;
+            Phase::Fresh => self.call.call.start_without_spread(),
+            _ => {}
+        }
+        let before = self.call.call.attempts();
+        match poll_fn(|cx| self.call.poll_begin(cx)).await {
+            Ok(attempt) => {
+                self.call.call.attempting();
+                self.is_in_attempt = true;
+                self.search = 0;
+                // The immediate repeat of an unprocessed request does not count.
+                let counts = attempt.number - before;
+                for entry in &mut self.entries {
+                    entry.attempts = entry.attempts.saturating_add(counts);
+                    entry.outcome = Outcome::Success;
+                }
+                true
+            }
+            Err((stop, _)) => {
+                self.call.call.emit_stop(&Silent, stop);
+                self.give_up(stop);
+                false
             }
         }
-        let is_too_late = self.deadline.is_some_and(|deadline| self.timer.now() >= deadline);
-        if self.entries.is_empty() || is_too_late {
-            self.end(StopReason::Elapsed);
-            return false;
-        }
-        self.begin()
     }
 
     /// Records that this item failed in the current attempt, with this outcome and this error. If it is called more
@@ -197,16 +191,29 @@ impl<'p, T, E, S: Sleep> Batch<'p, T, E, S> {
         let (before, after) = self.entries.split_at(self.search.min(self.entries.len()));
         let ahead = after.iter().position(|entry| entry.id == id).map(|found| before.len() + found);
         let found = ahead.or_else(|| before.iter().position(|entry| entry.id == id));
-        let found = found.filter(|_| self.phase == Phase::InAttempt).ok_or_else(|| UnknownItem(id.to_owned()))?;
+        let found = found.filter(|_| self.is_in_attempt).ok_or_else(|| UnknownItem(id.to_owned()))?;
         self.search = found + 1;
         self.failed_at(found, outcome, error);
         Ok(())
     }
 
+    /// Records that this item failed in the current attempt, with this error, which is classified by the rules of the
+    /// batch's retrier, or the [built-in rules](crate::classify::built_in); see [`failed`](Self::failed).
+    ///
+    /// # Errors
+    /// Returns [`UnknownItem`] if the item is not in the current attempt.
+    pub fn failed_with(&mut self, id: &str, error: E) -> Result<(), UnknownItem>
+    where
+        E: 'static,
+    {
+        let outcome = self.call.call.classify(&error);
+        self.failed(id, outcome, error)
+    }
+
     /// Records that the whole request failed with this outcome: every item failed, with the error that `error` creates
     /// for it.
     pub fn all_failed(&mut self, outcome: Outcome, mut error: impl FnMut(&T) -> E) {
-        if self.phase == Phase::InAttempt {
+        if self.is_in_attempt {
             for index in 0..self.entries.len() {
                 let error = error(&self.entries[index].item);
                 self.failed_at(index, outcome, error);
@@ -227,34 +234,23 @@ impl<'p, T, E, S: Sleep> Batch<'p, T, E, S> {
         entry.error = Some(error);
     }
 
-    fn begin(&mut self) -> bool {
-        let timer = &self.timer;
-        let permit = Permits::take(&mut self.permit);
-        let before = self.state.attempt();
-        match RetryMachine::new(self.policy, &mut self.state, self.seed).begin(permit, || timer.now(), &self.guards) {
-            Ok(permit) => {
-                self.permit = permit;
-                self.phase = Phase::InAttempt;
-                self.search = 0;
-                // The immediate repeat of an unprocessed request does not count.
-                let counts = self.state.attempt() - before;
-                for entry in &mut self.entries {
-                    entry.attempts = entry.attempts.saturating_add(counts);
-                    entry.outcome = Outcome::Success;
-                }
-                true
-            }
-            Err(stop) => {
-                self.phase = Phase::Ended;
-                self.give_up(stop);
-                false
-            }
-        }
-    }
-
     /// Ends the attempt: removes items that succeeded or failed for good, and decides about the rest.
-    fn settle(&mut self) {
+    fn settle(&mut self)
+    where
+        E: EventError,
+    {
+        self.is_in_attempt = false;
         let outcome = combined_outcome(self.entries.iter().map(|entry| entry.outcome));
+        let stop = if outcome == Outcome::Success {
+            self.call.call.succeeded(&Silent);
+            None
+        } else {
+            // The listeners receive the error that decided, or the first one.
+            let failed = |entry: &&Entry<T, E>| entry.outcome != Outcome::Success;
+            let decisive = self.entries.iter().find(|entry| entry.outcome == outcome);
+            let error = decisive.or_else(|| self.entries.iter().find(failed)).and_then(|entry| entry.error.as_ref());
+            self.call.failed(&Silent, outcome, error)
+        };
         for entry in core::mem::take(&mut self.entries) {
             let is_exhausted = self.dead_letter.as_ref().is_some_and(|dead| entry.attempts >= dead.after.get());
             match entry.outcome {
@@ -269,25 +265,8 @@ impl<'p, T, E, S: Sleep> Batch<'p, T, E, S> {
                 _ => self.entries.push(entry),
             }
         }
-        let timer = &self.timer;
-        let permit = Permits::take(&mut self.permit);
-        let mut retry = RetryMachine::new(self.policy, &mut self.state, self.seed).deadline(self.deadline);
-        let decision = retry.decide(outcome, permit, || timer.now(), &self.guards);
-        match decision {
-            Decision::Retry { after, source, permit } => {
-                self.permit = permit;
-                let delay = retry.on_ticks(after, source, self.timer.resolution());
-                let due = if delay.is_zero() { Instant::ZERO } else { self.timer.now().saturating_add(delay) };
-                self.phase = Phase::Due(due);
-                if self.entries.is_empty() {
-                    self.end(StopReason::Exhausted);
-                }
-            }
-            Decision::Stop(stop) => {
-                self.phase = Phase::Ended;
-                self.give_up(stop);
-            }
-            _ => self.phase = Phase::Ended,
+        if let Some(stop) = stop {
+            self.give_up(stop);
         }
     }
 
@@ -305,30 +284,20 @@ impl<'p, T, E, S: Sleep> Batch<'p, T, E, S> {
         self.result.failed.extend(self.entries.drain(..).map(|entry| entry.failed(stop)));
     }
 
-    /// Settles the permits and ends the batch.
+    /// Ends the batch; permits that it holds are settled.
     fn end(&mut self, stop: StopReason) {
-        let permit = Permits::take(&mut self.permit);
-        match core::mem::replace(&mut self.phase, Phase::Ended) {
-            Phase::Due(_) => self.guards.release(permit),
-            Phase::InAttempt => self.guards.abandon(permit, || self.timer.now()),
-            Phase::Ended => {}
-        }
+        self.call.call.abandon();
+        self.is_in_attempt = false;
         self.give_up(stop);
     }
 }
 
-impl<T, E, S: Sleep> Drop for Batch<'_, T, E, S> {
-    fn drop(&mut self) {
-        self.end(StopReason::Cancelled);
-    }
-}
-
-impl<T, E, S: Sleep> fmt::Debug for Batch<'_, T, E, S> {
+impl<T, E, S: Sleep + Clone> fmt::Debug for Batch<T, E, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Batch")
             .field("left", &self.entries.len())
             .field("succeeded", &self.result.succeeded)
-            .field("phase", &self.phase)
+            .field("attempts", &self.call.call.attempts())
             .finish_non_exhaustive()
     }
 }

@@ -82,6 +82,10 @@ fn refusal(error: &(dyn Error + 'static)) -> Option<Outcome> {
     let open = match error.downcast_ref::<Rejected>() {
         Some(Rejected::BreakerOpen(open)) => open,
         Some(Rejected::TimedOut | Rejected::Lost) => return Some(Outcome::TRANSIENT),
+        // Nothing was sent: it says nothing about the server.
+        Some(Rejected::DeadlinePassed) => {
+            return Some(Outcome::Failed { kind: FailureKind::LocalExhaustion, hint: None });
+        }
         Some(Rejected::Cancelled) => return Some(Outcome::Cancelled),
         None => error.downcast_ref::<BreakerOpen>()?,
     };

@@ -5,8 +5,15 @@ use core::pin::Pin;
 use core::task::{Context, Poll, Waker};
 use core::time::Duration;
 
-use super::{Key, QueueFull, QueueSnapshot, Wheel};
-use crate::{Instant, coop, testing, time::Sleep};
+use stagger_core::Instant;
+
+use super::full::QueueFull;
+use super::slab::Key;
+use super::snapshot::QueueSnapshot;
+use super::wheel::Wheel;
+use crate::call::coop;
+use crate::testing;
+use crate::time::Sleep;
 
 /// A [`Wheel`] with a timer: yields items when they are due, on one task and with one timer for all of them.
 ///

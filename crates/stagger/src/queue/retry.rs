@@ -2,14 +2,21 @@ use core::fmt;
 use core::future::poll_fn;
 use core::task::{Context, Poll, ready};
 use core::time::Duration;
-use std::sync::Arc;
 
-use super::job::{ItemState, QueueSettings};
-use super::{DelayQueue, GaveUp, GiveUpReason, Job, Key, QueueFull, QueueSnapshot};
-use crate::{
-    Breaker, Budget, DelaySource, Instant, Outcome, Policy, Seed, StopReason, machine::Decision, machine::RetryMachine,
-    time::Entropy, time::Sleep, time::SystemEntropy,
-};
+use stagger_core::machine::RetryMachine;
+use stagger_core::{DelaySource, Instant, Outcome, Seed};
+
+use super::delay::DelayQueue;
+use super::full::QueueFull;
+use super::gave_up::{GaveUp, GiveUpReason};
+use super::job::{ItemState, Job};
+use super::slab::Key;
+use super::snapshot::QueueSnapshot;
+use crate::call::machine::Next;
+use crate::entropy;
+use crate::event::{EventError, Silent};
+use crate::retrier::Retrier;
+use crate::time::{Clock, Sleep};
 
 /// A queue of pending retries, such as the items of a consumer or the connections of a fleet.
 ///
@@ -54,15 +61,16 @@ use crate::{
 /// }
 /// # Ok::<(), Box<dyn core::error::Error>>(()) }).unwrap();
 /// ```
-pub struct RetryQueue<T, S: Sleep> {
-    pub(super) queue: DelayQueue<Waiting<T>, S>,
-    pub(super) settings: Arc<QueueSettings>,
-    seeds: Seeds,
+pub struct RetryQueue<T, S: Sleep + Clone> {
+    pub(super) queue: DelayQueue<Waiting<T, S>, S>,
+    pub(super) retrier: Retrier,
+    /// Number of seeds derived from the retrier's, if it has one.
+    derived: u64,
 }
 
-pub(super) struct Waiting<T> {
+pub(super) struct Waiting<T, S: Clock> {
     pub(super) item: T,
-    pub(super) state: ItemState,
+    pub(super) state: ItemState<S>,
 }
 
 /// A retry that was added to the queue.
@@ -79,47 +87,26 @@ pub struct Queued {
 
 #[cfg(feature = "tokio")]
 impl<T> RetryQueue<T, crate::time::Tokio> {
-    /// Creates an empty queue that retries according to `policy`, on tokio's timer.
+    /// Creates an empty queue that retries according to a policy or through a [`Retrier`], on tokio's timer.
     #[must_use]
-    pub fn new(policy: Policy) -> Self {
-        Self::with_timer(crate::time::Tokio, policy)
+    pub fn new(retrier: impl Into<Retrier>) -> Self {
+        Self::with_timer(crate::time::Tokio, retrier)
     }
 }
 
 impl<T, S: Sleep + Clone> RetryQueue<T, S> {
-    /// Creates an empty queue that retries according to `policy`, on this timer.
+    /// Creates an empty queue that retries according to a policy or through a [`Retrier`], on this timer. The rules,
+    /// guards and listeners of the retrier apply to every item; the seed of each item is derived from its seed. Its
+    /// timeout does not: an attempt is made by the worker.
     #[must_use]
-    pub fn with_timer(timer: S, policy: Policy) -> Self {
-        let settings = Arc::new(QueueSettings { policy, budget: None, breaker: None });
-        Self { queue: DelayQueue::with_timer(timer), settings, seeds: Seeds::System }
-    }
-
-    /// Sets the budget that every retry must acquire a permit from when it is added to the queue. Default: none.
-    #[must_use]
-    pub fn budget(mut self, budget: Arc<dyn Budget>) -> Self {
-        Arc::make_mut(&mut self.settings).budget = Some(budget);
-        self
-    }
-
-    /// Sets the breaker that must admit every attempt when it is due. Default: none.
-    #[must_use]
-    pub fn breaker(mut self, breaker: Arc<dyn Breaker>) -> Self {
-        Arc::make_mut(&mut self.settings).breaker = Some(breaker);
-        self
+    pub fn with_timer(timer: S, retrier: impl Into<Retrier>) -> Self {
+        Self { queue: DelayQueue::with_timer(timer), retrier: retrier.into(), derived: 0 }
     }
 
     /// Sets how many items may be pending; a push beyond that is rejected. Default and maximum: 2³² − 1.
     #[must_use]
     pub fn capacity(mut self, capacity: usize) -> Self {
         self.queue.set_capacity(capacity);
-        self
-    }
-
-    /// Sets the seed that the seeds of all items are derived from, for reproducible delays in tests. Default: the
-    /// system's entropy.
-    #[must_use]
-    pub fn seed(mut self, seed: Seed) -> Self {
-        self.seeds = Seeds::DerivedFrom(seed, 0);
         self
     }
 
@@ -145,11 +132,11 @@ impl<T, S: Sleep + Clone> RetryQueue<T, S> {
     /// # Errors
     /// Returns [`QueueFull`], with the item, if the queue is at capacity.
     pub fn push(&mut self, item: T, after: Duration) -> Result<Key, QueueFull<T>> {
-        let mut state = ItemState::new(Arc::clone(&self.settings));
+        let mut state = ItemState::FRESH;
         let mut wait = after;
-        if !self.settings.policy.spread().is_zero() {
-            state.seed = self.seeds.draw();
-            let (mut retry, ..) = state.parts();
+        if !self.retrier.policy().spread().is_zero() {
+            state.seed = self.draw_seed();
+            let mut retry = RetryMachine::new(self.retrier.policy(), &mut state.state, state.seed);
             let spread = retry.spread(|| self.queue.timer().now());
             wait = wait.saturating_add(retry.on_ticks(spread, DelaySource::Spread, self.queue.timer().resolution()));
         }
@@ -159,9 +146,9 @@ impl<T, S: Sleep + Clone> RetryQueue<T, S> {
     /// Begins the first attempt of an item now, bypassing the queue.
     ///
     /// # Errors
-    /// Returns [`GaveUp`] with [`StopReason::Breaker`] if the breaker rejects the attempt.
+    /// Returns [`GaveUp`] with [`StopReason::Breaker`](crate::StopReason::Breaker) if the breaker rejects the attempt.
     pub fn begin(&mut self, item: T) -> Result<Job<T, S>, GaveUp<T>> {
-        self.begin_attempt(Waiting { item, state: ItemState::new(Arc::clone(&self.settings)) })
+        self.begin_attempt(Waiting { item, state: ItemState::FRESH })
     }
 
     /// Records that the attempt failed with this outcome, and queues the item for another one if the policy and the
@@ -171,22 +158,36 @@ impl<T, S: Sleep + Clone> RetryQueue<T, S> {
     /// # Errors
     /// Returns [`GaveUp`], with the item, if there is no further attempt or the queue is at capacity.
     pub fn push_retry(&mut self, job: Job<T, S>, outcome: Outcome) -> Result<Queued, GaveUp<T>> {
-        let Job { item, mut attempt } = job;
-        let outcome = if outcome == Outcome::Success { Outcome::Permanent } else { outcome };
-        let (decision, mut state) = attempt.decide(outcome, || self.seeds.draw());
-        let attempts = state.retry.attempt();
-        let (after, source) = match decision {
-            Decision::Retry { after, source, .. } => (after, source),
-            Decision::Stop(stop) => return Err(GaveUp { item, reason: GiveUpReason::Stop(stop), attempts }),
-            // Not reachable for a failure; there is nothing to retry.
-            _ => return Err(GaveUp { item, reason: GiveUpReason::Stop(StopReason::Permanent), attempts }),
+        self.push_decided::<()>(job, outcome, None)
+    }
+
+    /// Records that the attempt failed with this error, which is classified by the rules of the queue's retrier, or the
+    /// [built-in rules](crate::classify::built_in); see [`push_retry`](Self::push_retry). Listeners receive the error.
+    ///
+    /// # Errors
+    /// Returns [`GaveUp`], with the item, if there is no further attempt or the queue is at capacity.
+    pub fn push_failed<E: EventError>(&mut self, job: Job<T, S>, error: &E) -> Result<Queued, GaveUp<T>> {
+        let outcome = job.outcome(error);
+        self.push_decided(job, outcome, Some(error))
+    }
+
+    fn push_decided<E: EventError>(
+        &mut self,
+        job: Job<T, S>,
+        outcome: Outcome,
+        error: Option<&E>,
+    ) -> Result<Queued, GaveUp<T>> {
+        let Job { item, mut call } = job;
+        call.seed_with(|| self.draw_seed());
+        let decided = call.failed(&Silent, outcome, error, self.queue.timer().resolution());
+        let attempts = call.attempts();
+        let (delay, after, source) = match decided {
+            Next::Wait { delay, after, source } => (delay, after, source),
+            Next::Stop(stop) => return Err(GaveUp { item, reason: GiveUpReason::Stop(stop), attempts }),
         };
-        let resolution = self.queue.timer().resolution();
-        let delay =
-            RetryMachine::new(&self.settings.policy, &mut state.retry, state.seed).on_ticks(after, source, resolution);
-        match self.queue.push(Waiting { item, state }, delay) {
+        match self.queue.push(Waiting { item, state: call.park() }, delay) {
             Ok(key) => Ok(Queued { key, after, source }),
-            // The permits are released when `state` is dropped.
+            // The permits are released when the state is dropped.
             Err(QueueFull(waiting)) => Err(GaveUp { item: waiting.item, reason: GiveUpReason::Full, attempts }),
         }
     }
@@ -228,7 +229,7 @@ impl<T, S: Sleep + Clone> RetryQueue<T, S> {
     /// queue.next()` disables the branch while the queue is empty.
     ///
     /// # Errors
-    /// Returns [`GaveUp`] with [`StopReason::Breaker`] if the breaker rejects the attempt.
+    /// Returns [`GaveUp`] with [`StopReason::Breaker`](crate::StopReason::Breaker) if the breaker rejects the attempt.
     pub async fn next(&mut self) -> Option<Result<Job<T, S>, GaveUp<T>>> {
         poll_fn(|cx| self.poll_next(cx)).await
     }
@@ -239,33 +240,27 @@ impl<T, S: Sleep + Clone> RetryQueue<T, S> {
         Poll::Ready(due.map(|waiting| self.begin_attempt(waiting)))
     }
 
-    fn begin_attempt(&self, Waiting { item, mut state }: Waiting<T>) -> Result<Job<T, S>, GaveUp<T>> {
-        let timer = self.queue.timer();
-        let (mut retry, permit, guards) = state.parts();
-        match retry.begin(permit, || timer.now(), &guards) {
-            Ok(permit) => {
-                state.permits.permit = permit;
-                Ok(Job::new(item, state, timer.clone()))
-            }
-            Err(stop) => Err(GaveUp { item, reason: GiveUpReason::Stop(stop), attempts: state.retry.attempt() }),
-        }
+    fn begin_attempt(&self, Waiting { item, state }: Waiting<T, S>) -> Result<Job<T, S>, GaveUp<T>> {
+        Job::begin(&self.retrier, item, state, self.queue.timer().clone()).map_err(|(item, stop, attempts)| GaveUp {
+            item,
+            reason: GiveUpReason::Stop(stop),
+            attempts,
+        })
     }
-}
 
-/// The source of the items' seeds.
-#[derive(Debug)]
-enum Seeds {
-    System,
-    DerivedFrom(Seed, u64),
-}
+    /// Returns who grants the permits of the items; `None` without guards.
+    pub(super) fn lender(&self) -> Option<(Retrier, S)> {
+        let is_unguarded = self.retrier.shared().guards().is_unguarded();
+        if is_unguarded { None } else { Some((self.retrier.clone(), self.queue.timer().clone())) }
+    }
 
-impl Seeds {
-    fn draw(&mut self) -> Seed {
-        match self {
-            Self::System => SystemEntropy.seed(),
-            Self::DerivedFrom(seed, count) => {
-                *count = count.wrapping_add(1);
-                seed.for_call(*count)
+    /// Returns the seed of an item.
+    fn draw_seed(&mut self) -> Seed {
+        match self.retrier.shared().seed {
+            None => entropy::seed(),
+            Some(seed) => {
+                self.derived = self.derived.wrapping_add(1);
+                seed.for_call(self.derived)
             }
         }
     }
@@ -282,11 +277,8 @@ impl<T, S: Sleep + Clone> futures_core::Stream for RetryQueue<T, S> {
     }
 }
 
-impl<T, S: Sleep> fmt::Debug for RetryQueue<T, S> {
+impl<T, S: Sleep + Clone> fmt::Debug for RetryQueue<T, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RetryQueue")
-            .field("queue", &self.queue)
-            .field("settings", &self.settings)
-            .finish_non_exhaustive()
+        f.debug_struct("RetryQueue").field("queue", &self.queue).field("retrier", &self.retrier).finish_non_exhaustive()
     }
 }

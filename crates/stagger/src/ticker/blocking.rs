@@ -1,11 +1,16 @@
 use core::fmt;
 use core::time::Duration;
 
+use stagger_core::{Ratio, Seed};
+
+use super::periodic::Periodic;
+use super::scheduled::Scheduled;
 use super::state::{TickerState, TickerStep};
-use super::{Periodic, Scheduled, Tick, Times};
-use crate::cancel::Cancelling;
-use crate::future::Uncancelled;
-use crate::{Cancel, Policy, Ratio, time::BlockingSleep, time::Entropy, time::ThreadSleep};
+use super::tick::Tick;
+use super::times::Times;
+use crate::cancel::Cancel;
+use crate::retrier::Retrier;
+use crate::time::{BlockingSleep, ThreadSleep};
 
 /// Ticks on a policy's schedule, in blocking code: an iterator whose `next` sleeps until the tick.
 ///
@@ -23,25 +28,26 @@ use crate::{Cancel, Policy, Ratio, time::BlockingSleep, time::Entropy, time::Thr
 /// let ticks = blocking::Ticker::new(&WARM_UP).take_while(|_| !load()).count();
 /// assert_eq!((ticks, loads), (2, 3));
 /// ```
-pub struct Ticker<S, T = ThreadSleep, N = Uncancelled> {
+pub struct Ticker<S, T = ThreadSleep> {
     state: TickerState<S>,
     timer: T,
-    cancel: N,
+    cancel: Option<Cancel>,
 }
 
-impl<'p> Ticker<Scheduled<'p>> {
-    /// Creates a ticker that follows this policy; the current thread sleeps between ticks.
+impl Ticker<Scheduled> {
+    /// Creates a ticker that follows a policy, or the policy of a [`Retrier`]; the current thread sleeps between ticks.
     #[must_use]
-    pub fn new(policy: &'p Policy) -> Self {
-        Self::with_timer(ThreadSleep, policy)
+    pub fn new(retrier: impl Into<Retrier>) -> Self {
+        Self::with_timer(ThreadSleep, retrier)
     }
 }
 
-impl<'p, T: BlockingSleep> Ticker<Scheduled<'p>, T> {
-    /// Creates a ticker that follows this policy, on this timer.
+impl<T: BlockingSleep> Ticker<Scheduled, T> {
+    /// Creates a ticker that follows a policy, or the policy of a [`Retrier`], on this timer; see the async
+    /// [`with_timer`](crate::reconnect::Ticker::with_timer).
     #[must_use]
-    pub fn with_timer(timer: T, policy: &'p Policy) -> Self {
-        Self::from_times(Scheduled::new(policy), timer)
+    pub fn with_timer(timer: T, retrier: impl Into<Retrier>) -> Self {
+        Self::from_times(Scheduled::new(retrier.into()), timer)
     }
 }
 
@@ -59,21 +65,21 @@ pub fn interval<T: BlockingSleep>(period: Duration, jitter: Ratio, timer: T) -> 
     Ticker::from_times(Periodic::new(period, jitter), timer)
 }
 
-impl<T, N> Ticker<Scheduled<'_>, T, N> {
+impl<T> Ticker<Scheduled, T> {
     /// Sets the seed that the delays are drawn from; they equal those of [`Policy::delays`]. Call it before the first
     /// tick.
     #[must_use]
-    pub fn seed(mut self, entropy: impl Entropy) -> Self {
-        self.state.times = self.state.times.with_seed(entropy.seed());
+    pub fn seed(mut self, seed: Seed) -> Self {
+        self.state.times = self.state.times.with_seed(seed);
         self
     }
 }
 
-impl<T, N> Ticker<Periodic, T, N> {
+impl<T> Ticker<Periodic, T> {
     /// Sets the seed that the tick times are drawn from. Call it before the first tick.
     #[must_use]
-    pub fn seed(mut self, entropy: impl Entropy) -> Self {
-        self.state.times = self.state.times.with_seed(entropy.seed());
+    pub fn seed(mut self, seed: Seed) -> Self {
+        self.state.times = self.state.times.with_seed(seed);
         self
     }
 
@@ -88,14 +94,16 @@ impl<T, N> Ticker<Periodic, T, N> {
 
 impl<S: Times, T: BlockingSleep> Ticker<S, T> {
     pub(crate) const fn from_times(times: S, timer: T) -> Self {
-        Self { state: TickerState::new(times), timer, cancel: Uncancelled }
+        Self { state: TickerState::new(times), timer, cancel: None }
     }
 }
 
-impl<S: Times, T: BlockingSleep, N> Ticker<S, T, N> {
+impl<S: Times, T: BlockingSleep> Ticker<S, T> {
     /// Ends the ticker when this handle is cancelled: during a wait, or when the next tick is requested.
-    pub fn cancelled_by(self, cancel: &Cancel) -> Ticker<S, T, &Cancel> {
-        Ticker { state: self.state, timer: self.timer, cancel }
+    #[must_use]
+    pub fn cancelled_by(mut self, cancel: &Cancel) -> Self {
+        self.cancel = Some(cancel.clone());
+        self
     }
 
     /// Stops the ticker: no further tick comes. Idempotent.
@@ -115,7 +123,7 @@ impl<S: Times, T: BlockingSleep, N> Ticker<S, T, N> {
     }
 }
 
-impl<S: Times, T: BlockingSleep, N: Cancelling> Iterator for Ticker<S, T, N> {
+impl<S: Times, T: BlockingSleep> Iterator for Ticker<S, T> {
     type Item = Tick;
 
     fn next(&mut self) -> Option<Tick> {
@@ -124,7 +132,7 @@ impl<S: Times, T: BlockingSleep, N: Cancelling> Iterator for Ticker<S, T, N> {
                 TickerStep::Tick(tick) => return Some(tick),
                 TickerStep::End => return None,
                 TickerStep::Wait(length) => {
-                    match self.cancel.handle() {
+                    match &self.cancel {
                         Some(cancel) => self.timer.sleep_unless(length, cancel),
                         None => self.timer.sleep(length),
                     }
@@ -134,16 +142,16 @@ impl<S: Times, T: BlockingSleep, N: Cancelling> Iterator for Ticker<S, T, N> {
                 // The timer panicked during the wait, and the caller caught the panic.
                 TickerStep::Waiting => self.state.timer_fired(),
             }
-            if self.cancel.is_cancelled() {
+            if self.cancel.as_ref().is_some_and(Cancel::is_cancelled) {
                 let _ = self.state.end();
             }
         }
     }
 }
 
-impl<S: Times, T: BlockingSleep, N: Cancelling> core::iter::FusedIterator for Ticker<S, T, N> {}
+impl<S: Times, T: BlockingSleep> core::iter::FusedIterator for Ticker<S, T> {}
 
-impl<S: fmt::Debug, T, N> fmt::Debug for Ticker<S, T, N> {
+impl<S: fmt::Debug, T> fmt::Debug for Ticker<S, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Ticker").field("state", &self.state).finish_non_exhaustive()
     }

@@ -13,4 +13,3 @@ pub use periodic::Periodic;
 pub use scheduled::Scheduled;
 pub use tick::Tick;
 pub use ticker::{Ticker, interval};
-pub(crate) use times::Times;

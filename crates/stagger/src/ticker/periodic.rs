@@ -1,7 +1,11 @@
 use core::time::Duration;
 
-use super::Times;
-use crate::{Instant, Ratio, Seed, schedule::draw, time::Clock, time::Entropy as _, time::SystemEntropy};
+use stagger_core::schedule::draw;
+use stagger_core::{Instant, Ratio, Seed};
+
+use super::times::Times;
+use crate::entropy;
+use crate::time::Clock;
 
 /// Tick times around a period, without drift: see [`interval`](crate::reconnect::interval).
 #[derive(Clone, Debug)]
@@ -33,7 +37,7 @@ impl Periodic {
             period,
             width: Duration::from_nanos(share.of(period)),
             spread: Duration::from_nanos(period),
-            seed: SystemEntropy.seed(),
+            seed: entropy::seed(),
             origin: Instant::ZERO,
             point: 0,
             missed: 0,

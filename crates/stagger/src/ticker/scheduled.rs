@@ -1,22 +1,27 @@
 use core::time::Duration;
 
-use super::Times;
-use crate::{
-    DelaySource, Guards, Outcome, Policy, Seed, guard::Permits, machine::Decision, machine::RetryMachine,
-    machine::RetryState, time::Clock, time::Entropy as _, time::SystemEntropy,
-};
+use stagger_core::guard::Permits;
+use stagger_core::machine::{Decision, RetryMachine, RetryState};
+use stagger_core::{DelaySource, Guards, Outcome, Seed, StopReason};
+
+use super::times::Times;
+use crate::entropy;
+use crate::event::{Action, Event};
+use crate::retrier::Retrier;
+use crate::time::Clock;
 
 /// Tick times from a policy: a tick corresponds to an attempt, and the delay to the next tick to that of a retry.
 #[derive(Clone, Debug)]
-pub struct Scheduled<'p> {
-    policy: &'p Policy,
+pub struct Scheduled {
+    retrier: Retrier,
     state: RetryState,
     seed: Seed,
 }
 
-impl<'p> Scheduled<'p> {
-    pub(super) fn new(policy: &'p Policy) -> Self {
-        Self { policy, state: RetryState::new(), seed: SystemEntropy.seed() }
+impl Scheduled {
+    pub(super) fn new(retrier: Retrier) -> Self {
+        let seed = retrier.shared().seed.unwrap_or_else(entropy::seed);
+        Self { retrier, state: RetryState::new(), seed }
     }
 
     pub(super) const fn with_seed(mut self, seed: Seed) -> Self {
@@ -25,18 +30,33 @@ impl<'p> Scheduled<'p> {
     }
 
     fn retry(&mut self) -> RetryMachine<'_> {
-        RetryMachine::new(self.policy, &mut self.state, self.seed)
+        RetryMachine::new(self.retrier.policy(), &mut self.state, self.seed)
     }
 
     /// Counts a tick as an attempt. There is no guard that could reject it.
     fn begin(&mut self, clock: &impl Clock) {
+        if self.retrier.shared().has_listeners() && self.state.attempt() == 0 {
+            self.state = RetryState::started(clock.now());
+        }
         let _ = self.retry().begin(Permits::NONE, || clock.now(), &Guards::none());
+    }
+
+    fn emit(&self, clock: &impl Clock, action: Action) {
+        self.retrier.shared().emit(|| Event {
+            target: "",
+            attempt: self.state.attempt(),
+            max_attempts: self.retrier.policy().max_attempts(),
+            elapsed: self.state.start().map_or(Duration::ZERO, |start| clock.now().saturating_since(start)),
+            budget_left: None,
+            action,
+            error: None,
+        });
     }
 }
 
-impl Times for Scheduled<'_> {
+impl Times for Scheduled {
     fn first(&mut self, clock: &impl Clock, resolution: Duration) -> Duration {
-        if self.policy.spread().is_zero() {
+        if self.retrier.policy().spread().is_zero() {
             return Duration::ZERO;
         }
         let mut retry = self.retry();
@@ -52,10 +72,15 @@ impl Times for Scheduled<'_> {
     fn next(&mut self, clock: &impl Clock, resolution: Duration) -> Option<Duration> {
         let mut retry = self.retry();
         // A ticker does not know the result of the work; requesting the next tick corresponds to a failure.
-        match retry.decide(Outcome::TRANSIENT, Permits::NONE, || clock.now(), &Guards::none()) {
-            Decision::Retry { after, source, .. } => Some(retry.on_ticks(after, source, resolution)),
-            _ => None,
-        }
+        let (action, delay) = match retry.decide(Outcome::TRANSIENT, Permits::NONE, || clock.now(), &Guards::none()) {
+            Decision::Retry { after, source, .. } => {
+                (Action::Retry { after, source }, Some(retry.on_ticks(after, source, resolution)))
+            }
+            Decision::Stop(stop) => (Action::Stop(stop), None),
+            _ => (Action::Stop(StopReason::Exhausted), None),
+        };
+        self.emit(clock, action);
+        delay
     }
 
     fn restart(&mut self, clock: &impl Clock) {

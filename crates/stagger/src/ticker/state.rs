@@ -2,8 +2,10 @@
 
 use core::time::Duration;
 
-use super::{Tick, Times};
-use crate::{testing, time::Clock};
+use super::tick::Tick;
+use super::times::Times;
+use crate::testing;
+use crate::time::Clock;
 
 /// The state of a ticker.
 #[derive(Debug)]

@@ -4,10 +4,17 @@ use core::pin::Pin;
 use core::task::{Context, Poll, ready};
 use core::time::Duration;
 
+use stagger_core::{Ratio, Seed};
+
+use super::periodic::Periodic;
+use super::scheduled::Scheduled;
 use super::state::{TickerState, TickerStep};
-use super::{Periodic, Scheduled, Tick, Times};
-use crate::future::Uncancelled;
-use crate::{Policy, Ratio, coop, time::Entropy, time::Sleep};
+use super::tick::Tick;
+use super::times::Times;
+use crate::call::coop;
+use crate::drive::future::Uncancelled;
+use crate::retrier::Retrier;
+use crate::time::Sleep;
 
 /// Ticks on a policy's schedule: the first tick immediately, each later one after the next delay.
 ///
@@ -52,19 +59,20 @@ pub struct Ticker<S, T: Sleep, N = Uncancelled> {
 }
 
 #[cfg(feature = "tokio")]
-impl<'p> Ticker<Scheduled<'p>, crate::time::Tokio> {
-    /// Creates a ticker that follows this policy, on tokio's timer.
+impl Ticker<Scheduled, crate::time::Tokio> {
+    /// Creates a ticker that follows a policy, or the policy of a [`Retrier`], on tokio's timer.
     #[must_use]
-    pub fn new(policy: &'p Policy) -> Self {
-        Self::with_timer(crate::time::Tokio, policy)
+    pub fn new(retrier: impl Into<Retrier>) -> Self {
+        Self::with_timer(crate::time::Tokio, retrier)
     }
 }
 
-impl<'p, T: Sleep> Ticker<Scheduled<'p>, T> {
-    /// Creates a ticker that follows this policy, on this timer.
+impl<T: Sleep> Ticker<Scheduled, T> {
+    /// Creates a ticker that follows a policy, or the policy of a [`Retrier`], on this timer. The retrier's listeners
+    /// receive every wait, under its name. Its guards do not apply: a tick is not an attempt.
     #[must_use]
-    pub fn with_timer(timer: T, policy: &'p Policy) -> Self {
-        Self::from_times(Scheduled::new(policy), timer)
+    pub fn with_timer(timer: T, retrier: impl Into<Retrier>) -> Self {
+        Self::from_times(Scheduled::new(retrier.into()), timer)
     }
 }
 
@@ -100,14 +108,14 @@ pub fn interval<T: Sleep>(period: Duration, jitter: Ratio, timer: T) -> Ticker<P
     Ticker::from_times(Periodic::new(period, jitter), timer)
 }
 
-impl<T: Sleep, N> Ticker<Scheduled<'_>, T, N> {
+impl<T: Sleep, N> Ticker<Scheduled, T, N> {
     /// Sets the seed that the delays are drawn from; they equal those of [`Policy::delays`]. Call it before the first
     /// tick.
     ///
     /// Tickers that share a seed tick in lockstep: use it for tests and reports.
     #[must_use]
-    pub fn seed(mut self, entropy: impl Entropy) -> Self {
-        self.state.times = self.state.times.with_seed(entropy.seed());
+    pub fn seed(mut self, seed: Seed) -> Self {
+        self.state.times = self.state.times.with_seed(seed);
         self
     }
 }
@@ -117,8 +125,8 @@ impl<T: Sleep, N> Ticker<Periodic, T, N> {
     ///
     /// Tickers that share a seed tick in lockstep: use it for tests and reports.
     #[must_use]
-    pub fn seed(mut self, entropy: impl Entropy) -> Self {
-        self.state.times = self.state.times.with_seed(entropy.seed());
+    pub fn seed(mut self, seed: Seed) -> Self {
+        self.state.times = self.state.times.with_seed(seed);
         self
     }
 
@@ -138,10 +146,10 @@ impl<S: Times, T: Sleep> Ticker<S, T> {
 }
 
 impl<S: Times, T: Sleep, N> Ticker<S, T, N> {
-    /// Ends the ticker when this future completes: during a wait, or when the next tick is requested. The future must
-    /// be `Unpin`: box or pin one that is not.
-    pub fn cancelled_by<N2: Future + Unpin>(self, cancel: N2) -> Ticker<S, T, N2> {
-        Ticker { state: self.state, timer: self.timer, sleeping: self.sleeping, cancel }
+    /// Ends the ticker when this future completes: during a wait, or when the next tick is requested. The future is
+    /// boxed.
+    pub fn cancelled_by<N2: Future>(self, cancel: N2) -> Ticker<S, T, Pin<Box<N2>>> {
+        Ticker { state: self.state, timer: self.timer, sleeping: self.sleeping, cancel: Box::pin(cancel) }
     }
 
     /// Stops the ticker: no further tick comes. Idempotent.

@@ -1,18 +1,20 @@
 use core::borrow::Borrow;
 use core::fmt;
-use core::pin::Pin;
 use core::task::{Context, Poll, ready};
 use core::time::Duration;
 
-use crate::call::{Attempt, Call, Next, Phase};
-use crate::coop;
-use crate::event::EventError;
-use crate::future::arm;
-use crate::retrier_options::{RetrierOptions, RetrierPolicy};
-use crate::rule::Rule as _;
+use stagger_core::{Instant, Outcome, StopReason};
+
+use crate::call::attempt::Attempt;
+use crate::call::machine::Phase;
+use crate::call::options::{Options, Through};
+use crate::call::poll::PollCall;
+use crate::error::{Cause, Error, Rejected};
+use crate::event::{EventError, Silent};
+use crate::retrier::Retrier;
+use crate::rule::{BuiltIn, Rule};
 use crate::scope::{self, ScopeGuard};
-use crate::setup::PermitStage;
-use crate::{BreakerOpen, Cause, Error, Instant, Outcome, Retrier, StopReason, time::Sleep};
+use crate::time::Sleep;
 
 /// A poll-based call without borrows: the building block for integrations that need a nameable, `'static` future and
 /// explicit attempt boundaries. In all other cases use [`Retrier::run`].
@@ -47,11 +49,7 @@ use crate::{BreakerOpen, Cause, Error, Instant, Outcome, Retrier, StopReason, ti
 /// ```
 #[must_use = "a call does nothing until it is polled"]
 pub struct PollRetry<T: Sleep + Clone, R: Borrow<Retrier> + Clone = Retrier> {
-    call: Call<RetrierPolicy, T, RetrierOptions<T, R>>,
-    /// The call's single timer, for a sleep or for the time limit of an attempt.
-    sleeping: Option<T::Sleeping>,
-    /// There is nothing to wait for, but the task must yield to others first.
-    yields: bool,
+    call: PollCall<Through<R>, T>,
     /// The first attempt is in progress on the fast path: if it succeeds, the call needs no state.
     is_stateless: bool,
 }
@@ -62,7 +60,7 @@ impl<T: Sleep + Clone> PollRetry<T> {
         Self::with_deadline(retrier, timer, None)
     }
 
-    /// Creates a call with a deadline, as an instant of the timer's clock: no retry starts at or after it, and an
+    /// Creates a call with a deadline, as an instant of the timer's clock: no attempt starts at or after it, and an
     /// attempt's [time limit](Attempt::time_limit) is at most the time left until then.
     pub fn with_deadline(retrier: &Retrier, timer: T, deadline: Option<Instant>) -> Self {
         Self::from_retrier(retrier.clone(), timer, deadline)
@@ -72,20 +70,20 @@ impl<T: Sleep + Clone> PollRetry<T> {
 impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
     /// Creates a call that stores `retrier` as it is: an integration that already owns the retrier saves one reference
     /// count, and with `&Retrier` the call borrows it.
-    pub fn from_retrier(retrier: R, timer: T, deadline: Option<Instant>) -> Self {
-        let options = RetrierOptions::new(retrier, timer.clone(), deadline);
-        Self { call: Call::new(RetrierPolicy, timer, options), sleeping: None, yields: false, is_stateless: false }
+    pub const fn from_retrier(retrier: R, timer: T, deadline: Option<Instant>) -> Self {
+        let options = Through { retrier, deadline, is_timed: true };
+        Self { call: PollCall::new(options, timer), is_stateless: false }
     }
 
     /// Returns what the retrier was passed as.
     pub const fn retrier(&self) -> &R {
-        self.call.options.retrier()
+        &self.call.call.options.retrier
     }
 
     /// Turns off measuring [`elapsed`](Self::elapsed) for its own sake: the clock is read only if the policy, a limit,
     /// a guard or a listener needs it, and `elapsed` is zero if none of them does.
     pub const fn untimed(mut self) -> Self {
-        self.call.options.is_timed = false;
+        self.call.call.options.is_timed = false;
         self
     }
 
@@ -93,58 +91,62 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
     /// on, and asks the guards to admit it. Pending forever after the end of the call.
     ///
     /// # Errors
-    /// Returns [`BreakerOpen`] if the breaker rejects the attempt; the call has then ended.
+    /// Returns [`Rejected`] if the breaker rejects the attempt or the deadline has passed; the call has then ended.
     #[inline]
-    pub fn poll_begin(&mut self, cx: &mut Context<'_>) -> Poll<Result<Attempt, BreakerOpen>> {
-        if self.call.phase == Phase::Fresh && self.call.has_fast_path() && scope::depth() == 0 {
+    pub fn poll_begin(&mut self, cx: &mut Context<'_>) -> Poll<Result<Attempt, Rejected>> {
+        let call = &mut self.call.call;
+        if call.phase == Phase::Fresh && call.has_fast_path() && scope::depth() == 0 {
             self.is_stateless = true;
-            self.call.phase = Phase::Attempting;
-            return Poll::Ready(Ok(Attempt::first(self.call.policy())));
+            call.phase = Phase::Attempting;
+            return Poll::Ready(Ok(Attempt::first(call.policy())));
         }
-        self.poll_due(cx)
+        ready!(self.call.poll_begin(cx)).map_or_else(
+            |(stop, rejected)| {
+                self.call.call.emit_stop(&Silent, stop);
+                Poll::Ready(Err(rejected))
+            },
+            |attempt| Poll::Ready(Ok(attempt)),
+        )
     }
 
     /// Runs `poll` inside the scope of this attempt, so that nested calls do not retry by default; see
     /// [`scope`](crate::scope). From the first call on, the attempt counts as made, even if it is then dropped.
     pub fn attempt<O>(&mut self, poll: impl FnOnce() -> O) -> O {
-        self.call.set_stage(PermitStage::Attempting);
+        self.call.call.attempting();
         self.prepare(poll)
     }
 
     /// Runs `poll` inside the scope of this attempt before the attempt is made, for its preparation, such as waiting
     /// until a service is ready. If the call is dropped in this state, the permits of the attempt are released.
     pub fn prepare<O>(&self, poll: impl FnOnce() -> O) -> O {
-        let _scope = ScopeGuard::enter(self.call.policy());
+        let _scope = ScopeGuard::enter(self.call.call.policy());
         poll()
     }
 
     /// Completes when the time limit of the attempt elapses. If it is never polled, timeouts are not enforced. When it
     /// completes, drop the attempt and call [`failed`](Self::failed) without an error.
     pub fn poll_limit(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        match &mut self.sleeping {
-            Some(limit) if self.call.phase == Phase::Timed => Pin::new(limit).poll(cx),
-            _ => Poll::Pending,
-        }
+        self.call.poll_limit(cx)
     }
 
     /// Classifies this error by the retrier's rules, or the [built-in rules](crate::classify::built_in).
     pub fn outcome<E: 'static>(&self, error: &E) -> Outcome {
-        self.call.options.rules().outcome(error)
+        BuiltIn.outcome(error, self.call.call.options.retrier())
     }
 
     /// Classifies this error by the retrier's rules alone, for integrations that know their errors better than the
     /// [built-in rules](crate::classify::built_in). Returns `None` if the retrier has no rule for `E`.
     pub fn explicit_outcome<E: 'static>(&self, error: &E) -> Option<Outcome> {
-        self.call.options.rules().registered(error)
+        self.call.call.options.retrier()?.registered(error)
     }
 
     /// Records that the attempt succeeded, which ends the call.
     pub fn succeeded(&mut self) {
         if self.is_stateless {
-            self.call.phase = Phase::Ended;
+            self.call.call.phase = Phase::Ended;
             return;
         }
-        self.call.succeeded::<()>();
+        self.call.call.succeeded(&Silent);
     }
 
     /// Records that the attempt failed, with its error if there is one. Returns `None` if another attempt follows,
@@ -153,15 +155,9 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
     #[must_use = "a call that is over must not be polled"]
     pub fn failed<E: EventError>(&mut self, outcome: Outcome, error: Option<&E>) -> Option<StopReason> {
         if core::mem::take(&mut self.is_stateless) {
-            self.call.leave_fast_path(false);
+            self.call.call.leave_fast_path(false);
         }
-        match self.call.failed(outcome, error, self.call.clock.resolution()) {
-            Next::Stop(stop) => Some(stop),
-            Next::Wait(delay) => {
-                self.wait(delay);
-                None
-            }
-        }
+        self.call.failed(&Silent, outcome, error)
     }
 
     /// Returns the ended call as an [`Error`].
@@ -172,55 +168,13 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
     /// Returns the number of attempts made so far.
     #[must_use]
     pub fn attempts(&self) -> u32 {
-        if self.is_stateless { 1 } else { self.call.attempt() }
+        if self.is_stateless { 1 } else { self.call.call.attempts() }
     }
 
     /// Returns how long the call has taken so far.
     #[must_use]
     pub fn elapsed(&self) -> Duration {
-        self.call.elapsed()
-    }
-
-    fn poll_due(&mut self, cx: &mut Context<'_>) -> Poll<Result<Attempt, BreakerOpen>> {
-        if core::mem::take(&mut self.yields) {
-            cx.waker().wake_by_ref();
-            return Poll::Pending;
-        }
-        if self.call.phase == Phase::Fresh {
-            let delay = self.call.start(self.call.clock.resolution());
-            self.wait(delay);
-        }
-        while self.call.phase == Phase::Sleeping {
-            let Some(sleeping) = &mut self.sleeping else { return Poll::Pending };
-            ready!(Pin::new(&mut *sleeping).poll(cx));
-            match self.call.remaining_wait() {
-                Some(left) => self.call.clock.rearm(sleeping, left),
-                None => self.call.phase = Phase::Due,
-            }
-        }
-        if self.call.phase != Phase::Due {
-            return Poll::Pending;
-        }
-        if let Err(stop) = self.call.begin() {
-            self.call.emit_rejection::<()>(stop);
-            return Poll::Ready(Err(self.call.breaker_open()));
-        }
-        self.call.set_stage(PermitStage::Admitted);
-        let limit = self.call.time_limit();
-        if let Some(limit) = limit {
-            arm(&self.call.clock, &mut self.sleeping, limit);
-            self.call.phase = Phase::Timed;
-        }
-        Poll::Ready(Ok(Attempt::of(&self.call, limit)))
-    }
-
-    fn wait(&mut self, delay: Duration) {
-        if delay.is_zero() {
-            self.yields = coop::should_yield(self.call.attempt());
-        } else {
-            arm(&self.call.clock, &mut self.sleeping, delay);
-            self.call.phase = Phase::Sleeping;
-        }
+        self.call.call.elapsed()
     }
 }
 

@@ -1,0 +1,501 @@
+//! The decisions of one call. Every driver, blocking or async, uses this; a driver only waits and polls.
+
+use core::borrow::Borrow;
+use core::time::Duration;
+
+use stagger_core::machine::{Decision, RetryMachine, RetryState};
+use stagger_core::{BreakerOpen, Budget, DelaySource, NestedRetries, Outcome, Policy, Seed, StopReason};
+
+use super::attempt::Attempt;
+use super::limits::LastAttempt;
+use super::not_before::NotBefore;
+use super::options::{Observed, Options, Through};
+use super::output::{Ended, ErrorSlot, Finish};
+use super::permits::{HeldPermits, Lender, PermitSlot, PermitStage};
+use crate::error::{Cause, Rejected};
+use crate::event::{Action, Event, EventError, Listen};
+use crate::retrier::Retrier;
+use crate::rule::{BuiltIn, Rule};
+use crate::shared::Shared;
+use crate::time::Clock;
+use crate::{entropy, scope, testing};
+
+/// The state of one call, its options, and the permits it holds.
+///
+/// Dropping it at any point releases or settles its permits; the slot they are in does that.
+#[derive(Debug)]
+pub(crate) struct Call<X: Options, C: Clock + Clone> {
+    pub(crate) options: X,
+    pub(crate) clock: C,
+    state: RetryState,
+    /// Drawn at the first failure or for the spread: a call that succeeds does not need one.
+    seed: Seed,
+    permits: X::Held<C>,
+    /// Valid if `HINTED` is set.
+    not_before: NotBefore,
+    pub(crate) phase: Phase,
+    flags: u8,
+}
+
+/// The state of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Phase {
+    /// Not started.
+    Fresh,
+    /// A timer is running; the next attempt begins when it fires.
+    Sleeping,
+    /// The next attempt begins now, but the task must yield to others first.
+    Yielding,
+    /// The next attempt begins now.
+    Due,
+    /// An attempt is in progress.
+    Attempting,
+    /// An attempt is in progress, and a timer limits it.
+    Timed,
+    /// The call has ended.
+    Ended,
+}
+
+const SEEDED: u8 = 1;
+/// The call was made inside an attempt of another call.
+const NESTED: u8 = 2;
+/// The caller has cancelled the call.
+const CANCELLED: u8 = 4;
+/// `not_before` is set, because a hint determined the current wait; [`remaining_wait`](Call::remaining_wait) clears it.
+const HINTED: u8 = 8;
+
+/// The next action of the driver.
+#[derive(Debug)]
+pub(crate) enum Next {
+    /// Arm the timer for `delay`; zero means no timer. When it fires, check [`remaining_wait`](Call::remaining_wait).
+    Wait {
+        /// The decided delay, fitted to the timer.
+        delay: Duration,
+        /// The decided delay.
+        after: Duration,
+        source: DelaySource,
+    },
+    Stop(StopReason),
+}
+
+impl<X: Options, C: Clock + Clone> Call<X, C> {
+    #[inline]
+    pub(crate) const fn new(options: X, clock: C) -> Self {
+        Self {
+            options,
+            clock,
+            state: RetryState::new(),
+            seed: Seed::new(0),
+            permits: <X::Held<C> as PermitSlot<X, C>>::EMPTY,
+            not_before: NotBefore::UNSET,
+            phase: Phase::Fresh,
+            flags: 0,
+        }
+    }
+
+    /// Resets the call to its initial state, so that it can run again.
+    pub(crate) fn restart(&mut self) {
+        self.permits.settle();
+        self.state = RetryState::new();
+        self.flags = 0;
+        self.phase = Phase::Fresh;
+    }
+
+    /// Starts the call: reads the nesting depth, and the clock if an option needs it. Returns how long to wait before
+    /// the first attempt.
+    #[inline]
+    pub(crate) fn start(&mut self, resolution: Duration) -> Duration {
+        self.start_without_spread();
+        if self.policy().spread().is_zero() { Duration::ZERO } else { self.spread(resolution) }
+    }
+
+    /// Starts the call, and ignores the policy's spread: its first attempt is due now.
+    #[inline]
+    pub(crate) fn start_without_spread(&mut self) {
+        if scope::depth() > 0 {
+            self.flags |= NESTED;
+        }
+        if self.is_timed() {
+            self.state = RetryState::started(self.clock.now());
+        }
+        self.phase = Phase::Due;
+    }
+
+    /// Returns whether the first attempt can be made on the fast path, before the call has any state: no option is
+    /// consulted and a success leaves no trace. [`leave_fast_path`](Self::leave_fast_path) makes up for the skipped
+    /// start.
+    #[inline]
+    pub(crate) fn has_fast_path(&self) -> bool {
+        (X::PLAIN || self.is_plain()) && self.policy().starts_immediately()
+    }
+
+    fn is_plain(&self) -> bool {
+        !self.is_timed() && self.options.limits().are_none() && self.options.guards().is_unguarded()
+    }
+
+    /// Returns whether the elapsed time will be needed.
+    #[inline]
+    fn is_timed(&self) -> bool {
+        !X::PLAIN && (self.options.is_timed() || self.options.retrier().is_some_and(Shared::has_listeners))
+    }
+
+    /// Catches up on the skipped start: the first attempt was made on the fast path, and is pending or has failed.
+    pub(crate) fn leave_fast_path(&mut self, is_nested: bool) {
+        if is_nested {
+            self.flags |= NESTED;
+        }
+        // There is no guard or deadline that could reject the attempt.
+        let _ = self.begin();
+    }
+
+    #[cold]
+    fn spread(&mut self, resolution: Duration) -> Duration {
+        self.draw_seed();
+        let clock = &self.clock;
+        let mut retry = RetryMachine::new(self.options.policy(), &mut self.state, self.seed)
+            .deadline(self.options.limits().deadline);
+        let after = retry.spread(|| clock.now());
+        if testing::sleeps_are_skipped() {
+            return Duration::ZERO;
+        }
+        retry.on_ticks(after, DelaySource::Spread, resolution)
+    }
+
+    /// Asks the deadline and the guards to admit the next attempt.
+    ///
+    /// # Errors
+    /// The reason to stop, and the rejection to return if there is no error of an earlier attempt.
+    #[inline]
+    pub(crate) fn begin(&mut self) -> Result<(), (StopReason, Rejected)> {
+        let (nested, permits) = (self.nested(), self.permits.take());
+        let clock = &self.clock;
+        let guards = self.options.guards().nested(nested);
+        let begun = RetryMachine::new(self.options.policy(), &mut self.state, self.seed)
+            .deadline(self.options.limits().deadline)
+            .begin(permits, || clock.now(), &guards);
+        match begun {
+            Ok(permits) => {
+                self.permits.put(permits, PermitStage::Admitted, nested, &self.options, &self.clock);
+                self.phase = Phase::Attempting;
+                Ok(())
+            }
+            Err(stop) => {
+                self.phase = Phase::Ended;
+                Err((stop, self.rejection(stop)))
+            }
+        }
+    }
+
+    #[cold]
+    fn rejection(&self, stop: StopReason) -> Rejected {
+        match (stop, self.options.guards().breaker) {
+            (StopReason::Breaker, Some(breaker)) => {
+                Rejected::BreakerOpen(BreakerOpen { retry_in: breaker.retry_in(&self.clock.now()) })
+            }
+            _ => Rejected::DeadlinePassed,
+        }
+    }
+
+    /// Returns what this call may do, depending on whether an outer call is already retrying.
+    #[inline]
+    fn nested(&self) -> NestedRetries {
+        if self.flags & NESTED == 0 { NestedRetries::Allow } else { self.options.guards().nested }
+    }
+
+    /// Records that the admitted attempt has started; this decides how its permits are settled on drop.
+    #[inline]
+    pub(crate) fn attempting(&mut self) {
+        self.permits.set_stage(PermitStage::Attempting);
+    }
+
+    /// Returns the attempt that has just begun, with its time limit.
+    #[inline]
+    pub(crate) fn attempt(&mut self) -> Attempt {
+        let time_limit = if X::PLAIN { None } else { self.time_limit() };
+        Attempt { number: self.attempts(), max: self.policy().max_attempts(), time_limit }
+    }
+
+    fn time_limit(&mut self) -> Option<Duration> {
+        let limits = self.options.limits();
+        let retry = RetryMachine::new(self.options.policy(), &mut self.state, self.seed).deadline(limits.deadline);
+        let is_untimed = limits.last == LastAttempt::Untimed && retry.is_last_attempt();
+        let timeout = limits.timeout.filter(|_| !is_untimed);
+        let clock = &self.clock;
+        let limit = match (retry.remaining(|| clock.now()), timeout) {
+            (Some(left), Some(timeout)) => Some(left.min(timeout)),
+            (left, timeout) => left.or(timeout),
+        };
+        // Timers are never armed for zero, and a socket treats a timeout of zero as none.
+        limit.map(|limit| limit.max(Duration::from_nanos(1)))
+    }
+
+    /// Records that the attempt succeeded.
+    #[inline]
+    pub(crate) fn succeeded<L: Listen>(&mut self, listener: &L) {
+        self.phase = Phase::Ended;
+        let (nested, permits) = (self.nested(), self.permits.take());
+        let clock = &self.clock;
+        let guards = self.options.guards().nested(nested);
+        let decision = RetryMachine::new(self.options.policy(), &mut self.state, self.seed).decide(
+            Outcome::Success,
+            permits,
+            || clock.now(),
+            &guards,
+        );
+        self.emit(listener, action(&decision), None);
+    }
+
+    /// Records that the attempt failed, and decides what follows.
+    #[inline]
+    pub(crate) fn failed<E, L: Listen>(
+        &mut self,
+        listener: &L,
+        outcome: Outcome,
+        error: Option<&E>,
+        resolution: Duration,
+    ) -> Next
+    where
+        X: Observed<E>,
+    {
+        // An error is never a success, whatever the rule returned.
+        let outcome = if matches!(outcome, Outcome::Success) { Outcome::Permanent } else { outcome };
+        if self.flags & SEEDED == 0 && self.policy().needs_seed(&outcome, resolution) {
+            self.draw_seed();
+        }
+        let (nested, permits) = (self.nested(), self.permits.take());
+        let clock = &self.clock;
+        let guards = self.options.guards().nested(nested);
+        let mut retry = RetryMachine::new(self.options.policy(), &mut self.state, self.seed)
+            .deadline(self.options.limits().deadline);
+        let decision = retry.decide(outcome, permits, || clock.now(), &guards);
+        let next = match &decision {
+            &Decision::Retry { after, source, .. } if testing::sleeps_are_skipped() => {
+                Next::Wait { delay: Duration::ZERO, after, source }
+            }
+            &Decision::Retry { after, source, .. } => {
+                let delay = retry.on_ticks(after, source, resolution);
+                if source == DelaySource::Hint && !delay.is_zero() {
+                    self.set_not_before(after);
+                }
+                Next::Wait { delay, after, source }
+            }
+            Decision::Stop(stop) => Next::Stop(*stop),
+            // Not reachable for an error; treated like an outcome of success beside an error.
+            _ => Next::Stop(StopReason::Permanent),
+        };
+        let action = action(&decision);
+        self.phase = Phase::Ended;
+        if let Decision::Retry { permit, .. } = decision {
+            self.permits.put(permit, PermitStage::Waiting, nested, &self.options, &self.clock);
+            self.phase = Phase::Due;
+        }
+        // Only after the permit is stored: the listener may panic.
+        self.emit(listener, action, error.and_then(X::describe));
+        next
+    }
+
+    /// Remembers the end of a wait that a hint asked for.
+    #[cold]
+    fn set_not_before(&mut self, wait: Duration) {
+        self.not_before = NotBefore::after(wait, self.clock.now());
+        self.flags |= HINTED;
+    }
+
+    /// Returns what is left, after the timer has fired, of a wait that a hint asked for. A timer may fire early; such a
+    /// retry must not start early.
+    #[inline]
+    pub(crate) fn remaining_wait(&mut self) -> Option<Duration> {
+        if self.flags & HINTED == 0 { None } else { self.hinted_wait() }
+    }
+
+    #[cold]
+    fn hinted_wait(&mut self) -> Option<Duration> {
+        let left = self.not_before.remaining(self.clock.now());
+        if left.is_zero() {
+            self.flags &= !HINTED;
+            return None;
+        }
+        Some(left)
+    }
+
+    /// Returns whether the caller has cancelled. `is_ready` is not called again once it has returned true: it may poll a
+    /// future.
+    #[inline]
+    pub(crate) fn is_cancelled(&mut self, is_ready: impl FnOnce() -> bool) -> bool {
+        if self.flags & CANCELLED == 0 && is_ready() {
+            self.flags |= CANCELLED;
+        }
+        self.flags & CANCELLED != 0
+    }
+
+    /// Ends the call and settles the permits of an attempt that does not complete.
+    pub(crate) fn abandon(&mut self) {
+        self.phase = Phase::Ended;
+        self.permits.settle();
+    }
+
+    /// Emits the event of a call that ends without an error of its operation.
+    #[cold]
+    pub(crate) fn emit_stop<L: Listen>(&self, listener: &L, stop: StopReason) {
+        self.emit(listener, Action::Stop(stop), None);
+    }
+
+    #[inline]
+    fn emit<L: Listen>(&self, listener: &L, action: Action, error: Option<&dyn EventError>) {
+        if !X::PLAIN {
+            self.emit_event(listener, action, error);
+        }
+    }
+
+    fn emit_event<L: Listen>(&self, listener: &L, action: Action, error: Option<&dyn EventError>) {
+        let retrier = self.options.retrier();
+        let listeners = retrier.map_or(&[][..], |retrier| &retrier.listeners);
+        if !L::LISTENS && listeners.is_empty() {
+            return;
+        }
+        let event = Event {
+            target: retrier.map_or("", |retrier| &retrier.name),
+            attempt: self.attempts(),
+            max_attempts: self.policy().max_attempts(),
+            elapsed: self.elapsed(),
+            budget_left: self.options.guards().budget.and_then(Budget::available),
+            action,
+            error,
+        };
+        listener.listen(&event);
+        for listen in listeners {
+            listen(&event);
+        }
+    }
+
+    /// Builds the output of a call whose attempt succeeded.
+    #[inline]
+    pub(crate) fn success<M: Finish<T, E>, T, E>(&self, value: T) -> M::Output {
+        M::success(value, || self.ended())
+    }
+
+    /// Builds the output of a call that its caller cancelled, during a sleep or an attempt.
+    #[cold]
+    pub(crate) fn cancelled<M, T, E, L>(&mut self, listener: &L, last: &mut M::LastError<E>) -> Option<M::Output>
+    where
+        M: Finish<T, E>,
+        L: Listen,
+    {
+        self.abandon();
+        self.emit_stop(listener, StopReason::Cancelled);
+        self.rejected::<M, T, E>(last, StopReason::Cancelled, Rejected::Cancelled)
+    }
+
+    /// Builds the output of a call that was stopped from outside, with the last error if there was one, or else with the
+    /// rejection. Returns `None` for a plain call, which has no guards, limits or cancellation, so nothing can reject
+    /// it.
+    #[cold]
+    pub(crate) fn rejected<M, T, E>(
+        &mut self,
+        last: &mut M::LastError<E>,
+        stop: StopReason,
+        rejected: Rejected,
+    ) -> Option<M::Output>
+    where
+        M: Finish<T, E>,
+    {
+        self.stopped::<M, T, E>(last.take().map_or(Cause::Rejected(rejected), Cause::Operation), stop)
+    }
+
+    /// Builds the output of a call that failed with this cause.
+    pub(crate) fn stopped<M: Finish<T, E>, T, E>(&mut self, cause: Cause<E>, stop: StopReason) -> Option<M::Output> {
+        self.phase = Phase::Ended;
+        M::failure(cause, stop, || self.ended())
+    }
+
+    pub(crate) fn ended(&self) -> Ended {
+        Ended { attempts: self.attempts(), elapsed: self.elapsed() }
+    }
+
+    /// Returns the number of the current or latest attempt, counted from 1; 0 before the first.
+    #[inline]
+    pub(crate) const fn attempts(&self) -> u32 {
+        self.state.attempt()
+    }
+
+    /// Returns the time since the start of the call; zero if no option needs it.
+    #[inline]
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.state.start().map_or(Duration::ZERO, |start| self.clock.now().saturating_since(start))
+    }
+
+    #[inline]
+    pub(crate) fn policy(&self) -> &Policy {
+        self.options.policy()
+    }
+
+    #[inline]
+    fn draw_seed(&mut self) {
+        if self.flags & SEEDED == 0 {
+            self.seed = self.options.seed().unwrap_or_else(entropy::seed);
+            self.flags |= SEEDED;
+        }
+    }
+}
+
+/// What is left of a call while it waits elsewhere, in a queue.
+#[derive(Debug)]
+pub(crate) struct Parked<L: Lender, C: Clock> {
+    pub(crate) state: RetryState,
+    /// Zero until it is drawn.
+    pub(crate) seed: Seed,
+    pub(crate) permits: HeldPermits<L, C>,
+}
+
+impl<L: Lender, C: Clock> Parked<L, C> {
+    /// A call that has not started.
+    pub(crate) const FRESH: Self = Self { state: RetryState::new(), seed: Seed::new(0), permits: HeldPermits::EMPTY };
+}
+
+impl<R: Borrow<Retrier> + Clone, C: Clock + Clone> Call<Through<R>, C> {
+    /// Continues a call that waited elsewhere: its next attempt is due.
+    pub(crate) fn resume(options: Through<R>, clock: C, parked: Parked<R, C>) -> Self {
+        let Parked { state, seed, permits } = parked;
+        let mut call = Self { state, seed, permits, phase: Phase::Due, ..Self::new(options, clock) };
+        if seed != Parked::<R, C>::FRESH.seed {
+            call.flags |= SEEDED;
+        }
+        if state.attempt() == 0 && state.start().is_none() && call.is_timed() {
+            call.state = RetryState::started(call.clock.now());
+        }
+        call
+    }
+
+    /// Takes the call apart, to wait elsewhere.
+    pub(crate) fn park(self) -> Parked<R, C> {
+        Parked { state: self.state, seed: self.seed, permits: self.permits }
+    }
+
+    /// Sets the seed if it has not been drawn.
+    pub(crate) fn seed_with(&mut self, seed: impl FnOnce() -> Seed) {
+        if self.flags & SEEDED == 0 {
+            self.seed = seed();
+            self.flags |= SEEDED;
+        }
+    }
+
+    /// Returns the state of the retries, and the seed.
+    pub(crate) const fn state(&self) -> (RetryState, Seed) {
+        (self.state, self.seed)
+    }
+
+    /// Classifies an error by the rules of the retrier, or the built-in rules.
+    pub(crate) fn classify<E: 'static>(&self, error: &E) -> Outcome {
+        BuiltIn.outcome(error, self.options.retrier())
+    }
+}
+
+const fn action(decision: &Decision) -> Action {
+    match decision {
+        Decision::Done => Action::Done,
+        Decision::Retry { after, source, .. } => Action::Retry { after: *after, source: *source },
+        Decision::Stop(stop) => Action::Stop(*stop),
+        _ => Action::Stop(StopReason::Permanent),
+    }
+}

@@ -1,0 +1,262 @@
+use core::borrow::Borrow;
+
+use stagger_core::{Guards, Instant, NestedRetries, Policy, Seed};
+
+use super::limits::Limits;
+use super::permits::{HeldPermits, Lender, PermitSlot};
+use crate::cancel::Cancel;
+use crate::event::EventError;
+use crate::retrier::Retrier;
+use crate::shared::Shared;
+use crate::time::Clock;
+
+/// What a call takes from its caller: the policy, and optionally guards, limits, rules and listeners.
+///
+/// A policy alone has no options, and its call contains no code for them.
+pub trait Options: Sized {
+    /// Whether there is nothing but a policy.
+    const PLAIN: bool;
+    /// Who grants the call's permits.
+    type Lender: Lender;
+    /// The permits of the call; zero-sized if there is nothing but a policy.
+    type Held<C: Clock + Clone>: PermitSlot<Self, C>;
+
+    /// Returns the policy.
+    fn policy(&self) -> &Policy;
+
+    /// Returns the guards, and what the call does inside an attempt of another call.
+    fn guards(&self) -> Guards<'_>;
+
+    /// Returns who grants the call's permits, or `None` if there are no guards.
+    fn lender(&self) -> Option<Self::Lender>;
+
+    /// Returns the time limits.
+    fn limits(&self) -> Limits;
+
+    /// Returns the fixed seed, if there is one.
+    fn seed(&self) -> Option<Seed>;
+
+    /// Returns the retrier that the call is made through, if there is one.
+    fn retrier(&self) -> Option<&Shared>;
+
+    /// Returns whether something other than a retrier's listener needs the elapsed time.
+    fn is_timed(&self) -> bool;
+
+    /// Returns the handle that cancels a blocking call, if there is one.
+    #[inline]
+    fn cancel(&self) -> Option<&Cancel> {
+        None
+    }
+}
+
+/// Options whose calls can be observed by a retrier's listeners if they fail with `E`.
+pub trait Observed<E>: Options {
+    /// Returns the error as the listeners receive it; `None` if there are no listeners.
+    fn describe(error: &E) -> Option<&dyn EventError>;
+}
+
+impl Options for &Policy {
+    const PLAIN: bool = true;
+    type Lender = Guards<'static>;
+    type Held<C: Clock + Clone> = ();
+
+    #[inline]
+    fn policy(&self) -> &Policy {
+        self
+    }
+
+    #[inline]
+    fn guards(&self) -> Guards<'_> {
+        Guards::none().nested(NestedRetries::Disable)
+    }
+
+    #[inline]
+    fn lender(&self) -> Option<Guards<'static>> {
+        None
+    }
+
+    #[inline]
+    fn limits(&self) -> Limits {
+        Limits::NONE
+    }
+
+    #[inline]
+    fn seed(&self) -> Option<Seed> {
+        None
+    }
+
+    #[inline]
+    fn retrier(&self) -> Option<&Shared> {
+        None
+    }
+
+    #[inline]
+    fn is_timed(&self) -> bool {
+        false
+    }
+}
+
+impl<E> Observed<E> for &Policy {
+    fn describe(_: &E) -> Option<&dyn EventError> {
+        None
+    }
+}
+
+/// A policy, or a retrier, with options that were set for one call.
+#[derive(Clone, Copy, Debug)]
+pub struct Configured<'p> {
+    policy: &'p Policy,
+    retrier: Option<&'p Shared>,
+    pub(crate) guards: Guards<'p>,
+    pub(crate) limits: Limits,
+    pub(crate) seed: Option<Seed>,
+    pub(crate) cancel: Option<&'p Cancel>,
+    pub(crate) is_timed: bool,
+}
+
+impl<'p> Configured<'p> {
+    /// Takes every option from a retrier.
+    pub(crate) fn through(retrier: &'p Shared) -> Self {
+        Self {
+            policy: &retrier.policy,
+            retrier: Some(retrier),
+            guards: retrier.guards(),
+            limits: retrier.limits,
+            seed: retrier.seed,
+            cancel: None,
+            is_timed: true,
+        }
+    }
+}
+
+/// Options that can be changed, before the call starts.
+pub trait Configure<'p>: Options {
+    /// Returns the options in the form that can be changed.
+    fn configure(self) -> Configured<'p>;
+}
+
+impl<'p> Configure<'p> for &'p Policy {
+    fn configure(self) -> Configured<'p> {
+        Configured {
+            policy: self,
+            retrier: None,
+            guards: Guards::none().nested(NestedRetries::Disable),
+            limits: Limits::NONE,
+            seed: None,
+            cancel: None,
+            is_timed: false,
+        }
+    }
+}
+
+impl<'p> Configure<'p> for Configured<'p> {
+    fn configure(self) -> Self {
+        self
+    }
+}
+
+impl<'p> Options for Configured<'p> {
+    const PLAIN: bool = false;
+    type Lender = Guards<'p>;
+    type Held<C: Clock + Clone> = HeldPermits<Guards<'p>, C>;
+
+    fn policy(&self) -> &Policy {
+        self.policy
+    }
+
+    fn guards(&self) -> Guards<'_> {
+        self.guards
+    }
+
+    fn lender(&self) -> Option<Guards<'p>> {
+        if self.guards.is_unguarded() { None } else { Some(self.guards) }
+    }
+
+    fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    fn seed(&self) -> Option<Seed> {
+        self.seed
+    }
+
+    fn retrier(&self) -> Option<&Shared> {
+        self.retrier
+    }
+
+    fn is_timed(&self) -> bool {
+        self.is_timed
+    }
+
+    fn cancel(&self) -> Option<&Cancel> {
+        self.cancel
+    }
+}
+
+impl<E: EventError> Observed<E> for Configured<'_> {
+    fn describe(error: &E) -> Option<&dyn EventError> {
+        Some(error)
+    }
+}
+
+/// A retrier as the only source of options, for calls that borrow nothing.
+#[derive(Clone, Debug)]
+pub(crate) struct Through<R> {
+    pub(crate) retrier: R,
+    pub(crate) deadline: Option<Instant>,
+    pub(crate) is_timed: bool,
+}
+
+impl<R: Borrow<Retrier>> Through<R> {
+    fn shared(&self) -> &Shared {
+        self.retrier.borrow().shared()
+    }
+}
+
+/// The guards of a retrier.
+impl<R: Borrow<Retrier>> Lender for R {
+    fn guards(&self) -> Guards<'_> {
+        self.borrow().shared().guards()
+    }
+}
+
+impl<R: Borrow<Retrier> + Clone> Options for Through<R> {
+    const PLAIN: bool = false;
+    type Lender = R;
+    type Held<C: Clock + Clone> = HeldPermits<R, C>;
+
+    fn policy(&self) -> &Policy {
+        &self.shared().policy
+    }
+
+    fn guards(&self) -> Guards<'_> {
+        self.shared().guards()
+    }
+
+    fn lender(&self) -> Option<R> {
+        if self.guards().is_unguarded() { None } else { Some(self.retrier.clone()) }
+    }
+
+    fn limits(&self) -> Limits {
+        let limits = self.shared().limits;
+        Limits { deadline: self.deadline.or(limits.deadline), ..limits }
+    }
+
+    fn seed(&self) -> Option<Seed> {
+        self.shared().seed
+    }
+
+    fn retrier(&self) -> Option<&Shared> {
+        Some(self.shared())
+    }
+
+    fn is_timed(&self) -> bool {
+        self.is_timed
+    }
+}
+
+impl<E: EventError, R: Borrow<Retrier> + Clone> Observed<E> for Through<R> {
+    fn describe(error: &E) -> Option<&dyn EventError> {
+        Some(error)
+    }
+}

@@ -1,0 +1,158 @@
+use stagger_core::guard::Permits;
+use stagger_core::{Guards, Instant, NestedRetries, Outcome};
+
+use super::options::Options;
+use crate::time::Clock;
+
+/// The progress of an attempt, which decides how its permits are settled if it goes no further.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PermitStage {
+    /// There are no permits.
+    Settled,
+    /// The attempt is waiting: the permits are released.
+    Waiting,
+    /// The attempt is admitted but not started: the budget's permit is released, the breaker's is settled as cancelled.
+    Admitted,
+    /// The attempt is in progress: the permits are settled as cancelled.
+    Attempting,
+}
+
+/// Who granted a permit, and takes it back.
+pub trait Lender {
+    /// Returns the guards.
+    fn guards(&self) -> Guards<'_>;
+}
+
+impl Lender for Guards<'_> {
+    fn guards(&self) -> Guards<'_> {
+        *self
+    }
+}
+
+/// The permits that a call holds.
+pub trait PermitSlot<X, C> {
+    /// A slot without permits.
+    const EMPTY: Self;
+
+    /// Stores the permits of an attempt that has come this far.
+    fn put(&mut self, permits: Permits, stage: PermitStage, nested: NestedRetries, options: &X, clock: &C);
+
+    /// Takes the permits out, to settle them with the outcome of their attempt.
+    fn take(&mut self) -> Permits;
+
+    /// Records how far the attempt has come.
+    fn set_stage(&mut self, stage: PermitStage);
+
+    /// Settles the permits of an attempt that goes no further.
+    fn settle(&mut self);
+}
+
+/// The slot of a call that has no guards.
+impl<X, C> PermitSlot<X, C> for () {
+    const EMPTY: Self = ();
+
+    #[inline]
+    fn put(&mut self, _: Permits, _: PermitStage, _: NestedRetries, _: &X, _: &C) {}
+
+    #[inline]
+    fn take(&mut self) -> Permits {
+        Permits::NONE
+    }
+
+    #[inline]
+    fn set_stage(&mut self, _: PermitStage) {}
+
+    #[inline]
+    fn settle(&mut self) {}
+}
+
+/// Permits with the guards that granted them. Dropping it is the only way in which an attempt that does not complete is
+/// settled.
+#[derive(Debug)]
+pub struct HeldPermits<L: Lender, C: Clock> {
+    /// Absent if there is no guard; the clock times an attempt that is dropped in progress.
+    lender: Option<(L, C)>,
+    permits: Permits,
+    stage: PermitStage,
+    nested: NestedRetries,
+}
+
+impl<L: Lender, C: Clock> HeldPermits<L, C> {
+    /// Holds nothing.
+    pub(crate) const EMPTY: Self =
+        Self { lender: None, permits: Permits::NONE, stage: PermitStage::Settled, nested: NestedRetries::Allow };
+
+    /// Stores the permits of an attempt that has come this far; `lender` is asked once.
+    pub(crate) fn hold(
+        &mut self,
+        permits: Permits,
+        stage: PermitStage,
+        nested: NestedRetries,
+        lender: impl FnOnce() -> Option<(L, C)>,
+    ) {
+        if self.lender.is_none() {
+            self.lender = lender();
+        }
+        (self.permits, self.stage, self.nested) = (permits, stage, nested);
+    }
+
+    /// Takes the permits out, to settle them with the outcome of their attempt.
+    pub(crate) fn take(&mut self) -> Permits {
+        self.stage = PermitStage::Settled;
+        Permits::take(&mut self.permits)
+    }
+
+    /// Records how far the attempt has come. Does nothing if there are no permits.
+    pub(crate) fn set_stage(&mut self, stage: PermitStage) {
+        if self.stage != PermitStage::Settled {
+            self.stage = stage;
+        }
+    }
+
+    /// Settles the permits of an attempt that has completed, with its outcome.
+    pub(crate) fn record(&mut self, outcome: &Outcome, now: Instant) {
+        let permits = self.take();
+        if let Some((lender, _)) = &self.lender {
+            lender.guards().nested(self.nested).settle(permits, outcome, || now);
+        }
+    }
+
+    /// Settles the permits of an attempt that goes no further.
+    pub(crate) fn settle(&mut self) {
+        let (stage, permits) = (self.stage, self.take());
+        let Some((lender, clock)) = &self.lender else { return };
+        let guards = lender.guards().nested(self.nested);
+        match stage {
+            PermitStage::Settled => {}
+            PermitStage::Waiting => guards.release(permits),
+            PermitStage::Admitted => guards.release_begun(permits, || clock.now()),
+            PermitStage::Attempting => guards.abandon(permits, || clock.now()),
+        }
+    }
+}
+
+impl<L: Lender, C: Clock> Drop for HeldPermits<L, C> {
+    fn drop(&mut self) {
+        self.settle();
+    }
+}
+
+impl<X: Options, C: Clock + Clone> PermitSlot<X, C> for HeldPermits<X::Lender, C> {
+    const EMPTY: Self = Self::EMPTY;
+
+    fn put(&mut self, permits: Permits, stage: PermitStage, nested: NestedRetries, options: &X, clock: &C) {
+        self.hold(permits, stage, nested, || options.lender().map(|lender| (lender, clock.clone())));
+    }
+
+    fn take(&mut self) -> Permits {
+        self.take()
+    }
+
+    fn set_stage(&mut self, stage: PermitStage) {
+        self.set_stage(stage);
+    }
+
+    fn settle(&mut self) {
+        self.settle();
+    }
+}

@@ -1,0 +1,118 @@
+//! The one machine that waits for a call in async code.
+
+use core::pin::Pin;
+use core::task::{Context, Poll, ready};
+use core::time::Duration;
+
+use stagger_core::{Outcome, StopReason};
+
+use super::attempt::Attempt;
+use super::coop;
+use super::machine::{Call, Next, Phase};
+use super::options::{Observed, Options};
+use crate::error::Rejected;
+use crate::event::Listen;
+use crate::time::Sleep;
+
+/// A call and its single timer, for a sleep or for the time limit of an attempt.
+pub(crate) struct PollCall<X: Options, T: Sleep + Clone> {
+    pub(crate) call: Call<X, T>,
+    sleeping: Option<T::Sleeping>,
+}
+
+impl<X: Options, T: Sleep + Clone> PollCall<X, T> {
+    #[inline]
+    pub(crate) const fn new(options: X, timer: T) -> Self {
+        Self { call: Call::new(options, timer), sleeping: None }
+    }
+
+    /// Waits until the next attempt is due, and asks the guards to admit it. Starts the timer of its time limit. Pending
+    /// forever after the end of the call.
+    #[inline]
+    pub(crate) fn poll_begin(&mut self, cx: &mut Context<'_>) -> Poll<Result<Attempt, (StopReason, Rejected)>> {
+        let call = &mut self.call;
+        // The phases in order instead of a `match`: a retry whose timer is ready falls straight through.
+        if call.phase == Phase::Fresh {
+            let delay = call.start(call.clock.resolution());
+            self.wait(delay);
+        }
+        let call = &mut self.call;
+        while call.phase == Phase::Sleeping {
+            let Some(sleeping) = &mut self.sleeping else { return Poll::Pending };
+            ready!(Pin::new(&mut *sleeping).poll(cx));
+            match call.remaining_wait() {
+                Some(left) => call.clock.rearm(sleeping, left),
+                None => call.phase = Phase::Due,
+            }
+        }
+        if call.phase == Phase::Yielding {
+            call.phase = Phase::Due;
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        if call.phase != Phase::Due {
+            return Poll::Pending;
+        }
+        call.begin()?;
+        let attempt = call.attempt();
+        if let Some(limit) = attempt.time_limit {
+            self.arm(limit);
+            self.call.phase = Phase::Timed;
+        }
+        Poll::Ready(Ok(attempt))
+    }
+
+    /// Skips the rest of a wait: the next attempt is due now.
+    pub(crate) fn skip_wait(&mut self) {
+        if self.call.phase == Phase::Sleeping {
+            self.call.phase = Phase::Due;
+        }
+    }
+
+    /// Completes when the time limit of the attempt elapses. Pending forever if it has none.
+    #[inline]
+    pub(crate) fn poll_limit(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        match &mut self.sleeping {
+            Some(limit) if !X::PLAIN && self.call.phase == Phase::Timed => Pin::new(limit).poll(cx),
+            _ => Poll::Pending,
+        }
+    }
+
+    /// Records that the attempt failed. Returns the reason to stop, or `None` if another attempt follows, which
+    /// [`poll_begin`](Self::poll_begin) waits for.
+    #[inline]
+    pub(crate) fn failed<E, L: Listen>(
+        &mut self,
+        listener: &L,
+        outcome: Outcome,
+        error: Option<&E>,
+    ) -> Option<StopReason>
+    where
+        X: Observed<E>,
+    {
+        match self.call.failed(listener, outcome, error, self.call.clock.resolution()) {
+            Next::Stop(stop) => Some(stop),
+            Next::Wait { delay, .. } => {
+                self.wait(delay);
+                None
+            }
+        }
+    }
+
+    #[inline]
+    fn wait(&mut self, delay: Duration) {
+        if !delay.is_zero() {
+            self.arm(delay);
+            self.call.phase = Phase::Sleeping;
+        } else if coop::should_yield(self.call.attempts()) {
+            self.call.phase = Phase::Yielding;
+        }
+    }
+
+    fn arm(&mut self, length: Duration) {
+        match &mut self.sleeping {
+            Some(sleeping) => self.call.clock.rearm(sleeping, length),
+            None => self.sleeping = Some(self.call.clock.sleep(length)),
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! Retries in blocking code.
+//!
+//! Policies, rules, guards and events are the same as in async code, and so are the decisions; only the waiting
+//! differs. No thread is started. An attempt cannot be interrupted: the operation receives its time limit and must pass
+//! it on to what it calls.
+
+use core::fmt;
+use core::marker::PhantomData;
+use core::time::Duration;
+
+use stagger_core::{Breaker, Budget, Guards, Instant, NestedRetries, Outcome, Policy, Seed};
+
+use super::handlers::{Handle, Handlers};
+use super::steps::steps;
+use crate::call::attempt::Attempt;
+use crate::call::limits::{LastAttempt, Limits};
+use crate::call::machine::{Call, Next};
+use crate::call::options::{Configure, Configured, Observed, Options};
+use crate::call::output::{Bare, Detailed, Ended, ErrorSlot, Finish, InnerError, OutputMode, Reported};
+use crate::cancel::Cancel;
+use crate::error::Cause;
+use crate::event::{Event, OnEvent};
+use crate::rule::{Classify, Plain, ResultReader, Validated, When, WithMarks};
+use crate::scope::ScopeGuard;
+pub use crate::ticker::blocking::{Ticker, interval};
+use crate::time::{BlockingSleep, ThreadSleep};
+
+/// Retries a blocking operation until it succeeds or there is a reason to stop.
+///
+/// Call [`run`](BlockingRetry::run) to start it. The output is the operation's own value, or its own last error,
+/// unwrapped. See [`retry`](fn@crate::retry) for the defaults.
+///
+/// ```
+/// use stagger::{Policy, blocking, policy};
+///
+/// const POLICY: Policy = policy!(exponential(ms(1), ms(10)).max_attempts(4));
+///
+/// let mut calls = 0;
+/// let answer = blocking::retry(&POLICY, || {
+///     calls += 1;
+///     if calls < 3 { Err("not yet") } else { Ok("done") }
+/// })
+/// .run();
+/// assert_eq!((answer, calls), (Ok("done"), 3));
+/// ```
+#[inline]
+pub fn retry<F, O>(
+    policy: &Policy,
+    mut operation: F,
+) -> BlockingRetry<impl FnMut(Attempt) -> O, O, ThreadSleep, &Policy, Handlers>
+where
+    F: FnMut() -> O,
+    Plain: ResultReader<O>,
+{
+    retry_with(policy, move |_| operation())
+}
+
+/// Retries a blocking operation that receives the [`Attempt`], with its number and time limit.
+#[inline]
+pub fn retry_with<F, O>(policy: &Policy, operation: F) -> BlockingRetry<F, O, ThreadSleep, &Policy, Handlers>
+where
+    F: FnMut(Attempt) -> O,
+    Plain: ResultReader<O>,
+{
+    BlockingRetry::new(ThreadSleep, policy, operation)
+}
+
+/// The builder returned by [`retry`]; [`run`](Self::run) starts the call.
+///
+/// The type parameters track the configured options; they are inferred.
+#[must_use = "nothing is called before `run`"]
+pub struct BlockingRetry<F, O, T, X, H, M = Bare>
+where
+    T: BlockingSleep + Clone,
+    X: Options,
+{
+    operation: F,
+    handlers: H,
+    call: Call<X, T>,
+    output: PhantomData<fn() -> (O, M)>,
+}
+
+steps!(BlockingRetry, [F, O], [], BlockingSleep, O, where { F: FnMut(Attempt) -> O, });
+
+impl<F, O, T, X, M> BlockingRetry<F, O, T, X, Handlers, M>
+where
+    T: BlockingSleep + Clone,
+    X: Options,
+{
+    #[inline]
+    pub(crate) fn new(timer: T, options: X, operation: F) -> Self {
+        Self { operation, handlers: Handlers::DEFAULT, call: Call::new(options, timer), output: PhantomData }
+    }
+}
+
+impl<F, O, T, X, H, M> BlockingRetry<F, O, T, X, H, M>
+where
+    T: BlockingSleep + Clone,
+    X: Options,
+{
+    fn rebuild<T2, X2, H2, M2>(
+        self,
+        change: impl FnOnce(T, X, H) -> (T2, X2, H2),
+    ) -> BlockingRetry<F, O, T2, X2, H2, M2>
+    where
+        T2: BlockingSleep + Clone,
+        X2: Options,
+    {
+        let (timer, options, handlers) = change(self.call.clock, self.call.options, self.handlers);
+        BlockingRetry { operation: self.operation, handlers, call: Call::new(options, timer), output: PhantomData }
+    }
+
+    const fn clock(&self) -> &T {
+        &self.call.clock
+    }
+
+    /// Ends the call when `cancel` is cancelled: during a sleep, or after the attempt in progress. The last error so
+    /// far is kept. The output becomes [`Error<E>`](crate::Error) unless it was set.
+    pub fn cancelled_by<'p>(self, cancel: &'p Cancel) -> BlockingRetry<F, O, T, Configured<'p>, H, M::Rejectable>
+    where
+        X: Configure<'p>,
+        M: OutputMode,
+    {
+        self.rebuild(|timer, options, handlers| {
+            let mut options = options.configure();
+            options.is_timed = true;
+            options.cancel = Some(cancel);
+            (timer, options, handlers)
+        })
+    }
+}
+
+impl<F, O, T, X, H, M> fmt::Debug for BlockingRetry<F, O, T, X, H, M>
+where
+    T: BlockingSleep + Clone,
+    X: Options,
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BlockingRetry").field("policy", self.call.policy()).finish_non_exhaustive()
+    }
+}
+
+impl<F, O, T, X, H, M> BlockingRetry<F, O, T, X, H, M>
+where
+    F: FnMut(Attempt) -> O,
+    T: BlockingSleep + Clone,
+    X: Observed<H::Error>,
+    H: Handle<O>,
+    M: Finish<H::Value, H::Error>,
+{
+    /// Runs the call: the operation is called on the current thread, which sleeps between attempts.
+    #[inline]
+    pub fn run(mut self) -> M::Output {
+        if !self.call.has_fast_path() {
+            return self.run_from_start();
+        }
+        let scope = ScopeGuard::enter(self.call.policy());
+        let out = (self.operation)(Attempt::first(self.call.policy()));
+        let is_nested = scope.is_nested();
+        drop(scope);
+        match self.handlers.read(out) {
+            Ok(value) => M::success(value, || Ended { attempts: 1, elapsed: Duration::ZERO }),
+            Err(failed) => self.run_after_first(failed, is_nested),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn run_after_first(mut self, failed: (H::Error, H::Mark), is_nested: bool) -> M::Output {
+        self.call.leave_fast_path(is_nested);
+        self.run_on(Some(failed))
+    }
+
+    fn run_from_start(mut self) -> M::Output {
+        let delay = self.call.start(Duration::ZERO);
+        self.wait(delay);
+        self.run_on(None)
+    }
+
+    /// Runs one attempt after another. `failed` is the result of the first attempt, if it was already made.
+    fn run_on(&mut self, mut failed: Option<(H::Error, H::Mark)>) -> M::Output {
+        let mut last_error = M::LastError::EMPTY;
+        loop {
+            if let Some(output) = self.advance(&mut last_error, &mut failed) {
+                return output;
+            }
+        }
+    }
+
+    /// Waits if an attempt has failed, and makes the next one. Returns the output if the call has ended.
+    #[inline]
+    fn advance(
+        &mut self,
+        last_error: &mut M::LastError<H::Error>,
+        failed: &mut Option<(H::Error, H::Mark)>,
+    ) -> Option<M::Output> {
+        if let Some((error, mark)) = failed.take() {
+            let outcome = self.handlers.outcome(&error, mark, self.call.options.retrier());
+            match self.call.failed(self.handlers.listener(), outcome, Some(&error), Duration::ZERO) {
+                Next::Stop(stop) => return self.call.stopped::<M, _, _>(Cause::Operation(error), stop),
+                Next::Wait { delay, .. } => {
+                    last_error.put(error);
+                    self.wait(delay);
+                }
+            }
+        }
+        // The first attempt is made even if the call was cancelled before it.
+        if self.call.attempts() > 0 && self.call.options.cancel().is_some_and(Cancel::is_cancelled) {
+            return self.call.cancelled::<M, _, _, _>(self.handlers.listener(), last_error);
+        }
+        if let Err((stop, rejected)) = self.call.begin() {
+            self.call.emit_stop(self.handlers.listener(), stop);
+            return self.call.rejected::<M, _, _>(last_error, stop, rejected);
+        }
+        self.call.attempting();
+        let attempt = self.call.attempt();
+        let scope = ScopeGuard::enter(self.call.policy());
+        let out = (self.operation)(attempt);
+        drop(scope);
+        match self.handlers.read(out) {
+            Ok(value) => {
+                self.call.succeeded(self.handlers.listener());
+                Some(self.call.success::<M, _, H::Error>(value))
+            }
+            Err(ended) => {
+                *failed = Some(ended);
+                None
+            }
+        }
+    }
+
+    fn wait(&mut self, delay: Duration) {
+        let mut left = Some(delay).filter(|delay| !delay.is_zero());
+        while let Some(length) = left {
+            match self.call.options.cancel() {
+                Some(cancel) if cancel.is_cancelled() => return,
+                Some(cancel) => self.call.clock.sleep_unless(length, cancel),
+                None => self.call.clock.sleep(length),
+            }
+            left = self.call.remaining_wait();
+        }
+    }
+}

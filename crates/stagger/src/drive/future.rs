@@ -1,0 +1,328 @@
+use core::fmt;
+use core::future::Future;
+use core::marker::PhantomData;
+use core::pin::Pin;
+use core::task::{Context, Poll, ready};
+use core::time::Duration;
+
+use pin_project_lite::pin_project;
+use stagger_core::{Breaker, Budget, Guards, Instant, NestedRetries, Outcome, Policy, Seed};
+
+use super::handlers::{Handle, Handlers};
+use super::operation::{Operation, Returned};
+use super::steps::steps;
+use crate::call::limits::{LastAttempt, Limits};
+use crate::call::machine::Phase;
+use crate::call::options::{Configure, Configured, Observed, Options};
+use crate::call::output::{Bare, Detailed, Ended, ErrorSlot, Finish, InnerError, OutputMode, Reported};
+use crate::call::poll::PollCall;
+use crate::error::{Cause, Rejected};
+use crate::event::{Event, OnEvent};
+use crate::rule::{Classify, Plain, ResultReader, Validated, When, WithMarks};
+use crate::scope::ScopeGuard;
+use crate::time::Sleep;
+
+/// Retries an async operation until it succeeds or there is a reason to stop.
+///
+/// The output is the operation's own value, or its own last error, unwrapped, so `?` works with every error type. The
+/// returned builder is itself the future: it is not boxed, it can be spawned, joined and selected, and it does nothing
+/// until polled.
+///
+/// - The operation is called after the sleep, not before, and at least once.
+/// - Without a rule, `io::Error`s are classified by kind and all other errors are transient; see
+///   [`classify`](crate::classify).
+/// - Dropping the future stops the call immediately and releases everything it holds: cancel-safe.
+/// - Inside an attempt of another call it does not retry; see [`scope`](crate::scope).
+///
+/// ```
+/// use stagger::{Policy, policy};
+///
+/// const POLICY: Policy = policy!(exponential(ms(1), ms(10)).max_attempts(4));
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
+/// let calls = std::cell::Cell::new(0);
+/// let answer = stagger::retry(&POLICY, async || {
+///     calls.set(calls.get() + 1);
+///     if calls.get() < 3 { Err("not yet") } else { Ok("done") }
+/// })
+/// .await;
+/// assert_eq!((answer, calls.get()), (Ok("done"), 3));
+/// # });
+/// ```
+#[cfg(feature = "tokio")]
+#[inline]
+pub fn retry<F, O>(policy: &Policy, operation: F) -> RetryFuture<F, crate::time::Tokio, &Policy, Handlers>
+where
+    F: FnMut() -> O,
+    O: Future,
+    Plain: ResultReader<O::Output>,
+{
+    retry_with_timer(policy, crate::time::Tokio, operation)
+}
+
+/// Retries an async operation on another timer: `retry_with_timer(&POLICY, AsyncIo, operation)`. See
+/// [`retry`](fn@crate::retry).
+#[inline]
+pub fn retry_with_timer<F, O, T>(policy: &Policy, timer: T, operation: F) -> RetryFuture<F, T, &Policy, Handlers>
+where
+    F: FnMut() -> O,
+    O: Future,
+    T: Sleep + Clone,
+    Plain: ResultReader<O::Output>,
+{
+    RetryFuture::new(timer, policy, operation)
+}
+
+pin_project! {
+    /// The future returned by [`retry`](fn@crate::retry), and the builder that configures it.
+    ///
+    /// The type parameters track the configured options; they are inferred. Builder steps come before the first poll.
+    #[must_use = "futures do nothing unless polled"]
+    pub struct RetryFuture<F, T, X, H, M = Bare, N = Uncancelled>
+    where
+        F: Operation,
+        T: Sleep,
+        T: Clone,
+        X: Options,
+        H: ResultReader<Returned<F>>,
+        M: OutputMode,
+    {
+        operation: F,
+        handlers: H,
+        call: PollCall<X, T>,
+        #[pin]
+        attempt: Option<F::Future>,
+        last_error: M::LastError<H::Error>,
+        #[pin]
+        cancel: N,
+        output: PhantomData<M>,
+    }
+}
+
+steps!(RetryFuture, [F], [N], Sleep, Returned<F>, where { F: Operation, });
+
+/// A call that can only be cancelled by dropping it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Uncancelled;
+
+impl Future for Uncancelled {
+    type Output = ();
+
+    #[inline]
+    fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
+        Poll::Pending
+    }
+}
+
+impl<F, T, X, M> RetryFuture<F, T, X, Handlers, M>
+where
+    F: Operation,
+    T: Sleep + Clone,
+    X: Options,
+    Plain: ResultReader<Returned<F>>,
+    M: OutputMode,
+{
+    #[inline]
+    pub(crate) fn new(timer: T, options: X, operation: F) -> Self {
+        Self {
+            operation,
+            handlers: Handlers::DEFAULT,
+            call: PollCall::new(options, timer),
+            attempt: None,
+            last_error: M::LastError::EMPTY,
+            cancel: Uncancelled,
+            output: PhantomData,
+        }
+    }
+}
+
+impl<F, T, X, H, M, N> RetryFuture<F, T, X, H, M, N>
+where
+    F: Operation,
+    T: Sleep + Clone,
+    X: Options,
+    H: ResultReader<Returned<F>>,
+    M: OutputMode,
+{
+    fn rebuild<T2, X2, H2, M2>(self, change: impl FnOnce(T, X, H) -> (T2, X2, H2)) -> RetryFuture<F, T2, X2, H2, M2, N>
+    where
+        T2: Sleep + Clone,
+        X2: Options,
+        H2: ResultReader<Returned<F>>,
+        M2: OutputMode,
+    {
+        let Self { operation, handlers, call: PollCall { call, .. }, cancel, .. } = self;
+        let (timer, options, handlers) = change(call.clock, call.options, handlers);
+        RetryFuture {
+            operation,
+            handlers,
+            call: PollCall::new(options, timer),
+            attempt: None,
+            last_error: M2::LastError::EMPTY,
+            cancel,
+            output: PhantomData,
+        }
+    }
+
+    const fn clock(&self) -> &T {
+        &self.call.call.clock
+    }
+
+    /// Ends the call when `cancel` completes, during a sleep or an attempt. If the operation completes at the same
+    /// moment, its value is still returned. On cancellation the last error so far is kept. The output becomes
+    /// [`Error<E>`](crate::Error) unless it was set.
+    pub fn cancelled_by<'p, N2>(self, cancel: N2) -> RetryFuture<F, T, Configured<'p>, H, M::Rejectable, N2>
+    where
+        X: Configure<'p>,
+        N2: Future,
+    {
+        let Self { operation, handlers, call: PollCall { call, .. }, .. } = self;
+        let mut options = call.options.configure();
+        options.is_timed = true;
+        RetryFuture {
+            operation,
+            handlers,
+            call: PollCall::new(options, call.clock),
+            attempt: None,
+            last_error: <M::Rejectable as OutputMode>::LastError::EMPTY,
+            cancel,
+            output: PhantomData,
+        }
+    }
+}
+
+impl<F, T, X, H, M, N> fmt::Debug for RetryFuture<F, T, X, H, M, N>
+where
+    F: Operation,
+    T: Sleep + Clone,
+    X: Options,
+    H: ResultReader<Returned<F>>,
+    M: OutputMode,
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RetryFuture")
+            .field("policy", self.call.call.policy())
+            .field("attempt", &self.call.call.attempts())
+            .finish_non_exhaustive()
+    }
+}
+
+impl<F, T, X, H, M, N> Future for RetryFuture<F, T, X, H, M, N>
+where
+    F: Operation,
+    T: Sleep + Clone,
+    X: Observed<H::Error>,
+    H: Handle<Returned<F>>,
+    M: Finish<H::Value, H::Error>,
+    N: Future,
+{
+    type Output = M::Output;
+
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<M::Output> {
+        let mut this = self.as_mut().project();
+        let call = &mut this.call.call;
+        if call.phase == Phase::Fresh && call.has_fast_path() {
+            this.attempt.set(Some(this.operation.start()));
+            let scope = ScopeGuard::enter(call.policy());
+            let polled = match this.attempt.as_mut().as_pin_mut() {
+                Some(attempt) => attempt.poll(cx),
+                None => Poll::Pending,
+            };
+            let is_nested = scope.is_nested();
+            drop(scope);
+            let Poll::Ready(out) = polled else {
+                // There is no time limit and nothing that cancels a plain call, so there is nothing else to poll.
+                call.leave_fast_path(is_nested);
+                return Poll::Pending;
+            };
+            // Drop the attempt before the sleep and before returning, so that nothing it holds outlives it.
+            this.attempt.set(None);
+            match this.handlers.read(out) {
+                Ok(value) => {
+                    call.phase = Phase::Ended;
+                    return Poll::Ready(M::success(value, || Ended { attempts: 1, elapsed: Duration::ZERO }));
+                }
+                Err(failed) => {
+                    call.leave_fast_path(is_nested);
+                    return self.poll_on(cx, Some(failed));
+                }
+            }
+        }
+        self.poll_on(cx, None)
+    }
+}
+
+impl<F, T, X, H, M, N> RetryFuture<F, T, X, H, M, N>
+where
+    F: Operation,
+    T: Sleep + Clone,
+    X: Observed<H::Error>,
+    H: Handle<Returned<F>>,
+    M: Finish<H::Value, H::Error>,
+    N: Future,
+{
+    /// Polls everything but a call that succeeds immediately. `failed` is the result of the first attempt, if it has
+    /// just failed.
+    #[inline(never)]
+    fn poll_on(self: Pin<&mut Self>, cx: &mut Context<'_>, mut failed: Option<(H::Error, H::Mark)>) -> Poll<M::Output> {
+        let mut this = self.project();
+        let poll = this.call;
+        loop {
+            if let Some((error, mark)) = failed.take() {
+                let outcome = this.handlers.outcome(&error, mark, poll.call.options.retrier());
+                if let Some(stop) = poll.failed(this.handlers.listener(), outcome, Some(&error)) {
+                    return ready(poll.call.stopped::<M, _, _>(Cause::Operation(error), stop));
+                }
+                this.last_error.put(error);
+            }
+            if this.attempt.is_none() {
+                if poll.call.is_cancelled(|| this.cancel.as_mut().poll(cx).is_ready()) {
+                    if poll.call.attempts() > 0 {
+                        return ready(poll.call.cancelled::<M, _, _, _>(this.handlers.listener(), this.last_error));
+                    }
+                    // Cancelled during the initial spread: the operation still runs once.
+                    poll.skip_wait();
+                }
+                if let Err((stop, rejected)) = ready!(poll.poll_begin(cx)) {
+                    poll.call.emit_stop(this.handlers.listener(), stop);
+                    return ready(poll.call.rejected::<M, _, _>(this.last_error, stop, rejected));
+                }
+                poll.call.attempting();
+                this.attempt.set(Some(this.operation.start()));
+            }
+            let Some(attempt) = this.attempt.as_mut().as_pin_mut() else { return Poll::Pending };
+            let scope = ScopeGuard::enter(poll.call.policy());
+            let polled = attempt.poll(cx);
+            drop(scope);
+            if let Poll::Ready(out) = polled {
+                // Drop the attempt before the sleep and before returning, so that nothing it holds outlives it.
+                this.attempt.set(None);
+                match this.handlers.read(out) {
+                    Ok(value) => {
+                        poll.call.succeeded(this.handlers.listener());
+                        return Poll::Ready(poll.call.success::<M, _, H::Error>(value));
+                    }
+                    Err(ended) => failed = Some(ended),
+                }
+                continue;
+            }
+            if poll.call.is_cancelled(|| this.cancel.as_mut().poll(cx).is_ready()) {
+                this.attempt.set(None);
+                return ready(poll.call.cancelled::<M, _, _, _>(this.handlers.listener(), this.last_error));
+            }
+            ready!(poll.poll_limit(cx));
+            this.attempt.set(None);
+            if let Some(stop) = poll.failed::<H::Error, _>(this.handlers.listener(), Outcome::TRANSIENT, None) {
+                // The timeout is the most recent failure; reporting the error of an earlier attempt would mislead.
+                return ready(poll.call.stopped::<M, _, _>(Cause::Rejected(Rejected::TimedOut), stop));
+            }
+        }
+    }
+}
+
+/// Returns the output of a call that has ended. `None` is not reachable: nothing rejects a call whose output cannot
+/// represent it.
+fn ready<T>(output: Option<T>) -> Poll<T> {
+    output.map_or(Poll::Pending, Poll::Ready)
+}

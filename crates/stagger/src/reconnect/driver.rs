@@ -1,0 +1,237 @@
+use core::fmt;
+use core::time::Duration;
+
+use stagger_core::machine::{Generation, ReconnectMachine, ReconnectPhase, ReconnectStep, RetryMachine, RetryState};
+use stagger_core::{
+    BreakerOpen, Budget, DelaySource, Guards, Instant, NestedRetries, Outcome, Policy, Seed, StopReason,
+};
+
+use crate::entropy;
+use crate::error::{Cause, Error, Rejected};
+use crate::event::{Action, Event, EventError};
+use crate::retrier::Retrier;
+use crate::rule::{BuiltIn, Rule};
+use crate::time::Clock;
+
+/// A [`ReconnectMachine`] with everything that a [`Retrier`] adds: its guards, rules, listeners and operator controls.
+///
+/// The building block for clients that keep a connection open and need explicit control of every step. In all other
+/// cases use [`Reconnect`](super::Reconnect). Steps are those of the machine; call [`due`](Self::due) when a wait is
+/// over. Dropping it at any point settles the permits that it holds.
+///
+/// A listener receives one event for every attempt to connect and every loss: [`Action::Retry`] with the delay,
+/// [`Action::Done`] when the connection is open, [`Action::Stop`] when it gives up.
+///
+/// ```
+/// use std::time::Duration;
+/// use stagger::machine::ReconnectStep;
+/// use stagger::reconnect::ReconnectDriver;
+/// use stagger::testing::VirtualClock;
+/// use stagger::{Outcome, Policy, Retrier, policy};
+///
+/// const POLICY: Policy = policy!(constant(secs(1)).jitter(Jitter::None));
+///
+/// let clock = VirtualClock::new();
+/// let mut driver = ReconnectDriver::new(Retrier::new(POLICY).named("broker"), clock.clone());
+/// let ReconnectStep::Connect { generation } = driver.reconnect_now() else { panic!() };
+/// let ReconnectStep::Wait { after, .. } = driver.ended(generation, Outcome::TRANSIENT, Some(&"refused")) else { panic!() };
+/// assert_eq!(after, Duration::from_secs(1));
+/// clock.advance(after);
+/// assert!(matches!(driver.due(), ReconnectStep::Connect { .. }));
+/// ```
+pub struct ReconnectDriver<C: Clock> {
+    retrier: Retrier,
+    clock: C,
+    machine: ReconnectMachine,
+    seed: Seed,
+    episode_start: Instant,
+}
+
+impl<C: Clock> ReconnectDriver<C> {
+    /// Creates an idle driver; [`reconnect_now`](Self::reconnect_now) starts it.
+    pub fn new(retrier: impl Into<Retrier>, clock: C) -> Self {
+        let retrier = retrier.into();
+        let seed = retrier.shared().seed.unwrap_or_else(entropy::seed);
+        Self { retrier, clock, machine: ReconnectMachine::new(seed), seed, episode_start: Instant::ZERO }
+    }
+
+    /// Returns the retrier.
+    pub const fn retrier(&self) -> &Retrier {
+        &self.retrier
+    }
+
+    /// Returns the policy.
+    pub fn policy(&self) -> &Policy {
+        self.retrier.policy()
+    }
+
+    /// Returns the clock.
+    pub const fn clock(&self) -> &C {
+        &self.clock
+    }
+
+    /// Returns the phase of the connection.
+    pub const fn phase(&self) -> ReconnectPhase {
+        self.machine.phase()
+    }
+
+    /// Returns the generation of the current connection or attempt.
+    pub const fn generation(&self) -> Generation {
+        self.machine.generation()
+    }
+
+    /// Returns the number of attempts made in this episode.
+    pub const fn attempts(&self) -> u32 {
+        self.machine.attempt()
+    }
+
+    /// Begins a new episode and connects immediately; see [`ReconnectMachine::reconnect_now`].
+    pub fn reconnect_now(&mut self) -> ReconnectStep {
+        let now = self.clock.now();
+        self.episode_start = now;
+        let step = self.machine.reconnect_now(self.retrier.policy(), || now, &guards(&self.retrier));
+        self.emit_if_stopped(&step);
+        step
+    }
+
+    /// Connects if the wait is over, or else returns the remaining wait; see [`ReconnectMachine::due`].
+    pub fn due(&mut self) -> ReconnectStep {
+        self.due_at(self.clock.now())
+    }
+
+    /// Connects after a timer has fired whose ticks may round a wait down. Only a hint is enforced to the nanosecond; any
+    /// other wait is over.
+    pub fn timer_fired(&mut self, source: DelaySource) -> ReconnectStep {
+        let now = self.clock.now();
+        match (source, self.machine.phase()) {
+            (DelaySource::Hint, _) => self.due_at(now),
+            (_, ReconnectPhase::Waiting { until }) => self.due_at(now.max(until)),
+            _ => self.due_at(now),
+        }
+    }
+
+    fn due_at(&mut self, now: Instant) -> ReconnectStep {
+        let step = self.machine.due(self.retrier.policy(), now, &guards(&self.retrier));
+        self.emit_if_stopped(&step);
+        step
+    }
+
+    /// Records that the connection of this generation is open; see [`ReconnectMachine::opened`].
+    pub fn opened(&mut self, generation: Generation) -> ReconnectStep {
+        let clock = &self.clock;
+        let step = self.machine.opened(generation, || clock.now(), &guards(&self.retrier));
+        if step == ReconnectStep::Rest {
+            self.emit(Action::Done, None);
+        }
+        step
+    }
+
+    /// Marks the open connection as unhealthy; see [`ReconnectMachine::distrust`].
+    pub fn distrust(&mut self, generation: Generation) {
+        self.machine.distrust(generation);
+    }
+
+    /// Records that the attempt failed or the connection was lost, with its error if there is one; see
+    /// [`ReconnectMachine::ended`].
+    pub fn ended<E: EventError>(
+        &mut self,
+        generation: Generation,
+        outcome: Outcome,
+        error: Option<&E>,
+    ) -> ReconnectStep {
+        let now = self.clock.now();
+        if matches!(self.machine.phase(), ReconnectPhase::Open { .. }) && generation == self.machine.generation() {
+            self.episode_start = now;
+        }
+        let step = self.machine.ended(generation, outcome, now, self.retrier.policy(), &guards(&self.retrier));
+        let error = error.map(|error| error as &dyn EventError);
+        match step {
+            ReconnectStep::Wait { after, source, .. } => self.emit(Action::Retry { after, source }, error),
+            ReconnectStep::GiveUp(stop) => self.emit(Action::Stop(stop), error),
+            _ => {}
+        }
+        step
+    }
+
+    /// Closes the connection for good; see [`ReconnectMachine::close`].
+    pub fn close(&mut self) {
+        let clock = &self.clock;
+        self.machine.close(|| clock.now(), &guards(&self.retrier));
+    }
+
+    /// Returns the length to arm a timer of this resolution for; see [`RetryMachine::on_ticks`].
+    pub fn on_ticks(&self, after: Duration, source: DelaySource, resolution: Duration) -> Duration {
+        let mut state = RetryState::new();
+        RetryMachine::new(self.retrier.policy(), &mut state, self.seed.for_call(self.machine.generation().get()))
+            .on_ticks(after, source, resolution)
+    }
+
+    /// Classifies this error by the retrier's rules, or the [built-in rules](crate::classify::built_in).
+    pub fn outcome<E: 'static>(&self, error: &E) -> Outcome {
+        BuiltIn.outcome(error, Some(self.retrier.shared()))
+    }
+
+    /// Classifies this error by the retrier's rules alone. Returns `None` if there is none for it.
+    pub fn explicit_outcome<E: 'static>(&self, error: &E) -> Option<Outcome> {
+        self.retrier.shared().registered(error)
+    }
+
+    /// Returns the error of an episode that was given up, with the last error if there was one.
+    pub fn error<E>(&self, stop: StopReason, last: Option<E>) -> Error<E> {
+        let cause = last.map_or_else(|| Cause::Rejected(self.rejection(stop)), Cause::Operation);
+        Error::new(stop, self.machine.attempt(), self.elapsed(), cause)
+    }
+
+    fn rejection(&self, stop: StopReason) -> Rejected {
+        match (stop, guards(&self.retrier).breaker) {
+            (StopReason::Breaker, Some(breaker)) => {
+                Rejected::BreakerOpen(BreakerOpen { retry_in: breaker.retry_in(&self.clock.now()) })
+            }
+            _ => Rejected::Lost,
+        }
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.clock.now().saturating_since(self.episode_start)
+    }
+
+    /// Emits the event of an attempt that the guards rejected.
+    fn emit_if_stopped(&self, step: &ReconnectStep) {
+        if let ReconnectStep::GiveUp(stop) = step {
+            self.emit(Action::Stop(*stop), None);
+        }
+    }
+
+    fn emit(&self, action: Action, error: Option<&dyn EventError>) {
+        self.retrier.shared().emit(|| Event {
+            target: "",
+            attempt: self.machine.attempt(),
+            max_attempts: self.retrier.policy().max_attempts(),
+            elapsed: self.elapsed(),
+            budget_left: guards(&self.retrier).budget.and_then(Budget::available),
+            action,
+            error,
+        });
+    }
+}
+
+/// Returns the guards for connecting, which is never part of another call's attempt.
+fn guards(retrier: &Retrier) -> Guards<'_> {
+    retrier.shared().guards().nested(NestedRetries::Allow)
+}
+
+/// Settles the permits of an attempt that is waiting or in progress.
+impl<C: Clock> Drop for ReconnectDriver<C> {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl<C: Clock> fmt::Debug for ReconnectDriver<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReconnectDriver")
+            .field("retrier", &self.retrier)
+            .field("machine", &self.machine)
+            .finish_non_exhaustive()
+    }
+}
