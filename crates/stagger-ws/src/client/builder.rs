@@ -3,8 +3,8 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use http::Request;
+use stagger::Retrier;
 use stagger::profile::WEB_SOCKET;
-use stagger::{Policy, Seed};
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 
 use super::dial::connector::{Connector, TcpConnector};
@@ -25,7 +25,7 @@ pub(super) type OnClosed = Box<dyn FnMut(&Closed) + Send + Sync>;
 ///
 /// | setting | default |
 /// |---|---|
-/// | policy | [`WEB_SOCKET`]: spread 10 s, then full jitter 500 ms to 30 s, 10 attempts, healthy after 10 s |
+/// | retrier | the policy [`WEB_SOCKET`]: spread 10 s, then full jitter 500 ms to 30 s, 10 attempts, healthy after 10 s |
 /// | connect timeout, close timeout | 10 s, 5 s |
 ///
 /// | keepalive | a ping after 20 s without a frame; the connection is lost 20 s after the ping |
@@ -37,10 +37,8 @@ pub(super) type OnClosed = Box<dyn FnMut(&Closed) + Send + Sync>;
 /// | buffers | 4 KiB for reading, 4 KiB for writing, plus the current message |
 pub struct ClientBuilder {
     pub(super) dialer: Dialer,
-    pub(super) policy: Policy,
-    pub(super) seed: Seed,
+    pub(super) retrier: Retrier,
     pub(super) classifier: Classifier,
-    pub(super) target: Arc<str>,
     pub(super) keepalive: Option<(Duration, Duration)>,
     pub(super) close_timeout: Duration,
     pub(super) on_closed: Option<OnClosed>,
@@ -64,10 +62,8 @@ impl ClientBuilder {
         let keepalive = Duration::from_secs(20);
         Self {
             dialer,
-            policy: WEB_SOCKET.policy(),
-            seed: stagger::seed(),
+            retrier: Retrier::new(WEB_SOCKET.policy()),
             classifier: Classifier::new(rfc6455()),
-            target: Arc::from("websocket"),
             keepalive: Some((keepalive, keepalive)),
             close_timeout: Duration::from_secs(5),
             on_closed: None,
@@ -116,29 +112,23 @@ impl ClientBuilder {
         self
     }
 
-    /// Sets the policy: when the client retries and when it gives up. Default [`WEB_SOCKET`].
+    /// Sets when the client retries and when it gives up: a policy, or a [`Retrier`] with budget, breaker, rules,
+    /// listeners and operator controls. Default: the policy [`WEB_SOCKET`] alone.
     ///
-    /// The spread should be at least the number of clients divided by the connections that the server accepts per
-    /// second. `stable_after` of the policy is the uptime after which a connection counts as healthy and the attempt
-    /// count restarts.
+    /// - The spread should be at least the number of clients divided by the connections that the server accepts per
+    ///   second. `stable_after` of the policy is the uptime after which a connection counts as healthy and the attempt
+    ///   count restarts.
+    /// - The breaker must admit every attempt to connect, and the budget every one after a failure or a loss. If one of
+    ///   them rejects it, the client gives up, as at any other limit.
+    /// - Rules for [`ConnectionError`], or for the [`io::Error`](std::io::Error) in it, come before the meaning of close
+    ///   codes and rejected upgrades.
+    /// - Listeners receive an event for every attempt, for every lost connection, and for giving up.
+    /// - The name is the label `target` in metrics and logs. Use few distinct names: each one is a time series. Without
+    ///   a name, it is `websocket`.
+    /// - The retrier's timeout does not apply; see [`connect_timeout`](Self::connect_timeout).
     #[must_use]
-    pub const fn policy(mut self, policy: Policy) -> Self {
-        self.policy = policy;
-        self
-    }
-
-    /// Sets the seed of all random delays, for reproducible waits.
-    #[must_use]
-    pub const fn seed(mut self, seed: Seed) -> Self {
-        self.seed = seed;
-        self
-    }
-
-    /// Sets the client's name in metrics and logs, the label `target`. Use few distinct names: each one is a time
-    /// series. Default `websocket`.
-    #[must_use]
-    pub fn named(mut self, target: impl Into<Arc<str>>) -> Self {
-        self.target = target.into();
+    pub fn retrier(mut self, retrier: impl Into<Retrier>) -> Self {
+        self.retrier = retrier.into();
         self
     }
 
@@ -256,9 +246,6 @@ impl ClientBuilder {
 
 impl fmt::Debug for ClientBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ClientBuilder")
-            .field("target", &self.target)
-            .field("policy", &self.policy)
-            .finish_non_exhaustive()
+        f.debug_struct("ClientBuilder").field("retrier", &self.retrier).finish_non_exhaustive()
     }
 }

@@ -4,9 +4,17 @@ use core::pin::Pin;
 use core::time::Duration;
 
 use http::Uri;
-use stagger::StopReason;
+use stagger::{Retrier, StopReason};
 
 use super::failure::closed::Closed;
+
+/// Returns the label `target` of a client with this retrier.
+pub(super) fn target(retrier: &Retrier) -> &str {
+    match retrier.name() {
+        "" => "websocket",
+        name => name,
+    }
+}
 
 /// A gauge of one target. Does nothing without the feature `metrics`.
 #[derive(Debug)]

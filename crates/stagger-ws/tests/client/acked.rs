@@ -206,7 +206,7 @@ async fn flushed_waits_for_the_last_acknowledgement_and_fails_if_none_can_arrive
 #[tokio::test(start_paused = true)]
 async fn after_giving_up_the_window_is_kept_and_reconnect_now_resends_it() {
     let server = AckingServer::new(AckMode::Nothing);
-    let mut client = server.over_pipes(64 << 10).policy(DOUBLING.max_attempts(1).build().unwrap()).acked(acks());
+    let mut client = server.over_pipes(64 << 10).retrier(DOUBLING.max_attempts(1).build().unwrap()).acked(acks());
     send(&client, 1..=3).await;
     server.send("one 1");
     server.command(Command::Drop);

@@ -5,7 +5,7 @@ use std::io;
 use std::sync::{Arc, Mutex};
 
 use http::Request;
-use stagger::{Seed, StopReason};
+use stagger::StopReason;
 use stagger_ws::codes::{self, CloseAction};
 use stagger_ws::{ClientBuilder, ReconnectAdvice};
 use tokio::time::timeout;
@@ -13,7 +13,7 @@ use tokio::time::timeout;
 use super::peer::Step::{Hang, Upgrade, Wait};
 use super::peer::{close, frame, header, rejection};
 use super::reconnect_loop::run;
-use super::scripted_server::{DOUBLING, ScriptedServer, secs};
+use super::scripted_server::{DOUBLING, ScriptedServer, secs, seeded};
 
 /// Records the auth rejections that the request provider has seen.
 #[derive(Clone, Default)]
@@ -37,7 +37,7 @@ impl AuthRejections {
 async fn wait_after_close(seed: u64, code: u16, reason: &str) -> Duration {
     let server =
         ScriptedServer::new([vec![Upgrade, Wait(secs(60)), close(code, reason), Hang], vec![Upgrade, close(1000, "")]]);
-    run(&mut server.over_pipes().seed(Seed::new(seed)).reconnect_loop()).await.unwrap();
+    run(&mut server.over_pipes().retrier(seeded(DOUBLING, seed)).reconnect_loop()).await.unwrap();
     server.waits()[0].1.unwrap()
 }
 
@@ -62,7 +62,7 @@ async fn each_close_draws_its_own_wait() {
     for seed in 0..10 {
         let restarting = vec![Upgrade, close(1012, ""), Hang];
         let server = ScriptedServer::new([restarting.clone(), restarting, vec![Upgrade, close(1000, "")]]);
-        run(&mut server.over_pipes().seed(Seed::new(seed)).reconnect_loop()).await.unwrap();
+        run(&mut server.over_pipes().retrier(seeded(DOUBLING, seed)).reconnect_loop()).await.unwrap();
         differing += u32::from(server.waits()[0] != server.waits()[1]);
     }
     assert_eq!(differing, 10);
@@ -104,8 +104,8 @@ async fn reconnects_after_1011_are_spread() {
     let mut waits = Vec::new();
     for seed in 0..40 {
         let server = ScriptedServer::new([vec![Upgrade, close(1011, ""), Hang], vec![Upgrade, close(1000, "")]]);
-        let policy = DOUBLING.spread(secs(100)).build().unwrap();
-        run(&mut server.over_pipes().policy(policy).seed(Seed::new(seed)).reconnect_loop()).await.unwrap();
+        let policy = DOUBLING.spread(secs(100));
+        run(&mut server.over_pipes().retrier(seeded(policy, seed)).reconnect_loop()).await.unwrap();
         waits.push(server.waits()[0].1.unwrap());
     }
     waits.sort();
@@ -114,10 +114,10 @@ async fn reconnects_after_1011_are_spread() {
 
 #[tokio::test(start_paused = true)]
 async fn the_spread_after_1011_is_no_hint_of_the_server() {
-    let policy = DOUBLING.spread(secs(100)).max_hint(secs(1)).build().unwrap();
+    let policy = DOUBLING.spread(secs(100)).max_hint(secs(1));
     for seed in 0..10 {
         let server = ScriptedServer::new([vec![Upgrade, close(1011, ""), Hang], vec![Upgrade, close(1000, "")]]);
-        run(&mut server.over_pipes().policy(policy).seed(Seed::new(seed)).reconnect_loop()).await.unwrap();
+        run(&mut server.over_pipes().retrier(seeded(policy, seed)).reconnect_loop()).await.unwrap();
         let wait = server.waits()[0].1.unwrap();
         assert!(secs(1) <= wait && wait <= secs(101), "{wait:?}");
     }
@@ -169,7 +169,7 @@ async fn retry_after_is_a_minimum_with_a_spread() {
     let mut waits = Vec::new();
     for seed in 0..40 {
         let server = ScriptedServer::new([rejection(503, "Retry-After: 20\r\n"), vec![Upgrade, close(1000, "")]]);
-        run(&mut server.over_pipes().seed(Seed::new(seed)).reconnect_loop()).await.unwrap();
+        run(&mut server.over_pipes().retrier(seeded(DOUBLING, seed)).reconnect_loop()).await.unwrap();
         waits.push(server.times()[1]);
     }
     waits.sort();

@@ -64,7 +64,7 @@ async fn the_loss_of_a_healthy_connection_spreads_and_further_failures_back_off(
         rejection(503, ""),
         vec![Upgrade, close(1000, "")],
     ]);
-    let mut reconnect = server.over_pipes().policy(DOUBLING.spread(secs(10)).build().unwrap()).reconnect_loop();
+    let mut reconnect = server.over_pipes().retrier(DOUBLING.spread(secs(10)).build().unwrap()).reconnect_loop();
     run(&mut reconnect).await.unwrap();
     let at = server.times();
     let spread = at[1] - secs(60);
@@ -92,7 +92,7 @@ async fn a_normal_close_ends_the_loop_without_an_error() {
 #[tokio::test(start_paused = true)]
 async fn after_giving_up_only_reconnect_now_starts_again() {
     let server = ScriptedServer::new([vec![], vec![], vec![Upgrade, Echo]]);
-    let mut reconnect = server.over_pipes().policy(DOUBLING.max_attempts(2).build().unwrap()).reconnect_loop();
+    let mut reconnect = server.over_pipes().retrier(DOUBLING.max_attempts(2).build().unwrap()).reconnect_loop();
     for _ in 0..3 {
         assert_eq!(reconnect.next_connection().await.unwrap_err().stop_reason(), StopReason::Attempts);
     }
@@ -119,7 +119,7 @@ async fn a_cancelled_call_continues_with_the_same_wait_and_attempt() {
 async fn reconnect_now_ends_a_wait() {
     let server = ScriptedServer::new([vec![], vec![Upgrade, Hang]]);
     let mut reconnect =
-        server.over_pipes().policy(DOUBLING.base(secs(3600)).cap(secs(3600)).build().unwrap()).reconnect_loop();
+        server.over_pipes().retrier(DOUBLING.base(secs(3600)).cap(secs(3600)).build().unwrap()).reconnect_loop();
     assert!(timeout(secs(5), reconnect.next_connection()).await.is_err());
     reconnect.reconnect_now();
     reconnect.next_connection().await.unwrap().unwrap();
@@ -154,7 +154,7 @@ async fn a_hanging_request_provider_ends_with_the_connect_timeout() {
     let mut reconnect = server
         .over_pipes()
         .request(|_| core::future::pending())
-        .policy(DOUBLING.max_attempts(1).build().unwrap())
+        .retrier(DOUBLING.max_attempts(1).build().unwrap())
         .connect_timeout(secs(4))
         .reconnect_loop();
     let before = Instant::now();

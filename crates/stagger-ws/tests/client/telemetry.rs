@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use http::Request;
 use metrics_util::debugging::{DebugValue, DebuggingRecorder};
+use stagger::Retrier;
 use stagger_ws::{Client, Message, Outbox};
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::sleep;
@@ -17,7 +18,11 @@ use super::events::events;
 use super::peer::Step::{Echo, Hang, Upgrade, Wait};
 use super::peer::rejection;
 use super::reconnect_loop::run;
-use super::scripted_server::{ScriptedServer, secs};
+use super::scripted_server::{DOUBLING, ScriptedServer, secs, seeded};
+
+fn named(target: &str) -> Retrier {
+    seeded(DOUBLING, 7).named(target)
+}
 
 fn paused() -> Runtime {
     Builder::new_current_thread().enable_all().start_paused(true).build().unwrap()
@@ -53,7 +58,7 @@ fn attempts_connections_and_downtime_are_counted() {
     let metrics = metrics_of(async {
         let server =
             ScriptedServer::new([rejection(503, ""), vec![Upgrade, Wait(secs(60))], vec![], vec![Upgrade, Hang]]);
-        let mut client = server.over_pipes().named("feed").outbox(Outbox::drop_oldest(1)).connect();
+        let mut client = server.over_pipes().retrier(named("feed")).outbox(Outbox::drop_oldest(1)).connect();
         for text in ["a", "b"] {
             client.handle().try_send(Message::text(text)).unwrap();
         }
@@ -61,7 +66,7 @@ fn attempts_connections_and_downtime_are_counted() {
         // The task has no time to write it.
         client.handle().try_send(Message::text("c")).unwrap();
         let never = |_| core::future::pending::<io::Result<tokio::io::DuplexStream>>();
-        (client, Client::builder().url("ws://server.test").named("feed").connector(never).acked(acks()))
+        (client, Client::builder().url("ws://server.test").retrier(named("feed")).connector(never).acked(acks()))
     });
     let value = |name: &str, other: &str| metrics.get(&(name.to_owned(), other.to_owned())).copied();
     assert_eq!(value("stagger_ws_attempts_total", "rejected"), Some(1.0));
@@ -83,7 +88,7 @@ fn unacknowledged_and_resent_messages_are_counted() {
     for (is_dropped, want) in [(false, 2.0), (true, 0.0)] {
         let metrics = metrics_of(async {
             let server = AckingServer::new(AckMode::Nothing);
-            let client = server.over_pipes(64 << 10).named("feed").acked(acks());
+            let client = server.over_pipes(64 << 10).retrier(named("feed")).acked(acks());
             for n in 1..=3 {
                 client.send(numbered(n)).await.unwrap();
             }
@@ -108,7 +113,7 @@ fn the_gauge_of_connections_goes_up_and_down() {
     for (is_available, want) in [(true, 1.0), (false, 0.0)] {
         let metrics = metrics_of(async {
             let server = ScriptedServer::new([vec![Upgrade, Echo]]);
-            let client = server.over_pipes().named("feed").connect();
+            let client = server.over_pipes().retrier(named("feed")).connect();
             client.connected().await.unwrap();
             if !is_available {
                 client.close().await;
@@ -161,7 +166,7 @@ fn attempts_have_a_span_with_the_host_and_without_secrets() {
             let server = ScriptedServer::new(script);
             let mut reconnect = server
                 .over_pipes()
-                .named("logged")
+                .retrier(named("logged"))
                 .request(|_| async {
                     let url = "ws://me:secret@server.test/feed?token=secret";
                     Ok(Request::get(url).header("authorization", "Bearer secret").body(())?)

@@ -16,6 +16,7 @@ use crate::client::failure::fatal::Fatal;
 use crate::client::outbox::error::{SendError, SendErrorKind};
 use crate::client::outbox::queue::{Completion, Enqueue};
 use crate::client::outbox::unacked::UnackedMessages;
+use crate::client::telemetry;
 
 /// A [`Client`] with at-least-once delivery: unacknowledged messages are kept, and sent again over the next connection.
 ///
@@ -86,7 +87,7 @@ impl ClientBuilder {
 
 impl<K: Ord + Send + 'static> AckedClient<K> {
     pub(in crate::client) fn new(builder: ClientBuilder, acks: Acks<K>) -> Self {
-        let window = Arc::new(Window::new(acks, &builder.target));
+        let window = Arc::new(Window::new(acks, telemetry::target(&builder.retrier)));
         let client = Client::new(builder, Some(Arc::clone(&window) as Arc<dyn UnackedMessages>));
         let handle = AckedHandle { client: client.handle(), window };
         Self { client, handle }

@@ -21,6 +21,7 @@ use crate::client::outbox::unacked::UnackedMessages;
 use crate::client::reconnect_loop::ReconnectLoop;
 use crate::client::resume::handshake::ResumeHandshake;
 use crate::client::resume::protocol::with_position;
+use crate::client::telemetry;
 
 /// A reconnecting WebSocket client: a stream of events and a sink for messages.
 ///
@@ -84,7 +85,7 @@ impl Client {
         let (deliveries, events) = futures_channel::mpsc::channel(builder.inbox);
         let (commands, received) = futures_channel::mpsc::unbounded();
         let (state, state_watch) = watch::channel(ConnectionState::Connecting);
-        let outbox = OutboxQueue::new(builder.outbox, &builder.target);
+        let outbox = OutboxQueue::new(builder.outbox, telemetry::target(&builder.retrier));
         let resume = builder.resume.take().map(|resume| {
             let dialer = &mut builder.dialer;
             dialer.provider = with_position(Arc::clone(&dialer.provider), resume.clone());

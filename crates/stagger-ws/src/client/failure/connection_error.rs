@@ -4,6 +4,7 @@ use core::time::Duration;
 use std::io;
 use std::sync::Arc;
 
+use stagger::BreakerOpen;
 use tokio_tungstenite::tungstenite::error::{CapacityError, ProtocolError};
 use tokio_tungstenite::tungstenite::{Error as WsError, Utf8Bytes};
 
@@ -62,6 +63,8 @@ pub enum ConnectionError {
     /// The server rejected the position of the last connection:
     /// [`ResumeStatus::Rejected`](crate::ResumeStatus::Rejected).
     ResumeRejected,
+    /// The circuit breaker of the client's [`Retrier`](stagger::Retrier) rejected the attempt to connect.
+    BreakerOpen(BreakerOpen),
     /// This side dropped, closed or replaced the connection.
     ClosedLocally,
 }
@@ -92,6 +95,7 @@ impl ConnectionError {
             Self::AckTimeout { .. } => "ack_timeout",
             Self::WriteBufferFull => "write_buffer_full",
             Self::ResumeRejected => "resume_rejected",
+            Self::BreakerOpen(_) => "breaker_open",
             Self::ClosedLocally => "closed_locally",
         }
     }
@@ -143,6 +147,7 @@ impl fmt::Display for ConnectionError {
             Self::AckTimeout { after } => write!(f, "no acknowledgement for {} s", after.as_secs_f64()),
             Self::WriteBufferFull => f.write_str("the message exceeds the write buffer; raise max_write_buffer_size"),
             Self::ResumeRejected => f.write_str("the server rejected the resume position"),
+            Self::BreakerOpen(open) => write!(f, "{open}"),
             Self::ClosedLocally => f.write_str("closed by this side"),
         }
     }
