@@ -337,3 +337,14 @@ async fn close_leaves_no_task_and_no_timer() {
     sleep(secs(86_400)).await;
     assert_eq!(tokio::runtime::Handle::current().metrics().num_alive_tasks(), 0);
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_ack_timeout_of_zero_is_one_of_a_millisecond() {
+    let server = ScriptedServer::new([vec![Upgrade, Hang]]);
+    let mut client = server.over_pipes().acked(acks().ack_timeout(secs(0)));
+    client.connected().await.unwrap();
+    client.send(numbered(1)).await.unwrap();
+    let before = Instant::now();
+    while !matches!(client.next().await, Some(Ok(Event::Closed(_)))) {}
+    assert_eq!(before.elapsed(), ms(1));
+}

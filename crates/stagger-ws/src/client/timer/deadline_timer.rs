@@ -21,3 +21,21 @@ impl DeadlineTimer {
         sleep.as_mut().poll(cx)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use core::task::Waker;
+    use core::time::Duration;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_timer_is_held_only_while_there_is_a_deadline() {
+        let mut timer = DeadlineTimer::default();
+        let (mut cx, until) = (Context::from_waker(Waker::noop()), Instant::now() + Duration::from_secs(1));
+        for (until, is_held) in [(None, false), (Some(until), true), (None, false)] {
+            assert!(timer.poll(until, &mut cx).is_pending());
+            assert_eq!(timer.0.is_some(), is_held, "{until:?}");
+        }
+    }
+}

@@ -58,7 +58,6 @@ impl KeepaliveTimer {
                 }
                 return Poll::Pending;
             }
-            self.waker = None;
             let now = Instant::now();
             if self.ping == PingState::AwaitingReply {
                 return Poll::Ready(KeepaliveAction::PeerDead(now.saturating_duration_since(self.last_frame)));
