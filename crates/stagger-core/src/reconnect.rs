@@ -195,8 +195,8 @@ impl ReconnectMachine {
         ReconnectStep::Rest
     }
 
-    /// Marks the open connection as unhealthy, however long it stays open, for instance because its server failed while
-    /// it was open. When it ends, the backoff continues.
+    /// Marks the open connection as unhealthy, however long it stays open, because its server failed while it was open.
+    /// When it ends, the backoff continues, after a spread: all clients of that server lose their connections at once.
     pub fn distrust(&mut self, generation: Generation) {
         self.is_distrusted |= generation == self.generation;
     }
@@ -217,8 +217,11 @@ impl ReconnectMachine {
         let decision = match self.phase {
             ReconnectPhase::Open { since } => {
                 let enough = policy.stable_after().unwrap_or_else(|| self.last_wait.max(STABLE_AFTER));
-                let is_healthy = !self.is_distrusted && now.saturating_since(since) >= enough;
-                let health = if is_healthy { Health::Stable } else { Health::Flapping };
+                let health = match now.saturating_since(since) {
+                    _ if self.is_distrusted => Health::Failed,
+                    lived if lived >= enough => Health::Stable,
+                    _ => Health::Flapping,
+                };
                 self.retry(policy).lost(health, outcome, || now, guards)
             }
             ReconnectPhase::Connecting => {

@@ -12,15 +12,28 @@ use crate::{
     DelaySource, Guards, Instant, NestedRetries, Outcome, Policy, Seed, ServerHint, StopReason, machine::Decision,
 };
 
-/// Whether a lost connection had been open long enough to count as healthy.
-///
-/// Complete: there is no third state.
+/// Whether a lost connection had been healthy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Health {
-    /// It had: a new episode begins.
+    /// It had been open for long enough: a new episode begins.
     Stable,
-    /// It had not: the backoff continues.
+    /// It had not been open for long enough: the backoff continues.
     Flapping,
+    /// Its server failed, however long it had been open: the backoff continues, after a spread, because all clients of
+    /// that server lose their connections at once.
+    Failed,
+}
+
+/// How the policy's spread takes part in a delay.
+#[derive(Clone, Copy)]
+enum SpreadUse {
+    /// Not at all.
+    Unused,
+    /// The delay is drawn from it, and the schedule does not begin.
+    InsteadOfBackoff,
+    /// It is added to the delay.
+    BeforeBackoff,
 }
 
 /// Decides about the attempts of one call: a view of the shared policy, the state of the call, and its seed.
@@ -107,7 +120,7 @@ impl<'a> RetryMachine<'a> {
         let spread = self
             .deadline
             .map_or(self.policy.spread(), |deadline| deadline.saturating_since(now.now()).min(self.policy.spread()));
-        self.uniform(spread)
+        self.uniform(spread, 0)
     }
 
     /// Starts the next attempt, if the breaker admits it. `permit` is the permit of the last decision;
@@ -208,7 +221,7 @@ impl<'a> RetryMachine<'a> {
         }
         guards.record(permit, &outcome, &now);
         match retryable(outcome) {
-            Ok((kind, hint)) => self.retry_or_stop(kind, hint, None, &now, guards),
+            Ok((kind, hint)) => self.retry_or_stop(kind, hint, SpreadUse::Unused, &now, guards),
             Err(decision) => decision,
         }
     }
@@ -219,8 +232,9 @@ impl<'a> RetryMachine<'a> {
     ///
     /// If the connection was healthy, an episode begins: the first wait is the policy's spread, and the schedule begins
     /// with the first failure after it. Without a spread, the loss itself is the schedule's first failure. If the
-    /// connection was not healthy, the loss is one more failure of the attempt that opened it. The guards have already
-    /// recorded the success of that attempt.
+    /// connection was not healthy, the loss is one more failure of the attempt that opened it; if its server
+    /// [failed](Health::Failed), a spread is added to the delay. The guards have already recorded the success of that
+    /// attempt.
     pub fn lost(
         &mut self,
         health: Health,
@@ -235,15 +249,20 @@ impl<'a> RetryMachine<'a> {
             Ok(failure) => failure,
             Err(decision) => return decision,
         };
-        let mut spread = None;
-        if health == Health::Stable {
-            self.state.begin_episode();
-            self.start_clock(&now);
-            match self.policy.spread() {
-                Duration::ZERO => self.state.flags |= AHEAD,
-                longest => spread = Some(longest),
+        let spread = match health {
+            Health::Stable => {
+                self.state.begin_episode();
+                self.start_clock(&now);
+                if self.policy.spread().is_zero() {
+                    self.state.flags |= AHEAD;
+                    SpreadUse::Unused
+                } else {
+                    SpreadUse::InsteadOfBackoff
+                }
             }
-        }
+            Health::Flapping => SpreadUse::Unused,
+            Health::Failed => SpreadUse::BeforeBackoff,
+        };
         self.retry_or_stop(kind, hint, spread, &now, guards)
     }
 
@@ -358,13 +377,13 @@ impl<'a> RetryMachine<'a> {
         Decision::Retry { after: Duration::ZERO, source: DelaySource::Transparent, permit }
     }
 
-    /// Takes steps 5 to 12. If `spread` is set, the delay is drawn from it, and the schedule does not begin.
+    /// Takes steps 5 to 12.
     #[inline(always)]
     fn retry_or_stop(
         &mut self,
         kind: FailureKind,
         hint: Option<ServerHint>,
-        spread: Option<Duration>,
+        spread: SpreadUse,
         now: &impl Now,
         guards: &Guards<'_>,
     ) -> Decision {
@@ -373,11 +392,12 @@ impl<'a> RetryMachine<'a> {
         }
         let carry = if self.state.flags & BEGUN == 0 { self.policy.curve.first } else { self.state.carry };
         let drawn = match spread {
-            None => self.policy.next_delay(carry, self.state.retry_number(), kind, self.bits(Purpose::Delay)),
-            Some(spread) => {
+            SpreadUse::InsteadOfBackoff => {
+                let spread = self.policy.spread();
                 let interval = Interval { lo: 0, hi: nanos(spread) };
-                Some(Drawn { delay: nanos(self.uniform(spread)), interval, carry })
+                Some(Drawn { delay: nanos(self.uniform(spread, 0)), interval, carry })
             }
+            _ => self.policy.next_delay(carry, self.state.retry_number(), kind, self.bits(Purpose::Delay)),
         };
         // Nothing has changed so far: the schedule advances with step 8.
         let Some(Drawn { delay: drawn, interval, carry }) = drawn else { return Decision::Stop(StopReason::Exhausted) };
@@ -387,16 +407,23 @@ impl<'a> RetryMachine<'a> {
         if hint.is_some_and(|hint| self.forbids_retry(hint)) {
             return Decision::Stop(StopReason::Hint);
         }
-        if spread.is_none() {
-            self.state.carry = carry;
-            self.state.flags |= BEGUN;
-        }
+        let source = match spread {
+            SpreadUse::InsteadOfBackoff => DelaySource::Spread,
+            _ => {
+                self.state.carry = carry;
+                self.state.flags |= BEGUN;
+                DelaySource::Schedule
+            }
+        };
         let (after, source) = match hint {
             Some(hint) => (self.policy.hinted(hint, interval.hi, drawn, self.bits(Purpose::Hint)), DelaySource::Hint),
-            None if spread.is_some() => (drawn, DelaySource::Spread),
-            None => (drawn, DelaySource::Schedule),
+            None => (drawn, source),
         };
-        let after = Duration::from_nanos(after);
+        let mut after = Duration::from_nanos(after);
+        if let SpreadUse::BeforeBackoff = spread {
+            // Draw 0 is that of the episode.
+            after = after.saturating_add(self.uniform(self.policy.spread(), self.state.retry_number()));
+        }
         if self.is_too_late(after, now) {
             return Decision::Stop(StopReason::Elapsed);
         }
@@ -436,12 +463,9 @@ impl<'a> RetryMachine<'a> {
     }
 
     #[inline]
-    fn uniform(&self, spread: Duration) -> Duration {
-        Duration::from_nanos(draw_nanos(
-            0,
-            nanos(spread),
-            self.seed.bits(u32::from(self.state.episode), 0, Purpose::Spread),
-        ))
+    fn uniform(&self, spread: Duration, n: u32) -> Duration {
+        let bits = self.seed.bits(u32::from(self.state.episode), n, Purpose::Spread);
+        Duration::from_nanos(draw_nanos(0, nanos(spread), bits))
     }
 
     #[inline]

@@ -94,7 +94,7 @@ async fn main() -> Result<(), BoxError> {
         |message| parse(message).map_or(0, |(number, _)| number),
         |message| message.to_text().ok()?.strip_prefix("ack ")?.parse().ok().map(Ack::UpTo),
     );
-    let chat = Client::builder().url(format!("ws://{address}/room")).policy(POLICY).acked(acks.window(16));
+    let chat = Client::builder().url(format!("ws://{address}/room")).retrier(POLICY).acked(acks.window(16));
     let handle = chat.handle();
     let watching = tokio::spawn(watch(chat));
     for number in 1..=60 {

@@ -112,7 +112,7 @@ async fn main() -> Result<(), BoxError> {
 
     let url = format!("ws://{address}/feed");
     let news = News { url: url.clone(), last: 0 };
-    let mut feed = Client::builder().url(url).policy(POLICY).resume(news).connect();
+    let mut feed = Client::builder().url(url).retrier(POLICY).resume(news).connect();
     let (mut last, mut connections) = (0, 0);
     while last < 300 {
         match feed.next().await.ok_or("the feed ended")?? {

@@ -49,7 +49,7 @@
 //! |---|---|
 //! | read events and send messages, with reconnects in the background | [`Client`], and a [`Handle`] for other tasks |
 //! | write the loop yourself, one connection at a time | [`ReconnectLoop`] |
-//! | configure policy, credentials and limits | [`ClientBuilder`] |
+//! | configure retries, credentials and limits | [`ClientBuilder`] |
 //! | choose the meaning of close codes | [`codes`] |
 //! | limit the messages that wait to be sent | [`Outbox`] |
 //! | resend messages that the server has not acknowledged | [`AckedClient`] |
@@ -82,7 +82,7 @@
 //!
 //! # Metrics and logs
 //!
-//! With the features `metrics` and `tracing`. `target` is the name set with [`ClientBuilder::named`].
+//! With the features `metrics` and `tracing`. `target` is the name of the [retrier](ClientBuilder::retrier).
 //!
 #![cfg_attr(feature = "client", doc = include_str!("client/metrics.md"))]
 //!
@@ -101,6 +101,8 @@
 mod advice;
 #[cfg(feature = "client")]
 mod client;
+#[cfg(any(feature = "client", feature = "server"))]
+mod instant;
 #[cfg(feature = "server")]
 #[cfg_attr(docsrs, doc(cfg(feature = "server")))]
 pub mod server;

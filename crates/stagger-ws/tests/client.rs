@@ -9,6 +9,7 @@ mod client {
     mod events;
     mod failures;
     mod fleet;
+    mod guards;
     mod interleavings;
     mod misbehaving_servers;
     mod outbox;

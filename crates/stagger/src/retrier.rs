@@ -177,6 +177,12 @@ impl Retrier {
         self.change(|shared| shared.seed = Some(seed))
     }
 
+    /// Returns the name of the target; "" if none was set.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.shared.name
+    }
+
     /// Returns the policy.
     #[must_use]
     pub fn policy(&self) -> &Policy {

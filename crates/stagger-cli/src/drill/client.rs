@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use futures_util::StreamExt;
 use http::{Request, Uri};
+use stagger::Retrier;
 use stagger_core::{Policy, Seed};
 use stagger_ws::{ReconnectLoop, WebSocketConfig};
 use tokio::net::{TcpSocket, TcpStream};
@@ -78,8 +79,7 @@ fn reconnect_loop(
                 status.failed(&closed.cause);
             }
         })
-        .policy(config.policy)
-        .seed(seed)
+        .retrier(Retrier::new(config.policy).seed(seed))
         .connect_timeout(config.connect_timeout)
         // All clients connect within a second, so their pings would be synchronized.
         .no_keepalive()

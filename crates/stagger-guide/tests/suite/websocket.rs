@@ -49,7 +49,7 @@ async fn attempts(status: u16) -> (u32, StopReason) {
     let policy = Policy::constant(Duration::from_secs(1)).jitter(Jitter::None).max_attempts(3).build().unwrap();
     let mut links = ReconnectLoop::builder()
         .url("ws://server.test/")
-        .policy(policy)
+        .retrier(policy)
         .connector(move |_| async move {
             let (ours, mut theirs) = duplex(4096);
             tokio::spawn(async move {

@@ -3,27 +3,29 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use http::Request;
+use stagger::Retrier;
 use stagger::profile::WEB_SOCKET;
-use stagger::{Policy, Seed};
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 
-use super::classify::Classifier;
-use super::connector::{Connector, TcpConnector};
-use super::dialer::Dialer;
-use super::reconnect_loop::{OnClosed, ReconnectLoop};
-use super::request::{BoxError, ConnectAttempt};
-use super::resume::SharedResume;
-use super::{AckedClient, Acks, Client, Closed, ConnectionError, Outbox, Resume};
-use crate::codes::{CloseAction, CloseCodes, rfc6455};
+use super::dial::connector::{Connector, TcpConnector};
+use super::dial::dialer::Dialer;
+use super::dial::request::{BoxError, ConnectAttempt};
+use super::failure::classify::Classifier;
+use super::failure::closed::Closed;
+use super::failure::codes::presets::rfc6455;
+use super::failure::codes::table::{CloseAction, CloseCodes};
+use super::failure::connection_error::ConnectionError;
+use super::outbox::config::Outbox;
+use super::resume::protocol::{Resume, SharedResume};
 
-/// The upper bound of all durations, thirty years. Longer ones are cut off, so that adding times does not overflow.
-pub(super) const MAX_DURATION: Duration = Duration::from_secs(86_400 * 365 * 30);
+/// A listener for failed attempts and lost connections.
+pub(super) type OnClosed = Box<dyn FnMut(&Closed) + Send + Sync>;
 
 /// The settings of a client: a URL or a request provider, and what differs from the defaults.
 ///
 /// | setting | default |
 /// |---|---|
-/// | policy | [`WEB_SOCKET`]: spread 10 s, then full jitter 500 ms to 30 s, 10 attempts, healthy after 10 s |
+/// | retrier | the policy [`WEB_SOCKET`]: spread 10 s, then full jitter 500 ms to 30 s, 10 attempts, healthy after 10 s |
 /// | connect timeout, close timeout | 10 s, 5 s |
 ///
 /// | keepalive | a ping after 20 s without a frame; the connection is lost 20 s after the ping |
@@ -35,10 +37,8 @@ pub(super) const MAX_DURATION: Duration = Duration::from_secs(86_400 * 365 * 30)
 /// | buffers | 4 KiB for reading, 4 KiB for writing, plus the current message |
 pub struct ClientBuilder {
     pub(super) dialer: Dialer,
-    pub(super) policy: Policy,
-    pub(super) seed: Seed,
+    pub(super) retrier: Retrier,
     pub(super) classifier: Classifier,
-    pub(super) target: Arc<str>,
     pub(super) keepalive: Option<(Duration, Duration)>,
     pub(super) close_timeout: Duration,
     pub(super) on_closed: Option<OnClosed>,
@@ -62,10 +62,8 @@ impl ClientBuilder {
         let keepalive = Duration::from_secs(20);
         Self {
             dialer,
-            policy: WEB_SOCKET.policy(),
-            seed: stagger::seed(),
+            retrier: Retrier::new(WEB_SOCKET.policy()),
             classifier: Classifier::new(rfc6455()),
-            target: Arc::from("websocket"),
             keepalive: Some((keepalive, keepalive)),
             close_timeout: Duration::from_secs(5),
             on_closed: None,
@@ -114,44 +112,38 @@ impl ClientBuilder {
         self
     }
 
-    /// Sets the policy: when the client retries and when it gives up. Default [`WEB_SOCKET`].
+    /// Sets when the client retries and when it gives up: a policy, or a [`Retrier`] with budget, breaker, rules,
+    /// listeners and operator controls. Default: the policy [`WEB_SOCKET`] alone.
     ///
-    /// The spread should be at least the number of clients divided by the connections that the server accepts per
-    /// second. `stable_after` of the policy is the uptime after which a connection counts as healthy and the attempt
-    /// count restarts.
+    /// - The spread should be at least the number of clients divided by the connections that the server accepts per
+    ///   second. `stable_after` of the policy is the uptime after which a connection counts as healthy and the attempt
+    ///   count restarts.
+    /// - The breaker must admit every attempt to connect, and the budget every one after a failure or a loss. If one of
+    ///   them rejects it, the client gives up, as at any other limit.
+    /// - Rules for [`ConnectionError`], or for the [`io::Error`](std::io::Error) in it, come before the meaning of close
+    ///   codes and rejected upgrades.
+    /// - Listeners receive an event for every attempt, for every lost connection, and for giving up.
+    /// - The name is the label `target` in metrics and logs. Use few distinct names: each one is a time series. Without
+    ///   a name, it is `websocket`.
+    /// - The retrier's timeout does not apply; see [`connect_timeout`](Self::connect_timeout).
     #[must_use]
-    pub const fn policy(mut self, policy: Policy) -> Self {
-        self.policy = policy;
-        self
-    }
-
-    /// Sets the seed of all random delays, for reproducible waits.
-    #[must_use]
-    pub const fn seed(mut self, seed: Seed) -> Self {
-        self.seed = seed;
-        self
-    }
-
-    /// Sets the client's name in metrics and logs, the label `target`. Use few distinct names: each one is a time
-    /// series. Default `websocket`.
-    #[must_use]
-    pub fn named(mut self, target: impl Into<Arc<str>>) -> Self {
-        self.target = target.into();
+    pub fn retrier(mut self, retrier: impl Into<Retrier>) -> Self {
+        self.retrier = retrier.into();
         self
     }
 
     /// Sets the maximum duration of an attempt: request provider, name resolution, TCP, TLS and the handshake together.
     /// Default 10 s.
     #[must_use]
-    pub fn connect_timeout(mut self, longest: Duration) -> Self {
-        self.dialer.connect_timeout = longest.min(MAX_DURATION);
+    pub const fn connect_timeout(mut self, longest: Duration) -> Self {
+        self.dialer.connect_timeout = longest;
         self
     }
 
     /// Sets the maximum duration of the closing handshake. Default 5 s.
     #[must_use]
-    pub fn close_timeout(mut self, longest: Duration) -> Self {
-        self.close_timeout = longest.min(MAX_DURATION);
+    pub const fn close_timeout(mut self, longest: Duration) -> Self {
+        self.close_timeout = longest;
         self
     }
 
@@ -159,8 +151,8 @@ impl ClientBuilder {
     /// within `timeout` after that. Default 20 s and 20 s; the minimum of both is 1 ms.
     #[must_use]
     pub fn keepalive(mut self, interval: Duration, timeout: Duration) -> Self {
-        let clamped = |length: Duration| length.clamp(Duration::from_millis(1), MAX_DURATION);
-        self.keepalive = Some((clamped(interval), clamped(timeout)));
+        let shortest = Duration::from_millis(1);
+        self.keepalive = Some((interval.max(shortest), timeout.max(shortest)));
         self
     }
 
@@ -250,39 +242,10 @@ impl ClientBuilder {
         self.resume = Some(SharedResume::new(resume));
         self
     }
-
-    /// Creates a client: a stream of events and a sink for messages. A background task starts connecting immediately;
-    /// [`Client::connected`](crate::Client::connected) waits for it.
-    ///
-    /// # Panics
-    /// If called outside of a tokio runtime.
-    #[must_use]
-    pub fn connect(self) -> Client {
-        Client::new(self, None)
-    }
-
-    /// Creates a client with at-least-once delivery: messages are kept until the server acknowledges them. Starts
-    /// connecting immediately, as [`connect`](Self::connect) does.
-    ///
-    /// # Panics
-    /// If called outside of a tokio runtime.
-    #[must_use]
-    pub fn acked<K: Ord + Send + 'static>(self, acks: Acks<K>) -> AckedClient<K> {
-        AckedClient::new(self, acks)
-    }
-
-    /// Creates the low-level client, for a loop of your own over one connection at a time.
-    #[must_use]
-    pub fn reconnect_loop(self) -> ReconnectLoop {
-        ReconnectLoop::new(self)
-    }
 }
 
 impl fmt::Debug for ClientBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ClientBuilder")
-            .field("target", &self.target)
-            .field("policy", &self.policy)
-            .finish_non_exhaustive()
+        f.debug_struct("ClientBuilder").field("retrier", &self.retrier).finish_non_exhaustive()
     }
 }

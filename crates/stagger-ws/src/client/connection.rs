@@ -10,9 +10,9 @@ use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::{Bytes, Message, Utf8Bytes};
 
-use super::ConnectionError;
-use super::dialer::WebSocket;
-use super::keepalive::{KeepaliveAction, KeepaliveTimer};
+use super::dial::dialer::WebSocket;
+use super::failure::connection_error::ConnectionError;
+use super::timer::keepalive::{KeepaliveAction, KeepaliveTimer};
 
 /// How and when a connection ended.
 #[derive(Clone, Debug)]
@@ -26,7 +26,7 @@ pub(super) struct ConnectionEnd {
 /// The stream yields text and binary messages. It ends with one error, the reason why the connection ended, also if the
 /// server closed it normally. Pings are answered and keepalive pings are sent only while the stream is polled.
 ///
-/// It borrows its [`ReconnectLoop`](super::ReconnectLoop) and reports its end to it, so there is at most one connection
+/// It borrows its [`ReconnectLoop`](crate::ReconnectLoop) and reports its end to it, so there is at most one connection
 /// at a time.
 pub struct Connection<'r> {
     socket: WebSocket,

@@ -5,23 +5,26 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use http::Response;
-use stagger::machine::{Generation, ReconnectMachine, ReconnectPhase, ReconnectStep};
-use stagger::time::{Clock, Tokio};
-use stagger::{Guards, Policy, Seed, StopReason};
+use stagger::machine::{Generation, ReconnectPhase, ReconnectStep};
+use stagger::reconnect::ReconnectDriver;
+use stagger::time::{Clock as _, Tokio};
+use stagger::{Cause, Outcome, Rejected, StopReason};
 use tokio::time::{Instant, Sleep, sleep};
 
-use super::builder::ClientBuilder;
-use super::classify::{Classification, Classifier, Health};
-use super::connection::{ConnectionEnd, ConnectionParts};
-use super::dialer::{Dialer, WebSocket};
-use super::request::ConnectAttempt;
+use super::builder::{ClientBuilder, OnClosed};
+use super::connection::{Connection, ConnectionEnd, ConnectionParts};
+use super::dial::dialer::{Dialer, WebSocket};
+use super::dial::request::ConnectAttempt;
+use super::failure::classify::{Classification, Classifier};
+use super::failure::closed::Closed;
+use super::failure::connection_error::ConnectionError;
+use super::failure::fatal::Fatal;
 use super::telemetry::{self, ConnectedGauge};
-use super::{Closed, Connection, ConnectionError, Fatal};
 
 /// The low-level client: yields one connection at a time, and establishes the next one after the current one is lost.
 ///
 /// Use it to write the loop yourself: subscribing again is ordinary code, and no state leaks from one connection into
-/// the next. [`ReconnectMachine`] makes every decision: the spread before the first attempt after a loss, the backoff after
+/// the next. A [`ReconnectDriver`] makes every decision: the spread before the first attempt after a loss, the backoff after
 /// it, the attempt count, which restarts only after a healthy connection, and when to give up. For what close codes and
 /// rejected upgrades mean, see [`codes`](crate::codes) and the [crate documentation](crate#what-a-failure-means).
 ///
@@ -43,14 +46,11 @@ use super::{Closed, Connection, ConnectionError, Fatal};
 /// ```
 pub struct ReconnectLoop {
     dialer: Arc<Dialer>,
-    policy: Policy,
-    seed: Seed,
+    driver: ReconnectDriver<Tokio>,
     classifier: Classifier,
-    target: Arc<str>,
     keepalive: Option<(Duration, Duration)>,
     close_timeout: Duration,
     on_closed: Option<OnClosed>,
-    machine: ReconnectMachine,
     activity: Activity,
     /// The wait before the current attempt.
     last_wait: Duration,
@@ -59,9 +59,6 @@ pub struct ReconnectLoop {
     connected: Option<ConnectedGauge>,
     end: Option<ConnectionEnd>,
 }
-
-/// A listener for failed attempts and lost connections.
-pub(super) type OnClosed = Box<dyn FnMut(&Closed) + Send + Sync>;
 
 type ConnectFuture = Pin<Box<dyn Future<Output = Result<(WebSocket, Response<()>), ConnectionError>> + Send>>;
 
@@ -93,6 +90,14 @@ pub(super) enum LoopEvent {
     Stopped(Option<Fatal>),
 }
 
+impl ClientBuilder {
+    /// Creates the low-level client, for a loop of your own over one connection at a time.
+    #[must_use]
+    pub fn reconnect_loop(self) -> ReconnectLoop {
+        ReconnectLoop::new(self)
+    }
+}
+
 impl ReconnectLoop {
     /// Returns a builder with the default settings. [`ClientBuilder::reconnect_loop`] creates the loop.
     #[must_use]
@@ -101,17 +106,14 @@ impl ReconnectLoop {
     }
 
     pub(super) fn new(builder: ClientBuilder) -> Self {
-        let ClientBuilder { policy, seed, target, keepalive, close_timeout, on_closed, .. } = builder;
+        let ClientBuilder { retrier, keepalive, close_timeout, on_closed, .. } = builder;
         Self {
             dialer: Arc::new(builder.dialer),
-            policy,
-            seed,
+            driver: ReconnectDriver::new(retrier, Tokio),
             classifier: builder.classifier.shrunk(),
-            target,
             keepalive,
             close_timeout,
             on_closed,
-            machine: ReconnectMachine::new(seed),
             activity: Activity::Start,
             last_wait: Duration::ZERO,
             down_since: None,
@@ -143,7 +145,7 @@ impl ReconnectLoop {
     /// Starts an attempt at the next call of [`next_connection`](Self::next_connection), without a wait and with the
     /// attempt count reset: during a wait, or after giving up. Does nothing after [`close`](Self::close).
     pub fn reconnect_now(&mut self) {
-        if self.machine.phase() == ReconnectPhase::Closed {
+        if self.driver.phase() == ReconnectPhase::Closed {
             return;
         }
         self.record_replaced();
@@ -153,7 +155,7 @@ impl ReconnectLoop {
 
     /// Closes the loop permanently: cancels the current wait or attempt, and yields no further connections.
     pub fn close(&mut self) {
-        self.machine.close(|| Tokio.now(), &Guards::none());
+        self.driver.close();
         self.connected = None;
         self.activity = Activity::Stopped(None);
     }
@@ -161,7 +163,7 @@ impl ReconnectLoop {
     /// Returns the number of attempts since the last healthy connection.
     #[must_use]
     pub const fn attempts(&self) -> u32 {
-        self.machine.attempt()
+        self.driver.attempts()
     }
 
     /// Returns the time of the next attempt, if the loop is waiting for one.
@@ -184,7 +186,7 @@ impl ReconnectLoop {
         loop {
             match &mut self.activity {
                 Activity::Start => {
-                    let step = self.machine.reconnect_now(&self.policy, || Tokio.now(), &Guards::none());
+                    let step = self.driver.reconnect_now();
                     self.last_wait = Duration::ZERO;
                     self.apply(&step, Duration::ZERO);
                 }
@@ -199,15 +201,15 @@ impl ReconnectLoop {
                             return LoopEvent::Opened(Box::new(self.open(generation, socket, response)));
                         }
                         Err(cause) => {
-                            telemetry::record_attempt(&self.target, cause.name());
-                            let classification = self.classifier.classify_attempt(&cause);
+                            telemetry::record_attempt(self.target(), cause.name());
+                            let classification = Classification::Failed(self.classifier.classify_attempt(&cause));
                             return LoopEvent::Closed(self.closed(generation, cause, classification, Duration::ZERO));
                         }
                     }
                 }
                 Activity::Waiting(sleep) => {
                     sleep.as_mut().await;
-                    let step = self.machine.due(&self.policy, Tokio.now(), &Guards::none());
+                    let step = self.driver.due();
                     self.apply(&step, Duration::ZERO);
                 }
                 Activity::Connected(generation) => {
@@ -219,7 +221,8 @@ impl ReconnectLoop {
                         .unwrap_or_else(|| ConnectionEnd { cause: ConnectionError::ClosedLocally, at: Instant::now() });
                     self.down_since = Some(end.at);
                     self.connected = None;
-                    let classification = self.classifier.classify_loss(&end.cause, generation, &self.policy, self.seed);
+                    let bits = self.driver.seed().for_call(generation.get()).get();
+                    let classification = self.classifier.classify_loss(&end.cause, bits);
                     return LoopEvent::Closed(self.closed(generation, end.cause, classification, end.at.elapsed()));
                 }
                 Activity::Stopped(fatal) => return LoopEvent::Stopped(fatal.clone()),
@@ -237,18 +240,17 @@ impl ReconnectLoop {
     }
 
     fn open(&mut self, generation: Generation, socket: WebSocket, response: Response<()>) -> ConnectionParts {
-        telemetry::record_attempt(&self.target, "opened");
-        let attempt = self.machine.attempt();
+        telemetry::record_attempt(self.target(), "opened");
+        let attempt = self.driver.attempts();
         // The generation is the current one, so this is never `Stale`.
-        let _ = self.machine.opened(generation, || Tokio.now(), &Guards::none());
+        let _ = self.driver.opened(generation);
         self.classifier.opened();
         self.activity = Activity::Connected(generation);
         self.end = None;
-        self.connected = Some(ConnectedGauge::new(&self.target));
+        self.connected = Some(ConnectedGauge::new(self.target()));
         let downtime = self.down_since.take().map(|since| since.elapsed());
-        #[cfg(feature = "metrics")]
         if let Some(downtime) = downtime {
-            telemetry::record_downtime(&self.target, downtime);
+            telemetry::record_downtime(self.target(), downtime);
         }
         ConnectionParts {
             socket,
@@ -260,7 +262,7 @@ impl ReconnectLoop {
         }
     }
 
-    /// Reports the end of an attempt or of a connection to the machine. It ended `ago` before now, since the caller may
+    /// Reports the end of an attempt or of a connection to the driver. It ended `ago` before now, since the caller may
     /// have polled late.
     fn closed(
         &mut self,
@@ -271,37 +273,65 @@ impl ReconnectLoop {
     ) -> Closed {
         let nanos = u64::try_from(ago.as_nanos()).unwrap_or(u64::MAX);
         let at = stagger::Instant::from_nanos(Tokio.now().as_nanos().saturating_sub(nanos));
-        let attempt = self.machine.attempt();
-        if classification.health == Health::Unhealthy {
-            self.machine.distrust(generation);
-        }
-        let step = self.machine.ended(generation, classification.outcome, at, &self.policy, &Guards::none());
+        let attempt = self.driver.attempts();
+        let classification = self.explicit_outcome(&cause).map_or(classification, Classification::Failed);
+        let outcome = match classification {
+            Classification::NormalEnd => Outcome::Permanent,
+            Classification::Failed(outcome) => outcome,
+            Classification::ServerFailed => {
+                self.driver.distrust(generation);
+                Outcome::TRANSIENT
+            }
+        };
+        let step = self.driver.ended_at(generation, outcome, at, Some(&cause));
         let retry_in = match step {
             ReconnectStep::Wait { after, .. } => Some(after.saturating_sub(ago)),
             _ => None,
         };
         let mut stopped = None;
         if let ReconnectStep::GiveUp(stop) = step {
-            let is_normal_end = stop == StopReason::Permanent && self.classifier.is_normal_end(&cause);
-            stopped = (!is_normal_end).then_some(stop);
+            stopped = (classification != Classification::NormalEnd).then_some(stop);
             self.activity = Activity::Stopped(stopped.map(|stop| Fatal::new(stop, cause.clone(), attempt)));
         } else {
             self.apply(&step, ago);
         }
         let closed = Closed { cause, retry_in, attempt };
-        telemetry::log_closed(&self.target, &closed, stopped);
+        telemetry::log_closed(self.target(), &closed, stopped);
         if let Some(on_closed) = &mut self.on_closed {
             on_closed(&closed);
         }
         closed
     }
 
-    /// Carries out the machine's step. `ago` is the time that has passed since the report.
+    /// Returns the outcome by the retrier's rules, if there is one for this error or for what it wraps.
+    fn explicit_outcome(&self, cause: &ConnectionError) -> Option<Outcome> {
+        self.driver.explicit_outcome(cause).or_else(|| match cause {
+            ConnectionError::Io(error) | ConnectionError::Tls(error) => self.driver.explicit_outcome(&**error),
+            ConnectionError::Request(error) => self.driver.explicit_outcome(error),
+            _ => None,
+        })
+    }
+
+    fn target(&self) -> &str {
+        telemetry::target(self.driver.retrier())
+    }
+
+    /// Returns the error of a client whose guards rejected an attempt to connect.
+    fn rejected(&self, stop: StopReason) -> Fatal {
+        let cause = match self.driver.error::<ConnectionError>(stop, None).into_cause() {
+            Cause::Operation(cause) => cause,
+            Cause::Rejected(Rejected::BreakerOpen(open)) => ConnectionError::BreakerOpen(open),
+            Cause::Rejected(_) => ConnectionError::ClosedLocally,
+        };
+        Fatal::new(stop, cause, self.driver.attempts())
+    }
+
+    /// Carries out the driver's step. `ago` is the time that has passed since the report.
     fn apply(&mut self, step: &ReconnectStep, ago: Duration) {
         self.activity = match *step {
             ReconnectStep::Connect { generation } => {
                 let attempt = ConnectAttempt {
-                    number: self.machine.attempt(),
+                    number: self.driver.attempts(),
                     auth_rejection: self.classifier.last_auth_rejection(),
                 };
                 let connect = Arc::clone(&self.dialer).connect(attempt);
@@ -315,9 +345,7 @@ impl ReconnectLoop {
                 self.last_wait = after;
                 Activity::Waiting(Box::pin(sleep(after.saturating_sub(ago))))
             }
-            ReconnectStep::GiveUp(stop) => {
-                Activity::Stopped(Some(Fatal::new(stop, ConnectionError::ClosedLocally, self.machine.attempt())))
-            }
+            ReconnectStep::GiveUp(stop) => Activity::Stopped(Some(self.rejected(stop))),
             _ => return,
         };
     }
@@ -325,10 +353,6 @@ impl ReconnectLoop {
 
 impl fmt::Debug for ReconnectLoop {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ReconnectLoop")
-            .field("target", &self.target)
-            .field("policy", &self.policy)
-            .field("machine", &self.machine)
-            .finish_non_exhaustive()
+        f.debug_struct("ReconnectLoop").field("driver", &self.driver).finish_non_exhaustive()
     }
 }

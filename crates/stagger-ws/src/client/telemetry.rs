@@ -4,60 +4,105 @@ use core::pin::Pin;
 use core::time::Duration;
 
 use http::Uri;
-use stagger::StopReason;
+use stagger::{Retrier, StopReason};
 
-use super::Closed;
+use super::failure::closed::Closed;
 
-/// A gauge of open connections. Decrements on drop, also when the task is aborted.
-#[derive(Debug)]
-pub(super) struct ConnectedGauge {
-    #[cfg(feature = "metrics")]
-    gauge: metrics::Gauge,
+/// Returns the label `target` of a client with this retrier.
+pub(super) fn target(retrier: &Retrier) -> &str {
+    match retrier.name() {
+        "" => "websocket",
+        name => name,
+    }
 }
+
+/// A gauge of one target. Does nothing without the feature `metrics`.
+#[derive(Debug)]
+pub(super) struct Gauge(#[cfg(feature = "metrics")] metrics::Gauge);
+
+impl Gauge {
+    pub(super) fn new(name: &'static str, target: &str) -> Self {
+        let _ = (name, target);
+        Self(
+            #[cfg(feature = "metrics")]
+            metrics::gauge!(name, "target" => target.to_owned()),
+        )
+    }
+
+    pub(super) fn set(&self, value: usize) {
+        let _ = value;
+        #[cfg(feature = "metrics")]
+        self.0.set(value as f64);
+    }
+
+    pub(super) fn increment(&self) {
+        #[cfg(feature = "metrics")]
+        self.0.increment(1.0);
+    }
+
+    pub(super) fn decrement(&self, by: usize) {
+        let _ = by;
+        #[cfg(feature = "metrics")]
+        self.0.decrement(by as f64);
+    }
+}
+
+/// A counter of one target. Does nothing without the feature `metrics`.
+#[derive(Debug)]
+pub(super) struct Counter(#[cfg(feature = "metrics")] metrics::Counter);
+
+impl Counter {
+    pub(super) fn new(name: &'static str, target: &str) -> Self {
+        let _ = (name, target);
+        Self(
+            #[cfg(feature = "metrics")]
+            metrics::counter!(name, "target" => target.to_owned()),
+        )
+    }
+
+    pub(super) fn increment(&self) {
+        #[cfg(feature = "metrics")]
+        self.0.increment(1);
+    }
+}
+
+/// Counts an open connection until it is dropped, also when the task is aborted.
+#[derive(Debug)]
+pub(super) struct ConnectedGauge(Gauge);
 
 impl ConnectedGauge {
     pub(super) fn new(target: &str) -> Self {
-        #[cfg(feature = "metrics")]
-        {
-            let gauge = metrics::gauge!("stagger_ws_connected", "target" => target.to_owned());
-            gauge.increment(1.0);
-            Self { gauge }
-        }
-        #[cfg(not(feature = "metrics"))]
-        {
-            let _ = target;
-            Self {}
-        }
+        let gauge = Gauge::new("stagger_ws_connected", target);
+        gauge.increment();
+        Self(gauge)
     }
 }
 
 impl Drop for ConnectedGauge {
     fn drop(&mut self) {
-        #[cfg(feature = "metrics")]
-        self.gauge.decrement(1.0);
+        self.0.decrement(1);
     }
 }
 
 /// Counts a completed attempt.
 pub(super) fn record_attempt(target: &str, result: &'static str) {
+    let _ = (target, result);
     #[cfg(feature = "metrics")]
     metrics::counter!("stagger_ws_attempts_total", "target" => target.to_owned(), "result" => result).increment(1);
-    #[cfg(not(feature = "metrics"))]
-    let _ = (target, result);
 }
 
 /// Records the time without a connection.
-#[cfg(feature = "metrics")]
 pub(super) fn record_downtime(target: &str, downtime: Duration) {
+    let _ = (target, downtime);
+    #[cfg(feature = "metrics")]
     metrics::histogram!("stagger_ws_downtime_seconds", "target" => target.to_owned()).record(downtime);
 }
 
 /// Records the host in the span of the attempt.
 pub(super) fn record_host(uri: &Uri) {
+    let _ = uri;
     #[cfg(feature = "tracing")]
     tracing::Span::current().record("url.host", uri.host().unwrap_or_default());
-    #[cfg(not(feature = "tracing"))]
-    let _ = uri;
 }
 
 /// Instruments an attempt with a span: its number, its host, and the wait before it.
@@ -112,48 +157,4 @@ pub(super) fn log_closed(target: &str, closed: &Closed, stop: Option<StopReason>
     }
     #[cfg(not(feature = "tracing"))]
     let _ = (target, closed, stop);
-}
-
-/// The metrics of an outbox.
-pub(super) struct OutboxMetrics {
-    #[cfg(feature = "metrics")]
-    len: metrics::Gauge,
-    #[cfg(feature = "metrics")]
-    dropped: metrics::Counter,
-}
-
-#[cfg(feature = "metrics")]
-impl OutboxMetrics {
-    pub(super) fn new(target: &str) -> Self {
-        Self {
-            len: metrics::gauge!("stagger_ws_outbox_len", "target" => target.to_owned()),
-            dropped: metrics::counter!("stagger_ws_outbox_dropped_total", "target" => target.to_owned()),
-        }
-    }
-
-    #[allow(clippy::cast_precision_loss, reason = "an outbox of 2^52 messages fits nowhere")]
-    pub(super) fn len(&self, messages: usize) {
-        self.len.set(messages as f64);
-    }
-
-    pub(super) fn dropped(&self) {
-        self.dropped.increment(1);
-    }
-}
-
-#[cfg(not(feature = "metrics"))]
-impl OutboxMetrics {
-    pub(super) const fn new(_: &str) -> Self {
-        Self {}
-    }
-
-    pub(super) const fn len(&self, _: usize) {}
-
-    pub(super) const fn dropped(&self) {}
-}
-
-impl core::fmt::Debug for OutboxMetrics {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str("OutboxMetrics")
-    }
 }

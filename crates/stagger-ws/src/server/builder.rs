@@ -5,9 +5,9 @@ use std::sync::Arc;
 use stagger::admission::Admission;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 
-use super::{Keepalive, Sockets};
+use super::keepalive::Keepalive;
 
-/// The settings of [`Sockets`].
+/// The settings of [`Sockets`](super::Sockets).
 #[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until `build`"]
 pub struct SocketsBuilder {
@@ -22,7 +22,7 @@ pub struct SocketsBuilder {
     pub(super) websocket_config: WebSocketConfig,
 }
 
-/// A problem with the settings of [`Sockets`].
+/// A problem with the settings of [`Sockets`](super::Sockets).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SettingsError {
@@ -84,34 +84,20 @@ impl SocketsBuilder {
         Self { close_timeout, ..self }
     }
 
-    /// Limits the handshake of [`Sockets::accept`], from the call until the response is sent. Default 10 s.
+    /// Limits the handshake of [`Sockets::accept`](super::Sockets::accept), from the call until the response is sent. Default 10 s.
     pub fn handshake_timeout(self, handshake_timeout: Duration) -> Self {
         Self { handshake_timeout, ..self }
     }
 
-    /// Limits the number of concurrent handshakes in [`Sockets::serve`] (minimum 1). Further connections wait in the
+    /// Limits the number of concurrent handshakes in [`Sockets::serve`](super::Sockets::serve) (minimum 1). Further connections wait in the
     /// kernel's backlog, where waiting costs nothing; see [`listen`](super::listen()). Default 1,024.
     pub fn max_handshakes(self, max_handshakes: usize) -> Self {
         Self { max_handshakes, ..self }
     }
 
-    /// Sets the size limits and buffers of the connections that [`Sockets::accept`] creates. By default, tungstenite
+    /// Sets the size limits and buffers of the connections that [`Sockets::accept`](super::Sockets::accept) creates. By default, tungstenite
     /// allocates a read buffer of 128 KiB per connection.
     pub fn websocket_config(self, websocket_config: WebSocketConfig) -> Self {
         Self { websocket_config, ..self }
-    }
-
-    /// Validates the settings.
-    ///
-    /// # Errors
-    /// The first [`SettingsError`] found.
-    pub fn build(self) -> Result<Sockets, SettingsError> {
-        if self.keepalive.is_some_and(|keepalive| keepalive.interval.is_zero() || keepalive.timeout.is_zero()) {
-            return Err(SettingsError::Keepalive);
-        }
-        if self.max_handshakes == 0 {
-            return Err(SettingsError::MaxHandshakes);
-        }
-        Ok(Sockets::from_builder(self))
     }
 }

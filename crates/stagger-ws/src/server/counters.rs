@@ -2,8 +2,8 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
 use std::collections::BTreeMap;
 
-use super::UpgradeRejected;
 use super::message::NO_CODE;
+use super::rejected::UpgradeRejected;
 
 /// The connections of a server, now and since it started.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -78,82 +78,72 @@ fn row(code: Option<u16>) -> usize {
     CODES.iter().position(|&(known, _)| known == code).unwrap_or(CODES.len() - 1)
 }
 
+/// A number of occurrences.
+#[derive(Default)]
+pub(super) struct Count(AtomicU64);
+
+impl Count {
+    pub(super) fn increment(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
 #[derive(Default)]
 pub(super) struct Counters {
-    accepted: AtomicU64,
-    rate_limited: AtomicU64,
-    at_capacity: AtomicU64,
-    draining: AtomicU64,
-    handshake_failed: AtomicU64,
-    closed: [AtomicU64; CODES.len()],
-    drained_in_time: AtomicU64,
-    drained_timed_out: AtomicU64,
-    reaped: AtomicU64,
-    upgrades: AtomicU64,
+    pub(super) accepted: Count,
+    rate_limited: Count,
+    at_capacity: Count,
+    draining: Count,
+    pub(super) handshake_failed: Count,
+    closed: [Count; CODES.len()],
+    pub(super) drained_in_time: Count,
+    pub(super) drained_timed_out: Count,
+    pub(super) reaped: Count,
+    upgrades: Count,
     upgrade_nanos: AtomicU64,
 }
 
-fn increment(counter: &AtomicU64) {
-    counter.fetch_add(1, Ordering::Relaxed);
-}
-
 impl Counters {
-    pub(super) fn accepted(&self) {
-        increment(&self.accepted);
-    }
-
     pub(super) fn rejected(&self, rejected: &UpgradeRejected) {
-        increment(match rejected {
+        match rejected {
             UpgradeRejected::RateLimited(_) => &self.rate_limited,
             UpgradeRejected::AtCapacity(_) => &self.at_capacity,
             UpgradeRejected::Draining(_) => &self.draining,
-        });
-    }
-
-    pub(super) fn handshake_failed(&self) {
-        increment(&self.handshake_failed);
+        }
+        .increment();
     }
 
     /// Counts an ended connection by its close code.
     pub(super) fn closed(&self, code: Option<u16>) {
-        increment(&self.closed[row(code)]);
-    }
-
-    pub(super) fn drained_in_time(&self) {
-        increment(&self.drained_in_time);
-    }
-
-    pub(super) fn drained_timed_out(&self) {
-        increment(&self.drained_timed_out);
-    }
-
-    pub(super) fn reaped(&self) {
-        increment(&self.reaped);
+        self.closed[row(code)].increment();
     }
 
     pub(super) fn upgraded(&self, took: Duration) {
-        increment(&self.upgrades);
+        self.upgrades.increment();
         self.upgrade_nanos.fetch_add(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
     pub(super) fn snapshot(&self, active: usize) -> SocketsSnapshot {
-        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let closed = CODES.iter().zip(&self.closed).map(|(&(_, name), counter)| (name, read(counter)));
+        let closed = CODES.iter().zip(&self.closed).map(|(&(_, name), count)| (name, count.get()));
         SocketsSnapshot {
             active,
-            accepted: read(&self.accepted),
+            accepted: self.accepted.get(),
             rejected: RejectionCounts {
-                rate_limited: read(&self.rate_limited),
-                at_capacity: read(&self.at_capacity),
-                draining: read(&self.draining),
-                handshake_failed: read(&self.handshake_failed),
+                rate_limited: self.rate_limited.get(),
+                at_capacity: self.at_capacity.get(),
+                draining: self.draining.get(),
+                handshake_failed: self.handshake_failed.get(),
             },
             closed: closed.filter(|&(_, number)| number > 0).collect(),
-            drained_in_time: read(&self.drained_in_time),
-            drained_timed_out: read(&self.drained_timed_out),
-            reaped: read(&self.reaped),
-            upgrades: read(&self.upgrades),
-            upgrade_time: Duration::from_nanos(read(&self.upgrade_nanos)),
+            drained_in_time: self.drained_in_time.get(),
+            drained_timed_out: self.drained_timed_out.get(),
+            reaped: self.reaped.get(),
+            upgrades: self.upgrades.get(),
+            upgrade_time: Duration::from_nanos(self.upgrade_nanos.load(Ordering::Relaxed)),
         }
     }
 }

@@ -2,6 +2,8 @@ use core::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::instant::saturating_add;
+
 /// How dead peers are detected: a silent peer is sent a ping, and its connection is closed if nothing arrives after
 /// that.
 ///
@@ -65,9 +67,9 @@ impl PeerMonitor {
         if silent >= self.keepalive.max_silence() {
             PeerStatus::Dead
         } else if silent >= self.ping_after {
-            PeerStatus::NeedsPing { next_check: self.last_frame + self.keepalive.max_silence() }
+            PeerStatus::NeedsPing { next_check: saturating_add(self.last_frame, self.keepalive.max_silence()) }
         } else {
-            PeerStatus::Alive { next_check: self.last_frame + self.ping_after }
+            PeerStatus::Alive { next_check: saturating_add(self.last_frame, self.ping_after) }
         }
     }
 }

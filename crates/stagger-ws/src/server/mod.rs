@@ -107,29 +107,28 @@
 //! | `drained` | `INFO` | `remaining` | a drain is done |
 //! | `reaped` | `DEBUG` | | a dead peer was detected |
 
-mod accept;
-#[cfg(feature = "axum")]
-mod axum;
 mod builder;
+mod connections;
 mod counters;
 mod drain;
+mod drain_handle;
 mod keepalive;
-mod listen;
 mod message;
-mod permit;
-mod registry;
 mod rejected;
 mod socket;
 mod sockets;
+mod upgrade;
 
-pub use accept::{AcceptError, Accepted};
 pub use builder::{SettingsError, SocketsBuilder};
+pub use connections::permit::ConnectionPermit;
 pub use counters::{RejectionCounts, SocketsSnapshot};
-pub use drain::{CloseRequest, Drain, DrainHandle, DrainProgress};
+pub use drain::plan::Drain;
+pub use drain::state::CloseRequest;
+pub use drain_handle::{DrainHandle, DrainProgress};
 pub use keepalive::Keepalive;
-pub use listen::listen;
 pub use message::SocketMessage;
-pub use permit::ConnectionPermit;
 pub use rejected::UpgradeRejected;
 pub use socket::Socket;
 pub use sockets::Sockets;
+pub use upgrade::accept::{AcceptError, Accepted};
+pub use upgrade::listen::listen;

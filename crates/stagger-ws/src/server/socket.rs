@@ -8,8 +8,11 @@ use futures_util::stream::FusedStream;
 use futures_util::{Sink, Stream};
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
+use super::connections::permit::ConnectionPermit;
+use super::drain::state::CloseRequest;
 use super::keepalive::{PeerMonitor, PeerStatus};
-use super::{CloseRequest, ConnectionPermit, SocketMessage};
+use super::message::SocketMessage;
+use crate::instant::saturating_add;
 
 /// A WebSocket with keepalive and draining. It sends pings, detects a dead peer, and closes when a drain asks it to.
 /// Otherwise it behaves like the stream and sink that it wraps, with the same messages and errors.
@@ -59,6 +62,14 @@ enum Phase {
 enum Timeout {
     Keepalive,
     Close,
+}
+
+impl ConnectionPermit {
+    /// Wraps a WebSocket. The upgrade is complete when this is called.
+    pub fn wrap<W>(self, socket: W) -> Socket<W> {
+        self.upgraded();
+        Socket::new(socket, self)
+    }
 }
 
 impl<W> Socket<W> {
@@ -156,7 +167,7 @@ impl<W> Socket<W> {
         }
         if self.timer.is_none() {
             if !self.is_open() {
-                self.set_timer(Instant::now() + self.permit.shared().settings.close_timeout);
+                self.set_timer(saturating_add(Instant::now(), self.permit.shared().settings.close_timeout));
             } else if let Some(PeerStatus::Alive { next_check }) =
                 self.monitor.map(|monitor| monitor.status(Instant::now()))
             {

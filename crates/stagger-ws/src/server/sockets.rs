@@ -1,19 +1,22 @@
 use core::fmt;
-use core::time::Duration;
 use std::sync::Arc;
 
 use http::HeaderMap;
-use stagger::Seed;
 use stagger::admission::{Admission, Admit};
 use stagger::time::{Clock as _, Tokio};
 use stagger_http::admission::try_admit;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-use super::counters::Counters;
-use super::drain::DrainState;
-use super::registry::ConnectionRegistry;
-use super::{ConnectionPermit, Drain, DrainHandle, SocketsBuilder, SocketsSnapshot, UpgradeRejected};
+use super::builder::{SettingsError, SocketsBuilder};
+use super::connections::permit::ConnectionPermit;
+use super::connections::registry::ConnectionRegistry;
+use super::connections::shared::Shared;
+use super::counters::{Counters, SocketsSnapshot};
+use super::drain::plan::Drain;
+use super::drain::state::DrainState;
+use super::drain_handle::DrainHandle;
+use super::rejected::UpgradeRejected;
 
 /// The shared state of all WebSockets of one server. Cloning it is cheap, and clones share the state.
 ///
@@ -23,12 +26,23 @@ pub struct Sockets {
     pub(super) shared: Arc<Shared>,
 }
 
-pub(super) struct Shared {
-    pub(super) settings: SocketsBuilder,
-    pub(super) counters: Counters,
-    pub(super) registry: ConnectionRegistry,
-    slots: Arc<Semaphore>,
-    seed: Seed,
+impl SocketsBuilder {
+    /// Validates the settings.
+    ///
+    /// # Errors
+    /// The first [`SettingsError`] found.
+    pub fn build(self) -> Result<Sockets, SettingsError> {
+        if self.keepalive.is_some_and(|keepalive| keepalive.interval.is_zero() || keepalive.timeout.is_zero()) {
+            return Err(SettingsError::Keepalive);
+        }
+        if self.max_handshakes == 0 {
+            return Err(SettingsError::MaxHandshakes);
+        }
+        let slots = Arc::new(Semaphore::new(self.max_connections.min(Semaphore::MAX_PERMITS)));
+        let (counters, registry) = (Counters::default(), ConnectionRegistry::default());
+        let shared = Shared { settings: self, counters, registry, slots, seed: stagger::seed() };
+        Ok(Sockets { shared: Arc::new(shared) })
+    }
 }
 
 impl Sockets {
@@ -36,12 +50,6 @@ impl Sockets {
     /// keep access to the admission's snapshot.
     pub fn builder(admission: impl Into<Arc<Admission>>) -> SocketsBuilder {
         SocketsBuilder::new(admission.into())
-    }
-
-    pub(super) fn from_builder(settings: SocketsBuilder) -> Self {
-        let slots = Arc::new(Semaphore::new(settings.max_connections.min(Semaphore::MAX_PERMITS)));
-        let (counters, registry) = (Counters::default(), ConnectionRegistry::default());
-        Self { shared: Arc::new(Shared { settings, counters, registry, slots, seed: stagger::seed() }) }
     }
 
     /// Decides whether to admit an upgrade request with these headers.
@@ -56,12 +64,29 @@ impl Sockets {
     }
 
     pub(super) fn admit_since(&self, headers: &HeaderMap, since: Instant) -> Result<ConnectionPermit, UpgradeRejected> {
-        let permit = self.shared.admit(headers, since);
+        let permit = self.try_admit(headers, since);
         match &permit {
-            Ok(_) => self.shared.counters.accepted(),
+            Ok(_) => self.shared.counters.accepted.increment(),
             Err(rejected) => self.shared.counters.rejected(rejected),
         }
         permit
+    }
+
+    fn try_admit(&self, headers: &HeaderMap, since: Instant) -> Result<ConnectionPermit, UpgradeRejected> {
+        let shared = &self.shared;
+        let rejected = |drain: Arc<DrainState>| UpgradeRejected::Draining(drain.reserve(1).retry_after);
+        if let Some(drain) = shared.registry.drain() {
+            return Err(rejected(drain));
+        }
+        // The slot is taken first, since admitting a reservation uses it up.
+        let slot = Arc::clone(&shared.slots).try_acquire_owned();
+        let slot = slot.map_err(|_| UpgradeRejected::AtCapacity(shared.settings.retry_after_when_full))?;
+        let answer = try_admit(&shared.settings.admission, headers, Tokio.now());
+        if answer != Admit::Now {
+            return Err(UpgradeRejected::RateLimited(answer));
+        }
+        let entry = shared.registry.register().map_err(rejected)?;
+        Ok(ConnectionPermit::new(Arc::clone(shared), entry, slot, since))
     }
 
     /// Returns the number of open connections.
@@ -101,34 +126,6 @@ impl Sockets {
             }
             Err(drain) => DrainHandle::new(drain, shared),
         }
-    }
-}
-
-impl Shared {
-    fn admit(self: &Arc<Self>, headers: &HeaderMap, since: Instant) -> Result<ConnectionPermit, UpgradeRejected> {
-        let rejected = |drain: Arc<DrainState>| UpgradeRejected::Draining(drain.reserve(1).retry_after);
-        if let Some(drain) = self.registry.drain() {
-            return Err(rejected(drain));
-        }
-        // The slot is taken first, since admitting a reservation uses it up.
-        let slot = Arc::clone(&self.slots).try_acquire_owned();
-        let slot = slot.map_err(|_| UpgradeRejected::AtCapacity(self.settings.retry_after_when_full))?;
-        let answer = try_admit(&self.settings.admission, headers, Tokio.now());
-        if answer != Admit::Now {
-            return Err(UpgradeRejected::RateLimited(answer));
-        }
-        let entry = self.registry.register().map_err(rejected)?;
-        Ok(ConnectionPermit::new(Arc::clone(self), entry, slot, since))
-    }
-
-    pub(super) fn upgraded(&self, took: Duration) {
-        self.counters.upgraded(took);
-        #[cfg(feature = "metrics")]
-        metrics::histogram!("stagger_ws_upgrade_seconds", "target" => self.settings.name.to_string()).record(took);
-    }
-
-    pub(super) const fn random_bits(&self, id: u64) -> u64 {
-        self.seed.for_call(id).get()
     }
 }
 

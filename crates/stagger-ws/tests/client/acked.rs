@@ -206,7 +206,7 @@ async fn flushed_waits_for_the_last_acknowledgement_and_fails_if_none_can_arrive
 #[tokio::test(start_paused = true)]
 async fn after_giving_up_the_window_is_kept_and_reconnect_now_resends_it() {
     let server = AckingServer::new(AckMode::Nothing);
-    let mut client = server.over_pipes(64 << 10).policy(DOUBLING.max_attempts(1).build().unwrap()).acked(acks());
+    let mut client = server.over_pipes(64 << 10).retrier(DOUBLING.max_attempts(1).build().unwrap()).acked(acks());
     send(&client, 1..=3).await;
     server.send("one 1");
     server.command(Command::Drop);
@@ -336,4 +336,15 @@ async fn close_leaves_no_task_and_no_timer() {
     drop(client.close().await);
     sleep(secs(86_400)).await;
     assert_eq!(tokio::runtime::Handle::current().metrics().num_alive_tasks(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_ack_timeout_of_zero_is_one_of_a_millisecond() {
+    let server = ScriptedServer::new([vec![Upgrade, Hang]]);
+    let mut client = server.over_pipes().acked(acks().ack_timeout(secs(0)));
+    client.connected().await.unwrap();
+    client.send(numbered(1)).await.unwrap();
+    let before = Instant::now();
+    while !matches!(client.next().await, Some(Ok(Event::Closed(_)))) {}
+    assert_eq!(before.elapsed(), ms(1));
 }

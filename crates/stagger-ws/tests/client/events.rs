@@ -61,7 +61,7 @@ async fn a_message_waits_for_a_connection_during_an_outage() {
 #[tokio::test(start_paused = true)]
 async fn after_giving_up_the_outbox_is_kept_and_reconnect_now_sends_it() {
     let server = ScriptedServer::new([vec![], vec![], vec![Upgrade, Echo]]);
-    let mut client = server.over_pipes().policy(DOUBLING.max_attempts(2).build().unwrap()).connect();
+    let mut client = server.over_pipes().retrier(DOUBLING.max_attempts(2).build().unwrap()).connect();
     let handle = client.handle();
     for message in ["one", "two", "three"] {
         handle.try_send(Message::text(message)).unwrap();
@@ -84,7 +84,7 @@ async fn after_giving_up_the_outbox_is_kept_and_reconnect_now_sends_it() {
 #[tokio::test(start_paused = true)]
 async fn reconnect_now_before_the_error_is_read_continues_the_stream() {
     let server = ScriptedServer::new([vec![], vec![Upgrade, text("a"), Hang]]);
-    let mut client = server.over_pipes().policy(DOUBLING.max_attempts(1).build().unwrap()).connect();
+    let mut client = server.over_pipes().retrier(DOUBLING.max_attempts(1).build().unwrap()).connect();
     client.connected().await.unwrap_err();
     client.handle().reconnect_now();
     assert_eq!(events(&mut client).await, ["lost None", "fatal attempts"]);
@@ -164,16 +164,24 @@ async fn dropping_the_client_ends_its_task() {
 
 #[tokio::test(start_paused = true)]
 async fn an_unread_client_buffers_no_more_than_its_inbox() {
-    let flood = vec![text("x"); 10_000];
-    let server = ScriptedServer::new([[vec![Upgrade], flood, vec![Hang]].concat()]);
-    let client = server.over_pipes().inbox(8).connect();
-    client.connected().await.unwrap();
-    sleep(secs(60)).await;
-    // Messages of three bytes each. The pipe and the read buffer hold all of them except the inbox; after the close the
-    // client has only its inbox.
-    client.handle().close().await;
-    let read = client.map(|event| word(&event.unwrap())).filter(|word| core::future::ready(word == "x")).count().await;
-    assert!(read <= 9, "{read}");
+    for (builder_inbox, most) in [(Some(8), 9), (None, 65)] {
+        let flood = vec![text("x"); 10_000];
+        let server = ScriptedServer::new([[vec![Upgrade], flood, vec![Hang]].concat()]);
+        let builder = server.over_pipes();
+        let client = match builder_inbox {
+            Some(events) => builder.inbox(events),
+            None => builder,
+        }
+        .connect();
+        client.connected().await.unwrap();
+        sleep(secs(60)).await;
+        // Messages of three bytes each. The pipe and the read buffer hold all of them except the inbox; after the close
+        // the client has only its inbox.
+        client.handle().close().await;
+        let is_message = |word: &String| core::future::ready(word == "x");
+        let read = client.map(|event| word(&event.unwrap())).filter(is_message).count().await;
+        assert!(read <= most, "{read}");
+    }
 }
 
 // The client does not read while its message waits to be sent, and the connection is lost meanwhile.
@@ -223,7 +231,7 @@ async fn an_unread_connection_that_ended_is_not_reported() {
 #[tokio::test(start_paused = true)]
 async fn an_undelivered_error_is_not_reported_after_a_reconnect() {
     let server = ScriptedServer::new([vec![], vec![Upgrade, text("a"), Hang]]);
-    let mut client = server.over_pipes().inbox(0).policy(DOUBLING.max_attempts(1).build().unwrap()).connect();
+    let mut client = server.over_pipes().inbox(0).retrier(DOUBLING.max_attempts(1).build().unwrap()).connect();
     client.connected().await.unwrap_err();
     client.handle().reconnect_now();
     client.connected().await.unwrap();

@@ -5,14 +5,15 @@ use std::io;
 use std::sync::{Arc, Mutex};
 
 use http::Request;
-use stagger::{Seed, StopReason};
-use stagger_ws::{ClientBuilder, ReconnectAdvice, codes};
+use stagger::StopReason;
+use stagger_ws::codes::{self, CloseAction};
+use stagger_ws::{ClientBuilder, ReconnectAdvice};
 use tokio::time::timeout;
 
 use super::peer::Step::{Hang, Upgrade, Wait};
-use super::peer::{close, header, rejection};
+use super::peer::{close, frame, header, rejection};
 use super::reconnect_loop::run;
-use super::scripted_server::{DOUBLING, ScriptedServer, secs};
+use super::scripted_server::{DOUBLING, ScriptedServer, secs, seeded};
 
 /// Records the auth rejections that the request provider has seen.
 #[derive(Clone, Default)]
@@ -36,7 +37,7 @@ impl AuthRejections {
 async fn wait_after_close(seed: u64, code: u16, reason: &str) -> Duration {
     let server =
         ScriptedServer::new([vec![Upgrade, Wait(secs(60)), close(code, reason), Hang], vec![Upgrade, close(1000, "")]]);
-    run(&mut server.over_pipes().seed(Seed::new(seed)).reconnect_loop()).await.unwrap();
+    run(&mut server.over_pipes().retrier(seeded(DOUBLING, seed)).reconnect_loop()).await.unwrap();
     server.waits()[0].1.unwrap()
 }
 
@@ -56,6 +57,28 @@ async fn restart_and_overload_waits_are_spread_over_their_interval() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn each_close_draws_its_own_wait() {
+    let mut differing = 0;
+    for seed in 0..10 {
+        let restarting = vec![Upgrade, close(1012, ""), Hang];
+        let server = ScriptedServer::new([restarting.clone(), restarting, vec![Upgrade, close(1000, "")]]);
+        run(&mut server.over_pipes().retrier(seeded(DOUBLING, seed)).reconnect_loop()).await.unwrap();
+        differing += u32::from(server.waits()[0] != server.waits()[1]);
+    }
+    assert_eq!(differing, 10);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_meaning_of_a_normal_close_can_be_set_alone() {
+    for (code, comes_back) in [(1000, true), (1001, false)] {
+        let server = ScriptedServer::new([vec![Upgrade, close(code, ""), Hang], vec![Upgrade, close(1008, "")]]);
+        let builder = server.over_pipes().close_codes(codes::rfc6455().fatal(1001));
+        run(&mut builder.on_normal_close(CloseAction::Reconnect).reconnect_loop()).await.unwrap_err();
+        assert_eq!(server.arrivals().len() == 2, comes_back, "{code}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn advice_in_the_close_reason_is_honored() {
     for seed in 0..20 {
         let advice = ReconnectAdvice { retry_after: secs(7), spread: secs(2) };
@@ -65,13 +88,15 @@ async fn advice_in_the_close_reason_is_honored() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_connection_closed_with_1011_is_never_healthy() {
-    let broken = vec![Upgrade, Wait(secs(60)), close(1011, ""), Hang];
-    let server = ScriptedServer::new(vec![broken; 6]);
-    let fatal = run(&mut server.over_pipes().reconnect_loop()).await.unwrap_err();
-    assert_eq!(fatal.stop_reason(), StopReason::Attempts);
-    let waits: Vec<_> = server.waits().into_iter().map_while(|(_, wait)| wait).collect();
-    assert_eq!(waits, [1, 2, 4, 8, 16].map(secs));
+async fn a_connection_whose_server_failed_is_never_healthy() {
+    let (not_utf8, reserved_opcode) = (frame(0x81, &[0xff]), frame(0x83, b"?"));
+    for (name, failure) in [("closed", close(1011, "")), ("protocol", not_utf8), ("protocol", reserved_opcode)] {
+        let server = ScriptedServer::new(vec![vec![Upgrade, Wait(secs(60)), failure, Hang]; 6]);
+        let fatal = run(&mut server.over_pipes().reconnect_loop()).await.unwrap_err();
+        assert_eq!((fatal.stop_reason(), fatal.cause().name()), (StopReason::Attempts, name), "{fatal}");
+        let waits: Vec<_> = server.waits().into_iter().map_while(|(_, wait)| wait).collect();
+        assert_eq!(waits, [1, 2, 4, 8, 16].map(secs), "{fatal}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -79,12 +104,23 @@ async fn reconnects_after_1011_are_spread() {
     let mut waits = Vec::new();
     for seed in 0..40 {
         let server = ScriptedServer::new([vec![Upgrade, close(1011, ""), Hang], vec![Upgrade, close(1000, "")]]);
-        let policy = DOUBLING.spread(secs(100)).build().unwrap();
-        run(&mut server.over_pipes().policy(policy).seed(Seed::new(seed)).reconnect_loop()).await.unwrap();
+        let policy = DOUBLING.spread(secs(100));
+        run(&mut server.over_pipes().retrier(seeded(policy, seed)).reconnect_loop()).await.unwrap();
         waits.push(server.waits()[0].1.unwrap());
     }
     waits.sort();
     assert!(waits[39] - waits[0] > secs(60), "{waits:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_spread_after_1011_is_no_hint_of_the_server() {
+    let policy = DOUBLING.spread(secs(100)).max_hint(secs(1));
+    for seed in 0..10 {
+        let server = ScriptedServer::new([vec![Upgrade, close(1011, ""), Hang], vec![Upgrade, close(1000, "")]]);
+        run(&mut server.over_pipes().retrier(seeded(policy, seed)).reconnect_loop()).await.unwrap();
+        let wait = server.waits()[0].1.unwrap();
+        assert!(secs(1) <= wait && wait <= secs(101), "{wait:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -133,7 +169,7 @@ async fn retry_after_is_a_minimum_with_a_spread() {
     let mut waits = Vec::new();
     for seed in 0..40 {
         let server = ScriptedServer::new([rejection(503, "Retry-After: 20\r\n"), vec![Upgrade, close(1000, "")]]);
-        run(&mut server.over_pipes().seed(Seed::new(seed)).reconnect_loop()).await.unwrap();
+        run(&mut server.over_pipes().retrier(seeded(DOUBLING, seed)).reconnect_loop()).await.unwrap();
         waits.push(server.times()[1]);
     }
     waits.sort();

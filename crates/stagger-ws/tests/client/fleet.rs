@@ -109,7 +109,7 @@ async fn every_client_reconnects_after_every_restart_with_at_most_one_connection
         .map(|n| {
             let policy = policy.to_builder().max_attempts(1_000).build().unwrap();
             let url = format!("ws://{address}/{n}");
-            Client::builder().url(url).policy(policy).outbox(Outbox::drop_oldest(8)).connect()
+            Client::builder().url(url).retrier(policy).outbox(Outbox::drop_oldest(8)).connect()
         })
         .collect();
     let handles: Vec<_> = clients.iter().map(Client::handle).collect();

@@ -68,7 +68,7 @@ async fn send(handle: AckedHandle<u64>, mut asked: mpsc::UnboundedReceiver<u64>)
 async fn play(acts: Vec<Act>, pipe: usize, ending: Ending) {
     let server = AckingServer::new(AckMode::Nothing);
     let policy = DOUBLING.max_attempts(1_000).build().unwrap();
-    let mut client = server.over_pipes(pipe).policy(policy).acked(acks().window(WINDOW));
+    let mut client = server.over_pipes(pipe).retrier(policy).acked(acks().window(WINDOW));
     let handle = client.handle();
     let (ask, asked) = mpsc::unbounded_channel();
     let sending = tokio::spawn(send(handle.clone(), asked));

@@ -116,7 +116,7 @@ async fn a_silent_peer_hits_the_keepalive_timeout() {
 async fn waits_grow_while_the_server_accepts_and_drops() {
     let server = ScriptedServer::new(vec![vec![Upgrade]; 5]);
     let policy = Policy::exponential(ms(20), secs(1)).jitter(Jitter::None).max_attempts(5).build().unwrap();
-    run(&mut server.over_sockets().await.policy(policy).reconnect_loop()).await.unwrap_err();
+    run(&mut server.over_sockets().await.retrier(policy).reconnect_loop()).await.unwrap_err();
     let waits: Vec<_> = server.waits().into_iter().map_while(|(_, wait)| wait).collect();
     // The time since the loss is not waited for again.
     for (wait, want) in waits.iter().zip([20, 40, 80, 160]) {
@@ -148,7 +148,7 @@ async fn close_codes_for_restart_and_overload_set_the_wait() {
 async fn after_giving_up_the_outbox_is_sent_over_the_next_connection() {
     let server = ScriptedServer::new([vec![], rejection(503, ""), vec![Upgrade, Echo]]);
     let policy = Policy::constant(ms(1)).max_attempts(2).build().unwrap();
-    let mut client = server.over_sockets().await.policy(policy).connect();
+    let mut client = server.over_sockets().await.retrier(policy).connect();
     let sent = ["one", "two", "three"];
     for text in sent {
         client.handle().try_send(Message::text(text)).unwrap();

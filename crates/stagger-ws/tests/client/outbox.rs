@@ -76,7 +76,7 @@ async fn all_waiting_senders_make_progress() {
 async fn an_expired_message_is_dropped_on_time_and_its_sender_notified() {
     let server = ScriptedServer::new([]);
     let policy = DOUBLING.base(secs(3600)).cap(secs(3600)).build().unwrap();
-    let mut client = server.over_pipes().policy(policy).outbox(Outbox::backpressure(2).ttl(secs(30))).connect();
+    let mut client = server.over_pipes().retrier(policy).outbox(Outbox::backpressure(2).ttl(secs(30))).connect();
     let handle = client.handle();
     let before = Instant::now();
     let error = handle.send(Message::text("old news")).await.unwrap_err();
@@ -113,7 +113,7 @@ async fn room_for_several_messages_wakes_several_senders() {
     let server = ScriptedServer::new([]);
     let policy = DOUBLING.base(secs(3600)).cap(secs(3600)).build().unwrap();
     let outbox = Outbox::backpressure(9).max_bytes(3).ttl(secs(30));
-    let client = server.over_pipes().policy(policy).outbox(outbox).connect();
+    let client = server.over_pipes().retrier(policy).outbox(outbox).connect();
     let handle = client.handle();
     handle.try_send(Message::text("long")).unwrap_err();
     handle.try_send(Message::text("is")).unwrap();
@@ -129,7 +129,7 @@ async fn room_for_several_messages_wakes_several_senders() {
 #[tokio::test(start_paused = true)]
 async fn the_outbox_accepts_messages_again_while_reconnecting() {
     let server = ScriptedServer::new([vec![], vec![Wait(secs(1)), Upgrade, Echo]]);
-    let mut client = server.over_pipes().policy(DOUBLING.max_attempts(1).build().unwrap()).connect();
+    let mut client = server.over_pipes().retrier(DOUBLING.max_attempts(1).build().unwrap()).connect();
     let handle = client.handle();
     handle.connected().await.unwrap_err();
     assert_eq!(put(&handle, &["a"]), [Some(SendErrorKind::GaveUp)]);
@@ -143,7 +143,7 @@ async fn the_outbox_accepts_messages_again_while_reconnecting() {
 #[tokio::test(start_paused = true)]
 async fn a_waiting_flush_fails_when_the_client_gives_up_and_its_message_is_kept() {
     let server = ScriptedServer::new([vec![], vec![], vec![Upgrade, Echo]]);
-    let mut client = server.over_pipes().policy(DOUBLING.max_attempts(2).build().unwrap()).connect();
+    let mut client = server.over_pipes().retrier(DOUBLING.max_attempts(2).build().unwrap()).connect();
     assert_eq!(client.send(Message::text("stays")).await.unwrap_err().kind(), SendErrorKind::GaveUp);
     client.handle().reconnect_now();
     client.connected().await.unwrap();
@@ -185,7 +185,7 @@ async fn a_full_sink_is_not_ready_until_there_is_room() {
 #[tokio::test(start_paused = true)]
 async fn waiting_senders_are_notified_when_the_client_gives_up_or_is_closed() {
     let server = ScriptedServer::new([]);
-    let mut client = server.over_pipes().policy(DOUBLING.max_attempts(1).build().unwrap()).connect();
+    let mut client = server.over_pipes().retrier(DOUBLING.max_attempts(1).build().unwrap()).connect();
     let handle = client.handle();
     let error = handle.send(Message::text("stays")).await.unwrap_err();
     assert_eq!((error.kind(), error.into_message()), (SendErrorKind::GaveUp, None));

@@ -1,6 +1,7 @@
 //! The low-level client: one connection at a time.
 
 use core::task::{Context, Waker};
+use core::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
 use stagger::StopReason;
@@ -40,6 +41,22 @@ async fn messages_go_both_ways() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_longest_lengths_do_not_panic() {
+    let server = ScriptedServer::new([vec![Upgrade, Echo]]);
+    let longest = Duration::MAX;
+    let mut reconnect = server
+        .over_pipes()
+        .keepalive(longest, longest)
+        .connect_timeout(longest)
+        .close_timeout(longest)
+        .reconnect_loop();
+    let mut connection = reconnect.next_connection().await.unwrap().unwrap();
+    connection.send(Message::text("hello")).await.unwrap();
+    assert_eq!(connection.next().await.unwrap().unwrap(), Message::text("hello"));
+    connection.close().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_loss_of_a_healthy_connection_spreads_and_further_failures_back_off() {
     let server = ScriptedServer::new([
         vec![Upgrade, Wait(secs(60))],
@@ -47,7 +64,7 @@ async fn the_loss_of_a_healthy_connection_spreads_and_further_failures_back_off(
         rejection(503, ""),
         vec![Upgrade, close(1000, "")],
     ]);
-    let mut reconnect = server.over_pipes().policy(DOUBLING.spread(secs(10)).build().unwrap()).reconnect_loop();
+    let mut reconnect = server.over_pipes().retrier(DOUBLING.spread(secs(10)).build().unwrap()).reconnect_loop();
     run(&mut reconnect).await.unwrap();
     let at = server.times();
     let spread = at[1] - secs(60);
@@ -75,7 +92,7 @@ async fn a_normal_close_ends_the_loop_without_an_error() {
 #[tokio::test(start_paused = true)]
 async fn after_giving_up_only_reconnect_now_starts_again() {
     let server = ScriptedServer::new([vec![], vec![], vec![Upgrade, Echo]]);
-    let mut reconnect = server.over_pipes().policy(DOUBLING.max_attempts(2).build().unwrap()).reconnect_loop();
+    let mut reconnect = server.over_pipes().retrier(DOUBLING.max_attempts(2).build().unwrap()).reconnect_loop();
     for _ in 0..3 {
         assert_eq!(reconnect.next_connection().await.unwrap_err().stop_reason(), StopReason::Attempts);
     }
@@ -102,7 +119,7 @@ async fn a_cancelled_call_continues_with_the_same_wait_and_attempt() {
 async fn reconnect_now_ends_a_wait() {
     let server = ScriptedServer::new([vec![], vec![Upgrade, Hang]]);
     let mut reconnect =
-        server.over_pipes().policy(DOUBLING.base(secs(3600)).cap(secs(3600)).build().unwrap()).reconnect_loop();
+        server.over_pipes().retrier(DOUBLING.base(secs(3600)).cap(secs(3600)).build().unwrap()).reconnect_loop();
     assert!(timeout(secs(5), reconnect.next_connection()).await.is_err());
     reconnect.reconnect_now();
     reconnect.next_connection().await.unwrap().unwrap();
@@ -137,7 +154,7 @@ async fn a_hanging_request_provider_ends_with_the_connect_timeout() {
     let mut reconnect = server
         .over_pipes()
         .request(|_| core::future::pending())
-        .policy(DOUBLING.max_attempts(1).build().unwrap())
+        .retrier(DOUBLING.max_attempts(1).build().unwrap())
         .connect_timeout(secs(4))
         .reconnect_loop();
     let before = Instant::now();
@@ -244,4 +261,40 @@ async fn wait_and_uptime_are_measured_at_the_loss_and_not_at_the_next_call() {
     // The second loss is the second failure, since an uptime of one second is not healthy.
     let closed = server.closed();
     assert_eq!(closed.iter().map(|closed| closed.attempt).collect::<Vec<_>>(), [1, 2]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_late_call_waits_only_for_the_rest_of_the_delay() {
+    let server = ScriptedServer::new([vec![Upgrade, Wait(secs(1))], vec![Upgrade, Hang]]);
+    let mut reconnect = server.over_pipes().reconnect_loop();
+    exhaust(reconnect.next_connection().await.unwrap().unwrap()).await;
+    sleep(ms(400)).await;
+    reconnect.next_connection().await.unwrap().unwrap();
+    assert_eq!(server.waits(), [("lost", Some(ms(600)))]);
+    assert_eq!(server.times(), [secs(0), secs(2)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_peer_that_was_pinged_late_gets_the_whole_timeout() {
+    let server = ScriptedServer::new([vec![Upgrade, Echo]]);
+    let mut reconnect = server.over_pipes().keepalive(secs(20), secs(5)).reconnect_loop();
+    let mut connection = reconnect.next_connection().await.unwrap().unwrap();
+    sleep(secs(3600)).await;
+    assert!(timeout(secs(3600), connection.next()).await.is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_keepalive_of_zero_is_one_of_a_millisecond() {
+    let server = ScriptedServer::new([vec![Upgrade, Hang]]);
+    let mut reconnect = server.over_pipes().keepalive(secs(0), secs(0)).reconnect_loop();
+    let before = Instant::now();
+    exhaust(reconnect.next_connection().await.unwrap().unwrap()).await;
+    assert_eq!(before.elapsed(), ms(2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_default_connect_timeout_is_ten_seconds() {
+    let server = ScriptedServer::new([vec![Hang], vec![Upgrade, Hang]]);
+    server.over_pipes().reconnect_loop().next_connection().await.unwrap().unwrap();
+    assert_eq!(server.times(), [secs(0), secs(11)]);
 }

@@ -111,7 +111,7 @@ async fn a_rejected_position_ends_the_connection_and_backs_off() {
 async fn a_silent_negotiation_hits_the_connect_timeout_and_is_not_healthy() {
     let server = ScriptedServer::new([vec![Upgrade, Hang], vec![Upgrade, Hang], vec![Upgrade, text("fresh"), Hang]]);
     let policy = DOUBLING.stable_after(secs(1)).build().unwrap();
-    let mut client = server.over_pipes().policy(policy).connect_timeout(secs(5)).resume(Feed::default()).connect();
+    let mut client = server.over_pipes().retrier(policy).connect_timeout(secs(5)).resume(Feed::default()).connect();
     assert_eq!(events(&mut client).await, ["connect_timeout Some(1)", "connect_timeout Some(2)", "open 3", "fresh"]);
     assert_eq!(server.times(), [secs(0), secs(6), secs(13)]);
 }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Mutex};
 
-use stagger::{Jitter, Policy, PolicyBuilder, Seed};
+use stagger::{Jitter, Policy, PolicyBuilder, Retrier, Seed};
 use stagger_ws::{ClientBuilder, Closed, ReconnectLoop};
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, duplex};
 use tokio::net::{TcpListener, TcpStream};
@@ -24,6 +24,11 @@ pub(super) const fn secs(n: u64) -> Duration {
 /// Waits of 1, 2, 4, 8 and 16 s, without jitter; healthy after 10 s.
 pub(super) const DOUBLING: PolicyBuilder =
     Policy::exponential(secs(1), secs(60)).jitter(Jitter::None).max_attempts(6).stable_after(secs(10));
+
+/// Returns a retrier whose delays are drawn from this seed.
+pub(super) fn seeded(policy: PolicyBuilder, seed: u64) -> Retrier {
+    Retrier::new(policy.build().unwrap()).seed(Seed::new(seed))
+}
 
 /// A connection that the server has received.
 #[derive(Clone, Debug)]
@@ -70,7 +75,7 @@ impl ScriptedServer {
     /// Returns a builder of a client with very short waits, for real sockets.
     pub(super) fn fast_retries(&self) -> ClientBuilder {
         let policy = Policy::constant(ms(2)).jitter(Jitter::None).max_attempts(6).stable_after(secs(10));
-        self.client().policy(policy.build().unwrap())
+        self.client().retrier(seeded(policy, 7))
     }
 
     /// Starts a listener with this adapter for each stream. Returns its port.
@@ -97,8 +102,7 @@ impl ScriptedServer {
     fn client(&self) -> ClientBuilder {
         let server = self.clone();
         ReconnectLoop::builder()
-            .policy(DOUBLING.build().unwrap())
-            .seed(Seed::new(7))
+            .retrier(seeded(DOUBLING, 7))
             .no_keepalive()
             .on_closed(move |closed| server.0.lock().unwrap().closed.push(closed.clone()))
     }

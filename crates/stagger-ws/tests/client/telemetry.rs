@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use http::Request;
 use metrics_util::debugging::{DebugValue, DebuggingRecorder};
+use stagger::Retrier;
 use stagger_ws::{Client, Message, Outbox};
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::sleep;
@@ -17,7 +18,11 @@ use super::events::events;
 use super::peer::Step::{Echo, Hang, Upgrade, Wait};
 use super::peer::rejection;
 use super::reconnect_loop::run;
-use super::scripted_server::{ScriptedServer, secs};
+use super::scripted_server::{DOUBLING, ScriptedServer, secs, seeded};
+
+fn named(target: &str) -> Retrier {
+    seeded(DOUBLING, 7).named(target)
+}
 
 fn paused() -> Runtime {
     Builder::new_current_thread().enable_all().start_paused(true).build().unwrap()
@@ -53,22 +58,23 @@ fn attempts_connections_and_downtime_are_counted() {
     let metrics = metrics_of(async {
         let server =
             ScriptedServer::new([rejection(503, ""), vec![Upgrade, Wait(secs(60))], vec![], vec![Upgrade, Hang]]);
-        let mut client = server.over_pipes().named("feed").outbox(Outbox::drop_oldest(1)).connect();
-        for text in ["a", "b"] {
+        let mut client = server.over_pipes().retrier(named("feed")).outbox(Outbox::drop_oldest(2)).connect();
+        for text in ["a", "b", "c"] {
             client.handle().try_send(Message::text(text)).unwrap();
         }
         events(&mut client).await;
-        // The task has no time to write it.
-        client.handle().try_send(Message::text("c")).unwrap();
+        // The task has no time to write them.
+        client.handle().try_send(Message::text("d")).unwrap();
+        client.handle().try_send(Message::text("e")).unwrap();
         let never = |_| core::future::pending::<io::Result<tokio::io::DuplexStream>>();
-        (client, Client::builder().url("ws://server.test").named("feed").connector(never).acked(acks()))
+        (client, Client::builder().url("ws://server.test").retrier(named("feed")).connector(never).acked(acks()))
     });
     let value = |name: &str, other: &str| metrics.get(&(name.to_owned(), other.to_owned())).copied();
     assert_eq!(value("stagger_ws_attempts_total", "rejected"), Some(1.0));
     assert_eq!(value("stagger_ws_attempts_total", "lost"), Some(1.0));
     assert_eq!(value("stagger_ws_attempts_total", "opened"), Some(2.0));
     assert_eq!(value("stagger_ws_downtime_seconds", ""), Some(3.0));
-    assert_eq!(value("stagger_ws_outbox_len", ""), Some(1.0));
+    assert_eq!(value("stagger_ws_outbox_len", ""), Some(2.0));
     assert_eq!(value("stagger_ws_outbox_dropped_total", ""), Some(1.0));
     let documented: BTreeSet<_> = include_str!("../../src/client/metrics.md")
         .lines()
@@ -83,7 +89,7 @@ fn unacknowledged_and_resent_messages_are_counted() {
     for (is_dropped, want) in [(false, 2.0), (true, 0.0)] {
         let metrics = metrics_of(async {
             let server = AckingServer::new(AckMode::Nothing);
-            let client = server.over_pipes(64 << 10).named("feed").acked(acks());
+            let client = server.over_pipes(64 << 10).retrier(named("feed")).acked(acks());
             for n in 1..=3 {
                 client.send(numbered(n)).await.unwrap();
             }
@@ -108,7 +114,7 @@ fn the_gauge_of_connections_goes_up_and_down() {
     for (is_available, want) in [(true, 1.0), (false, 0.0)] {
         let metrics = metrics_of(async {
             let server = ScriptedServer::new([vec![Upgrade, Echo]]);
-            let client = server.over_pipes().named("feed").connect();
+            let client = server.over_pipes().retrier(named("feed")).connect();
             client.connected().await.unwrap();
             if !is_available {
                 client.close().await;
@@ -143,8 +149,8 @@ impl<'a> MakeWriter<'a> for Log {
     }
 }
 
-#[test]
-fn attempts_have_a_span_with_the_host_and_without_secrets() {
+/// Runs a client in virtual time. Returns what it logs.
+fn log_of(client: impl Future<Output = ()>) -> String {
     let log = Log::default();
     let subscriber = tracing_subscriber::fmt()
         .with_max_level(tracing::Level::TRACE)
@@ -152,26 +158,39 @@ fn attempts_have_a_span_with_the_host_and_without_secrets() {
         .with_ansi(false)
         .with_writer(log.clone())
         .finish();
-    tracing::subscriber::with_default(subscriber, || {
-        paused().block_on(async {
-            let script = [
-                rejection(503, "Set-Cookie: secret\r\n"),
-                rejection(307, "Location: ws://server.test/?token=secret\r\n"),
-            ];
-            let server = ScriptedServer::new(script);
-            let mut reconnect = server
-                .over_pipes()
-                .named("logged")
-                .request(|_| async {
-                    let url = "ws://me:secret@server.test/feed?token=secret";
-                    Ok(Request::get(url).header("authorization", "Bearer secret").body(())?)
-                })
-                .reconnect_loop();
-            sleep(secs(10)).await;
-            run(&mut reconnect).await.unwrap_err();
-        });
+    tracing::subscriber::with_default(subscriber, || paused().block_on(client));
+    let log = log.0.lock().unwrap().clone();
+    String::from_utf8(log).unwrap()
+}
+
+#[test]
+fn logs_of_all_clients_of_a_target_are_limited_together() {
+    let log = log_of(async {
+        for _ in 0..50 {
+            let retrier = seeded(DOUBLING.max_attempts(1), 7).named("flood");
+            run(&mut ScriptedServer::new([]).over_pipes().retrier(retrier).reconnect_loop()).await.unwrap_err();
+        }
     });
-    let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    assert_eq!(log.matches("giving up").count(), 1, "{log}");
+}
+
+#[test]
+fn attempts_have_a_span_with_the_host_and_without_secrets() {
+    let log = log_of(async {
+        let script =
+            [rejection(503, "Set-Cookie: secret\r\n"), rejection(307, "Location: ws://server.test/?token=secret\r\n")];
+        let server = ScriptedServer::new(script);
+        let mut reconnect = server
+            .over_pipes()
+            .retrier(named("logged"))
+            .request(|_| async {
+                let url = "ws://me:secret@server.test/feed?token=secret";
+                Ok(Request::get(url).header("authorization", "Bearer secret").body(())?)
+            })
+            .reconnect_loop();
+        sleep(secs(10)).await;
+        run(&mut reconnect).await.unwrap_err();
+    });
     for part in [
         "stagger.connect{attempt=1 delay=0.0 url.host=\"server.test\"}",
         "stagger.connect{attempt=2 delay=1.0 url.host=\"server.test\"}",

@@ -54,7 +54,7 @@ impl Session {
         let server = Server::start(program, ready, secs(60)).unwrap();
         let policy = Policy::exponential(ms(5), ms(100)).jitter(Jitter::Full).spread(ms(50)).max_attempts(1_000);
         let url = format!("ws://{}/feed", port.address());
-        let client = Client::builder().url(url).policy(policy.build().unwrap()).connect();
+        let client = Client::builder().url(url).retrier(policy.build().unwrap()).connect();
         let (echoed, closed) = (Vec::new(), Vec::new());
         Self { client, server, notes, next: 0, echoed, opened: 0, closed, _directory: directory, _port: port }
     }

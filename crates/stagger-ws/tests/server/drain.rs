@@ -69,6 +69,29 @@ async fn connections_are_closed_in_batches() {
     assert_eq!((seen.drained_in_time, seen.drained_timed_out, seen.active, seen.closed["1012"]), (500, 0, 0, 500));
 }
 
+#[tokio::test(start_paused = true)]
+async fn batches_are_not_made_up_for_after_a_stall() {
+    let sockets = unlimited().build().unwrap();
+    let _clients = connect_many(&sockets, 10).await;
+    let draining = sockets.drain(Drain::batches(1, SECOND));
+    sleep(SECOND / 2).await;
+    assert_eq!(draining.progress().notified, 1);
+    // Nothing runs for five seconds.
+    tokio::time::advance(SECOND * 5).await;
+    sleep(SECOND / 4).await;
+    assert_eq!(draining.progress().notified, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_permit_that_never_polled_counts_as_drained_in_time() {
+    let sockets = unlimited().build().unwrap();
+    let permit = sockets.admit(&http::HeaderMap::new()).unwrap();
+    sockets.drain(Drain::batches(1, SECOND));
+    sleep(SECOND / 2).await;
+    drop(permit);
+    assert_eq!((sockets.snapshot().drained_in_time, sockets.active()), (1, 0));
+}
+
 // Whenever the clients are closed, the next server receives them at its rate.
 #[tokio::test(start_paused = true)]
 async fn close_remaining_spreads_the_remaining_clients_at_the_reconnect_rate() {

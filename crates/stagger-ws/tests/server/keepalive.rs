@@ -3,9 +3,10 @@
 use core::time::Duration;
 
 use futures_util::{SinkExt as _, StreamExt as _};
-use stagger_ws::server::{Accepted, Keepalive, Sockets};
+use stagger_ws::server::{Accepted, Drain, Keepalive, Sockets};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, interval, timeout};
+use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::{Error, Message};
 
 use crate::support::{SECOND, connect, connect_through, echo, unlimited};
@@ -45,6 +46,54 @@ async fn dead_peers_are_reaped_interval_plus_timeout_after_their_last_frame() {
     assert!(ends.iter().all(|&end| end == (Duration::from_secs(30), true, true)), "{ends:?}");
     let seen = sockets.snapshot();
     assert_eq!((seen.reaped, seen.closed["1006"], seen.active), (100, 100, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_longest_lengths_do_not_panic() {
+    let longest = Keepalive { interval: Duration::MAX, timeout: Duration::MAX };
+    let sockets = unlimited().keepalive(longest).close_timeout(Duration::MAX).build().unwrap();
+    let mut clients = Vec::new();
+    for _ in 0..2 {
+        let (accepted, client) = connect(&sockets).await;
+        tokio::spawn(echo(accepted));
+        clients.push(client);
+    }
+    for client in &mut clients {
+        client.send("hello".into()).await.unwrap();
+        assert_eq!(client.next().await.unwrap().unwrap(), Message::text("hello"));
+    }
+    let drain = sockets.drain(Drain::batches(1, Duration::MAX));
+    assert!(clients[0].next().await.unwrap().unwrap().is_close());
+    drain.close_remaining();
+    assert!(clients[1].next().await.unwrap().unwrap().is_close());
+}
+
+#[tokio::test(start_paused = true)]
+async fn connections_that_were_opened_together_are_pinged_apart() {
+    let (sockets, start, mut pings) = (sockets(), Instant::now(), JoinSet::new());
+    for _ in 0..20 {
+        let (accepted, mut client) = connect(&sockets).await;
+        tokio::spawn(echo(accepted));
+        pings.spawn(async move {
+            assert!(client.next().await.unwrap().unwrap().is_ping());
+            start.elapsed()
+        });
+    }
+    let mut pings = pings.join_all().await;
+    pings.sort();
+    assert!(pings[19] - pings[0] > SECOND, "{pings:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_close_code_of_either_side_counts() {
+    let sockets = sockets();
+    let (Accepted { mut socket, .. }, mut client) = connect(&sockets).await;
+    let close = |code: u16| Message::Close(Some(CloseFrame { code: code.into(), reason: "".into() }));
+    client.send(close(4000)).await.unwrap();
+    assert!(socket.next().await.unwrap().unwrap().is_close());
+    let _ = socket.send(close(1001)).await;
+    drop(socket);
+    assert_eq!(sockets.snapshot().closed.into_iter().collect::<Vec<_>>(), [("4xxx", 1)]);
 }
 
 // Each frame restarts the clock.

@@ -61,7 +61,7 @@ fn client(address: SocketAddr, causes: &Causes) -> Handle {
     let causes = Arc::clone(causes);
     let mut client = Client::builder()
         .url(format!("ws://{address}/ws"))
-        .policy(policy.build().unwrap())
+        .retrier(policy.build().unwrap())
         .websocket_config(small())
         .on_closed(move |closed| {
             let code = closed.cause.close_code();

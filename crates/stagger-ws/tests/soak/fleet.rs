@@ -90,7 +90,7 @@ fn connect(url: &str) -> AckedClient<u64> {
         move |message| number(message.to_text().unwrap()),
         move |message| message.to_text().unwrap().strip_prefix("ack ").map(|last| Ack::UpTo(number(last))),
     );
-    Client::builder().url(url).policy(policy).acked(acks.window(32).ack_timeout(LONG))
+    Client::builder().url(url).retrier(policy).acked(acks.window(32).ack_timeout(LONG))
 }
 
 async fn send(handle: AckedHandle<u64>, lag: Duration, every: Duration, is_over: Arc<AtomicBool>) -> u64 {

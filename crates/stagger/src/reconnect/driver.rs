@@ -81,6 +81,11 @@ impl<C: Clock> ReconnectDriver<C> {
         self.machine.generation()
     }
 
+    /// Returns the seed of all random delays, for draws of the caller's own.
+    pub const fn seed(&self) -> Seed {
+        self.seed
+    }
+
     /// Returns the number of attempts made in this episode.
     pub const fn attempts(&self) -> u32 {
         self.machine.attempt()
@@ -122,7 +127,7 @@ impl<C: Clock> ReconnectDriver<C> {
         let clock = &self.clock;
         let step = self.machine.opened(generation, || clock.now(), &guards(&self.retrier));
         if step == ReconnectStep::Rest {
-            self.emit(Action::Done, None);
+            self.emit(self.attempts(), Action::Done, None);
         }
         step
     }
@@ -140,15 +145,28 @@ impl<C: Clock> ReconnectDriver<C> {
         outcome: Outcome,
         error: Option<&E>,
     ) -> ReconnectStep {
-        let now = self.clock.now();
+        self.ended_at(generation, outcome, self.clock.now(), error)
+    }
+
+    /// Records like [`ended`](Self::ended) what ended at this instant, for a caller that learns of it later. The
+    /// returned wait begins at that instant.
+    pub fn ended_at<E: EventError>(
+        &mut self,
+        generation: Generation,
+        outcome: Outcome,
+        at: Instant,
+        error: Option<&E>,
+    ) -> ReconnectStep {
         if matches!(self.machine.phase(), ReconnectPhase::Open { .. }) && generation == self.machine.generation() {
-            self.episode_start = now;
+            self.episode_start = at;
         }
-        let step = self.machine.ended(generation, outcome, now, self.retrier.policy(), &guards(&self.retrier));
+        // The loss of a healthy connection restarts the count.
+        let attempt = self.machine.attempt();
+        let step = self.machine.ended(generation, outcome, at, self.retrier.policy(), &guards(&self.retrier));
         let error = error.map(|error| error as &dyn EventError);
         match step {
-            ReconnectStep::Wait { after, source, .. } => self.emit(Action::Retry { after, source }, error),
-            ReconnectStep::GiveUp(stop) => self.emit(Action::Stop(stop), error),
+            ReconnectStep::Wait { after, source, .. } => self.emit(attempt, Action::Retry { after, source }, error),
+            ReconnectStep::GiveUp(stop) => self.emit(attempt, Action::Stop(stop), error),
             _ => {}
         }
         step
@@ -199,14 +217,14 @@ impl<C: Clock> ReconnectDriver<C> {
     /// Emits the event of an attempt that the guards rejected.
     fn emit_if_stopped(&self, step: &ReconnectStep) {
         if let ReconnectStep::GiveUp(stop) = step {
-            self.emit(Action::Stop(*stop), None);
+            self.emit(self.attempts(), Action::Stop(*stop), None);
         }
     }
 
-    fn emit(&self, action: Action, error: Option<&dyn EventError>) {
+    fn emit(&self, attempt: u32, action: Action, error: Option<&dyn EventError>) {
         self.retrier.shared().emit(|| Event {
             target: "",
-            attempt: self.machine.attempt(),
+            attempt,
             max_attempts: self.retrier.policy().max_attempts(),
             elapsed: self.elapsed(),
             budget_left: guards(&self.retrier).budget.and_then(Budget::available),

@@ -3,7 +3,7 @@ use core::time::Duration;
 
 use tokio_tungstenite::tungstenite::Message;
 
-use crate::client::builder::MAX_DURATION;
+use crate::client::outbox::unacked::AckDelivery;
 
 /// What a message from the server acknowledges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,15 +46,6 @@ pub struct Acks<K> {
 type IdOf<K> = dyn Fn(&Message) -> K + Send + Sync;
 type AckIn<K> = dyn Fn(&Message) -> Option<Ack<K>> + Send + Sync;
 
-/// Whether the stream yields acknowledgements.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::client) enum AckDelivery {
-    /// Yields acknowledgements like any other message.
-    PassThrough,
-    /// Processes acknowledgements without yielding them.
-    Consume,
-}
-
 impl<K: Ord + Send + 'static> Acks<K> {
     /// Creates a configuration with a window of 64 messages. `id` returns the id of an outgoing message; ids must be
     /// unique among unacknowledged messages. `ack` returns what an incoming message acknowledges, or `None` if it is
@@ -94,7 +85,7 @@ impl<K: Ord + Send + 'static> Acks<K> {
     /// No timeout by default, since TCP does not lose data while the connection is up.
     #[must_use]
     pub fn ack_timeout(mut self, longest: Duration) -> Self {
-        self.timeout = Some(longest.clamp(Duration::from_millis(1), MAX_DURATION));
+        self.timeout = Some(longest.max(Duration::from_millis(1)));
         self
     }
 

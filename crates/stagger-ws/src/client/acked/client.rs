@@ -6,11 +6,17 @@ use std::sync::Arc;
 use futures_util::{Sink, Stream, StreamExt};
 use tokio_tungstenite::tungstenite::Message;
 
-use super::window::{Room, UnackedMessages, Window};
-use super::{Ack, Acks};
+use super::acks::{Ack, Acks};
+use super::window::{Room, Window};
+use crate::client::background::event::Event;
+use crate::client::background::handle::Handle;
+use crate::client::background::stream::Client;
 use crate::client::builder::ClientBuilder;
-use crate::client::outbox::{Completion, Enqueue};
-use crate::client::{Client, Event, Fatal, Handle, SendError, SendErrorKind};
+use crate::client::failure::fatal::Fatal;
+use crate::client::outbox::error::{SendError, SendErrorKind};
+use crate::client::outbox::queue::{Completion, Enqueue};
+use crate::client::outbox::unacked::UnackedMessages;
+use crate::client::telemetry;
 
 /// A [`Client`] with at-least-once delivery: unacknowledged messages are kept, and sent again over the next connection.
 ///
@@ -67,9 +73,21 @@ pub struct AckedClient<K> {
     handle: AckedHandle<K>,
 }
 
+impl ClientBuilder {
+    /// Creates a client with at-least-once delivery: messages are kept until the server acknowledges them. Starts
+    /// connecting immediately, as [`connect`](Self::connect) does.
+    ///
+    /// # Panics
+    /// If called outside of a tokio runtime.
+    #[must_use]
+    pub fn acked<K: Ord + Send + 'static>(self, acks: Acks<K>) -> AckedClient<K> {
+        AckedClient::new(self, acks)
+    }
+}
+
 impl<K: Ord + Send + 'static> AckedClient<K> {
     pub(in crate::client) fn new(builder: ClientBuilder, acks: Acks<K>) -> Self {
-        let window = Arc::new(Window::new(acks, &builder.target));
+        let window = Arc::new(Window::new(acks, telemetry::target(&builder.retrier)));
         let client = Client::new(builder, Some(Arc::clone(&window) as Arc<dyn UnackedMessages>));
         let handle = AckedHandle { client: client.handle(), window };
         Self { client, handle }

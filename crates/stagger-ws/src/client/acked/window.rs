@@ -8,15 +8,18 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_tungstenite::tungstenite::Message;
 
-use super::metrics::WindowMetrics;
-use super::{Ack, AckDelivery, Acks};
-use crate::client::outbox::{Completion, Enqueue, LinkState, enqueue, wake};
-use crate::client::{SendError, SendErrorKind};
+use super::acks::{Ack, Acks};
+use crate::client::outbox::error::{SendError, SendErrorKind};
+use crate::client::outbox::queue::{Completion, Enqueue, LinkState, enqueue, wake};
+use crate::client::outbox::unacked::{AckDelivery, UnackedMessages};
+use crate::client::telemetry::{Counter, Gauge};
 
 /// The unacknowledged messages in send order, shared between senders and the connection task.
 pub(in crate::client) struct Window<K> {
     acks: Acks<K>,
-    metrics: WindowMetrics,
+    /// Its part of all unacknowledged messages of the target.
+    unacked: Gauge,
+    resent: Counter,
     inner: Mutex<Inner<K>>,
     /// Notifies senders that wait for room.
     room: Notify,
@@ -46,28 +49,6 @@ struct Entry<K> {
     written: Option<Instant>,
 }
 
-/// The connection task's view of a [`Window`], independent of the type of its ids.
-pub(in crate::client) trait UnackedMessages: Debug + Send + Sync {
-    /// Sets whether messages can be sent. When the link comes up, all unacknowledged messages are written again.
-    /// Returns how many of them had been written before.
-    fn set_link(&self, link: LinkState) -> usize;
-
-    /// Returns the next message to write. If there is none, the task is woken when there is.
-    fn poll_next(&self, cx: &mut Context<'_>) -> Poll<Message>;
-
-    /// Drops the message taken last, which no connection can ever write.
-    fn drop_last(&self);
-
-    /// Processes an incoming message. Returns whether the stream yields it.
-    fn process_incoming(&self, message: &Message) -> AckDelivery;
-
-    /// Returns the acknowledgement timeout.
-    fn timeout(&self) -> Option<Duration>;
-
-    /// Returns the deadline of the oldest outstanding acknowledgement, if there is one.
-    fn due(&self) -> Option<Instant>;
-}
-
 impl<K: Ord + Send + 'static> Window<K> {
     pub(super) fn new(acks: Acks<K>, target: &str) -> Self {
         let inner = Inner {
@@ -80,7 +61,9 @@ impl<K: Ord + Send + 'static> Window<K> {
             sink: None,
         };
         let (room, empty) = (Notify::new(), Notify::new());
-        Self { acks, metrics: WindowMetrics::new(target), inner: Mutex::new(inner), room, empty }
+        let unacked = Gauge::new("stagger_ws_unacked", target);
+        let resent = Counter::new("stagger_ws_resent_total", target);
+        Self { acks, unacked, resent, inner: Mutex::new(inner), room, empty }
     }
 
     /// Adds a message, waiting for room.
@@ -112,7 +95,7 @@ impl<K: Ord + Send + 'static> Window<K> {
         }
         inner.bytes = bytes;
         inner.entries.push_back(Entry { id, message, written: None });
-        self.metrics.added();
+        self.unacked.increment();
         wake(&mut inner.task);
         Enqueue::Queued
     }
@@ -189,7 +172,7 @@ impl<K: Ord + Send + 'static> Window<K> {
         if removed == 0 {
             return;
         }
-        self.metrics.removed(removed);
+        self.unacked.decrement(removed);
         wake(&mut inner.sink);
         // Each sender that gets room notifies the next one.
         self.room.notify_one();
@@ -250,7 +233,7 @@ impl<K: Ord + Send + 'static> UnackedMessages for Window<K> {
             return Poll::Pending;
         };
         if entry.written.replace(Instant::now()).is_some() {
-            self.metrics.resent();
+            self.resent.increment();
         }
         let message = entry.message.clone();
         inner.written += 1;
@@ -286,6 +269,6 @@ impl<K: Ord + Send + 'static> UnackedMessages for Window<K> {
 impl<K> Drop for Window<K> {
     fn drop(&mut self) {
         let left = self.inner().entries.len();
-        self.metrics.removed(left);
+        self.unacked.decrement(left);
     }
 }

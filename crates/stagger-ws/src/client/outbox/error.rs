@@ -7,7 +7,7 @@ use tokio_tungstenite::tungstenite::Message;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SendErrorKind {
-    /// There is no connection, and the outbox does not wait for one: [`Outbox::fail_fast`](super::Outbox::fail_fast).
+    /// There is no connection, and the outbox does not wait for one: [`Outbox::fail_fast`](crate::Outbox::fail_fast).
     NotConnected,
     /// The outbox is full.
     Full,

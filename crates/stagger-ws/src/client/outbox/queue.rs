@@ -8,15 +8,16 @@ use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 use tokio_tungstenite::tungstenite::Message;
 
-use super::config::OverflowPolicy;
-use super::{Outbox, SendError, SendErrorKind};
-use crate::client::telemetry::OutboxMetrics;
+use super::config::{Outbox, OverflowPolicy};
+use super::error::{SendError, SendErrorKind};
+use crate::client::telemetry::{Counter, Gauge};
 
 /// The queue of waiting messages, shared between senders and the connection task.
 #[derive(Debug)]
 pub(in crate::client) struct OutboxQueue {
     config: Outbox,
-    metrics: OutboxMetrics,
+    len: Gauge,
+    dropped: Counter,
     inner: Mutex<Inner>,
     /// Notifies senders that wait for room.
     room: Notify,
@@ -90,7 +91,9 @@ impl OutboxQueue {
             sink: SinkState::default(),
             task: None,
         };
-        Self { config, metrics: OutboxMetrics::new(target), inner: Mutex::new(inner), room: Notify::new() }
+        let len = Gauge::new("stagger_ws_outbox_len", target);
+        let dropped = Counter::new("stagger_ws_outbox_dropped_total", target);
+        Self { config, len, dropped, inner: Mutex::new(inner), room: Notify::new() }
     }
 
     /// Queues a message, waiting for room.
@@ -130,7 +133,7 @@ impl OutboxQueue {
         inner.sink.pending += usize::from(matches!(completion, Completion::Sink));
         let since = self.config.ttl.map(|_| Instant::now());
         inner.items.push_back(QueuedMessage { message, since, completion });
-        self.metrics.len(inner.items.len());
+        self.len.set(inner.items.len());
         wake(&mut inner.task);
         Enqueue::Queued
     }
@@ -250,7 +253,7 @@ impl OutboxQueue {
     fn pop(&self, inner: &mut Inner) -> Option<QueuedMessage> {
         let item = inner.items.pop_front()?;
         inner.bytes -= item.message.len();
-        self.metrics.len(inner.items.len());
+        self.len.set(inner.items.len());
         wake(&mut inner.sink.waker);
         self.room.notify_one();
         Some(item)
@@ -264,7 +267,7 @@ impl OutboxQueue {
             *bytes -= if stays { 0 } else { item.message.len() };
             stays
         });
-        self.metrics.len(inner.items.len());
+        self.len.set(inner.items.len());
     }
 
     fn fail(&self, inner: &mut Inner, item: QueuedMessage, kind: SendErrorKind) {
@@ -277,7 +280,7 @@ impl OutboxQueue {
 
     fn count_dropped(&self, inner: &mut Inner) {
         inner.dropped += 1;
-        self.metrics.dropped();
+        self.dropped.increment();
         wake(&mut inner.task);
     }
 

@@ -6,10 +6,11 @@ use http::Response;
 use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::Message;
 
-use super::{ResumeStatus, SharedResume};
-use crate::client::{Connection, ConnectionError};
+use super::protocol::{ResumeStatus, SharedResume};
+use crate::client::connection::Connection;
+use crate::client::failure::connection_error::ConnectionError;
 
-/// Runs a [`Resume`](super::Resume) on each new connection, for the connection task.
+/// Runs a [`Resume`](crate::Resume) on each new connection, for the connection task.
 pub(in crate::client) struct ResumeHandshake {
     resume: SharedResume,
     /// The maximum duration of the negotiation.

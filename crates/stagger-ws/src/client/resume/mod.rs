@@ -1,8 +1,4 @@
 //! Resuming where the last connection ended.
 
-mod handshake;
-mod protocol;
-
-pub(super) use handshake::ResumeHandshake;
-pub use protocol::{Resume, ResumeStatus};
-pub(super) use protocol::{SharedResume, with_position};
+pub(super) mod handshake;
+pub(super) mod protocol;

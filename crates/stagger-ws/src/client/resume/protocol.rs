@@ -3,7 +3,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use http::{Request, Response};
 use tokio_tungstenite::tungstenite::Message;
 
-use crate::client::request::RequestProvider;
+use crate::client::dial::request::RequestProvider;
 
 /// How a protocol resumes where the last connection ended, for [`ClientBuilder::resume`](crate::ClientBuilder::resume).
 ///

@@ -9,7 +9,7 @@ use super::return_schedule::ReturnSchedule;
 /// Each client is told when to reconnect, in the reason of a close frame with code 1012. If a batch is no larger than
 /// what the next server can take in the time of one batch, its clients may reconnect at once, spread over that time.
 /// Otherwise they reconnect after the clients of earlier batches. So the next server never receives more than its rate,
-/// however the drain proceeds. After [`close_remaining`](super::DrainHandle::close_remaining), the spread is the time
+/// however the drain proceeds. After [`close_remaining`](crate::server::DrainHandle::close_remaining), the spread is the time
 /// that the next server needs for all remaining clients.
 ///
 /// ```
@@ -83,7 +83,7 @@ impl Drain {
     }
 
     /// Returns the batches for `total` connections.
-    pub(super) fn schedule(&self, total: usize) -> Batches {
+    pub(in crate::server) fn schedule(&self, total: usize) -> Batches {
         match self.pace {
             Pace::Batches { size, every } => Batches { size: size.max(1), every: every.max(MIN_INTERVAL) },
             Pace::Over(length) => {
@@ -110,9 +110,9 @@ impl Drain {
 
 /// How many connections are closed at a time, and how often.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Batches {
-    pub(super) size: usize,
-    pub(super) every: Duration,
+pub(in crate::server) struct Batches {
+    pub(in crate::server) size: usize,
+    pub(in crate::server) every: Duration,
 }
 
 impl Batches {
@@ -126,7 +126,7 @@ impl Batches {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ReconnectAdvice;
+    use crate::advice::ReconnectAdvice;
 
     const fn ms(millis: u64) -> Duration {
         Duration::from_millis(millis)

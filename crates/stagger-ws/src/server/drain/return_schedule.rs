@@ -2,7 +2,7 @@ use core::time::Duration;
 
 use stagger::Instant;
 
-use crate::ReconnectAdvice;
+use crate::advice::ReconnectAdvice;
 
 /// The times at which closed clients reconnect, one after another at the rate of the next server.
 ///

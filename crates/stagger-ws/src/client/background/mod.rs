@@ -1,0 +1,7 @@
+//! The client that a background task keeps connected.
+
+pub(super) mod event;
+mod event_buffer;
+pub(super) mod handle;
+pub(super) mod stream;
+mod task;

@@ -1,0 +1,7 @@
+//! Opens connections: the request, the byte stream below it, and the handshake.
+
+pub(super) mod connector;
+pub(super) mod dialer;
+pub(super) mod request;
+#[cfg(feature = "rustls")]
+mod tls;

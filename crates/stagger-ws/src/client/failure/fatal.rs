@@ -1,0 +1,58 @@
+use core::error::Error;
+use core::fmt;
+
+use stagger::StopReason;
+
+use super::connection_error::ConnectionError;
+
+/// The error of a client that has given up: the last failure was permanent, or a limit of the policy was reached.
+///
+/// [`source`](Error::source) is the last [`ConnectionError`].
+#[derive(Clone, Debug)]
+pub struct Fatal {
+    stop_reason: StopReason,
+    cause: ConnectionError,
+    attempts: u32,
+}
+
+impl Fatal {
+    pub(in crate::client) const fn new(stop_reason: StopReason, cause: ConnectionError, attempts: u32) -> Self {
+        Self { stop_reason, cause, attempts }
+    }
+
+    /// Creates the error for a client that was closed on this side.
+    pub(in crate::client) const fn closed_locally() -> Self {
+        Self::new(StopReason::Cancelled, ConnectionError::ClosedLocally, 0)
+    }
+
+    /// Returns the reason for giving up: [`StopReason::Permanent`] if another attempt would fail in the same way.
+    #[must_use]
+    pub const fn stop_reason(&self) -> StopReason {
+        self.stop_reason
+    }
+
+    /// Returns the last failure.
+    #[must_use]
+    pub const fn cause(&self) -> &ConnectionError {
+        &self.cause
+    }
+
+    /// Returns the number of attempts since the last healthy connection.
+    #[must_use]
+    pub const fn attempts(&self) -> u32 {
+        self.attempts
+    }
+}
+
+impl fmt::Display for Fatal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let s = if self.attempts == 1 { "" } else { "s" };
+        write!(f, "gave up after {} attempt{s}: {}: {}", self.attempts, self.stop_reason, self.cause)
+    }
+}
+
+impl Error for Fatal {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(&self.cause)
+    }
+}

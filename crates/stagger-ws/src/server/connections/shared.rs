@@ -1,0 +1,17 @@
+use std::sync::Arc;
+
+use stagger::Seed;
+use tokio::sync::Semaphore;
+
+use super::registry::ConnectionRegistry;
+use crate::server::builder::SocketsBuilder;
+use crate::server::counters::Counters;
+
+/// The state that all connections of a server share.
+pub(in crate::server) struct Shared {
+    pub(in crate::server) settings: SocketsBuilder,
+    pub(in crate::server) counters: Counters,
+    pub(in crate::server) registry: ConnectionRegistry,
+    pub(in crate::server) slots: Arc<Semaphore>,
+    pub(in crate::server) seed: Seed,
+}

@@ -1,0 +1,193 @@
+use core::fmt;
+use core::time::Duration;
+use std::io;
+use std::sync::Arc;
+
+use http::{HeaderValue, Request, header};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, timeout};
+use tokio_tungstenite::tungstenite;
+use tokio_tungstenite::tungstenite::handshake::server::{Callback, ErrorResponse, Response};
+use tokio_tungstenite::{WebSocketStream, accept_hdr_async_with_config};
+
+use crate::server::connections::permit::ConnectionPermit;
+use crate::server::rejected::UpgradeRejected;
+use crate::server::socket::Socket;
+use crate::server::sockets::Sockets;
+
+/// The pause after an `accept` error that is not caused by the peer, such as running out of file descriptors: the next
+/// call would fail, too.
+const ACCEPT_ERROR_DELAY: Duration = Duration::from_millis(100);
+
+/// An admitted WebSocket.
+#[non_exhaustive]
+pub struct Accepted<S> {
+    /// The WebSocket, with keepalive and draining.
+    pub socket: Socket<WebSocketStream<S>>,
+    /// The client's request: path, query and headers.
+    pub request: Request<()>,
+}
+
+/// The reason why a stream did not become a WebSocket.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum AcceptError {
+    /// The upgrade was rejected; the response has been sent.
+    Rejected(UpgradeRejected),
+    /// The request was not a valid upgrade request, or the connection failed.
+    Handshake(Box<tungstenite::Error>),
+    /// The handshake was not completed within the handshake timeout.
+    TimedOut,
+}
+
+impl fmt::Display for AcceptError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Rejected(rejected) => rejected.fmt(f),
+            Self::Handshake(error) => write!(f, "handshake failed: {error}"),
+            Self::TimedOut => f.write_str("handshake timed out"),
+        }
+    }
+}
+
+impl core::error::Error for AcceptError {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        match self {
+            Self::Rejected(rejected) => Some(rejected),
+            Self::Handshake(error) => Some(error),
+            Self::TimedOut => None,
+        }
+    }
+}
+
+/// Asks the admission when the request has arrived. Nothing else is allocated for the connection before that.
+struct AdmissionCallback<'a> {
+    sockets: &'a Sockets,
+    since: Instant,
+    answer: &'a mut Option<Result<(ConnectionPermit, Request<()>), UpgradeRejected>>,
+}
+
+impl Callback for AdmissionCallback<'_> {
+    fn on_request(self, request: &Request<()>, response: Response) -> Result<Response, ErrorResponse> {
+        match self.sockets.admit_since(request.headers(), self.since) {
+            Ok(permit) => {
+                *self.answer = Some(Ok((permit, request.clone())));
+                Ok(response)
+            }
+            Err(rejected) => {
+                *self.answer = Some(Err(rejected));
+                let mut response: ErrorResponse = rejected.response();
+                response.headers_mut().insert(header::CONTENT_LENGTH, HeaderValue::from_static("0"));
+                response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+                Err(response)
+            }
+        }
+    }
+}
+
+impl Sockets {
+    /// Performs the handshake on a stream that has just been accepted, and admits or rejects the client. A rejected
+    /// client gets a 503 with the time to come back, before a WebSocket is created.
+    ///
+    /// Cancel-safe: if the future is dropped, the slot is released.
+    ///
+    /// # Errors
+    /// [`AcceptError`]: rejected, not an upgrade, or not complete within [`handshake_timeout`](crate::server::SocketsBuilder::handshake_timeout). The stream is closed and the error is counted.
+    ///
+    /// # Panics
+    /// If called outside of a tokio runtime with time enabled.
+    pub async fn accept<S>(&self, stream: S) -> Result<Accepted<S>, AcceptError>
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        let settings = &self.shared.settings;
+        let mut answer = None;
+        let callback = AdmissionCallback { sockets: self, since: Instant::now(), answer: &mut answer };
+        let handshake = accept_hdr_async_with_config(stream, callback, Some(settings.websocket_config));
+        // Boxed: otherwise it would take up space in the task's future for as long as the connection lasts.
+        let opened = timeout(settings.handshake_timeout, Box::pin(handshake)).await;
+        match (opened, answer) {
+            (Ok(Ok(socket)), Some(Ok((permit, request)))) => Ok(Accepted { socket: permit.wrap(socket), request }),
+            (_, Some(Err(rejected))) => Err(AcceptError::Rejected(rejected)),
+            (failed, admitted) => {
+                // An admitted connection is counted as closed instead.
+                if admitted.is_none() {
+                    self.shared.counters.handshake_failed.increment();
+                }
+                Err(match failed {
+                    Ok(Err(error)) => AcceptError::Handshake(Box::new(error)),
+                    _ => AcceptError::TimedOut,
+                })
+            }
+        }
+    }
+
+    /// Accepts connections and spawns the handler for each admitted WebSocket, until a [`drain`](Self::drain) is done.
+    /// Connections that have not ended by then are aborted. Without a drain it never returns.
+    ///
+    /// At most [`max_handshakes`](crate::server::SocketsBuilder::max_handshakes) handshakes are in progress at a time. A
+    /// handler that panics ends only its own connection. `TCP_NODELAY` is set.
+    ///
+    /// Dropping the future aborts all connections.
+    ///
+    /// # Panics
+    /// If called outside of a tokio runtime with I/O and time enabled.
+    pub async fn serve<H, F>(&self, listener: TcpListener, handler: H)
+    where
+        H: Fn(Accepted<TcpStream>) -> F + Send + Sync + 'static,
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let handler = Arc::new(handler);
+        let handshakes = Arc::new(Semaphore::new(self.shared.settings.max_handshakes.min(Semaphore::MAX_PERMITS)));
+        let mut tasks = JoinSet::new();
+        loop {
+            tokio::select! {
+                () = self.shared.registry.drained() => break,
+                Some(_) = tasks.join_next() => {}
+                (permit, stream) = next_stream(&listener, &handshakes) => {
+                    let (sockets, handler) = (self.clone(), Arc::clone(&handler));
+                    tasks.spawn(async move {
+                        let accepted = sockets.accept(stream).await;
+                        drop(permit);
+                        if let Ok(accepted) = accepted {
+                            handler(accepted).await;
+                        }
+                    });
+                }
+            }
+        }
+    }
+}
+
+/// Waits for a free handshake permit, then for the next connection. Cancel-safe, as `accept` is.
+async fn next_stream(listener: &TcpListener, handshakes: &Arc<Semaphore>) -> (Option<OwnedSemaphorePermit>, TcpStream) {
+    // The semaphore is never closed, so this always returns a permit.
+    let permit = Arc::clone(handshakes).acquire_owned().await.ok();
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                // The connection works without this option, too.
+                let _ = stream.set_nodelay(true);
+                return (permit, stream);
+            }
+            // This connection has already failed.
+            Err(error) if is_peer_error(&error) => {}
+            Err(_) => sleep(ACCEPT_ERROR_DELAY).await,
+        }
+    }
+}
+
+fn is_peer_error(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
+    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
+}
+
+impl<S> fmt::Debug for Accepted<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Without the query, which may contain a token.
+        f.debug_struct("Accepted").field("path", &self.request.uri().path()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,6 @@
+//! How a request becomes a WebSocket: listening, and accepting with tungstenite or axum.
+
+pub(super) mod accept;
+#[cfg(feature = "axum")]
+mod axum;
+pub(super) mod listen;

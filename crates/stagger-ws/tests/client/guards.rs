@@ -1,0 +1,245 @@
+//! Budget, breaker, rules, listeners and operator controls of the client's retrier.
+
+use core::time::Duration;
+use std::io;
+use std::sync::{Arc, Mutex};
+
+use futures_util::StreamExt;
+use stagger::breaker::CircuitBreaker;
+use stagger::budget::Tokens;
+use stagger::control::RetryControls;
+use stagger::guard::{BudgetPermit, Now};
+use stagger::observe::{Action, Event as RetryEvent};
+use stagger::time::{Clock as _, Tokio};
+use stagger::{Budget, DelaySource, FailureKind, Jitter, Outcome, Policy, Retrier, Seed, StopReason};
+use stagger_ws::{ClientBuilder, ConnectionError, Fatal};
+use tokio::io::DuplexStream;
+use tokio::time::{sleep, timeout};
+
+use super::acking_server::acks;
+use super::peer::Step::{Hang, Upgrade, Wait};
+use super::peer::{close, rejection};
+use super::reconnect_loop::run;
+use super::scripted_server::{DOUBLING, ScriptedServer, ms, secs, seeded};
+
+/// The three kinds of client.
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    ReconnectLoop,
+    Client,
+    AckedClient,
+}
+
+const KINDS: [Kind; 3] = [Kind::ReconnectLoop, Kind::Client, Kind::AckedClient];
+
+/// Runs a client until it gives up.
+async fn run_until_fatal(builder: ClientBuilder, kind: Kind) -> Fatal {
+    match kind {
+        Kind::ReconnectLoop => run(&mut builder.reconnect_loop()).await.unwrap_err(),
+        Kind::Client => builder.connect().filter_map(async |event| event.err()).boxed_local().next().await.unwrap(),
+        Kind::AckedClient => {
+            builder.acked(acks()).filter_map(async |event| event.err()).boxed_local().next().await.unwrap()
+        }
+    }
+}
+
+/// A budget that grants every retry and records what happens to its permits.
+#[derive(Clone, Debug, Default)]
+struct RecordingBudget(Arc<Mutex<Vec<String>>>);
+
+impl RecordingBudget {
+    fn add(&self, event: String) {
+        self.0.lock().unwrap().push(event);
+    }
+
+    fn events(&self) -> Vec<String> {
+        self.0.lock().unwrap().clone()
+    }
+}
+
+impl Budget for RecordingBudget {
+    fn try_acquire(&self, kind: FailureKind, _: &dyn Now) -> Option<BudgetPermit> {
+        self.add(format!("acquire {kind:?}"));
+        Some(BudgetPermit(1))
+    }
+
+    fn record(&self, permit: BudgetPermit, outcome: &Outcome, _: &dyn Now) {
+        if permit != BudgetPermit::NONE {
+            self.add(format!("record {:?}", outcome.verdict()));
+        }
+    }
+
+    fn release(&self, permit: BudgetPermit) {
+        if permit != BudgetPermit::NONE {
+            self.add(String::from("release"));
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_budget_limits_the_attempts_of_every_kind_of_client() {
+    for kind in KINDS {
+        let budget = Tokens::builder().capacity(2).cost(1).build().unwrap();
+        let server = ScriptedServer::new([]);
+        let fatal = run_until_fatal(server.over_pipes().retrier(seeded(DOUBLING, 1).budget(budget)), kind).await;
+        assert_eq!((fatal.stop_reason(), fatal.attempts()), (StopReason::Budget, 3), "{kind:?}");
+        assert_eq!(fatal.cause().name(), "io", "{kind:?}");
+    }
+}
+
+#[tokio::test]
+async fn clients_share_the_budget_of_their_retrier() {
+    let policy = Policy::constant(ms(1)).jitter(Jitter::None).max_attempts(6);
+    let budget = Tokens::builder().capacity(7).cost(1).build().unwrap();
+    let retrier = seeded(policy, 1).budget(budget);
+    let mut stops = Vec::new();
+    for _ in 0..2 {
+        let server = ScriptedServer::new([]);
+        let fatal = run_until_fatal(server.over_sockets().await.retrier(&retrier), Kind::Client).await;
+        stops.push((fatal.stop_reason(), fatal.attempts()));
+    }
+    assert_eq!(stops, [(StopReason::Attempts, 6), (StopReason::Budget, 3)]);
+}
+
+fn breaker() -> Arc<CircuitBreaker> {
+    let open = Policy::constant(secs(60)).jitter(Jitter::None).build().unwrap();
+    Arc::new(CircuitBreaker::builder(Seed::new(1)).consecutive(2).open(open).build().unwrap())
+}
+
+#[tokio::test(start_paused = true)]
+async fn failed_attempts_open_the_breaker_which_stops_every_kind_of_client() {
+    for kind in KINDS {
+        let server = ScriptedServer::new(vec![rejection(503, ""); 6]);
+        let retrier = seeded(DOUBLING, 1).shared_breaker(breaker());
+        let fatal = run_until_fatal(server.over_pipes().retrier(retrier), kind).await;
+        assert_eq!((fatal.stop_reason(), fatal.attempts()), (StopReason::Breaker, 2), "{kind:?}");
+        assert_eq!(fatal.cause().name(), "rejected", "{kind:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_open_breaker_rejects_the_first_attempt_of_every_kind_of_client() {
+    for kind in KINDS {
+        let (server, breaker) = (ScriptedServer::new([]), breaker());
+        breaker.force_open(&Tokio.now());
+        let retrier = seeded(DOUBLING, 1).shared_breaker(breaker);
+        let fatal = run_until_fatal(server.over_pipes().retrier(retrier), kind).await;
+        assert_eq!((fatal.stop_reason(), fatal.cause().name()), (StopReason::Breaker, "breaker_open"), "{kind:?}");
+        assert!(fatal.to_string().contains("circuit breaker is open"), "{fatal}");
+        assert_eq!((fatal.attempts(), server.arrivals().len()), (0, 0), "{kind:?}");
+    }
+}
+
+/// What a listener has received.
+#[derive(Clone, Default)]
+struct Heard(Arc<Mutex<Vec<(String, u32, Action, &'static str)>>>);
+
+impl Heard {
+    fn listen(&self, retrier: Retrier) -> Retrier {
+        let heard = self.clone();
+        retrier.on_event(move |event: &RetryEvent<'_>| {
+            let error = event.error_as::<ConnectionError>().map_or("", ConnectionError::name);
+            heard.0.lock().unwrap().push((event.target.to_owned(), event.attempt, event.action, error));
+        })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn listeners_receive_every_attempt_and_loss_of_every_kind_of_client() {
+    for kind in KINDS {
+        let server =
+            ScriptedServer::new([rejection(503, ""), vec![Upgrade, Wait(secs(60))], vec![Upgrade, close(1008, "")]]);
+        let heard = Heard::default();
+        let retrier = heard.listen(seeded(DOUBLING, 1).named("feed"));
+        run_until_fatal(server.over_pipes().retrier(retrier), kind).await;
+        let retry = Action::Retry { after: secs(1), source: DelaySource::Schedule };
+        let want = [
+            (1, retry, "rejected"),
+            (2, Action::Done, ""),
+            (2, retry, "lost"),
+            (1, Action::Done, ""),
+            (1, Action::Stop(StopReason::Permanent), "closed"),
+        ];
+        assert_eq!(*heard.0.lock().unwrap(), want.map(|(n, action, error)| ("feed".to_owned(), n, action, error)));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn rules_come_before_the_close_codes_and_the_meaning_of_a_status() {
+    let always = || seeded(DOUBLING, 1).when(|_: &ConnectionError| true);
+    let never = || seeded(DOUBLING, 1).when(|_: &ConnectionError| false);
+    for (failure, built_in) in [
+        (rejection(404, ""), 1),
+        (vec![Upgrade, close(1008, ""), Hang], 1),
+        (vec![Upgrade, close(1001, ""), Hang], 6),
+        (rejection(503, ""), 6),
+    ] {
+        for (retrier, attempts) in [(seeded(DOUBLING, 1), built_in), (always(), 6), (never(), 1)] {
+            let server = ScriptedServer::new(vec![failure.clone(); 6]);
+            let fatal = run_until_fatal(server.over_pipes().retrier(retrier), Kind::ReconnectLoop).await;
+            assert_eq!(fatal.attempts(), attempts, "{fatal}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rule_for_io_errors_applies_to_the_error_of_the_connector() {
+    let refused = |error: &io::Error| error.kind() != io::ErrorKind::ConnectionRefused;
+    for (kind, attempts) in [(io::ErrorKind::ConnectionRefused, 1), (io::ErrorKind::InvalidInput, 6)] {
+        let builder = ScriptedServer::new([])
+            .over_pipes()
+            .connector(move |_| async move { Err::<DuplexStream, _>(io::Error::from(kind)) })
+            .retrier(seeded(DOUBLING, 1).when(refused));
+        assert_eq!(run_until_fatal(builder, Kind::Client).await.attempts(), attempts, "{kind}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn operator_controls_stop_the_reconnects_of_their_target() {
+    for (line, attempts) in [("feed=no-retries", 1), ("other=no-retries", 6)] {
+        let controls = RetryControls::new();
+        let retrier = seeded(DOUBLING, 1).named("feed").controls(&controls);
+        controls.apply(line).unwrap();
+        let fatal = run_until_fatal(ScriptedServer::new([]).over_pipes().retrier(retrier), Kind::Client).await;
+        assert_eq!(fatal.attempts(), attempts, "{line}");
+    }
+}
+
+// A client that is closed or dropped must not hold on to what another client could use.
+#[tokio::test(start_paused = true)]
+async fn the_permit_of_a_retry_is_settled_however_the_client_ends() {
+    let hangs = || ScriptedServer::new([vec![], vec![Hang]]);
+    for (asleep_for, want) in [(ms(500), "release"), (secs(2), "record Unknown")] {
+        let budget = RecordingBudget::default();
+        let retrier = seeded(DOUBLING, 1).budget(budget.clone());
+        let client = hangs().over_pipes().retrier(&retrier).connect();
+        sleep(asleep_for).await;
+        drop(client);
+        sleep(ms(1)).await;
+        assert_eq!(budget.events(), ["acquire Transient", want]);
+
+        let budget = RecordingBudget::default();
+        let retrier = seeded(DOUBLING, 1).budget(budget.clone());
+        let mut reconnect = hangs().over_pipes().retrier(&retrier).reconnect_loop();
+        assert!(timeout(asleep_for, reconnect.next_connection()).await.is_err());
+        reconnect.close();
+        assert_eq!(budget.events(), ["acquire Transient", want]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_asks_for_a_later_reconnect_throttles() {
+    let budget = RecordingBudget::default();
+    let server = ScriptedServer::new([vec![Upgrade, close(1013, ""), Hang], vec![Upgrade, close(1000, "")]]);
+    let retrier = seeded(DOUBLING, 1).budget(budget.clone());
+    run(&mut server.over_pipes().retrier(retrier).reconnect_loop()).await.unwrap();
+    assert_eq!(budget.events(), ["acquire Throttled", "record Healthy"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_timeout_of_the_retrier_does_not_apply() {
+    let server = ScriptedServer::new([vec![Wait(secs(3)), Upgrade, close(1000, "")]]);
+    let retrier = seeded(DOUBLING, 1).timeout(Duration::from_millis(1));
+    run(&mut server.over_pipes().retrier(retrier).reconnect_loop()).await.unwrap();
+    assert_eq!(server.arrivals().len(), 1);
+}
