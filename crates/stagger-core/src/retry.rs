@@ -65,6 +65,7 @@ enum SpreadUse {
 /// | 11 | does the budget reject the retry? | `Stop(Budget)` |
 /// | 12 | | `Retry` |
 ///
+/// `begin` asks the deadline first and the breaker second; `max_elapsed` limits only when a retry is decided on.
 /// `begin` and `decide` each read the clock at most once, and only if a limit or a guard needs the time.
 ///
 /// ```

@@ -63,7 +63,7 @@ impl Shared {
     }
 
     /// Returns whether there are listeners, which need the elapsed time.
-    pub(crate) const fn has_listeners(&self) -> bool {
+    pub(crate) fn has_listeners(&self) -> bool {
         !self.listeners.is_empty()
     }
 

@@ -11,7 +11,7 @@ use super::limits::IsLast;
 use super::not_before::NotBefore;
 use super::options::{Observed, Options, Through};
 use super::output::{Ended, ErrorSlot, Finish};
-use super::permits::{HeldPermits, Lender, PermitSlot, PermitStage};
+use super::permits::{HeldPermits, Lender, PermitSlot, PermitStage, WaitingPermits};
 use crate::error::{Cause, Rejected};
 use crate::event::{Action, Event, EventError, Listen};
 use crate::marked::OperationError;
@@ -477,24 +477,26 @@ impl<X: Options, C: Clock + Clone> Call<X, C> {
 
 /// What is left of a call while it waits elsewhere, in a queue.
 #[derive(Debug)]
-pub(crate) struct Parked<L: Lender, C: Clock> {
+pub(crate) struct Parked<L: Lender> {
     pub(crate) state: RetryState,
     /// Zero until it is drawn.
     pub(crate) seed: Seed,
-    pub(crate) permits: HeldPermits<L, C>,
+    pub(crate) permits: WaitingPermits<L>,
 }
 
-impl<L: Lender, C: Clock> Parked<L, C> {
+impl<L: Lender> Parked<L> {
     /// A call that has not started.
-    pub(crate) const FRESH: Self = Self { state: RetryState::new(), seed: Seed::new(0), permits: HeldPermits::EMPTY };
+    pub(crate) const FRESH: Self =
+        Self { state: RetryState::new(), seed: Seed::new(0), permits: WaitingPermits::EMPTY };
 }
 
 impl<R: Borrow<Retrier> + Clone, C: Clock + Clone> Call<Through<R>, C> {
     /// Continues a call that waited elsewhere: its next attempt is due.
-    pub(crate) fn resume(options: Through<R>, clock: C, parked: Parked<R, C>) -> Self {
+    pub(crate) fn resume(options: Through<R>, clock: C, parked: Parked<R>) -> Self {
         let Parked { state, seed, permits } = parked;
+        let permits = HeldPermits::resume(permits, clock.clone());
         let mut call = Self { state, seed, permits, phase: Phase::Due, ..Self::new(options, clock) };
-        if seed != Parked::<R, C>::FRESH.seed {
+        if seed != Parked::<R>::FRESH.seed {
             call.flags |= SEEDED;
         }
         if state.attempt() == 0 && state.start().is_none() && call.is_timed() {
@@ -504,8 +506,8 @@ impl<R: Borrow<Retrier> + Clone, C: Clock + Clone> Call<Through<R>, C> {
     }
 
     /// Takes the call apart, to wait elsewhere.
-    pub(crate) fn park(self) -> Parked<R, C> {
-        Parked { state: self.state, seed: self.seed, permits: self.permits }
+    pub(crate) fn park(self) -> Parked<R> {
+        Parked { state: self.state, seed: self.seed, permits: self.permits.park() }
     }
 
     /// Sets the seed if it has not been drawn.

@@ -82,6 +82,19 @@ impl<L: Lender, C: Clock> HeldPermits<L, C> {
     pub(crate) const EMPTY: Self =
         Self { lender: None, permits: Permits::NONE, stage: PermitStage::Settled, nested: NestedRetries::Allow };
 
+    /// Continues to hold the permits of an attempt that waited elsewhere.
+    pub(crate) fn resume(mut waiting: WaitingPermits<L>, clock: C) -> Self {
+        let permits = Permits::take(&mut waiting.permits);
+        let lender = waiting.lender.take().map(|lender| (lender, clock));
+        Self { lender, permits, stage: PermitStage::Waiting, nested: NestedRetries::Allow }
+    }
+
+    /// Hands over the permits of an attempt that waits elsewhere.
+    pub(crate) fn park(mut self) -> WaitingPermits<L> {
+        let permits = self.take();
+        WaitingPermits { lender: self.lender.take().map(|(lender, _)| lender), permits }
+    }
+
     /// Stores the permits of an attempt that has come this far; `lender` is asked once.
     pub(crate) fn hold(
         &mut self,
@@ -147,6 +160,32 @@ impl<L: Lender, C: Clock> Drop for HeldPermits<L, C> {
     #[inline]
     fn drop(&mut self) {
         self.settle();
+    }
+}
+
+/// Permits of an attempt that waits elsewhere, in as little memory as possible: without a clock, which their release does
+/// not need. Dropping it releases them.
+#[derive(Debug)]
+pub(crate) struct WaitingPermits<L: Lender> {
+    lender: Option<L>,
+    permits: Permits,
+}
+
+impl<L: Lender> WaitingPermits<L> {
+    /// Holds nothing.
+    pub(crate) const EMPTY: Self = Self { lender: None, permits: Permits::NONE };
+
+    /// Holds these permits, which `lender` granted.
+    pub(crate) const fn new(permits: Permits, lender: Option<L>) -> Self {
+        Self { lender, permits }
+    }
+}
+
+impl<L: Lender> Drop for WaitingPermits<L> {
+    fn drop(&mut self) {
+        if let Some(lender) = &self.lender {
+            lender.guards().release(Permits::take(&mut self.permits));
+        }
     }
 }
 

@@ -293,7 +293,10 @@ where
                 this.last_error.put(error);
             }
             if this.attempt.is_none() {
-                if poll.call.is_cancelled(|| this.cancel.as_mut().poll(cx).is_ready()) {
+                poll.start();
+                // A first attempt that is due is made even if the call was cancelled before it.
+                let waits = poll.call.phase != Phase::Due || poll.call.attempts() > 0;
+                if waits && poll.call.is_cancelled(|| this.cancel.as_mut().poll(cx).is_ready()) {
                     if poll.call.attempts() > 0 {
                         return ready(poll.call.cancelled::<M, _, _, _>(this.handlers.listener(), this.last_error));
                     }

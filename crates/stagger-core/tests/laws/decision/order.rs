@@ -59,7 +59,7 @@ impl Scenario {
         let deadline = if has(StopReason::Elapsed) { at(secs(1)) } else { at(secs(100)) };
         let mut state = RetryState::new();
         let mut retry = RetryMachine::new(&self.policy, &mut state, Seed::new(1)).deadline(Some(deadline));
-        let permit = retry.begin(Permits::NONE, || at(secs(1)), &guards).unwrap();
+        let permit = retry.begin(Permits::NONE, || at(secs(1) - ms(1)), &guards).unwrap();
         let outcome = match outcome {
             Outcome::Failed { kind, .. } => Outcome::Failed { kind, hint: self.hint },
             outcome => outcome,
