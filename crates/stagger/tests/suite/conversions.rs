@@ -21,7 +21,7 @@ fn missing() -> io::Error {
 }
 
 /// Fails with `E`, within a time limit, so that the call returns an [`Error<E>`].
-fn limited<E: Unpin + From<io::Error> + 'static>() -> Result<(), Error<E>> {
+fn limited<E: core::fmt::Debug + Unpin + From<io::Error> + 'static>() -> Result<(), Error<E>> {
     blocking::retry(&POLICY, || Err::<(), E>(missing().into())).within(Duration::from_secs(9)).run()
 }
 

@@ -128,7 +128,7 @@ fn the_cause_of_a_loss_can_be_reported() {
 
 #[test]
 fn rules_classify_errors_of_connecting() {
-    let retrier = Retrier::new(POLICY).classify(|_: &&str| Outcome::Permanent);
+    let retrier = Retrier::new(POLICY).classify_exactly(|_: &&str| Outcome::Permanent);
     let mut connections = Reconnect::with_timer(VirtualClock::new(), retrier, async || Err::<(), _>("no"));
     let error = block_on(connections.next()).unwrap_err();
     assert_eq!((error.stop_reason(), error.attempts(), error.error()), (StopReason::Permanent, 1, Some(&"no")));
