@@ -11,6 +11,7 @@ mod suite {
     mod conformance;
     mod control;
     mod dropping;
+    mod entry_points;
     mod error_texts;
     mod errors;
     mod events;
