@@ -140,6 +140,7 @@ fn the_worst_item_decides_the_outcome_of_the_attempt() {
             Outcome::throttled(do_not_retry),
         ),
         (vec![Some(failed_for_good), Some(not_processed)], Outcome::TRANSIENT),
+        (vec![Some(Outcome::throttled(do_not_retry)), Some(not_processed)], Outcome::throttled(None)),
         (vec![Some(not_processed), Some(not_processed)], not_processed),
         (vec![Some(not_processed), None], Outcome::TRANSIENT),
         (vec![Some(not_processed), Some(Outcome::throttled(floor(5)))], Outcome::throttled(floor(5))),

@@ -93,6 +93,15 @@ fn listeners_receive_every_decision_under_the_name_of_the_retrier() {
 }
 
 #[test]
+fn a_connection_that_opens_is_reported() {
+    let (recorder, clock) = (Recorder::new(), VirtualClock::new());
+    let retrier = Retrier::new(POLICY).on_event(recorder.listener());
+    block_on(Reconnect::with_timer(clock, retrier, async || Ok::<_, Fail>(())).next()).unwrap();
+    let events: Vec<_> = recorder.events().iter().map(|event| (event.attempt, event.action)).collect();
+    assert_eq!(events, [(1, Action::Done)]);
+}
+
+#[test]
 fn rules_of_the_retrier_decide_which_errors_are_permanent() {
     for (name, run) in RETRYING.into_iter().chain([OTHER[0]]) {
         let got = events(Retrier::new(POLICY), run, Fail(Outcome::Permanent));
