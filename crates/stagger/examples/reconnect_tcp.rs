@@ -34,7 +34,7 @@ async fn main() -> Result<(), Box<dyn core::error::Error>> {
     let address = TcpListener::bind("127.0.0.1:0").await?.local_addr()?;
     let server = tokio::spawn(serve(address));
 
-    let mut reconnect = Reconnect::new(&POLICY, || TcpStream::connect(address));
+    let mut reconnect = Reconnect::new(POLICY, || TcpStream::connect(address));
     let mut received = 0;
     for connection in 1..=3 {
         // The first connection is made immediately, each later one after its wait.
@@ -50,7 +50,7 @@ async fn main() -> Result<(), Box<dyn core::error::Error>> {
     // The server is gone for good, and this policy gives up.
     server.abort();
     let impatient = POLICY.to_builder().max_attempts(3).build()?;
-    let mut reconnect = Reconnect::new(&impatient, || TcpStream::connect(address));
+    let mut reconnect = Reconnect::new(impatient, || TcpStream::connect(address));
     let error: Error<std::io::Error> = match reconnect.next().await {
         Ok(_) => return Err("another process has taken the port".into()),
         Err(error) => error,

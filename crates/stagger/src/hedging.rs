@@ -15,7 +15,7 @@ use crate::retrier::Retrier;
 use crate::rule::{BuiltIn, Classify, Rule, When};
 use crate::scope;
 use crate::shared::Shared;
-use crate::time::Sleep;
+use crate::time::{Clock, Sleep};
 
 /// Runs an async operation, and starts a second copy if the first is slow. The first success wins, and the others are
 /// cancelled.
@@ -217,7 +217,11 @@ where
             let Some(due) = state.due() else {
                 let is_running = this.first.is_some() || !this.copies.is_empty();
                 return match this.error.take_if(|_| !is_running) {
-                    Some((_, error)) => Poll::Ready(self.end(Err(error), None)),
+                    Some((_, error)) => {
+                        let stop =
+                            if *this.rejected { rejecting(this.guards, this.timer) } else { StopReason::Attempts };
+                        Poll::Ready(self.end(Err(error), None, Action::Stop(stop)))
+                    }
                     // No error yet: an attempt is still running. Or the call has already ended.
                     None => Poll::Pending,
                 };
@@ -326,9 +330,16 @@ where
                     this.first.set(None);
                     this.first_permits.settle();
                 }
-                Some(self.end(Ok(value), Some(number)))
+                Some(self.end(Ok(value), Some(number), Action::Done))
             }
-            Err(error) if number == 0 && is_final => Some(self.end(Err(error), None)),
+            Err(error) if number == 0 && is_final => {
+                let stop = if matches!(outcome, Outcome::UnsafeToRetry(_)) {
+                    StopReason::UnsafeToRetry
+                } else {
+                    StopReason::Permanent
+                };
+                Some(self.end(Err(error), None, Action::Stop(stop)))
+            }
             Err(error) => {
                 // The error of the first attempt is returned, whenever it failed.
                 if number == 0 || this.error.is_none() {
@@ -343,7 +354,7 @@ where
     }
 
     /// Ends the call: cancels the copies that still run, records how long each has taken so far, and starts no other.
-    fn end(self: Pin<&mut Self>, result: Result<V, E>, winner: Option<u32>) -> Hedged<V, E> {
+    fn end(self: Pin<&mut Self>, result: Result<V, E>, winner: Option<u32>, action: Action) -> Hedged<V, E> {
         let this = self.project();
         let now = this.timer.now();
         for copy in this.copies.drain(..) {
@@ -353,7 +364,6 @@ where
             state.rejected();
             state.count()
         });
-        let action = if result.is_ok() { Action::Done } else { Action::Stop(StopReason::Attempts) };
         let error = result.as_ref().err().map(|error| error as &dyn EventError);
         emit(*this.retrier, launched, now.saturating_since(*this.first_started), action, error);
         Hedged { result, winner, launched, rejected: *this.rejected }
@@ -427,6 +437,14 @@ fn hold<'h, T: Sleep + Clone>(
             if guards.is_unguarded() { None } else { Some((guards, timer.clone())) }
         },
     );
+}
+
+/// Returns which guard has rejected a copy.
+fn rejecting(guards: &Guards<'_>, timer: &impl Clock) -> StopReason {
+    match guards.breaker {
+        Some(breaker) if !breaker.retry_in(&timer.now()).is_zero() => StopReason::Breaker,
+        _ => StopReason::Budget,
+    }
 }
 
 /// Passes an event to the listeners of the retrier.

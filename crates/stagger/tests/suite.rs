@@ -13,6 +13,7 @@ mod suite {
     #[cfg(all(feature = "anyhow", feature = "eyre"))]
     mod conversions;
     mod dropping;
+    mod entry_points;
     mod error_texts;
     mod errors;
     mod events;

@@ -33,8 +33,9 @@
 //! its call with [`StopReason::Budget`](crate::StopReason::Budget) and its own last error; a rejected hedge does not
 //! affect its call.
 //!
-//! Budgets used by anything other than a [`Retrier`](crate::Retrier) are put under a control with
-//! [`RetryControls::budget`]: those of a hedged call, a retry queue, a batch, or single calls, such as budgets by key.
+//! Queues, batches, connections and hedged calls obey the controls of their [`Retrier`](crate::Retrier); a ticker, whose
+//! ticks are not retries, does not. Budgets used without a retrier are put under a control with
+//! [`RetryControls::budget`]: those of a hedged call with only a budget, or of single calls, such as budgets by key.
 //!
 //! ```
 //! use stagger::budget::{Partitioned, Tokens, Unlimited};

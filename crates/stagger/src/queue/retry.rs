@@ -188,8 +188,11 @@ impl<T, S: Sleep + Clone> RetryQueue<T, S> {
         error: Option<&E>,
     ) -> Result<Queued, GaveUp<T>> {
         let Job { item, mut call } = job;
-        call.seed_with(|| self.draw_seed());
-        let decided = call.failed(&Silent, outcome, error, self.queue.timer().resolution());
+        let resolution = self.queue.timer().resolution();
+        if self.retrier.policy().needs_seed(&outcome, resolution) {
+            call.seed_with(|| self.draw_seed());
+        }
+        let decided = call.failed(&Silent, outcome, error, resolution);
         let attempts = call.attempts();
         let (delay, after, source) = match decided {
             Next::Wait { delay, after, source } => (delay, after, source),

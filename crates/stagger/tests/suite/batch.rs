@@ -56,7 +56,7 @@ fn run(
 #[test]
 fn only_failed_items_are_retried() {
     let clock = VirtualClock::new();
-    let mut batch = Batch::with_timer(clock.clone(), &POLICY, items(6));
+    let mut batch = Batch::with_timer(clock.clone(), POLICY, items(6));
     let attempts = run(&mut batch, |attempt, item| (item as u32 >= 2 * attempt).then_some(Outcome::TRANSIENT));
     assert_eq!(attempts, [vec![0, 1, 2, 3, 4, 5], vec![2, 3, 4, 5], vec![4, 5]]);
     assert_eq!(clock.elapsed(), ms(20));
@@ -67,7 +67,7 @@ fn only_failed_items_are_retried() {
 
 #[test]
 fn failed_items_carry_their_last_error() {
-    let mut batch = Batch::with_timer(VirtualClock::new(), &POLICY, items(3));
+    let mut batch = Batch::with_timer(VirtualClock::new(), POLICY, items(3));
     run(&mut batch, |_, item| match item {
         0 => None,
         1 => Some(Outcome::Permanent),
@@ -91,7 +91,7 @@ fn ids_are_escaped_as_json() {
         ("\u{0}\n\r\t\u{8}\u{c}\u{b}\u{1f}\u{7f}", "\"\\u0000\\n\\r\\t\\b\\f\\u000b\\u001f\u{7f}\""),
         ("é😀\u{2028}", "\"é😀\u{2028}\""),
     ] {
-        let batch: Batch<(), (), _> = Batch::with_timer(VirtualClock::new(), &POLICY, [(id, ())]);
+        let batch: Batch<(), (), _> = Batch::with_timer(VirtualClock::new(), POLICY, [(id, ())]);
         let want = format!("{{\"batchItemFailures\":[{{\"itemIdentifier\":{json}}}]}}");
         assert_eq!(batch.finish().response().to_string(), want, "{id:?}");
     }
@@ -140,6 +140,7 @@ fn the_worst_item_decides_the_outcome_of_the_attempt() {
             Outcome::throttled(do_not_retry),
         ),
         (vec![Some(failed_for_good), Some(not_processed)], Outcome::TRANSIENT),
+        (vec![Some(Outcome::throttled(do_not_retry)), Some(not_processed)], Outcome::throttled(None)),
         (vec![Some(not_processed), Some(not_processed)], not_processed),
         (vec![Some(not_processed), None], Outcome::TRANSIENT),
         (vec![Some(not_processed), Some(Outcome::throttled(floor(5)))], Outcome::throttled(floor(5))),
@@ -158,7 +159,7 @@ fn the_worst_item_decides_the_outcome_of_the_attempt() {
 #[test]
 fn unprocessed_items_are_resent_at_once_and_uncounted() {
     let clock = VirtualClock::new();
-    let mut batch = Batch::with_timer(clock.clone(), &POLICY, items(2));
+    let mut batch = Batch::with_timer(clock.clone(), POLICY, items(2));
     let attempts = run(&mut batch, |_, _| Some(Outcome::NotProcessed));
     assert_eq!((attempts.len(), clock.elapsed()), (4, ms(20)));
     assert_eq!(batch.finish().failed[0].attempts, 3);
@@ -166,7 +167,7 @@ fn unprocessed_items_are_resent_at_once_and_uncounted() {
 
 #[test]
 fn do_not_retry_for_one_item_does_not_stop_the_others() {
-    let mut batch = Batch::with_timer(VirtualClock::new(), &POLICY, items(2));
+    let mut batch = Batch::with_timer(VirtualClock::new(), POLICY, items(2));
     let attempts = run(&mut batch, |attempt, item| match (attempt, item) {
         (1, 0) => Some(Outcome::throttled(Some(ServerHint::DoNotRetry))),
         (1, _) => Some(Outcome::TRANSIENT),
@@ -181,7 +182,7 @@ fn do_not_retry_for_one_item_does_not_stop_the_others() {
 fn items_out_of_attempts_are_dead_lettered() {
     let dead_letters = Arc::new(Mutex::new(Vec::new()));
     let letters = dead_letters.clone();
-    let mut batch = Batch::with_timer(VirtualClock::new(), &POLICY, items(4))
+    let mut batch = Batch::with_timer(VirtualClock::new(), POLICY, items(4))
         .attempts_before(|item| if *item == 1 { 4 } else { 0 })
         .dead_letter(NonZeroU32::new(5).unwrap(), move |failed: Failed<usize, u32>| {
             letters.lock().unwrap().push(failed)
@@ -205,7 +206,7 @@ fn no_attempt_starts_shortly_before_the_lease_expires() {
     for (lease, attempts) in [(54, 0), (55, 1), (64, 1), (65, 2), (74, 2), (75, 3)] {
         let clock = VirtualClock::new();
         clock.advance(ms(50));
-        let mut batch = Batch::with_timer(clock.clone(), &MANY, items(1)).lease(at(ms(lease)), ms(5));
+        let mut batch = Batch::with_timer(clock.clone(), MANY, items(1)).lease(at(ms(lease)), ms(5));
         let attempts_made = run(&mut batch, |_, _| Some(Outcome::TRANSIENT)).len();
         let finished = batch.finish();
         assert_eq!((attempts_made, finished.failed[0].stop), (attempts, StopReason::Elapsed), "lease of {lease} ms");
@@ -215,7 +216,7 @@ fn no_attempt_starts_shortly_before_the_lease_expires() {
 
 #[test]
 fn reporting_an_id_that_was_not_sent_is_an_error() {
-    let mut batch = Batch::<_, (), _>::with_timer(VirtualClock::new(), &POLICY, items(2));
+    let mut batch = Batch::<_, (), _>::with_timer(VirtualClock::new(), POLICY, items(2));
     let unknown = |id: &str| Err(UnknownItem(id.to_owned()));
     assert_eq!(batch.failed("id-0", Outcome::TRANSIENT, ()), unknown("id-0"));
     assert!(block_on(batch.next_attempt()));
@@ -232,7 +233,7 @@ fn reporting_an_id_that_was_not_sent_is_an_error() {
 
 #[test]
 fn all_failed_fails_every_item() {
-    let mut batch = Batch::with_timer(VirtualClock::new(), &POLICY, items(3));
+    let mut batch = Batch::with_timer(VirtualClock::new(), POLICY, items(3));
     while block_on(batch.next_attempt()) {
         batch.all_failed(Outcome::TRANSIENT, |item| *item);
     }
@@ -297,7 +298,7 @@ proptest! {
         ids in vec(vec(prop_oneof![any::<char>(), (0_u8..0x80).prop_map(char::from), Just('"'), Just('\\')], 0..20), 0..5)
     ) {
         let ids: Vec<String> = ids.into_iter().map(|id| id.into_iter().collect()).collect();
-        let batch: Batch<(), (), _> = Batch::with_timer(VirtualClock::new(), &POLICY, ids.iter().map(|id| (id.as_str(), ())));
+        let batch: Batch<(), (), _> = Batch::with_timer(VirtualClock::new(), POLICY, ids.iter().map(|id| (id.as_str(), ())));
         let finished = batch.finish();
         let (by_hand, by_serde) = (finished.response().to_string(), serde_json::to_string(&finished.response()).unwrap());
         prop_assert_eq!(&by_hand, &by_serde);

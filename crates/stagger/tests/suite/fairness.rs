@@ -40,7 +40,7 @@ async fn endless_calls_without_delays_yield_to_other_tasks() {
             while call.attempt(async { operation() }).await.is_none() {}
 
             let operation = fails_until_another_task_runs();
-            Reconnect::new(&EAGER, async || operation()).next().await.unwrap();
+            Reconnect::new(EAGER, async || operation()).next().await.unwrap();
         })
         .await;
 }

@@ -147,14 +147,14 @@ fn meaning_15_connecting_counts_as_an_attempt() {
         depths.set(scope::depth());
         Ok::<_, &str>(())
     };
-    block_on(Reconnect::with_timer(NoSleep, &THREE, connect).next()).unwrap();
+    block_on(Reconnect::with_timer(NoSleep, THREE, connect).next()).unwrap();
     assert_eq!((depths.get(), scope::depth()), (1, 0));
 
     let connect = || {
         depths.set(10 + scope::depth());
         Ok::<_, &str>(())
     };
-    Reconnect::with_timer(NoSleep, &THREE, connect).next_blocking().unwrap();
+    Reconnect::with_timer(NoSleep, THREE, connect).next_blocking().unwrap();
     assert_eq!((depths.get(), scope::depth()), (11, 0));
 }
 

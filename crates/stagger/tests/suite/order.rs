@@ -4,15 +4,16 @@ use core::cell::{Cell, RefCell};
 use core::future::{Ready, pending, poll_fn, ready};
 use core::pin::pin;
 use core::task::Poll;
+use std::sync::Arc;
 
 use futures_lite::future::block_on;
-use stagger::testing::VirtualClock;
+use stagger::testing::{Recorder, VirtualClock};
 use stagger::{
-    BreakerOpen, Cancel, Cause, Guards, Policy, Rejected, StopReason, blocking, policy, retry_with_timer,
-    time::Clock as _, time::SleepFn,
+    BreakerOpen, Cancel, Cause, Error, Guards, Policy, PollRetry, Rejected, Retrier, StopReason, blocking,
+    observe::Action, policy, retry_with_timer, time::BlockingSleep, time::Clock as _, time::Sleep, time::SleepFn,
 };
 
-use super::support::{RecordingBreaker, ms, poll_times};
+use super::support::{RecordingBreaker, RecordingBudget, guarded, ms, poll_times};
 
 const POLICY: Policy = policy!(constant(ms(10)).jitter(Jitter::None).max_attempts(3));
 const SPREAD: Policy = policy!(exponential(ms(10), ms(100)).spread(secs(60)));
@@ -50,6 +51,70 @@ fn each_poll_of_a_call_polls_the_attempt_once() {
         assert!(poll_times(with_report.as_mut(), 1).is_pending());
         assert_eq!(polls.get(), 2 * poll);
     }
+}
+
+/// The deadline has passed before the call starts: there is no attempt, no wait and no permit.
+#[test]
+fn meaning_07_a_passed_deadline_rejects_the_first_attempt() {
+    type Run = fn(&Retrier, &VirtualClock) -> Error<&'static str>;
+    fn operation() -> Result<(), &'static str> {
+        unreachable!("the deadline has passed")
+    }
+    let drivers: [(&str, Run); 5] = [
+        ("blocking::retry", |retrier, clock| {
+            blocking::retry(retrier.policy(), operation).timer(clock).deadline(clock.now()).run().unwrap_err()
+        }),
+        ("retry", |retrier, clock| {
+            let call = retry_with_timer(retrier.policy(), clock, async || operation());
+            block_on(call.deadline(clock.now())).unwrap_err()
+        }),
+        ("Retrier::blocking_call", |retrier, clock| {
+            retrier.blocking_call(|_| operation()).timer(clock).deadline(clock.now()).run().unwrap_err()
+        }),
+        ("Retrier::run", |retrier, clock| {
+            block_on(retrier.run_on(clock, async || operation()).deadline(clock.now())).unwrap_err()
+        }),
+        ("PollRetry", |retrier, clock| {
+            let mut call = PollRetry::with_deadline(retrier, clock.clone(), Some(clock.now()));
+            let rejected = block_on(poll_fn(|cx| call.poll_begin(cx))).unwrap_err();
+            call.error(StopReason::Elapsed, Cause::Rejected(rejected))
+        }),
+    ];
+    for policy in [POLICY, SPREAD, Policy::stop().build().unwrap()] {
+        for (driver, run) in drivers {
+            let (clock, recorder) = (VirtualClock::new(), Recorder::new());
+            clock.advance(ms(5));
+            let (budget, breaker) = (Arc::new(RecordingBudget::new(9)), Arc::new(RecordingBreaker::open(ms(9))));
+            let retrier = guarded(policy, &budget, &breaker).on_event(recorder.listener());
+            let error = run(&retrier, &clock);
+            assert_eq!(
+                (error.stop_reason(), error.attempts(), error.cause()),
+                (StopReason::Elapsed, 0, &Cause::Rejected(Rejected::DeadlinePassed)),
+                "{driver}, {policy}"
+            );
+            assert_eq!(clock.elapsed(), ms(5), "{driver}, {policy}: no time was spent waiting");
+            assert_eq!((budget.snapshot().recorded, budget.in_flight()), (vec![], 0), "{driver}, {policy}");
+            let events: Vec<_> = recorder.events().iter().map(|event| (event.attempt, event.action)).collect();
+            let is_observed = !driver.ends_with("retry");
+            let want = [(0, Action::Stop(StopReason::Elapsed))];
+            assert_eq!(events, &want[..usize::from(is_observed)], "{driver}, {policy}");
+        }
+    }
+}
+
+/// The timer wakes up later than the deadline, although the retry was to start before it.
+#[test]
+fn meaning_07_a_retry_that_would_start_after_the_deadline_is_not_made() {
+    let clock = VirtualClock::new();
+    let late = |length| BlockingSleep::sleep(&clock, length + ms(5));
+    let call = blocking::retry(&POLICY, || Err::<(), _>("no")).timer(SleepFn::with_clock(late, &clock)).within(ms(15));
+    let error = call.run().unwrap_err();
+    assert_eq!((error.stop_reason(), error.attempts(), error.error()), (StopReason::Elapsed, 1, Some(&"no")));
+
+    let late = |length| Sleep::sleep(&clock, length + ms(5));
+    let timer = SleepFn::with_clock(late, &clock);
+    let error = block_on(retry_with_timer(&POLICY, timer, async || Err::<(), _>("no")).within(ms(15))).unwrap_err();
+    assert_eq!((error.stop_reason(), error.attempts(), error.error()), (StopReason::Elapsed, 1, Some(&"no")));
 }
 
 #[test]

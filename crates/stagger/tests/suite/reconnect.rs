@@ -54,7 +54,7 @@ fn meaning_12_connections_are_stable_after_10_s_by_default() {
 #[test]
 fn meaning_12_gives_up_on_a_connection_that_is_never_stable() {
     let clock = VirtualClock::new();
-    let mut connections = Reconnect::with_timer(&clock, &POLICY, connects);
+    let mut connections = Reconnect::with_timer(&clock, POLICY, connects);
     let error = block_on(async {
         loop {
             if let Err(error) = connections.next().await {
@@ -96,7 +96,7 @@ fn gives_up_with_the_last_error_and_starts_over_on_the_next_call() {
         failures.set(left.saturating_sub(1));
         core::future::ready(if left == 0 { Ok(()) } else { Err(Fail::TRANSIENT) })
     };
-    let mut connections = Reconnect::with_timer(&clock, &POLICY, connect);
+    let mut connections = Reconnect::with_timer(&clock, POLICY, connect);
     let error = block_on(connections.next()).unwrap_err();
     assert_eq!(
         (error.stop_reason(), error.attempts(), error.error()),
@@ -111,7 +111,7 @@ fn gives_up_with_the_last_error_and_starts_over_on_the_next_call() {
 #[test]
 fn the_cause_of_a_loss_can_be_reported() {
     let clock = VirtualClock::new();
-    let mut connections = Reconnect::with_timer(&clock, &POLICY, connects);
+    let mut connections = Reconnect::with_timer(&clock, POLICY, connects);
     block_on(connections.next()).unwrap();
     connections.lost(Outcome::Permanent);
     let error = block_on(connections.next()).unwrap_err();
@@ -141,7 +141,7 @@ fn next_resumes_the_same_wait_after_being_dropped() {
         attempts.set(attempts.get() + 1);
         core::future::ready(if attempts.get() < 4 { Err(Fail::TRANSIENT) } else { Ok(()) })
     };
-    let mut connections = Reconnect::with_timer(timer.clone(), &POLICY, connect);
+    let mut connections = Reconnect::with_timer(timer.clone(), POLICY, connect);
     for elapsed in [0, 4, 8] {
         assert!(poll_times(pin!(connections.next()), 1).is_pending());
         assert_eq!((attempts.get(), timer.clock.elapsed()), (1, ms(elapsed)), "no attempt during the wait");

@@ -5,10 +5,10 @@ use std::io::{self, ErrorKind};
 use std::sync::Arc;
 
 use futures_lite::future::block_on;
-use stagger::testing::NoSleep;
+use stagger::testing::{NoSleep, Recorder};
 use stagger::{Error, Outcome, Policy, Retrier, RetryResultExt as _, StopReason, policy};
 
-use super::support::{Fail, RecordingBreaker, RecordingBudget, ms};
+use super::support::{Fail, RecordingBreaker, RecordingBudget, guarded, ms};
 
 const POLICY: Policy = policy!(zero().max_attempts(3));
 
@@ -129,4 +129,19 @@ async fn calls_of_a_retrier_can_be_configured_individually() {
     assert_eq!(start.elapsed(), ms(50));
     let report = retrier.blocking_call(|attempt| Ok::<_, Fail>(attempt.number)).with_report().run();
     assert_eq!((report.attempts, report.result), (1, Ok(1)));
+}
+
+#[test]
+fn a_changed_policy_shares_everything_else() {
+    let recorder = Recorder::new();
+    let (budget, breaker) = (Arc::new(RecordingBudget::new(9)), Arc::new(RecordingBreaker::new(99, ms(1))));
+    let api = guarded(POLICY, &budget, &breaker).named("api").when(|_: &Fail| true).on_event(recorder.listener());
+    let twice = api.with(|policy| policy.max_attempts(2)).unwrap();
+    assert_eq!((end(&twice, || Fail(Outcome::Permanent)), api.policy()), ((StopReason::Attempts, 2), &POLICY));
+    assert_eq!((budget.snapshot().retries_left, breaker.snapshot().recorded.len()), (6, 6), "three calls of one retry");
+    assert!(recorder.events().iter().all(|event| event.target == "api" && event.max_attempts.unwrap().get() == 2));
+    assert_eq!(recorder.events().len(), 6);
+
+    let error = api.with(|policy| policy.max_attempts(0)).unwrap_err();
+    assert_eq!(error.problems().count(), 1);
 }

@@ -37,7 +37,7 @@ async fn a_connection_is_restored_when_its_server_restarts() {
     let mut server = server(&port);
     let refused = AtomicU32::new(0);
     let mut connections =
-        Reconnect::new(&POLICY, async || TcpStream::connect(port.address()).await.inspect_err(|_| increment(&refused)));
+        Reconnect::new(POLICY, async || TcpStream::connect(port.address()).await.inspect_err(|_| increment(&refused)));
 
     let mut connection = connections.next().await.unwrap();
     assert_eq!(echo(&mut connection).await.unwrap(), b'x');
@@ -56,7 +56,7 @@ async fn a_connection_is_restored_when_its_server_restarts() {
 
     server.kill();
     let limited = POLICY.to_builder().max_attempts(3).build().unwrap();
-    let mut connections = Reconnect::new(&limited, async || TcpStream::connect(port.address()).await);
+    let mut connections = Reconnect::new(limited, async || TcpStream::connect(port.address()).await);
     let error = connections.next().await.unwrap_err();
     assert_eq!((error.stop_reason(), error.attempts()), (StopReason::Attempts, 3));
     assert_eq!(error.error().map(std::io::Error::kind), Some(std::io::ErrorKind::ConnectionRefused));

@@ -169,7 +169,7 @@ async fn a_context_can_be_unsized() {
 async fn reconnect_can_be_spawned() {
     let task = tokio::spawn(async {
         let url = String::from("http://host/");
-        let mut connections = Reconnect::new(&POLICY, async || get(&url).await);
+        let mut connections = Reconnect::new(POLICY, async || get(&url).await);
         connections.next().await.map(|size| (size, connections.next().is_send()))
     });
     assert_eq!(task.await.unwrap(), Ok((12, ())));

@@ -25,8 +25,8 @@ fn meaning_14_a_zero_delay_does_not_use_the_timer() {
     let retrier = Retrier::new(ZERO);
     let run = block_on(retrier.run_on(PanickingTimer, async || fails())).unwrap_err();
     let run_with = block_on(retrier.run_with_on(PanickingTimer, &mut (), async |(), _| fails())).unwrap_err();
-    let reconnect = block_on(Reconnect::with_timer(PanickingTimer, &ZERO, async || fails()).next()).unwrap_err();
-    let blocking_reconnect = Reconnect::with_timer(PanickingTimer, &ZERO, fails).next_blocking().unwrap_err();
+    let reconnect = block_on(Reconnect::with_timer(PanickingTimer, ZERO, async || fails()).next()).unwrap_err();
+    let blocking_reconnect = Reconnect::with_timer(PanickingTimer, ZERO, fails).next_blocking().unwrap_err();
     assert_eq!([run, run_with, reconnect, blocking_reconnect].map(attempts), [5; 4]);
 
     // Neither the immediate repeat of an unprocessed attempt nor a hint of zero uses the timer.

@@ -92,7 +92,7 @@ fn emit_everything() {
                 hedge::hedge(&Hedge::after(Duration::from_millis(1)), slow).budget(&budget).with_report().await;
             observe::record_hedged("api", &report);
         }
-        let mut batch = Batch::new(&POLICY, [("a", 1), ("b", 2)]);
+        let mut batch = Batch::new(POLICY, [("a", 1), ("b", 2)]);
         assert!(batch.next_attempt().await);
         batch.failed("a", Outcome::Permanent, "no").unwrap();
         observe::record_batch("orders", &batch.finish());

@@ -84,7 +84,7 @@ async fn hedges_are_counted_as_launched_won_or_rejected() {
 fn batch_items_are_counted_by_result() {
     let (metrics, logs, clock) = (Metrics::new(), Logs::default(), VirtualClock::new());
     let finished = |fails: &[(&str, Outcome)]| {
-        let mut batch = Batch::with_timer(clock.clone(), &POLICY, [("a", 1), ("b", 2), ("c", 3), ("d", 4)]);
+        let mut batch = Batch::with_timer(clock.clone(), POLICY, [("a", 1), ("b", 2), ("c", 3), ("d", 4)]);
         batch = batch.dead_letter(NonZeroU32::MIN, drop);
         while block_on(batch.next_attempt()) {
             fails.iter().for_each(|(id, outcome)| batch.failed(id, *outcome, "no").unwrap());

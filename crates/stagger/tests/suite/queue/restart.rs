@@ -99,6 +99,34 @@ fn max_elapsed_continues_after_a_restart() {
     }
 }
 
+/// The worker persists the job before the attempt, and the attempt kills it: nothing is dropped in an orderly way.
+#[test]
+fn an_item_that_kills_every_worker_is_given_up_after_max_attempts() {
+    for policy in [POLICY, JITTERED] {
+        let max_attempts = policy.max_attempts().unwrap().get();
+        let mut on_disk = Pending::new(
+            "poison",
+            Duration::ZERO,
+            stagger::machine::RetryState::new().pause(Seed::new(0), Tokio.now()),
+        );
+        for worker in 1..=max_attempts {
+            let mut queue = RetryQueue::with_timer(VirtualClock::new(), policy);
+            queue.restore(on_disk).unwrap();
+            let job = block_on(queue.next()).unwrap().unwrap();
+            assert_eq!((job.number(), job.is_last()), (worker, worker == max_attempts));
+            let pending = job.pending();
+            on_disk = Pending::new(*pending.item, pending.left, pending.paused);
+            core::mem::forget(job);
+        }
+        let mut queue = RetryQueue::with_timer(VirtualClock::new(), policy);
+        let gave_up = queue.restore(on_disk).unwrap_err();
+        assert_eq!(
+            (gave_up.item.item, gave_up.reason, gave_up.attempts),
+            ("poison", GiveUpReason::Stop(StopReason::Attempts), max_attempts)
+        );
+    }
+}
+
 /// Otherwise a call that began before the process started could exceed its time limit.
 #[test]
 fn clocks_can_represent_times_before_the_process_started() {

@@ -87,6 +87,16 @@ fn delays_match_those_of_the_policy() {
 }
 
 #[test]
+fn an_item_draws_a_seed_only_if_a_delay_depends_on_it() {
+    for (policy, draws) in [(policy!(zero()), false), (POLICY, false), (policy!(constant(ms(10))), true)] {
+        let mut queue = RetryQueue::with_timer(VirtualClock::new(), policy);
+        let job = queue.begin(()).unwrap();
+        let key = queue.push_retry(job, Outcome::TRANSIENT).unwrap().key;
+        assert_eq!(queue.pending(key).unwrap().paused.seed() != Seed::new(0), draws, "{policy}");
+    }
+}
+
+#[test]
 fn each_item_draws_its_own_delays() {
     const JITTERED: Policy = policy!(exponential(secs(1), secs(10)));
     let mut queue = RetryQueue::with_timer(VirtualClock::new(), JITTERED);

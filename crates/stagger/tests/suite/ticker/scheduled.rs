@@ -18,7 +18,7 @@ fn numbers(ticks: impl Iterator<Item = Tick>) -> Vec<u64> {
 fn the_first_tick_is_immediate_and_the_rest_follow_the_policy() {
     const POLICY: Policy = policy!(exponential(ms(100), secs(10)).max_attempts(6));
     let clock = VirtualClock::new();
-    let ticks: Vec<_> = blocking::Ticker::with_timer(clock.clone(), &POLICY).seed(SEED).collect();
+    let ticks: Vec<_> = blocking::Ticker::with_timer(clock.clone(), POLICY).seed(SEED).collect();
     let delays: Vec<_> = POLICY.delays(SEED).collect();
     assert_eq!((clock.sleeps(), ticks.len()), (delays.clone(), 6));
     let mut at = Instant::ZERO;
@@ -47,7 +47,7 @@ fn max_elapsed_includes_the_work_and_the_next_delay() {
     let ticks = |limit: Duration| {
         let policy = Policy::constant(SECOND).jitter(stagger::Jitter::None).unlimited_attempts().max_elapsed(limit);
         let (policy, clock) = (policy.build().unwrap(), VirtualClock::new());
-        blocking::Ticker::with_timer(clock.clone(), &policy).inspect(|_| clock.advance(SECOND * 2)).count()
+        blocking::Ticker::with_timer(clock.clone(), policy).inspect(|_| clock.advance(SECOND * 2)).count()
     };
     // Ticks at 0, 3 and 6 s.
     assert_eq!([nanos(5_999_999_999), SECOND * 6, SECOND * 8].map(ticks), [2, 3, 3]);
@@ -58,7 +58,7 @@ fn max_elapsed_includes_the_work_and_the_next_delay() {
 fn a_delay_starts_when_the_next_tick_is_requested() {
     const POLICY: Policy = policy!(constant(secs(1)).jitter(Jitter::None).max_attempts(4));
     let clock = VirtualClock::new();
-    let at: Vec<_> = blocking::Ticker::with_timer(clock.clone(), &POLICY)
+    let at: Vec<_> = blocking::Ticker::with_timer(clock.clone(), POLICY)
         .map(|tick| {
             clock.advance(SECOND * 10);
             tick.at.saturating_since(Instant::ZERO)
@@ -71,7 +71,7 @@ fn a_delay_starts_when_the_next_tick_is_requested() {
 fn a_spread_comes_before_the_first_tick() {
     const POLICY: Policy = policy!(constant(secs(1)).spread(secs(100)).max_attempts(2));
     let clock = VirtualClock::new();
-    let first = blocking::Ticker::with_timer(clock.clone(), &POLICY).seed(SEED).next().unwrap();
+    let first = blocking::Ticker::with_timer(clock.clone(), POLICY).seed(SEED).next().unwrap();
     assert_eq!(first.at, Instant::ZERO.saturating_add(POLICY.first_spread(SEED)));
     assert!(first.at > Instant::ZERO);
 }
@@ -80,7 +80,7 @@ fn a_spread_comes_before_the_first_tick() {
 fn a_reset_restarts_the_schedule_and_limits_with_new_jitter() {
     const POLICY: Policy = policy!(exponential(secs(1), secs(1000)).max_attempts(4).max_elapsed(mins(10)));
     let clock = VirtualClock::new();
-    let mut ticker = blocking::Ticker::with_timer(clock.clone(), &POLICY).seed(SEED);
+    let mut ticker = blocking::Ticker::with_timer(clock.clone(), POLICY).seed(SEED);
     assert!(ticker.nth(2).is_some());
     clock.advance(SECOND * 590);
     ticker.reset();
@@ -96,7 +96,7 @@ fn a_reset_restarts_the_schedule_and_limits_with_new_jitter() {
 fn a_reset_before_the_first_tick_changes_nothing() {
     const POLICY: Policy = policy!(constant(secs(1)).max_attempts(2));
     let clock = VirtualClock::new();
-    let mut ticker = blocking::Ticker::with_timer(clock.clone(), &POLICY);
+    let mut ticker = blocking::Ticker::with_timer(clock.clone(), POLICY);
     ticker.reset();
     assert_eq!(ticker.next().map(|tick| tick.at), Some(Instant::ZERO));
 }
@@ -104,7 +104,7 @@ fn a_reset_before_the_first_tick_changes_nothing() {
 #[test]
 fn a_stopped_ticker_stays_stopped() {
     const POLICY: Policy = policy!(constant(secs(1)).unlimited_attempts());
-    let mut ticker = blocking::Ticker::with_timer(VirtualClock::new(), &POLICY);
+    let mut ticker = blocking::Ticker::with_timer(VirtualClock::new(), POLICY);
     assert!(ticker.next().is_some());
     ticker.stop();
     ticker.stop();
@@ -118,7 +118,7 @@ fn a_cancel_handle_ends_a_ticker_during_a_wait() {
     let cancel = Cancel::new();
     let (handle, (sender, receiver)) = (cancel.clone(), std::sync::mpsc::channel());
     let thread = std::thread::spawn(move || {
-        let ticker = blocking::Ticker::new(&HOURLY);
+        let ticker = blocking::Ticker::new(HOURLY);
         ticker.cancelled_by(&handle).inspect(|_| sender.send(()).unwrap()).count()
     });
     receiver.recv().unwrap();
@@ -131,19 +131,19 @@ fn the_first_tick_is_returned_even_if_cancelled_before() {
     const POLICY: Policy = policy!(zero().unlimited_attempts());
     let cancel = Cancel::new();
     cancel.cancel();
-    assert_eq!(blocking::Ticker::new(&POLICY).cancelled_by(&cancel).count(), 1);
+    assert_eq!(blocking::Ticker::new(POLICY).cancelled_by(&cancel).count(), 1);
 }
 
 #[test]
 fn a_ticker_without_delays_does_not_use_its_timer() {
     const ZERO: Policy = policy!(zero().max_attempts(100));
-    assert_eq!(blocking::Ticker::with_timer(PanickingTimer, &ZERO).count(), 100);
+    assert_eq!(blocking::Ticker::with_timer(PanickingTimer, ZERO).count(), 100);
 }
 
 #[test]
 fn a_ticker_recovers_from_a_panic_of_its_timer() {
     const POLICY: Policy = policy!(constant(secs(1)).unlimited_attempts());
-    let mut ticker = blocking::Ticker::with_timer(PanickingTimer, &POLICY);
+    let mut ticker = blocking::Ticker::with_timer(PanickingTimer, POLICY);
     assert!(ticker.next().is_some());
     assert!(std::panic::catch_unwind(core::panic::AssertUnwindSafe(|| ticker.next())).is_err());
     assert_eq!(ticker.next().map(|tick| tick.number), Some(2));
@@ -152,6 +152,6 @@ fn a_ticker_recovers_from_a_panic_of_its_timer() {
 #[test]
 fn ticks_continue_inside_an_attempt_of_a_call() {
     const POLICY: Policy = policy!(constant(ms(1)).max_attempts(5));
-    let ticks = || Ok::<_, ()>(blocking::Ticker::with_timer(VirtualClock::new(), &POLICY).count());
+    let ticks = || Ok::<_, ()>(blocking::Ticker::with_timer(VirtualClock::new(), POLICY).count());
     assert_eq!(blocking::retry(&POLICY, ticks).run(), Ok(5));
 }
