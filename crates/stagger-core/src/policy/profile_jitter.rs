@@ -86,7 +86,7 @@ pub(crate) enum Memory {
 }
 
 /// The delays of a system that are not those of the native formula.
-pub(crate) trait DelayCurve: core::panic::RefUnwindSafe {
+pub(crate) trait DelayCurve {
     /// Draws the delay of retry `n`, like [`Policy::next_delay`](crate::Policy::next_delay).
     fn next_delay(&self, policy: &Policy, carry: f64, n: u32, kind: FailureKind, bits: u64) -> Option<Drawn>;
 
