@@ -16,6 +16,13 @@ pub enum Backoff {
         /// The ceiling of every retry.
         delay: Duration,
     },
+    /// Uniform on `[min, max]`, every time. It has no other jitter, cap or floor.
+    Uniform {
+        /// The shortest delay.
+        min: Duration,
+        /// The longest delay, which is the ceiling of every retry.
+        max: Duration,
+    },
     /// `min(cap, base + (n − 1) · step)`.
     Linear {
         /// The ceiling of the first retry.
@@ -46,6 +53,7 @@ impl Backoff {
         match self {
             Self::Zero => "zero",
             Self::Constant { .. } => "constant",
+            Self::Uniform { .. } => "uniform",
             Self::Linear { .. } => "linear",
             Self::Exponential { .. } => "exponential",
             Self::List(_) => "list",

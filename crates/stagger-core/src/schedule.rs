@@ -178,6 +178,7 @@ impl Policy {
             FailureKind::LocalExhaustion => self.local_base(),
         };
         match self.settings.backoff {
+            Backoff::Uniform { .. } => false,
             Backoff::Zero | Backoff::Stop => true,
             _ if tick <= 1 => true,
             // Scaled ceilings are rounded.

@@ -79,8 +79,10 @@ pub(crate) const DEFAULT_MAX_ATTEMPTS: u32 = 4;
 impl Settings {
     pub(crate) const fn base(&self) -> Duration {
         match self.backoff {
-            Backoff::Constant { delay } => delay,
-            Backoff::Linear { base, .. } | Backoff::Exponential { base, .. } => base,
+            Backoff::Constant { delay: base }
+            | Backoff::Uniform { max: base, .. }
+            | Backoff::Linear { base, .. }
+            | Backoff::Exponential { base, .. } => base,
             Backoff::List(list) => Duration::from_nanos(list.nanos(1)),
             Backoff::Zero | Backoff::Stop => Duration::ZERO,
         }
@@ -91,7 +93,7 @@ impl Settings {
             (Some(jitter), _) => jitter,
             (None, Backoff::Zero | Backoff::Stop) => Jitter::None,
             (None, Backoff::Constant { .. } | Backoff::List(_)) => Jitter::Equal,
-            (None, Backoff::Linear { .. } | Backoff::Exponential { .. }) => Jitter::Full,
+            (None, Backoff::Uniform { .. } | Backoff::Linear { .. } | Backoff::Exponential { .. }) => Jitter::Full,
         }
     }
 
@@ -164,7 +166,7 @@ impl Settings {
         match &mut self.backoff {
             Backoff::Constant { delay } => *delay = new,
             Backoff::Linear { base, .. } | Backoff::Exponential { base, .. } => *base = new,
-            Backoff::Zero | Backoff::List(_) | Backoff::Stop => return false,
+            Backoff::Zero | Backoff::Uniform { .. } | Backoff::List(_) | Backoff::Stop => return false,
         }
         true
     }
@@ -178,6 +180,7 @@ impl Settings {
         });
         self.backoff = match self.backoff {
             Backoff::Constant { delay } => Backoff::Constant { delay: computable(delay) },
+            Backoff::Uniform { min, max } => Backoff::Uniform { min: computable(min), max: computable(max) },
             Backoff::Linear { base, step } => Backoff::Linear { base: computable(base), step: computable(step) },
             Backoff::Exponential { base, multiplier } => Backoff::Exponential { base: computable(base), multiplier },
             other => other,
@@ -313,6 +316,15 @@ impl PolicyBuilder {
             _ => self.misplaced = true,
         }
         self.settings.given.step = true;
+        self
+    }
+
+    /// Sets the shortest and the longest delay, for uniform backoff.
+    pub const fn range(mut self, a: Duration, b: Duration) -> Self {
+        match &mut self.settings.backoff {
+            Backoff::Uniform { min, max } => (*min, *max) = (a, b),
+            _ => self.misplaced = true,
+        }
         self
     }
 

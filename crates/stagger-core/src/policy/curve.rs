@@ -88,7 +88,7 @@ impl Curve {
             _ if settings.is_decorrelated() => (Route::Decorrelated, 1.0, 0.0),
             Backoff::Stop => (Route::Stop, 1.0, 0.0),
             Backoff::List(_) => (Route::List, 1.0, 0.0),
-            Backoff::Zero | Backoff::Constant { .. } => (Route::Geometric, 1.0, 0.0),
+            Backoff::Zero | Backoff::Constant { .. } | Backoff::Uniform { .. } => (Route::Geometric, 1.0, 0.0),
             Backoff::Linear { step, .. } => (Route::Linear, 1.0, float(nanos(step))),
             Backoff::Exponential { multiplier, .. } => (Route::Geometric, multiplier, 0.0),
         };
@@ -101,7 +101,11 @@ impl Curve {
             (Jitter::Equal, _) => Draw::Equal,
             (Jitter::Factor(share), _) => Draw::Factor(share.as_f64()),
         };
-        let shape = Shape { route, draw, floor: nanos(settings.floor) };
+        let floor = match settings.backoff {
+            Backoff::Uniform { min, .. } => nanos(min),
+            _ => nanos(settings.floor),
+        };
+        let shape = Shape { route, draw, floor };
         let is_foreign = matches!(settings.jitter(), Jitter::Added(_) | Jitter::Profile(_));
         let first = float(nanos(settings.base()));
         Self {

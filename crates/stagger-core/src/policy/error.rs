@@ -37,21 +37,25 @@ pub enum PolicyProblem {
     CapBelowBase,
     /// `floor` is above `cap`.
     FloorAboveCap,
+    /// `floor` is set, but the jitter of a profile has none.
+    FloorUnused,
     /// `multiplier` is not finite, or below 1.
     Multiplier,
     /// A share is above 1.
     RatioAboveOne,
     /// The list has no delay, more than 16, or delays without a common unit.
     List,
+    /// The range of a uniform backoff ends before it begins, or at 0.
+    Range,
     /// Decorrelated jitter is combined with another backoff than exponential, a multiplier or a floor.
     Decorrelated,
     /// The jitter of a profile is combined with a backoff that is not exponential.
     ProfileJitter,
-    /// Jitter is set for a backoff without delays.
+    /// Jitter is set for a backoff without delays, or for a uniform one.
     NothingToJitter,
     /// `cap` or `floor` is set for a backoff that does not grow.
     NothingToCap,
-    /// `base`, `step` or `multiplier` is set for a backoff that has none.
+    /// `base`, `step`, `multiplier` or `range` is set for a backoff that has none.
     Misplaced,
     /// `spread` is longer than `max_elapsed`.
     SpreadAboveElapsed,
@@ -66,19 +70,21 @@ pub enum PolicyProblem {
 }
 
 use PolicyProblem::{
-    CapBelowBase, Decorrelated, ElapsedBelowBase, FloorAboveCap, HintSpreadUnused, LocalBase, Misplaced, Multiplier,
-    NoAttempt, NothingToCap, NothingToJitter, ProfileJitter, RatioAboveOne, SpreadAboveElapsed, ThrottledBase,
-    ZeroBase,
+    CapBelowBase, Decorrelated, ElapsedBelowBase, FloorAboveCap, FloorUnused, HintSpreadUnused, LocalBase, Misplaced,
+    Multiplier, NoAttempt, NothingToCap, NothingToJitter, ProfileJitter, Range, RatioAboveOne, SpreadAboveElapsed,
+    ThrottledBase, ZeroBase,
 };
 
-const ALL: [PolicyProblem; 17] = [
+const ALL: [PolicyProblem; 19] = [
     NoAttempt,
     ZeroBase,
     CapBelowBase,
     FloorAboveCap,
+    FloorUnused,
     Multiplier,
     RatioAboveOne,
     PolicyProblem::List,
+    Range,
     Decorrelated,
     ProfileJitter,
     NothingToJitter,
@@ -123,7 +129,10 @@ impl PolicyError {
             problems: 0,
             base: nanos(settings.base()),
             cap,
-            floor: nanos(settings.floor),
+            floor: match settings.backoff {
+                Backoff::Uniform { min, .. } => nanos(min),
+                _ => nanos(settings.floor),
+            },
             spread: nanos(settings.spread),
             max_elapsed: match settings.max_elapsed {
                 Some(limit) => nanos(limit),
@@ -138,6 +147,7 @@ impl PolicyError {
         let base = error.base;
         let grows = matches!(settings.backoff, Backoff::Linear { .. } | Backoff::Exponential { .. });
         let has_base = grows || matches!(settings.backoff, Backoff::Constant { .. });
+        let is_uniform = matches!(settings.backoff, Backoff::Uniform { .. });
         let has_delays = !matches!(settings.backoff, Backoff::Zero | Backoff::Stop);
         let multiplier = match settings.backoff {
             Backoff::Exponential { multiplier, .. } => multiplier,
@@ -166,9 +176,17 @@ impl PolicyError {
         let decorrelates = matches!(settings.backoff, Backoff::Exponential { .. })
             && multiplier.to_bits() == 2.0_f64.to_bits()
             && error.floor == 0;
-        let jitter_is_set = matches!(settings.jitter, Some(jitter) if !matches!(jitter, Jitter::None));
+        let jitter_is_wrong = match jitter {
+            Jitter::None => is_uniform,
+            Jitter::Full => !has_delays,
+            _ => is_uniform || !has_delays,
+        };
         let needs_growth = match jitter {
             Jitter::Profile(jitter) => jitter.0.needs_exponential,
+            _ => false,
+        };
+        let ignores_floor = match (jitter, settings.backoff) {
+            (Jitter::Profile(jitter), Backoff::Exponential { .. }) => jitter.0.has_own_delays(),
             _ => false,
         };
         let retries = !matches!(settings.max_attempts, Some(1));
@@ -178,22 +196,24 @@ impl PolicyError {
             Jitter::Full | Jitter::Factor(_) | Jitter::Profile(_) => 0,
         };
         let spreads_hints = matches!(settings.hint_mode, HintMode::AtLeast);
-        let throttled_fits = has_base && error.throttled_base >= base && error.throttled_base <= cap;
-        let local_fits = has_base && error.local_base >= base && error.local_base <= cap;
+        let throttled_fits = (has_base || is_uniform) && error.throttled_base >= base && error.throttled_base <= cap;
+        let local_fits = (has_base || is_uniform) && error.local_base >= base && error.local_base <= cap;
         let found = [
             (NoAttempt, matches!(settings.max_attempts, Some(0))),
             (ZeroBase, has_base && base == 0),
             (CapBelowBase, grows && cap < base),
             (FloorAboveCap, grows && error.floor > cap),
-            (NothingToCap, !grows && (settings.cap.is_some() || error.floor > 0)),
+            (FloorUnused, ignores_floor && error.floor > 0),
+            (NothingToCap, !grows && (settings.cap.is_some() || !settings.floor.is_zero())),
             (Misplaced, builder.misplaced),
             // Written so that NaN fails it.
             (Multiplier, !(multiplier >= 1.0 && multiplier <= f64::MAX)),
             (RatioAboveOne, factor_above_one || spread_above_one),
             (PolicyProblem::List, list_is_wrong),
+            (Range, is_uniform && (base == 0 || error.floor > base)),
             (Decorrelated, matches!(jitter, Jitter::Decorrelated) && !decorrelates),
             (ProfileJitter, needs_growth && !matches!(settings.backoff, Backoff::Exponential { .. }) && has_delays),
-            (NothingToJitter, !has_delays && jitter_is_set),
+            (NothingToJitter, jitter_is_wrong),
             (SpreadAboveElapsed, error.spread > error.max_elapsed),
             (ElapsedBelowBase, retries && (least > error.max_elapsed || error.floor > error.max_elapsed)),
             (HintSpreadUnused, settings.hint_spread.is_some() && !spreads_hints),
@@ -241,6 +261,10 @@ impl PolicyError {
                 .text(" is above cap ")
                 .duration(self.cap)
                 .text(": lower floor or raise cap"),
+            FloorUnused => text
+                .text("floor ")
+                .duration(self.floor)
+                .text(" has no effect on this profile's jitter: drop floor, or choose another jitter"),
             Multiplier => text
                 .text("multiplier ")
                 .decimal(self.multiplier as f64)
@@ -253,6 +277,12 @@ impl PolicyError {
                 .text("the list needs 1 to ")
                 .number(DelayList::MAX_LEN as u64)
                 .text(" delays that are multiples of a common unit: shorten it, or round its delays"),
+            Range => text
+                .text("range ")
+                .duration(self.floor)
+                .text("..")
+                .duration(self.base)
+                .text(" has no delay: write the shorter delay first, and end above 0s"),
             Decorrelated => text.text(
                 "decorrelated jitter takes base and cap of an exponential backoff and nothing else: \
                  drop multiplier and floor, or choose another jitter",
@@ -260,6 +290,9 @@ impl PolicyError {
             ProfileJitter => text.text(
                 "this profile's jitter is for exponential delays: choose another jitter, or an exponential backoff",
             ),
+            NothingToJitter if self.base > 0 => {
+                text.text("a uniform backoff draws from its range: drop jitter, or use a constant backoff")
+            }
             NothingToJitter => {
                 text.text("a zero or stop backoff has no delay to jitter: drop jitter, or choose another backoff")
             }
@@ -267,7 +300,8 @@ impl PolicyError {
                 text.text("cap and floor are for delays that grow: drop them, or use an exponential or linear backoff")
             }
             Misplaced => text.text(
-                "base, step or multiplier is set for a backoff that has none: drop it, or choose another backoff",
+                "base, step, range or multiplier is set for a backoff that has none: drop it, or choose another \
+                 backoff",
             ),
             SpreadAboveElapsed => text
                 .text("spread ")

@@ -32,6 +32,7 @@ use crate::{HintMode, Jitter, Ratio, schedule::Backoff};
 /// | setting | default | meaning |
 /// |---|---|---|
 /// | `base`, `cap`, `multiplier`, `step` | 100 ms, 30 s, 2, `base` | the ceilings, see [`Backoff`] |
+/// | `range` | | from where uniform backoff draws its delays |
 /// | `floor` | 0 | no delay is drawn below it |
 /// | `jitter` | full; equal for constant and list | how a delay is drawn from its ceiling, see [`Jitter`] |
 /// | `spread` | 0 | a uniform wait before the first action of an episode |
@@ -80,6 +81,15 @@ impl Policy {
         PolicyBuilder::new(Backoff::Constant { delay: d })
     }
 
+    /// Creates a policy with delays drawn uniformly from `a..=b`, every time.
+    ///
+    /// The draw is the whole policy: there is no cap, floor or other jitter. After a failure with a base of its own
+    /// ([`throttled_base`](PolicyBuilder::throttled_base)), the upper end is that base. As text: `uniform range=1s..5s`,
+    /// or `1s..5s`.
+    pub const fn uniform(a: Duration, b: Duration) -> PolicyBuilder {
+        PolicyBuilder::new(Backoff::Uniform { min: a, max: b })
+    }
+
     /// Creates exponential backoff with decorrelated jitter, which depends on base and cap only; see
     /// [`Jitter::Decorrelated`].
     pub const fn decorrelated(base: Duration, cap: Duration) -> PolicyBuilder {
@@ -116,7 +126,7 @@ impl Policy {
         &self.settings.backoff
     }
 
-    /// Returns the ceiling of the first retry; zero for `zero` and `stop`.
+    /// Returns the ceiling of the first retry: the end of the range of a uniform backoff, and zero for `zero` and `stop`.
     #[must_use]
     pub const fn base(&self) -> Duration {
         self.settings.base()
@@ -256,6 +266,13 @@ mod tests {
         ] {
             assert_eq!(builder.build().unwrap().starts_immediately(), want, "{builder:?}");
         }
+    }
+
+    /// A policy refers to the curve of a profile, which must not take any of these away.
+    #[test]
+    fn a_policy_is_plain_data_to_threads_and_panics() {
+        fn plain<T: Copy + Send + Sync + Unpin + core::panic::UnwindSafe + core::panic::RefUnwindSafe>(_: T) {}
+        plain(Policy::DEFAULT);
     }
 
     #[test]

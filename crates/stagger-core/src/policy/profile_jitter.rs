@@ -1,5 +1,6 @@
 use core::fmt;
 use core::hash::{Hash, Hasher};
+use core::panic::RefUnwindSafe;
 
 use super::{Drawn, Interval, Policy};
 use crate::Jitter;
@@ -49,13 +50,18 @@ pub(crate) struct Formula {
     pub(crate) memory: Memory,
     /// The jitter has a meaning for exponential backoff only.
     pub(crate) needs_exponential: bool,
-    pub(crate) curve: &'static (dyn DelayCurve + Sync),
+    pub(crate) curve: &'static dyn DelayCurve,
 }
 
 impl Formula {
     /// Creates a formula for any backoff, in which each delay is drawn from a band around its ceiling.
-    pub(crate) const fn band(name: &'static str, capped: Capped, band: &'static (dyn DelayCurve + Sync)) -> Self {
+    pub(crate) const fn band(name: &'static str, capped: Capped, band: &'static dyn DelayCurve) -> Self {
         Self { name, capped, memory: Memory::None, needs_exponential: false, curve: band }
+    }
+
+    /// Returns whether the delays after exponential backoff are not drawn from bands around its ceilings.
+    pub(super) const fn has_own_delays(&self) -> bool {
+        self.needs_exponential || !matches!(self.memory, Memory::None)
     }
 
     pub(crate) const fn jitter(&'static self) -> Jitter {
@@ -86,7 +92,9 @@ pub(crate) enum Memory {
 }
 
 /// The delays of a system that are not those of the native formula.
-pub(crate) trait DelayCurve {
+///
+/// The supertraits are those that a policy has, because it refers to one.
+pub(crate) trait DelayCurve: Send + Sync + RefUnwindSafe {
     /// Draws the delay of retry `n`, like [`Policy::next_delay`](crate::Policy::next_delay).
     fn next_delay(&self, policy: &Policy, carry: f64, n: u32, kind: FailureKind, bits: u64) -> Option<Drawn>;
 

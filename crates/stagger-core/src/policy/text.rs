@@ -11,9 +11,10 @@ use crate::text::{Compact, ParseError, Problem, nearest, parse_duration};
 use crate::{HintMode, Jitter, Ratio, profile::Profile, schedule::Backoff};
 
 /// The name of every setting, and other spellings that are accepted and never printed.
-const KEYS: [(Key, &str, &[&str]); 16] = [
+const KEYS: [(Key, &str, &[&str]); 17] = [
     (Key::Base, "base", &["delay"]),
     (Key::Step, "step", &[]),
+    (Key::Range, "range", &[]),
     (Key::Cap, "cap", &["max", "max-delay"]),
     (Key::Floor, "floor", &[]),
     (Key::Multiplier, "multiplier", &["factor"]),
@@ -34,6 +35,7 @@ const KEYS: [(Key, &str, &[&str]); 16] = [
 pub(super) enum Key {
     Base,
     Step,
+    Range,
     Cap,
     Floor,
     Multiplier,
@@ -54,6 +56,7 @@ pub(super) enum Key {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Value {
     Length(Duration),
+    Range(Duration, Duration),
     Count(u32),
     Number(f64),
     List(DelayList),
@@ -68,6 +71,7 @@ impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Length(length) => Compact(*length).fmt(f),
+            Self::Range(min, max) => write!(f, "{}..{}", Compact(*min), Compact(*max)),
             Self::Count(count) => count.fmt(f),
             Self::Number(number) => number.fmt(f),
             Self::List(list) => list.fmt(f),
@@ -98,11 +102,13 @@ impl super::Settings {
                 Some(Value::Length(self.base()))
             }
             (Key::Step, Backoff::Linear { step, .. }) => Some(Value::Length(*step)),
+            (Key::Range, Backoff::Uniform { min, max }) => Some(Value::Range(*min, *max)),
             (Key::Multiplier, Backoff::Exponential { multiplier, .. }) if self.jitter() != Jitter::Decorrelated => {
                 Some(Value::Number(*multiplier))
             }
             (Key::Delays, Backoff::List(list)) => Some(Value::List(*list)),
-            (Key::Base | Key::Step | Key::Multiplier | Key::Delays, _) => None,
+            (Key::Base | Key::Step | Key::Range | Key::Multiplier | Key::Delays, _)
+            | (Key::Jitter, Backoff::Uniform { .. }) => None,
             (Key::Cap, _) => match self.cap {
                 Some(cap) => Some(Value::Length(cap)),
                 None => grows.then_some(Value::Unlimited("none")),
@@ -145,7 +151,7 @@ impl fmt::Display for DelayList {
 /// Parses a policy in one line: the name of a backoff (`exponential`, if it is left out) or of a [`Profile`], then
 /// settings as `name=value` in any order, each at most once. A setting that is left out is at its default, or as in the
 /// profile, and yields to those that are given ([`PolicyBuilder`] has the rules): `exponential base=1m` has a cap of a
-/// minute, not of 30 s. `decorrelated base=1s cap=30s` is short for `exponential base=1s cap=30s jitter=decorrelated`.
+/// minute, not of 30 s. `1s..5s` is short for `uniform range=1s..5s`, and `decorrelated base=1s cap=30s` is short for `exponential base=1s cap=30s jitter=decorrelated`.
 impl FromStr for Policy {
     type Err = ParseError;
 
@@ -184,6 +190,7 @@ pub(super) struct Draft {
     seen: u32,
     base: Duration,
     step: Duration,
+    range: (Duration, Duration),
     cap: Option<Duration>,
     floor: Duration,
     multiplier: f64,
@@ -204,6 +211,7 @@ pub(super) struct Draft {
 enum Shape {
     Zero,
     Constant,
+    Uniform,
     Linear,
     Exponential,
     /// Exponential with decorrelated jitter, as [`Policy::decorrelated`] is.
@@ -213,10 +221,11 @@ enum Shape {
 }
 
 /// The names of the backoffs.
-const SHAPES: [(Shape, &str); 7] = [
+const SHAPES: [(Shape, &str); 8] = [
     (Shape::Exponential, "exponential"),
     (Shape::Linear, "linear"),
     (Shape::Constant, "constant"),
+    (Shape::Uniform, "uniform"),
     (Shape::Decorrelated, "decorrelated"),
     (Shape::List, "list"),
     (Shape::Zero, "zero"),
@@ -235,6 +244,10 @@ impl Draft {
         }
         if name.ends_with(',') {
             return Err(ParseError::new(Problem::Comma, name));
+        }
+        if name.contains("..") {
+            self.backoff = Some(Shape::Uniform);
+            return self.set("range", name);
         }
         self.profile = Profile::named(name);
         if self.profile.is_none() {
@@ -263,6 +276,7 @@ impl Draft {
         match key {
             Key::Base => self.base = length()?,
             Key::Step => self.step = length()?,
+            Key::Range => self.range = range(value)?,
             Key::Cap => self.cap = parse_duration(value)?,
             Key::Floor => self.floor = length()?,
             Key::Multiplier => {
@@ -305,6 +319,8 @@ impl Draft {
             }
             Shape::Constant if self.has(Key::Base) => Policy::constant(self.base),
             Shape::Constant => return Err(ParseError::new(Problem::Missing("base, like base=5s"), "constant")),
+            Shape::Uniform if self.has(Key::Range) => Policy::uniform(self.range.0, self.range.1),
+            Shape::Uniform => return Err(ParseError::new(Problem::Missing("range, like range=1s..5s"), "uniform")),
             Shape::List => match self.delays.take() {
                 Some(delays) => PolicyBuilder::new(Backoff::List(delays)),
                 None => return Err(ParseError::new(Problem::Missing("delays, like delays=1s,2s,5s"), "list")),
@@ -321,6 +337,7 @@ impl Draft {
                     !matches!(shape, Backoff::Constant { .. } | Backoff::Linear { .. } | Backoff::Exponential { .. })
                 }
                 Key::Step => !matches!(shape, Backoff::Linear { .. }),
+                Key::Range => !matches!(shape, Backoff::Uniform { .. }),
                 Key::Multiplier => !matches!(shape, Backoff::Exponential { .. }),
                 Key::Delays => !matches!(shape, Backoff::List(_)),
                 _ => false,
@@ -331,6 +348,7 @@ impl Draft {
             to = match key {
                 Key::Base => to.base(self.base),
                 Key::Step => to.step(self.step),
+                Key::Range => to.range(self.range.0, self.range.1),
                 Key::Cap => match self.cap {
                     Some(cap) => to.cap(cap),
                     None => to.uncapped(),
@@ -388,6 +406,16 @@ fn count(value: &str) -> Result<Option<u32>, ParseError> {
     }
 }
 
+/// Parses `1s..5s`.
+fn range(value: &str) -> Result<(Duration, Duration), ParseError> {
+    let (min, max) = value.split_once("..").ok_or(ParseError::new(Problem::Range, value))?;
+    let length = |text: &str| match text.trim() {
+        "" => Err(ParseError::new(Problem::Range, value)),
+        text => parse_duration(text)?.ok_or(ParseError::new(Problem::Limitless, "range")),
+    };
+    Ok((length(min)?, length(max)?))
+}
+
 fn list(value: &str) -> Result<DelayList, ParseError> {
     let mut delays = [Duration::ZERO; DelayList::MAX_LEN];
     let mut len = 0;
@@ -421,6 +449,8 @@ mod tests {
             "linear base=1s step=500ms cap=10s jitter=none max-attempts=4",
             "constant base=5s jitter=equal max-attempts=4 max-hint=1h hint-spread=25%",
             "list delays=1s,2s,5s jitter=none max-attempts=4",
+            "uniform range=1s..5s max-attempts=4",
+            "uniform range=0s..1m30s spread=2s max-attempts=inf throttled-base=2m",
             "zero max-attempts=3",
             "stop",
         ] {
@@ -450,6 +480,7 @@ mod tests {
                 .as_deref(),
             Ok("exponential base=1s cap=30s jitter=decorrelated max-attempts=4")
         );
+        assert_eq!("1s..5s max-attempts=2".parse(), "uniform range=1s..5s max-attempts=2".parse::<Policy>());
         assert_eq!("linear base=2s cap=9s".parse(), "linear base=2s step=2s cap=9s".parse::<Policy>());
     }
 
@@ -483,6 +514,21 @@ mod tests {
             ("exponential base=1s cap=50ms", "cap 50ms is below base 1s: raise cap or lower base"),
             ("exponential hint=perhaps", "use at-least, exact or clamp:5s"),
             ("constant", "a constant backoff needs base, like base=5s"),
+            ("uniform", "a uniform backoff needs range, like range=1s..5s"),
+            ("uniform range=1s", "`1s` is not a range; write it as 1s..5s"),
+            ("uniform range=1s..", "`1s..` is not a range; write it as 1s..5s"),
+            ("uniform range=1s..inf", "`range` must have a length"),
+            ("1s..5x", "`5x` has a unit that is not known"),
+            ("5s..1s", "range 5s..1s has no delay: write the shorter delay first, and end above 0s"),
+            ("0s..0s", "range 0s..0s has no delay"),
+            ("1s..5s range=1s..5s", "`range` is set twice"),
+            ("1s..5s base=1s", "`base` has no meaning for uniform backoff"),
+            ("exponential range=1s..5s", "`range` has no meaning for exponential backoff"),
+            ("1s..5s jitter=none", "a uniform backoff draws from its range: drop jitter"),
+            ("1s..5s jitter=polly-v8", "a uniform backoff draws from its range: drop jitter"),
+            ("1s..5s cap=2s", "cap and floor are for delays that grow"),
+            ("1s..5s throttled-base=2s", "throttled-base 2s is not between base 5s and cap"),
+            ("1s..5s max-elapsed=500ms", "max-elapsed 500ms ends before the first retry can start"),
             ("list", "a list backoff needs delays, like delays=1s,2s,5s"),
             ("constant base=1s multiplier=2", "`multiplier` has no meaning for constant backoff"),
             ("list delays=1ns,1h", "have no common unit"),

@@ -67,13 +67,14 @@ impl Edge {
 
 impl DelayCurve for Band {
     fn next_delay(&self, policy: &Policy, carry: f64, n: u32, kind: FailureKind, bits: u64) -> Option<Drawn> {
+        let floor = policy.curve.shape.floor;
         if let Some(&(from, to)) = self.lead.get(n.wrapping_sub(1) as usize) {
-            let interval = Interval { lo: nanos(from), hi: nanos(to) };
+            let interval = Interval { lo: nanos(from).max(floor), hi: nanos(to).max(floor) };
             return Some(Drawn { delay: draw_nanos(interval.lo, interval.hi, bits), interval, carry });
         }
         let (curve, route) = (&policy.curve, policy.curve.shape.route);
         let (ceiling, mut next) = policy.ceiling(route, carry, n, kind)?;
-        let (floor, unit) = (curve.shape.floor, self.steps.nanos());
+        let unit = self.steps.nanos();
         let interval = Interval { lo: self.from.at(ceiling).max(floor), hi: self.to.at(ceiling).max(floor) };
         let drawn = match unit {
             0 => draw_nanos(interval.lo, interval.hi, bits),

@@ -32,6 +32,7 @@ pub(crate) enum Problem {
     Key(Option<&'static str>),
     NoValue,
     Twice,
+    Range,
     /// The setting has no meaning for this backoff.
     NotForShape(&'static str),
     /// The backoff requires this setting.
@@ -114,15 +115,16 @@ impl fmt::Display for ParseError {
             }
             Problem::Shape(None) => write!(
                 f,
-                "`{word}` is not a backoff; begin with exponential, linear, constant, decorrelated, list, zero or \
-                 stop, or with the name of a profile, like aws-sdk"
+                "`{word}` is not a backoff; begin with exponential, linear, constant, uniform, decorrelated, list, zero \
+                 or stop, or with the name of a profile, like aws-sdk"
             ),
             Problem::Key(Some(nearest)) => write!(f, "`{word}` is not a setting; did you mean `{nearest}`?"),
             Problem::Key(None) => write!(
                 f,
-                "`{word}` is not a setting; use base, cap, multiplier, step, delays, floor, jitter, spread, \
+                "`{word}` is not a setting; use base, cap, multiplier, step, range, delays, floor, jitter, spread, \
                  max-attempts, max-elapsed, max-hint, hint, hint-spread, throttled-base, local-base or stable-after"
             ),
+            Problem::Range => write!(f, "`{word}` is not a range; write it as 1s..5s"),
             Problem::NoValue => write!(f, "`{word}` has no value; write it as name=value, like base=500ms"),
             Problem::Twice => write!(f, "`{word}` is set twice; keep one of them"),
             Problem::NotForShape(shape) => {

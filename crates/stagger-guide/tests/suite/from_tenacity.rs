@@ -76,7 +76,7 @@ fn the_other_waits_have_their_counterparts() {
     assert_same(|| iter::repeat(3 * second), &fixed, 3);
 
     // wait_random(1, 3)
-    let random = Policy::constant(2 * second).jitter(Jitter::Factor(Ratio::percent(50))).build().unwrap();
+    let random = Policy::uniform(second, 3 * second).build().unwrap();
     assert_same(waits(|_, numbers| numbers.between(1.0, 3.0)), &random, 3);
 
     // wait_incrementing(start=1, increment=2, max=6)

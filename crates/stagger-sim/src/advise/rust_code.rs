@@ -14,15 +14,18 @@ use stagger_core::{Jitter, Policy, PolicyBuilder, schedule::Backoff};
 ///     rust_code(&policy).as_deref(),
 ///     Some("policy!(exponential(ms(500), secs(30)).spread(secs(20)).unlimited_attempts())")
 /// );
+/// assert_eq!(rust_code(&policy!(uniform(secs(1), secs(5)))).as_deref(), Some("policy!(uniform(secs(1), secs(5)).max_attempts(4))"));
 /// ```
 #[must_use]
 pub fn rust_code(policy: &Policy) -> Option<String> {
-    let cap = policy.cap()?;
-    let (plain, start) = match *policy.backoff() {
-        Backoff::Exponential { base, .. } if policy.jitter() == Jitter::Decorrelated => {
+    let (plain, start) = match (*policy.backoff(), policy.cap()) {
+        (Backoff::Uniform { min, max }, None) => {
+            (Policy::uniform(min, max), format!("uniform({}, {})", length(min), length(max)))
+        }
+        (Backoff::Exponential { base, .. }, Some(cap)) if policy.jitter() == Jitter::Decorrelated => {
             (Policy::decorrelated(base, cap), format!("decorrelated({}, {})", length(base), length(cap)))
         }
-        Backoff::Exponential { base, .. } => {
+        (Backoff::Exponential { base, .. }, Some(cap)) => {
             (Policy::exponential(base, cap), format!("exponential({}, {})", length(base), length(cap)))
         }
         _ => return None,

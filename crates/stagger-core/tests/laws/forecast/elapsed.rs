@@ -35,6 +35,7 @@ fn policies() -> Vec<Policy> {
         exponential.cap(ms(100)),
         Policy::linear(ms(100), ms(70), secs(3)),
         Policy::constant(ms(100)),
+        Policy::uniform(ms(20), ms(100)),
         Policy::list(&[ms(10), ms(500), ms(20)]),
         Policy::zero(),
         Policy::zero().spread(secs(2)),

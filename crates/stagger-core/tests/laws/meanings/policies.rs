@@ -3,9 +3,9 @@
 use core::time::Duration;
 
 use proptest::prelude::*;
-use stagger_core::{Jitter, Policy, PolicyProblem, Seed, policy, schedule::Backoff};
+use stagger_core::{Jitter, Outcome, Policy, PolicyProblem, Seed, policy, schedule::Backoff};
 
-use crate::laws::support::{any_settings, cases, ms, secs};
+use crate::laws::support::{Call, any_settings, cases, ms, secs};
 
 proptest! {
     #![proptest_config(cases(400))]
@@ -26,6 +26,12 @@ proptest! {
         }
         prop_assert!(!policy.hint_spread().is_above_one());
         prop_assert!(base <= policy.throttled_base() && base <= policy.local_base());
+        if let Backoff::Uniform { min, max } = *policy.backoff() {
+            prop_assert!(min <= max && max == base);
+            // Ceilings are floating-point numbers, so the longest lengths lose a few nanoseconds.
+            let (lo, hi) = policy.bounds(9).unwrap_or_default();
+            prop_assert!(lo == min && hi <= max && max - hi <= max / (1 << 30));
+        }
         let can_jitter = !matches!(policy.backoff(), Backoff::Zero | Backoff::Stop);
         prop_assert!(can_jitter || policy.jitter() == Jitter::None);
         // The schedule respects the floor and does not panic.
@@ -47,6 +53,26 @@ proptest! {
         prop_assert_eq!(sentences.len(), problems.len(), "{}", text);
         prop_assert!(sentences.iter().all(|sentence| sentence.contains(": ")), "{}", text);
     }
+}
+
+#[test]
+fn a_uniform_policy_draws_from_its_range_alone() {
+    const POLICY: Policy = policy!(uniform(ms(200), secs(1)).throttled_base(secs(3)).unlimited_attempts());
+    for n in [1, 2, 99] {
+        assert_eq!(POLICY.bounds(n), Some((ms(200), secs(1))));
+        assert_eq!(POLICY.mean(n), Some(ms(600)));
+    }
+    assert_eq!(POLICY.elapsed_bounds(3), Some((ms(600), secs(3))));
+    assert_eq!((POLICY.base(), POLICY.cap(), POLICY.floor()), (secs(1), None, Duration::ZERO));
+    let waits = |outcome: Outcome| (0..300).map(move |seed| Call::new(&POLICY).seed(seed).run([outcome]).waits[0]);
+    let throttled: Vec<_> = waits(Outcome::throttled(None)).collect();
+    assert!(
+        throttled.iter().all(|wait| (ms(200)..=secs(3)).contains(wait)) && throttled.iter().any(|&wait| wait > secs(2))
+    );
+    assert!(waits(Outcome::TRANSIENT).all(|wait| (ms(200)..=secs(1)).contains(&wait)));
+    let varied = POLICY.to_builder().range(ms(5), ms(5)).build().unwrap();
+    assert!(varied.schedule(Seed::new(3)).take(5).all(|delay| delay == ms(5)));
+    assert_eq!(POLICY.to_string(), "uniform range=200ms..1s max-attempts=inf throttled-base=3s");
 }
 
 #[test]

@@ -44,6 +44,7 @@ fn every_independent_jitter_is_uniform_on_its_interval() {
     }
     assert_uniform(&drawn(exponential.floor(ms(50)), 1), ms(50), ms(100), "a floor");
     assert_uniform(&drawn(Policy::linear(ms(50), ms(50), secs(3)), 3), ms(0), ms(150), "linear");
+    assert_uniform(&drawn(Policy::uniform(ms(50), ms(70)), 9), ms(50), ms(70), "uniform");
     assert_uniform(&drawn(Policy::list(&[ms(50), ms(70)]), 9), ms(35), ms(70), "a list");
 }
 

@@ -156,11 +156,14 @@ fn the_other_backoffs_are_frozen() {
         42,
         [25_126_332, 126_541_634, 2_140_085, 129_103_180, 222_961_533, 50_990_620, 257_878_576, 269_903_627],
     );
-    assert_frozen(
-        Policy::constant(ms(100)),
-        42,
-        [62_563_166, 97_572_043, 50_644_604, 82_437_985, 98_052_055, 59_620_871, 93_268_218, 90_770_941],
-    );
+    // Equal jitter is uniform on the same interval.
+    for builder in [Policy::constant(ms(100)), Policy::uniform(ms(50), ms(100))] {
+        assert_frozen(
+            builder,
+            42,
+            [62_563_166, 97_572_043, 50_644_604, 82_437_985, 98_052_055, 59_620_871, 93_268_218, 90_770_941],
+        );
+    }
     assert_frozen(
         Policy::list(&[ms(1), ms(20), ms(300)]),
         42,

@@ -32,6 +32,7 @@ pub(crate) fn ceilings(policy: &Policy, count: usize) -> Vec<u64> {
         Backoff::Exponential { base, multiplier } => series(nanos(base), &|c| c * multiplier),
         Backoff::Linear { base, step } => series(nanos(base), &|c| c + nanos(step)),
         Backoff::Constant { delay } => vec![nanos(delay) as u64; count],
+        Backoff::Uniform { max, .. } => vec![nanos(max) as u64; count],
         Backoff::List(list) => {
             let delays: Vec<_> = list.iter().map(|delay| delay.as_nanos() as u64).collect();
             (0..count).map(|at| delays[at.min(delays.len() - 1)]).collect()
@@ -59,6 +60,9 @@ pub(crate) fn interval(policy: &Policy, ceiling: u64) -> (u64, u64) {
         }
         other => unreachable!("{other} has no ceilings"),
     };
-    let floor = policy.floor().as_nanos() as u64;
+    let floor = match *policy.backoff() {
+        Backoff::Uniform { min, .. } => min.min(Duration::from_nanos(i64::MAX as u64)).as_nanos() as u64,
+        _ => policy.floor().as_nanos() as u64,
+    };
     (lo.max(floor), hi.max(floor))
 }

@@ -29,6 +29,7 @@ pub(crate) fn any_policy() -> impl Strategy<Value = Policy> {
         8 => growing(),
         2 => (length(), jitter()).prop_map(|(delay, jitter)| with_jitter(Policy::constant(delay), jitter)),
         2 => (list(), jitter()).prop_map(|(list, jitter)| with_jitter(Policy::list(&list), jitter)),
+        2 => (length(), length()).prop_map(|(a, b)| Policy::uniform(a.min(b), a.max(b))),
         1 => Just(Policy::zero()),
         1 => Just(Policy::zero().jitter(Jitter::None)),
         1 => Just(Policy::stop()),
@@ -44,6 +45,7 @@ pub(crate) fn any_delays() -> impl Strategy<Value = Policy> {
         4 => growing(),
         1 => (length(), jitter()).prop_map(|(delay, jitter)| with_jitter(Policy::constant(delay), jitter)),
         1 => (list(), jitter()).prop_map(|(list, jitter)| with_jitter(Policy::list(&list), jitter)),
+        1 => (length(), length()).prop_map(|(a, b)| Policy::uniform(a.min(b), a.max(b))),
     ]
     .prop_filter_map("compatible settings", |builder| builder.build().ok())
 }

@@ -60,6 +60,7 @@ pub(crate) fn any_settings() -> impl Strategy<Value = PolicyBuilder> {
         1 => (lengths(), lengths()).prop_map(|(base, cap)| Policy::decorrelated(base, cap)),
         1 => (lengths(), lengths(), lengths()).prop_map(|(base, step, cap)| Policy::linear(base, step, cap)),
         1 => lengths().prop_map(Policy::constant),
+        1 => (lengths(), lengths()).prop_map(|(a, b)| Policy::uniform(a, b)),
         1 => prop::collection::vec(lengths(), 0..20).prop_map(|delays| Policy::list(&delays)),
         1 => Just(Policy::zero()),
         1 => Just(Policy::stop()),

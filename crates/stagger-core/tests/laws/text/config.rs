@@ -98,6 +98,17 @@ fn tables_accept_text_numbers_and_lists() {
 }
 
 #[test]
+fn a_uniform_policy_is_a_table_with_a_range() {
+    let policy: Policy = "1s..1m30s max-attempts=2".parse().unwrap();
+    assert_eq!(json(r#"{"backoff":"uniform","range":"1s..1m30s","max-attempts":2}"#).unwrap(), policy);
+    assert_eq!(json(r#"{"backoff":"1s..90s","max-attempts":2}"#).unwrap(), policy);
+    assert_eq!(
+        serde_json::to_string(&policy).unwrap(),
+        r#"{"backoff":"uniform","range":"1s..1m30s","max-attempts":2}"#
+    );
+}
+
+#[test]
 fn errors_of_tables_use_the_words_of_the_policy_language() {
     for (text, want) in [
         (r#"{"bse":"1s"}"#, "`bse` is not a setting; did you mean `base`?"),

@@ -111,7 +111,10 @@ fn parse_errors_quote_the_text() {
         ),
         ("hint-spread=2", "`2` is not a share; write it as 20% or 0.2, from 0 to 1"),
         ("hint=maybe", "`maybe` is not a hint mode; use at-least, exact or clamp:5s"),
-        ("fibonacci", "`fibonacci` is not a backoff; begin with exponential, linear, constant, decorrelated, list"),
+        (
+            "fibonacci",
+            "`fibonacci` is not a backoff; begin with exponential, linear, constant, uniform, decorrelated, list",
+        ),
         ("list delays=1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7,8", "has more than 16 delays; the last one repeats, so shorten"),
         ("list delays=1ns,1h", "`1ns,1h`: these delays have no common unit that fits; round them, to milliseconds"),
         ("list delays=1s,,2s", "`1s,,2s` has a stray comma"),

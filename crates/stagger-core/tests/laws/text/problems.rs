@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use stagger_core::{HintMode, Jitter, Policy, PolicyBuilder, PolicyProblem, Ratio};
+use stagger_core::{HintMode, Jitter, Policy, PolicyBuilder, PolicyProblem, Ratio, profile};
 
 use crate::laws::support::{ms, secs};
 
@@ -15,10 +15,12 @@ fn every_problem_is_found_alone_and_says_how_to_fix_it() {
     let decorrelated = "decorrelated jitter takes base and cap of an exponential backoff and nothing else: drop \
                         multiplier and floor, or choose another jitter";
     let nothing_to_cap = "cap and floor are for delays that grow: drop them, or use an exponential or linear backoff";
-    let misplaced = "base, step or multiplier is set for a backoff that has none: drop it, or choose another backoff";
+    let misplaced =
+        "base, step, range or multiplier is set for a backoff that has none: drop it, or choose another backoff";
     let list = "the list needs 1 to 16 delays that are multiples of a common unit: shorten it, or round its delays";
     let zero_base = "base is 0s, so every delay would be 0s: raise base, or use a zero backoff";
     let nothing_to_jitter = "a zero or stop backoff has no delay to jitter: drop jitter, or choose another backoff";
+    let uniform_jitter = "a uniform backoff draws from its range: drop jitter, or use a constant backoff";
     let unused = "hint-spread 10% has no effect with this hint mode: use at-least, or drop hint-spread";
     for (builder, problem, message) in [
         (
@@ -38,6 +40,16 @@ fn every_problem_is_found_alone_and_says_how_to_fix_it() {
             EXPONENTIAL.floor(secs(30) + NANO),
             PolicyProblem::FloorAboveCap,
             "floor 30.000000001s is above cap 30s: lower floor or raise cap",
+        ),
+        (
+            profile::POLLY_V8.policy().to_builder().floor(ms(7)),
+            PolicyProblem::FloorUnused,
+            "floor 7ms has no effect on this profile's jitter: drop floor, or choose another jitter",
+        ),
+        (
+            profile::SOCKET_IO.policy().to_builder().floor(ms(7)),
+            PolicyProblem::FloorUnused,
+            "floor 7ms has no effect on this profile's jitter: drop floor, or choose another jitter",
         ),
         (
             EXPONENTIAL.multiplier(0.999),
@@ -78,6 +90,32 @@ fn every_problem_is_found_alone_and_says_how_to_fix_it() {
         (Policy::constant(ms(1)).jitter(Jitter::Decorrelated), PolicyProblem::Decorrelated, decorrelated),
         (Policy::zero().jitter(Jitter::Full), PolicyProblem::NothingToJitter, nothing_to_jitter),
         (Policy::stop().jitter(Jitter::Equal), PolicyProblem::NothingToJitter, nothing_to_jitter),
+        (Policy::uniform(ms(1), ms(2)).jitter(Jitter::None), PolicyProblem::NothingToJitter, uniform_jitter),
+        (Policy::uniform(ms(1), ms(2)).jitter(Jitter::Equal), PolicyProblem::NothingToJitter, uniform_jitter),
+        (
+            Policy::uniform(ms(2), ms(1)),
+            PolicyProblem::Range,
+            "range 2ms..1ms has no delay: write the shorter delay first, and end above 0s",
+        ),
+        (
+            Policy::uniform(Duration::ZERO, Duration::ZERO),
+            PolicyProblem::Range,
+            "range 0s..0s has no delay: write the shorter delay first, and end above 0s",
+        ),
+        (Policy::uniform(ms(1), ms(2)).floor(ms(1)), PolicyProblem::NothingToCap, nothing_to_cap),
+        (Policy::uniform(ms(1), ms(2)).base(ms(1)), PolicyProblem::Misplaced, misplaced),
+        (EXPONENTIAL.range(ms(1), ms(2)), PolicyProblem::Misplaced, misplaced),
+        (
+            Policy::uniform(secs(1), secs(5)).max_elapsed(ms(999)),
+            PolicyProblem::ElapsedBelowBase,
+            "max-elapsed 999ms ends before the first retry can start: raise max-elapsed, lower base, or set \
+             max-attempts to 1",
+        ),
+        (
+            Policy::uniform(secs(1), secs(5)).throttled_base(secs(4)),
+            PolicyProblem::ThrottledBase,
+            "throttled-base 4s is not between base 5s and cap: change it, or leave it out",
+        ),
         (Policy::constant(ms(1)).cap(ms(2)), PolicyProblem::NothingToCap, nothing_to_cap),
         (Policy::list(&[ms(1)]).floor(ms(1)), PolicyProblem::NothingToCap, nothing_to_cap),
         (Policy::zero().cap(secs(1)), PolicyProblem::NothingToCap, nothing_to_cap),

@@ -1,6 +1,6 @@
 use core::time::Duration;
 
-use stagger_core::{Policy, profile, schedule::Backoff};
+use stagger_core::{Policy, profile, schedule::Backoff, text::Compact};
 
 use super::super::analysis::{PolicyAnalysis, brief, percent, round_up};
 use super::super::change::{Change, delays, duration, value};
@@ -166,6 +166,7 @@ fn later_first(found: Diagnosis, policy: &Policy) -> Diagnosis {
                 .suggest([later, value("jitter", "equal")])
                 .suggest([value("jitter", "equal")])
         }
+        Backoff::Uniform { max, .. } => found.suggest([value("range", format_args!("0s..{}", Compact(*max)))]),
         _ => found
             .suggest([value("jitter", "full")])
             .suggest([duration("floor", policy.base() / 2)])

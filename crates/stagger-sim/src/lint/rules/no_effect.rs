@@ -141,7 +141,7 @@ fn floor(analysis: &PolicyAnalysis<'_>) -> Option<UnusedSetting> {
 fn jitter(analysis: &PolicyAnalysis<'_>) -> Option<UnusedSetting> {
     let (policy, jitter) = (analysis.policy, analysis.policy.jitter());
     let idle = jitter != Jitter::None
-        && !matches!(policy.backoff(), Backoff::Zero | Backoff::Stop)
+        && !matches!(policy.backoff(), Backoff::Zero | Backoff::Stop | Backoff::Uniform { .. })
         && changes_nothing(policy, |builder| builder.jitter(Jitter::None));
     idle.then(|| {
         let found = UnusedSetting::new(format!("jitter={jitter}: every interval has a single length"));
