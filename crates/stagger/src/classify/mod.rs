@@ -90,11 +90,8 @@ pub fn error<E: Error + 'static>(error: &E) -> Outcome {
 #[must_use]
 pub fn chain(error: &(dyn Error + 'static)) -> Option<Outcome> {
     let known = |link: &(dyn Error + 'static)| match link.downcast_ref::<std::io::Error>() {
-        Some(error) => match error.get_ref() {
-            Some(inner) if refusal(inner).is_some() => None,
-            Some(_) if error.kind() == std::io::ErrorKind::Other => None,
-            _ => Some(io(error)),
-        },
+        Some(error) if error.kind() == std::io::ErrorKind::Other && error.get_ref().is_some() => None,
+        Some(error) => Some(io(error)),
         None => refusal(link),
     };
     let wrapper = |link: &(dyn Error + 'static)| link.downcast_ref::<std::io::Error>().map(io);

@@ -124,6 +124,17 @@ fn attempts<D: Driver, E: Error + Send + Sync + Unpin + 'static>(root: impl Fn()
         ),
         ("Rc<dyn Error>", D::attempts(&retrier, || -> Rc<dyn Error> { Rc::new(root()) })),
         ("dyn Error around an Arc<E>", D::attempts(&retrier, || -> Box<dyn Error> { Arc::new(root()).into() })),
+        (
+            "dyn Error around an Arc<dyn Error>",
+            D::attempts(&retrier, || -> Box<dyn Error> {
+                let shared: Arc<dyn Error + Send + Sync> = Arc::new(root());
+                shared.into()
+            }),
+        ),
+        (
+            "BoxedError in a Box<dyn Error>",
+            D::attempts(&retrier, || -> Box<dyn Error> { BoxedError::new(root()).into() }),
+        ),
         ("BoxedError", D::attempts(&retrier, || BoxedError::new(root()))),
         ("io::Error", D::attempts(&retrier, || io::Error::other(root()))),
         ("io::Error in an io::Error", D::attempts(&retrier, || io::Error::other(io::Error::other(root())))),
@@ -234,6 +245,24 @@ fn an_io_error_in_a_transparent_wrapper_is_recognized_by_its_message() {
     struct Lookalike(#[source] Own);
     let lookalike = || -> Box<dyn Error> { Lookalike(Own { is_transient: true }).into() };
     assert_eq!(Blocking::attempts(&Retrier::new(POLICY), lookalike), 4);
+}
+
+#[test]
+fn the_error_of_an_inner_call_is_classified_by_its_cause() {
+    for (kind, want) in [(ErrorKind::NotFound, 1), (ErrorKind::ConnectionRefused, 4)] {
+        let inner = || Retrier::new(POLICY).blocking(|| Err::<(), _>(io::Error::from(kind))).unwrap_err();
+        assert_eq!(Blocking::attempts(&retrier(), inner), want);
+        assert_eq!(Blocking::attempts(&retrier(), || inner().boxed()), want);
+        assert_eq!(Blocking::attempts(&retrier(), || -> Box<dyn Error> { inner().into() }), want);
+    }
+}
+
+#[test]
+fn the_kind_of_an_io_error_decides_unless_it_is_other() {
+    let refused = || io::Error::from(ErrorKind::ConnectionRefused);
+    assert_eq!(Blocking::attempts(&retrier(), || io::Error::new(ErrorKind::NotFound, refused())), 1);
+    assert_eq!(Blocking::attempts(&retrier(), || io::Error::other(refused())), 4);
+    assert_eq!(Blocking::attempts(&retrier(), || io::Error::other("text")), 1);
 }
 
 #[test]
