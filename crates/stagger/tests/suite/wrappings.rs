@@ -338,6 +338,42 @@ fn assert_marks_apply<D: Driver>() {
     assert_eq!(D::attempts(&retrier, || Marked::from(Own { is_transient: false })), 1, "{}", D::NAME);
 }
 
+/// `?` converts a marked error to a boxed one without a word, so the mark must survive it.
+#[test]
+fn a_mark_applies_inside_other_errors() {
+    let refused = || io::Error::from(ErrorKind::ConnectionRefused);
+    let missing = || io::Error::from(ErrorKind::NotFound);
+    for retrier in
+        [Retrier::new(POLICY), Retrier::new(POLICY).when(|error: &io::Error| error.kind() == ErrorKind::Other)]
+    {
+        let attempts = |error: &dyn Fn() -> Box<dyn Error + Send + Sync>| {
+            let plain = Blocking::attempts(&retrier, error);
+            assert_eq!(Blocking::attempts(&retrier, || BoxedError::new(error())), plain);
+            #[cfg(feature = "anyhow")]
+            assert_eq!(Blocking::attempts(&retrier, || anyhow::Error::from_boxed(error()).context("loading")), plain);
+            plain
+        };
+        assert_eq!(attempts(&|| Marked::permanent(refused()).into()), 1);
+        assert_eq!(attempts(&|| Marked::transient(missing()).into()), 4);
+        assert_eq!(attempts(&|| Wrapper::Load(Marked::transient(missing())).into()), 4);
+        assert_eq!(attempts(&|| io::Error::other(Marked::permanent(refused())).into()), 1);
+    }
+}
+
+#[test]
+fn a_mark_inside_other_errors_applies_in_plain_calls() {
+    let failed = |error: fn(io::Error) -> Marked<io::Error>, kind: ErrorKind| {
+        let fails = || Err::<(), Box<dyn Error>>(error(kind.into()).into());
+        blocking::retry(&POLICY, fails).detailed().run().unwrap_err().attempts()
+    };
+    assert_eq!(failed(Marked::permanent, ErrorKind::ConnectionRefused), 1);
+    assert_eq!(failed(Marked::transient, ErrorKind::NotFound), 4);
+    // An unmarked error is not decided by the mark of another one before it.
+    let unmarked: Box<dyn Error> = Marked::from(io::Error::other("text")).into();
+    assert_eq!(classify::chain(&Marked::permanent(core::fmt::Error)), Some(Outcome::Permanent));
+    assert_eq!(classify::chain(&*unmarked), None);
+}
+
 #[test]
 fn marks_need_no_step_in_any_driver() {
     assert_marks_apply::<Async>();
