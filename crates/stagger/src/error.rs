@@ -1,8 +1,7 @@
-use core::cell::Cell;
 use core::fmt;
 use core::time::Duration;
 
-use crate::classify::{links, sources};
+use crate::classify::{Fact, fact_of, leave_fact, links, sources};
 use crate::text::Compact;
 use crate::{BoxedError, BreakerOpen, StopReason};
 
@@ -191,15 +190,9 @@ pub trait SourceError: core::error::Error + 'static {}
 #[diagnostic::do_not_recommend]
 impl<E: core::error::Error + 'static> SourceError for E {}
 
-thread_local! {
-    /// The reason to stop of the `Error` whose source was last asked for on this thread.
-    static STOP: Cell<Option<StopReason>> = const { Cell::new(None) };
-}
-
 impl<E: SourceError> core::error::Error for Error<E> {
     fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
-        // The answer to `stop_reason`, which cannot downcast to this type without knowing `E`.
-        let _ = STOP.try_with(|stop| stop.set(Some(self.stop)));
+        leave_fact(Fact::Stop(self.stop));
         let error: &(dyn core::error::Error + 'static) = match &self.last {
             Cause::Operation(error) => error,
             Cause::Rejected(rejected) => rejected,
@@ -232,11 +225,10 @@ pub fn stop_reason(error: &(dyn core::error::Error + 'static)) -> Option<StopRea
     links(error).find_map(|link| match link.downcast_ref() {
         Some(Rejected::Cancelled) => Some(StopReason::Cancelled),
         Some(Rejected::BreakerOpen(_)) => Some(StopReason::Breaker),
-        _ => {
-            STOP.set(None);
-            let _ = link.source();
-            STOP.take()
-        }
+        _ => match fact_of(link) {
+            Some(Fact::Stop(stop)) => Some(stop),
+            _ => None,
+        },
     })
 }
 

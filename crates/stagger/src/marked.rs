@@ -2,12 +2,14 @@ use core::any::Any;
 use core::fmt;
 use core::time::Duration;
 
+use crate::classify::{Fact, leave_fact};
 use crate::{FailureKind, Outcome, ServerHint};
 
 /// An error with an optional mark that says whether to retry it, for operations that classify their own errors.
 ///
 /// The operation returns `Result<T, Marked<E>>`. The call honors the mark and removes it: the caller gets the original
-/// `E` back. `?` converts an `E` into an unmarked error, which the call's rule classifies.
+/// `E` back. `?` converts an `E` into an unmarked error, which the call's rule classifies. A marked error inside another
+/// error, such as a `Box<dyn Error>` or an `anyhow::Error`, keeps its mark and its wrapper.
 ///
 /// ```
 /// use std::io;
@@ -193,6 +195,9 @@ impl<E: fmt::Display> fmt::Display for Marked<E> {
 
 impl<E: core::error::Error + 'static> core::error::Error for Marked<E> {
     fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        if let Some(mark) = self.mark {
+            leave_fact(Fact::Mark(mark));
+        }
         self.error.source()
     }
 }

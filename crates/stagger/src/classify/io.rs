@@ -149,6 +149,7 @@ mod tests {
         let failed = |detail| Error::other(format!("failed to lookup address information: {detail}"));
         assert_eq!(io(&failed("Name or service not known")), Outcome::Permanent);
         assert_eq!(io(&failed("Temporary failure in name resolution")), Outcome::TRANSIENT);
+        assert_eq!(by_message(&failed("Name or service not known").to_string()), Some(Outcome::Permanent));
         // The real resolver's message: either of the two, with or without a network.
         let error = "name.invalid:80".to_socket_addrs().unwrap_err();
         assert!(resolver(&error).is_some(), "{error:?}");

@@ -9,6 +9,7 @@
 //! assert_eq!(rule(&SqlError { code: Some("23505") }), stagger::Outcome::Permanent);
 //! ```
 
+mod fact;
 mod grpc;
 mod io;
 mod links;
@@ -24,6 +25,7 @@ pub use io::io;
 pub use redis::redis;
 pub use sqlstate::sqlstate;
 
+pub(crate) use self::fact::{Fact, fact_of, leave_fact};
 use self::links::as_error;
 pub(crate) use self::links::{links, sources};
 pub(crate) use self::rules::{RuleError, RuleSet};
@@ -72,7 +74,7 @@ pub fn error<E: Error + 'static>(error: &E) -> Outcome {
 
 /// Classifies the first known error in this chain of sources. Returns `None` if there is none.
 ///
-/// Known are an [`io::Error`](std::io::Error), see [`io`], and a rejection by this crate: that of an open circuit breaker
+/// Known are a marked error, see [`Marked`](crate::Marked), an [`io::Error`](std::io::Error), see [`io`], and a rejection by this crate: that of an open circuit breaker
 /// is local exhaustion, with a hint to wait until the breaker admits calls again. An `io::Error` of the kind `Other` is
 /// only a wrapper: it decides if nothing that it holds does.
 ///
@@ -90,16 +92,21 @@ pub fn error<E: Error + 'static>(error: &E) -> Outcome {
 #[must_use]
 pub fn chain(error: &(dyn Error + 'static)) -> Option<Outcome> {
     let known = |link: &(dyn Error + 'static)| match link.downcast_ref::<std::io::Error>() {
-        Some(error) => match error.get_ref() {
-            Some(inner) if refusal(inner).is_some() => None,
-            Some(_) if error.kind() == std::io::ErrorKind::Other => None,
-            _ => Some(io(error)),
-        },
-        None => refusal(link),
+        Some(error) if error.kind() == std::io::ErrorKind::Other && error.get_ref().is_some() => None,
+        Some(error) => Some(io(error)),
+        None => mark(link).or_else(|| refusal(link)),
     };
     let wrapper = |link: &(dyn Error + 'static)| link.downcast_ref::<std::io::Error>().map(io);
     let message = || links(error).last().and_then(|root| io::by_message(&root.to_string()));
     links(error).find_map(known).or_else(|| links(error).find_map(wrapper)).or_else(message)
+}
+
+/// Returns the mark of a [`Marked`](crate::Marked) error in a chain.
+fn mark(link: &(dyn Error + 'static)) -> Option<Outcome> {
+    match fact_of(link) {
+        Some(Fact::Mark(outcome)) => Some(outcome),
+        _ => None,
+    }
 }
 
 fn refusal(error: &(dyn Error + 'static)) -> Option<Outcome> {

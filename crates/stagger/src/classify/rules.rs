@@ -4,8 +4,8 @@ use core::fmt;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::chain;
 use super::links::{as_error, as_type, link_as_type, links};
+use super::{chain, mark};
 use crate::Outcome;
 
 /// Rules by type of error.
@@ -76,11 +76,12 @@ impl RuleSet {
         self.0.entry(TypeId::of::<E>()).or_insert_with(|| Arc::new(ErrorRule::<E>(None)));
     }
 
-    /// Returns the outcome by the outermost error of the chain that has a rule.
+    /// Returns the outcome by the outermost error of the chain that has a mark or a rule.
     pub(crate) fn explicit(&self, error: &dyn Any) -> Option<Outcome> {
         let rules = || self.0.values();
         rules().find_map(|rule| rule.outcome(error)).or_else(|| {
-            links(self.as_error(error)?).find_map(|link| rules().find_map(|rule| rule.outcome_of_link(link)))
+            links(self.as_error(error)?)
+                .find_map(|link| mark(link).or_else(|| rules().find_map(|rule| rule.outcome_of_link(link))))
         })
     }
 

@@ -111,6 +111,13 @@ fn the_rejection_of_a_breaker_is_a_stop_reason() {
 }
 
 #[test]
+fn the_alternate_form_prints_the_alternate_form_of_the_cause() {
+    let fails = || Err::<(), _>(anyhow::Error::new(missing()).context("loading"));
+    let error = blocking::retry(&POLICY, fails).detailed().run().unwrap_err();
+    assert!(format!("{error:#}").ends_with(": loading: entity not found"), "{error:#}");
+}
+
+#[test]
 fn a_boxed_error_is_transparent() {
     let error = BoxedError::new(io::Error::other(missing()));
     assert_eq!((error.to_string(), format!("{error:#}")), ("entity not found".into(), "entity not found".into()));

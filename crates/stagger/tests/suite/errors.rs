@@ -91,7 +91,9 @@ fn meaning_10_the_message_contains_attempts_and_elapsed_time() {
     let breaker = RecordingBreaker::open(ms(1_500));
     let rejected = blocking::retry(&POLICY, || Err::<(), _>("")).timer(VirtualClock::new());
     let error = rejected.guards(Guards::none().breaker(&breaker)).run().unwrap_err();
-    let text = display_chain(&error.boxed()).to_string();
+    let error = error.boxed();
+    let text = display_chain(&error).to_string();
+    assert_eq!(format!("{error:#}"), text);
     let want = "gave up after 0 attempts in 0s, rejected: this client's own circuit breaker is open for another 1.5s";
     assert_eq!(text, want);
 }
@@ -128,6 +130,9 @@ fn meaning_10_one_mark_is_removed() {
     // Only the outer mark is removed: a marked error inside a marked error keeps its mark.
     let fails = || Err::<(), _>(Marked::permanent(Marked::transient("inner")));
     assert_eq!(blocking::retry(&POLICY, fails).run(), Err(Marked::transient("inner")));
+    // Without a mark of its own, the outer error is classified by the inner one.
+    let fails = || Err::<(), Marked<Marked<_>>>(Marked::from(Marked::permanent("inner")));
+    assert_eq!(blocking::retry(&POLICY, fails).timer(NoSleep).detailed().run().unwrap_err().attempts(), 1);
 }
 
 #[test]

@@ -135,6 +135,8 @@ fn outcome_applies_the_rules_of_the_retrier() {
     assert_eq!([4, 6_u8].map(|error| call.outcome(&error)), [Outcome::Permanent, Outcome::TRANSIENT]);
     assert_eq!(call.outcome(&std::io::Error::from(std::io::ErrorKind::NotFound)), Outcome::Permanent);
     assert_eq!(call.outcome(&Marked::permanent("not of a known type")), Outcome::Permanent);
+    assert_eq!(call.explicit_outcome(&Marked::permanent("not of a known type")), Some(Outcome::Permanent));
+    assert_eq!(call.explicit_outcome(&"not of a known type"), None);
 }
 
 /// Attempts that are ready at once must not starve other tasks.

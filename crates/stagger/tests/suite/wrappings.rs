@@ -124,6 +124,17 @@ fn attempts<D: Driver, E: Error + Send + Sync + Unpin + 'static>(root: impl Fn()
         ),
         ("Rc<dyn Error>", D::attempts(&retrier, || -> Rc<dyn Error> { Rc::new(root()) })),
         ("dyn Error around an Arc<E>", D::attempts(&retrier, || -> Box<dyn Error> { Arc::new(root()).into() })),
+        (
+            "dyn Error around an Arc<dyn Error>",
+            D::attempts(&retrier, || -> Box<dyn Error> {
+                let shared: Arc<dyn Error + Send + Sync> = Arc::new(root());
+                shared.into()
+            }),
+        ),
+        (
+            "BoxedError in a Box<dyn Error>",
+            D::attempts(&retrier, || -> Box<dyn Error> { BoxedError::new(root()).into() }),
+        ),
         ("BoxedError", D::attempts(&retrier, || BoxedError::new(root()))),
         ("io::Error", D::attempts(&retrier, || io::Error::other(root()))),
         ("io::Error in an io::Error", D::attempts(&retrier, || io::Error::other(io::Error::other(root())))),
@@ -237,6 +248,24 @@ fn an_io_error_in_a_transparent_wrapper_is_recognized_by_its_message() {
 }
 
 #[test]
+fn the_error_of_an_inner_call_is_classified_by_its_cause() {
+    for (kind, want) in [(ErrorKind::NotFound, 1), (ErrorKind::ConnectionRefused, 4)] {
+        let inner = || Retrier::new(POLICY).blocking(|| Err::<(), _>(io::Error::from(kind))).unwrap_err();
+        assert_eq!(Blocking::attempts(&retrier(), inner), want);
+        assert_eq!(Blocking::attempts(&retrier(), || inner().boxed()), want);
+        assert_eq!(Blocking::attempts(&retrier(), || -> Box<dyn Error> { inner().into() }), want);
+    }
+}
+
+#[test]
+fn the_kind_of_an_io_error_decides_unless_it_is_other() {
+    let refused = || io::Error::from(ErrorKind::ConnectionRefused);
+    assert_eq!(Blocking::attempts(&retrier(), || io::Error::new(ErrorKind::NotFound, refused())), 1);
+    assert_eq!(Blocking::attempts(&retrier(), || io::Error::other(refused())), 4);
+    assert_eq!(Blocking::attempts(&retrier(), || io::Error::other("text")), 1);
+}
+
+#[test]
 fn a_rule_at_any_depth_comes_before_the_built_in_rules() {
     let retries = retrier().when(|_: &Wrapper<io::Error>| true);
     let stops = retrier().when(|_: &Wrapper<io::Error>| false);
@@ -307,6 +336,42 @@ fn assert_marks_apply<D: Driver>() {
     assert_eq!(D::attempts(&retrier, || Marked::permanent(Own { is_transient: true })), 1, "{}", D::NAME);
     assert_eq!(D::attempts(&retrier, || Marked::transient(Own { is_transient: false })), 4, "{}", D::NAME);
     assert_eq!(D::attempts(&retrier, || Marked::from(Own { is_transient: false })), 1, "{}", D::NAME);
+}
+
+/// `?` converts a marked error to a boxed one without a word, so the mark must survive it.
+#[test]
+fn a_mark_applies_inside_other_errors() {
+    let refused = || io::Error::from(ErrorKind::ConnectionRefused);
+    let missing = || io::Error::from(ErrorKind::NotFound);
+    for retrier in
+        [Retrier::new(POLICY), Retrier::new(POLICY).when(|error: &io::Error| error.kind() == ErrorKind::Other)]
+    {
+        let attempts = |error: &dyn Fn() -> Box<dyn Error + Send + Sync>| {
+            let plain = Blocking::attempts(&retrier, error);
+            assert_eq!(Blocking::attempts(&retrier, || BoxedError::new(error())), plain);
+            #[cfg(feature = "anyhow")]
+            assert_eq!(Blocking::attempts(&retrier, || anyhow::Error::from_boxed(error()).context("loading")), plain);
+            plain
+        };
+        assert_eq!(attempts(&|| Marked::permanent(refused()).into()), 1);
+        assert_eq!(attempts(&|| Marked::transient(missing()).into()), 4);
+        assert_eq!(attempts(&|| Wrapper::Load(Marked::transient(missing())).into()), 4);
+        assert_eq!(attempts(&|| io::Error::other(Marked::permanent(refused())).into()), 1);
+    }
+}
+
+#[test]
+fn a_mark_inside_other_errors_applies_in_plain_calls() {
+    let failed = |error: fn(io::Error) -> Marked<io::Error>, kind: ErrorKind| {
+        let fails = || Err::<(), Box<dyn Error>>(error(kind.into()).into());
+        blocking::retry(&POLICY, fails).detailed().run().unwrap_err().attempts()
+    };
+    assert_eq!(failed(Marked::permanent, ErrorKind::ConnectionRefused), 1);
+    assert_eq!(failed(Marked::transient, ErrorKind::NotFound), 4);
+    // An unmarked error is not decided by the mark of another one before it.
+    let unmarked: Box<dyn Error> = Marked::from(io::Error::other("text")).into();
+    assert_eq!(classify::chain(&Marked::permanent(core::fmt::Error)), Some(Outcome::Permanent));
+    assert_eq!(classify::chain(&*unmarked), None);
 }
 
 #[test]
