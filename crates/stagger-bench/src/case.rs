@@ -12,6 +12,8 @@ pub(crate) enum Table {
     Blocking,
     /// An async call that succeeds on its first attempt.
     Future,
+    /// An async call that succeeds on its first attempt, awaited in a task.
+    Awaited,
     /// Three failures, blocking; delays are drawn but not slept.
     FailuresBlocking,
     /// Three failures, blocking; no delay is drawn.
@@ -49,10 +51,11 @@ pub(crate) enum Table {
 }
 
 impl Table {
-    pub(crate) const ALL: [Self; 20] = [
+    pub(crate) const ALL: [Self; 21] = [
         Self::Delay,
         Self::Blocking,
         Self::Future,
+        Self::Awaited,
         Self::FailuresBlocking,
         Self::FailuresZero,
         Self::FailuresReady,
@@ -76,7 +79,7 @@ impl Table {
         match self {
             Self::Delay => Section::A,
             Self::Blocking => Section::B,
-            Self::Future => Section::C,
+            Self::Future | Self::Awaited => Section::C,
             Self::FailuresBlocking
             | Self::FailuresZero
             | Self::FailuresReady
@@ -109,6 +112,7 @@ impl Table {
             Self::Delay => "A. Next delay (exponential with jitter; sessions of 8, setup included)",
             Self::Blocking => "B. Blocking, success on the first attempt",
             Self::Future => "C. Async, success on the first attempt (no-op waker), and the size of the future",
+            Self::Awaited => "C. Async, success on the first attempt, awaited in a loop on tokio",
             Self::FailuresBlocking => "D. Three failures, then success: blocking, delays drawn but not slept",
             Self::FailuresZero => "D. Three failures, then success: blocking, no delay drawn",
             Self::FailuresReady => "D. Three failures, then success: async, sleeper ready immediately",

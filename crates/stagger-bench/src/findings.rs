@@ -84,6 +84,7 @@ impl<'a> Findings<'a> {
         let role = match table {
             Table::Blocking
             | Table::Future
+            | Table::Awaited
             | Table::LayerGet
             | Table::LayerPut
             | Table::Middleware

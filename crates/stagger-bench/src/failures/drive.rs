@@ -1,12 +1,10 @@
 //! Runs the cases of section D.
 
-use core::future::{Future, Ready, ready};
+use core::future::{Ready, ready};
 use core::hint::black_box;
 use core::time::Duration;
 
-use tokio::runtime::Runtime;
-
-use crate::operation::{Failure, Script, THREE_FAILURES};
+use crate::operation::{Failure, Script};
 
 /// Makes an attempt in a future. `E` is the error type that the crate expects.
 pub(super) async fn attempt<E: From<Failure>>(script: &'static Script) -> Result<u64, E> {
@@ -22,19 +20,6 @@ pub(super) fn use_delay(delay: Duration) {
 pub(super) fn sleep_ready(delay: Duration) -> Ready<()> {
     use_delay(delay);
     ready(())
-}
-
-/// Awaits the operation `iterations` times on `runtime`, one after the other.
-pub(super) fn repeat_on<Fut: Future>(
-    runtime: &Runtime,
-    iterations: u64,
-    mut operation: impl FnMut(&'static Script) -> Fut,
-) {
-    runtime.block_on(async {
-        for _ in 0..iterations {
-            black_box(&operation(black_box(&THREE_FAILURES)).await);
-        }
-    });
 }
 
 /// Creates two rows for one `fn(u64, &Runtime)`: its CPU work on a paused clock, and its time on the real one.

@@ -7,11 +7,12 @@ use core::time::Duration;
 
 use tokio::runtime::Runtime;
 
-use super::drive::{attempt, on_both_clocks, repeat_on, sleep_ready};
+use super::drive::{attempt, on_both_clocks, sleep_ready};
 use crate::case::{Case, Role, Table};
 use crate::delay::FullJitter;
 use crate::future::poll_once;
 use crate::operation::{Failure, Script, THREE_FAILURES, repeat};
+use crate::tokio_runtime::repeat_on;
 
 const BARE: &str = "four bare attempts";
 const LOOP: &str = "inline loop";
@@ -87,11 +88,11 @@ fn ready_sleeper(iterations: u64) {
 }
 
 fn tokio_bare(iterations: u64, runtime: &Runtime) {
-    repeat_on(runtime, iterations, |script| without_delays(move || attempt::<Failure>(script)));
+    repeat_on(runtime, iterations, &THREE_FAILURES, |script| without_delays(move || attempt::<Failure>(script)));
 }
 
 fn tokio_sleep(iterations: u64, runtime: &Runtime) {
-    repeat_on(runtime, iterations, |script| {
+    repeat_on(runtime, iterations, &THREE_FAILURES, |script| {
         let base = black_box(Duration::ZERO);
         with_delays(
             move || attempt::<Failure>(script),

@@ -3,10 +3,11 @@
 use stagger::{Policy, Seed, blocking, policy, time::SleepFn};
 use tokio::runtime::Runtime;
 
-use super::drive::{attempt, on_both_clocks, repeat_on, sleep_ready, use_delay};
+use super::drive::{attempt, on_both_clocks, sleep_ready, use_delay};
 use crate::case::{Case, Role, Table};
 use crate::future::poll_once;
 use crate::operation::{Failure, THREE_FAILURES, repeat};
+use crate::tokio_runtime::repeat_on;
 
 /// The rows of the goals.
 pub(crate) const SEEDED: &str = "full jitter, seeded";
@@ -71,9 +72,13 @@ fn ready_unseeded(iterations: u64) {
 }
 
 fn tokio_seeded(iterations: u64, runtime: &Runtime) {
-    repeat_on(runtime, iterations, |script| stagger::retry(&NO_DELAY, move || attempt::<Failure>(script)).seed(SEED));
+    repeat_on(runtime, iterations, &THREE_FAILURES, |script| {
+        stagger::retry(&NO_DELAY, move || attempt::<Failure>(script)).seed(SEED)
+    });
 }
 
 fn tokio_unseeded(iterations: u64, runtime: &Runtime) {
-    repeat_on(runtime, iterations, |script| stagger::retry(&NO_DELAY, move || attempt::<Failure>(script)));
+    repeat_on(runtime, iterations, &THREE_FAILURES, |script| {
+        stagger::retry(&NO_DELAY, move || attempt::<Failure>(script))
+    });
 }

@@ -9,7 +9,7 @@ use core::time::Duration;
 use pin_project_lite::pin_project;
 use tokio::time::{Sleep, sleep};
 
-use super::inner::{poll_once, sizes_of, small};
+use super::inner::{await_each, poll_once, sizes_of, small};
 use crate::case::{Case, Role, Table};
 use crate::delay::FullJitter;
 use crate::operation::{Failure, SUCCESS, repeat};
@@ -22,6 +22,13 @@ pub(super) fn cases() -> Vec<Case> {
             .sized(|| sizes_of!(Floor::new)),
         Case::work(Table::Future, Role::Floor, "async block, tokio sleep inline", block)
             .sized(|| sizes_of!(inline_sleep)),
+        Case::work(Table::Awaited, Role::Bare, "inner future alone", |n| await_each(n, small::<Failure>)),
+        Case::work(Table::Awaited, Role::Floor, "state machine, sleep boxed on first use", |n| {
+            await_each(n, |script| Floor::new(move || small(script)));
+        }),
+        Case::work(Table::Awaited, Role::Floor, "async block, tokio sleep inline", |n| {
+            await_each(n, |script| inline_sleep(move || small(script)));
+        }),
     ]
 }
 

@@ -5,7 +5,8 @@ use core::hint::black_box;
 use core::pin::pin;
 use core::task::{Context, Poll, Waker};
 
-use crate::operation::{Failure, Script};
+use crate::operation::{Failure, SUCCESS, Script};
+use crate::tokio_runtime::{self, repeat_on};
 
 /// Makes an attempt in a future of two words. `E` is the error type that the crate expects.
 pub(super) async fn small<E: From<Failure>>(script: &'static Script) -> Result<u64, E> {
@@ -43,6 +44,11 @@ pub(crate) fn poll_once<F: Future>(future: F) -> F::Output {
         Poll::Ready(output) => output,
         Poll::Pending => not_ready(),
     }
+}
+
+/// Awaits a future of [`small`] `iterations` times in one task on tokio, as a loop of requests does.
+pub(super) fn await_each<F: Future>(iterations: u64, operation: impl FnMut(&'static Script) -> F) {
+    repeat_on(&tokio_runtime::real(), iterations, &SUCCESS, operation);
 }
 
 #[cold]

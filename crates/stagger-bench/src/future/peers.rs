@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use tower::{Layer, Service};
 
-use super::inner::{large, poll_once, sizes_of, small};
+use super::inner::{await_each, large, poll_once, sizes_of, small};
 use crate::case::{Case, Role, Table};
 use crate::operation::{Failure, SUCCESS, repeat};
 use crate::sizes::Sizes;
@@ -24,6 +24,15 @@ macro_rules! row {
     };
 }
 
+/// Creates the same row for calls awaited in a task.
+macro_rules! awaited {
+    ($name:literal, $retry:expr) => {
+        Case::work(Table::Awaited, Role::Peer, $name, |iterations| {
+            await_each(iterations, |script| $retry(move || small(script)));
+        })
+    };
+}
+
 /// Returns the rows of other crates.
 pub(super) fn cases() -> Vec<Case> {
     let absent = |name, why| Case::absent(Table::Future, name, why);
@@ -39,6 +48,9 @@ pub(super) fn cases() -> Vec<Case> {
             .sized(tower_sizes)
             .note("its retry service with a backoff and a budget"),
         Case::work(Table::Future, Role::Peer, "tower-resilience", tower_resilience).note("the future is boxed"),
+        awaited!("backon", backon),
+        awaited!("tryhard", tryhard),
+        awaited!("tokio-retry", tokio_retry),
         absent("retry", "blocking only"),
         absent("google-cloud-gax", "its retry loop is not in its public API"),
         absent("aws-smithy-runtime", "its retry loop is part of its orchestrator"),

@@ -7,8 +7,9 @@ use tokio::runtime::Runtime;
 use tower::{Layer, Service};
 
 use crate::case::{Case, Role, Table};
-use crate::failures::drive::{attempt, on_both_clocks, repeat_on};
+use crate::failures::drive::{attempt, on_both_clocks};
 use crate::operation::{Failure, THREE_FAILURES};
+use crate::tokio_runtime::repeat_on;
 use crate::tower_stack::BackoffAndBudget;
 
 /// Returns the rows of other crates.
@@ -39,13 +40,15 @@ pub(super) fn cases() -> Vec<Case> {
 
 fn backon(iterations: u64, runtime: &Runtime) {
     const BUILDER: ConstantBuilder = ConstantBuilder::new().with_delay(Duration::ZERO);
-    repeat_on(runtime, iterations, |script| Retryable::retry(move || attempt::<Failure>(script), BUILDER));
+    repeat_on(runtime, iterations, &THREE_FAILURES, |script| {
+        Retryable::retry(move || attempt::<Failure>(script), BUILDER)
+    });
 }
 
 fn tokio_retry(iterations: u64, runtime: &Runtime) {
     use tokio_retry::strategy::FixedInterval;
 
-    repeat_on(runtime, iterations, |script| {
+    repeat_on(runtime, iterations, &THREE_FAILURES, |script| {
         let delays = FixedInterval::from_millis(0).take(3);
         tokio_retry::Retry::start(delays, move || attempt::<Failure>(script))
     });
@@ -54,24 +57,26 @@ fn tokio_retry(iterations: u64, runtime: &Runtime) {
 fn tokio_retry2(iterations: u64, runtime: &Runtime) {
     use tokio_retry2::strategy::FixedInterval;
 
-    repeat_on(runtime, iterations, |script| {
+    repeat_on(runtime, iterations, &THREE_FAILURES, |script| {
         let delays = FixedInterval::from_millis(0).take(3);
         tokio_retry2::Retry::spawn(delays, move || attempt::<tokio_retry2::RetryError<Failure>>(script))
     });
 }
 
 fn tryhard(iterations: u64, runtime: &Runtime) {
-    repeat_on(runtime, iterations, |script| tryhard::retry_fn(move || attempt::<Failure>(script)).retries(3));
+    repeat_on(runtime, iterations, &THREE_FAILURES, |script| {
+        tryhard::retry_fn(move || attempt::<Failure>(script)).retries(3)
+    });
 }
 
 fn backoff(iterations: u64, runtime: &Runtime) {
-    repeat_on(runtime, iterations, |script| {
+    repeat_on(runtime, iterations, &THREE_FAILURES, |script| {
         backoff::future::retry(backoff::backoff::Zero {}, move || attempt::<backoff::Error<Failure>>(script))
     });
 }
 
 fn mulligan(iterations: u64, runtime: &Runtime) {
-    repeat_on(runtime, iterations, |script| {
+    repeat_on(runtime, iterations, &THREE_FAILURES, |script| {
         mulligan::until_ok().stop_after(3).execute(move || attempt::<Failure>(script))
     });
 }
@@ -81,7 +86,7 @@ fn tower(iterations: u64, runtime: &Runtime) {
     let policy = BackoffAndBudget::new(Duration::ZERO, Duration::from_millis(1), 0.0);
     let service = tower::service_fn(|()| attempt::<Failure>(&THREE_FAILURES));
     let mut service = tower::retry::Retry::new(policy, service);
-    repeat_on(runtime, iterations, |_| service.call(()));
+    repeat_on(runtime, iterations, &THREE_FAILURES, |_| service.call(()));
 }
 
 fn tower_resilience(iterations: u64, runtime: &Runtime) {
@@ -91,12 +96,12 @@ fn tower_resilience(iterations: u64, runtime: &Runtime) {
         .build();
     let service = tower::service_fn(|()| attempt::<Failure>(&THREE_FAILURES));
     let mut service = layer.layer(service);
-    repeat_on(runtime, iterations, |_| service.call(()));
+    repeat_on(runtime, iterations, &THREE_FAILURES, |_| service.call(()));
 }
 
 fn again(iterations: u64, runtime: &Runtime) {
     let policy = again::RetryPolicy::fixed(Duration::ZERO).with_max_retries(3);
-    repeat_on(runtime, iterations, |script| {
+    repeat_on(runtime, iterations, &THREE_FAILURES, |script| {
         let policy = policy.clone();
         async move { policy.retry(|| attempt::<Failure>(script)).await }
     });
