@@ -8,11 +8,11 @@ use stagger_sim::lint::{DeploymentContext, Estimate, Finding, Rule, check, estim
 
 use super::args::CheckArgs;
 use super::{json, report, rules};
-use crate::error::CliError;
-use crate::output::print;
+use crate::output::error::CliError;
+use crate::output::terminal::Term;
+use crate::output::write::print;
 use crate::plot::RenderOptions;
 use crate::policy_args::PolicyArgs;
-use crate::term::Term;
 
 /// Runs `stagger check`.
 pub(crate) fn run(args: &CheckArgs, term: &Term) -> Result<ExitCode, CliError> {
