@@ -1,7 +1,7 @@
 use serde::Serialize;
 use stagger_sim::lint::{Estimate, Finding};
 
-use super::command::{CheckResult, LogResult, PolicyResult};
+use super::result::{CheckResult, LogResult, PolicyResult};
 use crate::output::error::CliError;
 use crate::output::write::to_json;
 
