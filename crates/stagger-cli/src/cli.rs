@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use anstyle::AnsiColor;
 use clap::{CommandFactory, Parser, Subcommand};
 
-use crate::error::{CliError, RUN_FAILURE, USAGE_ERROR};
-use crate::term::{ColorChoice, Progress, Term};
+use crate::output::error::{CliError, RUN_FAILURE, USAGE_ERROR};
+use crate::output::terminal::{ColorChoice, Progress, Term};
 
 /// Retries that don't stampede: exponential backoff and jitter
 #[derive(Debug, Parser)]
@@ -34,8 +34,8 @@ pub(crate) enum Command {
     #[command(hide = true)]
     DrillServer(crate::drill::ServeArgs),
     Advise(Box<crate::advise::AdviseArgs>),
-    Completions(crate::completions::CompletionsArgs),
-    Man(crate::man::ManArgs),
+    Completions(crate::packaging::completions::CompletionsArgs),
+    Man(crate::packaging::man::ManArgs),
 }
 
 impl Cli {

@@ -5,25 +5,22 @@
 mod advise;
 mod check;
 mod cli;
-mod completions;
 mod drill;
-mod error;
-mod man;
 mod output;
+mod packaging;
 mod plan;
 mod plot;
 mod policy_args;
 mod run;
 mod simulate;
 mod storm;
-mod term;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 
 use crate::cli::{Cli, Command};
-use crate::term::Term;
+use crate::output::terminal::Term;
 
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
@@ -39,8 +36,8 @@ fn main() -> ExitCode {
         Command::Drill(args) => drill::run(args, &term),
         Command::DrillServer(args) => drill::serve(args),
         Command::Advise(args) => advise::run(args, &term),
-        Command::Completions(args) => completions::run(args),
-        Command::Man(args) => man::run(args),
+        Command::Completions(args) => packaging::completions::run(args, &Cli::command()),
+        Command::Man(args) => packaging::man::run(args, Cli::command()),
     };
     done.unwrap_or_else(|error| cli::fail(&cli.command, &error, &term))
 }

@@ -5,7 +5,7 @@ use std::fs;
 use clap::Args;
 use stagger_core::{Policy, PolicyBuilder, Seed};
 
-use crate::error::CliError;
+use crate::output::error::CliError;
 
 /// The flags that describe a retry policy, shared by all subcommands.
 ///

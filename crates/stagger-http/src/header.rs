@@ -26,3 +26,9 @@ pub const RESERVATION_TOKEN: HeaderName = HeaderName::from_static("stagger-reser
 /// `retry-after-ms`, in a response: the delay before the next attempt, in milliseconds. Several clients and servers use it
 /// beside `Retry-After`.
 pub const RETRY_AFTER_MS: HeaderName = HeaderName::from_static("retry-after-ms");
+
+/// Parses `1*DIGIT`, without a sign. Saturates at `u64::MAX`. Returns `None` for anything else.
+pub(crate) fn parse_digits(text: &str) -> Option<u64> {
+    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| text.parse().unwrap_or(u64::MAX))
+}

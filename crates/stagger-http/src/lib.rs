@@ -17,17 +17,13 @@
 pub mod admission;
 #[cfg(any(feature = "tower", feature = "reqwest-middleware"))]
 mod client;
-#[cfg(any(feature = "tower", feature = "reqwest-middleware"))]
-mod extensions;
 pub mod grpc;
 pub mod header;
 pub mod hint;
-mod idempotency;
-mod number;
 #[cfg(feature = "tower")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tower")))]
 pub mod recipes;
-mod request_progress;
+mod request;
 #[cfg(feature = "reqwest-middleware")]
 #[cfg_attr(docsrs, doc(cfg(feature = "reqwest-middleware")))]
 pub mod reqwest;
@@ -42,6 +38,6 @@ pub mod tower;
 #[cfg(any(feature = "tower", feature = "reqwest-middleware"))]
 pub use client::StatusFailure;
 #[cfg(any(feature = "tower", feature = "reqwest-middleware"))]
-pub use extensions::{Deadline, attempt_number};
-pub use idempotency::Idempotency;
-pub use request_progress::RequestProgress;
+pub use request::extensions::{Deadline, attempt_number};
+pub use request::idempotency::Idempotency;
+pub use request::progress::RequestProgress;

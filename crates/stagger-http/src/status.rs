@@ -16,7 +16,7 @@
 use http::StatusCode;
 use stagger::{FailureKind, Outcome, ServerHint};
 
-use crate::Idempotency;
+use crate::request::idempotency::Idempotency;
 
 /// Classifies a status by the [table](self).
 ///

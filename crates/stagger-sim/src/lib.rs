@@ -50,27 +50,20 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod advise;
-mod client_policy;
-mod distributions;
 mod engine;
-mod error;
+mod environment;
 pub mod fluid;
-mod histogram;
 pub mod lint;
-mod network;
 pub mod occ;
 pub mod outage;
-mod progress;
-mod random;
 pub mod reconnect;
+mod recording;
+mod scenario;
 #[cfg(feature = "serde")]
 pub mod storm;
-mod sweep;
 pub mod testing;
-mod time;
-mod time_series;
 
-pub use error::{ScenarioError, ScenarioProblem};
-pub use progress::{CancelToken, Progress};
-pub use sweep::Sweep;
-pub use time_series::TimeSeries;
+pub use engine::progress::{CancelToken, Progress};
+pub use engine::sweep::Sweep;
+pub use recording::time_series::TimeSeries;
+pub use scenario::error::{ScenarioError, ScenarioProblem};

@@ -1,7 +1,7 @@
 use clap::Args;
 use stagger_sim::advise::{Answers, Question};
 
-use crate::error::CliError;
+use crate::output::error::CliError;
 
 /// Recommend a retry policy, and explain why
 #[derive(Args, Clone, Debug)]

@@ -8,10 +8,10 @@ use stagger_sim::advise::advise;
 use super::args::AdviseArgs;
 use super::prompt::prompt;
 use super::{json, report};
-use crate::error::CliError;
-use crate::output::print;
+use crate::output::error::CliError;
+use crate::output::terminal::Term;
+use crate::output::write::print;
 use crate::plot::RenderOptions;
-use crate::term::Term;
 
 /// Runs `stagger advise`.
 pub(crate) fn run(args: &AdviseArgs, term: &Term) -> Result<ExitCode, CliError> {

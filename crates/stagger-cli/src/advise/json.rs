@@ -2,8 +2,8 @@ use serde::Serialize;
 use stagger_core::Policy;
 use stagger_sim::advise::{Advice, Candidate, ParetoFront, Reason, Recommendation, RecommendedGuards, rust_code};
 
-use crate::error::CliError;
-use crate::output::to_json;
+use crate::output::error::CliError;
+use crate::output::write::to_json;
 
 /// Output of `stagger advise --json`: schema `stagger.advise/1`.
 ///
@@ -154,7 +154,7 @@ impl From<&ParetoFront> for FrontEntry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::assert_published_schema;
+    use crate::output::write::assert_published_schema;
 
     /// Compares the schema; `STAGGER_BLESS=1 cargo test -p stagger-cli schema` regenerates it.
     #[test]

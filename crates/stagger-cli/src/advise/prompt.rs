@@ -2,7 +2,7 @@ use std::io::{self, BufRead, Write};
 
 use stagger_sim::advise::{Answers, Question};
 
-use crate::error::CliError;
+use crate::output::error::CliError;
 
 /// Prompts for each value that is missing and can still change the result. An empty line skips a question; the end of
 /// the input skips the remaining ones.

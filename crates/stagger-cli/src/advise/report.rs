@@ -2,7 +2,7 @@ use stagger_core::text::Compact;
 use stagger_sim::advise::{Advice, Candidate, ParetoFront, Recommendation, RecommendedGuards, rust_code};
 
 use super::json::toml;
-use crate::error::CliError;
+use crate::output::error::CliError;
 use crate::plot::{Align, Column, Keep, RenderOptions, Unit, paragraph, table};
 
 /// Columns of the table of Pareto-optimal policies. The policies are similar, so the table shows only the settings in

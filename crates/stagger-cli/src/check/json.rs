@@ -1,9 +1,9 @@
 use serde::Serialize;
 use stagger_sim::lint::{Estimate, Finding};
 
-use super::command::{CheckResult, LogResult, PolicyResult};
-use crate::error::CliError;
-use crate::output::to_json;
+use super::result::{CheckResult, LogResult, PolicyResult};
+use crate::output::error::CliError;
+use crate::output::write::to_json;
 
 /// Output of `stagger check --json`: schema `stagger.check/1`.
 ///
@@ -170,7 +170,7 @@ impl From<Estimate> for EstimateEntry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::assert_published_schema;
+    use crate::output::write::assert_published_schema;
 
     /// Compares the schema; `STAGGER_BLESS=1 cargo test -p stagger-cli schema` regenerates it.
     #[test]

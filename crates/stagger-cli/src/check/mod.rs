@@ -6,6 +6,7 @@ mod args;
 mod command;
 mod json;
 mod report;
+mod result;
 mod rules;
 
 pub(crate) use args::CheckArgs;

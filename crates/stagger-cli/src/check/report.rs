@@ -1,7 +1,7 @@
 use anstyle::{AnsiColor, Style};
 use stagger_sim::lint::{Finding, Severity};
 
-use super::command::{CheckResult, LogResult, PolicyResult};
+use super::result::{CheckResult, LogResult, PolicyResult};
 use crate::plot::{ColorMode, RenderOptions, paragraph};
 
 /// Returns the result as text for a terminal.

@@ -10,11 +10,11 @@ use super::run::{Drill, Run};
 use super::settings::Settings;
 use super::target::ExternalServer;
 use super::timer_lag::TimerLag;
-use crate::error::CliError;
-use crate::output::say;
+use crate::output::error::CliError;
+use crate::output::terminal::Term;
+use crate::output::write::say;
 use crate::plot::RenderOptions;
 use crate::storm::{Interrupt, Outputs, RunCount, finish, parse_assertions};
-use crate::term::Term;
 
 /// Runs `stagger drill`.
 pub(crate) fn run(args: &DrillArgs, term: &Term) -> Result<ExitCode, CliError> {

@@ -2,7 +2,7 @@ use core::net::Ipv4Addr;
 use std::fs;
 
 use super::settings::CLIENTS;
-use crate::error::CliError;
+use crate::output::error::CliError;
 use crate::plot::Unit;
 
 /// Number of files that a process of a drill opens in addition to its connections.

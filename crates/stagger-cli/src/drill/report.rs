@@ -6,7 +6,7 @@ use stagger_sim::storm::{Measurements, StormReport};
 use super::log::ClientTrace;
 use super::run::Run;
 use super::settings::Settings;
-use crate::error::CliError;
+use crate::output::error::CliError;
 use crate::storm::SAMPLED_CLIENTS;
 
 /// Returns the document of all runs: each policy as measured, and as simulated with the measurements of its own run.

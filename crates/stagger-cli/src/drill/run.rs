@@ -19,10 +19,10 @@ use super::status::Snapshot;
 use super::target::ExternalServer;
 use super::timer_lag::TimerLag;
 use super::warnings::warnings;
-use crate::error::CliError;
-use crate::output::say;
+use crate::output::error::CliError;
+use crate::output::terminal::Term;
+use crate::output::write::say;
 use crate::storm::{Interrupt, ProgressLine};
-use crate::term::Term;
 
 /// Settings and resources that all runs share.
 #[derive(Debug)]

@@ -17,8 +17,8 @@ use tokio_tungstenite::tungstenite::handshake::server::{Callback, ErrorResponse,
 use tokio_tungstenite::{accept_async_with_config, accept_hdr_async_with_config};
 
 use super::client::small_buffers;
-use crate::error::CliError;
-use crate::output::{print, to_json};
+use crate::output::error::CliError;
+use crate::output::write::{print, to_json};
 
 /// Server of a drill. Ends when its standard input is closed, so it never outlives the drill
 #[derive(Args, Debug)]

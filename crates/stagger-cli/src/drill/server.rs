@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use stagger_sim::storm::ServerCounts;
 
-use crate::error::CliError;
+use crate::output::error::CliError;
 
 /// The drill's own server: this program in a separate process, which can be killed and which ends when the drill does.
 #[derive(Debug)]

@@ -3,7 +3,7 @@ use core::time::Duration;
 use stagger_core::{Policy, Seed};
 
 use super::args::DrillArgs;
-use crate::error::CliError;
+use crate::output::error::CliError;
 use crate::storm::{named_policies, number_duplicates, parse};
 
 /// Settings of a drill, parsed from the flags.

@@ -5,7 +5,7 @@ use std::net::{TcpStream, ToSocketAddrs};
 use http::Uri;
 
 use super::args::DrillArgs;
-use crate::error::CliError;
+use crate::output::error::CliError;
 
 /// A server that the user provides and restarts.
 #[derive(Clone, Debug)]

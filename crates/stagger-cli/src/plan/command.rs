@@ -15,11 +15,11 @@ use super::pictures::{self, ClientStyle};
 use super::profiles;
 use super::report;
 use super::verdict::{Answer, Verdict};
-use crate::error::CliError;
-use crate::output::{print, to_json};
+use crate::output::error::CliError;
+use crate::output::terminal::Term;
+use crate::output::write::{print, to_json};
 use crate::plot::{RenderOptions, Spacing, paragraph, svg};
 use crate::policy_args::PolicyArgs;
-use crate::term::Term;
 
 /// The default seed of the drawn clients, so that a plan is reproducible.
 const SEED: u64 = 1;

@@ -3,7 +3,7 @@ use stagger_core::Policy;
 use stagger_http::grpc::Codes;
 use stagger_http::service_config::{AttemptPolicy, MethodConfig, MethodName, MethodRetries, ServiceConfig};
 
-use crate::error::CliError;
+use crate::output::error::CliError;
 
 /// The system to export a policy to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

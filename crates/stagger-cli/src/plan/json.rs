@@ -240,7 +240,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::output::assert_published_schema;
+    use crate::output::write::assert_published_schema;
     use crate::plan::clients::draw;
     use crate::plan::notes::notes;
 

@@ -1,8 +1,8 @@
 use serde::Serialize;
 use stagger_core::profile::Profile;
 
-use crate::error::CliError;
-use crate::output::to_json;
+use crate::output::error::CliError;
+use crate::output::write::to_json;
 use crate::plot::{Align, Column, Keep, RenderOptions, paragraph, table};
 
 const COLUMNS: [Column; 3] = [

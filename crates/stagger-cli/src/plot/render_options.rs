@@ -1,6 +1,6 @@
 use std::borrow::Cow;
 
-use crate::term::{Screen, Term};
+use crate::output::terminal::{Screen, Term};
 
 /// The capabilities of the output that text is rendered for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

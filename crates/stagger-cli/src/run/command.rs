@@ -18,8 +18,8 @@ use super::settings::Settings;
 use super::signals::Signals;
 use super::status::AttemptStatus;
 use super::stdin::StdinSource;
-use crate::error::CliError;
-use crate::term::Term;
+use crate::output::error::CliError;
+use crate::output::terminal::Term;
 
 /// Runs `stagger run`.
 ///

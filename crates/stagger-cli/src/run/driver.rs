@@ -16,7 +16,7 @@ use super::runner::{AttemptOutcome, AttemptResult, AttemptSpec, Runner};
 use super::settings::Settings;
 use super::signals::CaughtSignal;
 use super::status::{AttemptStatus, SignalName};
-use crate::error::{CliError, RUN_FAILURE};
+use crate::output::error::{CliError, RUN_FAILURE};
 
 /// Runs the command until it succeeds or the policy stops: a driver of [`RetryMachine`], which decides whether and when to
 /// retry.

@@ -15,7 +15,7 @@ use super::signals::CaughtSignal;
 use super::status::AttemptStatus;
 use super::stdin::StdinSource;
 use super::stream::Stream;
-use crate::error::CliError;
+use crate::output::error::CliError;
 
 /// The command of `--on-retry`, which runs between two attempts.
 #[derive(Debug)]

@@ -8,7 +8,7 @@ use serde::Serialize;
 use stagger_core::Policy;
 
 use super::log::{AttemptEnded, Done, JsonAttempt, JsonRunEnd};
-use crate::error::CliError;
+use crate::output::error::CliError;
 
 /// The report that `--report` writes when the run ends.
 #[derive(Debug)]

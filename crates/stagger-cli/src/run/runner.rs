@@ -21,7 +21,7 @@ use super::status::{AttemptStatus, NotRun};
 use super::stdin::StdinSource;
 use super::stdout_position::StdoutPosition;
 use super::stream::Stream;
-use crate::error::CliError;
+use crate::output::error::CliError;
 
 /// Makes the attempts of a run, one at a time, and determines the outcome of each.
 #[derive(Debug)]

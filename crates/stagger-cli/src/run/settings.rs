@@ -12,7 +12,7 @@ use super::args::{RunArgs, StdinMode};
 use super::classifier::{Classifier, NOT_RETRIED_BY_DEFAULT, Patterns};
 use super::outcome_set::OutcomeSet;
 use super::status::parse_signal;
-use crate::error::CliError;
+use crate::output::error::CliError;
 
 /// The validated settings of `stagger run`.
 #[derive(Debug)]

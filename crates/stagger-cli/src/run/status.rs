@@ -4,7 +4,7 @@ use std::io;
 use serde::Serialize;
 use signal_hook::low_level::signal_name;
 
-use crate::error::RUN_FAILURE;
+use crate::output::error::RUN_FAILURE;
 
 /// The exit status of one attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 use std::process::ExitCode;
 
 use super::args::RunArgs;
-use crate::error::CliError;
-use crate::term::Term;
+use crate::output::error::CliError;
+use crate::output::terminal::Term;
 
 /// Reports that `stagger run` needs process groups and signals.
 ///

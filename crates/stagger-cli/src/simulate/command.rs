@@ -7,10 +7,10 @@ use super::runs::simulate;
 use super::scenario::AnyScenario;
 use super::settings::Request;
 use super::strategy::strategies;
-use crate::error::CliError;
+use crate::output::error::CliError;
+use crate::output::terminal::Term;
 use crate::plot::RenderOptions;
 use crate::storm::{Interrupt, Outputs, RunCount, finish, parse_assertions};
-use crate::term::Term;
 
 /// Maximum number of runs. The figures of all runs are kept in memory.
 const MAX_RUNS: usize = 10_000;

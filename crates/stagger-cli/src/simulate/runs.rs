@@ -8,9 +8,9 @@ use stagger_sim::{Progress, Sweep};
 
 use super::scenario::AnyScenario;
 use super::strategy::Strategy;
-use crate::error::CliError;
+use crate::output::error::CliError;
+use crate::output::terminal::Term;
 use crate::storm::{Interrupt, ProgressLine};
-use crate::term::Term;
 
 /// Results of all runs, or of those that finished before an interrupt.
 #[derive(Debug)]

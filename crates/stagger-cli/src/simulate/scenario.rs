@@ -9,7 +9,7 @@ use super::args::ScenarioKind;
 use super::guards::Guards;
 use super::settings::Settings;
 use super::strategy::Strategy;
-use crate::error::CliError;
+use crate::output::error::CliError;
 use crate::storm::{SAMPLED_CLIENTS, parse};
 
 /// Scenario of any kind.

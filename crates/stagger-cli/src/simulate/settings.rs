@@ -6,7 +6,7 @@ use std::path::Path;
 use serde::Deserialize;
 
 use super::args::{ScenarioKind, SimulateArgs};
-use crate::error::CliError;
+use crate::output::error::CliError;
 
 /// Contents of a scenario file.
 #[derive(Debug, Default, Deserialize)]

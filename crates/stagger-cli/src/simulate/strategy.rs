@@ -2,7 +2,7 @@ use stagger_core::Policy;
 
 use super::guards::Guards;
 use super::settings::Request;
-use crate::error::CliError;
+use crate::output::error::CliError;
 use crate::policy_args::PolicyArgs;
 use crate::storm::{apply_sweep, named_policies, number_duplicates};
 

@@ -6,7 +6,7 @@ use stagger_sim::storm::{Metric, MetricValue, Quantity, ScenarioSpec};
 use super::metric::format;
 use super::parse;
 use super::results::Results;
-use crate::error::CliError;
+use crate::output::error::CliError;
 
 /// Condition that every policy and seed must meet.
 #[derive(Clone, Debug)]

@@ -2,7 +2,7 @@ use core::fmt;
 
 use stagger_core::Policy;
 
-use crate::error::CliError;
+use crate::output::error::CliError;
 use crate::policy_args::PolicyArgs;
 
 /// Maximum length of a name in characters. A longer one is cut to its first word, because names label table rows.

@@ -3,7 +3,7 @@ use stagger_sim::storm::StormReport;
 
 use super::results::Results;
 use super::timeline::Timeline;
-use crate::error::CliError;
+use crate::output::error::CliError;
 
 /// Returns the metrics as CSV, one row per run. A value that does not exist is empty.
 ///

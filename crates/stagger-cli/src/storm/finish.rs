@@ -7,8 +7,8 @@ use super::interrupt::INTERRUPTED;
 use super::outputs::Outputs;
 use super::results::Results;
 use super::write::write;
-use crate::error::CliError;
-use crate::output::say;
+use crate::output::error::CliError;
+use crate::output::write::say;
 use crate::plot::RenderOptions;
 
 /// Number of runs that were planned, and that finished.

@@ -1,7 +1,7 @@
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
-use crate::error::CliError;
+use crate::output::error::CliError;
 
 /// Exit status after Ctrl-C.
 pub(super) const INTERRUPTED: u8 = 130;

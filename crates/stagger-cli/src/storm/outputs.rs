@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueHint};
 use tempfile::{Builder, NamedTempFile};
 
-use crate::error::CliError;
-use crate::output::print;
+use crate::output::error::CliError;
+use crate::output::write::print;
 
 /// Output formats of a report, and where each goes.
 #[derive(Args, Clone, Debug, Default)]

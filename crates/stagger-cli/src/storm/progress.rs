@@ -2,7 +2,7 @@ use core::time::Duration;
 use std::io::{self, Write};
 use std::time::Instant;
 
-use crate::term::{Term, stderr_width};
+use crate::output::terminal::{Term, stderr_width};
 
 /// Progress line on standard error. It is redrawn in place and erased at the end.
 #[derive(Debug)]

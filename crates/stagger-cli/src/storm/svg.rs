@@ -5,7 +5,7 @@ use super::measurements::unreliable_runs;
 use super::outputs::Directory;
 use super::results::{Results, describe_scenario};
 use super::summary::{conclusion, seeds};
-use crate::error::CliError;
+use crate::output::error::CliError;
 use crate::plot::svg::{Page, document};
 
 /// Writes each chart to a file of its own.

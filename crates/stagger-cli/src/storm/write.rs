@@ -4,8 +4,8 @@ use super::charts::charts;
 use super::outputs::Outputs;
 use super::results::Results;
 use super::{csv, html, markdown, summary, svg};
-use crate::error::CliError;
-use crate::output::{print, to_json};
+use crate::output::error::CliError;
+use crate::output::write::{print, to_json};
 use crate::plot::RenderOptions;
 
 /// Writes all requested outputs. The summary goes to standard output, unless another output does.

@@ -3,7 +3,7 @@ use core::fmt;
 use http::StatusCode;
 
 use super::request::BodyReplay;
-use crate::Idempotency;
+use crate::request::idempotency::Idempotency;
 
 /// A response that counts as a failure, as listeners receive it from [`Event::error_as`](stagger::observe::Event::error_as).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

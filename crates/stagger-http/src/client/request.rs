@@ -9,7 +9,9 @@ use super::failure::StatusFailure;
 use super::settings::{CredentialFuture, HeaderMode, Settings};
 use crate::grpc::Codes;
 use crate::header::{IDEMPOTENCY_KEY, RESERVATION_TOKEN, RETRY_ATTEMPT, TIMEOUT_MS};
-use crate::{Idempotency, RequestProgress, grpc, hint, status};
+use crate::request::idempotency::Idempotency;
+use crate::request::progress::RequestProgress;
+use crate::{grpc, hint, status};
 
 /// A request without its body: the part that decides about retries and that attempts add headers to.
 pub(crate) trait RequestHead {

@@ -4,7 +4,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use http::HeaderMap;
 use sfv::{BareItem, Dictionary, Item, List, ListEntry, Parser};
 
-use crate::number::parse_digits;
+use crate::header::parse_digits;
 
 /// Resets from this value on are Unix times (from 2001 on), not numbers of seconds (31 years).
 const FIRST_UNIX_TIME: u64 = 1_000_000_000;

@@ -5,7 +5,7 @@ use http::HeaderMap;
 use http::header::{DATE, RETRY_AFTER};
 
 use super::date::parse_http_date;
-use crate::number::parse_digits;
+use crate::header::parse_digits;
 
 /// The value of a `Retry-After` header (RFC 9110 §10.2.3).
 ///

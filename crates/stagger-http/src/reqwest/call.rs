@@ -13,7 +13,8 @@ use crate::client::{
     BodyDrain, BodyReplay, CredentialFuture, RequestTracker, Settings, StatusFailure, is_success, poll_begin,
     poll_refresh,
 };
-use crate::{Deadline, RequestProgress};
+use crate::request::extensions::Deadline;
+use crate::request::progress::RequestProgress;
 
 /// The state of one call: a request and its attempts.
 pub(super) struct RetryCall<'s> {

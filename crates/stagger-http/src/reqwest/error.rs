@@ -1,7 +1,7 @@
 use reqwest::Error;
 use stagger::{Outcome, classify};
 
-use crate::RequestProgress;
+use crate::request::progress::RequestProgress;
 
 /// Classifies an error that the retrier has no rule for.
 pub(super) fn outcome(error: &Error) -> Outcome {

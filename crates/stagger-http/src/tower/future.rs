@@ -17,8 +17,8 @@ use super::error::Error;
 use super::replay::ReplayBody;
 use super::replayable_request::ReplayableRequest;
 use super::settings::{Settings, SharedSettings};
-use crate::RequestProgress;
 use crate::client::{BodyDrain, CredentialFuture, StatusFailure, poll_begin, poll_refresh};
+use crate::request::progress::RequestProgress;
 
 pin_project! {
     /// The response future of [`RetryService`](super::RetryService): one call with all of its attempts.

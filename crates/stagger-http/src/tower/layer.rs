@@ -8,7 +8,8 @@ use tower_layer::Layer;
 
 use super::service::RetryService;
 use super::settings::Settings;
-use crate::{RequestProgress, client};
+use crate::client;
+use crate::request::progress::RequestProgress;
 
 /// A layer that retries the requests of a service. See the [module](super) for what it does.
 ///

@@ -11,7 +11,9 @@ use super::replay::ReplayBody;
 use super::saved_head::SavedHead;
 use super::settings::Settings;
 use crate::client::{CredentialFuture, RequestTracker, StatusFailure, insert_attempt, is_success};
-use crate::{Deadline, RequestProgress, grpc};
+use crate::grpc;
+use crate::request::extensions::Deadline;
+use crate::request::progress::RequestProgress;
 
 /// A request that can be sent several times, and the classification of its responses.
 pub(super) struct ReplayableRequest<B: Body> {

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use http::request;
 use stagger::Retrier;
 
-use crate::{RequestProgress, client};
+use crate::client;
+use crate::request::progress::RequestProgress;
 
 /// A call's reference to its settings: the only reference count that a request increments.
 #[derive(Clone, Debug)]

@@ -7,7 +7,8 @@ use super::pareto_front::Objective;
 use super::search::{Limits, Search};
 use super::search_space::SearchSpace;
 use super::{Answers, ParetoFront, Question};
-use crate::{Progress, ScenarioError};
+use crate::engine::progress::Progress;
+use crate::scenario::error::ScenarioError;
 
 /// A recommendation, with its reasons.
 #[derive(Clone, Debug, PartialEq)]

@@ -3,8 +3,11 @@ use core::time::Duration;
 use stagger_core::{Policy, Seed};
 
 use super::pareto_front::{Candidate, Prediction};
+use crate::engine::progress::Progress;
+use crate::engine::sweep::Sweep;
+use crate::fluid;
 use crate::reconnect::{ReconnectFigures, ReconnectScenario};
-use crate::{Progress, ScenarioError, Sweep, fluid};
+use crate::scenario::error::ScenarioError;
 
 /// Evaluates policies for a fleet, with no more clients than needed to distinguish policies.
 ///

@@ -5,7 +5,7 @@ use stagger_core::{Jitter, Policy};
 use super::evaluator::Evaluator;
 use super::pareto_front::{Candidate, Objective, ParetoFront, non_dominated};
 use super::search_space::{Attempts, CAP_IN_BASES, MULTIPLIERS, SearchSpace, Spreads};
-use crate::Progress;
+use crate::engine::progress::Progress;
 
 /// A search for the Pareto front.
 pub(super) struct Search<'a> {

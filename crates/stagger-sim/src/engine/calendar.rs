@@ -2,9 +2,9 @@ use std::collections::BTreeMap;
 
 use super::chunks::{Bin, Chunks};
 use super::event::{CLIENT_BITS, Event};
+use super::progress::Progress;
 use super::simulation::{Cancelled, Simulation};
 use super::sort::KeySorter;
-use crate::Progress;
 
 /// Logarithm of the maximum bin width, 16 ms. The sort within a bin needs one counter per microsecond.
 const MAX_BIN_BITS: u32 = 14;

@@ -2,8 +2,8 @@ use core::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::event::Event;
+use super::progress::Progress;
 use super::simulation::{Cancelled, Simulation};
-use crate::Progress;
 
 /// Number of events between two progress reports.
 const REPORT_EVERY: u64 = 1 << 14;

@@ -17,8 +17,11 @@ mod calendar;
 mod chunks;
 mod event;
 mod heap;
+pub(crate) mod progress;
 mod simulation;
 mod sort;
+pub(crate) mod sweep;
+pub(crate) mod time;
 
 pub(crate) use event::{CLIENT_BITS, MAX_TIME};
 pub(crate) use simulation::{Cancelled, Simulation};
@@ -33,7 +36,7 @@ pub(crate) enum Engine {
 }
 
 impl Engine {
-    pub(crate) fn run<W: Simulation>(self, simulation: &mut W, progress: &crate::Progress) -> Result<(), Cancelled> {
+    pub(crate) fn run<W: Simulation>(self, simulation: &mut W, progress: &progress::Progress) -> Result<(), Cancelled> {
         match self {
             Self::Calendar { min_event_interval } => calendar::run(simulation, min_event_interval, progress),
             Self::Heap => heap::run(simulation, progress),

@@ -4,11 +4,12 @@ use stagger_core::{Policy, Seed};
 
 use super::OccFigures;
 use super::simulation::OccSimulation;
-use crate::client_policy::ClientPolicy;
 use crate::engine::CLIENT_BITS;
 use crate::engine::Engine;
-use crate::network::Network;
-use crate::{Progress, ScenarioError, ScenarioProblem};
+use crate::engine::progress::Progress;
+use crate::environment::network::Network;
+use crate::scenario::client_policy::ClientPolicy;
+use crate::scenario::error::{ScenarioError, ScenarioProblem};
 
 /// Clients that write one row concurrently. Plain data; valid once built.
 #[derive(Clone, Copy, Debug, PartialEq)]

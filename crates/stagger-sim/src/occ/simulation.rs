@@ -3,10 +3,10 @@ use core::time::Duration;
 use stagger_core::{Outcome, Seed, machine::RetryState};
 
 use super::{OccFigures, OccScenario};
-use crate::client_policy::ClientPolicy;
-use crate::distributions::normal;
+use crate::engine::time::micros;
 use crate::engine::{CLIENT_BITS, MAX_TIME, Simulation};
-use crate::time::micros;
+use crate::environment::distributions::normal;
+use crate::scenario::client_policy::ClientPolicy;
 
 /// The simulation of a row and the clients that write it.
 pub(super) struct OccSimulation<'a> {

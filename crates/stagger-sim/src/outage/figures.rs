@@ -1,6 +1,6 @@
 use core::time::Duration;
 
-use crate::TimeSeries;
+use crate::recording::time_series::TimeSeries;
 
 /// The results of an outage with one policy, one kind of guards and one seed.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -6,11 +6,12 @@ use stagger_core::{Policy, Seed};
 use super::simulation::OutageSimulation;
 use super::{OutageFigures, ProcessGuards};
 use crate::engine::Engine;
+use crate::engine::progress::Progress;
+use crate::engine::time::micros;
 use crate::engine::{CLIENT_BITS, MAX_TIME};
-use crate::error::is_rate;
-use crate::network::Network;
-use crate::time::micros;
-use crate::{Progress, ScenarioError, ScenarioProblem};
+use crate::environment::network::Network;
+use crate::scenario::error::is_rate;
+use crate::scenario::error::{ScenarioError, ScenarioProblem};
 
 /// An outage: the traffic, the server and the outage. Plain data; valid once built.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -4,10 +4,10 @@ use stagger_core::{
 
 use super::server::{JobOutcome, Server};
 use super::{OutageFigures, OutageScenario, ProcessGuards};
-use crate::TimeSeries;
-use crate::distributions::exponential;
 use crate::engine::Simulation;
-use crate::time::{instant, micros};
+use crate::engine::time::{instant, micros};
+use crate::environment::distributions::exponential;
+use crate::recording::time_series::TimeSeries;
 
 /// The simulation of an outage: all requests, all processes and one server.
 pub(super) struct OutageSimulation<'a> {

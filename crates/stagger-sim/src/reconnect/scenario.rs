@@ -5,14 +5,15 @@ use stagger_core::{Policy, Seed, ServerHint, admission::Admission};
 use super::ReconnectFigures;
 use super::server::{Acceptor, FixedHintServer, ReservationServer, Server, StaggeredServer};
 use super::simulation::ReconnectSimulation;
-use crate::client_policy::ClientPolicy;
 use crate::engine::Engine;
+use crate::engine::progress::Progress;
+use crate::engine::time::micros;
 use crate::engine::{CLIENT_BITS, MAX_TIME};
-use crate::error::is_rate;
-use crate::network::Network;
-use crate::random::Environment;
-use crate::time::micros;
-use crate::{Progress, ScenarioError, ScenarioProblem};
+use crate::environment::network::Network;
+use crate::environment::random::Environment;
+use crate::scenario::client_policy::ClientPolicy;
+use crate::scenario::error::is_rate;
+use crate::scenario::error::{ScenarioError, ScenarioProblem};
 
 /// A mass disconnect: the clients, the network and the server. Plain data; valid once built.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -2,7 +2,7 @@ use core::time::Duration;
 
 use stagger_core::{ServerHint, admission::Admission, admission::Admit, admission::ReservationToken};
 
-use crate::time::{instant, micros};
+use crate::engine::time::{instant, micros};
 
 /// The server's response to an attempt.
 pub(super) enum Response {

@@ -5,10 +5,10 @@ use stagger_core::{Outcome, machine::RetryState};
 use super::server::{Response, Server};
 use super::tally::Tally;
 use super::{FirstAttempt, ReconnectFigures, ReconnectScenario};
-use crate::client_policy::ClientPolicy;
 use crate::engine::Simulation;
-use crate::random::Environment;
-use crate::time::micros;
+use crate::engine::time::micros;
+use crate::environment::random::Environment;
+use crate::scenario::client_policy::ClientPolicy;
 
 /// The simulation of a mass disconnect: all clients and one server.
 pub(super) struct ReconnectSimulation<'a, S> {

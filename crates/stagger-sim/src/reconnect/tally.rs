@@ -1,9 +1,9 @@
 use core::time::Duration;
 
 use super::{ReconnectFigures, ReconnectScenario};
-use crate::TimeSeries;
-use crate::histogram::Histogram;
-use crate::time_series::InFlight;
+use crate::recording::histogram::Histogram;
+use crate::recording::time_series::InFlight;
+use crate::recording::time_series::TimeSeries;
 
 /// Counters of a running scenario. Times are in microseconds.
 #[derive(Debug, Default)]

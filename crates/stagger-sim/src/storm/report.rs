@@ -3,7 +3,8 @@ use core::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::metric::{Better, Importance, Metric, MetricField, Quantity, report};
-use crate::{TimeSeries, fluid, occ, outage, reconnect};
+use crate::recording::time_series::TimeSeries;
+use crate::{fluid, occ, outage, reconnect};
 
 /// The figures of a run. The kind of the scenario determines the variant.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -3,6 +3,7 @@
 //! The output is deterministic. Colors follow the reader's light or dark preference; lines also differ in their dashes.
 
 mod document;
+mod field;
 mod panel;
 mod shapes;
 mod style;

@@ -1,7 +1,7 @@
+use super::field::Field;
 use super::shapes;
 use super::xml::Element;
-use crate::plot::figure::{Entry, Figure, Point, Series, legend};
-use crate::plot::scale::Scale;
+use crate::plot::figure::{Entry, Figure, Series, legend};
 
 /// The width of a document, in pixels.
 pub(super) const WIDTH: f64 = 760.0;
@@ -22,44 +22,11 @@ const MAX_ZOOM: u32 = 4;
 const HEADING: f64 = 18.0;
 /// Height of the name of the vertical axis, above it.
 const LABEL: f64 = 30.0;
-/// Height of the labels and name of the horizontal axis, below it.
-const FOOT: f64 = 40.0;
 const LEGEND_LINE: f64 = 19.0;
 const SWATCH_GAP: f64 = 6.0;
 const LEGEND_GAP: f64 = 16.0;
 /// Approximate width of a letter, generous because fonts differ.
 const LETTER: f64 = 6.8;
-
-/// The field of a figure in pixels.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Field {
-    left: f64,
-    right: f64,
-    top: f64,
-    bottom: f64,
-    x: Scale,
-    y: Scale,
-}
-
-impl Field {
-    /// Returns the coordinates of a point on the page.
-    pub(super) fn place(&self, point: Point) -> (f64, f64) {
-        (self.across(self.x.position(point.x)), self.up(self.y.position(point.y)))
-    }
-
-    /// Returns where the figure ends, below its horizontal axis.
-    pub(super) fn end(&self) -> f64 {
-        self.bottom + FOOT
-    }
-
-    fn across(&self, position: f64) -> f64 {
-        self.left + position * (self.right - self.left)
-    }
-
-    fn up(&self, position: f64) -> f64 {
-        self.bottom - position * (self.bottom - self.top)
-    }
-}
 
 /// Renders a figure with its top at `y`.
 pub(super) fn panel(figure: &Figure, y: f64) -> (Element, Field) {

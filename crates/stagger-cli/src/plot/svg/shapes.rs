@@ -1,4 +1,4 @@
-use super::panel::Field;
+use super::field::Field;
 use super::xml::{Element, Pixels};
 use crate::plot::figure::{Bar, Point, Series, Shape, Span, Weight, corners};
 

@@ -12,8 +12,8 @@ use super::event::Event;
 use super::human::HumanStyle;
 use super::status_line::{Activity, StatusLine};
 use super::{human, json, key_value};
-use crate::error::CliError;
-use crate::term::{self, Term};
+use crate::output::error::CliError;
+use crate::output::terminal::{self, Term};
 
 /// The destination and format of the log.
 #[derive(Clone, Debug)]
@@ -79,7 +79,7 @@ impl Logger {
         match self.style {
             LogStyle::Human(style) => {
                 if let Some(line) = human::line(event, style) {
-                    let text = line.render(term::stderr_width(), style.color);
+                    let text = line.render(terminal::stderr_width(), style.color);
                     self.clear();
                     let fresh = self.move_to_line_start();
                     self.write(&format!("{fresh}{text}\n"));
@@ -124,7 +124,7 @@ impl Logger {
         let LogStyle::Human(style) = self.style else { return };
         let Some(line) = self.live.as_mut().and_then(|live| live.tick(now)) else { return };
         // The last column stays free: some terminals wrap when it is filled.
-        let text = line.render(term::stderr_width().saturating_sub(1), style.color);
+        let text = line.render(terminal::stderr_width().saturating_sub(1), style.color);
         self.write(&format!("\r{text}{CLEAR_REST}"));
         if let Some(live) = &mut self.live {
             live.drawn = true;
@@ -149,7 +149,7 @@ impl Logger {
     /// Returns the characters that move the cursor to the start of a line, whether or not the output of the command ends
     /// with a newline: a full line of spaces wraps unless it starts in the first column (as with PROMPT_SP of zsh).
     fn move_to_line_start(&self) -> String {
-        match (&self.live, term::terminal_width()) {
+        match (&self.live, terminal::terminal_width()) {
             (Some(_), Some(columns)) => format!("{:columns$}\r{CLEAR_REST}", ""),
             _ => String::new(),
         }

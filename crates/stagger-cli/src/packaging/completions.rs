@@ -1,10 +1,9 @@
 use std::process::ExitCode;
 
-use clap::{Args, Command, CommandFactory};
+use clap::{Args, Command};
 use clap_complete::Shell;
 
-use crate::cli::Cli;
-use crate::error::CliError;
+use crate::output::error::CliError;
 
 /// Print a shell completion script
 #[derive(Args, Debug)]
@@ -15,11 +14,11 @@ pub(crate) struct CompletionsArgs {
     pub(crate) shell: Shell,
 }
 
-/// Runs `stagger completions`.
-pub(crate) fn run(args: &CompletionsArgs) -> Result<ExitCode, CliError> {
+/// Runs `stagger completions` for this command line.
+pub(crate) fn run(args: &CompletionsArgs, all: &Command) -> Result<ExitCode, CliError> {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut visible(&Cli::command()), "stagger", &mut script);
-    crate::output::print(&script)?;
+    clap_complete::generate(args.shell, &mut visible(all), "stagger", &mut script);
+    crate::output::write::print(&script)?;
     Ok(ExitCode::SUCCESS)
 }
 

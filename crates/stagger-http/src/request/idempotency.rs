@@ -2,8 +2,8 @@ use core::fmt;
 
 use http::{HeaderMap, Method};
 
-use crate::RequestProgress;
 use crate::header::IDEMPOTENCY_KEY;
+use crate::request::progress::RequestProgress;
 
 /// Whether, and why, a request may be sent more than once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,12 +1,11 @@
 use std::io;
 use std::process::ExitCode;
 
-use clap::{Args, Command, CommandFactory};
+use clap::{Args, Command};
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, roman};
 
-use crate::cli::Cli;
-use crate::error::CliError;
+use crate::output::error::CliError;
 
 /// Print a manual page in roff format
 #[derive(Args, Debug)]
@@ -17,15 +16,14 @@ pub(crate) struct ManArgs {
     command: Option<String>,
 }
 
-/// Runs `stagger man`.
-pub(crate) fn run(args: &ManArgs) -> Result<ExitCode, CliError> {
-    let mut root = Cli::command();
+/// Runs `stagger man` for this command line.
+pub(crate) fn run(args: &ManArgs, mut root: Command) -> Result<ExitCode, CliError> {
     // A subcommand has its display name only after the build.
     root.build();
     let command = args.command.as_deref().and_then(|name| root.find_subcommand(name)).unwrap_or(&root);
     let mut text = Vec::new();
     page(command, &mut text).map_err(|error| CliError::io("cannot generate the manual page", error))?;
-    crate::output::print(&text)?;
+    crate::output::write::print(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -4,7 +4,7 @@ use std::thread;
 
 use stagger_core::Seed;
 
-use crate::Progress;
+use super::progress::Progress;
 
 /// A parameter sweep: runs every strategy with every seed, in parallel on all cores.
 ///

@@ -1,7 +1,7 @@
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 
-use crate::engine::Cancelled;
+use super::simulation::Cancelled;
 
 /// Cancels simulations from another thread. Clones share one state.
 ///

@@ -5,7 +5,7 @@ use stagger_core::{
     machine::RetryMachine, machine::RetryState,
 };
 
-use crate::time::instant;
+use crate::engine::time::instant;
 
 /// The policy of all clients, with a seed for each client.
 #[derive(Clone, Copy)]
@@ -117,7 +117,7 @@ mod tests {
         let mut next = clients.on_disconnect(7, &mut state, now);
         while let (Some(after), true) = (next, delays.len() < 12) {
             delays.push(after);
-            now += crate::time::micros(after);
+            now += crate::engine::time::micros(after);
             clients.on_attempt(7, &mut state, now);
             next = clients.on_failure(7, &mut state, Outcome::TRANSIENT, now);
         }

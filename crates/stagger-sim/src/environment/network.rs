@@ -1,6 +1,6 @@
 use core::time::Duration;
 
-use crate::time::micros;
+use crate::engine::time::micros;
 
 /// The one-way delay of messages: uniform between two bounds, drawn for each message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

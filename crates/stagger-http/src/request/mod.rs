@@ -1,0 +1,6 @@
+//! What is known about a request: whether it may be sent again, how far it got, and what its extensions say.
+
+#[cfg(any(feature = "tower", feature = "reqwest-middleware"))]
+pub(crate) mod extensions;
+pub(crate) mod idempotency;
+pub(crate) mod progress;
