@@ -186,8 +186,10 @@ impl ClientBuilder {
         self
     }
 
-    /// Follows up to `redirects` redirects per attempt, but never from `wss` to `ws`. Credentials are not sent to
-    /// another host. Default 0.
+    /// Follows up to `redirects` redirects per attempt, but never from `wss` to `ws`. Default 0.
+    ///
+    /// Credentials are not sent to another host: of the request's headers, it gets only `Origin` and `User-Agent`, and no
+    /// subprotocol.
     #[must_use]
     pub const fn max_redirects(mut self, redirects: u32) -> Self {
         self.dialer.max_redirects = redirects;
