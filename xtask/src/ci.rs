@@ -6,7 +6,10 @@ use std::time::Instant;
 
 use lexopt::{Arg, Parser, ValueExt};
 
-use crate::steps::{doc, examples, features, format, fuzz, lint, loom, no_std, packages, prose, public_api, test};
+use crate::steps::{
+    doc, examples, features, format, fuzz, lint, loom, no_std, packages, prose, public_api, rooms, test,
+    type_parameters,
+};
 use crate::{Error, Result};
 
 /// What a step reports besides that it passed, such as a number of tests.
@@ -24,15 +27,25 @@ struct Step {
 }
 
 /// The steps in order: those that are cheap and likely to fail come first.
-const STEPS: [Step; 13] = [
+const STEPS: [Step; 15] = [
     Step { name: "packages", about: "installs the system packages that the tests need", run: packages::run },
     Step { name: "format", about: "rustfmt reports no difference", run: format::run },
     Step { name: "prose", about: "functions begin with a verb, and sentences name their subject", run: prose::run },
+    Step {
+        name: "rooms",
+        about: "few modules at the top of each crate, and imports in one direction",
+        run: rooms::run,
+    },
     Step { name: "lint", about: "clippy reports nothing", run: lint::run },
     Step { name: "test", about: "unit and integration tests with all features", run: test::run },
     Step { name: "doc-test", about: "examples in the documentation", run: test::run_doc_tests },
     Step { name: "examples", about: "each example runs and exits with 0", run: examples::run },
     Step { name: "doc", about: "rustdoc reports nothing", run: doc::run },
+    Step {
+        name: "type-parameters",
+        about: "no implementation and no public type has too many",
+        run: type_parameters::run,
+    },
     Step { name: "public-api", about: "public interfaces match docs/public-api", run: public_api::run },
     Step {
         name: "features",
@@ -43,6 +56,9 @@ const STEPS: [Step; 13] = [
     Step { name: "fuzz", about: "each fuzz target for a limited time", run: fuzz::run },
     Step { name: "loom", about: "lock-free code under every interleaving", run: loom::run },
 ];
+
+/// Steps that run only if `--only` names them.
+const ON_REQUEST: &[&str] = &["rooms", "type-parameters"];
 
 const USAGE: &str = "\
 cargo xtask ci [OPTIONS]
@@ -55,11 +71,11 @@ cargo xtask ci [OPTIONS]
 pub(crate) fn run(arguments: &[OsString]) -> Result {
     match Request::parse(arguments)? {
         Request::Help => print!("{USAGE}"),
-        Request::List => STEPS.iter().for_each(|step| println!("{:<12}{}", step.name, step.about)),
-        Request::Run { only, options } => {
-            let selected = STEPS.iter().filter(|step| only.is_empty() || only.contains(&step.name));
-            return run_all(&selected.collect::<Vec<_>>(), &options);
-        }
+        Request::List => STEPS.iter().for_each(|step| {
+            let note = if ON_REQUEST.contains(&step.name) { " (only with --only)" } else { "" };
+            println!("{:<16}{}{note}", step.name, step.about);
+        }),
+        Request::Run { only, options } => return run_all(&selected(&only), &options),
     }
     Ok(())
 }
@@ -87,6 +103,12 @@ impl Request {
     }
 }
 
+/// Returns the steps to run, in order: those of `only`, or if it is empty, all that run without being named.
+fn selected(only: &[&str]) -> Vec<&'static Step> {
+    let is_selected = |name| if only.is_empty() { !ON_REQUEST.contains(&name) } else { only.contains(&name) };
+    STEPS.iter().filter(|step| is_selected(step.name)).collect()
+}
+
 fn step_named(name: &str) -> Result<&'static str> {
     let found = STEPS.iter().find(|step| step.name == name);
     found.map(|step| step.name).ok_or_else(|| {
@@ -96,8 +118,7 @@ fn step_named(name: &str) -> Result<&'static str> {
 }
 
 fn run_all(steps: &[&Step], options: &Options) -> Result {
-    let started = Instant::now();
-    let mut report = String::new();
+    let mut rows = Vec::new();
     for (passed, step) in steps.iter().enumerate() {
         eprintln!("\n== {}: {}", step.name, step.about);
         let (result, took) = timed(|| (step.run)(options));
@@ -105,35 +126,49 @@ fn run_all(steps: &[&Step], options: &Options) -> Result {
             Ok(note) => (note.unwrap_or_default(), None),
             Err(error) => (format!("FAILED: {error}"), Some(error)),
         };
-        report += format!("  {:<12}{:>9}  {line}", step.name, seconds(took)).trim_end();
-        report += "\n";
+        rows.push(Row { step: step.name, took, line });
         if let Some(error) = failure {
             let skipped: Vec<_> = steps[passed + 1..].iter().map(|step| step.name).collect();
-            return Err(report_failure(step, &error, &report, passed, &skipped));
+            return Err(report_failure(step, &error, &rows, &skipped));
         }
-        eprintln!("== {}: passed in {}", step.name, seconds(took));
+        eprintln!("== {}: passed in {:.1} s", step.name, took.as_secs_f64());
     }
-    println!("\n{report}\n{} steps passed, 0 failed, in {}", steps.len(), seconds(started.elapsed()));
+    println!("\n{}\n{} steps passed, 0 failed", table(&rows), steps.len());
     Ok(())
 }
 
+/// A step that was run.
+struct Row {
+    step: &'static str,
+    took: Duration,
+    line: String,
+}
+
+/// Returns the seconds of each step, its share of their sum, and its note; the sum comes last.
+fn table(rows: &[Row]) -> String {
+    let total: Duration = rows.iter().map(|row| row.took).sum();
+    let line = |step: &str, took: Duration, note: &str| {
+        let share = 100.0 * took.as_secs_f64() / total.as_secs_f64().max(f64::MIN_POSITIVE);
+        format!("  {step:<16}{:>9.1}{share:>6.0} %  {note}", took.as_secs_f64()).trim_end().to_owned() + "\n"
+    };
+    let steps = rows.iter().map(|row| line(row.step, row.took, &row.line));
+    let head = format!("  {:<16}{:>9}{:>8}\n", "step", "seconds", "share");
+    [head].into_iter().chain(steps).chain([line("total", total, "")]).collect()
+}
+
 /// Prints the report and returns the error of the whole run.
-fn report_failure(step: &Step, error: &Error, report: &str, passed: usize, skipped: &[&str]) -> Error {
-    println!("\n{report}");
+fn report_failure(step: &Step, error: &Error, rows: &[Row], skipped: &[&str]) -> Error {
+    println!("\n{}", table(rows));
     if !skipped.is_empty() {
         println!("  not run: {}\n", skipped.join(", "));
     }
-    println!("{passed} steps passed, 1 failed");
+    println!("{} steps passed, 1 failed", rows.len() - 1);
     format!("step `{0}` failed: {error}\nto run this step again: cargo xtask ci --only {0}", step.name).into()
 }
 
 fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
     let started = Instant::now();
     (work(), started.elapsed())
-}
-
-fn seconds(time: Duration) -> String {
-    format!("{:.1} s", time.as_secs_f64())
 }
 
 #[cfg(test)]
@@ -155,9 +190,30 @@ mod tests {
     fn an_unknown_step_is_an_error_that_lists_the_steps() {
         let error = parse(&["--only", "tests"]).err().unwrap().to_string();
         assert!(
-            error.contains("unknown step `tests`; expected one of packages, format, prose, lint, test,"),
+            error.contains("unknown step `tests`; expected one of packages, format, prose, rooms, lint, test,"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn every_step_runs_except_those_on_request() {
+        let names: Vec<_> = selected(&[]).iter().map(|step| step.name).collect();
+        assert_eq!(names.len() + ON_REQUEST.len(), STEPS.len());
+        for name in ON_REQUEST {
+            assert!(!names.contains(name), "{name}");
+            assert_eq!(selected(&[name]).iter().map(|step| step.name).collect::<Vec<_>>(), [*name]);
+        }
+    }
+
+    #[test]
+    fn the_report_has_seconds_and_share_of_each_step_and_their_sum() {
+        let row = |step, seconds, line: &str| Row { step, took: Duration::from_secs(seconds), line: line.to_owned() };
+        let want = "  step              seconds   share\n  \
+                      format                1.0    25 %\n  \
+                      test                  3.0    75 %  9 passed\n  \
+                      total                 4.0   100 %\n";
+        assert_eq!(table(&[row("format", 1, ""), row("test", 3, "9 passed")]), want);
+        assert!(table(&[row("format", 0, "")]).contains("   0 %"));
     }
 
     #[test]

@@ -3,18 +3,23 @@
 mod ci;
 mod commands;
 mod count;
+mod files;
 mod prose;
 mod public_api;
+mod rooms;
 mod rustdoc;
 mod shell;
 mod steps;
 mod tool;
+mod type_parameters;
 mod workspace;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use crate::commands::{bench, deny, mutants, prose as prose_command, public_api as public_api_command, semver, soak};
+use crate::commands::{
+    bench, deny, mutants, prose as prose_command, public_api as public_api_command, semver, size, soak,
+};
 
 /// A message for the terminal.
 type Error = Box<dyn core::error::Error>;
@@ -27,7 +32,7 @@ struct Command {
     run: fn(&[OsString]) -> Result,
 }
 
-const COMMANDS: [Command; 8] = [
+const COMMANDS: [Command; 9] = [
     Command { name: "ci", about: "run all checks; `ci --help` lists its options", run: ci::run },
     Command { name: "bench", about: "run the benchmarks against other crates", run: bench::run },
     Command {
@@ -55,6 +60,7 @@ const COMMANDS: [Command; 8] = [
         about: "list functions documented without a verb, and sentences without a subject",
         run: prose_command::run,
     },
+    Command { name: "size", about: "count the lines of each crate", run: size::run },
     Command {
         name: "semver",
         about: "check that the version fits the changes of the public interface (cargo-semver-checks)",

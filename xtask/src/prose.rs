@@ -2,9 +2,9 @@
 
 use core::fmt;
 use std::fs;
-use std::path::{Path, PathBuf};
 
 use crate::Result;
+use crate::files::{entries, files, shown};
 use crate::workspace::root;
 
 /// The required share of documented public functions whose documentation begins with a verb in the third person.
@@ -206,35 +206,6 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
 
 fn brackets(line: &str) -> i32 {
     line.chars().map(|c| i32::from(c == '[') - i32::from(c == ']')).sum()
-}
-
-fn shown(path: &Path) -> String {
-    path.strip_prefix(root()).unwrap_or(path).display().to_string()
-}
-
-/// Returns the files with this extension in a directory and its subdirectories, ordered by path. A missing directory has
-/// none.
-fn files(directory: &Path, extension: &str) -> Result<Vec<PathBuf>> {
-    let mut found = Vec::new();
-    if directory.is_dir() {
-        for path in entries(directory)? {
-            if path.is_dir() {
-                found.extend(files(&path, extension)?);
-            } else if path.extension().is_some_and(|other| other == extension) {
-                found.push(path);
-            }
-        }
-    }
-    Ok(found)
-}
-
-fn entries(directory: &Path) -> Result<Vec<PathBuf>> {
-    let mut paths = Vec::new();
-    for entry in fs::read_dir(directory)? {
-        paths.push(entry?.path());
-    }
-    paths.sort();
-    Ok(paths)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::Result;
 use crate::shell::Shell;
@@ -26,11 +26,22 @@ impl Rustdoc {
     ///
     /// If rustdoc fails, or if this toolchain writes another version of the JSON than [`FORMAT`].
     pub(crate) fn generate(package: &Package) -> Result<Self> {
+        Self::generate_with(package, &[])
+    }
+
+    /// Documents the library like [`generate`](Self::generate), with its private and hidden items. It replaces the file of the
+    /// public ones.
+    pub(crate) fn generate_private(package: &Package) -> Result<Self> {
+        Self::generate_with(package, &["--document-private-items", "--document-hidden-items", "--cap-lints", "allow"])
+    }
+
+    fn generate_with(package: &Package, arguments: &[&str]) -> Result<Self> {
         let directory = workspace::target_directory("public-api")?;
         Shell::cargo("rustdoc --quiet --lib --all-features --package")
             .args([&package.name])
             .args(["--target-dir".as_ref(), directory.as_path()])
             .args(["--", "-Z", "unstable-options", "--output-format", "json"])
+            .args(arguments)
             // A stable rustdoc writes JSON only with this variable. Build scripts of dependencies read it, too, and would
             // run again on each change of it, hence the separate target directory.
             .env("RUSTC_BOOTSTRAP", "1")
@@ -76,6 +87,12 @@ impl Rustdoc {
                 names.insert(name.to_owned());
             }
         }
+    }
+
+    /// Returns every item that the library defines, after the expansion of macros.
+    pub(crate) fn items(&self) -> impl Iterator<Item = &Value> {
+        let items = self.json["index"].as_object().into_iter().flat_map(Map::values);
+        items.filter(|item| item["crate_id"] == 0)
     }
 
     fn crate_name(&self) -> String {

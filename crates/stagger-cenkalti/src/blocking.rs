@@ -25,8 +25,8 @@ use crate::output::{Bare, BlockingCancel};
 ///
 /// let mut calls = 0;
 /// let operation = || { calls += 1; if calls < 3 { Err("refused") } else { Ok("hello") } };
-/// let backoff = ConstantBackOff::new(Duration::from_millis(1));
-/// assert_eq!(backoff::blocking::retry(operation, backoff).run(), Ok("hello"));
+/// let delays = ConstantBackOff::new(Duration::from_millis(1));
+/// assert_eq!(backoff::blocking::retry(operation, delays).run(), Ok("hello"));
 /// ```
 pub fn retry<F, V, E, B>(operation: F, backoff: B) -> Call<F, E, B, Silent, ThreadSleep, Bare>
 where

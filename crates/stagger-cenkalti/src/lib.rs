@@ -105,7 +105,7 @@
 //! | `RetryNotifyWithTimer`, `RetryNotifyWithTimerAndData` | [`retry_notify_with_timer`], [`blocking::retry_notify_with_timer`], or [`timer`](Call::timer) |
 //! | `Timer` | [`Sleep`](stagger::time::Sleep), [`BlockingSleep`](stagger::time::BlockingSleep) |
 //! | `NewTicker(b)`, `NewTickerWithTimer(b, t)` | [`new_ticker`], [`new_ticker_with_timer`], and those of [`blocking`] |
-//! | `Ticker`, `range ticker.C`, `ticker.Stop()` | [`Ticker`], `while let Some(_) = ticker.tick().await`, [`stop`](Ticker::stop) |
+//! | `Ticker`, `range ticker.C`, `ticker.Stop()` | [`Ticker`], `while let Some(at) = ticker.tick().await`, [`stop`](Ticker::stop) |
 //!
 //! # What is the same, although it may be surprising
 //!

@@ -35,7 +35,7 @@ pub trait OperationResult<E> {
     fn read(self) -> Result<Self::Value, (E, bool)>;
 }
 
-/// Errors may hold the marks of [`permanent`](crate::permanent).
+/// Errors may hold the marks of [`permanent`](crate::permanent()).
 impl<V, E: Any> OperationResult<E> for Result<V, E> {
     type Value = V;
 

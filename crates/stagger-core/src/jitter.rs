@@ -3,7 +3,7 @@ use core::str::FromStr;
 use core::time::Duration;
 
 use crate::instant::nanos;
-use crate::profile::ProfileJitter;
+use crate::policy::ProfileJitter;
 use crate::text::{Compact, ParseError, Problem, parse_duration};
 use crate::{Ratio, profile::Profile};
 

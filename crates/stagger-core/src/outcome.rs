@@ -240,8 +240,9 @@ mod tests {
             DelaySource::Hint => (1, "hint"),
             DelaySource::Transparent => (2, "transparent"),
             DelaySource::Spread => (3, "spread"),
+            DelaySource::Hedge => (4, "hedge"),
         };
-        assert_eq!(DelaySource::ALL.len(), source(DelaySource::Spread).0 + 1);
+        assert_eq!(DelaySource::ALL.len(), source(DelaySource::Hedge).0 + 1);
         for (at, &one) in DelaySource::ALL.iter().enumerate() {
             assert_eq!((at, one.name()), source(one));
         }

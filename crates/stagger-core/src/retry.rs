@@ -5,10 +5,12 @@ use crate::guard::{Now, Permits, Unread};
 use crate::instant::nanos;
 use crate::jitter::draw_nanos;
 use crate::outcome::FailureKind;
-use crate::schedule::{Drawn, Interval};
+use crate::policy::{Drawn, Interval};
 use crate::seed::Purpose;
 use crate::state::{AHEAD, BEGUN, DECIDED, REPEATED, REPEATS, RetryState, TIMED};
-use crate::{DelaySource, Guards, Instant, Outcome, Policy, Seed, ServerHint, StopReason, machine::Decision};
+use crate::{
+    DelaySource, Guards, Instant, NestedRetries, Outcome, Policy, Seed, ServerHint, StopReason, machine::Decision,
+};
 
 /// Whether a lost connection had been healthy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +65,7 @@ enum SpreadUse {
 /// | 11 | does the budget reject the retry? | `Stop(Budget)` |
 /// | 12 | | `Retry` |
 ///
+/// `begin` asks the deadline first and the breaker second; `max_elapsed` limits only when a retry is decided on.
 /// `begin` and `decide` each read the clock at most once, and only if a limit or a guard needs the time.
 ///
 /// ```
@@ -192,11 +195,16 @@ impl<'a> RetryMachine<'a> {
         }
     }
 
-    /// Decides like [`decide`](Self::decide) for a call without guards, and is inlined into its caller: for
-    /// simulations, which make millions of decisions a second.
+    /// Decides like [`decide`](Self::decide) for a call without guards, and is inlined into its caller: for drivers of
+    /// plain calls, and for simulations, which make millions of decisions a second.
     #[inline(always)]
-    pub fn decide_unguarded(&mut self, outcome: Outcome, now: impl FnOnce() -> Instant) -> Decision {
-        self.decide_with(outcome, Permits::NONE, now, &Guards::none())
+    pub fn decide_unguarded(
+        &mut self,
+        outcome: Outcome,
+        nested: NestedRetries,
+        now: impl FnOnce() -> Instant,
+    ) -> Decision {
+        self.decide_with(outcome, Permits::NONE, now, &Guards::none().nested(nested))
     }
 
     #[inline(always)]

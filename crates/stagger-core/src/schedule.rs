@@ -1,16 +1,19 @@
-//! The delays of a policy. This is the only place where a delay formula is written.
+//! The delays of a policy. `Policy::formula` is the native formula; the curves of some profiles lie beside them.
 
 use core::time::Duration;
 
+mod band;
+
 pub use crate::backoff::{Backoff, DelayList};
-use crate::instant::{LONGEST_NANOS, nanos};
+use crate::instant::nanos;
 pub use crate::jitter::draw;
 use crate::jitter::draw_nanos;
 use crate::outcome::{FailureKind, Outcome};
-use crate::policy::{Curve, Draw, Route, Shape};
-use crate::profile::{polly, socket_io};
+use crate::policy::{DelayCurve as _, Draw, Drawn, Interval, Memory, Route, Shape};
 use crate::seed::{Purpose, Series};
 use crate::{HintMode, Jitter, Policy, Seed, ServerHint};
+
+pub(crate) use band::{Band, Steps};
 
 /// The endless series of delays of one call.
 ///
@@ -72,22 +75,6 @@ impl Iterator for Delays<'_> {
 
 impl core::iter::FusedIterator for Delays<'_> {}
 
-/// The closed interval from which the delay of a retry is drawn, in nanoseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Interval {
-    pub(crate) lo: u64,
-    pub(crate) hi: u64,
-}
-
-/// A drawn delay, the interval that it was drawn from (before a cap that is applied last), and the value that the
-/// schedule carries to the next one: its ceiling, or whatever else it depends on.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Drawn {
-    pub(crate) delay: u64,
-    pub(crate) interval: Interval,
-    pub(crate) carry: f64,
-}
-
 impl Policy {
     /// Returns the endless series of delays of the call whose key is `seed`.
     #[inline]
@@ -119,7 +106,7 @@ impl Policy {
         let mut carry = self.curve.first;
         for k in 1..=last {
             let drawn = self.next_delay(carry, k, FailureKind::Transient, seed.bits(0, k, Purpose::Delay))?;
-            if self.has_settled(k, carry, drawn.carry) && self.curve.shape.route != Route::Decorrelated {
+            if self.has_settled(k, carry, drawn.carry) && self.memory() != Memory::Decorrelated {
                 break;
             }
             carry = drawn.carry;
@@ -146,8 +133,18 @@ impl Policy {
     /// assert!(Policy::DEFAULT.needs_seed(&Outcome::TRANSIENT, tick));
     /// # Ok::<(), stagger_core::PolicyError>(())
     /// ```
+    #[inline]
     #[must_use]
     pub fn needs_seed(&self, outcome: &Outcome, resolution: Duration) -> bool {
+        // The two cases of almost every call.
+        match (self.settings.backoff, outcome) {
+            (Backoff::Exponential { .. }, Outcome::Failed { .. }) if self.curve.is_plain => true,
+            (Backoff::Zero, Outcome::Failed { hint: None, .. }) if self.spread().is_zero() => false,
+            _ => self.draws_after(outcome, resolution),
+        }
+    }
+
+    fn draws_after(&self, outcome: &Outcome, resolution: Duration) -> bool {
         let (kind, hint) = match *outcome {
             Outcome::Failed { kind, hint } => (kind, hint),
             Outcome::NotProcessed => (FailureKind::Transient, None),
@@ -205,7 +202,7 @@ impl Policy {
         match self.hint_mode() {
             HintMode::Exact => asked,
             HintMode::AtLeast => {
-                let span = ceiling.min(self.curve.shape.last_cap).max(self.hint_spread().of(asked));
+                let span = ceiling.min(self.last_cap()).max(self.hint_spread().of(asked));
                 asked.saturating_add(draw_nanos(0, span, bits))
             }
             HintMode::Clamp(above) => asked.max(drawn).min(drawn.saturating_add(nanos(above))),
@@ -223,9 +220,8 @@ impl Policy {
     /// the previous delay carried on; for the first delay, the first ceiling. `None`: there is no retry.
     #[inline]
     pub(crate) fn next_delay(&self, carry: f64, n: u32, kind: FailureKind, bits: u64) -> Option<Drawn> {
-        // One formula, compiled three times: for the shape of most policies, where it shrinks to a handful of
-        // instructions, and out of line for the others and for the special ones. `carry` goes by value, or it would
-        // live in memory.
+        // One formula, compiled twice: for the shape of most policies, where it shrinks to a handful of instructions,
+        // and out of line for the others. `carry` goes by value, or it would live in memory.
         if self.curve.is_plain && kind == FailureKind::Transient {
             self.formula(Shape::PLAIN, carry, n, FailureKind::Transient, bits)
         } else {
@@ -233,114 +229,71 @@ impl Policy {
         }
     }
 
-    /// Returns the intervals of the delays before the ceilings begin.
-    fn lead(&self) -> &'static [(Duration, Duration)] {
-        match self.curve.shape.draw {
-            Draw::Band(band) => band.lead,
-            _ => &[],
-        }
-    }
-
     /// Returns whether every delay after retry `k` is like it: the cap is reached, or nothing grows.
     pub(crate) fn has_settled(&self, k: u32, before: f64, after: f64) -> bool {
-        before.to_bits() == after.to_bits() && k as usize > self.lead().len()
+        let lead = match self.jitter() {
+            Jitter::Profile(jitter) => jitter.0.curve.lead(),
+            _ => 0,
+        };
+        before.to_bits() == after.to_bits() && k as usize > lead
     }
 
     // Cold, or the instructions for most policies would be laid out around it.
     #[cold]
     #[inline(never)]
     fn any_formula(&self, carry: f64, n: u32, kind: FailureKind, bits: u64) -> Option<Drawn> {
-        if self.curve.is_special {
-            return self.profile_formula(carry, n, kind, bits);
+        if self.curve.is_foreign {
+            return self.foreign_formula(carry, n, kind, bits);
         }
-        // Leaves out the parts that only special shapes use.
-        self.formula(Shape { last_cap: u64::MAX, unit: 0, ..self.curve.shape }, carry, n, kind, bits)
+        self.formula(self.curve.shape, carry, n, kind, bits)
     }
 
     #[inline(never)]
-    fn profile_formula(&self, carry: f64, n: u32, kind: FailureKind, bits: u64) -> Option<Drawn> {
-        let curve = &self.curve;
-        if let Some(&(from, to)) = self.lead().get(n.wrapping_sub(1) as usize) {
-            let interval = Interval { lo: nanos(from), hi: nanos(to) };
-            return Some(Drawn { delay: draw_nanos(interval.lo, interval.hi, bits), interval, carry });
-        }
-        match curve.shape.route {
-            Route::Polly => {
-                let base = curve.first * kind_factor(curve, kind);
-                Some(polly::next(base, curve.shape.last_cap as f64, carry, n, bits))
-            }
-            Route::SocketIo => {
-                let ceiling = least(curve.cap, carry * kind_factor(curve, kind));
-                let next = least(curve.cap, carry * curve.multiplier);
-                Some(socket_io::draw(ceiling, next, curve.shape.last_cap, bits))
-            }
-            _ => self.formula(curve.shape, carry, n, kind, bits),
+    fn foreign_formula(&self, carry: f64, n: u32, kind: FailureKind, bits: u64) -> Option<Drawn> {
+        match self.jitter() {
+            Jitter::Profile(jitter) => jitter.0.curve.next_delay(self, carry, n, kind, bits),
+            Jitter::Added(length) => Band::added(length).next_delay(self, carry, n, kind, bits),
+            _ => self.formula(self.curve.shape, carry, n, kind, bits),
         }
     }
 
+    /// Draws a delay: the formula of every policy, but for the curves of some profiles.
     #[inline(always)]
-    fn formula(&self, shape: Shape, carry: f64, n: u32, kind: FailureKind, bits: u64) -> Option<Drawn> {
-        let curve = &self.curve;
-        // The ceiling, adjusted to the kind of the failure.
-        let longer = |ceiling: f64| match kind {
-            FailureKind::Transient => ceiling,
-            _ => least(curve.cap, ceiling * kind_factor(curve, kind)),
-        };
-        let rounded = |nanos: f64| match shape.unit {
-            0 => nanos,
-            unit => (whole(nanos) / unit * unit) as f64,
-        };
+    pub(crate) fn formula(&self, shape: Shape, carry: f64, n: u32, kind: FailureKind, bits: u64) -> Option<Drawn> {
         let (interval, next) = match shape.route {
-            Route::Geometric => {
-                (inside(shape, whole(longer(carry))), least(curve.cap, rounded(carry * curve.multiplier)))
-            }
-            Route::Linear => (inside(shape, whole(longer(carry))), least(curve.cap, carry + curve.step)),
             Route::Decorrelated => {
-                let base = longer(curve.first);
-                let hi = least(curve.cap, 3.0 * greatest(carry, base));
+                let base = self.at_kind(self.curve.first, kind);
+                let hi = least(self.curve.cap, 3.0 * greatest(carry, base));
                 (Interval { lo: whole(base), hi: whole(greatest(hi, base)) }, carry)
             }
-            Route::Once(from, to) => {
-                let (mut low, mut high) = (from as f64, to as f64);
-                for _ in 1..n {
-                    let before = low;
-                    (low, high) = (least(curve.cap, low * curve.multiplier), least(curve.cap, high * curve.multiplier));
-                    if low.to_bits() == before.to_bits() {
-                        break;
-                    }
-                }
-                (Interval { lo: whole(low), hi: whole(high) }, carry)
+            route => {
+                let (ceiling, next) = self.ceiling(route, carry, n, kind)?;
+                (inside(shape, ceiling), next)
             }
-            Route::List => match &self.settings.backoff {
-                Backoff::List(list) => (inside(shape, list.nanos(n)), carry),
-                _ => return None,
-            },
-            // The first two have formulas of their own, which draw from no interval.
-            Route::Polly | Route::SocketIo | Route::Stop => return None,
         };
-        let drawn = match (shape.route, shape.unit) {
-            // The first delay is drawn; later ones follow from it.
-            (Route::Once(..), _) if n > 1 => whole(carry),
-            (_, 0) => draw_nanos(interval.lo, interval.hi, bits),
-            (_, unit) => draw_nanos(interval.lo / unit, interval.hi / unit, bits) * unit,
-        };
-        let delay = if drawn < shape.last_cap { drawn } else { shape.last_cap };
-        let next = match shape.route {
-            Route::Decorrelated => delay as f64,
-            Route::Once(..) => least(curve.cap, drawn as f64 * curve.multiplier),
-            _ => next,
-        };
-        Some(Drawn { delay, interval, carry: next })
+        let delay = draw_nanos(interval.lo, interval.hi, bits);
+        Some(Drawn { delay, interval, carry: if shape.route == Route::Decorrelated { delay as f64 } else { next } })
     }
-}
 
-/// Returns the factor of the ceilings after a failure of this kind.
-#[inline(always)]
-fn kind_factor(curve: &Curve, kind: FailureKind) -> f64 {
-    match kind {
-        FailureKind::Transient => 1.0,
-        FailureKind::Throttled => curve.throttled,
-        FailureKind::LocalExhaustion => curve.local,
+    /// Returns the ceiling of retry `n`, and the value that is carried on to the next.
+    #[inline(always)]
+    pub(crate) fn ceiling(&self, route: Route, carry: f64, n: u32, kind: FailureKind) -> Option<(u64, f64)> {
+        let curve = &self.curve;
+        Some(match (route, &self.settings.backoff) {
+            (Route::Geometric, _) => (whole(self.at_kind(carry, kind)), least(curve.cap, carry * curve.multiplier)),
+            (Route::Linear, _) => (whole(self.at_kind(carry, kind)), least(curve.cap, carry + curve.step)),
+            (Route::List, Backoff::List(list)) => (list.nanos(n), carry),
+            _ => return None,
+        })
+    }
+
+    /// Returns a ceiling, adjusted to the kind of the failure.
+    #[inline(always)]
+    pub(crate) fn at_kind(&self, ceiling: f64, kind: FailureKind) -> f64 {
+        match kind {
+            FailureKind::Transient => ceiling,
+            _ => least(self.curve.cap, ceiling * self.curve.kind_factor(kind)),
+        }
     }
 }
 
@@ -351,8 +304,6 @@ fn inside(shape: Shape, ceiling: u64) -> Interval {
         Draw::Full => (0, ceiling),
         Draw::None => (ceiling, ceiling),
         Draw::Equal => (ceiling / 2, ceiling),
-        Draw::Band(band) => (band.from.at(ceiling), band.to.at(ceiling)),
-        Draw::Added(length) => (ceiling, ceiling.saturating_add(length).min(LONGEST_NANOS)),
         Draw::Factor(share) => {
             let part = whole(ceiling as f64 * share).min(ceiling);
             (ceiling - part, ceiling + part)
@@ -364,13 +315,13 @@ fn inside(shape: Shape, ceiling: u64) -> Interval {
 /// Returns a length in nanoseconds, truncated. Ceilings are never negative, NaN or above `i64::MAX`, and the conversion
 /// to a signed number takes half as many instructions.
 #[inline(always)]
-fn whole(nanos: f64) -> u64 {
+pub(crate) fn whole(nanos: f64) -> u64 {
     nanos as i64 as u64
 }
 
 /// Returns the smaller of two numbers, neither of them NaN, in one instruction.
 #[inline(always)]
-fn least(a: f64, b: f64) -> f64 {
+pub(crate) fn least(a: f64, b: f64) -> f64 {
     if a < b { a } else { b }
 }
 

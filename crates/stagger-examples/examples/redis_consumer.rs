@@ -67,10 +67,11 @@ async fn work(connection: &mut MultiplexedConnection) -> Result<(), RedisError> 
 
 /// Maintains one connection, and executes jobs on it. Returns the number of connections used.
 async fn consume(client: Client) -> Result<u32, String> {
-    let mut links = Reconnect::new(&LINK, || client.get_multiplexed_async_connection());
+    let retrier = Retrier::new(LINK).classify(stagger_db::redis);
+    let mut links = Reconnect::new(retrier, || client.get_multiplexed_async_connection());
     let mut connections = 0;
     loop {
-        let mut connection = links.next_with_rule(stagger_db::redis).await.map_err(|error| error.to_string())?;
+        let mut connection = links.next().await.map_err(|error| error.to_string())?;
         connections += 1;
         match work(&mut connection).await {
             Ok(()) => return Ok(connections),

@@ -58,6 +58,6 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let wrong = retrier.run(|| sqlx::query("insert into nothing values (1)").execute(&pool)).await;
     let error = wrong.err().ok_or("the table must not exist")?;
     assert_eq!(error.attempts(), 1);
-    println!("{error}");
+    println!("{error:#}");
     Ok(())
 }

@@ -26,6 +26,9 @@ pub mod choosing {}
 #[doc = include_str!("../../../docs/guide/drill.md")]
 pub mod drill {}
 
+#[doc = include_str!("../../../docs/guide/errors.md")]
+pub mod errors {}
+
 #[doc = include_str!("../../../docs/guide/from-backoff.md")]
 pub mod from_backoff {}
 

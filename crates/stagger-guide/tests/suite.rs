@@ -5,16 +5,14 @@ mod suite {
     mod architecture;
     mod choosing;
     mod conformance;
-    mod contention;
     mod delays;
-    mod fleet;
     mod from_backoff;
     mod from_backon;
     mod from_polly;
     mod from_tenacity;
     mod from_tokio_retry;
     mod monitoring;
-    mod overload;
+    mod numbers;
     mod readme;
     mod websocket;
 }

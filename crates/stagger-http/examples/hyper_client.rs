@@ -20,7 +20,7 @@ use http::{Method, Request};
 use http_body_util::{BodyExt as _, Full};
 use hyper_util::client::legacy::{self, Client};
 use hyper_util::rt::TokioExecutor;
-use stagger::{Outcome, Policy, Retrier, classify, policy};
+use stagger::{Policy, Retrier, policy};
 use stagger_http::RequestProgress;
 use stagger_http::tower::RetryLayer;
 use tokio::net::TcpListener;
@@ -38,8 +38,7 @@ type Started = Arc<Mutex<Vec<String>>>;
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
     // An attempt that could not connect has sent nothing; an I/O error is classified by its kind.
-    let retrier =
-        Retrier::new(POLICY).classify(|error: &legacy::Error| classify::chain(error).unwrap_or(Outcome::TRANSIENT));
+    let retrier = Retrier::new(POLICY).look_into::<legacy::Error>();
     let retries = RetryLayer::new(retrier).classify_progress(|error: &legacy::Error| {
         if error.is_connect() { RequestProgress::NotSent } else { RequestProgress::MaybeProcessed }
     });

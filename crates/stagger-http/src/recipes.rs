@@ -35,17 +35,17 @@
 //! # let url = &format!("http://{}", listener.local_addr()?);
 //! # tokio::spawn(axum::serve(listener, Router::new().route("/", page)).into_future());
 //! let client = Client::new();
-//! let page = stagger::retry(&POLICY, || get(&client, url)).with_marks().await?;
+//! let page = stagger::retry(&POLICY, || get(&client, url)).await?;
 //! assert_eq!(page.text().await?, "a page");
 //! # assert_eq!(calls.load(std::sync::atomic::Ordering::Relaxed), 3);
 //!
 //! let nowhere = format!("{url}/nowhere");
-//! let error = stagger::retry(&POLICY, || get(&client, &nowhere)).with_marks().await.unwrap_err();
+//! let error = stagger::retry(&POLICY, || get(&client, &nowhere)).await.unwrap_err();
 //! assert_eq!(error.status(), Some(reqwest::StatusCode::NOT_FOUND));
 //! # Ok::<(), Box<dyn std::error::Error>>(()) })?; Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! With a budget, a circuit breaker or listeners, use a [`Retrier`](stagger::Retrier): `api.run(..).with_marks()`. A POST that may
+//! With a budget, a circuit breaker or listeners, use a [`Retrier`](stagger::Retrier): `api.run(..)`. A POST that may
 //! have been processed must not be retried unless it carries an `Idempotency-Key`. A POST that was never sent may be:
 //!
 //! ```
@@ -74,7 +74,7 @@
 //! # };
 //! let (api, client) = (Retrier::new(POLICY), Client::new());
 //! // No server listens at this address.
-//! let error = api.run(|| pay(&client, url)).with_marks().await.unwrap_err();
+//! let error = api.run(|| pay(&client, url)).await.unwrap_err();
 //! assert_eq!(error.attempts(), 4);
 //! assert!(error.error().is_some_and(reqwest::Error::is_connect));
 //! # Ok::<(), Box<dyn std::error::Error>>(()) })?; Ok::<(), Box<dyn std::error::Error>>(())
@@ -91,7 +91,7 @@
 //! use http_body_util::{BodyExt as _, Full};
 //! use hyper_util::client::legacy::{Client, Error};
 //! use hyper_util::rt::TokioExecutor;
-//! use stagger::{Outcome, Policy, Retrier, classify, policy};
+//! use stagger::{Policy, Retrier, policy};
 //! use stagger_http::RequestProgress;
 //! use stagger_http::tower::RetryLayer;
 //! use tower::{ServiceBuilder, ServiceExt as _};
@@ -103,7 +103,7 @@
 //! # let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
 //! # let url = format!("http://{}", listener.local_addr()?);
 //! # tokio::spawn(axum::serve(listener, axum::Router::new().route("/", page)).into_future());
-//! let retrier = Retrier::new(POLICY).classify(|error: &Error| classify::chain(error).unwrap_or(Outcome::TRANSIENT));
+//! let retrier = Retrier::new(POLICY).look_into::<Error>();
 //! let retries = RetryLayer::new(retrier).classify_progress(|error: &Error| match error.is_connect() {
 //!     true => RequestProgress::NotSent,
 //!     false => RequestProgress::MaybeProcessed,

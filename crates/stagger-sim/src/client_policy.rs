@@ -1,8 +1,8 @@
 use core::time::Duration;
 
 use stagger_core::{
-    Guards, Outcome, Policy, Seed, guard::Permits, machine::Decision, machine::Health, machine::RetryMachine,
-    machine::RetryState,
+    Guards, NestedRetries, Outcome, Policy, Seed, guard::Permits, machine::Decision, machine::Health,
+    machine::RetryMachine, machine::RetryState,
 };
 
 use crate::time::instant;
@@ -50,7 +50,7 @@ impl<'a> ClientPolicy<'a> {
     /// client gives up.
     #[inline(always)]
     pub(crate) fn on_failure(&self, id: u32, state: &mut RetryState, outcome: Outcome, now: u64) -> Option<Duration> {
-        delay(&self.retry(id, state).decide_unguarded(outcome, || instant(now)))
+        delay(&self.retry(id, state).decide_unguarded(outcome, NestedRetries::Allow, || instant(now)))
     }
 
     /// Returns the seed of a client in a run with this seed.

@@ -42,8 +42,8 @@
 //!
 //! # Randomness
 //!
-//! Every random draw is a function of seed, client and attempt: a seed gives the same figures on every machine, with
-//! either [`Engine`] and any number of threads. Random quantities of the environment (when a client is disconnected,
+//! Every random draw is a function of seed, client and attempt: a seed gives the same figures on every machine and with
+//! any number of threads. Random quantities of the environment (when a client is disconnected,
 //! how long a message takes) are the same for every policy.
 
 #![forbid(unsafe_code)]
@@ -70,7 +70,6 @@ pub mod testing;
 mod time;
 mod time_series;
 
-pub use engine::Engine;
 pub use error::{ScenarioError, ScenarioProblem};
 pub use progress::{CancelToken, Progress};
 pub use sweep::Sweep;

@@ -8,16 +8,16 @@
 
 use core::num::NonZeroU32;
 use core::time::Duration;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 
 use stagger::batch::{Batch, BatchResult, Failed, UnknownItem};
 use stagger::budget::Tokens;
-use stagger::{Guards, Outcome, Policy, policy, time::Clock as _, time::Tokio};
+use stagger::{Outcome, Policy, Retrier, policy, time::Clock as _, time::Tokio};
 use tokio::time::sleep;
 
 const POLICY: Policy = policy!(exponential(ms(200), secs(5)).max_attempts(4));
-/// Shared by all batches of this process.
-static BUDGET: Tokens = Tokens::new();
+/// Shared by all batches of this process: a budget for all requests to the table.
+static TABLE: LazyLock<Retrier> = LazyLock::new(|| Retrier::new(POLICY).named("table").budget(Tokens::new()));
 /// Maximum duration of a request to the table.
 const REQUEST: Duration = Duration::from_secs(1);
 /// Attempts after which a message becomes a dead letter.
@@ -60,8 +60,7 @@ async fn handle(
     dead_letters: &Letters,
 ) -> Result<BatchResult<Message, u16>, UnknownItem> {
     let letters = Arc::clone(dead_letters);
-    let mut batch = Batch::new(&POLICY, messages)
-        .guards(Guards::none().budget(&BUDGET))
+    let mut batch = Batch::new(&*TABLE, messages)
         .lease(Tokio.now().saturating_add(left), REQUEST)
         .attempts_before(|message| message.received - 1)
         .dead_letter(MAX_ATTEMPTS, move |failed: Failed<Message, u16>| {

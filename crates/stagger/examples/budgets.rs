@@ -70,7 +70,7 @@ async fn main() -> Result<(), BudgetError> {
     // A call whose retry is rejected keeps its own error, and reports that its budget was the reason.
     let exhausted = Retrier::new(POLICY).budget(Tokens::builder().initial(0).build()?);
     let Err(error) = exhausted.run(async || Err::<(), _>("down")).await else { unreachable!("the service is down") };
-    println!("  the error            {error}");
+    println!("  the error            {error:#}");
     assert_eq!((error.stop_reason(), error.error()), (StopReason::Budget, Some(&"down")));
 
     // One budget per host, so that a failing host does not use up the retries of the others.

@@ -55,7 +55,7 @@ async fn main() -> Result<(), Box<dyn core::error::Error>> {
         Ok(_) => return Err("another process has taken the port".into()),
         Err(error) => error,
     };
-    println!("{error}");
+    println!("{error:#}");
     assert_eq!(error.attempts(), 3);
     Ok(())
 }

@@ -81,7 +81,7 @@ async fn main() -> Result<(), Box<dyn core::error::Error>> {
 
     controls.set("api", ControlMode::NoRetries);
     let error = api.run(|| server.answer()).await.err().ok_or("the server is down")?;
-    println!("{error}");
+    println!("{error:#}");
     assert_eq!((error.stop_reason(), error.attempts()), (StopReason::Budget, 1));
     Ok(())
 }

@@ -1,8 +1,10 @@
+use core::cell::Cell;
 use core::fmt;
 use core::time::Duration;
 
+use crate::classify::{links, sources};
 use crate::text::Compact;
-use crate::{BreakerOpen, StopReason};
+use crate::{BoxedError, BreakerOpen, StopReason};
 
 /// The error of a call that gave up: the reason to stop, the number of attempts, the elapsed time and the cause.
 ///
@@ -98,6 +100,20 @@ impl<E> Error<E> {
     {
         self.into_inner_or(E::from)
     }
+
+    /// Boxes the operation's error, for `?` into `anyhow::Error`, `eyre::Report` or `Box<dyn Error>`: an `Error` around
+    /// one of these does not implement `std::error::Error`, but around a [`BoxedError`] it does.
+    #[must_use]
+    pub fn boxed(self) -> Error<BoxedError>
+    where
+        E: Into<Box<dyn core::error::Error + Send + Sync>> + 'static,
+    {
+        let last = match self.last {
+            Cause::Operation(error) => Cause::Operation(BoxedError::new(error)),
+            Cause::Rejected(rejected) => Cause::Rejected(rejected),
+        };
+        Error { stop: self.stop, attempts: self.attempts, elapsed: self.elapsed, last }
+    }
 }
 
 /// Conversion from [`Error<E>`] back to the operation's own `E`.
@@ -115,6 +131,14 @@ pub trait RetryResultExt<T, E> {
     /// # Errors
     /// Returns the operation's error.
     fn into_inner_or(self, rejected: impl FnOnce(Rejected) -> E) -> Result<T, E>;
+
+    /// Returns the value, or the error with the operation's error boxed; see [`Error::boxed`].
+    ///
+    /// # Errors
+    /// Returns the error, which `?` converts to `anyhow::Error`, `eyre::Report` and `Box<dyn Error>`.
+    fn boxed(self) -> Result<T, Error<BoxedError>>
+    where
+        E: Into<Box<dyn core::error::Error + Send + Sync>> + 'static;
 }
 
 impl<T, E> RetryResultExt<T, E> for Result<T, Error<E>> {
@@ -128,32 +152,114 @@ impl<T, E> RetryResultExt<T, E> for Result<T, Error<E>> {
     fn into_inner_or(self, rejected: impl FnOnce(Rejected) -> E) -> Result<T, E> {
         self.map_err(|error| error.into_inner_or(rejected))
     }
+
+    fn boxed(self) -> Result<T, Error<BoxedError>>
+    where
+        E: Into<Box<dyn core::error::Error + Send + Sync>> + 'static,
+    {
+        self.map_err(Error::boxed)
+    }
 }
 
-/// `gave up after 5 attempts in 3.2s, every attempt was used: connection refused`.
+/// `gave up after 5 attempts in 3.2s, every attempt was used`. The cause is the [`source`](core::error::Error::source);
+/// `{:#}` appends it, in its own alternate form. [`display_chain`] prints the sources of every error type.
 impl<E: fmt::Display> fmt::Display for Error<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let plural = if self.attempts == 1 { "" } else { "s" };
-        write!(f, "gave up after {} attempt{plural} in {:.1}", self.attempts, Compact(self.elapsed))?;
+        write!(f, "gave up after {} attempt{plural} in {:.1}, ", self.attempts, Compact(self.elapsed))?;
         match (&self.last, self.stop) {
-            // These causes say what the reason says, and more.
-            (Cause::Rejected(Rejected::BreakerOpen(_)), StopReason::Breaker)
-            | (Cause::Rejected(Rejected::Cancelled), StopReason::Cancelled) => f.write_str(": ")?,
-            (_, stop) => write!(f, ", {stop}: ")?,
+            // The source says the same, and for how long.
+            (Cause::Rejected(Rejected::BreakerOpen(_)), StopReason::Breaker) => f.write_str("rejected")?,
+            (_, stop) => stop.fmt(f)?,
         }
         match &self.last {
-            Cause::Operation(error) => error.fmt(f),
-            Cause::Rejected(rejected) => rejected.fmt(f),
+            _ if !f.alternate() => Ok(()),
+            Cause::Operation(error) => write!(f, ": {error:#}"),
+            Cause::Rejected(rejected) => write!(f, ": {rejected}"),
         }
     }
 }
 
-impl<E: core::error::Error + 'static> core::error::Error for Error<E> {
+/// An error of an operation that implements `std::error::Error`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not implement `std::error::Error`, and neither does `stagger::Error<{Self}>`",
+    label = "call `.boxed()` on the result first, with `use stagger::RetryResultExt as _`",
+    note = "`.boxed()` makes an `Error<BoxedError>` of it, which does"
+)]
+pub trait SourceError: core::error::Error + 'static {}
+
+#[diagnostic::do_not_recommend]
+impl<E: core::error::Error + 'static> SourceError for E {}
+
+thread_local! {
+    /// The reason to stop of the `Error` whose source was last asked for on this thread.
+    static STOP: Cell<Option<StopReason>> = const { Cell::new(None) };
+}
+
+impl<E: SourceError> core::error::Error for Error<E> {
     fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
-        match &self.last {
-            Cause::Operation(error) => Some(error),
-            Cause::Rejected(rejected) => Some(rejected),
+        // The answer to `stop_reason`, which cannot downcast to this type without knowing `E`.
+        let _ = STOP.try_with(|stop| stop.set(Some(self.stop)));
+        let error: &(dyn core::error::Error + 'static) = match &self.last {
+            Cause::Operation(error) => error,
+            Cause::Rejected(rejected) => rejected,
+        };
+        // The error in the box, not the box, so that it can be downcast to.
+        Some(error.downcast_ref::<BoxedError>().map_or(error, |boxed| &**boxed))
+    }
+}
+
+/// Returns why a call gave up, if its error is anywhere in this chain, whatever the type of its operation's error.
+///
+/// For a program that ends with another exit code when it was cancelled:
+///
+/// ```
+/// # use stagger::{Policy, Cancel, StopReason, blocking};
+/// fn run(cancel: &Cancel) -> anyhow::Result<()> {
+///     let fails = || Err::<(), _>(std::io::Error::from(std::io::ErrorKind::ConnectionRefused));
+///     blocking::retry(&Policy::DEFAULT, fails).cancelled_by(cancel).run()?;
+///     Ok(())
+/// }
+///
+/// let cancel = Cancel::new();
+/// cancel.cancel();
+/// let error = run(&cancel).unwrap_err();
+/// let code = if stagger::stop_reason(&*error) == Some(StopReason::Cancelled) { 130 } else { 1 };
+/// assert_eq!(code, 130);
+/// ```
+#[must_use]
+pub fn stop_reason(error: &(dyn core::error::Error + 'static)) -> Option<StopReason> {
+    links(error).find_map(|link| match link.downcast_ref() {
+        Some(Rejected::Cancelled) => Some(StopReason::Cancelled),
+        Some(Rejected::BreakerOpen(_)) => Some(StopReason::Breaker),
+        _ => {
+            STOP.set(None);
+            let _ = link.source();
+            STOP.take()
         }
+    })
+}
+
+/// Returns the messages of an error and all its sources, joined by `: `.
+///
+/// ```
+/// # use stagger::{Policy, blocking, display_chain};
+/// let fails = || Err::<(), _>(std::io::Error::other("no such account"));
+/// let error = blocking::retry(&Policy::DEFAULT, fails).detailed().run().unwrap_err();
+/// let text = display_chain(&error).to_string();
+/// assert!(text.starts_with("gave up after 1 attempt in "), "{text}");
+/// assert!(text.ends_with("the failure is permanent: no such account"), "{text}");
+/// ```
+pub fn display_chain<'e>(error: &'e (dyn core::error::Error + 'static)) -> impl fmt::Display + 'e {
+    Chain(error)
+}
+
+struct Chain<'e>(&'e (dyn core::error::Error + 'static));
+
+impl fmt::Display for Chain<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)?;
+        sources(self.0).skip(1).try_for_each(|source| write!(f, ": {source}"))
     }
 }
 

@@ -252,7 +252,7 @@ where
         // The breaker is not asked, so it is not told either.
         let mut guards = this.guards.nested(nested);
         guards.breaker = None;
-        hold(this.first_permits, guards.first_of_several(|| now), guards, this.timer);
+        hold(this.first_permits, guards.first_of_several(|| now), PermitStage::Attempting, guards, this.timer);
         this.first.set(Some((this.operation)()));
         *this.state = Some(HedgeState::new(this.hedge, this.hedge.delay_now(*this.latencies), now));
     }
@@ -266,14 +266,15 @@ where
             *this.rejected = true;
             return;
         };
+        // Only after the permits are stored: the listener or the operation may panic.
+        let mut held = HeldPermits::EMPTY;
+        hold(&mut held, permits, PermitStage::Admitted, *this.guards, this.timer);
         let number = state.count();
         let after = now.saturating_since(*this.first_started);
         emit(*this.retrier, number, after, Action::Retry { after, source: DelaySource::Hedge }, None);
+        held.set_stage(PermitStage::Attempting);
         state.launched(this.hedge.delay_now(*this.latencies), now);
-        let mut copy =
-            Copy { attempt: Box::pin((this.operation)()), number, started: now, permits: HeldPermits::EMPTY };
-        hold(&mut copy.permits, permits, *this.guards, this.timer);
-        this.copies.push(copy);
+        this.copies.push(Copy { attempt: Box::pin((this.operation)()), number, started: now, permits: held });
     }
 
     /// Polls the attempts in flight. Returns the end of the call if one of them ends it.
@@ -410,11 +411,22 @@ fn record_latency(latencies: Option<&Latencies>, started: Instant, now: Instant)
     }
 }
 
-/// Stores the permits of an attempt that starts now.
-fn hold<'h, T: Sleep + Clone>(slot: &mut HeldPermits<Guards<'h>, T>, permits: Permits, guards: Guards<'h>, timer: &T) {
-    slot.hold(permits, PermitStage::Attempting, guards.nested, || {
-        if guards.is_unguarded() { None } else { Some((guards, timer.clone())) }
-    });
+/// Stores the permits of an attempt that has come this far.
+fn hold<'h, T: Sleep + Clone>(
+    slot: &mut HeldPermits<Guards<'h>, T>,
+    permits: Permits,
+    stage: PermitStage,
+    guards: Guards<'h>,
+    timer: &T,
+) {
+    slot.hold(
+        permits,
+        stage,
+        guards.nested,
+        || {
+            if guards.is_unguarded() { None } else { Some((guards, timer.clone())) }
+        },
+    );
 }
 
 /// Passes an event to the listeners of the retrier.

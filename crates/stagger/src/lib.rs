@@ -19,6 +19,7 @@
 //! | share a budget, breaker, rules and listeners between calls | [`Retrier`] |
 //! | pass `&mut` state to the operation | [`Retrier::run_with`], or the loop form [`Retrier::call`] |
 //! | classify an error inside the operation | [`Marked`] |
+//! | convert the error of a call with `?`, whatever its type | [`RetryResultExt::boxed`] |
 //! | keep a connection open | [`Reconnect`](crate::reconnect::Reconnect) |
 //! | keep many pending retries on one task | [`queue::RetryQueue`] |
 //! | send a batch and resend only its failed items | [`batch::Batch`] |
@@ -66,7 +67,8 @@
 //!
 //! # Features
 //!
-//! `tokio` (default), `async-io`, `futures-timer`, `serde`, `tracing`, `metrics` and `stream`. Each only adds items.
+//! `tokio` (default), `async-io`, `futures-timer`, `serde`, `tracing`, `metrics`, `stream`, `anyhow` and `eyre`. Each only
+//! adds items, except that the last two let errors be classified by what a report holds.
 //! Without `tokio`, [`retry`](fn@retry) is not available and the timer is passed explicitly, as in
 //! [`retry_with_timer`].
 
@@ -74,6 +76,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod batch;
+mod boxed_error;
 #[cfg(target_has_atomic = "64")]
 pub mod budget;
 mod call;
@@ -82,6 +85,7 @@ pub mod classify;
 mod clock;
 #[cfg(target_has_atomic = "64")]
 pub mod control;
+mod deadline;
 mod drive;
 mod entropy;
 mod error;
@@ -110,6 +114,7 @@ pub use stagger_core::{
 #[cfg(target_has_atomic = "64")]
 pub use stagger_core::{admission, breaker};
 
+pub use boxed_error::BoxedError;
 pub use call::attempt::Attempt;
 pub use call::limits::LastAttempt;
 pub use cancel::Cancel;
@@ -120,6 +125,6 @@ pub use drive::future::{RetryFuture, retry_with_timer};
 pub use drive::poll_retry::PollRetry;
 pub use drive::retry_loop::RetryLoop;
 pub use entropy::seed;
-pub use error::{Cause, Error, Rejected, Report, RetryResultExt};
-pub use marked::Marked;
+pub use error::{Cause, Error, Rejected, Report, RetryResultExt, display_chain, stop_reason};
+pub use marked::{Marked, OperationError};
 pub use retrier::Retrier;

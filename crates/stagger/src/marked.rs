@@ -1,3 +1,4 @@
+use core::any::Any;
 use core::fmt;
 use core::time::Duration;
 
@@ -5,8 +6,8 @@ use crate::{FailureKind, Outcome, ServerHint};
 
 /// An error with an optional mark that says whether to retry it, for operations that classify their own errors.
 ///
-/// The operation returns `Result<T, Marked<E>>` and the call uses [`with_marks`](crate::RetryFuture::with_marks): the
-/// caller gets the original `E` back. `?` converts an `E` into an unmarked error, which the call's rule classifies.
+/// The operation returns `Result<T, Marked<E>>`. The call honors the mark and removes it: the caller gets the original
+/// `E` back. `?` converts an `E` into an unmarked error, which the call's rule classifies.
 ///
 /// ```
 /// use std::io;
@@ -17,7 +18,6 @@ use crate::{FailureKind, Outcome, ServerHint};
 ///     calls += 1;
 ///     Err(Marked::permanent(io::Error::other("no such account")))
 /// })
-/// .with_marks()
 /// .run();
 /// assert_eq!(answer.unwrap_err().to_string(), "no such account");
 /// assert_eq!(calls, 1);
@@ -27,6 +27,95 @@ pub struct Marked<E> {
     error: E,
     mark: Option<Outcome>,
 }
+
+/// The error of an operation: a [`Marked<E>`], which a call takes apart into mark and `E`, or any other type.
+///
+/// Implemented for every `Unpin` type, which all usual error types are, and for `Marked<E>`, which is not `Unpin`; that
+/// is how the two are told apart. Code that is generic over the operation's error needs the bound `E: Unpin`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be the error of an operation, because it may not be `Unpin`",
+    note = "in generic code, add the bound `{Self}: Unpin`; otherwise box the error"
+)]
+pub trait OperationError: Sized {
+    /// The error that the caller gets.
+    type Inner: OperationError;
+    /// The mark; zero-sized if there cannot be one.
+    type Mark: Into<Option<Outcome>> + Default;
+
+    /// Returns the mark, if there is one.
+    fn mark(&self) -> Option<Outcome>;
+
+    /// Returns the error without its mark, for downcasting.
+    fn as_any(&self) -> &dyn Any
+    where
+        Self: 'static;
+
+    /// Separates the error from its mark.
+    fn into_parts(self) -> (Self::Inner, Self::Mark);
+}
+
+/// The mark of an error that cannot be marked: a zero-sized `Option<Outcome>`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Unmarked;
+
+impl From<Unmarked> for Option<Outcome> {
+    #[inline]
+    fn from(_: Unmarked) -> Self {
+        None
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<E: Unpin> OperationError for E {
+    type Inner = E;
+    type Mark = Unmarked;
+
+    fn mark(&self) -> Option<Outcome> {
+        None
+    }
+
+    fn as_any(&self) -> &dyn Any
+    where
+        E: 'static,
+    {
+        self
+    }
+
+    #[inline]
+    fn into_parts(self) -> (E, Unmarked) {
+        (self, Unmarked)
+    }
+}
+
+impl<E: OperationError> OperationError for Marked<E> {
+    type Inner = E;
+    type Mark = Option<Outcome>;
+
+    fn mark(&self) -> Option<Outcome> {
+        self.mark
+    }
+
+    fn as_any(&self) -> &dyn Any
+    where
+        Self: 'static,
+    {
+        self.error.as_any()
+    }
+
+    #[inline]
+    fn into_parts(self) -> (E, Option<Outcome>) {
+        (self.error, self.mark)
+    }
+}
+
+mod never {
+    /// Implemented by no type.
+    pub trait Never {}
+}
+
+/// Never applies. It takes the place of the automatic implementation, so that `Marked` is known not to be `Unpin`, and
+/// a call can distinguish it from every other error; see [`OperationError`].
+impl<E> Unpin for Marked<E> where Self: never::Never {}
 
 impl<E> Marked<E> {
     /// Creates a permanent error: it is not retried.
@@ -86,10 +175,6 @@ impl<E> Marked<E> {
     /// Returns the original error, without the mark.
     pub fn into_error(self) -> E {
         self.error
-    }
-
-    pub(crate) fn into_parts(self) -> (E, Option<Outcome>) {
-        (self.error, self.mark)
     }
 }
 

@@ -1,7 +1,5 @@
-use core::any::TypeId;
 use core::fmt;
 use core::time::Duration;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use stagger_core::{Breaker, Budget, NestedRetries, Outcome, Policy, PolicyBuilder, PolicyError, Seed};
@@ -9,12 +7,13 @@ use stagger_core::{Breaker, Budget, NestedRetries, Outcome, Policy, PolicyBuilde
 #[cfg(target_has_atomic = "64")]
 use crate::budget::Unlimited;
 use crate::call::limits::{LastAttempt, Limits};
+use crate::classify::{RuleError, RuleSet};
 #[cfg(target_has_atomic = "64")]
 use crate::control::RetryControls;
 use crate::event::Event;
 #[cfg(target_has_atomic = "64")]
 use crate::shared::Controlled;
-use crate::shared::{RuleFor, Shared};
+use crate::shared::Shared;
 
 /// A policy together with everything that calls made through it share: budget, breaker, rules, listeners and limits.
 ///
@@ -22,13 +21,13 @@ use crate::shared::{RuleFor, Shared};
 /// state. Calls return [`Error<E>`]; [`into_inner`](crate::RetryResultExt::into_inner) converts it back to the
 /// operation's own error.
 ///
-/// A rule applies only if the operation's error type is exactly the type the rule was registered for. A rule for
-/// `ApiError` is not used for `Box<ApiError>`, `Arc<ApiError>` or an error wrapped in a `Box<dyn Error>`.
+/// A rule applies however the error is wrapped: see [`classify`](Self::classify).
 ///
 /// ```
 /// use stagger::{RetryResultExt as _, Policy, Rejected, Retrier, policy};
 ///
-/// #[derive(Debug, PartialEq)]
+/// #[derive(Debug, PartialEq, thiserror::Error)]
+/// #[error("{self:?}")]
 /// enum ApiError { Busy, Gone, Rejected(Rejected) }
 /// # impl From<Rejected> for ApiError { fn from(why: Rejected) -> Self { Self::Rejected(why) } }
 ///
@@ -58,7 +57,7 @@ impl Retrier {
                 nested: NestedRetries::Disable,
                 #[cfg(target_has_atomic = "64")]
                 control: None,
-                rules: HashMap::new(),
+                rules: RuleSet::default(),
                 listeners: Vec::new(),
                 limits: Limits::NONE,
                 seed: None,
@@ -120,20 +119,37 @@ impl Retrier {
     }
 
     /// Sets the rule for errors of type `E`: transient if `is_transient` returns true, permanent otherwise. Replaces an
-    /// earlier rule for `E`. Error types without a rule use the [built-in rules](crate::classify::built_in).
+    /// earlier rule for `E`. See [`classify`](Self::classify) for the errors that it applies to.
     #[must_use]
-    pub fn when<E: 'static>(self, is_transient: impl Fn(&E) -> bool + Send + Sync + 'static) -> Self {
+    pub fn when<E: RuleError>(self, is_transient: impl Fn(&E) -> bool + Send + Sync + 'static) -> Self {
         self.classify(move |error: &E| if is_transient(error) { Outcome::TRANSIENT } else { Outcome::Permanent })
     }
 
     /// Sets the rule for errors of type `E`, returning the full [`Outcome`]: the failure kind and the server's hint.
     /// Replaces an earlier rule for `E`.
+    ///
+    /// It applies wherever the `E` is: if it is the operation's error, if it is in a `Box`, `Arc` or `Rc`, in an
+    /// `anyhow::Error` or `eyre::Report` (with the features of these names), and if `source()` leads to it. Of several
+    /// rules, that of the outermost error applies. Errors without a rule use the
+    /// [built-in rules](crate::classify::built_in).
     #[must_use]
-    pub fn classify<E: 'static>(self, outcome: impl Fn(&E) -> Outcome + Send + Sync + 'static) -> Self {
-        let rule = Arc::new(RuleFor::<E>(Box::new(outcome)));
-        self.change(|shared| {
-            shared.rules.insert(TypeId::of::<E>(), rule);
-        })
+    pub fn classify<E: RuleError>(self, outcome: impl Fn(&E) -> Outcome + Send + Sync + 'static) -> Self {
+        self.change(|shared| shared.rules.set(outcome))
+    }
+
+    /// Sets the rule for operations whose error is an `E` that does not implement `Error`, such as a `String`. Replaces an
+    /// earlier rule for `E`. It also applies to a `Box`, `Arc` or `Rc` of an `E`, but not to an error inside another.
+    #[must_use]
+    pub fn classify_exactly<E: 'static>(self, outcome: impl Fn(&E) -> Outcome + Send + Sync + 'static) -> Self {
+        self.change(|shared| shared.rules.set_exact(outcome))
+    }
+
+    /// Classifies errors of type `E` by what their [`source`](core::error::Error::source) leads to, unless `E` has a rule:
+    /// for operations whose error is an enum of your own that wraps other errors. Boxed errors, and those in an
+    /// `anyhow::Error` or `eyre::Report`, do not need it.
+    #[must_use]
+    pub fn look_into<E: RuleError>(self) -> Self {
+        self.change(|shared| shared.rules.look_into::<E>())
     }
 
     /// Adds a listener that is called with every decision: before each sleep, and at the end of the call. Listeners

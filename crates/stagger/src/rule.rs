@@ -7,7 +7,7 @@ use core::fmt;
 use stagger_core::Outcome;
 
 use crate::classify;
-use crate::marked::Marked;
+use crate::marked::OperationError;
 use crate::shared::Shared;
 
 /// A value, or an error with the mark that the operation put on it.
@@ -26,44 +26,18 @@ pub trait ResultReader<Out> {
     fn read(&mut self, out: Out) -> ReadResult<Self::Value, Self::Error, Self::Mark>;
 }
 
-/// A plain `Result<T, E>`.
+/// A `Result<T, E>`; the marks of [`Marked`](crate::Marked) errors are removed.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Plain;
 
-/// The mark of an error that cannot be marked: a zero-sized `Option<Outcome>`.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Unmarked;
-
-impl From<Unmarked> for Option<Outcome> {
-    #[inline]
-    fn from(_: Unmarked) -> Self {
-        None
-    }
-}
-
-impl<T, E> ResultReader<Result<T, E>> for Plain {
+impl<T, E: OperationError> ResultReader<Result<T, E>> for Plain {
     type Value = T;
-    type Error = E;
-    type Mark = Unmarked;
+    type Error = E::Inner;
+    type Mark = E::Mark;
 
     #[inline]
-    fn read(&mut self, out: Result<T, E>) -> ReadResult<T, E, Unmarked> {
-        out.map_err(|error| (error, Unmarked))
-    }
-}
-
-/// A result whose errors are [`Marked`]; the marks are removed.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct WithMarks;
-
-impl<T, E> ResultReader<Result<T, Marked<E>>> for WithMarks {
-    type Value = T;
-    type Error = E;
-    type Mark = Option<Outcome>;
-
-    #[inline]
-    fn read(&mut self, out: Result<T, Marked<E>>) -> ReadResult<T, E, Option<Outcome>> {
-        out.map_err(Marked::into_parts)
+    fn read(&mut self, out: Result<T, E>) -> ReadResult<T, E::Inner, E::Mark> {
+        out.map_err(E::into_parts)
     }
 }
 
@@ -106,9 +80,12 @@ pub trait Rule<E> {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BuiltIn;
 
-impl<E: Any> Rule<E> for BuiltIn {
+impl<E: OperationError + Any> Rule<E> for BuiltIn {
     fn outcome(&self, error: &E, retrier: Option<&Shared>) -> Outcome {
-        retrier.and_then(|retrier| retrier.registered(error)).unwrap_or_else(|| classify::built_in(error))
+        error.mark().unwrap_or_else(|| match retrier {
+            Some(retrier) => retrier.rules.outcome(error.as_any()),
+            None => classify::built_in_any(error.as_any()),
+        })
     }
 }
 

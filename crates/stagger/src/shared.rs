@@ -1,14 +1,15 @@
 //! The state shared by the clones of a retrier, and how a call accesses it.
 
-use core::any::{Any, TypeId};
+use core::any::Any;
 use core::fmt;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::call::limits::Limits;
+use crate::classify::RuleSet;
 #[cfg(target_has_atomic = "64")]
 use crate::control::RetryControls;
 use crate::event::Event;
+use crate::marked::OperationError;
 use stagger_core::{Breaker, Budget, Guards, NestedRetries, Outcome, Policy, Seed};
 
 /// The state shared by the clones of a retrier.
@@ -21,7 +22,7 @@ pub struct Shared {
     pub(crate) nested: NestedRetries,
     #[cfg(target_has_atomic = "64")]
     pub(crate) control: Option<Controlled>,
-    pub(crate) rules: HashMap<TypeId, Arc<dyn Any + Send + Sync>>,
+    pub(crate) rules: RuleSet,
     pub(crate) listeners: Vec<Listener>,
     pub(crate) limits: Limits,
     pub(crate) seed: Option<Seed>,
@@ -36,9 +37,6 @@ pub(crate) struct Controlled {
 }
 
 pub(crate) type Listener = Arc<dyn Fn(&Event<'_>) + Send + Sync>;
-
-/// The rule for errors of type `E`, as stored among the rules of other types.
-pub(crate) struct RuleFor<E>(pub(crate) Box<dyn Fn(&E) -> Outcome + Send + Sync>);
 
 impl fmt::Debug for Shared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -65,7 +63,7 @@ impl Shared {
     }
 
     /// Returns whether there are listeners, which need the elapsed time.
-    pub(crate) const fn has_listeners(&self) -> bool {
+    pub(crate) fn has_listeners(&self) -> bool {
         !self.listeners.is_empty()
     }
 
@@ -80,9 +78,8 @@ impl Shared {
         }
     }
 
-    /// Returns the outcome by the rule for errors of type `E`, if there is one.
-    pub(crate) fn registered<E: Any>(&self, error: &E) -> Option<Outcome> {
-        let rule = self.rules.get(&TypeId::of::<E>())?.downcast_ref::<RuleFor<E>>()?;
-        Some((rule.0)(error))
+    /// Returns the error's mark, or the outcome by a rule of this retrier, if one applies.
+    pub(crate) fn explicit<E: OperationError + Any>(&self, error: &E) -> Option<Outcome> {
+        error.mark().or_else(|| self.rules.explicit(error.as_any()))
     }
 }

@@ -4,6 +4,7 @@
 //! run retries on another timer.
 
 pub use crate::clock::{Clock, SystemClock};
+pub use crate::deadline::Deadline;
 #[cfg(feature = "async-io")]
 pub use crate::timer::AsyncIo;
 #[cfg(feature = "futures-timer")]

@@ -10,6 +10,8 @@ mod suite {
     mod compile;
     mod conformance;
     mod control;
+    #[cfg(all(feature = "anyhow", feature = "eyre"))]
+    mod conversions;
     mod dropping;
     mod error_texts;
     mod errors;
@@ -38,4 +40,5 @@ mod suite {
     mod support;
     mod ticker;
     mod timer_resolution;
+    mod wrappings;
 }

@@ -6,4 +6,5 @@ pub(crate) mod mutants;
 pub(crate) mod prose;
 pub(crate) mod public_api;
 pub(crate) mod semver;
+pub(crate) mod size;
 pub(crate) mod soak;

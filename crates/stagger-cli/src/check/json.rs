@@ -1,5 +1,5 @@
 use serde::Serialize;
-use stagger_sim::lint::{Basis, Estimate, Finding};
+use stagger_sim::lint::{Estimate, Finding};
 
 use super::command::{CheckResult, LogResult, PolicyResult};
 use crate::error::CliError;
@@ -90,10 +90,10 @@ struct HelpEntry<'a> {
 struct EstimateEntry {
     /// Lower bound of the time until all clients have recovered, for any policy.
     min_recovery_s: f64,
-    /// Mean number of attempts per client; null if no closed form applies.
+    /// Mean number of attempts per client; null if the fluid model does not apply.
     attempts_per_client: Option<f64>,
-    /// How the figures were obtained: `closed-form`.
-    basis: &'static str,
+    /// Share of the clients that give up; null if the fluid model does not apply.
+    gave_up_ratio: Option<f64>,
 }
 
 /// Returns the result as one line of JSON.
@@ -162,10 +162,7 @@ impl From<Estimate> for EstimateEntry {
         Self {
             min_recovery_s: estimate.min_recovery_time.as_secs_f64(),
             attempts_per_client: estimate.attempts_per_client,
-            basis: match estimate.basis {
-                Basis::ClosedForm => "closed-form",
-                _ => "other",
-            },
+            gave_up_ratio: estimate.gave_up_ratio,
         }
     }
 }

@@ -1,6 +1,6 @@
 use super::palette::Hue;
 use super::scale::{Scale, Spacing};
-use super::ticks::{Tick, ticks};
+use super::ticks::{Tick, ticks, zoomed_ticks};
 use super::unit::Unit;
 
 /// A plot, independent of how it is rendered.
@@ -55,14 +55,14 @@ impl Axis {
         Self { spacing, ..self }
     }
 
-    /// Returns the unit of the values.
-    pub(crate) fn unit(&self) -> Unit {
-        self.unit
-    }
-
     /// Returns at most `max` ticks for the scale that the figure computed for this axis.
     pub(crate) fn ticks(&self, scale: Scale, max: usize) -> Vec<Tick> {
         ticks(scale, self.unit, max)
+    }
+
+    /// Returns about `max` ticks for each part of the axis when `1 / 2^zoom` of it is shown.
+    pub(crate) fn zoomed_ticks(&self, scale: Scale, max: usize, zoom: u32) -> Vec<Tick> {
+        zoomed_ticks(scale, self.unit, max, zoom)
     }
 }
 

@@ -7,16 +7,6 @@ pub(crate) enum Spacing {
     Log,
 }
 
-impl Spacing {
-    /// Returns the name used in documents.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Linear => "linear",
-            Self::Log => "log",
-        }
-    }
-}
-
 /// The range of values that an axis shows.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Scale {
@@ -53,6 +43,18 @@ impl Scale {
             Spacing::Log if value <= 0.0 => 0.0,
             Spacing::Log => (value / self.low).ln() / (self.high / self.low).ln(),
         }
+    }
+
+    /// Returns one of `parts` equally long parts of the axis, numbered from 0.
+    pub(crate) fn part(self, part: u32, parts: u32) -> Self {
+        let at = |part: u32| {
+            let position = f64::from(part) / f64::from(parts);
+            match self.spacing {
+                Spacing::Linear => self.low + position * (self.high - self.low),
+                Spacing::Log => self.low * (self.high / self.low).powf(position),
+            }
+        };
+        Self { low: at(part), high: at(part + 1), ..self }
     }
 
     pub(crate) fn spacing(self) -> Spacing {
@@ -100,6 +102,17 @@ mod tests {
                 assert!(scale.low() < scale.high(), "{spacing:?} of {values:?}");
                 assert!(scale.position(scale.low()).is_finite());
             }
+        }
+    }
+
+    #[test]
+    fn the_parts_of_a_scale_are_equally_long_and_adjacent() {
+        for spacing in [Spacing::Linear, Spacing::Log] {
+            let scale = Scale::fit(spacing, [1.0, 81.0]);
+            let ends = (0..4).flat_map(|part| [scale.part(part, 4).low(), scale.part(part, 4).high()]);
+            let quarters: Vec<f64> = ends.map(|end| (scale.position(end) * 4e6).round() / 1e6).collect();
+            let labels: Vec<String> = quarters.iter().map(ToString::to_string).collect();
+            assert_eq!(labels, ["0", "1", "1", "2", "2", "3", "3", "4"], "{spacing:?}");
         }
     }
 

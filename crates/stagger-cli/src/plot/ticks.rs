@@ -12,8 +12,29 @@ pub(crate) struct Tick {
 
 /// Returns evenly spaced ticks at round values, at max `max` (at least two).
 pub(crate) fn ticks(scale: Scale, unit: Unit, max: usize) -> Vec<Tick> {
-    let max = max.max(2);
-    let values = match scale.spacing() {
+    tick_values(scale, unit, max.max(2)).into_iter().map(|value| Tick::new(scale, unit, value)).collect()
+}
+
+/// Returns ticks for a part of the axis, of which `1 / 2^zoom` is shown: about `max` in each such part.
+pub(crate) fn zoomed_ticks(scale: Scale, unit: Unit, max: usize, zoom: u32) -> Vec<Tick> {
+    let parts = 1_u32 << zoom;
+    let mut values: Vec<f64> = match scale.spacing() {
+        // The same step in all parts.
+        Spacing::Linear => tick_values(scale, unit, max * parts as usize),
+        Spacing::Log => (0..parts).flat_map(|part| tick_values(scale.part(part, parts), unit, max)).collect(),
+    };
+    values.dedup();
+    values.into_iter().map(|value| Tick::new(scale, unit, value)).collect()
+}
+
+impl Tick {
+    fn new(scale: Scale, unit: Unit, value: f64) -> Self {
+        Self { position: scale.position(value), label: unit.label(value) }
+    }
+}
+
+fn tick_values(scale: Scale, unit: Unit, max: usize) -> Vec<f64> {
+    match scale.spacing() {
         Spacing::Linear => even(scale, unit, max),
         Spacing::Log => {
             let log_ticks: Vec<f64> = unit.log_ticks().filter(|v| within(scale, *v)).collect();
@@ -25,9 +46,7 @@ pub(crate) fn ticks(scale: Scale, unit: Unit, max: usize) -> Vec<Tick> {
                 log_ticks.into_iter().step_by(every).collect()
             }
         }
-    };
-    let tick = |value| Tick { position: scale.position(value), label: unit.label(value) };
-    values.into_iter().map(tick).collect()
+    }
 }
 
 fn even(scale: Scale, unit: Unit, max: usize) -> Vec<f64> {
@@ -84,6 +103,33 @@ mod tests {
         assert_eq!(log([0.1, 700.0], 9), ["100ms", "1s", "10s", "1m", "10m"]);
         assert_eq!(log([0.1, 700.0], 3), ["100ms", "10s", "10m"]);
         assert_eq!(log([2.0, 9.0], 4), ["2s", "4s", "6s", "8s"]);
+    }
+
+    #[test]
+    fn a_zoomed_axis_has_finer_ticks_in_each_part() {
+        for (spacing, unit, ends) in [
+            (Spacing::Linear, Unit::Seconds, [0.0, 100.0]),
+            (Spacing::Linear, Unit::Share, [0.0, 1.0]),
+            (Spacing::Log, Unit::Seconds, [0.1, 700.0]),
+        ] {
+            for zoom in 0..=4 {
+                let ticks = zoomed_ticks(Scale::fit(spacing, ends), unit, 8, zoom);
+                assert!(ticks.is_sorted_by(|a, b| a.position < b.position), "{unit:?} {zoom}: {ticks:?}");
+                let parts = f64::from(1 << zoom);
+                for part in 0..1 << zoom {
+                    let part = f64::from(part) / parts..=f64::from(part + 1) / parts;
+                    let count = ticks.iter().filter(|tick| part.contains(&tick.position)).count();
+                    assert!((2..=9).contains(&count), "{spacing:?} {unit:?}, {zoom}: {count} ticks in {part:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_ticks_of_a_zoomed_linear_axis_are_evenly_spaced() {
+        let ticks = zoomed_ticks(Scale::fit(Spacing::Linear, [0.0, 100.0]), Unit::Seconds, 8, 2);
+        let labels: Vec<_> = ticks.iter().take(4).map(|tick| &*tick.label).collect();
+        assert_eq!((ticks.len(), &labels[..]), (21, &["0s", "5s", "10s", "15s"][..]));
     }
 
     #[test]

@@ -25,15 +25,6 @@ const CLOCK: [f64; 17] = [
 const DAY: f64 = 86_400.0;
 
 impl Unit {
-    /// Returns the name used in documents.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Count => "count",
-            Self::Seconds => "seconds",
-            Self::Share => "share",
-        }
-    }
-
     /// Returns the round distances between two ticks, smallest first.
     pub(crate) fn steps(self) -> Box<dyn Iterator<Item = f64>> {
         match self {

@@ -1,15 +1,15 @@
 use core::fmt;
 
 use stagger_sim::lint::parse_number;
-use stagger_sim::storm::ScenarioSpec;
+use stagger_sim::storm::{Metric, MetricValue, Quantity, ScenarioSpec};
 
-use super::metric::{Metric, Quantity, metrics};
+use super::metric::format;
 use super::parse;
 use super::results::Results;
 use crate::error::CliError;
 
 /// Condition that every policy and seed must meet.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub(crate) struct Assertion {
     metric: Metric,
     comparison: Comparison,
@@ -50,7 +50,7 @@ pub(crate) struct Failure {
 /// # Errors
 /// An assertion cannot be parsed.
 pub(crate) fn parse_assertions(lists: &[String], spec: &ScenarioSpec) -> Result<Vec<Assertion>, CliError> {
-    let all = lists.iter().map(|list| Assertion::parse_list(list, metrics(spec))).collect::<Result<Vec<_>, _>>();
+    let all = lists.iter().map(|list| Assertion::parse_list(list, spec.metrics())).collect::<Result<Vec<_>, _>>();
     Ok(all.map_err(|error| CliError::usage(format_args!("--assert: {error}")))?.concat())
 }
 
@@ -78,17 +78,17 @@ impl Assertion {
     }
 
     /// Returns the runs that do not meet the assertion.
-    pub(crate) fn failures(&self, results: &Results) -> Vec<Failure> {
+    pub(crate) fn failures(&self, results: &Results<'_>) -> Vec<Failure> {
         let mut failures = Vec::new();
         for row in &results.rows {
             for run in &row.runs {
-                let value = self.metric.value(run);
+                let value = self.metric.value(&run.figures).map(MetricValue::as_f64);
                 if !self.holds(value) {
                     failures.push(Failure {
                         strategy: row.name.clone(),
-                        seed: run["seed"].as_u64().unwrap_or_default(),
+                        seed: run.seed,
                         metric: self.metric.key,
-                        actual: self.metric.format(value),
+                        actual: format(&self.metric, value),
                         assertion: self.text.clone(),
                     });
                 }
@@ -120,7 +120,7 @@ fn limit(text: &str, quantity: Quantity) -> Result<f64, String> {
     match quantity {
         Quantity::Seconds => parse::duration(text).map(|duration| duration.as_secs_f64()),
         Quantity::Bool => parse::keyword(text, &[("no", 0.0), ("yes", 1.0)]),
-        Quantity::Share | Quantity::Count | Quantity::Number => {
+        _ => {
             let (number, divisor) = text.strip_suffix('%').map_or((text, 1.0), |percent| (percent, 100.0));
             parse_number(number)
                 .map(|number| number / divisor)
@@ -138,19 +138,19 @@ impl fmt::Display for Failure {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use stagger_core::{Policy, Seed};
+    use stagger_sim::reconnect::ReconnectScenario;
+    use stagger_sim::storm::{ReconnectReport, RunFigures, StormReport};
 
-    use super::super::results::StrategyResult;
     use super::*;
 
-    fn reconnect() -> &'static [Metric] {
-        metrics(&ScenarioSpec::from(&stagger_sim::reconnect::ReconnectScenario::builder(1).build().unwrap()))
-    }
-
-    fn results() -> Results {
-        let runs = vec![json!({"seed": 3, "peak_1s": 600, "recovered_p99_s": null, "efficiency_time": null})];
-        let row = StrategyResult { name: "ours".to_owned(), policy: String::new(), guards: None, runs };
-        Results { metrics: reconnect(), rows: vec![row] }
+    /// A run with 600 attempts in one second, after which not all clients are connected.
+    fn storm() -> StormReport {
+        let scenario = ReconnectScenario::builder(1).build().unwrap();
+        let mut report = ReconnectReport::from_figures(&scenario.run(&Policy::DEFAULT, Seed::new(3)));
+        (report.peak_1s, report.recovered_p99_s, report.efficiency_time) = (600, None, None);
+        let run = (Seed::new(3), RunFigures::Reconnect(Box::new(report)));
+        StormReport::new(&scenario).with_strategy("ours", &Policy::DEFAULT, [run])
     }
 
     #[test]
@@ -164,7 +164,8 @@ mod tests {
             ("recovered_p99_s>30s", None),
             ("efficiency_time>=5%", Some("efficiency_time>=5%: efficiency_time is - for ours with seed 3")),
         ] {
-            let failures: Vec<_> = Assertion::parse_list(text, reconnect()).unwrap()[0].failures(&results());
+            let assertions = Assertion::parse_list(text, ReconnectReport::METRICS).unwrap();
+            let failures = assertions[0].failures(&Results::from_storm(&storm()));
             assert_eq!(failures.first().map(ToString::to_string).as_deref(), want, "{text}");
         }
     }
@@ -177,7 +178,7 @@ mod tests {
             ("peak_1s<=NaN", "is not a number; expected a form like 600"),
             ("t99<=soon", "soon"),
         ] {
-            let error = Assertion::parse_list(text, reconnect()).unwrap_err();
+            let error = Assertion::parse_list(text, ReconnectReport::METRICS).unwrap_err();
             assert!(error.contains(want), "{text}: {error}");
         }
     }

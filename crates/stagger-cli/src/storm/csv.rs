@@ -1,5 +1,4 @@
 use csv::Writer;
-use serde_json::Value;
 use stagger_sim::storm::StormReport;
 
 use super::results::Results;
@@ -10,7 +9,7 @@ use crate::error::CliError;
 ///
 /// # Errors
 /// The CSV cannot be written.
-pub(crate) fn metrics(results: &Results) -> Result<Vec<u8>, CliError> {
+pub(crate) fn metrics(results: &Results<'_>) -> Result<Vec<u8>, CliError> {
     let mut writer = Writer::from_writer(Vec::new());
     let heads = ["strategy", "policy", "guards", "seed"].into_iter();
     let mut write = |row: Vec<String>| writer.write_record(row).map_err(csv_error);
@@ -18,11 +17,9 @@ pub(crate) fn metrics(results: &Results) -> Result<Vec<u8>, CliError> {
     for row in &results.rows {
         for run in &row.runs {
             let mut cells = vec![row.name.clone(), row.policy.clone(), row.guards.clone().unwrap_or_default()];
-            let keys = ["seed"].into_iter().chain(results.metrics.iter().map(|metric| metric.key));
-            cells.extend(keys.map(|key| match run.get(key) {
-                None | Some(Value::Null) => String::new(),
-                Some(value) => value.to_string(),
-            }));
+            cells.push(run.seed.to_string());
+            let values = results.metrics.iter().map(|metric| metric.value(&run.figures));
+            cells.extend(values.map(|value| value.map_or(String::new(), |value| value.to_string())));
             write(cells)?;
         }
     }

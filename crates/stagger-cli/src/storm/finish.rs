@@ -34,7 +34,7 @@ pub(crate) fn finish(
         say("interrupted before any run finished; nothing was written");
         return Ok(ExitCode::from(INTERRUPTED));
     }
-    let results = Results::from_storm(storm)?;
+    let results = Results::from_storm(storm);
     write(storm, &results, outputs, options)?;
     let asserted = results.assertion_targets();
     let failures: Vec<_> = assertions.iter().flat_map(|assertion| assertion.failures(&asserted)).collect();

@@ -15,7 +15,7 @@ const SCRIPT_SHA256: &str = include_str!("report.js.sha256");
 
 /// Returns the report as one self-contained page, readable without its script. `command` is the command line that
 /// reproduces it.
-pub(crate) fn page(storm: &StormReport, results: &Results, charts: &[Chart], json: &str, command: &str) -> String {
+pub(crate) fn page(storm: &StormReport, results: &Results<'_>, charts: &[Chart], json: &str, command: &str) -> String {
     let title = escaped(&describe_scenario(&storm.scenario));
     let hash = SCRIPT_SHA256.trim();
     let mut out = format!(
@@ -64,7 +64,7 @@ pub(crate) fn page(storm: &StormReport, results: &Results, charts: &[Chart], jso
 
 /// Returns the table of all metrics: one row per metric and one column per strategy, because there are too many metrics
 /// for columns.
-fn metrics_table(results: &Results) -> String {
+fn metrics_table(results: &Results<'_>) -> String {
     let mut out = String::from("<div class=\"wide\"><table id=\"metrics\">\n<thead><tr><th scope=\"col\">metric</th>");
     for row in &results.rows {
         out.push_str(&format!("<th scope=\"col\">{}</th>", escaped(&row.name)));

@@ -4,7 +4,7 @@ use super::measurements::{measurements, unreliable_runs};
 use super::results::{Results, describe_scenario};
 
 /// Returns the table as Markdown, with the best value of each column in bold.
-pub(crate) fn table(storm: &StormReport, results: &Results) -> String {
+pub(crate) fn table(storm: &StormReport, results: &Results<'_>) -> String {
     let mut out = escaped(&describe_scenario(&storm.scenario)) + "\n\n";
     let heads: Vec<&str> = results.table_metrics().map(|metric| metric.heading).collect();
     out.push_str(&format!("| strategy | {} |\n|---|{}\n", heads.join(" | "), "--:|".repeat(heads.len())));

@@ -2,40 +2,22 @@
 // Zooms charts along the horizontal axis: drag to zoom in, double-click to reset. All charts of a section are zoomed
 // together. The page is complete without this script.
 (() => {
-  const TICKS = 8;
+  const MAX_TICKS = 9;
   const ns = "http://www.w3.org/2000/svg";
   const make = (name, attributes) => {
     const element = document.createElementNS(ns, name);
     for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
     return element;
   };
-  const trimmed = (number) => String(Number(number.toPrecision(4)));
-  const label = (value, unit) => {
-    if (unit === "share") return trimmed(value * 100) + "%";
-    if (unit !== "seconds") return trimmed(value);
-    if (value < 1) return trimmed(value * 1000) + "ms";
-    if (value < 120) return trimmed(value) + "s";
-    return Math.floor(value / 60) + "m" + Math.round(value % 60) + "s";
-  };
-  // Returns round tick values, or equal ratios on a logarithmic axis.
-  const steps = (low, high, spacing) => {
-    if (spacing === "log") {
-      const rounded = (tick) => Number((low * (high / low) ** (tick / TICKS)).toPrecision(2));
-      const ticks = Array.from({ length: TICKS + 1 }, (_, tick) => rounded(tick));
-      return ticks.filter((at, tick) => at >= low && at <= high && at !== ticks[tick - 1]);
-    }
-    let step = 10 ** Math.floor(Math.log10((high - low) / TICKS));
-    step *= [1, 2, 5, 10].find((times) => (high - low) / (step * times) <= TICKS);
-    const first = Math.ceil(low / step);
-    return Array.from({ length: Math.floor(high / step) - first + 1 }, (_, tick) => (first + tick) * step);
-  };
+  // Parses one zoom level: ticks as "x label", separated by "|".
+  const ticksOf = (level) =>
+    level.split("|").map((tick) => ({ x: Number.parseFloat(tick), label: tick.slice(tick.indexOf(" ") + 1) }));
   const pairs = (text) => text.split(" ").map((pair) => pair.split(",").map(Number));
 
   let clips = 0;
   const panelOf = (group) => {
     const [left, top, right, bottom] = group.dataset.field.split(" ").map(Number);
-    const [low, high] = group.dataset.x.split(" ").map(Number);
-    const { spacing, unit } = group.dataset;
+    const levels = group.dataset.ticks.split(";").map(ticksOf);
     const series = group.querySelector(".series");
     const ticks = group.querySelector(".ticks");
     const original = ticks.innerHTML;
@@ -51,8 +33,6 @@
       x: element.hasAttribute("x") ? Number(element.getAttribute("x")) : null,
       width: Number(element.getAttribute("width") || 0),
     }));
-    const value = (share) => (spacing === "log" ? low * (high / low) ** share : low + share * (high - low));
-    const share = (at) => (spacing === "log" ? Math.log(at / low) / Math.log(high / low) : (at - low) / (high - low));
     // `from` and `to` are shares of the whole axis.
     const show = (from, to) => {
       const place = (x) => left + (((x - left) / (right - left) - from) / (to - from)) * (right - left);
@@ -69,22 +49,27 @@
         return;
       }
       ticks.replaceChildren();
-      for (const at of steps(value(from), value(to), spacing)) {
-        const x = place(left + share(at) * (right - left));
+      const shown = levels.map((level) => level.filter((tick) => place(tick.x) >= left && place(tick.x) <= right));
+      // The finest level whose labels have room.
+      for (const tick of shown.findLast((level) => level.length <= MAX_TICKS) ?? shown[0]) {
+        const x = place(tick.x);
         ticks.append(make("line", { class: "axis", x1: x, y1: bottom, x2: x, y2: bottom + 5 }));
         const text = make("text", { class: "quiet", "text-anchor": "middle", x, y: bottom + 18 });
-        text.textContent = label(at, unit);
+        text.textContent = tick.label;
         ticks.append(text);
       }
     };
-    return { group, left, top, right, bottom, show };
+    return { group, left, top, right, bottom, show, narrowest: 2 ** (1 - levels.length) };
   };
 
   for (const section of document.querySelectorAll("section")) {
     const panels = [...section.querySelectorAll(".panel")].map(panelOf);
     if (panels.length === 0) continue;
     let range = [0, 1];
-    const zoom = (from, to) => {
+    const zoom = (low, high) => {
+      const width = Math.max(high - low, ...panels.map(({ narrowest }) => narrowest));
+      const from = Math.min(Math.max(0, (low + high - width) / 2), 1 - width);
+      const to = from + width;
       range = [from, to];
       for (const { group, show } of panels) {
         show(from, to);

@@ -1,23 +1,14 @@
-use serde_json::Value;
-use stagger_sim::storm::{OutageKindSpec, ReconnectSpec, RetryAfterSpec, ScenarioSpec, StormReport};
+use stagger_sim::storm::{
+    Importance, Metric, OutageKindSpec, ReconnectSpec, RetryAfterSpec, ScenarioSpec, StormReport, StrategyReport,
+};
 
-use super::metric::{Metric, Visibility, metrics};
-use crate::error::CliError;
+use super::metric::format;
 
 /// Metrics of all strategies.
 #[derive(Clone, Debug)]
-pub(crate) struct Results {
+pub(crate) struct Results<'a> {
     pub(crate) metrics: &'static [Metric],
-    pub(crate) rows: Vec<StrategyResult>,
-}
-
-/// Strategy with its runs as they are in the JSON document.
-#[derive(Clone, Debug)]
-pub(crate) struct StrategyResult {
-    pub(crate) name: String,
-    pub(crate) policy: String,
-    pub(crate) guards: Option<String>,
-    pub(crate) runs: Vec<Value>,
+    pub(crate) rows: Vec<&'a StrategyReport>,
 }
 
 /// Metric of a strategy, averaged over its seeds.
@@ -40,24 +31,10 @@ impl crate::plot::Cell for Cell {
     }
 }
 
-impl Results {
-    /// Reads the metrics of a document.
-    ///
-    /// # Errors
-    /// The document cannot be serialized.
-    pub(crate) fn from_storm(storm: &StormReport) -> Result<Self, CliError> {
-        let row = |strategy: &stagger_sim::storm::StrategyReport| {
-            let runs = strategy.runs.iter().map(serde_json::to_value).collect::<Result<_, _>>();
-            let runs = runs.map_err(|error| CliError::io("cannot write JSON", error))?;
-            Ok(StrategyResult {
-                name: strategy.name.clone(),
-                policy: strategy.policy.clone(),
-                guards: strategy.guards.clone(),
-                runs,
-            })
-        };
-        let rows = storm.strategies.iter().map(row).collect::<Result<_, CliError>>()?;
-        Ok(Self { metrics: metrics(&storm.scenario), rows })
+impl<'a> Results<'a> {
+    /// Returns the metrics of a document.
+    pub(crate) fn from_storm(storm: &'a StormReport) -> Self {
+        Self { metrics: storm.scenario.metrics(), rows: storm.strategies.iter().collect() }
     }
 
     /// Returns the policies with their names and guards. Rows that have the same policy and guards, and names that
@@ -80,29 +57,34 @@ impl Results {
 
     /// Returns the rows that assertions apply to: the measured ones of a drill, otherwise all rows.
     pub(crate) fn assertion_targets(&self) -> Self {
-        let is_measured = |row: &&StrategyResult| row.runs.iter().any(|run| !run["measured"].is_null());
-        let measured: Vec<StrategyResult> = self.rows.iter().filter(is_measured).cloned().collect();
+        let is_measured = |row: &&StrategyReport| row.runs.iter().any(|run| run.measured.is_some());
+        let measured: Vec<_> = self.rows.iter().copied().filter(is_measured).collect();
         Self { metrics: self.metrics, rows: if measured.is_empty() { self.rows.clone() } else { measured } }
     }
 
     /// Returns the metrics that are shown in tables.
     pub(crate) fn table_metrics(&self) -> impl Iterator<Item = &'static Metric> {
-        self.metrics.iter().filter(|metric| metric.visibility != Visibility::FilesOnly)
+        self.metrics.iter().filter(|metric| metric.importance > Importance::Detail)
+    }
+
+    /// Returns the metric with this key, if the scenario has it.
+    pub(crate) fn metric(&self, key: &str) -> Option<&'static Metric> {
+        self.metrics.iter().find(|metric| metric.key == key)
     }
 
     /// Returns a metric for each strategy.
     pub(crate) fn column(&self, metric: &Metric) -> Vec<Cell> {
-        let values: Vec<Option<f64>> = self.rows.iter().map(|row| row.mean(metric)).collect();
+        let values: Vec<Option<f64>> = self.rows.iter().map(|row| mean(row, metric)).collect();
         let is_best = |value: Option<f64>| {
             !values.iter().any(|other| metric.is_better(*other, value))
                 && values.iter().any(|other| metric.is_better(value, *other))
         };
-        let cell = |&value: &Option<f64>| Cell { value, text: metric.format(value), is_best: is_best(value) };
+        let cell = |&value: &Option<f64>| Cell { value, text: format(metric, value), is_best: is_best(value) };
         values.iter().map(cell).collect()
     }
 
     /// Returns the rows of a table: the name of each strategy, with a cell for each of these metrics.
-    pub(crate) fn table<'a>(&self, shown: impl Iterator<Item = &'a Metric>) -> Vec<(&str, Vec<Cell>)> {
+    pub(crate) fn table<'m>(&self, shown: impl Iterator<Item = &'m Metric>) -> Vec<(&str, Vec<Cell>)> {
         let mut rows: Vec<(&str, Vec<Cell>)> = self.rows.iter().map(|row| (&*row.name, Vec::new())).collect();
         for metric in shown {
             for ((_, cells), cell) in rows.iter_mut().zip(self.column(metric)) {
@@ -113,11 +95,11 @@ impl Results {
     }
 }
 
-impl StrategyResult {
-    fn mean(&self, metric: &Metric) -> Option<f64> {
-        let values: Option<Vec<f64>> = self.runs.iter().map(|run| metric.value(run)).collect();
-        values.filter(|values| !values.is_empty()).map(|values| values.iter().sum::<f64>() / values.len() as f64)
-    }
+/// Returns the mean over the seeds; `None` if the value does not exist for at least one of them.
+fn mean(strategy: &StrategyReport, metric: &Metric) -> Option<f64> {
+    let values = strategy.runs.iter().map(|run| Some(metric.value(&run.figures)?.as_f64()));
+    let values = values.collect::<Option<Vec<f64>>>().filter(|values| !values.is_empty())?;
+    Some(values.iter().sum::<f64>() / values.len() as f64)
 }
 
 /// Describes the scenario in one line.

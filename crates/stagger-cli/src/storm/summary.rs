@@ -1,7 +1,6 @@
-use stagger_sim::storm::{ScenarioSpec, StormReport};
+use stagger_sim::storm::{Importance, ScenarioSpec, StormReport};
 
 use super::measurements::{measurements, unreliable_runs};
-use super::metric::Visibility;
 use super::results::{Cell, Results, describe_scenario};
 use super::timeline::{Timeline, resample};
 use crate::plot::{Align, Column, Keep, RenderOptions, paragraph, sparkline, table};
@@ -13,7 +12,7 @@ const SPARKLINE_WIDTH: usize = 20;
 pub(crate) const SPARKLINE_SHARE: f64 = 0.995;
 
 /// Returns the summary for a terminal: the scenario, the metrics, a sparkline of the arrivals, and the conclusion.
-pub(crate) fn summary(storm: &StormReport, results: &Results, options: RenderOptions) -> String {
+pub(crate) fn summary(storm: &StormReport, results: &Results<'_>, options: RenderOptions) -> String {
     let mut out = paragraph(&describe_scenario(&storm.scenario), "  ", options);
     out.push('\n');
     let until = end_time(storm, SPARKLINE_SHARE);
@@ -21,7 +20,7 @@ pub(crate) fn summary(storm: &StormReport, results: &Results, options: RenderOpt
     columns.extend(results.table_metrics().map(|metric| Column {
         heading: metric.heading,
         align: Align::Right,
-        keep: if metric.visibility == Visibility::Always { Keep::Always } else { Keep::WithRoom },
+        keep: if metric.importance == Importance::Primary { Keep::Always } else { Keep::WithRoom },
     }));
     if until > 0.0 {
         columns.push(Column { heading: "arrivals", align: Align::Left, keep: Keep::WithRoom });
@@ -63,9 +62,9 @@ pub(crate) fn end_time(storm: &StormReport, share: f64) -> f64 {
 }
 
 /// Returns a sentence that names the seeds.
-pub(crate) fn seeds(results: &Results) -> Option<String> {
+pub(crate) fn seeds(results: &Results<'_>) -> Option<String> {
     let row = results.rows.iter().max_by_key(|row| row.runs.len())?;
-    let seeds: Vec<u64> = row.runs.iter().filter_map(|run| run["seed"].as_u64()).collect();
+    let seeds: Vec<u64> = row.runs.iter().map(|run| run.seed).collect();
     match seeds[..] {
         [] => None,
         [seed] => Some(format!("seed {seed}")),
@@ -74,11 +73,10 @@ pub(crate) fn seeds(results: &Results) -> Option<String> {
 }
 
 /// Returns the conclusion in one sentence.
-pub(crate) fn conclusion(storm: &StormReport, results: &Results) -> Option<String> {
-    let find = |key: &str| results.metrics.iter().find(|metric| metric.key == key);
+pub(crate) fn conclusion(storm: &StormReport, results: &Results<'_>) -> Option<String> {
     match &storm.scenario {
         ScenarioSpec::Reconnect(spec) | ScenarioSpec::Fluid(spec) => {
-            let peak = find("peak_1s")?;
+            let peak = results.metric("peak_1s")?;
             let results = results.assertion_targets();
             let column = results.column(peak);
             let worst = column
@@ -102,7 +100,7 @@ pub(crate) fn conclusion(storm: &StormReport, results: &Results) -> Option<Strin
             ))
         }
         ScenarioSpec::Outage(_) => {
-            let column = results.column(find("metastable")?);
+            let column = results.column(results.metric("metastable")?);
             let down = column.iter().zip(&results.rows).filter(|(cell, _)| cell.value > Some(0.0));
             let down: Vec<String> = down.map(|(_, row)| without_control(&row.name)).collect();
             Some(if down.is_empty() {

@@ -14,7 +14,7 @@ use crate::plot::svg::{Page, document};
 /// A file cannot be written.
 pub(crate) fn write(
     storm: &StormReport,
-    results: &Results,
+    results: &Results<'_>,
     charts: &[Chart],
     directory: &Directory,
 ) -> Result<(), CliError> {

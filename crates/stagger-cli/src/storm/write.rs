@@ -14,7 +14,7 @@ use crate::plot::RenderOptions;
 /// An output cannot be written.
 pub(crate) fn write(
     storm: &StormReport,
-    results: &Results,
+    results: &Results<'_>,
     outputs: Outputs,
     options: RenderOptions,
 ) -> Result<(), CliError> {

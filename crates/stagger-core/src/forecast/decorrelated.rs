@@ -52,7 +52,7 @@ impl<'a> Chain<'a> {
 
     fn first(policy: &'a Policy, n: u32) -> Self {
         let base = policy.curve.first;
-        let cap = policy.curve.shape.last_cap as f64;
+        let cap = policy.last_cap() as f64;
         let mut longest = base;
         for _ in 0..n.min(SETTLED) {
             longest = hi(policy, longest).min(cap);
@@ -123,7 +123,7 @@ impl<'a> Chain<'a> {
     /// Returns whether the mass of the cell that ends here lies on its end: in the last one, if the cap is applied
     /// last.
     fn is_atom(&self, end: f64) -> bool {
-        end >= self.policy.curve.shape.last_cap as f64
+        end >= self.policy.last_cap() as f64
     }
 }
 

@@ -1,8 +1,6 @@
 use super::decorrelated::Chain;
-use crate::Policy;
-use crate::policy::Route;
-use crate::profile::{polly, socket_io};
-use crate::schedule::Interval;
+use crate::policy::{Interval, Memory, SAMPLE};
+use crate::{Jitter, Policy};
 
 /// The distribution of the delay before one retry.
 #[allow(clippy::large_enum_variant)] // There is no allocator to put the larger ones behind.
@@ -12,33 +10,20 @@ pub(super) enum Distribution<'a> {
     /// A chain of draws, each of which depends on the one before.
     Chain(Chain<'a>),
     /// An even sample of all draws.
-    Sample([u64; SIDE * SIDE]),
+    Sample([u64; SAMPLE]),
 }
-
-/// A sample of two draws is a square with this side.
-const SIDE: usize = 64;
 
 impl<'a> Distribution<'a> {
     /// Returns the distribution of the delay before retry `n`, from 1, with this interval.
     pub(super) fn at(policy: &'a Policy, n: u32, interval: Interval) -> Self {
-        let curve = &policy.curve;
-        match curve.shape.route {
-            Route::Decorrelated => Self::Chain(Chain::at(policy, n)),
-            Route::Polly => Self::Sample(core::array::from_fn(|at| {
-                polly::delay(
-                    curve.first,
-                    curve.shape.last_cap as f64,
-                    n,
-                    middle(at / SIDE, SIDE),
-                    middle(at % SIDE, SIDE),
-                )
-            })),
-            // The upper end of its interval is one and a half ceilings.
-            Route::SocketIo => Self::Sample(core::array::from_fn(|at| {
-                socket_io::delay(interval.hi / 3 * 2, curve.shape.last_cap, middle(at, SIDE * SIDE))
-            })),
-            _ => Self::Uniform { interval, cap: curve.shape.last_cap },
+        if policy.memory() == Memory::Decorrelated {
+            return Self::Chain(Chain::at(policy, n));
         }
+        let sample = match policy.jitter() {
+            Jitter::Profile(jitter) => jitter.0.curve.sample(policy, n, interval),
+            _ => None,
+        };
+        sample.map_or(Self::Uniform { interval, cap: policy.last_cap() }, Self::Sample)
     }
 
     /// Returns the mean, in nanoseconds, rounded down.
@@ -68,11 +53,6 @@ pub(super) fn quantile<const N: usize>(sample: &mut [u64; N], q: f64) -> u64 {
     // Below N, because the largest share below 1 times a power of two is: the rank is within the sample.
     let rank = (q * N as f64) as usize;
     *sample.select_nth_unstable(rank).1
-}
-
-/// Returns the middle of part `at` of 1, divided into `parts`.
-fn middle(at: usize, parts: usize) -> f64 {
-    (at as f64 + 0.5) / parts as f64
 }
 
 /// Returns the mean of a uniform draw from `[lo, hi]` that is cut at `cap`.

@@ -9,11 +9,10 @@ mod sum;
 
 use core::time::Duration;
 
-use crate::Policy;
 use crate::instant::nanos;
 use crate::outcome::FailureKind;
-use crate::policy::Route;
-use crate::schedule::{Drawn, Interval};
+use crate::policy::{Drawn, Interval, Memory, Route};
+use crate::{Jitter, Policy};
 
 use decorrelated::{Chain, Replays};
 use distribution::Distribution;
@@ -25,7 +24,7 @@ impl Policy {
     /// Returns the least and the greatest delay before retry `n`; both can be drawn.
     #[must_use]
     pub fn bounds(&self, n: u32) -> Option<(Duration, Duration)> {
-        let cap = self.curve.shape.last_cap;
+        let cap = self.last_cap();
         self.interval(n)
             .map(|Interval { lo, hi }| (Duration::from_nanos(lo.min(cap)), Duration::from_nanos(hi.min(cap))))
     }
@@ -56,27 +55,37 @@ impl Policy {
     /// call, as with decorrelated jitter.
     #[must_use]
     pub const fn has_independent_delays(&self) -> bool {
-        !matches!(self.curve.shape.route, Route::Decorrelated | Route::Once(..) | Route::Polly)
+        matches!(self.memory(), Memory::None)
     }
 
     /// Returns the least and the greatest time spent waiting until retry `n` starts: the delays 1 to `n`, and the
-    /// spread.
+    /// spread. Both can be reached; to a nanosecond for each delay with Polly's jitter, whose delays depend on each other
+    /// so that their sum varies less than the delays do.
     #[must_use]
     pub fn elapsed_bounds(&self, n: u32) -> Option<(Duration, Duration)> {
-        let cap = self.curve.shape.last_cap;
-        let (mut least, mut most) = (0_u64, nanos(self.spread()));
-        for interval in self.intervals(n)? {
-            least = least.saturating_add(interval.lo.min(cap));
-            most = most.saturating_add(interval.hi.min(cap));
-        }
-        Some((Duration::from_nanos(least), Duration::from_nanos(most)))
+        let (least, most) = self.sum_bounds(n)?;
+        Some((Duration::from_nanos(least), Duration::from_nanos(most.saturating_add(nanos(self.spread())))))
+    }
+
+    /// Returns the least and the greatest sum of the delays 1 to `n`, in nanoseconds.
+    fn sum_bounds(&self, n: u32) -> Option<(u64, u64)> {
+        let cap = self.last_cap();
+        let (least, most) = self.intervals(n)?.fold((0, 0), |(least, most): (u64, u64), Interval { lo, hi }| {
+            (least.saturating_add(lo.min(cap)), most.saturating_add(hi.min(cap)))
+        });
+        let closer = match self.jitter() {
+            Jitter::Profile(jitter) => jitter.0.curve.sum_bounds(self, n),
+            _ => None,
+        };
+        let (low, high) = closer.unwrap_or((least, most));
+        Some((low.max(least), high.min(most)))
     }
 
     /// Returns the mean of the time spent waiting until retry `n` starts. Exact to a nanosecond for each delay, except
     /// for decorrelated jitter and Polly's.
     #[must_use]
     pub fn elapsed_mean(&self, n: u32) -> Option<Duration> {
-        let sum = if self.curve.shape.route == Route::Decorrelated {
+        let sum = if self.memory() == Memory::Decorrelated {
             self.interval(n)?;
             Chain::sum_of_means(self, n) as u128
         } else {
@@ -102,9 +111,8 @@ impl Policy {
     #[must_use]
     pub fn elapsed_quantiles<const K: usize>(&self, n: u32, shares: [f64; K]) -> Option<[Duration; K]> {
         let (least, most) = self.elapsed_bounds(n)?;
-        let shape = &self.curve.shape;
         // A sum of independent uniform draws has a convolution; anything else is replayed.
-        let is_sum = shape.last_cap == u64::MAX && !matches!(shape.route, Route::Decorrelated | Route::Polly);
+        let is_sum = self.last_cap() == u64::MAX && self.has_independent_delays();
         if !is_sum {
             let mut replays = Replays::new(self, n);
             within((least, most), shares, |q| replays.quantile(q))
@@ -184,7 +192,7 @@ fn within<const K: usize>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Jitter, profile::Profile};
+    use crate::profile::Profile;
 
     /// Returns whether the delays of retries 2 to 9 are the same whatever was drawn before them.
     fn forgets(policy: &Policy) -> bool {

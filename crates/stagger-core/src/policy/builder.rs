@@ -3,7 +3,6 @@ use core::time::Duration;
 use super::{Policy, PolicyError};
 use crate::backoff::DelayList;
 use crate::instant::nanos;
-use crate::profile::Recipe;
 use crate::{HintMode, Jitter, Ratio, schedule::Backoff};
 
 /// Builds a [`Policy`]: its settings before they are checked.
@@ -157,14 +156,6 @@ impl Settings {
         match self.cap {
             Some(cap) => nanos(cap),
             None => u64::MAX,
-        }
-    }
-
-    const fn is_decorrelated(&self) -> bool {
-        match self.jitter() {
-            Jitter::Decorrelated => true,
-            Jitter::Profile(jitter) => matches!(jitter.0.recipe, Recipe::Decorrelated),
-            _ => false,
         }
     }
 

@@ -3,7 +3,6 @@ use core::fmt;
 use super::PolicyBuilder;
 use crate::backoff::DelayList;
 use crate::instant::nanos;
-use crate::profile::Recipe;
 use crate::text::Message;
 use crate::{HintMode, Jitter, Ratio, schedule::Backoff};
 
@@ -169,7 +168,7 @@ impl PolicyError {
             && error.floor == 0;
         let jitter_is_set = matches!(settings.jitter, Some(jitter) if !matches!(jitter, Jitter::None));
         let needs_growth = match jitter {
-            Jitter::Profile(jitter) => !matches!(jitter.0.recipe, Recipe::Band(_) | Recipe::Polly(_)),
+            Jitter::Profile(jitter) => jitter.0.needs_exponential,
             _ => false,
         };
         let retries = !matches!(settings.max_attempts, Some(1));

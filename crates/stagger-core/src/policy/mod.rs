@@ -1,7 +1,9 @@
 //! The policy: plain data that says how a call is retried.
 
 mod builder;
+mod curve;
 mod error;
+mod profile_jitter;
 #[cfg(feature = "serde")]
 mod serde;
 mod text;
@@ -11,10 +13,11 @@ use core::time::Duration;
 
 pub use builder::PolicyBuilder;
 pub(crate) use builder::Settings;
+pub(crate) use curve::{Curve, Draw, Drawn, Interval, Route, Shape};
 pub use error::{PolicyError, PolicyProblem};
+pub use profile_jitter::ProfileJitter;
+pub(crate) use profile_jitter::{Capped, DelayCurve, Formula, Memory, SAMPLE, SAMPLE_SIDE};
 
-use crate::instant::nanos;
-use crate::profile::{Band, Capped, Recipe};
 use crate::{HintMode, Jitter, Ratio, schedule::Backoff};
 
 /// The settings by which a call is retried: plain data, checked once, shared by every call, simulation and forecast.
@@ -56,80 +59,6 @@ use crate::{HintMode, Jitter, Ratio, schedule::Backoff};
 pub struct Policy {
     pub(crate) curve: Curve,
     pub(crate) settings: Settings,
-}
-
-/// What the schedule reads for every delay, derived from the settings when the policy is built.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Curve {
-    /// The policy has neither a spread nor a time limit.
-    pub(crate) starts_immediately: bool,
-    /// A second attempt is possible.
-    pub(crate) allows_retries: bool,
-    /// The shape is [`Shape::PLAIN`].
-    pub(crate) is_plain: bool,
-    /// The formula has parts that only additive jitter and the jitters of profiles use.
-    pub(crate) is_special: bool,
-    pub(crate) shape: Shape,
-    /// The ceiling of retry 1, in nanoseconds. `next = min(cap, ceiling · multiplier)`, or `ceiling + step`.
-    pub(crate) first: f64,
-    pub(crate) multiplier: f64,
-    pub(crate) step: f64,
-    pub(crate) cap: f64,
-    /// The factors of the ceiling after a throttled failure and after a local one.
-    pub(crate) throttled: f64,
-    pub(crate) local: f64,
-}
-
-/// Which formulas a policy uses.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Shape {
-    pub(crate) route: Route,
-    pub(crate) draw: Draw,
-    /// The shortest delay that is drawn, in nanoseconds.
-    pub(crate) floor: u64,
-    /// The cap that is applied after the draw, in nanoseconds; the ceilings are then not capped. `u64::MAX`: none.
-    pub(crate) last_cap: u64,
-    /// The unit that ceilings and draws are rounded down to, in nanoseconds; 0: they are not rounded.
-    pub(crate) unit: u64,
-}
-
-impl Shape {
-    /// The shape of most policies. The formulas are compiled separately for it.
-    pub(crate) const PLAIN: Self =
-        Self { route: Route::Geometric, draw: Draw::Full, floor: 0, last_cap: u64::MAX, unit: 0 };
-}
-
-/// What the ceiling of a retry depends on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Route {
-    /// The ceiling before it, by a factor.
-    Geometric,
-    /// The ceiling before it, by a sum.
-    Linear,
-    /// The delay that was drawn before it.
-    Decorrelated,
-    /// The delay before it, by a factor; the first one is drawn from between these lengths in nanoseconds.
-    Once(u64, u64),
-    /// Polly's curve.
-    Polly,
-    /// The ceiling before it, by a factor; the draw is that of socket.io.
-    SocketIo,
-    /// The list.
-    List,
-    /// Nothing: there is no retry.
-    Stop,
-}
-
-/// How a delay is drawn from its ceiling.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Draw {
-    Full,
-    None,
-    Equal,
-    Factor(f64),
-    /// Up to this many nanoseconds above the ceiling.
-    Added(u64),
-    Band(&'static Band),
 }
 
 impl Policy {
@@ -309,79 +238,6 @@ impl Policy {
     /// The default policy: `exponential base=100ms cap=30s multiplier=2 jitter=full max-attempts=4`.
     pub const DEFAULT: Self =
         Self::exponential(Duration::from_millis(100), Duration::from_secs(30)).as_defaults().build_or_fail_to_compile();
-}
-
-impl Curve {
-    const fn of(settings: &Settings) -> Self {
-        let profile = match settings.jitter() {
-            Jitter::Profile(jitter) => Some(&jitter.0.recipe),
-            _ => None,
-        };
-        let (route, multiplier, step) = match settings.backoff {
-            Backoff::Stop => (Route::Stop, 1.0, 0.0),
-            Backoff::List(_) => (Route::List, 1.0, 0.0),
-            Backoff::Zero | Backoff::Constant { .. } => (Route::Geometric, 1.0, 0.0),
-            Backoff::Linear { step, .. } => (Route::Linear, 1.0, float(nanos(step))),
-            Backoff::Exponential { multiplier, .. } => match (settings.jitter(), profile) {
-                (Jitter::Decorrelated, _) | (_, Some(Recipe::Decorrelated)) => (Route::Decorrelated, 1.0, 0.0),
-                (_, Some(Recipe::Once { from, to })) => (Route::Once(nanos(*from), nanos(*to)), multiplier, 0.0),
-                (_, Some(Recipe::Polly(_))) => (Route::Polly, multiplier, 0.0),
-                (_, Some(Recipe::SocketIo)) => (Route::SocketIo, multiplier, 0.0),
-                _ => (Route::Geometric, multiplier, 0.0),
-            },
-        };
-        let first = float(nanos(settings.base()));
-        let cap = match settings.cap {
-            Some(cap) => nanos(cap),
-            None => crate::instant::LONGEST_NANOS,
-        };
-        let draw = match (settings.jitter(), settings.backoff, profile) {
-            // A zero backoff draws nothing, so it takes the formula that costs least.
-            (_, Backoff::Zero, _) | (Jitter::Full | Jitter::Decorrelated, ..) => Draw::Full,
-            (Jitter::None, ..) => Draw::None,
-            (Jitter::Equal, ..) => Draw::Equal,
-            (Jitter::Factor(share), ..) => Draw::Factor(share.as_f64()),
-            (Jitter::Added(length), ..) => Draw::Added(nanos(length)),
-            (Jitter::Profile(_), _, Some(Recipe::Band(band) | Recipe::Polly(band))) => Draw::Band(band),
-            (Jitter::Profile(_), ..) => Draw::Full,
-        };
-        let (capped, unit) = match (draw, profile) {
-            (Draw::Band(band), _) => (band.capped, band.steps.nanos()),
-            // Without a cap there is nothing to apply last, and forecasts stay exact.
-            (Draw::Added(_), _) if settings.cap.is_some() => (Capped::Last, 0),
-            (_, Some(Recipe::Decorrelated | Recipe::Once { .. } | Recipe::SocketIo)) => (Capped::Last, 0),
-            _ => (Capped::First, 0),
-        };
-        let last_cap = if matches!(capped, Capped::First) { u64::MAX } else { cap };
-        let shape = Shape { route, draw, floor: nanos(settings.floor), last_cap, unit };
-        Self {
-            starts_immediately: settings.spread.is_zero() && settings.max_elapsed.is_none(),
-            allows_retries: !matches!(settings.max_attempts, Some(1)),
-            is_plain: matches!(
-                shape,
-                Shape { route: Route::Geometric, draw: Draw::Full, floor: 0, last_cap: u64::MAX, unit: 0 }
-            ),
-            is_special: profile.is_some() || matches!(draw, Draw::Added(_)),
-            shape,
-            first,
-            multiplier,
-            step,
-            cap: float(if matches!(capped, Capped::Last) { crate::instant::LONGEST_NANOS } else { cap }),
-            throttled: share_of(settings.throttled_base(), first),
-            local: share_of(settings.local_base(), first),
-        }
-    }
-}
-
-/// Returns `base / first`; 1 if `first` is 0.
-const fn share_of(base: Duration, first: f64) -> f64 {
-    if first > 0.0 { float(nanos(base)) / first } else { 1.0 }
-}
-
-/// Returns the largest `f64` that is not above `nanos`: a converted bound must stay a bound. Exact below 104 days.
-pub(crate) const fn float(nanos: u64) -> f64 {
-    let nearest = nanos as f64;
-    if nearest as u64 > nanos { f64::from_bits(nearest.to_bits() - 1) } else { nearest }
 }
 
 #[cfg(test)]

@@ -2,61 +2,62 @@
 
 use core::time::Duration;
 
+use super::Profile;
 use super::entry::profiles;
-use super::{Band, Capped, Formula, Profile, Recipe, Steps};
+use super::once::Once;
+use super::socket_io::SocketIo;
+use crate::policy::{Capped, Formula, Memory};
+use crate::schedule::{Band, Steps};
 
 /// Without a delay.
 const NOW: (Duration, Duration) = (Duration::ZERO, Duration::ZERO);
 
 static RECONNECTING_WEBSOCKET_JITTER: Formula = Formula {
     name: "reconnecting-websocket",
-    recipe: Recipe::Once { from: Duration::from_secs(1), to: Duration::from_secs(5) },
+    capped: Capped::Last,
+    memory: Memory::Own,
+    needs_exponential: true,
+    curve: &Once { from: Duration::from_secs(1), to: Duration::from_secs(5) },
 };
 
-static SOCKET_IO_JITTER: Formula = Formula { name: "socket.io", recipe: Recipe::SocketIo };
-
-static CENTRIFUGE_JITTER: Formula = Formula {
-    name: "centrifuge",
-    recipe: Recipe::Band(
-        Band::shares(0, 100)
-            .plus(Duration::from_millis(500), Duration::from_millis(500))
-            .capped(Capped::Twice)
-            .steps(Steps::Millis),
-    ),
+static SOCKET_IO_JITTER: Formula = Formula {
+    name: "socket.io",
+    capped: Capped::Last,
+    memory: Memory::None,
+    needs_exponential: true,
+    curve: &SocketIo,
 };
 
-static GRAPHQL_WS_JITTER: Formula = Formula {
-    name: "graphql-ws",
-    recipe: Recipe::Band(
-        Band::shares(100, 100)
-            .plus(Duration::from_millis(300), Duration::from_millis(2_999))
-            .capped(Capped::Last)
-            .steps(Steps::Millis),
-    ),
-};
+static CENTRIFUGE_JITTER: Formula = Formula::band(
+    "centrifuge",
+    Capped::Twice,
+    &Band::shares(0, 100).plus(Duration::from_millis(500), Duration::from_millis(500)).steps(Steps::Millis),
+);
 
-static WEBSOCKETS_JITTER: Formula = Formula {
-    name: "websockets",
-    recipe: Recipe::Band(Band::shares(100, 100).lead(&[NOW, (Duration::ZERO, Duration::from_secs(5))])),
-};
+static GRAPHQL_WS_JITTER: Formula = Formula::band(
+    "graphql-ws",
+    Capped::Last,
+    &Band::shares(100, 100).plus(Duration::from_millis(300), Duration::from_millis(2_999)).steps(Steps::Millis),
+);
 
-static STABLE_SOCKET_JITTER: Formula = Formula {
-    name: "stable-socket",
-    recipe: Recipe::Band(
-        Band::shares(100, 110)
-            .capped(Capped::Last)
-            .steps(Steps::Millis)
-            .lead(&[(Duration::from_millis(100), Duration::from_millis(150))]),
-    ),
-};
+static WEBSOCKETS_JITTER: Formula = Formula::band(
+    "websockets",
+    Capped::First,
+    &Band::shares(100, 100).lead(&[NOW, (Duration::ZERO, Duration::from_secs(5))]),
+);
 
-static STUBBORN_IO_JITTER: Formula =
-    Formula { name: "stubborn-io", recipe: Recipe::Band(Band::shares(95, 105).capped(Capped::Last)) };
+static STABLE_SOCKET_JITTER: Formula = Formula::band(
+    "stable-socket",
+    Capped::Last,
+    &Band::shares(100, 110).steps(Steps::Millis).lead(&[(Duration::from_millis(100), Duration::from_millis(150))]),
+);
+
+static STUBBORN_IO_JITTER: Formula = Formula::band("stubborn-io", Capped::Last, &Band::shares(95, 105));
 
 static STREAM_TUNGSTENITE_JITTER: Formula =
-    Formula { name: "stream-tungstenite", recipe: Recipe::Band(Band::shares(90, 110).lead(&[NOW])) };
+    Formula::band("stream-tungstenite", Capped::First, &Band::shares(90, 110).lead(&[NOW]));
 
-static ABLY_JITTER: Formula = Formula { name: "ably", recipe: Recipe::Band(Band::shares(80, 100)) };
+static ABLY_JITTER: Formula = Formula::band("ably", Capped::First, &Band::shares(80, 100));
 
 profiles! {
     /// reconnecting-websocket: from one draw between 1 and 5 s, growing by 1.3 to 10 s. The original makes that draw

@@ -16,17 +16,28 @@
 //! # Ok::<(), Box<dyn core::error::Error>>(())
 //! ```
 
+mod aws_blog;
 mod clients;
 mod entry;
-mod jitter;
+mod once;
 mod ours;
-pub(crate) mod polly;
-pub(crate) mod socket_io;
+mod polly;
+mod socket_io;
 mod systems;
 
 pub use clients::*;
 pub use entry::Profile;
-pub use jitter::ProfileJitter;
-pub(crate) use jitter::{Band, Capped, Formula, Recipe, Steps};
 pub use ours::*;
 pub use systems::*;
+
+pub use crate::policy::ProfileJitter;
+
+/// Returns 53 bits as a number in `[0, 1)`, like the draws of systems that use floating-point numbers.
+fn share(bits: u64) -> f64 {
+    (bits >> 11) as f64 / (1_u64 << 53) as f64
+}
+
+/// Returns the middle of part `at` of 1, divided into `parts`.
+fn middle(at: usize, parts: usize) -> f64 {
+    (at as f64 + 0.5) / parts as f64
+}

@@ -2,9 +2,42 @@
 //! article of that name: every delay is the distance between two points on one curve, so the delays of a call add up to
 //! a single point on it.
 
-use super::jitter::share;
+use super::{middle, share};
+use crate::Policy;
 use crate::math::{exp2, square_root, tanh};
-use crate::schedule::{Drawn, Interval};
+use crate::outcome::FailureKind;
+use crate::policy::{DelayCurve, Drawn, Interval, SAMPLE, SAMPLE_SIDE};
+use crate::schedule::{Backoff, Band};
+
+/// Polly's delays: the curve for exponential backoff, this band for others.
+pub(super) struct Polly {
+    pub(super) band: Band,
+}
+
+impl DelayCurve for Polly {
+    fn next_delay(&self, policy: &Policy, carry: f64, n: u32, kind: FailureKind, bits: u64) -> Option<Drawn> {
+        match policy.backoff() {
+            Backoff::Exponential { .. } => {
+                let base = policy.curve.first * policy.curve.kind_factor(kind);
+                Some(next(base, policy.last_cap() as f64, carry, n, bits))
+            }
+            _ => self.band.next_delay(policy, carry, n, kind, bits),
+        }
+    }
+
+    fn sample(&self, policy: &Policy, n: u32, _: Interval) -> Option<[u64; SAMPLE]> {
+        let Backoff::Exponential { .. } = policy.backoff() else { return None };
+        let (base, cap) = (policy.curve.first, policy.last_cap() as f64);
+        Some(core::array::from_fn(|at| {
+            delay(base, cap, n, middle(at / SAMPLE_SIDE, SAMPLE_SIDE), middle(at % SAMPLE_SIDE, SAMPLE_SIDE))
+        }))
+    }
+
+    fn sum_bounds(&self, policy: &Policy, n: u32) -> Option<(u64, u64)> {
+        let Backoff::Exponential { .. } = policy.backoff() else { return None };
+        Some(sum_bounds(policy.curve.first * SCALE, policy.last_cap() as f64, n))
+    }
+}
 
 /// `1 / 1.4`: with it the median of the first delay is about the base.
 const SCALE: f64 = 1.0 / 1.4;
@@ -16,7 +49,7 @@ fn curve(t: f64) -> f64 {
 
 /// Draws the delay before retry `n`, from 1: `(f(n − 1 + r) − previous) · base / 1.4`, at most `cap`; `previous` is the
 /// value of `f` for the delay before it, and 0 at first. That value is carried on.
-pub(crate) fn next(base: f64, cap: f64, previous: f64, n: u32, bits: u64) -> Drawn {
+fn next(base: f64, cap: f64, previous: f64, n: u32, bits: u64) -> Drawn {
     let point = curve(f64::from(n.saturating_sub(1)) + share(bits));
     let previous = if n <= 1 { 0.0 } else { previous };
     let delay = capped((point - previous) * base * SCALE, cap);
@@ -24,7 +57,7 @@ pub(crate) fn next(base: f64, cap: f64, previous: f64, n: u32, bits: u64) -> Dra
 }
 
 /// Returns the delay before retry `n` for two numbers in `[0, 1)`: its own draw, and the draw before it.
-pub(crate) fn delay(base: f64, cap: f64, n: u32, own: f64, before: f64) -> u64 {
+fn delay(base: f64, cap: f64, n: u32, own: f64, before: f64) -> u64 {
     let at = f64::from(n.saturating_sub(1));
     let previous = if n <= 1 { 0.0 } else { curve(at - 1.0 + before) };
     capped((curve(at + own) - previous) * base * SCALE, cap)
@@ -33,6 +66,31 @@ pub(crate) fn delay(base: f64, cap: f64, n: u32, own: f64, before: f64) -> u64 {
 /// Returns the longest delay before retry `n`; the shortest is 0.
 fn longest(base: f64, cap: f64, n: u32) -> u64 {
     delay(base, cap, n, 1.0, 0.0)
+}
+
+/// Returns the least and the greatest sum of the delays 1 to `n`, for a base that is scaled already.
+///
+/// Without a cap the sum is the last point on the curve alone. A capped sum is a concave function of the points, each
+/// of which lies between two neighboring whole numbers, so its least value has every point at one of them. Its greatest
+/// value has every point as late as possible, because the curve's steps grow.
+fn sum_bounds(scale: f64, cap: f64, n: u32) -> (u64, u64) {
+    let step = |from: f64, to: f64| capped((to - from) * scale, cap) as f64;
+    let (mut most, mut before, mut from) = (0.0, 0.0, 0.0);
+    // The least sums that end with the last point at the lower and at the upper end of its range.
+    let (mut low, mut high) = (0.0_f64, 0.0_f64);
+    for k in 1..=n {
+        let to = curve(f64::from(k));
+        most += step(from, to);
+        (low, high) = if k == 1 {
+            (0.0, step(from, to))
+        } else {
+            (high.min(low + step(before, from)), (high + step(from, to)).min(low + step(before, to)))
+        };
+        (before, from) = (from, to);
+    }
+    // Every delay is rounded down to a nanosecond, and every step above rounds once.
+    let rounding = f64::from(n) * (1.0 + most * f64::EPSILON);
+    ((low.min(high) - rounding).max(0.0) as u64, (most + rounding) as u64)
 }
 
 fn capped(nanos: f64, cap: f64) -> u64 {
@@ -89,6 +147,30 @@ mod tests {
             drawn.delay as f64 / SECOND
         });
         assert!((delays.sum::<f64>() - series(0.5, 4).iter().sum::<f64>()).abs() < 1e-8);
+    }
+
+    /// Every draw at either end of its range, in every combination.
+    #[test]
+    fn sums_reach_their_bounds_and_never_exceed_them() {
+        const RETRIES: u32 = 7;
+        for cap in [0.3, 0.9, 1.2, 2.0, 3.0, 7.0, 20.0, 1e9] {
+            let cap = cap * SECOND;
+            for n in 1..=RETRIES {
+                let sums = (0..1_u32 << n).map(|ends| {
+                    let mut carry = 0.0;
+                    let delays = (1..=n).map(|k| {
+                        let drawn = next(SECOND, cap, carry, k, if ends >> (k - 1) & 1 == 0 { 0 } else { u64::MAX });
+                        carry = drawn.carry;
+                        drawn.delay
+                    });
+                    delays.sum::<u64>()
+                });
+                let (least, most) = sums.fold((u64::MAX, 0), |(least, most), sum| (sum.min(least), sum.max(most)));
+                let (low, high) = sum_bounds(SECOND * SCALE, cap, n);
+                assert!(low <= least && least - low < 100, "cap {cap}, {n} retries: least {least}, not {low}");
+                assert!(most <= high && high - most < 100, "cap {cap}, {n} retries: most {most}, not {high}");
+            }
+        }
     }
 
     #[test]

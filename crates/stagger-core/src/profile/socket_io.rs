@@ -2,25 +2,37 @@
 //! ceiling and, by its first decimal, on which side. So the delays lie in ten bands with gaps between them, from 0.55
 //! to 1.5 ceilings, and are cut at the cap afterwards.
 
-use super::jitter::share;
-use crate::schedule::{Drawn, Interval};
+use super::{middle, share};
+use crate::Policy;
+use crate::instant::LONGEST_NANOS;
+use crate::outcome::FailureKind;
+use crate::policy::{DelayCurve, Drawn, Interval, Route, SAMPLE};
+
+pub(super) struct SocketIo;
+
+impl DelayCurve for SocketIo {
+    fn next_delay(&self, policy: &Policy, carry: f64, n: u32, kind: FailureKind, bits: u64) -> Option<Drawn> {
+        let (ceiling, next) = policy.ceiling(Route::Geometric, carry, n, kind)?;
+        let longest = ceiling.saturating_add(ceiling / 2).min(LONGEST_NANOS);
+        let interval = Interval { lo: (ceiling as f64 * 0.55) as u64 / MILLI * MILLI, hi: longest };
+        Some(Drawn { delay: delay(ceiling, policy.last_cap(), share(bits)), interval, carry: next })
+    }
+
+    fn sample(&self, policy: &Policy, _: u32, interval: Interval) -> Option<[u64; SAMPLE]> {
+        // The upper end of its interval is one and a half ceilings.
+        let ceiling = interval.hi / 3 * 2;
+        Some(core::array::from_fn(|at| delay(ceiling, policy.last_cap(), middle(at, SAMPLE))))
+    }
+}
 
 const MILLI: u64 = 1_000_000;
 
-/// Draws a delay from these bits, at most `cap`, all in nanoseconds; `next` is the ceiling after this one.
-pub(crate) fn draw(ceiling: f64, next: f64, cap: u64, bits: u64) -> Drawn {
-    let ceiling = ceiling as u64;
-    let longest = ceiling.saturating_add(ceiling / 2).min(crate::instant::LONGEST_NANOS);
-    let interval = Interval { lo: (ceiling as f64 * 0.55) as u64 / MILLI * MILLI, hi: longest };
-    Drawn { delay: delay(ceiling, cap, share(bits)), interval, carry: next }
-}
-
 /// Returns the delay for a number in `[0, 1)`.
-pub(crate) fn delay(ceiling: u64, cap: u64, share: f64) -> u64 {
+fn delay(ceiling: u64, cap: u64, share: f64) -> u64 {
     let ceiling = ceiling / MILLI;
     let distance = (share * 0.5 * ceiling as f64) as u64;
     let drawn = if (share * 10.0) as u64 % 2 == 0 { ceiling - distance } else { ceiling.saturating_add(distance) };
-    let cap = cap.min(crate::instant::LONGEST_NANOS) / MILLI * MILLI;
+    let cap = cap.min(LONGEST_NANOS) / MILLI * MILLI;
     drawn.saturating_mul(MILLI).min(cap)
 }
 

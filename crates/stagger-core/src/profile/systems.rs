@@ -2,34 +2,42 @@
 
 use core::time::Duration;
 
+use super::Profile;
+use super::aws_blog::CappedLast;
 use super::entry::profiles;
-use super::{Band, Capped, Formula, Profile, Recipe, Steps};
+use super::polly::Polly;
+use crate::policy::{Capped, Formula, Memory};
+use crate::schedule::{Band, Steps};
 
-static CENKALTI_JITTER: Formula =
-    Formula { name: "cenkalti", recipe: Recipe::Band(Band::shares(50, 150).steps(Steps::Nanos)) };
+static CENKALTI_JITTER: Formula = Formula::band("cenkalti", Capped::First, &Band::shares(50, 150).steps(Steps::Nanos));
 
 static GOOGLE_HTTP_JAVA_JITTER: Formula =
-    Formula { name: "google-http-java", recipe: Recipe::Band(Band::shares(50, 150).steps(Steps::Millis)) };
+    Formula::band("google-http-java", Capped::First, &Band::shares(50, 150).steps(Steps::Millis));
 
-static AWS_BLOG_JITTER: Formula = Formula { name: "aws-blog", recipe: Recipe::Decorrelated };
-
-static TENACITY_JITTER: Formula = Formula {
-    name: "tenacity",
-    recipe: Recipe::Band(Band::shares(100, 100).plus(Duration::ZERO, Duration::from_secs(1)).capped(Capped::Last)),
+static AWS_BLOG_JITTER: Formula = Formula {
+    name: "aws-blog",
+    capped: Capped::Last,
+    memory: Memory::Decorrelated,
+    needs_exponential: true,
+    curve: &CappedLast,
 };
 
-static POLLY_V8_JITTER: Formula =
-    Formula { name: "polly-v8", recipe: Recipe::Polly(Band::shares(75, 125).capped(Capped::Last)) };
+static TENACITY_JITTER: Formula =
+    Formula::band("tenacity", Capped::Last, &Band::shares(100, 100).plus(Duration::ZERO, Duration::from_secs(1)));
 
-static RESILIENCE4J_JITTER: Formula = Formula {
-    name: "resilience4j",
-    recipe: Recipe::Band(Band::shares(50, 150).capped(Capped::Last).steps(Steps::Millis)),
+static POLLY_V8_JITTER: Formula = Formula {
+    name: "polly-v8",
+    capped: Capped::Last,
+    memory: Memory::Own,
+    needs_exponential: false,
+    curve: &Polly { band: Band::shares(75, 125) },
 };
 
-static ENVOY_JITTER: Formula = Formula {
-    name: "envoy",
-    recipe: Recipe::Band(Band::shares(0, 100).open(Duration::from_millis(1)).steps(Steps::Millis)),
-};
+static RESILIENCE4J_JITTER: Formula =
+    Formula::band("resilience4j", Capped::Last, &Band::shares(50, 150).steps(Steps::Millis));
+
+static ENVOY_JITTER: Formula =
+    Formula::band("envoy", Capped::First, &Band::shares(0, 100).open(Duration::from_millis(1)).steps(Steps::Millis));
 
 profiles! {
     /// The Go package `cenkalti/backoff`: ceilings in whole nanoseconds, drawn within ±50 % of the capped ceiling, so

@@ -147,7 +147,7 @@ fn a_hint_is_the_exact_delay_there_and_a_lower_bound_here() {
         .map(|id| {
             let clock = VirtualClock::new();
             let mut script = Script::new([Err(Marked::retry_after("busy", hint)), Ok(())]);
-            let call = blocking::retry(&policy, || script.next(Marked::permanent("exhausted"))).with_marks();
+            let call = blocking::retry(&policy, || script.next(Marked::permanent("exhausted")));
             assert_eq!(call.timer(clock.clone()).seed(Seed::new(id)).run(), Ok(()));
             clock.elapsed()
         })
@@ -167,8 +167,7 @@ fn a_missing_file_is_transient_there_and_permanent_here() {
     assert_eq!(calls, 5);
 
     let attempts = |report: Report<(), io::Error>| report.attempts;
-    let call =
-        || blocking::retry(&Policy::DEFAULT, || Err::<(), _>(Marked::from(missing_file()))).timer(NoSleep).with_marks();
+    let call = || blocking::retry(&Policy::DEFAULT, || Err::<(), _>(Marked::from(missing_file()))).timer(NoSleep);
     assert_eq!(attempts(call().with_report().run()), 1);
     assert_eq!(attempts(call().when(|_| true).with_report().run()), 4);
 }

@@ -5,7 +5,7 @@ use core::time::Duration;
 use stagger::{Jitter, Policy, Ratio, Seed};
 
 use super::delays::{assert_same, columns, printed};
-use super::fleet::Numbers;
+use super::numbers::Numbers;
 
 const PAGE: &str = include_str!("../../../../docs/guide/from-polly.md");
 /// `BackoffType = Exponential, UseJitter = true`.

@@ -6,7 +6,7 @@ use core::time::Duration;
 use bytes::Buf;
 use http_body::Body;
 use stagger::time::Sleep;
-use stagger::{Attempt, BreakerOpen, PollRetry, Retrier};
+use stagger::{Attempt, PollRetry, Rejected, Retrier};
 
 /// The most bytes that are read from the body of a failed response so that its connection can be reused.
 const MAX_BYTES: usize = 16 * 1024;
@@ -48,7 +48,7 @@ pub(crate) fn poll_begin<T: Sleep + Clone, H: Borrow<Retrier> + Clone, R: Body +
     call: &mut PollRetry<T, H>,
     drain: &mut Option<BodyDrain<R, T::Sleeping>>,
     cx: &mut Context<'_>,
-) -> Poll<Result<Attempt, BreakerOpen>> {
+) -> Poll<Result<Attempt, Rejected>> {
     let is_drained = drain.as_mut().is_none_or(|drain| drain.poll_end(cx).is_ready());
     let begun = call.poll_begin(cx);
     if is_drained || begun.is_ready() {

@@ -6,7 +6,7 @@ use http::{Extensions, HeaderMap};
 use reqwest::{Body, Request, Response};
 use reqwest_middleware::{Error, Result};
 use stagger::time::{Sleep, Tokio};
-use stagger::{Attempt, BreakerOpen, Outcome, PollRetry, Rejected, Retrier, StopReason, classify};
+use stagger::{Attempt, Outcome, PollRetry, Rejected, Retrier, StopReason, classify};
 
 use super::error;
 use crate::client::{
@@ -41,13 +41,13 @@ impl<'s> RetryCall<'s> {
         }
     }
 
-    pub(super) fn poll_begin(&mut self, cx: &mut Context<'_>) -> Poll<core::result::Result<Attempt, BreakerOpen>> {
+    pub(super) fn poll_begin(&mut self, cx: &mut Context<'_>) -> Poll<core::result::Result<Attempt, Rejected>> {
         poll_begin(&mut self.call, &mut self.drain, cx)
     }
 
-    /// Returns the error of a call that the circuit breaker ends: the last error, or the rejection if there is none.
-    pub(super) fn rejected(&mut self, open: BreakerOpen) -> Error {
-        self.last.take().unwrap_or_else(|| Error::middleware(Rejected::BreakerOpen(open)))
+    /// Returns the error of a call that is not attempted again: the last error, or the rejection if there is none.
+    pub(super) fn rejected(&mut self, rejected: Rejected) -> Error {
+        self.last.take().unwrap_or_else(|| Error::middleware(rejected))
     }
 
     /// Returns the request for `attempt`.

@@ -83,7 +83,7 @@ where
 impl<S, T, B, R> Future for ResponseFuture<S, T, B, R>
 where
     S: Service<Request<ReplayBody<B>>, Response = Response<R>>,
-    S::Error: EventError,
+    S::Error: EventError + Unpin,
     T: Sleep + Clone,
     B: Body<Data = Bytes> + Unpin,
     R: Body + Unpin,
@@ -155,9 +155,9 @@ where
             if this.attempt.is_none() {
                 match ready!(poll_begin(this.call, this.drain, cx)) {
                     Ok(attempt) => *this.attempt = Some(attempt),
-                    Err(open) => {
-                        let rejected = Error::Rejected(Rejected::BreakerOpen(open));
-                        return Poll::Ready(Err(this.last.take().map_or(rejected, Error::Service)));
+                    Err(rejected) => {
+                        let last = this.last.take();
+                        return Poll::Ready(Err(last.map_or(Error::Rejected(rejected), Error::Service)));
                     }
                 }
             }

@@ -24,7 +24,7 @@ pub struct RetryService<S, T> {
 impl<S, T, B, R> Service<Request<B>> for RetryService<S, T>
 where
     S: Service<Request<ReplayBody<B>>, Response = Response<R>> + Clone,
-    S::Error: EventError,
+    S::Error: EventError + Unpin,
     T: Sleep + Clone,
     B: Body<Data = Bytes> + Unpin,
     R: Body + Unpin,

@@ -1,11 +1,9 @@
-//! Benchmark of the simulator, with both engines in one run.
+//! Benchmark of the simulator, and of a bare loop for comparison.
 //!
 //! ```text
-//! cargo bench -p stagger-sim                        # ten million clients: some minutes, most of them for the heap
+//! cargo bench -p stagger-sim                        # ten million clients: a minute
 //! cargo bench -p stagger-sim -- --clients 1000000   # a tenth
 //! ```
-//!
-//! Above ten million clients, the heap is skipped.
 //!
 //! Times are CPU times where the system reports them (Linux), so that other load on the machine matters less. They
 //! still vary; the ratio of two rows is reliable.
@@ -20,7 +18,7 @@ use std::time::Instant;
 use stagger_core::{Jitter, Policy, Seed, profile};
 use stagger_sim::reconnect::ReconnectScenario;
 use stagger_sim::testing::StormTest;
-use stagger_sim::{Engine, fluid, occ};
+use stagger_sim::{fluid, occ};
 
 type Result<T = ()> = core::result::Result<T, Box<dyn Error>>;
 
@@ -30,12 +28,8 @@ const ROUNDS: u32 = 3;
 fn main() -> Result {
     let clients = clients()?;
     println!("{:<44} {:>12} {:>9} {:>12}", "", "attempts", "seconds", "millions/s");
-    let fast = storms(clients)?;
+    storms(clients)?;
     println!("peak memory: {}", memory(clients));
-    if clients <= 10_000_000 {
-        let slow = storm("full jitter, heap", clients, exponential().build()?, Engine::Heap, 1)?;
-        println!("the calendar is {:.1} times as fast as the heap", slow / fast);
-    }
     bare_loop(clients)?;
     contention()?;
     assertions()?;
@@ -56,18 +50,18 @@ const fn exponential() -> stagger_core::PolicyBuilder {
     Policy::exponential(Duration::from_millis(500), Duration::from_secs(30)).unlimited_attempts()
 }
 
-/// Runs all policies on the calendar. Returns the seconds for full jitter.
-fn storms(clients: u64) -> Result<f64> {
+/// Runs all policies.
+fn storms(clients: u64) -> Result {
     let decorrelated = profile::AWS_BLOG.policy().to_builder().base(Duration::from_millis(500));
-    let fast = storm("full jitter, calendar", clients, exponential().build()?, Engine::Calendar, ROUNDS)?;
+    storm("full jitter", clients, exponential().build()?, ROUNDS)?;
     for (name, policy) in [
-        ("equal jitter, calendar", exponential().jitter(Jitter::Equal)),
-        ("decorrelated jitter, calendar", decorrelated.cap(Duration::from_secs(30))),
-        ("no jitter, constant second, calendar", Policy::constant(Duration::from_secs(1)).jitter(Jitter::None)),
+        ("equal jitter", exponential().jitter(Jitter::Equal)),
+        ("decorrelated jitter", decorrelated.cap(Duration::from_secs(30))),
+        ("no jitter, constant second", Policy::constant(Duration::from_secs(1)).jitter(Jitter::None)),
     ] {
-        storm(name, clients, policy.unlimited_attempts().build()?, Engine::Calendar, 1)?;
+        storm(name, clients, policy.unlimited_attempts().build()?, 1)?;
     }
-    Ok(fast)
+    Ok(())
 }
 
 /// Returns a scenario with 50 s of work for the server, and a backlog of half a second.
@@ -79,17 +73,17 @@ fn backlog(clients: u64) -> Result<u32> {
     Ok(u32::try_from(clients / 100)?.max(1))
 }
 
-fn storm(name: &str, clients: u64, policy: Policy, engine: Engine, rounds: u32) -> Result<f64> {
+fn storm(name: &str, clients: u64, policy: Policy, rounds: u32) -> Result {
     let scenario = scenario(clients)?;
     let mut best = f64::INFINITY;
     let mut attempts = 0;
     for _ in 0..rounds {
         let stopwatch = Stopwatch::start();
-        attempts = scenario.run_with_engine(engine, &policy, Seed::new(1)).attempts;
+        attempts = scenario.run(&policy, Seed::new(1)).attempts;
         best = best.min(stopwatch.seconds());
     }
     print(name, attempts, best);
-    Ok(best)
+    Ok(())
 }
 
 /// Runs the same scenario in a specialized loop, as an upper bound.

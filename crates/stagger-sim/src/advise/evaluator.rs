@@ -4,13 +4,12 @@ use stagger_core::{Policy, Seed};
 
 use super::pareto_front::{Candidate, Prediction};
 use crate::reconnect::{ReconnectFigures, ReconnectScenario};
-use crate::{Progress, ScenarioError, Sweep, TimeSeries, fluid};
+use crate::{Progress, ScenarioError, Sweep, fluid};
 
 /// Evaluates policies for a fleet, with no more clients than needed to distinguish policies.
 ///
-/// The figures depend only on clients / rate and backlog / rate, so a large fleet is represented by a smaller one in
-/// proportion. The exception is random variation, which raises the peak of the smaller fleet, equally for all policies:
-/// by about 15 % if its server accepts 800 clients per second.
+/// A large fleet is represented by a smaller one in proportion. Random variation raises the peak of the smaller fleet,
+/// equally for all policies: by about 15 % if its server accepts 800 clients per second.
 pub(super) struct Evaluator {
     /// For the reported figures.
     full: ReconnectScenario,
@@ -29,9 +28,6 @@ pub(super) struct Evaluator {
 const FULL_CLIENTS: u64 = 500_000;
 const COARSE_CLIENTS: u64 = 50_000;
 
-/// Length of the server's backlog, in seconds of work.
-const BACKLOG_SECONDS: f64 = 0.5;
-
 /// Recovery time above which the fluid model has more steps than a simulation has events.
 const MAX_FLUID_TIME: Duration = Duration::from_secs(600);
 
@@ -39,28 +35,14 @@ const MAX_FLUID_TIME: Duration = Duration::from_secs(600);
 const TOTAL_CLIENTS: u64 = 150_000;
 const RUNS: core::ops::RangeInclusive<u64> = 1..=40;
 
-/// The horizon is this multiple of the minimum recovery time, plus an hour. Clients not back by then count as lost.
-const HORIZON_FACTOR: u32 = 10;
-const AN_HOUR: Duration = Duration::from_secs(3_600);
-
-/// The maximum horizon of a scenario.
-const MAX_HORIZON: Duration = Duration::from_secs(76 * 3_600);
-
 impl Evaluator {
     pub(super) fn new(clients: u64, capacity: f64, outage: Duration, seed: Seed) -> Result<Self, ScenarioError> {
         let window = Duration::try_from_secs_f64(clients as f64 / capacity).unwrap_or(Duration::MAX);
         let min_recovery_time = window.saturating_add(outage);
-        let horizon = min_recovery_time.saturating_mul(HORIZON_FACTOR).saturating_add(AN_HOUR).min(MAX_HORIZON);
-        let scenario = |max_clients: u64| {
-            let simulated = clients.min(max_clients);
-            let rate = capacity * simulated as f64 / clients as f64;
-            let backlog = (rate * BACKLOG_SECONDS).ceil().max(1.0) as u32;
-            ReconnectScenario::builder(simulated).rate(rate).backlog(backlog).down_for(outage).horizon(horizon).build()
-        };
-        let full = scenario(FULL_CLIENTS)?;
+        let full = ReconnectScenario::of_fleet(clients, capacity, outage, FULL_CLIENTS)?;
         Ok(Self {
             full,
-            coarse: scenario(COARSE_CLIENTS)?,
+            coarse: ReconnectScenario::of_fleet(clients, capacity, outage, COARSE_CLIENTS)?,
             scale: clients as f64 / full.clients() as f64,
             use_fluid: min_recovery_time <= MAX_FLUID_TIME,
             min_recovery_time,
@@ -122,12 +104,8 @@ fn candidates(policies: &[Policy], predicted: impl Iterator<Item = Option<Predic
 }
 
 fn from_fluid(figures: &fluid::FluidFigures, clients: f64) -> Prediction {
-    let second = (1.0 / TimeSeries::BIN_WIDTH.as_secs_f64()).round() as usize;
-    let sums = figures.arrivals.windows(second).map(|bins| bins.iter().sum::<f64>());
-    // If everything takes less than a second, there is no full window.
-    let peak = sums.fold(0.0, f64::max).max(figures.arrivals.iter().take(second).sum());
     Prediction {
-        peak_second: peak * clients,
+        peak_second: figures.peak_second() * clients,
         recovery: figures.t99,
         attempts_per_client: figures.attempts_per_client,
         recovered_ratio: figures.connected,

@@ -20,11 +20,16 @@ const BLOCK: usize = 64;
 /// Number of bits of a key for the position of the client in its bin. Above them are the client and the microsecond.
 const INDEX_BITS: u32 = u64::BITS - MAX_BIN_BITS - CLIENT_BITS;
 
-/// Runs a simulation with a calendar queue; see the module documentation.
-pub(crate) fn run<W: Simulation>(simulation: &mut W, progress: &Progress) -> Result<(), Cancelled> {
+/// Runs a simulation with a calendar queue; see the module documentation. Two events of a client are at least
+/// `min_event_interval` microseconds apart.
+pub(super) fn run<W: Simulation>(
+    simulation: &mut W,
+    min_event_interval: u64,
+    progress: &Progress,
+) -> Result<(), Cancelled> {
     let count = simulation.client_count();
     let fresh = simulation.new_client();
-    let mut calendar = Calendar::new(simulation.min_event_interval(), count as usize, INDEX_BITS, fresh);
+    let mut calendar = Calendar::new(min_event_interval, count as usize, INDEX_BITS, fresh);
     for id in 0..count {
         let mut client = fresh;
         if let Some(at) = simulation.first_event(id, &mut client) {
@@ -253,7 +258,7 @@ mod tests {
         let events: Vec<_> = (0..1_000).map(|n| (u64::from(n * 7 % 16), n * 13 % 1_000)).collect();
         let mut want = events.clone();
         want.sort_unstable();
-        for index_bits in [4, 10, INDEX_BITS] {
+        for index_bits in [4, 9, 10, INDEX_BITS] {
             let mut calendar = Calendar::new(16, events.len(), index_bits, ());
             events.iter().for_each(|&(at, id)| calendar.push(Event::new(at, id), &()));
             assert!(taken(&mut calendar).as_ref() == Some(&want), "{index_bits} bits");

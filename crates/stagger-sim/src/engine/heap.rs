@@ -9,7 +9,7 @@ use crate::Progress;
 const REPORT_EVERY: u64 = 1 << 14;
 
 /// Runs a simulation with a binary heap of events: the reference engine.
-pub(crate) fn run<W: Simulation>(simulation: &mut W, progress: &Progress) -> Result<(), Cancelled> {
+pub(super) fn run<W: Simulation>(simulation: &mut W, progress: &Progress) -> Result<(), Cancelled> {
     let mut clients = vec![simulation.new_client(); simulation.client_count() as usize];
     let mut events = BinaryHeap::with_capacity(clients.len());
     for (id, client) in (0..).zip(&mut clients) {

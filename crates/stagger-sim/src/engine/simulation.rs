@@ -3,9 +3,6 @@ pub(crate) trait Simulation {
     /// The state of one client.
     type Client: Copy;
 
-    /// Returns the minimum time between two events of a client, in microseconds; at least 1.
-    fn min_event_interval(&self) -> u64;
-
     /// Returns the number of clients.
     fn client_count(&self) -> u32;
 
@@ -15,8 +12,8 @@ pub(crate) trait Simulation {
     /// Returns the time of the first event of this client, in microseconds, if it has one.
     fn first_event(&mut self, id: u32, client: &mut Self::Client) -> Option<u64>;
 
-    /// Handles the event of this client at `at`. Returns the time of its next event, if any, which is at least
-    /// [`min_event_interval`](Self::min_event_interval) later.
+    /// Handles the event of this client at `at`. Returns the time of its next event, if any, which is at least the
+    /// engine's minimum interval later, and at least a microsecond.
     fn handle_event(&mut self, at: u64, id: u32, client: &mut Self::Client) -> Option<u64>;
 
     /// Returns the number of clients without further events.

@@ -32,4 +32,11 @@ impl FluidFigures {
     pub fn peak(&self) -> f64 {
         self.arrivals.iter().copied().fold(0.0, f64::max)
     }
+
+    /// Returns the maximum number of arrivals within ten consecutive bins of 100 ms, as a share of the clients.
+    #[must_use]
+    pub fn peak_second(&self) -> f64 {
+        let second = |end: usize| self.arrivals[end.saturating_sub(10)..end].iter().sum();
+        (1..=self.arrivals.len()).map(second).fold(0.0, f64::max)
+    }
 }

@@ -1,10 +1,10 @@
-//! Estimates for a fleet from closed forms, given only where they hold.
-
 use core::time::Duration;
 
-use stagger_core::{Jitter, Policy, schedule::Backoff};
+use stagger_core::Policy;
 
 use super::DeploymentContext;
+use crate::fluid;
+use crate::reconnect::ReconnectScenario;
 
 /// The expected behavior of a fleet that loses all its connections at once.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -12,90 +12,79 @@ use super::DeploymentContext;
 pub struct Estimate {
     /// Lower bound on the time until all clients are back: clients / capacity.
     pub min_recovery_time: Duration,
-    /// Mean number of attempts per client; `None` if the closed form does not hold.
+    /// Mean number of attempts per client; `None` if the fluid model does not apply.
     pub attempts_per_client: Option<f64>,
-    /// The method of the estimate.
-    pub basis: Basis,
+    /// Share of the clients that give up; `None` if the fluid model does not apply.
+    pub gave_up_ratio: Option<f64>,
 }
 
-/// The method of an estimate. More exact methods may be added.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Basis {
-    /// A closed-form approximation.
-    ClosedForm,
-}
+/// Maximum recovery time for which the fluid model is fast enough for a lint.
+const MAX_RECOVERY_TIME: Duration = Duration::from_secs(600);
 
 /// Estimates the behavior of a fleet; returns `None` unless its size and the capacity are known.
 ///
-/// For full jitter with base `b` and multiplier `m`, without a spread, and a server that is busy for
-/// `T = clients / capacity`: `attempts ≈ (ln(2 (m − 1) T / b) − 1) / ln m`. It was within 5 % of exact simulations of
-/// 10⁴ to 10⁶ clients, for `m` from 1.5 to 4 and `T` from 20 to 100 s, as long as the cap did not bind: it is given
-/// only if the cap is at least 0.6 T, and T at least ten times the base.
+/// The figures are those of [`fluid::run`] for a mass disconnect from a server with a backlog of half a second. They
+/// are missing if the policy is [not simulable](fluid::NotSimulable) with it, or if clients / capacity is above ten
+/// minutes.
 #[must_use]
 pub fn estimate(policy: &Policy, context: &DeploymentContext) -> Option<Estimate> {
-    let window = context.min_recovery_time()?;
+    let (clients, capacity, min_recovery_time) = (context.clients?, context.capacity?, context.min_recovery_time()?);
+    let scenario = ReconnectScenario::of_fleet(clients.get(), capacity.get(), Duration::ZERO, u64::MAX);
+    let scenario = scenario.ok().filter(|_| min_recovery_time <= MAX_RECOVERY_TIME);
+    let figures = scenario.and_then(|scenario| fluid::run(&scenario, policy).ok());
     Some(Estimate {
-        min_recovery_time: window,
-        attempts_per_client: attempts_per_client(policy, window),
-        basis: Basis::ClosedForm,
+        min_recovery_time,
+        attempts_per_client: figures.as_ref().map(|figures| figures.attempts_per_client),
+        gave_up_ratio: figures.as_ref().map(|figures| figures.gave_up),
     })
-}
-
-fn attempts_per_client(policy: &Policy, window: Duration) -> Option<f64> {
-    let Backoff::Exponential { base, multiplier } = *policy.backoff() else { return None };
-    let caps = policy.cap().is_some_and(|cap| cap.as_secs_f64() < 0.6 * window.as_secs_f64());
-    let holds = policy.jitter() == Jitter::Full
-        && policy.floor().is_zero()
-        && policy.spread().is_zero()
-        && (1.5..=4.0).contains(&multiplier)
-        && !caps
-        && window >= base.saturating_mul(10);
-    let ratio = 2.0 * (multiplier - 1.0) * window.as_secs_f64() / base.as_secs_f64();
-    holds.then(|| (ratio.ln() - 1.0) / multiplier.ln())
 }
 
 #[cfg(test)]
 mod tests {
     use core::num::NonZeroU64;
 
+    use stagger_core::Seed;
+
     use super::*;
     use crate::lint::Rate;
 
-    fn attempts(policy: &str, window: u64) -> Option<f64> {
+    fn of_window(policy: &str, window: u64) -> Estimate {
         let fleet = DeploymentContext::default()
             .clients(NonZeroU64::new(window * 1_000).unwrap())
             .capacity(Rate::per_second(1_000.0).unwrap());
-        estimate(&policy.parse().unwrap(), &fleet).unwrap().attempts_per_client
+        estimate(&policy.parse().unwrap(), &fleet).unwrap()
     }
 
-    /// Compares with figures of independent, exact simulations of the model.
     #[test]
-    fn the_closed_form_is_close_to_exact_simulations() {
-        for (policy, window, exact) in [
-            ("exponential base=500ms cap=30s", 20, 4.843),
-            ("exponential base=500ms cap=30s", 50, 6.268),
-            ("exponential base=500ms cap=120s", 100, 7.201),
-            ("exponential base=500ms cap=30s multiplier=4", 20, 3.354),
-            ("exponential base=500ms cap=30s multiplier=1.5", 20, 6.596),
-            ("exponential base=500ms cap=30s multiplier=1.5", 50, 8.871),
+    fn the_estimate_matches_exact_simulations() {
+        for (policy, window) in [
+            ("exponential base=500ms cap=30s", 20),
+            ("exponential base=500ms cap=30s max-attempts=inf", 20),
+            ("exponential base=500ms cap=30s max-attempts=inf multiplier=1.5", 50),
+            ("exponential base=500ms cap=30s max-attempts=inf jitter=equal", 20),
+            ("exponential base=500ms cap=30s max-attempts=inf spread=5s", 20),
+            ("constant base=1s max-attempts=6", 10),
         ] {
-            let got = attempts(policy, window).unwrap();
-            assert!((got / exact - 1.0).abs() < 0.04, "{policy}, {window} s: {got}, expected {exact}");
+            let scenario = ReconnectScenario::builder(window * 1_000).rate(1_000.0).backlog(500).build().unwrap();
+            let exact = scenario.run(&policy.parse().unwrap(), Seed::new(1));
+            let got = of_window(policy, window);
+            let (attempts, gave_up) = (exact.attempts_per_client(), exact.gave_up as f64 / exact.clients as f64);
+            assert!((got.attempts_per_client.unwrap() / attempts - 1.0).abs() < 0.01, "{policy}: {got:?}, {attempts}");
+            assert!((got.gave_up_ratio.unwrap() - gave_up).abs() < 0.005, "{policy}: {got:?}, {gave_up}");
         }
     }
 
     #[test]
-    fn no_estimate_is_given_where_the_closed_form_does_not_hold() {
+    fn no_figures_are_given_where_the_fluid_model_does_not_apply() {
         for (policy, window) in [
-            ("exponential base=500ms cap=30s", 100),
-            ("exponential base=500ms cap=30s jitter=equal", 20),
-            ("exponential base=500ms cap=30s spread=20s", 20),
-            ("exponential base=500ms cap=30s floor=100ms", 20),
-            ("exponential base=5s cap=30s", 20),
-            ("constant base=1s", 20),
+            ("decorrelated base=500ms cap=30s", 20),
+            ("exponential base=500ms cap=30s max-attempts=1000", 20),
+            ("exponential base=500ms cap=30s max-elapsed=1s", 20),
+            ("exponential base=500ms cap=30s", 601),
         ] {
-            assert_eq!(attempts(policy, window), None, "{policy}");
+            let got = of_window(policy, window);
+            assert_eq!((got.attempts_per_client, got.gave_up_ratio), (None, None), "{policy}");
+            assert_eq!(got.min_recovery_time, Duration::from_secs(window));
         }
     }
 

@@ -86,22 +86,32 @@ const NO_SINGLE_CHANGE: &str = "no single change fixes this: the settings named 
 /// Checks a policy against all rules. Returns the findings, ordered by code.
 #[must_use]
 pub fn check(policy: &Policy, context: &DeploymentContext) -> Vec<Finding> {
+    let analysis = PolicyAnalysis::new(policy, context);
+    let finding = |(rule, found, help): (&'static Rule, Diagnosis, Suggestion)| {
+        let further = found.when_reported.and_then(|fact| fact(&analysis));
+        Finding { rule, facts: found.facts.into_iter().chain(further).collect(), help }
+    };
+    diagnoses(policy, context).into_iter().map(finding).collect()
+}
+
+/// Returns the rules that apply, with their suggestions.
+fn diagnoses(policy: &Policy, context: &DeploymentContext) -> Vec<(&'static Rule, Diagnosis, Suggestion)> {
     let found = all_found(policy, context);
     let before: Vec<&Rule> = found.iter().map(|(rule, _)| *rule).collect();
     found
         .into_iter()
-        .map(|(rule, found)| {
+        .map(|(rule, mut found)| {
             let best = |changes: Vec<Change>| {
                 let changes = changes.into_iter().filter_map(|change| change.applied_to(policy));
                 best(rule, changes, context, &before)
             };
-            let change = best(found.changes).or_else(|| best(found.last_resort.into_iter().collect()));
-            let advice = match (&change, found.advice) {
+            let changes = core::mem::take(&mut found.changes);
+            let change = best(changes).or_else(|| best(found.last_resort.take().into_iter().collect()));
+            let advice = match (&change, found.advice.take()) {
                 (None, None) => Some(NO_SINGLE_CHANGE.to_owned()),
                 (_, advice) => advice,
             };
-            let help = Suggestion { change, advice };
-            Finding { rule, facts: found.facts, help }
+            (rule, found, Suggestion { change, advice })
         })
         .collect()
 }
@@ -120,9 +130,9 @@ pub fn fix(policy: &Policy, context: &DeploymentContext, allowed: &[&Rule]) -> P
     let mut latest = *policy;
     loop {
         let now = count(&latest);
-        let found = check(&latest, context);
+        let found = diagnoses(&latest, context);
         let changes =
-            found.iter().filter(|found| !allowed.contains(&found.rule)).filter_map(|found| found.help.policy());
+            found.iter().filter(|(rule, ..)| !allowed.contains(rule)).filter_map(|(_, _, help)| help.policy());
         match changes.into_iter().find(|changed| count(changed) < now) {
             Some(changed) => latest = *changed,
             None => return latest,

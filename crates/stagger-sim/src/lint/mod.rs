@@ -34,7 +34,7 @@ mod rules;
 
 pub use context::{Budgeted, DeploymentContext, Idempotency, Purpose};
 pub use error::ParseValueError;
-pub use estimate::{Basis, Estimate, estimate};
+pub use estimate::{Estimate, estimate};
 pub use finding::{Finding, Suggestion, check, fix};
 pub use goodness_of_fit::{GoodnessOfFit, QuantileCurve};
 pub use rate::{Rate, parse_count, parse_number};

@@ -105,6 +105,8 @@ impl Eq for Rule {}
 #[derive(Debug, Default)]
 pub(super) struct Diagnosis {
     pub(super) facts: Vec<String>,
+    /// A further fact, which takes long to compute.
+    pub(super) when_reported: Option<fn(&PolicyAnalysis<'_>) -> Option<String>>,
     /// Changes of the policy, the best first. They are verified before they are suggested.
     pub(super) changes: Vec<Change>,
     /// A drastic change, suggested only if no other helps.
@@ -121,6 +123,12 @@ impl Diagnosis {
     pub(super) fn and(mut self, fact: impl Into<String>) -> Self {
         self.facts.push(fact.into());
         self
+    }
+
+    /// Adds a fact that takes long to compute. It is computed only for findings that are reported, and not while
+    /// suggestions are tried.
+    pub(super) fn and_when_reported(self, fact: fn(&PolicyAnalysis<'_>) -> Option<String>) -> Self {
+        Self { when_reported: Some(fact), ..self }
     }
 
     pub(super) fn and_if_some(mut self, fact: Option<String>) -> Self {

@@ -6,8 +6,9 @@ use super::OccFigures;
 use super::simulation::OccSimulation;
 use crate::client_policy::ClientPolicy;
 use crate::engine::CLIENT_BITS;
+use crate::engine::Engine;
 use crate::network::Network;
-use crate::{Engine, Progress, ScenarioError, ScenarioProblem};
+use crate::{Progress, ScenarioError, ScenarioProblem};
 
 /// Clients that write one row concurrently. Plain data; valid once built.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -43,26 +44,16 @@ impl OccScenario {
     /// Runs the scenario with this policy. Each client derives its own seed from `seed`.
     #[must_use]
     pub fn run(&self, policy: &Policy, seed: Seed) -> OccFigures {
-        self.run_with_engine(Engine::Heap, policy, seed)
-    }
-
-    /// Runs the scenario on a given engine, with the same figures as [`run`](Self::run). With few clients and short
-    /// times the heap is faster.
-    #[must_use]
-    pub fn run_with_engine(&self, engine: Engine, policy: &Policy, seed: Seed) -> OccFigures {
         // This progress is not shared, so it is never cancelled.
-        self.try_run(engine, policy, seed, &Progress::new()).unwrap_or_default()
+        self.run_with_progress(policy, seed, &Progress::new()).unwrap_or_default()
     }
 
     /// Runs the scenario like [`run`](Self::run) and reports its progress; returns `None` if it was cancelled.
     #[must_use]
     pub fn run_with_progress(&self, policy: &Policy, seed: Seed, progress: &Progress) -> Option<OccFigures> {
-        self.try_run(Engine::Heap, policy, seed, progress)
-    }
-
-    fn try_run(&self, engine: Engine, policy: &Policy, seed: Seed, progress: &Progress) -> Option<OccFigures> {
         let mut simulation = OccSimulation::new(self, ClientPolicy::new(policy, seed), seed);
-        engine.run(&mut simulation, progress).ok()?;
+        // A normally distributed delay has no minimum.
+        Engine::Heap.run(&mut simulation, progress).ok()?;
         Some(simulation.figures())
     }
 }

@@ -86,11 +86,6 @@ impl<'a> OccSimulation<'a> {
 impl Simulation for OccSimulation<'_> {
     type Client = Client;
 
-    fn min_event_interval(&self) -> u64 {
-        // A normally distributed delay has no minimum.
-        1
-    }
-
     fn client_count(&self) -> u32 {
         self.scenario.clients
     }

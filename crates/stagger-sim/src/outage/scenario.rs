@@ -5,11 +5,12 @@ use stagger_core::{Policy, Seed};
 
 use super::simulation::OutageSimulation;
 use super::{OutageFigures, ProcessGuards};
+use crate::engine::Engine;
 use crate::engine::{CLIENT_BITS, MAX_TIME};
 use crate::error::is_rate;
 use crate::network::Network;
 use crate::time::micros;
-use crate::{Engine, Progress, ScenarioError, ScenarioProblem};
+use crate::{Progress, ScenarioError, ScenarioProblem};
 
 /// An outage: the traffic, the server and the outage. Plain data; valid once built.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -87,20 +88,8 @@ impl OutageScenario {
     /// randomness; `seed` is the seed of the run.
     #[must_use]
     pub fn run(&self, policy: &Policy, guards: impl Fn(Seed) -> ProcessGuards, seed: Seed) -> OutageFigures {
-        self.run_with_engine(Engine::Heap, policy, guards, seed)
-    }
-
-    /// Runs the scenario on a given engine, with the same figures as [`run`](Self::run).
-    #[must_use]
-    pub fn run_with_engine(
-        &self,
-        engine: Engine,
-        policy: &Policy,
-        guards: impl Fn(Seed) -> ProcessGuards,
-        seed: Seed,
-    ) -> OutageFigures {
         // This progress is not shared, so it is never cancelled.
-        self.try_run(engine, policy, guards, seed, &Progress::new()).unwrap_or_default()
+        self.run_with_progress(policy, guards, seed, &Progress::new()).unwrap_or_default()
     }
 
     /// Runs the scenario like [`run`](Self::run) and reports its progress; returns `None` if it was cancelled.
@@ -112,21 +101,11 @@ impl OutageScenario {
         seed: Seed,
         progress: &Progress,
     ) -> Option<OutageFigures> {
-        self.try_run(Engine::Heap, policy, guards, seed, progress)
-    }
-
-    fn try_run(
-        &self,
-        engine: Engine,
-        policy: &Policy,
-        guards: impl Fn(Seed) -> ProcessGuards,
-        seed: Seed,
-        progress: &Progress,
-    ) -> Option<OutageFigures> {
         let own = seed.for_call(3);
         let processes = (0..self.processes).map(|process| guards(own.for_call(u64::from(process)))).collect();
         let mut simulation = OutageSimulation::new(self, policy, processes, seed);
-        engine.run(&mut simulation, progress).ok()?;
+        // Delays have no minimum.
+        Engine::Heap.run(&mut simulation, progress).ok()?;
         Some(simulation.figures())
     }
 }

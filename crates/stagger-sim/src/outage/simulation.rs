@@ -189,11 +189,6 @@ fn poisson_arrivals(scenario: &OutageScenario, seed: Seed) -> Vec<(u64, u32)> {
 impl Simulation for OutageSimulation<'_> {
     type Client = Request;
 
-    fn min_event_interval(&self) -> u64 {
-        // Delays have no minimum.
-        1
-    }
-
     fn client_count(&self) -> u32 {
         self.requests.len() as u32
     }

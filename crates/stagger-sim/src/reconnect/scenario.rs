@@ -6,12 +6,13 @@ use super::ReconnectFigures;
 use super::server::{Acceptor, FixedHintServer, ReservationServer, Server, StaggeredServer};
 use super::simulation::ReconnectSimulation;
 use crate::client_policy::ClientPolicy;
+use crate::engine::Engine;
 use crate::engine::{CLIENT_BITS, MAX_TIME};
 use crate::error::is_rate;
 use crate::network::Network;
 use crate::random::Environment;
 use crate::time::micros;
-use crate::{Engine, Progress, ScenarioError, ScenarioProblem};
+use crate::{Progress, ScenarioError, ScenarioProblem};
 
 /// A mass disconnect: the clients, the network and the server. Plain data; valid once built.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -76,6 +77,17 @@ pub enum RetryAfter {
     Reservations,
 }
 
+/// Length of the backlog of a fleet's server, in seconds of work.
+const BACKLOG_SECONDS: f64 = 0.5;
+
+/// The horizon of a fleet is this multiple of the minimum recovery time, plus an hour. Clients not back by then count
+/// as lost.
+const HORIZON_FACTOR: u32 = 10;
+const AN_HOUR: Duration = Duration::from_secs(3_600);
+
+/// The maximum horizon of a scenario.
+const MAX_HORIZON: Duration = Duration::from_secs(76 * 3_600);
+
 impl ReconnectScenario {
     /// Starts a scenario with this number of clients, 1 to 67,108,864, and the defaults of all other settings.
     pub const fn builder(clients: u64) -> ReconnectScenarioBuilder {
@@ -91,6 +103,27 @@ impl ReconnectScenario {
             retry_after: RetryAfter::None,
             sample: 0,
         }
+    }
+
+    /// Creates the scenario of a fleet that loses its connections to a server of this capacity per second, which is
+    /// down for a while. It has at most `max_clients` clients: figures depend only on clients / rate and backlog / rate,
+    /// so a larger fleet is represented by a smaller one in proportion.
+    ///
+    /// # Errors
+    /// The capacity is out of range, or the outage is longer than a scenario.
+    pub(crate) fn of_fleet(
+        clients: u64,
+        capacity: f64,
+        outage: Duration,
+        max_clients: u64,
+    ) -> Result<Self, ScenarioError> {
+        let min_recovery_time = Duration::try_from_secs_f64(clients as f64 / capacity).unwrap_or(Duration::MAX);
+        let horizon = min_recovery_time.saturating_add(outage).saturating_mul(HORIZON_FACTOR).saturating_add(AN_HOUR);
+        let simulated = clients.min(max_clients).min(1 << CLIENT_BITS);
+        let rate = capacity * simulated as f64 / clients as f64;
+        let backlog = (rate * BACKLOG_SECONDS).ceil().max(1.0) as u32;
+        let builder = Self::builder(simulated).rate(rate).backlog(backlog);
+        builder.down_for(outage).horizon(horizon.min(MAX_HORIZON)).build()
     }
 
     /// Returns the number of clients.
@@ -121,23 +154,24 @@ impl ReconnectScenario {
     /// Runs the scenario with this policy. Each client derives its own seed from `seed`.
     #[must_use]
     pub fn run(&self, policy: &Policy, seed: Seed) -> ReconnectFigures {
-        self.run_with_engine(Engine::Calendar, policy, seed)
-    }
-
-    /// Runs the scenario on a given engine, with the same figures as [`run`](Self::run).
-    #[must_use]
-    pub fn run_with_engine(&self, engine: Engine, policy: &Policy, seed: Seed) -> ReconnectFigures {
         // This progress is not shared, so it is never cancelled.
-        self.try_run(engine, policy, seed, &Progress::new()).unwrap_or_default()
+        self.run_with_progress(policy, seed, &Progress::new()).unwrap_or_default()
     }
 
     /// Runs the scenario like [`run`](Self::run) and reports its progress; returns `None` if it was cancelled.
     #[must_use]
     pub fn run_with_progress(&self, policy: &Policy, seed: Seed, progress: &Progress) -> Option<ReconnectFigures> {
-        self.try_run(Engine::Calendar, policy, seed, progress)
+        let min_event_interval = self.network.min_round_trip().max(1);
+        self.run_with_engine(Engine::Calendar { min_event_interval }, policy, seed, progress)
     }
 
-    fn try_run(&self, engine: Engine, policy: &Policy, seed: Seed, progress: &Progress) -> Option<ReconnectFigures> {
+    fn run_with_engine(
+        &self,
+        engine: Engine,
+        policy: &Policy,
+        seed: Seed,
+        progress: &Progress,
+    ) -> Option<ReconnectFigures> {
         let clients = ClientPolicy::new(policy, seed);
         let acceptor = Acceptor::new(self.rate, self.backlog);
         match (self.retry_after, self.admission()) {
@@ -259,5 +293,113 @@ impl ReconnectScenarioBuilder {
             retry_after: self.retry_after,
             sample: self.sample,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use stagger_core::{Jitter, Ratio, profile::Profile};
+
+    use super::*;
+
+    /// Asserts that the reference engine gives the figures of the scenario's own.
+    fn assert_engines_agree(scenario: &ReconnectScenario, policy: &Policy, seed: Seed) {
+        let heap = scenario.run_with_engine(Engine::Heap, policy, seed, &Progress::new());
+        assert!(Some(scenario.run(policy, seed)) == heap, "the engines differ: {scenario:?}, {policy}");
+    }
+
+    #[test]
+    fn a_fleet_has_ten_times_the_minimum_and_an_hour_to_recover() {
+        let scenario =
+            |clients| ReconnectScenario::of_fleet(clients, 100.0, Duration::from_secs(60), u64::MAX).unwrap();
+        assert_eq!(scenario(180_000).horizon, micros(Duration::from_secs(10 * (1_800 + 60) + 3_600)));
+        assert_eq!(scenario(60_000_000).horizon, micros(MAX_HORIZON));
+    }
+
+    fn policies() -> impl Strategy<Value = Policy> {
+        let jitters = prop_oneof![
+            Just(Jitter::None),
+            Just(Jitter::Full),
+            Just(Jitter::Equal),
+            Just(Jitter::Decorrelated),
+            Just(Jitter::Factor(Ratio::percent(30))),
+        ];
+        let made =
+            (1_u64..2_000, 1_u64..50, jitters, 0_u64..3_000, prop_oneof![Just(None), (1_u32..12).prop_map(Some)])
+                .prop_map(|(base, grows, jitter, spread, most)| {
+                    let base = Duration::from_millis(base);
+                    let builder = Policy::exponential(base, base * u32::try_from(grows).unwrap())
+                        .jitter(jitter)
+                        .spread(Duration::from_millis(spread));
+                    most.map_or(builder.unlimited_attempts(), |most| builder.max_attempts(most)).build().unwrap()
+                });
+        let named = (0..Profile::all().count()).prop_map(|n| Profile::all().nth(n).unwrap().policy());
+        prop_oneof![3 => made, 1 => named]
+    }
+
+    fn hints() -> impl Strategy<Value = RetryAfter> {
+        prop_oneof![
+            Just(RetryAfter::None),
+            (0_u64..5_000).prop_map(|millis| RetryAfter::Fixed(Duration::from_millis(millis))),
+            Just(RetryAfter::Staggered),
+            Just(RetryAfter::Reservations),
+        ]
+    }
+
+    fn scenarios() -> impl Strategy<Value = ReconnectScenario> {
+        let micros = |most: u64| (0..most).prop_map(Duration::from_micros);
+        let first = prop_oneof![Just(FirstAttempt::AfterDelay), Just(FirstAttempt::Immediate)];
+        let ways = prop_oneof![Just((0_u64, 0_u64)), (0_u64..50, 0_u64..50), (0_u64..60_000, 0_u64..60_000)];
+        let size = prop_oneof![1_u64..50, 1_u64..3_000];
+        (size, 1.0..5_000.0_f64, 1_u32..300, ways, micros(2_000_000), micros(3_000_000), first, hints()).prop_map(
+            |(clients, rate, backlog, (least, more), window, down, first, hints)| {
+                ReconnectScenario::builder(clients)
+                    .rate(rate)
+                    .backlog(backlog)
+                    .one_way(Duration::from_micros(least), Duration::from_micros(least + more))
+                    .disconnect_window(window)
+                    .down_for(down)
+                    .horizon(Duration::from_secs(100))
+                    .first_attempt(first)
+                    .retry_after(hints)
+                    .sample(3)
+                    .build()
+                    .unwrap()
+            },
+        )
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(300))]
+
+        #[test]
+        fn both_engines_give_the_same_figures(scenario in scenarios(), policy in policies(), seed: u64) {
+            assert_engines_agree(&scenario, &policy, Seed::new(seed));
+        }
+    }
+
+    /// Uses so many clients that bins are sorted by counting, with many events per microsecond.
+    #[test]
+    fn both_engines_give_the_same_figures_with_many_clients() {
+        let short = Duration::from_secs(5);
+        let scenario = ReconnectScenario::builder(200_000).rate(4_000.0).backlog(2_000).horizon(short).build().unwrap();
+        for jitter in [Jitter::Full, Jitter::Decorrelated, Jitter::None] {
+            let policy = Policy::exponential(Duration::from_millis(500), Duration::from_secs(30))
+                .jitter(jitter)
+                .unlimited_attempts()
+                .build()
+                .unwrap();
+            assert_engines_agree(&scenario, &policy, Seed::new(5));
+        }
+    }
+
+    #[test]
+    fn both_engines_give_the_same_figures_with_delays_of_hours() {
+        let scenario = ReconnectScenario::builder(500).rate(0.002).backlog(3).horizon(MAX_HORIZON).build().unwrap();
+        for policy in ["list delays=1h,20h,50h jitter=full", "exponential base=10m cap=30h max-attempts=9 jitter=none"]
+        {
+            assert_engines_agree(&scenario, &policy.parse().unwrap(), Seed::new(5));
+        }
     }
 }

@@ -87,10 +87,6 @@ impl<'a, S: Server> ReconnectSimulation<'a, S> {
 impl<S: Server> Simulation for ReconnectSimulation<'_, S> {
     type Client = Client<S::Token>;
 
-    fn min_event_interval(&self) -> u64 {
-        self.scenario.network.min_round_trip().max(1)
-    }
-
     fn client_count(&self) -> u32 {
         self.scenario.clients
     }

@@ -22,10 +22,12 @@
 
 mod document;
 mod measurements;
+mod metric;
 mod report;
 mod spec;
 
 pub use document::{RunReport, SchemaVersion, StormReport, StrategyReport};
 pub use measurements::{Measurements, ServerCounts};
+pub use metric::{Better, Importance, Metric, MetricValue, Quantity};
 pub use report::{FluidReport, OccReport, OutageReport, ReconnectReport, RunFigures};
 pub use spec::{FirstAttemptSpec, OccSpec, OutageKindSpec, OutageSpec, ReconnectSpec, RetryAfterSpec, ScenarioSpec};

@@ -1,5 +1,7 @@
 use serde::{Deserialize, Serialize};
 
+use super::metric::Metric;
+use super::report::{FluidReport, OccReport, OutageReport, ReconnectReport};
 use crate::{occ, outage, reconnect};
 
 /// A scenario.
@@ -136,6 +138,17 @@ impl ScenarioSpec {
     #[must_use]
     pub fn fluid(scenario: &reconnect::ReconnectScenario) -> Self {
         Self::Fluid(scenario.into())
+    }
+
+    /// Returns the metrics of the scenario's runs, in the order of tables.
+    #[must_use]
+    pub const fn metrics(&self) -> &'static [Metric] {
+        match self {
+            Self::Reconnect(_) => ReconnectReport::METRICS,
+            Self::Fluid(_) => FluidReport::METRICS,
+            Self::Outage(_) => OutageReport::METRICS,
+            Self::Occ(_) => OccReport::METRICS,
+        }
     }
 }
 

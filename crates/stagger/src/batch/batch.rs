@@ -7,12 +7,13 @@ use stagger_core::{Instant, Outcome, ServerHint, StopReason};
 
 use super::combined::combined_outcome;
 use super::entry::{BatchResult, Entry, Failed, UnknownItem};
-use crate::call::machine::Phase;
+use crate::call::machine::{Call, Phase};
 use crate::call::options::Through;
 use crate::call::poll::PollCall;
 use crate::event::{EventError, Silent};
+use crate::marked::OperationError;
 use crate::retrier::Retrier;
-use crate::time::Sleep;
+use crate::time::{Deadline, Sleep};
 
 /// Many items in one request, of which only the failed ones are sent again.
 ///
@@ -96,7 +97,7 @@ impl<T, E, S: Sleep + Clone> Batch<T, E, S> {
             |(id, item): (I, T)| Entry { id: id.into(), item, attempts: 0, error: None, outcome: Outcome::Success };
         let options = Through { retrier: retrier.into(), deadline: None, is_timed: false };
         Self {
-            call: PollCall::new(options, timer),
+            call: PollCall::new(Call::new(options, timer)),
             dead_letter: None,
             is_in_attempt: false,
             entries: items.into_iter().map(entry).collect(),
@@ -105,10 +106,11 @@ impl<T, E, S: Sleep + Clone> Batch<T, E, S> {
         }
     }
 
-    /// Sets when the lease of the items ends, on the timer's clock, and how long an attempt takes at most: no attempt
+    /// Sets when the lease of the items ends, as an instant of the timer's clock, of std's or of tokio's, and how long an attempt takes at most: no attempt
     /// starts later than `margin` before the end, not even the first. Default: no lease.
     #[must_use]
-    pub fn lease(mut self, ends: Instant, margin: Duration) -> Self {
+    pub fn lease(mut self, ends: impl Deadline, margin: Duration) -> Self {
+        let ends = ends.on_clock(&self.call.call.clock);
         let latest = ends.as_nanos().saturating_sub(Instant::ZERO.saturating_add(margin).as_nanos());
         // The core's deadline is the first instant that is too late.
         self.call.call.options.deadline = Some(Instant::from_nanos(latest.saturating_add(1)));
@@ -204,7 +206,7 @@ impl<T, E, S: Sleep + Clone> Batch<T, E, S> {
     /// Returns [`UnknownItem`] if the item is not in the current attempt.
     pub fn failed_with(&mut self, id: &str, error: E) -> Result<(), UnknownItem>
     where
-        E: 'static,
+        E: OperationError + 'static,
     {
         let outcome = self.call.call.classify(&error);
         self.failed(id, outcome, error)

@@ -15,7 +15,13 @@ fn worse(one: Outcome, other: Outcome) -> Outcome {
     let worst = if rank(&other) > rank(&one) { other } else { one };
     match worst {
         Outcome::Failed { kind, .. } => {
-            let hint = if asked(&other) > asked(&one) { hint(&other) } else { hint(&one) };
+            let hint = if !is_retried(&one) && !is_retried(&other) {
+                Some(ServerHint::DoNotRetry)
+            } else if asked(&other) > asked(&one) {
+                hint(&other)
+            } else {
+                hint(&one)
+            };
             Outcome::Failed { kind, hint }
         }
         // Other items were processed, so an immediate repeat is not appropriate.
@@ -32,6 +38,15 @@ const fn rank(outcome: &Outcome) -> u8 {
         Outcome::Failed { kind: FailureKind::LocalExhaustion, .. } => 3,
         Outcome::Failed { kind: FailureKind::Throttled, .. } => 5,
         _ => 4,
+    }
+}
+
+/// Returns whether the item is sent again if the policy allows it.
+const fn is_retried(outcome: &Outcome) -> bool {
+    match outcome {
+        Outcome::Failed { hint, .. } => !matches!(hint, Some(ServerHint::DoNotRetry)),
+        Outcome::NotProcessed => true,
+        _ => false,
     }
 }
 

@@ -4,7 +4,7 @@ use stagger_core::Instant;
 
 /// The time limits of a call: a deadline for all of it, and a timeout for each attempt.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Limits {
+pub(crate) struct Limits {
     pub(crate) deadline: Option<Instant>,
     pub(crate) timeout: Option<Duration>,
     pub(crate) last: LastAttempt,
@@ -14,10 +14,23 @@ impl Limits {
     /// No limits.
     pub(crate) const NONE: Self = Self { deadline: None, timeout: None, last: LastAttempt::Timed };
 
-    /// Returns whether neither limit is set.
-    pub(crate) const fn are_none(&self) -> bool {
-        self.deadline.is_none() && self.timeout.is_none()
+    /// Returns the timeout of an attempt.
+    #[inline]
+    pub(crate) const fn timeout(&self, is_last: IsLast) -> Option<Duration> {
+        match (is_last, self.last) {
+            (IsLast::Yes, LastAttempt::Untimed) => None,
+            _ => self.timeout,
+        }
     }
+}
+
+/// Whether an attempt is the last one that the policy allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IsLast {
+    /// The last attempt.
+    Yes,
+    /// Another attempt may follow.
+    No,
 }
 
 /// Whether the timeout of an attempt also applies to the last one.

@@ -7,13 +7,14 @@ use stagger_core::machine::{Decision, RetryMachine, RetryState};
 use stagger_core::{BreakerOpen, Budget, DelaySource, NestedRetries, Outcome, Policy, Seed, StopReason};
 
 use super::attempt::Attempt;
-use super::limits::LastAttempt;
+use super::limits::IsLast;
 use super::not_before::NotBefore;
 use super::options::{Observed, Options, Through};
 use super::output::{Ended, ErrorSlot, Finish};
-use super::permits::{HeldPermits, Lender, PermitSlot, PermitStage};
+use super::permits::{HeldPermits, Lender, PermitSlot, PermitStage, WaitingPermits};
 use crate::error::{Cause, Rejected};
 use crate::event::{Action, Event, EventError, Listen};
+use crate::marked::OperationError;
 use crate::retrier::Retrier;
 use crate::rule::{BuiltIn, Rule};
 use crate::shared::Shared;
@@ -94,6 +95,23 @@ impl<X: Options, C: Clock + Clone> Call<X, C> {
         }
     }
 
+    /// Sets the seed that delays are drawn from, if there is one.
+    #[inline]
+    #[must_use]
+    pub(crate) fn seeded(mut self, seed: Option<Seed>) -> Self {
+        if let Some(seed) = seed {
+            self.seed = seed;
+            self.flags |= SEEDED;
+        }
+        self
+    }
+
+    /// Returns the seed that was set.
+    #[inline]
+    pub(crate) const fn fixed_seed(&self) -> Option<Seed> {
+        if self.flags & SEEDED == 0 { None } else { Some(self.seed) }
+    }
+
     /// Resets the call to its initial state, so that it can run again.
     pub(crate) fn restart(&mut self) {
         self.permits.settle();
@@ -122,16 +140,36 @@ impl<X: Options, C: Clock + Clone> Call<X, C> {
         self.phase = Phase::Due;
     }
 
-    /// Returns whether the first attempt can be made on the fast path, before the call has any state: no option is
-    /// consulted and a success leaves no trace. [`leave_fast_path`](Self::leave_fast_path) makes up for the skipped
-    /// start.
+    /// Returns whether the first attempt can be made on the fast path, before the call has any state but its start:
+    /// nothing can reject or limit the attempt, and nobody is told of its success.
+    /// [`leave_fast_path`](Self::leave_fast_path) makes up for the skipped steps.
     #[inline]
-    pub(crate) fn has_fast_path(&self) -> bool {
-        (X::PLAIN || self.is_plain()) && self.policy().starts_immediately()
+    pub(crate) fn has_fast_path<L: Listen>(&self) -> bool {
+        (X::PLAIN || self.is_unrestricted::<L>()) && self.policy().starts_immediately()
     }
 
-    fn is_plain(&self) -> bool {
-        !self.is_timed() && self.options.limits().are_none() && self.options.guards().is_unguarded()
+    #[inline]
+    fn is_unrestricted<L: Listen>(&self) -> bool {
+        !L::LISTENS
+            && self.options.is_unguarded()
+            && self.options.deadline().is_none()
+            && self.options.timeout(IsLast::No).is_none()
+            && !self.options.retrier().is_some_and(Shared::has_listeners)
+    }
+
+    /// Starts a call on the fast path: reads the clock if an option needs it.
+    #[inline]
+    pub(crate) fn enter_fast_path(&mut self) {
+        if !X::PLAIN && self.options.is_timed() {
+            self.state = RetryState::started(self.clock.now());
+        }
+    }
+
+    /// Ends a call that succeeded on the fast path.
+    #[inline]
+    pub(crate) fn fast_success<M: Finish<T, E>, T, E>(&mut self, value: T) -> M::Output {
+        self.phase = Phase::Ended;
+        M::success(value, || Ended { attempts: 1, elapsed: self.elapsed() })
     }
 
     /// Returns whether the elapsed time will be needed.
@@ -153,8 +191,8 @@ impl<X: Options, C: Clock + Clone> Call<X, C> {
     fn spread(&mut self, resolution: Duration) -> Duration {
         self.draw_seed();
         let clock = &self.clock;
-        let mut retry = RetryMachine::new(self.options.policy(), &mut self.state, self.seed)
-            .deadline(self.options.limits().deadline);
+        let mut retry =
+            RetryMachine::new(self.options.policy(), &mut self.state, self.seed).deadline(self.options.deadline());
         let after = retry.spread(|| clock.now());
         if testing::sleeps_are_skipped() {
             return Duration::ZERO;
@@ -172,7 +210,7 @@ impl<X: Options, C: Clock + Clone> Call<X, C> {
         let clock = &self.clock;
         let guards = self.options.guards().nested(nested);
         let begun = RetryMachine::new(self.options.policy(), &mut self.state, self.seed)
-            .deadline(self.options.limits().deadline)
+            .deadline(self.options.deadline())
             .begin(permits, || clock.now(), &guards);
         match begun {
             Ok(permits) => {
@@ -217,10 +255,10 @@ impl<X: Options, C: Clock + Clone> Call<X, C> {
     }
 
     fn time_limit(&mut self) -> Option<Duration> {
-        let limits = self.options.limits();
-        let retry = RetryMachine::new(self.options.policy(), &mut self.state, self.seed).deadline(limits.deadline);
-        let is_untimed = limits.last == LastAttempt::Untimed && retry.is_last_attempt();
-        let timeout = limits.timeout.filter(|_| !is_untimed);
+        let retry =
+            RetryMachine::new(self.options.policy(), &mut self.state, self.seed).deadline(self.options.deadline());
+        let is_last = if retry.is_last_attempt() { IsLast::Yes } else { IsLast::No };
+        let timeout = self.options.timeout(is_last);
         let clock = &self.clock;
         let limit = match (retry.remaining(|| clock.now()), timeout) {
             (Some(left), Some(timeout)) => Some(left.min(timeout)),
@@ -236,18 +274,14 @@ impl<X: Options, C: Clock + Clone> Call<X, C> {
         self.phase = Phase::Ended;
         let (nested, permits) = (self.nested(), self.permits.take());
         let clock = &self.clock;
-        let guards = self.options.guards().nested(nested);
-        let decision = RetryMachine::new(self.options.policy(), &mut self.state, self.seed).decide(
-            Outcome::Success,
-            permits,
-            || clock.now(),
-            &guards,
-        );
-        self.emit(listener, action(&decision), None);
+        if !self.options.is_unguarded() {
+            self.options.guards().nested(nested).settle(permits, &Outcome::Success, || clock.now());
+        }
+        self.emit(listener, Action::Done, None);
     }
 
     /// Records that the attempt failed, and decides what follows.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn failed<E, L: Listen>(
         &mut self,
         listener: &L,
@@ -266,9 +300,13 @@ impl<X: Options, C: Clock + Clone> Call<X, C> {
         let (nested, permits) = (self.nested(), self.permits.take());
         let clock = &self.clock;
         let guards = self.options.guards().nested(nested);
-        let mut retry = RetryMachine::new(self.options.policy(), &mut self.state, self.seed)
-            .deadline(self.options.limits().deadline);
-        let decision = retry.decide(outcome, permits, || clock.now(), &guards);
+        let mut retry =
+            RetryMachine::new(self.options.policy(), &mut self.state, self.seed).deadline(self.options.deadline());
+        let decision = if X::PLAIN {
+            retry.decide_unguarded(outcome, nested, || clock.now())
+        } else {
+            retry.decide(outcome, permits, || clock.now(), &guards)
+        };
         let next = match &decision {
             &Decision::Retry { after, source, .. } if testing::sleeps_are_skipped() => {
                 Next::Wait { delay: Duration::ZERO, after, source }
@@ -343,17 +381,15 @@ impl<X: Options, C: Clock + Clone> Call<X, C> {
 
     #[inline]
     fn emit<L: Listen>(&self, listener: &L, action: Action, error: Option<&dyn EventError>) {
-        if !X::PLAIN {
+        if !X::PLAIN && (L::LISTENS || self.options.retrier().is_some_and(Shared::has_listeners)) {
             self.emit_event(listener, action, error);
         }
     }
 
+    #[cold]
     fn emit_event<L: Listen>(&self, listener: &L, action: Action, error: Option<&dyn EventError>) {
         let retrier = self.options.retrier();
         let listeners = retrier.map_or(&[][..], |retrier| &retrier.listeners);
-        if !L::LISTENS && listeners.is_empty() {
-            return;
-        }
         let event = Event {
             target: retrier.map_or("", |retrier| &retrier.name),
             attempt: self.attempts(),
@@ -433,7 +469,7 @@ impl<X: Options, C: Clock + Clone> Call<X, C> {
     #[inline]
     fn draw_seed(&mut self) {
         if self.flags & SEEDED == 0 {
-            self.seed = self.options.seed().unwrap_or_else(entropy::seed);
+            self.seed = self.options.retrier().and_then(|retrier| retrier.seed).unwrap_or_else(entropy::seed);
             self.flags |= SEEDED;
         }
     }
@@ -441,24 +477,26 @@ impl<X: Options, C: Clock + Clone> Call<X, C> {
 
 /// What is left of a call while it waits elsewhere, in a queue.
 #[derive(Debug)]
-pub(crate) struct Parked<L: Lender, C: Clock> {
+pub(crate) struct Parked<L: Lender> {
     pub(crate) state: RetryState,
     /// Zero until it is drawn.
     pub(crate) seed: Seed,
-    pub(crate) permits: HeldPermits<L, C>,
+    pub(crate) permits: WaitingPermits<L>,
 }
 
-impl<L: Lender, C: Clock> Parked<L, C> {
+impl<L: Lender> Parked<L> {
     /// A call that has not started.
-    pub(crate) const FRESH: Self = Self { state: RetryState::new(), seed: Seed::new(0), permits: HeldPermits::EMPTY };
+    pub(crate) const FRESH: Self =
+        Self { state: RetryState::new(), seed: Seed::new(0), permits: WaitingPermits::EMPTY };
 }
 
 impl<R: Borrow<Retrier> + Clone, C: Clock + Clone> Call<Through<R>, C> {
     /// Continues a call that waited elsewhere: its next attempt is due.
-    pub(crate) fn resume(options: Through<R>, clock: C, parked: Parked<R, C>) -> Self {
+    pub(crate) fn resume(options: Through<R>, clock: C, parked: Parked<R>) -> Self {
         let Parked { state, seed, permits } = parked;
+        let permits = HeldPermits::resume(permits, clock.clone());
         let mut call = Self { state, seed, permits, phase: Phase::Due, ..Self::new(options, clock) };
-        if seed != Parked::<R, C>::FRESH.seed {
+        if seed != Parked::<R>::FRESH.seed {
             call.flags |= SEEDED;
         }
         if state.attempt() == 0 && state.start().is_none() && call.is_timed() {
@@ -468,8 +506,8 @@ impl<R: Borrow<Retrier> + Clone, C: Clock + Clone> Call<Through<R>, C> {
     }
 
     /// Takes the call apart, to wait elsewhere.
-    pub(crate) fn park(self) -> Parked<R, C> {
-        Parked { state: self.state, seed: self.seed, permits: self.permits }
+    pub(crate) fn park(self) -> Parked<R> {
+        Parked { state: self.state, seed: self.seed, permits: self.permits.park() }
     }
 
     /// Sets the seed if it has not been drawn.
@@ -486,7 +524,7 @@ impl<R: Borrow<Retrier> + Clone, C: Clock + Clone> Call<Through<R>, C> {
     }
 
     /// Classifies an error by the rules of the retrier, or the built-in rules.
-    pub(crate) fn classify<E: 'static>(&self, error: &E) -> Outcome {
+    pub(crate) fn classify<E: OperationError + 'static>(&self, error: &E) -> Outcome {
         BuiltIn.outcome(error, self.options.retrier())
     }
 }

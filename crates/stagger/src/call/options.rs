@@ -1,8 +1,9 @@
 use core::borrow::Borrow;
+use core::time::Duration;
 
-use stagger_core::{Guards, Instant, NestedRetries, Policy, Seed};
+use stagger_core::{Guards, Instant, NestedRetries, Policy};
 
-use super::limits::Limits;
+use super::limits::{IsLast, Limits};
 use super::permits::{HeldPermits, Lender, PermitSlot};
 use crate::cancel::Cancel;
 use crate::event::EventError;
@@ -27,14 +28,20 @@ pub trait Options: Sized {
     /// Returns the guards, and what the call does inside an attempt of another call.
     fn guards(&self) -> Guards<'_>;
 
-    /// Returns who grants the call's permits, or `None` if there are no guards.
-    fn lender(&self) -> Option<Self::Lender>;
+    /// Returns who grants the call's permits.
+    fn lender(&self) -> Self::Lender;
 
-    /// Returns the time limits.
-    fn limits(&self) -> Limits;
+    /// Returns whether there are no guards, and therefore no permits.
+    #[inline]
+    fn is_unguarded(&self) -> bool {
+        self.guards().is_unguarded()
+    }
 
-    /// Returns the fixed seed, if there is one.
-    fn seed(&self) -> Option<Seed>;
+    /// Returns the deadline of the call.
+    fn deadline(&self) -> Option<Instant>;
+
+    /// Returns the timeout of an attempt that is the last one allowed, or is not.
+    fn timeout(&self, is_last: IsLast) -> Option<Duration>;
 
     /// Returns the retrier that the call is made through, if there is one.
     fn retrier(&self) -> Option<&Shared>;
@@ -71,17 +78,17 @@ impl Options for &Policy {
     }
 
     #[inline]
-    fn lender(&self) -> Option<Guards<'static>> {
+    fn lender(&self) -> Guards<'static> {
+        Guards::none()
+    }
+
+    #[inline]
+    fn deadline(&self) -> Option<Instant> {
         None
     }
 
     #[inline]
-    fn limits(&self) -> Limits {
-        Limits::NONE
-    }
-
-    #[inline]
-    fn seed(&self) -> Option<Seed> {
+    fn timeout(&self, _: IsLast) -> Option<Duration> {
         None
     }
 
@@ -109,7 +116,6 @@ pub struct Configured<'p> {
     retrier: Option<&'p Shared>,
     pub(crate) guards: Guards<'p>,
     pub(crate) limits: Limits,
-    pub(crate) seed: Option<Seed>,
     pub(crate) cancel: Option<&'p Cancel>,
     pub(crate) is_timed: bool,
 }
@@ -122,7 +128,6 @@ impl<'p> Configured<'p> {
             retrier: Some(retrier),
             guards: retrier.guards(),
             limits: retrier.limits,
-            seed: retrier.seed,
             cancel: None,
             is_timed: true,
         }
@@ -142,7 +147,6 @@ impl<'p> Configure<'p> for &'p Policy {
             retrier: None,
             guards: Guards::none().nested(NestedRetries::Disable),
             limits: Limits::NONE,
-            seed: None,
             cancel: None,
             is_timed: false,
         }
@@ -160,34 +164,47 @@ impl<'p> Options for Configured<'p> {
     type Lender = Guards<'p>;
     type Held<C: Clock + Clone> = HeldPermits<Guards<'p>, C>;
 
+    #[inline]
     fn policy(&self) -> &Policy {
         self.policy
     }
 
+    #[inline]
     fn guards(&self) -> Guards<'_> {
         self.guards
     }
 
-    fn lender(&self) -> Option<Guards<'p>> {
-        if self.guards.is_unguarded() { None } else { Some(self.guards) }
+    #[inline]
+    fn lender(&self) -> Guards<'p> {
+        self.guards
     }
 
-    fn limits(&self) -> Limits {
-        self.limits
+    #[inline]
+    fn is_unguarded(&self) -> bool {
+        self.guards.is_unguarded()
     }
 
-    fn seed(&self) -> Option<Seed> {
-        self.seed
+    #[inline]
+    fn deadline(&self) -> Option<Instant> {
+        self.limits.deadline
     }
 
+    #[inline]
+    fn timeout(&self, is_last: IsLast) -> Option<Duration> {
+        self.limits.timeout(is_last)
+    }
+
+    #[inline]
     fn retrier(&self) -> Option<&Shared> {
         self.retrier
     }
 
+    #[inline]
     fn is_timed(&self) -> bool {
         self.is_timed
     }
 
+    #[inline]
     fn cancel(&self) -> Option<&Cancel> {
         self.cancel
     }
@@ -233,17 +250,17 @@ impl<R: Borrow<Retrier> + Clone> Options for Through<R> {
         self.shared().guards()
     }
 
-    fn lender(&self) -> Option<R> {
-        if self.guards().is_unguarded() { None } else { Some(self.retrier.clone()) }
+    fn lender(&self) -> R {
+        self.retrier.clone()
     }
 
-    fn limits(&self) -> Limits {
-        let limits = self.shared().limits;
-        Limits { deadline: self.deadline.or(limits.deadline), ..limits }
+    #[inline]
+    fn deadline(&self) -> Option<Instant> {
+        self.deadline
     }
 
-    fn seed(&self) -> Option<Seed> {
-        self.shared().seed
+    fn timeout(&self, is_last: IsLast) -> Option<Duration> {
+        self.shared().limits.timeout(is_last)
     }
 
     fn retrier(&self) -> Option<&Shared> {

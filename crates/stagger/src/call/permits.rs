@@ -70,7 +70,7 @@ impl<X, C> PermitSlot<X, C> for () {
 /// settled.
 #[derive(Debug)]
 pub struct HeldPermits<L: Lender, C: Clock> {
-    /// Absent if there is no guard; the clock times an attempt that is dropped in progress.
+    /// Absent until the first permits; the clock times an attempt that is dropped in progress.
     lender: Option<(L, C)>,
     permits: Permits,
     stage: PermitStage,
@@ -81,6 +81,19 @@ impl<L: Lender, C: Clock> HeldPermits<L, C> {
     /// Holds nothing.
     pub(crate) const EMPTY: Self =
         Self { lender: None, permits: Permits::NONE, stage: PermitStage::Settled, nested: NestedRetries::Allow };
+
+    /// Continues to hold the permits of an attempt that waited elsewhere.
+    pub(crate) fn resume(mut waiting: WaitingPermits<L>, clock: C) -> Self {
+        let permits = Permits::take(&mut waiting.permits);
+        let lender = waiting.lender.take().map(|lender| (lender, clock));
+        Self { lender, permits, stage: PermitStage::Waiting, nested: NestedRetries::Allow }
+    }
+
+    /// Hands over the permits of an attempt that waits elsewhere.
+    pub(crate) fn park(mut self) -> WaitingPermits<L> {
+        let permits = self.take();
+        WaitingPermits { lender: self.lender.take().map(|(lender, _)| lender), permits }
+    }
 
     /// Stores the permits of an attempt that has come this far; `lender` is asked once.
     pub(crate) fn hold(
@@ -97,7 +110,11 @@ impl<L: Lender, C: Clock> HeldPermits<L, C> {
     }
 
     /// Takes the permits out, to settle them with the outcome of their attempt.
+    #[inline]
     pub(crate) fn take(&mut self) -> Permits {
+        if self.stage == PermitStage::Settled {
+            return Permits::NONE;
+        }
         self.stage = PermitStage::Settled;
         Permits::take(&mut self.permits)
     }
@@ -118,7 +135,15 @@ impl<L: Lender, C: Clock> HeldPermits<L, C> {
     }
 
     /// Settles the permits of an attempt that goes no further.
+    #[inline]
     pub(crate) fn settle(&mut self) {
+        if self.stage != PermitStage::Settled {
+            self.settle_by_stage();
+        }
+    }
+
+    #[cold]
+    fn settle_by_stage(&mut self) {
         let (stage, permits) = (self.stage, self.take());
         let Some((lender, clock)) = &self.lender else { return };
         let guards = lender.guards().nested(self.nested);
@@ -132,26 +157,59 @@ impl<L: Lender, C: Clock> HeldPermits<L, C> {
 }
 
 impl<L: Lender, C: Clock> Drop for HeldPermits<L, C> {
+    #[inline]
     fn drop(&mut self) {
         self.settle();
+    }
+}
+
+/// Permits of an attempt that waits elsewhere, in as little memory as possible: without a clock, which their release does
+/// not need. Dropping it releases them.
+#[derive(Debug)]
+pub(crate) struct WaitingPermits<L: Lender> {
+    lender: Option<L>,
+    permits: Permits,
+}
+
+impl<L: Lender> WaitingPermits<L> {
+    /// Holds nothing.
+    pub(crate) const EMPTY: Self = Self { lender: None, permits: Permits::NONE };
+
+    /// Holds these permits, which `lender` granted.
+    pub(crate) const fn new(permits: Permits, lender: Option<L>) -> Self {
+        Self { lender, permits }
+    }
+}
+
+impl<L: Lender> Drop for WaitingPermits<L> {
+    fn drop(&mut self) {
+        if let Some(lender) = &self.lender {
+            lender.guards().release(Permits::take(&mut self.permits));
+        }
     }
 }
 
 impl<X: Options, C: Clock + Clone> PermitSlot<X, C> for HeldPermits<X::Lender, C> {
     const EMPTY: Self = Self::EMPTY;
 
+    #[inline]
     fn put(&mut self, permits: Permits, stage: PermitStage, nested: NestedRetries, options: &X, clock: &C) {
-        self.hold(permits, stage, nested, || options.lender().map(|lender| (lender, clock.clone())));
+        if !options.is_unguarded() {
+            self.hold(permits, stage, nested, || Some((options.lender(), clock.clone())));
+        }
     }
 
+    #[inline]
     fn take(&mut self) -> Permits {
         self.take()
     }
 
+    #[inline]
     fn set_stage(&mut self, stage: PermitStage) {
         self.set_stage(stage);
     }
 
+    #[inline]
     fn settle(&mut self) {
         self.settle();
     }

@@ -22,21 +22,26 @@ pub(crate) struct PollCall<X: Options, T: Sleep + Clone> {
 
 impl<X: Options, T: Sleep + Clone> PollCall<X, T> {
     #[inline]
-    pub(crate) const fn new(options: X, timer: T) -> Self {
-        Self { call: Call::new(options, timer), sleeping: None }
+    pub(crate) const fn new(call: Call<X, T>) -> Self {
+        Self { call, sleeping: None }
+    }
+
+    /// Starts the call, unless it has started already: the timer of its initial spread runs.
+    #[inline]
+    pub(crate) fn start(&mut self) {
+        if self.call.phase == Phase::Fresh {
+            let delay = self.call.start(self.call.clock.resolution());
+            self.wait(delay);
+        }
     }
 
     /// Waits until the next attempt is due, and asks the guards to admit it. Starts the timer of its time limit. Pending
     /// forever after the end of the call.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn poll_begin(&mut self, cx: &mut Context<'_>) -> Poll<Result<Attempt, (StopReason, Rejected)>> {
+        self.start();
         let call = &mut self.call;
         // The phases in order instead of a `match`: a retry whose timer is ready falls straight through.
-        if call.phase == Phase::Fresh {
-            let delay = call.start(call.clock.resolution());
-            self.wait(delay);
-        }
-        let call = &mut self.call;
         while call.phase == Phase::Sleeping {
             let Some(sleeping) = &mut self.sleeping else { return Poll::Pending };
             ready!(Pin::new(&mut *sleeping).poll(cx));

@@ -57,10 +57,48 @@ const UNKNOWN_NAME: [&str; 6] = [
     "No such host is known",
 ];
 
+/// Classifies an error that is only known by its message: that of an operating system error, of an [`ErrorKind`], or of
+/// the resolver.
+pub(super) fn by_message(message: &str) -> Option<Outcome> {
+    let code = message.strip_suffix(')').and_then(|text| text.rsplit_once("(os error ")?.1.parse().ok());
+    let os = code.map(Error::from_raw_os_error);
+    let kinds = KINDS.iter().map(|kind| Error::from(*kind));
+    os.into_iter()
+        .chain(kinds)
+        .find(|error| error.to_string() == message)
+        .map_or_else(|| lookup(message), |error| Some(io(&error)))
+}
+
+/// The kinds that an error of the standard library has without a message of its own.
+const KINDS: [ErrorKind; 18] = [
+    ErrorKind::NotFound,
+    ErrorKind::PermissionDenied,
+    ErrorKind::ConnectionRefused,
+    ErrorKind::ConnectionReset,
+    ErrorKind::HostUnreachable,
+    ErrorKind::NetworkUnreachable,
+    ErrorKind::ConnectionAborted,
+    ErrorKind::NotConnected,
+    ErrorKind::AddrInUse,
+    ErrorKind::AddrNotAvailable,
+    ErrorKind::NetworkDown,
+    ErrorKind::BrokenPipe,
+    ErrorKind::AlreadyExists,
+    ErrorKind::TimedOut,
+    ErrorKind::InvalidInput,
+    ErrorKind::InvalidData,
+    ErrorKind::Unsupported,
+    ErrorKind::UnexpectedEof,
+];
+
 /// Classifies a failed name lookup; `None` if the error is something else.
 fn resolver(error: &Error) -> Option<Outcome> {
     // The message is the standard library's own, not the system's; most errors return here.
-    let message = if error.raw_os_error().is_none() { error.to_string() } else { return None };
+    if error.raw_os_error().is_none() { lookup(&error.to_string()) } else { None }
+}
+
+/// Classifies the message of a failed name lookup; `None` if it is something else.
+fn lookup(message: &str) -> Option<Outcome> {
     if !message.contains("failed to lookup address information") && !message.contains("No such host is known") {
         return None;
     }

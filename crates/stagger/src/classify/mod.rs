@@ -11,7 +11,9 @@
 
 mod grpc;
 mod io;
+mod links;
 mod redis;
+mod rules;
 mod sqlstate;
 
 use core::any::Any;
@@ -22,34 +24,61 @@ pub use io::io;
 pub use redis::redis;
 pub use sqlstate::sqlstate;
 
+use self::links::as_error;
+pub(crate) use self::links::{links, sources};
+pub(crate) use self::rules::{RuleError, RuleSet};
+
 use crate::{BreakerOpen, FailureKind, Outcome, Rejected, ServerHint};
 
-/// Classifies an error for which there is no rule. An [`io::Error`](std::io::Error) is classified by its kind, see
-/// [`io`]; a boxed error by the first `io::Error` in its chain of sources. The rejection of an open circuit breaker is
-/// local exhaustion, with a hint to wait until the breaker admits calls again. All other errors are transient.
+/// Classifies an error for which there is no rule: by the first known error in its [`chain`], or as transient if there
+/// is none.
 ///
-/// Only `Box<dyn Error>` and `Box<dyn Error + Send + Sync>` are looked into. Other wrappers are opaque here, and
-/// therefore transient: use [`chain`] in a rule of your own.
+/// The chain of an error begins with what it holds: `Box<dyn Error>`, with `Send` and `Sync` or without, `Arc<dyn Error>`,
+/// `Rc<dyn Error>`, a box or reference count around an [`io::Error`](std::io::Error), and with the features of these
+/// names an `anyhow::Error` or `eyre::Report`. A type of your own cannot be examined here, because this function does
+/// not know that it implements `Error`: use [`error`], or [`Retrier::look_into`](crate::Retrier::look_into).
 pub fn built_in<E: Any>(error: &E) -> Outcome {
-    let error: &dyn Any = error;
-    let known: Option<&dyn Error> = if let Some(error) = error.downcast_ref::<std::io::Error>() {
-        Some(error)
-    } else if let Some(error) = error.downcast_ref::<Box<dyn Error + Send + Sync>>() {
-        Some(&**error)
-    } else if let Some(error) = error.downcast_ref::<Box<dyn Error>>() {
-        Some(&**error)
-    } else if let Some(error) = error.downcast_ref::<Rejected>() {
-        Some(error)
-    } else if let Some(error) = error.downcast_ref::<BreakerOpen>() {
-        Some(error)
-    } else {
-        None
-    };
-    known.and_then(chain).unwrap_or(Outcome::TRANSIENT)
+    built_in_any(error)
 }
 
-/// Classifies the first error in this chain of sources that is known: an [`io::Error`](std::io::Error), see [`io`], or
-/// a rejection by this crate. Returns `None` if there is none.
+pub(crate) fn built_in_any(error: &dyn Any) -> Outcome {
+    as_error(error).and_then(chain).unwrap_or(Outcome::TRANSIENT)
+}
+
+/// Classifies an error of any type that implements `Error`: by the first known error in its [`chain`], or as transient
+/// if there is none. It is the rule for error types of your own that wrap others:
+///
+/// ```
+/// # use stagger::testing::NoSleep;
+/// use stagger::{Policy, blocking, classify};
+///
+/// #[derive(Debug, thiserror::Error)]
+/// enum LoadError {
+///     #[error("cannot read the index")]
+///     Io(#[from] std::io::Error),
+/// }
+///
+/// let mut calls = 0;
+/// let load = || {
+///     calls += 1;
+///     Err::<(), LoadError>(std::io::Error::from(std::io::ErrorKind::NotFound).into())
+/// };
+/// let _ = blocking::retry(&Policy::DEFAULT, load).classify(classify::error).run();
+/// assert_eq!(calls, 1);
+/// ```
+pub fn error<E: Error + 'static>(error: &E) -> Outcome {
+    chain(error).unwrap_or(Outcome::TRANSIENT)
+}
+
+/// Classifies the first known error in this chain of sources. Returns `None` if there is none.
+///
+/// Known are an [`io::Error`](std::io::Error), see [`io`], and a rejection by this crate: that of an open circuit breaker
+/// is local exhaustion, with a hint to wait until the breaker admits calls again. An `io::Error` of the kind `Other` is
+/// only a wrapper: it decides if nothing that it holds does.
+///
+/// An error whose `source()` skips the error that it wraps, as with `#[error(transparent)]` of thiserror, ends the chain
+/// early. Its message is the only trace: if it is exactly that of an operating system error or of an `io::ErrorKind`,
+/// such as `No such file or directory (os error 2)`, it is classified as that. At most 64 errors are examined.
 ///
 /// ```
 /// use stagger::{Outcome, classify};
@@ -60,22 +89,17 @@ pub fn built_in<E: Any>(error: &E) -> Outcome {
 /// ```
 #[must_use]
 pub fn chain(error: &(dyn Error + 'static)) -> Option<Outcome> {
-    let mut next = Some(error);
-    while let Some(error) = next {
-        let known = match error.downcast_ref::<std::io::Error>() {
-            // An `io::Error` may wrap a rejection by this crate.
-            Some(error) => {
-                let inside = error.get_ref().and_then(|inside| refusal(inside));
-                Some(inside.unwrap_or_else(|| io(error)))
-            }
-            None => refusal(error),
-        };
-        if known.is_some() {
-            return known;
-        }
-        next = error.source();
-    }
-    None
+    let known = |link: &(dyn Error + 'static)| match link.downcast_ref::<std::io::Error>() {
+        Some(error) => match error.get_ref() {
+            Some(inner) if refusal(inner).is_some() => None,
+            Some(_) if error.kind() == std::io::ErrorKind::Other => None,
+            _ => Some(io(error)),
+        },
+        None => refusal(link),
+    };
+    let wrapper = |link: &(dyn Error + 'static)| link.downcast_ref::<std::io::Error>().map(io);
+    let message = || links(error).last().and_then(|root| io::by_message(&root.to_string()));
+    links(error).find_map(known).or_else(|| links(error).find_map(wrapper)).or_else(message)
 }
 
 fn refusal(error: &(dyn Error + 'static)) -> Option<Outcome> {

@@ -8,7 +8,7 @@ use core::fmt;
 use core::marker::PhantomData;
 use core::time::Duration;
 
-use stagger_core::{Breaker, Budget, Guards, Instant, NestedRetries, Outcome, Policy, Seed};
+use stagger_core::{Breaker, Budget, Guards, NestedRetries, Outcome, Policy, Seed};
 
 use super::handlers::{Handle, Handlers};
 use super::steps::steps;
@@ -16,14 +16,14 @@ use crate::call::attempt::Attempt;
 use crate::call::limits::{LastAttempt, Limits};
 use crate::call::machine::{Call, Next};
 use crate::call::options::{Configure, Configured, Observed, Options};
-use crate::call::output::{Bare, Detailed, Ended, ErrorSlot, Finish, InnerError, OutputMode, Reported};
+use crate::call::output::{Bare, Detailed, ErrorSlot, Finish, InnerError, OutputMode, Reported};
 use crate::cancel::Cancel;
 use crate::error::Cause;
 use crate::event::{Event, OnEvent};
-use crate::rule::{Classify, Plain, ResultReader, Validated, When, WithMarks};
+use crate::rule::{Classify, Plain, ResultReader, Validated, When};
 use crate::scope::ScopeGuard;
 pub use crate::ticker::blocking::{Ticker, interval};
-use crate::time::{BlockingSleep, ThreadSleep};
+use crate::time::{BlockingSleep, Deadline, ThreadSleep};
 
 /// Retries a blocking operation until it succeeds or there is a reason to stop.
 ///
@@ -106,8 +106,15 @@ where
         T2: BlockingSleep + Clone,
         X2: Options,
     {
+        let seed = self.call.fixed_seed();
         let (timer, options, handlers) = change(self.call.clock, self.call.options, self.handlers);
-        BlockingRetry { operation: self.operation, handlers, call: Call::new(options, timer), output: PhantomData }
+        let call = Call::new(options, timer).seeded(seed);
+        BlockingRetry { operation: self.operation, handlers, call, output: PhantomData }
+    }
+
+    fn with_seed(mut self, seed: Seed) -> Self {
+        self.call = self.call.seeded(Some(seed));
+        self
     }
 
     const fn clock(&self) -> &T {
@@ -151,15 +158,16 @@ where
     /// Runs the call: the operation is called on the current thread, which sleeps between attempts.
     #[inline]
     pub fn run(mut self) -> M::Output {
-        if !self.call.has_fast_path() {
+        if !self.call.has_fast_path::<H::Listener>() {
             return self.run_from_start();
         }
+        self.call.enter_fast_path();
         let scope = ScopeGuard::enter(self.call.policy());
         let out = (self.operation)(Attempt::first(self.call.policy()));
         let is_nested = scope.is_nested();
         drop(scope);
         match self.handlers.read(out) {
-            Ok(value) => M::success(value, || Ended { attempts: 1, elapsed: Duration::ZERO }),
+            Ok(value) => self.call.fast_success::<M, _, H::Error>(value),
             Err(failed) => self.run_after_first(failed, is_nested),
         }
     }
@@ -173,7 +181,9 @@ where
 
     fn run_from_start(mut self) -> M::Output {
         let delay = self.call.start(Duration::ZERO);
-        self.wait(delay);
+        if !delay.is_zero() {
+            self.wait(delay);
+        }
         self.run_on(None)
     }
 
@@ -181,56 +191,53 @@ where
     fn run_on(&mut self, mut failed: Option<(H::Error, H::Mark)>) -> M::Output {
         let mut last_error = M::LastError::EMPTY;
         loop {
-            if let Some(output) = self.advance(&mut last_error, &mut failed) {
-                return output;
-            }
-        }
-    }
-
-    /// Waits if an attempt has failed, and makes the next one. Returns the output if the call has ended.
-    #[inline]
-    fn advance(
-        &mut self,
-        last_error: &mut M::LastError<H::Error>,
-        failed: &mut Option<(H::Error, H::Mark)>,
-    ) -> Option<M::Output> {
-        if let Some((error, mark)) = failed.take() {
-            let outcome = self.handlers.outcome(&error, mark, self.call.options.retrier());
-            match self.call.failed(self.handlers.listener(), outcome, Some(&error), Duration::ZERO) {
-                Next::Stop(stop) => return self.call.stopped::<M, _, _>(Cause::Operation(error), stop),
-                Next::Wait { delay, .. } => {
-                    last_error.put(error);
-                    self.wait(delay);
+            if let Some((error, mark)) = failed.take() {
+                let outcome = self.handlers.outcome(&error, mark, self.call.options.retrier());
+                match self.call.failed(self.handlers.listener(), outcome, Some(&error), Duration::ZERO) {
+                    Next::Stop(stop) => match self.call.stopped::<M, _, _>(Cause::Operation(error), stop) {
+                        Some(output) => return output,
+                        None => continue,
+                    },
+                    Next::Wait { delay, .. } => {
+                        last_error.put(error);
+                        if !delay.is_zero() {
+                            self.wait(delay);
+                        }
+                    }
                 }
             }
-        }
-        // The first attempt is made even if the call was cancelled before it.
-        if self.call.attempts() > 0 && self.call.options.cancel().is_some_and(Cancel::is_cancelled) {
-            return self.call.cancelled::<M, _, _, _>(self.handlers.listener(), last_error);
-        }
-        if let Err((stop, rejected)) = self.call.begin() {
-            self.call.emit_stop(self.handlers.listener(), stop);
-            return self.call.rejected::<M, _, _>(last_error, stop, rejected);
-        }
-        self.call.attempting();
-        let attempt = self.call.attempt();
-        let scope = ScopeGuard::enter(self.call.policy());
-        let out = (self.operation)(attempt);
-        drop(scope);
-        match self.handlers.read(out) {
-            Ok(value) => {
-                self.call.succeeded(self.handlers.listener());
-                Some(self.call.success::<M, _, H::Error>(value))
+            // The first attempt is made even if the call was cancelled before it.
+            if self.call.attempts() > 0 && self.call.options.cancel().is_some_and(Cancel::is_cancelled) {
+                match self.call.cancelled::<M, _, _, _>(self.handlers.listener(), &mut last_error) {
+                    Some(output) => return output,
+                    None => continue,
+                }
             }
-            Err(ended) => {
-                *failed = Some(ended);
-                None
+            if let Err((stop, rejected)) = self.call.begin() {
+                self.call.emit_stop(self.handlers.listener(), stop);
+                match self.call.rejected::<M, _, _>(&mut last_error, stop, rejected) {
+                    Some(output) => return output,
+                    None => continue,
+                }
+            }
+            self.call.attempting();
+            let attempt = self.call.attempt();
+            let scope = ScopeGuard::enter(self.call.policy());
+            let out = (self.operation)(attempt);
+            drop(scope);
+            match self.handlers.read(out) {
+                Ok(value) => {
+                    self.call.succeeded(self.handlers.listener());
+                    return self.call.success::<M, _, H::Error>(value);
+                }
+                Err(ended) => failed = Some(ended),
             }
         }
     }
 
+    #[cold]
     fn wait(&mut self, delay: Duration) {
-        let mut left = Some(delay).filter(|delay| !delay.is_zero());
+        let mut left = Some(delay);
         while let Some(length) = left {
             match self.call.options.cancel() {
                 Some(cancel) if cancel.is_cancelled() => return,

@@ -9,6 +9,7 @@ use crate::call::options::Configured;
 use crate::call::output::Detailed;
 use crate::error::Error;
 use crate::event::EventError;
+use crate::marked::OperationError;
 use crate::retrier::Retrier;
 use crate::rule::{Plain, ResultReader};
 use crate::time::{Sleep, ThreadSleep};
@@ -22,7 +23,7 @@ type RetrierBlocking<'a, F, O> = BlockingRetry<F, O, ThreadSleep, Configured<'a>
 /// The calls that can be made through a retrier.
 impl Retrier {
     /// Runs an async operation; see [`retry`](fn@crate::retry). Returns a future that is also a builder:
-    /// `.with_report()`, `.with_inner_error()`, `.with_marks()`, `.validate(..)`, `.deadline(..)` and `.cancelled_by(..)` can
+    /// `.with_report()`, `.with_inner_error()`, `.validate(..)`, `.deadline(..)` and `.cancelled_by(..)` can
     /// follow.
     #[cfg(feature = "tokio")]
     pub fn run<F, O>(&self, operation: F) -> RetrierFuture<'_, F, crate::time::Tokio>
@@ -67,11 +68,11 @@ impl Retrier {
     /// # });
     /// ```
     #[cfg(feature = "tokio")]
-    pub async fn run_with<C, Op, T, E>(&self, context: &mut C, operation: Op) -> Result<T, Error<E>>
+    pub async fn run_with<C, Op, T, E>(&self, context: &mut C, operation: Op) -> Result<T, Error<E::Inner>>
     where
         C: ?Sized,
         Op: AsyncFnMut(&mut C, Attempt) -> Result<T, E> + for<'a> ContextOperation<'a, C, Result<T, E>>,
-        E: EventError,
+        E: OperationError<Inner: EventError>,
     {
         self.run_with_on(crate::time::Tokio, context, operation).await
     }
@@ -81,12 +82,17 @@ impl Retrier {
     ///
     /// # Errors
     /// Returns [`Error<E>`], with the last error, if the call gives up.
-    pub async fn run_with_on<S, C, Op, T, E>(&self, timer: S, context: &mut C, mut operation: Op) -> Result<T, Error<E>>
+    pub async fn run_with_on<S, C, Op, T, E>(
+        &self,
+        timer: S,
+        context: &mut C,
+        mut operation: Op,
+    ) -> Result<T, Error<E::Inner>>
     where
         S: Sleep + Clone,
         C: ?Sized,
         Op: AsyncFnMut(&mut C, Attempt) -> Result<T, E> + for<'a> ContextOperation<'a, C, Result<T, E>>,
-        E: EventError,
+        E: OperationError<Inner: EventError>,
     {
         let mut call = self.call_on(timer);
         loop {
@@ -101,15 +107,15 @@ impl Retrier {
     ///
     /// # Errors
     /// Returns [`Error<E>`], with the last error, if the call gives up.
-    pub fn blocking<F, T, E>(&self, mut operation: F) -> Result<T, Error<E>>
+    pub fn blocking<F, T, E>(&self, mut operation: F) -> Result<T, Error<E::Inner>>
     where
         F: FnMut() -> Result<T, E>,
-        E: EventError,
+        E: OperationError<Inner: EventError>,
     {
         self.blocking_call(move |_| operation()).run()
     }
 
-    /// Creates a blocking call that can be configured before it runs: `.with_report()`, `.with_marks()`,
+    /// Creates a blocking call that can be configured before it runs: `.with_report()`,
     /// `.deadline(..)`, `.cancelled_by(..)`. The operation receives the [`Attempt`], with its number and time limit.
     pub fn blocking_call<F, O>(&self, operation: F) -> RetrierBlocking<'_, F, O>
     where

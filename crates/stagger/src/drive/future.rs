@@ -6,21 +6,21 @@ use core::task::{Context, Poll, ready};
 use core::time::Duration;
 
 use pin_project_lite::pin_project;
-use stagger_core::{Breaker, Budget, Guards, Instant, NestedRetries, Outcome, Policy, Seed};
+use stagger_core::{Breaker, Budget, Guards, NestedRetries, Outcome, Policy, Seed};
 
 use super::handlers::{Handle, Handlers};
 use super::operation::{Operation, Returned};
 use super::steps::steps;
 use crate::call::limits::{LastAttempt, Limits};
-use crate::call::machine::Phase;
+use crate::call::machine::{Call, Phase};
 use crate::call::options::{Configure, Configured, Observed, Options};
-use crate::call::output::{Bare, Detailed, Ended, ErrorSlot, Finish, InnerError, OutputMode, Reported};
+use crate::call::output::{Bare, Detailed, ErrorSlot, Finish, InnerError, OutputMode, Reported};
 use crate::call::poll::PollCall;
 use crate::error::{Cause, Rejected};
 use crate::event::{Event, OnEvent};
-use crate::rule::{Classify, Plain, ResultReader, Validated, When, WithMarks};
+use crate::rule::{Classify, Plain, ResultReader, Validated, When};
 use crate::scope::ScopeGuard;
-use crate::time::Sleep;
+use crate::time::{Deadline, Sleep};
 
 /// Retries an async operation until it succeeds or there is a reason to stop.
 ///
@@ -127,7 +127,7 @@ where
         Self {
             operation,
             handlers: Handlers::DEFAULT,
-            call: PollCall::new(options, timer),
+            call: PollCall::new(Call::new(options, timer)),
             attempt: None,
             last_error: M::LastError::EMPTY,
             cancel: Uncancelled,
@@ -152,16 +152,22 @@ where
         M2: OutputMode,
     {
         let Self { operation, handlers, call: PollCall { call, .. }, cancel, .. } = self;
+        let seed = call.fixed_seed();
         let (timer, options, handlers) = change(call.clock, call.options, handlers);
         RetryFuture {
             operation,
             handlers,
-            call: PollCall::new(options, timer),
+            call: PollCall::new(Call::new(options, timer).seeded(seed)),
             attempt: None,
             last_error: M2::LastError::EMPTY,
             cancel,
             output: PhantomData,
         }
+    }
+
+    fn with_seed(mut self, seed: Seed) -> Self {
+        self.call.call = self.call.call.seeded(Some(seed));
+        self
     }
 
     const fn clock(&self) -> &T {
@@ -177,12 +183,13 @@ where
         N2: Future,
     {
         let Self { operation, handlers, call: PollCall { call, .. }, .. } = self;
+        let seed = call.fixed_seed();
         let mut options = call.options.configure();
         options.is_timed = true;
         RetryFuture {
             operation,
             handlers,
-            call: PollCall::new(options, call.clock),
+            call: PollCall::new(Call::new(options, call.clock).seeded(seed)),
             attempt: None,
             last_error: <M::Rejectable as OutputMode>::LastError::EMPTY,
             cancel,
@@ -222,7 +229,8 @@ where
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<M::Output> {
         let mut this = self.as_mut().project();
         let call = &mut this.call.call;
-        if call.phase == Phase::Fresh && call.has_fast_path() {
+        if call.phase == Phase::Fresh && call.has_fast_path::<H::Listener>() {
+            call.enter_fast_path();
             this.attempt.set(Some(this.operation.start()));
             let scope = ScopeGuard::enter(call.policy());
             let polled = match this.attempt.as_mut().as_pin_mut() {
@@ -232,17 +240,14 @@ where
             let is_nested = scope.is_nested();
             drop(scope);
             let Poll::Ready(out) = polled else {
-                // There is no time limit and nothing that cancels a plain call, so there is nothing else to poll.
                 call.leave_fast_path(is_nested);
-                return Poll::Pending;
+                // There is no time limit, and nothing cancels a plain call.
+                return if X::PLAIN { Poll::Pending } else { self.poll_cancel(cx) };
             };
             // Drop the attempt before the sleep and before returning, so that nothing it holds outlives it.
             this.attempt.set(None);
             match this.handlers.read(out) {
-                Ok(value) => {
-                    call.phase = Phase::Ended;
-                    return Poll::Ready(M::success(value, || Ended { attempts: 1, elapsed: Duration::ZERO }));
-                }
+                Ok(value) => return Poll::Ready(call.fast_success::<M, _, H::Error>(value)),
                 Err(failed) => {
                     call.leave_fast_path(is_nested);
                     return self.poll_on(cx, Some(failed));
@@ -262,6 +267,17 @@ where
     M: Finish<H::Value, H::Error>,
     N: Future,
 {
+    /// Polls the cancellation of an attempt that is pending.
+    fn poll_cancel(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<M::Output> {
+        let mut this = self.project();
+        let call = &mut this.call.call;
+        if !call.is_cancelled(|| this.cancel.poll(cx).is_ready()) {
+            return Poll::Pending;
+        }
+        this.attempt.set(None);
+        ready(call.cancelled::<M, _, _, _>(this.handlers.listener(), this.last_error))
+    }
+
     /// Polls everything but a call that succeeds immediately. `failed` is the result of the first attempt, if it has
     /// just failed.
     #[inline(never)]
@@ -277,7 +293,10 @@ where
                 this.last_error.put(error);
             }
             if this.attempt.is_none() {
-                if poll.call.is_cancelled(|| this.cancel.as_mut().poll(cx).is_ready()) {
+                poll.start();
+                // A first attempt that is due is made even if the call was cancelled before it.
+                let waits = poll.call.phase != Phase::Due || poll.call.attempts() > 0;
+                if waits && poll.call.is_cancelled(|| this.cancel.as_mut().poll(cx).is_ready()) {
                     if poll.call.attempts() > 0 {
                         return ready(poll.call.cancelled::<M, _, _, _>(this.handlers.listener(), this.last_error));
                     }

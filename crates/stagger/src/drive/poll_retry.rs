@@ -6,11 +6,12 @@ use core::time::Duration;
 use stagger_core::{Instant, Outcome, StopReason};
 
 use crate::call::attempt::Attempt;
-use crate::call::machine::Phase;
+use crate::call::machine::{Call, Phase};
 use crate::call::options::{Options, Through};
 use crate::call::poll::PollCall;
 use crate::error::{Cause, Error, Rejected};
 use crate::event::{EventError, Silent};
+use crate::marked::OperationError;
 use crate::retrier::Retrier;
 use crate::rule::{BuiltIn, Rule};
 use crate::scope::{self, ScopeGuard};
@@ -72,7 +73,7 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
     /// count, and with `&Retrier` the call borrows it.
     pub const fn from_retrier(retrier: R, timer: T, deadline: Option<Instant>) -> Self {
         let options = Through { retrier, deadline, is_timed: true };
-        Self { call: PollCall::new(options, timer), is_stateless: false }
+        Self { call: PollCall::new(Call::new(options, timer)), is_stateless: false }
     }
 
     /// Returns what the retrier was passed as.
@@ -95,7 +96,8 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
     #[inline]
     pub fn poll_begin(&mut self, cx: &mut Context<'_>) -> Poll<Result<Attempt, Rejected>> {
         let call = &mut self.call.call;
-        if call.phase == Phase::Fresh && call.has_fast_path() && scope::depth() == 0 {
+        if call.phase == Phase::Fresh && call.has_fast_path::<Silent>() && scope::depth() == 0 {
+            call.enter_fast_path();
             self.is_stateless = true;
             call.phase = Phase::Attempting;
             return Poll::Ready(Ok(Attempt::first(call.policy())));
@@ -130,14 +132,14 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
     }
 
     /// Classifies this error by the retrier's rules, or the [built-in rules](crate::classify::built_in).
-    pub fn outcome<E: 'static>(&self, error: &E) -> Outcome {
+    pub fn outcome<E: OperationError + 'static>(&self, error: &E) -> Outcome {
         BuiltIn.outcome(error, self.call.call.options.retrier())
     }
 
     /// Classifies this error by the retrier's rules alone, for integrations that know their errors better than the
     /// [built-in rules](crate::classify::built_in). Returns `None` if the retrier has no rule for `E`.
-    pub fn explicit_outcome<E: 'static>(&self, error: &E) -> Option<Outcome> {
-        self.call.call.options.retrier()?.registered(error)
+    pub fn explicit_outcome<E: OperationError + 'static>(&self, error: &E) -> Option<Outcome> {
+        self.call.call.options.retrier()?.explicit(error)
     }
 
     /// Records that the attempt succeeded, which ends the call.

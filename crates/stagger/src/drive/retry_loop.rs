@@ -6,11 +6,13 @@ use core::task::Poll;
 use stagger_core::{Budget, Outcome};
 
 use crate::call::attempt::Attempt;
+use crate::call::machine::Call;
 use crate::call::options::{Configured, Options};
 use crate::call::output::Detailed;
 use crate::call::poll::PollCall;
 use crate::error::{Cause, Error, Rejected};
 use crate::event::{EventError, Silent};
+use crate::marked::OperationError;
 use crate::rule::{BuiltIn, Rule};
 use crate::scope::ScopeGuard;
 use crate::time::Sleep;
@@ -52,7 +54,7 @@ impl<T: Sleep + Clone> fmt::Debug for RetryLoop<'_, T> {
 
 impl<'p, T: Sleep + Clone> RetryLoop<'p, T> {
     pub(crate) const fn new(options: Configured<'p>, timer: T) -> Self {
-        Self { call: PollCall::new(options, timer), next: None }
+        Self { call: PollCall::new(Call::new(options, timer)), next: None }
     }
 
     /// Sets the budget for this call only, replacing the shared one. Comes before the first attempt.
@@ -68,19 +70,22 @@ impl<'p, T: Sleep + Clone> RetryLoop<'p, T> {
 
     /// Makes one attempt with this future. Returns `Some` when the call ends. `None` means that the attempt failed, the
     /// sleep is over, and the next attempt is due.
-    pub async fn attempt<F, V, E>(&mut self, attempt: F) -> Option<Result<V, Error<E>>>
+    pub async fn attempt<F, V, E>(&mut self, attempt: F) -> Option<Result<V, Error<E::Inner>>>
     where
         F: Future<Output = Result<V, E>>,
-        E: EventError,
+        E: OperationError<Inner: EventError>,
     {
         self.attempt_with(|_| attempt).await
     }
 
     /// Makes one attempt with a future that is created when the attempt is due.
-    pub(crate) async fn attempt_with<F, V, E>(&mut self, make: impl FnOnce(Attempt) -> F) -> Option<Result<V, Error<E>>>
+    pub(crate) async fn attempt_with<F, V, E>(
+        &mut self,
+        make: impl FnOnce(Attempt) -> F,
+    ) -> Option<Result<V, Error<E::Inner>>>
     where
         F: Future<Output = Result<V, E>>,
-        E: EventError,
+        E: OperationError<Inner: EventError>,
     {
         let guard = AttemptGuard(self);
         let Self { call, next } = &mut *guard.0;
@@ -100,14 +105,17 @@ impl<'p, T: Sleep + Clone> RetryLoop<'p, T> {
                 call.call.succeeded(&Silent);
                 return Some(Ok(value));
             }
-            Some(Err(error)) => Some(error),
+            Some(Err(error)) => Some(error.into_parts()),
             None => None,
         };
         let retrier = call.call.options.retrier();
-        let outcome = error.as_ref().map_or(Outcome::TRANSIENT, |error| BuiltIn.outcome(error, retrier));
+        let (outcome, error) = match error {
+            Some((error, mark)) => (mark.into().unwrap_or_else(|| BuiltIn.outcome(&error, retrier)), Some(error)),
+            None => (Outcome::TRANSIENT, None),
+        };
         if let Some(stop) = call.failed(&Silent, outcome, error.as_ref()) {
             let cause = error.map_or(Cause::Rejected(Rejected::TimedOut), Cause::Operation);
-            return call.call.stopped::<Detailed, V, E>(cause, stop);
+            return call.call.stopped::<Detailed, V, E::Inner>(cause, stop);
         }
         // The guards are asked here, while the last error is still available.
         match begin(call, error).await {

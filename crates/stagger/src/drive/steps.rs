@@ -43,14 +43,6 @@ macro_rules! steps {
                 self.with_handlers(|handlers| handlers.with_reader(|before| Validated { before, check }))
             }
 
-            /// Honors and removes the marks of [`Marked`](crate::Marked) errors: the caller gets the original error.
-            pub fn with_marks(self) -> $Call<$($pre,)* T, X, Handlers<WithMarks, R, W>, M $(, $post)*>
-            where
-                WithMarks: ResultReader<$Out>,
-            {
-                self.with_handlers(|handlers| handlers.with_reader(|_| WithMarks))
-            }
-
             /// Sets the timer to sleep on, whose clock is also read.
             pub fn timer<T2: $Timer + Clone>(
                 self,
@@ -62,11 +54,9 @@ macro_rules! steps {
             /// Sets the seed that delays are drawn from. Default: the system's entropy.
             ///
             /// A fixed seed makes delays reproducible, for tests and reports. Calls that share a seed wait in lockstep.
-            pub fn seed<'p>(self, seed: Seed) -> $Call<$($pre,)* T, Configured<'p>, Handlers<P, R, W>, M $(, $post)*>
-            where
-                X: Configure<'p>,
-            {
-                self.configured(|options| options.seed = Some(seed))
+            #[must_use]
+            pub fn seed(self, seed: Seed) -> Self {
+                self.with_seed(seed)
             }
 
             /// Sets the listener that is called with every decision of this call: before each sleep, and at the end.
@@ -163,16 +153,17 @@ macro_rules! steps {
                 self.limited(|limits| limits.last = last)
             }
 
-            /// Sets the deadline of the call, as an instant of the timer's clock. No attempt starts at or after the
-            /// deadline, not even the first, and an attempt in progress is dropped (async) or receives its remaining
-            /// time (blocking). Default: none. The output becomes [`Error<E>`](crate::Error) unless it was set.
+            /// Sets the deadline of the call: an instant of the timer's clock, of std's or of tokio's, see
+            /// [`Deadline`](crate::time::Deadline). No attempt starts at or after the deadline, not even the first, and
+            /// an attempt in progress is dropped (async) or receives its remaining time (blocking). Default: none. The output becomes [`Error<E>`](crate::Error) unless it was set.
             pub fn deadline<'p>(
                 self,
-                deadline: Instant,
+                deadline: impl Deadline,
             ) -> $Call<$($pre,)* T, Configured<'p>, Handlers<P, R, W>, M::Rejectable $(, $post)*>
             where
                 X: Configure<'p>,
             {
+                let deadline = deadline.on_clock(self.clock());
                 self.limited(|limits| limits.deadline = Some(deadline))
             }
 

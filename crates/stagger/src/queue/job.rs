@@ -8,12 +8,13 @@ use super::pending::Pending;
 use crate::call::machine::{Call, Parked};
 use crate::call::options::Through;
 use crate::event::Silent;
+use crate::marked::OperationError;
 use crate::retrier::Retrier;
 use crate::scope::{self, Scoped};
 use crate::time::Clock;
 
 /// The retry state of a queued item, and the permits for its next attempt, which are released when it is dropped.
-pub(super) type ItemState<S> = Parked<Retrier, S>;
+pub(super) type ItemState = Parked<Retrier>;
 
 /// An item whose attempt is due. The guards have admitted it, and the attempt counts as made.
 ///
@@ -31,12 +32,7 @@ pub struct Job<T, S: Clock + Clone> {
 
 impl<T, S: Clock + Clone> Job<T, S> {
     /// Begins the next attempt of an item.
-    pub(super) fn begin(
-        retrier: &Retrier,
-        item: T,
-        state: ItemState<S>,
-        clock: S,
-    ) -> Result<Self, (T, StopReason, u32)> {
+    pub(super) fn begin(retrier: &Retrier, item: T, state: ItemState, clock: S) -> Result<Self, (T, StopReason, u32)> {
         let options = Through { retrier: retrier.clone(), deadline: None, is_timed: false };
         let mut call = Call::resume(options, clock, state);
         match call.begin() {
@@ -70,7 +66,7 @@ impl<T, S: Clock + Clone> Job<T, S> {
 
     /// Classifies an error of this attempt by the rules of the queue's retrier, or the
     /// [built-in rules](crate::classify::built_in).
-    pub fn outcome<E: 'static>(&self, error: &E) -> Outcome {
+    pub fn outcome<E: OperationError + 'static>(&self, error: &E) -> Outcome {
         self.call.classify(error)
     }
 

@@ -8,8 +8,8 @@ use super::gave_up::{GaveUp, GiveUpReason};
 use super::job::ItemState;
 use super::retry::{RetryQueue, Waiting};
 use super::slab::Key;
-use crate::call::permits::PermitStage;
-use crate::time::{Clock, Sleep};
+use crate::call::permits::WaitingPermits;
+use crate::time::Sleep;
 
 /// A pending retry, detached from its queue: returned by [`RetryQueue::into_pending`] on shutdown, and accepted by
 /// [`RetryQueue::restore`].
@@ -107,7 +107,7 @@ impl<T, S: Sleep + Clone> RetryQueue<T, S> {
     }
 
     /// Restores the state of a paused item, and acquires new permits in place of the released ones.
-    fn resumed(&self, paused: Paused) -> Result<ItemState<S>, StopReason> {
+    fn resumed(&self, paused: Paused) -> Result<ItemState, StopReason> {
         let timer = self.queue.timer();
         let mut state = ItemState { state: paused.resume(timer.now()), seed: paused.seed(), ..ItemState::FRESH };
         let retry = RetryMachine::new(self.retrier.policy(), &mut state.state, state.seed);
@@ -116,12 +116,12 @@ impl<T, S: Sleep + Clone> RetryQueue<T, S> {
         }
         let guards = self.retrier.shared().guards().nested(NestedRetries::Allow);
         let permits = retry.reacquire(|| timer.now(), &guards)?;
-        state.permits.hold(permits, PermitStage::Waiting, NestedRetries::Allow, || self.lender());
+        state.permits = WaitingPermits::new(permits, self.lender());
         Ok(state)
     }
 }
 
 /// Returns an item at rest, with its state.
-const fn at_rest<T, S: Clock>(state: &ItemState<S>, item: T, due: Instant, now: Instant) -> Pending<T> {
+const fn at_rest<T>(state: &ItemState, item: T, due: Instant, now: Instant) -> Pending<T> {
     Pending::new(item, due.saturating_since(now), state.state.pause(state.seed, now))
 }

@@ -3,7 +3,7 @@ use core::future::poll_fn;
 use core::task::{Context, Poll, ready};
 use core::time::Duration;
 
-use stagger_core::machine::RetryMachine;
+use stagger_core::machine::{RetryMachine, RetryState};
 use stagger_core::{DelaySource, Instant, Outcome, Seed};
 
 use super::delay::DelayQueue;
@@ -15,8 +15,9 @@ use super::snapshot::QueueSnapshot;
 use crate::call::machine::Next;
 use crate::entropy;
 use crate::event::{EventError, Silent};
+use crate::marked::OperationError;
 use crate::retrier::Retrier;
-use crate::time::{Clock, Sleep};
+use crate::time::Sleep;
 
 /// A queue of pending retries, such as the items of a consumer or the connections of a fleet.
 ///
@@ -62,15 +63,15 @@ use crate::time::{Clock, Sleep};
 /// # Ok::<(), Box<dyn core::error::Error>>(()) }).unwrap();
 /// ```
 pub struct RetryQueue<T, S: Sleep + Clone> {
-    pub(super) queue: DelayQueue<Waiting<T, S>, S>,
+    pub(super) queue: DelayQueue<Waiting<T>, S>,
     pub(super) retrier: Retrier,
     /// Number of seeds derived from the retrier's, if it has one.
     derived: u64,
 }
 
-pub(super) struct Waiting<T, S: Clock> {
+pub(super) struct Waiting<T> {
     pub(super) item: T,
-    pub(super) state: ItemState<S>,
+    pub(super) state: ItemState,
 }
 
 /// A retry that was added to the queue.
@@ -136,8 +137,13 @@ impl<T, S: Sleep + Clone> RetryQueue<T, S> {
         let mut wait = after;
         if !self.retrier.policy().spread().is_zero() {
             state.seed = self.draw_seed();
+            // The spread counts as elapsed time; the wait before it does not.
+            let start = || self.queue.timer().now().saturating_add(after);
+            if self.retrier.shared().has_listeners() {
+                state.state = RetryState::started(start());
+            }
             let mut retry = RetryMachine::new(self.retrier.policy(), &mut state.state, state.seed);
-            let spread = retry.spread(|| self.queue.timer().now());
+            let spread = retry.spread(start);
             wait = wait.saturating_add(retry.on_ticks(spread, DelaySource::Spread, self.queue.timer().resolution()));
         }
         self.queue.push(Waiting { item, state }, wait).map_err(|QueueFull(waiting)| QueueFull(waiting.item))
@@ -166,7 +172,11 @@ impl<T, S: Sleep + Clone> RetryQueue<T, S> {
     ///
     /// # Errors
     /// Returns [`GaveUp`], with the item, if there is no further attempt or the queue is at capacity.
-    pub fn push_failed<E: EventError>(&mut self, job: Job<T, S>, error: &E) -> Result<Queued, GaveUp<T>> {
+    pub fn push_failed<E: EventError + OperationError>(
+        &mut self,
+        job: Job<T, S>,
+        error: &E,
+    ) -> Result<Queued, GaveUp<T>> {
         let outcome = job.outcome(error);
         self.push_decided(job, outcome, Some(error))
     }
@@ -240,7 +250,7 @@ impl<T, S: Sleep + Clone> RetryQueue<T, S> {
         Poll::Ready(due.map(|waiting| self.begin_attempt(waiting)))
     }
 
-    fn begin_attempt(&self, Waiting { item, state }: Waiting<T, S>) -> Result<Job<T, S>, GaveUp<T>> {
+    fn begin_attempt(&self, Waiting { item, state }: Waiting<T>) -> Result<Job<T, S>, GaveUp<T>> {
         Job::begin(&self.retrier, item, state, self.queue.timer().clone()).map_err(|(item, stop, attempts)| GaveUp {
             item,
             reason: GiveUpReason::Stop(stop),
@@ -249,9 +259,9 @@ impl<T, S: Sleep + Clone> RetryQueue<T, S> {
     }
 
     /// Returns who grants the permits of the items; `None` without guards.
-    pub(super) fn lender(&self) -> Option<(Retrier, S)> {
+    pub(super) fn lender(&self) -> Option<Retrier> {
         let is_unguarded = self.retrier.shared().guards().is_unguarded();
-        if is_unguarded { None } else { Some((self.retrier.clone(), self.queue.timer().clone())) }
+        if is_unguarded { None } else { Some(self.retrier.clone()) }
     }
 
     /// Returns the seed of an item.

@@ -9,6 +9,7 @@ use stagger_core::{
 use crate::entropy;
 use crate::error::{Cause, Error, Rejected};
 use crate::event::{Action, Event, EventError};
+use crate::marked::OperationError;
 use crate::retrier::Retrier;
 use crate::rule::{BuiltIn, Rule};
 use crate::time::Clock;
@@ -185,13 +186,13 @@ impl<C: Clock> ReconnectDriver<C> {
     }
 
     /// Classifies this error by the retrier's rules, or the [built-in rules](crate::classify::built_in).
-    pub fn outcome<E: 'static>(&self, error: &E) -> Outcome {
+    pub fn outcome<E: OperationError + 'static>(&self, error: &E) -> Outcome {
         BuiltIn.outcome(error, Some(self.retrier.shared()))
     }
 
     /// Classifies this error by the retrier's rules alone. Returns `None` if there is none for it.
-    pub fn explicit_outcome<E: 'static>(&self, error: &E) -> Option<Outcome> {
-        self.retrier.shared().registered(error)
+    pub fn explicit_outcome<E: OperationError + 'static>(&self, error: &E) -> Option<Outcome> {
+        self.retrier.shared().explicit(error)
     }
 
     /// Returns the error of an episode that was given up, with the last error if there was one.

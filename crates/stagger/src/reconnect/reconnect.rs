@@ -8,6 +8,7 @@ use super::driver::ReconnectDriver;
 use crate::call::coop;
 use crate::error::Error;
 use crate::event::EventError;
+use crate::marked::OperationError;
 use crate::retrier::Retrier;
 use crate::scope::{self, ScopeGuard};
 use crate::time::{BlockingSleep, Clock, Sleep, ThreadSleep};
@@ -95,7 +96,11 @@ impl<F, T: Clock> Reconnect<F, T> {
 
     /// Records the result of an attempt to connect. Returns the connection, or stores the error and returns what
     /// follows.
-    fn connected<C, E: EventError>(&mut self, result: Result<C, E>, last: &mut Option<E>) -> Result<C, ReconnectStep> {
+    fn connected<C, E: EventError + OperationError>(
+        &mut self,
+        result: Result<C, E>,
+        last: &mut Option<E>,
+    ) -> Result<C, ReconnectStep> {
         let generation = self.driver.generation();
         match result {
             Ok(connection) => {
@@ -117,7 +122,7 @@ where
     F: FnMut() -> O,
     O: Future<Output = Result<C, E>>,
     T: Sleep,
-    E: EventError,
+    E: EventError + OperationError,
 {
     /// Waits for the next connection. The first attempt to connect is made immediately; after the loss of a connection,
     /// the next one waits as the policy requires. Errors are classified by the retrier's rules, or the
@@ -175,7 +180,7 @@ impl<F, T, C, E> Reconnect<F, T>
 where
     F: FnMut() -> Result<C, E>,
     T: BlockingSleep,
-    E: EventError,
+    E: EventError + OperationError,
 {
     /// Waits for the next connection, in blocking code; see [`next`](Self::next).
     ///

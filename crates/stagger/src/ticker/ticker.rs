@@ -31,8 +31,6 @@ use crate::time::Sleep;
 ///   its timer; nothing else is running.
 /// - A tick is not an attempt of a call: calls made while it ticks retry on their own.
 ///
-/// In blocking code use [`blocking::Ticker`](crate::blocking::Ticker).
-///
 /// In blocking code: [`blocking::Ticker`](crate::blocking::Ticker).
 ///
 /// ```

@@ -10,9 +10,9 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use stagger::batch::{Batch, Failed, UnknownItem};
 use stagger::testing::VirtualClock;
-use stagger::{FailureKind, Guards, Instant, Outcome, Policy, ServerHint, StopReason, policy, time::Clock};
+use stagger::{FailureKind, Instant, Outcome, Policy, Retrier, ServerHint, StopReason, policy, time::Clock};
 
-use super::support::{PendingTimer, RecordingBreaker, RecordingBudget, ms, poll_times};
+use super::support::{PendingTimer, RecordingBreaker, RecordingBudget, guarded, ms, poll_times};
 
 const POLICY: Policy = policy!(constant(ms(10)).jitter(Jitter::None).max_attempts(3));
 
@@ -26,13 +26,17 @@ fn ids<T, E>(failed: &[Failed<T, E>]) -> Vec<&str> {
     failed.iter().map(|failed| failed.id.as_str()).collect()
 }
 
+fn guards(retries: u64, breaker: RecordingBreaker) -> (Arc<RecordingBudget>, Arc<RecordingBreaker>) {
+    (Arc::new(RecordingBudget::new(retries)), Arc::new(breaker))
+}
+
 fn at(length: Duration) -> Instant {
     Instant::ZERO.saturating_add(length)
 }
 
 /// Runs the batch to completion and returns the items of each attempt; `fate` decides the outcome of each item.
 fn run(
-    batch: &mut Batch<'_, usize, u32, VirtualClock>,
+    batch: &mut Batch<usize, u32, VirtualClock>,
     mut fate: impl FnMut(u32, usize) -> Option<Outcome>,
 ) -> Vec<Vec<usize>> {
     let mut attempts = Vec::new();
@@ -87,7 +91,7 @@ fn ids_are_escaped_as_json() {
         ("\u{0}\n\r\t\u{8}\u{c}\u{b}\u{1f}\u{7f}", "\"\\u0000\\n\\r\\t\\b\\f\\u000b\\u001f\u{7f}\""),
         ("é😀\u{2028}", "\"é😀\u{2028}\""),
     ] {
-        let batch: Batch<'_, (), (), _> = Batch::with_timer(VirtualClock::new(), &POLICY, [(id, ())]);
+        let batch: Batch<(), (), _> = Batch::with_timer(VirtualClock::new(), &POLICY, [(id, ())]);
         let want = format!("{{\"batchItemFailures\":[{{\"itemIdentifier\":{json}}}]}}");
         assert_eq!(batch.finish().response().to_string(), want, "{id:?}");
     }
@@ -95,9 +99,8 @@ fn ids_are_escaped_as_json() {
 
 #[test]
 fn an_attempt_at_a_batch_takes_one_permit_per_guard() {
-    let (budget, breaker) = (RecordingBudget::new(10), RecordingBreaker::new(u32::MAX, ms(1)));
-    let mut batch = Batch::with_timer(VirtualClock::new(), &POLICY, items(100))
-        .guards(Guards::none().budget(&budget).breaker(&breaker));
+    let (budget, breaker) = guards(10, RecordingBreaker::new(u32::MAX, ms(1)));
+    let mut batch = Batch::with_timer(VirtualClock::new(), guarded(POLICY, &budget, &breaker), items(100));
     let attempts = run(&mut batch, |attempt, item| (attempt == 1 && item > 50).then_some(Outcome::TRANSIENT));
     assert_eq!((attempts.len(), batch.finish().succeeded), (2, 100));
     assert_eq!((budget.snapshot().retries_left, budget.in_flight(), breaker.in_flight()), (9, 0, 0));
@@ -110,6 +113,8 @@ fn the_worst_item_decides_the_outcome_of_the_attempt() {
     let floor = |length| Some(ServerHint::AtLeast(ms(length)));
     let failed = |kind, hint| Outcome::Failed { kind, hint };
     let (local, not_processed) = (failed(FailureKind::LocalExhaustion, None), Outcome::NotProcessed);
+    let do_not_retry = Some(ServerHint::DoNotRetry);
+    let failed_for_good = failed(FailureKind::LocalExhaustion, do_not_retry);
     for (items, expected) in [
         (vec![None, None], Outcome::Success),
         (vec![None, Some(Outcome::Permanent)], Outcome::Permanent),
@@ -128,14 +133,21 @@ fn the_worst_item_decides_the_outcome_of_the_attempt() {
             vec![Some(Outcome::throttled(Some(ServerHint::DoNotRetry))), Some(Outcome::throttled(floor(5)))],
             Outcome::throttled(floor(5)),
         ),
+        (vec![Some(Outcome::throttled(do_not_retry)), None], Outcome::throttled(do_not_retry)),
+        (vec![Some(local), Some(failed_for_good)], local),
+        (
+            vec![Some(Outcome::throttled(do_not_retry)), Some(Outcome::Permanent), Some(failed_for_good)],
+            Outcome::throttled(do_not_retry),
+        ),
+        (vec![Some(failed_for_good), Some(not_processed)], Outcome::TRANSIENT),
         (vec![Some(not_processed), Some(not_processed)], not_processed),
         (vec![Some(not_processed), None], Outcome::TRANSIENT),
         (vec![Some(not_processed), Some(Outcome::throttled(floor(5)))], Outcome::throttled(floor(5))),
         (vec![Some(Outcome::throttled(floor(5))), Some(not_processed)], Outcome::throttled(floor(5))),
     ] {
-        let breaker = RecordingBreaker::new(u32::MAX, ms(1));
-        let mut batch = Batch::with_timer(VirtualClock::new(), &POLICY, (0..items.len()).map(|n| (n.to_string(), n)))
-            .guards(Guards::none().breaker(&breaker));
+        let breaker = Arc::new(RecordingBreaker::new(u32::MAX, ms(1)));
+        let retrier = Retrier::new(POLICY).shared_breaker(breaker.clone());
+        let mut batch = Batch::with_timer(VirtualClock::new(), retrier, (0..items.len()).map(|n| (n.to_string(), n)));
         run(&mut batch, |attempt, item| items[item].filter(|_| attempt == 1));
         assert_eq!(breaker.snapshot().recorded[0], expected, "{items:?}");
         drop(batch);
@@ -233,18 +245,18 @@ fn all_failed_fails_every_item() {
 
 #[test]
 fn an_empty_batch_makes_no_attempt() {
-    let breaker = RecordingBreaker::new(1, ms(1));
-    let mut batch: Batch<'_, usize, u32, _> =
-        Batch::with_timer(VirtualClock::new(), &POLICY, items(0)).guards(Guards::none().breaker(&breaker));
+    let breaker = Arc::new(RecordingBreaker::new(1, ms(1)));
+    let retrier = Retrier::new(POLICY).shared_breaker(breaker.clone());
+    let mut batch: Batch<usize, u32, _> = Batch::with_timer(VirtualClock::new(), retrier, items(0));
     assert!(!block_on(batch.next_attempt()));
     assert_eq!((batch.finish().succeeded, breaker.snapshot().recorded.len()), (0, 0));
 }
 
 #[test]
 fn an_open_breaker_rejects_the_batch_and_returns_its_items() {
-    let (budget, breaker) = (RecordingBudget::new(9), RecordingBreaker::open(ms(50)));
-    let mut batch: Batch<'_, usize, u32, _> = Batch::with_timer(VirtualClock::new(), &POLICY, items(2))
-        .guards(Guards::none().budget(&budget).breaker(&breaker));
+    let (budget, breaker) = guards(9, RecordingBreaker::open(ms(50)));
+    let mut batch: Batch<usize, u32, _> =
+        Batch::with_timer(VirtualClock::new(), guarded(POLICY, &budget, &breaker), items(2));
     assert!(!block_on(batch.next_attempt()));
     let finished = batch.finish();
     assert_eq!((finished.failed[1].stop, finished.failed[1].attempts, budget.in_flight()), (StopReason::Breaker, 0, 0));
@@ -253,21 +265,20 @@ fn an_open_breaker_rejects_the_batch_and_returns_its_items() {
 #[test]
 fn a_batch_finished_early_releases_its_permits() {
     let timer = PendingTimer::default();
-    let (budget, breaker) = (RecordingBudget::new(9), RecordingBreaker::new(u32::MAX, ms(1)));
-    let guards = Guards::none().budget(&budget).breaker(&breaker);
+    let (budget, breaker) = guards(9, RecordingBreaker::new(u32::MAX, ms(1)));
+    let retrier = guarded(POLICY, &budget, &breaker);
     // During an attempt: its items may have succeeded, and count as failed.
-    let mut batch: Batch<'_, usize, u32, _> = Batch::with_timer(timer.clone(), &POLICY, items(2)).guards(guards);
+    let mut batch: Batch<usize, u32, _> = Batch::with_timer(timer.clone(), &retrier, items(2));
     assert!(block_on(batch.next_attempt()));
     let finished = batch.finish();
     assert_eq!((finished.succeeded, ids(&finished.failed), budget.in_flight()), (0, vec!["id-0", "id-1"], 0));
     assert_eq!(breaker.snapshot().recorded, [Outcome::Cancelled]);
     // During a sleep, which can be interrupted and resumed.
-    let mut batch = Batch::with_timer(timer.clone(), &POLICY, items(2)).guards(guards);
+    let mut batch = Batch::with_timer(timer.clone(), &retrier, items(2));
     assert!(block_on(batch.next_attempt()));
     batch.failed("id-1", Outcome::TRANSIENT, 7).unwrap();
     assert!(poll_times(pin!(batch.next_attempt()), 1).is_pending());
     assert_eq!(budget.snapshot().retries_left, 8);
-    timer.clock.advance(ms(10));
     assert!(poll_times(pin!(batch.next_attempt()), 1).is_ready());
     batch.failed("id-1", Outcome::TRANSIENT, 8).unwrap();
     assert!(poll_times(pin!(batch.next_attempt()), 1).is_pending());
@@ -286,7 +297,7 @@ proptest! {
         ids in vec(vec(prop_oneof![any::<char>(), (0_u8..0x80).prop_map(char::from), Just('"'), Just('\\')], 0..20), 0..5)
     ) {
         let ids: Vec<String> = ids.into_iter().map(|id| id.into_iter().collect()).collect();
-        let batch: Batch<'_, (), (), _> = Batch::with_timer(VirtualClock::new(), &POLICY, ids.iter().map(|id| (id.as_str(), ())));
+        let batch: Batch<(), (), _> = Batch::with_timer(VirtualClock::new(), &POLICY, ids.iter().map(|id| (id.as_str(), ())));
         let finished = batch.finish();
         let (by_hand, by_serde) = (finished.response().to_string(), serde_json::to_string(&finished.response()).unwrap());
         prop_assert_eq!(&by_hand, &by_serde);
@@ -309,11 +320,11 @@ proptest! {
             6 => Some(Outcome::throttled(Some(ServerHint::DoNotRetry))),
             _ => Some(Outcome::TRANSIENT),
         };
-        let budget = RecordingBudget::new(3);
+        let budget = Arc::new(RecordingBudget::new(3));
         let dead_letters = Arc::new(Mutex::new(Vec::new()));
         let letters = dead_letters.clone();
-        let mut batch = Batch::with_timer(VirtualClock::new(), &LONG, items(fates.len()))
-            .guards(Guards::none().budget(&budget))
+        let retrier = Retrier::new(LONG).shared_budget(budget.clone());
+        let mut batch = Batch::with_timer(VirtualClock::new(), retrier, items(fates.len()))
             .dead_letter(NonZeroU32::new(3).unwrap(), move |failed: Failed<usize, ()>| letters.lock().unwrap().push(failed.item));
         let mut succeeded = Vec::new();
         let mut attempts = 0;

@@ -4,14 +4,16 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use stagger::budget::{Concurrent, Tokens, Window};
-use stagger::{Budget, Instant, Policy, Retrier, policy};
+use stagger::{Budget, Instant, Outcome, Policy, Retrier, policy};
 use tokio::time::timeout;
 
 const POLICY: Policy = policy!(constant(secs(10)).jitter(Jitter::None).max_attempts(4));
 const SECOND: Duration = Duration::from_secs(1);
 
 fn retrier(budget: &Arc<impl Budget + 'static>) -> Retrier {
-    Retrier::new(POLICY).when(|_: &u8| true).shared_budget(Arc::clone(budget) as Arc<dyn Budget>)
+    Retrier::new(POLICY)
+        .classify_exactly(|_: &u8| Outcome::TRANSIENT)
+        .shared_budget(Arc::clone(budget) as Arc<dyn Budget>)
 }
 
 async fn fails() -> Result<(), u8> {

@@ -66,7 +66,7 @@ fn every_mark_maps_to_its_outcome() {
     let wait = |marked: Marked<&'static str>| {
         let (clock, recorder) = (VirtualClock::new(), Recorder::new());
         let policy = POLICY.to_builder().hint_spread(stagger::Ratio::ZERO).max_attempts(2).build().unwrap();
-        let call = blocking::retry(&policy, move || Err::<(), _>(marked)).with_marks().timer(&clock);
+        let call = blocking::retry(&policy, move || Err::<(), _>(marked)).timer(&clock);
         // Marks take precedence over the predicate.
         let error = call.when(|_| false).on_event(recorder.listener()).detailed().run().unwrap_err();
         assert_eq!(error.error(), Some(&"no"), "the original error, without its mark");
@@ -103,7 +103,7 @@ fn an_unmarked_error_is_classified_by_the_default_rule() {
         Ok(())
     };
     let policy = POLICY.to_builder().max_attempts(9).build().unwrap();
-    let error = blocking::retry(&policy, operation).with_marks().timer(NoSleep).detailed().run().unwrap_err();
+    let error = blocking::retry(&policy, operation).timer(NoSleep).detailed().run().unwrap_err();
     assert_eq!((error.stop_reason(), error.attempts()), (StopReason::Permanent, 3));
     assert_eq!(error.error().map(io::Error::kind), Some(ErrorKind::NotFound));
 }
@@ -132,7 +132,7 @@ fn validators_chain_and_their_errors_are_classified() {
         calls.set(calls.get() + 1);
         Ok::<u32, Marked<Fail>>(calls.get())
     };
-    let call = blocking::retry(&POLICY, operation).with_marks().timer(NoSleep);
+    let call = blocking::retry(&POLICY, operation).timer(NoSleep);
     let call = call.validate(|value| if value < 2 { Err(Fail::TRANSIENT) } else { Ok(value * 10) });
     let call = call.validate(|value| if value < 30 { Err(Fail(Outcome::Permanent)) } else { Ok(value) });
     assert_eq!(call.classify(Fail::outcome).run(), Err(Fail(Outcome::Permanent)));

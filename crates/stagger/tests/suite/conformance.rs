@@ -22,11 +22,7 @@ const FIVE: Policy = policy!(zero().max_attempts(5));
 #[test]
 fn tn_35_a_transient_mark_overrides_the_predicate() {
     let mut script = Script::new([Err(Marked::transient("again")), Err(Marked::transient("again")), Ok(3)]);
-    let call = blocking::retry(&FIVE, || script.next(Marked::permanent("no more")))
-        .with_marks()
-        .when(|_| false)
-        .with_report()
-        .run();
+    let call = blocking::retry(&FIVE, || script.next(Marked::permanent("no more"))).when(|_| false).with_report().run();
     assert_eq!((call.attempts, call.result.unwrap()), (3, 3));
 }
 

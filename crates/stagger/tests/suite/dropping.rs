@@ -299,7 +299,7 @@ fn meaning_11_an_attempt_is_dropped_before_the_sleep() {
 fn meaning_11_a_dropped_connect_releases_its_permits_at_once() {
     for polls in 0..=3 {
         let test_guards = TestGuards::new();
-        let mut links = Reconnect::with_timer(PendingTimer::default(), &POLICY, attempt).guards(test_guards.guards());
+        let mut links = Reconnect::with_timer(PendingTimer::default(), test_guards.retrier(), attempt);
         if polls > 0 {
             assert!(poll_times(pin!(links.next()), polls).is_pending());
         }

@@ -25,7 +25,7 @@ fn gave_up() -> String {
 }
 
 fn failed() -> String {
-    Retrier::new(POLICY).blocking(|| Err::<(), _>("connection refused")).unwrap_err().to_string()
+    format!("{:#}", Retrier::new(POLICY).blocking(|| Err::<(), _>("connection refused")).unwrap_err())
 }
 
 /// Returns each message with the value and the fix that it must contain.

@@ -8,7 +8,7 @@ use std::io;
 use stagger::testing::{NoSleep, Script, VirtualClock};
 use stagger::{
     BreakerOpen, Cause, Error, Guards, Marked, Policy, Rejected, Retrier, RetryResultExt as _, StopReason, blocking,
-    policy,
+    display_chain, policy,
 };
 
 use super::support::{Fail, RecordingBreaker, ms};
@@ -85,13 +85,15 @@ fn meaning_10_the_message_contains_attempts_and_elapsed_time() {
         Err::<(), _>("connection refused")
     };
     let error = blocking::retry(&POLICY, fails).timer(&clock).detailed().run().unwrap_err();
-    assert_eq!(error.to_string(), "gave up after 3 attempts in 3.2s, every attempt was used: connection refused");
+    assert_eq!(error.to_string(), "gave up after 3 attempts in 3.2s, every attempt was used");
+    assert_eq!(format!("{error:#}"), format!("{error}: connection refused"));
 
     let breaker = RecordingBreaker::open(ms(1_500));
     let rejected = blocking::retry(&POLICY, || Err::<(), _>("")).timer(VirtualClock::new());
     let error = rejected.guards(Guards::none().breaker(&breaker)).run().unwrap_err();
-    let text = error.to_string();
-    assert_eq!(text, "gave up after 0 attempts in 0s: this client's own circuit breaker is open for another 1.5s");
+    let text = display_chain(&error.boxed()).to_string();
+    let want = "gave up after 0 attempts in 0s, rejected: this client's own circuit breaker is open for another 1.5s";
+    assert_eq!(text, want);
 }
 
 #[test]
@@ -116,16 +118,16 @@ fn meaning_10_the_source_chain_starts_with_the_operations_error() {
 #[test]
 fn meaning_10_one_mark_is_removed() {
     let fails = || Err::<(), _>(Marked::permanent(broken()));
-    let error = blocking::retry(&POLICY, fails).with_marks().run().unwrap_err();
+    let error = blocking::retry(&POLICY, fails).run().unwrap_err();
     assert_eq!(error.0.kind(), io::ErrorKind::ConnectionReset);
 
-    let error = blocking::retry(&POLICY, fails).with_marks().detailed().run().unwrap_err();
+    let error = blocking::retry(&POLICY, fails).detailed().run().unwrap_err();
     assert_eq!((error.stop_reason(), error.attempts()), (StopReason::Permanent, 1));
     assert!(error.source().is_some_and(|source| source.is::<Broken>()), "no wrapper in between");
 
     // Only the outer mark is removed: a marked error inside a marked error keeps its mark.
     let fails = || Err::<(), _>(Marked::permanent(Marked::transient("inner")));
-    assert_eq!(blocking::retry(&POLICY, fails).with_marks().run(), Err(Marked::transient("inner")));
+    assert_eq!(blocking::retry(&POLICY, fails).run(), Err(Marked::transient("inner")));
 }
 
 #[test]

@@ -173,5 +173,5 @@ async fn a_hedged_call_can_be_spawned_and_retried() {
             if CALLS.fetch_add(1, Ordering::Relaxed) < 4 { Err(Marked::transient("no")) } else { Ok(5) }
         })
     });
-    assert_eq!(tokio::spawn(call.with_marks()).await.unwrap(), Ok(5));
+    assert_eq!(tokio::spawn(call).await.unwrap(), Ok(5));
 }

@@ -37,7 +37,7 @@ where
             *last = timer.now();
             Err::<(), _>(Marked::throttled("no", Some(hint)))
         };
-        blocking::retry(&POLICY, fails).with_marks().seed(seed).timer(timer).run().unwrap_err();
+        blocking::retry(&POLICY, fails).seed(seed).timer(timer).run().unwrap_err();
     });
     driver("retry", &|timer, last| {
         let fails = || {
@@ -59,7 +59,8 @@ where
             *last = timer.now();
             ready(Err::<(), _>(hinted(hint)))
         };
-        block_on(Reconnect::with_seed(timer, &POLICY, fails, seed).next_with_rule(Fail::outcome)).unwrap_err();
+        let retrier = Retrier::new(POLICY).classify(Fail::outcome).seed(seed);
+        block_on(Reconnect::with_timer(timer, retrier, fails).next()).unwrap_err();
     });
     times
 }
@@ -131,8 +132,9 @@ fn meaning_08_a_dropped_hint_sleep_resumes_as_a_hint() {
         connects.borrow_mut().push(clock.elapsed());
         Err::<(), _>(hinted(ServerHint::Reserved(ms(30))))
     };
-    let mut links = Reconnect::with_seed(SleepFn::with_clock(sleep, &clock), &POLICY, fails, Seed::new(1));
-    assert!(poll_times(pin!(links.next_with_rule(Fail::outcome)), 1).is_pending());
-    assert!(poll_times(pin!(links.next_with_rule(Fail::outcome)), 200).is_ready());
+    let retrier = Retrier::new(POLICY).classify(Fail::outcome).seed(Seed::new(1));
+    let mut links = Reconnect::with_timer(SleepFn::with_clock(sleep, &clock), retrier, fails);
+    assert!(poll_times(pin!(links.next()), 1).is_pending());
+    assert!(poll_times(pin!(links.next()), 200).is_ready());
     assert_eq!(*connects.borrow(), [ms(0), ms(30)]);
 }

@@ -150,21 +150,21 @@ fn a_blocking_attempt_receives_its_time_limit() {
     blocking::retry_with(&POLICY, operation).timer(&clock).deadline(deadline).run().unwrap_err();
     assert_eq!(limits_seen.take(), [(1, Some(ms(45))), (2, Some(ms(5)))]);
 
-    // The deadline has passed. The limit is not zero because sockets treat zero as no limit.
-    blocking::retry_with(&POLICY, operation).timer(&clock).deadline(clock.now()).run().unwrap_err();
-    assert_eq!(limits_seen.take(), [(1, Some(nanos(1)))]);
+    // The limit is not zero because sockets treat zero as no limit.
+    blocking::retry_with(&POLICY, operation).timer(&clock).timeout(Duration::ZERO).run().unwrap_err();
+    assert_eq!(limits_seen.take(), [1, 2, 3].map(|number| (number, Some(nanos(1)))));
 }
 
 #[test]
-fn an_attempt_after_the_deadline_does_not_sleep_for_zero() {
+fn a_timeout_of_zero_does_not_sleep_for_zero() {
     let clock = VirtualClock::new();
     let sleep = |length: Duration| {
         assert!(!length.is_zero(), "sleep of zero length");
         Sleep::sleep(&clock, length)
     };
     let hangs = async || pending::<Result<(), Fail>>().await;
-    let call = retry_with_timer(&POLICY, SleepFn::with_clock(sleep, &clock), hangs).deadline(clock.now());
-    assert_eq!(block_on(call).unwrap_err().stop_reason(), StopReason::Elapsed);
+    let call = retry_with_timer(&POLICY, SleepFn::with_clock(sleep, &clock), hangs).timeout(Duration::ZERO);
+    assert_eq!(block_on(call).unwrap_err().stop_reason(), StopReason::Attempts);
 }
 
 #[tokio::test(start_paused = true)]

@@ -130,10 +130,11 @@ async fn poll_begin_is_pending_after_completion() {
 
 #[test]
 fn outcome_applies_the_rules_of_the_retrier() {
-    let call = PollRetry::new(&Retrier::new(POLICY).when(|error: &u8| *error > 5), Tokio);
+    let rule = |error: &u8| if *error > 5 { Outcome::TRANSIENT } else { Outcome::Permanent };
+    let call = PollRetry::new(&Retrier::new(POLICY).classify_exactly(rule), Tokio);
     assert_eq!([4, 6_u8].map(|error| call.outcome(&error)), [Outcome::Permanent, Outcome::TRANSIENT]);
     assert_eq!(call.outcome(&std::io::Error::from(std::io::ErrorKind::NotFound)), Outcome::Permanent);
-    assert_eq!(call.outcome(&Marked::permanent("not of a known type")), Outcome::TRANSIENT);
+    assert_eq!(call.outcome(&Marked::permanent("not of a known type")), Outcome::Permanent);
 }
 
 /// Attempts that are ready at once must not starve other tasks.

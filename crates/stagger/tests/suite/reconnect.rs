@@ -2,11 +2,12 @@
 
 use core::cell::{Cell, RefCell};
 use core::pin::pin;
+use std::sync::Arc;
 
 use futures_lite::future::block_on;
 use stagger::testing::VirtualClock;
 use stagger::{
-    Cause, Guards, Outcome, Policy, Rejected, Seed, StopReason, machine::ReconnectPhase, policy, reconnect::Reconnect,
+    Cause, Outcome, Policy, Rejected, Retrier, Seed, StopReason, machine::ReconnectPhase, policy, reconnect::Reconnect,
 };
 
 use super::support::{Fail, PendingTimer, RecordingBreaker, RecordingBudget, ms, poll_times};
@@ -22,7 +23,7 @@ async fn connects() -> Result<(), Fail> {
 /// Returns the wait in milliseconds after each of these connection lifetimes in milliseconds.
 fn waits(policy: &Policy, lifetimes: &[u64]) -> Vec<u128> {
     let clock = VirtualClock::new();
-    let mut connections = Reconnect::with_seed(&clock, policy, connects, Seed::new(1));
+    let mut connections = Reconnect::with_timer(&clock, Retrier::new(*policy).seed(Seed::new(1)), connects);
     block_on(async {
         for lifetime in lifetimes {
             connections.next().await.unwrap();
@@ -71,7 +72,7 @@ fn the_spread_is_applied_after_a_loss_and_not_at_start() {
     let mut spreads = Vec::new();
     for seed in (0..200).map(Seed::new) {
         let clock = VirtualClock::new();
-        let mut connections = Reconnect::with_seed(&clock, &SPREAD, connects, seed);
+        let mut connections = Reconnect::with_timer(&clock, Retrier::new(SPREAD).seed(seed), connects);
         block_on(connections.next()).unwrap();
         assert_eq!(clock.elapsed(), ms(0));
         for episode in 1..=2 {
@@ -126,9 +127,10 @@ fn the_cause_of_a_loss_can_be_reported() {
 }
 
 #[test]
-fn next_by_classifies_errors_of_connecting() {
-    let mut connections = Reconnect::with_timer(VirtualClock::new(), &POLICY, async || Err::<(), _>("no"));
-    let error = block_on(connections.next_with_rule(|_| Outcome::Permanent)).unwrap_err();
+fn rules_classify_errors_of_connecting() {
+    let retrier = Retrier::new(POLICY).classify_exactly(|_: &&str| Outcome::Permanent);
+    let mut connections = Reconnect::with_timer(VirtualClock::new(), retrier, async || Err::<(), _>("no"));
+    let error = block_on(connections.next()).unwrap_err();
     assert_eq!((error.stop_reason(), error.attempts(), error.error()), (StopReason::Permanent, 1, Some(&"no")));
 }
 
@@ -159,15 +161,15 @@ fn at(millis: u64) -> stagger::Instant {
 
 #[test]
 fn guards_are_checked_before_each_attempt() {
-    let (budget, clock) = (RecordingBudget::new(2), VirtualClock::new());
+    let (budget, clock) = (Arc::new(RecordingBudget::new(2)), VirtualClock::new());
     let fails = async || Err::<(), _>(Fail::TRANSIENT);
-    let mut connections = Reconnect::with_timer(&clock, &POLICY, fails).guards(Guards::none().budget(&budget));
+    let mut connections = Reconnect::with_timer(&clock, Retrier::new(POLICY).shared_budget(budget.clone()), fails);
     assert_eq!(block_on(connections.next()).unwrap_err().stop_reason(), StopReason::Budget);
     drop(connections);
     assert_eq!((budget.snapshot().recorded.len(), budget.in_flight()), (3, 0));
 
-    let breaker = RecordingBreaker::open(ms(70));
-    let mut connections = Reconnect::with_timer(&clock, &POLICY, connects).guards(Guards::none().breaker(&breaker));
+    let retrier = Retrier::new(POLICY).breaker(RecordingBreaker::open(ms(70)));
+    let mut connections = Reconnect::with_timer(&clock, retrier, connects);
     let error = block_on(connections.next()).unwrap_err();
     let retry_in = ms(70) - clock.elapsed();
     let open = stagger::BreakerOpen { retry_in };
@@ -185,7 +187,7 @@ fn blocking_reconnect_behaves_like_async() {
             calls.set(calls.get() + 1);
             if calls.get() % 3 == 0 { Ok(()) } else { Err(Fail::TRANSIENT) }
         };
-        let mut connections = Reconnect::with_seed(&clock, &SPREAD, connect, Seed::new(7));
+        let mut connections = Reconnect::with_timer(&clock, Retrier::new(SPREAD).seed(Seed::new(7)), connect);
         for _ in 0..5 {
             seen.borrow_mut()
                 .push(connections.next_blocking().map_err(|error| (error.stop_reason(), error.attempts())));
@@ -199,7 +201,7 @@ fn blocking_reconnect_behaves_like_async() {
             calls.set(calls.get() + 1);
             if calls.get() % 3 == 0 { Ok(()) } else { Err(Fail::TRANSIENT) }
         };
-        let mut connections = Reconnect::with_seed(&clock, &SPREAD, connect, Seed::new(7));
+        let mut connections = Reconnect::with_timer(&clock, Retrier::new(SPREAD).seed(Seed::new(7)), connect);
         for _ in 0..5 {
             seen.borrow_mut()
                 .push(block_on(connections.next()).map_err(|error| (error.stop_reason(), error.attempts())));

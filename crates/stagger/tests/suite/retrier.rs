@@ -12,14 +12,15 @@ use super::support::{Fail, RecordingBreaker, RecordingBudget, ms};
 
 const POLICY: Policy = policy!(zero().max_attempts(3));
 
-#[derive(Debug, PartialEq)]
+#[derive(Debug, PartialEq, thiserror::Error)]
+#[error("{self:?}")]
 enum Api {
     Busy,
     Gone,
 }
 
 /// Returns the stop reason and the attempts of a call that always fails with this error.
-fn end<E: core::fmt::Debug + 'static>(retrier: &Retrier, error: impl Fn() -> E) -> (StopReason, u32) {
+fn end<E: core::fmt::Debug + Unpin + 'static>(retrier: &Retrier, error: impl Fn() -> E) -> (StopReason, u32) {
     let of = |error: Error<E>| (error.stop_reason(), error.attempts());
     let ends = [
         of(retrier.blocking(|| Err::<(), _>(error())).unwrap_err()),
@@ -34,7 +35,7 @@ fn end<E: core::fmt::Debug + 'static>(retrier: &Retrier, error: impl Fn() -> E) 
 fn each_error_type_is_classified_by_its_own_rule() {
     let retrier = Retrier::new(POLICY)
         .when(|error: &Api| *error == Api::Busy)
-        .classify(|error: &String| if error == "never" { Outcome::Permanent } else { Outcome::TRANSIENT });
+        .classify_exactly(|error: &String| if error == "never" { Outcome::Permanent } else { Outcome::TRANSIENT });
     assert_eq!(end(&retrier, || Api::Busy), (StopReason::Attempts, 3));
     assert_eq!(end(&retrier, || Api::Gone), (StopReason::Permanent, 1));
     assert_eq!(end(&retrier, || String::from("later")), (StopReason::Attempts, 3));

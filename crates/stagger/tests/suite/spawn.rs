@@ -12,7 +12,8 @@ struct Connection {
     calls: u32,
 }
 
-#[derive(Debug, PartialEq)]
+#[derive(Debug, PartialEq, thiserror::Error)]
+#[error("{self:?}")]
 enum MyError {
     Busy,
     Rejected(Rejected),

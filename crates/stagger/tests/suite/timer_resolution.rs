@@ -72,7 +72,8 @@ fn meaning_14_delays_on_a_coarse_timer_keep_their_mean() {
 
         let (retry_clock, reconnect_clock) = (VirtualClock::new(), VirtualClock::new());
         block_on(retry_with_timer(&policy, CoarseTimer(&retry_clock), fails).seed(seed)).unwrap_err();
-        block_on(Reconnect::with_seed(CoarseTimer(&reconnect_clock), &policy, fails, seed).next()).unwrap_err();
+        let retrier = Retrier::new(policy).seed(seed);
+        block_on(Reconnect::with_timer(CoarseTimer(&reconnect_clock), retrier, fails).next()).unwrap_err();
         for (driver, clock) in [("retry", retry_clock), ("Reconnect", reconnect_clock)] {
             let mean = clock.elapsed().as_secs_f64() * 1e6 / 20_000.0;
             // The number of ticks is binomial: four standard deviations are at most 4 · 500 µs / √20,000 = 14 µs.

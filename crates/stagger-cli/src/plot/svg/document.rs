@@ -1,4 +1,4 @@
-use super::panel::{MARGIN, WIDTH, panel};
+use super::panel::{MARGIN, WIDTH, panel, zoomable};
 use super::style::sheet;
 use super::xml::Element;
 use crate::plot::figure::Figure;
@@ -37,9 +37,9 @@ pub(crate) fn document(page: &Page, figures: &[Figure]) -> String {
     }
     for figure in figures {
         y += MARGIN;
-        let (group, height) = panel(figure, y);
+        let (group, field) = panel(figure, y);
         content.push(group);
-        y += height;
+        y = field.end();
     }
     let height = y + MARGIN;
     let described = figures.iter().map(|figure| &figure.description);
@@ -62,15 +62,15 @@ pub(crate) fn document(page: &Page, figures: &[Figure]) -> String {
 }
 
 /// Renders one figure as an element of an HTML page, whose style sheet must contain that of [`sheet`]. It fills the
-/// available width.
+/// available width, and a script can zoom it.
 pub(crate) fn inline(figure: &Figure) -> String {
-    let (group, height) = panel(figure, 0.0);
+    let (group, field) = panel(figure, 0.0);
     let root = Element::new("svg")
         .set("class", "stagger")
-        .set("viewBox", format!("0 0 {WIDTH} {height}"))
+        .set("viewBox", format!("0 0 {WIDTH} {}", field.end()))
         .set("role", "img")
         .set("aria-label", format!("{}: {}", figure.title, figure.description))
-        .child(group);
+        .child(zoomable(group, figure, &field));
     format!("{root}")
 }
 
@@ -96,6 +96,17 @@ mod tests {
         let is_text = |node: &Node<'_, '_>| node.has_tag_name(("http://www.w3.org/2000/svg", "text"));
         let text = |node: Node<'_, '_>| node.text().unwrap_or_default().to_owned();
         parsed.descendants().filter(is_text).map(text).collect()
+    }
+
+    #[test]
+    fn figures_are_below_each_other_without_a_gap() {
+        let height = |figures: usize| {
+            let svg = document(&page("constant 1s"), &vec![everything(2, Spacing::Linear); figures]);
+            let parsed = Document::parse(&svg).unwrap();
+            parsed.root_element().attribute("height").unwrap().parse::<f64>().unwrap()
+        };
+        assert!((height(3) - height(2) - (height(2) - height(1))).abs() < 1e-6, "{}", height(3));
+        assert!((height(2) - height(1) - (height(1) - height(0))).abs() < 1e-6, "{}", height(1));
     }
 
     #[test]

@@ -14,6 +14,10 @@ const FIELD_HEIGHT: f64 = 250.0;
 const GUTTER: f64 = 62.0;
 const TICKS_UP: usize = 7;
 const TICKS_ACROSS: usize = 12;
+/// Ticks of a zoomed axis. The space for each depends on where the part begins.
+const ZOOMED_TICKS: usize = 8;
+/// A script can show a sixteenth of the axis: lines have no more points.
+const MAX_ZOOM: u32 = 4;
 
 const HEADING: f64 = 18.0;
 /// Height of the name of the vertical axis, above it.
@@ -43,6 +47,11 @@ impl Field {
         (self.across(self.x.position(point.x)), self.up(self.y.position(point.y)))
     }
 
+    /// Returns where the figure ends, below its horizontal axis.
+    pub(super) fn end(&self) -> f64 {
+        self.bottom + FOOT
+    }
+
     fn across(&self, position: f64) -> f64 {
         self.left + position * (self.right - self.left)
     }
@@ -52,8 +61,8 @@ impl Field {
     }
 }
 
-/// Renders a figure with its top at `y`, and returns its height.
-pub(super) fn panel(figure: &Figure, y: f64) -> (Element, f64) {
+/// Renders a figure with its top at `y`.
+pub(super) fn panel(figure: &Figure, y: f64) -> (Element, Field) {
     let (x_scale, y_scale) = figure.scales();
     let (key, key_height) = key(&figure.series, y + HEADING);
     let top = y + HEADING + key_height + LABEL;
@@ -63,16 +72,24 @@ pub(super) fn panel(figure: &Figure, y: f64) -> (Element, f64) {
     let series = Element::new("g").set("class", "series");
     let group = Element::new("g")
         .set("class", "panel")
-        // For scripts that move the series: the field, and the ends of the horizontal axis.
-        .set("data-field", format!("{} {} {} {}", field.left, field.top, field.right, field.bottom))
-        .set("data-x", format!("{} {}", x_scale.low(), x_scale.high()))
-        .set("data-spacing", x_scale.spacing().name())
-        .set("data-unit", figure.x.unit().name())
         .child(heading.text(&*figure.title))
         .children(key)
         .children(axes(figure, &field))
         .child(series.children(figure.series.iter().flat_map(|series| shapes::series(series, &field))));
-    (group, field.bottom + FOOT - y)
+    (group, field)
+}
+
+/// Adds what a script needs to zoom the horizontal axis: the field, and the ticks for each zoom level, with their
+/// places and labels.
+pub(super) fn zoomable(panel: Element, figure: &Figure, field: &Field) -> Element {
+    let level = |zoom| {
+        let ticks = figure.x.zoomed_ticks(field.x, ZOOMED_TICKS, zoom).into_iter();
+        let ticks = ticks.map(|tick| format!("{:.2} {}", field.across(tick.position), tick.label));
+        ticks.collect::<Vec<_>>().join("|")
+    };
+    panel
+        .set("data-field", format!("{} {} {} {}", field.left, field.top, field.right, field.bottom))
+        .set("data-ticks", (0..=MAX_ZOOM).map(level).collect::<Vec<_>>().join(";"))
 }
 
 fn axes(figure: &Figure, field: &Field) -> Vec<Element> {

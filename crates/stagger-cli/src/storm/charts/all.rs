@@ -5,7 +5,7 @@ use super::super::results::Results;
 use super::{active, arrivals, attempts, raster, recovery, trade_off};
 
 /// Returns all charts that the scenario supports, the most informative first.
-pub(crate) fn charts(storm: &StormReport, results: &Results) -> Vec<Chart> {
+pub(crate) fn charts(storm: &StormReport, results: &Results<'_>) -> Vec<Chart> {
     let charts = [
         arrivals::chart(storm),
         active::chart(storm),

@@ -1,24 +1,17 @@
-use stagger_sim::storm::{ScenarioSpec, StormReport};
+use stagger_sim::storm::{Metric, MetricValue, RunReport, ScenarioSpec, StormReport, StrategyReport};
 
 use super::super::chart::Chart;
-use super::super::metric::{Metric, Quantity};
+use super::super::metric::unit;
 use super::super::results::Results;
 use super::common::line;
-use crate::plot::{Axis, Figure, Point, Series, Shape, Unit};
+use crate::plot::{Axis, Figure, Point, Series, Shape};
 
 /// Returns the chart of server load against client recovery time, one point per run.
-pub(crate) fn chart(storm: &StormReport, results: &Results) -> Option<Chart> {
-    let (cost, time) = match &storm.scenario {
-        ScenarioSpec::Reconnect(_) => ("peak_1s", "recovered_p99_s"),
-        ScenarioSpec::Fluid(_) => ("peak_1s", "t99_s"),
-        ScenarioSpec::Outage(_) => ("amplification", "recovery_s"),
-        ScenarioSpec::Occ(_) => ("calls_per_client", "time_s"),
-        _ => return None,
-    };
-    let find = |key: &str| results.metrics.iter().find(|metric| metric.key == key);
-    let (cost, time) = (find(cost)?, find(time)?);
-    let points = |row: &super::super::results::StrategyResult| -> Vec<Point> {
-        row.runs.iter().filter_map(|run| Some(Point { x: time.value(run)?, y: cost.value(run)? })).collect()
+pub(crate) fn chart(storm: &StormReport, results: &Results<'_>) -> Option<Chart> {
+    let (cost, time) = axes(&storm.scenario)?;
+    let value = |metric: &Metric, run: &RunReport| metric.value(&run.figures).map(MetricValue::as_f64);
+    let points = |row: &StrategyReport| -> Vec<Point> {
+        row.runs.iter().filter_map(|run| Some(Point { x: value(time, run)?, y: value(cost, run)? })).collect()
     };
     // The values of a swept setting form a curve. Guards do not: there is nothing between two of them.
     let mut families: Vec<(&str, Vec<Point>)> = Vec::new();
@@ -36,7 +29,7 @@ pub(crate) fn chart(storm: &StormReport, results: &Results) -> Option<Chart> {
     series
         .extend(families.iter().enumerate().map(|(nth, (name, curve))| line(name, nth, Shape::Points(curve.clone()))));
     let columns = [results.column(time), results.column(cost)];
-    let row = |(at, row): (usize, &super::super::results::StrategyResult)| {
+    let row = |(at, row): (usize, &&StrategyReport)| {
         [row.name.clone()].into_iter().chain(columns.iter().map(|column| column[at].text.clone())).collect()
     };
     Some(Chart {
@@ -56,10 +49,38 @@ pub(crate) fn chart(storm: &StormReport, results: &Results) -> Option<Chart> {
     })
 }
 
-const fn unit(metric: &Metric) -> Unit {
-    match metric.quantity {
-        Quantity::Seconds => Unit::Seconds,
-        Quantity::Share => Unit::Share,
-        _ => Unit::Count,
+/// Returns the metrics of the server's load and of the clients' time.
+fn axes(spec: &ScenarioSpec) -> Option<(&'static Metric, &'static Metric)> {
+    let (cost, time) = match spec {
+        ScenarioSpec::Reconnect(_) => ("peak_1s", "recovered_p99_s"),
+        ScenarioSpec::Fluid(_) => ("peak_1s", "t99_s"),
+        ScenarioSpec::Outage(_) => ("amplification", "recovery_s"),
+        ScenarioSpec::Occ(_) => ("calls_per_client", "time_s"),
+        _ => return None,
+    };
+    let metric = |key: &str| spec.metrics().iter().find(|metric| metric.key == key);
+    Some((metric(cost)?, metric(time)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use stagger_sim::storm::{Better, Importance, Quantity};
+    use stagger_sim::{occ::OccScenario, outage::OutageScenario, reconnect::ReconnectScenario};
+
+    use super::*;
+
+    #[test]
+    fn the_axes_are_in_every_table() {
+        let reconnect = ReconnectScenario::builder(1).build().unwrap();
+        for spec in [
+            ScenarioSpec::from(&reconnect),
+            ScenarioSpec::fluid(&reconnect),
+            ScenarioSpec::from(&OutageScenario::builder(1.0).build().unwrap()),
+            ScenarioSpec::from(&OccScenario::builder(2).build().unwrap()),
+        ] {
+            let (cost, time) = axes(&spec).unwrap();
+            assert_eq!((cost.importance, time.importance), (Importance::Primary, Importance::Primary), "{spec:?}");
+            assert_eq!((cost.better, time.better, time.quantity), (Better::Lower, Better::Lower, Quantity::Seconds));
+        }
     }
 }

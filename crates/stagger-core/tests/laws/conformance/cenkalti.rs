@@ -1,4 +1,4 @@
-//! CK: cenkalti/backoff, as a policy. The other rows are tested with `stagger::cenkalti`, which replaces the package.
+//! CK: cenkalti/backoff, as a policy. The other rows are tested with `stagger-cenkalti`, which replaces the package.
 
 use core::time::Duration;
 

@@ -45,8 +45,8 @@ fn max_elapsed_reads_the_clock_at_start_and_on_failure() {
 }
 
 #[test]
-fn a_deadline_reads_the_clock_only_on_failure() {
-    assert_eq!(reads(POLICY, true, &Guards::none()), [0, 1, 0, 0]);
+fn a_deadline_reads_the_clock_before_each_attempt_and_on_failure() {
+    assert_eq!(reads(POLICY, true, &Guards::none()), [1, 1, 1, 0]);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use stagger_core::{
     machine::RetryMachine, machine::RetryState,
 };
 
-use crate::laws::support::{Call, at, ms, secs};
+use crate::laws::support::{Call, RecordingBreaker, RecordingBudget, at, ms, secs};
 
 #[test]
 fn retry_state_is_24_bytes_of_plain_data() {
@@ -70,24 +70,57 @@ fn a_retry_may_start_at_max_elapsed_and_not_after() {
 }
 
 #[test]
-fn no_retry_starts_at_or_after_the_deadline() {
+fn no_attempt_starts_at_or_after_the_deadline() {
     let policy = Policy::constant(secs(1)).jitter(Jitter::None).unlimited_attempts().build().unwrap();
     let nano = Duration::from_nanos(1);
-    for (left, want) in [(secs(3), 2), (secs(3) + nano, 3), (secs(1), 0), (Duration::ZERO, 0)] {
+    for (left, want) in [(secs(3), 3_u32), (secs(3) + nano, 4), (secs(1), 1), (nano, 1), (Duration::ZERO, 0)] {
         let trace = Call::new(&policy).deadline(Call::START.saturating_add(left)).failing();
         assert_eq!(
             (trace.attempts, trace.waits.len(), trace.stop),
-            (want + 1, want as usize, Some(StopReason::Elapsed))
+            (want, want.saturating_sub(1) as usize, Some(StopReason::Elapsed))
         );
     }
 }
 
-/// A granted attempt is made, however late the timer fires.
+/// The timer fires at the deadline or later, after the retry was granted before it.
+#[test]
+fn a_timer_later_than_the_deadline_stops_the_retry_and_releases_its_permits() {
+    let policy = Policy::constant(secs(1)).build().unwrap();
+    let just_before = secs(3) - Duration::from_nanos(1);
+    for (woken_at, is_open, want) in [
+        (just_before, false, None),
+        (just_before, true, Some(StopReason::Breaker)),
+        (secs(3), false, Some(StopReason::Elapsed)),
+        // The deadline is asked first: a breaker that admitted a probe would wait for its result.
+        (secs(3), true, Some(StopReason::Elapsed)),
+    ] {
+        let (budget, breaker) = (RecordingBudget::default(), RecordingBreaker::default());
+        let guards = Guards::none().budget(&budget).breaker(&breaker);
+        let mut state = RetryState::new();
+        let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1)).deadline(Some(at(secs(3))));
+        let permit = retry.begin(Permits::NONE, || at(secs(0)), &guards).unwrap();
+        let Decision::Retry { permit, .. } = retry.decide(Outcome::TRANSIENT, permit, || at(ms(100)), &guards) else {
+            panic!("the retry is before the deadline")
+        };
+        breaker.set_open(is_open);
+        budget.events();
+        let begun = retry.begin(permit, || at(woken_at), &guards);
+        assert_eq!(begun.as_ref().err().copied(), want, "{woken_at:?}, open: {is_open}");
+        assert_eq!(budget.events().len(), usize::from(want.is_some()), "the permit is released at once");
+        if let Ok(permit) = begun {
+            guards.release_begun(permit, || at(woken_at));
+        }
+        budget.assert_balanced();
+        breaker.assert_balanced();
+    }
+}
+
+/// A granted attempt is made, however late the timer fires: `max_elapsed` limits when a retry is decided on.
 #[test]
 fn a_late_timer_does_not_stop_a_granted_attempt() {
     let policy = Policy::constant(secs(1)).max_elapsed(secs(2)).build().unwrap();
     let mut state = RetryState::new();
-    let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1)).deadline(Some(at(secs(3))));
+    let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1));
     let guards = Guards::none();
     let permit = retry.begin(Permits::NONE, || at(secs(0)), &guards).unwrap();
     let Decision::Retry { permit, .. } = retry.decide(Outcome::TRANSIENT, permit, || at(ms(100)), &guards) else {

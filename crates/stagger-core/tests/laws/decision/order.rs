@@ -59,7 +59,7 @@ impl Scenario {
         let deadline = if has(StopReason::Elapsed) { at(secs(1)) } else { at(secs(100)) };
         let mut state = RetryState::new();
         let mut retry = RetryMachine::new(&self.policy, &mut state, Seed::new(1)).deadline(Some(deadline));
-        let permit = retry.begin(Permits::NONE, || at(secs(1)), &guards).unwrap();
+        let permit = retry.begin(Permits::NONE, || at(secs(1) - ms(1)), &guards).unwrap();
         let outcome = match outcome {
             Outcome::Failed { kind, .. } => Outcome::Failed { kind, hint: self.hint },
             outcome => outcome,
@@ -216,7 +216,7 @@ fn decide_unguarded_equals_decide_without_guards() {
                     if guarded {
                         retry.decide(outcome, permit, now, &guards)
                     } else {
-                        retry.decide_unguarded(outcome, now)
+                        retry.decide_unguarded(outcome, guards.nested, now)
                     }
                 });
                 assert_eq!(decisions[0], decisions[1], "{policy}, {outcome:?}");

@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use proptest::prelude::*;
-use stagger_core::{Jitter, Policy, Ratio, Seed};
+use stagger_core::{Jitter, Policy, Ratio, Seed, profile::Profile};
 
 use crate::laws::support::{any_delays, cases, length, mean, ms, secs};
 
@@ -97,6 +97,59 @@ fn the_sum_of_two_uniform_draws_is_triangular() {
         let want = (2.0 * q).sqrt();
         assert!((low.as_secs_f64() - want).abs() < 0.002, "{q}: {low:?}, not {want}");
         assert!((high.as_secs_f64() - (2.0 - want)).abs() < 0.002, "{q}: {high:?}");
+    }
+}
+
+/// Polly's delays are distances between points on one curve, so their sum is the last point.
+#[test]
+fn the_sum_of_polly_delays_is_bounded_by_its_curve() {
+    let policy: Policy = "polly-v8 base=1s max-attempts=inf".parse().unwrap();
+    let (lo, hi) = policy.elapsed_bounds(6).unwrap();
+    assert!(lo.abs_diff(Duration::from_nanos(22_851_178_314)) < Duration::from_micros(1), "{lo:?}");
+    assert!(hi.abs_diff(Duration::from_nanos(45_709_205_306)) < Duration::from_micros(1), "{hi:?}");
+    let drawn = elapsed(&policy, 6, CALLS);
+    assert!(drawn[0] - lo < ms(50) && hi - *drawn.last().unwrap() < ms(50), "{:?}", (drawn[0], drawn.last()));
+    let sum_of_bounds: Duration = (1..=6).map(|n| policy.bounds(n).unwrap().1).sum();
+    assert!(sum_of_bounds > secs(68));
+    let spread = policy.to_builder().spread(secs(5)).build().unwrap();
+    assert_eq!(spread.elapsed_bounds(6), Some((lo, hi + secs(5))));
+    // With other backoffs its delays are independent.
+    let linear: Policy = "linear base=1s jitter=polly-v8".parse().unwrap();
+    assert_eq!(linear.elapsed_bounds(2), Some((ms(2250), ms(3750))));
+}
+
+#[test]
+fn bounds_of_the_elapsed_time_hold_for_every_profile_and_are_approached() {
+    let capped = ["polly-v8 base=1s cap=1s", "polly-v8 base=1s cap=3s", "polly-v8 base=1s cap=10s spread=1s"];
+    let capped = capped.map(|text| text.parse().unwrap());
+    for policy in Profile::all().map(Profile::policy).chain(capped) {
+        for n in [1, 2, 3, 6] {
+            let (lo, hi) = policy.elapsed_bounds(n).unwrap();
+            let drawn = elapsed(&policy, n, 20_000);
+            let (least, most) = (drawn[0], *drawn.last().unwrap());
+            assert!(lo <= least && most <= hi, "{policy}, until retry {n}: {least:?}..{most:?} of {lo:?}..{hi:?}");
+            // A sum of few draws comes close to its ends.
+            if n <= 3 {
+                let near = (hi - lo) / 5;
+                assert!(least - lo <= near, "{policy}, until retry {n}: {least:?} of {lo:?}..{hi:?}");
+                assert!(hi - most <= near, "{policy}, until retry {n}: {most:?} of {lo:?}..{hi:?}");
+            }
+        }
+    }
+}
+
+/// Many retries reach the end of the numbers that the curve is computed with.
+#[test]
+fn bounds_of_polly_sums_are_ordered_beyond_the_numbers() {
+    for text in ["polly-v8", "polly-v8 cap=1m"] {
+        let policy: Policy = text.parse().unwrap();
+        let mut before = (Duration::ZERO, Duration::ZERO);
+        for n in [30, 60, 1_000, 1_023, 1_024, 1_025, 2_000] {
+            let (lo, hi) = policy.elapsed_bounds(n).unwrap();
+            assert!(lo <= hi && before.0 <= lo && before.1 <= hi, "{policy}, until retry {n}: {lo:?}..{hi:?}");
+            before = (lo, hi);
+        }
+        assert!(before.0 > secs(1000), "{before:?}");
     }
 }
 

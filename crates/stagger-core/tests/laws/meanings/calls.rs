@@ -76,7 +76,7 @@ proptest! {
     }
 
     #[test]
-    fn meaning_07_the_operation_runs_once_unless_breaker_open(
+    fn meaning_07_the_operation_runs_once_unless_breaker_open_or_deadline_passed(
         policy in any_delays(), expired in any::<bool>(), nested in any::<bool>(), open in any::<bool>(),
     ) {
         let (budget, breaker) = (RecordingBudget::rejecting(), RecordingBreaker::default());
@@ -87,13 +87,19 @@ proptest! {
         call.guards = guards;
         call.deadline = expired.then_some(at(Duration::ZERO));
         let trace = call.run([]);
-        prop_assert_eq!((trace.runs, trace.stop), if open { (0, Some(StopReason::Breaker)) } else { (1, None) });
+        let want = match (expired, open) {
+            (true, _) => (0, Some(StopReason::Elapsed)),
+            (_, true) => (0, Some(StopReason::Breaker)),
+            _ => (1, None),
+        };
+        prop_assert_eq!((trace.runs, trace.stop), want);
     }
 
     #[test]
     fn meaning_07_a_late_success_is_still_a_success(took in length()) {
         let policy = Policy::zero().max_elapsed(Duration::ZERO).build().unwrap();
-        prop_assert_eq!(Call::new(&policy).took(took).deadline(at(secs(1))).run([]).stop, None);
+        let deadline = Call::START.saturating_add(Duration::from_nanos(1));
+        prop_assert_eq!(Call::new(&policy).took(took).deadline(deadline).run([]).stop, None);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-use super::super::analysis::{PolicyAnalysis, brief, round_up, thousands};
+use super::super::analysis::{PolicyAnalysis, brief, percent, round_up, thousands};
 use super::super::change::duration;
 use super::super::context::{Budgeted, Purpose};
 use super::super::estimate;
@@ -14,9 +14,8 @@ pub(in crate::lint) static SPREAD_TOO_SHORT: Rule = Rule {
     details: "Applies if clients and capacity are known and the spread (without one, the interval of the first \
               delay) is shorter than clients / capacity, the time the server needs to accept each client once. Does \
               not apply to calls whose callers wait (interactive, serverless, near, far), which cannot be spread \
-              over seconds. The figures after \"estimate\" are closed forms: recovery takes at least clients / \
-              capacity, and with full jitter each client makes about (ln(2 (m - 1) T / base) - 1) / ln m attempts, \
-              where T = clients / capacity.",
+              over seconds. The figures after \"estimate\" are those of `stagger simulate fluid` with a backlog of half a \
+              second.",
     check: spread_too_short,
 };
 
@@ -37,20 +36,26 @@ fn spread_too_short(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
         thousands(clients.get()),
         brief(window)
     );
-    let attempts = estimate(analysis.policy, known).and_then(|estimate| {
-        let attempts = estimate.attempts_per_client?;
-        let limit = analysis.attempts().filter(|limit| f64::from(*limit) < attempts);
-        let given_up = limit.map_or(String::new(), |limit| format!("; with a limit of {limit}, many give up"));
-        Some(format!("estimate: about {attempts:.1} attempts per client; the optimum is 1{given_up}"))
-    });
     let change = [duration("spread", round_up(window))];
     Some(
         Diagnosis::new(fact)
-            .and_if_some(attempts)
+            .and_when_reported(expected_attempts)
             .suggest(change)
             .advise("or let the server assign reservations: Admission"),
     )
 }
+
+fn expected_attempts(analysis: &PolicyAnalysis<'_>) -> Option<String> {
+    let estimate = estimate(analysis.policy, analysis.context)?;
+    let (attempts, gave_up) = (estimate.attempts_per_client?, estimate.gave_up_ratio?);
+    let limit = analysis.attempts().filter(|_| gave_up >= LEAST_GAVE_UP);
+    let gave_up =
+        limit.map_or(String::new(), |limit| format!("; with a limit of {limit}, {} give up", percent(gave_up)));
+    Some(format!("estimate: about {attempts:.1} attempts per client; the optimum is 1{gave_up}"))
+}
+
+/// A smaller share of clients that give up is not worth a word.
+const LEAST_GAVE_UP: f64 = 0.005;
 
 pub(in crate::lint) static NO_BUDGET: Rule = Rule {
     code: "S016",

@@ -1,5 +1,5 @@
 //! Tests of optimistic concurrency control.
 
-mod engines;
 mod reference_model;
+mod scenario;
 mod table;

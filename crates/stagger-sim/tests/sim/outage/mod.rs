@@ -1,9 +1,9 @@
 //! Tests of outages with retries, budgets and breakers.
 
-mod engines;
 mod formulas;
 mod grid;
 mod limiters;
 mod reference_model;
+mod scenario;
 mod strategies;
 mod tables;

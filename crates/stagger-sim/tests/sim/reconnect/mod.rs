@@ -1,6 +1,5 @@
 //! Tests of mass disconnects.
 
-mod engines;
 mod formulas;
 mod problems;
 mod progress;

@@ -22,6 +22,7 @@ pub(super) enum Driver {
     RetrierCall,
     Hedging,
     HedgingReport,
+    HedgingRetrier,
     RetryQueue,
     Batch,
     Reconnect,
@@ -31,7 +32,7 @@ pub(super) enum Driver {
 }
 
 impl Driver {
-    pub(super) const ASYNC: [Self; 11] = [
+    pub(super) const ASYNC: [Self; 12] = [
         Self::Retry,
         Self::Report,
         Self::CancelledBy,
@@ -40,6 +41,7 @@ impl Driver {
         Self::RetrierCall,
         Self::Hedging,
         Self::HedgingReport,
+        Self::HedgingRetrier,
         Self::RetryQueue,
         Self::Batch,
         Self::Reconnect,
@@ -53,7 +55,7 @@ impl Driver {
 
     /// Returns whether the driver notifies a listener.
     pub(super) const fn has_listener(self) -> bool {
-        !matches!(self, Self::Hedging | Self::HedgingReport | Self::RetryQueue | Self::Batch | Self::Reconnect)
+        !matches!(self, Self::Hedging | Self::HedgingReport)
     }
 
     /// Runs the calls to completion.
@@ -95,22 +97,24 @@ impl Driver {
                 let call = hedge_with_timer(&HEDGE, timer.clone(), attempt).classify(|error| fixture.classify(error));
                 call.budget(fixture.budget()).with_report().await.result.unwrap_err();
             }
+            Self::HedgingRetrier => {
+                let retrier = fixture.retrier();
+                hedge_with_timer(&HEDGE, timer.clone(), attempt).retrier(&retrier).await.unwrap_err();
+            }
             Self::RetryQueue => {
-                let (budget, breaker) = fixture.shared();
-                let mut queue = RetryQueue::with_timer(timer.clone(), POLICY).budget(budget).breaker(breaker);
+                let mut queue = RetryQueue::with_timer(timer.clone(), fixture.retrier());
                 for item in 0..self.calls() {
                     queue.push(item, ms(1)).unwrap();
                 }
                 while let Some(due) = queue.next().await {
                     let job = due.expect("the breaker admits probes");
                     let error = job.scoped(attempt()).await.unwrap_err();
-                    let outcome = fixture.classify(&error);
-                    let _ = queue.push_retry(job, outcome);
+                    let _ = queue.push_failed(job, &error);
                 }
             }
             Self::Batch => {
                 let items = [("a", ()), ("b", ())];
-                let mut batch = Batch::with_timer(timer.clone(), &POLICY, items).guards(fixture.guards());
+                let mut batch = Batch::with_timer(timer.clone(), fixture.retrier(), items);
                 while batch.next_attempt().await {
                     let error = attempt().await.unwrap_err();
                     let outcome = fixture.classify(&error);
@@ -119,8 +123,7 @@ impl Driver {
                 assert_eq!(batch.finish().failed.len(), 2);
             }
             Self::Reconnect => {
-                let mut links = Reconnect::with_timer(timer.clone(), &POLICY, attempt).guards(fixture.guards());
-                links.next_with_rule(|error| fixture.classify(error)).await.unwrap_err();
+                Reconnect::with_timer(timer.clone(), fixture.retrier(), attempt).next().await.unwrap_err();
             }
             Self::Blocking => {
                 let call =

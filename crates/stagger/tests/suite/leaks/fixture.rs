@@ -75,14 +75,14 @@ impl Fixture {
         &*self.budget_case.budget
     }
 
-    pub(super) fn shared(&self) -> (Arc<dyn Budget>, Arc<CircuitBreaker>) {
-        (Arc::clone(&self.budget_case.budget), Arc::clone(&self.breaker))
+    /// Returns a retrier that has nothing but the guards.
+    pub(super) fn guarded(&self) -> Retrier {
+        Retrier::new(POLICY).shared_budget(Arc::clone(&self.budget_case.budget)).shared_breaker(self.breaker.clone())
     }
 
     pub(super) fn retrier(self: &Arc<Self>) -> Retrier {
-        let (classifier, listener, (budget, breaker)) = (Arc::clone(self), Arc::clone(self), self.shared());
-        let retrier = Retrier::new(POLICY).shared_budget(budget).shared_breaker(breaker);
-        retrier.classify(move |error: &Fail| classifier.classify(error)).on_event(move |_| listener.listen())
+        let (classifier, listener) = (Arc::clone(self), Arc::clone(self));
+        self.guarded().classify(move |error: &Fail| classifier.classify(error)).on_event(move |_| listener.listen())
     }
 
     /// Starts an attempt that sleeps and fails.

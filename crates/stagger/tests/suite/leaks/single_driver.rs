@@ -11,11 +11,11 @@ use std::sync::Arc;
 use stagger::batch::Batch;
 use stagger::queue::{GaveUp, GiveUpReason, Key, Queued, RetryQueue};
 use stagger::testing::{NoSleep, VirtualClock};
-use stagger::{Cancel, Guards, Outcome, StopReason, hedge::Hedge, hedge::hedge_with_timer, reconnect::Reconnect};
+use stagger::{Cancel, Outcome, StopReason, hedge::Hedge, hedge::hedge_with_timer, reconnect::Reconnect};
 
 use super::fixture::{Fixture, POLICY};
 use super::{Driver, PanicPoint, for_each_guard};
-use crate::suite::support::{Fail, PendingTimer, RecordingBreaker, RecordingBudget, ms, poll_times};
+use crate::suite::support::{Fail, PendingTimer, RecordingBreaker, RecordingBudget, guarded, ms, poll_times};
 
 /// The loop ends while the next attempt is due: the guards admitted the attempt, but it never starts.
 #[test]
@@ -78,8 +78,7 @@ fn a_cancelled_blocking_call_leaks_no_permits() {
 
 /// Returns a queue with two items that failed once and wait for their second attempt.
 fn pending(fixture: &Fixture) -> (RetryQueue<u64, NoSleep>, Vec<Key>) {
-    let (budget, breaker) = fixture.shared();
-    let mut queue = RetryQueue::with_timer(NoSleep, POLICY).budget(budget).breaker(breaker);
+    let mut queue = RetryQueue::with_timer(NoSleep, fixture.guarded());
     let keys = (0..Driver::RetryQueue.calls()).map(|item| fail(&mut queue, item, fixture).unwrap().key).collect();
     (queue, keys)
 }
@@ -120,8 +119,7 @@ fn items_removed_from_a_queue_leak_no_permits() {
 fn a_full_queue_releases_the_permit_of_a_rejected_item() {
     for_each_guard(&[Driver::RetryQueue], |_, new_fixture| {
         let fixture = new_fixture(PanicPoint::None);
-        let (budget, breaker) = fixture.shared();
-        let mut queue = RetryQueue::with_timer(NoSleep, POLICY).budget(budget).breaker(breaker).capacity(1);
+        let mut queue = RetryQueue::with_timer(NoSleep, fixture.guarded()).capacity(1);
         let taken = fail(&mut queue, 1, &fixture).unwrap();
         assert_eq!(fail(&mut queue, 2, &fixture).unwrap_err().reason, GiveUpReason::Full);
         assert_eq!(queue.cancel(taken.key), Some(1));
@@ -129,16 +127,16 @@ fn a_full_queue_releases_the_permit_of_a_rejected_item() {
     });
 }
 
-/// The handler runs while the attempt is being decided, before its outcome is recorded.
+/// The handler runs after the outcome of the attempt is recorded, while the permits of the retry are held.
 #[test]
 fn a_panicking_dead_letter_handler_leaks_no_permits() {
     for_each_guard(&[Driver::Batch], |_, new_fixture| {
         let fixture = new_fixture(PanicPoint::None);
-        let batch = Batch::with_timer(NoSleep, &POLICY, [("a", ()), ("b", ())]).guards(fixture.guards());
+        let batch = Batch::with_timer(NoSleep, fixture.guarded(), [("a", ()), ("b", ())]);
         let mut batch = batch.dead_letter(1.try_into().unwrap(), |_| resume_unwind(Box::new("on purpose")));
         assert!(poll_times(pin!(batch.next_attempt()), 1).is_ready());
         let error = fixture.blocking_attempt().unwrap_err();
-        batch.all_failed(error.outcome(), |()| error);
+        batch.all_failed(fixture.classify(&error), |()| error);
         catch_unwind(AssertUnwindSafe(|| poll_times(pin!(batch.next_attempt()), 1))).unwrap_err();
         drop(batch);
         fixture.expect_settled("its dead-letter handler panicked");
@@ -173,7 +171,8 @@ fn a_hedged_call_inside_a_retried_one_leaks_no_permits() {
 /// The connector survives a panic of its operation and connects at the next call.
 #[test]
 fn a_panicking_blocking_connector_recovers_without_leaks() {
-    let (budget, breaker, calls) = (RecordingBudget::new(9), RecordingBreaker::new(99, ms(1)), Cell::new(0));
+    let (budget, breaker) = (Arc::new(RecordingBudget::new(9)), Arc::new(RecordingBreaker::new(99, ms(1))));
+    let calls = Cell::new(0);
     let connect = || {
         calls.set(calls.get() + 1);
         match calls.get() {
@@ -182,8 +181,7 @@ fn a_panicking_blocking_connector_recovers_without_leaks() {
             _ => Ok(()),
         }
     };
-    let mut links =
-        Reconnect::with_timer(NoSleep, &POLICY, connect).guards(Guards::none().budget(&budget).breaker(&breaker));
+    let mut links = Reconnect::with_timer(NoSleep, guarded(POLICY, &budget, &breaker), connect);
     catch_unwind(AssertUnwindSafe(|| links.next_blocking())).unwrap_err();
     assert_eq!(links.next_blocking(), Ok(()));
     drop(links);

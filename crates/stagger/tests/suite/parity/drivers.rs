@@ -5,8 +5,12 @@ use core::future::poll_fn;
 use core::pin::pin;
 use std::sync::{Arc, Mutex};
 
+use stagger::batch::Batch;
+use stagger::queue::{GaveUp, GiveUpReason, Job, Queued, RetryQueue};
 use stagger::testing::VirtualClock;
-use stagger::{Cause, Error, Guards, PollRetry, Rejected, Retrier, StopReason, blocking, observe::Event, time::Sleep};
+use stagger::{
+    Cause, Error, Guards, PollRetry, Retrier, StopReason, blocking, observe::Action, observe::Event, time::Sleep,
+};
 
 use super::Case;
 use super::script::check;
@@ -46,7 +50,7 @@ pub(crate) fn blocking(case: &Case<'_>) -> Trace {
         clock.advance(scripted.duration);
         scripted.marked_result()
     });
-    let call = call.timer(clock.clone()).seed(case.seed).with_marks().validate(check).classify(Fail::outcome);
+    let call = call.timer(clock.clone()).seed(case.seed).validate(check).classify(Fail::outcome);
     let result = match (&budget, &breaker) {
         (Some(budget), Some(breaker)) => {
             let guards = Guards::none().budget(&**budget).breaker(&**breaker);
@@ -67,7 +71,7 @@ pub(crate) async fn retry<W: Environment>(case: &Case<'_>, environment: &W) -> T
         environment.elapse(scripted.duration).await;
         scripted.marked_result()
     });
-    let call = call.seed(case.seed).with_marks().validate(check).classify(Fail::outcome);
+    let call = call.seed(case.seed).validate(check).classify(Fail::outcome);
     let result = match (&budget, &breaker) {
         (Some(budget), Some(breaker)) => {
             let guards = Guards::none().budget(&**budget).breaker(&**breaker);
@@ -108,7 +112,6 @@ pub(crate) fn retrier_blocking(case: &Case<'_>) -> Trace {
             scripted.marked_result()
         })
         .timer(clock.clone())
-        .with_marks()
         .validate(check)
         .run();
     trace(take(&records), result, calls.get())
@@ -123,7 +126,7 @@ pub(crate) async fn run<W: Environment>(case: &Case<'_>, environment: &W) -> Tra
         environment.elapse(scripted.duration).await;
         scripted.marked_result()
     });
-    let result = call.with_marks().validate(check).await;
+    let result = call.validate(check).await;
     trace(take(&records), result, calls.get())
 }
 
@@ -168,8 +171,8 @@ pub(crate) async fn poll_retry<W: Environment>(case: &Case<'_>, environment: &W)
     let mut call = PollRetry::new(&retrier, environment.timer()).untimed();
     let mut last_error = None;
     let result = loop {
-        if let Err(open) = poll_fn(|cx| call.poll_begin(cx)).await {
-            let last = last_error.map_or(Cause::Rejected(Rejected::BreakerOpen(open)), Cause::Operation);
+        if let Err(rejected) = poll_fn(|cx| call.poll_begin(cx)).await {
+            let last = last_error.map_or(Cause::Rejected(rejected), Cause::Operation);
             break Err(call.error(StopReason::Breaker, last));
         }
         let scripted = case.script.attempt(calls);
@@ -192,4 +195,99 @@ pub(crate) async fn poll_retry<W: Environment>(case: &Case<'_>, environment: &W)
         }
     };
     trace(take(&records), result, calls)
+}
+
+/// `RetryQueue::push_retry`, with the outcome by the rules of the retrier.
+pub(crate) async fn queue_by_outcome<W: Environment>(case: &Case<'_>, environment: &W) -> Trace {
+    queue(case, environment, |queue, job, error| {
+        let outcome = job.outcome(&error);
+        queue.push_retry(job, outcome)
+    })
+    .await
+}
+
+/// `RetryQueue::push_failed`.
+pub(crate) async fn queue_by_error<W: Environment>(case: &Case<'_>, environment: &W) -> Trace {
+    queue(case, environment, |queue, job, error| queue.push_failed(job, &error)).await
+}
+
+/// A queue with one item.
+async fn queue<W: Environment>(
+    case: &Case<'_>,
+    environment: &W,
+    push: impl Fn(&mut RetryQueue<(), W::Timer>, Job<(), W::Timer>, Fail) -> Result<Queued, GaveUp<()>>,
+) -> Trace {
+    let (retrier, records) = retrier(case);
+    let mut queue = RetryQueue::with_timer(environment.timer(), &retrier);
+    queue.push((), core::time::Duration::ZERO).unwrap();
+    let (mut calls, mut has_failed) = (0, false);
+    let result = loop {
+        let job = match queue.next().await.expect("the item is pending") {
+            Ok(job) => job,
+            Err(rejected) => break Err(rejected),
+        };
+        let scripted = case.script.attempt(calls);
+        calls += 1;
+        environment.elapse(scripted.duration).await;
+        match scripted.plain_result() {
+            Ok(value) => {
+                job.succeeded();
+                break Ok(value);
+            }
+            Err(error) => {
+                has_failed = true;
+                if let Err(gave_up) = push(&mut queue, job, error) {
+                    break Err(gave_up);
+                }
+            }
+        }
+    };
+    let result = result.map_err(|gave_up| match gave_up.reason {
+        GiveUpReason::Stop(stop) => (stop, gave_up.attempts),
+        other => panic!("{other:?}"),
+    });
+    stopped_trace(take(&records), result, has_failed, calls)
+}
+
+/// A `Batch` of one item.
+pub(crate) async fn batch<W: Environment>(case: &Case<'_>, environment: &W) -> Trace {
+    let (retrier, records) = retrier(case);
+    let mut batch = Batch::with_timer(environment.timer(), &retrier, [("id", ())]);
+    let (mut calls, mut value) = (0, None);
+    while batch.next_attempt().await {
+        let scripted = case.script.attempt(calls);
+        calls += 1;
+        environment.elapse(scripted.duration).await;
+        match scripted.plain_result() {
+            Ok(succeeded) => value = Some(succeeded),
+            Err(error) => batch.failed_with("id", error).unwrap(),
+        }
+    }
+    let mut finished = batch.finish();
+    assert_eq!(finished.succeeded, usize::from(value.is_some()));
+    let failed = finished.failed.pop();
+    let has_failed = failed.as_ref().is_some_and(|failed| failed.error.is_some());
+    let decisions = take(&records);
+    // An item may have a reason of its own, such as a hint after the last attempt.
+    let result = value.ok_or_else(|| match decisions.last().unwrap().action {
+        Action::Stop(stop) => (stop, failed.unwrap().attempts),
+        other => panic!("{other:?}"),
+    });
+    stopped_trace(decisions, result, has_failed, calls)
+}
+
+/// Returns the trace of a driver whose result has no elapsed time; that of the last event is the same.
+fn stopped_trace(
+    decisions: Vec<DecisionRecord>,
+    result: Result<u32, (StopReason, u32)>,
+    has_failed: bool,
+    calls: usize,
+) -> Trace {
+    let elapsed = decisions.last().unwrap().elapsed;
+    let completion = match result {
+        Ok(value) => Completion::Value(value),
+        Err((stop, attempts)) if has_failed => Completion::Failed { stop, attempts, elapsed },
+        Err((stop, attempts)) => Completion::Rejected { stop, attempts, elapsed },
+    };
+    Trace { decisions, completion: Some(completion), calls }
 }

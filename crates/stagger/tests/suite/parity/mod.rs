@@ -26,7 +26,7 @@ use self::environments::PausedTokio;
 #[cfg(any(feature = "async-io", feature = "futures-timer"))]
 use self::fast_forward::FastForward;
 use self::policy_table::{JITTERS, SETTINGS, parsed};
-use self::reference::reference_trace;
+use self::reference::{reference_trace, reference_trace_on_ticks};
 use self::script::{Script, scripts};
 use self::trace::Trace;
 use super::support::{RecordingBreaker, RecordingBudget, ms};
@@ -67,6 +67,22 @@ impl Case<'_> {
         self.assert_trace("Retrier::run_with", &drivers::run_with(self, &environment()).await, want);
         self.assert_trace("Retrier::call", &drivers::retry_loop(self, &environment()).await, want);
         self.assert_trace("PollRetry", &drivers::poll_retry(self, &environment()).await, want);
+    }
+
+    /// Runs the case with a queue, which wakes up on whole milliseconds of its clock and derives the seed of its first
+    /// item.
+    async fn check_queue(&self) {
+        let item = Case { seed: self.seed.for_call(1), ..*self };
+        let want = reference_trace_on_ticks(&item, EXACT, ms(1));
+        self.assert_trace("push_retry", &drivers::queue_by_outcome(self, &VirtualClock::new()).await, &want);
+        self.assert_trace("push_failed", &drivers::queue_by_error(self, &VirtualClock::new()).await, &want);
+    }
+
+    /// Runs the case with a batch, which has no initial spread, on a timer of this resolution.
+    async fn check_batch<W: Environment>(&self, environment: impl Fn() -> W, resolution: Duration) {
+        let policy = self.policy.to_builder().spread(Duration::ZERO).build().unwrap();
+        let case = Case { policy: &policy, ..*self };
+        case.assert_trace("Batch", &drivers::batch(&case, &environment()).await, &reference_trace(&case, resolution));
     }
 }
 
@@ -111,10 +127,13 @@ fn check_on_virtual_time(case: &Case<'_>) {
     case.assert_trace("blocking::retry", &drivers::blocking(case), &want);
     case.assert_trace("Retrier::blocking_call", &drivers::retrier_blocking(case), &want);
     block_on(case.check_async_drivers(VirtualClock::new, &want));
+    block_on(case.check_queue());
+    block_on(case.check_batch(VirtualClock::new, EXACT));
 }
 
 fn check_on_tokio(case: &Case<'_>, runtime: &Runtime) {
     runtime.block_on(case.check_async_drivers(|| PausedTokio, &reference_trace(case, ms(1))));
+    runtime.block_on(case.check_batch(|| PausedTokio, ms(1)));
 }
 
 fn paused_runtime() -> Runtime {

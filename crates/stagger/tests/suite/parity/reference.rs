@@ -12,6 +12,11 @@ use super::trace::{Completion, DecisionRecord, Trace};
 
 /// Returns the trace of a call on a timer that wakes up at multiples of `resolution`, or at any time if it is zero.
 pub(crate) fn reference_trace(case: &Case<'_>, resolution: Duration) -> Trace {
+    reference_trace_on_ticks(case, resolution, resolution)
+}
+
+/// Returns the trace of a call that decides for a timer of this resolution and wakes up at multiples of `tick`.
+pub(crate) fn reference_trace_on_ticks(case: &Case<'_>, resolution: Duration, tick: Duration) -> Trace {
     let (budget, breaker) = case.guards();
     let mut guards = Guards::none();
     if let (Some(budget), Some(breaker)) = (&budget, &breaker) {
@@ -25,7 +30,7 @@ pub(crate) fn reference_trace(case: &Case<'_>, resolution: Duration) -> Trace {
     let mut has_failed = false;
 
     let spread = retry.spread(|| now);
-    now = wake_time(now, retry.on_ticks(spread, stagger::DelaySource::Spread, resolution), resolution);
+    now = wake_time(now, retry.on_ticks(spread, stagger::DelaySource::Spread, resolution), tick);
     let mut permit = Permits::NONE;
     loop {
         let begun = retry.begin(permit, || now, &guards);
@@ -50,7 +55,7 @@ pub(crate) fn reference_trace(case: &Case<'_>, resolution: Duration) -> Trace {
                 let decided = DecisionRecord::new(action, &retry, now, &guards);
                 if let (Decision::Retry { permit: retry_permit, .. }, Some(wait)) = (decision, wait) {
                     permit = retry_permit;
-                    now = wake_time(now, wait, resolution);
+                    now = wake_time(now, wait, tick);
                     trace.decisions.push(decided);
                     has_failed = true;
                     continue;
@@ -83,8 +88,8 @@ impl DecisionRecord {
 }
 
 /// Returns when a timer wakes up from a wait that starts at `now`.
-fn wake_time(now: Instant, wait: Duration, resolution: Duration) -> Instant {
+fn wake_time(now: Instant, wait: Duration, tick: Duration) -> Instant {
     let until = now.saturating_add(wait).as_nanos();
-    let tick = u64::try_from(resolution.as_nanos()).unwrap().max(1);
+    let tick = u64::try_from(tick.as_nanos()).unwrap().max(1);
     if wait.is_zero() { now } else { Instant::from_nanos(until.next_multiple_of(tick)) }
 }

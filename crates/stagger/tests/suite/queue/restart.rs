@@ -8,7 +8,9 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use stagger::queue::{GiveUpReason, Pending, RetryQueue};
 use stagger::testing::VirtualClock;
-use stagger::{Outcome, Policy, Seed, StopReason, policy, time::Clock, time::Sleep, time::SystemClock, time::Tokio};
+use stagger::{
+    Outcome, Policy, Retrier, Seed, StopReason, policy, time::Clock, time::Sleep, time::SystemClock, time::Tokio,
+};
 
 use super::super::support::{RecordingBudget, ms};
 
@@ -56,7 +58,7 @@ proptest! {
     #[test]
     fn restarts_do_not_change_delays_or_attempts(restarts in vec(any::<bool>(), 6), seed: u64) {
         let seed = Seed::new(seed);
-        let mut queue = RetryQueue::with_timer(VirtualClock::new(), JITTERED).seed(seed);
+        let mut queue = RetryQueue::with_timer(VirtualClock::new(), Retrier::new(JITTERED).seed(seed));
         queue.push("an item", Duration::ZERO).unwrap();
         let (mut delays, mut attempts) = (Vec::new(), 0);
         while let Some(due) = block_on(queue.next()) {
@@ -112,7 +114,7 @@ fn restore_acquires_a_permit_or_returns_the_item_unchanged() {
     let pending: Vec<_> = queue.into_pending().collect();
 
     let budget = Arc::new(RecordingBudget::new(2));
-    let queue = || RetryQueue::with_timer(VirtualClock::new(), POLICY).budget(budget.clone());
+    let queue = || RetryQueue::with_timer(VirtualClock::new(), Retrier::new(POLICY).shared_budget(budget.clone()));
     let mut restored = queue();
     for pending in &pending[..3] {
         // The new item needs no permit for its first attempt.

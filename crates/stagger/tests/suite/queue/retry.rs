@@ -6,9 +6,9 @@ use std::sync::Arc;
 use futures_lite::future::block_on;
 use stagger::queue::{GaveUp, GiveUpReason, RetryQueue};
 use stagger::testing::{NoSleep, VirtualClock};
-use stagger::{DelaySource, Instant, Outcome, Policy, Seed, ServerHint, StopReason, blocking, policy, scope};
+use stagger::{DelaySource, Instant, Outcome, Policy, Retrier, Seed, ServerHint, StopReason, blocking, policy, scope};
 
-use super::super::support::{PendingTimer, RecordingBreaker, RecordingBudget, ms, poll_times};
+use super::super::support::{PendingTimer, RecordingBreaker, RecordingBudget, guarded, ms, poll_times};
 
 const POLICY: Policy = policy!(constant(ms(10)).jitter(Jitter::None).max_attempts(3));
 
@@ -29,7 +29,7 @@ impl Fixture {
     }
 
     fn queue<T>(&self, policy: Policy) -> RetryQueue<T, VirtualClock> {
-        RetryQueue::with_timer(self.clock.clone(), policy).budget(self.budget.clone()).breaker(self.breaker.clone())
+        RetryQueue::with_timer(self.clock.clone(), guarded(policy, &self.budget, &self.breaker))
     }
 
     fn assert_all_recorded(&self, retries_left: u64, outcomes: &[Outcome]) {
@@ -77,7 +77,7 @@ fn each_item_gets_the_attempts_of_the_policy() {
 fn delays_match_those_of_the_policy() {
     const JITTERED: Policy = policy!(exponential(ms(100), secs(10)).max_attempts(6));
     let seed = Seed::new(7);
-    let mut queue = RetryQueue::with_timer(VirtualClock::new(), JITTERED).seed(seed);
+    let mut queue = RetryQueue::with_timer(VirtualClock::new(), Retrier::new(JITTERED).seed(seed));
     queue.push((), Duration::ZERO).unwrap();
     let mut delays = Vec::new();
     while let Some(due) = block_on(queue.next()) {
@@ -249,7 +249,7 @@ fn first_attempts_are_spread() {
 fn dropping_next_loses_nothing() {
     let timer = PendingTimer::default();
     let budget = Arc::new(RecordingBudget::new(3));
-    let mut queue = RetryQueue::with_timer(timer, POLICY).budget(budget.clone());
+    let mut queue = RetryQueue::with_timer(timer, Retrier::new(POLICY).shared_budget(budget.clone()));
     let job = queue.begin("an item").unwrap();
     queue.push_retry(job, Outcome::TRANSIENT).unwrap();
     for _ in 0..2 {
@@ -292,7 +292,7 @@ async fn a_consumer_selects_between_new_work_and_retries() {
             tokio::time::sleep(ms(1)).await;
         }
     });
-    let mut queue = RetryQueue::new(POLICY).budget(budget.clone()).capacity(50);
+    let mut queue = RetryQueue::new(Retrier::new(POLICY).shared_budget(budget.clone())).capacity(50);
     let mut done = Vec::new();
     let mut dead = Vec::new();
     loop {

@@ -21,6 +21,9 @@ pub(crate) use uniform::assert_uniform;
 use core::pin::Pin;
 use core::task::{Context, Poll, Waker};
 use core::time::Duration;
+use std::sync::Arc;
+
+use stagger::{Policy, Retrier};
 
 pub(crate) const fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
@@ -28,6 +31,11 @@ pub(crate) const fn ms(n: u64) -> Duration {
 
 pub(crate) const fn nanos(n: u64) -> Duration {
     Duration::from_nanos(n)
+}
+
+/// Creates a retrier with these guards.
+pub(crate) fn guarded(policy: Policy, budget: &Arc<RecordingBudget>, breaker: &Arc<RecordingBreaker>) -> Retrier {
+    Retrier::new(policy).shared_budget(budget.clone()).shared_breaker(breaker.clone())
 }
 
 /// Polls a future up to `times` times and returns the last result.

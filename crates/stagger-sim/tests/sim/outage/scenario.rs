@@ -1,28 +1,10 @@
 use core::time::Duration;
 
 use stagger_core::breaker::CircuitBreaker;
-use stagger_core::budget::{Adaptive, Tokens};
+use stagger_core::budget::Tokens;
 use stagger_core::{Policy, Seed};
+use stagger_sim::ScenarioProblem;
 use stagger_sim::outage::{OutageKind, OutageScenario, ProcessGuards};
-use stagger_sim::{Engine, ScenarioProblem};
-
-#[test]
-fn both_engines_give_the_same_figures() {
-    let policy = Policy::DEFAULT.to_builder().spread(Duration::from_millis(50)).build().unwrap();
-    for outage in [OutageKind::Stall, OutageKind::Reject] {
-        let seconds = Duration::from_secs;
-        let scenario = OutageScenario::builder(200.0).capacity(300.0).queue(400).processes(7);
-        let scenario = scenario.outage(outage, seconds(2), seconds(2)).horizon(seconds(8)).build().unwrap();
-        let guards = |seed: Seed| {
-            let breaker = CircuitBreaker::builder(seed).consecutive(3).build().unwrap();
-            ProcessGuards::none().budget(Adaptive::new(seed)).breaker(breaker)
-        };
-        let run = |engine| scenario.run_with_engine(engine, &policy, guards, Seed::new(3));
-        let figures = run(Engine::Heap);
-        assert_eq!(run(Engine::Calendar), figures, "{outage:?}");
-        assert!(figures.rejected > 0 && figures.attempts.total() > figures.requests.total() / 4, "{figures:?}");
-    }
-}
 
 #[test]
 fn a_request_rejected_by_its_breaker_is_counted_and_not_sent() {

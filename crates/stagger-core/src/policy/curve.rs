@@ -1,0 +1,185 @@
+use core::time::Duration;
+
+use super::{Capped, Memory, Settings};
+use crate::instant::{LONGEST_NANOS, nanos};
+use crate::outcome::FailureKind;
+use crate::{Jitter, schedule::Backoff};
+
+/// What the schedule reads for every delay, derived from the settings when the policy is built.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Curve {
+    /// The policy has neither a spread nor a time limit.
+    pub(crate) starts_immediately: bool,
+    /// A second attempt is possible.
+    pub(crate) allows_retries: bool,
+    /// The shape is [`Shape::PLAIN`].
+    pub(crate) is_plain: bool,
+    /// The delays come from the curve of a profile, or have a jitter that follows one.
+    pub(crate) is_foreign: bool,
+    pub(crate) shape: Shape,
+    /// The ceiling of retry 1, in nanoseconds. `next = min(cap, ceiling · multiplier)`, or `ceiling + step`.
+    pub(crate) first: f64,
+    pub(crate) multiplier: f64,
+    pub(crate) step: f64,
+    /// The cap of the ceilings. If the cap is applied after the draw, they have none.
+    pub(crate) cap: f64,
+    /// The factors of the ceiling after a throttled failure and after a local one.
+    throttled: f64,
+    local: f64,
+}
+
+/// Which parts of the formula a policy uses.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Shape {
+    pub(crate) route: Route,
+    pub(crate) draw: Draw,
+    /// The shortest delay that is drawn, in nanoseconds.
+    pub(crate) floor: u64,
+}
+
+impl Shape {
+    /// The shape of most policies. The formula is compiled separately for it.
+    pub(crate) const PLAIN: Self = Self { route: Route::Geometric, draw: Draw::Full, floor: 0 };
+}
+
+/// What the ceiling of a retry depends on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Route {
+    /// The ceiling before it, by a factor.
+    Geometric,
+    /// The ceiling before it, by a sum.
+    Linear,
+    /// The delay that was drawn before it.
+    Decorrelated,
+    /// The list.
+    List,
+    /// Nothing: there is no retry.
+    Stop,
+}
+
+/// How a delay is drawn from its ceiling.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Draw {
+    Full,
+    None,
+    Equal,
+    Factor(f64),
+}
+
+/// The closed interval from which the delay of a retry is drawn, in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Interval {
+    pub(crate) lo: u64,
+    pub(crate) hi: u64,
+}
+
+/// A drawn delay, the interval that it was drawn from (before a cap that is applied last), and the value that the
+/// schedule carries to the next one: its ceiling, or whatever else it depends on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Drawn {
+    pub(crate) delay: u64,
+    pub(crate) interval: Interval,
+    pub(crate) carry: f64,
+}
+
+impl Curve {
+    pub(super) const fn of(settings: &Settings) -> Self {
+        let (route, multiplier, step) = match settings.backoff {
+            _ if settings.is_decorrelated() => (Route::Decorrelated, 1.0, 0.0),
+            Backoff::Stop => (Route::Stop, 1.0, 0.0),
+            Backoff::List(_) => (Route::List, 1.0, 0.0),
+            Backoff::Zero | Backoff::Constant { .. } => (Route::Geometric, 1.0, 0.0),
+            Backoff::Linear { step, .. } => (Route::Linear, 1.0, float(nanos(step))),
+            Backoff::Exponential { multiplier, .. } => (Route::Geometric, multiplier, 0.0),
+        };
+        let draw = match (settings.jitter(), settings.backoff) {
+            // A zero backoff draws nothing, so it takes the formula that costs least.
+            (_, Backoff::Zero) | (Jitter::Full | Jitter::Decorrelated | Jitter::Added(_) | Jitter::Profile(_), _) => {
+                Draw::Full
+            }
+            (Jitter::None, _) => Draw::None,
+            (Jitter::Equal, _) => Draw::Equal,
+            (Jitter::Factor(share), _) => Draw::Factor(share.as_f64()),
+        };
+        let shape = Shape { route, draw, floor: nanos(settings.floor) };
+        let is_foreign = matches!(settings.jitter(), Jitter::Added(_) | Jitter::Profile(_));
+        let first = float(nanos(settings.base()));
+        Self {
+            starts_immediately: settings.spread.is_zero() && settings.max_elapsed.is_none(),
+            allows_retries: !matches!(settings.max_attempts, Some(1)),
+            is_plain: !is_foreign && matches!(shape, Shape { route: Route::Geometric, draw: Draw::Full, floor: 0 }),
+            is_foreign,
+            shape,
+            first,
+            multiplier,
+            step,
+            cap: match (settings.capped(), settings.cap) {
+                (Capped::First | Capped::Twice, Some(cap)) => float(nanos(cap)),
+                _ => float(LONGEST_NANOS),
+            },
+            throttled: share_of(settings.throttled_base(), first),
+            local: share_of(settings.local_base(), first),
+        }
+    }
+
+    /// Returns the factor of the ceilings after a failure of this kind.
+    #[inline(always)]
+    pub(crate) fn kind_factor(&self, kind: FailureKind) -> f64 {
+        match kind {
+            FailureKind::Transient => 1.0,
+            FailureKind::Throttled => self.throttled,
+            FailureKind::LocalExhaustion => self.local,
+        }
+    }
+}
+
+impl Settings {
+    /// Returns when the cap is applied.
+    pub(super) const fn capped(&self) -> Capped {
+        match self.jitter() {
+            Jitter::Profile(jitter) => jitter.0.capped,
+            // Without a cap there is nothing to apply last, and forecasts stay exact.
+            Jitter::Added(_) if self.cap.is_some() => Capped::Last,
+            _ => Capped::First,
+        }
+    }
+
+    pub(super) const fn is_decorrelated(&self) -> bool {
+        match self.jitter() {
+            Jitter::Decorrelated => true,
+            Jitter::Profile(jitter) => matches!(jitter.0.memory, Memory::Decorrelated),
+            _ => false,
+        }
+    }
+}
+
+impl super::Policy {
+    /// Returns the cap that is applied after the draw, in nanoseconds; `u64::MAX` if it is applied before.
+    pub(crate) const fn last_cap(&self) -> u64 {
+        match (self.settings.capped(), self.settings.cap) {
+            (Capped::First, _) => u64::MAX,
+            (_, Some(cap)) => nanos(cap),
+            (_, None) => LONGEST_NANOS,
+        }
+    }
+
+    /// Returns what the delay of a retry depends on, apart from its number.
+    pub(crate) const fn memory(&self) -> Memory {
+        match (self.settings.jitter(), &self.settings.backoff) {
+            (Jitter::Decorrelated, _) => Memory::Decorrelated,
+            (Jitter::Profile(jitter), Backoff::Exponential { .. }) => jitter.0.memory,
+            _ => Memory::None,
+        }
+    }
+}
+
+/// Returns `base / first`; 1 if `first` is 0.
+const fn share_of(base: Duration, first: f64) -> f64 {
+    if first > 0.0 { float(nanos(base)) / first } else { 1.0 }
+}
+
+/// Returns the largest `f64` that is not above `nanos`: a converted bound must stay a bound. Exact below 104 days.
+const fn float(nanos: u64) -> f64 {
+    let nearest = nanos as f64;
+    if nearest as u64 > nanos { f64::from_bits(nearest.to_bits() - 1) } else { nearest }
+}

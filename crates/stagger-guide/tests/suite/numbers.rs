@@ -1,0 +1,25 @@
+use core::time::Duration;
+
+use stagger::{Seed, schedule::draw};
+
+/// Random numbers, uniform on `[0, 1)` and the same in each run of the tests.
+pub(super) struct Numbers {
+    seed: Seed,
+    drawn: u64,
+}
+
+impl Numbers {
+    pub(super) fn new(seed: Seed) -> Self {
+        Self { seed, drawn: 0 }
+    }
+
+    pub(super) fn next(&mut self) -> f64 {
+        self.drawn += 1;
+        let bits = self.seed.for_call(self.drawn).get();
+        draw(Duration::ZERO, Duration::from_nanos((1 << 53) - 1), bits).as_nanos() as f64 / (1_u64 << 53) as f64
+    }
+
+    pub(super) fn between(&mut self, low: f64, high: f64) -> f64 {
+        low + (high - low) * self.next()
+    }
+}

@@ -1,0 +1,254 @@
+use core::fmt;
+
+use super::RunFigures;
+
+/// A figure of a run: its name in every format, and what is needed to show it.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Metric {
+    /// The field in the document, the column in a table of values, and the name in an assertion.
+    pub key: &'static str,
+    /// The name for readers.
+    pub heading: &'static str,
+    /// The kind of the value.
+    pub quantity: Quantity,
+    /// Which of two values is better.
+    pub better: Better,
+    /// How much room a report should give it.
+    pub importance: Importance,
+    pub(super) value: fn(&RunFigures) -> Option<MetricValue>,
+}
+
+/// The kind of a value, which determines its format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Quantity {
+    /// A count; fractional if it is an expected value.
+    Count,
+    /// A number without a unit.
+    Number,
+    /// A duration or a time in seconds. A missing value means never.
+    Seconds,
+    /// A share of a whole.
+    Ratio,
+    /// Yes or no.
+    Bool,
+}
+
+/// Which of two values of a metric is better. Complete: there is no other direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Better {
+    /// The lower one.
+    Lower,
+    /// The higher one.
+    Higher,
+    /// Neither.
+    Neither,
+}
+
+/// How much room a report should give a metric.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Importance {
+    /// In files, not in tables.
+    Detail,
+    /// In tables that are wide enough.
+    Secondary,
+    /// In every table.
+    Primary,
+}
+
+/// The value of a metric. Displayed as in the document.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum MetricValue {
+    /// A whole number.
+    Integer(u64),
+    /// A number.
+    Real(f64),
+    /// Yes or no.
+    Bool(bool),
+}
+
+impl Metric {
+    /// Returns the value in a run; `None` if it does not exist.
+    #[must_use]
+    pub fn value(&self, run: &RunFigures) -> Option<MetricValue> {
+        (self.value)(run)
+    }
+
+    /// Returns whether `a` is better than `b`; a missing value is worse than any other.
+    #[must_use]
+    pub fn is_better(&self, a: Option<f64>, b: Option<f64>) -> bool {
+        match (a, b) {
+            (Some(a), Some(b)) => match self.better {
+                Better::Lower => a < b,
+                Better::Higher => a > b,
+                Better::Neither => false,
+            },
+            (Some(_), None) => self.better != Better::Neither,
+            (None, _) => false,
+        }
+    }
+}
+
+impl MetricValue {
+    /// Returns the value as a number; yes is 1 and no is 0.
+    #[must_use]
+    pub fn as_f64(self) -> f64 {
+        match self {
+            Self::Integer(count) => count as f64,
+            Self::Real(number) => number,
+            Self::Bool(yes) => f64::from(u8::from(yes)),
+        }
+    }
+}
+
+impl fmt::Display for MetricValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Integer(count) => write!(f, "{count}"),
+            // Like JSON: `1.0` and not `1`.
+            Self::Real(number) => write!(f, "{number:?}"),
+            Self::Bool(yes) => write!(f, "{yes}"),
+        }
+    }
+}
+
+/// The type of a field that is a metric.
+pub(super) trait MetricField {
+    /// Returns the value; `None` if it is written as `null`.
+    fn metric_value(&self) -> Option<MetricValue>;
+}
+
+impl MetricField for u64 {
+    fn metric_value(&self) -> Option<MetricValue> {
+        Some(MetricValue::Integer(*self))
+    }
+}
+
+impl MetricField for f64 {
+    fn metric_value(&self) -> Option<MetricValue> {
+        self.is_finite().then_some(MetricValue::Real(*self))
+    }
+}
+
+impl MetricField for bool {
+    fn metric_value(&self) -> Option<MetricValue> {
+        Some(MetricValue::Bool(*self))
+    }
+}
+
+impl<T: MetricField> MetricField for Option<T> {
+    fn metric_value(&self) -> Option<MetricValue> {
+        self.as_ref().and_then(T::metric_value)
+    }
+}
+
+/// Defines the report of a scenario and its metrics: each figure is one line, with its type, its value from the
+/// simulator's figures, its heading, and its quantity, better direction and importance. Tables have this order.
+macro_rules! report {
+    (
+        $(#[$doc:meta])*
+        $Report:ident, a variant of $Run:pat => $report:ident;
+
+        $(#[$from:meta])*
+        fn from_figures($($source:ident: $Source:ty),*);
+
+        metrics {
+            $($(#[$metric_doc:meta])*
+            $key:ident: $Type:ty = $value:expr, $heading:literal ($quantity:ident, $better:ident, $importance:ident);)*
+        }
+
+        series {
+            $($(#[$series_doc:meta])* $series:ident: $Series:ty = $series_value:expr;)*
+        }
+    ) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+        #[cfg_attr(test, derive(schemars::JsonSchema))]
+        #[non_exhaustive]
+        pub struct $Report {
+            $($(#[$metric_doc])* pub $key: $Type,)*
+            $($(#[$series_doc])* pub $series: $Series,)*
+        }
+
+        impl $Report {
+            /// The metrics, in the order of tables.
+            pub const METRICS: &'static [Metric] = &[$(Metric {
+                key: stringify!($key),
+                heading: $heading,
+                quantity: Quantity::$quantity,
+                better: Better::$better,
+                importance: Importance::$importance,
+                value: |run| match run {
+                    $Run => $report.$key.metric_value(),
+                    _ => None,
+                },
+            }),*];
+
+            $(#[$from])*
+            #[must_use]
+            pub fn from_figures($($source: $Source),*) -> Self {
+                Self { $($key: $value,)* $($series: $series_value,)* }
+            }
+        }
+    };
+}
+
+pub(super) use report;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storm::{FluidReport, OccReport, OutageReport, ReconnectReport};
+
+    fn metric(key: &str) -> Metric {
+        *ReconnectReport::METRICS.iter().chain(OutageReport::METRICS).find(|metric| metric.key == key).unwrap()
+    }
+
+    #[test]
+    fn a_missing_value_is_worse_than_any_other() {
+        let p99 = metric("recovered_p99_s");
+        assert!(p99.is_better(Some(1e9), None) && !p99.is_better(None, Some(1e9)));
+        assert!(!metric("clients").is_better(Some(1.0), None), "neither direction is better");
+    }
+
+    #[test]
+    fn each_metric_has_its_own_direction() {
+        for (key, better, worse) in [("recovered_p99_s", 1.0, 2.0), ("success_ratio", 0.9, 0.8)] {
+            assert!(metric(key).is_better(Some(better), Some(worse)), "{key}");
+            assert!(!metric(key).is_better(Some(worse), Some(better)), "{key}");
+            assert!(!metric(key).is_better(Some(better), Some(better)), "{key}");
+        }
+        assert!(
+            !metric("clients").is_better(Some(1.0), Some(2.0)) && !metric("clients").is_better(Some(2.0), Some(1.0))
+        );
+    }
+
+    #[test]
+    fn higher_is_better_for_successes_and_efficiencies_alone() {
+        let lists = [ReconnectReport::METRICS, OutageReport::METRICS, OccReport::METRICS, FluidReport::METRICS];
+        for Metric { key, better, .. } in lists.concat() {
+            let is_success =
+                ["connected", "written", "success", "goodput", "efficiency"].iter().any(|part| key.contains(part));
+            assert_eq!(better == Better::Higher, is_success, "{key}");
+            let is_given = ["clients", "bin_s", "rejected"].contains(&key);
+            assert_eq!(better == Better::Neither, is_given, "{key}");
+        }
+    }
+
+    #[test]
+    fn values_are_displayed_as_in_json() {
+        for (value, json) in [
+            (7_u64.metric_value(), "7"),
+            (4.0.metric_value(), "4.0"),
+            (1e-7.metric_value(), "1e-7"),
+            (true.metric_value(), "true"),
+        ] {
+            assert_eq!(value.unwrap().to_string(), json);
+        }
+        assert_eq!([f64::NAN.metric_value(), None::<u64>.metric_value()], [None, None], "null");
+        assert!((MetricValue::Bool(true).as_f64() - 1.0).abs() < 1e-12 && MetricValue::Bool(false).as_f64() < 0.5);
+    }
+}

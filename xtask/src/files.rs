@@ -1,0 +1,38 @@
+//! The files of the workspace.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::Result;
+use crate::workspace::root;
+
+/// Returns the path from the root of the workspace.
+pub(crate) fn shown(path: &Path) -> String {
+    path.strip_prefix(root()).unwrap_or(path).display().to_string()
+}
+
+/// Returns the files with this extension in a directory and its subdirectories, ordered by path. A missing directory has
+/// none.
+pub(crate) fn files(directory: &Path, extension: &str) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    if directory.is_dir() {
+        for path in entries(directory)? {
+            if path.is_dir() {
+                found.extend(files(&path, extension)?);
+            } else if path.extension().is_some_and(|other| other == extension) {
+                found.push(path);
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Returns what is in a directory, ordered by path.
+pub(crate) fn entries(directory: &Path) -> Result<Vec<PathBuf>> {
+    let mut paths = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        paths.push(entry?.path());
+    }
+    paths.sort();
+    Ok(paths)
+}
