@@ -1,13 +1,13 @@
+use core::iter;
 use core::time::Duration;
 
 use tokio::time::Instant;
 
-/// Returns `from + length`, or an instant thirty years from now if that cannot be represented. Adding with `+` would
-/// panic.
+/// Returns `from + length`. A length of many billions of years is halved until the sum can be represented, where `+`
+/// would panic.
 pub(crate) fn saturating_add(from: Instant, length: Duration) -> Instant {
-    // Tokio itself uses thirty years for instants too far away to represent.
-    const FAR: Duration = Duration::from_secs(86_400 * 365 * 30);
-    from.checked_add(length).or_else(|| Instant::now().checked_add(FAR)).unwrap_or(from)
+    let mut lengths = iter::successors(Some(length), |length| Some(*length / 2));
+    lengths.find_map(|length| from.checked_add(length)).unwrap_or(from)
 }
 
 #[cfg(test)]

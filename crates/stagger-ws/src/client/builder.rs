@@ -33,7 +33,7 @@ pub(super) type OnClosed = Box<dyn FnMut(&Closed) + Send + Sync>;
 /// | fresh credentials after 401 or 403 | once |
 /// | redirects | not followed |
 /// | outbox | 64 messages, then `send` waits |
-/// | inbox | 64 events, then nothing is read from the connection |
+/// | inbox | 64 events or 16 MiB, then nothing is read from the connection |
 /// | buffers | 4 KiB for reading, 4 KiB for writing, plus the current message |
 pub struct ClientBuilder {
     pub(super) dialer: Dialer,
@@ -44,6 +44,7 @@ pub struct ClientBuilder {
     pub(super) on_closed: Option<OnClosed>,
     pub(super) outbox: Outbox,
     pub(super) inbox: usize,
+    pub(super) inbox_bytes: usize,
     pub(super) resume: Option<SharedResume>,
 }
 
@@ -69,6 +70,7 @@ impl ClientBuilder {
             on_closed: None,
             outbox: Outbox::default(),
             inbox: 64,
+            inbox_bytes: 16 << 20,
             resume: None,
         }
     }
@@ -186,8 +188,10 @@ impl ClientBuilder {
         self
     }
 
-    /// Follows up to `redirects` redirects per attempt, but never from `wss` to `ws`. Credentials are not sent to
-    /// another host. Default 0.
+    /// Follows up to `redirects` redirects per attempt, but never from `wss` to `ws`. Default 0.
+    ///
+    /// Credentials are not sent to another host: of the request's headers, it gets only `Origin` and `User-Agent`, and no
+    /// subprotocol.
     #[must_use]
     pub const fn max_redirects(mut self, redirects: u32) -> Self {
         self.dialer.max_redirects = redirects;
@@ -232,6 +236,16 @@ impl ClientBuilder {
     #[must_use]
     pub const fn inbox(mut self, events: usize) -> Self {
         self.inbox = events;
+        self
+    }
+
+    /// Sets how many bytes of unread messages are buffered before nothing more is read from the connection. The message
+    /// that exceeds the limit is still buffered, so that a message of any length can be read; see
+    /// [`websocket_config`](Self::websocket_config) for the longest. For [`connect`](Self::connect). Default 16 MiB.
+    #[must_use]
+    pub const fn inbox_bytes(mut self, bytes: usize) -> Self {
+        // At a limit of zero, nothing would ever be read.
+        self.inbox_bytes = if bytes == 0 { 1 } else { bytes };
         self
     }
 

@@ -184,6 +184,29 @@ async fn an_unread_client_buffers_no_more_than_its_inbox() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn an_unread_client_buffers_no_more_than_its_inbox_bytes() {
+    let flood = vec![text(&"x".repeat(100)); 1_000];
+    let server = ScriptedServer::new([[vec![Upgrade], flood, vec![Hang]].concat()]);
+    let client = server.over_pipes().inbox_bytes(250).connect();
+    client.connected().await.unwrap();
+    sleep(secs(60)).await;
+    client.handle().close().await;
+    let is_message = |event: &Result<Event, _>| core::future::ready(matches!(event, Ok(Event::Message(_))));
+    // The third message exceeds the limit.
+    assert_eq!(client.filter(is_message).count().await, 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_full_inbox_is_filled_again_when_it_is_read() {
+    for bytes in [0, 1, 250] {
+        let flood = vec![text(&"x".repeat(100)); 50];
+        let server = ScriptedServer::new([[vec![Upgrade], flood, vec![close(1000, "")]].concat()]);
+        let messages = server.over_pipes().inbox_bytes(bytes).connect().messages();
+        assert_eq!(timeout(secs(60), messages.count()).await.unwrap(), 50);
+    }
+}
+
 // The client does not read while its message waits to be sent, and the connection is lost meanwhile.
 #[tokio::test(start_paused = true)]
 async fn sending_without_reading_does_not_deadlock_on_a_full_inbox() {

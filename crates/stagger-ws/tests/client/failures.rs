@@ -256,13 +256,19 @@ async fn a_redirect_error_shows_the_location_without_its_query() {
 
 #[tokio::test(start_paused = true)]
 async fn followed_redirects_do_not_send_credentials_to_other_hosts() {
+    const SECRETS: [&str; 5] =
+        ["authorization", "cookie", "proxy-authorization", "x-api-key", "sec-websocket-protocol"];
     let to = |place: &str| rejection(302, &format!("Location: {place}\r\n"));
     let server = ScriptedServer::new([to("/v2"), to("ws://other.test/v3"), vec![Upgrade, close(1000, "")]]);
     let mut reconnect = server
         .over_pipes()
         .max_redirects(2)
         .request(|_| async {
-            Ok(Request::get("ws://server.test/v1").header("authorization", "Bearer secret").body(())?)
+            let mut request = Request::get("ws://server.test/v1").header("user-agent", "feed/1").body(())?;
+            for name in SECRETS {
+                request.headers_mut().insert(name, "secret".parse()?);
+            }
+            Ok(request)
         })
         .reconnect_loop();
     run(&mut reconnect).await.unwrap();
@@ -271,11 +277,13 @@ async fn followed_redirects_do_not_send_credentials_to_other_hosts() {
         .iter()
         .map(|arrival| {
             let path = arrival.head.split(' ').nth(1).unwrap().to_owned();
-            (path, header(&arrival.head, "host").unwrap(), header(&arrival.head, "authorization").is_some())
+            let secrets = SECRETS.into_iter().filter(|name| header(&arrival.head, name).is_some()).count();
+            assert_eq!(header(&arrival.head, "user-agent").as_deref(), Some("feed/1"));
+            (path, header(&arrival.head, "host").unwrap(), secrets)
         })
         .collect();
-    let want = [("/v1", "server.test", true), ("/v2", "server.test", true), ("/v3", "other.test", false)];
-    assert_eq!(seen, want.map(|(path, host, shown)| (path.to_owned(), host.to_owned(), shown)));
+    let want = [("/v1", "server.test", 5), ("/v2", "server.test", 5), ("/v3", "other.test", 0)];
+    assert_eq!(seen, want.map(|(path, host, secrets)| (path.to_owned(), host.to_owned(), secrets)));
 }
 
 #[tokio::test(start_paused = true)]

@@ -8,6 +8,7 @@ use tokio::sync::{oneshot, watch};
 use tokio_tungstenite::tungstenite::Message;
 
 use super::event::ConnectionState;
+use super::inbox::UnreadBytes;
 use crate::client::failure::fatal::Fatal;
 use crate::client::outbox::error::{SendError, SendErrorKind};
 use crate::client::outbox::queue::{Completion, Enqueue, LinkState, OutboxQueue};
@@ -27,6 +28,7 @@ pub(in crate::client) enum Command {
 #[derive(Debug)]
 pub(in crate::client) struct Shared {
     pub(in crate::client) outbox: OutboxQueue,
+    pub(super) unread: UnreadBytes,
     /// The messages that are kept until acknowledged.
     pub(in crate::client) window: Option<Arc<dyn UnackedMessages>>,
     /// Unbounded: commands do not grow with traffic, and the task always drains the channel.

@@ -3,5 +3,6 @@
 pub(super) mod event;
 mod event_buffer;
 pub(super) mod handle;
+mod inbox;
 pub(super) mod stream;
 mod task;

@@ -12,6 +12,7 @@ use tokio_tungstenite::tungstenite::Message;
 use super::event::{ConnectionState, Event};
 use super::event_buffer::Delivery;
 use super::handle::{Command, Handle, Shared};
+use super::inbox::UnreadBytes;
 use super::task::ConnectionTask;
 use crate::client::builder::ClientBuilder;
 use crate::client::failure::fatal::Fatal;
@@ -93,6 +94,7 @@ impl Client {
         });
         let shared = Arc::new(Shared {
             outbox,
+            unread: UnreadBytes::new(builder.inbox_bytes),
             window,
             commands,
             state: state_watch,
@@ -146,7 +148,12 @@ impl Stream for Client {
             let delivery = ready!(self.events.poll_next_unpin(cx));
             match delivery {
                 None => return Poll::Ready(None),
-                Some(Delivery::Event(event)) => return Poll::Ready(Some(Ok(event))),
+                Some(Delivery::Event(event)) => {
+                    if let Event::Message(message) = &event {
+                        self.handle.0.unread.remove(message.len());
+                    }
+                    return Poll::Ready(Some(Ok(event)));
+                }
                 Some(Delivery::End(fatal, at)) => {
                     self.ended = Some(at);
                     if let Some(fatal) = fatal {

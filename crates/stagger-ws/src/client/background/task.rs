@@ -292,7 +292,9 @@ impl Session {
         let write_error = self.poll_write(connection, cx);
         for _ in 0..MESSAGES_PER_POLL {
             // A message is read from the connection only if there is room to deliver it.
-            if self.buffer.poll_deliver(&mut self.events, cx).is_pending() {
+            let has_room = self.buffer.poll_deliver(&mut self.events, cx).is_ready()
+                && self.shared.unread.poll_room(cx).is_ready();
+            if !has_room {
                 return Self::ended_if(connection, write_error);
             }
             let received = match self.resume.as_mut().and_then(|resume| resume.next_buffered()) {
@@ -302,6 +304,7 @@ impl Session {
             match received {
                 Poll::Ready(Some(Ok(message))) => {
                     if self.process_message(&message) == AckDelivery::PassThrough {
+                        self.shared.unread.add(message.len());
                         // Cannot fail: there was room, and this is the only sender.
                         let _ = self.events.start_send(Delivery::Event(Event::Message(message)));
                     }

@@ -1,7 +1,7 @@
 use core::time::Duration;
 use std::sync::Arc;
 
-use http::header::{AUTHORIZATION, COOKIE, HOST};
+use http::header::{HOST, ORIGIN, USER_AGENT};
 use http::{Request, Response, Uri};
 use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
@@ -76,12 +76,15 @@ impl Dialer {
     }
 }
 
-/// Points a request to another URI. Removes credentials if the host changes.
+/// Points a request to another URI. If the host changes, drops all headers in which there may be credentials: any header
+/// of the caller's, and the subprotocol, too.
 fn redirect_to(request: &mut Request<()>, to: Uri) {
     request.headers_mut().remove(HOST);
     if request.uri().authority() != to.authority() {
-        request.headers_mut().remove(AUTHORIZATION);
-        request.headers_mut().remove(COOKIE);
+        let all = core::mem::take(request.headers_mut());
+        let harmless =
+            [ORIGIN, USER_AGENT].into_iter().filter_map(|name| all.get(&name).map(|value| (name, value.clone())));
+        request.headers_mut().extend(harmless);
     }
     *request.uri_mut() = to;
 }
