@@ -9,10 +9,8 @@ use core::cmp::Reverse;
 use core::time::Duration;
 use std::collections::BinaryHeap;
 
-use stagger::{
-    Instant, Policy, Seed, admission::Admission, admission::AdmissionError, admission::Admit,
-    admission::ReservationToken, policy,
-};
+use stagger::admission::{Admission, AdmissionError, Admit, ReservationToken};
+use stagger::{Instant, Policy, Seed, policy};
 
 const CLIENTS: u64 = 5_000;
 /// Clients that the server admits per second.

@@ -12,7 +12,8 @@ use std::sync::{Arc, LazyLock, Mutex};
 
 use stagger::batch::{Batch, BatchResult, Failed, UnknownItem};
 use stagger::budget::Tokens;
-use stagger::{Outcome, Policy, Retrier, policy, time::Clock as _, time::Tokio};
+use stagger::time::{Clock as _, Tokio};
+use stagger::{Outcome, Policy, Retrier, policy};
 use tokio::time::sleep;
 
 const POLICY: Policy = policy!(exponential(ms(200), secs(5)).max_attempts(4));

@@ -5,7 +5,9 @@
 //! ```
 
 use core::time::Duration;
-use std::io::{self, ErrorKind};
+use std::io::{
+    ErrorKind, {self},
+};
 use std::path::Path;
 use std::{env, fs, process, thread};
 

@@ -8,15 +8,15 @@
 use core::cell::Cell;
 use core::error::Error;
 use core::time::Duration;
-use std::io::{self, ErrorKind};
+use std::io::{
+    ErrorKind, {self},
+};
 use std::sync::Arc;
 
 use stagger::breaker::{BreakerState, CircuitBreaker};
 use stagger::testing::Recorder;
-use stagger::{
-    Breaker as _, Instant, Outcome, Policy, Retrier, RetryResultExt as _, Seed, policy, retry, time::Clock as _,
-    time::Tokio,
-};
+use stagger::time::{Clock as _, Tokio};
+use stagger::{Breaker as _, Instant, Outcome, Policy, Retrier, RetryResultExt as _, Seed, policy, retry};
 use tokio::time::sleep;
 
 const ONCE: Policy = policy!(constant(secs(1)).max_attempts(1));

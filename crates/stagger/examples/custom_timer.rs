@@ -9,9 +9,12 @@ use core::task::{Context, Poll, Waker};
 use core::time::Duration;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Wake;
-use std::thread::{self, Thread};
+use std::thread::{
+    Thread, {self},
+};
 
-use stagger::{Instant, Policy, policy, retry_with_timer, time::Clock, time::Sleep, time::SleepFn, time::SystemClock};
+use stagger::time::{Clock, Sleep, SleepFn, SystemClock};
+use stagger::{Instant, Policy, policy, retry_with_timer};
 
 const POLICY: Policy = policy!(constant(ms(10)).max_attempts(4));
 

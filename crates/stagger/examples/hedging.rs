@@ -6,7 +6,9 @@
 
 use core::time::Duration;
 
-use stagger::{Ratio, Seed, hedge::Hedge, hedge::Latencies, schedule::draw};
+use stagger::hedge::{Hedge, Latencies};
+use stagger::schedule::draw;
+use stagger::{Ratio, Seed};
 use tokio::time::{Instant, sleep};
 
 const CALLS: u64 = 2_000;

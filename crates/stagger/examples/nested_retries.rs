@@ -9,8 +9,7 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use std::sync::Arc;
 
 use stagger::budget::{BudgetError, Tokens};
-use stagger::{NestedRetries, scope};
-use stagger::{Policy, Retrier, RetryResultExt as _, policy, retry};
+use stagger::{NestedRetries, Policy, Retrier, RetryResultExt as _, policy, retry, scope};
 
 const POLICY: Policy = policy!(exponential(ms(100), secs(10)).max_attempts(3));
 const ONE_RETRY: Policy = policy!(exponential(ms(100), secs(10)).max_attempts(2));

@@ -7,7 +7,8 @@
 use core::net::SocketAddr;
 use core::time::Duration;
 
-use stagger::{Error, Policy, policy, reconnect::Reconnect};
+use stagger::reconnect::Reconnect;
+use stagger::{Error, Policy, policy};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 

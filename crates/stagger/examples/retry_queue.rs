@@ -11,7 +11,8 @@ use std::sync::Arc;
 
 use stagger::budget::Tokens;
 use stagger::queue::{Key, Pending, RetryQueue};
-use stagger::{Outcome, Policy, Retrier, policy, time::Clock as _, time::Tokio};
+use stagger::time::{Clock as _, Tokio};
+use stagger::{Outcome, Policy, Retrier, policy};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout_at};
 

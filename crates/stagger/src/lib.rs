@@ -75,56 +75,54 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-pub mod batch;
-mod boxed_error;
-#[cfg(target_has_atomic = "64")]
-pub mod budget;
 mod call;
-mod cancel;
 pub mod classify;
-mod clock;
 #[cfg(target_has_atomic = "64")]
 pub mod control;
-mod deadline;
 mod drive;
-mod entropy;
 mod error;
-mod event;
 pub mod hedge;
-mod hedging;
-mod marked;
 pub mod observe;
 pub mod queue;
 pub mod reconnect;
 mod retrier;
-mod rule;
-pub mod scope;
-mod shared;
-
 pub mod testing;
-mod ticker;
 pub mod time;
-mod timer;
 
-pub use stagger_core::{
-    Breaker, BreakerOpen, Budget, DelaySource, FailureKind, Guards, HintMode, Instant, Jitter, NestedRetries, Outcome,
-    Policy, PolicyBuilder, PolicyError, PolicyProblem, Ratio, Seed, ServerHint, StopReason, guard, machine, policy,
-    profile, schedule, text,
-};
+/// Retry budgets, which limit the retries of all calls together.
+///
+/// The budgets of the core, each with what it limits and when to use it, and [`Partitioned`](crate::budget::Partitioned),
+/// which has one budget per key, such as per host.
 #[cfg(target_has_atomic = "64")]
-pub use stagger_core::{admission, breaker};
+pub mod budget {
+    #[doc(inline)]
+    pub use stagger_core::budget::*;
 
-pub use boxed_error::BoxedError;
+    pub use crate::control::partitioned::Partitioned;
+}
+
 pub use call::attempt::Attempt;
-pub use call::limits::LastAttempt;
-pub use cancel::Cancel;
+pub use call::scope;
+pub use classify::marked::{Marked, OperationError};
 pub use drive::blocking;
 #[cfg(feature = "tokio")]
 pub use drive::future::retry;
 pub use drive::future::{RetryFuture, retry_with_timer};
 pub use drive::poll_retry::PollRetry;
 pub use drive::retry_loop::RetryLoop;
-pub use entropy::seed;
-pub use error::{Cause, Error, Rejected, Report, RetryResultExt, display_chain, stop_reason};
-pub use marked::{Marked, OperationError};
-pub use retrier::Retrier;
+pub use error::boxed::BoxedError;
+pub use error::call_error::{Cause, Error, Rejected, Report, RetryResultExt, display_chain, stop_reason};
+pub use queue::batch;
+pub use retrier::handle::Retrier;
+pub use retrier::limits::LastAttempt;
+#[cfg(target_has_atomic = "64")]
+pub use stagger_core::admission;
+#[cfg(target_has_atomic = "64")]
+pub use stagger_core::breaker;
+pub use stagger_core::{
+    Breaker, BreakerOpen, Budget, DelaySource, FailureKind, Guards, HintMode, Instant, Jitter, NestedRetries, Outcome,
+    Policy, PolicyBuilder, PolicyError, PolicyProblem, Ratio, Seed, ServerHint, StopReason, guard, machine, policy,
+    profile, schedule, text,
+};
+pub use time::cancel::Cancel;
+pub use time::entropy::seed;

@@ -11,8 +11,10 @@ use core::time::Duration;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::event::{Action, Event};
-use crate::{Instant, Ratio, Seed, time::BlockingSleep, time::Clock, time::Sleep};
+use stagger_core::{Instant, Ratio, Seed};
+
+use crate::retrier::event::{Action, Event};
+use crate::time::{BlockingSleep, Clock, Sleep};
 
 /// A clock that stands still until it is advanced, and a timer that advances it by sleeping.
 ///
@@ -340,7 +342,7 @@ impl FaultInjector {
         let draw = self.drawn.get();
         self.drawn.set(draw.wrapping_add(1));
         let millionths =
-            crate::schedule::draw(Duration::ZERO, Duration::from_nanos(999_999), self.seed.for_call(draw).get());
+            stagger_core::schedule::draw(Duration::ZERO, Duration::from_nanos(999_999), self.seed.for_call(draw).get());
         millionths.subsec_nanos() < share.as_millionths()
     }
 }

@@ -7,19 +7,21 @@ use stagger_core::machine::{Decision, RetryMachine, RetryState};
 use stagger_core::{BreakerOpen, Budget, DelaySource, NestedRetries, Outcome, Policy, Seed, StopReason};
 
 use super::attempt::Attempt;
-use super::limits::IsLast;
 use super::not_before::NotBefore;
 use super::options::{Observed, Options, Through};
 use super::output::{Ended, ErrorSlot, Finish};
 use super::permits::{HeldPermits, Lender, PermitSlot, PermitStage, WaitingPermits};
-use crate::error::{Cause, Rejected};
-use crate::event::{Action, Event, EventError, Listen};
-use crate::marked::OperationError;
-use crate::retrier::Retrier;
-use crate::rule::{BuiltIn, Rule};
-use crate::shared::Shared;
-use crate::time::Clock;
-use crate::{entropy, scope, testing};
+use crate::call::scope;
+use crate::classify::marked::OperationError;
+use crate::classify::rule::{BuiltIn, Rule};
+use crate::classify::rules::RuleSet;
+use crate::error::call_error::{Cause, Rejected};
+use crate::retrier::event::{Action, Event, EventError, Listen};
+use crate::retrier::handle::Retrier;
+use crate::retrier::limits::IsLast;
+use crate::retrier::shared::Shared;
+use crate::testing;
+use crate::time::{Clock, entropy};
 
 /// The state of one call, its options, and the permits it holds.
 ///
@@ -461,6 +463,11 @@ impl<X: Options, C: Clock + Clone> Call<X, C> {
         self.state.start().map_or(Duration::ZERO, |start| self.clock.now().saturating_since(start))
     }
 
+    /// Returns the rules of the retrier, if the call is made through one.
+    pub(crate) fn rules(&self) -> Option<&RuleSet> {
+        self.options.retrier().map(|retrier| &retrier.rules)
+    }
+
     #[inline]
     pub(crate) fn policy(&self) -> &Policy {
         self.options.policy()
@@ -525,7 +532,7 @@ impl<R: Borrow<Retrier> + Clone, C: Clock + Clone> Call<Through<R>, C> {
 
     /// Classifies an error by the rules of the retrier, or the built-in rules.
     pub(crate) fn classify<E: OperationError + 'static>(&self, error: &E) -> Outcome {
-        BuiltIn.outcome(error, self.options.retrier())
+        BuiltIn.outcome(error, self.rules())
     }
 }
 

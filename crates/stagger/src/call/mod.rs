@@ -3,10 +3,10 @@
 
 pub(crate) mod attempt;
 pub(crate) mod coop;
-pub(crate) mod limits;
 pub(crate) mod machine;
 mod not_before;
 pub(crate) mod options;
 pub(crate) mod output;
 pub(crate) mod permits;
 pub(crate) mod poll;
+pub mod scope;

@@ -1,6 +1,6 @@
 use core::time::Duration;
 
-use crate::Instant;
+use stagger_core::Instant;
 
 /// The earliest instant of a retry whose wait a hint asked for, packed into 48 bits to fit the call's padding.
 ///

@@ -3,13 +3,13 @@ use core::time::Duration;
 
 use stagger_core::{Guards, Instant, NestedRetries, Policy};
 
-use super::limits::{IsLast, Limits};
 use super::permits::{HeldPermits, Lender, PermitSlot};
-use crate::cancel::Cancel;
-use crate::event::EventError;
-use crate::retrier::Retrier;
-use crate::shared::Shared;
+use crate::retrier::event::EventError;
+use crate::retrier::handle::Retrier;
+use crate::retrier::limits::{IsLast, Limits};
+use crate::retrier::shared::Shared;
 use crate::time::Clock;
+use crate::time::cancel::Cancel;
 
 /// What a call takes from its caller: the policy, and optionally guards, limits, rules and listeners.
 ///

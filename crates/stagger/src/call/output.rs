@@ -2,7 +2,7 @@ use core::time::Duration;
 
 use stagger_core::StopReason;
 
-use crate::error::{Cause, Error, Rejected, Report};
+use crate::error::call_error::{Cause, Error, Rejected, Report};
 
 /// The kind of output that a call returns.
 pub trait OutputMode {

@@ -10,8 +10,8 @@ use super::attempt::Attempt;
 use super::coop;
 use super::machine::{Call, Next, Phase};
 use super::options::{Observed, Options};
-use crate::error::Rejected;
-use crate::event::Listen;
+use crate::error::call_error::Rejected;
+use crate::retrier::event::Listen;
 use crate::time::Sleep;
 
 /// A call and its single timer, for a sleep or for the time limit of an attempt.

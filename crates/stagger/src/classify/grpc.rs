@@ -1,4 +1,4 @@
-use crate::Outcome;
+use stagger_core::Outcome;
 
 /// Classifies a gRPC status code, given that the method is idempotent.
 ///

@@ -1,6 +1,6 @@
 use std::io::{Error, ErrorKind};
 
-use crate::{FailureKind, Outcome};
+use stagger_core::{FailureKind, Outcome};
 
 /// Classifies an I/O error.
 ///

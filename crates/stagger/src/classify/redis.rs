@@ -1,4 +1,4 @@
-use crate::{FailureKind, Outcome};
+use stagger_core::{FailureKind, Outcome};
 
 /// Classifies an error reply of Redis or Valkey.
 ///

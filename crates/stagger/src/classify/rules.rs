@@ -4,13 +4,14 @@ use core::fmt;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::links::{as_error, as_type, link_as_type, links};
-use super::{chain, mark};
-use crate::Outcome;
+use stagger_core::Outcome;
+
+use super::built_in::{chain, mark};
+use crate::error::links::{as_error, as_type, link_as_type, links};
 
 /// Rules by type of error.
 #[derive(Clone, Default)]
-pub(crate) struct RuleSet(HashMap<TypeId, Arc<dyn TypeRule>>);
+pub struct RuleSet(HashMap<TypeId, Arc<dyn TypeRule>>);
 
 /// The rule for errors of one type, if there is one, and how to recognize errors of that type.
 trait TypeRule: Send + Sync {

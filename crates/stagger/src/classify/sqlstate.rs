@@ -1,4 +1,4 @@
-use crate::{FailureKind, Outcome};
+use stagger_core::{FailureKind, Outcome};
 
 /// Classifies an SQLSTATE, given that the whole transaction is run again.
 ///

@@ -1,7 +1,7 @@
 use core::error::Error;
 use core::fmt;
 
-use crate::text::ParseError;
+use stagger_core::text::ParseError;
 
 /// All problems of a control line, each with a way to fix it. Nothing was changed.
 #[derive(Clone, Debug, PartialEq)]

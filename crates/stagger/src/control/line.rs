@@ -1,8 +1,10 @@
 //! Parses control lines such as `api=no-retries; db=observed; *=25%`.
 
+use stagger_core::Ratio;
+use stagger_core::budget::{ControlMode, ControlSetting};
+use stagger_core::text::ParseError;
+
 use super::{ControlError, ControlProblem};
-use crate::budget::{ControlMode, ControlSetting};
-use crate::{Ratio, text::ParseError};
 
 /// Parses the settings of a line, each with its target, in order.
 pub(super) fn parse(line: &str) -> Result<Vec<(&str, ControlSetting)>, ControlError> {

@@ -60,7 +60,8 @@
 
 mod error;
 mod line;
-mod registry;
+pub(crate) mod partitioned;
+pub(crate) mod registry;
 
 pub use error::{ControlError, ControlProblem};
 pub use registry::RetryControls;

@@ -1,11 +1,15 @@
 use core::fmt;
 use std::collections::BTreeMap;
-use std::env::{self, VarError};
+use std::env::{
+    VarError, {self},
+};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use stagger_core::budget::{ControlMode, ControlSetting, ControlSnapshot, ControlledBudget, RetryControl};
+use stagger_core::guard::{BudgetPermit, Now};
+use stagger_core::{Breaker, Budget, FailureKind, Outcome};
+
 use super::{ControlError, ControlProblem, line};
-use crate::budget::{ControlMode, ControlSetting, ControlSnapshot, ControlledBudget, RetryControl};
-use crate::{Breaker, Budget, FailureKind, Outcome, guard::BudgetPermit, guard::Now};
 
 /// The operator controls of a program, by target name: see the [module](super).
 ///

@@ -13,16 +13,16 @@ use stagger_core::{Breaker, Budget, Guards, NestedRetries, Outcome, Policy, Seed
 use super::handlers::{Handle, Handlers};
 use super::steps::steps;
 use crate::call::attempt::Attempt;
-use crate::call::limits::{LastAttempt, Limits};
 use crate::call::machine::{Call, Next};
 use crate::call::options::{Configure, Configured, Observed, Options};
 use crate::call::output::{Bare, Detailed, ErrorSlot, Finish, InnerError, OutputMode, Reported};
-use crate::cancel::Cancel;
-use crate::error::Cause;
-use crate::event::{Event, OnEvent};
-use crate::rule::{Classify, Plain, ResultReader, Validated, When};
-use crate::scope::ScopeGuard;
-pub use crate::ticker::blocking::{Ticker, interval};
+use crate::call::scope::ScopeGuard;
+use crate::classify::rule::{Classify, Plain, ResultReader, Validated, When};
+use crate::error::call_error::Cause;
+pub use crate::reconnect::ticker::blocking::{Ticker, interval};
+use crate::retrier::event::{Event, OnEvent};
+use crate::retrier::limits::{LastAttempt, Limits};
+use crate::time::cancel::Cancel;
 use crate::time::{BlockingSleep, Deadline, ThreadSleep};
 
 /// Retries a blocking operation until it succeeds or there is a reason to stop.
@@ -192,7 +192,7 @@ where
         let mut last_error = M::LastError::EMPTY;
         loop {
             if let Some((error, mark)) = failed.take() {
-                let outcome = self.handlers.outcome(&error, mark, self.call.options.retrier());
+                let outcome = self.handlers.outcome(&error, mark, self.call.rules());
                 match self.call.failed(self.handlers.listener(), outcome, Some(&error), Duration::ZERO) {
                     Next::Stop(stop) => match self.call.stopped::<M, _, _>(Cause::Operation(error), stop) {
                         Some(output) => return output,

@@ -7,11 +7,11 @@ use super::retry_loop::{ContextOperation, RetryLoop};
 use crate::call::attempt::Attempt;
 use crate::call::options::Configured;
 use crate::call::output::Detailed;
-use crate::error::Error;
-use crate::event::EventError;
-use crate::marked::OperationError;
-use crate::retrier::Retrier;
-use crate::rule::{Plain, ResultReader};
+use crate::classify::marked::OperationError;
+use crate::classify::rule::{Plain, ResultReader};
+use crate::error::call_error::Error;
+use crate::retrier::event::EventError;
+use crate::retrier::handle::Retrier;
 use crate::time::{Sleep, ThreadSleep};
 
 /// The future of a call made through a retrier.

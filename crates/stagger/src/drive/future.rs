@@ -11,15 +11,16 @@ use stagger_core::{Breaker, Budget, Guards, NestedRetries, Outcome, Policy, Seed
 use super::handlers::{Handle, Handlers};
 use super::operation::{Operation, Returned};
 use super::steps::steps;
-use crate::call::limits::{LastAttempt, Limits};
 use crate::call::machine::{Call, Phase};
 use crate::call::options::{Configure, Configured, Observed, Options};
 use crate::call::output::{Bare, Detailed, ErrorSlot, Finish, InnerError, OutputMode, Reported};
 use crate::call::poll::PollCall;
-use crate::error::{Cause, Rejected};
-use crate::event::{Event, OnEvent};
-use crate::rule::{Classify, Plain, ResultReader, Validated, When};
-use crate::scope::ScopeGuard;
+use crate::call::scope::ScopeGuard;
+use crate::classify::rule::{Classify, Plain, ResultReader, Validated, When};
+use crate::error::call_error::{Cause, Rejected};
+use crate::retrier::event::{Event, OnEvent};
+use crate::retrier::limits::{LastAttempt, Limits};
+use crate::time::cancel::Uncancelled;
 use crate::time::{Deadline, Sleep};
 
 /// Retries an async operation until it succeeds or there is a reason to stop.
@@ -100,19 +101,6 @@ pin_project! {
 }
 
 steps!(RetryFuture, [F], [N], Sleep, Returned<F>, where { F: Operation, });
-
-/// A call that can only be cancelled by dropping it.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Uncancelled;
-
-impl Future for Uncancelled {
-    type Output = ();
-
-    #[inline]
-    fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
-        Poll::Pending
-    }
-}
 
 impl<F, T, X, M> RetryFuture<F, T, X, Handlers, M>
 where
@@ -286,7 +274,7 @@ where
         let poll = this.call;
         loop {
             if let Some((error, mark)) = failed.take() {
-                let outcome = this.handlers.outcome(&error, mark, poll.call.options.retrier());
+                let outcome = this.handlers.outcome(&error, mark, poll.call.rules());
                 if let Some(stop) = poll.failed(this.handlers.listener(), outcome, Some(&error)) {
                     return ready(poll.call.stopped::<M, _, _>(Cause::Operation(error), stop));
                 }

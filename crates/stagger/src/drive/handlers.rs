@@ -2,9 +2,9 @@ use core::fmt;
 
 use stagger_core::Outcome;
 
-use crate::event::{Listen, Silent};
-use crate::rule::{BuiltIn, Plain, ReadResult, ResultReader, Rule};
-use crate::shared::Shared;
+use crate::classify::rule::{BuiltIn, Plain, ReadResult, ResultReader, Rule};
+use crate::classify::rules::RuleSet;
+use crate::retrier::event::{Listen, Silent};
 
 /// What a call does with a result: reads it, classifies its error, and reports the decision.
 #[derive(Clone, Copy)]
@@ -56,7 +56,7 @@ pub trait Handle<Out>: ResultReader<Out> {
     type Listener: Listen;
 
     /// Returns the outcome of an attempt that ended with this error, by its mark or else by the rule.
-    fn outcome(&self, error: &Self::Error, mark: Self::Mark, retrier: Option<&Shared>) -> Outcome;
+    fn outcome(&self, error: &Self::Error, mark: Self::Mark, rules: Option<&RuleSet>) -> Outcome;
 
     /// Returns the listener.
     fn listener(&self) -> &Self::Listener;
@@ -66,8 +66,8 @@ impl<Out, P: ResultReader<Out>, R: Rule<P::Error>, W: Listen> Handle<Out> for Ha
     type Listener = W;
 
     #[inline]
-    fn outcome(&self, error: &P::Error, mark: P::Mark, retrier: Option<&Shared>) -> Outcome {
-        mark.into().unwrap_or_else(|| self.rule.outcome(error, retrier))
+    fn outcome(&self, error: &P::Error, mark: P::Mark, rules: Option<&RuleSet>) -> Outcome {
+        mark.into().unwrap_or_else(|| self.rule.outcome(error, rules))
     }
 
     #[inline]

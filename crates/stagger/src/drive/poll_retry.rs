@@ -9,12 +9,14 @@ use crate::call::attempt::Attempt;
 use crate::call::machine::{Call, Phase};
 use crate::call::options::{Options, Through};
 use crate::call::poll::PollCall;
-use crate::error::{Cause, Error, Rejected};
-use crate::event::{EventError, Silent};
-use crate::marked::OperationError;
-use crate::retrier::Retrier;
-use crate::rule::{BuiltIn, Rule};
-use crate::scope::{self, ScopeGuard};
+use crate::call::scope::{
+    ScopeGuard, {self},
+};
+use crate::classify::marked::OperationError;
+use crate::classify::rule::{BuiltIn, Rule};
+use crate::error::call_error::{Cause, Error, Rejected};
+use crate::retrier::event::{EventError, Silent};
+use crate::retrier::handle::Retrier;
 use crate::time::Sleep;
 
 /// A poll-based call without borrows: the building block for integrations that need a nameable, `'static` future and
@@ -133,7 +135,7 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
 
     /// Classifies this error by the retrier's rules, or the [built-in rules](crate::classify::built_in).
     pub fn outcome<E: OperationError + 'static>(&self, error: &E) -> Outcome {
-        BuiltIn.outcome(error, self.call.call.options.retrier())
+        BuiltIn.outcome(error, self.call.call.rules())
     }
 
     /// Classifies this error by the retrier's rules alone, for integrations that know their errors better than the

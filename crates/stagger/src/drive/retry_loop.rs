@@ -7,14 +7,14 @@ use stagger_core::{Budget, Outcome};
 
 use crate::call::attempt::Attempt;
 use crate::call::machine::Call;
-use crate::call::options::{Configured, Options};
+use crate::call::options::Configured;
 use crate::call::output::Detailed;
 use crate::call::poll::PollCall;
-use crate::error::{Cause, Error, Rejected};
-use crate::event::{EventError, Silent};
-use crate::marked::OperationError;
-use crate::rule::{BuiltIn, Rule};
-use crate::scope::ScopeGuard;
+use crate::call::scope::ScopeGuard;
+use crate::classify::marked::OperationError;
+use crate::classify::rule::{BuiltIn, Rule};
+use crate::error::call_error::{Cause, Error, Rejected};
+use crate::retrier::event::{EventError, Silent};
 use crate::time::Sleep;
 
 /// A call whose loop is written by the caller.
@@ -108,9 +108,9 @@ impl<'p, T: Sleep + Clone> RetryLoop<'p, T> {
             Some(Err(error)) => Some(error.into_parts()),
             None => None,
         };
-        let retrier = call.call.options.retrier();
+        let rules = call.call.rules();
         let (outcome, error) = match error {
-            Some((error, mark)) => (mark.into().unwrap_or_else(|| BuiltIn.outcome(&error, retrier)), Some(error)),
+            Some((error, mark)) => (mark.into().unwrap_or_else(|| BuiltIn.outcome(&error, rules)), Some(error)),
             None => (Outcome::TRANSIENT, None),
         };
         if let Some(stop) = call.failed(&Silent, outcome, error.as_ref()) {
@@ -189,7 +189,9 @@ where
 }
 
 mod sealed {
-    use super::{Attempt, Future};
+    use core::future::Future;
+
+    use crate::call::attempt::Attempt;
 
     /// Prevents other implementations.
     pub trait Sealed<'a, C: ?Sized, Out> {}

@@ -2,7 +2,9 @@ use core::time::Duration;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-use crate::{Instant, time::Clock, time::SystemClock};
+use stagger_core::Instant;
+
+use crate::time::{Clock, SystemClock};
 
 /// Rate-limits retry logs per target: the first event is logged in full, then at most one summary per second.
 ///

@@ -1,6 +1,6 @@
 use metrics::{counter, histogram};
 
-use crate::{observe::Action, observe::Event};
+use crate::retrier::event::{Action, Event};
 
 /// Returns a listener that counts attempts, retries and calls, with the `metrics` crate. The names are in the
 /// [contract](super#metrics).

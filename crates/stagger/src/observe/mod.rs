@@ -37,11 +37,18 @@ mod metrics;
 #[cfg(feature = "tracing")]
 mod tracing;
 
-pub use crate::event::{Action, Event, EventError};
 #[cfg(all(any(feature = "metrics", feature = "tracing"), target_has_atomic = "64"))]
-pub use collect::{Gauges, record_batch, record_hedged, record_queue};
+pub use collect::Gauges;
+#[cfg(all(any(feature = "metrics", feature = "tracing"), target_has_atomic = "64"))]
+pub use collect::record_batch;
+#[cfg(all(any(feature = "metrics", feature = "tracing"), target_has_atomic = "64"))]
+pub use collect::record_hedged;
+#[cfg(all(any(feature = "metrics", feature = "tracing"), target_has_atomic = "64"))]
+pub use collect::record_queue;
 pub use limit::{LogLimit, Verbosity};
 #[cfg(feature = "metrics")]
 pub use metrics::metrics;
 #[cfg(feature = "tracing")]
 pub use tracing::tracing;
+
+pub use crate::retrier::event::{Action, Event, EventError};

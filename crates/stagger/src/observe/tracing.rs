@@ -1,5 +1,5 @@
 use super::{LogLimit, Verbosity};
-use crate::{observe::Action, observe::Event};
+use crate::retrier::event::{Action, Event};
 
 /// Returns a listener that emits `tracing` events, rate-limited per target by a [`LogLimit`].
 ///

@@ -1,7 +1,7 @@
 use core::error::Error;
 use core::fmt;
 
-use crate::StopReason;
+use stagger_core::StopReason;
 
 /// An item that is not attempted again; contains the item.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -7,10 +7,12 @@ use stagger_core::{Outcome, StopReason};
 use super::pending::Pending;
 use crate::call::machine::{Call, Parked};
 use crate::call::options::Through;
-use crate::event::Silent;
-use crate::marked::OperationError;
-use crate::retrier::Retrier;
-use crate::scope::{self, Scoped};
+use crate::call::scope::{
+    Scoped, {self},
+};
+use crate::classify::marked::OperationError;
+use crate::retrier::event::Silent;
+use crate::retrier::handle::Retrier;
 use crate::time::Clock;
 
 /// The retry state of a queued item, and the permits for its next attempt, which are released when it is dropped.

@@ -12,6 +12,7 @@
 //!
 //! For a few concurrent calls, [`retry`](fn@crate::retry) is simpler and costs no more.
 
+pub mod batch;
 mod delay;
 mod full;
 mod gave_up;
@@ -20,7 +21,7 @@ mod lists;
 mod pending;
 mod retry;
 mod slab;
-mod snapshot;
+pub(crate) mod snapshot;
 mod wheel;
 
 pub use delay::DelayQueue;

@@ -13,11 +13,10 @@ use super::job::{ItemState, Job};
 use super::slab::Key;
 use super::snapshot::QueueSnapshot;
 use crate::call::machine::Next;
-use crate::entropy;
-use crate::event::{EventError, Silent};
-use crate::marked::OperationError;
-use crate::retrier::Retrier;
-use crate::time::Sleep;
+use crate::classify::marked::OperationError;
+use crate::retrier::event::{EventError, Silent};
+use crate::retrier::handle::Retrier;
+use crate::time::{Sleep, entropy};
 
 /// A queue of pending retries, such as the items of a consumer or the connections of a fleet.
 ///

@@ -3,9 +3,11 @@ use core::iter::from_fn;
 use core::num::NonZeroU64;
 use core::time::Duration;
 
+use stagger_core::Instant;
+
+use super::QueueFull;
+use super::lists::Lists;
 use super::slab::{Key, NIL, Slab};
-use super::{QueueFull, lists::Lists};
-use crate::Instant;
 
 /// A hierarchical timing wheel in a slab: up to millions of items, each due at its own instant.
 ///

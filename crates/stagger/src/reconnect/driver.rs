@@ -6,13 +6,12 @@ use stagger_core::{
     BreakerOpen, Budget, DelaySource, Guards, Instant, NestedRetries, Outcome, Policy, Seed, StopReason,
 };
 
-use crate::entropy;
-use crate::error::{Cause, Error, Rejected};
-use crate::event::{Action, Event, EventError};
-use crate::marked::OperationError;
-use crate::retrier::Retrier;
-use crate::rule::{BuiltIn, Rule};
-use crate::time::Clock;
+use crate::classify::marked::OperationError;
+use crate::classify::rule::{BuiltIn, Rule};
+use crate::error::call_error::{Cause, Error, Rejected};
+use crate::retrier::event::{Action, Event, EventError};
+use crate::retrier::handle::Retrier;
+use crate::time::{Clock, entropy};
 
 /// A [`ReconnectMachine`] with everything that a [`Retrier`] adds: its guards, rules, listeners and operator controls.
 ///
@@ -187,7 +186,7 @@ impl<C: Clock> ReconnectDriver<C> {
 
     /// Classifies this error by the retrier's rules, or the [built-in rules](crate::classify::built_in).
     pub fn outcome<E: OperationError + 'static>(&self, error: &E) -> Outcome {
-        BuiltIn.outcome(error, Some(self.retrier.shared()))
+        BuiltIn.outcome(error, Some(&self.retrier.shared().rules))
     }
 
     /// Classifies this error by the retrier's rules alone. Returns `None` if there is none for it.

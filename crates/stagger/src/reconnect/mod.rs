@@ -1,10 +1,10 @@
 //! Reconnecting, and other work that repeats on a schedule: tickers and intervals.
 
 mod driver;
-#[allow(clippy::module_inception)]
+#[expect(clippy::module_inception, reason = "the file is named for its type")]
 mod reconnect;
+pub(crate) mod ticker;
 
 pub use driver::ReconnectDriver;
 pub use reconnect::Reconnect;
-
-pub use crate::ticker::{Periodic, Scheduled, Tick, Ticker, interval};
+pub use ticker::{Periodic, Scheduled, Tick, Ticker, interval};

@@ -6,11 +6,13 @@ use stagger_core::{Outcome, StopReason};
 
 use super::driver::ReconnectDriver;
 use crate::call::coop;
-use crate::error::Error;
-use crate::event::EventError;
-use crate::marked::OperationError;
-use crate::retrier::Retrier;
-use crate::scope::{self, ScopeGuard};
+use crate::call::scope::{
+    ScopeGuard, {self},
+};
+use crate::classify::marked::OperationError;
+use crate::error::call_error::Error;
+use crate::retrier::event::EventError;
+use crate::retrier::handle::Retrier;
 use crate::time::{BlockingSleep, Clock, Sleep, ThreadSleep};
 
 /// Keeps one connection open, to anything that can be connected to: a database pool, a broker, a TCP stream.

@@ -10,7 +10,8 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use stagger::batch::{Batch, Failed, UnknownItem};
 use stagger::testing::VirtualClock;
-use stagger::{FailureKind, Instant, Outcome, Policy, Retrier, ServerHint, StopReason, policy, time::Clock};
+use stagger::time::Clock;
+use stagger::{FailureKind, Instant, Outcome, Policy, Retrier, ServerHint, StopReason, policy};
 
 use super::support::{PendingTimer, RecordingBreaker, RecordingBudget, guarded, ms, poll_times};
 

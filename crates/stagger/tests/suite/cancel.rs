@@ -6,8 +6,9 @@ use core::time::Duration;
 use std::sync::mpsc;
 use std::time::Instant;
 
+use stagger::observe::Action;
 use stagger::testing::Recorder;
-use stagger::{Cancel, Cause, Policy, Rejected, StopReason, blocking, observe::Action, policy};
+use stagger::{Cancel, Cause, Policy, Rejected, StopReason, blocking, policy};
 
 use super::support::{Fail, ms};
 

@@ -1,13 +1,16 @@
 //! Classification of errors: classifiers, marks, validation, and the defaults without them.
 
 use core::cell::Cell;
-use std::io::{self, ErrorKind};
+use std::io::{
+    ErrorKind, {self},
+};
 
 use futures_lite::future::block_on;
+use stagger::observe::Action;
 use stagger::testing::{NoSleep, Recorder, Script, VirtualClock};
 use stagger::{
-    BreakerOpen, DelaySource, FailureKind, Marked, Outcome, Policy, Rejected, ServerHint, StopReason, blocking,
-    observe::Action, policy, retry_with_timer,
+    BreakerOpen, DelaySource, FailureKind, Marked, Outcome, Policy, Rejected, ServerHint, StopReason, blocking, policy,
+    retry_with_timer,
 };
 
 use super::support::{Fail, ms};

@@ -10,10 +10,9 @@ use std::sync::Arc;
 
 use futures_lite::future::block_on;
 use stagger::budget::{ControlledBudget, Lifetime, SuccessRate, Throttle, Tokens, Window};
+use stagger::observe::Action;
 use stagger::testing::{Script, VirtualClock};
-use stagger::{
-    Budget, Marked, Policy, Ratio, Retrier, StopReason, blocking, observe::Action, policy, profile, retry_with_timer,
-};
+use stagger::{Budget, Marked, Policy, Ratio, Retrier, StopReason, blocking, policy, profile, retry_with_timer};
 
 use super::support::ms;
 

@@ -8,10 +8,12 @@ use std::sync::Arc;
 use stagger::breaker::CircuitBreaker;
 use stagger::budget::{ControlMode, ControlSetting, Tokens, Unlimited};
 use stagger::control::{ControlProblem, RetryControls};
+use stagger::guard::Enforcement;
+use stagger::hedge::Hedge;
 use stagger::testing::NoSleep;
 use stagger::{
     Breaker, Budget, Error, FailureKind, Instant, NestedRetries, Outcome, Policy, Ratio, Retrier, Seed, StopReason,
-    guard::Enforcement, hedge, hedge::Hedge, policy,
+    hedge, policy,
 };
 use tokio::time::sleep;
 

@@ -2,7 +2,9 @@
 
 use core::error::Error as StdError;
 use core::time::Duration;
-use std::io::{self, ErrorKind};
+use std::io::{
+    ErrorKind, {self},
+};
 
 use stagger::testing::{NoSleep, VirtualClock};
 use stagger::{

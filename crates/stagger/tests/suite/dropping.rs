@@ -8,11 +8,10 @@ use std::panic::catch_unwind;
 use std::sync::Arc;
 
 use futures_lite::future::{block_on, yield_now};
+use stagger::reconnect::Reconnect;
 use stagger::testing::{NoSleep, VirtualClock};
-use stagger::{
-    Guards, Outcome, Policy, Retrier, Seed, StopReason, blocking, policy, reconnect::Reconnect, retry_with_timer,
-    scope, time::Sleep, time::SleepFn,
-};
+use stagger::time::{Sleep, SleepFn};
+use stagger::{Guards, Outcome, Policy, Retrier, Seed, StopReason, blocking, policy, retry_with_timer, scope};
 
 use super::support::{Fail, PendingTimer, RecordingBreaker, RecordingBudget, ms, poll_times};
 

@@ -5,10 +5,10 @@ use core::time::Duration;
 use std::sync::{Arc, Mutex};
 
 use futures_lite::future::block_on;
+use stagger::observe::Action;
 use stagger::testing::{NoSleep, Recorded, Recorder, Script, VirtualClock};
 use stagger::{
-    DelaySource, Guards, Outcome, Policy, Retrier, ServerHint, StopReason, blocking, observe::Action, policy,
-    retry_with_timer,
+    DelaySource, Guards, Outcome, Policy, Retrier, ServerHint, StopReason, blocking, policy, retry_with_timer,
 };
 
 use super::support::{Fail, RecordingBreaker, RecordingBudget, ms};

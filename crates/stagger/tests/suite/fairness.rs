@@ -3,7 +3,8 @@
 use core::cell::Cell;
 use std::rc::Rc;
 
-use stagger::{Policy, Retrier, policy, reconnect::Reconnect};
+use stagger::reconnect::Reconnect;
+use stagger::{Policy, Retrier, policy};
 
 use super::support::Fail;
 

@@ -4,7 +4,8 @@ use core::cell::{Cell, RefCell};
 use core::sync::atomic::{AtomicU32, Ordering};
 use core::time::Duration;
 
-use stagger::{Marked, Outcome, Ratio, hedge, hedge::Hedge, hedge::Latencies};
+use stagger::hedge::{Hedge, Latencies};
+use stagger::{Marked, Outcome, Ratio, hedge};
 use tokio::time::{Instant, sleep};
 
 use super::support::{RecordingBudget, ms, poll_times};

@@ -7,11 +7,10 @@ use core::task::Poll;
 use core::time::Duration;
 
 use futures_lite::future::block_on;
+use stagger::reconnect::Reconnect;
 use stagger::testing::VirtualClock;
-use stagger::{
-    Instant, Marked, Outcome, Policy, Retrier, Seed, ServerHint, blocking, policy, reconnect::Reconnect,
-    retry_with_timer, time::BlockingSleep, time::Sleep, time::SleepFn,
-};
+use stagger::time::{BlockingSleep, Sleep, SleepFn};
+use stagger::{Instant, Marked, Outcome, Policy, Retrier, Seed, ServerHint, blocking, policy, retry_with_timer};
 
 use super::support::{EarlyTimer, Fail, ms, nanos, poll_times};
 

@@ -6,9 +6,10 @@ use core::time::Duration;
 
 use futures_lite::future::block_on;
 use stagger::testing::VirtualClock;
+use stagger::time::{Clock as _, Sleep, SleepFn};
 use stagger::{
     Attempt, Cause, LastAttempt, Policy, Rejected, Retrier, RetryResultExt as _, StopReason, blocking, policy,
-    retry_with_timer, time::Clock as _, time::Sleep, time::SleepFn,
+    retry_with_timer,
 };
 
 use super::support::{Fail, ms, nanos};

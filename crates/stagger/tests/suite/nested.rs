@@ -8,12 +8,10 @@ use std::sync::Arc;
 use std::thread;
 
 use futures_lite::future::{block_on, yield_now};
-use stagger::NestedRetries;
 use stagger::budget::{Concurrent, Lifetime, Tokens};
+use stagger::reconnect::Reconnect;
 use stagger::testing::NoSleep;
-use stagger::{
-    Budget, Guards, Policy, Retrier, StopReason, blocking, policy, reconnect::Reconnect, retry_with_timer, scope,
-};
+use stagger::{Budget, Guards, NestedRetries, Policy, Retrier, StopReason, blocking, policy, retry_with_timer, scope};
 
 use super::support::{PendingTimer, ms, poll_times};
 

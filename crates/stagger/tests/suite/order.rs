@@ -7,10 +7,12 @@ use core::task::Poll;
 use std::sync::Arc;
 
 use futures_lite::future::block_on;
+use stagger::observe::Action;
 use stagger::testing::{Recorder, VirtualClock};
+use stagger::time::{BlockingSleep, Clock as _, Sleep, SleepFn};
 use stagger::{
-    BreakerOpen, Cancel, Cause, Error, Guards, Policy, PollRetry, Rejected, Retrier, StopReason, blocking,
-    observe::Action, policy, retry_with_timer, time::BlockingSleep, time::Clock as _, time::Sleep, time::SleepFn,
+    BreakerOpen, Cancel, Cause, Error, Guards, Policy, PollRetry, Rejected, Retrier, StopReason, blocking, policy,
+    retry_with_timer,
 };
 
 use super::support::{RecordingBreaker, RecordingBudget, guarded, ms, poll_times};

@@ -5,7 +5,8 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use std::sync::Arc;
 
 use stagger::budget::{Partitioned, Tokens};
-use stagger::{Budget as _, FailureKind, Instant, Outcome, guard::BudgetPermit};
+use stagger::guard::BudgetPermit;
+use stagger::{Budget as _, FailureKind, Instant, Outcome};
 
 fn hosts(max_keys: usize) -> Partitioned<String, Tokens> {
     Partitioned::new(NonZeroUsize::new(max_keys).unwrap(), Tokens::new)

@@ -5,9 +5,9 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use stagger::budget::{Concurrent, Tokens};
+use stagger::time::{Clock as _, Tokio};
 use stagger::{
     Budget, FailureKind, Marked, Outcome, Policy, PollRetry, Retrier, ServerHint, StopReason, blocking, policy, scope,
-    time::Clock as _, time::Tokio,
 };
 use tokio::time::{Instant, timeout};
 

@@ -5,10 +5,10 @@ use core::pin::pin;
 use std::sync::Arc;
 
 use futures_lite::future::block_on;
+use stagger::machine::ReconnectPhase;
+use stagger::reconnect::Reconnect;
 use stagger::testing::VirtualClock;
-use stagger::{
-    Cause, Outcome, Policy, Rejected, Retrier, Seed, StopReason, machine::ReconnectPhase, policy, reconnect::Reconnect,
-};
+use stagger::{Cause, Outcome, Policy, Rejected, Retrier, Seed, StopReason, policy};
 
 use super::support::{Fail, PendingTimer, RecordingBreaker, RecordingBudget, ms, poll_times};
 

@@ -1,7 +1,9 @@
 //! [`Retrier`]: rules and guards that all of its calls share.
 
 use core::time::Duration;
-use std::io::{self, ErrorKind};
+use std::io::{
+    ErrorKind, {self},
+};
 use std::sync::Arc;
 
 use futures_lite::future::block_on;

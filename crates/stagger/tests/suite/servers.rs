@@ -1,12 +1,14 @@
 //! Reconnects and retries against a server process that is killed and restarted.
 
 use core::net::SocketAddr;
-use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use core::sync::atomic::AtomicU32;
+use core::sync::atomic::Ordering::Relaxed;
 use core::time::Duration;
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 
-use stagger::{Policy, StopReason, policy, reconnect::Reconnect};
+use stagger::reconnect::Reconnect;
+use stagger::{Policy, StopReason, policy};
 use stagger_kit::{Port, Program, Ready, Server, Stream};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;

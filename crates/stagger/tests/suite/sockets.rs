@@ -3,7 +3,9 @@
 use core::cell::RefCell;
 use core::time::Duration;
 use std::fs::File;
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{
+    ErrorKind, Read, Write, {self},
+};
 use std::net::{TcpListener, TcpStream};
 use std::thread;
 

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use stagger::{Cancel, Guards, Policy, Rejected, Retrier, RetryResultExt as _, policy, reconnect::Reconnect};
+use stagger::reconnect::Reconnect;
+use stagger::{Cancel, Guards, Policy, Rejected, Retrier, RetryResultExt as _, policy};
 
 use super::support::{RecordingBreaker, RecordingBudget, ms};
 

@@ -5,11 +5,10 @@ use core::pin::pin;
 use core::time::Duration;
 
 use futures_lite::future::block_on;
+use stagger::reconnect::Reconnect;
 use stagger::testing::VirtualClock;
-use stagger::{
-    Cancel, Instant, Outcome, Policy, Retrier, Seed, blocking, policy, reconnect::Reconnect, retry_with_timer,
-    time::Clock, time::Sleep,
-};
+use stagger::time::{Clock, Sleep};
+use stagger::{Cancel, Instant, Outcome, Policy, Retrier, Seed, blocking, policy, retry_with_timer};
 
 use super::support::{Fail, PanickingTimer, ms, poll_times};
 

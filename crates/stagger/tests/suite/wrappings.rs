@@ -4,7 +4,9 @@
 use core::error::Error;
 use core::fmt::Debug;
 use core::future::poll_fn;
-use std::io::{self, ErrorKind};
+use std::io::{
+    ErrorKind, {self},
+};
 use std::rc::Rc;
 use std::sync::Arc;
 

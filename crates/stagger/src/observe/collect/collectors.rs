@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use stagger_core::Instant;
+use stagger_core::breaker::{BreakerSnapshot, BreakerState, CircuitBreaker};
+use stagger_core::budget::{ControlMode, ControlSetting, ControlSnapshot};
+use stagger_core::guard::Enforcement;
+
 use super::emit::{absolute, gauge, state_gauges};
-use crate::breaker::{BreakerSnapshot, BreakerState, CircuitBreaker};
-use crate::budget::{ControlMode, ControlSetting, ControlSnapshot};
 use crate::control::RetryControls;
-use crate::{Instant, guard::Enforcement};
 
 pub(super) struct BreakerCollector {
     target: String,

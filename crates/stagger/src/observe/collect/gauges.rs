@@ -1,11 +1,14 @@
 use core::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use stagger_core::admission::Admission;
+use stagger_core::breaker::CircuitBreaker;
+use stagger_core::{Budget, Instant};
+
 use super::collectors::{BreakerCollector, ControlCollector};
 use super::emit::gauge;
-use crate::breaker::CircuitBreaker;
 use crate::control::RetryControls;
-use crate::{Budget, Instant, admission::Admission, time::Clock, time::SystemClock};
+use crate::time::{Clock, SystemClock};
 
 /// Collects the state and counts of guards. Call [`record`](Self::record) at each scrape, or once a second. The names
 /// are in the [contract](crate::observe#metrics).

@@ -1,9 +1,9 @@
 //! Metrics of operations that end with a report.
 
 use super::emit::{absolute, gauge, increment};
-use crate::batch::BatchResult;
 use crate::hedge::Hedged;
 use crate::queue::QueueSnapshot;
+use crate::queue::batch::BatchResult;
 
 /// Counts the copies of a hedged call, from its report. The names are in the [contract](crate::observe#metrics).
 ///

@@ -1,9 +1,12 @@
 use std::sync::Arc;
 
 use stagger::batch::Batch;
+use stagger::hedge::{Hedge, hedge_with_timer};
 use stagger::queue::RetryQueue;
+use stagger::reconnect::Reconnect;
 use stagger::testing::VirtualClock;
-use stagger::{blocking, hedge::Hedge, hedge::hedge_with_timer, reconnect::Reconnect, retry_with_timer, time::Sleep};
+use stagger::time::Sleep;
+use stagger::{blocking, retry_with_timer};
 
 use super::Fixture;
 use super::fixture::POLICY;

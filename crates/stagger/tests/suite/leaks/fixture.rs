@@ -4,9 +4,9 @@ use std::sync::{Arc, Mutex};
 
 use stagger::breaker::{BreakerState, CircuitBreaker};
 use stagger::testing::{NoSleep, Script};
+use stagger::time::Sleep;
 use stagger::{
-    Breaker as _, Budget, FailureKind, Guards, Instant, Jitter, Outcome, Policy, Retrier, Seed, blocking, policy,
-    scope, time::Sleep,
+    Breaker as _, Budget, FailureKind, Guards, Instant, Jitter, Outcome, Policy, Retrier, Seed, blocking, policy, scope,
 };
 
 use super::Driver;

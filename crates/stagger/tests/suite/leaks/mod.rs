@@ -13,11 +13,11 @@ mod interrupted;
 mod panics;
 mod single_driver;
 
+use std::sync::Arc;
+
 use driver::Driver;
 use fixture::{Fixture, PanicPoint};
 use stagger::FailureKind;
-
-use std::sync::Arc;
 
 /// Runs `test` for each driver with every budget and both kinds of failure.
 fn for_each_guard(drivers: &[Driver], mut test: impl FnMut(Driver, &dyn Fn(PanicPoint) -> Arc<Fixture>)) {

@@ -9,9 +9,11 @@ use std::panic::{catch_unwind, resume_unwind};
 use std::sync::Arc;
 
 use stagger::batch::Batch;
+use stagger::hedge::{Hedge, hedge_with_timer};
 use stagger::queue::{GaveUp, GiveUpReason, Key, Queued, RetryQueue};
+use stagger::reconnect::Reconnect;
 use stagger::testing::{NoSleep, VirtualClock};
-use stagger::{Cancel, Outcome, StopReason, hedge::Hedge, hedge::hedge_with_timer, reconnect::Reconnect};
+use stagger::{Cancel, Outcome, StopReason};
 
 use super::fixture::{Fixture, POLICY};
 use super::{Driver, PanicPoint, for_each_guard};

@@ -4,17 +4,19 @@ use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use stagger::admission::Admission;
 use stagger::batch::Batch;
 use stagger::breaker::{BreakerState, CircuitBreaker};
 use stagger::budget::{ControlMode, Tokens, Unlimited};
 use stagger::control::RetryControls;
-use stagger::observe::{self, Gauges};
+use stagger::guard::Enforcement;
+use stagger::hedge::Hedge;
+use stagger::observe::{
+    Gauges, {self},
+};
 use stagger::queue::RetryQueue;
 use stagger::testing::NoSleep;
-use stagger::{
-    Budget, DelaySource, Instant, Outcome, Policy, Retrier, Seed, StopReason, admission::Admission, guard::Enforcement,
-    hedge, hedge::Hedge, policy,
-};
+use stagger::{Budget, DelaySource, Instant, Outcome, Policy, Retrier, Seed, StopReason, hedge, policy};
 
 use super::support::{Logs, Metrics};
 use crate::suite::support::RecordingBudget;

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
+use stagger::admission::Admission;
 use stagger::breaker::CircuitBreaker;
 use stagger::budget::{ControlMode, ControlSetting, Tokens, Unlimited};
 use stagger::control::RetryControls;
+use stagger::guard::Enforcement;
 use stagger::observe::Gauges;
 use stagger::testing::VirtualClock;
-use stagger::{
-    Breaker, Budget, FailureKind, Instant, Outcome, Ratio, Seed, admission::Admission, guard::Enforcement,
-    time::Clock as _,
-};
+use stagger::time::Clock as _;
+use stagger::{Breaker, Budget, FailureKind, Instant, Outcome, Ratio, Seed};
 
 use super::support::{Logs, Metrics};
 use crate::suite::support::ms;

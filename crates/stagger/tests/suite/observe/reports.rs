@@ -5,9 +5,10 @@ use core::time::Duration;
 
 use futures_lite::future::block_on;
 use stagger::batch::Batch;
+use stagger::hedge::Hedge;
 use stagger::queue::{DelayQueue, RetryQueue};
 use stagger::testing::VirtualClock;
-use stagger::{Outcome, Policy, Retrier, StopReason, hedge, hedge::Hedge, observe, policy};
+use stagger::{Outcome, Policy, Retrier, StopReason, hedge, observe, policy};
 use tokio::time::sleep;
 
 use super::support::{Logs, Metrics};

@@ -1,4 +1,6 @@
-use core::fmt::{self, Write as _};
+use core::fmt::{
+    Write as _, {self},
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
@@ -6,9 +8,8 @@ use metrics::with_local_recorder;
 use metrics_util::MetricKind;
 use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
 use tracing::field::{Field, Visit};
-use tracing::span;
 use tracing::subscriber::with_default;
-use tracing::{Event, Metadata, Subscriber};
+use tracing::{Event, Metadata, Subscriber, span};
 
 /// Records the metrics that this thread emits.
 pub(super) struct Metrics {

@@ -6,11 +6,11 @@ use core::pin::pin;
 use std::sync::{Arc, Mutex};
 
 use stagger::batch::Batch;
+use stagger::observe::{Action, Event};
 use stagger::queue::{GaveUp, GiveUpReason, Job, Queued, RetryQueue};
 use stagger::testing::VirtualClock;
-use stagger::{
-    Cause, Error, Guards, PollRetry, Retrier, StopReason, blocking, observe::Action, observe::Event, time::Sleep,
-};
+use stagger::time::Sleep;
+use stagger::{Cause, Error, Guards, PollRetry, Retrier, StopReason, blocking};
 
 use super::Case;
 use super::script::check;

@@ -2,8 +2,9 @@ use core::pin::Pin;
 use core::task::{Context, Poll, ready};
 use core::time::Duration;
 
+use stagger::Instant;
 use stagger::testing::VirtualClock;
-use stagger::{Instant, time::Clock, time::Sleep};
+use stagger::time::{Clock, Sleep};
 
 use super::drivers::Environment;
 

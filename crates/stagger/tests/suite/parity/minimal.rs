@@ -3,8 +3,9 @@
 use core::cell::Cell;
 use core::time::Duration;
 
+use stagger::Instant;
 use stagger::testing::VirtualClock;
-use stagger::{Instant, time::Clock as _};
+use stagger::time::Clock as _;
 
 use super::Case;
 use super::drivers::Environment as _;

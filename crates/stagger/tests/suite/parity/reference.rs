@@ -2,10 +2,10 @@
 
 use core::time::Duration;
 
-use stagger::{
-    Guards, Instant, StopReason, guard::Permits, machine::Decision, machine::RetryMachine, machine::RetryState,
-    observe::Action,
-};
+use stagger::guard::Permits;
+use stagger::machine::{Decision, RetryMachine, RetryState};
+use stagger::observe::Action;
+use stagger::{Guards, Instant, StopReason};
 
 use super::Case;
 use super::trace::{Completion, DecisionRecord, Trace};

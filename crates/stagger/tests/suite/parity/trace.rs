@@ -1,6 +1,7 @@
 use core::time::Duration;
 
-use stagger::{Cause, Error, StopReason, observe::Action};
+use stagger::observe::Action;
+use stagger::{Cause, Error, StopReason};
 
 use crate::suite::support::Fail;
 

@@ -9,7 +9,8 @@ use std::task::Wake;
 use futures_lite::future::{block_on, yield_now};
 use stagger::queue::{DelayQueue, QueueFull};
 use stagger::testing::{NoSleep, VirtualClock};
-use stagger::{Instant, Seed, time::Clock, time::Sleep, time::SleepFn};
+use stagger::time::{Clock, Sleep, SleepFn};
+use stagger::{Instant, Seed};
 
 use super::super::support::{EarlyTimer, PendingTimer, ms, nanos, poll_times};
 

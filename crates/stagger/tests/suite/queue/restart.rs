@@ -8,9 +8,8 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use stagger::queue::{GiveUpReason, Pending, RetryQueue};
 use stagger::testing::VirtualClock;
-use stagger::{
-    Outcome, Policy, Retrier, Seed, StopReason, policy, time::Clock, time::Sleep, time::SystemClock, time::Tokio,
-};
+use stagger::time::{Clock, Sleep, SystemClock, Tokio};
+use stagger::{Outcome, Policy, Retrier, Seed, StopReason, policy};
 
 use super::super::support::{RecordingBudget, ms};
 

@@ -1,8 +1,9 @@
 use core::cell::Cell;
 use core::time::Duration;
 
+use stagger::Instant;
 use stagger::testing::{VirtualClock, VirtualSleep};
-use stagger::{Instant, time::BlockingSleep, time::Clock, time::Sleep};
+use stagger::time::{BlockingSleep, Clock, Sleep};
 
 /// A virtual clock that counts its reads.
 #[derive(Debug, Default)]

@@ -1,7 +1,8 @@
 use core::time::Duration;
 
+use stagger::Instant;
 use stagger::testing::{VirtualClock, VirtualSleep};
-use stagger::{Instant, time::BlockingSleep, time::Clock, time::Sleep};
+use stagger::time::{BlockingSleep, Clock, Sleep};
 
 /// A timer that wakes up too early: each sleep lasts `percent` of the requested length, and at least a nanosecond.
 #[derive(Clone, Debug)]

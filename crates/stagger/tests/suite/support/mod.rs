@@ -9,6 +9,11 @@ mod recording_breaker;
 mod recording_budget;
 mod uniform;
 
+use core::pin::Pin;
+use core::task::{Context, Poll, Waker};
+use core::time::Duration;
+use std::sync::Arc;
+
 pub(crate) use counting_clock::CountingClock;
 pub(crate) use early_timer::EarlyTimer;
 pub(crate) use fail::Fail;
@@ -16,14 +21,8 @@ pub(crate) use panicking_timer::PanickingTimer;
 pub(crate) use pending_timer::PendingTimer;
 pub(crate) use recording_breaker::RecordingBreaker;
 pub(crate) use recording_budget::RecordingBudget;
-pub(crate) use uniform::assert_uniform;
-
-use core::pin::Pin;
-use core::task::{Context, Poll, Waker};
-use core::time::Duration;
-use std::sync::Arc;
-
 use stagger::{Policy, Retrier};
+pub(crate) use uniform::assert_uniform;
 
 pub(crate) const fn ms(n: u64) -> Duration {
     Duration::from_millis(n)

@@ -1,7 +1,8 @@
 use core::future::Ready;
 use core::time::Duration;
 
-use stagger::{Instant, time::BlockingSleep, time::Clock, time::Sleep};
+use stagger::Instant;
+use stagger::time::{BlockingSleep, Clock, Sleep};
 
 /// A timer that panics if a sleep is requested.
 #[derive(Clone, Copy, Debug)]

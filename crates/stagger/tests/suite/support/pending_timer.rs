@@ -2,8 +2,9 @@ use core::pin::Pin;
 use core::task::{Context, Poll};
 use core::time::Duration;
 
+use stagger::Instant;
 use stagger::testing::VirtualClock;
-use stagger::{Instant, time::Clock, time::Sleep};
+use stagger::time::{Clock, Sleep};
 
 /// A virtual timer whose sleeps are pending at their first poll, so that a test can drop a call during a sleep.
 #[derive(Clone, Debug, Default)]

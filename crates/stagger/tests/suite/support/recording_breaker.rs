@@ -2,7 +2,8 @@ use core::time::Duration;
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard};
 
-use stagger::{Breaker, BreakerOpen, Instant, Outcome, guard::BreakerPermit, guard::Now, guard::ServerHealth};
+use stagger::guard::{BreakerPermit, Now, ServerHealth};
+use stagger::{Breaker, BreakerOpen, Instant, Outcome};
 
 /// A breaker that opens for a fixed time after a number of consecutive failures, and records its use as
 /// [`RecordingBudget`](super::RecordingBudget) does.

@@ -1,7 +1,8 @@
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard};
 
-use stagger::{Budget, FailureKind, Outcome, guard::BudgetPermit, guard::Now};
+use stagger::guard::{BudgetPermit, Now};
+use stagger::{Budget, FailureKind, Outcome};
 
 /// A budget with a fixed number of retries that records its use.
 ///

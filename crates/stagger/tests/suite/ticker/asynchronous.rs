@@ -7,8 +7,10 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use futures_lite::future::block_on;
+use stagger::reconnect::Ticker;
 use stagger::testing::VirtualClock;
-use stagger::{Instant, Jitter, Policy, Seed, policy, reconnect::Ticker, time::Clock, time::Sleep, time::SleepFn};
+use stagger::time::{Clock, Sleep, SleepFn};
+use stagger::{Instant, Jitter, Policy, Seed, policy};
 
 use super::super::support::{PanickingTimer, poll_times};
 

@@ -2,8 +2,10 @@
 
 use core::time::Duration;
 
+use stagger::reconnect::interval;
 use stagger::testing::VirtualClock;
-use stagger::{Instant, Ratio, Seed, blocking, reconnect::interval, time::Clock as _, time::ThreadSleep, time::Tokio};
+use stagger::time::{Clock as _, ThreadSleep, Tokio};
+use stagger::{Instant, Ratio, Seed, blocking};
 
 use super::super::support::{assert_uniform, ms};
 

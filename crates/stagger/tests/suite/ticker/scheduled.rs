@@ -2,8 +2,9 @@
 
 use core::time::Duration;
 
+use stagger::reconnect::Tick;
 use stagger::testing::VirtualClock;
-use stagger::{Cancel, Instant, Policy, Seed, blocking, policy, reconnect::Tick};
+use stagger::{Cancel, Instant, Policy, Seed, blocking, policy};
 
 use super::super::support::{PanickingTimer, nanos};
 

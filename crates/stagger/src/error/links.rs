@@ -1,0 +1,100 @@
+//! The errors that an error holds: through boxes, reference counts and other holders, and along `source()`.
+
+use core::any::Any;
+use core::error::Error;
+use core::iter;
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use stagger_core::BreakerOpen;
+
+use crate::error::boxed::BoxedError;
+use crate::error::call_error::Rejected;
+
+/// The longest chain that is followed. A chain of sources may be cyclic.
+const MAX_LINKS: usize = 64;
+
+/// Returns what the first of these holders holds, if `$error` is one of them.
+macro_rules! held {
+    ($error:ident: $($(#[$condition:meta])* $holder:ty),+ $(,)?) => {$(
+        $(#[$condition])*
+        if let Some(holder) = $error.downcast_ref::<$holder>() {
+            return Some(&**holder);
+        }
+    )+};
+}
+
+/// Returns an error of a known type as a trait object: what it holds if it is a holder, or else the error itself.
+pub(crate) fn as_error(error: &dyn Any) -> Option<&(dyn Error + 'static)> {
+    if let Some(error) = error.downcast_ref::<io::Error>() {
+        return Some(error);
+    }
+    held!(
+        error:
+        Box<dyn Error + Send + Sync>,
+        Box<dyn Error + Send>,
+        Box<dyn Error>,
+        BoxedError,
+        #[cfg(feature = "anyhow")]
+        anyhow::Error,
+        #[cfg(feature = "eyre")]
+        eyre::Report,
+        Arc<dyn Error + Send + Sync>,
+        Arc<dyn Error>,
+        Rc<dyn Error>,
+        Box<io::Error>,
+        Arc<io::Error>,
+        Rc<io::Error>,
+    );
+    if let Some(error) = error.downcast_ref::<Rejected>() {
+        return Some(error);
+    }
+    if let Some(error) = error.downcast_ref::<BreakerOpen>() {
+        return Some(error);
+    }
+    #[cfg(feature = "anyhow")]
+    if let Some(shared) = error.downcast_ref::<Arc<anyhow::Error>>() {
+        return Some(&***shared);
+    }
+    #[cfg(feature = "eyre")]
+    if let Some(shared) = error.downcast_ref::<Arc<eyre::Report>>() {
+        return Some(&***shared);
+    }
+    // The error of a call inside this one.
+    if let Some(error) = error.downcast_ref::<crate::error::call_error::Error<io::Error>>() {
+        return Some(error);
+    }
+    error.downcast_ref::<crate::error::call_error::Error<BoxedError>>().map(|error| error as &dyn Error)
+}
+
+/// Returns `error` as an `E`: itself, or what a pointer to `E` points to.
+pub(crate) fn as_type<E: 'static>(error: &dyn Any) -> Option<&E> {
+    held!(error: Box<E>, Arc<E>, Rc<E>);
+    error.downcast_ref()
+}
+
+/// Returns a link of a chain as an `E`: itself, or what a pointer to `E` points to.
+pub(crate) fn link_as_type<'e, E: Error + 'static>(link: &'e (dyn Error + 'static)) -> Option<&'e E> {
+    held!(link: Box<E>, Arc<E>);
+    link.downcast_ref()
+}
+
+/// Returns an iterator over the chain of this error, from the error itself to its root cause.
+pub(crate) fn links<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
+    iter::successors(Some(error), |&link| next(link)).take(MAX_LINKS)
+}
+
+/// Returns an iterator over the sources of this error, beginning with the error itself.
+pub(crate) fn sources<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
+    iter::successors(Some(error), |&link| link.source()).take(MAX_LINKS)
+}
+
+fn next<'e>(link: &'e (dyn Error + 'static)) -> Option<&'e (dyn Error + 'static)> {
+    // `source` of these skips the error that they hold.
+    held!(link: BoxedError, Arc<dyn Error + Send + Sync>, Arc<dyn Error>, Box<io::Error>, Arc<io::Error>);
+    match link.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+        Some(inner) => Some(inner),
+        None => link.source(),
+    }
+}

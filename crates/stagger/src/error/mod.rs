@@ -1,0 +1,6 @@
+//! Errors of calls, and the errors that an error holds.
+
+pub(crate) mod boxed;
+pub(crate) mod call_error;
+pub(crate) mod fact;
+pub(crate) mod links;

@@ -1,0 +1,466 @@
+use core::fmt;
+use core::future::Future;
+use core::pin::Pin;
+use core::task::{Context, Poll, ready};
+use core::time::Duration;
+
+use pin_project_lite::pin_project;
+use stagger_core::guard::Permits;
+use stagger_core::hedge::{Hedge, HedgeState, Latencies};
+use stagger_core::{Budget, DelaySource, Guards, Instant, NestedRetries, Outcome, StopReason};
+
+use crate::call::permits::{HeldPermits, PermitStage};
+use crate::call::scope;
+use crate::classify::rule::{BuiltIn, Classify, Rule, When};
+use crate::retrier::event::{Action, Event, EventError};
+use crate::retrier::handle::Retrier;
+use crate::retrier::shared::Shared;
+use crate::time::{Clock, Sleep};
+
+/// Runs an async operation, and starts a second copy if the first is slow. The first success wins, and the others are
+/// cancelled.
+///
+/// - A copy that fails never fails the call. If all fail, the error of the first attempt is returned.
+/// - If the first attempt fails, the next copy starts immediately, unless the failure is permanent, which ends the
+///   call.
+/// - If there is a [`budget`](Hedging::budget), each copy needs a permit from it. A rejected copy is not started, and
+///   nothing else changes. A [`retrier`](Hedging::retrier) adds its rules, breaker and listeners.
+/// - Use it only for operations that may run concurrently: each copy is a separate call to the server.
+/// - Dropping the future drops every copy. Cancel-safe.
+///
+/// Hedging does not retry. Wrap it in a retry, and each attempt is hedged.
+///
+/// ```
+/// use std::time::Duration;
+/// use stagger::hedge::Hedge;
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap().block_on(async {
+/// const HEDGE: Hedge = Hedge::after(Duration::from_millis(100));
+///
+/// let calls = std::cell::Cell::new(0);
+/// let report = stagger::hedge::hedge(&HEDGE, || {
+///     calls.set(calls.get() + 1);
+///     let slow = calls.get() == 1;
+///     async move {
+///         tokio::time::sleep(Duration::from_millis(if slow { 5_000 } else { 20 })).await;
+///         Ok::<_, ()>("answer")
+///     }
+/// })
+/// .with_report()
+/// .await;
+/// assert_eq!((report.result, report.winner, report.launched), (Ok("answer"), Some(1), 2));
+/// # });
+/// ```
+#[cfg(feature = "tokio")]
+pub fn hedge<F, O, V, E>(hedge: &Hedge, operation: F) -> Hedging<'_, F, O, E, BuiltIn, crate::time::Tokio>
+where
+    F: FnMut() -> O,
+    O: Future<Output = Result<V, E>>,
+{
+    hedge_with_timer(hedge, crate::time::Tokio, operation)
+}
+
+/// Runs a hedged operation on another timer; see [`hedge`](fn@crate::hedge::hedge).
+pub fn hedge_with_timer<F, O, V, E, T>(hedge: &Hedge, timer: T, operation: F) -> Hedging<'_, F, O, E, BuiltIn, T>
+where
+    F: FnMut() -> O,
+    O: Future<Output = Result<V, E>>,
+    T: Sleep + Clone,
+{
+    Hedging::new(hedge, operation, BuiltIn, timer, Guards::none(), None, None)
+}
+
+pin_project! {
+    /// The future returned by [`hedge`](fn@crate::hedge), and the builder that configures it.
+    #[must_use = "futures do nothing unless polled"]
+    pub struct Hedging<'h, F, O, E, R, T: Sleep> {
+        hedge: &'h Hedge,
+        operation: F,
+        rule: R,
+        timer: T,
+        guards: Guards<'h>,
+        retrier: Option<&'h Shared>,
+        latencies: Option<&'h Latencies>,
+        state: Option<HedgeState>,
+        #[pin]
+        first: Option<O>,
+        first_started: Instant,
+        first_permits: HeldPermits<Guards<'h>, T>,
+        copies: Vec<Copy<'h, O, T>>,
+        sleeping: Option<T::Sleeping>,
+        armed_for: Option<Instant>,
+        // The first attempt's error; until there is one, the error of a copy.
+        error: Option<(u32, E)>,
+        rejected: bool,
+    }
+}
+
+/// A copy in flight.
+struct Copy<'h, O, T: Sleep> {
+    attempt: Pin<Box<O>>,
+    number: u32,
+    started: Instant,
+    permits: HeldPermits<Guards<'h>, T>,
+}
+
+/// The result of a hedged call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Hedged<V, E> {
+    /// The value of the winner, or the error of the first attempt.
+    pub result: Result<V, E>,
+    /// The attempt that won: 0 for the first, 1 for the first copy; `None` if none did.
+    pub winner: Option<u32>,
+    /// Number of attempts started, including the first.
+    pub launched: u32,
+    /// Whether the budget rejected a copy, after which no more were started.
+    pub rejected: bool,
+}
+
+impl<'h, F, O, E, R, T: Sleep> Hedging<'h, F, O, E, R, T> {
+    const fn new(
+        hedge: &'h Hedge,
+        operation: F,
+        rule: R,
+        timer: T,
+        guards: Guards<'h>,
+        retrier: Option<&'h Shared>,
+        latencies: Option<&'h Latencies>,
+    ) -> Self {
+        Self {
+            hedge,
+            operation,
+            rule,
+            timer,
+            guards,
+            retrier,
+            latencies,
+            state: None,
+            first: None,
+            first_started: Instant::ZERO,
+            first_permits: HeldPermits::EMPTY,
+            copies: Vec::new(),
+            sleeping: None,
+            armed_for: None,
+            error: None,
+            rejected: false,
+        }
+    }
+
+    /// Sets the budget that every copy must acquire a permit from; it is also notified of the first attempt. Default:
+    /// none. A budget under an [operator control](crate::control) limits and disables copies together with retries.
+    pub fn budget(mut self, budget: &'h dyn Budget) -> Self {
+        self.guards.budget = Some(budget);
+        self
+    }
+
+    /// Sets the retrier of the target. Its rules classify errors, its listeners receive every copy as a retry and the
+    /// end of the call, and its budget and breaker must grant every copy. The first attempt is made even if the breaker
+    /// is open, and the policy is not used: to reject and to retry, make the hedged call inside [`Retrier::run`].
+    pub fn retrier(mut self, retrier: &'h Retrier) -> Self {
+        self.retrier = Some(retrier.shared());
+        self.guards = retrier.shared().guards();
+        self
+    }
+
+    /// Sets the recorder of attempt latencies, which a quantile delay is computed from. Share one between the calls to
+    /// a target. Default: none, so a quantile delay uses its fallback.
+    pub fn latencies(mut self, latencies: &'h Latencies) -> Self {
+        self.latencies = Some(latencies);
+        self
+    }
+
+    /// Sets which errors are transient; all others are permanent. A permanent error of the first attempt ends the call.
+    pub fn when<P: Fn(&E) -> bool>(self, is_transient: P) -> Hedging<'h, F, O, E, When<P>, T> {
+        self.with_rule(When(is_transient))
+    }
+
+    /// Sets the rule that classifies errors, returning the full [`Outcome`].
+    pub fn classify<P: Fn(&E) -> Outcome>(self, rule: P) -> Hedging<'h, F, O, E, Classify<P>, T> {
+        self.with_rule(Classify(rule))
+    }
+
+    /// Sets the output to [`Hedged`]: the result, the winner, and the number of attempts started.
+    pub const fn with_report(self) -> HedgingReport<'h, F, O, E, R, T> {
+        HedgingReport { hedging: self }
+    }
+
+    fn with_rule<R2>(self, rule: R2) -> Hedging<'h, F, O, E, R2, T> {
+        Hedging::new(self.hedge, self.operation, rule, self.timer, self.guards, self.retrier, self.latencies)
+    }
+}
+
+impl<F, O, E, R, T: Sleep> fmt::Debug for Hedging<'_, F, O, E, R, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Hedging").field("hedge", self.hedge).field("state", &self.state).finish_non_exhaustive()
+    }
+}
+
+impl<F, O, V, E, R, T> Hedging<'_, F, O, E, R, T>
+where
+    F: FnMut() -> O,
+    O: Future<Output = Result<V, E>>,
+    E: EventError,
+    R: Rule<E>,
+    T: Sleep + Clone,
+{
+    fn poll_end(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Hedged<V, E>> {
+        if self.state.is_none() {
+            self.as_mut().start();
+        }
+        loop {
+            if let Some(end) = self.as_mut().poll_attempts(cx) {
+                return Poll::Ready(end);
+            }
+            let this = self.as_mut().project();
+            let Some(state) = this.state else { return Poll::Pending };
+            let Some(due) = state.due() else {
+                let is_running = this.first.is_some() || !this.copies.is_empty();
+                return match this.error.take_if(|_| !is_running) {
+                    Some((_, error)) => {
+                        let stop =
+                            if *this.rejected { rejecting(this.guards, this.timer) } else { StopReason::Attempts };
+                        Poll::Ready(self.end(Err(error), None, Action::Stop(stop)))
+                    }
+                    // No error yet: an attempt is still running. Or the call has already ended.
+                    None => Poll::Pending,
+                };
+            };
+            let now = this.timer.now();
+            if now < due {
+                if *this.armed_for != Some(due) {
+                    let left = due.saturating_since(now);
+                    match this.sleeping {
+                        Some(sleeping) => this.timer.rearm(sleeping, left),
+                        None => *this.sleeping = Some(this.timer.sleep(left)),
+                    }
+                    *this.armed_for = Some(due);
+                }
+                let Some(sleeping) = this.sleeping.as_mut() else { return Poll::Pending };
+                ready!(Pin::new(sleeping).poll(cx));
+                // The timer may have fired early.
+                *this.armed_for = None;
+                continue;
+            }
+            self.as_mut().launch(now);
+        }
+    }
+
+    /// Starts the first attempt.
+    fn start(self: Pin<&mut Self>) {
+        let mut this = self.project();
+        let now = this.timer.now();
+        *this.first_started = now;
+        // The first attempt of a call inside another one is part of that call's attempt.
+        let nested = if scope::depth() > 0 { NestedRetries::ShareBudget } else { NestedRetries::Allow };
+        // The breaker is not asked, so it is not told either.
+        let mut guards = this.guards.nested(nested);
+        guards.breaker = None;
+        hold(this.first_permits, guards.first_of_several(|| now), PermitStage::Attempting, guards, this.timer);
+        this.first.set(Some((this.operation)()));
+        *this.state = Some(HedgeState::new(this.hedge, this.hedge.delay_now(*this.latencies), now));
+    }
+
+    /// Starts another copy, if the guards grant it.
+    fn launch(self: Pin<&mut Self>, now: Instant) {
+        let this = self.project();
+        let Some(state) = this.state else { return };
+        let Some(permits) = this.guards.another_of_several(|| now) else {
+            state.rejected();
+            *this.rejected = true;
+            return;
+        };
+        // Only after the permits are stored: the listener or the operation may panic.
+        let mut held = HeldPermits::EMPTY;
+        hold(&mut held, permits, PermitStage::Admitted, *this.guards, this.timer);
+        let number = state.count();
+        let after = now.saturating_since(*this.first_started);
+        emit(*this.retrier, number, after, Action::Retry { after, source: DelaySource::Hedge }, None);
+        held.set_stage(PermitStage::Attempting);
+        state.launched(this.hedge.delay_now(*this.latencies), now);
+        this.copies.push(Copy { attempt: Box::pin((this.operation)()), number, started: now, permits: held });
+    }
+
+    /// Polls the attempts in flight. Returns the end of the call if one of them ends it.
+    fn poll_attempts(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Option<Hedged<V, E>> {
+        let mut this = self.as_mut().project();
+        if let Some(Poll::Ready(result)) = this.first.as_mut().as_pin_mut().map(|first| first.poll(cx)) {
+            this.first.set(None);
+            let started = *this.first_started;
+            let mut permits = core::mem::replace(this.first_permits, HeldPermits::EMPTY);
+            if let Some(end) = self.as_mut().completed(0, started, &mut permits, result) {
+                return Some(end);
+            }
+        }
+        let mut at = 0;
+        loop {
+            let this = self.as_mut().project();
+            let copy = this.copies.get_mut(at)?;
+            let Poll::Ready(result) = copy.attempt.as_mut().poll(cx) else {
+                at += 1;
+                continue;
+            };
+            let Copy { number, started, mut permits, .. } = this.copies.swap_remove(at);
+            if let Some(end) = self.as_mut().completed(number, started, &mut permits, result) {
+                return Some(end);
+            }
+        }
+    }
+
+    /// Records the result of an attempt: 0 is the first. Returns the end of the call if the attempt ends it.
+    fn completed(
+        mut self: Pin<&mut Self>,
+        number: u32,
+        started: Instant,
+        permits: &mut HeldPermits<Guards<'_>, T>,
+        result: Result<V, E>,
+    ) -> Option<Hedged<V, E>> {
+        let mut this = self.as_mut().project();
+        let now = this.timer.now();
+        let outcome = result.as_ref().map_or_else(
+            |error| this.rule.outcome(error, this.retrier.map(|retrier| &retrier.rules)),
+            |_| Outcome::Success,
+        );
+        permits.record(&outcome, now);
+        // An error that a rule classifies as success is still an error. A copy that fails never ends the call.
+        let is_final = matches!(outcome, Outcome::Permanent | Outcome::UnsafeToRetry(_) | Outcome::Success);
+        match result {
+            Ok(value) => {
+                record_latency(*this.latencies, started, now);
+                if this.first.is_some() {
+                    record_latency(*this.latencies, *this.first_started, now);
+                    this.first.set(None);
+                    this.first_permits.settle();
+                }
+                Some(self.end(Ok(value), Some(number), Action::Done))
+            }
+            Err(error) if number == 0 && is_final => {
+                let stop = if matches!(outcome, Outcome::UnsafeToRetry(_)) {
+                    StopReason::UnsafeToRetry
+                } else {
+                    StopReason::Permanent
+                };
+                Some(self.end(Err(error), None, Action::Stop(stop)))
+            }
+            Err(error) => {
+                // The error of the first attempt is returned, whenever it failed.
+                if number == 0 || this.error.is_none() {
+                    *this.error = Some((number, error));
+                }
+                if let Some(state) = this.state {
+                    state.failed(&outcome, now);
+                }
+                None
+            }
+        }
+    }
+
+    /// Ends the call: cancels the copies that still run, records how long each has taken so far, and starts no other.
+    fn end(self: Pin<&mut Self>, result: Result<V, E>, winner: Option<u32>, action: Action) -> Hedged<V, E> {
+        let this = self.project();
+        let now = this.timer.now();
+        for copy in this.copies.drain(..) {
+            record_latency(*this.latencies, copy.started, now);
+        }
+        let launched = this.state.as_mut().map_or(0, |state| {
+            state.rejected();
+            state.count()
+        });
+        let error = result.as_ref().err().map(|error| error as &dyn EventError);
+        emit(*this.retrier, launched, now.saturating_since(*this.first_started), action, error);
+        Hedged { result, winner, launched, rejected: *this.rejected }
+    }
+}
+
+impl<F, O, V, E, R, T> Future for Hedging<'_, F, O, E, R, T>
+where
+    F: FnMut() -> O,
+    O: Future<Output = Result<V, E>>,
+    E: EventError,
+    R: Rule<E>,
+    T: Sleep + Clone,
+{
+    type Output = Result<V, E>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<V, E>> {
+        self.poll_end(cx).map(|end| end.result)
+    }
+}
+
+pin_project! {
+    /// The future returned by [`Hedging::with_report`].
+    #[must_use = "futures do nothing unless polled"]
+    pub struct HedgingReport<'h, F, O, E, R, T: Sleep> {
+        #[pin]
+        hedging: Hedging<'h, F, O, E, R, T>,
+    }
+}
+
+impl<F, O, E, R, T: Sleep> fmt::Debug for HedgingReport<'_, F, O, E, R, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.hedging.fmt(f)
+    }
+}
+
+impl<F, O, V, E, R, T> Future for HedgingReport<'_, F, O, E, R, T>
+where
+    F: FnMut() -> O,
+    O: Future<Output = Result<V, E>>,
+    E: EventError,
+    R: Rule<E>,
+    T: Sleep + Clone,
+{
+    type Output = Hedged<V, E>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Hedged<V, E>> {
+        self.project().hedging.poll_end(cx)
+    }
+}
+
+fn record_latency(latencies: Option<&Latencies>, started: Instant, now: Instant) {
+    if let Some(latencies) = latencies {
+        latencies.record(now.saturating_since(started));
+    }
+}
+
+/// Stores the permits of an attempt that has come this far.
+fn hold<'h, T: Sleep + Clone>(
+    slot: &mut HeldPermits<Guards<'h>, T>,
+    permits: Permits,
+    stage: PermitStage,
+    guards: Guards<'h>,
+    timer: &T,
+) {
+    slot.hold(
+        permits,
+        stage,
+        guards.nested,
+        || {
+            if guards.is_unguarded() { None } else { Some((guards, timer.clone())) }
+        },
+    );
+}
+
+/// Returns which guard has rejected a copy.
+fn rejecting(guards: &Guards<'_>, timer: &impl Clock) -> StopReason {
+    match guards.breaker {
+        Some(breaker) if !breaker.retry_in(&timer.now()).is_zero() => StopReason::Breaker,
+        _ => StopReason::Budget,
+    }
+}
+
+/// Passes an event to the listeners of the retrier.
+fn emit(retrier: Option<&Shared>, attempt: u32, elapsed: Duration, action: Action, error: Option<&dyn EventError>) {
+    if let Some(retrier) = retrier {
+        let budget_left = || retrier.guards().budget.and_then(Budget::available);
+        retrier.emit(|| Event {
+            target: "",
+            attempt,
+            max_attempts: None,
+            elapsed,
+            budget_left: budget_left(),
+            action,
+            error,
+        });
+    }
+}

@@ -1,0 +1,16 @@
+//! Hedging: a second copy of a slow attempt, to cut tail latency.
+
+mod hedging;
+
+#[doc(inline)]
+pub use stagger_core::hedge::Hedge;
+#[doc(inline)]
+pub use stagger_core::hedge::HedgeDelay;
+#[doc(inline)]
+pub use stagger_core::hedge::HedgeState;
+#[doc(inline)]
+pub use stagger_core::hedge::Latencies;
+
+#[cfg(feature = "tokio")]
+pub use crate::hedge::hedging::hedge;
+pub use crate::hedge::hedging::{Hedged, Hedging, HedgingReport, hedge_with_timer};

@@ -1,0 +1,15 @@
+//! Batches: many items in one request, each with its own outcome, of which only the failed ones are sent again.
+//!
+//! A service that takes a batch may accept only a part of it, such as SQS and Kinesis, bulk indexing, or batch writes.
+//! Resending the whole batch duplicates what succeeded, and dropping it loses the rest. [`Batch`] keeps track of each
+//! item.
+
+#[expect(clippy::module_inception, reason = "the file is named for its type")]
+mod batch;
+mod combined;
+pub(crate) mod entry;
+mod response;
+
+pub use batch::Batch;
+pub use entry::{BatchResult, Entry, Failed, UnknownItem};
+pub use response::PartialResponse;

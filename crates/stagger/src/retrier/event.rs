@@ -1,0 +1,105 @@
+use core::any::Any;
+use core::fmt;
+use core::num::NonZeroU32;
+use core::time::Duration;
+
+use stagger_core::{DelaySource, StopReason};
+
+/// A decision after an attempt. One event is emitted per decision, before the sleep.
+///
+/// Attempts are counted from 1. Events do not depend on cargo features; a call without a listener creates none.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Event<'a> {
+    /// The name of the target, as passed to [`Retrier::named`](crate::Retrier::named), or "".
+    pub target: &'a str,
+    /// The attempt that has just ended; 0 if the breaker rejected the first one.
+    pub attempt: u32,
+    /// The policy's limit on attempts, if there is one.
+    pub max_attempts: Option<NonZeroU32>,
+    /// Time since the start of the call.
+    pub elapsed: Duration,
+    /// Retries left in the budget, if there is a budget that can report it.
+    pub budget_left: Option<u64>,
+    /// The decision.
+    pub action: Action,
+    /// The error of the attempt, if there is one.
+    pub error: Option<&'a dyn EventError>,
+}
+
+/// A decision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Action {
+    /// The call succeeded.
+    Done,
+    /// Another attempt follows.
+    Retry {
+        /// Delay before the next attempt.
+        after: Duration,
+        /// What determined the delay.
+        source: DelaySource,
+    },
+    /// There is no further attempt.
+    Stop(StopReason),
+}
+
+/// An error in an event, which can be printed and downcast.
+///
+/// Implemented for every `Debug + 'static` type.
+pub trait EventError: Any + fmt::Debug {
+    /// Returns `self` as `&dyn Any`, for downcasting.
+    fn as_any(&self) -> &dyn Any;
+}
+
+impl<E: Any + fmt::Debug> EventError for E {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+impl<'a> Event<'a> {
+    /// Returns the error of the attempt, if it is of type `E`.
+    #[must_use]
+    pub fn error_as<E: Any>(&self) -> Option<&'a E> {
+        self.error?.as_any().downcast_ref()
+    }
+}
+
+/// The listener of one call.
+pub trait Listen {
+    /// Whether there is a listener.
+    const LISTENS: bool;
+
+    /// Passes one event to the listener.
+    fn listen(&self, event: &Event<'_>);
+}
+
+/// No listener.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Silent;
+
+impl Listen for Silent {
+    const LISTENS: bool = false;
+
+    #[inline]
+    fn listen(&self, _: &Event<'_>) {}
+}
+
+/// A closure as listener.
+#[derive(Clone, Copy)]
+pub struct OnEvent<F>(pub(crate) F);
+
+impl<F> fmt::Debug for OnEvent<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("OnEvent")
+    }
+}
+
+impl<F: Fn(&Event<'_>)> Listen for OnEvent<F> {
+    const LISTENS: bool = true;
+
+    fn listen(&self, event: &Event<'_>) {
+        (self.0)(event);
+    }
+}

@@ -1,0 +1,270 @@
+use core::fmt;
+use core::time::Duration;
+use std::sync::Arc;
+
+#[cfg(target_has_atomic = "64")]
+use stagger_core::budget::Unlimited;
+use stagger_core::{Breaker, Budget, NestedRetries, Outcome, Policy, PolicyBuilder, PolicyError, Seed};
+
+use crate::classify::rules::{RuleError, RuleSet};
+#[cfg(target_has_atomic = "64")]
+use crate::control::RetryControls;
+use crate::retrier::event::Event;
+use crate::retrier::limits::{LastAttempt, Limits};
+#[cfg(target_has_atomic = "64")]
+use crate::retrier::shared::Controlled;
+use crate::retrier::shared::Shared;
+
+/// A policy together with everything that calls made through it share: budget, breaker, rules, listeners and limits.
+///
+/// It has no type parameter: one retrier serves every error type, and rules are stored per error type. Clones share all
+/// state. Calls return [`Error<E>`]; [`into_inner`](crate::RetryResultExt::into_inner) converts it back to the
+/// operation's own error.
+///
+/// A rule applies however the error is wrapped: see [`classify`](Self::classify).
+///
+/// ```
+/// use stagger::{RetryResultExt as _, Policy, Rejected, Retrier, policy};
+///
+/// #[derive(Debug, PartialEq, thiserror::Error)]
+/// #[error("{self:?}")]
+/// enum ApiError { Busy, Gone, Rejected(Rejected) }
+/// # impl From<Rejected> for ApiError { fn from(why: Rejected) -> Self { Self::Rejected(why) } }
+///
+/// const POLICY: Policy = policy!(exponential(ms(1), ms(10)).max_attempts(3));
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
+/// let api = Retrier::new(POLICY).named("api").when(|error: &ApiError| *error == ApiError::Busy);
+/// let error = api.run(async || Err::<(), _>(ApiError::Gone)).await.unwrap_err();
+/// assert_eq!((error.attempts(), error.into_inner()), (1, ApiError::Gone));
+/// # });
+/// ```
+#[derive(Clone)]
+pub struct Retrier {
+    shared: Arc<Shared>,
+}
+
+impl Retrier {
+    /// Creates a retrier that retries according to `policy`, without budget, breaker, rules or listeners.
+    #[must_use]
+    pub fn new(policy: Policy) -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                policy,
+                name: Arc::from(""),
+                budget: None,
+                breaker: None,
+                nested: NestedRetries::Disable,
+                #[cfg(target_has_atomic = "64")]
+                control: None,
+                rules: RuleSet::default(),
+                listeners: Vec::new(),
+                limits: Limits::NONE,
+                seed: None,
+            }),
+        }
+    }
+
+    /// Sets the name of the target that the calls are made to. It appears in events, logs and metrics.
+    #[must_use]
+    pub fn named(self, target: &str) -> Self {
+        self.change(|shared| shared.name = Arc::from(target)).under_control()
+    }
+
+    /// Sets the budget that every retry must acquire a permit from. To use one budget for several retriers, see
+    /// [`shared_budget`](Self::shared_budget).
+    #[must_use]
+    pub fn budget(self, budget: impl Budget + 'static) -> Self {
+        self.shared_budget(Arc::new(budget))
+    }
+
+    /// Sets a budget that is shared with other retriers.
+    #[must_use]
+    pub fn shared_budget(self, budget: Arc<dyn Budget>) -> Self {
+        self.change(|shared| shared.budget = Some(budget)).under_control()
+    }
+
+    /// Sets the breaker that every attempt must be admitted by. To use one breaker for several retriers, see
+    /// [`shared_breaker`](Self::shared_breaker).
+    #[must_use]
+    pub fn breaker(self, breaker: impl Breaker + 'static) -> Self {
+        self.shared_breaker(Arc::new(breaker))
+    }
+
+    /// Sets a breaker that is shared with other retriers.
+    #[must_use]
+    pub fn shared_breaker(self, breaker: Arc<dyn Breaker>) -> Self {
+        self.change(|shared| shared.breaker = Some(breaker)).under_control()
+    }
+
+    /// Puts the retrier under these [operator controls](crate::control), under its [name](Self::named): while the
+    /// program runs, an operator can limit or disable its retries, and observe or disable its guards. A budget is not
+    /// required, and name, budget and breaker can be set before or after this step. A budget set for a single call
+    /// bypasses the control, unless it was put under the same control with [`RetryControls::budget`].
+    ///
+    /// A custom breaker takes part if it implements [`Breaker::set_enforcement`].
+    #[cfg(target_has_atomic = "64")]
+    #[must_use]
+    pub fn controls(self, controls: &RetryControls) -> Self {
+        self.change(|shared| {
+            shared.control = Some(Controlled { controls: controls.clone(), budget: Arc::new(Unlimited) })
+        })
+        .under_control()
+    }
+
+    /// Sets what a call does inside an attempt of another call. Default: [`NestedRetries::Disable`].
+    #[must_use]
+    pub fn nested(self, nested: NestedRetries) -> Self {
+        self.change(|shared| shared.nested = nested)
+    }
+
+    /// Sets the rule for errors of type `E`: transient if `is_transient` returns true, permanent otherwise. Replaces an
+    /// earlier rule for `E`. See [`classify`](Self::classify) for the errors that it applies to.
+    #[must_use]
+    pub fn when<E: RuleError>(self, is_transient: impl Fn(&E) -> bool + Send + Sync + 'static) -> Self {
+        self.classify(move |error: &E| if is_transient(error) { Outcome::TRANSIENT } else { Outcome::Permanent })
+    }
+
+    /// Sets the rule for errors of type `E`, returning the full [`Outcome`]: the failure kind and the server's hint.
+    /// Replaces an earlier rule for `E`.
+    ///
+    /// It applies wherever the `E` is: if it is the operation's error, if it is in a `Box`, `Arc` or `Rc`, in an
+    /// `anyhow::Error` or `eyre::Report` (with the features of these names), and if `source()` leads to it. Of several
+    /// rules, that of the outermost error applies. Errors without a rule use the
+    /// [built-in rules](crate::classify::built_in).
+    #[must_use]
+    pub fn classify<E: RuleError>(self, outcome: impl Fn(&E) -> Outcome + Send + Sync + 'static) -> Self {
+        self.change(|shared| shared.rules.set(outcome))
+    }
+
+    /// Sets the rule for operations whose error is an `E` that does not implement `Error`, such as a `String`. Replaces an
+    /// earlier rule for `E`. It also applies to a `Box`, `Arc` or `Rc` of an `E`, but not to an error inside another.
+    #[must_use]
+    pub fn classify_exactly<E: 'static>(self, outcome: impl Fn(&E) -> Outcome + Send + Sync + 'static) -> Self {
+        self.change(|shared| shared.rules.set_exact(outcome))
+    }
+
+    /// Classifies errors of type `E` by what their [`source`](core::error::Error::source) leads to, unless `E` has a rule:
+    /// for operations whose error is an enum of your own that wraps other errors. Boxed errors, and those in an
+    /// `anyhow::Error` or `eyre::Report`, do not need it.
+    #[must_use]
+    pub fn look_into<E: RuleError>(self) -> Self {
+        self.change(|shared| shared.rules.look_into::<E>())
+    }
+
+    /// Adds a listener that is called with every decision: before each sleep, and at the end of the call. Listeners
+    /// added before are kept, and called first.
+    #[must_use]
+    pub fn on_event(self, listen: impl Fn(&Event<'_>) + Send + Sync + 'static) -> Self {
+        self.change(|shared| shared.listeners.push(Arc::new(listen)))
+    }
+
+    /// Sets the timeout of each attempt. Default: none.
+    #[must_use]
+    pub fn timeout(self, length: Duration) -> Self {
+        self.change(|shared| shared.limits.timeout = Some(length))
+    }
+
+    /// Sets whether the timeout also applies to the last attempt. Default: [`LastAttempt::Timed`].
+    #[must_use]
+    pub fn last_attempt(self, last: LastAttempt) -> Self {
+        self.change(|shared| shared.limits.last = last)
+    }
+
+    /// Sets the seed that the delays of every call are drawn from. For tests: calls that share a seed wait in lockstep.
+    #[must_use]
+    pub fn seed(self, seed: Seed) -> Self {
+        self.change(|shared| shared.seed = Some(seed))
+    }
+
+    /// Returns the name of the target; "" if none was set.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.shared.name
+    }
+
+    /// Returns the policy.
+    #[must_use]
+    pub fn policy(&self) -> &Policy {
+        &self.shared.policy
+    }
+
+    /// Returns a retrier with a changed policy, which shares everything else with this one: budget, breaker, rules,
+    /// listeners, limits and operator controls. Use it to vary one call.
+    ///
+    /// # Errors
+    /// Returns the problems of the changed policy, all at once.
+    ///
+    /// ```
+    /// # use stagger::{Policy, Retrier, policy};
+    /// # const POLICY: Policy = policy!(exponential(ms(1), ms(10)));
+    /// let api = Retrier::new(POLICY).named("api");
+    /// let once = api.with(|policy| policy.max_attempts(1))?;
+    ///
+    /// let mut calls = 0;
+    /// let answer = once.blocking(|| { calls += 1; Err::<(), _>("down") });
+    /// assert_eq!((answer.is_err(), calls), (true, 1));
+    /// # Ok::<(), stagger::PolicyError>(())
+    /// ```
+    pub fn with(&self, change: impl FnOnce(PolicyBuilder) -> PolicyBuilder) -> Result<Self, PolicyError> {
+        let policy = change(self.shared.policy.to_builder()).build()?;
+        Ok(self.clone().change(|shared| shared.policy = policy))
+    }
+
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
+    fn change(mut self, change: impl FnOnce(&mut Shared)) -> Self {
+        change(Arc::make_mut(&mut self.shared));
+        self
+    }
+
+    /// Puts the current budget and breaker under the operator control of the current name, if controls were set.
+    #[cfg(target_has_atomic = "64")]
+    fn under_control(self) -> Self {
+        self.change(|shared| {
+            let Some(controlled) = &mut shared.control else { return };
+            controlled.budget = match &shared.budget {
+                Some(budget) => controlled.controls.shared_budget(&shared.name, Arc::clone(budget)),
+                None => Arc::new(controlled.controls.budget(&shared.name, Unlimited)),
+            };
+            if let Some(breaker) = &shared.breaker {
+                controlled.controls.breaker(&shared.name, breaker);
+            }
+        })
+    }
+
+    /// Returns `self`: operator controls need 64-bit atomics, which this target does not have.
+    #[cfg(not(target_has_atomic = "64"))]
+    fn under_control(self) -> Self {
+        self
+    }
+}
+
+/// Creates a retrier that has nothing but this policy.
+impl From<Policy> for Retrier {
+    fn from(policy: Policy) -> Self {
+        Self::new(policy)
+    }
+}
+
+/// Creates a retrier that has nothing but this policy.
+impl From<&Policy> for Retrier {
+    fn from(policy: &Policy) -> Self {
+        Self::new(*policy)
+    }
+}
+
+/// Clones the retrier: both share everything.
+impl From<&Self> for Retrier {
+    fn from(retrier: &Self) -> Self {
+        retrier.clone()
+    }
+}
+
+impl fmt::Debug for Retrier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.shared.fmt(f)
+    }
+}

@@ -1,0 +1,6 @@
+//! A retrier: a policy with everything that its calls share.
+
+pub(crate) mod event;
+pub(crate) mod handle;
+pub(crate) mod limits;
+pub(crate) mod shared;

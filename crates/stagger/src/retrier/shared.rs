@@ -1,0 +1,86 @@
+//! The state shared by the clones of a retrier, and how a call accesses it.
+
+use core::any::Any;
+use core::fmt;
+use std::sync::Arc;
+
+use stagger_core::{Breaker, Budget, Guards, NestedRetries, Outcome, Policy, Seed};
+
+use crate::classify::marked::OperationError;
+use crate::classify::rules::RuleSet;
+#[cfg(target_has_atomic = "64")]
+use crate::control::RetryControls;
+use crate::retrier::event::Event;
+use crate::retrier::limits::Limits;
+
+/// The state shared by the clones of a retrier.
+#[derive(Clone)]
+pub struct Shared {
+    pub(crate) policy: Policy,
+    pub(crate) name: Arc<str>,
+    pub(crate) budget: Option<Arc<dyn Budget>>,
+    pub(crate) breaker: Option<Arc<dyn Breaker>>,
+    pub(crate) nested: NestedRetries,
+    #[cfg(target_has_atomic = "64")]
+    pub(crate) control: Option<Controlled>,
+    pub(crate) rules: RuleSet,
+    pub(crate) listeners: Vec<Listener>,
+    pub(crate) limits: Limits,
+    pub(crate) seed: Option<Seed>,
+}
+
+/// The controls of a retrier, and its budget under them.
+#[cfg(target_has_atomic = "64")]
+#[derive(Clone)]
+pub(crate) struct Controlled {
+    pub(crate) controls: RetryControls,
+    pub(crate) budget: Arc<dyn Budget>,
+}
+
+pub(crate) type Listener = Arc<dyn Fn(&Event<'_>) + Send + Sync>;
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Retrier")
+            .field("name", &self.name)
+            .field("policy", &self.policy)
+            .field("budget", &self.budget)
+            .field("breaker", &self.breaker)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    /// Returns the guards, and what a call does inside an attempt of another call.
+    pub(crate) fn guards(&self) -> Guards<'_> {
+        let mut guards = Guards::none().nested(self.nested);
+        guards.budget = self.budget.as_deref().map(|budget| budget as &dyn Budget);
+        #[cfg(target_has_atomic = "64")]
+        if let Some(controlled) = &self.control {
+            guards.budget = Some(&*controlled.budget);
+        }
+        guards.breaker = self.breaker.as_deref().map(|breaker| breaker as &dyn Breaker);
+        guards
+    }
+
+    /// Returns whether there are listeners, which need the elapsed time.
+    pub(crate) fn has_listeners(&self) -> bool {
+        !self.listeners.is_empty()
+    }
+
+    /// Passes an event to the listeners, under the retrier's name. The event is not created if there are none.
+    pub(crate) fn emit<'e>(&'e self, event: impl FnOnce() -> Event<'e>) {
+        if !self.has_listeners() {
+            return;
+        }
+        let event = Event { target: &self.name, ..event() };
+        for listen in &self.listeners {
+            listen(&event);
+        }
+    }
+
+    /// Returns the error's mark, or the outcome by a rule of this retrier, if one applies.
+    pub(crate) fn explicit<E: OperationError + Any>(&self, error: &E) -> Option<Outcome> {
+        error.mark().or_else(|| self.rules.explicit(error.as_any()))
+    }
+}

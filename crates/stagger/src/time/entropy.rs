@@ -1,0 +1,74 @@
+use core::hash::{BuildHasher, Hasher};
+use core::sync::atomic::{AtomicU64, Ordering};
+use std::hash::RandomState;
+use std::sync::OnceLock;
+use std::time::SystemTime;
+
+use stagger_core::Seed;
+
+/// Returns a seed that was not returned before, whatever the wall clock says: it may be coarse, or stand still.
+fn seed_at(wall_clock: u64) -> Seed {
+    static PROCESS: OnceLock<Seed> = OnceLock::new();
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    // The hasher's keys are the only source of system entropy in the standard library.
+    let process = PROCESS.get_or_init(|| Seed::new(RandomState::new().build_hasher().finish()));
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    mix(*process, count, wall_clock)
+}
+
+/// Mixes the process seed, the count and the time. Copies of one process share the first two.
+#[inline]
+const fn mix(process: Seed, count: u64, wall_clock: u64) -> Seed {
+    // An odd multiplier spreads the time over all bits, so that no count can compensate for a difference in time.
+    process.for_call(count.wrapping_add(wall_clock.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
+}
+
+/// Returns a seed for one call: unique across calls, threads, processes, and copies of one process.
+///
+/// The system's entropy is read once per process. Each seed mixes it with a count of the seeds generated and the wall
+/// clock in nanoseconds, so that a process that was forked, or restored from a snapshot of its machine, diverges from
+/// its copy with its next call.
+///
+/// ```
+/// assert_ne!(stagger::seed(), stagger::seed());
+/// ```
+#[must_use]
+pub fn seed() -> Seed {
+    seed_at(wall_clock_nanos())
+}
+
+/// Returns bits that copies of one process do not share; not a time. Constant before 1970.
+fn wall_clock_nanos() -> u64 {
+    SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .map_or(0, |since| since.as_secs().wrapping_mul(1_000_000_000).wrapping_add(u64::from(since.subsec_nanos())))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn copies_of_one_process_diverge_with_the_wall_clock() {
+        let process = Seed::new(1);
+        let seeds: HashSet<Seed> = (0..1_000).map(|nanos| mix(process, 7, nanos)).collect();
+        assert_eq!(seeds.len(), 1_000);
+        assert_ne!(mix(process, 7, 0), mix(process, 8, 0));
+    }
+
+    #[test]
+    fn a_stopped_clock_never_repeats_a_seed() {
+        let seeds: HashSet<Seed> = (0..1_000).map(|_| seed_at(42)).collect();
+        assert_eq!(seeds.len(), 1_000);
+    }
+
+    #[test]
+    fn seeds_of_many_threads_never_repeat() {
+        let threads: Vec<_> =
+            (0..8).map(|_| std::thread::spawn(|| (0..10_000).map(|_| seed().get()).collect::<Vec<_>>())).collect();
+        let seeds: Vec<u64> = threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect();
+        assert_eq!(seeds.iter().collect::<HashSet<_>>().len(), 80_000);
+    }
+}
