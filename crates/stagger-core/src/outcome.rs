@@ -1,8 +1,8 @@
 use core::fmt;
 use core::time::Duration;
 
-use crate::guard::Permits;
-use crate::hint::ServerHint;
+use crate::guards::guard::Permits;
+use crate::policy::hint::ServerHint;
 
 /// The outcome of an attempt, as far as retrying is concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

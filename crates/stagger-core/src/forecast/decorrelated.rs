@@ -1,9 +1,10 @@
 use core::time::Duration;
 
-use crate::instant::nanos;
-use crate::math::square_root;
+use crate::numbers::instant::nanos;
+use crate::numbers::math::square_root;
+use crate::numbers::seed::Seed;
 use crate::outcome::FailureKind;
-use crate::{Policy, Seed};
+use crate::policy::Policy;
 
 /// The distribution of a decorrelated delay, which depends on the one before it.
 ///

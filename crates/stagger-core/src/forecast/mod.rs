@@ -9,10 +9,11 @@ mod sum;
 
 use core::time::Duration;
 
-use crate::instant::nanos;
+use crate::numbers::instant::nanos;
 use crate::outcome::FailureKind;
+use crate::policy::Policy;
+use crate::policy::jitter::Jitter;
 use crate::policy::{Drawn, Interval, Memory, Route};
-use crate::{Jitter, Policy};
 
 use decorrelated::{Chain, Replays};
 use distribution::Distribution;

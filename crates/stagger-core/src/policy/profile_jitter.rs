@@ -3,8 +3,8 @@ use core::hash::{Hash, Hasher};
 use core::panic::RefUnwindSafe;
 
 use super::{Drawn, Interval, Policy};
-use crate::Jitter;
 use crate::outcome::FailureKind;
+use crate::policy::jitter::Jitter;
 
 /// A jitter of one system, if it differs from all others: [`Jitter::Profile`](crate::Jitter::Profile).
 ///

@@ -1,5 +1,5 @@
 use super::{clients, ours, systems};
-use crate::Policy;
+use crate::policy::Policy;
 
 /// A named policy with its source.
 #[derive(Clone, Copy, Debug, PartialEq)]
