@@ -5,6 +5,7 @@
 
 mod decorrelated;
 mod distribution;
+mod replays;
 mod sum;
 
 use core::time::Duration;
@@ -15,8 +16,9 @@ use crate::policy::Policy;
 use crate::policy::jitter::Jitter;
 use crate::policy::{Drawn, Interval, Memory, Route};
 
-use decorrelated::{Chain, Replays};
+use decorrelated::Chain;
 use distribution::Distribution;
+use replays::Replays;
 use sum::UniformSum;
 
 /// Forecasts. `n` counts retries from 1; each forecast is `None` for `n` = 0 and for a `stop` backoff. They assume

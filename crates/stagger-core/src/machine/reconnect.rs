@@ -2,11 +2,12 @@ use core::time::Duration;
 
 use crate::guards::guard::Guards;
 use crate::guards::guard::Permits;
+use crate::machine::decision::{Decision, DelaySource, StopReason};
 use crate::machine::retry::{Health, RetryMachine};
 use crate::machine::state::RetryState;
 use crate::numbers::instant::Instant;
 use crate::numbers::seed::Seed;
-use crate::outcome::{Decision, DelaySource, Outcome, StopReason};
+use crate::outcome::Outcome;
 use crate::policy::Policy;
 
 /// How long a connection must have been open to count as healthy, if the policy does not set it.

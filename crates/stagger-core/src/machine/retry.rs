@@ -3,16 +3,17 @@ use core::time::Duration;
 
 use crate::guards::guard::Guards;
 use crate::guards::guard::{Now, Permits, Unread};
+use crate::machine::decision::{Decision, DelaySource, StopReason};
 use crate::machine::state::{AHEAD, BEGUN, DECIDED, REPEATED, REPEATS, RetryState, TIMED};
+use crate::numbers::draw::draw_nanos;
 use crate::numbers::instant::Instant;
 use crate::numbers::instant::nanos;
 use crate::numbers::seed::Purpose;
 use crate::numbers::seed::Seed;
 use crate::outcome::FailureKind;
-use crate::outcome::{Decision, DelaySource, Outcome, StopReason};
+use crate::outcome::Outcome;
+use crate::outcome::ServerHint;
 use crate::policy::Policy;
-use crate::policy::hint::ServerHint;
-use crate::policy::jitter::draw_nanos;
 use crate::policy::{Drawn, Interval};
 
 /// Whether a lost connection had been open long enough to count as healthy.

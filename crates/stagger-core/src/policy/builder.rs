@@ -5,7 +5,7 @@ use crate::numbers::instant::nanos;
 use crate::numbers::ratio::Ratio;
 use crate::policy::backoff::Backoff;
 use crate::policy::backoff::DelayList;
-use crate::policy::hint::HintMode;
+use crate::policy::hint_mode::HintMode;
 use crate::policy::jitter::Jitter;
 
 /// Builds a [`Policy`]: its settings before they are checked.

@@ -6,7 +6,7 @@ use crate::numbers::message::Message;
 use crate::numbers::ratio::Ratio;
 use crate::policy::backoff::Backoff;
 use crate::policy::backoff::DelayList;
-use crate::policy::hint::HintMode;
+use crate::policy::hint_mode::HintMode;
 use crate::policy::jitter::Jitter;
 
 /// Every problem in the settings of a policy, with the values and how to fix them.

@@ -22,7 +22,7 @@ pub mod units {
     }
 
     pub use crate::numbers::ratio::Ratio;
-    pub use crate::policy::hint::HintMode;
+    pub use crate::policy::hint_mode::HintMode;
     pub use crate::policy::jitter::Jitter;
 }
 

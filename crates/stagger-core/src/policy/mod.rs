@@ -4,7 +4,7 @@ pub(crate) mod backoff;
 pub(crate) mod builder;
 pub(crate) mod curve;
 mod error;
-pub(crate) mod hint;
+pub(crate) mod hint_mode;
 pub(crate) mod jitter;
 pub(crate) mod macros;
 pub(crate) mod profile_jitter;
@@ -20,7 +20,7 @@ pub(crate) use profile_jitter::{Capped, DelayCurve, Formula, Memory, SAMPLE, SAM
 
 use crate::numbers::ratio::Ratio;
 use crate::policy::backoff::Backoff;
-use crate::policy::hint::HintMode;
+use crate::policy::hint_mode::HintMode;
 use crate::policy::jitter::Jitter;
 
 /// The settings by which a call is retried: plain data, checked once, shared by every call, simulation and forecast.

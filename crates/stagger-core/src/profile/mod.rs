@@ -19,6 +19,7 @@
 mod aws_blog;
 mod clients;
 mod entry;
+mod list;
 mod once;
 mod ours;
 mod polly;

@@ -1,9 +1,9 @@
 use core::time::Duration;
 
+use crate::numbers::draw::draw_nanos;
 use crate::numbers::instant::nanos;
 use crate::outcome::FailureKind;
 use crate::policy::Policy;
-use crate::policy::jitter::draw_nanos;
 use crate::policy::{DelayCurve, Drawn, Interval};
 use crate::schedule::{least, whole};
 

@@ -4,16 +4,17 @@ use core::time::Duration;
 
 mod band;
 
+pub use crate::numbers::draw::draw;
+use crate::numbers::draw::draw_nanos;
 use crate::numbers::instant::nanos;
 use crate::numbers::seed::Seed;
 use crate::numbers::seed::{Purpose, Series};
+use crate::outcome::ServerHint;
 use crate::outcome::{FailureKind, Outcome};
 use crate::policy::Policy;
 pub use crate::policy::backoff::{Backoff, DelayList};
-use crate::policy::hint::{HintMode, ServerHint};
+use crate::policy::hint_mode::HintMode;
 use crate::policy::jitter::Jitter;
-pub use crate::policy::jitter::draw;
-use crate::policy::jitter::draw_nanos;
 use crate::policy::{DelayCurve as _, Draw, Drawn, Interval, Memory, Route, Shape};
 
 pub(crate) use band::{Band, Steps};

@@ -4,8 +4,11 @@
 
 mod duration;
 mod error;
+mod hint_mode;
+mod jitter;
 mod nearest;
 mod policy;
+mod ratio;
 #[cfg(feature = "serde")]
 mod serde;
 

@@ -9,7 +9,7 @@ use crate::policy::Policy;
 use crate::policy::backoff::Backoff;
 use crate::policy::backoff::DelayList;
 use crate::policy::builder::{DEFAULT_MAX_ATTEMPTS, DEFAULT_MAX_HINT, PolicyBuilder, Settings};
-use crate::policy::hint::HintMode;
+use crate::policy::hint_mode::HintMode;
 use crate::policy::jitter::Jitter;
 use crate::profile::Profile;
 use crate::text::{Compact, ParseError, Problem, nearest, parse_duration};

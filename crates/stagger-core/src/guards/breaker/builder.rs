@@ -37,6 +37,13 @@ pub struct CircuitBreakerBuilder {
 const OPEN: Policy = policy!(exponential(secs(5), secs(60)).jitter(Jitter::Equal));
 const DAY: Duration = Duration::from_secs(86_400);
 
+impl CircuitBreaker {
+    /// Creates a builder for a breaker with rules of its own; it needs at least one.
+    pub const fn builder(seed: Seed) -> CircuitBreakerBuilder {
+        CircuitBreakerBuilder::new(seed)
+    }
+}
+
 impl CircuitBreakerBuilder {
     pub(super) const fn new(seed: Seed) -> Self {
         Self {

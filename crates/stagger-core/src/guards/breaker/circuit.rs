@@ -1,20 +1,20 @@
 use core::fmt;
 use core::time::Duration;
 
-use super::builder::CircuitBreakerBuilder;
 use super::ledger::{Ledger, Opening};
 use super::packed_state::{Mode, PackedState, Probe, generation_of, permit};
 use super::rules::Rules;
 use super::snapshot::{BreakerSnapshot, BreakerState, TransitionCause};
-use super::window::{Mark, Record, Tally};
+use super::tally::{Mark, Tally};
+use super::window::Record;
 use crate::guards::guard::{Breaker, BreakerOpen, BreakerPermit, Enforcement, Now};
 use crate::numbers::atomic::{AtomicU64, Ordering, Padded, fence, spin_loop};
 use crate::numbers::instant::Instant;
 use crate::numbers::instant::nanos;
 use crate::numbers::seed::Seed;
 use crate::outcome::Outcome;
+use crate::outcome::ServerHint;
 use crate::policy::Policy;
-use crate::policy::hint::ServerHint;
 
 /// The `retry_in` of a rejected call when it cannot be known: during a change of state, and the minimum in the
 /// half-open state.
@@ -39,7 +39,7 @@ const MIN_RETRY_IN: u64 = 1_000_000;
 /// # What it bounds
 ///
 /// Once it has opened, the server sees only the calls already in flight until the open time is over, and then at most
-/// [`probes`](CircuitBreakerBuilder::probes) at a time: while the server stays down, this client makes at most `probes
+/// [`probes`](super::CircuitBreakerBuilder::probes) at a time: while the server stays down, this client makes at most `probes
 /// · (1 + time / shortest open time)` attempts, whatever the number of callers and retries. Each cancelled probe allows
 /// one more.
 ///
@@ -77,11 +77,6 @@ impl CircuitBreaker {
             // The seed cannot cause a problem, and a test builds it.
             Err(error) => unreachable!("{error}"),
         }
-    }
-
-    /// Creates a builder for a breaker with rules of its own; it needs at least one.
-    pub const fn builder(seed: Seed) -> CircuitBreakerBuilder {
-        CircuitBreakerBuilder::new(seed)
     }
 
     pub(super) fn of(rules: Rules, record: Record, open: Policy, seed: Seed) -> Self {

@@ -1,11 +1,11 @@
 use super::snapshot::TransitionCause;
-use super::window::Tally;
+use super::tally::Tally;
 use crate::numbers::atomic::{AtomicU64, Ordering};
 use crate::numbers::instant::nanos;
 use crate::numbers::seed::Purpose;
 use crate::numbers::seed::Seed;
+use crate::outcome::ServerHint;
 use crate::policy::Policy;
-use crate::policy::hint::ServerHint;
 
 /// The data of a state besides its packed word.
 ///

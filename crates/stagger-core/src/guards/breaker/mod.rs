@@ -31,6 +31,7 @@ mod ledger;
 mod packed_state;
 mod rules;
 mod snapshot;
+mod tally;
 mod time;
 mod window;
 

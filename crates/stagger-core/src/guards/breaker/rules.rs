@@ -1,6 +1,6 @@
 use super::packed_state::{Probe, age_of};
 use super::snapshot::TransitionCause;
-use super::window::{Mark, Tally};
+use super::tally::{Mark, Tally};
 use crate::guards::guard::{BreakerPermit, ServerHealth};
 use crate::numbers::ratio::Ratio;
 use crate::outcome::Outcome;

@@ -1,6 +1,7 @@
 use core::time::Duration;
 
 use super::calls::CallWindow;
+use super::tally::{Mark, Tally};
 use super::time::TimeWindow;
 
 /// The window over which a ratio is computed.
@@ -19,21 +20,6 @@ pub enum Window {
     /// The clock is read for every result; a result is one compare-and-swap on a word that all threads share. A bucket
     /// counts up to 16,777,215 calls, and no more.
     Time(Duration),
-}
-
-/// The sums of a window.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Tally {
-    pub(super) calls: u64,
-    pub(super) failures: u64,
-    pub(super) slow: u64,
-}
-
-/// How a window counts a call. A call can be both.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Mark {
-    pub(super) failed: bool,
-    pub(super) slow: bool,
 }
 
 /// The window of a breaker.
