@@ -45,41 +45,27 @@ extern crate std;
 
 #[cfg(target_has_atomic = "64")]
 pub mod admission;
-mod backoff;
-#[cfg(target_has_atomic = "64")]
-pub mod breaker;
-#[cfg(target_has_atomic = "64")]
-pub mod budget;
 mod forecast;
-pub mod guard;
+mod guards;
 pub mod hedge;
-mod hint;
-mod instant;
-mod jitter;
 pub mod machine;
-mod macros;
-mod math;
+mod numbers;
 mod outcome;
-mod paused;
 mod policy;
 pub mod profile;
-mod ratio;
-mod reconnect;
-mod retry;
 pub mod schedule;
-mod seed;
-mod state;
-mod sync;
 pub mod text;
 
-pub use guard::{Breaker, BreakerOpen, Budget, Guards, NestedRetries};
-pub use hint::{HintMode, ServerHint};
-pub use instant::Instant;
-pub use jitter::Jitter;
-pub use outcome::{DelaySource, FailureKind, Outcome, StopReason};
+pub use guards::guard;
+pub use guards::guard::{Breaker, BreakerOpen, Budget, Guards, NestedRetries};
+#[cfg(target_has_atomic = "64")]
+pub use guards::{breaker, budget};
+pub use machine::decision::{DelaySource, StopReason};
+pub use numbers::{instant::Instant, ratio::Ratio, seed::Seed};
+pub use outcome::{FailureKind, Outcome, ServerHint};
+pub use policy::hint_mode::HintMode;
+pub use policy::jitter::Jitter;
 pub use policy::{Policy, PolicyBuilder, PolicyError, PolicyProblem};
-pub use ratio::Ratio;
-pub use seed::Seed;
 
 #[doc(hidden)]
-pub use macros::units;
+pub use policy::macros::units;

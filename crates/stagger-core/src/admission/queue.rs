@@ -2,10 +2,11 @@ use core::fmt;
 use core::time::Duration;
 
 use super::{Reservation, ReservationToken};
-use crate::instant::nanos;
-use crate::sync::{AtomicU64, Ordering, const_unless_loom};
+use crate::numbers::atomic::{AtomicU64, Ordering, const_unless_loom};
+use crate::numbers::instant::Instant;
+use crate::numbers::instant::nanos;
+use crate::numbers::seed::Seed;
 use crate::text::Compact;
-use crate::{Instant, Seed};
 
 /// Admission control with a virtual queue: admits a client now, or reserves a time for it to return.
 ///

@@ -2,8 +2,9 @@ use core::fmt;
 use core::str::FromStr;
 use core::time::Duration;
 
+use crate::numbers::instant::Instant;
+use crate::numbers::seed::Seed;
 use crate::text::{ParseError, Problem};
-use crate::{Instant, Seed};
 
 /// A time at which a rejected client may return, reserved for it alone. Complete: it is what the text form holds.
 ///

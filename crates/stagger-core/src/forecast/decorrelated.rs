@@ -1,9 +1,6 @@
-use core::time::Duration;
-
-use crate::instant::nanos;
-use crate::math::square_root;
+use crate::numbers::math::square_root;
 use crate::outcome::FailureKind;
-use crate::{Policy, Seed};
+use crate::policy::Policy;
 
 /// The distribution of a decorrelated delay, which depends on the one before it.
 ///
@@ -146,28 +143,4 @@ fn root(x: f64) -> f64 {
         root = square_root(root);
     }
     root
-}
-
-/// The elapsed time of numbered calls until a retry, for distributions without a closed form.
-pub(super) struct Replays {
-    elapsed: [u64; REPLAYS],
-}
-
-const REPLAYS: usize = 4096;
-
-impl Replays {
-    pub(super) fn new(policy: &Policy, n: u32) -> Self {
-        let mut elapsed = [0; REPLAYS];
-        for (id, elapsed) in elapsed.iter_mut().enumerate() {
-            let seed = Seed::new(0).for_call(id as u64);
-            let delays = policy.schedule(seed).take(n as usize);
-            *elapsed =
-                delays.fold(nanos(policy.first_spread(seed)), |sum, delay: Duration| sum.saturating_add(nanos(delay)));
-        }
-        Self { elapsed }
-    }
-
-    pub(super) fn quantile(&mut self, q: f64) -> u64 {
-        super::distribution::quantile(&mut self.elapsed, q)
-    }
 }

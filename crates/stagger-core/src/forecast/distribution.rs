@@ -1,6 +1,7 @@
 use super::decorrelated::Chain;
+use crate::policy::Policy;
+use crate::policy::jitter::Jitter;
 use crate::policy::{Interval, Memory, SAMPLE};
-use crate::{Jitter, Policy};
 
 /// The distribution of the delay before one retry.
 #[allow(clippy::large_enum_variant)] // There is no allocator to put the larger ones behind.

@@ -5,17 +5,20 @@
 
 mod decorrelated;
 mod distribution;
+mod replays;
 mod sum;
 
 use core::time::Duration;
 
-use crate::instant::nanos;
+use crate::numbers::instant::nanos;
 use crate::outcome::FailureKind;
+use crate::policy::Policy;
+use crate::policy::jitter::Jitter;
 use crate::policy::{Drawn, Interval, Memory, Route};
-use crate::{Jitter, Policy};
 
-use decorrelated::{Chain, Replays};
+use decorrelated::Chain;
 use distribution::Distribution;
+use replays::Replays;
 use sum::UniformSum;
 
 /// Forecasts. `n` counts retries from 1; each forecast is `None` for `n` = 0 and for a `stop` backoff. They assume

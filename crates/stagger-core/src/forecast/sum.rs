@@ -1,4 +1,4 @@
-use crate::math::square_root;
+use crate::numbers::math::square_root;
 
 /// The distribution of a sum of independent uniform draws, each from `[0, width]`.
 ///

@@ -1,9 +1,9 @@
 use core::fmt;
 use core::time::Duration;
 
-use crate::Ratio;
-use crate::instant::nanos;
-use crate::sync::{AtomicU32, Ordering, const_unless_loom, short_zeros};
+use crate::numbers::atomic::{AtomicU32, Ordering, const_unless_loom, short_zeros};
+use crate::numbers::instant::nanos;
+use crate::numbers::ratio::Ratio;
 
 /// The latencies of attempts: a histogram with decay, shared by all calls to one target, from which
 /// [`Hedge`](super::Hedge) takes its delay.

@@ -1,7 +1,7 @@
 use core::time::Duration;
 
 use super::Latencies;
-use crate::Ratio;
+use crate::numbers::ratio::Ratio;
 
 /// When a slow attempt gets a second copy, and how many copies it may get.
 ///

@@ -1,6 +1,9 @@
 use core::time::Duration;
 
-use crate::{FailureKind, Instant, Outcome, ServerHint, hedge::Hedge};
+use crate::hedge::Hedge;
+use crate::numbers::instant::Instant;
+use crate::outcome::ServerHint;
+use crate::outcome::{FailureKind, Outcome};
 
 /// The state of one hedged call: which copy is due when. It launches nothing itself.
 ///

@@ -1,9 +1,12 @@
 use core::time::Duration;
 
 use super::{Policy, PolicyError};
-use crate::backoff::DelayList;
-use crate::instant::nanos;
-use crate::{HintMode, Jitter, Ratio, schedule::Backoff};
+use crate::numbers::instant::nanos;
+use crate::numbers::ratio::Ratio;
+use crate::policy::backoff::Backoff;
+use crate::policy::backoff::DelayList;
+use crate::policy::hint_mode::HintMode;
+use crate::policy::jitter::Jitter;
 
 /// Builds a [`Policy`]: its settings before they are checked.
 ///
@@ -25,7 +28,7 @@ use crate::{HintMode, Jitter, Ratio, schedule::Backoff};
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[must_use = "a builder does nothing until `build`"]
 pub struct PolicyBuilder {
-    pub(super) settings: Settings,
+    pub(crate) settings: Settings,
     /// A setting that the backoff does not have was set, which the settings themselves cannot show.
     pub(super) misplaced: bool,
 }
@@ -258,7 +261,7 @@ impl PolicyBuilder {
         self
     }
 
-    pub(super) const fn of_settings(settings: Settings) -> Self {
+    pub(crate) const fn of_settings(settings: Settings) -> Self {
         Self { settings, misplaced: false }
     }
 

@@ -1,9 +1,10 @@
 use core::time::Duration;
 
 use super::{Capped, Memory, Settings};
-use crate::instant::{LONGEST_NANOS, nanos};
+use crate::numbers::instant::{LONGEST_NANOS, nanos};
 use crate::outcome::FailureKind;
-use crate::{Jitter, schedule::Backoff};
+use crate::policy::backoff::Backoff;
+use crate::policy::jitter::Jitter;
 
 /// What the schedule reads for every delay, derived from the settings when the policy is built.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,10 +1,13 @@
 use core::fmt;
 
 use super::PolicyBuilder;
-use crate::backoff::DelayList;
-use crate::instant::nanos;
-use crate::text::Message;
-use crate::{HintMode, Jitter, Ratio, schedule::Backoff};
+use crate::numbers::instant::nanos;
+use crate::numbers::message::Message;
+use crate::numbers::ratio::Ratio;
+use crate::policy::backoff::Backoff;
+use crate::policy::backoff::DelayList;
+use crate::policy::hint_mode::HintMode;
+use crate::policy::jitter::Jitter;
 
 /// Every problem in the settings of a policy, with the values and how to fix them.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,12 +1,13 @@
 //! The policy: plain data that says how a call is retried.
 
-mod builder;
-mod curve;
+pub(crate) mod backoff;
+pub(crate) mod builder;
+pub(crate) mod curve;
 mod error;
-mod profile_jitter;
-#[cfg(feature = "serde")]
-mod serde;
-mod text;
+pub(crate) mod hint_mode;
+pub(crate) mod jitter;
+pub(crate) mod macros;
+pub(crate) mod profile_jitter;
 
 use core::num::NonZeroU32;
 use core::time::Duration;
@@ -15,10 +16,12 @@ pub use builder::PolicyBuilder;
 pub(crate) use builder::Settings;
 pub(crate) use curve::{Curve, Draw, Drawn, Interval, Route, Shape};
 pub use error::{PolicyError, PolicyProblem};
-pub use profile_jitter::ProfileJitter;
 pub(crate) use profile_jitter::{Capped, DelayCurve, Formula, Memory, SAMPLE, SAMPLE_SIDE};
 
-use crate::{HintMode, Jitter, Ratio, schedule::Backoff};
+use crate::numbers::ratio::Ratio;
+use crate::policy::backoff::Backoff;
+use crate::policy::hint_mode::HintMode;
+use crate::policy::jitter::Jitter;
 
 /// The settings by which a call is retried: plain data, checked once, shared by every call, simulation and forecast.
 ///

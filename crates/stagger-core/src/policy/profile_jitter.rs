@@ -3,7 +3,6 @@ use core::hash::{Hash, Hasher};
 use core::panic::RefUnwindSafe;
 
 use super::{Drawn, Interval, Policy};
-use crate::Jitter;
 use crate::outcome::FailureKind;
 
 /// A jitter of one system, if it differs from all others: [`Jitter::Profile`](crate::Jitter::Profile).
@@ -62,10 +61,6 @@ impl Formula {
     /// Returns whether the delays after exponential backoff are not drawn from bands around its ceilings.
     pub(super) const fn has_own_delays(&self) -> bool {
         self.needs_exponential || !matches!(self.memory, Memory::None)
-    }
-
-    pub(crate) const fn jitter(&'static self) -> Jitter {
-        Jitter::Profile(ProfileJitter(self))
     }
 }
 

@@ -1,5 +1,5 @@
-use crate::Policy;
 use crate::outcome::FailureKind;
+use crate::policy::Policy;
 use crate::policy::{DelayCurve, Drawn};
 
 /// `min(cap, U[base, 3 · previous])`: decorrelated jitter as it was published, with the cap after the draw.

@@ -1,5 +1,4 @@
-use super::{clients, ours, systems};
-use crate::Policy;
+use crate::policy::Policy;
 
 /// A named policy with its source.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -48,26 +47,6 @@ impl Profile {
     pub const fn policy(&self) -> Policy {
         self.policy
     }
-
-    /// Returns every profile: systems first, then clients that reconnect, then our own.
-    pub fn all() -> impl Iterator<Item = &'static Self> {
-        systems::ALL.iter().chain(clients::ALL).chain(ours::ALL).copied()
-    }
-
-    /// Returns the profile with this name. Hyphens, underscores and dots are equivalent, and so are upper and lower
-    /// case.
-    #[must_use]
-    pub fn named(name: &str) -> Option<&'static Self> {
-        Self::all().find(|profile| letters(profile.name).eq(letters(name)))
-    }
-}
-
-/// Returns a name in the form that is compared.
-fn letters(name: &str) -> impl Iterator<Item = u8> + '_ {
-    name.bytes().map(|byte| match byte {
-        b'_' | b'.' => b'-',
-        byte => byte.to_ascii_lowercase(),
-    })
 }
 
 /// Defines one table of profiles: a constant for each, and the list of all.

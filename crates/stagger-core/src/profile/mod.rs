@@ -19,6 +19,7 @@
 mod aws_blog;
 mod clients;
 mod entry;
+mod list;
 mod once;
 mod ours;
 mod polly;
@@ -30,7 +31,7 @@ pub use entry::Profile;
 pub use ours::*;
 pub use systems::*;
 
-pub use crate::policy::ProfileJitter;
+pub use crate::policy::profile_jitter::ProfileJitter;
 
 /// Returns 53 bits as a number in `[0, 1)`, like the draws of systems that use floating-point numbers.
 fn share(bits: u64) -> f64 {

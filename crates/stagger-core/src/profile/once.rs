@@ -1,9 +1,9 @@
 use core::time::Duration;
 
-use crate::Policy;
-use crate::instant::nanos;
-use crate::jitter::draw_nanos;
+use crate::numbers::draw::draw_nanos;
+use crate::numbers::instant::nanos;
 use crate::outcome::FailureKind;
+use crate::policy::Policy;
 use crate::policy::{DelayCurve, Drawn, Interval};
 use crate::schedule::{least, whole};
 

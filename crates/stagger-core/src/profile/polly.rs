@@ -3,11 +3,12 @@
 //! a single point on it.
 
 use super::{middle, share};
-use crate::Policy;
-use crate::math::{exp2, square_root, tanh};
+use crate::numbers::math::{exp2, square_root, tanh};
 use crate::outcome::FailureKind;
+use crate::policy::Policy;
+use crate::policy::backoff::Backoff;
 use crate::policy::{DelayCurve, Drawn, Interval, SAMPLE, SAMPLE_SIDE};
-use crate::schedule::{Backoff, Band};
+use crate::schedule::Band;
 
 /// Polly's delays: the curve for exponential backoff, this band for others.
 pub(super) struct Polly {

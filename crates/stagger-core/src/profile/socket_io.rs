@@ -3,9 +3,9 @@
 //! to 1.5 ceilings, and are cut at the cap afterwards.
 
 use super::{middle, share};
-use crate::Policy;
-use crate::instant::LONGEST_NANOS;
+use crate::numbers::instant::LONGEST_NANOS;
 use crate::outcome::FailureKind;
+use crate::policy::Policy;
 use crate::policy::{DelayCurve, Drawn, Interval, Route, SAMPLE};
 
 pub(super) struct SocketIo;

@@ -1,10 +1,10 @@
 use core::time::Duration;
 
 use super::{least, whole};
-use crate::Policy;
-use crate::instant::{LONGEST_NANOS, nanos};
-use crate::jitter::draw_nanos;
+use crate::numbers::draw::draw_nanos;
+use crate::numbers::instant::{LONGEST_NANOS, nanos};
 use crate::outcome::FailureKind;
+use crate::policy::Policy;
 use crate::policy::{DelayCurve, Drawn, Interval, Route};
 
 /// `U[from(ceiling), to(ceiling)]`.

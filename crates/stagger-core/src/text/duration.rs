@@ -1,8 +1,9 @@
 use core::fmt;
 use core::time::Duration;
 
-use super::{Message, ParseError, Problem};
-use crate::instant::{LONGEST_NANOS, nanos};
+use super::{ParseError, Problem};
+use crate::numbers::instant::{LONGEST_NANOS, nanos};
+use crate::numbers::message::Message;
 
 /// A length of time that is printed in its shortest exact form: `500ms`, `1.5s`, `1m30s`, `2h`, `0s`.
 ///

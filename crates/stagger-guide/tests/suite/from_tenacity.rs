@@ -3,7 +3,7 @@
 use core::iter;
 use core::time::Duration;
 
-use stagger::{Jitter, Policy, Ratio, Seed};
+use stagger::{Jitter, Policy, Seed};
 
 use super::delays::{assert_same, columns, printed};
 use super::numbers::Numbers;

@@ -1,0 +1,225 @@
+use core::time::Duration;
+
+use super::calls::{CallWindow, MAX_CALLS};
+use super::circuit::CircuitBreaker;
+use super::error::{CircuitBreakerError, CircuitBreakerProblem};
+use super::packed_state::MAX_PROBES;
+use super::rules::{Rules, Slow};
+use super::time::TimeWindow;
+use super::window::{Record, Window};
+use crate::numbers::instant::nanos;
+use crate::numbers::ratio::Ratio;
+use crate::numbers::seed::Seed;
+use crate::policy;
+use crate::policy::Policy;
+use crate::policy::backoff::DelayList;
+
+/// Builds a [`CircuitBreaker`]: its settings before they are checked. [`build`](Self::build) reports every problem at
+/// once.
+///
+/// Each rule that is set trips the breaker by itself.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[must_use = "a builder does nothing until `build`"]
+pub struct CircuitBreakerBuilder {
+    seed: Seed,
+    consecutive: Option<u32>,
+    failure_ratio: Option<Ratio>,
+    slow: Option<(Duration, Ratio)>,
+    window: Option<Window>,
+    min_calls: Option<u32>,
+    open: Policy,
+    probes: u32,
+    healthy_probes: Option<u32>,
+    probe_wait: Duration,
+}
+
+/// The default open times.
+const OPEN: Policy = policy!(exponential(secs(5), secs(60)).jitter(Jitter::Equal));
+const DAY: Duration = Duration::from_secs(86_400);
+
+impl CircuitBreaker {
+    /// Creates a builder for a breaker with rules of its own; it needs at least one.
+    pub const fn builder(seed: Seed) -> CircuitBreakerBuilder {
+        CircuitBreakerBuilder::new(seed)
+    }
+}
+
+impl CircuitBreakerBuilder {
+    pub(super) const fn new(seed: Seed) -> Self {
+        Self {
+            seed,
+            consecutive: None,
+            failure_ratio: None,
+            slow: None,
+            window: None,
+            min_calls: None,
+            open: OPEN,
+            probes: 1,
+            healthy_probes: None,
+            probe_wait: Duration::from_secs(30),
+        }
+    }
+
+    /// Trips on the `n`-th failure in a row. Range: at least 1.
+    ///
+    /// The cheapest rule: a success costs one load, and it never reads the clock. It suits one caller at a time, and
+    /// servers that are either up or down. With many concurrent calls, one success among many failures restarts the
+    /// count.
+    pub const fn consecutive(mut self, n: u32) -> Self {
+        self.consecutive = Some(n);
+        self
+    }
+
+    /// Trips when `failures / calls >= ratio` in the [`window`](Self::window), once it holds
+    /// [`min_calls`](Self::min_calls). Range: more than 0, at most 1. For a ratio such as two thirds, use
+    /// [`Ratio::from_counts`], which rounds down.
+    ///
+    /// The rule is checked after every result: a success also trips the breaker if it brings the window to `min_calls`.
+    pub const fn failure_ratio(mut self, ratio: Ratio) -> Self {
+        self.failure_ratio = Some(ratio);
+        self
+    }
+
+    /// Trips when `slow calls / calls >= ratio` in the [`window`](Self::window), once it holds
+    /// [`min_calls`](Self::min_calls). A call is slow if it takes *longer* than `after`, whether it succeeds or fails.
+    /// Range: `ratio` more than 0, at most 1; `after` more than 0, at most 24 h.
+    ///
+    /// Reads the clock at both ends of every call. A slow probe counts as a failed one.
+    pub const fn slow_ratio(mut self, after: Duration, ratio: Ratio) -> Self {
+        self.slow = Some((after, ratio));
+        self
+    }
+
+    /// Sets the window over which the ratios are computed. Default: the last 100 calls.
+    pub const fn window(mut self, window: Window) -> Self {
+        self.window = Some(window);
+        self
+    }
+
+    /// Sets how many calls a window must hold before a ratio can trip the breaker. Default: 20, or the whole window of
+    /// calls if that is smaller. Range: at least 1, at most the window of calls.
+    pub const fn min_calls(mut self, n: u32) -> Self {
+        self.min_calls = Some(n);
+        self
+    }
+
+    /// Sets how long the breaker stays open: the delays of this policy, one after the other, until the server stays
+    /// healthy. Default: `exponential base=5s cap=60s jitter=equal`.
+    ///
+    /// The open times restart with the first once the breaker has been closed for the policy's `stable_after`; if that
+    /// is not set, for as long as it was last open. They are drawn with the breaker's seed, so that the breakers of a
+    /// fleet do not send their probes at the same time. A policy that can draw 0, such as full jitter without a floor,
+    /// is rejected.
+    ///
+    /// If the failure that trips the breaker has a hint of the server, the hint determines the open time, in the
+    /// policy's hint mode: with the default, `hint + U[0, max(ceiling, hint · hint_spread)]`. A hint above `max_hint`
+    /// counts as `max_hint`, and *do not retry* counts as no hint. Attempt and time limits of the policy have no effect
+    /// here.
+    pub const fn open(mut self, policy: Policy) -> Self {
+        self.open = policy;
+        self
+    }
+
+    /// Sets how many probes a half-open breaker admits at the same time, and in total, before it decides. Default: 1.
+    /// Range: `1..=10_000`.
+    pub const fn probes(mut self, n: u32) -> Self {
+        self.probes = n;
+        self
+    }
+
+    /// Sets how many of the probes must find the server healthy. The breaker closes with the last of these, and opens
+    /// again with the first probe that makes them impossible. Default: all of them. Range: from 1 to all.
+    pub const fn healthy_probes(mut self, n: u32) -> Self {
+        self.healthy_probes = Some(n);
+        self
+    }
+
+    /// Sets how long the breaker waits for its probes, counted from the last one that it admitted. Default: 30 s.
+    /// Range: more than 0.
+    ///
+    /// Probes that are still in flight then count as failed, so the breaker opens again and their results no longer
+    /// count: neither a server that never answers nor a lost permit can hold the breaker half-open. A probe that
+    /// returns late, but before any other call, counts.
+    pub const fn probe_wait(mut self, longest: Duration) -> Self {
+        self.probe_wait = longest;
+        self
+    }
+
+    /// Creates the breaker, closed.
+    ///
+    /// # Errors
+    /// Every problem at once, with the values and how to fix them.
+    pub fn build(self) -> Result<CircuitBreaker, CircuitBreakerError> {
+        use CircuitBreakerProblem as Problem;
+        let counts = self.failure_ratio.is_some() || self.slow.is_some();
+        let window = self.window.unwrap_or(Window::Calls(100));
+        let most = match window {
+            Window::Calls(calls) => calls,
+            Window::Time(_) => u32::MAX,
+        };
+        let min_calls = self.min_calls.unwrap_or(most.min(20));
+        let healthy_probes = self.healthy_probes.unwrap_or(self.probes);
+        let is_out_of_range = |ratio: Ratio| ratio == Ratio::ZERO || ratio.is_above_one();
+        let found = [
+            (Problem::NoRule, self.consecutive.is_none() && !counts),
+            (Problem::NoFailure, self.consecutive == Some(0)),
+            (
+                Problem::Ratio,
+                self.failure_ratio.is_some_and(is_out_of_range)
+                    || self.slow.is_some_and(|(_, ratio)| is_out_of_range(ratio)),
+            ),
+            (Problem::SlowAfter, self.slow.is_some_and(|(after, _)| after.is_zero() || after > DAY)),
+            (
+                Problem::Window,
+                match window {
+                    Window::Calls(calls) => calls == 0 || calls > MAX_CALLS,
+                    Window::Time(length) => length < Duration::from_millis(100) || length > DAY,
+                },
+            ),
+            // An empty window is a problem of its own.
+            (Problem::MinCalls, min_calls == 0 && most > 0 || min_calls > most),
+            (Problem::NothingToCount, !counts && (self.window.is_some() || self.min_calls.is_some())),
+            (Problem::OpenTime, can_be_zero(&self.open)),
+            (
+                Problem::Probes,
+                self.probes == 0 || self.probes > MAX_PROBES || healthy_probes == 0 || healthy_probes > self.probes,
+            ),
+            (Problem::ProbeWait, self.probe_wait.is_zero()),
+        ];
+        let problems =
+            found.iter().filter(|(_, is_so)| *is_so).fold(0, |problems, (problem, _)| problems | 1 << *problem as u8);
+        if problems != 0 {
+            let ratios = [self.failure_ratio, self.slow.map(|(_, ratio)| ratio)];
+            return Err(CircuitBreakerError {
+                problems,
+                ratio: ratios.into_iter().flatten().find(|ratio| is_out_of_range(*ratio)).unwrap_or_default(),
+                slow_after: self.slow.map_or(Duration::ZERO, |(after, _)| after),
+                window,
+                min_calls,
+                probes: self.probes,
+                healthy_probes,
+            });
+        }
+        let rules = Rules {
+            consecutive: self.consecutive.unwrap_or(0),
+            failure_ratio: self.failure_ratio,
+            slow: self.slow.map(|(after, ratio)| Slow { after: nanos(after), ratio }),
+            min_calls,
+            probes: self.probes,
+            healthy_probes,
+            probe_wait: nanos(self.probe_wait),
+        };
+        let record = match window {
+            _ if !counts => Record::Nothing,
+            Window::Calls(calls) => Record::Calls(CallWindow::new(calls)),
+            Window::Time(length) => Record::Time(TimeWindow::new(nanos(length))),
+        };
+        Ok(CircuitBreaker::of(rules, record, self.open, self.seed))
+    }
+}
+
+/// Returns whether a delay of this policy can be 0, or does not exist. Only a list can begin with a longer delay than
+/// it continues with.
+fn can_be_zero(policy: &Policy) -> bool {
+    (1..=DelayList::MAX_LEN as u32).any(|n| policy.bounds(n).is_none_or(|(least, _)| least.is_zero()))
+}

@@ -1,0 +1,149 @@
+use crate::guards::guard::Enforcement;
+use crate::numbers::instant::Instant;
+
+/// The state of a breaker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum BreakerState {
+    /// Calls are admitted and counted.
+    Closed,
+    /// Calls are rejected until the open time is over.
+    Open,
+    /// A few probes are admitted, and all other calls are rejected.
+    HalfOpen,
+    /// Calls are rejected until another command.
+    ForcedOpen,
+    /// Calls are admitted and not counted, until another command: the breaker is off.
+    ForcedClosed,
+}
+
+impl BreakerState {
+    /// All values.
+    pub const ALL: &'static [Self] = &[Self::Closed, Self::Open, Self::HalfOpen, Self::ForcedOpen, Self::ForcedClosed];
+
+    /// Returns the state as one lower-case word, for metrics and logs.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Closed => "closed",
+            Self::Open => "open",
+            Self::HalfOpen => "half_open",
+            Self::ForcedOpen => "forced_open",
+            Self::ForcedClosed => "forced_closed",
+        }
+    }
+}
+
+/// What caused the last change of state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum TransitionCause {
+    /// A command, or the breaker is new.
+    Command,
+    /// Failures in a row tripped it.
+    Consecutive,
+    /// The ratio of failures tripped it.
+    FailureRatio,
+    /// The ratio of slow calls tripped it.
+    SlowRatio,
+    /// The open time was over.
+    OpenTime,
+    /// The probes found the server healthy, or failed.
+    Probes,
+    /// A probe did not return within the longest wait.
+    ProbeWait,
+}
+
+impl TransitionCause {
+    /// Returns the cause as one lower-case word, for metrics and logs.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Command => "command",
+            Self::Consecutive => "consecutive",
+            Self::FailureRatio => "failure_ratio",
+            Self::SlowRatio => "slow_ratio",
+            Self::OpenTime => "open_time",
+            Self::Probes => "probes",
+            Self::ProbeWait => "probe_wait",
+        }
+    }
+
+    pub(super) const fn of(code: u64) -> Self {
+        match code {
+            1 => Self::Consecutive,
+            2 => Self::FailureRatio,
+            3 => Self::SlowRatio,
+            4 => Self::OpenTime,
+            5 => Self::Probes,
+            6 => Self::ProbeWait,
+            _ => Self::Command,
+        }
+    }
+}
+
+/// A breaker at one moment, for metrics and events. A number that has no meaning in a state is 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BreakerSnapshot {
+    /// The state. The next call notices that an open time is over: until then the state is `Open`.
+    pub state: BreakerState,
+    /// What caused the state.
+    pub cause: TransitionCause,
+    /// Whether rejections are enforced.
+    pub enforcement: Enforcement,
+    /// How many changes of state there have been. Polling it misses none.
+    pub transitions: u64,
+    /// When the last change was; `None` for a new breaker.
+    pub since: Option<Instant>,
+    /// How many times it has opened since it was last healthy: the number of the open time in its policy's schedule.
+    pub openings: u32,
+    /// Failures in a row, while it is closed and has that rule; otherwise those that tripped it.
+    pub consecutive: u64,
+    /// Calls in the window while it is closed, results of probes while it is half-open, and the calls counted when it
+    /// opened while it is open. Without a window, calls are not counted.
+    pub calls: u64,
+    /// How many of these calls failed.
+    pub failures: u64,
+    /// How many of these calls were slow; a slow probe counts as failed.
+    pub slow: u64,
+    /// Probes in flight.
+    pub probes: u64,
+    /// When an open breaker admits the next probe.
+    pub next_probe: Option<Instant>,
+    /// How many calls it has rejected since it was created.
+    pub rejections: u64,
+    /// How many calls it would have rejected while its rejections were only observed.
+    pub would_have_rejected: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn every_cause_round_trips_through_its_number_and_has_a_name() {
+        let all = [
+            TransitionCause::Command,
+            TransitionCause::Consecutive,
+            TransitionCause::FailureRatio,
+            TransitionCause::SlowRatio,
+            TransitionCause::OpenTime,
+            TransitionCause::Probes,
+            TransitionCause::ProbeWait,
+        ];
+        for cause in all {
+            assert_eq!(TransitionCause::of(cause as u64), cause);
+        }
+        assert_eq!(all.map(TransitionCause::name).into_iter().collect::<HashSet<_>>().len(), all.len());
+    }
+
+    /// Metrics and logs are searched for these words.
+    #[test]
+    fn names_are_frozen_words() {
+        let names = BreakerState::ALL.iter().map(|state| state.name());
+        assert!(names.eq(["closed", "open", "half_open", "forced_open", "forced_closed"]));
+    }
+}

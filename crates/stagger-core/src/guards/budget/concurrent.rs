@@ -1,0 +1,137 @@
+use super::BudgetError;
+use super::BudgetProblem::RatioAboveOne;
+use super::shards::Shards;
+use crate::guards::guard::Now;
+use crate::guards::guard::{Budget, BudgetPermit};
+use crate::numbers::atomic::{AtomicU64, Ordering, const_unless_loom};
+use crate::numbers::ratio::Ratio;
+use crate::outcome::{FailureKind, Outcome};
+
+/// Bounds the concurrent retries by a share of the concurrent calls, with a minimum.
+///
+/// ```text
+/// try_acquire: retries + 1 ≤ max(floor, ratio · active)
+/// ```
+///
+/// A retry counts from the moment it is granted, so also during its backoff. Active calls are all of them: those in
+/// their first attempt, those in a retry or waiting for one, and the one that requests the retry. So a call that begins
+/// to retry does not lower the limit, and a client whose calls all fail keeps the floor.
+///
+/// Units: calls. Defaults: 20 %, floor 3. Range: any share up to 1, with which nothing is rejected.
+///
+/// Source: Envoy, `retry_budget` (`budget_percent`, `min_retry_concurrency`). Differs from it in: a call in its backoff
+/// is active.
+///
+/// # What it bounds
+///
+/// Of N calls at the same time at most `max(floor, ⌊ratio · N⌋)` retry at the same time. It does not bound how many do
+/// so in a row: fast failures are retried fast, so the policy's backoff bounds the rate.
+///
+/// Use it in proxies and servers with many calls at once. With few calls their number says little; use
+/// [`Window`](super::Window).
+///
+/// # Cost
+///
+/// Lock-free, shared by reference; a call adds one to a counter that it shares with few other threads, or with none,
+/// and takes it back. It never reads the clock. Its size is a kilobyte. Active calls are summed one counter after the
+/// other, so a call that begins or ends in the meantime may or may not be counted; every call that is counted was
+/// active at the time.
+#[derive(Debug)]
+pub struct Concurrent {
+    ratio: Ratio,
+    floor: u32,
+    firsts: Shards,
+    retries: AtomicU64,
+}
+
+/// A snapshot of a [`Concurrent`], for metrics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ConcurrentSnapshot {
+    /// Calls in their first attempt.
+    pub firsts: u64,
+    /// Calls in a retry, or waiting for one.
+    pub retries: u64,
+}
+
+const FIRST: BudgetPermit = BudgetPermit(1);
+const RETRY: BudgetPermit = BudgetPermit(2);
+
+impl Concurrent {
+    const_unless_loom! {
+        /// Creates a budget that allows this share of the active calls, or `floor` if that is more.
+        ///
+        /// # Errors
+        /// A share above 1.
+        pub const fn with(ratio: Ratio, floor: u32) -> Result<Self, BudgetError> {
+            match BudgetError::check([(RatioAboveOne, ratio.is_above_one(), ratio.as_millionths() as u64)]) {
+                Ok(()) => Ok(Self::unchecked(ratio, floor)),
+                Err(error) => Err(error),
+            }
+        }
+
+        /// Creates the default budget: 20 %, and at least 3.
+        #[must_use]
+        pub const fn new() -> Self {
+            Self::unchecked(Ratio::percent(20), 3)
+        }
+
+        const fn unchecked(ratio: Ratio, floor: u32) -> Self {
+            Self { ratio, floor, firsts: Shards::new(), retries: AtomicU64::new(0) }
+        }
+    }
+
+    /// Returns a snapshot.
+    #[must_use]
+    pub fn snapshot(&self) -> ConcurrentSnapshot {
+        ConcurrentSnapshot { firsts: self.firsts.sum(), retries: self.retries.load(Ordering::Relaxed) }
+    }
+
+    /// Returns how many concurrent retries are allowed with this many active calls.
+    fn allowed(&self, active: u64) -> u64 {
+        self.ratio.of(active).max(u64::from(self.floor))
+    }
+}
+
+impl Default for Concurrent {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Budget for Concurrent {
+    #[inline]
+    fn on_first_attempt(&self, _: &dyn Now) -> BudgetPermit {
+        self.firsts.add();
+        FIRST
+    }
+
+    fn try_acquire(&self, _: FailureKind, _: &dyn Now) -> Option<BudgetPermit> {
+        // The call that requests the retry is no longer in its attempt.
+        let firsts = self.firsts.sum().saturating_add(1);
+        let spend = |retries| (retries < self.allowed(firsts.saturating_add(retries))).then(|| retries + 1);
+        self.retries.fetch_update(Ordering::Relaxed, Ordering::Relaxed, spend).ok()?;
+        Some(RETRY)
+    }
+
+    #[inline]
+    fn record(&self, permit: BudgetPermit, _: &Outcome, _: &dyn Now) {
+        self.release(permit);
+    }
+
+    #[inline]
+    fn release(&self, permit: BudgetPermit) {
+        match permit {
+            FIRST => self.firsts.take_back(),
+            RETRY => {
+                self.retries.fetch_sub(1, Ordering::Relaxed);
+            }
+            _ => {}
+        }
+    }
+
+    fn available(&self) -> Option<u64> {
+        let ConcurrentSnapshot { firsts, retries } = self.snapshot();
+        Some(self.allowed(firsts.saturating_add(retries)).saturating_sub(retries))
+    }
+}

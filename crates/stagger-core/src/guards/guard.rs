@@ -1,0 +1,371 @@
+//! Guards: budgets and circuit breakers, which calls share, and the permits that they issue.
+
+use core::cell::Cell;
+use core::fmt;
+use core::time::Duration;
+
+use crate::numbers::instant::Instant;
+pub use crate::outcome::ServerHealth;
+use crate::outcome::{FailureKind, Outcome};
+
+/// The current time, read from the driver's clock at most once per decision, and only if it is needed.
+pub trait Now {
+    /// Returns the current instant. Repeated calls return the same value.
+    fn now(&self) -> Instant;
+}
+
+/// A fixed time: for tests, and for drivers that have already read their clock.
+impl Now for Instant {
+    fn now(&self) -> Instant {
+        *self
+    }
+}
+
+/// A clock that has not been read yet.
+pub(crate) struct Unread<F> {
+    read: Cell<Option<F>>,
+    seen: Cell<Instant>,
+}
+
+impl<F: FnOnce() -> Instant> Unread<F> {
+    #[inline]
+    pub(crate) const fn new(read: F) -> Self {
+        Self { read: Cell::new(Some(read)), seen: Cell::new(Instant::ZERO) }
+    }
+}
+
+impl<F: FnOnce() -> Instant> Now for Unread<F> {
+    #[inline]
+    fn now(&self) -> Instant {
+        if let Some(read) = self.read.take() {
+            self.seen.set(read());
+        }
+        self.seen.get()
+    }
+}
+
+/// A shared allowance for retries. It bounds the retries of all calls together, which backoff cannot.
+///
+/// The budget grants a permit *before* the sleep, so that many sleeping calls cannot wake up together to a budget that
+/// is used up. Each permit is settled exactly once: by [`release`](Self::release) if the attempt was never made,
+/// otherwise by [`record`](Self::record) with its outcome. Implementations take `&self` and are shared by all calls to
+/// a target.
+pub trait Budget: fmt::Debug + Send + Sync {
+    /// Records that the first attempt of a call is about to be made, and returns its permit. A first attempt is never
+    /// rejected. Budgets that count attempts or calls in flight count it here. The permit is settled like that of a
+    /// retry. Default: returns [`BudgetPermit::NONE`].
+    fn on_first_attempt(&self, now: &dyn Now) -> BudgetPermit {
+        let _ = now;
+        BudgetPermit::NONE
+    }
+
+    /// Acquires a permit for one retry after a failure of this kind, or returns `None` if the budget rejects the retry.
+    /// A permit that [`release`](Self::release) is to give back must differ from [`BudgetPermit::NONE`].
+    fn try_acquire(&self, kind: FailureKind, now: &dyn Now) -> Option<BudgetPermit>;
+
+    /// Records the outcome of the attempt that `permit` was granted for.
+    fn record(&self, permit: BudgetPermit, outcome: &Outcome, now: &dyn Now);
+
+    /// Releases the permit of an attempt that was never made.
+    fn release(&self, permit: BudgetPermit);
+
+    /// Returns how many retries are available now, for events and metrics; `None` (the default) if the budget has no
+    /// such number.
+    fn available(&self) -> Option<u64> {
+        None
+    }
+
+    /// Returns whether the budget never rejects a retry. Layers that share such a budget are not bounded together, so
+    /// the inner layer [does not retry](NestedRetries::ShareBudget). Default: false.
+    fn is_unlimited(&self) -> bool {
+        false
+    }
+}
+
+/// A circuit breaker: rejects calls to a server that is known to be down.
+///
+/// Each permit is settled exactly once by [`record`](Self::record). For an attempt that was not completed the outcome
+/// is [`Outcome::Cancelled`], which counts neither as success nor as failure.
+pub trait Breaker: fmt::Debug + Send + Sync {
+    /// Admits an attempt, or rejects it. A half-open breaker counts its probes here.
+    ///
+    /// # Errors
+    /// [`BreakerOpen`] with the time for which the breaker stays open.
+    fn admit(&self, now: &dyn Now) -> Result<BreakerPermit, BreakerOpen>;
+
+    /// Returns how long the breaker stays open; zero if it would admit an attempt now. Changes nothing.
+    fn retry_in(&self, now: &dyn Now) -> Duration;
+
+    /// Returns whether an attempt that starts `after` from now would be rejected. Changes nothing.
+    fn would_reject(&self, after: Duration, now: &dyn Now) -> bool;
+
+    /// Records the outcome of the attempt that `permit` was granted for.
+    fn record(&self, permit: BreakerPermit, outcome: &Outcome, now: &dyn Now);
+
+    /// Sets whether the breaker's rejections are enforced from now on: an operator control for incidents. The default
+    /// implementation ignores it, for breakers without such a control.
+    fn set_enforcement(&self, enforcement: Enforcement) {
+        let _ = enforcement;
+    }
+}
+
+/// Whether the rejections of a breaker are enforced.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Enforcement {
+    /// Rejections are enforced. The default.
+    #[default]
+    Enforced,
+    /// No call is rejected; the calls that would have been are counted.
+    Observed,
+    /// No call is rejected, and none is counted.
+    Off,
+}
+
+impl Enforcement {
+    /// All values.
+    pub const ALL: &'static [Self] = &[Self::Enforced, Self::Observed, Self::Off];
+
+    /// Returns the value as one lower-case word, for metrics and logs.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Enforced => "enforced",
+            Self::Observed => "observed",
+            Self::Off => "off",
+        }
+    }
+}
+
+/// The error of a call that an open circuit breaker rejected.
+///
+/// Complete: implementations of [`Breaker`] create it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BreakerOpen {
+    /// How long the breaker stays open. A retry around this call treats it as a hint.
+    pub retry_in: Duration,
+}
+
+impl fmt::Display for BreakerOpen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "this client's own circuit breaker is open for another {:.1}", crate::text::Compact(self.retry_in))
+    }
+}
+
+impl core::error::Error for BreakerOpen {}
+
+/// The permit of a budget for one attempt: a number whose meaning is known to the budget only.
+///
+/// Neither `Copy` nor `Clone`, so that it is settled once.
+#[derive(Debug, PartialEq, Eq)]
+pub struct BudgetPermit(pub u64);
+
+impl BudgetPermit {
+    /// No permit: there is nothing to release, and only [`record`](Budget::record) receives it.
+    pub const NONE: Self = Self(0);
+}
+
+/// The permit of a breaker for one attempt: a number whose meaning is known to the breaker only.
+///
+/// Neither `Copy` nor `Clone`, so that it is recorded once.
+#[derive(Debug, PartialEq, Eq)]
+pub struct BreakerPermit(pub u64);
+
+impl BreakerPermit {
+    /// No permit.
+    pub const NONE: Self = Self(0);
+}
+
+/// The permits of both guards for one attempt.
+///
+/// The driver holds them between [`begin`](crate::machine::RetryMachine::begin) and
+/// [`decide`](crate::machine::RetryMachine::decide), and between `decide` and the next `begin`. A driver that drops a
+/// call settles them with [`Guards::release`] after `decide`, with [`Guards::abandon`] during the attempt, and with
+/// [`Guards::release_begun`] between `begin` and an attempt that is not made.
+#[derive(Debug, PartialEq, Eq)]
+#[must_use = "a permit that is not handed on is never settled"]
+pub struct Permits {
+    pub(crate) budget: BudgetPermit,
+    pub(crate) breaker: BreakerPermit,
+}
+
+impl Permits {
+    /// No permits: what the first `begin` of a call receives.
+    pub const NONE: Self = Self { budget: BudgetPermit::NONE, breaker: BreakerPermit::NONE };
+
+    /// Takes the permits out of `slot`, leaving [`NONE`](Self::NONE).
+    pub const fn take(slot: &mut Self) -> Self {
+        core::mem::replace(slot, Self::NONE)
+    }
+}
+
+/// Whether a call retries if it is made inside an attempt of another call.
+///
+/// With three attempts in each of three layers and a persistent failure, the innermost operation runs
+///
+/// | | times |
+/// |---|---|
+/// | [`Disable`](Self::Disable) | 3 |
+/// | [`ShareBudget`](Self::ShareBudget) | 3, plus the retries that the shared budget grants |
+/// | [`Allow`](Self::Allow) | 27 |
+///
+/// The driver resolves it for each call: [`Guards::nested`] is [`Allow`](Self::Allow) if there is no outer attempt.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum NestedRetries {
+    /// The call makes one attempt and leaves retrying to the outer layer. The default.
+    #[default]
+    Disable,
+    /// The call retries, and one budget bounds the retries of both layers: give the same budget to both.
+    ///
+    /// The call's first attempt is part of the outer layer's attempt, so the budget counts it once. Without a budget,
+    /// or with one that is [unlimited](Budget::is_unlimited), this is the same as [`Disable`](Self::Disable).
+    ShareBudget,
+    /// The call retries as if there were no outer layer: the attempts multiply.
+    Allow,
+}
+
+/// The guards of a call: what a decision consults besides the policy. All of them are optional.
+///
+/// The fields are public so that a driver can set a guard that it may or may not have.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Guards<'a> {
+    /// The retry budget, if there is one.
+    pub budget: Option<&'a dyn Budget>,
+    /// The circuit breaker, if there is one.
+    pub breaker: Option<&'a dyn Breaker>,
+    /// Whether the call retries although an outer layer is already retrying.
+    pub nested: NestedRetries,
+}
+
+impl Default for Guards<'_> {
+    fn default() -> Self {
+        Self::none()
+    }
+}
+
+impl<'a> Guards<'a> {
+    /// Creates guards without a budget and without a breaker.
+    #[inline]
+    #[must_use]
+    pub const fn none() -> Self {
+        Self { budget: None, breaker: None, nested: NestedRetries::Allow }
+    }
+
+    /// Sets the budget.
+    #[inline]
+    #[must_use]
+    pub const fn budget(mut self, budget: &'a dyn Budget) -> Self {
+        self.budget = Some(budget);
+        self
+    }
+
+    /// Sets the breaker.
+    #[inline]
+    #[must_use]
+    pub const fn breaker(mut self, breaker: &'a dyn Breaker) -> Self {
+        self.breaker = Some(breaker);
+        self
+    }
+
+    /// Sets whether the call retries although an outer layer is already retrying. Default: [`NestedRetries::Allow`].
+    #[inline]
+    #[must_use]
+    pub const fn nested(mut self, nested: NestedRetries) -> Self {
+        self.nested = nested;
+        self
+    }
+
+    /// Returns whether there is neither a budget nor a breaker. An outer layer may still be retrying.
+    #[inline]
+    #[must_use]
+    pub const fn is_unguarded(&self) -> bool {
+        self.budget.is_none() && self.breaker.is_none()
+    }
+
+    /// Returns whether the call leaves retries to an outer layer.
+    #[inline]
+    pub(crate) fn leaves_retries_to_outer_layer(&self) -> bool {
+        match self.nested {
+            NestedRetries::Allow => false,
+            NestedRetries::Disable => true,
+            NestedRetries::ShareBudget => self.budget.is_none_or(Budget::is_unlimited),
+        }
+    }
+
+    /// Reports the first attempt of a call to the budget, unless the outer layer has done so.
+    #[inline]
+    pub(crate) fn on_first_attempt(&self, now: &dyn Now) -> BudgetPermit {
+        match (self.budget, self.nested) {
+            (None, _) | (_, NestedRetries::ShareBudget) => BudgetPermit::NONE,
+            (Some(budget), _) => budget.on_first_attempt(now),
+        }
+    }
+
+    /// Reports the first attempt of a call that makes several attempts at the same time, and returns its permits. The
+    /// breaker is not asked.
+    pub fn first_of_several(&self, now: impl FnOnce() -> Instant) -> Permits {
+        Permits { budget: self.on_first_attempt(&Unread::new(now)), ..Permits::NONE }
+    }
+
+    /// Acquires the permits of another attempt at the same time, as for a retry; `None` if the budget or the breaker
+    /// rejects it.
+    pub fn another_of_several(&self, now: impl FnOnce() -> Instant) -> Option<Permits> {
+        let now = Unread::new(now);
+        let mut permits = Permits::NONE;
+        if let Some(budget) = self.budget {
+            permits.budget = budget.try_acquire(FailureKind::Transient, &now)?;
+        }
+        match self.breaker.map(|breaker| breaker.admit(&now)) {
+            None => {}
+            Some(Ok(admitted)) => permits.breaker = admitted,
+            Some(Err(_)) => {
+                self.release(permits);
+                return None;
+            }
+        }
+        Some(permits)
+    }
+
+    /// Settles the permits of an attempt with its outcome.
+    pub fn settle(&self, permits: Permits, outcome: &Outcome, now: impl FnOnce() -> Instant) {
+        self.record(permits, outcome, &Unread::new(now));
+    }
+
+    /// Releases the permits of an attempt that was never made because the call was cancelled during its sleep.
+    #[inline]
+    pub fn release(&self, permits: Permits) {
+        if let (Some(budget), true) = (self.budget, permits.budget != BudgetPermit::NONE) {
+            budget.release(permits.budget);
+        }
+    }
+
+    /// Settles the permits of an attempt that was dropped before it completed.
+    #[inline]
+    pub fn abandon(&self, permits: Permits, now: impl FnOnce() -> Instant) {
+        self.record(permits, &Outcome::Cancelled, &Unread::new(now));
+    }
+
+    /// Settles the permits of an attempt that the breaker admitted and that was not made.
+    #[inline]
+    pub fn release_begun(&self, permits: Permits, now: impl FnOnce() -> Instant) {
+        let Permits { budget, breaker: probe } = permits;
+        if let Some(breaker) = self.breaker {
+            breaker.record(probe, &Outcome::Cancelled, &Unread::new(now));
+        }
+        self.release(Permits { budget, ..Permits::NONE });
+    }
+
+    /// Reports the outcome of an attempt to the guards (step 1 of the decision).
+    #[inline]
+    pub(crate) fn record(&self, permits: Permits, outcome: &Outcome, now: &dyn Now) {
+        if let Some(breaker) = self.breaker {
+            breaker.record(permits.breaker, outcome, now);
+        }
+        let is_outer = self.nested == NestedRetries::ShareBudget && permits.budget == BudgetPermit::NONE;
+        if let (Some(budget), false) = (self.budget, is_outer) {
+            budget.record(permits.budget, outcome, now);
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! Sans-I/O state machines: they decide, and a driver waits, calls and reads the clock.
+//!
+//! [`RetryMachine`] decides about the attempts of one call, [`ReconnectMachine`] about a connection that is kept open.
+//! Both take the present time, the outcome and the [guards](crate::Guards) as arguments.
+
+pub(crate) mod decision;
+mod paused;
+mod reconnect;
+mod retry;
+mod state;
+
+pub use decision::Decision;
+pub use paused::Paused;
+pub use reconnect::{Generation, ReconnectMachine, ReconnectPhase, ReconnectStep};
+pub use retry::{Health, RetryMachine};
+pub use state::RetryState;

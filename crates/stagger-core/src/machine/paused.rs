@@ -1,0 +1,131 @@
+use core::time::Duration;
+
+use crate::machine::state::RetryState;
+use crate::machine::state::TIMED;
+use crate::numbers::instant::Instant;
+use crate::numbers::instant::nanos;
+use crate::numbers::seed::Seed;
+
+/// A paused retry: the state of a call without reference to a clock, to be resumed later, in another process if
+/// necessary.
+///
+/// It stores the elapsed time instead of the instant at which the call began. The time of the pause itself does not
+/// count, unless it is added with [`advanced_by`](Self::advanced_by).
+///
+/// Permits are not part of it: release them before pausing, and acquire a new one with
+/// [`RetryMachine::reacquire`](crate::machine::RetryMachine::reacquire).
+///
+/// With the feature `serde` it is written as a table of numbers that every format can store. Reading rejects numbers
+/// that no state can have. The table is internal to this library, and later versions can read it.
+///
+/// ```
+/// use core::time::Duration;
+/// use stagger_core::{Instant, Seed, machine::RetryState};
+///
+/// let at = |ms: u64| Instant::from_nanos(ms * 1_000_000);
+/// let paused = RetryState::started(at(1_000)).pause(Seed::new(7), at(1_400));
+/// assert_eq!((paused.attempt(), paused.elapsed()), (0, Some(Duration::from_millis(400))));
+///
+/// // On another clock.
+/// assert_eq!(paused.resume(at(90_000)).start(), Some(at(89_600)));
+/// assert_eq!(paused.advanced_by(Duration::from_secs(1)).resume(at(90_000)).start(), Some(at(88_600)));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Paused {
+    /// Its start is relative to the epoch of no clock: the elapsed time is in `elapsed`, if it was tracked.
+    state: RetryState,
+    elapsed: Duration,
+    seed: Seed,
+}
+
+impl RetryState {
+    /// Pauses this state, with the seed of its delays. `now` is the time of the clock that drove it.
+    #[must_use]
+    pub const fn pause(self, seed: Seed, now: Instant) -> Paused {
+        let elapsed = match self.start() {
+            Some(start) => now.saturating_since(start),
+            None => Duration::ZERO,
+        };
+        Paused { state: Self { start: Instant::ZERO, ..self }, elapsed, seed }
+    }
+}
+
+impl Paused {
+    /// Returns how many attempts were made.
+    #[must_use]
+    pub const fn attempt(&self) -> u32 {
+        self.state.attempt()
+    }
+
+    /// Returns the time that had passed since the start of the call; `None` if it was not tracked.
+    #[must_use]
+    pub const fn elapsed(&self) -> Option<Duration> {
+        if self.state.flags & TIMED != 0 { Some(self.elapsed) } else { None }
+    }
+
+    /// Returns the seed of its delays.
+    #[must_use]
+    pub const fn seed(&self) -> Seed {
+        self.seed
+    }
+
+    /// Adds `by` to the elapsed time, to count the pause against a time limit.
+    #[must_use]
+    pub const fn advanced_by(self, by: Duration) -> Self {
+        Self { elapsed: self.elapsed.saturating_add(by), ..self }
+    }
+
+    /// Returns the state on a clock at `now`. If the start would lie before the epoch of this clock, it is moved there,
+    /// so a time limit ends later. The clocks of `stagger` leave room for a century before the present.
+    #[must_use]
+    pub const fn resume(self, now: Instant) -> RetryState {
+        let start = if self.state.flags & TIMED != 0 {
+            Instant::from_nanos(now.as_nanos().saturating_sub(nanos(self.elapsed)))
+        } else {
+            Instant::ZERO
+        };
+        RetryState { start, ..self.state }
+    }
+}
+
+#[cfg(feature = "serde")]
+mod serde {
+    use ::serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+    use super::{Duration, Instant, Paused, RetryState, Seed};
+    use crate::machine::state::FLAGS;
+
+    /// Some formats do not have all of `u64`, and some readers do not preserve a fraction to the last bit, so both are
+    /// written as the signed number with the same bits.
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename = "Paused")]
+    struct Table {
+        attempt: u32,
+        episode: u16,
+        flags: u8,
+        carry: i64,
+        elapsed: Duration,
+        seed: i64,
+    }
+
+    impl Serialize for Paused {
+        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            let RetryState { start: _, carry, attempt, episode, flags } = self.state;
+            let (carry, seed) = (carry.to_bits() as i64, self.seed.get() as i64);
+            Table { attempt, episode, flags, carry, elapsed: self.elapsed, seed }.serialize(serializer)
+        }
+    }
+
+    impl<'de> Deserialize<'de> for Paused {
+        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            let Table { attempt, episode, flags, carry, elapsed, seed } = Table::deserialize(deserializer)?;
+            let carry = f64::from_bits(carry as u64);
+            // A length of time: neither negative nor NaN.
+            if carry.is_nan() || carry < 0.0 || flags & !FLAGS != 0 {
+                return Err(de::Error::custom("not the state of a retry: it was damaged, or is of a later version"));
+            }
+            let state = RetryState { start: Instant::ZERO, carry, attempt, episode, flags };
+            Ok(Self { state, elapsed, seed: Seed::new(seed as u64) })
+        }
+    }
+}

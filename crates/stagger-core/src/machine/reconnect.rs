@@ -1,0 +1,291 @@
+use core::time::Duration;
+
+use crate::guards::guard::Guards;
+use crate::guards::guard::Permits;
+use crate::machine::decision::{Decision, DelaySource, StopReason};
+use crate::machine::retry::{Health, RetryMachine};
+use crate::machine::state::RetryState;
+use crate::numbers::instant::Instant;
+use crate::numbers::seed::Seed;
+use crate::outcome::Outcome;
+use crate::policy::Policy;
+
+/// How long a connection must have been open to count as healthy, if the policy does not set it.
+const STABLE_AFTER: Duration = Duration::from_secs(10);
+
+/// Decides for a long-lived connection when to connect, when to retry and when to give up.
+///
+/// Like [`RetryMachine`] it reads no clock and does no I/O. The driver reports every event with the [`Generation`] of
+/// the connection that it belongs to, and does what the returned [`ReconnectStep`] says. A report about an earlier
+/// connection, or the second report of one loss (an error *and* a close), is answered with [`ReconnectStep::Stale`] and
+/// changes nothing, so one loss never schedules two reconnects.
+///
+/// - After the loss of a healthy connection an *episode* begins: the first wait is the policy's spread, and the backoff
+///   begins with the first failure after it. Without a spread, the loss is the backoff's first failure.
+/// - A connection is healthy if it was open for at least the policy's `stable_after`; if that is not set, for the
+///   larger of 10 s and the last wait. With a `stable_after` of zero, the backoff restarts as soon as a connection is
+///   open, so a server that accepts and then drops connections causes a hot loop.
+/// - After giving up, and at any other time, [`reconnect_now`](Self::reconnect_now) begins a new episode at once.
+///
+/// ```
+/// use core::time::Duration;
+/// use stagger_core::{Guards, Instant, Outcome, Policy, machine::ReconnectMachine, Seed, machine::ReconnectStep};
+///
+/// let policy = Policy::exponential(Duration::from_millis(500), Duration::from_secs(30))
+///     .spread(Duration::from_secs(10))
+///     .build()?;
+/// let (guards, at) = (Guards::none(), |s: u64| Instant::from_nanos(s * 1_000_000_000));
+/// let mut link = ReconnectMachine::new(Seed::new(1));
+///
+/// let ReconnectStep::Connect { generation } = link.reconnect_now(&policy, || at(0), &guards) else { panic!() };
+/// link.opened(generation, || at(1), &guards);
+/// let ReconnectStep::Wait { after, .. } = link.ended(generation, Outcome::TRANSIENT, at(60), &policy, &guards) else { panic!() };
+/// assert!(after <= Duration::from_secs(10));
+/// assert_eq!(link.ended(generation, Outcome::TRANSIENT, at(60), &policy, &guards), ReconnectStep::Stale);
+/// # Ok::<(), stagger_core::PolicyError>(())
+/// ```
+#[derive(Debug)]
+pub struct ReconnectMachine {
+    state: RetryState,
+    seed: Seed,
+    generation: Generation,
+    phase: ReconnectPhase,
+    permit: Permits,
+    last_wait: Duration,
+    /// What determined `last_wait`: the rest of a hint is still a hint.
+    source: DelaySource,
+    is_distrusted: bool,
+}
+
+/// The number of a connection, which every report names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Generation(u64);
+
+impl Generation {
+    /// Returns the number: 1 for the first connection, one more for each further attempt to connect.
+    #[must_use]
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+}
+
+/// The phase of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ReconnectPhase {
+    /// Nothing has begun.
+    Idle,
+    /// An attempt to connect is in progress.
+    Connecting,
+    /// The connection is open.
+    Open {
+        /// When it was opened.
+        since: Instant,
+    },
+    /// The next attempt is scheduled.
+    Waiting {
+        /// When it is due.
+        until: Instant,
+    },
+    /// No further attempt is made, unless [`ReconnectMachine::reconnect_now`] requests one.
+    GivenUp(StopReason),
+    /// The connection was closed on purpose, for good.
+    Closed,
+}
+
+/// What the driver has to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+#[non_exhaustive]
+pub enum ReconnectStep {
+    /// Connect, and report the result under this generation.
+    Connect {
+        /// The generation for the reports.
+        generation: Generation,
+    },
+    /// Wait, then call [`ReconnectMachine::due`].
+    Wait {
+        /// How long to wait.
+        after: Duration,
+        /// When the wait is over.
+        until: Instant,
+        /// What determined the wait.
+        source: DelaySource,
+    },
+    /// Nothing: no action is required until the next event.
+    Rest,
+    /// Give up and report this reason.
+    GiveUp(StopReason),
+    /// Ignore the event: it belongs to an earlier connection, or to one whose loss was already reported. Nothing has
+    /// changed.
+    Stale,
+}
+
+impl ReconnectMachine {
+    /// Creates an idle machine; [`reconnect_now`](Self::reconnect_now) starts it.
+    #[must_use]
+    pub const fn new(seed: Seed) -> Self {
+        Self {
+            state: RetryState::new(),
+            seed,
+            generation: Generation(0),
+            phase: ReconnectPhase::Idle,
+            permit: Permits::NONE,
+            last_wait: Duration::ZERO,
+            source: DelaySource::Schedule,
+            is_distrusted: false,
+        }
+    }
+
+    /// Returns the phase of the connection.
+    #[must_use]
+    pub const fn phase(&self) -> ReconnectPhase {
+        self.phase
+    }
+
+    /// Returns the generation of the current connection or attempt.
+    #[must_use]
+    pub const fn generation(&self) -> Generation {
+        self.generation
+    }
+
+    /// Returns the number of attempts made in this episode.
+    #[must_use]
+    pub const fn attempt(&self) -> u32 {
+        self.state.attempt()
+    }
+
+    /// Begins a new episode and connects at once: at the start, after giving up, during a wait, or to replace an open
+    /// connection. After [`close`](Self::close) it does nothing.
+    pub fn reconnect_now(
+        &mut self,
+        policy: &Policy,
+        now: impl FnOnce() -> Instant,
+        guards: &Guards<'_>,
+    ) -> ReconnectStep {
+        if self.phase == ReconnectPhase::Closed {
+            return ReconnectStep::Rest;
+        }
+        let now = now();
+        self.settle_unfinished(now, guards);
+        self.state.begin_episode();
+        self.connect(policy, now, guards)
+    }
+
+    /// Connects if the wait is over; otherwise returns a step with the remaining wait.
+    pub fn due(&mut self, policy: &Policy, now: Instant, guards: &Guards<'_>) -> ReconnectStep {
+        match self.phase {
+            ReconnectPhase::Waiting { until } if now >= until => self.connect(policy, now, guards),
+            ReconnectPhase::Waiting { until } => {
+                ReconnectStep::Wait { after: until.saturating_since(now), until, source: self.source }
+            }
+            _ => ReconnectStep::Rest,
+        }
+    }
+
+    /// Records that the attempt succeeded and the connection is open.
+    pub fn opened(
+        &mut self,
+        generation: Generation,
+        now: impl FnOnce() -> Instant,
+        guards: &Guards<'_>,
+    ) -> ReconnectStep {
+        if generation != self.generation || self.phase != ReconnectPhase::Connecting {
+            return ReconnectStep::Stale;
+        }
+        let since = now();
+        guards.record(Permits::take(&mut self.permit), &Outcome::Success, &since);
+        self.phase = ReconnectPhase::Open { since };
+        ReconnectStep::Rest
+    }
+
+    /// Marks the open connection as unhealthy, however long it stays open, because its server failed while it was open.
+    /// When it ends, the backoff continues, after a spread: all clients of that server lose their connections at once.
+    pub fn distrust(&mut self, generation: Generation) {
+        self.is_distrusted |= generation == self.generation;
+    }
+
+    /// Records that the attempt failed or that the connection was lost, for this reason. [`Outcome::Success`] means
+    /// that the connection ended normally and is still wanted.
+    pub fn ended(
+        &mut self,
+        generation: Generation,
+        outcome: Outcome,
+        now: Instant,
+        policy: &Policy,
+        guards: &Guards<'_>,
+    ) -> ReconnectStep {
+        if generation != self.generation {
+            return ReconnectStep::Stale;
+        }
+        let decision = match self.phase {
+            ReconnectPhase::Open { since } => {
+                let enough = policy.stable_after().unwrap_or_else(|| self.last_wait.max(STABLE_AFTER));
+                let health = match now.saturating_since(since) {
+                    _ if self.is_distrusted => Health::Failed,
+                    lived if lived >= enough => Health::Stable,
+                    _ => Health::Flapping,
+                };
+                self.retry(policy).lost(health, outcome, || now, guards)
+            }
+            ReconnectPhase::Connecting => {
+                let permit = Permits::take(&mut self.permit);
+                // A connection that was refused as a stream may be retried at once. One that "succeeded" without ever
+                // being open has failed.
+                let outcome = if outcome == Outcome::Success { Outcome::TRANSIENT } else { outcome };
+                self.retry(policy).decide(outcome, permit, || now, guards)
+            }
+            _ => return ReconnectStep::Stale,
+        };
+        match decision {
+            Decision::Retry { after, source, permit } => {
+                self.permit = permit;
+                (self.last_wait, self.source) = (after, source);
+                let until = now.saturating_add(after);
+                self.phase = ReconnectPhase::Waiting { until };
+                ReconnectStep::Wait { after, until, source }
+            }
+            Decision::Stop(stop) => self.give_up(stop),
+            Decision::Done => ReconnectStep::Rest,
+        }
+    }
+
+    /// Closes the connection for good: no further attempt is made, and every later report is stale.
+    pub fn close(&mut self, now: impl FnOnce() -> Instant, guards: &Guards<'_>) {
+        self.settle_unfinished(now(), guards);
+        self.phase = ReconnectPhase::Closed;
+    }
+
+    fn connect(&mut self, policy: &Policy, now: Instant, guards: &Guards<'_>) -> ReconnectStep {
+        let permit = Permits::take(&mut self.permit);
+        match self.retry(policy).begin(permit, || now, guards) {
+            Ok(permit) => {
+                self.permit = permit;
+                self.generation.0 += 1;
+                self.is_distrusted = false;
+                self.phase = ReconnectPhase::Connecting;
+                ReconnectStep::Connect { generation: self.generation }
+            }
+            Err(stop) => self.give_up(stop),
+        }
+    }
+
+    const fn give_up(&mut self, stop: StopReason) -> ReconnectStep {
+        self.phase = ReconnectPhase::GivenUp(stop);
+        ReconnectStep::GiveUp(stop)
+    }
+
+    /// Settles the permits of an attempt that is not completed.
+    fn settle_unfinished(&mut self, now: Instant, guards: &Guards<'_>) {
+        let permit = Permits::take(&mut self.permit);
+        match self.phase {
+            ReconnectPhase::Waiting { .. } => guards.release(permit),
+            ReconnectPhase::Connecting => guards.abandon(permit, || now),
+            _ => {}
+        }
+    }
+
+    const fn retry<'a>(&'a mut self, policy: &'a Policy) -> RetryMachine<'a> {
+        RetryMachine::new(policy, &mut self.state, self.seed)
+    }
+}

@@ -1,0 +1,494 @@
+use core::num::NonZeroU32;
+use core::time::Duration;
+
+use crate::guards::guard::Guards;
+use crate::guards::guard::NestedRetries;
+use crate::guards::guard::{Now, Permits, Unread};
+use crate::machine::decision::{Decision, DelaySource, StopReason};
+use crate::machine::state::{AHEAD, BEGUN, DECIDED, REPEATED, REPEATS, RetryState, TIMED};
+use crate::numbers::draw::draw_nanos;
+use crate::numbers::instant::Instant;
+use crate::numbers::instant::nanos;
+use crate::numbers::seed::Purpose;
+use crate::numbers::seed::Seed;
+use crate::outcome::FailureKind;
+use crate::outcome::Outcome;
+use crate::outcome::ServerHint;
+use crate::policy::Policy;
+use crate::policy::{Drawn, Interval};
+
+/// Whether a lost connection had been healthy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Health {
+    /// It had been open for long enough: a new episode begins.
+    Stable,
+    /// It had not been open for long enough: the backoff continues.
+    Flapping,
+    /// Its server failed, however long it had been open: the backoff continues, after a spread, because all clients of
+    /// that server lose their connections at once.
+    Failed,
+}
+
+/// How the policy's spread takes part in a delay.
+#[derive(Clone, Copy)]
+enum SpreadUse {
+    /// Not at all.
+    Unused,
+    /// The delay is drawn from it, and the schedule does not begin.
+    InsteadOfBackoff,
+    /// It is added to the delay.
+    BeforeBackoff,
+}
+
+/// Decides about the attempts of one call: a view of the shared policy, the state of the call, and its seed.
+///
+/// Every driver, blocking or async, in a server or in a simulation, does the same:
+///
+/// 1. Call [`spread`](Self::spread) and wait for the duration that it returns, which is zero unless the policy has a
+///    spread.
+/// 2. Call [`begin`](Self::begin). If it returns an error, stop.
+/// 3. Make the attempt, for at most [`remaining`](Self::remaining).
+/// 4. Call [`decide`](Self::decide). If it returns `Retry`, wait, and go to step 2.
+///
+/// # The order inside `decide`
+///
+/// Questions without a side effect come first and the only charge comes last, so a rejection never has to be undone.
+///
+/// | step | question | if so |
+/// |--:|---|---|
+/// | 1 | report the outcome to the breaker and the budget | by its [verdict](Outcome::verdict) |
+/// | 2 | success? | `Done` |
+/// | 3 | permanent, unsafe to retry, or cancelled? | `Stop(Permanent)`, `Stop(UnsafeToRetry)`, `Stop(Cancelled)` |
+/// | 4 | certainly not processed, and not yet repeated in this call? | `Retry` at once, with the same attempt number and permit, if the time limit and the breaker allow it now |
+/// | 5 | attempts used up, or the schedule ended? | `Stop(Attempts)`, `Stop(Exhausted)` |
+/// | 6 | is an outer layer already retrying? | `Stop(Nested)` |
+/// | 7 | hint `DoNotRetry`, or longer than `max_hint`? | `Stop(Hint)` |
+/// | 8 | draw the delay, with the hint if there is one | the schedule advances |
+/// | 9 | would the retry start after the limit (`elapsed + delay > max_elapsed`), or at the deadline or later? | `Stop(Elapsed)`, without sleeping |
+/// | 10 | would the breaker reject it then? | `Stop(Breaker)` |
+/// | 11 | does the budget reject the retry? | `Stop(Budget)` |
+/// | 12 | | `Retry` |
+///
+/// `begin` asks the deadline first and the breaker second; `max_elapsed` limits only when a retry is decided on.
+/// `begin` and `decide` each read the clock at most once, and only if a limit or a guard needs the time.
+///
+/// ```
+/// use core::time::Duration;
+/// use stagger_core::{machine::Decision, Guards, Instant, Outcome, guard::Permits, Policy, machine::RetryMachine, Seed, machine::RetryState, StopReason};
+///
+/// let policy = Policy::exponential(Duration::from_millis(100), Duration::from_secs(1)).max_attempts(2).build()?;
+/// let mut state = RetryState::new();
+/// let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1));
+/// let (guards, now) = (Guards::none(), || Instant::ZERO);
+///
+/// let permit = retry.begin(Permits::NONE, now, &guards).expect("no breaker");
+/// let Decision::Retry { after, permit, .. } = retry.decide(Outcome::TRANSIENT, permit, now, &guards) else { panic!() };
+/// assert!(after <= Duration::from_millis(100));
+///
+/// let permit = retry.begin(permit, now, &guards).expect("no breaker");
+/// assert_eq!(retry.decide(Outcome::TRANSIENT, permit, now, &guards), Decision::Stop(StopReason::Attempts));
+/// # Ok::<(), stagger_core::PolicyError>(())
+/// ```
+#[derive(Debug)]
+pub struct RetryMachine<'a> {
+    policy: &'a Policy,
+    state: &'a mut RetryState,
+    seed: Seed,
+    deadline: Option<Instant>,
+}
+
+impl<'a> RetryMachine<'a> {
+    /// Creates a view of the state of a call. The view itself stores nothing, so it can be created anew for every step.
+    #[inline]
+    pub const fn new(policy: &'a Policy, state: &'a mut RetryState, seed: Seed) -> Self {
+        Self { policy, state, seed, deadline: None }
+    }
+
+    /// Sets the point in time at which the call ends: no attempt starts at it or later, not even the first, and none
+    /// lasts beyond it. Default: none.
+    #[inline]
+    #[must_use]
+    pub const fn deadline(mut self, deadline: Option<Instant>) -> Self {
+        self.deadline = deadline;
+        self
+    }
+
+    /// Returns the wait before the first attempt: uniform on `[0, spread]`, and never past the deadline. It counts as
+    /// elapsed time: a time limit runs from this call.
+    #[inline]
+    pub fn spread(&mut self, now: impl FnOnce() -> Instant) -> Duration {
+        if self.policy.spread().is_zero() {
+            return Duration::ZERO;
+        }
+        let now = Unread::new(now);
+        self.start_clock(&now);
+        let spread = self
+            .deadline
+            .map_or(self.policy.spread(), |deadline| deadline.saturating_since(now.now()).min(self.policy.spread()));
+        self.uniform(spread, 0)
+    }
+
+    /// Starts the next attempt, if the breaker admits it. `permit` is the permit of the last decision;
+    /// [`Permits::NONE`] at first.
+    ///
+    /// # Errors
+    /// [`StopReason::Elapsed`] if the [deadline](Self::deadline) has passed, [`StopReason::Breaker`] if the breaker
+    /// rejects the attempt. The permit has then been released. At the first attempt this means that the operation was
+    /// never called.
+    #[inline]
+    pub fn begin(
+        &mut self,
+        permit: Permits,
+        now: impl FnOnce() -> Instant,
+        guards: &Guards<'_>,
+    ) -> Result<Permits, StopReason> {
+        let now = Unread::new(now);
+        self.start_clock(&now);
+        let mut permit = permit;
+        if self.deadline.is_some_and(|deadline| now.now() >= deadline) {
+            guards.release(permit);
+            return Err(StopReason::Elapsed);
+        }
+        if let Some(breaker) = guards.breaker {
+            match breaker.admit(&now) {
+                Ok(given) => permit.breaker = given,
+                Err(_) => {
+                    guards.release(permit);
+                    return Err(StopReason::Breaker);
+                }
+            }
+        }
+        if self.state.flags & DECIDED == 0 {
+            permit.budget = guards.on_first_attempt(&now);
+        }
+        // The one immediate repeat is not counted.
+        self.state.attempt = self.state.attempt.saturating_add(u32::from(self.state.flags & REPEATS == 0));
+        self.state.flags &= !(REPEATS | DECIDED);
+        Ok(permit)
+    }
+
+    /// Acquires a new budget permit for a retry that was granted earlier and whose permit has been released, because
+    /// the call was [paused](crate::machine::Paused). The budget charges it like a retry after a transient failure. A
+    /// first attempt and the one immediate repeat are free, as always. Call [`begin`](Self::begin) next, when the retry
+    /// is due.
+    ///
+    /// # Errors
+    /// [`StopReason::Budget`] if the budget rejects the retry. Nothing has changed then.
+    pub fn reacquire(&self, now: impl FnOnce() -> Instant, guards: &Guards<'_>) -> Result<Permits, StopReason> {
+        let mut permit = Permits::NONE;
+        if let (Some(budget), DECIDED) = (guards.budget, self.state.flags & (DECIDED | REPEATS)) {
+            permit.budget = budget.try_acquire(FailureKind::Transient, &Unread::new(now)).ok_or(StopReason::Budget)?;
+        }
+        Ok(permit)
+    }
+
+    /// Decides what to do after an attempt. See [the order](Self#the-order-inside-decide).
+    #[inline]
+    pub fn decide(
+        &mut self,
+        outcome: Outcome,
+        permit: Permits,
+        now: impl FnOnce() -> Instant,
+        guards: &Guards<'_>,
+    ) -> Decision {
+        // Compiled twice, so that a call without guards contains no code for them.
+        if guards.is_unguarded() {
+            self.decide_with(outcome, permit, now, &Guards::none().nested(guards.nested))
+        } else {
+            self.decide_with(outcome, permit, now, guards)
+        }
+    }
+
+    /// Decides like [`decide`](Self::decide) for a call without guards, and is inlined into its caller: for drivers of
+    /// plain calls, and for simulations, which make millions of decisions a second.
+    #[inline(always)]
+    pub fn decide_unguarded(
+        &mut self,
+        outcome: Outcome,
+        nested: NestedRetries,
+        now: impl FnOnce() -> Instant,
+    ) -> Decision {
+        self.decide_with(outcome, Permits::NONE, now, &Guards::none().nested(nested))
+    }
+
+    #[inline(always)]
+    fn decide_with(
+        &mut self,
+        outcome: Outcome,
+        permit: Permits,
+        now: impl FnOnce() -> Instant,
+        guards: &Guards<'_>,
+    ) -> Decision {
+        let now = Unread::new(now);
+        // Step 4 keeps the permit that step 1 would settle, so its question comes first. It has no side effect.
+        if matches!(outcome, Outcome::NotProcessed) && self.can_repeat(&now, guards) {
+            return self.repeat_at_once(permit, &now, guards);
+        }
+        guards.record(permit, &outcome, &now);
+        match retryable(outcome) {
+            Ok((kind, hint)) => self.retry_or_stop(kind, hint, SpreadUse::Unused, &now, guards),
+            Err(decision) => decision,
+        }
+    }
+
+    /// Decides what to do after the loss of an open connection, as
+    /// [`ReconnectMachine`](crate::machine::ReconnectMachine) does. Use it to keep no more than a [`RetryState`] for
+    /// each of many connections. Call [`begin`](Self::begin) next, as after [`decide`](Self::decide).
+    ///
+    /// If the connection was healthy, an episode begins: the first wait is the policy's spread, and the schedule begins
+    /// with the first failure after it. Without a spread, the loss itself is the schedule's first failure. If the
+    /// connection was not healthy, the loss is one more failure of the attempt that opened it; if its server
+    /// [failed](Health::Failed), a spread is added to the delay. The guards have already recorded the success of that
+    /// attempt.
+    pub fn lost(
+        &mut self,
+        health: Health,
+        outcome: Outcome,
+        now: impl FnOnce() -> Instant,
+        guards: &Guards<'_>,
+    ) -> Decision {
+        let now = Unread::new(now);
+        // A connection that ended normally is still wanted.
+        let outcome = if outcome == Outcome::Success { Outcome::TRANSIENT } else { outcome };
+        let (kind, hint) = match retryable(outcome) {
+            Ok(failure) => failure,
+            Err(decision) => return decision,
+        };
+        let spread = match health {
+            Health::Stable => {
+                self.state.begin_episode();
+                self.start_clock(&now);
+                if self.policy.spread().is_zero() {
+                    self.state.flags |= AHEAD;
+                    SpreadUse::Unused
+                } else {
+                    SpreadUse::InsteadOfBackoff
+                }
+            }
+            Health::Flapping => SpreadUse::Unused,
+            Health::Failed => SpreadUse::BeforeBackoff,
+        };
+        self.retry_or_stop(kind, hint, spread, &now, guards)
+    }
+
+    /// Restarts the attempt count and the schedule if the attempt or connection that ended had lasted at least
+    /// `stable_after`, and returns whether it did. Later draws have new numbers.
+    #[inline]
+    pub fn reset_if_healthy(&mut self, lived: Duration) -> bool {
+        let healthy = self.policy.stable_after().is_some_and(|enough| lived >= enough);
+        if healthy {
+            self.reset();
+        }
+        healthy
+    }
+
+    /// Restarts the attempt count and the schedule, but not the clock. Call it before the decision about the attempt
+    /// that ended, which is then the schedule's first failure. Later draws have new numbers.
+    pub const fn reset(&mut self) {
+        self.state.reset();
+    }
+
+    /// Returns how long the coming attempt may take: the time left until the deadline. `None` if there is no deadline.
+    /// `max_elapsed` is not a deadline: it interrupts no attempt.
+    #[inline]
+    #[must_use]
+    pub fn remaining(&self, now: impl FnOnce() -> Instant) -> Option<Duration> {
+        self.deadline.map(|deadline| deadline.saturating_since(now()))
+    }
+
+    /// Returns whether the current attempt is the last that `max_attempts` allows.
+    #[inline]
+    #[must_use]
+    pub fn is_last_attempt(&self) -> bool {
+        self.policy.max_attempts().is_some_and(|most| self.state.attempt >= most.get())
+    }
+
+    /// Returns the number of the current or last attempt, from 1; 0 before the first.
+    #[inline]
+    #[must_use]
+    pub const fn attempt(&self) -> u32 {
+        self.state.attempt
+    }
+
+    /// Returns the number of the coming retry in the schedule, from 1; 0 before the first attempt. It is the number of
+    /// the attempt, or one more if the schedule began with the end of a healthy attempt or the loss of a connection.
+    #[inline]
+    #[must_use]
+    pub const fn retry_number(&self) -> u32 {
+        self.state.retry_number()
+    }
+
+    /// Returns the limit of attempts, if there is one.
+    #[inline]
+    #[must_use]
+    pub const fn max_attempts(&self) -> Option<NonZeroU32> {
+        self.policy.max_attempts()
+    }
+
+    /// Returns the time since the start of the call; `None` if the start was not recorded because nothing needed it.
+    #[inline]
+    #[must_use]
+    pub fn elapsed(&self, now: Instant) -> Option<Duration> {
+        self.state.start().map(|start| now.saturating_since(start))
+    }
+
+    /// Returns the length to request from a timer that fires only at multiples of `resolution`, for this wait.
+    ///
+    /// A hint is kept as it is, because a timer never fires early. Any other delay is moved to one of the two
+    /// neighboring ticks, with the probability that preserves the mean: with a 1 ms timer, 200 µs become no wait in
+    /// four cases of five and one tick otherwise, where the timer alone would always take one or two ticks. The
+    /// returned length lies just after the beginning of the last tick, because the timer fires at the tick's end. Zero
+    /// means that no timer is needed.
+    #[inline]
+    #[must_use]
+    pub fn on_ticks(&self, after: Duration, source: DelaySource, resolution: Duration) -> Duration {
+        let tick = nanos(resolution);
+        if tick <= 1 || after.is_zero() || source == DelaySource::Hint {
+            return after;
+        }
+        let after = nanos(after);
+        let up = draw_nanos(0, tick - 1, self.bits(Purpose::Dither)) < after % tick;
+        match after / tick + u64::from(up) {
+            0 => Duration::ZERO,
+            ticks => Duration::from_nanos((ticks - 1) * tick + 1),
+        }
+    }
+
+    /// Records the start of the call if a time limit needs it.
+    #[inline]
+    fn start_clock(&mut self, now: &impl Now) {
+        if self.policy.max_elapsed().is_some() && self.state.flags & TIMED == 0 {
+            self.state.start = now.now();
+            self.state.flags |= TIMED;
+        }
+    }
+
+    /// Returns whether step 4 repeats the attempt.
+    #[cold]
+    fn can_repeat(&self, now: &dyn Now, guards: &Guards<'_>) -> bool {
+        self.state.flags & REPEATED == 0
+            && !self.is_too_late(Duration::ZERO, now)
+            && !guards.breaker.is_some_and(|breaker| breaker.would_reject(Duration::ZERO, now))
+    }
+
+    /// Repeats the attempt at once (step 4).
+    #[cold]
+    fn repeat_at_once(&mut self, mut permit: Permits, now: &dyn Now, guards: &Guards<'_>) -> Decision {
+        if let Some(breaker) = guards.breaker {
+            let given = core::mem::replace(&mut permit.breaker, crate::guards::guard::BreakerPermit::NONE);
+            breaker.record(given, &Outcome::NotProcessed, now);
+        }
+        self.state.flags |= REPEATED | REPEATS | DECIDED;
+        Decision::Retry { after: Duration::ZERO, source: DelaySource::Transparent, permit }
+    }
+
+    /// Takes steps 5 to 12.
+    #[inline(always)]
+    fn retry_or_stop(
+        &mut self,
+        kind: FailureKind,
+        hint: Option<ServerHint>,
+        spread: SpreadUse,
+        now: &impl Now,
+        guards: &Guards<'_>,
+    ) -> Decision {
+        if self.is_last_attempt() {
+            return Decision::Stop(StopReason::Attempts);
+        }
+        let carry = if self.state.flags & BEGUN == 0 { self.policy.curve.first } else { self.state.carry };
+        let drawn = match spread {
+            SpreadUse::InsteadOfBackoff => {
+                let spread = self.policy.spread();
+                let interval = Interval { lo: 0, hi: nanos(spread) };
+                Some(Drawn { delay: nanos(self.uniform(spread, 0)), interval, carry })
+            }
+            _ => self.policy.next_delay(carry, self.state.retry_number(), kind, self.bits(Purpose::Delay)),
+        };
+        // Nothing has changed so far: the schedule advances with step 8.
+        let Some(Drawn { delay: drawn, interval, carry }) = drawn else { return Decision::Stop(StopReason::Exhausted) };
+        if guards.leaves_retries_to_outer_layer() {
+            return Decision::Stop(StopReason::Nested);
+        }
+        if hint.is_some_and(|hint| self.forbids_retry(hint)) {
+            return Decision::Stop(StopReason::Hint);
+        }
+        let source = match spread {
+            SpreadUse::InsteadOfBackoff => DelaySource::Spread,
+            _ => {
+                self.state.carry = carry;
+                self.state.flags |= BEGUN;
+                DelaySource::Schedule
+            }
+        };
+        let (after, source) = match hint {
+            Some(hint) => (self.policy.hinted(hint, interval.hi, drawn, self.bits(Purpose::Hint)), DelaySource::Hint),
+            None => (drawn, source),
+        };
+        let mut after = Duration::from_nanos(after);
+        if let SpreadUse::BeforeBackoff = spread {
+            // Draw 0 is that of the episode.
+            after = after.saturating_add(self.uniform(self.policy.spread(), self.state.retry_number()));
+        }
+        if self.is_too_late(after, now) {
+            return Decision::Stop(StopReason::Elapsed);
+        }
+        if guards.breaker.is_some_and(|breaker| breaker.would_reject(after, now)) {
+            return Decision::Stop(StopReason::Breaker);
+        }
+        let mut permit = Permits::NONE;
+        if let Some(budget) = guards.budget {
+            match budget.try_acquire(kind, now) {
+                Some(given) => permit.budget = given,
+                None => return Decision::Stop(StopReason::Budget),
+            }
+        }
+        self.state.flags |= DECIDED;
+        Decision::Retry { after, source, permit }
+    }
+
+    /// Returns whether the hint stops the call (step 7).
+    #[cold]
+    fn forbids_retry(&self, hint: ServerHint) -> bool {
+        match hint {
+            ServerHint::DoNotRetry => true,
+            ServerHint::AtLeast(asked) | ServerHint::Reserved(asked) => {
+                self.policy.max_hint().is_some_and(|longest| asked > longest)
+            }
+        }
+    }
+
+    /// Returns whether an attempt that starts `after` from now would start too late.
+    #[inline]
+    fn is_too_late(&self, after: Duration, now: &(impl Now + ?Sized)) -> bool {
+        let past_limit = match (self.policy.max_elapsed(), self.state.start()) {
+            (Some(limit), Some(start)) => now.now().saturating_add(after).saturating_since(start) > limit,
+            _ => false,
+        };
+        past_limit || self.deadline.is_some_and(|deadline| now.now().saturating_add(after) >= deadline)
+    }
+
+    #[inline]
+    fn uniform(&self, spread: Duration, n: u32) -> Duration {
+        let bits = self.seed.bits(u32::from(self.state.episode), n, Purpose::Spread);
+        Duration::from_nanos(draw_nanos(0, nanos(spread), bits))
+    }
+
+    #[inline]
+    fn bits(&self, purpose: Purpose) -> u64 {
+        self.seed.bits(u32::from(self.state.episode), self.state.retry_number(), purpose)
+    }
+}
+
+/// Returns the failure that may be retried, or the decision of steps 2 and 3.
+#[inline(always)]
+fn retryable(outcome: Outcome) -> Result<(FailureKind, Option<ServerHint>), Decision> {
+    match outcome {
+        Outcome::Failed { kind, hint } => Ok((kind, hint)),
+        Outcome::NotProcessed => Ok((FailureKind::Transient, None)),
+        Outcome::Success => Err(Decision::Done),
+        Outcome::Permanent => Err(Decision::Stop(StopReason::Permanent)),
+        Outcome::UnsafeToRetry(_) => Err(Decision::Stop(StopReason::UnsafeToRetry)),
+        Outcome::Cancelled => Err(Decision::Stop(StopReason::Cancelled)),
+    }
+}

@@ -1,0 +1,93 @@
+use crate::numbers::instant::Instant;
+
+/// The state of one call between its attempts: 24 bytes of plain data.
+///
+/// It is separate from the policy, which calls share, and from the seed, which the driver has, so that millions of
+/// calls or simulated clients store only this.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RetryState {
+    /// The start of the call, if `TIMED`.
+    pub(crate) start: Instant,
+    /// The ceiling of the coming retry, or the delay that was drawn last; not set before the first failure.
+    pub(crate) carry: f64,
+    /// The number of the current or last attempt; 0 before the first.
+    pub(crate) attempt: u32,
+    /// How many times the count was restarted.
+    pub(crate) episode: u16,
+    /// One byte, stored and loaded as one: setting a bit in half of a larger number stalls the next load.
+    pub(crate) flags: u8,
+}
+
+/// The start of the call is known.
+pub(crate) const TIMED: u8 = 1;
+/// The one immediate repeat has been used.
+pub(crate) const REPEATED: u8 = 2;
+/// The coming attempt is that repeat, which is not counted.
+pub(crate) const REPEATS: u8 = 4;
+/// The schedule has begun, and `carry` is set.
+pub(crate) const BEGUN: u8 = 8;
+/// The schedule began with a loss and not with a failed attempt, so its retries are one ahead of the attempts.
+pub(crate) const AHEAD: u8 = 16;
+/// The coming attempt is the result of a decision, and its permit is the one of that decision.
+pub(crate) const DECIDED: u8 = 32;
+/// All flags.
+#[cfg(feature = "serde")]
+pub(crate) const FLAGS: u8 = TIMED | REPEATED | REPEATS | BEGUN | AHEAD | DECIDED;
+
+impl RetryState {
+    /// Creates the state of a call that has not begun.
+    #[inline]
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { start: Instant::ZERO, carry: 0.0, attempt: 0, episode: 0, flags: 0 }
+    }
+
+    /// Creates the state of a call that began at `start`. Use this to track elapsed time; a policy with a time limit
+    /// tracks it in any case.
+    #[inline]
+    #[must_use]
+    pub const fn started(start: Instant) -> Self {
+        Self { start, flags: TIMED, ..Self::new() }
+    }
+
+    /// Returns the number of the current or last attempt, from 1; 0 before the first.
+    #[inline]
+    #[must_use]
+    pub const fn attempt(&self) -> u32 {
+        self.attempt
+    }
+
+    /// Returns when the call began; `None` if nothing needed the time.
+    #[inline]
+    #[must_use]
+    pub const fn start(&self) -> Option<Instant> {
+        if self.flags & TIMED != 0 { Some(self.start) } else { None }
+    }
+
+    /// Returns the number of the coming retry in the schedule, from 1; 0 before the first attempt.
+    #[inline]
+    #[must_use]
+    pub const fn retry_number(&self) -> u32 {
+        self.attempt.wrapping_add((self.flags & AHEAD != 0) as u32)
+    }
+
+    /// Begins an episode: restarts the count, the schedule and the clock. Later draws have new numbers.
+    pub(crate) const fn begin_episode(&mut self) {
+        *self = Self { episode: self.episode.wrapping_add(1), ..Self::new() };
+    }
+
+    /// Restarts the attempt count and the schedule, but not the clock, before the decision about the attempt that
+    /// ended, which is then the schedule's first failure.
+    pub(crate) const fn reset(&mut self) {
+        let Self { start, flags, .. } = *self;
+        self.begin_episode();
+        self.start = start;
+        self.flags = flags & (TIMED | DECIDED) | AHEAD;
+    }
+}
+
+impl Default for RetryState {
+    fn default() -> Self {
+        Self::new()
+    }
+}

@@ -1,0 +1,9 @@
+//! What everything else computes with: points in time, ratios, random draws, atomics, and messages without allocation.
+
+pub(crate) mod atomic;
+pub(crate) mod draw;
+pub(crate) mod instant;
+pub(crate) mod math;
+pub(crate) mod message;
+pub(crate) mod ratio;
+pub(crate) mod seed;

@@ -1,0 +1,553 @@
+//! The policy language: `exponential base=500ms cap=30s multiplier=2 jitter=full spread=30s max-attempts=8`.
+
+use core::fmt;
+use core::str::FromStr;
+use core::time::Duration;
+
+use crate::numbers::ratio::Ratio;
+use crate::policy::Policy;
+use crate::policy::backoff::Backoff;
+use crate::policy::backoff::DelayList;
+use crate::policy::builder::{DEFAULT_MAX_ATTEMPTS, DEFAULT_MAX_HINT, PolicyBuilder, Settings};
+use crate::policy::hint_mode::HintMode;
+use crate::policy::jitter::Jitter;
+use crate::profile::Profile;
+use crate::text::{Compact, ParseError, Problem, nearest, parse_duration};
+
+/// The name of every setting, and other spellings that are accepted and never printed.
+const KEYS: [(Key, &str, &[&str]); 17] = [
+    (Key::Base, "base", &["delay"]),
+    (Key::Step, "step", &[]),
+    (Key::Range, "range", &[]),
+    (Key::Cap, "cap", &["max", "max-delay"]),
+    (Key::Floor, "floor", &[]),
+    (Key::Multiplier, "multiplier", &["factor"]),
+    (Key::Delays, "delays", &[]),
+    (Key::Jitter, "jitter", &[]),
+    (Key::Spread, "spread", &[]),
+    (Key::MaxAttempts, "max-attempts", &["attempts"]),
+    (Key::MaxElapsed, "max-elapsed", &["deadline"]),
+    (Key::MaxHint, "max-hint", &[]),
+    (Key::Hint, "hint", &[]),
+    (Key::HintSpread, "hint-spread", &[]),
+    (Key::ThrottledBase, "throttled-base", &[]),
+    (Key::LocalBase, "local-base", &[]),
+    (Key::StableAfter, "stable-after", &["reset-after"]),
+];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Key {
+    Base,
+    Step,
+    Range,
+    Cap,
+    Floor,
+    Multiplier,
+    Delays,
+    Jitter,
+    Spread,
+    MaxAttempts,
+    MaxElapsed,
+    MaxHint,
+    Hint,
+    HintSpread,
+    ThrottledBase,
+    LocalBase,
+    StableAfter,
+}
+
+/// The value of a setting, as it is printed and as configuration files hold it.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Value {
+    Length(Duration),
+    Range(Duration, Duration),
+    Count(u32),
+    Number(f64),
+    List(DelayList),
+    Jitter(Jitter),
+    Mode(HintMode),
+    Share(Ratio),
+    /// No limit, in the word for this setting.
+    Unlimited(&'static str),
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Length(length) => Compact(*length).fmt(f),
+            Self::Range(min, max) => write!(f, "{}..{}", Compact(*min), Compact(*max)),
+            Self::Count(count) => count.fmt(f),
+            Self::Number(number) => number.fmt(f),
+            Self::List(list) => list.fmt(f),
+            Self::Jitter(jitter) => jitter.fmt(f),
+            Self::Mode(mode) => mode.fmt(f),
+            Self::Share(share) => share.fmt(f),
+            Self::Unlimited(word) => f.write_str(word),
+        }
+    }
+}
+
+impl Policy {
+    /// Returns every setting that is printed, in print order. Settings at their default are left out, except for those
+    /// that characterize the policy.
+    pub(super) fn settings(&self) -> impl Iterator<Item = (&'static str, Value)> + '_ {
+        KEYS.iter().filter_map(|&(key, name, _)| Some((name, self.settings.printed(key)?)))
+    }
+}
+
+impl Settings {
+    fn printed(&self, key: Key) -> Option<Value> {
+        let backoff = &self.backoff;
+        let grows = matches!(backoff, Backoff::Linear { .. } | Backoff::Exponential { .. });
+        let has_delays = !matches!(backoff, Backoff::Zero | Backoff::Stop);
+        let longer_than_none = |length: Duration| if length.is_zero() { None } else { Some(Value::Length(length)) };
+        match (key, backoff) {
+            (Key::Base, Backoff::Constant { .. } | Backoff::Linear { .. } | Backoff::Exponential { .. }) => {
+                Some(Value::Length(self.base()))
+            }
+            (Key::Step, Backoff::Linear { step, .. }) => Some(Value::Length(*step)),
+            (Key::Range, Backoff::Uniform { min, max }) => Some(Value::Range(*min, *max)),
+            (Key::Multiplier, Backoff::Exponential { multiplier, .. }) if self.jitter() != Jitter::Decorrelated => {
+                Some(Value::Number(*multiplier))
+            }
+            (Key::Delays, Backoff::List(list)) => Some(Value::List(*list)),
+            (Key::Base | Key::Step | Key::Range | Key::Multiplier | Key::Delays, _)
+            | (Key::Jitter, Backoff::Uniform { .. }) => None,
+            (Key::Cap, _) => match self.cap {
+                Some(cap) => Some(Value::Length(cap)),
+                None => grows.then_some(Value::Unlimited("none")),
+            },
+            (Key::Floor, _) => longer_than_none(self.floor),
+            (Key::Jitter, _) => has_delays.then_some(Value::Jitter(self.jitter())),
+            (Key::Spread, _) => longer_than_none(self.spread),
+            (Key::MaxAttempts, Backoff::Stop) if self.max_attempts == Some(DEFAULT_MAX_ATTEMPTS) => None,
+            (Key::MaxAttempts, _) => Some(self.max_attempts.map_or(Value::Unlimited("inf"), Value::Count)),
+            (Key::MaxElapsed, _) => self.max_elapsed.map(Value::Length),
+            (Key::MaxHint, _) if self.max_hint == Some(DEFAULT_MAX_HINT) => None,
+            (Key::MaxHint, _) => Some(self.max_hint.map_or(Value::Unlimited("inf"), Value::Length)),
+            (Key::Hint, _) => (self.hint_mode != HintMode::AtLeast).then_some(Value::Mode(self.hint_mode)),
+            (Key::HintSpread, _) => self.hint_spread.map(Value::Share),
+            (Key::ThrottledBase, _) => self.throttled_base.map(Value::Length),
+            (Key::LocalBase, _) => self.local_base.map(Value::Length),
+            (Key::StableAfter, _) => self.stable_after.map(Value::Length),
+        }
+    }
+}
+
+/// Writes the policy in one line; [`FromStr`] parses it to the same policy.
+impl fmt::Display for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.settings.backoff.name())?;
+        self.settings().try_for_each(|(name, value)| write!(f, " {name}={value}"))
+    }
+}
+
+/// Writes `1s,2s,5s`.
+impl fmt::Display for DelayList {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, delay) in self.iter().enumerate() {
+            write!(f, "{}{}", if at == 0 { "" } else { "," }, Compact(delay))?;
+        }
+        Ok(())
+    }
+}
+
+/// Parses a policy in one line: the name of a backoff (`exponential`, if it is left out) or of a [`Profile`], then
+/// settings as `name=value` in any order, each at most once. A setting that is left out is at its default, or as in the
+/// profile, and yields to those that are given ([`PolicyBuilder`] has the rules): `exponential base=1m` has a cap of a
+/// minute, not of 30 s. `1s..5s` is short for `uniform range=1s..5s`, and `decorrelated base=1s cap=30s` is short for `exponential base=1s cap=30s jitter=decorrelated`.
+impl FromStr for Policy {
+    type Err = ParseError;
+
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        let mut draft = Draft::default();
+        for (at, word) in text.split_whitespace().enumerate() {
+            match word.split_once('=') {
+                Some((key, value)) => draft.set(key, value)?,
+                None if at == 0 => draft.backoff(word)?,
+                None => return Err(ParseError::new(Problem::NoValue, word)),
+            }
+        }
+        draft.finish()
+    }
+}
+
+impl PolicyBuilder {
+    /// Sets one setting by its name in the policy language: `set("base", "500ms")`.
+    ///
+    /// # Errors
+    /// [`ParseError`] if there is no such setting, the value cannot be parsed, or the backoff does not have the
+    /// setting.
+    pub fn set(self, key: &str, value: &str) -> Result<Self, ParseError> {
+        let mut draft = Draft::default();
+        draft.set(key, value)?;
+        draft.apply_to(self)
+    }
+}
+
+/// Settings that were parsed, in any order.
+#[derive(Debug, Default)]
+pub(super) struct Draft {
+    /// The source of every setting that is not set.
+    profile: Option<&'static Profile>,
+    backoff: Option<Shape>,
+    seen: u32,
+    base: Duration,
+    step: Duration,
+    range: (Duration, Duration),
+    cap: Option<Duration>,
+    floor: Duration,
+    multiplier: f64,
+    delays: Option<DelayList>,
+    jitter: Option<Jitter>,
+    spread: Duration,
+    max_attempts: Option<u32>,
+    max_elapsed: Option<Duration>,
+    max_hint: Option<Duration>,
+    hint_mode: HintMode,
+    hint_spread: Option<Ratio>,
+    throttled_base: Duration,
+    local_base: Duration,
+    stable_after: Option<Duration>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shape {
+    Zero,
+    Constant,
+    Uniform,
+    Linear,
+    Exponential,
+    /// Exponential with decorrelated jitter, as [`Policy::decorrelated`] is.
+    Decorrelated,
+    List,
+    Stop,
+}
+
+/// The names of the backoffs.
+const SHAPES: [(Shape, &str); 8] = [
+    (Shape::Exponential, "exponential"),
+    (Shape::Linear, "linear"),
+    (Shape::Constant, "constant"),
+    (Shape::Uniform, "uniform"),
+    (Shape::Decorrelated, "decorrelated"),
+    (Shape::List, "list"),
+    (Shape::Zero, "zero"),
+    (Shape::Stop, "stop"),
+];
+
+impl Draft {
+    /// Sets the backoff or the profile by its name.
+    pub(super) fn backoff(&mut self, name: &str) -> Result<(), ParseError> {
+        if self.backoff.is_some() || self.profile.is_some() {
+            return Err(ParseError::new(Problem::Twice, "backoff"));
+        }
+        if let Some(&(shape, _)) = SHAPES.iter().find(|(_, shape)| *shape == name) {
+            self.backoff = Some(shape);
+            return Ok(());
+        }
+        if name.ends_with(',') {
+            return Err(ParseError::new(Problem::Comma, name));
+        }
+        if name.contains("..") {
+            self.backoff = Some(Shape::Uniform);
+            return self.set("range", name);
+        }
+        self.profile = Profile::named(name);
+        if self.profile.is_none() {
+            let names = SHAPES.iter().map(|(_, shape)| *shape).chain(Profile::all().map(Profile::name));
+            return Err(ParseError::new(Problem::Shape(nearest(name, names)), name));
+        }
+        Ok(())
+    }
+
+    pub(super) fn set(&mut self, name: &str, value: &str) -> Result<(), ParseError> {
+        let Some(&(key, name, _)) = KEYS.iter().find(|(_, key, others)| *key == name || others.contains(&name)) else {
+            let names = KEYS.iter().flat_map(|(_, name, others)| [*name].into_iter().chain(others.iter().copied()));
+            return Err(ParseError::new(Problem::Key(nearest(name, names)), name));
+        };
+        if value.is_empty() {
+            return Err(ParseError::new(Problem::NoValue, name));
+        }
+        if value.ends_with(',') {
+            return Err(ParseError::new(Problem::Comma, value));
+        }
+        if self.has(key) {
+            return Err(ParseError::new(Problem::Twice, name));
+        }
+        self.seen |= 1 << key as u32;
+        let length = || parse_duration(value)?.ok_or(ParseError::new(Problem::Limitless, name));
+        match key {
+            Key::Base => self.base = length()?,
+            Key::Step => self.step = length()?,
+            Key::Range => self.range = range(value)?,
+            Key::Cap => self.cap = parse_duration(value)?,
+            Key::Floor => self.floor = length()?,
+            Key::Multiplier => {
+                self.multiplier = value.parse().map_err(|_| ParseError::new(Problem::Multiplier, value))?;
+            }
+            Key::Delays => self.delays = Some(list(value)?),
+            Key::Jitter => self.jitter = Some(value.parse()?),
+            Key::Spread => self.spread = length()?,
+            Key::MaxAttempts => self.max_attempts = count(value)?,
+            Key::MaxElapsed => self.max_elapsed = parse_duration(value)?,
+            Key::MaxHint => self.max_hint = parse_duration(value)?,
+            Key::Hint => self.hint_mode = value.parse()?,
+            Key::HintSpread => self.hint_spread = Some(value.parse()?),
+            Key::ThrottledBase => self.throttled_base = length()?,
+            Key::LocalBase => self.local_base = length()?,
+            Key::StableAfter => self.stable_after = parse_duration(value)?,
+        }
+        Ok(())
+    }
+
+    pub(super) fn finish(mut self) -> Result<Policy, ParseError> {
+        if let Some(profile) = self.profile {
+            return Ok(self.apply_to(profile.policy().to_builder())?.build()?);
+        }
+        let default = Policy::DEFAULT;
+        let (base, cap) = (default.base(), default.cap().unwrap_or(Duration::MAX));
+        let builder = match self.backoff.unwrap_or(Shape::Exponential) {
+            Shape::Zero => Policy::zero(),
+            Shape::Stop => Policy::stop(),
+            Shape::Exponential => Policy::exponential(base, cap),
+            Shape::Linear => Policy::linear(base, base, cap),
+            Shape::Decorrelated => {
+                if self.has(Key::Multiplier) {
+                    return Err(ParseError::new(Problem::NotForShape("decorrelated"), "multiplier"));
+                }
+                if self.jitter.is_some_and(|jitter| jitter != Jitter::Decorrelated) {
+                    return Err(ParseError::new(Problem::NotForShape("decorrelated"), "jitter"));
+                }
+                Policy::decorrelated(base, cap)
+            }
+            Shape::Constant if self.has(Key::Base) => Policy::constant(self.base),
+            Shape::Constant => return Err(ParseError::new(Problem::Missing("base, like base=5s"), "constant")),
+            Shape::Uniform if self.has(Key::Range) => Policy::uniform(self.range.0, self.range.1),
+            Shape::Uniform => return Err(ParseError::new(Problem::Missing("range, like range=1s..5s"), "uniform")),
+            Shape::List => match self.delays.take() {
+                Some(delays) => PolicyBuilder::new(Backoff::List(delays)),
+                None => return Err(ParseError::new(Problem::Missing("delays, like delays=1s,2s,5s"), "list")),
+            },
+        };
+        Ok(self.apply_to(builder.as_defaults())?.build()?)
+    }
+
+    fn apply_to(self, mut to: PolicyBuilder) -> Result<PolicyBuilder, ParseError> {
+        let shape = to.settings.backoff;
+        for &(key, name, _) in KEYS.iter().filter(|(key, ..)| self.has(*key)) {
+            let unfit = match key {
+                Key::Base => {
+                    !matches!(shape, Backoff::Constant { .. } | Backoff::Linear { .. } | Backoff::Exponential { .. })
+                }
+                Key::Step => !matches!(shape, Backoff::Linear { .. }),
+                Key::Range => !matches!(shape, Backoff::Uniform { .. }),
+                Key::Multiplier => !matches!(shape, Backoff::Exponential { .. }),
+                Key::Delays => !matches!(shape, Backoff::List(_)),
+                _ => false,
+            };
+            if unfit {
+                return Err(ParseError::new(Problem::NotForShape(shape.name()), name));
+            }
+            to = match key {
+                Key::Base => to.base(self.base),
+                Key::Step => to.step(self.step),
+                Key::Range => to.range(self.range.0, self.range.1),
+                Key::Cap => match self.cap {
+                    Some(cap) => to.cap(cap),
+                    None => to.uncapped(),
+                },
+                Key::Floor => to.floor(self.floor),
+                Key::Multiplier => to.multiplier(self.multiplier),
+                Key::Delays => {
+                    if let Some(delays) = self.delays {
+                        to.settings.backoff = Backoff::List(delays);
+                    }
+                    to
+                }
+                Key::Jitter => match self.jitter {
+                    Some(jitter) => to.jitter(jitter),
+                    None => to,
+                },
+                Key::Spread => to.spread(self.spread),
+                Key::MaxAttempts => match self.max_attempts {
+                    Some(attempts) => to.max_attempts(attempts),
+                    None => to.unlimited_attempts(),
+                },
+                Key::MaxElapsed => match self.max_elapsed {
+                    Some(limit) => to.max_elapsed(limit),
+                    None => to.unlimited_elapsed(),
+                },
+                Key::MaxHint => match self.max_hint {
+                    Some(longest) => to.max_hint(longest),
+                    None => to.unlimited_hint(),
+                },
+                Key::Hint => to.hint_mode(self.hint_mode),
+                Key::HintSpread => match self.hint_spread {
+                    Some(share) => to.hint_spread(share),
+                    None => to,
+                },
+                Key::ThrottledBase => to.throttled_base(self.throttled_base),
+                Key::LocalBase => to.local_base(self.local_base),
+                Key::StableAfter => match self.stable_after {
+                    Some(lived) => to.stable_after(lived),
+                    None => to.never_stable(),
+                },
+            };
+        }
+        Ok(to)
+    }
+
+    const fn has(&self, key: Key) -> bool {
+        self.seen & (1 << key as u32) != 0
+    }
+}
+
+fn count(value: &str) -> Result<Option<u32>, ParseError> {
+    match value {
+        "inf" | "none" | "infinite" | "unlimited" => Ok(None),
+        _ => value.parse().map(Some).map_err(|_| ParseError::new(Problem::Number, value)),
+    }
+}
+
+/// Parses `1s..5s`.
+fn range(value: &str) -> Result<(Duration, Duration), ParseError> {
+    let (min, max) = value.split_once("..").ok_or(ParseError::new(Problem::Range, value))?;
+    let length = |text: &str| match text.trim() {
+        "" => Err(ParseError::new(Problem::Range, value)),
+        text => parse_duration(text)?.ok_or(ParseError::new(Problem::Limitless, "range")),
+    };
+    Ok((length(min)?, length(max)?))
+}
+
+fn list(value: &str) -> Result<DelayList, ParseError> {
+    let mut delays = [Duration::ZERO; DelayList::MAX_LEN];
+    let mut len = 0;
+    for text in value.split(',') {
+        if text.trim().is_empty() {
+            return Err(ParseError::new(Problem::Comma, value));
+        }
+        let slot = delays.get_mut(len).ok_or(ParseError::new(Problem::TooLong, value))?;
+        *slot = parse_duration(text)?.ok_or(ParseError::new(Problem::Limitless, text))?;
+        len += 1;
+    }
+    DelayList::new(&delays[..len]).ok_or(ParseError::new(Problem::NoUnit, value))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::string::ToString;
+    use std::vec::Vec;
+
+    use super::*;
+    use crate::policy::macros::units::secs;
+
+    #[test]
+    fn the_one_line_form_round_trips() {
+        for text in [
+            "exponential base=500ms cap=30s multiplier=2 jitter=full spread=30s max-attempts=8 max-elapsed=5m",
+            "exponential base=100ms cap=none multiplier=1.5 jitter=±20% max-attempts=inf",
+            "exponential base=1s cap=1m jitter=decorrelated max-attempts=10",
+            "exponential base=1s cap=1m floor=250ms multiplier=3 jitter=equal max-attempts=2 max-hint=inf \
+             hint=clamp:5s throttled-base=20s local-base=30s stable-after=10s",
+            "linear base=1s step=500ms cap=10s jitter=none max-attempts=4",
+            "constant base=5s jitter=equal max-attempts=4 max-hint=1h hint-spread=25%",
+            "list delays=1s,2s,5s jitter=none max-attempts=4",
+            "uniform range=1s..5s max-attempts=4",
+            "uniform range=0s..1m30s spread=2s max-attempts=inf throttled-base=2m",
+            "zero max-attempts=3",
+            "stop",
+        ] {
+            let policy: Policy = text.parse().unwrap_or_else(|error| panic!("{text}: {error}"));
+            assert_eq!(policy.to_string(), text.split_whitespace().collect::<Vec<_>>().join(" "));
+            assert_eq!(policy.to_builder().build(), Ok(policy));
+        }
+    }
+
+    #[test]
+    fn other_spellings_are_accepted_and_never_printed() {
+        let policy: Policy = "exponential delay=500ms max-delay=30s factor=3 attempts=8 deadline=5m".parse().unwrap();
+        assert_eq!(
+            policy.to_string(),
+            "exponential base=500ms cap=30s multiplier=3 jitter=full max-attempts=8 max-elapsed=5m"
+        );
+        assert_eq!("".parse(), Ok(Policy::DEFAULT));
+        assert_eq!("base=100ms max=30s".parse(), Ok(Policy::DEFAULT));
+        assert_eq!(
+            "decorrelated base=1s cap=1m".parse(),
+            Policy::decorrelated(secs(1), secs(60)).build().map_err(ParseError::from)
+        );
+        assert_eq!(
+            "decorrelated base=1s cap=30s jitter=decorrelated"
+                .parse::<Policy>()
+                .map(|policy| policy.to_string())
+                .as_deref(),
+            Ok("exponential base=1s cap=30s jitter=decorrelated max-attempts=4")
+        );
+        assert_eq!("1s..5s max-attempts=2".parse(), "uniform range=1s..5s max-attempts=2".parse::<Policy>());
+        assert_eq!("linear base=2s cap=9s".parse(), "linear base=2s step=2s cap=9s".parse::<Policy>());
+    }
+
+    #[test]
+    fn errors_name_the_word_and_the_fix() {
+        for (text, want) in [
+            ("exponental", "`exponental` is not a backoff or a profile; did you mean `exponential`?"),
+            ("fibonacci", "`fibonacci` is not a backoff; begin with exponential, linear"),
+            ("tenacty", "`tenacty` is not a backoff or a profile; did you mean `tenacity`?"),
+            ("constent base=1s", "did you mean `constant`?"),
+            ("exponential, base=1s", "`exponential,` has a stray comma"),
+            ("exponential base=1s, cap=9s", "`1s,` has a stray comma"),
+            ("list delays=1s,2s,", "`1s,2s,` has a stray comma"),
+            ("list delays=1s,,2s", "`1s,,2s` has a stray comma"),
+            ("exponential base=-1s", "`-1s` is negative"),
+            ("exponential base=", "`base` has no value"),
+            ("exponential tries=3", "`tries` is not a setting; use base, cap"),
+            ("decorrelated jitter=full", "`jitter` has no meaning for decorrelated backoff"),
+            ("decorrelated multiplier=2", "`multiplier` has no meaning for decorrelated backoff"),
+            ("exponential bse=1s", "`bse` is not a setting; did you mean `base`?"),
+            ("exponential max-atempts=1", "did you mean `max-attempts`?"),
+            ("exponential base", "`base` has no value; write it as name=value"),
+            ("exponential base=1s delay=2s", "`base` is set twice"),
+            ("exponential base=inf", "`base` must have a length"),
+            ("exponential base=5x", "`5x` has a unit that is not known"),
+            ("exponential max-attempts=0", "max-attempts is 0, but the first call counts: use 1"),
+            ("exponential max-attempts=-1", "`-1` is not a whole number"),
+            ("exponential multiplier=two", "`two` is not a number"),
+            ("exponential multiplier=nan", "multiplier NaN is not a finite number of at least 1"),
+            ("exponential jitter=150%", "`150%` is not a share"),
+            ("exponential base=1s cap=50ms", "cap 50ms is below base 1s: raise cap or lower base"),
+            ("exponential hint=perhaps", "use at-least, exact or clamp:5s"),
+            ("constant", "a constant backoff needs base, like base=5s"),
+            ("uniform", "a uniform backoff needs range, like range=1s..5s"),
+            ("uniform range=1s", "`1s` is not a range; write it as 1s..5s"),
+            ("uniform range=1s..", "`1s..` is not a range; write it as 1s..5s"),
+            ("uniform range=1s..inf", "`range` must have a length"),
+            ("1s..5x", "`5x` has a unit that is not known"),
+            ("5s..1s", "range 5s..1s has no delay: write the shorter delay first, and end above 0s"),
+            ("0s..0s", "range 0s..0s has no delay"),
+            ("1s..5s range=1s..5s", "`range` is set twice"),
+            ("1s..5s base=1s", "`base` has no meaning for uniform backoff"),
+            ("exponential range=1s..5s", "`range` has no meaning for exponential backoff"),
+            ("1s..5s jitter=none", "a uniform backoff draws from its range: drop jitter"),
+            ("1s..5s jitter=polly-v8", "a uniform backoff draws from its range: drop jitter"),
+            ("1s..5s cap=2s", "cap and floor are for delays that grow"),
+            ("1s..5s throttled-base=2s", "throttled-base 2s is not between base 5s and cap"),
+            ("1s..5s max-elapsed=500ms", "max-elapsed 500ms ends before the first retry can start"),
+            ("list", "a list backoff needs delays, like delays=1s,2s,5s"),
+            ("constant base=1s multiplier=2", "`multiplier` has no meaning for constant backoff"),
+            ("list delays=1ns,1h", "have no common unit"),
+            ("list delays=1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1", "more than 16 delays"),
+        ] {
+            let error = text.parse::<Policy>().unwrap_err().to_string();
+            assert!(error.contains(want), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn all_problems_are_reported_at_once() {
+        let error =
+            "exponential base=1s cap=50ms max-attempts=0 spread=1m max-elapsed=10s".parse::<Policy>().unwrap_err();
+        assert_eq!(error.policy_error().unwrap().problems().count(), 3);
+        assert_eq!(error.to_string().matches("; ").count(), 2, "{error}");
+    }
+}
