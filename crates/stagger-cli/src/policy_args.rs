@@ -16,16 +16,17 @@ use crate::output::error::CliError;
 pub(crate) struct PolicyArgs {
     /// Complete policy, e.g. 'exponential base=500ms cap=30s jitter=full max-attempts=8'; or the NAME of a profile, such
     /// as aws-sdk or socket.io (see `stagger plan --profiles`); or @FILE containing either of these, TOML or JSON. The
-    /// flags below override its settings
+    /// flags below override its settings. A value of a profile, like a default, yields to a contradicting one that is given
     #[arg(short, long, value_name = "SPEC|NAME|@FILE")]
     pub(crate) policy: Option<String>,
 
-    /// Upper bound of the first delay; with decorrelated jitter, its lower bound [default without --policy: 1s]
+    /// Upper bound of the first delay; with decorrelated jitter, its lower bound [default
+    /// without --policy: 1s, or the cap if that is shorter]
     #[arg(short = 'd', long, alias = "delay", value_name = "DUR")]
     pub(crate) base: Option<String>,
 
     /// Upper bound for every delay, which only a ± jitter may exceed, by its share; 'none' for no limit
-    /// [default without --policy: 30s]
+    /// [default without --policy: 30s, or the base if that is longer]
     #[arg(long, aliases = ["max", "max-delay"], value_name = "DUR")]
     pub(crate) cap: Option<String>,
 
@@ -116,7 +117,7 @@ impl PolicyArgs {
 
 /// Returns the policy used without any policy flag: long enough to outlast the restart of a service.
 fn defaults() -> PolicyBuilder {
-    Policy::exponential(Duration::from_secs(1), Duration::from_secs(30)).max_attempts(5)
+    Policy::exponential(Duration::from_secs(1), Duration::from_secs(30)).max_attempts(5).as_defaults()
 }
 
 /// Parses the value of `--policy`, or the file that it names.

@@ -11,7 +11,7 @@ use crate::instant::nanos;
 pub enum Backoff {
     /// No delay at all: retries at full speed, for tests, or where something else paces the calls.
     Zero,
-    /// `delay`, every time.
+    /// `delay`, every time; with the default equal jitter, each wait is from half of it to all of it.
     Constant {
         /// The ceiling of every retry.
         delay: Duration,
@@ -32,7 +32,8 @@ pub enum Backoff {
         /// The factor of each further retry. Finite, at least 1; default 2.
         multiplier: f64,
     },
-    /// The delays of a list, one after the other; the last one repeats.
+    /// The delays of a list, one after the other, each with equal jitter by default: from half of it to all of it. The
+    /// last one repeats.
     List(DelayList),
     /// No retry: the schedule is empty.
     Stop,

@@ -129,6 +129,9 @@ pub enum DelaySource {
 }
 
 impl DelaySource {
+    /// Every source, in the order of declaration.
+    pub const ALL: &'static [Self] = &[Self::Schedule, Self::Hint, Self::Transparent, Self::Spread];
+
     /// Returns the source as one lower-case word, for metrics and logs.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -168,6 +171,20 @@ pub enum StopReason {
 }
 
 impl StopReason {
+    /// Every reason, in the order of declaration.
+    pub const ALL: &'static [Self] = &[
+        Self::Permanent,
+        Self::UnsafeToRetry,
+        Self::Attempts,
+        Self::Elapsed,
+        Self::Hint,
+        Self::Budget,
+        Self::Breaker,
+        Self::Nested,
+        Self::Cancelled,
+        Self::Exhausted,
+    ];
+
     /// Returns the reason as one lower-case word, for metrics and logs.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -211,27 +228,41 @@ mod tests {
 
     use super::*;
 
-    /// Metrics and logs are searched for these words.
+    /// Metrics and logs are searched for these words. The matches are exhaustive: a variant that is added to an enum
+    /// must be given a place in `ALL` here, or this does not compile.
     #[test]
-    fn names_are_frozen_words() {
-        let sources = [DelaySource::Schedule, DelaySource::Hint, DelaySource::Transparent, DelaySource::Spread]
-            .map(DelaySource::name);
-        assert_eq!(sources, ["schedule", "hint", "transparent", "spread"]);
-        let stops = [
-            (StopReason::Permanent, "permanent"),
-            (StopReason::UnsafeToRetry, "unsafe_to_retry"),
-            (StopReason::Attempts, "attempts"),
-            (StopReason::Elapsed, "elapsed"),
-            (StopReason::Hint, "hint"),
-            (StopReason::Budget, "budget"),
-            (StopReason::Breaker, "breaker"),
-            (StopReason::Nested, "nested"),
-            (StopReason::Cancelled, "cancelled"),
-            (StopReason::Exhausted, "exhausted"),
-        ];
-        for (stop, name) in stops {
-            assert_eq!(stop.name(), name);
+    fn all_lists_every_variant_in_order_and_names_are_frozen() {
+        let source = |source| match source {
+            DelaySource::Schedule => (0, "schedule"),
+            DelaySource::Hint => (1, "hint"),
+            DelaySource::Transparent => (2, "transparent"),
+            DelaySource::Spread => (3, "spread"),
+        };
+        assert_eq!(DelaySource::ALL.len(), source(DelaySource::Spread).0 + 1);
+        for (at, &one) in DelaySource::ALL.iter().enumerate() {
+            assert_eq!((at, one.name()), source(one));
         }
-        assert_eq!(stops.iter().map(|(stop, _)| stop.to_string()).collect::<HashSet<_>>().len(), stops.len());
+        let reason = |reason| match reason {
+            StopReason::Permanent => (0, "permanent"),
+            StopReason::UnsafeToRetry => (1, "unsafe_to_retry"),
+            StopReason::Attempts => (2, "attempts"),
+            StopReason::Elapsed => (3, "elapsed"),
+            StopReason::Hint => (4, "hint"),
+            StopReason::Budget => (5, "budget"),
+            StopReason::Breaker => (6, "breaker"),
+            StopReason::Nested => (7, "nested"),
+            StopReason::Cancelled => (8, "cancelled"),
+            StopReason::Exhausted => (9, "exhausted"),
+        };
+        assert_eq!(StopReason::ALL.len(), reason(StopReason::Exhausted).0 + 1);
+        for (at, &one) in StopReason::ALL.iter().enumerate() {
+            assert_eq!((at, one.name()), reason(one));
+        }
+    }
+
+    #[test]
+    fn every_stop_reason_has_a_sentence_of_its_own() {
+        let sentences: HashSet<_> = StopReason::ALL.iter().map(ToString::to_string).collect();
+        assert_eq!(sentences.len(), StopReason::ALL.len());
     }
 }

@@ -6,11 +6,11 @@ pub use crate::backoff::{Backoff, DelayList};
 use crate::instant::{LONGEST_NANOS, nanos};
 pub use crate::jitter::draw;
 use crate::jitter::draw_nanos;
-use crate::outcome::FailureKind;
+use crate::outcome::{FailureKind, Outcome};
 use crate::policy::{Curve, Draw, Route, Shape};
 use crate::profile::{polly, socket_io};
 use crate::seed::{Purpose, Series};
-use crate::{HintMode, Policy, Seed, ServerHint};
+use crate::{HintMode, Jitter, Policy, Seed, ServerHint};
 
 /// The endless series of delays of one call.
 ///
@@ -126,6 +126,72 @@ impl Policy {
         }
         let drawn = self.next_delay(carry, n, FailureKind::Transient, seed.bits(0, n, Purpose::Delay))?;
         Some(Duration::from_nanos(drawn.delay))
+    }
+
+    /// Returns whether the delay after an attempt with this outcome may depend on the call's seed, on a timer that fires
+    /// only at multiples of `resolution` (zero for any other timer).
+    ///
+    /// If not, every seed gives the same decision and the same
+    /// [wait on the timer](crate::machine::RetryMachine::on_ticks), so a driver need not spend time on a new seed: a
+    /// `zero` policy, or one without jitter and spread, draws nothing until a server's hint is spread over its clients.
+    /// The answer errs on the side of `true`, which costs nothing but time.
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use stagger_core::{Outcome, Policy, ServerHint};
+    ///
+    /// let (zero, tick) = (Policy::zero().build()?, Duration::from_millis(1));
+    /// assert!(!zero.needs_seed(&Outcome::TRANSIENT, tick));
+    /// assert!(zero.needs_seed(&Outcome::throttled(Some(ServerHint::AtLeast(Duration::from_secs(2)))), tick));
+    /// assert!(Policy::DEFAULT.needs_seed(&Outcome::TRANSIENT, tick));
+    /// # Ok::<(), stagger_core::PolicyError>(())
+    /// ```
+    #[must_use]
+    pub fn needs_seed(&self, outcome: &Outcome, resolution: Duration) -> bool {
+        let (kind, hint) = match *outcome {
+            Outcome::Failed { kind, hint } => (kind, hint),
+            Outcome::NotProcessed => (FailureKind::Transient, None),
+            _ => return false,
+        };
+        if !self.allows_retries() || matches!(self.settings.backoff, Backoff::Stop) {
+            return false;
+        }
+        // The delay is drawn under a hint, too, because later delays may follow from it.
+        let draws = self.jitter() != Jitter::None || !self.spread().is_zero();
+        match hint {
+            Some(ServerHint::DoNotRetry) => false,
+            _ if draws => true,
+            Some(ServerHint::AtLeast(asked)) if self.hint_mode() == HintMode::AtLeast => {
+                self.settings.backoff != Backoff::Zero || self.hint_spread().of(nanos(asked)) > 0
+            }
+            Some(_) => false,
+            None => !self.fits_ticks(kind, nanos(resolution)),
+        }
+    }
+
+    /// Returns whether every ceiling after failures of this kind is certainly a multiple of `tick`.
+    fn fits_ticks(&self, kind: FailureKind, tick: u64) -> bool {
+        /// Below it, whole numbers and their products with the multiplier are exact.
+        const EXACT: u64 = 1 << f64::MANTISSA_DIGITS;
+        let fits = |length: Duration| nanos(length) % tick == 0;
+        let cap_fits = || self.cap().is_some_and(|cap| nanos(cap) < EXACT && fits(cap)) && fits(self.floor());
+        let base = match kind {
+            FailureKind::Transient => self.base(),
+            FailureKind::Throttled => self.throttled_base(),
+            FailureKind::LocalExhaustion => self.local_base(),
+        };
+        match self.settings.backoff {
+            Backoff::Zero | Backoff::Stop => true,
+            _ if tick <= 1 => true,
+            // Scaled ceilings are rounded.
+            _ if base != self.base() => false,
+            Backoff::Constant { delay } => fits(delay),
+            Backoff::List(list) => list.iter().all(fits),
+            Backoff::Linear { base, step } => fits(base) && fits(step) && cap_fits(),
+            Backoff::Exponential { base, multiplier } => {
+                fits(base) && multiplier.to_bits() == (multiplier as u64 as f64).to_bits() && cap_fits()
+            }
+        }
     }
 
     /// Applies a hint to the delay that was `drawn` below `ceiling`; in nanoseconds.

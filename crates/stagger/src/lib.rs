@@ -26,13 +26,12 @@
 //! | repeat work periodically, out of phase with other processes | [`interval`](crate::reconnect::interval), [`blocking::interval`] |
 //! | send a second copy of a slow request | [`hedge`](fn@crate::hedge::hedge) |
 //! | observe or disable guards, or throttle retries, at run time | [`control`] |
-//! | port code from the Go package cenkalti/backoff | [`cenkalti`] |
+//! | port code from the Go package cenkalti/backoff | the crate `stagger-cenkalti` |
 //! | test code that uses this crate | [`testing`] |
 //! | write the loop yourself | [`Policy::delays`], or [`RetryMachine`](crate::machine::RetryMachine) for a driver of your own |
 //!
 //! Every decision is made in [`stagger_core`], whose policies, guards and state machines are re-exported here.
-//! [`RetryMachine`](crate::machine::RetryMachine) documents the order of the checks. The one exception is [`cenkalti`],
-//! which decides as that package does.
+//! [`RetryMachine`](crate::machine::RetryMachine) documents the order of the checks.
 //!
 //! # Writing the loop yourself
 //!
@@ -80,7 +79,6 @@ pub mod blocking;
 pub mod budget;
 mod call;
 mod cancel;
-pub mod cenkalti;
 pub mod classify;
 mod clock;
 #[cfg(target_has_atomic = "64")]

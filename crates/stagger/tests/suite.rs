@@ -5,7 +5,6 @@ mod suite {
     mod batch;
     mod budgets;
     mod cancel;
-    mod cenkalti;
     mod classification;
     mod clock;
     mod compile;

@@ -1,3 +1,5 @@
+use stagger_core::{Jitter, Policy, schedule::Backoff};
+
 use super::brief::{brief, span};
 use super::clients::Client;
 use super::forecast::Forecast;
@@ -14,7 +16,7 @@ pub(crate) fn report(
     spacing: Spacing,
     options: RenderOptions,
 ) -> String {
-    let mut out = paragraph(&forecast.policy.to_string(), "", options);
+    let mut out = paragraph(&heading(&forecast.policy), "", options);
     if !forecast.rows.is_empty() {
         out.push_str(&figures(forecast, options));
     }
@@ -26,6 +28,20 @@ pub(crate) fn report(
         out.push_str(&terminal::paint(&envelope(forecast, clients, ClientStyle::Marks, spacing), options));
     }
     out
+}
+
+/// Returns the policy, and what its delays are if their name suggests that they are not drawn.
+fn heading(policy: &Policy) -> String {
+    match (policy.backoff(), policy.jitter()) {
+        (Backoff::Constant { delay }, Jitter::Equal) => {
+            let (least, delay) = (brief(*delay / 2), brief(*delay));
+            format!("{policy} (each delay is drawn from {least} to {delay}; jitter=none: exactly {delay})")
+        }
+        (Backoff::List(_), Jitter::Equal) => {
+            format!("{policy} (each delay is drawn from half of it to all of it; jitter=none: exactly these delays)")
+        }
+        _ => policy.to_string(),
+    }
 }
 
 /// Formats the drawn delays and the verdict on them.
@@ -129,6 +145,24 @@ mod tests {
         // The library computes p50 and p99 of a sum on a grid; the maximum is exact.
         assert!(lines[6].starts_with("    5   0–16s      8s"), "{}", lines[6]);
         assert!(lines[6].ends_with("31s"), "{}", lines[6]);
+    }
+
+    #[test]
+    fn a_constant_or_a_list_with_jitter_says_what_is_drawn_before_anything_else() {
+        let options = RenderOptions { columns: 1000, ..OPTIONS };
+        for (policy, want) in [
+            ("constant base=5s", " (each delay is drawn from 2.5s to 5s; jitter=none: exactly 5s)"),
+            (
+                "list delays=1s,2s",
+                " (each delay is drawn from half of it to all of it; jitter=none: exactly these delays)",
+            ),
+            ("constant base=5s jitter=none", " max-attempts=4"),
+            ("exponential base=5s jitter=equal", " max-attempts=4"),
+        ] {
+            let text = text(policy, options);
+            let first = text.lines().next().unwrap();
+            assert!(first.ends_with(want), "{policy}: {first}");
+        }
     }
 
     #[test]

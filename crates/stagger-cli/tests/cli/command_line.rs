@@ -73,6 +73,22 @@ fn all_problems_of_a_policy_are_reported_at_once() {
 }
 
 #[test]
+fn one_flag_alone_never_contradicts_a_default_or_a_profile() {
+    for (flags, policy) in [
+        (&["--base", "1m"][..], "exponential base=1m cap=1m "),
+        (&["--cap", "500ms"], "exponential base=500ms cap=500ms "),
+        (&["-p", "aws-sdk", "--base", "1m"], "exponential base=1m cap=1m "),
+        (&["-p", "aws-sdk", "--cap", "500ms"], "exponential base=500ms cap=500ms "),
+    ] {
+        let seen = see(stagger(["plan"]).args(flags));
+        assert!(seen.exits(0).stdout.starts_with(policy), "{flags:?}: {seen:#?}");
+    }
+    see(&mut stagger(["plan", "-p", "exponential base=1s", "--cap", "500ms"]))
+        .exits(2)
+        .says("cap 500ms is below base 1s");
+}
+
+#[test]
 fn flags_override_a_policy_from_a_line_or_a_file() {
     let files = Files::new();
     let file =

@@ -3,12 +3,26 @@ use core::time::Duration;
 use super::{Policy, PolicyError};
 use crate::backoff::DelayList;
 use crate::instant::nanos;
+use crate::profile::Recipe;
 use crate::{HintMode, Jitter, Ratio, schedule::Backoff};
 
 /// Builds a [`Policy`]: its settings before they are checked.
 ///
 /// Every setter takes and returns the builder, and none can fail, so that a policy can be a `const`;
 /// [`build`](Self::build) reports every problem at once.
+///
+/// A value that was not given yields to one that was. [`Policy::DEFAULT`] and every [profile](crate::profile) give no
+/// value, and setters and the arguments of constructors give theirs: `Policy::DEFAULT.to_builder().base(one_minute)`
+/// raises the cap of 30 s to a minute. [`build`](Self::build) applies these rules, and only where values contradict:
+///
+/// - A cap that was not given is raised to the longest of the given `base`, `throttled_base` and `local_base`.
+/// - A base that was not given is lowered to the given cap.
+/// - A `throttled_base` or `local_base` of a profile moves into `base..=cap`.
+/// - A `step` that was not given is the base.
+/// - With decorrelated jitter, which draws nothing where cap and base are equal, the cap is three times the base
+///   instead, and the base a third of the cap.
+///
+/// If both values were given, the contradiction is a [`PolicyError`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[must_use = "a builder does nothing until `build`"]
 pub struct PolicyBuilder {
@@ -34,6 +48,28 @@ pub(crate) struct Settings {
     pub(crate) throttled_base: Option<Duration>,
     pub(crate) local_base: Option<Duration>,
     pub(crate) stable_after: Option<Duration>,
+    pub(super) given: Given,
+}
+
+/// Which lengths were given, by a user or in code. The others are those of a default or a profile.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Given {
+    base: bool,
+    step: bool,
+    cap: bool,
+    throttled_base: bool,
+    local_base: bool,
+}
+
+impl Given {
+    const NONE: Self = Self { base: false, step: false, cap: false, throttled_base: false, local_base: false };
+}
+
+/// Policies with the same settings are equal, whoever gave them.
+impl PartialEq for Given {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
 }
 
 /// The default of `max_hint`.
@@ -73,14 +109,75 @@ impl Settings {
             Some(base) => base,
             None => {
                 let base = nanos(self.base());
-                let longer = if base < SECOND / 10 { base * 10 } else { SECOND };
-                Duration::from_nanos(if longer > base { longer } else { base })
+                Duration::from_nanos(longer(base, shorter(base.saturating_mul(10), SECOND)))
             }
         }
     }
 }
 
 impl Settings {
+    /// Returns the settings in which every length that was not given has yielded to those that were, by the rules of
+    /// [`PolicyBuilder`].
+    const fn resolved(mut self) -> Self {
+        let given = self.given;
+        let (base, cap) = (nanos(self.base()), self.longest_delay());
+        // Decorrelated jitter draws from `[base, 3 · base]` at first, so equal lengths would leave nothing to draw.
+        let decorrelates = self.is_decorrelated();
+        let room = if decorrelates { 3 } else { 1 };
+        let contradicts = cap < base || (decorrelates && cap == base);
+        // A cap of zero is an error of its own.
+        if contradicts && given.cap && !given.base && cap > 0 {
+            self.set_base(Duration::from_nanos(cap / room));
+        }
+        if self.cap.is_some() && !given.cap {
+            let mut least = if contradicts && given.base { base.saturating_mul(room) } else { cap };
+            if given.throttled_base {
+                least = longer(least, nanos(self.throttled_base()));
+            }
+            if given.local_base {
+                least = longer(least, nanos(self.local_base()));
+            }
+            self.cap = Some(Duration::from_nanos(least));
+        }
+        let (base, cap) = (nanos(self.base()), self.longest_delay());
+        if let (Backoff::Linear { step, .. }, false) = (&mut self.backoff, given.step) {
+            *step = Duration::from_nanos(base);
+        }
+        if let (Some(length), false) = (self.throttled_base, given.throttled_base) {
+            self.throttled_base = Some(Duration::from_nanos(shorter(longer(nanos(length), base), cap)));
+        }
+        if let (Some(length), false) = (self.local_base, given.local_base) {
+            self.local_base = Some(Duration::from_nanos(shorter(longer(nanos(length), base), cap)));
+        }
+        self
+    }
+
+    /// Returns the cap in nanoseconds; the longest length without one.
+    const fn longest_delay(&self) -> u64 {
+        match self.cap {
+            Some(cap) => nanos(cap),
+            None => u64::MAX,
+        }
+    }
+
+    const fn is_decorrelated(&self) -> bool {
+        match self.jitter() {
+            Jitter::Decorrelated => true,
+            Jitter::Profile(jitter) => matches!(jitter.0.recipe, Recipe::Decorrelated),
+            _ => false,
+        }
+    }
+
+    /// Sets the base; returns whether the backoff has one.
+    const fn set_base(&mut self, new: Duration) -> bool {
+        match &mut self.backoff {
+            Backoff::Constant { delay } => *delay = new,
+            Backoff::Linear { base, .. } | Backoff::Exponential { base, .. } => *base = new,
+            Backoff::Zero | Backoff::List(_) | Backoff::Stop => return false,
+        }
+        true
+    }
+
     /// Returns the form that equal policies share: the jitter is explicit, and no length is longer than the core
     /// computes with. So a policy that is printed and parsed is equal to itself.
     pub(super) const fn canonical(mut self) -> Self {
@@ -108,6 +205,14 @@ impl Settings {
         self.stable_after = computable_or_none(self.stable_after);
         self
     }
+}
+
+const fn longer(a: u64, b: u64) -> u64 {
+    if a < b { b } else { a }
+}
+
+const fn shorter(a: u64, b: u64) -> u64 {
+    if b < a { b } else { a }
 }
 
 /// Returns the length that the core computes with.
@@ -139,7 +244,24 @@ impl PolicyBuilder {
             throttled_base: None,
             local_base: None,
             stable_after: None,
+            given: Given { base: true, step: true, ..Given::NONE },
         })
+    }
+
+    /// Makes every value so far a default, which yields to the values that are set from here on.
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use stagger_core::Policy;
+    ///
+    /// let second = Duration::from_secs(1);
+    /// let ours = Policy::exponential(second, 30 * second).as_defaults();
+    /// assert_eq!(ours.base(60 * second).build()?.cap(), Some(60 * second));
+    /// # Ok::<(), stagger_core::PolicyError>(())
+    /// ```
+    pub const fn as_defaults(mut self) -> Self {
+        self.settings.given = Given::NONE;
+        self
     }
 
     pub(super) const fn of_settings(settings: Settings) -> Self {
@@ -155,18 +277,16 @@ impl PolicyBuilder {
     }
 
     /// Sets the ceiling of the first retry, for exponential, linear and constant backoff.
-    pub const fn base(mut self, new: Duration) -> Self {
-        match &mut self.settings.backoff {
-            Backoff::Constant { delay } => *delay = new,
-            Backoff::Linear { base, .. } | Backoff::Exponential { base, .. } => *base = new,
-            Backoff::Zero | Backoff::List(_) | Backoff::Stop => self.misplaced = true,
-        }
+    pub const fn base(mut self, base: Duration) -> Self {
+        self.misplaced |= !self.settings.set_base(base);
+        self.settings.given.base = true;
         self
     }
 
     /// Sets the limit of every computed delay. Hints and spread are not computed delays.
     pub const fn cap(mut self, cap: Duration) -> Self {
         self.settings.cap = Some(cap);
+        self.settings.given.cap = true;
         self
     }
 
@@ -174,6 +294,7 @@ impl PolicyBuilder {
     /// the twentieth up to 15 hours.
     pub const fn uncapped(mut self) -> Self {
         self.settings.cap = None;
+        self.settings.given.cap = true;
         self
     }
 
@@ -194,12 +315,13 @@ impl PolicyBuilder {
         self
     }
 
-    /// Sets the amount that each further retry adds to the ceiling, for linear backoff.
+    /// Sets the amount that each further retry adds to the ceiling, for linear backoff. Default: `base`.
     pub const fn step(mut self, new: Duration) -> Self {
         match &mut self.settings.backoff {
             Backoff::Linear { step, .. } => *step = new,
             _ => self.misplaced = true,
         }
+        self.settings.given.step = true;
         self
     }
 
@@ -273,6 +395,7 @@ impl PolicyBuilder {
     /// Sets the base after the server reported that it is overloaded; from `base` to `cap`. Default: `base`.
     pub const fn throttled_base(mut self, base: Duration) -> Self {
         self.settings.throttled_base = Some(base);
+        self.settings.given.throttled_base = true;
         self
     }
 
@@ -280,6 +403,7 @@ impl PolicyBuilder {
     /// from `base` to `cap`. Default: the larger of `base` and `min(10 · base, 1 s)`.
     pub const fn local_base(mut self, base: Duration) -> Self {
         self.settings.local_base = Some(base);
+        self.settings.given.local_base = true;
         self
     }
 
@@ -302,8 +426,9 @@ impl PolicyBuilder {
     /// # Errors
     /// [`PolicyError`] names every problem at once, with its values and how to fix it.
     pub const fn build(self) -> Result<Policy, PolicyError> {
-        let error = PolicyError::of(&self);
-        if error.is_none() { Ok(Policy::of_checked(self.settings)) } else { Err(error) }
+        let resolved = Self { settings: self.settings.resolved(), ..self };
+        let error = PolicyError::of(&resolved);
+        if error.is_none() { Ok(Policy::of_checked(resolved.settings)) } else { Err(error) }
     }
 
     /// Builds the policy in the constant of `policy!`, where a panic is a compiler error.

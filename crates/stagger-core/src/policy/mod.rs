@@ -143,9 +143,12 @@ impl Policy {
         PolicyBuilder::new(Backoff::Linear { base, step }).cap(cap)
     }
 
-    /// Creates constant backoff: `delay`, every time, with equal jitter (uniform on `[delay / 2, delay]`).
-    pub const fn constant(delay: Duration) -> PolicyBuilder {
-        PolicyBuilder::new(Backoff::Constant { delay })
+    /// Creates a policy with delays of `d/2..=d`, every time: constant backoff with equal jitter.
+    ///
+    /// For exactly `d`, add [`jitter(Jitter::None)`](PolicyBuilder::jitter); clients that fail together then retry
+    /// together.
+    pub const fn constant(d: Duration) -> PolicyBuilder {
+        PolicyBuilder::new(Backoff::Constant { delay: d })
     }
 
     /// Creates exponential backoff with decorrelated jitter, which depends on base and cap only; see
@@ -154,7 +157,10 @@ impl Policy {
         Self::exponential(base, cap).jitter(Jitter::Decorrelated)
     }
 
-    /// Creates a backoff with these delays, in order, of which the last one repeats; with equal jitter. At most 16.
+    /// Creates a policy with delays of `d/2..=d` for each `d` of a list, of which the last one repeats: a list with equal
+    /// jitter.
+    ///
+    /// At most 16 delays. For exactly these, add [`jitter(Jitter::None)`](PolicyBuilder::jitter).
     pub const fn list(delays: &[Duration]) -> PolicyBuilder {
         PolicyBuilder::of_list(delays)
     }
@@ -169,7 +175,8 @@ impl Policy {
         PolicyBuilder::new(Backoff::Stop)
     }
 
-    /// Creates a builder with the settings of this policy, to vary it.
+    /// Creates a builder with the settings of this policy, to vary it. Values that nobody gave, such as those of
+    /// [`Policy::DEFAULT`] and of profiles, yield to the values that are set; see [`PolicyBuilder`].
     pub const fn to_builder(&self) -> PolicyBuilder {
         PolicyBuilder::of_settings(self.settings)
     }
@@ -301,7 +308,7 @@ impl Default for Policy {
 impl Policy {
     /// The default policy: `exponential base=100ms cap=30s multiplier=2 jitter=full max-attempts=4`.
     pub const DEFAULT: Self =
-        Self::exponential(Duration::from_millis(100), Duration::from_secs(30)).build_or_fail_to_compile();
+        Self::exponential(Duration::from_millis(100), Duration::from_secs(30)).as_defaults().build_or_fail_to_compile();
 }
 
 impl Curve {

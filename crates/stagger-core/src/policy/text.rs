@@ -144,7 +144,8 @@ impl fmt::Display for DelayList {
 
 /// Parses a policy in one line: the name of a backoff (`exponential`, if it is left out) or of a [`Profile`], then
 /// settings as `name=value` in any order, each at most once. A setting that is left out is at its default, or as in the
-/// profile. `decorrelated base=1s cap=30s` is short for `exponential base=1s cap=30s jitter=decorrelated`.
+/// profile, and yields to those that are given ([`PolicyBuilder`] has the rules): `exponential base=1m` has a cap of a
+/// minute, not of 30 s. `decorrelated base=1s cap=30s` is short for `exponential base=1s cap=30s jitter=decorrelated`.
 impl FromStr for Policy {
     type Err = ParseError;
 
@@ -292,11 +293,7 @@ impl Draft {
             Shape::Zero => Policy::zero(),
             Shape::Stop => Policy::stop(),
             Shape::Exponential => Policy::exponential(base, cap),
-            Shape::Linear => {
-                // The step defaults to the base.
-                let base = if self.has(Key::Base) { self.base } else { base };
-                Policy::linear(base, base, cap)
-            }
+            Shape::Linear => Policy::linear(base, base, cap),
             Shape::Decorrelated => {
                 if self.has(Key::Multiplier) {
                     return Err(ParseError::new(Problem::NotForShape("decorrelated"), "multiplier"));
@@ -313,7 +310,7 @@ impl Draft {
                 None => return Err(ParseError::new(Problem::Missing("delays, like delays=1s,2s,5s"), "list")),
             },
         };
-        Ok(self.apply_to(builder)?.build()?)
+        Ok(self.apply_to(builder.as_defaults())?.build()?)
     }
 
     fn apply_to(self, mut to: PolicyBuilder) -> Result<PolicyBuilder, ParseError> {

@@ -43,7 +43,7 @@ impl Profile {
         self.read_on
     }
 
-    /// Returns the policy. [`to_builder`](Policy::to_builder) varies it.
+    /// Returns the policy. [`to_builder`](Policy::to_builder) varies it: its values yield to those that are set.
     #[must_use]
     pub const fn policy(&self) -> Policy {
         self.policy
@@ -90,7 +90,7 @@ macro_rules! profiles {
                 version: $version,
                 source: $source,
                 read_on: $read,
-                policy: crate::policy!($backoff($($argument)*) $(.$setter($($value)*))*),
+                policy: crate::policy!($backoff($($argument)*) $(.$setter($($value)*))* .as_defaults()),
             };
         )*
 

@@ -11,5 +11,5 @@ pub(crate) use guarding::{Guarded, Guarding, HeldPermits, PermitGuard, PermitIss
 pub use limiting::LastAttempt;
 pub(crate) use limiting::{IsLast, Limiting, Limits};
 pub(crate) use options::{CallOptions, Listening};
-pub(crate) use output::{Bare, Detailed, End, Ending, ErrorSlot, Finish, InnerError, Reported};
+pub(crate) use output::{Detailed, End, Ending, ErrorSlot, Finish, InnerError, Reported};
 pub(crate) use parts::{DetailedSetup, Setup};

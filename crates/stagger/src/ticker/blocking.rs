@@ -113,10 +113,6 @@ impl<S: Times, T: BlockingSleep, N> Ticker<S, T, N> {
     pub const fn ticks(&self) -> u64 {
         self.state.yielded()
     }
-
-    pub(crate) const fn times(&self) -> &S {
-        &self.state.times
-    }
 }
 
 impl<S: Times, T: BlockingSleep, N: Cancelling> Iterator for Ticker<S, T, N> {

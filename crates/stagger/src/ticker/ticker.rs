@@ -162,10 +162,6 @@ impl<S: Times, T: Sleep, N> Ticker<S, T, N> {
     pub const fn ticks(&self) -> u64 {
         self.state.yielded()
     }
-
-    pub(crate) const fn times(&self) -> &S {
-        &self.state.times
-    }
 }
 
 impl<S: Times, T: Sleep, N: Future + Unpin> Ticker<S, T, N> {

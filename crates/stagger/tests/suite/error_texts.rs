@@ -3,7 +3,6 @@
 use core::time::Duration;
 
 use stagger::batch::UnknownItem;
-use stagger::cenkalti::ExponentialBackOff;
 use stagger::control::RetryControls;
 use stagger::queue::{DelayQueue, RetryQueue};
 use stagger::testing::NoSleep;
@@ -13,11 +12,6 @@ const POLICY: Policy = policy!(constant(ms(1)).max_attempts(2));
 
 fn control(line: &str) -> String {
     RetryControls::new().apply(line).unwrap_err().to_string()
-}
-
-fn options(factor: f64, multiplier: f64) -> String {
-    let options = ExponentialBackOff::options().randomization_factor(factor).multiplier(multiplier);
-    options.build().unwrap_err().to_string()
 }
 
 fn full() -> String {
@@ -44,8 +38,6 @@ fn fixable() -> Vec<(String, &'static str, &'static str)> {
         (control("db=120%"), "`120%`", "from 0 to 1"),
         (control("db=off observed"), "`db`", "keep at most one of each"),
         (control("db=off; db=observed"), "`db`", "keep one entry"),
-        (options(1.5, 2.0), "1.5", "use a share from 0 to 1"),
-        (options(0.5, f64::NAN), "NaN", "use one, such as 1.5"),
         (UnknownItem("m-7".to_owned()).to_string(), "m-7", "report only ids of `entries()`"),
         (full(), "capacity", "raise its capacity"),
         (gave_up(), "1 attempt", "raise its capacity"),

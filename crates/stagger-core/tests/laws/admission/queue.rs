@@ -91,6 +91,24 @@ fn unused_reservations_are_reassigned() {
     assert_eq!(admitted, 10);
 }
 
+/// 200 ms, as ARCHITECTURE.md promises: long enough for the message of a client that is on time.
+#[test]
+fn an_unclaimed_reservation_is_reassigned_after_200_ms() {
+    let admission = Admission::per_second(10).burst(1).build().unwrap();
+    assert_eq!(admission.try_admit(at(secs(9))), Admit::Now);
+    for _ in 0..9 {
+        let _ = reserved(admission.try_admit(at(secs(9))));
+    }
+    // The first reservation is for 100 ms after the admission; its client does not come.
+    let free = secs(9) + ms(100) + ms(200);
+    assert_eq!(admission.snapshot(at(free - Duration::from_nanos(1))).available, 0);
+    let _ = reserved(admission.try_admit(at(free - Duration::from_nanos(1))));
+    assert_eq!(admission.snapshot(at(free)).available, 1);
+    assert_eq!(admission.try_admit(at(free)), Admit::Now);
+    // The next place is free one interval later, not at once.
+    let _ = reserved(admission.try_admit(at(free)));
+}
+
 #[test]
 fn reservations_beyond_max_wait_are_not_granted() {
     let admission = Admission::per_second(1).burst(1).max_wait(secs(3)).build().unwrap();

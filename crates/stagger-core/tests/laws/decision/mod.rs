@@ -7,6 +7,7 @@ mod limits;
 mod order;
 mod paused;
 mod permits;
+mod seedless;
 mod spread;
 mod ticks;
 mod transparent;

@@ -1,7 +1,7 @@
 use core::time::Duration;
 
 use proptest::prelude::*;
-use stagger_core::{HintMode, Jitter, Policy, PolicyBuilder, Ratio};
+use stagger_core::{HintMode, Jitter, Policy, PolicyBuilder, Ratio, profile::Profile};
 
 use super::policies::length;
 
@@ -63,6 +63,8 @@ pub(crate) fn any_settings() -> impl Strategy<Value = PolicyBuilder> {
         1 => prop::collection::vec(lengths(), 0..20).prop_map(|delays| Policy::list(&delays)),
         1 => Just(Policy::zero()),
         1 => Just(Policy::stop()),
+        1 => Just(Policy::DEFAULT.to_builder()),
+        2 => prop::sample::select(Profile::all().collect::<Vec<_>>()).prop_map(|it| it.policy().to_builder()),
     ];
     (shape, prop::collection::vec(setting(), 0..6))
         .prop_map(|(shape, settings)| settings.into_iter().fold(shape, |builder, setting| setting.apply(builder)))

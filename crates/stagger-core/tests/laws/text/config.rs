@@ -108,8 +108,11 @@ fn errors_of_tables_use_the_words_of_the_policy_language() {
         (r#"{"base":null}"#, "expected a string, a number or a list of lengths of time"),
         (r#"{"base":"1s","delay":"1s"}"#, "`base` is set twice"),
         (r#"{"backoff":"zero","backoff":"stop"}"#, "`backoff` is set twice"),
-        (r#"{"cap":"50ms"}"#, "cap 50ms is below base 100ms: raise cap or lower base"),
-        (r#"{"max-attempts":0,"cap":"50ms"}"#, "use 1 for no retry, or more; cap 50ms is below base 100ms"),
+        (r#"{"base":"100ms","cap":"50ms"}"#, "cap 50ms is below base 100ms: raise cap or lower base"),
+        (
+            r#"{"max-attempts":0,"base":"100ms","cap":"50ms"}"#,
+            "use 1 for no retry, or more; cap 50ms is below base 100ms",
+        ),
         (r#"{"max-attempts":1.5}"#, "`1.5` is not a whole number"),
         (r#"{"backoff":"list","delays":[]}"#, "`delays` has no value"),
         (r#"{"backoff":"list","delays":["","1s"]}"#, "`,1s` has a stray comma or an empty delay"),

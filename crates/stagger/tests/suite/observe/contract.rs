@@ -147,23 +147,10 @@ fn no_label_but_the_target_has_more_than_ten_values() {
 #[test]
 fn the_contract_lists_every_label_value() {
     let contract = contract();
-    let stops = [
-        StopReason::Permanent,
-        StopReason::UnsafeToRetry,
-        StopReason::Attempts,
-        StopReason::Elapsed,
-        StopReason::Hint,
-        StopReason::Budget,
-        StopReason::Breaker,
-        StopReason::Nested,
-        StopReason::Cancelled,
-        StopReason::Exhausted,
-    ];
-    let sources = [DelaySource::Schedule, DelaySource::Hint, DelaySource::Transparent, DelaySource::Spread];
     let observable = Enforcement::ALL.iter().filter(|&&enforcement| enforcement != Enforcement::Off);
     for (name, label, names) in [
-        ("stagger_stops_total", "reason", stops.map(StopReason::name).to_vec()),
-        ("stagger_retries_total", "source", sources.map(DelaySource::name).to_vec()),
+        ("stagger_stops_total", "reason", StopReason::ALL.iter().map(|reason| reason.name()).collect::<Vec<_>>()),
+        ("stagger_retries_total", "source", DelaySource::ALL.iter().map(|source| source.name()).collect()),
         ("stagger_breaker_state", "state", BreakerState::ALL.iter().map(|state| state.name()).collect()),
         ("stagger_breaker_rejections_total", "enforcement", observable.map(|it| it.name()).collect()),
         ("stagger_control_mode", "mode", ControlMode::ALL.iter().map(|mode| mode.name()).collect()),

@@ -1,4 +1,4 @@
-use crate::{Seed, time::Entropy as _, time::SystemEntropy};
+use stagger::Seed;
 
 /// A source of random numbers; any `FnMut() -> f64` is one.
 pub trait Random {
@@ -27,7 +27,7 @@ pub struct Seeded {
 }
 
 impl Seeded {
-    pub(super) const fn with_seed(seed: Seed) -> Self {
+    pub(crate) const fn with_seed(seed: Seed) -> Self {
         Self { fixed: Some(seed), seed: None, drawn: 0 }
     }
 }
@@ -42,7 +42,7 @@ impl Clone for Seeded {
 impl Random for Seeded {
     fn next(&mut self) -> f64 {
         let fixed = self.fixed;
-        let seed = self.seed.get_or_insert_with(|| fixed.unwrap_or_else(|| SystemEntropy.seed()));
+        let seed = self.seed.get_or_insert_with(|| fixed.unwrap_or_else(stagger::seed));
         let bits = seed.for_call(self.drawn).get();
         self.drawn = self.drawn.wrapping_add(1);
         // The 53 bits that an `f64` represents exactly.

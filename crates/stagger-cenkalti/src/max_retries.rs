@@ -1,20 +1,20 @@
 use core::time::Duration;
 
-use super::BackOff;
+use crate::backoff::BackOff;
 
 /// Limits a backoff to `max` retries, which means `max + 1` calls. With 0 there is one call and no retry.
 ///
 /// When the retries are used up, the inner backoff is no longer called.
 ///
 /// ```
-/// use stagger::cenkalti::{self, ZeroBackOff, with_max_retries};
+/// use stagger_cenkalti::{self as backoff, ZeroBackOff, with_max_retries};
 ///
 /// let mut calls = 0;
 /// let operation = || {
 ///     calls += 1;
 ///     Err::<(), _>("refused")
 /// };
-/// assert_eq!(cenkalti::blocking::retry(operation, with_max_retries(ZeroBackOff, 10)).run(), Err("refused"));
+/// assert_eq!(backoff::blocking::retry(operation, with_max_retries(ZeroBackOff, 10)).run(), Err("refused"));
 /// assert_eq!(calls, 11);
 /// ```
 pub const fn with_max_retries<B: BackOff>(backoff: B, max: u64) -> MaxRetries<B> {

@@ -3,14 +3,16 @@
 
 use core::time::Duration;
 
-use super::BackOff;
-use crate::call::Next;
-use crate::setup::{End, Ending};
-use crate::{Instant, StopReason, scope, testing, time::Clock};
+use stagger::time::Clock;
+use stagger::{Instant, StopReason, scope};
+
+use crate::backoff::BackOff;
+use crate::error::Error;
+use crate::output::OutputMode;
 
 /// The state of one call.
 #[derive(Debug)]
-pub(super) struct CallState<B> {
+pub(crate) struct CallState<B> {
     backoff: B,
     attempts: u32,
     /// Set if the output includes the elapsed time.
@@ -18,25 +20,32 @@ pub(super) struct CallState<B> {
     is_nested: bool,
 }
 
+/// What follows a failed attempt.
+pub(crate) enum Next {
+    /// Another attempt, after this wait.
+    Wait(Duration),
+    Stop(StopReason),
+}
+
 impl<B: BackOff> CallState<B> {
-    pub(super) const fn new(backoff: B) -> Self {
+    pub(crate) const fn new(backoff: B) -> Self {
         Self { backoff, attempts: 0, start: None, is_nested: false }
     }
 
-    /// Starts the call, before the first attempt.
-    pub(super) fn start(&mut self, timed: Option<&impl Clock>) {
+    /// Starts the call, before the first attempt. Without `timed`, the clock is not read.
+    pub(crate) fn start(&mut self, timed: Option<&impl Clock>) {
         self.is_nested = scope::depth() > 0;
         self.start = timed.map(Clock::now);
         self.backoff.reset();
     }
 
     /// Counts an attempt; called before each one.
-    pub(super) const fn begin(&mut self) {
+    pub(crate) const fn begin(&mut self) {
         self.attempts = self.attempts.saturating_add(1);
     }
 
     /// Decides what follows a failed attempt. `notify` receives the wait before the retry.
-    pub(super) fn failed(
+    pub(crate) fn failed(
         &mut self,
         is_permanent: bool,
         is_cancelled: impl FnOnce() -> bool,
@@ -52,20 +61,18 @@ impl<B: BackOff> CallState<B> {
             None => Next::Stop(if is_cancelled() { StopReason::Cancelled } else { StopReason::Exhausted }),
             Some(delay) => {
                 notify(delay);
-                Next::Wait(if testing::sleeps_are_skipped() { Duration::ZERO } else { delay })
+                Next::Wait(delay)
             }
         }
     }
 
-    pub(super) const fn attempts(&self) -> u32 {
+    pub(crate) const fn attempts(&self) -> u32 {
         self.attempts
     }
 
-    pub(super) fn end<V, E, R>(&self, result: Result<V, (StopReason, E)>, clock: &impl Clock) -> End<V, E, R> {
-        End {
-            result: result.map_err(|(stop, error)| (stop, Ending::Failed(error))),
-            attempts: self.attempts,
-            elapsed: self.start.map_or(Duration::ZERO, |start| clock.now().saturating_since(start)),
-        }
+    /// Returns the error of the call, which ends.
+    pub(crate) fn end<N: OutputMode, E>(&self, stop: StopReason, last: E, clock: &impl Clock) -> N::Error<E> {
+        let elapsed = self.start.map_or(Duration::ZERO, |start| clock.now().saturating_since(start));
+        N::error(Error { stop, attempts: self.attempts, elapsed, last })
     }
 }

@@ -6,72 +6,72 @@ use core::task::{Context, Poll, ready};
 use core::time::Duration;
 
 use pin_project_lite::pin_project;
+use stagger::time::Sleep;
+#[cfg(feature = "tokio")]
+use stagger::time::Tokio;
+use stagger::{StopReason, scope};
 
-use super::call::{Notify, Plain};
-use super::call_state::CallState;
-use super::permanent::{UnwrapPermanent, is_permanent};
-use super::{BackOff, Call};
-use crate::call::Next;
-use crate::future::Uncancelled;
-use crate::rule::ResultReader;
-use crate::setup::{Bare, Finish};
-use crate::{Policy, StopReason, coop, scope, time::Sleep};
+use crate::backoff::BackOff;
+#[cfg(feature = "tokio")]
+use crate::call::Silent;
+use crate::call::{Call, Notify};
+use crate::call_state::{CallState, Next};
+use crate::operation::{Operation, OperationResult};
+use crate::output::{AsyncCancel, Bare};
+
+/// Number of attempts without a wait after which the task yields: they would starve other tasks.
+pub(crate) const ATTEMPTS_PER_YIELD: u32 = 64;
 
 /// Retries an async operation until it succeeds or the backoff ends: the package's `Retry` and `RetryWithData`.
 ///
 /// The output is the operation's value, or its last error.
 ///
 /// ```
-/// use stagger::cenkalti::{self, ExponentialBackOff};
+/// use stagger_cenkalti::{self as backoff, ExponentialBackOff};
 ///
 /// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap().block_on(async {
 /// # let calls = std::cell::Cell::new(0);
 /// # let get = async || { calls.set(calls.get() + 1); if calls.get() < 3 { Err("refused") } else { Ok("hello") } };
 /// let operation = async || get().await;
-/// assert_eq!(cenkalti::retry(operation, ExponentialBackOff::new()).await, Ok("hello"));
+/// assert_eq!(backoff::retry(operation, ExponentialBackOff::new()).await, Ok("hello"));
 /// # });
 /// ```
 #[cfg(feature = "tokio")]
-pub fn retry<F, O, V, E, B>(
-    operation: F,
-    backoff: B,
-) -> Call<F, E, B, UnwrapPermanent, super::call::Silent, crate::time::Tokio, Bare, Uncancelled>
+#[cfg_attr(docsrs, doc(cfg(feature = "tokio")))]
+pub fn retry<F, O, V, E, B>(operation: F, backoff: B) -> Call<F, E, B, Silent, Tokio, Bare>
 where
     F: FnMut() -> O,
     O: Future<Output = Result<V, E>>,
     B: BackOff,
 {
-    Plain::new(operation, backoff, crate::time::Tokio)
+    Call::new(operation, backoff, Tokio)
 }
 
 /// Retries an async operation, and passes each error that is retried and the wait before the retry to `notify`: the
 /// package's `RetryNotify` and `RetryNotifyWithData`.
 #[cfg(feature = "tokio")]
-pub fn retry_notify<F, O, V, E, B, W>(
-    operation: F,
-    backoff: B,
-    notify: W,
-) -> Call<F, E, B, UnwrapPermanent, W, crate::time::Tokio, Bare, Uncancelled>
+#[cfg_attr(docsrs, doc(cfg(feature = "tokio")))]
+pub fn retry_notify<F, O, V, E, B, W>(operation: F, backoff: B, notify: W) -> Call<F, E, B, W, Tokio, Bare>
 where
     F: FnMut() -> O,
     O: Future<Output = Result<V, E>>,
     B: BackOff,
     W: FnMut(&E, Duration),
 {
-    retry_notify_with_timer(operation, backoff, notify, crate::time::Tokio)
+    retry_notify_with_timer(operation, backoff, notify, Tokio)
 }
 
 /// Retries with `notify` on another timer: the package's `RetryNotifyWithTimer` and `RetryNotifyWithTimerAndData`.
 ///
 /// ```
 /// use std::time::Duration;
-/// use stagger::cenkalti::{self, ConstantBackOff};
+/// use stagger_cenkalti::{self as backoff, ConstantBackOff};
 /// use stagger::testing::{Script, VirtualClock};
 ///
 /// # futures_lite::future::block_on(async {
 /// let (clock, mut script) = (VirtualClock::new(), Script::new([Err("refused"), Err("reset"), Ok(42)]));
 /// let mut notified = Vec::new();
-/// let answer = cenkalti::retry_notify_with_timer(
+/// let answer = backoff::retry_notify_with_timer(
 ///     || std::future::ready(script.next("no more")),
 ///     ConstantBackOff::new(Duration::from_secs(1)),
 ///     |error: &&str, delay| notified.push((*error, delay)),
@@ -87,7 +87,7 @@ pub fn retry_notify_with_timer<F, O, V, E, B, W, T>(
     backoff: B,
     notify: W,
     timer: T,
-) -> Call<F, E, B, UnwrapPermanent, W, T, Bare, Uncancelled>
+) -> Call<F, E, B, W, T, Bare>
 where
     F: FnMut() -> O,
     O: Future<Output = Result<V, E>>,
@@ -95,28 +95,27 @@ where
     W: FnMut(&E, Duration),
     T: Sleep,
 {
-    Plain::new(operation, backoff, timer).notify(notify)
+    Call::new(operation, backoff, timer).notify(notify)
 }
 
-impl<F, O, E, B, P, W, T, M, N> IntoFuture for Call<F, E, B, P, W, T, M, N>
+/// The value of an async operation.
+type Value<F, E> = <<<F as Operation>::Output as Future>::Output as OperationResult<E>>::Value;
+
+impl<F, E, B, W, T, N> IntoFuture for Call<F, E, B, W, T, N>
 where
-    F: FnMut() -> O,
-    O: Future,
+    F: Operation<Output: Future<Output: OperationResult<E>>>,
     B: BackOff,
-    P: ResultReader<O::Output, Error = E>,
     W: Notify<E>,
     T: Sleep,
-    M: Finish<P::Value, E>,
-    N: Future,
+    N: AsyncCancel,
 {
-    type Output = M::Output;
-    type IntoFuture = RetryFuture<F, O, E, B, P, W, T, M, N>;
+    type Output = Result<Value<F, E>, N::Error<E>>;
+    type IntoFuture = RetryFuture<F, E, B, W, T, N>;
 
     fn into_future(self) -> Self::IntoFuture {
-        let Self { operation, backoff, reader, notify, timer, cancel, output } = self;
+        let Self { operation, backoff, notify, timer, mode, error } = self;
         RetryFuture {
             operation,
-            reader,
             notify,
             timer,
             state: CallState::new(backoff),
@@ -124,8 +123,8 @@ where
             attempt: None,
             sleeping: None,
             last: None,
-            cancel,
-            output,
+            mode,
+            error,
         }
     }
 }
@@ -135,23 +134,23 @@ pin_project! {
     ///
     /// Dropping it stops the call immediately: cancel-safe.
     #[must_use = "futures do nothing unless polled"]
-    pub struct RetryFuture<F, O, E, B, P, W, T, M, N>
+    pub struct RetryFuture<F, E, B, W, T, N>
     where
+        F: Operation,
         T: Sleep,
     {
         operation: F,
-        reader: P,
         notify: W,
         timer: T,
         state: CallState<B>,
         phase: Phase,
         #[pin]
-        attempt: Option<scope::Scoped<O>>,
+        attempt: Option<scope::Scoped<F::Output>>,
         sleeping: Option<T::Sleeping>,
         last: Option<E>,
         #[pin]
-        cancel: N,
-        output: PhantomData<fn() -> (E, M)>,
+        mode: N,
+        error: PhantomData<fn() -> E>,
     }
 }
 
@@ -169,53 +168,49 @@ enum Phase {
     Ended,
 }
 
-impl<F, O, E, B, P, W, T, M, N> Future for RetryFuture<F, O, E, B, P, W, T, M, N>
+impl<F, E, B, W, T, N> Future for RetryFuture<F, E, B, W, T, N>
 where
-    F: FnMut() -> O,
-    O: Future,
+    F: Operation<Output: Future<Output: OperationResult<E>>>,
     B: BackOff,
-    P: ResultReader<O::Output, Error = E>,
     W: Notify<E>,
     T: Sleep,
-    M: Finish<P::Value, E>,
-    N: Future,
+    N: AsyncCancel,
 {
-    type Output = M::Output;
+    type Output = Result<Value<F, E>, N::Error<E>>;
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<M::Output> {
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
         loop {
             match *this.phase {
                 Phase::Fresh => {
-                    this.state.start(M::TIMED.then_some(this.timer));
+                    this.state.start(N::TIMED.then_some(this.timer));
                     *this.phase = Phase::Due;
                 }
                 Phase::Due => {
                     this.state.begin();
-                    // Only the backoff knows whether the call retries at all, so assume that it does.
-                    this.attempt.set(Some(scope::attempt((this.operation)(), &Policy::DEFAULT)));
+                    this.attempt.set(Some(scope::inside(this.operation.call())));
                     *this.phase = Phase::Attempting;
                 }
                 Phase::Attempting => {
                     let Some(attempt) = this.attempt.as_mut().as_pin_mut() else { return Poll::Pending };
                     let out = ready!(attempt.poll(cx));
                     this.attempt.set(None);
-                    let (error, mark) = match this.reader.read(out) {
+                    let (error, is_permanent) = match out.read() {
                         Ok(value) => {
                             *this.phase = Phase::Ended;
-                            return Poll::Ready(M::finish(this.state.end(Ok(value), this.timer)));
+                            return Poll::Ready(Ok(value));
                         }
                         Err(failed) => failed,
                     };
                     let next = this.state.failed(
-                        is_permanent(mark),
-                        || this.cancel.as_mut().poll(cx).is_ready(),
+                        is_permanent,
+                        || this.mode.as_mut().poll_cancelled(cx),
                         |delay| this.notify.notify(&error, delay),
                     );
                     match next {
                         Next::Stop(stop) => {
                             *this.phase = Phase::Ended;
-                            return Poll::Ready(M::finish(this.state.end(Err((stop, error)), this.timer)));
+                            return Poll::Ready(Err(this.state.end::<N, E>(stop, error, this.timer)));
                         }
                         Next::Wait(delay) => {
                             *this.last = Some(error);
@@ -230,16 +225,16 @@ where
                 }
                 phase @ (Phase::NoWait | Phase::Sleeping) => {
                     // Once it is ready the call ends, so it is not polled again.
-                    let cancelled = if this.cancel.as_mut().poll(cx).is_ready() { this.last.take() } else { None };
+                    let cancelled = if this.mode.as_mut().poll_cancelled(cx) { this.last.take() } else { None };
                     if let Some(error) = cancelled {
                         *this.phase = Phase::Ended;
-                        return Poll::Ready(M::finish(this.state.end(Err((StopReason::Cancelled, error)), this.timer)));
+                        return Poll::Ready(Err(this.state.end::<N, E>(StopReason::Cancelled, error, this.timer)));
                     }
                     if let (Phase::Sleeping, Some(sleeping)) = (phase, this.sleeping.as_mut()) {
                         ready!(Pin::new(sleeping).poll(cx));
                     }
                     *this.phase = Phase::Due;
-                    if phase == Phase::NoWait && coop::should_yield(this.state.attempts()) {
+                    if phase == Phase::NoWait && this.state.attempts() % ATTEMPTS_PER_YIELD == 0 {
                         cx.waker().wake_by_ref();
                         return Poll::Pending;
                     }
@@ -251,7 +246,7 @@ where
     }
 }
 
-impl<F, O, E, B: fmt::Debug, P, W, T: Sleep, M, N> fmt::Debug for RetryFuture<F, O, E, B, P, W, T, M, N> {
+impl<F: Operation, E, B: fmt::Debug, W, T: Sleep, N> fmt::Debug for RetryFuture<F, E, B, W, T, N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RetryFuture").field("state", &self.state).field("phase", &self.phase).finish_non_exhaustive()
     }

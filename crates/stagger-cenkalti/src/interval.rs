@@ -5,7 +5,7 @@
 /// The formula is `trunc(lo + r · (hi − lo + 1))`. The `+ 1` makes both ends as likely as the values in between if they
 /// are whole numbers; with an `r` close to 1 the result can be 1 ns above `hi`. Without randomization it is the
 /// interval itself.
-pub(super) fn randomized(factor: f64, r: f64, current: u64) -> u64 {
+pub(crate) fn randomized(factor: f64, r: f64, current: u64) -> u64 {
     // Only an exact zero is special: every other factor uses the formula.
     if factor <= 0.0 {
         return current;
@@ -18,7 +18,7 @@ pub(super) fn randomized(factor: f64, r: f64, current: u64) -> u64 {
 }
 
 /// Returns the interval after this one.
-pub(super) fn next_interval(current: u64, multiplier: f64, max: u64) -> u64 {
+pub(crate) fn next_interval(current: u64, multiplier: f64, max: u64) -> u64 {
     // Compared by division: the product may exceed the longest duration.
     if current as f64 >= max as f64 / multiplier { max } else { truncate(current as f64 * multiplier) }
 }

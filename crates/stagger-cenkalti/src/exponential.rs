@@ -1,10 +1,13 @@
 use core::fmt;
 use core::time::Duration;
 
-use super::interval::{next_interval, randomized};
-use super::options::Parameters;
-use super::{BackOff, ElapsedTime, ExponentialBackOffOptions, Random, Seeded};
-use crate::{time::Clock, time::SystemClock};
+use stagger::time::{Clock, SystemClock};
+
+use crate::backoff::BackOff;
+use crate::elapsed::ElapsedTime;
+use crate::interval::{next_interval, randomized};
+use crate::options::{ExponentialBackOffOptions, Parameters};
+use crate::random::{Random, Seeded};
 
 /// Default of the first interval.
 pub const DEFAULT_INITIAL_INTERVAL: Duration = Duration::from_millis(500);
@@ -36,7 +39,7 @@ pub const DEFAULT_MAX_ELAPSED_TIME: Duration = Duration::from_secs(15 * 60);
 ///
 /// ```
 /// use std::time::Duration;
-/// use stagger::cenkalti::{BackOff, ExponentialBackOff};
+/// use stagger_cenkalti::{BackOff, ExponentialBackOff};
 ///
 /// let documented = [
 ///     // request, interval, randomized interval
@@ -63,7 +66,7 @@ pub const DEFAULT_MAX_ELAPSED_TIME: Duration = Duration::from_secs(15 * 60);
 /// assert!(close(highest.current_interval(), 19.210));
 /// clock.advance(Duration::from_secs(15 * 60));
 /// assert_eq!(highest.next_backoff(), None);
-/// # Ok::<(), stagger::cenkalti::OptionsError>(())
+/// # Ok::<(), stagger_cenkalti::OptionsError>(())
 /// ```
 pub struct ExponentialBackOff<C = SystemClock, R = Seeded> {
     parameters: Parameters,
@@ -94,7 +97,7 @@ impl Default for ExponentialBackOff {
 }
 
 impl<C: Clock, R> ExponentialBackOff<C, R> {
-    pub(super) const fn from_parts(parameters: Parameters, time: ElapsedTime<C>, random: R) -> Self {
+    pub(crate) const fn from_parts(parameters: Parameters, time: ElapsedTime<C>, random: R) -> Self {
         let current = parameters.initial_interval;
         Self { parameters, time, random, current }
     }

@@ -1,14 +1,14 @@
 use core::cell::Cell;
 use core::time::Duration;
 
-use stagger::cenkalti::{
+use stagger::testing::VirtualClock;
+use stagger::{Instant, Seed, profile, time::Clock};
+use stagger_cenkalti::{
     BackOff, ConstantBackOff, DEFAULT_INITIAL_INTERVAL, DEFAULT_MAX_ELAPSED_TIME, DEFAULT_MAX_INTERVAL,
     ExponentialBackOff, StopBackOff, ZeroBackOff, with_max_retries,
 };
-use stagger::testing::VirtualClock;
-use stagger::{Instant, Seed, profile, time::Clock};
 
-use super::super::support::{ms, nanos};
+use super::support::{ms, nanos};
 
 /// The largest number below 1.
 const R: f64 = 1.0 - f64::EPSILON / 2.0;

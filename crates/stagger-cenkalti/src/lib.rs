@@ -1,9 +1,9 @@
 //! A port of the Go package `github.com/cenkalti/backoff/v4`, as of v4.3.0: the same parts, defaults and order of
 //! operations, and the same delays to the nanosecond.
 //!
-//! If you only need its delays, use [`profile::CENKALTI`](crate::profile::CENKALTI), a policy like any other. This
-//! module is for code that must behave like the package: code that has its own [`BackOff`], composes them, reads the
-//! elapsed time, or injects clock and timer.
+//! If you only need its delays, use [`stagger::profile::CENKALTI`], a policy like any other. This crate is for code that
+//! must behave like the package: code that has its own [`BackOff`], composes them, reads the elapsed time, or injects
+//! clock and timer. It has no budgets, breakers or server hints.
 //!
 //! # Side by side
 //!
@@ -17,7 +17,7 @@
 //! ```
 //!
 //! ```
-//! use stagger::cenkalti::{self, ExponentialBackOff, with_max_retries};
+//! use stagger_cenkalti::{self as backoff, ExponentialBackOff, with_max_retries};
 //!
 //! # use core::future::pending;
 //! # fn get(_: &str) -> impl Future<Output = Result<String, std::io::Error>> { core::future::ready(Ok("body".into())) }
@@ -26,18 +26,18 @@
 //! let operation = async || get(url).await;
 //!
 //! let b = with_max_retries(ExponentialBackOff::new(), 5);
-//! let body = cenkalti::retry(operation, b)
+//! let body = backoff::retry(operation, b)
 //!     .notify(|error, delay| eprintln!("{error}: again in {delay:?}"))
 //!     .cancelled_by(ctx)
 //!     .await?;
-//! # assert_eq!(body, "body"); Ok::<(), stagger::Error<std::io::Error>>(()) }).unwrap();
+//! # assert_eq!(body, "body"); Ok::<(), backoff::Error<std::io::Error>>(()) }).unwrap();
 //! ```
 //!
 //! The parts, each below the line of Go that it replaces:
 //!
 //! ```
 //! use std::time::Duration;
-//! use stagger::cenkalti::*;
+//! use stagger_cenkalti::*;
 //! use stagger::testing::VirtualClock;
 //!
 //! # let (second, clock) = (Duration::from_secs(1), VirtualClock::new());
@@ -92,20 +92,20 @@
 //! | `WithMultiplier`, … | [`multiplier`](ExponentialBackOffOptions::multiplier), [`DEFAULT_MULTIPLIER`] |
 //! | `WithMaxInterval`, … | [`max_interval`](ExponentialBackOffOptions::max_interval), [`DEFAULT_MAX_INTERVAL`] |
 //! | `WithMaxElapsedTime`, … | [`max_elapsed_time`](ExponentialBackOffOptions::max_elapsed_time), [`DEFAULT_MAX_ELAPSED_TIME`] |
-//! | `WithClockProvider`, `Clock`, `SystemClock` | [`clock`](ExponentialBackOffOptions::clock), [`Clock`](crate::time::Clock), [`SystemClock`](crate::time::SystemClock) |
+//! | `WithClockProvider`, `Clock`, `SystemClock` | [`clock`](ExponentialBackOffOptions::clock), [`Clock`](stagger::time::Clock), [`SystemClock`](stagger::time::SystemClock) |
 //! | `rand.Float64()` inside | [`random`](ExponentialBackOffOptions::random), [`seed`](ExponentialBackOffOptions::seed) |
 //! | `GetElapsedTime()` | [`elapsed`](ExponentialBackOff::elapsed); [`elapsed_time`](ExponentialBackOff::elapsed_time) while a ticker owns the backoff |
 //! | `NewConstantBackOff(d)`, `ZeroBackOff`, `StopBackOff` | [`ConstantBackOff::new`], [`ZeroBackOff`], [`StopBackOff`] |
 //! | `WithMaxRetries(b, n)` | [`with_max_retries`]`(b, n)`; 0 means one call |
 //! | `WithContext(b, ctx)` | [`cancelled_by`](Call::cancelled_by) on the call or the ticker |
-//! | `Permanent(err)`, `PermanentError` | [`permanent`]`(err)`, [`PermanentError`] for boxed errors; [`Marked::permanent`](crate::Marked::permanent) and [`with_marks`](Call::with_marks) for typed errors |
+//! | `Permanent(err)`, `PermanentError` | [`permanent`]`(err)`, [`PermanentError`] for boxed errors; [`Marked::permanent`](stagger::Marked::permanent) and [`with_marks`](Call::with_marks) for typed errors |
 //! | `Operation`, `OperationWithData` | `FnMut() -> impl Future<Output = Result<T, E>>`, or `FnMut() -> Result<T, E>` |
 //! | `Retry`, `RetryWithData` | [`retry`](fn@retry), [`blocking::retry`] |
 //! | `Notify`, `RetryNotify`, `RetryNotifyWithData` | `FnMut(&E, Duration)`, [`retry_notify`], [`blocking::retry_notify`], or [`notify`](Call::notify) |
 //! | `RetryNotifyWithTimer`, `RetryNotifyWithTimerAndData` | [`retry_notify_with_timer`], [`blocking::retry_notify_with_timer`], or [`timer`](Call::timer) |
-//! | `Timer` | [`Sleep`](crate::time::Sleep), [`BlockingSleep`](crate::time::BlockingSleep) |
+//! | `Timer` | [`Sleep`](stagger::time::Sleep), [`BlockingSleep`](stagger::time::BlockingSleep) |
 //! | `NewTicker(b)`, `NewTickerWithTimer(b, t)` | [`new_ticker`], [`new_ticker_with_timer`], and those of [`blocking`] |
-//! | `Ticker`, `range ticker.C`, `ticker.Stop()` | [`Ticker`](crate::reconnect::Ticker), `while let Some(_) = ticker.tick().await`, [`stop`](crate::reconnect::Ticker::stop) |
+//! | `Ticker`, `range ticker.C`, `ticker.Stop()` | [`Ticker`], `while let Some(_) = ticker.tick().await`, [`stop`](Ticker::stop) |
 //!
 //! # What is the same, although it may be surprising
 //!
@@ -115,7 +115,7 @@
 //! - The interval has advanced when the limit ends the retries.
 //! - The operation is called at least once, and its success is returned even if the call was cancelled in the meantime.
 //!   An attempt is not interrupted: cancelling the call ends its sleep.
-//! - A wait is never shorter than drawn. It is not fitted to the ticks of a coarse timer, as those of the crate's other
+//! - A wait is never shorter than drawn. It is not fitted to the ticks of a coarse timer, as those of stagger's
 //!   calls are: tokio's timer rounds it up to its next millisecond.
 //! - A backoff is reset by every call and every ticker that it is passed to. Once exhausted, [`with_max_retries`] no
 //!   longer calls the inner backoff.
@@ -135,34 +135,43 @@
 //! | `nil` for no notify, no timer | omit the step | Rust has no `nil` |
 //! | `Permanent(nil)` is `nil` | omitted | there is no error to mark |
 //! | a mark deeper in the chain: the inner error | the whole chain | the context added on the way would be lost |
-//! | when cancelled, `ctx.Err()` | [`Error<E>`](crate::Error) with [`StopReason::Cancelled`](crate::StopReason::Cancelled) and the last error | the operation's error explains why the call took that long |
+//! | when cancelled, `ctx.Err()` | [`Error<E>`](Error) with [`StopReason::Cancelled`](stagger::StopReason::Cancelled) and the last error | the operation's error explains why the call took that long |
 //! | `WithContext` outside or inside of other wrappers; a custom wrapper hides it | a step of the call | a sleep that cannot be interrupted |
 //! | cancelled, and the wait is zero: either may win | cancellation wins | deterministic |
 //! | a ticker's delay runs from the previous tick, and one tick may be buffered | it runs from the request for the next tick | two calls in quick succession, just when calls are slow |
 //! | a ticker that is not stopped leaks a goroutine | dropping it is enough | nothing runs in the background |
-//! | retries inside retries multiply | the inner call does not retry, like every call of this crate: see [`scope`](crate::scope) | 3 × 3 × 3 calls |
+//! | retries inside retries multiply | the inner call does not retry, like every call of stagger: see [`scope`](stagger::scope) | 3 × 3 × 3 calls |
 //!
 //! A panic of the operation propagates. Dropping the future ends the call.
 
+#![forbid(unsafe_code)]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod backoff;
 pub mod blocking;
+mod blocking_ticker;
 mod call;
 mod call_state;
 mod constant;
 mod elapsed;
+mod error;
 mod exponential;
 mod interval;
 mod max_retries;
+mod operation;
 mod options;
+mod output;
 mod permanent;
 mod random;
 mod retry;
 mod ticker;
+mod ticker_state;
 
 pub use backoff::BackOff;
 pub use call::Call;
 pub use constant::{ConstantBackOff, StopBackOff, ZeroBackOff};
 pub use elapsed::ElapsedTime;
+pub use error::Error;
 pub use exponential::{
     DEFAULT_INITIAL_INTERVAL, DEFAULT_MAX_ELAPSED_TIME, DEFAULT_MAX_INTERVAL, DEFAULT_MULTIPLIER,
     DEFAULT_RANDOMIZATION_FACTOR, ExponentialBackOff,
@@ -176,4 +185,4 @@ pub use retry::{RetryFuture, retry_notify_with_timer};
 pub use retry::{retry, retry_notify};
 #[cfg(feature = "tokio")]
 pub use ticker::new_ticker;
-pub use ticker::new_ticker_with_timer;
+pub use ticker::{Ticker, new_ticker_with_timer};

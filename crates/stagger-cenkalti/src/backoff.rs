@@ -7,7 +7,7 @@ use core::time::Duration;
 ///
 /// ```
 /// use std::time::Duration;
-/// use stagger::cenkalti::{self, BackOff};
+/// use stagger_cenkalti::{self as backoff, BackOff};
 ///
 /// /// 1 s, 2 s, 3 s, …
 /// struct Linear(u32);
@@ -23,7 +23,7 @@ use core::time::Duration;
 ///     }
 /// }
 ///
-/// let mut b = cenkalti::with_max_retries(Linear(0), 2);
+/// let mut b = backoff::with_max_retries(Linear(0), 2);
 /// assert_eq!([b.next_backoff(), b.next_backoff(), b.next_backoff()].map(|d| d.map(|d| d.as_secs())), [Some(1), Some(2), None]);
 /// ```
 pub trait BackOff {

@@ -2,8 +2,7 @@ use core::any::Any;
 use core::error::Error;
 use core::fmt;
 
-use crate::rule::{ReadResult, ResultReader};
-use crate::{Marked, Outcome};
+use stagger::Marked;
 
 /// A boxed error.
 type Boxed = Box<dyn Error + Send + Sync>;
@@ -12,11 +11,11 @@ type Boxed = Box<dyn Error + Send + Sync>;
 ///
 /// It is for boxed errors, and is found anywhere in the chain of sources, like `errors.As` does. At the top of the
 /// chain the mark is removed, and the caller gets the inner error; deeper in the chain the whole chain is returned, so
-/// that no context is lost. For a typed error, use [`Marked::permanent`] and [`with_marks`](super::Call::with_marks).
+/// that no context is lost. For a typed error, use [`Marked::permanent`] and [`with_marks`](crate::Call::with_marks).
 ///
 /// ```
 /// use std::error::Error;
-/// use stagger::cenkalti::{self, ExponentialBackOff, permanent};
+/// use stagger_cenkalti::{self as backoff, ExponentialBackOff, permanent};
 ///
 /// type Answer = Result<(), Box<dyn Error + Send + Sync>>;
 ///
@@ -25,9 +24,9 @@ type Boxed = Box<dyn Error + Send + Sync>;
 ///     calls += 1;
 ///     Err(permanent("bad request"))?
 /// };
-/// let error = cenkalti::blocking::retry(operation, ExponentialBackOff::new()).run().unwrap_err();
+/// let error = backoff::blocking::retry(operation, ExponentialBackOff::new()).run().unwrap_err();
 /// assert_eq!((error.to_string().as_str(), calls), ("bad request", 1));
-/// assert!(!error.is::<cenkalti::PermanentError>());
+/// assert!(!error.is::<backoff::PermanentError>());
 /// ```
 pub fn permanent(error: impl Into<Boxed>) -> PermanentError {
     PermanentError(error.into())
@@ -68,25 +67,8 @@ impl Error for PermanentError {
     }
 }
 
-/// Reads the marks set by [`permanent`], for error types that can hold them.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct UnwrapPermanent;
-
-impl<T, E: Any> ResultReader<Result<T, E>> for UnwrapPermanent {
-    type Value = T;
-    type Error = E;
-    type Mark = Option<Outcome>;
-
-    fn read(&mut self, out: Result<T, E>) -> ReadResult<T, E, Option<Outcome>> {
-        out.map_err(|mut error| {
-            let mark = take_mark(&mut error).then_some(Outcome::Permanent);
-            (error, mark)
-        })
-    }
-}
-
 /// Returns whether the error is marked as permanent, and removes a mark at the top of the chain.
-fn take_mark(error: &mut dyn Any) -> bool {
+pub(crate) fn take_mark(error: &mut dyn Any) -> bool {
     if let Some(boxed) = error.downcast_mut::<Boxed>() {
         let inside = boxed.downcast_mut().map(PermanentError::take);
         inside.map(|inside| *boxed = inside).is_some() || PermanentError::find(&**boxed).is_some()
@@ -98,11 +80,6 @@ fn take_mark(error: &mut dyn Any) -> bool {
     } else {
         error.is::<PermanentError>()
     }
-}
-
-/// Returns whether a mark means permanent, the only one that has an effect here.
-pub(super) fn is_permanent(mark: impl Into<Option<Outcome>>) -> bool {
-    mark.into() == Some(Outcome::Permanent)
 }
 
 /// Allows `?` on [`permanent`] errors in operations that return marked boxed errors.

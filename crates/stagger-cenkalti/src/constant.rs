@@ -1,6 +1,6 @@
 use core::time::Duration;
 
-use super::BackOff;
+use crate::backoff::BackOff;
 
 /// A backoff that always waits the same time, without end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ impl BackOff for ConstantBackOff {
 /// A backoff without waits, without end.
 ///
 /// A failing server is retried at full speed by every client. Limit it at least with
-/// [`with_max_retries`](super::with_max_retries).
+/// [`with_max_retries`](crate::with_max_retries).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ZeroBackOff;
 

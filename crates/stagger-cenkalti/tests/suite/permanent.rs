@@ -6,7 +6,7 @@ use core::future::ready;
 
 use futures_lite::future::block_on;
 use stagger::Marked;
-use stagger::cenkalti::{self, PermanentError, ZeroBackOff, permanent, with_max_retries};
+use stagger_cenkalti::{self as backoff, PermanentError, ZeroBackOff, permanent, with_max_retries};
 
 /// Stands for `io.EOF`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -44,13 +44,13 @@ fn calls_and_error<E: 'static>(failing: impl Fn() -> E) -> (u32, E) {
         calls += 1;
         Err::<(), _>(failing())
     };
-    let error = cenkalti::blocking::retry(operation, with_max_retries(ZeroBackOff, 4)).run().unwrap_err();
+    let error = backoff::blocking::retry(operation, with_max_retries(ZeroBackOff, 4)).run().unwrap_err();
     (calls, error)
 }
 
 #[test]
 fn ck_35_a_permanent_error_anywhere_in_the_chain_stops() {
-    assert_eq!(cenkalti::blocking::retry(|| Ok::<_, Boxed>(1), ZeroBackOff).run().unwrap(), 1);
+    assert_eq!(backoff::blocking::retry(|| Ok::<_, Boxed>(1), ZeroBackOff).run().unwrap(), 1);
     assert_eq!(calls_and_error(|| Boxed::from(Eof)).0, 5);
     assert_eq!(calls_and_error(|| Boxed::from(permanent(Eof))).0, 1);
     assert_eq!(calls_and_error(|| Boxed::from(Wrapped(permanent(Eof)))).0, 1);
@@ -75,8 +75,8 @@ fn ck_35_the_error_of_the_last_call_is_kept() {
         calls += 1;
         operation(calls)
     };
-    assert_eq!(cenkalti::blocking::retry(&mut next, ZeroBackOff).with_marks().run(), Err(3));
-    assert_eq!(block_on(cenkalti::retry(|| ready(next()), ZeroBackOff).with_marks().into_future()), Ok(4));
+    assert_eq!(backoff::blocking::retry(&mut next, ZeroBackOff).with_marks().run(), Err(3));
+    assert_eq!(block_on(backoff::retry(|| ready(next()), ZeroBackOff).with_marks().into_future()), Ok(4));
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn ck_37_an_outermost_mark_is_removed() {
     assert_eq!(error.downcast_ref(), Some(&Eof));
     let (_, error) = calls_and_error(|| Box::<dyn StdError>::from(permanent(Eof)));
     assert_eq!(error.downcast_ref(), Some(&Eof));
-    let error = cenkalti::blocking::retry(|| Err::<(), _>(Marked::permanent(Eof)), ZeroBackOff).with_marks().run();
+    let error = backoff::blocking::retry(|| Err::<(), _>(Marked::permanent(Eof)), ZeroBackOff).with_marks().run();
     assert_eq!(error, Err(Eof));
 }
 
@@ -100,7 +100,7 @@ fn ck_37_wrappers_of_a_permanent_error_are_kept() {
 
     let wraps = || Err::<(), _>(Wrapped(Marked::permanent(Eof)));
     let unwraps = || wraps().map_err(|Wrapped(marked)| marked);
-    assert_eq!(cenkalti::blocking::retry(unwraps, ZeroBackOff).with_marks().run(), Err(Eof));
+    assert_eq!(backoff::blocking::retry(unwraps, ZeroBackOff).with_marks().run(), Err(Eof));
 }
 
 #[test]
@@ -110,6 +110,6 @@ fn a_permanent_error_displays_as_its_inner_error() {
     assert_eq!(error.into_inner().to_string(), "bad request");
     // Converted from `PermanentError` to `Marked`.
     let operation = || -> Result<(), Marked<Boxed>> { Err(permanent(Eof))? };
-    let error = cenkalti::blocking::retry(operation, ZeroBackOff).with_marks().run().unwrap_err();
+    let error = backoff::blocking::retry(operation, ZeroBackOff).with_marks().run().unwrap_err();
     assert_eq!(error.downcast_ref(), Some(&Eof));
 }

@@ -1,35 +1,42 @@
 use core::fmt;
 use core::time::Duration;
 
-use super::{ElapsedTime, ExponentialBackOff, Random, Seeded};
-use crate::{Instant, Seed, time::Clock, time::SystemClock};
+use stagger::time::{Clock, SystemClock};
+use stagger::{Instant, Seed};
+
+use crate::elapsed::ElapsedTime;
+use crate::exponential::{
+    DEFAULT_INITIAL_INTERVAL, DEFAULT_MAX_ELAPSED_TIME, DEFAULT_MAX_INTERVAL, DEFAULT_MULTIPLIER,
+    DEFAULT_RANDOMIZATION_FACTOR, ExponentialBackOff,
+};
+use crate::random::{Random, Seeded};
 
 /// The settings of an [`ExponentialBackOff`], validated by [`build`](Self::build).
 #[derive(Clone, Debug)]
 pub struct ExponentialBackOffOptions<C = SystemClock, R = Seeded> {
-    pub(super) parameters: Parameters,
+    pub(crate) parameters: Parameters,
     clock: C,
     random: R,
 }
 
 /// The parameters of an exponential backoff; durations used in arithmetic are whole nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Parameters {
-    pub(super) initial_interval: u64,
-    pub(super) randomization_factor: f64,
-    pub(super) multiplier: f64,
-    pub(super) max_interval: u64,
-    pub(super) max_elapsed_time: Option<Duration>,
+pub(crate) struct Parameters {
+    pub(crate) initial_interval: u64,
+    pub(crate) randomization_factor: f64,
+    pub(crate) multiplier: f64,
+    pub(crate) max_interval: u64,
+    pub(crate) max_elapsed_time: Option<Duration>,
 }
 
 impl Default for ExponentialBackOffOptions {
     fn default() -> Self {
         let parameters = Parameters {
-            initial_interval: nanos(super::DEFAULT_INITIAL_INTERVAL),
-            randomization_factor: super::DEFAULT_RANDOMIZATION_FACTOR,
-            multiplier: super::DEFAULT_MULTIPLIER,
-            max_interval: nanos(super::DEFAULT_MAX_INTERVAL),
-            max_elapsed_time: Some(super::DEFAULT_MAX_ELAPSED_TIME),
+            initial_interval: nanos(DEFAULT_INITIAL_INTERVAL),
+            randomization_factor: DEFAULT_RANDOMIZATION_FACTOR,
+            multiplier: DEFAULT_MULTIPLIER,
+            max_interval: nanos(DEFAULT_MAX_INTERVAL),
+            max_elapsed_time: Some(DEFAULT_MAX_ELAPSED_TIME),
         };
         Self { parameters, clock: SystemClock, random: Seeded::default() }
     }

@@ -2,7 +2,8 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
 use std::sync::Arc;
 
-use crate::{Instant, time::Clock, time::SystemClock};
+use stagger::Instant;
+use stagger::time::{Clock, SystemClock};
 
 /// The time since a backoff was last reset.
 ///
@@ -14,12 +15,12 @@ pub struct ElapsedTime<C = SystemClock> {
 }
 
 impl<C: Clock> ElapsedTime<C> {
-    pub(super) fn from_now_on(clock: C) -> Self {
+    pub(crate) fn from_now_on(clock: C) -> Self {
         let start = clock.now().as_nanos();
         Self { start: Arc::new(AtomicU64::new(start)), clock }
     }
 
-    pub(super) fn restart(&self) {
+    pub(crate) fn restart(&self) {
         self.start.store(self.clock.now().as_nanos(), Ordering::Relaxed);
     }
 

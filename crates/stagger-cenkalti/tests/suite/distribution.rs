@@ -1,7 +1,7 @@
 use stagger::Seed;
-use stagger::cenkalti::{BackOff, ExponentialBackOff};
+use stagger_cenkalti::{BackOff, ExponentialBackOff};
 
-use super::super::support::{assert_uniform, ms};
+use super::support::{assert_uniform, ms};
 
 #[test]
 fn delays_are_uniform_around_the_interval_at_every_retry() {

@@ -6,9 +6,8 @@ use core::future::ready;
 use core::time::Duration;
 
 use futures_lite::future::block_on;
-use stagger::Error;
-use stagger::cenkalti::{self, BackOff};
 use stagger::testing::VirtualClock;
+use stagger_cenkalti::{self as backoff, BackOff, Error};
 
 /// The result of a call, with its calls, notifications and sleeps.
 #[derive(Debug, PartialEq)]
@@ -38,14 +37,14 @@ where
 
     let (clock, mut notified) = (VirtualClock::new(), Vec::new());
     let notify = |error: &E, delay| notified.push((error.clone(), delay));
-    let call = cenkalti::blocking::retry_notify_with_timer(operation, backoff(clock.clone()), notify, clock.clone());
+    let call = backoff::blocking::retry_notify_with_timer(operation, backoff(clock.clone()), notify, clock.clone());
     let result = call.detailed().run();
     let in_blocking = Run { result, calls: calls.take(), notified, sleeps: clock.sleeps() };
 
     let (clock, mut notified) = (VirtualClock::new(), Vec::new());
     let notify = |error: &E, delay| notified.push((error.clone(), delay));
     let operation = || ready(operation());
-    let call = cenkalti::retry_notify_with_timer(operation, backoff(clock.clone()), notify, clock.clone());
+    let call = backoff::retry_notify_with_timer(operation, backoff(clock.clone()), notify, clock.clone());
     let result = block_on(call.detailed().into_future());
     let in_async = Run { result, calls: calls.take(), notified, sleeps: clock.sleeps() };
 

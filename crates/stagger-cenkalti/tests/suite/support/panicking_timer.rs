@@ -1,0 +1,28 @@
+use core::future::Ready;
+use core::time::Duration;
+
+use stagger::{Instant, time::BlockingSleep, time::Clock, time::Sleep};
+
+/// A timer that panics if a sleep is requested.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PanickingTimer;
+
+impl Clock for PanickingTimer {
+    fn now(&self) -> Instant {
+        Instant::ZERO
+    }
+}
+
+impl Sleep for PanickingTimer {
+    type Sleeping = Ready<()>;
+
+    fn sleep(&self, length: Duration) -> Ready<()> {
+        panic!("unexpected sleep of {length:?}")
+    }
+}
+
+impl BlockingSleep for PanickingTimer {
+    fn sleep(&self, length: Duration) {
+        panic!("unexpected sleep of {length:?}")
+    }
+}

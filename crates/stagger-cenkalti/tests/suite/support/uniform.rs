@@ -1,0 +1,13 @@
+/// Asserts that a sample in `[0, 1]` is uniform: a Kolmogorov-Smirnov test at a significance level of one in a million.
+#[track_caller]
+pub(crate) fn assert_uniform(mut sample: Vec<f64>) {
+    sample.sort_by(f64::total_cmp);
+    let n = sample.len() as f64;
+    let distance = sample
+        .iter()
+        .enumerate()
+        .map(|(i, x)| (x - i as f64 / n).abs().max((x - (i + 1) as f64 / n).abs()))
+        .fold(0.0, f64::max);
+    let limit = (2e6_f64.ln() / 2.0 / n).sqrt();
+    assert!(distance < limit, "the largest distance from uniform is {distance}; limit {limit} ({n} draws)");
+}
