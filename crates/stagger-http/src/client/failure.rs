@@ -2,7 +2,7 @@ use core::fmt;
 
 use http::StatusCode;
 
-use super::request::BodyReplay;
+use super::body_replay::BodyReplay;
 use crate::request::idempotency::Idempotency;
 
 /// A response that counts as a failure, as listeners receive it from [`Event::error_as`](stagger::observe::Event::error_as).

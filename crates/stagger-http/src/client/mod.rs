@@ -1,6 +1,7 @@
 //! The parts that the client integrations share: classifying responses, deciding whether a request is safe to retry, and the
 //! headers that an attempt sends.
 
+mod body_replay;
 mod drain;
 mod failure;
 mod options;
@@ -8,11 +9,12 @@ mod refresh;
 mod request;
 mod settings;
 
+pub(crate) use body_replay::BodyReplay;
 pub(crate) use drain::{BodyDrain, poll_begin};
 pub use failure::StatusFailure;
 pub(crate) use options::retry_options;
 pub(crate) use refresh::poll_refresh;
 #[cfg(feature = "reqwest-middleware")]
 pub(crate) use request::RequestHead;
-pub(crate) use request::{BodyReplay, RequestTracker, insert_attempt, is_success};
+pub(crate) use request::{RequestTracker, insert_attempt, is_success};
 pub(crate) use settings::{CredentialFuture, HeaderMode, Settings};

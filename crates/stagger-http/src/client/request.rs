@@ -5,6 +5,7 @@ use stagger::admission::ReservationToken;
 use stagger::{Attempt, FailureKind, Outcome, classify};
 use uuid::Uuid;
 
+use super::body_replay::BodyReplay;
 use super::failure::StatusFailure;
 use super::settings::{CredentialFuture, HeaderMode, Settings};
 use crate::grpc::Codes;
@@ -152,15 +153,6 @@ pub(crate) fn insert_attempt(extensions: &mut Extensions, attempt: Attempt) {
 /// Returns whether the attempt differs from the default: a first attempt without a time limit.
 const fn is_notable(attempt: Attempt) -> bool {
     attempt.number > 1 || attempt.time_limit.is_some()
-}
-
-/// Whether the body of a request can be sent again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum BodyReplay {
-    /// All of it is available.
-    Possible,
-    /// It is a stream, exceeds the replay limit or has failed.
-    Impossible,
 }
 
 /// Classifies the responses and failures of one request: the properties of the request that decide about a retry.
