@@ -125,7 +125,7 @@ async fn an_open_breaker_rejects_the_first_attempt_of_every_kind_of_client() {
         let retrier = seeded(DOUBLING, 1).shared_breaker(breaker);
         let fatal = run_until_fatal(server.over_pipes().retrier(retrier), kind).await;
         assert_eq!((fatal.stop_reason(), fatal.cause().name()), (StopReason::Breaker, "breaker_open"), "{kind:?}");
-        assert!(fatal.to_string().contains("circuit breaker is open"), "{fatal}");
+        assert!(fatal.cause().to_string().contains("circuit breaker is open"), "{fatal:#}");
         assert_eq!((fatal.attempts(), server.arrivals().len()), (0, 0), "{kind:?}");
     }
 }
@@ -192,6 +192,16 @@ async fn a_rule_for_io_errors_applies_to_the_error_of_the_connector() {
             .retrier(seeded(DOUBLING, 1).when(refused));
         assert_eq!(run_until_fatal(builder, Kind::Client).await.attempts(), attempts, "{kind}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rule_for_io_errors_applies_to_the_error_of_the_request_provider() {
+    let builder = ScriptedServer::new([])
+        .over_pipes()
+        .request(|_| async { Err(io::Error::from(io::ErrorKind::NotFound).into()) })
+        .retrier(seeded(DOUBLING, 1).when(|error: &io::Error| error.kind() != io::ErrorKind::NotFound));
+    let fatal = run_until_fatal(builder, Kind::ReconnectLoop).await;
+    assert_eq!((fatal.stop_reason(), fatal.attempts()), (StopReason::Permanent, 1));
 }
 
 #[tokio::test(start_paused = true)]
