@@ -71,6 +71,9 @@
 //! | violation of the WebSocket protocol, text that is not UTF-8 | spread plus backoff; the connection does not count as healthy |
 //! | message longer than the limit | fatal: the server would send it again |
 //!
+//! A rule of the client's [retrier](ClientBuilder::retrier) for [`ConnectionError`], or for the `io::Error` in it, takes
+//! the place of this table.
+//!
 //! After a fatal failure the client returns [`Fatal`] with the reason. The outbox is unchanged, and
 //! [`reconnect_now`](Handle::reconnect_now) starts again.
 //!

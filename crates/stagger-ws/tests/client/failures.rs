@@ -130,7 +130,10 @@ async fn fatal_codes_stop_the_client_with_the_code_and_reason() {
         let mut reconnect = server.over_pipes().close_codes(codes::rfc6455().fatal(4401)).reconnect_loop();
         let fatal = run(&mut reconnect).await.unwrap_err();
         assert_eq!((fatal.stop_reason(), fatal.cause().close_code()), (StopReason::Permanent, Some(code)));
-        assert!(fatal.to_string().ends_with(&format!("closed by the server with {code} \"no\"")), "{fatal}");
+        let cause = format!("closed by the server with {code} \"no\"");
+        assert_eq!(fatal.to_string(), "gave up after 1 attempt, the failure is permanent");
+        assert_eq!(format!("{fatal:#}"), format!("{fatal}: {cause}"));
+        assert_eq!(core::error::Error::source(&fatal).unwrap().to_string(), cause);
     }
 }
 
@@ -249,7 +252,7 @@ async fn a_redirect_error_shows_the_location_without_its_query() {
     let fatal = run(&mut server.over_pipes().reconnect_loop()).await.unwrap_err();
     let stagger_ws::ConnectionError::Rejected(rejected) = fatal.cause() else { panic!("{fatal}") };
     assert_eq!(rejected.location(), Some("wss://user:pass@other.test/v2?token=secret"));
-    for shown in [format!("{fatal}"), format!("{fatal:?}")] {
+    for shown in [format!("{fatal:#}"), format!("{fatal:?}")] {
         assert!(shown.contains("other.test/v2") && !shown.contains("secret") && !shown.contains("pass"), "{shown}");
     }
 }
@@ -302,7 +305,7 @@ async fn invalid_requests_are_fatal_and_provider_errors_are_retried() {
     let mut reconnect = failing;
     let fatal = timeout(secs(600), run(&mut reconnect)).await.unwrap().unwrap_err();
     assert_eq!((fatal.stop_reason(), fatal.attempts()), (StopReason::Attempts, 6));
-    assert!(!format!("{fatal} {fatal:?}").contains("secret"));
+    assert!(!format!("{fatal:#} {fatal:?}").contains("secret"));
     assert_eq!(core::error::Error::source(fatal.cause()).unwrap().to_string(), "no token: secret");
 }
 

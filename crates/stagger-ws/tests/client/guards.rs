@@ -76,6 +76,27 @@ impl Budget for RecordingBudget {
     }
 }
 
+/// What a listener has received.
+#[derive(Clone, Default)]
+struct Heard(Arc<Mutex<Vec<HeardEvent>>>);
+
+/// Target, attempt, decision, and the name of the error.
+type HeardEvent = (String, u32, Action, &'static str);
+
+impl Heard {
+    fn listen(&self, retrier: Retrier) -> Retrier {
+        let heard = self.clone();
+        retrier.on_event(move |event: &RetryEvent<'_>| {
+            let error = event.error_as::<ConnectionError>().map_or("", ConnectionError::name);
+            heard.0.lock().unwrap().push((event.target.to_owned(), event.attempt, event.action, error));
+        })
+    }
+
+    fn events(&self) -> Vec<HeardEvent> {
+        self.0.lock().unwrap().clone()
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_budget_limits_the_attempts_of_every_kind_of_client() {
     for kind in KINDS {
@@ -122,25 +143,13 @@ async fn an_open_breaker_rejects_the_first_attempt_of_every_kind_of_client() {
     for kind in KINDS {
         let (server, breaker) = (ScriptedServer::new([]), breaker());
         breaker.force_open(&Tokio.now());
-        let retrier = seeded(DOUBLING, 1).shared_breaker(breaker);
+        let heard = Heard::default();
+        let retrier = heard.listen(seeded(DOUBLING, 1).shared_breaker(breaker));
         let fatal = run_until_fatal(server.over_pipes().retrier(retrier), kind).await;
         assert_eq!((fatal.stop_reason(), fatal.cause().name()), (StopReason::Breaker, "breaker_open"), "{kind:?}");
-        assert!(fatal.to_string().contains("circuit breaker is open"), "{fatal}");
+        assert!(fatal.cause().to_string().contains("circuit breaker is open"), "{fatal:#}");
         assert_eq!((fatal.attempts(), server.arrivals().len()), (0, 0), "{kind:?}");
-    }
-}
-
-/// What a listener has received.
-#[derive(Clone, Default)]
-struct Heard(Arc<Mutex<Vec<(String, u32, Action, &'static str)>>>);
-
-impl Heard {
-    fn listen(&self, retrier: Retrier) -> Retrier {
-        let heard = self.clone();
-        retrier.on_event(move |event: &RetryEvent<'_>| {
-            let error = event.error_as::<ConnectionError>().map_or("", ConnectionError::name);
-            heard.0.lock().unwrap().push((event.target.to_owned(), event.attempt, event.action, error));
-        })
+        assert_eq!(heard.events(), [(String::new(), 0, Action::Stop(StopReason::Breaker), "")], "{kind:?}");
     }
 }
 
@@ -160,7 +169,7 @@ async fn listeners_receive_every_attempt_and_loss_of_every_kind_of_client() {
             (1, Action::Done, ""),
             (1, Action::Stop(StopReason::Permanent), "closed"),
         ];
-        assert_eq!(*heard.0.lock().unwrap(), want.map(|(n, action, error)| ("feed".to_owned(), n, action, error)));
+        assert_eq!(heard.events(), want.map(|(n, action, error)| ("feed".to_owned(), n, action, error)));
     }
 }
 
@@ -192,6 +201,16 @@ async fn a_rule_for_io_errors_applies_to_the_error_of_the_connector() {
             .retrier(seeded(DOUBLING, 1).when(refused));
         assert_eq!(run_until_fatal(builder, Kind::Client).await.attempts(), attempts, "{kind}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rule_for_io_errors_applies_to_the_error_of_the_request_provider() {
+    let builder = ScriptedServer::new([])
+        .over_pipes()
+        .request(|_| async { Err(io::Error::from(io::ErrorKind::NotFound).into()) })
+        .retrier(seeded(DOUBLING, 1).when(|error: &io::Error| error.kind() != io::ErrorKind::NotFound));
+    let fatal = run_until_fatal(builder, Kind::ReconnectLoop).await;
+    assert_eq!((fatal.stop_reason(), fatal.attempts()), (StopReason::Permanent, 1));
 }
 
 #[tokio::test(start_paused = true)]

@@ -44,10 +44,12 @@ impl Fatal {
     }
 }
 
+/// `gave up after 10 attempts, every attempt was used`; with `{:#}`, followed by the last failure.
 impl fmt::Display for Fatal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let s = if self.attempts == 1 { "" } else { "s" };
-        write!(f, "gave up after {} attempt{s}: {}: {}", self.attempts, self.stop_reason, self.cause)
+        write!(f, "gave up after {} attempt{s}, {}", self.attempts, self.stop_reason)?;
+        if f.alternate() { write!(f, ": {}", self.cause) } else { Ok(()) }
     }
 }
 
