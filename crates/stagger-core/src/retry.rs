@@ -7,7 +7,7 @@ use crate::jitter::draw_nanos;
 use crate::outcome::FailureKind;
 use crate::schedule::{Drawn, Interval};
 use crate::seed::Purpose;
-use crate::state::{AHEAD, BEGUN, DECIDED, REPEATED, REPEATS, RetryState, TIMED};
+use crate::state::{AHEAD, BEGUN, DECIDED, REPEATED, REPEATS, RetryState};
 use crate::{
     DelaySource, Guards, Instant, NestedRetries, Outcome, Policy, Seed, ServerHint, StopReason, machine::Decision,
 };
@@ -333,9 +333,9 @@ impl<'a> RetryMachine<'a> {
     /// Records the start of the call if a time limit needs it.
     #[inline]
     fn start_clock(&mut self, now: &impl Now) {
-        if self.policy.max_elapsed().is_some() && self.state.flags & TIMED == 0 {
+        if self.policy.max_elapsed().is_some() && !self.state.is_timed {
             self.state.start = now.now();
-            self.state.flags |= TIMED;
+            self.state.is_timed = true;
         }
     }
 
