@@ -1,7 +1,6 @@
 use core::time::Duration;
 
 use crate::machine::state::RetryState;
-use crate::machine::state::TIMED;
 use crate::numbers::instant::Instant;
 use crate::numbers::instant::nanos;
 use crate::numbers::seed::Seed;
@@ -60,7 +59,7 @@ impl Paused {
     /// Returns the time that had passed since the start of the call; `None` if it was not tracked.
     #[must_use]
     pub const fn elapsed(&self) -> Option<Duration> {
-        if self.state.flags & TIMED != 0 { Some(self.elapsed) } else { None }
+        if self.state.is_timed { Some(self.elapsed) } else { None }
     }
 
     /// Returns the seed of its delays.
@@ -79,7 +78,7 @@ impl Paused {
     /// so a time limit ends later. The clocks of `stagger` leave room for a century before the present.
     #[must_use]
     pub const fn resume(self, now: Instant) -> RetryState {
-        let start = if self.state.flags & TIMED != 0 {
+        let start = if self.state.is_timed {
             Instant::from_nanos(now.as_nanos().saturating_sub(nanos(self.elapsed)))
         } else {
             Instant::ZERO
@@ -94,6 +93,9 @@ mod serde {
 
     use super::{Duration, Instant, Paused, RetryState, Seed};
     use crate::machine::state::FLAGS;
+
+    /// The bit of the stored flags that says whether the start of the call is known.
+    const TIMED: u8 = 1;
 
     /// Some formats do not have all of `u64`, and some readers do not preserve a fraction to the last bit, so both are
     /// written as the signed number with the same bits.
@@ -110,7 +112,8 @@ mod serde {
 
     impl Serialize for Paused {
         fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-            let RetryState { start: _, carry, attempt, episode, flags } = self.state;
+            let RetryState { start: _, carry, attempt, episode, flags, is_timed } = self.state;
+            let flags = if is_timed { flags | TIMED } else { flags };
             let (carry, seed) = (carry.to_bits() as i64, self.seed.get() as i64);
             Table { attempt, episode, flags, carry, elapsed: self.elapsed, seed }.serialize(serializer)
         }
@@ -121,10 +124,11 @@ mod serde {
             let Table { attempt, episode, flags, carry, elapsed, seed } = Table::deserialize(deserializer)?;
             let carry = f64::from_bits(carry as u64);
             // A length of time: neither negative nor NaN.
-            if carry.is_nan() || carry < 0.0 || flags & !FLAGS != 0 {
+            if carry.is_nan() || carry < 0.0 || flags & !(FLAGS | TIMED) != 0 {
                 return Err(de::Error::custom("not the state of a retry: it was damaged, or is of a later version"));
             }
-            let state = RetryState { start: Instant::ZERO, carry, attempt, episode, flags };
+            let (flags, is_timed) = (flags & FLAGS, flags & TIMED != 0);
+            let state = RetryState { start: Instant::ZERO, carry, attempt, episode, flags, is_timed };
             Ok(Self { state, elapsed, seed: Seed::new(seed as u64) })
         }
     }

@@ -5,7 +5,7 @@ use crate::guards::guard::Guards;
 use crate::guards::guard::NestedRetries;
 use crate::guards::guard::{Now, Permits, Unread};
 use crate::machine::decision::{Decision, DelaySource, StopReason};
-use crate::machine::state::{AHEAD, BEGUN, DECIDED, REPEATED, REPEATS, RetryState, TIMED};
+use crate::machine::state::{AHEAD, BEGUN, DECIDED, REPEATED, REPEATS, RetryState};
 use crate::numbers::draw::draw_nanos;
 use crate::numbers::instant::Instant;
 use crate::numbers::instant::nanos;
@@ -358,9 +358,9 @@ impl<'a> RetryMachine<'a> {
     /// Records the start of the call if a time limit needs it.
     #[inline]
     fn start_clock(&mut self, now: &impl Now) {
-        if self.policy.max_elapsed().is_some() && self.state.flags & TIMED == 0 {
+        if self.policy.max_elapsed().is_some() && !self.state.is_timed {
             self.state.start = now.now();
-            self.state.flags |= TIMED;
+            self.state.is_timed = true;
         }
     }
 

@@ -230,7 +230,9 @@ impl Policy {
         if self.curve.is_plain && kind == FailureKind::Transient {
             self.formula(Shape::PLAIN, carry, n, FailureKind::Transient, bits)
         } else {
-            self.any_formula(carry, n, kind, bits)
+            // Rebuilt from its parts: passed on as it is, it would live in memory in the other branch, too.
+            let Drawn { delay, interval, carry } = self.any_formula(carry, n, kind, bits)?;
+            Some(Drawn { delay, interval, carry })
         }
     }
 
