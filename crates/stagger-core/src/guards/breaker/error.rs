@@ -10,7 +10,7 @@ use crate::text::Compact;
 pub struct CircuitBreakerError {
     pub(super) problems: u16,
     /// The first ratio that is out of range.
-    pub(super) ratio: crate::Ratio,
+    pub(super) ratio: crate::numbers::ratio::Ratio,
     pub(super) slow_after: Duration,
     pub(super) window: super::Window,
     pub(super) min_calls: u32,
