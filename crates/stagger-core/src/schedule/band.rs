@@ -22,11 +22,6 @@ impl Band {
         Self { from: Edge::percent(from), to: Edge::percent(to), steps: Steps::Exact, lead: &[] }
     }
 
-    /// Creates the band from the ceiling to this length above it.
-    pub(super) const fn added(length: Duration) -> Self {
-        Self::shares(100, 100).plus(Duration::ZERO, length)
-    }
-
     pub(crate) const fn plus(self, from: Duration, to: Duration) -> Self {
         Self { from: Edge { plus: from, ..self.from }, to: Edge { plus: to, ..self.to }, ..self }
     }

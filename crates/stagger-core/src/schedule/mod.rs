@@ -6,7 +6,7 @@ mod band;
 
 pub use crate::numbers::draw::draw;
 use crate::numbers::draw::draw_nanos;
-use crate::numbers::instant::nanos;
+use crate::numbers::instant::{LONGEST_NANOS, nanos};
 use crate::numbers::seed::Seed;
 use crate::numbers::seed::{Purpose, Series};
 use crate::outcome::ServerHint;
@@ -15,7 +15,7 @@ use crate::policy::Policy;
 pub use crate::policy::backoff::{Backoff, DelayList};
 use crate::policy::hint_mode::HintMode;
 use crate::policy::jitter::Jitter;
-use crate::policy::{DelayCurve as _, Draw, Drawn, Interval, Memory, Route, Shape};
+use crate::policy::{Draw, Drawn, Interval, Memory, Route, Shape};
 
 pub(crate) use band::{Band, Steps};
 
@@ -259,7 +259,14 @@ impl Policy {
     fn foreign_formula(&self, carry: f64, n: u32, kind: FailureKind, bits: u64) -> Option<Drawn> {
         match self.jitter() {
             Jitter::Profile(jitter) => jitter.0.curve.next_delay(self, carry, n, kind, bits),
-            Jitter::Added(length) => Band::added(length).next_delay(self, carry, n, kind, bits),
+            Jitter::Added(length) => {
+                let Shape { route, floor, .. } = self.curve.shape;
+                let (ceiling, carry) = self.ceiling(route, carry, n, kind)?;
+                let longest = ceiling.saturating_add(nanos(length)).min(LONGEST_NANOS);
+                let interval = Interval { lo: ceiling.max(floor), hi: longest.max(floor) };
+                let delay = draw_nanos(interval.lo, interval.hi, bits).min(self.last_cap());
+                Some(Drawn { delay, interval, carry })
+            }
             _ => self.formula(self.curve.shape, carry, n, kind, bits),
         }
     }
