@@ -57,9 +57,6 @@ const STEPS: [Step; 15] = [
     Step { name: "loom", about: "lock-free code under every interleaving", run: loom::run },
 ];
 
-/// Steps that run only if `--only` names them.
-const ON_REQUEST: &[&str] = &["rooms", "type-parameters"];
-
 const USAGE: &str = "\
 cargo xtask ci [OPTIONS]
 
@@ -71,10 +68,7 @@ cargo xtask ci [OPTIONS]
 pub(crate) fn run(arguments: &[OsString]) -> Result {
     match Request::parse(arguments)? {
         Request::Help => print!("{USAGE}"),
-        Request::List => STEPS.iter().for_each(|step| {
-            let note = if ON_REQUEST.contains(&step.name) { " (only with --only)" } else { "" };
-            println!("{:<16}{}{note}", step.name, step.about);
-        }),
+        Request::List => STEPS.iter().for_each(|step| println!("{:<16}{}", step.name, step.about)),
         Request::Run { only, options } => return run_all(&selected(&only), &options),
     }
     Ok(())
@@ -103,10 +97,9 @@ impl Request {
     }
 }
 
-/// Returns the steps to run, in order: those of `only`, or if it is empty, all that run without being named.
+/// Returns the steps to run, in order: those of `only`, or all if it is empty.
 fn selected(only: &[&str]) -> Vec<&'static Step> {
-    let is_selected = |name| if only.is_empty() { !ON_REQUEST.contains(&name) } else { only.contains(&name) };
-    STEPS.iter().filter(|step| is_selected(step.name)).collect()
+    STEPS.iter().filter(|step| only.is_empty() || only.contains(&step.name)).collect()
 }
 
 fn step_named(name: &str) -> Result<&'static str> {
@@ -196,13 +189,9 @@ mod tests {
     }
 
     #[test]
-    fn every_step_runs_except_those_on_request() {
-        let names: Vec<_> = selected(&[]).iter().map(|step| step.name).collect();
-        assert_eq!(names.len() + ON_REQUEST.len(), STEPS.len());
-        for name in ON_REQUEST {
-            assert!(!names.contains(name), "{name}");
-            assert_eq!(selected(&[name]).iter().map(|step| step.name).collect::<Vec<_>>(), [*name]);
-        }
+    fn all_steps_run_unless_some_are_named() {
+        assert_eq!(selected(&[]).len(), STEPS.len());
+        assert_eq!(selected(&["rooms"]).iter().map(|step| step.name).collect::<Vec<_>>(), ["rooms"]);
     }
 
     #[test]

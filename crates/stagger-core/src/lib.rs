@@ -61,11 +61,12 @@ pub use guards::guard::{Breaker, BreakerOpen, Budget, Guards, NestedRetries};
 #[cfg(target_has_atomic = "64")]
 pub use guards::{breaker, budget};
 pub use machine::decision::{DelaySource, StopReason};
-pub use numbers::{instant::Instant, ratio::Ratio, seed::Seed};
+pub use numbers::instant::Instant;
+pub use numbers::ratio::Ratio;
+pub use numbers::seed::Seed;
 pub use outcome::{FailureKind, Outcome, ServerHint};
 pub use policy::hint_mode::HintMode;
 pub use policy::jitter::Jitter;
-pub use policy::{Policy, PolicyBuilder, PolicyError, PolicyProblem};
-
 #[doc(hidden)]
 pub use policy::macros::units;
+pub use policy::{Policy, PolicyBuilder, PolicyError, PolicyProblem};

@@ -3,8 +3,7 @@ use core::time::Duration;
 
 use super::{Reservation, ReservationToken};
 use crate::numbers::atomic::{AtomicU64, Ordering, const_unless_loom};
-use crate::numbers::instant::Instant;
-use crate::numbers::instant::nanos;
+use crate::numbers::instant::{Instant, nanos};
 use crate::numbers::seed::Seed;
 use crate::text::Compact;
 

@@ -1,7 +1,6 @@
 use super::decorrelated::Chain;
-use crate::policy::Policy;
 use crate::policy::jitter::Jitter;
-use crate::policy::{Interval, Memory, SAMPLE};
+use crate::policy::{Interval, Memory, Policy, SAMPLE};
 
 /// The distribution of the delay before one retry.
 #[allow(clippy::large_enum_variant)] // There is no allocator to put the larger ones behind.

@@ -10,16 +10,15 @@ mod sum;
 
 use core::time::Duration;
 
-use crate::numbers::instant::nanos;
-use crate::outcome::FailureKind;
-use crate::policy::Policy;
-use crate::policy::jitter::Jitter;
-use crate::policy::{Drawn, Interval, Memory, Route};
-
 use decorrelated::Chain;
 use distribution::Distribution;
 use replays::Replays;
 use sum::UniformSum;
+
+use crate::numbers::instant::nanos;
+use crate::outcome::FailureKind;
+use crate::policy::jitter::Jitter;
+use crate::policy::{Drawn, Interval, Memory, Policy, Route};
 
 /// Forecasts. `n` counts retries from 1; each forecast is `None` for `n` = 0 and for a `stop` backoff. They assume
 /// transient failures without hints.

@@ -2,8 +2,7 @@ use core::time::Duration;
 
 use crate::hedge::Hedge;
 use crate::numbers::instant::Instant;
-use crate::outcome::ServerHint;
-use crate::outcome::{FailureKind, Outcome};
+use crate::outcome::{FailureKind, Outcome, ServerHint};
 
 /// The state of one hedged call: which copy is due when. It launches nothing itself.
 ///

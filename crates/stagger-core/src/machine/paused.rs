@@ -1,8 +1,7 @@
 use core::time::Duration;
 
 use crate::machine::state::RetryState;
-use crate::numbers::instant::Instant;
-use crate::numbers::instant::nanos;
+use crate::numbers::instant::{Instant, nanos};
 use crate::numbers::seed::Seed;
 
 /// A paused retry: the state of a call without reference to a clock, to be resumed later, in another process if
@@ -89,10 +88,14 @@ impl Paused {
 
 #[cfg(feature = "serde")]
 mod serde {
+    use core::time::Duration;
+
     use ::serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-    use super::{Duration, Instant, Paused, RetryState, Seed};
-    use crate::machine::state::FLAGS;
+    use super::Paused;
+    use crate::machine::state::{FLAGS, RetryState};
+    use crate::numbers::instant::Instant;
+    use crate::numbers::seed::Seed;
 
     /// The bit of the stored flags that says whether the start of the call is known.
     const TIMED: u8 = 1;

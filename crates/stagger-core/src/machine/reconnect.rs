@@ -1,7 +1,6 @@
 use core::time::Duration;
 
-use crate::guards::guard::Guards;
-use crate::guards::guard::Permits;
+use crate::guards::guard::{Guards, Permits};
 use crate::machine::decision::{Decision, DelaySource, StopReason};
 use crate::machine::retry::{Health, RetryMachine};
 use crate::machine::state::RetryState;

@@ -1,21 +1,14 @@
 use core::num::NonZeroU32;
 use core::time::Duration;
 
-use crate::guards::guard::Guards;
-use crate::guards::guard::NestedRetries;
-use crate::guards::guard::{Now, Permits, Unread};
+use crate::guards::guard::{Guards, NestedRetries, Now, Permits, Unread};
 use crate::machine::decision::{Decision, DelaySource, StopReason};
 use crate::machine::state::{AHEAD, BEGUN, DECIDED, REPEATED, REPEATS, RetryState};
 use crate::numbers::draw::draw_nanos;
-use crate::numbers::instant::Instant;
-use crate::numbers::instant::nanos;
-use crate::numbers::seed::Purpose;
-use crate::numbers::seed::Seed;
-use crate::outcome::FailureKind;
-use crate::outcome::Outcome;
-use crate::outcome::ServerHint;
-use crate::policy::Policy;
-use crate::policy::{Drawn, Interval};
+use crate::numbers::instant::{Instant, nanos};
+use crate::numbers::seed::{Purpose, Seed};
+use crate::outcome::{FailureKind, Outcome, ServerHint};
+use crate::policy::{Drawn, Interval, Policy};
 
 /// Whether a lost connection had been healthy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

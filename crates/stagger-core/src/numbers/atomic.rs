@@ -7,6 +7,7 @@ pub(crate) use core::{
     hint::spin_loop,
     sync::atomic::{AtomicU64, fence},
 };
+
 #[cfg(loom)]
 pub(crate) use loom::{
     hint::spin_loop,

@@ -3,8 +3,7 @@ use core::time::Duration;
 use super::{Policy, PolicyError};
 use crate::numbers::instant::nanos;
 use crate::numbers::ratio::Ratio;
-use crate::policy::backoff::Backoff;
-use crate::policy::backoff::DelayList;
+use crate::policy::backoff::{Backoff, DelayList};
 use crate::policy::hint_mode::HintMode;
 use crate::policy::jitter::Jitter;
 

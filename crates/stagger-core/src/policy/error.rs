@@ -4,8 +4,7 @@ use super::PolicyBuilder;
 use crate::numbers::instant::nanos;
 use crate::numbers::message::Message;
 use crate::numbers::ratio::Ratio;
-use crate::policy::backoff::Backoff;
-use crate::policy::backoff::DelayList;
+use crate::policy::backoff::{Backoff, DelayList};
 use crate::policy::hint_mode::HintMode;
 use crate::policy::jitter::Jitter;
 

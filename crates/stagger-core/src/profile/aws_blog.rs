@@ -1,6 +1,5 @@
 use crate::outcome::FailureKind;
-use crate::policy::Policy;
-use crate::policy::{DelayCurve, Drawn};
+use crate::policy::{DelayCurve, Drawn, Policy};
 
 /// `min(cap, U[base, 3 · previous])`: decorrelated jitter as it was published, with the cap after the draw.
 pub(super) struct CappedLast;

@@ -3,8 +3,7 @@ use core::time::Duration;
 use crate::numbers::draw::draw_nanos;
 use crate::numbers::instant::nanos;
 use crate::outcome::FailureKind;
-use crate::policy::Policy;
-use crate::policy::{DelayCurve, Drawn, Interval};
+use crate::policy::{DelayCurve, Drawn, Interval, Policy};
 use crate::schedule::{least, whole};
 
 /// The first delay is uniform on `[from, to]`, and every later one is the delay before it times the multiplier, at most

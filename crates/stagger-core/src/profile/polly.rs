@@ -5,9 +5,8 @@
 use super::{middle, share};
 use crate::numbers::math::{exp2, square_root, tanh};
 use crate::outcome::FailureKind;
-use crate::policy::Policy;
 use crate::policy::backoff::Backoff;
-use crate::policy::{DelayCurve, Drawn, Interval, SAMPLE, SAMPLE_SIDE};
+use crate::policy::{DelayCurve, Drawn, Interval, Policy, SAMPLE, SAMPLE_SIDE};
 use crate::schedule::Band;
 
 /// Polly's delays: the curve for exponential backoff, this band for others.

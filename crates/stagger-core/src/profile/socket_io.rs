@@ -5,8 +5,7 @@
 use super::{middle, share};
 use crate::numbers::instant::LONGEST_NANOS;
 use crate::outcome::FailureKind;
-use crate::policy::Policy;
-use crate::policy::{DelayCurve, Drawn, Interval, Route, SAMPLE};
+use crate::policy::{DelayCurve, Drawn, Interval, Policy, Route, SAMPLE};
 
 pub(super) struct SocketIo;
 

@@ -4,8 +4,7 @@ use super::{least, whole};
 use crate::numbers::draw::draw_nanos;
 use crate::numbers::instant::{LONGEST_NANOS, nanos};
 use crate::outcome::FailureKind;
-use crate::policy::Policy;
-use crate::policy::{DelayCurve, Drawn, Interval, Route};
+use crate::policy::{DelayCurve, Drawn, Interval, Policy, Route};
 
 /// `U[from(ceiling), to(ceiling)]`.
 pub(crate) struct Band {

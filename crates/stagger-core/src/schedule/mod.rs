@@ -4,20 +4,17 @@ use core::time::Duration;
 
 mod band;
 
+pub(crate) use band::{Band, Steps};
+
 pub use crate::numbers::draw::draw;
 use crate::numbers::draw::draw_nanos;
 use crate::numbers::instant::{LONGEST_NANOS, nanos};
-use crate::numbers::seed::Seed;
-use crate::numbers::seed::{Purpose, Series};
-use crate::outcome::ServerHint;
-use crate::outcome::{FailureKind, Outcome};
-use crate::policy::Policy;
+use crate::numbers::seed::{Purpose, Seed, Series};
+use crate::outcome::{FailureKind, Outcome, ServerHint};
 pub use crate::policy::backoff::{Backoff, DelayList};
 use crate::policy::hint_mode::HintMode;
 use crate::policy::jitter::Jitter;
-use crate::policy::{Draw, Drawn, Interval, Memory, Route, Shape};
-
-pub(crate) use band::{Band, Steps};
+use crate::policy::{Draw, Drawn, Interval, Memory, Policy, Route, Shape};
 
 /// The endless series of delays of one call.
 ///

@@ -6,8 +6,7 @@ use core::time::Duration;
 
 use crate::numbers::ratio::Ratio;
 use crate::policy::Policy;
-use crate::policy::backoff::Backoff;
-use crate::policy::backoff::DelayList;
+use crate::policy::backoff::{Backoff, DelayList};
 use crate::policy::builder::{DEFAULT_MAX_ATTEMPTS, DEFAULT_MAX_HINT, PolicyBuilder, Settings};
 use crate::policy::hint_mode::HintMode;
 use crate::policy::jitter::Jitter;

@@ -9,11 +9,9 @@ use super::tally::{Mark, Tally};
 use super::window::Record;
 use crate::guards::guard::{Breaker, BreakerOpen, BreakerPermit, Enforcement, Now};
 use crate::numbers::atomic::{AtomicU64, Ordering, Padded, fence, spin_loop};
-use crate::numbers::instant::Instant;
-use crate::numbers::instant::nanos;
+use crate::numbers::instant::{Instant, nanos};
 use crate::numbers::seed::Seed;
-use crate::outcome::Outcome;
-use crate::outcome::ServerHint;
+use crate::outcome::{Outcome, ServerHint};
 use crate::policy::Policy;
 
 /// The `retry_in` of a rejected call when it cannot be known: during a change of state, and the minimum in the

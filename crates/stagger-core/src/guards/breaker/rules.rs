@@ -1,9 +1,9 @@
 use super::packed_state::{Probe, age_of};
 use super::snapshot::TransitionCause;
 use super::tally::{Mark, Tally};
-use crate::guards::guard::{BreakerPermit, ServerHealth};
+use crate::guards::guard::BreakerPermit;
 use crate::numbers::ratio::Ratio;
-use crate::outcome::Outcome;
+use crate::outcome::{Outcome, ServerHealth};
 
 /// When a breaker trips and when it closes again; checked by the builder.
 #[derive(Clone, Copy, Debug)]

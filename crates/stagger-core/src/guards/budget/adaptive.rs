@@ -3,14 +3,12 @@ use core::time::Duration;
 use super::BudgetError;
 use super::BudgetProblem::{Multiplier, RatioAboveOne, WindowLength};
 use super::slots::{Slots, slot};
-use crate::guards::guard::Now;
-use crate::guards::guard::{Budget, BudgetPermit, ServerHealth};
+use crate::guards::guard::{Budget, BudgetPermit, Now};
 use crate::numbers::atomic::{AtomicU64, Ordering, const_unless_loom};
-use crate::numbers::instant::Instant;
-use crate::numbers::instant::nanos;
+use crate::numbers::instant::{Instant, nanos};
 use crate::numbers::ratio::Ratio;
 use crate::numbers::seed::Seed;
-use crate::outcome::{FailureKind, Outcome};
+use crate::outcome::{FailureKind, Outcome, ServerHealth};
 
 /// Client-side throttling of the SRE book: the fewer requests the server accepts, the more retries are rejected, at
 /// random.

@@ -2,8 +2,7 @@ use core::borrow::Borrow;
 use core::fmt;
 
 use super::{ControlMode, ControlSetting, ControlSnapshot, RetryControl};
-use crate::guards::guard::Now;
-use crate::guards::guard::{Budget, BudgetPermit};
+use crate::guards::guard::{Budget, BudgetPermit, Now};
 use crate::numbers::atomic::const_unless_loom;
 use crate::numbers::ratio::Ratio;
 use crate::outcome::{FailureKind, Outcome};

@@ -1,11 +1,9 @@
 use super::BudgetError;
 use super::BudgetProblem::{RatioAboveOne, RatioOfOne};
 use super::shards::Shards;
-use crate::guards::guard::Now;
-use crate::guards::guard::{Budget, BudgetPermit};
+use crate::guards::guard::{Budget, BudgetPermit, Now};
 use crate::numbers::atomic::{AtomicU64, Ordering, const_unless_loom};
-use crate::numbers::ratio::Ratio;
-use crate::numbers::ratio::share;
+use crate::numbers::ratio::{Ratio, share};
 use crate::outcome::{FailureKind, Outcome};
 
 /// Bounds the retries by a share of all attempts since the start, after a bootstrap.

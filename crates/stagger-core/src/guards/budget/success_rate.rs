@@ -1,10 +1,9 @@
 use super::BudgetError;
 use super::BudgetProblem::{Attempts, RatioAboveOne, RatioOfZero};
-use crate::guards::guard::Now;
-use crate::guards::guard::{Budget, BudgetPermit, ServerHealth};
+use crate::guards::guard::{Budget, BudgetPermit, Now};
 use crate::numbers::atomic::{AtomicU64, Ordering, const_unless_loom};
 use crate::numbers::ratio::Ratio;
-use crate::outcome::{FailureKind, Outcome};
+use crate::outcome::{FailureKind, Outcome, ServerHealth};
 
 /// Rejects retries while too few of the last attempts succeeded.
 ///

@@ -2,13 +2,11 @@ use core::time::Duration;
 
 use super::BudgetError;
 use super::BudgetProblem::{CostAboveCapacity, InitialAboveCapacity, NoCapacity, NoCost, NoRefillTime};
-use crate::guards::guard::Now;
-use crate::guards::guard::{Budget, BudgetPermit, ServerHealth};
+use crate::guards::guard::{Budget, BudgetPermit, Now};
 use crate::numbers::atomic::{AtomicU64, Ordering, const_unless_loom};
-use crate::numbers::instant::Instant;
-use crate::numbers::instant::nanos;
+use crate::numbers::instant::{Instant, nanos};
 use crate::numbers::ratio::Ratio;
-use crate::outcome::{FailureKind, Outcome};
+use crate::outcome::{FailureKind, Outcome, ServerHealth};
 
 /// A token bucket: every retry takes tokens, every success puts tokens back.
 ///

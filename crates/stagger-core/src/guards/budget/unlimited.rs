@@ -1,5 +1,4 @@
-use crate::guards::guard::Now;
-use crate::guards::guard::{Budget, BudgetPermit};
+use crate::guards::guard::{Budget, BudgetPermit, Now};
 use crate::outcome::{FailureKind, Outcome};
 
 /// A budget without a bound: it grants every retry.

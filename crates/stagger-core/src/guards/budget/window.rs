@@ -4,11 +4,9 @@ use super::BudgetError;
 use super::BudgetProblem::{RatioAboveOne, WindowLength};
 use super::slots::{Slots, slot};
 use super::spent::Spent;
-use crate::guards::guard::Now;
-use crate::guards::guard::{Budget, BudgetPermit};
+use crate::guards::guard::{Budget, BudgetPermit, Now};
 use crate::numbers::atomic::const_unless_loom;
-use crate::numbers::instant::Instant;
-use crate::numbers::instant::nanos;
+use crate::numbers::instant::{Instant, nanos};
 use crate::numbers::ratio::Ratio;
 use crate::outcome::{FailureKind, Outcome};
 

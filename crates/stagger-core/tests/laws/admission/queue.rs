@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::thread;
 
 use proptest::prelude::*;
-use stagger_core::{admission::Admission, admission::AdmissionError, admission::Admit, admission::Reservation};
+use stagger_core::admission::{Admission, AdmissionError, Admit, Reservation};
 
 use crate::laws::support::{at, cases, ms, secs};
 

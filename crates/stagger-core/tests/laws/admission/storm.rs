@@ -3,7 +3,9 @@
 use core::time::Duration;
 use std::collections::BinaryHeap;
 
-use stagger_core::{Seed, admission::Admission, admission::Admit, admission::ReservationToken, schedule::draw};
+use stagger_core::Seed;
+use stagger_core::admission::{Admission, Admit, ReservationToken};
+use stagger_core::schedule::draw;
 
 use crate::laws::support::{at, ms, secs};
 

@@ -1,7 +1,8 @@
 //! Reservations as text.
 
 use proptest::prelude::*;
-use stagger_core::{Seed, admission::Admission, admission::Admit, admission::Reservation, admission::ReservationToken};
+use stagger_core::Seed;
+use stagger_core::admission::{Admission, Admit, Reservation, ReservationToken};
 
 use crate::laws::support::{at, cases, ms, secs};
 

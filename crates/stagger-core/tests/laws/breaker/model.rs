@@ -5,9 +5,8 @@ use std::collections::VecDeque;
 
 use proptest::prelude::*;
 use stagger_core::breaker::{BreakerState, CircuitBreaker, CircuitBreakerBuilder, Window};
-use stagger_core::{
-    Breaker, FailureKind, Instant, Jitter, Outcome, Policy, Ratio, Seed, guard::BreakerPermit, guard::ServerHealth,
-};
+use stagger_core::guard::{BreakerPermit, ServerHealth};
+use stagger_core::{Breaker, FailureKind, Instant, Jitter, Outcome, Policy, Ratio, Seed};
 
 use crate::laws::support::{at, cases, ms};
 

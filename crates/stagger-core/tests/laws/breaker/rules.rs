@@ -3,7 +3,8 @@
 use core::cell::Cell;
 
 use stagger_core::breaker::{BreakerState, CircuitBreaker, TransitionCause, Window};
-use stagger_core::{Breaker, FailureKind, Instant, Outcome, Ratio, Seed, guard::Now};
+use stagger_core::guard::Now;
+use stagger_core::{Breaker, FailureKind, Instant, Outcome, Ratio, Seed};
 
 use super::support::{FAILED, Harness, five_seconds};
 use crate::laws::support::{ms, secs};

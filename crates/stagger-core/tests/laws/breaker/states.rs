@@ -3,7 +3,8 @@
 use core::time::Duration;
 
 use stagger_core::breaker::{BreakerState, CircuitBreaker, TransitionCause, Window};
-use stagger_core::{Breaker, Instant, Jitter, Outcome, Policy, Ratio, Seed, ServerHint, guard::Enforcement};
+use stagger_core::guard::Enforcement;
+use stagger_core::{Breaker, Instant, Jitter, Outcome, Policy, Ratio, Seed, ServerHint};
 
 use super::support::{FAILED, Harness, five_seconds};
 use crate::laws::support::{ks_distance, ks_limit, ms, secs};

@@ -1,7 +1,8 @@
 use core::time::Duration;
 
 use stagger_core::breaker::{BreakerSnapshot, BreakerState, CircuitBreaker, CircuitBreakerBuilder};
-use stagger_core::{Breaker, BreakerOpen, Instant, Jitter, Outcome, Policy, Seed, guard::BreakerPermit};
+use stagger_core::guard::BreakerPermit;
+use stagger_core::{Breaker, BreakerOpen, Instant, Jitter, Outcome, Policy, Seed};
 
 use crate::laws::support::secs;
 

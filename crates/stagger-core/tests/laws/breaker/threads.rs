@@ -4,7 +4,8 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use stagger_core::breaker::{BreakerState, CircuitBreaker, Window};
-use stagger_core::{Breaker, Instant, Outcome, Ratio, Seed, guard::Now};
+use stagger_core::guard::Now;
+use stagger_core::{Breaker, Instant, Outcome, Ratio, Seed};
 
 use super::support::{FAILED, exactly};
 use crate::laws::support::{ms, secs};

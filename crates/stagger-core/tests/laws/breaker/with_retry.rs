@@ -3,10 +3,9 @@
 use core::time::Duration;
 
 use stagger_core::breaker::{BreakerState, CircuitBreaker};
-use stagger_core::{
-    Breaker, BreakerOpen, FailureKind, Guards, Jitter, Outcome, Policy, Seed, ServerHint, StopReason, guard::Permits,
-    machine::Decision, machine::RetryMachine, machine::RetryState,
-};
+use stagger_core::guard::Permits;
+use stagger_core::machine::{Decision, RetryMachine, RetryState};
+use stagger_core::{Breaker, BreakerOpen, FailureKind, Guards, Jitter, Outcome, Policy, Seed, ServerHint, StopReason};
 
 use super::support::{FAILED, exactly};
 use crate::laws::support::{Call, at, ms, secs};

@@ -1,7 +1,8 @@
 //! The [`Concurrent`] budget.
 
 use stagger_core::budget::{BudgetProblem, Concurrent};
-use stagger_core::{Budget, FailureKind, Outcome, Ratio, guard::BudgetPermit};
+use stagger_core::guard::BudgetPermit;
+use stagger_core::{Budget, FailureKind, Outcome, Ratio};
 
 use super::{NOW, drain, problems};
 

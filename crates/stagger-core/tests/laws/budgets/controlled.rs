@@ -5,7 +5,8 @@ use std::sync::Arc;
 use stagger_core::budget::{
     Concurrent, ControlMode, ControlSetting, ControlledBudget, RetryControl, Throttle, Tokens, Unlimited,
 };
-use stagger_core::{Budget, FailureKind, Outcome, Ratio, guard::BudgetPermit};
+use stagger_core::guard::BudgetPermit;
+use stagger_core::{Budget, FailureKind, Outcome, Ratio};
 
 use super::{NOW, attempt, drain};
 

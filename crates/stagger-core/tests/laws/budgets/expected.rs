@@ -5,7 +5,8 @@ use std::sync::Mutex;
 
 use proptest::prelude::*;
 use stagger_core::budget::{Adaptive, ControlMode, ControlledBudget, Tokens};
-use stagger_core::{Budget, FailureKind, Outcome, Ratio, Seed, guard::BudgetPermit, guard::Now};
+use stagger_core::guard::{BudgetPermit, Now};
+use stagger_core::{Budget, FailureKind, Outcome, Ratio, Seed};
 
 use super::steps::{Step, run_steps, steps};
 use crate::laws::support::cases;

@@ -15,7 +15,8 @@ mod tokens;
 mod window;
 
 use stagger_core::budget::{BudgetError, BudgetProblem};
-use stagger_core::{Budget, FailureKind, Instant, Outcome, guard::BudgetPermit};
+use stagger_core::guard::BudgetPermit;
+use stagger_core::{Budget, FailureKind, Instant, Outcome};
 
 /// The instant for tests that do not depend on time.
 const NOW: Instant = Instant::from_nanos(5_000_000_000);

@@ -1,7 +1,8 @@
 //! Calls that start and end in any order.
 
 use proptest::prelude::*;
-use stagger_core::{Budget, FailureKind, Instant, Outcome, guard::BudgetPermit};
+use stagger_core::guard::BudgetPermit;
+use stagger_core::{Budget, FailureKind, Instant, Outcome};
 
 /// The next event among the calls in flight.
 #[derive(Clone, Copy, Debug)]

@@ -7,7 +7,8 @@ use std::thread;
 use stagger_core::budget::{
     Adaptive, Concurrent, ControlMode, ControlledBudget, Lifetime, SuccessRate, Throttle, Tokens, Unlimited, Window,
 };
-use stagger_core::{Budget, FailureKind, Instant, Outcome, Ratio, Seed, guard::BudgetPermit};
+use stagger_core::guard::BudgetPermit;
+use stagger_core::{Budget, FailureKind, Instant, Outcome, Ratio, Seed};
 
 use super::{NOW, attempt, drain};
 use crate::laws::support::{at, ms, secs};

@@ -1,10 +1,9 @@
 //! The [`Tokens`] budget.
 
 use stagger_core::budget::{Refund, Tokens, TokensBuilder};
+use stagger_core::guard::BudgetPermit;
 use stagger_core::profile::{AWS_SDK, AWS_SDK_2026};
-use stagger_core::{
-    Budget, FailureKind, Instant, Jitter, Outcome, Policy, Ratio, Seed, StopReason, guard::BudgetPermit,
-};
+use stagger_core::{Budget, FailureKind, Instant, Jitter, Outcome, Policy, Ratio, Seed, StopReason};
 
 use super::{NOW, attempt, drain};
 use crate::laws::support::{Call, at, ms, secs};

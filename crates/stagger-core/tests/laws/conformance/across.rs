@@ -3,7 +3,8 @@
 use core::time::Duration;
 
 use proptest::prelude::*;
-use stagger_core::{FailureKind, HintMode, Jitter, Outcome, Policy, Seed, ServerHint, StopReason, schedule::draw};
+use stagger_core::schedule::draw;
+use stagger_core::{FailureKind, HintMode, Jitter, Outcome, Policy, Seed, ServerHint, StopReason};
 
 use super::series::upper_bounds;
 use crate::laws::support::{Call, JITTERS, any_delays, bits_of, cases, ms, secs};

@@ -3,7 +3,8 @@
 use core::time::Duration;
 
 use stagger_core::profile::FAILSAFE_GO;
-use stagger_core::{Jitter, Policy, Ratio, StopReason, schedule::draw};
+use stagger_core::schedule::draw;
+use stagger_core::{Jitter, Policy, Ratio, StopReason};
 
 use super::series::ceilings;
 use crate::laws::support::{Call, bits_of, ms, secs};

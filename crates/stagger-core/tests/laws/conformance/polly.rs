@@ -3,9 +3,8 @@
 use core::time::Duration;
 
 use stagger_core::profile::POLLY_V8;
-use stagger_core::{
-    FailureKind, HintMode, Jitter, Outcome, Policy, PolicyProblem, Ratio, Seed, ServerHint, schedule::draw,
-};
+use stagger_core::schedule::draw;
+use stagger_core::{FailureKind, HintMode, Jitter, Outcome, Policy, PolicyProblem, Ratio, Seed, ServerHint};
 
 use super::series::{ceilings, upper_bounds};
 use crate::laws::support::{Call, JITTERS, bits_of, ms, secs};

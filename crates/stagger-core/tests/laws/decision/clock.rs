@@ -3,10 +3,9 @@
 use core::time::Duration;
 
 use proptest::prelude::*;
-use stagger_core::{
-    Guards, Outcome, Policy, PolicyBuilder, Seed, guard::Permits, machine::Decision, machine::RetryMachine,
-    machine::RetryState,
-};
+use stagger_core::guard::Permits;
+use stagger_core::machine::{Decision, RetryMachine, RetryState};
+use stagger_core::{Guards, Outcome, Policy, PolicyBuilder, Seed};
 
 use crate::laws::support::{CountingClock, RecordingBreaker, RecordingBudget, at, cases, ms, secs};
 

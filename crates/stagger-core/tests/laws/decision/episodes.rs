@@ -2,10 +2,9 @@
 
 use core::time::Duration;
 
-use stagger_core::{
-    Guards, Outcome, Policy, Seed, StopReason, guard::Permits, machine::Decision, machine::RetryMachine,
-    machine::RetryState,
-};
+use stagger_core::guard::Permits;
+use stagger_core::machine::{Decision, RetryMachine, RetryState};
+use stagger_core::{Guards, Outcome, Policy, Seed, StopReason};
 
 use crate::laws::support::{RecordingBudget, at, ms, secs};
 

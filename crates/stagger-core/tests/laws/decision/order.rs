@@ -2,10 +2,10 @@
 
 use core::time::Duration;
 
-use stagger_core::{
-    DelaySource, FailureKind, Guards, NestedRetries, Outcome, Policy, Seed, ServerHint, StopReason, guard::Permits,
-    machine::Decision, machine::RetryMachine, machine::RetryState, profile::Profile,
-};
+use stagger_core::guard::Permits;
+use stagger_core::machine::{Decision, RetryMachine, RetryState};
+use stagger_core::profile::Profile;
+use stagger_core::{DelaySource, FailureKind, Guards, NestedRetries, Outcome, Policy, Seed, ServerHint, StopReason};
 
 use crate::laws::support::{RecordingBreaker, RecordingBudget, at, ms, secs};
 

@@ -3,10 +3,9 @@
 use core::time::Duration;
 
 use proptest::prelude::*;
-use stagger_core::{
-    Guards, Instant, Outcome, Policy, Seed, StopReason, guard::Permits, machine::Decision, machine::RetryMachine,
-    machine::RetryState, policy,
-};
+use stagger_core::guard::Permits;
+use stagger_core::machine::{Decision, RetryMachine, RetryState};
+use stagger_core::{Guards, Instant, Outcome, Policy, Seed, StopReason, policy};
 
 use crate::laws::support::{RecordingBudget, any_policy, at, cases, ms};
 
@@ -104,8 +103,9 @@ fn only_a_retry_with_a_permit_acquires_a_new_one() {
 
 #[cfg(feature = "serde")]
 mod serialized {
-    use super::*;
     use stagger_core::machine::Paused;
+
+    use super::*;
 
     #[derive(Debug, PartialEq, serde::Serialize, serde::Deserialize)]
     struct File {

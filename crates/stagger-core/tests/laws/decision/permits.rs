@@ -1,10 +1,9 @@
 //! Every permit is recorded or released exactly once, on every path.
 
 use proptest::prelude::*;
-use stagger_core::{
-    FailureKind, Guards, Instant, Outcome, Policy, Seed, StopReason, guard::BreakerPermit, guard::BudgetPermit,
-    guard::Permits, guard::ServerHealth, machine::Decision, machine::RetryMachine, machine::RetryState,
-};
+use stagger_core::guard::{BreakerPermit, BudgetPermit, Permits, ServerHealth};
+use stagger_core::machine::{Decision, RetryMachine, RetryState};
+use stagger_core::{FailureKind, Guards, Instant, Outcome, Policy, Seed, StopReason};
 
 use crate::laws::support::{RecordingBreaker, RecordingBudget, at, cases, ms, secs};
 

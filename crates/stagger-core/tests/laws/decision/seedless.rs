@@ -3,10 +3,10 @@
 use core::time::Duration;
 
 use proptest::prelude::*;
-use stagger_core::{
-    FailureKind, Guards, Outcome, Policy, Seed, ServerHint, guard::Permits, machine::Decision, machine::RetryMachine,
-    machine::RetryState, profile::Profile,
-};
+use stagger_core::guard::Permits;
+use stagger_core::machine::{Decision, RetryMachine, RetryState};
+use stagger_core::profile::Profile;
+use stagger_core::{FailureKind, Guards, Outcome, Policy, Seed, ServerHint};
 
 use crate::laws::support::{any_policy, at, cases, ms, secs};
 

@@ -2,7 +2,8 @@
 
 use core::time::Duration;
 
-use stagger_core::{Guards, Instant, Policy, Seed, StopReason, machine::RetryMachine, machine::RetryState};
+use stagger_core::machine::{RetryMachine, RetryState};
+use stagger_core::{Guards, Instant, Policy, Seed, StopReason};
 
 use crate::laws::support::{Call, at, ms, secs};
 

@@ -3,7 +3,8 @@
 use core::time::Duration;
 
 use proptest::prelude::*;
-use stagger_core::{DelaySource, Policy, Seed, machine::RetryMachine, machine::RetryState};
+use stagger_core::machine::{RetryMachine, RetryState};
+use stagger_core::{DelaySource, Policy, Seed};
 
 use crate::laws::support::{cases, mean, ms};
 

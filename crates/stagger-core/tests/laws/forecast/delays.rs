@@ -3,7 +3,8 @@
 use core::time::Duration;
 
 use proptest::prelude::*;
-use stagger_core::{Jitter, Policy, Ratio, Seed, schedule::Backoff};
+use stagger_core::schedule::Backoff;
+use stagger_core::{Jitter, Policy, Ratio, Seed};
 
 use crate::laws::support::{any_delays, any_policy, cases, ks_limit, mean, ms, secs};
 

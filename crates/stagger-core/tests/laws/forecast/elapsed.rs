@@ -3,7 +3,8 @@
 use core::time::Duration;
 
 use proptest::prelude::*;
-use stagger_core::{Jitter, Policy, Ratio, Seed, profile::Profile};
+use stagger_core::profile::Profile;
+use stagger_core::{Jitter, Policy, Ratio, Seed};
 
 use crate::laws::support::{any_delays, cases, length, mean, ms, secs};
 

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::thread;
 
 use proptest::prelude::*;
-use stagger_core::{Ratio, hedge::Hedge, hedge::Latencies};
+use stagger_core::Ratio;
+use stagger_core::hedge::{Hedge, Latencies};
 
 use crate::laws::support::{cases, ms, secs};
 

@@ -2,7 +2,8 @@
 
 use core::time::Duration;
 
-use stagger_core::{FailureKind, Outcome, ServerHint, hedge::Hedge, hedge::HedgeState};
+use stagger_core::hedge::{Hedge, HedgeState};
+use stagger_core::{FailureKind, Outcome, ServerHint};
 
 use crate::laws::support::{at, ms, secs};
 

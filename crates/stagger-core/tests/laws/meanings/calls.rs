@@ -3,9 +3,10 @@
 use core::time::Duration;
 
 use proptest::prelude::*;
+use stagger_core::guard::Permits;
+use stagger_core::machine::{Decision, RetryMachine, RetryState};
 use stagger_core::{
     DelaySource, FailureKind, Guards, HintMode, NestedRetries, Outcome, Policy, Ratio, Seed, ServerHint, StopReason,
-    guard::Permits, machine::Decision, machine::RetryMachine, machine::RetryState,
 };
 
 use crate::laws::support::{

@@ -4,7 +4,8 @@ use core::time::Duration;
 use std::collections::HashSet;
 
 use proptest::prelude::*;
-use stagger_core::{Jitter, Policy, Ratio, Seed, schedule::Backoff, schedule::draw};
+use stagger_core::schedule::{Backoff, draw};
+use stagger_core::{Jitter, Policy, Ratio, Seed};
 
 use crate::laws::support::{any_delays, cases, length, oracle};
 

@@ -3,7 +3,8 @@
 use core::time::Duration;
 
 use proptest::prelude::*;
-use stagger_core::{Jitter, Outcome, Policy, PolicyProblem, Seed, policy, schedule::Backoff};
+use stagger_core::schedule::Backoff;
+use stagger_core::{Jitter, Outcome, Policy, PolicyProblem, Seed, policy};
 
 use crate::laws::support::{Call, any_settings, cases, ms, secs};
 

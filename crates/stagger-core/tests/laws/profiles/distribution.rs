@@ -2,7 +2,8 @@
 
 use core::time::Duration;
 
-use stagger_core::{Outcome, Policy, Seed, profile::Profile};
+use stagger_core::profile::Profile;
+use stagger_core::{Outcome, Policy, Seed};
 
 use crate::laws::support::{Call, mean};
 

@@ -1,6 +1,7 @@
 //! Pinned delays of each profile for one seed, in nanoseconds, so that they do not change by accident.
 
-use stagger_core::{Seed, profile::Profile};
+use stagger_core::Seed;
+use stagger_core::profile::Profile;
 
 const FIRST_DELAYS: [(&str, [u64; 4]); 35] = [
     ("cenkalti", [332_943_710, 772_241_690, 1_038_868_919, 1_726_002_466]),

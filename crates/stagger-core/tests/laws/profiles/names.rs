@@ -1,6 +1,7 @@
 //! Names and texts of profiles.
 
-use stagger_core::{Jitter, Policy, profile::Profile};
+use stagger_core::profile::Profile;
+use stagger_core::{Jitter, Policy};
 
 #[test]
 fn profile_names_are_unique_and_not_words_of_the_language() {

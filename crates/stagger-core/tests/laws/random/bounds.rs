@@ -3,7 +3,8 @@
 use core::time::Duration;
 
 use proptest::prelude::*;
-use stagger_core::{Jitter, Policy, Seed, schedule::Backoff, schedule::draw};
+use stagger_core::schedule::{Backoff, draw};
+use stagger_core::{Jitter, Policy, Seed};
 
 use crate::laws::support::{any_delays, any_policy, cases, length};
 

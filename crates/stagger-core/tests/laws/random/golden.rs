@@ -2,7 +2,8 @@
 
 use core::time::Duration;
 
-use stagger_core::{FailureKind, Jitter, Outcome, Policy, PolicyBuilder, Ratio, Seed, machine::RetryState};
+use stagger_core::machine::RetryState;
+use stagger_core::{FailureKind, Jitter, Outcome, Policy, PolicyBuilder, Ratio, Seed};
 
 use crate::laws::support::{Call, at, ms, secs};
 

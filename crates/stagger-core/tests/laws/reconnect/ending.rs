@@ -2,9 +2,8 @@
 
 use core::time::Duration;
 
-use stagger_core::{
-    Jitter, Outcome, Policy, PolicyBuilder, ServerHint, StopReason, machine::ReconnectPhase, machine::ReconnectStep,
-};
+use stagger_core::machine::{ReconnectPhase, ReconnectStep};
+use stagger_core::{Jitter, Outcome, Policy, PolicyBuilder, ServerHint, StopReason};
 
 use super::link::{Link, connects, waits};
 use crate::laws::support::{at, ms, secs};

@@ -2,7 +2,8 @@
 
 use core::time::Duration;
 
-use stagger_core::{Jitter, Outcome, Policy, PolicyBuilder, StopReason, machine::ReconnectStep};
+use stagger_core::machine::ReconnectStep;
+use stagger_core::{Jitter, Outcome, Policy, PolicyBuilder, StopReason};
 
 use super::link::{Link, waits};
 use crate::laws::support::{ms, secs};

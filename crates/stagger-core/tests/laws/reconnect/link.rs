@@ -1,9 +1,7 @@
 use core::time::Duration;
 
-use stagger_core::{
-    DelaySource, Guards, Outcome, Policy, Seed, StopReason, machine::Generation, machine::ReconnectMachine,
-    machine::ReconnectPhase, machine::ReconnectStep,
-};
+use stagger_core::machine::{Generation, ReconnectMachine, ReconnectPhase, ReconnectStep};
+use stagger_core::{DelaySource, Guards, Outcome, Policy, Seed, StopReason};
 
 use crate::laws::support::{at, secs};
 

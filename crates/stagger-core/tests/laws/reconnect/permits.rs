@@ -1,7 +1,8 @@
 //! Every permit of a link is recorded or released exactly once.
 
 use proptest::prelude::*;
-use stagger_core::{FailureKind, Guards, Outcome, Policy, StopReason, machine::ReconnectPhase, machine::ReconnectStep};
+use stagger_core::machine::{ReconnectPhase, ReconnectStep};
+use stagger_core::{FailureKind, Guards, Outcome, Policy, StopReason};
 
 use super::link::{Link, connects, waits};
 use crate::laws::support::{RecordingBreaker, RecordingBudget, cases, ms, secs};

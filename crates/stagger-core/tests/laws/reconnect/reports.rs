@@ -1,7 +1,8 @@
 //! Reports carry a generation, so that one loss schedules one reconnect.
 
 use proptest::prelude::*;
-use stagger_core::{Outcome, Policy, Seed, machine::ReconnectMachine, machine::ReconnectPhase, machine::ReconnectStep};
+use stagger_core::machine::{ReconnectMachine, ReconnectPhase, ReconnectStep};
+use stagger_core::{Outcome, Policy, Seed};
 
 use super::link::{Link, connects};
 use crate::laws::support::{cases, secs};

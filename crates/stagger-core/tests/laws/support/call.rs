@@ -1,9 +1,8 @@
 use core::time::Duration;
 
-use stagger_core::{
-    Budget, DelaySource, Guards, Instant, Outcome, Policy, Seed, StopReason, guard::Permits, machine::Decision,
-    machine::RetryMachine, machine::RetryState,
-};
+use stagger_core::guard::Permits;
+use stagger_core::machine::{Decision, RetryMachine, RetryState};
+use stagger_core::{Budget, DelaySource, Guards, Instant, Outcome, Policy, Seed, StopReason};
 
 /// One call, run on a virtual clock by the loop that the core's documentation prescribes.
 pub(crate) struct Call<'a> {

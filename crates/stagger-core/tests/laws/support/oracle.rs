@@ -1,6 +1,7 @@
 use core::time::Duration;
 
-use stagger_core::{Jitter, Policy, schedule::Backoff};
+use stagger_core::schedule::Backoff;
+use stagger_core::{Jitter, Policy};
 
 /// The purposes of draws, as encoded in a draw's number.
 pub(crate) const SPREAD: u64 = 0;

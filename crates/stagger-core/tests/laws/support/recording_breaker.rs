@@ -2,7 +2,8 @@ use core::time::Duration;
 use std::collections::HashSet;
 use std::sync::Mutex;
 
-use stagger_core::{Breaker, BreakerOpen, Outcome, guard::BreakerPermit, guard::Now};
+use stagger_core::guard::{BreakerPermit, Now};
+use stagger_core::{Breaker, BreakerOpen, Outcome};
 
 /// A breaker with settable decisions that numbers its permits and records every call to it.
 #[derive(Debug, Default)]

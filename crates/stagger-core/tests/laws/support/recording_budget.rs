@@ -1,7 +1,8 @@
 use std::collections::HashMap;
 use std::sync::Mutex;
 
-use stagger_core::{Budget, FailureKind, Outcome, guard::BudgetPermit, guard::Now};
+use stagger_core::guard::{BudgetPermit, Now};
+use stagger_core::{Budget, FailureKind, Outcome};
 
 /// A budget that numbers its permits and records every call to it.
 #[derive(Debug, Default)]

@@ -1,7 +1,8 @@
 use core::time::Duration;
 
 use proptest::prelude::*;
-use stagger_core::{HintMode, Jitter, Policy, PolicyBuilder, Ratio, profile::Profile};
+use stagger_core::profile::Profile;
+use stagger_core::{HintMode, Jitter, Policy, PolicyBuilder, Ratio};
 
 use super::policies::length;
 

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use stagger_core::{Jitter, Policy, Ratio, schedule::Backoff};
+use stagger_core::schedule::Backoff;
+use stagger_core::{Jitter, Policy, Ratio};
 
 use crate::laws::support::{any_policy, cases};
 

@@ -2,7 +2,9 @@
 
 use core::time::Duration;
 
-use stagger_core::{Policy, PolicyProblem, profile, profile::Profile, text::ParseError};
+use stagger_core::profile::Profile;
+use stagger_core::text::ParseError;
+use stagger_core::{Policy, PolicyProblem, profile};
 
 use crate::laws::support::{ms, secs};
 
