@@ -5,6 +5,7 @@ use core::pin::pin;
 use core::task::{Context, Poll, Waker};
 use core::time::Duration;
 
+use stagger::testing::sleeps_are_skipped;
 use stagger::time::{BlockingSleep, ThreadSleep};
 use stagger::{Cancel, StopReason, scope};
 
@@ -143,10 +144,10 @@ fn attempt<O>(operation: &mut impl FnMut() -> O) -> O {
     }
 }
 
-/// Sleeps, or does not if the wait is zero or the call is cancelled.
+/// Sleeps, or does not if the wait is zero, sleeping is turned off, or the call is cancelled.
 pub(crate) fn sleep(timer: &impl BlockingSleep, delay: Duration, cancel: Option<&Cancel>) {
     match cancel {
-        _ if delay.is_zero() => {}
+        _ if delay.is_zero() || sleeps_are_skipped() => {}
         Some(cancel) => timer.sleep_unless(delay, cancel),
         None => timer.sleep(delay),
     }

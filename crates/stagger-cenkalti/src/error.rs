@@ -44,12 +44,14 @@ impl<E> Error<E> {
     }
 }
 
-/// `gave up after 5 attempts in 3.2s, every attempt was used: connection refused`.
+/// `gave up after 5 attempts in 3.2s, every attempt was used`. The cause is the
+/// [`source`](core::error::Error::source); `{:#}` appends it, in its own alternate form.
 impl<E: fmt::Display> fmt::Display for Error<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { stop, attempts, elapsed, last } = self;
         let plural = if *attempts == 1 { "" } else { "s" };
-        write!(f, "gave up after {attempts} attempt{plural} in {:.1}, {stop}: {last}", Compact(*elapsed))
+        write!(f, "gave up after {attempts} attempt{plural} in {:.1}, {stop}", Compact(*elapsed))?;
+        if f.alternate() { write!(f, ": {last:#}") } else { Ok(()) }
     }
 }
 

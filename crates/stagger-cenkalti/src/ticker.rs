@@ -4,6 +4,7 @@ use core::pin::Pin;
 use core::task::{Context, Poll, ready};
 
 use stagger::Instant;
+use stagger::testing::sleeps_are_skipped;
 use stagger::time::Sleep;
 #[cfg(feature = "tokio")]
 use stagger::time::Tokio;
@@ -106,7 +107,7 @@ impl<B: BackOff, T: Sleep, N: Future + Unpin> Ticker<B, T, N> {
                 Phase::Ended => return Poll::Ready(None),
                 Phase::Yielded => match self.state.backoff.next_backoff() {
                     None => self.stop(),
-                    Some(delay) if delay.is_zero() => {
+                    Some(delay) if delay.is_zero() || sleeps_are_skipped() => {
                         self.state.phase = Phase::Due;
                         let yields = self.state.ticks % u64::from(ATTEMPTS_PER_YIELD) == 0;
                         if !self.check_cancelled(cx) && yields {

@@ -277,9 +277,10 @@ impl Drop for SkipSleeps {
     }
 }
 
-/// Returns whether sleeping is turned off. Called after failures only.
+/// Returns whether sleeping is turned off by [`skip_sleeps`], for drivers of your own: replace a wait by a wait of zero.
 #[inline]
-pub(crate) fn sleeps_are_skipped() -> bool {
+#[must_use]
+pub fn sleeps_are_skipped() -> bool {
     SKIPPING.load(Ordering::Relaxed) > 0
 }
 
