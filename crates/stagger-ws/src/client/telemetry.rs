@@ -158,3 +158,16 @@ pub(super) fn log_closed(target: &str, closed: &Closed, stop: Option<StopReason>
     #[cfg(not(feature = "tracing"))]
     let _ = (target, closed, stop);
 }
+
+#[cfg(test)]
+mod tests {
+    use stagger::Policy;
+
+    use super::*;
+
+    #[test]
+    fn the_label_is_the_retrier_s_name_or_websocket() {
+        let unnamed = Retrier::new(Policy::DEFAULT);
+        assert_eq!([target(&unnamed), target(&unnamed.clone().named("feed"))], ["websocket", "feed"]);
+    }
+}
