@@ -7,6 +7,7 @@ mod suite {
     mod drain;
     mod grpc;
     mod hint;
+    mod parity;
     mod readiness;
     mod replay;
     mod request_headers;

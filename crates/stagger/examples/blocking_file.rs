@@ -5,9 +5,7 @@
 //! ```
 
 use core::time::Duration;
-use std::io::{
-    ErrorKind, {self},
-};
+use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::{env, fs, process, thread};
 

@@ -8,9 +8,7 @@
 use core::cell::Cell;
 use core::error::Error;
 use core::time::Duration;
-use std::io::{
-    ErrorKind, {self},
-};
+use std::io::{self, ErrorKind};
 use std::sync::Arc;
 
 use stagger::breaker::{BreakerState, CircuitBreaker};

@@ -9,9 +9,7 @@ use core::task::{Context, Poll, Waker};
 use core::time::Duration;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Wake;
-use std::thread::{
-    Thread, {self},
-};
+use std::thread::{self, Thread};
 
 use stagger::time::{Clock, Sleep, SleepFn, SystemClock};
 use stagger::{Instant, Policy, policy, retry_with_timer};

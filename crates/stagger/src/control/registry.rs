@@ -1,8 +1,6 @@
 use core::fmt;
 use std::collections::BTreeMap;
-use std::env::{
-    VarError, {self},
-};
+use std::env::{self, VarError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use stagger_core::budget::{ControlMode, ControlSetting, ControlSnapshot, ControlledBudget, RetryControl};

@@ -9,9 +9,7 @@ use crate::call::attempt::Attempt;
 use crate::call::machine::{Call, Phase};
 use crate::call::options::{Options, Through};
 use crate::call::poll::PollCall;
-use crate::call::scope::{
-    ScopeGuard, {self},
-};
+use crate::call::scope::{self, ScopeGuard};
 use crate::classify::marked::OperationError;
 use crate::classify::rule::{BuiltIn, Rule};
 use crate::error::call_error::{Cause, Error, Rejected};

@@ -7,9 +7,7 @@ use stagger_core::{Outcome, StopReason};
 use super::pending::Pending;
 use crate::call::machine::{Call, Parked};
 use crate::call::options::Through;
-use crate::call::scope::{
-    Scoped, {self},
-};
+use crate::call::scope::{self, Scoped};
 use crate::classify::marked::OperationError;
 use crate::retrier::event::Silent;
 use crate::retrier::handle::Retrier;

@@ -6,9 +6,7 @@ use stagger_core::{Outcome, StopReason};
 
 use super::driver::ReconnectDriver;
 use crate::call::coop;
-use crate::call::scope::{
-    ScopeGuard, {self},
-};
+use crate::call::scope::{self, ScopeGuard};
 use crate::classify::marked::OperationError;
 use crate::error::call_error::Error;
 use crate::retrier::event::EventError;

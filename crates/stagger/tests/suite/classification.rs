@@ -1,9 +1,7 @@
 //! Classification of errors: classifiers, marks, validation, and the defaults without them.
 
 use core::cell::Cell;
-use std::io::{
-    ErrorKind, {self},
-};
+use std::io::{self, ErrorKind};
 
 use futures_lite::future::block_on;
 use stagger::observe::Action;

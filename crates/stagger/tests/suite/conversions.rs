@@ -2,9 +2,7 @@
 
 use core::error::Error as StdError;
 use core::time::Duration;
-use std::io::{
-    ErrorKind, {self},
-};
+use std::io::{self, ErrorKind};
 
 use stagger::testing::{NoSleep, VirtualClock};
 use stagger::{

@@ -1,9 +1,7 @@
 //! [`Retrier`]: rules and guards that all of its calls share.
 
 use core::time::Duration;
-use std::io::{
-    ErrorKind, {self},
-};
+use std::io::{self, ErrorKind};
 use std::sync::Arc;
 
 use futures_lite::future::block_on;

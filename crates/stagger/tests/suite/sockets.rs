@@ -3,9 +3,7 @@
 use core::cell::RefCell;
 use core::time::Duration;
 use std::fs::File;
-use std::io::{
-    ErrorKind, Read, Write, {self},
-};
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::thread;
 

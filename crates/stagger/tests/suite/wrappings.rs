@@ -4,14 +4,14 @@
 use core::error::Error;
 use core::fmt::Debug;
 use core::future::poll_fn;
-use std::io::{
-    ErrorKind, {self},
-};
+use core::time::Duration;
+use std::io::{self, ErrorKind};
 use std::rc::Rc;
 use std::sync::Arc;
 
 use futures_lite::future::block_on;
 use stagger::observe::EventError;
+use stagger::queue::RetryQueue;
 use stagger::testing::NoSleep;
 use stagger::{
     BoxedError, Marked, OperationError, Outcome, Policy, PollRetry, Retrier, blocking, classify, policy,
@@ -108,6 +108,23 @@ impl Driver for Poll {
     }
 }
 
+struct Queue;
+
+impl Driver for Queue {
+    const NAME: &'static str = "queue";
+
+    fn attempts<E: OperationError<Inner: EventError> + EventError>(retrier: &Retrier, error: impl Fn() -> E) -> u32 {
+        let mut queue = RetryQueue::with_timer(NoSleep, retrier);
+        queue.push((), Duration::ZERO).unwrap();
+        loop {
+            let job = block_on(queue.next()).unwrap().unwrap();
+            if let Err(gave_up) = queue.push_failed(job, &error()) {
+                return gave_up.attempts;
+            }
+        }
+    }
+}
+
 /// Returns the attempts of a call that fails with this error, by the error's wrapping.
 fn attempts<D: Driver, E: Error + Send + Sync + Unpin + 'static>(root: impl Fn() -> E) -> Vec<(&'static str, u32)> {
     let retrier = retrier();
@@ -199,6 +216,11 @@ fn loops_classify_an_error_however_it_is_wrapped() {
 #[test]
 fn polled_calls_classify_an_error_however_it_is_wrapped() {
     assert_one_answer::<Poll>();
+}
+
+#[test]
+fn queues_classify_an_error_however_it_is_wrapped() {
+    assert_one_answer::<Queue>();
 }
 
 /// Without a retrier there are no rules by type, and the type of a wrapper has to be made known by `classify::error`.

@@ -1,6 +1,4 @@
-use core::fmt::{
-    Write, {self},
-};
+use core::fmt::{self, Write};
 
 use super::Failed;
 

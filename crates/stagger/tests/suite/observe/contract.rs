@@ -11,9 +11,7 @@ use stagger::budget::{ControlMode, Tokens, Unlimited};
 use stagger::control::RetryControls;
 use stagger::guard::Enforcement;
 use stagger::hedge::Hedge;
-use stagger::observe::{
-    Gauges, {self},
-};
+use stagger::observe::{self, Gauges};
 use stagger::queue::RetryQueue;
 use stagger::testing::NoSleep;
 use stagger::{Budget, DelaySource, Instant, Outcome, Policy, Retrier, Seed, StopReason, hedge, policy};

@@ -1,6 +1,4 @@
-use core::fmt::{
-    Write as _, {self},
-};
+use core::fmt::{self, Write as _};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
