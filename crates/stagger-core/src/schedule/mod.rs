@@ -139,7 +139,9 @@ impl Policy {
     pub fn needs_seed(&self, outcome: &Outcome, resolution: Duration) -> bool {
         // The two cases of almost every call.
         match (self.settings.backoff, outcome) {
-            (Backoff::Exponential { .. }, Outcome::Failed { .. }) if self.curve.is_plain => true,
+            (Backoff::Exponential { .. }, Outcome::Failed { hint: None, .. }) if self.curve.is_plain => {
+                self.allows_retries()
+            }
             (Backoff::Zero, Outcome::Failed { hint: None, .. }) if self.spread().is_zero() => false,
             _ => self.draws_after(outcome, resolution),
         }
