@@ -373,6 +373,8 @@ impl<'a> RetryMachine<'a> {
         }
         let carry = if self.state.flags & BEGUN == 0 { self.policy.curve.first } else { self.state.carry };
         let drawn = match spread {
+            // A policy without delays: most of the work would be to draw from an empty interval.
+            None if carry == 0.0 && self.policy.curve.is_plain => Some(Drawn::ZERO),
             None => self.policy.next_delay(carry, self.state.retry_number(), kind, self.bits(Purpose::Delay)),
             Some(spread) => {
                 let interval = Interval { lo: 0, hi: nanos(spread) };

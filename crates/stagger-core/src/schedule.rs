@@ -88,6 +88,11 @@ pub(crate) struct Drawn {
     pub(crate) carry: f64,
 }
 
+impl Drawn {
+    /// No delay, and none to come.
+    pub(crate) const ZERO: Self = Self { delay: 0, interval: Interval { lo: 0, hi: 0 }, carry: 0.0 };
+}
+
 impl Policy {
     /// Returns the endless series of delays of the call whose key is `seed`.
     #[inline]

@@ -216,7 +216,7 @@ fn decide_unguarded_equals_decide_without_guards() {
                     if guarded {
                         retry.decide(outcome, permit, now, &guards)
                     } else {
-                        retry.decide_unguarded(outcome, now)
+                        retry.decide_unguarded(outcome, guards.nested, now)
                     }
                 });
                 assert_eq!(decisions[0], decisions[1], "{policy}, {outcome:?}");
