@@ -98,6 +98,11 @@ fn futures(findings: Findings<'_>) -> Vec<Goal> {
         c("before the first failure").at_most(call.and_then(Row::allocations), 0.0, "allocations"),
         c("added to a small future").at_most(bytes.map(|bytes| bytes.small as f64), 64.0, "bytes"),
         c("added to a future of 1 KiB").at_most(bytes.map(|bytes| bytes.large as f64), 64.0, "bytes"),
+        c("awaited in a loop: faster than the best peer").at_least(
+            findings.speedup_over_peers(Table::Awaited, findings.stagger(Table::Awaited, future::ONE_LINER)),
+            1.0,
+            "×",
+        ),
         c("instructions relative to the best peer").at_most(
             call.and_then(Row::instructions).zip(peer).map(|(ours, peer)| ours / peer),
             1.0,

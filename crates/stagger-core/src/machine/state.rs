@@ -16,8 +16,8 @@ pub struct RetryState {
     pub(crate) episode: u16,
     /// One byte, stored and loaded as one: setting a bit in half of a larger number stalls the next load.
     pub(crate) flags: u8,
-    /// Whether the start of the call is known. Not a flag, but the last of 24 bytes: without it, the compiler moves a fresh
-    /// state in two halves that overlap, and loads a half before both are stored, which takes longer than a call.
+    /// Whether the start of the call is known. Not a flag, because it fills the last of 24 bytes: without it, the
+    /// compiler moves a fresh state in two halves that overlap, and the load of the first waits for the stores of both.
     pub(crate) is_timed: bool,
 }
 

@@ -112,6 +112,18 @@ fn a_policy_that_draws_nothing_needs_no_seed() {
     }
 }
 
+#[test]
+fn a_policy_without_delays_retries_at_once_after_every_kind_of_failure() {
+    let policy = Policy::zero().max_attempts(4).build().unwrap();
+    let retry = |after| Decision::Retry { after, source: DelaySource::Schedule, permit: Permits::NONE };
+    for kind in [FailureKind::Transient, FailureKind::Throttled, FailureKind::LocalExhaustion] {
+        let made = waits(&policy, Outcome::Failed { kind, hint: None }, ms(1), 7);
+        let (retries, stopped) = made.split_at(3);
+        assert_eq!(retries, [(); 3].map(|()| (retry(Duration::ZERO), Duration::ZERO)), "{kind:?}");
+        assert_eq!(stopped[0].0, Decision::Stop(StopReason::Attempts), "{kind:?}");
+    }
+}
+
 proptest! {
     #![proptest_config(cases(256))]
 
