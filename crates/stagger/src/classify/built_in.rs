@@ -19,6 +19,7 @@ pub fn built_in<E: Any>(error: &E) -> Outcome {
     built_in_any(error)
 }
 
+#[inline]
 pub(crate) fn built_in_any(error: &dyn Any) -> Outcome {
     as_error(error).and_then(chain).unwrap_or(Outcome::TRANSIENT)
 }

@@ -26,6 +26,7 @@ macro_rules! held {
 }
 
 /// Returns an error of a known type as a trait object: what it holds if it is a holder, or else the error itself.
+#[inline]
 pub(crate) fn as_error(error: &dyn Any) -> Option<&(dyn Error + 'static)> {
     if let Some(error) = error.downcast_ref::<io::Error>() {
         return Some(error);

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use stagger_core::guard::Permits;
 use stagger_core::machine::{Decision, RetryMachine, RetryState};
 use stagger_core::profile::Profile;
-use stagger_core::{FailureKind, Guards, Outcome, Policy, Seed, ServerHint};
+use stagger_core::{DelaySource, FailureKind, Guards, Outcome, Policy, Seed, ServerHint, StopReason};
 
 use crate::laws::support::{any_policy, at, cases, ms, secs};
 
