@@ -4,6 +4,7 @@
 mod suite {
     mod admission;
     mod caller_context;
+    mod deadline;
     mod drain;
     mod grpc;
     mod hint;
