@@ -6,6 +6,7 @@ mod suite {
     mod caller_context;
     mod deadline;
     mod drain;
+    mod entry_points;
     mod grpc;
     mod hint;
     mod parity;

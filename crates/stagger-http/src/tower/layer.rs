@@ -43,9 +43,10 @@ pub struct RetryLayer<T> {
 
 #[cfg(feature = "tokio")]
 impl RetryLayer<stagger::time::Tokio> {
-    /// Creates a layer with the policy, budget, circuit breaker, rules and listeners of `retrier`, on tokio's timer.
+    /// Creates a layer that retries according to a policy or through a [`Retrier`], with its budget, circuit breaker, rules,
+    /// listeners and operator controls, on tokio's timer.
     #[must_use]
-    pub fn new(retrier: Retrier) -> Self {
+    pub fn new(retrier: impl Into<Retrier>) -> Self {
         Self::with_timer(stagger::time::Tokio, retrier)
     }
 }
@@ -53,8 +54,8 @@ impl RetryLayer<stagger::time::Tokio> {
 impl<T> RetryLayer<T> {
     /// Creates a layer like [`new`](RetryLayer::new), on `timer`.
     #[must_use]
-    pub fn with_timer(timer: T, retrier: Retrier) -> Self {
-        let common = client::Settings::new(retrier);
+    pub fn with_timer(timer: T, retrier: impl Into<Retrier>) -> Self {
+        let common = client::Settings::new(retrier.into());
         let settings = Settings { common, replay: 64 * 1024, progress: Vec::new() };
         Self { settings: Arc::new(settings), timer }
     }
