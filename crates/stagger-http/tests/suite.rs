@@ -21,4 +21,5 @@ mod suite {
     mod service_config;
     mod timing;
     mod tower;
+    mod wrappings;
 }

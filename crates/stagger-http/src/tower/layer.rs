@@ -69,8 +69,9 @@ impl<T> RetryLayer<T> {
 
     /// Sets how far a request got that failed with an error of type `E`. The first rule for the type applies.
     ///
-    /// Built in: [`RequestProgress::from_error`] for [`std::io::Error`] and for `Box<dyn Error + Send + Sync>`. Errors of other
-    /// types without a rule are [`RequestProgress::MaybeProcessed`].
+    /// Built in: [`RequestProgress::from_error`] for errors that the retrier can examine: an [`std::io::Error`], a `Box<dyn Error>`
+    /// or the like, and types that it has a rule for or [looks into](Retrier::look_into). Errors of other types without a
+    /// rule are [`RequestProgress::MaybeProcessed`].
     #[must_use]
     pub fn classify_progress<E: Any>(self, classify: impl Fn(&E) -> RequestProgress + Send + Sync + 'static) -> Self {
         self.update(|settings| settings.progress.push(Arc::new(move |error| error.downcast_ref().map(&classify))))

@@ -27,7 +27,8 @@ pub use sqlstate::sqlstate;
 
 pub(crate) use self::fact::{Fact, fact_of, leave_fact};
 use self::links::as_error;
-pub(crate) use self::links::{links, sources};
+pub use self::links::links;
+pub(crate) use self::links::sources;
 pub(crate) use self::rules::{RuleError, RuleSet};
 
 use crate::{BreakerOpen, FailureKind, Outcome, Rejected, ServerHint};
