@@ -4,7 +4,9 @@
 mod suite {
     mod admission;
     mod caller_context;
+    mod deadline;
     mod drain;
+    mod entry_points;
     mod grpc;
     mod hint;
     mod parity;
@@ -19,4 +21,5 @@ mod suite {
     mod service_config;
     mod timing;
     mod tower;
+    mod wrappings;
 }

@@ -13,6 +13,7 @@ mod client {
     mod interleavings;
     mod misbehaving_servers;
     mod outbox;
+    mod parity;
     mod peer;
     mod reconnect_loop;
     mod resume;

@@ -16,5 +16,5 @@ pub(crate) use options::retry_options;
 pub(crate) use refresh::poll_refresh;
 #[cfg(feature = "reqwest-middleware")]
 pub(crate) use request::RequestHead;
-pub(crate) use request::{RequestTracker, insert_attempt, is_success};
+pub(crate) use request::{RequestTracker, deadline, insert_attempt, is_success};
 pub(crate) use settings::{CredentialFuture, HeaderMode, Settings};

@@ -14,7 +14,7 @@ macro_rules! retry_options {
                 self.update_common(|settings| settings.attempt_header = $crate::client::HeaderMode::Send)
             }
 
-            /// Sends the remaining time of an attempt, in whole milliseconds, in the header `stagger-timeout-ms`: the time until
+            /// Sends the remaining time of an attempt, in whole milliseconds and at least 1, in the header `stagger-timeout-ms`: the time until
             /// the request's [`Deadline`](crate::Deadline) or the retrier's timeout, whichever is shorter. Default: not sent.
             /// gRPC requests always carry it in `grpc-timeout`.
             #[must_use]

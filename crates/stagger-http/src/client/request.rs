@@ -2,7 +2,8 @@ use std::time::SystemTime;
 
 use http::{Extensions, HeaderMap, HeaderValue, Method, StatusCode, request};
 use stagger::admission::ReservationToken;
-use stagger::{Attempt, FailureKind, Outcome, classify};
+use stagger::time::Clock;
+use stagger::{Attempt, FailureKind, Instant, Outcome, classify};
 use uuid::Uuid;
 
 use super::body_replay::BodyReplay;
@@ -10,6 +11,7 @@ use super::failure::StatusFailure;
 use super::settings::{CredentialFuture, HeaderMode, Settings};
 use crate::grpc::Codes;
 use crate::header::{IDEMPOTENCY_KEY, RESERVATION_TOKEN, RETRY_ATTEMPT, TIMEOUT_MS};
+use crate::request::extensions::Deadline;
 use crate::request::idempotency::Idempotency;
 use crate::request::progress::RequestProgress;
 use crate::{grpc, hint, status};
@@ -69,7 +71,9 @@ impl<P: RequestHead> RequestTracker<P> {
             headers.insert(RESERVATION_TOKEN, token);
         }
         if let (HeaderMode::Send, Some(limit)) = (settings.timeout_header, attempt.time_limit) {
-            headers.insert(TIMEOUT_MS, HeaderValue::from(u64::try_from(limit.as_millis()).unwrap_or(u64::MAX)));
+            // Zero would mean that the time is up, although this attempt may still begin.
+            let millis = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX).max(1);
+            headers.insert(TIMEOUT_MS, HeaderValue::from(millis));
         }
         if is_notable(attempt) && grpc::is_grpc(headers) {
             if attempt.number > 1 {
@@ -138,6 +142,13 @@ impl<P: RequestHead> RequestTracker<P> {
         self.head.headers_mut().extend(fresh);
         self.on_failure(Outcome::NotProcessed, RequestProgress::NotProcessed, body, settings)
     }
+}
+
+/// Returns the deadline of a call: that of the extensions or of `grpc-timeout`, which spans all attempts, whichever is sooner.
+pub(crate) fn deadline(extensions: &Extensions, headers: &HeaderMap, clock: &impl Clock) -> Option<Instant> {
+    let deadline = extensions.get::<Deadline>().map(|deadline| deadline.instant());
+    let left = if grpc::is_grpc(headers) { grpc::timeout_of(headers) } else { None };
+    deadline.into_iter().chain(left.map(|left| clock.now().saturating_add(left))).min()
 }
 
 /// Inserts the attempt into the request's extensions, for inner layers.

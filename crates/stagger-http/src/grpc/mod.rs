@@ -19,6 +19,6 @@ mod timeout;
 
 pub use codes::Codes;
 pub use response::{PREVIOUS_ATTEMPTS, PUSHBACK, code_from_http_status, is_grpc, outcome, outcome_with, pushback};
-#[cfg(feature = "tower")]
+#[cfg(any(feature = "tower", feature = "reqwest-middleware"))]
 pub(crate) use timeout::timeout_of;
 pub use timeout::{TIMEOUT, format_timeout, parse_timeout};

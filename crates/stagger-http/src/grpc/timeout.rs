@@ -6,7 +6,7 @@ use http::HeaderName;
 pub const TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
 
 /// Returns the `grpc-timeout` of a request, which spans all attempts.
-#[cfg(feature = "tower")]
+#[cfg(any(feature = "tower", feature = "reqwest-middleware"))]
 pub(crate) fn timeout_of(headers: &http::HeaderMap) -> Option<Duration> {
     parse_timeout(headers.get(TIMEOUT)?.to_str().ok()?)
 }

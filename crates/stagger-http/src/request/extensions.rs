@@ -3,8 +3,8 @@ use stagger::{Attempt, Instant};
 
 /// The point in time at which the caller of a request gives up, as a request extension.
 ///
-/// In the extensions of an outgoing request it limits the call: no retry starts at or after the deadline, an attempt in
-/// flight is cancelled at it, and [`timeout_header`](crate::header::TIMEOUT_MS) propagates the time that is left. The
+/// In the extensions of an outgoing request it limits the call: no attempt starts at or after the deadline, not even the first, an
+/// attempt in flight is cancelled at it, and [`timeout_header`](crate::header::TIMEOUT_MS) propagates the time that is left. The
 /// instant is on the clock of the layer or middleware that reads it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Deadline(Instant);

@@ -1,6 +1,8 @@
 use core::error::Error;
 use std::io;
 
+use stagger::classify;
+
 /// How far a failed request got. Together with its [`Idempotency`](crate::Idempotency) it decides whether a retry is safe.
 ///
 /// The enum is complete: a request was not sent, was sent without effect, or may have had an effect.
@@ -16,7 +18,7 @@ pub enum RequestProgress {
 }
 
 impl RequestProgress {
-    /// Determines the progress from the I/O errors in the source chain of `error`.
+    /// Determines the progress from the I/O errors in the [chain](classify::links) of `error`.
     ///
     /// Returns [`NotSent`](Self::NotSent) if one of them means that no connection was made (refused, host or network
     /// unreachable, network down, address not available), and [`MaybeProcessed`](Self::MaybeProcessed) otherwise.
@@ -33,16 +35,12 @@ impl RequestProgress {
     #[must_use]
     pub fn from_error(error: &(dyn Error + 'static)) -> Self {
         use io::ErrorKind::{AddrNotAvailable, ConnectionRefused, HostUnreachable, NetworkDown, NetworkUnreachable};
-        let mut next = Some(error);
-        while let Some(error) = next {
-            let kind = error.downcast_ref::<io::Error>().map(io::Error::kind);
-            if let Some(ConnectionRefused | HostUnreachable | NetworkUnreachable | NetworkDown | AddrNotAvailable) =
-                kind
-            {
-                return Self::NotSent;
-            }
-            next = error.source();
-        }
-        Self::MaybeProcessed
+        let not_sent = classify::links(error).filter_map(|link| link.downcast_ref::<io::Error>()).any(|error| {
+            matches!(
+                error.kind(),
+                ConnectionRefused | HostUnreachable | NetworkUnreachable | NetworkDown | AddrNotAvailable
+            )
+        });
+        if not_sent { Self::NotSent } else { Self::MaybeProcessed }
     }
 }

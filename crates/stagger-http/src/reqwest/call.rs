@@ -10,10 +10,9 @@ use stagger::{Attempt, Outcome, PollRetry, Rejected, Retrier, StopReason, classi
 
 use super::error;
 use crate::client::{
-    BodyDrain, BodyReplay, CredentialFuture, RequestTracker, Settings, StatusFailure, is_success, poll_begin,
+    BodyDrain, BodyReplay, CredentialFuture, RequestTracker, Settings, StatusFailure, deadline, is_success, poll_begin,
     poll_refresh,
 };
-use crate::request::extensions::Deadline;
 use crate::request::progress::RequestProgress;
 
 /// The state of one call: a request and its attempts.
@@ -31,7 +30,7 @@ pub(super) type Sending<'a> = Pin<Box<dyn Future<Output = Result<Response>> + Se
 
 impl<'s> RetryCall<'s> {
     pub(super) fn new(request: Request, extensions: &Extensions, settings: &'s Settings<Request>) -> Self {
-        let deadline = extensions.get::<Deadline>().map(|deadline| deadline.instant());
+        let deadline = deadline(extensions, request.headers(), &Tokio);
         Self {
             settings,
             call: PollRetry::from_retrier(&settings.retrier, Tokio, deadline).untimed(),
@@ -139,7 +138,8 @@ impl<'s> RetryCall<'s> {
                 self.call.failed(outcome, Some(error))
             }
             Error::Middleware(inner) => {
-                let known = self.call.explicit_outcome(error).or_else(|| classify::chain(inner.as_ref()));
+                let explicit = self.call.explicit_outcome(error).or_else(|| self.call.explicit_outcome(inner));
+                let known = explicit.or_else(|| classify::chain(inner.as_ref()));
                 let outcome = self.classify(known.unwrap_or(Outcome::TRANSIENT), RequestProgress::MaybeProcessed);
                 self.call.failed(outcome, Some(error))
             }

@@ -15,10 +15,11 @@ pub struct RetryMiddleware {
 }
 
 impl RetryMiddleware {
-    /// Creates a middleware with the policy, budget, circuit breaker, rules and listeners of `retrier`, on tokio's timer.
+    /// Creates a middleware that retries according to a policy or through a [`Retrier`], with its budget, circuit breaker,
+    /// rules, listeners and operator controls, on tokio's timer.
     #[must_use]
-    pub const fn new(retrier: Retrier) -> Self {
-        Self { settings: Settings::new(retrier) }
+    pub fn new(retrier: impl Into<Retrier>) -> Self {
+        Self { settings: Settings::new(retrier.into().look_into::<reqwest::Error>()) }
     }
 
     fn update_common(mut self, change: impl FnOnce(&mut Settings<Request>)) -> Self {

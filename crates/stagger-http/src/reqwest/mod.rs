@@ -23,7 +23,7 @@
 //!
 //! The last response unchanged, whatever its status, or the last error unchanged: a [`reqwest::Error`] in
 //! [`Error::Reqwest`](reqwest_middleware::Error::Reqwest), so that `is_connect()` and `is_timeout()` work. If there is
-//! neither, because the circuit breaker is open or the last attempt exceeded the retrier's timeout, the error is an
+//! neither, because the circuit breaker is open, the deadline has passed or the last attempt timed out, the error is an
 //! [`Error::Middleware`](reqwest_middleware::Error::Middleware) that contains a [`Rejected`](stagger::Rejected).
 //!
 //! # What is retried
@@ -33,10 +33,10 @@
 //! - A request with a streaming body is sent once. Other bodies are shared between attempts and not copied.
 //! - Statuses are classified by [`status`](crate::status), and server hints honored: see [`hint`](crate::hint). After a
 //!   reservation, the retry comes at the reserved time, with the reservation's token.
-//! - Errors are classified by the retrier's rule for `reqwest::Error`. Without a rule, requests that cannot be built and
+//! - Errors are classified by the retrier's rules for `reqwest::Error` and for what it contains. Without a rule, requests that cannot be built and
 //!   redirects that cannot be followed are permanent, I/O errors are classified by
-//!   [`classify::io`](stagger::classify::io), and all other errors are transient. For errors of other middleware the rule is
-//!   the one for `reqwest_middleware::Error`.
+//!   [`classify::io`](stagger::classify::io), and all other errors are transient. For errors of other middleware the rules are
+//!   those for `reqwest_middleware::Error` and for what it contains.
 //! - Nested calls, made inside an attempt, do not retry: see [`stagger::scope`].
 //!
 //! The body of a failed response is read to its end if it is short and ends soon, and dropped otherwise, before the backoff:

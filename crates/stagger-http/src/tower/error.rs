@@ -9,7 +9,7 @@ use stagger::Rejected;
 pub enum Error<E> {
     /// The service's own error, from the last attempt.
     Service(E),
-    /// The circuit breaker was open, or the last attempt timed out.
+    /// The circuit breaker was open, the deadline had passed, or the last attempt timed out.
     Rejected(Rejected),
 }
 

@@ -127,7 +127,7 @@ where
                         }
                     }
                     Err(error) => {
-                        let sent = this.call.retrier().request_progress(&error);
+                        let sent = this.call.retrier().request_progress(&error, this.call.as_error(&error));
                         let outcome = if sent == RequestProgress::NotProcessed {
                             Outcome::NotProcessed
                         } else {

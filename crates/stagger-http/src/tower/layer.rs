@@ -43,9 +43,10 @@ pub struct RetryLayer<T> {
 
 #[cfg(feature = "tokio")]
 impl RetryLayer<stagger::time::Tokio> {
-    /// Creates a layer with the policy, budget, circuit breaker, rules and listeners of `retrier`, on tokio's timer.
+    /// Creates a layer that retries according to a policy or through a [`Retrier`], with its budget, circuit breaker, rules,
+    /// listeners and operator controls, on tokio's timer.
     #[must_use]
-    pub fn new(retrier: Retrier) -> Self {
+    pub fn new(retrier: impl Into<Retrier>) -> Self {
         Self::with_timer(stagger::time::Tokio, retrier)
     }
 }
@@ -53,8 +54,8 @@ impl RetryLayer<stagger::time::Tokio> {
 impl<T> RetryLayer<T> {
     /// Creates a layer like [`new`](RetryLayer::new), on `timer`.
     #[must_use]
-    pub fn with_timer(timer: T, retrier: Retrier) -> Self {
-        let common = client::Settings::new(retrier);
+    pub fn with_timer(timer: T, retrier: impl Into<Retrier>) -> Self {
+        let common = client::Settings::new(retrier.into());
         let settings = Settings { common, replay: 64 * 1024, progress: Vec::new() };
         Self { settings: Arc::new(settings), timer }
     }
@@ -68,8 +69,9 @@ impl<T> RetryLayer<T> {
 
     /// Sets how far a request got that failed with an error of type `E`. The first rule for the type applies.
     ///
-    /// Built in: [`RequestProgress::from_error`] for [`std::io::Error`] and for `Box<dyn Error + Send + Sync>`. Errors of other
-    /// types without a rule are [`RequestProgress::MaybeProcessed`].
+    /// Built in: [`RequestProgress::from_error`] for errors that the retrier can examine: an [`std::io::Error`], a `Box<dyn Error>`
+    /// or the like, and types that it has a rule for or [looks into](Retrier::look_into). Errors of other types without a
+    /// rule are [`RequestProgress::MaybeProcessed`].
     #[must_use]
     pub fn classify_progress<E: Any>(self, classify: impl Fn(&E) -> RequestProgress + Send + Sync + 'static) -> Self {
         self.update(|settings| settings.progress.push(Arc::new(move |error| error.downcast_ref().map(&classify))))

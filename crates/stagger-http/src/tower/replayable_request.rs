@@ -10,9 +10,7 @@ use stagger::{Attempt, Instant, Outcome};
 use super::replay::ReplayBody;
 use super::saved_head::SavedHead;
 use super::settings::Settings;
-use crate::client::{CredentialFuture, RequestTracker, StatusFailure, insert_attempt, is_success};
-use crate::grpc;
-use crate::request::extensions::Deadline;
+use crate::client::{CredentialFuture, RequestTracker, StatusFailure, deadline, insert_attempt, is_success};
 use crate::request::progress::RequestProgress;
 
 /// A request that can be sent several times, and the classification of its responses.
@@ -30,13 +28,9 @@ impl<B: Body<Data = Bytes> + Unpin> ReplayableRequest<B> {
         Self { request, saved_head: None, body: ReplayBody::new(body, settings.replay) }
     }
 
-    /// Returns the deadline of the call: that of the extensions or of `grpc-timeout`, which spans all attempts, whichever is
-    /// sooner.
+    /// Returns the deadline of the call.
     pub(super) fn deadline(&self, clock: &impl Clock) -> Option<Instant> {
-        let head = &self.request.head;
-        let deadline = head.extensions.get::<Deadline>().map(|deadline| deadline.instant());
-        let left = if grpc::is_grpc(&head.headers) { grpc::timeout_of(&head.headers) } else { None };
-        deadline.into_iter().chain(left.map(|left| clock.now().saturating_add(left))).min()
+        deadline(&self.request.head.extensions, &self.request.head.headers, clock)
     }
 
     /// Returns the request for `attempt`.

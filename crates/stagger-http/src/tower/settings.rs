@@ -3,7 +3,6 @@ use core::borrow::Borrow;
 use core::error::Error;
 use core::fmt;
 use core::ops::Deref;
-use std::io;
 use std::sync::Arc;
 
 use http::request;
@@ -43,10 +42,11 @@ pub(super) struct Settings {
 pub(super) type ProgressRule = Arc<dyn Fn(&dyn Any) -> Option<RequestProgress> + Send + Sync>;
 
 impl Settings {
-    /// Returns how far the request got that failed with this error.
-    pub(super) fn request_progress<E: Any>(&self, error: &E) -> RequestProgress {
+    /// Returns how far the request got that failed with this error, which is `link` as a trait object: by the first rule
+    /// for its type, or else by its chain.
+    pub(super) fn request_progress(&self, error: &dyn Any, link: Option<&(dyn Error + 'static)>) -> RequestProgress {
         let classified = self.progress.iter().find_map(|rule| rule(error));
-        classified.unwrap_or_else(|| built_in(error))
+        classified.or_else(|| link.map(RequestProgress::from_error)).unwrap_or(RequestProgress::MaybeProcessed)
     }
 }
 
@@ -54,17 +54,4 @@ impl fmt::Debug for Settings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Settings").field("common", &self.common).field("replay", &self.replay).finish_non_exhaustive()
     }
-}
-
-/// Applies the default rule: a request whose connection was refused, or could not be established, was not sent.
-fn built_in<E: Any>(error: &E) -> RequestProgress {
-    let error: &dyn Any = error;
-    let known: Option<&(dyn Error + 'static)> = if let Some(error) = error.downcast_ref::<io::Error>() {
-        Some(error)
-    } else if let Some(error) = error.downcast_ref::<Box<dyn Error + Send + Sync>>() {
-        Some(&**error)
-    } else {
-        None
-    };
-    known.map_or(RequestProgress::MaybeProcessed, RequestProgress::from_error)
 }

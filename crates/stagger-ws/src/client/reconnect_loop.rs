@@ -7,9 +7,9 @@ use std::sync::Arc;
 use http::Response;
 use stagger::machine::{Generation, ReconnectPhase, ReconnectStep};
 use stagger::reconnect::ReconnectDriver;
-use stagger::time::{Clock as _, Tokio};
-use stagger::{Cause, Outcome, Rejected, StopReason};
-use tokio::time::{Instant, Sleep, sleep};
+use stagger::time::{Clock as _, Sleep as _, Tokio};
+use stagger::{Cause, DelaySource, Outcome, Rejected, StopReason};
+use tokio::time::{Instant, Sleep};
 
 use super::builder::{ClientBuilder, OnClosed};
 use super::connection::{Connection, ConnectionEnd, ConnectionParts};
@@ -67,7 +67,7 @@ enum Activity {
     /// An attempt is due now: the first one, or one requested by [`ReconnectLoop::reconnect_now`].
     Start,
     Connecting(Generation, ConnectFuture, Announced),
-    Waiting(Pin<Box<Sleep>>),
+    Waiting(Pin<Box<Sleep>>, DelaySource),
     /// A connection has been given out.
     Connected(Generation),
     Stopped(Option<Fatal>),
@@ -170,7 +170,7 @@ impl ReconnectLoop {
     #[must_use]
     pub fn next_attempt_at(&self) -> Option<Instant> {
         match &self.activity {
-            Activity::Waiting(sleep) => Some(sleep.deadline()),
+            Activity::Waiting(sleep, _) => Some(sleep.deadline()),
             _ => None,
         }
     }
@@ -207,9 +207,9 @@ impl ReconnectLoop {
                         }
                     }
                 }
-                Activity::Waiting(sleep) => {
+                Activity::Waiting(sleep, source) => {
                     sleep.as_mut().await;
-                    let step = self.driver.due();
+                    let step = self.driver.timer_fired(*source);
                     self.apply(&step, Duration::ZERO);
                 }
                 Activity::Connected(generation) => {
@@ -341,9 +341,10 @@ impl ReconnectLoop {
                     Announced::No,
                 )
             }
-            ReconnectStep::Wait { after, .. } => {
+            ReconnectStep::Wait { after, source, .. } => {
                 self.last_wait = after;
-                Activity::Waiting(Box::pin(sleep(after.saturating_sub(ago))))
+                let delay = self.driver.on_ticks(after, source, Tokio.resolution());
+                Activity::Waiting(Tokio.sleep(delay.saturating_sub(ago)), source)
             }
             ReconnectStep::GiveUp(stop) => Activity::Stopped(Some(self.rejected(stop))),
             _ => return,

@@ -23,3 +23,5 @@ pub use grpc::grpc;
 pub use io::io;
 pub use redis::redis;
 pub use sqlstate::sqlstate;
+
+pub use crate::error::links::links;

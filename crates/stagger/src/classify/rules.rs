@@ -92,7 +92,8 @@ impl RuleSet {
         self.explicit(error).or_else(built_in).unwrap_or(Outcome::TRANSIENT)
     }
 
-    fn as_error<'e>(&self, error: &'e dyn Any) -> Option<&'e (dyn Error + 'static)> {
+    /// Returns the error as a trait object, if it is of a known type or of one with a rule.
+    pub(crate) fn as_error<'e>(&self, error: &'e dyn Any) -> Option<&'e (dyn Error + 'static)> {
         as_error(error).or_else(|| self.0.values().find_map(|rule| rule.as_error(error)))
     }
 }

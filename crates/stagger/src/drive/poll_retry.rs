@@ -142,6 +142,16 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
         self.call.call.options.retrier()?.explicit(error)
     }
 
+    /// Returns this error as a trait object, whose [chain](crate::classify::links) can be examined: what it holds if it is
+    /// a `Box<dyn Error>` or the like, and itself if it is an `io::Error` or the retrier has a rule for it or looks into
+    /// it. Returns `None` for other types.
+    pub fn as_error<'e, E: OperationError + 'static>(
+        &self,
+        error: &'e E,
+    ) -> Option<&'e (dyn core::error::Error + 'static)> {
+        self.call.call.options.retrier()?.rules.as_error(error.as_any())
+    }
+
     /// Records that the attempt succeeded, which ends the call.
     pub fn succeeded(&mut self) {
         if self.is_stateless {

@@ -54,7 +54,6 @@ macro_rules! steps {
             /// Sets the seed that delays are drawn from. Default: the system's entropy.
             ///
             /// A fixed seed makes delays reproducible, for tests and reports. Calls that share a seed wait in lockstep.
-            #[must_use]
             pub fn seed(self, seed: Seed) -> Self {
                 self.with_seed(seed)
             }

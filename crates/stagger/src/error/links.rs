@@ -81,8 +81,19 @@ pub(crate) fn link_as_type<'e, E: Error + 'static>(link: &'e (dyn Error + 'stati
     link.downcast_ref()
 }
 
-/// Returns an iterator over the chain of this error, from the error itself to its root cause.
-pub(crate) fn links<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
+/// Returns an iterator over the chain of this error, from the error itself to its root cause, that the classification
+/// follows: along `source()`, and through an `io::Error`, a [`BoxedError`] and reference counts around errors, whose
+/// `source()` skips the error that they hold. At most 64 errors.
+///
+/// ```
+/// use std::io::{self, ErrorKind};
+/// use stagger::classify;
+///
+/// let wrapped = io::Error::other(io::Error::from(ErrorKind::ConnectionRefused));
+/// let root = classify::links(&wrapped).last().unwrap();
+/// assert_eq!(root.downcast_ref::<io::Error>().unwrap().kind(), ErrorKind::ConnectionRefused);
+/// ```
+pub fn links<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
     iter::successors(Some(error), |&link| next(link)).take(MAX_LINKS)
 }
 

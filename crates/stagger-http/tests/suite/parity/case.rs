@@ -106,9 +106,9 @@ pub(super) enum End {
     Rejected(Rejected),
 }
 
-impl From<Cause<End>> for End {
-    fn from(cause: Cause<Self>) -> Self {
-        match cause {
+impl End {
+    pub(super) fn from_cause(cause: &Cause<Self>) -> Self {
+        match *cause {
             Cause::Operation(end) => end,
             Cause::Rejected(rejected) => Self::Rejected(rejected),
         }

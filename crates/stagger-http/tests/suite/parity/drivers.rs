@@ -85,7 +85,7 @@ pub(super) async fn run(case: &Case<'_>) -> Trace {
             let (stop, attempts) = (error.stop_reason(), error.attempts());
             let last = recorder.events().pop().map(|event| (event.action, event.attempt));
             assert_eq!(last, Some((Action::Stop(stop), attempts)), "the event of the end");
-            End::from(error.into_cause())
+            End::from_cause(error.cause())
         }
     };
     server.trace(&recorder, end)
