@@ -54,7 +54,6 @@ macro_rules! steps {
             /// Sets the seed that delays are drawn from. Default: the system's entropy.
             ///
             /// A fixed seed makes delays reproducible, for tests and reports. Calls that share a seed wait in lockstep.
-            #[must_use]
             pub fn seed(self, seed: Seed) -> Self {
                 self.with_seed(seed)
             }
@@ -203,7 +202,10 @@ macro_rules! steps {
 
             /// Sets the output to the operation's own error type, which must implement
             /// `From<`[`Rejected`](crate::Rejected)`>` to represent a rejected call.
-            pub fn with_inner_error(self) -> $Call<$($pre,)* T, X, Handlers<P, R, W>, InnerError $(, $post)*> {
+            pub fn with_inner_error(self) -> $Call<$($pre,)* T, X, Handlers<P, R, W>, InnerError $(, $post)*>
+            where
+                InnerError: Finish<P::Value, P::Error>,
+            {
                 self.rebuild(|timer, options, handlers| (timer, options, handlers))
             }
 

@@ -27,6 +27,12 @@ use crate::{Cancel, time::Clock};
 ///
 /// It is never asked to wait for zero. The futures are `Unpin`, so that they can be rearmed: a timer whose future is
 /// not must box it once.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a timer for async code",
+    label = "expected a timer such as `stagger::time::Tokio`",
+    note = "async code takes a `stagger::time::Sleep`, blocking code a `BlockingSleep`",
+    note = "the closure of a `SleepFn` must return a future that is `Unpin`: box it with `Box::pin`"
+)]
 pub trait Sleep: Clock {
     /// The future returned by [`sleep`](Self::sleep).
     type Sleeping: Future<Output = ()> + Unpin;
@@ -49,6 +55,12 @@ pub trait Sleep: Clock {
 /// A timer for blocking code.
 ///
 /// It is never asked to wait for zero.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a timer for blocking code",
+    label = "expected a timer such as `stagger::time::ThreadSleep`",
+    note = "blocking code takes a `stagger::time::BlockingSleep`, async code a `Sleep`",
+    note = "the closure of a `SleepFn` must sleep and return `()`"
+)]
 pub trait BlockingSleep: Clock {
     /// Sleeps for `length`.
     fn sleep(&self, length: Duration);
