@@ -4,6 +4,7 @@
 mod suite {
     mod admission;
     mod caller_context;
+    mod compile;
     mod drain;
     mod grpc;
     mod hint;
