@@ -15,6 +15,7 @@ impl Clock for FuturesTimer {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl Sleep for FuturesTimer {
     type Sleeping = Delay;
 
