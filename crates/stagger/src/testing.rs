@@ -81,6 +81,7 @@ impl Clock for VirtualClock {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl Sleep for VirtualClock {
     type Sleeping = VirtualSleep;
 
@@ -89,6 +90,7 @@ impl Sleep for VirtualClock {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl BlockingSleep for VirtualClock {
     fn sleep(&self, length: Duration) {
         self.sleep_until(self.now().saturating_add(length), length);
@@ -234,6 +236,7 @@ impl Clock for NoSleep {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl Sleep for NoSleep {
     type Sleeping = Ready<()>;
 
@@ -242,6 +245,7 @@ impl Sleep for NoSleep {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl BlockingSleep for NoSleep {
     fn sleep(&self, _: Duration) {}
 }

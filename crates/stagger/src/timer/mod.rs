@@ -74,6 +74,7 @@ pub trait BlockingSleep: Clock {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<T: BlockingSleep + ?Sized> BlockingSleep for &T {
     fn sleep(&self, length: Duration) {
         (**self).sleep(length);
@@ -84,6 +85,7 @@ impl<T: BlockingSleep + ?Sized> BlockingSleep for &T {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<T: Sleep + ?Sized> Sleep for &T {
     type Sleeping = T::Sleeping;
 

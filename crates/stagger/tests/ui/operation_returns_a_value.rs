@@ -1,9 +1,9 @@
-use stagger::Policy;
+use stagger::{Policy, Retrier};
 
 async fn count() -> u32 {
     3
 }
 
 fn main() {
-    let _ = stagger::retry(&Policy::DEFAULT, count);
+    let _ = Retrier::new(Policy::DEFAULT).run(count);
 }

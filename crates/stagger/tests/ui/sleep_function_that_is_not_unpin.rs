@@ -6,5 +6,5 @@ use stagger::time::SleepFn;
 async fn sleep(_: Duration) {}
 
 fn main() {
-    let _ = stagger::retry_with_timer(&Policy::DEFAULT, SleepFn::new(sleep), async || Err::<(), _>("no"));
+    let _ = stagger::retry(&Policy::DEFAULT, async || Err::<(), _>("no")).timer(SleepFn::new(sleep));
 }

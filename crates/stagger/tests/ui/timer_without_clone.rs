@@ -20,5 +20,5 @@ impl Sleep for MyTimer {
 }
 
 fn main() {
-    let _ = stagger::retry_with_timer(&Policy::DEFAULT, MyTimer, async || Err::<(), _>("no"));
+    let _ = stagger::retry(&Policy::DEFAULT, async || Err::<(), _>("no")).timer(MyTimer);
 }
