@@ -108,6 +108,7 @@ pub use drive::blocking;
 #[cfg(feature = "tokio")]
 pub use drive::future::retry;
 pub use drive::future::{RetryFuture, retry_with_timer};
+pub use drive::operation::Operation;
 pub use drive::poll_retry::PollRetry;
 pub use drive::retry_loop::RetryLoop;
 pub use error::boxed::BoxedError;

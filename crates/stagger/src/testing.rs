@@ -83,6 +83,7 @@ impl Clock for VirtualClock {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl Sleep for VirtualClock {
     type Sleeping = VirtualSleep;
 
@@ -91,6 +92,7 @@ impl Sleep for VirtualClock {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl BlockingSleep for VirtualClock {
     fn sleep(&self, length: Duration) {
         self.sleep_until(self.now().saturating_add(length), length);
@@ -236,6 +238,7 @@ impl Clock for NoSleep {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl Sleep for NoSleep {
     type Sleeping = Ready<()>;
 
@@ -244,6 +247,7 @@ impl Sleep for NoSleep {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl BlockingSleep for NoSleep {
     fn sleep(&self, _: Duration) {}
 }

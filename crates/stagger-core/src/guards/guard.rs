@@ -50,6 +50,11 @@ impl<F: FnOnce() -> Instant> Now for Unread<F> {
 /// is used up. Each permit is settled exactly once: by [`release`](Self::release) if the attempt was never made,
 /// otherwise by [`record`](Self::record) with its outcome. Implementations take `&self` and are shared by all calls to
 /// a target.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a retry budget",
+    label = "expected a type that implements `Budget`",
+    note = "a retrier owns its budget: pass it by value, or share it as an `Arc` with `.shared_budget(..)`"
+)]
 pub trait Budget: fmt::Debug + Send + Sync {
     /// Records that the first attempt of a call is about to be made, and returns its permit. A first attempt is never
     /// rejected. Budgets that count attempts or calls in flight count it here. The permit is settled like that of a
@@ -86,6 +91,11 @@ pub trait Budget: fmt::Debug + Send + Sync {
 ///
 /// Each permit is settled exactly once by [`record`](Self::record). For an attempt that was not completed the outcome
 /// is [`Outcome::Cancelled`], which counts neither as success nor as failure.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a circuit breaker",
+    label = "expected a type that implements `Breaker`",
+    note = "a retrier owns its breaker: pass it by value, or share it as an `Arc` with `.shared_breaker(..)`"
+)]
 pub trait Breaker: fmt::Debug + Send + Sync {
     /// Admits an attempt, or rejects it. A half-open breaker counts its probes here.
     ///

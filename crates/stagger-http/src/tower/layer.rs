@@ -13,6 +13,9 @@ use crate::request::progress::RequestProgress;
 
 /// A layer that retries the requests of a service. See the [module](super) for what it does.
 ///
+/// The service must be `Clone`, and accept requests with another body than the layer: for a `Request<B>`, it gets a
+/// `Request<`[`ReplayBody<B>`](super::ReplayBody)`>`. So make it generic over its body, or convert the body below the layer.
+///
 /// ```
 /// use bytes::Bytes;
 /// use http::{Request, Response};
@@ -89,7 +92,7 @@ impl<T> RetryLayer<T> {
 
 client::retry_options!([T] RetryLayer<T>, request::Parts);
 
-impl<S, T: Clone> Layer<S> for RetryLayer<T> {
+impl<S: Clone, T: Clone> Layer<S> for RetryLayer<T> {
     type Service = RetryService<S, T>;
 
     fn layer(&self, inner: S) -> RetryService<S, T> {

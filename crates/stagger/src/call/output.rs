@@ -13,6 +13,11 @@ pub trait OutputMode {
 }
 
 /// Builds the output from the end of a call.
+#[diagnostic::on_unimplemented(
+    message = "`{E}` cannot represent a call that was rejected, because it does not implement `From<Rejected>`",
+    label = "the output cannot be a `Result<_, {E}>`",
+    note = "implement `From<stagger::Rejected>` for `{E}`, or leave out `.with_inner_error()`: the error is then a `stagger::Error<{E}>`"
+)]
 pub trait Finish<T, E>: OutputMode {
     /// The type returned to the caller.
     type Output;
@@ -85,6 +90,7 @@ impl OutputMode for Bare {
     type Rejectable = Detailed;
 }
 
+#[diagnostic::do_not_recommend]
 impl<T, E> Finish<T, E> for Bare {
     type Output = Result<T, E>;
 
@@ -111,6 +117,7 @@ impl OutputMode for Detailed {
     type Rejectable = Self;
 }
 
+#[diagnostic::do_not_recommend]
 impl<T, E> Finish<T, E> for Detailed {
     type Output = Result<T, Error<E>>;
 
@@ -132,6 +139,7 @@ impl OutputMode for Reported {
     type Rejectable = Self;
 }
 
+#[diagnostic::do_not_recommend]
 impl<T, E> Finish<T, E> for Reported {
     type Output = Report<T, E>;
 
@@ -155,6 +163,7 @@ impl OutputMode for InnerError {
     type Rejectable = Self;
 }
 
+#[diagnostic::do_not_recommend]
 impl<T, E: From<Rejected>> Finish<T, E> for InnerError {
     type Output = Result<T, E>;
 

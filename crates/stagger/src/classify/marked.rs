@@ -90,6 +90,7 @@ impl<E: Unpin> OperationError for E {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<E: OperationError> OperationError for Marked<E> {
     type Inner = E;
     type Mark = Option<Outcome>;

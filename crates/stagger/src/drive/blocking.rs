@@ -68,7 +68,7 @@ where
 /// The builder returned by [`retry`]; [`run`](Self::run) starts the call.
 ///
 /// The type parameters track the configured options; they are inferred.
-#[must_use = "nothing is called before `run`"]
+#[must_use = "call `.run()`: the operation is not called before"]
 pub struct BlockingRetry<F, O, T, X, H, M = Bare>
 where
     T: BlockingSleep + Clone,
@@ -151,13 +151,17 @@ impl<F, O, T, X, H, M> BlockingRetry<F, O, T, X, H, M>
 where
     F: FnMut(Attempt) -> O,
     T: BlockingSleep + Clone,
-    X: Observed<H::Error>,
-    H: Handle<O>,
-    M: Finish<H::Value, H::Error>,
+    X: Options,
 {
     /// Runs the call: the operation is called on the current thread, which sleeps between attempts.
+    // The bounds are on the method and not on the block, so that the compiler names the one that is not satisfied.
     #[inline]
-    pub fn run(mut self) -> M::Output {
+    pub fn run(mut self) -> M::Output
+    where
+        X: Observed<H::Error>,
+        H: Handle<O>,
+        M: Finish<H::Value, H::Error>,
+    {
         if !self.call.has_fast_path::<H::Listener>() {
             return self.run_from_start();
         }
@@ -171,7 +175,16 @@ where
             Err(failed) => self.run_after_first(failed, is_nested),
         }
     }
+}
 
+impl<F, O, T, X, H, M> BlockingRetry<F, O, T, X, H, M>
+where
+    F: FnMut(Attempt) -> O,
+    T: BlockingSleep + Clone,
+    X: Observed<H::Error>,
+    H: Handle<O>,
+    M: Finish<H::Value, H::Error>,
+{
     #[cold]
     #[inline(never)]
     fn run_after_first(mut self, failed: (H::Error, H::Mark), is_nested: bool) -> M::Output {

@@ -1,8 +1,7 @@
-use core::future::Future;
-
 use super::blocking::BlockingRetry;
 use super::future::RetryFuture;
 use super::handlers::Handlers;
+use super::operation::{Operation, Returned};
 use super::retry_loop::{ContextOperation, RetryLoop};
 use crate::call::attempt::Attempt;
 use crate::call::options::Configured;
@@ -26,22 +25,20 @@ impl Retrier {
     /// `.with_report()`, `.with_inner_error()`, `.validate(..)`, `.deadline(..)` and `.cancelled_by(..)` can
     /// follow.
     #[cfg(feature = "tokio")]
-    pub fn run<F, O>(&self, operation: F) -> RetrierFuture<'_, F, crate::time::Tokio>
+    pub fn run<F>(&self, operation: F) -> RetrierFuture<'_, F, crate::time::Tokio>
     where
-        F: FnMut() -> O,
-        O: Future,
-        Plain: ResultReader<O::Output>,
+        F: Operation,
+        Plain: ResultReader<Returned<F>>,
     {
         self.run_on(crate::time::Tokio, operation)
     }
 
     /// Runs an async operation with the given timer instead of tokio's; see [`run`](Self::run).
-    pub fn run_on<F, O, T>(&self, timer: T, operation: F) -> RetrierFuture<'_, F, T>
+    pub fn run_on<F, T>(&self, timer: T, operation: F) -> RetrierFuture<'_, F, T>
     where
-        F: FnMut() -> O,
-        O: Future,
+        F: Operation,
         T: Sleep + Clone,
-        Plain: ResultReader<O::Output>,
+        Plain: ResultReader<Returned<F>>,
     {
         RetryFuture::new(timer, Configured::through(self.shared()), operation)
     }

@@ -52,11 +52,10 @@ use crate::time::{Deadline, Sleep};
 /// ```
 #[cfg(feature = "tokio")]
 #[inline]
-pub fn retry<F, O>(policy: &Policy, operation: F) -> RetryFuture<F, crate::time::Tokio, &Policy, Handlers>
+pub fn retry<F>(policy: &Policy, operation: F) -> RetryFuture<F, crate::time::Tokio, &Policy, Handlers>
 where
-    F: FnMut() -> O,
-    O: Future,
-    Plain: ResultReader<O::Output>,
+    F: Operation,
+    Plain: ResultReader<Returned<F>>,
 {
     retry_with_timer(policy, crate::time::Tokio, operation)
 }
@@ -64,12 +63,11 @@ where
 /// Retries an async operation on another timer: `retry_with_timer(&POLICY, AsyncIo, operation)`. See
 /// [`retry`](fn@crate::retry).
 #[inline]
-pub fn retry_with_timer<F, O, T>(policy: &Policy, timer: T, operation: F) -> RetryFuture<F, T, &Policy, Handlers>
+pub fn retry_with_timer<F, T>(policy: &Policy, timer: T, operation: F) -> RetryFuture<F, T, &Policy, Handlers>
 where
-    F: FnMut() -> O,
-    O: Future,
+    F: Operation,
     T: Sleep + Clone,
-    Plain: ResultReader<O::Output>,
+    Plain: ResultReader<Returned<F>>,
 {
     RetryFuture::new(timer, policy, operation)
 }
@@ -78,7 +76,7 @@ pin_project! {
     /// The future returned by [`retry`](fn@crate::retry), and the builder that configures it.
     ///
     /// The type parameters track the configured options; they are inferred. Builder steps come before the first poll.
-    #[must_use = "futures do nothing unless polled"]
+    #[must_use = "futures do nothing unless you `.await` or poll them"]
     pub struct RetryFuture<F, T, X, H, M = Bare, N = Uncancelled>
     where
         F: Operation,
@@ -219,7 +217,7 @@ where
         let call = &mut this.call.call;
         if call.phase == Phase::Fresh && call.has_fast_path::<H::Listener>() {
             call.enter_fast_path();
-            this.attempt.set(Some(this.operation.start()));
+            this.attempt.set(Some((this.operation)()));
             let scope = ScopeGuard::enter(call.policy());
             let polled = match this.attempt.as_mut().as_pin_mut() {
                 Some(attempt) => attempt.poll(cx),
@@ -296,7 +294,7 @@ where
                     return ready(poll.call.rejected::<M, _, _>(this.last_error, stop, rejected));
                 }
                 poll.call.attempting();
-                this.attempt.set(Some(this.operation.start()));
+                this.attempt.set(Some((this.operation)()));
             }
             let Some(attempt) = this.attempt.as_mut().as_pin_mut() else { return Poll::Pending };
             let scope = ScopeGuard::enter(poll.call.policy());

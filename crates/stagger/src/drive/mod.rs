@@ -4,7 +4,7 @@ pub mod blocking;
 mod calls;
 pub(crate) mod future;
 mod handlers;
-mod operation;
+pub(crate) mod operation;
 pub(crate) mod poll_retry;
 pub(crate) mod retry_loop;
 mod steps;

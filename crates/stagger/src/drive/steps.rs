@@ -202,7 +202,10 @@ macro_rules! steps {
 
             /// Sets the output to the operation's own error type, which must implement
             /// `From<`[`Rejected`](crate::Rejected)`>` to represent a rejected call.
-            pub fn with_inner_error(self) -> $Call<$($pre,)* T, X, Handlers<P, R, W>, InnerError $(, $post)*> {
+            pub fn with_inner_error(self) -> $Call<$($pre,)* T, X, Handlers<P, R, W>, InnerError $(, $post)*>
+            where
+                InnerError: Finish<P::Value, P::Error>,
+            {
                 self.rebuild(|timer, options, handlers| (timer, options, handlers))
             }
 

@@ -47,11 +47,17 @@ pub enum Action {
 /// An error in an event, which can be printed and downcast.
 ///
 /// Implemented for every `Debug + 'static` type.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not implement `Debug`, which listeners need to print the errors of a call",
+    label = "cannot be printed",
+    note = "add `#[derive(Debug)]` to `{Self}`; only a call of a bare policy, without guards, limits and listeners, does not need it"
+)]
 pub trait EventError: Any + fmt::Debug {
     /// Returns `self` as `&dyn Any`, for downcasting.
     fn as_any(&self) -> &dyn Any;
 }
 
+#[diagnostic::do_not_recommend]
 impl<E: Any + fmt::Debug> EventError for E {
     fn as_any(&self) -> &dyn Any {
         self

@@ -20,6 +20,11 @@ use crate::time::Clock;
 /// assert!(passed.on_clock(&clock) <= clock.now());
 /// assert!((passed + Duration::from_secs(5)).on_clock(&clock) > clock.now());
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a point in time, as a deadline is",
+    label = "expected an `Instant`",
+    note = "for a length of time from now, use `.within(..)`; for the length of each attempt, use `.timeout(..)`"
+)]
 pub trait Deadline {
     /// Returns this point in time as an instant of `clock`. Saturates.
     fn on_clock(self, clock: &impl Clock) -> Instant;

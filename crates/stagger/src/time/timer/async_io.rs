@@ -30,6 +30,7 @@ impl Clock for AsyncIo {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl Sleep for AsyncIo {
     type Sleeping = AsyncIoSleeping;
 

@@ -53,6 +53,7 @@ impl<F, C: Clock> Clock for SleepFn<F, C> {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<F: Fn(Duration) -> S, S: Future<Output = ()> + Unpin, C: Clock> Sleep for SleepFn<F, C> {
     type Sleeping = S;
 
@@ -61,6 +62,7 @@ impl<F: Fn(Duration) -> S, S: Future<Output = ()> + Unpin, C: Clock> Sleep for S
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<F: Fn(Duration), C: Clock> BlockingSleep for SleepFn<F, C> {
     fn sleep(&self, length: Duration) {
         (self.sleep)(length);

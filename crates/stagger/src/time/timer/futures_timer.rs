@@ -16,6 +16,7 @@ impl Clock for FuturesTimer {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl Sleep for FuturesTimer {
     type Sleeping = Delay;
 

@@ -8,6 +8,12 @@ use crate::time::clock::Clock;
 ///
 /// It is never asked to wait for zero. The futures are `Unpin`, so that they can be rearmed: a timer whose future is
 /// not must box it once.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a timer for async code",
+    label = "expected a timer such as `stagger::time::Tokio`",
+    note = "async code takes a `stagger::time::Sleep`, blocking code a `BlockingSleep`",
+    note = "the closure of a `SleepFn` must return a future that is `Unpin`: box it with `Box::pin`"
+)]
 pub trait Sleep: Clock {
     /// The future returned by [`sleep`](Self::sleep).
     type Sleeping: Future<Output = ()> + Unpin;
@@ -30,6 +36,12 @@ pub trait Sleep: Clock {
 /// A timer for blocking code.
 ///
 /// It is never asked to wait for zero.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a timer for blocking code",
+    label = "expected a timer such as `stagger::time::ThreadSleep`",
+    note = "blocking code takes a `stagger::time::BlockingSleep`, async code a `Sleep`",
+    note = "the closure of a `SleepFn` must sleep and return `()`"
+)]
 pub trait BlockingSleep: Clock {
     /// Sleeps for `length`.
     fn sleep(&self, length: Duration);
@@ -43,6 +55,7 @@ pub trait BlockingSleep: Clock {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<T: BlockingSleep + ?Sized> BlockingSleep for &T {
     fn sleep(&self, length: Duration) {
         (**self).sleep(length);
@@ -53,6 +66,7 @@ impl<T: BlockingSleep + ?Sized> BlockingSleep for &T {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<T: Sleep + ?Sized> Sleep for &T {
     type Sleeping = T::Sleeping;
 

@@ -1,0 +1,5 @@
+use stagger::{Policy, blocking};
+
+fn main() {
+    let _ = blocking::retry(&Policy::DEFAULT, || Some(3));
+}

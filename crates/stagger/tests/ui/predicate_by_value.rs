@@ -1,0 +1,6 @@
+use stagger::{Policy, blocking};
+
+fn main() {
+    let load = || Err::<(), _>(std::fmt::Error);
+    let _ = blocking::retry(&Policy::DEFAULT, load).when(|_: std::fmt::Error| true);
+}
