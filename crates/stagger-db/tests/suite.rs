@@ -2,6 +2,8 @@
 
 #[cfg(test)]
 mod suite {
+    #[cfg(any(feature = "redis", feature = "sqlx"))]
+    mod entry_points;
     #[cfg(feature = "redis")]
     mod redis;
     #[cfg(feature = "sqlx")]

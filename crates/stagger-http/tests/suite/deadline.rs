@@ -163,3 +163,14 @@ async fn an_attempt_with_less_than_a_millisecond_left_does_not_tell_the_server_z
         }
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_sooner_of_deadline_and_grpc_timeout_limits_the_call() {
+    for &client in CLIENTS {
+        for (ahead, timeout) in [(ms(100), "250m"), (ms(250), "100m")] {
+            let deadline = Tokio.now().saturating_add(ahead);
+            let (rejected, seen) = client.get(Retrier::new(POLICY), Some(deadline), grpc(timeout)).await;
+            assert_eq!((rejected, &seen.lock().unwrap()[0]["stagger-timeout-ms"]), (None, &"100".parse().unwrap()));
+        }
+    }
+}

@@ -209,3 +209,24 @@ async fn an_attempt_is_inserted_into_the_extensions_unless_it_is_the_default() {
     assert_eq!(attempts[0].unwrap().time_limit, Some(Duration::from_millis(30)));
     assert_eq!(numbers(attempts), [1, 2, 3, 4].map(Some));
 }
+
+// A token is valid once, whatever ends the attempt that carried it.
+#[tokio::test(start_paused = true)]
+async fn the_token_of_a_reservation_is_not_sent_again_after_a_lost_connection() {
+    let tokens = &Mutex::new(Vec::new());
+    let server = service_fn(|request: LayerRequest| async move {
+        let mut tokens = tokens.lock().unwrap();
+        tokens.push(request.headers().contains_key("stagger-reservation-token"));
+        if tokens.len() == 2 {
+            return Err(io::Error::from(io::ErrorKind::ConnectionReset));
+        }
+        let status = if tokens.len() == 1 { 503 } else { 200 };
+        let response = Response::builder()
+            .status(status)
+            .header("stagger-reservation", "150;token=0123456789abcdef0123456789abcdef");
+        Ok(response.body(Full::<Bytes>::default()).unwrap())
+    });
+    let layer = RetryLayer::new(Retrier::new(POLICY));
+    assert_eq!(layer.layer(server).oneshot(request(Method::GET)).await.unwrap().status(), 200);
+    assert_eq!(*tokens.lock().unwrap(), [false, true, false]);
+}

@@ -373,3 +373,25 @@ async fn a_failed_response_is_released_during_backoff() {
     assert_eq!((dropped.load(Ordering::Relaxed), server.times().len()), (1, 1));
     assert_eq!(call.await.unwrap().unwrap().status(), 200);
 }
+
+// A response has already been drained, so the rejection is returned in its place.
+#[tokio::test(start_paused = true)]
+async fn a_breaker_that_opens_during_backoff_returns_the_last_error() {
+    let gone = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let busy = Server::new([status(503)]);
+    for has_response in [false, true] {
+        let breaker = Arc::new(CircuitBreaker::builder(stagger::Seed::new(1)).consecutive(9).build().unwrap());
+        let retry = RetryMiddleware::new(Retrier::new(POLICY).shared_breaker(breaker.clone()));
+        let call = if has_response {
+            busy.behind(retry).get(URL)
+        } else {
+            ClientBuilder::new(Client::new()).with(retry).build().get(format!("http://{gone}/"))
+        };
+        let call = tokio::spawn(call.send());
+        sleep(ms(50)).await;
+        breaker.force_open(&Tokio.now());
+        let error = call.await.unwrap().unwrap_err();
+        assert_eq!(error.is_connect(), !has_response, "{error:?}");
+        assert_eq!(matches!(rejection(&error), Some(Rejected::BreakerOpen(_))), has_response, "{error:?}");
+    }
+}
