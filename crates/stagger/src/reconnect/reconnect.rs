@@ -17,7 +17,7 @@ use crate::time::{BlockingSleep, Clock, Sleep, ThreadSleep};
 ///
 /// It returns one connection at a time. [`next`](Self::next) connects, according to the policy's spread, backoff,
 /// limits and health settings; when the returned connection is lost, call it again. How long that connection lasted
-/// decides whether the backoff is reset: see [`ReconnectMachine`], which makes every decision.
+/// decides whether the backoff is reset: see [`ReconnectMachine`](crate::machine::ReconnectMachine), which makes every decision.
 ///
 /// ```
 /// use stagger::{Policy, reconnect::Reconnect, policy};

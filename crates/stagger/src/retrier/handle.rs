@@ -18,7 +18,7 @@ use crate::retrier::shared::Shared;
 /// A policy together with everything that calls made through it share: budget, breaker, rules, listeners and limits.
 ///
 /// It has no type parameter: one retrier serves every error type, and rules are stored per error type. Clones share all
-/// state. Calls return [`Error<E>`]; [`into_inner`](crate::RetryResultExt::into_inner) converts it back to the
+/// state. Calls return [`Error<E>`](crate::Error); [`into_inner`](crate::RetryResultExt::into_inner) converts it back to the
 /// operation's own error.
 ///
 /// A rule applies however the error is wrapped: see [`classify`](Self::classify).

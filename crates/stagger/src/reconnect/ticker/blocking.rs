@@ -66,7 +66,7 @@ pub fn interval<T: BlockingSleep>(period: Duration, jitter: Ratio, timer: T) -> 
 }
 
 impl<T> Ticker<Scheduled, T> {
-    /// Sets the seed that the delays are drawn from; they equal those of [`Policy::delays`]. Call it before the first
+    /// Sets the seed that the delays are drawn from; they equal those of [`Policy::delays`](crate::Policy::delays). Call it before the first
     /// tick.
     #[must_use]
     pub fn seed(mut self, seed: Seed) -> Self {

@@ -107,7 +107,7 @@ pub fn interval<T: Sleep>(period: Duration, jitter: Ratio, timer: T) -> Ticker<P
 }
 
 impl<T: Sleep, N> Ticker<Scheduled, T, N> {
-    /// Sets the seed that the delays are drawn from; they equal those of [`Policy::delays`]. Call it before the first
+    /// Sets the seed that the delays are drawn from; they equal those of [`Policy::delays`](crate::Policy::delays). Call it before the first
     /// tick.
     ///
     /// Tickers that share a seed tick in lockstep: use it for tests and reports.
