@@ -8,9 +8,11 @@ mod paused;
 mod reconnect;
 mod retry;
 mod state;
+mod strategy;
 
 pub use decision::Decision;
 pub use paused::Paused;
 pub use reconnect::{Generation, ReconnectMachine, ReconnectPhase, ReconnectStep};
 pub use retry::{Health, RetryMachine};
 pub use state::RetryState;
+pub use strategy::{RetryContext, RetryPlan, Strategy};

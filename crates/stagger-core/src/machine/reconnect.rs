@@ -4,6 +4,7 @@ use crate::guards::guard::{Guards, Permits};
 use crate::machine::decision::{Decision, DelaySource, StopReason};
 use crate::machine::retry::{Health, RetryMachine};
 use crate::machine::state::RetryState;
+use crate::machine::strategy::RetryPlan;
 use crate::numbers::instant::Instant;
 use crate::numbers::seed::Seed;
 use crate::outcome::Outcome;
@@ -205,18 +206,20 @@ impl ReconnectMachine {
     }
 
     /// Records that the attempt failed or that the connection was lost, for this reason. [`Outcome::Success`] means
-    /// that the connection ended normally and is still wanted.
-    pub fn ended(
+    /// that the connection ended normally and is still wanted. `plan` is the policy, or a [`RetryPlan`] that adds a
+    /// strategy to it.
+    pub fn ended<'a>(
         &mut self,
         generation: Generation,
         outcome: Outcome,
         now: Instant,
-        policy: &Policy,
+        plan: impl Into<RetryPlan<'a>>,
         guards: &Guards<'_>,
     ) -> ReconnectStep {
         if generation != self.generation {
             return ReconnectStep::Stale;
         }
+        let RetryPlan { policy, strategy } = plan.into();
         let decision = match self.phase {
             ReconnectPhase::Open { since } => {
                 let enough = policy.stable_after().unwrap_or_else(|| self.last_wait.max(STABLE_AFTER));
@@ -225,14 +228,14 @@ impl ReconnectMachine {
                     lived if lived >= enough => Health::Stable,
                     _ => Health::Flapping,
                 };
-                self.retry(policy).lost(health, outcome, || now, guards)
+                self.retry(policy).strategy(strategy).lost(health, outcome, || now, guards)
             }
             ReconnectPhase::Connecting => {
                 let permit = Permits::take(&mut self.permit);
                 // A connection that was refused as a stream may be retried at once. One that "succeeded" without ever
                 // being open has failed.
                 let outcome = if outcome == Outcome::Success { Outcome::TRANSIENT } else { outcome };
-                self.retry(policy).decide(outcome, permit, || now, guards)
+                self.retry(policy).strategy(strategy).decide(outcome, permit, || now, guards)
             }
             _ => return ReconnectStep::Stale,
         };

@@ -4,6 +4,7 @@ use core::time::Duration;
 use crate::guards::guard::{Guards, NestedRetries, Now, Permits, Unread};
 use crate::machine::decision::{Decision, DelaySource, StopReason};
 use crate::machine::state::{AHEAD, BEGUN, DECIDED, REPEATED, REPEATS, RetryState};
+use crate::machine::strategy::{RetryContext, Strategy};
 use crate::numbers::draw::draw_nanos;
 use crate::numbers::instant::{Instant, nanos};
 use crate::numbers::seed::{Purpose, Seed};
@@ -57,7 +58,7 @@ enum SpreadUse {
 /// | 5 | attempts used up, or the schedule ended? | `Stop(Attempts)`, `Stop(Exhausted)` |
 /// | 6 | is an outer layer already retrying? | `Stop(Nested)` |
 /// | 7 | hint `DoNotRetry`, or longer than `max_hint`? | `Stop(Hint)` |
-/// | 8 | draw the delay, with the hint if there is one | the schedule advances |
+/// | 8 | draw the delay, by the policy or the [strategy](Self::strategy), with the hint if there is one | the schedule advances |
 /// | 9 | would the retry start after the limit (`elapsed + delay > max_elapsed`), or at the deadline or later? | `Stop(Elapsed)`, without sleeping |
 /// | 10 | would the breaker reject it then? | `Stop(Breaker)` |
 /// | 11 | does the budget reject the retry? | `Stop(Budget)` |
@@ -89,13 +90,14 @@ pub struct RetryMachine<'a> {
     state: &'a mut RetryState,
     seed: Seed,
     deadline: Option<Instant>,
+    strategy: Option<&'a dyn Strategy>,
 }
 
 impl<'a> RetryMachine<'a> {
     /// Creates a view of the state of a call. The view itself stores nothing, so it can be created anew for every step.
     #[inline]
     pub const fn new(policy: &'a Policy, state: &'a mut RetryState, seed: Seed) -> Self {
-        Self { policy, state, seed, deadline: None }
+        Self { policy, state, seed, deadline: None, strategy: None }
     }
 
     /// Sets the point in time at which the call ends: no attempt starts at it or later, not even the first, and none
@@ -104,6 +106,14 @@ impl<'a> RetryMachine<'a> {
     #[must_use]
     pub const fn deadline(mut self, deadline: Option<Instant>) -> Self {
         self.deadline = deadline;
+        self
+    }
+
+    /// Sets the strategy that computes the delays in place of the policy's backoff and jitter. Default: none.
+    #[inline]
+    #[must_use]
+    pub const fn strategy(mut self, strategy: Option<&'a dyn Strategy>) -> Self {
+        self.strategy = strategy;
         self
     }
 
@@ -396,7 +406,10 @@ impl<'a> RetryMachine<'a> {
                 let interval = Interval { lo: 0, hi: nanos(spread) };
                 Some(Drawn { delay: nanos(self.uniform(spread, 0)), interval, carry })
             }
-            _ => self.policy.next_delay(carry, self.state.retry_number(), kind, self.bits(Purpose::Delay)),
+            _ => match self.strategy {
+                None => self.policy.next_delay(carry, self.state.retry_number(), kind, self.bits(Purpose::Delay)),
+                Some(strategy) => self.strategic_delay(strategy, kind),
+            },
         };
         // Nothing has changed so far: the schedule advances with step 8.
         let Some(Drawn { delay: drawn, interval, carry }) = drawn else { return Decision::Stop(StopReason::Exhausted) };
@@ -438,6 +451,19 @@ impl<'a> RetryMachine<'a> {
         }
         self.state.flags |= DECIDED;
         Decision::Retry { after, source, permit }
+    }
+
+    /// Returns the delay of a strategy, and carries it on as the previous one.
+    #[cold]
+    fn strategic_delay(&self, strategy: &dyn Strategy, kind: FailureKind) -> Option<Drawn> {
+        let previous = if self.state.flags & BEGUN == 0 { 0 } else { self.state.carry as u64 };
+        let delay = nanos(strategy.next_delay(&RetryContext {
+            number: self.state.retry_number(),
+            previous: Duration::from_nanos(previous),
+            kind,
+            random: self.bits(Purpose::Delay),
+        })?);
+        Some(Drawn { delay, interval: Interval { lo: delay, hi: delay }, carry: delay as f64 })
     }
 
     /// Returns whether the hint stops the call (step 7).

@@ -9,5 +9,6 @@ mod paused;
 mod permits;
 mod seedless;
 mod spread;
+mod strategy;
 mod ticks;
 mod transparent;
