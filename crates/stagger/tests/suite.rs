@@ -38,6 +38,7 @@ mod suite {
     mod skip_sleeps;
     mod sockets;
     mod spawn;
+    mod strategies;
     mod support;
     mod ticker;
     mod timer_resolution;

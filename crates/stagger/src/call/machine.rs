@@ -296,14 +296,15 @@ impl<X: Options, C: Clock + Clone> Call<X, C> {
     {
         // An error is never a success, whatever the rule returned.
         let outcome = if matches!(outcome, Outcome::Success) { Outcome::Permanent } else { outcome };
-        if self.flags & SEEDED == 0 && self.policy().needs_seed(&outcome, resolution) {
+        if self.flags & SEEDED == 0 && self.needs_seed(&outcome, resolution) {
             self.draw_seed();
         }
         let (nested, permits) = (self.nested(), self.permits.take());
         let clock = &self.clock;
         let guards = self.options.guards().nested(nested);
-        let mut retry =
-            RetryMachine::new(self.options.policy(), &mut self.state, self.seed).deadline(self.options.deadline());
+        let mut retry = RetryMachine::new(self.options.policy(), &mut self.state, self.seed)
+            .deadline(self.options.deadline())
+            .strategy(self.options.strategy());
         let decision = if X::PLAIN {
             retry.decide_unguarded(outcome, nested, || clock.now())
         } else {
@@ -333,6 +334,12 @@ impl<X: Options, C: Clock + Clone> Call<X, C> {
         // Only after the permit is stored: the listener may panic.
         self.emit(listener, action, error.and_then(X::describe));
         next
+    }
+
+    /// Returns whether the delay after this outcome may depend on the seed.
+    #[inline]
+    pub(crate) fn needs_seed(&self, outcome: &Outcome, resolution: Duration) -> bool {
+        self.options.strategy().is_some() || self.policy().needs_seed(outcome, resolution)
     }
 
     /// Remembers the end of a wait that a hint asked for.

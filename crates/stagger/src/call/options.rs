@@ -1,6 +1,7 @@
 use core::borrow::Borrow;
 use core::time::Duration;
 
+use stagger_core::machine::Strategy;
 use stagger_core::{Guards, Instant, NestedRetries, Policy};
 
 use super::permits::{HeldPermits, Lender, PermitSlot};
@@ -45,6 +46,12 @@ pub trait Options: Sized {
 
     /// Returns the retrier that the call is made through, if there is one.
     fn retrier(&self) -> Option<&Shared>;
+
+    /// Returns the strategy that computes the delays, if there is one.
+    #[inline]
+    fn strategy(&self) -> Option<&dyn Strategy> {
+        self.retrier().and_then(|retrier| retrier.strategy.as_deref())
+    }
 
     /// Returns whether something other than a retrier's listener needs the elapsed time.
     fn is_timed(&self) -> bool;

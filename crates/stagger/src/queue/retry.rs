@@ -188,7 +188,7 @@ impl<T, S: Sleep + Clone> RetryQueue<T, S> {
     ) -> Result<Queued, GaveUp<T>> {
         let Job { item, mut call } = job;
         let resolution = self.queue.timer().resolution();
-        if self.retrier.policy().needs_seed(&outcome, resolution) {
+        if call.needs_seed(&outcome, resolution) {
             call.seed_with(|| self.draw_seed());
         }
         let decided = call.failed(&Silent, outcome, error, resolution);

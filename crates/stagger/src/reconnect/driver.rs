@@ -161,7 +161,7 @@ impl<C: Clock> ReconnectDriver<C> {
         }
         // The loss of a healthy connection restarts the count.
         let attempt = self.machine.attempt();
-        let step = self.machine.ended(generation, outcome, at, self.retrier.policy(), &guards(&self.retrier));
+        let step = self.machine.ended(generation, outcome, at, self.retrier.shared().plan(), &guards(&self.retrier));
         let error = error.map(|error| error as &dyn EventError);
         match step {
             ReconnectStep::Wait { after, source, .. } => self.emit(attempt, Action::Retry { after, source }, error),

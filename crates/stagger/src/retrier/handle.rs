@@ -2,8 +2,9 @@ use core::fmt;
 use core::time::Duration;
 use std::sync::Arc;
 
-#[cfg(target_has_atomic = "64")]
 use stagger_core::budget::Unlimited;
+#[cfg(target_has_atomic = "64")]
+use stagger_core::machine::Strategy;
 use stagger_core::{Breaker, Budget, NestedRetries, Outcome, Policy, PolicyBuilder, PolicyError, Seed};
 
 use crate::classify::rules::{RuleError, RuleSet};
@@ -59,6 +60,7 @@ impl Retrier {
                 control: None,
                 rules: RuleSet::default(),
                 listeners: Vec::new(),
+                strategy: None,
                 limits: Limits::NONE,
                 seed: None,
             }),
@@ -157,6 +159,31 @@ impl Retrier {
     #[must_use]
     pub fn on_event(self, listen: impl Fn(&Event<'_>) + Send + Sync + 'static) -> Self {
         self.change(|shared| shared.listeners.push(Arc::new(listen)))
+    }
+
+    /// Sets a strategy of your own, which computes the delays in place of the policy's backoff and jitter. Everything else
+    /// holds as before: the policy's limits, hints and spread, the guards, rules and listeners. Default: none.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use stagger::machine::RetryContext;
+    /// use stagger::testing::VirtualClock;
+    /// use stagger::{Policy, Retrier, policy};
+    ///
+    /// const POLICY: Policy = policy!(zero().max_attempts(4));
+    ///
+    /// /// Waits for as many seconds as the retry has in its number.
+    /// let counting = |retry: &RetryContext| Some(Duration::from_secs(u64::from(retry.number)));
+    /// let api = Retrier::new(POLICY).strategy(counting);
+    /// let clock = VirtualClock::new();
+    /// let answer = api.blocking_call(|_| Err::<(), _>("down")).timer(clock.clone()).run();
+    /// assert_eq!(answer.unwrap_err().attempts(), 4);
+    /// assert_eq!(clock.elapsed(), Duration::from_secs(1 + 2 + 3));
+    /// ```
+    #[must_use]
+    pub fn strategy(self, strategy: impl Strategy + 'static) -> Self {
+        let strategy: Arc<dyn Strategy> = Arc::new(strategy);
+        self.change(|shared| shared.strategy = Some(strategy))
     }
 
     /// Sets the timeout of each attempt. Default: none.

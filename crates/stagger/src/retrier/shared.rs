@@ -4,6 +4,7 @@ use core::any::Any;
 use core::fmt;
 use std::sync::Arc;
 
+use stagger_core::machine::{RetryPlan, Strategy};
 use stagger_core::{Breaker, Budget, Guards, NestedRetries, Outcome, Policy, Seed};
 
 use crate::classify::marked::OperationError;
@@ -25,6 +26,7 @@ pub struct Shared {
     pub(crate) control: Option<Controlled>,
     pub(crate) rules: RuleSet,
     pub(crate) listeners: Vec<Listener>,
+    pub(crate) strategy: Option<Arc<dyn Strategy>>,
     pub(crate) limits: Limits,
     pub(crate) seed: Option<Seed>,
 }
@@ -51,6 +53,11 @@ impl fmt::Debug for Shared {
 }
 
 impl Shared {
+    /// Returns the policy, with the strategy if there is one.
+    pub(crate) fn plan(&self) -> RetryPlan<'_> {
+        RetryPlan::from(&self.policy).strategy(self.strategy.as_deref())
+    }
+
     /// Returns the guards, and what a call does inside an attempt of another call.
     pub(crate) fn guards(&self) -> Guards<'_> {
         let mut guards = Guards::none().nested(self.nested);

@@ -20,10 +20,10 @@ const POLICY: Policy = policy!(constant(ms(10)).jitter(Jitter::None).max_attempt
 const HEDGE: Hedge = Hedge::after(ms(10)).with_max_copies(2);
 
 /// Attempts to run with this error until nothing follows, on a clock in virtual time.
-type Run = fn(&Retrier, &VirtualClock, Fail);
+pub(super) type Run = fn(&Retrier, &VirtualClock, Fail);
 
 /// The entry points that make attempts and retry them.
-const RETRYING: [(&str, Run); 6] = [
+pub(super) const RETRYING: [(&str, Run); 6] = [
     ("Retrier::run", |retrier, clock, fail| {
         block_on(retrier.run_on(clock, async || Err::<(), _>(fail))).unwrap_err();
     }),
@@ -52,12 +52,14 @@ const RETRYING: [(&str, Run); 6] = [
     }),
 ];
 
-/// The entry points with events of another kind: copies run beside the first attempt, and a tick is not an attempt.
-const OTHER: [(&str, Run); 3] = [
-    ("hedge", |retrier, clock, fail| {
-        let call = hedge_with_timer(&HEDGE, clock.clone(), async || Err::<(), _>(fail)).retrier(retrier);
-        block_on(call).unwrap_err();
-    }),
+/// Copies of a hedged call run beside its first attempt.
+const HEDGED: (&str, Run) = ("hedge", |retrier, clock, fail| {
+    let call = hedge_with_timer(&HEDGE, clock.clone(), async || Err::<(), _>(fail)).retrier(retrier);
+    block_on(call).unwrap_err();
+});
+
+/// A tick is not an attempt.
+pub(super) const TICKERS: [(&str, Run); 2] = [
     ("Ticker", |retrier, clock, _| {
         let mut ticker = Ticker::with_timer(clock, retrier);
         while block_on(ticker.tick()).is_some() {}
@@ -86,7 +88,7 @@ fn retry(millis: u64, source: DelaySource) -> Action {
 fn listeners_receive_every_decision_under_the_name_of_the_retrier() {
     let stopped = (3, Action::Stop(StopReason::Attempts));
     let scheduled = retry(10, DelaySource::Schedule);
-    for (name, run) in RETRYING.into_iter().chain(OTHER) {
+    for (name, run) in RETRYING.into_iter().chain([HEDGED]).chain(TICKERS) {
         let next = if name == "hedge" { retry(0, DelaySource::Hedge) } else { scheduled };
         assert_eq!(events(Retrier::new(POLICY), run, Fail::TRANSIENT), [(1, next), (2, next), stopped], "{name}");
     }
@@ -103,7 +105,7 @@ fn a_connection_that_opens_is_reported() {
 
 #[test]
 fn rules_of_the_retrier_decide_which_errors_are_permanent() {
-    for (name, run) in RETRYING.into_iter().chain([OTHER[0]]) {
+    for (name, run) in RETRYING.into_iter().chain([HEDGED]) {
         let got = events(Retrier::new(POLICY), run, Fail(Outcome::Permanent));
         assert_eq!(got, [(1, Action::Stop(StopReason::Permanent))], "{name}");
     }
@@ -117,9 +119,8 @@ fn operator_controls_disable_retries_and_copies_but_no_ticks() {
     for (name, run) in RETRYING {
         assert_eq!(end(run), [(1, Action::Stop(StopReason::Budget))], "{name}");
     }
-    let [hedge, tickers @ ..] = OTHER;
-    assert_eq!(end(hedge.1), [(1, Action::Stop(StopReason::Budget))], "{}", hedge.0);
-    for (name, run) in tickers {
+    assert_eq!(end(HEDGED.1), [(1, Action::Stop(StopReason::Budget))], "{}", HEDGED.0);
+    for (name, run) in TICKERS {
         assert_eq!(end(run).len(), 3, "{name}");
     }
 }

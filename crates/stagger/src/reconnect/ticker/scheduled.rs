@@ -29,7 +29,8 @@ impl Scheduled {
     }
 
     fn retry(&mut self) -> RetryMachine<'_> {
-        RetryMachine::new(self.retrier.policy(), &mut self.state, self.seed)
+        let strategy = self.retrier.shared().strategy.as_deref();
+        RetryMachine::new(self.retrier.policy(), &mut self.state, self.seed).strategy(strategy)
     }
 
     /// Counts a tick as an attempt. There is no guard that could reject it.
