@@ -249,6 +249,9 @@ impl Default for Policy {
 
 impl Policy {
     /// The default policy: `exponential base=100ms cap=30s multiplier=2 jitter=full max-attempts=4`.
+    ///
+    /// It is for calls that somebody waits for. The program `stagger` retries commands, which take longer and can outlast
+    /// the restart of a service: its default has a base of 1 s and 5 attempts.
     pub const DEFAULT: Self =
         Self::exponential(Duration::from_millis(100), Duration::from_secs(30)).as_defaults().build_or_fail_to_compile();
 }
