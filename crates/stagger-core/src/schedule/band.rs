@@ -72,7 +72,8 @@ impl DelayCurve for Band {
         let interval = Interval { lo: self.from.at(ceiling).max(floor), hi: self.to.at(ceiling).max(floor) };
         let drawn = match unit {
             0 => draw_nanos(interval.lo, interval.hi, bits),
-            unit => draw_nanos(interval.lo / unit, interval.hi / unit, bits) * unit,
+            // A floor may lie between two units.
+            unit => (draw_nanos(interval.lo / unit, interval.hi / unit, bits) * unit).max(floor),
         };
         if unit > 0 && route == Route::Geometric {
             next = least(curve.cap, (whole(carry * curve.multiplier) / unit * unit) as f64);

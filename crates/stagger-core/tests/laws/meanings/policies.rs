@@ -3,6 +3,7 @@
 use core::time::Duration;
 
 use proptest::prelude::*;
+use stagger_core::profile::Profile;
 use stagger_core::schedule::Backoff;
 use stagger_core::{Jitter, Outcome, Policy, PolicyProblem, Seed, policy};
 
@@ -115,4 +116,14 @@ fn meaning_13_all_problems_are_reported_in_a_fixed_order() {
          multiplier NaN is not a finite number of at least 1: use 2, or 1 for no growth; \
          spread 1m is longer than max-elapsed 10s: shorten spread or raise max-elapsed"
     );
+}
+
+#[test]
+fn a_floor_between_two_steps_of_a_profile_is_a_minimum() {
+    let floor = Duration::from_micros(4_500_500);
+    for profile in Profile::all().filter(|profile| profile.policy().allows_retries()) {
+        let Ok(policy) = profile.policy().to_builder().floor(floor).build() else { continue };
+        let least = (0..2_000).flat_map(|seed| policy.delays(Seed::new(seed)).take(3)).min();
+        assert!(least.is_none_or(|least| least >= floor), "{}: {least:?}", profile.name());
+    }
 }
