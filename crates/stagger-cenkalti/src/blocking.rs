@@ -5,7 +5,6 @@ use core::pin::pin;
 use core::task::{Context, Poll, Waker};
 use core::time::Duration;
 
-use stagger::testing::sleeps_are_skipped;
 use stagger::time::{BlockingSleep, ThreadSleep};
 use stagger::{Cancel, StopReason, scope};
 
@@ -15,6 +14,7 @@ use crate::call::{Call, Notify, Silent};
 use crate::call_state::{CallState, Next};
 use crate::operation::OperationResult;
 use crate::output::{Bare, BlockingCancel};
+use crate::wait::sleep;
 
 /// Retries a blocking operation until it succeeds or the backoff ends: the package's `Retry` and `RetryWithData`.
 ///
@@ -141,14 +141,5 @@ fn attempt<O>(operation: &mut impl FnMut() -> O) -> O {
         if let Poll::Ready(out) = attempt.as_mut().poll(&mut cx) {
             return out;
         }
-    }
-}
-
-/// Sleeps, or does not if the wait is zero, sleeping is turned off, or the call is cancelled.
-pub(crate) fn sleep(timer: &impl BlockingSleep, delay: Duration, cancel: Option<&Cancel>) {
-    match cancel {
-        _ if delay.is_zero() || sleeps_are_skipped() => {}
-        Some(cancel) => timer.sleep_unless(delay, cancel),
-        None => timer.sleep(delay),
     }
 }

@@ -4,8 +4,8 @@ use stagger::time::{BlockingSleep, ThreadSleep};
 use stagger::{Cancel, Instant};
 
 use crate::backoff::BackOff;
-use crate::blocking::sleep;
 use crate::ticker_state::{Phase, TickerState};
+use crate::wait::sleep;
 
 /// Ticks on the delays of a backoff, in blocking code: an iterator whose `next` sleeps until the tick, and returns its
 /// instant on the clock of the timer.

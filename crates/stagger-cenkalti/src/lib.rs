@@ -166,6 +166,7 @@ mod random;
 mod retry;
 mod ticker;
 mod ticker_state;
+mod wait;
 
 pub use backoff::BackOff;
 pub use call::Call;

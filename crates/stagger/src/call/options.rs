@@ -1,10 +1,11 @@
 use core::borrow::Borrow;
 use core::time::Duration;
 
+use stagger_core::guard::Permits;
 use stagger_core::machine::Strategy;
 use stagger_core::{Guards, Instant, NestedRetries, Policy};
 
-use super::permits::{HeldPermits, Lender, PermitSlot};
+use super::permits::{HeldPermits, Lender, PermitSlot, PermitStage};
 use crate::retrier::event::EventError;
 use crate::retrier::handle::Retrier;
 use crate::retrier::limits::{IsLast, Limits};
@@ -60,6 +61,32 @@ pub trait Options: Sized {
     #[inline]
     fn cancel(&self) -> Option<&Cancel> {
         None
+    }
+}
+
+impl<X: Options, C: Clock + Clone> PermitSlot<X, C> for HeldPermits<X::Lender, C> {
+    const EMPTY: Self = Self::EMPTY;
+
+    #[inline]
+    fn put(&mut self, permits: Permits, stage: PermitStage, nested: NestedRetries, options: &X, clock: &C) {
+        if !options.is_unguarded() {
+            self.hold(permits, stage, nested, || Some((options.lender(), clock.clone())));
+        }
+    }
+
+    #[inline]
+    fn take(&mut self) -> Permits {
+        self.take()
+    }
+
+    #[inline]
+    fn set_stage(&mut self, stage: PermitStage) {
+        self.set_stage(stage);
+    }
+
+    #[inline]
+    fn settle(&mut self) {
+        self.settle();
     }
 }
 

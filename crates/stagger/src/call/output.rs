@@ -2,7 +2,8 @@ use core::time::Duration;
 
 use stagger_core::StopReason;
 
-use crate::error::call_error::{Cause, Error, Rejected, Report};
+use crate::error::call_error::{Cause, Error, Report};
+use crate::error::rejected::Rejected;
 
 /// The kind of output that a call returns.
 pub trait OutputMode {

@@ -1,7 +1,6 @@
 use stagger_core::guard::Permits;
 use stagger_core::{Guards, Instant, NestedRetries, Outcome};
 
-use super::options::Options;
 use crate::time::Clock;
 
 /// The progress of an attempt, which decides how its permits are settled if it goes no further.
@@ -186,31 +185,5 @@ impl<L: Lender> Drop for WaitingPermits<L> {
         if let Some(lender) = &self.lender {
             lender.guards().release(Permits::take(&mut self.permits));
         }
-    }
-}
-
-impl<X: Options, C: Clock + Clone> PermitSlot<X, C> for HeldPermits<X::Lender, C> {
-    const EMPTY: Self = Self::EMPTY;
-
-    #[inline]
-    fn put(&mut self, permits: Permits, stage: PermitStage, nested: NestedRetries, options: &X, clock: &C) {
-        if !options.is_unguarded() {
-            self.hold(permits, stage, nested, || Some((options.lender(), clock.clone())));
-        }
-    }
-
-    #[inline]
-    fn take(&mut self) -> Permits {
-        self.take()
-    }
-
-    #[inline]
-    fn set_stage(&mut self, stage: PermitStage) {
-        self.set_stage(stage);
-    }
-
-    #[inline]
-    fn settle(&mut self) {
-        self.settle();
     }
 }

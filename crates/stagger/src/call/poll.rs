@@ -10,7 +10,7 @@ use super::attempt::Attempt;
 use super::coop;
 use super::machine::{Call, Next, Phase};
 use super::options::{Observed, Options};
-use crate::error::call_error::Rejected;
+use crate::error::rejected::Rejected;
 use crate::retrier::event::Listen;
 use crate::time::Sleep;
 

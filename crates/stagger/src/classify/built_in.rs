@@ -4,9 +4,9 @@ use core::error::Error;
 use stagger_core::{BreakerOpen, FailureKind, Outcome, ServerHint};
 
 use super::io;
-use crate::error::call_error::Rejected;
 use crate::error::fact::{Fact, fact_of};
 use crate::error::links::{as_error, links};
+use crate::error::rejected::Rejected;
 
 /// Classifies an error for which there is no rule: by the first known error in its [`chain`], or as transient if there
 /// is none.

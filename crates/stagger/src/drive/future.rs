@@ -17,7 +17,8 @@ use crate::call::output::{Bare, Detailed, ErrorSlot, Finish, InnerError, OutputM
 use crate::call::poll::PollCall;
 use crate::call::scope::ScopeGuard;
 use crate::classify::rule::{Classify, Plain, ResultReader, Validated, When};
-use crate::error::call_error::{Cause, Rejected};
+use crate::error::call_error::Cause;
+use crate::error::rejected::Rejected;
 use crate::retrier::event::{Event, OnEvent};
 use crate::retrier::limits::{LastAttempt, Limits};
 use crate::time::cancel::Uncancelled;

@@ -13,7 +13,8 @@ use crate::call::poll::PollCall;
 use crate::call::scope::ScopeGuard;
 use crate::classify::marked::OperationError;
 use crate::classify::rule::{BuiltIn, Rule};
-use crate::error::call_error::{Cause, Error, Rejected};
+use crate::error::call_error::{Cause, Error};
+use crate::error::rejected::Rejected;
 use crate::retrier::event::{EventError, Silent};
 use crate::time::Sleep;
 

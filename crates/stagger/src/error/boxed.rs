@@ -3,7 +3,8 @@ use core::error::Error;
 use core::fmt;
 use core::ops::Deref;
 
-use crate::error::call_error::{Rejected, display_chain};
+use super::chain::display_chain;
+use super::rejected::Rejected;
 
 /// An error of any type, which implements `Error` itself: `Box<dyn Error>`, `anyhow::Error` and `eyre::Report` do not, so
 /// `?` cannot convert an [`Error`](crate::Error) around them.

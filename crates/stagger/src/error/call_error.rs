@@ -1,12 +1,12 @@
 use core::fmt;
 use core::time::Duration;
 
+use stagger_core::StopReason;
 use stagger_core::text::Compact;
-use stagger_core::{BreakerOpen, StopReason};
 
-use super::fact::{Fact, fact_of, leave_fact};
-use super::links::{links, sources};
-use crate::error::boxed::BoxedError;
+use super::boxed::BoxedError;
+use super::fact::{Fact, leave_fact};
+use super::rejected::Rejected;
 
 /// The error of a call that gave up: the reason to stop, the number of attempts, the elapsed time and the cause.
 ///
@@ -29,24 +29,6 @@ pub enum Cause<E> {
     Operation(E),
     /// The operation returned no error: it was not called, or did not complete.
     Rejected(Rejected),
-}
-
-/// Why an attempt was prevented or ended by something other than the operation.
-///
-/// An error type that implements `From<Rejected>` can represent it: see [`RetryResultExt::into_inner`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Rejected {
-    /// The circuit breaker is open.
-    BreakerOpen(BreakerOpen),
-    /// The attempt exceeded its timeout or the deadline.
-    TimedOut,
-    /// The deadline had passed before the attempt.
-    DeadlinePassed,
-    /// The caller cancelled the call.
-    Cancelled,
-    /// The connection was lost and is not reestablished: see [`Reconnect`](crate::reconnect::Reconnect).
-    Lost,
 }
 
 impl<E> Error<E> {
@@ -202,85 +184,6 @@ impl<E: SourceError> core::error::Error for Error<E> {
         };
         // The error in the box, not the box, so that it can be downcast to.
         Some(error.downcast_ref::<BoxedError>().map_or(error, |boxed| &**boxed))
-    }
-}
-
-/// Returns why a call gave up, if its error is anywhere in this chain, whatever the type of its operation's error.
-///
-/// For a program that ends with another exit code when it was cancelled:
-///
-/// ```
-/// # use stagger::{Policy, Cancel, StopReason, blocking};
-/// fn run(cancel: &Cancel) -> anyhow::Result<()> {
-///     let fails = || Err::<(), _>(std::io::Error::from(std::io::ErrorKind::ConnectionRefused));
-///     blocking::retry(&Policy::DEFAULT, fails).cancelled_by(cancel).run()?;
-///     Ok(())
-/// }
-///
-/// let cancel = Cancel::new();
-/// cancel.cancel();
-/// let error = run(&cancel).unwrap_err();
-/// let code = if stagger::stop_reason(&*error) == Some(StopReason::Cancelled) { 130 } else { 1 };
-/// assert_eq!(code, 130);
-/// ```
-#[must_use]
-pub fn stop_reason(error: &(dyn core::error::Error + 'static)) -> Option<StopReason> {
-    links(error).find_map(|link| match link.downcast_ref() {
-        Some(Rejected::Cancelled) => Some(StopReason::Cancelled),
-        Some(Rejected::BreakerOpen(_)) => Some(StopReason::Breaker),
-        _ => match fact_of(link) {
-            Some(Fact::Stop(stop)) => Some(stop),
-            _ => None,
-        },
-    })
-}
-
-/// Returns the messages of an error and all its sources, joined by `: `.
-///
-/// ```
-/// # use stagger::{Policy, blocking, display_chain};
-/// let fails = || Err::<(), _>(std::io::Error::other("no such account"));
-/// let error = blocking::retry(&Policy::DEFAULT, fails).detailed().run().unwrap_err();
-/// let text = display_chain(&error).to_string();
-/// assert!(text.starts_with("gave up after 1 attempt in "), "{text}");
-/// assert!(text.ends_with("the failure is permanent: no such account"), "{text}");
-/// ```
-pub fn display_chain<'e>(error: &'e (dyn core::error::Error + 'static)) -> impl fmt::Display + 'e {
-    Chain(error)
-}
-
-struct Chain<'e>(&'e (dyn core::error::Error + 'static));
-
-impl fmt::Display for Chain<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.0)?;
-        sources(self.0).skip(1).try_for_each(|source| write!(f, ": {source}"))
-    }
-}
-
-impl fmt::Display for Rejected {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::BreakerOpen(open) => open.fmt(f),
-            Self::TimedOut => f.write_str("the attempt exceeded its time limit"),
-            Self::DeadlinePassed => f.write_str("the deadline had passed before the attempt"),
-            Self::Cancelled => f.write_str("the call was cancelled"),
-            Self::Lost => f.write_str("the connection was lost"),
-        }
-    }
-}
-
-impl core::error::Error for Rejected {}
-
-impl From<Rejected> for std::io::Error {
-    fn from(rejected: Rejected) -> Self {
-        use std::io::ErrorKind;
-        let kind = match rejected {
-            Rejected::TimedOut | Rejected::DeadlinePassed => ErrorKind::TimedOut,
-            Rejected::Lost => ErrorKind::ConnectionAborted,
-            Rejected::BreakerOpen(_) | Rejected::Cancelled => ErrorKind::Other,
-        };
-        Self::new(kind, rejected)
     }
 }
 

@@ -9,11 +9,9 @@ use std::sync::Arc;
 
 use stagger_core::BreakerOpen;
 
-use crate::error::boxed::BoxedError;
-use crate::error::call_error::Rejected;
-
-/// The longest chain that is followed. A chain of sources may be cyclic.
-const MAX_LINKS: usize = 64;
+use super::boxed::BoxedError;
+use super::chain::MAX_LINKS;
+use super::rejected::Rejected;
 
 /// Returns what the first of these holders holds, if `$error` is one of them.
 macro_rules! held {
@@ -95,11 +93,6 @@ pub(crate) fn link_as_type<'e, E: Error + 'static>(link: &'e (dyn Error + 'stati
 /// ```
 pub fn links<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
     iter::successors(Some(error), |&link| next(link)).take(MAX_LINKS)
-}
-
-/// Returns an iterator over the sources of this error, beginning with the error itself.
-pub(crate) fn sources<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
-    iter::successors(Some(error), |&link| link.source()).take(MAX_LINKS)
 }
 
 fn next<'e>(link: &'e (dyn Error + 'static)) -> Option<&'e (dyn Error + 'static)> {

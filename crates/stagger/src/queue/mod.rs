@@ -19,6 +19,7 @@ mod gave_up;
 mod job;
 mod lists;
 mod pending;
+mod restore;
 mod retry;
 mod slab;
 pub(crate) mod snapshot;

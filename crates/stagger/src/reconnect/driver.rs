@@ -8,7 +8,8 @@ use stagger_core::{
 
 use crate::classify::marked::OperationError;
 use crate::classify::rule::{BuiltIn, Rule};
-use crate::error::call_error::{Cause, Error, Rejected};
+use crate::error::call_error::{Cause, Error};
+use crate::error::rejected::Rejected;
 use crate::retrier::event::{Action, Event, EventError};
 use crate::retrier::handle::Retrier;
 use crate::time::{Clock, entropy};
