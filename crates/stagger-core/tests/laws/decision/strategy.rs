@@ -57,7 +57,7 @@ fn a_lost_connection_waits_as_the_strategy_says() {
     let step = machine.ended(generation, Outcome::TRANSIENT, at(secs(1)), plan, &guards);
     assert!(matches!(step, ReconnectStep::Wait { after, .. } if after == secs(7)), "{step:?}");
     let ReconnectStep::Connect { generation } = machine.due(&policy, at(secs(8)), &guards) else { panic!() };
-    machine.opened(generation, || at(secs(8)), &guards);
+    assert_eq!(machine.opened(generation, || at(secs(8)), &guards), ReconnectStep::Rest);
     let step = machine.ended(generation, Outcome::TRANSIENT, at(secs(9)), plan, &guards);
     assert!(matches!(step, ReconnectStep::Wait { after, .. } if after == secs(7)), "{step:?}");
 }
