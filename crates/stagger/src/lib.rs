@@ -29,6 +29,7 @@
 //! | observe or disable guards, or throttle retries, at run time | [`control`] |
 //! | port code from the Go package cenkalti/backoff | the crate `stagger-cenkalti` |
 //! | test code that uses this crate | [`testing`] |
+//! | compute the delays yourself, with every limit and guard | [`Retrier::strategy`] |
 //! | write the loop yourself | [`Policy::delays`], or [`RetryMachine`](crate::machine::RetryMachine) for a driver of your own |
 //!
 //! Every decision is made in [`stagger_core`], whose policies, guards and state machines are re-exported here.
@@ -57,8 +58,8 @@
 //!
 //! # What it guarantees
 //!
-//! - The operation runs at least once unless a circuit breaker rejects the first attempt. It is called after the sleep,
-//!   and its success is returned even if the call was cancelled in the meantime.
+//! - The operation runs at least once unless the deadline has passed or a circuit breaker is open. It is called after the
+//!   sleep, and its success is returned even if the call was cancelled in the meantime.
 //! - A plain call, without guards, time limits, listeners or detailed output, that succeeds on the first attempt reads no
 //!   clock, draws no random number and allocates nothing.
 //! - Dropping a future stops the call immediately and releases the permits it holds from budget and breaker.
