@@ -2,7 +2,8 @@ use core::time::Duration;
 
 use stagger_core::machine::Paused;
 
-/// A pending retry, detached from its queue: returned by [`RetryQueue::into_pending`](super::RetryQueue::into_pending) on shutdown, and accepted by
+/// A pending retry, detached from its queue: returned by
+/// [`RetryQueue::into_pending`](super::RetryQueue::into_pending) on shutdown, and accepted by
 /// [`RetryQueue::restore`](super::RetryQueue::restore).
 ///
 /// It stores the remaining wait instead of an instant, so it does not depend on a clock: it can be stored for any time,
