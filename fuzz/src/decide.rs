@@ -105,6 +105,10 @@ impl Call<'_> {
             self.read_at_most_once();
             permit = match begun {
                 Ok(permit) => permit,
+                Err(StopReason::Elapsed) => {
+                    let passed = deadline.is_some_and(|deadline| self.now.get() >= deadline);
+                    return assert!(passed, "the deadline has not passed");
+                }
                 Err(stop) => return assert_eq!((stop, self.guards.breaker.is_some()), (StopReason::Breaker, true)),
             };
             let (outcome, lived) = event.outcome.outcome();
