@@ -116,8 +116,8 @@ impl PolicyArgs {
 }
 
 /// Returns the policy used without any policy flag: long enough to outlast the restart of a service. It differs from the
-/// library's default, [`Policy::DEFAULT`], in its base and attempts: a command takes longer than a call, and nobody waits
-/// for it as for a request.
+/// library's default, [`Policy::DEFAULT`], in its base and attempts: a command takes longer than a call, and is
+/// rarely part of a request.
 fn defaults() -> PolicyBuilder {
     Policy::exponential(Duration::from_secs(1), Duration::from_secs(30)).max_attempts(5).as_defaults()
 }

@@ -117,7 +117,7 @@ impl Policy {
         PolicyBuilder::new(Backoff::Stop)
     }
 
-    /// Creates a builder with the settings of this policy, to vary it. Values that nobody gave, such as those of
+    /// Creates a builder with the settings of this policy, to vary it. Values that were not given, such as those of
     /// [`Policy::DEFAULT`] and of profiles, yield to the values that are set; see [`PolicyBuilder`].
     pub const fn to_builder(&self) -> PolicyBuilder {
         PolicyBuilder::of_settings(self.settings)
@@ -250,8 +250,8 @@ impl Default for Policy {
 impl Policy {
     /// The default policy: `exponential base=100ms cap=30s multiplier=2 jitter=full max-attempts=4`.
     ///
-    /// It is for calls that somebody waits for. The program `stagger` retries commands, which take longer and can outlast
-    /// the restart of a service: its default has a base of 1 s and 5 attempts.
+    /// It is for calls whose result a user or another call waits for. The program `stagger` retries commands, which take
+    /// longer; its default, with a base of 1 s and 5 attempts, outlasts the restart of a service more often.
     pub const DEFAULT: Self =
         Self::exponential(Duration::from_millis(100), Duration::from_secs(30)).as_defaults().build_or_fail_to_compile();
 }

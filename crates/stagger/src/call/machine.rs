@@ -10,7 +10,7 @@ use super::attempt::Attempt;
 use super::not_before::NotBefore;
 use super::options::{Observed, Options, Through};
 use super::output::{Ended, ErrorSlot, Finish};
-use super::permits::{HeldPermits, Lender, PermitSlot, PermitStage, WaitingPermits};
+use super::permits::{GuardSource, HeldPermits, PermitSlot, PermitStage, WaitingPermits};
 use crate::call::scope;
 use crate::classify::marked::OperationError;
 use crate::classify::rule::{BuiltIn, Rule};
@@ -144,7 +144,7 @@ impl<X: Options, C: Clock + Clone> Call<X, C> {
     }
 
     /// Returns whether the first attempt can be made on the fast path, before the call has any state but its start:
-    /// nothing can reject or limit the attempt, and nobody is told of its success.
+    /// nothing can reject or limit the attempt, and there is no listener.
     /// [`leave_fast_path`](Self::leave_fast_path) makes up for the skipped steps.
     #[inline]
     pub(crate) fn has_fast_path<L: Listen>(&self) -> bool {
@@ -492,14 +492,14 @@ impl<X: Options, C: Clock + Clone> Call<X, C> {
 
 /// What is left of a call while it waits elsewhere, in a queue.
 #[derive(Debug)]
-pub(crate) struct Parked<L: Lender> {
+pub(crate) struct Parked<L: GuardSource> {
     pub(crate) state: RetryState,
     /// Zero until it is drawn.
     pub(crate) seed: Seed,
     pub(crate) permits: WaitingPermits<L>,
 }
 
-impl<L: Lender> Parked<L> {
+impl<L: GuardSource> Parked<L> {
     /// A call that has not started.
     pub(crate) const FRESH: Self =
         Self { state: RetryState::new(), seed: Seed::new(0), permits: WaitingPermits::EMPTY };

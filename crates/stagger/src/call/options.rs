@@ -5,7 +5,7 @@ use stagger_core::guard::Permits;
 use stagger_core::machine::Strategy;
 use stagger_core::{Guards, Instant, NestedRetries, Policy};
 
-use super::permits::{HeldPermits, Lender, PermitSlot, PermitStage};
+use super::permits::{GuardSource, HeldPermits, PermitSlot, PermitStage};
 use crate::retrier::event::EventError;
 use crate::retrier::handle::Retrier;
 use crate::retrier::limits::{IsLast, Limits};
@@ -19,8 +19,8 @@ use crate::time::cancel::Cancel;
 pub trait Options: Sized {
     /// Whether there is nothing but a policy.
     const PLAIN: bool;
-    /// Who grants the call's permits.
-    type Lender: Lender;
+    /// The source of the guards that grant the call's permits.
+    type GuardSource: GuardSource;
     /// The permits of the call; zero-sized if there is nothing but a policy.
     type Held<C: Clock + Clone>: PermitSlot<Self, C>;
 
@@ -30,8 +30,8 @@ pub trait Options: Sized {
     /// Returns the guards, and what the call does inside an attempt of another call.
     fn guards(&self) -> Guards<'_>;
 
-    /// Returns who grants the call's permits.
-    fn lender(&self) -> Self::Lender;
+    /// Returns the source of the guards that grant the call's permits.
+    fn guard_source(&self) -> Self::GuardSource;
 
     /// Returns whether there are no guards, and therefore no permits.
     #[inline]
@@ -64,13 +64,13 @@ pub trait Options: Sized {
     }
 }
 
-impl<X: Options, C: Clock + Clone> PermitSlot<X, C> for HeldPermits<X::Lender, C> {
+impl<X: Options, C: Clock + Clone> PermitSlot<X, C> for HeldPermits<X::GuardSource, C> {
     const EMPTY: Self = Self::EMPTY;
 
     #[inline]
     fn put(&mut self, permits: Permits, stage: PermitStage, nested: NestedRetries, options: &X, clock: &C) {
         if !options.is_unguarded() {
-            self.hold(permits, stage, nested, || Some((options.lender(), clock.clone())));
+            self.hold(permits, stage, nested, || Some((options.guard_source(), clock.clone())));
         }
     }
 
@@ -98,7 +98,7 @@ pub trait Observed<E>: Options {
 
 impl Options for &Policy {
     const PLAIN: bool = true;
-    type Lender = Guards<'static>;
+    type GuardSource = Guards<'static>;
     type Held<C: Clock + Clone> = ();
 
     #[inline]
@@ -112,7 +112,7 @@ impl Options for &Policy {
     }
 
     #[inline]
-    fn lender(&self) -> Guards<'static> {
+    fn guard_source(&self) -> Guards<'static> {
         Guards::none()
     }
 
@@ -195,7 +195,7 @@ impl<'p> Configure<'p> for Configured<'p> {
 
 impl<'p> Options for Configured<'p> {
     const PLAIN: bool = false;
-    type Lender = Guards<'p>;
+    type GuardSource = Guards<'p>;
     type Held<C: Clock + Clone> = HeldPermits<Guards<'p>, C>;
 
     #[inline]
@@ -209,7 +209,7 @@ impl<'p> Options for Configured<'p> {
     }
 
     #[inline]
-    fn lender(&self) -> Guards<'p> {
+    fn guard_source(&self) -> Guards<'p> {
         self.guards
     }
 
@@ -265,7 +265,7 @@ impl<R: Borrow<Retrier>> Through<R> {
 }
 
 /// The guards of a retrier.
-impl<R: Borrow<Retrier>> Lender for R {
+impl<R: Borrow<Retrier>> GuardSource for R {
     fn guards(&self) -> Guards<'_> {
         self.borrow().shared().guards()
     }
@@ -273,7 +273,7 @@ impl<R: Borrow<Retrier>> Lender for R {
 
 impl<R: Borrow<Retrier> + Clone> Options for Through<R> {
     const PLAIN: bool = false;
-    type Lender = R;
+    type GuardSource = R;
     type Held<C: Clock + Clone> = HeldPermits<R, C>;
 
     fn policy(&self) -> &Policy {
@@ -284,7 +284,7 @@ impl<R: Borrow<Retrier> + Clone> Options for Through<R> {
         self.shared().guards()
     }
 
-    fn lender(&self) -> R {
+    fn guard_source(&self) -> R {
         self.retrier.clone()
     }
 

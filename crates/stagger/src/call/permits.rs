@@ -16,13 +16,13 @@ pub enum PermitStage {
     Attempting,
 }
 
-/// Who granted a permit, and takes it back.
-pub trait Lender {
+/// A source of guards, which granted a permit and settle it.
+pub trait GuardSource {
     /// Returns the guards.
     fn guards(&self) -> Guards<'_>;
 }
 
-impl Lender for Guards<'_> {
+impl GuardSource for Guards<'_> {
     fn guards(&self) -> Guards<'_> {
         *self
     }
@@ -65,45 +65,44 @@ impl<X, C> PermitSlot<X, C> for () {
     fn settle(&mut self) {}
 }
 
-/// Permits with the guards that granted them. Dropping it is the only way in which an attempt that does not complete is
-/// settled.
+/// Permits with the guards that granted them. Dropping it settles an attempt that does not complete.
 #[derive(Debug)]
-pub struct HeldPermits<L: Lender, C: Clock> {
+pub struct HeldPermits<L: GuardSource, C: Clock> {
     /// Absent until the first permits; the clock times an attempt that is dropped in progress.
-    lender: Option<(L, C)>,
+    guard_source: Option<(L, C)>,
     permits: Permits,
     stage: PermitStage,
     nested: NestedRetries,
 }
 
-impl<L: Lender, C: Clock> HeldPermits<L, C> {
+impl<L: GuardSource, C: Clock> HeldPermits<L, C> {
     /// Holds nothing.
     pub(crate) const EMPTY: Self =
-        Self { lender: None, permits: Permits::NONE, stage: PermitStage::Settled, nested: NestedRetries::Allow };
+        Self { guard_source: None, permits: Permits::NONE, stage: PermitStage::Settled, nested: NestedRetries::Allow };
 
     /// Continues to hold the permits of an attempt that waited elsewhere.
     pub(crate) fn resume(mut waiting: WaitingPermits<L>, clock: C) -> Self {
         let permits = Permits::take(&mut waiting.permits);
-        let lender = waiting.lender.take().map(|lender| (lender, clock));
-        Self { lender, permits, stage: PermitStage::Waiting, nested: NestedRetries::Allow }
+        let guard_source = waiting.guard_source.take().map(|guard_source| (guard_source, clock));
+        Self { guard_source, permits, stage: PermitStage::Waiting, nested: NestedRetries::Allow }
     }
 
     /// Hands over the permits of an attempt that waits elsewhere.
     pub(crate) fn park(mut self) -> WaitingPermits<L> {
         let permits = self.take();
-        WaitingPermits { lender: self.lender.take().map(|(lender, _)| lender), permits }
+        WaitingPermits { guard_source: self.guard_source.take().map(|(guard_source, _)| guard_source), permits }
     }
 
-    /// Stores the permits of an attempt that has come this far; `lender` is asked once.
+    /// Stores the permits of an attempt that has come this far; `guard_source` is asked once.
     pub(crate) fn hold(
         &mut self,
         permits: Permits,
         stage: PermitStage,
         nested: NestedRetries,
-        lender: impl FnOnce() -> Option<(L, C)>,
+        guard_source: impl FnOnce() -> Option<(L, C)>,
     ) {
-        if self.lender.is_none() {
-            self.lender = lender();
+        if self.guard_source.is_none() {
+            self.guard_source = guard_source();
         }
         (self.permits, self.stage, self.nested) = (permits, stage, nested);
     }
@@ -128,8 +127,8 @@ impl<L: Lender, C: Clock> HeldPermits<L, C> {
     /// Settles the permits of an attempt that has completed, with its outcome.
     pub(crate) fn record(&mut self, outcome: &Outcome, now: Instant) {
         let permits = self.take();
-        if let Some((lender, _)) = &self.lender {
-            lender.guards().nested(self.nested).settle(permits, outcome, || now);
+        if let Some((guard_source, _)) = &self.guard_source {
+            guard_source.guards().nested(self.nested).settle(permits, outcome, || now);
         }
     }
 
@@ -144,8 +143,8 @@ impl<L: Lender, C: Clock> HeldPermits<L, C> {
     #[cold]
     fn settle_by_stage(&mut self) {
         let (stage, permits) = (self.stage, self.take());
-        let Some((lender, clock)) = &self.lender else { return };
-        let guards = lender.guards().nested(self.nested);
+        let Some((guard_source, clock)) = &self.guard_source else { return };
+        let guards = guard_source.guards().nested(self.nested);
         match stage {
             PermitStage::Settled => {}
             PermitStage::Waiting => guards.release(permits),
@@ -155,7 +154,7 @@ impl<L: Lender, C: Clock> HeldPermits<L, C> {
     }
 }
 
-impl<L: Lender, C: Clock> Drop for HeldPermits<L, C> {
+impl<L: GuardSource, C: Clock> Drop for HeldPermits<L, C> {
     #[inline]
     fn drop(&mut self) {
         self.settle();
@@ -165,25 +164,25 @@ impl<L: Lender, C: Clock> Drop for HeldPermits<L, C> {
 /// Permits of an attempt that waits elsewhere, in as little memory as possible: without a clock, which their release does
 /// not need. Dropping it releases them.
 #[derive(Debug)]
-pub(crate) struct WaitingPermits<L: Lender> {
-    lender: Option<L>,
+pub(crate) struct WaitingPermits<L: GuardSource> {
+    guard_source: Option<L>,
     permits: Permits,
 }
 
-impl<L: Lender> WaitingPermits<L> {
+impl<L: GuardSource> WaitingPermits<L> {
     /// Holds nothing.
-    pub(crate) const EMPTY: Self = Self { lender: None, permits: Permits::NONE };
+    pub(crate) const EMPTY: Self = Self { guard_source: None, permits: Permits::NONE };
 
-    /// Holds these permits, which `lender` granted.
-    pub(crate) const fn new(permits: Permits, lender: Option<L>) -> Self {
-        Self { lender, permits }
+    /// Holds these permits, which `guard_source` granted.
+    pub(crate) const fn new(permits: Permits, guard_source: Option<L>) -> Self {
+        Self { guard_source, permits }
     }
 }
 
-impl<L: Lender> Drop for WaitingPermits<L> {
+impl<L: GuardSource> Drop for WaitingPermits<L> {
     fn drop(&mut self) {
-        if let Some(lender) = &self.lender {
-            lender.guards().release(Permits::take(&mut self.permits));
+        if let Some(guard_source) = &self.guard_source {
+            guard_source.guards().release(Permits::take(&mut self.permits));
         }
     }
 }

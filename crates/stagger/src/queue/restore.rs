@@ -59,7 +59,7 @@ impl<T, S: Sleep + Clone> RetryQueue<T, S> {
         }
         let guards = self.retrier.shared().guards().nested(NestedRetries::Allow);
         let permits = retry.reacquire(|| timer.now(), &guards)?;
-        state.permits = WaitingPermits::new(permits, self.lender());
+        state.permits = WaitingPermits::new(permits, self.guard_source());
         Ok(state)
     }
 }

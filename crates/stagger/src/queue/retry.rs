@@ -260,8 +260,8 @@ impl<T, S: Sleep + Clone> RetryQueue<T, S> {
         })
     }
 
-    /// Returns who grants the permits of the items; `None` without guards.
-    pub(super) fn lender(&self) -> Option<Retrier> {
+    /// Returns the source of the guards that grant the items' permits; `None` without guards.
+    pub(super) fn guard_source(&self) -> Option<Retrier> {
         let is_unguarded = self.retrier.shared().guards().is_unguarded();
         if is_unguarded { None } else { Some(self.retrier.clone()) }
     }
