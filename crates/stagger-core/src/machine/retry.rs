@@ -361,7 +361,14 @@ impl<'a> RetryMachine<'a> {
     /// Records the start of the call if a time limit needs it.
     #[inline]
     fn start_clock(&mut self, now: &impl Now) {
-        if self.policy.max_elapsed().is_some() && !self.state.is_timed {
+        if self.policy.max_elapsed().is_some() {
+            self.start_needed_clock(now);
+        }
+    }
+
+    #[cold]
+    fn start_needed_clock(&mut self, now: &impl Now) {
+        if !self.state.is_timed {
             self.state.start = now.now();
             self.state.is_timed = true;
         }
@@ -480,10 +487,9 @@ impl<'a> RetryMachine<'a> {
     /// Returns whether an attempt that starts `after` from now would start too late.
     #[inline]
     fn is_too_late(&self, after: Duration, now: &(impl Now + ?Sized)) -> bool {
-        let past_limit = match (self.policy.max_elapsed(), self.state.start()) {
-            (Some(limit), Some(start)) => now.now().saturating_add(after).saturating_since(start) > limit,
-            _ => false,
-        };
+        let past_limit = self.policy.max_elapsed().is_some_and(|limit| {
+            self.state.start().is_some_and(|start| now.now().saturating_add(after).saturating_since(start) > limit)
+        });
         past_limit || self.deadline.is_some_and(|deadline| now.now().saturating_add(after) >= deadline)
     }
 

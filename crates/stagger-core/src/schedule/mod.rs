@@ -137,22 +137,21 @@ impl Policy {
     #[inline]
     #[must_use]
     pub fn needs_seed(&self, outcome: &Outcome, resolution: Duration) -> bool {
-        // The two cases of almost every call.
-        match (self.settings.backoff, outcome) {
-            (Backoff::Exponential { .. }, Outcome::Failed { hint: None, .. }) if self.curve.is_plain => {
-                self.allows_retries()
-            }
-            (Backoff::Zero, Outcome::Failed { hint: None, .. }) if self.spread().is_zero() => false,
-            _ => self.draws_after(outcome, resolution),
-        }
-    }
-
-    fn draws_after(&self, outcome: &Outcome, resolution: Duration) -> bool {
         let (kind, hint) = match *outcome {
             Outcome::Failed { kind, hint } => (kind, hint),
             Outcome::NotProcessed => (FailureKind::Transient, None),
             _ => return false,
         };
+        // The two cases of almost every call.
+        match (&self.settings.backoff, hint) {
+            (Backoff::Exponential { .. }, None) if self.curve.is_plain => self.allows_retries(),
+            (Backoff::Zero, None) if self.spread().is_zero() => false,
+            _ => self.draws_after(kind, hint, resolution),
+        }
+    }
+
+    #[cold]
+    fn draws_after(&self, kind: FailureKind, hint: Option<ServerHint>, resolution: Duration) -> bool {
         if !self.allows_retries() || matches!(self.settings.backoff, Backoff::Stop) {
             return false;
         }

@@ -30,9 +30,14 @@ impl<X: Options, T: Sleep + Clone> PollCall<X, T> {
     #[inline]
     pub(crate) fn start(&mut self) {
         if self.call.phase == Phase::Fresh {
-            let delay = self.call.start(self.call.clock.resolution());
-            self.wait(delay);
+            self.start_fresh();
         }
+    }
+
+    #[cold]
+    fn start_fresh(&mut self) {
+        let delay = self.call.start(self.call.clock.resolution());
+        self.wait(delay);
     }
 
     /// Waits until the next attempt is due, and asks the guards to admit it. Starts the timer of its time limit. Pending
@@ -41,21 +46,20 @@ impl<X: Options, T: Sleep + Clone> PollCall<X, T> {
     pub(crate) fn poll_begin(&mut self, cx: &mut Context<'_>) -> Poll<Result<Attempt, (StopReason, Rejected)>> {
         self.start();
         let call = &mut self.call;
-        // The phases in order instead of a `match`: a retry whose timer is ready falls straight through.
-        while call.phase == Phase::Sleeping {
+        if call.phase == Phase::Sleeping {
             let Some(sleeping) = &mut self.sleeping else { return Poll::Pending };
-            ready!(Pin::new(&mut *sleeping).poll(cx));
-            match call.remaining_wait() {
-                Some(left) => call.clock.rearm(sleeping, left),
-                None => call.phase = Phase::Due,
+            loop {
+                ready!(Pin::new(&mut *sleeping).poll(cx));
+                match call.remaining_wait() {
+                    Some(left) => call.clock.rearm(sleeping, left),
+                    None => break,
+                }
             }
-        }
-        if call.phase == Phase::Yielding {
+        } else if call.phase == Phase::Yielding {
             call.phase = Phase::Due;
             cx.waker().wake_by_ref();
             return Poll::Pending;
-        }
-        if call.phase != Phase::Due {
+        } else if call.phase != Phase::Due {
             return Poll::Pending;
         }
         call.begin()?;
@@ -85,7 +89,7 @@ impl<X: Options, T: Sleep + Clone> PollCall<X, T> {
 
     /// Records that the attempt failed. Returns the reason to stop, or `None` if another attempt follows, which
     /// [`poll_begin`](Self::poll_begin) waits for.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn failed<E, L: Listen>(
         &mut self,
         listener: &L,
@@ -102,6 +106,15 @@ impl<X: Options, T: Sleep + Clone> PollCall<X, T> {
                 None
             }
         }
+    }
+
+    /// Records that the time limit of the attempt elapsed; returns what [`failed`](Self::failed) does.
+    #[cold]
+    pub(crate) fn timed_out<E, L: Listen>(&mut self, listener: &L) -> Option<StopReason>
+    where
+        X: Observed<E>,
+    {
+        self.failed(listener, Outcome::TRANSIENT, None)
     }
 
     #[inline]

@@ -248,7 +248,7 @@ where
         }
     }
 
-    #[cold]
+    #[inline]
     fn wait(&mut self, delay: Duration) {
         let mut left = Some(delay);
         while let Some(length) = left {

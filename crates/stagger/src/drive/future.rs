@@ -282,8 +282,8 @@ where
             if this.attempt.is_none() {
                 poll.start();
                 // A first attempt that is due is made even if the call was cancelled before it.
-                let waits = poll.call.phase != Phase::Due || poll.call.attempts() > 0;
-                if waits && poll.call.is_cancelled(|| this.cancel.as_mut().poll(cx).is_ready()) {
+                let waits = || poll.call.phase != Phase::Due || poll.call.attempts() > 0;
+                if !X::PLAIN && waits() && poll.call.is_cancelled(|| this.cancel.as_mut().poll(cx).is_ready()) {
                     if poll.call.attempts() > 0 {
                         return ready(poll.call.cancelled::<M, _, _, _>(this.handlers.listener(), this.last_error));
                     }
@@ -313,13 +313,13 @@ where
                 }
                 continue;
             }
-            if poll.call.is_cancelled(|| this.cancel.as_mut().poll(cx).is_ready()) {
+            if !X::PLAIN && poll.call.is_cancelled(|| this.cancel.as_mut().poll(cx).is_ready()) {
                 this.attempt.set(None);
                 return ready(poll.call.cancelled::<M, _, _, _>(this.handlers.listener(), this.last_error));
             }
             ready!(poll.poll_limit(cx));
             this.attempt.set(None);
-            if let Some(stop) = poll.failed::<H::Error, _>(this.handlers.listener(), Outcome::TRANSIENT, None) {
+            if let Some(stop) = poll.timed_out::<H::Error, _>(this.handlers.listener()) {
                 // The timeout is the most recent failure; reporting the error of an earlier attempt would mislead.
                 return ready(poll.call.stopped::<M, _, _>(Cause::Rejected(Rejected::TimedOut), stop));
             }
