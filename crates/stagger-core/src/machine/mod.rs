@@ -4,6 +4,7 @@
 //! Both take the present time, the outcome and the [guards](crate::Guards) as arguments.
 
 pub(crate) mod decision;
+mod loss;
 mod paused;
 mod reconnect;
 mod retry;
@@ -11,8 +12,9 @@ mod state;
 mod strategy;
 
 pub use decision::Decision;
+pub use loss::Health;
 pub use paused::Paused;
 pub use reconnect::{Generation, ReconnectMachine, ReconnectPhase, ReconnectStep};
-pub use retry::{Health, RetryMachine};
+pub use retry::RetryMachine;
 pub use state::RetryState;
 pub use strategy::{RetryContext, RetryPlan, Strategy};

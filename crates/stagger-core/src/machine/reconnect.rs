@@ -2,7 +2,8 @@ use core::time::Duration;
 
 use crate::guards::guard::{Guards, Permits};
 use crate::machine::decision::{Decision, DelaySource, StopReason};
-use crate::machine::retry::{Health, RetryMachine};
+use crate::machine::loss::Health;
+use crate::machine::retry::RetryMachine;
 use crate::machine::state::RetryState;
 use crate::machine::strategy::RetryPlan;
 use crate::numbers::instant::Instant;

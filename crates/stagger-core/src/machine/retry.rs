@@ -3,7 +3,7 @@ use core::time::Duration;
 
 use crate::guards::guard::{Guards, NestedRetries, Now, Permits, Unread};
 use crate::machine::decision::{Decision, DelaySource, StopReason};
-use crate::machine::state::{AHEAD, BEGUN, DECIDED, REPEATED, REPEATS, RetryState};
+use crate::machine::state::{BEGUN, DECIDED, REPEATED, REPEATS, RetryState};
 use crate::machine::strategy::{RetryContext, Strategy};
 use crate::numbers::draw::draw_nanos;
 use crate::numbers::instant::{Instant, nanos};
@@ -11,22 +11,9 @@ use crate::numbers::seed::{Purpose, Seed};
 use crate::outcome::{FailureKind, Outcome, ServerHint};
 use crate::policy::{Drawn, Interval, Policy};
 
-/// Whether a lost connection had been healthy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Health {
-    /// It had been open for long enough: a new episode begins.
-    Stable,
-    /// It had not been open for long enough: the backoff continues.
-    Flapping,
-    /// Its server failed, however long it had been open: the backoff continues, after a spread, because all clients of
-    /// that server lose their connections at once.
-    Failed,
-}
-
 /// How the policy's spread takes part in a delay.
 #[derive(Clone, Copy)]
-enum SpreadUse {
+pub(super) enum SpreadUse {
     /// Not at all.
     Unused,
     /// The delay is drawn from it, and the schedule does not begin.
@@ -86,8 +73,8 @@ enum SpreadUse {
 /// ```
 #[derive(Debug)]
 pub struct RetryMachine<'a> {
-    policy: &'a Policy,
-    state: &'a mut RetryState,
+    pub(super) policy: &'a Policy,
+    pub(super) state: &'a mut RetryState,
     seed: Seed,
     deadline: Option<Instant>,
     strategy: Option<&'a dyn Strategy>,
@@ -235,46 +222,6 @@ impl<'a> RetryMachine<'a> {
         }
     }
 
-    /// Decides what to do after the loss of an open connection, as
-    /// [`ReconnectMachine`](crate::machine::ReconnectMachine) does. Use it to keep no more than a [`RetryState`] for
-    /// each of many connections. Call [`begin`](Self::begin) next, as after [`decide`](Self::decide).
-    ///
-    /// If the connection was healthy, an episode begins: the first wait is the policy's spread, and the schedule begins
-    /// with the first failure after it. Without a spread, the loss itself is the schedule's first failure. If the
-    /// connection was not healthy, the loss is one more failure of the attempt that opened it; if its server
-    /// [failed](Health::Failed), a spread is added to the delay. The guards have already recorded the success of that
-    /// attempt.
-    pub fn lost(
-        &mut self,
-        health: Health,
-        outcome: Outcome,
-        now: impl FnOnce() -> Instant,
-        guards: &Guards<'_>,
-    ) -> Decision {
-        let now = Unread::new(now);
-        // A connection that ended normally is still wanted.
-        let outcome = if outcome == Outcome::Success { Outcome::TRANSIENT } else { outcome };
-        let (kind, hint) = match retryable(outcome) {
-            Ok(failure) => failure,
-            Err(decision) => return decision,
-        };
-        let spread = match health {
-            Health::Stable => {
-                self.state.begin_episode();
-                self.start_clock(&now);
-                if self.policy.spread().is_zero() {
-                    self.state.flags |= AHEAD;
-                    SpreadUse::Unused
-                } else {
-                    SpreadUse::InsteadOfBackoff
-                }
-            }
-            Health::Flapping => SpreadUse::Unused,
-            Health::Failed => SpreadUse::BeforeBackoff,
-        };
-        self.retry_or_stop(kind, hint, spread, &now, guards)
-    }
-
     /// Restarts the attempt count and the schedule if the attempt or connection that ended had lasted at least
     /// `stable_after`, and returns whether it did. Later draws have new numbers.
     #[inline]
@@ -360,7 +307,7 @@ impl<'a> RetryMachine<'a> {
 
     /// Records the start of the call if a time limit needs it.
     #[inline]
-    fn start_clock(&mut self, now: &impl Now) {
+    pub(super) fn start_clock(&mut self, now: &impl Now) {
         if self.policy.max_elapsed().is_some() {
             self.start_needed_clock(now);
         }
@@ -395,7 +342,7 @@ impl<'a> RetryMachine<'a> {
 
     /// Takes steps 5 to 12.
     #[inline(always)]
-    fn retry_or_stop(
+    pub(super) fn retry_or_stop(
         &mut self,
         kind: FailureKind,
         hint: Option<ServerHint>,
@@ -507,7 +454,7 @@ impl<'a> RetryMachine<'a> {
 
 /// Returns the failure that may be retried, or the decision of steps 2 and 3.
 #[inline(always)]
-fn retryable(outcome: Outcome) -> Result<(FailureKind, Option<ServerHint>), Decision> {
+pub(super) fn retryable(outcome: Outcome) -> Result<(FailureKind, Option<ServerHint>), Decision> {
     match outcome {
         Outcome::Failed { kind, hint } => Ok((kind, hint)),
         Outcome::NotProcessed => Ok((FailureKind::Transient, None)),

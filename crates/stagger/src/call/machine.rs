@@ -1,6 +1,5 @@
 //! The decisions of one call. Every driver, blocking or async, uses this; a driver only waits and polls.
 
-use core::borrow::Borrow;
 use core::time::Duration;
 
 use stagger_core::machine::{Decision, RetryMachine, RetryState};
@@ -8,17 +7,14 @@ use stagger_core::{BreakerOpen, Budget, DelaySource, NestedRetries, Outcome, Pol
 
 use super::attempt::Attempt;
 use super::not_before::NotBefore;
-use super::options::{Observed, Options, Through};
+use super::options::{Observed, Options};
 use super::output::{Ended, ErrorSlot, Finish};
-use super::permits::{GuardSource, HeldPermits, PermitSlot, PermitStage, WaitingPermits};
+use super::permits::{PermitSlot, PermitStage};
 use crate::call::scope;
-use crate::classify::marked::OperationError;
-use crate::classify::rule::{BuiltIn, Rule};
 use crate::classify::rules::RuleSet;
 use crate::error::call_error::Cause;
 use crate::error::rejected::Rejected;
 use crate::retrier::event::{Action, Event, EventError, Listen};
-use crate::retrier::handle::Retrier;
 use crate::retrier::limits::IsLast;
 use crate::retrier::shared::Shared;
 use crate::testing;
@@ -31,14 +27,14 @@ use crate::time::{Clock, entropy};
 pub(crate) struct Call<X: Options, C: Clock + Clone> {
     pub(crate) options: X,
     pub(crate) clock: C,
-    state: RetryState,
+    pub(super) state: RetryState,
     /// Drawn at the first failure or for the spread: a call that succeeds does not need one.
-    seed: Seed,
-    permits: X::Held<C>,
+    pub(super) seed: Seed,
+    pub(super) permits: X::Held<C>,
     /// Valid if `HINTED` is set.
     not_before: NotBefore,
     pub(crate) phase: Phase,
-    flags: u8,
+    pub(super) flags: u8,
 }
 
 /// The state of a call.
@@ -61,7 +57,8 @@ pub(crate) enum Phase {
     Ended,
 }
 
-const SEEDED: u8 = 1;
+/// The seed is set.
+pub(super) const SEEDED: u8 = 1;
 /// The call was made inside an attempt of another call.
 const NESTED: u8 = 2;
 /// The caller has cancelled the call.
@@ -177,7 +174,7 @@ impl<X: Options, C: Clock + Clone> Call<X, C> {
 
     /// Returns whether the elapsed time will be needed.
     #[inline]
-    fn is_timed(&self) -> bool {
+    pub(super) fn is_timed(&self) -> bool {
         !X::PLAIN && (self.options.is_timed() || self.options.retrier().is_some_and(Shared::has_listeners))
     }
 
@@ -487,60 +484,6 @@ impl<X: Options, C: Clock + Clone> Call<X, C> {
             self.seed = self.options.retrier().and_then(|retrier| retrier.seed).unwrap_or_else(entropy::seed);
             self.flags |= SEEDED;
         }
-    }
-}
-
-/// What is left of a call while it waits elsewhere, in a queue.
-#[derive(Debug)]
-pub(crate) struct Parked<L: GuardSource> {
-    pub(crate) state: RetryState,
-    /// Zero until it is drawn.
-    pub(crate) seed: Seed,
-    pub(crate) permits: WaitingPermits<L>,
-}
-
-impl<L: GuardSource> Parked<L> {
-    /// A call that has not started.
-    pub(crate) const FRESH: Self =
-        Self { state: RetryState::new(), seed: Seed::new(0), permits: WaitingPermits::EMPTY };
-}
-
-impl<R: Borrow<Retrier> + Clone, C: Clock + Clone> Call<Through<R>, C> {
-    /// Continues a call that waited elsewhere: its next attempt is due.
-    pub(crate) fn resume(options: Through<R>, clock: C, parked: Parked<R>) -> Self {
-        let Parked { state, seed, permits } = parked;
-        let permits = HeldPermits::resume(permits, clock.clone());
-        let mut call = Self { state, seed, permits, phase: Phase::Due, ..Self::new(options, clock) };
-        if seed != Parked::<R>::FRESH.seed {
-            call.flags |= SEEDED;
-        }
-        if state.attempt() == 0 && state.start().is_none() && call.is_timed() {
-            call.state = RetryState::started(call.clock.now());
-        }
-        call
-    }
-
-    /// Takes the call apart, to wait elsewhere.
-    pub(crate) fn park(self) -> Parked<R> {
-        Parked { state: self.state, seed: self.seed, permits: self.permits.park() }
-    }
-
-    /// Sets the seed if it has not been drawn.
-    pub(crate) fn seed_with(&mut self, seed: impl FnOnce() -> Seed) {
-        if self.flags & SEEDED == 0 {
-            self.seed = seed();
-            self.flags |= SEEDED;
-        }
-    }
-
-    /// Returns the state of the retries, and the seed.
-    pub(crate) const fn state(&self) -> (RetryState, Seed) {
-        (self.state, self.seed)
-    }
-
-    /// Classifies an error by the rules of the retrier, or the built-in rules.
-    pub(crate) fn classify<E: OperationError + 'static>(&self, error: &E) -> Outcome {
-        BuiltIn.outcome(error, self.rules())
     }
 }
 

@@ -7,6 +7,7 @@ pub(crate) mod machine;
 mod not_before;
 pub(crate) mod options;
 pub(crate) mod output;
+pub(crate) mod parked;
 pub(crate) mod permits;
 pub(crate) mod poll;
 pub mod scope;

@@ -5,8 +5,9 @@ use core::time::Duration;
 use stagger_core::{Outcome, StopReason};
 
 use super::pending::Pending;
-use crate::call::machine::{Call, Parked};
+use crate::call::machine::Call;
 use crate::call::options::Through;
+use crate::call::parked::Parked;
 use crate::call::scope::{self, Scoped};
 use crate::classify::marked::OperationError;
 use crate::retrier::event::Silent;
