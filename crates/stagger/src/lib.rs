@@ -64,7 +64,8 @@
 //!   clock, draws no random number and allocates nothing.
 //! - Dropping a future stops the call immediately and releases the permits it holds from budget and breaker.
 //! - A call inside an attempt of another call does not retry by default, so retries do not multiply: see [`scope`].
-//! - The crate itself does not panic, and contains no `unsafe` code.
+//! - The crate itself does not panic, and contains no `unsafe` code. Tokio panics if a call has to sleep
+//!   [where it has no timer](time::Tokio#panics).
 //!
 //! # Features
 //!

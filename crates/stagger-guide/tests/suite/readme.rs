@@ -44,3 +44,39 @@ fn no_page_has_code_that_only_rustdoc_hides() {
         }
     }
 }
+
+/// The published libraries; the programs have no features to choose.
+const LIBRARIES: [&str; 7] =
+    ["stagger", "stagger-core", "stagger-http", "stagger-ws", "stagger-db", "stagger-cenkalti", "stagger-sim"];
+
+/// Returns the features of a crate, and whether each is on by default.
+fn features(name: &str) -> Vec<(String, bool)> {
+    let manifest = format!("{}/../{name}/Cargo.toml", env!("CARGO_MANIFEST_DIR"));
+    let manifest: toml::Table = std::fs::read_to_string(manifest).unwrap().parse().unwrap();
+    let features = manifest["features"].as_table().unwrap();
+    let default = features.get("default").map(|on| on.as_array().unwrap().clone()).unwrap_or_default();
+    let is_default = |feature: &str| default.iter().any(|on| on.as_str() == Some(feature));
+    features.keys().filter(|&feature| feature != "default").map(|name| (name.clone(), is_default(name))).collect()
+}
+
+#[test]
+fn the_table_of_features_is_that_of_the_manifests() {
+    const PAGE: &str = include_str!("../../../../docs/guide/README.md");
+    let table = PAGE.split("## Features").nth(1).unwrap().split("\n## ").next().unwrap();
+    let mut listed: Vec<(String, String, bool)> = Vec::new();
+    let mut library = "";
+    for row in table.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| crate")) {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        library = if cells[1].is_empty() { library } else { cells[1].trim_matches('`') };
+        for feature in cells[2].split(", ") {
+            listed.push((library.into(), feature.trim_matches(['*', '`']).into(), feature.starts_with("**")));
+        }
+    }
+    let mut want: Vec<(String, String, bool)> = LIBRARIES
+        .into_iter()
+        .flat_map(|library| features(library).into_iter().map(move |(feature, on)| (library.into(), feature, on)))
+        .collect();
+    listed.sort();
+    want.sort();
+    assert_eq!(listed, want);
+}

@@ -56,8 +56,8 @@
 //!
 //! async fn echo(Accepted { mut socket, .. }: Accepted<TcpStream>) {
 //!     while let Some(Ok(message)) = socket.next().await {
-//!         if (message.is_text() || message.is_binary()) && socket.send(message).await.is_err() {
-//!             break;
+//!         if message.is_text() || message.is_binary() {
+//!             _ = socket.send(message).await;
 //!         }
 //!     }
 //! }

@@ -14,6 +14,11 @@ use crate::classify::marked::OperationError;
 pub(crate) type ReadResult<T, E, M> = Result<T, (E, M)>;
 
 /// Reads the results of an operation.
+#[diagnostic::on_unimplemented(
+    message = "the operation must return a `Result`, and returns `{Out}`",
+    label = "expected an operation that returns a `Result`",
+    note = "return `Ok(value)` if there is nothing to retry, and `Err(error)` for a failure; to retry because of a value, add `.validate(..)`"
+)]
 pub trait ResultReader<Out> {
     /// The value returned to the caller.
     type Value;

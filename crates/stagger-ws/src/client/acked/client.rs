@@ -20,8 +20,8 @@ use crate::client::telemetry;
 
 /// A [`Client`] with at-least-once delivery: unacknowledged messages are kept, and sent again over the next connection.
 ///
-/// After each [`Event::Open`], exactly the unacknowledged messages are sent again, in order and before anything else;
-/// [`Opened::resent`](crate::Opened::resent) is their number. So the server may receive a message twice. To store each
+/// After each [`Event::Open`], exactly the unacknowledged messages are sent, in order and before anything else;
+/// [`Opened::resent`](crate::Opened::resent) is the number of those that had been sent before. So the server may receive a message twice. To store each
 /// message exactly once, the server stores a message before acknowledging it, and detects duplicates by their id: it
 /// skips them, and acknowledges them again.
 ///

@@ -12,6 +12,11 @@ use crate::time::clock::MIDDLE;
 /// Tokio's timer and clock: the default of the feature `tokio`. With `tokio::time::pause` both are virtual.
 ///
 /// Its resolution is 1 ms.
+///
+/// # Panics
+///
+/// Tokio panics when a sleep or a time limit begins outside a runtime, or in one that was built without `enable_time` or
+/// `enable_all`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tokio;
 
