@@ -135,8 +135,16 @@ pub(super) fn log_closed(target: &str, closed: &Closed, stop: Option<StopReason>
         use stagger::time::Tokio;
 
         // Shared by all clients, since an outage affects all of them.
-        static LIMIT: OnceLock<LogLimit<Tokio>> = OnceLock::new();
-        let silenced = match LIMIT.get_or_init(|| LogLimit::with_clock(Tokio)).admit(target) {
+        static LOSSES: OnceLock<LogLimit<Tokio>> = OnceLock::new();
+        static STOPS: OnceLock<LogLimit<Tokio>> = OnceLock::new();
+        let (limit, is_enabled) = match stop {
+            Some(_) => (&STOPS, tracing::enabled!(target: "stagger", tracing::Level::WARN)),
+            None => (&LOSSES, tracing::enabled!(target: "stagger", tracing::Level::DEBUG)),
+        };
+        if !is_enabled {
+            return;
+        }
+        let silenced = match limit.get_or_init(|| LogLimit::with_clock(Tokio)).admit(target) {
             Verbosity::Full { since: silenced } | Verbosity::Summary { silenced } => silenced,
             _ => return,
         };

@@ -1,7 +1,8 @@
 use super::{LogLimit, Verbosity};
 use crate::retrier::event::{Action, Event};
 
-/// Returns a listener that emits `tracing` events, rate-limited per target by a [`LogLimit`].
+/// Returns a listener that emits `tracing` events, rate-limited per target and level by a [`LogLimit`]. Events of a level
+/// that the subscriber filters out count for nothing: at `INFO`, the first call that is given up is always logged.
 ///
 /// Their tracing target is `stagger`. These names are part of the public interface:
 ///
@@ -12,17 +13,24 @@ use crate::retrier::event::{Action, Event};
 /// | success after more than one attempt | `DEBUG` | `succeeded` | common |
 ///
 /// Common fields: `target_name`, `attempt` (from 1), `max_attempts` (0: no limit), `elapsed_ms`, `budget_left`,
-/// `error`, `silenced` (events of this target not logged since the last line). A success on the first attempt emits no
-/// event.
+/// `error`, `silenced` (events of this target and level not logged since the last line). A success on the first attempt
+/// emits no event.
 ///
 /// ```
 /// let api = stagger::Retrier::new(stagger::Policy::DEFAULT).named("api").on_event(stagger::observe::tracing());
 /// # let _ = api;
 /// ```
 pub fn tracing() -> impl Fn(&Event<'_>) + Send + Sync + 'static {
-    let limit = LogLimit::new();
+    let (retries, stops) = (LogLimit::new(), LogLimit::new());
     move |event| {
         if event.action == Action::Done && event.attempt <= 1 {
+            return;
+        }
+        let (limit, is_enabled) = match event.action {
+            Action::Stop(_) => (&stops, tracing::enabled!(target: "stagger", tracing::Level::WARN)),
+            _ => (&retries, tracing::enabled!(target: "stagger", tracing::Level::DEBUG)),
+        };
+        if !is_enabled {
             return;
         }
         let silenced = match limit.admit(event.target) {

@@ -3,6 +3,8 @@
 use stagger::testing::NoSleep;
 use stagger::{Policy, Retrier, observe, policy};
 
+use tracing::Level;
+
 use super::support::Logs;
 
 const POLICY: Policy = policy!(zero().max_attempts(3));
@@ -30,4 +32,26 @@ fn each_stop_and_retry_has_its_message_and_level() {
     let stopped = logs.take();
     assert!(stopped[0].starts_with(r#"WARN|giving up|target_name="stopped" attempt=1"#), "{stopped:?}");
     assert!(stopped[0].ends_with(r#"stop="exhausted""#), "{stopped:?}");
+}
+
+#[test]
+fn at_info_an_outage_is_told_by_its_first_call_and_the_retries_take_no_slot() {
+    let logs = Logs::at(Level::INFO);
+    let api = Retrier::new(POLICY).named("down").on_event(observe::tracing());
+    for _ in 0..3 {
+        let _ = logs.during(|| api.blocking(|| Err::<(), _>("no")));
+    }
+    let lines = logs.take();
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    assert!(lines[0].starts_with(r#"WARN|giving up|target_name="down" attempt=3"#), "{lines:?}");
+    assert!(lines[0].contains("silenced=0"), "{lines:?}");
+}
+
+#[test]
+fn at_debug_a_call_tells_its_first_retry_and_its_end() {
+    let logs = Logs::at(Level::DEBUG);
+    let api = Retrier::new(POLICY).named("down at debug").on_event(observe::tracing());
+    let _ = logs.during(|| api.blocking(|| Err::<(), _>("no")));
+    let messages: Vec<_> = logs.take().iter().map(|line| line.split('|').nth(1).unwrap().to_owned()).collect();
+    assert_eq!(messages, ["retrying", "giving up"]);
 }

@@ -7,7 +7,7 @@ use metrics_util::MetricKind;
 use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
 use tracing::field::{Field, Visit};
 use tracing::subscriber::with_default;
-use tracing::{Event, Metadata, Subscriber, span};
+use tracing::{Event, Level, Metadata, Subscriber, span};
 
 /// Records the metrics that this thread emits.
 pub(super) struct Metrics {
@@ -67,17 +67,31 @@ impl Metrics {
 }
 
 /// Collects the tracing events of this thread, one line each.
-#[derive(Clone, Default)]
-pub(super) struct Logs(Arc<Mutex<Vec<String>>>);
+#[derive(Clone)]
+pub(super) struct Logs {
+    level: Level,
+    lines: Arc<Mutex<Vec<String>>>,
+}
+
+impl Default for Logs {
+    fn default() -> Self {
+        Self::at(Level::TRACE)
+    }
+}
 
 impl Logs {
+    /// Collects events of this level and of more severe ones.
+    pub(super) fn at(level: Level) -> Self {
+        Self { level, lines: Arc::default() }
+    }
+
     pub(super) fn during<T>(&self, work: impl FnOnce() -> T) -> T {
         with_default(self.clone(), work)
     }
 
     /// Returns the lines collected since the last call.
     pub(super) fn take(&self) -> Vec<String> {
-        core::mem::take(&mut *self.0.lock().unwrap())
+        core::mem::take(&mut *self.lines.lock().unwrap())
     }
 
     pub(super) fn messages(&self) -> BTreeSet<String> {
@@ -87,7 +101,7 @@ impl Logs {
 
 impl Subscriber for Logs {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.target() == "stagger"
+        metadata.target() == "stagger" && *metadata.level() <= self.level
     }
 
     fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
@@ -102,7 +116,7 @@ impl Subscriber for Logs {
         let mut line = Line::default();
         event.record(&mut line);
         let level = event.metadata().level();
-        self.0.lock().unwrap().push(format!("{level}|{}|{}", line.message, line.fields.trim_start()));
+        self.lines.lock().unwrap().push(format!("{level}|{}|{}", line.message, line.fields.trim_start()));
     }
 
     fn enter(&self, _: &span::Id) {}
