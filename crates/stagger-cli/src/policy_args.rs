@@ -65,19 +65,14 @@ pub(crate) struct PolicyArgs {
     pub(crate) seed: Option<u64>,
 }
 
-/// Parses a count of at least 1.
-///
-/// # Errors
-/// What is expected; clap adds the flag and the value.
+/// Parses a count of at least 1; an error says what is expected, and clap adds the flag and the value.
 pub(crate) fn at_least_one(text: &str) -> Result<NonZeroU32, &'static str> {
     text.parse().map_err(|_| "expected a whole number of at least 1")
 }
 
 impl PolicyArgs {
-    /// Builds the policy that these flags describe.
-    ///
-    /// # Errors
-    /// The first value that cannot be parsed, or all problems of the resulting policy.
+    /// Builds the policy that these flags describe. An error names the first value that cannot be parsed, or all problems
+    /// of the policy.
     pub(crate) fn policy(&self) -> Result<Policy, CliError> {
         let given = self.settings().into_iter().filter_map(|(flag, key, value)| Some((flag, key, value.as_deref()?)));
         let mut builder = match &self.policy {

@@ -60,9 +60,6 @@ pub(crate) struct AdviseArgs {
 
 impl AdviseArgs {
     /// Parses the answers given as flags.
-    ///
-    /// # Errors
-    /// A value cannot be parsed.
     pub(super) fn answers(&self) -> Result<Answers, CliError> {
         let given = Question::ALL.into_iter().filter_map(|question| Some((question, self.flag(question)?)));
         given.into_iter().try_fold(Answers::default(), |known, (question, text)| {

@@ -88,9 +88,6 @@ struct CandidateEntry {
 }
 
 /// Returns the advice as one line of JSON.
-///
-/// # Errors
-/// The document cannot be serialized.
 pub(super) fn document(advice: &Advice, seed: u64) -> Result<String, CliError> {
     to_json(&Document {
         schema: "stagger.advise/1",
@@ -111,9 +108,6 @@ pub(super) fn document(advice: &Advice, seed: u64) -> Result<String, CliError> {
 }
 
 /// Returns a policy as TOML, ready for a policy file.
-///
-/// # Errors
-/// The policy cannot be serialized.
 pub(super) fn toml(policy: &Policy) -> Result<String, CliError> {
     toml::to_string(policy)
         .map_err(|error| CliError::io("cannot write the policy as TOML", std::io::Error::other(error)))

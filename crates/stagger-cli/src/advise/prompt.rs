@@ -6,9 +6,6 @@ use crate::output::error::CliError;
 
 /// Prompts for each value that is missing and can still change the result. An empty line skips a question; the end of
 /// the input skips the remaining ones.
-///
-/// # Errors
-/// A question cannot be written or an answer cannot be read.
 pub(super) fn prompt(known: Answers, input: &mut impl BufRead, out: &mut impl Write) -> Result<Answers, CliError> {
     prompt_until_done(known, input, out)
         .map_err(|error| CliError::io("cannot prompt; give the values as flags, with --no-input", error))

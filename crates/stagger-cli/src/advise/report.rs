@@ -17,9 +17,6 @@ const COLUMNS: [Column; 6] = [
 ];
 
 /// Returns the advice as text for a terminal.
-///
-/// # Errors
-/// The policy cannot be serialized as TOML.
 pub(super) fn report(advice: &Advice, options: RenderOptions) -> Result<String, CliError> {
     let verdict = match advice.recommendation() {
         Recommendation::Retry => "retry with this policy:",

@@ -97,9 +97,6 @@ struct EstimateEntry {
 }
 
 /// Returns the result as one line of JSON.
-///
-/// # Errors
-/// The document cannot be serialized.
 pub(super) fn document(checked: &CheckResult) -> Result<String, CliError> {
     to_json(&Document::from(checked))
 }

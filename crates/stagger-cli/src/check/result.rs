@@ -39,9 +39,6 @@ pub(super) struct LogResult {
 
 impl CheckResult {
     /// Checks the policies or the log of this command line.
-    ///
-    /// # Errors
-    /// A policy cannot be parsed, or the log cannot be read.
     pub(super) fn new(args: &CheckArgs) -> Result<Self, CliError> {
         let context = DeploymentContext::from(&args.context);
         let without_context = context == DeploymentContext::default();

@@ -50,9 +50,6 @@ struct List {
 }
 
 /// Returns the list of rules as JSON (schema `stagger.rules/1`).
-///
-/// # Errors
-/// The document cannot be serialized.
 pub(super) fn json() -> Result<String, CliError> {
     let entry = |rule: &Rule| Entry {
         rule: rule.code(),

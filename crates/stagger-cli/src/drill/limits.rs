@@ -11,9 +11,6 @@ const RESERVED_FILES: u64 = 200;
 /// Returns the number of clients that the open-file limit allows. If no number was requested and the limit is too low
 /// for the default, returns a lower number and a note. Raises the soft limit of this process, which the server
 /// inherits.
-///
-/// # Errors
-/// The limit is too low for the requested number.
 pub(super) fn clients(requested: Option<u32>) -> Result<(u32, Option<String>), CliError> {
     let wanted = requested.unwrap_or(CLIENTS);
     let Err(limit) = descriptors(u64::from(wanted) + RESERVED_FILES) else { return Ok((wanted, None)) };
@@ -39,10 +36,7 @@ pub(super) fn clients(requested: Option<u32>) -> Result<(u32, Option<String>), C
     )))
 }
 
-/// Raises the soft limit of open files to `needed`.
-///
-/// # Errors
-/// The hard limit, if it is lower.
+/// Raises the soft limit of open files to `needed`; fails with the hard limit if that is lower.
 #[cfg(unix)]
 fn descriptors(needed: u64) -> Result<(), u64> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -66,9 +60,6 @@ fn descriptors(_: u64) -> Result<(), u64> {
 
 /// Returns the source addresses of the clients: one, or more if its ports may run out, since up to half of them may be
 /// in TIME_WAIT. `None` lets the system choose the address.
-///
-/// # Errors
-/// There are too few ports, and the target cannot be reached from further addresses.
 pub(super) fn sources(clients: u32, to_loopback: bool) -> Result<Vec<Option<Ipv4Addr>>, CliError> {
     let Some(ports) = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").ok().and_then(|text| range(&text))
     else {
@@ -96,10 +87,7 @@ fn range(text: &str) -> Option<u32> {
 }
 
 /// Returns the listen backlog for the server, and a note if the kernel limits it to fewer connections than may arrive
-/// at once.
-///
-/// # Errors
-/// The requested value exceeds the limit of the kernel, which would reduce it silently.
+/// at once. A requested value beyond the limit is an error: the kernel would reduce it silently.
 pub(super) fn listen_backlog(requested: Option<u32>, clients: u32) -> Result<(u32, Option<String>), CliError> {
     let somaxconn = fs::read_to_string("/proc/sys/net/core/somaxconn").ok().and_then(|text| text.trim().parse().ok());
     clamp_listen_backlog(requested, clients, somaxconn)

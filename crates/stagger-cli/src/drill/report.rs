@@ -10,9 +10,6 @@ use crate::output::error::CliError;
 use crate::storm::SAMPLED_CLIENTS;
 
 /// Returns the document of all runs: each policy as measured, and as simulated with the measurements of its own run.
-///
-/// # Errors
-/// The measurements are not a valid scenario.
 pub(super) fn report(settings: &Settings, clients: u32, runs: &[Run]) -> Result<StormReport, CliError> {
     let all: Vec<&Measurements> = runs.iter().map(|run| &run.measured).collect();
     let seed = settings.seed;

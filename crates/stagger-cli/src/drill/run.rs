@@ -75,9 +75,6 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Drill<'_> {
     /// Runs the drill with one policy; returns `None` if it was interrupted.
-    ///
-    /// # Errors
-    /// The server cannot be started or reached, or is never restarted.
     pub(super) fn run(&self, name: &str, policy: &Policy) -> Result<Option<Run>, CliError> {
         match self.try_run(name, policy) {
             Ok(run) => Ok(Some(run)),

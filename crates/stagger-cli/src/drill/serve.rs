@@ -69,9 +69,6 @@ enum Decision {
 }
 
 /// Serves until standard input is closed, then prints the counts.
-///
-/// # Errors
-/// The server cannot listen on the address.
 pub(crate) fn serve(args: &ServeArgs) -> Result<ExitCode, CliError> {
     let cannot = |source| CliError::io("cannot start the server of the drill", source);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(cannot)?;

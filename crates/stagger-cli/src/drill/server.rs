@@ -43,9 +43,6 @@ impl ServerConfig {
 
 impl Server {
     /// Starts the server. It listens when this returns.
-    ///
-    /// # Errors
-    /// The server cannot be started.
     pub(super) fn start(config: &ServerConfig) -> Result<Self, CliError> {
         let cannot = |source| CliError::io("cannot start the drill's server", source);
         let mut command = Command::new(this_program().map_err(cannot)?);
@@ -77,9 +74,6 @@ impl Server {
     }
 
     /// Kills the server, with SIGKILL on Unix. Its connections are closed when this returns.
-    ///
-    /// # Errors
-    /// The server had already ended.
     pub(super) fn kill(mut self) -> Result<(), CliError> {
         let cannot = |source| CliError::io("cannot kill the drill's server", source);
         self.child.kill().map_err(cannot)?;
@@ -94,9 +88,6 @@ impl Server {
     }
 
     /// Stops the server and returns its counts.
-    ///
-    /// # Errors
-    /// The server does not print its counts.
     pub(super) fn report(mut self) -> Result<ServerCounts, CliError> {
         drop(self.child.stdin.take());
         let mut text = String::new();

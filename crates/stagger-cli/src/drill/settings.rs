@@ -39,9 +39,6 @@ const DEFAULT_POLICIES: [&str; 3] = [
 
 impl Settings {
     /// Parses the flags.
-    ///
-    /// # Errors
-    /// A value cannot be parsed, or flags contradict each other.
     pub(super) fn new(args: &DrillArgs) -> Result<Self, CliError> {
         if args.url.is_some() && args.capacity.is_none() {
             return Err(CliError::usage(

@@ -21,10 +21,6 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
 impl ExternalServer {
     /// Returns the server of `--url`, if one is given, after checking that it is reachable.
-    ///
-    /// # Errors
-    /// The URL is invalid, the host is another machine and the user has not confirmed to own it, or nothing listens
-    /// there.
     pub(super) fn from_args(args: &DrillArgs) -> Result<Option<Self>, CliError> {
         let Some(url) = args.url.as_deref() else { return Ok(None) };
         let wrong = |why: &str| CliError::usage(format_args!("--url: {why}"));

@@ -5,9 +5,6 @@ use serde::Serialize;
 use crate::output::error::CliError;
 
 /// Writes a result to standard output. A closed pipe (`| head`) is not an error.
-///
-/// # Errors
-/// [`CliError::Io`] if the write fails.
 pub(crate) fn print(bytes: &[u8]) -> Result<(), CliError> {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
@@ -25,9 +22,6 @@ pub(crate) fn say(text: &str) {
 }
 
 /// Serializes a document as one line of JSON.
-///
-/// # Errors
-/// [`CliError::Io`] if it cannot be serialized.
 pub(crate) fn to_json(document: &impl Serialize) -> Result<String, CliError> {
     let text = serde_json::to_string(document).map_err(|error| CliError::io("cannot write JSON", error))?;
     Ok(text + "\n")

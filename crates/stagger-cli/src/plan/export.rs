@@ -27,9 +27,6 @@ const NEXT_STEPS: [&str; 2] = [
 
 impl Export {
     /// Exports a policy.
-    ///
-    /// # Errors
-    /// The system cannot represent the policy.
     pub(super) fn policy(self, policy: &Policy) -> Result<Exported, CliError> {
         match self {
             Self::Grpc => grpc(policy),

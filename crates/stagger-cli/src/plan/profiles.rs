@@ -40,9 +40,6 @@ struct List {
 }
 
 /// Formats the list of profiles as JSON.
-///
-/// # Errors
-/// The document cannot be serialized.
 pub(super) fn json() -> Result<String, CliError> {
     let entry = |profile: &Profile| Entry {
         name: profile.name(),

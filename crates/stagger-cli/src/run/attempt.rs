@@ -89,10 +89,7 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// Waits until the command has ended and its output is read.
-    ///
-    /// # Errors
-    /// Buffered output cannot be stored, or a system call fails. The command is then killed.
+    /// Waits until the command has ended and its output is read; on an error, the command is killed.
     pub(super) fn supervise(mut self, context: &mut RunContext<'_>) -> io::Result<Finished<'a>> {
         loop {
             let now = context.clock.now();

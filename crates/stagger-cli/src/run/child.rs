@@ -54,9 +54,6 @@ pub(super) enum ChildState {
 
 impl Child {
     /// Starts the command.
-    ///
-    /// # Errors
-    /// The error of the failed start.
     pub(super) fn spawn(command: &mut Command, group: ProcessGroup) -> io::Result<Self> {
         if group == ProcessGroup::Own {
             command.process_group(0);
@@ -91,10 +88,8 @@ impl Child {
         }))
     }
 
-    /// Sends `signal` to the command and its descendants. Succeeds if none are left.
-    ///
-    /// # Errors
-    /// This user has no permission to signal one of the processes (`sudo`).
+    /// Sends `signal` to the command and its descendants. Succeeds if none are left; fails if this user may not signal
+    /// one of them (`sudo`).
     pub(super) fn signal(&mut self, signal: Signal) -> io::Result<()> {
         match &mut self.target {
             SignalTarget::Group => ignore_missing(kill_process_group(self.pid, signal)),

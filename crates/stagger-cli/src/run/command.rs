@@ -22,9 +22,6 @@ use crate::output::error::CliError;
 use crate::output::terminal::Term;
 
 /// Runs `stagger run`.
-///
-/// # Errors
-/// A usage error, or a failure of stagger itself.
 pub(crate) fn run(args: &RunArgs, term: &Term) -> Result<ExitCode, CliError> {
     match run_to_exit(args, term)? {
         RunExit::Code(code) => Ok(ExitCode::from(code)),

@@ -52,10 +52,7 @@ impl<'a> Driver<'a> {
         Self { settings, context, runner, hook, report, started, waited: Duration::ZERO, attempts: 0 }
     }
 
-    /// Runs attempts until the run ends.
-    ///
-    /// # Errors
-    /// A failure of stagger itself. The command is no longer running.
+    /// Runs attempts until the run ends; on an error, the command is no longer running.
     pub(super) fn drive(mut self) -> Result<RunExit, CliError> {
         let policy = &self.settings.policy;
         let mut state = RetryState::started(self.started);

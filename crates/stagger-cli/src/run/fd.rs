@@ -31,10 +31,8 @@ pub(super) fn ready(fd: BorrowedFd<'_>, flags: PollFlags) -> PollFlags {
     }
 }
 
-/// Writes all of `bytes`, even to a slow reader, unless `cancelled` is set while the write is blocked.
-///
-/// # Errors
-/// The error of the write; `Interrupted` if it was cancelled.
+/// Writes all of `bytes`, even to a slow reader. If `cancelled` is set while the write is blocked, the error is
+/// `Interrupted`.
 pub(super) fn write_all(fd: BorrowedFd<'_>, mut bytes: &[u8], cancelled: &AtomicBool) -> io::Result<()> {
     while !bytes.is_empty() {
         let mut fds = [PollFd::from_borrowed_fd(fd, PollFlags::OUT)];
@@ -56,9 +54,6 @@ pub(super) fn write_all(fd: BorrowedFd<'_>, mut bytes: &[u8], cancelled: &Atomic
 }
 
 /// Copies all of `source` to `fd`.
-///
-/// # Errors
-/// As [`write_all`], and errors of reading `source`.
 pub(super) fn copy(source: &mut impl Read, fd: BorrowedFd<'_>, cancelled: &AtomicBool) -> io::Result<()> {
     let mut buffer = vec![0; 64 * 1024];
     loop {

@@ -31,9 +31,6 @@ impl Hook {
 
     /// Runs the hook before the attempt `next`, within the time limit of an attempt. A failure is only logged. A signal
     /// that ends the run also ends the hook, and is returned.
-    ///
-    /// # Errors
-    /// A failure of stagger itself.
     pub(super) fn run(
         &mut self,
         next: Count,

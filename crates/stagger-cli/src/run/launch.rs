@@ -64,9 +64,6 @@ impl Launcher {
     }
 
     /// Starts the command.
-    ///
-    /// # Errors
-    /// Why the command cannot be started.
     pub(super) fn start(
         &mut self,
         stdin: &mut StdinSource,

@@ -43,9 +43,6 @@ const SCHEMA: &str = "stagger.run-report/1";
 
 impl Report {
     /// Opens the destination before the run, so that an error is reported early.
-    ///
-    /// # Errors
-    /// The file cannot be created.
     pub(super) fn open(path: &Path) -> Result<Self, CliError> {
         let out = if path == Path::new("-") {
             Destination::Stdout
@@ -68,9 +65,6 @@ impl Report {
     }
 
     /// Writes the report.
-    ///
-    /// # Errors
-    /// The write fails.
     pub(super) fn write(self, command: &[OsString], policy: &Policy, done: &Done) -> io::Result<()> {
         let document = Document {
             schema: SCHEMA,

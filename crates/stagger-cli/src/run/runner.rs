@@ -94,9 +94,6 @@ impl<'a> Runner<'a> {
     }
 
     /// Makes one attempt.
-    ///
-    /// # Errors
-    /// A failure of stagger itself: the output cannot be buffered or written.
     pub(super) fn attempt(
         &mut self,
         spec: AttemptSpec,

@@ -50,9 +50,6 @@ pub(super) struct TerminationSettings {
 
 impl Settings {
     /// Validates the command line.
-    ///
-    /// # Errors
-    /// The first flag with an invalid value, or all problems of the policy.
     pub(super) fn new(args: &RunArgs) -> Result<Self, CliError> {
         let timeout = args.timeout.as_deref().map_or(Ok(None), |text| duration_flag("--timeout", text))?;
         let until: Option<OutcomeSet> = args.until.as_deref().map(|text| parse_flag("--until", text)).transpose()?;

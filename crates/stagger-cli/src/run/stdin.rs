@@ -29,9 +29,6 @@ pub(super) enum StdinSource {
 
 impl StdinSource {
     /// Prepares the source; reads all input for a replay. Returns the signal if one requests the end of the run meanwhile.
-    ///
-    /// # Errors
-    /// Standard input cannot be read, or its copy cannot be written.
     pub(super) fn prepare(mode: StdinMode, signals: &mut Signals) -> io::Result<ControlFlow<CaughtSignal, Self>> {
         let stdin = rustix::stdio::stdin();
         let kind = rustix::fs::fstat(stdin).map(|stat| FileType::from_raw_mode(stat.st_mode));
@@ -51,9 +48,6 @@ impl StdinSource {
     }
 
     /// Returns the standard input of the next attempt.
-    ///
-    /// # Errors
-    /// It cannot be rewound.
     pub(super) fn next(&mut self) -> io::Result<Stdio> {
         Ok(match self {
             Self::Inherit { .. } => Stdio::inherit(),

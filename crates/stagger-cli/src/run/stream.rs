@@ -78,9 +78,6 @@ impl<'a> Stream<'a> {
     }
 
     /// Reads or writes once. Call it only if that does not block.
-    ///
-    /// # Errors
-    /// The output cannot be buffered.
     pub(super) fn advance(&mut self) -> io::Result<()> {
         if self.is_blocked() {
             self.write();
@@ -154,10 +151,7 @@ impl<'a> Stream<'a> {
 }
 
 impl Output<'_> {
-    /// Writes the buffered output to `to`.
-    ///
-    /// # Errors
-    /// The write fails; `Interrupted` if `cancelled` was set while it was blocked.
+    /// Writes the buffered output to `to`; the error is `Interrupted` if `cancelled` was set while the write was blocked.
     pub(super) fn release(&mut self, to: BorrowedFd<'_>, cancelled: &AtomicBool) -> io::Result<()> {
         let Some(mut spool) = self.held.take() else { return Ok(()) };
         spool.seek(SeekFrom::Start(0))?;

@@ -5,9 +5,6 @@ use crate::output::error::CliError;
 use crate::output::terminal::Term;
 
 /// Reports that `stagger run` needs process groups and signals.
-///
-/// # Errors
-/// Always.
 pub(crate) fn run(_args: &RunArgs, _term: &Term) -> Result<ExitCode, CliError> {
     Err(CliError::usage("`stagger run` requires Unix; on Windows, run it in WSL"))
 }

@@ -24,9 +24,6 @@ pub(super) struct SimulationResult {
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Runs every strategy with every seed.
-///
-/// # Errors
-/// The fluid model does not support a policy.
 pub(super) fn simulate(
     scenario: &AnyScenario,
     strategies: &[Strategy],

@@ -29,9 +29,6 @@ const REQUEST_RATE: f64 = 800.0;
 
 impl AnyScenario {
     /// Builds the scenario of this kind from its settings.
-    ///
-    /// # Errors
-    /// A setting cannot be parsed, this kind does not have it, or the scenario is invalid.
     pub(super) fn new(kind: ScenarioKind, mut settings: Settings) -> Result<Self, CliError> {
         let (scenario, name) = match kind {
             ScenarioKind::Reconnect => (reconnect(&mut settings, Model::PerClient)?.map(Self::Reconnect), "reconnect"),
@@ -68,9 +65,6 @@ impl AnyScenario {
     }
 
     /// Runs the scenario with a strategy; returns `None` if the run was cancelled.
-    ///
-    /// # Errors
-    /// The fluid model does not support the policy.
     pub(super) fn run(
         &self,
         strategy: &Strategy,

@@ -77,9 +77,6 @@ const SEED: u64 = 1;
 
 impl Request {
     /// Combines the file, if one is given, with the flags, which override it.
-    ///
-    /// # Errors
-    /// The file cannot be read or is not valid TOML.
     pub(super) fn new(args: &SimulateArgs) -> Result<Self, CliError> {
         let file = args.file.as_deref().map(read).transpose()?.unwrap_or_default();
         let path = args.file.as_deref().unwrap_or(Path::new("")).display();
@@ -118,9 +115,6 @@ fn read(path: &Path) -> Result<ScenarioFile, CliError> {
 
 impl Settings {
     /// Takes out a setting and parses it; returns `None` if it was not given.
-    ///
-    /// # Errors
-    /// The value cannot be parsed.
     pub(super) fn take<T>(
         &mut self,
         name: &'static str,
@@ -135,9 +129,6 @@ impl Settings {
     }
 
     /// Checks that no setting is left over.
-    ///
-    /// # Errors
-    /// A setting was given that this kind of scenario does not have.
     pub(super) fn finish(self, kind: &str) -> Result<(), CliError> {
         let Some(Setting { name, origin, .. }) = self.entries.first() else {
             return Ok(());

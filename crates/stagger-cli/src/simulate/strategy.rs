@@ -15,9 +15,6 @@ pub(super) struct Strategy {
 }
 
 /// Returns the strategies of a request: each policy combined with each of the guards.
-///
-/// # Errors
-/// A policy or a swept value is invalid.
 pub(super) fn strategies(request: &Request, args: &PolicyArgs, guards: &[Guards]) -> Result<Vec<Strategy>, CliError> {
     let mut policies = named_policies(&request.compare, args)?;
     if let Some(sweep) = &request.sweep {

@@ -46,9 +46,6 @@ pub(crate) struct Failure {
 }
 
 /// Parses the values of `--assert` for this scenario.
-///
-/// # Errors
-/// An assertion cannot be parsed.
 pub(crate) fn parse_assertions(lists: &[String], spec: &ScenarioSpec) -> Result<Vec<Assertion>, CliError> {
     let all = lists.iter().map(|list| Assertion::parse_list(list, spec.metrics())).collect::<Result<Vec<_>, _>>();
     Ok(all.map_err(|error| CliError::usage(format_args!("--assert: {error}")))?.concat())
@@ -56,9 +53,6 @@ pub(crate) fn parse_assertions(lists: &[String], spec: &ScenarioSpec) -> Result<
 
 impl Assertion {
     /// Parses a comma-separated list such as `peak_1s<=600,recovered_p99<=30s`.
-    ///
-    /// # Errors
-    /// An assertion cannot be parsed.
     pub(crate) fn parse_list(text: &str, metrics: &[Metric]) -> Result<Vec<Self>, String> {
         text.split(',').map(|item| Self::parse(item.trim(), metrics)).collect()
     }

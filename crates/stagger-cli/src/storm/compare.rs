@@ -10,9 +10,6 @@ const MAX_NAME: usize = 24;
 
 /// Returns the policies to compare, with their names: the one given by the policy flags, if any or if there is no list,
 /// and those of the lists. The flags override settings of each of them.
-///
-/// # Errors
-/// A policy cannot be parsed.
 pub(crate) fn named_policies(compare: &[String], args: &PolicyArgs) -> Result<Vec<(String, Policy)>, CliError> {
     let mut policies = Vec::new();
     if compare.is_empty() || args.policy.is_some() {
@@ -32,9 +29,6 @@ pub(crate) fn named_policies(compare: &[String], args: &PolicyArgs) -> Result<Ve
 }
 
 /// Returns each policy with each value of a setting, given in the form `spread=0s,5s`.
-///
-/// # Errors
-/// A value cannot be parsed, or is invalid for one of the policies.
 pub(crate) fn apply_sweep(policies: &[(String, Policy)], sweep: &str) -> Result<Vec<(String, Policy)>, CliError> {
     let wrong = |error: &dyn fmt::Display| CliError::usage(format_args!("--sweep: {error}"));
     let Some((key, values)) = sweep.split_once('=') else {

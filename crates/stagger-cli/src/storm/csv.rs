@@ -6,9 +6,6 @@ use super::timeline::Timeline;
 use crate::output::error::CliError;
 
 /// Returns the metrics as CSV, one row per run. A value that does not exist is empty.
-///
-/// # Errors
-/// The CSV cannot be written.
 pub(crate) fn metrics(results: &Results<'_>) -> Result<Vec<u8>, CliError> {
     let mut writer = Writer::from_writer(Vec::new());
     let heads = ["strategy", "policy", "guards", "seed"].into_iter();
@@ -27,9 +24,6 @@ pub(crate) fn metrics(results: &Results<'_>) -> Result<Vec<u8>, CliError> {
 }
 
 /// Returns the time series as CSV, one row per run and bin.
-///
-/// # Errors
-/// The CSV cannot be written.
 pub(crate) fn time_series(storm: &StormReport) -> Result<Vec<u8>, CliError> {
     let mut writer = Writer::from_writer(Vec::new());
     writer.write_record(["strategy", "seed", "t_s", "attempts", "successes"]).map_err(csv_error)?;

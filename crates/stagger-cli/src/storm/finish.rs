@@ -19,9 +19,6 @@ pub(crate) struct RunCount {
 }
 
 /// Writes the outputs, checks the assertions, and returns the exit status.
-///
-/// # Errors
-/// An output cannot be written.
 pub(crate) fn finish(
     storm: &StormReport,
     runs: RunCount,

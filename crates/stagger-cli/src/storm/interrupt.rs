@@ -14,9 +14,6 @@ pub(crate) struct Interrupt {
 
 impl Interrupt {
     /// Installs a handler for SIGINT and SIGTERM. The first signal is recorded; a second one ends the program.
-    ///
-    /// # Errors
-    /// The handler cannot be installed.
     pub(crate) fn install() -> Result<Self, CliError> {
         let interrupt = Self::default();
         interrupt.register().map_err(|source| CliError::io("cannot install the signal handler", source))?;

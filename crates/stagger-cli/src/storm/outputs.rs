@@ -66,9 +66,6 @@ pub(crate) struct Directory {
 
 impl Outputs {
     /// Opens the targets of all requested outputs.
-    ///
-    /// # Errors
-    /// Two outputs request standard output, or a target is not writable.
     pub(crate) fn open(args: &OutputArgs) -> Result<Self, CliError> {
         let requested = [
             ("--output", &args.output),
@@ -125,9 +122,6 @@ impl Target {
     }
 
     /// Writes `bytes` to the target.
-    ///
-    /// # Errors
-    /// The target cannot be written.
     pub(crate) fn write(self, bytes: &[u8]) -> Result<(), CliError> {
         match self {
             Self::Stdout => print(bytes),
@@ -146,9 +140,6 @@ impl Directory {
     }
 
     /// Writes `bytes` to the file `name` in this directory.
-    ///
-    /// # Errors
-    /// The file cannot be written.
     pub(crate) fn write(&self, name: &str, bytes: &[u8]) -> Result<(), CliError> {
         Target::open(&self.path.join(name))?.write(bytes)
     }

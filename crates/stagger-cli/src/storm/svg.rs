@@ -9,9 +9,6 @@ use crate::output::error::CliError;
 use crate::plot::svg::{Page, document};
 
 /// Writes each chart to a file of its own.
-///
-/// # Errors
-/// A file cannot be written.
 pub(crate) fn write(
     storm: &StormReport,
     results: &Results<'_>,

@@ -9,9 +9,6 @@ use crate::output::write::{print, to_json};
 use crate::plot::RenderOptions;
 
 /// Writes all requested outputs. The summary goes to standard output, unless another output does.
-///
-/// # Errors
-/// An output cannot be written.
 pub(crate) fn write(
     storm: &StormReport,
     results: &Results<'_>,

@@ -46,9 +46,6 @@ enum LogStyle {
 
 impl Logger {
     /// Creates the logger.
-    ///
-    /// # Errors
-    /// The log file cannot be opened.
     pub(in crate::run) fn new(
         settings: &LogSettings,
         term: &Term,
