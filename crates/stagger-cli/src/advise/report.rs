@@ -3,17 +3,17 @@ use stagger_sim::advise::{Advice, Candidate, ParetoFront, Recommendation, Recomm
 
 use super::json::toml;
 use crate::output::error::CliError;
-use crate::plot::{Align, Column, Keep, RenderOptions, Unit, paragraph, table};
+use crate::plot::{Column, RenderOptions, Unit, paragraph, table};
 
 /// Columns of the table of Pareto-optimal policies. The policies are similar, so the table shows only the settings in
 /// which they differ.
 const COLUMNS: [Column; 6] = [
-    Column { heading: "", align: Align::Left, keep: Keep::Always },
-    Column { heading: "peak in 1s", align: Align::Right, keep: Keep::Always },
-    Column { heading: "99% recovered", align: Align::Right, keep: Keep::Always },
-    Column { heading: "attempts per client", align: Align::Right, keep: Keep::Always },
-    Column { heading: "recovered", align: Align::Right, keep: Keep::WithRoom },
-    Column { heading: "differing settings", align: Align::Left, keep: Keep::WithRoom },
+    Column::left(""),
+    Column::right("peak in 1s"),
+    Column::right("99% recovered"),
+    Column::right("attempts per client"),
+    Column::right("recovered").optional(),
+    Column::left("differing settings").optional(),
 ];
 
 /// Returns the advice as text for a terminal.

@@ -1,8 +1,8 @@
-use anstyle::{AnsiColor, Style};
+use anstyle::AnsiColor;
 use stagger_sim::lint::{Finding, Severity};
 
 use super::result::{CheckResult, LogResult, PolicyResult};
-use crate::plot::{ColorMode, RenderOptions, paragraph};
+use crate::plot::{RenderOptions, paragraph};
 
 /// Returns the result as text for a terminal.
 pub(super) fn report(checked: &CheckResult, options: RenderOptions) -> String {
@@ -97,7 +97,7 @@ fn finding_section(finding: &Finding, options: RenderOptions) -> String {
 /// Formats a line that begins with a label, in color if enabled.
 fn labeled(label: &str, color: AnsiColor, text: &str, options: RenderOptions) -> String {
     let lines = paragraph(&format!("{label}: {text}"), "  ", options);
-    let style = if options.color == ColorMode::On { color.on_default().bold() } else { Style::new() };
+    let style = options.style(color.on_default().bold());
     // Lines are wrapped at spaces only, and the label has none.
     let rest = lines.strip_prefix(label).unwrap_or_default();
     format!("{style}{label}{style:#}{rest}")

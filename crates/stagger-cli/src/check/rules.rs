@@ -3,13 +3,13 @@ use stagger_sim::lint::Rule;
 
 use crate::output::error::CliError;
 use crate::output::write::to_json;
-use crate::plot::{Align, Column, Keep, RenderOptions, paragraph, table};
+use crate::plot::{Column, RenderOptions, paragraph, table};
 
 const COLUMNS: [Column; 4] = [
-    Column { heading: "code", align: Align::Left, keep: Keep::Always },
-    Column { heading: "finding", align: Align::Left, keep: Keep::Always },
-    Column { heading: "severity", align: Align::Left, keep: Keep::WithRoom },
-    Column { heading: "name", align: Align::Left, keep: Keep::WithRoom },
+    Column::left("code"),
+    Column::left("finding"),
+    Column::left("severity").optional(),
+    Column::left("name").optional(),
 ];
 
 /// Returns the list of rules as text for a terminal.

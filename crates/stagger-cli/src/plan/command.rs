@@ -11,7 +11,7 @@ use super::export::Export;
 use super::forecast::Forecast;
 use super::json::Document;
 use super::notes::{Note, notes};
-use super::pictures::{self, ClientStyle};
+use super::pictures::{self, ClientStyle, Quantity};
 use super::profiles;
 use super::report;
 use super::verdict::{Answer, Verdict};
@@ -127,8 +127,9 @@ impl Plan {
         let shown = &self.clients[..IN_SVG];
         let mut figures = Vec::new();
         if !self.forecast.rows.is_empty() {
-            figures.push(pictures::envelope(&self.forecast, shown, ClientStyle::Lines, self.spacing));
-            figures.push(pictures::waited(&self.forecast, shown, ClientStyle::Lines, self.spacing));
+            figures.extend([Quantity::Delay, Quantity::TotalWait].map(|quantity| {
+                pictures::over_retries(quantity, &self.forecast, shown, ClientStyle::Lines, self.spacing)
+            }));
         }
         let drawn = format!("Clients drawn with seed {}.", self.seed.get());
         let mut remarks: Vec<&str> = self.notes.iter().map(|note| &*note.text).collect();

@@ -4,7 +4,7 @@ use super::brief::{brief, span};
 use super::clients::Client;
 use super::forecast::{Distribution, Forecast, Row};
 use super::verdict::Verdict;
-use crate::plot::{Axis, Bar, Figure, Hue, Point, Series, Shape, Spacing, Span, Unit, Weight};
+use crate::plot::{Axis, Bar, Figure, Hue, Point, Series, Shape, Spacing, Span, Unit};
 
 /// How the waits of individual clients are drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,30 +15,51 @@ pub(crate) enum ClientStyle {
     Lines,
 }
 
-/// Returns the plot of the delay before each retry: its range, its median and the draws of a few clients.
-pub(crate) fn envelope(forecast: &Forecast, clients: &[Client], client_style: ClientStyle, spacing: Spacing) -> Figure {
-    let drawn: Vec<_> = clients.iter().map(|client| client.delays.clone()).collect();
-    let sentence = |row: &Row| format!("retry {}: {}, median {}", row.retry, range(row.delay), brief(row.delay.p50));
-    Figure {
-        title: "Delay before each retry".to_owned(),
-        description: describe("The delay before each retry", forecast, sentence),
-        x: Axis::new("retry", Unit::Count),
-        y: seconds("delay", spacing),
-        series: fan(forecast, |row| row.delay, &drawn, client_style),
-    }
+/// The duration that a plot over the retries shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Quantity {
+    /// The delay before each retry.
+    Delay,
+    /// The total wait up to each retry.
+    TotalWait,
 }
 
-/// Returns the plot of the total wait up to each retry: its range, its median and the draws of a few clients.
-pub(crate) fn waited(forecast: &Forecast, clients: &[Client], client_style: ClientStyle, spacing: Spacing) -> Figure {
-    let drawn: Vec<_> = clients.iter().map(|client| client.elapsed().collect()).collect();
-    let sentence =
-        |row: &Row| format!("retry {}: {}, median {}", row.retry, range(row.elapsed), brief(row.elapsed.p50));
+/// Returns the plot of a duration over the retries: its range, its median and the draws of a few clients.
+pub(crate) fn over_retries(
+    quantity: Quantity,
+    forecast: &Forecast,
+    clients: &[Client],
+    client_style: ClientStyle,
+    spacing: Spacing,
+) -> Figure {
+    let (title, what, label) = match quantity {
+        Quantity::Delay => ("Delay before each retry", "The delay before each retry", "delay"),
+        Quantity::TotalWait => (
+            "Total wait up to each retry, without the duration of attempts",
+            "The total wait up to each retry",
+            "total wait",
+        ),
+    };
+    let distribution = |row: &Row| match quantity {
+        Quantity::Delay => row.delay,
+        Quantity::TotalWait => row.elapsed,
+    };
+    let drawn = clients.iter().map(|client| match quantity {
+        Quantity::Delay => client.delays.clone(),
+        Quantity::TotalWait => client.elapsed().collect(),
+    });
+    let sentence = |row: &Row| {
+        let Distribution { min, max, p50, .. } = distribution(row);
+        format!("retry {}: {}, median {}", row.retry, span(min, max), brief(p50))
+    };
+    let sentences: Vec<String> = forecast.rows.iter().map(sentence).collect();
+    let y = Axis::new(label, Unit::Seconds).spaced(spacing);
     Figure {
-        title: "Total wait up to each retry, without the duration of attempts".to_owned(),
-        description: describe("The total wait up to each retry", forecast, sentence),
+        title: title.to_owned(),
+        description: format!("{what}, min to max. {}.", sentences.join("; ")),
         x: Axis::new("retry", Unit::Count),
-        y: seconds("total wait", spacing),
-        series: fan(forecast, |row| row.elapsed, &drawn, client_style),
+        y: if spacing == Spacing::Linear { y.including(0.0) } else { y },
+        series: fan(&forecast.rows, distribution, drawn, client_style),
     }
 }
 
@@ -56,7 +77,7 @@ pub(crate) fn tenths(verdict: &Verdict) -> Figure {
         right: (i + 1) as f64 / 10.0,
         height: *height,
     });
-    let ends = [Point { x: 0.0, y: level }, Point { x: 1.0, y: level }];
+    let ends = [0.0, 1.0].map(|x| Point { x, y: level });
     let texts: Vec<String> = counts.iter().map(f64::to_string).collect();
     Figure {
         title: "Drawn delays by decile of the forecast".to_owned(),
@@ -67,18 +88,8 @@ pub(crate) fn tenths(verdict: &Verdict) -> Figure {
         x: Axis::new(SHARE_LABEL, Unit::Share),
         y: Axis::new("draws", Unit::Count),
         series: vec![
-            Series {
-                name: Some("drawn".to_owned()),
-                shape: Shape::Bars(bars.collect()),
-                hue: Hue::Sky,
-                weight: Weight::Light,
-            },
-            Series {
-                name: Some("forecast".to_owned()),
-                shape: Shape::Line(ends.to_vec()),
-                hue: Hue::Vermilion,
-                weight: Weight::Strong,
-            },
+            Series::light("drawn", Hue::SKY, Shape::Bars(bars.collect())),
+            Series::strong("forecast", Hue::VERMILION, Shape::Line(ends.to_vec())),
         ],
     }
 }
@@ -94,21 +105,12 @@ pub(crate) fn distance(verdict: &Verdict) -> Figure {
     let fits = || verdict.checks.iter().filter_map(|check| Some((check.retry, check.fit.as_ref()?)));
     let allowed = fits().map(|(_, fit)| fit.critical_distance(verdict.threshold)).fold(0.0, f64::max);
     let ends = [0.0, 1.0].map(|x| Span { x, low: -allowed, high: allowed });
-    let mut series = vec![Series {
-        name: Some("within tolerance".to_owned()),
-        shape: Shape::Band(ends.to_vec()),
-        hue: Hue::Sky,
-        weight: Weight::Light,
-    }];
+    let mut series = vec![Series::light("within tolerance", Hue::SKY, Shape::Band(ends.to_vec()))];
     series.extend(fits().take(MAX_CURVES).enumerate().map(|(i, (retry, fit))| {
         let start = Point { x: 0.0, y: 0.0 };
         let steps = fit.deviations().enumerate().map(|(i, y)| Point { x: (i + 1) as f64 / 100.0, y });
-        Series {
-            name: Some(format!("retry {retry}")),
-            shape: Shape::Steps([start].into_iter().chain(steps).collect()),
-            hue: Hue::nth(i),
-            weight: Weight::Light,
-        }
+        let shape = Shape::Steps([start].into_iter().chain(steps).collect());
+        Series::light(format!("retry {retry}"), Hue::nth(i), shape)
     }));
     Figure {
         title: "Drawn delays compared with the forecast".to_owned(),
@@ -121,58 +123,28 @@ pub(crate) fn distance(verdict: &Verdict) -> Figure {
 
 /// Returns range, median and clients, as both plots over the retries show them.
 fn fan(
-    forecast: &Forecast,
+    rows: &[Row],
     distribution: impl Fn(&Row) -> Distribution,
-    clients: &[Vec<Duration>],
+    clients: impl Iterator<Item = Vec<Duration>>,
     client_style: ClientStyle,
 ) -> Vec<Series> {
-    let rows = &forecast.rows;
-    let x = |row: &Row| f64::from(row.retry);
-    let band = rows.iter().map(|row| Span {
-        x: x(row),
-        low: distribution(row).min.as_secs_f64(),
-        high: distribution(row).max.as_secs_f64(),
+    let point = |row: &Row, length: Duration| Point { x: f64::from(row.retry), y: length.as_secs_f64() };
+    let band = rows.iter().map(|row| {
+        let Distribution { min, max, .. } = distribution(row);
+        Span { x: f64::from(row.retry), low: min.as_secs_f64(), high: max.as_secs_f64() }
     });
-    let median = rows.iter().map(|row| Point { x: x(row), y: distribution(row).p50.as_secs_f64() });
+    let median = rows.iter().map(|row| point(row, distribution(row).p50));
     let mut series = vec![
-        Series {
-            name: Some("min to max".to_owned()),
-            shape: Shape::Band(band.collect()),
-            hue: Hue::Sky,
-            weight: Weight::Light,
-        },
-        Series {
-            name: Some("median".to_owned()),
-            shape: Shape::Line(median.collect()),
-            hue: Hue::Ink,
-            weight: Weight::Strong,
-        },
+        Series::light("min to max", Hue::SKY, Shape::Band(band.collect())),
+        Series::strong("median", Hue::INK, Shape::Line(median.collect())),
     ];
-    for (i, lengths) in clients.iter().enumerate() {
-        let places = rows.iter().zip(lengths).map(|(row, length)| Point { x: x(row), y: length.as_secs_f64() });
-        let places: Vec<Point> = places.collect();
-        let path = |name, shape| Series { name, shape, hue: Hue::nth(i), weight: Weight::Light };
+    for (i, lengths) in clients.enumerate() {
+        let points: Vec<Point> = rows.iter().zip(lengths).map(|(row, length)| point(row, length)).collect();
+        let marks = Series::light("drawn clients", Hue::nth(i), Shape::Points(points.clone()));
         if client_style == ClientStyle::Lines {
-            series.push(path(None, Shape::Line(places.clone())));
+            series.push(Series { name: None, shape: Shape::Line(points), ..marks.clone() });
         }
-        series.push(path(Some("drawn clients".to_owned()), Shape::Points(places)));
+        series.push(marks);
     }
     series
-}
-
-fn seconds(label: &str, spacing: Spacing) -> Axis {
-    let axis = Axis::new(label, Unit::Seconds).spaced(spacing);
-    match spacing {
-        Spacing::Linear => axis.including(0.0),
-        Spacing::Log => axis,
-    }
-}
-
-fn range(distribution: Distribution) -> String {
-    span(distribution.min, distribution.max)
-}
-
-fn describe(what: &str, forecast: &Forecast, sentence: impl Fn(&Row) -> String) -> String {
-    let rows: Vec<String> = forecast.rows.iter().map(sentence).collect();
-    format!("{what}, min to max. {}.", rows.join("; "))
 }

@@ -3,13 +3,10 @@ use stagger_core::profile::Profile;
 
 use crate::output::error::CliError;
 use crate::output::write::to_json;
-use crate::plot::{Align, Column, Keep, RenderOptions, paragraph, table};
+use crate::plot::{Column, RenderOptions, paragraph, table};
 
-const COLUMNS: [Column; 3] = [
-    Column { heading: "name", align: Align::Left, keep: Keep::Always },
-    Column { heading: "system", align: Align::Left, keep: Keep::WithRoom },
-    Column { heading: "version", align: Align::Left, keep: Keep::WithRoom },
-];
+const COLUMNS: [Column; 3] =
+    [Column::left("name"), Column::left("system").optional(), Column::left("version").optional()];
 
 /// Formats the list of profiles for humans.
 pub(super) fn text(options: RenderOptions) -> String {

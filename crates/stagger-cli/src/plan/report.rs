@@ -4,9 +4,9 @@ use super::brief::{brief, span};
 use super::clients::Client;
 use super::forecast::Forecast;
 use super::notes::Note;
-use super::pictures::{ClientStyle, envelope};
+use super::pictures::{ClientStyle, Quantity, over_retries};
 use super::verdict::{Verdict, p_value, percent};
-use crate::plot::{Align, Column, Keep, RenderOptions, Spacing, paragraph, sparkline, table, terminal};
+use crate::plot::{Column, RenderOptions, Spacing, paragraph, sparkline, table, terminal};
 
 /// Formats the plan for humans: the policy, the table, the notes and the plot.
 pub(crate) fn report(
@@ -25,7 +25,8 @@ pub(crate) fn report(
     }
     if !forecast.rows.is_empty() {
         out.push('\n');
-        out.push_str(&terminal::paint(&envelope(forecast, clients, ClientStyle::Marks, spacing), options));
+        let figure = over_retries(Quantity::Delay, forecast, clients, ClientStyle::Marks, spacing);
+        out.push_str(&terminal::paint(&figure, options));
     }
     out
 }
@@ -71,29 +72,23 @@ pub(crate) fn sample(verdict: &Verdict, seed: u64, clients: usize, options: Rend
     out
 }
 
-const fn right(heading: &'static str) -> Column {
-    Column { heading, align: Align::Right, keep: Keep::Always }
-}
-
-const fn left(heading: &'static str) -> Column {
-    Column { heading, align: Align::Left, keep: Keep::Always }
-}
-
-const fn optional(column: Column) -> Column {
-    Column { keep: Keep::WithRoom, ..column }
-}
-
-const FIGURES: [Column; 6] =
-    [right("retry"), left("delay"), optional(right("mean")), right("elapsed: p50"), right("p99"), right("max")];
+const FIGURES: [Column; 6] = [
+    Column::right("retry"),
+    Column::left("delay"),
+    Column::right("mean").optional(),
+    Column::right("elapsed: p50"),
+    Column::right("p99"),
+    Column::right("max"),
+];
 
 /// The optional columns repeat what is in the first table, or in `reach` as shares.
 const SAMPLE: [Column; 6] = [
-    right("retry"),
-    optional(left("interval")),
-    optional(left("drawn")),
-    left("reach"),
-    left("deciles"),
-    right("KS p"),
+    Column::right("retry"),
+    Column::left("interval").optional(),
+    Column::left("drawn").optional(),
+    Column::left("reach"),
+    Column::left("deciles"),
+    Column::right("KS p"),
 ];
 
 fn figures(forecast: &Forecast, options: RenderOptions) -> String {
@@ -118,9 +113,9 @@ mod tests {
     use super::*;
     use crate::plan::clients::draw;
     use crate::plan::notes::notes;
-    use crate::plot::{ColorMode, Glyphs};
+    use crate::plot::Glyphs;
 
-    const OPTIONS: RenderOptions = RenderOptions { columns: 80, glyphs: Glyphs::Unicode, color: ColorMode::Off };
+    const OPTIONS: RenderOptions = RenderOptions { columns: 80, glyphs: Glyphs::Unicode, color: false };
 
     fn text(policy: &str, options: RenderOptions) -> String {
         let forecast = Forecast::new(policy.parse().unwrap(), None);

@@ -19,13 +19,11 @@ pub(crate) struct Figure {
 impl Figure {
     /// Returns the horizontal and the vertical scale that fit all series.
     pub(crate) fn scales(&self) -> (Scale, Scale) {
-        let shapes = || self.series.iter().map(|series| &series.shape);
-        let fit = |axis: &Axis, values: Vec<f64>| {
-            Scale::fit(axis.spacing, values.into_iter().chain(axis.including.iter().copied()))
+        let points: Vec<Point> = self.series.iter().flat_map(|series| series.shape.extent()).collect();
+        let fit = |axis: &Axis, of: fn(&Point) -> f64| {
+            Scale::fit(axis.spacing, points.iter().map(of).chain(axis.including.iter().copied()))
         };
-        let xs = shapes().flat_map(Shape::xs).collect();
-        let ys = shapes().flat_map(Shape::ys).collect();
-        (fit(&self.x, xs), fit(&self.y, ys))
+        (fit(&self.x, |point| point.x), fit(&self.y, |point| point.y))
     }
 }
 
@@ -76,6 +74,18 @@ pub(crate) struct Series {
     pub(crate) weight: Weight,
 }
 
+impl Series {
+    /// Creates a main series.
+    pub(crate) fn strong(name: impl Into<String>, hue: Hue, shape: Shape) -> Self {
+        Self { name: Some(name.into()), shape, hue, weight: Weight::Strong }
+    }
+
+    /// Creates a secondary series.
+    pub(crate) fn light(name: impl Into<String>, hue: Hue, shape: Shape) -> Self {
+        Self { weight: Weight::Light, ..Self::strong(name, hue, shape) }
+    }
+}
+
 /// The visual weight of a series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Weight {
@@ -123,23 +133,17 @@ pub(crate) struct Bar {
 }
 
 impl Shape {
-    fn xs(&self) -> Vec<f64> {
+    /// Returns points that have the same extent in both directions as the shape.
+    fn extent(&self) -> Vec<Point> {
         match self {
-            Self::Line(points) | Self::Steps(points) | Self::Points(points) => {
-                points.iter().map(|point| point.x).collect()
+            Self::Line(points) | Self::Steps(points) | Self::Points(points) => points.clone(),
+            Self::Band(spans) => {
+                spans.iter().flat_map(|&Span { x, low, high }| [low, high].map(|y| Point { x, y })).collect()
             }
-            Self::Band(spans) => spans.iter().map(|span| span.x).collect(),
-            Self::Bars(bars) => bars.iter().flat_map(|bar| [bar.left, bar.right]).collect(),
-        }
-    }
-
-    fn ys(&self) -> Vec<f64> {
-        match self {
-            Self::Line(points) | Self::Steps(points) | Self::Points(points) => {
-                points.iter().map(|point| point.y).collect()
+            Self::Bars(bars) => {
+                let ends = |bar: &Bar| [Point { x: bar.left, y: 0.0 }, Point { x: bar.right, y: bar.height }];
+                bars.iter().flat_map(ends).collect()
             }
-            Self::Band(spans) => spans.iter().flat_map(|span| [span.low, span.high]).collect(),
-            Self::Bars(bars) => bars.iter().flat_map(|bar| [0.0, bar.height]).collect(),
         }
     }
 }

@@ -14,13 +14,13 @@ mod ticks;
 mod unit;
 mod wrap;
 
-pub(crate) use figure::{Axis, Bar, Figure, Point, Series, Shape, Span, Weight};
+pub(crate) use figure::{Axis, Bar, Figure, Point, Series, Shape, Span};
 pub(crate) use palette::Hue;
 #[cfg(test)]
 pub(crate) use render_options::Glyphs;
-pub(crate) use render_options::{ColorMode, RenderOptions};
+pub(crate) use render_options::RenderOptions;
 pub(crate) use scale::Spacing;
 pub(crate) use sparkline::sparkline;
-pub(crate) use table::{Align, Cell, Column, Keep, table};
+pub(crate) use table::{Cell, Column, table};
 pub(crate) use unit::Unit;
 pub(crate) use wrap::paragraph;

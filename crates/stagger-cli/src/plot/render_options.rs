@@ -1,5 +1,7 @@
 use std::borrow::Cow;
 
+use anstyle::Style;
+
 use crate::output::terminal::{Screen, Term};
 
 /// The capabilities of the output that text is rendered for.
@@ -8,7 +10,7 @@ pub(crate) struct RenderOptions {
     /// Width in characters.
     pub(crate) columns: u16,
     pub(crate) glyphs: Glyphs,
-    pub(crate) color: ColorMode,
+    pub(crate) color: bool,
 }
 
 impl RenderOptions {
@@ -17,8 +19,13 @@ impl RenderOptions {
         Self {
             columns: u16::try_from(screen.width).unwrap_or(u16::MAX),
             glyphs: if term.utf8 { Glyphs::Unicode } else { Glyphs::Ascii },
-            color: if screen.color { ColorMode::On } else { ColorMode::Off },
+            color: screen.color,
         }
+    }
+
+    /// Returns `style` if color is enabled.
+    pub(crate) fn style(&self, style: Style) -> Style {
+        if self.color { style } else { Style::new() }
     }
 }
 
@@ -27,13 +34,6 @@ impl RenderOptions {
 pub(crate) enum Glyphs {
     Unicode,
     Ascii,
-}
-
-/// Whether to use color.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ColorMode {
-    On,
-    Off,
 }
 
 impl Glyphs {

@@ -1,6 +1,6 @@
 //! Figures for tests.
 
-use super::figure::{Axis, Bar, Figure, Point, Series, Shape, Span, Weight};
+use super::figure::{Axis, Bar, Figure, Point, Series, Shape, Span};
 use super::palette::Hue;
 use super::scale::Spacing;
 use super::unit::Unit;
@@ -18,12 +18,8 @@ pub(crate) fn everything(n: u32, spacing: Spacing) -> Figure {
         Shape::Steps(along(0.3)),
         Shape::Points(along(0.8)),
     ];
-    let series = shapes.into_iter().enumerate().map(|(i, shape)| Series {
-        name: Some(format!("series {i}")),
-        shape,
-        hue: Hue::ALL[i],
-        weight: Weight::Light,
-    });
+    let series =
+        shapes.into_iter().enumerate().map(|(i, shape)| Series::light(format!("series {i}"), Hue::ALL[i], shape));
     Figure {
         title: "Everything".to_owned(),
         description: "Every shape.".to_owned(),
@@ -41,11 +37,6 @@ pub(crate) fn band(tops: &[f64]) -> Figure {
         description: "A band.".to_owned(),
         x: Axis::new("retry", Unit::Count),
         y: Axis::new("delay", Unit::Seconds),
-        series: vec![Series {
-            name: Some("min to max".to_owned()),
-            shape: Shape::Band(spans.collect()),
-            hue: Hue::Sky,
-            weight: Weight::Light,
-        }],
+        series: vec![Series::light("min to max", Hue::SKY, Shape::Band(spans.collect()))],
     }
 }

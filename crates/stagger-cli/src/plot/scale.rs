@@ -10,9 +10,9 @@ pub(crate) enum Spacing {
 /// The range of values that an axis shows.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Scale {
-    spacing: Spacing,
-    low: f64,
-    high: f64,
+    pub(super) spacing: Spacing,
+    pub(super) low: f64,
+    pub(super) high: f64,
 }
 
 impl Scale {
@@ -56,18 +56,6 @@ impl Scale {
         };
         Self { low: at(part), high: at(part + 1), ..self }
     }
-
-    pub(crate) fn spacing(self) -> Spacing {
-        self.spacing
-    }
-
-    pub(crate) fn low(self) -> f64 {
-        self.low
-    }
-
-    pub(crate) fn high(self) -> f64 {
-        self.high
-    }
 }
 
 #[cfg(test)]
@@ -91,7 +79,7 @@ mod tests {
     #[test]
     fn zero_is_at_the_low_end_of_a_log_scale_and_does_not_extend_it() {
         let scale = Scale::fit(Spacing::Log, [0.0, 1.0, 100.0]);
-        assert_eq!((scale.low(), scale.position(0.0)), (1.0, 0.0));
+        assert_eq!((scale.low, scale.position(0.0)), (1.0, 0.0));
     }
 
     #[test]
@@ -99,8 +87,8 @@ mod tests {
         for spacing in [Spacing::Linear, Spacing::Log] {
             for values in [&[][..], &[0.0], &[3.0, 3.0], &[-3.0], &[f64::NAN, f64::INFINITY]] {
                 let scale = Scale::fit(spacing, values.iter().copied());
-                assert!(scale.low() < scale.high(), "{spacing:?} of {values:?}");
-                assert!(scale.position(scale.low()).is_finite());
+                assert!(scale.low < scale.high, "{spacing:?} of {values:?}");
+                assert!(scale.position(scale.low).is_finite());
             }
         }
     }
@@ -109,7 +97,7 @@ mod tests {
     fn the_parts_of_a_scale_are_equally_long_and_adjacent() {
         for spacing in [Spacing::Linear, Spacing::Log] {
             let scale = Scale::fit(spacing, [1.0, 81.0]);
-            let ends = (0..4).flat_map(|part| [scale.part(part, 4).low(), scale.part(part, 4).high()]);
+            let ends = (0..4).flat_map(|part| [scale.part(part, 4).low, scale.part(part, 4).high]);
             let quarters: Vec<f64> = ends.map(|end| (scale.position(end) * 4e6).round() / 1e6).collect();
             let labels: Vec<String> = quarters.iter().map(ToString::to_string).collect();
             assert_eq!(labels, ["0", "1", "1", "2", "2", "3", "3", "4"], "{spacing:?}");

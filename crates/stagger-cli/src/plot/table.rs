@@ -1,22 +1,30 @@
 use comfy_table::presets::NOTHING;
 use comfy_table::{Attribute, CellAlignment, ColumnConstraint, ContentArrangement, Table, Width};
 
-use super::render_options::{ColorMode, RenderOptions};
+use super::render_options::RenderOptions;
 
 /// A column of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Column {
     /// Heading, wrapped at its spaces if the table is too wide.
     pub(crate) heading: &'static str,
-    pub(crate) align: Align,
+    pub(crate) align: CellAlignment,
     pub(crate) keep: Keep,
 }
 
-/// The alignment of a column.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Align {
-    Left,
-    Right,
+impl Column {
+    pub(crate) const fn left(heading: &'static str) -> Self {
+        Self { heading, align: CellAlignment::Left, keep: Keep::Always }
+    }
+
+    pub(crate) const fn right(heading: &'static str) -> Self {
+        Self { heading, align: CellAlignment::Right, keep: Keep::Always }
+    }
+
+    /// Lets the column be dropped from a narrow table.
+    pub(crate) const fn optional(self) -> Self {
+        Self { keep: Keep::WithRoom, ..self }
+    }
 }
 
 /// Whether a column may be dropped from a narrow table.
@@ -60,9 +68,10 @@ pub(crate) fn table(columns: &[Column], rows: &[Vec<impl Cell>], options: Render
         .set_width(options.columns.saturating_add(gap))
         .set_header(shown.iter().map(|i| columns[*i].heading));
     table.style_text_only();
-    match options.color {
-        ColorMode::On => table.enforce_styling(),
-        ColorMode::Off => table.force_no_tty(),
+    if options.color {
+        table.enforce_styling()
+    } else {
+        table.force_no_tty()
     };
     for row in rows {
         table.add_row(shown.iter().filter_map(|i| row.get(*i)).map(|cell| {
@@ -73,10 +82,7 @@ pub(crate) fn table(columns: &[Column], rows: &[Vec<impl Cell>], options: Render
     for (i, styled) in shown.iter().zip(table.column_iter_mut()) {
         styled.set_padding((0, gap));
         styled.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(least[*i] + gap)));
-        styled.set_cell_alignment(match columns[*i].align {
-            Align::Left => CellAlignment::Left,
-            Align::Right => CellAlignment::Right,
-        });
+        styled.set_cell_alignment(columns[*i].align);
     }
     let mut out = String::new();
     for line in table.lines() {
@@ -110,17 +116,14 @@ fn fitting(columns: &[Column], least: &[u16], gap: u16, room: u16) -> Vec<usize>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plot::render_options::{ColorMode, Glyphs};
+    use crate::plot::render_options::Glyphs;
 
-    const COLUMNS: [Column; 3] = [
-        Column { heading: "retry", align: Align::Right, keep: Keep::Always },
-        Column { heading: "delay", align: Align::Left, keep: Keep::WithRoom },
-        Column { heading: "at least p50", align: Align::Right, keep: Keep::Always },
-    ];
+    const COLUMNS: [Column; 3] =
+        [Column::right("retry"), Column::left("delay").optional(), Column::right("at least p50")];
 
     fn lines(columns: u16) -> Vec<String> {
         let rows = [["1", "0–1s", "500ms"], ["10", "0–30s", "1m5s"]].map(|row| row.map(str::to_owned).to_vec());
-        let options = RenderOptions { columns, glyphs: Glyphs::Unicode, color: ColorMode::Off };
+        let options = RenderOptions { columns, glyphs: Glyphs::Unicode, color: false };
         table(&COLUMNS, &rows, options).lines().map(str::to_owned).collect()
     }
 
@@ -145,8 +148,8 @@ mod tests {
         }
         let rows = [vec![Best("1"), Best("0–1s"), Best("500ms")], vec![Best("10"), Best("0–30s"), Best("1m5s")]];
         let options = |color| RenderOptions { columns: 80, glyphs: Glyphs::Unicode, color };
-        assert_eq!(table(&COLUMNS, &rows, options(ColorMode::Off)), lines(80).join("\n") + "\n");
-        let colored = table(&COLUMNS, &rows, options(ColorMode::On));
+        assert_eq!(table(&COLUMNS, &rows, options(false)), lines(80).join("\n") + "\n");
+        let colored = table(&COLUMNS, &rows, options(true));
         assert_eq!(colored.lines().nth(2), Some("   \u{1b}[1m10\u{1b}[0m   0–30s           1m5s"));
     }
 

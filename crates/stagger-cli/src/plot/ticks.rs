@@ -18,7 +18,7 @@ pub(crate) fn ticks(scale: Scale, unit: Unit, max: usize) -> Vec<Tick> {
 /// Returns ticks for a part of the axis, of which `1 / 2^zoom` is shown: about `max` in each such part.
 pub(crate) fn zoomed_ticks(scale: Scale, unit: Unit, max: usize, zoom: u32) -> Vec<Tick> {
     let parts = 1_u32 << zoom;
-    let mut values: Vec<f64> = match scale.spacing() {
+    let mut values: Vec<f64> = match scale.spacing {
         // The same step in all parts.
         Spacing::Linear => tick_values(scale, unit, max * parts as usize),
         Spacing::Log => (0..parts).flat_map(|part| tick_values(scale.part(part, parts), unit, max)).collect(),
@@ -34,7 +34,7 @@ impl Tick {
 }
 
 fn tick_values(scale: Scale, unit: Unit, max: usize) -> Vec<f64> {
-    match scale.spacing() {
+    match scale.spacing {
         Spacing::Linear => even(scale, unit, max),
         Spacing::Log => {
             let log_ticks: Vec<f64> = unit.log_ticks().filter(|v| within(scale, *v)).collect();
@@ -53,8 +53,8 @@ fn even(scale: Scale, unit: Unit, max: usize) -> Vec<f64> {
     let mut steps = unit.steps();
     let found = steps.find_map(|step| {
         // Whole multiples of the step, so that rounding errors do not accumulate.
-        let first = (scale.low() / step - ROUNDING).ceil();
-        let last = (scale.high() / step + ROUNDING).floor();
+        let first = (scale.low / step - ROUNDING).ceil();
+        let last = (scale.high / step + ROUNDING).floor();
         let count = last - first + 1.0;
         (count <= max as f64).then(|| {
             let multiples = (0..count as usize).map(|i| first + i as f64);

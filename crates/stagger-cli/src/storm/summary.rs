@@ -3,7 +3,7 @@ use stagger_sim::storm::{Importance, ScenarioSpec, StormReport};
 use super::measurements::{measurements, unreliable_runs};
 use super::results::{Cell, Results, describe_scenario};
 use super::timeline::{Timeline, resample};
-use crate::plot::{Align, Column, Keep, RenderOptions, paragraph, sparkline, table};
+use crate::plot::{Column, RenderOptions, paragraph, sparkline, table};
 
 /// Width of a sparkline in characters.
 const SPARKLINE_WIDTH: usize = 20;
@@ -16,14 +16,13 @@ pub(crate) fn summary(storm: &StormReport, results: &Results<'_>, options: Rende
     let mut out = paragraph(&describe_scenario(&storm.scenario), "  ", options);
     out.push('\n');
     let until = end_time(storm, SPARKLINE_SHARE);
-    let mut columns = vec![Column { heading: "", align: Align::Left, keep: Keep::Always }];
-    columns.extend(results.table_metrics().map(|metric| Column {
-        heading: metric.heading,
-        align: Align::Right,
-        keep: if metric.importance == Importance::Primary { Keep::Always } else { Keep::WithRoom },
+    let mut columns = vec![Column::left("")];
+    columns.extend(results.table_metrics().map(|metric| {
+        let column = Column::right(metric.heading);
+        if metric.importance == Importance::Primary { column } else { column.optional() }
     }));
     if until > 0.0 {
-        columns.push(Column { heading: "arrivals", align: Align::Left, keep: Keep::WithRoom });
+        columns.push(Column::left("arrivals").optional());
     }
     let rows =
         results.table(results.table_metrics()).into_iter().zip(&storm.strategies).map(|((name, cells), strategy)| {

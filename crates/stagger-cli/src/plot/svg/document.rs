@@ -27,8 +27,8 @@ pub(crate) fn document(page: &Page, figures: &[Figure]) -> String {
     let mut paragraph = |class: &str, text: &str, columns: usize| {
         for line in wrap(text, columns, "") {
             y += LINE;
-            let element = Element::new("text").set("class", class).set("x", MARGIN).set("y", y);
-            content.push(element.text(line));
+            let element = Element::new("text").set("class", class).px("x", MARGIN).px("y", y);
+            content.push(element.text(&line));
         }
     };
     paragraph("code", &page.subject, SUBJECT_COLUMNS);
@@ -49,15 +49,15 @@ pub(crate) fn document(page: &Page, figures: &[Figure]) -> String {
         .set("xmlns", "http://www.w3.org/2000/svg")
         .set("class", "stagger")
         .set("viewBox", format!("0 0 {WIDTH} {height}"))
-        .set("width", WIDTH)
-        .set("height", height)
+        .px("width", WIDTH)
+        .px("height", height)
         .set("role", "img")
         .set("aria-labelledby", "stagger-title stagger-description")
-        .child(Element::new("title").set("id", "stagger-title").text(&*page.title))
-        .child(Element::new("desc").set("id", "stagger-description").text(description.join("\n")))
-        .child(Element::new("style").text(sheet()))
-        .child(Element::new("rect").set("class", "background").set("width", "100%").set("height", "100%"))
-        .children(content);
+        .child(&Element::new("title").set("id", "stagger-title").text(&page.title))
+        .child(&Element::new("desc").set("id", "stagger-description").text(&description.join("\n")))
+        .child(&Element::new("style").text(&sheet()))
+        .child(&Element::new("rect").set("class", "background").set("width", "100%").set("height", "100%"))
+        .children(&content);
     format!("{root}")
 }
 
@@ -70,7 +70,7 @@ pub(crate) fn inline(figure: &Figure) -> String {
         .set("viewBox", format!("0 0 {WIDTH} {}", field.end()))
         .set("role", "img")
         .set("aria-label", format!("{}: {}", figure.title, figure.description))
-        .child(zoomable(group, figure, &field));
+        .child(&zoomable(group, figure, &field));
     format!("{root}")
 }
 
@@ -157,14 +157,14 @@ mod tests {
         let sheet = sheet();
         let (light, dark) = sheet.split_once("@media (prefers-color-scheme:dark)").unwrap();
         for hue in Hue::ALL {
-            assert!(light.contains(&format!(".{}{{stroke:{}", hue.class(), hue.on_light())));
-            assert!(dark.contains(&format!(".{}{{stroke:{}", hue.class(), hue.on_dark())));
+            assert!(light.contains(&format!(".{}{{stroke:{}", hue.class, hue.on_light)));
+            assert!(dark.contains(&format!(".{}{{stroke:{}", hue.class, hue.on_dark)));
         }
     }
 
     #[test]
     fn lines_of_one_plot_have_different_dashes() {
-        let mut dashes: Vec<&str> = (0..6).map(|n| Hue::nth(n).dash()).collect();
+        let mut dashes: Vec<&str> = (0..6).map(|n| Hue::nth(n).dash).collect();
         dashes.sort_unstable();
         dashes.dedup();
         assert_eq!(dashes.len(), 6);

@@ -35,14 +35,14 @@ pub(super) fn panel(figure: &Figure, y: f64) -> (Element, Field) {
     let top = y + HEADING + key_height + LABEL;
     let field =
         Field { left: MARGIN + GUTTER, right: WIDTH - MARGIN, top, bottom: top + FIELD_HEIGHT, x: x_scale, y: y_scale };
-    let heading = Element::new("text").set("class", "heading").set("x", MARGIN).set("y", y + 12.0);
-    let series = Element::new("g").set("class", "series");
+    let heading = Element::new("text").set("class", "heading").px("x", MARGIN).px("y", y + 12.0);
+    let shapes: Vec<Element> = figure.series.iter().flat_map(|series| shapes::series(series, &field)).collect();
     let group = Element::new("g")
         .set("class", "panel")
-        .child(heading.text(&*figure.title))
-        .children(key)
-        .children(axes(figure, &field))
-        .child(series.children(figure.series.iter().flat_map(|series| shapes::series(series, &field))));
+        .child(&heading.text(&figure.title))
+        .children(&key)
+        .children(&axes(figure, &field))
+        .child(&Element::new("g").set("class", "series").children(&shapes));
     (group, field)
 }
 
@@ -62,29 +62,29 @@ pub(super) fn zoomable(panel: Element, figure: &Figure, field: &Field) -> Elemen
 fn axes(figure: &Figure, field: &Field) -> Vec<Element> {
     let mut out = Vec::new();
     let text = |anchor: &str, x: f64, y: f64| {
-        Element::new("text").set("class", "quiet").set("text-anchor", anchor).set("x", x).set("y", y)
+        Element::new("text").set("class", "quiet").set("text-anchor", anchor).px("x", x).px("y", y)
     };
     for tick in figure.y.ticks(field.y, TICKS_UP) {
         let y = field.up(tick.position);
         out.push(line("rule", (field.left, y), (field.right, y)));
-        out.push(text("end", field.left - 8.0, y + 4.0).text(tick.label));
+        out.push(text("end", field.left - 8.0, y + 4.0).text(&tick.label));
     }
     let mut ticks = Element::new("g").set("class", "ticks");
     for tick in figure.x.ticks(field.x, TICKS_ACROSS) {
         let x = field.across(tick.position);
         ticks = ticks
-            .child(line("axis", (x, field.bottom), (x, field.bottom + 5.0)))
-            .child(text("middle", x, field.bottom + 18.0).text(tick.label));
+            .child(&line("axis", (x, field.bottom), (x, field.bottom + 5.0)))
+            .child(&text("middle", x, field.bottom + 18.0).text(&tick.label));
     }
     out.push(ticks);
     out.push(line("axis", (field.left, field.bottom), (field.right, field.bottom)));
-    out.push(text("end", field.right, field.bottom + 34.0).text(&*figure.x.label));
-    out.push(text("start", MARGIN, field.top - 12.0).text(&*figure.y.label));
+    out.push(text("end", field.right, field.bottom + 34.0).text(&figure.x.label));
+    out.push(text("start", MARGIN, field.top - 12.0).text(&figure.y.label));
     out
 }
 
 fn line(class: &str, from: (f64, f64), to: (f64, f64)) -> Element {
-    Element::new("line").set("class", class).set("x1", from.0).set("y1", from.1).set("x2", to.0).set("y2", to.1)
+    Element::new("line").set("class", class).px("x1", from.0).px("y1", from.1).px("x2", to.0).px("y2", to.1)
 }
 
 /// Renders the legend in as many lines as needed, and returns its height.
@@ -104,7 +104,7 @@ fn key(series: &[Series], top: f64) -> (Vec<Element>, f64) {
             out.push(shapes::swatch(one, (start, y - 4.0)));
             start += width;
         }
-        out.push(Element::new("text").set("x", x + swatches).set("y", y).text(*name));
+        out.push(Element::new("text").px("x", x + swatches).px("y", y).text(name));
         x += length + LEGEND_GAP;
     }
     let height = if entries.is_empty() { 0.0 } else { y + 5.0 - top };

@@ -46,9 +46,8 @@ fn line(series: &Series, places: &[(f64, f64)]) -> Element {
         Weight::Strong => 2.5,
         Weight::Light => 1.4,
     };
-    let element =
-        Element::new("polyline").set("class", format!("{} line", series.hue.class())).set("stroke-width", width);
-    let element = match series.hue.dash() {
+    let element = Element::new("polyline").set("class", format!("{} line", series.hue.class)).px("stroke-width", width);
+    let element = match series.hue.dash {
         "" => element,
         dash => element.set("stroke-dasharray", dash),
     };
@@ -61,7 +60,7 @@ fn path(places: &[(f64, f64)]) -> String {
 }
 
 fn dot(series: &Series, at: (f64, f64)) -> Element {
-    Element::new("circle").set("class", series.hue.class()).set("cx", at.0).set("cy", at.1).set("r", 2.5)
+    Element::new("circle").set("class", series.hue.class).px("cx", at.0).px("cy", at.1).px("r", 2.5)
 }
 
 fn band(series: &Series, spans: &[Span], field: &Field) -> Element {
@@ -77,7 +76,7 @@ fn band(series: &Series, spans: &[Span], field: &Field) -> Element {
             (low.0 - SINGLE_MARGIN, low.1),
         ];
     }
-    Element::new("polygon").set("class", format!("{} band", series.hue.class())).set("points", path(&outline))
+    Element::new("polygon").set("class", format!("{} band", series.hue.class)).set("points", path(&outline))
 }
 
 fn bar(series: &Series, bar: &Bar, field: &Field) -> Element {
@@ -90,9 +89,9 @@ fn bar(series: &Series, bar: &Bar, field: &Field) -> Element {
 
 fn rectangle(series: &Series, class: &str, at: (f64, f64), size: (f64, f64)) -> Element {
     Element::new("rect")
-        .set("class", format!("{} {class}", series.hue.class()))
-        .set("x", at.0)
-        .set("y", at.1)
-        .set("width", size.0)
-        .set("height", size.1)
+        .set("class", format!("{} {class}", series.hue.class))
+        .px("x", at.0)
+        .px("y", at.1)
+        .px("width", size.0)
+        .px("height", size.1)
 }

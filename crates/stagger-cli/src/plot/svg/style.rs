@@ -25,12 +25,12 @@ pub(crate) fn sheet() -> String {
          .stagger .bar{stroke:none;fill-opacity:.85}\n\
          .stagger .rule{stroke-width:1}\n",
     );
-    out.push_str(&colors(&LIGHT, Hue::on_light));
-    out.push_str(&format!("@media (prefers-color-scheme:dark){{\n{}}}\n", colors(&DARK, Hue::on_dark)));
+    out.push_str(&colors(&LIGHT, |hue| hue.on_light));
+    out.push_str(&format!("@media (prefers-color-scheme:dark){{\n{}}}\n", colors(&DARK, |hue| hue.on_dark)));
     out
 }
 
-fn colors(theme: &Theme, of: fn(Hue) -> &'static str) -> String {
+fn colors(theme: &Theme, of: fn(&Hue) -> &'static str) -> String {
     let Theme { background, text, quiet, rule } = theme;
     let mut out = format!(
         ".stagger .background{{fill:{background}}}\n.stagger text{{fill:{text}}}\n\
@@ -38,7 +38,7 @@ fn colors(theme: &Theme, of: fn(Hue) -> &'static str) -> String {
          .stagger .axis{{stroke:{quiet}}}\n"
     );
     for hue in Hue::ALL {
-        let (class, color) = (hue.class(), of(hue));
+        let (class, color) = (hue.class, of(&hue));
         out.push_str(&format!(".stagger .{class}{{stroke:{color};fill:{color}}}\n"));
     }
     // After the hues, to override their fill and stroke.

@@ -4,74 +4,42 @@ use core::fmt;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Element {
     name: &'static str,
-    attributes: Vec<(&'static str, Value)>,
-    children: Vec<Node>,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-enum Node {
-    Element(Element),
-    Text(String),
-}
-
-/// The value of an attribute.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) enum Value {
-    Text(String),
-    /// A length in pixels, written with two decimals.
-    Number(f64),
+    /// Each with a space before it.
+    attributes: String,
+    /// `None` for an empty element.
+    content: Option<String>,
+    has_text: bool,
 }
 
 impl Element {
     pub(super) fn new(name: &'static str) -> Self {
-        Self { name, attributes: Vec::new(), children: Vec::new() }
+        Self { name, attributes: String::new(), content: None, has_text: false }
     }
 
     /// Adds an attribute; attributes keep their order.
-    pub(super) fn set(mut self, name: &'static str, value: impl Into<Value>) -> Self {
-        self.attributes.push((name, value.into()));
+    pub(super) fn set(mut self, name: &str, value: impl AsRef<str>) -> Self {
+        self.attributes.push_str(&format!(" {name}=\"{}\"", escaped(value.as_ref())));
         self
     }
 
-    pub(super) fn child(mut self, child: Self) -> Self {
-        self.children.push(Node::Element(child));
+    /// Adds an attribute that is a length.
+    pub(super) fn px(self, name: &str, pixels: f64) -> Self {
+        self.set(name, Pixels(pixels).to_string())
+    }
+
+    pub(super) fn child(mut self, child: &Self) -> Self {
+        self.content.get_or_insert_default().push_str(&child.to_string());
         self
     }
 
-    pub(super) fn children(self, children: impl IntoIterator<Item = Self>) -> Self {
-        children.into_iter().fold(self, Self::child)
+    pub(super) fn children(self, children: &[Self]) -> Self {
+        children.iter().fold(self, Self::child)
     }
 
-    pub(super) fn text(mut self, text: impl Into<String>) -> Self {
-        self.children.push(Node::Text(text.into()));
+    pub(super) fn text(mut self, text: &str) -> Self {
+        self.content.get_or_insert_default().push_str(&escaped(text));
+        self.has_text = true;
         self
-    }
-}
-
-impl From<&str> for Value {
-    fn from(text: &str) -> Self {
-        Self::Text(text.to_owned())
-    }
-}
-
-impl From<String> for Value {
-    fn from(text: String) -> Self {
-        Self::Text(text)
-    }
-}
-
-impl From<f64> for Value {
-    fn from(number: f64) -> Self {
-        Self::Number(number)
-    }
-}
-
-impl fmt::Display for Value {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Text(text) => f.write_str(&escaped(text)),
-            Self::Number(number) => write!(f, "{}", Pixels(*number)),
-        }
     }
 }
 
@@ -88,24 +56,12 @@ impl fmt::Display for Pixels {
 
 impl fmt::Display for Element {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "<{}", self.name)?;
-        for (name, value) in &self.attributes {
-            write!(f, " {name}=\"{value}\"")?;
+        let Self { name, attributes, content, has_text } = self;
+        let first_newline = if *has_text { "" } else { "\n" };
+        match content {
+            None => writeln!(f, "<{name}{attributes}/>"),
+            Some(content) => writeln!(f, "<{name}{attributes}>{first_newline}{content}</{name}>"),
         }
-        if self.children.is_empty() {
-            return writeln!(f, "/>");
-        }
-        f.write_str(">")?;
-        if self.children.iter().all(|child| matches!(child, Node::Element(_))) {
-            writeln!(f)?;
-        }
-        for child in &self.children {
-            match child {
-                Node::Element(element) => element.fmt(f)?,
-                Node::Text(text) => f.write_str(&escaped(text))?,
-            }
-        }
-        writeln!(f, "</{}>", self.name)
     }
 }
 

@@ -15,7 +15,7 @@ const COLUMNS_PER_TICK: u16 = 6;
 #[derive(Debug)]
 pub(super) struct Axes {
     /// Area of the series.
-    field: Rect,
+    pub(super) field: Rect,
     x: Scale,
     y: Scale,
     x_ticks: Vec<Tick>,
@@ -36,20 +36,6 @@ impl Axes {
         let x_ticks = figure.x.ticks(x, usize::from(field.width / COLUMNS_PER_TICK));
         let x_label = figure.x.label.clone();
         Self { field, x, y, x_ticks, y_ticks, x_label }
-    }
-
-    /// Returns the number of rows of the field, its axis and the labels below.
-    pub(super) fn height(&self) -> u16 {
-        self.field.height + 2
-    }
-
-    /// Returns the first column of the field.
-    pub(super) fn left(&self) -> u16 {
-        self.field.left()
-    }
-
-    pub(super) fn field(&self) -> Rect {
-        self.field
     }
 
     /// Returns the position of a point in the field: from (0, 0), bottom left, to (1, 1).

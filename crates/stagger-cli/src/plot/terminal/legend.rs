@@ -1,7 +1,7 @@
 use anstyle::{AnsiColor, Style};
 
 use crate::plot::figure::{Entry, Series, Shape, legend};
-use crate::plot::render_options::{ColorMode, RenderOptions};
+use crate::plot::render_options::RenderOptions;
 
 /// Columns between two entries.
 const GAP: usize = 3;
@@ -39,11 +39,8 @@ fn width(entry: &Entry<'_>, options: RenderOptions) -> usize {
 fn text(entry: &Entry<'_>, options: RenderOptions) -> String {
     let mut out = String::new();
     for one in &entry.series {
-        let color = AnsiColor::try_from(one.hue.in_terminal()).ok().map(Into::into);
-        let style = match options.color {
-            ColorMode::On => Style::new().fg_color(color),
-            ColorMode::Off => Style::new(),
-        };
+        let color = AnsiColor::try_from(one.hue.in_terminal).ok().map(Into::into);
+        let style = options.style(Style::new().fg_color(color));
         out.push_str(&format!("{style}{}{style:#} ", swatch(one, options)));
     }
     out + entry.name
@@ -52,7 +49,7 @@ fn text(entry: &Entry<'_>, options: RenderOptions) -> String {
 fn swatch(series: &Series, options: RenderOptions) -> String {
     match series.shape {
         Shape::Line(_) | Shape::Steps(_) => options.glyphs.pick("⠒⠒", "--").to_owned(),
-        Shape::Points(_) => series.hue.mark().to_string(),
+        Shape::Points(_) => series.hue.mark.to_string(),
         Shape::Band(_) => options.glyphs.pick("░░", "::").to_owned(),
         Shape::Bars(_) => options.glyphs.pick("█", "#").to_owned(),
     }
@@ -61,23 +58,19 @@ fn swatch(series: &Series, options: RenderOptions) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plot::figure::{Point, Weight};
+    use crate::plot::figure::Point;
     use crate::plot::palette::Hue;
     use crate::plot::render_options::Glyphs;
-
-    fn series(name: Option<&str>, n: usize, shape: Shape) -> Series {
-        Series { name: name.map(str::to_owned), shape, hue: Hue::nth(n), weight: Weight::Light }
-    }
 
     fn legend_of(columns: u16) -> String {
         let at = vec![Point { x: 0.0, y: 0.0 }];
         let series = [
-            series(Some("median"), 0, Shape::Line(at.clone())),
-            series(None, 1, Shape::Line(at.clone())),
-            series(Some("clients"), 1, Shape::Points(at.clone())),
-            series(Some("clients"), 2, Shape::Points(at)),
+            Series::light("median", Hue::nth(0), Shape::Line(at.clone())),
+            Series { name: None, ..Series::light("", Hue::nth(1), Shape::Line(at.clone())) },
+            Series::light("clients", Hue::nth(1), Shape::Points(at.clone())),
+            Series::light("clients", Hue::nth(2), Shape::Points(at)),
         ];
-        lines(&series, 2, RenderOptions { columns, glyphs: Glyphs::Ascii, color: ColorMode::Off })
+        lines(&series, 2, RenderOptions { columns, glyphs: Glyphs::Ascii, color: false })
     }
 
     #[test]

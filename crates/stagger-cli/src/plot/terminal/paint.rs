@@ -16,25 +16,26 @@ const MAX_COLUMNS: u16 = 120;
 pub(crate) fn paint(figure: &Figure, options: RenderOptions) -> String {
     let columns = options.columns.clamp(MIN_COLUMNS, MAX_COLUMNS);
     let axes = Axes::new(figure, columns);
-    let mut buffer = Buffer::empty(Rect::new(0, 0, columns, axes.height()));
+    // Below the field are its axis and the labels.
+    let mut buffer = Buffer::empty(Rect::new(0, 0, columns, axes.field.height + 2));
     axes.paint(&mut buffer, options.glyphs);
     for series in &figure.series {
         shapes::paint(series, &axes, &mut buffer, options.glyphs);
     }
     let mut out = format!("{}\n", figure.title);
     out.push_str(&text::lines(&buffer, options));
-    out.push_str(&legend::lines(&figure.series, axes.left(), RenderOptions { columns, ..options }));
+    out.push_str(&legend::lines(&figure.series, axes.field.left(), RenderOptions { columns, ..options }));
     out
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plot::render_options::{ColorMode, Glyphs};
+    use crate::plot::render_options::Glyphs;
     use crate::plot::samples::{band, everything};
     use crate::plot::scale::Spacing;
 
-    const PLAIN: RenderOptions = RenderOptions { columns: 40, glyphs: Glyphs::Unicode, color: ColorMode::Off };
+    const PLAIN: RenderOptions = RenderOptions { columns: 40, glyphs: Glyphs::Unicode, color: false };
 
     #[test]
     fn a_plot_has_title_field_axis_and_legend() {
@@ -94,7 +95,7 @@ retry  1               2               3
     fn escapes_are_used_only_for_color() {
         let figure = everything(6, Spacing::Linear);
         let plain = paint(&figure, PLAIN);
-        let colored = paint(&figure, RenderOptions { color: ColorMode::On, ..PLAIN });
+        let colored = paint(&figure, RenderOptions { color: true, ..PLAIN });
         assert!(!plain.contains('\u{1b}'));
         let mut stripped = String::new();
         for (i, part) in colored.split('\u{1b}').enumerate() {
@@ -125,7 +126,7 @@ retry  1               2               3
     fn later_series_are_drawn_on_top() {
         let mut figure = band(&[1.0, 4.0, 9.0]);
         let points = everything(3, Spacing::Linear).series.remove(4);
-        let mark = points.hue.mark();
+        let mark = points.hue.mark;
         figure.series.insert(0, points);
         let field = |figure: &Figure| paint(figure, PLAIN).lines().take(11).collect::<String>();
         assert!(!field(&figure).contains(mark));

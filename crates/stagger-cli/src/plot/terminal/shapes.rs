@@ -13,11 +13,11 @@ const SINGLE_MARGIN: u16 = 2;
 
 /// Draws one series into the field of `axes`.
 pub(super) fn paint(series: &Series, axes: &Axes, buffer: &mut Buffer, glyphs: Glyphs) {
-    let color = series.hue.in_terminal();
+    let color = series.hue.in_terminal;
     match &series.shape {
         Shape::Line(points) => line(points, color, axes, buffer),
         Shape::Steps(points) => line(&corners(points), color, axes, buffer),
-        Shape::Points(points) => marks(points, series.hue.mark(), color, axes, buffer),
+        Shape::Points(points) => marks(points, series.hue.mark, color, axes, buffer),
         Shape::Band(spans) => band(spans, glyphs.pick('░', ':'), color, axes, buffer),
         Shape::Bars(bars) => vertical_bars(bars, glyphs, color, axes, buffer),
     }
@@ -26,7 +26,7 @@ pub(super) fn paint(series: &Series, axes: &Axes, buffer: &mut Buffer, glyphs: G
 fn line(points: &[Point], color: Color, axes: &Axes, buffer: &mut Buffer) {
     let mut places: Vec<(f64, f64)> = points.iter().map(|point| axes.place(*point)).collect();
     if let [(x, y)] = places[..] {
-        let half = f64::from(SINGLE_MARGIN) / f64::from(axes.field().width);
+        let half = f64::from(SINGLE_MARGIN) / f64::from(axes.field.width);
         places = vec![((x - half).max(0.0), y), ((x + half).min(1.0), y)];
     }
     Canvas::default()
@@ -39,7 +39,7 @@ fn line(points: &[Point], color: Color, axes: &Axes, buffer: &mut Buffer) {
                 context.draw(&Line::new(x1, y1, x2, y2, color));
             }
         })
-        .render(axes.field(), buffer);
+        .render(axes.field, buffer);
 }
 
 fn marks(points: &[Point], mark: char, color: Color, axes: &Axes, buffer: &mut Buffer) {
@@ -57,7 +57,7 @@ fn band(spans: &[Span], fill: char, color: Color, axes: &Axes, buffer: &mut Buff
         return;
     };
     let margin = if spans.len() == 1 { SINGLE_MARGIN } else { 0 };
-    let field = axes.field();
+    let field = axes.field;
     let from = axes.column(first.0).saturating_sub(margin).max(field.left());
     let to = (axes.column(last.0) + margin).min(field.right() - 1);
     for column in from..=to {
@@ -82,7 +82,7 @@ fn interpolate(places: &[(f64, f64)], x: f64) -> f64 {
 fn vertical_bars(bars: &[Bar], glyphs: Glyphs, color: Color, axes: &Axes, buffer: &mut Buffer) {
     let levels = glyphs.levels();
     let steps = levels.len() - 1;
-    let field = axes.field();
+    let field = axes.field;
     for bar in bars {
         let (left, _) = axes.place(Point { x: bar.left, y: 0.0 });
         let (right, height) = axes.place(Point { x: bar.right, y: bar.height });

@@ -1,7 +1,7 @@
 use anstyle::{AnsiColor, Style};
 use ratatui_core::buffer::{Buffer, Cell};
 
-use crate::plot::render_options::{ColorMode, RenderOptions};
+use crate::plot::render_options::RenderOptions;
 
 /// Converts the rows of the buffer to lines of text, without trailing spaces.
 pub(super) fn lines(buffer: &Buffer, options: RenderOptions) -> String {
@@ -11,10 +11,7 @@ pub(super) fn lines(buffer: &Buffer, options: RenderOptions) -> String {
         let used = row.iter().rposition(|cell| cell.symbol() != " ").map_or(0, |last| last + 1);
         let mut style = Style::new();
         for cell in &row[..used] {
-            let wanted = match options.color {
-                ColorMode::On => style_of(cell),
-                ColorMode::Off => Style::new(),
-            };
+            let wanted = options.style(style_of(cell));
             if wanted != style {
                 out.push_str(&format!("{style:#}{wanted}"));
                 style = wanted;

@@ -4,7 +4,7 @@ use super::super::chart::Chart;
 use super::super::summary::end_time;
 use super::super::timeline::{Timeline, downsample};
 use super::common::{MAX_LINES, RESOLUTION, ROWS, SHOWN_SHARE, first_runs, line, with_limit_note};
-use crate::plot::{Axis, Figure, Hue, Point, Series, Shape, Unit, Weight};
+use crate::plot::{Axis, Figure, Hue, Point, Series, Shape, Unit};
 
 /// Bins per second.
 const TENTHS: usize = 10;
@@ -42,13 +42,8 @@ pub(crate) fn chart(storm: &StormReport) -> Option<Chart> {
     let lines = series
         .iter()
         .map(|(nth, name, bin_s, levels)| line(name, *nth, Shape::Line(downsample(levels, *bin_s, until, RESOLUTION))));
-    let ends = [0.0, until].map(|x| Point { x, y: target });
-    let target_line = Series {
-        name: Some(if is_sum { "all clients" } else { "request rate" }.to_owned()),
-        shape: Shape::Line(ends.to_vec()),
-        hue: Hue::Ink,
-        weight: Weight::Light,
-    };
+    let ends = Shape::Line([0.0, until].map(|x| Point { x, y: target }).to_vec());
+    let target_line = Series::light(if is_sum { "all clients" } else { "request rate" }, Hue::INK, ends);
     let mut heads = vec!["time".to_owned()];
     heads.extend(series.iter().map(|(_, name, _, _)| format!("{label}, {name}")));
     let row = |at: usize| {

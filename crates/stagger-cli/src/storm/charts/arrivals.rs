@@ -4,7 +4,7 @@ use super::super::chart::Chart;
 use super::super::summary::end_time;
 use super::super::timeline::{Timeline, downsample, resample};
 use super::common::{RESOLUTION, ROWS, SHOWN_SHARE, first_runs, line};
-use crate::plot::{Axis, Figure, Hue, Point, Series, Shape, Spacing, Span, Unit, Weight};
+use crate::plot::{Axis, Figure, Hue, Point, Series, Shape, Spacing, Span, Unit};
 
 /// Returns the chart of arrivals over time, one figure per strategy, all on the same scale.
 pub(crate) fn chart(storm: &StormReport) -> Option<Chart> {
@@ -25,21 +25,11 @@ pub(crate) fn chart(storm: &StormReport) -> Option<Chart> {
         let mut series = Vec::new();
         if down.1 > down.0 {
             let ends = [down.0, down.1.min(until)].map(|x| Span { x, low: lowest, high: max });
-            series.push(Series {
-                name: Some("server down".to_owned()),
-                shape: Shape::Band(ends.to_vec()),
-                hue: Hue::Ink,
-                weight: Weight::Light,
-            });
+            series.push(Series::light("server down", Hue::INK, Shape::Band(ends.to_vec())));
         }
         let ends = [0.0, until].map(|x| Point { x, y: capacity * bin_s });
         series.push(line(name, *nth, Shape::Steps(downsample(&timeline.attempts, bin_s, until, RESOLUTION))));
-        series.push(Series {
-            name: Some("server capacity".to_owned()),
-            shape: Shape::Line(ends.to_vec()),
-            hue: Hue::Ink,
-            weight: Weight::Light,
-        });
+        series.push(Series::light("server capacity", Hue::INK, Shape::Line(ends.to_vec())));
         let peak = timeline.attempts.iter().copied().fold(0.0, f64::max);
         Figure {
             title: (*name).to_owned(),

@@ -2,7 +2,7 @@
 
 use stagger_sim::storm::{RunFigures, StormReport};
 
-use crate::plot::{Hue, Series, Shape, Weight};
+use crate::plot::{Hue, Series, Shape};
 
 /// Maximum number of intervals of a line, each of up to two points: what a screen can show.
 pub(super) const RESOLUTION: usize = 500;
@@ -18,7 +18,7 @@ pub(super) const ROWS: usize = 24;
 
 /// Returns the series of a strategy, in the color that it has in every chart.
 pub(super) fn line(name: &str, nth: usize, shape: Shape) -> Series {
-    Series { name: Some(name.to_owned()), shape, hue: Hue::nth(nth), weight: Weight::Strong }
+    Series::strong(name, Hue::nth(nth), shape)
 }
 
 /// Appends a note if the chart does not show all strategies.
