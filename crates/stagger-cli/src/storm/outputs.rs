@@ -37,14 +37,20 @@ pub(crate) struct OutputArgs {
     pub(crate) svg: Option<PathBuf>,
 }
 
+/// A format of the report, in the order in which they are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Format {
+    Html,
+    Csv,
+    CsvSeries,
+    Markdown,
+    Json,
+}
+
 /// Opened targets of the requested outputs.
 #[derive(Debug, Default)]
 pub(crate) struct Outputs {
-    pub(crate) html: Option<Target>,
-    pub(crate) json: Option<Target>,
-    pub(crate) csv: Option<Target>,
-    pub(crate) csv_series: Option<Target>,
-    pub(crate) md: Option<Target>,
+    pub(crate) targets: Vec<(Format, Target)>,
     pub(crate) svg: Option<Directory>,
 }
 
@@ -68,37 +74,29 @@ impl Outputs {
     /// Opens the targets of all requested outputs.
     pub(crate) fn open(args: &OutputArgs) -> Result<Self, CliError> {
         let requested = [
-            ("--output", &args.output),
-            ("--json", &args.json),
-            ("--csv", &args.csv),
-            ("--csv-series", &args.csv_series),
-            ("--md", &args.md),
+            ("--output", Format::Html, &args.output),
+            ("--json", Format::Json, &args.json),
+            ("--csv", Format::Csv, &args.csv),
+            ("--csv-series", Format::CsvSeries, &args.csv_series),
+            ("--md", Format::Markdown, &args.md),
         ];
-        let to_stdout: Vec<&str> = requested
-            .iter()
-            .filter(|(_, path)| path.as_deref() == Some(Path::new("-")))
-            .map(|(flag, _)| *flag)
-            .collect();
+        let requested = requested.into_iter().filter_map(|(flag, format, path)| Some((flag, format, path.as_deref()?)));
+        let to_stdout = requested.clone().filter(|(.., path)| *path == Path::new("-")).map(|(flag, ..)| flag);
+        let to_stdout: Vec<&str> = to_stdout.collect();
         if let [first, second, ..] = to_stdout[..] {
             return Err(CliError::usage(format_args!(
                 "{first} and {second} both write to standard output; write one of them to a file: {second}=FILE"
             )));
         }
-        let open = |path: &Option<PathBuf>| path.as_deref().map(Target::open).transpose();
-        Ok(Self {
-            html: open(&args.output)?,
-            json: open(&args.json)?,
-            csv: open(&args.csv)?,
-            csv_series: open(&args.csv_series)?,
-            md: open(&args.md)?,
-            svg: args.svg.as_deref().map(Directory::open).transpose()?,
-        })
+        let open = |(_, format, path)| Ok((format, Target::open(path)?));
+        let mut targets: Vec<(Format, Target)> = requested.map(open).collect::<Result<_, CliError>>()?;
+        targets.sort_by_key(|(format, _)| *format);
+        Ok(Self { targets, svg: args.svg.as_deref().map(Directory::open).transpose()? })
     }
 
     /// Returns whether an output replaces the summary on standard output.
     pub(crate) fn uses_stdout(&self) -> bool {
-        let targets = [&self.html, &self.json, &self.csv, &self.csv_series, &self.md];
-        targets.iter().any(|target| matches!(target, Some(Target::Stdout)))
+        self.targets.iter().any(|(_, target)| matches!(target, Target::Stdout))
     }
 }
 

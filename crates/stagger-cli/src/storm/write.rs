@@ -1,7 +1,9 @@
+use std::borrow::Cow;
+
 use stagger_sim::storm::StormReport;
 
 use super::charts::charts;
-use super::outputs::Outputs;
+use super::outputs::{Format, Outputs};
 use super::results::Results;
 use super::{csv, html, markdown, summary, svg};
 use crate::output::error::CliError;
@@ -16,28 +18,22 @@ pub(crate) fn write(
     options: RenderOptions,
 ) -> Result<(), CliError> {
     let uses_stdout = outputs.uses_stdout();
-    let Outputs { html, json, csv, csv_series, md, svg } = outputs;
+    let Outputs { targets, svg } = outputs;
     let document = to_json(storm)?;
-    if svg.is_some() || html.is_some() {
-        let charts = charts(storm, results);
-        if let Some(directory) = svg {
-            svg::write(storm, results, &charts, &directory)?;
-        }
-        if let Some(target) = html {
-            target.write(html::page(storm, results, &charts, &document, &command_line()).as_bytes())?;
-        }
+    let needs_charts = svg.is_some() || targets.iter().any(|(format, _)| *format == Format::Html);
+    let charts = if needs_charts { charts(storm, results) } else { Vec::new() };
+    if let Some(directory) = svg {
+        svg::write(storm, results, &charts, &directory)?;
     }
-    if let Some(target) = csv {
-        target.write(&csv::metrics(results)?)?;
-    }
-    if let Some(target) = csv_series {
-        target.write(&csv::time_series(storm)?)?;
-    }
-    if let Some(target) = md {
-        target.write(markdown::table(storm, results).as_bytes())?;
-    }
-    if let Some(target) = json {
-        target.write(document.as_bytes())?;
+    for (format, target) in targets {
+        let bytes: Cow<'_, [u8]> = match format {
+            Format::Html => html::page(storm, results, &charts, &document, &command_line()).into_bytes().into(),
+            Format::Csv => csv::metrics(results)?.into(),
+            Format::CsvSeries => csv::time_series(storm)?.into(),
+            Format::Markdown => markdown::table(storm, results).into_bytes().into(),
+            Format::Json => document.as_bytes().into(),
+        };
+        target.write(&bytes)?;
     }
     if uses_stdout { Ok(()) } else { print(summary::summary(storm, results, options).as_bytes()) }
 }
