@@ -17,22 +17,16 @@ pub(crate) struct Assertion {
     text: String,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Comparison {
-    Less,
-    AtMost,
-    Greater,
-    AtLeast,
-    Equal,
-}
+/// Returns whether a value meets a limit.
+type Comparison = fn(f64, f64) -> bool;
 
 /// Longer operators first, so that `<=` is not parsed as `<`.
 const OPERATORS: [(&str, Comparison); 5] = [
-    ("<=", Comparison::AtMost),
-    (">=", Comparison::AtLeast),
-    ("<", Comparison::Less),
-    (">", Comparison::Greater),
-    ("=", Comparison::Equal),
+    ("<=", |value, limit| value <= limit),
+    (">=", |value, limit| value >= limit),
+    ("<", |value, limit| value < limit),
+    (">", |value, limit| value > limit),
+    ("=", |value, limit| (value - limit).abs() <= f64::EPSILON * limit.abs()),
 ];
 
 /// A run that does not meet an assertion.
@@ -94,14 +88,7 @@ impl Assertion {
     fn holds(&self, value: Option<f64>) -> bool {
         // A time that is missing means never, so it is infinite. Any other missing value fails every comparison.
         let never = if self.metric.quantity == Quantity::Seconds { f64::INFINITY } else { f64::NAN };
-        let value = value.unwrap_or(never);
-        match self.comparison {
-            Comparison::Less => value < self.limit,
-            Comparison::AtMost => value <= self.limit,
-            Comparison::Greater => value > self.limit,
-            Comparison::AtLeast => value >= self.limit,
-            Comparison::Equal => (value - self.limit).abs() <= f64::EPSILON * self.limit.abs(),
-        }
+        (self.comparison)(value.unwrap_or(never), self.limit)
     }
 }
 
