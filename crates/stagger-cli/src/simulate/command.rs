@@ -10,7 +10,7 @@ use super::strategy::strategies;
 use crate::output::error::CliError;
 use crate::output::terminal::Term;
 use crate::plot::RenderOptions;
-use crate::storm::{Interrupt, Outputs, RunCount, finish, parse_assertions};
+use crate::storm::{Interrupt, Outputs, finish, parse_assertions};
 
 /// Maximum number of runs. The figures of all runs are kept in memory.
 const MAX_RUNS: usize = 10_000;
@@ -31,9 +31,8 @@ pub(crate) fn run(args: &SimulateArgs, term: &Term) -> Result<ExitCode, CliError
     }
     let outputs = Outputs::open(&args.outputs)?;
     let interrupt = Interrupt::install()?;
-    let simulated = simulate(&scenario, &strategies, &seeds, &interrupt, term)?;
-    let runs = RunCount { planned: simulated.planned, finished: simulated.finished };
-    finish(&simulated.storm, runs, &assertions, outputs, RenderOptions::for_screen(&term.stdout, term))
+    let (storm, runs) = simulate(&scenario, &strategies, &seeds, &interrupt, term)?;
+    finish(&storm, runs, &assertions, outputs, RenderOptions::for_screen(&term.stdout, term))
 }
 
 /// Returns the seeds of a request: one if the scenario is deterministic.

@@ -8,68 +8,41 @@ use stagger_sim::outage::ProcessGuards;
 use crate::storm::parse;
 
 /// Guards of a client process: a budget, a circuit breaker, or both, each with its default settings.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(super) struct Guards {
-    text: String,
-    budget: Option<Budget>,
-    breaker: Option<Breaker>,
+    /// The guards as the user wrote them.
+    pub(super) text: String,
+    budget: Option<AddBudget>,
+    has_breaker: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Budget {
-    Tokens,
-    Window,
-    Lifetime,
-    Throttle,
-    Concurrent,
-    Adaptive,
-    SuccessRate,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Breaker;
+/// Adds a new budget to the guards of a process.
+type AddBudget = fn(ProcessGuards, Seed) -> ProcessGuards;
 
 #[derive(Clone, Copy, Debug)]
 enum Keyword {
     None,
-    Budget(Budget),
+    Budget(AddBudget),
     Breaker,
 }
 
 const KEYWORDS: [(&str, Keyword); 9] = [
     ("none", Keyword::None),
-    ("tokens", Keyword::Budget(Budget::Tokens)),
-    ("window", Keyword::Budget(Budget::Window)),
-    ("lifetime", Keyword::Budget(Budget::Lifetime)),
-    ("throttle", Keyword::Budget(Budget::Throttle)),
-    ("concurrent", Keyword::Budget(Budget::Concurrent)),
-    ("adaptive", Keyword::Budget(Budget::Adaptive)),
-    ("success-rate", Keyword::Budget(Budget::SuccessRate)),
+    ("tokens", Keyword::Budget(|guards, _| guards.budget(Tokens::new()))),
+    ("window", Keyword::Budget(|guards, _| guards.budget(Window::new()))),
+    ("lifetime", Keyword::Budget(|guards, _| guards.budget(Lifetime::new()))),
+    ("throttle", Keyword::Budget(|guards, _| guards.budget(grpc_throttle()))),
+    ("concurrent", Keyword::Budget(|guards, _| guards.budget(Concurrent::new()))),
+    ("adaptive", Keyword::Budget(|guards, seed| guards.budget(Adaptive::new(seed)))),
+    ("success-rate", Keyword::Budget(|guards, _| guards.budget(SuccessRate::new()))),
     ("breaker", Keyword::Breaker),
 ];
 
 impl Guards {
-    /// Returns the guards as the user wrote them.
-    pub(super) fn text(&self) -> &str {
-        &self.text
-    }
-
     /// Creates a process with new guards of this kind.
     pub(super) fn process(&self, seed: Seed) -> ProcessGuards {
-        let process = match self.budget {
-            None => ProcessGuards::none(),
-            Some(Budget::Tokens) => ProcessGuards::none().budget(Tokens::new()),
-            Some(Budget::Window) => ProcessGuards::none().budget(Window::new()),
-            Some(Budget::Lifetime) => ProcessGuards::none().budget(Lifetime::new()),
-            Some(Budget::Throttle) => ProcessGuards::none().budget(grpc_throttle()),
-            Some(Budget::Concurrent) => ProcessGuards::none().budget(Concurrent::new()),
-            Some(Budget::Adaptive) => ProcessGuards::none().budget(Adaptive::new(seed)),
-            Some(Budget::SuccessRate) => ProcessGuards::none().budget(SuccessRate::new()),
-        };
-        match self.breaker {
-            None => process,
-            Some(Breaker) => process.breaker(CircuitBreaker::new(seed)),
-        }
+        let process = self.budget.map_or_else(ProcessGuards::none, |add| add(ProcessGuards::none(), seed));
+        if self.has_breaker { process.breaker(CircuitBreaker::new(seed)) } else { process }
     }
 }
 
@@ -87,7 +60,7 @@ impl FromStr for Guards {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let mut guards = Self { text: text.trim().to_owned(), budget: None, breaker: None };
+        let mut guards = Self { text: text.trim().to_owned(), budget: None, has_breaker: false };
         for keyword in text.split('+') {
             match parse::keyword(keyword, &KEYWORDS)? {
                 Keyword::None => {}
@@ -95,7 +68,7 @@ impl FromStr for Guards {
                     return Err(format!("`{text}` names two budgets; keep one of them"));
                 }
                 Keyword::Budget(budget) => guards.budget = Some(budget),
-                Keyword::Breaker => guards.breaker = Some(Breaker),
+                Keyword::Breaker => guards.has_breaker = true,
             }
         }
         Ok(guards)
@@ -109,7 +82,8 @@ mod tests {
     #[test]
     fn a_budget_and_a_breaker_combine_but_two_budgets_do_not() {
         let both: Guards = "tokens+breaker".parse().unwrap();
-        assert_eq!((both.budget, both.breaker), (Some(Budget::Tokens), Some(Breaker)));
+        let process = format!("{:?}", both.process(Seed::new(1)));
+        assert!(process.contains("Tokens") && process.contains("CircuitBreaker"), "{process}");
         assert!("tokens+window".parse::<Guards>().is_err_and(|error| error.contains("keep one of them")));
         assert!("tokns".parse::<Guards>().is_err_and(|error| error.contains("none, tokens, window")));
     }

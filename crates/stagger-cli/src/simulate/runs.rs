@@ -10,27 +10,19 @@ use super::scenario::AnyScenario;
 use super::strategy::Strategy;
 use crate::output::error::CliError;
 use crate::output::terminal::Term;
-use crate::storm::{Interrupt, ProgressLine};
-
-/// Results of all runs, or of those that finished before an interrupt.
-#[derive(Debug)]
-pub(super) struct SimulationResult {
-    pub(super) storm: StormReport,
-    pub(super) planned: usize,
-    pub(super) finished: usize,
-}
+use crate::storm::{Interrupt, ProgressLine, RunCount};
 
 /// Time between two checks for an interrupt, and between two updates of the progress line.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Runs every strategy with every seed.
+/// Runs every strategy with every seed; the report contains the runs that finished before an interrupt.
 pub(super) fn simulate(
     scenario: &AnyScenario,
     strategies: &[Strategy],
     seeds: &[Seed],
     interrupt: &Interrupt,
     term: &Term,
-) -> Result<SimulationResult, CliError> {
+) -> Result<(StormReport, RunCount), CliError> {
     let progress = Progress::new();
     let planned = strategies.len() * seeds.len();
     let is_done = AtomicBool::new(false);
@@ -76,8 +68,8 @@ pub(super) fn simulate(
         finished += runs.len();
         storm = storm.with_strategy(&*strategy.name, &strategy.policy, runs);
         if let Some(guards) = &strategy.guards {
-            storm = storm.with_guards(guards.text());
+            storm = storm.with_guards(&*guards.text);
         }
     }
-    Ok(SimulationResult { storm, planned, finished })
+    Ok((storm, RunCount { planned, finished }))
 }

@@ -1,7 +1,8 @@
 use core::time::Duration;
 
 use stagger_core::Seed;
-use stagger_sim::reconnect::{FirstAttempt, RetryAfter};
+use stagger_sim::outage::OutageScenarioBuilder;
+use stagger_sim::reconnect::{FirstAttempt, ReconnectScenarioBuilder, RetryAfter};
 use stagger_sim::storm::{FluidReport, RunFigures, ScenarioSpec};
 use stagger_sim::{Progress, ScenarioError, fluid, occ, outage, reconnect};
 
@@ -103,34 +104,24 @@ enum Model {
 type Built<T> = Result<Result<T, ScenarioError>, CliError>;
 
 fn reconnect(settings: &mut Settings, model: Model) -> Built<reconnect::ReconnectScenario> {
-    let mut builder = reconnect::ReconnectScenario::builder(settings.take("clients", parse::count)?.unwrap_or(CLIENTS));
-    if let Some(rate) = settings.take("capacity", parse::rate)? {
-        builder = builder.rate(rate);
-    }
-    if let Some(backlog) = settings.take("backlog", parse::count_u32)? {
-        builder = builder.backlog(backlog);
-    }
-    if let Some((min, max)) = settings.take("one-way", |text| parse::duration_pair(text, &[".."]))? {
-        builder = builder.one_way(min, max.unwrap_or(min));
-    }
-    if let Some(time) = settings.take("disconnect-window", parse::duration)? {
-        builder = builder.disconnect_window(time);
-    }
-    if let Some(time) = settings.take("down", parse::duration)? {
-        builder = builder.down_for(time);
-    }
+    let clients = settings.take("clients", parse::count)?.unwrap_or(CLIENTS);
+    let builder = reconnect::ReconnectScenario::builder(clients);
+    let builder = settings.apply(builder, "capacity", parse::rate, ReconnectScenarioBuilder::rate)?;
+    let builder = settings.apply(builder, "backlog", parse::count_u32, ReconnectScenarioBuilder::backlog)?;
+    let range = |text: &str| parse::duration_pair(text, &[".."]);
+    let set_range =
+        |builder: ReconnectScenarioBuilder, (min, max): (_, Option<_>)| builder.one_way(min, max.unwrap_or(min));
+    let builder = settings.apply(builder, "one-way", range, set_range)?;
+    let builder =
+        settings.apply(builder, "disconnect-window", parse::duration, ReconnectScenarioBuilder::disconnect_window)?;
+    let builder = settings.apply(builder, "down", parse::duration, ReconnectScenarioBuilder::down_for)?;
     let firsts = [("after-delay", FirstAttempt::AfterDelay), ("immediate", FirstAttempt::Immediate)];
-    if let Some(first) = settings.take("first-attempt", |text| parse::keyword(text, &firsts))? {
-        builder = builder.first_attempt(first);
+    let first = |text: &str| parse::keyword(text, &firsts);
+    let mut builder = settings.apply(builder, "first-attempt", first, ReconnectScenarioBuilder::first_attempt)?;
+    if model == Model::PerClient {
+        builder = settings.apply(builder, "retry-after", retry_after, ReconnectScenarioBuilder::retry_after)?;
     }
-    if model == Model::PerClient
-        && let Some(retry_after) = settings.take("retry-after", retry_after)?
-    {
-        builder = builder.retry_after(retry_after);
-    }
-    if let Some(horizon) = settings.take("horizon", parse::duration)? {
-        builder = builder.horizon(horizon);
-    }
+    let builder = settings.apply(builder, "horizon", parse::duration, ReconnectScenarioBuilder::horizon)?;
     Ok(builder.sample(SAMPLED_CLIENTS).build())
 }
 
@@ -144,38 +135,29 @@ fn retry_after(text: &str) -> Result<RetryAfter, String> {
 }
 
 fn outage(settings: &mut Settings) -> Built<AnyScenario> {
-    let mut builder = outage::OutageScenario::builder(settings.take("rate", parse::rate)?.unwrap_or(REQUEST_RATE));
-    if let Some(capacity) = settings.take("capacity", parse::rate)? {
-        builder = builder.capacity(capacity);
-    }
-    if let Some(backlog) = settings.take("backlog", parse::count_u32)? {
-        builder = builder.queue(backlog);
-    }
-    if let Some(processes) = settings.take("processes", parse::count_u32)? {
-        builder = builder.processes(processes);
-    }
+    let rate = settings.take("rate", parse::rate)?.unwrap_or(REQUEST_RATE);
+    let builder = outage::OutageScenario::builder(rate);
+    let builder = settings.apply(builder, "capacity", parse::rate, OutageScenarioBuilder::capacity)?;
+    let builder = settings.apply(builder, "backlog", parse::count_u32, OutageScenarioBuilder::queue)?;
+    let builder = settings.apply(builder, "processes", parse::count_u32, OutageScenarioBuilder::processes)?;
     let kinds = [("stall", outage::OutageKind::Stall), ("reject", outage::OutageKind::Reject)];
     let kind = settings.take("outage", |text| parse::keyword(text, &kinds))?.unwrap_or_default();
     let begins = settings.take("start", parse::duration)?.unwrap_or(Duration::from_secs(20));
     let lasts = settings.take("down", parse::duration)?.unwrap_or(Duration::from_secs(2));
-    builder = builder.outage(kind, begins, lasts);
-    if let Some(one_way) = settings.take("one-way", parse::duration)? {
-        builder = builder.one_way(one_way);
-    }
-    if let Some(timeout) = settings.take("timeout", parse::duration)? {
-        builder = builder.timeout(timeout);
-    }
-    if let Some(horizon) = settings.take("horizon", parse::duration)? {
-        builder = builder.horizon(horizon);
-    }
+    let builder = builder.outage(kind, begins, lasts);
+    let builder = settings.apply(builder, "one-way", parse::duration, OutageScenarioBuilder::one_way)?;
+    let builder = settings.apply(builder, "timeout", parse::duration, OutageScenarioBuilder::timeout)?;
+    let builder = settings.apply(builder, "horizon", parse::duration, OutageScenarioBuilder::horizon)?;
     let guards = settings.take("guards", |text| text.split(',').map(str::parse).collect::<Result<Vec<Guards>, _>>())?;
     Ok(builder.build().map(|scenario| AnyScenario::Outage(scenario, guards.unwrap_or_default())))
 }
 
 fn occ(settings: &mut Settings) -> Built<occ::OccScenario> {
-    let mut builder = occ::OccScenario::builder(settings.take("clients", parse::count)?.unwrap_or(OCC_CLIENTS));
-    if let Some((mean, deviation)) = settings.take("one-way", |text| parse::duration_pair(text, &["+-", "±"]))? {
-        builder = builder.one_way(mean, deviation.unwrap_or_default());
-    }
+    let clients = settings.take("clients", parse::count)?.unwrap_or(OCC_CLIENTS);
+    let pair = |text: &str| parse::duration_pair(text, &["+-", "±"]);
+    let set_pair = |builder: occ::OccScenarioBuilder, (mean, deviation): (_, Option<_>)| {
+        builder.one_way(mean, deviation.unwrap_or_default())
+    };
+    let builder = settings.apply(occ::OccScenario::builder(clients), "one-way", pair, set_pair)?;
     Ok(builder.build())
 }

@@ -128,6 +128,20 @@ impl Settings {
         parse(&text).map(Some).map_err(|error| CliError::usage(format_args!("{origin}: {error}")))
     }
 
+    /// Passes a setting to the setter of a builder, if it was given.
+    pub(super) fn apply<B, T>(
+        &mut self,
+        builder: B,
+        name: &'static str,
+        parse: impl FnOnce(&str) -> Result<T, String>,
+        set: impl FnOnce(B, T) -> B,
+    ) -> Result<B, CliError> {
+        Ok(match self.take(name, parse)? {
+            Some(value) => set(builder, value),
+            None => builder,
+        })
+    }
+
     /// Checks that no setting is left over.
     pub(super) fn finish(self, kind: &str) -> Result<(), CliError> {
         let Some(Setting { name, origin, .. }) = self.entries.first() else {

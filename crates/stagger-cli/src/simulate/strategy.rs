@@ -27,7 +27,7 @@ pub(super) fn strategies(request: &Request, args: &PolicyArgs, guards: &[Guards]
             continue;
         }
         strategies.extend(guards.iter().map(|guards| Strategy {
-            name: format!("{name}, {}", guards.text()),
+            name: format!("{name}, {}", guards.text),
             policy,
             guards: Some(guards.clone()),
         }));
