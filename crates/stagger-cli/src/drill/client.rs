@@ -41,16 +41,17 @@ pub(super) async fn client(
 ) {
     let mut first = connect_permits.acquire().await.ok();
     let mut links = reconnect_loop(&config, seed, source, &log, &status);
+    let record = |event| {
+        log.record(event);
+        status.record(event);
+    };
     while let Ok(Some(mut link)) = links.next_connection().await {
-        log.record(Event::Connected);
-        status.connected();
+        record(Event::Connected);
         drop(first.take());
         while let Some(Ok(_)) = link.next().await {}
-        log.record(Event::Lost);
-        status.lost();
+        record(Event::Lost);
     }
-    log.record(Event::GaveUp);
-    status.gave_up();
+    record(Event::GaveUp);
 }
 
 fn reconnect_loop(
@@ -66,7 +67,7 @@ fn reconnect_loop(
         .request(move |_| {
             let (log, status) = &sent;
             log.record(Event::Sent);
-            status.sent();
+            status.record(Event::Sent);
             let request = Request::get(uri.clone()).body(());
             async move { Ok(request?) }
         })

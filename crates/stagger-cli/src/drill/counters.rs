@@ -1,14 +1,9 @@
 use std::fs;
 
-/// TCP counters of the kernel for this network namespace, since boot. `None` if the kernel does not provide the
-/// counter.
+/// TCP counters of the kernel for this network namespace, since boot: listen overflows, listen drops, SYN retransmits and
+/// retransmitted segments. `None` if the kernel does not provide the counter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct TcpCounters {
-    pub(super) listen_overflows: Option<u64>,
-    pub(super) listen_drops: Option<u64>,
-    pub(super) syn_retransmits: Option<u64>,
-    pub(super) segments_retransmitted: Option<u64>,
-}
+pub(super) struct TcpCounters(pub(super) [Option<u64>; 4]);
 
 /// CPU time of all processors together, in clock ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,23 +20,18 @@ impl TcpCounters {
     }
 
     fn of(netstat: &str, snmp: &str) -> Self {
-        Self {
-            listen_overflows: named(netstat, "TcpExt:", "ListenOverflows"),
-            listen_drops: named(netstat, "TcpExt:", "ListenDrops"),
-            syn_retransmits: named(netstat, "TcpExt:", "TCPSynRetrans"),
-            segments_retransmitted: named(snmp, "Tcp:", "RetransSegs"),
-        }
+        let listen = |name| named(netstat, "TcpExt:", name);
+        Self([
+            listen("ListenOverflows"),
+            listen("ListenDrops"),
+            listen("TCPSynRetrans"),
+            named(snmp, "Tcp:", "RetransSegs"),
+        ])
     }
 
     /// Returns the increase of each counter since `before`.
     pub(super) fn since(&self, before: &Self) -> Self {
-        let more = |now: Option<u64>, then: Option<u64>| Some(now?.saturating_sub(then?));
-        Self {
-            listen_overflows: more(self.listen_overflows, before.listen_overflows),
-            listen_drops: more(self.listen_drops, before.listen_drops),
-            syn_retransmits: more(self.syn_retransmits, before.syn_retransmits),
-            segments_retransmitted: more(self.segments_retransmitted, before.segments_retransmitted),
-        }
+        Self(core::array::from_fn(|i| Some(self.0[i]?.saturating_sub(before.0[i]?))))
     }
 }
 
@@ -85,12 +75,11 @@ mod tests {
     #[test]
     fn counters_are_found_by_group_and_name() {
         let counters = TcpCounters::of(NETSTAT, SNMP);
-        assert_eq!((counters.listen_overflows, counters.listen_drops), (Some(3), Some(4)));
-        assert_eq!((counters.syn_retransmits, counters.segments_retransmitted), (Some(70_000), Some(12)));
+        assert_eq!(counters, TcpCounters([Some(3), Some(4), Some(70_000), Some(12)]));
         assert_eq!(TcpCounters::of("", "Tcp: RetransSegs\n"), TcpCounters::default());
-        let later = TcpCounters { listen_drops: Some(9), ..counters };
-        assert_eq!(later.since(&counters).listen_drops, Some(5));
-        assert_eq!(later.since(&TcpCounters::default()).listen_drops, None);
+        let later = TcpCounters([Some(3), Some(9), Some(70_000), None]);
+        assert_eq!(later.since(&counters), TcpCounters([Some(0), Some(5), Some(0), None]));
+        assert_eq!(later.since(&TcpCounters::default()), TcpCounters::default());
     }
 
     #[test]

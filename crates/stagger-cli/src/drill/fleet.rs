@@ -10,14 +10,14 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 use super::client::{ClientConfig, client};
-use super::log::EventLog;
+use super::log::{Event, EventLog};
 use super::status::FleetStatus;
 
 /// All clients of a run.
 #[derive(Debug)]
 pub(super) struct Fleet {
     pub(super) status: Arc<FleetStatus>,
-    logs: Vec<Arc<EventLog>>,
+    pub(super) logs: Vec<Arc<EventLog>>,
     connect_permits: Arc<Semaphore>,
     tasks: JoinSet<()>,
 }
@@ -68,17 +68,13 @@ impl Fleet {
 
     /// Returns when the first and the last connection were lost, of those lost since `since`.
     pub(super) fn lost(&self, since: Instant) -> Option<(Instant, Instant)> {
-        let lost = || self.logs.iter().filter_map(|log| log.lost(since));
+        let lost = || self.logs.iter().filter_map(|log| log.first(Event::Lost, since));
         Some((lost().min()?, lost().max()?))
     }
 
     /// Returns when the first client reconnected after `since`.
     pub(super) fn first_reconnect(&self, since: Instant) -> Option<Instant> {
-        self.logs.iter().filter_map(|log| log.reconnected(since)).min()
-    }
-
-    pub(super) fn logs(&self) -> &[Arc<EventLog>] {
-        &self.logs
+        self.logs.iter().filter_map(|log| log.first(Event::Connected, since)).min()
     }
 
     /// Stops all clients and waits until they have ended.

@@ -44,16 +44,9 @@ impl EventLog {
         self.with(|events| matches!(events.last(), Some((_, Event::Sent))))
     }
 
-    /// Returns when the connection was first lost after `since`.
-    pub(super) fn lost(&self, since: Instant) -> Option<Instant> {
-        self.with(|events| events.iter().find(|(at, event)| *event == Event::Lost && *at >= since).map(|(at, _)| *at))
-    }
-
-    /// Returns when the client first connected after `since`.
-    pub(super) fn reconnected(&self, since: Instant) -> Option<Instant> {
-        self.with(|events| {
-            events.iter().find(|(at, event)| *event == Event::Connected && *at >= since).map(|(at, _)| *at)
-        })
+    /// Returns when `event` was first recorded after `since`.
+    pub(super) fn first(&self, event: Event, since: Instant) -> Option<Instant> {
+        self.with(|events| events.iter().find(|(at, recorded)| *recorded == event && *at >= since).map(|(at, _)| *at))
     }
 
     /// Returns how long the first attempt took; `None` unless it succeeded.

@@ -1,8 +1,8 @@
-use core::net::Ipv4Addr;
+use core::net::{Ipv4Addr, SocketAddr};
 use core::time::Duration;
 use std::process::{Child, Command};
 use std::thread;
-use std::time::{Instant, SystemTime};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use http::Uri;
 use stagger_core::Policy;
@@ -13,7 +13,8 @@ use super::client::ClientConfig;
 use super::counters::{CpuTicks, TcpCounters};
 use super::fleet::{Fleet, PROBES};
 use super::log::ClientTrace;
-use super::server::{Limit, Server, ServerConfig};
+use super::serve::ServeArgs;
+use super::server::Server;
 use super::settings::Settings;
 use super::status::Snapshot;
 use super::target::ExternalServer;
@@ -86,11 +87,11 @@ impl Drill<'_> {
     fn try_run(&self, name: &str, policy: &Policy) -> Result<Run, RunError> {
         let mut own = match self.external {
             Some(_) => None,
-            None => Some(Server::start(&ServerConfig::unlimited(self.listen_backlog))?),
+            None => Some(Server::start(&self.first_server())?),
         };
         let (uri, address) = match (self.external, &own) {
             (Some(external), _) => (external.uri.clone(), external.address),
-            (None, Some(server)) => (local(server.address())?, server.address()),
+            (None, Some(server)) => (local(server.address)?, server.address),
             (None, None) => return Err(CliError::usage("no server to connect to").into()),
         };
         let drain_time = Duration::try_from_secs_f64(f64::from(self.settings.backlog) / self.settings.rate);
@@ -104,7 +105,7 @@ impl Drill<'_> {
         let storm = self.storm(name, &fleet, &mut own);
         let run = storm.and_then(|storm| {
             // Read the logs before the server ends, which the clients would record as another loss.
-            let traces: Vec<ClientTrace> = fleet.logs().iter().filter_map(|log| log.trace(storm.started)).collect();
+            let traces: Vec<ClientTrace> = fleet.logs.iter().filter_map(|log| log.trace(storm.started)).collect();
             let server_counts = own.take().map(Server::report).transpose()?;
             Ok(self.finish_run(name, policy, &fleet, &storm, traces, server_counts))
         });
@@ -120,16 +121,18 @@ impl Drill<'_> {
         let counters = TcpCounters::read();
         self.timer_lag.take();
         let mut load = CpuLoad::new();
-        let (restart_at, restart_at_wall) = (Instant::now(), SystemTime::now());
+        let restart_at = Instant::now();
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let since = u64::try_from(since.as_micros()).unwrap_or(u64::MAX);
         let mut restarting = None;
         let down = match (own.take(), self.external) {
             (Some(server), _) => {
-                let address = server.address();
+                let address = server.address;
                 server.kill()?;
                 self.sleep(self.settings.down.saturating_sub(restart_at.elapsed()))?;
                 let Settings { rate, backlog, .. } = *self.settings;
-                let limit = Limit::Limited { rate, backlog, since: restart_at_wall };
-                *own = Some(Server::start(&ServerConfig { address, listen_backlog: self.listen_backlog, limit })?);
+                let args = ServeArgs { address, rate: Some(rate), backlog, since, ..self.first_server() };
+                *own = Some(Server::start(&args)?);
                 Some(restart_at.elapsed())
             }
             (None, external) => {
@@ -150,6 +153,13 @@ impl Drill<'_> {
             }
         }
         Ok(StormRecord { started, down, counters: TcpCounters::read().since(&counters), busiest: load.busiest() })
+    }
+
+    /// Returns the settings of the server that is killed: at an address that the system chooses, and without a limit, since
+    /// only the restarted server is measured.
+    fn first_server(&self) -> ServeArgs {
+        let address = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0);
+        ServeArgs { address, listen_backlog: self.listen_backlog, rate: None, backlog: 1, since: 0 }
     }
 
     /// Waits until all clients are connected for the first time.
@@ -276,10 +286,8 @@ impl Drill<'_> {
         measured.disconnect_window_s = disconnect_window.as_secs_f64();
         measured.down_s = down.map(|down| down.as_secs_f64());
         measured.server = server_counts;
-        measured.listen_overflows = storm.counters.listen_overflows;
-        measured.listen_drops = storm.counters.listen_drops;
-        measured.syn_retransmits = storm.counters.syn_retransmits;
-        measured.segments_retransmitted = storm.counters.segments_retransmitted;
+        [measured.listen_overflows, measured.listen_drops, measured.syn_retransmits, measured.segments_retransmitted] =
+            storm.counters.0;
         measured.max_timer_delay_s = self.timer_lag.take().as_secs_f64();
         measured.peak_cpu_ratio = storm.busiest;
         measured.warnings = warnings(&measured);
@@ -350,7 +358,7 @@ fn healthy_at_once(policy: &Policy) -> Result<Policy, CliError> {
     policy.to_builder().stable_after(Duration::ZERO).build().map_err(CliError::usage)
 }
 
-fn local(address: core::net::SocketAddr) -> Result<Uri, CliError> {
+fn local(address: SocketAddr) -> Result<Uri, CliError> {
     let text = format!("ws://{address}/");
     text.parse().map_err(|error| CliError::usage(format_args!("{text}: {error}")))
 }

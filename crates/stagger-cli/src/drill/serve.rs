@@ -61,13 +61,6 @@ struct Tally {
     acceptor: Option<Acceptor>,
 }
 
-/// How the server handles a new connection.
-#[derive(Clone, Copy, Debug)]
-enum Decision {
-    AcceptAt(Instant),
-    Reject,
-}
-
 /// Serves until standard input is closed, then prints the counts.
 pub(crate) fn serve(args: &ServeArgs) -> Result<ExitCode, CliError> {
     let cannot = |source| CliError::io("cannot start the server of the drill", source);
@@ -98,34 +91,31 @@ async fn accept(listener: TcpListener, state: Arc<ServerState>) {
         match listener.accept().await {
             Ok((stream, _)) => {
                 // Decided here rather than in the task, so that connections are accepted in order of arrival.
-                let decision = state.admit();
-                tokio::spawn(handle(stream, decision, Arc::clone(&state)));
+                let accept_at = state.admit();
+                tokio::spawn(handle(stream, accept_at, Arc::clone(&state)));
             }
             Err(_) => tokio::time::sleep(ACCEPT_RETRY_DELAY).await,
         }
     }
 }
 
-/// Handles one connection from its acceptance to its end.
-async fn handle(stream: TcpStream, decision: Decision, state: Arc<ServerState>) {
+/// Handles one connection, which is accepted at `accept_at` or rejected, to its end.
+async fn handle(stream: TcpStream, accept_at: Option<Instant>, state: Arc<ServerState>) {
     // The connection works without it.
     let _ = stream.set_nodelay(true);
-    match decision {
-        Decision::Reject => {
-            // Always an error, because the handshake is rejected.
-            let _ = accept_hdr_async_with_config(stream, RejectWith503, Some(small_buffers())).await;
-        }
-        Decision::AcceptAt(time) => {
-            // A timer takes up to a millisecond even if its time has passed.
-            if time > Instant::now() {
-                tokio::time::sleep_until(time.into()).await;
-            }
-            let Ok(mut socket) = accept_async_with_config(stream, Some(small_buffers())).await else { return };
-            state.with(|tally| tally.counts.active += 1);
-            while let Some(Ok(_)) = socket.next().await {}
-            state.with(|tally| tally.counts.active -= 1);
-        }
+    let Some(time) = accept_at else {
+        // Always an error, because the handshake is rejected.
+        let _ = accept_hdr_async_with_config(stream, RejectWith503, Some(small_buffers())).await;
+        return;
+    };
+    // A timer takes up to a millisecond even if its time has passed.
+    if time > Instant::now() {
+        tokio::time::sleep_until(time.into()).await;
     }
+    let Ok(mut socket) = accept_async_with_config(stream, Some(small_buffers())).await else { return };
+    state.with(|tally| tally.counts.active += 1);
+    while let Some(Ok(_)) = socket.next().await {}
+    state.with(|tally| tally.counts.active -= 1);
 }
 
 /// Rejects the WebSocket handshake with status 503. The kernel has already accepted the TCP connection.
@@ -157,20 +147,17 @@ impl ServerState {
         f(&mut self.tally.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn admit(&self) -> Decision {
+    /// Counts a new connection; returns when it is accepted, or `None` if it is rejected.
+    fn admit(&self) -> Option<Instant> {
         self.with(|tally| {
             let now = Instant::now();
             let at = self.offset.saturating_add(now.saturating_duration_since(self.started));
-            match tally.admit(at) {
-                Some(done) => Decision::AcceptAt(now + done.saturating_sub(at)),
-                None => Decision::Reject,
-            }
+            tally.admit(at).map(|done| now + done.saturating_sub(at))
         })
     }
 }
 
 impl Tally {
-    /// Counts a new connection; returns when it is accepted, or `None` if it is rejected.
     fn admit(&mut self, at: Duration) -> Option<Duration> {
         self.counts.arrived += 1;
         if self.acceptor.is_some() {

@@ -1,11 +1,11 @@
-use core::net::{Ipv4Addr, SocketAddr};
+use core::net::SocketAddr;
 use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Stdio};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use stagger_sim::storm::ServerCounts;
 
+use super::serve::ServeArgs;
 use crate::output::error::CliError;
 
 /// The drill's own server: this program in a separate process, which can be killed and which ends when the drill does.
@@ -13,43 +13,19 @@ use crate::output::error::CliError;
 pub(super) struct Server {
     child: Child,
     stdout: BufReader<ChildStdout>,
-    address: SocketAddr,
-}
-
-/// Settings of a server process.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct ServerConfig {
+    /// The address that the server listens on.
     pub(super) address: SocketAddr,
-    pub(super) listen_backlog: u32,
-    pub(super) limit: Limit,
-}
-
-/// How many connections the server accepts.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Limit {
-    /// Every connection, immediately: only the restarted server is measured.
-    Unlimited,
-    /// `rate` connections per second, with up to `backlog` waiting. Times of arrival are relative to `since`.
-    Limited { rate: f64, backlog: u32, since: SystemTime },
-}
-
-impl ServerConfig {
-    /// Creates the configuration of the first server, at an address that the system chooses.
-    pub(super) const fn unlimited(listen_backlog: u32) -> Self {
-        let address = SocketAddr::new(core::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
-        Self { address, listen_backlog, limit: Limit::Unlimited }
-    }
 }
 
 impl Server {
     /// Starts the server. It listens when this returns.
-    pub(super) fn start(config: &ServerConfig) -> Result<Self, CliError> {
+    pub(super) fn start(args: &ServeArgs) -> Result<Self, CliError> {
         let cannot = |source| CliError::io("cannot start the drill's server", source);
+        let ServeArgs { address, listen_backlog, rate, backlog, since } = args;
         let mut command = Command::new(this_program().map_err(cannot)?);
-        command.arg("drill-server").arg(format!("--address={}", config.address));
-        command.arg(format!("--listen-backlog={}", config.listen_backlog));
-        if let Limit::Limited { rate, backlog, since } = config.limit {
-            let since = since.duration_since(UNIX_EPOCH).unwrap_or_default().as_micros();
+        command.arg("drill-server").arg(format!("--address={address}"));
+        command.arg(format!("--listen-backlog={listen_backlog}"));
+        if let Some(rate) = rate {
             command.arg(format!("--rate={rate}")).arg(format!("--backlog={backlog}")).arg(format!("--since={since}"));
         }
         #[cfg(unix)]
@@ -58,7 +34,7 @@ impl Server {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(cannot)?;
         let Some(stdout) = child.stdout.take() else { return Err(cannot(std::io::ErrorKind::BrokenPipe.into())) };
         // From here on, an error drops the server and thereby kills it.
-        let mut server = Self { child, stdout: BufReader::new(stdout), address: config.address };
+        let mut server = Self { child, stdout: BufReader::new(stdout), address: *address };
         let mut line = String::new();
         server.stdout.read_line(&mut line).map_err(cannot)?;
         server.address = line.trim().parse().map_err(|_| {
@@ -66,11 +42,6 @@ impl Server {
             cannot(std::io::Error::other("it status before it was listening"))
         })?;
         Ok(server)
-    }
-
-    /// Returns the address that the server listens on.
-    pub(super) const fn address(&self) -> SocketAddr {
-        self.address
     }
 
     /// Kills the server, with SIGKILL on Unix. Its connections are closed when this returns.
@@ -95,12 +66,6 @@ impl Server {
         let served = read.and_then(|_| serde_json::from_str(&text).map_err(Into::into));
         served.map_err(|source| CliError::io("cannot read the counts of the drill's server", source))
     }
-
-    fn end(&mut self) {
-        // Both fail only if the process has already ended.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 /// Returns the path of this program. On Linux it is valid even if the file has been replaced since the start.
@@ -110,6 +75,8 @@ fn this_program() -> std::io::Result<PathBuf> {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.end();
+        // Both fail only if the process has already ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }

@@ -4,6 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use stagger_ws::ConnectionError;
 
+use super::log::Event;
 use crate::plot::Unit;
 
 /// Progress of all clients. The clients update it, and the drill samples it ten times a second, so that observing it
@@ -36,37 +37,32 @@ pub(super) struct Snapshot {
     pub(super) failed: u64,
 }
 
-fn add(counter: &AtomicU64) {
-    counter.fetch_add(1, Ordering::Relaxed);
-}
-
 impl FleetStatus {
-    pub(super) fn sent(&self) {
-        add(&self.attempts);
+    /// Counts an event of a client, except a failed attempt.
+    pub(super) fn record(&self, event: Event) {
+        let counter = match event {
+            Event::Sent => &self.attempts,
+            Event::Connected => &self.connected,
+            Event::Lost => {
+                self.connected.fetch_sub(1, Ordering::Relaxed);
+                &self.lost
+            }
+            Event::GaveUp => &self.gave_up,
+            Event::Failed => return,
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Counts a failed attempt.
     pub(super) fn failed(&self, cause: &ConnectionError) {
         if let ConnectionError::Io(error) = cause
             && is_exhaustion(error)
         {
-            add(&self.exhausted);
+            self.exhausted.fetch_add(1, Ordering::Relaxed);
         }
         if self.failed.fetch_add(1, Ordering::Relaxed) == 0 {
             *self.first_failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(cause.to_string());
         }
-    }
-
-    pub(super) fn connected(&self) {
-        add(&self.connected);
-    }
-
-    pub(super) fn lost(&self) {
-        add(&self.lost);
-        self.connected.fetch_sub(1, Ordering::Relaxed);
-    }
-
-    pub(super) fn gave_up(&self) {
-        add(&self.gave_up);
     }
 
     pub(super) fn snapshot(&self) -> Snapshot {
