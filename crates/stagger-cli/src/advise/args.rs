@@ -61,24 +61,20 @@ pub(crate) struct AdviseArgs {
 impl AdviseArgs {
     /// Parses the answers given as flags.
     pub(super) fn answers(&self) -> Result<Answers, CliError> {
-        let given = Question::ALL.into_iter().filter_map(|question| Some((question, self.flag(question)?)));
+        let flags = [
+            (Question::Transient, &self.transient),
+            (Question::Idempotent, &self.idempotent),
+            (Question::Purpose, &self.purpose),
+            (Question::Clients, &self.clients),
+            (Question::Capacity, &self.capacity),
+            (Question::Outage, &self.outage),
+            (Question::Deadline, &self.deadline),
+            (Question::MinDelay, &self.min_delay),
+        ];
+        let given = flags.into_iter().filter_map(|(question, text)| Some((question, text.as_deref()?)));
         given.into_iter().try_fold(Answers::default(), |known, (question, text)| {
             let flag = question.name();
             known.answer(question, text).map_err(|error| CliError::usage(format_args!("--{flag}: {error}")))
         })
-    }
-
-    fn flag(&self, question: Question) -> Option<&str> {
-        match question {
-            Question::Transient => self.transient.as_deref(),
-            Question::Idempotent => self.idempotent.as_deref(),
-            Question::Purpose => self.purpose.as_deref(),
-            Question::Clients => self.clients.as_deref(),
-            Question::Capacity => self.capacity.as_deref(),
-            Question::Outage => self.outage.as_deref(),
-            Question::Deadline => self.deadline.as_deref(),
-            Question::MinDelay => self.min_delay.as_deref(),
-            _ => None,
-        }
     }
 }

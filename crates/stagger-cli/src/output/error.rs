@@ -41,12 +41,3 @@ impl fmt::Display for CliError {
         }
     }
 }
-
-impl core::error::Error for CliError {
-    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
-        match self {
-            Self::Usage(_) => None,
-            Self::Io { source, .. } => Some(source),
-        }
-    }
-}

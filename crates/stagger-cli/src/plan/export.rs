@@ -26,21 +26,16 @@ const NEXT_STEPS: [&str; 2] = [
 ];
 
 impl Export {
-    /// Exports a policy.
+    /// Exports a policy, unless the system cannot represent it.
     pub(super) fn policy(self, policy: &Policy) -> Result<Exported, CliError> {
-        match self {
-            Self::Grpc => grpc(policy),
-        }
+        let Self::Grpc = self;
+        let refused = |error| CliError::usage(format_args!("--export grpc: {error}"));
+        let (retries, lost) = MethodRetries::from_policy(policy, Codes::UNAVAILABLE).map_err(refused)?;
+        let every = MethodConfig::new([MethodName::All], AttemptPolicy::Retry(retries));
+        let config = ServiceConfig::new(vec![every]).map_err(refused)?;
+        let lost = lost.iter().map(|lost| format!("not exported: {lost}"));
+        Ok(Exported { text: format!("{config}\n"), notes: lost.chain(NEXT_STEPS.map(str::to_owned)).collect() })
     }
-}
-
-fn grpc(policy: &Policy) -> Result<Exported, CliError> {
-    let refused = |error| CliError::usage(format_args!("--export grpc: {error}"));
-    let (retries, lost) = MethodRetries::from_policy(policy, Codes::UNAVAILABLE).map_err(refused)?;
-    let every = MethodConfig::new([MethodName::All], AttemptPolicy::Retry(retries));
-    let config = ServiceConfig::new(vec![every]).map_err(refused)?;
-    let lost = lost.iter().map(|lost| format!("not exported: {lost}"));
-    Ok(Exported { text: format!("{config}\n"), notes: lost.chain(NEXT_STEPS.map(str::to_owned)).collect() })
 }
 
 #[cfg(test)]
