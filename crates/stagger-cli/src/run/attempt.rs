@@ -4,10 +4,10 @@ use std::io;
 use rustix::event::{PollFd, PollFlags};
 use rustix::process::Signal;
 use signal_hook::consts::{SIGTTIN, SIGTTOU};
+use stagger::time::{Clock, SystemClock};
 use stagger_core::Instant;
 
 use super::child::{Child, ChildState};
-use super::clock::Clock;
 use super::drain::Drain;
 use super::fd;
 use super::log::Logger;
@@ -36,7 +36,9 @@ pub(super) struct Attempt<'a> {
 /// The clock, signals and log, shared by everything that waits during a run.
 #[derive(Debug)]
 pub(super) struct RunContext<'a> {
-    pub(super) clock: Clock,
+    pub(super) clock: SystemClock,
+    /// Start of the run.
+    pub(super) started: Instant,
     pub(super) signals: &'a mut Signals,
     pub(super) logger: &'a mut Logger,
 }
@@ -125,7 +127,7 @@ impl<'a> Attempt<'a> {
     }
 
     fn is_over(&mut self, now: Instant) -> bool {
-        let drained = self.stdout.is_done() && self.stderr.is_done() || self.drain.is_some_and(|drain| drain.is_done());
+        let drained = self.stdout.is_done() && self.stderr.is_done() || self.drain.is_some_and(|drain| drain.is_done);
         match self.phase {
             Phase::Running { .. } => self.status.is_some() && drained,
             Phase::Terminating { .. } => self.is_gone() && drained,
@@ -182,12 +184,12 @@ impl<'a> Attempt<'a> {
     /// Returns when to stop reading idle streams; `None` while a slow reader blocks them, unless the run must end.
     fn idle_deadline(&self) -> Option<Instant> {
         let is_blocked = self.stdout.is_blocked() || self.stderr.is_blocked();
-        self.drain.filter(|_| !is_blocked || self.interrupted.is_some()).map(|drain| drain.idle_deadline())
+        self.drain.filter(|_| !is_blocked || self.interrupted.is_some()).map(|drain| drain.idle_deadline)
     }
 
     /// Returns the number of bytes read from both streams.
     fn bytes_seen(&self) -> u64 {
-        self.stdout.bytes_seen() + self.stderr.bytes_seen()
+        self.stdout.bytes_seen + self.stderr.bytes_seen
     }
 
     /// Records progress of a stream, and closes both if draining has reached its byte limit.

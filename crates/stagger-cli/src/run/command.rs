@@ -1,17 +1,18 @@
+use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use rustix::process::{Resource, Rlimit, setrlimit};
+use stagger::time::{Clock, SystemClock};
 
 use super::advice::AdviceFile;
-use super::args::{LogFormat, RunArgs};
+use super::args::RunArgs;
 use super::attempt::RunContext;
 use super::child::ProcessGroup;
-use super::clock::Clock;
 use super::driver::{Driver, RunExit};
 use super::hook::Hook;
 use super::launch::Launcher;
-use super::log::{Event, LogSettings, Logger, Started};
+use super::log::{Event, Logger, Started};
 use super::report::Report;
 use super::runner::Runner;
 use super::settings::Settings;
@@ -32,26 +33,20 @@ pub(crate) fn run(args: &RunArgs, term: &Term) -> Result<ExitCode, CliError> {
 /// Runs the command to its end and returns how stagger must exit. All resources that must be released before stagger
 /// ends by a signal are released when this returns.
 fn run_to_exit(args: &RunArgs, term: &Term) -> Result<RunExit, CliError> {
-    let clock = Clock::start();
     let settings = Settings::new(args)?;
     let report = args.report.as_deref().map(Report::open).transpose()?;
     let mut signals = Signals::catch().map_err(|error| CliError::io("cannot catch signals", error))?;
-    let log = LogSettings {
-        format: if args.quiet { LogFormat::Off } else { args.log },
-        file: args.log_file.clone(),
-        verbose: args.verbose,
-    };
-    let mut logger = Logger::new(&log, term, Arc::clone(signals.termination_flag()))?;
+    let mut logger = Logger::new(args, term, Arc::clone(signals.termination_flag()))?;
 
     let child = &settings.child;
     let process_group =
-        if StdinSource::is_terminal() || child.foreground { ProcessGroup::Shared } else { ProcessGroup::Own };
+        if io::stdin().is_terminal() || child.foreground { ProcessGroup::Shared } else { ProcessGroup::Own };
     let launcher = if child.shell {
         Launcher::script(&child.command, process_group)
     } else {
         Launcher::command(&child.command, process_group)
     };
-    let hook = settings.on_retry.as_ref().map(|line| Hook::new(line, child.termination, process_group));
+    let hook = Hook::new(&settings, process_group);
     let stdin = StdinSource::prepare(child.stdin, &mut signals);
     let stdin = match stdin.map_err(|error| CliError::io("cannot read standard input", error))? {
         core::ops::ControlFlow::Continue(stdin) => stdin,
@@ -67,7 +62,8 @@ fn run_to_exit(args: &RunArgs, term: &Term) -> Result<RunExit, CliError> {
         command: &child.command,
     }));
     let runner = Runner::new(&settings, stdin, launcher, advice.ok(), term.stdout.tty);
-    let context = RunContext { clock, signals: &mut signals, logger: &mut logger };
+    let context =
+        RunContext { clock: SystemClock, started: SystemClock.now(), signals: &mut signals, logger: &mut logger };
     Driver::new(&settings, context, runner, hook, report).drive()
 }
 

@@ -8,9 +8,11 @@ use stagger_core::Instant;
 /// forever, so the end of the stream is not awaited.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Drain {
-    idle_deadline: Instant,
+    /// When to poll the streams for the last time.
+    pub(super) idle_deadline: Instant,
     limit: u64,
-    done: bool,
+    /// Whether the streams were idle at the deadline.
+    pub(super) is_done: bool,
 }
 
 /// Reading stops after this time without data.
@@ -25,7 +27,7 @@ impl Drain {
         Self {
             idle_deadline: now.saturating_add(IDLE_LIMIT),
             limit: bytes_seen.saturating_add(2 * PIPE_CAPACITY),
-            done: false,
+            is_done: false,
         }
     }
 
@@ -37,17 +39,7 @@ impl Drain {
 
     /// Records that the streams were polled and had no data.
     pub(super) fn on_idle(&mut self, now: Instant) {
-        self.done = now >= self.idle_deadline;
-    }
-
-    /// Returns when to poll the streams for the last time.
-    pub(super) fn idle_deadline(&self) -> Instant {
-        self.idle_deadline
-    }
-
-    /// Returns whether the streams were idle at the deadline.
-    pub(super) fn is_done(&self) -> bool {
-        self.done
+        self.is_done = now >= self.idle_deadline;
     }
 }
 
@@ -59,9 +51,9 @@ mod tests {
     fn a_stream_that_never_idles_is_abandoned_after_its_byte_limit() {
         let at = |ms| Instant::ZERO.saturating_add(Duration::from_millis(ms));
         let mut drain = Drain::start(at(0), 500);
-        assert_eq!(drain.idle_deadline(), at(200));
+        assert_eq!(drain.idle_deadline, at(200));
         assert!(drain.on_progress(at(150), 500 + 2 * PIPE_CAPACITY));
-        assert_eq!(drain.idle_deadline(), at(350));
+        assert_eq!(drain.idle_deadline, at(350));
         assert!(!drain.on_progress(at(300), 501 + 2 * PIPE_CAPACITY));
     }
 
@@ -71,10 +63,10 @@ mod tests {
         let at = |ms| Instant::ZERO.saturating_add(Duration::from_millis(ms));
         let mut drain = Drain::start(at(0), 0);
         drain.on_idle(at(199));
-        assert!(!drain.is_done());
+        assert!(!drain.is_done);
         assert!(drain.on_progress(at(5_000), 10));
-        assert!(!drain.is_done());
+        assert!(!drain.is_done);
         drain.on_idle(at(5_200));
-        assert!(drain.is_done());
+        assert!(drain.is_done);
     }
 }

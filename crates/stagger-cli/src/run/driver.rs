@@ -2,6 +2,7 @@ use core::time::Duration;
 
 use rustix::event::{PollFd, PollFlags};
 use signal_hook::consts::SIGPIPE;
+use stagger::time::Clock;
 use stagger_core::{
     DelaySource, Guards, Instant, Outcome, Policy, ServerHint, StopReason, guard::Permits, machine::Decision,
     machine::RetryMachine, machine::RetryState,
@@ -12,7 +13,7 @@ use super::fd;
 use super::hook::Hook;
 use super::log::{Activity, AttemptEnded, Count, Done, Event, NextStep};
 use super::report::Report;
-use super::runner::{AttemptOutcome, AttemptResult, AttemptSpec, Runner};
+use super::runner::{AttemptOutcome, AttemptResult, Runner};
 use super::settings::Settings;
 use super::signals::CaughtSignal;
 use super::status::{AttemptStatus, SignalName};
@@ -27,7 +28,6 @@ pub(super) struct Driver<'a> {
     runner: Runner<'a>,
     hook: Option<Hook>,
     report: Option<Report>,
-    started: Instant,
     waited: Duration,
     attempts: u64,
 }
@@ -48,14 +48,13 @@ impl<'a> Driver<'a> {
         hook: Option<Hook>,
         report: Option<Report>,
     ) -> Self {
-        let started = context.clock.now();
-        Self { settings, context, runner, hook, report, started, waited: Duration::ZERO, attempts: 0 }
+        Self { settings, context, runner, hook, report, waited: Duration::ZERO, attempts: 0 }
     }
 
     /// Runs attempts until the run ends; on an error, the command is no longer running.
     pub(super) fn drive(mut self) -> Result<RunExit, CliError> {
         let policy = &self.settings.policy;
-        let mut state = RetryState::started(self.started);
+        let mut state = RetryState::started(self.context.started);
         // The same random stream as that of the first client of `stagger plan --sample`.
         let mut retry = RetryMachine::new(policy, &mut state, self.settings.seed.for_call(0));
         let (exit, stop) = self.attempts(policy, &mut retry)?;
@@ -74,7 +73,7 @@ impl<'a> Driver<'a> {
         if !spread.is_zero() {
             self.context.logger.log(&Event::Spread(spread));
         }
-        if let Some(caught) = self.sleep_until(self.started.saturating_add(spread), self.count(1))? {
+        if let Some(caught) = self.sleep_until(self.context.started.saturating_add(spread), self.count(1))? {
             return Ok(interrupted(caught));
         }
         let mut permit = Permits::NONE;
@@ -85,9 +84,7 @@ impl<'a> Driver<'a> {
                 Err(stop) => return Ok((RunExit::Code(RUN_FAILURE), Some(stop))),
             };
             let count = self.count(retry.attempt());
-            let timeout = self.settings.timeout;
-            let attempt =
-                self.runner.attempt(AttemptSpec { count, timeout, run_started: self.started }, &mut self.context)?;
+            let attempt = self.runner.attempt(count, &mut self.context)?;
             self.attempts += 1;
 
             retry.reset_if_healthy(attempt.took);
@@ -105,7 +102,7 @@ impl<'a> Driver<'a> {
             };
             let next_count = self.count(retry.attempt().saturating_add(1));
             let caught = match &mut self.hook {
-                Some(hook) => hook.run(next_count, attempt.status, timeout, self.started, &mut self.context)?,
+                Some(hook) => hook.run(next_count, attempt.status, &mut self.context)?,
                 None => None,
             };
             if let Some(caught) = caught {
@@ -119,7 +116,7 @@ impl<'a> Driver<'a> {
 
     /// Waits until the next attempt is due, or until a signal requests the end of the run.
     fn sleep_until(&mut self, until: Instant, count: Count) -> Result<Option<CaughtSignal>, CliError> {
-        let RunContext { clock, signals, logger } = &mut self.context;
+        let RunContext { clock, signals, logger, .. } = &mut self.context;
         let since = clock.now();
         logger.show(Activity::Waiting { count, until, since });
         let caught = loop {
@@ -145,7 +142,7 @@ impl<'a> Driver<'a> {
     }
 
     fn report_attempt(&mut self, count: Count, attempt: &AttemptResult, next: NextStep, now: Instant) {
-        let total = now.saturating_since(self.started);
+        let total = now.saturating_since(self.context.started);
         let ended =
             AttemptEnded { count, status: attempt.status, took: attempt.took, next, total, waited: self.waited };
         self.context.logger.log(&Event::AttemptEnded(&ended));
@@ -162,11 +159,11 @@ impl<'a> Driver<'a> {
         let done = Done {
             ok: stop.is_none() && signal.is_none(),
             exit,
-            signal,
-            stop,
+            signal: signal.map(|signal| SignalName(signal).to_string()),
+            stop: stop.map(|stop| stop.name()),
             attempts: self.attempts,
-            total: self.context.clock.now().saturating_since(self.started),
-            waited: self.waited,
+            total_s: self.context.clock.now().saturating_since(self.context.started).as_secs_f64(),
+            waited_s: self.waited.as_secs_f64(),
             seed: self.settings.seed.get(),
         };
         self.context.logger.log(&Event::Done(&done));

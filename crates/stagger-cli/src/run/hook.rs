@@ -1,16 +1,15 @@
 use core::time::Duration;
-use std::ffi::OsString;
 use std::io;
 
 use rustix::stdio::stderr;
-use stagger_core::Instant;
+use stagger::time::Clock;
 
 use super::attempt::{Attempt, RunContext};
 use super::child::ProcessGroup;
 use super::launch::{AttemptEnv, Launcher, Redirect};
 use super::line_matcher::LineMatcher;
 use super::log::Count;
-use super::settings::TerminationSettings;
+use super::settings::{Settings, TerminationSettings};
 use super::signals::CaughtSignal;
 use super::status::AttemptStatus;
 use super::stdin::StdinSource;
@@ -22,11 +21,14 @@ use crate::output::error::CliError;
 pub(super) struct Hook {
     launcher: Launcher,
     termination: TerminationSettings,
+    timeout: Option<Duration>,
 }
 
 impl Hook {
-    pub(super) fn new(line: &OsString, termination: TerminationSettings, process_group: ProcessGroup) -> Self {
-        Self { launcher: Launcher::script(core::slice::from_ref(line), process_group), termination }
+    /// Creates the hook of `--on-retry`, if there is one.
+    pub(super) fn new(settings: &Settings, process_group: ProcessGroup) -> Option<Self> {
+        let launcher = Launcher::script(core::slice::from_ref(settings.on_retry.as_ref()?), process_group);
+        Some(Self { launcher, termination: settings.child.termination, timeout: settings.timeout })
     }
 
     /// Runs the hook before the attempt `next`, within the time limit of an attempt. A failure is only logged. A signal
@@ -35,15 +37,13 @@ impl Hook {
         &mut self,
         next: Count,
         failed: AttemptStatus,
-        timeout: Option<Duration>,
-        run_started: Instant,
         context: &mut RunContext<'_>,
     ) -> Result<Option<CaughtSignal>, CliError> {
         let now = context.clock.now();
         let env = AttemptEnv {
             count: next,
             last_exit: Some(failed.code()),
-            elapsed: now.saturating_since(run_started),
+            elapsed: now.saturating_since(context.started),
             advice: None,
         };
         // Keeps the output of the hook out of the output of the command.
@@ -58,7 +58,7 @@ impl Hook {
             Some(pipe) => Stream::forwarded(pipe, stderr(), LineMatcher::new([])),
             None => Stream::inherited(),
         };
-        let until = timeout.map(|timeout| now.saturating_add(timeout));
+        let until = self.timeout.map(|timeout| now.saturating_add(timeout));
         let finished = Attempt::new(child, stdout, Stream::inherited(), self.termination, until).supervise(context);
         let finished = finished.map_err(|error: io::Error| CliError::io("cannot supervise --on-retry", error))?;
         if finished.status != AttemptStatus::Exit(0) && finished.interrupted.is_none() {

@@ -15,8 +15,6 @@ mod child;
 #[cfg(unix)]
 mod classifier;
 #[cfg(unix)]
-mod clock;
-#[cfg(unix)]
 mod command;
 #[cfg(unix)]
 mod drain;

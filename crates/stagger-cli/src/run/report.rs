@@ -7,21 +7,16 @@ use std::path::Path;
 use serde::Serialize;
 use stagger_core::Policy;
 
-use super::log::{AttemptEnded, Done, JsonAttempt, JsonRunEnd};
+use super::log::{AttemptEnded, Done, JsonAttempt};
 use crate::output::error::CliError;
 
 /// The report that `--report` writes when the run ends.
 #[derive(Debug)]
 pub(super) struct Report {
-    out: Destination,
+    /// `None` for standard output.
+    file: Option<File>,
     attempts: VecDeque<JsonAttempt>,
     omitted: u64,
-}
-
-#[derive(Debug)]
-enum Destination {
-    Stdout,
-    File(File),
 }
 
 /// Maximum number of attempts in a report, so that a run without a limit needs bounded memory; the last ones are kept.
@@ -33,7 +28,7 @@ struct Document<'a> {
     command: Vec<String>,
     policy: String,
     #[serde(flatten)]
-    end: JsonRunEnd,
+    end: &'a Done,
     /// Number of earlier attempts that are not in `attempt_log`.
     attempt_log_omitted: u64,
     attempt_log: &'a VecDeque<JsonAttempt>,
@@ -44,15 +39,12 @@ const SCHEMA: &str = "stagger.run-report/1";
 impl Report {
     /// Opens the destination before the run, so that an error is reported early.
     pub(super) fn open(path: &Path) -> Result<Self, CliError> {
-        let out = if path == Path::new("-") {
-            Destination::Stdout
-        } else {
-            let file = File::create(path);
-            Destination::File(
-                file.map_err(|error| CliError::io(format_args!("--report: cannot write {}", path.display()), error))?,
-            )
+        let create = |path: &Path| {
+            File::create(path)
+                .map_err(|error| CliError::io(format_args!("--report: cannot write {}", path.display()), error))
         };
-        Ok(Self { out, attempts: VecDeque::new(), omitted: 0 })
+        let file = Some(path).filter(|path| *path != Path::new("-")).map(create).transpose()?;
+        Ok(Self { file, attempts: VecDeque::new(), omitted: 0 })
     }
 
     /// Adds an attempt, dropping the oldest beyond the maximum.
@@ -70,15 +62,15 @@ impl Report {
             schema: SCHEMA,
             command: command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
             policy: policy.to_string(),
-            end: done.into(),
+            end: done,
             attempt_log_omitted: self.omitted,
             attempt_log: &self.attempts,
         };
         let mut text = serde_json::to_string_pretty(&document)?;
         text.push('\n');
-        match self.out {
-            Destination::Stdout => io::stdout().lock().write_all(text.as_bytes()),
-            Destination::File(mut file) => file.write_all(text.as_bytes()),
+        match self.file {
+            None => io::stdout().lock().write_all(text.as_bytes()),
+            Some(mut file) => file.write_all(text.as_bytes()),
         }
     }
 }

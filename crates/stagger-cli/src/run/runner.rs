@@ -6,6 +6,7 @@ use std::sync::Arc;
 use rustix::event::PollFlags;
 use rustix::stdio::{stderr, stdout};
 use signal_hook::consts::SIGPIPE;
+use stagger::time::Clock;
 use stagger_core::{FailureKind, Instant};
 
 use super::advice::{Advice, AdviceFile};
@@ -19,7 +20,7 @@ use super::settings::Settings;
 use super::signals::CaughtSignal;
 use super::status::{AttemptStatus, NotRun};
 use super::stdin::StdinSource;
-use super::stdout_position::StdoutPosition;
+use super::stdout_position::stdout_position;
 use super::stream::Stream;
 use crate::output::error::CliError;
 
@@ -36,16 +37,6 @@ pub(super) struct Runner<'a> {
     /// Whether the note about the output of failed attempts was logged.
     noted_partial_output: bool,
     stdout_is_tty: bool,
-}
-
-/// The parameters of an attempt.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct AttemptSpec {
-    pub(super) count: Count,
-    /// Time limit of the attempt; `None` for no limit.
-    pub(super) timeout: Option<Duration>,
-    /// Start of the run.
-    pub(super) run_started: Instant,
 }
 
 /// A finished attempt.
@@ -94,20 +85,16 @@ impl<'a> Runner<'a> {
     }
 
     /// Makes one attempt.
-    pub(super) fn attempt(
-        &mut self,
-        spec: AttemptSpec,
-        context: &mut RunContext<'_>,
-    ) -> Result<AttemptResult, CliError> {
-        context.logger.log(&Event::Attempting(spec.count));
-        if spec.count.n > 1 && self.stdin.is_exhausted() {
+    pub(super) fn attempt(&mut self, count: Count, context: &mut RunContext<'_>) -> Result<AttemptResult, CliError> {
+        context.logger.log(&Event::Attempting(count));
+        if count.n > 1 && self.stdin.is_exhausted() {
             context.logger.note(
                 "standard input is exhausted: an earlier attempt has read it; use --stdin replay to give each attempt a copy",
             );
         }
         let since = context.clock.now();
-        let position = StdoutPosition::record();
-        let mut finished = self.run_command(spec, since, context)?;
+        let position = stdout_position();
+        let mut finished = self.run_command(count, since, context)?;
         context.logger.hide();
         let took = context.clock.now().saturating_since(since);
         let (status, interrupted) = (finished.status, finished.interrupted);
@@ -124,14 +111,15 @@ impl<'a> Runner<'a> {
         let released = Self::release(&mut finished, outcome, context);
         let outcome = released.map_err(|error| CliError::io("cannot write the command's output", error))?;
         if !matches!(outcome, AttemptOutcome::Success | AttemptOutcome::Interrupted(_)) {
-            self.note_partial_output(position.bytes_written().max(finished.stdout.bytes_seen), context);
+            let written = position.zip(stdout_position()).map_or(0, |(before, now)| now.saturating_sub(before));
+            self.note_partial_output(written.max(finished.stdout.bytes_seen), context);
         }
         Ok(AttemptResult { status, took, outcome })
     }
 
     fn run_command(
         &mut self,
-        spec: AttemptSpec,
+        count: Count,
         now: Instant,
         context: &mut RunContext<'_>,
     ) -> Result<Finished<'a>, CliError> {
@@ -141,9 +129,9 @@ impl<'a> Runner<'a> {
         let watched = [!classifier.stdout.is_empty(), !classifier.stderr.is_empty()];
         let redirects = [0, 1].map(|i| if held[i] || watched[i] { Redirect::Pipe } else { Redirect::Inherit });
         let env = AttemptEnv {
-            count: spec.count,
+            count,
             last_exit: self.last_exit,
-            elapsed: now.saturating_since(spec.run_started),
+            elapsed: now.saturating_since(context.started),
             advice: self.advice.as_ref().map(AdviceFile::path),
         };
         let mut child = match self.launcher.start(&mut self.stdin, redirects, &env) {
@@ -153,15 +141,10 @@ impl<'a> Runner<'a> {
                 return Ok(Finished::not_run(error.reason));
             }
         };
-        let until = spec.timeout.map(|timeout| now.saturating_add(timeout));
+        let until = self.settings.timeout.map(|timeout| now.saturating_add(timeout));
         // The output of the command must not mix with a status line that is drawn while it runs.
         if settings.hold_stderr && (settings.hold_stdout || !self.stdout_is_tty) {
-            context.logger.show(Activity::Running {
-                count: spec.count,
-                until,
-                since: now,
-                run_started: spec.run_started,
-            });
+            context.logger.show(Activity::Running { count, until, since: now, run_started: context.started });
         }
         let out = stream(child.stdout.take(), held[0], stdout(), &classifier.stdout);
         let err = stream(child.stderr.take(), held[1], stderr(), &classifier.stderr);

@@ -1,7 +1,6 @@
 use core::fmt;
 use std::io;
 
-use serde::Serialize;
 use signal_hook::low_level::signal_name;
 
 use crate::output::error::RUN_FAILURE;
@@ -50,13 +49,13 @@ impl AttemptStatus {
     }
 
     /// Returns the category of the status, for logs.
-    pub(super) fn kind(self) -> StatusKind {
+    pub(super) fn kind(self) -> &'static str {
         match self {
-            Self::Exit(0) => StatusKind::Ok,
-            Self::Exit(_) => StatusKind::Exit,
-            Self::Signal(_) => StatusKind::Signal,
-            Self::Timeout => StatusKind::Timeout,
-            Self::NotRun(_) => StatusKind::NotRun,
+            Self::Exit(0) => "ok",
+            Self::Exit(_) => "exit",
+            Self::Signal(_) => "signal",
+            Self::Timeout => "timeout",
+            Self::NotRun(_) => "not-run",
         }
     }
 }
@@ -89,17 +88,6 @@ impl NotRun {
 fn is_out_of_descriptors(code: i32) -> bool {
     use rustix::io::Errno;
     [Errno::MFILE, Errno::NFILE].iter().any(|errno| errno.raw_os_error() == code)
-}
-
-/// The category of an exit status, for logs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum StatusKind {
-    Ok,
-    Exit,
-    Signal,
-    Timeout,
-    NotRun,
 }
 
 /// Displays the name of a signal, or its number if it has no name.

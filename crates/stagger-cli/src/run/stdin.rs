@@ -1,6 +1,6 @@
 use core::ops::ControlFlow;
 use std::fs::File;
-use std::io::{self, IsTerminal, Seek, SeekFrom, Write};
+use std::io::{self, Seek, SeekFrom, Write};
 use std::process::Stdio;
 
 use rustix::event::{PollFd, PollFlags};
@@ -72,11 +72,6 @@ impl StdinSource {
             }
             _ => false,
         }
-    }
-
-    /// Returns whether standard input is a terminal.
-    pub(super) fn is_terminal() -> bool {
-        io::stdin().is_terminal()
     }
 }
 

@@ -22,7 +22,8 @@ pub(super) struct Stream<'a> {
     /// The part of the buffer that was read and not yet written.
     pending: Range<usize>,
     matcher: LineMatcher<'a>,
-    bytes_seen: u64,
+    /// Number of bytes read.
+    pub(super) bytes_seen: u64,
 }
 
 /// The destination of a stream.
@@ -132,11 +133,6 @@ impl<'a> Stream<'a> {
     /// Returns whether everything was read and written.
     pub(super) fn is_done(&self) -> bool {
         self.source.is_none() && !self.is_blocked()
-    }
-
-    /// Returns the number of bytes read.
-    pub(super) fn bytes_seen(&self) -> u64 {
-        self.bytes_seen
     }
 
     /// Completes the search and returns the output.

@@ -3,6 +3,7 @@ use core::num::NonZeroU32;
 use core::time::Duration;
 use std::ffi::OsString;
 
+use serde::Serialize;
 use stagger_core::{DelaySource, Policy, StopReason};
 
 use super::super::classifier::NoRetryReason;
@@ -77,19 +78,21 @@ pub(in crate::run) enum NextStep {
     Interrupted(i32),
 }
 
-/// A finished run.
-#[derive(Clone, Debug)]
+/// A finished run, as in the JSON log and in the report.
+#[derive(Clone, Debug, Serialize)]
 pub(in crate::run) struct Done {
     pub(in crate::run) ok: bool,
     /// The exit code of stagger.
     pub(in crate::run) exit: u8,
     /// The signal by which stagger ends instead, if it was interrupted.
-    pub(in crate::run) signal: Option<i32>,
-    pub(in crate::run) stop: Option<StopReason>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::run) signal: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::run) stop: Option<&'static str>,
     /// Number of attempts made.
     pub(in crate::run) attempts: u64,
-    pub(in crate::run) total: Duration,
-    pub(in crate::run) waited: Duration,
+    pub(in crate::run) total_s: f64,
+    pub(in crate::run) waited_s: f64,
     pub(in crate::run) seed: u64,
 }
 

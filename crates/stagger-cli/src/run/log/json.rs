@@ -1,9 +1,10 @@
 use core::num::NonZeroU32;
 
 use serde::Serialize;
-use stagger_core::DelaySource;
+use stagger_core::{DelaySource, StopReason};
 
-use super::super::status::{AttemptStatus, SignalName, StatusKind};
+use super::super::classifier::NoRetryReason;
+use super::super::status::{AttemptStatus, SignalName};
 use super::event::{AttemptEnded, Done, Event, NextStep, Started};
 
 /// The schema of the lines; its number changes when a field is removed or changes its meaning.
@@ -28,7 +29,7 @@ enum Object<'a> {
     Spread { wait_s: f64 },
     Attempting { n: u32, max: Option<NonZeroU32> },
     Attempt(Attempt),
-    Done(RunEnd),
+    Done(&'a Done),
     Note { message: &'a str },
     Warning { message: &'a str },
 }
@@ -39,39 +40,33 @@ pub(in crate::run) struct Attempt {
     n: u32,
     /// `null` for no limit.
     max: Option<NonZeroU32>,
-    result: StatusKind,
+    result: &'static str,
     /// The result as an exit code.
     code: u8,
     #[serde(skip_serializing_if = "Option::is_none")]
     signal: Option<String>,
     took_s: f64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next_s: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next_from: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next_max_s: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    retry_after_s: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    stop: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<&'static str>,
+    #[serde(flatten)]
+    next: Next,
 }
 
-/// The end of a run in a log line and in the report.
 #[derive(Clone, Debug, Serialize)]
-pub(in crate::run) struct RunEnd {
-    ok: bool,
-    exit: u8,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    signal: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    stop: Option<&'static str>,
-    attempts: u64,
-    total_s: f64,
-    waited_s: f64,
-    seed: u64,
+#[serde(untagged)]
+enum Next {
+    Done {},
+    Retry {
+        next_s: f64,
+        next_from: &'static str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        next_max_s: Option<f64>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        retry_after_s: Option<f64>,
+    },
+    Stop {
+        stop: &'static str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        reason: Option<&'static str>,
+    },
 }
 
 impl<'a> From<&Event<'a>> for Object<'a> {
@@ -85,7 +80,7 @@ impl<'a> From<&Event<'a>> for Object<'a> {
             Event::Spread(wait) => Self::Spread { wait_s: wait.as_secs_f64() },
             Event::Attempting(count) => Self::Attempting { n: count.n, max: count.max },
             Event::AttemptEnded(attempt) => Self::Attempt(attempt.into()),
-            Event::Done(done) => Self::Done(done.into()),
+            Event::Done(done) => Self::Done(done),
             Event::Note(message) => Self::Note { message },
             Event::Warning(message) => Self::Warning { message },
         }
@@ -94,7 +89,7 @@ impl<'a> From<&Event<'a>> for Object<'a> {
 
 impl From<&AttemptEnded> for Attempt {
     fn from(ended: &AttemptEnded) -> Self {
-        let attempt = Self {
+        Self {
             n: ended.count.n,
             max: ended.count.max,
             result: ended.status.kind(),
@@ -104,41 +99,19 @@ impl From<&AttemptEnded> for Attempt {
                 _ => None,
             },
             took_s: ended.took.as_secs_f64(),
-            next_s: None,
-            next_from: None,
-            next_max_s: None,
-            retry_after_s: None,
-            stop: None,
-            reason: None,
-        };
-        match &ended.next {
-            NextStep::Done => attempt,
-            NextStep::Retry { after, source, bounds, retry_after, .. } => Self {
-                next_s: Some(after.as_secs_f64()),
-                next_from: Some(if *source == DelaySource::Hint { "advice" } else { "policy" }),
-                next_max_s: bounds.map(|(_, high)| high.as_secs_f64()),
-                retry_after_s: retry_after.map(|retry_after| retry_after.as_secs_f64()),
-                ..attempt
+            next: match &ended.next {
+                NextStep::Done => Next::Done {},
+                NextStep::Retry { after, source, bounds, retry_after, .. } => Next::Retry {
+                    next_s: after.as_secs_f64(),
+                    next_from: if *source == DelaySource::Hint { "advice" } else { "policy" },
+                    next_max_s: bounds.map(|(_, high)| high.as_secs_f64()),
+                    retry_after_s: retry_after.map(|retry_after| retry_after.as_secs_f64()),
+                },
+                NextStep::Stop { stop, reason, .. } => {
+                    Next::Stop { stop: stop.name(), reason: reason.map(NoRetryReason::name) }
+                }
+                NextStep::Interrupted(_) => Next::Stop { stop: StopReason::Cancelled.name(), reason: None },
             },
-            NextStep::Stop { stop, reason, .. } => {
-                Self { stop: Some(stop.name()), reason: reason.map(|reason| reason.name()), ..attempt }
-            }
-            NextStep::Interrupted(_) => Self { stop: Some(stagger_core::StopReason::Cancelled.name()), ..attempt },
-        }
-    }
-}
-
-impl From<&Done> for RunEnd {
-    fn from(done: &Done) -> Self {
-        Self {
-            ok: done.ok,
-            exit: done.exit,
-            signal: done.signal.map(|signal| SignalName(signal).to_string()),
-            stop: done.stop.map(|stop| stop.name()),
-            attempts: done.attempts,
-            total_s: done.total.as_secs_f64(),
-            waited_s: done.waited.as_secs_f64(),
-            seed: done.seed,
         }
     }
 }

@@ -45,12 +45,11 @@ fn attempt_ended(attempt: &AttemptEnded) -> String {
 }
 
 fn result(status: AttemptStatus) -> String {
+    let kind = status.kind();
     match status {
-        AttemptStatus::Exit(0) => "ok".to_owned(),
-        AttemptStatus::Exit(code) => format!("exit:{code}"),
-        AttemptStatus::Signal(signal) => format!("signal:{}", SignalName(signal)),
-        AttemptStatus::Timeout => "timeout".to_owned(),
-        AttemptStatus::NotRun(_) => format!("not-run:{}", status.code()),
+        AttemptStatus::Exit(0) | AttemptStatus::Timeout => kind.to_owned(),
+        AttemptStatus::Signal(signal) => format!("{kind}:{}", SignalName(signal)),
+        AttemptStatus::Exit(_) | AttemptStatus::NotRun(_) => format!("{kind}:{}", status.code()),
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use stagger_core::Instant;
 
-use super::super::args::LogFormat;
+use super::super::args::{LogFormat, RunArgs};
 use super::super::fd;
 use super::event::Event;
 use super::human::HumanStyle;
@@ -14,14 +14,6 @@ use super::status_line::{Activity, StatusLine};
 use super::{human, json, key_value};
 use crate::output::error::CliError;
 use crate::output::terminal::{self, Term};
-
-/// The destination and format of the log.
-#[derive(Clone, Debug)]
-pub(in crate::run) struct LogSettings {
-    pub(in crate::run) format: LogFormat,
-    pub(in crate::run) file: Option<PathBuf>,
-    pub(in crate::run) verbose: bool,
-}
 
 /// The log of a run. It never writes to standard output, and a failure to write never fails the run.
 #[derive(Debug)]
@@ -46,21 +38,18 @@ enum LogStyle {
 
 impl Logger {
     /// Creates the logger.
-    pub(in crate::run) fn new(
-        settings: &LogSettings,
-        term: &Term,
-        terminate: Arc<AtomicBool>,
-    ) -> Result<Self, CliError> {
+    pub(in crate::run) fn new(args: &RunArgs, term: &Term, terminate: Arc<AtomicBool>) -> Result<Self, CliError> {
         let open = |path: &PathBuf| {
             let file = OpenOptions::new().create(true).append(true).open(path);
             file.map_err(|error| CliError::io(format_args!("--log-file: cannot open {}", path.display()), error))
         };
-        let file = settings.file.as_ref().map(open).transpose()?;
-        let style = match settings.format {
+        let file = args.log_file.as_ref().map(open).transpose()?;
+        let style = match args.log {
+            _ if args.quiet => LogStyle::Off,
             LogFormat::Off => LogStyle::Off,
             LogFormat::Json => LogStyle::Json,
             LogFormat::Human if file.is_none() && term.stderr.tty => {
-                LogStyle::Human(HumanStyle { color: term.stderr.color, utf8: term.utf8, verbose: settings.verbose })
+                LogStyle::Human(HumanStyle { color: term.stderr.color, utf8: term.utf8, verbose: args.verbose })
             }
             LogFormat::Human => LogStyle::KeyValue,
         };
@@ -68,7 +57,7 @@ impl Logger {
             LogStyle::Human(style) if term.stderr.redraws => Some(StatusLine::new(style.utf8)),
             _ => None,
         };
-        Ok(Self { style, verbose: settings.verbose, file, live, terminate })
+        Ok(Self { style, verbose: args.verbose, file, live, terminate })
     }
 
     /// Logs an event.

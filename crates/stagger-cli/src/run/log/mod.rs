@@ -9,6 +9,6 @@ mod logger;
 mod status_line;
 
 pub(super) use event::{AttemptEnded, Count, Done, Event, NextStep, Started};
-pub(super) use json::{Attempt as JsonAttempt, RunEnd as JsonRunEnd};
-pub(super) use logger::{LogSettings, Logger};
+pub(super) use json::Attempt as JsonAttempt;
+pub(super) use logger::Logger;
 pub(super) use status_line::Activity;

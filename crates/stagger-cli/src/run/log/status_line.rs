@@ -89,25 +89,11 @@ impl StatusLine {
     }
 
     fn bar(&self, ran: Duration, limit: Duration) -> String {
-        const EIGHTHS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
+        const CELLS: [[char; 9]; 2] =
+            [[' ', ' ', ' ', ' ', ' ', ' ', ' ', ' ', '#'], [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉', '█']];
         let share = if limit.is_zero() { 1.0 } else { (ran.as_secs_f64() / limit.as_secs_f64()).min(1.0) };
         let eighths = (share * (BAR_CELLS * 8) as f64) as usize;
-        let cell = |index: usize| match eighths.saturating_sub(index * 8) {
-            part if part >= 8 => {
-                if self.utf8 {
-                    '█'
-                } else {
-                    '#'
-                }
-            }
-            part => {
-                if self.utf8 {
-                    EIGHTHS[part]
-                } else {
-                    ' '
-                }
-            }
-        };
+        let cell = |index: usize| CELLS[usize::from(self.utf8)][eighths.saturating_sub(index * 8).min(8)];
         let cells: String = (0..BAR_CELLS).map(cell).collect();
         if self.utf8 { format!("▕{cells}▏") } else { format!("[{cells}]") }
     }
