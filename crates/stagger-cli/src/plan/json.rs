@@ -1,6 +1,6 @@
 use core::time::Duration;
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use stagger_core::Seed;
 
 use super::clients::Client;
@@ -22,13 +22,9 @@ pub(crate) struct Document<'a> {
     /// Maximum number of attempts, including the first; null for no limit.
     max_attempts: Option<u32>,
     /// Latest start of a retry, measured from the start of the call; null for no limit.
-    #[serde(serialize_with = "option_s")]
-    #[cfg_attr(test, schemars(with = "Option<f64>"))]
-    max_elapsed_s: Option<Duration>,
+    max_elapsed_s: Option<f64>,
     /// Upper bound of the wait before the first attempt, which is drawn uniformly from zero.
-    #[serde(serialize_with = "s")]
-    #[cfg_attr(test, schemars(with = "f64"))]
-    spread_s: Duration,
+    spread_s: f64,
     /// Whether `retries` contains all retries of the policy.
     complete: bool,
     /// The forecast of each retry.
@@ -57,33 +53,19 @@ struct Retry {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Durations {
     /// Minimum.
-    #[serde(serialize_with = "s")]
-    #[cfg_attr(test, schemars(with = "f64"))]
-    min_s: Duration,
+    min_s: f64,
     /// Maximum.
-    #[serde(serialize_with = "s")]
-    #[cfg_attr(test, schemars(with = "f64"))]
-    max_s: Duration,
+    max_s: f64,
     /// Mean.
-    #[serde(serialize_with = "s")]
-    #[cfg_attr(test, schemars(with = "f64"))]
-    mean_s: Duration,
+    mean_s: f64,
     /// 10th percentile.
-    #[serde(serialize_with = "s")]
-    #[cfg_attr(test, schemars(with = "f64"))]
-    p10_s: Duration,
+    p10_s: f64,
     /// Median.
-    #[serde(serialize_with = "s")]
-    #[cfg_attr(test, schemars(with = "f64"))]
-    p50_s: Duration,
+    p50_s: f64,
     /// 90th percentile.
-    #[serde(serialize_with = "s")]
-    #[cfg_attr(test, schemars(with = "f64"))]
-    p90_s: Duration,
+    p90_s: f64,
     /// 99th percentile.
-    #[serde(serialize_with = "s")]
-    #[cfg_attr(test, schemars(with = "f64"))]
-    p99_s: Duration,
+    p99_s: f64,
 }
 
 /// Drawn delays, and whether they match the forecast.
@@ -120,13 +102,9 @@ struct DrawnDelays {
     /// Number of the retry, from 1.
     retry: u32,
     /// Shortest delay drawn.
-    #[serde(serialize_with = "s")]
-    #[cfg_attr(test, schemars(with = "f64"))]
-    min_s: Duration,
+    min_s: f64,
     /// Longest delay drawn.
-    #[serde(serialize_with = "s")]
-    #[cfg_attr(test, schemars(with = "f64"))]
-    max_s: Duration,
+    max_s: f64,
     /// How the delays are distributed over their interval; null if the interval is a single duration.
     fit: Option<Fit>,
 }
@@ -152,9 +130,7 @@ struct Fit {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct ClientDelays {
     /// Wait before the first attempt.
-    #[serde(serialize_with = "s")]
-    #[cfg_attr(test, schemars(with = "f64"))]
-    spread_s: Duration,
+    spread_s: f64,
     /// Delay before each retry.
     delays_s: Vec<f64>,
 }
@@ -163,19 +139,19 @@ impl<'a> Document<'a> {
     /// Creates the document of a forecast.
     pub(crate) fn new(forecast: &Forecast, notes: &'a [Note]) -> Self {
         let policy = &forecast.policy;
-        let retry = |row: &super::forecast::Row| Retry {
+        let retries = forecast.rows.iter().map(|row| Retry {
             retry: row.retry,
-            delay: row.delay.into(),
-            elapsed: row.elapsed.into(),
-        };
+            delay: durations(row.delay),
+            elapsed: durations(row.elapsed),
+        });
         Self {
             schema: "stagger.plan/1",
             policy: policy.to_string(),
             max_attempts: policy.max_attempts().map(Into::into),
-            max_elapsed_s: policy.max_elapsed(),
-            spread_s: policy.spread(),
+            max_elapsed_s: policy.max_elapsed().map(s),
+            spread_s: s(policy.spread()),
             complete: forecast.shown == Shown::All,
-            retries: forecast.rows.iter().map(retry).collect(),
+            retries: retries.collect(),
             notes,
             sample: None,
         }
@@ -183,56 +159,46 @@ impl<'a> Document<'a> {
 
     /// Adds the delays drawn from `seed`.
     pub(crate) fn with_sample(mut self, seed: Seed, clients: &[Client], verdict: &'a Verdict) -> Self {
+        let spans = match verdict.answer {
+            Answer::Yes => "yes",
+            Answer::Synchronized => "synchronized",
+            Answer::TooFew => "too-few",
+            Answer::No => "no",
+        };
         let series = clients.iter().map(|client| ClientDelays {
-            spread_s: client.spread,
-            delays_s: client.delays.iter().map(Duration::as_secs_f64).collect(),
+            spread_s: s(client.spread),
+            delays_s: client.delays.iter().copied().map(s).collect(),
         });
         self.sample = Some(Sample {
             seed: seed.get(),
             clients: clients.len(),
-            verdict: VerdictSummary { spans: answer_name(verdict.answer), text: &verdict.text },
-            retries: verdict.checks.iter().map(Into::into).collect(),
+            verdict: VerdictSummary { spans, text: &verdict.text },
+            retries: verdict.checks.iter().map(drawn_delays).collect(),
             series: series.collect(),
         });
         self
     }
 }
 
-fn answer_name(answer: Answer) -> &'static str {
-    match answer {
-        Answer::Yes => "yes",
-        Answer::Synchronized => "synchronized",
-        Answer::TooFew => "too-few",
-        Answer::No => "no",
-    }
+fn durations(distribution: Distribution) -> Durations {
+    let Distribution { min, max, mean, p10, p50, p90, p99 } = distribution;
+    let [min_s, max_s, mean_s, p10_s, p50_s, p90_s, p99_s] = [min, max, mean, p10, p50, p90, p99].map(s);
+    Durations { min_s, max_s, mean_s, p10_s, p50_s, p90_s, p99_s }
 }
 
-impl From<Distribution> for Durations {
-    fn from(distribution: Distribution) -> Self {
-        let Distribution { min, max, mean, p10, p50, p90, p99 } = distribution;
-        Self { min_s: min, max_s: max, mean_s: mean, p10_s: p10, p50_s: p50, p90_s: p90, p99_s: p99 }
-    }
+fn drawn_delays(check: &Check) -> DrawnDelays {
+    let fit = check.fit.as_ref().map(|fit| Fit {
+        reach_from: fit.reach.0,
+        reach_to: fit.reach.1,
+        ks: fit.distance,
+        ks_p: fit.p_value,
+        missed: fit.missed,
+    });
+    DrawnDelays { retry: check.retry, min_s: s(check.drawn_min), max_s: s(check.drawn_max), fit }
 }
 
-impl From<&Check> for DrawnDelays {
-    fn from(check: &Check) -> Self {
-        let fit = check.fit.as_ref().map(|fit| Fit {
-            reach_from: fit.reach.0,
-            reach_to: fit.reach.1,
-            ks: fit.distance,
-            ks_p: fit.p_value,
-            missed: fit.missed,
-        });
-        Self { retry: check.retry, min_s: check.drawn_min, max_s: check.drawn_max, fit }
-    }
-}
-
-fn s<S: Serializer>(length: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_f64(length.as_secs_f64())
-}
-
-fn option_s<S: Serializer>(length: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
-    length.map(|length| length.as_secs_f64()).serialize(serializer)
+fn s(length: Duration) -> f64 {
+    length.as_secs_f64()
 }
 
 #[cfg(test)]

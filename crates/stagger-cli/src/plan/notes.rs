@@ -17,13 +17,17 @@ pub(crate) struct Note {
     pub(crate) text: String,
 }
 
+impl Note {
+    fn new(code: &'static str, text: impl Into<String>) -> Self {
+        Self { code, text: text.into() }
+    }
+}
+
 /// Returns the notes on a forecast.
 pub(crate) fn notes(forecast: &Forecast) -> Vec<Note> {
     let (Some(first), Some(last)) = (forecast.rows.first(), forecast.rows.last()) else {
-        return vec![Note {
-            code: "no-retry",
-            text: "the policy makes one attempt and does not retry; there are no delays to show".to_owned(),
-        }];
+        let text = "the policy makes one attempt and does not retry; there are no delays to show";
+        return vec![Note::new("no-retry", text)];
     };
     [
         synchronization(forecast, first),
@@ -41,41 +45,33 @@ pub(crate) fn notes(forecast: &Forecast) -> Vec<Note> {
 fn synchronization(forecast: &Forecast, first: &Row) -> Option<Note> {
     let spread = forecast.policy.spread();
     if forecast.rows.iter().all(|row| row.delay.max.is_zero()) {
-        return Some(Note {
-            code: "no-delay",
-            text: "no delay: all clients retry immediately and at the same time; set a base".to_owned(),
-        });
+        let text = "no delay: all clients retry immediately and at the same time; set a base";
+        return Some(Note::new("no-delay", text));
     }
     let synchronized = forecast.rows.iter().all(|row| row.delay.min == row.delay.max);
     let delay = first.delay;
     match (synchronized, spread.is_zero()) {
-        (true, true) => Some(Note {
-            code: "synchronized",
-            text: "no jitter: clients that fail at the same time also retry at the same time; \
-                   add --jitter full"
-                .to_owned(),
-        }),
-        (true, false) => Some(Note {
-            code: "synchronized",
-            text: format!(
-                "no jitter: only the spread of {} separates clients that fail at the same time; \
-                 add --jitter full",
-                brief(spread)
-            ),
-        }),
+        (true, true) => {
+            let text = "no jitter: clients that fail at the same time also retry at the same time; add --jitter full";
+            Some(Note::new("synchronized", text))
+        }
+        (true, false) => {
+            let spread = brief(spread);
+            let text = format!(
+                "no jitter: only the spread of {spread} separates clients that fail at the same time; add --jitter full"
+            );
+            Some(Note::new("synchronized", text))
+        }
         (false, true) => {
             let when = if delay.min.is_zero() {
                 format!("within {} of", brief(delay.max))
             } else {
                 format!("{} after", span(delay.min, delay.max))
             };
-            Some(Note {
-                code: "first-retry",
-                text: format!(
-                    "every client makes its first retry {when} a common failure; \
-                     add --spread if many clients share a server"
-                ),
-            })
+            let text = format!(
+                "every client makes its first retry {when} a common failure; add --spread if many clients share a server"
+            );
+            Some(Note::new("first-retry", text))
         }
         (false, false) => None,
     }
@@ -85,31 +81,21 @@ fn synchronization(forecast: &Forecast, first: &Row) -> Option<Note> {
 fn above_cap(forecast: &Forecast) -> Option<Note> {
     let cap = forecast.policy.cap()?;
     let most = forecast.rows.iter().map(|row| row.delay.max).max()?;
-    (most > cap).then(|| Note {
-        code: "above-cap",
-        text: format!(
-            "jitter {} can exceed the cap of {}: delays of up to {}",
-            forecast.policy.jitter(),
-            brief(cap),
-            brief(most)
-        ),
-    })
+    let (jitter, shown_cap, shown_most) = (forecast.policy.jitter(), brief(cap), brief(most));
+    let text = format!("jitter {jitter} can exceed the cap of {shown_cap}: delays of up to {shown_most}");
+    (most > cap).then(|| Note::new("above-cap", text))
 }
 
 /// Returns a note if the cap is applied after the jitter, which synchronizes clients again.
 fn at_cap(forecast: &Forecast) -> Option<Note> {
     let cap = forecast.policy.cap().filter(|_| forecast.rows.iter().any(|row| row.delay.min < row.delay.max))?;
     let row = forecast.rows.iter().find(|row| row.delay.p90 == cap)?;
-    Some(Note {
-        code: "at-cap",
-        text: format!(
-            "from retry {} on, more than 10% of clients wait exactly {}: the cap is applied after jitter {}; --jitter \
-             full draws within the cap",
-            row.retry,
-            brief(row.delay.max),
-            forecast.policy.jitter(),
-        ),
-    })
+    let (retry, longest, jitter) = (row.retry, brief(row.delay.max), forecast.policy.jitter());
+    let text = format!(
+        "from retry {retry} on, more than 10% of clients wait exactly {longest}: the cap is applied after jitter {jitter}; \
+         --jitter full draws within the cap"
+    );
+    Some(Note::new("at-cap", text))
 }
 
 /// Returns a note on the effect of the elapsed-time limit on the retries shown.
@@ -121,16 +107,14 @@ fn elapsed_limit(forecast: &Forecast, last: &Row) -> Option<Note> {
         format!("max-elapsed {}: no call gets past retry {reached}", brief(limit))
     } else if last.elapsed.max > limit {
         let share = share_within(limit, &forecast.policy, last.retry)?;
+        let (limit, share, retry) = (brief(limit), percent(share), last.retry);
         format!(
-            "max-elapsed {}: {} of calls that keep failing reach retry {}, fewer if attempts take time",
-            brief(limit),
-            percent(share),
-            last.retry
+            "max-elapsed {limit}: {share} of calls that keep failing reach retry {retry}, fewer if attempts take time"
         )
     } else {
         return None;
     };
-    Some(Note { code: "max-elapsed", text })
+    Some(Note::new("max-elapsed", text))
 }
 
 /// Returns the share of calls that have waited at most `limit` up to a retry, to half a percent.
@@ -154,14 +138,12 @@ fn truncated(forecast: &Forecast) -> Option<Note> {
     let shown = forecast.rows.len();
     let text = match forecast.shown {
         Shown::All => return None,
-        Shown::FirstOf(all) => {
-            format!("showing the first {shown} of {all} retries; --retries {all} shows all")
-        }
+        Shown::FirstOf(all) => format!("showing the first {shown} of {all} retries; --retries {all} shows all"),
         Shown::FirstOfUnlimited => {
             format!("attempts are unlimited; showing the first {shown} retries; --retries N shows more")
         }
     };
-    Some(Note { code: "truncated", text })
+    Some(Note::new("truncated", text))
 }
 
 #[cfg(test)]

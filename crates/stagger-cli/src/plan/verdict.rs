@@ -197,40 +197,24 @@ mod tests {
     }
 
     #[test]
-    fn delays_concentrated_at_a_cap_fail() {
-        let cap = Duration::from_millis(9_500);
-        let verdict = verdict(FULL, 1000, |delay| delay.min(cap));
-        assert_eq!(verdict.answer, Answer::No, "{}", verdict.text);
-        assert!(verdict.text.contains("before retry 1"), "{}", verdict.text);
-    }
-
-    #[test]
-    fn delays_concentrated_in_the_middle_fail_even_if_they_reach_both_ends() {
-        let middle = Duration::from_secs(4)..Duration::from_secs(6);
-        let verdict = verdict(FULL, 1000, |delay| if middle.contains(&delay) { middle.start } else { delay });
-        assert_eq!(verdict.answer, Answer::No, "{}", verdict.text);
-    }
-
-    #[test]
-    fn delays_that_miss_an_end_fail() {
-        for (factor, offset) in [(0.98, 0.0), (0.98, 0.2)] {
-            let offset = Duration::from_secs_f64(offset);
-            let verdict = verdict(FULL, 1000, |delay| delay.mul_f64(factor) + offset);
-            assert_eq!(verdict.answer, Answer::No, "{factor}, {offset:?}: {}", verdict.text);
+    fn delays_that_differ_from_the_forecast_fail() {
+        const FIXED: &str = "constant delay=1s jitter=none max-attempts=3";
+        let ms = Duration::from_millis;
+        let changes: [(&str, &str, &dyn Fn(Duration) -> Duration); 6] = [
+            ("concentrated at a cap", FULL, &|delay| delay.min(ms(9_500))),
+            ("concentrated in the middle, although they reach both ends", FULL, &|delay| {
+                if (ms(4_000)..ms(6_000)).contains(&delay) { ms(4_000) } else { delay }
+            }),
+            ("not at the upper end", FULL, &|delay| delay.mul_f64(0.98)),
+            ("not at both ends", FULL, &|delay| delay.mul_f64(0.98) + ms(200)),
+            ("on a coarse grid", FULL, &|delay| Duration::from_secs(delay.as_secs())),
+            ("outside of an interval that is a single duration", FIXED, &|delay| delay * 2),
+        ];
+        for (what, policy, change) in changes {
+            let verdict = verdict(policy, 1000, change);
+            assert_eq!(verdict.answer, Answer::No, "{what}: {}", verdict.text);
+            assert!(verdict.text.contains("before retry 1"), "{what}: {}", verdict.text);
         }
-    }
-
-    #[test]
-    fn delays_on_a_coarse_grid_fail() {
-        let verdict = verdict(FULL, 1000, |delay| Duration::from_secs(delay.as_secs()));
-        assert_eq!(verdict.answer, Answer::No, "{}", verdict.text);
-    }
-
-    #[test]
-    fn delays_outside_their_interval_fail_even_if_it_is_a_single_duration() {
-        let policy = "constant delay=1s jitter=none max-attempts=3";
-        let verdict = verdict(policy, 1000, |delay| delay * 2);
-        assert_eq!(verdict.answer, Answer::No, "{}", verdict.text);
     }
 
     #[test]
