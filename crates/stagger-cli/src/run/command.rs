@@ -12,7 +12,7 @@ use super::child::ProcessGroup;
 use super::driver::{Driver, RunExit};
 use super::hook::Hook;
 use super::launch::Launcher;
-use super::log::{Event, Logger, Started};
+use super::log::{Event, Logger};
 use super::report::Report;
 use super::runner::Runner;
 use super::settings::Settings;
@@ -38,16 +38,15 @@ fn run_to_exit(args: &RunArgs, term: &Term) -> Result<RunExit, CliError> {
     let mut signals = Signals::catch().map_err(|error| CliError::io("cannot catch signals", error))?;
     let mut logger = Logger::new(args, term, Arc::clone(signals.termination_flag()))?;
 
-    let child = &settings.child;
     let process_group =
-        if io::stdin().is_terminal() || child.foreground { ProcessGroup::Shared } else { ProcessGroup::Own };
-    let launcher = if child.shell {
-        Launcher::script(&child.command, process_group)
+        if io::stdin().is_terminal() || args.foreground { ProcessGroup::Shared } else { ProcessGroup::Own };
+    let launcher = if args.shell {
+        Launcher::script(&args.command, process_group)
     } else {
-        Launcher::command(&child.command, process_group)
+        Launcher::command(&args.command, process_group)
     };
     let hook = Hook::new(&settings, process_group);
-    let stdin = StdinSource::prepare(child.stdin, &mut signals);
+    let stdin = StdinSource::prepare(args.stdin, &mut signals);
     let stdin = match stdin.map_err(|error| CliError::io("cannot read standard input", error))? {
         core::ops::ControlFlow::Continue(stdin) => stdin,
         core::ops::ControlFlow::Break(caught) => return Ok(RunExit::Signal(caught.signal)),
@@ -56,11 +55,8 @@ fn run_to_exit(args: &RunArgs, term: &Term) -> Result<RunExit, CliError> {
     if let Err(error) = &advice {
         logger.warn(&format!("cannot create the advice file: {error}; check TMPDIR"));
     }
-    logger.log(&Event::Started(Started {
-        policy: &settings.policy,
-        seed: settings.seed.get(),
-        command: &child.command,
-    }));
+    let seed = settings.seed.get();
+    logger.log(&Event::Started { policy: &settings.policy, seed, command: &args.command });
     let runner = Runner::new(&settings, stdin, launcher, advice.ok(), term.stdout.tty);
     let context =
         RunContext { clock: SystemClock, started: SystemClock.now(), signals: &mut signals, logger: &mut logger };

@@ -23,7 +23,7 @@ use crate::output::error::{CliError, RUN_FAILURE};
 /// retry.
 #[derive(Debug)]
 pub(super) struct Driver<'a> {
-    settings: &'a Settings,
+    settings: &'a Settings<'a>,
     context: RunContext<'a>,
     runner: Runner<'a>,
     hook: Option<Hook>,
@@ -42,7 +42,7 @@ pub(super) enum RunExit {
 
 impl<'a> Driver<'a> {
     pub(super) fn new(
-        settings: &'a Settings,
+        settings: &'a Settings<'a>,
         context: RunContext<'a>,
         runner: Runner<'a>,
         hook: Option<Hook>,
@@ -168,7 +168,7 @@ impl<'a> Driver<'a> {
         };
         self.context.logger.log(&Event::Done(&done));
         if let Some(report) = self.report.take()
-            && let Err(error) = report.write(&self.settings.child.command, &self.settings.policy, &done)
+            && let Err(error) = report.write(&self.settings.args.command, &self.settings.policy, &done)
         {
             self.context.logger.warn(&format!("cannot write the report: {error}"));
         }

@@ -27,7 +27,7 @@ use crate::output::error::CliError;
 /// Makes the attempts of a run, one at a time, and determines the outcome of each.
 #[derive(Debug)]
 pub(super) struct Runner<'a> {
-    settings: &'a Settings,
+    settings: &'a Settings<'a>,
     stdin: StdinSource,
     launcher: Launcher,
     advice: Option<AdviceFile>,
@@ -66,7 +66,7 @@ pub(super) enum AttemptOutcome {
 
 impl<'a> Runner<'a> {
     pub(super) fn new(
-        settings: &'a Settings,
+        settings: &'a Settings<'a>,
         stdin: StdinSource,
         launcher: Launcher,
         advice: Option<AdviceFile>,
@@ -123,9 +123,8 @@ impl<'a> Runner<'a> {
         now: Instant,
         context: &mut RunContext<'_>,
     ) -> Result<Finished<'a>, CliError> {
-        let settings = &self.settings.child;
-        let classifier = &self.settings.classifier;
-        let held = [settings.hold_stdout, settings.hold_stderr];
+        let Settings { args, classifier, .. } = self.settings;
+        let held = [args.hold_stdout, args.hold_stderr];
         let watched = [!classifier.stdout.is_empty(), !classifier.stderr.is_empty()];
         let redirects = [0, 1].map(|i| if held[i] || watched[i] { Redirect::Pipe } else { Redirect::Inherit });
         let env = AttemptEnv {
@@ -143,12 +142,12 @@ impl<'a> Runner<'a> {
         };
         let until = self.settings.timeout.map(|timeout| now.saturating_add(timeout));
         // The output of the command must not mix with a status line that is drawn while it runs.
-        if settings.hold_stderr && (settings.hold_stdout || !self.stdout_is_tty) {
+        if args.hold_stderr && (args.hold_stdout || !self.stdout_is_tty) {
             context.logger.show(Activity::Running { count, until, since: now, run_started: context.started });
         }
         let out = stream(child.stdout.take(), held[0], stdout(), &classifier.stdout);
         let err = stream(child.stderr.take(), held[1], stderr(), &classifier.stderr);
-        let finished = Attempt::new(child, out, err, settings.termination, until).supervise(context);
+        let finished = Attempt::new(child, out, err, self.settings.termination, until).supervise(context);
         finished.map_err(|error| CliError::io("cannot supervise the command", error))
     }
 
@@ -164,7 +163,9 @@ impl<'a> Runner<'a> {
         self.successes_in_a_row =
             if classification == Classification::Reached { self.successes_in_a_row + 1 } else { 0 };
         match classification {
-            Classification::Reached if self.successes_in_a_row >= self.settings.consecutive => AttemptOutcome::Success,
+            Classification::Reached if self.successes_in_a_row >= self.settings.args.consecutive.get() => {
+                AttemptOutcome::Success
+            }
             Classification::Reached => AttemptOutcome::RepeatSuccess,
             Classification::Stop(reason) => AttemptOutcome::Stop(reason),
             Classification::Retry => {
@@ -202,7 +203,7 @@ impl<'a> Runner<'a> {
 
     /// Logs once that the reader of standard output also receives the output of failed attempts.
     fn note_partial_output(&mut self, bytes: u64, context: &mut RunContext<'_>) {
-        if bytes == 0 || self.noted_partial_output || self.settings.child.hold_stdout || self.stdout_is_tty {
+        if bytes == 0 || self.noted_partial_output || self.settings.args.hold_stdout || self.stdout_is_tty {
             return;
         }
         self.noted_partial_output = true;

@@ -1,14 +1,12 @@
-use core::time::Duration;
-use std::ffi::OsString;
-
 use core::fmt;
 use core::str::FromStr;
+use core::time::Duration;
 
 use regex::bytes::Regex;
 use stagger_core::text::parse_duration;
 use stagger_core::{Policy, Seed};
 
-use super::args::{RunArgs, StdinMode};
+use super::args::RunArgs;
 use super::classifier::{Classifier, NOT_RETRIED_BY_DEFAULT, Patterns};
 use super::outcome_set::OutcomeSet;
 use super::status::parse_signal;
@@ -16,26 +14,14 @@ use crate::output::error::CliError;
 
 /// The validated settings of `stagger run`.
 #[derive(Debug)]
-pub(super) struct Settings {
+pub(super) struct Settings<'a> {
+    /// The flags, for the settings that need no validation.
+    pub(super) args: &'a RunArgs,
     pub(super) policy: Policy,
     pub(super) seed: Seed,
     pub(super) classifier: Classifier,
-    pub(super) consecutive: u32,
-    pub(super) child: ChildSettings,
     /// Time limit of one attempt; `None` for no limit.
     pub(super) timeout: Option<Duration>,
-    pub(super) on_retry: Option<OsString>,
-}
-
-/// How the command is run.
-#[derive(Debug)]
-pub(super) struct ChildSettings {
-    pub(super) command: Vec<OsString>,
-    pub(super) shell: bool,
-    pub(super) foreground: bool,
-    pub(super) stdin: StdinMode,
-    pub(super) hold_stdout: bool,
-    pub(super) hold_stderr: bool,
     pub(super) termination: TerminationSettings,
 }
 
@@ -48,9 +34,9 @@ pub(super) struct TerminationSettings {
     pub(super) kill_after: Option<Duration>,
 }
 
-impl Settings {
+impl<'a> Settings<'a> {
     /// Validates the command line.
-    pub(super) fn new(args: &RunArgs) -> Result<Self, CliError> {
+    pub(super) fn new(args: &'a RunArgs) -> Result<Self, CliError> {
         let timeout = args.timeout.as_deref().map_or(Ok(None), |text| duration_flag("--timeout", text))?;
         let until: Option<OutcomeSet> = args.until.as_deref().map(|text| parse_flag("--until", text)).transpose()?;
         let retry_on = match &args.retry_on {
@@ -80,21 +66,12 @@ impl Settings {
         })?;
         let kill_after = duration_flag("--kill-after", &args.kill_after)?;
         Ok(Self {
+            args,
             policy: args.policy.policy()?,
             seed: args.policy.seed(),
             classifier,
-            consecutive: args.consecutive.get(),
-            child: ChildSettings {
-                command: args.command.clone(),
-                shell: args.shell,
-                foreground: args.foreground,
-                stdin: args.stdin,
-                hold_stdout: args.hold_stdout,
-                hold_stderr: args.hold_stderr,
-                termination: TerminationSettings { signal, kill_after },
-            },
             timeout,
-            on_retry: args.on_retry.clone(),
+            termination: TerminationSettings { signal, kill_after },
         })
     }
 }

@@ -13,7 +13,7 @@ use super::super::status::AttemptStatus;
 #[derive(Clone, Copy, Debug)]
 pub(in crate::run) enum Event<'a> {
     /// The run starts.
-    Started(Started<'a>),
+    Started { policy: &'a Policy, seed: u64, command: &'a [OsString] },
     /// The first attempt waits for the policy's spread.
     Spread(Duration),
     /// An attempt starts.
@@ -26,14 +26,6 @@ pub(in crate::run) enum Event<'a> {
     Note(&'a str),
     /// A problem other than a failure of the command.
     Warning(&'a str),
-}
-
-/// The parameters of a run.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::run) struct Started<'a> {
-    pub(in crate::run) policy: &'a Policy,
-    pub(in crate::run) seed: u64,
-    pub(in crate::run) command: &'a [OsString],
 }
 
 /// The number of an attempt and the maximum: "3/6".

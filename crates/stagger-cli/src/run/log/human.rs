@@ -37,8 +37,8 @@ pub(super) fn short(length: Duration) -> String {
 /// Formats an event for a terminal; `None` if it is not shown.
 pub(super) fn line(event: &Event<'_>, style: HumanStyle) -> Option<Line> {
     Some(match event {
-        Event::Started(started) if style.verbose => {
-            Line::new().part(DIM, format_args!("{}, seed {}", started.policy, started.seed))
+        Event::Started { policy, seed, .. } if style.verbose => {
+            Line::new().part(DIM, format_args!("{policy}, seed {seed}"))
         }
         Event::Spread(wait) => Line::new().part(PLAIN, format_args!("first attempt in {}", short(*wait))),
         Event::Attempting(count) if style.verbose => Line::new().part(DIM, format_args!("{count}  starts")),
@@ -49,7 +49,7 @@ pub(super) fn line(event: &Event<'_>, style: HumanStyle) -> Option<Line> {
         Event::AttemptEnded(attempt) => attempt_ended(attempt, style),
         Event::Note(text) => Line::new().part(PLAIN, format_args!("stagger: note: {text}")).wraps(),
         Event::Warning(text) => Line::new().part(YELLOW, format_args!("stagger: warning: {text}")).wraps(),
-        Event::Started(_) | Event::Attempting(_) | Event::Done(_) => return None,
+        Event::Started { .. } | Event::Attempting(_) | Event::Done(_) => return None,
     })
 }
 

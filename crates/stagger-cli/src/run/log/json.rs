@@ -5,7 +5,7 @@ use stagger_core::{DelaySource, StopReason};
 
 use super::super::classifier::NoRetryReason;
 use super::super::status::{AttemptStatus, SignalName};
-use super::event::{AttemptEnded, Done, Event, NextStep, Started};
+use super::event::{AttemptEnded, Done, Event, NextStep};
 
 /// The schema of the lines; its number changes when a field is removed or changes its meaning.
 pub(super) const SCHEMA: &str = "stagger.run/1";
@@ -72,7 +72,7 @@ enum Next {
 impl<'a> From<&Event<'a>> for Object<'a> {
     fn from(event: &Event<'a>) -> Self {
         match *event {
-            Event::Started(Started { policy, seed, command }) => Self::Start {
+            Event::Started { policy, seed, command } => Self::Start {
                 policy: policy.to_string(),
                 seed,
                 command: command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),

@@ -6,9 +6,7 @@ use super::event::{AttemptEnded, Event, NextStep};
 /// Formats an event as one line of `key=value` pairs, with times in seconds; `None` if it is not logged.
 pub(super) fn line(event: &Event<'_>, verbose: bool) -> Option<String> {
     Some(match event {
-        Event::Started(started) if verbose => {
-            format!("stagger: policy=\"{}\" seed={}", started.policy, started.seed)
-        }
+        Event::Started { policy, seed, .. } if verbose => format!("stagger: policy=\"{policy}\" seed={seed}"),
         Event::Spread(wait) => format!("stagger: spread={}", seconds(*wait)),
         Event::Attempting(count) if verbose => format!("stagger: attempt={count} starts"),
         Event::AttemptEnded(AttemptEnded { count, next: NextStep::Done, .. }) if count.n == 1 && !verbose => {
@@ -17,7 +15,7 @@ pub(super) fn line(event: &Event<'_>, verbose: bool) -> Option<String> {
         Event::AttemptEnded(attempt) => attempt_ended(attempt),
         Event::Note(text) => format!("stagger: note: {text}"),
         Event::Warning(text) => format!("stagger: warning: {text}"),
-        Event::Started(_) | Event::Attempting(_) | Event::Done(_) => return None,
+        Event::Started { .. } | Event::Attempting(_) | Event::Done(_) => return None,
     })
 }
 

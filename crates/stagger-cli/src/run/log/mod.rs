@@ -8,7 +8,7 @@ mod line;
 mod logger;
 mod status_line;
 
-pub(super) use event::{AttemptEnded, Count, Done, Event, NextStep, Started};
+pub(super) use event::{AttemptEnded, Count, Done, Event, NextStep};
 pub(super) use json::Attempt as JsonAttempt;
 pub(super) use logger::Logger;
 pub(super) use status_line::Activity;
