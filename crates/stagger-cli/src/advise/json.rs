@@ -1,6 +1,6 @@
 use serde::Serialize;
 use stagger_core::Policy;
-use stagger_sim::advise::{Advice, Candidate, ParetoFront, Reason, Recommendation, RecommendedGuards, rust_code};
+use stagger_sim::advise::{Advice, Candidate, ParetoFront, Recommendation, RecommendedGuards, rust_code};
 
 use crate::output::error::CliError;
 use crate::output::write::to_json;
@@ -89,6 +89,13 @@ struct CandidateEntry {
 
 /// Returns the advice as one line of JSON.
 pub(super) fn document(advice: &Advice, seed: u64) -> Result<String, CliError> {
+    let policy_text =
+        |policy: &Policy| Ok(PolicyText { line: policy.to_string(), toml: toml(policy)?, rust: rust_code(policy) });
+    let reasons = advice.reasons().iter().map(|reason| ReasonEntry {
+        question: reason.question.name(),
+        answer: reason.answer.as_deref(),
+        conclusion: &reason.conclusion,
+    });
     to_json(&Document {
         schema: "stagger.advise/1",
         recommendation: match advice.recommendation() {
@@ -96,13 +103,13 @@ pub(super) fn document(advice: &Advice, seed: u64) -> Result<String, CliError> {
             Recommendation::Hedge => "hedge",
             _ => "do-not-retry",
         },
-        policy: advice.policy().map(PolicyText::new).transpose()?,
+        policy: advice.policy().map(policy_text).transpose()?,
         guards: match advice.guards() {
             RecommendedGuards::BudgetAndBreaker => &["budget", "breaker"],
             _ => &[],
         },
-        reasons: advice.reasons().iter().map(ReasonEntry::from).collect(),
-        pareto_front: advice.front().map(FrontEntry::from),
+        reasons: reasons.collect(),
+        pareto_front: advice.front().map(front_entry),
         seed,
     })
 }
@@ -113,35 +120,21 @@ pub(super) fn toml(policy: &Policy) -> Result<String, CliError> {
         .map_err(|error| CliError::io("cannot write the policy as TOML", std::io::Error::other(error)))
 }
 
-impl PolicyText {
-    fn new(policy: &Policy) -> Result<Self, CliError> {
-        Ok(Self { line: policy.to_string(), toml: toml(policy)?, rust: rust_code(policy) })
-    }
-}
-
-impl<'a> From<&'a Reason> for ReasonEntry<'a> {
-    fn from(reason: &'a Reason) -> Self {
-        Self { question: reason.question.name(), answer: reason.answer.as_deref(), conclusion: &reason.conclusion }
-    }
-}
-
-impl From<&ParetoFront> for FrontEntry {
-    fn from(front: &ParetoFront) -> Self {
-        let figures = |candidate: &Candidate| CandidateEntry {
-            policy: candidate.policy.to_string(),
-            recommended: candidate == front.best(),
-            peak_1s: candidate.predicted.peak_second,
-            recovered_p99_s: candidate.predicted.recovery.map(|recovery| recovery.as_secs_f64()),
-            attempts_per_client: candidate.predicted.attempts_per_client,
-            recovered_ratio: candidate.predicted.recovered_ratio,
-        };
-        Self {
-            simulated_clients: front.simulated_clients,
-            runs: front.runs,
-            tried_policies: front.tried_policies,
-            min_recovery_s: front.min_recovery_time.as_secs_f64(),
-            candidates: front.candidates.iter().map(figures).collect(),
-        }
+fn front_entry(front: &ParetoFront) -> FrontEntry {
+    let candidate = |candidate: &Candidate| CandidateEntry {
+        policy: candidate.policy.to_string(),
+        recommended: candidate == front.best(),
+        peak_1s: candidate.predicted.peak_second,
+        recovered_p99_s: candidate.predicted.recovery.map(|recovery| recovery.as_secs_f64()),
+        attempts_per_client: candidate.predicted.attempts_per_client,
+        recovered_ratio: candidate.predicted.recovered_ratio,
+    };
+    FrontEntry {
+        simulated_clients: front.simulated_clients,
+        runs: front.runs,
+        tried_policies: front.tried_policies,
+        min_recovery_s: front.min_recovery_time.as_secs_f64(),
+        candidates: front.candidates.iter().map(candidate).collect(),
     }
 }
 

@@ -98,69 +98,52 @@ struct EstimateEntry {
 
 /// Returns the result as one line of JSON.
 pub(super) fn document(checked: &CheckResult) -> Result<String, CliError> {
-    to_json(&Document::from(checked))
+    to_json(&Document {
+        schema: "stagger.check/1",
+        policies: checked.policies.iter().map(policy_entry).collect(),
+        log: checked.log.as_ref().map(log_entry),
+    })
 }
 
-impl<'a> From<&'a CheckResult> for Document<'a> {
-    fn from(checked: &'a CheckResult) -> Self {
-        Self {
-            schema: "stagger.check/1",
-            policies: checked.policies.iter().map(PolicyEntry::from).collect(),
-            log: checked.log.as_ref().map(LogEntry::from),
-        }
+fn policy_entry(checked: &PolicyResult) -> PolicyEntry<'_> {
+    let estimate = |estimate: Estimate| EstimateEntry {
+        min_recovery_s: estimate.min_recovery_time.as_secs_f64(),
+        attempts_per_client: estimate.attempts_per_client,
+        gave_up_ratio: estimate.gave_up_ratio,
+    };
+    PolicyEntry {
+        name: checked.name.as_deref(),
+        policy: checked.policy.to_string(),
+        findings: checked.findings.iter().map(finding_entry).collect(),
+        fixed: checked.fixed.map(|policy| policy.to_string()),
+        estimate: checked.estimate.map(estimate),
     }
 }
 
-impl<'a> From<&'a PolicyResult> for PolicyEntry<'a> {
-    fn from(checked: &'a PolicyResult) -> Self {
-        Self {
-            name: checked.name.as_deref(),
-            policy: checked.policy.to_string(),
-            findings: checked.findings.iter().map(FindingEntry::from).collect(),
-            fixed: checked.fixed.map(|policy| policy.to_string()),
-            estimate: checked.estimate.map(EstimateEntry::from),
-        }
+fn log_entry(checked: &LogResult) -> LogEntry<'_> {
+    LogEntry {
+        name: &checked.name,
+        delays: checked.log.entries.len(),
+        skipped_hints: checked.log.skipped_hints,
+        policy: checked.policy.map(|policy| policy.to_string()),
+        findings: checked.findings.iter().map(finding_entry).collect(),
     }
 }
 
-impl<'a> From<&'a LogResult> for LogEntry<'a> {
-    fn from(checked: &'a LogResult) -> Self {
-        Self {
-            name: &checked.name,
-            delays: checked.log.entries.len(),
-            skipped_hints: checked.log.skipped_hints,
-            policy: checked.policy.map(|policy| policy.to_string()),
-            findings: checked.findings.iter().map(FindingEntry::from).collect(),
-        }
-    }
-}
-
-impl<'a> From<&'a Finding> for FindingEntry<'a> {
-    fn from(finding: &'a Finding) -> Self {
-        let (rule, help) = (finding.rule(), finding.suggestion());
-        Self {
-            rule: rule.code(),
-            name: rule.name(),
-            severity: rule.severity().name(),
-            title: rule.title(),
-            facts: finding.facts(),
-            rationale: rule.rationale(),
-            help: HelpEntry {
-                settings: help.settings(),
-                policy: help.policy().map(ToString::to_string),
-                advice: help.advice(),
-            },
-        }
-    }
-}
-
-impl From<Estimate> for EstimateEntry {
-    fn from(estimate: Estimate) -> Self {
-        Self {
-            min_recovery_s: estimate.min_recovery_time.as_secs_f64(),
-            attempts_per_client: estimate.attempts_per_client,
-            gave_up_ratio: estimate.gave_up_ratio,
-        }
+fn finding_entry(finding: &Finding) -> FindingEntry<'_> {
+    let (rule, help) = (finding.rule(), finding.suggestion());
+    FindingEntry {
+        rule: rule.code(),
+        name: rule.name(),
+        severity: rule.severity().name(),
+        title: rule.title(),
+        facts: finding.facts(),
+        rationale: rule.rationale(),
+        help: HelpEntry {
+            settings: help.settings(),
+            policy: help.policy().map(ToString::to_string),
+            advice: help.advice(),
+        },
     }
 }
 
