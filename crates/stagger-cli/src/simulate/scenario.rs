@@ -32,8 +32,8 @@ impl AnyScenario {
     /// Builds the scenario of this kind from its settings.
     pub(super) fn new(kind: ScenarioKind, mut settings: Settings) -> Result<Self, CliError> {
         let (scenario, name) = match kind {
-            ScenarioKind::Reconnect => (reconnect(&mut settings, Model::PerClient)?.map(Self::Reconnect), "reconnect"),
-            ScenarioKind::Fluid => (reconnect(&mut settings, Model::Fluid)?.map(Self::Fluid), "fluid"),
+            ScenarioKind::Reconnect => (reconnect(&mut settings, kind)?.map(Self::Reconnect), "reconnect"),
+            ScenarioKind::Fluid => (reconnect(&mut settings, kind)?.map(Self::Fluid), "fluid"),
             ScenarioKind::Outage => (outage(&mut settings)?, "outage"),
             ScenarioKind::Occ => (occ(&mut settings)?.map(Self::Occ), "occ"),
         };
@@ -92,18 +92,11 @@ impl AnyScenario {
     }
 }
 
-/// How clients are simulated. The fluid model has no individual clients to which a server could send a `Retry-After`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Model {
-    PerClient,
-    Fluid,
-}
-
 /// Result of building a scenario: the outer error is a setting that cannot be parsed, the inner one an invalid
 /// scenario.
 type Built<T> = Result<Result<T, ScenarioError>, CliError>;
 
-fn reconnect(settings: &mut Settings, model: Model) -> Built<reconnect::ReconnectScenario> {
+fn reconnect(settings: &mut Settings, kind: ScenarioKind) -> Built<reconnect::ReconnectScenario> {
     let clients = settings.take("clients", parse::count)?.unwrap_or(CLIENTS);
     let builder = reconnect::ReconnectScenario::builder(clients);
     let builder = settings.apply(builder, "capacity", parse::rate, ReconnectScenarioBuilder::rate)?;
@@ -118,7 +111,8 @@ fn reconnect(settings: &mut Settings, model: Model) -> Built<reconnect::Reconnec
     let firsts = [("after-delay", FirstAttempt::AfterDelay), ("immediate", FirstAttempt::Immediate)];
     let first = |text: &str| parse::keyword(text, &firsts);
     let mut builder = settings.apply(builder, "first-attempt", first, ReconnectScenarioBuilder::first_attempt)?;
-    if model == Model::PerClient {
+    // The fluid model has no individual clients to which a server could send a `Retry-After`.
+    if kind == ScenarioKind::Reconnect {
         builder = settings.apply(builder, "retry-after", retry_after, ReconnectScenarioBuilder::retry_after)?;
     }
     let builder = settings.apply(builder, "horizon", parse::duration, ReconnectScenarioBuilder::horizon)?;

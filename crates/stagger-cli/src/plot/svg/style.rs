@@ -1,16 +1,8 @@
 use crate::plot::palette::Hue;
 
-/// The colors of everything but series: page, text, secondary text, rules.
-struct Theme {
-    background: &'static str,
-    text: &'static str,
-    quiet: &'static str,
-    rule: &'static str,
-}
-
-const LIGHT: Theme = Theme { background: "#ffffff", text: "#1c2128", quiet: "#59636e", rule: "#d8dee4" };
-
-const DARK: Theme = Theme { background: "#0d1117", text: "#e6edf3", quiet: "#9198a1", rule: "#2b323b" };
+/// The colors of everything but series, on a white and on a dark page: background, text, secondary text, rules.
+const LIGHT: [&str; 4] = ["#ffffff", "#1c2128", "#59636e", "#d8dee4"];
+const DARK: [&str; 4] = ["#0d1117", "#e6edf3", "#9198a1", "#2b323b"];
 
 /// Returns the style sheet of every document: light, and dark if the reader prefers it.
 ///
@@ -25,13 +17,12 @@ pub(crate) fn sheet() -> String {
          .stagger .bar{stroke:none;fill-opacity:.85}\n\
          .stagger .rule{stroke-width:1}\n",
     );
-    out.push_str(&colors(&LIGHT, |hue| hue.on_light));
-    out.push_str(&format!("@media (prefers-color-scheme:dark){{\n{}}}\n", colors(&DARK, |hue| hue.on_dark)));
+    out.push_str(&colors(LIGHT, |hue| hue.on_light));
+    out.push_str(&format!("@media (prefers-color-scheme:dark){{\n{}}}\n", colors(DARK, |hue| hue.on_dark)));
     out
 }
 
-fn colors(theme: &Theme, of: fn(&Hue) -> &'static str) -> String {
-    let Theme { background, text, quiet, rule } = theme;
+fn colors([background, text, quiet, rule]: [&str; 4], of: fn(&Hue) -> &'static str) -> String {
     let mut out = format!(
         ".stagger .background{{fill:{background}}}\n.stagger text{{fill:{text}}}\n\
          .stagger text.quiet{{fill:{quiet}}}\n.stagger .rule{{stroke:{rule}}}\n\
