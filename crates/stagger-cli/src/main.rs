@@ -11,6 +11,7 @@ mod packaging;
 mod plan;
 mod plot;
 mod policy_args;
+#[cfg_attr(not(unix), path = "run/unsupported.rs")]
 mod run;
 mod simulate;
 mod storm;

@@ -1,10 +1,15 @@
+//! `stagger run` where there are no process groups and signals.
+
+mod args;
+
 use std::process::ExitCode;
 
-use super::args::RunArgs;
+pub(crate) use args::RunArgs;
+
 use crate::output::error::CliError;
 use crate::output::terminal::Term;
 
-/// Reports that `stagger run` needs process groups and signals.
+/// Reports that `stagger run` needs Unix.
 pub(crate) fn run(_args: &RunArgs, _term: &Term) -> Result<ExitCode, CliError> {
     Err(CliError::usage("`stagger run` requires Unix; on Windows, run it in WSL"))
 }
