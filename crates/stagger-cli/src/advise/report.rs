@@ -62,8 +62,8 @@ fn front_section(front: &ParetoFront, options: RenderOptions) -> String {
         front.tried_policies,
         Compact(front.min_recovery_time),
     );
-    let rows: Vec<_> = front.candidates.iter().map(|candidate| row(candidate, front)).collect();
-    format!("\n{}{}", paragraph(&text, "  ", options), table(&COLUMNS, &rows, options))
+    let rows = front.candidates.iter().map(|candidate| row(candidate, front));
+    format!("\n{}{}", paragraph(&text, "  ", options), table(&COLUMNS, rows, options))
 }
 
 fn row(candidate: &Candidate, front: &ParetoFront) -> Vec<String> {

@@ -14,9 +14,8 @@ const COLUMNS: [Column; 4] = [
 
 /// Returns the list of rules as text for a terminal.
 pub(super) fn text(options: RenderOptions) -> String {
-    let row =
-        |rule: &Rule| [rule.code(), rule.title(), rule.severity().name(), rule.name()].map(str::to_owned).to_vec();
-    let mut out = table(&COLUMNS, &Rule::all().map(row).collect::<Vec<_>>(), options);
+    let rows = Rule::all().map(|rule| vec![rule.code(), rule.title(), rule.severity().name(), rule.name()]);
+    let mut out = table(&COLUMNS, rows, options);
     out.push_str(&paragraph(
         "`stagger check --explain CODE` explains when a rule applies and how to fix its findings",
         "",

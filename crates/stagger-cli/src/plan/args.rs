@@ -1,6 +1,6 @@
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum, ValueHint};
+use clap::{Args, ValueHint};
 
 use super::export::Export;
 use crate::plot::Spacing;
@@ -55,24 +55,5 @@ pub(crate) struct PlanArgs {
 
     /// Scale of the delay axis in plots
     #[arg(long, value_enum, default_value_t, help_heading = "Plan")]
-    pub(crate) scale: AxisScale,
-}
-
-/// The scale of the delay axis.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum AxisScale {
-    /// Linear scale
-    #[default]
-    Linear,
-    /// Logarithmic scale, for delays of different magnitudes
-    Log,
-}
-
-impl From<AxisScale> for Spacing {
-    fn from(scale: AxisScale) -> Self {
-        match scale {
-            AxisScale::Linear => Self::Linear,
-            AxisScale::Log => Self::Log,
-        }
-    }
+    pub(crate) scale: Spacing,
 }

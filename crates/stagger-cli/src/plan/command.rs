@@ -103,7 +103,7 @@ impl Plan {
         let sampled = sampled as usize;
         let clients = clients::draw(&forecast.policy, seed, sampled.max(IN_SVG), retries);
         let sample = args.sample.map(|_| (sampled, Verdict::new(&forecast, &clients[..sampled])));
-        Ok(Self { notes: notes(&forecast), forecast, seed, clients, sample, spacing: args.scale.into() })
+        Ok(Self { notes: notes(&forecast), forecast, seed, clients, sample, spacing: args.scale })
     }
 
     fn text(&self, options: RenderOptions) -> String {

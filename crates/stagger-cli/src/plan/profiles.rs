@@ -10,10 +10,8 @@ const COLUMNS: [Column; 3] =
 
 /// Formats the list of profiles for humans.
 pub(super) fn text(options: RenderOptions) -> String {
-    let rows: Vec<Vec<String>> = Profile::all()
-        .map(|profile| [profile.name(), profile.title(), profile.version()].map(str::to_owned).to_vec())
-        .collect();
-    let mut out = table(&COLUMNS, &rows, options);
+    let rows = Profile::all().map(|profile| vec![profile.name(), profile.title(), profile.version()]);
+    let mut out = table(&COLUMNS, rows, options);
     let hint = "`stagger plan -p NAME` shows a profile; flags and settings after the name override it: \
                 -p 'aws-sdk max-attempts=5'";
     out.push_str(&paragraph(hint, "", options));

@@ -54,19 +54,15 @@ pub(crate) fn sample(verdict: &Verdict, seed: u64, clients: usize, options: Rend
         .map(|check| {
             let mut row =
                 vec![check.retry.to_string(), span(check.min, check.max), span(check.drawn_min, check.drawn_max)];
-            match &check.fit {
-                Some(fit) => row.extend([
-                    format!("{}–{}", percent(fit.reach.0), percent(fit.reach.1)),
-                    sparkline(&fit.decile_counts(), options.glyphs),
-                    p_value(fit.p_value),
-                ]),
-                None => row.extend([String::new(), String::new(), String::new()]),
-            }
+            row.extend(check.fit.as_ref().map_or_else(Default::default, |fit| {
+                let reach = format!("{}–{}", percent(fit.reach.0), percent(fit.reach.1));
+                [reach, sparkline(&fit.decile_counts(), options.glyphs), p_value(fit.p_value)]
+            }));
             row
         })
         .collect();
     if !rows.is_empty() {
-        out.push_str(&table(&SAMPLE, &rows, options));
+        out.push_str(&table(&SAMPLE, rows, options));
     }
     out.push_str(&paragraph(&format!("verdict: {}", verdict.text), "         ", options));
     out
@@ -102,8 +98,7 @@ fn figures(forecast: &Forecast, options: RenderOptions) -> String {
             brief(row.elapsed.max),
         ]
     };
-    let rows: Vec<Vec<String>> = forecast.rows.iter().map(row).collect();
-    table(&FIGURES, &rows, options)
+    table(&FIGURES, forecast.rows.iter().map(row), options)
 }
 
 #[cfg(test)]

@@ -21,6 +21,6 @@ pub(crate) use render_options::Glyphs;
 pub(crate) use render_options::RenderOptions;
 pub(crate) use scale::Spacing;
 pub(crate) use sparkline::sparkline;
-pub(crate) use table::{Cell, Column, table};
+pub(crate) use table::{Cell, Column, bold, table};
 pub(crate) use unit::Unit;
 pub(crate) use wrap::paragraph;

@@ -1,9 +1,12 @@
+use clap::ValueEnum;
+
 /// The spacing of values along an axis.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Spacing {
-    /// Equal differences take equal space.
+    /// Linear scale
+    #[default]
     Linear,
-    /// Equal ratios take equal space. Zero and negative values are placed at the low end.
+    /// Logarithmic scale, for delays of different magnitudes
     Log,
 }
 
@@ -36,7 +39,8 @@ impl Scale {
         Self { spacing, low, high }
     }
 
-    /// Returns the position of a value: 0 at the low end, 1 at the high end.
+    /// Returns the position of a value: 0 at the low end, 1 at the high end. On a logarithmic scale, zero and negative
+    /// values are at the low end.
     pub(crate) fn position(self, value: f64) -> f64 {
         match self.spacing {
             Spacing::Linear => (value - self.low) / (self.high - self.low),

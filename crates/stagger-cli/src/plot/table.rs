@@ -1,3 +1,4 @@
+pub(crate) use comfy_table::Cell;
 use comfy_table::presets::NOTHING;
 use comfy_table::{Attribute, CellAlignment, ColumnConstraint, ContentArrangement, Table, Width};
 
@@ -35,20 +36,9 @@ pub(crate) enum Keep {
     WithRoom,
 }
 
-/// A cell of a table.
-pub(crate) trait Cell {
-    fn text(&self) -> &str;
-
-    /// Returns whether the cell is bold if color is enabled.
-    fn is_highlighted(&self) -> bool {
-        false
-    }
-}
-
-impl Cell for String {
-    fn text(&self) -> &str {
-        self
-    }
+/// Returns a cell that is bold if color is enabled.
+pub(crate) fn bold(text: impl Into<Cell>) -> Cell {
+    text.into().add_attribute(Attribute::Bold)
 }
 
 /// Output width from which the columns of a table are separated by wide gaps.
@@ -56,9 +46,14 @@ const ROOMY: u16 = 60;
 
 /// Formats a table with lines of at most `options.columns` characters, unless the columns that are always kept need
 /// more. Cells are never wrapped.
-pub(crate) fn table(columns: &[Column], rows: &[Vec<impl Cell>], options: RenderOptions) -> String {
+pub(crate) fn table(
+    columns: &[Column],
+    rows: impl IntoIterator<Item = Vec<impl Into<Cell>>>,
+    options: RenderOptions,
+) -> String {
+    let rows: Vec<Vec<Cell>> = rows.into_iter().map(|row| row.into_iter().map(Into::into).collect()).collect();
     let gap = if options.columns < ROOMY { 1 } else { 3 };
-    let least: Vec<u16> = columns.iter().enumerate().map(|(i, column)| least_width(column, i, rows)).collect();
+    let least: Vec<u16> = columns.iter().enumerate().map(|(i, column)| least_width(column, i, &rows)).collect();
     let shown = fitting(columns, &least, gap, options.columns);
     let mut table = Table::new();
     table
@@ -74,10 +69,7 @@ pub(crate) fn table(columns: &[Column], rows: &[Vec<impl Cell>], options: Render
         table.force_no_tty()
     };
     for row in rows {
-        table.add_row(shown.iter().filter_map(|i| row.get(*i)).map(|cell| {
-            let styled = comfy_table::Cell::new(cell.text());
-            if cell.is_highlighted() { styled.add_attribute(Attribute::Bold) } else { styled }
-        }));
+        table.add_row(shown.iter().filter_map(|i| row.get(*i).cloned()));
     }
     for (i, styled) in shown.iter().zip(table.column_iter_mut()) {
         styled.set_padding((0, gap));
@@ -93,9 +85,9 @@ pub(crate) fn table(columns: &[Column], rows: &[Vec<impl Cell>], options: Render
 }
 
 /// Returns the width of the longest cell of a column and of the longest word of its heading.
-fn least_width(column: &Column, at: usize, rows: &[Vec<impl Cell>]) -> u16 {
-    let cells = rows.iter().filter_map(|row| row.get(at)).map(Cell::text);
-    let widest = cells.chain(column.heading.split(' ')).map(|text| text.chars().count()).max();
+fn least_width(column: &Column, at: usize, rows: &[Vec<Cell>]) -> u16 {
+    let cells = rows.iter().filter_map(|row| row.get(at)).map(|cell| cell.content().chars().count());
+    let widest = cells.chain(column.heading.split(' ').map(|word| word.chars().count())).max();
     u16::try_from(widest.unwrap_or(0)).unwrap_or(u16::MAX)
 }
 
@@ -122,9 +114,9 @@ mod tests {
         [Column::right("retry"), Column::left("delay").optional(), Column::right("at least p50")];
 
     fn lines(columns: u16) -> Vec<String> {
-        let rows = [["1", "0–1s", "500ms"], ["10", "0–30s", "1m5s"]].map(|row| row.map(str::to_owned).to_vec());
+        let rows = [["1", "0–1s", "500ms"], ["10", "0–30s", "1m5s"]].map(Vec::from);
         let options = RenderOptions { columns, glyphs: Glyphs::Unicode, color: false };
-        table(&COLUMNS, &rows, options).lines().map(str::to_owned).collect()
+        table(&COLUMNS, rows, options).lines().map(str::to_owned).collect()
     }
 
     #[test]
@@ -137,19 +129,11 @@ mod tests {
 
     #[test]
     fn a_highlighted_cell_is_bold_in_color_and_stays_aligned() {
-        struct Best(&'static str);
-        impl Cell for Best {
-            fn text(&self) -> &str {
-                self.0
-            }
-            fn is_highlighted(&self) -> bool {
-                self.0 == "10"
-            }
-        }
-        let rows = [vec![Best("1"), Best("0–1s"), Best("500ms")], vec![Best("10"), Best("0–30s"), Best("1m5s")]];
+        let rows =
+            || [vec!["1".into(), "0–1s".into(), "500ms".into()], vec![bold("10"), "0–30s".into(), "1m5s".into()]];
         let options = |color| RenderOptions { columns: 80, glyphs: Glyphs::Unicode, color };
-        assert_eq!(table(&COLUMNS, &rows, options(false)), lines(80).join("\n") + "\n");
-        let colored = table(&COLUMNS, &rows, options(true));
+        assert_eq!(table(&COLUMNS, rows(), options(false)), lines(80).join("\n") + "\n");
+        let colored = table(&COLUMNS, rows(), options(true));
         assert_eq!(colored.lines().nth(2), Some("   \u{1b}[1m10\u{1b}[0m   0–30s           1m5s"));
     }
 

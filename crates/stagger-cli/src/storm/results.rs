@@ -21,16 +21,6 @@ pub(crate) struct Cell {
     pub(crate) is_best: bool,
 }
 
-impl crate::plot::Cell for Cell {
-    fn text(&self) -> &str {
-        &self.text
-    }
-
-    fn is_highlighted(&self) -> bool {
-        self.is_best
-    }
-}
-
 impl<'a> Results<'a> {
     /// Returns the metrics of a document.
     pub(crate) fn from_storm(storm: &'a StormReport) -> Self {

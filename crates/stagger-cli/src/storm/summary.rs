@@ -1,9 +1,9 @@
 use stagger_sim::storm::{Importance, ScenarioSpec, StormReport};
 
 use super::measurements::{measurements, unreliable_runs};
-use super::results::{Cell, Results, describe_scenario};
+use super::results::{Results, describe_scenario};
 use super::timeline::{Timeline, resample};
-use crate::plot::{Column, RenderOptions, paragraph, sparkline, table};
+use crate::plot::{Cell, Column, RenderOptions, bold, paragraph, sparkline, table};
 
 /// Width of a sparkline in characters.
 const SPARKLINE_WIDTH: usize = 20;
@@ -26,18 +26,15 @@ pub(crate) fn summary(storm: &StormReport, results: &Results<'_>, options: Rende
     }
     let rows =
         results.table(results.table_metrics()).into_iter().zip(&storm.strategies).map(|((name, cells), strategy)| {
-            let plain_cell = |text| Cell { value: None, text, is_best: false };
-            let mut row = vec![plain_cell(without_control(name))];
-            row.extend(cells);
+            let mut row: Vec<Cell> = vec![without_control(name).into()];
+            row.extend(cells.into_iter().map(|cell| if cell.is_best { bold(cell.text) } else { cell.text.into() }));
             if let Some(timeline) = strategy.runs.first().and_then(|run| Timeline::from_figures(&run.figures)) {
-                row.push(plain_cell(sparkline(
-                    &resample(&timeline.attempts, timeline.bin_s, until, SPARKLINE_WIDTH),
-                    options.glyphs,
-                )));
+                let arrivals = resample(&timeline.attempts, timeline.bin_s, until, SPARKLINE_WIDTH);
+                row.push(sparkline(&arrivals, options.glyphs).into());
             }
             row
         });
-    out.push_str(&table(&columns, &rows.collect::<Vec<_>>(), options));
+    out.push_str(&table(&columns, rows, options));
     out.push('\n');
     for (name, policy, guards) in results.policies() {
         let guards = guards.map_or(String::new(), |guards| format!(", guards {guards}"));
