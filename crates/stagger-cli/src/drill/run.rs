@@ -120,7 +120,7 @@ impl Drill<'_> {
         self.sleep(SETTLE)?;
         let counters = TcpCounters::read();
         self.timer_lag.take();
-        let mut load = CpuLoad::new();
+        let mut load: Vec<CpuTicks> = CpuTicks::read().into_iter().collect();
         let restart_at = Instant::now();
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let since = u64::try_from(since.as_micros()).unwrap_or(u64::MAX);
@@ -152,7 +152,7 @@ impl Drill<'_> {
                 return Err(CliError::usage(format_args!("--restart-cmd failed: {status}")).into());
             }
         }
-        Ok(StormRecord { started, down, counters: TcpCounters::read().since(&counters), busiest: load.busiest() })
+        Ok(StormRecord { started, down, counters: TcpCounters::read().since(&counters), busiest: busiest(&load) })
     }
 
     /// Returns the settings of the server that is killed: at an address that the system chooses, and without a limit, since
@@ -225,13 +225,13 @@ impl Drill<'_> {
         name: &str,
         fleet: &Fleet,
         started: Instant,
-        load: &mut CpuLoad,
+        load: &mut Vec<CpuTicks>,
         progress: &mut ProgressLine,
     ) -> Result<(), RunError> {
         let clients = u64::from(self.clients);
         let (mut before, mut settled) = (fleet.status.snapshot(), None);
         while started.elapsed() < self.settings.horizon {
-            load.tick();
+            load.extend(CpuTicks::read());
             let now = fleet.status.snapshot();
             let text = format!("{name}: storm, {:.1}s", started.elapsed().as_secs_f64());
             progress.update(|| now.line(&text, clients, &before, TICKS_PER_SECOND as f64));
@@ -314,29 +314,13 @@ struct StormRecord {
     busiest: Option<f64>,
 }
 
-/// Samples of the CPU time, one per tick.
-#[derive(Debug)]
-struct CpuLoad {
-    samples: Vec<CpuTicks>,
-}
-
-impl CpuLoad {
-    fn new() -> Self {
-        Self { samples: CpuTicks::read().into_iter().collect() }
+/// Returns the CPU usage in the busiest second, or over all samples, one per tick, if they cover less than a second.
+fn busiest(samples: &[CpuTicks]) -> Option<f64> {
+    let window = (TICKS_PER_SECOND + 1).min(samples.len());
+    if window < 2 {
+        return None;
     }
-
-    fn tick(&mut self) {
-        self.samples.extend(CpuTicks::read());
-    }
-
-    /// Returns the CPU usage in the busiest second, or over all samples if they cover less than a second.
-    fn busiest(&self) -> Option<f64> {
-        let window = (TICKS_PER_SECOND + 1).min(self.samples.len());
-        if window < 2 {
-            return None;
-        }
-        self.samples.windows(window).map(|samples| samples[window - 1].busy_since(&samples[0])).reduce(f64::max)
-    }
+    samples.windows(window).map(|samples| samples[window - 1].busy_since(&samples[0])).reduce(f64::max)
 }
 
 impl ExternalServer {

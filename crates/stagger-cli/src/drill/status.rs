@@ -11,11 +11,8 @@ use crate::plot::Unit;
 /// does not slow them down.
 #[derive(Debug, Default)]
 pub(super) struct FleetStatus {
-    connected: AtomicU64,
-    lost: AtomicU64,
-    gave_up: AtomicU64,
-    attempts: AtomicU64,
-    failed: AtomicU64,
+    /// Number of each [`Event`].
+    counts: [AtomicU64; 5],
     /// Attempts that failed for lack of local ports or file descriptors.
     exhausted: AtomicU64,
     /// Cause of the first failed attempt.
@@ -38,19 +35,9 @@ pub(super) struct Snapshot {
 }
 
 impl FleetStatus {
-    /// Counts an event of a client, except a failed attempt.
-    pub(super) fn record(&self, event: Event) {
-        let counter = match event {
-            Event::Sent => &self.attempts,
-            Event::Connected => &self.connected,
-            Event::Lost => {
-                self.connected.fetch_sub(1, Ordering::Relaxed);
-                &self.lost
-            }
-            Event::GaveUp => &self.gave_up,
-            Event::Failed => return,
-        };
-        counter.fetch_add(1, Ordering::Relaxed);
+    /// Counts an event of a client; returns how many there were before.
+    pub(super) fn record(&self, event: Event) -> u64 {
+        self.counts[event as usize].fetch_add(1, Ordering::Relaxed)
     }
 
     /// Counts a failed attempt.
@@ -60,19 +47,21 @@ impl FleetStatus {
         {
             self.exhausted.fetch_add(1, Ordering::Relaxed);
         }
-        if self.failed.fetch_add(1, Ordering::Relaxed) == 0 {
+        if self.record(Event::Failed) == 0 {
             *self.first_failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(cause.to_string());
         }
     }
 
     pub(super) fn snapshot(&self) -> Snapshot {
-        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let count = |event| self.counts[event as usize].load(Ordering::Relaxed);
+        // The losses last: a connection that is lost in between must not count as connected.
+        let (opened, lost) = (count(Event::Connected), count(Event::Lost));
         Snapshot {
-            connected: read(&self.connected),
-            lost: read(&self.lost),
-            gave_up: read(&self.gave_up),
-            attempts: read(&self.attempts),
-            failed: read(&self.failed),
+            connected: opened.saturating_sub(lost),
+            lost,
+            gave_up: count(Event::GaveUp),
+            attempts: count(Event::Sent),
+            failed: count(Event::Failed),
         }
     }
 
