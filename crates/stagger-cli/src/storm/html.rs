@@ -65,11 +65,8 @@ pub(crate) fn page(storm: &StormReport, results: &Results<'_>, charts: &[Chart],
 /// Returns the table of all metrics: one row per metric and one column per strategy, because there are too many metrics
 /// for columns.
 fn metrics_table(results: &Results<'_>) -> String {
-    let mut out = String::from("<div class=\"wide\"><table id=\"metrics\">\n<thead><tr><th scope=\"col\">metric</th>");
-    for row in &results.rows {
-        out.push_str(&format!("<th scope=\"col\">{}</th>", escaped(&row.name)));
-    }
-    out.push_str("</tr></thead>\n<tbody>\n");
+    let heads = headings(["metric"].into_iter().chain(results.rows.iter().map(|row| &*row.name)));
+    let mut out = format!("<div class=\"wide\"><table id=\"metrics\">\n{heads}<tbody>\n");
     for metric in results.metrics {
         out.push_str(&format!("<tr data-key=\"{}\"><th scope=\"row\">{}</th>", metric.key, escaped(metric.heading)));
         for Cell { value, text, is_best } in results.column(metric) {
@@ -81,6 +78,11 @@ fn metrics_table(results: &Results<'_>) -> String {
     }
     out.push_str("</tbody>\n</table></div>\n");
     out
+}
+
+fn headings<'a>(heads: impl Iterator<Item = &'a str>) -> String {
+    let cells: String = heads.map(|head| format!("<th scope=\"col\">{}</th>", escaped(head))).collect();
+    format!("<thead><tr>{cells}</tr></thead>\n")
 }
 
 fn figure(figure: &Figure) -> String {
@@ -98,17 +100,11 @@ fn section(chart: &Chart) -> String {
         out.extend(chart.logarithmic.iter().map(figure));
         out.push_str("</details>\n");
     }
-    out.push_str("<details>\n<summary>Data table</summary>\n<div class=\"wide\"><table>\n<thead><tr>");
-    for head in &chart.heads {
-        out.push_str(&format!("<th scope=\"col\">{}</th>", escaped(head)));
-    }
-    out.push_str("</tr></thead>\n<tbody>\n");
+    let heads = headings(chart.heads.iter().map(String::as_str));
+    out.push_str(&format!("<details>\n<summary>Data table</summary>\n<div class=\"wide\"><table>\n{heads}<tbody>\n"));
     for row in &chart.rows {
-        out.push_str("<tr>");
-        for cell in row {
-            out.push_str(&format!("<td>{}</td>", escaped(cell)));
-        }
-        out.push_str("</tr>\n");
+        let cells: String = row.iter().map(|cell| format!("<td>{}</td>", escaped(cell))).collect();
+        out.push_str(&format!("<tr>{cells}</tr>\n"));
     }
     out.push_str("</tbody>\n</table></div>\n</details>\n</section>\n");
     out

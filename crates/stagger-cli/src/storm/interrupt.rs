@@ -1,6 +1,12 @@
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
+#[cfg(unix)]
+use signal_hook::{
+    consts::{SIGINT, SIGTERM},
+    flag::{register, register_conditional_default},
+};
+
 use crate::output::error::CliError;
 
 /// Exit status after Ctrl-C.
@@ -16,24 +22,15 @@ impl Interrupt {
     /// Installs a handler for SIGINT and SIGTERM. The first signal is recorded; a second one ends the program.
     pub(crate) fn install() -> Result<Self, CliError> {
         let interrupt = Self::default();
-        interrupt.register().map_err(|source| CliError::io("cannot install the signal handler", source))?;
-        Ok(interrupt)
-    }
-
-    #[cfg(unix)]
-    fn register(&self) -> std::io::Result<()> {
-        use signal_hook::consts::{SIGINT, SIGTERM};
+        #[cfg(unix)]
         for signal in [SIGINT, SIGTERM] {
+            let requested = || Arc::clone(&interrupt.requested);
             // The order matters: the first signal finds the flag unset, the second one finds it set.
-            signal_hook::flag::register_conditional_default(signal, Arc::clone(&self.requested))?;
-            signal_hook::flag::register(signal, Arc::clone(&self.requested))?;
+            register_conditional_default(signal, requested())
+                .and_then(|_| register(signal, requested()))
+                .map_err(|source| CliError::io("cannot install the signal handler", source))?;
         }
-        Ok(())
-    }
-
-    #[cfg(not(unix))]
-    fn register(&self) -> std::io::Result<()> {
-        Ok(())
+        Ok(interrupt)
     }
 
     /// Returns whether the first signal has arrived.

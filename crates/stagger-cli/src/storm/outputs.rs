@@ -51,7 +51,8 @@ pub(crate) enum Format {
 #[derive(Debug, Default)]
 pub(crate) struct Outputs {
     pub(crate) targets: Vec<(Format, Target)>,
-    pub(crate) svg: Option<Directory>,
+    /// A directory that exists and is writable.
+    pub(crate) svg: Option<PathBuf>,
 }
 
 /// Target of one output. It is checked for write access before the simulation starts, which may take long.
@@ -62,12 +63,6 @@ pub(crate) enum Target {
     Atomic(PathBuf),
     /// A file that is not regular (`/dev/stderr`, a pipe), written to directly.
     Special(File, PathBuf),
-}
-
-/// Target directory for several files.
-#[derive(Debug)]
-pub(crate) struct Directory {
-    path: PathBuf,
 }
 
 impl Outputs {
@@ -91,7 +86,7 @@ impl Outputs {
         let open = |(_, format, path)| Ok((format, Target::open(path)?));
         let mut targets: Vec<(Format, Target)> = requested.map(open).collect::<Result<_, CliError>>()?;
         targets.sort_by_key(|(format, _)| *format);
-        Ok(Self { targets, svg: args.svg.as_deref().map(Directory::open).transpose()? })
+        Ok(Self { targets, svg: args.svg.as_deref().map(open_directory).transpose()? })
     }
 
     /// Returns whether an output replaces the summary on standard output.
@@ -101,7 +96,7 @@ impl Outputs {
 }
 
 impl Target {
-    fn open(path: &Path) -> Result<Self, CliError> {
+    pub(crate) fn open(path: &Path) -> Result<Self, CliError> {
         if path == Path::new("-") {
             return Ok(Self::Stdout);
         }
@@ -129,18 +124,10 @@ impl Target {
     }
 }
 
-impl Directory {
-    fn open(path: &Path) -> Result<Self, CliError> {
-        // Also create a file in it: the directory may exist and be read-only.
-        let result = fs::create_dir_all(path).and_then(|()| temp_file_beside(&path.join("chart.svg")));
-        result.map_err(|source| cannot_write(path, source))?;
-        Ok(Self { path: path.to_owned() })
-    }
-
-    /// Writes `bytes` to the file `name` in this directory.
-    pub(crate) fn write(&self, name: &str, bytes: &[u8]) -> Result<(), CliError> {
-        Target::open(&self.path.join(name))?.write(bytes)
-    }
+fn open_directory(path: &Path) -> Result<PathBuf, CliError> {
+    // Also create a file in it: the directory may exist and be read-only.
+    let result = fs::create_dir_all(path).and_then(|()| temp_file_beside(&path.join("chart.svg")));
+    result.map(|_| path.to_owned()).map_err(|source| cannot_write(path, source))
 }
 
 fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {

@@ -1,8 +1,10 @@
+use std::path::Path;
+
 use stagger_sim::storm::StormReport;
 
 use super::chart::Chart;
 use super::measurements::unreliable_runs;
-use super::outputs::Directory;
+use super::outputs::Target;
 use super::results::{Results, describe_scenario};
 use super::summary::{conclusion, seeds};
 use crate::output::error::CliError;
@@ -13,7 +15,7 @@ pub(crate) fn write(
     storm: &StormReport,
     results: &Results<'_>,
     charts: &[Chart],
-    directory: &Directory,
+    directory: &Path,
 ) -> Result<(), CliError> {
     for chart in charts {
         let page = Page {
@@ -26,7 +28,8 @@ pub(crate) fn write(
                 .filter(|remark| !remark.is_empty())
                 .collect(),
         };
-        directory.write(&format!("{}.svg", chart.slug), document(&page, &chart.figures).as_bytes())?;
+        let target = Target::open(&directory.join(format!("{}.svg", chart.slug)))?;
+        target.write(document(&page, &chart.figures).as_bytes())?;
     }
     Ok(())
 }
