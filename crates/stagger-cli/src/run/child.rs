@@ -62,7 +62,7 @@ impl Child {
         let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or(Errno::SRCH)?;
         let target = match group {
             ProcessGroup::Own => SignalTarget::Group,
-            ProcessGroup::Shared => SignalTarget::Tree(ProcessTree::new()),
+            ProcessGroup::Shared => SignalTarget::Tree(ProcessTree::default()),
         };
         let (stdout, stderr) = (child.stdout.take().map(OwnedFd::from), child.stderr.take().map(OwnedFd::from));
         Ok(Self { pid, target, reaped: false, stdout, stderr })

@@ -36,7 +36,7 @@ fn run_to_exit(args: &RunArgs, term: &Term) -> Result<RunExit, CliError> {
     let settings = Settings::new(args)?;
     let report = args.report.as_deref().map(Report::open).transpose()?;
     let mut signals = Signals::catch().map_err(|error| CliError::io("cannot catch signals", error))?;
-    let mut logger = Logger::new(args, term, Arc::clone(signals.termination_flag()))?;
+    let mut logger = Logger::new(args, term, Arc::clone(&signals.terminate))?;
 
     let process_group =
         if io::stdin().is_terminal() || args.foreground { ProcessGroup::Shared } else { ProcessGroup::Own };

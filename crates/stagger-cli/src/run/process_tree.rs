@@ -8,7 +8,7 @@ use rustix::process::Pid;
 ///
 /// A descendant stays in the tree when its parent dies. Without `/proc` as on Linux the tree is empty, and only the
 /// command itself can be signaled, as with `timeout --foreground`.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct ProcessTree {
     members: HashMap<i32, StartTime>,
 }
@@ -33,10 +33,6 @@ pub(super) fn is_group_dead(group: Pid) -> bool {
 }
 
 impl ProcessTree {
-    pub(super) fn new() -> Self {
-        Self { members: HashMap::new() }
-    }
-
     /// Rescans the processes for descendants of `root`, if it is alive, and of the known members.
     pub(super) fn refresh(&mut self, root: Option<Pid>) {
         self.update(root.map(|pid| pid.as_raw_nonzero().get()), &live_processes());
@@ -96,7 +92,7 @@ mod tests {
 
     #[test]
     fn descendants_stay_in_the_tree_when_their_parent_dies() {
-        let mut tree = ProcessTree::new();
+        let mut tree = ProcessTree::default();
         tree.update(Some(10), &[process(12, 11), process(11, 10), process(10, 1), process(20, 1)]);
         assert_eq!(members(&tree), [11, 12]);
         tree.update(None, &[process(12, 1), process(13, 12), process(20, 1)]);
@@ -105,7 +101,7 @@ mod tests {
 
     #[test]
     fn a_reused_pid_is_removed_from_the_tree() {
-        let mut tree = ProcessTree::new();
+        let mut tree = ProcessTree::default();
         tree.update(Some(10), &[process(11, 10)]);
         tree.update(None, &[Process { start: 99, ..process(11, 1) }]);
         assert_eq!(members(&tree), [0_i32; 0]);

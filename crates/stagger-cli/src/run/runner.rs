@@ -187,7 +187,7 @@ impl<'a> Runner<'a> {
         context: &mut RunContext<'_>,
     ) -> io::Result<AttemptOutcome> {
         let done = outcome == AttemptOutcome::Success;
-        let end = Arc::clone(context.signals.termination_flag());
+        let end = Arc::clone(&context.signals.terminate);
         let released = finished.stdout.release(if done { stdout() } else { stderr() }, &end);
         // Ignored: if standard error is closed, there is no other place to report it.
         let _ = finished.stderr.release(stderr(), &end);

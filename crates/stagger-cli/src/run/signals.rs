@@ -21,7 +21,8 @@ const FORWARDED: [i32; 3] = [SIGUSR1, SIGUSR2, SIGWINCH];
 #[derive(Debug)]
 pub(super) struct Signals {
     delivery: SignalDelivery<UnixStream, WithOrigin>,
-    terminate: Arc<AtomicBool>,
+    /// Set as soon as a signal requests the end of the run, even during a write.
+    pub(super) terminate: Arc<AtomicBool>,
 }
 
 /// A signal received by this process.
@@ -68,11 +69,6 @@ impl Signals {
     /// Returns a descriptor that is readable when a signal has arrived.
     pub(super) fn fd(&self) -> BorrowedFd<'_> {
         self.delivery.get_read().as_fd()
-    }
-
-    /// Returns a flag that is set as soon as a signal requests the end of the run, even during a write.
-    pub(super) fn termination_flag(&self) -> &Arc<AtomicBool> {
-        &self.terminate
     }
 
     /// Returns the requests received since the last call, the most urgent first.

@@ -38,17 +38,17 @@ pub(super) fn short(length: Duration) -> String {
 pub(super) fn line(event: &Event<'_>, style: HumanStyle) -> Option<Line> {
     Some(match event {
         Event::Started { policy, seed, .. } if style.verbose => {
-            Line::new().part(DIM, format_args!("{policy}, seed {seed}"))
+            Line::default().part(DIM, format_args!("{policy}, seed {seed}"))
         }
-        Event::Spread(wait) => Line::new().part(PLAIN, format_args!("first attempt in {}", short(*wait))),
-        Event::Attempting(count) if style.verbose => Line::new().part(DIM, format_args!("{count}  starts")),
+        Event::Spread(wait) => Line::default().part(PLAIN, format_args!("first attempt in {}", short(*wait))),
+        Event::Attempting(count) if style.verbose => Line::default().part(DIM, format_args!("{count}  starts")),
         // Success on the first attempt is not worth a line.
         Event::AttemptEnded(AttemptEnded { count, next: NextStep::Done, .. }) if count.n == 1 && !style.verbose => {
             return None;
         }
         Event::AttemptEnded(attempt) => attempt_ended(attempt, style),
-        Event::Note(text) => Line::new().part(PLAIN, format_args!("stagger: note: {text}")).wraps(),
-        Event::Warning(text) => Line::new().part(YELLOW, format_args!("stagger: warning: {text}")).wraps(),
+        Event::Note(text) => Line::default().part(PLAIN, format_args!("stagger: note: {text}")).wraps(),
+        Event::Warning(text) => Line::default().part(YELLOW, format_args!("stagger: warning: {text}")).wraps(),
         Event::Started { .. } | Event::Attempting(_) | Event::Done(_) => return None,
     })
 }
@@ -63,7 +63,7 @@ fn attempt_ended(attempt: &AttemptEnded, options: HumanStyle) -> Line {
     };
     // The padding aligns the lines of a run in columns.
     let line =
-        Line::new().part(style, mark).part(PLAIN, format_args!(" {}  {:<18}", attempt.count, result_text(attempt)));
+        Line::default().part(style, mark).part(PLAIN, format_args!(" {}  {:<18}", attempt.count, result_text(attempt)));
     match &attempt.next {
         NextStep::Done => line
             .part(PLAIN, format_args!("  total {}", short(attempt.total)))

@@ -3,7 +3,7 @@ use core::fmt;
 use anstyle::Style;
 
 /// A log line in parts, the most important first; parts that do not fit the terminal are dropped from the end.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Line {
     parts: Vec<(Style, String)>,
     /// Whether the line may wrap instead, because its end matters.
@@ -11,10 +11,6 @@ pub(super) struct Line {
 }
 
 impl Line {
-    pub(super) fn new() -> Self {
-        Self { parts: Vec::new(), wraps: false }
-    }
-
     pub(super) fn part(mut self, style: Style, text: impl fmt::Display) -> Self {
         self.parts.push((style, text.to_string()));
         self
@@ -54,7 +50,7 @@ mod tests {
     #[test]
     fn parts_that_do_not_fit_are_dropped_from_the_end() {
         let bold = Style::new().bold();
-        let line = Line::new()
+        let line = Line::default()
             .part(bold, "x")
             .part(Style::new(), " 1/6  exit 22")
             .part(bold, "  waiting 1s")

@@ -61,7 +61,7 @@ impl StatusLine {
     }
 
     fn line(&self, activity: Activity, now: Instant) -> Line {
-        let line = Line::new().part(DIM, self.spinner());
+        let line = Line::default().part(DIM, self.spinner());
         match activity {
             Activity::Waiting { count, until, .. } => {
                 let left = until.saturating_since(now);
