@@ -127,26 +127,19 @@ pub(crate) struct ContextArgs {
 
 impl From<&ContextArgs> for DeploymentContext {
     fn from(args: &ContextArgs) -> Self {
-        fn set<T>(
-            known: DeploymentContext,
-            with: fn(DeploymentContext, T) -> DeploymentContext,
-            value: Option<T>,
-        ) -> DeploymentContext {
-            value.into_iter().fold(known, with)
-        }
-        let known = set(Self::default(), Self::purpose, args.purpose);
-        let known = set(known, Self::clients, args.clients);
-        let known = set(known, Self::capacity, args.capacity);
-        let known = set(known, Self::requests, args.rps);
-        let known = set(known, Self::deadline, args.within);
-        let known = set(known, Self::lease, args.lease);
-        let known = set(known, Self::invocation, args.invocation);
-        let known = set(known, Self::attempt_timeout, args.attempt_timeout);
-        let known = set(known, Self::retry_after, args.retry_after);
-        let known = set(known, Self::tick, args.tick);
-        let known = set(known, Self::layers, args.layers);
-        let known = set(known, Self::idempotency, args.idempotent);
-        set(known, Self::budget, args.budget.then_some(Budgeted::Yes))
+        let known = args.purpose.into_iter().fold(Self::default(), Self::purpose);
+        let known = args.clients.into_iter().fold(known, Self::clients);
+        let known = args.capacity.into_iter().fold(known, Self::capacity);
+        let known = args.rps.into_iter().fold(known, Self::requests);
+        let known = args.within.into_iter().fold(known, Self::deadline);
+        let known = args.lease.into_iter().fold(known, Self::lease);
+        let known = args.invocation.into_iter().fold(known, Self::invocation);
+        let known = args.attempt_timeout.into_iter().fold(known, Self::attempt_timeout);
+        let known = args.retry_after.into_iter().fold(known, Self::retry_after);
+        let known = args.tick.into_iter().fold(known, Self::tick);
+        let known = args.layers.into_iter().fold(known, Self::layers);
+        let known = args.idempotent.into_iter().fold(known, Self::idempotency);
+        if args.budget { known.budget(Budgeted::Yes) } else { known }
     }
 }
 
