@@ -1,5 +1,3 @@
-use core::fmt;
-
 use stagger_sim::lint::parse_number;
 use stagger_sim::storm::{Metric, MetricValue, Quantity, ScenarioSpec};
 
@@ -29,16 +27,6 @@ const OPERATORS: [(&str, Comparison); 5] = [
     ("=", |value, limit| (value - limit).abs() <= f64::EPSILON * limit.abs()),
 ];
 
-/// A run that does not meet an assertion.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Failure {
-    strategy: String,
-    seed: u64,
-    metric: &'static str,
-    actual: String,
-    assertion: String,
-}
-
 /// Parses the values of `--assert` for this scenario.
 pub(crate) fn parse_assertions(lists: &[String], spec: &ScenarioSpec) -> Result<Vec<Assertion>, CliError> {
     let all = lists.iter().map(|list| Assertion::parse_list(list, spec.metrics())).collect::<Result<Vec<_>, _>>();
@@ -65,20 +53,15 @@ impl Assertion {
         Ok(Self { metric: *metric, comparison, limit, text: text.to_owned() })
     }
 
-    /// Returns the runs that do not meet the assertion.
-    pub(crate) fn failures(&self, results: &Results<'_>) -> Vec<Failure> {
+    /// Returns a sentence for each run that does not meet the assertion.
+    pub(crate) fn failures(&self, results: &Results<'_>) -> Vec<String> {
         let mut failures = Vec::new();
         for row in &results.rows {
             for run in &row.runs {
                 let value = self.metric.value(&run.figures).map(MetricValue::as_f64);
                 if !self.holds(value) {
-                    failures.push(Failure {
-                        strategy: row.name.clone(),
-                        seed: run.seed,
-                        metric: self.metric.key,
-                        actual: format(&self.metric, value),
-                        assertion: self.text.clone(),
-                    });
+                    let (text, metric, actual) = (&self.text, self.metric.key, format(&self.metric, value));
+                    failures.push(format!("{text}: {metric} is {actual} for {} with seed {}", row.name, run.seed));
                 }
             }
         }
@@ -107,13 +90,6 @@ fn limit(text: &str, quantity: Quantity) -> Result<f64, String> {
                 .map(|number| number / divisor)
                 .map_err(|_| format!("`{text}` is not a number; expected a form like 600, 10k, 2.5 or 95%"))
         }
-    }
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { strategy, seed, metric, actual, assertion } = self;
-        write!(f, "{assertion}: {metric} is {actual} for {strategy} with seed {seed}")
     }
 }
 
@@ -147,7 +123,7 @@ mod tests {
         ] {
             let assertions = Assertion::parse_list(text, ReconnectReport::METRICS).unwrap();
             let failures = assertions[0].failures(&Results::from_storm(&storm()));
-            assert_eq!(failures.first().map(ToString::to_string).as_deref(), want, "{text}");
+            assert_eq!(failures.first().map(String::as_str), want, "{text}");
         }
     }
 
