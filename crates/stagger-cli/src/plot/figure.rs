@@ -1,6 +1,5 @@
 use super::palette::Hue;
 use super::scale::{Scale, Spacing};
-use super::ticks::{Tick, ticks, zoomed_ticks};
 use super::unit::Unit;
 
 /// A plot, independent of how it is rendered.
@@ -31,7 +30,7 @@ impl Figure {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Axis {
     pub(crate) label: String,
-    unit: Unit,
+    pub(crate) unit: Unit,
     spacing: Spacing,
     including: Vec<f64>,
 }
@@ -51,16 +50,6 @@ impl Axis {
     /// Sets the spacing.
     pub(crate) fn spaced(self, spacing: Spacing) -> Self {
         Self { spacing, ..self }
-    }
-
-    /// Returns at most `max` ticks for the scale that the figure computed for this axis.
-    pub(crate) fn ticks(&self, scale: Scale, max: usize) -> Vec<Tick> {
-        ticks(scale, self.unit, max)
-    }
-
-    /// Returns about `max` ticks for each part of the axis when `1 / 2^zoom` of it is shown.
-    pub(crate) fn zoomed_ticks(&self, scale: Scale, max: usize, zoom: u32) -> Vec<Tick> {
-        zoomed_ticks(scale, self.unit, max, zoom)
     }
 }
 

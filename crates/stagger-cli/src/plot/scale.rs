@@ -67,23 +67,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_ends_are_at_zero_and_one() {
-        for spacing in [Spacing::Linear, Spacing::Log] {
-            let scale = Scale::fit(spacing, [2.0, 8.0, 4.0]);
-            assert!(scale.position(2.0).abs() < 1e-12 && (scale.position(8.0) - 1.0).abs() < 1e-12);
+    fn positions_follow_the_spacing() {
+        use Spacing::{Linear, Log};
+        for (what, spacing, values, value, want) in [
+            ("the low end is at zero", Linear, &[2.0, 8.0, 4.0][..], 2.0, 0.0),
+            ("the low end is at zero", Log, &[2.0, 8.0, 4.0], 2.0, 0.0),
+            ("the high end is at one", Linear, &[2.0, 8.0, 4.0], 8.0, 1.0),
+            ("the high end is at one", Log, &[2.0, 8.0, 4.0], 8.0, 1.0),
+            ("equal ratios get equal space", Log, &[1.0, 100.0], 10.0, 0.5),
+            ("zero is at the low end of a log scale", Log, &[0.0, 1.0, 100.0], 0.0, 0.0),
+            ("zero does not extend a log scale", Log, &[0.0, 1.0, 100.0], 1.0, 0.0),
+            ("a single value is in the middle", Linear, &[3.0], 3.0, 0.5),
+        ] {
+            let position = Scale::fit(spacing, values.iter().copied()).position(value);
+            assert!((position - want).abs() < 1e-12, "{what}: {spacing:?} {values:?}: {position}");
         }
-    }
-
-    #[test]
-    fn a_log_scale_gives_equal_space_to_equal_ratios() {
-        let scale = Scale::fit(Spacing::Log, [1.0, 100.0]);
-        assert!((scale.position(10.0) - 0.5).abs() < 1e-12);
-    }
-
-    #[test]
-    fn zero_is_at_the_low_end_of_a_log_scale_and_does_not_extend_it() {
-        let scale = Scale::fit(Spacing::Log, [0.0, 1.0, 100.0]);
-        assert_eq!((scale.low, scale.position(0.0)), (1.0, 0.0));
     }
 
     #[test]
@@ -106,10 +104,5 @@ mod tests {
             let labels: Vec<String> = quarters.iter().map(ToString::to_string).collect();
             assert_eq!(labels, ["0", "1", "1", "2", "2", "3", "3", "4"], "{spacing:?}");
         }
-    }
-
-    #[test]
-    fn a_single_value_is_in_the_middle() {
-        assert!((Scale::fit(Spacing::Linear, [3.0]).position(3.0) - 0.5).abs() < 1e-12);
     }
 }

@@ -2,6 +2,7 @@ use super::field::Field;
 use super::shapes;
 use super::xml::Element;
 use crate::plot::figure::{Entry, Figure, Series, legend};
+use crate::plot::ticks::{ticks, zoomed_ticks};
 
 /// The width of a document, in pixels.
 pub(super) const WIDTH: f64 = 760.0;
@@ -50,7 +51,7 @@ pub(super) fn panel(figure: &Figure, y: f64) -> (Element, Field) {
 /// places and labels.
 pub(super) fn zoomable(panel: Element, figure: &Figure, field: &Field) -> Element {
     let level = |zoom| {
-        let ticks = figure.x.zoomed_ticks(field.x, ZOOMED_TICKS, zoom).into_iter();
+        let ticks = zoomed_ticks(field.x, figure.x.unit, ZOOMED_TICKS, zoom).into_iter();
         let ticks = ticks.map(|tick| format!("{:.2} {}", field.across(tick.position), tick.label));
         ticks.collect::<Vec<_>>().join("|")
     };
@@ -64,19 +65,19 @@ fn axes(figure: &Figure, field: &Field) -> Vec<Element> {
     let text = |anchor: &str, x: f64, y: f64| {
         Element::new("text").set("class", "quiet").set("text-anchor", anchor).px("x", x).px("y", y)
     };
-    for tick in figure.y.ticks(field.y, TICKS_UP) {
+    for tick in ticks(field.y, figure.y.unit, TICKS_UP) {
         let y = field.up(tick.position);
         out.push(line("rule", (field.left, y), (field.right, y)));
         out.push(text("end", field.left - 8.0, y + 4.0).text(&tick.label));
     }
-    let mut ticks = Element::new("g").set("class", "ticks");
-    for tick in figure.x.ticks(field.x, TICKS_ACROSS) {
+    let mut across = Element::new("g").set("class", "ticks");
+    for tick in ticks(field.x, figure.x.unit, TICKS_ACROSS) {
         let x = field.across(tick.position);
-        ticks = ticks
+        across = across
             .child(&line("axis", (x, field.bottom), (x, field.bottom + 5.0)))
             .child(&text("middle", x, field.bottom + 18.0).text(&tick.label));
     }
-    out.push(ticks);
+    out.push(across);
     out.push(line("axis", (field.left, field.bottom), (field.right, field.bottom)));
     out.push(text("end", field.right, field.bottom + 34.0).text(&figure.x.label));
     out.push(text("start", MARGIN, field.top - 12.0).text(&figure.y.label));

@@ -5,7 +5,7 @@ use ratatui_core::style::Style;
 use crate::plot::figure::{Figure, Point};
 use crate::plot::render_options::Glyphs;
 use crate::plot::scale::Scale;
-use crate::plot::ticks::Tick;
+use crate::plot::ticks::{Tick, ticks};
 
 /// Minimum distance between ticks: rows on the vertical axis, columns on the horizontal one.
 const ROWS_PER_TICK: u16 = 3;
@@ -27,13 +27,13 @@ impl Axes {
     pub(super) fn new(figure: &Figure, columns: u16) -> Self {
         let (x, y) = figure.scales();
         let height = (columns / 5).clamp(10, 16);
-        let y_ticks = figure.y.ticks(y, usize::from(height / ROWS_PER_TICK));
+        let y_ticks = ticks(y, figure.y.unit, usize::from(height / ROWS_PER_TICK));
         let widest = y_ticks.iter().map(|tick| width(&tick.label)).max();
         let gutter = widest.unwrap_or(0).max(width(&figure.x.label)).min(columns / 3);
         // A space and the axis itself separate the labels from the field.
         let left = gutter + 2;
         let field = Rect::new(left, 0, columns - left, height);
-        let x_ticks = figure.x.ticks(x, usize::from(field.width / COLUMNS_PER_TICK));
+        let x_ticks = ticks(x, figure.x.unit, usize::from(field.width / COLUMNS_PER_TICK));
         let x_label = figure.x.label.clone();
         Self { field, x, y, x_ticks, y_ticks, x_label }
     }

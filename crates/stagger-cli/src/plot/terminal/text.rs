@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slopes_keep_their_direction_in_ascii() {
+    fn slopes_keep_their_direction_in_ascii_and_other_symbols_are_unchanged() {
         for (braille, want) in [
             ("⠀", " "),
             ("⡠", "/"),
@@ -66,13 +66,9 @@ mod tests {
             ("⡇", "|"),
             ("⢸", "|"),
             ("⡀", "."),
+            ("+", "+"),
         ] {
             assert_eq!(ascii(braille), want, "{braille}");
         }
-    }
-
-    #[test]
-    fn non_braille_symbols_are_unchanged() {
-        assert_eq!(ascii("+"), "+");
     }
 }
