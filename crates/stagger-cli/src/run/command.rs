@@ -1,3 +1,4 @@
+use core::time::Duration;
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -60,7 +61,8 @@ fn run_to_exit(args: &RunArgs, term: &Term) -> Result<RunExit, CliError> {
     let runner = Runner::new(&settings, stdin, launcher, advice.ok(), term.stdout.tty);
     let context =
         RunContext { clock: SystemClock, started: SystemClock.now(), signals: &mut signals, logger: &mut logger };
-    Driver::new(&settings, context, runner, hook, report).drive()
+    let waited = Duration::ZERO;
+    Driver { settings: &settings, context, runner, hook, report, waited, attempts: 0 }.drive()
 }
 
 /// Ends this process by the signal that requested termination, so that the parent sees the expected status. Returns

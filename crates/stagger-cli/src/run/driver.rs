@@ -23,13 +23,13 @@ use crate::output::error::{CliError, RUN_FAILURE};
 /// retry.
 #[derive(Debug)]
 pub(super) struct Driver<'a> {
-    settings: &'a Settings<'a>,
-    context: RunContext<'a>,
-    runner: Runner<'a>,
-    hook: Option<Hook>,
-    report: Option<Report>,
-    waited: Duration,
-    attempts: u64,
+    pub(super) settings: &'a Settings<'a>,
+    pub(super) context: RunContext<'a>,
+    pub(super) runner: Runner<'a>,
+    pub(super) hook: Option<Hook>,
+    pub(super) report: Option<Report>,
+    pub(super) waited: Duration,
+    pub(super) attempts: u64,
 }
 
 /// How stagger itself exits.
@@ -40,17 +40,7 @@ pub(super) enum RunExit {
     Signal(i32),
 }
 
-impl<'a> Driver<'a> {
-    pub(super) fn new(
-        settings: &'a Settings<'a>,
-        context: RunContext<'a>,
-        runner: Runner<'a>,
-        hook: Option<Hook>,
-        report: Option<Report>,
-    ) -> Self {
-        Self { settings, context, runner, hook, report, waited: Duration::ZERO, attempts: 0 }
-    }
-
+impl Driver<'_> {
     /// Runs attempts until the run ends; on an error, the command is no longer running.
     pub(super) fn drive(mut self) -> Result<RunExit, CliError> {
         let policy = &self.settings.policy;
