@@ -43,12 +43,9 @@ impl Fleet {
         let mut tasks = JoinSet::new();
         let sources = sources.iter().copied().cycle();
         for ((id, log), source) in (0..).zip(&logs).zip(sources) {
-            let shared = (Arc::clone(&config), Arc::clone(log), Arc::clone(&status), Arc::clone(&connect_permits));
-            let (config, log, status, connect_permits) = shared;
-            tasks.spawn_on(
-                client(config, ReconnectRecorder::client_seed(seed, id), source, log, status, connect_permits),
-                runtime.handle(),
-            );
+            let (config, log, status, permits) = (config.clone(), log.clone(), status.clone(), connect_permits.clone());
+            let client = client(config, ReconnectRecorder::client_seed(seed, id), source, log, status, permits);
+            tasks.spawn_on(client, runtime.handle());
         }
         Self { status, logs, connect_permits, tasks }
     }

@@ -97,13 +97,9 @@ mod tests {
     use super::*;
     use Event::{Connected, Failed, GaveUp, Lost, Sent};
 
-    const fn ms(count: u64) -> Duration {
-        Duration::from_millis(count)
-    }
-
     #[test]
     fn a_trace_starts_at_the_loss_and_has_every_attempt_since() {
-        let began = Instant::now();
+        let (ms, began) = (Duration::from_millis, Instant::now());
         let before = [(0, Sent), (1, Connected)];
         let storm = [(110, Lost), (200, Sent), (201, Failed), (300, Sent)];
         for (end, attempts, outcome) in [

@@ -55,14 +55,11 @@ mod tests {
     use stagger_sim::reconnect::{AttemptTrace, ClientOutcome};
     use stagger_sim::storm::{RunFigures, ScenarioSpec};
 
-    const fn ms(count: u64) -> Duration {
-        Duration::from_millis(count)
-    }
-
     fn run(name: &str, down_s: f64) -> Run {
         let mut measured = Measurements::default();
         (measured.disconnect_window_s, measured.down_s) = (0.1, Some(down_s));
         (measured.one_way_min_s, measured.one_way_max_s) = (0.001, 0.002);
+        let ms = Duration::from_millis;
         let attempts = vec![AttemptTrace { sent: ms(300), answered: Some(ms(310)) }];
         let traces = vec![ClientTrace { lost: ms(50), attempts, outcome: ClientOutcome::Connected }];
         Run { name: name.to_owned(), policy: Policy::DEFAULT, traces, measured }
