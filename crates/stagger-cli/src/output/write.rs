@@ -27,10 +27,13 @@ pub(crate) fn to_json(document: &impl Serialize) -> Result<String, CliError> {
     Ok(text + "\n")
 }
 
-/// Asserts that the published schema at `path` is that of `T`; with `STAGGER_BLESS` set, rewrites it first.
+/// Asserts that the published schema at `path` below `src` is that of `T`.
+///
+/// After a change: `STAGGER_BLESS=1 cargo test -p stagger-cli schema`.
 #[cfg(test)]
 #[track_caller]
 pub(crate) fn assert_published_schema<T: schemars::JsonSchema>(path: &str) {
+    let path = &format!("{}/src/{path}", env!("CARGO_MANIFEST_DIR"));
     let now = serde_json::to_string_pretty(&schemars::schema_for!(T)).expect("a schema is JSON") + "\n";
     if std::env::var_os("STAGGER_BLESS").is_some() {
         std::fs::write(path, &now).expect("the schema is written");
