@@ -57,6 +57,13 @@ impl CpuTicks {
         Some(Self { busy: all - ticks.get(3)? - ticks.get(4)?, all })
     }
 
+    /// Returns the share of busy time in the busiest `window` of samples, or over all samples if there are fewer.
+    pub(super) fn busiest(samples: &[Self], window: usize) -> Option<f64> {
+        let last = window.min(samples.len().checked_sub(1)?);
+        let shares = samples.windows(last + 1).map(|samples| samples[last].busy_since(&samples[0]));
+        shares.filter(|_| last > 0).reduce(f64::max)
+    }
+
     /// Returns the share of the time since `before` in which the processors were busy.
     pub(super) fn busy_since(&self, before: &Self) -> f64 {
         let all = self.all.saturating_sub(before.all).max(1);
@@ -80,6 +87,14 @@ mod tests {
         let later = TcpCounters([Some(3), Some(9), Some(70_000), None]);
         assert_eq!(later.since(&counters), TcpCounters([Some(0), Some(5), Some(0), None]));
         assert_eq!(later.since(&TcpCounters::default()), TcpCounters::default());
+    }
+
+    #[test]
+    fn the_busiest_window_counts() {
+        let samples = [(0, 0), (1, 10), (9, 20), (10, 30)].map(|(busy, all)| CpuTicks { busy, all });
+        assert_eq!(CpuTicks::busiest(&samples, 1), Some(0.8));
+        assert_eq!(CpuTicks::busiest(&samples[..2], 10), Some(0.1));
+        assert_eq!([&samples[..1], &[]].map(|few| CpuTicks::busiest(few, 10)), [None, None]);
     }
 
     #[test]

@@ -152,7 +152,12 @@ impl Drill<'_> {
                 return Err(CliError::usage(format_args!("--restart-cmd failed: {status}")).into());
             }
         }
-        Ok(StormRecord { started, down, counters: TcpCounters::read().since(&counters), busiest: busiest(&load) })
+        Ok(StormRecord {
+            started,
+            down,
+            counters: TcpCounters::read().since(&counters),
+            busiest: CpuTicks::busiest(&load, TICKS_PER_SECOND),
+        })
     }
 
     /// Returns the settings of the server that is killed: at an address that the system chooses, and without a limit, since
@@ -312,15 +317,6 @@ struct StormRecord {
     down: Option<Duration>,
     counters: TcpCounters,
     busiest: Option<f64>,
-}
-
-/// Returns the CPU usage in the busiest second, or over all samples, one per tick, if they cover less than a second.
-fn busiest(samples: &[CpuTicks]) -> Option<f64> {
-    let window = (TICKS_PER_SECOND + 1).min(samples.len());
-    if window < 2 {
-        return None;
-    }
-    samples.windows(window).map(|samples| samples[window - 1].busy_since(&samples[0])).reduce(f64::max)
 }
 
 impl ExternalServer {

@@ -174,6 +174,15 @@ pub(crate) fn legend(series: &[Series]) -> Vec<Entry<'_>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plot::samples::band;
+
+    #[test]
+    fn bars_begin_at_zero() {
+        let bar = Bar { left: 0.0, right: 1.0, height: 3.0 };
+        let series = vec![Series::light("bars", Hue::SKY, Shape::Bars(vec![bar]))];
+        let (_, y) = Figure { series, ..band(&[]) }.scales();
+        assert_eq!((y.low, y.high), (0.0, 3.0));
+    }
 
     #[test]
     fn steps_are_constant_until_the_next_point() {

@@ -109,6 +109,11 @@ fn each_context_flag_reaches_its_rule() {
         let document = json(args, 1);
         assert!(codes(&document).contains(&code), "{args:?}: {document}");
     }
+    for (flag, limit) in [("--within", "deadline"), ("--lease", "lease"), ("--invocation", "invocation")] {
+        let document = json(&[flag, "3s"], 1);
+        let fact = &document["policies"][0]["findings"][0]["facts"][0];
+        assert_eq!(fact, &format!("the worst case is 15s; the {limit} is 3s"), "{flag}");
+    }
     assert_eq!(codes(&json(&["--rps", "200/s", "--budget"], 0)), [""; 0]);
 }
 
@@ -191,6 +196,16 @@ fn a_log_of_run_is_compared_with_the_policy_that_it_names() {
     }
     let against = json(&["--log", log.to_str().unwrap(), "-p", "constant base=1ms"], 1);
     assert_eq!(codes(&against), ["L001", "L002"]);
+}
+
+#[test]
+fn delays_that_the_command_requested_are_counted_and_skipped() {
+    let files = Files::new();
+    let log = files.path("log.ndjson");
+    let flags = ["-n", "2", "--log", "json", "--log-file", log.to_str().unwrap()];
+    see(&mut run_script(&flags, "echo retry-after=50ms > $STAGGER_ADVICE; exit 1")).exits(1);
+    let document = json(&["--log", log.to_str().unwrap()], 0);
+    assert_eq!((&document["log"]["delays"], &document["log"]["skipped_hints"]), (&Value::from(0), &Value::from(1)));
 }
 
 #[test]

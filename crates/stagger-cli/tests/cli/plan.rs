@@ -68,6 +68,8 @@ fn json_has_the_forecast_and_with_sample_every_delay() {
     assert_eq!(json["retries"].as_array().unwrap().len(), 5);
     assert_eq!(json["retries"][4]["delay"]["max_s"], 16.0);
     assert_eq!(json["sample"]["seed"], 9);
+    let fit = &json["sample"]["retries"][0]["fit"];
+    assert!(fit["reach_from"].as_f64() < fit["reach_to"].as_f64(), "{fit}");
     let series = json["sample"]["series"].as_array().unwrap();
     assert_eq!(series.iter().map(|client| client["delays_s"].as_array().unwrap().len()).collect::<Vec<_>>(), [5; 3]);
 }
@@ -107,6 +109,14 @@ fn the_svg_is_reproducible_by_seed() {
         .filter_map(|node| node.text())
         .collect();
     assert_eq!(titles.len(), 4, "{titles:?}");
+    let description = parsed.descendants().find(|node| node.has_tag_name("desc")).unwrap().text().unwrap();
+    for ranges in [
+        "delay before each retry, min to max. retry 1: 0–1s, median 500ms; retry 2: 0–2s",
+        "total wait up to \
+                    each retry, min to max. retry 1: 0–1s, median 500ms; retry 2: 0–3s",
+    ] {
+        assert!(description.contains(ranges), "{ranges}: {description}");
+    }
 }
 
 #[test]

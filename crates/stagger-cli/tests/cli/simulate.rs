@@ -242,6 +242,14 @@ fn output_fits_the_terminal_and_a_pipe_gets_no_escapes() {
 }
 
 #[test]
+fn only_the_best_values_are_bold_in_color() {
+    let text = said(&mut storm(&["--color", "always"]));
+    let peak =
+        |name: &str| text.lines().find(|line| line.starts_with(name)).unwrap().split_whitespace().nth(1).unwrap();
+    assert_eq!((peak("socket.io "), peak("ours ")), ("226", "\u{1b}[1m66.5\u{1b}[0m"), "{text}");
+}
+
+#[test]
 fn control_characters_in_names_are_replaced() {
     let text = said(&mut simulate(&["--clients=10", "--compare", "\u{1b}[31mred\u{7}: curl"]));
     assert!(text.contains("?[31mred?") && !text.contains('\u{1b}'), "{text:?}");

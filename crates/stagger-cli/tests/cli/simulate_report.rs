@@ -177,6 +177,7 @@ fn the_page_is_self_contained_and_names_are_escaped() {
         assert!(!html.contains(outside), "{outside}");
     }
     assert_eq!(html.matches("</script>").count(), 2);
+    assert!(html.contains("<thead><tr><th scope=\"col\">metric</th><th scope=\"col\">&lt;/title&gt;"), "{html}");
 }
 
 #[test]

@@ -23,6 +23,14 @@ fn a_timeout_outside_of_retry_on_is_not_retried() {
 }
 
 #[test]
+fn the_hook_is_limited_by_the_timeout_of_an_attempt() {
+    let seen = see(&mut run_script(&["-n", "2", "--timeout", "300ms", "--on-retry", "sleep 60"], "exit 5"));
+    seen.exits(5)
+        .says("warning: --on-retry command failed: timeout; retrying anyway")
+        .says("attempt=2/2 result=exit:5");
+}
+
+#[test]
 fn a_command_that_handles_sigterm_has_still_timed_out() {
     let script = "trap 'echo tidy; exit 0' TERM; while :; do sleep 0.01; done";
     see(&mut run_script(&["-n", "1", "--timeout", "500ms"], script)).exits(124).prints("tidy\n");
