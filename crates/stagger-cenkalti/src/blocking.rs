@@ -1,20 +1,20 @@
 //! Retries in blocking code, on the caller's thread; no thread is started.
 
 use core::future::{Future as _, poll_fn};
+use core::iter::FusedIterator;
 use core::pin::pin;
 use core::task::{Context, Poll, Waker};
 use core::time::Duration;
 
 use stagger::time::{BlockingSleep, ThreadSleep};
-use stagger::{Cancel, StopReason, scope};
+use stagger::{Cancel, Instant, StopReason, scope};
 
 use crate::backoff::BackOff;
-pub use crate::blocking_ticker::Ticker;
 use crate::call::{Call, Notify, Silent};
 use crate::call_state::{CallState, Next};
 use crate::operation::OperationResult;
 use crate::output::{Bare, BlockingCancel};
-use crate::wait::sleep;
+use crate::ticker_state::{Phase, TickerState};
 
 /// Retries a blocking operation until it succeeds or the backoff ends: the package's `Retry` and `RetryWithData`.
 ///
@@ -88,7 +88,7 @@ pub fn new_ticker<B: BackOff>(backoff: B) -> Ticker<B> {
 /// Creates a ticker that follows a backoff, which is reset, on another timer.
 #[must_use]
 pub fn new_ticker_with_timer<B: BackOff, T: BlockingSleep>(backoff: B, timer: T) -> Ticker<B, T> {
-    Ticker::new(backoff, timer)
+    Ticker { state: TickerState::new(backoff), timer, cancel: None }
 }
 
 impl<F, O, E, B, W, T, N> Call<F, E, B, W, T, N>
@@ -106,17 +106,17 @@ where
     /// Returns the operation's last error; as [`Error`](crate::Error) with [`detailed`](Self::detailed) or
     /// [`cancelled_by`](Self::cancelled_by).
     pub fn run(self) -> Result<O::Value, N::Error<E>> {
-        let Self { mut operation, backoff, mut notify, timer, mode, .. } = self;
+        let Self { mut operation, mut backoff, mut notify, timer, mode, .. } = self;
         let is_cancelled = || mode.handle().is_some_and(Cancel::is_cancelled);
-        let mut state = CallState::new(backoff);
-        state.start(N::TIMED.then_some(&timer));
+        let mut state = CallState::default();
+        state.start(&mut backoff, N::TIMED.then_some(&timer));
         loop {
             state.begin();
             let (error, is_permanent) = match attempt(&mut operation).read() {
                 Ok(value) => return Ok(value),
                 Err(failed) => failed,
             };
-            let next = state.failed(is_permanent, is_cancelled, |delay| notify.notify(&error, delay));
+            let next = state.failed(is_permanent, &mut backoff, is_cancelled, |delay| notify.notify(&error, delay));
             let stop = match next {
                 Next::Stop(stop) => stop,
                 Next::Wait(delay) => {
@@ -132,6 +132,67 @@ where
     }
 }
 
+/// Ticks on the delays of a backoff, in blocking code: an iterator whose `next` sleeps until the tick, and returns its
+/// instant on the clock of the timer.
+///
+/// It works like the async [`Ticker`](crate::Ticker). No thread is started.
+#[derive(Debug)]
+pub struct Ticker<B, T = ThreadSleep> {
+    state: TickerState<B>,
+    timer: T,
+    cancel: Option<Cancel>,
+}
+
+impl<B: BackOff, T: BlockingSleep> Ticker<B, T> {
+    /// Ends the ticker when this handle is cancelled: during a wait, or when the next tick is requested.
+    #[must_use]
+    pub fn cancelled_by(mut self, cancel: &Cancel) -> Self {
+        self.cancel = Some(cancel.clone());
+        self
+    }
+
+    /// Stops the ticker: no further tick comes. Idempotent.
+    pub const fn stop(&mut self) {
+        self.state.phase = Phase::Ended;
+    }
+
+    /// Resets the backoff, as if the latest tick had been the first. A ticker that has ended stays ended.
+    pub fn reset(&mut self) {
+        self.state.reset();
+    }
+
+    /// Returns the number of ticks yielded.
+    #[must_use]
+    pub const fn ticks(&self) -> u64 {
+        self.state.ticks
+    }
+
+    /// Returns the backoff, to read its elapsed time.
+    #[must_use]
+    pub const fn backoff(&self) -> &B {
+        &self.state.backoff
+    }
+}
+
+impl<B: BackOff, T: BlockingSleep> Iterator for Ticker<B, T> {
+    type Item = Instant;
+
+    fn next(&mut self) -> Option<Instant> {
+        if self.state.phase == Phase::Yielded {
+            let delay = self.state.next_delay();
+            // Set before the sleep: the timer may panic, and the caller may catch it.
+            self.state.phase = if delay.is_some() { Phase::Due } else { Phase::Ended };
+            sleep(&self.timer, delay.unwrap_or_default(), self.cancel.as_ref());
+            if self.cancel.as_ref().is_some_and(Cancel::is_cancelled) {
+                self.stop();
+            }
+        }
+        (self.state.phase == Phase::Due).then(|| self.state.emit(&self.timer))
+    }
+}
+
+impl<B: BackOff, T: BlockingSleep> FusedIterator for Ticker<B, T> {}
+
 /// Calls the operation inside the scope of an attempt, so that calls made in it do not retry.
 fn attempt<O>(operation: &mut impl FnMut() -> O) -> O {
     let mut attempt = pin!(scope::inside(poll_fn(|_| Poll::Ready(operation()))));
@@ -141,5 +202,14 @@ fn attempt<O>(operation: &mut impl FnMut() -> O) -> O {
         if let Poll::Ready(out) = attempt.as_mut().poll(&mut cx) {
             return out;
         }
+    }
+}
+
+/// Sleeps, or does not if the wait is zero or the caller has cancelled.
+fn sleep(timer: &impl BlockingSleep, delay: Duration, cancel: Option<&Cancel>) {
+    match cancel {
+        _ if delay.is_zero() => {}
+        Some(cancel) => timer.sleep_unless(delay, cancel),
+        None => timer.sleep(delay),
     }
 }

@@ -3,23 +3,27 @@ use core::future::{Pending, pending};
 use core::marker::PhantomData;
 use core::time::Duration;
 
+use pin_project_lite::pin_project;
 use stagger::Marked;
 use stagger::time::Clock;
 
 use crate::output::{Bare, Detailed};
 
-/// A call that will be retried, as returned by [`retry`](crate::retry()) and its variants.
-///
-/// In async code it is awaited, or spawned after `into_future()`; in blocking code it is [`run`](Self::run). The type
-/// parameters track the configured options; they are inferred.
-#[must_use = "nothing is called before it is awaited, or run"]
-pub struct Call<F, E, B, W, T, N> {
-    pub(crate) operation: F,
-    pub(crate) backoff: B,
-    pub(crate) notify: W,
-    pub(crate) timer: T,
-    pub(crate) mode: N,
-    pub(crate) error: PhantomData<fn() -> E>,
+pin_project! {
+    /// A call that will be retried, as returned by [`retry`](crate::retry()) and its variants.
+    ///
+    /// In async code it is awaited, or spawned after `into_future()`; in blocking code it is [`run`](Self::run). The
+    /// type parameters track the configured options; they are inferred.
+    #[must_use = "nothing is called before it is awaited, or run"]
+    pub struct Call<F, E, B, W, T, N> {
+        pub(crate) operation: F,
+        pub(crate) backoff: B,
+        pub(crate) notify: W,
+        pub(crate) timer: T,
+        #[pin]
+        pub(crate) mode: N,
+        pub(crate) error: PhantomData<fn() -> E>,
+    }
 }
 
 impl<F, E, B, T> Call<F, E, B, Silent, T, Bare> {

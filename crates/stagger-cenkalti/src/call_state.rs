@@ -12,9 +12,8 @@ use crate::error::Error;
 use crate::output::OutputMode;
 
 /// The state of one call.
-#[derive(Debug)]
-pub(crate) struct CallState<B> {
-    backoff: B,
+#[derive(Debug, Default)]
+pub(crate) struct CallState {
     attempts: u32,
     /// Set if the output includes the elapsed time.
     start: Option<Instant>,
@@ -28,16 +27,12 @@ pub(crate) enum Next {
     Stop(StopReason),
 }
 
-impl<B: BackOff> CallState<B> {
-    pub(crate) const fn new(backoff: B) -> Self {
-        Self { backoff, attempts: 0, start: None, is_nested: false }
-    }
-
+impl CallState {
     /// Starts the call, before the first attempt. Without `timed`, the clock is not read.
-    pub(crate) fn start(&mut self, timed: Option<&impl Clock>) {
+    pub(crate) fn start(&mut self, backoff: &mut impl BackOff, timed: Option<&impl Clock>) {
         self.is_nested = scope::depth() > 0;
         self.start = timed.map(Clock::now);
-        self.backoff.reset();
+        backoff.reset();
     }
 
     /// Counts an attempt; called before each one.
@@ -49,6 +44,7 @@ impl<B: BackOff> CallState<B> {
     pub(crate) fn failed(
         &mut self,
         is_permanent: bool,
+        backoff: &mut impl BackOff,
         is_cancelled: impl FnOnce() -> bool,
         notify: impl FnOnce(Duration),
     ) -> Next {
@@ -58,7 +54,7 @@ impl<B: BackOff> CallState<B> {
         if self.is_nested {
             return Next::Stop(StopReason::Nested);
         }
-        match self.backoff.next_backoff() {
+        match backoff.next_backoff() {
             None => Next::Stop(if is_cancelled() { StopReason::Cancelled } else { StopReason::Exhausted }),
             Some(delay) => {
                 notify(delay);

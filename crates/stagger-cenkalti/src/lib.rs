@@ -149,7 +149,6 @@
 
 mod backoff;
 pub mod blocking;
-mod blocking_ticker;
 mod call;
 mod call_state;
 mod constant;
@@ -166,7 +165,6 @@ mod random;
 mod retry;
 mod ticker;
 mod ticker_state;
-mod wait;
 
 pub use backoff::BackOff;
 pub use call::Call;

@@ -55,14 +55,12 @@ impl<N> OutputMode for Detailed<N> {
 /// Cancellation of an async call.
 pub trait AsyncCancel: OutputMode {
     /// Returns whether the call is cancelled; after that it is not called again.
-    fn poll_cancelled(self: Pin<&mut Self>, cx: &mut Context<'_>) -> bool;
-}
-
-impl AsyncCancel for Bare {
     fn poll_cancelled(self: Pin<&mut Self>, _: &mut Context<'_>) -> bool {
         false
     }
 }
+
+impl AsyncCancel for Bare {}
 
 impl<N: Future> AsyncCancel for Detailed<N> {
     fn poll_cancelled(self: Pin<&mut Self>, cx: &mut Context<'_>) -> bool {
@@ -72,22 +70,15 @@ impl<N: Future> AsyncCancel for Detailed<N> {
 
 /// Cancellation of a blocking call.
 pub trait BlockingCancel: OutputMode {
-    /// Returns the handle to sleep on, if there is one.
-    fn handle(&self) -> Option<&Cancel>;
-}
-
-impl BlockingCancel for Bare {
+    /// Returns the handle to sleep on, if the call can be cancelled.
     fn handle(&self) -> Option<&Cancel> {
         None
     }
 }
 
-/// A call that is never cancelled.
-impl BlockingCancel for Detailed<Pending<()>> {
-    fn handle(&self) -> Option<&Cancel> {
-        None
-    }
-}
+impl BlockingCancel for Bare {}
+
+impl BlockingCancel for Detailed<Pending<()>> {}
 
 impl BlockingCancel for Detailed<&Cancel> {
     fn handle(&self) -> Option<&Cancel> {

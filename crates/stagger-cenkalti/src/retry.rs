@@ -1,6 +1,5 @@
 use core::fmt;
 use core::future::{Future, IntoFuture};
-use core::marker::PhantomData;
 use core::pin::Pin;
 use core::task::{Context, Poll, ready};
 use core::time::Duration;
@@ -113,19 +112,8 @@ where
     type IntoFuture = RetryFuture<F, E, B, W, T, N>;
 
     fn into_future(self) -> Self::IntoFuture {
-        let Self { operation, backoff, notify, timer, mode, error } = self;
-        RetryFuture {
-            operation,
-            notify,
-            timer,
-            state: CallState::new(backoff),
-            phase: Phase::Fresh,
-            attempt: None,
-            sleeping: None,
-            last: None,
-            mode,
-            error,
-        }
+        let state = CallState::default();
+        RetryFuture { call: self, state, phase: Phase::Fresh, attempt: None, sleeping: None, last: None }
     }
 }
 
@@ -139,18 +127,14 @@ pin_project! {
         F: Operation,
         T: Sleep,
     {
-        operation: F,
-        notify: W,
-        timer: T,
-        state: CallState<B>,
+        #[pin]
+        call: Call<F, E, B, W, T, N>,
+        state: CallState,
         phase: Phase,
         #[pin]
         attempt: Option<scope::Scoped<F::Output>>,
         sleeping: Option<T::Sleeping>,
         last: Option<E>,
-        #[pin]
-        mode: N,
-        error: PhantomData<fn() -> E>,
     }
 }
 
@@ -180,15 +164,16 @@ where
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
+        let mut call = this.call.project();
         loop {
             match *this.phase {
                 Phase::Fresh => {
-                    this.state.start(N::TIMED.then_some(this.timer));
+                    this.state.start(call.backoff, N::TIMED.then_some(call.timer));
                     *this.phase = Phase::Due;
                 }
                 Phase::Due => {
                     this.state.begin();
-                    this.attempt.set(Some(scope::inside(this.operation.call())));
+                    this.attempt.set(Some(scope::inside(call.operation.call())));
                     *this.phase = Phase::Attempting;
                 }
                 Phase::Attempting => {
@@ -204,31 +189,32 @@ where
                     };
                     let next = this.state.failed(
                         is_permanent,
-                        || this.mode.as_mut().poll_cancelled(cx),
-                        |delay| this.notify.notify(&error, delay),
+                        call.backoff,
+                        || call.mode.as_mut().poll_cancelled(cx),
+                        |delay| call.notify.notify(&error, delay),
                     );
                     match next {
                         Next::Stop(stop) => {
                             *this.phase = Phase::Ended;
-                            return Poll::Ready(Err(this.state.end::<N, E>(stop, error, this.timer)));
+                            return Poll::Ready(Err(this.state.end::<N, E>(stop, error, call.timer)));
                         }
                         Next::Wait(delay) => {
                             *this.last = Some(error);
                             *this.phase = if delay.is_zero() { Phase::NoWait } else { Phase::Sleeping };
                             match this.sleeping {
                                 _ if delay.is_zero() => {}
-                                Some(sleeping) => this.timer.rearm(sleeping, delay),
-                                None => *this.sleeping = Some(this.timer.sleep(delay)),
+                                Some(sleeping) => call.timer.rearm(sleeping, delay),
+                                None => *this.sleeping = Some(call.timer.sleep(delay)),
                             }
                         }
                     }
                 }
                 phase @ (Phase::NoWait | Phase::Sleeping) => {
                     // Once it is ready the call ends, so it is not polled again.
-                    let cancelled = if this.mode.as_mut().poll_cancelled(cx) { this.last.take() } else { None };
+                    let cancelled = if call.mode.as_mut().poll_cancelled(cx) { this.last.take() } else { None };
                     if let Some(error) = cancelled {
                         *this.phase = Phase::Ended;
-                        return Poll::Ready(Err(this.state.end::<N, E>(StopReason::Cancelled, error, this.timer)));
+                        return Poll::Ready(Err(this.state.end::<N, E>(StopReason::Cancelled, error, call.timer)));
                     }
                     if let (Phase::Sleeping, Some(sleeping)) = (phase, this.sleeping.as_mut()) {
                         ready!(Pin::new(sleeping).poll(cx));
@@ -248,6 +234,10 @@ where
 
 impl<F: Operation, E, B: fmt::Debug, W, T: Sleep, N> fmt::Debug for RetryFuture<F, E, B, W, T, N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RetryFuture").field("state", &self.state).field("phase", &self.phase).finish_non_exhaustive()
+        f.debug_struct("RetryFuture")
+            .field("call", &self.call)
+            .field("state", &self.state)
+            .field("phase", &self.phase)
+            .finish_non_exhaustive()
     }
 }

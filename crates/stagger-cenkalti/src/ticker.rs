@@ -4,7 +4,6 @@ use core::pin::Pin;
 use core::task::{Context, Poll, ready};
 
 use stagger::Instant;
-use stagger::testing::sleeps_are_skipped;
 use stagger::time::Sleep;
 #[cfg(feature = "tokio")]
 use stagger::time::Tokio;
@@ -105,9 +104,9 @@ impl<B: BackOff, T: Sleep, N: Future + Unpin> Ticker<B, T, N> {
             match self.state.phase {
                 Phase::Due => return Poll::Ready(Some(self.state.emit(&self.timer))),
                 Phase::Ended => return Poll::Ready(None),
-                Phase::Yielded => match self.state.backoff.next_backoff() {
+                Phase::Yielded => match self.state.next_delay() {
                     None => self.stop(),
-                    Some(delay) if delay.is_zero() || sleeps_are_skipped() => {
+                    Some(delay) if delay.is_zero() => {
                         self.state.phase = Phase::Due;
                         let yields = self.state.ticks % u64::from(ATTEMPTS_PER_YIELD) == 0;
                         if !self.check_cancelled(cx) && yields {
