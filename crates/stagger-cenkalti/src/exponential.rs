@@ -6,19 +6,8 @@ use stagger::time::{Clock, SystemClock};
 use crate::backoff::BackOff;
 use crate::elapsed::ElapsedTime;
 use crate::interval::{next_interval, randomized};
-use crate::options::{ExponentialBackOffOptions, Parameters};
+use crate::options::{ExponentialBackOffOptions, OptionsError, Parameters};
 use crate::random::{Random, Seeded};
-
-/// Default of the first interval.
-pub const DEFAULT_INITIAL_INTERVAL: Duration = Duration::from_millis(500);
-/// Default of the randomization factor: the share of an interval by which a wait may be shorter or longer.
-pub const DEFAULT_RANDOMIZATION_FACTOR: f64 = 0.5;
-/// Default of the multiplier from one interval to the next.
-pub const DEFAULT_MULTIPLIER: f64 = 1.5;
-/// Default of the longest interval.
-pub const DEFAULT_MAX_INTERVAL: Duration = Duration::from_secs(60);
-/// Default of the elapsed time after which retries end.
-pub const DEFAULT_MAX_ELAPSED_TIME: Duration = Duration::from_secs(15 * 60);
 
 /// A backoff with exponentially growing intervals, randomized waits, and a limit on the elapsed time.
 ///
@@ -79,14 +68,24 @@ impl ExponentialBackOff {
     /// Creates a backoff with the package's defaults: 500 ms, ±0.5, ×1.5, 60 s, 15 min.
     #[must_use]
     pub fn new() -> Self {
-        let ExponentialBackOffOptions { parameters, .. } = Self::options();
-        Self::from_parts(parameters, ElapsedTime::from_now_on(SystemClock), Seeded::default())
+        Self::with_options(Self::options())
     }
 
     /// Returns options with the package's defaults.
     #[must_use]
     pub fn options() -> ExponentialBackOffOptions {
         ExponentialBackOffOptions::default()
+    }
+}
+
+impl<C: Clock, R: Random> ExponentialBackOffOptions<C, R> {
+    /// Builds the backoff, reset.
+    ///
+    /// # Errors
+    /// Returns [`OptionsError`] with every invalid setting.
+    pub fn build(self) -> Result<ExponentialBackOff<C, R>, OptionsError> {
+        self.parameters.check()?;
+        Ok(ExponentialBackOff::with_options(self))
     }
 }
 
@@ -97,9 +96,8 @@ impl Default for ExponentialBackOff {
 }
 
 impl<C: Clock, R> ExponentialBackOff<C, R> {
-    pub(crate) const fn from_parts(parameters: Parameters, time: ElapsedTime<C>, random: R) -> Self {
-        let current = parameters.initial_interval;
-        Self { parameters, time, random, current }
+    fn with_options(ExponentialBackOffOptions { parameters, clock, random }: ExponentialBackOffOptions<C, R>) -> Self {
+        Self { parameters, time: ElapsedTime::from_now_on(clock), random, current: parameters.initial_interval }
     }
 
     /// Returns the time since the backoff was last reset, or created.

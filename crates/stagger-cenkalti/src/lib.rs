@@ -171,12 +171,12 @@ pub use call::Call;
 pub use constant::{ConstantBackOff, StopBackOff, ZeroBackOff};
 pub use elapsed::ElapsedTime;
 pub use error::Error;
-pub use exponential::{
-    DEFAULT_INITIAL_INTERVAL, DEFAULT_MAX_ELAPSED_TIME, DEFAULT_MAX_INTERVAL, DEFAULT_MULTIPLIER,
-    DEFAULT_RANDOMIZATION_FACTOR, ExponentialBackOff,
-};
+pub use exponential::ExponentialBackOff;
 pub use max_retries::{MaxRetries, with_max_retries};
-pub use options::{ExponentialBackOffOptions, OptionsError};
+pub use options::{
+    DEFAULT_INITIAL_INTERVAL, DEFAULT_MAX_ELAPSED_TIME, DEFAULT_MAX_INTERVAL, DEFAULT_MULTIPLIER,
+    DEFAULT_RANDOMIZATION_FACTOR, ExponentialBackOffOptions, OptionsError,
+};
 pub use permanent::{PermanentError, permanent};
 pub use random::{Random, Seeded};
 pub use retry::{RetryFuture, retry_notify_with_timer};

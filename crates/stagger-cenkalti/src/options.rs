@@ -4,19 +4,25 @@ use core::time::Duration;
 use stagger::time::{Clock, SystemClock};
 use stagger::{Instant, Seed};
 
-use crate::elapsed::ElapsedTime;
-use crate::exponential::{
-    DEFAULT_INITIAL_INTERVAL, DEFAULT_MAX_ELAPSED_TIME, DEFAULT_MAX_INTERVAL, DEFAULT_MULTIPLIER,
-    DEFAULT_RANDOMIZATION_FACTOR, ExponentialBackOff,
-};
 use crate::random::{Random, Seeded};
+
+/// Default of the first interval.
+pub const DEFAULT_INITIAL_INTERVAL: Duration = Duration::from_millis(500);
+/// Default of the randomization factor: the share of an interval by which a wait may be shorter or longer.
+pub const DEFAULT_RANDOMIZATION_FACTOR: f64 = 0.5;
+/// Default of the multiplier from one interval to the next.
+pub const DEFAULT_MULTIPLIER: f64 = 1.5;
+/// Default of the longest interval.
+pub const DEFAULT_MAX_INTERVAL: Duration = Duration::from_secs(60);
+/// Default of the elapsed time after which retries end.
+pub const DEFAULT_MAX_ELAPSED_TIME: Duration = Duration::from_secs(15 * 60);
 
 /// The settings of an [`ExponentialBackOff`], validated by [`build`](Self::build).
 #[derive(Clone, Debug)]
 pub struct ExponentialBackOffOptions<C = SystemClock, R = Seeded> {
     pub(crate) parameters: Parameters,
-    clock: C,
-    random: R,
+    pub(crate) clock: C,
+    pub(crate) random: R,
 }
 
 /// The parameters of an exponential backoff; durations used in arithmetic are whole nanoseconds.
@@ -27,6 +33,18 @@ pub(crate) struct Parameters {
     pub(crate) multiplier: f64,
     pub(crate) max_interval: u64,
     pub(crate) max_elapsed_time: Option<Duration>,
+}
+
+impl Parameters {
+    /// Checks the settings that not every value is valid for.
+    pub(crate) fn check(&self) -> Result<(), OptionsError> {
+        let randomization_factor = Some(self.randomization_factor).filter(|share| !(0.0..=1.0).contains(share));
+        let multiplier = Some(self.multiplier).filter(|multiplier| !(1.0..f64::INFINITY).contains(multiplier));
+        match (randomization_factor, multiplier) {
+            (None, None) => Ok(()),
+            _ => Err(OptionsError { randomization_factor, multiplier }),
+        }
+    }
 }
 
 impl Default for ExponentialBackOffOptions {
@@ -94,26 +112,6 @@ impl<C, R> ExponentialBackOffOptions<C, R> {
     /// Sets the seed that waits are drawn from; the same waits follow every reset.
     pub fn seed(self, seed: Seed) -> ExponentialBackOffOptions<C, Seeded> {
         self.random(Seeded::with_seed(seed))
-    }
-
-    /// Builds the backoff, reset.
-    ///
-    /// # Errors
-    /// Returns [`OptionsError`] with every invalid setting.
-    pub fn build(self) -> Result<ExponentialBackOff<C, R>, OptionsError>
-    where
-        C: Clock,
-        R: Random,
-    {
-        let Parameters { randomization_factor, multiplier, .. } = self.parameters;
-        let error = OptionsError {
-            randomization_factor: Some(randomization_factor).filter(|share| !(0.0..=1.0).contains(share)),
-            multiplier: Some(multiplier).filter(|multiplier| !(1.0..f64::INFINITY).contains(multiplier)),
-        };
-        if error.randomization_factor.is_some() || error.multiplier.is_some() {
-            return Err(error);
-        }
-        Ok(ExponentialBackOff::from_parts(self.parameters, ElapsedTime::from_now_on(self.clock), self.random))
     }
 }
 
