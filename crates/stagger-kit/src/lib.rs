@@ -1,4 +1,4 @@
-//! Test utilities for real processes and real servers.
+//! Test utilities for real processes and real servers, and for calls in virtual time.
 //!
 //! Unpublished and Unix only: used by the workspace's own tests.
 //!
@@ -10,6 +10,8 @@
 //! | [`raise_descriptor_limit`], [`SourcePorts`] | check the limits for many connections; errors say how to raise them |
 //! | [`Ledger`], [`Tally`] | durable records; checks that each effect happened exactly once |
 //! | [`User`], [`Postgres`] | servers that refuse to run as root |
+//! | [`poll_times`], [`assert_uniform`] | poll a future by hand; check the distribution of random delays |
+//! | `PendingTimer`, `PanickingTimer`, with the feature `timers` | interrupt a call during a sleep; forbid sleeps |
 //!
 //! ```
 //! use core::time::Duration;
@@ -28,6 +30,10 @@
 mod capture;
 mod descriptor_limit;
 mod ledger;
+#[cfg(feature = "timers")]
+mod panicking_timer;
+#[cfg(feature = "timers")]
+mod pending_timer;
 mod poll;
 mod port;
 mod postgres;
@@ -38,12 +44,18 @@ mod running;
 mod server;
 mod source_ports;
 mod tally;
+mod uniform;
 mod user;
 mod watchdog;
 
 pub use crate::capture::Stream;
 pub use crate::descriptor_limit::raise_descriptor_limit;
 pub use crate::ledger::Ledger;
+#[cfg(feature = "timers")]
+pub use crate::panicking_timer::PanickingTimer;
+#[cfg(feature = "timers")]
+pub use crate::pending_timer::{PendingSleep, PendingTimer};
+pub use crate::poll::poll_times;
 pub use crate::port::Port;
 pub use crate::postgres::Postgres;
 pub use crate::process_tree::LeakedProcess;
@@ -53,6 +65,7 @@ pub use crate::running::{Finished, Running};
 pub use crate::server::{Ready, Server};
 pub use crate::source_ports::SourcePorts;
 pub use crate::tally::{Miscount, Tally};
+pub use crate::uniform::assert_uniform;
 pub use crate::user::User;
 /// A signal for [`Running::signal`].
 pub use rustix::process::Signal;

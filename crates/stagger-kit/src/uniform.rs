@@ -1,6 +1,9 @@
 /// Asserts that a sample in `[0, 1]` is uniform: a Kolmogorov-Smirnov test at a significance level of one in a million.
+///
+/// # Panics
+/// If the sample is not uniform.
 #[track_caller]
-pub(crate) fn assert_uniform(mut sample: Vec<f64>) {
+pub fn assert_uniform(mut sample: Vec<f64>) {
     sample.sort_by(f64::total_cmp);
     let n = sample.len() as f64;
     let distance = sample

@@ -6,7 +6,7 @@ use stagger::time::{BlockingSleep, Clock, Sleep};
 
 /// A timer that panics if a sleep is requested.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct PanickingTimer;
+pub struct PanickingTimer;
 
 impl Clock for PanickingTimer {
     fn now(&self) -> Instant {

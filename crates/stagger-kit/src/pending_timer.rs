@@ -8,13 +8,14 @@ use stagger::time::{Clock, Sleep};
 
 /// A virtual timer whose sleeps are pending at their first poll, so that a test can drop a call during a sleep.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct PendingTimer {
-    pub(crate) clock: VirtualClock,
+pub struct PendingTimer {
+    /// The clock that a sleep advances when it ends.
+    pub clock: VirtualClock,
 }
 
 /// A sleep of [`PendingTimer`].
 #[derive(Debug)]
-pub(crate) struct PendingSleep {
+pub struct PendingSleep {
     clock: VirtualClock,
     length: Duration,
     polls: u32,
