@@ -119,6 +119,8 @@ fn the_worst_item_decides_the_outcome_of_the_attempt() {
     for (items, expected) in [
         (vec![None, None], Outcome::Success),
         (vec![None, Some(Outcome::Permanent)], Outcome::Permanent),
+        (vec![None, Some(Outcome::Cancelled)], Outcome::Cancelled),
+        (vec![Some(Outcome::Permanent), Some(Outcome::Cancelled)], Outcome::Permanent),
         (vec![Some(Outcome::Permanent), Some(local)], local),
         (vec![Some(local), Some(Outcome::TRANSIENT)], Outcome::TRANSIENT),
         (vec![Some(Outcome::TRANSIENT), Some(Outcome::throttled(None))], Outcome::throttled(None)),
@@ -154,6 +156,35 @@ fn the_worst_item_decides_the_outcome_of_the_attempt() {
         assert_eq!(breaker.snapshot().recorded[0], expected, "{items:?}");
         drop(batch);
         assert_eq!(breaker.in_flight(), 0);
+    }
+}
+
+#[test]
+fn listeners_receive_the_error_of_the_item_that_decided_or_else_the_first() {
+    let do_not_retry = Some(Outcome::throttled(Some(ServerHint::DoNotRetry)));
+    let (permanent, transient) = (Some(Outcome::Permanent), Some(Outcome::TRANSIENT));
+    let not_processed = Some(Outcome::NotProcessed);
+    for (outcomes, want) in [
+        ([None, permanent, transient], 2),
+        ([None, transient, transient], 1),
+        // Combined from both, so it is the outcome of neither.
+        ([None, do_not_retry, not_processed], 1),
+        ([None, not_processed, do_not_retry], 1),
+        ([not_processed, None, None], 0),
+    ] {
+        let errors = Arc::new(Mutex::new(Vec::new()));
+        let recorded = Arc::clone(&errors);
+        let retrier = Retrier::new(POLICY)
+            .on_event(move |event| recorded.lock().unwrap().push(event.error_as::<usize>().copied()));
+        let mut batch = Batch::with_timer(VirtualClock::new(), retrier, items(3));
+        assert!(block_on(batch.next_attempt()));
+        for (item, outcome) in outcomes.into_iter().enumerate() {
+            if let Some(outcome) = outcome {
+                batch.failed(&format!("id-{item}"), outcome, item).unwrap();
+            }
+        }
+        block_on(batch.next_attempt());
+        assert_eq!(errors.lock().unwrap()[0], Some(want), "{outcomes:?}");
     }
 }
 

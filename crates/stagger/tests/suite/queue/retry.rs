@@ -1,7 +1,7 @@
 use core::pin::pin;
 use core::time::Duration;
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use futures_lite::future::block_on;
 use stagger::queue::{GaveUp, GiveUpReason, RetryQueue};
@@ -236,6 +236,19 @@ fn max_elapsed_starts_at_the_first_attempt() {
     let stopped = fail_all(&mut queue, Outcome::TRANSIENT);
     assert_eq!((stopped[0].reason, stopped[0].attempts), (GiveUpReason::Stop(StopReason::Elapsed), 4));
     assert_eq!(clock.elapsed(), ms(530));
+}
+
+#[test]
+fn events_count_the_spread_as_elapsed_but_not_the_wait_before_it() {
+    const SPREAD: Policy = policy!(constant(ms(10)).spread(secs(10)));
+    let (clock, seen) = (VirtualClock::new(), Arc::new(Mutex::new(Vec::new())));
+    let recorded = Arc::clone(&seen);
+    let retrier = Retrier::new(SPREAD).on_event(move |event| recorded.lock().unwrap().push(event.elapsed));
+    let mut queue = RetryQueue::with_timer(clock.clone(), retrier);
+    queue.push((), ms(5_000)).unwrap();
+    block_on(queue.next()).unwrap().unwrap().succeeded();
+    assert!(clock.elapsed() > ms(5_000));
+    assert_eq!(*seen.lock().unwrap(), [clock.elapsed() - ms(5_000)]);
 }
 
 #[test]
