@@ -2,8 +2,9 @@ use core::fmt;
 use core::future::Future;
 use core::time::Duration;
 
-use stagger_core::{Outcome, StopReason};
+use stagger_core::Outcome;
 
+use super::gave_up::{GaveUp, GiveUpReason};
 use super::pending::Pending;
 use crate::call::machine::Call;
 use crate::call::options::Through;
@@ -33,7 +34,7 @@ pub struct Job<T, S: Clock + Clone> {
 
 impl<T, S: Clock + Clone> Job<T, S> {
     /// Begins the next attempt of an item.
-    pub(super) fn begin(retrier: &Retrier, item: T, state: ItemState, clock: S) -> Result<Self, (T, StopReason, u32)> {
+    pub(super) fn begin(retrier: &Retrier, item: T, state: ItemState, clock: S) -> Result<Self, GaveUp<T>> {
         let options = Through { retrier: retrier.clone(), deadline: None, is_timed: false };
         let mut call = Call::resume(options, clock, state);
         match call.begin() {
@@ -43,7 +44,7 @@ impl<T, S: Clock + Clone> Job<T, S> {
             }
             Err((stop, _)) => {
                 call.emit_stop(&Silent, stop);
-                Err((item, stop, call.attempts()))
+                Err(GaveUp { item, reason: GiveUpReason::Stop(stop), attempts: call.attempts() })
             }
         }
     }

@@ -1,5 +1,5 @@
 use stagger_core::machine::{Paused, RetryMachine};
-use stagger_core::{Instant, NestedRetries, StopReason};
+use stagger_core::{Instant, StopReason};
 
 use super::full::QueueFull;
 use super::gave_up::{GaveUp, GiveUpReason};
@@ -38,15 +38,15 @@ impl<T, S: Sleep + Clone> RetryQueue<T, S> {
     /// is at capacity.
     pub fn restore(&mut self, pending: Pending<T>) -> Result<Key, GaveUp<Pending<T>>> {
         let Pending { item, left, paused } = pending;
-        let stopped =
-            |item, why| GaveUp { item: Pending { item, left, paused }, reason: why, attempts: paused.attempt() };
-        let state = match self.resumed(paused) {
-            Ok(state) => state,
-            Err(stop) => return Err(stopped(item, GiveUpReason::Stop(stop))),
-        };
-        self.queue
-            .push(Waiting { item, state }, left)
-            .map_err(|QueueFull(waiting)| stopped(waiting.item, GiveUpReason::Full))
+        let gave_up =
+            |item, reason| GaveUp { item: Pending { item, left, paused }, reason, attempts: paused.attempt() };
+        match self.resumed(paused) {
+            Ok(state) => self
+                .queue
+                .push(Waiting { item, state }, left)
+                .map_err(|QueueFull(waiting)| gave_up(waiting.item, GiveUpReason::Full)),
+            Err(stop) => Err(gave_up(item, GiveUpReason::Stop(stop))),
+        }
     }
 
     /// Restores the state of a paused item, and acquires new permits in place of the released ones.
@@ -57,8 +57,7 @@ impl<T, S: Sleep + Clone> RetryQueue<T, S> {
         if retry.is_last_attempt() {
             return Err(StopReason::Attempts);
         }
-        let guards = self.retrier.shared().guards().nested(NestedRetries::Allow);
-        let permits = retry.reacquire(|| timer.now(), &guards)?;
+        let permits = retry.reacquire(|| timer.now(), &self.retrier.shared().guards())?;
         state.permits = WaitingPermits::new(permits, self.guard_source());
         Ok(state)
     }

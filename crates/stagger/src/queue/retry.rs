@@ -193,14 +193,13 @@ impl<T, S: Sleep + Clone> RetryQueue<T, S> {
         }
         let decided = call.failed(&Silent, outcome, error, resolution);
         let attempts = call.attempts();
-        let (delay, after, source) = match decided {
-            Next::Wait { delay, after, source } => (delay, after, source),
-            Next::Stop(stop) => return Err(GaveUp { item, reason: GiveUpReason::Stop(stop), attempts }),
-        };
-        match self.queue.push(Waiting { item, state: call.park() }, delay) {
-            Ok(key) => Ok(Queued { key, after, source }),
-            // The permits are released when the state is dropped.
-            Err(QueueFull(waiting)) => Err(GaveUp { item: waiting.item, reason: GiveUpReason::Full, attempts }),
+        match decided {
+            Next::Wait { delay, after, source } => match self.queue.push(Waiting { item, state: call.park() }, delay) {
+                Ok(key) => Ok(Queued { key, after, source }),
+                // The permits are released when the state is dropped.
+                Err(QueueFull(waiting)) => Err(GaveUp { item: waiting.item, reason: GiveUpReason::Full, attempts }),
+            },
+            Next::Stop(stop) => Err(GaveUp { item, reason: GiveUpReason::Stop(stop), attempts }),
         }
     }
 
@@ -253,11 +252,7 @@ impl<T, S: Sleep + Clone> RetryQueue<T, S> {
     }
 
     fn begin_attempt(&self, Waiting { item, state }: Waiting<T>) -> Result<Job<T, S>, GaveUp<T>> {
-        Job::begin(&self.retrier, item, state, self.queue.timer().clone()).map_err(|(item, stop, attempts)| GaveUp {
-            item,
-            reason: GiveUpReason::Stop(stop),
-            attempts,
-        })
+        Job::begin(&self.retrier, item, state, self.queue.timer().clone())
     }
 
     /// Returns the source of the guards that grant the items' permits; `None` without guards.

@@ -104,8 +104,17 @@ impl<T> Slab<T> {
     /// Returns the tick at which the entry is due, or `None` if the key is stale.
     #[inline]
     pub(super) fn due(&self, key: Key) -> Option<u64> {
-        match self.entries.get(key.index as usize) {
-            Some(Entry::Pending { generation, tick, .. }) if *generation == key.generation => Some(*tick),
+        self.pending(key).map(|(tick, _)| tick)
+    }
+
+    pub(super) fn get(&self, key: Key) -> Option<&T> {
+        self.pending(key).map(|(_, item)| item)
+    }
+
+    #[inline]
+    fn pending(&self, key: Key) -> Option<(u64, &T)> {
+        match self.entries.get(key.index as usize)? {
+            Entry::Pending { generation, tick, item } if *generation == key.generation => Some((*tick, item)),
             _ => None,
         }
     }
@@ -114,13 +123,6 @@ impl<T> Slab<T> {
     pub(super) fn set_due(&mut self, key: Key, to: u64) {
         if let Some(Entry::Pending { tick, .. }) = self.entries.get_mut(key.index as usize) {
             *tick = to;
-        }
-    }
-
-    pub(super) fn get(&self, key: Key) -> Option<&T> {
-        match self.entries.get(key.index as usize) {
-            Some(Entry::Pending { generation, item, .. }) if *generation == key.generation => Some(item),
-            _ => None,
         }
     }
 

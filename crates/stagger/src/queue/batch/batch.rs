@@ -106,8 +106,9 @@ impl<T, E, S: Sleep + Clone> Batch<T, E, S> {
         }
     }
 
-    /// Sets when the lease of the items ends, as an instant of the timer's clock, of std's or of tokio's, and how long an attempt takes at most: no attempt
-    /// starts later than `margin` before the end, not even the first. Default: no lease.
+    /// Sets when the lease of the items ends, as an instant of the timer's clock, of std's or of tokio's, and how long
+    /// an attempt takes at most: no attempt starts later than `margin` before the end, not even the first. Default: no
+    /// lease.
     #[must_use]
     pub fn lease(mut self, ends: impl Deadline, margin: Duration) -> Self {
         let ends = ends.on_clock(&self.call.call.clock);
@@ -227,7 +228,7 @@ impl<T, E, S: Sleep + Clone> Batch<T, E, S> {
     #[must_use]
     pub fn finish(mut self) -> BatchResult<T, E> {
         self.end(StopReason::Cancelled);
-        core::mem::replace(&mut self.result, BatchResult { succeeded: 0, dead_lettered: 0, failed: Vec::new() })
+        self.result
     }
 
     fn failed_at(&mut self, index: usize, outcome: Outcome, error: E) {
