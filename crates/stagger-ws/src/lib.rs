@@ -109,6 +109,8 @@ mod instant;
 #[cfg(feature = "server")]
 #[cfg_attr(docsrs, doc(cfg(feature = "server")))]
 pub mod server;
+#[cfg(any(feature = "client", feature = "server"))]
+mod sync;
 
 pub use advice::ReconnectAdvice;
 #[cfg(feature = "client")]

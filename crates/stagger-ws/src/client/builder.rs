@@ -1,6 +1,6 @@
 use core::fmt;
 use core::time::Duration;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use http::Request;
 use stagger::Retrier;
@@ -253,7 +253,7 @@ impl ClientBuilder {
     /// [`acked`](Self::acked).
     #[must_use]
     pub fn resume(mut self, resume: impl Resume) -> Self {
-        self.resume = Some(SharedResume::new(resume));
+        self.resume = Some(Arc::new(Mutex::new(resume)));
         self
     }
 }

@@ -332,7 +332,7 @@ impl ReconnectLoop {
             ReconnectStep::Connect { generation } => {
                 let attempt = ConnectAttempt {
                     number: self.driver.attempts(),
-                    auth_rejection: self.classifier.last_auth_rejection(),
+                    auth_rejection: self.classifier.last_auth_rejection,
                 };
                 let connect = Arc::clone(&self.dialer).connect(attempt);
                 Activity::Connecting(

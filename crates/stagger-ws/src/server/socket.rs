@@ -139,17 +139,13 @@ impl<W> Socket<W> {
         if !self.is_open() {
             return Some(Timeout::Close);
         }
-        match self.monitor?.status(Instant::now()) {
+        let (phase, next_check) = match self.monitor?.status(Instant::now()) {
             PeerStatus::Dead => return Some(Timeout::Keepalive),
-            PeerStatus::NeedsPing { next_check } => {
-                self.phase = Phase::SendPing;
-                self.set_timer(next_check);
-            }
-            PeerStatus::Alive { next_check } => {
-                self.phase = Phase::Open;
-                self.set_timer(next_check);
-            }
-        }
+            PeerStatus::NeedsPing { next_check } => (Phase::SendPing, next_check),
+            PeerStatus::Alive { next_check } => (Phase::Open, next_check),
+        };
+        self.phase = phase;
+        self.set_timer(next_check);
         None
     }
 

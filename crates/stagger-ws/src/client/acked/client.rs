@@ -14,7 +14,7 @@ use crate::client::background::stream::Client;
 use crate::client::builder::ClientBuilder;
 use crate::client::failure::fatal::Fatal;
 use crate::client::outbox::error::{SendError, SendErrorKind};
-use crate::client::outbox::queue::{Completion, Enqueue};
+use crate::client::outbox::queue::Completion;
 use crate::client::outbox::unacked::UnackedMessages;
 use crate::client::telemetry;
 
@@ -149,7 +149,7 @@ impl<K: Ord + Send + 'static> Sink<Message> for AckedClient<K> {
     }
 
     fn start_send(self: Pin<&mut Self>, message: Message) -> Result<(), SendError> {
-        self.handle.enqueue(message, Room::Reserved)
+        self.handle.window.try_enqueue(message, Completion::Unacked, Room::Reserved).without_waiting()
     }
 
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Result<(), SendError>> {
@@ -191,7 +191,7 @@ impl<K: Ord + Send + 'static> AckedHandle<K> {
     /// # Errors
     /// As [`send`](Self::send), and [`SendErrorKind::Full`] if there is no room.
     pub fn try_send(&self, message: Message) -> Result<(), SendError> {
-        self.enqueue(message, Room::Required)
+        self.window.try_enqueue(message, Completion::Unacked, Room::Required).without_waiting()
     }
 
     /// Processes an acknowledgement that was received by other means than the connection, also between two connections.
@@ -230,14 +230,6 @@ impl<K: Ord + Send + 'static> AckedHandle<K> {
     #[must_use]
     pub fn client(&self) -> &Handle {
         &self.client
-    }
-
-    fn enqueue(&self, message: Message, room: Room) -> Result<(), SendError> {
-        match self.window.try_enqueue(message, Completion::Unacked, room) {
-            Enqueue::Queued => Ok(()),
-            Enqueue::NoRoom(message, _) => Err(SendError::new(SendErrorKind::Full, Some(message))),
-            Enqueue::Rejected(error) => Err(error),
-        }
     }
 }
 

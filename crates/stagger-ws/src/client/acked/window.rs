@@ -2,7 +2,7 @@ use core::fmt::{self, Debug};
 use core::task::{Context, Poll, Waker};
 use core::time::Duration;
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -13,6 +13,7 @@ use crate::client::outbox::error::{SendError, SendErrorKind};
 use crate::client::outbox::queue::{Completion, Enqueue, LinkState, enqueue, wake};
 use crate::client::outbox::unacked::{AckDelivery, UnackedMessages};
 use crate::client::telemetry::{Counter, Gauge};
+use crate::sync::{lock, wait_until};
 
 /// The unacknowledged messages in send order, shared between senders and the connection task.
 pub(in crate::client) struct Window<K> {
@@ -77,14 +78,9 @@ impl<K: Ord + Send + 'static> Window<K> {
     /// Adds a message if there is room, or if the sink has checked for room before.
     pub(super) fn try_enqueue(&self, message: Message, completion: Completion, room_needed: Room) -> Enqueue {
         let id = self.acks.id(&message);
-        let mut inner = self.inner();
-        let kind = match inner.link {
-            LinkState::Closed => Some(SendErrorKind::Closed),
-            LinkState::GaveUp => Some(SendErrorKind::GaveUp),
-            _ if message.len() > self.acks.max_bytes => Some(SendErrorKind::TooLong),
-            _ => None,
-        };
-        if let Some(kind) = kind {
+        let mut inner = lock(&self.inner);
+        let is_too_long = message.len() > self.acks.max_bytes;
+        if let Some(kind) = inner.link.ended().or_else(|| is_too_long.then_some(SendErrorKind::TooLong)) {
             return Enqueue::Rejected(SendError::new(kind, Some(message)));
         }
         let bytes = inner.bytes.saturating_add(message.len());
@@ -102,40 +98,29 @@ impl<K: Ord + Send + 'static> Window<K> {
 
     /// Polls until the sink may add a message.
     pub(super) fn poll_room(&self, cx: &mut Context<'_>) -> Poll<Result<(), SendError>> {
-        let mut inner = self.inner();
-        match inner.link {
-            LinkState::Closed => Poll::Ready(Err(SendError::new(SendErrorKind::Closed, None))),
-            LinkState::GaveUp => Poll::Ready(Err(SendError::new(SendErrorKind::GaveUp, None))),
-            _ if inner.entries.len() >= self.acks.max_messages || inner.bytes >= self.acks.max_bytes => {
+        let mut inner = lock(&self.inner);
+        match inner.link.ended() {
+            Some(kind) => Poll::Ready(Err(SendError::new(kind, None))),
+            None if inner.entries.len() >= self.acks.max_messages || inner.bytes >= self.acks.max_bytes => {
                 inner.sink = Some(cx.waker().clone());
                 Poll::Pending
             }
-            _ => Poll::Ready(Ok(())),
+            None => Poll::Ready(Ok(())),
         }
     }
 
     /// Waits until all messages are acknowledged.
     pub(super) async fn flushed(&self) -> Result<(), SendErrorKind> {
-        loop {
-            let mut empty = core::pin::pin!(self.empty.notified());
-            // Before the check; otherwise the last acknowledgement could arrive in between, unnoticed.
-            empty.as_mut().enable();
-            {
-                let inner = self.inner();
-                match inner.link {
-                    _ if inner.entries.is_empty() && !inner.returned => return Ok(()),
-                    LinkState::Closed => return Err(SendErrorKind::Closed),
-                    LinkState::GaveUp => return Err(SendErrorKind::GaveUp),
-                    LinkState::Up | LinkState::Down => {}
-                }
-            }
-            empty.await;
-        }
+        wait_until(&self.empty, || {
+            let inner = lock(&self.inner);
+            if inner.entries.is_empty() && !inner.returned { Some(Ok(())) } else { inner.link.ended().map(Err) }
+        })
+        .await
     }
 
     /// Removes acknowledged messages. Only messages that have been sent can be acknowledged.
     pub(super) fn acknowledge(&self, ack: &Ack<K>) {
-        let mut inner = self.inner();
+        let mut inner = lock(&self.inner);
         let inner = &mut *inner;
         let (mut at, mut removed) = (0, 0);
         while let Some(entry) = inner.entries.get(at).filter(|entry| entry.written.is_some()) {
@@ -155,12 +140,12 @@ impl<K: Ord + Send + 'static> Window<K> {
 
     /// Returns copies of all unacknowledged messages.
     pub(super) fn unacked(&self) -> Vec<Message> {
-        self.inner().entries.iter().map(|entry| entry.message.clone()).collect()
+        lock(&self.inner).entries.iter().map(|entry| entry.message.clone()).collect()
     }
 
     /// Removes and returns all unacknowledged messages.
     pub(super) fn drain(&self) -> Vec<Message> {
-        let mut inner = self.inner();
+        let mut inner = lock(&self.inner);
         (inner.bytes, inner.written) = (0, 0);
         let messages: Vec<_> = inner.entries.drain(..).map(|entry| entry.message).collect();
         inner.returned |= !messages.is_empty();
@@ -179,13 +164,6 @@ impl<K: Ord + Send + 'static> Window<K> {
         if inner.entries.is_empty() {
             self.empty.notify_waiters();
         }
-    }
-}
-
-impl<K> Window<K> {
-    fn inner(&self) -> MutexGuard<'_, Inner<K>> {
-        // Comparing ids is user code and may panic, but never while the state is inconsistent.
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -214,7 +192,7 @@ impl<K> Inner<K> {
 
 impl<K: Ord + Send + 'static> UnackedMessages for Window<K> {
     fn set_link(&self, link: LinkState) -> usize {
-        let mut inner = self.inner();
+        let mut inner = lock(&self.inner);
         inner.link = link;
         inner.written = 0;
         let resent = inner.entries.iter().take_while(|entry| entry.written.is_some()).count();
@@ -226,7 +204,7 @@ impl<K: Ord + Send + 'static> UnackedMessages for Window<K> {
     }
 
     fn poll_next(&self, cx: &mut Context<'_>) -> Poll<Message> {
-        let mut inner = self.inner();
+        let mut inner = lock(&self.inner);
         let next = inner.written;
         let Some(entry) = inner.entries.get_mut(next) else {
             inner.task = Some(cx.waker().clone());
@@ -241,7 +219,7 @@ impl<K: Ord + Send + 'static> UnackedMessages for Window<K> {
     }
 
     fn drop_last(&self) {
-        let mut inner = self.inner();
+        let mut inner = lock(&self.inner);
         if let Some(last) = inner.written.checked_sub(1) {
             inner.remove(last);
             self.on_removed(&mut inner, 1);
@@ -260,7 +238,7 @@ impl<K: Ord + Send + 'static> UnackedMessages for Window<K> {
 
     fn due(&self) -> Option<Instant> {
         let timeout = self.acks.timeout?;
-        let inner = self.inner();
+        let inner = lock(&self.inner);
         let oldest = inner.entries.front().filter(|_| inner.written > 0)?;
         oldest.written?.checked_add(timeout)
     }
@@ -268,7 +246,7 @@ impl<K: Ord + Send + 'static> UnackedMessages for Window<K> {
 
 impl<K> Drop for Window<K> {
     fn drop(&mut self) {
-        let left = self.inner().entries.len();
+        let left = lock(&self.inner).entries.len();
         self.unacked.decrement(left);
     }
 }

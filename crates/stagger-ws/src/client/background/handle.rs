@@ -11,7 +11,7 @@ use super::event::ConnectionState;
 use super::inbox::UnreadBytes;
 use crate::client::failure::fatal::Fatal;
 use crate::client::outbox::error::{SendError, SendErrorKind};
-use crate::client::outbox::queue::{Completion, Enqueue, LinkState, OutboxQueue};
+use crate::client::outbox::queue::{Completion, LinkState, OutboxQueue};
 use crate::client::outbox::unacked::UnackedMessages;
 
 /// A command to the task that owns the connection.
@@ -96,11 +96,7 @@ impl Handle {
     /// # Errors
     /// [`SendError`] with the message, if the outbox did not accept it.
     pub fn try_send(&self, message: Message) -> Result<(), SendError> {
-        match self.0.outbox.try_enqueue(message, Completion::Ignored) {
-            Enqueue::Queued => Ok(()),
-            Enqueue::NoRoom(message, _) => Err(SendError::new(SendErrorKind::Full, Some(message))),
-            Enqueue::Rejected(error) => Err(error),
-        }
+        self.0.outbox.try_enqueue(message, Completion::Ignored).without_waiting()
     }
 
     /// Reconnects immediately, even during a wait, after giving up, or after the server ended the connection. Replaces

@@ -17,7 +17,7 @@ use super::task::ConnectionTask;
 use crate::client::builder::ClientBuilder;
 use crate::client::failure::fatal::Fatal;
 use crate::client::outbox::error::SendError;
-use crate::client::outbox::queue::{Completion, Enqueue, OutboxQueue};
+use crate::client::outbox::queue::{Completion, OutboxQueue};
 use crate::client::outbox::unacked::UnackedMessages;
 use crate::client::reconnect_loop::ReconnectLoop;
 use crate::client::resume::handshake::ResumeHandshake;
@@ -89,7 +89,7 @@ impl Client {
         let outbox = OutboxQueue::new(builder.outbox, telemetry::target(&builder.retrier));
         let resume = builder.resume.take().map(|resume| {
             let dialer = &mut builder.dialer;
-            dialer.provider = with_position(Arc::clone(&dialer.provider), resume.clone());
+            dialer.provider = with_position(Arc::clone(&dialer.provider), Arc::clone(&resume));
             Box::new(ResumeHandshake::new(resume, dialer.connect_timeout))
         });
         let shared = Arc::new(Shared {
@@ -178,10 +178,8 @@ impl Sink<Message> for Client {
     }
 
     fn start_send(self: Pin<&mut Self>, message: Message) -> Result<(), SendError> {
-        match self.handle.0.outbox.try_enqueue(message, Completion::Sink) {
-            Enqueue::Queued | Enqueue::NoRoom(..) => Ok(()),
-            Enqueue::Rejected(error) => Err(error),
-        }
+        // The sink always has room: `poll_room` has checked.
+        self.handle.0.outbox.try_enqueue(message, Completion::Sink).without_waiting()
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), SendError>> {

@@ -106,22 +106,14 @@ impl ConnectionTask {
                                 self.session.shared.set_link(LinkState::Closed);
                                 let attempt = connection.attempt();
                                 connection.close_handshake(|message| self.session.process_ack(message)).await;
-                                return self.session.on_closed(Closed {
-                                    cause: ConnectionError::ClosedLocally,
-                                    retry_in: None,
-                                    attempt,
-                                });
+                                return self.session.on_closed_locally(attempt, None);
                             }
                             Some(Command::Shutdown) => return,
                             Some(Command::ReconnectNow) => {
                                 let attempt = connection.attempt();
                                 drop(connection);
                                 self.session.on_disconnected();
-                                self.session.on_closed(Closed {
-                                    cause: ConnectionError::ClosedLocally,
-                                    retry_in: Some(Duration::ZERO),
-                                    attempt,
-                                });
+                                self.session.on_closed_locally(attempt, Some(Duration::ZERO));
                                 self.restart();
                             }
                         }
@@ -207,6 +199,10 @@ impl Session {
             self.state.send_replace(ConnectionState::Waiting { until });
         }
         self.buffer.closed(closed);
+    }
+
+    fn on_closed_locally(&mut self, attempt: u32, retry_in: Option<Duration>) {
+        self.on_closed(Closed { cause: ConnectionError::ClosedLocally, retry_in, attempt });
     }
 
     fn on_stopped(&mut self, fatal: Option<Fatal>) {

@@ -27,7 +27,8 @@ pub(in crate::client) struct Classifier {
     pub(in crate::client) codes: CloseCodes,
     pub(in crate::client) max_auth_retries: u32,
     auth_rejections: u32,
-    last_auth_rejection: Option<u16>,
+    /// How the credentials were last rejected, if no connection has been opened since.
+    pub(in crate::client) last_auth_rejection: Option<u16>,
 }
 
 impl Classifier {
@@ -39,11 +40,6 @@ impl Classifier {
     pub(in crate::client) fn shrunk(mut self) -> Self {
         self.codes.shrink();
         self
-    }
-
-    /// Returns how the credentials were last rejected, if no connection has been opened since.
-    pub(in crate::client) const fn last_auth_rejection(&self) -> Option<u16> {
-        self.last_auth_rejection
     }
 
     /// Records that a connection was opened, so its credentials were accepted.

@@ -1,8 +1,7 @@
-use core::pin::pin;
 use core::task::{Context, Poll, Waker};
 use core::time::Duration;
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
@@ -11,6 +10,7 @@ use tokio_tungstenite::tungstenite::Message;
 use super::config::{Outbox, OverflowPolicy};
 use super::error::{SendError, SendErrorKind};
 use crate::client::telemetry::{Counter, Gauge};
+use crate::sync::{lock, wait_until};
 
 /// The queue of waiting messages, shared between senders and the connection task.
 #[derive(Debug)]
@@ -72,6 +72,17 @@ pub(in crate::client) enum LinkState {
     Closed,
 }
 
+impl LinkState {
+    /// Returns why no message is accepted anymore, if so.
+    pub(in crate::client) const fn ended(self) -> Option<SendErrorKind> {
+        match self {
+            Self::Up | Self::Down => None,
+            Self::GaveUp => Some(SendErrorKind::GaveUp),
+            Self::Closed => Some(SendErrorKind::Closed),
+        }
+    }
+}
+
 /// The result of an attempt to queue a message.
 #[derive(Debug)]
 pub(in crate::client) enum Enqueue {
@@ -79,6 +90,17 @@ pub(in crate::client) enum Enqueue {
     /// There is no room yet; the sender can wait.
     NoRoom(Message, Completion),
     Rejected(SendError),
+}
+
+impl Enqueue {
+    /// Returns the result for a sender that does not wait for room.
+    pub(in crate::client) fn without_waiting(self) -> Result<(), SendError> {
+        match self {
+            Self::Queued => Ok(()),
+            Self::NoRoom(message, _) => Err(SendError::new(SendErrorKind::Full, Some(message))),
+            Self::Rejected(error) => Err(error),
+        }
+    }
 }
 
 impl OutboxQueue {
@@ -103,16 +125,15 @@ impl OutboxQueue {
 
     /// Queues a message if there is room.
     pub(in crate::client) fn try_enqueue(&self, message: Message, completion: Completion) -> Enqueue {
-        let mut inner = self.inner();
+        let mut inner = lock(&self.inner);
         let rejected = |kind, message| Enqueue::Rejected(SendError::new(kind, Some(message)));
-        match (inner.link, self.config.overflow) {
-            (LinkState::Closed, _) => return rejected(SendErrorKind::Closed, message),
-            (LinkState::GaveUp, _) => return rejected(SendErrorKind::GaveUp, message),
-            (LinkState::Down, OverflowPolicy::FailFast) => return rejected(SendErrorKind::NotConnected, message),
-            _ => {}
-        }
-        if message.len() > self.config.max_bytes {
-            return rejected(SendErrorKind::TooLong, message);
+        let kind = match (inner.link, self.config.overflow) {
+            (LinkState::Down, OverflowPolicy::FailFast) => Some(SendErrorKind::NotConnected),
+            (link, _) => link.ended(),
+        };
+        let is_too_long = message.len() > self.config.max_bytes;
+        if let Some(kind) = kind.or_else(|| is_too_long.then_some(SendErrorKind::TooLong)) {
+            return rejected(kind, message);
         }
         if !self.has_room(&inner, &message) {
             self.remove_withdrawn(&mut inner);
@@ -140,13 +161,12 @@ impl OutboxQueue {
 
     /// Polls until the sink may queue a message.
     pub(in crate::client) fn poll_room(&self, cx: &mut Context<'_>) -> Poll<Result<(), SendError>> {
-        let mut inner = self.inner();
+        let mut inner = lock(&self.inner);
         self.remove_withdrawn(&mut inner);
         let is_full = inner.items.len() >= self.config.max_messages || inner.bytes >= self.config.max_bytes;
-        match (inner.link, self.config.overflow) {
-            (LinkState::Closed, _) => Poll::Ready(Err(SendError::new(SendErrorKind::Closed, None))),
-            (LinkState::GaveUp, _) => Poll::Ready(Err(SendError::new(SendErrorKind::GaveUp, None))),
-            (_, OverflowPolicy::Backpressure | OverflowPolicy::FailFast) if is_full => {
+        match (inner.link.ended(), self.config.overflow) {
+            (Some(kind), _) => Poll::Ready(Err(SendError::new(kind, None))),
+            (None, OverflowPolicy::Backpressure | OverflowPolicy::FailFast) if is_full => {
                 inner.sink.waker = Some(cx.waker().clone());
                 Poll::Pending
             }
@@ -156,7 +176,7 @@ impl OutboxQueue {
 
     /// Polls until all messages of the sink are completed.
     pub(in crate::client) fn poll_flushed(&self, cx: &mut Context<'_>) -> Poll<Result<(), SendError>> {
-        let mut inner = self.inner();
+        let mut inner = lock(&self.inner);
         if inner.sink.pending > 0 && inner.link == LinkState::GaveUp {
             return Poll::Ready(Err(SendError::new(SendErrorKind::GaveUp, None)));
         }
@@ -169,7 +189,7 @@ impl OutboxQueue {
 
     /// Returns the next message to send. If there is none, the task is woken when there is.
     pub(in crate::client) fn poll_next(&self, cx: &mut Context<'_>) -> Poll<QueuedMessage> {
-        let mut inner = self.inner();
+        let mut inner = lock(&self.inner);
         while let Some(item) = self.pop(&mut inner) {
             if !item.is_withdrawn() {
                 return Poll::Ready(item);
@@ -181,7 +201,7 @@ impl OutboxQueue {
 
     /// Completes a message that was taken from the queue.
     pub(in crate::client) fn complete(&self, completion: Completion, result: Result<(), SendErrorKind>) {
-        let mut inner = self.inner();
+        let mut inner = lock(&self.inner);
         if result.is_err() && !matches!(completion, Completion::Unacked) {
             self.count_dropped(&mut inner);
         }
@@ -191,7 +211,7 @@ impl OutboxQueue {
     /// Drops expired messages. Returns how many messages were dropped since the last call, for any reason, and when the
     /// next one expires. The task is woken when either changes.
     pub(in crate::client) fn drop_expired(&self, cx: &mut Context<'_>) -> (u64, Option<Instant>) {
-        let mut inner = self.inner();
+        let mut inner = lock(&self.inner);
         let until = self.config.ttl.and_then(|ttl| self.expire(&mut inner, ttl));
         inner.task = Some(cx.waker().clone());
         (core::mem::take(&mut inner.dropped), until)
@@ -213,7 +233,7 @@ impl OutboxQueue {
     /// Sets whether messages can be sent. Waiting messages fail if the client is closed, or if the outbox does not wait
     /// for connections. When the client gives up, messages stay queued, and waiting senders get an error.
     pub(in crate::client) fn set_link(&self, link: LinkState) {
-        let mut inner = self.inner();
+        let mut inner = lock(&self.inner);
         inner.link = link;
         let kind = match (link, self.config.overflow) {
             (LinkState::Closed, _) => Some(SendErrorKind::Closed),
@@ -238,11 +258,6 @@ impl OutboxQueue {
         wake(&mut inner.sink.waker);
         drop(inner);
         self.room.notify_waiters();
-    }
-
-    fn inner(&self) -> MutexGuard<'_, Inner> {
-        // No code in here panics while the state is inconsistent.
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn has_room(&self, inner: &Inner, message: &Message) -> bool {
@@ -309,25 +324,27 @@ impl QueuedMessage {
 /// Tries to queue a message until it is queued or rejected, waiting for room in between.
 pub(in crate::client) async fn enqueue(
     room: &Notify,
-    mut message: Message,
-    mut completion: Completion,
+    message: Message,
+    completion: Completion,
     try_enqueue: impl Fn(Message, Completion) -> Enqueue,
 ) -> Result<(), SendError> {
-    loop {
-        let mut free = pin!(room.notified());
-        // Before the check; otherwise room that is freed in between would go unnoticed.
-        free.as_mut().enable();
+    let mut waiting = Some((message, completion));
+    wait_until(room, || {
+        let (message, completion) = waiting.take()?;
         match try_enqueue(message, completion) {
             Enqueue::Queued => {
                 // There may be room for the next sender, too.
                 room.notify_one();
-                return Ok(());
+                Some(Ok(()))
             }
-            Enqueue::Rejected(error) => return Err(error),
-            Enqueue::NoRoom(returned, reply) => (message, completion) = (returned, reply),
+            Enqueue::Rejected(error) => Some(Err(error)),
+            Enqueue::NoRoom(message, completion) => {
+                waiting = Some((message, completion));
+                None
+            }
         }
-        free.await;
-    }
+    })
+    .await
 }
 
 pub(in crate::client) fn wake(waker: &mut Option<Waker>) {

@@ -9,6 +9,7 @@ use tokio_tungstenite::tungstenite::Message;
 use super::protocol::{ResumeStatus, SharedResume};
 use crate::client::connection::Connection;
 use crate::client::failure::connection_error::ConnectionError;
+use crate::sync::lock;
 
 /// Runs a [`Resume`](crate::Resume) on each new connection, for the connection task.
 pub(in crate::client) struct ResumeHandshake {
@@ -44,7 +45,7 @@ impl ResumeHandshake {
 
     /// Returns the final status, or `None` if the connection ended.
     async fn exchange(&mut self, connection: &mut Connection<'_>, response: &Response<()>) -> Option<ResumeStatus> {
-        let mut status = self.resume.lock().on_upgrade(response);
+        let mut status = lock(&self.resume).on_upgrade(response);
         loop {
             match status {
                 ResumeStatus::Pending => {}
@@ -53,7 +54,7 @@ impl ResumeHandshake {
                 decided => return Some(decided),
             }
             let message = connection.next().await?.ok()?;
-            status = self.resume.lock().on_handshake_message(&message);
+            status = lock(&self.resume).on_handshake_message(&message);
             self.buffered.push_back(message);
         }
     }
@@ -69,6 +70,6 @@ impl ResumeHandshake {
     }
 
     pub(in crate::client) fn observe(&self, message: &Message) {
-        self.resume.lock().observe(message);
+        lock(&self.resume).observe(message);
     }
 }

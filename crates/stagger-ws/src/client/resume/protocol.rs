@@ -1,9 +1,10 @@
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use http::{Request, Response};
 use tokio_tungstenite::tungstenite::Message;
 
 use crate::client::dial::request::RequestProvider;
+use crate::sync::lock;
 
 /// How a protocol resumes where the last connection ended, for [`ClientBuilder::resume`](crate::ClientBuilder::resume).
 ///
@@ -224,32 +225,16 @@ impl<R: Resume> Resume for Arc<Mutex<R>> {
 }
 
 /// Shared by the request provider and the connection task.
-#[derive(Clone)]
-pub(in crate::client) struct SharedResume(Arc<Mutex<dyn Resume>>);
-
-impl SharedResume {
-    pub(in crate::client) fn new(resume: impl Resume) -> Self {
-        Self(Arc::new(Mutex::new(resume)))
-    }
-
-    pub(in crate::client) fn lock(&self) -> MutexGuard<'_, dyn Resume + 'static> {
-        lock(&self.0)
-    }
-}
+pub(in crate::client) type SharedResume = Arc<Mutex<dyn Resume>>;
 
 /// Wraps a request provider so that it adds the position.
 pub(in crate::client) fn with_position(provider: RequestProvider, resume: SharedResume) -> RequestProvider {
     Arc::new(move |attempt| {
-        let (asked, resume) = (provider(attempt), resume.clone());
+        let (asked, resume) = (provider(attempt), Arc::clone(&resume));
         Box::pin(async move {
             let mut request = asked.await?;
-            resume.lock().on_request(&mut request);
+            lock(&resume).on_request(&mut request);
             Ok(request)
         })
     })
-}
-
-/// Locks, ignoring poisoning: a panic while the lock was held came from user code, and has already ended its caller.
-fn lock<R: ?Sized>(resume: &Mutex<R>) -> MutexGuard<'_, R> {
-    resume.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,13 +1,13 @@
 //! The registry of open connections, and the order in which a drain closes them.
 
-use core::pin::pin;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use tokio::sync::{Notify, oneshot};
 
 use crate::server::drain::state::{CloseRequest, DrainState};
+use crate::sync::{lock, wait_until};
 
 /// The open connections of a server.
 #[derive(Default)]
@@ -31,7 +31,7 @@ impl ConnectionRegistry {
     /// Registers a connection, unless a drain has begun. Both checks are under one lock; otherwise a connection could
     /// be missed by the drain.
     pub(in crate::server) fn register(&self) -> Result<(u64, oneshot::Receiver<CloseRequest>), Arc<DrainState>> {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         if let Some(drain) = &state.drain {
             return Err(Arc::clone(drain));
         }
@@ -44,7 +44,7 @@ impl ConnectionRegistry {
     }
 
     pub(in crate::server) fn deregister(&self, id: u64) {
-        let open = self.state().open.remove(&id);
+        let open = lock(&self.state).open.remove(&id);
         drop(open);
         if self.active.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.idle.notify_waiters();
@@ -52,7 +52,7 @@ impl ConnectionRegistry {
     }
 
     pub(in crate::server) fn drain(&self) -> Option<Arc<DrainState>> {
-        self.state().drain.clone()
+        lock(&self.state).drain.clone()
     }
 
     /// Begins a drain (`Ok`), or returns the one in progress (`Err`).
@@ -60,7 +60,7 @@ impl ConnectionRegistry {
         &self,
         drain: impl FnOnce(usize) -> DrainState,
     ) -> Result<Arc<DrainState>, Arc<DrainState>> {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         if let Some(drain) = &state.drain {
             return Err(Arc::clone(drain));
         }
@@ -73,27 +73,19 @@ impl ConnectionRegistry {
 
     /// Waits until a drain has begun and is done.
     pub(in crate::server) async fn drained(&self) {
-        let mut drain_begun = pin!(self.drain_begun.notified());
-        loop {
-            drain_begun.as_mut().enable();
-            if let Some(drain) = self.drain() {
-                return drain.done().await;
-            }
-            drain_begun.as_mut().await;
-            drain_begun.set(self.drain_begun.notified());
-        }
+        wait_until(&self.drain_begun, || self.drain()).await.done().await;
     }
 
     /// Removes the senders of the oldest connections, up to `max`, for notifying them.
     pub(in crate::server) fn take_batch(&self, max: usize) -> Vec<oneshot::Sender<CloseRequest>> {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         let count = max.min(state.open.len());
         core::iter::from_fn(|| state.open.pop_first()).take(count).map(|(_, notify)| notify).collect()
     }
 
     /// Returns whether all connections have been asked to close.
     pub(in crate::server) fn all_notified(&self) -> bool {
-        self.state().open.is_empty()
+        lock(&self.state).open.is_empty()
     }
 
     pub(in crate::server) fn active(&self) -> usize {
@@ -101,20 +93,6 @@ impl ConnectionRegistry {
     }
 
     pub(in crate::server) async fn all_closed(&self) {
-        let mut idle = pin!(self.idle.notified());
-        loop {
-            // In this order; otherwise the last connection could end in between, unnoticed.
-            idle.as_mut().enable();
-            if self.active() == 0 {
-                return;
-            }
-            idle.as_mut().await;
-            idle.set(self.idle.notified());
-        }
-    }
-
-    fn state(&self) -> MutexGuard<'_, RegistryState> {
-        // No code in here panics while the state is inconsistent.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        wait_until(&self.idle, || (self.active() == 0).then_some(())).await;
     }
 }

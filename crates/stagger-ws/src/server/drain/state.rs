@@ -1,5 +1,5 @@
 use core::sync::atomic::{AtomicBool, AtomicUsize};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use stagger::time::{Clock as _, Tokio};
 use tokio::sync::{Notify, watch};
@@ -8,6 +8,7 @@ use super::plan::Drain;
 use super::return_schedule::ReturnSchedule;
 use crate::advice::ReconnectAdvice;
 use crate::server::message::SocketMessage;
+use crate::sync::lock;
 
 /// The close code "Service Restart" of the IANA registry.
 const SERVICE_RESTART: u16 = 1012;
@@ -58,8 +59,7 @@ impl DrainState {
 
     /// Reserves return times for the next `count` clients.
     pub(in crate::server) fn reserve(&self, count: usize) -> ReconnectAdvice {
-        // The schedule is valid even if a panic poisoned the lock.
-        self.schedule.lock().unwrap_or_else(PoisonError::into_inner).reserve(count, Tokio.now())
+        lock(&self.schedule).reserve(count, Tokio.now())
     }
 
     pub(in crate::server) async fn done(&self) {
