@@ -263,6 +263,15 @@ fn the_first_interval_is_not_capped() {
     assert_eq!([(); 3].map(|()| b.next_backoff()), [Some(SECOND * 90), Some(SECOND * 60), Some(SECOND * 60)]);
 }
 
+/// 90 ns · 2.3 is 206.999… ns, but 207 ns / 2.3 is 90 ns: the comparison decides, and not the product.
+#[test]
+fn the_interval_is_compared_with_the_max_interval_by_division() {
+    let options = ExponentialBackOff::options().initial_interval(nanos(90)).max_interval(nanos(207)).multiplier(2.3);
+    let mut b = options.build().unwrap();
+    b.next_backoff();
+    assert_eq!(b.current_interval(), nanos(207));
+}
+
 #[test]
 fn a_multiplier_of_one_is_constant_up_to_the_max_interval() {
     for (initial, want) in [(SECOND, SECOND), (SECOND * 60, SECOND * 60), (SECOND * 61, SECOND * 60)] {

@@ -60,6 +60,7 @@ fn ck_35_a_permanent_error_anywhere_in_the_chain_stops() {
     assert_eq!(calls_and_error(|| Box::<dyn StdError>::from(Wrapped(permanent(Eof)))).0, 1);
     assert_eq!(calls_and_error(|| std::io::Error::other(Wrapped(permanent(Eof)))).0, 1);
     assert_eq!(calls_and_error(|| std::io::Error::other(Wrapped(Eof))).0, 5);
+    assert_eq!(calls_and_error(|| std::io::Error::from(std::io::ErrorKind::ConnectionReset)).0, 5);
     assert_eq!(calls_and_error(|| permanent(Eof)).0, 1);
 }
 
