@@ -17,4 +17,6 @@ pub(crate) use refresh::poll_refresh;
 #[cfg(feature = "reqwest-middleware")]
 pub(crate) use request::RequestHead;
 pub(crate) use request::{RequestTracker, deadline, insert_attempt, is_success};
-pub(crate) use settings::{CredentialFuture, HeaderMode, Settings};
+#[cfg(feature = "tower")]
+pub(crate) use settings::CredentialFuture;
+pub(crate) use settings::{HeaderMode, Settings};

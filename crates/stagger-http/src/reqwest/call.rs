@@ -1,16 +1,17 @@
+use core::future::poll_fn;
 use core::mem;
 use core::pin::Pin;
 use core::task::{Context, Poll};
 
-use http::{Extensions, HeaderMap};
+use http::Extensions;
 use reqwest::{Body, Request, Response};
-use reqwest_middleware::{Error, Result};
+use reqwest_middleware::{Error, Next, Result};
 use stagger::time::{Sleep, Tokio};
 use stagger::{Attempt, Outcome, PollRetry, Rejected, Retrier, StopReason, classify};
 
 use super::error;
 use crate::client::{
-    BodyDrain, BodyReplay, CredentialFuture, RequestTracker, Settings, StatusFailure, deadline, is_success, poll_begin,
+    BodyDrain, BodyReplay, RequestTracker, Settings, StatusFailure, deadline, insert_attempt, is_success, poll_begin,
     poll_refresh,
 };
 use crate::request::progress::RequestProgress;
@@ -41,17 +42,48 @@ impl<'s> RetryCall<'s> {
         }
     }
 
-    pub(super) fn poll_begin(&mut self, cx: &mut Context<'_>) -> Poll<core::result::Result<Attempt, Rejected>> {
-        poll_begin(&mut self.call, &mut self.drain, cx)
-    }
-
-    /// Returns the error of a call that is not attempted again: the last error, or the rejection if there is none.
-    pub(super) fn rejected(&mut self, rejected: Rejected) -> Error {
-        self.last.take().unwrap_or_else(|| Error::middleware(rejected))
+    /// Runs the call. A boxed block and not an `async fn`, so that the future stores the request only once.
+    pub(super) fn run<'f>(mut self, extensions: &'f mut Extensions, next: Next<'f>) -> Sending<'f>
+    where
+        's: 'f,
+    {
+        Box::pin(async move {
+            loop {
+                let attempt = match poll_fn(|cx| poll_begin(&mut self.call, &mut self.drain, cx)).await {
+                    Ok(attempt) => attempt,
+                    Err(rejected) => return Err(self.last.take().unwrap_or_else(|| Error::middleware(rejected))),
+                };
+                insert_attempt(extensions, attempt);
+                let request = self.next_attempt(attempt);
+                let mut sending = self.call.attempt(|| next.clone().run(request, extensions));
+                let end = poll_fn(|cx| self.poll_end(&mut sending, cx)).await;
+                // Releases what the attempt holds before anything else happens.
+                drop(sending);
+                let last = match end {
+                    Some(Ok(response)) => {
+                        let Some((outcome, failure)) = self.on_response(&response) else { return Ok(response) };
+                        let response = Box::new(response);
+                        let outcome = match self.request.refresh(failure.status(), self.body, self.settings) {
+                            Some(mut credentials) => {
+                                let fresh = poll_fn(|cx| poll_refresh(&mut self.call, &mut credentials, cx)).await;
+                                self.request.on_refreshed(fresh, self.body, self.settings)
+                            }
+                            None => outcome,
+                        };
+                        self.on_decided(outcome, failure, *response).map(Ok)
+                    }
+                    Some(Err(error)) => self.on_error(error).map(Err),
+                    None => self.on_timeout().map(Err),
+                };
+                if let Some(last) = last {
+                    return last;
+                }
+            }
+        })
     }
 
     /// Returns the request for `attempt`.
-    pub(super) fn next_attempt(&mut self, attempt: Attempt) -> Request {
+    fn next_attempt(&mut self, attempt: Attempt) -> Request {
         let head = &mut self.request.head;
         let mut request = head.try_clone().unwrap_or_else(|| {
             // The body is a stream, and goes with the first attempt. The head stays here, to classify responses with.
@@ -64,17 +96,8 @@ impl<'s> RetryCall<'s> {
         request
     }
 
-    /// Starts an attempt.
-    pub(super) fn send<'a>(&mut self, send: impl FnOnce() -> Sending<'a>) -> Sending<'a> {
-        self.call.attempt(send)
-    }
-
     /// Polls the attempt. Resolves to `None` if the attempt times out.
-    pub(super) fn poll_end(
-        &mut self,
-        sending: &mut Sending<'_>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Response>>> {
+    fn poll_end(&mut self, sending: &mut Sending<'_>, cx: &mut Context<'_>) -> Poll<Option<Result<Response>>> {
         match self.call.attempt(|| sending.as_mut().poll(cx)) {
             Poll::Ready(end) => Poll::Ready(Some(end)),
             Poll::Pending => self.call.poll_limit(cx).map(|()| None),
@@ -82,7 +105,7 @@ impl<'s> RetryCall<'s> {
     }
 
     /// Classifies a response. Returns `None` for a success, which ends the call.
-    pub(super) fn on_response(&mut self, response: &Response) -> Option<(Outcome, StatusFailure)> {
+    fn on_response(&mut self, response: &Response) -> Option<(Outcome, StatusFailure)> {
         let (status, headers) = (response.status(), response.headers());
         if is_success(status, headers) {
             self.call.succeeded();
@@ -91,29 +114,8 @@ impl<'s> RetryCall<'s> {
         Some(self.request.on_response(status, headers, self.body, self.settings))
     }
 
-    pub(super) fn refresh(&mut self, failure: StatusFailure) -> Option<CredentialFuture> {
-        self.request.refresh(failure.status(), self.body, self.settings)
-    }
-
-    pub(super) fn poll_refresh(
-        &mut self,
-        credentials: &mut CredentialFuture,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<HeaderMap>> {
-        poll_refresh(&mut self.call, credentials, cx)
-    }
-
-    pub(super) fn on_refreshed(&mut self, fresh: Option<HeaderMap>) -> Outcome {
-        self.request.on_refreshed(fresh, self.body, self.settings)
-    }
-
     /// Decides about a failed response. Returns it if it is the last, and otherwise drains it.
-    pub(super) fn on_decided(
-        &mut self,
-        outcome: Outcome,
-        failure: StatusFailure,
-        response: Response,
-    ) -> Option<Response> {
+    fn on_decided(&mut self, outcome: Outcome, failure: StatusFailure, response: Response) -> Option<Response> {
         if self.call.failed(outcome, Some(&failure)).is_some() {
             return Some(response);
         }
@@ -122,7 +124,7 @@ impl<'s> RetryCall<'s> {
     }
 
     /// Decides about an error. Returns it if it is the last.
-    pub(super) fn on_error(&mut self, error: Error) -> Option<Error> {
+    fn on_error(&mut self, error: Error) -> Option<Error> {
         if self.stopped(&error).is_some() {
             return Some(error);
         }
@@ -147,7 +149,7 @@ impl<'s> RetryCall<'s> {
     }
 
     /// Decides about an attempt that timed out and was dropped. Returns the error if no retry follows.
-    pub(super) fn on_timeout(&mut self) -> Option<Error> {
+    fn on_timeout(&mut self) -> Option<Error> {
         let outcome = self.classify(Outcome::TRANSIENT, RequestProgress::MaybeProcessed);
         let stop = self.call.failed::<StatusFailure>(outcome, None);
         stop.map(|_| Error::middleware(Rejected::TimedOut))

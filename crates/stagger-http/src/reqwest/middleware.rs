@@ -1,5 +1,4 @@
 use core::fmt;
-use core::future::poll_fn;
 
 use http::{Extensions, HeaderMap, Method};
 use reqwest::Request;
@@ -7,7 +6,7 @@ use reqwest_middleware::{Middleware, Next};
 use stagger::Retrier;
 
 use super::call::{RetryCall, Sending};
-use crate::client::{self, RequestHead, Settings, insert_attempt};
+use crate::client::{self, RequestHead, Settings};
 
 /// A middleware that retries requests. See the [module](super) for what it does.
 pub struct RetryMiddleware {
@@ -39,47 +38,7 @@ impl Middleware for RetryMiddleware {
         'n: 'f,
         Self: 'f,
     {
-        let mut call = RetryCall::new(request, extensions, &self.settings);
-        Box::pin(async move {
-            loop {
-                let attempt = match poll_fn(|cx| call.poll_begin(cx)).await {
-                    Ok(attempt) => attempt,
-                    Err(open) => return Err(call.rejected(open)),
-                };
-                insert_attempt(extensions, attempt);
-                let request = call.next_attempt(attempt);
-                let mut sending = call.send(|| next.clone().run(request, extensions));
-                let end = poll_fn(|cx| call.poll_end(&mut sending, cx)).await;
-                // Releases what the attempt holds before anything else happens.
-                drop(sending);
-                match end {
-                    Some(Ok(response)) => {
-                        let Some((outcome, failure)) = call.on_response(&response) else { return Ok(response) };
-                        let response = Box::new(response);
-                        let outcome = match call.refresh(failure) {
-                            Some(mut credentials) => {
-                                let fresh = poll_fn(|cx| call.poll_refresh(&mut credentials, cx)).await;
-                                call.on_refreshed(fresh)
-                            }
-                            None => outcome,
-                        };
-                        if let Some(last) = call.on_decided(outcome, failure, *response) {
-                            return Ok(last);
-                        }
-                    }
-                    Some(Err(error)) => {
-                        if let Some(last) = call.on_error(error) {
-                            return Err(last);
-                        }
-                    }
-                    None => {
-                        if let Some(error) = call.on_timeout() {
-                            return Err(error);
-                        }
-                    }
-                }
-            }
-        })
+        RetryCall::new(request, extensions, &self.settings).run(extensions, next)
     }
 }
 

@@ -38,28 +38,23 @@ impl MethodRetries {
     /// Returns an error if the policy makes no retries, if its delays do not grow by a constant factor, or if `codes` is
     /// empty.
     pub fn from_policy(policy: &Policy, codes: Codes) -> Result<(Self, Vec<Unmapped>), ServiceConfigError> {
-        let multiplier = match policy.backoff() {
-            Backoff::Exponential { multiplier, .. } if policy.jitter() != Jitter::Decorrelated => Ok(*multiplier),
-            Backoff::Exponential { .. } => {
-                Err("jitter=decorrelated has no backoff ceilings, which gRPC needs; use full jitter")
+        let (multiplier, problem) = match policy.backoff() {
+            Backoff::Exponential { .. } if policy.jitter() == Jitter::Decorrelated => {
+                (1.0, Some("jitter=decorrelated has no backoff ceilings, which gRPC needs; use full jitter"))
             }
-            Backoff::Constant { .. } => Ok(1.0),
-            Backoff::Stop => Err("the policy makes no retries; omit retryPolicy"),
-            Backoff::Zero => Err("initialBackoff must not be zero; use a backoff with a delay"),
-            _ => Err("gRPC's delays grow by a constant factor; use exponential or constant backoff"),
+            Backoff::Exponential { multiplier, .. } => (*multiplier, None),
+            Backoff::Constant { .. } => (1.0, None),
+            Backoff::Stop => (1.0, Some("the policy makes no retries; omit retryPolicy")),
+            Backoff::Zero => (1.0, Some("initialBackoff must not be zero; use a backoff with a delay")),
+            _ => (1.0, Some("gRPC's delays grow by a constant factor; use exponential or constant backoff")),
         };
-        let mut problems = Vec::new();
-        let multiplier = multiplier.unwrap_or_else(|problem| {
-            problems.push(problem.to_owned());
-            1.0
-        });
-        if !policy.allows_retries() && !matches!(policy.backoff(), Backoff::Stop) {
-            problems.push("max-attempts=1 makes no retries; omit retryPolicy".to_owned());
-        }
-        if codes.is_empty() {
-            problems.push("there are no retryable status codes; add at least UNAVAILABLE".to_owned());
-        }
-        ServiceConfigError::unless(problems, ())?;
+        let is_single = !policy.allows_retries() && !matches!(policy.backoff(), Backoff::Stop);
+        let problems = [
+            problem,
+            is_single.then_some("max-attempts=1 makes no retries; omit retryPolicy"),
+            codes.is_empty().then_some("there are no retryable status codes; add at least UNAVAILABLE"),
+        ];
+        ServiceConfigError::unless(problems.into_iter().flatten().map(str::to_owned).collect(), ())?;
         let attempts = policy.max_attempts().map_or(MAX_ATTEMPTS, NonZeroU32::get);
         let backoffs = (policy.base(), policy.cap().unwrap_or_else(|| highest_ceiling(policy)));
         let mapped = Self::from_fields(attempts, backoffs, multiplier, codes)
@@ -116,21 +111,19 @@ fn highest_ceiling(policy: &Policy) -> Duration {
 
 /// Returns the settings in which gRPC's policy differs from the requested one.
 fn unmapped(requested: &Policy, mapped: &Policy) -> Vec<Unmapped> {
-    let differs = |differs: bool, setting: Unmapped| differs.then_some(setting);
-    let set = |value: Duration, setting: fn(Duration) -> Unmapped| (!value.is_zero()).then(|| setting(value));
-    let own = |requested: Duration, mapped: Duration, setting: fn(Duration) -> Unmapped| {
+    fn differing<T: Copy + PartialEq>(requested: T, mapped: T, setting: fn(T) -> Unmapped) -> Option<Unmapped> {
         (requested != mapped).then(|| setting(requested))
-    };
+    }
     [
-        differs(requested.jitter() != mapped.jitter(), Unmapped::Jitter(requested.jitter())),
-        differs(requested.max_attempts() != mapped.max_attempts(), Unmapped::MaxAttempts(requested.max_attempts())),
-        set(requested.floor(), Unmapped::Floor),
-        set(requested.spread(), Unmapped::Spread),
+        differing(requested.jitter(), mapped.jitter(), Unmapped::Jitter),
+        differing(requested.max_attempts(), mapped.max_attempts(), Unmapped::MaxAttempts),
+        differing(requested.floor(), mapped.floor(), Unmapped::Floor),
+        differing(requested.spread(), mapped.spread(), Unmapped::Spread),
         requested.max_elapsed().map(Unmapped::MaxElapsed),
-        differs(requested.hint_mode() != mapped.hint_mode(), Unmapped::HintMode(requested.hint_mode())),
-        differs(requested.max_hint() != mapped.max_hint(), Unmapped::MaxHint(requested.max_hint())),
-        own(requested.throttled_base(), mapped.throttled_base(), Unmapped::ThrottledBase),
-        own(requested.local_base(), mapped.local_base(), Unmapped::LocalBase),
+        differing(requested.hint_mode(), mapped.hint_mode(), Unmapped::HintMode),
+        differing(requested.max_hint(), mapped.max_hint(), Unmapped::MaxHint),
+        differing(requested.throttled_base(), mapped.throttled_base(), Unmapped::ThrottledBase),
+        differing(requested.local_base(), mapped.local_base(), Unmapped::LocalBase),
         requested.stable_after().map(Unmapped::StableAfter),
     ]
     .into_iter()

@@ -35,38 +35,32 @@ pub enum Unmapped {
 
 impl fmt::Display for Unmapped {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
-            Self::Jitter(jitter) => write!(f, "jitter={jitter}: gRPC draws within ±20% of the ceiling"),
-            Self::MaxAttempts(Some(attempts)) => write!(f, "max-attempts={attempts}: gRPC makes at most 5"),
-            Self::MaxAttempts(None) => f.write_str("max-attempts=inf: gRPC makes at most 5"),
-            Self::Floor(floor) => write!(f, "floor={}: gRPC has no minimum delay", Compact(floor)),
-            Self::Spread(spread) => write!(f, "spread={}: gRPC makes the first attempt immediately", Compact(spread)),
+        let timed = |name: &str, duration| format!("{name}={}", Compact(duration));
+        let (setting, instead) = match *self {
+            Self::Jitter(jitter) => (format!("jitter={jitter}"), "gRPC draws within ±20% of the ceiling"),
+            Self::MaxAttempts(Some(attempts)) => (format!("max-attempts={attempts}"), "gRPC makes at most 5"),
+            Self::MaxAttempts(None) => ("max-attempts=inf".to_owned(), "gRPC makes at most 5"),
+            Self::Floor(floor) => (timed("floor", floor), "gRPC has no minimum delay"),
+            Self::Spread(spread) => (timed("spread", spread), "gRPC makes the first attempt immediately"),
             Self::MaxElapsed(limit) => {
-                write!(
-                    f,
-                    "max-elapsed={}: set a deadline on the call, which also ends its last attempt",
-                    Compact(limit)
-                )
+                (timed("max-elapsed", limit), "set a deadline on the call, which also ends its last attempt")
             }
-            Self::HintMode(mode) => write!(f, "hint={mode}: gRPC waits for exactly the duration of a pushback"),
+            Self::HintMode(mode) => (format!("hint={mode}"), "gRPC waits for exactly the duration of a pushback"),
             Self::MaxHint(Some(longest)) => {
-                write!(
-                    f,
-                    "max-hint={}: gRPC waits for the duration of a pushback, limited only by the deadline",
-                    Compact(longest)
-                )
+                (timed("max-hint", longest), "gRPC waits for the duration of a pushback, limited only by the deadline")
             }
             Self::MaxHint(None) => {
-                f.write_str("max-hint=inf: parsed again, the policy has the default limit of this library")
+                ("max-hint=inf".to_owned(), "parsed again, the policy has the default limit of this library")
             }
             Self::ThrottledBase(base) => {
-                write!(f, "throttled-base={}: gRPC waits no longer after RESOURCE_EXHAUSTED", Compact(base))
+                (timed("throttled-base", base), "gRPC waits no longer after RESOURCE_EXHAUSTED")
             }
-            Self::LocalBase(base) => {
-                write!(f, "local-base={}: gRPC does not distinguish local exhaustion", Compact(base))
+            Self::LocalBase(base) => (timed("local-base", base), "gRPC does not distinguish local exhaustion"),
+            Self::StableAfter(lived) => (timed("stable-after", lived), "a gRPC call is not a connection"),
+            Self::Quantile(share) => {
+                (format!("hedge after {share} of attempts"), "gRPC's hedgingDelay is a fixed delay")
             }
-            Self::StableAfter(lived) => write!(f, "stable-after={}: a gRPC call is not a connection", Compact(lived)),
-            Self::Quantile(share) => write!(f, "hedge after {share} of attempts: gRPC's hedgingDelay is a fixed delay"),
-        }
+        };
+        write!(f, "{setting}: {instead}")
     }
 }

@@ -1,6 +1,6 @@
 use serde::Serialize;
 
-use super::{AttemptPolicy, Hedging, MethodConfig, MethodName, MethodRetries, ServiceConfig, duration};
+use super::{AttemptPolicy, MethodConfig, MethodName, ServiceConfig, duration};
 
 /// A service config as it is serialized: protobuf's JSON mapping, with the fields in the customary order.
 #[derive(Serialize)]
@@ -61,24 +61,39 @@ impl<'a> Wire<'a> {
     pub(super) fn new(config: &'a ServiceConfig) -> Self {
         Self {
             method_config: config.methods().iter().map(Method::of).collect(),
-            retry_throttling: config.throttling().map(RetryThrottling::of),
+            retry_throttling: config.throttling().map(|throttling| RetryThrottling {
+                max_tokens: throttling.max_tokens(),
+                token_ratio: throttling.token_ratio().as_f64(),
+            }),
         }
     }
 }
 
 impl<'a> Method<'a> {
     fn of(method: &'a MethodConfig) -> Self {
-        let (retry_policy, hedging_policy) = match method.attempt_policy() {
-            AttemptPolicy::Single => (None, None),
-            AttemptPolicy::Retry(retries) => (Some(RetryPolicy::of(&retries)), None),
-            AttemptPolicy::Hedge(hedging) => (None, Some(HedgingPolicy::of(hedging))),
-        };
-        Self {
-            name: method.names().iter().map(Name::of).collect(),
-            timeout: method.timeout().map(duration::format),
-            retry_policy,
-            hedging_policy,
+        let name = method.names().iter().map(Name::of).collect();
+        let timeout = method.timeout().map(duration::format);
+        let mut written = Self { name, timeout, retry_policy: None, hedging_policy: None };
+        match method.attempt_policy() {
+            AttemptPolicy::Single => {}
+            AttemptPolicy::Retry(retries) => {
+                written.retry_policy = Some(RetryPolicy {
+                    max_attempts: retries.max_attempts().get(),
+                    initial_backoff: duration::format(retries.initial_backoff()),
+                    max_backoff: duration::format(retries.max_backoff()),
+                    backoff_multiplier: retries.backoff_multiplier(),
+                    retryable_status_codes: retries.retryable_codes().names().collect(),
+                });
+            }
+            AttemptPolicy::Hedge(hedging) => {
+                written.hedging_policy = Some(HedgingPolicy {
+                    max_attempts: hedging.max_attempts().get(),
+                    hedging_delay: duration::format(hedging.delay()),
+                    non_fatal_status_codes: hedging.non_fatal_codes().names().collect(),
+                });
+            }
         }
+        written
     }
 }
 
@@ -90,33 +105,5 @@ impl<'a> Name<'a> {
             MethodName::Method(service, method) => (Some(&**service), Some(&**method)),
         };
         Self { service, method }
-    }
-}
-
-impl RetryPolicy {
-    fn of(retries: &MethodRetries) -> Self {
-        Self {
-            max_attempts: retries.max_attempts().get(),
-            initial_backoff: duration::format(retries.initial_backoff()),
-            max_backoff: duration::format(retries.max_backoff()),
-            backoff_multiplier: retries.backoff_multiplier(),
-            retryable_status_codes: retries.retryable_codes().names().collect(),
-        }
-    }
-}
-
-impl HedgingPolicy {
-    fn of(hedging: Hedging) -> Self {
-        Self {
-            max_attempts: hedging.max_attempts().get(),
-            hedging_delay: duration::format(hedging.delay()),
-            non_fatal_status_codes: hedging.non_fatal_codes().names().collect(),
-        }
-    }
-}
-
-impl RetryThrottling {
-    fn of(throttling: super::RetryThrottling) -> Self {
-        Self { max_tokens: throttling.max_tokens(), token_ratio: throttling.token_ratio().as_f64() }
     }
 }
