@@ -41,7 +41,7 @@ use crate::time::Sleep;
 /// ```
 pub struct DelayQueue<T, S: Sleep> {
     wheel: Wheel<T>,
-    timer: S,
+    pub(super) timer: S,
     sleeping: Option<S::Sleeping>,
     armed: Option<Armed>,
     /// The latest reading of the clock: items due by then are due.
@@ -87,9 +87,8 @@ impl<T, S: Sleep> DelayQueue<T, S> {
 
     /// Sets how many items may be pending; a push beyond that is rejected. Default and maximum: 2³² − 1.
     #[must_use]
-    pub fn capacity(mut self, capacity: usize) -> Self {
-        self.set_capacity(capacity);
-        self
+    pub fn capacity(self, capacity: usize) -> Self {
+        Self { wheel: self.wheel.capacity(capacity), ..self }
     }
 
     /// Reserves memory for at least `additional` more items, so that pushing them does not allocate.
@@ -124,16 +123,12 @@ impl<T, S: Sleep> DelayQueue<T, S> {
     /// # Errors
     /// Returns [`QueueFull`], with the item, if the queue is at capacity.
     pub fn push_at(&mut self, item: T, due: Instant) -> Result<Key, QueueFull<T>> {
-        match self.wheel.insert(item, due) {
-            Ok(key) => {
-                self.wake_if_earlier(due);
-                Ok(key)
-            }
-            Err(full) => {
-                self.rejected += 1;
-                Err(full)
-            }
+        let pushed = self.wheel.insert(item, due);
+        match pushed {
+            Ok(_) => self.wake_if_earlier(due),
+            Err(_) => self.rejected += 1,
         }
+        pushed
     }
 
     /// Removes an item before it is due. Returns `None` if it is no longer pending.
@@ -219,19 +214,7 @@ impl<T, S: Sleep> DelayQueue<T, S> {
 
     /// Returns all pending items in order, with their due times, for shutdown.
     pub fn into_pending(mut self) -> impl Iterator<Item = (Instant, T)> {
-        from_fn(move || self.pop_first())
-    }
-
-    pub(super) fn set_capacity(&mut self, capacity: usize) {
-        self.wheel.set_capacity(capacity);
-    }
-
-    pub(super) fn pop_first(&mut self) -> Option<(Instant, T)> {
-        self.wheel.pop_first()
-    }
-
-    pub(super) const fn timer(&self) -> &S {
-        &self.timer
+        from_fn(move || self.wheel.pop_first())
     }
 
     fn pop(&mut self) -> Option<T> {

@@ -17,13 +17,13 @@ impl<T, S: Sleep + Clone> RetryQueue<T, S> {
     pub fn pending(&self, key: Key) -> Option<Pending<&T>> {
         let due = self.queue.due(key)?;
         let Waiting { item, state } = self.queue.get(key)?;
-        Some(at_rest(state, item, due, self.queue.timer().now()))
+        Some(at_rest(state, item, due, self.queue.timer.now()))
     }
 
     /// Returns all pending items in order, with their state, for shutdown. Their permits are released. Jobs in progress
     /// are not pending.
     pub fn into_pending(self) -> impl Iterator<Item = Pending<T>> {
-        let now = self.queue.timer().now();
+        let now = self.queue.timer.now();
         self.queue.into_pending().map(move |(due, Waiting { item, state })| at_rest(&state, item, due, now))
     }
 
@@ -51,14 +51,15 @@ impl<T, S: Sleep + Clone> RetryQueue<T, S> {
 
     /// Restores the state of a paused item, and acquires new permits in place of the released ones.
     fn resumed(&self, paused: Paused) -> Result<ItemState, StopReason> {
-        let timer = self.queue.timer();
+        let timer = &self.queue.timer;
         let mut state = ItemState { state: paused.resume(timer.now()), seed: paused.seed(), ..ItemState::FRESH };
         let retry = RetryMachine::new(self.retrier.policy(), &mut state.state, state.seed);
         if retry.is_last_attempt() {
             return Err(StopReason::Attempts);
         }
-        let permits = retry.reacquire(|| timer.now(), &self.retrier.shared().guards())?;
-        state.permits = WaitingPermits::new(permits, self.guard_source());
+        let guards = self.retrier.shared().guards();
+        let permits = retry.reacquire(|| timer.now(), &guards)?;
+        state.permits = WaitingPermits::new(permits, (!guards.is_unguarded()).then(|| self.retrier.clone()));
         Ok(state)
     }
 }

@@ -105,9 +105,8 @@ impl<T, S: Sleep + Clone> RetryQueue<T, S> {
 
     /// Sets how many items may be pending; a push beyond that is rejected. Default and maximum: 2³² − 1.
     #[must_use]
-    pub fn capacity(mut self, capacity: usize) -> Self {
-        self.queue.set_capacity(capacity);
-        self
+    pub fn capacity(self, capacity: usize) -> Self {
+        Self { queue: self.queue.capacity(capacity), ..self }
     }
 
     /// Reserves memory for at least `additional` more items, so that pushing them does not allocate.
@@ -137,13 +136,13 @@ impl<T, S: Sleep + Clone> RetryQueue<T, S> {
         if !self.retrier.policy().spread().is_zero() {
             state.seed = self.draw_seed();
             // The spread counts as elapsed time; the wait before it does not.
-            let start = || self.queue.timer().now().saturating_add(after);
+            let start = || self.queue.timer.now().saturating_add(after);
             if self.retrier.shared().has_listeners() {
                 state.state = RetryState::started(start());
             }
             let mut retry = RetryMachine::new(self.retrier.policy(), &mut state.state, state.seed);
             let spread = retry.spread(start);
-            wait = wait.saturating_add(retry.on_ticks(spread, DelaySource::Spread, self.queue.timer().resolution()));
+            wait = wait.saturating_add(retry.on_ticks(spread, DelaySource::Spread, self.queue.timer.resolution()));
         }
         self.queue.push(Waiting { item, state }, wait).map_err(|QueueFull(waiting)| QueueFull(waiting.item))
     }
@@ -187,7 +186,7 @@ impl<T, S: Sleep + Clone> RetryQueue<T, S> {
         error: Option<&E>,
     ) -> Result<Queued, GaveUp<T>> {
         let Job { item, mut call } = job;
-        let resolution = self.queue.timer().resolution();
+        let resolution = self.queue.timer.resolution();
         if call.needs_seed(&outcome, resolution) {
             call.seed_with(|| self.draw_seed());
         }
@@ -252,13 +251,7 @@ impl<T, S: Sleep + Clone> RetryQueue<T, S> {
     }
 
     fn begin_attempt(&self, Waiting { item, state }: Waiting<T>) -> Result<Job<T, S>, GaveUp<T>> {
-        Job::begin(&self.retrier, item, state, self.queue.timer().clone())
-    }
-
-    /// Returns the source of the guards that grant the items' permits; `None` without guards.
-    pub(super) fn guard_source(&self) -> Option<Retrier> {
-        let is_unguarded = self.retrier.shared().guards().is_unguarded();
-        if is_unguarded { None } else { Some(self.retrier.clone()) }
+        Job::begin(&self.retrier, item, state, self.queue.timer.clone())
     }
 
     /// Returns the seed of an item.

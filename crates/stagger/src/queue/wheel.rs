@@ -70,12 +70,8 @@ impl<T> Wheel<T> {
     /// Sets how many entries may be pending; an insertion beyond that is rejected. Default and maximum: 2³² − 1.
     #[must_use]
     pub fn capacity(mut self, capacity: usize) -> Self {
-        self.set_capacity(capacity);
-        self
-    }
-
-    pub(super) fn set_capacity(&mut self, capacity: usize) {
         self.capacity = capacity.min(Slab::<T>::MAX_LEN);
+        self
     }
 
     /// Reserves memory for at least `additional` more entries, so that inserting them does not allocate.

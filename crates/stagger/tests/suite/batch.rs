@@ -257,6 +257,9 @@ fn reporting_an_id_that_was_not_sent_is_an_error() {
     assert_eq!(batch.failed("id-2", Outcome::TRANSIENT, ()), unknown("id-2"));
     assert!(block_on(batch.next_attempt()));
     assert_eq!(batch.failed("id-0", Outcome::TRANSIENT, ()), unknown("id-0"));
+    assert_eq!(batch.failed("id-1", Outcome::Permanent, ()), Ok(()));
+    assert!(!block_on(batch.next_attempt()));
+    assert_eq!(batch.failed("id-1", Outcome::TRANSIENT, ()), unknown("id-1"));
     assert_eq!(
         UnknownItem("x".to_owned()).to_string(),
         "unknown item id \"x\"; report only ids of `entries()`, and only during an attempt"

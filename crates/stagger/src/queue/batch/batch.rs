@@ -191,9 +191,8 @@ impl<T, E, S: Sleep + Clone> Batch<T, E, S> {
     /// # Errors
     /// Returns [`UnknownItem`] if the item is not in the current attempt.
     pub fn failed(&mut self, id: &str, outcome: Outcome, error: E) -> Result<(), UnknownItem> {
-        let (before, after) = self.entries.split_at(self.search.min(self.entries.len()));
-        let ahead = after.iter().position(|entry| entry.id == id).map(|found| before.len() + found);
-        let found = ahead.or_else(|| before.iter().position(|entry| entry.id == id));
+        let mut indexes = (self.search..self.entries.len()).chain(0..self.search);
+        let found = indexes.find(|&index| self.entries.get(index).is_some_and(|entry| entry.id == id));
         let found = found.filter(|_| self.is_in_attempt).ok_or_else(|| UnknownItem(id.to_owned()))?;
         self.search = found + 1;
         self.failed_at(found, outcome, error);
