@@ -29,14 +29,10 @@ pub(super) struct ConnectionEnd {
 /// It borrows its [`ReconnectLoop`](crate::ReconnectLoop) and reports its end to it, so there is at most one connection
 /// at a time.
 pub struct Connection<'r> {
-    socket: WebSocket,
-    response: Response<()>,
+    parts: ConnectionParts,
     keepalive: Option<KeepaliveTimer>,
-    close_timeout: Duration,
     activity: Activity,
     ping: PingFlush,
-    attempt: u32,
-    downtime: Option<Duration>,
     end: &'r mut Option<ConnectionEnd>,
 }
 
@@ -67,30 +63,28 @@ pub(super) struct ConnectionParts {
 
 impl<'r> Connection<'r> {
     pub(super) fn new(parts: ConnectionParts, end: &'r mut Option<ConnectionEnd>) -> Self {
-        let ConnectionParts { socket, response, attempt, downtime, keepalive, close_timeout } = parts;
-        let keepalive = keepalive.map(|(interval, timeout)| KeepaliveTimer::new(interval, timeout));
-        let (activity, ping) = (Activity::None, PingFlush::Done);
-        Self { socket, response, keepalive, close_timeout, activity, ping, attempt, downtime, end }
+        let keepalive = parts.keepalive.map(|(interval, timeout)| KeepaliveTimer::new(interval, timeout));
+        Self { parts, keepalive, activity: Activity::None, ping: PingFlush::Done, end }
     }
 
     /// Returns the server's response to the upgrade request. Its headers include the subprotocol that the server
     /// selected.
     #[must_use]
     pub const fn response(&self) -> &Response<()> {
-        &self.response
+        &self.parts.response
     }
 
     /// Returns the number of the attempt that opened the connection, from 1. The count restarts after a healthy
     /// connection.
     #[must_use]
     pub const fn attempt(&self) -> u32 {
-        self.attempt
+        self.parts.attempt
     }
 
     /// Returns the time without a connection before this one; `None` for the first.
     #[must_use]
     pub const fn downtime(&self) -> Option<Duration> {
-        self.downtime
+        self.parts.downtime
     }
 
     /// Closes the connection with the closing handshake: sends code 1000 and waits for the server's close frame, for at
@@ -104,7 +98,7 @@ impl<'r> Connection<'r> {
     /// Runs the closing handshake, and passes each message that still arrives to `on_message`.
     pub(super) async fn close_handshake<T>(&mut self, on_message: impl Fn(&Message) -> T) {
         let frame = CloseFrame { code: CloseCode::Normal, reason: Utf8Bytes::default() };
-        let socket = &mut self.socket;
+        let socket = &mut self.parts.socket;
         let handshake = async {
             if socket.send(Message::Close(Some(frame))).await.is_ok() {
                 while let Some(Ok(message)) = socket.next().await {
@@ -113,7 +107,7 @@ impl<'r> Connection<'r> {
             }
         };
         // The result does not matter: the connection is dropped next.
-        let _ = timeout(self.close_timeout, handshake).await;
+        let _ = timeout(self.parts.close_timeout, handshake).await;
     }
 
     /// Records how the connection ended.
@@ -128,7 +122,7 @@ impl<'r> Connection<'r> {
             Message::Text(_) | Message::Binary(_) => Some(Ok(message)),
             Message::Close(frame) => {
                 // The reply is sent only if that is possible immediately; the connection is not kept open for it.
-                let _ = self.socket.poll_flush_unpin(cx);
+                let _ = self.parts.socket.poll_flush_unpin(cx);
                 let (code, reason) =
                     frame.map_or((1005, Utf8Bytes::default()), |frame| (frame.code.into(), frame.reason));
                 Some(Err(self.record_end(ConnectionError::Closed { code, reason })))
@@ -147,14 +141,14 @@ impl<'r> Connection<'r> {
             }
         }
         loop {
-            if self.ping == PingFlush::Pending && self.socket.poll_flush_unpin(cx).is_ready() {
+            if self.ping == PingFlush::Pending && self.parts.socket.poll_flush_unpin(cx).is_ready() {
                 // The reading half reports errors.
                 self.ping = PingFlush::Done;
             }
             match ready!(keepalive.poll(cx)) {
                 KeepaliveAction::PeerDead(after) => return Poll::Ready(ConnectionError::KeepaliveTimeout { after }),
                 KeepaliveAction::SendPing => {
-                    if self.socket.start_send_unpin(Message::Ping(Bytes::new())).is_ok() {
+                    if self.parts.socket.start_send_unpin(Message::Ping(Bytes::new())).is_ok() {
                         self.ping = PingFlush::Pending;
                     }
                 }
@@ -170,7 +164,7 @@ impl Stream for Connection<'_> {
         let this = &mut *self;
         // Errors that tungstenite reports after the end are not passed on.
         while this.end.is_none() {
-            let cause = match this.socket.poll_next_unpin(cx) {
+            let cause = match this.parts.socket.poll_next_unpin(cx) {
                 Poll::Ready(Some(Ok(message))) => {
                     this.activity = Activity::Received;
                     match this.incoming(message, cx) {
@@ -194,19 +188,19 @@ impl Sink<Message> for Connection<'_> {
     type Error = ConnectionError;
 
     fn poll_ready(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), ConnectionError>> {
-        self.socket.poll_ready_unpin(cx).map_err(ConnectionError::from_tungstenite)
+        self.parts.socket.poll_ready_unpin(cx).map_err(ConnectionError::from_tungstenite)
     }
 
     fn start_send(mut self: Pin<&mut Self>, message: Message) -> Result<(), ConnectionError> {
-        self.socket.start_send_unpin(message).map_err(ConnectionError::from_tungstenite)
+        self.parts.socket.start_send_unpin(message).map_err(ConnectionError::from_tungstenite)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), ConnectionError>> {
-        self.socket.poll_flush_unpin(cx).map_err(ConnectionError::from_tungstenite)
+        self.parts.socket.poll_flush_unpin(cx).map_err(ConnectionError::from_tungstenite)
     }
 
     fn poll_close(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), ConnectionError>> {
-        self.socket.poll_close_unpin(cx).map_err(ConnectionError::from_tungstenite)
+        self.parts.socket.poll_close_unpin(cx).map_err(ConnectionError::from_tungstenite)
     }
 }
 
@@ -221,6 +215,9 @@ impl Drop for Connection<'_> {
 
 impl fmt::Debug for Connection<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Connection").field("attempt", &self.attempt).field("end", &self.end).finish_non_exhaustive()
+        f.debug_struct("Connection")
+            .field("attempt", &self.parts.attempt)
+            .field("end", &self.end)
+            .finish_non_exhaustive()
     }
 }
