@@ -42,6 +42,8 @@ impl RequestHead for request::Parts {
 pub(crate) struct RequestTracker<P> {
     /// The original head, updated with refreshed credentials.
     pub(crate) head: P,
+    /// Whether the body can be sent again, as of the latest attempt.
+    pub(crate) body: BodyReplay,
     /// The token of the reservation in the last response.
     reservation_token: Option<ReservationToken>,
     has_refreshed: bool,
@@ -58,7 +60,7 @@ impl<P: RequestHead> RequestTracker<P> {
                 head.headers_mut().insert(IDEMPOTENCY_KEY, key);
             }
         }
-        Self { head, reservation_token: None, has_refreshed: false }
+        Self { head, body: BodyReplay::Possible, reservation_token: None, has_refreshed: false }
     }
 
     /// Inserts the headers of this attempt. The reservation token is sent with one attempt only.
@@ -92,38 +94,24 @@ impl<P: RequestHead> RequestTracker<P> {
         &mut self,
         status: StatusCode,
         headers: &HeaderMap,
-        body: BodyReplay,
         settings: &Settings<P>,
     ) -> (Outcome, StatusFailure) {
         self.reservation_token = hint::reservation(headers).map(|reservation| reservation.token);
-        let classifier = ResponseClassifier::new(&self.head, body, settings);
-        (
-            classifier.classify_response(status, headers),
-            StatusFailure { status, idempotency: classifier.idempotency, body },
-        )
+        let classifier = ResponseClassifier::new(self, settings);
+        let failure = StatusFailure { status, idempotency: classifier.idempotency, body: self.body };
+        (classifier.classify_response(status, headers), failure)
     }
 
     /// Classifies a failure without a response, for this request.
-    pub(crate) fn on_failure(
-        &self,
-        outcome: Outcome,
-        progress: RequestProgress,
-        body: BodyReplay,
-        settings: &Settings<P>,
-    ) -> Outcome {
-        ResponseClassifier::new(&self.head, body, settings).restrict(outcome, progress)
+    pub(crate) fn on_failure(&self, outcome: Outcome, progress: RequestProgress, settings: &Settings<P>) -> Outcome {
+        ResponseClassifier::new(self, settings).restrict(outcome, progress)
     }
 
     /// Starts refreshing the credentials if the response denies the request, refreshing is configured, and it has not been done
     /// in this call.
-    pub(crate) fn refresh(
-        &mut self,
-        status: StatusCode,
-        body: BodyReplay,
-        settings: &Settings<P>,
-    ) -> Option<CredentialFuture> {
+    pub(crate) fn refresh(&mut self, status: StatusCode, settings: &Settings<P>) -> Option<CredentialFuture> {
         let is_denied = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
-        let may_help = is_denied && body == BodyReplay::Possible && !self.has_refreshed;
+        let may_help = is_denied && self.body == BodyReplay::Possible && !self.has_refreshed;
         let refresh = settings.refresh_credentials.as_ref().filter(|_| may_help)?;
         self.has_refreshed = true;
         Some(refresh(&self.head))
@@ -131,16 +119,11 @@ impl<P: RequestHead> RequestTracker<P> {
 
     /// Applies refreshed credentials. The denied request then counts as not processed, and is retried immediately; without
     /// credentials it has failed permanently.
-    pub(crate) fn on_refreshed(
-        &mut self,
-        fresh: Option<HeaderMap>,
-        body: BodyReplay,
-        settings: &Settings<P>,
-    ) -> Outcome {
+    pub(crate) fn on_refreshed(&mut self, fresh: Option<HeaderMap>, settings: &Settings<P>) -> Outcome {
         let Some(fresh) = fresh else { return Outcome::Permanent };
         // Replaces headers of the same name.
         self.head.headers_mut().extend(fresh);
-        self.on_failure(Outcome::NotProcessed, RequestProgress::NotProcessed, body, settings)
+        self.on_failure(Outcome::NotProcessed, RequestProgress::NotProcessed, settings)
     }
 }
 
@@ -176,12 +159,13 @@ struct ResponseClassifier {
 }
 
 impl ResponseClassifier {
-    fn new<P: RequestHead>(head: &P, body: BodyReplay, settings: &Settings<P>) -> Self {
+    fn new<P: RequestHead>(request: &RequestTracker<P>, settings: &Settings<P>) -> Self {
+        let RequestTracker { head, body, .. } = request;
         let idempotency = match Idempotency::from_request(head.method(), head.headers()) {
             Idempotency::OnlyIfUnsent if settings.is_declared_idempotent(head) => Idempotency::Declared,
             idempotency => idempotency,
         };
-        Self { idempotency, body, is_grpc: grpc::is_grpc(head.headers()), codes: settings.codes }
+        Self { idempotency, body: *body, is_grpc: grpc::is_grpc(head.headers()), codes: settings.codes }
     }
 
     /// Classifies a response that is not a success.

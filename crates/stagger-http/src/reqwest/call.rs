@@ -21,7 +21,6 @@ pub(super) struct RetryCall<'s> {
     settings: &'s Settings<Request>,
     call: PollRetry<Tokio, &'s Retrier>,
     request: RequestTracker<Request>,
-    body: BodyReplay,
     drain: Option<BodyDrain<Body, <Tokio as Sleep>::Sleeping>>,
     last: Option<Error>,
 }
@@ -36,7 +35,6 @@ impl<'s> RetryCall<'s> {
             settings,
             call: PollRetry::from_retrier(&settings.retrier, Tokio, deadline).untimed(),
             request: RequestTracker::new(request, settings),
-            body: BodyReplay::Possible,
             drain: None,
             last: None,
         }
@@ -63,10 +61,10 @@ impl<'s> RetryCall<'s> {
                     Some(Ok(response)) => {
                         let Some((outcome, failure)) = self.on_response(&response) else { return Ok(response) };
                         let response = Box::new(response);
-                        let outcome = match self.request.refresh(failure.status(), self.body, self.settings) {
+                        let outcome = match self.request.refresh(failure.status(), self.settings) {
                             Some(mut credentials) => {
                                 let fresh = poll_fn(|cx| poll_refresh(&mut self.call, &mut credentials, cx)).await;
-                                self.request.on_refreshed(fresh, self.body, self.settings)
+                                self.request.on_refreshed(fresh, self.settings)
                             }
                             None => outcome,
                         };
@@ -87,7 +85,7 @@ impl<'s> RetryCall<'s> {
         let head = &mut self.request.head;
         let mut request = head.try_clone().unwrap_or_else(|| {
             // The body is a stream, and goes with the first attempt. The head stays here, to classify responses with.
-            self.body = BodyReplay::Impossible;
+            self.request.body = BodyReplay::Impossible;
             let mut head_only = Request::new(head.method().clone(), head.url().clone());
             head_only.headers_mut().clone_from(head.headers());
             mem::replace(head, head_only)
@@ -111,7 +109,7 @@ impl<'s> RetryCall<'s> {
             self.call.succeeded();
             return None;
         }
-        Some(self.request.on_response(status, headers, self.body, self.settings))
+        Some(self.request.on_response(status, headers, self.settings))
     }
 
     /// Decides about a failed response. Returns it if it is the last, and otherwise drains it.
@@ -156,6 +154,6 @@ impl<'s> RetryCall<'s> {
     }
 
     fn classify(&self, outcome: Outcome, progress: RequestProgress) -> Outcome {
-        self.request.on_failure(outcome, progress, self.body, self.settings)
+        self.request.on_failure(outcome, progress, self.settings)
     }
 }

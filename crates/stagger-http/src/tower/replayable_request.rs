@@ -63,19 +63,19 @@ impl<B: Body<Data = Bytes> + Unpin> ReplayableRequest<B> {
         if is_success(status, headers) {
             return None;
         }
-        self.restore();
-        Some(self.request.on_response(status, headers, self.body.replay(), &settings.common))
+        self.attempt_ended();
+        Some(self.request.on_response(status, headers, &settings.common))
     }
 
     /// Classifies a failure without a response.
     pub(super) fn on_failure(&mut self, outcome: Outcome, progress: RequestProgress, settings: &Settings) -> Outcome {
-        self.restore();
-        self.request.on_failure(outcome, progress, self.body.replay(), &settings.common)
+        self.attempt_ended();
+        self.request.on_failure(outcome, progress, &settings.common)
     }
 
     /// Starts refreshing the credentials if that may help: see [`RequestTracker::refresh`].
     pub(super) fn refresh(&mut self, failure: StatusFailure, settings: &Settings) -> Option<CredentialFuture> {
-        self.request.refresh(failure.status(), self.body.replay(), &settings.common)
+        self.request.refresh(failure.status(), &settings.common)
     }
 
     /// Restores the head after the first attempt.
@@ -85,8 +85,15 @@ impl<B: Body<Data = Bytes> + Unpin> ReplayableRequest<B> {
         }
     }
 
+    /// Prepares the request for the decision about a retry. The rest of the body may be read until the next attempt.
+    fn attempt_ended(&mut self) {
+        self.restore();
+        self.request.body = self.body.replay();
+    }
+
     /// Classifies the denied request after the refresh: see [`RequestTracker::on_refreshed`].
     pub(super) fn on_refreshed(&mut self, fresh: Option<HeaderMap>, settings: &Settings) -> Outcome {
-        self.request.on_refreshed(fresh, self.body.replay(), &settings.common)
+        self.attempt_ended();
+        self.request.on_refreshed(fresh, &settings.common)
     }
 }
