@@ -159,6 +159,20 @@ async fn a_body_with_a_known_length_is_replayed_like_any_other() {
     assert_eq!(texts(received(body, 9, 64).await), ["!"]);
 }
 
+// The end of an empty stream is known only to one who has polled it.
+#[tokio::test(start_paused = true)]
+async fn a_body_up_to_the_limit_is_polled_before_it_is_sent() {
+    for (length, want) in [(0, true), (4, true), (5, false)] {
+        let server = service_fn(move |request: Request<ReplayBody<Stream>>| {
+            assert_eq!(request.body().is_end_stream(), want, "{length}");
+            async { Ok::<_, std::io::Error>(Response::new(Full::<Bytes>::default())) }
+        });
+        let layer = RetryLayer::new(Retrier::new(POLICY)).replay_limit(4);
+        let body = Stream { length: Some(length), ..chunks(&[]) };
+        assert!(layer.layer(server).oneshot(Request::put("/").body(body).unwrap()).await.is_ok());
+    }
+}
+
 // In every attempt its size hint is exact, and it does not end before it has been read.
 #[tokio::test(start_paused = true)]
 async fn a_single_chunk_body_is_replayed_with_its_length() {

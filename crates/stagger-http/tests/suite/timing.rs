@@ -8,7 +8,7 @@ use std::io;
 use std::sync::{Arc, Mutex};
 
 use http::Method;
-use stagger::breaker::CircuitBreaker;
+use stagger::breaker::{BreakerState, CircuitBreaker};
 use stagger::time::{Clock as _, Tokio};
 use stagger::{Breaker as _, LastAttempt, Outcome, Rejected, Retrier, Seed};
 use stagger_http::tower::{Error, RetryLayer};
@@ -108,8 +108,12 @@ async fn a_request_to_a_service_that_is_not_ready_in_time_is_retried() {
 #[tokio::test(start_paused = true)]
 async fn a_service_that_fails_in_poll_ready_ends_the_call_with_its_error() {
     let service = script([READY, Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()))], [status(503)]);
-    let call = RetryLayer::new(Retrier::new(POLICY)).layer(service).oneshot(request(Method::GET, ""));
-    assert_eq!(call.await.unwrap_err().into_service_error().unwrap().kind(), io::ErrorKind::BrokenPipe);
+    let breaker = Arc::new(CircuitBreaker::builder(Seed::new(1)).consecutive(2).build().unwrap());
+    let layer = RetryLayer::new(Retrier::new(POLICY).shared_breaker(breaker.clone()));
+    let error = layer.layer(service).oneshot(request(Method::GET, "")).await.unwrap_err();
+    assert_eq!(error.into_service_error().unwrap().kind(), io::ErrorKind::BrokenPipe);
+    // The server has not failed twice: it has never received the second attempt.
+    assert_eq!(breaker.state(), BreakerState::Closed);
 }
 
 // If the last attempt ended with an error, it is returned. A response has already been drained, so the rejection is returned
