@@ -304,6 +304,9 @@ async fn an_attempt_that_times_out_is_dropped() {
     assert_eq!(rejection(&error), Some(&Rejected::TimedOut));
     assert_eq!(server.times().len(), 4);
     assert!(server.times()[3] < ms(350), "{:?}", server.times());
+    // The server may have processed it.
+    assert_eq!(rejection(&client.post(URL).send().await.unwrap_err()), Some(&Rejected::TimedOut));
+    assert_eq!(server.times().len(), 5);
 }
 
 // The breaker opens at the second failure: the next call is rejected without an attempt.
