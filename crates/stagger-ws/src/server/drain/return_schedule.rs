@@ -60,7 +60,9 @@ mod tests {
         assert_eq!(schedule.reserve(300, START), advice(Duration::ZERO, SECOND * 3));
         assert_eq!(schedule.reserve(50, START.saturating_add(SECOND)), advice(SECOND * 2, SECOND / 2));
         // The next server has been idle in the meantime.
-        assert_eq!(schedule.reserve(700, START.saturating_add(SECOND * 60)), advice(Duration::ZERO, SECOND * 7));
+        let now = START.saturating_add(SECOND * 60);
+        assert_eq!(schedule.reserve(700, now), advice(Duration::ZERO, SECOND * 7));
+        assert_eq!(schedule.reserve(50, now), advice(SECOND * 7, SECOND / 2));
     }
 
     #[test]
