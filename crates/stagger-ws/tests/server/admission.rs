@@ -136,6 +136,19 @@ async fn incomplete_or_invalid_requests_take_no_slot_and_time_out() {
     connect(&sockets).await;
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_client_that_leaves_once_it_was_admitted_counts_as_closed() {
+    let sockets = unlimited().build().unwrap();
+    let (ours, mut theirs) = duplex(4096);
+    let request = "GET / HTTP/1.1\r\nHost: it\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+        Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
+    theirs.write_all(request.as_bytes()).await.unwrap();
+    drop(theirs);
+    assert!(matches!(sockets.accept(ours).await, Err(AcceptError::Handshake(_))));
+    let seen = sockets.snapshot();
+    assert_eq!((seen.active, seen.accepted, seen.closed["1006"], seen.rejected.handshake_failed), (0, 1, 1, 0));
+}
+
 // The query often contains a token.
 #[tokio::test(start_paused = true)]
 async fn accepted_contains_the_request_and_its_debug_output_no_query() {
