@@ -53,9 +53,17 @@ pub(crate) struct Formula {
 }
 
 impl Formula {
-    /// Creates a formula for any backoff, in which each delay is drawn from a band around its ceiling.
-    pub(crate) const fn band(name: &'static str, capped: Capped, band: &'static dyn DelayCurve) -> Self {
-        Self { name, capped, memory: Memory::None, needs_exponential: false, curve: band }
+    /// Creates a formula for any backoff, whose delays depend on nothing but their number.
+    pub(crate) const fn new(name: &'static str, capped: Capped, curve: &'static dyn DelayCurve) -> Self {
+        Self { name, capped, memory: Memory::None, needs_exponential: false, curve }
+    }
+
+    pub(crate) const fn memory(self, memory: Memory) -> Self {
+        Self { memory, ..self }
+    }
+
+    pub(crate) const fn for_exponential_only(self) -> Self {
+        Self { needs_exponential: true, ..self }
     }
 
     /// Returns whether the delays after exponential backoff are not drawn from bands around its ceilings.

@@ -49,27 +49,31 @@ impl Profile {
     }
 }
 
-/// Defines one table of profiles: a constant for each, and the list of all.
+/// Defines one table of profiles: a constant for each, and the list of all. `read` is when their sources were read, and
+/// `jitter` the formula of a jitter that only this system has.
 macro_rules! profiles {
-    ($(
+    (read $read:literal; $(
         $(#[$doc:meta])*
-        $constant:ident = $name:literal {
-            title: $title:literal,
-            version: $version:literal,
-            source: $source:literal,
-            read: $read:literal,
-        }
-        $backoff:ident ( $($argument:tt)* ) $(. $setter:ident ( $($value:tt)* ))* ;
+        $constant:ident = $name:literal from $title:literal $(version $version:literal)? in $source:literal
+        $(, jitter ( $($formula:tt)* ) $(. $part:ident ( $($value:tt)* ))*)?
+        : $backoff:ident ( $($argument:tt)* ) $(. $setter:ident ( $($to:tt)* ))* ;
     )*) => {
         $(
             $(#[$doc])*
             pub const $constant: Profile = Profile {
                 name: $name,
                 title: $title,
-                version: $version,
+                version: concat!($($version)?),
                 source: $source,
                 read_on: $read,
-                policy: crate::policy!($backoff($($argument)*) $(.$setter($($value)*))* .as_defaults()),
+                policy: crate::policy!(
+                    $backoff($($argument)*) $(.$setter($($to)*))*
+                    $(.jitter({
+                        static FORMULA: Formula = Formula::new($name, $($formula)*) $(.$part($($value)*))*;
+                        FORMULA.jitter()
+                    }))?
+                    .as_defaults()
+                ),
             };
         )*
 
