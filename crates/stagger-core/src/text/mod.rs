@@ -11,6 +11,7 @@ mod policy;
 mod ratio;
 #[cfg(feature = "serde")]
 mod serde;
+mod setting;
 
 pub use duration::{Compact, parse_duration};
 pub use error::ParseError;

@@ -7,147 +7,18 @@ use core::time::Duration;
 use crate::numbers::ratio::Ratio;
 use crate::policy::Policy;
 use crate::policy::backoff::{Backoff, DelayList};
-use crate::policy::builder::{DEFAULT_MAX_ATTEMPTS, DEFAULT_MAX_HINT, PolicyBuilder, Settings};
+use crate::policy::builder::PolicyBuilder;
 use crate::policy::hint_mode::HintMode;
 use crate::policy::jitter::Jitter;
 use crate::profile::Profile;
-use crate::text::{Compact, ParseError, Problem, nearest, parse_duration};
-
-/// The name of every setting, and other spellings that are accepted and never printed.
-const KEYS: [(Key, &str, &[&str]); 17] = [
-    (Key::Base, "base", &["delay"]),
-    (Key::Step, "step", &[]),
-    (Key::Range, "range", &[]),
-    (Key::Cap, "cap", &["max", "max-delay"]),
-    (Key::Floor, "floor", &[]),
-    (Key::Multiplier, "multiplier", &["factor"]),
-    (Key::Delays, "delays", &[]),
-    (Key::Jitter, "jitter", &[]),
-    (Key::Spread, "spread", &[]),
-    (Key::MaxAttempts, "max-attempts", &["attempts"]),
-    (Key::MaxElapsed, "max-elapsed", &["deadline"]),
-    (Key::MaxHint, "max-hint", &[]),
-    (Key::Hint, "hint", &[]),
-    (Key::HintSpread, "hint-spread", &[]),
-    (Key::ThrottledBase, "throttled-base", &[]),
-    (Key::LocalBase, "local-base", &[]),
-    (Key::StableAfter, "stable-after", &["reset-after"]),
-];
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Key {
-    Base,
-    Step,
-    Range,
-    Cap,
-    Floor,
-    Multiplier,
-    Delays,
-    Jitter,
-    Spread,
-    MaxAttempts,
-    MaxElapsed,
-    MaxHint,
-    Hint,
-    HintSpread,
-    ThrottledBase,
-    LocalBase,
-    StableAfter,
-}
-
-/// The value of a setting, as it is printed and as configuration files hold it.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Value {
-    Length(Duration),
-    Range(Duration, Duration),
-    Count(u32),
-    Number(f64),
-    List(DelayList),
-    Jitter(Jitter),
-    Mode(HintMode),
-    Share(Ratio),
-    /// No limit, in the word for this setting.
-    Unlimited(&'static str),
-}
-
-impl fmt::Display for Value {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Length(length) => Compact(*length).fmt(f),
-            Self::Range(min, max) => write!(f, "{}..{}", Compact(*min), Compact(*max)),
-            Self::Count(count) => count.fmt(f),
-            Self::Number(number) => number.fmt(f),
-            Self::List(list) => list.fmt(f),
-            Self::Jitter(jitter) => jitter.fmt(f),
-            Self::Mode(mode) => mode.fmt(f),
-            Self::Share(share) => share.fmt(f),
-            Self::Unlimited(word) => f.write_str(word),
-        }
-    }
-}
-
-impl Policy {
-    /// Returns every setting that is printed, in print order. Settings at their default are left out, except for those
-    /// that characterize the policy.
-    pub(super) fn settings(&self) -> impl Iterator<Item = (&'static str, Value)> + '_ {
-        KEYS.iter().filter_map(|&(key, name, _)| Some((name, self.settings.printed(key)?)))
-    }
-}
-
-impl Settings {
-    fn printed(&self, key: Key) -> Option<Value> {
-        let backoff = &self.backoff;
-        let grows = matches!(backoff, Backoff::Linear { .. } | Backoff::Exponential { .. });
-        let has_delays = !matches!(backoff, Backoff::Zero | Backoff::Stop);
-        let longer_than_none = |length: Duration| if length.is_zero() { None } else { Some(Value::Length(length)) };
-        match (key, backoff) {
-            (Key::Base, Backoff::Constant { .. } | Backoff::Linear { .. } | Backoff::Exponential { .. }) => {
-                Some(Value::Length(self.base()))
-            }
-            (Key::Step, Backoff::Linear { step, .. }) => Some(Value::Length(*step)),
-            (Key::Range, Backoff::Uniform { min, max }) => Some(Value::Range(*min, *max)),
-            (Key::Multiplier, Backoff::Exponential { multiplier, .. }) if self.jitter() != Jitter::Decorrelated => {
-                Some(Value::Number(*multiplier))
-            }
-            (Key::Delays, Backoff::List(list)) => Some(Value::List(*list)),
-            (Key::Base | Key::Step | Key::Range | Key::Multiplier | Key::Delays, _)
-            | (Key::Jitter, Backoff::Uniform { .. }) => None,
-            (Key::Cap, _) => match self.cap {
-                Some(cap) => Some(Value::Length(cap)),
-                None => grows.then_some(Value::Unlimited("none")),
-            },
-            (Key::Floor, _) => longer_than_none(self.floor),
-            (Key::Jitter, _) => has_delays.then_some(Value::Jitter(self.jitter())),
-            (Key::Spread, _) => longer_than_none(self.spread),
-            (Key::MaxAttempts, Backoff::Stop) if self.max_attempts == Some(DEFAULT_MAX_ATTEMPTS) => None,
-            (Key::MaxAttempts, _) => Some(self.max_attempts.map_or(Value::Unlimited("inf"), Value::Count)),
-            (Key::MaxElapsed, _) => self.max_elapsed.map(Value::Length),
-            (Key::MaxHint, _) if self.max_hint == Some(DEFAULT_MAX_HINT) => None,
-            (Key::MaxHint, _) => Some(self.max_hint.map_or(Value::Unlimited("inf"), Value::Length)),
-            (Key::Hint, _) => (self.hint_mode != HintMode::AtLeast).then_some(Value::Mode(self.hint_mode)),
-            (Key::HintSpread, _) => self.hint_spread.map(Value::Share),
-            (Key::ThrottledBase, _) => self.throttled_base.map(Value::Length),
-            (Key::LocalBase, _) => self.local_base.map(Value::Length),
-            (Key::StableAfter, _) => self.stable_after.map(Value::Length),
-        }
-    }
-}
+use crate::text::setting::{KEYS, Key, count, list, range};
+use crate::text::{ParseError, Problem, nearest, parse_duration};
 
 /// Writes the policy in one line; [`FromStr`] parses it to the same policy.
 impl fmt::Display for Policy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.settings.backoff.name())?;
         self.settings().try_for_each(|(name, value)| write!(f, " {name}={value}"))
-    }
-}
-
-/// Writes `1s,2s,5s`.
-impl fmt::Display for DelayList {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (at, delay) in self.iter().enumerate() {
-            write!(f, "{}{}", if at == 0 { "" } else { "," }, Compact(delay))?;
-        }
-        Ok(())
     }
 }
 
@@ -400,37 +271,6 @@ impl Draft {
     const fn has(&self, key: Key) -> bool {
         self.seen & (1 << key as u32) != 0
     }
-}
-
-fn count(value: &str) -> Result<Option<u32>, ParseError> {
-    match value {
-        "inf" | "none" | "infinite" | "unlimited" => Ok(None),
-        _ => value.parse().map(Some).map_err(|_| ParseError::new(Problem::Number, value)),
-    }
-}
-
-/// Parses `1s..5s`.
-fn range(value: &str) -> Result<(Duration, Duration), ParseError> {
-    let (min, max) = value.split_once("..").ok_or(ParseError::new(Problem::Range, value))?;
-    let length = |text: &str| match text.trim() {
-        "" => Err(ParseError::new(Problem::Range, value)),
-        text => parse_duration(text)?.ok_or(ParseError::new(Problem::Limitless, "range")),
-    };
-    Ok((length(min)?, length(max)?))
-}
-
-fn list(value: &str) -> Result<DelayList, ParseError> {
-    let mut delays = [Duration::ZERO; DelayList::MAX_LEN];
-    let mut len = 0;
-    for text in value.split(',') {
-        if text.trim().is_empty() {
-            return Err(ParseError::new(Problem::Comma, value));
-        }
-        let slot = delays.get_mut(len).ok_or(ParseError::new(Problem::TooLong, value))?;
-        *slot = parse_duration(text)?.ok_or(ParseError::new(Problem::Limitless, text))?;
-        len += 1;
-    }
-    DelayList::new(&delays[..len]).ok_or(ParseError::new(Problem::NoUnit, value))
 }
 
 #[cfg(test)]

@@ -6,7 +6,8 @@ use ::serde::de::{self, DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use ::serde::ser::SerializeMap as _;
 use ::serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::policy::{Draft, Value};
+use super::policy::Draft;
+use super::setting::Value;
 use crate::numbers::ratio::Ratio;
 use crate::policy::Policy;
 use crate::policy::jitter::Jitter;
