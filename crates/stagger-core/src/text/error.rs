@@ -27,14 +27,14 @@ pub(crate) enum Problem {
     Jitter,
     HintMode,
     /// The word names neither a backoff nor a profile; the nearest name, if one is near.
-    Shape(Option<&'static str>),
+    Backoff(Option<&'static str>),
     /// The word is not a setting; the nearest name, if one is near.
     Key(Option<&'static str>),
     NoValue,
     Twice,
     Range,
     /// The setting has no meaning for this backoff.
-    NotForShape(&'static str),
+    NotForBackoff(&'static str),
     /// The backoff requires this setting.
     Missing(&'static str),
     Limitless,
@@ -110,10 +110,10 @@ impl fmt::Display for ParseError {
             Problem::HintMode => {
                 write!(f, "`{word}` is not a hint mode; use at-least, exact or clamp:5s")
             }
-            Problem::Shape(Some(nearest)) => {
+            Problem::Backoff(Some(nearest)) => {
                 write!(f, "`{word}` is not a backoff or a profile; did you mean `{nearest}`?")
             }
-            Problem::Shape(None) => write!(
+            Problem::Backoff(None) => write!(
                 f,
                 "`{word}` is not a backoff; begin with exponential, linear, constant, uniform, decorrelated, list, zero \
                  or stop, or with the name of a profile, like aws-sdk"
@@ -127,7 +127,7 @@ impl fmt::Display for ParseError {
             Problem::Range => write!(f, "`{word}` is not a range; write it as 1s..5s"),
             Problem::NoValue => write!(f, "`{word}` has no value; write it as name=value, like base=500ms"),
             Problem::Twice => write!(f, "`{word}` is set twice; keep one of them"),
-            Problem::NotForShape(shape) => {
+            Problem::NotForBackoff(shape) => {
                 write!(f, "`{word}` has no meaning for {shape} backoff; leave it out, or choose another backoff")
             }
             Problem::Missing(example) => write!(f, "a {word} backoff needs {example}; add it"),

@@ -4,15 +4,12 @@ use core::fmt;
 use core::str::FromStr;
 use core::time::Duration;
 
-use crate::numbers::ratio::Ratio;
 use crate::policy::Policy;
-use crate::policy::backoff::{Backoff, DelayList};
 use crate::policy::builder::PolicyBuilder;
-use crate::policy::hint_mode::HintMode;
 use crate::policy::jitter::Jitter;
 use crate::profile::Profile;
-use crate::text::setting::{KEYS, Key, count, list, range};
-use crate::text::{ParseError, Problem, nearest, parse_duration};
+use crate::text::setting::{KEYS, Key, Value};
+use crate::text::{ParseError, Problem, nearest};
 
 /// Writes the policy in one line; [`FromStr`] parses it to the same policy.
 impl fmt::Display for Policy {
@@ -55,221 +52,92 @@ impl PolicyBuilder {
     }
 }
 
-/// Settings that were parsed, in any order.
-#[derive(Debug, Default)]
-pub(super) struct Draft {
-    /// The source of every setting that is not set.
-    profile: Option<&'static Profile>,
-    backoff: Option<Shape>,
-    seen: u32,
-    base: Duration,
-    step: Duration,
-    range: (Duration, Duration),
-    cap: Option<Duration>,
-    floor: Duration,
-    multiplier: f64,
-    delays: Option<DelayList>,
-    jitter: Option<Jitter>,
-    spread: Duration,
-    max_attempts: Option<u32>,
-    max_elapsed: Option<Duration>,
-    max_hint: Option<Duration>,
-    hint_mode: HintMode,
-    hint_spread: Option<Ratio>,
-    throttled_base: Duration,
-    local_base: Duration,
-    stable_after: Option<Duration>,
-}
+/// The name of a backoff or profile, its settings, and the setting that has no default, with an example.
+type Start = (&'static str, PolicyBuilder, Option<(Key, &'static str)>);
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Shape {
-    Zero,
-    Constant,
-    Uniform,
-    Linear,
-    Exponential,
-    /// Exponential with decorrelated jitter, as [`Policy::decorrelated`] is.
-    Decorrelated,
-    List,
-    Stop,
-}
-
-/// The names of the backoffs.
-const SHAPES: [(Shape, &str); 8] = [
-    (Shape::Exponential, "exponential"),
-    (Shape::Linear, "linear"),
-    (Shape::Constant, "constant"),
-    (Shape::Uniform, "uniform"),
-    (Shape::Decorrelated, "decorrelated"),
-    (Shape::List, "list"),
-    (Shape::Zero, "zero"),
-    (Shape::Stop, "stop"),
+const BASE: Duration = Policy::DEFAULT.base();
+const CAP: Duration = match Policy::DEFAULT.cap() {
+    Some(cap) => cap,
+    None => Duration::MAX,
+};
+static BACKOFFS: [Start; 8] = [
+    ("exponential", Policy::exponential(BASE, CAP), None),
+    ("linear", Policy::linear(BASE, BASE, CAP), None),
+    ("constant", Policy::constant(Duration::ZERO), Some((Key::Base, "base, like base=5s"))),
+    ("uniform", Policy::uniform(Duration::ZERO, Duration::ZERO), Some((Key::Range, "range, like range=1s..5s"))),
+    (DECORRELATED, Policy::decorrelated(BASE, CAP), None),
+    ("list", Policy::list(&[]), Some((Key::Delays, "delays, like delays=1s,2s,5s"))),
+    ("zero", Policy::zero(), None),
+    ("stop", Policy::stop(), None),
 ];
+/// Exponential with decorrelated jitter, as [`Policy::decorrelated`] is.
+const DECORRELATED: &str = "decorrelated";
+
+/// Settings that were parsed, in any order.
+#[derive(Default)]
+pub(super) struct Draft {
+    /// The source of every setting that is not set; exponential backoff if it is not named.
+    start: Option<Start>,
+    values: [Option<Value>; KEYS.len()],
+}
 
 impl Draft {
     /// Sets the backoff or the profile by its name.
     pub(super) fn backoff(&mut self, name: &str) -> Result<(), ParseError> {
-        if self.backoff.is_some() || self.profile.is_some() {
+        if self.start.is_some() {
             return Err(ParseError::new(Problem::Twice, "backoff"));
-        }
-        if let Some(&(shape, _)) = SHAPES.iter().find(|(_, shape)| *shape == name) {
-            self.backoff = Some(shape);
-            return Ok(());
         }
         if name.ends_with(',') {
             return Err(ParseError::new(Problem::Comma, name));
         }
         if name.contains("..") {
-            self.backoff = Some(Shape::Uniform);
+            self.backoff("uniform")?;
             return self.set("range", name);
         }
-        self.profile = Profile::named(name);
-        if self.profile.is_none() {
-            let names = SHAPES.iter().map(|(_, shape)| *shape).chain(Profile::all().map(Profile::name));
-            return Err(ParseError::new(Problem::Shape(nearest(name, names)), name));
+        let profile = || Profile::named(name).map(|profile| (profile.name(), profile.policy().to_builder(), None));
+        self.start = BACKOFFS.iter().find(|(backoff, ..)| *backoff == name).copied().or_else(profile);
+        if self.start.is_none() {
+            let names = BACKOFFS.iter().map(|(backoff, ..)| *backoff).chain(Profile::all().map(Profile::name));
+            return Err(ParseError::new(Problem::Backoff(nearest(name, names)), name));
         }
         Ok(())
     }
 
     pub(super) fn set(&mut self, name: &str, value: &str) -> Result<(), ParseError> {
-        let Some(&(key, name, _)) = KEYS.iter().find(|(_, key, others)| *key == name || others.contains(&name)) else {
-            let names = KEYS.iter().flat_map(|(_, name, others)| [*name].into_iter().chain(others.iter().copied()));
-            return Err(ParseError::new(Problem::Key(nearest(name, names)), name));
-        };
-        if value.is_empty() {
-            return Err(ParseError::new(Problem::NoValue, name));
-        }
-        if value.ends_with(',') {
-            return Err(ParseError::new(Problem::Comma, value));
-        }
-        if self.has(key) {
+        let (key, name) = Key::named(name)?;
+        if self.value(key).is_some() {
             return Err(ParseError::new(Problem::Twice, name));
         }
-        self.seen |= 1 << key as u32;
-        let length = || parse_duration(value)?.ok_or(ParseError::new(Problem::Limitless, name));
-        match key {
-            Key::Base => self.base = length()?,
-            Key::Step => self.step = length()?,
-            Key::Range => self.range = range(value)?,
-            Key::Cap => self.cap = parse_duration(value)?,
-            Key::Floor => self.floor = length()?,
-            Key::Multiplier => {
-                self.multiplier = value.parse().map_err(|_| ParseError::new(Problem::Multiplier, value))?;
-            }
-            Key::Delays => self.delays = Some(list(value)?),
-            Key::Jitter => self.jitter = Some(value.parse()?),
-            Key::Spread => self.spread = length()?,
-            Key::MaxAttempts => self.max_attempts = count(value)?,
-            Key::MaxElapsed => self.max_elapsed = parse_duration(value)?,
-            Key::MaxHint => self.max_hint = parse_duration(value)?,
-            Key::Hint => self.hint_mode = value.parse()?,
-            Key::HintSpread => self.hint_spread = Some(value.parse()?),
-            Key::ThrottledBase => self.throttled_base = length()?,
-            Key::LocalBase => self.local_base = length()?,
-            Key::StableAfter => self.stable_after = parse_duration(value)?,
-        }
+        self.values[key as usize] = Some(key.parse(name, value)?);
         Ok(())
     }
 
-    pub(super) fn finish(mut self) -> Result<Policy, ParseError> {
-        if let Some(profile) = self.profile {
-            return Ok(self.apply_to(profile.policy().to_builder())?.build()?);
+    pub(super) fn finish(self) -> Result<Policy, ParseError> {
+        let (backoff, builder, required) = self.start.unwrap_or(BACKOFFS[0]);
+        let missing = required.filter(|(key, _)| self.value(*key).is_none());
+        if let Some((_, example)) = missing {
+            return Err(ParseError::new(Problem::Missing(example), backoff));
         }
-        let default = Policy::DEFAULT;
-        let (base, cap) = (default.base(), default.cap().unwrap_or(Duration::MAX));
-        let builder = match self.backoff.unwrap_or(Shape::Exponential) {
-            Shape::Zero => Policy::zero(),
-            Shape::Stop => Policy::stop(),
-            Shape::Exponential => Policy::exponential(base, cap),
-            Shape::Linear => Policy::linear(base, base, cap),
-            Shape::Decorrelated => {
-                if self.has(Key::Multiplier) {
-                    return Err(ParseError::new(Problem::NotForShape("decorrelated"), "multiplier"));
+        if backoff == DECORRELATED {
+            for (key, name) in [(Key::Multiplier, "multiplier"), (Key::Jitter, "jitter")] {
+                if !matches!(self.value(key), None | Some(Value::Jitter(Jitter::Decorrelated))) {
+                    return Err(ParseError::new(Problem::NotForBackoff(backoff), name));
                 }
-                if self.jitter.is_some_and(|jitter| jitter != Jitter::Decorrelated) {
-                    return Err(ParseError::new(Problem::NotForShape("decorrelated"), "jitter"));
-                }
-                Policy::decorrelated(base, cap)
             }
-            Shape::Constant if self.has(Key::Base) => Policy::constant(self.base),
-            Shape::Constant => return Err(ParseError::new(Problem::Missing("base, like base=5s"), "constant")),
-            Shape::Uniform if self.has(Key::Range) => Policy::uniform(self.range.0, self.range.1),
-            Shape::Uniform => return Err(ParseError::new(Problem::Missing("range, like range=1s..5s"), "uniform")),
-            Shape::List => match self.delays.take() {
-                Some(delays) => PolicyBuilder::new(Backoff::List(delays)),
-                None => return Err(ParseError::new(Problem::Missing("delays, like delays=1s,2s,5s"), "list")),
-            },
-        };
+        }
         Ok(self.apply_to(builder.as_defaults())?.build()?)
     }
 
-    fn apply_to(self, mut to: PolicyBuilder) -> Result<PolicyBuilder, ParseError> {
-        let shape = to.settings.backoff;
-        for &(key, name, _) in KEYS.iter().filter(|(key, ..)| self.has(*key)) {
-            let unfit = match key {
-                Key::Base => {
-                    !matches!(shape, Backoff::Constant { .. } | Backoff::Linear { .. } | Backoff::Exponential { .. })
-                }
-                Key::Step => !matches!(shape, Backoff::Linear { .. }),
-                Key::Range => !matches!(shape, Backoff::Uniform { .. }),
-                Key::Multiplier => !matches!(shape, Backoff::Exponential { .. }),
-                Key::Delays => !matches!(shape, Backoff::List(_)),
-                _ => false,
-            };
-            if unfit {
-                return Err(ParseError::new(Problem::NotForShape(shape.name()), name));
-            }
-            to = match key {
-                Key::Base => to.base(self.base),
-                Key::Step => to.step(self.step),
-                Key::Range => to.range(self.range.0, self.range.1),
-                Key::Cap => match self.cap {
-                    Some(cap) => to.cap(cap),
-                    None => to.uncapped(),
-                },
-                Key::Floor => to.floor(self.floor),
-                Key::Multiplier => to.multiplier(self.multiplier),
-                Key::Delays => {
-                    if let Some(delays) = self.delays {
-                        to.settings.backoff = Backoff::List(delays);
-                    }
-                    to
-                }
-                Key::Jitter => match self.jitter {
-                    Some(jitter) => to.jitter(jitter),
-                    None => to,
-                },
-                Key::Spread => to.spread(self.spread),
-                Key::MaxAttempts => match self.max_attempts {
-                    Some(attempts) => to.max_attempts(attempts),
-                    None => to.unlimited_attempts(),
-                },
-                Key::MaxElapsed => match self.max_elapsed {
-                    Some(limit) => to.max_elapsed(limit),
-                    None => to.unlimited_elapsed(),
-                },
-                Key::MaxHint => match self.max_hint {
-                    Some(longest) => to.max_hint(longest),
-                    None => to.unlimited_hint(),
-                },
-                Key::Hint => to.hint_mode(self.hint_mode),
-                Key::HintSpread => match self.hint_spread {
-                    Some(share) => to.hint_spread(share),
-                    None => to,
-                },
-                Key::ThrottledBase => to.throttled_base(self.throttled_base),
-                Key::LocalBase => to.local_base(self.local_base),
-                Key::StableAfter => match self.stable_after {
-                    Some(lived) => to.stable_after(lived),
-                    None => to.never_stable(),
-                },
-            };
-        }
-        Ok(to)
+    fn apply_to(&self, to: PolicyBuilder) -> Result<PolicyBuilder, ParseError> {
+        KEYS.iter().try_fold(to, |to, &(key, name, _)| {
+            let Some(value) = self.value(key) else { return Ok(to) };
+            let backoff = to.settings.backoff.name();
+            to.with(key, value).ok_or(ParseError::new(Problem::NotForBackoff(backoff), name))
+        })
     }
 
-    const fn has(&self, key: Key) -> bool {
-        self.seen & (1 << key as u32) != 0
+    const fn value(&self, key: Key) -> Option<Value> {
+        self.values[key as usize]
     }
 }
 

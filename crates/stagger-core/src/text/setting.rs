@@ -6,10 +6,10 @@ use core::time::Duration;
 use crate::numbers::ratio::Ratio;
 use crate::policy::Policy;
 use crate::policy::backoff::{Backoff, DelayList};
-use crate::policy::builder::{DEFAULT_MAX_ATTEMPTS, DEFAULT_MAX_HINT, Settings};
+use crate::policy::builder::{DEFAULT_MAX_ATTEMPTS, DEFAULT_MAX_HINT, PolicyBuilder, Settings};
 use crate::policy::hint_mode::HintMode;
 use crate::policy::jitter::Jitter;
-use crate::text::{Compact, ParseError, Problem, parse_duration};
+use crate::text::{Compact, ParseError, Problem, nearest, parse_duration};
 
 /// The name of every setting, and other spellings that are accepted and never printed.
 pub(super) const KEYS: [(Key, &str, &[&str]); 17] = [
@@ -84,6 +84,84 @@ impl fmt::Display for Value {
     }
 }
 
+impl Key {
+    /// Returns the setting with this name, and the name that is printed.
+    pub(super) fn named(name: &str) -> Result<(Self, &'static str), ParseError> {
+        match KEYS.iter().find(|(_, key, others)| *key == name || others.contains(&name)) {
+            Some(&(key, name, _)) => Ok((key, name)),
+            None => {
+                let names = KEYS.iter().flat_map(|(_, name, others)| [*name].into_iter().chain(others.iter().copied()));
+                Err(ParseError::new(Problem::Key(nearest(name, names)), name))
+            }
+        }
+    }
+
+    /// Parses a value of this setting.
+    pub(super) fn parse(self, name: &str, value: &str) -> Result<Value, ParseError> {
+        if value.is_empty() {
+            return Err(ParseError::new(Problem::NoValue, name));
+        }
+        if value.ends_with(',') {
+            return Err(ParseError::new(Problem::Comma, value));
+        }
+        Ok(match self {
+            Self::Base | Self::Step | Self::Floor | Self::Spread | Self::ThrottledBase | Self::LocalBase => {
+                Value::Length(parse_duration(value)?.ok_or(ParseError::new(Problem::Limitless, name))?)
+            }
+            Self::Cap | Self::MaxElapsed | Self::MaxHint | Self::StableAfter => {
+                parse_duration(value)?.map_or(Value::Unlimited("inf"), Value::Length)
+            }
+            Self::MaxAttempts if matches!(value, "inf" | "none" | "infinite" | "unlimited") => Value::Unlimited("inf"),
+            Self::MaxAttempts => Value::Count(value.parse().map_err(|_| ParseError::new(Problem::Number, value))?),
+            Self::Multiplier => Value::Number(value.parse().map_err(|_| ParseError::new(Problem::Multiplier, value))?),
+            Self::Range => range(value)?,
+            Self::Delays => list(value)?,
+            Self::Jitter => Value::Jitter(value.parse()?),
+            Self::Hint => Value::Mode(value.parse()?),
+            Self::HintSpread => Value::Share(value.parse()?),
+        })
+    }
+}
+
+impl PolicyBuilder {
+    /// Sets a value that was parsed for this setting; `None` if the backoff does not have the setting.
+    pub(super) const fn with(mut self, key: Key, value: Value) -> Option<Self> {
+        let backoff = &mut self.settings.backoff;
+        Some(match (key, value, backoff) {
+            (
+                Key::Base,
+                Value::Length(base),
+                Backoff::Constant { .. } | Backoff::Linear { .. } | Backoff::Exponential { .. },
+            ) => self.base(base),
+            (Key::Step, Value::Length(step), Backoff::Linear { .. }) => self.step(step),
+            (Key::Range, Value::Range(min, max), Backoff::Uniform { .. }) => self.range(min, max),
+            (Key::Multiplier, Value::Number(factor), Backoff::Exponential { .. }) => self.multiplier(factor),
+            (Key::Delays, Value::List(list), Backoff::List(delays)) => {
+                *delays = list;
+                self
+            }
+            (Key::Cap, Value::Length(cap), _) => self.cap(cap),
+            (Key::Cap, ..) => self.uncapped(),
+            (Key::Floor, Value::Length(floor), _) => self.floor(floor),
+            (Key::Jitter, Value::Jitter(jitter), _) => self.jitter(jitter),
+            (Key::Spread, Value::Length(spread), _) => self.spread(spread),
+            (Key::MaxAttempts, Value::Count(attempts), _) => self.max_attempts(attempts),
+            (Key::MaxAttempts, ..) => self.unlimited_attempts(),
+            (Key::MaxElapsed, Value::Length(limit), _) => self.max_elapsed(limit),
+            (Key::MaxElapsed, ..) => self.unlimited_elapsed(),
+            (Key::MaxHint, Value::Length(longest), _) => self.max_hint(longest),
+            (Key::MaxHint, ..) => self.unlimited_hint(),
+            (Key::Hint, Value::Mode(mode), _) => self.hint_mode(mode),
+            (Key::HintSpread, Value::Share(share), _) => self.hint_spread(share),
+            (Key::ThrottledBase, Value::Length(base), _) => self.throttled_base(base),
+            (Key::LocalBase, Value::Length(base), _) => self.local_base(base),
+            (Key::StableAfter, Value::Length(lived), _) => self.stable_after(lived),
+            (Key::StableAfter, ..) => self.never_stable(),
+            _ => return None,
+        })
+    }
+}
+
 impl Policy {
     /// Returns every setting that is printed, in print order. Settings at their default are left out, except for those
     /// that characterize the policy.
@@ -141,24 +219,17 @@ impl fmt::Display for DelayList {
     }
 }
 
-pub(super) fn count(value: &str) -> Result<Option<u32>, ParseError> {
-    match value {
-        "inf" | "none" | "infinite" | "unlimited" => Ok(None),
-        _ => value.parse().map(Some).map_err(|_| ParseError::new(Problem::Number, value)),
-    }
-}
-
 /// Parses `1s..5s`.
-pub(super) fn range(value: &str) -> Result<(Duration, Duration), ParseError> {
+fn range(value: &str) -> Result<Value, ParseError> {
     let (min, max) = value.split_once("..").ok_or(ParseError::new(Problem::Range, value))?;
     let length = |text: &str| match text.trim() {
         "" => Err(ParseError::new(Problem::Range, value)),
         text => parse_duration(text)?.ok_or(ParseError::new(Problem::Limitless, "range")),
     };
-    Ok((length(min)?, length(max)?))
+    Ok(Value::Range(length(min)?, length(max)?))
 }
 
-pub(super) fn list(value: &str) -> Result<DelayList, ParseError> {
+fn list(value: &str) -> Result<Value, ParseError> {
     let mut delays = [Duration::ZERO; DelayList::MAX_LEN];
     let mut len = 0;
     for text in value.split(',') {
@@ -169,5 +240,5 @@ pub(super) fn list(value: &str) -> Result<DelayList, ParseError> {
         *slot = parse_duration(text)?.ok_or(ParseError::new(Problem::Limitless, text))?;
         len += 1;
     }
-    DelayList::new(&delays[..len]).ok_or(ParseError::new(Problem::NoUnit, value))
+    DelayList::new(&delays[..len]).map(Value::List).ok_or(ParseError::new(Problem::NoUnit, value))
 }
