@@ -13,17 +13,98 @@ pub(crate) struct Message<const ROOM: usize> {
     len: usize,
 }
 
+/// A value in a sentence.
+#[derive(Clone, Copy)]
+pub(crate) enum Value {
+    Text(&'static str),
+    Count(u64),
+    /// A length of time, in nanoseconds.
+    Length(u64),
+    /// A number of millionths, as a decimal: `1.5`.
+    Millionths(u64),
+    Decimal(f64),
+    Share(Ratio),
+}
+
+/// Defines the problems that an error can consist of, each with its sentence, and the list of all in that order.
+macro_rules! problems {
+    ($(#[$meta:meta])* pub enum $name:ident { $($(#[$doc:meta])* $problem:ident = $sentence:expr,)* }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        #[repr(u8)]
+        pub enum $name {
+            $($(#[$doc])* $problem,)*
+        }
+
+        impl $name {
+            const ALL: &'static [Self] = &[$(Self::$problem),*];
+
+            /// Returns the sentence about the problem, in which each `{}` stands for a value.
+            const fn sentence(self) -> &'static str {
+                match self {
+                    $(Self::$problem => $sentence,)*
+                }
+            }
+        }
+    };
+}
+pub(crate) use problems;
+
+/// Writes sentences, separated by semicolons.
+pub(crate) fn write_all<const ROOM: usize>(
+    f: &mut fmt::Formatter<'_>,
+    sentences: impl Iterator<Item = Message<ROOM>>,
+) -> fmt::Result {
+    for (at, sentence) in sentences.enumerate() {
+        f.write_str(if at > 0 { "; " } else { "" })?;
+        f.write_str(sentence.as_str())?;
+    }
+    Ok(())
+}
+
 impl<const ROOM: usize> Message<ROOM> {
     pub(crate) const fn new() -> Self {
         Self { bytes: [0; ROOM], len: 0 }
+    }
+
+    /// Appends a sentence, in which each `{}` stands for the next of these values.
+    pub(crate) const fn sentence(mut self, template: &str, mut values: &[Value]) -> Self {
+        let mut rest = template.as_bytes();
+        let mut at = 0;
+        while at + 1 < rest.len() {
+            match values {
+                [value, others @ ..] if rest[at] == b'{' && rest[at + 1] == b'}' => {
+                    self = self.whole(rest.split_at(at).0).value(*value);
+                    (rest, values, at) = (rest.split_at(at + 2).1, others, 0);
+                }
+                _ => at += 1,
+            }
+        }
+        self.whole(rest)
+    }
+
+    const fn value(self, value: Value) -> Self {
+        match value {
+            Value::Text(text) => self.text(text),
+            Value::Count(count) => self.number(count),
+            Value::Length(nanos) => self.duration(nanos),
+            Value::Millionths(count) => self.number(count / 1_000_000).fraction(count % 1_000_000, 6),
+            Value::Decimal(number) => self.decimal(number),
+            Value::Share(share) => self.percent(share),
+        }
     }
 
     pub(crate) const fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    pub(crate) const fn text(mut self, text: &str) -> Self {
-        let text = text.as_bytes();
+    pub(crate) const fn text(self, text: &str) -> Self {
+        self.whole(text.as_bytes())
+    }
+
+    /// Appends whole characters.
+    const fn whole(mut self, text: &[u8]) -> Self {
         // All or nothing, so that a character is never cut in two.
         if text.len() <= ROOM - self.len {
             let mut at = 0;
@@ -89,7 +170,7 @@ impl<const ROOM: usize> Message<ROOM> {
         }
         // The small addend makes up for products such as 0.999 · 10^6 that fall just short of a whole number.
         let millionths = (number.abs() * 1e6 + 1e-3) as u64;
-        self.number(millionths / 1_000_000).fraction(millionths % 1_000_000, 6)
+        self.value(Value::Millionths(millionths))
     }
 
     /// Appends a share in percent: `12.5%`.

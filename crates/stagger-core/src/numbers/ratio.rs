@@ -1,5 +1,7 @@
 use core::fmt;
 
+use crate::numbers::message::Message;
+
 /// An exact share in whole millionths.
 ///
 /// Units: parts per million. Range where one is accepted: `0..=1`, unless documented otherwise. A larger share can be
@@ -105,15 +107,7 @@ pub(crate) const fn share(whole: u64, part: u64, of: u64) -> u64 {
 
 impl fmt::Display for Ratio {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (whole, mut rest, mut digits) = (self.0 / 10_000, self.0 % 10_000, 4);
-        if rest == 0 {
-            return write!(f, "{whole}%");
-        }
-        while rest % 10 == 0 {
-            rest /= 10;
-            digits -= 1;
-        }
-        write!(f, "{whole}.{rest:0digits$}%")
+        f.write_str(Message::<16>::new().percent(*self).as_str())
     }
 }
 

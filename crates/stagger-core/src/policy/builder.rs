@@ -156,7 +156,7 @@ impl Settings {
     }
 
     /// Returns the cap in nanoseconds; the longest length without one.
-    const fn longest_delay(&self) -> u64 {
+    pub(super) const fn longest_delay(&self) -> u64 {
         match self.cap {
             Some(cap) => nanos(cap),
             None => u64::MAX,

@@ -215,10 +215,7 @@ impl Policy {
     /// Returns the base after the server reported that it is overloaded.
     #[must_use]
     pub const fn throttled_base(&self) -> Duration {
-        match self.settings.throttled_base {
-            Some(base) => base,
-            None => self.base(),
-        }
+        self.settings.throttled_base()
     }
 
     /// Returns the base after the client ran out of a resource of its own: the larger of `base` and `min(10 · base, 1
