@@ -212,21 +212,16 @@ impl Admission {
         let now = now.as_nanos();
         // Not before the capacity that is already used is free again.
         let first = self.served.load(Ordering::Relaxed).saturating_sub(self.ahead).max(now);
-        let mut promised = self.promised.load(Ordering::Relaxed);
-        loop {
-            let time = promised.max(first);
-            if time - now > self.max_wait {
-                return Admit::Full(Duration::from_nanos(self.max_wait));
-            }
-            let next = time.saturating_add(self.interval);
-            match self.promised.compare_exchange_weak(promised, next, Ordering::Relaxed, Ordering::Relaxed) {
-                Ok(_) => {
-                    let token = ReservationToken::seal(Instant::from_nanos(time), self.secret);
-                    return Admit::At(Reservation { after: Duration::from_nanos(time - now), token });
-                }
-                Err(seen) => promised = seen,
-            }
-        }
+        let first_free = |promised: u64| promised.max(first);
+        let reserved = self.promised.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |promised| {
+            let time = first_free(promised);
+            (time - now <= self.max_wait).then(|| time.saturating_add(self.interval))
+        });
+        let Ok(time) = reserved.map(first_free) else {
+            return Admit::Full(Duration::from_nanos(self.max_wait));
+        };
+        let token = ReservationToken::seal(Instant::from_nanos(time), self.secret);
+        Admit::At(Reservation { after: Duration::from_nanos(time - now), token })
     }
 
     /// Admits a client with a token. A client that is too early gets the remaining wait, for the same reservation. A
@@ -246,14 +241,10 @@ impl Admission {
         if nanos > time.saturating_add(self.late) {
             return self.try_admit(now);
         }
-        let mut served = self.served.load(Ordering::Relaxed);
-        loop {
-            let next = served.max(nanos).saturating_add(self.interval);
-            match self.served.compare_exchange_weak(served, next, Ordering::Relaxed, Ordering::Relaxed) {
-                Ok(_) => return Admit::Now,
-                Err(seen) => served = seen,
-            }
-        }
+        let _ = self.served.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |served| {
+            Some(served.max(nanos).saturating_add(self.interval))
+        });
+        Admit::Now
     }
 
     /// Returns a snapshot as of `now`.
@@ -271,18 +262,11 @@ impl Admission {
 
     /// Takes the capacity of one admission, if there is any.
     fn take_room(&self, now: u64) -> bool {
-        let mut served = self.served.load(Ordering::Relaxed);
-        loop {
+        let taken = self.served.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |served| {
             let (from, until) = self.room(served, now);
-            if from > until {
-                return false;
-            }
-            let next = from.saturating_add(self.interval);
-            match self.served.compare_exchange_weak(served, next, Ordering::Relaxed, Ordering::Relaxed) {
-                Ok(_) => return true,
-                Err(seen) => served = seen,
-            }
-        }
+            (from <= until).then(|| from.saturating_add(self.interval))
+        });
+        taken.is_ok()
     }
 
     /// Returns from when on capacity is free, and until when a client without a reservation may take it.
