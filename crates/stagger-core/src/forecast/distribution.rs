@@ -1,4 +1,6 @@
 use super::decorrelated::Chain;
+use crate::numbers::instant::nanos;
+use crate::numbers::seed::Seed;
 use crate::policy::jitter::Jitter;
 use crate::policy::{Interval, Memory, Policy, SAMPLE};
 
@@ -26,6 +28,15 @@ impl<'a> Distribution<'a> {
         sample.map_or(Self::Uniform { interval, cap: policy.last_cap() }, Self::Sample)
     }
 
+    /// Returns the elapsed time until retry `n` of numbered calls, for sums without a closed form.
+    pub(super) fn replayed(policy: &Policy, n: u32) -> Self {
+        Self::Sample(core::array::from_fn(|id| {
+            let seed = Seed::new(0).for_call(id as u64);
+            let delays = policy.schedule(seed).take(n as usize);
+            delays.fold(nanos(policy.first_spread(seed)), |sum, delay| sum.saturating_add(nanos(delay)))
+        }))
+    }
+
     /// Returns the mean, in nanoseconds, rounded down.
     pub(super) fn mean(&self) -> u64 {
         match self {
@@ -43,16 +54,10 @@ impl<'a> Distribution<'a> {
         match self {
             Self::Uniform { interval: Interval { lo, hi }, cap } => (*lo + ((*hi - *lo) as f64 * q) as u64).min(*cap),
             Self::Chain(chain) => chain.quantile(q) as u64,
-            Self::Sample(delays) => quantile(delays, q),
+            // Below the length, because the largest share below 1 times a power of two is: the rank is in the sample.
+            Self::Sample(delays) => *delays.select_nth_unstable((q * SAMPLE as f64) as usize).1,
         }
     }
-}
-
-/// Returns the value that a share `q` of a sample does not exceed; `q` lies between 0 and 1.
-pub(super) fn quantile<const N: usize>(sample: &mut [u64; N], q: f64) -> u64 {
-    // Below N, because the largest share below 1 times a power of two is: the rank is within the sample.
-    let rank = (q * N as f64) as usize;
-    *sample.select_nth_unstable(rank).1
 }
 
 /// Returns the mean of a uniform draw from `[lo, hi]` that is cut at `cap`.

@@ -5,14 +5,12 @@
 
 mod decorrelated;
 mod distribution;
-mod replays;
 mod sum;
 
 use core::time::Duration;
 
 use decorrelated::Chain;
 use distribution::Distribution;
-use replays::Replays;
 use sum::UniformSum;
 
 use crate::numbers::instant::nanos;
@@ -114,13 +112,12 @@ impl Policy {
     pub fn elapsed_quantiles<const K: usize>(&self, n: u32, shares: [f64; K]) -> Option<[Duration; K]> {
         let (least, most) = self.elapsed_bounds(n)?;
         // A sum of independent uniform draws has a convolution; anything else is replayed.
-        let is_sum = self.last_cap() == u64::MAX && self.has_independent_delays();
-        if !is_sum {
-            let mut replays = Replays::new(self, n);
-            within((least, most), shares, |q| replays.quantile(q))
-        } else {
+        if self.last_cap() == u64::MAX && self.has_independent_delays() {
             let sum = self.sum_of_delays(n, nanos(most) - nanos(least))?;
             within((least, most), shares, |q| nanos(least).saturating_add(sum.quantile(q) as u64))
+        } else {
+            let mut replays = Distribution::replayed(self, n);
+            within((least, most), shares, |q| replays.quantile(q))
         }
     }
 
@@ -132,13 +129,9 @@ impl Policy {
         let mut sum = UniformSum::new(total);
         // The widest first: the grid represents it best, and it smooths all others.
         sum.add(widest);
-        let mut skipped = false;
-        for width in widths()? {
-            if width == widest && !skipped {
-                skipped = true;
-            } else {
-                sum.add(width);
-            }
+        let first = widths()?.position(|width| width == widest);
+        for (_, width) in widths()?.enumerate().filter(|(at, _)| Some(*at) != first) {
+            sum.add(width);
         }
         Some(sum)
     }
