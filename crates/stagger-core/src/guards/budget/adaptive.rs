@@ -199,15 +199,12 @@ impl AdaptiveBuilder {
         /// 1.
         pub const fn build(self) -> Result<Adaptive, BudgetError> {
             let k = self.multiplier.as_millionths() as u64;
-            let checked = BudgetError::check([
+            let error = BudgetError::of([
                 (Multiplier, k < MILLION || k > 1_000 * MILLION, k),
                 (WindowLength, self.window < SECOND || self.window > 3_600 * SECOND, self.window),
                 (RatioAboveOne, self.max_rejection_probability.is_above_one(), self.max_rejection_probability.as_millionths() as u64),
             ]);
-            match checked {
-                Ok(()) => Ok(self.started()),
-                Err(error) => Err(error),
-            }
+            if error.is_none() { Ok(self.started()) } else { Err(error) }
         }
 
         const fn started(self) -> Adaptive {

@@ -63,10 +63,8 @@ impl Concurrent {
         /// # Errors
         /// A share above 1.
         pub const fn with(ratio: Ratio, floor: u32) -> Result<Self, BudgetError> {
-            match BudgetError::check([(RatioAboveOne, ratio.is_above_one(), ratio.as_millionths() as u64)]) {
-                Ok(()) => Ok(Self::unchecked(ratio, floor)),
-                Err(error) => Err(error),
-            }
+            let error = BudgetError::of([(RatioAboveOne, ratio.is_above_one(), ratio.as_millionths() as u64)]);
+            if error.is_none() { Ok(Self::unchecked(ratio, floor)) } else { Err(error) }
         }
 
         /// Creates the default budget: 20 %, and at least 3.

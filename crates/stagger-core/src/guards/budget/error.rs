@@ -53,18 +53,20 @@ impl BudgetError {
 
     /// Collects the problems that are present. Each comes with the value that its message names: tokens and shares in
     /// millionths, lengths of time in nanoseconds.
-    pub(super) const fn check<const N: usize>(found: [(BudgetProblem, bool, u64); N]) -> Result<(), Self> {
+    pub(super) const fn of<const N: usize>(found: [(BudgetProblem, bool, u64); N]) -> Self {
         let mut error = Self { problems: 0, values: [0; BudgetProblem::ALL.len()] };
         let mut at = 0;
         while at < N {
             let (problem, is_present, value) = found[at];
-            if is_present {
-                error.problems |= 1 << problem as u8;
-            }
+            error.problems |= (is_present as u32) << problem as u8;
             error.values[problem as usize] = value;
             at += 1;
         }
-        if error.problems == 0 { Ok(()) } else { Err(error) }
+        error
+    }
+
+    pub(super) const fn is_none(&self) -> bool {
+        self.problems == 0
     }
 
     fn message(&self, problem: BudgetProblem) -> Message<192> {

@@ -57,14 +57,11 @@ impl Lifetime {
         /// # Errors
         /// A share of 1 or more.
         pub const fn with(ratio: Ratio, bootstrap: u32) -> Result<Self, BudgetError> {
-            let checked = BudgetError::check([
+            let error = BudgetError::of([
                 (RatioAboveOne, ratio.is_above_one(), ratio.as_millionths() as u64),
                 (RatioOfOne, ratio.as_millionths() == Ratio::ONE.as_millionths(), 0),
             ]);
-            match checked {
-                Ok(()) => Ok(Self::unchecked(ratio, bootstrap)),
-                Err(error) => Err(error),
-            }
+            if error.is_none() { Ok(Self::unchecked(ratio, bootstrap)) } else { Err(error) }
         }
 
         /// Creates the default budget: 10 % after 100 attempts.

@@ -1,4 +1,4 @@
-use crate::numbers::atomic::{AtomicU64, Ordering, zeros};
+use crate::numbers::atomic::{AtomicU64, Ordering, const_unless_loom, zeros};
 use crate::numbers::instant::Instant;
 
 /// The bits of a word above these hold the slot of time, so that an outdated word is recognized and nothing has to be
@@ -28,14 +28,10 @@ pub(super) const fn oldest<const N: usize>(slot: u64) -> u64 {
 pub(super) struct Slots<const N: usize>([AtomicU64; N]);
 
 impl<const N: usize> Slots<N> {
-    #[cfg(not(loom))]
-    pub(super) const fn new() -> Self {
-        Self(zeros())
-    }
-
-    #[cfg(loom)]
-    pub(super) fn new() -> Self {
-        Self(zeros())
+    const_unless_loom! {
+        pub(super) const fn new() -> Self {
+            Self(zeros())
+        }
     }
 
     /// Counts one more in `slot`; does nothing if that slot is outdated.

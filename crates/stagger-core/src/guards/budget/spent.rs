@@ -1,5 +1,5 @@
 use super::slots::{CLOSED, COUNT, SLOT_SHIFT, Slots, oldest};
-use crate::numbers::atomic::Ordering;
+use crate::numbers::atomic::{Ordering, const_unless_loom};
 
 /// The retries granted over the last `N` slots of time, never more than allowed, whatever the number of threads.
 ///
@@ -11,14 +11,10 @@ use crate::numbers::atomic::Ordering;
 pub(super) struct Spent<const N: usize>(Slots<N>);
 
 impl<const N: usize> Spent<N> {
-    #[cfg(not(loom))]
-    pub(super) const fn new() -> Self {
-        Self(Slots::new())
-    }
-
-    #[cfg(loom)]
-    pub(super) fn new() -> Self {
-        Self(Slots::new())
+    const_unless_loom! {
+        pub(super) const fn new() -> Self {
+            Self(Slots::new())
+        }
     }
 
     /// Spends one in `slot`, or in a newer one if another thread's clock is ahead, if `allowed(slot)` exceeds what was

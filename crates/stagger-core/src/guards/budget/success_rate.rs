@@ -54,15 +54,12 @@ impl SuccessRate {
         /// # Errors
         /// Every problem at once: a share of 0 or above 1, a number of attempts outside `1..=64`.
         pub const fn with(ratio: Ratio, last: u32) -> Result<Self, BudgetError> {
-            let checked = BudgetError::check([
+            let error = BudgetError::of([
                 (RatioAboveOne, ratio.is_above_one(), ratio.as_millionths() as u64),
                 (RatioOfZero, ratio.as_millionths() == 0, 0),
                 (Attempts, last == 0 || last > u64::BITS, last as u64),
             ]);
-            match checked {
-                Ok(()) => Ok(Self::unchecked(ratio, last)),
-                Err(error) => Err(error),
-            }
+            if error.is_none() { Ok(Self::unchecked(ratio, last)) } else { Err(error) }
         }
 
         /// Creates the default budget: 90 % of the last 50 attempts.

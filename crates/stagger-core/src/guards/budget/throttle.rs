@@ -72,17 +72,13 @@ impl ThrottleSnapshot {
     /// Returns the state with all tokens, in this configuration.
     const fn full(max_tokens: u32, token_ratio: Ratio) -> Result<Self, BudgetError> {
         let milli_ratio = token_ratio.as_millionths() / 1_000;
-        let checked = BudgetError::check([
+        let error = BudgetError::of([
             (MaxTokens, max_tokens == 0 || max_tokens > 1_000, max_tokens as u64),
             (TokenRatio, milli_ratio == 0 || milli_ratio > 1_000 * WHOLE, token_ratio.as_millionths() as u64),
         ]);
-        match checked {
-            Ok(()) => {
-                let max = max_tokens * WHOLE;
-                Ok(Self { milli_tokens: max, max_milli_tokens: max, milli_ratio })
-            }
-            Err(error) => Err(error),
-        }
+        let max = max_tokens.saturating_mul(WHOLE);
+        let full = Self { milli_tokens: max, max_milli_tokens: max, milli_ratio };
+        if error.is_none() { Ok(full) } else { Err(error) }
     }
 
     const fn grants(self) -> bool {

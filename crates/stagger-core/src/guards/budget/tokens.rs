@@ -317,17 +317,14 @@ impl TokensBuilder {
                 Some(initial) => initial,
                 None => 0,
             };
-            let checked = BudgetError::check([
+            let error = BudgetError::of([
                 (NoCapacity, self.capacity == 0, self.capacity),
                 (InitialAboveCapacity, initial > self.capacity, initial),
                 (CostAboveCapacity, self.capacity > 0 && self.dearest() > self.capacity, self.dearest()),
                 (NoCost, self.dearest() == 0, 0),
                 (NoRefillTime, matches!(self.refill, Some(Refill { per: 0, .. })), 0),
             ]);
-            match checked {
-                Ok(()) => Ok(self.filled()),
-                Err(error) => Err(error),
-            }
+            if error.is_none() { Ok(self.filled()) } else { Err(error) }
         }
 
         const fn filled(self) -> Tokens {

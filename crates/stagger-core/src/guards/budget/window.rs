@@ -169,14 +169,11 @@ impl WindowBuilder {
         /// # Errors
         /// Every problem at once: a ttl outside 1 s to 60 s, a ratio above 1.
         pub const fn build(self) -> Result<Window, BudgetError> {
-            let checked = BudgetError::check([
+            let error = BudgetError::of([
                 (WindowLength, self.ttl < SECOND || self.ttl > 60 * SECOND, self.ttl),
                 (RatioAboveOne, self.ratio.is_above_one(), self.ratio.as_millionths() as u64),
             ]);
-            match checked {
-                Ok(()) => Ok(self.opened()),
-                Err(error) => Err(error),
-            }
+            if error.is_none() { Ok(self.opened()) } else { Err(error) }
         }
 
         const fn opened(self) -> Window {
