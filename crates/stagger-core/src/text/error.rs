@@ -75,83 +75,58 @@ impl From<PolicyError> for ParseError {
 impl fmt::Display for ParseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let word = self.word.as_str();
-        match self.problem {
-            Problem::Duration => {
-                write!(f, "`{word}` is not a length of time; write it like 500ms, 1.5s, 1m30s or 2h")
-            }
-            Problem::DurationUnit => {
-                write!(f, "`{word}` has a unit that is not known; use ns, us, ms, s, m, h or d after each number")
-            }
-            Problem::DurationTooLong => {
-                write!(f, "`{word}` is longer than 292 years; use inf or none where no limit is meant")
-            }
-            Problem::DurationTooFine => write!(f, "`{word}` is finer than a nanosecond; round it"),
-            Problem::DurationNegative => {
-                write!(f, "`{word}` is negative; use a length of time of 0s or more, like 500ms")
-            }
-            Problem::Comma => write!(
-                f,
-                "`{word}` has a stray comma or an empty delay; separate settings by spaces, and delays by one comma each"
-            ),
-            Problem::Ratio => write!(f, "`{word}` is not a share; write it as 20% or 0.2, from 0 to 1"),
-            Problem::RatioTooFine => write!(
-                f,
-                "`{word}` is not a whole number of millionths; round it to six decimals, down if it is a threshold"
-            ),
-            Problem::Number => write!(f, "`{word}` is not a whole number; write one from 1 to 4294967295, or inf"),
-            Problem::Multiplier => {
-                write!(f, "`{word}` is not a number; write a multiplier of 1 or more, like 2 or 1.5")
-            }
-            Problem::Jitter => write!(
-                f,
-                "`{word}` is not a jitter; use full, equal, decorrelated, none, or a share like ±20% or added time \
-                 like add:1s"
-            ),
-            Problem::HintMode => {
-                write!(f, "`{word}` is not a hint mode; use at-least, exact or clamp:5s")
-            }
+        let rest = match self.problem {
+            Problem::Policy(error) => return fmt::Display::fmt(&error, f),
+            Problem::Missing(example) => return write!(f, "a {word} backoff needs {example}; add it"),
             Problem::Backoff(Some(nearest)) => {
-                write!(f, "`{word}` is not a backoff or a profile; did you mean `{nearest}`?")
+                return write!(f, "`{word}` is not a backoff or a profile; did you mean `{nearest}`?");
             }
-            Problem::Backoff(None) => write!(
-                f,
-                "`{word}` is not a backoff; begin with exponential, linear, constant, uniform, decorrelated, list, zero \
-                 or stop, or with the name of a profile, like aws-sdk"
-            ),
-            Problem::Key(Some(nearest)) => write!(f, "`{word}` is not a setting; did you mean `{nearest}`?"),
-            Problem::Key(None) => write!(
-                f,
-                "`{word}` is not a setting; use base, cap, multiplier, step, range, delays, floor, jitter, spread, \
-                 max-attempts, max-elapsed, max-hint, hint, hint-spread, throttled-base, local-base or stable-after"
-            ),
-            Problem::Range => write!(f, "`{word}` is not a range; write it as 1s..5s"),
-            Problem::NoValue => write!(f, "`{word}` has no value; write it as name=value, like base=500ms"),
-            Problem::Twice => write!(f, "`{word}` is set twice; keep one of them"),
-            Problem::NotForBackoff(shape) => {
-                write!(f, "`{word}` has no meaning for {shape} backoff; leave it out, or choose another backoff")
+            Problem::Key(Some(nearest)) => return write!(f, "`{word}` is not a setting; did you mean `{nearest}`?"),
+            Problem::NotForBackoff(backoff) => {
+                return write!(
+                    f,
+                    "`{word}` has no meaning for {backoff} backoff; leave it out, or choose another backoff"
+                );
             }
-            Problem::Missing(example) => write!(f, "a {word} backoff needs {example}; add it"),
-            Problem::Limitless => write!(f, "`{word}` must have a length; `inf` has no meaning there"),
-            Problem::TooLong => {
-                write!(f, "`{word}` has more than 16 delays; the last one repeats, so shorten the list")
+            Problem::Duration => "is not a length of time; write it like 500ms, 1.5s, 1m30s or 2h",
+            Problem::DurationUnit => "has a unit that is not known; use ns, us, ms, s, m, h or d after each number",
+            Problem::DurationTooLong => "is longer than 292 years; use inf or none where no limit is meant",
+            Problem::DurationTooFine => "is finer than a nanosecond; round it",
+            Problem::DurationNegative => "is negative; use a length of time of 0s or more, like 500ms",
+            Problem::Comma => {
+                "has a stray comma or an empty delay; separate settings by spaces, and delays by one comma each"
             }
-            Problem::NoUnit => write!(
-                f,
-                "`{word}`: these delays have no common unit that fits; round them, to milliseconds for instance"
-            ),
-            Problem::Reservation => {
-                write!(f, "`{word}` is not a reservation; write it as 1520;token= followed by 32 hexadecimal digits")
+            Problem::Ratio => "is not a share; write it as 20% or 0.2, from 0 to 1",
+            Problem::RatioTooFine => {
+                "is not a whole number of millionths; round it to six decimals, down if it is a threshold"
             }
-            Problem::Policy(ref error) => fmt::Display::fmt(error, f),
-        }
+            Problem::Number => "is not a whole number; write one from 1 to 4294967295, or inf",
+            Problem::Multiplier => "is not a number; write a multiplier of 1 or more, like 2 or 1.5",
+            Problem::Jitter => {
+                "is not a jitter; use full, equal, decorrelated, none, or a share like ±20% or added time like add:1s"
+            }
+            Problem::HintMode => "is not a hint mode; use at-least, exact or clamp:5s",
+            Problem::Backoff(None) => {
+                "is not a backoff; begin with exponential, linear, constant, uniform, decorrelated, list, zero or stop, \
+                 or with the name of a profile, like aws-sdk"
+            }
+            Problem::Key(None) => {
+                "is not a setting; use base, cap, multiplier, step, range, delays, floor, jitter, spread, max-attempts, \
+                 max-elapsed, max-hint, hint, hint-spread, throttled-base, local-base or stable-after"
+            }
+            Problem::Range => "is not a range; write it as 1s..5s",
+            Problem::NoValue => "has no value; write it as name=value, like base=500ms",
+            Problem::Twice => "is set twice; keep one of them",
+            Problem::Limitless => "must have a length; `inf` has no meaning there",
+            Problem::TooLong => "has more than 16 delays; the last one repeats, so shorten the list",
+            Problem::NoUnit => "have no common unit that fits; round them, to milliseconds for instance",
+            Problem::Reservation => "is not a reservation; write it as 1520;token= followed by 32 hexadecimal digits",
+        };
+        write!(f, "`{word}` {rest}")
     }
 }
 
-impl core::error::Error for ParseError {
-    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
-        None
-    }
-}
+impl core::error::Error for ParseError {}
 
 /// A copy of a word, at most 40 bytes.
 #[derive(Clone, Copy, PartialEq, Eq)]
