@@ -55,6 +55,16 @@ pub enum TransitionCause {
 }
 
 impl TransitionCause {
+    const ALL: &'static [Self] = &[
+        Self::Command,
+        Self::Consecutive,
+        Self::FailureRatio,
+        Self::SlowRatio,
+        Self::OpenTime,
+        Self::Probes,
+        Self::ProbeWait,
+    ];
+
     /// Returns the cause as one lower-case word, for metrics and logs.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -69,16 +79,8 @@ impl TransitionCause {
         }
     }
 
-    pub(super) const fn of(code: u64) -> Self {
-        match code {
-            1 => Self::Consecutive,
-            2 => Self::FailureRatio,
-            3 => Self::SlowRatio,
-            4 => Self::OpenTime,
-            5 => Self::Probes,
-            6 => Self::ProbeWait,
-            _ => Self::Command,
-        }
+    pub(super) fn of(code: u64) -> Self {
+        Self::ALL.iter().copied().find(|&cause| cause as u64 == code).unwrap_or(Self::Command)
     }
 }
 
@@ -125,19 +127,11 @@ mod tests {
 
     #[test]
     fn every_cause_round_trips_through_its_number_and_has_a_name() {
-        let all = [
-            TransitionCause::Command,
-            TransitionCause::Consecutive,
-            TransitionCause::FailureRatio,
-            TransitionCause::SlowRatio,
-            TransitionCause::OpenTime,
-            TransitionCause::Probes,
-            TransitionCause::ProbeWait,
-        ];
-        for cause in all {
+        let all = TransitionCause::ALL;
+        for &cause in all {
             assert_eq!(TransitionCause::of(cause as u64), cause);
         }
-        assert_eq!(all.map(TransitionCause::name).into_iter().collect::<HashSet<_>>().len(), all.len());
+        assert_eq!(all.iter().map(|cause| cause.name()).collect::<HashSet<_>>().len(), all.len());
     }
 
     /// Metrics and logs are searched for these words.
