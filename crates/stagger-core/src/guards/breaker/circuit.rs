@@ -1,14 +1,14 @@
 use core::fmt;
 use core::time::Duration;
 
-use super::ledger::{Ledger, Opening};
 use super::packed_state::{Mode, PackedState, Probe, generation_of, permit};
 use super::rules::Rules;
 use super::snapshot::{BreakerSnapshot, BreakerState, TransitionCause};
 use super::tally::{Mark, Tally};
+use super::transitions::Transitions;
 use super::window::Record;
 use crate::guards::guard::{Breaker, BreakerOpen, BreakerPermit, Enforcement, Now};
-use crate::numbers::atomic::{AtomicU64, Ordering, Padded, fence, spin_loop};
+use crate::numbers::atomic::{Ordering, fence};
 use crate::numbers::instant::{Instant, nanos};
 use crate::numbers::seed::Seed;
 use crate::outcome::{Outcome, ServerHint};
@@ -55,12 +55,8 @@ const MIN_RETRY_IN: u64 = 1_000_000;
 /// is many servers, use a [`Budget`](crate::Budget). It has no effect for a client that makes fewer calls in an open
 /// time than it takes to trip.
 pub struct CircuitBreaker {
-    state: AtomicU64,
+    states: Transitions,
     rules: Rules,
-    open: Policy,
-    seed: Seed,
-    record: Padded<Record>,
-    ledger: Padded<Ledger>,
 }
 
 impl CircuitBreaker {
@@ -78,33 +74,32 @@ impl CircuitBreaker {
     }
 
     pub(super) fn of(rules: Rules, record: Record, open: Policy, seed: Seed) -> Self {
-        let state = AtomicU64::new(PackedState::FIRST.0);
-        Self { state, rules, open, seed, record: Padded(record), ledger: Padded(Ledger::default()) }
+        Self { states: Transitions::new(record, open, seed), rules }
     }
 
     /// Returns the state. The next call notices that an open time is over: until then the state is `Open`.
     #[must_use]
     pub fn state(&self) -> BreakerState {
-        state_of(self.at_rest().mode())
+        state_of(self.states.at_rest().mode())
     }
 
     /// Returns how many changes of state there have been. One load: poll it to detect changes.
     #[must_use]
     pub fn transitions(&self) -> u64 {
-        self.ledger.0.transitions.get()
+        self.states.ledger().transitions.get()
     }
 
     /// Returns a snapshot for metrics and events. Reads the clock only for a window of time.
     #[must_use]
     pub fn snapshot(&self, now: &dyn Now) -> BreakerSnapshot {
         loop {
-            let state = self.at_rest();
+            let state = self.states.at_rest();
             let snapshot = self.describe(state, now);
             // The state does not contain every failure, but it shows that no change of state came in between. The fence
             // is for the numbers beside it and pairs with that of `begin_change`: a thread that has seen a number of a
             // new state also sees that state.
             fence(Ordering::Acquire);
-            let after = self.load();
+            let after = self.states.load();
             if (after.mode(), after.generation()) == (state.mode(), state.generation()) {
                 return snapshot;
             }
@@ -113,29 +108,29 @@ impl CircuitBreaker {
 
     /// Rejects every call until another command. Rejected calls receive the longest first open time as `retry_in`.
     pub fn force_open(&self, now: &dyn Now) {
-        self.command(Mode::ForcedOpen, now);
+        self.states.command(Mode::ForcedOpen, now.now().as_nanos());
     }
 
     /// Admits every call and counts nothing until another command: the breaker is off.
     pub fn force_closed(&self, now: &dyn Now) {
-        self.command(Mode::ForcedClosed, now);
+        self.states.command(Mode::ForcedClosed, now.now().as_nanos());
     }
 
     /// Closes the breaker, forced or not, with nothing counted and the open times at their first.
     pub fn reset(&self, now: &dyn Now) {
-        self.command(Mode::Closed, now);
+        self.states.command(Mode::Closed, now.now().as_nanos());
     }
 
     /// Sets whether rejections are enforced, without a change of state. If they are not, calls that would have been
     /// rejected are admitted, and their results do not count.
     pub fn set_enforcement(&self, enforcement: Enforcement) {
-        self.ledger.0.enforcement.set(enforcement as u64);
+        self.states.ledger().enforcement.set(enforcement as u64);
     }
 
     /// Returns whether rejections are enforced.
     #[must_use]
     pub fn enforcement(&self) -> Enforcement {
-        let seen = self.ledger.0.enforcement.get();
+        let seen = self.states.ledger().enforcement.get();
         Enforcement::ALL.iter().copied().find(|&enforcement| enforcement as u64 == seen).unwrap_or_default()
     }
 }
@@ -143,7 +138,7 @@ impl CircuitBreaker {
 impl Breaker for CircuitBreaker {
     #[inline]
     fn admit(&self, now: &dyn Now) -> Result<BreakerPermit, BreakerOpen> {
-        let state = self.load();
+        let state = self.states.load();
         // Reading the clock is left to the slow path, so that nothing has to be kept across it here.
         if state.mode() == Mode::Closed && self.rules.slow.is_none() {
             Ok(permit(state.generation(), 0))
@@ -160,7 +155,7 @@ impl Breaker for CircuitBreaker {
     }
 
     fn would_reject(&self, after: Duration, now: &dyn Now) -> bool {
-        let state = self.load();
+        let state = self.states.load();
         if state.mode() == Mode::Closed || self.enforcement() != Enforcement::Enforced {
             return false;
         }
@@ -175,9 +170,8 @@ impl Breaker for CircuitBreaker {
 
     #[inline]
     fn record(&self, permit: BreakerPermit, outcome: &Outcome, now: &dyn Now) {
-        let is_closed_and_clean =
-            self.state.load(Ordering::Relaxed) == PackedState::new(Mode::Closed, generation_of(&permit)).0;
-        if is_closed_and_clean && matches!(outcome, Outcome::Success) && self.record.0.is_nothing() {
+        let is_closed_and_clean = self.states.is_at(PackedState::new(Mode::Closed, generation_of(&permit)));
+        if is_closed_and_clean && matches!(outcome, Outcome::Success) && self.states.record().is_nothing() {
             return;
         }
         self.record_slowly(&permit, outcome, now);
@@ -189,16 +183,11 @@ impl Breaker for CircuitBreaker {
 }
 
 impl CircuitBreaker {
-    #[inline]
-    fn load(&self) -> PackedState {
-        PackedState(self.state.load(Ordering::Acquire))
-    }
-
     fn describe(&self, state: PackedState, now: &dyn Now) -> BreakerSnapshot {
-        let ledger = &self.ledger.0;
+        let ledger = self.states.ledger();
         let (tally, consecutive) = match state.mode() {
-            Mode::Closed => (self.record.0.tally(state.generation(), || now.now().as_nanos()), state.streak()),
-            Mode::HalfOpen => (self.probes_found(state), 0),
+            Mode::Closed => (self.states.record().tally(state.generation(), || now.now().as_nanos()), state.streak()),
+            Mode::HalfOpen => (probes_found(state), 0),
             _ => (ledger.tripped_by(), ledger.consecutive.get()),
         };
         let transitions = ledger.transitions.get();
@@ -232,16 +221,16 @@ impl CircuitBreaker {
     /// Admits or rejects a call in any state. Not inlined: `admit` handles the usual call.
     #[inline(never)]
     fn admit_slowly(&self, now: &dyn Now) -> Result<BreakerPermit, BreakerOpen> {
-        let ledger = &self.ledger.0;
+        let ledger = self.states.ledger();
         loop {
-            let state = self.load();
+            let state = self.states.load();
             match state.mode() {
                 Mode::Closed => return Ok(self.permit(state, now)),
                 Mode::ForcedClosed => return Ok(BreakerPermit::NONE),
                 Mode::Open => {
                     let at = now.now().as_nanos();
                     if at >= ledger.until.get() {
-                        match self.half_open(state, at) {
+                        match self.states.half_open(state, at) {
                             true => return Ok(permit(state.next_generation(), at)),
                             false => continue,
                         }
@@ -253,18 +242,18 @@ impl CircuitBreaker {
                         // Before the place is taken, or another thread could find a probe that seems to be in flight
                         // for a long time.
                         ledger.probed.raise(at);
-                        match self.swap(state, state.with_probe()) {
+                        match self.states.swap(state, state.with_probe()) {
                             true => return Ok(permit(state.generation(), at)),
                             false => continue,
                         }
                     }
                     if self.is_overdue(state, at) {
-                        self.trip(
+                        self.states.trip(
                             state,
                             self.overdue_from(),
                             None,
                             TransitionCause::ProbeWait,
-                            self.probes_found(state),
+                            probes_found(state),
                             0,
                         );
                         continue;
@@ -287,12 +276,12 @@ impl CircuitBreaker {
 
     /// Returns for how long calls are rejected, in nanoseconds, at least 1; `None` if a call would be admitted now.
     fn time_until_admission(&self, now: &dyn Now) -> Option<u64> {
-        let ledger = &self.ledger.0;
-        let state = self.load();
+        let ledger = self.states.ledger();
+        let state = self.states.load();
         let left = match state.mode() {
             Mode::Closed | Mode::ForcedClosed => 0,
             Mode::Changing => MIN_RETRY_IN,
-            Mode::ForcedOpen => self.open.bounds(1).map_or(MIN_RETRY_IN, |(_, longest)| nanos(longest)),
+            Mode::ForcedOpen => self.states.open.bounds(1).map_or(MIN_RETRY_IN, |(_, longest)| nanos(longest)),
             Mode::Open => ledger.until.get().saturating_sub(now.now().as_nanos()),
             Mode::HalfOpen if state.taken() < u64::from(self.rules.probes) => 0,
             Mode::HalfOpen => {
@@ -300,7 +289,7 @@ impl CircuitBreaker {
                 let overdue = self.overdue_from();
                 if self.is_overdue(state, at) {
                     // It has been open since the probe was overdue, although no call has noticed.
-                    overdue.saturating_add(self.length(ledger.opening().next(), None)).saturating_sub(at)
+                    overdue.saturating_add(self.states.length(ledger.opening().next(), None)).saturating_sub(at)
                 } else {
                     // A probe that has taken this long is assumed to take as long again.
                     at.saturating_sub(ledger.probed.get()).max(MIN_RETRY_IN).min(overdue.saturating_sub(at))
@@ -312,15 +301,11 @@ impl CircuitBreaker {
 
     /// Returns when the probes in flight are overdue.
     fn overdue_from(&self) -> u64 {
-        self.ledger.0.probed.get().saturating_add(self.rules.probe_wait)
+        self.states.ledger().probed.get().saturating_add(self.rules.probe_wait)
     }
 
     fn is_overdue(&self, state: PackedState, at: u64) -> bool {
         state.in_flight() > 0 && at >= self.overdue_from()
-    }
-
-    fn length(&self, opening: Opening, hint: Option<ServerHint>) -> u64 {
-        opening.length(hint, &self.open, self.seed)
     }
 }
 
@@ -329,7 +314,7 @@ impl CircuitBreaker {
     /// Records a result in any state. Not inlined: `record` handles the usual success.
     #[inline(never)]
     fn record_slowly(&self, permit: &BreakerPermit, outcome: &Outcome, now: &dyn Now) {
-        let state = self.load();
+        let state = self.states.load();
         // The result of a call that another state admitted says nothing about this one.
         if generation_of(permit) != state.generation() {
             return;
@@ -351,27 +336,34 @@ impl CircuitBreaker {
     fn record_while_closed(&self, mut state: PackedState, mark: Mark, outcome: &Outcome, now: &dyn Now) {
         let generation = state.generation();
         let is_still = |state: PackedState| (state.mode(), state.generation()) == (Mode::Closed, generation);
-        let tally = self.record.0.count(generation, mark, || now.now().as_nanos());
+        let tally = self.states.record().count(generation, mark, || now.now().as_nanos());
         while self.rules.consecutive > 0 && is_still(state) {
             let streak = if mark.failed { state.streak() + 1 } else { 0 };
             if streak >= u64::from(self.rules.consecutive) {
                 let tally = tally.unwrap_or_default();
-                if self.trip(state, now.now().as_nanos(), hint_of(outcome), TransitionCause::Consecutive, tally, streak)
-                {
+                if self.states.trip(
+                    state,
+                    now.now().as_nanos(),
+                    hint_of(outcome),
+                    TransitionCause::Consecutive,
+                    tally,
+                    streak,
+                ) {
                     return;
                 }
-            } else if streak == state.streak() || self.swap(state, state.with_streak(streak)) {
+            } else if streak == state.streak() || self.states.swap(state, state.with_streak(streak)) {
                 break;
             }
-            state = self.load();
+            state = self.states.load();
         }
         let Some(tally) = tally else { return };
         let Some(cause) = self.rules.tripped(tally) else { return };
         // Repeat until it is done, or until another state has begun.
-        state = self.load();
-        while is_still(state) && !self.trip(state, now.now().as_nanos(), hint_of(outcome), cause, tally, state.streak())
+        state = self.states.load();
+        while is_still(state)
+            && !self.states.trip(state, now.now().as_nanos(), hint_of(outcome), cause, tally, state.streak())
         {
-            state = self.load();
+            state = self.states.load();
         }
     }
 
@@ -382,125 +374,17 @@ impl CircuitBreaker {
             let Some(back) = state.with_result(probe) else { return };
             let can_fail = u64::from(self.rules.probes - self.rules.healthy_probes);
             let done = if back.healthy() >= u64::from(self.rules.healthy_probes) {
-                self.close(state, now.now().as_nanos())
+                self.states.close(state, now.now().as_nanos())
             } else if back.ailing() > can_fail {
-                let found = self.probes_found(back);
-                self.trip(state, now.now().as_nanos(), hint_of(outcome), TransitionCause::Probes, found, 0)
+                let found = probes_found(back);
+                self.states.trip(state, now.now().as_nanos(), hint_of(outcome), TransitionCause::Probes, found, 0)
             } else {
-                self.swap(state, back)
+                self.states.swap(state, back)
             };
             if done {
                 return;
             }
-            state = self.load();
-        }
-    }
-
-    fn probes_found(&self, state: PackedState) -> Tally {
-        Tally { calls: state.healthy() + state.ailing(), failures: state.ailing(), slow: 0 }
-    }
-}
-
-/// Transitions from one state to the next, by one thread at a time.
-impl CircuitBreaker {
-    #[must_use]
-    fn swap(&self, from: PackedState, to: PackedState) -> bool {
-        self.state.compare_exchange(from.0, to.0, Ordering::AcqRel, Ordering::Relaxed).is_ok()
-    }
-
-    /// Acquires the right to change the state. If this returns true, the thread must end with `enter`; nothing in
-    /// between may panic or wait.
-    #[must_use]
-    fn begin_change(&self, from: PackedState) -> bool {
-        let is_mine = from.mode() != Mode::Changing && self.swap(from, from.changing());
-        fence(Ordering::Release);
-        is_mine
-    }
-
-    fn enter(&self, state: PackedState, at: u64, cause: TransitionCause) {
-        self.ledger.0.enter(at, cause);
-        self.state.store(state.0, Ordering::Release);
-    }
-
-    /// Opens the breaker from `at` on. Returns false if the state has changed in the meantime.
-    fn trip(
-        &self,
-        from: PackedState,
-        at: u64,
-        hint: Option<ServerHint>,
-        cause: TransitionCause,
-        tally: Tally,
-        consecutive: u64,
-    ) -> bool {
-        if !self.begin_change(from) {
-            return false;
-        }
-        let ledger = &self.ledger.0;
-        let opening = self.next_opening(from.mode(), at);
-        let length = self.length(opening, hint);
-        ledger.set_opening(opening);
-        ledger.open_for.set(length);
-        ledger.until.set(at.saturating_add(length));
-        ledger.set_tripped_by(tally, consecutive);
-        self.enter(PackedState::new(Mode::Open, from.next_generation()), at, cause);
-        true
-    }
-
-    /// Returns the next open time: open times grow, unless the breaker has been closed for long enough.
-    fn next_opening(&self, from: Mode, at: u64) -> Opening {
-        let ledger = &self.ledger.0;
-        let opening = ledger.opening();
-        let stable = self.open.stable_after().map_or(ledger.open_for.get(), nanos);
-        if from == Mode::Closed && opening.number > 0 && at.saturating_sub(ledger.since.get()) >= stable {
-            opening.restart().next()
-        } else {
-            opening.next()
-        }
-    }
-
-    /// Moves the breaker to the half-open state, with one probe in flight.
-    fn half_open(&self, from: PackedState, at: u64) -> bool {
-        if !self.begin_change(from) {
-            return false;
-        }
-        self.ledger.0.probed.raise(at);
-        self.enter(PackedState::half_open(from.next_generation()), at, TransitionCause::OpenTime);
-        true
-    }
-
-    fn close(&self, from: PackedState, at: u64) -> bool {
-        if !self.begin_change(from) {
-            return false;
-        }
-        self.record.0.begin(from.next_generation());
-        self.enter(PackedState::new(Mode::Closed, from.next_generation()), at, TransitionCause::Probes);
-        true
-    }
-
-    #[cold]
-    fn command(&self, mode: Mode, now: &dyn Now) {
-        let at = now.now().as_nanos();
-        let from = loop {
-            let state = self.at_rest();
-            if self.begin_change(state) {
-                break state;
-            }
-        };
-        let ledger = &self.ledger.0;
-        ledger.set_opening(ledger.opening().restart());
-        ledger.set_tripped_by(Tally::default(), 0);
-        self.record.0.begin(from.next_generation());
-        self.enter(PackedState::new(mode, from.next_generation()), at, TransitionCause::Command);
-    }
-
-    /// Returns the state when no change is in progress, for commands and snapshots, which may wait a few nanoseconds.
-    fn at_rest(&self) -> PackedState {
-        loop {
-            let state = self.load();
-            if state.mode() != Mode::Changing {
-                return state;
-            }
-            spin_loop();
+            state = self.states.load();
         }
     }
 }
@@ -508,7 +392,7 @@ impl CircuitBreaker {
 impl fmt::Debug for CircuitBreaker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CircuitBreaker")
-            .field("state", &state_of(self.load().mode()))
+            .field("state", &state_of(self.states.load().mode()))
             .field("rules", &self.rules)
             .field("transitions", &self.transitions())
             .finish_non_exhaustive()
@@ -530,4 +414,8 @@ const fn hint_of(outcome: &Outcome) -> Option<ServerHint> {
         Outcome::Failed { hint, .. } => *hint,
         _ => None,
     }
+}
+
+const fn probes_found(state: PackedState) -> Tally {
+    Tally { calls: state.healthy() + state.ailing(), failures: state.ailing(), slow: 0 }
 }

@@ -33,6 +33,7 @@ mod rules;
 mod snapshot;
 mod tally;
 mod time;
+mod transitions;
 mod window;
 
 pub use builder::CircuitBreakerBuilder;

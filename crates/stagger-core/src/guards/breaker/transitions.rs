@@ -1,0 +1,146 @@
+use super::ledger::{Ledger, Opening};
+use super::packed_state::{Mode, PackedState};
+use super::snapshot::TransitionCause;
+use super::tally::Tally;
+use super::window::Record;
+use crate::numbers::atomic::{AtomicU64, Ordering, Padded, fence, spin_loop};
+use crate::numbers::instant::nanos;
+use crate::numbers::seed::Seed;
+use crate::outcome::ServerHint;
+use crate::policy::Policy;
+
+/// The state of a breaker with its data. It is changed by one thread at a time.
+pub(super) struct Transitions {
+    state: AtomicU64,
+    pub(super) open: Policy,
+    seed: Seed,
+    record: Padded<Record>,
+    ledger: Padded<Ledger>,
+}
+
+impl Transitions {
+    pub(super) fn new(record: Record, open: Policy, seed: Seed) -> Self {
+        let state = AtomicU64::new(PackedState::FIRST.0);
+        Self { state, open, seed, record: Padded(record), ledger: Padded(Ledger::default()) }
+    }
+
+    #[inline]
+    pub(super) fn load(&self) -> PackedState {
+        PackedState(self.state.load(Ordering::Acquire))
+    }
+
+    /// Returns whether this is the state, without making its data visible.
+    #[inline]
+    pub(super) fn is_at(&self, state: PackedState) -> bool {
+        self.state.load(Ordering::Relaxed) == state.0
+    }
+
+    #[inline]
+    pub(super) const fn record(&self) -> &Record {
+        &self.record.0
+    }
+
+    #[inline]
+    pub(super) const fn ledger(&self) -> &Ledger {
+        &self.ledger.0
+    }
+
+    /// Returns the state when no change is in progress, for commands and snapshots, which may wait a few nanoseconds.
+    pub(super) fn at_rest(&self) -> PackedState {
+        loop {
+            let state = self.load();
+            if state.mode() != Mode::Changing {
+                return state;
+            }
+            spin_loop();
+        }
+    }
+
+    #[must_use]
+    pub(super) fn swap(&self, from: PackedState, to: PackedState) -> bool {
+        self.state.compare_exchange(from.0, to.0, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    }
+
+    /// Changes the state to `to` of the next generation; `prepare` writes its data, and must neither panic nor wait.
+    /// Returns false if the state has changed in the meantime.
+    fn change(
+        &self,
+        from: PackedState,
+        to: impl FnOnce(u64) -> PackedState,
+        at: u64,
+        cause: TransitionCause,
+        prepare: impl FnOnce(&Ledger, u64),
+    ) -> bool {
+        let is_mine = from.mode() != Mode::Changing && self.swap(from, from.changing());
+        // Pairs with the fence of a snapshot.
+        fence(Ordering::Release);
+        if is_mine {
+            let generation = from.next_generation();
+            prepare(self.ledger(), generation);
+            self.ledger().enter(at, cause);
+            self.state.store(to(generation).0, Ordering::Release);
+        }
+        is_mine
+    }
+
+    /// Opens the breaker from `at` on. Returns false if the state has changed in the meantime.
+    pub(super) fn trip(
+        &self,
+        from: PackedState,
+        at: u64,
+        hint: Option<ServerHint>,
+        cause: TransitionCause,
+        tally: Tally,
+        consecutive: u64,
+    ) -> bool {
+        let open = |generation| PackedState::new(Mode::Open, generation);
+        self.change(from, open, at, cause, |ledger, _| {
+            let opening = self.next_opening(from.mode(), at);
+            let length = self.length(opening, hint);
+            ledger.set_opening(opening);
+            ledger.open_for.set(length);
+            ledger.until.set(at.saturating_add(length));
+            ledger.set_tripped_by(tally, consecutive);
+        })
+    }
+
+    /// Returns the length of an open time, in nanoseconds.
+    pub(super) fn length(&self, opening: Opening, hint: Option<ServerHint>) -> u64 {
+        opening.length(hint, &self.open, self.seed)
+    }
+
+    /// Returns the next open time: open times grow, unless the breaker has been closed for long enough.
+    fn next_opening(&self, from: Mode, at: u64) -> Opening {
+        let ledger = self.ledger();
+        let opening = ledger.opening();
+        let stable = self.open.stable_after().map_or(ledger.open_for.get(), nanos);
+        if from == Mode::Closed && opening.number > 0 && at.saturating_sub(ledger.since.get()) >= stable {
+            opening.restart().next()
+        } else {
+            opening.next()
+        }
+    }
+
+    /// Moves the breaker to the half-open state, with one probe in flight.
+    pub(super) fn half_open(&self, from: PackedState, at: u64) -> bool {
+        let cause = TransitionCause::OpenTime;
+        self.change(from, PackedState::half_open, at, cause, |ledger, _| ledger.probed.raise(at))
+    }
+
+    pub(super) fn close(&self, from: PackedState, at: u64) -> bool {
+        let closed = |generation| PackedState::new(Mode::Closed, generation);
+        self.change(from, closed, at, TransitionCause::Probes, |_, generation| self.record().begin(generation))
+    }
+
+    /// Enters a state with nothing counted and the open times at their first, for an operator.
+    #[cold]
+    pub(super) fn command(&self, mode: Mode, at: u64) {
+        let entered = |generation| PackedState::new(mode, generation);
+        let reset = |ledger: &Ledger, generation| {
+            ledger.set_opening(ledger.opening().restart());
+            ledger.set_tripped_by(Tally::default(), 0);
+            self.record().begin(generation);
+        };
+        while !self.change(self.at_rest(), entered, at, TransitionCause::Command, reset) {}
+    }
+}
