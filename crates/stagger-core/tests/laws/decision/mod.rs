@@ -8,6 +8,7 @@ mod order;
 mod paused;
 mod permits;
 mod seedless;
+mod several;
 mod spread;
 mod strategy;
 mod ticks;
