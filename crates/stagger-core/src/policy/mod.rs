@@ -257,20 +257,6 @@ impl Policy {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_call_starts_immediately_without_spread_and_time_limit() {
-        let plain = Policy::DEFAULT.to_builder();
-        let second = Duration::from_secs(1);
-        for (builder, want) in [
-            (plain, true),
-            (plain.spread(second), false),
-            (plain.max_elapsed(second), false),
-            (plain.spread(second).max_elapsed(second), false),
-        ] {
-            assert_eq!(builder.build().unwrap().starts_immediately(), want, "{builder:?}");
-        }
-    }
-
     /// A policy refers to the curve of a profile, which must not take any of these away.
     #[test]
     fn a_policy_is_plain_data_to_threads_and_panics() {

@@ -1,5 +1,6 @@
 use core::str::FromStr;
 
+use super::duration::scaled;
 use super::{ParseError, Problem};
 use crate::numbers::ratio::Ratio;
 
@@ -7,41 +8,17 @@ impl FromStr for Ratio {
     type Err = ParseError;
 
     fn from_str(text: &str) -> Result<Self, ParseError> {
-        let error = |problem| ParseError::new(problem, text);
-        let (number, per) = match text.strip_suffix('%') {
-            Some(number) => (number.trim_end(), 4),
-            None => (text, 6),
+        let (number, unit) = match text.strip_suffix('%') {
+            Some(number) => (number.trim_end(), 10_000),
+            None => (text, 1_000_000),
         };
-        let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-        if whole.is_empty() && fraction.is_empty() {
-            return Err(error(Problem::Ratio));
-        }
-        let mut millionths: u64 = 0;
-        for digit in whole.bytes() {
-            millionths = millionths.saturating_mul(10).saturating_add(digit_value(digit).ok_or(error(Problem::Ratio))?);
-        }
-        let mut left = per;
-        for digit in fraction.bytes() {
-            let digit = digit_value(digit).ok_or(error(Problem::Ratio))?;
-            if left == 0 {
-                if digit != 0 {
-                    return Err(error(Problem::RatioTooFine));
-                }
-                continue;
-            }
-            left -= 1;
-            millionths = millionths.saturating_mul(10).saturating_add(digit);
-        }
-        let millionths = millionths.saturating_mul(10_u64.pow(left));
-        match u32::try_from(millionths) {
-            Ok(millionths) if millionths <= 1_000_000 => Ok(Self::millionths(millionths)),
-            _ => Err(error(Problem::Ratio)),
-        }
+        let problem = match scaled(number, unit) {
+            Ok(millionths @ 0..=1_000_000) => return Ok(Self::millionths(millionths as u32)),
+            Err(Problem::DurationTooFine) => Problem::RatioTooFine,
+            _ => Problem::Ratio,
+        };
+        Err(ParseError::new(problem, text))
     }
-}
-
-fn digit_value(byte: u8) -> Option<u64> {
-    byte.is_ascii_digit().then(|| u64::from(byte - b'0'))
 }
 
 #[cfg(test)]

@@ -91,7 +91,7 @@ fn policy_errors_are_distinct_from_parse_errors() {
 }
 
 #[test]
-fn parse_errors_quote_the_text() {
+fn errors_quote_the_word_and_name_the_fix() {
     for (line, want) in [
         ("exponential base", "`base` has no value; write it as name=value, like base=500ms"),
         ("base=1s exponential", "`exponential` has no value; write it as name=value, like base=500ms"),
@@ -120,6 +120,33 @@ fn parse_errors_quote_the_text() {
         ("list delays=1s,,2s", "`1s,,2s` has a stray comma"),
         ("constant", "a constant backoff needs base, like base=5s; add it"),
         ("list", "a list backoff needs delays, like delays=1s,2s,5s; add it"),
+        ("exponental", "`exponental` is not a backoff or a profile; did you mean `exponential`?"),
+        ("tenacty", "`tenacty` is not a backoff or a profile; did you mean `tenacity`?"),
+        ("constent base=1s", "did you mean `constant`?"),
+        ("exponential, base=1s", "`exponential,` has a stray comma"),
+        ("exponential base=1s, cap=9s", "`1s,` has a stray comma"),
+        ("list delays=1s,2s,", "`1s,2s,` has a stray comma"),
+        ("exponential base=-1s", "`-1s` is negative"),
+        ("decorrelated jitter=full", "`jitter` has no meaning for decorrelated backoff"),
+        ("decorrelated multiplier=2", "`multiplier` has no meaning for decorrelated backoff"),
+        ("exponential max-attempts=0", "max-attempts is 0, but the first call counts: use 1"),
+        ("exponential max-attempts=-1", "`-1` is not a whole number"),
+        ("exponential multiplier=nan", "multiplier NaN is not a finite number of at least 1"),
+        ("uniform", "a uniform backoff needs range, like range=1s..5s"),
+        ("uniform range=1s", "`1s` is not a range; write it as 1s..5s"),
+        ("uniform range=1s..", "`1s..` is not a range; write it as 1s..5s"),
+        ("uniform range=1s..inf", "`range` must have a length"),
+        ("1s..5x", "`5x` has a unit that is not known"),
+        ("5s..1s", "range 5s..1s has no delay: write the shorter delay first, and end above 0s"),
+        ("0s..0s", "range 0s..0s has no delay"),
+        ("1s..5s range=1s..5s", "`range` is set twice"),
+        ("1s..5s base=1s", "`base` has no meaning for uniform backoff"),
+        ("exponential range=1s..5s", "`range` has no meaning for exponential backoff"),
+        ("1s..5s jitter=none", "a uniform backoff draws from its range: drop jitter"),
+        ("1s..5s jitter=polly-v8", "a uniform backoff draws from its range: drop jitter"),
+        ("1s..5s cap=2s", "cap and floor are for delays that grow"),
+        ("1s..5s throttled-base=2s", "throttled-base 2s is not between base 5s and cap"),
+        ("1s..5s max-elapsed=500ms", "max-elapsed 500ms ends before the first retry can start"),
     ] {
         let error = line.parse::<Policy>().unwrap_err().to_string();
         assert!(error.contains(want), "{line}: {error}");

@@ -1,6 +1,7 @@
 //! The policy language: a policy in one line.
 
 use proptest::prelude::*;
+use stagger_core::text::ParseError;
 use stagger_core::{HintMode, Jitter, Policy, Ratio};
 
 use crate::laws::support::{any_policy, any_settings, cases, ms, secs};
@@ -99,6 +100,52 @@ const VALUES: [&str; 15] = [
     "1.5",
     "nan",
 ];
+
+#[test]
+fn the_one_line_form_round_trips() {
+    for text in [
+        "exponential base=500ms cap=30s multiplier=2 jitter=full spread=30s max-attempts=8 max-elapsed=5m",
+        "exponential base=100ms cap=none multiplier=1.5 jitter=±20% max-attempts=inf",
+        "exponential base=1s cap=1m jitter=decorrelated max-attempts=10",
+        "exponential base=1s cap=1m floor=250ms multiplier=3 jitter=equal max-attempts=2 max-hint=inf \
+         hint=clamp:5s throttled-base=20s local-base=30s stable-after=10s",
+        "linear base=1s step=500ms cap=10s jitter=none max-attempts=4",
+        "constant base=5s jitter=equal max-attempts=4 max-hint=1h hint-spread=25%",
+        "list delays=1s,2s,5s jitter=none max-attempts=4",
+        "uniform range=1s..5s max-attempts=4",
+        "uniform range=0s..1m30s spread=2s max-attempts=inf throttled-base=2m",
+        "zero max-attempts=3",
+        "stop",
+    ] {
+        let policy: Policy = text.parse().unwrap_or_else(|error| panic!("{text}: {error}"));
+        assert_eq!(policy.to_string(), text.split_whitespace().collect::<Vec<_>>().join(" "));
+        assert_eq!(policy.to_builder().build(), Ok(policy));
+    }
+}
+
+#[test]
+fn other_spellings_are_accepted_and_never_printed() {
+    let policy: Policy = "exponential delay=500ms max-delay=30s factor=3 attempts=8 deadline=5m".parse().unwrap();
+    assert_eq!(
+        policy.to_string(),
+        "exponential base=500ms cap=30s multiplier=3 jitter=full max-attempts=8 max-elapsed=5m"
+    );
+    assert_eq!("".parse(), Ok(Policy::DEFAULT));
+    assert_eq!("base=100ms max=30s".parse(), Ok(Policy::DEFAULT));
+    assert_eq!(
+        "decorrelated base=1s cap=1m".parse(),
+        Policy::decorrelated(secs(1), secs(60)).build().map_err(ParseError::from)
+    );
+    assert_eq!(
+        "decorrelated base=1s cap=30s jitter=decorrelated"
+            .parse::<Policy>()
+            .map(|policy| policy.to_string())
+            .as_deref(),
+        Ok("exponential base=1s cap=30s jitter=decorrelated max-attempts=4")
+    );
+    assert_eq!("1s..5s max-attempts=2".parse(), "uniform range=1s..5s max-attempts=2".parse::<Policy>());
+    assert_eq!("linear base=2s cap=9s".parse(), "linear base=2s step=2s cap=9s".parse::<Policy>());
+}
 
 #[test]
 fn every_setting_is_parsed_and_printed() {
