@@ -65,9 +65,8 @@ impl CircuitBreakerBuilder {
     /// The cheapest rule: a success costs one load, and it never reads the clock. It suits one caller at a time, and
     /// servers that are either up or down. With many concurrent calls, one success among many failures restarts the
     /// count.
-    pub const fn consecutive(mut self, n: u32) -> Self {
-        self.consecutive = Some(n);
-        self
+    pub const fn consecutive(self, n: u32) -> Self {
+        Self { consecutive: Some(n), ..self }
     }
 
     /// Trips when `failures / calls >= ratio` in the [`window`](Self::window), once it holds
@@ -75,9 +74,8 @@ impl CircuitBreakerBuilder {
     /// [`Ratio::from_counts`], which rounds down.
     ///
     /// The rule is checked after every result: a success also trips the breaker if it brings the window to `min_calls`.
-    pub const fn failure_ratio(mut self, ratio: Ratio) -> Self {
-        self.failure_ratio = Some(ratio);
-        self
+    pub const fn failure_ratio(self, ratio: Ratio) -> Self {
+        Self { failure_ratio: Some(ratio), ..self }
     }
 
     /// Trips when `slow calls / calls >= ratio` in the [`window`](Self::window), once it holds
@@ -85,22 +83,19 @@ impl CircuitBreakerBuilder {
     /// Range: `ratio` more than 0, at most 1; `after` more than 0, at most 24 h.
     ///
     /// Reads the clock at both ends of every call. A slow probe counts as a failed one.
-    pub const fn slow_ratio(mut self, after: Duration, ratio: Ratio) -> Self {
-        self.slow = Some((after, ratio));
-        self
+    pub const fn slow_ratio(self, after: Duration, ratio: Ratio) -> Self {
+        Self { slow: Some((after, ratio)), ..self }
     }
 
     /// Sets the window over which the ratios are computed. Default: the last 100 calls.
-    pub const fn window(mut self, window: Window) -> Self {
-        self.window = Some(window);
-        self
+    pub const fn window(self, window: Window) -> Self {
+        Self { window: Some(window), ..self }
     }
 
     /// Sets how many calls a window must hold before a ratio can trip the breaker. Default: 20, or the whole window of
     /// calls if that is smaller. Range: at least 1, at most the window of calls.
-    pub const fn min_calls(mut self, n: u32) -> Self {
-        self.min_calls = Some(n);
-        self
+    pub const fn min_calls(self, n: u32) -> Self {
+        Self { min_calls: Some(n), ..self }
     }
 
     /// Sets how long the breaker stays open: the delays of this policy, one after the other, until the server stays
@@ -115,23 +110,20 @@ impl CircuitBreakerBuilder {
     /// policy's hint mode: with the default, `hint + U[0, max(ceiling, hint · hint_spread)]`. A hint above `max_hint`
     /// counts as `max_hint`, and *do not retry* counts as no hint. Attempt and time limits of the policy have no effect
     /// here.
-    pub const fn open(mut self, policy: Policy) -> Self {
-        self.open = policy;
-        self
+    pub const fn open(self, policy: Policy) -> Self {
+        Self { open: policy, ..self }
     }
 
     /// Sets how many probes a half-open breaker admits at the same time, and in total, before it decides. Default: 1.
     /// Range: `1..=10_000`.
-    pub const fn probes(mut self, n: u32) -> Self {
-        self.probes = n;
-        self
+    pub const fn probes(self, n: u32) -> Self {
+        Self { probes: n, ..self }
     }
 
     /// Sets how many of the probes must find the server healthy. The breaker closes with the last of these, and opens
     /// again with the first probe that makes them impossible. Default: all of them. Range: from 1 to all.
-    pub const fn healthy_probes(mut self, n: u32) -> Self {
-        self.healthy_probes = Some(n);
-        self
+    pub const fn healthy_probes(self, n: u32) -> Self {
+        Self { healthy_probes: Some(n), ..self }
     }
 
     /// Sets how long the breaker waits for its probes, counted from the last one that it admitted. Default: 30 s.
@@ -140,9 +132,8 @@ impl CircuitBreakerBuilder {
     /// Probes that are still in flight then count as failed, so the breaker opens again and their results no longer
     /// count: neither a server that never answers nor a lost permit can hold the breaker half-open. A probe that
     /// returns late, but before any other call, counts.
-    pub const fn probe_wait(mut self, longest: Duration) -> Self {
-        self.probe_wait = longest;
-        self
+    pub const fn probe_wait(self, longest: Duration) -> Self {
+        Self { probe_wait: longest, ..self }
     }
 
     /// Creates the breaker, closed.

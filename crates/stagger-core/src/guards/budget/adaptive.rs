@@ -157,27 +157,23 @@ impl Budget for Adaptive {
 
 impl AdaptiveBuilder {
     /// Sets K: how many requests are sent for each one that is accepted. Default: 2, which is `Ratio::percent(200)`.
-    pub const fn multiplier(mut self, k: Ratio) -> Self {
-        self.multiplier = k;
-        self
+    pub const fn multiplier(self, k: Ratio) -> Self {
+        Self { multiplier: k, ..self }
     }
 
     /// Sets how long a request counts. Default: two minutes.
-    pub const fn window(mut self, window: Duration) -> Self {
-        self.window = nanos(window);
-        self
+    pub const fn window(self, window: Duration) -> Self {
+        Self { window: nanos(window), ..self }
     }
 
     /// Sets the highest probability of a rejection. Default: 1.
-    pub const fn max_rejection_probability(mut self, most: Ratio) -> Self {
-        self.max_rejection_probability = most;
-        self
+    pub const fn max_rejection_probability(self, most: Ratio) -> Self {
+        Self { max_rejection_probability: most, ..self }
     }
 
     /// Sets the number of requests in the window below which nothing is rejected. Default: 10.
-    pub const fn min_requests(mut self, requests: u32) -> Self {
-        self.min_requests = requests;
-        self
+    pub const fn min_requests(self, requests: u32) -> Self {
+        Self { min_requests: requests, ..self }
     }
 
     /// Returns the probability of a rejection, as numerator and denominator, not rounded.

@@ -15,10 +15,10 @@ pub struct RetryControl {
     setting: AtomicU64,
     /// How many retries have been requested under the share.
     asked: AtomicU64,
-    rejected: AtomicU64,
-    would_have_rejected: AtomicU64,
+    pub(super) rejected: AtomicU64,
+    pub(super) would_have_rejected: AtomicU64,
     limited: AtomicU64,
-    stopped: AtomicU64,
+    pub(super) stopped: AtomicU64,
 }
 
 /// The setting of an operator control: a [`ControlMode`], and the share of the retries that it grants.
@@ -211,21 +211,9 @@ impl RetryControl {
         let before = self.asked.fetch_add(1, Ordering::Relaxed);
         let is_within = share.of(before.wrapping_add(1)) > share.of(before);
         if !is_within {
-            count(&self.limited);
+            self.limited.fetch_add(1, Ordering::Relaxed);
         }
         is_within
-    }
-
-    pub(super) fn count_rejected(&self) {
-        count(&self.rejected);
-    }
-
-    pub(super) fn count_would_have_rejected(&self) {
-        count(&self.would_have_rejected);
-    }
-
-    pub(super) fn count_stopped(&self) {
-        count(&self.stopped);
     }
 }
 
@@ -233,8 +221,4 @@ impl Default for RetryControl {
     fn default() -> Self {
         Self::new()
     }
-}
-
-fn count(counter: &AtomicU64) {
-    counter.fetch_add(1, Ordering::Relaxed);
 }

@@ -3,7 +3,7 @@ use core::fmt;
 
 use super::{ControlMode, ControlSetting, ControlSnapshot, RetryControl};
 use crate::guards::guard::{Budget, BudgetPermit, Now};
-use crate::numbers::atomic::const_unless_loom;
+use crate::numbers::atomic::{AtomicU64, Ordering, const_unless_loom};
 use crate::numbers::ratio::Ratio;
 use crate::outcome::{FailureKind, Outcome};
 
@@ -115,27 +115,21 @@ impl<B: Budget, S: Borrow<RetryControl> + Send + Sync> Budget for ControlledBudg
     }
 
     fn try_acquire(&self, kind: FailureKind, now: &dyn Now) -> Option<BudgetPermit> {
-        let switch = self.control();
-        let setting = switch.setting();
-        if setting.mode() == ControlMode::NoRetries {
-            switch.count_stopped();
-            return None;
-        }
-        if !switch.is_within(setting.share()) {
-            return None;
-        }
-        if setting.mode() == ControlMode::Off {
-            return Some(FREE);
-        }
-        let permit = self.budget.try_acquire(kind, now);
-        if permit.is_some() {
-            permit
-        } else if setting.mode() == ControlMode::Observed {
-            switch.count_would_have_rejected();
-            Some(FREE)
-        } else {
-            switch.count_rejected();
+        let control = self.control();
+        let setting = control.setting();
+        let reject = |counter: &AtomicU64| {
+            counter.fetch_add(1, Ordering::Relaxed);
             None
+        };
+        match setting.mode() {
+            ControlMode::NoRetries => reject(&control.stopped),
+            _ if !control.is_within(setting.share()) => None,
+            ControlMode::Off => Some(FREE),
+            ControlMode::Enforced => self.budget.try_acquire(kind, now).or_else(|| reject(&control.rejected)),
+            ControlMode::Observed => {
+                let permit = self.budget.try_acquire(kind, now);
+                permit.or_else(|| reject(&control.would_have_rejected).or(Some(FREE)))
+            }
         }
     }
 
@@ -168,6 +162,6 @@ impl<B: Budget, S: Borrow<RetryControl> + Send + Sync> Budget for ControlledBudg
 
 impl<B: fmt::Debug, S: Borrow<RetryControl>> fmt::Debug for ControlledBudget<B, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ControlledBudget").field("budget", &self.budget).field("switch", self.control()).finish()
+        f.debug_struct("ControlledBudget").field("budget", &self.budget).field("control", self.control()).finish()
     }
 }

@@ -234,15 +234,13 @@ impl Budget for Tokens {
 
 impl TokensBuilder {
     /// Sets the maximum number of tokens. Default: 500.
-    pub const fn capacity(mut self, tokens: u32) -> Self {
-        self.capacity = whole(tokens);
-        self
+    pub const fn capacity(self, tokens: u32) -> Self {
+        Self { capacity: whole(tokens), ..self }
     }
 
     /// Sets the number of tokens at the start. Default: the capacity.
-    pub const fn initial(mut self, tokens: u32) -> Self {
-        self.initial = Some(whole(tokens));
-        self
+    pub const fn initial(self, tokens: u32) -> Self {
+        Self { initial: Some(whole(tokens)), ..self }
     }
 
     /// Sets the cost of every retry. Default: 5.
@@ -251,47 +249,40 @@ impl TokensBuilder {
     }
 
     /// Sets the cost of a retry after a [transient](FailureKind::Transient) failure. Default: 5.
-    pub const fn transient_cost(mut self, tokens: u32) -> Self {
-        self.transient = whole(tokens);
-        self
+    pub const fn transient_cost(self, tokens: u32) -> Self {
+        Self { transient: whole(tokens), ..self }
     }
 
     /// Sets the cost of a retry after a [throttled](FailureKind::Throttled) request. Default: 5.
-    pub const fn throttled_cost(mut self, tokens: u32) -> Self {
-        self.throttled = whole(tokens);
-        self
+    pub const fn throttled_cost(self, tokens: u32) -> Self {
+        Self { throttled: whole(tokens), ..self }
     }
 
     /// Sets the cost of a retry after the client ran out of [a resource of its own](FailureKind::LocalExhaustion).
     /// Default: 5.
-    pub const fn local_cost(mut self, tokens: u32) -> Self {
-        self.local = whole(tokens);
-        self
+    pub const fn local_cost(self, tokens: u32) -> Self {
+        Self { local: whole(tokens), ..self }
     }
 
     /// Sets what a success puts back. Default: the reward, for every success.
-    pub const fn refund(mut self, refund: Refund) -> Self {
-        self.refund = refund;
-        self
+    pub const fn refund(self, refund: Refund) -> Self {
+        Self { refund, ..self }
     }
 
     /// Sets the reward for a success, in whole tokens. Default: 5.
-    pub const fn reward(mut self, tokens: u32) -> Self {
-        self.reward = whole(tokens);
-        self
+    pub const fn reward(self, tokens: u32) -> Self {
+        Self { reward: whole(tokens), ..self }
     }
 
     /// Sets the reward for a success, as a share of a token.
-    pub const fn fractional_reward(mut self, share: Ratio) -> Self {
-        self.reward = share.as_millionths() as u64;
-        self
+    pub const fn fractional_reward(self, share: Ratio) -> Self {
+        Self { reward: share.as_millionths() as u64, ..self }
     }
 
     /// Adds `tokens` in each period `per`, evenly, from the first requested retry on. Default: none. With a refill, the
     /// clock is read whenever a retry is requested.
-    pub const fn refill(mut self, tokens: u32, per: Duration) -> Self {
-        self.refill = Some(Refill { amount: whole(tokens), per: nanos(per) });
-        self
+    pub const fn refill(self, tokens: u32, per: Duration) -> Self {
+        Self { refill: Some(Refill { amount: whole(tokens), per: nanos(per) }), ..self }
     }
 
     const fn dearest(&self) -> u64 {

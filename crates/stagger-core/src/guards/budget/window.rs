@@ -145,22 +145,19 @@ impl Budget for Window {
 
 impl WindowBuilder {
     /// Sets how long a call counts. Default: 10 s. Range: 1 s to 60 s.
-    pub const fn ttl(mut self, ttl: Duration) -> Self {
-        self.ttl = nanos(ttl);
-        self
+    pub const fn ttl(self, ttl: Duration) -> Self {
+        Self { ttl: nanos(ttl), ..self }
     }
 
     /// Sets how many retries each call allows. Default: 20 %.
-    pub const fn ratio(mut self, ratio: Ratio) -> Self {
-        self.ratio = ratio;
-        self
+    pub const fn ratio(self, ratio: Ratio) -> Self {
+        Self { ratio, ..self }
     }
 
     /// Sets how many retries per second are allowed in addition. Default: 10. With a ratio of 0 and a minimum of 0
     /// there are no retries at all.
-    pub const fn min_per_second(mut self, retries: u32) -> Self {
-        self.min_per_second = retries;
-        self
+    pub const fn min_per_second(self, retries: u32) -> Self {
+        Self { min_per_second: retries, ..self }
     }
 
     const_unless_loom! {
