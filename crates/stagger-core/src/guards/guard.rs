@@ -5,6 +5,7 @@ use core::fmt;
 use core::time::Duration;
 
 use crate::numbers::instant::Instant;
+use crate::numbers::words::words;
 pub use crate::outcome::ServerHealth;
 use crate::outcome::{FailureKind, Outcome};
 
@@ -119,32 +120,22 @@ pub trait Breaker: fmt::Debug + Send + Sync {
     }
 }
 
-/// Whether the rejections of a breaker are enforced.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Enforcement {
-    /// Rejections are enforced. The default.
-    #[default]
-    Enforced,
-    /// No call is rejected; the calls that would have been are counted.
-    Observed,
-    /// No call is rejected, and none is counted.
-    Off,
-}
-
-impl Enforcement {
-    /// All values.
-    pub const ALL: &'static [Self] = &[Self::Enforced, Self::Observed, Self::Off];
-
-    /// Returns the value as one lower-case word, for metrics and logs.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Enforced => "enforced",
-            Self::Observed => "observed",
-            Self::Off => "off",
-        }
+words! {
+    /// Whether the rejections of a breaker are enforced.
+    #[derive(Default)]
+    pub enum Enforcement {
+        /// Rejections are enforced. The default.
+        #[default]
+        Enforced = "enforced",
+        /// No call is rejected; the calls that would have been are counted.
+        Observed = "observed",
+        /// No call is rejected, and none is counted.
+        Off = "off",
     }
+    /// All values.
+    pub const ALL;
+    /// Returns the value as one lower-case word, for metrics and logs.
+    pub const fn name;
 }
 
 /// The error of a call that an open circuit breaker rejected.

@@ -26,32 +26,8 @@ pub(crate) enum Value {
     Share(Ratio),
 }
 
-/// Defines the problems that an error can consist of, each with its sentence, and the list of all in that order.
-macro_rules! problems {
-    ($(#[$meta:meta])* pub enum $name:ident { $($(#[$doc:meta])* $problem:ident = $sentence:expr,)* }) => {
-        $(#[$meta])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        #[non_exhaustive]
-        #[repr(u8)]
-        pub enum $name {
-            $($(#[$doc])* $problem,)*
-        }
-
-        impl $name {
-            const ALL: &'static [Self] = &[$(Self::$problem),*];
-
-            /// Returns the sentence about the problem, in which each `{}` stands for a value.
-            const fn sentence(self) -> &'static str {
-                match self {
-                    $(Self::$problem => $sentence,)*
-                }
-            }
-        }
-    };
-}
-pub(crate) use problems;
-
 /// Writes sentences, separated by semicolons.
+#[cfg(target_has_atomic = "64")]
 pub(crate) fn write_all<const ROOM: usize>(
     f: &mut fmt::Formatter<'_>,
     sentences: impl Iterator<Item = Message<ROOM>>,

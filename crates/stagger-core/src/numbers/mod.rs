@@ -1,4 +1,4 @@
-//! What everything else computes with: points in time, ratios, random draws, atomics, and messages without allocation.
+//! What everything else computes with: points in time, ratios, random draws, atomics, and texts without allocation.
 
 pub(crate) mod atomic;
 pub(crate) mod draw;
@@ -7,3 +7,4 @@ pub(crate) mod math;
 pub(crate) mod message;
 pub(crate) mod ratio;
 pub(crate) mod seed;
+pub(crate) mod words;

@@ -2,8 +2,9 @@ use core::fmt;
 
 use super::PolicyBuilder;
 use crate::numbers::instant::nanos;
-use crate::numbers::message::{Message, Value, problems};
+use crate::numbers::message::{Message, Value};
 use crate::numbers::ratio::Ratio;
+use crate::numbers::words::words;
 use crate::policy::backoff::{Backoff, DelayList};
 use crate::policy::hint_mode::HintMode;
 use crate::policy::jitter::Jitter;
@@ -26,8 +27,9 @@ pub struct PolicyError {
     is_jitter_share: bool,
 }
 
-problems! {
+words! {
     /// One problem in the settings of a policy.
+    #[repr(u8)]
     pub enum PolicyProblem {
         /// `max_attempts` is 0, but the first call counts.
         NoAttempt = "max-attempts is 0, but the first call counts: use 1 for no retry, or more",
@@ -74,6 +76,9 @@ problems! {
         /// `local_base` is outside `base..=cap`.
         LocalBase = "local-base {} is not between base {} and cap: change it, or leave it out",
     }
+    const ALL;
+    /// Returns the sentence about the problem, in which each `{}` stands for a value.
+    const fn sentence;
 }
 
 use PolicyProblem::{

@@ -5,8 +5,9 @@ use super::calls::MAX_CALLS;
 use super::packed_state::MAX_PROBES;
 use super::window::Window;
 use crate::numbers::instant::nanos;
-use crate::numbers::message::{Message, Value, problems, write_all};
+use crate::numbers::message::{Message, Value, write_all};
 use crate::numbers::ratio::Ratio;
+use crate::numbers::words::words;
 
 /// Every problem in the settings of a circuit breaker, with the values and how to fix them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,8 +22,9 @@ pub struct CircuitBreakerError {
     pub(super) healthy_probes: u32,
 }
 
-problems! {
+words! {
     /// One problem in the settings of a circuit breaker.
+    #[repr(u8)]
     pub enum CircuitBreakerProblem {
         /// No rule is set, so nothing trips the breaker.
         NoRule = "no rule is set, so nothing trips it: set consecutive, failure_ratio or slow_ratio",
@@ -46,6 +48,9 @@ problems! {
         /// `probe_wait` is 0.
         ProbeWait = "probe_wait is 0s, so no probe could return in time: raise it",
     }
+    const ALL;
+    /// Returns the sentence about the problem, in which each `{}` stands for a value.
+    const fn sentence;
 }
 
 impl CircuitBreakerError {

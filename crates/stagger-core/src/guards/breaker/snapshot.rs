@@ -1,84 +1,51 @@
 use crate::guards::guard::Enforcement;
 use crate::numbers::instant::Instant;
+use crate::numbers::words::words;
 
-/// The state of a breaker.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum BreakerState {
-    /// Calls are admitted and counted.
-    Closed,
-    /// Calls are rejected until the open time is over.
-    Open,
-    /// A few probes are admitted, and all other calls are rejected.
-    HalfOpen,
-    /// Calls are rejected until another command.
-    ForcedOpen,
-    /// Calls are admitted and not counted, until another command: the breaker is off.
-    ForcedClosed,
-}
-
-impl BreakerState {
-    /// All values.
-    pub const ALL: &'static [Self] = &[Self::Closed, Self::Open, Self::HalfOpen, Self::ForcedOpen, Self::ForcedClosed];
-
-    /// Returns the state as one lower-case word, for metrics and logs.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Closed => "closed",
-            Self::Open => "open",
-            Self::HalfOpen => "half_open",
-            Self::ForcedOpen => "forced_open",
-            Self::ForcedClosed => "forced_closed",
-        }
+words! {
+    /// The state of a breaker.
+    pub enum BreakerState {
+        /// Calls are admitted and counted.
+        Closed = "closed",
+        /// Calls are rejected until the open time is over.
+        Open = "open",
+        /// A few probes are admitted, and all other calls are rejected.
+        HalfOpen = "half_open",
+        /// Calls are rejected until another command.
+        ForcedOpen = "forced_open",
+        /// Calls are admitted and not counted, until another command: the breaker is off.
+        ForcedClosed = "forced_closed",
     }
+    /// All values.
+    pub const ALL;
+    /// Returns the state as one lower-case word, for metrics and logs.
+    pub const fn name;
 }
 
-/// What caused the last change of state.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum TransitionCause {
-    /// A command, or the breaker is new.
-    Command,
-    /// Failures in a row tripped it.
-    Consecutive,
-    /// The ratio of failures tripped it.
-    FailureRatio,
-    /// The ratio of slow calls tripped it.
-    SlowRatio,
-    /// The open time was over.
-    OpenTime,
-    /// The probes found the server healthy, or failed.
-    Probes,
-    /// A probe did not return within the longest wait.
-    ProbeWait,
+words! {
+    /// What caused the last change of state.
+    pub enum TransitionCause {
+        /// A command, or the breaker is new.
+        Command = "command",
+        /// Failures in a row tripped it.
+        Consecutive = "consecutive",
+        /// The ratio of failures tripped it.
+        FailureRatio = "failure_ratio",
+        /// The ratio of slow calls tripped it.
+        SlowRatio = "slow_ratio",
+        /// The open time was over.
+        OpenTime = "open_time",
+        /// The probes found the server healthy, or failed.
+        Probes = "probes",
+        /// A probe did not return within the longest wait.
+        ProbeWait = "probe_wait",
+    }
+    const ALL;
+    /// Returns the cause as one lower-case word, for metrics and logs.
+    pub const fn name;
 }
 
 impl TransitionCause {
-    const ALL: &'static [Self] = &[
-        Self::Command,
-        Self::Consecutive,
-        Self::FailureRatio,
-        Self::SlowRatio,
-        Self::OpenTime,
-        Self::Probes,
-        Self::ProbeWait,
-    ];
-
-    /// Returns the cause as one lower-case word, for metrics and logs.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Command => "command",
-            Self::Consecutive => "consecutive",
-            Self::FailureRatio => "failure_ratio",
-            Self::SlowRatio => "slow_ratio",
-            Self::OpenTime => "open_time",
-            Self::Probes => "probes",
-            Self::ProbeWait => "probe_wait",
-        }
-    }
-
     pub(super) fn of(code: u64) -> Self {
         Self::ALL.iter().copied().find(|&cause| cause as u64 == code).unwrap_or(Self::Command)
     }

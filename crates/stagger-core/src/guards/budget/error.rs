@@ -1,7 +1,8 @@
 use core::fmt;
 
-use crate::numbers::message::{Message, Value, problems, write_all};
+use crate::numbers::message::{Message, Value, write_all};
 use crate::numbers::ratio::Ratio;
+use crate::numbers::words::words;
 
 /// Every problem in the settings of a budget, with the values and how to fix them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,8 +12,9 @@ pub struct BudgetError {
     values: [u64; BudgetProblem::ALL.len()],
 }
 
-problems! {
+words! {
     /// One problem in the settings of a budget.
+    #[repr(u8)]
     pub enum BudgetProblem {
         /// The capacity is 0, so every retry would be rejected.
         NoCapacity = "capacity is 0, so every retry would be rejected: use at least the cost of a retry",
@@ -43,6 +45,9 @@ problems! {
         /// The number of recent attempts is outside `1..=64`.
         Attempts = "{} recent attempts are outside the range of 1 to 64: use 50",
     }
+    const ALL;
+    /// Returns the sentence about the problem, in which each `{}` stands for a value.
+    const fn sentence;
 }
 
 impl BudgetError {
