@@ -39,21 +39,15 @@ impl fmt::Display for Compact {
 /// Rounds `length` to `decimals` decimals of the unit that it is printed in.
 fn round(length: u64, decimals: usize) -> u64 {
     let places = u32::try_from(decimals).unwrap_or(u32::MAX).min(9);
-    // Rounding can carry into the next unit (999.9996 ms), which has another step; a second round suffices.
-    let step_of = |length: u64| {
-        let unit: u64 = match length {
-            0..1_000 => 1,
-            1_000..1_000_000 => 1_000,
-            1_000_000..1_000_000_000 => 1_000_000,
-            _ => 1_000_000_000,
-        };
-        (unit / 10_u64.pow(places)).max(1)
+    let unit: u64 = match length {
+        0..1_000 => 1,
+        1_000..1_000_000 => 1_000,
+        1_000_000..1_000_000_000 => 1_000_000,
+        _ => 1_000_000_000,
     };
-    let once = |length: u64| {
-        let step = step_of(length);
-        length.saturating_add(step / 2) / step * step
-    };
-    once(once(length))
+    let step = (unit / 10_u64.pow(places)).max(1);
+    // Rounding can carry into the next unit (999.9996 ms), but only to exactly one of it.
+    length.saturating_add(step / 2) / step * step
 }
 
 /// Parses a length of time: `500ms`, `1.5s`, `1m30s`, `2h`, `1d`, or a bare number of seconds. `inf` and `none` give
