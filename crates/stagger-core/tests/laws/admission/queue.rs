@@ -26,6 +26,7 @@ fn a_burst_is_admitted_and_reservations_are_an_interval_apart() {
     let snapshot = admission.snapshot(now);
     assert_eq!((snapshot.reserved, snapshot.available), (5, 0));
     assert_eq!(snapshot.next_in, ms(50));
+    assert_eq!(admission.snapshot(now.saturating_add(ms(5))).reserved, 5, "none of them has come yet");
 }
 
 #[test]
@@ -70,10 +71,12 @@ fn a_reservation_is_valid_within_the_tolerance() {
         ms(1),
         "one millisecond early"
     );
+    // No room is left without a reservation.
+    assert_eq!(admission.try_admit(at(secs(12))), Admit::Now);
     assert_eq!(admission.admit_reserved(&reservation.token, at(secs(12))), Admit::Now);
-    // Treated as a client without a token that comes a millisecond after the last admission.
+    // Treated as a client without a token that comes a millisecond after the last two admissions.
     let next = reserved(admission.admit_reserved(&reservation.token, at(secs(12) + ms(1))));
-    assert_eq!(next.after, ms(999));
+    assert_eq!(next.after, ms(1_999));
     assert_ne!(next.token, reservation.token);
 }
 
@@ -122,6 +125,7 @@ fn reservations_beyond_max_wait_are_not_granted() {
 
 #[test]
 fn invalid_settings_are_rejected_with_a_fix() {
+    let too_short = secs(1) - Duration::from_nanos(1);
     for (builder, want, fix) in [
         (
             Admission::per_second(0),
@@ -135,8 +139,8 @@ fn invalid_settings_are_rejected_with_a_fix() {
         ),
         (Admission::per_second(1).burst(0), AdmissionError::Burst, "use 1 or more"),
         (
-            Admission::per_second(1).max_wait(ms(999)),
-            AdmissionError::MaxWait { max_wait: ms(999), interval: secs(1) },
+            Admission::per_second(1).max_wait(too_short),
+            AdmissionError::MaxWait { max_wait: too_short, interval: secs(1) },
             "raise max_wait or the rate",
         ),
     ] {
@@ -144,6 +148,7 @@ fn invalid_settings_are_rejected_with_a_fix() {
         assert_eq!(error, want);
         assert!(error.to_string().contains(fix), "{error}");
     }
+    assert!(Admission::per_second(1).max_wait(secs(1)).build().is_ok());
 }
 
 #[test]

@@ -143,6 +143,9 @@ fn a_reset_clears_counts_and_open_times() {
     harness.calls([FAILED; 2]);
     harness.after(secs(1)).call(FAILED);
     assert_eq!(harness.rejected(), secs(2));
+    harness.breaker.force_open(&harness.now);
+    let snapshot = harness.snapshot();
+    assert_eq!((snapshot.calls, snapshot.failures), (0, 0), "no failures opened it");
     harness.breaker.reset(&harness.now);
     let early = harness.permit();
     harness.call(FAILED);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use stagger_core::budget::{
-    Concurrent, ControlMode, ControlSetting, ControlledBudget, RetryControl, Throttle, Tokens, Unlimited,
+    Concurrent, ControlMode, ControlSetting, ControlledBudget, Refund, RetryControl, Throttle, Tokens, Unlimited,
 };
 use stagger_core::guard::BudgetPermit;
 use stagger_core::{Budget, FailureKind, Outcome, Ratio};
@@ -133,6 +133,20 @@ fn a_share_applies_in_each_mode_before_the_budget() {
         assert_eq!((seen.rejected, seen.would_have_rejected), (refused, would_have_rejected), "{mode:?}");
         let (limited, stopped) = if mode == ControlMode::NoRetries { (0, 10) } else { (5, 0) };
         assert_eq!((seen.limited, seen.stopped), (limited, stopped), "{mode:?}");
+    }
+}
+
+/// The budget did not grant these retries, so their success counts like that of a first attempt.
+#[test]
+fn the_success_of_a_retry_granted_without_the_budget_refunds_no_cost() {
+    let tokens = Tokens::builder().capacity(500).initial(0).refund(Refund::LastCost).reward(1).build().unwrap();
+    let control = ControlledBudget::new(tokens);
+    for (mode, want) in [(ControlMode::Observed, 1), (ControlMode::Off, 2)] {
+        control.set(mode);
+        for permit in acquire(&control, 1) {
+            control.record(permit, &Outcome::Success, &NOW);
+        }
+        assert_eq!(control.budget().snapshot().tokens, want, "{mode:?}");
     }
 }
 

@@ -1,6 +1,7 @@
 //! The [`Lifetime`] budget.
 
 use stagger_core::budget::{BudgetProblem, Lifetime};
+use stagger_core::guard::BudgetPermit;
 use stagger_core::{Budget, FailureKind, Outcome, Ratio};
 
 use super::{NOW, attempt, drain, problems};
@@ -44,6 +45,14 @@ fn retries_are_at_most_the_exact_share_of_all_attempts() {
             }
         }
     }
+}
+
+#[test]
+fn releasing_no_permit_allows_no_further_retry() {
+    let budget = Lifetime::default();
+    drain(&budget, NOW);
+    budget.release(BudgetPermit::NONE);
+    assert_eq!(budget.try_acquire(FailureKind::Transient, &NOW), None);
 }
 
 #[test]

@@ -178,6 +178,15 @@ fn released_retries_are_refunded_and_cancelled_ones_are_not() {
 }
 
 #[test]
+fn a_released_permit_returns_its_exact_cost() {
+    let tokens = Tokens::builder().initial(100).build().unwrap();
+    let before = tokens.snapshot();
+    let permit = tokens.try_acquire(FailureKind::Transient, &NOW).unwrap();
+    tokens.release(permit);
+    assert_eq!(tokens.snapshot(), before);
+}
+
+#[test]
 fn a_free_retry_refunds_nothing() {
     let tokens = Tokens::builder().local_cost(0).refund(Refund::LastCost).reward(1).initial(0).build().unwrap();
     let permit = tokens.try_acquire(FailureKind::LocalExhaustion, &NOW).expect("it is free");

@@ -154,6 +154,15 @@ fn a_recorded_retry_stays_charged_for_every_outcome() {
 }
 
 #[test]
+fn available_is_that_of_the_last_request_even_if_no_call_came_since() {
+    let window = Window::builder().ttl(secs(1)).min_per_second(1).ratio(Ratio::ONE).build().unwrap();
+    calls(&window, 1, at(ms(0)));
+    assert_eq!(window.available(), Some(2));
+    assert!(grants(&window, at(secs(2))));
+    assert_eq!(window.available(), Some(0), "the call has expired");
+}
+
+#[test]
 fn a_lagging_clock_spends_in_the_newest_slot() {
     let window = Window::builder().ttl(secs(1)).min_per_second(1).ratio(Ratio::ZERO).build().unwrap();
     assert!(grants(&window, at(ms(1_550))));

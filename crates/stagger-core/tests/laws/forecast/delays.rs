@@ -68,6 +68,15 @@ fn mean_and_quantiles_of_independent_delays_are_exact() {
     }
 }
 
+/// The intervals are `[1, 2]`, `[2, 3]`, `[4, 5]`, and then begin above the cap.
+#[test]
+fn the_mean_of_added_jitter_is_cut_at_the_cap() {
+    let policy = Policy::exponential(secs(1), secs(5)).jitter(Jitter::Added(secs(1))).build().unwrap();
+    for (n, want) in [(1, ms(1_500)), (2, ms(2_500)), (3, ms(4_500)), (4, secs(5)), (9, secs(5))] {
+        assert_eq!(policy.mean(n), Some(want), "retry {n}");
+    }
+}
+
 #[test]
 fn there_is_no_forecast_without_a_retry() {
     for (policy, n) in

@@ -26,6 +26,16 @@ fn no_quantile_before_twenty_attempts() {
 }
 
 #[test]
+fn the_least_quantile_is_the_shortest_latency_seen() {
+    let latencies = Latencies::default();
+    for _ in 0..20 {
+        latencies.record(secs(1));
+    }
+    let least = latencies.quantile(Ratio::ZERO).unwrap();
+    assert!(least > ms(875) && least < ms(1_125), "{least:?}");
+}
+
+#[test]
 fn old_latencies_decay() {
     let latencies = Latencies::new(100);
     for _ in 0..1_000 {

@@ -3,6 +3,7 @@
 use core::time::Duration;
 
 use proptest::prelude::*;
+use stagger_core::budget::Unlimited;
 use stagger_core::guard::Permits;
 use stagger_core::machine::{Decision, RetryMachine, RetryState};
 use stagger_core::{
@@ -278,4 +279,13 @@ proptest! {
         let disabled = call.run([outcome]);
         prop_assert_eq!((shared.attempts, shared.runs, shared.stop), (disabled.attempts, disabled.runs, disabled.stop));
     }
+}
+
+/// Layers that share a budget without a bound are not bounded together.
+#[test]
+fn meaning_15_a_nested_call_with_an_unlimited_budget_does_not_retry() {
+    let mut call = Call::new(&Policy::DEFAULT);
+    call.guards = Guards::none().budget(&Unlimited).nested(NestedRetries::ShareBudget);
+    let trace = call.run([Outcome::TRANSIENT]);
+    assert_eq!((trace.runs, trace.stop), (1, Some(StopReason::Nested)));
 }

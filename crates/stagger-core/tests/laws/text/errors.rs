@@ -118,6 +118,8 @@ fn errors_quote_the_word_and_name_the_fix() {
         ("list delays=1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7,8", "has more than 16 delays; the last one repeats, so shorten"),
         ("list delays=1ns,1h", "`1ns,1h` have no common unit that fits; round them, to milliseconds"),
         ("list delays=1s,,2s", "`1s,,2s` has a stray comma"),
+        ("max-attempts=3, cap=9s", "`3,` has a stray comma"),
+        ("jitter=full, cap=9s", "`full,` has a stray comma"),
         ("constant", "a constant backoff needs base, like base=5s; add it"),
         ("list", "a list backoff needs delays, like delays=1s,2s,5s; add it"),
         ("exponental", "`exponental` is not a backoff or a profile; did you mean `exponential`?"),
