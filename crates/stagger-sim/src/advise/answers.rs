@@ -4,6 +4,7 @@ use stagger_core::text::{Compact, parse_duration};
 
 use super::Question;
 use crate::lint::{DeploymentContext, ParseValueError, parse_count};
+use crate::scenario::setters::setters;
 
 /// What is known about the use of a policy. Every answer is optional; missing answers are not guessed but make the
 /// advice more general.
@@ -39,23 +40,14 @@ impl Answers {
         Self { context, ..Self::default() }
     }
 
-    /// Sets whether the error is transient.
-    pub const fn transience(mut self, transience: Transience) -> Self {
-        self.transience = Some(transience);
-        self
-    }
-
-    /// Sets how long the server is down. Not set means 0: all clients are disconnected, and the server is available at
-    /// once.
-    pub const fn outage(mut self, outage: Duration) -> Self {
-        self.outage = Some(outage);
-        self
-    }
-
-    /// Sets the minimum of each delay.
-    pub const fn min_delay(mut self, wait: Duration) -> Self {
-        self.min_delay = Some(wait);
-        self
+    setters! {
+        /// Sets whether the error is transient.
+        transience: Transience = Some(transience);
+        /// Sets how long the server is down. Not set means 0: all clients are disconnected, and the server is available
+        /// at once.
+        outage: Duration = Some(outage);
+        /// Sets the minimum of each delay.
+        min_delay: Duration = Some(min_delay);
     }
 
     /// Sets an answer from text.

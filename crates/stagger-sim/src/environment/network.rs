@@ -16,7 +16,11 @@ impl Network {
 
     pub(crate) const fn new(min: Duration, max: Duration) -> Self {
         let min = micros(min);
-        Self { min, range: micros(max) - min + 1 }
+        Self { min, range: micros(max).saturating_add(1).saturating_sub(min) }
+    }
+
+    pub(crate) fn is_valid(self) -> bool {
+        self.range > 0 && self.bounds().1 <= Self::MAX_DELAY
     }
 
     pub(crate) const fn bounds(self) -> (Duration, Duration) {

@@ -4,6 +4,7 @@ use core::str::FromStr;
 use core::time::Duration;
 
 use super::{ParseValueError, Rate};
+use crate::scenario::setters::setters;
 
 /// The deployment a policy is used in. Every field is optional: a rule that needs a value that is not set does not
 /// apply.
@@ -79,82 +80,33 @@ impl DeploymentContext {
     /// The default timer resolution, that of tokio. Override it with [`tick`](Self::tick).
     pub const TICK: Duration = Duration::from_millis(1);
 
-    /// Sets the number of clients that use the policy against one server.
-    pub const fn clients(mut self, clients: NonZeroU64) -> Self {
-        self.clients = Some(clients);
-        self
-    }
-
-    /// Sets the capacity of that server.
-    pub const fn capacity(mut self, capacity: Rate) -> Self {
-        self.capacity = Some(capacity);
-        self
-    }
-
-    /// Sets the rate of calls of all clients together.
-    pub const fn requests(mut self, requests: Rate) -> Self {
-        self.requests = Some(requests);
-        self
-    }
-
-    /// Sets the purpose of the calls.
-    pub const fn purpose(mut self, purpose: Purpose) -> Self {
-        self.purpose = Some(purpose);
-        self
-    }
-
-    /// Sets the time from the start of a call after which its result is no longer useful.
-    pub const fn deadline(mut self, deadline: Duration) -> Self {
-        self.deadline = Some(deadline);
-        self
-    }
-
-    /// Sets how long the worker owns the item: the visibility timeout of a queue, the lease of a lock.
-    pub const fn lease(mut self, lease: Duration) -> Self {
-        self.lease = Some(lease);
-        self
-    }
-
-    /// Sets the time limit of the function that makes the call.
-    pub const fn invocation(mut self, limit: Duration) -> Self {
-        self.invocation = Some(limit);
-        self
-    }
-
-    /// Sets the timeout of one attempt.
-    pub const fn attempt_timeout(mut self, timeout: Duration) -> Self {
-        self.attempt_timeout = Some(timeout);
-        self
-    }
-
-    /// Sets the resolution of the timers. Default [`TICK`](Self::TICK).
-    pub const fn tick(mut self, tick: Duration) -> Self {
-        self.tick = Some(tick);
-        self
-    }
-
-    /// Sets the number of layers that retry the same call, including this one.
-    pub const fn layers(mut self, layers: NonZeroU32) -> Self {
-        self.layers = Some(layers);
-        self
-    }
-
-    /// Sets whether executing the operation twice is safe.
-    pub const fn idempotency(mut self, idempotency: Idempotency) -> Self {
-        self.idempotency = Some(idempotency);
-        self
-    }
-
-    /// Sets whether a budget limits the retries. Not set means no.
-    pub const fn budget(mut self, budget: Budgeted) -> Self {
-        self.budget = Some(budget);
-        self
-    }
-
-    /// Sets the `Retry-After` that the server usually sends.
-    pub const fn retry_after(mut self, retry_after: Duration) -> Self {
-        self.retry_after = Some(retry_after);
-        self
+    setters! {
+        /// Sets the number of clients that use the policy against one server.
+        clients: NonZeroU64 = Some(clients);
+        /// Sets the capacity of that server.
+        capacity: Rate = Some(capacity);
+        /// Sets the rate of calls of all clients together.
+        requests: Rate = Some(requests);
+        /// Sets the purpose of the calls.
+        purpose: Purpose = Some(purpose);
+        /// Sets the time from the start of a call after which its result is no longer useful.
+        deadline: Duration = Some(deadline);
+        /// Sets how long the worker owns the item: the visibility timeout of a queue, the lease of a lock.
+        lease: Duration = Some(lease);
+        /// Sets the time limit of the function that makes the call.
+        invocation: Duration = Some(invocation);
+        /// Sets the timeout of one attempt.
+        attempt_timeout: Duration = Some(attempt_timeout);
+        /// Sets the resolution of the timers. Default [`TICK`](Self::TICK).
+        tick: Duration = Some(tick);
+        /// Sets the number of layers that retry the same call, including this one.
+        layers: NonZeroU32 = Some(layers);
+        /// Sets whether executing the operation twice is safe.
+        idempotency: Idempotency = Some(idempotency);
+        /// Sets whether a budget limits the retries. Not set means no.
+        budget: Budgeted = Some(budget);
+        /// Sets the `Retry-After` that the server usually sends.
+        retry_after: Duration = Some(retry_after);
     }
 
     /// Returns the time the server needs to accept each client once: clients / capacity. `None` if either is not set.

@@ -5,13 +5,12 @@ use stagger_core::{Policy, Seed};
 
 use super::simulation::OutageSimulation;
 use super::{OutageFigures, ProcessGuards};
-use crate::engine::Engine;
 use crate::engine::progress::Progress;
 use crate::engine::time::micros;
-use crate::engine::{CLIENT_BITS, MAX_TIME};
+use crate::engine::{CLIENT_BITS, Engine, MAX_TIME};
 use crate::environment::network::Network;
-use crate::scenario::error::is_rate;
-use crate::scenario::error::{ScenarioError, ScenarioProblem};
+use crate::scenario::error::{ScenarioError, ScenarioProblem, is_rate};
+use crate::scenario::setters::setters;
 
 /// An outage: the traffic, the server and the outage. Plain data; valid once built.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -32,18 +31,7 @@ pub struct OutageScenario {
 /// Builds an [`OutageScenario`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[must_use = "a builder does nothing until `build`"]
-pub struct OutageScenarioBuilder {
-    rate: f64,
-    capacity: f64,
-    queue: u32,
-    processes: u32,
-    outage: OutageKind,
-    one_way: Duration,
-    timeout: Duration,
-    start: Duration,
-    duration: Duration,
-    horizon: Duration,
-}
+pub struct OutageScenarioBuilder(OutageScenario);
 
 /// The behavior of the server during an outage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -65,18 +53,18 @@ impl OutageScenario {
     /// Starts a scenario with this mean number of requests per second, a billionth to a billion, and the defaults of
     /// all other settings.
     pub const fn builder(rate: f64) -> OutageScenarioBuilder {
-        OutageScenarioBuilder {
+        OutageScenarioBuilder(OutageScenario {
             rate,
             capacity: 1_000.0,
             queue: 3_000,
             processes: 10,
             outage: OutageKind::Stall,
-            one_way: Duration::from_millis(5),
-            timeout: Duration::from_secs(1),
-            start: Duration::from_secs(20),
-            duration: Duration::from_secs(2),
-            horizon: Duration::from_secs(120),
-        }
+            one_way: 5_000,
+            timeout: 1_000_000,
+            start: 20_000_000,
+            duration: 2_000_000,
+            horizon: 120_000_000,
+        })
     }
 
     /// Returns the number of client processes.
@@ -112,40 +100,27 @@ impl OutageScenario {
 }
 
 impl OutageScenarioBuilder {
-    /// Sets the number of jobs the server processes per second. Default 1,000. Range: a billionth to a billion.
-    pub const fn capacity(self, capacity: f64) -> Self {
-        Self { capacity, ..self }
-    }
-
-    /// Sets the maximum number of jobs at the server, including the one in progress. Default 3,000. Range: 1 to
-    /// 67,108,864.
-    pub const fn queue(self, queue: u32) -> Self {
-        Self { queue, ..self }
-    }
-
-    /// Sets the number of client processes, each with its own guards. Default 10. Range: 1 to 67,108,864.
-    pub const fn processes(self, processes: u32) -> Self {
-        Self { processes, ..self }
+    setters! {
+        in 0;
+        /// Sets the number of jobs the server processes per second. Default 1,000. Range: a billionth to a billion.
+        capacity: f64 = capacity;
+        /// Sets the maximum number of jobs at the server, including the one in progress. Default 3,000. Range: 1 to
+        /// 67,108,864.
+        queue: u32 = queue;
+        /// Sets the number of client processes, each with its own guards. Default 10. Range: 1 to 67,108,864.
+        processes: u32 = processes;
+        /// Sets the one-way delay of messages. Default 5 ms. Range: up to an hour.
+        one_way: Duration = micros(one_way);
+        /// Sets the timeout of an attempt. Default 1 s. Range: at least a round trip.
+        timeout: Duration = micros(timeout);
+        /// Sets the end of the simulation. Default two minutes. Range: up to 76 hours, and up to 67 million requests.
+        horizon: Duration = micros(horizon);
     }
 
     /// Sets the kind, the start and the duration of the outage. Default [`OutageKind::Stall`], 20 s and 2 s.
-    pub const fn outage(self, outage: OutageKind, start: Duration, duration: Duration) -> Self {
-        Self { outage, start, duration, ..self }
-    }
-
-    /// Sets the one-way delay of messages. Default 5 ms. Range: up to an hour.
-    pub const fn one_way(self, one_way: Duration) -> Self {
-        Self { one_way, ..self }
-    }
-
-    /// Sets the timeout of an attempt. Default 1 s. Range: at least a round trip.
-    pub const fn timeout(self, timeout: Duration) -> Self {
-        Self { timeout, ..self }
-    }
-
-    /// Sets the end of the simulation. Default two minutes. Range: up to 76 hours, and up to 67 million requests.
-    pub const fn horizon(self, horizon: Duration) -> Self {
-        Self { horizon, ..self }
+    pub const fn outage(mut self, outage: OutageKind, start: Duration, duration: Duration) -> Self {
+        (self.0.outage, self.0.start, self.0.duration) = (outage, micros(start), micros(duration));
+        self
     }
 
     /// Builds the scenario.
@@ -153,26 +128,20 @@ impl OutageScenarioBuilder {
     /// # Errors
     /// Returns all [`ScenarioProblem`]s at once.
     pub fn build(self) -> Result<OutageScenario, ScenarioError> {
-        let (start, duration, horizon) = (micros(self.start), micros(self.duration), micros(self.horizon));
+        let OutageScenario { rate, capacity, queue, processes, one_way, timeout, start, duration, horizon, .. } =
+            self.0;
         // 10 % above the mean, which random variation never exceeds.
-        let requests = 1.1 * self.rate * self.horizon.as_secs_f64();
+        let requests = 1.1 * rate * Duration::from_micros(horizon).as_secs_f64();
+        let too_many = requests > OutageScenario::MAX_REQUESTS as f64;
         ScenarioError::check([
-            (
-                ScenarioProblem::Clients,
-                !COUNTS.contains(&self.processes) || requests > OutageScenario::MAX_REQUESTS as f64,
-            ),
-            (ScenarioProblem::Rate, !is_rate(self.rate) || !is_rate(self.capacity)),
-            (ScenarioProblem::Backlog, !COUNTS.contains(&self.queue)),
-            (ScenarioProblem::Network, self.one_way > Network::MAX_DELAY),
-            (
-                ScenarioProblem::Timeout,
-                self.timeout < self.one_way.saturating_mul(2) || micros(self.timeout) > MAX_TIME,
-            ),
+            (ScenarioProblem::Clients, !COUNTS.contains(&processes) || too_many),
+            (ScenarioProblem::Rate, !is_rate(rate) || !is_rate(capacity)),
+            (ScenarioProblem::Backlog, !COUNTS.contains(&queue)),
+            (ScenarioProblem::Network, one_way > micros(Network::MAX_DELAY)),
+            (ScenarioProblem::Timeout, timeout < one_way.saturating_mul(2) || timeout > MAX_TIME),
             (ScenarioProblem::BeyondHorizon, start.saturating_add(duration) > horizon),
             (ScenarioProblem::Horizon, horizon == 0 || horizon > MAX_TIME),
         ])?;
-        let (one_way, timeout) = (micros(self.one_way), micros(self.timeout));
-        let Self { rate, capacity, queue, processes, outage, .. } = self;
-        Ok(OutageScenario { rate, capacity, queue, processes, outage, one_way, timeout, start, duration, horizon })
+        Ok(self.0)
     }
 }

@@ -5,20 +5,19 @@ use stagger_core::{Policy, Seed, ServerHint, admission::Admission};
 use super::ReconnectFigures;
 use super::server::{Acceptor, FixedHintServer, ReservationServer, Server, StaggeredServer};
 use super::simulation::ReconnectSimulation;
-use crate::engine::Engine;
 use crate::engine::progress::Progress;
 use crate::engine::time::micros;
-use crate::engine::{CLIENT_BITS, MAX_TIME};
+use crate::engine::{CLIENT_BITS, Engine, MAX_TIME};
 use crate::environment::network::Network;
 use crate::environment::random::Environment;
 use crate::scenario::client_policy::ClientPolicy;
-use crate::scenario::error::is_rate;
-use crate::scenario::error::{ScenarioError, ScenarioProblem};
+use crate::scenario::error::{ScenarioError, ScenarioProblem, is_rate};
+use crate::scenario::setters::setters;
 
 /// A mass disconnect: the clients, the network and the server. Plain data; valid once built.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ReconnectScenario {
-    pub(super) clients: u32,
+    pub(super) clients: u64,
     rate: f64,
     backlog: u32,
     pub(super) network: Network,
@@ -35,18 +34,7 @@ pub struct ReconnectScenario {
 /// Builds a [`ReconnectScenario`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[must_use = "a builder does nothing until `build`"]
-pub struct ReconnectScenarioBuilder {
-    clients: u64,
-    rate: f64,
-    backlog: u32,
-    one_way: (Duration, Duration),
-    disconnect_window: Duration,
-    down_for: Duration,
-    horizon: Duration,
-    first_attempt: FirstAttempt,
-    retry_after: RetryAfter,
-    sample: u32,
-}
+pub struct ReconnectScenarioBuilder(ReconnectScenario);
 
 /// When a client makes its first attempt after it has lost its connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -92,18 +80,18 @@ const MAX_HORIZON: Duration = Duration::from_secs(76 * 3_600);
 impl ReconnectScenario {
     /// Starts a scenario with this number of clients, 1 to 67,108,864, and the defaults of all other settings.
     pub const fn builder(clients: u64) -> ReconnectScenarioBuilder {
-        ReconnectScenarioBuilder {
+        ReconnectScenarioBuilder(ReconnectScenario {
             clients,
             rate: 1_000.0,
             backlog: 500,
-            one_way: (Duration::from_millis(10), Duration::from_millis(40)),
-            disconnect_window: Duration::from_millis(300),
-            down_for: Duration::ZERO,
-            horizon: Duration::from_secs(86_400),
+            network: Network::new(Duration::from_millis(10), Duration::from_millis(40)),
+            disconnect_window: 300_000,
+            up_at: 0,
+            horizon: micros(Duration::from_secs(86_400)),
             first_attempt: FirstAttempt::AfterDelay,
             retry_after: RetryAfter::None,
             sample: 0,
-        }
+        })
     }
 
     /// Creates the scenario of a fleet that loses its connections to a server of this capacity per second, which is
@@ -130,7 +118,7 @@ impl ReconnectScenario {
     /// Returns the number of clients.
     #[must_use]
     pub const fn clients(&self) -> u64 {
-        self.clients as u64
+        self.clients
     }
 
     /// Returns the number of handshakes per second that the server accepts.
@@ -214,52 +202,37 @@ impl ReconnectScenario {
 }
 
 impl ReconnectScenarioBuilder {
-    /// Sets the number of handshakes per second that the server accepts. Default 1,000. Range: a billionth to a
-    /// billion.
-    pub const fn rate(self, rate: f64) -> Self {
-        Self { rate, ..self }
-    }
-
-    /// Sets the number of handshakes that may be pending. Default 500. Range: 1 and up.
-    pub const fn backlog(self, backlog: u32) -> Self {
-        Self { backlog, ..self }
+    setters! {
+        in 0;
+        /// Sets the number of handshakes per second that the server accepts. Default 1,000. Range: a billionth to a
+        /// billion.
+        rate: f64 = rate;
+        /// Sets the number of handshakes that may be pending. Default 500. Range: 1 and up.
+        backlog: u32 = backlog;
+        /// Sets the time within which all connections are lost. Default 300 ms.
+        disconnect_window: Duration = micros(disconnect_window);
+        /// Sets the time at which the simulation ends at the latest. Default one day. Range: above 0, up to 76 hours.
+        horizon: Duration = micros(horizon);
+        /// Sets when a client makes its first attempt. Default [`FirstAttempt::AfterDelay`].
+        first_attempt: FirstAttempt = first_attempt;
+        /// Sets the hint for rejected clients. Default [`RetryAfter::None`].
+        retry_after: RetryAfter = retry_after;
+        /// Sets the number of clients whose attempts are recorded in [`ReconnectFigures::sample`]. These are the first
+        /// clients, which are a random sample because all clients are statistically equal. Default 0.
+        sample: u32 = sample;
     }
 
     /// Sets the bounds of the one-way delay of messages, which is uniform between them. Default 10 and 40 ms. Range: up
     /// to an hour. Delays below a millisecond make the simulation noticeably slower.
-    pub const fn one_way(self, least: Duration, most: Duration) -> Self {
-        Self { one_way: (least, most), ..self }
-    }
-
-    /// Sets the time within which all connections are lost. Default 300 ms.
-    pub const fn disconnect_window(self, time: Duration) -> Self {
-        Self { disconnect_window: time, ..self }
+    pub const fn one_way(mut self, least: Duration, most: Duration) -> Self {
+        self.0.network = Network::new(least, most);
+        self
     }
 
     /// Sets how long the server is down, from the start. Default 0: it is available at once.
-    pub const fn down_for(self, time: Duration) -> Self {
-        Self { down_for: time, ..self }
-    }
-
-    /// Sets the time at which the simulation ends at the latest. Default one day. Range: above 0, up to 76 hours.
-    pub const fn horizon(self, horizon: Duration) -> Self {
-        Self { horizon, ..self }
-    }
-
-    /// Sets when a client makes its first attempt. Default [`FirstAttempt::AfterDelay`].
-    pub const fn first_attempt(self, first_attempt: FirstAttempt) -> Self {
-        Self { first_attempt, ..self }
-    }
-
-    /// Sets the hint for rejected clients. Default [`RetryAfter::None`].
-    pub const fn retry_after(self, retry_after: RetryAfter) -> Self {
-        Self { retry_after, ..self }
-    }
-
-    /// Sets the number of clients whose attempts are recorded in [`ReconnectFigures::sample`]. These are the first
-    /// clients, which are a random sample because all clients are statistically equal. Default 0.
-    pub const fn sample(self, clients: u32) -> Self {
-        Self { sample: clients, ..self }
+    pub const fn down_for(mut self, time: Duration) -> Self {
+        self.0.up_at = micros(time);
+        self
     }
 
     /// Builds the scenario.
@@ -267,33 +240,18 @@ impl ReconnectScenarioBuilder {
     /// # Errors
     /// Returns all [`ScenarioProblem`]s at once.
     pub fn build(self) -> Result<ReconnectScenario, ScenarioError> {
-        let (horizon, disconnect_window, up_at) =
-            (micros(self.horizon), micros(self.disconnect_window), micros(self.down_for));
-        let rate_fits = is_rate(self.rate);
+        let ReconnectScenario { clients, rate, horizon, disconnect_window, up_at, retry_after, .. } = self.0;
+        let slow = is_rate(rate) && rate < 1.0;
         ScenarioError::check([
-            (ScenarioProblem::Clients, self.clients == 0 || self.clients > 1 << CLIENT_BITS),
-            (ScenarioProblem::Rate, !rate_fits),
-            (ScenarioProblem::Backlog, self.backlog == 0),
-            (ScenarioProblem::Network, self.one_way.0 > self.one_way.1 || self.one_way.1 > Network::MAX_DELAY),
+            (ScenarioProblem::Clients, clients == 0 || clients > 1 << CLIENT_BITS),
+            (ScenarioProblem::Rate, !is_rate(rate)),
+            (ScenarioProblem::Backlog, self.0.backlog == 0),
+            (ScenarioProblem::Network, !self.0.network.is_valid()),
             (ScenarioProblem::BeyondHorizon, disconnect_window.max(up_at) > horizon),
             (ScenarioProblem::Horizon, horizon == 0 || horizon > MAX_TIME),
-            (
-                ScenarioProblem::ReservationRate,
-                rate_fits && self.rate < 1.0 && self.retry_after == RetryAfter::Reservations,
-            ),
+            (ScenarioProblem::ReservationRate, slow && retry_after == RetryAfter::Reservations),
         ])?;
-        Ok(ReconnectScenario {
-            clients: self.clients as u32,
-            rate: self.rate,
-            backlog: self.backlog,
-            network: Network::new(self.one_way.0, self.one_way.1),
-            disconnect_window,
-            up_at,
-            horizon,
-            first_attempt: self.first_attempt,
-            retry_after: self.retry_after,
-            sample: self.sample,
-        })
+        Ok(self.0)
     }
 }
 

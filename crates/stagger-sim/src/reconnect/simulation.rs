@@ -88,7 +88,7 @@ impl<S: Server> Simulation for ReconnectSimulation<'_, S> {
     type Client = Client<S::Token>;
 
     fn client_count(&self) -> u32 {
-        self.scenario.clients
+        self.scenario.clients as u32
     }
 
     fn new_client(&self) -> Self::Client {

@@ -2,3 +2,4 @@
 
 pub(crate) mod client_policy;
 pub(crate) mod error;
+pub(crate) mod setters;
