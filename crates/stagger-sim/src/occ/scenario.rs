@@ -4,9 +4,8 @@ use stagger_core::{Policy, Seed};
 
 use super::OccFigures;
 use super::simulation::OccSimulation;
-use crate::engine::CLIENT_BITS;
-use crate::engine::Engine;
 use crate::engine::progress::Progress;
+use crate::engine::{CLIENT_BITS, Engine};
 use crate::environment::network::Network;
 use crate::scenario::client_policy::ClientPolicy;
 use crate::scenario::error::{ScenarioError, ScenarioProblem};

@@ -14,11 +14,7 @@ pub(super) struct OccSimulation<'a> {
     policy: ClientPolicy<'a>,
     messages: Seed,
     version: u32,
-    calls: u64,
-    written: u64,
-    gave_up: u64,
-    /// Time at which the last client received its answer, in microseconds.
-    last: u64,
+    figures: OccFigures,
 }
 
 /// The state of a client.
@@ -48,7 +44,9 @@ enum MessageKind {
 
 impl<'a> OccSimulation<'a> {
     pub(super) fn new(scenario: &'a OccScenario, policy: ClientPolicy<'a>, seed: Seed) -> Self {
-        Self { scenario, policy, messages: seed.for_call(2), version: 0, calls: 0, written: 0, gave_up: 0, last: 0 }
+        let window = Duration::from_nanos((2_000.0 * scenario.mean) as u64);
+        let figures = OccFigures { clients: scenario.clients(), window, ..OccFigures::default() };
+        Self { scenario, policy, messages: seed.for_call(2), version: 0, figures }
     }
 
     /// Returns the delay of this message, in microseconds.
@@ -63,7 +61,7 @@ impl<'a> OccSimulation<'a> {
     /// first message; `None` if the client gives up.
     fn send(&mut self, id: u32, client: &mut Client, now: u64, after: Option<Duration>) -> Option<u64> {
         let Some(at) = after.map(|after| now.saturating_add(micros(after))).filter(|&at| at < MAX_TIME / 2) else {
-            self.gave_up += 1;
+            self.figures.gave_up += 1;
             return None;
         };
         self.policy.on_attempt(id, &mut client.state, at);
@@ -71,15 +69,8 @@ impl<'a> OccSimulation<'a> {
         Some(at + self.latency(id, client.state.attempt(), MessageKind::Read))
     }
 
-    pub(super) fn figures(&self) -> OccFigures {
-        OccFigures {
-            clients: self.scenario.clients(),
-            calls: self.calls,
-            written: self.written,
-            gave_up: self.gave_up,
-            time: Duration::from_micros(self.last),
-            window: Duration::from_nanos((2_000.0 * self.scenario.mean) as u64),
-        }
+    pub(super) fn figures(self) -> OccFigures {
+        self.figures
     }
 }
 
@@ -110,12 +101,12 @@ impl Simulation for OccSimulation<'_> {
                 )
             }
             NextRequest::Write(version) => {
-                self.calls += 1;
+                self.figures.calls += 1;
                 let heard = at + self.latency(id, attempt, MessageKind::Answer);
-                self.last = self.last.max(heard);
+                self.figures.time = self.figures.time.max(Duration::from_micros(heard));
                 if version == self.version {
                     self.version += 1;
-                    self.written += 1;
+                    self.figures.written += 1;
                     return None;
                 }
                 let after = self.policy.on_failure(id, &mut client.state, Outcome::TRANSIENT, heard);
@@ -127,6 +118,6 @@ impl Simulation for OccSimulation<'_> {
     }
 
     fn finished_clients(&self) -> u64 {
-        self.written + self.gave_up
+        self.figures.written + self.figures.gave_up
     }
 }

@@ -13,14 +13,10 @@ pub(super) struct Server {
     done: VecDeque<f64>,
 }
 
-/// The outcome of an attempt that has arrived.
+/// Why an attempt that has arrived is not processed.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum JobOutcome {
-    /// The job completes at this time.
-    Done(f64),
-    /// The queue is full.
+pub(super) enum Rejection {
     QueueFull,
-    /// The server is down and rejects the attempt.
     Down,
 }
 
@@ -30,22 +26,23 @@ impl Server {
         Self { service: 1e6 / rate, room: room as usize, outage, from, until, done: VecDeque::new() }
     }
 
-    pub(super) fn arrive(&mut self, at: u64) -> JobOutcome {
+    /// Returns the time at which the job of this attempt is complete.
+    pub(super) fn arrive(&mut self, at: u64) -> Result<f64, Rejection> {
         let at = at as f64;
         let is_out = at >= self.from && at < self.until;
         if is_out && self.outage == OutageKind::Reject {
-            return JobOutcome::Down;
+            return Err(Rejection::Down);
         }
         while self.done.front().is_some_and(|&done| done <= at) {
             self.done.pop_front();
         }
         if self.done.len() >= self.room {
-            return JobOutcome::QueueFull;
+            return Err(Rejection::QueueFull);
         }
         let start = self.done.back().map_or(at, |&last| last.max(at));
         let done = if self.outage == OutageKind::Stall { self.done_after_stall(start) } else { start + self.service };
         self.done.push_back(done);
-        JobOutcome::Done(done)
+        Ok(done)
     }
 
     /// Returns the completion time of a job that would start at `start`, taking the stall into account.
@@ -62,54 +59,38 @@ impl Server {
 mod tests {
     use super::*;
 
-    /// Returns the outcomes with a thousand jobs per second and an outage from 10 to 20 ms.
-    fn fates(outage: OutageKind, room: u32, arrivals: &[u64]) -> Vec<JobOutcome> {
-        let mut server = Server::new(1_000.0, room, outage, 10_000, 20_000);
-        arrivals.iter().map(|&at| server.arrive(at)).collect()
-    }
-
     #[test]
-    fn jobs_are_processed_sequentially() {
-        let got = fates(OutageKind::Stall, 2, &[0, 0, 0, 1_000, 5_000]);
-        assert_eq!(
-            got,
-            [
-                JobOutcome::Done(1e3),
-                JobOutcome::Done(2e3),
-                JobOutcome::QueueFull,
-                JobOutcome::Done(3e3),
-                JobOutcome::Done(6e3)
-            ]
-        );
-    }
-
-    #[test]
-    fn during_a_stall_no_job_starts_and_the_current_job_pauses() {
-        let got = fates(OutageKind::Stall, 9, &[9_500, 9_600, 15_000, 30_000]);
-        assert_eq!(
-            got,
-            [
-                JobOutcome::Done(20_500.0),
-                JobOutcome::Done(21_500.0),
-                JobOutcome::Done(22_500.0),
-                JobOutcome::Done(31_000.0)
-            ]
-        );
-        assert_eq!(fates(OutageKind::Stall, 9, &[10_000]), [JobOutcome::Done(21_000.0)]);
-    }
-
-    #[test]
-    fn a_rejecting_server_processes_its_queue() {
-        let got = fates(OutageKind::Reject, 9, &[9_500, 9_600, 10_000, 19_999, 20_000]);
-        assert_eq!(
-            got,
-            [
-                JobOutcome::Done(10_500.0),
-                JobOutcome::Done(11_500.0),
-                JobOutcome::Down,
-                JobOutcome::Down,
-                JobOutcome::Done(21_000.0)
-            ]
-        );
+    fn jobs_are_sequential_and_wait_for_the_end_of_a_stall() {
+        let (full, down) = (Err(Rejection::QueueFull), Err(Rejection::Down));
+        let [stall, reject] = [OutageKind::Stall, OutageKind::Reject];
+        // A thousand jobs per second, and an outage from 10 to 20 ms.
+        for (claim, outage, room, arrivals, want) in [
+            (
+                "jobs are processed sequentially",
+                stall,
+                2,
+                &[0, 0, 0, 1_000, 5_000][..],
+                &[Ok(1e3), Ok(2e3), full, Ok(3e3), Ok(6e3)][..],
+            ),
+            (
+                "during a stall the current job pauses, and no job starts",
+                stall,
+                9,
+                &[9_500, 9_600, 15_000, 30_000],
+                &[Ok(20_500.0), Ok(21_500.0), Ok(22_500.0), Ok(31_000.0)],
+            ),
+            ("a job that would start with the stall starts after it", stall, 9, &[10_000], &[Ok(21_000.0)]),
+            (
+                "a rejecting server processes its queue",
+                reject,
+                9,
+                &[9_500, 9_600, 10_000, 19_999, 20_000],
+                &[Ok(10_500.0), Ok(11_500.0), down, down, Ok(21_000.0)],
+            ),
+        ] {
+            let mut server = Server::new(1_000.0, room, outage, 10_000, 20_000);
+            let got: Vec<_> = arrivals.iter().map(|&at| server.arrive(at)).collect();
+            assert_eq!(got, want, "{claim}");
+        }
     }
 }

@@ -1,13 +1,14 @@
+use core::time::Duration;
+
 use stagger_core::{
     Outcome, Policy, Seed, StopReason, guard::Permits, machine::Decision, machine::RetryMachine, machine::RetryState,
 };
 
-use super::server::{JobOutcome, Server};
+use super::server::{Rejection, Server};
 use super::{OutageFigures, OutageScenario, ProcessGuards};
 use crate::engine::Simulation;
 use crate::engine::time::{instant, micros};
 use crate::environment::distributions::exponential;
-use crate::recording::time_series::TimeSeries;
 
 /// The simulation of an outage: all requests, all processes and one server.
 pub(super) struct OutageSimulation<'a> {
@@ -21,17 +22,8 @@ pub(super) struct OutageSimulation<'a> {
     requests: Vec<(u64, u32)>,
     /// The permits that each request holds.
     permits: Vec<Permits>,
-    tally: Tally,
-}
-
-#[derive(Default)]
-struct Tally {
-    attempts: TimeSeries,
-    requests: TimeSeries,
-    successes: TimeSeries,
-    /// By arrival of the request.
-    served: TimeSeries,
-    rejected: u64,
+    figures: OutageFigures,
+    /// Number of requests without further events.
     finished: u64,
 }
 
@@ -66,39 +58,35 @@ impl<'a> OutageSimulation<'a> {
         seed: Seed,
     ) -> Self {
         let requests = poisson_arrivals(scenario, seed);
-        let outage = (scenario.start, scenario.start + scenario.duration);
+        let (start, end) = (scenario.start, scenario.start + scenario.duration);
         Self {
             scenario,
             policy,
             seeds: seed.for_call(0),
-            server: Server::new(scenario.capacity, scenario.queue, scenario.outage, outage.0, outage.1),
+            server: Server::new(scenario.capacity, scenario.queue, scenario.outage, start, end),
             permits: requests.iter().map(|_| Permits::NONE).collect(),
             processes,
             requests,
-            tally: Tally::default(),
+            figures: OutageFigures {
+                rate: scenario.rate,
+                outage_start: Duration::from_micros(start),
+                outage_end: Duration::from_micros(end),
+                horizon: Duration::from_micros(scenario.horizon),
+                ..OutageFigures::default()
+            },
+            finished: 0,
         }
     }
 
     pub(super) fn figures(self) -> OutageFigures {
-        let Tally { attempts, requests, successes, served, rejected, .. } = self.tally;
-        OutageFigures {
-            rate: self.scenario.rate,
-            outage_start: core::time::Duration::from_micros(self.scenario.start),
-            outage_end: core::time::Duration::from_micros(self.scenario.start + self.scenario.duration),
-            horizon: core::time::Duration::from_micros(self.scenario.horizon),
-            attempts,
-            requests,
-            successes,
-            served,
-            rejected,
-        }
+        self.figures
     }
 
-    /// Returns the time of the next event unless it is after the horizon; otherwise counts the request as finished.
-    fn within_horizon(&mut self, next: u64) -> Option<u64> {
-        let is_within = next < self.scenario.horizon;
-        self.tally.finished += u64::from(!is_within);
-        is_within.then_some(next)
+    /// Returns the time of the next event, if it is before the horizon; otherwise counts the request as finished.
+    fn within_horizon(&mut self, next: Option<u64>) -> Option<u64> {
+        let next = next.filter(|next| *next < self.scenario.horizon);
+        self.finished += u64::from(next.is_none());
+        next
     }
 
     /// Sends an attempt unless the breaker rejects it. Returns its arrival time.
@@ -109,12 +97,12 @@ impl<'a> OutageSimulation<'a> {
         match retry.begin(permit, || instant(now), &process.guards()) {
             Ok(permit) => {
                 self.permits[id as usize] = permit;
-                self.tally.attempts.add(now);
+                self.figures.attempts.add(now);
                 request.next = NextEvent::Arrive;
                 Some(now + self.scenario.one_way)
             }
             Err(_) => {
-                self.tally.rejected += 1;
+                self.figures.rejected += 1;
                 None
             }
         }
@@ -126,12 +114,10 @@ impl<'a> OutageSimulation<'a> {
         // The timeout is at least a round trip, so a client always learns of an immediate rejection.
         let (gives_up, soon) = (now - one_way + timeout, now + one_way);
         let (answer, heard) = match self.server.arrive(now) {
-            JobOutcome::Done(done) if done + one_way as f64 <= gives_up as f64 => {
-                (Response::Success, done as u64 + one_way)
-            }
-            JobOutcome::Done(_) => (Response::Failure, gives_up),
-            JobOutcome::QueueFull => (Response::Throttled, soon),
-            JobOutcome::Down => (Response::Failure, soon),
+            Ok(done) if done + one_way as f64 <= gives_up as f64 => (Response::Success, done as u64 + one_way),
+            Ok(_) => (Response::Failure, gives_up),
+            Err(Rejection::QueueFull) => (Response::Throttled, soon),
+            Err(Rejection::Down) => (Response::Failure, soon),
         };
         request.next = NextEvent::Answer(answer);
         heard
@@ -160,10 +146,10 @@ impl<'a> OutageSimulation<'a> {
                 }
             }
             decision => {
-                self.tally.rejected += u64::from(decision == Decision::Stop(StopReason::Breaker));
+                self.figures.rejected += u64::from(decision == Decision::Stop(StopReason::Breaker));
                 if decision == Decision::Done {
-                    self.tally.successes.add(now);
-                    self.tally.served.add(arrived_at);
+                    self.figures.successes.add(now);
+                    self.figures.served.add(arrived_at);
                 }
                 None
             }
@@ -199,10 +185,10 @@ impl Simulation for OutageSimulation<'_> {
 
     fn first_event(&mut self, id: u32, request: &mut Request) -> Option<u64> {
         let (arrived_at, _) = self.requests[id as usize];
-        self.tally.requests.add(arrived_at);
+        self.figures.requests.add(arrived_at);
         let mut retry = RetryMachine::new(self.policy, &mut request.state, self.seeds.for_call(u64::from(id)));
         let first = arrived_at.saturating_add(micros(retry.spread(|| instant(arrived_at))));
-        self.within_horizon(first)
+        self.within_horizon(Some(first))
     }
 
     fn handle_event(&mut self, at: u64, id: u32, request: &mut Request) -> Option<u64> {
@@ -212,16 +198,10 @@ impl Simulation for OutageSimulation<'_> {
             NextEvent::Answer(answer) => self.handle_answer(at, id, request, answer),
         };
         // The engine requires time to advance.
-        match next {
-            Some(next) => self.within_horizon(next.max(at + 1)),
-            None => {
-                self.tally.finished += 1;
-                None
-            }
-        }
+        self.within_horizon(next.map(|next| next.max(at + 1)))
     }
 
     fn finished_clients(&self) -> u64 {
-        self.tally.finished
+        self.finished
     }
 }

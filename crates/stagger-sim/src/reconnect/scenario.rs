@@ -3,14 +3,12 @@ use core::time::Duration;
 use stagger_core::{Policy, Seed, ServerHint, admission::Admission};
 
 use super::ReconnectFigures;
-use super::server::{Acceptor, FixedHintServer, ReservationServer, Server, StaggeredServer};
+use super::server::{FixedHint, Server, Staggered};
 use super::simulation::ReconnectSimulation;
 use crate::engine::progress::Progress;
 use crate::engine::time::micros;
 use crate::engine::{CLIENT_BITS, Engine, MAX_TIME};
 use crate::environment::network::Network;
-use crate::environment::random::Environment;
-use crate::scenario::client_policy::ClientPolicy;
 use crate::scenario::error::{ScenarioError, ScenarioProblem, is_rate};
 use crate::scenario::setters::setters;
 
@@ -161,43 +159,29 @@ impl ReconnectScenario {
         seed: Seed,
         progress: &Progress,
     ) -> Option<ReconnectFigures> {
-        let clients = ClientPolicy::new(policy, seed);
-        let acceptor = Acceptor::new(self.rate, self.backlog);
-        match (self.retry_after, self.admission()) {
-            (RetryAfter::Reservations, Some(admission)) => {
-                self.simulate(engine, clients, seed, ReservationServer { acceptor, admission }, progress)
+        // `build` has ruled out rates that are too low for reservations.
+        let admission = Admission::per_second(self.rate as u32).burst(self.backlog).build();
+        match (self.retry_after, admission) {
+            (RetryAfter::Reservations, Ok(admission)) => self.simulate(engine, policy, seed, admission, progress),
+            (RetryAfter::Staggered, _) => self.simulate(engine, policy, seed, Staggered::default(), progress),
+            (RetryAfter::Fixed(after), _) => {
+                self.simulate(engine, policy, seed, FixedHint(Some(ServerHint::AtLeast(after))), progress)
             }
-            (RetryAfter::Staggered, _) => {
-                self.simulate(engine, clients, seed, StaggeredServer { acceptor, last: 0.0 }, progress)
-            }
-            (RetryAfter::Fixed(after), _) => self.simulate(
-                engine,
-                clients,
-                seed,
-                FixedHintServer { acceptor, hint: Some(ServerHint::AtLeast(after)) },
-                progress,
-            ),
-            _ => self.simulate(engine, clients, seed, FixedHintServer { acceptor, hint: None }, progress),
+            _ => self.simulate(engine, policy, seed, FixedHint(None), progress),
         }
     }
 
     fn simulate(
         &self,
         engine: Engine,
-        clients: ClientPolicy<'_>,
+        policy: &Policy,
         seed: Seed,
         server: impl Server,
         progress: &Progress,
     ) -> Option<ReconnectFigures> {
-        let mut simulation = ReconnectSimulation::new(self, clients, Environment::new(seed), server);
+        let mut simulation = ReconnectSimulation::new(self, policy, seed, server);
         engine.run(&mut simulation, progress).ok()?;
         Some(simulation.figures())
-    }
-
-    /// Creates the admission control; returns `None` if the rate is too low for it, which `build` has ruled out for
-    /// scenarios with reservations.
-    fn admission(&self) -> Option<Admission> {
-        Admission::per_second(self.rate as u32).burst(self.backlog).build().ok()
     }
 }
 

@@ -4,24 +4,17 @@ use stagger_core::{ServerHint, admission::Admission, admission::Admit, admission
 
 use crate::engine::time::{instant, micros};
 
-/// The server's response to an attempt.
-pub(super) enum Response {
-    /// Accepted; the handshake is complete at this time, in microseconds.
-    Accepted(u64),
-    /// Rejected, perhaps with a hint.
-    Rejected(Option<ServerHint>),
-}
+/// The response to an attempt: the time at which its handshake is complete, in microseconds, or a rejection, perhaps
+/// with a hint.
+pub(super) type Response = Result<u64, Option<ServerHint>>;
 
-/// A server that accepts or rejects attempts.
+/// How a server responds to attempts.
 pub(super) trait Server {
     /// What the server assigns to a client for its next attempt.
     type Token: Copy + Default;
 
     /// Handles an attempt that arrives at `at`, in microseconds.
-    fn arrive(&mut self, at: u64, token: &mut Self::Token) -> Response;
-
-    /// Returns the longest backlog so far, in handshakes.
-    fn peak_backlog(&self) -> u64;
+    fn arrive(&mut self, acceptor: &mut Acceptor, at: u64, token: &mut Self::Token) -> Response;
 }
 
 /// A server that performs one handshake after the other, with a backlog of pending handshakes. It is the server of a
@@ -58,19 +51,18 @@ impl Acceptor {
     /// Offers an attempt that arrives at `at`, which must not precede the previous arrival. Returns the time at which
     /// its handshake is complete, in whole microseconds; `None` if the backlog is full.
     pub fn offer(&mut self, at: Duration) -> Option<Duration> {
-        self.accept(micros(at)).map(|done| Duration::from_micros(done as u64))
+        self.accept(micros(at)).map(Duration::from_micros)
     }
 
-    /// Returns the time at which the handshake is complete, in microseconds; `None` if the backlog is full.
     #[inline]
-    fn accept(&mut self, at: u64) -> Option<f64> {
+    fn accept(&mut self, at: u64) -> Option<u64> {
         let at = at as f64;
         if self.busy_until - at >= self.max_backlog_time {
             return None;
         }
         self.busy_until = self.busy_until.max(at) + self.handshake;
         self.peak_backlog_time = self.peak_backlog_time.max(self.busy_until - at);
-        Some(self.busy_until)
+        Some(self.busy_until as u64)
     }
 
     /// Returns the maximum number of pending handshakes so far.
@@ -81,87 +73,59 @@ impl Acceptor {
 }
 
 /// A server that sends the same hint to all rejected clients.
-pub(super) struct FixedHintServer {
-    pub(super) acceptor: Acceptor,
-    pub(super) hint: Option<ServerHint>,
-}
+pub(super) struct FixedHint(pub(super) Option<ServerHint>);
 
-impl Server for FixedHintServer {
+impl Server for FixedHint {
     type Token = ();
 
     #[inline]
-    fn arrive(&mut self, at: u64, _: &mut ()) -> Response {
-        match self.acceptor.accept(at) {
-            Some(done) => Response::Accepted(done as u64),
-            None => Response::Rejected(self.hint),
-        }
-    }
-
-    fn peak_backlog(&self) -> u64 {
-        self.acceptor.peak_backlog()
+    fn arrive(&mut self, acceptor: &mut Acceptor, at: u64, _: &mut ()) -> Response {
+        acceptor.accept(at).ok_or(self.0)
     }
 }
 
 /// A server that reserves the next free time for each rejected client, but accepts clients without a reserved time.
-pub(super) struct StaggeredServer {
-    pub(super) acceptor: Acceptor,
+#[derive(Default)]
+pub(super) struct Staggered {
     /// The latest reserved time, in microseconds.
-    pub(super) last: f64,
+    last: f64,
 }
 
 /// Distance of reserved times, in handshakes. Without slack, the server would fall further behind with each client that
 /// comes late or without a reserved time.
 const SPACING: f64 = 1.02;
 
-impl Server for StaggeredServer {
+impl Server for Staggered {
     type Token = ();
 
     #[inline]
-    fn arrive(&mut self, at: u64, _: &mut ()) -> Response {
-        if let Some(done) = self.acceptor.accept(at) {
-            return Response::Accepted(done as u64);
-        }
-        self.last = self.last.max(self.acceptor.busy_until) + SPACING * self.acceptor.handshake;
-        Response::Rejected(Some(ServerHint::Reserved(Duration::from_micros(self.last as u64 - at))))
-    }
-
-    fn peak_backlog(&self) -> u64 {
-        self.acceptor.peak_backlog()
+    fn arrive(&mut self, acceptor: &mut Acceptor, at: u64, _: &mut ()) -> Response {
+        acceptor.accept(at).ok_or_else(|| {
+            self.last = self.last.max(acceptor.busy_until) + SPACING * acceptor.handshake;
+            Some(ServerHint::Reserved(Duration::from_micros(self.last as u64 - at)))
+        })
     }
 }
 
-/// A server whose clients are admitted by [`Admission`].
-pub(super) struct ReservationServer {
-    pub(super) acceptor: Acceptor,
-    pub(super) admission: Admission,
-}
-
-impl Server for ReservationServer {
+impl Server for Admission {
     type Token = Option<ReservationToken>;
 
-    fn arrive(&mut self, at: u64, token: &mut Option<ReservationToken>) -> Response {
+    fn arrive(&mut self, acceptor: &mut Acceptor, at: u64, token: &mut Option<ReservationToken>) -> Response {
         let now = instant(at);
         let admitted = match token.take() {
-            Some(token) => self.admission.admit_reserved(&token, now),
-            None => self.admission.try_admit(now),
+            Some(token) => self.admit_reserved(&token, now),
+            None => self.try_admit(now),
         };
         match admitted {
             // An admitted client can still find the backlog full if the backlog is shorter than the burst.
-            Admit::Now => match self.acceptor.accept(at) {
-                Some(done) => Response::Accepted(done as u64),
-                None => Response::Rejected(None),
-            },
+            Admit::Now => acceptor.accept(at).ok_or(None),
             Admit::At(reservation) => {
                 *token = Some(reservation.token);
-                Response::Rejected(Some(ServerHint::Reserved(reservation.after)))
+                Err(Some(ServerHint::Reserved(reservation.after)))
             }
-            Admit::Full(after) => Response::Rejected(Some(ServerHint::AtLeast(after))),
-            _ => Response::Rejected(None),
+            Admit::Full(after) => Err(Some(ServerHint::AtLeast(after))),
+            _ => Err(None),
         }
-    }
-
-    fn peak_backlog(&self) -> u64 {
-        self.acceptor.peak_backlog()
     }
 }
 
@@ -173,22 +137,17 @@ mod tests {
     fn attempts_beyond_the_backlog_are_rejected() {
         let mut acceptor = Acceptor::new(1_000.0, 3);
         let done: Vec<_> = (0..5).map(|_| acceptor.accept(10)).collect();
-        assert_eq!(done, [Some(1_010.0), Some(2_010.0), Some(3_010.0), None, None]);
+        assert_eq!(done, [Some(1_010), Some(2_010), Some(3_010), None, None]);
         assert_eq!(acceptor.peak_backlog(), 3);
-        assert_eq!(acceptor.accept(1_011), Some(4_010.0), "the first handshake is complete");
-        assert_eq!(acceptor.accept(9_000), Some(10_000.0), "an idle acceptor starts at once");
+        assert_eq!(acceptor.accept(1_011), Some(4_010), "the first handshake is complete");
+        assert_eq!(acceptor.accept(9_000), Some(10_000), "an idle acceptor starts at once");
     }
 
     #[test]
     fn reserved_times_are_distinct_and_follow_accepted_handshakes() {
-        let mut server = StaggeredServer { acceptor: Acceptor::new(1_000.0, 1), last: 0.0 };
-        assert!(matches!(server.arrive(0, &mut ()), Response::Accepted(1_000)));
-        let reserved: Vec<_> = (0..3)
-            .map(|_| match server.arrive(0, &mut ()) {
-                Response::Rejected(Some(ServerHint::Reserved(after))) => after.as_micros(),
-                _ => panic!("the backlog is full"),
-            })
-            .collect();
-        assert_eq!(reserved, [2_020, 3_040, 4_060]);
+        let (mut server, mut acceptor) = (Staggered::default(), Acceptor::new(1_000.0, 1));
+        let got = [(); 4].map(|()| server.arrive(&mut acceptor, 0, &mut ()));
+        let reserved = |micros| Err(Some(ServerHint::Reserved(Duration::from_micros(micros))));
+        assert_eq!(got, [Ok(1_000), reserved(2_020), reserved(3_040), reserved(4_060)]);
     }
 }

@@ -1,8 +1,8 @@
 use core::time::Duration;
 
-use stagger_core::{Outcome, machine::RetryState};
+use stagger_core::{Outcome, Policy, Seed, machine::RetryState};
 
-use super::server::{Response, Server};
+use super::server::{Acceptor, Server};
 use super::tally::Tally;
 use super::{FirstAttempt, ReconnectFigures, ReconnectScenario};
 use crate::engine::Simulation;
@@ -16,6 +16,7 @@ pub(super) struct ReconnectSimulation<'a, S> {
     policy: ClientPolicy<'a>,
     environment: Environment,
     server: S,
+    acceptor: Acceptor,
     tally: Tally,
 }
 
@@ -27,17 +28,14 @@ pub(super) struct Client<N> {
 }
 
 impl<'a, S: Server> ReconnectSimulation<'a, S> {
-    pub(super) fn new(
-        scenario: &'a ReconnectScenario,
-        policy: ClientPolicy<'a>,
-        environment: Environment,
-        server: S,
-    ) -> Self {
-        Self { scenario, policy, environment, server, tally: Tally::default() }
+    pub(super) fn new(scenario: &'a ReconnectScenario, policy: &'a Policy, seed: Seed, server: S) -> Self {
+        let (policy, environment) = (ClientPolicy::new(policy, seed), Environment::new(seed));
+        let acceptor = Acceptor::new(scenario.rate(), scenario.backlog());
+        Self { scenario, policy, environment, server, acceptor, tally: Tally::default() }
     }
 
     pub(super) fn figures(self) -> ReconnectFigures {
-        self.tally.figures(self.scenario, self.server.peak_backlog())
+        self.tally.figures(self.scenario, self.acceptor.peak_backlog())
     }
 
     /// Returns the time at which this client loses its connection.
@@ -114,14 +112,13 @@ impl<S: Server> Simulation for ReconnectSimulation<'_, S> {
         }
         let ways = self.environment.message_bits(id, client.state.attempt());
         let back = self.scenario.network.delay(ways.answer);
-        let answer =
-            if at < self.scenario.up_at { Response::Rejected(None) } else { self.server.arrive(at, &mut client.token) };
-        match answer {
-            Response::Accepted(done) => {
+        let is_up = at >= self.scenario.up_at;
+        match if is_up { self.server.arrive(&mut self.acceptor, at, &mut client.token) } else { Err(None) } {
+            Ok(done) => {
                 self.connected(id, client, done.saturating_add(back));
                 None
             }
-            Response::Rejected(hint) => {
+            Err(hint) => {
                 let heard = at + back;
                 self.tally.in_flight.end(heard);
                 let outcome = match hint {
