@@ -3,6 +3,7 @@ use core::time::Duration;
 use stagger_core::text::{Compact, parse_duration};
 
 use super::Question;
+use crate::lint::context::{named, word_of};
 use crate::lint::{DeploymentContext, ParseValueError, parse_count};
 use crate::scenario::setters::setters;
 
@@ -57,7 +58,7 @@ impl Answers {
     pub fn answer(self, question: Question, text: &str) -> Result<Self, ParseValueError> {
         let placed = |context| Self { context, ..self };
         Ok(match question {
-            Question::Transient => self.transience(transience(text)?),
+            Question::Transient => self.transience(named(&TRANSIENCES, text, "yes or no")?),
             Question::Idempotent => placed(self.context.idempotency(text.parse()?)),
             Question::Purpose => placed(self.context.purpose(text.parse()?)),
             Question::Clients => placed(self.context.clients(parse_count(text)?)),
@@ -73,7 +74,7 @@ impl Answers {
     pub fn answer_text(&self, question: Question) -> Option<String> {
         let length = |length: Option<Duration>| length.map(|length| Compact(length).to_string());
         match question {
-            Question::Transient => self.transience.map(|transience| word(transience).to_owned()),
+            Question::Transient => self.transience.map(|transience| word_of(&TRANSIENCES, &transience).to_owned()),
             Question::Idempotent => self.context.idempotency.map(|idempotency| idempotency.to_string()),
             Question::Purpose => self.context.purpose.map(|purpose| purpose.to_string()),
             Question::Clients => self.context.clients.map(|clients| clients.to_string()),
@@ -85,17 +86,7 @@ impl Answers {
     }
 }
 
-const fn word(transience: Transience) -> &'static str {
-    match transience {
-        Transience::Transient => "yes",
-        Transience::Permanent => "no",
-    }
-}
-
-fn transience(text: &str) -> Result<Transience, ParseValueError> {
-    let known = [Transience::Transient, Transience::Permanent];
-    known.into_iter().find(|known| word(*known) == text).ok_or_else(|| ParseValueError::new(text, "yes or no"))
-}
+const TRANSIENCES: [(&str, Transience); 2] = [("yes", Transience::Transient), ("no", Transience::Permanent)];
 
 fn length(text: &str) -> Result<Duration, ParseValueError> {
     const KNOWN: &str = "a duration like 500ms, 30s or 5m";

@@ -78,7 +78,8 @@ impl Evaluator {
             }
         };
         let screened = Sweep::new().run(policies, &[self.seed.for_call(0)], progress, one);
-        candidates(policies, screened.into_iter().map(|runs| runs.into_iter().flatten().next()))
+        let predicted = screened.into_iter().map(|runs| runs.into_iter().flatten().next());
+        policies.iter().zip(predicted).filter_map(|(&policy, it)| Some(Candidate { policy, predicted: it? })).collect()
     }
 
     /// Simulates policies client by client, with seeds not used for screening. Also returns the maximum number of
@@ -88,22 +89,13 @@ impl Evaluator {
         let each = Sweep::new().run(policies, &seeds, progress, |policy, seed, progress| {
             self.full.run_with_progress(policy, seed, progress)
         });
-        let whole = each.into_iter().map(|runs| runs.into_iter().collect::<Option<Vec<ReconnectFigures>>>());
-        policies
-            .iter()
-            .zip(whole)
-            .filter_map(|(policy, runs)| {
-                let runs = runs?;
-                let most = runs.iter().map(|run| run.attempts_max).max().unwrap_or(0);
-                Some((Candidate { policy: *policy, predicted: mean(&runs, self.scale) }, most))
-            })
-            .collect()
+        let verified = policies.iter().zip(each).filter_map(|(&policy, runs)| {
+            let runs = runs.into_iter().collect::<Option<Vec<ReconnectFigures>>>()?;
+            let most = runs.iter().map(|run| run.attempts_max).max().unwrap_or(0);
+            Some((Candidate { policy, predicted: mean(&runs, self.scale) }, most))
+        });
+        verified.collect()
     }
-}
-
-/// Pairs the policies with their predictions; omits those without one.
-fn candidates(policies: &[Policy], predicted: impl Iterator<Item = Option<Prediction>>) -> Vec<Candidate> {
-    policies.iter().zip(predicted).filter_map(|(&policy, it)| Some(Candidate { policy, predicted: it? })).collect()
 }
 
 fn from_fluid(figures: &fluid::FluidFigures, clients: f64) -> Prediction {

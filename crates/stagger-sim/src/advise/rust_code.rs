@@ -18,75 +18,60 @@ use stagger_core::{Jitter, Policy, PolicyBuilder, schedule::Backoff};
 /// ```
 #[must_use]
 pub fn rust_code(policy: &Policy) -> Option<String> {
-    let (plain, start) = match (*policy.backoff(), policy.cap()) {
-        (Backoff::Uniform { min, max }, None) => {
-            (Policy::uniform(min, max), format!("uniform({}, {})", length(min), length(max)))
-        }
+    let (mut builder, mut text) = match (*policy.backoff(), policy.cap()) {
+        (Backoff::Uniform { min, max }, None) => (Policy::uniform(min, max), call("uniform", &[min, max])),
         (Backoff::Exponential { base, .. }, Some(cap)) if policy.jitter() == Jitter::Decorrelated => {
-            (Policy::decorrelated(base, cap), format!("decorrelated({}, {})", length(base), length(cap)))
+            (Policy::decorrelated(base, cap), call("decorrelated", &[base, cap]))
         }
         (Backoff::Exponential { base, .. }, Some(cap)) => {
-            (Policy::exponential(base, cap), format!("exponential({}, {})", length(base), length(cap)))
+            (Policy::exponential(base, cap), call("exponential", &[base, cap]))
         }
         _ => return None,
     };
-    let mut expression = Expression { text: start, builder: plain };
-    let plain = plain.build().ok()?;
+    let plain = builder.build().ok()?;
+    let mut append = |code: String, set: &dyn Fn(PolicyBuilder) -> PolicyBuilder| {
+        text = format!("{text}.{code}");
+        builder = set(builder);
+    };
     if let (&Backoff::Exponential { multiplier, .. }, Backoff::Exponential { multiplier: usual, .. }) =
         (policy.backoff(), plain.backoff())
     {
         if multiplier.total_cmp(usual).is_ne() {
-            expression.append(&format!(".multiplier({multiplier:?})"), |it| it.multiplier(multiplier));
+            append(format!("multiplier({multiplier:?})"), &|it| it.multiplier(multiplier));
         }
     }
-    if policy.jitter() != plain.jitter() {
-        expression.append(&format!(".jitter({})", jitter(policy.jitter())?), |it| it.jitter(policy.jitter()));
+    let (jitter, floor, spread) = (policy.jitter(), policy.floor(), policy.spread());
+    if jitter != plain.jitter() {
+        let (Jitter::None | Jitter::Full | Jitter::Equal) = jitter else { return None };
+        append(format!("jitter(Jitter::{jitter:?})"), &|it| it.jitter(jitter));
     }
-    if policy.floor() != plain.floor() {
-        expression.append(&format!(".floor({})", length(policy.floor())), |it| it.floor(policy.floor()));
+    if floor != plain.floor() {
+        append(call("floor", &[floor]), &|it| it.floor(floor));
     }
-    if policy.spread() != plain.spread() {
-        expression.append(&format!(".spread({})", length(policy.spread())), |it| it.spread(policy.spread()));
+    if spread != plain.spread() {
+        append(call("spread", &[spread]), &|it| it.spread(spread));
     }
     // Written even if it is the default, so that readers need not know the default.
     match policy.max_attempts() {
-        Some(most) => expression.append(&format!(".max_attempts({most})"), |it| it.max_attempts(most.get())),
-        None => expression.append(".unlimited_attempts()", PolicyBuilder::unlimited_attempts),
+        Some(most) => append(format!("max_attempts({most})"), &|it| it.max_attempts(most.get())),
+        None => append("unlimited_attempts()".to_owned(), &PolicyBuilder::unlimited_attempts),
     }
     if let Some(limit) = policy.max_elapsed() {
-        expression.append(&format!(".max_elapsed({})", length(limit)), |it| it.max_elapsed(limit));
+        append(call("max_elapsed", &[limit]), &|it| it.max_elapsed(limit));
     }
     match policy.max_hint() {
         same if same == plain.max_hint() => {}
-        Some(longest) => expression.append(&format!(".max_hint({})", length(longest)), |it| it.max_hint(longest)),
-        None => expression.append(".unlimited_hint()", PolicyBuilder::unlimited_hint),
+        Some(longest) => append(call("max_hint", &[longest]), &|it| it.max_hint(longest)),
+        None => append("unlimited_hint()".to_owned(), &PolicyBuilder::unlimited_hint),
     }
     if let Some(lived) = policy.stable_after() {
-        expression.append(&format!(".stable_after({})", length(lived)), |it| it.stable_after(lived));
+        append(call("stable_after", &[lived]), &|it| it.stable_after(lived));
     }
-    (expression.builder.build().ok()? == *policy).then(|| format!("policy!({})", expression.text))
+    (builder.build().ok()? == *policy).then(|| format!("policy!({text})"))
 }
 
-/// Code under construction, and the builder it evaluates to.
-struct Expression {
-    text: String,
-    builder: PolicyBuilder,
-}
-
-impl Expression {
-    fn append(&mut self, words: &str, set: impl FnOnce(PolicyBuilder) -> PolicyBuilder) {
-        self.text.push_str(words);
-        self.builder = set(self.builder);
-    }
-}
-
-fn jitter(jitter: Jitter) -> Option<String> {
-    Some(match jitter {
-        Jitter::None => "Jitter::None".to_owned(),
-        Jitter::Full => "Jitter::Full".to_owned(),
-        Jitter::Equal => "Jitter::Equal".to_owned(),
-        _ => return None,
-    })
+fn call(function: &str, arguments: &[Duration]) -> String {
+    format!("{function}({})", arguments.iter().map(|&argument| length(argument)).collect::<Vec<_>>().join(", "))
 }
 
 fn length(length: Duration) -> String {

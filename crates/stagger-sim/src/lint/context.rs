@@ -159,11 +159,11 @@ impl FromStr for Idempotency {
     }
 }
 
-fn word_of<T: PartialEq>(words: &[(&'static str, T)], value: &T) -> &'static str {
+pub(crate) fn word_of<T: PartialEq>(words: &[(&'static str, T)], value: &T) -> &'static str {
     words.iter().find(|(_, named)| named == value).map_or("", |(word, _)| word)
 }
 
-fn named<T: Copy>(words: &[(&str, T)], text: &str, known: &'static str) -> Result<T, ParseValueError> {
+pub(crate) fn named<T: Copy>(words: &[(&str, T)], text: &str, known: &'static str) -> Result<T, ParseValueError> {
     let found = words.iter().find(|(word, _)| *word == text);
     found.map(|(_, value)| *value).ok_or_else(|| ParseValueError::new(text, known))
 }

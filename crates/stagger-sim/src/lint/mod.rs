@@ -22,7 +22,7 @@
 
 mod analysis;
 mod change;
-mod context;
+pub(crate) mod context;
 mod error;
 mod estimate;
 mod finding;

@@ -68,8 +68,7 @@ impl OverloadTest {
     #[track_caller]
     pub fn is_not_metastable(&self) -> &Self {
         let what = "the system is metastable: it did not recover after the outage";
-        check_claim(!self.figures.is_metastable(), what, self);
-        self
+        check_claim(self, !self.figures.is_metastable(), what)
     }
 
     /// Asserts that the system recovers within `limit` after the outage ([`OutageFigures::recovery`]).
@@ -80,8 +79,7 @@ impl OverloadTest {
     pub fn recovers_within(&self, limit: Duration) -> &Self {
         let recovery = self.figures.recovery();
         let what = format_args!("recovery takes {}; the limit is {}", time(recovery), Compact(limit));
-        check_claim(recovery.is_some_and(|recovery| recovery <= limit), what, self);
-        self
+        check_claim(self, recovery.is_some_and(|recovery| recovery <= limit), what)
     }
 
     /// Asserts that a request makes at most `limit` attempts on average, from the start of the outage
@@ -92,8 +90,7 @@ impl OverloadTest {
     #[track_caller]
     pub fn amplification_at_most(&self, limit: f64) -> &Self {
         let attempts = self.figures.amplification();
-        check_claim(attempts <= limit, format_args!("{attempts:.3} attempts per request; the limit is {limit}"), self);
-        self
+        check_claim(self, attempts <= limit, format_args!("{attempts:.3} attempts per request; the limit is {limit}"))
     }
 
     /// Asserts that at least this share of the requests succeeds, in 0..=1, from the start of the outage
@@ -104,12 +101,8 @@ impl OverloadTest {
     #[track_caller]
     pub fn success_at_least(&self, share: f64) -> &Self {
         let success = self.figures.success_ratio();
-        check_claim(
-            success >= share,
-            format_args!("{success:.3} of the requests succeed; the minimum is {share}"),
-            self,
-        );
-        self
+        let what = format_args!("{success:.3} of the requests succeed; the minimum is {share}");
+        check_claim(self, success >= share, what)
     }
 
     /// Asserts that at most `limit` attempts are made in any second, from the start of the outage
@@ -120,8 +113,7 @@ impl OverloadTest {
     #[track_caller]
     pub fn peak_second_at_most(&self, limit: u64) -> &Self {
         let peak = self.figures.peak_second();
-        check_claim(peak <= limit, format_args!("{peak} attempts are made in one second; the limit is {limit}"), self);
-        self
+        check_claim(self, peak <= limit, format_args!("{peak} attempts are made in one second; the limit is {limit}"))
     }
 }
 

@@ -25,10 +25,11 @@ impl fmt::Display for Report<'_> {
     }
 }
 
-/// Panics at the caller's location unless `holds` is true.
+/// Returns the run if the claim holds; otherwise panics at the caller's location.
 #[track_caller]
-pub(super) fn check_claim(holds: bool, what: impl fmt::Display, run: &impl fmt::Display) {
+pub(super) fn check_claim<R: fmt::Display>(run: &R, holds: bool, what: impl fmt::Display) -> &R {
     assert!(holds, "{what}\n\n{run}");
+    run
 }
 
 /// Formats a time with two decimals; `None` is `never`.

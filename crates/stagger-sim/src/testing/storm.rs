@@ -48,8 +48,7 @@ impl StormTest {
     #[track_caller]
     pub fn peak_at_most(&self, limit: u64) -> &Self {
         let peak = self.figures.peak();
-        check_claim(peak <= limit, format_args!("{peak} attempts arrive within 100 ms; the limit is {limit}"), self);
-        self
+        check_claim(self, peak <= limit, format_args!("{peak} attempts arrive within 100 ms; the limit is {limit}"))
     }
 
     /// Asserts that at most `limit` attempts arrive within any second ([`ReconnectFigures::peak_second`]); compare it
@@ -60,12 +59,7 @@ impl StormTest {
     #[track_caller]
     pub fn peak_second_at_most(&self, limit: u64) -> &Self {
         let peak = self.figures.peak_second();
-        check_claim(
-            peak <= limit,
-            format_args!("{peak} attempts arrive within one second; the limit is {limit}"),
-            self,
-        );
-        self
+        check_claim(self, peak <= limit, format_args!("{peak} attempts arrive within one second; the limit is {limit}"))
     }
 
     /// Asserts that clients make at most `limit` attempts on average ([`ReconnectFigures::attempts_per_client`]); the
@@ -76,8 +70,7 @@ impl StormTest {
     #[track_caller]
     pub fn attempts_per_client_at_most(&self, limit: f64) -> &Self {
         let attempts = self.figures.attempts_per_client();
-        check_claim(attempts <= limit, format_args!("{attempts:.3} attempts per client; the limit is {limit}"), self);
-        self
+        check_claim(self, attempts <= limit, format_args!("{attempts:.3} attempts per client; the limit is {limit}"))
     }
 
     /// Asserts that 99 % of all clients reconnect within `limit` of losing their connections
@@ -90,8 +83,7 @@ impl StormTest {
         let recovery = self.figures.recovered_p99;
         let what =
             format_args!("99 % of the clients recover within {}; the limit is {}", time(recovery), Compact(limit));
-        check_claim(recovery.is_some_and(|recovery| recovery <= limit), what, self);
-        self
+        check_claim(self, recovery.is_some_and(|recovery| recovery <= limit), what)
     }
 
     /// Asserts that all clients are connected at the end: none gives up, and none continues after the horizon.
@@ -101,12 +93,8 @@ impl StormTest {
     #[track_caller]
     pub fn all_clients_recover(&self) -> &Self {
         let ReconnectFigures { clients, connected, .. } = self.figures;
-        check_claim(
-            connected == clients,
-            format_args!("{} of {clients} clients do not recover", clients - connected),
-            self,
-        );
-        self
+        let what = format_args!("{} of {clients} clients do not recover", clients - connected);
+        check_claim(self, connected == clients, what)
     }
 }
 
@@ -114,6 +102,7 @@ impl fmt::Display for StormTest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let figures = &self.figures;
         let best = Duration::try_from_secs_f64(figures.clients as f64 / figures.rate).unwrap_or(Duration::MAX);
+        let [p50, p99, all, best] = [figures.recovered_p50, figures.recovered_p99, figures.t100, Some(best)].map(time);
         let down = Duration::from_micros(self.scenario.up_at);
         let down = if down.is_zero() { String::new() } else { format!("; server down for {}", Compact(down)) };
         let scenario = format!("{} clients at once; capacity {} per second{down}", figures.clients, figures.rate);
@@ -121,16 +110,7 @@ impl fmt::Display for StormTest {
             ("scenario", scenario),
             ("peak", format!("{} in 100ms, {} in 1s", figures.peak(), figures.peak_second())),
             ("attempts per client", format!("{:.3}; the minimum is 1", figures.attempts_per_client())),
-            (
-                "recovered",
-                format!(
-                    "half {}, 99 % {}, all {}; the minimum is {}",
-                    time(figures.recovered_p50),
-                    time(figures.recovered_p99),
-                    time(figures.t100),
-                    time(Some(best))
-                ),
-            ),
+            ("recovered", format!("half {p50}, 99 % {p99}, all {all}; the minimum is {best}")),
             ("not recovered", (figures.clients - figures.connected).to_string()),
         ];
         let plot = Plot { what: "arrivals", series: &figures.arrivals, capacity: figures.rate };
