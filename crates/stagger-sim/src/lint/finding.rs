@@ -24,8 +24,10 @@ pub struct Suggestion {
 }
 
 impl Finding {
-    pub(super) fn for_log(rule: &'static Rule, facts: Vec<String>, advice: impl Into<String>) -> Self {
-        Self { rule, facts, help: Suggestion { change: None, advice: Some(advice.into()) } }
+    /// Creates a finding; returns `None` if there are no facts.
+    pub(super) fn for_log(rule: &'static Rule, facts: Vec<String>, advice: &str) -> Option<Self> {
+        let help = Suggestion { change: None, advice: Some(advice.to_owned()) };
+        (!facts.is_empty()).then_some(Self { rule, facts, help })
     }
 
     /// Returns the rule.

@@ -120,11 +120,6 @@ impl Diagnosis {
         Self { facts: vec![fact.into()], ..Self::default() }
     }
 
-    pub(super) fn and(mut self, fact: impl Into<String>) -> Self {
-        self.facts.push(fact.into());
-        self
-    }
-
     /// Adds a fact that takes long to compute. It is computed only for findings that are reported, and not while
     /// suggestions are tried.
     pub(super) fn and_when_reported(self, fact: fn(&PolicyAnalysis<'_>) -> Option<String>) -> Self {

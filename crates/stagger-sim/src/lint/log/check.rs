@@ -56,19 +56,14 @@ fn in_step(groups: &Groups) -> Option<Finding> {
         .filter(|(_, delays)| delays.len() >= FEWEST && delays.last() > Some(&Duration::ZERO))
         .filter_map(|(retry, delays)| {
             let (share, most) = clustered(delays);
-            (share >= CLUSTERED).then(|| {
-                let many = delays.len();
-                format!(
-                    "{}: {} of {many} are equal to others; most often {}",
-                    retry.map_or("all delays".to_owned(), before),
-                    percent(share),
-                    brief(most)
-                )
-            })
+            let which = retry.map_or("all delays".to_owned(), before);
+            let (many, share_text, most) = (delays.len(), percent(share), brief(most));
+            (share >= CLUSTERED)
+                .then(|| format!("{which}: {share_text} of {many} are equal to others; most often {most}"))
         })
         .collect();
     let advice = "set jitter=full in the policy that produced the delays, and cap before the draw, not after it";
-    (!facts.is_empty()).then(|| Finding::for_log(&IN_STEP, facts, advice))
+    Finding::for_log(&IN_STEP, facts, advice)
 }
 
 /// Tolerance for measured delays.
@@ -82,13 +77,11 @@ fn beyond_bounds(log: &Log, policy: &Policy) -> Option<Finding> {
     let outside: Vec<(&LogEntry, Option<(Duration, Duration)>)> = log
         .entries
         .iter()
-        .filter_map(|entry| match bounds(entry.retry) {
-            Some((least, most))
-                if entry.delay.saturating_add(TOLERANCE) >= least && entry.delay <= most.saturating_add(TOLERANCE) =>
-            {
-                None
-            }
-            bounds => Some((entry, bounds)),
+        .map(|entry| (entry, bounds(entry.retry)))
+        .filter(|(entry, bounds)| {
+            let widened =
+                |(least, most): (Duration, Duration)| least.saturating_sub(TOLERANCE)..=most.saturating_add(TOLERANCE);
+            !bounds.is_some_and(|bounds| widened(bounds).contains(&entry.delay))
         })
         .collect();
     let (first, bounds) = outside.first()?;
@@ -99,7 +92,7 @@ fn beyond_bounds(log: &Log, policy: &Policy) -> Option<Finding> {
         format!("line {}: {}{place}; the policy allows {could}", first.line, brief(first.delay)),
     ];
     let advice = "compare the running policy with this one, and check for hints of the server";
-    Some(Finding::for_log(&BEYOND_BOUNDS, facts, advice))
+    Finding::for_log(&BEYOND_BOUNDS, facts, advice)
 }
 
 fn bounds_of(policy: &Policy, retry: Option<u32>) -> Option<(Duration, Duration)> {
@@ -138,7 +131,7 @@ fn synchronized(log: &Log) -> Option<Finding> {
         format!("{} clients, period {}: mean resultant length of the phases {length:.2}", times.len(), brief(period)),
         format!("the busiest 100 ms contain {} of {} arrivals", busiest(&arrivals), arrivals.len()),
     ];
-    Some(Finding::for_log(&SYNCHRONIZED, facts, "set jitter=full, and a spread before the first retry"))
+    Finding::for_log(&SYNCHRONIZED, facts, "set jitter=full, and a spread before the first retry")
 }
 
 /// Number of retries of one call that is too many if no policy sets a limit.
@@ -152,7 +145,7 @@ fn endless_retries(log: &Log, policy: Option<&Policy>) -> Option<Finding> {
     let retry = longest.retry.unwrap_or(0);
     let allowed = limit.map_or(String::new(), |limit| format!("; the policy allows {limit}"));
     let facts = vec![format!("line {}: retry {retry}{client}{allowed}", longest.line)];
-    Some(Finding::for_log(&ENDLESS_RETRIES, facts, "set max-attempts or max-elapsed in the policy that produced them"))
+    Finding::for_log(&ENDLESS_RETRIES, facts, "set max-attempts or max-elapsed in the policy that produced them")
 }
 
 /// Minimum number of delays to test a distribution.
@@ -172,17 +165,13 @@ fn policy_mismatch(groups: &Groups, policy: &Policy) -> Option<Finding> {
         })
         .collect();
     let threshold = FALSE_ALARM / (2 * fits.len()).max(1) as f64;
-    let facts: Vec<String> = fits
-        .iter()
-        .filter(|(_, _, fit)| fit.is_rejected(threshold))
-        .map(|(retry, many, fit)| {
-            let p = fit.p_value.min(fit.p_ends);
-            format!(
-                "before retry {retry}: {many} delays, distance {:.2} from the policy's distribution (p {p:.1e})",
-                fit.distance
-            )
-        })
-        .collect();
+    let fact = |(retry, many, fit): &(u32, usize, GoodnessOfFit)| {
+        let (distance, p) = (fit.distance, fit.p_value.min(fit.p_ends));
+        format!(
+            "before retry {retry}: {many} delays, distance {distance:.2} from the policy's distribution (p {p:.1e})"
+        )
+    };
+    let facts = fits.iter().filter(|(_, _, fit)| fit.is_rejected(threshold)).map(fact).collect();
     let advice = "compare the running policy with this one: base, multiplier, jitter and cap";
-    (!facts.is_empty()).then(|| Finding::for_log(&POLICY_MISMATCH, facts, advice))
+    Finding::for_log(&POLICY_MISMATCH, facts, advice)
 }

@@ -1,7 +1,10 @@
 use core::time::Duration;
 
 use serde::Deserialize;
+use serde_json::Value;
 use stagger_core::Policy;
+
+use super::entry::LogEntry;
 
 /// The schema of `stagger run --log json`.
 const RUN: &str = "stagger.run/1";
@@ -11,19 +14,11 @@ pub(super) enum Line {
     /// A new run with this policy.
     Start(Box<Policy>),
     /// A delay.
-    Delay(Delay),
+    Delay(LogEntry),
     /// A delay that was requested by a server or the command.
     Hinted,
     /// Something else.
     Other,
-}
-
-/// A delay from a JSON line.
-pub(super) struct Delay {
-    pub(super) delay: Duration,
-    pub(super) client: Option<String>,
-    pub(super) retry: Option<u32>,
-    pub(super) time: Option<Duration>,
 }
 
 /// All fields that a line may have.
@@ -36,42 +31,25 @@ struct Fields {
     next_s: Option<f64>,
     next_from: Option<String>,
     delay_s: Option<f64>,
-    client: Option<Name>,
+    client: Option<Value>,
     retry: Option<u32>,
     time_s: Option<f64>,
-}
-
-/// The name of a client: a string or a number.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Name {
-    Word(String),
-    Number(u64),
-}
-
-impl From<Name> for String {
-    fn from(name: Name) -> Self {
-        match name {
-            Name::Word(word) => word,
-            Name::Number(number) => number.to_string(),
-        }
-    }
 }
 
 /// Parses a JSON line.
 ///
 /// # Errors
 /// Returns what was expected.
-pub(super) fn read(text: &str) -> Result<Line, String> {
+pub(super) fn read(line: usize, text: &str) -> Result<Line, String> {
     let fields: Fields = serde_json::from_str(text).map_err(|error| format!("invalid JSON: {error}"))?;
     match &fields.schema {
-        Some(schema) if schema == RUN => from_run_log(fields),
+        Some(schema) if schema == RUN => from_run_log(line, fields),
         Some(schema) => Err(format!("unknown schema `{schema}`; expected {RUN}, or an object with delay_s")),
-        None => from_object(fields),
+        None => from_object(line, fields),
     }
 }
 
-fn from_run_log(fields: Fields) -> Result<Line, String> {
+fn from_run_log(line: usize, fields: Fields) -> Result<Line, String> {
     match (fields.event.as_deref(), fields.next_s) {
         (Some("start"), _) => {
             let policy = fields.policy.ok_or("the start event has no policy")?;
@@ -79,7 +57,8 @@ fn from_run_log(fields: Fields) -> Result<Line, String> {
             Ok(Line::Start(Box::new(policy)))
         }
         (Some("attempt"), Some(_)) if fields.next_from.as_deref() == Some("advice") => Ok(Line::Hinted),
-        (Some("attempt"), Some(next)) => Ok(Line::Delay(Delay {
+        (Some("attempt"), Some(next)) => Ok(Line::Delay(LogEntry {
+            line,
             delay: seconds("next_s", next)?,
             client: None,
             retry: Some(fields.n.filter(|n| *n > 0).ok_or("the attempt event has no number n, counted from 1")?),
@@ -90,17 +69,26 @@ fn from_run_log(fields: Fields) -> Result<Line, String> {
     }
 }
 
-fn from_object(fields: Fields) -> Result<Line, String> {
+fn from_object(line: usize, fields: Fields) -> Result<Line, String> {
     let delay = fields.delay_s.ok_or("missing delay_s; expected an object with delay_s, in seconds")?;
     if fields.retry == Some(0) {
         return Err("retry is 0; retries count from 1".to_owned());
     }
-    Ok(Line::Delay(Delay {
+    Ok(Line::Delay(LogEntry {
+        line,
         delay: seconds("delay_s", delay)?,
-        client: fields.client.map(Into::into),
+        client: fields.client.map(name).transpose()?,
         retry: fields.retry,
         time: fields.time_s.map(|time| seconds("time_s", time)).transpose()?,
     }))
+}
+
+fn name(client: Value) -> Result<String, String> {
+    match client {
+        Value::String(word) => Ok(word),
+        Value::Number(number) => Ok(number.to_string()),
+        other => Err(format!("client is {other}; expected a string or a number")),
+    }
 }
 
 fn seconds(field: &str, seconds: f64) -> Result<Duration, String> {

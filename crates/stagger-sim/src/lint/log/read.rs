@@ -73,17 +73,19 @@ impl Reader {
     #[cfg(feature = "serde")]
     fn json(&mut self, line: usize, text: &str) -> Result<(), String> {
         use super::json::{Line, read};
-        match read(text)? {
+        match read(line, text)? {
             Line::Start(policy) => {
                 self.runs += 1;
                 if !self.log.policies.contains(&policy) {
                     self.log.policies.push(*policy);
                 }
             }
-            Line::Delay(delay) => {
-                // The lines of a run do not name it.
-                let client = delay.client.or_else(|| (self.runs > 0).then(|| format!("run {}", self.runs)));
-                self.push(LogEntry { line, delay: delay.delay, client, retry: delay.retry, time: delay.time });
+            Line::Delay(mut entry) => {
+                if self.runs > 0 {
+                    // The lines of a run do not name it.
+                    entry.client.get_or_insert_with(|| format!("run {}", self.runs));
+                }
+                self.push(entry);
             }
             Line::Hinted => self.log.skipped_hints += 1,
             Line::Other => self.log.other_lines += 1,

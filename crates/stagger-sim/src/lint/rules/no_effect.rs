@@ -44,30 +44,19 @@ impl UnusedSetting {
     }
 }
 
+type Check = fn(&PolicyAnalysis<'_>) -> Option<UnusedSetting>;
+
+const CHECKS: [Check; 11] =
+    [growth, floor, jitter, without_retry, attempts, elapsed, list, hints, stable_after, throttled_base, local_base];
+
 fn no_effect(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
-    let unused: Vec<UnusedSetting> = [
-        growth,
-        floor,
-        jitter,
-        without_retry,
-        attempts,
-        elapsed,
-        list,
-        hints,
-        stable_after,
-        throttled_base,
-        local_base,
-    ]
-    .into_iter()
-    .filter_map(|find| find(analysis))
-    .collect();
-    let (first, rest) = unused.split_first()?;
-    let found = rest.iter().fold(Diagnosis::new(&first.fact), |found, unused| found.and(&unused.fact));
-    let ways = unused.iter().map(|unused| unused.settings.len()).max().unwrap_or(0).max(1);
-    Some((0..ways).fold(found, |found, way| match change(analysis.policy, &unused, way) {
-        Some(change) => found.suggest(change),
-        None => found,
-    }))
+    let unused: Vec<UnusedSetting> = CHECKS.into_iter().filter_map(|check| check(analysis)).collect();
+    let ways = unused.iter().map(|unused| unused.settings.len().max(1)).max()?;
+    Some(Diagnosis {
+        facts: unused.iter().map(|unused| unused.fact.clone()).collect(),
+        changes: (0..ways).filter_map(|way| change(analysis.policy, &unused, way)).collect(),
+        ..Diagnosis::default()
+    })
 }
 
 /// Builds the change that applies alternative `way` of each setting.
