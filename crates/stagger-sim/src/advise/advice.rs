@@ -128,9 +128,9 @@ fn front(
     seed: Seed,
     progress: &Progress,
 ) -> Result<Option<ParetoFront>, ScenarioError> {
-    let many = answers.context.clients.filter(|clients| clients.get() >= Answers::SOME);
-    let (Some(clients), Some(capacity)) = (many, answers.context.capacity) else { return Ok(None) };
-    let (clients, capacity) = (clients.get(), capacity.get());
+    let known = answers.context.clients.zip(answers.context.capacity);
+    let known = known.map(|(clients, capacity)| (clients.get(), capacity.get()));
+    let Some((clients, capacity)) = known.filter(|(clients, _)| *clients >= Answers::SOME) else { return Ok(None) };
     let outage = answers.outage.unwrap_or(Duration::ZERO);
     let evaluator = Evaluator::new(clients, capacity, outage, seed)?;
     let search = Search {

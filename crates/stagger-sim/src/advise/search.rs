@@ -4,7 +4,7 @@ use stagger_core::{Jitter, Policy};
 
 use super::evaluator::Evaluator;
 use super::pareto_front::{Candidate, Objective, ParetoFront, non_dominated};
-use super::search_space::{Attempts, CAP_IN_BASES, MULTIPLIERS, SearchSpace, Spreads};
+use super::search_space::{Attempts, CAP_IN_BASES, MULTIPLIERS, SearchSpace};
 use crate::engine::progress::Progress;
 
 /// A search for the Pareto front.
@@ -111,7 +111,7 @@ impl Search<'_> {
     }
 
     fn spreads(&self) -> Vec<Duration> {
-        if self.space.spreads == Spreads::No {
+        if let Attempts::AtMost(_) = self.space.attempts {
             return vec![Duration::ZERO];
         }
         let mut spreads: Vec<_> = SPREADS.map(|by| round_up(self.acceptance_time.mul_f64(by))).into();

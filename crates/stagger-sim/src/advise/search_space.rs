@@ -15,24 +15,15 @@ pub(super) struct SearchSpace {
     /// In milliseconds. Caps below ten times the base are skipped.
     pub(super) caps: &'static [u64],
     pub(super) jitters: &'static [Jitter],
-    pub(super) spreads: Spreads,
     pub(super) attempts: Attempts,
     /// Why these policies suit the purpose.
     pub(super) rationale: &'static str,
 }
 
-/// Whether the first attempt of an episode may be delayed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Spreads {
-    Yes,
-    /// A caller waits for the result.
-    No,
-}
-
 /// The limit of attempts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Attempts {
-    /// A fixed limit.
+    /// A fixed limit, for calls whose callers wait and must not be delayed by a spread.
     AtMost(u32),
     /// As many attempts as all clients need to recover, and at least this many.
     Enough(u32),
@@ -55,7 +46,6 @@ impl SearchSpace {
             bases,
             caps,
             jitters: &[Jitter::Full],
-            spreads: Spreads::No,
             attempts: Attempts::AtMost(attempts),
             rationale,
         };
@@ -93,7 +83,6 @@ impl SearchSpace {
                 bases: &[1_000, 2_000, 5_000],
                 caps: &[30_000, 60_000],
                 jitters: &[Jitter::Decorrelated, Jitter::Full],
-                spreads: Spreads::Yes,
                 attempts: Attempts::Enough(10),
                 rationale: "no caller waits: long delays that drift apart, and many attempts",
             },
@@ -102,7 +91,6 @@ impl SearchSpace {
                 bases: &[500, 1_000, 2_000, 5_000],
                 caps: &[30_000, 60_000],
                 jitters: &[Jitter::Full, Jitter::Equal],
-                spreads: Spreads::Yes,
                 attempts: Attempts::Unlimited,
                 rationale: "a long-lived connection: the first wave is spread, and the backoff resets only after the \
                             connection has been stable",

@@ -5,7 +5,6 @@ use stagger_core::text::Compact;
 use stagger_core::{Policy, schedule::Backoff};
 
 use super::DeploymentContext;
-use super::context::Purpose;
 
 /// The input of the rules: a policy in its context, with properties that several rules use. Everything about delays is
 /// read from the policy's forecasts.
@@ -37,6 +36,11 @@ impl<'a> PolicyAnalysis<'a> {
         !self.delays.is_empty()
     }
 
+    /// Returns the number of retries whose delays are known.
+    pub(super) fn known_retries(&self) -> u32 {
+        self.delays.len() as u32
+    }
+
     /// Returns whether there is known to be only one client, which cannot be synchronized with others.
     pub(super) fn has_single_client(&self) -> bool {
         self.context.clients.is_some_and(|clients| clients.get() == 1)
@@ -50,11 +54,7 @@ impl<'a> PolicyAnalysis<'a> {
     /// Returns the longest possible delay.
     pub(super) fn longest(&self) -> Duration {
         let longest = self.delays.iter().map(|(_, most)| *most).max().unwrap_or_default();
-        self.policy.max_elapsed().map_or(longest, |limit| longest.min(limit))
-    }
-
-    pub(super) fn purpose(&self) -> Option<Purpose> {
-        self.context.purpose
+        longest.min(self.policy.max_elapsed().unwrap_or(Duration::MAX))
     }
 
     /// Returns whether the ceilings grow.
@@ -70,11 +70,10 @@ impl<'a> PolicyAnalysis<'a> {
 
     /// Returns whether a reset of the attempt count has any effect.
     pub(super) fn restarts_anything(&self) -> bool {
-        let policy = self.policy;
         let changes = self.delays.windows(2).any(|pair| pair[0] != pair[1]);
-        let limited = self.attempts().is_some() || policy.max_elapsed().is_some();
-        let stops = matches!(policy.backoff(), Backoff::Stop);
-        !stops && (changes || limited || !policy.spread().is_zero())
+        let limited = self.attempts().is_some() || self.policy.max_elapsed().is_some();
+        let stops = matches!(self.policy.backoff(), Backoff::Stop);
+        !stops && (changes || limited || !self.policy.spread().is_zero())
     }
 
     /// Returns the maximum number of attempts; `None` if unlimited.
@@ -83,6 +82,11 @@ impl<'a> PolicyAnalysis<'a> {
             Backoff::Stop => Some(1),
             _ => self.policy.max_attempts().map(NonZeroU32::get),
         }
+    }
+
+    /// Returns how many attempts there may be, for people.
+    pub(super) fn times(&self) -> String {
+        self.attempts().map_or("an unlimited number of times".to_owned(), |attempts| format!("up to {attempts} times"))
     }
 
     /// Returns the share of clients that wait exactly the cap before retry `n`, with a precision of 0.2 %; 0 if it is
@@ -113,18 +117,12 @@ impl<'a> PolicyAnalysis<'a> {
     pub(super) fn worst_case(&self) -> Option<Duration> {
         let timeout = self.context.attempt_timeout.unwrap_or_default();
         let waits_and_attempts = self.attempts().filter(|attempts| *attempts <= COUNTABLE).and_then(|attempts| {
-            let waits = match attempts {
-                1 => self.policy.spread(),
-                _ => self.policy.elapsed_bounds(attempts - 1)?.1,
-            };
+            let waits = if attempts == 1 { self.policy.spread() } else { self.policy.elapsed_bounds(attempts - 1)?.1 };
             Some(waits.saturating_add(timeout.saturating_mul(attempts)))
         });
         // `max_elapsed` limits the start of the last attempt.
         let limit = self.policy.max_elapsed().map(|limit| limit.saturating_add(timeout));
-        match (waits_and_attempts, limit) {
-            (Some(sum), Some(limit)) => Some(sum.min(limit)),
-            (sum, limit) => sum.or(limit),
-        }
+        waits_and_attempts.into_iter().chain(limit).min()
     }
 }
 

@@ -131,33 +131,27 @@ const PURPOSES: [(&str, Purpose); 6] = [
 const IDEMPOTENCIES: [(&str, Idempotency); 3] =
     [("yes", Idempotency::Yes), ("key", Idempotency::ByKey), ("no", Idempotency::No)];
 
-impl fmt::Display for Purpose {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(word_of(&PURPOSES, self))
-    }
+/// Implements the text of a type by a list of words.
+macro_rules! as_word {
+    ($Type:ty, $words:ident, $known:literal) => {
+        impl fmt::Display for $Type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(word_of(&$words, self))
+            }
+        }
+
+        impl FromStr for $Type {
+            type Err = ParseValueError;
+
+            fn from_str(text: &str) -> Result<Self, ParseValueError> {
+                named(&$words, text, $known)
+            }
+        }
+    };
 }
 
-impl FromStr for Purpose {
-    type Err = ParseValueError;
-
-    fn from_str(text: &str) -> Result<Self, ParseValueError> {
-        named(&PURPOSES, text, "interactive, serverless, background, reconnecting, near or far")
-    }
-}
-
-impl fmt::Display for Idempotency {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(word_of(&IDEMPOTENCIES, self))
-    }
-}
-
-impl FromStr for Idempotency {
-    type Err = ParseValueError;
-
-    fn from_str(text: &str) -> Result<Self, ParseValueError> {
-        named(&IDEMPOTENCIES, text, "yes, key or no")
-    }
-}
+as_word!(Purpose, PURPOSES, "interactive, serverless, background, reconnecting, near or far");
+as_word!(Idempotency, IDEMPOTENCIES, "yes, key or no");
 
 pub(crate) fn word_of<T: PartialEq>(words: &[(&'static str, T)], value: &T) -> &'static str {
     words.iter().find(|(_, named)| named == value).map_or("", |(word, _)| word)

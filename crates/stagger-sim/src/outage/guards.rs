@@ -1,5 +1,3 @@
-use core::fmt;
-
 use stagger_core::{Breaker, Budget, Guards};
 
 /// The guards of one client process.
@@ -11,7 +9,7 @@ use stagger_core::{Breaker, Budget, Guards};
 /// let process = ProcessGuards::none().budget(Tokens::new());
 /// # let _ = process;
 /// ```
-#[derive(Default)]
+#[derive(Debug, Default)]
 #[must_use]
 pub struct ProcessGuards {
     budget: Option<Box<dyn Budget>>,
@@ -39,11 +37,5 @@ impl ProcessGuards {
         guards.budget = self.budget.as_deref();
         guards.breaker = self.breaker.as_deref();
         guards
-    }
-}
-
-impl fmt::Debug for ProcessGuards {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ProcessGuards").field("budget", &self.budget).field("breaker", &self.breaker).finish()
     }
 }

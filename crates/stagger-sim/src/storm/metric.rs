@@ -80,15 +80,8 @@ impl Metric {
     /// Returns whether `a` is better than `b`; a missing value is worse than any other.
     #[must_use]
     pub fn is_better(&self, a: Option<f64>, b: Option<f64>) -> bool {
-        match (a, b) {
-            (Some(a), Some(b)) => match self.better {
-                Better::Lower => a < b,
-                Better::Higher => a > b,
-                Better::Neither => false,
-            },
-            (Some(_), None) => self.better != Better::Neither,
-            (None, _) => false,
-        }
+        let precedes = |a: f64, b: f64| if self.better == Better::Lower { a < b } else { a > b };
+        self.better != Better::Neither && a.is_some_and(|a| b.is_none_or(|b| precedes(a, b)))
     }
 }
 
@@ -150,10 +143,7 @@ impl<T: MetricField> MetricField for Option<T> {
 macro_rules! report {
     (
         $(#[$doc:meta])*
-        $Report:ident, a variant of $Run:pat => $report:ident;
-
-        $(#[$from:meta])*
-        fn from_figures($($source:ident: $Source:ty),*);
+        $Report:ident = RunFigures::$Variant:ident($($source:ident: $Source:ty),*);
 
         metrics {
             $($(#[$metric_doc:meta])*
@@ -182,12 +172,12 @@ macro_rules! report {
                 better: Better::$better,
                 importance: Importance::$importance,
                 value: |run| match run {
-                    $Run => $report.$key.metric_value(),
+                    RunFigures::$Variant(report) => report.$key.metric_value(),
                     _ => None,
                 },
             }),*];
 
-            $(#[$from])*
+            /// Creates the report from the figures of a run.
             #[must_use]
             pub fn from_figures($($source: $Source),*) -> Self {
                 Self { $($key: $value,)* $($series: $series_value,)* }
@@ -221,9 +211,8 @@ mod tests {
             assert!(!metric(key).is_better(Some(worse), Some(better)), "{key}");
             assert!(!metric(key).is_better(Some(better), Some(better)), "{key}");
         }
-        assert!(
-            !metric("clients").is_better(Some(1.0), Some(2.0)) && !metric("clients").is_better(Some(2.0), Some(1.0))
-        );
+        let clients = metric("clients");
+        assert!(!clients.is_better(Some(1.0), Some(2.0)) && !clients.is_better(Some(2.0), Some(1.0)));
     }
 
     #[test]

@@ -24,10 +24,7 @@ pub enum RunFigures {
 
 report! {
     /// The figures of a mass disconnect. Times are measured from the start of the scenario.
-    ReconnectReport, a variant of RunFigures::Reconnect(report) => report;
-
-    /// Converts the figures of a run.
-    fn from_figures(figures: &reconnect::ReconnectFigures);
+    ReconnectReport = RunFigures::Reconnect(figures: &reconnect::ReconnectFigures);
 
     metrics {
         /// Number of clients.
@@ -114,10 +111,7 @@ report! {
 
 report! {
     /// The figures of an outage.
-    OutageReport, a variant of RunFigures::Outage(report) => report;
-
-    /// Converts the figures of a run.
-    fn from_figures(figures: &outage::OutageFigures);
+    OutageReport = RunFigures::Outage(figures: &outage::OutageFigures);
 
     metrics {
         /// Whether the system did not recover.
@@ -153,10 +147,7 @@ report! {
 
 report! {
     /// The figures of optimistic concurrency control.
-    OccReport, a variant of RunFigures::Occ(report) => report;
-
-    /// Converts the figures of a run.
-    fn from_figures(figures: &occ::OccFigures);
+    OccReport = RunFigures::Occ(figures: &occ::OccFigures);
 
     metrics {
         /// Number of clients.
@@ -185,10 +176,7 @@ report! {
 report! {
     /// The figures of a mass disconnect, computed with the fluid model. Numbers of clients are expected values, and
     /// therefore fractional.
-    FluidReport, a variant of RunFigures::Fluid(report) => report;
-
-    /// Scales the figures of the fluid model to this number of clients.
-    fn from_figures(clients: u64, figures: &fluid::FluidFigures);
+    FluidReport = RunFigures::Fluid(clients: u64, figures: &fluid::FluidFigures);
 
     metrics {
         /// Number of clients.

@@ -37,7 +37,7 @@ fn usual(purpose: Option<Purpose>) -> (Duration, Duration, &'static str) {
 }
 
 fn base_out_of_range(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
-    let (policy, (from, to, what)) = (analysis.policy, usual(analysis.purpose()));
+    let (policy, (from, to, what)) = (analysis.policy, usual(analysis.context.purpose));
     let base = policy.base();
     let grows = matches!(policy.backoff(), Backoff::Exponential { .. } | Backoff::Linear { .. });
     if !analysis.retries() || !grows || (from..=to).contains(&base) {
@@ -45,7 +45,7 @@ fn base_out_of_range(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     }
     let fact = format!("the base is {}; usual for {what}: {} to {}", brief(base), brief(from), brief(to));
     let found = Diagnosis::new(fact).suggest([duration("base", base.clamp(from, to))]);
-    let patient = analysis.purpose().is_none() && base > to;
+    let patient = analysis.context.purpose.is_none() && base > to;
     Some(if patient { found.advise("or pass --for background if no caller waits for the result") } else { found })
 }
 
@@ -82,17 +82,17 @@ fn below_tick(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
         }
         _ if analysis.policy.base() >= enough => found
             .suggest([value("jitter", "full")])
-            .suggest([duration("floor", Duration::ZERO)])
-            .suggest([value("jitter", "full"), duration("floor", Duration::ZERO)]),
+            .suggest([value("floor", "0s")])
+            .suggest([value("jitter", "full"), value("floor", "0s")]),
         _ => {
-            let (base, cap) = (duration("base", enough), duration("cap", enough.saturating_mul(10)));
-            let (jitter, floor) = (value("jitter", "full"), duration("floor", Duration::ZERO));
+            let (base, cap) = (|| duration("base", enough), || duration("cap", enough.saturating_mul(10)));
+            let (jitter, floor) = (|| value("jitter", "full"), || value("floor", "0s"));
             found
-                .suggest([base.clone()])
-                .suggest([base.clone(), cap.clone()])
-                .suggest([base.clone(), jitter.clone()])
-                .suggest([base.clone(), jitter.clone(), floor.clone()])
-                .suggest_last_resort([base, cap, jitter, floor])
+                .suggest([base()])
+                .suggest([base(), cap()])
+                .suggest([base(), jitter()])
+                .suggest([base(), jitter(), floor()])
+                .suggest_last_resort([base(), cap(), jitter(), floor()])
         }
     })
 }

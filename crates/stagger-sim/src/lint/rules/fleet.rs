@@ -22,8 +22,10 @@ pub(in crate::lint) static SPREAD_TOO_SHORT: Rule = Rule {
 fn spread_too_short(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     let known = analysis.context;
     let (clients, capacity, window) = (known.clients?, known.capacity?, known.min_recovery_time()?);
-    let waited_for =
-        matches!(analysis.purpose(), Some(Purpose::Interactive | Purpose::Serverless | Purpose::Near | Purpose::Far));
+    let waited_for = matches!(
+        analysis.context.purpose,
+        Some(Purpose::Interactive | Purpose::Serverless | Purpose::Near | Purpose::Far)
+    );
     let (least, most) = *analysis.delays.first()?;
     let spread = analysis.policy.spread();
     let width = if spread.is_zero() { most.saturating_sub(least) } else { spread };
@@ -81,27 +83,22 @@ fn no_budget(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     let known = analysis.context;
     let many = known.clients.filter(|clients| clients.get() > CLIENTS);
     let busy = known.requests.filter(|requests| requests.get() > REQUESTS);
-    let guarded = known.budget == Some(Budgeted::Yes) || analysis.purpose() == Some(Purpose::Reconnecting);
-    if !analysis.retries() || guarded || (many.is_none() && busy.is_none()) {
+    let guarded = known.budget == Some(Budgeted::Yes) || analysis.context.purpose == Some(Purpose::Reconnecting);
+    if !analysis.retries() || guarded {
         return None;
     }
     let load = match (many, busy) {
-        (Some(clients), None) => format!("{} clients", thousands(clients.get())),
-        (_, Some(requests)) => format!("{requests}"),
-        (None, None) => return None,
+        (_, Some(requests)) => requests.to_string(),
+        (many, None) => format!("{} clients", thousands(many?.get())),
     };
-    let times = analysis
-        .attempts()
-        .map_or("an unlimited number of times".to_owned(), |attempts| format!("up to {attempts} times"));
-    let sustained =
-        known.requests.zip(known.capacity).zip(analysis.attempts()).and_then(|((requests, capacity), n)| {
-            let load = requests.get() * f64::from(n);
-            (load > capacity.get()).then(|| {
-                format!(
-                    "estimate: {load:.0}/s if every attempt fails; the capacity is {capacity}: the server may never recover"
-                )
-            })
-        });
+    let times = analysis.times();
+    let rates = known.requests.zip(known.capacity).zip(analysis.attempts());
+    let rates = rates.map(|((requests, capacity), attempts)| (requests.get() * f64::from(attempts), capacity));
+    let sustained = rates.filter(|(load, capacity)| *load > capacity.get()).map(|(load, capacity)| {
+        format!(
+            "estimate: {load:.0}/s if every attempt fails; the capacity is {capacity}: the server may never recover"
+        )
+    });
     let budget = if busy.is_some() { "Window::default()" } else { "Tokens::new()" };
     Some(
         Diagnosis::new(format!("{load}; each call is sent {times} while the server is down"))

@@ -1,7 +1,7 @@
 use stagger_core::HintMode;
 
 use super::super::analysis::{PolicyAnalysis, brief};
-use super::super::change::{duration, value};
+use super::super::change::{Change, duration, value};
 use super::super::rule::{Diagnosis, Rule, Severity};
 
 pub(in crate::lint) static HINT_ABOVE_LIMIT: Rule = Rule {
@@ -22,20 +22,12 @@ fn hint_above_limit(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     if !analysis.retries() {
         return None;
     }
-    let exceeded = |limit: Option<core::time::Duration>| limit.filter(|limit| hint > *limit);
-    let (max_hint, max_elapsed) = (exceeded(policy.max_hint()), exceeded(policy.max_elapsed()));
-    let (which, limit) =
-        max_hint.map(|limit| ("max-hint", limit)).or(max_elapsed.map(|limit| ("max-elapsed", limit)))?;
+    let limits = [("max-hint", policy.max_hint()), ("max-elapsed", policy.max_elapsed())];
+    let exceeded = || limits.into_iter().filter_map(|(key, limit)| Some((key, limit.filter(|limit| hint > *limit)?)));
+    let (which, limit) = exceeded().next()?;
     let fact = format!("the server asks for {}; {which} is {}", brief(hint), brief(limit));
-    let twice = hint.saturating_mul(2);
-    let change = match (max_hint, max_elapsed) {
-        (Some(_), None) => [duration("max-hint", twice)].into(),
-        (None, _) => [duration("max-elapsed", twice)].into(),
-        (Some(_), Some(_)) => {
-            super::super::change::Change::from([duration("max-hint", twice), duration("max-elapsed", twice)])
-        }
-    };
-    Some(Diagnosis::new(fact).suggest(change))
+    let longer = exceeded().map(|(key, _)| duration(key, hint.saturating_mul(2))).collect();
+    Some(Diagnosis::new(fact).suggest(Change::Settings(longer)))
 }
 
 pub(in crate::lint) static RENDEZVOUS: Rule = Rule {

@@ -20,11 +20,8 @@ fn not_idempotent(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     if analysis.context.idempotency != Some(Idempotency::No) || !analysis.retries() {
         return None;
     }
-    let times = analysis
-        .attempts()
-        .map_or("an unlimited number of times".to_owned(), |attempts| format!("up to {attempts} times"));
     Some(
-        Diagnosis::new(format!("the operation may be executed {times}"))
+        Diagnosis::new(format!("the operation may be executed {}", analysis.times()))
             .suggest([value("max-attempts", 1)])
             // A time limit would have no effect any more.
             .suggest([value("max-attempts", 1), value("max-elapsed", "none")])

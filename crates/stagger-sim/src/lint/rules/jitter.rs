@@ -42,7 +42,7 @@ fn no_jitter(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     Some(
         Diagnosis::new(fact)
             .suggest([value("jitter", "full")])
-            .suggest([value("jitter", "full"), duration("floor", Duration::ZERO)])
+            .suggest([value("jitter", "full"), value("floor", "0s")])
             .suggest([value("jitter", "full"), duration("cap", policy.base().saturating_mul(10))]),
     )
 }
@@ -97,9 +97,9 @@ fn lost_at_cap(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
         }
         None => {
             let first = at_cap.get(first).copied().unwrap_or(last);
-            let ends = [first, last];
-            let ends = if first == last { &ends[..1] } else { &ends[..] };
-            let of_clients = format!("share of clients: {}", shares(ends));
+            let mut ends = vec![first, last];
+            ends.dedup();
+            let of_clients = format!("share of clients: {}", shares(&ends));
             (format!("from retry {first} on many clients wait exactly {}", brief(cap)), Some(of_clients))
         }
     };
@@ -144,11 +144,13 @@ fn first_in_step(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     };
     let window = analysis.context.min_recovery_time();
     let spread = Change::from([duration("spread", window.map_or(SPREAD, round_up))]);
-    let found = Diagnosis::new(fact);
-    if analysis.purpose() == Some(Purpose::Reconnecting) || window.is_some() {
-        return Some(later_first(found.suggest(spread), analysis.policy));
-    }
-    Some(later_first(found, analysis.policy).suggest(spread))
+    let (found, policy) = (Diagnosis::new(fact), analysis.policy);
+    let spread_first = analysis.context.purpose == Some(Purpose::Reconnecting) || window.is_some();
+    Some(if spread_first {
+        later_first(found.suggest(spread), policy)
+    } else {
+        later_first(found, policy).suggest(spread)
+    })
 }
 
 /// Adds suggestions that turn the first delay into an interval.
@@ -170,6 +172,6 @@ fn later_first(found: Diagnosis, policy: &Policy) -> Diagnosis {
         _ => found
             .suggest([value("jitter", "full")])
             .suggest([duration("floor", policy.base() / 2)])
-            .suggest([value("jitter", "full"), duration("floor", Duration::ZERO)]),
+            .suggest([value("jitter", "full"), value("floor", "0s")]),
     }
 }

@@ -1,5 +1,3 @@
-use core::time::Duration;
-
 use stagger_core::{Policy, profile};
 
 use super::super::analysis::{PolicyAnalysis, brief, thousands};
@@ -20,7 +18,7 @@ pub(in crate::lint) static TOO_MANY_ATTEMPTS: Rule = Rule {
 };
 
 fn too_many_attempts(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
-    let (most, whose) = match analysis.purpose()? {
+    let (most, whose) = match analysis.context.purpose? {
         Purpose::Interactive => (5, "an interactive call"),
         Purpose::Serverless => (3, "a serverless function"),
         _ => return None,
@@ -60,16 +58,15 @@ fn recommended(purpose: Option<Purpose>) -> Option<u32> {
 fn no_retry_limit(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     let known = analysis.context;
     let limited_outside = known.deadline.or(known.lease).or(known.invocation).is_some();
-    let may_go_on = analysis.purpose() == Some(Purpose::Reconnecting);
+    let may_go_on = analysis.context.purpose == Some(Purpose::Reconnecting);
     let ends = analysis.attempts().is_some() || analysis.policy.max_elapsed().is_some();
     if !analysis.retries() || ends || may_go_on || limited_outside {
         return None;
     }
-    let attempts = recommended(analysis.purpose())?;
-    let day = Duration::from_secs(86_400);
-    let wait = analysis.policy.mean(u32::try_from(analysis.delays.len()).unwrap_or(u32::MAX))?.as_secs_f64();
+    let attempts = recommended(analysis.context.purpose)?;
+    let wait = analysis.policy.mean(analysis.known_retries())?.as_secs_f64();
     let fact = if wait > 0.0 {
-        let per_day = thousands((day.as_secs_f64() / wait) as u64);
+        let per_day = thousands((86_400.0 / wait) as u64);
         format!("a call that never succeeds makes about {per_day} attempts per day, forever")
     } else {
         "a call that never succeeds is repeated without a pause, forever".to_owned()
@@ -108,9 +105,8 @@ fn too_long(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
         .map_or("there is no limit".to_owned(), |worst_case| format!("the worst case is {}", brief(worst_case)));
     let found = Diagnosis::new(format!("{goes_on}; the {what} is {}", brief(limit)));
     // Only if the delays of all retries are known.
-    let retries = u32::try_from(analysis.delays.len()).unwrap_or(u32::MAX);
-    let all = analysis.attempts().filter(|attempts| attempts - 1 == retries);
-    let usual = all.and_then(|_| analysis.policy.elapsed_mean(retries));
+    let all = Some(analysis.known_retries()).filter(|retries| analysis.attempts() == Some(retries + 1));
+    let usual = all.and_then(|retries| analysis.policy.elapsed_mean(retries));
     let found =
         found.and_if_some(usual.map(|usual| format!("a call that always fails waits {} on average", brief(usual))));
     // Leaves room for the last attempt.
@@ -122,12 +118,8 @@ fn too_long(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     Some(
         found
             .suggest([duration("max-elapsed", rest)])
-            .suggest([duration("max-elapsed", rest), duration("spread", Duration::ZERO)])
-            .suggest_last_resort([
-                value("max-attempts", 1),
-                duration("spread", Duration::ZERO),
-                value("max-elapsed", "none"),
-            ]),
+            .suggest([duration("max-elapsed", rest), value("spread", "0s")])
+            .suggest_last_resort([value("max-attempts", 1), value("spread", "0s"), value("max-elapsed", "none")]),
     )
 }
 
@@ -152,16 +144,14 @@ fn attempts_too_long(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
         return None;
     }
     let fit = deadline.as_nanos().checked_div(timeout.as_nanos()).map_or(0, |fit| fit as u32);
+    let shorter = format!("or shorten the attempt timeout to {}", brief(deadline / attempts));
+    let [timeout, needed, deadline] = [timeout, needed, deadline].map(brief);
     let fact = match attempts {
-        1 => format!("an attempt may take {}; the deadline is {}", brief(timeout), brief(deadline)),
+        1 => format!("an attempt may take {timeout}; the deadline is {deadline}"),
         _ => format!(
-            "{attempts} attempts of {} take {}; the deadline is {}, which leaves time for {fit}",
-            brief(timeout),
-            brief(needed),
-            brief(deadline)
+            "{attempts} attempts of {timeout} take {needed}; the deadline is {deadline}, which leaves time for {fit}"
         ),
     };
-    let shorter = format!("or shorten the attempt timeout to {}", brief(deadline / attempts));
     let found = Diagnosis::new(fact);
     Some(match fit {
         0 => found.advise("shorten the attempt timeout: a single attempt exceeds the deadline"),

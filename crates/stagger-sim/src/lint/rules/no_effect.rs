@@ -123,7 +123,7 @@ fn floor(analysis: &PolicyAnalysis<'_>) -> Option<UnusedSetting> {
     let idle = !floor.is_zero() && changes_nothing(analysis.policy, |builder| builder.floor(Duration::ZERO));
     idle.then(|| {
         UnusedSetting::new(format!("floor={}: no delay would be shorter without it", Compact(floor)))
-            .or(duration("floor", Duration::ZERO))
+            .or(value("floor", "0s"))
     })
 }
 
@@ -134,7 +134,7 @@ fn jitter(analysis: &PolicyAnalysis<'_>) -> Option<UnusedSetting> {
         && changes_nothing(policy, |builder| builder.jitter(Jitter::None));
     idle.then(|| {
         let found = UnusedSetting::new(format!("jitter={jitter}: every interval has a single length"));
-        let found = if policy.floor().is_zero() { found } else { found.or(duration("floor", Duration::ZERO)) };
+        let found = if policy.floor().is_zero() { found } else { found.or(value("floor", "0s")) };
         found
             .or(value("jitter", "full"))
             .or(duration("cap", policy.base().saturating_mul(10)))
@@ -161,7 +161,7 @@ fn without_retry(analysis: &PolicyAnalysis<'_>) -> Option<UnusedSetting> {
 
 fn attempts(analysis: &PolicyAnalysis<'_>) -> Option<UnusedSetting> {
     let (limit, attempts) = (analysis.policy.max_elapsed()?, analysis.attempts()?);
-    let made = u32::try_from(analysis.delays.len()).unwrap_or(u32::MAX) + 1;
+    let made = analysis.known_retries() + 1;
     let (least, _) = analysis.policy.elapsed_bounds(made)?;
     (made < attempts && least > limit).then(|| {
         let fact = format!("max-attempts={attempts}: max-elapsed {} leaves time for at most {made}", brief(limit));
@@ -174,14 +174,13 @@ fn elapsed(analysis: &PolicyAnalysis<'_>) -> Option<UnusedSetting> {
     let limit = policy.max_elapsed()?;
     let half = policy.elapsed_quantile(1, 0.5)?;
     (policy.allows_retries() && half > limit).then(|| {
+        let (limit, after) = (brief(limit), brief(half));
         let fact = format!(
-            "max-attempts: half of the calls exceed max-elapsed {} before their first retry, which comes after {}",
-            brief(limit),
-            brief(half)
+            "max-attempts: half of the calls exceed max-elapsed {limit} before their first retry, which comes after {after}"
         );
         let enough = policy.elapsed_bounds(1).map_or(half, |(_, most)| most);
         UnusedSetting::new(fact)
-            .or(duration("spread", Duration::ZERO))
+            .or(value("spread", "0s"))
             .or(duration("max-elapsed", round_up(enough)))
             .or(value("max-elapsed", "none"))
     })
