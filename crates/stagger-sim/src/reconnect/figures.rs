@@ -91,13 +91,6 @@ impl ReconnectFigures {
         self.arrivals.peak(Duration::ZERO)
     }
 
-    /// Returns the maximum number of arrivals within 100 ms from `from` on, to exclude the first wave, which is the
-    /// same for all policies with the same base.
-    #[must_use]
-    pub fn peak_from(&self, from: Duration) -> u64 {
-        self.arrivals.peak(from)
-    }
-
     /// Returns the maximum number of arrivals within ten consecutive bins of 100 ms.
     #[must_use]
     pub fn peak_second(&self) -> u64 {

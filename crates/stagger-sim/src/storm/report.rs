@@ -35,7 +35,7 @@ report! {
         peak_1s: u64 = figures.peak_second(), "peak in 1s" (Count, Lower, Primary);
         /// Maximum number of arrivals within 100 ms after the first second.
         peak_100ms_after_1s: u64 =
-            figures.peak_from(Duration::from_secs(1)), "peak in 100ms after 1s" (Count, Lower, Detail);
+            figures.arrivals.peak(Duration::from_secs(1)), "peak in 100ms after 1s" (Count, Lower, Detail);
         /// Total time during which more attempts arrived than the server accepts.
         overload_s: f64 = figures.overload().as_secs_f64(), "overload time" (Seconds, Lower, Secondary);
         /// Number of attempts sent.

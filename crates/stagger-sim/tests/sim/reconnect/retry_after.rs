@@ -21,7 +21,7 @@ fn with_reservations_all_clients_need_two_attempts_and_the_min_recovery_time() {
     let figures = with(RetryAfter::Reservations);
     assert!(figures.attempts <= 20_000, "{} attempts", figures.attempts);
     assert!(figures.t100 < Some(Duration::from_millis(20_400)), "{:?}", figures.t100);
-    let after_the_first_wave = figures.peak_from(Duration::from_secs(1));
+    let after_the_first_wave = figures.arrivals.peak(Duration::from_secs(1));
     assert!(after_the_first_wave <= 75, "{after_the_first_wave} in 100 ms; the capacity is 50");
 }
 
@@ -29,7 +29,7 @@ fn with_reservations_all_clients_need_two_attempts_and_the_min_recovery_time() {
 fn clients_with_the_same_hint_are_spread() {
     let figures = with(RetryAfter::Fixed(Duration::from_secs(20)));
     // At least 10 s of spread are added to the 20 s, so 200 ms have 200 of the 10,000 clients.
-    let peak = figures.peak_from(Duration::from_secs(2));
+    let peak = figures.arrivals.peak(Duration::from_secs(2));
     assert!(peak < 250, "{peak} in 100 ms");
     assert!(with(RetryAfter::None).attempts > 2 * figures.attempts);
 }

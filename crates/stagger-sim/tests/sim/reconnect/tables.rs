@@ -130,7 +130,7 @@ fn of(figures: &ReconnectFigures) -> [f64; 8] {
     [
         figures.attempts_per_client(),
         share(figures.peak()),
-        share(figures.peak_from(Duration::from_secs(1))),
+        share(figures.arrivals.peak(Duration::from_secs(1))),
         share(figures.peak_in_flight),
         seconds(figures.t50),
         seconds(figures.t99),
