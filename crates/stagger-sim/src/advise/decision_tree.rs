@@ -12,29 +12,26 @@ const TIGHT: Duration = Duration::from_millis(100);
 impl Answers {
     /// Returns the recommendation and its reason if an answer rules out retries.
     pub(super) fn no_retry_reason(&self) -> Option<(Recommendation, Reason)> {
-        let with =
-            |recommendation, question, conclusion: &str| Some((recommendation, self.reason(question, conclusion)));
-        if self.transience == Some(Transience::Permanent) {
+        let waited_for = !matches!(self.context.purpose, Some(Purpose::Background | Purpose::Reconnecting));
+        let (recommendation, question, conclusion) = if self.transience == Some(Transience::Permanent) {
             let conclusion =
                 "a permanent error fails every time; a predicate separates permanent from transient errors";
-            return with(Recommendation::DoNotRetry, Question::Transient, conclusion);
-        }
-        if self.context.idempotency == Some(Idempotency::No) {
+            (Recommendation::DoNotRetry, Question::Transient, conclusion)
+        } else if self.context.idempotency == Some(Idempotency::No) {
             let conclusion = "a failure does not tell whether the operation was executed, and a retry could execute \
                               it twice; send an idempotency key that is the same for all attempts to make retries \
                               safe";
-            return with(Recommendation::DoNotRetry, Question::Idempotent, conclusion);
-        }
-        let waited_for = !matches!(self.context.purpose, Some(Purpose::Background | Purpose::Reconnecting));
-        if waited_for && self.context.deadline.is_some_and(|deadline| deadline < TIGHT) {
+            (Recommendation::DoNotRetry, Question::Idempotent, conclusion)
+        } else if waited_for && self.context.deadline.is_some_and(|deadline| deadline < TIGHT) {
             let conclusion =
                 "a retry would come too late: send a second copy of the slow request and use the first answer";
-            return with(Recommendation::Hedge, Question::Deadline, conclusion);
-        }
-        None
+            (Recommendation::Hedge, Question::Deadline, conclusion)
+        } else {
+            return None;
+        };
+        Some((recommendation, self.reason(question, conclusion)))
     }
 
-    /// Returns the guards that should limit the retries of all calls together.
     pub(super) fn guards(&self) -> RecommendedGuards {
         match self.context.clients {
             Some(clients) if clients.get() > Self::MANY => RecommendedGuards::BudgetAndBreaker,
@@ -42,7 +39,6 @@ impl Answers {
         }
     }
 
-    /// Returns the reasons for the policy, in the order of the questions.
     pub(super) fn reasons(&self, space: &SearchSpace) -> Vec<Reason> {
         Question::ALL
             .into_iter()

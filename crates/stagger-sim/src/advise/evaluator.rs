@@ -70,7 +70,12 @@ impl Evaluator {
                 return None;
             }
             match self.use_fluid.then(|| fluid::run(&self.full, policy)) {
-                Some(Ok(figures)) => Some(from_fluid(&figures, clients)),
+                Some(Ok(figures)) => Some(Prediction {
+                    peak_second: figures.peak_second() * clients,
+                    recovery: figures.t99,
+                    attempts_per_client: figures.attempts_per_client,
+                    recovered_ratio: figures.connected,
+                }),
                 _ => {
                     let figures = self.coarse.run_with_progress(policy, seed, progress)?;
                     Some(mean(&[figures], clients / self.coarse.clients() as f64))
@@ -95,15 +100,6 @@ impl Evaluator {
             Some((Candidate { policy, predicted: mean(&runs, self.scale) }, most))
         });
         verified.collect()
-    }
-}
-
-fn from_fluid(figures: &fluid::FluidFigures, clients: f64) -> Prediction {
-    Prediction {
-        peak_second: figures.peak_second() * clients,
-        recovery: figures.t99,
-        attempts_per_client: figures.attempts_per_client,
-        recovered_ratio: figures.connected,
     }
 }
 

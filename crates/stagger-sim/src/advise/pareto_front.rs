@@ -108,21 +108,17 @@ impl Objective {
 
 /// Returns the non-dominated candidates, ordered by peak; of equal candidates, the first.
 pub(super) fn non_dominated(candidates: &[Candidate]) -> Vec<Candidate> {
+    let bits = |candidate: &Candidate| candidate.predicted.objectives().map(f64::to_bits);
     let mut front: Vec<Candidate> = Vec::new();
     for (at, candidate) in candidates.iter().enumerate() {
         let dominated = candidates.iter().any(|other| other.predicted.dominates(&candidate.predicted));
-        let again =
-            candidates[..at].iter().any(|other| same(&other.predicted.objectives(), &candidate.predicted.objectives()));
+        let again = candidates[..at].iter().any(|other| bits(other) == bits(candidate));
         if !dominated && !again {
             front.push(*candidate);
         }
     }
     front.sort_by(|a, b| a.predicted.peak_second.total_cmp(&b.predicted.peak_second));
     front
-}
-
-fn same(a: &[f64; 2], b: &[f64; 2]) -> bool {
-    a.iter().zip(b).all(|(a, b)| a.total_cmp(b).is_eq())
 }
 
 #[cfg(test)]

@@ -7,11 +7,9 @@ use super::pareto_front::{Candidate, Objective, ParetoFront, non_dominated};
 use super::search_space::{Attempts, CAP_IN_BASES, MULTIPLIERS, SearchSpace};
 use crate::engine::progress::Progress;
 
-/// A search for the Pareto front.
 pub(super) struct Search<'a> {
     pub(super) evaluator: &'a Evaluator,
     pub(super) space: &'a SearchSpace,
-    /// Applied to every policy.
     pub(super) limits: Limits,
     /// Time the server needs to accept each client once: clients / capacity.
     pub(super) acceptance_time: Duration,
@@ -32,14 +30,12 @@ const SPREADS: [f64; 5] = [1.0, 1.1, 1.25, 1.5, 2.0];
 /// Factors by which the spread and the base of the best policy are varied.
 const VARIATIONS: [f64; 6] = [0.8, 0.9, 0.96, 1.04, 1.1, 1.25];
 
-/// Maximum number of rounds in which the best policy is varied.
 const MAX_ROUNDS: usize = 4;
 
 /// Maximum number of policies of the front that are simulated client by client.
 const MAX_SIMULATED: usize = 16;
 
 impl Limits {
-    /// Applies the limits to a policy; returns `None` if the result is invalid.
     pub(super) fn apply(self, policy: &Policy) -> Option<Policy> {
         let mut builder = policy.to_builder();
         if !self.min_delay.is_zero() {

@@ -2,9 +2,10 @@
 
 use core::time::Duration;
 
-use stagger_core::{Jitter, Policy, PolicyBuilder, policy, profile};
+use stagger_core::{Jitter, Policy, PolicyBuilder};
 
 use crate::lint::Purpose;
+use crate::lint::context::usual_policy;
 
 /// The range of policies that suit a purpose.
 pub(super) struct SearchSpace {
@@ -16,11 +17,9 @@ pub(super) struct SearchSpace {
     pub(super) caps: &'static [u64],
     pub(super) jitters: &'static [Jitter],
     pub(super) attempts: Attempts,
-    /// Why these policies suit the purpose.
     pub(super) rationale: &'static str,
 }
 
-/// The limit of attempts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Attempts {
     /// A fixed limit, for calls whose callers wait and must not be delayed by a spread.
@@ -36,12 +35,10 @@ pub(super) const MULTIPLIERS: [f64; 3] = [2.0, 1.5, 3.0];
 /// Minimum ratio of cap to base.
 pub(super) const CAP_IN_BASES: u32 = 10;
 
-/// For a database; long enough for a failover.
-const FAR: Policy = policy!(exponential(ms(200), secs(10)).max_attempts(4));
-
 impl SearchSpace {
     pub(super) fn for_purpose(purpose: Option<Purpose>) -> Self {
-        let call = |default_policy, bases, caps, attempts, rationale| Self {
+        let default_policy = usual_policy(purpose);
+        let call = |bases, caps, attempts, rationale| Self {
             default_policy,
             bases,
             caps,
@@ -51,35 +48,31 @@ impl SearchSpace {
         };
         match purpose {
             Some(Purpose::Interactive) => call(
-                profile::INTERACTIVE.policy(),
                 &[20, 50, 100, 200, 500],
                 &[500, 1_000, 2_000, 5_000],
                 3,
                 "a user waits: two or three attempts with short delays and a low cap",
             ),
             Some(Purpose::Serverless) => call(
-                profile::SERVERLESS.policy(),
                 &[50, 100, 200, 500],
                 &[2_000, 5_000],
                 3,
                 "execution time is billed: at most three attempts, and none after the invocation limit",
             ),
             Some(Purpose::Near) => call(
-                Policy::DEFAULT,
                 &[10, 20, 50, 100],
                 &[1_000, 10_000, 30_000],
                 4,
                 "a nearby API: a base of a few times the duration of a call, three or four attempts",
             ),
             Some(Purpose::Far) => call(
-                FAR,
                 &[100, 200, 500, 1_000],
                 &[10_000, 30_000],
                 4,
                 "a database or a remote service: a base above 100 ms, three or four attempts",
             ),
             Some(Purpose::Background) => Self {
-                default_policy: profile::BACKGROUND_JOB.policy(),
+                default_policy,
                 bases: &[1_000, 2_000, 5_000],
                 caps: &[30_000, 60_000],
                 jitters: &[Jitter::Decorrelated, Jitter::Full],
@@ -87,7 +80,7 @@ impl SearchSpace {
                 rationale: "no caller waits: long delays that drift apart, and many attempts",
             },
             Some(Purpose::Reconnecting) => Self {
-                default_policy: profile::WEB_SOCKET.policy(),
+                default_policy,
                 bases: &[500, 1_000, 2_000, 5_000],
                 caps: &[30_000, 60_000],
                 jitters: &[Jitter::Full, Jitter::Equal],
@@ -97,7 +90,6 @@ impl SearchSpace {
             },
             // Without a purpose, assumes a typical call.
             None => call(
-                Policy::DEFAULT,
                 &[50, 100, 200, 500, 1_000],
                 &[10_000, 30_000],
                 4,

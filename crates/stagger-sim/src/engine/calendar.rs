@@ -71,9 +71,7 @@ struct Calendar<C> {
     ring: Vec<Bin>,
     /// Events beyond the ring, by revolution of the ring.
     overflow: BTreeMap<u64, Bin>,
-    /// Number of events in the ring.
     ring_events: usize,
-    /// The number of the next bin.
     next: u64,
     width_bits: u32,
     ring_bits: u32,
@@ -85,7 +83,6 @@ struct Calendar<C> {
     clients: Vec<C>,
     /// The events of the current bin, if there are more than keys can index. Keys are then plain indices.
     crowded: Vec<Event>,
-    /// The start time of the current bin.
     bin_start: u64,
 }
 
@@ -185,7 +182,6 @@ impl<C: Copy> Calendar<C> {
         keys.sort_unstable_by_key(|&index| crowded[index as usize]);
     }
 
-    /// Returns the event of a key, and its client.
     #[inline(always)]
     fn event_and_client(&self, key: u64) -> (Event, C) {
         if self.crowded.is_empty() {

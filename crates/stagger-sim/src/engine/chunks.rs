@@ -87,7 +87,6 @@ impl<C: Copy> Chunks<C> {
         })
     }
 
-    /// Empties a bin.
     pub(super) fn release(&mut self, bin: Bin) {
         let Some(last) = bin.0.checked_sub(1) else { return };
         let first_free = core::mem::replace(&mut self.free, last >> self.bits);

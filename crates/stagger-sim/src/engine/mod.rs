@@ -30,8 +30,9 @@ pub(crate) use simulation::{Cancelled, Simulation};
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Engine {
     /// A calendar queue, for simulations with a minimum time between two events of a client, in microseconds.
-    Calendar { min_event_interval: u64 },
-    /// A binary heap.
+    Calendar {
+        min_event_interval: u64,
+    },
     Heap,
 }
 

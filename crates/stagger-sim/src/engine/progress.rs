@@ -36,7 +36,6 @@ pub struct Progress {
 /// What one complete run counts: fractions of it are whole numbers, and four billion runs fit into 64 bits.
 const RUN: u64 = 1 << 32;
 
-/// The progress of one run.
 pub(crate) struct RunProgress<'a> {
     progress: &'a Progress,
     total: u64,
@@ -81,7 +80,6 @@ impl Progress {
         &self.cancel_token
     }
 
-    /// Returns whether the runs have been cancelled.
     pub(crate) fn is_cancelled(&self) -> bool {
         self.cancel_token.is_cancelled()
     }
@@ -95,7 +93,6 @@ impl Progress {
         self.done.load(Ordering::Relaxed) as f64 / (runs as f64 * RUN as f64)
     }
 
-    /// Announces `runs` runs.
     pub(crate) fn plan(&self, runs: usize) {
         self.planned.fetch_add(runs as u64, Ordering::Relaxed);
     }

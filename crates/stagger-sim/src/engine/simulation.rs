@@ -1,12 +1,9 @@
 /// A simulation that the engines drive: clients with at most one pending event each, and shared state.
 pub(crate) trait Simulation {
-    /// The state of one client.
     type Client: Copy;
 
-    /// Returns the number of clients.
     fn client_count(&self) -> u32;
 
-    /// Returns the initial state of a client.
     fn new_client(&self) -> Self::Client;
 
     /// Returns the time of the first event of this client, in microseconds, if it has one.
@@ -20,6 +17,5 @@ pub(crate) trait Simulation {
     fn finished_clients(&self) -> u64;
 }
 
-/// The error of a run that was cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cancelled;

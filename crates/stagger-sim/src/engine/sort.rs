@@ -13,7 +13,6 @@ pub(super) struct KeySorter {
     from: u32,
     /// End position of the keys with each digit.
     ends: Vec<u32>,
-    /// Output buffer of a pass.
     scratch: Vec<u64>,
 }
 

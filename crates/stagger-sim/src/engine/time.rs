@@ -10,7 +10,6 @@ pub(crate) const fn micros(length: Duration) -> u64 {
     length.as_secs().saturating_mul(1_000_000).saturating_add(length.subsec_micros() as u64)
 }
 
-/// Converts a simulation time to an instant for policies.
 #[inline]
 pub(crate) const fn instant(micros: u64) -> Instant {
     Instant::from_nanos(micros * 1_000)

@@ -16,9 +16,7 @@ pub(crate) struct Environment {
 /// 32 random bits for each of two messages.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MessageBits {
-    /// For the answer to the attempt.
     pub(crate) answer: u32,
-    /// For the next attempt.
     pub(crate) next: u32,
 }
 

@@ -9,7 +9,6 @@ use crate::reconnect::{FirstAttempt, ReconnectScenario, RetryAfter};
 
 /// The delay distributions of a policy, by attempt.
 pub(super) struct AttemptDelays {
-    /// The delay before the first attempt.
     pub(super) first: Distribution,
     /// The delay after each failed attempt; the last entry also applies to all later attempts. `None` if the client
     /// gives up.

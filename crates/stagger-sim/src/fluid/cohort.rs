@@ -32,7 +32,6 @@ impl Cohort {
         (step < self.busy.1).then(|| self.busy.0.max(step))
     }
 
-    /// Returns the length of the ring.
     pub(super) fn ring_len(&self) -> usize {
         self.changes.len()
     }
@@ -74,7 +73,6 @@ impl Cohort {
         self.changes[(begins + 1) & mask] += by * part;
     }
 
-    /// Enlarges the ring and keeps its contents.
     #[cold]
     fn grow(&mut self, step: usize, length: usize) {
         let mut longer = vec![0.0; length.next_power_of_two()];
@@ -91,7 +89,6 @@ impl Cohort {
         ways.iter().zip(0..).map(|(share, way)| share * self.sent[step.wrapping_sub(way) & mask]).sum()
     }
 
-    /// Ends this step.
     pub(super) fn advance(&mut self, step: usize) {
         let (changes, sent) = (self.changes.len() - 1, self.sent.len() - 1);
         self.level += core::mem::take(&mut self.changes[step & changes]);

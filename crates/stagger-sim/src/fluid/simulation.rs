@@ -131,7 +131,6 @@ impl FluidSimulation {
         busy.unwrap_or(usize::MAX).min(self.horizon).max(next)
     }
 
-    /// Returns the share of the clients that lose their connections in this step.
     fn disconnected_share(&self, step: usize) -> f64 {
         let until = |step: f64| if step >= self.disconnect_window { 1.0 } else { step / self.disconnect_window };
         match step {

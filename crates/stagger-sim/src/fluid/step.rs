@@ -7,12 +7,10 @@ pub(super) const STEP: Duration = Duration::from_millis(5);
 
 pub(super) const STEPS_OF_A_BIN: usize = (TimeSeries::BIN_WIDTH.as_millis() / STEP.as_millis()) as usize;
 
-/// Converts a duration to steps.
 pub(super) fn steps(length: Duration) -> f64 {
     length.as_secs_f64() / STEP.as_secs_f64()
 }
 
-/// Converts steps to a duration.
 pub(super) fn time(steps: f64) -> Duration {
     STEP.mul_f64(steps)
 }

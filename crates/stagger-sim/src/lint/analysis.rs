@@ -31,7 +31,6 @@ impl<'a> PolicyAnalysis<'a> {
         Self { policy, context, delays }
     }
 
-    /// Returns whether the policy retries.
     pub(super) fn retries(&self) -> bool {
         !self.delays.is_empty()
     }
@@ -46,18 +45,15 @@ impl<'a> PolicyAnalysis<'a> {
         self.context.clients.is_some_and(|clients| clients.get() == 1)
     }
 
-    /// Returns whether some delay is random.
     pub(super) fn is_jittered(&self) -> bool {
         self.delays.iter().any(|(least, most)| least < most)
     }
 
-    /// Returns the longest possible delay.
     pub(super) fn longest(&self) -> Duration {
         let longest = self.delays.iter().map(|(_, most)| *most).max().unwrap_or_default();
         longest.min(self.policy.max_elapsed().unwrap_or(Duration::MAX))
     }
 
-    /// Returns whether the ceilings grow.
     pub(super) fn grows(&self) -> bool {
         match self.policy.backoff() {
             Backoff::Exponential { multiplier, .. } => {
@@ -126,7 +122,6 @@ impl<'a> PolicyAnalysis<'a> {
     }
 }
 
-/// Formats a duration for people.
 pub(super) fn brief(length: Duration) -> String {
     let decimals = match length.as_secs() {
         0..10 => 2,
@@ -153,7 +148,6 @@ pub(super) fn round_up(length: Duration) -> Duration {
     Duration::from_millis(millis.div_ceil(unit).saturating_mul(unit))
 }
 
-/// Formats a whole number with thousands separators.
 pub(super) fn thousands(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::new();

@@ -7,7 +7,6 @@ use stagger_core::{Policy, PolicyProblem};
 /// A change of a policy, in the policy language.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Change {
-    /// Sets these keys to these values.
     Settings(Vec<(&'static str, String)>),
     /// Replaces the policy.
     Whole(Box<Policy>),
@@ -25,7 +24,6 @@ impl From<Policy> for Change {
     }
 }
 
-/// Creates a setting whose value is a duration.
 pub(super) fn duration(key: &'static str, duration: Duration) -> (&'static str, String) {
     (key, Compact(duration).to_string())
 }
@@ -36,7 +34,6 @@ pub(super) fn delays(list: impl Iterator<Item = Duration>) -> (&'static str, Str
     ("delays", if texts.is_empty() { "1s".to_owned() } else { texts.join(",") })
 }
 
-/// Creates a setting whose value is a word or a number.
 pub(super) fn value(key: &'static str, value: impl fmt::Display) -> (&'static str, String) {
     (key, value.to_string())
 }

@@ -3,6 +3,8 @@ use core::num::{NonZeroU32, NonZeroU64};
 use core::str::FromStr;
 use core::time::Duration;
 
+use stagger_core::{Policy, policy, profile};
+
 use super::{ParseValueError, Rate};
 use crate::scenario::setters::setters;
 
@@ -53,6 +55,21 @@ pub enum Purpose {
     Near,
     /// A database or a remote service.
     Far,
+}
+
+/// For a database; long enough for a failover.
+const FAR: Policy = policy!(exponential(ms(200), secs(10)).max_attempts(4));
+
+/// Returns the policy recommended for a purpose if nothing else is known.
+pub(crate) fn usual_policy(purpose: Option<Purpose>) -> Policy {
+    match purpose {
+        Some(Purpose::Interactive) => profile::INTERACTIVE.policy(),
+        Some(Purpose::Serverless) => profile::SERVERLESS.policy(),
+        Some(Purpose::Background) => profile::BACKGROUND_JOB.policy(),
+        Some(Purpose::Reconnecting) => profile::WEB_SOCKET.policy(),
+        Some(Purpose::Far) => FAR,
+        Some(Purpose::Near) | None => Policy::DEFAULT,
+    }
 }
 
 /// Whether executing the operation twice is safe.

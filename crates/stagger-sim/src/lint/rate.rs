@@ -70,7 +70,6 @@ pub fn parse_number(text: &str) -> Result<f64, ParseValueError> {
     scaled(text).ok_or_else(|| ParseValueError::new(text, "a number, like 2.5, 600 or 10k"))
 }
 
-/// Parses a decimal number with an optional suffix `k` or `M`.
 fn scaled(text: &str) -> Option<f64> {
     let text = text.trim();
     let thousands = text.strip_suffix(['k', 'K']).map(|number| (number, 1e3));

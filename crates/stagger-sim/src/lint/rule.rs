@@ -105,25 +105,19 @@ impl Eq for Rule {}
 #[derive(Debug, Default)]
 pub(super) struct Diagnosis {
     pub(super) facts: Vec<String>,
-    /// A further fact, which takes long to compute.
+    /// A further fact, which takes long to compute: only for findings that are reported, and not while suggestions are
+    /// tried.
     pub(super) when_reported: Option<fn(&PolicyAnalysis<'_>) -> Option<String>>,
     /// Changes of the policy, the best first. They are verified before they are suggested.
     pub(super) changes: Vec<Change>,
     /// A drastic change, suggested only if no other helps.
     pub(super) last_resort: Option<Change>,
-    /// Further advice, which complements or replaces the changes.
     pub(super) advice: Option<String>,
 }
 
 impl Diagnosis {
     pub(super) fn new(fact: impl Into<String>) -> Self {
         Self { facts: vec![fact.into()], ..Self::default() }
-    }
-
-    /// Adds a fact that takes long to compute. It is computed only for findings that are reported, and not while
-    /// suggestions are tried.
-    pub(super) fn and_when_reported(self, fact: fn(&PolicyAnalysis<'_>) -> Option<String>) -> Self {
-        Self { when_reported: Some(fact), ..self }
     }
 
     pub(super) fn and_if_some(mut self, fact: Option<String>) -> Self {

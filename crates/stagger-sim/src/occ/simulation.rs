@@ -17,11 +17,9 @@ pub(super) struct OccSimulation<'a> {
     figures: OccFigures,
 }
 
-/// The state of a client.
 #[derive(Clone, Copy)]
 pub(super) struct Client {
     state: RetryState,
-    /// The request that reaches the server next.
     next: NextRequest,
 }
 

@@ -53,7 +53,7 @@ impl OutageScenario {
     /// Starts a scenario with this mean number of requests per second, a billionth to a billion, and the defaults of
     /// all other settings.
     pub const fn builder(rate: f64) -> OutageScenarioBuilder {
-        OutageScenarioBuilder(OutageScenario {
+        OutageScenarioBuilder(Self {
             rate,
             capacity: 1_000.0,
             queue: 3_000,

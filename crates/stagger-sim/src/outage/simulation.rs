@@ -20,14 +20,12 @@ pub(super) struct OutageSimulation<'a> {
     server: Server,
     /// Arrival time and process of each request.
     requests: Vec<(u64, u32)>,
-    /// The permits that each request holds.
     permits: Vec<Permits>,
     figures: OutageFigures,
     /// Number of requests without further events.
     finished: u64,
 }
 
-/// The state of a request.
 #[derive(Clone, Copy)]
 pub(super) struct Request {
     state: RetryState,
@@ -157,7 +155,6 @@ impl<'a> OutageSimulation<'a> {
     }
 }
 
-/// Generates a Poisson process up to the horizon.
 fn poisson_arrivals(scenario: &OutageScenario, seed: Seed) -> Vec<(u64, u32)> {
     let (gaps, places) = (seed.for_call(1), seed.for_call(2));
     let (mean, processes) = (1e6 / scenario.rate, u128::from(scenario.processes));

@@ -31,7 +31,6 @@ use crate::scenario::client_policy::ClientPolicy;
 pub struct ReconnectRecorder<'a> {
     scenario: &'a ReconnectScenario,
     tally: Tally,
-    /// Number of recorded clients.
     clients: u32,
 }
 

@@ -8,7 +8,6 @@ use crate::engine::time::{instant, micros};
 /// with a hint.
 pub(super) type Response = Result<u64, Option<ServerHint>>;
 
-/// How a server responds to attempts.
 pub(super) trait Server {
     /// What the server assigns to a client for its next attempt.
     type Token: Copy + Default;

@@ -38,7 +38,6 @@ impl<'a, S: Server> ReconnectSimulation<'a, S> {
         self.tally.figures(self.scenario, self.acceptor.peak_backlog())
     }
 
-    /// Returns the time at which this client loses its connection.
     #[inline]
     fn lost_at(&self, id: u32) -> u64 {
         self.environment.disconnect_time(id, self.scenario.disconnect_window)

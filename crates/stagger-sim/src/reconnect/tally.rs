@@ -20,7 +20,6 @@ pub(super) struct Tally {
     /// Number of attempts of each finished client.
     attempts: Histogram,
     gave_up: u64,
-    /// The arrival times of the attempts of the sampled clients.
     sample: Vec<Vec<Duration>>,
 }
 

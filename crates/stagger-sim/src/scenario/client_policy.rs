@@ -15,7 +15,6 @@ pub(crate) struct ClientPolicy<'a> {
 }
 
 impl<'a> ClientPolicy<'a> {
-    /// Creates the policy for a run with this seed.
     pub(crate) const fn new(policy: &'a Policy, seed: Seed) -> Self {
         Self { policy, seeds: seed.for_call(0) }
     }
@@ -55,25 +54,19 @@ impl<'a> ClientPolicy<'a> {
 
     /// Returns the seed of a client in a run with this seed.
     pub(crate) fn seed_of_client(run: Seed, id: u32) -> Seed {
-        Self::nth(run.for_call(0), id)
-    }
-
-    /// Returns the seed of this client.
-    #[inline(always)]
-    fn seed(&self, id: u32) -> Seed {
-        Self::nth(self.seeds, id)
-    }
-
-    #[inline(always)]
-    fn nth(seeds: Seed, id: u32) -> Seed {
-        // `for_call` takes three times as long, because it guarantees distinct seeds.
-        Seed::new(seeds.draw(u64::from(id)))
+        nth(run.for_call(0), id)
     }
 
     #[inline(always)]
     fn retry<'s>(&'s self, id: u32, state: &'s mut RetryState) -> RetryMachine<'s> {
-        RetryMachine::new(self.policy, state, self.seed(id))
+        RetryMachine::new(self.policy, state, nth(self.seeds, id))
     }
+}
+
+#[inline(always)]
+fn nth(seeds: Seed, id: u32) -> Seed {
+    // `for_call` takes three times as long, because it guarantees distinct seeds.
+    Seed::new(seeds.draw(u64::from(id)))
 }
 
 #[inline(always)]

@@ -9,14 +9,12 @@ pub(super) struct Plot<'a> {
     /// The label of the series: `arrivals`.
     pub(super) what: &'static str,
     pub(super) series: &'a TimeSeries,
-    /// The capacity of the server per second.
     pub(super) capacity: f64,
 }
 
 const COLUMNS: usize = 60;
 const ROWS: usize = 6;
 
-/// The fill levels of a cell.
 const LEVELS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 const FULL: usize = LEVELS.len() - 1;
 

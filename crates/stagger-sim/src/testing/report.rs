@@ -6,7 +6,6 @@ use stagger_core::text::Compact;
 
 use super::plot::Plot;
 
-/// The figures of a run, for a failed test.
 pub(super) struct Report<'a> {
     pub(super) policy: &'a Policy,
     pub(super) rows: &'a [(&'static str, String)],

@@ -66,7 +66,6 @@ fn in_step(groups: &Groups) -> Option<Finding> {
     Finding::for_log(&IN_STEP, facts, advice)
 }
 
-/// Tolerance for measured delays.
 const TOLERANCE: Duration = Duration::from_millis(1);
 /// Number of retries to consider if the retry is unknown.
 const RETRIES: u32 = 64;

@@ -9,19 +9,15 @@ use super::entry::LogEntry;
 /// The schema of `stagger run --log json`.
 const RUN: &str = "stagger.run/1";
 
-/// The contents of a JSON line.
 pub(super) enum Line {
     /// A new run with this policy.
     Start(Box<Policy>),
-    /// A delay.
     Delay(LogEntry),
     /// A delay that was requested by a server or the command.
     Hinted,
-    /// Something else.
     Other,
 }
 
-/// All fields that a line may have.
 #[derive(Deserialize)]
 struct Fields {
     schema: Option<String>,

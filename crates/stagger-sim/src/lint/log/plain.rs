@@ -4,36 +4,25 @@ use stagger_core::text::parse_duration;
 
 use super::entry::LogEntry;
 
-/// The kind of a column.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Column {
-    Delay,
-    Client,
-    Retry,
-    Time,
-}
+const NAMES: [&str; 4] = ["delay", "client", "retry", "time"];
 
-const NAMES: [(&str, Column); 4] =
-    [("delay", Column::Delay), ("client", Column::Client), ("retry", Column::Retry), ("time", Column::Time)];
-
-/// The order of the columns of plain lines.
+/// The names of the columns of plain lines, in their order.
 #[derive(Clone, Debug)]
-pub(super) struct Columns(Vec<Column>);
+pub(super) struct Columns(Vec<&'static str>);
 
 impl Default for Columns {
     fn default() -> Self {
-        Self(NAMES.iter().map(|(_, column)| *column).collect())
+        Self(NAMES.to_vec())
     }
 }
 
 impl Columns {
     /// Parses a header line; returns `None` if the line is not a header.
     pub(super) fn named(line: &str) -> Option<Self> {
-        let named =
-            |word: &str| NAMES.iter().find(|(name, _)| name.eq_ignore_ascii_case(word)).map(|(_, column)| *column);
-        let columns: Vec<Column> = words(line).map(named).collect::<Option<_>>()?;
+        let named = |word: &str| NAMES.into_iter().find(|name| name.eq_ignore_ascii_case(word));
+        let columns: Vec<&str> = words(line).map(named).collect::<Option<_>>()?;
         let twice = columns.iter().enumerate().any(|(at, column)| columns[..at].contains(column));
-        (columns.contains(&Column::Delay) && !twice).then_some(Self(columns))
+        (columns.contains(&"delay") && !twice).then_some(Self(columns))
     }
 
     /// Parses a line.
@@ -49,12 +38,12 @@ impl Columns {
                 let known = self.0.len();
                 return Err(format!("unexpected `{word}` after the {known} columns; expected {EXPECTED}"));
             };
-            match column {
+            match *column {
                 _ if word == "-" => {}
-                Column::Delay => delay = Some(length(word)?),
-                Column::Client => entry.client = Some(word.to_owned()),
-                Column::Time => entry.time = Some(length(word)?),
-                Column::Retry => match word.parse() {
+                "delay" => delay = Some(length(word)?),
+                "client" => entry.client = Some(word.to_owned()),
+                "time" => entry.time = Some(length(word)?),
+                _ => match word.parse() {
                     Ok(retry) if retry > 0 => entry.retry = Some(retry),
                     _ => return Err(format!("invalid retry number `{word}`; retries count from 1")),
                 },

@@ -40,7 +40,6 @@ struct Reader {
     columns: Option<Columns>,
     /// Number of delays of each client so far, for lines without a retry.
     counts: HashMap<String, u32>,
-    /// Number of runs so far.
     #[cfg(feature = "serde")]
     runs: usize,
 }

@@ -29,7 +29,6 @@ pub(super) fn resultant(times: &[Duration], period: Duration) -> f64 {
     f64::hypot(sines, cosines) / times.len().max(1) as f64
 }
 
-/// Returns the largest number of times within 100 ms.
 pub(super) fn busiest(sorted: &[Duration]) -> usize {
     let within = |at: usize| {
         let end = sorted[at].saturating_add(Duration::from_millis(100));

@@ -38,13 +38,9 @@ fn spread_too_short(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
         thousands(clients.get()),
         brief(window)
     );
+    let found = Diagnosis { when_reported: Some(expected_attempts), ..Diagnosis::new(fact) };
     let change = [duration("spread", round_up(window))];
-    Some(
-        Diagnosis::new(fact)
-            .and_when_reported(expected_attempts)
-            .suggest(change)
-            .advise("or let the server assign reservations: Admission"),
-    )
+    Some(found.suggest(change).advise("or let the server assign reservations: Admission"))
 }
 
 fn expected_attempts(analysis: &PolicyAnalysis<'_>) -> Option<String> {

@@ -1,8 +1,6 @@
-use stagger_core::{Policy, profile};
-
 use super::super::analysis::{PolicyAnalysis, brief, thousands};
 use super::super::change::{duration, value};
-use super::super::context::Purpose;
+use super::super::context::{Purpose, usual_policy};
 use super::super::rule::{Diagnosis, Rule, Severity};
 
 pub(in crate::lint) static TOO_MANY_ATTEMPTS: Rule = Rule {
@@ -43,18 +41,6 @@ pub(in crate::lint) static NO_RETRY_LIMIT: Rule = Rule {
     check: no_retry_limit,
 };
 
-/// Returns the recommended number of attempts, from the profile for the purpose.
-fn recommended(purpose: Option<Purpose>) -> Option<u32> {
-    let policy: Policy = match purpose {
-        Some(Purpose::Interactive) => profile::INTERACTIVE.policy(),
-        Some(Purpose::Serverless) => profile::SERVERLESS.policy(),
-        Some(Purpose::Background) => profile::BACKGROUND_JOB.policy(),
-        Some(Purpose::Reconnecting) => profile::WEB_SOCKET.policy(),
-        Some(Purpose::Near | Purpose::Far) | None => Policy::DEFAULT,
-    };
-    policy.max_attempts().map(core::num::NonZeroU32::get)
-}
-
 fn no_retry_limit(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     let known = analysis.context;
     let limited_outside = known.deadline.or(known.lease).or(known.invocation).is_some();
@@ -63,7 +49,7 @@ fn no_retry_limit(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     if !analysis.retries() || ends || may_go_on || limited_outside {
         return None;
     }
-    let attempts = recommended(analysis.context.purpose)?;
+    let attempts = usual_policy(analysis.context.purpose).max_attempts()?;
     let wait = analysis.policy.mean(analysis.known_retries())?.as_secs_f64();
     let fact = if wait > 0.0 {
         let per_day = thousands((86_400.0 / wait) as u64);

@@ -29,7 +29,6 @@ struct UnusedSetting {
     fact: String,
     /// Alternative settings that give it an effect or remove it, the best first.
     settings: Vec<(&'static str, String)>,
-    /// Settings to remove.
     dropped: Vec<&'static str>,
 }
 
