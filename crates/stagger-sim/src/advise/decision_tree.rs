@@ -2,7 +2,7 @@ use core::time::Duration;
 
 use stagger_core::text::Compact;
 
-use super::search_space::SearchSpace;
+use super::search_space::{SearchSpace, rationale};
 use super::{Answers, Question, Reason, Recommendation, RecommendedGuards, Transience};
 use crate::lint::{Idempotency, Purpose};
 
@@ -62,7 +62,7 @@ impl Answers {
                 Some(_) => "a retry is safe",
                 None => "assuming yes (operations that are not idempotent must not be retried)",
             },
-            Question::Purpose => space.rationale,
+            Question::Purpose => rationale(self.context.purpose),
             Question::Clients => match self.context.clients.map(|clients| clients.get()) {
                 Some(0..Self::SOME) => "too few for a retry storm: jitter is optional and does no harm",
                 Some(Self::SOME..=Self::MANY) => "jitter is required, drawn below the cap",

@@ -17,7 +17,6 @@ pub(super) struct SearchSpace {
     pub(super) caps: &'static [u64],
     pub(super) jitters: &'static [Jitter],
     pub(super) attempts: Attempts,
-    pub(super) rationale: &'static str,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,65 +36,27 @@ pub(super) const CAP_IN_BASES: u32 = 10;
 
 impl SearchSpace {
     pub(super) fn for_purpose(purpose: Option<Purpose>) -> Self {
-        let default_policy = usual_policy(purpose);
-        let call = |bases, caps, attempts, rationale| Self {
-            default_policy,
-            bases,
-            caps,
-            jitters: &[Jitter::Full],
-            attempts: Attempts::AtMost(attempts),
-            rationale,
+        type Ranges = (&'static [u64], &'static [u64], &'static [Jitter], Attempts);
+        let call = |bases: &'static [u64], caps: &'static [u64], attempts| -> Ranges {
+            (bases, caps, &[Jitter::Full], Attempts::AtMost(attempts))
         };
-        match purpose {
-            Some(Purpose::Interactive) => call(
-                &[20, 50, 100, 200, 500],
-                &[500, 1_000, 2_000, 5_000],
-                3,
-                "a user waits: two or three attempts with short delays and a low cap",
-            ),
-            Some(Purpose::Serverless) => call(
-                &[50, 100, 200, 500],
-                &[2_000, 5_000],
-                3,
-                "execution time is billed: at most three attempts, and none after the invocation limit",
-            ),
-            Some(Purpose::Near) => call(
-                &[10, 20, 50, 100],
-                &[1_000, 10_000, 30_000],
-                4,
-                "a nearby API: a base of a few times the duration of a call, three or four attempts",
-            ),
-            Some(Purpose::Far) => call(
-                &[100, 200, 500, 1_000],
-                &[10_000, 30_000],
-                4,
-                "a database or a remote service: a base above 100 ms, three or four attempts",
-            ),
-            Some(Purpose::Background) => Self {
-                default_policy,
-                bases: &[1_000, 2_000, 5_000],
-                caps: &[30_000, 60_000],
-                jitters: &[Jitter::Decorrelated, Jitter::Full],
-                attempts: Attempts::Enough(10),
-                rationale: "no caller waits: long delays that drift apart, and many attempts",
-            },
-            Some(Purpose::Reconnecting) => Self {
-                default_policy,
-                bases: &[500, 1_000, 2_000, 5_000],
-                caps: &[30_000, 60_000],
-                jitters: &[Jitter::Full, Jitter::Equal],
-                attempts: Attempts::Unlimited,
-                rationale: "a long-lived connection: the first wave is spread, and the backoff resets only after the \
-                            connection has been stable",
-            },
+        let (bases, caps, jitters, attempts): Ranges = match purpose {
+            Some(Purpose::Interactive) => call(&[20, 50, 100, 200, 500], &[500, 1_000, 2_000, 5_000], 3),
+            Some(Purpose::Serverless) => call(&[50, 100, 200, 500], &[2_000, 5_000], 3),
+            Some(Purpose::Near) => call(&[10, 20, 50, 100], &[1_000, 10_000, 30_000], 4),
+            Some(Purpose::Far) => call(&[100, 200, 500, 1_000], &[10_000, 30_000], 4),
+            Some(Purpose::Background) => {
+                let jitters = &[Jitter::Decorrelated, Jitter::Full];
+                (&[1_000, 2_000, 5_000], &[30_000, 60_000], jitters, Attempts::Enough(10))
+            }
+            Some(Purpose::Reconnecting) => {
+                let jitters = &[Jitter::Full, Jitter::Equal];
+                (&[500, 1_000, 2_000, 5_000], &[30_000, 60_000], jitters, Attempts::Unlimited)
+            }
             // Without a purpose, assumes a typical call.
-            None => call(
-                &[50, 100, 200, 500, 1_000],
-                &[10_000, 30_000],
-                4,
-                "assuming a call to a nearby service: four attempts",
-            ),
-        }
+            None => call(&[50, 100, 200, 500, 1_000], &[10_000, 30_000], 4),
+        };
+        Self { default_policy: usual_policy(purpose), bases, caps, jitters, attempts }
     }
 
     /// Returns whether clients retry until they are back, with unlimited attempts.
@@ -117,5 +78,23 @@ impl SearchSpace {
             Some(lived) => builder.stable_after(lived),
             None => builder,
         }
+    }
+}
+
+/// Returns why the search space suits the purpose.
+pub(super) const fn rationale(purpose: Option<Purpose>) -> &'static str {
+    match purpose {
+        Some(Purpose::Interactive) => "a user waits: two or three attempts with short delays and a low cap",
+        Some(Purpose::Serverless) => {
+            "execution time is billed: at most three attempts, and none after the invocation limit"
+        }
+        Some(Purpose::Near) => "a nearby API: a base of a few times the duration of a call, three or four attempts",
+        Some(Purpose::Far) => "a database or a remote service: a base above 100 ms, three or four attempts",
+        Some(Purpose::Background) => "no caller waits: long delays that drift apart, and many attempts",
+        Some(Purpose::Reconnecting) => {
+            "a long-lived connection: the first wave is spread, and the backoff resets only after the connection has \
+             been stable"
+        }
+        None => "assuming a call to a nearby service: four attempts",
     }
 }

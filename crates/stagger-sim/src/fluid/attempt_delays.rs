@@ -31,8 +31,8 @@ impl AttemptDelays {
         let limit = policy.max_attempts().map(|limit| limit.get());
         for (applies, reason) in [
             (!policy.has_independent_delays(), NotSimulable::Delays),
-            (scenario.retry_after() != RetryAfter::None, NotSimulable::RetryAfter),
-            (scenario.one_way().1 > MAX_ONE_WAY, NotSimulable::Network),
+            (scenario.retry_after != RetryAfter::None, NotSimulable::RetryAfter),
+            (scenario.network.bounds().1 > MAX_ONE_WAY, NotSimulable::Network),
             (limit.is_some_and(|limit| limit > MAX_ATTEMPTS), NotSimulable::Attempts),
         ] {
             if applies {

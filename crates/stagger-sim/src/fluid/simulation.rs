@@ -52,7 +52,7 @@ struct FluidSimulation {
 impl FluidSimulation {
     fn new(scenario: &ReconnectScenario) -> Self {
         let clients = scenario.clients() as f64;
-        let (least, most) = scenario.one_way();
+        let (least, most) = scenario.network.bounds();
         let (least, most) = (steps(least), steps(most));
         Self {
             half_a_client: 0.5 / clients,
@@ -62,7 +62,7 @@ impl FluidSimulation {
             horizon: steps(Duration::from_micros(scenario.horizon)) as usize,
             up_at: steps(Duration::from_micros(scenario.up_at)) as usize,
             rate: scenario.rate() * STEP.as_secs_f64() / clients,
-            backlog: f64::from(scenario.backlog()) / clients,
+            backlog: f64::from(scenario.backlog) / clients,
             waiting: 0.0,
             times: 0.0,
             unfinished: 0.0,

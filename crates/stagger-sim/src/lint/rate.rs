@@ -35,11 +35,12 @@ impl FromStr for Rate {
 
     fn from_str(text: &str) -> Result<Self, ParseValueError> {
         const KNOWN: &str = "a rate above 0, like 500/s, 30/min or 2k/s";
-        let (number, seconds) = match text.split_once('/') {
-            None | Some((_, "s" | "sec" | "second")) => (text.split('/').next().unwrap_or(text), 1.0),
-            Some((number, "m" | "min" | "minute")) => (number, 60.0),
-            Some((number, "h" | "hour")) => (number, 3_600.0),
-            Some(_) => return Err(ParseValueError::new(text, KNOWN)),
+        let (number, unit) = text.split_once('/').unwrap_or((text, "s"));
+        let seconds = match unit {
+            "s" | "sec" | "second" => 1.0,
+            "m" | "min" | "minute" => 60.0,
+            "h" | "hour" => 3_600.0,
+            _ => return Err(ParseValueError::new(text, KNOWN)),
         };
         scaled(number)
             .and_then(|number| Self::per_second(number / seconds))

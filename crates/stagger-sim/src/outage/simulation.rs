@@ -32,20 +32,15 @@ pub(super) struct Request {
     next: NextEvent,
 }
 
-/// The next event of a request.
+/// The next event of a request: at the client or, for `Arrive`, at the server.
 #[derive(Clone, Copy)]
 enum NextEvent {
     Send,
     Arrive,
-    Answer(Response),
-}
-
-#[derive(Clone, Copy)]
-enum Response {
-    Success,
-    Failure,
+    Succeed,
+    Fail,
     /// The queue was full.
-    Throttled,
+    BeThrottled,
 }
 
 impl<'a> OutageSimulation<'a> {
@@ -111,24 +106,19 @@ impl<'a> OutageSimulation<'a> {
         let OutageScenario { one_way, timeout, .. } = *self.scenario;
         // The timeout is at least a round trip, so a client always learns of an immediate rejection.
         let (gives_up, soon) = (now - one_way + timeout, now + one_way);
-        let (answer, heard) = match self.server.arrive(now) {
-            Ok(done) if done + one_way as f64 <= gives_up as f64 => (Response::Success, done as u64 + one_way),
-            Ok(_) => (Response::Failure, gives_up),
-            Err(Rejection::QueueFull) => (Response::Throttled, soon),
-            Err(Rejection::Down) => (Response::Failure, soon),
+        let (next, heard) = match self.server.arrive(now) {
+            Ok(done) if done + one_way as f64 <= gives_up as f64 => (NextEvent::Succeed, done as u64 + one_way),
+            Ok(_) => (NextEvent::Fail, gives_up),
+            Err(Rejection::QueueFull) => (NextEvent::BeThrottled, soon),
+            Err(Rejection::Down) => (NextEvent::Fail, soon),
         };
-        request.next = NextEvent::Answer(answer);
+        request.next = next;
         heard
     }
 
     /// Handles the outcome of an attempt at the client. Returns the time of the next event, if any.
-    fn handle_answer(&mut self, now: u64, id: u32, request: &mut Request, answer: Response) -> Option<u64> {
+    fn handle_outcome(&mut self, now: u64, id: u32, request: &mut Request, outcome: Outcome) -> Option<u64> {
         let (arrived_at, process) = self.requests[id as usize];
-        let outcome = match answer {
-            Response::Success => Outcome::Success,
-            Response::Failure => Outcome::TRANSIENT,
-            Response::Throttled => Outcome::throttled(None),
-        };
         let mut retry = RetryMachine::new(self.policy, &mut request.state, self.seeds.for_call(u64::from(id)));
         let permit = Permits::take(&mut self.permits[id as usize]);
         let guards = self.processes[process as usize].guards();
@@ -192,7 +182,9 @@ impl Simulation for OutageSimulation<'_> {
         let next = match request.next {
             NextEvent::Send => self.send(at, id, request),
             NextEvent::Arrive => Some(self.arrive(at, request)),
-            NextEvent::Answer(answer) => self.handle_answer(at, id, request, answer),
+            NextEvent::Succeed => self.handle_outcome(at, id, request, Outcome::Success),
+            NextEvent::Fail => self.handle_outcome(at, id, request, Outcome::TRANSIENT),
+            NextEvent::BeThrottled => self.handle_outcome(at, id, request, Outcome::throttled(None)),
         };
         // The engine requires time to advance.
         self.within_horizon(next.map(|next| next.max(at + 1)))

@@ -17,14 +17,14 @@ use crate::scenario::setters::setters;
 pub struct ReconnectScenario {
     pub(super) clients: u64,
     rate: f64,
-    backlog: u32,
-    pub(super) network: Network,
+    pub(crate) backlog: u32,
+    pub(crate) network: Network,
     /// In microseconds, like the following times.
     pub(crate) disconnect_window: u64,
     pub(crate) up_at: u64,
     pub(crate) horizon: u64,
     pub(crate) first_attempt: FirstAttempt,
-    retry_after: RetryAfter,
+    pub(crate) retry_after: RetryAfter,
     /// Number of clients whose attempts are recorded.
     pub(super) sample: u32,
 }
@@ -122,18 +122,6 @@ impl ReconnectScenario {
     #[must_use]
     pub const fn rate(&self) -> f64 {
         self.rate
-    }
-
-    pub(crate) const fn backlog(&self) -> u32 {
-        self.backlog
-    }
-
-    pub(crate) const fn retry_after(&self) -> RetryAfter {
-        self.retry_after
-    }
-
-    pub(crate) const fn one_way(&self) -> (Duration, Duration) {
-        self.network.bounds()
     }
 
     /// Runs the scenario with this policy. Each client derives its own seed from `seed`.

@@ -30,7 +30,7 @@ pub(super) struct Client<N> {
 impl<'a, S: Server> ReconnectSimulation<'a, S> {
     pub(super) fn new(scenario: &'a ReconnectScenario, policy: &'a Policy, seed: Seed, server: S) -> Self {
         let (policy, environment) = (ClientPolicy::new(policy, seed), Environment::new(seed));
-        let acceptor = Acceptor::new(scenario.rate(), scenario.backlog());
+        let acceptor = Acceptor::new(scenario.rate(), scenario.backlog);
         Self { scenario, policy, environment, server, acceptor, tally: Tally::default() }
     }
 

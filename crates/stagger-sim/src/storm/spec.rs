@@ -160,8 +160,8 @@ impl From<&reconnect::ReconnectScenario> for ScenarioSpec {
 
 impl From<&reconnect::ReconnectScenario> for ReconnectSpec {
     fn from(scenario: &reconnect::ReconnectScenario) -> Self {
-        let (least, most) = scenario.one_way();
-        let (retry_after, delay) = match scenario.retry_after() {
+        let (least, most) = scenario.network.bounds();
+        let (retry_after, delay) = match scenario.retry_after {
             reconnect::RetryAfter::None => (RetryAfterSpec::None, None),
             reconnect::RetryAfter::Fixed(after) => (RetryAfterSpec::Fixed, Some(after)),
             reconnect::RetryAfter::Staggered => (RetryAfterSpec::Staggered, None),
@@ -170,7 +170,7 @@ impl From<&reconnect::ReconnectScenario> for ReconnectSpec {
         Self {
             clients: scenario.clients(),
             rate: scenario.rate(),
-            backlog: scenario.backlog(),
+            backlog: scenario.backlog,
             one_way_min_s: least.as_secs_f64(),
             one_way_max_s: most.as_secs_f64(),
             disconnect_window_s: seconds(scenario.disconnect_window),

@@ -59,12 +59,12 @@ impl OverloadTest {
 }
 
 /// Assertions return `self`, to be chained.
+///
+/// # Panics
+/// Each panics at the line of its call if it fails.
 #[allow(clippy::must_use_candidate, reason = "the call makes the assertion")]
 impl OverloadTest {
     /// Asserts that requests succeed again after the outage, before the horizon ([`OutageFigures::is_metastable`]).
-    ///
-    /// # Panics
-    /// Panics if the assertion fails.
     #[track_caller]
     pub fn is_not_metastable(&self) -> &Self {
         let what = "the system is metastable: it did not recover after the outage";
@@ -72,9 +72,6 @@ impl OverloadTest {
     }
 
     /// Asserts that the system recovers within `limit` after the outage ([`OutageFigures::recovery`]).
-    ///
-    /// # Panics
-    /// Panics if the assertion fails.
     #[track_caller]
     pub fn recovers_within(&self, limit: Duration) -> &Self {
         let recovery = self.figures.recovery();
@@ -84,9 +81,6 @@ impl OverloadTest {
 
     /// Asserts that a request makes at most `limit` attempts on average, from the start of the outage
     /// ([`OutageFigures::amplification`]); it is 1 without retries.
-    ///
-    /// # Panics
-    /// Panics if the assertion fails.
     #[track_caller]
     pub fn amplification_at_most(&self, limit: f64) -> &Self {
         let attempts = self.figures.amplification();
@@ -95,9 +89,6 @@ impl OverloadTest {
 
     /// Asserts that at least this share of the requests succeeds, in 0..=1, from the start of the outage
     /// ([`OutageFigures::success_ratio`]).
-    ///
-    /// # Panics
-    /// Panics if the assertion fails.
     #[track_caller]
     pub fn success_at_least(&self, share: f64) -> &Self {
         let success = self.figures.success_ratio();
@@ -107,9 +98,6 @@ impl OverloadTest {
 
     /// Asserts that at most `limit` attempts are made in any second, from the start of the outage
     /// ([`OutageFigures::peak_second`]).
-    ///
-    /// # Panics
-    /// Panics if the assertion fails.
     #[track_caller]
     pub fn peak_second_at_most(&self, limit: u64) -> &Self {
         let peak = self.figures.peak_second();

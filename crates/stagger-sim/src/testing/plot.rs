@@ -33,10 +33,7 @@ impl fmt::Display for Plot<'_> {
         // In the top row if the load never exceeds the capacity.
         let line = ((capacity / highest * ROWS as f64).ceil() as usize).clamp(1, ROWS);
         for row in (1..=ROWS).rev() {
-            let label = match row {
-                ROWS => format!("{highest:.0}"),
-                _ => String::new(),
-            };
+            let label = if row == ROWS { format!("{highest:.0}") } else { String::new() };
             write!(f, "  {label:>9} │")?;
             let mut cells = String::new();
             for &column in &columns {

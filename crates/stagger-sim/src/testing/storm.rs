@@ -39,12 +39,12 @@ impl StormTest {
 }
 
 /// Assertions return `self`, to be chained.
+///
+/// # Panics
+/// Each panics at the line of its call if it fails.
 #[allow(clippy::must_use_candidate, reason = "the call makes the assertion")]
 impl StormTest {
     /// Asserts that at most `limit` attempts arrive within any 100 ms ([`ReconnectFigures::peak`]).
-    ///
-    /// # Panics
-    /// Panics if the assertion fails.
     #[track_caller]
     pub fn peak_at_most(&self, limit: u64) -> &Self {
         let peak = self.figures.peak();
@@ -53,9 +53,6 @@ impl StormTest {
 
     /// Asserts that at most `limit` attempts arrive within any second ([`ReconnectFigures::peak_second`]); compare it
     /// with the capacity of the server.
-    ///
-    /// # Panics
-    /// Panics if the assertion fails.
     #[track_caller]
     pub fn peak_second_at_most(&self, limit: u64) -> &Self {
         let peak = self.figures.peak_second();
@@ -64,9 +61,6 @@ impl StormTest {
 
     /// Asserts that clients make at most `limit` attempts on average ([`ReconnectFigures::attempts_per_client`]); the
     /// minimum is 1.
-    ///
-    /// # Panics
-    /// Panics if the assertion fails.
     #[track_caller]
     pub fn attempts_per_client_at_most(&self, limit: f64) -> &Self {
         let attempts = self.figures.attempts_per_client();
@@ -75,9 +69,6 @@ impl StormTest {
 
     /// Asserts that 99 % of all clients reconnect within `limit` of losing their connections
     /// ([`ReconnectFigures::recovered_p99`]).
-    ///
-    /// # Panics
-    /// Panics if the assertion fails.
     #[track_caller]
     pub fn recovered_p99_within(&self, limit: Duration) -> &Self {
         let recovery = self.figures.recovered_p99;
@@ -87,9 +78,6 @@ impl StormTest {
     }
 
     /// Asserts that all clients are connected at the end: none gives up, and none continues after the horizon.
-    ///
-    /// # Panics
-    /// Panics if the assertion fails.
     #[track_caller]
     pub fn all_clients_recover(&self) -> &Self {
         let ReconnectFigures { clients, connected, .. } = self.figures;
