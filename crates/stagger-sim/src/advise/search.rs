@@ -123,14 +123,11 @@ impl Search<'_> {
         let (spread, base) = (policy.spread(), policy.base());
         let [shortest, longest] = [self.space.bases.first(), self.space.bases.last()]
             .map(|base| Duration::from_millis(base.copied().unwrap_or(0)));
-        let spreads = VARIATIONS
-            .map(|by| round_up(spread.mul_f64(by)))
-            .into_iter()
+        let varied = |length: Duration| VARIATIONS.into_iter().map(move |by| round_up(length.mul_f64(by)));
+        let spreads = varied(spread)
             .filter(|varied| !spread.is_zero() && *varied >= self.acceptance_time)
             .map(|varied| policy.to_builder().spread(varied));
-        let bases = VARIATIONS
-            .map(|by| round_up(base.mul_f64(by)))
-            .into_iter()
+        let bases = varied(base)
             .filter(|varied| (shortest.max(self.limits.min_delay)..=longest).contains(varied))
             .map(|varied| policy.to_builder().base(varied));
         spreads.chain(bases).filter_map(|builder| builder.build().ok()).collect()

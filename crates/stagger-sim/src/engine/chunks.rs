@@ -54,23 +54,17 @@ impl<C: Copy> Chunks<C> {
     /// Returns the start position of the new chunk.
     #[inline(never)]
     fn append_chunk(&mut self, after: u32) -> u32 {
-        let chunk = match self.free {
-            0 => self.allocate_chunk(),
-            chunk => {
-                self.free = self.links[chunk as usize];
-                chunk
-            }
-        };
+        let mut chunk = self.free;
+        if chunk == 0 {
+            chunk = self.links.len() as u32;
+            self.links.push(0);
+            self.events.resize(self.links.len() << self.bits, Event::new(0, 0));
+            self.clients.resize(self.links.len() << self.bits, self.filler);
+        }
+        // 0, the link of a new chunk, stands for an empty list.
+        self.free = self.links[chunk as usize];
         self.links[chunk as usize] = after.saturating_sub(1);
         chunk << self.bits
-    }
-
-    fn allocate_chunk(&mut self) -> u32 {
-        let chunk = self.links.len() as u32;
-        self.links.push(0);
-        self.events.resize(self.links.len() << self.bits, Event::new(0, 0));
-        self.clients.resize(self.links.len() << self.bits, self.filler);
-        chunk
     }
 
     /// Returns the events of a bin with their clients, one chunk at a time.

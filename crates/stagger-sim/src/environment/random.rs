@@ -2,22 +2,12 @@ use stagger_core::Seed;
 
 use crate::engine::CLIENT_BITS;
 
-/// Random quantities of the environment, as opposed to the policy: when a client is disconnected, how long a message
-/// takes.
-///
-/// Every draw is a function of client and attempt, so neither the order of events nor the policy changes it: all
-/// policies run in the same environment, and differences between their figures are due to the policies.
+/// When a client is disconnected, and how long a message takes. Every draw is a function of client and attempt, so
+/// neither the order of events nor the policy changes it: differences between figures are due to the policies.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Environment {
     disconnects: Seed,
     messages: Seed,
-}
-
-/// 32 random bits for each of two messages.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct MessageBits {
-    pub(crate) answer: u32,
-    pub(crate) next: u32,
 }
 
 impl Environment {
@@ -32,12 +22,12 @@ impl Environment {
         ((self.disconnects.draw(client as u64) as u128 * (window as u128 + 1)) >> 64) as u64
     }
 
-    /// Returns the random bits for the messages after this attempt of a client; attempt 0 is the loss of the
-    /// connection.
+    /// Returns the random bits for the messages after this attempt of a client, where attempt 0 is the loss of the
+    /// connection: for the answer, and for the next attempt.
     #[inline]
-    pub(crate) const fn message_bits(self, client: u32, attempt: u32) -> MessageBits {
+    pub(crate) const fn message_bits(self, client: u32, attempt: u32) -> [u32; 2] {
         let bits = self.messages.draw(((attempt as u64) << CLIENT_BITS) | client as u64);
-        MessageBits { answer: bits as u32, next: (bits >> 32) as u32 }
+        [bits as u32, (bits >> 32) as u32]
     }
 }
 
@@ -60,8 +50,7 @@ mod tests {
         let mut seen = std::collections::HashSet::new();
         for client in 0..100 {
             for attempt in 0..100 {
-                let message_bits = environment.message_bits(client, attempt);
-                assert!(seen.insert((message_bits.answer, message_bits.next)), "client {client}, attempt {attempt}");
+                assert!(seen.insert(environment.message_bits(client, attempt)), "client {client}, attempt {attempt}");
             }
         }
     }

@@ -29,15 +29,14 @@ impl AttemptDelays {
     /// Creates the distributions; returns `None` if the policy makes no attempt.
     pub(super) fn new(scenario: &ReconnectScenario, policy: &Policy) -> Result<Option<Self>, NotSimulable> {
         let limit = policy.max_attempts().map(|limit| limit.get());
-        for (applies, reason) in [
+        let reasons = [
             (!policy.has_independent_delays(), NotSimulable::Delays),
             (scenario.retry_after != RetryAfter::None, NotSimulable::RetryAfter),
             (scenario.network.bounds().1 > MAX_ONE_WAY, NotSimulable::Network),
             (limit.is_some_and(|limit| limit > MAX_ATTEMPTS), NotSimulable::Attempts),
-        ] {
-            if applies {
-                return Err(reason);
-            }
+        ];
+        if let Some((_, reason)) = reasons.into_iter().find(|(applies, _)| *applies) {
+            return Err(reason);
         }
         let starts_with_spread = scenario.first_attempt == FirstAttempt::Immediate || !policy.spread().is_zero();
         let (first, next) = if starts_with_spread {

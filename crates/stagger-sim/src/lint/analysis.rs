@@ -220,11 +220,8 @@ mod tests {
             ("exponential max-attempts=4294967295 max-elapsed=5s", timeout, Some(15)),
             ("stop spread=3s", timeout, Some(13)),
         ] {
-            assert_eq!(
-                with(policy, context, |analysis| analysis.worst_case()),
-                want.map(Duration::from_secs),
-                "{policy}"
-            );
+            let got = with(policy, context, |analysis| analysis.worst_case());
+            assert_eq!(got, want.map(Duration::from_secs), "{policy}");
         }
     }
 

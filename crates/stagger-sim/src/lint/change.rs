@@ -75,8 +75,7 @@ impl Change {
     }
 }
 
-/// Returns the setting that must be adjusted to resolve a problem of the changed policy; `None` if no single setting
-/// resolves it.
+/// Returns the setting that resolves a problem of the changed policy, if there is one.
 fn repair(
     problem: PolicyProblem,
     settings: &[(&'static str, String)],
@@ -106,10 +105,10 @@ impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Whole(policy) => policy.fmt(f),
-            Self::Settings(settings) => settings
-                .iter()
-                .enumerate()
-                .try_for_each(|(at, (key, value))| write!(f, "{}{key}={value}", if at == 0 { "" } else { " " })),
+            Self::Settings(settings) => {
+                let texts: Vec<String> = settings.iter().map(|(key, value)| format!("{key}={value}")).collect();
+                f.write_str(&texts.join(" "))
+            }
         }
     }
 }

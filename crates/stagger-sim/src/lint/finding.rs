@@ -5,7 +5,7 @@ use stagger_core::Policy;
 use super::DeploymentContext;
 use super::analysis::PolicyAnalysis;
 use super::change::Change;
-use super::rule::{Diagnosis, Rule, Severity};
+use super::rule::{Diagnosis, FurtherFact, Rule, Severity};
 use super::rules::ALL;
 
 /// A problem that a rule has found in a policy or a log.
@@ -89,33 +89,24 @@ const NO_SINGLE_CHANGE: &str = "no single change fixes this: the settings named 
 #[must_use]
 pub fn check(policy: &Policy, context: &DeploymentContext) -> Vec<Finding> {
     let analysis = PolicyAnalysis::new(policy, context);
-    let finding = |(rule, found, help): (&'static Rule, Diagnosis, Suggestion)| {
-        let further = found.when_reported.and_then(|fact| fact(&analysis));
-        Finding { rule, facts: found.facts.into_iter().chain(further).collect(), help }
+    let with_further = |(finding, further): (Finding, Option<FurtherFact>)| {
+        let further = further.and_then(|fact| fact(&analysis));
+        Finding { facts: finding.facts.into_iter().chain(further).collect(), ..finding }
     };
-    diagnoses(policy, context).into_iter().map(finding).collect()
+    findings(policy, context).into_iter().map(with_further).collect()
 }
 
-/// Returns the rules that apply, with their suggestions.
-fn diagnoses(policy: &Policy, context: &DeploymentContext) -> Vec<(&'static Rule, Diagnosis, Suggestion)> {
+/// Returns the findings without facts that take long to compute.
+fn findings(policy: &Policy, context: &DeploymentContext) -> Vec<(Finding, Option<FurtherFact>)> {
     let found = all_found(policy, context);
     let before: Vec<&Rule> = found.iter().map(|(rule, _)| *rule).collect();
-    found
-        .into_iter()
-        .map(|(rule, mut found)| {
-            let best = |changes: Vec<Change>| {
-                let changes = changes.into_iter().filter_map(|change| change.applied_to(policy));
-                best(rule, changes, context, &before)
-            };
-            let changes = core::mem::take(&mut found.changes);
-            let change = best(changes).or_else(|| best(found.last_resort.take().into_iter().collect()));
-            let advice = match (&change, found.advice.take()) {
-                (None, None) => Some(NO_SINGLE_CHANGE.to_owned()),
-                (_, advice) => advice,
-            };
-            (rule, found, Suggestion { change, advice })
-        })
-        .collect()
+    let finding = |(rule, Diagnosis { facts, when_reported, changes, last_resort, advice })| {
+        let best = |changes: Vec<Change>| best(rule, changes, policy, context, &before);
+        let change = best(changes).or_else(|| best(Vec::from_iter(last_resort)));
+        let advice = advice.or_else(|| change.is_none().then(|| NO_SINGLE_CHANGE.to_owned()));
+        (Finding { rule, facts, help: Suggestion { change, advice } }, when_reported)
+    };
+    found.into_iter().map(finding).collect()
 }
 
 /// Applies the suggestions of [`check`] one after the other, as long as each leaves fewer warnings, or as many warnings
@@ -132,10 +123,9 @@ pub fn fix(policy: &Policy, context: &DeploymentContext, allowed: &[&Rule]) -> P
     let mut latest = *policy;
     loop {
         let now = count(&latest);
-        let found = diagnoses(&latest, context);
-        let changes =
-            found.iter().filter(|(rule, ..)| !allowed.contains(rule)).filter_map(|(_, _, help)| help.policy());
-        match changes.into_iter().find(|changed| count(changed) < now) {
+        let found = findings(&latest, context);
+        let open = found.iter().filter(|(finding, _)| !allowed.contains(&finding.rule));
+        match open.filter_map(|(finding, _)| finding.help.policy()).find(|changed| count(changed) < now) {
             Some(changed) => latest = *changed,
             None => return latest,
         }
@@ -150,12 +140,13 @@ fn all_found(policy: &Policy, context: &DeploymentContext) -> Vec<(&'static Rule
 /// Returns the first change after which the rule no longer applies, preferring one that triggers no other rule.
 fn best(
     rule: &Rule,
-    changes: impl Iterator<Item = (Change, Policy)>,
+    changes: Vec<Change>,
+    policy: &Policy,
     context: &DeploymentContext,
     before: &[&Rule],
 ) -> Option<(Change, Policy)> {
     let mut second = None;
-    for (change, policy) in changes {
+    for (change, policy) in changes.into_iter().filter_map(|change| change.applied_to(policy)) {
         let after = all_found(&policy, context);
         if after.iter().any(|(found, _)| *found == rule) {
             continue;

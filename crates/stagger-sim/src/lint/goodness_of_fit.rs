@@ -176,12 +176,16 @@ fn kolmogorov(distance: f64, count: f64) -> f64 {
 mod tests {
     use super::*;
 
+    /// Returns the distribution whose quantiles are these multiples of a second.
+    fn curve(quantile: impl Fn(f64) -> f64) -> QuantileCurve {
+        QuantileCurve::new(|shares| Some(shares.map(|q| Duration::from_secs(1).mul_f64(quantile(q))))).unwrap()
+    }
+
     fn even(drawn: impl IntoIterator<Item = u64>) -> GoodnessOfFit {
         let ms = Duration::from_millis;
-        let curve = QuantileCurve::new(|shares| Some(shares.map(|q| ms(1000).mul_f64(1.0 + q)))).unwrap();
         let mut drawn: Vec<Duration> = drawn.into_iter().map(ms).collect();
         drawn.sort();
-        GoodnessOfFit::new(&curve, (ms(1000), ms(2000)), &drawn)
+        GoodnessOfFit::new(&curve(|q| 1.0 + q), (ms(1000), ms(2000)), &drawn)
     }
 
     #[test]
@@ -215,8 +219,7 @@ mod tests {
     fn equal_draws_are_distributed_over_their_probability_interval() {
         // Half of the probability lies at the upper end, where a cap has cut off the rest.
         let ms = Duration::from_millis;
-        let curve =
-            QuantileCurve::new(|shares| Some(shares.map(|q| ms(1000).mul_f64((1.0 + 2.0 * q).min(2.0))))).unwrap();
+        let curve = curve(|q| (1.0 + 2.0 * q).min(2.0));
         let drawn: Vec<Duration> = (0..500).map(|i| ms(1000 + 2 * i)).chain((0..500).map(|_| ms(2000))).collect();
         let fit = GoodnessOfFit::new(&curve, (ms(1000), ms(2000)), &drawn);
         assert!(fit.decile_counts().iter().all(|&draws| (draws - 100.0).abs() <= 4.0), "{:?}", fit.decile_counts());
@@ -238,8 +241,7 @@ mod tests {
 
     #[test]
     fn a_constant_delay_has_probability_one() {
-        let second = Duration::from_secs(1);
-        let curve = QuantileCurve::new(|shares| Some(shares.map(|_| second))).unwrap();
+        let (second, curve) = (Duration::from_secs(1), curve(|_| 1.0));
         assert_eq!(curve.around(second), (0.0, 1.0));
         assert_eq!(curve.around(second / 2), (0.0, 0.0));
         assert_eq!(curve.around(second * 2), (1.0, 1.0));

@@ -53,14 +53,11 @@ impl FromStr for Rate {
 /// # Errors
 /// Returns [`ParseValueError`] unless it is a whole number of at least 1.
 pub fn parse_count(text: &str) -> Result<NonZeroU64, ParseValueError> {
-    let plain = || text.replace('_', "").parse().ok();
-    let short = || {
-        let number = scaled(text)?;
-        // Below 2^53 an `f64` represents every whole number.
-        let whole = number.fract() == 0.0 && (1.0..9e15).contains(&number);
-        if whole { NonZeroU64::new(number as u64) } else { None }
-    };
-    plain().or_else(short).ok_or_else(|| ParseValueError::new(text, "a whole number of at least 1, like 10000 or 10k"))
+    // Below 2^53 an `f64` represents every whole number.
+    let whole = |number: f64| (number.fract() == 0.0 && (1.0..9e15).contains(&number)).then_some(number as u64);
+    let number = text.replace('_', "").parse().ok().or_else(|| scaled(text).and_then(whole));
+    let known = "a whole number of at least 1, like 10000 or 10k";
+    number.and_then(NonZeroU64::new).ok_or_else(|| ParseValueError::new(text, known))
 }
 
 /// Parses a decimal number with an optional suffix `k` or `M`: `2.5`, `600`, `10k`.

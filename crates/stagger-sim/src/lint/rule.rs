@@ -101,13 +101,15 @@ impl PartialEq for Rule {
 
 impl Eq for Rule {}
 
+pub(super) type FurtherFact = fn(&PolicyAnalysis<'_>) -> Option<String>;
+
 /// What a rule has found in a policy, before suggestions are verified.
 #[derive(Debug, Default)]
 pub(super) struct Diagnosis {
     pub(super) facts: Vec<String>,
     /// A further fact, which takes long to compute: only for findings that are reported, and not while suggestions are
     /// tried.
-    pub(super) when_reported: Option<fn(&PolicyAnalysis<'_>) -> Option<String>>,
+    pub(super) when_reported: Option<FurtherFact>,
     /// Changes of the policy, the best first. They are verified before they are suggested.
     pub(super) changes: Vec<Change>,
     /// A drastic change, suggested only if no other helps.

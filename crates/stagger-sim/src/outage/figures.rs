@@ -26,8 +26,6 @@ pub struct OutageFigures {
     pub rejected: u64,
 }
 
-const SECOND: Duration = Duration::from_secs(1);
-
 /// The server has recovered when this share of the requests succeeds for this number of consecutive seconds.
 const HEALTHY: f64 = 0.9;
 const HEALTHY_FOR: usize = 5;
@@ -67,7 +65,7 @@ impl OutageFigures {
         let seconds: Vec<_> = self.successes.seconds().take(self.horizon.as_secs() as usize).collect();
         let healthy = |second: &u64| *second as f64 >= HEALTHY * self.rate;
         let first = seconds.get(ended..)?.windows(HEALTHY_FOR).position(|seconds| seconds.iter().all(healthy))?;
-        Some((SECOND * (ended + first) as u32).saturating_sub(self.outage_end))
+        Some(Duration::from_secs((ended + first) as u64).saturating_sub(self.outage_end))
     }
 
     /// Returns whether the system did not recover after the outage, within the horizon. A very slow recovery counts as

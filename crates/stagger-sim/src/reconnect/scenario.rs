@@ -94,9 +94,6 @@ impl ReconnectScenario {
     /// Creates the scenario of a fleet that loses its connections to a server of this capacity per second, which is
     /// down for a while. It has at most `max_clients` clients: figures depend only on clients / rate and backlog / rate,
     /// so a larger fleet is represented by a smaller one in proportion.
-    ///
-    /// # Errors
-    /// The capacity is out of range, or the outage is longer than a scenario.
     pub(crate) fn of_fleet(
         clients: u64,
         capacity: f64,

@@ -98,7 +98,7 @@ impl<S: Server> Simulation for ReconnectSimulation<'_, S> {
             FirstAttempt::AfterDelay => self.policy.on_disconnect(id, &mut client.state, now),
             FirstAttempt::Immediate => Some(self.policy.on_call(id, &mut client.state, now)),
         };
-        let way = self.environment.message_bits(id, 0).next;
+        let [_, way] = self.environment.message_bits(id, 0);
         self.send(id, client, now, after, way, now)
     }
 
@@ -109,8 +109,8 @@ impl<S: Server> Simulation for ReconnectSimulation<'_, S> {
         if id < self.scenario.sample {
             self.tally.sampled(id, at);
         }
-        let ways = self.environment.message_bits(id, client.state.attempt());
-        let back = self.scenario.network.delay(ways.answer);
+        let [answer, next] = self.environment.message_bits(id, client.state.attempt());
+        let back = self.scenario.network.delay(answer);
         let is_up = at >= self.scenario.up_at;
         match if is_up { self.server.arrive(&mut self.acceptor, at, &mut client.token) } else { Err(None) } {
             Ok(done) => {
@@ -126,7 +126,7 @@ impl<S: Server> Simulation for ReconnectSimulation<'_, S> {
                 };
                 let after = self.policy.on_failure(id, &mut client.state, outcome, heard);
                 // The engine requires time to advance.
-                self.send(id, client, heard, after, ways.next, at + 1)
+                self.send(id, client, heard, after, next, at + 1)
             }
         }
     }

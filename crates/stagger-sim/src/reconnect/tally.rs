@@ -2,8 +2,7 @@ use core::time::Duration;
 
 use super::{ReconnectFigures, ReconnectScenario};
 use crate::recording::histogram::Histogram;
-use crate::recording::time_series::InFlight;
-use crate::recording::time_series::TimeSeries;
+use crate::recording::time_series::{InFlight, TimeSeries};
 
 /// Counters of a running scenario. Times are in microseconds.
 #[derive(Debug, Default)]

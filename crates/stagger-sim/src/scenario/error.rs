@@ -82,11 +82,7 @@ impl fmt::Display for ScenarioProblem {
 
 impl fmt::Display for ScenarioError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (number, problem) in self.problems.iter().enumerate() {
-            f.write_str(if number == 0 { "" } else { "; " })?;
-            problem.fmt(f)?;
-        }
-        Ok(())
+        f.write_str(&self.problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
     }
 }
 

@@ -32,10 +32,7 @@ struct Fields {
     time_s: Option<f64>,
 }
 
-/// Parses a JSON line.
-///
-/// # Errors
-/// Returns what was expected.
+/// Parses a JSON line; an error says what was expected.
 pub(super) fn read(line: usize, text: &str) -> Result<Line, String> {
     let fields: Fields = serde_json::from_str(text).map_err(|error| format!("invalid JSON: {error}"))?;
     match &fields.schema {

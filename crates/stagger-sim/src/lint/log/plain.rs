@@ -25,10 +25,7 @@ impl Columns {
         (columns.contains(&"delay") && !twice).then_some(Self(columns))
     }
 
-    /// Parses a line.
-    ///
-    /// # Errors
-    /// Returns what was expected.
+    /// Parses a line; an error says what was expected.
     pub(super) fn read(&self, line: usize, text: &str) -> Result<LogEntry, String> {
         let mut entry = LogEntry { line, delay: Duration::ZERO, client: None, retry: None, time: None };
         let mut delay = None;
