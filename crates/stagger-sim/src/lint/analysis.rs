@@ -2,7 +2,7 @@ use core::num::NonZeroU32;
 use core::time::Duration;
 
 use stagger_core::text::Compact;
-use stagger_core::{Policy, schedule::Backoff};
+use stagger_core::{Jitter, Policy, schedule::Backoff};
 
 use super::DeploymentContext;
 
@@ -57,7 +57,7 @@ impl<'a> PolicyAnalysis<'a> {
     pub(super) fn grows(&self) -> bool {
         match self.policy.backoff() {
             Backoff::Exponential { multiplier, .. } => {
-                *multiplier > 1.0 || self.policy.jitter() == stagger_core::Jitter::Decorrelated
+                *multiplier > 1.0 || self.policy.jitter() == Jitter::Decorrelated
             }
             Backoff::Linear { step, .. } => !step.is_zero(),
             _ => false,

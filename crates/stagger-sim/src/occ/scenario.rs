@@ -54,7 +54,7 @@ impl OccScenario {
         let mut simulation = OccSimulation::new(self, ClientPolicy::new(policy, seed), seed);
         // A normally distributed delay has no minimum.
         Engine::Heap.run(&mut simulation, progress).ok()?;
-        Some(simulation.figures())
+        Some(simulation.figures)
     }
 }
 

@@ -14,7 +14,7 @@ pub(super) struct OccSimulation<'a> {
     policy: ClientPolicy<'a>,
     messages: Seed,
     version: u32,
-    figures: OccFigures,
+    pub(super) figures: OccFigures,
 }
 
 #[derive(Clone, Copy)]
@@ -66,10 +66,6 @@ impl<'a> OccSimulation<'a> {
         client.next = NextRequest::Read;
         Some(at + self.latency(id, client.state.attempt(), MessageKind::Read))
     }
-
-    pub(super) fn figures(self) -> OccFigures {
-        self.figures
-    }
 }
 
 impl Simulation for OccSimulation<'_> {
@@ -93,10 +89,8 @@ impl Simulation for OccSimulation<'_> {
         let next = match client.next {
             NextRequest::Read => {
                 client.next = NextRequest::Write(self.version);
-                Some(
-                    at + self.latency(id, attempt, MessageKind::Version)
-                        + self.latency(id, attempt, MessageKind::Write),
-                )
+                let messages = [MessageKind::Version, MessageKind::Write];
+                Some(at + messages.map(|kind| self.latency(id, attempt, kind)).into_iter().sum::<u64>())
             }
             NextRequest::Write(version) => {
                 self.figures.calls += 1;

@@ -95,7 +95,7 @@ impl OutageScenario {
         let mut simulation = OutageSimulation::new(self, policy, processes, seed);
         // Delays have no minimum.
         Engine::Heap.run(&mut simulation, progress).ok()?;
-        Some(simulation.figures())
+        Some(simulation.figures)
     }
 }
 

@@ -21,7 +21,7 @@ pub(super) struct OutageSimulation<'a> {
     /// Arrival time and process of each request.
     requests: Vec<(u64, u32)>,
     permits: Vec<Permits>,
-    figures: OutageFigures,
+    pub(super) figures: OutageFigures,
     /// Number of requests without further events.
     finished: u64,
 }
@@ -69,10 +69,6 @@ impl<'a> OutageSimulation<'a> {
             },
             finished: 0,
         }
-    }
-
-    pub(super) fn figures(self) -> OutageFigures {
-        self.figures
     }
 
     /// Returns the time of the next event, if it is before the horizon; otherwise counts the request as finished.

@@ -42,12 +42,9 @@ fn no_cap(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
         None => later.join(", "),
     };
     let cap = USUAL.max(policy.base().saturating_mul(BASES).min(LONGEST)).max(policy.base());
-    Some(
-        Diagnosis::new(fact)
-            // A jitter drawn before the cap would be lost at the cap.
-            .suggest([duration("cap", cap)])
-            .suggest([duration("cap", cap), value("jitter", "full")]),
-    )
+    // A jitter drawn before the cap would be lost at the cap.
+    let with_jitter = [duration("cap", cap), value("jitter", "full")];
+    Some(Diagnosis::new(fact).suggest([duration("cap", cap)]).suggest(with_jitter))
 }
 
 pub(in crate::lint) static CAP_NEAR_BASE: Rule = Rule {
@@ -99,15 +96,10 @@ fn cap_too_long(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     }
     let (at, (_, most)) = analysis.delays.iter().enumerate().find(|(_, (_, most))| *most > LONGEST)?;
     let found = Diagnosis::new(format!("retry {} waits up to {}", at + 1, brief(*most)));
-    match policy.backoff() {
-        Backoff::List(list) => Some(found.suggest([delays(list.iter().map(|delay| delay.min(LONGEST)))])),
-        _ => {
-            policy.cap().filter(|cap| analysis.grows() && *cap > LONGEST)?;
-            Some(
-                found
-                    .suggest([duration("cap", LONGEST)])
-                    .suggest([duration("base", LONGEST / BASES), duration("cap", LONGEST)]),
-            )
-        }
+    if let Backoff::List(list) = policy.backoff() {
+        return Some(found.suggest([delays(list.iter().map(|delay| delay.min(LONGEST)))]));
     }
+    policy.cap().filter(|cap| analysis.grows() && *cap > LONGEST)?;
+    let both = [duration("base", LONGEST / BASES), duration("cap", LONGEST)];
+    Some(found.suggest([duration("cap", LONGEST)]).suggest(both))
 }

@@ -96,13 +96,9 @@ fn no_budget(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
         )
     });
     let budget = if busy.is_some() { "Window::default()" } else { "Tokens::new()" };
-    Some(
-        Diagnosis::new(format!("{load}; each call is sent {times} while the server is down"))
-            .and_if_some(sustained)
-            .advise(format!(
-                "share one budget between all calls: .budget({budget}) on their Retrier; then pass --budget"
-            )),
-    )
+    let advice = format!("share one budget between all calls: .budget({budget}) on their Retrier; then pass --budget");
+    let found = Diagnosis::new(format!("{load}; each call is sent {times} while the server is down"));
+    Some(found.and_if_some(sustained).advise(advice))
 }
 
 pub(in crate::lint) static LAYERS: Rule = Rule {
@@ -129,8 +125,7 @@ fn layers(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
         }
     });
     let each = analysis.attempts().map_or("unlimited".to_owned(), |attempts| format!("{attempts}"));
-    Some(
-        Diagnosis::new(format!("{layers} layers with {each} attempts turn one call into {many}"))
-            .advise("retry in one layer only, the outermost that can; set max-attempts=1 in the others"),
-    )
+    let fact = format!("{layers} layers with {each} attempts turn one call into {many}");
+    let advice = "retry in one layer only, the outermost that can; set max-attempts=1 in the others";
+    Some(Diagnosis::new(fact).advise(advice))
 }

@@ -48,8 +48,6 @@ fn rendezvous(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
         return None;
     }
     let hint = analysis.context.retry_after.map_or("5s".to_owned(), brief);
-    Some(
-        Diagnosis::new(format!("all clients that receive {hint} come back exactly {hint} later"))
-            .suggest([value("hint", "at-least")]),
-    )
+    let fact = format!("all clients that receive {hint} come back exactly {hint} later");
+    Some(Diagnosis::new(fact).suggest([value("hint", "at-least")]))
 }

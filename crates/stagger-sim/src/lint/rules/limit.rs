@@ -57,11 +57,8 @@ fn no_retry_limit(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     } else {
         "a call that never succeeds is repeated without a pause, forever".to_owned()
     };
-    Some(
-        Diagnosis::new(fact)
-            .suggest([value("max-attempts", attempts)])
-            .advise("or set max-elapsed; for a long-lived connection, which needs no limit, pass --for reconnecting"),
-    )
+    let advice = "or set max-elapsed; for a long-lived connection, which needs no limit, pass --for reconnecting";
+    Some(Diagnosis::new(fact).suggest([value("max-attempts", attempts)]).advise(advice))
 }
 
 pub(in crate::lint) static TOO_LONG: Rule = Rule {
