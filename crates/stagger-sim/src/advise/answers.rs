@@ -98,6 +98,7 @@ mod tests {
     use core::num::NonZeroU64;
 
     use super::*;
+    use crate::lint::Rate;
 
     #[test]
     fn a_text_answer_round_trips() {
@@ -134,7 +135,13 @@ mod tests {
             |answers: &Answers| Question::ALL.into_iter().filter(|question| question.applies_to(answers)).count();
         let permanent = Answers::default().transience(Transience::Permanent);
         assert_eq!(matter(&permanent), 1, "only the first question applies");
-        let few = Answers::from_context(DeploymentContext::default().clients(NonZeroU64::MIN));
-        assert!(!Question::Capacity.applies_to(&few) && Question::Deadline.applies_to(&few));
+        let few = DeploymentContext::default().clients(NonZeroU64::MIN);
+        let many = DeploymentContext::default().clients(NonZeroU64::MAX);
+        let known = many.capacity(Rate::per_second(1.0).unwrap());
+        for (context, capacity, outage) in [(few, false, false), (many, true, false), (known, true, true)] {
+            let answers = Answers::from_context(context);
+            let applies = [Question::Capacity, Question::Outage, Question::Deadline].map(|it| it.applies_to(&answers));
+            assert_eq!(applies, [capacity, outage, true], "{context:?}");
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use stagger_sim::lint::Rule;
 
-use super::support::{codes, context, found, policy};
+use super::support::{assert_fact, codes, context, finding, found, policy};
 
 /// A rule, a bad example and a good one, each with its context.
 const EXAMPLES: &[(&str, (&str, &str), (&str, &str))] = &[
@@ -233,14 +233,22 @@ fn findings_have_the_figures_of_the_policy() {
         ("default max-attempts=inf", "layers=3", "S017", "any number of calls"),
         ("exponential hint=exact", "hint=30s", "S020", "all clients that receive 30s come back exactly 30s later"),
     ] {
-        let finding = found(text, words, code).unwrap_or_else(|| panic!("{code} does not apply to {text}, {words}"));
-        assert!(finding.facts().iter().any(|fact| fact.contains(want)), "{code}, {text}: {:#?}", finding.facts());
+        assert_fact(text, words, code, want);
+    }
+}
+
+/// Only the delays of the first 64 retries are known.
+#[test]
+fn the_mean_wait_is_given_only_if_all_delays_are_known() {
+    for (attempts, facts) in [("65", 2), ("66", 1), ("inf", 1)] {
+        let finding = finding(&format!("exponential max-attempts={attempts}"), "deadline=6s", "S012");
+        assert_eq!(finding.facts().len(), facts, "{attempts}: {:?}", finding.facts());
     }
 }
 
 #[test]
 fn a_share_is_reported_once() {
-    let finding = found("socket.io max-attempts=4", "", "S002").expect("jitter is lost at the cap");
+    let finding = finding("socket.io max-attempts=4", "", "S002");
     assert_eq!(finding.facts()[1], "share of clients: retry 3: 30%");
 }
 
@@ -261,7 +269,6 @@ fn a_setting_without_effect_is_named() {
         ("exponential base=1s throttled-base=1s", "throttled-base=1s: this is the default"),
         ("exponential base=100ms local-base=1s", "local-base=1s"),
     ] {
-        let finding = found(text, "", "S018").unwrap_or_else(|| panic!("S018 does not apply to {text}"));
-        assert!(finding.facts().iter().any(|fact| fact.contains(want)), "{text}: {:#?}", finding.facts());
+        assert_fact(text, "", "S018", want);
     }
 }

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use stagger_core::{Jitter, Policy, Ratio, profile::Profile};
 use stagger_sim::lint::{DeploymentContext, check, fix};
 
-use super::support::{any_context_from, codes, context, policy};
+use super::support::{any_context_from, codes, context, finding, policy};
 
 /// Generates policies of every kind, most of them with findings.
 fn any_policy() -> impl Strategy<Value = Policy> {
@@ -161,6 +161,7 @@ fn suggestions_have_settings_if_the_policy_causes_the_finding() {
         ("list delays=0s,1s,90s", "", "S007", "delays=0s,1s,1m"),
         ("list delays=0s,1us,1s", "", "S009", "delays=0s,10ms,1s"),
         ("list delays=1s,2s,5s max-attempts=3", "", "S018", "delays=1s,2s"),
+        ("stop max-attempts=8", "", "S018", "stop"),
         ("exponential base=1s cap=30s", "clients=10k capacity=500/s", "S004", "spread=20s"),
         ("exponential cap=none", "", "S005", "cap=30s"),
         ("exponential base=1s cap=5s max-attempts=9", "", "S006", "cap=10s"),
@@ -178,8 +179,13 @@ fn suggestions_have_settings_if_the_policy_causes_the_finding() {
         ("default", "idempotent=no", "S019", "max-attempts=1"),
         ("grpc-a6", "", "S020", "hint=at-least"),
     ] {
-        let found = check(&policy(text), &context(words));
-        let finding = found.iter().find(|finding| finding.rule().code() == code).unwrap_or_else(|| panic!("{code}"));
-        assert_eq!(finding.suggestion().settings().as_deref(), Some(want), "{code}, {text}");
+        assert_eq!(finding(text, words, code).suggestion().settings().as_deref(), Some(want), "{code}, {text}");
     }
+}
+
+#[test]
+fn settings_that_suffice_have_no_advice() {
+    let finding = finding("exponential jitter=none", "", "S001");
+    let help = finding.suggestion();
+    assert_eq!((help.to_string().as_str(), help.advice()), ("jitter=full", None));
 }

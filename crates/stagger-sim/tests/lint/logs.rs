@@ -70,6 +70,16 @@ fn few_delays_have_no_findings() {
 }
 
 #[test]
+fn a_measured_delay_may_be_off_by_a_millisecond() {
+    // The policy waits 1 s to 2 s.
+    for (delay, want) in [("999ms", None), ("998ms", Some("L002")), ("2001ms", None), ("2002ms", Some("L002"))] {
+        let log = read(&format!("{delay} a 1")).unwrap();
+        let found = codes(&log, Some("exponential base=2s jitter=equal"));
+        assert_eq!(found, Vec::from_iter(want), "{delay}");
+    }
+}
+
+#[test]
 fn clustered_delays_are_reported_without_retry_numbers() {
     let text = "1s\n2s\n4s\n5s\n".repeat(10) + &"5s\n".repeat(20);
     let log = read(&text).unwrap();
@@ -233,6 +243,7 @@ mod json {
             ("{", "invalid JSON"),
             ("{\"delay_s\":\"1\"}", "invalid JSON"),
             ("{\"delay_s\":-1}", "delay_s is -1"),
+            ("{\"delay_s\":1,\"client\":[2]}", "client is [2]; expected a string or a number"),
             ("{\"delay_s\":1e300}", "delay_s is"),
             ("{\"delay_s\":1,\"retry\":0}", "retries count from 1"),
             ("{}", "missing delay_s"),

@@ -1,10 +1,8 @@
-use core::num::{NonZeroU32, NonZeroU64};
-use core::time::Duration;
 use std::{env, fs};
 
 use stagger_core::Policy;
 use stagger_core::text::parse_duration;
-use stagger_sim::lint::{Budgeted, DeploymentContext, Finding, Rate, check, parse_count};
+use stagger_sim::lint::{Budgeted, DeploymentContext, Finding, check, parse_count};
 
 #[track_caller]
 pub(crate) fn policy(text: &str) -> Policy {
@@ -41,52 +39,42 @@ pub(crate) fn codes(policy: &Policy, context: &DeploymentContext) -> Vec<&'stati
     check(policy, context).iter().map(|finding| finding.rule().code()).collect()
 }
 
-/// Returns the finding of one rule.
+/// Returns the finding of one rule, if it applies.
 pub(crate) fn found(text: &str, words: &str, code: &str) -> Option<Finding> {
     check(&policy(text), &context(words)).into_iter().find(|finding| finding.rule().code() == code)
 }
 
+/// Returns the finding of a rule that applies.
+#[track_caller]
+pub(crate) fn finding(text: &str, words: &str, code: &str) -> Finding {
+    found(text, words, code).unwrap_or_else(|| panic!("{code} does not apply to {text}, {words}"))
+}
+
+/// Asserts that a rule applies, with a fact that contains `want`.
+#[track_caller]
+pub(crate) fn assert_fact(text: &str, words: &str, code: &str, want: &str) {
+    let finding = finding(text, words, code);
+    assert!(finding.facts().iter().any(|fact| fact.contains(want)), "{code}, {text}: {:#?}", finding.facts());
+}
+
 /// Builds a context from optional numbers.
 pub(crate) fn any_context_from(numbers: [Option<u32>; 11]) -> DeploymentContext {
-    let [clients, capacity, requests, purpose, deadline, lease, timeout, tick, layers, idempotent, hint] = numbers;
     let purposes = ["interactive", "serverless", "background", "reconnecting", "near", "far"];
-    let millis = |n: u32| Duration::from_millis(u64::from(n));
-    let rate = |n: u32| Rate::per_second(f64::from(n)).unwrap();
-    let mut known = DeploymentContext::default();
-    if let Some(n) = clients {
-        known = known.clients(NonZeroU64::new(u64::from(n)).unwrap());
-    }
-    if let Some(n) = capacity {
-        known = known.capacity(rate(n));
-    }
-    if let Some(n) = requests {
-        known = known.requests(rate(n));
-    }
-    if let Some(n) = purpose {
-        known = known.purpose(purposes[n as usize % purposes.len()].parse().unwrap());
-    }
-    if let Some(n) = deadline {
-        known = known.deadline(millis(n));
-    }
-    if let Some(n) = lease {
-        known = known.lease(millis(n));
-    }
-    if let Some(n) = timeout {
-        known = known.attempt_timeout(millis(n));
-    }
-    if let Some(n) = tick {
-        known = known.tick(millis(n % 50));
-    }
-    if let Some(n) = layers {
-        known = known.layers(NonZeroU32::new(n % 4 + 1).unwrap());
-    }
-    if let Some(n) = idempotent {
-        known = known.idempotency(["yes", "key", "no"][n as usize % 3].parse().unwrap());
-    }
-    if let Some(n) = hint {
-        known = known.retry_after(millis(n));
-    }
-    known
+    let words: [(&str, &dyn Fn(u32) -> String); 11] = [
+        ("clients", &|n| n.to_string()),
+        ("capacity", &|n| format!("{n}/s")),
+        ("rps", &|n| format!("{n}/s")),
+        ("for", &|n| purposes[n as usize % purposes.len()].to_owned()),
+        ("deadline", &|n| format!("{n}ms")),
+        ("lease", &|n| format!("{n}ms")),
+        ("timeout", &|n| format!("{n}ms")),
+        ("tick", &|n| format!("{}ms", n % 50)),
+        ("layers", &|n| (n % 4 + 1).to_string()),
+        ("idempotent", &|n| ["yes", "key", "no"][n as usize % 3].to_owned()),
+        ("hint", &|n| format!("{n}ms")),
+    ];
+    let given = numbers.into_iter().zip(words).filter_map(|(n, (key, value))| Some(format!("{key}={}", value(n?))));
+    context(&given.collect::<Vec<_>>().join(" "))
 }
 
 /// Asserts that a page is up to date; rewrites it if `STAGGER_BLESS` is set.
