@@ -86,15 +86,14 @@ impl Objective {
     /// objectives.
     pub(super) fn best(&self, candidates: &[Candidate]) -> Option<usize> {
         let in_time = |candidate: &Candidate| {
-            let (deadline, recovery) = (self.deadline?, candidate.predicted.recovery?);
-            Some(recovery <= deadline)
+            self.deadline.zip(candidate.predicted.recovery).is_some_and(|(deadline, recovery)| recovery <= deadline)
         };
-        let any_in_time = candidates.iter().any(|candidate| in_time(candidate) == Some(true));
+        let any_in_time = candidates.iter().any(in_time);
         let key = |candidate: &Candidate| {
             let [peak, recovery] = candidate.predicted.objectives();
             let overload = (peak / self.capacity).max(1.0);
             match any_in_time {
-                true if in_time(candidate) == Some(true) => [overload, recovery],
+                true if in_time(candidate) => [overload, recovery],
                 true => [f64::INFINITY, recovery],
                 // A peak below the capacity only breaks ties.
                 false => [overload.ln() + recovery.max(1e-3).ln() + 0.01 * peak.max(1e-3).ln(), 0.0],

@@ -87,18 +87,8 @@ mod tests {
     #[test]
     fn any_number_of_keys_is_sorted() {
         for bits in [0, 1, 7, 10] {
-            let mut sorter = KeySorter::new(bits, 50);
-            for count in [
-                0,
-                1,
-                2,
-                COMPARISON_SORT_BELOW - 1,
-                COMPARISON_SORT_BELOW,
-                1_000,
-                SINGLE_PASS_FROM - 1,
-                SINGLE_PASS_FROM,
-                20_000,
-            ] {
+            let (mut sorter, few, many) = (KeySorter::new(bits, 50), COMPARISON_SORT_BELOW, SINGLE_PASS_FROM);
+            for count in [0, 1, 2, few - 1, few, 1_000, many - 1, many, 20_000] {
                 // Every microsecond many times; the other bits in no order.
                 let key = |n: u64| (n * 31 % (1 << bits)) << 50 | (n * 7_919 % 50_021);
                 let mut keys: Vec<_> = (0..count as u64).map(key).collect();

@@ -104,10 +104,9 @@ mod tests {
         for profile in Profile::all().filter(|profile| profile.policy().has_independent_delays()) {
             let policy = profile.policy();
             for n in 1..8 {
-                let Some(distribution) = Distribution::for_retry(&policy, n) else { continue };
-                let whole: f64 = distribution.pieces.iter().map(|piece| piece.share).sum();
-                let mean: f64 =
-                    distribution.pieces.iter().map(|piece| piece.share * (piece.from + piece.to) / 2.0).sum();
+                let Some(Distribution { pieces }) = Distribution::for_retry(&policy, n) else { continue };
+                let whole: f64 = pieces.iter().map(|piece| piece.share).sum();
+                let mean: f64 = pieces.iter().map(|piece| piece.share * (piece.from + piece.to) / 2.0).sum();
                 let want = steps(policy.mean(n).unwrap());
                 assert!((whole - 1.0).abs() < 1e-9, "{} {n}: {whole}", profile.name());
                 assert!((mean - want).abs() < 1e-3 * want + 1e-3, "{} {n}: {mean} is not {want}", profile.name());
@@ -125,10 +124,7 @@ mod tests {
         // The variance of two uniform delays of six steps, plus 1/12 for rounding to steps.
         assert!((square - (2.0 * 36.0 + 1.0) / 12.0).abs() < 0.05, "{square}");
         assert_eq!(weights[..4], [0.0; 4]);
-        assert_eq!(
-            Distribution::network_weights(1, 0.0, 0.0),
-            [0.0, 1.0],
-            "no message arrives in the step it was sent in"
-        );
+        let immediate = Distribution::network_weights(1, 0.0, 0.0);
+        assert_eq!(immediate, [0.0, 1.0], "no message arrives in the step it was sent in");
     }
 }

@@ -97,20 +97,15 @@ impl<'a> ReconnectRecorder<'a> {
         }
         let count = u32::try_from(trace.attempts.len()).unwrap_or(u32::MAX);
         // The last attempt of a connected client ends when the client is connected.
-        let (last, before) = match (trace.outcome, trace.attempts.split_last()) {
-            (ClientOutcome::Connected, Some((last, before))) => (Some(last), before),
-            _ => (None, trace.attempts),
-        };
-        for answered in before.iter().filter_map(|attempt| attempt.answered) {
+        let last = trace.attempts.last().filter(|_| trace.outcome == ClientOutcome::Connected);
+        let before = trace.attempts.len() - usize::from(last.is_some());
+        for answered in trace.attempts[..before].iter().filter_map(|attempt| attempt.answered) {
             tally.in_flight.end(micros(answered));
         }
-        match (trace.outcome, last) {
-            (ClientOutcome::Connected, Some(last)) => {
-                let at = micros(last.answered.unwrap_or(last.sent));
-                tally.connected(at, at.saturating_sub(micros(trace.lost)), count);
-            }
-            (ClientOutcome::GaveUp, _) => tally.gave_up(count),
-            (ClientOutcome::Connected | ClientOutcome::Unfinished, _) => tally.unfinished += 1,
+        match last.map(|last| micros(last.answered.unwrap_or(last.sent))) {
+            Some(at) => tally.connected(at, at.saturating_sub(micros(trace.lost)), count),
+            None if trace.outcome == ClientOutcome::GaveUp => tally.gave_up(count),
+            None => tally.unfinished += 1,
         }
     }
 
