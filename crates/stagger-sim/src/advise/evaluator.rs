@@ -53,7 +53,6 @@ impl Evaluator {
         })
     }
 
-    /// Returns the number of clients behind the reported figures.
     pub(super) const fn simulated(&self) -> u64 {
         self.full.clients()
     }

@@ -7,7 +7,6 @@ use super::distribution::Distribution;
 use super::step::steps;
 use crate::reconnect::{FirstAttempt, ReconnectScenario, RetryAfter};
 
-/// The delay distributions of a policy, by attempt.
 pub(super) struct AttemptDelays {
     pub(super) first: Distribution,
     /// The delay after each failed attempt; the last entry also applies to all later attempts. `None` if the client

@@ -22,7 +22,6 @@ impl Cohort {
         Self { changes: vec![0.0; 64], level: 0.0, sent, busy: (0, 0), horizon }
     }
 
-    /// Returns whether there is anything to send in this step, or in flight.
     pub(super) const fn is_busy(&self, step: usize) -> bool {
         self.busy.0 <= step && step < self.busy.1
     }

@@ -8,7 +8,6 @@ use crate::engine::{CLIENT_BITS, MAX_TIME, Simulation};
 use crate::environment::distributions::normal;
 use crate::scenario::client_policy::ClientPolicy;
 
-/// The simulation of a row and the clients that write it.
 pub(super) struct OccSimulation<'a> {
     scenario: &'a OccScenario,
     policy: ClientPolicy<'a>,

@@ -10,7 +10,6 @@ use crate::engine::Simulation;
 use crate::engine::time::{instant, micros};
 use crate::environment::distributions::exponential;
 
-/// The simulation of an outage: all requests, all processes and one server.
 pub(super) struct OutageSimulation<'a> {
     scenario: &'a OutageScenario,
     policy: &'a Policy,

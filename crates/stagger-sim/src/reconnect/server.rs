@@ -71,7 +71,6 @@ impl Acceptor {
     }
 }
 
-/// A server that sends the same hint to all rejected clients.
 pub(super) struct FixedHint(pub(super) Option<ServerHint>);
 
 impl Server for FixedHint {

@@ -10,7 +10,6 @@ use crate::engine::time::micros;
 use crate::environment::random::Environment;
 use crate::scenario::client_policy::ClientPolicy;
 
-/// The simulation of a mass disconnect: all clients and one server.
 pub(super) struct ReconnectSimulation<'a, S> {
     scenario: &'a ReconnectScenario,
     policy: ClientPolicy<'a>,

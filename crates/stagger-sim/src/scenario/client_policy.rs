@@ -52,7 +52,6 @@ impl<'a> ClientPolicy<'a> {
         delay(&self.retry(id, state).decide_unguarded(outcome, NestedRetries::Allow, || instant(now)))
     }
 
-    /// Returns the seed of a client in a run with this seed.
     pub(crate) fn seed_of_client(run: Seed, id: u32) -> Seed {
         nth(run.for_call(0), id)
     }

@@ -108,14 +108,15 @@ mod tests {
 
     use super::*;
     use crate::outage::ProcessGuards;
-    use crate::storm::{FluidReport, ServerCounts};
+    use crate::storm::{FluidReport, ReconnectReport, ServerCounts};
     use crate::{fluid, occ, outage, reconnect};
 
     const SEED: Seed = Seed::new(7);
 
     fn reconnects() -> StormReport {
         let scenario = reconnect::ReconnectScenario::builder(500).rate(50.0).backlog(5);
-        let scenario = scenario.retry_after(reconnect::RetryAfter::Fixed(Duration::from_secs(2))).build().unwrap();
+        let scenario = scenario.retry_after(reconnect::RetryAfter::Fixed(Duration::from_secs(2)));
+        let scenario = scenario.down_for(Duration::from_millis(1_500)).build().unwrap();
         let runs = [(SEED, &scenario.run(&Policy::DEFAULT, SEED))];
         StormReport::new(&scenario).with_strategy("plain", &Policy::DEFAULT, runs)
     }
@@ -165,15 +166,25 @@ mod tests {
         let document = to_value(reconnects()).unwrap();
         let scenario = &document["scenario"];
         assert_eq!((&scenario["kind"], &scenario["retry_after"]), (&json!("reconnect"), &json!("fixed")));
-        assert_eq!((&scenario["retry_after_s"], &scenario["horizon_s"]), (&json!(2.0), &json!(86_400.0)));
+        let names = ["retry_after_s", "horizon_s", "down_for_s", "one_way_min_s", "one_way_max_s"];
+        assert_eq!(json!(names.map(|name| &scenario[name])), json!([2.0, 86_400.0, 1.5, 0.01, 0.04]));
         let strategy = &document["strategies"][0];
         assert_eq!(strategy["policy"].as_str().unwrap().parse(), Ok(Policy::DEFAULT));
         let run = &strategy["runs"][0];
         assert_eq!((&run["seed"], &run["clients"]), (&json!(7), &json!(500)));
         // With four attempts, some clients give up.
         assert_eq!((&run["t100_s"], &run["efficiency_time"]), (&Value::Null, &Value::Null));
-        let sum: u64 = run["arrivals"].as_array().unwrap().iter().map(|count| count.as_u64().unwrap()).sum();
-        assert_eq!(json!(sum), run["attempts"]);
+        let counts: Vec<u64> = from_value(run["arrivals"].clone()).unwrap();
+        assert_eq!(json!(counts.iter().sum::<u64>()), run["attempts"]);
+        assert_eq!(json!(counts[10..].iter().max()), run["peak_100ms_after_1s"]);
+        assert_ne!(run["peak_100ms"], run["peak_100ms_after_1s"], "the first wave is the highest");
+    }
+
+    #[test]
+    fn the_95th_percentile_is_that_of_the_list() {
+        let recovered_percentiles = (1..=100).map(Duration::from_secs).collect();
+        let figures = reconnect::ReconnectFigures { recovered_percentiles, ..Default::default() };
+        assert_eq!(to_value(ReconnectReport::from_figures(&figures)).unwrap()["recovered_p95_s"], json!(95.0));
     }
 
     #[test]

@@ -108,7 +108,6 @@ impl fmt::Display for MetricValue {
     }
 }
 
-/// The type of a field that is a metric.
 pub(super) trait MetricField {
     /// Returns the value; `None` if it is written as `null`.
     fn metric_value(&self) -> Option<MetricValue>;

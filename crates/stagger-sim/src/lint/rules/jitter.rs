@@ -153,7 +153,6 @@ fn first_in_step(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     })
 }
 
-/// Adds suggestions that turn the first delay into an interval.
 fn later_first(found: Diagnosis, policy: &Policy) -> Diagnosis {
     match policy.backoff() {
         // Exponential backoff with the default base and cap.
