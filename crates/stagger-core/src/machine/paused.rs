@@ -1,6 +1,6 @@
 use core::time::Duration;
 
-use crate::machine::state::RetryState;
+use crate::machine::state::{DECIDED, RetryState};
 use crate::numbers::instant::{Instant, nanos};
 use crate::numbers::seed::Seed;
 
@@ -37,14 +37,16 @@ pub struct Paused {
 }
 
 impl RetryState {
-    /// Pauses this state, with the seed of its delays. `now` is the time of the clock that drove it.
+    /// Pauses this state, with the seed of its delays. `now` is the time of the clock that drove it. An attempt in
+    /// progress counts as made, and the next one is a retry, which needs a permit.
     #[must_use]
     pub const fn pause(self, seed: Seed, now: Instant) -> Paused {
         let elapsed = match self.start() {
             Some(start) => now.saturating_since(start),
             None => Duration::ZERO,
         };
-        Paused { state: Self { start: Instant::ZERO, ..self }, elapsed, seed }
+        let decided = if self.attempt > 0 { DECIDED } else { 0 };
+        Paused { state: Self { start: Instant::ZERO, flags: self.flags | decided, ..self }, elapsed, seed }
     }
 }
 

@@ -35,8 +35,7 @@ pub struct Job<T, S: Clock + Clone> {
 impl<T, S: Clock + Clone> Job<T, S> {
     /// Begins the next attempt of an item.
     pub(super) fn begin(retrier: &Retrier, item: T, state: ItemState, clock: S) -> Result<Self, GaveUp<T>> {
-        let options = Through { retrier: retrier.clone(), deadline: None, is_timed: false };
-        let mut call = Call::resume(options, clock, state);
+        let mut call = resume(retrier, state, clock);
         match call.begin() {
             Ok(()) => {
                 call.attempting();
@@ -73,8 +72,9 @@ impl<T, S: Clock + Clone> Job<T, S> {
     }
 
     /// Returns a snapshot of the item that counts this attempt, for a process that must not lose it even if the attempt
-    /// kills it: persist the snapshot before the attempt is made, and an item that kills every worker is given up after
-    /// as many attempts as the policy allows.
+    /// kills it: persist the snapshot before the attempt is made, and [`restore`](super::RetryQueue::restore) gives up an
+    /// item that has killed as many workers as the policy allows attempts. Items that are attempted together with it,
+    /// as in a [`Batch`](crate::batch::Batch), lose an attempt with each worker, too.
     #[must_use]
     pub fn pending(&self) -> Pending<&T> {
         let (state, seed) = self.call.state();
@@ -86,6 +86,12 @@ impl<T, S: Clock + Clone> Job<T, S> {
         self.call.succeeded(&Silent);
         self.item
     }
+}
+
+/// Continues the call of an item.
+pub(super) fn resume<S: Clock + Clone>(retrier: &Retrier, state: ItemState, clock: S) -> Call<Through<Retrier>, S> {
+    let options = Through { retrier: retrier.clone(), deadline: None, is_timed: false };
+    Call::resume(options, clock, state)
 }
 
 impl<T: fmt::Debug, S: Clock + Clone> fmt::Debug for Job<T, S> {

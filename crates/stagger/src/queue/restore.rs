@@ -3,11 +3,12 @@ use stagger_core::{Instant, StopReason};
 
 use super::full::QueueFull;
 use super::gave_up::{GaveUp, GiveUpReason};
-use super::job::ItemState;
+use super::job::{ItemState, resume};
 use super::pending::Pending;
 use super::retry::{RetryQueue, Waiting};
 use super::slab::Key;
 use crate::call::permits::WaitingPermits;
+use crate::retrier::event::Silent;
 use crate::time::Sleep;
 
 impl<T, S: Sleep + Clone> RetryQueue<T, S> {
@@ -35,7 +36,7 @@ impl<T, S: Sleep + Clone> RetryQueue<T, S> {
     /// # Errors
     /// Returns [`GaveUp`], with the item unchanged: with [`StopReason::Attempts`] if the policy allows no further
     /// attempt, with [`StopReason::Budget`] if the budget grants no permit, or with [`GiveUpReason::Full`] if the queue
-    /// is at capacity.
+    /// is at capacity. Listeners of the retrier receive the first two as the end of the item's call.
     pub fn restore(&mut self, pending: Pending<T>) -> Result<Key, GaveUp<Pending<T>>> {
         let Pending { item, left, paused } = pending;
         let gave_up =
@@ -45,14 +46,23 @@ impl<T, S: Sleep + Clone> RetryQueue<T, S> {
                 .queue
                 .push(Waiting { item, state }, left)
                 .map_err(|QueueFull(waiting)| gave_up(waiting.item, GiveUpReason::Full)),
-            Err(stop) => Err(gave_up(item, GiveUpReason::Stop(stop))),
+            Err(stop) => {
+                let state = self.state_of(paused);
+                resume(&self.retrier, state, self.queue.timer.clone()).emit_stop(&Silent, stop);
+                Err(gave_up(item, GiveUpReason::Stop(stop)))
+            }
         }
+    }
+
+    /// Restores the state of a paused item, without permits.
+    fn state_of(&self, paused: Paused) -> ItemState {
+        ItemState { state: paused.resume(self.queue.timer.now()), seed: paused.seed(), ..ItemState::FRESH }
     }
 
     /// Restores the state of a paused item, and acquires new permits in place of the released ones.
     fn resumed(&self, paused: Paused) -> Result<ItemState, StopReason> {
         let timer = &self.queue.timer;
-        let mut state = ItemState { state: paused.resume(timer.now()), seed: paused.seed(), ..ItemState::FRESH };
+        let mut state = self.state_of(paused);
         let retry = RetryMachine::new(self.retrier.policy(), &mut state.state, state.seed);
         if retry.is_last_attempt() {
             return Err(StopReason::Attempts);

@@ -43,22 +43,28 @@ use crate::time::{Sleep, entropy};
 ///
 /// const POLICY: Policy = policy!(exponential(ms(100), secs(10)).max_attempts(3));
 ///
-/// # let send = async |message: &str, attempt: u32| if attempt < 3 { Err(()) } else { Ok(message.len()) };
+/// # let send = async |message: &String| if message == "poison" { Err(()) } else { Ok(()) };
 /// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap().block_on(async {
 /// let mut queue = RetryQueue::new(POLICY).capacity(100_000);
-/// queue.push("a message", Duration::ZERO)?;
+/// let mut dead_letters = Vec::new();
+/// queue.push(String::from("poison"), Duration::ZERO)?;
+/// queue.push(String::from("a message"), Duration::from_secs(1))?;
 ///
 /// while let Some(due) = queue.next().await {
-///     let job = due?;
-///     match send(job.item, job.number()).await {
-///         Ok(_) => {
+///     let queued = match due {
+///         Ok(job) if send(&job.item).await.is_ok() => {
 ///             job.succeeded();
+///             continue;
 ///         }
-///         Err(_) => {
-///             queue.push_retry(job, Outcome::TRANSIENT)?;
-///         }
+///         Ok(job) => queue.push_retry(job, Outcome::TRANSIENT),
+///         Err(rejected) => Err(rejected),
+///     };
+///     // The others are still in the queue: an item that is given up does not end the loop.
+///     if let Err(gave_up) = queued {
+///         dead_letters.push(gave_up.item);
 ///     }
 /// }
+/// assert_eq!(dead_letters, ["poison"]);
 /// # Ok::<(), Box<dyn core::error::Error>>(()) }).unwrap();
 /// ```
 pub struct RetryQueue<T, S: Sleep + Clone> {

@@ -101,6 +101,20 @@ fn only_a_retry_with_a_permit_acquires_a_new_one() {
     }
 }
 
+/// Otherwise every crash of a worker would be a retry that the budget does not see.
+#[test]
+fn an_attempt_in_progress_when_paused_is_followed_by_a_retry_with_a_permit() {
+    let budget = RecordingBudget::with_clock();
+    let (guards, mut state) = (Guards::none().budget(&budget), RetryState::new());
+    let mut retry = RetryMachine::new(&Policy::DEFAULT, &mut state, Seed::new(1));
+    guards.release(retry.begin(Permits::NONE, || Instant::ZERO, &guards).unwrap());
+    budget.set_rejects(true);
+
+    let mut resumed = state.pause(Seed::new(1), Instant::ZERO).resume(Instant::ZERO);
+    let retry = RetryMachine::new(&Policy::DEFAULT, &mut resumed, Seed::new(1));
+    assert_eq!(retry.reacquire(|| Instant::ZERO, &guards), Err(StopReason::Budget));
+}
+
 #[cfg(feature = "serde")]
 mod serialized {
     use stagger_core::machine::Paused;

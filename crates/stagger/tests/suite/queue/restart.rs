@@ -1,11 +1,12 @@
 //! A consumer that is shut down or killed and then restarted loses no items.
 
 use core::time::Duration;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use futures_lite::future::block_on;
 use proptest::collection::vec;
 use proptest::prelude::*;
+use stagger::observe::Action;
 use stagger::queue::{GiveUpReason, Pending, RetryQueue};
 use stagger::testing::VirtualClock;
 use stagger::time::{Clock, Sleep, SystemClock, Tokio};
@@ -124,6 +125,35 @@ fn an_item_that_kills_every_worker_is_given_up_after_max_attempts() {
             ("poison", GiveUpReason::Stop(StopReason::Attempts), max_attempts)
         );
     }
+}
+
+#[test]
+fn listeners_hear_of_an_item_that_is_given_up_when_it_is_restored() {
+    let budget = Arc::new(RecordingBudget::new(0));
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let events = Arc::clone(&heard);
+    let retrier = Retrier::new(POLICY)
+        .shared_budget(budget)
+        .on_event(move |event| events.lock().unwrap().push((event.attempt, event.action)));
+    let after = |attempts| {
+        let mut queue = RetryQueue::with_timer(VirtualClock::new(), POLICY);
+        queue.push((), Duration::ZERO).unwrap();
+        for _ in 0..attempts {
+            let job = block_on(queue.next()).unwrap().unwrap();
+            let pending = job.pending();
+            let pending = Pending::new((), pending.left, pending.paused);
+            if job.number() == attempts {
+                return pending;
+            }
+            queue.push_retry(job, Outcome::TRANSIENT).unwrap();
+        }
+        unreachable!("the last attempt returns")
+    };
+    let mut queue = RetryQueue::with_timer(VirtualClock::new(), retrier);
+    queue.restore(after(3)).unwrap_err();
+    queue.restore(after(2)).unwrap_err();
+    let stopped = |attempt, reason| (attempt, Action::Stop(reason));
+    assert_eq!(*heard.lock().unwrap(), [stopped(3, StopReason::Attempts), stopped(2, StopReason::Budget)]);
 }
 
 /// Otherwise a call that began before the process started could exceed its time limit.
