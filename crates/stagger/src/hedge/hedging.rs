@@ -1,5 +1,6 @@
 use core::fmt;
 use core::future::Future;
+use core::marker::PhantomData;
 use core::pin::Pin;
 use core::task::{Context, Poll, ready};
 use core::time::Duration;
@@ -52,7 +53,7 @@ use crate::time::{Clock, Sleep};
 /// # });
 /// ```
 #[cfg(feature = "tokio")]
-pub fn hedge<F, O, V, E>(hedge: &Hedge, operation: F) -> Hedging<'_, F, O, E, BuiltIn, crate::time::Tokio>
+pub fn hedge<F, O, V, E>(hedge: &Hedge, operation: F) -> Hedging<'_, F, O, E, BuiltIn, crate::time::Tokio, Result<V, E>>
 where
     F: FnMut() -> O,
     O: Future<Output = Result<V, E>>,
@@ -61,26 +62,29 @@ where
 }
 
 /// Runs a hedged operation on another timer; see [`hedge`](fn@crate::hedge::hedge).
-pub fn hedge_with_timer<F, O, V, E, T>(hedge: &Hedge, timer: T, operation: F) -> Hedging<'_, F, O, E, BuiltIn, T>
+pub fn hedge_with_timer<F, O, V, E, T>(
+    hedge: &Hedge,
+    timer: T,
+    operation: F,
+) -> Hedging<'_, F, O, E, BuiltIn, T, Result<V, E>>
 where
     F: FnMut() -> O,
     O: Future<Output = Result<V, E>>,
     T: Sleep + Clone,
 {
-    Hedging::new(hedge, operation, BuiltIn, timer, Guards::none(), None, None)
+    Hedging::new(Settings { hedge, guards: Guards::none(), retrier: None, latencies: None }, operation, BuiltIn, timer)
 }
 
 pin_project! {
     /// The future returned by [`hedge`](fn@crate::hedge), and the builder that configures it.
+    ///
+    /// The type parameters track the configured options; they are inferred. `Out` is the output.
     #[must_use = "futures do nothing unless polled"]
-    pub struct Hedging<'h, F, O, E, R, T: Sleep> {
-        hedge: &'h Hedge,
+    pub struct Hedging<'h, F, O, E, R, T: Sleep, Out> {
+        settings: Settings<'h>,
         operation: F,
         rule: R,
         timer: T,
-        guards: Guards<'h>,
-        retrier: Option<&'h Shared>,
-        latencies: Option<&'h Latencies>,
         state: Option<HedgeState>,
         #[pin]
         first: Option<O>,
@@ -92,7 +96,17 @@ pin_project! {
         // The first attempt's error; until there is one, the error of a copy.
         error: Option<(u32, E)>,
         rejected: bool,
+        output: PhantomData<fn() -> Out>,
     }
+}
+
+/// What the call takes from its caller.
+#[derive(Clone, Copy)]
+struct Settings<'h> {
+    hedge: &'h Hedge,
+    guards: Guards<'h>,
+    retrier: Option<&'h Shared>,
+    latencies: Option<&'h Latencies>,
 }
 
 /// A copy in flight.
@@ -117,24 +131,20 @@ pub struct Hedged<V, E> {
     pub rejected: bool,
 }
 
-impl<'h, F, O, E, R, T: Sleep> Hedging<'h, F, O, E, R, T> {
-    const fn new(
-        hedge: &'h Hedge,
-        operation: F,
-        rule: R,
-        timer: T,
-        guards: Guards<'h>,
-        retrier: Option<&'h Shared>,
-        latencies: Option<&'h Latencies>,
-    ) -> Self {
+/// Returns the result alone.
+impl<V, E> From<Hedged<V, E>> for Result<V, E> {
+    fn from(hedged: Hedged<V, E>) -> Self {
+        hedged.result
+    }
+}
+
+impl<'h, F, O, E, R, T: Sleep, Out> Hedging<'h, F, O, E, R, T, Out> {
+    const fn new(settings: Settings<'h>, operation: F, rule: R, timer: T) -> Self {
         Self {
-            hedge,
+            settings,
             operation,
             rule,
             timer,
-            guards,
-            retrier,
-            latencies,
             state: None,
             first: None,
             first_started: Instant::ZERO,
@@ -144,13 +154,14 @@ impl<'h, F, O, E, R, T: Sleep> Hedging<'h, F, O, E, R, T> {
             armed_for: None,
             error: None,
             rejected: false,
+            output: PhantomData,
         }
     }
 
     /// Sets the budget that every copy must acquire a permit from; it is also notified of the first attempt. Default:
     /// none. A budget under an [operator control](crate::control) limits and disables copies together with retries.
     pub fn budget(mut self, budget: &'h dyn Budget) -> Self {
-        self.guards.budget = Some(budget);
+        self.settings.guards.budget = Some(budget);
         self
     }
 
@@ -158,59 +169,64 @@ impl<'h, F, O, E, R, T: Sleep> Hedging<'h, F, O, E, R, T> {
     /// end of the call, and its budget and breaker must grant every copy. The first attempt is made even if the breaker
     /// is open, and the policy is not used: to reject and to retry, make the hedged call inside [`Retrier::run`].
     pub fn retrier(mut self, retrier: &'h Retrier) -> Self {
-        self.retrier = Some(retrier.shared());
-        self.guards = retrier.shared().guards();
+        self.settings.retrier = Some(retrier.shared());
+        self.settings.guards = retrier.shared().guards();
         self
     }
 
     /// Sets the recorder of attempt latencies, which a quantile delay is computed from. Share one between the calls to
     /// a target. Default: none, so a quantile delay uses its fallback.
     pub fn latencies(mut self, latencies: &'h Latencies) -> Self {
-        self.latencies = Some(latencies);
+        self.settings.latencies = Some(latencies);
         self
     }
 
     /// Sets which errors are transient; all others are permanent. A permanent error of the first attempt ends the call.
-    pub fn when<P: Fn(&E) -> bool>(self, is_transient: P) -> Hedging<'h, F, O, E, When<P>, T> {
-        self.with_rule(When(is_transient))
+    pub fn when<P: Fn(&E) -> bool>(self, is_transient: P) -> Hedging<'h, F, O, E, When<P>, T, Out> {
+        Hedging::new(self.settings, self.operation, When(is_transient), self.timer)
     }
 
     /// Sets the rule that classifies errors, returning the full [`Outcome`].
-    pub fn classify<P: Fn(&E) -> Outcome>(self, rule: P) -> Hedging<'h, F, O, E, Classify<P>, T> {
-        self.with_rule(Classify(rule))
+    pub fn classify<P: Fn(&E) -> Outcome>(self, rule: P) -> Hedging<'h, F, O, E, Classify<P>, T, Out> {
+        Hedging::new(self.settings, self.operation, Classify(rule), self.timer)
     }
 
     /// Sets the output to [`Hedged`]: the result, the winner, and the number of attempts started.
-    pub const fn with_report(self) -> HedgingReport<'h, F, O, E, R, T> {
-        HedgingReport { hedging: self }
-    }
-
-    fn with_rule<R2>(self, rule: R2) -> Hedging<'h, F, O, E, R2, T> {
-        Hedging::new(self.hedge, self.operation, rule, self.timer, self.guards, self.retrier, self.latencies)
+    pub fn with_report<V>(self) -> Hedging<'h, F, O, E, R, T, Hedged<V, E>>
+    where
+        O: Future<Output = Result<V, E>>,
+    {
+        Hedging::new(self.settings, self.operation, self.rule, self.timer)
     }
 }
 
-impl<F, O, E, R, T: Sleep> fmt::Debug for Hedging<'_, F, O, E, R, T> {
+impl<F, O, E, R, T: Sleep, Out> fmt::Debug for Hedging<'_, F, O, E, R, T, Out> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Hedging").field("hedge", self.hedge).field("state", &self.state).finish_non_exhaustive()
+        f.debug_struct("Hedging")
+            .field("hedge", self.settings.hedge)
+            .field("state", &self.state)
+            .finish_non_exhaustive()
     }
 }
 
-impl<F, O, V, E, R, T> Hedging<'_, F, O, E, R, T>
+impl<F, O, V, E, R, T, Out> Future for Hedging<'_, F, O, E, R, T, Out>
 where
     F: FnMut() -> O,
     O: Future<Output = Result<V, E>>,
     E: EventError,
     R: Rule<E>,
     T: Sleep + Clone,
+    Out: From<Hedged<V, E>>,
 {
-    fn poll_end(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Hedged<V, E>> {
+    type Output = Out;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Out> {
         if self.state.is_none() {
             self.as_mut().start();
         }
         loop {
             if let Some(end) = self.as_mut().poll_attempts(cx) {
-                return Poll::Ready(end);
+                return Poll::Ready(end.into());
             }
             let this = self.as_mut().project();
             let Some(state) = this.state else { return Poll::Pending };
@@ -219,8 +235,8 @@ where
                 return match this.error.take_if(|_| !is_running) {
                     Some((_, error)) => {
                         let stop =
-                            if *this.rejected { rejecting(this.guards, this.timer) } else { StopReason::Attempts };
-                        Poll::Ready(self.end(Err(error), None, Action::Stop(stop)))
+                            if *this.rejected { this.settings.rejecting(this.timer) } else { StopReason::Attempts };
+                        Poll::Ready(self.end(Err(error), None, Action::Stop(stop)).into())
                     }
                     // No error yet: an attempt is still running. Or the call has already ended.
                     None => Poll::Pending,
@@ -245,7 +261,16 @@ where
             self.as_mut().launch(now);
         }
     }
+}
 
+impl<F, O, V, E, R, T, Out> Hedging<'_, F, O, E, R, T, Out>
+where
+    F: FnMut() -> O,
+    O: Future<Output = Result<V, E>>,
+    E: EventError,
+    R: Rule<E>,
+    T: Sleep + Clone,
+{
     /// Starts the first attempt.
     fn start(self: Pin<&mut Self>) {
         let mut this = self.project();
@@ -254,31 +279,30 @@ where
         // The first attempt of a call inside another one is part of that call's attempt.
         let nested = if scope::depth() > 0 { NestedRetries::ShareBudget } else { NestedRetries::Allow };
         // The breaker is not asked, so it is not told either.
-        let mut guards = this.guards.nested(nested);
+        let mut guards = this.settings.guards.nested(nested);
         guards.breaker = None;
-        hold(this.first_permits, guards.first_of_several(|| now), PermitStage::Attempting, guards, this.timer);
+        *this.first_permits = held(guards.first_of_several(|| now), PermitStage::Attempting, guards, this.timer);
         this.first.set(Some((this.operation)()));
-        *this.state = Some(HedgeState::new(this.hedge, this.hedge.delay_now(*this.latencies), now));
+        *this.state = Some(HedgeState::new(this.settings.hedge, this.settings.delay(), now));
     }
 
     /// Starts another copy, if the guards grant it.
     fn launch(self: Pin<&mut Self>, now: Instant) {
         let this = self.project();
         let Some(state) = this.state else { return };
-        let Some(permits) = this.guards.another_of_several(|| now) else {
+        let Some(permits) = this.settings.guards.another_of_several(|| now) else {
             state.rejected();
             *this.rejected = true;
             return;
         };
         // Only after the permits are stored: the listener or the operation may panic.
-        let mut held = HeldPermits::EMPTY;
-        hold(&mut held, permits, PermitStage::Admitted, *this.guards, this.timer);
+        let mut permits = held(permits, PermitStage::Admitted, this.settings.guards, this.timer);
         let number = state.count();
         let after = now.saturating_since(*this.first_started);
-        emit(*this.retrier, number, after, Action::Retry { after, source: DelaySource::Hedge }, None);
-        held.set_stage(PermitStage::Attempting);
-        state.launched(this.hedge.delay_now(*this.latencies), now);
-        this.copies.push(Copy { attempt: Box::pin((this.operation)()), number, started: now, permits: held });
+        this.settings.emit(number, after, Action::Retry { after, source: DelaySource::Hedge }, None);
+        permits.set_stage(PermitStage::Attempting);
+        state.launched(this.settings.delay(), now);
+        this.copies.push(Copy { attempt: Box::pin((this.operation)()), number, started: now, permits });
     }
 
     /// Polls the attempts in flight. Returns the end of the call if one of them ends it.
@@ -318,7 +342,7 @@ where
         let mut this = self.as_mut().project();
         let now = this.timer.now();
         let outcome = result.as_ref().map_or_else(
-            |error| this.rule.outcome(error, this.retrier.map(|retrier| &retrier.rules)),
+            |error| this.rule.outcome(error, this.settings.retrier.map(|retrier| &retrier.rules)),
             |_| Outcome::Success,
         );
         permits.record(&outcome, now);
@@ -326,9 +350,9 @@ where
         let is_final = matches!(outcome, Outcome::Permanent | Outcome::UnsafeToRetry(_) | Outcome::Success);
         match result {
             Ok(value) => {
-                record_latency(*this.latencies, started, now);
+                this.settings.record_latency(started, now);
                 if this.first.is_some() {
-                    record_latency(*this.latencies, *this.first_started, now);
+                    this.settings.record_latency(*this.first_started, now);
                     this.first.set(None);
                     this.first_permits.settle();
                 }
@@ -360,107 +384,63 @@ where
         let this = self.project();
         let now = this.timer.now();
         for copy in this.copies.drain(..) {
-            record_latency(*this.latencies, copy.started, now);
+            this.settings.record_latency(copy.started, now);
         }
         let launched = this.state.as_mut().map_or(0, |state| {
             state.rejected();
             state.count()
         });
         let error = result.as_ref().err().map(|error| error as &dyn EventError);
-        emit(*this.retrier, launched, now.saturating_since(*this.first_started), action, error);
+        this.settings.emit(launched, now.saturating_since(*this.first_started), action, error);
         Hedged { result, winner, launched, rejected: *this.rejected }
     }
 }
 
-impl<F, O, V, E, R, T> Future for Hedging<'_, F, O, E, R, T>
-where
-    F: FnMut() -> O,
-    O: Future<Output = Result<V, E>>,
-    E: EventError,
-    R: Rule<E>,
-    T: Sleep + Clone,
-{
-    type Output = Result<V, E>;
+impl Settings<'_> {
+    /// Returns the delay before the next copy.
+    fn delay(&self) -> Duration {
+        self.hedge.delay_now(self.latencies)
+    }
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<V, E>> {
-        self.poll_end(cx).map(|end| end.result)
+    fn record_latency(&self, started: Instant, now: Instant) {
+        if let Some(latencies) = self.latencies {
+            latencies.record(now.saturating_since(started));
+        }
+    }
+
+    /// Returns which guard has rejected a copy.
+    fn rejecting(&self, timer: &impl Clock) -> StopReason {
+        match self.guards.breaker {
+            Some(breaker) if !breaker.retry_in(&timer.now()).is_zero() => StopReason::Breaker,
+            _ => StopReason::Budget,
+        }
+    }
+
+    /// Passes an event to the listeners of the retrier.
+    fn emit(&self, attempt: u32, elapsed: Duration, action: Action, error: Option<&dyn EventError>) {
+        if let Some(retrier) = self.retrier {
+            retrier.emit(|| Event {
+                target: "",
+                attempt,
+                max_attempts: None,
+                elapsed,
+                budget_left: retrier.guards().budget.and_then(Budget::available),
+                action,
+                error,
+            });
+        }
     }
 }
 
-pin_project! {
-    /// The future returned by [`Hedging::with_report`].
-    #[must_use = "futures do nothing unless polled"]
-    pub struct HedgingReport<'h, F, O, E, R, T: Sleep> {
-        #[pin]
-        hedging: Hedging<'h, F, O, E, R, T>,
-    }
-}
-
-impl<F, O, E, R, T: Sleep> fmt::Debug for HedgingReport<'_, F, O, E, R, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.hedging.fmt(f)
-    }
-}
-
-impl<F, O, V, E, R, T> Future for HedgingReport<'_, F, O, E, R, T>
-where
-    F: FnMut() -> O,
-    O: Future<Output = Result<V, E>>,
-    E: EventError,
-    R: Rule<E>,
-    T: Sleep + Clone,
-{
-    type Output = Hedged<V, E>;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Hedged<V, E>> {
-        self.project().hedging.poll_end(cx)
-    }
-}
-
-fn record_latency(latencies: Option<&Latencies>, started: Instant, now: Instant) {
-    if let Some(latencies) = latencies {
-        latencies.record(now.saturating_since(started));
-    }
-}
-
-/// Stores the permits of an attempt that has come this far.
-fn hold<'h, T: Sleep + Clone>(
-    slot: &mut HeldPermits<Guards<'h>, T>,
+/// Holds the permits of an attempt that has come this far.
+fn held<'h, T: Sleep + Clone>(
     permits: Permits,
     stage: PermitStage,
     guards: Guards<'h>,
     timer: &T,
-) {
-    slot.hold(
-        permits,
-        stage,
-        guards.nested,
-        || {
-            if guards.is_unguarded() { None } else { Some((guards, timer.clone())) }
-        },
-    );
-}
-
-/// Returns which guard has rejected a copy.
-fn rejecting(guards: &Guards<'_>, timer: &impl Clock) -> StopReason {
-    match guards.breaker {
-        Some(breaker) if !breaker.retry_in(&timer.now()).is_zero() => StopReason::Breaker,
-        _ => StopReason::Budget,
-    }
-}
-
-/// Passes an event to the listeners of the retrier.
-fn emit(retrier: Option<&Shared>, attempt: u32, elapsed: Duration, action: Action, error: Option<&dyn EventError>) {
-    if let Some(retrier) = retrier {
-        let budget_left = || retrier.guards().budget.and_then(Budget::available);
-        retrier.emit(|| Event {
-            target: "",
-            attempt,
-            max_attempts: None,
-            elapsed,
-            budget_left: budget_left(),
-            action,
-            error,
-        });
-    }
+) -> HeldPermits<Guards<'h>, T> {
+    let mut held = HeldPermits::EMPTY;
+    let source = || (!guards.is_unguarded()).then(|| (guards, timer.clone()));
+    held.hold(permits, stage, guards.nested, source);
+    held
 }

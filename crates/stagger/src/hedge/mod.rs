@@ -13,4 +13,4 @@ pub use stagger_core::hedge::Latencies;
 
 #[cfg(feature = "tokio")]
 pub use crate::hedge::hedging::hedge;
-pub use crate::hedge::hedging::{Hedged, Hedging, HedgingReport, hedge_with_timer};
+pub use crate::hedge::hedging::{Hedged, Hedging, hedge_with_timer};
