@@ -169,7 +169,7 @@ impl<T: Sleep + Clone> Drop for AttemptGuard<'_, '_, T> {
 /// An operation that borrows its context; implemented for every closure that fits.
 ///
 /// Unlike an `AsyncFnMut` bound, it carries whether the returned futures are `Send`.
-pub trait ContextOperation<'a, C: ?Sized, Out>: sealed::Sealed<'a, C, Out> {
+pub trait ContextOperation<'a, C: ?Sized, Out> {
     /// The future of one attempt.
     type Future: Future<Output = Out>;
 
@@ -186,21 +186,5 @@ where
 
     fn start(&mut self, context: &'a mut C, attempt: Attempt) -> Fut {
         self(context, attempt)
-    }
-}
-
-mod sealed {
-    use core::future::Future;
-
-    use crate::call::attempt::Attempt;
-
-    /// Prevents other implementations.
-    pub trait Sealed<'a, C: ?Sized, Out> {}
-
-    impl<'a, C: ?Sized + 'a, Out, F, Fut> Sealed<'a, C, Out> for F
-    where
-        F: FnMut(&'a mut C, Attempt) -> Fut,
-        Fut: Future<Output = Out>,
-    {
     }
 }
