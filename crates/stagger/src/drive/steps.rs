@@ -3,7 +3,7 @@
 /// Implements the builder of `$Call`. `$Out` is what one attempt returns.
 macro_rules! steps {
     ($Call:ident, [$($pre:ident),*], [$($post:ident),*], $Timer:ident, $Out:ty, where { $($bound:tt)* }) => {
-        /// Error classification, timer, seed, guards, time limits, listener and output.
+        /// Error classification, timer, seed and output.
         impl<$($pre,)* T, X, P, R, W, M $(, $post)*> $Call<$($pre,)* T, X, Handlers<P, R, W>, M $(, $post)*>
         where
             $($bound)*
@@ -58,148 +58,6 @@ macro_rules! steps {
                 self.with_seed(seed)
             }
 
-            /// Sets the listener that is called with every decision of this call: before each sleep, and at the end.
-            /// Replaces an earlier one; the listeners of a retrier are called as well. With a listener, the clock is
-            /// read at the start of the call.
-            pub fn on_event<'p, V>(
-                self,
-                listen: V,
-            ) -> $Call<$($pre,)* T, Configured<'p>, Handlers<P, R, OnEvent<V>>, M $(, $post)*>
-            where
-                X: Configure<'p>,
-                V: Fn(&Event<'_>),
-            {
-                self.with_handlers(|handlers| handlers.with_listener(OnEvent(listen)))
-                    .configured(|options| options.is_timed = true)
-            }
-
-            /// Sets the budget that every retry must acquire a permit from, in place of the retrier's. Default: none.
-            pub fn budget<'p>(
-                self,
-                budget: &'p dyn Budget,
-            ) -> $Call<$($pre,)* T, Configured<'p>, Handlers<P, R, W>, M $(, $post)*>
-            where
-                X: Configure<'p>,
-            {
-                self.configured(|options| options.guards.budget = Some(budget))
-            }
-
-            /// Sets the circuit breaker that must admit every attempt, in place of the retrier's. Default: none. It can
-            /// reject the call, so the output becomes [`Error<E>`](crate::Error) unless it was set.
-            pub fn breaker<'p>(
-                self,
-                breaker: &'p dyn Breaker,
-            ) -> $Call<$($pre,)* T, Configured<'p>, Handlers<P, R, W>, M::Rejectable $(, $post)*>
-            where
-                X: Configure<'p>,
-            {
-                self.configured(|options| {
-                    options.is_timed = true;
-                    options.guards.breaker = Some(breaker);
-                })
-            }
-
-            /// Sets both guards of the call, in place of the retrier's: for a driver that may or may not have them. Prefer
-            /// [`budget`](Self::budget) and [`breaker`](Self::breaker). Whether the call retries inside an attempt of
-            /// another call is set by [`nested`](Self::nested) alone.
-            pub fn guards<'p>(
-                self,
-                guards: Guards<'p>,
-            ) -> $Call<$($pre,)* T, Configured<'p>, Handlers<P, R, W>, M::Rejectable $(, $post)*>
-            where
-                X: Configure<'p>,
-            {
-                self.configured(|options| {
-                    options.is_timed = true;
-                    options.guards = guards.nested(options.guards.nested);
-                })
-            }
-
-            /// Sets what the call does inside an attempt of another call. Default: the setting of its
-            /// [`Retrier`](crate::Retrier), or [`NestedRetries::Disable`](crate::NestedRetries::Disable).
-            pub fn nested<'p>(
-                self,
-                nested: NestedRetries,
-            ) -> $Call<$($pre,)* T, Configured<'p>, Handlers<P, R, W>, M $(, $post)*>
-            where
-                X: Configure<'p>,
-            {
-                self.configured(|options| options.guards.nested = nested)
-            }
-
-            /// Sets the timeout of each attempt, counted from the start of that attempt, after the sleep. Default: none.
-            /// It can end the call without an error of the operation, so the output becomes
-            /// [`Error<E>`](crate::Error) unless it was set.
-            pub fn timeout<'p>(
-                self,
-                length: Duration,
-            ) -> $Call<$($pre,)* T, Configured<'p>, Handlers<P, R, W>, M::Rejectable $(, $post)*>
-            where
-                X: Configure<'p>,
-            {
-                self.limited(|limits| limits.timeout = Some(length))
-            }
-
-            /// Sets whether the timeout also applies to the last attempt. Default:
-            /// [`LastAttempt::Timed`](crate::LastAttempt::Timed).
-            pub fn last_attempt<'p>(
-                self,
-                last: LastAttempt,
-            ) -> $Call<$($pre,)* T, Configured<'p>, Handlers<P, R, W>, M::Rejectable $(, $post)*>
-            where
-                X: Configure<'p>,
-            {
-                self.limited(|limits| limits.last = last)
-            }
-
-            /// Sets the deadline of the call: an instant of the timer's clock, of std's or of tokio's, see
-            /// [`Deadline`](crate::time::Deadline). No attempt starts at or after the deadline, not even the first, and
-            /// an attempt in progress is dropped (async) or receives its remaining time (blocking). Default: none. The output becomes [`Error<E>`](crate::Error) unless it was set.
-            pub fn deadline<'p>(
-                self,
-                deadline: impl Deadline,
-            ) -> $Call<$($pre,)* T, Configured<'p>, Handlers<P, R, W>, M::Rejectable $(, $post)*>
-            where
-                X: Configure<'p>,
-            {
-                let deadline = deadline.on_clock(self.clock());
-                self.limited(|limits| limits.deadline = Some(deadline))
-            }
-
-            /// Sets the deadline to `length` from now.
-            pub fn within<'p>(
-                self,
-                length: Duration,
-            ) -> $Call<$($pre,)* T, Configured<'p>, Handlers<P, R, W>, M::Rejectable $(, $post)*>
-            where
-                X: Configure<'p>,
-            {
-                let deadline = self.clock().now().saturating_add(length);
-                self.deadline(deadline)
-            }
-
-            /// Sets the output to [`Error<E>`](crate::Error) on failure: the last error, the reason to stop, the number
-            /// of attempts and the elapsed time.
-            pub fn detailed<'p>(
-                self,
-            ) -> $Call<$($pre,)* T, Configured<'p>, Handlers<P, R, W>, Detailed $(, $post)*>
-            where
-                X: Configure<'p>,
-            {
-                self.configured(|options| options.is_timed = true)
-            }
-
-            /// Sets the output to a [`Report`](crate::Report), which has the number of attempts and the elapsed time of
-            /// a success, too.
-            pub fn with_report<'p>(
-                self,
-            ) -> $Call<$($pre,)* T, Configured<'p>, Handlers<P, R, W>, Reported $(, $post)*>
-            where
-                X: Configure<'p>,
-            {
-                self.configured(|options| options.is_timed = true)
-            }
-
             /// Sets the output to the operation's own error type, which must implement
             /// `From<`[`Rejected`](crate::Rejected)`>` to represent a rejected call.
             pub fn with_inner_error(self) -> $Call<$($pre,)* T, X, Handlers<P, R, W>, InnerError $(, $post)*>
@@ -218,14 +76,132 @@ macro_rules! steps {
             {
                 self.rebuild(|timer, options, handlers| (timer, options, change(handlers)))
             }
+        }
 
-            fn configured<'p, M2: OutputMode>(
+        /// Guards, time limits, listener, and the outputs that need the elapsed time.
+        impl<'p, $($pre,)* T, X, P, R, W, M $(, $post)*> $Call<$($pre,)* T, X, Handlers<P, R, W>, M $(, $post)*>
+        where
+            $($bound)*
+            T: $Timer + Clone,
+            X: Configure<'p>,
+            P: ResultReader<$Out>,
+            M: OutputMode,
+        {
+            /// Sets the listener that is called with every decision of this call: before each sleep, and at the end.
+            /// Replaces an earlier one; the listeners of a retrier are called as well. With a listener, the clock is
+            /// read at the start of the call.
+            pub fn on_event<V>(
+                self,
+                listen: V,
+            ) -> $Call<$($pre,)* T, Configured<'p>, Handlers<P, R, OnEvent<V>>, M $(, $post)*>
+            where
+                V: Fn(&Event<'_>),
+            {
+                self.with_handlers(|handlers| handlers.with_listener(OnEvent(listen)))
+                    .configured(|options| options.is_timed = true)
+            }
+
+            /// Sets the budget that every retry must acquire a permit from, in place of the retrier's. Default: none.
+            pub fn budget(
+                self,
+                budget: &'p dyn Budget,
+            ) -> $Call<$($pre,)* T, Configured<'p>, Handlers<P, R, W>, M $(, $post)*> {
+                self.configured(|options| options.guards.budget = Some(budget))
+            }
+
+            /// Sets the circuit breaker that must admit every attempt, in place of the retrier's. Default: none. It can
+            /// reject the call, so the output becomes [`Error<E>`](crate::Error) unless it was set.
+            pub fn breaker(
+                self,
+                breaker: &'p dyn Breaker,
+            ) -> $Call<$($pre,)* T, Configured<'p>, Handlers<P, R, W>, M::Rejectable $(, $post)*> {
+                self.configured(|options| {
+                    options.is_timed = true;
+                    options.guards.breaker = Some(breaker);
+                })
+            }
+
+            /// Sets both guards of the call, in place of the retrier's: for a driver that may or may not have them. Prefer
+            /// [`budget`](Self::budget) and [`breaker`](Self::breaker). Whether the call retries inside an attempt of
+            /// another call is set by [`nested`](Self::nested) alone.
+            pub fn guards(
+                self,
+                guards: Guards<'p>,
+            ) -> $Call<$($pre,)* T, Configured<'p>, Handlers<P, R, W>, M::Rejectable $(, $post)*> {
+                self.configured(|options| {
+                    options.is_timed = true;
+                    options.guards = guards.nested(options.guards.nested);
+                })
+            }
+
+            /// Sets what the call does inside an attempt of another call. Default: the setting of its
+            /// [`Retrier`](crate::Retrier), or [`NestedRetries::Disable`](crate::NestedRetries::Disable).
+            pub fn nested(
+                self,
+                nested: NestedRetries,
+            ) -> $Call<$($pre,)* T, Configured<'p>, Handlers<P, R, W>, M $(, $post)*> {
+                self.configured(|options| options.guards.nested = nested)
+            }
+
+            /// Sets the timeout of each attempt, counted from the start of that attempt, after the sleep. Default: none.
+            /// It can end the call without an error of the operation, so the output becomes
+            /// [`Error<E>`](crate::Error) unless it was set.
+            pub fn timeout(
+                self,
+                length: Duration,
+            ) -> $Call<$($pre,)* T, Configured<'p>, Handlers<P, R, W>, M::Rejectable $(, $post)*> {
+                self.limited(|limits| limits.timeout = Some(length))
+            }
+
+            /// Sets whether the timeout also applies to the last attempt. Default:
+            /// [`LastAttempt::Timed`](crate::LastAttempt::Timed).
+            pub fn last_attempt(
+                self,
+                last: LastAttempt,
+            ) -> $Call<$($pre,)* T, Configured<'p>, Handlers<P, R, W>, M::Rejectable $(, $post)*> {
+                self.limited(|limits| limits.last = last)
+            }
+
+            /// Sets the deadline of the call: an instant of the timer's clock, of std's or of tokio's, see
+            /// [`Deadline`](crate::time::Deadline). No attempt starts at or after the deadline, not even the first, and
+            /// an attempt in progress is dropped (async) or receives its remaining time (blocking). Default: none. The output becomes [`Error<E>`](crate::Error) unless it was set.
+            pub fn deadline(
+                self,
+                deadline: impl Deadline,
+            ) -> $Call<$($pre,)* T, Configured<'p>, Handlers<P, R, W>, M::Rejectable $(, $post)*> {
+                let deadline = deadline.on_clock(self.clock());
+                self.limited(|limits| limits.deadline = Some(deadline))
+            }
+
+            /// Sets the deadline to `length` from now.
+            pub fn within(
+                self,
+                length: Duration,
+            ) -> $Call<$($pre,)* T, Configured<'p>, Handlers<P, R, W>, M::Rejectable $(, $post)*> {
+                let deadline = self.clock().now().saturating_add(length);
+                self.deadline(deadline)
+            }
+
+            /// Sets the output to [`Error<E>`](crate::Error) on failure: the last error, the reason to stop, the number
+            /// of attempts and the elapsed time.
+            pub fn detailed(
+                self,
+            ) -> $Call<$($pre,)* T, Configured<'p>, Handlers<P, R, W>, Detailed $(, $post)*> {
+                self.configured(|options| options.is_timed = true)
+            }
+
+            /// Sets the output to a [`Report`](crate::Report), which has the number of attempts and the elapsed time of
+            /// a success, too.
+            pub fn with_report(
+                self,
+            ) -> $Call<$($pre,)* T, Configured<'p>, Handlers<P, R, W>, Reported $(, $post)*> {
+                self.configured(|options| options.is_timed = true)
+            }
+
+            fn configured<M2: OutputMode>(
                 self,
                 change: impl FnOnce(&mut Configured<'p>),
-            ) -> $Call<$($pre,)* T, Configured<'p>, Handlers<P, R, W>, M2 $(, $post)*>
-            where
-                X: Configure<'p>,
-            {
+            ) -> $Call<$($pre,)* T, Configured<'p>, Handlers<P, R, W>, M2 $(, $post)*> {
                 self.rebuild(|timer, options, handlers| {
                     let mut options = options.configure();
                     change(&mut options);
@@ -233,13 +209,10 @@ macro_rules! steps {
                 })
             }
 
-            fn limited<'p>(
+            fn limited(
                 self,
                 change: impl FnOnce(&mut Limits),
-            ) -> $Call<$($pre,)* T, Configured<'p>, Handlers<P, R, W>, M::Rejectable $(, $post)*>
-            where
-                X: Configure<'p>,
-            {
+            ) -> $Call<$($pre,)* T, Configured<'p>, Handlers<P, R, W>, M::Rejectable $(, $post)*> {
                 self.configured(|options| {
                     options.is_timed = true;
                     change(&mut options.limits);
