@@ -6,6 +6,7 @@ use stagger_core::{Ratio, Seed};
 use super::periodic::Periodic;
 use super::scheduled::Scheduled;
 use super::state::{TickerState, TickerStep};
+use super::steps::steps;
 use super::tick::Tick;
 use super::times::Times;
 use crate::retrier::handle::Retrier;
@@ -42,14 +43,7 @@ impl Ticker<Scheduled> {
     }
 }
 
-impl<T: BlockingSleep> Ticker<Scheduled, T> {
-    /// Creates a ticker that follows a policy, or the policy of a [`Retrier`], on this timer; see the async
-    /// [`with_timer`](crate::reconnect::Ticker::with_timer).
-    #[must_use]
-    pub fn with_timer(timer: T, retrier: impl Into<Retrier>) -> Self {
-        Self::from_times(Scheduled::new(retrier.into()), timer)
-    }
-}
+steps!(BlockingSleep);
 
 /// Creates an endless ticker with a period, in blocking code; see the async [`interval`](crate::reconnect::interval()).
 ///
@@ -65,40 +59,11 @@ pub fn interval<T: BlockingSleep>(period: Duration, jitter: Ratio, timer: T) -> 
     Ticker::from_times(Periodic::new(period, jitter), timer)
 }
 
-impl<T> Ticker<Scheduled, T> {
-    /// Sets the seed that the delays are drawn from; they equal those of [`Policy::delays`](crate::Policy::delays). Call it before the first
-    /// tick.
-    #[must_use]
-    pub fn seed(mut self, seed: Seed) -> Self {
-        self.state.times = self.state.times.with_seed(seed);
-        self
-    }
-}
-
-impl<T> Ticker<Periodic, T> {
-    /// Sets the seed that the tick times are drawn from. Call it before the first tick.
-    #[must_use]
-    pub fn seed(mut self, seed: Seed) -> Self {
-        self.state.times = self.state.times.with_seed(seed);
-        self
-    }
-
-    /// Sets the time within which the first tick comes, not counting its jitter. Default: one period. Call it before
-    /// the first tick.
-    #[must_use]
-    pub fn spread(mut self, spread: Duration) -> Self {
-        self.state.times = self.state.times.spread(spread);
-        self
-    }
-}
-
 impl<S: Times, T: BlockingSleep> Ticker<S, T> {
     pub(crate) const fn from_times(times: S, timer: T) -> Self {
         Self { state: TickerState::new(times), timer, cancel: None }
     }
-}
 
-impl<S: Times, T: BlockingSleep> Ticker<S, T> {
     /// Ends the ticker when this handle is cancelled: during a wait, or when the next tick is requested.
     #[must_use]
     pub fn cancelled_by(mut self, cancel: &Cancel) -> Self {
@@ -109,17 +74,6 @@ impl<S: Times, T: BlockingSleep> Ticker<S, T> {
     /// Stops the ticker: no further tick comes. Idempotent.
     pub fn stop(&mut self) {
         let _ = self.state.end();
-    }
-
-    /// Restarts the schedule: see the async [`reset`](crate::reconnect::Ticker::reset).
-    pub fn reset(&mut self) {
-        self.state.restart(&self.timer);
-    }
-
-    /// Returns the number of ticks yielded.
-    #[must_use]
-    pub const fn ticks(&self) -> u64 {
-        self.state.yielded()
     }
 }
 
@@ -150,9 +104,3 @@ impl<S: Times, T: BlockingSleep> Iterator for Ticker<S, T> {
 }
 
 impl<S: Times, T: BlockingSleep> core::iter::FusedIterator for Ticker<S, T> {}
-
-impl<S: fmt::Debug, T> fmt::Debug for Ticker<S, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Ticker").field("state", &self.state).finish_non_exhaustive()
-    }
-}

@@ -4,6 +4,7 @@ pub(crate) mod blocking;
 mod periodic;
 mod scheduled;
 mod state;
+mod steps;
 mod tick;
 #[expect(clippy::module_inception, reason = "the file is named for its type")]
 mod ticker;

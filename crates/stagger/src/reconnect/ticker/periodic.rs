@@ -13,7 +13,7 @@ pub struct Periodic {
     period: u64,
     /// Width of the interval that each tick is drawn from, starting at its grid point.
     width: Duration,
-    spread: Duration,
+    pub(super) spread: Duration,
     seed: Seed,
     /// Instant of grid point 0.
     origin: Instant,
@@ -43,16 +43,6 @@ impl Periodic {
         }
     }
 
-    pub(super) const fn with_seed(mut self, seed: Seed) -> Self {
-        self.seed = seed;
-        self
-    }
-
-    pub(super) const fn spread(mut self, spread: Duration) -> Self {
-        self.spread = spread;
-        self
-    }
-
     fn draw(&self, longest: Duration, number: u64) -> Duration {
         draw(Duration::ZERO, longest, self.seed.for_call(number).get())
     }
@@ -65,6 +55,10 @@ impl Periodic {
 }
 
 impl Times for Periodic {
+    fn set_seed(&mut self, seed: Seed) {
+        self.seed = seed;
+    }
+
     fn first(&mut self, clock: &impl Clock, _: Duration) -> Duration {
         let now = clock.now();
         self.origin = now.saturating_add(self.draw(self.spread, FIRST));

@@ -23,11 +23,6 @@ impl Scheduled {
         Self { retrier, state: RetryState::new(), seed }
     }
 
-    pub(super) const fn with_seed(mut self, seed: Seed) -> Self {
-        self.seed = seed;
-        self
-    }
-
     fn retry(&mut self) -> RetryMachine<'_> {
         let strategy = self.retrier.shared().strategy.as_deref();
         RetryMachine::new(self.retrier.policy(), &mut self.state, self.seed).strategy(strategy)
@@ -55,6 +50,10 @@ impl Scheduled {
 }
 
 impl Times for Scheduled {
+    fn set_seed(&mut self, seed: Seed) {
+        self.seed = seed;
+    }
+
     fn first(&mut self, clock: &impl Clock, resolution: Duration) -> Duration {
         if self.retrier.policy().spread().is_zero() {
             return Duration::ZERO;

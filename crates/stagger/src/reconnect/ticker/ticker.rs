@@ -9,6 +9,7 @@ use stagger_core::{Ratio, Seed};
 use super::periodic::Periodic;
 use super::scheduled::Scheduled;
 use super::state::{TickerState, TickerStep};
+use super::steps::steps;
 use super::tick::Tick;
 use super::times::Times;
 use crate::call::coop;
@@ -65,14 +66,7 @@ impl Ticker<Scheduled, crate::time::Tokio> {
     }
 }
 
-impl<T: Sleep> Ticker<Scheduled, T> {
-    /// Creates a ticker that follows a policy, or the policy of a [`Retrier`], on this timer. The retrier's listeners
-    /// receive every wait, under its name. Its guards do not apply: a tick is not an attempt.
-    #[must_use]
-    pub fn with_timer(timer: T, retrier: impl Into<Retrier>) -> Self {
-        Self::from_times(Scheduled::new(retrier.into()), timer)
-    }
-}
+steps!(Sleep, N);
 
 /// Creates an endless ticker with a period, which spreads the work of a fleet evenly over time.
 ///
@@ -106,37 +100,6 @@ pub fn interval<T: Sleep>(period: Duration, jitter: Ratio, timer: T) -> Ticker<P
     Ticker::from_times(Periodic::new(period, jitter), timer)
 }
 
-impl<T: Sleep, N> Ticker<Scheduled, T, N> {
-    /// Sets the seed that the delays are drawn from; they equal those of [`Policy::delays`](crate::Policy::delays). Call it before the first
-    /// tick.
-    ///
-    /// Tickers that share a seed tick in lockstep: use it for tests and reports.
-    #[must_use]
-    pub fn seed(mut self, seed: Seed) -> Self {
-        self.state.times = self.state.times.with_seed(seed);
-        self
-    }
-}
-
-impl<T: Sleep, N> Ticker<Periodic, T, N> {
-    /// Sets the seed that the tick times are drawn from. Call it before the first tick.
-    ///
-    /// Tickers that share a seed tick in lockstep: use it for tests and reports.
-    #[must_use]
-    pub fn seed(mut self, seed: Seed) -> Self {
-        self.state.times = self.state.times.with_seed(seed);
-        self
-    }
-
-    /// Sets the time within which the first tick comes, not counting its jitter. Default: one period. Call it before
-    /// the first tick.
-    #[must_use]
-    pub fn spread(mut self, spread: Duration) -> Self {
-        self.state.times = self.state.times.spread(spread);
-        self
-    }
-}
-
 impl<S: Times, T: Sleep> Ticker<S, T> {
     pub(crate) const fn from_times(times: S, timer: T) -> Self {
         Self { state: TickerState::new(times), timer, sleeping: None, cancel: Uncancelled }
@@ -154,19 +117,6 @@ impl<S: Times, T: Sleep, N> Ticker<S, T, N> {
     pub fn stop(&mut self) {
         let _ = self.state.end();
         self.sleeping = None;
-    }
-
-    /// Restarts the schedule, as if the latest tick had been the first. The next tick comes after the first delay,
-    /// counted from its request; for an interval, one period from now. Limits on ticks and time restart, too. A ticker
-    /// that has ended stays ended.
-    pub fn reset(&mut self) {
-        self.state.restart(&self.timer);
-    }
-
-    /// Returns the number of ticks yielded.
-    #[must_use]
-    pub const fn ticks(&self) -> u64 {
-        self.state.yielded()
     }
 }
 
@@ -233,11 +183,5 @@ impl<S: Times, T: Sleep, N: Future + Unpin> futures_core::Stream for Ticker<S, T
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Tick>> {
         self.get_mut().poll_tick(cx)
-    }
-}
-
-impl<S: fmt::Debug, T: Sleep, N> fmt::Debug for Ticker<S, T, N> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Ticker").field("state", &self.state).finish_non_exhaustive()
     }
 }

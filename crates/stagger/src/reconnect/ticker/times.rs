@@ -1,11 +1,16 @@
 use core::time::Duration;
 
+use stagger_core::Seed;
+
 use crate::time::Clock;
 
 /// The tick times of a ticker, which only waits for them.
 ///
 /// Waits are counted from the current instant of `clock`; zero means no wait. `resolution` is that of the timer.
 pub trait Times {
+    /// Sets the seed that the tick times are drawn from.
+    fn set_seed(&mut self, seed: Seed);
+
     /// Returns the wait before the first tick.
     fn first(&mut self, clock: &impl Clock, resolution: Duration) -> Duration;
 
