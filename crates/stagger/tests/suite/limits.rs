@@ -8,11 +8,11 @@ use futures_lite::future::block_on;
 use stagger::testing::VirtualClock;
 use stagger::time::{Clock as _, Sleep, SleepFn};
 use stagger::{
-    Attempt, Cause, LastAttempt, Policy, Rejected, Retrier, RetryResultExt as _, StopReason, blocking, policy,
-    retry_with_timer,
+    Attempt, Cancel, Cause, Guards, LastAttempt, Outcome, Policy, Rejected, Report, Retrier, RetryResultExt as _,
+    StopReason, blocking, policy, retry_with_timer,
 };
 
-use super::support::{Fail, ms, nanos};
+use super::support::{Fail, RecordingBreaker, ms, nanos};
 
 const POLICY: Policy = policy!(constant(ms(10)).jitter(Jitter::None).max_attempts(3));
 
@@ -218,4 +218,51 @@ fn time_limits_work_in_virtual_time() {
     let hangs = async || pending::<Result<(), Fail>>().await;
     block_on(retry_with_timer(&POLICY, &clock, hangs).timeout(ms(50))).unwrap_err();
     assert_eq!(clock.elapsed(), ms(170));
+}
+
+/// Each row: a step that can reject the call, and the error that an async and a blocking call end with. A blocking attempt
+/// cannot be interrupted.
+#[test]
+fn every_step_that_can_reject_keeps_an_output_chosen_before_it() {
+    let (clock, open, cancel) = (VirtualClock::new(), RecordingBreaker::open(ms(3_600_000)), Cancel::new());
+    cancel.cancel();
+    let hangs = async || pending::<Result<(), Fail>>().await;
+    let fails = || Err::<(), _>(Fail::TRANSIENT);
+    let rejected = Fail(Outcome::Cancelled);
+    assert_eq!(Fail::from(Rejected::TimedOut), rejected);
+    macro_rules! assert_kept {
+        ($call:expr, |$end:ident| $run:expr, $want:expr, $(.$step:ident($($argument:expr),*))+) => {
+            let reports: [Report<(), Fail>; 2] = [
+                { let $end = $call.with_report()$(.$step($($argument),*))+; $run },
+                { let $end = $call$(.$step($($argument),*))+.with_report(); $run },
+            ];
+            let inner: [Result<(), Fail>; 2] = [
+                { let $end = $call.with_inner_error()$(.$step($($argument),*))+; $run },
+                { let $end = $call$(.$step($($argument),*))+.with_inner_error(); $run },
+            ];
+            let name = stringify!($call $(.$step)+);
+            assert_eq!(inner, [Err($want); 2], "{name}");
+            assert_eq!(reports.map(|report| report.result.into_inner()), inner, "{name}");
+        };
+    }
+    macro_rules! assert_kept_by {
+        ($($(.$step:ident($($argument:expr),*))+ => $blocking:expr;)+) => {$(
+            let call = || retry_with_timer(&POLICY, &clock, hangs);
+            assert_kept!(call(), |end| block_on(end), rejected, $(.$step($($argument),*))+);
+            let call = || blocking::retry(&POLICY, fails).timer(&clock);
+            assert_kept!(call(), |end| end.run(), $blocking, $(.$step($($argument),*))+);
+        )+};
+    }
+    assert_kept_by! {
+        .timeout(ms(1)) => Fail::TRANSIENT;
+        .deadline(stagger::Instant::ZERO) => rejected;
+        .within(ms(0)) => rejected;
+        .last_attempt(LastAttempt::Untimed).within(ms(0)) => rejected;
+        .breaker(&open) => rejected;
+        .guards(Guards::none().breaker(&open)) => rejected;
+    }
+    let call = || retry_with_timer(&POLICY, &clock, hangs);
+    assert_kept!(call(), |end| block_on(end), rejected, .cancelled_by(core::future::ready(())));
+    let call = || blocking::retry(&POLICY, fails).timer(&clock);
+    assert_kept!(call(), |end| end.run(), Fail::TRANSIENT, .cancelled_by(&cancel));
 }

@@ -12,6 +12,7 @@ mod fixture;
 mod interrupted;
 mod panics;
 mod single_driver;
+mod stages;
 
 use std::sync::Arc;
 
