@@ -2,7 +2,6 @@
 
 use stagger_core::Ratio;
 use stagger_core::budget::{ControlMode, ControlSetting};
-use stagger_core::text::ParseError;
 
 use super::{ControlError, ControlProblem};
 
@@ -34,9 +33,9 @@ pub(super) fn parse(line: &str) -> Result<Vec<(&str, ControlSetting)>, ControlEr
 fn setting(target: &str, words: &str) -> Result<ControlSetting, ControlProblem> {
     let (mut mode, mut share) = (None, None);
     for word in words.split_whitespace() {
-        let is_second = match part(word)? {
-            Part::ControlMode(named) => mode.replace(named).is_some(),
-            Part::Share(ratio) => share.replace(ratio).is_some(),
+        let is_second = match ControlMode::from_name(word) {
+            Some(named) => mode.replace(named).is_some(),
+            None => share.replace(ratio(word)?).is_some(),
         };
         if is_second {
             return Err(ControlProblem::TwoSettings(target.to_owned()));
@@ -48,17 +47,9 @@ fn setting(target: &str, words: &str) -> Result<ControlSetting, ControlProblem> 
     Ok(ControlSetting::new(mode.unwrap_or_default(), share.unwrap_or(Ratio::ONE)))
 }
 
-enum Part {
-    ControlMode(ControlMode),
-    Share(Ratio),
-}
-
-fn part(word: &str) -> Result<Part, ControlProblem> {
-    if let Some(mode) = ControlMode::from_name(word) {
-        return Ok(Part::ControlMode(mode));
-    }
+fn ratio(word: &str) -> Result<Ratio, ControlProblem> {
     if !word.starts_with(|first: char| first.is_ascii_digit() || first == '.') {
         return Err(ControlProblem::Word(word.to_owned()));
     }
-    word.parse().map(Part::Share).map_err(|error: ParseError| ControlProblem::Share(error))
+    word.parse().map_err(ControlProblem::Share)
 }

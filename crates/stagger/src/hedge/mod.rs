@@ -3,13 +3,7 @@
 mod hedging;
 
 #[doc(inline)]
-pub use stagger_core::hedge::Hedge;
-#[doc(inline)]
-pub use stagger_core::hedge::HedgeDelay;
-#[doc(inline)]
-pub use stagger_core::hedge::HedgeState;
-#[doc(inline)]
-pub use stagger_core::hedge::Latencies;
+pub use stagger_core::hedge::{Hedge, HedgeDelay, HedgeState, Latencies};
 
 #[cfg(feature = "tokio")]
 pub use crate::hedge::hedging::hedge;

@@ -38,13 +38,7 @@ mod metrics;
 mod tracing;
 
 #[cfg(all(any(feature = "metrics", feature = "tracing"), target_has_atomic = "64"))]
-pub use collect::Gauges;
-#[cfg(all(any(feature = "metrics", feature = "tracing"), target_has_atomic = "64"))]
-pub use collect::record_batch;
-#[cfg(all(any(feature = "metrics", feature = "tracing"), target_has_atomic = "64"))]
-pub use collect::record_hedged;
-#[cfg(all(any(feature = "metrics", feature = "tracing"), target_has_atomic = "64"))]
-pub use collect::record_queue;
+pub use collect::{Gauges, record_batch, record_hedged, record_queue};
 pub use limit::{LogLimit, Verbosity};
 #[cfg(feature = "metrics")]
 pub use metrics::metrics;

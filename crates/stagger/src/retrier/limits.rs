@@ -3,7 +3,7 @@ use core::time::Duration;
 use stagger_core::Instant;
 
 /// The time limits of a call: a deadline for all of it, and a timeout for each attempt.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     pub(crate) deadline: Option<Instant>,
     pub(crate) timeout: Option<Duration>,
