@@ -114,6 +114,29 @@ fn rules_dashboard_and_guide_use_only_documented_metrics() {
     assert!(missing.is_empty(), "the dashboard does not show {missing:?}");
 }
 
+/// The contract's own test compares its values with those of the enums.
+#[test]
+fn rules_and_dashboard_select_only_documented_label_values() {
+    let documented: BTreeSet<_> = CONTRACT.split('`').skip(1).step_by(2).collect();
+    let (is_free, dashboard) = (["job", "target", "instance", "__name__"], queries(&dashboard()).concat());
+    let mut selected = 0;
+    for (place, text) in [("rules", RULES), ("rule tests", TESTS), ("dashboard", &dashboard)] {
+        for (matcher, rest) in text.match_indices('"').step_by(2).map(|(at, _)| text.split_at(at)) {
+            let label = matcher.trim_end_matches(['=', '!', '~']);
+            let label = label.rsplit(|c: char| !c.is_ascii_lowercase() && c != '_').next().unwrap_or_default();
+            if matcher.ends_with(['=', '~']) && !is_free.contains(&label) {
+                let values = rest.split('"').nth(1).expect("a closing quote").split('|');
+                for prefix in values.map(|value| value.trim_end_matches(".+")) {
+                    let is_there = documented.iter().any(|value| value.starts_with(prefix));
+                    assert!(is_there, "{label}={prefix} in the {place} is not in the contract");
+                    selected += 1;
+                }
+            }
+        }
+    }
+    assert!(selected > 20, "{selected}");
+}
+
 #[test]
 fn panels_have_unique_ids_and_do_not_overlap() {
     let dashboard = dashboard();

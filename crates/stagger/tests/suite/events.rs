@@ -49,6 +49,17 @@ fn each_decision_emits_one_complete_event() {
 }
 
 #[test]
+fn listeners_are_called_in_the_order_in_which_they_were_added() {
+    let called = Arc::new(Mutex::new(Vec::new()));
+    let retrier = [1, 2, 3].into_iter().fold(Retrier::new(POLICY), |retrier, number| {
+        let called = Arc::clone(&called);
+        retrier.on_event(move |_| called.lock().unwrap().push(number))
+    });
+    retrier.blocking(|| Ok::<_, Fail>(())).unwrap();
+    assert_eq!(*called.lock().unwrap(), [1, 2, 3]);
+}
+
+#[test]
 fn every_end_of_a_call_emits_an_event() {
     let ends = |policy: &Policy, outcome: Outcome, guards: Guards<'_>| {
         let recorder = Recorder::new();

@@ -54,6 +54,18 @@ fn meaning_15_a_layer_without_retries_lets_the_next_retry() {
 }
 
 #[test]
+fn meaning_15_guards_set_for_a_call_keep_what_it_does_inside_an_attempt() {
+    let attempts = |nested: NestedRetries| {
+        let inner = || {
+            let call = blocking::retry(&THREE, || Err::<(), _>("no")).timer(NoSleep).nested(nested);
+            Ok::<_, &str>(call.guards(Guards::none().nested(NestedRetries::Disable)).with_report().run().attempts)
+        };
+        blocking::retry(&THREE, inner).run().unwrap()
+    };
+    assert_eq!([NestedRetries::Disable, NestedRetries::Allow].map(attempts), [1, 3]);
+}
+
+#[test]
 fn meaning_15_a_suppressed_retry_is_reported_as_nested() {
     let inner = || blocking::retry(&THREE, || Err::<(), _>("no")).timer(NoSleep).detailed().run();
     let outer =
