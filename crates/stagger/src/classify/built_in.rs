@@ -69,7 +69,7 @@ pub fn error<E: Error + 'static>(error: &E) -> Outcome {
 #[must_use]
 pub fn chain(error: &(dyn Error + 'static)) -> Option<Outcome> {
     let known = |link: &(dyn Error + 'static)| match link.downcast_ref::<std::io::Error>() {
-        Some(error) if error.kind() == std::io::ErrorKind::Other && error.get_ref().is_some() => None,
+        Some(error) if error.kind() == std::io::ErrorKind::Other => None,
         Some(error) => Some(io(error)),
         None => mark(link).or_else(|| refusal(link)),
     };
@@ -126,6 +126,19 @@ mod tests {
         assert_eq!(built_in(&boxed(ErrorKind::ConnectionReset)), Outcome::TRANSIENT);
         assert_eq!(built_in(&std::io::Error::from(ErrorKind::NotFound)), Outcome::Permanent);
         assert_eq!(built_in(&"anything else"), Outcome::TRANSIENT);
+    }
+
+    #[test]
+    fn a_rejection_of_an_inner_call_has_its_own_outcome() {
+        let local = Outcome::Failed { kind: FailureKind::LocalExhaustion, hint: None };
+        for (rejected, want) in [
+            (Rejected::TimedOut, Outcome::TRANSIENT),
+            (Rejected::Lost, Outcome::TRANSIENT),
+            (Rejected::DeadlinePassed, local),
+            (Rejected::Cancelled, Outcome::Cancelled),
+        ] {
+            assert_eq!(built_in(&rejected), want, "{rejected:?}");
+        }
     }
 
     #[test]

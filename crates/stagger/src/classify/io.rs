@@ -147,8 +147,19 @@ mod tests {
     #[test]
     fn unknown_names_are_permanent_and_resolver_failures_transient() {
         let failed = |detail| Error::other(format!("failed to lookup address information: {detail}"));
-        assert_eq!(io(&failed("Name or service not known")), Outcome::Permanent);
-        assert_eq!(io(&failed("Temporary failure in name resolution")), Outcome::TRANSIENT);
+        for (detail, want) in [
+            ("Name or service not known", Outcome::Permanent),
+            ("No address associated with hostname", Outcome::Permanent),
+            ("Name does not resolve", Outcome::Permanent),
+            ("nodename nor servname provided, or not known", Outcome::Permanent),
+            ("Name has no usable address", Outcome::Permanent),
+            ("Temporary failure in name resolution", Outcome::TRANSIENT),
+            ("Try again", Outcome::TRANSIENT),
+            ("Name server failure", Outcome::TRANSIENT),
+        ] {
+            assert_eq!(io(&failed(detail)), want, "{detail}");
+        }
+        assert_eq!(io(&Error::other("No such host is known. (os error 11001)")), Outcome::Permanent);
         assert_eq!(by_message(&failed("Name or service not known").to_string()), Some(Outcome::Permanent));
         // The real resolver's message: either of the two, with or without a network.
         let error = "name.invalid:80".to_socket_addrs().unwrap_err();

@@ -32,6 +32,11 @@ mod tests {
     fn the_table_holds() {
         for (reply, want) in [
             ("LOADING Redis is loading the dataset in memory", Outcome::TRANSIENT),
+            ("BUSY Redis is busy running a script.", Outcome::TRANSIENT),
+            ("TRYAGAIN Multiple keys request during rehashing of slot", Outcome::TRANSIENT),
+            ("CLUSTERDOWN The cluster is down", Outcome::TRANSIENT),
+            ("MASTERDOWN Link with MASTER is down", Outcome::TRANSIENT),
+            ("NOREPLICAS Not enough good replicas to write.", Outcome::TRANSIENT),
             ("-READONLY You can't write against a read only replica.", Outcome::TRANSIENT),
             ("OOM command not allowed when used memory > 'maxmemory'.", THROTTLED),
             ("ERR max number of clients reached", THROTTLED),

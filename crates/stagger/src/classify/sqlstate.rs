@@ -32,8 +32,13 @@ mod tests {
         for (code, want) in [
             ("40001", Outcome::TRANSIENT),
             ("40P01", Outcome::TRANSIENT),
+            ("40002", Outcome::Permanent),
+            ("55P03", Outcome::TRANSIENT),
+            ("55000", Outcome::Permanent),
             ("08006", Outcome::TRANSIENT),
             ("08P01", Outcome::Permanent),
+            ("57P01", Outcome::TRANSIENT),
+            ("57P02", Outcome::TRANSIENT),
             ("57P03", Outcome::TRANSIENT),
             ("57014", Outcome::Permanent),
             ("53300", throttled),
