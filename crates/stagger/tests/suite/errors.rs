@@ -175,3 +175,18 @@ fn meaning_10_a_report_covers_successes_and_failures() {
     assert_eq!((report.stop_reason(), report.attempts, report.elapsed), (Some(StopReason::Attempts), 3, ms(200)));
     assert_eq!(report.result.unwrap_err().error(), Some(&"no"));
 }
+
+#[test]
+fn a_rejection_becomes_an_io_error_of_the_kind_that_says_why() {
+    let open = Rejected::BreakerOpen(BreakerOpen { retry_in: ms(1) });
+    for (rejected, kind) in [
+        (open, io::ErrorKind::Other),
+        (Rejected::TimedOut, io::ErrorKind::TimedOut),
+        (Rejected::DeadlinePassed, io::ErrorKind::TimedOut),
+        (Rejected::Cancelled, io::ErrorKind::Other),
+        (Rejected::Lost, io::ErrorKind::ConnectionAborted),
+    ] {
+        let error = io::Error::from(rejected);
+        assert_eq!((error.kind(), error.to_string()), (kind, rejected.to_string()), "{rejected:?}");
+    }
+}
