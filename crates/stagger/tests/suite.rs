@@ -42,5 +42,6 @@ mod suite {
     mod support;
     mod ticker;
     mod timer_resolution;
+    mod timers;
     mod wrappings;
 }

@@ -331,6 +331,25 @@ fn a_rule_for_exactly_one_type_applies_to_pointers_and_not_to_sources() {
     assert_eq!(Blocking::attempts(&retrier, || -> Box<dyn Error> { permanent().into() }), 4);
 }
 
+/// The `source` of each of these holders skips the error that it holds.
+#[test]
+fn a_chain_continues_with_what_a_holder_in_it_holds() {
+    let error = || io::Error::from(ErrorKind::NotFound);
+    let shared: Arc<dyn Error + Send + Sync> = Arc::new(error());
+    let local: Arc<dyn Error> = Arc::new(error());
+    for wrapper in [
+        &Wrapper::Load(BoxedError::new(error())) as &(dyn Error + 'static),
+        &Wrapper::Load(shared),
+        &Wrapper::Load(local),
+        &Wrapper::Load(Box::new(error())),
+        &Wrapper::Load(Arc::new(error())),
+        &Wrapper::Load(io::Error::other(error())),
+    ] {
+        let root = classify::links(wrapper).last().and_then(|root| root.downcast_ref::<io::Error>());
+        assert_eq!(root.map(io::Error::kind), Some(ErrorKind::NotFound), "{wrapper:?}");
+    }
+}
+
 #[test]
 fn a_cyclic_chain_of_sources_ends() {
     #[derive(Debug, thiserror::Error)]
