@@ -265,6 +265,8 @@ fn a_control_alone_is_not_a_shareable_budget() {
         attempts
     };
     assert_eq!(attempts(&outer, &inner), 4);
+    let (unlimited, same) = (outer.clone().budget(Unlimited), inner.clone().budget(Unlimited));
+    assert_eq!(attempts(&unlimited, &same), 4, "a budget without a limit");
     let (outer, inner) = (outer.budget(three_tokens()), inner.shared_budget(Arc::new(three_tokens())));
     assert!(attempts(&outer, &inner) > 4);
 }

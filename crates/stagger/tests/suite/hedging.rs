@@ -1,14 +1,18 @@
 //! Hedging: sends further copies of a slow attempt.
 
 use core::cell::{Cell, RefCell};
+use core::future::poll_fn;
 use core::sync::atomic::{AtomicU32, Ordering};
+use core::task::Poll;
 use core::time::Duration;
 
+use futures_lite::future::block_on;
+use stagger::budget::Concurrent;
 use stagger::hedge::{Hedge, Latencies};
 use stagger::{Marked, Outcome, Ratio, hedge};
 use tokio::time::{Instant, sleep};
 
-use super::support::{RecordingBudget, ms, poll_times};
+use super::support::{EarlyTimer, RecordingBudget, ms, poll_times};
 
 /// Scripted attempts: duration and result of each, in launch order.
 struct Script {
@@ -52,6 +56,22 @@ async fn a_slow_attempt_is_hedged_and_the_first_success_wins() {
     assert_eq!(script.completed.into_inner(), [1], "the losing attempt was cancelled");
 }
 
+#[test]
+fn a_copy_is_launched_on_time_if_the_timer_fires_early() {
+    let (timer, launches, polls) = (EarlyTimer::new(50), RefCell::new(Vec::new()), &Cell::new(0));
+    let attempt = || {
+        launches.borrow_mut().push(timer.clock.elapsed());
+        let is_copy = launches.borrow().len() > 1;
+        poll_fn(move |_| {
+            polls.set(polls.get() + 1);
+            assert!(polls.get() < 1_000, "the timer is not armed for the rest of the delay");
+            if is_copy { Poll::Ready(Ok::<_, &str>(())) } else { Poll::Pending }
+        })
+    };
+    block_on(hedge::hedge_with_timer(&HEDGE, timer.clone(), attempt)).unwrap();
+    assert_eq!(launches.into_inner(), [ms(0), ms(100)]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn copies_are_spaced_by_the_delay_up_to_the_limit() {
     let script = Script::of(&[(900, Ok("first")), (900, Ok("second")), (900, Ok("third"))]);
@@ -91,9 +111,12 @@ async fn a_permanent_first_failure_stops_the_call() {
 
 #[tokio::test(start_paused = true)]
 async fn the_first_error_is_returned_if_all_attempts_fail() {
-    let script = Script::of(&[(500, Err("first")), (10, Err("second")), (10, Err("third"))]);
-    assert_eq!(hedge::hedge(&HEDGE, || script.next()).await, Err("first"));
-    assert_eq!(script.launched.get(), 3);
+    let fails_last: &[_] = &[(500, Err("first")), (10, Err("second")), (10, Err("third"))];
+    for steps in [fails_last, &[(10, Err("first")), (10, Err("second")), (10, Err("third"))]] {
+        let script = Script::of(steps);
+        assert_eq!(hedge::hedge(&HEDGE, || script.next()).await, Err("first"));
+        assert_eq!(script.launched.get(), 3);
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -112,6 +135,24 @@ async fn a_rejected_copy_is_not_launched() {
     let record = budget.snapshot();
     assert_eq!((record.retries_left, budget.in_flight()), (0, 0));
     assert_eq!(record.recorded, [Outcome::Success, Outcome::Cancelled]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_permits_are_settled_when_a_copy_wins() {
+    let (budget, script) = (RecordingBudget::new(1), Script::of(&[(900, Ok("first")), (30, Ok("second"))]));
+    let mut call = Box::pin(hedge::hedge(&HEDGE, || script.next()).budget(&budget));
+    assert_eq!(call.as_mut().await, Ok("second"));
+    // The call has not been dropped.
+    assert_eq!((budget.in_flight(), budget.snapshot().recorded), (0, vec![Outcome::Success, Outcome::Cancelled]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_first_attempt_inside_an_attempt_of_another_call_is_charged_once() {
+    let budget = Concurrent::new();
+    let firsts = async || Ok::<_, &str>(budget.snapshot().firsts);
+    let hedged = async || hedge::hedge(&HEDGE, firsts).budget(&budget).await;
+    assert_eq!(stagger::retry(&stagger::Policy::DEFAULT, hedged).budget(&budget).await, Ok(1));
+    assert_eq!(hedged().await, Ok(1), "outside of any attempt");
 }
 
 #[tokio::test(start_paused = true)]

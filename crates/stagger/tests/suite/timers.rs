@@ -12,10 +12,10 @@ const POLICY: Policy = policy!(constant(ms(10)).jitter(Jitter::None).max_attempt
 
 #[test]
 fn a_reference_to_a_timer_has_its_resolution() {
-    fn resolution(timer: impl Sleep) -> Duration {
+    fn resolution<T: Sleep>(timer: T) -> Duration {
         timer.resolution()
     }
-    assert_eq!((resolution(Tokio), resolution(&Tokio)), (ms(1), ms(1)));
+    assert_eq!([resolution(Tokio), resolution::<&Tokio>(&Tokio)], [ms(1); 2]);
 }
 
 /// A timer whose sleeps can be cancelled.
