@@ -5,10 +5,11 @@ use core::pin::pin;
 use std::sync::Arc;
 
 use futures_lite::future::block_on;
-use stagger::machine::ReconnectPhase;
-use stagger::reconnect::Reconnect;
-use stagger::testing::VirtualClock;
-use stagger::{Cause, Outcome, Policy, Rejected, Retrier, Seed, StopReason, policy};
+use stagger::machine::{ReconnectPhase, ReconnectStep};
+use stagger::observe::Action;
+use stagger::reconnect::{Reconnect, ReconnectDriver};
+use stagger::testing::{Recorder, VirtualClock};
+use stagger::{Cause, DelaySource, Outcome, Policy, Rejected, Retrier, Seed, StopReason, policy};
 
 use super::support::{Fail, PendingTimer, RecordingBreaker, RecordingBudget, ms, poll_times};
 
@@ -211,4 +212,22 @@ fn blocking_reconnect_behaves_like_async() {
     };
     assert_eq!(blocking, asynchronous);
     assert_eq!(asynchronous.1, [Ok(()); 5]);
+}
+
+#[test]
+fn a_loss_is_reported_with_its_attempt_and_begins_an_episode() {
+    let (clock, recorder) = (VirtualClock::new(), Recorder::new());
+    let mut driver = ReconnectDriver::new(Retrier::new(POLICY).on_event(recorder.listener()), clock.clone());
+    let _ = driver.reconnect_now();
+    clock.advance(ms(5));
+    assert_eq!(driver.opened(driver.generation()), ReconnectStep::Rest);
+    clock.advance(ms(60_000));
+    let _ = driver.ended::<()>(driver.generation(), Outcome::TRANSIENT, None);
+    clock.advance(ms(10));
+    let _ = driver.due();
+    clock.advance(ms(3));
+    let _ = driver.ended::<()>(driver.generation(), Outcome::TRANSIENT, None);
+    let events: Vec<_> = recorder.events().iter().map(|event| (event.attempt, event.action, event.elapsed)).collect();
+    let retry = |millis| Action::Retry { after: ms(millis), source: DelaySource::Schedule };
+    assert_eq!(events, [(1, Action::Done, ms(5)), (1, retry(10), ms(0)), (1, retry(20), ms(13))]);
 }
