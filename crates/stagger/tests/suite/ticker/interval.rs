@@ -185,3 +185,18 @@ async fn a_late_tick_does_not_delay_later_ticks() {
     assert_eq!(ticker.tick().await.map(|tick| (tick.number, tick.missed)), Some((3, 2)));
     assert_eq!(start.elapsed(), MINUTE * 4);
 }
+
+#[test]
+fn a_reset_interval_does_not_repeat_its_times() {
+    let clock = VirtualClock::new();
+    let mut ticker = every_minute(&clock, Ratio::percent(50), 1).spread(Duration::ZERO);
+    let mut times = || {
+        let start = clock.now();
+        let times: Vec<_> = ticker.by_ref().take(5).map(|tick| tick.at.saturating_since(start)).collect();
+        ticker.reset();
+        times
+    };
+    // The first tick of the first five is that of point 0, which a reset does not repeat.
+    let (first, second) = (times(), times());
+    assert!(first[1..].iter().zip(&second).all(|(first, second)| first != second), "{first:?}, {second:?}");
+}

@@ -3,10 +3,10 @@
 use core::time::Duration;
 
 use stagger::reconnect::Tick;
-use stagger::testing::VirtualClock;
-use stagger::{Cancel, Instant, Policy, Seed, blocking, policy};
+use stagger::testing::{Recorder, VirtualClock};
+use stagger::{Cancel, Instant, Policy, Retrier, Seed, blocking, policy};
 
-use super::super::support::{PanickingTimer, nanos};
+use super::super::support::{PanickingTimer, ms, nanos};
 
 const SECOND: Duration = Duration::from_secs(1);
 const SEED: Seed = Seed::new(11);
@@ -155,4 +155,14 @@ fn ticks_continue_inside_an_attempt_of_a_call() {
     const POLICY: Policy = policy!(constant(ms(1)).max_attempts(5));
     let ticks = || Ok::<_, ()>(blocking::Ticker::with_timer(VirtualClock::new(), POLICY).count());
     assert_eq!(blocking::retry(&POLICY, ticks).run(), Ok(5));
+}
+
+#[test]
+fn listeners_receive_the_time_since_the_first_tick() {
+    const POLICY: Policy = policy!(constant(ms(10)).jitter(Jitter::None).max_attempts(3));
+    let recorder = Recorder::new();
+    let retrier = Retrier::new(POLICY).on_event(recorder.listener());
+    assert_eq!(blocking::Ticker::with_timer(VirtualClock::new(), retrier).count(), 3);
+    let elapsed: Vec<_> = recorder.events().iter().map(|event| event.elapsed).collect();
+    assert_eq!(elapsed, [ms(0), ms(10), ms(20)]);
 }
