@@ -184,6 +184,17 @@ async fn cancelled_attempts_record_their_latency() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_cancelled_copy_records_how_long_it_has_taken() {
+    let latencies = Latencies::new(1_000);
+    for _ in 0..40 {
+        let script = Script::of(&[(150, Ok("first")), (900, Ok("second"))]);
+        assert_eq!(hedge::hedge(&HEDGE, || script.next()).latencies(&latencies).await, Ok("first"));
+    }
+    let copy = latencies.quantile(Ratio::percent(25)).unwrap();
+    assert!(latencies.len() == 80 && copy.abs_diff(ms(50)) < ms(7), "{copy:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_quantile_delay_follows_recorded_latencies() {
     let tail = Hedge::at_quantile(Ratio::percent(95), ms(500));
     let latencies = Latencies::default();
