@@ -75,7 +75,7 @@ impl OverloadTest {
     #[track_caller]
     pub fn recovers_within(&self, limit: Duration) -> &Self {
         let recovery = self.figures.recovery();
-        let what = format_args!("recovery takes {}; the limit is {}", time(recovery), Compact(limit));
+        let what = format!("recovery takes {}; the limit is {}", time(recovery), Compact(limit));
         check_claim(self, recovery.is_some_and(|recovery| recovery <= limit), what)
     }
 
@@ -92,7 +92,7 @@ impl OverloadTest {
     #[track_caller]
     pub fn success_at_least(&self, share: f64) -> &Self {
         let success = self.figures.success_ratio();
-        let what = format_args!("{success:.3} of the requests succeed; the minimum is {share}");
+        let what = format!("{success:.3} of the requests succeed; the minimum is {share}");
         check_claim(self, success >= share, what)
     }
 

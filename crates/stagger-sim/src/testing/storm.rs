@@ -72,8 +72,7 @@ impl StormTest {
     #[track_caller]
     pub fn recovered_p99_within(&self, limit: Duration) -> &Self {
         let recovery = self.figures.recovered_p99;
-        let what =
-            format_args!("99 % of the clients recover within {}; the limit is {}", time(recovery), Compact(limit));
+        let what = format!("99 % of the clients recover within {}; the limit is {}", time(recovery), Compact(limit));
         check_claim(self, recovery.is_some_and(|recovery| recovery <= limit), what)
     }
 
@@ -81,7 +80,7 @@ impl StormTest {
     #[track_caller]
     pub fn all_clients_recover(&self) -> &Self {
         let ReconnectFigures { clients, connected, .. } = self.figures;
-        let what = format_args!("{} of {clients} clients do not recover", clients - connected);
+        let what = format!("{} of {clients} clients do not recover", clients - connected);
         check_claim(self, connected == clients, what)
     }
 }
