@@ -2,6 +2,7 @@
 //! reads them from the bottom up if their imports have one direction.
 
 mod order;
+mod reader;
 mod source;
 #[cfg(test)]
 mod tree;
