@@ -2,6 +2,7 @@ use core::fmt;
 use core::time::Duration;
 
 use crate::guards::guard::Permits;
+use crate::numbers::words::words;
 
 /// What to do after an attempt.
 #[derive(Debug, PartialEq, Eq)]
@@ -24,96 +25,54 @@ pub enum Decision {
     Stop(StopReason),
 }
 
-/// What determined a delay.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum DelaySource {
-    /// The policy's schedule.
-    Schedule,
-    /// The server's hint, with what the policy's [`HintMode`](crate::HintMode) adds.
-    Hint,
-    /// The immediate repeat of an attempt that was certainly not processed.
-    Transparent,
-    /// The policy's spread: the wait before the first action of an episode.
-    Spread,
-    /// The delay of a [hedged](crate::hedge) copy, which runs beside the attempts before it.
-    Hedge,
-}
-
-impl DelaySource {
+words! {
+    /// What determined a delay.
+    pub enum DelaySource {
+        /// The policy's schedule.
+        Schedule = "schedule",
+        /// The server's hint, with what the policy's [`HintMode`](crate::HintMode) adds.
+        Hint = "hint",
+        /// The immediate repeat of an attempt that was certainly not processed.
+        Transparent = "transparent",
+        /// The policy's spread: the wait before the first action of an episode.
+        Spread = "spread",
+        /// The delay of a [hedged](crate::hedge) copy, which runs beside the attempts before it.
+        Hedge = "hedge",
+    }
     /// Every source, in the order of declaration.
-    pub const ALL: &'static [Self] = &[Self::Schedule, Self::Hint, Self::Transparent, Self::Spread, Self::Hedge];
-
+    pub const ALL;
     /// Returns the source as one lower-case word, for metrics and logs.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Schedule => "schedule",
-            Self::Hint => "hint",
-            Self::Transparent => "transparent",
-            Self::Spread => "spread",
-            Self::Hedge => "hedge",
-        }
+    pub const fn name;
+}
+
+words! {
+    /// Why there was no further attempt.
+    pub enum StopReason {
+        /// The failure was permanent.
+        Permanent = "permanent",
+        /// The attempt may have been carried out and must not be carried out twice, or cannot be made again.
+        UnsafeToRetry = "unsafe_to_retry",
+        /// All `max_attempts` attempts were made.
+        Attempts = "attempts",
+        /// The next attempt would have started after `max_elapsed` or the deadline.
+        Elapsed = "elapsed",
+        /// The server's hint was not to retry, or was longer than `max_hint`.
+        Hint = "hint",
+        /// The client's own retry budget rejected the retry.
+        Budget = "budget",
+        /// The client's own circuit breaker is open.
+        Breaker = "breaker",
+        /// An outer layer is already retrying.
+        Nested = "nested",
+        /// The caller cancelled.
+        Cancelled = "cancelled",
+        /// The schedule has no further delay.
+        Exhausted = "exhausted",
     }
-}
-
-/// Why there was no further attempt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum StopReason {
-    /// The failure was permanent.
-    Permanent,
-    /// The attempt may have been carried out and must not be carried out twice, or cannot be made again.
-    UnsafeToRetry,
-    /// All `max_attempts` attempts were made.
-    Attempts,
-    /// The next attempt would have started after `max_elapsed` or the deadline.
-    Elapsed,
-    /// The server's hint was not to retry, or was longer than `max_hint`.
-    Hint,
-    /// The client's own retry budget rejected the retry.
-    Budget,
-    /// The client's own circuit breaker is open.
-    Breaker,
-    /// An outer layer is already retrying.
-    Nested,
-    /// The caller cancelled.
-    Cancelled,
-    /// The schedule has no further delay.
-    Exhausted,
-}
-
-impl StopReason {
     /// Every reason, in the order of declaration.
-    pub const ALL: &'static [Self] = &[
-        Self::Permanent,
-        Self::UnsafeToRetry,
-        Self::Attempts,
-        Self::Elapsed,
-        Self::Hint,
-        Self::Budget,
-        Self::Breaker,
-        Self::Nested,
-        Self::Cancelled,
-        Self::Exhausted,
-    ];
-
+    pub const ALL;
     /// Returns the reason as one lower-case word, for metrics and logs.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Permanent => "permanent",
-            Self::UnsafeToRetry => "unsafe_to_retry",
-            Self::Attempts => "attempts",
-            Self::Elapsed => "elapsed",
-            Self::Hint => "hint",
-            Self::Budget => "budget",
-            Self::Breaker => "breaker",
-            Self::Nested => "nested",
-            Self::Cancelled => "cancelled",
-            Self::Exhausted => "exhausted",
-        }
-    }
+    pub const fn name;
 }
 
 /// Writes a lower-case fragment: "the time limit left no room for another attempt".
@@ -138,40 +97,29 @@ impl fmt::Display for StopReason {
 mod tests {
     use std::collections::HashSet;
     use std::string::ToString;
+    use std::vec::Vec;
 
     use super::*;
 
-    /// Metrics and logs are searched for these words. The matches are exhaustive: a variant that is added to an enum
-    /// must be given a place in `ALL` here, or this does not compile.
+    /// Metrics and logs are searched for these words.
     #[test]
     fn all_lists_every_variant_in_order_and_names_are_frozen() {
-        let source = |source| match source {
-            DelaySource::Schedule => (0, "schedule"),
-            DelaySource::Hint => (1, "hint"),
-            DelaySource::Transparent => (2, "transparent"),
-            DelaySource::Spread => (3, "spread"),
-            DelaySource::Hedge => (4, "hedge"),
-        };
-        assert_eq!(DelaySource::ALL.len(), source(DelaySource::Hedge).0 + 1);
-        for (at, &one) in DelaySource::ALL.iter().enumerate() {
-            assert_eq!((at, one.name()), source(one));
-        }
-        let reason = |reason| match reason {
-            StopReason::Permanent => (0, "permanent"),
-            StopReason::UnsafeToRetry => (1, "unsafe_to_retry"),
-            StopReason::Attempts => (2, "attempts"),
-            StopReason::Elapsed => (3, "elapsed"),
-            StopReason::Hint => (4, "hint"),
-            StopReason::Budget => (5, "budget"),
-            StopReason::Breaker => (6, "breaker"),
-            StopReason::Nested => (7, "nested"),
-            StopReason::Cancelled => (8, "cancelled"),
-            StopReason::Exhausted => (9, "exhausted"),
-        };
-        assert_eq!(StopReason::ALL.len(), reason(StopReason::Exhausted).0 + 1);
-        for (at, &one) in StopReason::ALL.iter().enumerate() {
-            assert_eq!((at, one.name()), reason(one));
-        }
+        let sources: Vec<_> = DelaySource::ALL.iter().map(|source| source.name()).collect();
+        assert_eq!(sources, ["schedule", "hint", "transparent", "spread", "hedge"]);
+        let reasons: Vec<_> = StopReason::ALL.iter().map(|reason| reason.name()).collect();
+        let frozen = [
+            "permanent",
+            "unsafe_to_retry",
+            "attempts",
+            "elapsed",
+            "hint",
+            "budget",
+            "breaker",
+            "nested",
+            "cancelled",
+            "exhausted",
+        ];
+        assert_eq!(reasons, frozen);
     }
 
     #[test]
