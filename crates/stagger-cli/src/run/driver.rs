@@ -61,7 +61,7 @@ impl Driver<'_> {
         let guards = Guards::none();
         let spread = retry.spread(|| clock.now());
         if !spread.is_zero() {
-            self.context.logger.log(&Event::Spread(spread));
+            self.context.logger.log(&Event::Spread { wait: spread });
         }
         if let Some(caught) = self.sleep_until(self.context.started.saturating_add(spread), self.count(1))? {
             return Ok(interrupted(caught));

@@ -7,7 +7,7 @@ use std::path::Path;
 use serde::Serialize;
 use stagger_core::Policy;
 
-use super::log::{AttemptEnded, Done, JsonAttempt};
+use super::log::{AttemptEnded, Done, lossy_words, one_line};
 use crate::output::error::CliError;
 
 /// The report that `--report` writes when the run ends.
@@ -15,7 +15,7 @@ use crate::output::error::CliError;
 pub(super) struct Report {
     /// `None` for standard output.
     file: Option<File>,
-    attempts: VecDeque<JsonAttempt>,
+    attempts: VecDeque<AttemptEnded>,
     omitted: u64,
 }
 
@@ -25,13 +25,15 @@ const MAX_ATTEMPTS: usize = 10_000;
 #[derive(Serialize)]
 struct Document<'a> {
     schema: &'static str,
-    command: Vec<String>,
-    policy: String,
+    #[serde(serialize_with = "lossy_words")]
+    command: &'a [OsString],
+    #[serde(serialize_with = "one_line")]
+    policy: &'a Policy,
     #[serde(flatten)]
     end: &'a Done,
     /// Number of earlier attempts that are not in `attempt_log`.
     attempt_log_omitted: u64,
-    attempt_log: &'a VecDeque<JsonAttempt>,
+    attempt_log: &'a VecDeque<AttemptEnded>,
 }
 
 const SCHEMA: &str = "stagger.run-report/1";
@@ -53,15 +55,15 @@ impl Report {
             self.attempts.pop_front();
             self.omitted += 1;
         }
-        self.attempts.push_back(attempt.into());
+        self.attempts.push_back(attempt.clone());
     }
 
     /// Writes the report.
     pub(super) fn write(self, command: &[OsString], policy: &Policy, done: &Done) -> io::Result<()> {
         let document = Document {
             schema: SCHEMA,
-            command: command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
-            policy: policy.to_string(),
+            command,
+            policy,
             end: done,
             attempt_log_omitted: self.omitted,
             attempt_log: &self.attempts,

@@ -3,33 +3,45 @@ use core::num::NonZeroU32;
 use core::time::Duration;
 use std::ffi::OsString;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use stagger_core::{DelaySource, Policy, StopReason};
 
 use super::super::classifier::NoRetryReason;
 use super::super::status::AttemptStatus;
 
-/// An event of a run, for all log formats.
-#[derive(Clone, Copy, Debug)]
+/// An event of a run, for all log formats; serialized as in the JSON log.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
 pub(in crate::run) enum Event<'a> {
     /// The run starts.
-    Started { policy: &'a Policy, seed: u64, command: &'a [OsString] },
+    #[serde(rename = "start")]
+    Started {
+        #[serde(serialize_with = "one_line")]
+        policy: &'a Policy,
+        seed: u64,
+        #[serde(serialize_with = "lossy_words")]
+        command: &'a [OsString],
+    },
     /// The first attempt waits for the policy's spread.
-    Spread(Duration),
+    Spread {
+        #[serde(rename = "wait_s", serialize_with = "seconds")]
+        wait: Duration,
+    },
     /// An attempt starts.
     Attempting(Count),
     /// An attempt has ended.
+    #[serde(rename = "attempt")]
     AttemptEnded(&'a AttemptEnded),
     /// The run has ended.
     Done(&'a Done),
     /// A hint for the user.
-    Note(&'a str),
+    Note { message: &'a str },
     /// A problem other than a failure of the command.
-    Warning(&'a str),
+    Warning { message: &'a str },
 }
 
 /// The number of an attempt and the maximum: "3/6".
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(in crate::run) struct Count {
     pub(in crate::run) n: u32,
     pub(in crate::run) max: Option<NonZeroU32>,
@@ -86,6 +98,20 @@ pub(in crate::run) struct Done {
     pub(in crate::run) total_s: f64,
     pub(in crate::run) waited_s: f64,
     pub(in crate::run) seed: u64,
+}
+
+/// Serializes a policy as one line of the policy language.
+pub(in crate::run) fn one_line<S: Serializer>(policy: &&Policy, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(policy)
+}
+
+/// Serializes the words of a command, with replacement characters for what is not UTF-8.
+pub(in crate::run) fn lossy_words<S: Serializer>(words: &&[OsString], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(words.iter().map(|word| word.to_string_lossy()))
+}
+
+fn seconds<S: Serializer>(length: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64(length.as_secs_f64())
 }
 
 impl fmt::Display for Count {

@@ -40,15 +40,15 @@ pub(super) fn line(event: &Event<'_>, style: HumanStyle) -> Option<Line> {
         Event::Started { policy, seed, .. } if style.verbose => {
             Line::default().part(DIM, format_args!("{policy}, seed {seed}"))
         }
-        Event::Spread(wait) => Line::default().part(PLAIN, format_args!("first attempt in {}", short(*wait))),
+        Event::Spread { wait } => Line::default().part(PLAIN, format_args!("first attempt in {}", short(*wait))),
         Event::Attempting(count) if style.verbose => Line::default().part(DIM, format_args!("{count}  starts")),
         // Success on the first attempt is not worth a line.
         Event::AttemptEnded(AttemptEnded { count, next: NextStep::Done, .. }) if count.n == 1 && !style.verbose => {
             return None;
         }
         Event::AttemptEnded(attempt) => attempt_ended(attempt, style),
-        Event::Note(text) => Line::default().part(PLAIN, format_args!("stagger: note: {text}")).wraps(),
-        Event::Warning(text) => Line::default().part(YELLOW, format_args!("stagger: warning: {text}")).wraps(),
+        Event::Note { message } => Line::default().part(PLAIN, format_args!("stagger: note: {message}")).wraps(),
+        Event::Warning { message } => Line::default().part(YELLOW, format_args!("stagger: warning: {message}")).wraps(),
         Event::Started { .. } | Event::Attempting(_) | Event::Done(_) => return None,
     })
 }

@@ -7,14 +7,14 @@ use super::event::{AttemptEnded, Event, NextStep};
 pub(super) fn line(event: &Event<'_>, verbose: bool) -> Option<String> {
     Some(match event {
         Event::Started { policy, seed, .. } if verbose => format!("stagger: policy=\"{policy}\" seed={seed}"),
-        Event::Spread(wait) => format!("stagger: spread={}", seconds(*wait)),
+        Event::Spread { wait } => format!("stagger: spread={}", seconds(*wait)),
         Event::Attempting(count) if verbose => format!("stagger: attempt={count} starts"),
         Event::AttemptEnded(AttemptEnded { count, next: NextStep::Done, .. }) if count.n == 1 && !verbose => {
             return None;
         }
         Event::AttemptEnded(attempt) => attempt_ended(attempt),
-        Event::Note(text) => format!("stagger: note: {text}"),
-        Event::Warning(text) => format!("stagger: warning: {text}"),
+        Event::Note { message } => format!("stagger: note: {message}"),
+        Event::Warning { message } => format!("stagger: warning: {message}"),
         Event::Started { .. } | Event::Attempting(_) | Event::Done(_) => return None,
     })
 }

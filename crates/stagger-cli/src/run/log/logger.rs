@@ -74,20 +74,20 @@ impl Logger {
             LogStyle::KeyValue => self.write_line(key_value::line(event, self.verbose)),
             LogStyle::Json => self.write_line(json::line(event)),
             LogStyle::Off => {
-                let warning = Some(event).filter(|event| matches!(event, Event::Warning(_)));
+                let warning = Some(event).filter(|event| matches!(event, Event::Warning { .. }));
                 self.write_line(warning.and_then(|event| key_value::line(event, self.verbose)));
             }
         }
     }
 
     /// Logs a note.
-    pub(in crate::run) fn note(&mut self, text: &str) {
-        self.log(&Event::Note(text));
+    pub(in crate::run) fn note(&mut self, message: &str) {
+        self.log(&Event::Note { message });
     }
 
     /// Logs a warning.
-    pub(in crate::run) fn warn(&mut self, text: &str) {
-        self.log(&Event::Warning(text));
+    pub(in crate::run) fn warn(&mut self, message: &str) {
+        self.log(&Event::Warning { message });
     }
 
     /// Sets the activity that the status line shows.

@@ -8,7 +8,6 @@ mod line;
 mod logger;
 mod status_line;
 
-pub(super) use event::{AttemptEnded, Count, Done, Event, NextStep};
-pub(super) use json::Attempt as JsonAttempt;
+pub(super) use event::{AttemptEnded, Count, Done, Event, NextStep, lossy_words, one_line};
 pub(super) use logger::Logger;
 pub(super) use status_line::Activity;
