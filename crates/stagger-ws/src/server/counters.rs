@@ -2,7 +2,6 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
 use std::collections::BTreeMap;
 
-use super::message::NO_CODE;
 use super::rejected::UpgradeRejected;
 
 /// The connections of a server, now and since it started.
@@ -45,37 +44,22 @@ pub struct RejectionCounts {
     pub handshake_failed: u64,
 }
 
-/// The index of "no close frame at all": RFC 6455, section 7.1.5.
-const NO_CLOSE_FRAME: usize = 5;
 /// Every code with its own label, and three labels for all others.
-const CODES: [(u16, &str); 17] = [
-    (1000, "1000"),
-    (1001, "1001"),
-    (1002, "1002"),
-    (1003, "1003"),
-    (NO_CODE, "1005"),
-    (1006, "1006"),
-    (1007, "1007"),
-    (1008, "1008"),
-    (1009, "1009"),
-    (1010, "1010"),
-    (1011, "1011"),
-    (1012, "1012"),
-    (1013, "1013"),
-    (1014, "1014"),
-    (3000, "3xxx"),
-    (4000, "4xxx"),
-    (u16::MAX, "other"),
+const LABELS: [&str; 17] = [
+    "1000", "1001", "1002", "1003", "1005", "1006", "1007", "1008", "1009", "1010", "1011", "1012", "1013", "1014",
+    "3xxx", "4xxx", "other",
 ];
 
-fn row(code: Option<u16>) -> usize {
-    let Some(code) = code else { return NO_CLOSE_FRAME };
-    let code = match code {
-        3000..4000 => 3000,
-        4000..5000 => 4000,
-        code => code,
+/// Returns the index of the label of a close code.
+fn index(code: Option<u16>) -> usize {
+    let label = match code {
+        // No close frame at all: RFC 6455, section 7.1.5.
+        None => "1006",
+        Some(3000..4000) => "3xxx",
+        Some(4000..5000) => "4xxx",
+        Some(code) => &code.to_string(),
     };
-    CODES.iter().position(|&(known, _)| known == code).unwrap_or(CODES.len() - 1)
+    LABELS.iter().position(|known| *known == label).unwrap_or(LABELS.len() - 1)
 }
 
 /// A number of occurrences.
@@ -99,7 +83,7 @@ pub(super) struct Counters {
     at_capacity: Count,
     draining: Count,
     pub(super) handshake_failed: Count,
-    closed: [Count; CODES.len()],
+    closed: [Count; LABELS.len()],
     pub(super) drained_in_time: Count,
     pub(super) drained_timed_out: Count,
     pub(super) reaped: Count,
@@ -119,7 +103,7 @@ impl Counters {
 
     /// Counts an ended connection by its close code.
     pub(super) fn closed(&self, code: Option<u16>) {
-        self.closed[row(code)].increment();
+        self.closed[index(code)].increment();
     }
 
     pub(super) fn upgraded(&self, took: Duration) {
@@ -128,7 +112,7 @@ impl Counters {
     }
 
     pub(super) fn snapshot(&self, active: usize) -> SocketsSnapshot {
-        let closed = CODES.iter().zip(&self.closed).map(|(&(_, name), count)| (name, count.get()));
+        let closed = LABELS.iter().zip(&self.closed).map(|(&label, count)| (label, count.get()));
         SocketsSnapshot {
             active,
             accepted: self.accepted.get(),
@@ -194,10 +178,10 @@ mod tests {
             (Some(0), "other"),
             (Some(u16::MAX), "other"),
         ] {
-            assert_eq!(CODES[row(code)].1, label, "{code:?}");
+            assert_eq!(LABELS[index(code)], label, "{code:?}");
         }
-        let labels: std::collections::BTreeSet<_> = CODES.iter().map(|code| code.1).collect();
-        assert_eq!(labels.len(), CODES.len());
+        let labels = std::collections::BTreeSet::from(LABELS);
+        assert_eq!(labels.len(), LABELS.len());
         let contract = include_str!("contract.md");
         assert!(labels.iter().all(|label| contract.contains(&format!("`{label}`"))));
     }
