@@ -9,7 +9,6 @@ use uuid::Uuid;
 use super::body_replay::BodyReplay;
 use super::failure::StatusFailure;
 use super::settings::{CredentialFuture, HeaderMode, Settings};
-use crate::grpc::Codes;
 use crate::header::{IDEMPOTENCY_KEY, RESERVATION_TOKEN, RETRY_ATTEMPT, TIMEOUT_MS};
 use crate::request::extensions::Deadline;
 use crate::request::idempotency::Idempotency;
@@ -97,14 +96,44 @@ impl<P: RequestHead> RequestTracker<P> {
         settings: &Settings<P>,
     ) -> (Outcome, StatusFailure) {
         self.reservation_token = hint::reservation(headers).map(|reservation| reservation.token);
-        let classifier = ResponseClassifier::new(self, settings);
-        let failure = StatusFailure { status, idempotency: classifier.idempotency, body: self.body };
-        (classifier.classify_response(status, headers), failure)
+        let failure = StatusFailure { status, idempotency: self.idempotency(settings), body: self.body };
+        let rule = |code| settings.codes.map_or_else(|| classify::grpc(code), |codes| codes.outcome(code));
+        let outcome = by_grpc(headers, rule).unwrap_or_else(|| {
+            let hint = hint::server_hint(headers, SystemTime::now);
+            if !grpc::is_grpc(self.head.headers()) {
+                return status::outcome(status, failure.idempotency, hint);
+            }
+            // A proxy between client and server does not know gRPC, and responds in plain HTTP.
+            match rule(grpc::code_from_http_status(status)) {
+                Outcome::Failed { kind, .. } => Outcome::Failed { kind, hint },
+                outcome => outcome,
+            }
+        });
+        (self.restrict(outcome, RequestProgress::MaybeProcessed, failure.idempotency), failure)
     }
 
     /// Classifies a failure without a response, for this request.
     pub(crate) fn on_failure(&self, outcome: Outcome, progress: RequestProgress, settings: &Settings<P>) -> Outcome {
-        ResponseClassifier::new(self, settings).restrict(outcome, progress)
+        self.restrict(outcome, progress, self.idempotency(settings))
+    }
+
+    fn idempotency(&self, settings: &Settings<P>) -> Idempotency {
+        match Idempotency::from_request(self.head.method(), self.head.headers()) {
+            Idempotency::OnlyIfUnsent if settings.is_declared_idempotent(&self.head) => Idempotency::Declared,
+            idempotency => idempotency,
+        }
+    }
+
+    /// Restricts an outcome to what is safe for this request: a failure that must not be retried is unsafe to retry.
+    fn restrict(&self, outcome: Outcome, progress: RequestProgress, idempotency: Idempotency) -> Outcome {
+        let allows_retry = |progress| self.body == BodyReplay::Possible && idempotency.allows_retry(progress);
+        match outcome {
+            Outcome::Failed { kind, .. } if !allows_retry(progress) => Outcome::UnsafeToRetry(kind),
+            Outcome::NotProcessed if !allows_retry(RequestProgress::NotProcessed) => {
+                Outcome::UnsafeToRetry(FailureKind::Transient)
+            }
+            outcome => outcome,
+        }
     }
 
     /// Starts refreshing the credentials if the response denies the request, refreshing is configured, and it has not been done
@@ -147,59 +176,6 @@ pub(crate) fn insert_attempt(extensions: &mut Extensions, attempt: Attempt) {
 /// Returns whether the attempt differs from the default: a first attempt without a time limit.
 const fn is_notable(attempt: Attempt) -> bool {
     attempt.number > 1 || attempt.time_limit.is_some()
-}
-
-/// Classifies the responses and failures of one request: the properties of the request that decide about a retry.
-#[derive(Clone, Copy, Debug)]
-struct ResponseClassifier {
-    idempotency: Idempotency,
-    body: BodyReplay,
-    is_grpc: bool,
-    codes: Option<Codes>,
-}
-
-impl ResponseClassifier {
-    fn new<P: RequestHead>(request: &RequestTracker<P>, settings: &Settings<P>) -> Self {
-        let RequestTracker { head, body, .. } = request;
-        let idempotency = match Idempotency::from_request(head.method(), head.headers()) {
-            Idempotency::OnlyIfUnsent if settings.is_declared_idempotent(head) => Idempotency::Declared,
-            idempotency => idempotency,
-        };
-        Self { idempotency, body: *body, is_grpc: grpc::is_grpc(head.headers()), codes: settings.codes }
-    }
-
-    /// Classifies a response that is not a success.
-    fn classify_response(self, status: StatusCode, headers: &HeaderMap) -> Outcome {
-        let rule = |code| self.codes.map_or_else(|| classify::grpc(code), |codes| codes.outcome(code));
-        let outcome = by_grpc(headers, rule).unwrap_or_else(|| {
-            let hint = hint::server_hint(headers, SystemTime::now);
-            if !self.is_grpc {
-                return status::outcome(status, self.idempotency, hint);
-            }
-            // A proxy between client and server does not know gRPC, and responds in plain HTTP.
-            match rule(grpc::code_from_http_status(status)) {
-                Outcome::Failed { kind, .. } => Outcome::Failed { kind, hint },
-                outcome => outcome,
-            }
-        });
-        self.restrict(outcome, RequestProgress::MaybeProcessed)
-    }
-
-    /// Restricts an outcome to what is safe for this request: a failure that must not be retried is unsafe to retry.
-    const fn restrict(self, outcome: Outcome, progress: RequestProgress) -> Outcome {
-        match outcome {
-            Outcome::Failed { kind, .. } if !self.allows_retry(progress) => Outcome::UnsafeToRetry(kind),
-            Outcome::NotProcessed if !self.allows_retry(RequestProgress::NotProcessed) => {
-                Outcome::UnsafeToRetry(FailureKind::Transient)
-            }
-            outcome => outcome,
-        }
-    }
-
-    /// Returns whether the request may be sent again, and its body can.
-    const fn allows_retry(self, progress: RequestProgress) -> bool {
-        matches!(self.body, BodyReplay::Possible) && self.idempotency.allows_retry(progress)
-    }
 }
 
 /// Returns whether a response is a success, whatever the request.
