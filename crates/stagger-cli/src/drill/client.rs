@@ -14,7 +14,6 @@ use tokio::sync::Semaphore;
 use super::log::{Event, EventLog};
 use super::status::FleetStatus;
 
-/// Settings that all clients share.
 #[derive(Clone, Debug)]
 pub(super) struct ClientConfig {
     pub(super) uri: Uri,

@@ -16,7 +16,6 @@ use crate::output::write::say;
 use crate::plot::RenderOptions;
 use crate::storm::{Interrupt, Outputs, RunCount, finish, parse_assertions};
 
-/// Runs `stagger drill`.
 pub(crate) fn run(args: &DrillArgs, term: &Term) -> Result<ExitCode, CliError> {
     let settings = Settings::new(args)?;
     // The metrics depend only on the kind of the scenario, so any scenario of it will do.

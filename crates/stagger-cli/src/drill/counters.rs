@@ -29,7 +29,6 @@ impl TcpCounters {
         ])
     }
 
-    /// Returns the increase of each counter since `before`.
     pub(super) fn since(&self, before: &Self) -> Self {
         Self(core::array::from_fn(|i| Some(self.0[i]?.saturating_sub(before.0[i]?))))
     }

@@ -13,7 +13,6 @@ use super::client::{ClientConfig, client};
 use super::log::{Event, EventLog};
 use super::status::FleetStatus;
 
-/// All clients of a run.
 #[derive(Debug)]
 pub(super) struct Fleet {
     pub(super) status: Arc<FleetStatus>,

@@ -11,18 +11,12 @@ pub(super) struct EventLog {
     events: Mutex<Vec<(Instant, Event)>>,
 }
 
-/// An event of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Event {
-    /// An attempt was started.
     Sent,
-    /// The attempt failed.
     Failed,
-    /// The attempt succeeded.
     Connected,
-    /// The connection was lost.
     Lost,
-    /// The client gave up.
     GaveUp,
 }
 
@@ -39,7 +33,6 @@ impl EventLog {
         self.with(|events| events.push((Instant::now(), event)));
     }
 
-    /// Returns whether an attempt is in progress.
     pub(super) fn is_trying(&self) -> bool {
         self.with(|events| matches!(events.last(), Some((_, Event::Sent))))
     }

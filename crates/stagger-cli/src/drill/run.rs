@@ -39,7 +39,6 @@ pub(super) struct Drill<'a> {
     pub(super) term: &'a Term,
 }
 
-/// Result of one policy.
 #[derive(Debug)]
 pub(super) struct Run {
     pub(super) name: String,
@@ -48,7 +47,6 @@ pub(super) struct Run {
     pub(super) measured: Measurements,
 }
 
-/// Reason why a run ended early.
 #[derive(Debug)]
 enum RunError {
     Interrupted,
@@ -63,7 +61,6 @@ impl From<CliError> for RunError {
 
 /// Interval at which the drill samples the status of the clients.
 const TICK: Duration = Duration::from_millis(100);
-/// Number of ticks per second.
 const TICKS_PER_SECOND: usize = 10;
 /// Time between the last initial connection and the start of the storm.
 const SETTLE: Duration = Duration::from_millis(500);
@@ -270,7 +267,6 @@ impl Drill<'_> {
         }
     }
 
-    /// Collects the measurements of a run.
     fn finish_run(
         &self,
         name: &str,

@@ -13,7 +13,6 @@ use crate::output::error::CliError;
 pub(super) struct Server {
     child: Child,
     stdout: BufReader<ChildStdout>,
-    /// The address that the server listens on.
     pub(super) address: SocketAddr,
 }
 
@@ -58,7 +57,6 @@ impl Server {
         Ok(())
     }
 
-    /// Stops the server and returns its counts.
     pub(super) fn report(mut self) -> Result<ServerCounts, CliError> {
         drop(self.child.stdin.take());
         let mut text = String::new();

@@ -6,7 +6,6 @@ use super::args::DrillArgs;
 use crate::output::error::CliError;
 use crate::storm::{named_policies, number_duplicates, parse};
 
-/// Settings of a drill, parsed from the flags.
 #[derive(Debug)]
 pub(super) struct Settings {
     /// `None` for as many as the limits allow, up to [`CLIENTS`].
@@ -17,7 +16,6 @@ pub(super) struct Settings {
     pub(super) horizon: Duration,
     /// `None` for the number of clients, or the limit of the kernel if it is lower.
     pub(super) listen_backlog: Option<u32>,
-    /// Policies with their names.
     pub(super) policies: Vec<(String, Policy)>,
     pub(super) seed: Seed,
 }
@@ -38,7 +36,6 @@ const DEFAULT_POLICIES: [&str; 3] = [
 ];
 
 impl Settings {
-    /// Parses the flags.
     pub(super) fn new(args: &DrillArgs) -> Result<Self, CliError> {
         if args.url.is_some() && args.capacity.is_none() {
             return Err(CliError::usage(

@@ -15,22 +15,16 @@ pub(super) struct FleetStatus {
     counts: [AtomicU64; 5],
     /// Attempts that failed for lack of local ports or file descriptors.
     exhausted: AtomicU64,
-    /// Cause of the first failed attempt.
     first_failure: Mutex<Option<String>>,
 }
 
 /// Values of [`FleetStatus`] at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Snapshot {
-    /// Clients that are connected.
     pub(super) connected: u64,
-    /// Connections lost so far.
     pub(super) lost: u64,
-    /// Clients that have given up.
     pub(super) gave_up: u64,
-    /// Attempts so far.
     pub(super) attempts: u64,
-    /// Attempts that failed.
     pub(super) failed: u64,
 }
 
@@ -40,7 +34,6 @@ impl FleetStatus {
         self.counts[event as usize].fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Counts a failed attempt.
     pub(super) fn failed(&self, cause: &ConnectionError) {
         if let ConnectionError::Io(error) = cause
             && is_exhaustion(error)
@@ -65,12 +58,10 @@ impl FleetStatus {
         }
     }
 
-    /// Returns the number of attempts that failed for lack of local ports or file descriptors.
     pub(super) fn exhausted(&self) -> u64 {
         self.exhausted.load(Ordering::Relaxed)
     }
 
-    /// Returns the cause of the first failed attempt.
     pub(super) fn first_failure(&self) -> Option<String> {
         self.first_failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -89,7 +80,6 @@ fn is_exhaustion(error: &io::Error) -> bool {
 }
 
 impl Snapshot {
-    /// Formats the progress line.
     pub(super) fn line(&self, phase: &str, clients: u64, before: &Self, per_second: f64) -> String {
         let count = |number: u64| Unit::Count.label(number as f64);
         let rate = (self.attempts.saturating_sub(before.attempts)) as f64 * per_second;

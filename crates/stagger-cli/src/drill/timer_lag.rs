@@ -10,11 +10,9 @@ pub(super) struct TimerLag {
     micros: AtomicU64,
 }
 
-/// Interval of the test timer.
 const INTERVAL: Duration = Duration::from_millis(10);
 
 impl TimerLag {
-    /// Measures timers forever.
     pub(super) async fn watch(self: Arc<Self>) {
         loop {
             let due = Instant::now() + INTERVAL;

@@ -10,19 +10,15 @@ pub(crate) const USAGE_ERROR: u8 = 2;
 /// The error of a subcommand. A message ends with the fix, if there is one.
 #[derive(Debug)]
 pub(crate) enum CliError {
-    /// A usage error.
     Usage(String),
-    /// A system call failed.
     Io {
         /// The failed operation: "cannot open run.ndjson".
         doing: String,
-        /// The cause.
         source: io::Error,
     },
 }
 
 impl CliError {
-    /// Creates a usage error.
     pub(crate) fn usage(message: impl fmt::Display) -> Self {
         Self::Usage(message.to_string())
     }

@@ -35,12 +35,9 @@ pub(crate) struct Term {
     pub(crate) utf8: bool,
 }
 
-/// One output stream.
 #[derive(Clone, Debug)]
 pub(crate) struct Screen {
-    /// Whether it is a terminal.
     pub(crate) tty: bool,
-    /// Whether to use color.
     pub(crate) color: bool,
     /// Whether a line may be redrawn in place: the terminal supports cursor control and progress is not disabled.
     pub(crate) redraws: bool,

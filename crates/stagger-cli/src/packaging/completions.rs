@@ -14,7 +14,6 @@ pub(crate) struct CompletionsArgs {
     pub(crate) shell: Shell,
 }
 
-/// Runs `stagger completions` for this command line.
 pub(crate) fn run(args: &CompletionsArgs, all: &Command) -> Result<ExitCode, CliError> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut visible(all), "stagger", &mut script);

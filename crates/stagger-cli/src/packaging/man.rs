@@ -16,7 +16,6 @@ pub(crate) struct ManArgs {
     command: Option<String>,
 }
 
-/// Runs `stagger man` for this command line.
 pub(crate) fn run(args: &ManArgs, mut root: Command) -> Result<ExitCode, CliError> {
     // A subcommand has its display name only after the build.
     root.build();

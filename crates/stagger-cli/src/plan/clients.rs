@@ -5,9 +5,7 @@ use stagger_core::{Policy, Seed};
 /// The waits of one client whose attempts all fail.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Client {
-    /// Wait before the first attempt.
     pub(crate) spread: Duration,
-    /// Delay before each retry.
     pub(crate) delays: Vec<Duration>,
 }
 

@@ -31,7 +31,6 @@ const IN_SVG: usize = 5;
 /// Maximum number of drawn delays, which fit the memory of a small machine.
 const MAX_DRAWS: u64 = 10_000_000;
 
-/// Runs `stagger plan`.
 pub(crate) fn run(args: &PlanArgs, term: &Term) -> Result<ExitCode, CliError> {
     if args.profiles {
         let text =
@@ -75,7 +74,6 @@ fn export(system: Export, policy: &PolicyArgs, term: &Term) -> Result<ExitCode, 
     Ok(ExitCode::SUCCESS)
 }
 
-/// The forecast of a policy and everything derived from it.
 struct Plan {
     forecast: Forecast,
     notes: Vec<Note>,

@@ -2,7 +2,6 @@ use core::time::Duration;
 
 use stagger_core::Policy;
 
-/// The distribution of a random duration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Distribution {
     pub(crate) min: Duration,
@@ -14,18 +13,15 @@ pub(crate) struct Distribution {
     pub(crate) p99: Duration,
 }
 
-/// The forecast of one retry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Row {
     /// Number of the retry, from 1.
     pub(crate) retry: u32,
-    /// Delay before the retry.
     pub(crate) delay: Distribution,
     /// Total wait up to the retry, including the spread.
     pub(crate) elapsed: Distribution,
 }
 
-/// The forecast of a policy.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Forecast {
     pub(crate) policy: Policy,
@@ -36,7 +32,6 @@ pub(crate) struct Forecast {
 /// Which retries of the policy the rows show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shown {
-    /// All retries.
     All,
     /// The first of this many retries.
     FirstOf(u32),
@@ -77,7 +72,6 @@ fn row(policy: &Policy, retry: u32) -> Option<Row> {
     Some(Row { retry, delay, elapsed })
 }
 
-/// The quantiles of a distribution.
 const SHARES: [f64; 4] = [0.1, 0.5, 0.9, 0.99];
 
 fn distribution((min, max): (Duration, Duration), mean: Duration, quantiles: [Duration; SHARES.len()]) -> Distribution {

@@ -23,7 +23,6 @@ impl Note {
     }
 }
 
-/// Returns the notes on a forecast.
 pub(crate) fn notes(forecast: &Forecast) -> Vec<Note> {
     let (Some(first), Some(last)) = (forecast.rows.first(), forecast.rows.last()) else {
         let text = "the policy makes one attempt and does not retry; there are no delays to show";
@@ -133,7 +132,6 @@ fn percent(share: f64) -> String {
     }
 }
 
-/// Returns a note if not all retries are shown.
 fn truncated(forecast: &Forecast) -> Option<Note> {
     let shown = forecast.rows.len();
     let text = match forecast.shown {

@@ -18,9 +18,7 @@ pub(crate) enum ClientStyle {
 /// The duration that a plot over the retries shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Quantity {
-    /// The delay before each retry.
     Delay,
-    /// The total wait up to each retry.
     TotalWait,
 }
 

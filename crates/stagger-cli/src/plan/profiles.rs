@@ -8,7 +8,6 @@ use crate::plot::{Column, RenderOptions, paragraph, table};
 const COLUMNS: [Column; 3] =
     [Column::left("name"), Column::left("system").optional(), Column::left("version").optional()];
 
-/// Formats the list of profiles for humans.
 pub(super) fn text(options: RenderOptions) -> String {
     let rows = Profile::all().map(|profile| vec![profile.name(), profile.title(), profile.version()]);
     let mut out = table(&COLUMNS, rows, options);
@@ -34,7 +33,6 @@ struct List {
     profiles: Vec<Entry>,
 }
 
-/// Formats the list of profiles as JSON.
 pub(super) fn json() -> Result<String, CliError> {
     let entry = |profile: &Profile| Entry {
         name: profile.name(),

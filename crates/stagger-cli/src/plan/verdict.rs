@@ -17,7 +17,6 @@ pub(crate) struct Verdict {
     pub(crate) text: String,
 }
 
-/// Whether the delays span their intervals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Answer {
     Yes,
@@ -25,15 +24,12 @@ pub(crate) enum Answer {
     Synchronized,
     /// There are too few draws to tell.
     TooFew,
-    /// The draws contradict the forecast.
     No,
 }
 
-/// The delays drawn for one retry.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Check {
     pub(crate) retry: u32,
-    /// The forecast's bounds.
     pub(crate) min: Duration,
     pub(crate) max: Duration,
     /// The shortest and the longest delay drawn.

@@ -5,7 +5,6 @@ use super::unit::Unit;
 /// A plot, independent of how it is rendered.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Figure {
-    /// Title of the plot.
     pub(crate) title: String,
     /// Text alternative with the numbers, for readers that cannot see the plot.
     pub(crate) description: String,
@@ -26,7 +25,6 @@ impl Figure {
     }
 }
 
-/// One axis of a figure.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Axis {
     pub(crate) label: String,
@@ -47,13 +45,11 @@ impl Axis {
         self
     }
 
-    /// Sets the spacing.
     pub(crate) fn spaced(self, spacing: Spacing) -> Self {
         Self { spacing, ..self }
     }
 }
 
-/// One data series of a plot.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Series {
     /// Name in the legend; `None` to leave it out.
@@ -64,36 +60,27 @@ pub(crate) struct Series {
 }
 
 impl Series {
-    /// Creates a main series.
     pub(crate) fn strong(name: impl Into<String>, hue: Hue, shape: Shape) -> Self {
         Self { name: Some(name.into()), shape, hue, weight: Weight::Strong }
     }
 
-    /// Creates a secondary series.
     pub(crate) fn light(name: impl Into<String>, hue: Hue, shape: Shape) -> Self {
         Self { weight: Weight::Light, ..Self::strong(name, hue, shape) }
     }
 }
 
-/// The visual weight of a series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Weight {
-    /// The main series.
     Strong,
-    /// A secondary series.
     Light,
 }
 
-/// The shape of a series.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Shape {
-    /// Line from point to point.
     Line(Vec<Point>),
     /// Step function: constant from each point to the next.
     Steps(Vec<Point>),
-    /// Individual points.
     Points(Vec<Point>),
-    /// Area between two lines.
     Band(Vec<Span>),
     /// Bars from zero.
     Bars(Vec<Bar>),

@@ -7,11 +7,8 @@ use ratatui_core::style::Color;
 /// out: no lightness has enough contrast on white.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Hue {
-    /// The CSS class.
     pub(crate) class: &'static str,
-    /// The color on a white page.
     pub(crate) on_light: &'static str,
-    /// The color on a dark page.
     pub(crate) on_dark: &'static str,
     /// The color in a terminal, from the user's palette.
     pub(crate) in_terminal: Color,
@@ -22,7 +19,6 @@ pub(crate) struct Hue {
 }
 
 impl Hue {
-    /// The text color.
     pub(crate) const INK: Self = Self::new("ink", ["#1c2128", "#e6edf3"], Color::Reset, "", 'o');
     pub(crate) const VERMILION: Self = Self::new("vermilion", ["#d55e00", "#f07f2e"], Color::Red, "7 3", 'b');
     pub(crate) const SKY: Self = Self::new("sky", ["#3a9fd6", "#8fd0f5"], Color::Cyan, "12 4", 'f');

@@ -14,7 +14,6 @@ pub(crate) struct RenderOptions {
 }
 
 impl RenderOptions {
-    /// Returns the options for an output stream.
     pub(crate) fn for_screen(screen: &Screen, term: &Term) -> Self {
         Self {
             columns: u16::try_from(screen.width).unwrap_or(u16::MAX),
@@ -29,7 +28,6 @@ impl RenderOptions {
     }
 }
 
-/// The character set of the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Glyphs {
     Unicode,
@@ -37,7 +35,6 @@ pub(crate) enum Glyphs {
 }
 
 impl Glyphs {
-    /// Returns the alternative for this character set.
     pub(crate) fn pick<T>(self, unicode: T, ascii: T) -> T {
         match self {
             Self::Unicode => unicode,

@@ -10,7 +10,6 @@ pub(crate) enum Spacing {
     Log,
 }
 
-/// The range of values that an axis shows.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Scale {
     pub(super) spacing: Spacing,

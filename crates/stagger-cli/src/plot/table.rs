@@ -4,7 +4,6 @@ use comfy_table::{Attribute, CellAlignment, ColumnConstraint, ContentArrangement
 
 use super::render_options::RenderOptions;
 
-/// A column of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Column {
     /// Heading, wrapped at its spaces if the table is too wide.

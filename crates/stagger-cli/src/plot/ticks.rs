@@ -1,12 +1,10 @@
 use super::scale::{Scale, Spacing};
 use super::unit::Unit;
 
-/// A labeled position on an axis.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Tick {
     /// Position: 0 at the low end of the axis, 1 at its high end.
     pub(crate) position: f64,
-    /// Formatted value.
     pub(crate) label: String,
 }
 

@@ -2,12 +2,9 @@ use core::time::Duration;
 
 use stagger_core::text::Compact;
 
-/// The unit of the values on an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unit {
-    /// Counts.
     Count,
-    /// Durations in seconds.
     Seconds,
     /// Shares from 0 to 1.
     Share,
@@ -50,7 +47,6 @@ impl Unit {
         }
     }
 
-    /// Formats a value, as short as possible.
     pub(crate) fn label(self, value: f64) -> String {
         match self {
             Self::Count => grouped(value),

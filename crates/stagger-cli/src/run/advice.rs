@@ -12,7 +12,6 @@ pub(super) struct AdviceFile {
     file: NamedTempFile,
 }
 
-/// The instructions that the command has written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Advice {
     /// Whether to stop retrying.

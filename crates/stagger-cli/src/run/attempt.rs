@@ -37,13 +37,11 @@ pub(super) struct Attempt<'a> {
 #[derive(Debug)]
 pub(super) struct RunContext<'a> {
     pub(super) clock: SystemClock,
-    /// Start of the run.
     pub(super) started: Instant,
     pub(super) signals: &'a mut Signals,
     pub(super) logger: &'a mut Logger,
 }
 
-/// The result of a supervised command.
 #[derive(Debug)]
 pub(super) struct Finished<'a> {
     pub(super) status: AttemptStatus,
@@ -187,7 +185,6 @@ impl<'a> Attempt<'a> {
         self.drain.filter(|_| !is_blocked || self.interrupted.is_some()).map(|drain| drain.idle_deadline)
     }
 
-    /// Returns the number of bytes read from both streams.
     fn bytes_seen(&self) -> u64 {
         self.stdout.bytes_seen + self.stderr.bytes_seen
     }
@@ -201,7 +198,6 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// Checks whether the command has stopped or ended.
     fn poll_child(&mut self, context: &mut RunContext<'_>) -> io::Result<()> {
         match self.child.poll()? {
             ChildState::Stopped(signal) if [SIGTTIN, SIGTTOU].contains(&signal) => context.logger.note(&format!(

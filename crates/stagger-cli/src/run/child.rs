@@ -44,16 +44,12 @@ pub(super) enum ProcessGroup {
 /// The state of a command, as reported by `waitpid`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ChildState {
-    /// No change.
     Running,
-    /// Stopped by this signal.
     Stopped(i32),
-    /// Ended, and reaped.
     Ended(AttemptStatus),
 }
 
 impl Child {
-    /// Starts the command.
     pub(super) fn spawn(command: &mut Command, group: ProcessGroup) -> io::Result<Self> {
         if group == ProcessGroup::Own {
             command.process_group(0);

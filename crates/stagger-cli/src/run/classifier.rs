@@ -35,18 +35,14 @@ pub(super) struct Observation<'a> {
     pub(super) reader_gone: bool,
 }
 
-/// The meaning of an outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Classification {
     /// The `--until` outcome was reached.
     Reached,
-    /// The failure is retryable.
     Retry,
-    /// The failure is not retried.
     Stop(NoRetryReason),
 }
 
-/// Why a failure is not retried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NoRetryReason {
     /// The outcome is in `--stop-on`, or in [`NOT_RETRIED_BY_DEFAULT`].
@@ -67,7 +63,6 @@ pub(super) enum NoRetryReason {
 pub(super) const NOT_RETRIED_BY_DEFAULT: &str = "126,127,SIGINT,SIGQUIT";
 
 impl Classifier {
-    /// Classifies an attempt.
     pub(super) fn classify(&self, observation: &Observation<'_>) -> Classification {
         let status = observation.status;
         let ran = !matches!(status, AttemptStatus::NotRun(_));

@@ -23,7 +23,6 @@ use super::stdin::StdinSource;
 use crate::output::error::CliError;
 use crate::output::terminal::Term;
 
-/// Runs `stagger run`.
 pub(crate) fn run(args: &RunArgs, term: &Term) -> Result<ExitCode, CliError> {
     match run_to_exit(args, term)? {
         RunExit::Code(code) => Ok(ExitCode::from(code)),

@@ -32,7 +32,6 @@ pub(super) struct Driver<'a> {
     pub(super) attempts: u64,
 }
 
-/// How stagger itself exits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RunExit {
     Code(u8),
@@ -182,7 +181,6 @@ fn outcome(outcome: AttemptOutcome) -> Outcome {
     }
 }
 
-/// Converts a decision into its log entry.
 fn next(
     policy: &Policy,
     attempt: &AttemptResult,

@@ -53,7 +53,6 @@ pub(super) fn write_all(fd: BorrowedFd<'_>, mut bytes: &[u8], cancelled: &Atomic
     Ok(())
 }
 
-/// Copies all of `source` to `fd`.
 pub(super) fn copy(source: &mut impl Read, fd: BorrowedFd<'_>, cancelled: &AtomicBool) -> io::Result<()> {
     let mut buffer = vec![0; 64 * 1024];
     loop {

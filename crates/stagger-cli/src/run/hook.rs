@@ -25,7 +25,6 @@ pub(super) struct Hook {
 }
 
 impl Hook {
-    /// Creates the hook of `--on-retry`, if there is one.
     pub(super) fn new(settings: &Settings<'_>, process_group: ProcessGroup) -> Option<Self> {
         let launcher = Launcher::script(core::slice::from_ref(settings.args.on_retry.as_ref()?), process_group);
         Some(Self { launcher, termination: settings.termination, timeout: settings.timeout })

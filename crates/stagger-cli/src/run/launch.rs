@@ -12,14 +12,12 @@ use super::log::Count;
 use super::status::NotRun;
 use super::stdin::StdinSource;
 
-/// Starts the command for each attempt.
 #[derive(Debug)]
 pub(super) struct Launcher {
     words: Vec<OsString>,
     process_group: ProcessGroup,
 }
 
-/// The environment variables of an attempt.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AttemptEnv<'a> {
     pub(super) count: Count,
@@ -28,16 +26,13 @@ pub(super) struct AttemptEnv<'a> {
     pub(super) advice: Option<&'a Path>,
 }
 
-/// The destination of one output stream of the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Redirect {
     /// Stagger's own stream.
     Inherit,
-    /// A pipe that stagger reads.
     Pipe,
 }
 
-/// The error of a command that could not be started.
 #[derive(Debug)]
 pub(super) struct SpawnError {
     pub(super) reason: NotRun,
@@ -63,7 +58,6 @@ impl Launcher {
         }
     }
 
-    /// Starts the command.
     pub(super) fn start(
         &mut self,
         stdin: &mut StdinSource,
@@ -122,7 +116,6 @@ impl Launcher {
 }
 
 impl AttemptEnv<'_> {
-    /// Sets the variables on the command.
     fn set_on(&self, command: &mut Command) {
         command.env("STAGGER_ATTEMPT", self.count.n.to_string());
         command.env("STAGGER_MAX_ATTEMPTS", self.count.max.map_or("inf".to_owned(), |max| max.to_string()));

@@ -5,7 +5,6 @@ use regex::bytes::Regex;
 #[derive(Debug)]
 pub(super) struct LineMatcher<'a> {
     patterns: Vec<(&'a Regex, bool)>,
-    /// The current incomplete line.
     line: Vec<u8>,
 }
 

@@ -27,7 +27,6 @@ enum Matcher {
 }
 
 impl OutcomeSet {
-    /// Returns whether the outcome is in the set.
     pub(super) fn contains(&self, status: AttemptStatus) -> bool {
         self.included.iter().any(|term| term.contains(status))
             && !self.excluded.iter().any(|term| term.contains(status))

@@ -58,7 +58,6 @@ impl Report {
         self.attempts.push_back(attempt.clone());
     }
 
-    /// Writes the report.
     pub(super) fn write(self, command: &[OsString], policy: &Policy, done: &Done) -> io::Result<()> {
         let document = Document {
             schema: SCHEMA,

@@ -39,7 +39,6 @@ pub(super) struct Runner<'a> {
     stdout_is_tty: bool,
 }
 
-/// A finished attempt.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AttemptResult {
     pub(super) status: AttemptStatus,
@@ -47,7 +46,6 @@ pub(super) struct AttemptResult {
     pub(super) outcome: AttemptOutcome,
 }
 
-/// The outcome of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AttemptOutcome {
     /// The `--until` outcome was reached.
@@ -55,8 +53,10 @@ pub(super) enum AttemptOutcome {
     /// The `--until` outcome was reached, but not yet `--consecutive` times in a row.
     RepeatSuccess,
     /// A retryable failure, with the delay that the command requested.
-    Retry { kind: FailureKind, retry_after: Option<Duration> },
-    /// A failure that is not retried.
+    Retry {
+        kind: FailureKind,
+        retry_after: Option<Duration>,
+    },
     Stop(NoRetryReason),
     /// A signal requested the end of the run.
     Interrupted(CaughtSignal),
@@ -84,7 +84,6 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// Makes one attempt.
     pub(super) fn attempt(&mut self, count: Count, context: &mut RunContext<'_>) -> Result<AttemptResult, CliError> {
         context.logger.log(&Event::Attempting(count));
         if count.n > 1 && self.stdin.is_exhausted() {
@@ -224,7 +223,6 @@ fn stream<'a>(pipe: Option<OwnedFd>, held: bool, ours: BorrowedFd<'static>, patt
     }
 }
 
-/// Returns whether the reader of standard output has closed it.
 fn stdout_has_no_reader() -> bool {
     fd::ready(stdout(), PollFlags::OUT).contains(PollFlags::ERR)
 }

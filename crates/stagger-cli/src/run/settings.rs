@@ -12,7 +12,6 @@ use super::outcome_set::OutcomeSet;
 use super::status::parse_signal;
 use crate::output::error::CliError;
 
-/// The validated settings of `stagger run`.
 #[derive(Debug)]
 pub(super) struct Settings<'a> {
     /// The flags, for the settings that need no validation.
@@ -25,7 +24,6 @@ pub(super) struct Settings<'a> {
     pub(super) termination: TerminationSettings,
 }
 
-/// How a command is terminated.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TerminationSettings {
     /// Signal sent when the command has timed out.
@@ -35,7 +33,6 @@ pub(super) struct TerminationSettings {
 }
 
 impl<'a> Settings<'a> {
-    /// Validates the command line.
     pub(super) fn new(args: &'a RunArgs) -> Result<Self, CliError> {
         let timeout = args.timeout.as_deref().map_or(Ok(None), |text| duration_flag("--timeout", text))?;
         let until: Option<OutcomeSet> = args.until.as_deref().map(|text| parse_flag("--until", text)).transpose()?;

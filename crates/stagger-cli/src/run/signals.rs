@@ -25,7 +25,6 @@ pub(super) struct Signals {
     pub(super) terminate: Arc<AtomicBool>,
 }
 
-/// A signal received by this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct CaughtSignal {
     pub(super) signal: i32,
@@ -33,16 +32,12 @@ pub(super) struct CaughtSignal {
     pub(super) from_terminal: bool,
 }
 
-/// The action that a signal requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SignalRequest {
-    /// End the run.
     Terminate(CaughtSignal),
-    /// Forward it to the command.
     Forward(CaughtSignal),
     /// Stop until continued (^Z).
     Stop(CaughtSignal),
-    /// Continue.
     Continue,
 }
 

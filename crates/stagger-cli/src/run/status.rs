@@ -5,23 +5,17 @@ use signal_hook::low_level::signal_name;
 
 use crate::output::error::RUN_FAILURE;
 
-/// The exit status of one attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AttemptStatus {
-    /// The command exited with this code.
     Exit(u8),
-    /// The command was killed by this signal.
     Signal(i32),
     /// The command was terminated because it ran longer than `--timeout`.
     Timeout,
-    /// The command could not be started.
     NotRun(NotRun),
 }
 
-/// Why a command could not be started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NotRun {
-    /// The file does not exist.
     NotFound,
     /// The file exists and cannot be executed.
     NotExecutable,
@@ -74,7 +68,6 @@ impl fmt::Display for AttemptStatus {
 }
 
 impl NotRun {
-    /// Classifies the error of a failed start.
     pub(super) fn from_error(error: &io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Self::NotFound,

@@ -11,7 +11,6 @@ use super::args::StdinMode;
 use super::fd;
 use super::signals::{CaughtSignal, Signals};
 
-/// The standard input of the attempts.
 #[derive(Debug)]
 pub(super) enum StdinSource {
     /// Our own standard input, shared by all attempts.
@@ -23,7 +22,6 @@ pub(super) enum StdinSource {
     Rewind(u64),
     /// A file with a copy of all input.
     Replay(File),
-    /// No input.
     Null,
 }
 
@@ -47,7 +45,6 @@ impl StdinSource {
         }))
     }
 
-    /// Returns the standard input of the next attempt.
     pub(super) fn next(&mut self) -> io::Result<Stdio> {
         Ok(match self {
             Self::Inherit { .. } => Stdio::inherit(),

@@ -22,11 +22,9 @@ pub(super) struct Stream<'a> {
     /// The part of the buffer that was read and not yet written.
     pending: Range<usize>,
     matcher: LineMatcher<'a>,
-    /// Number of bytes read.
     pub(super) bytes_seen: u64,
 }
 
-/// The destination of a stream.
 #[derive(Debug)]
 enum Sink {
     /// Memory; a temporary file beyond [`MAX_BUFFERED_IN_MEMORY`].
@@ -41,7 +39,6 @@ enum Sink {
 #[derive(Debug)]
 pub(super) struct Output<'a> {
     pub(super) matcher: LineMatcher<'a>,
-    /// Number of bytes read.
     pub(super) bytes_seen: u64,
     held: Option<SpooledTempFile>,
 }
@@ -130,7 +127,6 @@ impl<'a> Stream<'a> {
         !self.pending.is_empty()
     }
 
-    /// Returns whether everything was read and written.
     pub(super) fn is_done(&self) -> bool {
         self.source.is_none() && !self.is_blocked()
     }

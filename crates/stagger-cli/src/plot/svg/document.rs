@@ -4,10 +4,8 @@ use super::xml::Element;
 use crate::plot::figure::Figure;
 use crate::plot::wrap::wrap;
 
-/// The header of a document.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Page {
-    /// Title of the document.
     pub(crate) title: String,
     /// Shown in a monospace font: a policy, a command.
     pub(crate) subject: String,

@@ -16,7 +16,6 @@ pub(super) struct Field {
 }
 
 impl Field {
-    /// Returns the coordinates of a point on the page.
     pub(super) fn place(&self, point: Point) -> (f64, f64) {
         (self.across(self.x.position(point.x)), self.up(self.y.position(point.y)))
     }

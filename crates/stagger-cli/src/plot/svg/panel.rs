@@ -4,12 +4,10 @@ use super::xml::Element;
 use crate::plot::figure::{Entry, Figure, Series, legend};
 use crate::plot::ticks::{ticks, zoomed_ticks};
 
-/// The width of a document, in pixels.
 pub(super) const WIDTH: f64 = 760.0;
 /// The space around and between its parts.
 pub(super) const MARGIN: f64 = 20.0;
 
-/// The height of the field in which series are drawn.
 const FIELD_HEIGHT: f64 = 250.0;
 /// Width of the labels of the vertical axis.
 const GUTTER: f64 = 62.0;

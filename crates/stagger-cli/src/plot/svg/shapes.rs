@@ -5,7 +5,6 @@ use crate::plot::figure::{Bar, Point, Series, Shape, Span, Weight, corners};
 /// Half the width of a series with a single position, to make it visible.
 const SINGLE_MARGIN: f64 = 12.0;
 
-/// Returns the elements of a series.
 pub(super) fn series(series: &Series, field: &Field) -> Vec<Element> {
     let place = |points: &[Point]| -> Vec<(f64, f64)> { points.iter().map(|point| field.place(*point)).collect() };
     match &series.shape {

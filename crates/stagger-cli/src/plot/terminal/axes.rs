@@ -14,7 +14,6 @@ const COLUMNS_PER_TICK: u16 = 6;
 /// The layout of a figure in a character buffer.
 #[derive(Debug)]
 pub(super) struct Axes {
-    /// Area of the series.
     pub(super) field: Rect,
     x: Scale,
     y: Scale,
@@ -53,13 +52,11 @@ impl Axes {
         self.field.bottom() - 1 - cell(position, self.field.height, 4)
     }
 
-    /// Returns the position of the middle of a column.
     pub(super) fn middle(&self, column: u16) -> f64 {
         let dots = f64::from(self.field.width) * 2.0 - 1.0;
         (f64::from(column - self.field.left()) * 2.0 + 0.5) / dots
     }
 
-    /// Draws the axes, ticks and labels.
     pub(super) fn paint(&self, buffer: &mut Buffer, glyphs: Glyphs) {
         let (vertical, horizontal, corner) = glyphs.pick(("│", "─", "└"), ("|", "-", "+"));
         let (y_mark, x_mark) = glyphs.pick(("┤", "┬"), ("+", "+"));

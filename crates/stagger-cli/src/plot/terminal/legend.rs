@@ -3,7 +3,6 @@ use anstyle::{AnsiColor, Style};
 use crate::plot::figure::{Entry, Series, Shape, legend};
 use crate::plot::render_options::RenderOptions;
 
-/// Columns between two entries.
 const GAP: usize = 3;
 
 /// Formats the legend with the sample and the name of each series, in as many lines as needed.

@@ -13,7 +13,6 @@ use super::super::status::AttemptStatus;
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub(in crate::run) enum Event<'a> {
-    /// The run starts.
     #[serde(rename = "start")]
     Started {
         #[serde(serialize_with = "one_line")]
@@ -27,17 +26,18 @@ pub(in crate::run) enum Event<'a> {
         #[serde(rename = "wait_s", serialize_with = "seconds")]
         wait: Duration,
     },
-    /// An attempt starts.
     Attempting(Count),
-    /// An attempt has ended.
     #[serde(rename = "attempt")]
     AttemptEnded(&'a AttemptEnded),
-    /// The run has ended.
     Done(&'a Done),
     /// A hint for the user.
-    Note { message: &'a str },
+    Note {
+        message: &'a str,
+    },
     /// A problem other than a failure of the command.
-    Warning { message: &'a str },
+    Warning {
+        message: &'a str,
+    },
 }
 
 /// The number of an attempt and the maximum: "3/6".
@@ -47,7 +47,6 @@ pub(in crate::run) struct Count {
     pub(in crate::run) max: Option<NonZeroU32>,
 }
 
-/// A finished attempt.
 #[derive(Clone, Debug)]
 pub(in crate::run) struct AttemptEnded {
     pub(in crate::run) count: Count,
@@ -60,12 +59,9 @@ pub(in crate::run) struct AttemptEnded {
     pub(in crate::run) waited: Duration,
 }
 
-/// The step after an attempt.
 #[derive(Clone, Debug)]
 pub(in crate::run) enum NextStep {
-    /// The run has succeeded.
     Done,
-    /// Another attempt follows.
     Retry {
         after: Duration,
         source: DelaySource,
@@ -77,8 +73,11 @@ pub(in crate::run) enum NextStep {
         repeat_success: bool,
     },
     /// The run has failed: a limit of the policy is reached, or the failure is not retried.
-    Stop { stop: StopReason, reason: Option<NoRetryReason>, limit: Option<Duration> },
-    /// The run was interrupted by this signal.
+    Stop {
+        stop: StopReason,
+        reason: Option<NoRetryReason>,
+        limit: Option<Duration>,
+    },
     Interrupted(i32),
 }
 
@@ -93,7 +92,6 @@ pub(in crate::run) struct Done {
     pub(in crate::run) signal: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::run) stop: Option<&'static str>,
-    /// Number of attempts made.
     pub(in crate::run) attempts: u64,
     pub(in crate::run) total_s: f64,
     pub(in crate::run) waited_s: f64,

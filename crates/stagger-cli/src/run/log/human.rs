@@ -9,7 +9,6 @@ use super::super::status::{AttemptStatus, SignalName};
 use super::event::{AttemptEnded, Event, NextStep};
 use super::line::Line;
 
-/// Options for log lines for humans.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HumanStyle {
     pub(super) color: bool,

@@ -37,7 +37,6 @@ enum LogStyle {
 }
 
 impl Logger {
-    /// Creates the logger.
     pub(in crate::run) fn new(args: &RunArgs, term: &Term, terminate: Arc<AtomicBool>) -> Result<Self, CliError> {
         let open = |path: &PathBuf| {
             let file = OpenOptions::new().create(true).append(true).open(path);
@@ -60,7 +59,6 @@ impl Logger {
         Ok(Self { style, verbose: args.verbose, file, live, terminate })
     }
 
-    /// Logs an event.
     pub(in crate::run) fn log(&mut self, event: &Event<'_>) {
         match self.style {
             LogStyle::Human(style) => {
@@ -80,24 +78,20 @@ impl Logger {
         }
     }
 
-    /// Logs a note.
     pub(in crate::run) fn note(&mut self, message: &str) {
         self.log(&Event::Note { message });
     }
 
-    /// Logs a warning.
     pub(in crate::run) fn warn(&mut self, message: &str) {
         self.log(&Event::Warning { message });
     }
 
-    /// Sets the activity that the status line shows.
     pub(in crate::run) fn show(&mut self, activity: Activity) {
         if let Some(live) = &mut self.live {
             live.show(activity);
         }
     }
 
-    /// Removes the status line.
     pub(in crate::run) fn hide(&mut self) {
         self.clear();
         if let Some(live) = &mut self.live {
@@ -105,7 +99,6 @@ impl Logger {
         }
     }
 
-    /// Redraws the status line if it is due.
     pub(in crate::run) fn tick(&mut self, now: Instant) {
         let LogStyle::Human(style) = self.style else { return };
         let Some(line) = self.live.as_mut().and_then(|live| live.tick(now)) else { return };
@@ -117,7 +110,6 @@ impl Logger {
         }
     }
 
-    /// Returns when [`tick`](Self::tick) is next due.
     pub(in crate::run) fn next_tick(&self) -> Option<Instant> {
         self.live.as_ref().and_then(StatusLine::due)
     }

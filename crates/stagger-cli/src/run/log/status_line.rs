@@ -12,14 +12,12 @@ use super::line::Line;
 pub(super) struct StatusLine {
     utf8: bool,
     activity: Option<Activity>,
-    /// When to draw it next.
     due: Instant,
     frame: usize,
     /// Whether it is on the terminal now.
     pub(super) drawn: bool,
 }
 
-/// The activity in progress.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::run) enum Activity {
     /// An attempt will start at `until`.
@@ -52,7 +50,6 @@ impl StatusLine {
         self.activity.map(|_| self.due)
     }
 
-    /// Returns the current line if it is due.
     pub(super) fn tick(&mut self, now: Instant) -> Option<Line> {
         let activity = self.activity.filter(|_| now >= self.due)?;
         self.due = now.saturating_add(REDRAW_INTERVAL);
