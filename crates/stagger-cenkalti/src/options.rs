@@ -17,7 +17,7 @@ pub const DEFAULT_MAX_INTERVAL: Duration = Duration::from_secs(60);
 /// Default of the elapsed time after which retries end.
 pub const DEFAULT_MAX_ELAPSED_TIME: Duration = Duration::from_secs(15 * 60);
 
-/// The settings of an [`ExponentialBackOff`], validated by [`build`](Self::build).
+/// The settings of an [`ExponentialBackOff`](crate::ExponentialBackOff), validated by [`build`](Self::build).
 #[derive(Clone, Debug)]
 pub struct ExponentialBackOffOptions<C = SystemClock, R = Seeded> {
     pub(crate) parameters: Parameters,

@@ -27,7 +27,6 @@ pub(super) type OnClosed = Box<dyn FnMut(&Closed) + Send + Sync>;
 /// |---|---|
 /// | retrier | the policy [`WEB_SOCKET`]: spread 10 s, then full jitter 500 ms to 30 s, 10 attempts, healthy after 10 s |
 /// | connect timeout, close timeout | 10 s, 5 s |
-///
 /// | keepalive | a ping after 20 s without a frame; the connection is lost 20 s after the ping |
 /// | close codes | [`codes::rfc6455`](rfc6455) |
 /// | fresh credentials after 401 or 403 | once |
