@@ -329,7 +329,8 @@ impl ExternalServer {
 }
 
 /// Returns the policy with `stable_after` set to zero. Otherwise each run would have to wait until its connections
-/// count as healthy. It has no other effect on the storm.
+/// count as healthy. Every loss is spread in any case; if the server dies again during the storm, the counts of the
+/// clients that were back start again.
 fn healthy_at_once(policy: &Policy) -> Result<Policy, CliError> {
     policy.to_builder().stable_after(Duration::ZERO).build().map_err(CliError::usage)
 }

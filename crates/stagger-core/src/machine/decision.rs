@@ -34,7 +34,8 @@ words! {
         Hint = "hint",
         /// The immediate repeat of an attempt that was certainly not processed.
         Transparent = "transparent",
-        /// The policy's spread: the wait before the first action of an episode.
+        /// The policy's spread: the wait before the first action of an episode, or after the loss of an open
+        /// connection, if it is longer than the schedule's delay.
         Spread = "spread",
         /// The delay of a [hedged](crate::hedge) copy, which runs beside the attempts before it.
         Hedge = "hedge",

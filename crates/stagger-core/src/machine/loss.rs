@@ -1,11 +1,14 @@
 //! Decisions about the loss of an open connection.
 
+use core::time::Duration;
+
 use crate::guards::guard::{Guards, Unread};
 use crate::machine::decision::Decision;
 use crate::machine::retry::{RetryMachine, SpreadUse, retryable};
 use crate::machine::state::AHEAD;
 use crate::numbers::instant::Instant;
 use crate::outcome::Outcome;
+use crate::policy::Policy;
 
 /// Whether a lost connection had been healthy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,11 +16,23 @@ use crate::outcome::Outcome;
 pub enum Health {
     /// It had been open for long enough: a new episode begins.
     Stable,
-    /// It had not been open for long enough: the backoff continues.
+    /// It had not been open for long enough: the count and the backoff go on.
     Flapping,
-    /// Its server failed, however long it had been open: the backoff continues, after a spread, because all clients of
-    /// that server lose their connections at once.
+    /// Its server failed, however long it had been open: the count and the backoff go on.
     Failed,
+}
+
+impl Health {
+    /// How long a connection must have been open to count as stable, if the policy does not set it.
+    const STABLE_AFTER: Duration = Duration::from_secs(10);
+
+    /// Returns whether a connection is stable that was open for `lived`: for at least the policy's `stable_after`; if
+    /// that is not set, for the larger of 10 s and `last_wait`, the wait before the attempt that opened it.
+    #[must_use]
+    pub fn after(policy: &Policy, lived: Duration, last_wait: Duration) -> Self {
+        let enough = policy.stable_after().unwrap_or_else(|| last_wait.max(Self::STABLE_AFTER));
+        if lived >= enough { Self::Stable } else { Self::Flapping }
+    }
 }
 
 impl RetryMachine<'_> {
@@ -26,11 +41,17 @@ impl RetryMachine<'_> {
     /// [`RetryState`](crate::machine::RetryState) for each of many connections. Call [`begin`](Self::begin) next, as
     /// after [`decide`](Self::decide).
     ///
-    /// If the connection was healthy, an episode begins: the first wait is the policy's spread, and the schedule begins
-    /// with the first failure after it. Without a spread, the loss itself is the schedule's first failure. If the
-    /// connection was not healthy, the loss is one more failure of the attempt that opened it; if its server
-    /// [failed](Health::Failed), a spread is added to the delay. The guards have already recorded the success of that
-    /// attempt.
+    /// Every loss is spread, because whatever ended the connection may have ended all of them. `health` decides only
+    /// whether the count starts again:
+    ///
+    /// - After the loss of a stable connection an episode begins: the first wait is a draw from the policy's spread, and
+    ///   the schedule begins with the first failure after it. Without a spread, the loss itself is the schedule's first
+    ///   failure.
+    /// - Any other loss is one more failure of the attempt that opened the connection. The wait is the larger of a draw
+    ///   from the spread and the schedule's delay, and its [source](crate::DelaySource) says which one it is.
+    ///
+    /// A server's hint is a minimum below the spread as below a delay. The guards have already recorded the success of
+    /// the attempt that opened the connection.
     pub fn lost(
         &mut self,
         health: Health,
@@ -56,8 +77,8 @@ impl RetryMachine<'_> {
                     SpreadUse::InsteadOfBackoff
                 }
             }
-            Health::Flapping => SpreadUse::Unused,
-            Health::Failed => SpreadUse::BeforeBackoff,
+            Health::Flapping | Health::Failed if self.policy.spread().is_zero() => SpreadUse::Unused,
+            Health::Flapping | Health::Failed => SpreadUse::BesideBackoff,
         };
         self.retry_or_stop(kind, hint, spread, &now, guards)
     }

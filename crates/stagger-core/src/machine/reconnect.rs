@@ -11,9 +11,6 @@ use crate::numbers::seed::Seed;
 use crate::outcome::Outcome;
 use crate::policy::Policy;
 
-/// How long a connection must have been open to count as healthy, if the policy does not set it.
-const STABLE_AFTER: Duration = Duration::from_secs(10);
-
 /// Decides for a long-lived connection when to connect, when to retry and when to give up.
 ///
 /// Like [`RetryMachine`] it reads no clock and does no I/O. The driver reports every event with the [`Generation`] of
@@ -21,11 +18,14 @@ const STABLE_AFTER: Duration = Duration::from_secs(10);
 /// connection, or the second report of one loss (an error *and* a close), is answered with [`ReconnectStep::Stale`] and
 /// changes nothing, so one loss never schedules two reconnects.
 ///
-/// - After the loss of a healthy connection an *episode* begins: the first wait is the policy's spread, and the backoff
-///   begins with the first failure after it. Without a spread, the loss is the backoff's first failure.
+/// - Every loss of an open connection is spread, because it may have hit every client of the server.
+/// - After the loss of a healthy connection an *episode* begins: the first wait is a draw from the policy's spread, and
+///   the backoff begins with the first failure after it. Without a spread, the loss is the backoff's first failure.
+/// - After any other loss, the count and the backoff go on: the wait is the larger of a draw from the spread and the
+///   backoff's delay. A server that dies again soon after its restart does not meet all its clients at once.
 /// - A connection is healthy if it was open for at least the policy's `stable_after`; if that is not set, for the
 ///   larger of 10 s and the last wait. With a `stable_after` of zero, the backoff restarts as soon as a connection is
-///   open, so a server that accepts and then drops connections causes a hot loop.
+///   open, so without a spread, a server that accepts and then drops connections causes a hot loop.
 /// - After giving up, and at any other time, [`reconnect_now`](Self::reconnect_now) begins a new episode at once.
 ///
 /// ```
@@ -201,7 +201,7 @@ impl ReconnectMachine {
     }
 
     /// Marks the open connection as unhealthy, however long it stays open, because its server failed while it was open.
-    /// When it ends, the backoff continues, after a spread: all clients of that server lose their connections at once.
+    /// When it ends, the count and the backoff go on.
     pub fn distrust(&mut self, generation: Generation) {
         self.is_distrusted |= generation == self.generation;
     }
@@ -223,11 +223,9 @@ impl ReconnectMachine {
         let RetryPlan { policy, strategy } = plan.into();
         let decision = match self.phase {
             ReconnectPhase::Open { since } => {
-                let enough = policy.stable_after().unwrap_or_else(|| self.last_wait.max(STABLE_AFTER));
-                let health = match now.saturating_since(since) {
-                    _ if self.is_distrusted => Health::Failed,
-                    lived if lived >= enough => Health::Stable,
-                    _ => Health::Flapping,
+                let health = match self.is_distrusted {
+                    true => Health::Failed,
+                    false => Health::after(policy, now.saturating_since(since), self.last_wait),
                 };
                 self.retry(policy).strategy(strategy).lost(health, outcome, || now, guards)
             }

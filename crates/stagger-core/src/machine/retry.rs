@@ -10,6 +10,7 @@ use crate::numbers::instant::{Instant, nanos};
 use crate::numbers::seed::{Purpose, Seed};
 use crate::outcome::{FailureKind, Outcome, ServerHint};
 use crate::policy::{Drawn, Interval, Policy};
+use crate::schedule::draw_spread;
 
 /// How the policy's spread takes part in a delay.
 #[derive(Clone, Copy)]
@@ -18,8 +19,8 @@ pub(super) enum SpreadUse {
     Unused,
     /// The delay is drawn from it, and the schedule does not begin.
     InsteadOfBackoff,
-    /// It is added to the delay.
-    BeforeBackoff,
+    /// A draw from it is the least delay.
+    BesideBackoff,
 }
 
 /// Decides about the attempts of one call: a view of the shared policy, the state of the call, and its seed.
@@ -116,7 +117,7 @@ impl<'a> RetryMachine<'a> {
         let spread = self
             .deadline
             .map_or(self.policy.spread(), |deadline| deadline.saturating_since(now.now()).min(self.policy.spread()));
-        self.uniform(spread, 0)
+        Duration::from_nanos(self.draw_spread(spread, 0))
     }
 
     /// Starts the next attempt, if the breaker admits it. `permit` is the permit of the last decision;
@@ -358,7 +359,7 @@ impl<'a> RetryMachine<'a> {
             SpreadUse::InsteadOfBackoff => {
                 let spread = self.policy.spread();
                 let interval = Interval { lo: 0, hi: nanos(spread) };
-                Some(Drawn { delay: nanos(self.uniform(spread, 0)), interval, carry })
+                Some(Drawn { delay: self.draw_spread(spread, 0), interval, carry })
             }
             _ => match self.strategy {
                 None => self.policy.next_delay(carry, self.state.retry_number(), kind, self.bits(Purpose::Delay)),
@@ -381,15 +382,26 @@ impl<'a> RetryMachine<'a> {
                 DelaySource::Schedule
             }
         };
+        let (drawn, source) = match spread {
+            // Draw 0 is that of the episode.
+            SpreadUse::BesideBackoff => match self.draw_spread(self.policy.spread(), self.state.retry_number()) {
+                spread if spread > drawn => (spread, DelaySource::Spread),
+                _ => (drawn, source),
+            },
+            _ => (drawn, source),
+        };
         let (after, source) = match hint {
-            Some(hint) => (self.policy.hinted(hint, interval.hi, drawn, self.bits(Purpose::Hint)), DelaySource::Hint),
+            Some(hint) => {
+                let span = match spread {
+                    SpreadUse::Unused => self.policy.capped_last(interval.hi),
+                    SpreadUse::InsteadOfBackoff => interval.hi,
+                    SpreadUse::BesideBackoff => self.policy.capped_last(interval.hi).max(nanos(self.policy.spread())),
+                };
+                (self.policy.hinted(hint, span, drawn, self.bits(Purpose::Hint)), DelaySource::Hint)
+            }
             None => (drawn, source),
         };
-        let mut after = Duration::from_nanos(after);
-        if let SpreadUse::BeforeBackoff = spread {
-            // Draw 0 is that of the episode.
-            after = after.saturating_add(self.uniform(self.policy.spread(), self.state.retry_number()));
-        }
+        let after = Duration::from_nanos(after);
         if self.is_too_late(after, now) {
             return Decision::Stop(StopReason::Elapsed);
         }
@@ -441,9 +453,8 @@ impl<'a> RetryMachine<'a> {
     }
 
     #[inline]
-    fn uniform(&self, spread: Duration, n: u32) -> Duration {
-        let bits = self.seed.bits(u32::from(self.state.episode), n, Purpose::Spread);
-        Duration::from_nanos(draw_nanos(0, nanos(spread), bits))
+    fn draw_spread(&self, spread: Duration, n: u32) -> u64 {
+        draw_spread(spread, self.seed, u32::from(self.state.episode), n)
     }
 
     #[inline]

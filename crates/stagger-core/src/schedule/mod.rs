@@ -194,9 +194,16 @@ impl Policy {
         }
     }
 
-    /// Applies a hint to the delay that was `drawn` below `ceiling`; in nanoseconds.
+    /// Returns the ceiling below the cap that is applied after the draw, if there is one; in nanoseconds.
+    pub(crate) const fn capped_last(&self, ceiling: u64) -> u64 {
+        let cap = self.last_cap();
+        if ceiling < cap { ceiling } else { cap }
+    }
+
+    /// Applies a hint to a delay that was `drawn`, in nanoseconds. Above a hint that is a minimum, clients are spread
+    /// over at least `span`.
     #[cold]
-    pub(crate) fn hinted(&self, hint: ServerHint, ceiling: u64, drawn: u64, bits: u64) -> u64 {
+    pub(crate) fn hinted(&self, hint: ServerHint, span: u64, drawn: u64, bits: u64) -> u64 {
         let asked = match hint {
             ServerHint::Reserved(asked) => return nanos(asked),
             ServerHint::AtLeast(asked) => nanos(asked),
@@ -205,7 +212,7 @@ impl Policy {
         match self.hint_mode() {
             HintMode::Exact => asked,
             HintMode::AtLeast => {
-                let span = ceiling.min(self.last_cap()).max(self.hint_spread().of(asked));
+                let span = span.max(self.hint_spread().of(asked));
                 asked.saturating_add(draw_nanos(0, span, bits))
             }
             HintMode::Clamp(above) => asked.max(drawn).min(drawn.saturating_add(nanos(above))),
@@ -216,7 +223,7 @@ impl Policy {
     /// spread]`.
     #[must_use]
     pub fn first_spread(&self, seed: Seed) -> Duration {
-        Duration::from_nanos(draw_nanos(0, nanos(self.spread()), seed.bits(0, 0, Purpose::Spread)))
+        Duration::from_nanos(draw_spread(self.spread(), seed, 0, 0))
     }
 
     /// Draws the delay of retry `n` (from 1) after a failure of this kind from these bits. `carry` is the value that
@@ -307,6 +314,13 @@ impl Policy {
             _ => least(self.curve.cap, ceiling * self.curve.kind_factor(kind)),
         }
     }
+}
+
+/// Draws a wait that is uniform on `[0, spread]`, in nanoseconds: the `n`-th of this episode, from 0. The only place
+/// that does: a call, a connection, a simulation and a plan draw the same spread for the same seed.
+#[inline]
+pub(crate) fn draw_spread(spread: Duration, seed: Seed, episode: u32, n: u32) -> u64 {
+    draw_nanos(0, nanos(spread), seed.bits(episode, n, Purpose::Spread))
 }
 
 /// Returns the interval inside a ceiling.

@@ -72,7 +72,7 @@ impl Opening {
             ServerHint::DoNotRetry => ServerHint::DoNotRetry,
         };
         let ceiling = policy.bounds(self.number).map_or(0, |(_, ceiling)| nanos(ceiling));
-        policy.hinted(hint, ceiling, drawn, seed.bits(0, self.number, Purpose::Hint))
+        policy.hinted(hint, policy.capped_last(ceiling), drawn, seed.bits(0, self.number, Purpose::Hint))
     }
 }
 

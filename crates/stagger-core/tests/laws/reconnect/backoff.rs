@@ -159,45 +159,6 @@ fn a_distrusted_connection_is_never_healthy() {
 }
 
 #[test]
-fn the_loss_of_a_distrusted_connection_adds_a_spread_to_the_backoff() {
-    let spread = |seed: u64, losses: u32| {
-        let mut link = Link::new(PLAIN.spread(secs(9)).build().unwrap()).seed(seed).up();
-        (0..losses)
-            .map(|n| {
-                if n > 0 {
-                    link.reopen();
-                }
-                link.advance(LONG);
-                link.machine.distrust(link.machine.generation());
-                let (after, source) = waits(link.ended(Outcome::TRANSIENT));
-                assert_eq!(source, DelaySource::Schedule);
-                after.checked_sub(ms(500) * 2_u32.pow(n)).expect("at least the backoff")
-            })
-            .last()
-            .unwrap()
-    };
-    let mut first: Vec<_> = (0..60).map(|seed| spread(seed, 1)).collect();
-    first.sort();
-    assert!(first[0] < secs(3) && secs(6) < first[59] && first[59] <= secs(9), "{first:?}");
-    // Each loss draws anew, so a client that was early once is not always early.
-    assert!((0..60).all(|seed| spread(seed, 1) != spread(seed, 2)));
-}
-
-#[test]
-fn the_added_spread_counts_against_the_time_limit() {
-    let limited = |limit| PLAIN.base(secs(10)).spread(secs(9)).max_elapsed(limit).unlimited_attempts().build().unwrap();
-    let end = |limit| {
-        let mut link = Link::new(limited(limit)).seed(1).up();
-        link.machine.distrust(link.machine.generation());
-        link.ended(Outcome::TRANSIENT)
-    };
-    let (after, _) = waits(end(secs(60)));
-    assert!(after > secs(10), "{after:?}");
-    assert_eq!(waits(end(after)).0, after);
-    assert_eq!(end(after - Duration::from_nanos(1)), ReconnectStep::GiveUp(StopReason::Elapsed));
-}
-
-#[test]
 fn distrusting_an_earlier_connection_has_no_effect() {
     let mut link = Link::new(PLAIN.max_attempts(1).build().unwrap()).up();
     let earlier = link.machine.generation();

@@ -5,7 +5,7 @@ use core::time::Duration;
 use stagger_core::machine::ReconnectStep;
 use stagger_core::{Jitter, Outcome, Policy, PolicyBuilder, StopReason};
 
-use super::link::{Link, waits};
+use super::link::Link;
 use crate::laws::support::{ms, secs};
 
 const PLAIN: PolicyBuilder = Policy::exponential(ms(500), secs(30)).jitter(Jitter::None).unlimited_attempts();
@@ -86,12 +86,4 @@ fn flapping_uses_up_attempts_and_health_restores_them() {
     }
     link.advance(Duration::ZERO);
     assert_eq!(link.ended(Outcome::TRANSIENT), ReconnectStep::GiveUp(StopReason::Attempts));
-}
-
-/// The spread is for a fleet that lost its server; a flapping connection is already backing off.
-#[test]
-fn flapping_is_not_spread() {
-    let mut link = Link::new(PLAIN.spread(secs(10)).build().unwrap()).up();
-    link.advance(secs(1));
-    assert_eq!(waits(link.ended(Outcome::TRANSIENT)), (ms(500), stagger_core::DelaySource::Schedule));
 }

@@ -2,6 +2,7 @@
 
 mod backoff;
 mod ending;
+mod every_loss;
 mod health;
 mod link;
 mod permits;
