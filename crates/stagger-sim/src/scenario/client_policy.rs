@@ -78,53 +78,128 @@ fn delay(decision: &Decision) -> Option<Duration> {
 
 #[cfg(test)]
 mod tests {
-    use stagger_core::{machine::ReconnectMachine, machine::ReconnectStep, profile::Profile};
+    use stagger_core::{ServerHint, machine::ReconnectMachine, machine::ReconnectStep, profile::Profile};
 
     use super::*;
+    use crate::engine::time::micros;
 
-    /// Returns the delays of the library's state machine for a connection that is lost and then rejected eleven times.
-    fn in_production(policy: &Policy, seed: Seed, lost: u64) -> Vec<Duration> {
-        let (mut link, guards) = (ReconnectMachine::new(seed), Guards::none());
+    /// What happens to a client: its connection is lost after a life of so many seconds, or the attempt to connect
+    /// fails.
+    #[derive(Clone, Copy, Debug)]
+    enum Ending {
+        Lost { lived: u64, outcome: Outcome },
+        Failed(Outcome),
+    }
+
+    const HINTED: Outcome = Outcome::throttled(Some(ServerHint::AtLeast(Duration::from_secs(3))));
+    const RESERVED: Outcome = Outcome::throttled(Some(ServerHint::Reserved(Duration::from_secs(7))));
+
+    /// A crash loop: stable and young connections are lost, with and without hints, and attempts fail in between.
+    const SCRIPT: [Ending; 14] = [
+        Ending::Lost { lived: 1000, outcome: Outcome::TRANSIENT },
+        Ending::Failed(Outcome::TRANSIENT),
+        Ending::Failed(HINTED),
+        Ending::Lost { lived: 1, outcome: Outcome::TRANSIENT },
+        Ending::Lost { lived: 0, outcome: HINTED },
+        Ending::Failed(Outcome::throttled(None)),
+        Ending::Failed(RESERVED),
+        Ending::Lost { lived: 100, outcome: HINTED },
+        Ending::Lost { lived: 2, outcome: RESERVED },
+        Ending::Lost { lived: 3, outcome: Outcome::TRANSIENT },
+        Ending::Failed(Outcome::TRANSIENT),
+        Ending::Failed(Outcome::TRANSIENT),
+        Ending::Lost { lived: 40, outcome: Outcome::TRANSIENT },
+        Ending::Lost { lived: 9, outcome: Outcome::TRANSIENT },
+    ];
+
+    const SECOND: u64 = 1_000_000;
+
+    /// Returns the delays of the library's state machine for this script.
+    fn in_production(policy: &Policy, seed: Seed, script: &[Ending]) -> Vec<Duration> {
+        let (mut link, guards, mut now) = (ReconnectMachine::new(seed), Guards::none(), 0);
         let ReconnectStep::Connect { mut generation } = link.reconnect_now(policy, || instant(0), &guards) else {
             panic!()
         };
-        let _ = link.opened(generation, || instant(0), &guards);
-        let (mut now, mut delays) = (lost, Vec::new());
-        while delays.len() < 12 {
-            let ReconnectStep::Wait { after, until, .. } =
-                link.ended(generation, Outcome::TRANSIENT, instant(now), policy, &guards)
+        let mut delays = Vec::new();
+        for ending in script {
+            let outcome = match *ending {
+                Ending::Lost { lived, outcome } => {
+                    let _ = link.opened(generation, || instant(now), &guards);
+                    now += lived * SECOND;
+                    outcome
+                }
+                Ending::Failed(outcome) => outcome,
+            };
+            let ReconnectStep::Wait { after, .. } = link.ended(generation, outcome, instant(now), policy, &guards)
             else {
                 break;
             };
             delays.push(after);
-            let ReconnectStep::Connect { generation: next } = link.due(policy, until, &guards) else { panic!() };
-            (generation, now) = (next, until.as_nanos() / 1_000);
+            now += micros(after);
+            // The simulation's clock has microseconds, so the machine's wait may end within one.
+            let due = instant(now).saturating_add(Duration::from_micros(1));
+            let ReconnectStep::Connect { generation: next } = link.due(policy, due, &guards) else { panic!() };
+            generation = next;
         }
         delays
     }
 
-    fn simulated(policy: &Policy, run: Seed, lost: u64) -> Vec<Duration> {
+    fn simulated(policy: &Policy, run: Seed, script: &[Ending]) -> Vec<Duration> {
         let clients = ClientPolicy::new(policy, run);
-        let (mut state, mut now, mut delays) = (RetryState::new(), lost, Vec::new());
-        let mut next = clients.on_disconnect(7, &mut state, now);
-        while let (Some(after), true) = (next, delays.len() < 12) {
+        let (mut state, mut now, mut delays) = (RetryState::new(), 0, Vec::new());
+        for (at, ending) in script.iter().enumerate() {
+            let next = match *ending {
+                Ending::Lost { lived, outcome } if at == 0 => {
+                    assert!(lived >= 1000 && outcome == Outcome::TRANSIENT, "the first connection was stable");
+                    now += lived * SECOND;
+                    clients.on_disconnect(7, &mut state, now)
+                }
+                Ending::Lost { lived, outcome } => {
+                    now += lived * SECOND;
+                    let last_wait = delays.last().copied().unwrap_or_default();
+                    let health = Health::after(policy, Duration::from_secs(lived), last_wait);
+                    delay(&clients.retry(7, &mut state).lost(health, outcome, || instant(now), &Guards::none()))
+                }
+                Ending::Failed(outcome) => clients.on_failure(7, &mut state, outcome, now),
+            };
+            let Some(after) = next else { break };
             delays.push(after);
-            now += crate::engine::time::micros(after);
+            now += micros(after);
             clients.on_attempt(7, &mut state, now);
-            next = clients.on_failure(7, &mut state, Outcome::TRANSIENT, now);
         }
         delays
+    }
+
+    /// All profiles, each also with a spread that is longer than most of its delays.
+    fn policies() -> impl Iterator<Item = Policy> {
+        Profile::all().flat_map(|profile| {
+            let spread = profile.policy().to_builder().spread(Duration::from_secs(20)).build();
+            [Some(profile.policy()), spread.ok()].into_iter().flatten()
+        })
     }
 
     #[test]
     fn a_simulated_client_draws_the_delays_of_a_real_client_with_its_seed() {
-        for profile in Profile::all() {
-            let (policy, run) = (profile.policy(), Seed::new(3));
-            // Long after the start, so that the connection was stable.
-            let lost = 100_000_000;
-            let got = simulated(&policy, run, lost);
-            assert_eq!(got, in_production(&policy, ClientPolicy::seed_of_client(run, 7), lost), "{}", profile.name());
-            assert_eq!(got.is_empty(), policy.max_attempts().is_some_and(|most| most.get() == 0), "{}", profile.name());
+        let failures = [Ending::Failed(Outcome::TRANSIENT); 12];
+        let loss = [Ending::Lost { lived: 1000, outcome: Outcome::TRANSIENT }];
+        let outage = [&loss[..], &failures].concat();
+        for policy in policies() {
+            let run = Seed::new(3);
+            let got = simulated(&policy, run, &outage);
+            assert_eq!(got, in_production(&policy, ClientPolicy::seed_of_client(run, 7), &outage), "{policy}");
+            assert_eq!(got.is_empty(), policy.max_attempts().is_some_and(|most| most.get() == 0), "{policy}");
         }
+    }
+
+    #[test]
+    fn repeated_losses_and_hints_are_simulated_as_they_happen_to_a_real_client() {
+        let mut ended_late = 0;
+        for policy in policies() {
+            let run = Seed::new(5);
+            let got = simulated(&policy, run, &SCRIPT);
+            assert_eq!(got, in_production(&policy, ClientPolicy::seed_of_client(run, 7), &SCRIPT), "{policy}");
+            ended_late += usize::from(got.len() == SCRIPT.len());
+        }
+        assert!(ended_late > 20, "{ended_late} policies reached the end of the script");
     }
 }

@@ -4,7 +4,7 @@ use core::task::{Context, Waker};
 use core::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
-use stagger::StopReason;
+use stagger::{Retrier, Seed, StopReason};
 use stagger_ws::{Connection, Message, ReconnectLoop};
 use tokio::time::{Instant, sleep, timeout};
 
@@ -70,6 +70,23 @@ async fn the_loss_of_a_healthy_connection_spreads_and_further_failures_back_off(
     let spread = at[1] - secs(60);
     assert!(spread <= ms(10_001), "{spread:?}");
     assert_eq!([at[2] - at[1], at[3] - at[2]], [secs(1), secs(2)]);
+}
+
+/// A server that dies again soon after its restart must not meet all clients at once.
+#[tokio::test(start_paused = true)]
+async fn the_loss_of_a_young_connection_is_spread_as_well() {
+    let mut waits = Vec::new();
+    for seed in 0..40 {
+        let server = ScriptedServer::new([vec![Upgrade, Wait(secs(1))], vec![Upgrade, close(1000, "")]]);
+        let policy = DOUBLING.base(ms(100)).cap(secs(10)).spread(secs(4)).build().unwrap();
+        let retrier = Retrier::new(policy).seed(Seed::new(seed));
+        let mut reconnect = server.over_pipes().retrier(retrier).reconnect_loop();
+        run(&mut reconnect).await.unwrap();
+        waits.push(server.times()[1] - secs(1));
+    }
+    let early = waits.iter().filter(|&&wait| wait < secs(2)).count();
+    // Half of them are expected in each half of the spread; a standard deviation is 3.
+    assert!((8..=32).contains(&early) && waits.iter().max() > Some(&secs(3)), "{waits:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -89,6 +89,25 @@ fn the_spread_is_applied_after_a_loss_and_not_at_start() {
     assert!(mean.abs_diff(ms(250)) < ms(29), "{mean:?}");
 }
 
+/// A server that dies again soon after its restart must not meet all clients at once.
+#[test]
+fn a_fleet_whose_connections_were_young_returns_over_the_spread() {
+    const YOUNG: Policy = policy!(exponential(ms(100), secs(30)).spread(secs(1)).max_attempts(10));
+    let waits = (0..100).map(|seed| {
+        let clock = VirtualClock::new();
+        let retrier = Retrier::new(YOUNG).seed(Seed::new(seed));
+        let mut connections = Reconnect::with_timer(&clock, retrier, connects);
+        block_on(connections.next()).unwrap();
+        clock.advance(ms(2_000));
+        block_on(connections.next()).unwrap();
+        clock.sleeps()[0]
+    });
+    let mut tenths = [0; 11];
+    waits.for_each(|wait| tenths[(wait.as_millis() / 100) as usize] += 1);
+    // Without a spread, all 100 are in the first tenth of a second; with it, 10 in each, and a standard deviation of 3.
+    assert!(tenths.iter().all(|&clients| clients <= 22), "{tenths:?}");
+}
+
 #[test]
 fn gives_up_with_the_last_error_and_starts_over_on_the_next_call() {
     let (clock, failures) = (VirtualClock::new(), Cell::new(7_u32));
