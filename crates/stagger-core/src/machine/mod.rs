@@ -10,6 +10,7 @@ mod reconnect;
 mod retry;
 mod state;
 mod strategy;
+mod unreachable;
 
 pub use decision::Decision;
 pub use loss::Health;
@@ -18,3 +19,4 @@ pub use reconnect::{Generation, ReconnectMachine, ReconnectPhase, ReconnectStep}
 pub use retry::RetryMachine;
 pub use state::RetryState;
 pub use strategy::{RetryContext, RetryPlan, Strategy};
+pub use unreachable::Unreachable;

@@ -6,6 +6,7 @@ use crate::machine::loss::Health;
 use crate::machine::retry::RetryMachine;
 use crate::machine::state::RetryState;
 use crate::machine::strategy::RetryPlan;
+use crate::machine::unreachable::{Outage, Unreachable};
 use crate::numbers::instant::Instant;
 use crate::numbers::seed::Seed;
 use crate::outcome::Outcome;
@@ -26,6 +27,8 @@ use crate::policy::Policy;
 /// - A connection is healthy if it was open for at least the policy's `stable_after`; if that is not set, for the
 ///   larger of 10 s and the last wait. With a `stable_after` of zero, the backoff restarts as soon as a connection is
 ///   open, so without a spread, a server that accepts and then drops connections causes a hot loop.
+/// - It gives up only at a limit of the policy, at a permanent failure, or if a guard rejects the attempt. After ten
+///   failed attempts in a row, [`unreachable`](Self::unreachable) says for how long.
 /// - After giving up, and at any other time, [`reconnect_now`](Self::reconnect_now) begins a new episode at once.
 ///
 /// ```
@@ -56,6 +59,8 @@ pub struct ReconnectMachine {
     /// What determined `last_wait`: the rest of a hint is still a hint.
     source: DelaySource,
     is_distrusted: bool,
+    /// Since the last connection ended, or the first attempt began; none while a connection is open.
+    outage: Option<Outage>,
 }
 
 /// The number of a connection, which every report names.
@@ -135,6 +140,7 @@ impl ReconnectMachine {
             last_wait: Duration::ZERO,
             source: DelaySource::Schedule,
             is_distrusted: false,
+            outage: None,
         }
     }
 
@@ -154,6 +160,27 @@ impl ReconnectMachine {
     #[must_use]
     pub const fn attempt(&self) -> u32 {
         self.state.attempt()
+    }
+
+    /// Returns for how long and how many attempts the server could not be reached, if at least ten attempts to connect
+    /// have failed since the last connection was open. A connection that opens and is lost at once counts as open;
+    /// [`reconnect_now`](Self::reconnect_now) does not restart the count.
+    #[must_use]
+    pub const fn unreachable(&self) -> Option<Unreachable> {
+        match &self.outage {
+            Some(outage) => outage.unreachable(),
+            None => None,
+        }
+    }
+
+    /// Returns [`unreachable`](Self::unreachable) if it is due to be reported, and `None` at the next call: after the
+    /// tenth failed attempt in a row, and then each time the outage has lasted twice as long as at the last report. Call
+    /// it after [`ended`](Self::ended).
+    pub const fn take_unreachable_report(&mut self) -> Option<Unreachable> {
+        match &mut self.outage {
+            Some(outage) => outage.take_report(),
+            None => None,
+        }
     }
 
     /// Begins a new episode and connects at once: at the start, after giving up, during a wait, or to replace an open
@@ -197,6 +224,7 @@ impl ReconnectMachine {
         let since = now();
         guards.record(Permits::take(&mut self.permit), &Outcome::Success, &since);
         self.phase = ReconnectPhase::Open { since };
+        self.outage = None;
         ReconnectStep::Rest
     }
 
@@ -227,6 +255,7 @@ impl ReconnectMachine {
                     true => Health::Failed,
                     false => Health::after(policy, now.saturating_since(since), self.last_wait),
                 };
+                self.outage = Some(Outage::new(now));
                 self.retry(policy).strategy(strategy).lost(health, outcome, || now, guards)
             }
             ReconnectPhase::Connecting => {
@@ -234,7 +263,12 @@ impl ReconnectMachine {
                 // A connection that was refused as a stream may be retried at once. One that "succeeded" without ever
                 // being open has failed.
                 let outcome = if outcome == Outcome::Success { Outcome::TRANSIENT } else { outcome };
-                self.retry(policy).strategy(strategy).decide(outcome, permit, || now, guards)
+                let decision = self.retry(policy).strategy(strategy).decide(outcome, permit, || now, guards);
+                // The one immediate repeat belongs to the same attempt.
+                if !matches!(decision, Decision::Retry { source: DelaySource::Transparent, .. }) {
+                    self.outage.get_or_insert(Outage::new(now)).attempt_failed(now);
+                }
+                decision
             }
             _ => return ReconnectStep::Stale,
         };
@@ -265,6 +299,7 @@ impl ReconnectMachine {
                 self.generation.0 += 1;
                 self.is_distrusted = false;
                 self.phase = ReconnectPhase::Connecting;
+                self.outage.get_or_insert(Outage::new(now));
                 ReconnectStep::Connect { generation: self.generation }
             }
             Err(stop) => self.give_up(stop),

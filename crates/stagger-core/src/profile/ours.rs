@@ -10,11 +10,12 @@ profiles! {
     DEFAULT = "default" from "stagger, the plain default" in "Policy::DEFAULT":
     exponential(ms(100), secs(30)).max_attempts(4);
 
-    /// A WebSocket, or any long-lived connection: spread over ten seconds after a drop that hits every client, ten
-    /// attempts, and a count that restarts only after ten healthy seconds.
+    /// A WebSocket, or any long-lived connection that is kept up: spread over ten seconds after every loss, because it
+    /// may have hit every client, and a count that restarts only after ten healthy seconds. It does not give up, but
+    /// [tells](crate::machine::Unreachable) after ten failed attempts.
     WEB_SOCKET = "web-socket" from "stagger, for connections that are kept up"
         in "a drop hits every client in the same instant; backoff alone brings them back within one base":
-    exponential(ms(500), secs(30)).spread(secs(10)).max_attempts(10).stable_after(secs(10));
+    exponential(ms(500), secs(30)).spread(secs(10)).unlimited_attempts().stable_after(secs(10));
 
     /// Background work that no user waits for.
     BACKGROUND_JOB = "background-job" from "stagger, for background work"

@@ -7,3 +7,4 @@ mod health;
 mod link;
 mod permits;
 mod reports;
+mod unreachable;
