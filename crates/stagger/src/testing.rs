@@ -11,6 +11,7 @@ use core::time::Duration;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use stagger_core::machine::Unreachable;
 use stagger_core::{Instant, Ratio, Seed};
 
 use crate::retrier::event::{Action, Event};
@@ -186,6 +187,8 @@ pub struct Recorded {
     pub budget_left: Option<u64>,
     /// The error, formatted with `Debug`.
     pub error: Option<String>,
+    /// The report that the server could not be reached, if one was due.
+    pub unreachable: Option<Unreachable>,
 }
 
 impl Recorder {
@@ -207,6 +210,7 @@ impl Recorder {
                 elapsed: event.elapsed,
                 budget_left: event.budget_left,
                 error: event.error.map(|error| format!("{error:?}")),
+                unreachable: event.unreachable,
             });
         }
     }

@@ -405,6 +405,7 @@ impl<X: Options, C: Clock + Clone> Call<X, C> {
             budget_left: self.options.guards().budget.and_then(Budget::available),
             action,
             error,
+            unreachable: None,
         };
         listener.listen(&event);
         for listen in listeners {

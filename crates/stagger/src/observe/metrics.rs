@@ -16,6 +16,9 @@ pub fn metrics() -> impl Fn(&Event<'_>) + Send + Sync + 'static {
         let attempts = u64::from(event.attempt > 0);
         counter!("stagger_attempts_total", "target" => target.clone()).increment(attempts);
         let retried = event.attempt > 1;
+        if event.unreachable.is_some() {
+            counter!("stagger_unreachable_total", "target" => target.clone()).increment(1);
+        }
         match event.action {
             Action::Retry { after, source } => {
                 let source = source.name();

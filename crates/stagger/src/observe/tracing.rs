@@ -9,6 +9,7 @@ use crate::retrier::event::{Action, Event};
 /// | event | level | message | fields |
 /// |---|---|---|---|
 /// | another attempt follows | `DEBUG` | `retrying` | common, `delay_ms`, `source` |
+/// | a connection's server is [unreachable](Event::unreachable) | `WARN` | `unreachable` | common, `delay_ms`, `source`, `unreachable_ms`, `failed_attempts` |
 /// | no further attempt | `WARN` | `giving up` | common, `stop` |
 /// | success after more than one attempt | `DEBUG` | `succeeded` | common |
 ///
@@ -27,6 +28,7 @@ pub fn tracing() -> impl Fn(&Event<'_>) + Send + Sync + 'static {
             return;
         }
         let (limit, is_enabled) = match event.action {
+            _ if event.unreachable.is_some() => (&stops, tracing::enabled!(target: "stagger", tracing::Level::WARN)),
             Action::Stop(_) => (&stops, tracing::enabled!(target: "stagger", tracing::Level::WARN)),
             _ => (&retries, tracing::enabled!(target: "stagger", tracing::Level::DEBUG)),
         };
@@ -45,7 +47,7 @@ fn emit(event: &Event<'_>, silenced: u64) {
     let millis = |length: core::time::Duration| length.as_secs_f64() * 1e3;
     let max_attempts = event.max_attempts.map_or(0, core::num::NonZeroU32::get);
     macro_rules! log {
-        ($level:ident, $message:literal $(, $name:ident = $value:expr)*) => {
+        ($level:ident, $message:literal $(, $name:ident = $value:expr)* $(,)?) => {
             tracing::$level!(
                 target: "stagger",
                 target_name = event.target,
@@ -63,6 +65,17 @@ fn emit(event: &Event<'_>, silenced: u64) {
     match event.action {
         Action::Done => log!(debug, "succeeded"),
         Action::Retry { after, source } => {
+            if let Some(unreachable) = event.unreachable {
+                log!(
+                    warn,
+                    "unreachable",
+                    delay_ms = millis(after),
+                    source = source.name(),
+                    unreachable_ms = millis(unreachable.lasted),
+                    failed_attempts = unreachable.attempts
+                );
+                return;
+            }
             log!(debug, "retrying", delay_ms = millis(after), source = source.name());
         }
         Action::Stop(stop) => log!(warn, "giving up", stop = stop.name()),

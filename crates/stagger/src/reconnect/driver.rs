@@ -1,7 +1,9 @@
 use core::fmt;
 use core::time::Duration;
 
-use stagger_core::machine::{Generation, ReconnectMachine, ReconnectPhase, ReconnectStep, RetryMachine, RetryState};
+use stagger_core::machine::{
+    Generation, ReconnectMachine, ReconnectPhase, ReconnectStep, RetryMachine, RetryState, Unreachable,
+};
 use stagger_core::{
     BreakerOpen, Budget, DelaySource, Guards, Instant, NestedRetries, Outcome, Policy, Seed, StopReason,
 };
@@ -21,7 +23,9 @@ use crate::time::{Clock, entropy};
 /// over. Dropping it at any point settles the permits that it holds.
 ///
 /// A listener receives one event for every attempt to connect and every loss: [`Action::Retry`] with the delay,
-/// [`Action::Done`] when the connection is open, [`Action::Stop`] when it gives up.
+/// [`Action::Done`] when the connection is open, [`Action::Stop`] when it gives up. After ten failed attempts in a row,
+/// and then each time the outage has lasted twice as long, the event says that the server is
+/// [unreachable](Event::unreachable).
 ///
 /// ```
 /// use std::time::Duration;
@@ -91,6 +95,12 @@ impl<C: Clock> ReconnectDriver<C> {
         self.machine.attempt()
     }
 
+    /// Returns for how long and how many attempts the server could not be reached, if at least ten attempts in a row have
+    /// failed; see [`ReconnectMachine::unreachable`].
+    pub const fn unreachable(&self) -> Option<Unreachable> {
+        self.machine.unreachable()
+    }
+
     /// Begins a new episode and connects immediately; see [`ReconnectMachine::reconnect_now`].
     pub fn reconnect_now(&mut self) -> ReconnectStep {
         let now = self.clock.now();
@@ -127,7 +137,7 @@ impl<C: Clock> ReconnectDriver<C> {
         let clock = &self.clock;
         let step = self.machine.opened(generation, || clock.now(), &guards(&self.retrier));
         if step == ReconnectStep::Rest {
-            self.emit(self.attempts(), Action::Done, None);
+            self.emit(self.attempts(), Action::Done, None, None);
         }
         step
     }
@@ -165,8 +175,11 @@ impl<C: Clock> ReconnectDriver<C> {
         let step = self.machine.ended(generation, outcome, at, self.retrier.shared().plan(), &guards(&self.retrier));
         let error = error.map(|error| error as &dyn EventError);
         match step {
-            ReconnectStep::Wait { after, source, .. } => self.emit(attempt, Action::Retry { after, source }, error),
-            ReconnectStep::GiveUp(stop) => self.emit(attempt, Action::Stop(stop), error),
+            ReconnectStep::Wait { after, source, .. } => {
+                let report = self.machine.take_unreachable_report();
+                self.emit(attempt, Action::Retry { after, source }, error, report);
+            }
+            ReconnectStep::GiveUp(stop) => self.emit(attempt, Action::Stop(stop), error, None),
             _ => {}
         }
         step
@@ -217,11 +230,11 @@ impl<C: Clock> ReconnectDriver<C> {
     /// Emits the event of an attempt that the guards rejected.
     fn emit_if_stopped(&self, step: &ReconnectStep) {
         if let ReconnectStep::GiveUp(stop) = step {
-            self.emit(self.attempts(), Action::Stop(*stop), None);
+            self.emit(self.attempts(), Action::Stop(*stop), None, None);
         }
     }
 
-    fn emit(&self, attempt: u32, action: Action, error: Option<&dyn EventError>) {
+    fn emit(&self, attempt: u32, action: Action, error: Option<&dyn EventError>, unreachable: Option<Unreachable>) {
         self.retrier.shared().emit(|| Event {
             target: "",
             attempt,
@@ -230,6 +243,7 @@ impl<C: Clock> ReconnectDriver<C> {
             budget_left: guards(&self.retrier).budget.and_then(Budget::available),
             action,
             error,
+            unreachable,
         });
     }
 }

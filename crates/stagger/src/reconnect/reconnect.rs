@@ -1,7 +1,7 @@
 use core::fmt;
 use core::future::Future;
 
-use stagger_core::machine::{ReconnectPhase, ReconnectStep};
+use stagger_core::machine::{ReconnectPhase, ReconnectStep, Unreachable};
 use stagger_core::{Outcome, StopReason};
 
 use super::driver::ReconnectDriver;
@@ -18,6 +18,10 @@ use crate::time::{BlockingSleep, Clock, Sleep, ThreadSleep};
 /// It returns one connection at a time. [`next`](Self::next) connects, according to the policy's spread, backoff,
 /// limits and health settings; when the returned connection is lost, call it again. How long that connection lasted
 /// decides whether the backoff is reset: see [`ReconnectMachine`](crate::machine::ReconnectMachine), which makes every decision.
+///
+/// Without a limit in the policy it does not give up. After ten failed attempts in a row, and then each time the outage
+/// has lasted twice as long, the retrier's listeners are told that the server is
+/// [unreachable](crate::observe::Event::unreachable).
 ///
 /// ```
 /// use stagger::{Policy, reconnect::Reconnect, policy};
@@ -79,6 +83,14 @@ impl<F, T: Clock> Reconnect<F, T> {
     #[must_use]
     pub const fn phase(&self) -> ReconnectPhase {
         self.driver.phase()
+    }
+
+    /// Returns for how long and how many attempts the server could not be reached, if at least ten attempts in a row have
+    /// failed since the last connection was open. To be told while [`next`](Self::next) is waiting, listen to the
+    /// retrier's [events](crate::observe::Event::unreachable).
+    #[must_use]
+    pub const fn unreachable(&self) -> Option<Unreachable> {
+        self.driver.unreachable()
     }
 
     /// Returns the first step when a connection is requested: the loss of the previous one, or a start.

@@ -3,6 +3,7 @@ use core::fmt;
 use core::num::NonZeroU32;
 use core::time::Duration;
 
+use stagger_core::machine::Unreachable;
 use stagger_core::{DelaySource, StopReason};
 
 /// A decision after an attempt. One event is emitted per decision, before the sleep.
@@ -25,6 +26,10 @@ pub struct Event<'a> {
     pub action: Action,
     /// The error of the attempt, if there is one.
     pub error: Option<&'a dyn EventError>,
+    /// Set if it is due to be reported that the server of a connection that is kept up cannot be reached: after the
+    /// tenth failed attempt in a row, and then each time the outage has lasted twice as long as at the last report.
+    /// Always `None` for calls.
+    pub unreachable: Option<Unreachable>,
 }
 
 /// A decision.

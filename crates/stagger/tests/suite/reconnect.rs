@@ -250,3 +250,30 @@ fn a_loss_is_reported_with_its_attempt_and_begins_an_episode() {
     let retry = |millis| Action::Retry { after: ms(millis), source: DelaySource::Schedule };
     assert_eq!(events, [(1, Action::Done, ms(5)), (1, retry(10), ms(0)), (1, retry(20), ms(13))]);
 }
+
+/// A connection without a limit does not give up, but tells.
+#[test]
+fn listeners_are_told_once_that_the_server_is_unreachable_and_again_when_it_lasts_twice_as_long() {
+    const KEPT: Policy = policy!(constant(secs(1)).jitter(Jitter::None).unlimited_attempts());
+    let (clock, recorder, failures) = (VirtualClock::new(), Recorder::new(), Cell::new(45_u32));
+    let connect = || {
+        let left = failures.get();
+        failures.set(left.saturating_sub(1));
+        core::future::ready(if left == 0 { Ok(()) } else { Err(Fail::TRANSIENT) })
+    };
+    let retrier = Retrier::new(KEPT).on_event(recorder.listener());
+    let mut connections = Reconnect::with_timer(&clock, retrier, connect);
+    block_on(connections.next()).unwrap();
+    let reports: Vec<_> = recorder
+        .events()
+        .iter()
+        .filter_map(|event| {
+            let report = event.unreachable?;
+            assert_eq!(report.attempts, event.attempt);
+            Some((report.attempts, report.lasted.as_secs()))
+        })
+        .collect();
+    assert_eq!(reports, [(10, 9), (19, 18), (37, 36)]);
+    assert_eq!(recorder.events().len(), 46, "the report is part of the event of its attempt");
+    assert_eq!(connections.unreachable(), None, "it is connected");
+}

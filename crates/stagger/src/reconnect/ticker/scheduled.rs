@@ -45,6 +45,7 @@ impl Scheduled {
             budget_left: None,
             action,
             error: None,
+            unreachable: None,
         });
     }
 }

@@ -13,6 +13,7 @@ use stagger::guard::Enforcement;
 use stagger::hedge::Hedge;
 use stagger::observe::{self, Gauges};
 use stagger::queue::RetryQueue;
+use stagger::reconnect::Reconnect;
 use stagger::testing::NoSleep;
 use stagger::{Budget, DelaySource, Instant, Outcome, Policy, Retrier, Seed, StopReason, hedge, policy};
 
@@ -20,6 +21,7 @@ use super::support::{Logs, Metrics};
 use crate::suite::support::RecordingBudget;
 
 const POLICY: Policy = policy!(zero().max_attempts(3));
+const CONNECTION: Policy = policy!(zero().unlimited_attempts());
 const CONTRACT: &str = include_str!("../../../src/observe/contract.md");
 
 /// A metric's kind and the values that each label can have. The set is empty if the program chooses the values.
@@ -73,6 +75,13 @@ fn emit_everything() {
     (0..4).for_each(&mut call);
     controls.set("api", ControlMode::NoRetries);
     call(1);
+    let connection = Retrier::new(CONNECTION).named("feed").on_event(observe::metrics()).on_event(observe::tracing());
+    let mut failures = 0;
+    let refused = || {
+        failures += 1;
+        if failures > 10 { Ok(()) } else { Err("no") }
+    };
+    let _ = Reconnect::with_timer(NoSleep, connection, refused).next_blocking();
     breaker.force_open(&Instant::ZERO);
     gauges.record();
 
