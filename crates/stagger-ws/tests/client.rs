@@ -23,4 +23,5 @@ mod client {
     mod third_party;
     #[cfg(feature = "rustls")]
     mod tls;
+    mod unreachable;
 }

@@ -25,7 +25,7 @@ pub(super) type OnClosed = Box<dyn FnMut(&Closed) + Send + Sync>;
 ///
 /// | setting | default |
 /// |---|---|
-/// | retrier | the policy [`WEB_SOCKET`]: spread 10 s, then full jitter 500 ms to 30 s, 10 attempts, healthy after 10 s |
+/// | retrier | the policy [`WEB_SOCKET`]: spread 10 s, then full jitter 500 ms to 30 s, without a limit, healthy after 10 s |
 /// | connect timeout, close timeout | 10 s, 5 s |
 /// | keepalive | a ping after 20 s without a frame; the connection is lost 20 s after the ping |
 /// | close codes | [`codes::rfc6455`](rfc6455) |
@@ -113,7 +113,7 @@ impl ClientBuilder {
         self
     }
 
-    /// Sets when the client retries and when it gives up: a policy, or a [`Retrier`] with budget, breaker, rules,
+    /// Sets when the client retries and whether it gives up: a policy, or a [`Retrier`] with budget, breaker, rules,
     /// listeners and operator controls. Default: the policy [`WEB_SOCKET`] alone.
     ///
     /// - The spread should be at least the number of clients divided by the connections that the server accepts per

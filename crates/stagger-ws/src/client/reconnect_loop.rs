@@ -5,7 +5,7 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use http::Response;
-use stagger::machine::{Generation, ReconnectPhase, ReconnectStep};
+use stagger::machine::{Generation, ReconnectPhase, ReconnectStep, Unreachable};
 use stagger::reconnect::ReconnectDriver;
 use stagger::time::{Clock as _, Sleep as _, Tokio};
 use stagger::{Cause, DelaySource, Outcome, Rejected, StopReason};
@@ -19,7 +19,7 @@ use super::failure::classify::{Classification, Classifier};
 use super::failure::closed::Closed;
 use super::failure::connection_error::ConnectionError;
 use super::failure::fatal::Fatal;
-use super::telemetry::{self, ConnectedGauge};
+use super::telemetry::{self, ClientGauge};
 
 /// The low-level client: yields one connection at a time, and establishes the next one after the current one is lost.
 ///
@@ -56,7 +56,9 @@ pub struct ReconnectLoop {
     last_wait: Duration,
     /// When the last connection ended.
     down_since: Option<Instant>,
-    connected: Option<ConnectedGauge>,
+    connected: Option<ClientGauge>,
+    /// Set while the server cannot be reached.
+    unreachable: Option<ClientGauge>,
     end: Option<ConnectionEnd>,
 }
 
@@ -85,7 +87,11 @@ pub(super) enum LoopEvent {
     /// An attempt has started.
     Connecting,
     Opened(Box<ConnectionParts>),
-    Closed(Closed),
+    Closed {
+        closed: Closed,
+        /// Set if it is due to be reported that the server cannot be reached.
+        report: Option<Unreachable>,
+    },
     /// Without an error, if the server ended the connection normally, or this side closed the loop.
     Stopped(Option<Fatal>),
 }
@@ -118,6 +124,7 @@ impl ReconnectLoop {
             last_wait: Duration::ZERO,
             down_since: None,
             connected: None,
+            unreachable: None,
             end: None,
         }
     }
@@ -134,7 +141,7 @@ impl ReconnectLoop {
         let parts = loop {
             match self.next_event().await {
                 LoopEvent::Opened(parts) => break parts,
-                LoopEvent::Connecting | LoopEvent::Closed(_) => {}
+                LoopEvent::Connecting | LoopEvent::Closed { .. } => {}
                 LoopEvent::Stopped(None) => return Ok(None),
                 LoopEvent::Stopped(Some(fatal)) => return Err(fatal),
             }
@@ -157,6 +164,7 @@ impl ReconnectLoop {
     pub fn close(&mut self) {
         self.driver.close();
         self.connected = None;
+        self.unreachable = None;
         self.activity = Activity::Stopped(None);
     }
 
@@ -164,6 +172,14 @@ impl ReconnectLoop {
     #[must_use]
     pub const fn attempts(&self) -> u32 {
         self.driver.attempts()
+    }
+
+    /// Returns for how long and how many attempts the server could not be reached, if at least ten attempts in a row have
+    /// failed since the last connection was open. A listener set with [`on_closed`](ClientBuilder::on_closed) is told
+    /// while [`next_connection`](Self::next_connection) is waiting.
+    #[must_use]
+    pub const fn unreachable(&self) -> Option<Unreachable> {
+        self.driver.unreachable()
     }
 
     /// Returns the time of the next attempt, if the loop is waiting for one.
@@ -203,7 +219,7 @@ impl ReconnectLoop {
                         Err(cause) => {
                             telemetry::record_attempt(self.target(), cause.name());
                             let classification = Classification::Failed(self.classifier.classify_attempt(&cause));
-                            return LoopEvent::Closed(self.closed(generation, cause, classification, Duration::ZERO));
+                            return self.closed(generation, cause, classification, Duration::ZERO);
                         }
                     }
                 }
@@ -223,7 +239,7 @@ impl ReconnectLoop {
                     self.connected = None;
                     let bits = self.driver.seed().for_call(generation.get()).get();
                     let classification = self.classifier.classify_loss(&end.cause, bits);
-                    return LoopEvent::Closed(self.closed(generation, end.cause, classification, end.at.elapsed()));
+                    return self.closed(generation, end.cause, classification, end.at.elapsed());
                 }
                 Activity::Stopped(fatal) => return LoopEvent::Stopped(fatal.clone()),
             }
@@ -247,7 +263,8 @@ impl ReconnectLoop {
         self.classifier.opened();
         self.activity = Activity::Connected(generation);
         self.end = None;
-        self.connected = Some(ConnectedGauge::new(self.target()));
+        self.connected = Some(ClientGauge::new("stagger_ws_connected", self.target()));
+        self.unreachable = None;
         let downtime = self.down_since.take().map(|since| since.elapsed());
         if let Some(downtime) = downtime {
             telemetry::record_downtime(self.target(), downtime);
@@ -270,7 +287,7 @@ impl ReconnectLoop {
         cause: ConnectionError,
         classification: Classification,
         ago: Duration,
-    ) -> Closed {
+    ) -> LoopEvent {
         let nanos = u64::try_from(ago.as_nanos()).unwrap_or(u64::MAX);
         let at = stagger::Instant::from_nanos(Tokio.now().as_nanos().saturating_sub(nanos));
         let attempt = self.driver.attempts();
@@ -295,12 +312,20 @@ impl ReconnectLoop {
         } else {
             self.apply(&step, ago);
         }
-        let closed = Closed { cause, retry_in, attempt };
-        telemetry::log_closed(self.target(), &closed, stopped);
+        let unreachable = self.driver.unreachable();
+        self.unreachable = match (unreachable, retry_in) {
+            (Some(_), Some(_)) => {
+                self.unreachable.take().or_else(|| Some(ClientGauge::new("stagger_ws_unreachable", self.target())))
+            }
+            _ => None,
+        };
+        let report = self.driver.take_unreachable_report();
+        let closed = Closed { cause, retry_in, attempt, unreachable };
+        telemetry::log_closed(self.target(), &closed, stopped, report);
         if let Some(on_closed) = &mut self.on_closed {
             on_closed(&closed);
         }
-        closed
+        LoopEvent::Closed { closed, report }
     }
 
     /// Returns the outcome by the retrier's rules, if there is one for this error or for what it wraps.

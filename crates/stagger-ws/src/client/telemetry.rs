@@ -4,6 +4,7 @@ use core::pin::Pin;
 use core::time::Duration;
 
 use http::Uri;
+use stagger::machine::Unreachable;
 use stagger::{Retrier, StopReason};
 
 use super::failure::closed::Closed;
@@ -66,19 +67,19 @@ impl Counter {
     }
 }
 
-/// Counts an open connection until it is dropped, also when the task is aborted.
+/// Counts a client in a gauge until it is dropped, also when the task is aborted.
 #[derive(Debug)]
-pub(super) struct ConnectedGauge(Gauge);
+pub(super) struct ClientGauge(Gauge);
 
-impl ConnectedGauge {
-    pub(super) fn new(target: &str) -> Self {
-        let gauge = Gauge::new("stagger_ws_connected", target);
+impl ClientGauge {
+    pub(super) fn new(name: &'static str, target: &str) -> Self {
+        let gauge = Gauge::new(name, target);
         gauge.increment();
         Self(gauge)
     }
 }
 
-impl Drop for ConnectedGauge {
+impl Drop for ClientGauge {
     fn drop(&mut self) {
         self.0.decrement(1);
     }
@@ -125,8 +126,9 @@ where
     }
 }
 
-/// Logs a failed attempt or a lost connection. `stop` is the reason for giving up, if there are no further attempts.
-pub(super) fn log_closed(target: &str, closed: &Closed, stop: Option<StopReason>) {
+/// Logs a failed attempt or a lost connection. `stop` is the reason for giving up, if there are no further attempts;
+/// `report` is set if it is due to be reported that the server cannot be reached.
+pub(super) fn log_closed(target: &str, closed: &Closed, stop: Option<StopReason>, report: Option<Unreachable>) {
     #[cfg(feature = "tracing")]
     {
         use std::sync::OnceLock;
@@ -137,9 +139,9 @@ pub(super) fn log_closed(target: &str, closed: &Closed, stop: Option<StopReason>
         // Shared by all clients, since an outage affects all of them.
         static LOSSES: OnceLock<LogLimit<Tokio>> = OnceLock::new();
         static STOPS: OnceLock<LogLimit<Tokio>> = OnceLock::new();
-        let (limit, is_enabled) = match stop {
-            Some(_) => (&STOPS, tracing::enabled!(target: "stagger", tracing::Level::WARN)),
-            None => (&LOSSES, tracing::enabled!(target: "stagger", tracing::Level::DEBUG)),
+        let (limit, is_enabled) = match (stop, report) {
+            (Some(_), _) | (_, Some(_)) => (&STOPS, tracing::enabled!(target: "stagger", tracing::Level::WARN)),
+            (None, None) => (&LOSSES, tracing::enabled!(target: "stagger", tracing::Level::DEBUG)),
         };
         if !is_enabled {
             return;
@@ -148,23 +150,28 @@ pub(super) fn log_closed(target: &str, closed: &Closed, stop: Option<StopReason>
             Verbosity::Full { since: silenced } | Verbosity::Summary { silenced } => silenced,
             _ => return,
         };
-        let Closed { cause, retry_in, attempt } = closed;
-        match (stop, retry_in) {
-            (Some(stop), _) => {
+        let Closed { cause, retry_in, attempt, .. } = closed;
+        match (stop, retry_in, report) {
+            (None, _, Some(unreachable)) => {
+                let unreachable_ms = unreachable.lasted.as_secs_f64() * 1e3;
+                let failed_attempts = unreachable.attempts;
+                tracing::warn!(target: "stagger", target_name = target, attempt, %cause, silenced, unreachable_ms, failed_attempts, "unreachable");
+            }
+            (Some(stop), _, _) => {
                 let stop = stop.name();
                 tracing::warn!(target: "stagger", target_name = target, attempt, %cause, silenced, stop, "giving up");
             }
-            (None, Some(wait)) => {
+            (None, Some(wait), None) => {
                 let delay_ms = wait.as_secs_f64() * 1e3;
                 tracing::debug!(target: "stagger", target_name = target, attempt, %cause, silenced, delay_ms, "reconnecting");
             }
-            (None, None) => {
+            (None, None, None) => {
                 tracing::debug!(target: "stagger", target_name = target, attempt, %cause, silenced, "ended");
             }
         }
     }
     #[cfg(not(feature = "tracing"))]
-    let _ = (target, closed, stop);
+    let _ = (target, closed, stop, report);
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ pub(super) fn word(event: &Event) -> String {
         Event::Open(open) => format!("open {}", open.attempt),
         Event::Message(message) => message.to_string(),
         Event::Closed(closed) => format!("{} {:?}", closed.cause.name(), closed.retry_in.map(|wait| wait.as_secs())),
+        Event::Unreachable(it) => format!("unreachable {} {}", it.attempts, it.lasted.as_secs()),
         Event::Dropped { messages } => format!("dropped {messages}"),
         _ => String::from("?"),
     }
@@ -109,8 +110,8 @@ async fn the_state_contains_the_time_of_the_next_attempt() {
     let mut state = client.handle().state();
     let begin = Instant::now();
     let waiting = state.wait_for(|state| matches!(state, ConnectionState::Waiting { .. })).await.unwrap().clone();
-    assert!(matches!(waiting, ConnectionState::Waiting { until } if until == begin + secs(1)), "{waiting:?}");
-    state.wait_for(|state| matches!(state, ConnectionState::Connecting)).await.unwrap();
+    assert!(matches!(waiting, ConnectionState::Waiting { until, .. } if until == begin + secs(1)), "{waiting:?}");
+    state.wait_for(|state| matches!(state, ConnectionState::Connecting { .. })).await.unwrap();
     assert_eq!(begin.elapsed(), secs(1));
     state.wait_for(|state| matches!(state, ConnectionState::Open)).await.unwrap();
 }

@@ -9,7 +9,7 @@ use metrics_util::debugging::{DebugValue, DebuggingRecorder};
 use stagger::Retrier;
 use stagger_ws::{Client, Message, Outbox};
 use tokio::runtime::{Builder, Runtime};
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::fmt::format::FmtSpan;
 
@@ -56,6 +56,11 @@ fn metrics_of<T>(work: impl Future<Output = T>) -> BTreeMap<(String, String), f6
 #[test]
 fn attempts_connections_and_downtime_are_counted() {
     let metrics = metrics_of(async {
+        // A client that is never connected and never gives up.
+        let refused = ScriptedServer::new(vec![rejection(503, ""); 20]);
+        let kept = seeded(DOUBLING.unlimited_attempts(), 7).named("feed");
+        let mut unreachable = refused.over_pipes().retrier(kept).reconnect_loop();
+        let _ = timeout(secs(600), unreachable.next_connection()).await;
         let server =
             ScriptedServer::new([rejection(503, ""), vec![Upgrade, Wait(secs(60))], vec![], vec![Upgrade, Hang]]);
         let mut client = server.over_pipes().retrier(named("feed")).outbox(Outbox::drop_oldest(2)).connect();
@@ -67,13 +72,18 @@ fn attempts_connections_and_downtime_are_counted() {
         client.handle().try_send(Message::text("d")).unwrap();
         client.handle().try_send(Message::text("e")).unwrap();
         let never = |_| core::future::pending::<io::Result<tokio::io::DuplexStream>>();
-        (client, Client::builder().url("ws://server.test").retrier(named("feed")).connector(never).acked(acks()))
+        (
+            client,
+            unreachable,
+            Client::builder().url("ws://server.test").retrier(named("feed")).connector(never).acked(acks()),
+        )
     });
     let value = |name: &str, other: &str| metrics.get(&(name.to_owned(), other.to_owned())).copied();
-    assert_eq!(value("stagger_ws_attempts_total", "rejected"), Some(1.0));
+    assert!(value("stagger_ws_attempts_total", "rejected") > Some(10.0));
     assert_eq!(value("stagger_ws_attempts_total", "lost"), Some(1.0));
     assert_eq!(value("stagger_ws_attempts_total", "opened"), Some(2.0));
     assert_eq!(value("stagger_ws_downtime_seconds", ""), Some(3.0));
+    assert_eq!(value("stagger_ws_unreachable", ""), Some(1.0));
     assert_eq!(value("stagger_ws_outbox_len", ""), Some(2.0));
     assert_eq!(value("stagger_ws_outbox_dropped_total", ""), Some(1.0));
     let documented: BTreeSet<_> = include_str!("../../src/client/metrics.md")

@@ -50,6 +50,7 @@ pub struct ReconnectDriver<C: Clock> {
     machine: ReconnectMachine,
     seed: Seed,
     episode_start: Instant,
+    unreachable_report: Option<Unreachable>,
 }
 
 impl<C: Clock> ReconnectDriver<C> {
@@ -57,7 +58,8 @@ impl<C: Clock> ReconnectDriver<C> {
     pub fn new(retrier: impl Into<Retrier>, clock: C) -> Self {
         let retrier = retrier.into();
         let seed = retrier.shared().seed.unwrap_or_else(entropy::seed);
-        Self { retrier, clock, machine: ReconnectMachine::new(seed), seed, episode_start: Instant::ZERO }
+        let machine = ReconnectMachine::new(seed);
+        Self { retrier, clock, machine, seed, episode_start: Instant::ZERO, unreachable_report: None }
     }
 
     /// Returns the retrier.
@@ -99,6 +101,12 @@ impl<C: Clock> ReconnectDriver<C> {
     /// failed; see [`ReconnectMachine::unreachable`].
     pub const fn unreachable(&self) -> Option<Unreachable> {
         self.machine.unreachable()
+    }
+
+    /// Returns [`unreachable`](Self::unreachable) if the last [`ended`](Self::ended) reported it to the listeners, and
+    /// `None` at the next call; see [`ReconnectMachine::take_unreachable_report`].
+    pub const fn take_unreachable_report(&mut self) -> Option<Unreachable> {
+        self.unreachable_report.take()
     }
 
     /// Begins a new episode and connects immediately; see [`ReconnectMachine::reconnect_now`].
@@ -177,6 +185,7 @@ impl<C: Clock> ReconnectDriver<C> {
         match step {
             ReconnectStep::Wait { after, source, .. } => {
                 let report = self.machine.take_unreachable_report();
+                self.unreachable_report = report;
                 self.emit(attempt, Action::Retry { after, source }, error, report);
             }
             ReconnectStep::GiveUp(stop) => self.emit(attempt, Action::Stop(stop), error, None),

@@ -1,6 +1,7 @@
 use core::time::Duration;
 
 use http::Response;
+use stagger::machine::Unreachable;
 use tokio::time::Instant;
 use tokio_tungstenite::tungstenite::Message;
 
@@ -19,6 +20,11 @@ pub enum Event {
     ///
     /// Unread events of this kind are coalesced: only the latest is kept.
     Closed(Closed),
+    /// The server could not be reached for ten attempts in a row, or for twice as long as at the last event of this kind.
+    /// The client continues to reconnect: show it to the user until the next [`Open`](Self::Open).
+    ///
+    /// Comes after the [`Closed`](Self::Closed) of the attempt. Unread events of this kind are coalesced.
+    Unreachable(Unreachable),
     /// Messages were dropped unsent: evicted by newer ones, expired, or lost with the connection.
     Dropped {
         /// The number of messages dropped since the last event of this kind.
@@ -48,13 +54,19 @@ pub struct Opened {
 #[non_exhaustive]
 pub enum ConnectionState {
     /// An attempt is in progress.
-    Connecting,
+    Connecting {
+        /// For how long and how many attempts the server could not be reached, if at least ten attempts in a row have
+        /// failed.
+        unreachable: Option<Unreachable>,
+    },
     /// The client is connected.
     Open,
     /// The client is waiting for the next attempt.
     Waiting {
         /// The time of the next attempt.
         until: Instant,
+        /// As while [connecting](Self::Connecting).
+        unreachable: Option<Unreachable>,
     },
     /// The client has stopped. With an error, it gave up. Without one, the server ended the connection normally, or the
     /// client was closed.

@@ -1,6 +1,7 @@
 use core::task::{Context, Poll};
 
 use futures_channel::mpsc::Sender;
+use stagger::machine::Unreachable;
 
 use super::event::{Event, Opened};
 use crate::client::failure::closed::Closed;
@@ -19,6 +20,7 @@ pub(in crate::client) enum Delivery {
 #[derive(Debug, Default)]
 pub(in crate::client) struct EventBuffer {
     closed: Option<Closed>,
+    unreachable: Option<Unreachable>,
     dropped: u64,
     open: Option<Opened>,
     end: Option<Delivery>,
@@ -30,7 +32,12 @@ impl EventBuffer {
         self.closed = Some(closed);
     }
 
+    pub(in crate::client) fn unreachable(&mut self, unreachable: Unreachable) {
+        self.unreachable = Some(unreachable);
+    }
+
     pub(in crate::client) fn opened(&mut self, opened: Opened) {
+        self.unreachable = None;
         self.open = Some(opened);
     }
 
@@ -67,6 +74,8 @@ impl EventBuffer {
             Event::Dropped { messages: core::mem::take(&mut self.dropped) }
         } else if let Some(closed) = self.closed.take() {
             Event::Closed(closed)
+        } else if let Some(unreachable) = self.unreachable.take() {
+            Event::Unreachable(unreachable)
         } else if let Some(opened) = self.open.take() {
             Event::Open(opened)
         } else {

@@ -85,7 +85,7 @@ impl Client {
     pub(in crate::client) fn new(mut builder: ClientBuilder, window: Option<Arc<dyn UnackedMessages>>) -> Self {
         let (deliveries, events) = futures_channel::mpsc::channel(builder.inbox);
         let (commands, received) = futures_channel::mpsc::unbounded();
-        let (state, state_watch) = watch::channel(ConnectionState::Connecting);
+        let (state, state_watch) = watch::channel(ConnectionState::Connecting { unreachable: None });
         let outbox = OutboxQueue::new(builder.outbox, telemetry::target(&builder.retrier));
         let resume = builder.resume.take().map(|resume| {
             let dialer = &mut builder.dialer;

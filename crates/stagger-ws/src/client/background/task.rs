@@ -120,11 +120,15 @@ impl ConnectionTask {
                         TaskPhase::Running
                     }
                     Wakeup::Loop(LoopEvent::Connecting) => {
-                        self.session.state.send_replace(ConnectionState::Connecting);
+                        let unreachable = self.reconnect.unreachable();
+                        self.session.state.send_replace(ConnectionState::Connecting { unreachable });
                         TaskPhase::Running
                     }
-                    Wakeup::Loop(LoopEvent::Closed(closed)) => {
+                    Wakeup::Loop(LoopEvent::Closed { closed, report }) => {
                         self.session.on_closed(closed);
+                        if let Some(unreachable) = report {
+                            self.session.buffer.unreachable(unreachable);
+                        }
                         TaskPhase::Running
                     }
                     Wakeup::Loop(LoopEvent::Stopped(fatal)) => {
@@ -170,7 +174,8 @@ impl ConnectionTask {
 
     fn restart(&mut self) {
         // In this order; otherwise `connected` could see the request handled while the state is still `Closed`.
-        self.session.state.send_replace(ConnectionState::Connecting);
+        let unreachable = self.reconnect.unreachable();
+        self.session.state.send_replace(ConnectionState::Connecting { unreachable });
         self.session.shared.reconnects_handled.fetch_add(1, Ordering::AcqRel);
         self.session.buffer.cancel_end();
         self.session.shared.set_link(LinkState::Down);
@@ -196,13 +201,13 @@ impl Session {
     fn on_closed(&mut self, closed: Closed) {
         if let Some(retry_in) = closed.retry_in {
             let until = saturating_add(Instant::now(), retry_in);
-            self.state.send_replace(ConnectionState::Waiting { until });
+            self.state.send_replace(ConnectionState::Waiting { until, unreachable: closed.unreachable });
         }
         self.buffer.closed(closed);
     }
 
     fn on_closed_locally(&mut self, attempt: u32, retry_in: Option<Duration>) {
-        self.on_closed(Closed { cause: ConnectionError::ClosedLocally, retry_in, attempt });
+        self.on_closed(Closed { cause: ConnectionError::ClosedLocally, retry_in, attempt, unreachable: None });
     }
 
     fn on_stopped(&mut self, fatal: Option<Fatal>) {
