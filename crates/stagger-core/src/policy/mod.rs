@@ -30,7 +30,7 @@ use crate::policy::jitter::Jitter;
 /// clock and draws no random number: [`RetryMachine`](crate::machine::RetryMachine) and
 /// [`Schedule`](crate::schedule::Schedule) receive both as arguments.
 ///
-/// The default is `exponential base=100ms cap=30s multiplier=2 jitter=full max-attempts=4`.
+/// The default is `exponential base=100ms cap=30s multiplier=2 jitter=full max-attempts=4 max-hint=30s`.
 ///
 /// | setting | default | meaning |
 /// |---|---|---|
@@ -41,7 +41,7 @@ use crate::policy::jitter::Jitter;
 /// | `spread` | 0 | a uniform wait before the first action of an episode |
 /// | `max_attempts` | 4 | the first call counts |
 /// | `max_elapsed` | none | no retry starts later than this after the start of the call |
-/// | `max_hint` | 5 min | a server's hint above it stops the call |
+/// | `max_hint` | 5 min; in [`Policy::DEFAULT`] 30 s | a server's hint above it stops the call |
 /// | `hint_mode`, `hint_spread` | `at-least`, 50 % | what a hint does to the delay, see [`HintMode`] |
 /// | `throttled_base` | `base` | base after the server reported that it is overloaded |
 /// | `local_base` | the larger of `base` and `min(10 · base, 1 s)` | base after the client ran out of a resource of its own |
@@ -245,12 +245,18 @@ impl Default for Policy {
 }
 
 impl Policy {
-    /// The default policy: `exponential base=100ms cap=30s multiplier=2 jitter=full max-attempts=4`.
+    /// The default policy: `exponential base=100ms cap=30s multiplier=2 jitter=full max-attempts=4 max-hint=30s`.
+    ///
+    /// A server's hint above 30 s stops the call: the policy waits for at most 30 s between attempts, and whoever waits
+    /// for the result does not wait for longer because the server says so. With the limit of other policies, 5 minutes,
+    /// a server that answers `Retry-After: 299` would keep a call for a quarter of an hour.
     ///
     /// It is for calls whose result a user or another call waits for. The program `stagger` retries commands, which take
     /// longer; its default, with a base of 1 s and 5 attempts, outlasts the restart of a service more often.
-    pub const DEFAULT: Self =
-        Self::exponential(Duration::from_millis(100), Duration::from_secs(30)).as_defaults().build_or_fail_to_compile();
+    pub const DEFAULT: Self = Self::exponential(Duration::from_millis(100), Duration::from_secs(30))
+        .max_hint(Duration::from_secs(30))
+        .as_defaults()
+        .build_or_fail_to_compile();
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ profiles! {
 
     /// The default: calls to a service nearby.
     DEFAULT = "default" from "stagger, the plain default" in "Policy::DEFAULT":
-    exponential(ms(100), secs(30)).max_attempts(4);
+    exponential(ms(100), secs(30)).max_attempts(4).max_hint(secs(30));
 
     /// A WebSocket, or any long-lived connection that is kept up: spread over ten seconds after every loss, because it
     /// may have hit every client, and a count that restarts only after ten healthy seconds. It does not give up, but
@@ -22,12 +22,13 @@ profiles! {
         in "patient, and decorrelated so that workers drift apart":
     decorrelated(secs(1), secs(60)).max_attempts(10);
 
-    /// A function that is billed by its running time. Set `max_elapsed` to the time that the invocation has left.
+    /// A function that is billed by its running time, which does not wait for more than ten seconds because a server
+    /// says so. Set `max_elapsed` to the time that the invocation has left.
     SERVERLESS = "serverless" from "stagger, for functions that are billed by their time"
         in "set max-elapsed to what the invocation has left":
-    exponential(ms(100), secs(2)).max_attempts(3);
+    exponential(ms(100), secs(2)).max_attempts(3).max_hint(secs(10));
 
-    /// A call for which a person waits.
+    /// A call for which a person waits, and not for more than two seconds because a server says so.
     INTERACTIVE = "interactive" from "stagger, while a person waits" in "one more try, soon":
-    exponential(ms(20), ms(500)).max_attempts(2);
+    exponential(ms(20), ms(500)).max_attempts(2).max_hint(secs(2));
 }

@@ -5,6 +5,7 @@ use core::time::Duration;
 use proptest::prelude::*;
 use stagger_core::{
     DelaySource, FailureKind, HintMode, Jitter, Outcome, Policy, PolicyBuilder, Ratio, Seed, ServerHint, StopReason,
+    profile,
 };
 
 use crate::laws::support::{Call, Trace, any_delays, cases, length, ms, secs};
@@ -167,6 +168,28 @@ proptest! {
             } else {
                 prop_assert_eq!((waited, source), (delay, DelaySource::Schedule));
             }
+        }
+    }
+}
+
+/// A hint must not make a call wait longer than its caller does: with a hint of 299 s, the default waited 984 s.
+#[test]
+fn a_hint_does_not_keep_a_call_longer_than_its_purpose() {
+    for (policy, longest, worst) in [
+        (profile::INTERACTIVE.policy(), secs(2), secs(3)),
+        (profile::SERVERLESS.policy(), secs(10), secs(30)),
+        (Policy::DEFAULT, secs(30), secs(135)),
+        (profile::DEFAULT.policy(), secs(30), secs(135)),
+    ] {
+        assert_eq!(policy.max_hint(), Some(longest));
+        for seed in 0..200 {
+            let hinted = |hint| Outcome::throttled(Some(ServerHint::AtLeast(hint)));
+            let refused = Call::new(&policy).seed(seed).run([hinted(longest + ms(1)); 9]);
+            assert_eq!((refused.waits.len(), refused.stop), (0, Some(StopReason::Hint)), "{policy}");
+            let followed = Call::new(&policy).seed(seed).run([hinted(longest); 9]);
+            let waited: Duration = followed.waits.iter().sum();
+            assert!(waited <= worst, "{policy}: {waited:?}");
+            assert_eq!(followed.stop, Some(StopReason::Attempts));
         }
     }
 }

@@ -130,7 +130,7 @@ proptest! {
     #[test]
     fn meaning_08_hinted_retries_count_against_every_limit(asked in 1..100_u64, most in 1..9_u32) {
         let asked = secs(asked);
-        let (budget, policy) = (RecordingBudget::default(), Policy::DEFAULT.to_builder().max_attempts(most).build().unwrap());
+        let (budget, policy) = (RecordingBudget::default(), Policy::DEFAULT.to_builder().max_attempts(most).unlimited_hint().build().unwrap());
         let mut call = Call::new(&policy);
         call.guards = Guards::none().budget(&budget);
         let trace = call.run(vec![Outcome::throttled(Some(ServerHint::Reserved(asked))); 20]);

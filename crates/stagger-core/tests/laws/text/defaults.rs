@@ -76,7 +76,7 @@ fn given_values_that_contradict_are_an_error() {
 
 #[test]
 fn equal_policies_are_equal_whoever_gave_their_values() {
-    let given = Policy::exponential(ms(100), secs(30)).build().unwrap();
+    let given = Policy::exponential(ms(100), secs(30)).max_hint(secs(30)).build().unwrap();
     assert_eq!(given, Policy::DEFAULT);
     // A builder remembers who gave them.
     assert_eq!(Policy::DEFAULT.to_builder().base(secs(60)).build().unwrap().cap(), Some(secs(60)));

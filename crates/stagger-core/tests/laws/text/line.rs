@@ -130,8 +130,8 @@ fn other_spellings_are_accepted_and_never_printed() {
         policy.to_string(),
         "exponential base=500ms cap=30s multiplier=3 jitter=full max-attempts=8 max-elapsed=5m"
     );
-    assert_eq!("".parse(), Ok(Policy::DEFAULT));
-    assert_eq!("base=100ms max=30s".parse(), Ok(Policy::DEFAULT));
+    assert_eq!("".parse::<Policy>(), "exponential".parse());
+    assert_eq!("base=100ms max=30s max-hint=30s".parse(), Ok(Policy::DEFAULT));
     assert_eq!(
         "decorrelated base=1s cap=1m".parse(),
         Policy::decorrelated(secs(1), secs(60)).build().map_err(ParseError::from)
@@ -180,8 +180,12 @@ fn every_setting_is_parsed_and_printed() {
 fn omitted_settings_have_their_defaults() {
     let policy = Policy::DEFAULT;
     assert_eq!(policy, Policy::default());
-    assert_eq!(policy.to_string(), "exponential base=100ms cap=30s multiplier=2 jitter=full max-attempts=4");
+    assert_eq!(
+        policy.to_string(),
+        "exponential base=100ms cap=30s multiplier=2 jitter=full max-attempts=4 max-hint=30s"
+    );
     assert_eq!(policy.to_string().parse(), Ok(policy));
+    let policy = policy.to_builder().max_hint(secs(300)).build().unwrap();
     assert_eq!("exponential".parse(), Ok(policy));
     assert_eq!((policy.max_elapsed(), policy.stable_after(), policy.spread()), (None, None, ms(0)));
     assert_eq!((policy.max_hint(), policy.hint_spread()), (Some(secs(300)), Ratio::percent(50)));
