@@ -42,6 +42,10 @@
 //!        └────── the count restarts only after a connection was up for 10 s ◀───────┘
 //! ```
 //!
+//! Every loss is spread, however short the connection lived; after one that was not up for 10 s, the wait is the larger of
+//! the spread's draw and the backoff's. The client does not give up, unless the policy has a limit or the server's answer
+//! is permanent. After ten failed attempts in a row it says that the server is unreachable: [`Event::Unreachable`].
+//!
 //! The spread should be at least the time that the server needs to accept all clients: clients divided by accepted
 //! connections per second.
 //!
