@@ -1,5 +1,8 @@
 use core::time::Duration;
 
+use super::Verdict;
+use super::verdict::{GOOD_WINDOWS, History};
+use super::windows::Windows;
 use crate::recording::time_series::TimeSeries;
 
 /// The results of an outage with one policy, one kind of guards and one seed.
@@ -20,21 +23,19 @@ pub struct OutageFigures {
     pub attempts: TimeSeries,
     /// Requests that succeeded, by the time of the success.
     pub successes: TimeSeries,
-    /// Requests that succeeded, by their arrival.
+    /// Requests that succeeded, by their arrival; also those that arrived before the horizon and succeeded after it.
     pub served: TimeSeries,
     /// Number of requests that a breaker rejected, at the first attempt or later.
     pub rejected: u64,
+    pub(super) windows: Windows,
 }
 
-/// The server has recovered when this share of the requests succeeds for this number of consecutive seconds.
-const HEALTHY: f64 = 0.9;
-const HEALTHY_FOR: usize = 5;
-
-/// Requests that arrive in the last seconds may not have been served before the end.
+/// The last seconds, which the share of successes excludes, as the published figures of this model do.
 const LATE: Duration = Duration::from_secs(20);
 
 /// The period before the end for which the final ratios are computed.
 const LAST: Duration = Duration::from_secs(10);
+const LAST_WINDOWS: usize = 10;
 
 impl OutageFigures {
     /// Returns the number of attempts per request, from the start of the outage: at least 1, unless a breaker
@@ -56,23 +57,57 @@ impl OutageFigures {
         self.attempts.seconds().skip(self.outage_start.as_secs() as usize).max().unwrap_or(0)
     }
 
-    /// Returns the time from the end of the outage to recovery: to the start of the first five consecutive seconds in
-    /// each of which the number of successes is at least 90 % of the mean number of requests. `None` if it never
-    /// recovered.
+    /// Returns whether the system survived the outage.
     #[must_use]
-    pub fn recovery(&self) -> Option<Duration> {
-        let ended = self.outage_end.as_secs_f64().ceil() as usize;
-        let seconds: Vec<_> = self.successes.seconds().take(self.horizon.as_secs() as usize).collect();
-        let healthy = |second: &u64| *second as f64 >= HEALTHY * self.rate;
-        let first = seconds.get(ended..)?.windows(HEALTHY_FOR).position(|seconds| seconds.iter().all(healthy))?;
-        Some(Duration::from_secs((ended + first) as u64).saturating_sub(self.outage_end))
+    pub fn verdict(&self) -> Verdict {
+        self.history().verdict(&self.windows, self.outage_end)
     }
 
-    /// Returns whether the system did not recover after the outage, within the horizon. A very slow recovery counts as
-    /// metastable, too.
+    /// Returns the time from the end of the outage until the system is up for the rest of the simulation: 0 if it never
+    /// fell, `None` if it is down at the horizon. Its resolution is the [width of a window](Self::window).
+    #[must_use]
+    pub fn recovery(&self) -> Option<Duration> {
+        let history = self.history();
+        let up = history.last_rise().map_or(Duration::ZERO, |rise| self.windows.start_of(rise));
+        history.is_up().then(|| up.saturating_sub(self.outage_end))
+    }
+
+    /// Returns whether the system is down at the horizon. A very slow recovery counts as metastable, too.
     #[must_use]
     pub fn is_metastable(&self) -> bool {
-        self.recovery().is_none()
+        !self.verdict().is_up()
+    }
+
+    /// Returns the time at which the system fell first, from the start of the simulation; `None` if it never fell.
+    #[must_use]
+    pub fn fell_at(&self) -> Option<Duration> {
+        self.history().first_fall().map(|fall| self.windows.start_of(fall))
+    }
+
+    /// Returns whether the system was down when the outage started: random variation can overload a server, too. The
+    /// [verdict](Self::verdict) does not include it.
+    #[must_use]
+    pub fn was_down_before_outage(&self) -> bool {
+        !History::of(self.windows.before_outage()).is_up()
+    }
+
+    /// Returns the width of the windows by which the system is judged: a second, or the time of a hundred expected
+    /// requests if that is longer.
+    #[must_use]
+    pub const fn window(&self) -> Duration {
+        self.windows.width()
+    }
+
+    /// Returns the shortest horizon at which the system can be seen to recover: the end of the outage and five windows.
+    #[must_use]
+    pub fn min_horizon(&self) -> Duration {
+        self.outage_end.saturating_add(self.window().saturating_mul(GOOD_WINDOWS as u32 + 1))
+    }
+
+    /// Returns the share of the requests of the last ten windows that succeeded.
+    #[must_use]
+    pub fn final_success_ratio(&self) -> f64 {
+        self.windows.served_in_last(LAST_WINDOWS)
     }
 
     /// Returns the number of successes in the last ten seconds relative to the mean number of requests.
@@ -85,6 +120,10 @@ impl OutageFigures {
     #[must_use]
     pub fn final_attempts_per_request(&self) -> f64 {
         self.last(&self.attempts)
+    }
+
+    fn history(&self) -> History {
+        History::of(self.windows.from_outage())
     }
 
     fn last(&self, series: &TimeSeries) -> f64 {

@@ -10,6 +10,9 @@
 //!   ([throttled](stagger_core::FailureKind::Throttled)). The server does not notice that a client has timed out: it
 //!   processes every queued job, whether its result is still wanted or not.
 //! - During an [outage](OutageKind) the server rejects all attempts, or it stalls and the queue fills.
+//! - Requests continue to arrive after the horizon for the longest time that a call can take, at most for the length of
+//!   the simulation, so that the last requests before the horizon are settled under the same load. Their successes count
+//!   for the [verdict](Verdict); attempts and successes after the horizon are not recorded.
 //!
 //! # Limits and formulas
 //!
@@ -26,7 +29,10 @@ mod guards;
 mod scenario;
 mod server;
 mod simulation;
+mod verdict;
+mod windows;
 
 pub use figures::OutageFigures;
 pub use guards::ProcessGuards;
 pub use scenario::{OutageKind, OutageScenario, OutageScenarioBuilder};
+pub use verdict::Verdict;

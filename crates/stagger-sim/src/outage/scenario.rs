@@ -73,6 +73,15 @@ impl OutageScenario {
         self.processes
     }
 
+    /// Returns the time at which the requests that arrive before the horizon are settled: at most after another horizon,
+    /// and as many requests as fit.
+    pub(super) fn settled_at(&self, policy: &Policy) -> u64 {
+        let fits = MAX_TIME.min((Self::MAX_REQUESTS as f64 / (1.1 * self.rate) * 1e6) as u64);
+        let longest = longest_call(policy, Duration::from_micros(self.timeout)).map_or(u64::MAX, micros);
+        // A microsecond per attempt, because time advances from event to event; a second is more than enough.
+        self.horizon.saturating_add(longest.saturating_add(1_000_000).min(self.horizon)).min(fits).max(self.horizon)
+    }
+
     /// Runs the scenario with this policy. `guards` is called once per process, with a seed for guards that use
     /// randomness; `seed` is the seed of the run.
     #[must_use]
@@ -97,6 +106,26 @@ impl OutageScenario {
         Engine::Heap.run(&mut simulation, progress).ok()?;
         Some(simulation.figures)
     }
+}
+
+/// Calls with more attempts take too long to wait for.
+const MAX_ATTEMPTS: u32 = 10_000;
+
+/// Returns the longest time that a call takes, from its arrival to its last outcome; `None` if there is no limit.
+fn longest_call(policy: &Policy, timeout: Duration) -> Option<Duration> {
+    let by_attempts = policy.max_attempts().map(|most| most.get()).filter(|&most| most <= MAX_ATTEMPTS).map(|most| {
+        let retries = most.saturating_sub(1);
+        // Throttled attempts wait longer, in proportion to their base.
+        let (base, throttled) = (policy.base().as_secs_f64(), policy.throttled_base().as_secs_f64());
+        let factor = if base > 0.0 { (throttled / base).max(1.0) } else { 1.0 };
+        let drawn = policy.elapsed_bounds(retries).map_or(Duration::ZERO, |(_, most)| most);
+        let delays = Duration::try_from_secs_f64(drawn.as_secs_f64() * factor).unwrap_or(Duration::MAX);
+        let capped = policy.cap().map_or(Duration::MAX, |cap| cap.saturating_mul(retries));
+        delays.min(capped.max(drawn)).saturating_add(timeout.saturating_mul(most))
+    });
+    let by_time = policy.max_elapsed().map(|most| most.saturating_add(timeout));
+    let longest = by_attempts.into_iter().chain(by_time).min()?;
+    Some(longest.saturating_add(policy.spread()))
 }
 
 impl OutageScenarioBuilder {

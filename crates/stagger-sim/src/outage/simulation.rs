@@ -5,6 +5,7 @@ use stagger_core::{
 };
 
 use super::server::{Rejection, Server};
+use super::windows::Windows;
 use super::{OutageFigures, OutageScenario, ProcessGuards};
 use crate::engine::Simulation;
 use crate::engine::time::{instant, micros};
@@ -20,6 +21,8 @@ pub(super) struct OutageSimulation<'a> {
     /// Arrival time and process of each request.
     requests: Vec<(u64, u32)>,
     permits: Vec<Permits>,
+    /// The end of the simulation, at which the requests that arrived before the horizon are settled.
+    end: u64,
     pub(super) figures: OutageFigures,
     /// Number of requests without further events.
     finished: u64,
@@ -49,7 +52,8 @@ impl<'a> OutageSimulation<'a> {
         processes: Vec<ProcessGuards>,
         seed: Seed,
     ) -> Self {
-        let requests = poisson_arrivals(scenario, seed);
+        let settled = scenario.settled_at(policy);
+        let requests = poisson_arrivals(scenario, settled, seed);
         let (start, end) = (scenario.start, scenario.start + scenario.duration);
         Self {
             scenario,
@@ -59,22 +63,29 @@ impl<'a> OutageSimulation<'a> {
             permits: requests.iter().map(|_| Permits::NONE).collect(),
             processes,
             requests,
+            end: settled,
             figures: OutageFigures {
                 rate: scenario.rate,
                 outage_start: Duration::from_micros(start),
                 outage_end: Duration::from_micros(end),
                 horizon: Duration::from_micros(scenario.horizon),
+                windows: Windows::new(scenario.rate, start, scenario.horizon),
                 ..OutageFigures::default()
             },
             finished: 0,
         }
     }
 
-    /// Returns the time of the next event, if it is before the horizon; otherwise counts the request as finished.
-    fn within_horizon(&mut self, next: Option<u64>) -> Option<u64> {
-        let next = next.filter(|next| *next < self.scenario.horizon);
+    /// Returns the time of the next event, if it is before the end; otherwise counts the request as finished.
+    fn before_end(&mut self, next: Option<u64>) -> Option<u64> {
+        let next = next.filter(|next| *next < self.end);
         self.finished += u64::from(next.is_none());
         next
+    }
+
+    /// Returns whether an event at `at` counts in the figures.
+    const fn is_recorded(&self, at: u64) -> bool {
+        at < self.scenario.horizon
     }
 
     /// Sends an attempt unless the breaker rejects it. Returns its arrival time.
@@ -85,12 +96,14 @@ impl<'a> OutageSimulation<'a> {
         match retry.begin(permit, || instant(now), &process.guards()) {
             Ok(permit) => {
                 self.permits[id as usize] = permit;
-                self.figures.attempts.add(now);
+                if self.is_recorded(now) {
+                    self.figures.attempts.add(now);
+                }
                 request.next = NextEvent::Arrive;
                 Some(now + self.scenario.one_way)
             }
             Err(_) => {
-                self.figures.rejected += 1;
+                self.figures.rejected += u64::from(self.is_recorded(now));
                 None
             }
         }
@@ -129,10 +142,16 @@ impl<'a> OutageSimulation<'a> {
                 }
             }
             decision => {
-                self.figures.rejected += u64::from(decision == Decision::Stop(StopReason::Breaker));
+                let is_recorded = self.is_recorded(now);
+                self.figures.rejected += u64::from(is_recorded && decision == Decision::Stop(StopReason::Breaker));
                 if decision == Decision::Done {
-                    self.figures.successes.add(now);
-                    self.figures.served.add(arrived_at);
+                    if is_recorded {
+                        self.figures.successes.add(now);
+                    }
+                    if self.is_recorded(arrived_at) {
+                        self.figures.served.add(arrived_at);
+                        self.figures.windows.served(arrived_at);
+                    }
                 }
                 None
             }
@@ -140,7 +159,7 @@ impl<'a> OutageSimulation<'a> {
     }
 }
 
-fn poisson_arrivals(scenario: &OutageScenario, seed: Seed) -> Vec<(u64, u32)> {
+fn poisson_arrivals(scenario: &OutageScenario, end: u64, seed: Seed) -> Vec<(u64, u32)> {
     let (gaps, places) = (seed.for_call(1), seed.for_call(2));
     let (mean, processes) = (1e6 / scenario.rate, u128::from(scenario.processes));
     let mut at = 0.0;
@@ -149,7 +168,7 @@ fn poisson_arrivals(scenario: &OutageScenario, seed: Seed) -> Vec<(u64, u32)> {
             at += mean * exponential(gaps.draw(n));
             (at as u64, ((u128::from(places.draw(n)) * processes) >> 64) as u32)
         })
-        .take_while(|&(at, _)| at < scenario.horizon)
+        .take_while(|&(at, _)| at < end)
         .take(OutageScenario::MAX_REQUESTS)
         .collect()
 }
@@ -167,10 +186,13 @@ impl Simulation for OutageSimulation<'_> {
 
     fn first_event(&mut self, id: u32, request: &mut Request) -> Option<u64> {
         let (arrived_at, _) = self.requests[id as usize];
-        self.figures.requests.add(arrived_at);
+        if self.is_recorded(arrived_at) {
+            self.figures.requests.add(arrived_at);
+            self.figures.windows.arrived(arrived_at);
+        }
         let mut retry = RetryMachine::new(self.policy, &mut request.state, self.seeds.for_call(u64::from(id)));
         let first = arrived_at.saturating_add(micros(retry.spread(|| instant(arrived_at))));
-        self.within_horizon(Some(first))
+        self.before_end(Some(first))
     }
 
     fn handle_event(&mut self, at: u64, id: u32, request: &mut Request) -> Option<u64> {
@@ -182,7 +204,7 @@ impl Simulation for OutageSimulation<'_> {
             NextEvent::BeThrottled => self.handle_outcome(at, id, request, Outcome::throttled(None)),
         };
         // The engine requires time to advance.
-        self.within_horizon(next.map(|next| next.max(at + 1)))
+        self.before_end(next.map(|next| next.max(at + 1)))
     }
 
     fn finished_clients(&self) -> u64 {

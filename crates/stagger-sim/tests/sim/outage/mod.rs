@@ -3,6 +3,7 @@
 mod formulas;
 mod grid;
 mod limiters;
+mod noise;
 mod reference_model;
 mod scenario;
 mod strategies;

@@ -101,6 +101,18 @@ fn scenario(rate: f64, processes: u32, outage: OutageKind) -> OutageScenarioBuil
 
 const RUNS: u32 = 5;
 
+/// Returns the recovery of the tables: the start of the first five consecutive seconds after the outage in each of which
+/// the number of successes is at least 90 % of the mean number of requests. The published figures have this definition;
+/// a [verdict](OutageFigures::verdict) judges by the requests that arrived.
+pub(super) fn recovery_by_seconds(run: &OutageFigures) -> Option<f64> {
+    let second = |bins: &[u32]| bins.iter().map(|&count| f64::from(count)).sum::<f64>();
+    let mut seconds: Vec<f64> = run.successes.counts().chunks(10).map(second).collect();
+    seconds.resize(run.horizon.as_secs() as usize, 0.0);
+    let end = run.outage_end.as_secs() as usize;
+    let is_healthy = |seconds: &[f64]| seconds.iter().all(|&count| count >= 0.9 * run.rate);
+    seconds[end..].windows(5).position(is_healthy).map(|nth| nth as f64)
+}
+
 /// Compares recovery and figures of each strategy, within 1 % or half a second, plus four standard errors of the
 /// difference of the means. The reference has no standard deviations, so those of our runs are used.
 fn compare(scenario: OutageScenarioBuilder, rows: &[Row]) {
@@ -109,10 +121,10 @@ fn compare(scenario: OutageScenarioBuilder, rows: &[Row]) {
     for row in rows {
         let strategy = Strategy::named(row.name);
         let runs: Vec<_> = (0..RUNS).map(|seed| strategy.run(&scenario, Seed::new(u64::from(seed)))).collect();
-        for run in runs.iter().filter(|run| run.is_metastable() != row.recovery.is_none()) {
-            failures += &format!("{:<14} recovers after {:?}, expected {:?}\n", row.name, run.recovery(), row.recovery);
+        for run in runs.iter().map(recovery_by_seconds).filter(|run| run.is_none() != row.recovery.is_none()) {
+            failures += &format!("{:<14} recovers after {run:?}, expected {:?}\n", row.name, row.recovery);
         }
-        let recovery = |run: &OutageFigures| run.recovery().unwrap_or_default().as_secs_f64();
+        let recovery = |run: &OutageFigures| recovery_by_seconds(run).unwrap_or_default();
         for (what, (got, deviation), want, tolerance) in [
             ("amplification", moments(runs.iter().map(OutageFigures::amplification)), row.amplification, 0.01),
             ("success", moments(runs.iter().map(OutageFigures::success_ratio)), row.success, 0.01),
