@@ -63,7 +63,7 @@ impl OutageScenario {
             timeout: 1_000_000,
             start: 20_000_000,
             duration: 2_000_000,
-            horizon: 120_000_000,
+            horizon: default_horizon(rate),
         })
     }
 
@@ -108,6 +108,20 @@ impl OutageScenario {
     }
 }
 
+/// Returns a horizon, in microseconds, with enough windows after a short outage to see a recovery.
+const fn default_horizon(rate: f64) -> u64 {
+    const LEAST: u64 = 120_000_000;
+    // Not a number, and out of range, if the rate is invalid.
+    let wanted = (1_200.0 * 1e6 / rate) as u64;
+    if wanted <= LEAST {
+        LEAST
+    } else if wanted >= MAX_TIME {
+        MAX_TIME
+    } else {
+        wanted
+    }
+}
+
 /// Calls with more attempts take too long to wait for.
 const MAX_ATTEMPTS: u32 = 10_000;
 
@@ -142,7 +156,8 @@ impl OutageScenarioBuilder {
         one_way: Duration = micros(one_way);
         /// Sets the timeout of an attempt. Default 1 s. Range: at least a round trip.
         timeout: Duration = micros(timeout);
-        /// Sets the end of the simulation. Default two minutes. Range: up to 76 hours, and up to 67 million requests.
+        /// Sets the end of the simulation. Default two minutes, or the time of 1,200 expected requests if that is longer:
+        /// twelve [windows](OutageFigures::window). Range: up to 76 hours, and up to 67 million requests.
         horizon: Duration = micros(horizon);
     }
 

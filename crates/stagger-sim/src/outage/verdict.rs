@@ -51,7 +51,7 @@ impl fmt::Display for Verdict {
             Self::Relapsed { at, is_up } => {
                 write!(f, "relapsed at {:.2}, {} at the horizon", Compact(*at), if *is_up { "up" } else { "down" })
             }
-            Self::StillDown { since } => write!(f, "still down, since {:.2}", Compact(*since)),
+            Self::StillDown { since } => write!(f, "has been down since {:.2}", Compact(*since)),
         }
     }
 }
@@ -147,7 +147,7 @@ mod tests {
             ("----+++++", true, "recovered 2s after the outage"),
             ("-+++++-+++++", true, "relapsed at 9s, up at the horizon"),
             ("-+++++-", false, "relapsed at 9s, down at the horizon"),
-            ("+-", false, "still down, since 4s"),
+            ("+-", false, "has been down since 4s"),
         ] {
             let verdict = verdict(windows);
             assert_eq!((verdict.is_up(), &*verdict.to_string()), (is_up, text), "{windows}");

@@ -221,7 +221,8 @@ mod tests {
             let is_success =
                 ["connected", "written", "success", "goodput", "efficiency"].iter().any(|part| key.contains(part));
             assert_eq!(better == Better::Higher, is_success, "{key}");
-            let is_given = ["clients", "bin_s", "rejected"].contains(&key);
+            let is_given = ["clients", "bin_s", "rejected", "fell_at_s", "relapsed_at_s", "window_s", "min_horizon_s"]
+                .contains(&key);
             assert_eq!(better == Better::Neither, is_given, "{key}");
         }
     }

@@ -25,9 +25,11 @@ mod measurements;
 mod metric;
 mod report;
 mod spec;
+mod verdict;
 
 pub use document::{RunReport, SchemaVersion, StormReport, StrategyReport};
 pub use measurements::{Measurements, ServerCounts};
 pub use metric::{Better, Importance, Metric, MetricValue, Quantity};
 pub use report::{FluidReport, OccReport, OutageReport, ReconnectReport, RunFigures};
 pub use spec::{FirstAttemptSpec, OccSpec, OutageKindSpec, OutageSpec, ReconnectSpec, RetryAfterSpec, ScenarioSpec};
+pub use verdict::VerdictKind;

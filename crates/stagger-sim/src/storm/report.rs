@@ -2,7 +2,9 @@ use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::VerdictKind;
 use super::metric::{Better, Importance, Metric, MetricField, Quantity, report};
+use crate::outage::Verdict;
 use crate::recording::time_series::TimeSeries;
 use crate::{fluid, occ, outage, reconnect};
 
@@ -114,9 +116,9 @@ report! {
     OutageReport = RunFigures::Outage(figures: &outage::OutageFigures);
 
     metrics {
-        /// Whether the system did not recover.
+        /// Whether the system is down at the horizon.
         metastable: bool = figures.is_metastable(), "metastable" (Bool, Lower, Primary);
-        /// Time from the end of the outage to recovery.
+        /// Time from the end of the outage until the system is up for the rest of the simulation; 0 if it never fell.
         recovery_s: Option<f64> = seconds(figures.recovery()), "recovered after" (Seconds, Lower, Primary);
         /// Share of the requests that succeeded, from the start of the outage.
         success_ratio: f64 = figures.success_ratio(), "success" (Ratio, Higher, Primary);
@@ -129,6 +131,22 @@ report! {
         /// Number of attempts in the last ten seconds relative to the mean number of requests.
         final_attempts_per_request: f64 =
             figures.final_attempts_per_request(), "final attempts per request" (Number, Lower, Secondary);
+        /// Whether the system was down at any time from the start of the outage.
+        fell: bool = figures.verdict() != Verdict::NeverFell, "fell" (Bool, Lower, Detail);
+        /// Time at which it fell first, from the start of the simulation.
+        fell_at_s: Option<f64> = seconds(figures.fell_at()), "fell at" (Seconds, Neither, Detail);
+        /// Whether the system was down more than once.
+        relapsed: bool = relapsed_at(figures).is_some(), "relapsed" (Bool, Lower, Detail);
+        /// Time at which it fell for the second time, from the start of the simulation.
+        relapsed_at_s: Option<f64> = seconds(relapsed_at(figures)), "relapsed at" (Seconds, Neither, Detail);
+        /// Whether the system was down when the outage started.
+        down_before_outage: bool = figures.was_down_before_outage(), "down before the outage" (Bool, Lower, Detail);
+        /// Share of the requests of the last ten windows that succeeded.
+        final_success_ratio: f64 = figures.final_success_ratio(), "final success" (Ratio, Higher, Detail);
+        /// Width of the windows by which the verdict is decided.
+        window_s: f64 = figures.window().as_secs_f64(), "window" (Seconds, Neither, Detail);
+        /// Shortest horizon at which the system can be seen to recover.
+        min_horizon_s: f64 = figures.min_horizon().as_secs_f64(), "minimum horizon" (Seconds, Neither, Detail);
         /// Number of requests that a breaker rejected.
         rejected: u64 = figures.rejected, "rejected by breakers" (Count, Neither, Secondary);
         /// Bin width of the time series.
@@ -136,6 +154,8 @@ report! {
     }
 
     series {
+        /// Whether the system survived the outage.
+        verdict: VerdictKind = figures.verdict().into();
         /// Requests that arrived, per bin.
         requests: Vec<u32> = counts(&figures.requests);
         /// Attempts sent, per bin.
@@ -239,6 +259,13 @@ const BIN_S: f64 = TimeSeries::BIN_WIDTH.as_millis() as f64 / 1e3;
 
 fn seconds(time: Option<Duration>) -> Option<f64> {
     time.map(|time| time.as_secs_f64())
+}
+
+fn relapsed_at(figures: &outage::OutageFigures) -> Option<Duration> {
+    match figures.verdict() {
+        Verdict::Relapsed { at, .. } => Some(at),
+        _ => None,
+    }
 }
 
 fn counts(series: &TimeSeries) -> Vec<u32> {

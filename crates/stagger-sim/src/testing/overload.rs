@@ -6,7 +6,7 @@ use stagger_core::{Policy, Seed};
 
 use super::plot::Plot;
 use super::report::{Report, check_claim, time};
-use crate::outage::{OutageFigures, OutageScenario, ProcessGuards};
+use crate::outage::{OutageFigures, OutageScenario, ProcessGuards, Verdict};
 
 /// A simulated outage under continuous traffic, with assertions about its figures.
 ///
@@ -64,14 +64,29 @@ impl OverloadTest {
 /// Each panics at the line of its call if it fails.
 #[allow(clippy::must_use_candidate, reason = "the call makes the assertion")]
 impl OverloadTest {
-    /// Asserts that requests succeed again after the outage, before the horizon ([`OutageFigures::is_metastable`]).
+    /// Asserts that the system is up at the horizon ([`OutageFigures::is_metastable`]).
     #[track_caller]
     pub fn is_not_metastable(&self) -> &Self {
-        let what = "the system is metastable: it did not recover after the outage";
-        check_claim(self, !self.figures.is_metastable(), what)
+        let verdict = self.figures.verdict();
+        check_claim(self, verdict.is_up(), format_args!("the system is down at the horizon: it {verdict}"))
     }
 
-    /// Asserts that the system recovers within `limit` after the outage ([`OutageFigures::recovery`]).
+    /// Asserts that the system is never down from the start of the outage ([`Verdict::NeverFell`]).
+    #[track_caller]
+    pub fn never_falls(&self) -> &Self {
+        let verdict = self.figures.verdict();
+        check_claim(self, verdict == Verdict::NeverFell, format_args!("the system fell: it {verdict}"))
+    }
+
+    /// Asserts that the system is down at most once from the start of the outage ([`Verdict::Relapsed`]).
+    #[track_caller]
+    pub fn does_not_relapse(&self) -> &Self {
+        let verdict = self.figures.verdict();
+        check_claim(self, !matches!(verdict, Verdict::Relapsed { .. }), format_args!("the system {verdict}"))
+    }
+
+    /// Asserts that the system is up for the rest of the simulation within `limit` after the outage
+    /// ([`OutageFigures::recovery`]).
     #[track_caller]
     pub fn recovers_within(&self, limit: Duration) -> &Self {
         let recovery = self.figures.recovery();
@@ -120,6 +135,7 @@ impl fmt::Display for OverloadTest {
             ("scenario", scenario),
             ("attempts per request", format!("{:.3}; 1 without retries", figures.amplification())),
             ("succeeded", format!("{:.1} % of the requests", 100.0 * figures.success_ratio())),
+            ("verdict", figures.verdict().to_string()),
             ("recovered after", time(figures.recovery())),
             ("peak", format!("{} in 1s", figures.peak_second())),
             ("goodput at the end", format!("{:.1} % of the mean request rate", 100.0 * figures.final_goodput())),

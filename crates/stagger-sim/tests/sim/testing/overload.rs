@@ -1,8 +1,8 @@
 use core::time::Duration;
 
 use stagger_core::budget::Tokens;
-use stagger_core::{Policy, policy};
-use stagger_sim::outage::{OutageScenario, ProcessGuards};
+use stagger_core::{Policy, Seed, policy};
+use stagger_sim::outage::{OutageKind, OutageScenario, ProcessGuards};
 use stagger_sim::testing::OverloadTest;
 
 use super::message;
@@ -17,9 +17,10 @@ fn scenario() -> OutageScenario {
 fn a_metastable_system_fails_with_figures_and_a_plot() {
     let unguarded = OverloadTest::run(&scenario(), &POLICY, |_| ProcessGuards::none());
     let text = message(|| unguarded.is_not_metastable());
-    assert!(text.starts_with("the system is metastable: "), "{text}");
+    assert!(text.starts_with("the system is down at the horizon: it has been down since 20s"), "{text}");
     assert!(text.contains("\n  recovered after       never\n"), "{text}");
     assert!(text.contains("\n  attempts per 100ms, maximum over each 2s; ─ is the capacity: 100\n"), "{text}");
+    assert!(text.contains("\n  verdict               has been down since 20s\n"), "{text}");
     let text = message(|| unguarded.recovers_within(Duration::MAX));
     assert!(text.starts_with("recovery takes never; "), "{text}");
 }
@@ -36,7 +37,9 @@ fn each_assertion_holds_up_to_its_limit() {
         .amplification_at_most(attempts)
         .success_at_least(success)
         .peak_second_at_most(peak);
+    overload.does_not_relapse();
     for (text, what) in [
+        (message(|| overload.never_falls()), "the system fell: it recovered "),
         (message(|| overload.recovers_within(took - Duration::from_nanos(1))), "recovery takes "),
         (message(|| overload.amplification_at_most(0.99 * attempts)), " attempts per request; the limit"),
         (message(|| overload.success_at_least(1.001 * success)), " of the requests succeed; the minimum"),
@@ -45,4 +48,17 @@ fn each_assertion_holds_up_to_its_limit() {
         assert!(text.lines().next().unwrap().contains(what), "{text}");
         assert!(text.ends_with(&overload.to_string()), "figures and plot are missing: {text}");
     }
+}
+
+#[test]
+fn a_healthy_system_never_falls_and_recovers_at_once() {
+    let scenario = OutageScenario::builder(50.0).capacity(160.0).horizon(Duration::from_secs(42));
+    let scenario = scenario.outage(OutageKind::Stall, Duration::from_secs(10), Duration::from_millis(1));
+    let scenario = scenario.timeout(Duration::from_millis(200)).one_way(Duration::ZERO).build().unwrap();
+    let policy = Policy::zero().max_attempts(4).build().unwrap();
+    OverloadTest::run_with_seed(&scenario, &policy, |_| ProcessGuards::none(), Seed::new(15))
+        .never_falls()
+        .does_not_relapse()
+        .is_not_metastable()
+        .recovers_within(Duration::ZERO);
 }
