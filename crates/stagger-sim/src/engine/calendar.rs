@@ -17,7 +17,7 @@ const MINUTE_BITS: u32 = 26;
 /// Number of clients loaded together: enough for parallel memory accesses, few enough for the first-level cache.
 const BLOCK: usize = 64;
 
-/// Number of bits of a key for the position of the client in its bin. Above them are the client and the microsecond.
+/// Number of bits of a key for the position of the client in its bin. Above them are the low bits of the event.
 const INDEX_BITS: u32 = u64::BITS - MAX_BIN_BITS - CLIENT_BITS;
 
 /// Runs a simulation with a calendar queue; see the module documentation. Two events of a client are at least
@@ -38,7 +38,7 @@ pub(super) fn run<W: Simulation>(
     }
     let mut run_progress = progress.start_run(u64::from(count));
     let (mut events, mut clients) = ([Event::new(0, 0); BLOCK], [fresh; BLOCK]);
-    let mut next = [None; BLOCK];
+    let (mut next, mut ids) = ([None; BLOCK], [0; BLOCK]);
     while calendar.take_bin() {
         for begin in (0..calendar.keys.len()).step_by(BLOCK) {
             let block = &calendar.keys[begin..];
@@ -47,14 +47,18 @@ pub(super) fn run<W: Simulation>(
                 (*event, *client) = calendar.event_and_client(key);
             }
             let length = block.len().min(BLOCK);
-            for (next, (event, client)) in next.iter_mut().zip(events.iter().zip(&mut clients)).take(length) {
-                *next = simulation.handle_event(event.at(), event.client(), client);
+            for (id, event) in ids.iter_mut().zip(&events).take(length) {
+                *id = event.client();
+            }
+            let handled = next.iter_mut().zip(events.iter().zip(&ids).zip(&mut clients));
+            for (next, ((event, &id), client)) in handled.take(length) {
+                *next = simulation.handle_event(event.at(), id, client);
             }
             // Not in the loop above: reading a client as a whole right after writing parts of it would stall until all
             // earlier writes have reached memory (store forwarding fails).
-            for (next, (event, client)) in next.iter().zip(events.iter().zip(&clients)).take(length) {
+            for (next, (&id, client)) in next.iter().zip(ids.iter().zip(&clients)).take(length) {
                 if let Some(at) = *next {
-                    calendar.push(Event::new(at, event.client()), client);
+                    calendar.push(Event::new(at, id), client);
                 }
             }
         }
@@ -150,17 +154,16 @@ impl<C: Copy> Calendar<C> {
         }
     }
 
-    /// Creates and sorts the keys of a bin's events, by time and then by client.
+    /// Creates and sorts the keys of a bin's events, in the order of events.
     fn sort(&mut self, bin: Bin) {
         let Self { chunks, keys, clients, .. } = self;
-        let mask = (1 << self.width_bits) - 1;
+        let width_bits = self.width_bits;
         keys.clear();
         clients.clear();
         self.crowded.clear();
         for (events, clients_of_chunk) in chunks.slices(bin) {
-            keys.extend(events.iter().zip(clients.len() as u64..).map(|(event, index)| {
-                ((event.at() & mask) << CLIENT_BITS | u64::from(event.client())) << self.index_bits | index
-            }));
+            let keyed = events.iter().zip(clients.len() as u64..);
+            keys.extend(keyed.map(|(event, index)| event.offset(width_bits) << self.index_bits | index));
             clients.extend_from_slice(clients_of_chunk);
         }
         if keys.len() >> self.index_bits == 0 {
@@ -253,7 +256,7 @@ mod tests {
     fn a_bin_with_more_events_than_keys_can_index_is_sorted() {
         let events: Vec<_> = (0..1_000).map(|n| (u64::from(n * 7 % 16), n * 13 % 1_000)).collect();
         let mut want = events.clone();
-        want.sort_unstable();
+        want.sort_unstable_by_key(|&(at, client)| Event::new(at, client));
         for index_bits in [4, 9, 10, INDEX_BITS] {
             let mut calendar = Calendar::new(16, events.len(), index_bits, ());
             events.iter().for_each(|&(at, id)| calendar.push(Event::new(at, id), &()));

@@ -10,8 +10,9 @@
 //!   client is stored next to its event: memory is accessed sequentially, where the heap waits for random accesses. With
 //!   ten million clients it is fifteen times as fast.
 //!
-//! Events of the same microsecond are ordered by client number, never by the order in which they were scheduled: that
-//! order depends on how long clients waited, and would favor those that waited long.
+//! Events of the same microsecond are ordered by a hash of time and client, never by the order in which they were
+//! scheduled: that order depends on how long clients waited, and would favor those that waited long. By the client's
+//! number, the same clients would always be first: at five arrivals in a microsecond, the last ones would wait 12 % longer.
 
 mod calendar;
 mod chunks;

@@ -8,3 +8,4 @@ mod retry_after;
 mod sample;
 mod strategies;
 mod tables;
+mod ties;
