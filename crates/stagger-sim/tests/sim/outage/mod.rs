@@ -1,5 +1,6 @@
 //! Tests of outages with retries, budgets and breakers.
 
+mod cells;
 mod formulas;
 mod grid;
 mod limiters;
@@ -8,3 +9,4 @@ mod reference_model;
 mod scenario;
 mod strategies;
 mod tables;
+mod threshold;

@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use stagger_core::{Policy, Seed};
-use stagger_sim::outage::{OutageFigures, OutageKind, OutageScenario, OutageScenarioBuilder, ProcessGuards};
+use stagger_sim::outage::{OutageFigures, OutageKind, OutageScenario, OutageScenarioBuilder, ProcessGuards, Verdict};
 
 const STALL: Duration = Duration::from_millis(1);
 
@@ -57,4 +57,63 @@ fn a_system_that_collapses_after_five_good_seconds_has_not_recovered() {
     let figures = run(&scenario, 5, 1);
     assert!(figures.success_ratio() < 0.1 && figures.final_goodput() < 0.01, "the server is down");
     assert!(figures.is_metastable() && figures.recovery().is_none(), "recovery {:?}", figures.recovery());
+}
+
+/// Checks runs in which nothing can fail: a stall of 1 ms at a tenth of the capacity.
+fn count_false_alarms(seeds: core::ops::Range<u64>) {
+    for seed in seeds {
+        let rate = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 400.0, 800.0][seed as usize % 10];
+        let scenario = OutageScenario::builder(rate).capacity(10.0 * rate);
+        let scenario = scenario.outage(OutageKind::Stall, seconds(2), STALL);
+        let scenario =
+            scenario.horizon(Duration::from_secs_f64(2.0 + 6.0 * 100.0_f64.max(rate) / rate)).build().unwrap();
+        let figures = run(&scenario, 3, seed);
+        assert_eq!(figures.verdict(), Verdict::NeverFell, "{rate}/s, seed {seed}");
+        assert_eq!(figures.recovery(), Some(Duration::ZERO), "{rate}/s, seed {seed}");
+    }
+}
+
+/// Checks runs of servers that random variation overloads: a run is down at the horizon if and only if its last requests
+/// were not served. `final_success_ratio` and the time series say so independently of the verdict.
+fn count_false_all_clears(seeds: core::ops::Range<u64>) -> [u64; 2] {
+    let mut counts = [0; 2];
+    for seed in seeds {
+        let rate = [8.5, 9.0, 9.5, 9.8][seed as usize % 4];
+        let scenario = nearly_full(rate).horizon(seconds(1 + 60 * 20)).build().unwrap();
+        let figures = run(&scenario, 5, seed);
+        let last = figures.horizon.saturating_sub(figures.window() * 2);
+        let first = (last.as_millis() / 100) as usize;
+        let sum = |counts: &[u32]| counts.iter().skip(first).map(|&count| f64::from(count)).sum::<f64>();
+        let served = sum(figures.served.counts()) / sum(figures.requests.counts());
+        // In between, the system is on its way up or down.
+        if served < 0.5 {
+            assert!(figures.is_metastable(), "false all-clear: {served:.3} of the last served, {rate}/s, seed {seed}");
+            assert!(figures.recovery().is_none(), "{rate}/s, seed {seed}");
+            counts[0] += 1;
+        } else if figures.success_ratio() > 0.999 && served > 0.999 {
+            assert!(!figures.is_metastable(), "false alarm: everything was served, {rate}/s, seed {seed}");
+            counts[1] += 1;
+        }
+    }
+    counts
+}
+
+#[test]
+fn negligible_stalls_raise_no_alarm() {
+    count_false_alarms(0..1_000);
+}
+
+#[test]
+fn collapses_are_never_an_all_clear() {
+    let [down, up] = count_false_all_clears(0..200);
+    assert!(down > 20 && up > 20, "{down} runs were down and {up} up, so nothing was tested");
+}
+
+/// The same for ten thousand seeds each, which takes minutes without optimization.
+#[test]
+#[ignore = "takes a minute"]
+fn no_verdict_of_ten_thousand_seeds_is_false() {
+    count_false_alarms(1_000..11_000);
+    let [down, up] = count_false_all_clears(200..10_200);
+    assert!(down > 1_000 && up > 1_000, "{down} runs were down and {up} up");
 }
