@@ -27,6 +27,8 @@ mod results;
 mod signals;
 #[path = "cli/simulate.rs"]
 mod simulate;
+#[path = "cli/simulate_outage.rs"]
+mod simulate_outage;
 #[path = "cli/simulate_report.rs"]
 mod simulate_report;
 #[path = "cli/stdin.rs"]

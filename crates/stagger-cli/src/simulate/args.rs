@@ -145,7 +145,8 @@ pub(crate) struct SettingArgs {
     #[arg(long, value_name = "none|DUR|staggered|reservations")]
     retry_after: Option<String>,
 
-    /// Limit of the simulated time (reconnect, fluid, outage) [default: 1d; outage: 2m]
+    /// Limit of the simulated time (reconnect, fluid, outage) [default: 1d; outage: 2m, or the time of
+    /// 1,200 requests]
     #[arg(long, value_name = "DUR")]
     horizon: Option<String>,
 

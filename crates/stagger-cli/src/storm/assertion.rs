@@ -1,5 +1,5 @@
 use stagger_sim::lint::parse_number;
-use stagger_sim::storm::{Metric, MetricValue, Quantity, ScenarioSpec};
+use stagger_sim::storm::{Metric, MetricValue, Quantity, ScenarioSpec, VerdictKind};
 
 use super::metric::format;
 use super::parse;
@@ -84,6 +84,10 @@ fn limit(text: &str, quantity: Quantity) -> Result<f64, String> {
     match quantity {
         Quantity::Seconds => parse::duration(text).map(|duration| duration.as_secs_f64()),
         Quantity::Bool => parse::keyword(text, &[("no", 0.0), ("yes", 1.0)]),
+        Quantity::Verdict => parse::keyword(
+            text,
+            &VerdictKind::ALL.map(|verdict| (verdict.name(), MetricValue::Verdict(verdict).as_f64())),
+        ),
         _ => {
             let (number, divisor) = text.strip_suffix('%').map_or((text, 1.0), |percent| (percent, 100.0));
             parse_number(number)

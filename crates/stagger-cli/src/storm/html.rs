@@ -32,10 +32,9 @@ pub(crate) fn page(storm: &StormReport, results: &Results<'_>, charts: &[Chart],
         sheet(),
         if is_measured(storm) { "measured and simulated" } else { "simulated" },
     );
-    for (class, text) in [("conclusion", conclusion(storm, results)), ("quiet", seeds(results))] {
-        if let Some(text) = text {
-            out.push_str(&format!("<p class=\"{class}\">{}.</p>\n", escaped(&text)));
-        }
+    let conclusion = conclusion(storm, results).into_iter().map(|text| ("conclusion", text));
+    for (class, text) in conclusion.chain(seeds(results).map(|text| ("quiet", text))) {
+        out.push_str(&format!("<p class=\"{class}\">{}.</p>\n", escaped(&text)));
     }
     for (class, remarks) in [("conclusion", unreliable_runs(storm)), ("quiet", measurements(storm))] {
         out.extend(remarks.iter().map(|text| format!("<p class=\"{class}\">{}.</p>\n", escaped(text))));

@@ -1,6 +1,6 @@
 use core::time::Duration;
 
-use stagger_sim::storm::{Metric, Quantity};
+use stagger_sim::storm::{Metric, MetricValue, Quantity, VerdictKind};
 
 use crate::plan::brief::brief;
 use crate::plot::Unit;
@@ -19,8 +19,14 @@ pub(crate) fn format(metric: &Metric, value: Option<f64>) -> String {
         Quantity::Bool if value <= 0.0 => "no".to_owned(),
         Quantity::Bool if value >= 1.0 => "yes".to_owned(),
         Quantity::Bool => format!("{:.0}% of runs", value * 100.0),
+        Quantity::Verdict => verdict(value).map_or("mixed", VerdictKind::name).to_owned(),
         _ => format!("{value:.2}"),
     }
+}
+
+/// Returns the verdict of a run; `None` if the value is a mean over runs and that of no verdict.
+fn verdict(mean: f64) -> Option<VerdictKind> {
+    VerdictKind::ALL.into_iter().find(|verdict| (MetricValue::Verdict(*verdict).as_f64() - mean).abs() < f64::EPSILON)
 }
 
 /// Returns the unit of an axis for a metric.

@@ -14,6 +14,7 @@ mod interrupt;
 mod markdown;
 mod measurements;
 mod metric;
+mod outage;
 mod outputs;
 pub(crate) mod parse;
 mod progress;

@@ -1,6 +1,7 @@
-use stagger_sim::storm::{Importance, ScenarioSpec, StormReport};
+use stagger_sim::storm::{Importance, ReconnectSpec, ScenarioSpec, StormReport};
 
 use super::measurements::{measurements, unreliable_runs};
+use super::outage;
 use super::results::{Results, describe_scenario};
 use super::timeline::{Timeline, resample};
 use crate::plot::{Cell, Column, RenderOptions, bold, paragraph, sparkline, table};
@@ -40,7 +41,7 @@ pub(crate) fn summary(storm: &StormReport, results: &Results<'_>, options: Rende
         let guards = guards.map_or(String::new(), |guards| format!(", guards {guards}"));
         out.push_str(&paragraph(&format!("{}: {policy}{guards}", without_control(name)), "  ", options));
     }
-    let remarks = [seeds(results), conclusion(storm, results)].into_iter().flatten();
+    let remarks = seeds(results).into_iter().chain(conclusion(storm, results));
     let machine_remarks =
         measurements(storm).into_iter().chain(unreliable_runs(storm)).map(|remark| without_control(&remark));
     for remark in remarks.chain(machine_remarks) {
@@ -68,48 +69,38 @@ pub(crate) fn seeds(results: &Results<'_>) -> Option<String> {
     }
 }
 
-/// Returns the conclusion in one sentence.
-pub(crate) fn conclusion(storm: &StormReport, results: &Results<'_>) -> Option<String> {
-    match &storm.scenario {
-        ScenarioSpec::Reconnect(spec) | ScenarioSpec::Fluid(spec) => {
-            let peak = results.metric("peak_1s")?;
-            let results = results.assertion_targets();
-            let column = results.column(peak);
-            let worst = column
-                .iter()
-                .zip(&results.rows)
-                .max_by(|(a, _), (b, _)| a.value.unwrap_or(0.0).total_cmp(&b.value.unwrap_or(0.0)))?;
-            let (cell, row) = worst;
-            if cell.value? <= spec.rate {
-                return Some(
-                    "no policy exceeds the capacity of the server in any second (overload time counts 100 ms bins)"
-                        .to_owned(),
-                );
-            }
-            let spread = crate::plot::Unit::Seconds.label((spec.clients as f64 / spec.rate).ceil());
-            Some(format!(
-                "{} sends {} attempts in one second, but the capacity of the server is {}/s: with a spread of {spread} or \
-                 more, the first wave stays within the capacity on average",
-                without_control(&row.name),
-                cell.text,
-                crate::plot::Unit::Count.label(spec.rate),
-            ))
-        }
-        ScenarioSpec::Outage(_) => {
-            let column = results.column(results.metric("metastable")?);
-            let down = column.iter().zip(&results.rows).filter(|(cell, _)| cell.value > Some(0.0));
-            let down: Vec<String> = down.map(|(_, row)| without_control(&row.name)).collect();
-            Some(if down.is_empty() {
-                "recovery with every policy: after the outage, goodput holds 90% of the request rate for 5s".to_owned()
-            } else {
-                format!(
-                    "no recovery with {}: after the outage, goodput never holds 90% of the request rate for 5s",
-                    down.join("; ")
-                )
-            })
-        }
-        _ => None,
+/// Returns the conclusion, in one or more sentences.
+pub(crate) fn conclusion(storm: &StormReport, results: &Results<'_>) -> Vec<String> {
+    let sentences = match &storm.scenario {
+        ScenarioSpec::Reconnect(spec) | ScenarioSpec::Fluid(spec) => reconnect(spec, results).into_iter().collect(),
+        ScenarioSpec::Outage(spec) => outage::conclusion(spec, results),
+        _ => Vec::new(),
+    };
+    sentences.iter().map(|sentence| without_control(sentence)).collect()
+}
+
+fn reconnect(spec: &ReconnectSpec, results: &Results<'_>) -> Option<String> {
+    let peak = results.metric("peak_1s")?;
+    let results = results.assertion_targets();
+    let column = results.column(peak);
+    let worst = column
+        .iter()
+        .zip(&results.rows)
+        .max_by(|(a, _), (b, _)| a.value.unwrap_or(0.0).total_cmp(&b.value.unwrap_or(0.0)))?;
+    let (cell, row) = worst;
+    if cell.value? <= spec.rate {
+        return Some(
+            "no policy exceeds the capacity of the server in any second (overload time counts 100 ms bins)".to_owned(),
+        );
     }
+    let spread = crate::plot::Unit::Seconds.label((spec.clients as f64 / spec.rate).ceil());
+    Some(format!(
+        "{} sends {} attempts in one second, but the capacity of the server is {}/s: with a spread of {spread} or \
+         more, the first wave stays within the capacity on average",
+        row.name,
+        cell.text,
+        crate::plot::Unit::Count.label(spec.rate),
+    ))
 }
 
 /// Replaces control characters, which could contain terminal escape sequences.

@@ -21,9 +21,10 @@ pub(crate) fn write(
         let page = Page {
             title: chart.title.to_owned(),
             subject: describe_scenario(&storm.scenario),
-            remarks: [Some(chart.caption.clone()), seeds(results), conclusion(storm, results)]
+            remarks: [Some(chart.caption.clone()), seeds(results)]
                 .into_iter()
                 .flatten()
+                .chain(conclusion(storm, results))
                 .chain(unreliable_runs(storm))
                 .filter(|remark| !remark.is_empty())
                 .collect(),

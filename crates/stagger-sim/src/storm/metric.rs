@@ -1,6 +1,6 @@
 use core::fmt;
 
-use super::RunFigures;
+use super::{RunFigures, VerdictKind};
 
 /// A figure of a run: its name in every format, and what is needed to show it.
 #[derive(Clone, Copy, Debug)]
@@ -33,6 +33,8 @@ pub enum Quantity {
     Ratio,
     /// Yes or no.
     Bool,
+    /// A [`VerdictKind`].
+    Verdict,
 }
 
 /// Which of two values of a metric is better. Complete: there is no other direction.
@@ -68,6 +70,8 @@ pub enum MetricValue {
     Real(f64),
     /// Yes or no.
     Bool(bool),
+    /// Whether a system survived an outage.
+    Verdict(VerdictKind),
 }
 
 impl Metric {
@@ -86,13 +90,14 @@ impl Metric {
 }
 
 impl MetricValue {
-    /// Returns the value as a number; yes is 1 and no is 0.
+    /// Returns the value as a number; yes is 1 and no is 0, and a verdict is its position in [`VerdictKind::ALL`].
     #[must_use]
     pub fn as_f64(self) -> f64 {
         match self {
             Self::Integer(count) => count as f64,
             Self::Real(number) => number,
             Self::Bool(yes) => f64::from(u8::from(yes)),
+            Self::Verdict(verdict) => f64::from(verdict as u8),
         }
     }
 }
@@ -104,6 +109,7 @@ impl fmt::Display for MetricValue {
             // Like JSON: `1.0` and not `1`.
             Self::Real(number) => write!(f, "{number:?}"),
             Self::Bool(yes) => write!(f, "{yes}"),
+            Self::Verdict(verdict) => f.write_str(verdict.name()),
         }
     }
 }
@@ -128,6 +134,12 @@ impl MetricField for f64 {
 impl MetricField for bool {
     fn metric_value(&self) -> Option<MetricValue> {
         Some(MetricValue::Bool(*self))
+    }
+}
+
+impl MetricField for VerdictKind {
+    fn metric_value(&self) -> Option<MetricValue> {
+        Some(MetricValue::Verdict(*self))
     }
 }
 

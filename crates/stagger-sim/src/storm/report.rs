@@ -116,6 +116,8 @@ report! {
     OutageReport = RunFigures::Outage(figures: &outage::OutageFigures);
 
     metrics {
+        /// Whether the system survived the outage.
+        verdict: VerdictKind = figures.verdict().into(), "verdict" (Verdict, Lower, Detail);
         /// Whether the system is down at the horizon.
         metastable: bool = figures.is_metastable(), "metastable" (Bool, Lower, Primary);
         /// Time from the end of the outage until the system is up for the rest of the simulation; 0 if it never fell.
@@ -154,8 +156,6 @@ report! {
     }
 
     series {
-        /// Whether the system survived the outage.
-        verdict: VerdictKind = figures.verdict().into();
         /// Requests that arrived, per bin.
         requests: Vec<u32> = counts(&figures.requests);
         /// Attempts sent, per bin.

@@ -18,6 +18,22 @@ pub enum VerdictKind {
     StillDown,
 }
 
+impl VerdictKind {
+    /// All kinds, the best first.
+    pub const ALL: [Self; 4] = [Self::NeverFell, Self::Recovered, Self::Relapsed, Self::StillDown];
+
+    /// Returns the name in the document and in assertions.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::NeverFell => "never-fell",
+            Self::Recovered => "recovered",
+            Self::Relapsed => "relapsed",
+            Self::StillDown => "still-down",
+        }
+    }
+}
+
 impl From<Verdict> for VerdictKind {
     fn from(verdict: Verdict) -> Self {
         match verdict {
@@ -25,6 +41,19 @@ impl From<Verdict> for VerdictKind {
             Verdict::Recovered { .. } => Self::Recovered,
             Verdict::Relapsed { .. } => Self::Relapsed,
             Verdict::StillDown { .. } => Self::StillDown,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_verdict_has_its_position_and_the_name_of_the_document() {
+        for (verdict, position) in VerdictKind::ALL.into_iter().zip(0..) {
+            assert_eq!(verdict as u8, position, "{verdict:?}");
+            assert_eq!(serde_json::to_value(verdict).unwrap(), verdict.name());
         }
     }
 }

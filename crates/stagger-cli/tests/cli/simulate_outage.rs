@@ -1,0 +1,91 @@
+//! Tests of what `stagger simulate outage` says about an outage.
+
+use serde_json::Value;
+
+use crate::simulate::{json, said, simulate};
+use crate::support::see;
+
+/// 50 requests per second, a third of the capacity, and a stall of 1 ms.
+const LIGHTLY_LOADED: [&str; 10] = [
+    "outage",
+    "--rate=50/s",
+    "--capacity=160/s",
+    "--timeout=200ms",
+    "--policy=zero max-attempts=4",
+    "--start=10s",
+    "--down=1ms",
+    "--horizon=42s",
+    "--one-way=0ms",
+    "--seed=15",
+];
+
+/// 9.5 of ten requests per second, which collapse some time after a stall of 1 ms.
+const NEARLY_FULL: [&str; 11] = [
+    "outage",
+    "--rate=9.5/s",
+    "--capacity=10/s",
+    "--backlog=100",
+    "--timeout=3s",
+    "--policy=zero max-attempts=5",
+    "--start=1s",
+    "--down=1ms",
+    "--horizon=1h",
+    "--one-way=0ms",
+    "--seed=1",
+];
+
+#[test]
+fn a_run_without_a_failure_never_fell_and_blames_no_retries() {
+    let text = said(&mut simulate(&LIGHTLY_LOADED));
+    assert!(text.contains("never fell: zero max-attempts=4"), "{text}");
+    assert!(!text.contains("retries"), "{text}");
+    said(simulate(&LIGHTLY_LOADED).args(["--assert", "verdict=never-fell,metastable=no,recovery<=1s"]));
+}
+
+#[test]
+fn a_system_that_collapses_later_is_still_down_and_fails_an_assertion() {
+    let text = said(&mut simulate(&NEARLY_FULL));
+    assert!(text.contains("still down at the horizon: zero max-attempts=5, since "), "{text}");
+    assert!(text.contains(" attempts per request at the end"), "{text}");
+    let document = json(&said(simulate(&NEARLY_FULL).arg("--json")));
+    let run = &document["strategies"][0]["runs"][0];
+    assert_eq!((&run["verdict"], &run["recovery_s"]), (&"still-down".into(), &Value::Null));
+    assert_eq!((&run["metastable"], &run["fell"]), (&true.into(), &true.into()));
+    assert!(
+        see(simulate(&NEARLY_FULL).args(["--assert", "metastable=no,recovery<=1s"]))
+            .exits(1)
+            .stderr
+            .contains("metastable")
+    );
+}
+
+#[test]
+fn a_load_above_the_capacity_is_not_blamed_on_retries() {
+    let args = ["outage", "--rate=120/s", "--capacity=100/s", "-n", "1", "--horizon=60s"];
+    let text = said(&mut simulate(&args));
+    assert!(text.contains("the requests alone exceed the capacity"), "{text}");
+    assert!(!text.contains("attempts per request at the end"), "{text}");
+}
+
+#[test]
+fn a_slow_recovery_without_retries_is_not_blamed_on_retries() {
+    let text =
+        said(&mut simulate(&["outage", "--rate=95/s", "--capacity=100/s", "-n", "1", "--down=20s", "--horizon=60s"]));
+    assert!(text.contains("no retries were made"), "{text}");
+}
+
+#[test]
+fn a_horizon_too_short_to_recover_in_is_reported() {
+    let text = said(&mut simulate(&["outage", "--rate=1/s", "-n", "1", "--down=20s", "--horizon=130s"]));
+    assert!(text.contains("raise --horizon to at least "), "{text}");
+    let text = said(&mut simulate(&["outage", "--rate=1/s", "-n", "1", "--down=20s"]));
+    assert!(text.contains("recovered: "), "without a horizon, it is long enough: {text}");
+}
+
+#[test]
+fn different_verdicts_of_one_policy_are_counted() {
+    let args =
+        ["outage", "--rate=100/s", "--capacity=200/s", "--backlog=600", "-p", "zero max-attempts=3", "--down=1500ms"];
+    let text = said(simulate(&args).args(["--seeds=12", "--horizon=60s"]));
+    assert!(text.contains("of 12 runs of zero max-attempts=3, "), "{text}");
+}
