@@ -25,11 +25,11 @@ pub(super) fn conclusion(spec: &OutageSpec, results: &Results<'_>) -> Vec<String
         .rows
         .iter()
         .map(|row| {
-            let outage = |figures| match figures {
-                &RunFigures::Outage(ref report) => Some(report),
+            let runs = row.runs.iter().filter_map(|run| match &run.figures {
+                RunFigures::Outage(report) => Some(report),
                 _ => None,
-            };
-            Runs { name: &row.name, runs: row.runs.iter().filter_map(|run| outage(&run.figures)).collect() }
+            });
+            Runs { name: &row.name, runs: runs.collect() }
         })
         .filter(|strategy| !strategy.runs.is_empty())
         .collect();

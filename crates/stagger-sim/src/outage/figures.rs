@@ -123,7 +123,7 @@ impl OutageFigures {
     }
 
     fn history(&self) -> History {
-        History::of(self.windows.from_outage())
+        History::of(self.windows.after_start())
     }
 
     fn last(&self, series: &TimeSeries) -> f64 {

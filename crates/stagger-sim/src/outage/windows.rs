@@ -73,7 +73,7 @@ impl Windows {
     }
 
     /// Returns the windows from the start of the outage.
-    pub(super) fn from_outage(&self) -> &[Window] {
+    pub(super) fn after_start(&self) -> &[Window] {
         &self.windows[self.before..]
     }
 
@@ -85,7 +85,7 @@ impl Windows {
     /// Returns the share of the requests of the last `count` windows from the start of the outage that were served; 1
     /// if there are none.
     pub(super) fn served_in_last(&self, count: usize) -> f64 {
-        let windows = self.from_outage();
+        let windows = self.after_start();
         let last = &windows[windows.len().saturating_sub(count)..];
         let sum = |of: fn(&Window) -> u64| last.iter().map(of).sum::<u64>() as f64;
         let arrived = sum(|window| window.arrived);
@@ -121,7 +121,7 @@ mod tests {
     #[test]
     fn windows_are_aligned_at_the_start_of_the_outage() {
         let windows = Windows::new(50.0, 5 * SECOND, 15 * SECOND);
-        assert_eq!((windows.before_outage().len(), windows.from_outage().len()), (2, 5));
+        assert_eq!((windows.before_outage().len(), windows.after_start().len()), (2, 5));
         assert_eq!([0, 1].map(|nth| windows.start_of(nth)), [5, 7].map(Duration::from_secs));
     }
 
@@ -142,8 +142,8 @@ mod tests {
     fn a_horizon_shorter_than_a_window_is_one_window() {
         let mut windows = Windows::new(1.0, SECOND, 2 * SECOND);
         windows.arrived(SECOND);
-        assert_eq!(windows.from_outage(), [Window { arrived: 1, served: 0 }]);
-        assert_eq!(Windows::new(1.0, SECOND, SECOND).from_outage(), []);
+        assert_eq!(windows.after_start(), [Window { arrived: 1, served: 0 }]);
+        assert_eq!(Windows::new(1.0, SECOND, SECOND).after_start(), []);
     }
 
     #[test]

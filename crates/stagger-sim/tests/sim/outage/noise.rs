@@ -44,7 +44,8 @@ fn a_negligible_stall_is_over_within_a_second_at_every_rate() {
     for rate in [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 400.0, 800.0] {
         let scenario = OutageScenario::builder(rate).capacity(10.0 * rate);
         let scenario = scenario.outage(OutageKind::Stall, seconds(20), STALL).build().unwrap();
-        for seed in 0..40 {
+        // A run at a high rate takes as long as dozens at a low one, and has less noise.
+        for seed in 0..if rate < 100.0 { 40 } else { 4 } {
             let recovery = run(&scenario, 1, seed).recovery();
             assert!(recovery.is_some_and(|recovery| recovery <= seconds(1)), "{rate}/s, seed {seed}: {recovery:?}");
         }
@@ -100,13 +101,13 @@ fn count_false_all_clears(seeds: core::ops::Range<u64>) -> [u64; 2] {
 
 #[test]
 fn negligible_stalls_raise_no_alarm() {
-    count_false_alarms(0..1_000);
+    count_false_alarms(0..500);
 }
 
 #[test]
 fn collapses_are_never_an_all_clear() {
-    let [down, up] = count_false_all_clears(0..200);
-    assert!(down > 20 && up > 20, "{down} runs were down and {up} up, so nothing was tested");
+    let [down, up] = count_false_all_clears(0..60);
+    assert!(down > 5 && up > 5, "{down} runs were down and {up} up, so nothing was tested");
 }
 
 /// The same for ten thousand seeds each, which takes minutes without optimization.
@@ -114,6 +115,6 @@ fn collapses_are_never_an_all_clear() {
 #[ignore = "takes a minute"]
 fn no_verdict_of_ten_thousand_seeds_is_false() {
     count_false_alarms(1_000..11_000);
-    let [down, up] = count_false_all_clears(200..10_200);
+    let [down, up] = count_false_all_clears(60..10_060);
     assert!(down > 1_000 && up > 1_000, "{down} runs were down and {up} up");
 }
