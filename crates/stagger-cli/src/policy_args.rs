@@ -119,6 +119,13 @@ fn defaults() -> PolicyBuilder {
 
 /// Parses the value of `--policy`, or the file that it names.
 fn read(spec: &str) -> Result<Policy, CliError> {
+    // In the policy language an empty text is the default policy of the library; here it is most likely an unset
+    // variable of a script.
+    if spec.trim().is_empty() {
+        return Err(CliError::usage(
+            "--policy: the policy is empty; write one such as 'exponential base=500ms', or leave out the flag",
+        ));
+    }
     let Some(path) = spec.strip_prefix('@') else {
         return spec.parse().map_err(|error| CliError::usage(format_args!("--policy: {error}")));
     };
@@ -175,6 +182,16 @@ mod tests {
     fn defaults_apply_without_flags() {
         let policy = PolicyArgs::default().policy().unwrap();
         assert_eq!(policy.to_string(), "exponential base=1s cap=30s multiplier=2 jitter=full max-attempts=5");
+    }
+
+    #[test]
+    fn an_empty_policy_is_an_error() {
+        for spec in ["", "  "] {
+            assert!(
+                args(spec).policy().is_err_and(|error| error.to_string().contains("the policy is empty")),
+                "{spec:?}"
+            );
+        }
     }
 
     #[test]

@@ -75,6 +75,9 @@ struct Setting {
 /// Default seed of the first run, so that a simulation is reproducible without `--seed`.
 const SEED: u64 = 1;
 
+/// Maximum number of seeds, as for `--seeds`.
+pub(super) const MAX_SEEDS: u32 = 1_000;
+
 impl Request {
     /// Combines the file, if one is given, with the flags, which override it.
     pub(super) fn new(args: &SimulateArgs) -> Result<Self, CliError> {
@@ -97,7 +100,14 @@ impl Request {
             compare: flags_or(&args.compare, file.compare),
             sweep: args.sweep.clone().or(file.sweep),
             seed: args.policy.seed.or(file.seed).unwrap_or(SEED),
-            seeds: args.seeds.or(file.seeds).unwrap_or(1).max(1),
+            seeds: match args.seeds.or(file.seeds).unwrap_or(1) {
+                seeds @ 1..=MAX_SEEDS => seeds,
+                seeds => {
+                    return Err(CliError::usage(format_args!(
+                        "{path}: seeds: {seeds} is outside 1 to {MAX_SEEDS}; use a number in between"
+                    )));
+                }
+            },
             assert: flags_or(&args.assert, file.assert),
         })
     }

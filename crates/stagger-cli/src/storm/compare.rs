@@ -18,6 +18,11 @@ pub(crate) fn named_policies(compare: &[String], args: &PolicyArgs) -> Result<Ve
         policies.push((short_name(&name), policy));
     }
     for entry in compare.iter().flat_map(|list| split_list(list)) {
+        if entry.is_empty() {
+            return Err(CliError::usage(
+                "--compare: a policy is missing; write at least one, separated by one comma each, such as curl,socket.io",
+            ));
+        }
         let (name, spec) = match entry.split_once(": ") {
             Some((name, spec)) => (name.trim().to_owned(), spec.trim().to_owned()),
             None => (short_name(&entry), entry),
@@ -99,6 +104,14 @@ mod tests {
         number_duplicates(&mut named, |(name, _)| name);
         let names: Vec<String> = named.into_iter().map(|(name, _)| name).collect();
         assert_eq!(names, ["exponential", "exponential 2", "curl", "ours"]);
+    }
+
+    #[test]
+    fn an_empty_item_of_a_list_is_an_error() {
+        for list in ["", " ", "curl,", ",curl", "curl, ,socket.io"] {
+            let error = named_policies(&[list.to_owned()], &PolicyArgs::default()).unwrap_err().to_string();
+            assert!(error.starts_with("--compare: a policy is missing"), "{list:?}: {error}");
+        }
     }
 
     #[test]

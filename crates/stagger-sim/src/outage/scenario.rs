@@ -183,7 +183,8 @@ impl OutageScenarioBuilder {
             (ScenarioProblem::Backlog, !COUNTS.contains(&queue)),
             (ScenarioProblem::Network, one_way > micros(Network::MAX_DELAY)),
             (ScenarioProblem::Timeout, timeout < one_way.saturating_mul(2) || timeout > MAX_TIME),
-            (ScenarioProblem::BeyondHorizon, start.saturating_add(duration) > horizon),
+            // A horizon of 0 is a problem of its own.
+            (ScenarioProblem::BeyondHorizon, horizon > 0 && start.saturating_add(duration) > horizon),
             (ScenarioProblem::Horizon, horizon == 0 || horizon > MAX_TIME),
         ])?;
         Ok(self.0)

@@ -214,7 +214,8 @@ impl ReconnectScenarioBuilder {
             (ScenarioProblem::Rate, !is_rate(rate)),
             (ScenarioProblem::Backlog, self.0.backlog == 0),
             (ScenarioProblem::Network, !self.0.network.is_valid()),
-            (ScenarioProblem::BeyondHorizon, disconnect_window.max(up_at) > horizon),
+            // A horizon of 0 is a problem of its own.
+            (ScenarioProblem::BeyondHorizon, horizon > 0 && disconnect_window.max(up_at) > horizon),
             (ScenarioProblem::Horizon, horizon == 0 || horizon > MAX_TIME),
             (ScenarioProblem::ReservationRate, slow && retry_after == RetryAfter::Reservations),
         ])?;
