@@ -15,6 +15,7 @@ mod policy_args;
 mod run;
 mod simulate;
 mod storm;
+mod suggest;
 
 use std::process::ExitCode;
 

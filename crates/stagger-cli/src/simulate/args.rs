@@ -6,12 +6,24 @@ use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, Args, Command, Error, ValueEnum, ValueHint};
 use serde::Deserialize;
 
+use super::settings::MAX_SEEDS;
 use crate::policy_args::PolicyArgs;
 use crate::storm::OutputArgs;
 
 /// Simulate a retry storm in virtual time, and report the load on the server
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
+Settings of guards:
+  tokens        capacity, initial, cost, transient-cost, throttled-cost, local-cost, reward, refund, refill
+  window        ttl, ratio, min-per-second
+  lifetime      ratio, bootstrap
+  throttle      max-tokens, token-ratio
+  concurrent    ratio, floor
+  adaptive      multiplier, window, max-rejection-probability, min-requests
+  success-rate  ratio, last
+  breaker       consecutive, failure-ratio, slow-ratio, slow-after, window, min-calls, open, probes, healthy-probes,
+                probe-wait
+
 A setting that the scenario does not have is an error. Assertions use the metric names of the JSON document; a trailing \
 `_s` may be omitted. The same seed produces the same files, byte for byte. After Ctrl-C, the report contains the runs \
 that have finished.
@@ -19,7 +31,7 @@ that have finished.
 Examples:
   stagger simulate --compare 'socket.io,ours: exponential base=1s spread=10s'
   stagger simulate fluid --clients 50M --capacity 100k/s -n inf -o storm.html
-  stagger simulate outage -n 4 -d 100ms --guards none,tokens+breaker
+  stagger simulate outage -n 4 -d 100ms --guards 'none, tokens capacity=100+breaker'
 
 Exit status: 0 on success; 1 if an assertion fails; 2 for a usage error or an invalid scenario; 125 if a file cannot be \
 read or written; 130 after Ctrl-C.")]
@@ -50,7 +62,7 @@ pub(crate) struct SimulateArgs {
     pub(crate) sweep: Option<String>,
 
     /// Number of runs per policy, with consecutive seeds from --seed, which defaults to 1 [default: 1]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000), help_heading = "Simulate")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_SEEDS)), help_heading = "Simulate")]
     pub(crate) seeds: Option<u32>,
 
     /// Comma-separated conditions that every policy and seed must meet, such as 'peak_1s<=600,recovered_p99<=30s'
@@ -167,8 +179,9 @@ pub(crate) struct SettingArgs {
     processes: Option<String>,
 
     /// Guards of each process (outage): none; a budget, which is tokens, window, lifetime, throttle, concurrent,
-    /// adaptive or success-rate; breaker; or both, such as tokens+breaker. Several, comma-separated, are compared
-    /// [default: none]
+    /// adaptive or success-rate; breaker; or both, such as tokens+breaker. Settings follow a guard, as in
+    /// 'tokens capacity=100, window ratio=10%+breaker open=(constant base=5s)'; those of each guard are listed below.
+    /// Several, comma-separated, are compared [default: none]
     #[arg(long, value_name = "GUARDS,...")]
     guards: Option<String>,
 }

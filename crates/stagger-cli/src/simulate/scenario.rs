@@ -7,7 +7,7 @@ use stagger_sim::storm::{FluidReport, RunFigures, ScenarioSpec};
 use stagger_sim::{Progress, ScenarioError, fluid, occ, outage, reconnect};
 
 use super::args::ScenarioKind;
-use super::guards::Guards;
+use super::guards::{Guards, parse_list};
 use super::settings::Settings;
 use super::strategy::Strategy;
 use crate::output::error::CliError;
@@ -142,7 +142,7 @@ fn outage(settings: &mut Settings) -> Built<AnyScenario> {
     let builder = settings.apply(builder, "one-way", parse::duration, OutageScenarioBuilder::one_way)?;
     let builder = settings.apply(builder, "timeout", parse::duration, OutageScenarioBuilder::timeout)?;
     let builder = settings.apply(builder, "horizon", parse::duration, OutageScenarioBuilder::horizon)?;
-    let guards = settings.take("guards", |text| text.split(',').map(str::parse).collect::<Result<Vec<Guards>, _>>())?;
+    let guards = settings.take("guards", parse_list)?;
     Ok(builder.build().map(|scenario| AnyScenario::Outage(scenario, guards.unwrap_or_default())))
 }
 

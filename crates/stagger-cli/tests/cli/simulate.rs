@@ -135,6 +135,26 @@ fn guards_are_points_and_swept_values_are_a_curve() {
     assert!(sweep.contains(">exponential<") && !sweep.contains(">exponential, spread=0s<"));
 }
 
+/// A share of 20 % and ten retries per second for each of ten processes exceed the capacity left; 10 % and one do not.
+#[test]
+fn settings_of_a_guard_decide_whether_an_outage_ends() {
+    let guards = "window, window ratio=10% min-per-second=1";
+    let document = json(&said(&mut simulate(&[
+        "outage",
+        "-n4",
+        "-d100ms",
+        "--cap=2s",
+        "--horizon=1m",
+        "--guards",
+        guards,
+        "--json",
+    ])));
+    for (at, guards, metastable) in [(0, "window", true), (1, "window ratio=10% min-per-second=1", false)] {
+        let strategy = &document["strategies"][at];
+        assert_eq!((&strategy["guards"], &strategy["runs"][0]["metastable"]), (&guards.into(), &metastable.into()));
+    }
+}
+
 #[test]
 fn a_file_is_equivalent_to_flags_and_flags_override_it() {
     let files = Files::new();
@@ -161,7 +181,8 @@ fn invalid_input_is_rejected_with_a_remedy() {
     let files = Files::new();
     let not_toml = files.write("not.toml", "clients: 3\n");
     let unknown = files.write("unknown.toml", "cleints = 3\n");
-    let [not_toml, unknown] = [&not_toml, &unknown].map(|path| path.to_str().unwrap());
+    let no_seeds = files.write("no-seeds.toml", "seeds = 0\n");
+    let [not_toml, unknown, no_seeds] = [&not_toml, &unknown, &no_seeds].map(|path| path.to_str().unwrap());
     for (args, code, words) in [
         (&["--capacity=0"][..], 2, "--capacity: invalid value `0`"),
         (&["--capacity=NaN"], 2, "--capacity: invalid value `NaN`"),
@@ -195,9 +216,22 @@ fn invalid_input_is_rejected_with_a_remedy() {
         ),
         (&["fluid", "-j", "decorrelated"], 2, "(stagger simulate reconnect)"),
         (&["fluid", "--retry-after", "staggered"], 2, "the fluid scenario has no setting `retry-after`"),
-        (&["outage", "--guards", "tokns"], 2, "--guards: unknown value `tokns`; expected one of none, tokens, window"),
+        (&["outage", "--guards", "tokns"], 2, "--guards: `tokns` is not a guard; did you mean `tokens`?"),
+        (
+            &["outage", "--guards", "window rato=10%"],
+            2,
+            "--guards: window: `rato` is not a setting; did you mean `ratio`?",
+        ),
         (&["--retry-after", "perhaps"], 2, "expected one of none, staggered, reservations, or a duration like 5s"),
         (&["--seeds", "0"], 2, "1..=1000"),
+        (&["--file", no_seeds], 2, "seeds: 0 is outside 1 to 1000"),
+        (&["--clients=1m"], 2, "did you mean `1M`?"),
+        (&["--compare", ""], 2, "--compare: a policy is missing"),
+        (&["--compare", "curl,"], 2, "--compare: a policy is missing"),
+        (&["-p", ""], 2, "--policy: the policy is empty"),
+        (&["--horizon=0s"], 2, "error: reconnect: the horizon is 0 or above 76 hours"),
+        (&["outage", "--horizon=0s"], 2, "error: outage: the horizon is 0 or above 76 hours"),
+        (&["outage", "--timeout=0s"], 2, "the timeout is shorter than a round trip"),
         (&["--json", "storm.json"], 2, "to write to a file, use `=`: --json=storm.json"),
     ] {
         see(&mut simulate(args)).exits(code).prints("").says(words);
