@@ -31,6 +31,7 @@ that have finished.
 Examples:
   stagger simulate --compare 'socket.io,ours: exponential base=1s spread=10s'
   stagger simulate fluid --clients 50M --capacity 100k/s -n inf -o storm.html
+  stagger simulate outage -n 2 --capacity 300/s --down 10s --sweep 'rate=100..200 step 10'
   stagger simulate outage -n 4 -d 100ms --guards 'none, tokens capacity=100+breaker'
 
 Exit status: 0 on success; 1 if an assertion fails; 2 for a usage error or an invalid scenario; 125 if a file cannot be \
@@ -56,10 +57,11 @@ pub(crate) struct SimulateArgs {
     #[arg(long, value_name = "POLICY,...", help_heading = "Simulate")]
     pub(crate) compare: Vec<String>,
 
-    /// Run each policy with each of these values of one policy setting, such as spread=0s,5s,10s,20s,30s; the trade-off
-    /// chart connects them
+    /// Run each policy with each of these values of a setting of the policy or the scenario, such as spread=0s,5s,10s or
+    /// 'rate=100..200 step 5'. Given several times, the values are combined with each other, and those of the last vary
+    /// fastest; the trade-off chart connects these
     #[arg(long, value_name = "SETTING=VALUE,...", help_heading = "Simulate")]
-    pub(crate) sweep: Option<String>,
+    pub(crate) sweep: Vec<String>,
 
     /// Number of runs per policy, with consecutive seeds from --seed, which defaults to 1 [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_SEEDS)), help_heading = "Simulate")]
@@ -86,6 +88,13 @@ pub(crate) enum ScenarioKind {
     Outage,
     /// Clients update one row under optimistic concurrency control; one of the concurrent writers succeeds
     Occ,
+}
+
+impl ScenarioKind {
+    /// Returns whether the results depend on the seed.
+    pub(super) const fn is_random(self) -> bool {
+        !matches!(self, Self::Fluid)
+    }
 }
 
 /// Parses a [`ScenarioKind`]; suggests `--json=FILE` if the value looks like a file name.
@@ -187,8 +196,17 @@ pub(crate) struct SettingArgs {
 }
 
 impl SettingArgs {
+    /// Returns the names of all settings.
+    pub(super) fn names() -> impl Iterator<Item = &'static str> {
+        Self::default().all().map(|(name, _)| name).into_iter()
+    }
+
     /// Returns the settings that were given, each with its name.
     pub(super) fn given(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        self.all().into_iter().filter_map(|(name, value)| Some((name, value.as_deref()?)))
+    }
+
+    const fn all(&self) -> [(&'static str, &Option<String>); 15] {
         [
             ("clients", &self.clients),
             ("capacity", &self.capacity),
@@ -206,7 +224,5 @@ impl SettingArgs {
             ("processes", &self.processes),
             ("guards", &self.guards),
         ]
-        .into_iter()
-        .filter_map(|(name, value)| Some((name, value.as_deref()?)))
     }
 }

@@ -7,6 +7,7 @@ mod runs;
 mod scenario;
 mod settings;
 mod strategy;
+mod sweep;
 
 pub(crate) use args::SimulateArgs;
 pub(crate) use command::run;

@@ -6,8 +6,7 @@ use stagger_core::Seed;
 use stagger_sim::storm::{RunFigures, StormReport};
 use stagger_sim::{Progress, Sweep};
 
-use super::scenario::AnyScenario;
-use super::strategy::Strategy;
+use super::strategy::Plan;
 use crate::output::error::CliError;
 use crate::output::terminal::Term;
 use crate::storm::{Interrupt, ProgressLine, RunCount};
@@ -17,13 +16,13 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Runs every strategy with every seed; the report contains the runs that finished before an interrupt.
 pub(super) fn simulate(
-    scenario: &AnyScenario,
-    strategies: &[Strategy],
+    plan: &Plan,
     seeds: &[Seed],
     interrupt: &Interrupt,
     term: &Term,
 ) -> Result<(StormReport, RunCount), CliError> {
     let progress = Progress::new();
+    let Plan { spec, scenarios, strategies } = plan;
     let planned = strategies.len() * seeds.len();
     let is_done = AtomicBool::new(false);
     let figures = thread::scope(|scope| {
@@ -41,13 +40,13 @@ pub(super) fn simulate(
             }
         });
         let figures = Sweep::new().run(strategies, seeds, &progress, |strategy, seed, progress| {
-            scenario.run(strategy, seed, progress).transpose()
+            scenarios[strategy.scenario].run(strategy, seed, progress).transpose()
         });
         is_done.store(true, Ordering::Relaxed);
         reporter.thread().unpark();
         figures
     });
-    let mut storm = StormReport::new(scenario.spec());
+    let mut storm = StormReport::new(spec.clone());
     let mut finished = 0;
     for (strategy, runs) in strategies.iter().zip(figures) {
         let runs = seeds.iter().zip(runs).filter_map(|(seed, run)| Some((*seed, run?)));
@@ -67,6 +66,7 @@ pub(super) fn simulate(
         }
         finished += runs.len();
         storm = storm.with_strategy(&*strategy.name, &strategy.policy, runs);
+        storm = storm.with_swept(scenarios[strategy.scenario].spec(), strategy.swept.clone());
         if let Some(guards) = &strategy.guards {
             storm = storm.with_guards(&*guards.text);
         }

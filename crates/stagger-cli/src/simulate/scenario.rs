@@ -60,11 +60,6 @@ impl AnyScenario {
         }
     }
 
-    /// Returns whether the results depend on the seed.
-    pub(super) const fn is_random(&self) -> bool {
-        !matches!(self, Self::Fluid(_))
-    }
-
     /// Runs the scenario with a strategy; returns `None` if the run was cancelled.
     pub(super) fn run(
         &self,

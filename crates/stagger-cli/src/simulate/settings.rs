@@ -15,7 +15,8 @@ struct ScenarioFile {
     scenario: Option<ScenarioKind>,
     #[serde(default)]
     compare: Vec<String>,
-    sweep: Option<String>,
+    #[serde(default)]
+    sweep: OneOrMany,
     seed: Option<u64>,
     seeds: Option<u32>,
     #[serde(default)]
@@ -23,6 +24,29 @@ struct ScenarioFile {
     /// All other keys. As with flags, an unknown one is found when the scenario is built.
     #[serde(flatten)]
     settings: BTreeMap<String, TomlValue>,
+}
+
+/// One text, or a list of them.
+#[derive(Debug, Deserialize)]
+#[serde(untagged, expecting = "expected a string or a list of strings")]
+enum OneOrMany {
+    One(String),
+    Many(Vec<String>),
+}
+
+impl Default for OneOrMany {
+    fn default() -> Self {
+        Self::Many(Vec::new())
+    }
+}
+
+impl From<OneOrMany> for Vec<String> {
+    fn from(texts: OneOrMany) -> Self {
+        match texts {
+            OneOrMany::One(text) => vec![text],
+            OneOrMany::Many(texts) => texts,
+        }
+    }
 }
 
 /// Value of a setting in a file.
@@ -50,21 +74,21 @@ pub(super) struct Request {
     pub(super) kind: ScenarioKind,
     pub(super) settings: Settings,
     pub(super) compare: Vec<String>,
-    pub(super) sweep: Option<String>,
+    pub(super) sweep: Vec<String>,
     pub(super) seed: u64,
     pub(super) seeds: u32,
     pub(super) assert: Vec<String>,
 }
 
 /// Settings of a scenario. The scenario takes out those that it has.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Settings {
     entries: Vec<Setting>,
     /// Names that the scenario has asked for.
     known: Vec<&'static str>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Setting {
     name: String,
     text: String,
@@ -88,17 +112,16 @@ impl Request {
             text: value.to_string(),
             origin: format!("{path}: {name}"),
         });
-        let mut entries: Vec<Setting> = from_file.collect();
+        let mut settings = Settings { entries: from_file.collect(), known: Vec::new() };
         for (name, text) in args.settings.given() {
-            entries.retain(|entry| entry.name != name);
-            entries.push(Setting { name: name.to_owned(), text: text.to_owned(), origin: format!("--{name}") });
+            settings.set(name, text, &format!("--{name}"));
         }
         let flags_or = |flags: &[String], file: Vec<String>| if flags.is_empty() { file } else { flags.to_vec() };
         Ok(Self {
             kind: args.scenario.or(file.scenario).unwrap_or_default(),
-            settings: Settings { entries, known: Vec::new() },
+            settings,
             compare: flags_or(&args.compare, file.compare),
-            sweep: args.sweep.clone().or(file.sweep),
+            sweep: flags_or(&args.sweep, file.sweep.into()),
             seed: args.policy.seed.or(file.seed).unwrap_or(SEED),
             seeds: match args.seeds.or(file.seeds).unwrap_or(1) {
                 seeds @ 1..=MAX_SEEDS => seeds,
@@ -113,6 +136,13 @@ impl Request {
     }
 }
 
+impl Request {
+    /// Returns the number of seeds that are run: one if the scenario is deterministic.
+    pub(super) const fn seed_count(&self) -> u32 {
+        if self.kind.is_random() { self.seeds } else { 1 }
+    }
+}
+
 fn read(path: &Path) -> Result<ScenarioFile, CliError> {
     let shown = path.display();
     let text =
@@ -124,6 +154,12 @@ fn read(path: &Path) -> Result<ScenarioFile, CliError> {
 }
 
 impl Settings {
+    /// Sets a setting, in place of one of the same name. `origin` is where it was given.
+    pub(super) fn set(&mut self, name: &str, text: &str, origin: &str) {
+        self.entries.retain(|entry| entry.name != name);
+        self.entries.push(Setting { name: name.to_owned(), text: text.to_owned(), origin: origin.to_owned() });
+    }
+
     /// Takes out a setting and parses it; returns `None` if it was not given.
     pub(super) fn take<T>(
         &mut self,

@@ -1,5 +1,3 @@
-use core::fmt;
-
 use stagger_core::Policy;
 
 use crate::output::error::CliError;
@@ -31,23 +29,6 @@ pub(crate) fn named_policies(compare: &[String], args: &PolicyArgs) -> Result<Ve
         policies.push((name, policy.map_err(as_compare_error)?));
     }
     Ok(policies)
-}
-
-/// Returns each policy with each value of a setting, given in the form `spread=0s,5s`.
-pub(crate) fn apply_sweep(policies: &[(String, Policy)], sweep: &str) -> Result<Vec<(String, Policy)>, CliError> {
-    let wrong = |error: &dyn fmt::Display| CliError::usage(format_args!("--sweep: {error}"));
-    let Some((key, values)) = sweep.split_once('=') else {
-        return Err(wrong(&format_args!("`{sweep}` has no values; expected a form like spread=0s,5s,10s")));
-    };
-    let mut swept = Vec::new();
-    for (name, policy) in policies {
-        for value in values.split(',').map(str::trim) {
-            let builder = policy.to_builder().set(key.trim(), value).map_err(|error| wrong(&error))?;
-            let policy = builder.build().map_err(|error| wrong(&format_args!("{name} with {key}={value}: {error}")))?;
-            swept.push((format!("{name}, {key}={value}"), policy));
-        }
-    }
-    Ok(swept)
 }
 
 /// Appends a number to names that occur more than once.
@@ -117,18 +98,5 @@ mod tests {
     #[test]
     fn a_list_of_delays_is_not_split() {
         assert_eq!(split_list("list 1s,2s,5s,curl"), ["list 1s,2s,5s", "curl"]);
-    }
-
-    #[test]
-    fn a_sweep_combines_each_policy_with_each_value() {
-        let policies = [("curl".to_owned(), Policy::DEFAULT)];
-        let names: Vec<String> =
-            apply_sweep(&policies, "spread=0s,5s").unwrap().into_iter().map(|(name, _)| name).collect();
-        assert_eq!(names, ["curl, spread=0s", "curl, spread=5s"]);
-        assert!(apply_sweep(&policies, "spread").is_err_and(|error| error.to_string().contains("like spread=0s")));
-        assert!(
-            apply_sweep(&policies, "max-attempts=0")
-                .is_err_and(|error| error.to_string().contains("curl with max-attempts=0"))
-        );
     }
 }

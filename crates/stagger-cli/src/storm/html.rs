@@ -2,7 +2,7 @@ use stagger_sim::storm::StormReport;
 
 use super::chart::Chart;
 use super::measurements::{is_measured, measurements, unreliable_runs};
-use super::results::{Cell, Results, describe_scenario};
+use super::results::{Cell, Results, describe};
 use super::summary::{conclusion, seeds};
 use crate::plot::Figure;
 use crate::plot::svg::{escaped, inline, sheet};
@@ -16,7 +16,7 @@ const SCRIPT_SHA256: &str = include_str!("report.js.sha256");
 /// Returns the report as one self-contained page, readable without its script. `command` is the command line that
 /// reproduces it.
 pub(crate) fn page(storm: &StormReport, results: &Results<'_>, charts: &[Chart], json: &str, command: &str) -> String {
-    let title = escaped(&describe_scenario(&storm.scenario));
+    let title = escaped(&describe(storm));
     let hash = SCRIPT_SHA256.trim();
     let mut out = format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
@@ -44,7 +44,7 @@ pub(crate) fn page(storm: &StormReport, results: &Results<'_>, charts: &[Chart],
     out.push_str("</section>\n<section>\n<h2>Policies</h2>\n<dl>\n");
     for (name, policy, guards) in results.policies() {
         let guards = guards.map_or(String::new(), |guards| format!(", guards {}", escaped(guards)));
-        let (name, policy) = (escaped(name), escaped(policy));
+        let (name, policy) = (escaped(&name), escaped(policy));
         out.push_str(&format!("<dt>{name}</dt><dd><code>{policy}</code>{guards}</dd>\n"));
     }
     out.push_str("</dl>\n</section>\n");

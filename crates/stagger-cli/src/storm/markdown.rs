@@ -1,11 +1,11 @@
 use stagger_sim::storm::StormReport;
 
 use super::measurements::{measurements, unreliable_runs};
-use super::results::{Results, describe_scenario};
+use super::results::{Results, describe};
 
 /// Returns the table as Markdown, with the best value of each column in bold.
 pub(crate) fn table(storm: &StormReport, results: &Results<'_>) -> String {
-    let mut out = escaped(&describe_scenario(&storm.scenario)) + "\n\n";
+    let mut out = escaped(&describe(storm)) + "\n\n";
     let heads: Vec<&str> = results.table_metrics().map(|metric| metric.heading).collect();
     out.push_str(&format!("| strategy | {} |\n|---|{}\n", heads.join(" | "), "--:|".repeat(heads.len())));
     for (name, cells) in results.table(results.table_metrics()) {
@@ -15,7 +15,7 @@ pub(crate) fn table(storm: &StormReport, results: &Results<'_>) -> String {
     }
     out.push('\n');
     for (name, policy, _) in results.policies() {
-        out.push_str(&format!("- {}: `{policy}`\n", escaped(name)));
+        out.push_str(&format!("- {}: `{policy}`\n", escaped(&name)));
     }
     for remark in unreliable_runs(storm).iter().chain(&measurements(storm)) {
         out.push_str(&format!("- {}\n", escaped(remark)));

@@ -21,11 +21,13 @@ mod progress;
 mod results;
 mod summary;
 mod svg;
+mod swept;
+mod threshold;
 mod timeline;
 mod write;
 
 pub(crate) use assertion::parse_assertions;
-pub(crate) use compare::{apply_sweep, named_policies, number_duplicates};
+pub(crate) use compare::{named_policies, number_duplicates};
 pub(crate) use finish::{RunCount, finish};
 pub(crate) use interrupt::Interrupt;
 pub(crate) use outputs::{OutputArgs, Outputs};

@@ -1,14 +1,16 @@
 use core::time::Duration;
 
-use stagger_sim::storm::{OutageReport, OutageSpec, RunFigures, VerdictKind};
+use stagger_sim::storm::{OutageReport, OutageSpec, RunFigures, ScenarioSpec, StormReport, VerdictKind};
 
 use super::results::Results;
+use super::threshold::thresholds;
 use crate::plan::brief::brief;
 use crate::plot::Unit;
 
 /// The runs of one strategy.
 struct Runs<'a> {
     name: &'a str,
+    spec: &'a OutageSpec,
     runs: Vec<&'a OutageReport>,
 }
 
@@ -19,17 +21,23 @@ const VERDICTS: [VerdictKind; 4] =
 /// Below this number of attempts per request, no retry was made, except perhaps for a few.
 const NO_RETRIES: f64 = 1.005;
 
-/// Returns the verdict of each strategy, and why some are down: only as far as the figures show it.
-pub(super) fn conclusion(spec: &OutageSpec, results: &Results<'_>) -> Vec<String> {
+/// Returns the thresholds of a sweep, or else the verdict of each strategy, and why some are down: only as far as the
+/// figures show it.
+pub(super) fn conclusion(storm: &StormReport, results: &Results<'_>) -> Vec<String> {
+    let thresholds = thresholds(storm, results);
+    if !thresholds.is_empty() {
+        return thresholds;
+    }
     let strategies: Vec<Runs<'_>> = results
         .rows
         .iter()
-        .map(|row| {
+        .filter_map(|row| {
+            let ScenarioSpec::Outage(spec) = storm.scenario_of(row) else { return None };
             let runs = row.runs.iter().filter_map(|run| match &run.figures {
                 RunFigures::Outage(report) => Some(report),
                 _ => None,
             });
-            Runs { name: &row.name, runs: runs.collect() }
+            Some(Runs { name: &row.name, spec, runs: runs.collect() })
         })
         .filter(|strategy| !strategy.runs.is_empty())
         .collect();
@@ -58,7 +66,7 @@ pub(super) fn conclusion(spec: &OutageSpec, results: &Results<'_>) -> Vec<String
     if early > 0 {
         sentences.push(format!("the system was down before the outage in {early} of {} runs", reports().count()));
     }
-    sentences.extend(strategies.iter().filter_map(|strategy| strategy.cause(spec)));
+    sentences.extend(strategies.iter().filter_map(|strategy| strategy.cause()));
     sentences.dedup();
     sentences
 }
@@ -102,10 +110,10 @@ impl Runs<'_> {
     }
 
     /// Returns what the figures show about the runs that are down at the horizon, if there are any.
-    fn cause(&self, spec: &OutageSpec) -> Option<String> {
+    fn cause(&self) -> Option<String> {
         let down: Vec<_> = self.runs.iter().filter(|run| run.metastable).collect();
         let mean = |value: fn(&OutageReport) -> f64| down.iter().map(|run| value(run)).sum::<f64>() / down.len() as f64;
-        let first = down.first()?;
+        let (first, spec) = (down.first()?, self.spec);
         let (rate, per_second) = (Unit::Count.label(spec.rate), |load: f64| Unit::Count.label(load.round()));
         let capacity = Unit::Count.label(spec.capacity);
         if spec.rate > spec.capacity {

@@ -1,8 +1,10 @@
 use stagger_sim::storm::{
     Importance, Metric, OutageKindSpec, ReconnectSpec, RetryAfterSpec, ScenarioSpec, StormReport, StrategyReport,
+    SweptPart,
 };
 
 use super::metric::format;
+use super::swept::name_of_policy;
 
 /// Metrics of all strategies.
 #[derive(Clone, Debug)]
@@ -28,18 +30,22 @@ impl<'a> Results<'a> {
     }
 
     /// Returns the policies with their names and guards. Rows that have the same policy and guards, and names that
-    /// differ only in their last part, are combined.
-    pub(crate) fn policies(&self) -> Vec<(&str, &str, Option<&str>)> {
-        let mut policies: Vec<(&str, &str, Option<&str>)> = Vec::new();
+    /// differ only in their last part or in swept settings of the scenario, are combined.
+    pub(crate) fn policies(&self) -> Vec<(String, &str, Option<&str>)> {
+        let mut policies: Vec<(String, &str, Option<&str>)> = Vec::new();
         for row in &self.rows {
-            let guards = row.guards.as_deref();
-            let family = |name: &'_ str| name.rsplit_once(", ").map(|(family, _)| family.len());
-            let last = policies.last_mut().filter(|(_, policy, guarded)| *policy == row.policy && *guarded == guards);
-            match (last, family(&row.name)) {
-                (Some((name, ..)), Some(end)) if family(name) == Some(end) && name[..end] == row.name[..end] => {
-                    *name = &name[..end];
+            let (name, guards) = (name_of_policy(row), row.guards.as_deref());
+            let family = |name: &str| name.rsplit_once(", ").map(|(family, _)| family.len());
+            let is_same =
+                |(_, policy, guarded): &&mut (String, &str, Option<&str>)| *policy == row.policy && *guarded == guards;
+            if policies.iter_mut().filter(is_same).any(|(known, ..)| *known == name) {
+                continue;
+            }
+            match (policies.last_mut().filter(is_same), family(&name)) {
+                (Some((known, ..)), Some(end)) if family(known) == Some(end) && known[..end] == name[..end] => {
+                    known.truncate(end);
                 }
-                _ => policies.push((&row.name, &row.policy, guards)),
+                _ => policies.push((name, &row.policy, guards)),
             }
         }
         policies
@@ -92,8 +98,24 @@ fn mean(strategy: &StrategyReport, metric: &Metric) -> Option<f64> {
     Some(values.iter().sum::<f64>() / values.len() as f64)
 }
 
-/// Describes the scenario in one line.
-pub(crate) fn describe_scenario(spec: &ScenarioSpec) -> String {
+/// Describes the scenario of a document in one line, and the settings that differ between its rows.
+pub(crate) fn describe(storm: &StormReport) -> String {
+    let mut text = describe_scenario(&storm.scenario);
+    if storm.strategies.iter().all(|strategy| strategy.scenario.is_none()) {
+        return text;
+    }
+    let mut names: Vec<&str> = Vec::new();
+    for swept in storm.strategies.iter().flat_map(|strategy| &strategy.swept) {
+        if swept.of == SweptPart::Scenario && !names.contains(&&*swept.setting) {
+            names.push(&swept.setting);
+        }
+    }
+    text.push_str(&format!("; that is the first row: each row has its own {}", names.join(" and ")));
+    text
+}
+
+/// Describes a scenario in one line.
+fn describe_scenario(spec: &ScenarioSpec) -> String {
     use crate::plot::Unit::{Count, Seconds};
     let (count, time) = (|n: f64| Count.label(n), |s: f64| Seconds.label(s));
     let reconnect = |kind: &str, spec: &ReconnectSpec| {

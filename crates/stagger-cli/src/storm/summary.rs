@@ -2,7 +2,7 @@ use stagger_sim::storm::{Importance, ReconnectSpec, ScenarioSpec, StormReport};
 
 use super::measurements::{measurements, unreliable_runs};
 use super::outage;
-use super::results::{Results, describe_scenario};
+use super::results::{Cell as ResultCell, Results, describe};
 use super::timeline::{Timeline, resample};
 use crate::plot::{Cell, Column, RenderOptions, bold, paragraph, sparkline, table};
 
@@ -14,7 +14,7 @@ pub(crate) const SPARKLINE_SHARE: f64 = 0.995;
 
 /// Returns the summary for a terminal: the scenario, the metrics, a sparkline of the arrivals, and the conclusion.
 pub(crate) fn summary(storm: &StormReport, results: &Results<'_>, options: RenderOptions) -> String {
-    let mut out = paragraph(&describe_scenario(&storm.scenario), "  ", options);
+    let mut out = paragraph(&describe(storm), "  ", options);
     out.push('\n');
     let until = end_time(storm, SPARKLINE_SHARE);
     let mut columns = vec![Column::left("")];
@@ -39,7 +39,7 @@ pub(crate) fn summary(storm: &StormReport, results: &Results<'_>, options: Rende
     out.push('\n');
     for (name, policy, guards) in results.policies() {
         let guards = guards.map_or(String::new(), |guards| format!(", guards {guards}"));
-        out.push_str(&paragraph(&format!("{}: {policy}{guards}", without_control(name)), "  ", options));
+        out.push_str(&paragraph(&format!("{}: {policy}{guards}", without_control(&name)), "  ", options));
     }
     let remarks = seeds(results).into_iter().chain(conclusion(storm, results));
     let machine_remarks =
@@ -72,22 +72,25 @@ pub(crate) fn seeds(results: &Results<'_>) -> Option<String> {
 /// Returns the conclusion, in one or more sentences.
 pub(crate) fn conclusion(storm: &StormReport, results: &Results<'_>) -> Vec<String> {
     let sentences = match &storm.scenario {
-        ScenarioSpec::Reconnect(spec) | ScenarioSpec::Fluid(spec) => reconnect(spec, results).into_iter().collect(),
-        ScenarioSpec::Outage(spec) => outage::conclusion(spec, results),
+        ScenarioSpec::Reconnect(_) | ScenarioSpec::Fluid(_) => reconnect(storm, results).into_iter().collect(),
+        ScenarioSpec::Outage(_) => outage::conclusion(storm, results),
         _ => Vec::new(),
     };
     sentences.iter().map(|sentence| without_control(sentence)).collect()
 }
 
-fn reconnect(spec: &ReconnectSpec, results: &Results<'_>) -> Option<String> {
+fn reconnect(storm: &StormReport, results: &Results<'_>) -> Option<String> {
     let peak = results.metric("peak_1s")?;
     let results = results.assertion_targets();
     let column = results.column(peak);
-    let worst = column
-        .iter()
-        .zip(&results.rows)
-        .max_by(|(a, _), (b, _)| a.value.unwrap_or(0.0).total_cmp(&b.value.unwrap_or(0.0)))?;
-    let (cell, row) = worst;
+    let specs = results.rows.iter().filter_map(|row| match storm.scenario_of(row) {
+        ScenarioSpec::Reconnect(spec) | ScenarioSpec::Fluid(spec) => Some(spec),
+        _ => None,
+    });
+    let load = |cell: &ResultCell, spec: &ReconnectSpec| cell.value.unwrap_or(0.0) / spec.rate;
+    let rows = column.iter().zip(&results.rows).zip(specs);
+    let worst = rows.max_by(|((a, _), one), ((b, _), other)| load(a, one).total_cmp(&load(b, other)));
+    let ((cell, row), spec) = worst?;
     if cell.value? <= spec.rate {
         return Some(
             "no policy exceeds the capacity of the server in any second (overload time counts 100 ms bins)".to_owned(),

@@ -5,7 +5,7 @@ use stagger_sim::storm::StormReport;
 use super::chart::Chart;
 use super::measurements::unreliable_runs;
 use super::outputs::Target;
-use super::results::{Results, describe_scenario};
+use super::results::{Results, describe};
 use super::summary::{conclusion, seeds};
 use crate::output::error::CliError;
 use crate::plot::svg::{Page, document};
@@ -20,7 +20,7 @@ pub(crate) fn write(
     for chart in charts {
         let page = Page {
             title: chart.title.to_owned(),
-            subject: describe_scenario(&storm.scenario),
+            subject: describe(storm),
             remarks: [Some(chart.caption.clone()), seeds(results)]
                 .into_iter()
                 .flatten()

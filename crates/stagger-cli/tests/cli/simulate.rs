@@ -155,6 +155,59 @@ fn settings_of_a_guard_decide_whether_an_outage_ends() {
     }
 }
 
+/// Bronson et al., Metastable Failures in Distributed Systems, HotOS 2021, section 2.1: 300 requests per second, one
+/// retry, an outage of 10 s. Retries alone keep the server down above half of the capacity.
+#[test]
+fn one_sweep_over_the_rate_finds_the_threshold_of_metastability() {
+    let scenario = ["outage", "-n2", "--capacity=300/s", "--down=10s", "--backlog=600", "--horizon=6m"];
+    let files = Files::new();
+    let path = files.path("storm.json");
+    let to_file = format!("--json={}", path.display());
+    let text = said(simulate(&scenario).args(["--sweep", "rate=148..152 step 1", &to_file]));
+    let conclusion = text.lines().last().unwrap();
+    assert_eq!(conclusion, "exponential recovers up to rate=149, and does not recover from 150 on");
+    let document = json(&fs::read_to_string(path).unwrap());
+    let strategies = document["strategies"].as_array().unwrap();
+    let rate = |row: &Value| row.get("scenario").unwrap_or(&document["scenario"])["rate"].as_f64().unwrap();
+    let rates: Vec<f64> = strategies.iter().map(rate).collect();
+    assert_eq!(format!("{rates:?}"), "[148.0, 149.0, 150.0, 151.0, 152.0]");
+    let swept = json(r#"[{"setting": "rate", "value": "152", "of": "scenario"}]"#);
+    assert_eq!((&strategies[4]["name"], &strategies[4]["swept"]), (&"exponential, rate=152".into(), &swept));
+}
+
+#[test]
+fn sweeps_cross_and_every_scenario_has_its_own_settings() {
+    let sweep = ["--clients=100", "--sweep=down=0s,2s", "--sweep=base=1s,4s", "--sweep=capacity=50,100"];
+    let document = json(&said(simulate(&sweep).arg("--json")));
+    let strategies = document["strategies"].as_array().unwrap();
+    let names: Vec<&str> = strategies.iter().map(|row| row["name"].as_str().unwrap()).collect();
+    assert_eq!(
+        names[..3],
+        [
+            "exponential, down=0s, base=1s, capacity=50",
+            "exponential, down=0s, base=1s, capacity=100",
+            "exponential, down=0s, base=4s, capacity=50",
+        ]
+    );
+    assert_eq!(names.len(), 8);
+    let last = &strategies[7];
+    assert_eq!((&last["scenario"]["down_for_s"], &last["scenario"]["rate"]), (&2.0.into(), &100.0.into()));
+    assert!(last["policy"].as_str().unwrap().contains("base=4s"), "{last:#}");
+    let text = said(&mut simulate(&sweep));
+    assert!(text.contains("each row has its own down and capacity"), "{text}");
+    // One line for each policy, and not for each row.
+    assert_eq!(text.lines().filter(|line| line.starts_with("exponential, base=1s: ")).count(), 1, "{text}");
+}
+
+#[test]
+fn a_sweep_in_a_file_may_be_a_list() {
+    let files = Files::new();
+    let file = files.write("sweep.toml", "clients = 10\nsweep = [\"base=1s,2s\", \"capacity=50,100\"]\n");
+    let file = file.to_str().unwrap();
+    let flags = ["--clients=10", "--sweep=base=1s,2s", "--sweep=capacity=50,100", "--csv"];
+    assert_eq!(said(&mut simulate(&["--file", file, "--csv"])), said(&mut simulate(&flags)));
+}
+
 #[test]
 fn a_file_is_equivalent_to_flags_and_flags_override_it() {
     let files = Files::new();
@@ -221,6 +274,17 @@ fn invalid_input_is_rejected_with_a_remedy() {
             &["outage", "--guards", "window rato=10%"],
             2,
             "--guards: window: `rato` is not a setting; did you mean `ratio`?",
+        ),
+        (&["--sweep", "capcity=5"], 2, "--sweep: `capcity` is not a setting; did you mean `capacity`?"),
+        (
+            &["--sweep", "rate=5"],
+            2,
+            "--sweep: the reconnect scenario has no setting `rate`; remove it or use one of clients,",
+        ),
+        (
+            &["--sweep=clients=1..200 step 1", "--seeds=51"],
+            2,
+            "are 10200 runs, and at most 10000 are possible; lower --seeds",
         ),
         (&["--retry-after", "perhaps"], 2, "expected one of none, staggered, reservations, or a duration like 5s"),
         (&["--seeds", "0"], 2, "1..=1000"),

@@ -39,8 +39,48 @@ pub struct StrategyReport {
     /// Description of the guards; absent for scenarios without guards.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guards: Option<String>,
+    /// The scenario of this strategy; absent if it is that of the document.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scenario: Option<ScenarioSpec>,
+    /// The settings that sweeps gave to this strategy, in the order of the sweeps; absent without a sweep. The name ends
+    /// with them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub swept: Vec<SweptSetting>,
     /// The runs, one per seed.
     pub runs: Vec<RunReport>,
+}
+
+/// A setting that a sweep varies, with one of its values.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub struct SweptSetting {
+    /// The name of the setting.
+    pub setting: String,
+    /// The value, as in the policy language or on the command line.
+    pub value: String,
+    /// What the setting belongs to.
+    pub of: SweptPart,
+}
+
+/// What a swept setting belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum SweptPart {
+    /// The policy.
+    Policy,
+    /// The scenario.
+    Scenario,
+}
+
+impl SweptSetting {
+    /// Creates a swept setting.
+    #[must_use]
+    pub fn new(setting: impl Into<String>, value: impl Into<String>, of: SweptPart) -> Self {
+        Self { setting: setting.into(), value: value.into(), of }
+    }
 }
 
 /// One run.
@@ -76,7 +116,14 @@ impl StormReport {
             .into_iter()
             .map(|(seed, figures)| RunReport { seed: seed.get(), figures: figures.into(), measured: None })
             .collect();
-        self.strategies.push(StrategyReport { name: name.into(), policy: policy.to_string(), guards: None, runs });
+        self.strategies.push(StrategyReport {
+            name: name.into(),
+            policy: policy.to_string(),
+            guards: None,
+            scenario: None,
+            swept: Vec::new(),
+            runs,
+        });
         self
     }
 
@@ -87,6 +134,22 @@ impl StormReport {
             run.measured = Some(measured);
         }
         self
+    }
+
+    /// Sets the scenario of the last strategy and the settings that sweeps gave to it.
+    #[must_use]
+    pub fn with_swept(mut self, scenario: ScenarioSpec, swept: impl IntoIterator<Item = SweptSetting>) -> Self {
+        if let Some(last) = self.strategies.last_mut() {
+            last.scenario = (scenario != self.scenario).then_some(scenario);
+            last.swept = swept.into_iter().collect();
+        }
+        self
+    }
+
+    /// Returns the scenario of a strategy: its own, or that of the document.
+    #[must_use]
+    pub fn scenario_of<'a>(&'a self, strategy: &'a StrategyReport) -> &'a ScenarioSpec {
+        strategy.scenario.as_ref().unwrap_or(&self.scenario)
     }
 
     /// Sets the description of the guards of the last strategy.
@@ -203,6 +266,26 @@ mod tests {
     fn guards_are_written_only_for_scenarios_with_guards() {
         let guards = |storm: StormReport| to_value(storm).unwrap()["strategies"][0].get("guards").cloned();
         assert_eq!([guards(outages()), guards(contentions())], [Some(json!("none")), None]);
+    }
+
+    #[test]
+    fn a_swept_strategy_has_its_own_scenario_and_its_settings() {
+        let [base, other] = [50.0, 60.0].map(|rate| outage::OutageScenario::builder(rate).build().unwrap());
+        let swept = |value| [SweptSetting::new("rate", value, SweptPart::Scenario)];
+        let none = || Vec::<(Seed, RunFigures)>::new();
+        let storm = StormReport::new(&base)
+            .with_strategy("plain, rate=50", &Policy::DEFAULT, none())
+            .with_swept((&base).into(), swept("50"))
+            .with_strategy("plain, rate=60", &Policy::DEFAULT, none())
+            .with_swept((&other).into(), swept("60"));
+        let document = to_value(&storm).unwrap();
+        let [first, second] = [0, 1].map(|at| &document["strategies"][at]);
+        assert_eq!((first.get("scenario"), &second["scenario"]["rate"]), (None, &json!(60.0)));
+        assert_eq!(second["swept"], json!([{"setting": "rate", "value": "60", "of": "scenario"}]));
+        assert_eq!(storm.scenario_of(&storm.strategies[0]), &ScenarioSpec::from(&base));
+        assert_eq!(storm.scenario_of(&storm.strategies[1]), &ScenarioSpec::from(&other));
+        assert_eq!(from_value::<StormReport>(document).unwrap(), storm);
+        assert!(to_value(contentions()).unwrap()["strategies"][0].get("swept").is_none());
     }
 
     #[test]

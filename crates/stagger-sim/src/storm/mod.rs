@@ -27,7 +27,7 @@ mod report;
 mod spec;
 mod verdict;
 
-pub use document::{RunReport, SchemaVersion, StormReport, StrategyReport};
+pub use document::{RunReport, SchemaVersion, StormReport, StrategyReport, SweptPart, SweptSetting};
 pub use measurements::{Measurements, ServerCounts};
 pub use metric::{Better, Importance, Metric, MetricValue, Quantity};
 pub use report::{FluidReport, OccReport, OutageReport, ReconnectReport, RunFigures};

@@ -12,11 +12,15 @@ const TENTHS: usize = 10;
 /// Returns the chart of open connections, or of successful requests, over time.
 pub(crate) fn chart(storm: &StormReport) -> Option<Chart> {
     let until = end_time(storm, SHOWN_SHARE);
-    let (title, label, target, is_sum) = match &storm.scenario {
-        ScenarioSpec::Reconnect(spec) => ("Connections over time", "connected clients", spec.clients as f64, true),
-        ScenarioSpec::Outage(spec) => ("Successful requests over time", "successful requests in 1s", spec.rate, false),
+    let (title, label, is_sum) = match &storm.scenario {
+        ScenarioSpec::Reconnect(_) => ("Connections over time", "connected clients", true),
+        ScenarioSpec::Outage(_) => ("Successful requests over time", "successful requests in 1s", false),
         _ => return None,
     };
+    let targets: Vec<f64> = storm.strategies.iter().map(|strategy| target(storm.scenario_of(strategy))).collect();
+    let target = targets.iter().copied().fold(0.0, f64::max);
+    // The rows of a sweep over the clients or the rate have no common target.
+    let is_common = targets.iter().all(|other| other.total_cmp(&target).is_eq());
     let series: Vec<(usize, &str, f64, Vec<f64>)> = first_runs(storm)
         .take(MAX_LINES)
         .filter_map(|(nth, name, figures)| {
@@ -64,10 +68,19 @@ pub(crate) fn chart(storm: &StormReport) -> Option<Chart> {
             description: format!("{title}, up to {}.", Unit::Count.label(target)),
             x: Axis::new("time", Unit::Seconds).including(0.0).including(until),
             y: Axis::new(label, Unit::Count).including(0.0),
-            series: [target_line].into_iter().chain(lines).collect(),
+            series: is_common.then_some(target_line).into_iter().chain(lines).collect(),
         }],
         logarithmic: Vec::new(),
         heads,
         rows: (0..ROWS).map(row).collect(),
     })
+}
+
+/// Returns the number of clients, or of requests per second, that are served when all is well.
+const fn target(spec: &ScenarioSpec) -> f64 {
+    match spec {
+        ScenarioSpec::Reconnect(spec) => spec.clients as f64,
+        ScenarioSpec::Outage(spec) => spec.rate,
+        _ => 0.0,
+    }
 }

@@ -14,13 +14,11 @@ pub(crate) fn chart(storm: &StormReport) -> Option<Chart> {
         .collect();
     let bin_s = timelines.first()?.2.bin_s;
     let max = timelines.iter().flat_map(|(_, _, timeline)| &timeline.attempts).copied().fold(0.0, f64::max);
-    let (capacity, down) = match &storm.scenario {
-        ScenarioSpec::Reconnect(spec) | ScenarioSpec::Fluid(spec) => (spec.rate, (0.0, spec.down_for_s)),
-        ScenarioSpec::Outage(spec) => (spec.capacity, (spec.start_s, spec.start_s + spec.duration_s)),
-        _ => return None,
-    };
-    let max = max.max(capacity * bin_s);
+    let servers: Vec<(f64, (f64, f64))> =
+        storm.strategies.iter().map(|strategy| server(storm.scenario_of(strategy))).collect::<Option<_>>()?;
+    let max = servers.iter().map(|(capacity, _)| capacity * bin_s).fold(max, f64::max);
     let figure = |spacing: Spacing, (nth, name, timeline): &(usize, &str, Timeline)| {
+        let (capacity, down) = servers[*nth];
         let lowest = if spacing == Spacing::Log { 1.0 } else { 0.0 };
         let mut series = Vec::new();
         if down.1 > down.0 {
@@ -63,4 +61,13 @@ pub(crate) fn chart(storm: &StormReport) -> Option<Chart> {
         heads,
         rows: (0..ROWS).map(row).collect(),
     })
+}
+
+/// Returns the capacity of the server, and the start and the end of its outage.
+const fn server(spec: &ScenarioSpec) -> Option<(f64, (f64, f64))> {
+    match spec {
+        ScenarioSpec::Reconnect(spec) | ScenarioSpec::Fluid(spec) => Some((spec.rate, (0.0, spec.down_for_s))),
+        ScenarioSpec::Outage(spec) => Some((spec.capacity, (spec.start_s, spec.start_s + spec.duration_s))),
+        _ => None,
+    }
 }

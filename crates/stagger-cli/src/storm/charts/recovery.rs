@@ -9,9 +9,11 @@ const SHARES: [f64; 8] = [0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 1.0];
 
 /// Returns the chart of the share of recovered clients, by the time since the server is up.
 pub(crate) fn chart(storm: &StormReport) -> Option<Chart> {
-    let ScenarioSpec::Reconnect(spec) = &storm.scenario else {
+    if !matches!(storm.scenario, ScenarioSpec::Reconnect(_)) {
         return None;
-    };
+    }
+    // The times of the rows of a sweep count from different ends of the outage.
+    let down_for: Vec<f64> = storm.strategies.iter().map(|strategy| down_for(storm.scenario_of(strategy))).collect();
     let curves: Vec<(usize, &str, Vec<Point>)> = first_runs(storm)
         .take(MAX_LINES)
         .filter_map(|(nth, name, figures)| match figures {
@@ -19,7 +21,7 @@ pub(crate) fn chart(storm: &StormReport) -> Option<Chart> {
                 let mut sum = 0.0;
                 let share = |(bin, count): (usize, &u32)| {
                     sum += f64::from(*count);
-                    Point { x: (bin + 1) as f64 * figures.bin_s - spec.down_for_s, y: sum / figures.clients as f64 }
+                    Point { x: (bin + 1) as f64 * figures.bin_s - down_for[nth], y: sum / figures.clients as f64 }
                 };
                 let curve =
                     figures.connects.iter().enumerate().map(share).filter(|point| point.x > 0.0 && point.y > 0.0);
@@ -68,6 +70,13 @@ pub(crate) fn chart(storm: &StormReport) -> Option<Chart> {
         heads,
         rows: SHARES.iter().map(row).collect(),
     })
+}
+
+fn down_for(spec: &ScenarioSpec) -> f64 {
+    match spec {
+        ScenarioSpec::Reconnect(spec) => spec.down_for_s,
+        _ => 0.0,
+    }
 }
 
 fn reached(curve: &[Point], share: f64) -> Option<Point> {

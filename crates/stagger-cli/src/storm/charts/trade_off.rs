@@ -3,6 +3,7 @@ use stagger_sim::storm::{Metric, MetricValue, RunReport, ScenarioSpec, StormRepo
 use super::super::chart::Chart;
 use super::super::metric::unit;
 use super::super::results::Results;
+use super::super::swept::name_of_curve;
 use super::common::line;
 use crate::plot::{Axis, Figure, Point, Series, Shape};
 
@@ -13,11 +14,10 @@ pub(crate) fn chart(storm: &StormReport, results: &Results<'_>) -> Option<Chart>
     let points = |row: &StrategyReport| -> Vec<Point> {
         row.runs.iter().filter_map(|run| Some(Point { x: value(time, run)?, y: value(cost, run)? })).collect()
     };
-    // The values of a swept setting form a curve. Guards do not: there is nothing between two of them.
+    // The values of the last swept setting form a curve. Guards do not: there is nothing between two of them.
     let mut families: Vec<(&str, Vec<Point>)> = Vec::new();
     for row in &results.rows {
-        let swept = row.name.rsplit_once(", ").filter(|(_, setting)| setting.contains('='));
-        let family = swept.map_or(&*row.name, |(family, _)| family);
+        let family = name_of_curve(row);
         match families.iter_mut().find(|(name, _)| *name == family) {
             Some((_, curve)) => curve.extend(points(row)),
             None => families.push((family, points(row))),

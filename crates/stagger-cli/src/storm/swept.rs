@@ -1,0 +1,29 @@
+//! Names of rows in a sweep. They end with the swept settings, such as `ours, base=1s, rate=100`.
+
+use stagger_sim::storm::{StrategyReport, SweptPart, SweptSetting};
+
+/// Returns the name of a row without the swept settings of its scenario: all rows of that name have one policy.
+pub(crate) fn name_of_policy(row: &StrategyReport) -> String {
+    let mut name = without(row, row.swept.len()).to_owned();
+    for swept in row.swept.iter().filter(|swept| swept.of == SweptPart::Policy) {
+        name.push_str(&label(swept));
+    }
+    name
+}
+
+/// Returns the name of a row without the setting of the last sweep: these rows form a curve.
+pub(crate) fn name_of_curve(row: &StrategyReport) -> &str {
+    without(row, row.swept.len().min(1))
+}
+
+/// Returns the name of a row without its last `count` swept settings.
+fn without(row: &StrategyReport, count: usize) -> &str {
+    let last = row.swept.iter().rev().take(count);
+    let shorter = last.fold(Some(&*row.name), |name, swept| name?.strip_suffix(&*label(swept)));
+    // The name of a duplicate ends with a number.
+    shorter.unwrap_or(&row.name)
+}
+
+fn label(SweptSetting { setting, value, .. }: &SweptSetting) -> String {
+    format!(", {setting}={value}")
+}
