@@ -20,6 +20,10 @@ pub struct ReconnectFigures {
     pub gave_up: u64,
     /// Number of clients that would have continued after the horizon.
     pub unfinished: u64,
+    /// Number of times that the server crashed again ([`ReconnectScenarioBuilder::crash_loop`]).
+    ///
+    /// [`ReconnectScenarioBuilder::crash_loop`]: super::ReconnectScenarioBuilder::crash_loop
+    pub crashes: u64,
     /// Attempts that arrived, per 100 ms.
     pub arrivals: TimeSeries,
     /// Clients that were connected, per 100 ms.

@@ -14,11 +14,19 @@
 //! - Clients have no timeouts. A client without further attempts gives up; attempts that would arrive after the horizon
 //!   are not made.
 //!
+//! - A server in a crash loop ([`ReconnectScenarioBuilder::crash_loop`]) loses all connections and pending handshakes
+//!   when too many attempts arrive within a second, and is down again. Every client that was connected notices it within
+//!   another `disconnect_window`, and continues its backoff unless the connection had been stable; a client whose
+//!   handshake was pending learns that the attempt failed. Recovery times run from the first loss to the last
+//!   connection.
+//!
 //! # Limits
 //!
 //! No policy needs less than one attempt per client, `clients / rate` to connect all clients, and half of that on
 //! average: [`ReconnectFigures::efficiency`] compares a policy with these limits.
 
+mod crash_loop;
+mod crash_run;
 mod figures;
 mod recorder;
 mod scenario;

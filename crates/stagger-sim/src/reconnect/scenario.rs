@@ -3,6 +3,7 @@ use core::time::Duration;
 use stagger_core::{Policy, Seed, ServerHint, admission::Admission};
 
 use super::ReconnectFigures;
+use super::crash_loop::CrashLoop;
 use super::server::{FixedHint, Server, Staggered};
 use super::simulation::ReconnectSimulation;
 use crate::engine::progress::Progress;
@@ -25,6 +26,7 @@ pub struct ReconnectScenario {
     pub(crate) horizon: u64,
     pub(crate) first_attempt: FirstAttempt,
     pub(crate) retry_after: RetryAfter,
+    pub(crate) crash_loop: Option<CrashLoop>,
     /// Number of clients whose attempts are recorded.
     pub(super) sample: u32,
 }
@@ -87,6 +89,7 @@ impl ReconnectScenario {
             horizon: micros(Duration::from_secs(86_400)),
             first_attempt: FirstAttempt::AfterDelay,
             retry_after: RetryAfter::None,
+            crash_loop: None,
             sample: 0,
         })
     }
@@ -164,6 +167,10 @@ impl ReconnectScenario {
     ) -> Option<ReconnectFigures> {
         let mut simulation = ReconnectSimulation::new(self, policy, seed, server);
         engine.run(&mut simulation, progress).ok()?;
+        // After a crash of the server, the run continues with the events that are left.
+        while simulation.restart() {
+            engine.run(&mut simulation, progress).ok()?;
+        }
         Some(simulation.figures())
     }
 }
@@ -202,6 +209,15 @@ impl ReconnectScenarioBuilder {
         self
     }
 
+    /// Lets the server crash again under the clients that return: each time more than `above` attempts arrive within a
+    /// second, all connections and pending handshakes are lost, and the server is down for as long as the first time
+    /// ([`down_for`](Self::down_for)). It crashes at most `most` times. Default: never. Range of `above`: as of
+    /// [`rate`](Self::rate). The fluid model has no such crashes.
+    pub const fn crash_loop(mut self, most: u32, above: f64) -> Self {
+        self.0.crash_loop = if most > 0 { Some(CrashLoop { most, above }) } else { None };
+        self
+    }
+
     /// Builds the scenario.
     ///
     /// # Errors
@@ -209,9 +225,10 @@ impl ReconnectScenarioBuilder {
     pub fn build(self) -> Result<ReconnectScenario, ScenarioError> {
         let ReconnectScenario { clients, rate, horizon, disconnect_window, up_at, retry_after, .. } = self.0;
         let slow = is_rate(rate) && rate < 1.0;
+        let crash_rate_fits = self.0.crash_loop.is_none_or(|crash_loop| is_rate(crash_loop.above));
         ScenarioError::check([
             (ScenarioProblem::Clients, clients == 0 || clients > 1 << CLIENT_BITS),
-            (ScenarioProblem::Rate, !is_rate(rate)),
+            (ScenarioProblem::Rate, !is_rate(rate) || !crash_rate_fits),
             (ScenarioProblem::Backlog, self.0.backlog == 0),
             (ScenarioProblem::Network, !self.0.network.is_valid()),
             // A horizon of 0 is a problem of its own.
@@ -278,9 +295,10 @@ mod tests {
         let micros = |most: u64| (0..most).prop_map(Duration::from_micros);
         let first = prop_oneof![Just(FirstAttempt::AfterDelay), Just(FirstAttempt::Immediate)];
         let ways = prop_oneof![Just((0_u64, 0_u64)), (0_u64..50, 0_u64..50), (0_u64..60_000, 0_u64..60_000)];
+        let crashes = prop_oneof![Just(0_u32), 0_u32..5];
         let size = prop_oneof![1_u64..50, 1_u64..3_000];
-        (size, 1.0..5_000.0_f64, 1_u32..300, ways, micros(2_000_000), micros(3_000_000), first, hints()).prop_map(
-            |(clients, rate, backlog, (least, more), window, down, first, hints)| {
+        (size, 1.0..5_000.0_f64, 1_u32..300, ways, micros(2_000_000), micros(3_000_000), first, hints(), crashes)
+            .prop_map(|(clients, rate, backlog, (least, more), window, down, first, hints, crashes)| {
                 ReconnectScenario::builder(clients)
                     .rate(rate)
                     .backlog(backlog)
@@ -290,11 +308,11 @@ mod tests {
                     .horizon(Duration::from_secs(100))
                     .first_attempt(first)
                     .retry_after(hints)
+                    .crash_loop(crashes, rate * 0.8)
                     .sample(3)
                     .build()
                     .unwrap()
-            },
-        )
+            })
     }
 
     proptest! {

@@ -53,6 +53,11 @@ impl Acceptor {
         self.accept(micros(at)).map(Duration::from_micros)
     }
 
+    /// Drops all pending handshakes, because the server has crashed.
+    pub(super) const fn restart(&mut self) {
+        self.busy_until = 0.0;
+    }
+
     #[inline]
     fn accept(&mut self, at: u64) -> Option<u64> {
         let at = at as f64;

@@ -2,6 +2,7 @@ use core::time::Duration;
 
 use stagger_core::{Outcome, Policy, Seed, machine::RetryState};
 
+use super::crash_loop::Crashes;
 use super::server::{Acceptor, Server};
 use super::tally::Tally;
 use super::{FirstAttempt, ReconnectFigures, ReconnectScenario};
@@ -10,42 +11,49 @@ use crate::engine::time::micros;
 use crate::environment::random::Environment;
 use crate::scenario::client_policy::ClientPolicy;
 
-pub(super) struct ReconnectSimulation<'a, S> {
-    scenario: &'a ReconnectScenario,
-    policy: ClientPolicy<'a>,
-    environment: Environment,
+/// The simulation of a mass disconnect: all clients and one server.
+pub(super) struct ReconnectSimulation<'a, S: Server> {
+    pub(super) scenario: &'a ReconnectScenario,
+    pub(super) policy: ClientPolicy<'a>,
+    pub(super) environment: Environment,
     server: S,
-    acceptor: Acceptor,
-    tally: Tally,
+    pub(super) acceptor: Acceptor,
+    pub(super) tally: Tally,
+    pub(super) crashes: Option<Box<Crashes<Client<S::Token>>>>,
 }
 
 /// The state of a client: 24 bytes, and the token that the server assigned to it.
 #[derive(Clone, Copy)]
 pub(super) struct Client<N> {
-    state: RetryState,
-    token: N,
+    pub(super) state: RetryState,
+    pub(super) token: N,
 }
 
 impl<'a, S: Server> ReconnectSimulation<'a, S> {
     pub(super) fn new(scenario: &'a ReconnectScenario, policy: &'a Policy, seed: Seed, server: S) -> Self {
         let (policy, environment) = (ClientPolicy::new(policy, seed), Environment::new(seed));
         let acceptor = Acceptor::new(scenario.rate(), scenario.backlog);
-        Self { scenario, policy, environment, server, acceptor, tally: Tally::default() }
+        let fresh = Client { state: RetryState::new(), token: S::Token::default() };
+        let crashes = Crashes::new(scenario, fresh).map(Box::new);
+        Self { scenario, policy, environment, server, acceptor, tally: Tally::default(), crashes }
     }
 
     pub(super) fn figures(self) -> ReconnectFigures {
-        self.tally.figures(self.scenario, self.acceptor.peak_backlog())
+        let crashes = self.crashes.as_ref().map_or(0, |crashes| crashes.count);
+        let mut figures = self.tally.figures(self.scenario, self.acceptor.peak_backlog());
+        figures.crashes = u64::from(crashes);
+        figures
     }
 
     #[inline]
-    fn lost_at(&self, id: u32) -> u64 {
+    pub(super) fn lost_at(&self, id: u32) -> u64 {
         self.environment.disconnect_time(id, self.scenario.disconnect_window)
     }
 
     /// Sends the client's next attempt after the delay `after`, starting at `now`. Returns its arrival time, which is
     /// at least `least`; `None` if the client gives up or the attempt would arrive after the horizon.
     #[inline(always)]
-    fn send(
+    pub(super) fn send(
         &mut self,
         id: u32,
         client: &mut Client<S::Token>,
@@ -55,7 +63,7 @@ impl<'a, S: Server> ReconnectSimulation<'a, S> {
         least: u64,
     ) -> Option<u64> {
         let Some(after) = after.map(micros) else {
-            self.tally.gave_up(client.state.attempt());
+            self.tally.gave_up(self.attempts(id, client));
             return None;
         };
         let at = now.saturating_add(after);
@@ -65,18 +73,28 @@ impl<'a, S: Server> ReconnectSimulation<'a, S> {
             return None;
         }
         self.policy.on_attempt(id, &mut client.state, at);
+        if let Some(crashes) = &mut self.crashes {
+            crashes.clients[id as usize].last_wait = after;
+        }
         self.tally.total_wait += after;
         self.tally.in_flight.start(at);
         Some(arrives)
     }
 
     #[inline(never)]
-    fn connected(&mut self, id: u32, client: &Client<S::Token>, heard: u64) {
+    pub(super) fn connected(&mut self, id: u32, client: &Client<S::Token>, heard: u64) {
         if heard > self.scenario.horizon {
             self.tally.unfinished += 1;
         } else {
-            self.tally.connected(heard, heard - self.lost_at(id), client.state.attempt());
+            self.tally.connected(heard, heard - self.lost_at(id), self.attempts(id, client));
         }
+    }
+
+    /// Returns the number of attempts of a client, with those before earlier crashes of the server.
+    #[inline(always)]
+    pub(super) fn attempts(&self, id: u32, client: &Client<S::Token>) -> u32 {
+        let earlier = self.crashes.as_ref().map_or(0, |crashes| crashes.clients[id as usize].earlier_attempts);
+        client.state.attempt() + earlier
     }
 }
 
@@ -92,6 +110,43 @@ impl<S: Server> Simulation for ReconnectSimulation<'_, S> {
     }
 
     fn first_event(&mut self, id: u32, client: &mut Self::Client) -> Option<u64> {
+        if self.crashes.is_some() {
+            return self.first_event_of_run(id, client);
+        }
+        self.first_attempt(id, client)
+    }
+
+    // Otherwise scenario and policy would be loaded again for each event.
+    #[inline(always)]
+    fn handle_event(&mut self, at: u64, id: u32, client: &mut Self::Client) -> Option<u64> {
+        if self.crashes.is_some() {
+            return self.handle_with_crashes(at, id, client);
+        }
+        match self.arrive(at, id, client, client.state.attempt(), self.scenario.up_at) {
+            Arrival::Accepted { heard, .. } => {
+                self.connected(id, client, heard);
+                None
+            }
+            Arrival::Rejected(next) => next,
+        }
+    }
+
+    fn finished_clients(&self) -> u64 {
+        self.tally.finished()
+    }
+}
+
+/// What came of an attempt.
+pub(super) enum Arrival {
+    /// It was accepted: the handshake is complete at `done`, and the client hears of it at `heard`.
+    Accepted { done: u64, heard: u64 },
+    /// It was rejected. The time of the next attempt, if there is one.
+    Rejected(Option<u64>),
+}
+
+impl<S: Server> ReconnectSimulation<'_, S> {
+    /// Sends the first attempt of a client.
+    pub(super) fn first_attempt(&mut self, id: u32, client: &mut Client<S::Token>) -> Option<u64> {
         let now = self.lost_at(id);
         let after = match self.scenario.first_attempt {
             FirstAttempt::AfterDelay => self.policy.on_disconnect(id, &mut client.state, now),
@@ -101,21 +156,18 @@ impl<S: Server> Simulation for ReconnectSimulation<'_, S> {
         self.send(id, client, now, after, way, now)
     }
 
-    // Otherwise scenario and policy would be loaded again for each event.
+    /// Handles the arrival of an attempt, the client's `nth`, at a server that is up from `up_at` on.
     #[inline(always)]
-    fn handle_event(&mut self, at: u64, id: u32, client: &mut Self::Client) -> Option<u64> {
+    pub(super) fn arrive(&mut self, at: u64, id: u32, client: &mut Client<S::Token>, nth: u32, up_at: u64) -> Arrival {
         self.tally.arrivals.add(at);
         if id < self.scenario.sample {
             self.tally.sampled(id, at);
         }
-        let [answer, next] = self.environment.message_bits(id, client.state.attempt());
+        let [answer, next] = self.environment.message_bits(id, nth);
         let back = self.scenario.network.delay(answer);
-        let is_up = at >= self.scenario.up_at;
+        let is_up = at >= up_at;
         match if is_up { self.server.arrive(&mut self.acceptor, at, &mut client.token) } else { Err(None) } {
-            Ok(done) => {
-                self.connected(id, client, done.saturating_add(back));
-                None
-            }
+            Ok(done) => Arrival::Accepted { done, heard: done.saturating_add(back) },
             Err(hint) => {
                 let heard = at + back;
                 self.tally.in_flight.end(heard);
@@ -125,12 +177,8 @@ impl<S: Server> Simulation for ReconnectSimulation<'_, S> {
                 };
                 let after = self.policy.on_failure(id, &mut client.state, outcome, heard);
                 // The engine requires time to advance.
-                self.send(id, client, heard, after, next, at + 1)
+                Arrival::Rejected(self.send(id, client, heard, after, next, at + 1))
             }
         }
-    }
-
-    fn finished_clients(&self) -> u64 {
-        self.tally.finished()
     }
 }

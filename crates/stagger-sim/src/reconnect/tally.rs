@@ -62,6 +62,7 @@ impl Tally {
             connected: connected_at.count(),
             gave_up: self.gave_up,
             unfinished: self.unfinished,
+            crashes: 0,
             peak_in_flight: self.in_flight.peak(),
             peak_backlog,
             t50: time(connected_at.quantile(0.5, clients)),

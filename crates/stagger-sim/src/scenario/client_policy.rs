@@ -32,6 +32,25 @@ impl<'a> ClientPolicy<'a> {
         delay(&retry.lost(Health::Stable, Outcome::TRANSIENT, || instant(now), &Guards::none()))
     }
 
+    /// Handles the loss of a later connection, at `now` in microseconds, that was open for `lived`; `last_wait` is the
+    /// wait before it was opened. Returns the delay before the next attempt; `None` if there is none.
+    pub(crate) fn on_loss(
+        &self,
+        id: u32,
+        state: &mut RetryState,
+        outcome: Outcome,
+        [lived, last_wait]: [Duration; 2],
+        now: u64,
+    ) -> Option<Duration> {
+        let health = Health::after(self.policy, lived, last_wait);
+        delay(&self.retry(id, state).lost(health, outcome, || instant(now), &Guards::none()))
+    }
+
+    /// Returns the policy with other seeds for all clients.
+    pub(crate) const fn reseeded(self, nth: u32) -> Self {
+        Self { seeds: self.seeds.for_call(nth as u64), ..self }
+    }
+
     /// Handles the start of a call, at `now` in microseconds. Returns the delay before its first attempt.
     pub(crate) fn on_call(&self, id: u32, state: &mut RetryState, now: u64) -> Duration {
         *state = RetryState::new();
@@ -157,8 +176,7 @@ mod tests {
                 Ending::Lost { lived, outcome } => {
                     now += lived * SECOND;
                     let last_wait = delays.last().copied().unwrap_or_default();
-                    let health = Health::after(policy, Duration::from_secs(lived), last_wait);
-                    delay(&clients.retry(7, &mut state).lost(health, outcome, || instant(now), &Guards::none()))
+                    clients.on_loss(7, &mut state, outcome, [Duration::from_secs(lived), last_wait], now)
                 }
                 Ending::Failed(outcome) => clients.on_failure(7, &mut state, outcome, now),
             };

@@ -31,5 +31,7 @@ pub use document::{RunReport, SchemaVersion, StormReport, StrategyReport, SweptP
 pub use measurements::{Measurements, ServerCounts};
 pub use metric::{Better, Importance, Metric, MetricValue, Quantity};
 pub use report::{FluidReport, OccReport, OutageReport, ReconnectReport, RunFigures};
-pub use spec::{FirstAttemptSpec, OccSpec, OutageKindSpec, OutageSpec, ReconnectSpec, RetryAfterSpec, ScenarioSpec};
+pub use spec::{
+    CrashLoopSpec, FirstAttemptSpec, OccSpec, OutageKindSpec, OutageSpec, ReconnectSpec, RetryAfterSpec, ScenarioSpec,
+};
 pub use verdict::VerdictKind;

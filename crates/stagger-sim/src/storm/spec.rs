@@ -47,6 +47,20 @@ pub struct ReconnectSpec {
     pub retry_after: RetryAfterSpec,
     /// The delay of the hint, with `fixed`.
     pub retry_after_s: Option<f64>,
+    /// When the server crashes again; absent if it does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub crash_loop: Option<CrashLoopSpec>,
+}
+
+/// When a server crashes again under the clients that return.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub struct CrashLoopSpec {
+    /// Maximum number of crashes.
+    pub most: u32,
+    /// The server crashes when more attempts than this arrive within a second.
+    pub above: f64,
 }
 
 /// When a client makes its first attempt.
@@ -182,6 +196,9 @@ impl From<&reconnect::ReconnectScenario> for ReconnectSpec {
             },
             retry_after,
             retry_after_s: delay.map(|delay| delay.as_secs_f64()),
+            crash_loop: scenario
+                .crash_loop
+                .map(|crash_loop| CrashLoopSpec { most: crash_loop.most, above: crash_loop.above }),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Tests of mass disconnects.
 
+mod crash_loop;
 mod formulas;
 mod problems;
 mod progress;
