@@ -51,8 +51,8 @@ pub(crate) fn table(
     options: RenderOptions,
 ) -> String {
     let rows: Vec<Vec<Cell>> = rows.into_iter().map(|row| row.into_iter().map(Into::into).collect()).collect();
-    let gap = if options.columns < ROOMY { 1 } else { 3 };
     let least: Vec<u16> = columns.iter().enumerate().map(|(i, column)| least_width(column, i, &rows)).collect();
+    let gap = gap(columns, &least, options.columns);
     let shown = fitting(columns, &least, gap, options.columns);
     let mut table = Table::new();
     table
@@ -81,6 +81,18 @@ pub(crate) fn table(
         out.push('\n');
     }
     out
+}
+
+/// Returns the width of the gaps between columns: narrow ones in a narrow terminal, and where the columns that are
+/// always kept would not fit otherwise.
+fn gap(columns: &[Column], least: &[u16], room: u16) -> u16 {
+    if room < ROOMY {
+        return 1;
+    }
+    let kept = || columns.iter().zip(least).filter(|(column, _)| column.keep == Keep::Always);
+    let width: usize = kept().map(|(_, width)| usize::from(*width)).sum();
+    let gaps = kept().count().saturating_sub(1);
+    [3, 2].into_iter().find(|gap| width + gaps * usize::from(*gap) <= usize::from(room)).unwrap_or(1)
 }
 
 /// Returns the width of the longest cell of a column and of the longest word of its heading.
@@ -139,6 +151,16 @@ mod tests {
     #[test]
     fn a_narrow_table_has_narrow_gaps() {
         assert_eq!(lines(40)[2], "   10 0–30s         1m5s");
+    }
+
+    #[test]
+    fn gaps_become_narrower_before_a_kept_column_exceeds_the_width() {
+        let (wide, narrow) =
+            ([Column::left("a"); 3], [Column::left("a"), Column::left("a").optional(), Column::left("a")]);
+        for (least, room, want) in [(20, 66, 3), (20, 65, 2), (20, 64, 2), (20, 63, 1), (30, 60, 1), (5, 59, 1)] {
+            assert_eq!(gap(&wide, &[least; 3], room), want, "{least} {room}");
+        }
+        assert_eq!(gap(&narrow, &[30; 3], 63), 3, "a column that may be dropped does not count");
     }
 
     #[test]

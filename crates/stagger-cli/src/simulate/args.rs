@@ -166,6 +166,16 @@ pub(crate) struct SettingArgs {
     #[arg(long, value_name = "none|DUR|staggered|reservations")]
     retry_after: Option<String>,
 
+    /// Let the server crash again under the clients that return, up to this number of times (reconnect): all connections
+    /// are lost, and it is down for as long as the first time. See --crash-above [default: 0]
+    #[arg(long, value_name = "N")]
+    crash_loop: Option<String>,
+
+    /// The server in a crash loop crashes when more attempts than this arrive within a second (reconnect) [default:
+    /// twice the capacity]
+    #[arg(long, value_name = "RATE")]
+    crash_above: Option<String>,
+
     /// Limit of the simulated time (reconnect, fluid, outage) [default: 1d; outage: 2m, or the time of
     /// 1,200 requests]
     #[arg(long, value_name = "DUR")]
@@ -206,7 +216,7 @@ impl SettingArgs {
         self.all().into_iter().filter_map(|(name, value)| Some((name, value.as_deref()?)))
     }
 
-    const fn all(&self) -> [(&'static str, &Option<String>); 15] {
+    const fn all(&self) -> [(&'static str, &Option<String>); 17] {
         [
             ("clients", &self.clients),
             ("capacity", &self.capacity),
@@ -217,6 +227,8 @@ impl SettingArgs {
             ("disconnect-window", &self.disconnect_window),
             ("first-attempt", &self.first_attempt),
             ("retry-after", &self.retry_after),
+            ("crash-loop", &self.crash_loop),
+            ("crash-above", &self.crash_above),
             ("horizon", &self.horizon),
             ("outage", &self.outage),
             ("start", &self.start),

@@ -23,6 +23,10 @@ pub(super) enum AnyScenario {
 }
 
 const CLIENTS: u64 = 10_000;
+/// Default capacity, for the load under which a server crashes.
+const CAPACITY: f64 = 1_000.0;
+/// Maximum number of crashes. Each takes as long as the start of a run.
+const MAX_CRASHES: u32 = 1_000;
 /// Default number of clients of `occ`, all of which contend for one row.
 const OCC_CLIENTS: u64 = 100;
 /// Default request rate of `outage`, per second.
@@ -94,7 +98,8 @@ type Built<T> = Result<Result<T, ScenarioError>, CliError>;
 fn reconnect(settings: &mut Settings, kind: ScenarioKind) -> Built<reconnect::ReconnectScenario> {
     let clients = settings.take("clients", parse::count)?.unwrap_or(CLIENTS);
     let builder = reconnect::ReconnectScenario::builder(clients);
-    let builder = settings.apply(builder, "capacity", parse::rate, ReconnectScenarioBuilder::rate)?;
+    let capacity = settings.take("capacity", parse::rate)?;
+    let builder = capacity.map_or(builder, |rate| builder.rate(rate));
     let builder = settings.apply(builder, "backlog", parse::count_u32, ReconnectScenarioBuilder::backlog)?;
     let range = |text: &str| parse::duration_pair(text, &[".."]);
     let set_range =
@@ -106,12 +111,28 @@ fn reconnect(settings: &mut Settings, kind: ScenarioKind) -> Built<reconnect::Re
     let firsts = [("after-delay", FirstAttempt::AfterDelay), ("immediate", FirstAttempt::Immediate)];
     let first = |text: &str| parse::keyword(text, &firsts);
     let mut builder = settings.apply(builder, "first-attempt", first, ReconnectScenarioBuilder::first_attempt)?;
-    // The fluid model has no individual clients to which a server could send a `Retry-After`.
+    // The fluid model has no individual clients to which a server could send a `Retry-After`, and no crashes.
     if kind == ScenarioKind::Reconnect {
         builder = settings.apply(builder, "retry-after", retry_after, ReconnectScenarioBuilder::retry_after)?;
+        let most = settings.take("crash-loop", crashes)?.unwrap_or(0);
+        let above = settings.take("crash-above", parse::rate)?;
+        if above.is_some() && most == 0 {
+            return Err(CliError::usage(
+                "--crash-above has no effect without --crash-loop; add it, such as --crash-loop 5, or remove --crash-above",
+            ));
+        }
+        builder = builder.crash_loop(most, above.unwrap_or(2.0 * capacity.unwrap_or(CAPACITY)));
     }
     let builder = settings.apply(builder, "horizon", parse::duration, ReconnectScenarioBuilder::horizon)?;
     Ok(builder.sample(SAMPLED_CLIENTS).build())
+}
+
+/// Parses the maximum number of crashes, which may be 0.
+fn crashes(text: &str) -> Result<u32, String> {
+    match text.trim().parse() {
+        Ok(most @ 0..=MAX_CRASHES) => Ok(most),
+        _ => Err(format!("`{text}` is not a number of crashes; use a whole number from 0 to {MAX_CRASHES}")),
+    }
 }
 
 fn retry_after(text: &str) -> Result<RetryAfter, String> {

@@ -144,7 +144,7 @@ fn steps(range: &str, step: &str) -> Result<Vec<String>, String> {
     let [from, to, step] = numbers;
     // The end belongs to the range although binary fractions may miss it.
     let last = ((to - from) / step + 1e-9).floor();
-    if !(last >= 0.0) || step <= 0.0 {
+    if step <= 0.0 || last < 0.0 {
         return Err(format!(
             "`{range}` has no values {} apart; use a step above 0, and the smaller end first",
             parts[2]

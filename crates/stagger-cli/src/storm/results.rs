@@ -1,6 +1,6 @@
 use stagger_sim::storm::{
-    Importance, Metric, OutageKindSpec, ReconnectSpec, RetryAfterSpec, ScenarioSpec, StormReport, StrategyReport,
-    SweptPart,
+    CrashLoopSpec, Importance, Metric, OutageKindSpec, ReconnectSpec, RetryAfterSpec, ScenarioSpec, StormReport,
+    StrategyReport, SweptPart,
 };
 
 use super::metric::format;
@@ -11,6 +11,8 @@ use super::swept::name_of_policy;
 pub(crate) struct Results<'a> {
     pub(crate) metrics: &'static [Metric],
     pub(crate) rows: Vec<&'a StrategyReport>,
+    /// Whether a server crashes again, so that the number of crashes belongs into tables.
+    has_crashes: bool,
 }
 
 /// Metric of a strategy, averaged over its seeds.
@@ -26,7 +28,12 @@ pub(crate) struct Cell {
 impl<'a> Results<'a> {
     /// Returns the metrics of a document.
     pub(crate) fn from_storm(storm: &'a StormReport) -> Self {
-        Self { metrics: storm.scenario.metrics(), rows: storm.strategies.iter().collect() }
+        let crashes = |spec: &ScenarioSpec| matches!(spec, ScenarioSpec::Reconnect(spec) if spec.crash_loop.is_some());
+        Self {
+            metrics: storm.scenario.metrics(),
+            rows: storm.strategies.iter().collect(),
+            has_crashes: storm.strategies.iter().any(|strategy| crashes(storm.scenario_of(strategy))),
+        }
     }
 
     /// Returns the policies with their names and guards. Rows that have the same policy and guards, and names that
@@ -55,12 +62,22 @@ impl<'a> Results<'a> {
     pub(crate) fn assertion_targets(&self) -> Self {
         let is_measured = |row: &&StrategyReport| row.runs.iter().any(|run| run.measured.is_some());
         let measured: Vec<_> = self.rows.iter().copied().filter(is_measured).collect();
-        Self { metrics: self.metrics, rows: if measured.is_empty() { self.rows.clone() } else { measured } }
+        Self { rows: if measured.is_empty() { self.rows.clone() } else { measured }, ..*self }
     }
 
     /// Returns the metrics that are shown in tables.
     pub(crate) fn table_metrics(&self) -> impl Iterator<Item = &'static Metric> {
-        self.metrics.iter().filter(|metric| metric.importance > Importance::Detail)
+        let is_shown = |metric: &&Metric| metric.importance > Importance::Detail || self.is_crash_count(metric);
+        self.metrics.iter().filter(is_shown)
+    }
+
+    /// Returns whether tables have this metric however narrow they are.
+    pub(crate) fn is_primary(&self, metric: &Metric) -> bool {
+        metric.importance == Importance::Primary || self.is_crash_count(metric)
+    }
+
+    fn is_crash_count(&self, metric: &Metric) -> bool {
+        self.has_crashes && metric.key == "crashes"
     }
 
     /// Returns the metric with this key, if the scenario has it.
@@ -130,6 +147,10 @@ fn describe_scenario(spec: &ScenarioSpec) -> String {
         );
         if spec.down_for_s > 0.0 {
             text.push_str(&format!(", downtime {}", time(spec.down_for_s)));
+        }
+        if let Some(CrashLoopSpec { most, above, .. }) = &spec.crash_loop {
+            let (most, above) = (count(f64::from(*most)), count(*above));
+            text.push_str(&format!(", crashes again above {above} attempts/s, up to {most} times"));
         }
         match (spec.retry_after, spec.retry_after_s) {
             (_, Some(delay)) => text.push_str(&format!(", Retry-After {}", time(delay))),

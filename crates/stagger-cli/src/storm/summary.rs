@@ -1,4 +1,4 @@
-use stagger_sim::storm::{Importance, ReconnectSpec, ScenarioSpec, StormReport};
+use stagger_sim::storm::{ReconnectSpec, ScenarioSpec, StormReport};
 
 use super::measurements::{measurements, unreliable_runs};
 use super::outage;
@@ -20,7 +20,7 @@ pub(crate) fn summary(storm: &StormReport, results: &Results<'_>, options: Rende
     let mut columns = vec![Column::left("")];
     columns.extend(results.table_metrics().map(|metric| {
         let column = Column::right(metric.heading);
-        if metric.importance == Importance::Primary { column } else { column.optional() }
+        if results.is_primary(metric) { column } else { column.optional() }
     }));
     if until > 0.0 {
         columns.push(Column::left("arrivals").optional());
@@ -93,7 +93,7 @@ fn reconnect(storm: &StormReport, results: &Results<'_>) -> Option<String> {
     let ((cell, row), spec) = worst?;
     if cell.value? <= spec.rate {
         return Some(
-            "no policy exceeds the capacity of the server in any second (overload time counts 100 ms bins)".to_owned(),
+            "no policy exceeds the capacity of the server in any second (the excess counts shorter windows)".to_owned(),
         );
     }
     let spread = crate::plot::Unit::Seconds.label((spec.clients as f64 / spec.rate).ceil());

@@ -18,8 +18,8 @@ pub(crate) fn name_of_curve(row: &StrategyReport) -> &str {
 
 /// Returns the name of a row without its last `count` swept settings.
 fn without(row: &StrategyReport, count: usize) -> &str {
-    let last = row.swept.iter().rev().take(count);
-    let shorter = last.fold(Some(&*row.name), |name, swept| name?.strip_suffix(&*label(swept)));
+    let mut last = row.swept.iter().rev().take(count);
+    let shorter = last.try_fold(&*row.name, |name, swept| name.strip_suffix(&*label(swept)));
     // The name of a duplicate ends with a number.
     shorter.unwrap_or(&row.name)
 }

@@ -200,6 +200,40 @@ fn sweeps_cross_and_every_scenario_has_its_own_settings() {
 }
 
 #[test]
+fn a_crash_loop_is_counted_in_the_table_and_in_the_document() {
+    let scenario =
+        ["--clients=1k", "--capacity=100", "--down=2s", "--crash-loop=3", "--compare=curl,ours: web-socket spread=30s"];
+    let text = said(simulate(&scenario).env("COLUMNS", "80"));
+    assert!(text.contains("above 200 attempts/s, up to 3 times"), "{text}");
+    assert!(text.contains("   crashes\n") && text.contains("gave "), "{text}");
+    let document = json(&said(simulate(&scenario).arg("--json")));
+    assert_eq!(document["scenario"]["crash_loop"], json(r#"{"most": 3, "above": 200.0}"#));
+    let crashes = |at: usize| document["strategies"][at]["runs"][0]["crashes"].as_u64();
+    assert_eq!([crashes(0), crashes(1)], [Some(3), Some(0)]);
+    let swept = json(&said(simulate(&scenario[..4]).args(["--sweep=crash-above=100,1M", "--json"])));
+    assert_eq!(swept["strategies"][1]["runs"][0]["crashes"], 0);
+}
+
+#[test]
+fn clients_that_gave_up_are_in_a_table_of_80_columns() {
+    for args in [&["reconnect", "-n2"][..], &["fluid", "-n2"], &["occ", "-n2"]] {
+        let text =
+            said(simulate(args).arg("--compare=curl,socket.io,a long name for it: aws-sdk").env("COLUMNS", "80"));
+        let heads: Vec<&str> = text.lines().filter(|line| line.starts_with("   ")).collect();
+        assert!(heads.iter().any(|line| line.contains("gave")), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    }
+}
+
+#[test]
+fn clients_in_step_do_not_look_less_overloaded() {
+    let document = json(&said(&mut simulate(&["--clients=2k", "--compare=curl,aws-sdk", "--json"])));
+    let figure = |at: usize, key: &str| document["strategies"][at]["runs"][0][key].as_f64().unwrap();
+    assert!(figure(0, "overload_s") < figure(1, "overload_s"), "{document:#}");
+    assert!(figure(0, "excess_per_client") > figure(1, "excess_per_client"));
+}
+
+#[test]
 fn a_sweep_in_a_file_may_be_a_list() {
     let files = Files::new();
     let file = files.write("sweep.toml", "clients = 10\nsweep = [\"base=1s,2s\", \"capacity=50,100\"]\n");
@@ -286,6 +320,13 @@ fn invalid_input_is_rejected_with_a_remedy() {
             2,
             "are 10200 runs, and at most 10000 are possible; lower --seeds",
         ),
+        (
+            &["--crash-loop", "often"],
+            2,
+            "--crash-loop: `often` is not a number of crashes; use a whole number from 0 to",
+        ),
+        (&["--crash-above", "5k"], 2, "--crash-above has no effect without --crash-loop"),
+        (&["fluid", "--crash-loop", "5"], 2, "the fluid scenario has no setting `crash-loop`"),
         (&["--retry-after", "perhaps"], 2, "expected one of none, staggered, reservations, or a duration like 5s"),
         (&["--seeds", "0"], 2, "1..=1000"),
         (&["--file", no_seeds], 2, "seeds: 0 is outside 1 to 1000"),

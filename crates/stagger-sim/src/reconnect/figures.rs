@@ -82,6 +82,12 @@ pub struct Fairness {
     pub attempts: Option<f64>,
 }
 
+/// Minimum number of handshakes in a window for the excess.
+const EXCESS_WINDOW_HANDSHAKES: f64 = 10.0;
+
+/// Maximum number of bins in a window: longer than any scenario.
+const MAX_EXCESS_WINDOW: f64 = 1e7;
+
 impl ReconnectFigures {
     /// Returns the mean number of attempts per client.
     #[must_use]
@@ -107,6 +113,20 @@ impl ReconnectFigures {
         let most = self.rate * TimeSeries::BIN_WIDTH.as_secs_f64();
         let bins = self.arrivals.counts().iter().filter(|&&count| f64::from(count) > most).count();
         TimeSeries::BIN_WIDTH.saturating_mul(u32::try_from(bins).unwrap_or(u32::MAX))
+    }
+
+    /// Returns the number of attempts beyond what the server accepts, per client: in each window of 100 ms, or of ten
+    /// handshakes if they take longer, those above `rate` times the length of the window. Unlike
+    /// [`overload`](Self::overload), it counts how many arrive too early and not for how long, so clients in step, whose
+    /// overload is short and high, do not look better than others.
+    #[must_use]
+    pub fn excess_per_client(&self) -> f64 {
+        let per_bin = self.rate * TimeSeries::BIN_WIDTH.as_secs_f64();
+        // With fewer handshakes per window, every attempt would exceed the capacity of its own window.
+        let bins = (EXCESS_WINDOW_HANDSHAKES / per_bin).ceil().clamp(1.0, MAX_EXCESS_WINDOW);
+        let capacity = per_bin * bins;
+        let excess = |window: &[u32]| (window.iter().map(|&count| f64::from(count)).sum::<f64>() - capacity).max(0.0);
+        self.arrivals.counts().chunks(bins as usize).map(excess).sum::<f64>() / (self.clients as f64).max(1.0)
     }
 
     /// Returns how close the policy comes to the optimum.
@@ -158,6 +178,40 @@ mod tests {
         assert_eq!(figures.fairness().recovered, None, "more than 1 % were never connected");
         (figures.recovered_p50, figures.recovered_p99) = (Some(Duration::ZERO), Some(seconds(1)));
         assert_eq!(figures.fairness().recovered, None, "the median is 0");
+    }
+
+    fn arrivals(counts: &[u32]) -> TimeSeries {
+        let mut series = TimeSeries::default();
+        for (bin, &count) in (0..).zip(counts) {
+            (0..count).for_each(|_| series.record(TimeSeries::BIN_WIDTH * bin));
+        }
+        series
+    }
+
+    /// A thousand attempts at a server that accepts ten in 100 ms: all at once, or spread over ten times their share.
+    #[test]
+    fn clients_in_step_exceed_the_capacity_by_more_although_for_a_shorter_time() {
+        let figures = |counts: &[u32]| ReconnectFigures {
+            clients: 1_000,
+            rate: 100.0,
+            arrivals: arrivals(counts),
+            ..ReconnectFigures::default()
+        };
+        let (in_step, spread) = (figures(&[1_000]), figures(&[20; 50]));
+        assert!(in_step.overload() < spread.overload(), "by time, clients in step look better");
+        assert_eq!((in_step.excess_per_client() * 1e3).round() as u64, 990);
+        assert_eq!((spread.excess_per_client() * 1e3).round() as u64, 500);
+        assert_eq!((figures(&[10; 100]).excess_per_client() * 1e3).round() as u64, 0, "at the capacity");
+    }
+
+    #[test]
+    fn a_slow_server_is_judged_by_windows_of_ten_handshakes() {
+        // One attempt per second, as many as it accepts.
+        let counts: Vec<u32> = (0..600).map(|bin| u32::from(bin % 10 == 0)).collect();
+        let figures = ReconnectFigures { clients: 60, rate: 1.0, arrivals: arrivals(&counts), ..Default::default() };
+        assert_eq!((figures.excess_per_client() * 1e3).round() as u64, 0);
+        let none = ReconnectFigures { rate: 1e-9, clients: 3, arrivals: arrivals(&[3]), ..Default::default() };
+        assert!(none.excess_per_client().is_finite());
     }
 
     #[test]

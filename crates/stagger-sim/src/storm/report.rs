@@ -39,7 +39,10 @@ report! {
         peak_100ms_after_1s: u64 =
             figures.arrivals.peak(Duration::from_secs(1)), "peak in 100ms after 1s" (Count, Lower, Detail);
         /// Total time during which more attempts arrived than the server accepts.
-        overload_s: f64 = figures.overload().as_secs_f64(), "overload time" (Seconds, Lower, Secondary);
+        overload_s: f64 = figures.overload().as_secs_f64(), "overload time" (Seconds, Lower, Detail);
+        /// Number of attempts beyond what the server accepts within 100 ms, or within ten handshakes if they take longer,
+        /// per client.
+        excess_per_client: f64 = figures.excess_per_client(), "excess per client" (Number, Lower, Secondary);
         /// Number of attempts sent.
         attempts: u64 = figures.attempts, "attempts" (Count, Lower, Detail);
         /// Number of attempts that did not connect a client.
@@ -71,7 +74,9 @@ report! {
         /// Number of clients connected at the end.
         connected: u64 = figures.connected, "connected" (Count, Higher, Detail);
         /// Number of clients that gave up.
-        gave_up: u64 = figures.gave_up, "gave up" (Count, Lower, Secondary);
+        gave_up: u64 = figures.gave_up, "gave up" (Count, Lower, Primary);
+        /// Number of times that the server crashed again under the clients that returned.
+        crashes: u64 = figures.crashes, "crashes" (Count, Lower, Detail);
         /// Number of clients that would have continued after the horizon.
         unfinished: u64 = figures.unfinished, "unfinished" (Count, Lower, Detail);
         /// Maximum number of attempts in flight.
@@ -187,7 +192,7 @@ report! {
         /// Number of clients whose write succeeded.
         written: u64 = figures.written, "written" (Count, Higher, Detail);
         /// Number of clients that gave up.
-        gave_up: u64 = figures.gave_up, "gave up" (Count, Lower, Secondary);
+        gave_up: u64 = figures.gave_up, "gave up" (Count, Lower, Primary);
     }
 
     series {}
@@ -218,7 +223,7 @@ report! {
         /// Share of the clients connected at the end.
         connected_ratio: f64 = figures.connected, "connected" (Ratio, Higher, Detail);
         /// Share of the clients that gave up.
-        gave_up_ratio: f64 = figures.gave_up, "gave up" (Ratio, Lower, Secondary);
+        gave_up_ratio: f64 = figures.gave_up, "gave up" (Ratio, Lower, Primary);
         /// Maximum number of pending handshakes at the server.
         peak_backlog: f64 = figures.peak_backlog * clients as f64, "peak backlog" (Count, Lower, Detail);
         /// Bin width of the time series.
