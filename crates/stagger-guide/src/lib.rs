@@ -56,5 +56,8 @@ pub mod metrics {}
 #[doc = include_str!("../../../docs/guide/numbers.md")]
 pub mod numbers {}
 
+#[doc = include_str!("../../../docs/guide/simulate.md")]
+pub mod simulate {}
+
 #[doc = include_str!("../../../docs/guide/websocket.md")]
 pub mod websocket {}

@@ -1,4 +1,4 @@
-//! Checks that the figures on the numbers page of the guide are what its commands print.
+//! Checks that the figures on the pages of the guide about numbers and simulations are what their commands print.
 
 use std::path::Path;
 use std::{env, fs};
@@ -7,6 +7,8 @@ use crate::support::{Files, see, stagger};
 
 const GUIDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide");
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/numbers.md");
+
+const SIMULATE_PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/simulate.md");
 
 const FENCE: &str = "```console\n";
 
@@ -61,6 +63,22 @@ fn figures_on_the_numbers_page_match_their_commands() {
     }
     // Line by line, for a readable difference.
     let page = fs::read_to_string(PAGE).unwrap();
+    for (at, (is, should)) in page.lines().zip(now.lines()).enumerate() {
+        assert_eq!(is, should, "line {}", at + 1);
+    }
+    assert_eq!(page, now);
+}
+
+/// After a change: `STAGGER_BLESS=1 cargo test -p stagger-cli guide`. Slow for a test, because it runs what readers run.
+#[test]
+fn outputs_on_the_simulate_page_match_their_commands() {
+    let (page, files) = (fs::read_to_string(SIMULATE_PAGE).unwrap(), Files::new());
+    let (now, commands) = regenerate(&page, &files.path("."));
+    assert!(commands > 5, "{commands} commands");
+    if env::var_os("STAGGER_BLESS").is_some() {
+        fs::write(SIMULATE_PAGE, &now).unwrap();
+    }
+    let page = fs::read_to_string(SIMULATE_PAGE).unwrap();
     for (at, (is, should)) in page.lines().zip(now.lines()).enumerate() {
         assert_eq!(is, should, "line {}", at + 1);
     }
