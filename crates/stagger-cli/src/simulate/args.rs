@@ -14,15 +14,16 @@ use crate::storm::OutputArgs;
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
 Settings of guards:
-  tokens        capacity, initial, cost, transient-cost, throttled-cost, local-cost, reward, refund, refill
+  tokens        capacity, initial, cost, transient-cost, throttled-cost,
+                local-cost, reward, refund, refill
   window        ttl, ratio, min-per-second
   lifetime      ratio, bootstrap
   throttle      max-tokens, token-ratio
   concurrent    ratio, floor
   adaptive      multiplier, window, max-rejection-probability, min-requests
   success-rate  ratio, last
-  breaker       consecutive, failure-ratio, slow-ratio, slow-after, window, min-calls, open, probes, healthy-probes,
-                probe-wait
+  breaker       consecutive, failure-ratio, slow-ratio, slow-after, window,
+                min-calls, open, probes, healthy-probes, probe-wait
 
 A setting that the scenario does not have is an error. Assertions use the metric names of the JSON document; a trailing \
 `_s` may be omitted. The same seed produces the same files, byte for byte. After Ctrl-C, the report contains the runs \

@@ -1,10 +1,12 @@
+use std::collections::BTreeMap;
+
 use stagger_sim::storm::{
     CrashLoopSpec, Importance, Metric, OutageKindSpec, ReconnectSpec, RetryAfterSpec, ScenarioSpec, StormReport,
     StrategyReport, SweptPart,
 };
 
 use super::metric::format;
-use super::swept::name_of_policy;
+use super::swept::{name_of_policy, scenario_label};
 
 /// Metrics of all strategies.
 #[derive(Clone, Debug)]
@@ -21,7 +23,7 @@ pub(crate) struct Cell {
     /// `None` if the value does not exist for at least one seed.
     pub(crate) value: Option<f64>,
     pub(crate) text: String,
-    /// Whether no other strategy has a better value, and at least one has a worse value.
+    /// Whether no other strategy in the same scenario has a better value, and at least one has a worse value.
     pub(crate) is_best: bool,
 }
 
@@ -85,15 +87,29 @@ impl<'a> Results<'a> {
         self.metrics.iter().find(|metric| metric.key == key)
     }
 
-    /// Returns a metric for each strategy.
+    /// Returns a metric for each strategy. The best value is that of the strategies in the same scenario.
     pub(crate) fn column(&self, metric: &Metric) -> Vec<Cell> {
         let values: Vec<Option<f64>> = self.rows.iter().map(|row| mean(row, metric)).collect();
-        let is_best = |value: Option<f64>| {
-            !values.iter().any(|other| metric.is_better(*other, value))
-                && values.iter().any(|other| metric.is_better(value, *other))
+        let mut extremes: BTreeMap<String, (Option<f64>, Option<f64>)> = BTreeMap::new();
+        for (row, &value) in self.rows.iter().zip(&values) {
+            let (best, worst) = extremes.entry(scenario_label(row)).or_insert((value, value));
+            if metric.is_better(value, *best) {
+                *best = value;
+            }
+            if metric.is_better(*worst, value) {
+                *worst = value;
+            }
+        }
+        let is_best = |row: &StrategyReport, value: Option<f64>| {
+            let (best, worst) = extremes.get(&scenario_label(row)).copied().unwrap_or_default();
+            !metric.is_better(best, value) && metric.is_better(value, worst)
         };
-        let cell = |&value: &Option<f64>| Cell { value, text: format(metric, value), is_best: is_best(value) };
-        values.iter().map(cell).collect()
+        let cell = |(row, &value): (&&StrategyReport, &Option<f64>)| Cell {
+            value,
+            text: format(metric, value),
+            is_best: is_best(row, value),
+        };
+        self.rows.iter().zip(&values).map(cell).collect()
     }
 
     /// Returns the rows of a table: the name of each strategy, with a cell for each of these metrics.
@@ -184,5 +200,34 @@ fn describe_scenario(spec: &ScenarioSpec) -> String {
             time(spec.one_way_deviation_s),
         ),
         _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use stagger_core::{Policy, Seed};
+    use stagger_sim::reconnect::{ReconnectFigures, ReconnectScenario};
+    use stagger_sim::storm::SweptSetting;
+
+    use super::*;
+
+    #[test]
+    fn the_best_value_is_that_of_the_rows_in_the_same_scenario() {
+        let scenario = ReconnectScenario::builder(1).build().unwrap();
+        let mut storm = StormReport::new(&scenario);
+        for (clients, name, attempts) in
+            [(1, "ours", 5), (1, "curl", 7), (9, "ours", 50), (9, "curl", 70), (10, "ours", 8)]
+        {
+            let mut figures = ReconnectFigures::default();
+            (figures.clients, figures.attempts) = (clients, attempts);
+            storm = storm.with_strategy(name, &Policy::DEFAULT, [(Seed::new(1), &figures)]).with_swept(
+                (&scenario).into(),
+                [SweptSetting::new("clients", clients.to_string(), SweptPart::Scenario)],
+            );
+        }
+        let results = Results::from_storm(&storm);
+        let column = results.column(results.metric("attempts").unwrap());
+        let best: Vec<bool> = column.iter().map(|cell| cell.is_best).collect();
+        assert_eq!(best, [true, false, true, false, false], "the last has no other row to compare");
     }
 }

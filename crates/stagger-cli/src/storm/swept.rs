@@ -24,6 +24,11 @@ fn without(row: &StrategyReport, count: usize) -> &str {
     shorter.unwrap_or(&row.name)
 }
 
+/// Returns the swept settings of the scenario of a row: rows with the same label have the same scenario.
+pub(crate) fn scenario_label(row: &StrategyReport) -> String {
+    row.swept.iter().filter(|swept| swept.of == SweptPart::Scenario).map(label).collect()
+}
+
 fn label(SweptSetting { setting, value, .. }: &SweptSetting) -> String {
     format!(", {setting}={value}")
 }
