@@ -8,6 +8,7 @@ mod lint {
     mod logs;
     mod no_effect;
     mod own_profiles;
+    mod promises;
     mod rules_page;
     mod support;
 }

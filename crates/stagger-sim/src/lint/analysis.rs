@@ -2,7 +2,7 @@ use core::num::NonZeroU32;
 use core::time::Duration;
 
 use stagger_core::text::Compact;
-use stagger_core::{Jitter, Policy, schedule::Backoff};
+use stagger_core::{HintMode, Jitter, Policy, schedule::Backoff};
 
 use super::DeploymentContext;
 
@@ -108,12 +108,44 @@ impl<'a> PolicyAnalysis<'a> {
         if below > 0.0 { 1.0 - below - width / 2.0 } else { 1.0 }
     }
 
+    /// Returns the shortest of the deadline, the lease and the invocation limit, with its name.
+    pub(super) fn time_limit(&self) -> Option<(&'static str, Duration)> {
+        let known = self.context;
+        let limits = [("deadline", known.deadline), ("lease", known.lease), ("invocation", known.invocation)];
+        limits.into_iter().filter_map(|(what, limit)| Some((what, limit?))).min_by_key(|(_, limit)| *limit)
+    }
+
+    /// Returns the server's usual hint if the policy waits for it instead of ending the call.
+    pub(super) fn followed_hint(&self) -> Option<Duration> {
+        let hint = self.context.retry_after.filter(|_| self.retries())?;
+        let limits = self.policy.max_hint().into_iter().chain(self.policy.max_elapsed());
+        limits.min().is_none_or(|limit| hint <= limit).then_some(hint)
+    }
+
+    /// Returns by how much following a hint after each failure can prolong the longest delays of a call.
+    fn hints_add(&self, hint: Duration, retries: u32) -> Duration {
+        let longer = |(_, most): &(Duration, Duration)| match self.policy.hint_mode() {
+            HintMode::Exact => hint.saturating_sub(*most),
+            HintMode::Clamp(above) => hint.saturating_sub(*most).min(above),
+            _ => {
+                let above = scaled(hint, self.policy.hint_spread().as_f64()).max(*most);
+                hint.saturating_add(above).saturating_sub(*most)
+            }
+        };
+        let known = self.delays.iter().take(retries as usize).map(longer);
+        let unknown = self.delays.last().map_or(Duration::ZERO, longer);
+        let rest = unknown.saturating_mul(retries.saturating_sub(self.known_retries()));
+        known.fold(rest, Duration::saturating_add)
+    }
+
     /// Returns the longest time from the start of a call to the end of its last attempt; `None` if it is unlimited, or
-    /// has too many attempts to add up. Attempts take their timeout, if known.
+    /// has too many attempts to add up. Attempts take their timeout, if known. Hints are followed after every failure.
     pub(super) fn worst_case(&self) -> Option<Duration> {
         let timeout = self.context.attempt_timeout.unwrap_or_default();
         let waits_and_attempts = self.attempts().filter(|attempts| *attempts <= COUNTABLE).and_then(|attempts| {
             let waits = if attempts == 1 { self.policy.spread() } else { self.policy.elapsed_bounds(attempts - 1)?.1 };
+            let hints = self.followed_hint().map_or(Duration::ZERO, |hint| self.hints_add(hint, attempts - 1));
+            let waits = waits.saturating_add(hints);
             Some(waits.saturating_add(timeout.saturating_mul(attempts)))
         });
         // `max_elapsed` limits the start of the last attempt.
@@ -129,6 +161,11 @@ pub(super) fn brief(length: Duration) -> String {
         _ => 0,
     };
     format!("{:.decimals$}", Compact(length))
+}
+
+/// Multiplies a duration by a factor of at least 0; saturates.
+pub(super) fn scaled(length: Duration, factor: f64) -> Duration {
+    Duration::try_from_secs_f64(length.as_secs_f64() * factor).unwrap_or(Duration::MAX)
 }
 
 /// Formats bounds as a range, or as one duration if they are equal.

@@ -1,11 +1,9 @@
-use core::fmt;
 use core::num::{NonZeroU32, NonZeroU64};
-use core::str::FromStr;
 use core::time::Duration;
 
 use stagger_core::{Policy, policy, profile};
 
-use super::{ParseValueError, Rate};
+use super::{Budgeted, ParseValueError, Rate};
 use crate::scenario::setters::setters;
 
 /// The deployment a policy is used in. Every field is optional: a rule that needs a value that is not set does not
@@ -84,15 +82,6 @@ pub enum Idempotency {
     No,
 }
 
-/// Whether a budget limits the retries of all calls together. Complete: there is a budget or there is not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Budgeted {
-    /// A budget is used.
-    Yes,
-    /// No budget is used.
-    No,
-}
-
 impl DeploymentContext {
     /// The default timer resolution, that of tokio. Override it with [`tick`](Self::tick).
     pub const TICK: Duration = Duration::from_millis(1);
@@ -120,10 +109,16 @@ impl DeploymentContext {
         layers: NonZeroU32 = Some(layers);
         /// Sets whether executing the operation twice is safe.
         idempotency: Idempotency = Some(idempotency);
-        /// Sets whether a budget limits the retries. Not set means no.
+        /// Sets whether a budget limits the retries of each client. Not set means no.
         budget: Budgeted = Some(budget);
         /// Sets the `Retry-After` that the server usually sends.
         retry_after: Duration = Some(retry_after);
+    }
+
+    /// Returns whether callers wait for the result, who cannot be spread over seconds.
+    pub(super) fn is_waited_for(&self) -> bool {
+        use Purpose::{Far, Interactive, Near, Serverless};
+        matches!(self.purpose, Some(Interactive | Serverless | Near | Far))
     }
 
     /// Returns the time the server needs to accept each client once: clients / capacity. `None` if either is not set.
@@ -151,21 +146,23 @@ const IDEMPOTENCIES: [(&str, Idempotency); 3] =
 /// Implements the text of a type by a list of words.
 macro_rules! as_word {
     ($Type:ty, $words:ident, $known:literal) => {
-        impl fmt::Display for $Type {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(word_of(&$words, self))
+        impl core::fmt::Display for $Type {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                f.write_str($crate::lint::context::word_of(&$words, self))
             }
         }
 
-        impl FromStr for $Type {
-            type Err = ParseValueError;
+        impl core::str::FromStr for $Type {
+            type Err = $crate::lint::ParseValueError;
 
-            fn from_str(text: &str) -> Result<Self, ParseValueError> {
-                named(&$words, text, $known)
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                $crate::lint::context::named(&$words, text, $known)
             }
         }
     };
 }
+
+pub(super) use as_word;
 
 as_word!(Purpose, PURPOSES, "interactive, serverless, background, reconnecting, near or far");
 as_word!(Idempotency, IDEMPOTENCIES, "yes, key or no");

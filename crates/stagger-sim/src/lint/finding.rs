@@ -3,9 +3,9 @@ use core::fmt;
 use stagger_core::Policy;
 
 use super::DeploymentContext;
-use super::analysis::PolicyAnalysis;
+use super::analysis::{PolicyAnalysis, brief};
 use super::change::Change;
-use super::rule::{Diagnosis, FurtherFact, Rule, Severity};
+use super::rule::{Diagnosis, FurtherFact, Rule, Severity, Simulation};
 use super::rules::ALL;
 
 /// A problem that a rule has found in a policy or a log.
@@ -89,24 +89,49 @@ const NO_SINGLE_CHANGE: &str = "no single change fixes this: the settings named 
 #[must_use]
 pub fn check(policy: &Policy, context: &DeploymentContext) -> Vec<Finding> {
     let analysis = PolicyAnalysis::new(policy, context);
-    let with_further = |(finding, further): (Finding, Option<FurtherFact>)| {
-        let further = further.and_then(|fact| fact(&analysis));
-        Finding { facts: finding.facts.into_iter().chain(further).collect(), ..finding }
-    };
-    findings(policy, context).into_iter().map(with_further).collect()
+    findings(policy, context).into_iter().filter_map(|unconfirmed| unconfirmed.confirmed(&analysis)).collect()
 }
 
-/// Returns the findings without facts that take long to compute.
-fn findings(policy: &Policy, context: &DeploymentContext) -> Vec<(Finding, Option<FurtherFact>)> {
+/// A finding without what takes long to compute.
+struct Unconfirmed {
+    finding: Finding,
+    further: Option<FurtherFact>,
+    simulation: Option<Simulation>,
+}
+
+impl Unconfirmed {
+    fn confirmed(self, analysis: &PolicyAnalysis<'_>) -> Option<Finding> {
+        let Finding { rule, facts, help } = self.finding;
+        if let Some(simulation) = self.simulation {
+            let Diagnosis { facts, advice, .. } = simulation(analysis)?;
+            return Some(Finding { rule, facts, help: Suggestion { advice, ..help } });
+        }
+        let further = self.further.and_then(|fact| fact(analysis));
+        Some(Finding { rule, facts: facts.into_iter().chain(further).collect(), help })
+    }
+}
+
+fn findings(policy: &Policy, context: &DeploymentContext) -> Vec<Unconfirmed> {
     let found = all_found(policy, context);
     let before: Vec<&Rule> = found.iter().map(|(rule, _)| *rule).collect();
-    let finding = |(rule, Diagnosis { facts, when_reported, changes, last_resort, advice })| {
+    let finding = |(rule, diagnosis): (_, Diagnosis)| {
+        let Diagnosis { facts, when_reported, simulation, changes, last_resort, advice } = diagnosis;
         let best = |changes: Vec<Change>| best(rule, changes, policy, context, &before);
         let change = best(changes).or_else(|| best(Vec::from_iter(last_resort)));
         let advice = advice.or_else(|| change.is_none().then(|| NO_SINGLE_CHANGE.to_owned()));
-        (Finding { rule, facts, help: Suggestion { change, advice } }, when_reported)
+        let cost = change.as_ref().and_then(|(_, changed)| cost_of_spread(policy, changed));
+        let advice = cost.into_iter().chain(advice).reduce(|cost, advice| format!("{cost}; {advice}"));
+        let finding = Finding { rule, facts, help: Suggestion { change, advice } };
+        Unconfirmed { finding, further: when_reported, simulation }
     };
     found.into_iter().map(finding).collect()
+}
+
+/// Returns what a longer spread costs: it also delays the loss of a single connection, by half of it on average.
+fn cost_of_spread(policy: &Policy, changed: &Policy) -> Option<String> {
+    let spread = changed.spread();
+    let longer = spread > policy.spread();
+    longer.then(|| format!("it delays every single loss too: by {} on average", brief(spread / 2)))
 }
 
 /// Applies the suggestions of [`check`] one after the other, as long as each leaves fewer warnings, or as many warnings
@@ -124,8 +149,8 @@ pub fn fix(policy: &Policy, context: &DeploymentContext, allowed: &[&Rule]) -> P
     loop {
         let now = count(&latest);
         let found = findings(&latest, context);
-        let open = found.iter().filter(|(finding, _)| !allowed.contains(&finding.rule));
-        match open.filter_map(|(finding, _)| finding.help.policy()).find(|changed| count(changed) < now) {
+        let open = found.iter().map(|found| &found.finding).filter(|finding| !allowed.contains(&finding.rule));
+        match open.filter_map(|finding| finding.help.policy()).find(|changed| count(changed) < now) {
             Some(changed) => latest = *changed,
             None => return latest,
         }

@@ -21,6 +21,7 @@
 //! ```
 
 mod analysis;
+mod budget;
 mod change;
 pub(crate) mod context;
 mod error;
@@ -32,7 +33,8 @@ mod rate;
 mod rule;
 mod rules;
 
-pub use context::{Budgeted, DeploymentContext, Idempotency, Purpose};
+pub use budget::Budgeted;
+pub use context::{DeploymentContext, Idempotency, Purpose};
 pub use error::ParseValueError;
 pub use estimate::{Estimate, estimate};
 pub use finding::{Finding, Suggestion, check, fix};

@@ -102,6 +102,7 @@ impl PartialEq for Rule {
 impl Eq for Rule {}
 
 pub(super) type FurtherFact = fn(&PolicyAnalysis<'_>) -> Option<String>;
+pub(super) type Simulation = fn(&PolicyAnalysis<'_>) -> Option<Diagnosis>;
 
 /// What a rule has found in a policy, before suggestions are verified.
 #[derive(Debug, Default)]
@@ -110,6 +111,8 @@ pub(super) struct Diagnosis {
     /// A further fact, which takes long to compute: only for findings that are reported, and not while suggestions are
     /// tried.
     pub(super) when_reported: Option<FurtherFact>,
+    /// A simulation that decides whether the finding is reported, and with which facts and advice. It has no changes.
+    pub(super) simulation: Option<Simulation>,
     /// Changes of the policy, the best first. They are verified before they are suggested.
     pub(super) changes: Vec<Change>,
     /// A drastic change, suggested only if no other helps.
@@ -130,6 +133,11 @@ impl Diagnosis {
     /// Adds a change to try if the ones before do not help.
     pub(super) fn suggest(mut self, change: impl Into<Change>) -> Self {
         self.changes.push(change.into());
+        self
+    }
+
+    pub(super) fn suggest_some(mut self, change: Option<Change>) -> Self {
+        self.changes.extend(change);
         self
     }
 

@@ -72,7 +72,7 @@ const EXAMPLES: &[(&str, (&str, &str), (&str, &str))] = &[
     ("S011", ("exponential max-attempts=inf", ""), ("exponential max-attempts=inf", "deadline=1h")),
     ("S011", ("zero max-attempts=inf", ""), ("stop max-attempts=inf", "")),
     ("S012", ("exponential base=1s cap=30s", "deadline=6s"), ("exponential base=1s cap=30s", "deadline=7s")),
-    ("S012", ("exponential base=1s cap=30s", "lease=6s"), ("exponential base=1s cap=30s max-elapsed=6s", "lease=6s")),
+    ("S012", ("exponential base=1s cap=30s", "lease=6s"), ("exponential base=1s cap=30s max-elapsed=5s", "lease=6s")),
     ("S012", ("exponential base=1s cap=30s", "invocation=10s timeout=1s"), ("serverless", "invocation=10s timeout=1s")),
     ("S012", ("exponential max-attempts=inf", "deadline=1h"), ("background-job", "deadline=1h")),
     // Too many attempts to add up.
@@ -142,6 +142,19 @@ const EXAMPLES: &[(&str, (&str, &str), (&str, &str))] = &[
     ("S019", ("default", "idempotent=no"), ("default max-attempts=1", "idempotent=no")),
     ("S020", ("grpc-a6", ""), ("exponential base=100ms cap=1s jitter=±20%", "")),
     ("S020", ("aws-sdk", "clients=2"), ("aws-sdk", "clients=1")),
+    ("S021", ("default", "rps=101/s capacity=100/s"), ("default", "rps=100/s capacity=100/s")),
+    (
+        "S022",
+        ("constant base=1s spread=50s max-attempts=inf", "clients=100k capacity=2k/s"),
+        ("constant base=1s spread=50s max-attempts=inf", "clients=100k capacity=2k/s for=near"),
+    ),
+    // The retries are over before the delays have stopped growing, or before it matters.
+    (
+        "S022",
+        ("constant base=1s max-attempts=60", "clients=10k capacity=500/s"),
+        ("constant base=1s max-attempts=9", "clients=10k capacity=500/s"),
+    ),
+    ("S023", ("exponential max-attempts=9", "for=reconnecting"), ("exponential max-attempts=inf", "for=reconnecting")),
 ];
 
 #[test]

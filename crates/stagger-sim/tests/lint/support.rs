@@ -2,7 +2,7 @@ use std::{env, fs};
 
 use stagger_core::Policy;
 use stagger_core::text::parse_duration;
-use stagger_sim::lint::{Budgeted, DeploymentContext, Finding, check, parse_count};
+use stagger_sim::lint::{DeploymentContext, Finding, check, parse_count};
 
 #[track_caller]
 pub(crate) fn policy(text: &str) -> Policy {
@@ -27,7 +27,7 @@ pub(crate) fn context(text: &str) -> DeploymentContext {
             "tick" => known.tick(length()),
             "layers" => known.layers(value.parse().unwrap()),
             "idempotent" => known.idempotency(value.parse().unwrap()),
-            "budget" => known.budget(if value == "yes" { Budgeted::Yes } else { Budgeted::No }),
+            "budget" => known.budget(value.parse().unwrap()),
             "hint" => known.retry_after(length()),
             _ => panic!("unknown key {key}"),
         }
@@ -63,7 +63,8 @@ pub(crate) fn any_context_from(numbers: [Option<u32>; 11]) -> DeploymentContext 
     let words: [(&str, &dyn Fn(u32) -> String); 11] = [
         ("clients", &|n| n.to_string()),
         ("capacity", &|n| format!("{n}/s")),
-        ("rps", &|n| format!("{n}/s")),
+        // A low rate is fast to simulate.
+        ("rps", &|n| format!("{}/s", n % 200 + 1)),
         ("for", &|n| purposes[n as usize % purposes.len()].to_owned()),
         ("deadline", &|n| format!("{n}ms")),
         ("lease", &|n| format!("{n}ms")),

@@ -2,7 +2,7 @@ use core::time::Duration;
 
 use stagger_core::schedule::Backoff;
 
-use super::super::analysis::{PolicyAnalysis, brief};
+use super::super::analysis::{PolicyAnalysis, brief, round_up};
 use super::super::change::{delays, duration, value};
 use super::super::rule::{Diagnosis, Rule, Severity};
 
@@ -83,7 +83,8 @@ pub(in crate::lint) static CAP_TOO_LONG: Rule = Rule {
     title: "delays exceed one minute",
     rationale: "a client that draws such a delay just before the service recovers stays disconnected for that long",
     details: "Applies if a delay can exceed 60 s: through a cap above 60 s that retries reach, or through a delay \
-              list. The last clients are back about one cap after the service. Google Cloud's documentation of \
+              list. If clients / capacity is above 30 s, the limit is twice that: a shorter cap would bring the \
+              clients back faster than the server accepts them. The last clients are back about one cap after the service. Google Cloud's documentation of \
               truncated exponential backoff names 32 s and 64 s as typical. For background work with expensive \
               attempts, longer delays may be intended.",
     check: cap_too_long,
@@ -91,15 +92,18 @@ pub(in crate::lint) static CAP_TOO_LONG: Rule = Rule {
 
 fn cap_too_long(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     let policy = analysis.policy;
-    if analysis.longest() <= LONGEST {
+    // At a cap of twice clients / capacity, clients with full jitter arrive at the rate of the capacity.
+    let needed = analysis.context.min_recovery_time().filter(|_| !analysis.context.is_waited_for());
+    let longest = needed.map_or(LONGEST, |needed| round_up(needed.saturating_mul(2)).max(LONGEST));
+    if analysis.longest() <= longest {
         return None;
     }
-    let (at, (_, most)) = analysis.delays.iter().enumerate().find(|(_, (_, most))| *most > LONGEST)?;
+    let (at, (_, most)) = analysis.delays.iter().enumerate().find(|(_, (_, most))| *most > longest)?;
     let found = Diagnosis::new(format!("retry {} waits up to {}", at + 1, brief(*most)));
     if let Backoff::List(list) = policy.backoff() {
-        return Some(found.suggest([delays(list.iter().map(|delay| delay.min(LONGEST)))]));
+        return Some(found.suggest([delays(list.iter().map(|delay| delay.min(longest)))]));
     }
-    policy.cap().filter(|cap| analysis.grows() && *cap > LONGEST)?;
-    let both = [duration("base", LONGEST / BASES), duration("cap", LONGEST)];
-    Some(found.suggest([duration("cap", LONGEST)]).suggest(both))
+    policy.cap().filter(|cap| analysis.grows() && *cap > longest)?;
+    let both = [duration("base", longest / BASES), duration("cap", longest)];
+    Some(found.suggest([duration("cap", longest)]).suggest(both))
 }

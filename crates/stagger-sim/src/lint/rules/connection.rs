@@ -2,8 +2,9 @@ use core::time::Duration;
 
 use stagger_core::profile;
 
-use super::super::analysis::{PolicyAnalysis, from_to};
-use super::super::change::duration;
+use super::super::analysis::{PolicyAnalysis, brief, from_to};
+use super::super::change::{Change, duration, value};
+use super::super::context::Purpose;
 use super::super::rule::{Diagnosis, Rule, Severity};
 
 pub(in crate::lint) static RESET_ON_OPEN: Rule = Rule {
@@ -34,4 +35,42 @@ fn reset_on_open(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     let again = if first.1.is_zero() { "immediately".to_owned() } else { format!("after {}", from_to(first)) };
     let fact = format!("a connection that opens and is lost at once is retried {again}, every time");
     Some(Diagnosis::new(fact).suggest([duration("stable-after", HEALTHY)]))
+}
+
+pub(in crate::lint) static GIVES_UP: Rule = Rule {
+    code: "S023",
+    name: "connection-gives-up",
+    severity: Severity::Warning,
+    title: "a long outage disconnects the clients for good",
+    rationale: "a client that has given up stays disconnected until it is restarted, long after the server is back",
+    details: "Applies to long-lived connections (`--for reconnecting`) whose limit of attempts or time ends the \
+              retries within an hour on average. Keep retrying at the cap, and show the user how long the server has \
+              been unreachable. A server that is gone for good can say so: a permanent error ends the retries at once.",
+    check: gives_up,
+};
+
+/// The longest outage that a connection should survive.
+const OUTAGE: Duration = Duration::from_secs(3_600);
+
+fn gives_up(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
+    let policy = analysis.policy;
+    let kept_up = analysis.context.purpose == Some(Purpose::Reconnecting);
+    // Only of retries whose delays are known.
+    let attempts = analysis.attempts().filter(|attempts| attempts - 1 <= analysis.known_retries());
+    let waits = attempts.and_then(|attempts| policy.elapsed_mean(attempts - 1));
+    let gone = waits.into_iter().chain(policy.max_elapsed()).min().filter(|gone| kept_up && *gone < OUTAGE)?;
+    if !analysis.retries() {
+        return None;
+    }
+    let limit = match attempts.filter(|_| waits == Some(gone)) {
+        Some(attempts) => format!("after {attempts} attempts"),
+        None => "at max-elapsed".to_owned(),
+    };
+    let fact = format!("an outage of more than about {}, and clients give up for good {limit}", brief(gone));
+    let attempts = attempts.map(|_| value("max-attempts", "inf"));
+    let elapsed = policy.max_elapsed().map(|_| value("max-elapsed", "none"));
+    let with =
+        |more: Option<_>| Change::Settings(attempts.clone().into_iter().chain(elapsed.clone()).chain(more).collect());
+    // Further retries may reach a cap that cuts the jitter off.
+    Some(Diagnosis::new(fact).suggest(with(None)).suggest(with(Some(value("jitter", "full")))))
 }

@@ -1,6 +1,5 @@
 use super::super::analysis::{PolicyAnalysis, brief, percent, round_up, thousands};
 use super::super::change::duration;
-use super::super::context::{Budgeted, Purpose};
 use super::super::estimate;
 use super::super::rule::{Diagnosis, Rule, Severity};
 
@@ -22,14 +21,10 @@ pub(in crate::lint) static SPREAD_TOO_SHORT: Rule = Rule {
 fn spread_too_short(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     let known = analysis.context;
     let (clients, capacity, window) = (known.clients?, known.capacity?, known.min_recovery_time()?);
-    let waited_for = matches!(
-        analysis.context.purpose,
-        Some(Purpose::Interactive | Purpose::Serverless | Purpose::Near | Purpose::Far)
-    );
     let (least, most) = *analysis.delays.first()?;
     let spread = analysis.policy.spread();
     let width = if spread.is_zero() { most.saturating_sub(least) } else { spread };
-    if waited_for || analysis.has_single_client() || width >= window {
+    if known.is_waited_for() || analysis.has_single_client() || width >= window {
         return None;
     }
     let over = if width.is_zero() { "0s".to_owned() } else { brief(width) };
@@ -54,52 +49,6 @@ fn expected_attempts(analysis: &PolicyAnalysis<'_>) -> Option<String> {
 
 /// A smaller share of clients that give up is not worth a word.
 const LEAST_GAVE_UP: f64 = 0.005;
-
-pub(in crate::lint) static NO_BUDGET: Rule = Rule {
-    code: "S016",
-    name: "no-budget",
-    severity: Severity::Warning,
-    title: "no budget limits the retries of all calls together",
-    rationale: "backoff spaces the retries of one call but does not reduce load: if the server is in trouble, every \
-                call fails and every call retries",
-    details: "Applies to more than 1,000 clients or 100 requests per second without a budget (pass `--budget` if \
-              there is one). Does not apply to long-lived connections, where a spread and reservations serve the \
-              same purpose. If load times attempts exceeds the capacity, a short stall can sustain itself: the \
-              server is busy with retries, which fail because it is busy. With thousands of clients that make few \
-              calls each, the initial allowances add up, so keep them small. See N. Bronson et al., \"Metastable \
-              Failures in Distributed Systems\", HotOS 2021, and the guide, \"Guards\", for the choice of a budget.",
-    check: no_budget,
-};
-
-/// Numbers of clients, and of requests per second, above which a budget is expected.
-const CLIENTS: u64 = 1_000;
-const REQUESTS: f64 = 100.0;
-
-fn no_budget(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
-    let known = analysis.context;
-    let many = known.clients.filter(|clients| clients.get() > CLIENTS);
-    let busy = known.requests.filter(|requests| requests.get() > REQUESTS);
-    let guarded = known.budget == Some(Budgeted::Yes) || analysis.context.purpose == Some(Purpose::Reconnecting);
-    if !analysis.retries() || guarded {
-        return None;
-    }
-    let load = match (many, busy) {
-        (_, Some(requests)) => requests.to_string(),
-        (many, None) => format!("{} clients", thousands(many?.get())),
-    };
-    let times = analysis.times();
-    let rates = known.requests.zip(known.capacity).zip(analysis.attempts());
-    let rates = rates.map(|((requests, capacity), attempts)| (requests.get() * f64::from(attempts), capacity));
-    let sustained = rates.filter(|(load, capacity)| *load > capacity.get()).map(|(load, capacity)| {
-        format!(
-            "estimate: {load:.0}/s if every attempt fails; the capacity is {capacity}: the server may never recover"
-        )
-    });
-    let budget = if busy.is_some() { "Window::default()" } else { "Tokens::new()" };
-    let advice = format!("share one budget between all calls: .budget({budget}) on their Retrier; then pass --budget");
-    let found = Diagnosis::new(format!("{load}; each call is sent {times} while the server is down"));
-    Some(found.and_if_some(sustained).advise(advice))
-}
 
 pub(in crate::lint) static LAYERS: Rule = Rule {
     code: "S017",

@@ -13,13 +13,15 @@ pub(in crate::lint) static HINT_ABOVE_LIMIT: Rule = Rule {
                 asks",
     details: "Applies if the hint that the server usually sends (`--retry-after`) is longer than \
               `max-hint` or `max-elapsed`. A hint is a minimum, so the only choices are to wait for it or to give \
-              up.",
+              up. Does not apply to a hint beyond the deadline, the lease or the invocation limit, where giving up is \
+              right.",
     check: hint_above_limit,
 };
 
 fn hint_above_limit(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     let (policy, hint) = (analysis.policy, analysis.context.retry_after?);
-    if !analysis.retries() {
+    let too_late = analysis.time_limit().is_some_and(|(_, limit)| hint >= limit);
+    if !analysis.retries() || too_late {
         return None;
     }
     let limits = [("max-hint", policy.max_hint()), ("max-elapsed", policy.max_elapsed())];

@@ -2,7 +2,7 @@ use core::time::Duration;
 
 use stagger_core::{Policy, profile, schedule::Backoff, text::Compact};
 
-use super::super::analysis::{PolicyAnalysis, brief, percent, round_up};
+use super::super::analysis::{PolicyAnalysis, brief, from_to, percent, round_up};
 use super::super::change::{Change, delays, duration, value};
 use super::super::context::Purpose;
 use super::super::rule::{Diagnosis, Rule, Severity};
@@ -43,8 +43,15 @@ fn no_jitter(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
         Diagnosis::new(fact)
             .suggest([value("jitter", "full")])
             .suggest([value("jitter", "full"), value("floor", "0s")])
-            .suggest([value("jitter", "full"), duration("cap", policy.base().saturating_mul(10))]),
+            .suggest([value("jitter", "full"), duration("cap", policy.base().saturating_mul(10))])
+            .suggest_some(jitter_at_capacity(analysis)),
     )
+}
+
+/// Full jitter halves the mean delay, so a fleet may also need a cap at which it arrives at the rate of the capacity.
+fn jitter_at_capacity(analysis: &PolicyAnalysis<'_>) -> Option<Change> {
+    let cap = round_up(analysis.context.min_recovery_time()?.saturating_mul(2));
+    Some(Change::from([value("jitter", "full"), duration("cap", cap)]))
 }
 
 pub(in crate::lint) static LOST_AT_CAP: Rule = Rule {
@@ -107,7 +114,8 @@ fn lost_at_cap(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
         Diagnosis::new(fact)
             .and_if_some(of_clients)
             .suggest([value("jitter", "full")])
-            .suggest([value("jitter", "full"), duration("cap", analysis.policy.base().saturating_mul(10))]),
+            .suggest([value("jitter", "full"), duration("cap", analysis.policy.base().saturating_mul(10))])
+            .suggest_some(jitter_at_capacity(analysis)),
     )
 }
 
@@ -118,8 +126,8 @@ pub(in crate::lint) static FIRST_IN_STEP: Rule = Rule {
     title: "the first retries of all clients coincide",
     rationale: "a failure that affects all clients at once, such as a restart or a network failure, makes all of \
                 them retry at the same instant",
-    details: "Applies if the first delay is zero, or the same for every client, and no spread precedes it. (If no \
-              retry has jitter and the first delay is not zero, S001 reports it.) A first delay of zero doubles the \
+    details: "Applies if the first delay is zero, or the same for every client, and no spread precedes it. A delay \
+              whose jitter is narrower than a twentieth of it, such as 1 %, counts as the same. (If no retry has jitter and the first delay is not zero, S001 reports it.) A first delay of zero doubles the \
               load on whatever fails. RFC 6455, section 7.2.3, asks WebSocket clients for a random first delay of up \
               to 5 s. For long-lived connections the remedy is a spread: it delays the first action of every client, \
               whereas jitter only spreads clients over one base.",
@@ -129,10 +137,14 @@ pub(in crate::lint) static FIRST_IN_STEP: Rule = Rule {
 /// The spread suggested for long-lived connections of a fleet of unknown size: that of the `web-socket` profile.
 const SPREAD: Duration = profile::WEB_SOCKET.policy().spread();
 
+/// A jitter narrower than this part of the delay leaves the first wave as high as without jitter.
+const NARROW: u32 = 20;
+
 fn first_in_step(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     let (least, most) = *analysis.delays.first()?;
     let reported_by_s001 = !analysis.is_jittered() && !most.is_zero();
-    if analysis.has_single_client() || least != most || !analysis.policy.spread().is_zero() || reported_by_s001 {
+    let in_step = most.saturating_sub(least) < most / NARROW || least == most;
+    if analysis.has_single_client() || !in_step || !analysis.policy.spread().is_zero() || reported_by_s001 {
         return None;
     }
     let fact = if analysis.longest().is_zero() {
@@ -140,7 +152,8 @@ fn first_in_step(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     } else if most.is_zero() {
         "the first retry of every client follows immediately".to_owned()
     } else {
-        format!("every client makes its first retry exactly {} after a common failure", brief(most))
+        let when = if least == most { format!("exactly {}", brief(most)) } else { from_to((least, most)) };
+        format!("every client makes its first retry {when} after a common failure")
     };
     let window = analysis.context.min_recovery_time();
     let spread = Change::from([duration("spread", window.map_or(SPREAD, round_up))]);

@@ -1,3 +1,5 @@
+use core::time::Duration;
+
 use super::super::analysis::{PolicyAnalysis, brief, thousands};
 use super::super::change::{duration, value};
 use super::super::context::{Purpose, usual_policy};
@@ -69,19 +71,27 @@ pub(in crate::lint) static TOO_LONG: Rule = Rule {
     rationale: "after the deadline the answer is useless, after the lease another worker does the same work, and at \
                 the end of the invocation the function is killed while it waits",
     details: "Applies if the worst case (the spread, the longest delays, and as many attempt timeouts, if known) \
-              exceeds the deadline, the lease or the invocation limit. `max-elapsed` bounds it: the call ends at \
-              once with its last error if the next retry would start too late. It does not interrupt an attempt in \
-              progress, so the suggestion leaves room for one.",
+              exceeds the deadline, the lease or the invocation limit. The server's usual Retry-After \
+              (`--retry-after`) counts if the policy waits for it. `max-elapsed` bounds the worst case: the call ends \
+              at once with its last error if the next retry would start too late. It does not interrupt an attempt in \
+              progress, so the suggestion leaves room for one: the attempt timeout or, if it is unknown, a tenth of \
+              the lease or the invocation limit.",
     check: too_long,
 };
 
+/// The part of a lease or an invocation that is kept for the last attempt if its timeout is unknown.
+const ROOM: u32 = 10;
+
 fn too_long(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     let known = analysis.context;
-    let limits = [("deadline", known.deadline), ("lease", known.lease), ("invocation", known.invocation)];
-    let (what, limit) =
-        limits.into_iter().filter_map(|(what, limit)| Some((what, limit?))).min_by_key(|(_, limit)| *limit)?;
+    let (what, limit) = analysis.time_limit()?;
+    // A deadline only ends the wait of a caller; an attempt that outlasts a lease or an invocation does harm.
+    let unknown = if what == "deadline" { Duration::ZERO } else { limit / ROOM };
+    let room = known.attempt_timeout.unwrap_or(unknown);
     let worst_case = analysis.worst_case();
-    if worst_case.is_some_and(|worst_case| worst_case <= limit) {
+    // With a known timeout, the worst case includes the last attempt.
+    let last = if known.attempt_timeout.is_some() { Duration::ZERO } else { room };
+    if worst_case.is_some_and(|worst_case| worst_case.saturating_add(last) <= limit) {
         return None;
     }
     let goes_on = worst_case
@@ -92,12 +102,18 @@ fn too_long(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     let usual = all.and_then(|retries| analysis.policy.elapsed_mean(retries));
     let found =
         found.and_if_some(usual.map(|usual| format!("a call that always fails waits {} on average", brief(usual))));
+    let hinted =
+        analysis.followed_hint().map(|hint| format!("the server asks for {}, which the call waits", brief(hint)));
+    let found = found.and_if_some(hinted);
     // Leaves room for the last attempt.
-    let rest = limit.saturating_sub(known.attempt_timeout.unwrap_or_default());
+    let rest = limit.saturating_sub(room);
     if rest.is_zero() {
         let timeout = brief(known.attempt_timeout.unwrap_or_default());
         return Some(found.advise(format!("shorten the attempt timeout: {timeout} leaves no room for a retry")));
     }
+    let guessed = known.attempt_timeout.is_none() && !room.is_zero();
+    let advice = format!("{} are kept for the last attempt; pass --attempt-timeout if it may take longer", brief(room));
+    let found = if guessed { found.advise(advice) } else { found };
     Some(
         found
             .suggest([duration("max-elapsed", rest)])

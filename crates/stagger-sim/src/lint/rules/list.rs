@@ -1,8 +1,8 @@
 use super::super::rule::Rule;
-use super::{base, cap, connection, fleet, hint, idempotency, jitter, limit, log, no_effect};
+use super::{base, budget, cap, connection, fleet, hint, idempotency, jitter, knocking, limit, log, no_effect};
 
 /// The rules for policies, ordered by code.
-pub(in crate::lint) static ALL: [&Rule; 20] = [
+pub(in crate::lint) static ALL: [&Rule; 23] = [
     &jitter::NO_JITTER,
     &jitter::LOST_AT_CAP,
     &jitter::FIRST_IN_STEP,
@@ -18,11 +18,14 @@ pub(in crate::lint) static ALL: [&Rule; 20] = [
     &limit::ATTEMPTS_TOO_LONG,
     &hint::HINT_ABOVE_LIMIT,
     &connection::RESET_ON_OPEN,
-    &fleet::NO_BUDGET,
+    &budget::NO_BUDGET,
     &fleet::LAYERS,
     &no_effect::NO_EFFECT,
     &idempotency::NOT_IDEMPOTENT,
     &hint::RENDEZVOUS,
+    &budget::OVERLOAD,
+    &knocking::KNOCKING,
+    &connection::GIVES_UP,
 ];
 
 /// The rules for logs, ordered by code.

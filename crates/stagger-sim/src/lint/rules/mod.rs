@@ -1,12 +1,14 @@
 //! The rules, one file per subject. CONTRIBUTING.md describes how to add one.
 
 mod base;
+mod budget;
 mod cap;
 mod connection;
 mod fleet;
 mod hint;
 mod idempotency;
 mod jitter;
+mod knocking;
 mod limit;
 mod list;
 mod log;

@@ -1,0 +1,158 @@
+use core::time::Duration;
+
+use stagger_core::breaker::CircuitBreaker;
+use stagger_core::budget::{SuccessRate, Throttle, Tokens, Window};
+use stagger_core::{Policy, Ratio, Seed};
+
+use super::context::as_word;
+use crate::outage::{OutageFigures, OutageKind, OutageScenario, ProcessGuards};
+
+/// Whether a budget limits the retries of all calls of a process together, and which.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Budgeted {
+    /// A budget is used. Whether it suffices is known only if every budget suffices.
+    Yes,
+    /// No budget is used.
+    No,
+    /// `Window::default()`: a share of the recent calls.
+    Window,
+    /// `Tokens::new()`: an allowance that successes refill.
+    Tokens,
+    /// `Throttle::new(10, Ratio::percent(10))`: the example of gRPC proposal A6.
+    Throttle,
+    /// `SuccessRate::new()`: retries only while most attempts succeed.
+    SuccessRate,
+    /// No budget, but `CircuitBreaker::new(seed)`.
+    Breaker,
+}
+
+const WORDS: [(&str, Budgeted); 7] = [
+    ("yes", Budgeted::Yes),
+    ("no", Budgeted::No),
+    ("window", Budgeted::Window),
+    ("tokens", Budgeted::Tokens),
+    ("throttle", Budgeted::Throttle),
+    ("success-rate", Budgeted::SuccessRate),
+    ("breaker", Budgeted::Breaker),
+];
+
+as_word!(Budgeted, WORDS, "yes, no, window, tokens, throttle, success-rate or breaker");
+
+impl Budgeted {
+    /// The guards that can be simulated, in the order in which they are recommended.
+    pub const NAMED: [Self; 5] = [Self::Window, Self::Tokens, Self::Throttle, Self::SuccessRate, Self::Breaker];
+
+    /// Creates the guards of a process, with their default settings; none for [`Yes`](Self::Yes) and [`No`](Self::No).
+    pub fn process(self, seed: Seed) -> ProcessGuards {
+        let none = ProcessGuards::none();
+        match self {
+            Self::Yes | Self::No => none,
+            Self::Window => none.budget(Window::new()),
+            Self::Tokens => none.budget(Tokens::new()),
+            Self::Throttle => match Throttle::new(10, Ratio::percent(10)) {
+                Ok(throttle) => none.budget(throttle),
+                Err(_) => none,
+            },
+            Self::SuccessRate => none.budget(SuccessRate::new()),
+            Self::Breaker => none.breaker(CircuitBreaker::new(seed)),
+        }
+    }
+
+    /// Returns the Rust code that sets it on a `Retrier`.
+    pub(super) const fn rust_code(self) -> &'static str {
+        match self {
+            Self::Yes | Self::No => "",
+            Self::Window => ".budget(Window::default())",
+            Self::Tokens => ".budget(Tokens::new())",
+            Self::Throttle => ".budget(Throttle::new(10, Ratio::percent(10))?)",
+            Self::SuccessRate => ".budget(SuccessRate::new())",
+            Self::Breaker => ".breaker(CircuitBreaker::new(stagger::seed()))",
+        }
+    }
+}
+
+/// A stall of a server under the load of a deployment: the outage that `stagger simulate outage` runs by default.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stall {
+    scenario: OutageScenario,
+    rate: f64,
+    capacity: f64,
+    processes: u32,
+    queue: u32,
+    timeout: Option<Duration>,
+}
+
+/// How long the server stalls.
+pub(super) const STALLS_FOR: Duration = Duration::from_secs(2);
+const BEGINS_AT: Duration = Duration::from_secs(20);
+const HORIZON: Duration = Duration::from_secs(120);
+/// Number of processes if it is not known, as in `stagger simulate outage`.
+pub(super) const PROCESSES: u32 = 10;
+/// The queue of the server, in seconds of work.
+const QUEUE_SECONDS: f64 = 3.0;
+/// Number of attempts that are fast enough for a lint.
+const ATTEMPTS: f64 = 500_000.0;
+/// Number of requests per second below which a smaller simulation says little.
+const LEAST_RATE: f64 = 20.0;
+/// Shortest time that an attempt takes: a round trip.
+const ROUND_TRIP: f64 = 0.01;
+
+impl Stall {
+    /// Creates the stall. A load that takes too long to simulate is represented by a smaller one in proportion;
+    /// returns `None` if that would be too small.
+    pub(super) fn new(
+        policy: &Policy,
+        (rate, capacity): (f64, f64),
+        processes: u32,
+        timeout: Option<Duration>,
+    ) -> Option<Self> {
+        let wait = policy.mean(1)?.as_secs_f64() + ROUND_TRIP;
+        let most = policy.max_attempts().map_or(f64::INFINITY, |attempts| f64::from(attempts.get()));
+        let attempts = rate * HORIZON.as_secs_f64() * most.min(HORIZON.as_secs_f64() / wait);
+        let scale = (attempts / ATTEMPTS).max(1.0);
+        let (rate, capacity) =
+            if scale > 1.0 { (round(rate / scale), round(capacity / scale)) } else { (rate, capacity) };
+        if scale > 1.0 && rate < LEAST_RATE {
+            return None;
+        }
+        let processes = ((f64::from(processes) / scale).round() as u32).max(1);
+        let queue = (capacity * QUEUE_SECONDS).ceil().max(1.0) as u32;
+        let builder = OutageScenario::builder(rate).capacity(capacity).queue(queue).processes(processes);
+        let builder = builder.outage(OutageKind::Stall, BEGINS_AT, STALLS_FOR).horizon(HORIZON);
+        let builder = timeout.into_iter().fold(builder, |builder, timeout| builder.timeout(timeout));
+        Some(Self { scenario: builder.build().ok()?, rate, capacity, processes, queue, timeout })
+    }
+
+    pub(super) const fn processes(&self) -> u32 {
+        self.processes
+    }
+
+    /// Simulates the stall with these guards in each process.
+    pub(super) fn run(&self, policy: &Policy, guards: Budgeted) -> OutageFigures {
+        self.scenario.run(policy, |seed| guards.process(seed), Seed::new(1))
+    }
+
+    /// Returns the command that simulates the same.
+    pub(super) fn command(&self, policy: &Policy, guards: &[Budgeted]) -> String {
+        let names = guards.iter().map(|guards| match guards {
+            Budgeted::Yes | Budgeted::No => "none".to_owned(),
+            named => named.to_string(),
+        });
+        let names = names.collect::<Vec<_>>().join(",");
+        let timeout = self
+            .timeout
+            .map_or(String::new(), |timeout| format!(" --timeout {}", stagger_core::text::Compact(timeout)));
+        format!(
+            "stagger simulate outage --rate {}/s --capacity {}/s --backlog {} --processes {}{timeout} --guards {names} \
+             -p '{policy}'",
+            self.rate, self.capacity, self.queue, self.processes
+        )
+    }
+}
+
+/// Rounds to three digits.
+fn round(number: f64) -> f64 {
+    let unit = 10_f64.powi(number.log10().floor() as i32 - 2);
+    ((number / unit).round() * unit * 1e6).round() / 1e6
+}

@@ -1,0 +1,158 @@
+use super::super::analysis::{PolicyAnalysis, brief, percent, thousands};
+use super::super::budget::{Budgeted, PROCESSES, STALLS_FOR, Stall};
+use super::super::context::Purpose;
+use super::super::rule::{Diagnosis, Rule, Severity};
+
+pub(in crate::lint) static NO_BUDGET: Rule = Rule {
+    code: "S016",
+    name: "no-budget",
+    severity: Severity::Warning,
+    title: "no budget that suffices limits the retries of all calls together",
+    rationale: "backoff spaces the retries of one call but does not reduce load: if the server is in trouble, every \
+                call fails and every call retries",
+    details: "Applies to more than 1,000 clients or 100 requests per second without a budget, and to a load that \
+              exceeds the capacity if every attempt fails: a short stall can then sustain itself, because the server \
+              is busy with retries, which fail because it is busy. If load and capacity are known, a stall of 2 s is \
+              simulated, without a budget and with each one, and the first with which the server recovers is \
+              recommended; a budget that admits as many retries as none is not. The simulation has as many \
+              processes as there are clients (10 if unknown), a queue of 3 s of work, and the attempt timeout (1 s \
+              if unknown). Every process has the initial allowance of its budget, which adds up in a large fleet. \
+              `--budget NAME` checks whether the budget in use suffices; `--budget` alone is accepted if every \
+              budget does. Does not apply to long-lived connections, where a spread and reservations serve the same \
+              purpose. See N. Bronson et al., \"Metastable Failures in Distributed Systems\", HotOS 2021, and the \
+              guide, \"Guards\".",
+    check: no_budget,
+};
+
+/// Numbers of clients, and of requests per second, above which a budget is expected.
+const CLIENTS: u64 = 1_000;
+const REQUESTS: f64 = 100.0;
+
+/// Returns the load and the capacity in requests per second, if both are known.
+fn rates(analysis: &PolicyAnalysis<'_>) -> Option<(f64, f64)> {
+    Some((analysis.context.requests?.get(), analysis.context.capacity?.get()))
+}
+
+fn no_budget(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
+    let known = analysis.context;
+    let many = known.clients.filter(|clients| clients.get() > CLIENTS);
+    let busy = known.requests.filter(|requests| requests.get() > REQUESTS);
+    let guarded = known.budget.is_some_and(|budget| budget != Budgeted::No);
+    let reconnects = known.purpose == Some(Purpose::Reconnecting);
+    let rates = rates(analysis);
+    // S021 reports a load above the capacity.
+    let hopeless = rates.is_some_and(|(load, capacity)| load > capacity);
+    if !analysis.retries() || reconnects || hopeless || (guarded && rates.is_none()) {
+        return None;
+    }
+    let exceeds = |(load, capacity): &(f64, f64)| {
+        analysis.attempts().is_none_or(|attempts| load * f64::from(attempts) > *capacity)
+    };
+    let load = match (many, known.requests.filter(|_| busy.is_some() || rates.as_ref().is_some_and(exceeds))) {
+        (_, Some(requests)) => requests.to_string(),
+        (many, None) => format!("{} clients", thousands(many?.get())),
+    };
+    let found = Diagnosis::new(format!("{load}; each call is sent {} while the server is down", analysis.times()));
+    let all_fail = rates.zip(analysis.attempts()).filter(|_| rates.as_ref().is_some_and(exceeds));
+    let found = found.and_if_some(all_fail.map(|((load, capacity), attempts)| {
+        format!("{:.0}/s if every attempt fails; the capacity is {capacity}/s", load * f64::from(attempts))
+    }));
+    let advice = "share one budget between all calls of a process; which one suffices depends on the load: pass --rps, \
+                  --capacity and --clients to simulate them, then --budget NAME";
+    Some(Diagnosis { simulation: rates.map(|_| simulated as _), ..found.advise(advice) })
+}
+
+/// A budget that saves less than this share of the retries does not bind.
+const BINDS: f64 = 0.1;
+
+fn simulated(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
+    let (known, policy) = (analysis.context, analysis.policy);
+    let found = no_budget(analysis)?;
+    let processes = known.clients.map_or(PROCESSES, |clients| u32::try_from(clients.get()).unwrap_or(u32::MAX));
+    let Some(stall) = Stall::new(policy, rates(analysis)?, processes, known.attempt_timeout) else {
+        return Some(found);
+    };
+    let without = stall.run(policy, Budgeted::No);
+    let retries = without.amplification() - 1.0;
+    let mut tried = vec![Budgeted::No];
+    let mut outcomes = vec![outcome("without a budget, the server", &without)];
+    let used = known.budget.unwrap_or(Budgeted::No);
+    if Budgeted::NAMED.contains(&used) {
+        let figures = stall.run(policy, used);
+        if !figures.is_metastable() {
+            return None;
+        }
+        tried.push(used);
+        outcomes.push(outcome(&used.to_string(), &figures));
+    } else if used == Budgeted::Yes && !without.is_metastable() {
+        return None;
+    }
+    let mut recommended = None;
+    let mut all_suffice = used == Budgeted::Yes;
+    for guards in Budgeted::NAMED.into_iter().filter(|guards| *guards != used) {
+        // Whether an unnamed budget suffices is known only if every budget does.
+        if all_suffice && guards == Budgeted::Breaker {
+            return None;
+        }
+        let figures = stall.run(policy, guards);
+        let recovers = !figures.is_metastable();
+        let binds = figures.amplification() - 1.0 < retries * (1.0 - BINDS);
+        tried.push(guards);
+        outcomes.push(outcome(&guards.to_string(), &figures));
+        all_suffice &= recovers;
+        recommended = recommended.or((recovers && binds).then_some(guards));
+        if recommended.is_some() && !all_suffice {
+            break;
+        }
+    }
+    if recommended.is_none() && !without.is_metastable() {
+        // Nothing is wrong, and no budget would change anything.
+        return None;
+    }
+    let of_processes = format!("{} processes", thousands(u64::from(stall.processes())));
+    let what =
+        format!("after a stall of {}, simulated with {of_processes}: {}", brief(STALLS_FOR), outcomes.join("; "));
+    let command = format!("simulated by: {}", stall.command(policy, &tried));
+    let advice = match (recommended, used) {
+        (Some(guards), Budgeted::Yes) => format!(
+            "whether this budget suffices depends on its kind: share {} between all calls of a process, then pass \
+             --budget {guards}",
+            guards.rust_code()
+        ),
+        (Some(guards), _) => format!(
+            "share one guard between all calls of a process: {} on their Retrier; then pass --budget {guards}",
+            guards.rust_code()
+        ),
+        (None, _) => "no budget or breaker with its default settings suffices at this load: fewer attempts, more \
+                      capacity, or settings that you have simulated"
+            .to_owned(),
+    };
+    let facts = found.facts.into_iter().chain([what, command]).collect();
+    Some(Diagnosis { facts, ..Diagnosis::default() }.advise(advice))
+}
+
+fn outcome(who: &str, figures: &crate::outage::OutageFigures) -> String {
+    match figures.recovery().filter(|_| !figures.is_metastable()) {
+        Some(recovery) => format!("{who} recovers after {}", brief(recovery)),
+        None => format!("{who} never recovers"),
+    }
+}
+
+pub(in crate::lint) static OVERLOAD: Rule = Rule {
+    code: "S021",
+    name: "load-exceeds-capacity",
+    severity: Severity::Warning,
+    title: "the load exceeds the capacity even without retries",
+    rationale: "the queue grows until every call times out; retries only add to it",
+    details: "Applies if `--rps` exceeds `--capacity`. Neither a policy nor a budget nor a breaker can serve more \
+              calls than the server completes, so S016 recommends none.",
+    check: overload,
+};
+
+fn overload(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
+    let (load, capacity) = rates(analysis).filter(|(load, capacity)| load > capacity)?;
+    let fact =
+        format!("{load}/s arrive and {capacity}/s are served: at most {} of the calls", percent(capacity / load));
+    let advice = "no retry policy, budget or breaker can help: add capacity, or shed load before it reaches the server";
+    Some(Diagnosis::new(fact).advise(advice))
+}

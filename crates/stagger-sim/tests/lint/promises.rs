@@ -1,0 +1,254 @@
+//! Tests that what the rules say is what the simulators compute.
+
+use core::time::Duration;
+
+use stagger_core::text::parse_duration;
+use stagger_core::{Policy, Seed};
+use stagger_sim::TimeSeries;
+use stagger_sim::lint::Budgeted;
+use stagger_sim::outage::OutageScenario;
+use stagger_sim::reconnect::{ReconnectFigures, ReconnectScenario};
+
+use super::support::{codes, context, finding, found, policy};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Simulates a fleet that loses its connections to a server that is down for a while.
+fn reconnect(policy: &Policy, clients: u64, capacity: f64, down: Duration) -> ReconnectFigures {
+    let scenario = ReconnectScenario::builder(clients).rate(capacity).backlog((capacity / 2.0) as u32).down_for(down);
+    scenario.horizon(Duration::from_secs(3_600)).build().unwrap().run(policy, Seed::new(1))
+}
+
+/// Returns the arrivals per second between two times.
+fn arrivals(figures: &ReconnectFigures, from: Duration, until: Duration) -> f64 {
+    let bins = figures.arrivals.counts().iter().enumerate();
+    let within = bins.filter(|(at, _)| (from..until).contains(&(TimeSeries::BIN_WIDTH * *at as u32)));
+    within.map(|(_, count)| f64::from(*count)).sum::<f64>() / (until - from).as_secs_f64()
+}
+
+/// Returns the rules whose findings are about the connections of a fleet.
+fn fleet_codes(text: &str, words: &str) -> Vec<&'static str> {
+    codes(&policy(text), &context(words))
+}
+
+/// Runs an outage with a budget that the lint names.
+fn outage(rate: f64, capacity: f64, processes: u32, budget: Budgeted, policy: &Policy) -> Option<Duration> {
+    let scenario = OutageScenario::builder(rate).capacity(capacity).processes(processes).build().unwrap();
+    scenario.run(policy, |seed| budget.process(seed), Seed::new(1)).recovery()
+}
+
+const CALL: &str = "exponential base=100ms cap=2s max-attempts=4";
+
+#[test]
+fn a_budget_is_recommended_only_if_the_server_recovers_with_it() {
+    for (clients, want) in [(10, Budgeted::Tokens), (5_000, Budgeted::Throttle)] {
+        let words = format!("rps=900/s capacity=1000/s clients={clients} for=near");
+        let finding = finding(CALL, &words, "S016");
+        let advice = finding.suggestion().advice().unwrap();
+        let said = Budgeted::NAMED.into_iter().find(|budget| advice.contains(&format!("--budget {budget}")));
+        assert_eq!(said, Some(want), "{advice}");
+        let recovery = outage(900.0, 1_000.0, clients, want, &policy(CALL)).unwrap();
+        let facts = finding.facts().join("\n");
+        assert!(facts.contains(&format!("{want} recovers after {}s", recovery.as_secs())), "{facts}");
+        assert!(facts.contains("window never recovers"), "{facts}");
+    }
+}
+
+/// At 90 % of the capacity, `Window::default()` adds a fifth to the load, which is then above the capacity.
+#[test]
+fn a_budget_that_does_not_help_is_reported() {
+    let rates = "rps=270/s capacity=300/s clients=3 for=near";
+    for (budget, applies) in [("window", true), ("tokens", false), ("throttle", false), ("yes", true), ("no", true)] {
+        let found = found(CALL, &format!("{rates} budget={budget}"), "S016");
+        assert_eq!(found.is_some(), applies, "{budget}: {found:#?}");
+    }
+    // At half of the capacity every budget suffices.
+    assert_eq!(found(CALL, "rps=150/s capacity=300/s clients=3 for=near budget=yes", "S016"), None);
+}
+
+/// Each of 5,000 processes has the initial allowance of its budget, which none of them uses up.
+#[test]
+fn a_budget_that_never_binds_is_not_recommended() {
+    let finding = finding(CALL, "clients=5k for=near", "S016");
+    let advice = finding.suggestion().advice().unwrap();
+    assert!(advice.contains("--rps") && advice.contains("--capacity"), "{advice}");
+    assert!(!advice.contains("Tokens::new()") && !advice.contains("Window::default()"), "{advice}");
+}
+
+#[test]
+fn if_no_budget_helps_the_advice_says_so() {
+    let finding = finding(CALL, "rps=199/s capacity=200/s clients=10k for=near", "S016");
+    let advice = finding.suggestion().advice().unwrap();
+    assert!(advice.contains("no budget") && !advice.contains(".budget("), "{advice}");
+}
+
+#[test]
+fn a_load_above_the_capacity_is_beyond_every_policy() {
+    for text in [CALL, "stop"] {
+        let finding = finding(text, "rps=1200/s capacity=1000/s for=near", "S021");
+        assert!(finding.suggestion().advice().unwrap().contains("no retry policy"), "{finding:?}");
+    }
+    assert_eq!(found(CALL, "rps=1200/s capacity=1000/s for=near", "S016"), None, "no budget helps, either");
+    assert_eq!(found(CALL, "rps=999/s capacity=1000/s for=near", "S021"), None);
+    for budget in Budgeted::NAMED {
+        assert_eq!(outage(120.0, 100.0, 10, budget, &policy(CALL)), None, "{budget}");
+    }
+}
+
+#[test]
+fn knocking_above_twice_the_capacity_is_found_and_fixed() {
+    for (text, words, down) in [
+        ("constant base=1s spread=50s max-attempts=inf", "clients=100k capacity=2000/s", 120),
+        ("exponential base=500ms cap=5s spread=50s max-attempts=inf", "clients=100k capacity=2000/s", 120),
+        ("list delays=1s,2s,5s jitter=full spread=20s max-attempts=inf", "clients=10k capacity=500/s", 60),
+        ("linear base=1s step=1s cap=4s spread=20s max-attempts=inf", "clients=10k capacity=500/s", 60),
+        ("uniform range=1s..3s spread=20s max-attempts=inf", "clients=10k capacity=500/s", 60),
+        ("zero spread=20s max-attempts=inf", "clients=2k capacity=100/s", 60),
+    ] {
+        let words = &format!("{words} for=reconnecting");
+        let known = context(words);
+        let window = known.min_recovery_time().unwrap().as_secs_f64();
+        let clients: u64 = if words.contains("100k") {
+            100_000
+        } else if words.contains("10k") {
+            10_000
+        } else {
+            2_000
+        };
+        let capacity = clients as f64 / window;
+        let found = finding(text, words, "S022");
+        let helped = *found.suggestion().policy().unwrap_or_else(|| panic!("{text}: {found:#?}"));
+        let down = Duration::from_secs(down);
+        let knocks = |policy: &Policy| {
+            let figures = reconnect(policy, clients, capacity, down);
+            arrivals(&figures, down - 10 * SECOND, down - SECOND) / capacity
+        };
+        let (before, after) = (knocks(&policy(text)), knocks(&helped));
+        assert!(before > 2.0 && after < 2.0, "{text}: {before}; {helped}: {after}");
+    }
+}
+
+#[test]
+fn the_rate_of_knocking_is_that_of_the_simulator() {
+    let text = "exponential base=1s cap=5s spread=20s max-attempts=inf";
+    let finding = finding(text, "clients=10k capacity=500/s for=reconnecting", "S022");
+    let facts = finding.facts().join("; ");
+    assert!(facts.contains("4,000 attempts per second") && facts.contains("8.0 times"), "{facts}");
+    let figures = reconnect(&policy(text), 10_000, 500.0, Duration::from_secs(100));
+    let knocks = arrivals(&figures, 60 * SECOND, 99 * SECOND);
+    // An attempt takes a round trip of 50 ms in addition.
+    assert!((3_800.0..4_050.0).contains(&knocks), "{knocks}");
+}
+
+#[test]
+fn a_jitter_too_narrow_to_spread_the_first_wave_counts_as_none() {
+    for base in ["1s", "2s"] {
+        let peak = |jitter: &str| {
+            let text = format!("exponential base={base} cap=30s max-attempts=inf jitter={jitter}");
+            let scenario = ReconnectScenario::builder(10_000).rate(500.0).disconnect_window(Duration::from_millis(50));
+            scenario.build().unwrap().run(&policy(&text), Seed::new(1)).peak() as f64
+        };
+        for (jitter, narrow) in [("±1%", true), ("±2%", true), ("±20%", false), ("equal", false), ("full", false)] {
+            let text = format!("exponential base={base} cap=30s jitter={jitter}");
+            assert_eq!(fleet_codes(&text, "").contains(&"S003"), narrow, "{text}");
+            let share = peak(jitter) / peak("none");
+            assert!(if narrow { share > 0.75 } else { share < 0.7 }, "{base} {jitter}: {share}");
+        }
+    }
+    assert_eq!(found("exponential base=1s jitter=±1% spread=10s", "", "S003"), None);
+    assert_eq!(found("exponential base=1s jitter=±1%", "clients=1", "S003"), None);
+}
+
+#[test]
+fn a_kept_up_connection_that_gives_up_is_found_with_the_time() {
+    let text = "exponential base=500ms cap=30s spread=10s max-attempts=10 stable-after=10s";
+    let finding = finding(text, "for=reconnecting", "S023");
+    assert_eq!(finding.suggestion().settings().as_deref(), Some("max-attempts=inf"));
+    // The times at which clients give up, by the simulator.
+    let lost = |down: u64| reconnect(&policy(text), 1_000, 100.0, Duration::from_secs(down)).gave_up as f64 / 1_000.0;
+    let words: Vec<&str> = finding.facts()[0].split([' ', ',']).collect();
+    let about = words.iter().position(|word| *word == "about").unwrap();
+    let said = parse_duration(words[about + 1]).unwrap().unwrap().as_secs();
+    assert!(lost(said * 2) > 0.99 && lost(said / 3) < 0.01, "{said}");
+    assert_eq!(reconnect(finding.suggestion().policy().unwrap(), 1_000, 100.0, 600 * SECOND).gave_up, 0);
+    let limited = "exponential base=500ms cap=30s max-attempts=inf max-elapsed=2m stable-after=10s";
+    let helped = super::support::finding(limited, "for=reconnecting", "S023");
+    assert_eq!(helped.suggestion().settings().as_deref(), Some("max-elapsed=none"));
+    for (text, words) in [(limited, "for=background"), ("exponential max-attempts=2000 cap=30s", "for=reconnecting")] {
+        assert_eq!(found(text, words, "S023"), None, "{text}");
+    }
+}
+
+#[test]
+fn a_shorter_cap_is_suggested_only_if_the_server_can_take_it() {
+    let fleet = "clients=60k capacity=1000/s for=reconnecting";
+    let text = "exponential base=10s cap=5m spread=60s max-attempts=inf";
+    let finding = finding(text, fleet, "S007");
+    assert_eq!(finding.suggestion().settings().as_deref(), Some("cap=2m"));
+    let down = Duration::from_secs(600);
+    let peak = |policy: &Policy| {
+        let figures = reconnect(policy, 60_000, 1_000.0, down);
+        arrivals(&figures, down, down + 10 * SECOND) / 1_000.0
+    };
+    let helped = peak(finding.suggestion().policy().unwrap());
+    assert!(helped < 1.2, "{helped}");
+    // A cap of one minute, which was suggested before, doubles the load on the server that returns.
+    assert!(peak(&policy("exponential base=10s cap=60s spread=60s max-attempts=inf")) > 1.5);
+    assert_eq!(found("exponential base=10s cap=2m spread=60s max-attempts=inf", fleet, "S007"), None);
+    assert!(found("exponential base=10s cap=2m spread=60s max-attempts=inf", "", "S007").is_some());
+}
+
+#[test]
+fn hints_count_toward_the_worst_case() {
+    for (text, words) in [
+        ("interactive max-hint=5m", "for=interactive deadline=2s hint=60s"),
+        ("serverless max-hint=5m", "for=serverless invocation=10s hint=60s"),
+        ("exponential base=10ms cap=100ms hint=exact", "lease=30s hint=20s"),
+    ] {
+        let finding = finding(text, words, "S012");
+        assert!(finding.facts().iter().any(|fact| fact.contains("the server asks for")), "{:#?}", finding.facts());
+        let helped = finding.suggestion().policy().unwrap();
+        assert_eq!(codes(helped, &context(words)).iter().filter(|code| **code != "S020").count(), 0, "{helped}");
+    }
+    // A hint that ends the call, and a clamped one.
+    for text in ["exponential base=10ms cap=100ms max-hint=1s", "exponential base=10ms cap=100ms hint=clamp:0s"] {
+        assert_eq!(found(text, "deadline=2s hint=60s", "S012"), None, "{text}");
+    }
+}
+
+/// Beyond the deadline the only choice is to give up, which is what `max-hint` does.
+#[test]
+fn a_hint_above_the_deadline_may_end_the_call() {
+    assert_eq!(found("exponential max-hint=2s base=10ms cap=100ms", "deadline=2s hint=60s", "S014"), None);
+    assert!(found("exponential max-hint=2s base=10ms cap=100ms", "deadline=2m hint=60s", "S014").is_some());
+}
+
+#[test]
+fn the_help_for_a_lease_leaves_room_for_one_attempt() {
+    for what in ["lease", "invocation"] {
+        let words = format!("{what}=30s");
+        let finding = finding("exponential base=1s cap=30s max-attempts=9", &words, "S012");
+        let limit = finding.suggestion().policy().unwrap().max_elapsed().unwrap();
+        assert!(limit <= Duration::from_secs(27), "{what}: {limit:?}");
+        assert!(found("exponential base=1s cap=30s max-attempts=9 max-elapsed=30s", &words, "S012").is_some());
+    }
+}
+
+/// The mean over many single losses, each of one client.
+#[test]
+fn a_suggested_spread_says_how_long_it_delays_a_single_loss() {
+    let fleet = "clients=10k capacity=500/s for=reconnecting";
+    for (text, code) in [("exponential base=1s cap=40s max-attempts=inf", "S004"), ("signalr", "S003")] {
+        let finding = finding(text, fleet, code);
+        let advice = finding.suggestion().advice().unwrap_or_default();
+        assert!(advice.contains("delays every single loss too: by 10s on average"), "{advice}");
+        let helped = *finding.suggestion().policy().unwrap();
+        assert_eq!(helped.spread(), Duration::from_secs(20));
+        let scenario = ReconnectScenario::builder(1).disconnect_window(Duration::ZERO).build().unwrap();
+        let mean = |policy: &Policy| {
+            let times = (0..2_000).map(|seed| scenario.run(policy, Seed::new(seed)).recovered_mean.as_secs_f64());
+            times.sum::<f64>() / 2_000.0
+        };
+        assert!((mean(&helped) - 10.0).abs() < 0.5, "{}", mean(&helped));
+    }
+}
