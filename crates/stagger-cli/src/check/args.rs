@@ -13,11 +13,12 @@ use crate::policy_args::{PolicyArgs, at_least_one};
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
 A rule that needs a fact about the deployment is skipped unless its flag is given. Figures are forecasts computed \
-from the policy. Each suggestion after `help:` has been verified and can be pasted.
+from the policy; budgets are simulated. Each suggestion after `help:` has been verified and can be pasted.
 
 Examples:
   stagger check socket.io --for reconnecting --clients 10k --capacity 500/s
   stagger check -n 8 -d 100ms --rps 2k/s --layers 2
+  stagger check -n 4 -d 100ms --for near --rps 900/s --capacity 1000/s --budget=tokens
   stagger check --log run.ndjson
 
 Exit status: 0 without findings; 1 with findings; 2 for a usage error; 125 if the log cannot be read.")]
@@ -32,8 +33,9 @@ pub(crate) struct CheckArgs {
     #[command(flatten)]
     pub(crate) context: ContextArgs,
 
-    /// Check the delays in a log instead of a policy: the output of `stagger run --log json`, or lines of DELAY CLIENT
-    /// RETRY TIME, of which only DELAY is required; '-' is standard input. If a policy is given, or the log names one,
+    /// Check the delays in a log instead of a policy: the output of `stagger run --log json`, sentences such as
+    /// `Attempt 1 failed. Retrying in 0.134s`, or lines of DELAY CLIENT RETRY TIME, of which only DELAY is required;
+    /// '-' is standard input. If a policy is given, or the log names one,
     /// the delays are also compared with it
     #[arg(
         long,
@@ -120,9 +122,17 @@ pub(crate) struct ContextArgs {
     #[arg(long, value_name = "yes|key|no", value_parser = value::<Idempotency>)]
     idempotent: Option<Idempotency>,
 
-    /// A retry budget is shared by all calls
-    #[arg(long)]
-    budget: bool,
+    /// Guard that all calls of a process share, which is checked at the given --rps and --capacity: window, tokens,
+    /// throttle, success-rate or breaker. Without a name, an unknown budget
+    #[arg(
+        long,
+        value_name = "NAME",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "yes",
+        value_parser = value::<Budgeted>
+    )]
+    budget: Option<Budgeted>,
 }
 
 impl From<&ContextArgs> for DeploymentContext {
@@ -139,7 +149,7 @@ impl From<&ContextArgs> for DeploymentContext {
         let known = args.tick.into_iter().fold(known, Self::tick);
         let known = args.layers.into_iter().fold(known, Self::layers);
         let known = args.idempotent.into_iter().fold(known, Self::idempotency);
-        if args.budget { known.budget(Budgeted::Yes) } else { known }
+        args.budget.into_iter().fold(known, Self::budget)
     }
 }
 

@@ -98,6 +98,13 @@ impl LogResult {
             CliError::usage(format_args!("--log: {name}, line {line}: not valid UTF-8; pass a text log"))
         })?;
         let log = log::read(&text).map_err(|error| CliError::usage(format_args!("--log: {name}: {error}")))?;
+        let is_run = !log.policies.is_empty() || log.skipped_hints > 0;
+        if log.entries.is_empty() && !is_run {
+            return Err(CliError::usage(format_args!(
+                "--log: {name} contains no delays, so there is nothing to check; pass the output of `stagger run --log \
+                 json`, or lines such as `1.5` or `Retrying in 1.5s`"
+            )));
+        }
         // If runs with different policies share a log, its delays cannot be attributed to one of them.
         let named = || match log.policies.as_slice() {
             [policy] => Some(*policy),

@@ -48,10 +48,12 @@ fn findings_look_like_compiler_diagnostics() {
         ),
         "{text}"
     );
-    assert!(text.contains("\n  help: spread=20s (or let the server assign reservations: Admission)\n"), "{text}");
-    let fixed = "fixed: exponential base=1s cap=10s multiplier=2 jitter=full spread=20s max-attempts=inf";
+    let help = "\n  help: spread=20s (it delays every single loss too: by 10s on average; or let the server assign\n    \
+                reservations: Admission)\n";
+    assert!(text.contains(help), "{text}");
+    let fixed = "fixed: exponential base=1s cap=40s multiplier=2 jitter=full spread=20s max-attempts=inf";
     assert!(text.contains(&format!("\n{fixed}")), "{text}");
-    assert!(text.ends_with("\n3 warnings, 1 note; for details: stagger check --explain CODE\n"), "{text}");
+    assert!(text.ends_with("\n4 warnings, 1 note; for details: stagger check --explain CODE\n"), "{text}");
 }
 
 #[test]
@@ -115,6 +117,59 @@ fn each_context_flag_reaches_its_rule() {
         assert_eq!(fact, &format!("the worst case is 15s; the {limit} is 3s"), "{flag}");
     }
     assert_eq!(codes(&json(&["--rps", "200/s", "--budget"], 0)), [""; 0]);
+}
+
+#[test]
+fn a_named_budget_is_checked_at_the_given_rates() {
+    let with = |budget: &str, code| {
+        let args = ["-n", "4", "-d", "100ms", "--cap", "2s", "--for", "near", "--rps", "180/s", "--capacity", "200/s"];
+        json(&[&args[..], &["--clients", "2", budget]].concat(), code)
+    };
+    let document = with("--budget=window", 1);
+    let finding = &document["policies"][0]["findings"][0];
+    assert_eq!(finding["rule"], "S016");
+    let facts = finding["facts"].to_string();
+    assert!(
+        facts.contains("window never recovers") && facts.contains("stagger simulate outage --rate 180/s"),
+        "{facts}"
+    );
+    assert!(finding["help"]["advice"].as_str().unwrap().contains("--budget=tokens"), "{finding}");
+    with("--budget=tokens", 0);
+    let seen = see(&mut check(&["--budget=tokns"]));
+    assert!(seen.exits(2).stderr.contains("window, tokens, throttle"), "{seen:#?}");
+}
+
+/// The command that the finding names must show what the finding says.
+#[test]
+fn the_command_of_a_budget_shows_what_the_finding_says() {
+    let args = ["-n", "4", "-d", "100ms", "--cap", "2s", "--for", "near", "--rps", "180/s", "--capacity", "200/s"];
+    let document = json(&[&args[..], &["--clients", "2"]].concat(), 1);
+    let facts = document["policies"][0]["findings"][0]["facts"].as_array().unwrap();
+    let facts: Vec<&str> = facts.iter().map(|fact| fact.as_str().unwrap()).collect();
+    let command = facts.iter().find_map(|fact| fact.strip_prefix("simulated by: stagger ")).unwrap();
+    let (flags, policy) = command.split_once(" -p '").unwrap();
+    let mut simulate = stagger(flags.split(' '));
+    simulate.args(["-p", policy.trim_end_matches('\'')]).env("COLUMNS", "200");
+    let table = see(&mut simulate).stdout;
+    let tokens = table.lines().find(|line| line.contains("tokens ")).unwrap();
+    let after = facts.iter().find_map(|fact| fact.split("tokens recovers after ").nth(1)).unwrap();
+    assert!(tokens.contains(&format!(" {after} ")), "{after}: {tokens}");
+    assert!(table.lines().any(|line| line.contains("window ") && line.contains("never")), "{table}");
+}
+
+#[test]
+fn a_log_without_delays_is_an_error() {
+    for text in ["", "\n\n", "# nothing\n"] {
+        let seen = see_with_input(&mut check(&["--log", "-"]), text.as_bytes());
+        assert!(seen.exits(2).stderr.contains("standard input contains no delays"), "{seen:#?}");
+    }
+}
+
+#[test]
+fn the_log_line_of_a_common_client_is_read() {
+    let text = "Attempt 1 failed. Retrying in 0.134s\nAttempt 2 failed. Retrying in 0.2s\n";
+    let seen = see_with_input(&mut check(&["--log", "-"]), text.as_bytes());
+    assert!(seen.exits(0).stdout.starts_with("standard input: 2 delays\n"), "{seen:#?}");
 }
 
 #[test]
@@ -243,17 +298,21 @@ fn invalid_input_is_rejected_with_a_remedy() {
     }
 }
 
-/// Compares the guide with the output; `STAGGER_BLESS=1 cargo test -p stagger-cli the_session_in_the_guide` updates it.
+/// Compares the guide with the output; `STAGGER_BLESS=1 cargo test -p stagger-cli the_sessions_in_the_guide` updates it.
 #[test]
-fn the_session_in_the_guide_matches_the_output() {
+fn the_sessions_in_the_guide_match_the_output() {
     const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/check.md");
-    const SENTENCE: &str =
-        "stagger check socket.io --for reconnecting --clients 10k --capacity 500/s\n```\n\n```text\n";
-    let page = std::fs::read_to_string(PAGE).unwrap();
-    let (before, rest) = page.split_once(SENTENCE).unwrap();
-    let (_, after) = rest.split_once("```\n").unwrap();
-    let text = said(check(&["socket.io"]).args(FLEET), 1);
-    let now = format!("{before}{SENTENCE}{text}```\n{after}");
+    let mut now = std::fs::read_to_string(PAGE).unwrap();
+    for arguments in [
+        "socket.io --for reconnecting --clients 10k --capacity 500/s",
+        "-n 4 -d 100ms --cap 2s --for near --rps 900/s --capacity 1000/s",
+    ] {
+        let command = format!("stagger check {arguments}\n```\n\n```text\n");
+        let (before, rest) = now.split_once(&command).unwrap();
+        let (_, after) = rest.split_once("```\n").unwrap();
+        let text = said(&mut check(&arguments.split(' ').collect::<Vec<_>>()), 1);
+        now = format!("{before}{command}{text}```\n{after}");
+    }
     if std::env::var_os("STAGGER_BLESS").is_some() {
         std::fs::write(PAGE, &now).unwrap();
     }

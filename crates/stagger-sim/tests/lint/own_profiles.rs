@@ -17,11 +17,7 @@ fn our_profiles_have_no_findings_for_their_purpose() {
         (profile::INTERACTIVE, "for=interactive"),
         (profile::INTERACTIVE, "for=interactive idempotent=yes deadline=1s layers=1 clients=1000 rps=100/s"),
     ] {
-        // A connection that is kept up does not give up: S023.
-        let kept_up =
-            words.contains("reconnecting").then(|| profile.policy().to_builder().unlimited_attempts().build());
-        let policy = kept_up.map_or(profile.policy(), Result::unwrap);
-        assert_eq!(codes(&policy, &context(words)), [""; 0], "{}, {words}", profile.name());
+        assert_eq!(codes(&profile.policy(), &context(words)), [""; 0], "{}, {words}", profile.name());
     }
 }
 

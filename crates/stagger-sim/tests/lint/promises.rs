@@ -45,7 +45,7 @@ fn a_budget_is_recommended_only_if_the_server_recovers_with_it() {
         let words = format!("rps=900/s capacity=1000/s clients={clients} for=near");
         let finding = finding(CALL, &words, "S016");
         let advice = finding.suggestion().advice().unwrap();
-        let said = Budgeted::NAMED.into_iter().find(|budget| advice.contains(&format!("--budget {budget}")));
+        let said = Budgeted::NAMED.into_iter().find(|budget| advice.contains(&format!("--budget={budget}")));
         assert_eq!(said, Some(want), "{advice}");
         let recovery = outage(900.0, 1_000.0, clients, want, &policy(CALL)).unwrap();
         let facts = finding.facts().join("\n");

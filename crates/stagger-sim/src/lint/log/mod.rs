@@ -1,6 +1,6 @@
 //! Measured delays: [`read`] from a log, and checked by [`check`].
 //!
-//! Two line formats are accepted, also mixed:
+//! Three line formats are accepted, also mixed:
 //!
 //! - **JSON** (with the feature `serde`): the output of `stagger run --log json`. Each `start` begins a new client, its
 //!   policy is recorded, and delays that were requested by the command are skipped. Any other object with `delay_s`,
@@ -9,6 +9,7 @@
 //!   a unit (`1.5`, `250ms`). RETRY counts the retries of a call from 1: the delay preceded this retry. TIME is the
 //!   time of the retry, relative to any reference that all lines share. A first line made of the words `delay`,
 //!   `client`, `retry` and `time` changes the order of the columns. `-` stands for an unknown value.
+//! - **Sentences** of a program's log that say how long it waits: `Attempt 1 failed. Retrying in 0.134s`.
 //!
 //! Empty lines and lines that begin with `#` are ignored. If a client is given without a retry, its lines are counted.
 //! A line that cannot be parsed is an error that names the line; no line is skipped silently.
@@ -20,6 +21,7 @@ mod error;
 mod json;
 mod plain;
 mod read;
+mod sentence;
 mod statistics;
 
 pub use check::check;

@@ -57,7 +57,7 @@ fn words(line: &str) -> impl Iterator<Item = &str> {
     line.split([' ', '\t', ',']).filter(|word| !word.is_empty())
 }
 
-fn length(word: &str) -> Result<Duration, String> {
+pub(super) fn length(word: &str) -> Result<Duration, String> {
     // Measured values may have more digits than nanoseconds, and exponents.
     if let Ok(seconds) = word.parse::<f64>() {
         return Duration::try_from_secs_f64(seconds).map_err(|error| format!("invalid duration `{word}`: {error}"));

@@ -3,6 +3,7 @@ use std::collections::HashMap;
 use super::entry::{Log, LogEntry};
 use super::error::{LineError, LogError};
 use super::plain::Columns;
+use super::sentence;
 
 /// Reads a log. The [module documentation](super) describes the formats.
 ///
@@ -48,6 +49,10 @@ impl Reader {
     fn line(&mut self, line: usize, text: &str) -> Result<(), String> {
         if text.starts_with('{') {
             return self.json(line, text);
+        }
+        if let Some(entry) = sentence::read(line, text) {
+            self.push(entry);
+            return Ok(());
         }
         if self.columns.is_none() {
             self.columns = Columns::named(text);

@@ -17,7 +17,7 @@ pub(in crate::lint) static NO_BUDGET: Rule = Rule {
               recommended; a budget that admits as many retries as none is not. The simulation has as many \
               processes as there are clients (10 if unknown), a queue of 3 s of work, and the attempt timeout (1 s \
               if unknown). Every process has the initial allowance of its budget, which adds up in a large fleet. \
-              `--budget NAME` checks whether the budget in use suffices; `--budget` alone is accepted if every \
+              `--budget=NAME` checks whether the budget in use suffices; `--budget` alone is accepted if every \
               budget does. Does not apply to long-lived connections, where a spread and reservations serve the same \
               purpose. See N. Bronson et al., \"Metastable Failures in Distributed Systems\", HotOS 2021, and the \
               guide, \"Guards\".",
@@ -58,7 +58,7 @@ fn no_budget(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
         format!("{:.0}/s if every attempt fails; the capacity is {capacity}/s", load * f64::from(attempts))
     }));
     let advice = "share one budget between all calls of a process; which one suffices depends on the load: pass --rps, \
-                  --capacity and --clients to simulate them, then --budget NAME";
+                  --capacity and --clients to simulate them, then --budget=NAME";
     Some(Diagnosis { simulation: rates.map(|_| simulated as _), ..found.advise(advice) })
 }
 
@@ -116,11 +116,11 @@ fn simulated(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     let advice = match (recommended, used) {
         (Some(guards), Budgeted::Yes) => format!(
             "whether this budget suffices depends on its kind: share {} between all calls of a process, then pass \
-             --budget {guards}",
+             --budget={guards}",
             guards.rust_code()
         ),
         (Some(guards), _) => format!(
-            "share one guard between all calls of a process: {} on their Retrier; then pass --budget {guards}",
+            "share one guard between all calls of a process: {} on their Retrier; then pass --budget={guards}",
             guards.rust_code()
         ),
         (None, _) => "no budget or breaker with its default settings suffices at this load: fewer attempts, more \
