@@ -81,6 +81,7 @@ pub(super) struct Stall {
     processes: u32,
     queue: u32,
     timeout: Option<Duration>,
+    scaled: bool,
 }
 
 /// How long the server stalls.
@@ -121,7 +122,12 @@ impl Stall {
         let builder = OutageScenario::builder(rate).capacity(capacity).queue(queue).processes(processes);
         let builder = builder.outage(OutageKind::Stall, BEGINS_AT, STALLS_FOR).horizon(HORIZON);
         let builder = timeout.into_iter().fold(builder, |builder, timeout| builder.timeout(timeout));
-        Some(Self { scenario: builder.build().ok()?, rate, capacity, processes, queue, timeout })
+        Some(Self { scenario: builder.build().ok()?, rate, capacity, processes, queue, timeout, scaled: scale > 1.0 })
+    }
+
+    /// Returns whether a smaller load represents the actual one.
+    pub(super) const fn is_scaled(&self) -> bool {
+        self.scaled
     }
 
     pub(super) const fn processes(&self) -> u32 {

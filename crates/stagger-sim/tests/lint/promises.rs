@@ -76,6 +76,12 @@ fn a_budget_that_never_binds_is_not_recommended() {
 }
 
 #[test]
+fn a_load_too_large_to_simulate_is_represented_in_proportion() {
+    let facts = finding(CALL, "rps=180k/s capacity=200k/s clients=500 for=near", "S016").facts().join("\n");
+    assert!(facts.contains("simulated, in proportion, with 3 processes"), "{facts}");
+}
+
+#[test]
 fn if_no_budget_helps_the_advice_says_so() {
     let finding = finding(CALL, "rps=199/s capacity=200/s clients=10k for=near", "S016");
     let advice = finding.suggestion().advice().unwrap();

@@ -109,9 +109,11 @@ fn simulated(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
         // Nothing is wrong, and no budget would change anything.
         return None;
     }
-    let of_processes = format!("{} processes", thousands(u64::from(stall.processes())));
+    let size = if stall.is_scaled() { ", in proportion," } else { "" };
+    let many = thousands(u64::from(stall.processes()));
+    let of_processes = if many == "1" { "1 process".to_owned() } else { format!("{many} processes") };
     let what =
-        format!("after a stall of {}, simulated with {of_processes}: {}", brief(STALLS_FOR), outcomes.join("; "));
+        format!("after a stall of {}, simulated{size} with {of_processes}: {}", brief(STALLS_FOR), outcomes.join("; "));
     let command = format!("simulated by: {}", stall.command(policy, &tried));
     let advice = match (recommended, used) {
         (Some(guards), Budgeted::Yes) => format!(
