@@ -2,6 +2,7 @@
 
 #[cfg(test)]
 mod advise {
+    mod agreement;
     mod decision_tree;
     mod optimality;
     mod rust_code;

@@ -1,5 +1,6 @@
 use core::time::Duration;
 
+use stagger_core::text::Compact;
 use stagger_core::{Policy, Seed};
 
 use super::evaluator::Evaluator;
@@ -8,6 +9,7 @@ use super::search::{Limits, Search};
 use super::search_space::SearchSpace;
 use super::{Answers, ParetoFront, Question};
 use crate::engine::progress::Progress;
+use crate::reconnect::FirstAttempt;
 use crate::scenario::error::ScenarioError;
 
 /// A recommendation, with its reasons.
@@ -101,9 +103,11 @@ pub fn advise(answers: &Answers, seed: Seed, progress: &Progress) -> Result<Advi
         return Ok(Advice { recommendation, reasons, policy: None, guards, front: None });
     }
     let space = SearchSpace::for_purpose(answers.context.purpose);
+    let deadline = answers.context.deadline.filter(|_| !space.is_long_lived());
     let limits = Limits {
         min_delay: answers.min_delay.unwrap_or(Duration::ZERO),
-        max_elapsed: answers.context.deadline.filter(|_| !space.is_long_lived()),
+        max_elapsed: deadline,
+        patience: space.patience.filter(|_| deadline.is_none()),
     };
     let front = front(answers, &space, limits, seed, progress)?;
     let policy = match &front {
@@ -111,14 +115,72 @@ pub fn advise(answers: &Answers, seed: Seed, progress: &Progress) -> Result<Advi
         None => limits.apply(&space.default_policy).unwrap_or(space.default_policy),
     };
     let mut reasons = answers.reasons(&space);
-    let recovery = front.as_ref().map(|front| front.best().predicted.recovery.unwrap_or(Duration::MAX));
-    if space.is_long_lived() && recovery > answers.context.deadline {
-        reasons.iter_mut().filter(|reason| reason.question == Question::Deadline).for_each(|reason| {
-            reason.conclusion =
-                "no evaluated policy recovers in time; this is the recommendation without a deadline".into();
-        });
+    if let Some(front) = &front {
+        amend(&mut reasons, answers, &space, front);
     }
     Ok(Advice { recommendation: Recommendation::Retry, reasons, policy: Some(policy), guards: answers.guards(), front })
+}
+
+/// The share of served calls below which the advice says that no policy serves them all.
+const ALL: f64 = 0.995;
+
+/// Adds what only the simulation shows to the reasons.
+fn amend(reasons: &mut [Reason], answers: &Answers, space: &SearchSpace, front: &ParetoFront) {
+    let mut conclude = |question, conclusion: &dyn Fn(&str) -> String| {
+        for reason in reasons.iter_mut().filter(|reason| reason.question == question) {
+            reason.conclusion = conclusion(&reason.conclusion);
+        }
+    };
+    let predicted = front.best().predicted;
+    if space.is_long_lived()
+        && predicted.recovery.unwrap_or(Duration::MAX) > answers.context.deadline.unwrap_or(Duration::MAX)
+    {
+        conclude(Question::Deadline, &|_| {
+            "no evaluated policy recovers in time; this is the recommendation without a deadline".into()
+        });
+    }
+    if answers.outage.is_none() {
+        conclude(Question::Outage, &|_| outages_text(&front.outages, space));
+    }
+    if space.is_call() && predicted.recovered_ratio < ALL {
+        let served = 100.0 * front.candidates.iter().map(|it| it.predicted.recovered_ratio).fold(0.0, f64::max);
+        conclude(Question::Capacity, &|known| {
+            format!(
+                "{known}; no call policy serves them all in time: of those searched, none serves more than \
+                 {served:.1}%, so add capacity, reject early, or queue the work"
+            )
+        });
+    }
+}
+
+/// Returns which outages were simulated because none was given.
+fn outages_text(outages: &[Duration], space: &SearchSpace) -> String {
+    let list: Vec<_> = outages.iter().map(|outage| Compact(*outage).to_string()).collect();
+    let all = format!("simulated outages of {}", list.join(", "));
+    match space.is_call() {
+        true => format!("{all}; a call that gives up sooner does not outlast longer ones"),
+        false => format!("{all}; the figures are the worst of them, and the mean number of attempts"),
+    }
+}
+
+/// The outages to be prepared for if none is given.
+const USUAL_OUTAGES: [Duration; 5] = [
+    Duration::ZERO,
+    Duration::from_secs(5),
+    Duration::from_secs(30),
+    Duration::from_secs(120),
+    Duration::from_secs(600),
+];
+
+/// Returns the outages to simulate. Of the usual ones, a call that is given up earlier is simulated only in those that
+/// leave half of its time.
+fn outages(answers: &Answers, space: &SearchSpace) -> Vec<Duration> {
+    let patience = answers.context.deadline.or(space.patience).filter(|_| space.is_call());
+    let is_survivable = |outage: &Duration| patience.is_none_or(|patience| *outage <= patience / 2);
+    match answers.outage {
+        Some(outage) => vec![outage],
+        None => USUAL_OUTAGES.into_iter().filter(is_survivable).collect(),
+    }
 }
 
 fn front(
@@ -131,15 +193,18 @@ fn front(
     let known = answers.context.clients.zip(answers.context.capacity);
     let known = known.map(|(clients, capacity)| (clients.get(), capacity.get()));
     let Some((clients, capacity)) = known.filter(|(clients, _)| *clients >= Answers::SOME) else { return Ok(None) };
-    let outage = answers.outage.unwrap_or(Duration::ZERO);
-    let evaluator = Evaluator::new(clients, capacity, outage, seed)?;
+    // A connection waits before its first attempt, a call does not.
+    let first_attempt = if space.is_long_lived() { FirstAttempt::AfterDelay } else { FirstAttempt::Immediate };
+    let outages = outages(answers, space);
+    let longest = outages.iter().max().copied().unwrap_or_default();
+    let evaluator = Evaluator::new(clients, capacity, outages, first_attempt, seed)?;
     let search = Search {
         evaluator: &evaluator,
         space,
+        ranges: &space.ranges(evaluator.acceptance_time, longest, limits.max_elapsed),
         limits,
-        acceptance_time: evaluator.min_recovery_time.saturating_sub(outage),
-        outage,
-        objective: Objective { capacity, deadline: answers.context.deadline },
+        objective: Objective { capacity, deadline: answers.context.deadline.filter(|_| space.is_long_lived()) },
+        seed: seed.for_call(u64::MAX),
     };
     Ok(search.run(progress))
 }

@@ -6,84 +6,106 @@ use super::pareto_front::{Candidate, Prediction};
 use crate::engine::progress::Progress;
 use crate::engine::sweep::Sweep;
 use crate::fluid;
-use crate::reconnect::{ReconnectFigures, ReconnectScenario};
+use crate::reconnect::{FirstAttempt, ReconnectFigures, ReconnectScenario};
 use crate::scenario::error::ScenarioError;
 
-/// Evaluates policies for a fleet, with no more clients than needed to distinguish policies.
+/// Evaluates policies for a fleet in one or several outages, with no more clients than needed to distinguish policies.
 ///
 /// A large fleet is represented by a smaller one in proportion. Random variation raises the peak of the smaller fleet,
 /// equally for all policies: by about 15 % if its server accepts 800 clients per second.
 pub(super) struct Evaluator {
-    /// For the reported figures.
-    full: ReconnectScenario,
+    /// For the reported figures, one for each outage.
+    full: Vec<ReconnectScenario>,
     /// For screening policies that the fluid model does not support.
-    coarse: ReconnectScenario,
+    coarse: Vec<ReconnectScenario>,
+    pub(super) outages: Vec<Duration>,
     /// Ratio of all clients to simulated clients.
     scale: f64,
     /// Whether the fluid model is faster than a simulation.
     use_fluid: bool,
-    /// Lower bound on the time until all clients are back.
-    pub(super) min_recovery_time: Duration,
+    /// Lower bound on the time from the end of the outage until all clients are back: clients / capacity.
+    pub(super) acceptance_time: Duration,
     seed: Seed,
 }
 
 /// Maximum number of simulated clients, for reported figures and for screening.
-const FULL_CLIENTS: u64 = 500_000;
-const COARSE_CLIENTS: u64 = 50_000;
+const FULL_CLIENTS: u64 = 20_000;
+const COARSE_CLIENTS: u64 = 2_000;
 
-/// Recovery time above which the fluid model has more steps than a simulation has events.
-const MAX_FLUID_TIME: Duration = Duration::from_secs(600);
+/// Sum of all outages and recovery times above which the fluid model has more steps than a simulation has events.
+const MAX_FLUID_TIME: Duration = Duration::from_secs(90);
 
 /// Number of clients to simulate per policy over all runs, and the range of the number of runs.
-const TOTAL_CLIENTS: u64 = 150_000;
-const RUNS: core::ops::RangeInclusive<u64> = 1..=40;
+const TOTAL_CLIENTS: u64 = 30_000;
+const RUNS: core::ops::RangeInclusive<u64> = 2..=8;
 
 impl Evaluator {
-    pub(super) fn new(clients: u64, capacity: f64, outage: Duration, seed: Seed) -> Result<Self, ScenarioError> {
-        let window = Duration::try_from_secs_f64(clients as f64 / capacity).unwrap_or(Duration::MAX);
-        let min_recovery_time = window.saturating_add(outage);
-        let full = ReconnectScenario::of_fleet(clients, capacity, outage, FULL_CLIENTS)?;
+    pub(super) fn new(
+        clients: u64,
+        capacity: f64,
+        outages: Vec<Duration>,
+        first_attempt: FirstAttempt,
+        seed: Seed,
+    ) -> Result<Self, ScenarioError> {
+        let acceptance_time = Duration::try_from_secs_f64(clients as f64 / capacity).unwrap_or(Duration::MAX);
+        let scenarios = |most: u64| -> Result<Vec<_>, ScenarioError> {
+            let each = outages.iter().map(|outage| {
+                let mut scenario = ReconnectScenario::of_fleet(clients, capacity, *outage, most)?;
+                scenario.first_attempt = first_attempt;
+                Ok(scenario)
+            });
+            each.collect()
+        };
+        let (full, coarse) = (scenarios(FULL_CLIENTS)?, scenarios(COARSE_CLIENTS)?);
+        let simulated = clients.min(FULL_CLIENTS);
+        let total = outages.iter().fold(Duration::ZERO, |sum, outage| sum.saturating_add(*outage));
+        let recoveries = acceptance_time.saturating_mul(u32::try_from(outages.len()).unwrap_or(u32::MAX));
         Ok(Self {
             full,
-            coarse: ReconnectScenario::of_fleet(clients, capacity, outage, COARSE_CLIENTS)?,
-            scale: clients as f64 / full.clients() as f64,
-            use_fluid: min_recovery_time <= MAX_FLUID_TIME,
-            min_recovery_time,
+            coarse,
+            scale: clients as f64 / simulated as f64,
+            use_fluid: total.saturating_add(recoveries) <= MAX_FLUID_TIME,
+            acceptance_time,
+            outages,
             seed,
         })
     }
 
-    pub(super) const fn simulated(&self) -> u64 {
-        self.full.clients()
+    pub(super) fn simulated(&self) -> u64 {
+        self.full.first().map_or(0, ReconnectScenario::clients)
     }
 
     pub(super) fn runs(&self) -> u32 {
-        (TOTAL_CLIENTS / self.simulated()).clamp(*RUNS.start(), *RUNS.end()) as u32
+        (TOTAL_CLIENTS / self.simulated().max(1)).clamp(*RUNS.start(), *RUNS.end()) as u32
     }
 
-    /// Estimates policies quickly, with the fluid model where it applies.
+    /// Estimates policies quickly, with the fluid model where it is fast.
     pub(super) fn screen(&self, policies: &[Policy], progress: &Progress) -> Vec<Candidate> {
         let clients = self.scale * self.simulated() as f64;
         let one = |policy: &Policy, seed: Seed, progress: &Progress| {
-            if progress.is_cancelled() {
-                return None;
-            }
-            match self.use_fluid.then(|| fluid::run(&self.full, policy)) {
-                Some(Ok(figures)) => Some(Prediction {
-                    peak_second: figures.peak_second() * clients,
-                    recovery: figures.t99,
-                    attempts_per_client: figures.attempts_per_client,
-                    recovered_ratio: figures.connected,
-                }),
-                _ => {
-                    let figures = self.coarse.run_with_progress(policy, seed, progress)?;
-                    Some(mean(&[figures], clients / self.coarse.clients() as f64))
+            let scenarios = self.full.iter().zip(&self.coarse);
+            let each = scenarios.map(|(full, coarse)| {
+                if progress.is_cancelled() {
+                    return None;
                 }
-            }
+                match self.use_fluid.then(|| fluid::run(full, policy)) {
+                    Some(Ok(figures)) => Some(Prediction {
+                        peak_second: figures.peak_second() * clients,
+                        recovery: figures.t99.map(|time| time.saturating_sub(down_time(full))),
+                        attempts_per_client: figures.attempts_per_client,
+                        recovered_ratio: figures.connected,
+                    }),
+                    _ => {
+                        let figures = coarse.run_with_progress(policy, seed, progress)?;
+                        Some(mean(&[figures], clients / coarse.clients() as f64, down_time(coarse)))
+                    }
+                }
+            });
+            each.collect::<Option<Vec<_>>>()
         };
         let screened = Sweep::new().run(policies, &[self.seed.for_call(0)], progress, one);
         let predicted = screened.into_iter().map(|runs| runs.into_iter().flatten().next());
-        policies.iter().zip(predicted).filter_map(|(&policy, it)| Some(Candidate { policy, predicted: it? })).collect()
+        policies.iter().zip(predicted).filter_map(|(&policy, it)| Some(Candidate::new(policy, it?))).collect()
     }
 
     /// Simulates policies client by client, with seeds not used for screening. Also returns the maximum number of
@@ -91,26 +113,34 @@ impl Evaluator {
     pub(super) fn simulate(&self, policies: &[Policy], progress: &Progress) -> Vec<(Candidate, u64)> {
         let seeds: Vec<_> = (1..=u64::from(self.runs())).map(|run| self.seed.for_call(run)).collect();
         let each = Sweep::new().run(policies, &seeds, progress, |policy, seed, progress| {
-            self.full.run_with_progress(policy, seed, progress)
+            self.full.iter().map(|full| full.run_with_progress(policy, seed, progress)).collect::<Option<Vec<_>>>()
         });
         let verified = policies.iter().zip(each).filter_map(|(&policy, runs)| {
-            let runs = runs.into_iter().collect::<Option<Vec<ReconnectFigures>>>()?;
-            let most = runs.iter().map(|run| run.attempts_max).max().unwrap_or(0);
-            Some((Candidate { policy, predicted: mean(&runs, self.scale) }, most))
+            let runs = runs.into_iter().collect::<Option<Vec<Vec<ReconnectFigures>>>>()?;
+            let most = runs.iter().flatten().map(|run| run.attempts_max).max().unwrap_or(0);
+            let by_outage = self.full.iter().enumerate().map(|(at, full)| {
+                let of_outage: Vec<_> = runs.iter().map(|run| run[at].clone()).collect();
+                mean(&of_outage, self.scale, down_time(full))
+            });
+            Some((Candidate::new(policy, by_outage.collect()), most))
         });
         verified.collect()
     }
 }
 
 /// Returns the means over runs; a time that was not reached in one run is `None`.
-fn mean(runs: &[ReconnectFigures], scale: f64) -> Prediction {
+fn mean(runs: &[ReconnectFigures], scale: f64, outage: Duration) -> Prediction {
     let count = runs.len() as f64;
     let mean = |of: &dyn Fn(&ReconnectFigures) -> f64| runs.iter().map(of).sum::<f64>() / count;
-    let times: Option<Duration> = runs.iter().map(|run| run.t99).sum();
+    let times: Option<Duration> = runs.iter().map(|run| Some(run.t99?.saturating_sub(outage))).sum();
     Prediction {
         peak_second: mean(&|run| run.peak_second() as f64) * scale,
         recovery: times.map(|sum| sum / u32::try_from(runs.len()).unwrap_or(u32::MAX)),
         attempts_per_client: mean(&|run| run.attempts_per_client()),
         recovered_ratio: mean(&|run| run.connected as f64 / run.clients as f64),
     }
+}
+
+fn down_time(scenario: &ReconnectScenario) -> Duration {
+    Duration::from_micros(scenario.up_at)
 }

@@ -2,12 +2,16 @@ use core::time::Duration;
 
 use stagger_core::Policy;
 
-/// The non-dominated policies: any policy that recovers sooner than one of them has a higher peak.
+/// The non-dominated policies: each is better than every other one in at least one figure.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ParetoFront {
     /// The policies, ordered by ascending peak.
     pub candidates: Vec<Candidate>,
+    /// The outages that were simulated: the one that was given, or all that are usual.
+    pub outages: Vec<Duration>,
+    /// What was searched, as a sentence without a full stop.
+    pub searched: String,
     /// Number of simulated clients. The figures of larger fleets are scaled in proportion; their peak is somewhat
     /// overestimated, because random variation averages out in larger fleets.
     pub simulated_clients: u64,
@@ -15,19 +19,22 @@ pub struct ParetoFront {
     pub runs: u32,
     /// Number of policies evaluated.
     pub tried_policies: usize,
-    /// Lower bound on the time until all clients are back: the outage plus clients / capacity.
+    /// Lower bound on the time from the end of the outage until all clients are back: clients / capacity.
     pub min_recovery_time: Duration,
     pub(super) best: usize,
 }
 
 /// A policy with its predicted behavior.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Candidate {
     /// The policy.
     pub policy: Policy,
-    /// The predicted behavior.
+    /// The predicted behavior over all outages: the highest peak, the longest recovery, the mean number of attempts,
+    /// and the smallest share of recovered clients.
     pub predicted: Prediction,
+    /// The predicted behavior in each of [`ParetoFront::outages`].
+    pub by_outage: Vec<Prediction>,
 }
 
 /// The predicted behavior of all clients with a policy.
@@ -36,7 +43,7 @@ pub struct Candidate {
 pub struct Prediction {
     /// Maximum number of attempts that arrive within one second.
     pub peak_second: f64,
-    /// Time from the start until 99 % of the clients are back; `None` if they never are.
+    /// Time from the end of the outage until 99 % of the clients are back; `None` if they never are.
     pub recovery: Option<Duration>,
     /// Mean number of attempts per client.
     pub attempts_per_client: f64,
@@ -55,7 +62,7 @@ impl ParetoFront {
 /// What the policy is optimized for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Objective {
-    /// The capacity per second. A peak below it is not an improvement.
+    /// The capacity per second. A peak below it is hardly an improvement.
     pub(super) capacity: f64,
     pub(super) deadline: Option<Duration>,
 }
@@ -63,57 +70,92 @@ pub(super) struct Objective {
 /// Seconds; longer than any recovery.
 const NEVER: f64 = 1e9;
 
+/// Differences in the share of recovered clients up to this do not decide.
+const SIMILAR: f64 = 0.005;
+
+/// The smallest difference in the share of recovered clients that is shown.
+const VISIBLE: f64 = 0.0005;
+
+/// The weight of the number of attempts, and of figures that only break ties.
+const ATTEMPTS: f64 = 0.5;
+const TIE: f64 = 0.01;
+
+impl Candidate {
+    pub(super) fn new(policy: Policy, by_outage: Vec<Prediction>) -> Self {
+        let count = by_outage.len().max(1) as f64;
+        let recoveries: Option<Vec<Duration>> = by_outage.iter().map(|it| it.recovery).collect();
+        let predicted = Prediction {
+            peak_second: by_outage.iter().map(|it| it.peak_second).fold(0.0, f64::max),
+            recovery: recoveries.and_then(|all| all.into_iter().max()),
+            attempts_per_client: by_outage.iter().map(|it| it.attempts_per_client).sum::<f64>() / count,
+            recovered_ratio: by_outage.iter().map(|it| it.recovered_ratio).fold(1.0, f64::min),
+        };
+        Self { policy, predicted, by_outage }
+    }
+}
+
 impl Prediction {
-    /// Returns the two objectives, both to be minimized: peak, and recovery in seconds. Without recovery, policies with
-    /// more recovered clients are better.
-    pub(super) fn objectives(&self) -> [f64; 2] {
-        let recovery = self.recovery.map_or(NEVER * (2.0 - self.recovered_ratio), |recovery| recovery.as_secs_f64());
-        [self.peak_second, recovery]
+    /// Returns the four figures, all to be minimized: peak, recovery in seconds, attempts, share that is lost.
+    fn figures(&self) -> [f64; 4] {
+        let recovery = self.recovery.map_or(NEVER, |recovery| recovery.as_secs_f64());
+        [self.peak_second, recovery, self.attempts_per_client, 1.0 - self.recovered_ratio]
     }
 
-    /// Returns whether it is at least as good in both objectives, and better in one.
+    /// Returns whether it is at least as good in all figures, and better in one.
     fn dominates(&self, other: &Self) -> bool {
-        let ([a, b], [c, d]) = (self.objectives(), other.objectives());
-        a <= c && b <= d && (a < c || b < d)
+        let pairs = || self.figures().into_iter().zip(other.figures());
+        pairs().all(|(one, other)| one <= other) && pairs().any(|(one, other)| one < other)
     }
 }
 
 impl Objective {
     /// Returns the index of the best candidate; `None` if there are no candidates.
     ///
-    /// With a deadline: the lowest peak above the capacity among the candidates that recover in time, and of these the
-    /// one that recovers soonest. Without a deadline, or if no candidate recovers in time: the lowest product of both
-    /// objectives.
+    /// Candidates that serve fewer clients than others are out. Of the rest, and with a deadline of those that recover
+    /// in time, the one with the lowest [`score`](Self::score) is the best. The score grows with each figure, so that
+    /// no candidate dominates the best.
     pub(super) fn best(&self, candidates: &[Candidate]) -> Option<usize> {
-        let in_time = |candidate: &Candidate| {
-            self.deadline.zip(candidate.predicted.recovery).is_some_and(|(deadline, recovery)| recovery <= deadline)
+        self.ranked(candidates).first().copied()
+    }
+
+    /// Returns the indices of all eligible candidates, the best first.
+    pub(super) fn ranked(&self, candidates: &[Candidate]) -> Vec<usize> {
+        let served = || candidates.iter().map(|it| it.predicted.recovered_ratio);
+        let (least, most) = (served().fold(1.0, f64::min), served().fold(0.0, f64::max));
+        let eligible = |ratio: f64| ratio >= most - SIMILAR && (most - least <= VISIBLE || ratio > least + VISIBLE);
+        let in_time = |at: usize| {
+            self.deadline
+                .zip(candidates[at].predicted.recovery)
+                .is_some_and(|(deadline, recovery)| recovery <= deadline)
         };
-        let any_in_time = candidates.iter().any(in_time);
-        let key = |candidate: &Candidate| {
-            let [peak, recovery] = candidate.predicted.objectives();
-            let overload = (peak / self.capacity).max(1.0);
-            match any_in_time {
-                true if in_time(candidate) => [overload, recovery],
-                true => [f64::INFINITY, recovery],
-                // A peak below the capacity only breaks ties.
-                false => [overload.ln() + recovery.max(1e-3).ln() + 0.01 * peak.max(1e-3).ln(), 0.0],
-            }
-        };
-        let keys: Vec<_> = candidates.iter().map(key).collect();
-        let less = |a: &[f64; 2], b: &[f64; 2]| a[0].total_cmp(&b[0]).then(a[1].total_cmp(&b[1]));
-        (0..keys.len()).min_by(|&a, &b| less(&keys[a], &keys[b]))
+        let mut ranked: Vec<usize> =
+            (0..candidates.len()).filter(|&at| eligible(candidates[at].predicted.recovered_ratio)).collect();
+        let any_in_time = ranked.iter().any(|&at| in_time(at));
+        ranked.retain(|&at| !any_in_time || in_time(at));
+        let score = |at: usize| self.score(&candidates[at].predicted, any_in_time);
+        ranked.sort_by(|&a, &b| score(a).total_cmp(&score(b)));
+        ranked
+    }
+
+    /// Returns the sum of the logarithms of overload, recovery time and number of attempts. If the deadline is met, the
+    /// recovery time only breaks ties, as does a peak below the capacity.
+    fn score(&self, predicted: &Prediction, is_in_time: bool) -> f64 {
+        let [peak, recovery, attempts, lost] = predicted.figures();
+        let overload = (peak / self.capacity).max(1.0).ln() + TIE * peak.max(1e-3).ln();
+        let recovery = recovery.max(1e-3).ln() * if is_in_time { TIE } else { 1.0 };
+        overload + recovery + ATTEMPTS * attempts.max(1e-3).ln() + lost
     }
 }
 
 /// Returns the non-dominated candidates, ordered by peak; of equal candidates, the first.
 pub(super) fn non_dominated(candidates: &[Candidate]) -> Vec<Candidate> {
-    let bits = |candidate: &Candidate| candidate.predicted.objectives().map(f64::to_bits);
+    let bits = |candidate: &Candidate| candidate.predicted.figures().map(f64::to_bits);
     let mut front: Vec<Candidate> = Vec::new();
     for (at, candidate) in candidates.iter().enumerate() {
         let dominated = candidates.iter().any(|other| other.predicted.dominates(&candidate.predicted));
         let again = candidates[..at].iter().any(|other| bits(other) == bits(candidate));
         if !dominated && !again {
-            front.push(*candidate);
+            front.push(candidate.clone());
         }
     }
     front.sort_by(|a, b| a.predicted.peak_second.total_cmp(&b.predicted.peak_second));
@@ -127,7 +169,7 @@ mod tests {
     fn candidate(peak: f64, recovery: Option<u64>, back: f64) -> Candidate {
         let recovery = recovery.map(Duration::from_secs);
         let predicted = Prediction { peak_second: peak, recovery, attempts_per_client: 1.0, recovered_ratio: back };
-        Candidate { policy: Policy::DEFAULT, predicted }
+        Candidate::new(Policy::DEFAULT, vec![predicted])
     }
 
     fn peaks(candidates: &[Candidate]) -> Vec<f64> {
@@ -150,6 +192,17 @@ mod tests {
     }
 
     #[test]
+    fn the_figures_over_all_outages_are_the_worst_and_the_mean_of_the_attempts() {
+        let [mut short, long] =
+            [candidate(900.0, Some(20), 1.0), candidate(500.0, Some(30), 0.9)].map(|it| it.predicted);
+        short.attempts_per_client = 3.0;
+        let both = Candidate::new(Policy::DEFAULT, vec![short, long]).predicted;
+        assert_eq!(both.figures().map(|figure| (figure * 1e6).round()), [9e8, 3e7, 2e6, 1e5]);
+        let never = Candidate::new(Policy::DEFAULT, vec![short, candidate(1.0, None, 0.5).predicted]).predicted;
+        assert_eq!(never.recovery, None);
+    }
+
+    #[test]
     fn the_best_has_the_lowest_product_and_a_peak_below_capacity_is_no_improvement() {
         let objective = Objective { capacity: 500.0, deadline: None };
         let best = |candidates: &[Candidate]| objective.best(candidates).unwrap();
@@ -166,5 +219,14 @@ mod tests {
         assert_eq!(objective.best(&all), Some(1));
         let hasty = Objective { deadline: Some(Duration::from_secs(1)), ..objective };
         assert_eq!(hasty.best(&all), Some(2), "none recovers in time: the lowest product");
+    }
+
+    #[test]
+    fn the_candidate_that_serves_the_fewest_is_never_the_best() {
+        let objective = Objective { capacity: 500.0, deadline: None };
+        let best = |candidates: &[Candidate]| objective.best(candidates);
+        assert_eq!(best(&[candidate(1_000.0, None, 0.5), candidate(2_000.0, None, 0.9)]), Some(1));
+        assert_eq!(best(&[candidate(1_000.0, None, 0.902), candidate(2_000.0, None, 0.904)]), Some(1));
+        assert_eq!(best(&[candidate(1_000.0, None, 0.9001), candidate(2_000.0, None, 0.9002)]), Some(0));
     }
 }

@@ -1,20 +1,19 @@
 use core::time::Duration;
 
-use stagger_core::{Jitter, Policy};
+use stagger_core::{Policy, Seed};
 
 use super::evaluator::Evaluator;
 use super::pareto_front::{Candidate, Objective, ParetoFront, non_dominated};
-use super::search_space::{Attempts, CAP_IN_BASES, MULTIPLIERS, SearchSpace};
+use super::search_space::{Attempts, Point, Ranges, SearchSpace};
 use crate::engine::progress::Progress;
 
 pub(super) struct Search<'a> {
     pub(super) evaluator: &'a Evaluator,
     pub(super) space: &'a SearchSpace,
+    pub(super) ranges: &'a Ranges,
     pub(super) limits: Limits,
-    /// Time the server needs to accept each client once: clients / capacity.
-    pub(super) acceptance_time: Duration,
-    pub(super) outage: Duration,
     pub(super) objective: Objective,
+    pub(super) seed: Seed,
 }
 
 /// Constraints on every recommended policy.
@@ -22,18 +21,23 @@ pub(super) struct Search<'a> {
 pub(super) struct Limits {
     pub(super) min_delay: Duration,
     pub(super) max_elapsed: Option<Duration>,
+    /// The longest sum of all delays of a call without a time limit.
+    pub(super) patience: Option<Duration>,
 }
 
-/// Spreads to try, as multiples of the time the server needs to accept each client once. The lint warns of less than 1.
-const SPREADS: [f64; 5] = [1.0, 1.1, 1.25, 1.5, 2.0];
+/// Number of policies that are drawn from the whole search space.
+const DRAWN: u64 = 200;
 
-/// Factors by which the spread and the base of the best policy are varied.
-const VARIATIONS: [f64; 6] = [0.8, 0.9, 0.96, 1.04, 1.1, 1.25];
+/// Factors by which the settings of the best policies are varied, round by round; and the number of policies varied.
+const ROUNDS: [&[f64]; 5] = [&[0.5, 2.0], &[0.7, 1.4], &[0.8, 1.25], &[0.9, 1.1], &[0.96, 1.04]];
+const VARIED: usize = 3;
 
-const MAX_ROUNDS: usize = 4;
+/// Maximum numbers of policies simulated client by client: the best by their score, and others of the front.
+const BEST_SIMULATED: usize = 6;
+const OTHERS_SIMULATED: usize = 5;
 
-/// Maximum number of policies of the front that are simulated client by client.
-const MAX_SIMULATED: usize = 16;
+/// Minimum ratio of cap to base where a floor raises both.
+const CAP_IN_BASES: u32 = 10;
 
 impl Limits {
     pub(super) fn apply(self, policy: &Policy) -> Option<Policy> {
@@ -50,123 +54,95 @@ impl Limits {
         }
         builder.build().ok()
     }
+
+    /// Returns whether all delays of a call together are within its patience.
+    fn permit(self, policy: &Policy) -> bool {
+        let retries = policy.max_attempts().map(|most| most.get() - 1);
+        let longest = retries.and_then(|retries| policy.elapsed_bounds(retries)).map(|(_, longest)| longest);
+        self.patience.is_none_or(|patience| longest.is_none_or(|longest| longest <= patience))
+    }
+}
+
+/// The policies that were evaluated, with the points they were made from.
+#[derive(Default)]
+struct Known {
+    points: Vec<Point>,
+    candidates: Vec<Candidate>,
 }
 
 impl Search<'_> {
     /// Runs the search; returns `None` if no policy was evaluated before it was cancelled.
     pub(super) fn run(&self, progress: &Progress) -> Option<ParetoFront> {
-        let mut screened = self.evaluator.screen(&self.space(), progress);
-        for _ in 0..MAX_ROUNDS {
-            let best = screened[self.objective.best(&screened)?].policy;
-            let mut near = self.near(&best);
-            near.retain(|policy| screened.iter().all(|known| known.policy != *policy));
-            if near.is_empty() {
-                break;
-            }
-            screened.extend(self.evaluator.screen(&near, progress));
+        let mut known = Known::default();
+        self.screen((0..DRAWN).map(|n| self.ranges.draw(self.seed.for_call(n))).collect(), &mut known, progress);
+        for factors in ROUNDS {
+            let best = self.objective.ranked(&known.candidates);
+            let varied = best.into_iter().take(VARIED).map(|at| known.points[at]);
+            let near = varied.flat_map(|point| self.ranges.near(&point, factors)).collect();
+            self.screen(near, &mut known, progress);
         }
-        let best = screened[self.objective.best(&screened)?];
-        let mut chosen: Vec<Policy> =
-            sample_front(&non_dominated(&screened)).iter().map(|known| known.policy).collect();
-        if !chosen.contains(&best.policy) {
-            chosen.push(best.policy);
-        }
+        let chosen = self.chosen(&known.candidates);
         let verified = self.evaluator.simulate(&chosen, progress);
         let candidates =
             non_dominated(&verified.iter().map(|(known, most)| self.limited(known, *most)).collect::<Vec<_>>());
         Some(ParetoFront {
             best: self.objective.best(&candidates)?,
             candidates,
+            outages: self.evaluator.outages.clone(),
+            searched: self.ranges.text(),
             simulated_clients: self.evaluator.simulated(),
             runs: self.evaluator.runs(),
-            tried_policies: screened.len(),
-            min_recovery_time: self.evaluator.min_recovery_time,
+            tried_policies: known.candidates.len(),
+            min_recovery_time: self.evaluator.acceptance_time,
         })
     }
 
-    /// Returns a coarse grid over the search space.
-    fn space(&self) -> Vec<Policy> {
-        let SearchSpace { bases, caps, jitters, .. } = *self.space;
-        let mut space = Vec::new();
-        for (&base, &cap) in bases.iter().flat_map(|base| caps.iter().map(move |cap| (base, cap))) {
-            for (&jitter, multiplier) in jitters.iter().flat_map(|jitter| MULTIPLIERS.map(|by| (jitter, by))) {
-                // Decorrelated jitter draws from the previous delay and has no multiplier.
-                let again = jitter == Jitter::Decorrelated && multiplier.total_cmp(&MULTIPLIERS[0]).is_ne();
-                if cap < base * u64::from(CAP_IN_BASES) && base * u64::from(CAP_IN_BASES) <= 60_000 || again {
-                    continue;
-                }
-                let [base, cap] = [base, cap].map(Duration::from_millis);
-                for spread in self.spreads() {
-                    let builder = self.space.builder(base, cap, multiplier, jitter).spread(spread);
-                    space.extend(builder.build().ok().and_then(|policy| self.limits.apply(&policy)));
-                }
+    /// Evaluates the policies of these points, unless they are known.
+    fn screen(&self, points: Vec<Point>, known: &mut Known, progress: &Progress) {
+        let mut new: Vec<(Point, Policy)> = Vec::new();
+        for point in points {
+            let policy = self.space.policy(&point).and_then(|policy| self.limits.apply(&policy));
+            let Some(policy) = policy.filter(|policy| self.limits.permit(policy)) else { continue };
+            let is_known = known.candidates.iter().any(|known| known.policy == policy);
+            if !is_known && new.iter().all(|(_, other)| *other != policy) {
+                new.push((point, policy));
             }
         }
-        space.dedup();
-        space
+        let policies: Vec<Policy> = new.iter().map(|(_, policy)| *policy).collect();
+        for candidate in self.evaluator.screen(&policies, progress) {
+            // A cancelled evaluation is missing from the candidates.
+            if let Some((point, _)) = new.iter().find(|(_, policy)| *policy == candidate.policy) {
+                known.points.push(*point);
+                known.candidates.push(candidate);
+            }
+        }
     }
 
-    fn spreads(&self) -> Vec<Duration> {
-        if let Attempts::AtMost(_) = self.space.attempts {
-            return vec![Duration::ZERO];
+    /// Returns the policies to simulate: the best, and a sample of the front.
+    fn chosen(&self, screened: &[Candidate]) -> Vec<Policy> {
+        let best = self.objective.ranked(screened).into_iter().take(BEST_SIMULATED);
+        let mut chosen: Vec<Policy> = best.map(|at| screened[at].policy).collect();
+        for other in sample(&non_dominated(screened)) {
+            if !chosen.contains(&other.policy) {
+                chosen.push(other.policy);
+            }
         }
-        let mut spreads: Vec<_> = SPREADS.map(|by| round_up(self.acceptance_time.mul_f64(by))).into();
-        if !self.outage.is_zero() {
-            // Clients that arrive during the outage have to retry.
-            spreads.extend(SPREADS.map(|by| round_up((self.acceptance_time + self.outage).mul_f64(by))));
-        }
-        spreads
-    }
-
-    /// Returns policies that differ from `policy` in one setting.
-    fn near(&self, policy: &Policy) -> Vec<Policy> {
-        let (spread, base) = (policy.spread(), policy.base());
-        let [shortest, longest] = [self.space.bases.first(), self.space.bases.last()]
-            .map(|base| Duration::from_millis(base.copied().unwrap_or(0)));
-        let varied = |length: Duration| VARIATIONS.into_iter().map(move |by| round_up(length.mul_f64(by)));
-        let spreads = varied(spread)
-            .filter(|varied| !spread.is_zero() && *varied >= self.acceptance_time)
-            .map(|varied| policy.to_builder().spread(varied));
-        let bases = varied(base)
-            .filter(|varied| (shortest.max(self.limits.min_delay)..=longest).contains(varied))
-            .map(|varied| policy.to_builder().base(varied));
-        spreads.chain(bases).filter_map(|builder| builder.build().ok()).collect()
+        chosen
     }
 
     /// Adds a limit of attempts that no client reached, so that the figures stay the same.
     fn limited(&self, known: &Candidate, most: u64) -> Candidate {
-        let Attempts::Enough(least) = self.space.attempts else { return *known };
+        let Attempts::Enough(least) = self.space.attempts else { return known.clone() };
         let limit = u32::try_from(most).unwrap_or(u32::MAX).saturating_add(1).max(least);
         let policy = known.policy.to_builder().max_attempts(limit).build().unwrap_or(known.policy);
-        Candidate { policy, ..*known }
+        Candidate { policy, ..known.clone() }
     }
 }
 
-/// Rounds up to two digits, so that the simulated policy is exactly the printed one.
-fn round_up(length: Duration) -> Duration {
-    let ms = length.as_micros().div_ceil(1_000);
-    let digits = ms.checked_ilog10().unwrap_or(0).saturating_sub(1);
-    let step = 10_u128.pow(digits);
-    Duration::from_millis(u64::try_from(ms.div_ceil(step) * step).unwrap_or(u64::MAX))
-}
-
-/// Picks at most `MAX_SIMULATED` candidates, including both ends.
-fn sample_front(front: &[Candidate]) -> Vec<Candidate> {
-    if front.len() <= MAX_SIMULATED {
+/// Picks at most `OTHERS_SIMULATED` candidates, including both ends.
+fn sample(front: &[Candidate]) -> Vec<Candidate> {
+    if front.len() <= OTHERS_SIMULATED {
         return front.to_vec();
     }
-    (0..MAX_SIMULATED).map(|at| front[at * (front.len() - 1) / (MAX_SIMULATED - 1)]).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn recommended_durations_have_two_digits() {
-        for (ms, want) in [(0, 0), (7, 7), (99, 99), (101, 110), (20_000, 20_000), (20_001, 21_000), (123_456, 130_000)]
-        {
-            assert_eq!(round_up(Duration::from_millis(ms)), Duration::from_millis(want), "{ms}");
-        }
-    }
+    (0..OTHERS_SIMULATED).map(|at| front[at * (front.len() - 1) / (OTHERS_SIMULATED - 1)].clone()).collect()
 }

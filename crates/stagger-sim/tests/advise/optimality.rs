@@ -6,7 +6,7 @@ use core::time::Duration;
 use stagger_core::{Jitter, Policy, Ratio, Seed};
 use stagger_sim::advise::{Answers, advise};
 use stagger_sim::lint::{DeploymentContext, Purpose, Rate};
-use stagger_sim::reconnect::ReconnectScenario;
+use stagger_sim::reconnect::{FirstAttempt, ReconnectScenario};
 use stagger_sim::{Progress, Sweep};
 
 /// A fleet, and the grid of policies to compare the recommendation with.
@@ -61,7 +61,11 @@ impl Fleet {
     fn objectives(&self, policies: &[Policy]) -> Vec<Objectives> {
         let backlog = (self.rate / 2.0).ceil() as u32;
         let scenario = ReconnectScenario::builder(self.clients).rate(self.rate).backlog(backlog).down_for(self.outage);
-        let scenario = scenario.horizon(Duration::from_secs(3_600)).build().unwrap();
+        let first = match self.purpose {
+            Purpose::Reconnecting => FirstAttempt::AfterDelay,
+            _ => FirstAttempt::Immediate,
+        };
+        let scenario = scenario.first_attempt(first).horizon(Duration::from_secs(3_600)).build().unwrap();
         let seeds = [901, 902, 903, 904].map(Seed::new);
         let each = Sweep::new().run(policies, &seeds, &Progress::new(), |policy, seed, _| {
             let figures = scenario.run(policy, seed);
