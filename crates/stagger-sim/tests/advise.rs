@@ -4,6 +4,8 @@
 mod advise {
     mod agreement;
     mod decision_tree;
+    mod dominance;
+    mod guards;
     mod optimality;
     mod rust_code;
 }

@@ -1,6 +1,7 @@
 use serde::Serialize;
 use stagger_core::Policy;
-use stagger_sim::advise::{Advice, Candidate, ParetoFront, Recommendation, RecommendedGuards, rust_code};
+use stagger_sim::advise::{Advice, Candidate, GuardFigures, GuardTrial, ParetoFront, Prediction, Recommendation};
+use stagger_sim::advise::{RecommendedGuards, rust_code};
 
 use crate::output::error::CliError;
 use crate::output::write::to_json;
@@ -18,8 +19,12 @@ struct Document<'a> {
     recommendation: &'static str,
     /// The recommended policy; null unless the recommendation is `retry`.
     policy: Option<PolicyText>,
-    /// Recommended guards for the retries of all calls together: `budget`, `breaker`.
-    guards: &'static [&'static str],
+    /// Recommended guards for the retries of all calls of a process together, as in `simulate outage --guards`:
+    /// `tokens`, `window`, `success-rate`, `breaker`. Empty if none is needed, or if none could be simulated.
+    guards: Vec<&'static str>,
+    /// The simulation that the guards were chosen by; null unless the capacity and more than 1,000 clients are known,
+    /// and for long-lived connections.
+    guard_trial: Option<GuardTrialEntry>,
     /// The answers that led to the recommendation, in the order of the questions.
     reasons: Vec<ReasonEntry<'a>>,
     /// Simulated policies; null unless the number of clients, at least ten, and the capacity of their server are known.
@@ -34,9 +39,10 @@ struct Document<'a> {
 struct PolicyText {
     /// The policy in one line of the policy language.
     line: String,
-    /// The policy as TOML.
+    /// The policy as TOML, with the recommended guards in a comment.
     toml: String,
-    /// The policy as Rust code; null if only the policy language can express it.
+    /// The policy as Rust code, in a retrier with the recommended guards if there are any; null if only the policy
+    /// language can express it.
     rust: Option<String>,
 }
 
@@ -52,7 +58,31 @@ struct ReasonEntry<'a> {
     conclusion: &'a str,
 }
 
-/// Policies that no other policy beats in both recovery time and peak load.
+/// A server that stalls, with the policy alone and with the recommended guards in each client.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct GuardTrialEntry {
+    /// Requests per second, as a share of the capacity.
+    load_ratio: f64,
+    /// Length of the stall.
+    stall_s: f64,
+    /// The policy alone.
+    without: GuardFiguresEntry,
+    /// The policy with the recommended guards; the same as `without` if there are none.
+    with: GuardFiguresEntry,
+}
+
+/// The behavior after the stall.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct GuardFiguresEntry {
+    /// Time from the end of the stall until the server has recovered, the longest of all runs; null if it did not.
+    recovery_s: Option<f64>,
+    /// Share of the requests from the start of the stall that succeeded.
+    success_ratio: f64,
+}
+
+/// Policies of which each is better than every other one in at least one figure.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct FrontEntry {
@@ -63,8 +93,12 @@ struct FrontEntry {
     runs: u32,
     /// Number of policies that were tried.
     tried_policies: usize,
-    /// Lower bound of the time until all clients have recovered, for any policy.
+    /// Lower bound of the time from the end of the outage until all clients have recovered, for any policy.
     min_recovery_s: f64,
+    /// The outages that were simulated: the given one, or all usual ones.
+    outages_s: Vec<f64>,
+    /// What was searched.
+    searched: String,
     /// The policies, by ascending peak.
     candidates: Vec<CandidateEntry>,
 }
@@ -77,9 +111,28 @@ struct CandidateEntry {
     policy: String,
     /// Whether this is the recommended policy.
     recommended: bool,
+    /// Maximum number of attempts that arrive in one second, in any of the outages.
+    peak_1s: f64,
+    /// Time from the end of the outage until 99 % of the clients have recovered, the longest of all outages; null if
+    /// they never do.
+    recovered_p99_s: Option<f64>,
+    /// Mean number of attempts per client, over all outages.
+    attempts_per_client: f64,
+    /// Share of the clients that recover, the smallest of all outages.
+    recovered_ratio: f64,
+    /// The same figures for each of the outages.
+    by_outage: Vec<OutageEntry>,
+}
+
+/// The predicted results of a policy in one outage.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct OutageEntry {
+    /// Length of the outage.
+    outage_s: f64,
     /// Maximum number of attempts that arrive in one second.
     peak_1s: f64,
-    /// Time from the start until 99 % of the clients have recovered; null if they never do.
+    /// Time from the end of the outage until 99 % of the clients have recovered; null if they never do.
     recovered_p99_s: Option<f64>,
     /// Mean number of attempts per client.
     attempts_per_client: f64,
@@ -89,8 +142,10 @@ struct CandidateEntry {
 
 /// Returns the advice as one line of JSON.
 pub(super) fn document(advice: &Advice, seed: u64) -> Result<String, CliError> {
-    let policy_text =
-        |policy: &Policy| Ok(PolicyText { line: policy.to_string(), toml: toml(policy)?, rust: rust_code(policy) });
+    let guards = advice.guards();
+    let policy_text = |policy: &Policy| {
+        Ok(PolicyText { line: policy.to_string(), toml: toml(policy, guards)?, rust: rust(policy, guards) })
+    };
     let reasons = advice.reasons().iter().map(|reason| ReasonEntry {
         question: reason.question.name(),
         answer: reason.answer.as_deref(),
@@ -104,23 +159,58 @@ pub(super) fn document(advice: &Advice, seed: u64) -> Result<String, CliError> {
             _ => "do-not-retry",
         },
         policy: advice.policy().map(policy_text).transpose()?,
-        guards: match advice.guards() {
-            RecommendedGuards::BudgetAndBreaker => &["budget", "breaker"],
-            _ => &[],
-        },
+        guards: Some(guards)
+            .filter(|guards| *guards != RecommendedGuards::None)
+            .map(|it| it.name())
+            .into_iter()
+            .collect(),
+        guard_trial: advice.guard_trial().map(guard_trial_entry),
         reasons: reasons.collect(),
         pareto_front: advice.front().map(front_entry),
         seed,
     })
 }
 
-/// Returns a policy as TOML, ready for a policy file.
-pub(super) fn toml(policy: &Policy) -> Result<String, CliError> {
-    toml::to_string(policy)
-        .map_err(|error| CliError::io("cannot write the policy as TOML", std::io::Error::other(error)))
+/// Returns a policy as TOML, ready for a policy file, with the guards in a comment.
+pub(super) fn toml(policy: &Policy, guards: RecommendedGuards) -> Result<String, CliError> {
+    let text = toml::to_string(policy)
+        .map_err(|error| CliError::io("cannot write the policy as TOML", std::io::Error::other(error)))?;
+    Ok(match guards {
+        RecommendedGuards::None => text,
+        guards => format!("{text}# with guards in each process: {}\n", guards.name()),
+    })
+}
+
+/// Returns a policy as Rust code, in a retrier if there are guards.
+pub(super) fn rust(policy: &Policy, guards: RecommendedGuards) -> Option<String> {
+    let code = rust_code(policy)?;
+    Some(match guards {
+        RecommendedGuards::None => code,
+        guards => format!("Retrier::new({code}){}", guards.rust_code()),
+    })
+}
+
+fn guard_trial_entry(trial: &GuardTrial) -> GuardTrialEntry {
+    let entry = |figures: &GuardFigures| GuardFiguresEntry {
+        recovery_s: figures.recovery.map(|recovery| recovery.as_secs_f64()),
+        success_ratio: figures.success_ratio,
+    };
+    GuardTrialEntry {
+        load_ratio: trial.load,
+        stall_s: trial.stall.as_secs_f64(),
+        without: entry(&trial.without),
+        with: entry(&trial.with),
+    }
 }
 
 fn front_entry(front: &ParetoFront) -> FrontEntry {
+    let outage = |(outage, predicted): (&core::time::Duration, &Prediction)| OutageEntry {
+        outage_s: outage.as_secs_f64(),
+        peak_1s: predicted.peak_second,
+        recovered_p99_s: predicted.recovery.map(|recovery| recovery.as_secs_f64()),
+        attempts_per_client: predicted.attempts_per_client,
+        recovered_ratio: predicted.recovered_ratio,
+    };
     let candidate = |candidate: &Candidate| CandidateEntry {
         policy: candidate.policy.to_string(),
         recommended: candidate == front.best(),
@@ -128,12 +218,15 @@ fn front_entry(front: &ParetoFront) -> FrontEntry {
         recovered_p99_s: candidate.predicted.recovery.map(|recovery| recovery.as_secs_f64()),
         attempts_per_client: candidate.predicted.attempts_per_client,
         recovered_ratio: candidate.predicted.recovered_ratio,
+        by_outage: front.outages.iter().zip(&candidate.by_outage).map(outage).collect(),
     };
     FrontEntry {
         simulated_clients: front.simulated_clients,
         runs: front.runs,
         tried_policies: front.tried_policies,
         min_recovery_s: front.min_recovery_time.as_secs_f64(),
+        outages_s: front.outages.iter().map(core::time::Duration::as_secs_f64).collect(),
+        searched: front.searched.clone(),
         candidates: front.candidates.iter().map(candidate).collect(),
     }
 }

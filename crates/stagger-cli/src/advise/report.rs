@@ -1,9 +1,19 @@
 use stagger_core::text::Compact;
-use stagger_sim::advise::{Advice, Candidate, ParetoFront, Recommendation, RecommendedGuards, rust_code};
+use stagger_sim::advise::RecommendedGuards;
+use stagger_sim::advise::{Advice, Candidate, GuardFigures, GuardTrial, ParetoFront, Prediction, Recommendation};
 
-use super::json::toml;
+use super::json::{rust, toml};
 use crate::output::error::CliError;
 use crate::plot::{Column, RenderOptions, Unit, paragraph, table};
+
+/// Columns of the table of outages.
+const OUTAGES: [Column; 5] = [
+    Column::right("outage"),
+    Column::right("peak in 1s"),
+    Column::right("99% recovered after it"),
+    Column::right("attempts per client"),
+    Column::right("recovered"),
+];
 
 /// Columns of the table of Pareto-optimal policies. The policies are similar, so the table shows only the settings in
 /// which they differ.
@@ -27,12 +37,9 @@ pub(super) fn report(advice: &Advice, options: RenderOptions) -> Result<String, 
     if let Some(policy) = advice.policy() {
         out.push_str(&paragraph(&format!("  {policy}"), "    ", options));
     }
-    if advice.guards() == RecommendedGuards::BudgetAndBreaker {
-        out.push_str(&paragraph(
-            "  guarded by a retry budget that all calls share, and a circuit breaker",
-            "  ",
-            options,
-        ));
+    if advice.guards() != RecommendedGuards::None {
+        let text = format!("  guarded in each process by {}", advice.guards().name());
+        out.push_str(&paragraph(&text, "  ", options));
     }
     out.push_str("\nreasons\n");
     for reason in advice.reasons() {
@@ -40,42 +47,88 @@ pub(super) fn report(advice: &Advice, options: RenderOptions) -> Result<String, 
         let text = format!("  {} {answer}: {}", reason.question.name(), reason.conclusion);
         out.push_str(&paragraph(&text, "    ", options));
     }
+    if let Some(trial) = advice.guard_trial() {
+        out.push_str(&paragraph(&guard_text(trial), "    ", options));
+    }
     if let Some(front) = advice.front() {
         out.push_str(&front_section(front, options));
     }
     if let Some(policy) = advice.policy() {
         // Not wrapped, so that it can be pasted.
-        out.push_str(&format!("\nTOML\n{}", indented(&toml(policy)?)));
-        if let Some(rust) = rust_code(policy) {
+        out.push_str(&format!("\nTOML\n{}", indented(&toml(policy, advice.guards())?)));
+        if let Some(rust) = rust(policy, advice.guards()) {
             out.push_str(&format!("\nRust\n{}", indented(&rust)));
         }
     }
     Ok(options.glyphs.transliterate(&out).into_owned())
 }
 
+fn guard_text(trial: &GuardTrial) -> String {
+    let told = |figures: &GuardFigures| match figures.recovery {
+        Some(recovery) => format!(
+            "recovers {:.1} after it ({:.1}% of the requests succeed)",
+            Compact(recovery),
+            100.0 * figures.success_ratio
+        ),
+        None => format!("never recovers ({:.1}% of the requests succeed)", 100.0 * figures.success_ratio),
+    };
+    let start = format!(
+        "  guards: at {:.0}% load, after a stall of {}, a server of such clients {} without guards",
+        100.0 * trial.load,
+        Compact(trial.stall),
+        told(&trial.without)
+    );
+    match trial.guards {
+        RecommendedGuards::None if trial.without.recovery.is_some() => format!("{start}, so none are needed"),
+        RecommendedGuards::None => {
+            format!("{start}, nor with a default budget or breaker in each of them; retry less, or reject early")
+        }
+        guards => format!("{start}, and {} with {} in each client", told(&trial.with), guards.name()),
+    }
+}
+
 fn front_section(front: &ParetoFront, options: RenderOptions) -> String {
+    let several = front.outages.len() > 1;
+    let best = front.best();
+    let mut out = String::new();
+    if several {
+        let rows = front.outages.iter().zip(&best.by_outage).map(|(outage, predicted)| {
+            let mut row = vec![Compact(*outage).to_string()];
+            row.extend(figures(predicted));
+            row
+        });
+        out.push_str("\nthe recommended policy in each outage\n");
+        out.push_str(&table(&OUTAGES, rows, options));
+    }
     let text = format!(
-        "Pareto-optimal policies after a mass disconnect ({}, {} clients, {} policies tried; full recovery takes at least \
-         {})",
+        "Pareto-optimal policies after a mass disconnect{} ({}, {} clients, {} policies tried; full recovery takes at \
+         least {} after the outage)",
+        if several { ", at worst" } else { "" },
         if front.runs == 1 { "1 run".to_owned() } else { format!("means of {} runs", front.runs) },
         Unit::Count.label(front.simulated_clients as f64),
         front.tried_policies,
         Compact(front.min_recovery_time),
     );
     let rows = front.candidates.iter().map(|candidate| row(candidate, front));
-    format!("\n{}{}", paragraph(&text, "  ", options), table(&COLUMNS, rows, options))
+    out.push_str(&format!("\n{}{}", paragraph(&text, "  ", options), table(&COLUMNS, rows, options)));
+    out.push_str(&paragraph(&front.searched, "  ", options));
+    out
 }
 
-fn row(candidate: &Candidate, front: &ParetoFront) -> Vec<String> {
-    let predicted = &candidate.predicted;
-    vec![
-        if candidate == front.best() { "=>" } else { "" }.to_owned(),
+fn figures(predicted: &Prediction) -> [String; 4] {
+    [
         Unit::Count.label(predicted.peak_second.round()),
         predicted.recovery.map_or_else(|| "never".to_owned(), |recovery| format!("{:.1}", Compact(recovery))),
         format!("{:.2}", predicted.attempts_per_client),
         format!("{:.1}%", 100.0 * predicted.recovered_ratio),
-        differing_settings(candidate, front),
     ]
+}
+
+fn row(candidate: &Candidate, front: &ParetoFront) -> Vec<String> {
+    let mut row = vec![if candidate == front.best() { "=>" } else { "" }.to_owned()];
+    row.extend(figures(&candidate.predicted));
+    row.push(differing_settings(candidate, front));
+    row
 }
 
 /// Returns the settings of a policy that not all candidates share.

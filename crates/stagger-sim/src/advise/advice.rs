@@ -4,6 +4,7 @@ use stagger_core::text::Compact;
 use stagger_core::{Policy, Seed};
 
 use super::evaluator::Evaluator;
+use super::guard_trial::{GuardTrial, RecommendedGuards, try_guards};
 use super::pareto_front::Objective;
 use super::search::{Limits, Search};
 use super::search_space::SearchSpace;
@@ -18,7 +19,7 @@ pub struct Advice {
     recommendation: Recommendation,
     reasons: Vec<Reason>,
     policy: Option<Policy>,
-    guards: RecommendedGuards,
+    trial: Option<GuardTrial>,
     front: Option<ParetoFront>,
 }
 
@@ -32,16 +33,6 @@ pub enum Recommendation {
     Hedge,
     /// Do not retry.
     DoNotRetry,
-}
-
-/// The guards that should limit the retries of all calls together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum RecommendedGuards {
-    /// No guards; the policy is sufficient.
-    None,
-    /// A retry budget and a circuit breaker.
-    BudgetAndBreaker,
 }
 
 /// An answer, and the conclusion drawn from it.
@@ -75,10 +66,17 @@ impl Advice {
         self.policy.as_ref()
     }
 
-    /// Returns the guards that should limit the retries of all calls together.
+    /// Returns the guards that should limit the retries of all calls of a process together.
     #[must_use]
-    pub const fn guards(&self) -> RecommendedGuards {
-        self.guards
+    pub fn guards(&self) -> RecommendedGuards {
+        self.trial.map_or(RecommendedGuards::None, |trial| trial.guards)
+    }
+
+    /// Returns the simulation that the guards were chosen by; `None` unless the capacity and more than 1,000 clients are
+    /// known. Long-lived connections have no guards, because a process with one connection never exhausts them.
+    #[must_use]
+    pub const fn guard_trial(&self) -> Option<&GuardTrial> {
+        self.trial.as_ref()
     }
 
     /// Returns the evaluated policies; `None` unless the capacity and the number of clients are known, and there are at
@@ -99,8 +97,7 @@ impl Advice {
 /// above a billion.
 pub fn advise(answers: &Answers, seed: Seed, progress: &Progress) -> Result<Advice, ScenarioError> {
     if let Some((recommendation, reason)) = answers.no_retry_reason() {
-        let (reasons, guards) = (vec![reason], RecommendedGuards::None);
-        return Ok(Advice { recommendation, reasons, policy: None, guards, front: None });
+        return Ok(Advice { recommendation, reasons: vec![reason], policy: None, trial: None, front: None });
     }
     let space = SearchSpace::for_purpose(answers.context.purpose);
     let deadline = answers.context.deadline.filter(|_| !space.is_long_lived());
@@ -115,14 +112,21 @@ pub fn advise(answers: &Answers, seed: Seed, progress: &Progress) -> Result<Advi
         None => limits.apply(&space.default_policy).unwrap_or(space.default_policy),
     };
     let mut reasons = answers.reasons(&space);
+    let trial = match fleet(answers).filter(|(clients, _)| *clients > Answers::MANY && !space.is_long_lived()) {
+        Some((clients, capacity)) => try_guards(clients, capacity, &policy, seed, progress)?,
+        None => None,
+    };
     if let Some(front) = &front {
         amend(&mut reasons, answers, &space, front);
     }
-    Ok(Advice { recommendation: Recommendation::Retry, reasons, policy: Some(policy), guards: answers.guards(), front })
+    Ok(Advice { recommendation: Recommendation::Retry, reasons, policy: Some(policy), trial, front })
 }
 
 /// The share of served calls below which the advice says that no policy serves them all.
 const ALL: f64 = 0.995;
+
+/// The mean first delay of a call from which on the advice says what a single failure costs.
+const LONG: Duration = Duration::from_secs(1);
 
 /// Adds what only the simulation shows to the reasons.
 fn amend(reasons: &mut [Reason], answers: &Answers, space: &SearchSpace, front: &ParetoFront) {
@@ -141,6 +145,15 @@ fn amend(reasons: &mut [Reason], answers: &Answers, space: &SearchSpace, front: 
     }
     if answers.outage.is_none() {
         conclude(Question::Outage, &|_| outages_text(&front.outages, space));
+    }
+    let policy = &front.best().policy;
+    if let Some(delay) = policy.mean(1).filter(|delay| space.is_call() && *delay >= LONG) {
+        conclude(Question::Clients, &|known| {
+            format!(
+                "{known}; a call that fails alone waits {:.1} on average, too, because it cannot know that it is alone",
+                Compact(delay)
+            )
+        });
     }
     if space.is_call() && predicted.recovered_ratio < ALL {
         let served = 100.0 * front.candidates.iter().map(|it| it.predicted.recovered_ratio).fold(0.0, f64::max);
@@ -183,6 +196,12 @@ fn outages(answers: &Answers, space: &SearchSpace) -> Vec<Duration> {
     }
 }
 
+/// Returns the number of clients and the capacity per second, if both are known.
+fn fleet(answers: &Answers) -> Option<(u64, f64)> {
+    let known = answers.context.clients.zip(answers.context.capacity);
+    known.map(|(clients, capacity)| (clients.get(), capacity.get()))
+}
+
 fn front(
     answers: &Answers,
     space: &SearchSpace,
@@ -190,9 +209,9 @@ fn front(
     seed: Seed,
     progress: &Progress,
 ) -> Result<Option<ParetoFront>, ScenarioError> {
-    let known = answers.context.clients.zip(answers.context.capacity);
-    let known = known.map(|(clients, capacity)| (clients.get(), capacity.get()));
-    let Some((clients, capacity)) = known.filter(|(clients, _)| *clients >= Answers::SOME) else { return Ok(None) };
+    let Some((clients, capacity)) = fleet(answers).filter(|(clients, _)| *clients >= Answers::SOME) else {
+        return Ok(None);
+    };
     // A connection waits before its first attempt, a call does not.
     let first_attempt = if space.is_long_lived() { FirstAttempt::AfterDelay } else { FirstAttempt::Immediate };
     let outages = outages(answers, space);

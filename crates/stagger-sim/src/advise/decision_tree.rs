@@ -3,7 +3,7 @@ use core::time::Duration;
 use stagger_core::text::Compact;
 
 use super::search_space::{SearchSpace, rationale};
-use super::{Answers, Question, Reason, Recommendation, RecommendedGuards, Transience};
+use super::{Answers, Question, Reason, Recommendation, Transience};
 use crate::lint::{Idempotency, Purpose};
 
 /// The deadline below which a retry comes too late, but a hedged request does not.
@@ -30,13 +30,6 @@ impl Answers {
             return None;
         };
         Some((recommendation, self.reason(question, conclusion)))
-    }
-
-    pub(super) fn guards(&self) -> RecommendedGuards {
-        match self.context.clients {
-            Some(clients) if clients.get() > Self::MANY => RecommendedGuards::BudgetAndBreaker,
-            _ => RecommendedGuards::None,
-        }
     }
 
     pub(super) fn reasons(&self, space: &SearchSpace) -> Vec<Reason> {
@@ -66,10 +59,14 @@ impl Answers {
             Question::Clients => match self.context.clients.map(|clients| clients.get()) {
                 Some(0..Self::SOME) => "too few for a retry storm: jitter is optional and does no harm",
                 Some(Self::SOME..=Self::MANY) => "jitter is required, drawn below the cap",
-                Some(_) => {
-                    "jitter, a retry budget shared by all calls, and a breaker are required: backoff shifts load in \
-                     time but does not reduce it"
+                Some(_) if space.is_long_lived() => {
+                    "jitter and a spread are required; a budget in each process would not bind, because each client \
+                     has one connection"
                 }
+                Some(_) if self.context.capacity.is_none() => {
+                    "jitter is required; with the capacity, budgets and breakers are simulated too"
+                }
+                Some(_) => "jitter is required, and backoff shifts load in time but does not reduce it",
                 None => "no policies are simulated; jitter does no harm to few clients either",
             },
             Question::Capacity => match self.context.clients.zip(self.context.capacity) {

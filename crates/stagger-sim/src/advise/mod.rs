@@ -35,14 +35,16 @@ mod advice;
 mod answers;
 mod decision_tree;
 mod evaluator;
+mod guard_trial;
 mod pareto_front;
 mod question;
 mod rust_code;
 mod search;
 mod search_space;
 
-pub use advice::{Advice, Reason, Recommendation, RecommendedGuards, advise};
+pub use advice::{Advice, Reason, Recommendation, advise};
 pub use answers::{Answers, Transience};
+pub use guard_trial::{GuardFigures, GuardTrial, RecommendedGuards};
 pub use pareto_front::{Candidate, ParetoFront, Prediction};
 pub use question::Question;
 pub use rust_code::rust_code;

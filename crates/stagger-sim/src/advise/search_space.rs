@@ -119,11 +119,12 @@ impl SearchSpace {
     pub(super) fn policy(&self, point: &Point) -> Option<Policy> {
         let base = round_up(length(point.base));
         let cap = round_up(length(point.cap)).max(base);
+        // Without growth the multiplier has no effect, and is that of every other policy.
+        let grows = cap > base && (point.attempts > 2 || !self.is_call());
+        let multiplier = if grows { (point.multiplier * 10.0).round() / 10.0 } else { 2.0 };
         let builder = match point.jitter {
             Jitter::Decorrelated => Policy::decorrelated(base, cap),
-            jitter => {
-                Policy::exponential(base, cap).multiplier((point.multiplier * 10.0).round() / 10.0).jitter(jitter)
-            }
+            jitter => Policy::exponential(base, cap).multiplier(multiplier).jitter(jitter),
         };
         let builder = match self.attempts {
             Attempts::AtMost(_) => builder.max_attempts(point.attempts),

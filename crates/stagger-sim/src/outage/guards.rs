@@ -32,7 +32,7 @@ impl ProcessGuards {
         Self { breaker: Some(Box::new(breaker)), ..self }
     }
 
-    pub(super) fn guards(&self) -> Guards<'_> {
+    pub(crate) fn guards(&self) -> Guards<'_> {
         let mut guards = Guards::none();
         guards.budget = self.budget.as_deref();
         guards.breaker = self.breaker.as_deref();

@@ -1,0 +1,72 @@
+//! Tests of the guards that are recommended beside the policy.
+
+use core::time::Duration;
+
+use stagger_core::Seed;
+use stagger_core::budget::{SuccessRate, Tokens, Window};
+use stagger_sim::Progress;
+use stagger_sim::advise::{Advice, Answers, RecommendedGuards, advise};
+use stagger_sim::lint::{DeploymentContext, Purpose, Rate};
+use stagger_sim::outage::{OutageKind, OutageScenario, ProcessGuards};
+
+fn advised(purpose: Purpose, clients: u64, rate: f64) -> Advice {
+    let fleet = DeploymentContext::default()
+        .purpose(purpose)
+        .clients(clients.try_into().unwrap())
+        .capacity(Rate::per_second(rate).unwrap())
+        .deadline(Duration::from_secs(2));
+    let answers = Answers::from_context(fleet).outage(Duration::ZERO);
+    advise(&answers, Seed::new(1), &Progress::new()).unwrap()
+}
+
+fn process(guards: RecommendedGuards) -> ProcessGuards {
+    match guards {
+        RecommendedGuards::Tokens => ProcessGuards::none().budget(Tokens::new()),
+        RecommendedGuards::Window => ProcessGuards::none().budget(Window::new()),
+        RecommendedGuards::SuccessRate => ProcessGuards::none().budget(SuccessRate::new()),
+        _ => ProcessGuards::none(),
+    }
+}
+
+#[test]
+fn recommended_guards_let_a_server_recover_that_does_not_without_them() {
+    let mut recommended = 0;
+    for (purpose, clients, rate) in [(Purpose::Near, 1_001, 1_000.0), (Purpose::Near, 5_000, 1_000.0)] {
+        let advice = advised(purpose, clients, rate);
+        let trial = advice.guard_trial().unwrap();
+        assert_eq!(
+            trial.with.recovery.is_some(),
+            trial.without.recovery.is_some() || trial.guards != RecommendedGuards::None
+        );
+        if advice.guards() == RecommendedGuards::None {
+            continue;
+        }
+        recommended += 1;
+        let scenario = OutageScenario::builder(0.8 * rate)
+            .capacity(rate)
+            .queue((3.0 * rate) as u32)
+            .processes(clients as u32)
+            .outage(OutageKind::Stall, Duration::from_secs(20), Duration::from_secs(10))
+            .horizon(Duration::from_secs(160))
+            .build()
+            .unwrap();
+        let policy = advice.policy().unwrap();
+        let with = scenario.run(policy, |_| process(advice.guards()), Seed::new(99));
+        let without = scenario.run(policy, |_| ProcessGuards::none(), Seed::new(99));
+        let told = [trial.with.success_ratio, trial.without.success_ratio];
+        let got = [with.success_ratio(), without.success_ratio()];
+        assert!(got[0] > got[1] + 0.1, "{purpose}: {:?} {got:?}", advice.guards());
+        assert!((told[0] - got[0]).abs() < 0.05 && (told[1] - got[1]).abs() < 0.05, "{told:?} {got:?}");
+    }
+    assert!(recommended > 0);
+}
+
+#[test]
+fn nothing_is_recommended_that_was_not_simulated() {
+    let reconnecting = advised(Purpose::Reconnecting, 5_000, 1_000.0);
+    assert_eq!((reconnecting.guards(), reconnecting.guard_trial()), (RecommendedGuards::None, None));
+    let unknown = DeploymentContext::default().purpose(Purpose::Near).clients(5_000.try_into().unwrap());
+    let unknown = advise(&Answers::from_context(unknown), Seed::new(1), &Progress::new()).unwrap();
+    assert_eq!((unknown.guards(), unknown.guard_trial()), (RecommendedGuards::None, None));
+    assert_eq!(advised(Purpose::Near, 1_000, 1_000.0).guard_trial(), None, "too few clients");
+}
