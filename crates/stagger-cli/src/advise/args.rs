@@ -7,8 +7,8 @@ use crate::output::error::CliError;
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
 On a terminal, prompts for what is not given as a flag; press Enter to skip a question. The answer states \
-what it assumes about an unspecified value. If the number of clients and the capacity are known, simulates a mass disconnect and lists the Pareto-optimal \
-policies, for which a faster recovery means a higher peak.
+what it assumes about an unspecified value. If the number of clients and the capacity are known, simulates a mass disconnect, and states what was searched. \
+Each listed policy is better than every other one in peak, recovery, attempts or recovered clients.
 
 Exit status: 0 on success; 2 for a usage error.")]
 pub(crate) struct AdviseArgs {
@@ -33,11 +33,12 @@ pub(crate) struct AdviseArgs {
     #[arg(long, value_name = "RATE", help_heading = "Questions")]
     capacity: Option<String>,
 
-    /// Expected downtime of the server; 0s if clients lose their connections but the server stays available
+    /// Expected downtime of the server; 0s if clients lose their connections but the server stays available. Without
+    /// it, the policy is chosen for downtimes of 0s, 5s, 30s, 2m and 10m together
     #[arg(long, value_name = "DUR", help_heading = "Questions")]
     outage: Option<String>,
 
-    /// Time within which the operation must succeed
+    /// Time within which the operation must succeed; for long-lived connections, after the end of the outage
     #[arg(long, value_name = "DUR", help_heading = "Questions")]
     deadline: Option<String>,
 

@@ -66,6 +66,8 @@ struct GuardTrialEntry {
     load_ratio: f64,
     /// Length of the stall.
     stall_s: f64,
+    /// Time from the end of the stall to the end of the simulation.
+    watched_s: f64,
     /// The policy alone.
     without: GuardFiguresEntry,
     /// The policy with the recommended guards; the same as `without` if there are none.
@@ -198,6 +200,7 @@ fn guard_trial_entry(trial: &GuardTrial) -> GuardTrialEntry {
     GuardTrialEntry {
         load_ratio: trial.load,
         stall_s: trial.stall.as_secs_f64(),
+        watched_s: trial.watched.as_secs_f64(),
         without: entry(&trial.without),
         with: entry(&trial.with),
     }

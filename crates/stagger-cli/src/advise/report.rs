@@ -1,3 +1,4 @@
+use stagger_core::Policy;
 use stagger_core::text::Compact;
 use stagger_sim::advise::RecommendedGuards;
 use stagger_sim::advise::{Advice, Candidate, GuardFigures, GuardTrial, ParetoFront, Prediction, Recommendation};
@@ -15,15 +16,14 @@ const OUTAGES: [Column; 5] = [
     Column::right("recovered"),
 ];
 
-/// Columns of the table of Pareto-optimal policies. The policies are similar, so the table shows only the settings in
-/// which they differ.
+/// Columns of the table of Pareto-optimal policies. The table shows the settings that were searched, in short.
 const COLUMNS: [Column; 6] = [
     Column::left(""),
     Column::right("peak in 1s"),
     Column::right("99% recovered"),
-    Column::right("attempts per client"),
+    Column::right("attempts"),
     Column::right("recovered").optional(),
-    Column::left("differing settings").optional(),
+    Column::left("base..cap, multiplier, jitter").optional(),
 ];
 
 /// Returns the advice as text for a terminal.
@@ -64,13 +64,10 @@ pub(super) fn report(advice: &Advice, options: RenderOptions) -> Result<String, 
 }
 
 fn guard_text(trial: &GuardTrial) -> String {
+    let succeed = |figures: &GuardFigures| format!("({:.1}% of the requests succeed)", 100.0 * figures.success_ratio);
     let told = |figures: &GuardFigures| match figures.recovery {
-        Some(recovery) => format!(
-            "recovers {:.1} after it ({:.1}% of the requests succeed)",
-            Compact(recovery),
-            100.0 * figures.success_ratio
-        ),
-        None => format!("never recovers ({:.1}% of the requests succeed)", 100.0 * figures.success_ratio),
+        Some(recovery) => format!("recovers {:.1} after it {}", Compact(recovery), succeed(figures)),
+        None => format!("does not recover within {} {}", Compact(trial.watched), succeed(figures)),
     };
     let start = format!(
         "  guards: at {:.0}% load, after a stall of {}, a server of such clients {} without guards",
@@ -127,16 +124,25 @@ fn figures(predicted: &Prediction) -> [String; 4] {
 fn row(candidate: &Candidate, front: &ParetoFront) -> Vec<String> {
     let mut row = vec![if candidate == front.best() { "=>" } else { "" }.to_owned()];
     row.extend(figures(&candidate.predicted));
-    row.push(differing_settings(candidate, front));
+    row.push(settings(&candidate.policy));
     row
 }
 
-/// Returns the settings of a policy that not all candidates share.
-fn differing_settings(candidate: &Candidate, front: &ParetoFront) -> String {
-    let lines: Vec<String> = front.candidates.iter().map(|other| other.policy.to_string()).collect();
-    let line = candidate.policy.to_string();
-    let differs = |setting: &&str| !lines.iter().all(|line| line.split(' ').any(|other| other == *setting));
-    line.split(' ').filter(differs).collect::<Vec<_>>().join(" ")
+/// Returns the searched settings of a policy in short: `20s..1m x3.1 equal spread=58s`.
+fn settings(policy: &Policy) -> String {
+    let line = policy.to_string();
+    let value = |name: &str| line.split(' ').find_map(|word| word.strip_prefix(name)?.strip_prefix('=')).unwrap_or("");
+    let mut text = format!("{}..{}", value("base"), value("cap"));
+    let mut add = |prefix: &str, value: &str| {
+        if !value.is_empty() {
+            text.push_str(&format!(" {prefix}{value}"));
+        }
+    };
+    add("x", value("multiplier"));
+    add("", value("jitter"));
+    add("spread=", value("spread"));
+    add("attempts=", if value("max-attempts") == "inf" { "" } else { value("max-attempts") });
+    text
 }
 
 fn indented(text: &str) -> String {

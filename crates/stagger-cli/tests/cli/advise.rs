@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::support::{Files, said, see, see_with_input, stagger};
 
-const FLEET: [&str; 6] = ["--for", "reconnecting", "--clients", "2k", "--capacity", "100/s"];
+const FLEET: [&str; 8] = ["--for", "reconnecting", "--clients", "2k", "--capacity", "100/s", "--outage", "0s"];
 
 fn advise(args: &[&str]) -> Command {
     let mut command = stagger(["advise"]);
@@ -52,7 +52,7 @@ fn an_operation_that_must_not_be_retried_has_no_policy() {
 fn a_fleet_gets_the_pareto_optimal_policies() {
     let document = json(&FLEET);
     assert_eq!((&document["schema"], &document["seed"]), (&Value::from("stagger.advise/1"), &Value::from(1)));
-    assert_eq!(document["guards"], Value::from(vec!["budget", "breaker"]));
+    assert_eq!((&document["guards"], &document["guard_trial"]), (&Value::Array(Vec::new()), &Value::Null));
     let front = &document["pareto_front"];
     assert_eq!((&front["min_recovery_s"], &front["simulated_clients"]), (&Value::from(20.0), &Value::from(2_000)));
     let candidates = front["candidates"].as_array().unwrap();
@@ -66,6 +66,34 @@ fn a_fleet_gets_the_pareto_optimal_policies() {
 }
 
 #[test]
+fn recommended_guards_are_part_of_the_code() {
+    let calls = ["--for", "near", "--clients", "5k", "--capacity", "1k/s", "--deadline", "2s", "--outage", "0s"];
+    let document = json(&calls);
+    let guards = document["guards"][0].as_str().unwrap();
+    let trial = &document["guard_trial"];
+    assert!(trial["with"]["success_ratio"].as_f64() > trial["without"]["success_ratio"].as_f64(), "{trial}");
+    let policy = &document["policy"];
+    let (toml, rust) = (policy["toml"].as_str().unwrap(), policy["rust"].as_str().unwrap());
+    assert!(toml.contains(&format!("\n# with guards in each process: {guards}\n")), "{toml}");
+    assert!(rust.starts_with("Retrier::new(policy!(") && rust.contains(".budget("), "{rust}");
+    let text = said(advise(&calls).env("COLUMNS", "100"));
+    assert!(text.contains(&format!("guarded in each process by {guards}")) && text.contains(rust), "{text}");
+}
+
+#[test]
+fn every_simulated_outage_has_its_figures() {
+    let document = json(&["--for", "reconnecting", "--clients", "200", "--capacity", "100/s"]);
+    let front = &document["pareto_front"];
+    assert_eq!(front["outages_s"], Value::from(vec![0.0, 5.0, 30.0, 120.0, 600.0]));
+    for candidate in front["candidates"].as_array().unwrap() {
+        let each = candidate["by_outage"].as_array().unwrap();
+        let peaks = each.iter().map(|outage| outage["peak_1s"].as_f64().unwrap());
+        assert_eq!(candidate["peak_1s"].as_f64(), peaks.reduce(f64::max), "the peak is the highest: {candidate}");
+        assert_eq!(each.len(), 5);
+    }
+}
+
+#[test]
 fn all_forms_of_the_policy_are_equivalent() {
     let document = json(&FLEET);
     let policy = &document["policy"];
@@ -74,7 +102,7 @@ fn all_forms_of_the_policy_are_equivalent() {
     let path = files.write("policy.toml", policy["toml"].as_str().unwrap());
     let plan = |policy: &str| said(stagger(["plan", "--json", "--policy"]).arg(policy));
     assert_eq!(plan(&format!("@{}", path.display())), plan(line));
-    assert!(policy["rust"].as_str().unwrap().starts_with("policy!(exponential("), "{policy}");
+    assert!(policy["rust"].as_str().unwrap().starts_with("policy!("), "{policy}");
 }
 
 #[test]

@@ -157,13 +157,25 @@ fn amend(reasons: &mut [Reason], answers: &Answers, space: &SearchSpace, front: 
     }
     if space.is_call() && predicted.recovered_ratio < ALL {
         let served = 100.0 * front.candidates.iter().map(|it| it.predicted.recovered_ratio).fold(0.0, f64::max);
+        let subject = match fits_in_time(answers, space, front) {
+            true => "no call policy of those searched",
+            false => "no call policy",
+        };
         conclude(Question::Capacity, &|known| {
             format!(
-                "{known}; no call policy serves them all in time: of those searched, none serves more than \
-                 {served:.1}%, so add capacity, reject early, or queue the work"
+                "{known}; {subject} serves them all in time, and those simulated serve at most {served:.1}%: add \
+                 capacity, reject early, or queue the work"
             )
         });
     }
+}
+
+/// Returns whether the server could accept all calls in the time that a call has.
+fn fits_in_time(answers: &Answers, space: &SearchSpace, front: &ParetoFront) -> bool {
+    // The server's backlog may hold the last of them for another second.
+    let limit = answers.context.deadline.or(space.patience).map(|limit| limit.saturating_add(Duration::from_secs(1)));
+    let longest = front.outages.iter().max().copied().unwrap_or_default();
+    limit.is_none_or(|limit| longest.saturating_add(front.min_recovery_time) <= limit)
 }
 
 /// Returns which outages were simulated because none was given.

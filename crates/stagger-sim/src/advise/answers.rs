@@ -36,7 +36,8 @@ impl Answers {
     pub(super) const MANY: u64 = 1_000;
 
     /// Creates answers from a deployment context, of which purpose, clients, capacity, idempotency and deadline are
-    /// used. The deadline is the maximum time from the first need for the operation until it has succeeded.
+    /// used. The deadline is the maximum time from the first need for the operation until it has succeeded; for
+    /// long-lived connections, from the end of the outage.
     pub fn from_context(context: DeploymentContext) -> Self {
         Self { context, ..Self::default() }
     }
@@ -44,8 +45,8 @@ impl Answers {
     setters! {
         /// Sets whether the error is transient.
         transience: Transience = Some(transience);
-        /// Sets how long the server is down. Not set means 0: all clients are disconnected, and the server is available
-        /// at once.
+        /// Sets how long the server is down; 0 means that all clients are disconnected, and the server is available at
+        /// once. Not set means that the policy is chosen for several outages together, of 0 s to 10 minutes.
         outage: Duration = Some(outage);
         /// Sets the minimum of each delay.
         min_delay: Duration = Some(min_delay);

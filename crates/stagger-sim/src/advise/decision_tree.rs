@@ -82,7 +82,7 @@ impl Answers {
                 _ => "all clients are disconnected, and the server is available again at once",
             },
             Question::Deadline => match (self.context.deadline?, space.is_long_lived()) {
-                (_, true) => "the lowest peak with which the clients are still back in time",
+                (_, true) => "any recovery within it after the outage will do, so that overload and attempts decide",
                 (_, false) => "no attempt starts later, because the caller has given up by then",
             },
             Question::MinDelay => {

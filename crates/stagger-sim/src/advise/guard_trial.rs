@@ -44,6 +44,8 @@ pub struct GuardTrial {
     pub load: f64,
     /// Length of the stall.
     pub stall: Duration,
+    /// Time from the end of the stall to the end of the simulation.
+    pub watched: Duration,
     /// The behavior of the policy alone.
     pub without: GuardFigures,
     /// The behavior with the recommended guards.
@@ -150,13 +152,14 @@ pub(super) fn try_guards(
     let processes = ((clients as f64 * scale).round() as u32).clamp(1, 1 << crate::engine::CLIENT_BITS);
     let longest = policy.spread().saturating_add(policy.cap().unwrap_or_default().saturating_mul(2));
     let capacity = capacity * scale;
+    let watched = RECOVERY.saturating_add(longest).min(4 * RECOVERY);
     let scenario = OutageScenario::builder(LOAD * capacity)
         .capacity(capacity)
         // The backlog of a server whose queue is three times the timeout.
         .queue((3.0 * capacity).ceil() as u32)
         .processes(processes)
         .outage(OutageKind::Stall, START, STALL)
-        .horizon(START + STALL + RECOVERY.saturating_add(longest).min(4 * RECOVERY))
+        .horizon(START + STALL + watched)
         .build()?;
     let seeds: Vec<_> = (0..RUNS).map(|run| seed.for_call(run)).collect();
     let figures = |guards: RecommendedGuards| -> Option<GuardFigures> {
@@ -171,7 +174,8 @@ pub(super) fn try_guards(
         })
     };
     let Some(without) = figures(RecommendedGuards::None) else { return Ok(None) };
-    let none = GuardTrial { guards: RecommendedGuards::None, load: LOAD, stall: STALL, without, with: without };
+    let none =
+        GuardTrial { guards: RecommendedGuards::None, load: LOAD, stall: STALL, watched, without, with: without };
     if without.recovery.is_some() {
         return Ok(Some(none));
     }

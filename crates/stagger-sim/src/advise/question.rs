@@ -63,7 +63,9 @@ impl Question {
                 ("clients", "How many clients execute it at once, against one server? (a number, like 10k)")
             }
             Self::Capacity => ("capacity", "What is the capacity of that server? (like 500/s)"),
-            Self::Outage => ("outage", "How long is the server down? (like 5s; 0: it is available again at once)"),
+            Self::Outage => {
+                ("outage", "How long is the server down? (like 5s; 0: it is available again at once; empty: 0s to 10m)")
+            }
             Self::Deadline => ("deadline", "Within what time must the operation succeed? (like 30s)"),
             Self::MinDelay => ("min-delay", "What is the minimum delay between attempts? (like 100ms)"),
         }

@@ -42,8 +42,14 @@ pub fn rust_code(policy: &Policy) -> Option<String> {
     }
     let (jitter, floor, spread) = (policy.jitter(), policy.floor(), policy.spread());
     if jitter != plain.jitter() {
-        let (Jitter::None | Jitter::Full | Jitter::Equal) = jitter else { return None };
-        append(format!("jitter(Jitter::{jitter:?})"), &|it| it.jitter(jitter));
+        let code = match jitter {
+            Jitter::None | Jitter::Full | Jitter::Equal => format!("jitter(Jitter::{jitter:?})"),
+            Jitter::Factor(ratio) if ratio.as_millionths() % A_PERCENT == 0 => {
+                format!("jitter(Jitter::Factor(Ratio::percent({})))", ratio.as_millionths() / A_PERCENT)
+            }
+            _ => return None,
+        };
+        append(code, &|it| it.jitter(jitter));
     }
     if floor != plain.floor() {
         append(call("floor", &[floor]), &|it| it.floor(floor));
@@ -69,6 +75,9 @@ pub fn rust_code(policy: &Policy) -> Option<String> {
     }
     (builder.build().ok()? == *policy).then(|| format!("policy!({text})"))
 }
+
+/// In millionths.
+const A_PERCENT: u32 = 10_000;
 
 fn call(function: &str, arguments: &[Duration]) -> String {
     format!("{function}({})", arguments.iter().map(|&argument| length(argument)).collect::<Vec<_>>().join(", "))

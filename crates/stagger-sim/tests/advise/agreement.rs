@@ -51,11 +51,11 @@ fn the_figures_of_a_call_are_those_of_a_call_that_attempts_at_once() {
 
 #[test]
 fn without_an_outage_the_policy_holds_after_each_of_them() {
-    let advice = after("for=reconnecting clients=10k capacity=500/s");
+    let advice = after("for=reconnecting clients=2k capacity=100/s");
     for outage in [0, 5, 30, 120, 600] {
-        let exact = simulated(advice.policy().unwrap(), 10_000, 500.0, FirstAttempt::AfterDelay, outage);
+        let exact = simulated(advice.policy().unwrap(), 2_000, 100.0, FirstAttempt::AfterDelay, outage);
         let peak = exact.peak_second();
-        assert!(peak < 1_500, "{}: {peak} in a second after an outage of {outage} s", advice.policy().unwrap());
+        assert!(peak < 300, "{}: {peak} in a second after an outage of {outage} s", advice.policy().unwrap());
     }
 }
 
@@ -81,7 +81,8 @@ fn calls_that_no_policy_serves_in_time_are_reported() {
     for answers in ["for=serverless clients=1000 capacity=200/s deadline=2s", "for=near clients=5k capacity=100/s"] {
         let advice = after(answers);
         assert!(advice.front().unwrap().best().predicted.recovered_ratio < 0.95, "{answers}");
-        let told = advice.reasons().iter().any(|reason| reason.conclusion.contains("no call policy serves them all"));
+        let told =
+            advice.reasons().iter().any(|reason| reason.conclusion.contains("no call policy serves them all in time"));
         assert!(told, "{answers}: {:#?}", advice.reasons());
     }
 }
