@@ -197,7 +197,8 @@ mod tests {
             [candidate(900.0, Some(20), 1.0), candidate(500.0, Some(30), 0.9)].map(|it| it.predicted);
         short.attempts_per_client = 3.0;
         let both = Candidate::new(Policy::DEFAULT, vec![short, long]).predicted;
-        assert_eq!(both.figures().map(|figure| (figure * 1e6).round()), [9e8, 3e7, 2e6, 1e5]);
+        let in_millionths = both.figures().map(|figure| (figure * 1e6).round() as u64);
+        assert_eq!(in_millionths, [900_000_000, 30_000_000, 2_000_000, 100_000]);
         let never = Candidate::new(Policy::DEFAULT, vec![short, candidate(1.0, None, 0.5).predicted]).predicted;
         assert_eq!(never.recovery, None);
     }
