@@ -109,7 +109,7 @@ impl SearchSpace {
         let spread = accepts.max(0.001);
         Ranges {
             base: (shortest, longest),
-            cap: (longest, (4.0 * accepts).clamp(60.0, 3_600.0)),
+            cap: (shortest, (4.0 * accepts).clamp(60.0, 3_600.0)),
             spread: Some((spread, 3.0 * (spread + outage.min(60.0)))),
             attempts: None,
         }
