@@ -18,7 +18,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use crate::commands::{
-    bench, deny, mutants, prose as prose_command, public_api as public_api_command, semver, size, soak,
+    bench, deny, mutants, prose as prose_command, public_api as public_api_command, semver, size, soak, truth,
 };
 
 /// A message for the terminal.
@@ -32,7 +32,7 @@ struct Command {
     run: fn(&[OsString]) -> Result,
 }
 
-const COMMANDS: [Command; 9] = [
+const COMMANDS: [Command; 10] = [
     Command { name: "ci", about: "run all checks; `ci --help` lists its options", run: ci::run },
     Command { name: "bench", about: "run the benchmarks against other crates", run: bench::run },
     Command {
@@ -59,6 +59,11 @@ const COMMANDS: [Command; 9] = [
         name: "prose",
         about: "list functions documented without a verb, and sentences without a subject",
         run: prose_command::run,
+    },
+    Command {
+        name: "truth",
+        about: "try in random circumstances whether the tools say what the simulator computes",
+        run: truth::run,
     },
     Command { name: "size", about: "count the lines of each crate", run: size::run },
     Command {

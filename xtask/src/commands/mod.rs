@@ -8,3 +8,4 @@ pub(crate) mod public_api;
 pub(crate) mod semver;
 pub(crate) mod size;
 pub(crate) mod soak;
+pub(crate) mod truth;

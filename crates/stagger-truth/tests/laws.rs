@@ -1,0 +1,1 @@
+//! Tries each law in fixed cases.
