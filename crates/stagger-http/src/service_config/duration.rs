@@ -13,10 +13,12 @@ pub(super) fn format(duration: Duration) -> String {
     format!("{whole}.{}s", decimals.trim_end_matches('0'))
 }
 
-/// Parses such a duration. Returns `None` if it is malformed or negative; the fields here cannot be negative.
+/// Parses such a duration. Also reads `.5s`, which gRPC in Go accepts and many configs for it contain. Returns `None` if
+/// it is malformed or negative; the fields here cannot be negative.
 pub(super) fn parse(text: &str) -> Option<Duration> {
     let number = text.strip_suffix('s')?;
     let (whole, decimals) = number.split_once('.').unwrap_or((number, "0"));
+    let whole = if whole.is_empty() && number.starts_with('.') { "0" } else { whole };
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     if !is_number(whole) || !is_number(decimals) || decimals.len() > 9 {
         return None;
@@ -31,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_are_parsed_exactly_as_protobuf_parses_them() {
+    fn durations_are_parsed_exactly() {
         for (text, want) in [
             ("1s", Some(Duration::from_secs(1))),
             ("1.5s", Some(Duration::from_millis(1500))),
@@ -42,7 +44,8 @@ mod tests {
             ("0s", Some(Duration::ZERO)),
             ("-1s", None),
             ("+1s", None),
-            (".5s", None),
+            (".5s", Some(Duration::from_millis(500))),
+            (".s", None),
             ("1.s", None),
             ("1.0000000001s", None),
             ("1e3s", None),

@@ -14,17 +14,30 @@ use crate::grpc::Codes;
 pub(super) fn service_config(json: &str) -> Result<ServiceConfig, ServiceConfigError> {
     let root: Value =
         serde_json::from_str(json).map_err(|error| ServiceConfigError::one(format!("not valid JSON: {error}")))?;
-    let mut problems = Vec::new();
-    let mut reader = Reader { problems: &mut problems };
+    let mut reader = Reader { problems: Vec::new(), others: 0 };
     // If the config could not be read, there is at least one problem.
     let config = reader.config(&root).unwrap_or_default();
+    let Reader { mut problems, others } = reader;
+    if others > 0 {
+        problems.push(format!("{others} more problems"));
+    }
     ServiceConfigError::unless(problems, config)
 }
 
+/// Maximum number of problems that are reported one by one, and of bytes of each: a config has as many problems as its
+/// author likes, and names as long.
+const MAX_PROBLEMS: usize = 100;
+const MAX_LENGTH: usize = 500;
+
 /// Collects problems. A method that returns `None` has recorded a problem, unless the field is optional and absent.
-struct Reader<'a> {
-    problems: &'a mut Vec<String>,
+struct Reader {
+    problems: Vec<String>,
+    /// Number of further problems.
+    others: usize,
 }
+
+/// A problem has been recorded.
+struct Reported;
 
 /// A JSON object and its path.
 struct Object<'a> {
@@ -32,21 +45,44 @@ struct Object<'a> {
     fields: &'a Map<String, Value>,
 }
 
-impl<'a> Object<'a> {
-    /// Returns a field. `null` counts as absent, as everywhere in protobuf's JSON mapping.
-    fn get(&self, name: &str) -> Option<&'a Value> {
-        self.fields.get(name).filter(|value| !value.is_null())
-    }
-
+impl Object<'_> {
     fn at(&self, name: &str) -> String {
         if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) }
     }
 }
 
-impl Reader<'_> {
+impl Reader {
     fn problem<T>(&mut self, path: &str, rule: &str) -> Option<T> {
-        self.problems.push(format!("{path} {rule}"));
+        self.record(format!("{path} {rule}"));
         None
+    }
+
+    fn record(&mut self, mut problem: String) {
+        if self.problems.len() < MAX_PROBLEMS {
+            if problem.len() > MAX_LENGTH {
+                let end = (0..=MAX_LENGTH).rev().find(|end| problem.is_char_boundary(*end));
+                problem.truncate(end.unwrap_or_default());
+                problem.push('…');
+            }
+            self.problems.push(problem);
+        } else {
+            self.others += 1;
+        }
+    }
+
+    /// Returns a field; `null` counts as absent, as everywhere in protobuf's JSON mapping. gRPC in Go also reads names
+    /// in other capitals; gRPC in other languages ignores such a field without a word, so it is a problem.
+    fn field<'a>(&mut self, object: &Object<'a>, name: &str) -> Result<Option<&'a Value>, Reported> {
+        if let Some(value) = object.fields.get(name) {
+            return Ok(Some(value).filter(|value| !value.is_null()));
+        }
+        match object.fields.keys().find(|key| key.eq_ignore_ascii_case(name)) {
+            Some(other) => {
+                self.record(format!("{} must be written {name}", object.at(other)));
+                Err(Reported)
+            }
+            None => Ok(None),
+        }
     }
 
     fn object<'a>(&mut self, path: &str, value: &'a Value) -> Option<Object<'a>> {
@@ -64,7 +100,8 @@ impl Reader<'_> {
         name: &str,
         read: impl FnOnce(&mut Self, &str, &'a Value) -> Option<T>,
     ) -> Option<T> {
-        read(self, &object.at(name), object.get(name)?)
+        let value = self.field(object, name).ok()??;
+        read(self, &object.at(name), value)
     }
 
     /// Reads a field that must be present.
@@ -74,9 +111,10 @@ impl Reader<'_> {
         name: &str,
         read: impl FnOnce(&mut Self, &str, &'a Value) -> Option<T>,
     ) -> Option<T> {
-        match object.get(name) {
-            Some(value) => read(self, &object.at(name), value),
-            None => self.problem(&object.at(name), "is missing and has no default"),
+        match self.field(object, name) {
+            Ok(Some(value)) => read(self, &object.at(name), value),
+            Ok(None) => self.problem(&object.at(name), "is missing and has no default"),
+            Err(Reported) => None,
         }
     }
 
@@ -100,7 +138,7 @@ impl Reader<'_> {
             (Ok(config), Some(throttling)) => Some(config.with_throttling(throttling)),
             (Ok(config), None) => Some(config),
             (Err(error), _) => {
-                self.problems.extend(error.problems().map(str::to_owned));
+                error.problems().for_each(|problem| self.record(problem.to_owned()));
                 None
             }
         }
@@ -110,7 +148,9 @@ impl Reader<'_> {
         let object = self.object(path, value)?;
         let names = self.optional(&object, "name", |reader, path, value| reader.list(path, value, Self::name));
         let timeout = self.optional(&object, "timeout", Self::duration);
-        let attempts = match (object.get("retryPolicy"), object.get("hedgingPolicy")) {
+        let retries = self.field(&object, "retryPolicy").ok()?;
+        let hedging = self.field(&object, "hedgingPolicy").ok()?;
+        let attempts = match (retries, hedging) {
             (Some(_), Some(_)) => {
                 return self.problem(&object.path, "has both a retryPolicy and a hedgingPolicy; remove one of them");
             }
@@ -145,12 +185,11 @@ impl Reader<'_> {
         let max = self.required(&object, "maxBackoff", Self::backoff);
         let multiplier = self.required(&object, "backoffMultiplier", Self::multiplier);
         let codes = self.required(&object, "retryableStatusCodes", |reader, path, value| {
-            let codes = reader.codes(path, value)?;
-            if codes.is_empty() {
-                reader.problem(path, "is empty; add at least one code, such as UNAVAILABLE")
-            } else {
-                Some(codes)
+            if value.as_array().is_some_and(Vec::is_empty) {
+                return reader.problem(path, "is empty; add at least one code, such as UNAVAILABLE");
             }
+            // Without any valid code, each of them is a problem of its own.
+            reader.codes(path, value).filter(|codes| !codes.is_empty())
         });
         match MethodRetries::from_fields(attempts?.get(), (initial?, max?), multiplier?, codes?) {
             Ok(retries) => Some(retries),
@@ -161,18 +200,20 @@ impl Reader<'_> {
     fn hedging(&mut self, path: &str, value: &Value) -> Option<Hedging> {
         let object = self.object(path, value)?;
         let attempts = self.required(&object, "maxAttempts", Self::attempts);
-        let has_delay = object.get("hedgingDelay").is_some();
-        let delay = self.optional(&object, "hedgingDelay", Self::duration);
+        let delay = match self.field(&object, "hedgingDelay") {
+            // Without a delay, all attempts start at once.
+            Ok(None) => Some(Duration::ZERO),
+            Ok(Some(value)) => self.duration(&object.at("hedgingDelay"), value),
+            Err(Reported) => None,
+        };
         let codes = self.optional(&object, "nonFatalStatusCodes", Self::codes);
-        // Without a delay, all attempts start at once.
-        let delay = if has_delay { delay? } else { Duration::ZERO };
-        Some(Hedging::from_fields(attempts?, delay, codes.unwrap_or_default()))
+        Some(Hedging::from_fields(attempts?, delay?, codes.unwrap_or_default()))
     }
 
     fn throttling(&mut self, path: &str, value: &Value) -> Option<RetryThrottling> {
         let object = self.object(path, value)?;
         let max_tokens = self.required(&object, "maxTokens", |reader, path, value| {
-            let tokens = value.as_u64().and_then(|tokens| u32::try_from(tokens).ok());
+            let tokens = integer(value).and_then(|tokens| u32::try_from(tokens).ok());
             let tokens = tokens.filter(|tokens| (1..=1000).contains(tokens));
             tokens.or_else(|| reader.problem(path, "must be an integer from 1 to 1000"))
         });
@@ -190,7 +231,7 @@ impl Reader<'_> {
     }
 
     fn attempts(&mut self, path: &str, value: &Value) -> Option<NonZeroU32> {
-        let attempts = value.as_u64().filter(|&attempts| attempts >= 2);
+        let attempts = integer(value).filter(|&attempts| attempts >= 2);
         let Some(attempts) = attempts else {
             return self.problem(path, "must be an integer of 2 or more, since it counts the first attempt");
         };
@@ -227,7 +268,7 @@ impl Reader<'_> {
         let codes = self.list(path, value, |reader, path, value| {
             let code = match value {
                 Value::String(name) => Codes::code_from_name(name),
-                _ => value.as_u64().and_then(|code| u32::try_from(code).ok()).filter(|code| *code <= 16),
+                _ => integer(value).and_then(|code| u32::try_from(code).ok()).filter(|code| *code <= 16),
             };
             code.or_else(|| {
                 reader.problem(
@@ -238,4 +279,10 @@ impl Reader<'_> {
         });
         codes.map(|codes| Codes::new(&codes))
     }
+}
+
+/// Returns a whole number of 0 or more. Protobuf's JSON mapping also writes it as `4.0`.
+fn integer(value: &Value) -> Option<u64> {
+    let whole = || value.as_f64().filter(|number| number.fract() == 0.0 && (0.0..=1e15).contains(number));
+    value.as_u64().or_else(|| whole().map(|number| number as u64))
 }

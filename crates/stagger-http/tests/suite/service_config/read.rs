@@ -161,6 +161,48 @@ fn every_problem_is_listed_with_its_path_and_fix() {
 }
 
 #[test]
+fn a_name_in_other_capitals_is_reported_and_not_ignored() {
+    assert_eq!(problems(r#"{"MethodConfig": []}"#), ["MethodConfig must be written methodConfig"]);
+    let policy = retry_policy(&[]).replace("maxAttempts", "MaxAttempts").replace("maxBackoff", "MAXBACKOFF");
+    assert_eq!(
+        problems(&policy),
+        [
+            "methodConfig[0].retryPolicy.MaxAttempts must be written maxAttempts",
+            "methodConfig[0].retryPolicy.MAXBACKOFF must be written maxBackoff",
+        ]
+    );
+    let whole = retry_policy(&[]).replace("retryPolicy", "RetryPolicy");
+    assert_eq!(problems(&whole), ["methodConfig[0].RetryPolicy must be written retryPolicy"]);
+}
+
+#[test]
+fn a_list_of_unknown_codes_is_not_called_empty() {
+    let json = retry_policy(&[("retryableStatusCodes", "[\"BUSY\"]")]);
+    let found = problems(&json);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].starts_with("methodConfig[0].retryPolicy.retryableStatusCodes[0] is not a gRPC status code"));
+}
+
+#[test]
+fn whole_numbers_with_decimals_and_durations_without_a_leading_zero_are_read() {
+    let json = retry_policy(&[("maxAttempts", "4.0"), ("initialBackoff", "\".01s\"")]);
+    let retries = retries(&json);
+    assert_eq!((retries.max_attempts().get(), retries.initial_backoff()), (4, ms(10)));
+    assert_eq!(problems(&retry_policy(&[("maxAttempts", "4.5")])).len(), 1);
+}
+
+#[test]
+fn the_text_of_an_error_is_at_most_64_kib_long() {
+    let faulty = vec![r#"{"retryPolicy": {}}"#; 20_000].join(",");
+    let found = problems(&format!(r#"{{"methodConfig": [{faulty}]}}"#));
+    assert_eq!((found.len(), &*found[100]), (101, "99900 more problems"));
+    let long = format!(r#"{{"name": [{{"service": "{}"}}]}}"#, "ß".repeat(100_000));
+    let json = format!(r#"{{"methodConfig": [{}]}}"#, vec![long; 150].join(","));
+    let text = json.parse::<ServiceConfig>().unwrap_err().to_string();
+    assert!((40_000..65_536).contains(&text.len()), "{}", text.len());
+}
+
+#[test]
 fn fields_that_do_not_concern_retries_are_ignored() {
     let config = read(
         r#"{"loadBalancingConfig": [{"round_robin": {}}], "healthCheckConfig": 7,
