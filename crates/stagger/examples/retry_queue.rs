@@ -103,7 +103,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let [.., one, other] = out.keys[..] else { return Err("no message failed".into()) };
     out.attempts += queue.pending(one).map_or(0, |pending| pending.paused.attempt());
     let cancelled = queue.cancel(one).ok_or("not pending")?;
-    assert!(queue.reschedule(other, Duration::ZERO) && queue.next_due() <= Some(Tokio.now()));
+    assert!(queue.reschedule(other, Duration::ZERO) && queue.next_due().is_some_and(|due| due <= Tokio.now()));
     assert_eq!((queue.len(), queue.cancel(one)), (pending - 1, None));
     println!("message {cancelled} is cancelled, {:?} is rescheduled", queue.get(other));
 
