@@ -32,16 +32,28 @@ profiles! {
 
     /// The AWS SDKs' standard mode: full jitter, 3 attempts, 20 s. A hint replaces the delay (in the SDKs up to 20 s
     /// only). Their retry quota is a budget, which is not part of the policy.
+    ///
+    /// These are the numbers of the SDKs for Rust, Go and .NET. That for JavaScript has a base of 100 ms; that for Java
+    /// 100 ms, 500 ms after throttling, and 4 attempts; that for C++ 25 ms, 11 attempts and no quota.
     AWS_SDK = "aws-sdk" from "AWS SDKs, standard retry mode" version "aws-smithy-runtime 1.16.2, retries 2.0"
         in "crates.io aws-smithy-runtime, retries/strategy/standard.rs":
     exponential(secs(1), secs(20)).max_attempts(3).hint_mode(HintMode::Exact);
 
-    /// The AWS SDKs' numbers of 2026: 50 ms after a transient failure, 1 s after throttling; a hint moves the delay by
-    /// 5 s at most. In the SDK for Rust they are opt-in (`AWS_NEW_RETRIES_2026`). DynamoDB has 25 ms and 4 attempts.
+    /// The AWS SDKs' numbers of 2026: 50 ms after a transient failure, 1 s after throttling; a hint, in the header
+    /// `x-amz-retry-after`, moves the delay by 5 s at most. They are opt-in (`AWS_NEW_RETRIES_2026=true`); AWS announced
+    /// on 2026-05-20 that they become the default no sooner than November 2026.
     AWS_SDK_2026 = "aws-sdk-2026" from "AWS SDKs, standard retry mode of 2026"
         version "aws-smithy-runtime 1.16.2, retries 2.1"
         in "crates.io aws-smithy-runtime, retries/strategy/standard.rs":
-    exponential(ms(50), secs(20)).throttled_base(secs(1)).max_attempts(3).hint_mode(HintMode::Clamp(secs(5)));
+    exponential(ms(50), secs(20)).throttled_base(secs(1)).max_attempts(3).hint_mode(HintMode::Clamp(secs(5)))
+        .unlimited_hint();
+
+    /// The AWS SDKs' numbers of 2026 for DynamoDB and DynamoDB Streams: [`AWS_SDK_2026`] with 25 ms and 4 attempts.
+    AWS_DYNAMODB_2026 = "aws-dynamodb-2026" from "AWS SDKs, DynamoDB, standard retry mode of 2026"
+        version "announcement of 2026-05-20"
+        in "github.com/aws/aws-sdk-go-v2, issue 3416; github.com/aws/aws-sdk-net, issue 4411":
+    exponential(ms(25), secs(20)).throttled_base(secs(1)).max_attempts(4).hint_mode(HintMode::Clamp(secs(5)))
+        .unlimited_hint();
 
     /// The article that made jitter known, with decorrelated jitter as it was published: `min(cap, U[base, 3 ·
     /// previous])` with the simulator's 5 ms and 2 s, which piles clients up on the cap. The article's full and equal

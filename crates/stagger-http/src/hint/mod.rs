@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | [`Stagger-Reservation`](crate::header::RESERVATION) | a reservation ([`Reservation`](stagger::admission::Reservation)), in milliseconds | [`ServerHint::Reserved`](stagger::ServerHint::Reserved), honored to the timer tick |
 //! | `retry-after-ms`, `x-ms-retry-after-ms` | milliseconds, with or without a fraction | [`ServerHint::AtLeast`](stagger::ServerHint::AtLeast) |
+//! | `x-amz-retry-after` | whole milliseconds, as the services of AWS send it; with the hint mode of the AWS SDKs, [`HintMode::Clamp`](stagger::HintMode::Clamp), it adds at most 5 s to the delay | `ServerHint::AtLeast` |
 //! | `Retry-After` | whole seconds, or one of the three date formats of RFC 9110 | `ServerHint::AtLeast` |
 //! | `RateLimit` | the IETF draft, in both of its formats; only limits with nothing remaining | `ServerHint::AtLeast` |
 //! | `RateLimit-Reset`, `X-RateLimit-Reset` | seconds, or (from 10⁹ on) a Unix time; only if nothing remains | `ServerHint::AtLeast` |

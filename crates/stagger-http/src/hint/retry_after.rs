@@ -67,6 +67,14 @@ pub(super) fn milliseconds(headers: &HeaderMap, name: &str) -> Option<Duration> 
     values.filter_map(|value| decimal_milliseconds(value.to_str().ok()?.trim_matches([' ', '\t']))).max()
 }
 
+/// Returns the longest delay among the values of a header in whole milliseconds. A fraction is malformed, as it is to the
+/// AWS SDKs.
+pub(super) fn whole_milliseconds(headers: &HeaderMap, name: &str) -> Option<Duration> {
+    let values = headers.get_all(name).into_iter();
+    let millis = values.filter_map(|value| parse_digits(value.to_str().ok()?.trim_matches([' ', '\t'])));
+    millis.map(Duration::from_millis).max()
+}
+
 fn decimal_milliseconds(text: &str) -> Option<Duration> {
     let (millis, fraction) = text.split_once('.').unwrap_or((text, "0"));
     let (millis, fraction) = (parse_digits(millis)?, fraction.get(..6).unwrap_or(fraction));

@@ -5,7 +5,7 @@ use stagger::ServerHint;
 
 use super::rate_limit::rate_limit;
 use super::reservation::reservation;
-use super::retry_after::{milliseconds, retry_after};
+use super::retry_after::{milliseconds, retry_after, whole_milliseconds};
 
 /// Returns the hint of a response: when the server asks for the next attempt, by the first valid header of the
 /// [table](super).
@@ -30,6 +30,7 @@ pub fn server_hint(headers: &HeaderMap, now: impl FnOnce() -> SystemTime) -> Opt
         return Some(ServerHint::Reserved(reservation.after));
     }
     let millis = ["retry-after-ms", "x-ms-retry-after-ms"].into_iter().find_map(|name| milliseconds(headers, name));
+    let millis = millis.or_else(|| whole_milliseconds(headers, "x-amz-retry-after"));
     let wait = millis.or_else(|| {
         let now = now();
         retry_after(headers, now).or_else(|| rate_limit(headers, now))

@@ -8,7 +8,8 @@ use proptest::prelude::*;
 use stagger::admission::{Admission, Admit};
 use stagger::guard::Permits;
 use stagger::machine::{Decision, RetryMachine, RetryState};
-use stagger::{FailureKind, Guards, Instant, Outcome, Policy, Seed, ServerHint, StopReason};
+use stagger::profile::AWS_SDK_2026;
+use stagger::{FailureKind, Guards, Instant, Jitter, Outcome, Policy, Seed, ServerHint, StopReason};
 use stagger_http::hint::{RetryAfter, parse_http_date, rate_limit, reservation, retry_after, server_hint};
 
 const fn secs(n: u64) -> Duration {
@@ -164,6 +165,61 @@ fn milliseconds_take_precedence_over_seconds() {
     }
 }
 
+/// Returns the wait before the first retry of the AWS SDKs' policy, without jitter, after a response with these headers.
+fn aws_wait(pairs: &[(&str, &str)], kind: FailureKind) -> Duration {
+    let policy = AWS_SDK_2026.policy().to_builder().jitter(Jitter::None).build().unwrap();
+    let mut state = RetryState::new();
+    let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1));
+    let permit = retry.begin(Permits::NONE, || Instant::ZERO, &Guards::none()).unwrap();
+    let outcome = Outcome::Failed { kind, hint: server_hint(&headers(pairs), now) };
+    match retry.decide(outcome, permit, || Instant::ZERO, &Guards::none()) {
+        Decision::Retry { after, .. } => after,
+        other => panic!("{pairs:?}: {other:?}"),
+    }
+}
+
+#[test]
+fn the_header_of_the_aws_services_is_a_hint_in_whole_milliseconds() {
+    let wait = |pairs: &[(&str, &str)]| server_hint(&headers(pairs), now);
+    let at_least = |millis| Some(ServerHint::AtLeast(Duration::from_millis(millis)));
+    assert_eq!(wait(&[("x-amz-retry-after", "1500")]), at_least(1_500));
+    assert_eq!(wait(&[("X-Amz-Retry-After", "\t1500 ")]), at_least(1_500));
+    assert_eq!(wait(&[("x-amz-retry-after", "0")]), at_least(0));
+    assert_eq!(wait(&[("x-amz-retry-after", "1500"), ("retry-after", "9")]), at_least(1_500));
+    assert_eq!(wait(&[("x-amz-retry-after", "1500"), ("x-amz-retry-after", "2500")]), at_least(2_500));
+    for malformed in ["", " ", "-1", "+1", "1.5", "1e3", "0x10", "１２", "1500ms", "1, 2", "NaN", "inf", "9 9"] {
+        let headers = [("x-amz-retry-after", malformed)];
+        assert_eq!(wait(&headers), None, "{malformed:?}");
+        assert_eq!(wait(&[headers[0], ("retry-after", "2")]), at_least(2_000), "{malformed:?}");
+    }
+    let endless = "9".repeat(1_000);
+    assert!(matches!(wait(&[("x-amz-retry-after", &endless)]), Some(ServerHint::AtLeast(wait)) if wait > secs(1 << 50)));
+}
+
+#[test]
+fn a_hint_of_the_aws_services_moves_a_delay_by_five_seconds_at_most() {
+    let (transient, throttled) = (FailureKind::Transient, FailureKind::Throttled);
+    let millis = Duration::from_millis;
+    for (value, kind, want) in [
+        // The delays without a hint are 50 ms and 1 s.
+        ("0", transient, millis(50)),
+        ("49", transient, millis(50)),
+        ("700", transient, millis(700)),
+        ("5050", transient, millis(5_050)),
+        ("5051", transient, millis(5_050)),
+        ("999", throttled, secs(1)),
+        ("6000", throttled, secs(6)),
+        ("60000", throttled, secs(6)),
+        // Longer than the `max_hint` of a policy that does not set it.
+        ("600000", throttled, secs(6)),
+        ("99999999999999999999999999", throttled, secs(6)),
+        ("-60000", throttled, secs(1)),
+        ("soon", transient, millis(50)),
+    ] {
+        assert_eq!(aws_wait(&[("x-amz-retry-after", value)], kind), want, "{value} after {kind:?}");
+    }
+}
+
 fn limited(value: &str) -> Option<Duration> {
     rate_limit(&headers(&[("ratelimit", value)]), now())
 }
@@ -226,7 +282,7 @@ fn a_reservation_takes_precedence_over_all_other_hints() {
 proptest! {
     #[test]
     fn no_header_causes_a_panic(
-        name in prop::sample::select(vec!["retry-after", "retry-after-ms", "ratelimit", "ratelimit-reset", "x-ratelimit-reset", "date", "stagger-reservation"]),
+        name in prop::sample::select(vec!["retry-after", "retry-after-ms", "x-amz-retry-after", "ratelimit", "ratelimit-reset", "x-ratelimit-reset", "date", "stagger-reservation"]),
         value in prop::collection::vec((0x20..=0xff_u8).prop_filter("not allowed in a header value", |byte| *byte != 0x7f), 0..60),
         seconds in any::<u64>(),
     ) {

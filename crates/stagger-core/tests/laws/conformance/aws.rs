@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use stagger_core::profile::{AWS_SDK, AWS_SDK_2026};
+use stagger_core::profile::{AWS_DYNAMODB_2026, AWS_SDK, AWS_SDK_2026};
 use stagger_core::{FailureKind, Jitter, Outcome, Policy, ServerHint, StopReason};
 
 use super::series::{ceilings, upper_bounds};
@@ -53,6 +53,15 @@ fn aw_17_throttled_failures_use_a_base_of_one_second() {
     // Only the delay of that failure is longer. The schedule advances as usual.
     let trace = Call::new(&policy).run([Outcome::throttled(None), Outcome::TRANSIENT, Outcome::throttled(None)]);
     assert_eq!(trace.waits, [1000, 100, 4000].map(ms));
+}
+
+#[test]
+fn dynamodb_has_a_shorter_base_and_one_attempt_more() {
+    let [general, dynamodb] = [AWS_SDK_2026, AWS_DYNAMODB_2026].map(|profile| profile.policy());
+    assert_eq!(general.to_builder().base(ms(25)).max_attempts(4).build().unwrap(), dynamodb);
+    let policy = dynamodb.to_builder().jitter(Jitter::None).build().unwrap();
+    assert_eq!(Call::new(&policy).failing().waits, [25, 50, 100].map(ms));
+    assert_eq!(Call::new(&policy).run([Outcome::throttled(None)]).waits, [secs(1)]);
 }
 
 #[test]
