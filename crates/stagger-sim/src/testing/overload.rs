@@ -10,7 +10,8 @@ use crate::outage::{OutageFigures, OutageScenario, ProcessGuards, Verdict};
 
 /// A simulated outage under continuous traffic, with assertions about its figures.
 ///
-/// Displays all figures and a plot of the attempts; an assertion that fails panics with the same text.
+/// Displays all figures, the seed, what would mend them, and a plot of the attempts; an assertion that fails panics with
+/// the same text.
 ///
 /// ```
 /// use stagger_core::budget::Tokens;
@@ -30,6 +31,7 @@ use crate::outage::{OutageFigures, OutageScenario, ProcessGuards, Verdict};
 pub struct OverloadTest {
     scenario: OutageScenario,
     policy: Policy,
+    seed: Seed,
     figures: OutageFigures,
 }
 
@@ -48,13 +50,37 @@ impl OverloadTest {
         guards: impl Fn(Seed) -> ProcessGuards,
         seed: Seed,
     ) -> Self {
-        Self { scenario: *scenario, policy: *policy, figures: scenario.run(policy, guards, seed) }
+        Self { scenario: *scenario, policy: *policy, seed, figures: scenario.run(policy, guards, seed) }
     }
 
     /// Returns the figures, for your own assertions.
     #[must_use]
     pub const fn figures(&self) -> &OutageFigures {
         &self.figures
+    }
+}
+
+impl OverloadTest {
+    /// Returns what would bring the system up; `None` if it is up at the horizon.
+    fn remedy(&self) -> Option<String> {
+        let (figures, capacity) = (&self.figures, self.scenario.capacity);
+        if figures.verdict().is_up() {
+            return None;
+        }
+        let attempts = figures.final_attempts_per_request();
+        Some(if figures.rate > capacity {
+            "the requests alone exceed the capacity: no retry policy can serve them".to_owned()
+        } else if figures.horizon < figures.min_horizon() {
+            format!("a horizon of at least {}, to see whether it recovers", Compact(figures.min_horizon()))
+        } else if attempts * figures.rate > capacity {
+            format!(
+                "{attempts:.2} attempts per request at the end, of which the server can handle {:.2}: fewer attempts, or a \
+                 budget (ProcessGuards::budget)",
+                capacity / figures.rate
+            )
+        } else {
+            "a longer horizon, to see whether the queue drains".to_owned()
+        })
     }
 }
 
@@ -141,6 +167,6 @@ impl fmt::Display for OverloadTest {
             ("goodput at the end", format!("{:.1} % of the mean request rate", 100.0 * figures.final_goodput())),
         ];
         let plot = Plot { what: "attempts", series: &figures.attempts, capacity: self.scenario.capacity };
-        Report { policy: &self.policy, rows: &rows, plot }.fmt(f)
+        Report { policy: &self.policy, seed: self.seed, rows: &rows, remedy: self.remedy(), plot }.fmt(f)
     }
 }

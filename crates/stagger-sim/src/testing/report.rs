@@ -1,21 +1,25 @@
 use core::fmt;
 use core::time::Duration;
 
-use stagger_core::Policy;
 use stagger_core::text::Compact;
+use stagger_core::{Policy, Seed};
 
 use super::plot::Plot;
 
 pub(super) struct Report<'a> {
     pub(super) policy: &'a Policy,
+    pub(super) seed: Seed,
     pub(super) rows: &'a [(&'static str, String)],
+    /// What the figures ask for; nothing if they are in order.
+    pub(super) remedy: Option<String>,
     pub(super) plot: Plot<'a>,
 }
 
 impl fmt::Display for Report<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let policy = ("policy", self.policy.to_string());
-        let rows = || [&policy].into_iter().chain(self.rows);
+        let own = [("policy", self.policy.to_string()), ("seed", self.seed.get().to_string())];
+        let remedy = self.remedy.as_ref().map(|remedy| ("remedy", remedy.clone()));
+        let rows = || own.iter().chain(self.rows).chain(&remedy);
         let width = rows().map(|(name, _)| name.len()).max().unwrap_or(0);
         for (name, value) in rows() {
             writeln!(f, "  {name:<width$}  {value}")?;

@@ -10,11 +10,13 @@ use crate::reconnect::{ReconnectFigures, ReconnectScenario};
 
 /// A simulated mass disconnect, with assertions about its figures.
 ///
-/// Displays all figures and a plot of the arrivals; an assertion that fails panics with the same text.
+/// Displays all figures, the seed, what would mend them, and a plot of the arrivals; an assertion that fails panics with
+/// the same text.
 #[derive(Clone, Debug)]
 pub struct StormTest {
     scenario: ReconnectScenario,
     policy: Policy,
+    seed: Seed,
     figures: ReconnectFigures,
 }
 
@@ -28,13 +30,34 @@ impl StormTest {
     /// Runs the scenario with this policy and this seed.
     #[must_use]
     pub fn run_with_seed(scenario: &ReconnectScenario, policy: &Policy, seed: Seed) -> Self {
-        Self { scenario: *scenario, policy: *policy, figures: scenario.run(policy, seed) }
+        Self { scenario: *scenario, policy: *policy, seed, figures: scenario.run(policy, seed) }
     }
 
     /// Returns the figures, for your own assertions.
     #[must_use]
     pub const fn figures(&self) -> &ReconnectFigures {
         &self.figures
+    }
+}
+
+impl StormTest {
+    /// Returns what would mend the figures; `None` if every client is back and no second exceeds the capacity.
+    fn remedy(&self) -> Option<String> {
+        let ReconnectFigures { clients, connected, gave_up, rate, .. } = self.figures;
+        let mut remedies = Vec::new();
+        let all_once = Duration::from_secs(Duration::try_from_secs_f64((clients as f64 / rate).ceil()).ok()?.as_secs());
+        if self.figures.peak_second() as f64 > rate && self.policy.spread() < all_once {
+            let spread = Compact(all_once);
+            remedies.push(format!("with a spread of {spread} the first wave is within the capacity on average"));
+        }
+        if gave_up > 0 {
+            remedies.push(format!("{gave_up} clients gave up: more attempts, or unlimited_attempts()"));
+        }
+        let pending = clients.saturating_sub(connected).saturating_sub(gave_up);
+        if pending > 0 {
+            remedies.push(format!("{pending} clients were still trying at the end: a longer horizon"));
+        }
+        (!remedies.is_empty()).then(|| remedies.join("; "))
     }
 }
 
@@ -101,6 +124,6 @@ impl fmt::Display for StormTest {
             ("not recovered", (figures.clients - figures.connected).to_string()),
         ];
         let plot = Plot { what: "arrivals", series: &figures.arrivals, capacity: figures.rate };
-        Report { policy: &self.policy, rows: &rows, plot }.fmt(f)
+        Report { policy: &self.policy, seed: self.seed, rows: &rows, remedy: self.remedy(), plot }.fmt(f)
     }
 }

@@ -2,7 +2,7 @@ use core::time::Duration;
 
 use stagger_core::budget::Tokens;
 use stagger_core::{Policy, Seed, policy};
-use stagger_sim::outage::{OutageKind, OutageScenario, ProcessGuards};
+use stagger_sim::outage::{OutageKind, OutageScenario, OutageScenarioBuilder, ProcessGuards};
 use stagger_sim::testing::OverloadTest;
 
 use super::message;
@@ -61,4 +61,29 @@ fn a_healthy_system_never_falls_and_recovers_at_once() {
         .does_not_relapse()
         .is_not_metastable()
         .recovers_within(Duration::ZERO);
+}
+
+#[test]
+fn a_report_names_the_seed_and_the_remedy() {
+    let text = |scenario: OutageScenarioBuilder, policy: &Policy| {
+        OverloadTest::run_with_seed(&scenario.build().unwrap(), policy, |_| ProcessGuards::none(), Seed::new(77))
+            .to_string()
+    };
+    let once = Policy::zero().max_attempts(1).build().unwrap();
+    let seconds = Duration::from_secs;
+    let down = text(OutageScenario::builder(700.0), &POLICY);
+    assert!(down.contains("\n  seed                  77\n"), "{down}");
+    assert!(
+        down.contains(" attempts per request at the end, of which the server can handle 1.43: fewer attempts"),
+        "{down}"
+    );
+    let late = OutageScenario::builder(700.0).outage(OutageKind::Stall, seconds(20), seconds(80));
+    let [full, short] = [text(OutageScenario::builder(1_100.0), &once), text(late.horizon(seconds(105)), &once)];
+    assert!(full.contains("\n  remedy                the requests alone exceed the capacity"), "{full}");
+    assert!(short.contains("\n  remedy                a horizon of at least 1m46s"), "{short}");
+    let slow = OutageScenario::builder(990.0).outage(OutageKind::Stall, seconds(20), seconds(20));
+    let slow = text(slow, &once);
+    assert!(slow.contains("\n  remedy                a longer horizon, to see whether the queue drains\n"), "{slow}");
+    let up = text(OutageScenario::builder(100.0), &once);
+    assert!(up.contains("\n  seed ") && !up.contains("remedy"), "{up}");
 }

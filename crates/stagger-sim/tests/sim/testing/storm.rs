@@ -69,3 +69,22 @@ fn another_seed_gives_another_storm() {
     assert_eq!(attempts(1), StormTest::run(&scenario, &BARE).figures().attempts);
     assert_ne!(attempts(1), attempts(2));
 }
+
+#[test]
+fn a_report_names_the_seed_and_the_remedy() {
+    let scenario = ReconnectScenario::builder(10_000).rate(500.0).backlog(250);
+    let run = |scenario: ReconnectScenario, policy: &Policy| {
+        StormTest::run_with_seed(&scenario, policy, Seed::new(77)).to_string()
+    };
+    let bare = run(scenario.build().unwrap(), &BARE);
+    assert!(bare.contains("\n  seed                 77\n"), "{bare}");
+    let spread = "\n  remedy               with a spread of 20s the first wave is within the capacity on average\n";
+    assert!(bare.contains(spread), "{bare}");
+    let few = run(scenario.build().unwrap(), &BARE.to_builder().max_attempts(2).build().unwrap());
+    assert!(few.contains(" clients gave up: more attempts, or unlimited_attempts()\n"), "{few}");
+    let short = run(scenario.horizon(Duration::from_secs(10)).build().unwrap(), &BARE);
+    assert!(short.contains(" clients were still trying at the end: a longer horizon\n"), "{short}");
+    // The peak of a server with room to spare needs no remedy.
+    let ample = run(ReconnectScenario::builder(10).rate(500.0).build().unwrap(), &BARE);
+    assert!(ample.contains("\n  seed ") && !ample.contains("remedy"), "{ample}");
+}
