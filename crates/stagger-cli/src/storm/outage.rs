@@ -18,6 +18,9 @@ struct Runs<'a> {
 const VERDICTS: [VerdictKind; 4] =
     [VerdictKind::NeverFell, VerdictKind::Recovered, VerdictKind::Relapsed, VerdictKind::StillDown];
 
+/// A sentence has this many names.
+const MOST_NAMED: usize = 5;
+
 /// Below this number of attempts per request, no retry was made, except perhaps for a few.
 const NO_RETRIES: f64 = 1.005;
 
@@ -50,10 +53,12 @@ pub(super) fn conclusion(storm: &StormReport, results: &Results<'_>) -> Vec<Stri
             .map(|strategy| strategy.detail())
             .collect();
         if !names.is_empty() {
+            let names = limited(names, |others| format!("{others} others"));
             sentences.push(format!("{}: {}", heading(verdict), names.join("; ")));
         }
     }
-    sentences.extend(mixed.iter().map(|strategy| strategy.counts()));
+    let mixed = mixed.iter().map(|strategy| strategy.counts()).collect();
+    sentences.extend(limited(mixed, |others| format!("the verdicts of {others} others differ between seeds, too")));
     let reports = || strategies.iter().flat_map(|strategy| &strategy.runs);
     if let Some(report) = reports().next() {
         sentences.push(format!(
@@ -66,9 +71,25 @@ pub(super) fn conclusion(storm: &StormReport, results: &Results<'_>) -> Vec<Stri
     if early > 0 {
         sentences.push(format!("the system was down before the outage in {early} of {} runs", reports().count()));
     }
-    sentences.extend(strategies.iter().filter_map(|strategy| strategy.cause()));
-    sentences.dedup();
+    let mut causes: Vec<String> = Vec::new();
+    for cause in strategies.iter().filter_map(Runs::cause) {
+        // What concerns the scenario is the same for each strategy.
+        if !causes.contains(&cause) {
+            causes.push(cause);
+        }
+    }
+    sentences.extend(limited(causes, |others| format!("{others} others are down at the horizon, too")));
     sentences
+}
+
+/// Returns these items, or the first few and what `others` says about the number of the rest: the table has them all.
+fn limited(mut items: Vec<String>, others: impl FnOnce(usize) -> String) -> Vec<String> {
+    // An item takes no more room than "1 others".
+    if items.len() > MOST_NAMED + 1 {
+        let rest = items.split_off(MOST_NAMED).len();
+        items.push(others(rest));
+    }
+    items
 }
 
 impl Runs<'_> {

@@ -89,3 +89,25 @@ fn different_verdicts_of_one_policy_are_counted() {
     let text = said(simulate(&args).args(["--seeds=12", "--horizon=60s"]));
     assert!(text.contains("of 12 runs of zero max-attempts=3, "), "{text}");
 }
+
+#[test]
+fn a_conclusion_about_many_policies_names_a_few_and_counts_the_rest() {
+    let spread = ["--sweep", "max-attempts=1,2,3,4,5,6,7,8,9", "--horizon=1m"];
+    let args = ["outage", "--rate=40/s", "--capacity=50/s", "--backlog=200", "-p", "zero", "--down=10s"];
+    let text = said(simulate(&args).args(spread));
+    let down = text.split_once("still down at the horizon: ").expect("most are down").1.replace('\n', " ");
+    let down: Vec<&str> = down.split("  a system is down").next().unwrap().split("; ").collect();
+    let causes = text.lines().filter(|line| line.contains(" attempts per request at the end")).count();
+    assert!(down.len() == 6 && down[5].contains(" others"), "{text}");
+    assert!(causes <= 5 && text.contains(" others are down at the horizon, too"), "{text}");
+    assert!(text.lines().filter(|line| line.contains("max-attempts=9")).count() >= 1, "the table has all: {text}");
+}
+
+#[test]
+fn a_system_that_was_down_before_the_outage_is_reported() {
+    let args = NEARLY_FULL.map(|arg| if arg == "--start=1s" { "--start=50m" } else { arg });
+    let text = said(&mut simulate(&args));
+    assert!(text.contains("the system was down before the outage in 1 of 1 runs"), "{text}");
+    let text = said(&mut simulate(&LIGHTLY_LOADED));
+    assert!(!text.contains("before the outage"), "{text}");
+}

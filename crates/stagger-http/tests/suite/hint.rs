@@ -193,7 +193,9 @@ fn the_header_of_the_aws_services_is_a_hint_in_whole_milliseconds() {
         assert_eq!(wait(&[headers[0], ("retry-after", "2")]), at_least(2_000), "{malformed:?}");
     }
     let endless = "9".repeat(1_000);
-    assert!(matches!(wait(&[("x-amz-retry-after", &endless)]), Some(ServerHint::AtLeast(wait)) if wait > secs(1 << 50)));
+    assert!(
+        matches!(wait(&[("x-amz-retry-after", &endless)]), Some(ServerHint::AtLeast(wait)) if wait > secs(1 << 50))
+    );
 }
 
 #[test]
