@@ -32,7 +32,7 @@ that have finished.
 Examples:
   stagger simulate --compare 'socket.io,ours: exponential base=1s spread=10s'
   stagger simulate fluid --clients 50M --capacity 100k/s -n inf -o storm.html
-  stagger simulate outage -n 2 --capacity 300/s --down 10s --sweep 'rate=100..200 step 10'
+  stagger simulate outage -n 2 --capacity 300/s --down 10s --backlog 600 --sweep rate=100,140,160
   stagger simulate outage -n 4 -d 100ms --guards 'none, tokens capacity=100+breaker'
 
 Exit status: 0 on success; 1 if an assertion fails; 2 for a usage error or an invalid scenario; 125 if a file cannot be \

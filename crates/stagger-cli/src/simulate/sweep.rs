@@ -83,6 +83,10 @@ impl Dimension {
             }
             match item.split_once(" step ") {
                 Some((range, step)) => values.extend(steps(range.trim(), step.trim())?),
+                // One value of this setting is a range itself.
+                None if item.contains("..") && setting != "one-way" => {
+                    return Err(format!("`{item}` has no step; expected a form like {setting}={item} step VALUE"));
+                }
                 None => values.push(item.to_owned()),
             }
         }
@@ -223,6 +227,7 @@ mod tests {
             (&["=1,2"], "expected a form like spread=0s,5s,10s"),
             (&["spread="], "has an empty value"),
             (&["spread=1s,,2s"], "has an empty value"),
+            (&["rate=100..200"], "`100..200` has no step; expected a form like rate=100..200 step VALUE"),
             (&["raet=1"], "`raet` is not a setting; did you mean `rate`?"),
             (&["weather=fine"], "`weather` is not a setting of a policy or a scenario; use one of base, cap,"),
             (&["guards=none,tokens"], "guards are compared with --guards"),

@@ -128,13 +128,13 @@ fn predicate(points: &[Point<'_>]) -> String {
         State::Relapses => "relapses",
         // It did recover, for a while.
         State::Down if points.iter().any(|point| point.down_again > 0) => "is down at the horizon",
-        State::Down => "does not recover",
+        State::Down => "does not recover within the horizon",
     };
     let seeds = match first.state() {
         _ if runs == 1 => return verb.to_owned(),
         State::Relapses if !all(|point| point.relapsed == point.runs) => format!("with some of {runs} seeds"),
         State::Down if !all(|point| point.down == point.runs) => format!("with some of {runs} seeds"),
-        State::Down if verb == "does not recover" => format!("with any of {runs} seeds"),
+        State::Down if verb == "does not recover within the horizon" => format!("with any of {runs} seeds"),
         _ => format!("with all {runs} seeds"),
     };
     format!("{verb} {seeds}")
@@ -176,16 +176,19 @@ mod tests {
     #[test]
     fn the_threshold_of_a_sweep_is_named() {
         for (verdicts, want) in [
-            ("r r s s", "ours recovers up to rate=2, and does not recover from 3 on"),
-            ("s r r", "ours does not recover up to rate=1, and recovers from 2 on"),
+            ("r r s s", "ours recovers up to rate=2, and does not recover within the horizon from 3 on"),
+            ("s r r", "ours does not recover within the horizon up to rate=1, and recovers from 2 on"),
             ("r r r", "ours recovers from rate=1 to 3"),
-            ("s s s", "ours does not recover from rate=1 to 3"),
+            ("s s s", "ours does not recover within the horizon from rate=1 to 3"),
             (
                 "r s r s",
-                "ours recovers up to rate=1, and does not recover from 4 on; in between it depends on the value and the \
+                "ours recovers up to rate=1, and does not recover within the horizon from 4 on; in between it depends on the value and the \
                  seed",
             ),
-            ("r s r", "ours recovers up to rate=1, and recovers from 3 on; in between it does not recover"),
+            (
+                "r s r",
+                "ours recovers up to rate=1, and recovers from 3 on; in between it does not recover within the horizon",
+            ),
         ] {
             assert_eq!(sentences(verdicts), [want], "{verdicts:?}");
         }
@@ -196,10 +199,13 @@ mod tests {
     fn a_system_that_relapses_or_never_falls_is_not_said_to_recover() {
         for (verdicts, want) in [
             ("u u u", "ours relapses from rate=1 to 3"),
-            ("r u s", "ours recovers up to rate=1, and does not recover from 3 on; in between it relapses"),
-            ("n n s", "ours never falls up to rate=2, and does not recover from 3 on"),
+            (
+                "r u s",
+                "ours recovers up to rate=1, and does not recover within the horizon from 3 on; in between it relapses",
+            ),
+            ("n n s", "ours never falls up to rate=2, and does not recover within the horizon from 3 on"),
             ("n n d", "ours never falls up to rate=2, and is down at the horizon from 3 on"),
-            ("n r s", "ours never falls or recovers up to rate=2, and does not recover from 3 on"),
+            ("n r s", "ours never falls or recovers up to rate=2, and does not recover within the horizon from 3 on"),
         ] {
             assert_eq!(sentences(verdicts), [want], "{verdicts:?}");
         }
@@ -210,11 +216,11 @@ mod tests {
         for (verdicts, want) in [
             (
                 "rr rr ss",
-                "ours recovers with all 2 seeds up to rate=2, and does not recover with any of 2 seeds from 3 on",
+                "ours recovers with all 2 seeds up to rate=2, and does not recover within the horizon with any of 2 seeds from 3 on",
             ),
             (
                 "nn rr rs ss",
-                "ours never falls or recovers with all 2 seeds up to rate=2, and does not recover with some of 2 \
+                "ours never falls or recovers with all 2 seeds up to rate=2, and does not recover within the horizon with some of 2 \
              seeds from 3 on",
             ),
             ("uu ru uu", "ours relapses with some of 2 seeds from rate=1 to 3"),

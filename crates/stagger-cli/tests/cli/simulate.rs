@@ -159,13 +159,13 @@ fn settings_of_a_guard_decide_whether_an_outage_ends() {
 /// retry, an outage of 10 s. Retries alone keep the server down above half of the capacity.
 #[test]
 fn one_sweep_over_the_rate_finds_the_threshold_of_metastability() {
-    let scenario = ["outage", "-n2", "--capacity=300/s", "--down=10s", "--horizon=30m"];
+    let scenario = ["outage", "-n2", "--capacity=300/s", "--down=10s", "--backlog=600", "--horizon=6m"];
     let files = Files::new();
     let path = files.path("storm.json");
     let to_file = format!("--json={}", path.display());
     let text = said(simulate(&scenario).args(["--sweep", "rate=148..152 step 1", &to_file]));
     let conclusion = text.lines().last().unwrap();
-    assert_eq!(conclusion, "exponential recovers up to rate=149, and does not recover from 150 on");
+    assert_eq!(conclusion, "exponential recovers up to rate=149, and does not recover within the horizon from 150 on");
     let document = json(&fs::read_to_string(path).unwrap());
     let strategies = document["strategies"].as_array().unwrap();
     let rate = |row: &Value| row.get("scenario").unwrap_or(&document["scenario"])["rate"].as_f64().unwrap();

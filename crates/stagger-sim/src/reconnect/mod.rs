@@ -9,8 +9,9 @@
 //! - The server has a single acceptor that takes `1 / rate` for each handshake, and a backlog. An attempt that arrives
 //!   at *t* is accepted if fewer than `backlog` handshakes are pending then, and the client is connected when it
 //!   receives the answer. Otherwise the attempt is rejected at once, and the client learns of it after the one-way
-//!   delay, with a hint if the server sends any ([`RetryAfter`]). Until the server is up again
-//!   ([`ReconnectScenarioBuilder::down_for`]) it rejects all attempts, without a hint.
+//!   delay, with a hint if the server sends any ([`RetryAfter`]). The delay of a hint or reservation starts when the client
+//!   learns of it, so that the attempt arrives a round trip later than the time that the server reserved.
+//!   Until the server is up again ([`ReconnectScenarioBuilder::down_for`]) it rejects all attempts, without a hint.
 //! - Clients have no timeouts. A client without further attempts gives up; attempts that would arrive after the horizon
 //!   are not made.
 //!
