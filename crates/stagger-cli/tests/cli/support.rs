@@ -13,7 +13,7 @@ use std::time::Instant;
 use rustix::process::{Pid, Signal, kill_process};
 
 /// Longer than any step of these tests takes, even on a loaded machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Installs handlers for signals that the test runner may have inherited as ignored (`nohup`, a background job): child
 /// processes inherit ignored signals, but not handlers.
