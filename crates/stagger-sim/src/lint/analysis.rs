@@ -4,7 +4,7 @@ use core::time::Duration;
 use stagger_core::text::Compact;
 use stagger_core::{HintMode, Jitter, Policy, schedule::Backoff};
 
-use super::DeploymentContext;
+use super::{DeploymentContext, Purpose};
 
 /// The input of the rules: a policy in its context, with properties that several rules use. Everything about delays is
 /// read from the policy's forecasts.
@@ -106,6 +106,16 @@ impl<'a> PolicyAnalysis<'a> {
             below += delays.partition_point(|delay| *delay < cap) as f64 * width;
         }
         if below > 0.0 { 1.0 - below - width / 2.0 } else { 1.0 }
+    }
+
+    /// Returns the time over which the first attempts of clients that lost their connections together are spread: the
+    /// spread or, without one, the interval of the first delay. `None` if there is no attempt.
+    pub(super) fn first_wave(&self) -> Option<Duration> {
+        let spread = self.policy.spread();
+        // A connection makes its first attempt after a delay, even if it is the only one.
+        let kept_up = self.context.purpose == Some(Purpose::Reconnecting);
+        let first = self.delays.first().copied().or_else(|| self.policy.bounds(1).filter(|_| kept_up))?;
+        Some(if spread.is_zero() { first.1.saturating_sub(first.0) } else { spread })
     }
 
     /// Returns the shortest of the deadline, the lease and the invocation limit, with its name.

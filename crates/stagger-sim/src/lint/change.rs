@@ -42,6 +42,14 @@ pub(super) fn value(key: &'static str, value: impl fmt::Display) -> (&'static st
 const MOST_REPAIRS: usize = 6;
 
 impl Change {
+    /// Returns this change with another setting first; `None` if it replaces the policy.
+    pub(super) fn and(self, setting: (&'static str, String)) -> Option<Self> {
+        match self {
+            Self::Settings(settings) => Some(Self::Settings([vec![setting], settings].concat())),
+            Self::Whole(_) => None,
+        }
+    }
+
     /// Applies the change. Returns the changed policy, and the change extended by the settings that must be adjusted
     /// with it; `None` if no adjustment makes the policy valid.
     pub(super) fn applied_to(mut self, policy: &Policy) -> Option<(Self, Policy)> {

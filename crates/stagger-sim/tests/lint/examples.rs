@@ -154,6 +154,29 @@ const EXAMPLES: &[(&str, (&str, &str), (&str, &str))] = &[
         ("constant base=1s max-attempts=60", "clients=10k capacity=500/s"),
         ("constant base=1s max-attempts=9", "clients=10k capacity=500/s"),
     ),
+    (
+        "S024",
+        ("exponential base=1s cap=40s spread=20s", "clients=10k capacity=500/s"),
+        ("exponential base=10s cap=40s spread=20s", "clients=10k capacity=500/s"),
+    ),
+    (
+        "S024",
+        ("exponential base=1s cap=40s spread=20s", "for=reconnecting"),
+        ("exponential base=1s cap=40s spread=20s", "for=background"),
+    ),
+    // A spread that is longer than needed makes up for it.
+    (
+        "S024",
+        ("exponential base=1s cap=40s spread=20s", "clients=10k capacity=500/s"),
+        ("exponential base=1s cap=40s spread=20s", "clients=4k capacity=500/s"),
+    ),
+    ("S023", ("exponential max-attempts=1", "for=reconnecting"), ("exponential max-attempts=1", "for=background")),
+    ("S008", ("exponential base=20s cap=60s spread=5s", ""), ("exponential base=20s cap=60s spread=20s", "")),
+    (
+        "S006",
+        ("exponential base=5s cap=20s spread=20s max-attempts=9", ""),
+        ("exponential base=10s cap=20s spread=20s max-attempts=9", ""),
+    ),
     ("S023", ("exponential max-attempts=9", "for=reconnecting"), ("exponential max-attempts=inf", "for=reconnecting")),
 ];
 

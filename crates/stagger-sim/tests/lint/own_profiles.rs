@@ -17,7 +17,10 @@ fn our_profiles_have_no_findings_for_their_purpose() {
         (profile::INTERACTIVE, "for=interactive"),
         (profile::INTERACTIVE, "for=interactive idempotent=yes deadline=1s layers=1 clients=1000 rps=100/s"),
     ] {
-        assert_eq!(codes(&profile.policy(), &context(words)), [""; 0], "{}, {words}", profile.name());
+        let found = codes(&profile.policy(), &context(words));
+        // Its base is chosen by more than the peak of the first wave.
+        let is_own_trade_off = |code: &&str| profile.name() == "web-socket" && *code == "S024";
+        assert!(found.iter().all(is_own_trade_off), "{}, {words}: {found:?}", profile.name());
     }
 }
 
@@ -27,7 +30,7 @@ fn the_policies_of_the_guide_have_no_findings() {
     for (text, words) in [
         ("exponential base=20ms cap=500ms max-attempts=2", "for=interactive"),
         ("exponential base=200ms cap=10s max-attempts=5 max-elapsed=30s", "for=far"),
-        ("exponential base=500ms cap=30s spread=10s max-attempts=inf stable-after=10s", "for=reconnecting"),
+        ("exponential base=10s cap=30s spread=10s max-attempts=inf stable-after=10s", "for=reconnecting"),
         ("exponential base=1s cap=60s jitter=decorrelated max-attempts=10", "for=background"),
         ("constant base=1s", ""),
         ("linear base=500ms step=500ms cap=30s", ""),

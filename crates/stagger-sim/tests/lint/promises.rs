@@ -258,3 +258,48 @@ fn a_suggested_spread_says_how_long_it_delays_a_single_loss() {
         assert!((mean(&helped) - 10.0).abs() < 0.5, "{}", mean(&helped));
     }
 }
+
+/// Compares the rate at the end of the spread, while the server is down, with that of the simulator.
+#[test]
+fn a_first_ceiling_below_the_spread_multiplies_the_first_wave() {
+    let fleet = "clients=20k capacity=1000/s for=reconnecting";
+    for (base, most, applies) in [
+        ("20s", 2.4, false),
+        ("10s", 3.0, false),
+        ("8s", 3.4, true),
+        ("5s", 4.0, true),
+        ("1s", 6.3, true),
+        ("500ms", 7.4, true),
+    ] {
+        let text = format!("exponential base={base} cap=60s spread=20s max-attempts=inf stable-after=10s");
+        let first = found(&text, fleet, "S024");
+        assert_eq!(first.is_some(), applies, "{text}");
+        let end = 20 * SECOND;
+        let times = arrivals(&reconnect(&policy(&text), 20_000, 1_000.0, 4 * end), end - SECOND, end) / 1_000.0;
+        assert!((most - 0.5..most).contains(&times), "{text}: {times}");
+        let Some(found) = first else { continue };
+        let facts = found.facts().join("; ");
+        let said = facts.split(' ').filter_map(|word| word.parse::<f64>().ok()).next_back().unwrap();
+        assert!((said / times - 1.0).abs() < 0.1, "{facts}: {times}");
+        let helped = *found.suggestion().policy().unwrap();
+        let times = arrivals(&reconnect(&helped, 20_000, 1_000.0, 4 * end), end - SECOND, end) / 1_000.0;
+        assert!(times < 2.5, "{helped}: {times}");
+    }
+    for words in ["for=near clients=20k capacity=1000/s", "for=reconnecting clients=1", ""] {
+        assert_eq!(found("exponential base=1s cap=60s spread=20s", words, "S024"), None, "{words}");
+    }
+    // If the fleet is unknown, the spread is taken to be as long as it needs.
+    assert!(found("exponential base=1s cap=60s spread=20s", "for=reconnecting", "S024").is_some());
+}
+
+#[test]
+fn a_connection_that_never_retries_gives_up_too() {
+    let fleet = "clients=2k capacity=200/s for=reconnecting";
+    for text in ["exponential base=20s cap=60s max-attempts=1", "constant base=20s spread=10s max-attempts=1", "stop"] {
+        let found = finding(text, fleet, "S023");
+        assert_eq!(reconnect(&policy(text), 2_000, 200.0, 60 * SECOND).gave_up, 2_000, "{text}");
+        let helped = *found.suggestion().policy().unwrap();
+        assert_eq!(reconnect(&helped, 2_000, 200.0, 60 * SECOND).gave_up, 0, "{text}: {helped}");
+    }
+    assert!(found("exponential base=1s cap=60s max-attempts=1", fleet, "S004").is_some(), "it has a first wave");
+}

@@ -17,7 +17,7 @@ pub(in crate::lint) static BASE_OUT_OF_RANGE: Rule = Rule {
     details: "Applies to exponential and linear backoff whose base lies outside the usual range for its purpose: 10 \
               to 100 ms for a nearby API, 100 ms to 1 s for a database or a remote service, 1 s or more for a \
               background job, and 10 ms to 1 s for interactive calls, serverless functions and unspecified purposes. \
-              A long-lived connection may start with up to 5 s (RFC 6455, section 7.2.3). A good base is a few times \
+              A long-lived connection may start with up to 5 s (RFC 6455, section 7.2.3), and every policy with a base of its spread's length. A good base is a few times \
               the duration of a successful call.",
     check: base_out_of_range,
 };
@@ -38,6 +38,7 @@ fn usual(purpose: Option<Purpose>) -> (Duration, Duration, &'static str) {
 
 fn base_out_of_range(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     let (policy, (from, to, what)) = (analysis.policy, usual(analysis.context.purpose));
+    let to = to.max(policy.spread());
     let base = policy.base();
     let grows = matches!(policy.backoff(), Backoff::Exponential { .. } | Backoff::Linear { .. });
     if !analysis.retries() || !grows || (from..=to).contains(&base) {

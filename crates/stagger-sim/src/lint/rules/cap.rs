@@ -55,7 +55,7 @@ pub(in crate::lint) static CAP_NEAR_BASE: Rule = Rule {
     rationale: "delays stop growing after a few retries, so a long outage receives as many attempts per second as a \
                 short one",
     details: "Applies to exponential and linear backoff whose cap is less than ten times the base, if enough retries \
-              are allowed to reach it. A client makes about T / cap attempts in an outage of length T.",
+              are allowed to reach it. A client makes about T / cap attempts in an outage of length T. Does not apply to a base of half the spread to the whole spread (S024) whose cap is at least twice the base.",
     check: cap_near_base,
 };
 
@@ -63,7 +63,10 @@ fn cap_near_base(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     let (policy, cap) = (analysis.policy, analysis.policy.cap()?);
     let wanted = policy.base().saturating_mul(BASES);
     let (at, _) = analysis.delays.iter().enumerate().find(|(_, (_, most))| *most >= cap)?;
-    if !analysis.grows() || cap >= wanted {
+    // A base of the spread's length is as long as it should be.
+    let is_of_size =
+        policy.base() <= policy.spread() && policy.base() >= policy.spread() / 2 && cap >= policy.base() * 2;
+    if !analysis.grows() || cap >= wanted || is_of_size {
         return None;
     }
     let times = cap.as_secs_f64() / policy.base().as_secs_f64();

@@ -1,11 +1,13 @@
 use core::time::Duration;
 
-use stagger_core::profile;
+use stagger_core::schedule::Backoff;
+use stagger_core::{Policy, profile};
 
 use super::super::analysis::{PolicyAnalysis, brief, from_to};
 use super::super::change::{Change, duration, value};
 use super::super::context::Purpose;
 use super::super::rule::{Diagnosis, Rule, Severity};
+use super::ceiling;
 
 pub(in crate::lint) static RESET_ON_OPEN: Rule = Rule {
     code: "S015",
@@ -44,7 +46,7 @@ pub(in crate::lint) static GIVES_UP: Rule = Rule {
     title: "a long outage disconnects the clients for good",
     rationale: "a client that has given up stays disconnected until it is restarted, long after the server is back",
     details: "Applies to long-lived connections (`--for reconnecting`) whose limit of attempts or time ends the \
-              retries within an hour on average. Keep retrying at the cap, and show the user how long the server has \
+              retries within an hour on average, and to those that never retry. Keep retrying at the cap, and show the user how long the server has \
               been unreachable. A server that is gone for good can say so: a permanent error ends the retries at once.",
     check: gives_up,
 };
@@ -57,12 +59,13 @@ fn gives_up(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     let kept_up = analysis.context.purpose == Some(Purpose::Reconnecting);
     // Only of retries whose delays are known.
     let attempts = analysis.attempts().filter(|attempts| attempts - 1 <= analysis.known_retries());
-    let waits = attempts.and_then(|attempts| policy.elapsed_mean(attempts - 1));
+    let waits = attempts.and_then(|attempts| match attempts {
+        1 => Some(first_attempt_after(policy)),
+        attempts => policy.elapsed_mean(attempts - 1),
+    });
     let gone = waits.into_iter().chain(policy.max_elapsed()).min().filter(|gone| kept_up && *gone < OUTAGE)?;
-    if !analysis.retries() {
-        return None;
-    }
     let limit = match attempts.filter(|_| waits == Some(gone)) {
+        Some(1) => "after a single attempt".to_owned(),
         Some(attempts) => format!("after {attempts} attempts"),
         None => "at max-elapsed".to_owned(),
     };
@@ -71,6 +74,20 @@ fn gives_up(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     let elapsed = policy.max_elapsed().map(|_| value("max-elapsed", "none"));
     let with =
         |more: Option<_>| Change::Settings(attempts.clone().into_iter().chain(elapsed.clone()).chain(more).collect());
+    let found = Diagnosis::new(fact);
+    if matches!(policy.backoff(), Backoff::Stop) {
+        return Some(found.suggest(profile::WEB_SOCKET.policy()));
+    }
     // Further retries may reach a cap that cuts the jitter off.
-    Some(Diagnosis::new(fact).suggest(with(None)).suggest(with(Some(value("jitter", "full")))))
+    let full = || with(Some(value("jitter", "full")));
+    let of_size = ceiling::of_size(analysis, policy.spread().max(analysis.first_wave().unwrap_or_default()));
+    let of_size = of_size.into_iter().filter_map(|change| change.and(value("max-attempts", "inf")));
+    let changes = [with(None), full()].into_iter().chain(of_size).collect();
+    Some(Diagnosis { changes, ..found })
+}
+
+/// Returns when a connection without retries makes its only attempt, on average.
+fn first_attempt_after(policy: &Policy) -> Duration {
+    let spread = policy.spread();
+    if spread.is_zero() { policy.mean(1).unwrap_or_default() } else { spread / 2 }
 }

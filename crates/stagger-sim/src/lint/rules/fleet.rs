@@ -1,7 +1,7 @@
 use super::super::analysis::{PolicyAnalysis, brief, percent, round_up, thousands};
-use super::super::change::duration;
 use super::super::estimate;
 use super::super::rule::{Diagnosis, Rule, Severity};
+use super::ceiling;
 
 pub(in crate::lint) static SPREAD_TOO_SHORT: Rule = Rule {
     code: "S004",
@@ -21,9 +21,7 @@ pub(in crate::lint) static SPREAD_TOO_SHORT: Rule = Rule {
 fn spread_too_short(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     let known = analysis.context;
     let (clients, capacity, window) = (known.clients?, known.capacity?, known.min_recovery_time()?);
-    let (least, most) = *analysis.delays.first()?;
-    let spread = analysis.policy.spread();
-    let width = if spread.is_zero() { most.saturating_sub(least) } else { spread };
+    let width = analysis.first_wave()?;
     if known.is_waited_for() || analysis.has_single_client() || width >= window {
         return None;
     }
@@ -34,8 +32,8 @@ fn spread_too_short(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
         brief(window)
     );
     let found = Diagnosis { when_reported: Some(expected_attempts), ..Diagnosis::new(fact) };
-    let change = [duration("spread", round_up(window))];
-    Some(found.suggest(change).advise("or let the server assign reservations: Admission"))
+    let changes = ceiling::spread_over(analysis, round_up(window));
+    Some(Diagnosis { changes, ..found }.advise("or let the server assign reservations: Admission"))
 }
 
 fn expected_attempts(analysis: &PolicyAnalysis<'_>) -> Option<String> {

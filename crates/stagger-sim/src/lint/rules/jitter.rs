@@ -6,6 +6,7 @@ use super::super::analysis::{PolicyAnalysis, brief, from_to, percent, round_up};
 use super::super::change::{Change, delays, duration, value};
 use super::super::context::Purpose;
 use super::super::rule::{Diagnosis, Rule, Severity};
+use super::ceiling;
 
 pub(in crate::lint) static NO_JITTER: Rule = Rule {
     code: "S001",
@@ -156,13 +157,14 @@ fn first_in_step(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
         format!("every client makes its first retry {when} after a common failure")
     };
     let window = analysis.context.min_recovery_time();
-    let spread = Change::from([duration("spread", window.map_or(SPREAD, round_up))]);
+    let spread = window.map_or(SPREAD, round_up);
     let (found, policy) = (Diagnosis::new(fact), analysis.policy);
     let spread_first = analysis.context.purpose == Some(Purpose::Reconnecting) || window.is_some();
     Some(if spread_first {
-        later_first(found.suggest(spread), policy)
+        let found = ceiling::spread_over(analysis, spread).into_iter().fold(found, Diagnosis::suggest);
+        later_first(found, policy)
     } else {
-        later_first(found, policy).suggest(spread)
+        later_first(found, policy).suggest([duration("spread", spread)])
     })
 }
 

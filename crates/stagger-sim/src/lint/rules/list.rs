@@ -1,8 +1,10 @@
 use super::super::rule::Rule;
-use super::{base, budget, cap, connection, fleet, hint, idempotency, jitter, knocking, limit, log, no_effect};
+use super::{
+    base, budget, cap, ceiling, connection, fleet, hint, idempotency, jitter, knocking, limit, log, no_effect,
+};
 
 /// The rules for policies, ordered by code.
-pub(in crate::lint) static ALL: [&Rule; 23] = [
+pub(in crate::lint) static ALL: [&Rule; 24] = [
     &jitter::NO_JITTER,
     &jitter::LOST_AT_CAP,
     &jitter::FIRST_IN_STEP,
@@ -26,6 +28,7 @@ pub(in crate::lint) static ALL: [&Rule; 23] = [
     &budget::OVERLOAD,
     &knocking::KNOCKING,
     &connection::GIVES_UP,
+    &ceiling::CEILING_BELOW_SPREAD,
 ];
 
 /// The rules for logs, ordered by code.

@@ -3,6 +3,7 @@
 mod base;
 mod budget;
 mod cap;
+mod ceiling;
 mod connection;
 mod fleet;
 mod hint;

@@ -1,0 +1,126 @@
+use core::time::Duration;
+
+use stagger_core::schedule::Backoff;
+use stagger_core::text::Compact;
+
+use super::super::analysis::{PolicyAnalysis, brief, round_up, thousands};
+use super::super::change::{Change, delays, duration, value};
+use super::super::context::Purpose;
+use super::super::rule::{Diagnosis, Rule, Severity};
+
+pub(in crate::lint) static CEILING_BELOW_SPREAD: Rule = Rule {
+    code: "S024",
+    name: "ceiling-below-spread",
+    severity: Severity::Warning,
+    title: "the retries of the first wave follow too soon",
+    rationale: "after a spread, a failure is evidence that every client fails; retries within the spread add up to a \
+                multiple of the first wave that the spread was made for",
+    details: "Applies to long-lived connections and to fleets of known size if, while the server is still down, \
+              attempts arrive at more than three times the rate of the first wave (or of the capacity, if it is \
+              known and higher): clients come back evenly over the spread (without one, over the interval of the \
+              first delay), and each retries until the last of them has come. With full jitter, a base of the \
+              spread's length gives 2.3 times the rate, half of it 2.9, a quarter 3.8, and a twentieth 5.9 (cap a \
+              minute or more); so the base should be of the size of the spread, and at least half of it. Does not \
+              apply to calls whose callers wait, nor to a first wave that is too short, which S004 reports.",
+    check: ceiling_below_spread,
+};
+
+/// The multiple of the first wave, or of the capacity, above which the rule applies.
+const TIMES: f64 = 3.0;
+
+fn ceiling_below_spread(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
+    let (known, policy) = (analysis.context, analysis.policy);
+    let window = known.min_recovery_time();
+    let kept_up = known.purpose == Some(Purpose::Reconnecting) && !policy.spread().is_zero();
+    let of_a_fleet = window.is_some() && !known.is_waited_for();
+    let width = analysis.first_wave()?;
+    let too_short = width.is_zero() || window.is_some_and(|window| width < window);
+    if !(kept_up || of_a_fleet) || analysis.has_single_client() || !analysis.retries() || too_short {
+        return None;
+    }
+    let retries = retries_within(analysis, width);
+    // Compared with the capacity, a spread longer than needed makes up for it.
+    let share = window.map_or(1.0, |window| window.as_secs_f64() / width.as_secs_f64());
+    let times = (1.0 + retries) * share;
+    if times <= TIMES {
+        return None;
+    }
+    let first = format!("clients come back over {}, and each retries {retries:.1} times in this time", brief(width));
+    let fact = match known.capacity.zip(known.clients) {
+        Some((capacity, _)) => format!(
+            "{first}: while the server is down, up to {} attempts per second arrive, {times:.1} times its capacity",
+            thousands((capacity.get() * times) as u64)
+        ),
+        None => format!("{first}: while the server is down, up to {times:.1} times the rate of the first wave arrives"),
+    };
+    Some(Diagnosis { changes: of_size(analysis, width), ..Diagnosis::new(fact) })
+}
+
+/// Returns the changes that set a spread; those after the first also adjust the first retries, which may follow too soon
+/// after it.
+pub(super) fn spread_over(analysis: &PolicyAnalysis<'_>, spread: Duration) -> Vec<Change> {
+    let setting = duration("spread", spread);
+    let with_retries = of_size(analysis, spread).into_iter().filter_map(|change| change.and(setting.clone()));
+    core::iter::once(Change::from([setting.clone()])).chain(with_retries).collect()
+}
+
+/// Returns the changes that make the first delays of the size of the spread, the best first.
+pub(super) fn of_size(analysis: &PolicyAnalysis<'_>, spread: Duration) -> Vec<Change> {
+    let policy = analysis.policy;
+    let size = round_up(spread);
+    let longer_cap = size.saturating_mul(2);
+    let keeps_cap = policy.cap().is_none_or(|cap| cap >= longer_cap);
+    let cap = policy.cap().unwrap_or_default().max(longer_cap);
+    let (base, cap, full) = (duration("base", size), duration("cap", cap), value("jitter", "full"));
+    match policy.backoff() {
+        Backoff::List(list) => {
+            let mut longer: Vec<Duration> = list.iter().map(|delay| delay.max(size)).collect();
+            longer.dedup();
+            let longer = delays(longer.into_iter());
+            vec![Change::from([longer.clone()]), Change::from([longer, full])]
+        }
+        Backoff::Uniform { .. } => {
+            vec![Change::from([value("range", format_args!("0s..{}", Compact(size.saturating_mul(2))))])]
+        }
+        Backoff::Exponential { .. } | Backoff::Linear { .. } => {
+            // A cap as short as the base would stop the growth.
+            let kept = keeps_cap.then(|| Change::from([base.clone()]));
+            kept.into_iter()
+                .chain([Change::from([base.clone(), cap.clone()]), Change::from([base, cap, full])])
+                .collect()
+        }
+        Backoff::Constant { .. } => vec![
+            Change::from([base.clone()]),
+            Change::from([base, full.clone()]),
+            Change::from([duration("base", size.saturating_mul(2)), full]),
+        ],
+        _ => Vec::new(),
+    }
+}
+
+/// Returns the mean number of retries that a client makes within this time after its first attempt has failed.
+fn retries_within(analysis: &PolicyAnalysis<'_>, time: Duration) -> f64 {
+    // Without a spread, the first attempt follows the first delay.
+    let first = if analysis.policy.spread().is_zero() { 2 } else { 1 };
+    let (limit, mut mean, mut variance, mut retries) = (time.as_secs_f64(), 0.0, 0.0_f64, 0.0);
+    for nth in first..=analysis.known_retries() {
+        let Some((delay, (least, most))) = analysis.policy.mean(nth).zip(analysis.policy.bounds(nth)) else { break };
+        mean += delay.as_secs_f64() + ROUND_TRIP;
+        variance += most.saturating_sub(least).as_secs_f64().powi(2) / 12.0;
+        // The logistic approximation of a normal distribution.
+        let deviations = (limit - mean) / variance.sqrt().max(1e-9);
+        let share = 1.0 / (1.0 + (-1.702 * deviations).exp());
+        if share < NEGLIGIBLE {
+            return retries;
+        }
+        retries += share;
+    }
+    // Further retries have the last delay.
+    let more = (limit - mean).max(0.0) / (mean / f64::from(analysis.known_retries().max(1)));
+    if analysis.attempts().is_none() { retries + more } else { retries }
+}
+
+/// Time that an attempt takes, in seconds: the mean of the simulator's network.
+const ROUND_TRIP: f64 = 0.05;
+/// A share of the clients that changes no figure.
+const NEGLIGIBLE: f64 = 0.01;
