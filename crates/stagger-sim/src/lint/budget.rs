@@ -2,10 +2,12 @@ use core::time::Duration;
 
 use stagger_core::breaker::CircuitBreaker;
 use stagger_core::budget::{SuccessRate, Throttle, Tokens, Window};
+use stagger_core::text::Compact;
 use stagger_core::{Policy, Ratio, Seed};
 
+use super::analysis::brief;
 use super::context::as_word;
-use crate::outage::{OutageFigures, OutageKind, OutageScenario, ProcessGuards};
+use crate::outage::{OutageKind, OutageScenario, ProcessGuards};
 
 /// Whether a budget limits the retries of all calls of a process together, and which.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -72,10 +74,10 @@ impl Budgeted {
     }
 }
 
-/// A stall of a server under the load of a deployment: the outage that `stagger simulate outage` runs by default.
+/// Stalls of a server under the load of a deployment: the outages that `stagger simulate outage` runs by default.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Stall {
-    scenario: OutageScenario,
+pub(super) struct Stalls {
+    scenarios: [OutageScenario; 2],
     rate: f64,
     capacity: f64,
     processes: u32,
@@ -84,23 +86,23 @@ pub(super) struct Stall {
     scaled: bool,
 }
 
-/// How long the server stalls.
-pub(super) const STALLS_FOR: Duration = Duration::from_secs(2);
+/// How long the server stalls: briefly, so that a budget still has its allowance, and longer than most retries take.
+pub(super) const STALLS_FOR: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(60)];
 const BEGINS_AT: Duration = Duration::from_secs(20);
-const HORIZON: Duration = Duration::from_secs(120);
+const HORIZON: Duration = Duration::from_secs(200);
 /// Number of processes if it is not known, as in `stagger simulate outage`.
 pub(super) const PROCESSES: u32 = 10;
 /// The queue of the server, in seconds of work.
 const QUEUE_SECONDS: f64 = 3.0;
 /// Number of attempts that are fast enough for a lint.
-const ATTEMPTS: f64 = 500_000.0;
+const ATTEMPTS: f64 = 800_000.0;
 /// Number of requests per second below which a smaller simulation says little.
 const LEAST_RATE: f64 = 20.0;
 /// Shortest time that an attempt takes: a round trip.
 const ROUND_TRIP: f64 = 0.01;
 
-impl Stall {
-    /// Creates the stall. A load that takes too long to simulate is represented by a smaller one in proportion;
+impl Stalls {
+    /// Creates the stalls. A load that takes too long to simulate is represented by a smaller one in proportion;
     /// returns `None` if that would be too small.
     pub(super) fn new(
         policy: &Policy,
@@ -120,9 +122,18 @@ impl Stall {
         let processes = ((f64::from(processes) / scale).round() as u32).max(1);
         let queue = (capacity * QUEUE_SECONDS).ceil().max(1.0) as u32;
         let builder = OutageScenario::builder(rate).capacity(capacity).queue(queue).processes(processes);
-        let builder = builder.outage(OutageKind::Stall, BEGINS_AT, STALLS_FOR).horizon(HORIZON);
-        let builder = timeout.into_iter().fold(builder, |builder, timeout| builder.timeout(timeout));
-        Some(Self { scenario: builder.build().ok()?, rate, capacity, processes, queue, timeout, scaled: scale > 1.0 })
+        let builder = timeout.into_iter().fold(builder, |builder, timeout| builder.timeout(timeout)).horizon(HORIZON);
+        let of = |down| builder.outage(OutageKind::Stall, BEGINS_AT, down).build();
+        let [brief, long] = STALLS_FOR.map(of);
+        Some(Self {
+            scenarios: [brief.ok()?, long.ok()?],
+            rate,
+            capacity,
+            processes,
+            queue,
+            timeout,
+            scaled: scale > 1.0,
+        })
     }
 
     /// Returns whether a smaller load represents the actual one.
@@ -134,9 +145,18 @@ impl Stall {
         self.processes
     }
 
-    /// Simulates the stall with these guards in each process.
-    pub(super) fn run(&self, policy: &Policy, guards: Budgeted) -> OutageFigures {
-        self.scenario.run(policy, |seed| guards.process(seed), Seed::new(1))
+    /// Simulates the stalls with these guards in each process, up to the first from which the server does not recover.
+    pub(super) fn run(&self, policy: &Policy, guards: Budgeted) -> Outcome {
+        let mut outcome = Outcome { amplification: 0.0, recoveries: Vec::new() };
+        for (nth, scenario) in self.scenarios.iter().enumerate() {
+            let figures = scenario.run(policy, |seed| guards.process(seed), Seed::new(1));
+            if nth == 0 {
+                outcome.amplification = figures.amplification();
+            }
+            let Some(recovery) = figures.recovery() else { break };
+            outcome.recoveries.push(recovery);
+        }
+        outcome
     }
 
     /// Returns the command that simulates the same.
@@ -146,14 +166,42 @@ impl Stall {
             named => named.to_string(),
         });
         let names = names.collect::<Vec<_>>().join(",");
-        let timeout = self
-            .timeout
-            .map_or(String::new(), |timeout| format!(" --timeout {}", stagger_core::text::Compact(timeout)));
+        let timeout = self.timeout.map_or(String::new(), |timeout| format!(" --timeout {}", Compact(timeout)));
+        let down = STALLS_FOR.map(|down| Compact(down).to_string()).join(",");
         format!(
-            "stagger simulate outage --rate {}/s --capacity {}/s --backlog {} --processes {}{timeout} --guards {names} \
-             -p '{policy}'",
-            self.rate, self.capacity, self.queue, self.processes
+            "stagger simulate outage --rate {}/s --capacity {}/s --backlog {} --processes {}{timeout} --sweep \
+             down={down} --horizon {} --guards {names} -p '{policy}'",
+            self.rate,
+            self.capacity,
+            self.queue,
+            self.processes,
+            Compact(HORIZON)
         )
+    }
+}
+
+/// What came of the stalls with the same guards.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Outcome {
+    /// Attempts per call in the first stall.
+    pub(super) amplification: f64,
+    /// The recoveries from the first stalls, up to the first from which the server does not recover.
+    recoveries: Vec<Duration>,
+}
+
+impl Outcome {
+    /// Returns whether the server recovers from all stalls.
+    pub(super) fn recovers(&self) -> bool {
+        self.recoveries.len() == STALLS_FOR.len()
+    }
+
+    /// Describes it: `tokens recovers after 18s and 31s`.
+    pub(super) fn describe(&self, who: &str) -> String {
+        match &self.recoveries[..] {
+            [] => format!("{who} never recovers"),
+            [first] => format!("{who} recovers after {} from the first, never from the second", brief(*first)),
+            [first, second, ..] => format!("{who} recovers after {} and {}", brief(*first), brief(*second)),
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use stagger_core::text::parse_duration;
 use stagger_core::{Policy, Seed};
 use stagger_sim::TimeSeries;
 use stagger_sim::lint::Budgeted;
-use stagger_sim::outage::OutageScenario;
+use stagger_sim::outage::{OutageKind, OutageScenario};
 use stagger_sim::reconnect::{ReconnectFigures, ReconnectScenario};
 
 use super::support::{codes, context, finding, found, policy};
@@ -302,4 +302,24 @@ fn a_connection_that_never_retries_gives_up_too() {
         assert_eq!(reconnect(&helped, 2_000, 200.0, 60 * SECOND).gave_up, 0, "{text}: {helped}");
     }
     assert!(found("exponential base=1s cap=60s max-attempts=1", fleet, "S004").is_some(), "it has a first wave");
+}
+
+/// A short stall does not use up the allowance of so many processes; a longer one does.
+#[test]
+fn a_budget_that_suffices_only_for_a_short_stall_is_reported() {
+    let text = "exponential base=1s cap=60s jitter=±50% max-attempts=4 max-elapsed=12s";
+    let rates = "rps=11/s capacity=17/s clients=150 timeout=2s for=far";
+    let recovery = |budget: Budgeted, down: u64| {
+        let scenario = OutageScenario::builder(11.0).capacity(17.0).queue(51).processes(150).timeout(2 * SECOND);
+        let scenario = scenario.outage(OutageKind::Stall, 20 * SECOND, Duration::from_secs(down));
+        let scenario = scenario.horizon(400 * SECOND).build().unwrap();
+        scenario.run(&policy(text), |seed| budget.process(seed), Seed::new(1)).recovery()
+    };
+    assert!(recovery(Budgeted::Tokens, 2).is_some() && recovery(Budgeted::Tokens, 60).is_none());
+    let found = finding(text, &format!("{rates} budget=tokens"), "S016");
+    let facts = found.facts().join("; ");
+    assert!(facts.contains("tokens recovers after 0s from the first, never from the second"), "{facts}");
+    let advice = found.suggestion().advice().unwrap();
+    let said = Budgeted::NAMED.into_iter().find(|budget| advice.contains(&format!("--budget={budget}"))).unwrap();
+    assert!(recovery(said, 60).is_some() && recovery(said, 2).is_some(), "{advice}");
 }

@@ -1,5 +1,5 @@
 use super::super::analysis::{PolicyAnalysis, brief, percent, thousands};
-use super::super::budget::{Budgeted, PROCESSES, STALLS_FOR, Stall};
+use super::super::budget::{Budgeted, PROCESSES, STALLS_FOR, Stalls};
 use super::super::context::Purpose;
 use super::super::rule::{Diagnosis, Rule, Severity};
 
@@ -12,9 +12,9 @@ pub(in crate::lint) static NO_BUDGET: Rule = Rule {
                 call fails and every call retries",
     details: "Applies to more than 1,000 clients or 100 requests per second without a budget, and to a load that \
               exceeds the capacity if every attempt fails: a short stall can then sustain itself, because the server \
-              is busy with retries, which fail because it is busy. If load and capacity are known, a stall of 2 s is \
-              simulated, without a budget and with each one, and the first with which the server recovers is \
-              recommended; a budget that admits as many retries as none is not. The simulation has as many \
+              is busy with retries, which fail because it is busy. If load and capacity are known, stalls of 2 s and \
+              of a minute are simulated, without a budget and with each one, and the first with which the server \
+              recovers from both is recommended; a budget that admits as many retries as none is not. The simulation has as many \
               processes as there are clients (10 if unknown), a queue of 3 s of work, and the attempt timeout (1 s \
               if unknown). Every process has the initial allowance of its budget, which adds up in a large fleet. \
               `--budget=NAME` checks whether the budget in use suffices; `--budget` alone is accepted if every \
@@ -69,22 +69,22 @@ fn simulated(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     let (known, policy) = (analysis.context, analysis.policy);
     let found = no_budget(analysis)?;
     let processes = known.clients.map_or(PROCESSES, |clients| u32::try_from(clients.get()).unwrap_or(u32::MAX));
-    let Some(stall) = Stall::new(policy, rates(analysis)?, processes, known.attempt_timeout) else {
+    let Some(stalls) = Stalls::new(policy, rates(analysis)?, processes, known.attempt_timeout) else {
         return Some(found);
     };
-    let without = stall.run(policy, Budgeted::No);
-    let retries = without.amplification() - 1.0;
+    let without = stalls.run(policy, Budgeted::No);
+    let retries = without.amplification - 1.0;
     let mut tried = vec![Budgeted::No];
-    let mut outcomes = vec![outcome("without a budget, the server", &without)];
+    let mut outcomes = vec![without.describe("without a budget, the server")];
     let used = known.budget.unwrap_or(Budgeted::No);
     if Budgeted::NAMED.contains(&used) {
-        let figures = stall.run(policy, used);
-        if !figures.is_metastable() {
+        let outcome = stalls.run(policy, used);
+        if outcome.recovers() {
             return None;
         }
         tried.push(used);
-        outcomes.push(outcome(&used.to_string(), &figures));
-    } else if used == Budgeted::Yes && !without.is_metastable() {
+        outcomes.push(outcome.describe(&used.to_string()));
+    } else if used == Budgeted::Yes && without.recovers() {
         return None;
     }
     let mut recommended = None;
@@ -94,27 +94,27 @@ fn simulated(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
         if all_suffice && guards == Budgeted::Breaker {
             return None;
         }
-        let figures = stall.run(policy, guards);
-        let recovers = !figures.is_metastable();
-        let binds = figures.amplification() - 1.0 < retries * (1.0 - BINDS);
+        let outcome = stalls.run(policy, guards);
+        let recovers = outcome.recovers();
+        let binds = !without.recovers() || outcome.amplification - 1.0 < retries * (1.0 - BINDS);
         tried.push(guards);
-        outcomes.push(outcome(&guards.to_string(), &figures));
+        outcomes.push(outcome.describe(&guards.to_string()));
         all_suffice &= recovers;
         recommended = recommended.or((recovers && binds).then_some(guards));
         if recommended.is_some() && !all_suffice {
             break;
         }
     }
-    if recommended.is_none() && !without.is_metastable() {
+    if recommended.is_none() && without.recovers() {
         // Nothing is wrong, and no budget would change anything.
         return None;
     }
-    let size = if stall.is_scaled() { ", in proportion," } else { "" };
-    let many = thousands(u64::from(stall.processes()));
+    let lengths = STALLS_FOR.map(brief).join(" and ");
+    let size = if stalls.is_scaled() { ", in proportion," } else { "" };
+    let many = thousands(u64::from(stalls.processes()));
     let of_processes = if many == "1" { "1 process".to_owned() } else { format!("{many} processes") };
-    let what =
-        format!("after a stall of {}, simulated{size} with {of_processes}: {}", brief(STALLS_FOR), outcomes.join("; "));
-    let command = format!("simulated by: {}", stall.command(policy, &tried));
+    let what = format!("after stalls of {lengths}, simulated{size} with {of_processes}: {}", outcomes.join("; "));
+    let command = format!("simulated by: {}", stalls.command(policy, &tried));
     let advice = match (recommended, used) {
         (Some(guards), Budgeted::Yes) => format!(
             "whether this budget suffices depends on its kind: share {} between all calls of a process, then pass \
@@ -131,13 +131,6 @@ fn simulated(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     };
     let facts = found.facts.into_iter().chain([what, command]).collect();
     Some(Diagnosis { facts, ..Diagnosis::default() }.advise(advice))
-}
-
-fn outcome(who: &str, figures: &crate::outage::OutageFigures) -> String {
-    match figures.recovery().filter(|_| !figures.is_metastable()) {
-        Some(recovery) => format!("{who} recovers after {}", brief(recovery)),
-        None => format!("{who} never recovers"),
-    }
 }
 
 pub(in crate::lint) static OVERLOAD: Rule = Rule {
