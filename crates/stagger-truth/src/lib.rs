@@ -6,6 +6,8 @@
 
 #![forbid(unsafe_code)]
 
+pub mod circumstances;
 pub mod draws;
 pub mod law;
 pub mod laws;
+pub mod policies;

@@ -22,6 +22,11 @@ const COUNTABLE: u32 = 100_000;
 /// Assumed maximum duration of a call, which delays that double without a cap soon exceed.
 const LIFETIME: Duration = Duration::from_secs(365 * 86_400);
 
+/// Time that an attempt takes, in seconds: the mean of the simulator's network.
+const ROUND_TRIP: f64 = 0.05;
+/// A share of the clients that changes no figure.
+const NEGLIGIBLE: f64 = 0.01;
+
 impl<'a> PolicyAnalysis<'a> {
     pub(super) fn new(policy: &'a Policy, context: &'a DeploymentContext) -> Self {
         let last = policy.max_attempts().map_or(HORIZON, |attempts| (attempts.get() - 1).min(HORIZON));
@@ -38,6 +43,11 @@ impl<'a> PolicyAnalysis<'a> {
     /// Returns the number of retries whose delays are known.
     pub(super) fn known_retries(&self) -> u32 {
         self.delays.len() as u32
+    }
+
+    /// Returns the time that the server needs to accept each client once, if it can be spread out.
+    pub(super) fn window(&self) -> Option<Duration> {
+        self.context.min_recovery_time().filter(|_| !self.context.is_waited_for() && !self.has_single_client())
     }
 
     /// Returns whether there is known to be only one client, which cannot be synchronized with others.
@@ -116,6 +126,31 @@ impl<'a> PolicyAnalysis<'a> {
         let kept_up = self.context.purpose == Some(Purpose::Reconnecting);
         let first = self.delays.first().copied().or_else(|| self.policy.bounds(1).filter(|_| kept_up))?;
         Some(if spread.is_zero() { first.1.saturating_sub(first.0) } else { spread })
+    }
+
+    /// Returns the mean number of retries that a client makes within this time after its first attempt has failed.
+    pub(super) fn retries_within(&self, time: Duration) -> f64 {
+        // Without a spread, the first attempt follows the first delay.
+        let first = if self.policy.spread().is_zero() { 2 } else { 1 };
+        let (limit, mut mean, mut variance, mut retries) = (time.as_secs_f64(), 0.0, 0.0_f64, 0.0);
+        let mut delay = ROUND_TRIP;
+        for nth in first..=self.known_retries() {
+            let Some((next, (least, most))) = self.policy.mean(nth).zip(self.policy.bounds(nth)) else { break };
+            delay = next.as_secs_f64() + ROUND_TRIP;
+            mean += delay;
+            variance += most.saturating_sub(least).as_secs_f64().powi(2) / 12.0;
+            // The logistic approximation of a normal distribution.
+            let deviations = (limit - mean) / variance.sqrt().max(1e-9);
+            let share = 1.0 / (1.0 + (-1.702 * deviations).exp());
+            if share < NEGLIGIBLE {
+                return retries;
+            }
+            retries += share;
+        }
+        // Further retries have the last delay.
+        let more = (limit - mean).max(0.0) / delay;
+        let left = self.attempts().map_or(f64::INFINITY, |most| f64::from(most - 1).max(retries) - retries);
+        retries + more.min(left)
     }
 
     /// Returns the shortest of the deadline, the lease and the invocation limit, with its name.

@@ -3,8 +3,9 @@ use core::fmt;
 use stagger_core::Policy;
 
 use super::DeploymentContext;
-use super::analysis::{PolicyAnalysis, brief};
+use super::analysis::PolicyAnalysis;
 use super::change::Change;
+use super::cost;
 use super::rule::{Diagnosis, FurtherFact, Rule, Severity, Simulation};
 use super::rules::ALL;
 
@@ -119,19 +120,12 @@ fn findings(policy: &Policy, context: &DeploymentContext) -> Vec<Unconfirmed> {
         let best = |changes: Vec<Change>| best(rule, changes, policy, context, &before);
         let change = best(changes).or_else(|| best(Vec::from_iter(last_resort)));
         let advice = advice.or_else(|| change.is_none().then(|| NO_SINGLE_CHANGE.to_owned()));
-        let cost = change.as_ref().and_then(|(_, changed)| cost_of_spread(policy, changed));
-        let advice = cost.into_iter().chain(advice).reduce(|cost, advice| format!("{cost}; {advice}"));
+        let costs = change.as_ref().map_or(Vec::new(), |(_, changed)| cost::of(policy, changed, context));
+        let advice = costs.into_iter().chain(advice).reduce(|cost, advice| format!("{cost}; {advice}"));
         let finding = Finding { rule, facts, help: Suggestion { change, advice } };
         Unconfirmed { finding, further: when_reported, simulation }
     };
     found.into_iter().map(finding).collect()
-}
-
-/// Returns what a longer spread costs: it also delays the loss of a single connection, by half of it on average.
-fn cost_of_spread(policy: &Policy, changed: &Policy) -> Option<String> {
-    let spread = changed.spread();
-    let longer = spread > policy.spread();
-    longer.then(|| format!("it delays every single loss too: by {} on average", brief(spread / 2)))
 }
 
 /// Applies the suggestions of [`check`] one after the other, as long as each leaves fewer warnings, or as many warnings

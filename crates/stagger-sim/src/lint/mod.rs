@@ -24,6 +24,7 @@ mod analysis;
 mod budget;
 mod change;
 pub(crate) mod context;
+mod cost;
 mod error;
 mod estimate;
 mod finding;

@@ -6,6 +6,7 @@ use super::super::analysis::{PolicyAnalysis, brief, from_to};
 use super::super::change::{delays, duration, value};
 use super::super::context::{DeploymentContext, Purpose};
 use super::super::rule::{Diagnosis, Rule, Severity};
+use super::jitter;
 
 pub(in crate::lint) static BASE_OUT_OF_RANGE: Rule = Rule {
     code: "S008",
@@ -17,7 +18,7 @@ pub(in crate::lint) static BASE_OUT_OF_RANGE: Rule = Rule {
     details: "Applies to exponential and linear backoff whose base lies outside the usual range for its purpose: 10 \
               to 100 ms for a nearby API, 100 ms to 1 s for a database or a remote service, 1 s or more for a \
               background job, and 10 ms to 1 s for interactive calls, serverless functions and unspecified purposes. \
-              A long-lived connection may start with up to 5 s (RFC 6455, section 7.2.3), and every policy with a base of its spread's length. A good base is a few times \
+              A long-lived connection may start with up to 5 s (RFC 6455, section 7.2.3), and every policy with a base of its spread's length, or of twice clients / capacity. A good base is a few times \
               the duration of a successful call.",
     check: base_out_of_range,
 };
@@ -38,7 +39,8 @@ fn usual(purpose: Option<Purpose>) -> (Duration, Duration, &'static str) {
 
 fn base_out_of_range(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     let (policy, (from, to, what)) = (analysis.policy, usual(analysis.context.purpose));
-    let to = to.max(policy.spread());
+    // The first delay of a fleet may be its first wave.
+    let to = to.max(policy.spread()).max(analysis.window().map_or(Duration::ZERO, |window| window.saturating_mul(2)));
     let base = policy.base();
     let grows = matches!(policy.backoff(), Backoff::Exponential { .. } | Backoff::Linear { .. });
     if !analysis.retries() || !grows || (from..=to).contains(&base) {
@@ -82,6 +84,7 @@ fn below_tick(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
             found.suggest([delays(list.iter().map(longer))])
         }
         _ if analysis.policy.base() >= enough => found
+            .suggest(jitter::full(analysis))
             .suggest([value("jitter", "full")])
             .suggest([value("floor", "0s")])
             .suggest([value("jitter", "full"), value("floor", "0s")]),

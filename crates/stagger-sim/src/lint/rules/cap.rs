@@ -42,6 +42,8 @@ fn no_cap(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
         None => later.join(", "),
     };
     let cap = USUAL.max(policy.base().saturating_mul(BASES).min(LONGEST)).max(policy.base());
+    // A fleet arrives at the rate of the capacity if the mean delay is clients / capacity.
+    let cap = analysis.window().map_or(cap, |window| round_up(window.saturating_mul(2)).max(cap));
     // A jitter drawn before the cap would be lost at the cap.
     let with_jitter = [duration("cap", cap), value("jitter", "full")];
     Some(Diagnosis::new(fact).suggest([duration("cap", cap)]).suggest(with_jitter))

@@ -38,7 +38,7 @@ fn ceiling_below_spread(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     if !(kept_up || of_a_fleet) || analysis.has_single_client() || !analysis.retries() || too_short {
         return None;
     }
-    let retries = retries_within(analysis, width);
+    let retries = analysis.retries_within(width);
     // Compared with the capacity, a spread longer than needed makes up for it.
     let share = window.map_or(1.0, |window| window.as_secs_f64() / width.as_secs_f64());
     let times = (1.0 + retries) * share;
@@ -62,6 +62,20 @@ pub(super) fn spread_over(analysis: &PolicyAnalysis<'_>, spread: Duration) -> Ve
     let setting = duration("spread", spread);
     let with_retries = of_size(analysis, spread).into_iter().filter_map(|change| change.and(setting.clone()));
     core::iter::once(Change::from([setting.clone()])).chain(with_retries).collect()
+}
+
+/// Returns the changes after which a fleet comes back at about the rate of the capacity: over a spread, with delays of
+/// its size.
+pub(super) fn at_capacity(analysis: &PolicyAnalysis<'_>, window: Duration) -> Vec<Change> {
+    let longest = duration("cap", window.saturating_mul(2));
+    let (base, full) = (duration("base", window), value("jitter", "full"));
+    let sized = match analysis.policy.backoff() {
+        Backoff::Exponential { .. } | Backoff::Linear { .. } => vec![Change::from([base, longest, full])],
+        _ => of_size(analysis, window),
+    };
+    let spread = duration("spread", window);
+    let spread = |change: &Change| change.clone().and(spread.clone());
+    sized.iter().cloned().chain(sized.iter().filter_map(spread)).collect()
 }
 
 /// Returns the changes that make the first delays of the size of the spread, the best first.
@@ -97,30 +111,3 @@ pub(super) fn of_size(analysis: &PolicyAnalysis<'_>, spread: Duration) -> Vec<Ch
         _ => Vec::new(),
     }
 }
-
-/// Returns the mean number of retries that a client makes within this time after its first attempt has failed.
-fn retries_within(analysis: &PolicyAnalysis<'_>, time: Duration) -> f64 {
-    // Without a spread, the first attempt follows the first delay.
-    let first = if analysis.policy.spread().is_zero() { 2 } else { 1 };
-    let (limit, mut mean, mut variance, mut retries) = (time.as_secs_f64(), 0.0, 0.0_f64, 0.0);
-    for nth in first..=analysis.known_retries() {
-        let Some((delay, (least, most))) = analysis.policy.mean(nth).zip(analysis.policy.bounds(nth)) else { break };
-        mean += delay.as_secs_f64() + ROUND_TRIP;
-        variance += most.saturating_sub(least).as_secs_f64().powi(2) / 12.0;
-        // The logistic approximation of a normal distribution.
-        let deviations = (limit - mean) / variance.sqrt().max(1e-9);
-        let share = 1.0 / (1.0 + (-1.702 * deviations).exp());
-        if share < NEGLIGIBLE {
-            return retries;
-        }
-        retries += share;
-    }
-    // Further retries have the last delay.
-    let more = (limit - mean).max(0.0) / (mean / f64::from(analysis.known_retries().max(1)));
-    if analysis.attempts().is_none() { retries + more } else { retries }
-}
-
-/// Time that an attempt takes, in seconds: the mean of the simulator's network.
-const ROUND_TRIP: f64 = 0.05;
-/// A share of the clients that changes no figure.
-const NEGLIGIBLE: f64 = 0.01;

@@ -3,7 +3,7 @@ use core::time::Duration;
 use stagger_core::schedule::Backoff;
 use stagger_core::{Policy, profile};
 
-use super::super::analysis::{PolicyAnalysis, brief, from_to};
+use super::super::analysis::{PolicyAnalysis, brief, from_to, round_up};
 use super::super::change::{Change, duration, value};
 use super::super::context::Purpose;
 use super::super::rule::{Diagnosis, Rule, Severity};
@@ -78,11 +78,13 @@ fn gives_up(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     if matches!(policy.backoff(), Backoff::Stop) {
         return Some(found.suggest(profile::WEB_SOCKET.policy()));
     }
-    // Further retries may reach a cap that cuts the jitter off.
+    // Further retries may reach a cap that cuts the jitter off, or come too fast for the server.
     let full = || with(Some(value("jitter", "full")));
-    let of_size = ceiling::of_size(analysis, policy.spread().max(analysis.first_wave().unwrap_or_default()));
-    let of_size = of_size.into_iter().filter_map(|change| change.and(value("max-attempts", "inf")));
-    let changes = [with(None), full()].into_iter().chain(of_size).collect();
+    let window = analysis.window().unwrap_or(policy.spread().max(analysis.first_wave().unwrap_or_default()));
+    let limits = || attempts.clone().into_iter().chain(elapsed.clone());
+    let at_capacity = ceiling::at_capacity(analysis, round_up(window));
+    let at_capacity = at_capacity.into_iter().filter_map(|change| limits().try_fold(change, Change::and));
+    let changes = [with(None), full()].into_iter().chain(at_capacity).collect();
     Some(Diagnosis { changes, ..found })
 }
 

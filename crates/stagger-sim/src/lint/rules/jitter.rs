@@ -42,11 +42,30 @@ fn no_jitter(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     let policy = analysis.policy;
     Some(
         Diagnosis::new(fact)
+            .suggest(full(analysis))
             .suggest([value("jitter", "full")])
             .suggest([value("jitter", "full"), value("floor", "0s")])
             .suggest([value("jitter", "full"), duration("cap", policy.base().saturating_mul(10))])
             .suggest_some(jitter_at_capacity(analysis)),
     )
+}
+
+/// Returns the change to full jitter. It halves the mean delay, so the longest delays of a fleet are doubled: otherwise
+/// twice as many attempts would arrive.
+pub(super) fn full(analysis: &PolicyAnalysis<'_>) -> Change {
+    let (policy, full) = (analysis.policy, value("jitter", "full"));
+    let twice = |key, delay: Duration| duration(key, delay.saturating_mul(2));
+    match (policy.backoff(), policy.cap()) {
+        _ if analysis.window().is_none() => Change::from([full]),
+        (Backoff::List(list), _) => Change::from([full, delays(list.iter().map(|delay| delay.saturating_mul(2)))]),
+        (Backoff::Exponential { .. } | Backoff::Linear { .. }, Some(cap)) => {
+            Change::from([full, twice("base", policy.base()), twice("cap", cap)])
+        }
+        (Backoff::Exponential { .. } | Backoff::Linear { .. } | Backoff::Constant { .. }, _) => {
+            Change::from([full, twice("base", policy.base())])
+        }
+        _ => Change::from([full]),
+    }
 }
 
 /// Full jitter halves the mean delay, so a fleet may also need a cap at which it arrives at the rate of the capacity.
@@ -114,6 +133,7 @@ fn lost_at_cap(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     Some(
         Diagnosis::new(fact)
             .and_if_some(of_clients)
+            .suggest(full(analysis))
             .suggest([value("jitter", "full")])
             .suggest([value("jitter", "full"), duration("cap", analysis.policy.base().saturating_mul(10))])
             .suggest_some(jitter_at_capacity(analysis)),
@@ -139,7 +159,7 @@ pub(in crate::lint) static FIRST_IN_STEP: Rule = Rule {
 const SPREAD: Duration = profile::WEB_SOCKET.policy().spread();
 
 /// A jitter narrower than this part of the delay leaves the first wave as high as without jitter.
-const NARROW: u32 = 20;
+pub(super) const NARROW: u32 = 20;
 
 fn first_in_step(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     let (least, most) = *analysis.delays.first()?;
@@ -158,17 +178,18 @@ fn first_in_step(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     };
     let window = analysis.context.min_recovery_time();
     let spread = window.map_or(SPREAD, round_up);
-    let (found, policy) = (Diagnosis::new(fact), analysis.policy);
+    let found = Diagnosis::new(fact);
     let spread_first = analysis.context.purpose == Some(Purpose::Reconnecting) || window.is_some();
     Some(if spread_first {
         let found = ceiling::spread_over(analysis, spread).into_iter().fold(found, Diagnosis::suggest);
-        later_first(found, policy)
+        later_first(found, analysis)
     } else {
-        later_first(found, policy).suggest([duration("spread", spread)])
+        later_first(found, analysis).suggest([duration("spread", spread)])
     })
 }
 
-fn later_first(found: Diagnosis, policy: &Policy) -> Diagnosis {
+fn later_first(found: Diagnosis, analysis: &PolicyAnalysis<'_>) -> Diagnosis {
+    let policy = analysis.policy;
     match policy.backoff() {
         // Exponential backoff with the default base and cap.
         Backoff::Zero => match policy.to_string().replacen("zero", "exponential", 1).parse::<Policy>() {
@@ -184,6 +205,7 @@ fn later_first(found: Diagnosis, policy: &Policy) -> Diagnosis {
         }
         Backoff::Uniform { max, .. } => found.suggest([value("range", format_args!("0s..{}", Compact(*max)))]),
         _ => found
+            .suggest(full(analysis))
             .suggest([value("jitter", "full")])
             .suggest([duration("floor", policy.base() / 2)])
             .suggest([value("jitter", "full"), value("floor", "0s")]),

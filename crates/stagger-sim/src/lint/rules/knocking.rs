@@ -4,8 +4,9 @@ use stagger_core::text::Compact;
 use stagger_core::{Policy, schedule::Backoff};
 
 use super::super::analysis::{PolicyAnalysis, round_up, scaled, thousands};
-use super::super::change::{delays, duration, value};
+use super::super::change::{Change, delays, duration, value};
 use super::super::rule::{Diagnosis, Rule, Severity};
+use super::jitter::NARROW;
 
 pub(in crate::lint) static KNOCKING: Rule = Rule {
     code: "S022",
@@ -51,6 +52,8 @@ fn knocking(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     };
     let longer = |delay: Duration| round_up(scaled(delay, window.as_secs_f64() / mean.as_secs_f64()));
     let found = Diagnosis::new(fact);
+    // Without jitter, longer delays would only move the waves further apart.
+    let found = if is_in_step(analysis) { found.suggest_some(jittered(policy, window)) } else { found };
     Some(match policy.backoff() {
         Backoff::Zero => {
             let text = policy.to_string().replacen("zero", "exponential", 1);
@@ -81,6 +84,23 @@ fn knocking(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
                 .suggest([value("jitter", "full"), duration("cap", round_up(window.saturating_mul(2)))])
         }
         _ => found.suggest([duration("base", longer(policy.base()))]),
+    })
+}
+
+/// Returns whether clients that fail together retry together: all delays are as good as equal.
+fn is_in_step(analysis: &PolicyAnalysis<'_>) -> bool {
+    analysis.delays.iter().all(|(least, most)| most.saturating_sub(*least) < *most / NARROW || least == most)
+}
+
+/// Returns the change to full jitter with a mean delay of clients / capacity.
+fn jittered(policy: &Policy, window: Duration) -> Option<Change> {
+    let (full, longest) = (value("jitter", "full"), round_up(window.saturating_mul(2)));
+    Some(match policy.backoff() {
+        Backoff::List(list) => Change::from([full, delays(list.iter().chain([longest]))]),
+        Backoff::Exponential { .. } => Change::from([full, duration("cap", longest)]),
+        Backoff::Linear { .. } => Change::from([full, duration("step", longest / STEPS), duration("cap", longest)]),
+        Backoff::Constant { .. } => Change::from([full, duration("base", longest)]),
+        _ => return None,
     })
 }
 

@@ -1,0 +1,161 @@
+//! Random deployments: what `check` is told of them, and the simulation of the same.
+
+use core::num::NonZeroU64;
+use core::time::Duration;
+
+use stagger::{Policy, Seed};
+use stagger_sim::lint::{Budgeted, DeploymentContext, Purpose, Rate};
+use stagger_sim::outage::{OutageFigures, OutageKind, OutageScenario};
+use stagger_sim::reconnect::{ReconnectFigures, ReconnectScenario};
+
+use crate::draws::Draws;
+
+/// A fleet of connections that are kept up, and an outage of their server.
+#[derive(Clone, Copy, Debug)]
+pub struct Fleet {
+    /// What `check` is told.
+    pub context: DeploymentContext,
+    /// Number of clients.
+    pub clients: u32,
+    /// Capacity of the server, in handshakes per second.
+    pub capacity: f64,
+    /// How long the server is down.
+    pub down: Duration,
+    scenario: ReconnectScenario,
+}
+
+/// With fewer handshakes per second, the arrivals of a second say little about their rate.
+const LEAST_CAPACITY: f64 = 50.0;
+
+impl Fleet {
+    /// Draws 200 to 5,000 clients, a server that accepts them within 0.2 s to a minute, and an outage of up to ten
+    /// minutes.
+    pub fn draw(draws: &mut Draws) -> Option<Self> {
+        let window = draws.between(0.2, 60.0);
+        let clients = draws.between(200.0, 5_000.0).max(LEAST_CAPACITY * window).round();
+        let capacity = (clients / window * 10.0).round() / 10.0;
+        let down = if draws.is(0.25) { Duration::ZERO } else { draws.duration(0.1, 600.0) };
+        let context = DeploymentContext::default()
+            .purpose(Purpose::Reconnecting)
+            .clients(NonZeroU64::new(clients as u64)?)
+            .capacity(Rate::per_second(capacity)?);
+        let horizon = Duration::from_secs(3_600) + (Duration::from_secs_f64(window) + down) * 10;
+        let scenario = ReconnectScenario::builder(clients as u64).rate(capacity);
+        let scenario = scenario.backlog((capacity / 2.0).ceil() as u32).down_for(down).horizon(horizon);
+        Some(Self { context, clients: clients as u32, capacity, down, scenario: scenario.build().ok()? })
+    }
+
+    /// Returns clients / capacity, in seconds.
+    #[must_use]
+    pub fn window(&self) -> f64 {
+        f64::from(self.clients) / self.capacity
+    }
+
+    /// Simulates the outage.
+    #[must_use]
+    pub fn run(&self, policy: &Policy, seed: Seed) -> ReconnectFigures {
+        self.scenario.run(policy, seed)
+    }
+
+    /// Returns the command that simulates it.
+    #[must_use]
+    pub fn command(&self, policy: &Policy) -> String {
+        let (clients, capacity, down) = (self.clients, self.capacity, self.down);
+        let backlog = (capacity / 2.0).ceil();
+        format!(
+            "stagger simulate reconnect --clients {clients} --capacity {capacity}/s --backlog {backlog} --down {down:?} \
+             -p '{policy}'"
+        )
+    }
+}
+
+/// Calls that arrive at processes with a guard each, and an outage of their server.
+#[derive(Clone, Copy, Debug)]
+pub struct Calls {
+    /// What `check` is told.
+    pub context: DeploymentContext,
+    /// The guard of a process.
+    pub budget: Budgeted,
+    /// Calls per second, and the capacity of the server.
+    pub rates: (f64, f64),
+    /// Number of processes.
+    pub processes: u32,
+    /// How long the server is down.
+    pub down: Duration,
+    /// How it behaves then.
+    pub kind: OutageKind,
+    timeout: Duration,
+    horizon: Duration,
+    scenario: OutageScenario,
+}
+
+/// The start of the outage.
+const BEGINS: Duration = Duration::from_secs(20);
+/// The queue of the server, in seconds of work, as of `stagger simulate outage`.
+const QUEUE_SECONDS: f64 = 3.0;
+/// Time after the outage in which the server may recover, and the same in windows of a hundred calls.
+const AFTERWARD: Duration = Duration::from_secs(240);
+const WINDOWS: f64 = 30.0;
+
+impl Calls {
+    /// Draws 5 to 250 calls per second, a load of 5 to 98 % of the capacity, up to 300 processes with one of the
+    /// guards, and an outage of up to ten minutes.
+    pub fn draw(draws: &mut Draws) -> Option<Self> {
+        let load = if draws.is(0.3) { 1.0 - draws.between(0.02, 0.5) } else { draws.between(0.05, 0.98) };
+        let rate = (draws.between(5.0, 250.0) * 10.0).round() / 10.0;
+        let capacity = (rate / load * 10.0).round() / 10.0;
+        let processes = draws.between(1.0, 300.0) as u32;
+        let budget = draws.one_of(&[&[Budgeted::No, Budgeted::No], &Budgeted::NAMED[..]].concat())?;
+        let timeout = draws.duration(0.1, 5.0);
+        let down = if draws.is(0.3) { draws.duration(0.1, 600.0) } else { draws.duration(0.1, 30.0) };
+        let kind = draws.one_of(&[OutageKind::Stall, OutageKind::Stall, OutageKind::Reject])?;
+        let purposes = [Purpose::Interactive, Purpose::Serverless, Purpose::Background, Purpose::Near, Purpose::Far];
+        let mut context = DeploymentContext::default()
+            .requests(Rate::per_second(rate)?)
+            .capacity(Rate::per_second(capacity)?)
+            .clients(NonZeroU64::new(u64::from(processes))?)
+            .attempt_timeout(timeout)
+            .budget(budget);
+        if draws.is(0.8) {
+            context = context.purpose(draws.one_of(&purposes)?);
+        }
+        if draws.is(0.2) {
+            context = context.deadline(draws.duration(1.0, 60.0));
+        }
+        let queue = (capacity * QUEUE_SECONDS).ceil() as u32;
+        // Enough time to drain the queue, and to judge it.
+        let after = AFTERWARD.max(down * 2).max(Duration::from_secs_f64(WINDOWS * 100.0 / rate));
+        let horizon = BEGINS + down + after;
+        let scenario = OutageScenario::builder(rate).capacity(capacity).queue(queue).processes(processes);
+        let scenario = scenario.timeout(timeout).outage(kind, BEGINS, down).horizon(horizon);
+        let scenario = scenario.build().ok()?;
+        Some(Self { context, budget, rates: (rate, capacity), processes, down, kind, timeout, horizon, scenario })
+    }
+
+    /// Simulates the outage with this guard in each process.
+    #[must_use]
+    pub fn run(&self, policy: &Policy, budget: Budgeted, seed: Seed) -> OutageFigures {
+        self.scenario.run(policy, |seed| budget.process(seed), seed)
+    }
+
+    /// Returns the command that simulates it.
+    #[must_use]
+    pub fn command(&self, policy: &Policy, budget: Budgeted) -> String {
+        let ((rate, capacity), down, timeout) = (self.rates, self.down, self.timeout);
+        let queue = (capacity * QUEUE_SECONDS).ceil();
+        let (kind, guards) = (if self.kind == OutageKind::Stall { "stall" } else { "reject" }, guards(budget));
+        let horizon = self.horizon;
+        format!(
+            "stagger simulate outage --rate {rate}/s --capacity {capacity}/s --backlog {queue} --processes {} --down \
+             {down:?} --outage {kind} --timeout {timeout:?} --horizon {horizon:?} --guards {guards} -p '{policy}'",
+            self.processes
+        )
+    }
+}
+
+fn guards(budget: Budgeted) -> String {
+    match budget {
+        Budgeted::Yes | Budgeted::No => "none".to_owned(),
+        named => named.to_string(),
+    }
+}

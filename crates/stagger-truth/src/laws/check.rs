@@ -1,0 +1,128 @@
+//! If `check` warns of nothing, the simulation of the same circumstances shows no storm.
+
+use core::time::Duration;
+
+use stagger::{Jitter, Policy, Seed};
+use stagger_sim::lint::{self, Budgeted, DeploymentContext, Severity};
+
+use crate::circumstances::{Calls, Fleet};
+use crate::draws::Draws;
+use crate::law::{Law, Verdict};
+use crate::policies::{self, Delays};
+
+pub(super) const LAW: Law = Law {
+    name: "check",
+    statement: "if `check` does not warn, `simulate` of the same circumstances shows no storm",
+    case,
+};
+
+fn case(seed: Seed) -> Verdict {
+    let mut draws = Draws::new(seed);
+    let is_fleet = draws.is(0.5);
+    if is_fleet { fleet(&mut draws) } else { calls(&mut draws) }.unwrap_or(Verdict::Silent("not a valid scenario"))
+}
+
+/// Returns a random policy, half of the time with the suggestions of `check` applied, about which `check` is silent.
+fn unwarned(draws: &mut Draws, context: &DeploymentContext, delays: Delays) -> Option<Policy> {
+    let policy = policies::any(draws, delays);
+    let policy = if draws.is(0.6) { lint::fix(&policy, context, &[]) } else { policy };
+    is_silent(&policy, context).then_some(policy)
+}
+
+fn is_silent(policy: &Policy, context: &DeploymentContext) -> bool {
+    lint::check(policy, context).iter().all(|finding| finding.rule().severity() != Severity::Warning)
+}
+
+const WARNED: Verdict = Verdict::Silent("check warns");
+const BY_CHANCE: Verdict = Verdict::Silent("a storm in fewer than half of the runs");
+const NO_NEIGHBOR: Verdict = Verdict::Silent("no neighbor avoids the storm");
+
+/// Runs that decide whether a storm is one of the policy or of chance.
+const RUNS: usize = 5;
+
+fn mostly(seeds: &[Seed], is_storm: impl Fn(&Seed) -> bool) -> bool {
+    seeds.iter().filter(|seed| is_storm(seed)).count() > seeds.len() / 2
+}
+
+/// A storm: this many times the capacity arrive within a second.
+const PEAK: f64 = 3.0;
+/// Standard deviations by which a second may exceed it, because clients arrive at random.
+const DEVIATIONS: f64 = 3.0;
+/// Share of the clients that may give up.
+const GAVE_UP: f64 = 0.001;
+
+fn fleet(draws: &mut Draws) -> Option<Verdict> {
+    let fleet = Fleet::draw(draws)?;
+    let window = fleet.window();
+    let delays = Delays { shortest: 0.02, longest: (2.0 * window).clamp(1.0, 60.0) };
+    let Some(policy) = unwarned(draws, &fleet.context, delays) else { return Some(WARNED) };
+    let seeds = [(); RUNS].map(|()| draws.seed());
+    let Some(storm) = storm(&fleet, &policy, seeds[0]) else {
+        return Some(Verdict::Held(if fleet.down.is_zero() { "a fleet, no outage" } else { "a fleet, an outage" }));
+    };
+    let is_storm = |policy: &Policy, seed: &Seed| self::storm(&fleet, policy, *seed).is_some();
+    if !mostly(&seeds, |seed| is_storm(&policy, seed)) {
+        return Some(BY_CHANCE);
+    }
+    let mut neighbors = neighbors(&policy, window).into_iter();
+    Some(match neighbors.find(|neighbor| !mostly(&seeds, |seed| is_storm(neighbor, seed))) {
+        Some(avoids) => Verdict::Broken(format!("{storm}, not with `{avoids}`; {}", fleet.command(&policy))),
+        None => NO_NEIGHBOR,
+    })
+}
+
+fn storm(fleet: &Fleet, policy: &Policy, seed: Seed) -> Option<String> {
+    let figures = fleet.run(policy, seed);
+    let clients = f64::from(fleet.clients);
+    let (peak, most) = (figures.peak_second() as f64, PEAK * fleet.capacity);
+    if peak > most + DEVIATIONS * most.sqrt() {
+        return Some(format!("{:.1} times the capacity within a second", peak / fleet.capacity));
+    }
+    if figures.gave_up as f64 > GAVE_UP * clients {
+        return Some(format!("{} of {clients} gave up", figures.gave_up));
+    }
+    (figures.t100.is_none() && figures.gave_up == 0).then(|| format!("{} did not return", figures.unfinished))
+}
+
+/// Returns policies like this one, with a longer spread, base or cap.
+fn neighbors(policy: &Policy, window: f64) -> Vec<Policy> {
+    let seconds = |times: f64| Duration::from_millis((window * times * 1e3).ceil() as u64);
+    let with = |spread: f64, base: f64, cap: f64| {
+        let (spread, base, cap) = (seconds(spread), seconds(base), seconds(cap));
+        Policy::exponential(base, cap).spread(spread).unlimited_attempts().jitter(Jitter::Full).build()
+    };
+    let own = policy.to_builder().spread(seconds(1.0)).build();
+    let others = [with(1.0, 1.0, 4.0), with(1.5, 1.5, 6.0), with(2.0, 2.0, 8.0)];
+    own.into_iter().chain(others.into_iter().flatten()).collect()
+}
+
+fn calls(draws: &mut Draws) -> Option<Verdict> {
+    let calls = Calls::draw(draws)?;
+    let Some(policy) = unwarned(draws, &calls.context, Delays { shortest: 0.01, longest: 10.0 }) else {
+        return Some(WARNED);
+    };
+    let seeds = [(); RUNS].map(|()| draws.seed());
+    let is_storm = |policy: &Policy, budget, seed: &Seed| calls.run(policy, budget, *seed).is_metastable();
+    if !is_storm(&policy, calls.budget, &seeds[0]) {
+        return Some(Verdict::Held(if calls.budget == Budgeted::No { "calls, no guard" } else { "calls, a guard" }));
+    }
+    if !mostly(&seeds, |seed| is_storm(&policy, calls.budget, seed)) {
+        return Some(BY_CHANCE);
+    }
+    let mut neighbors = guards_and_limits(&policy, calls.budget).into_iter();
+    Some(match neighbors.find(|(policy, budget)| !mostly(&seeds, |seed| is_storm(policy, *budget, seed))) {
+        Some((avoids, budget)) => Verdict::Broken(format!(
+            "down at the horizon, not with guard {budget} and `{avoids}`; {}",
+            calls.command(&policy, calls.budget)
+        )),
+        None => NO_NEIGHBOR,
+    })
+}
+
+/// Returns this policy with each guard, and with fewer attempts.
+fn guards_and_limits(policy: &Policy, used: Budgeted) -> Vec<(Policy, Budgeted)> {
+    let guards = Budgeted::NAMED.into_iter().map(|budget| (*policy, budget));
+    let limits =
+        [2, 1].into_iter().filter_map(|most| Some((policy.to_builder().max_attempts(most).build().ok()?, used)));
+    guards.chain(limits).collect()
+}

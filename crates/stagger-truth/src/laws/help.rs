@@ -1,0 +1,122 @@
+//! What `check` suggests makes nothing worse that it does not say.
+
+use core::time::Duration;
+
+use stagger::{Policy, Seed};
+use stagger_sim::lint::{self, Finding};
+
+use crate::circumstances::Fleet;
+use crate::draws::Draws;
+use crate::law::{Law, Verdict};
+use crate::policies::{self, Delays};
+
+pub(super) const LAW: Law = Law {
+    name: "help",
+    statement: "the help of `check` does not make peak, attempts or recovery worse, unless it says so",
+    case,
+};
+
+fn case(seed: Seed) -> Verdict {
+    fleet(&mut Draws::new(seed)).unwrap_or(Verdict::Silent("not a valid scenario"))
+}
+
+/// Runs before and after.
+const RUNS: usize = 4;
+/// With four runs, the standard error is itself uncertain by two fifths; and a difference of a tenth is no storm.
+const TOLERANCE: f64 = 0.1;
+/// A lower peak, in multiples of the capacity, is no storm.
+const PEAK: f64 = 3.0;
+/// A share of clients that give up that is as good as none.
+const GAVE_UP: f64 = 0.001;
+/// The spread adds an attempt before the first delay.
+const ONE_ATTEMPT: f64 = 1.0;
+
+fn fleet(draws: &mut Draws) -> Option<Verdict> {
+    let fleet = Fleet::draw(draws)?;
+    let window = fleet.window();
+    let policy = policies::any(draws, Delays { shortest: 0.02, longest: (2.0 * window).clamp(1.0, 60.0) });
+    let findings = lint::check(&policy, &fleet.context);
+    let helped: Vec<(&'static str, Option<&Finding>, Policy)> = findings
+        .iter()
+        .filter_map(|finding| Some((finding.rule().code(), Some(finding), *finding.suggestion().policy()?)))
+        .chain([("fix", None, lint::fix(&policy, &fleet.context, &[]))])
+        .filter(|(.., helped)| *helped != policy)
+        .collect();
+    let Some((code, finding, helped)) = draws.one_of(&helped) else { return Some(Verdict::Silent("no help")) };
+    let seeds = [(); RUNS].map(|()| draws.seed());
+    let (before, after) = (Measured::of(&fleet, &policy, &seeds), Measured::of(&fleet, &helped, &seeds));
+    let said: Vec<&str> = match finding {
+        Some(finding) => finding.suggestion().advice().into_iter().collect(),
+        None => findings.iter().filter_map(|finding| finding.suggestion().advice()).collect(),
+    };
+    let says = |what: &str| said.iter().any(|text| text.contains(what));
+    let worse = after.worse_than(&before, fleet.window() + helped.spread().as_secs_f64(), says);
+    Some(match worse {
+        None => Verdict::Held(code),
+        Some(what) => Verdict::Broken(format!("{code}: {what}; `{policy}` -> `{helped}`; {}", fleet.command(&policy))),
+    })
+}
+
+/// The mean and the standard error of a figure over the runs.
+#[derive(Clone, Copy, Debug)]
+struct Mean {
+    mean: f64,
+    error: f64,
+}
+
+impl Mean {
+    fn of(values: &[f64]) -> Self {
+        let count = values.len() as f64;
+        let mean = values.iter().sum::<f64>() / count;
+        let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (count - 1.0).max(1.0);
+        Self { mean, error: (variance / count).sqrt() }
+    }
+
+    /// Returns whether this exceeds the other by more than noise, and this.
+    fn exceeds(self, other: Self, least: f64) -> bool {
+        let noise = 3.0 * self.error.hypot(other.error);
+        self.mean > least.max(other.mean * (1.0 + TOLERANCE)) + noise
+    }
+}
+
+struct Measured {
+    /// Attempts within the busiest second, in multiples of the capacity.
+    peak: Mean,
+    attempts: Mean,
+    gave_up: Mean,
+    /// Time from the end of the outage until the last client is back, in seconds.
+    recovery: Mean,
+}
+
+impl Measured {
+    fn of(fleet: &Fleet, policy: &Policy, seeds: &[Seed]) -> Self {
+        let runs: Vec<_> = seeds.iter().map(|seed| fleet.run(policy, *seed)).collect();
+        let mean = |figure: &dyn Fn(&stagger_sim::reconnect::ReconnectFigures) -> f64| {
+            Mean::of(&runs.iter().map(figure).collect::<Vec<_>>())
+        };
+        let never = Duration::from_secs(86_400);
+        Self {
+            peak: mean(&|run| run.peak_second() as f64 / fleet.capacity),
+            attempts: mean(&|run| run.attempts_per_client()),
+            gave_up: mean(&|run| run.gave_up as f64 / run.clients as f64),
+            recovery: mean(&|run| run.t99.unwrap_or(never).saturating_sub(fleet.down).as_secs_f64()),
+        }
+    }
+
+    /// Returns what is worse than before by more than noise although the help does not say so. Recovery needs this time
+    /// with every policy.
+    fn worse_than(&self, before: &Self, least: f64, says: impl Fn(&str) -> bool) -> Option<String> {
+        let compare = |what: &str, now: Mean, was: Mean, least: f64| {
+            now.exceeds(was, least).then(|| format!("{what} {:.2} -> {:.2}", was.mean, now.mean))
+        };
+        compare("peak", self.peak, before.peak, PEAK)
+            .or_else(|| compare("gave up", self.gave_up, before.gave_up, GAVE_UP))
+            .or_else(|| {
+                let attempts = before.attempts.mean + ONE_ATTEMPT;
+                compare("attempts", self.attempts, before.attempts, attempts).filter(|_| !says("as many attempts"))
+            })
+            .or_else(|| {
+                compare("recovery", self.recovery, before.recovery, least).filter(|_| !says("after the server"))
+            })
+    }
+}
