@@ -10,5 +10,6 @@ mod lint {
     mod own_profiles;
     mod promises;
     mod rules_page;
+    mod suggestions;
     mod support;
 }

@@ -132,6 +132,7 @@ impl<'a> PolicyAnalysis<'a> {
     pub(super) fn retries_within(&self, time: Duration) -> f64 {
         // Without a spread, the first attempt follows the first delay.
         let first = if self.policy.spread().is_zero() { 2 } else { 1 };
+        let time = self.policy.max_elapsed().map_or(time, |limit| limit.min(time));
         let (limit, mut mean, mut variance, mut retries) = (time.as_secs_f64(), 0.0, 0.0_f64, 0.0);
         let mut delay = ROUND_TRIP;
         for nth in first..=self.known_retries() {

@@ -156,7 +156,8 @@ fn all_found(policy: &Policy, context: &DeploymentContext) -> Vec<(&'static Rule
     ALL.into_iter().filter_map(|rule| Some((rule, (rule.check)(&analysis)?))).collect()
 }
 
-/// Returns the first change after which the rule no longer applies, preferring one that triggers no other rule.
+/// Returns the first change after which the rule no longer applies, preferring one that triggers no other rule (for a
+/// fleet of known size: no other warning).
 fn best(
     rule: &Rule,
     changes: Vec<Change>,
@@ -165,12 +166,15 @@ fn best(
     before: &[&Rule],
 ) -> Option<(Change, Policy)> {
     let mut second = None;
+    // For a fleet of known size, a note is better than the attempts that a change without it would add.
+    let is_fleet = context.min_recovery_time().is_some() && !context.is_waited_for();
+    let matters = |rule: &Rule| !is_fleet || rule.severity() == Severity::Warning;
     for (change, policy) in changes.into_iter().filter_map(|change| change.applied_to(policy)) {
         let after = all_found(&policy, context);
         if after.iter().any(|(found, _)| *found == rule) {
             continue;
         }
-        if after.iter().all(|(found, _)| before.contains(found)) {
+        if after.iter().all(|(found, _)| before.contains(found) || !matters(found)) {
             return Some((change, policy));
         }
         second = second.or(Some((change, policy)));

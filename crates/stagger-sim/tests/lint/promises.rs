@@ -11,16 +11,16 @@ use stagger_sim::reconnect::{ReconnectFigures, ReconnectScenario};
 
 use super::support::{codes, context, finding, found, policy};
 
-const SECOND: Duration = Duration::from_secs(1);
+pub(super) const SECOND: Duration = Duration::from_secs(1);
 
 /// Simulates a fleet that loses its connections to a server that is down for a while.
-fn reconnect(policy: &Policy, clients: u64, capacity: f64, down: Duration) -> ReconnectFigures {
+pub(super) fn reconnect(policy: &Policy, clients: u64, capacity: f64, down: Duration) -> ReconnectFigures {
     let scenario = ReconnectScenario::builder(clients).rate(capacity).backlog((capacity / 2.0) as u32).down_for(down);
     scenario.horizon(Duration::from_secs(3_600)).build().unwrap().run(policy, Seed::new(1))
 }
 
 /// Returns the arrivals per second between two times.
-fn arrivals(figures: &ReconnectFigures, from: Duration, until: Duration) -> f64 {
+pub(super) fn arrivals(figures: &ReconnectFigures, from: Duration, until: Duration) -> f64 {
     let bins = figures.arrivals.counts().iter().enumerate();
     let within = bins.filter(|(at, _)| (from..until).contains(&(TimeSeries::BIN_WIDTH * *at as u32)));
     within.map(|(_, count)| f64::from(*count)).sum::<f64>() / (until - from).as_secs_f64()

@@ -3,8 +3,9 @@ use core::time::Duration;
 use stagger_core::schedule::Backoff;
 
 use super::super::analysis::{PolicyAnalysis, brief, round_up};
-use super::super::change::{delays, duration, value};
+use super::super::change::{Change, delays, duration, value};
 use super::super::rule::{Diagnosis, Rule, Severity};
+use super::jitter::base_for_full;
 
 /// The longest cap recommended for most uses: the upper end of the guide's range of 10 to 60 s.
 const LONGEST: Duration = Duration::from_secs(60);
@@ -45,8 +46,10 @@ fn no_cap(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     // A fleet arrives at the rate of the capacity if the mean delay is clients / capacity.
     let cap = analysis.window().map_or(cap, |window| round_up(window.saturating_mul(2)).max(cap));
     // A jitter drawn before the cap would be lost at the cap.
-    let with_jitter = [duration("cap", cap), value("jitter", "full")];
-    Some(Diagnosis::new(fact).suggest([duration("cap", cap)]).suggest(with_jitter))
+    let with_jitter = Change::from([duration("cap", cap), value("jitter", "full")]);
+    let base = analysis.window().map(|_| base_for_full(policy));
+    let of_a_fleet = base.and_then(|base| with_jitter.clone().and(base));
+    Some(Diagnosis::new(fact).suggest([duration("cap", cap)]).suggest_some(of_a_fleet).suggest(with_jitter))
 }
 
 pub(in crate::lint) static CAP_NEAR_BASE: Rule = Rule {
@@ -57,7 +60,7 @@ pub(in crate::lint) static CAP_NEAR_BASE: Rule = Rule {
     rationale: "delays stop growing after a few retries, so a long outage receives as many attempts per second as a \
                 short one",
     details: "Applies to exponential and linear backoff whose cap is less than ten times the base, if enough retries \
-              are allowed to reach it. A client makes about T / cap attempts in an outage of length T. Does not apply to a base of half the spread to the whole spread (S024) whose cap is at least twice the base.",
+              are allowed to reach it. A client makes about T / cap attempts in an outage of length T. Does not apply to a base of half the spread to the whole spread (S024) whose cap is at least twice the base, nor to a cap of twice clients / capacity, if they are known.",
     check: cap_near_base,
 };
 
@@ -68,13 +71,16 @@ fn cap_near_base(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     // A base of the spread's length is as long as it should be.
     let is_of_size =
         policy.base() <= policy.spread() && policy.base() >= policy.spread() / 2 && cap >= policy.base() * 2;
-    if !analysis.grows() || cap >= wanted || is_of_size {
+    // At twice clients / capacity, a fleet with full jitter arrives at the rate of the capacity.
+    let enough = analysis.window().map(|window| round_up(window.saturating_mul(2)));
+    if !analysis.grows() || cap >= wanted || is_of_size || enough.is_some_and(|enough| cap >= enough) {
         return None;
     }
     let times = cap.as_secs_f64() / policy.base().as_secs_f64();
     let fact = format!("the cap of {} is {times:.1} times the base and applies from retry {} on", brief(cap), at + 1);
     let found = Diagnosis::new(fact);
-    Some(if wanted <= LONGEST {
+    let wanted = enough.map_or(wanted, |enough| wanted.min(enough));
+    Some(if wanted <= LONGEST || enough.is_some() {
         found.suggest([duration("cap", wanted)]).suggest([duration("cap", wanted), value("jitter", "full")])
     } else {
         found.suggest([duration("base", cap / BASES)])
@@ -109,6 +115,8 @@ fn cap_too_long(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
         return Some(found.suggest([delays(list.iter().map(|delay| delay.min(longest)))]));
     }
     policy.cap().filter(|cap| analysis.grows() && *cap > longest)?;
-    let both = [duration("base", longest / BASES), duration("cap", longest)];
-    Some(found.suggest([duration("cap", longest)]).suggest(both))
+    let both = Change::from([duration("base", longest / BASES), duration("cap", longest)]);
+    // A shorter base would shorten the first wave of a fleet.
+    let both = needed.is_none().then_some(both);
+    Some(found.suggest([duration("cap", longest)]).suggest_some(both))
 }

@@ -1,12 +1,15 @@
 use core::time::Duration;
 
+use stagger_core::Policy;
 use stagger_core::schedule::Backoff;
 use stagger_core::text::Compact;
 
 use super::super::analysis::{PolicyAnalysis, brief, round_up, thousands};
 use super::super::change::{Change, delays, duration, value};
-use super::super::context::Purpose;
+use super::super::context::{DeploymentContext, Purpose};
 use super::super::rule::{Diagnosis, Rule, Severity};
+use super::fleet::SPREAD_TOO_SHORT;
+use super::knocking::KNOCKING;
 
 pub(in crate::lint) static CEILING_BELOW_SPREAD: Rule = Rule {
     code: "S024",
@@ -59,7 +62,7 @@ fn ceiling_below_spread(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
 /// Returns the changes that set a spread; those after the first also adjust the first retries, which may follow too soon
 /// after it.
 pub(super) fn spread_over(analysis: &PolicyAnalysis<'_>, spread: Duration) -> Vec<Change> {
-    let setting = duration("spread", spread);
+    let setting = duration("spread", round_up(spread));
     let with_retries = of_size(analysis, spread).into_iter().filter_map(|change| change.and(setting.clone()));
     core::iter::once(Change::from([setting.clone()])).chain(with_retries).collect()
 }
@@ -67,22 +70,29 @@ pub(super) fn spread_over(analysis: &PolicyAnalysis<'_>, spread: Duration) -> Ve
 /// Returns the changes after which a fleet comes back at about the rate of the capacity: over a spread, with delays of
 /// its size.
 pub(super) fn at_capacity(analysis: &PolicyAnalysis<'_>, window: Duration) -> Vec<Change> {
-    let longest = duration("cap", window.saturating_mul(2));
-    let (base, full) = (duration("base", window), value("jitter", "full"));
+    let longest = duration("cap", round_up(window.saturating_mul(2)));
+    let (base, full) = (duration("base", round_up(window)), value("jitter", "full"));
     let sized = match analysis.policy.backoff() {
         Backoff::Exponential { .. } | Backoff::Linear { .. } => vec![Change::from([base, longest, full])],
         _ => of_size(analysis, window),
     };
-    let spread = duration("spread", window);
+    let spread = duration("spread", round_up(window));
     let spread = |change: &Change| change.clone().and(spread.clone());
-    sized.iter().cloned().chain(sized.iter().filter_map(spread)).collect()
+    sized.iter().filter_map(spread).chain(sized.iter().cloned()).collect()
+}
+
+/// Returns whether a fleet of known size with this policy comes back at about the rate of the capacity.
+pub(super) fn fits(policy: &Policy, context: &DeploymentContext) -> bool {
+    let analysis = PolicyAnalysis::new(policy, context);
+    let rules = [&SPREAD_TOO_SHORT, &KNOCKING, &CEILING_BELOW_SPREAD];
+    rules.iter().all(|rule| (rule.check)(&analysis).is_none())
 }
 
 /// Returns the changes that make the first delays of the size of the spread, the best first.
 pub(super) fn of_size(analysis: &PolicyAnalysis<'_>, spread: Duration) -> Vec<Change> {
     let policy = analysis.policy;
     let size = round_up(spread);
-    let longer_cap = size.saturating_mul(2);
+    let longer_cap = round_up(spread.saturating_mul(2));
     let keeps_cap = policy.cap().is_none_or(|cap| cap >= longer_cap);
     let cap = policy.cap().unwrap_or_default().max(longer_cap);
     let (base, cap, full) = (duration("base", size), duration("cap", cap), value("jitter", "full"));

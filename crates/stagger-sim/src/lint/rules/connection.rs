@@ -3,7 +3,7 @@ use core::time::Duration;
 use stagger_core::schedule::Backoff;
 use stagger_core::{Policy, profile};
 
-use super::super::analysis::{PolicyAnalysis, brief, from_to, round_up};
+use super::super::analysis::{PolicyAnalysis, brief, from_to};
 use super::super::change::{Change, duration, value};
 use super::super::context::Purpose;
 use super::super::rule::{Diagnosis, Rule, Severity};
@@ -82,9 +82,16 @@ fn gives_up(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     let full = || with(Some(value("jitter", "full")));
     let window = analysis.window().unwrap_or(policy.spread().max(analysis.first_wave().unwrap_or_default()));
     let limits = || attempts.clone().into_iter().chain(elapsed.clone());
-    let at_capacity = ceiling::at_capacity(analysis, round_up(window));
+    let at_capacity = ceiling::at_capacity(analysis, window);
     let at_capacity = at_capacity.into_iter().filter_map(|change| limits().try_fold(change, Change::and));
-    let changes = [with(None), full()].into_iter().chain(at_capacity).collect();
+    let unlimited = with(None);
+    let fits = analysis.window().is_none()
+        || unlimited.clone().applied_to(policy).is_some_and(|(_, policy)| ceiling::fits(&policy, analysis.context));
+    let changes = if fits {
+        [unlimited, full()].into_iter().chain(at_capacity).collect()
+    } else {
+        at_capacity.chain([unlimited, full()]).collect()
+    };
     Some(Diagnosis { changes, ..found })
 }
 

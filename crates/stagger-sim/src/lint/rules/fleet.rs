@@ -1,4 +1,4 @@
-use super::super::analysis::{PolicyAnalysis, brief, percent, round_up, thousands};
+use super::super::analysis::{PolicyAnalysis, brief, percent, thousands};
 use super::super::estimate;
 use super::super::rule::{Diagnosis, Rule, Severity};
 use super::ceiling;
@@ -32,7 +32,7 @@ fn spread_too_short(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
         brief(window)
     );
     let found = Diagnosis { when_reported: Some(expected_attempts), ..Diagnosis::new(fact) };
-    let changes = ceiling::spread_over(analysis, round_up(window));
+    let changes = ceiling::spread_over(analysis, window);
     Some(Diagnosis { changes, ..found }.advise("or let the server assign reservations: Admission"))
 }
 

@@ -59,13 +59,19 @@ pub(super) fn full(analysis: &PolicyAnalysis<'_>) -> Change {
         _ if analysis.window().is_none() => Change::from([full]),
         (Backoff::List(list), _) => Change::from([full, delays(list.iter().map(|delay| delay.saturating_mul(2)))]),
         (Backoff::Exponential { .. } | Backoff::Linear { .. }, Some(cap)) => {
-            Change::from([full, twice("base", policy.base()), twice("cap", cap)])
+            Change::from([full, base_for_full(policy), twice("cap", cap)])
         }
         (Backoff::Exponential { .. } | Backoff::Linear { .. } | Backoff::Constant { .. }, _) => {
-            Change::from([full, twice("base", policy.base())])
+            Change::from([full, base_for_full(policy)])
         }
         _ => Change::from([full]),
     }
+}
+
+/// Returns the base with which the mean of the first delay is the same with full jitter.
+pub(super) fn base_for_full(policy: &Policy) -> (&'static str, String) {
+    let mean = policy.mean(1).unwrap_or_default().max(policy.base() / 2);
+    duration("base", round_up(mean.saturating_mul(2)))
 }
 
 /// Full jitter halves the mean delay, so a fleet may also need a cap at which it arrives at the rate of the capacity.
@@ -177,14 +183,14 @@ fn first_in_step(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
         format!("every client makes its first retry {when} after a common failure")
     };
     let window = analysis.context.min_recovery_time();
-    let spread = window.map_or(SPREAD, round_up);
+    let spread = window.unwrap_or(SPREAD);
     let found = Diagnosis::new(fact);
     let spread_first = analysis.context.purpose == Some(Purpose::Reconnecting) || window.is_some();
     Some(if spread_first {
         let found = ceiling::spread_over(analysis, spread).into_iter().fold(found, Diagnosis::suggest);
         later_first(found, analysis)
     } else {
-        later_first(found, analysis).suggest([duration("spread", spread)])
+        later_first(found, analysis).suggest([duration("spread", round_up(spread))])
     })
 }
 

@@ -6,7 +6,7 @@ use stagger_core::{Policy, schedule::Backoff};
 use super::super::analysis::{PolicyAnalysis, round_up, scaled, thousands};
 use super::super::change::{Change, delays, duration, value};
 use super::super::rule::{Diagnosis, Rule, Severity};
-use super::jitter::NARROW;
+use super::jitter::{NARROW, base_for_full};
 
 pub(in crate::lint) static KNOCKING: Rule = Rule {
     code: "S022",
@@ -78,10 +78,11 @@ fn knocking(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
                 Backoff::Linear { .. } => found.suggest([duration("step", cap / STEPS), duration("cap", cap)]),
                 _ => found,
             };
-            found
-                .suggest([duration("cap", cap)])
-                .suggest([duration("base", cap / 10), duration("cap", cap)])
-                .suggest([value("jitter", "full"), duration("cap", round_up(window.saturating_mul(2)))])
+            found.suggest([duration("cap", cap)]).suggest([duration("base", cap / 10), duration("cap", cap)]).suggest([
+                value("jitter", "full"),
+                base_for_full(policy),
+                duration("cap", round_up(window.saturating_mul(2))),
+            ])
         }
         _ => found.suggest([duration("base", longer(policy.base()))]),
     })
@@ -97,7 +98,7 @@ fn jittered(policy: &Policy, window: Duration) -> Option<Change> {
     let (full, longest) = (value("jitter", "full"), round_up(window.saturating_mul(2)));
     Some(match policy.backoff() {
         Backoff::List(list) => Change::from([full, delays(list.iter().chain([longest]))]),
-        Backoff::Exponential { .. } => Change::from([full, duration("cap", longest)]),
+        Backoff::Exponential { .. } => Change::from([full, base_for_full(policy), duration("cap", longest)]),
         Backoff::Linear { .. } => Change::from([full, duration("step", longest / STEPS), duration("cap", longest)]),
         Backoff::Constant { .. } => Change::from([full, duration("base", longest)]),
         _ => return None,

@@ -5,6 +5,7 @@ use stagger_core::{HintMode, Jitter, Policy, PolicyBuilder, Ratio, schedule::Bac
 
 use super::super::analysis::{PolicyAnalysis, brief, round_up};
 use super::super::change::{Change, delays, duration, value};
+use super::super::context::Purpose;
 use super::super::rule::{Diagnosis, Rule, Severity};
 
 pub(in crate::lint) static NO_EFFECT: Rule = Rule {
@@ -102,7 +103,8 @@ fn growth(analysis: &PolicyAnalysis<'_>) -> Option<UnusedSetting> {
         }
         // The default multiplier is not reported.
         Backoff::Exponential { multiplier, .. } if multiplier.to_bits() != 2.0_f64.to_bits() => {
-            changes_nothing(policy, |builder| builder.multiplier(multiplier * 2.0)).then(|| {
+            let same = |other: f64| changes_nothing(policy, |builder| builder.multiplier(other));
+            (same(2.0) && same(multiplier * 2.0)).then(|| {
                 UnusedSetting::new(format!("multiplier={multiplier}: any other multiplier gives the same delays"))
                     .or(times(10))
                     .or(value("multiplier", 2))
@@ -187,7 +189,9 @@ fn elapsed(analysis: &PolicyAnalysis<'_>) -> Option<UnusedSetting> {
 
 fn list(analysis: &PolicyAnalysis<'_>) -> Option<UnusedSetting> {
     let (Backoff::List(list), Some(attempts)) = (analysis.policy.backoff(), analysis.attempts()) else { return None };
-    let retries = usize::try_from(attempts - 1).unwrap_or(usize::MAX);
+    // Without a spread, the first attempt of a connection follows the first delay.
+    let first = analysis.context.purpose == Some(Purpose::Reconnecting) && analysis.policy.spread().is_zero();
+    let retries = usize::try_from(attempts - u32::from(!first)).unwrap_or(usize::MAX);
     (analysis.policy.allows_retries() && retries < list.len()).then(|| {
         let fact = format!("delays: {} are listed, but {attempts} attempts use only {retries}", list.len());
         UnusedSetting::new(fact).or(delays(list.iter().take(retries)))
