@@ -1,38 +1,28 @@
 //! Tries each law in fixed cases.
 
-use stagger_truth::law::{Law, Trial};
+use stagger_truth::law::Trial;
 use stagger_truth::laws;
 
-#[track_caller]
-fn trial(name: &str, cases: u64) -> Trial {
-    let law: &Law = laws::ALL.iter().find(|law| law.name == name).unwrap();
-    let trial = law.trial(0..cases, None);
-    assert!(trial.broken.is_empty(), "{}:\n{trial}", law.statement);
-    trial
-}
-
-/// Asserts that the law held this often for each of these words.
-#[track_caller]
-fn held(trial: &Trial, words: &[(&'static str, usize)]) {
+/// Tries a law in its first cases. Asserts that it is not broken, that it says something about this many of them, and
+/// that each of these words is found at least so often.
+fn try_law(name: &str, cases: u64, tried: usize, words: &[(&'static str, usize)]) {
+    let Some(law) = laws::ALL.iter().find(|law| law.name == name) else { panic!("no law is called {name}") };
+    let trial: Trial = law.trial(0..cases, None);
+    assert!(trial.broken.is_empty(), "{trial}");
+    assert!(trial.tried() >= tried, "{trial}");
     for (word, least) in words {
-        let count = trial.counts.get(&(true, *word)).copied().unwrap_or_default();
-        assert!(count >= *least, "{word}: {count} times\n{trial}");
+        assert!(trial.counts.get(&(true, word)).is_some_and(|count| count >= least), "{word}: {trial}");
     }
 }
 
 #[test]
 fn what_check_does_not_warn_of_causes_no_storm() {
-    let trial = trial("check", 200);
-    assert!(trial.tried() >= 90, "{trial}");
-    held(
-        &trial,
-        &[("a fleet, an outage", 20), ("a fleet, no outage", 5), ("calls, a guard", 20), ("calls, no guard", 5)],
-    );
+    let words = [("a fleet, an outage", 15), ("a fleet, no outage", 4), ("calls, a guard", 15), ("calls, no guard", 4)];
+    try_law("check", 160, 60, &words);
 }
 
 #[test]
 fn what_check_suggests_makes_nothing_worse_that_it_does_not_say() {
-    let trial = trial("help", 200);
-    assert!(trial.tried() >= 190, "{trial}");
-    held(&trial, &[("fix", 40), ("S004", 30), ("S023", 20), ("S006", 5), ("S008", 3), ("S001", 2), ("S022", 2)]);
+    let words = [("fix", 20), ("S004", 15), ("S023", 15), ("S006", 2), ("S008", 1), ("S022", 1), ("a budget", 8)];
+    try_law("help", 160, 110, &words);
 }

@@ -3,9 +3,11 @@
 use core::time::Duration;
 
 use stagger::{Policy, Seed};
-use stagger_sim::lint::{self, Finding};
+use stagger_sim::lint::{self, Budgeted, Finding};
+use stagger_sim::outage::OutageFigures;
+use stagger_sim::reconnect::ReconnectFigures;
 
-use crate::circumstances::Fleet;
+use crate::circumstances::{Calls, Fleet};
 use crate::draws::Draws;
 use crate::law::{Law, Verdict};
 use crate::policies::{self, Delays};
@@ -17,8 +19,40 @@ pub(super) const LAW: Law = Law {
 };
 
 fn case(seed: Seed) -> Verdict {
-    fleet(&mut Draws::new(seed)).unwrap_or(Verdict::Silent("not a valid scenario"))
+    let mut draws = Draws::new(seed);
+    let is_fleet = draws.is(0.75);
+    let verdict = if is_fleet { fleet(&mut draws) } else { budget(&mut draws) };
+    verdict.unwrap_or(Verdict::Silent("not a valid scenario"))
 }
+
+/// Tries the budget that S016 recommends.
+fn budget(draws: &mut Draws) -> Option<Verdict> {
+    let calls = Calls::draw(draws)?;
+    let policy = policies::any(draws, Delays { shortest: 0.01, longest: 10.0 });
+    let findings = lint::check(&policy, &calls.context);
+    let found = findings.iter().find(|finding| finding.rule().code() == "S016");
+    let Some(advice) = found.and_then(|finding| finding.suggestion().advice()) else { return Some(NO_HELP) };
+    let said = Budgeted::NAMED.into_iter().find(|budget| advice.ends_with(&format!("--budget={budget}")));
+    let Some(said) = said else { return Some(Verdict::Silent("no budget recommended")) };
+    let seeds = [(); RUNS].map(|()| draws.seed());
+    let runs = |budget| seeds.map(|seed| calls.run(&policy, budget, seed));
+    let (before, after) = (runs(calls.budget), runs(said));
+    let down = |runs: &[OutageFigures]| runs.iter().filter(|run| run.is_metastable()).count();
+    let mean = |figure: fn(&OutageFigures) -> f64, runs: &[OutageFigures]| {
+        Mean::of(&runs.iter().map(figure).collect::<Vec<_>>())
+    };
+    let [attempts_before, attempts] = [&before, &after].map(|runs| mean(OutageFigures::amplification, runs));
+    let worse = if down(&after) > RUNS / 2 && down(&before) < RUNS / 2 {
+        format!("down in {} of {RUNS} runs, before in {}", down(&after), down(&before))
+    } else if calls.budget == Budgeted::No && attempts.exceeds(attempts_before, 0.0) {
+        format!("attempts {:.2} -> {:.2}", attempts_before.mean, attempts.mean)
+    } else {
+        return Some(Verdict::Held("a budget"));
+    };
+    Some(Verdict::Broken(format!("S016: {worse} with {said}; {}", calls.command(&policy, calls.budget))))
+}
+
+const NO_HELP: Verdict = Verdict::Silent("no help");
 
 /// Runs before and after.
 const RUNS: usize = 4;
@@ -42,7 +76,7 @@ fn fleet(draws: &mut Draws) -> Option<Verdict> {
         .chain([("fix", None, lint::fix(&policy, &fleet.context, &[]))])
         .filter(|(.., helped)| *helped != policy)
         .collect();
-    let Some((code, finding, helped)) = draws.one_of(&helped) else { return Some(Verdict::Silent("no help")) };
+    let Some((code, finding, helped)) = draws.one_of(&helped) else { return Some(NO_HELP) };
     let seeds = [(); RUNS].map(|()| draws.seed());
     let (before, after) = (Measured::of(&fleet, &policy, &seeds), Measured::of(&fleet, &helped, &seeds));
     let said: Vec<&str> = match finding {
@@ -102,9 +136,7 @@ struct Measured {
 impl Measured {
     fn of(fleet: &Fleet, policy: &Policy, seeds: &[Seed]) -> Self {
         let runs: Vec<_> = seeds.iter().map(|seed| fleet.run(policy, *seed)).collect();
-        let mean = |figure: &dyn Fn(&stagger_sim::reconnect::ReconnectFigures) -> f64| {
-            Mean::of(&runs.iter().map(figure).collect::<Vec<_>>())
-        };
+        let mean = |figure: &dyn Fn(&ReconnectFigures) -> f64| Mean::of(&runs.iter().map(figure).collect::<Vec<_>>());
         let never = Duration::from_secs(86_400);
         Self {
             peak: mean(&|run| run.peak_second() as f64 / fleet.capacity),
