@@ -17,12 +17,12 @@ fn try_law(name: &str, cases: u64, tried: usize, words: &[(&'static str, usize)]
 
 #[test]
 fn what_check_does_not_warn_of_causes_no_storm() {
-    let words = [("a fleet, an outage", 15), ("a fleet, no outage", 4), ("calls, a guard", 15), ("calls, no guard", 4)];
-    try_law("check", 160, 60, &words);
+    let words = [("a fleet, an outage", 8), ("a fleet, no outage", 3), ("calls, a guard", 8), ("calls, no guard", 2)];
+    try_law("check", 100, 40, &words);
 }
 
 #[test]
 fn what_check_suggests_makes_nothing_worse_that_it_does_not_say() {
-    let words = [("fix", 20), ("S004", 15), ("S023", 15), ("S006", 2), ("S008", 1), ("S022", 1), ("a budget", 8)];
-    try_law("help", 160, 110, &words);
+    let words = [("fix", 10), ("S004", 6), ("S023", 6), ("a budget", 2)];
+    try_law("help", 80, 50, &words);
 }

@@ -48,10 +48,10 @@ fn findings_look_like_compiler_diagnostics() {
         ),
         "{text}"
     );
-    let help = "\n  help: spread=20s (it delays every single loss too: by 10s on average; or let the server assign\n    \
-                reservations: Admission)\n";
+    let help = "\n  help: spread=20s base=20s cap=40s (it delays every single loss too: by 10s on average; clients return\n    \
+                up to 40s after the server; or let the server assign reservations: Admission)\n";
     assert!(text.contains(help), "{text}");
-    let fixed = "fixed: exponential base=1s cap=40s multiplier=2 jitter=full spread=20s max-attempts=inf";
+    let fixed = "fixed: exponential base=20s cap=40s multiplier=2 jitter=full spread=20s max-attempts=inf";
     assert!(text.contains(&format!("\n{fixed}")), "{text}");
     assert!(text.ends_with("\n4 warnings, 1 note; for details: stagger check --explain CODE\n"), "{text}");
 }
@@ -151,10 +151,13 @@ fn the_command_of_a_budget_shows_what_the_finding_says() {
     let mut simulate = stagger(flags.split(' '));
     simulate.args(["-p", policy.trim_end_matches('\'')]).env("COLUMNS", "200");
     let table = see(&mut simulate).stdout;
-    let tokens = table.lines().find(|line| line.contains("tokens ")).unwrap();
     let after = facts.iter().find_map(|fact| fact.split("tokens recovers after ").nth(1)).unwrap();
-    assert!(tokens.contains(&format!(" {after} ")), "{after}: {tokens}");
-    assert!(table.lines().any(|line| line.contains("window ") && line.contains("never")), "{table}");
+    let (first, second) = after.split_once(" and ").unwrap();
+    for (down, after) in [("2s", first), ("1m", second)] {
+        let row = table.lines().find(|line| line.contains(&format!("tokens, down={down} "))).unwrap();
+        assert!(row.contains(&format!(" {after} ")), "{after}: {row}");
+    }
+    assert!(table.lines().any(|line| line.contains("window, down=2s ") && line.contains("never")), "{table}");
 }
 
 #[test]
