@@ -48,8 +48,8 @@ fn findings_look_like_compiler_diagnostics() {
         ),
         "{text}"
     );
-    let help = "\n  help: spread=20s base=20s cap=40s (it delays every single loss too: by 10s on average; clients return\n    \
-                up to 40s after the server; or let the server assign reservations: Admission)\n";
+    let help = "\n  help: spread=20s base=20s cap=40s (it delays every single loss too: by 10s on average; clients\n    \
+                return up to 40s after the server; or let the server assign reservations: Admission)\n";
     assert!(text.contains(help), "{text}");
     let fixed = "fixed: exponential base=20s cap=40s multiplier=2 jitter=full spread=20s max-attempts=inf";
     assert!(text.contains(&format!("\n{fixed}")), "{text}");
