@@ -165,7 +165,8 @@ impl Measured {
             .or_else(|| {
                 let attempts = before.attempts.mean + ONE_ATTEMPT;
                 let worse = compare("attempts", self.attempts, before.attempts, attempts);
-                worse.filter(|_| !(gives_up && is_fix) && !says("as many attempts"))
+                let is_expected = (gives_up && is_fix) || says("as many attempts");
+                worse.filter(|_| !is_expected)
             })
             .or_else(|| {
                 let least = least.max(before.recovery.mean + spread + longest);
