@@ -26,3 +26,18 @@ fn what_check_suggests_makes_nothing_worse_that_it_does_not_say() {
     let words = [("fix", 10), ("S004", 6), ("S023", 6), ("a budget", 2)];
     try_law("help", 80, 50, &words);
 }
+
+#[test]
+fn calls_are_simulated_as_they_are_made_by_tasks() {
+    try_law("calls", 40, 36, &[("a storm", 10), ("some gave up", 10), ("few retries", 2)]);
+}
+
+#[test]
+fn connections_are_simulated_as_they_are_kept_up_by_tasks() {
+    try_law("connections", 40, 36, &[("a storm", 10), ("some gave up", 10), ("few retries", 4)]);
+}
+
+#[test]
+fn outages_are_simulated_as_they_happen_to_tasks() {
+    try_law("outages", 40, 36, &[("without guards", 6), ("with a budget", 12), ("with a breaker", 2)]);
+}

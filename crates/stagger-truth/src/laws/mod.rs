@@ -1,9 +1,10 @@
 //! The laws, one file for each tool that makes statements.
 
+mod calls;
 mod check;
 mod help;
 
 use crate::law::Law;
 
 /// All laws.
-pub const ALL: [Law; 2] = [check::LAW, help::LAW];
+pub const ALL: [Law; 5] = [check::LAW, help::LAW, calls::CALLS, calls::CONNECTIONS, calls::OUTAGES];

@@ -1,0 +1,83 @@
+use stagger::Seed;
+
+use crate::draws::Draws;
+
+/// A figure that is compared.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Measure {
+    pub(super) name: &'static str,
+    /// A difference that says nothing, because tokio's timer has a resolution of a millisecond: absolute, and relative
+    /// to the figure.
+    pub(super) tolerance: [f64; 2],
+}
+
+/// The number of runs of the simulator and of real tasks, at first and again if they differ.
+const RUNS: [[u64; 2]; 2] = [[16, 4], [64, 16]];
+
+/// Number of standard errors within which the means are equal.
+const STANDARD_ERRORS: f64 = 4.0;
+
+/// Compares the means of simulated and of real runs. A difference counts if it is found again with four times as many
+/// runs and other seeds: with thousands of figures, chance alone exceeds four standard errors now and then.
+///
+/// # Errors
+/// Returns the figures that differ.
+pub(super) fn compare<const N: usize>(
+    measures: &[Measure; N],
+    draws: &mut Draws,
+    simulated: impl Fn(Seed) -> [f64; N],
+    real: impl Fn(Seed) -> [f64; N],
+) -> Result<(), String> {
+    let mut suspects: Vec<usize> = (0..N).collect();
+    let mut report = String::new();
+    for [simulations, real_runs] in RUNS {
+        let simulated: Vec<_> = (0..simulations).map(|_| simulated(draws.seed())).collect();
+        let real: Vec<_> = (0..real_runs).map(|_| real(draws.seed())).collect();
+        report.clear();
+        suspects.retain(|&figure| {
+            let [one, other] = [&simulated, &real].map(|runs| runs.iter().map(|run| run[figure]).collect::<Vec<_>>());
+            let found = Difference::between(&one, &other);
+            let is_found = found.exceeds(&measures[figure]);
+            if is_found {
+                report.push_str(&format!("; {}: {found}", measures[figure].name));
+            }
+            is_found
+        });
+        if suspects.is_empty() {
+            return Ok(());
+        }
+    }
+    Err(report)
+}
+
+/// The difference of two means.
+struct Difference {
+    simulated: f64,
+    real: f64,
+    standard_error: f64,
+}
+
+impl Difference {
+    /// The variance is that of all runs together: four runs alone would estimate it badly.
+    fn between(simulated: &[f64], real: &[f64]) -> Self {
+        let mean = |runs: &[f64]| runs.iter().sum::<f64>() / runs.len() as f64;
+        let squares = |runs: &[f64]| runs.iter().map(|run| (run - mean(runs)).powi(2)).sum::<f64>();
+        let [one, other] = [simulated.len() as f64, real.len() as f64];
+        let variance = (squares(simulated) + squares(real)) / (one + other - 2.0);
+        let standard_error = (variance * (1.0 / one + 1.0 / other)).sqrt();
+        Self { simulated: mean(simulated), real: mean(real), standard_error }
+    }
+
+    fn exceeds(&self, measure: &Measure) -> bool {
+        let [absolute, relative] = measure.tolerance;
+        let tolerance = absolute + relative * self.real.abs();
+        (self.simulated - self.real).abs() > STANDARD_ERRORS * self.standard_error + tolerance
+    }
+}
+
+impl core::fmt::Display for Difference {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let Self { simulated, real, standard_error } = self;
+        write!(f, "simulated {simulated:.4}, real {real:.4}, standard error {standard_error:.4}")
+    }
+}
