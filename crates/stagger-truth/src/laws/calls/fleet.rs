@@ -1,11 +1,13 @@
 use core::cell::{Cell, RefCell};
 use core::fmt;
 use core::time::Duration;
+use std::collections::VecDeque;
 use std::rc::Rc;
 
 use stagger::reconnect::Reconnect;
 use stagger::{Outcome, Policy, Retrier, Seed, ServerHint};
 use stagger_sim::reconnect::{Acceptor, FirstAttempt, ReconnectFigures, ReconnectScenario, RetryAfter};
+use tokio::sync::Notify;
 
 use super::comparison::{Measure, compare};
 use super::policies;
@@ -27,8 +29,8 @@ pub(crate) const CONNECTIONS: Law = Law {
     case: |seed| case(seed, Kind::Connections),
 };
 
-/// The first of these is compared in attempts, the last four in seconds.
-const FIGURES: [Measure; 8] = [
+/// Times are in seconds.
+const FIGURES: [Measure; 9] = [
     Measure { name: "peak of a second", tolerance: [0.5, 0.005] },
     Measure { name: "peak of 100 ms", tolerance: [0.5, 0.01] },
     Measure { name: "attempts per client", tolerance: [0.0, 0.005] },
@@ -37,6 +39,7 @@ const FIGURES: [Measure; 8] = [
     Measure { name: "T50", tolerance: [0.002, 0.002] },
     Measure { name: "T99", tolerance: [0.002, 0.002] },
     Measure { name: "mean recovery", tolerance: [0.002, 0.002] },
+    Measure { name: "crashes", tolerance: [0.0, 0.0] },
 ];
 
 /// More attempts of a run take too long as tasks.
@@ -61,6 +64,8 @@ struct Fleet {
     up_at: u64,
     horizon: u64,
     hint: Option<Duration>,
+    /// The server crashes again at more than this number of attempts in a second, at most so often.
+    crash_loop: Option<(u32, f64)>,
 }
 
 fn case(seed: Seed, kind: Kind) -> Verdict {
@@ -75,6 +80,7 @@ fn case(seed: Seed, kind: Kind) -> Verdict {
     }
     let simulated = |seed| fleet.figures(&scenario.run(&fleet.policy, seed));
     match compare(&FIGURES, &mut draws, simulated, |seed| fleet.run_tasks(seed)) {
+        Ok(()) if trial.crashes > 0 => Verdict::Held("the server crashed again"),
         Ok(()) if trial.gave_up > 0 => Verdict::Held("some gave up"),
         Ok(()) if trial.attempts_per_client() > 1.5 => Verdict::Held("a storm"),
         Ok(()) => Verdict::Held("few retries"),
@@ -100,6 +106,8 @@ impl Fleet {
             up_at: micros(down),
             horizon: micros(10.0 * recovery + down + 30.0),
             hint: draws.is(0.4).then(|| draws.duration(0.2, 10.0)),
+            crash_loop: (kind == Kind::Connections && down > 0.0 && draws.is(0.6))
+                .then(|| (draws.between(1.0, 6.0) as u32, draws.between(0.02, 0.6) * clients)),
             policy: policies::draw(draws, recovery + 0.2 * down),
         }
     }
@@ -110,7 +118,9 @@ impl Fleet {
             Kind::Calls => FirstAttempt::Immediate,
             Kind::Connections => FirstAttempt::AfterDelay,
         };
+        let (crashes, above) = self.crash_loop.unwrap_or((0, 1.0));
         ReconnectScenario::builder(self.clients)
+            .crash_loop(crashes, above)
             .rate(self.rate)
             .backlog(self.backlog)
             .one_way(micros(self.one_way[0]), micros(self.one_way[1]))
@@ -124,7 +134,7 @@ impl Fleet {
     }
 
     /// Returns the figures of a simulation. A time that is not reached counts as the horizon.
-    fn figures(&self, figures: &ReconnectFigures) -> [f64; 8] {
+    fn figures(&self, figures: &ReconnectFigures) -> [f64; 9] {
         let time = |time: Option<Duration>| time.map_or(self.horizon as f64 / 1e6, |time| time.as_secs_f64());
         let share = |count: u64| count as f64 / self.clients as f64;
         [
@@ -136,11 +146,12 @@ impl Fleet {
             time(figures.t50),
             time(figures.t99),
             figures.recovered_mean.as_secs_f64(),
+            figures.crashes as f64,
         ]
     }
 
     /// Runs every client as a task, and returns the same figures.
-    fn run_tasks(self, seed: Seed) -> [f64; 8] {
+    fn run_tasks(self, seed: Seed) -> [f64; 9] {
         virtual_time::run(async move {
             // Every connection has been open for long enough to be stable when it is lost.
             let before = match self.kind {
@@ -151,29 +162,32 @@ impl Fleet {
                 fleet: self,
                 time: VirtualTime::starting(before),
                 acceptor: RefCell::new(Acceptor::new(self.rate, self.backlog)),
-                log: RefCell::new(Log::default()),
+                crashes: Crashes { up_at: Cell::new(self.up_at), ..Crashes::default() },
+                log: RefCell::new(Log { connected: vec![None; self.clients as usize], ..Log::default() }),
             });
             for id in 0..self.clients {
-                let client = Client { world: Rc::clone(&world), draws: Cell::new(Draws::new(seed.for_call(id))) };
+                let draws = Cell::new(Draws::new(seed.for_call(id)));
+                let client = Client { world: Rc::clone(&world), id: id as usize, draws };
                 tokio::task::spawn_local(client.run());
             }
             world.time.wait_until(self.horizon, 0.0).await;
             let log = world.log.borrow();
-            log.figures(&self)
+            log.figures(&self, world.crashes.times.borrow().len())
         })
-        .unwrap_or([f64::NAN; 8])
+        .unwrap_or([f64::NAN; 9])
     }
 }
 
 impl fmt::Display for Fleet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { kind, policy, clients, rate, backlog, one_way: [least, most], hint, .. } = self;
-        let Self { disconnect_window, up_at, horizon, .. } = self;
+        let Self { disconnect_window, up_at, horizon, crash_loop, .. } = self;
         write!(
             f,
             "{kind:?} with {policy}; {clients} clients, {rate}/s, backlog of {backlog}, hint {hint:?}, one way "
         )?;
-        write!(f, "{least} to {most} us, lost within {disconnect_window} us, up at {up_at} of {horizon} us")
+        write!(f, "{least} to {most} us, lost within {disconnect_window} us, up at {up_at} of {horizon} us, ")?;
+        write!(f, "crash loop {crash_loop:?}")
     }
 }
 
@@ -185,15 +199,26 @@ struct World {
     fleet: Fleet,
     time: VirtualTime,
     acceptor: RefCell<Acceptor>,
+    crashes: Crashes,
     log: RefCell<Log>,
+}
+
+/// The crashes of a server. Times are in microseconds.
+#[derive(Default)]
+struct Crashes {
+    up_at: Cell<u64>,
+    /// The attempts of the last second at a server that was up.
+    recent: RefCell<VecDeque<u64>>,
+    times: RefCell<Vec<u64>>,
+    crash: Notify,
 }
 
 /// What happened in a run. Times are in microseconds.
 #[derive(Default)]
 struct Log {
     arrivals: Vec<u64>,
-    /// When each client heard that it was connected, and how long it had been without a connection.
-    connected: Vec<[u64; 2]>,
+    /// When each client that is connected heard of it, and how long after it had lost its first connection.
+    connected: Vec<Option<[u64; 2]>>,
     gave_up: u64,
 }
 
@@ -210,58 +235,127 @@ impl Busy {
     }
 }
 
+/// A connection that is open: when the client heard of it, and the number of crashes before.
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    heard: u64,
+    crashes: usize,
+}
+
 /// A client, which runs as a task.
 struct Client {
     world: Rc<World>,
+    id: usize,
     draws: Cell<Draws>,
+}
+
+impl World {
+    /// Handles an attempt that arrives now; returns when its handshake is complete.
+    fn offer(&self, now: u64) -> Result<u64, Busy> {
+        let Self { fleet, acceptor, crashes, .. } = self;
+        if now < crashes.up_at.get() {
+            return Err(Busy(None));
+        }
+        if let Some((most, above)) = fleet.crash_loop {
+            let (mut recent, mut times) = (crashes.recent.borrow_mut(), crashes.times.borrow_mut());
+            recent.push_back(now);
+            while recent.front().is_some_and(|first| first + 1_000_000 <= now) {
+                recent.pop_front();
+            }
+            if recent.len() as f64 > above && times.len() < most as usize {
+                recent.clear();
+                times.push(now);
+                crashes.up_at.set(now + fleet.up_at);
+                *acceptor.borrow_mut() = Acceptor::new(fleet.rate, fleet.backlog);
+                crashes.crash.notify_waiters();
+                return Err(Busy(None));
+            }
+        }
+        let done = acceptor.borrow_mut().offer(Duration::from_micros(now));
+        done.map(|done| done.as_micros() as u64).ok_or(Busy(fleet.hint))
+    }
 }
 
 impl Client {
     async fn run(self) {
-        let world = &self.world;
-        let Fleet { kind, policy, disconnect_window, .. } = world.fleet;
+        let Fleet { kind, policy, disconnect_window, .. } = self.world.fleet;
         let seed = self.draw(Draws::seed);
         let lost = (self.draw(Draws::share) * disconnect_window as f64) as u64;
-        let connected = match kind {
+        match kind {
             Kind::Calls => {
-                world.time.wait_until(lost, self.draw(Draws::share)).await;
-                stagger::retry(&policy, async || self.attempt().await).classify(Busy::outcome).seed(seed).await.ok()
+                self.wait_until(lost).await;
+                let call = stagger::retry(&policy, async || self.attempt().await).classify(Busy::outcome).seed(seed);
+                self.record(lost, call.await.ok());
             }
-            Kind::Connections => {
-                let retrier = Retrier::new(policy).seed(seed).classify_exactly(Busy::outcome);
-                let is_first = Cell::new(true);
-                let mut reconnect = Reconnect::new(retrier, async || match is_first.replace(false) {
-                    true => Ok(0),
-                    false => self.attempt().await,
-                });
-                let first = reconnect.next().await.is_ok();
-                world.time.wait_until(lost, self.draw(Draws::share)).await;
-                if first { reconnect.next().await.ok() } else { None }
-            }
+            Kind::Connections => self.keep_connected(Retrier::new(policy).seed(seed), lost).await,
+        }
+    }
+
+    /// Keeps a connection open, which is lost first at `first_loss`, and again with each crash.
+    async fn keep_connected(&self, retrier: Retrier, first_loss: u64) {
+        let has_started = Cell::new(false);
+        let mut reconnect =
+            Reconnect::new(retrier.classify_exactly(Busy::outcome), async || match has_started.replace(true) {
+                true => self.attempt().await,
+                false => Ok(Open { heard: 0, crashes: 0 }),
+            });
+        // The first connection, which nothing rejects.
+        let _ = reconnect.next().await;
+        let mut lost = first_loss;
+        loop {
+            self.wait_until(lost).await;
+            let open = reconnect.next().await.ok();
+            self.record(first_loss, open);
+            let Some(open) = open else { return };
+            let crashed = self.crash_after(open.crashes).await;
+            let window = self.world.fleet.disconnect_window as f64;
+            lost = open.heard.max(crashed + (self.draw(Draws::share) * window) as u64);
+            self.world.log.borrow_mut().connected[self.id] = None;
+        }
+    }
+
+    /// Makes an attempt.
+    async fn attempt(&self) -> Result<Open, Busy> {
+        let World { time, crashes, log, .. } = &*self.world;
+        let arrives = time.now() + self.one_way();
+        self.wait_until(arrives).await;
+        log.borrow_mut().arrivals.push(arrives);
+        let answer = self.world.offer(time.now());
+        let before = crashes.times.borrow().len();
+        let done = answer.unwrap_or(time.now());
+        let back = self.one_way();
+        // A handshake that is pending when the server crashes fails then.
+        let pending = time.before(done, self.crash_after(before)).await;
+        let (answer, done) = match (answer, pending) {
+            (Ok(_), Some(crashed)) => (Err(Busy(None)), crashed),
+            _ => (answer, done),
         };
-        let mut log = world.log.borrow_mut();
-        match connected {
-            Some(heard) => log.connected.push([heard, heard.saturating_sub(lost)]),
+        self.wait_until(done + back).await;
+        answer.map(|done| Open { heard: done + back, crashes: before })
+    }
+
+    /// Waits for the crash after this number of crashes, and returns when it was.
+    async fn crash_after(&self, before: usize) -> u64 {
+        let Crashes { crash, times, .. } = &self.world.crashes;
+        loop {
+            let notified = crash.notified();
+            if let Some(at) = times.borrow().get(before) {
+                return *at;
+            }
+            notified.await;
+        }
+    }
+
+    fn record(&self, first_loss: u64, open: Option<Open>) {
+        let mut log = self.world.log.borrow_mut();
+        match open {
+            Some(Open { heard, .. }) => log.connected[self.id] = Some([heard, heard.saturating_sub(first_loss)]),
             None => log.gave_up += 1,
         }
     }
 
-    /// Makes an attempt; returns when the client heard that it was connected.
-    async fn attempt(&self) -> Result<u64, Busy> {
-        let World { fleet, time, acceptor, log } = &*self.world;
-        let arrives = time.now() + self.one_way();
-        time.wait_until(arrives, self.draw(Draws::share)).await;
-        log.borrow_mut().arrivals.push(arrives);
-        let now = time.now();
-        let answer = if arrives < fleet.up_at {
-            Err(Busy(None))
-        } else {
-            let done = acceptor.borrow_mut().offer(Duration::from_micros(now));
-            done.ok_or(Busy(fleet.hint))
-        };
-        let heard = answer.as_ref().map_or(now, |done| done.as_micros() as u64) + self.one_way();
-        time.wait_until(heard, self.draw(Draws::share)).await;
-        answer.map(|_| heard)
+    async fn wait_until(&self, at: u64) {
+        self.world.time.wait_until(at, self.draw(Draws::share)).await;
     }
 
     fn one_way(&self) -> u64 {
@@ -278,10 +372,10 @@ impl Client {
 }
 
 impl Log {
-    fn figures(&self, fleet: &Fleet) -> [f64; 8] {
+    fn figures(&self, fleet: &Fleet, crashes: usize) -> [f64; 9] {
         let clients = fleet.clients as f64;
         let [mut at, recovered]: [Vec<_>; 2] = [0, 1].map(|what| {
-            let on_time = self.connected.iter().filter(|[heard, _]| *heard <= fleet.horizon);
+            let on_time = self.connected.iter().flatten().filter(|[heard, _]| *heard <= fleet.horizon);
             on_time.map(|times| times[what] as f64 / 1e6).collect()
         });
         at.sort_by(f64::total_cmp);
@@ -298,6 +392,7 @@ impl Log {
             quantile(0.5),
             quantile(0.99),
             recovered.iter().sum::<f64>() / (recovered.len() as f64).max(1.0),
+            crashes as f64,
         ]
     }
 }

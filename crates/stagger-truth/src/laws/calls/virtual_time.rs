@@ -27,6 +27,13 @@ impl VirtualTime {
         let up = share * 1_000.0 < (at % 1_000) as f64;
         tokio::time::sleep_until(self.start + Duration::from_millis(at / 1_000 + u64::from(up))).await;
     }
+
+    /// Waits for `event`, but not longer than until `at`.
+    pub(super) async fn before<T>(self, at: u64, event: impl Future<Output = T>) -> Option<T> {
+        // Rounded up, like the wait for an answer at `at`.
+        let until = self.start + Duration::from_millis(at.div_ceil(1_000));
+        tokio::time::timeout_at(until, event).await.ok()
+    }
 }
 
 /// Runs a world of tasks in virtual time, until `main` completes; returns its output.
