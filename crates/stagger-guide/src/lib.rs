@@ -59,5 +59,8 @@ pub mod numbers {}
 #[doc = include_str!("../../../docs/guide/simulate.md")]
 pub mod simulate {}
 
+#[doc = include_str!("../../../docs/guide/truth.md")]
+pub mod truth {}
+
 #[doc = include_str!("../../../docs/guide/websocket.md")]
 pub mod websocket {}
