@@ -45,9 +45,14 @@ impl Draws {
         self.share() < probability
     }
 
+    /// Draws 64 random bits.
+    pub fn bits(&mut self) -> u64 {
+        self.count += 1;
+        self.seed.draw(self.count)
+    }
+
     /// Draws a seed for a simulation.
     pub fn seed(&mut self) -> Seed {
-        self.count += 1;
-        Seed::new(self.seed.draw(self.count))
+        Seed::new(self.bits())
     }
 }

@@ -7,4 +7,4 @@ mod help;
 use crate::law::Law;
 
 /// All laws.
-pub const ALL: [Law; 5] = [check::LAW, help::LAW, calls::CALLS, calls::CONNECTIONS, calls::OUTAGES];
+pub const ALL: [Law; 6] = [check::LAW, help::LAW, calls::CALLS, calls::CONNECTIONS, calls::OUTAGES, calls::ADVISED];

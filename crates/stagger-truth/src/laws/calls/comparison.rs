@@ -51,7 +51,7 @@ pub(super) fn compare<const N: usize>(
 }
 
 /// The difference of two means.
-struct Difference {
+pub(super) struct Difference {
     simulated: f64,
     real: f64,
     standard_error: f64,
@@ -60,19 +60,28 @@ struct Difference {
 impl Difference {
     /// The variance is that of all runs together: four runs alone would estimate it badly.
     fn between(simulated: &[f64], real: &[f64]) -> Self {
-        let mean = |runs: &[f64]| runs.iter().sum::<f64>() / runs.len() as f64;
+        Self::of_mean(mean(simulated), simulated.len() as u32, simulated, real)
+    }
+
+    /// The difference between the mean of real runs and one that was found in this number of other simulations;
+    /// `simulated` only tells how much it varies.
+    pub(super) fn of_mean(said: f64, runs: u32, simulated: &[f64], real: &[f64]) -> Self {
         let squares = |runs: &[f64]| runs.iter().map(|run| (run - mean(runs)).powi(2)).sum::<f64>();
         let [one, other] = [simulated.len() as f64, real.len() as f64];
         let variance = (squares(simulated) + squares(real)) / (one + other - 2.0);
-        let standard_error = (variance * (1.0 / one + 1.0 / other)).sqrt();
-        Self { simulated: mean(simulated), real: mean(real), standard_error }
+        let standard_error = (variance * (1.0 / f64::from(runs) + 1.0 / other)).sqrt();
+        Self { simulated: said, real: mean(real), standard_error }
     }
 
-    fn exceeds(&self, measure: &Measure) -> bool {
+    pub(super) fn exceeds(&self, measure: &Measure) -> bool {
         let [absolute, relative] = measure.tolerance;
         let tolerance = absolute + relative * self.real.abs();
         (self.simulated - self.real).abs() > STANDARD_ERRORS * self.standard_error + tolerance
     }
+}
+
+fn mean(runs: &[f64]) -> f64 {
+    runs.iter().sum::<f64>() / runs.len() as f64
 }
 
 impl core::fmt::Display for Difference {

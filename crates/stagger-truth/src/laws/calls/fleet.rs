@@ -1,7 +1,8 @@
 use core::cell::{Cell, RefCell};
+use core::cmp::Reverse;
 use core::fmt;
 use core::time::Duration;
-use std::collections::VecDeque;
+use std::collections::{BinaryHeap, VecDeque};
 use std::rc::Rc;
 
 use stagger::reconnect::Reconnect;
@@ -46,26 +47,26 @@ const FIGURES: [Measure; 9] = [
 const MAX_ATTEMPTS: u64 = 60_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+pub(super) enum Kind {
     Calls,
     Connections,
 }
 
 /// The circumstances of a fleet. Times are in microseconds.
 #[derive(Clone, Copy)]
-struct Fleet {
-    kind: Kind,
-    policy: Policy,
-    clients: u64,
-    rate: f64,
-    backlog: u32,
-    one_way: [u64; 2],
-    disconnect_window: u64,
-    up_at: u64,
-    horizon: u64,
-    hint: Option<Duration>,
+pub(super) struct Fleet {
+    pub(super) kind: Kind,
+    pub(super) policy: Policy,
+    pub(super) clients: u64,
+    pub(super) rate: f64,
+    pub(super) backlog: u32,
+    pub(super) one_way: [u64; 2],
+    pub(super) disconnect_window: u64,
+    pub(super) up_at: u64,
+    pub(super) horizon: u64,
+    pub(super) hint: Option<Duration>,
     /// The server crashes again at more than this number of attempts in a second, at most so often.
-    crash_loop: Option<(u32, f64)>,
+    pub(super) crash_loop: Option<(u32, f64)>,
 }
 
 fn case(seed: Seed, kind: Kind) -> Verdict {
@@ -96,6 +97,13 @@ impl Fleet {
         let down = if draws.is(0.4) { 0.0 } else { draws.between(0.3, 20.0) };
         let least = draws.between(2e3, 5e4);
         let micros = |seconds: f64| (seconds * 1e6) as u64;
+        let crashes = kind == Kind::Connections && down > 0.0 && draws.is(0.6);
+        let mut policy = policies::draw(draws, recovery + 0.2 * down);
+        if crashes && draws.is(0.5) {
+            // So short that some connections are stable when the server crashes again.
+            let stable_after = draws.duration(0.02, 0.5 * recovery);
+            policy = policy.to_builder().stable_after(stable_after).build().unwrap_or(policy);
+        }
         Self {
             kind,
             clients: clients as u64,
@@ -106,13 +114,12 @@ impl Fleet {
             up_at: micros(down),
             horizon: micros(10.0 * recovery + down + 30.0),
             hint: draws.is(0.4).then(|| draws.duration(0.2, 10.0)),
-            crash_loop: (kind == Kind::Connections && down > 0.0 && draws.is(0.6))
-                .then(|| (draws.between(1.0, 6.0) as u32, draws.between(0.02, 0.6) * clients)),
-            policy: policies::draw(draws, recovery + 0.2 * down),
+            crash_loop: crashes.then(|| (draws.between(1.0, 6.0) as u32, draws.between(0.02, 0.6) * clients)),
+            policy,
         }
     }
 
-    fn scenario(&self) -> Option<ReconnectScenario> {
+    pub(super) fn scenario(&self) -> Option<ReconnectScenario> {
         let micros = Duration::from_micros;
         let first_attempt = match self.kind {
             Kind::Calls => FirstAttempt::Immediate,
@@ -134,7 +141,7 @@ impl Fleet {
     }
 
     /// Returns the figures of a simulation. A time that is not reached counts as the horizon.
-    fn figures(&self, figures: &ReconnectFigures) -> [f64; 9] {
+    pub(super) fn figures(&self, figures: &ReconnectFigures) -> [f64; 9] {
         let time = |time: Option<Duration>| time.map_or(self.horizon as f64 / 1e6, |time| time.as_secs_f64());
         let share = |count: u64| count as f64 / self.clients as f64;
         [
@@ -151,7 +158,7 @@ impl Fleet {
     }
 
     /// Runs every client as a task, and returns the same figures.
-    fn run_tasks(self, seed: Seed) -> [f64; 9] {
+    pub(super) fn run_tasks(self, seed: Seed) -> [f64; 9] {
         virtual_time::run(async move {
             // Every connection has been open for long enough to be stable when it is lost.
             let before = match self.kind {
@@ -162,6 +169,8 @@ impl Fleet {
                 fleet: self,
                 time: VirtualTime::starting(before),
                 acceptor: RefCell::new(Acceptor::new(self.rate, self.backlog)),
+                on_their_way: RefCell::default(),
+                answers: RefCell::new(vec![None; self.clients as usize]),
                 crashes: Crashes { up_at: Cell::new(self.up_at), ..Crashes::default() },
                 log: RefCell::new(Log { connected: vec![None; self.clients as usize], ..Log::default() }),
             });
@@ -199,6 +208,11 @@ struct World {
     fleet: Fleet,
     time: VirtualTime,
     acceptor: RefCell<Acceptor>,
+    /// The attempts on their way: when each arrives, a draw that breaks ties, and the client.
+    on_their_way: RefCell<BinaryHeap<Reverse<(u64, u64, usize)>>>,
+    /// The answers to the attempts that have arrived, by client: when the handshake is complete, and the number of
+    /// crashes before.
+    answers: RefCell<Vec<Option<(Result<u64, Busy>, usize)>>>,
     crashes: Crashes,
     log: RefCell<Log>,
 }
@@ -250,7 +264,20 @@ struct Client {
 }
 
 impl World {
-    /// Handles an attempt that arrives now; returns when its handshake is complete.
+    /// Answers the attempts that have arrived, in the order of their arrival. Tasks wake in whole milliseconds, in an
+    /// order of tokio's, which would favor the attempts with the longest way.
+    fn answer_arrivals(&self) {
+        let now = self.time.now();
+        let mut on_their_way = self.on_their_way.borrow_mut();
+        while on_their_way.peek().is_some_and(|Reverse((arrives, ..))| *arrives <= now) {
+            let Some(Reverse((arrives, _, client))) = on_their_way.pop() else { break };
+            self.log.borrow_mut().arrivals.push(arrives);
+            let answer = self.offer(arrives);
+            self.answers.borrow_mut()[client] = Some((answer, self.crashes.times.borrow().len()));
+        }
+    }
+
+    /// Handles an attempt that arrives at this time; returns when its handshake is complete.
     fn offer(&self, now: u64) -> Result<u64, Busy> {
         let Self { fleet, acceptor, crashes, .. } = self;
         if now < crashes.up_at.get() {
@@ -316,18 +343,18 @@ impl Client {
 
     /// Makes an attempt.
     async fn attempt(&self) -> Result<Open, Busy> {
-        let World { time, crashes, log, .. } = &*self.world;
+        let World { time, on_their_way, answers, .. } = &*self.world;
         let arrives = time.now() + self.one_way();
-        self.wait_until(arrives).await;
-        log.borrow_mut().arrivals.push(arrives);
-        let answer = self.world.offer(time.now());
-        let before = crashes.times.borrow().len();
-        let done = answer.unwrap_or(time.now());
+        on_their_way.borrow_mut().push(Reverse((arrives, self.draw(Draws::bits), self.id)));
+        time.wait_until(arrives, 0.0).await;
+        self.world.answer_arrivals();
+        let Some((answer, before)) = answers.borrow_mut()[self.id].take() else { return Err(Busy(None)) };
+        let done = answer.unwrap_or(arrives);
         let back = self.one_way();
         // A handshake that is pending when the server crashes fails then.
         let pending = time.before(done, self.crash_after(before)).await;
         let (answer, done) = match (answer, pending) {
-            (Ok(_), Some(crashed)) => (Err(Busy(None)), crashed),
+            (Ok(done), Some(crashed)) if crashed < done => (Err(Busy(None)), crashed),
             _ => (answer, done),
         };
         self.wait_until(done + back).await;

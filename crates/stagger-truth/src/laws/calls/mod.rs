@@ -4,6 +4,7 @@
 //! follows the documentation of the scenario. Their seeds are not those of the simulator, so the figures can only agree
 //! as random variables: the means of several runs are compared.
 
+mod advised;
 mod comparison;
 mod fleet;
 mod guards;
@@ -11,5 +12,6 @@ mod policies;
 mod traffic;
 mod virtual_time;
 
+pub(super) use advised::ADVISED;
 pub(super) use fleet::{CALLS, CONNECTIONS};
 pub(super) use traffic::OUTAGES;
