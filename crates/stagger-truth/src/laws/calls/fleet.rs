@@ -98,6 +98,8 @@ impl Fleet {
         let least = draws.between(2e3, 5e4);
         let micros = |seconds: f64| (seconds * 1e6) as u64;
         let crashes = kind == Kind::Connections && down > 0.0 && draws.is(0.6);
+        // A short outage, so that the server is up again before it would have worked off its backlog.
+        let [down, most_backlog] = if crashes && draws.is(0.5) { [0.1 * down, 4.0] } else { [down, 1.0] };
         let mut policy = policies::draw(draws, recovery + 0.2 * down);
         if crashes && draws.is(0.5) {
             // So short that some connections are stable when the server crashes again.
@@ -108,7 +110,7 @@ impl Fleet {
             kind,
             clients: clients as u64,
             rate,
-            backlog: (rate * draws.between(0.02, 1.0)).ceil() as u32,
+            backlog: (rate * draws.between(0.02, most_backlog)).ceil() as u32,
             one_way: [least as u64, (least * draws.between(1.0, 4.0)) as u64],
             disconnect_window: micros(draws.between(0.05, 5.0)),
             up_at: micros(down),
