@@ -17,7 +17,7 @@ pub(super) struct GuardSettings {
 
 #[derive(Clone, Copy, Debug)]
 enum BudgetSettings {
-    Tokens { capacity: u32, reward: Ratio, refill: Option<u32> },
+    Tokens { capacity: u32, reward: Ratio, refill: Option<u32>, throttled_cost: u32 },
     Window { ratio: Ratio, min_per_second: u32, ttl: Duration },
     Lifetime { ratio: Ratio, bootstrap: u32 },
     Throttle { max_tokens: u32, token_ratio: Ratio },
@@ -106,6 +106,7 @@ impl BudgetSettings {
                 capacity: count(draws, 500.0),
                 reward: percent(draws, 1.0, 100.0),
                 refill: draws.is(0.3).then(|| count(draws, 20.0)),
+                throttled_cost: count(draws, 30.0),
             },
             1 => Self::Window {
                 ratio: percent(draws, 1.0, 50.0),
@@ -129,8 +130,9 @@ impl BudgetSettings {
             }
         }
         match self {
-            Self::Tokens { capacity, reward, refill } => {
+            Self::Tokens { capacity, reward, refill, throttled_cost } => {
                 let builder = Tokens::builder().capacity(capacity).fractional_reward(reward);
+                let builder = builder.throttled_cost(throttled_cost);
                 let refilled = refill.map_or(builder, |tokens| builder.refill(tokens, Duration::from_secs(1)));
                 add(guarded, refilled.build())
             }

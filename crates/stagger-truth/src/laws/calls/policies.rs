@@ -39,7 +39,7 @@ fn draw_once(draws: &mut Draws, recovery: f64) -> Option<Policy> {
     if draws.is(0.2) {
         builder = builder.max_hint(draws.duration(0.5, 20.0));
     }
-    if draws.is(0.2) {
+    if draws.is(0.3) {
         builder = builder.throttled_base(draws.duration(0.05 * recovery, recovery));
     }
     if draws.is(0.3) {

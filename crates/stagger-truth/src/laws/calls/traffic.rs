@@ -74,17 +74,19 @@ fn case(seed: Seed) -> Verdict {
 impl Traffic {
     fn draw(draws: &mut Draws) -> Self {
         let rate = draws.between(60.0, 250.0);
-        let capacity = rate * draws.between(1.05, 5.0);
+        let capacity = rate * draws.between(1.02, 4.0);
         let millis = |draws: &mut Draws, least: f64, most: f64| 1_000 * draws.between(least, most) as u64;
         let (start, duration) = (millis(draws, 2_000.0, 5_000.0), millis(draws, 50.0, 8_000.0));
         let timeout = millis(draws, 50.0, 3_000.0);
+        // At most half of the timeout: a round trip.
+        let one_way = if draws.is(0.7) { millis(draws, 1.0, 25.0) } else { millis(draws, 2.0, 4e-4 * timeout as f64) };
         Self {
             rate,
             capacity,
-            queue: (capacity * draws.between(0.05, 6.0)).ceil() as u32,
+            queue: (capacity * draws.between(0.02, 6.0)).ceil() as u32,
             processes: draws.between(1.0, 20.0) as u32,
             outage: if draws.is(0.6) { OutageKind::Stall } else { OutageKind::Reject },
-            one_way: millis(draws, 1.0, 25.0),
+            one_way,
             timeout,
             start,
             end: start + duration,
