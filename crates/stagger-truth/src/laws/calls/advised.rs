@@ -6,7 +6,7 @@ use stagger_sim::Progress;
 use stagger_sim::advise::{Answers, Prediction, Transience, advise};
 use stagger_sim::lint::{DeploymentContext, Idempotency, Purpose, Rate};
 
-use super::comparison::{Difference, Measure};
+use super::comparison::{Difference, Measure, STANDARD_ERRORS};
 use super::fleet::{Fleet, Kind};
 use crate::draws::Draws;
 use crate::law::{Law, Verdict};
@@ -91,7 +91,7 @@ fn case(seed: Seed) -> Verdict {
         suspects.retain(|&figure| {
             let [one, other] = [&simulated, &real].map(|runs| runs.iter().map(|run| run[figure]).collect::<Vec<_>>());
             let found = Difference::of_mean(said[figure], front.runs, &one, &other);
-            let is_found = found.exceeds(&FIGURES[figure]) && (figure != 3 || is_nearly_all);
+            let is_found = found.exceeds(STANDARD_ERRORS, &FIGURES[figure]) && (figure != 3 || is_nearly_all);
             if is_found {
                 report.push_str(&format!("; {}: {found}", FIGURES[figure].name));
             }

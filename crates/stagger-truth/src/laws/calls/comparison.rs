@@ -11,14 +11,16 @@ pub(super) struct Measure {
     pub(super) tolerance: [f64; 2],
 }
 
-/// The number of runs of the simulator and of real tasks, at first and again if they differ.
-const RUNS: [[u64; 2]; 2] = [[16, 4], [64, 16]];
+/// The number of runs of the simulator and of real tasks: at first, and again as long as they may differ.
+const RUNS: [[u64; 2]; 3] = [[16, 4], [64, 16], [128, 48]];
 
 /// Number of standard errors within which the means are equal.
-const STANDARD_ERRORS: f64 = 4.0;
+pub(super) const STANDARD_ERRORS: f64 = 4.0;
+/// Number of standard errors from which on a figure is compared again, in more runs.
+const SUSPICIOUS: f64 = 2.5;
 
-/// Compares the means of simulated and of real runs. A difference counts if it is found again with four times as many
-/// runs and other seeds: with thousands of figures, chance alone exceeds four standard errors now and then.
+/// Compares the means of simulated and of real runs. A difference counts if it is found in a second comparison, with
+/// other seeds: with thousands of figures, chance alone exceeds four standard errors now and then.
 ///
 /// # Errors
 /// Returns the figures that differ.
@@ -29,25 +31,26 @@ pub(super) fn compare<const N: usize>(
     real: impl Fn(Seed) -> [f64; N],
 ) -> Result<(), String> {
     let mut suspects: Vec<usize> = (0..N).collect();
-    let mut report = String::new();
-    for [simulations, real_runs] in RUNS {
+    for (round, [simulations, real_runs]) in RUNS.into_iter().enumerate() {
         let simulated: Vec<_> = (0..simulations).map(|_| simulated(draws.seed())).collect();
         let real: Vec<_> = (0..real_runs).map(|_| real(draws.seed())).collect();
-        report.clear();
+        let mut report = String::new();
         suspects.retain(|&figure| {
             let [one, other] = [&simulated, &real].map(|runs| runs.iter().map(|run| run[figure]).collect::<Vec<_>>());
             let found = Difference::between(&one, &other);
-            let is_found = found.exceeds(&measures[figure]);
-            if is_found {
+            if round > 0 && found.exceeds(STANDARD_ERRORS, &measures[figure]) {
                 report.push_str(&format!("; {}: {found}", measures[figure].name));
             }
-            is_found
+            found.exceeds(SUSPICIOUS, &measures[figure])
         });
+        if !report.is_empty() {
+            return Err(report);
+        }
         if suspects.is_empty() {
-            return Ok(());
+            break;
         }
     }
-    Err(report)
+    Ok(())
 }
 
 /// The difference of two means.
@@ -73,10 +76,11 @@ impl Difference {
         Self { simulated: said, real: mean(real), standard_error }
     }
 
-    pub(super) fn exceeds(&self, measure: &Measure) -> bool {
+    /// Returns whether the means differ by more than this number of standard errors and the tolerance.
+    pub(super) fn exceeds(&self, standard_errors: f64, measure: &Measure) -> bool {
         let [absolute, relative] = measure.tolerance;
         let tolerance = absolute + relative * self.real.abs();
-        (self.simulated - self.real).abs() > STANDARD_ERRORS * self.standard_error + tolerance
+        (self.simulated - self.real).abs() > standard_errors * self.standard_error + tolerance
     }
 }
 
