@@ -39,8 +39,8 @@ fn draw_once(draws: &mut Draws, recovery: f64) -> Option<Policy> {
     if draws.is(0.2) {
         builder = builder.max_hint(draws.duration(0.5, 20.0));
     }
-    if draws.is(0.3) {
-        builder = builder.throttled_base(draws.duration(0.05 * recovery, recovery));
+    if draws.is(0.5) {
+        builder = builder.throttled_base(draws.duration(0.05 * recovery, 2.0 * recovery));
     }
     if draws.is(0.3) {
         builder = builder.stable_after(draws.duration(0.5, 30.0));
@@ -50,7 +50,9 @@ fn draw_once(draws: &mut Draws, recovery: f64) -> Option<Policy> {
 
 fn shape(draws: &mut Draws, recovery: f64) -> PolicyBuilder {
     let base = draws.duration(0.02 * recovery, recovery);
-    let cap = base.mul_f64(draws.between(1.0, 60.0));
+    // Whole milliseconds: tokio's timer turns the rest of a delay without jitter into a random one, which separates
+    // clients that would stay in step.
+    let cap = draws.duration(base.as_secs_f64(), 60.0 * base.as_secs_f64());
     match (draws.share() * 8.0) as u32 {
         0 => Policy::constant(base),
         1 => Policy::linear(base, base, cap),
