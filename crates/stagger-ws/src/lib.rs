@@ -38,7 +38,7 @@
 //!
 //! ```text
 //! connections lost ──▶ random spread ──▶ attempt ──▶ backoff ──▶ attempt ──▶ … ──▶ open
-//!        ▲             [0, 10 s]                     full jitter, 500 ms to 30 s    │
+//!        ▲             [0, 10 s]                     equal jitter, 15 to 30 s       │
 //!        └────── the count restarts only after a connection was up for 10 s ◀───────┘
 //! ```
 //!
@@ -67,7 +67,7 @@
 //! | connection reset, lost without a close frame, refused, or timed out; unknown host name; keepalive timeout | spread, then backoff |
 //! | close frame | depends on the close code: [`codes`] |
 //! | 401, 403 | one more attempt with fresh credentials: the request provider sees [`ConnectAttempt::auth_rejection`]; then fatal |
-//! | 408, 425, 429, 5xx except 501, 505 to 508, 510 and 511 | backoff. `Retry-After` is a minimum, with a spread added to it; if it exceeds the policy's `max_hint`, the client gives up immediately |
+//! | 408, 425, 429, 5xx except 501, 505 to 508, 510 and 511 | backoff. `Retry-After` is a minimum, with a spread added to it; if it exceeds the policy's `max_hint`, the client gives up immediately (the default policy has none) |
 //! | 3xx | fatal, unless [redirects](ClientBuilder::max_redirects) are followed |
 //! | any other response | fatal |
 //! | bad certificate, wrong name, no common TLS version | fatal |

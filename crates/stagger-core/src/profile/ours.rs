@@ -1,4 +1,4 @@
-//! Recommended policies.
+//! Recommended policies. The guide, "How the profiles were chosen", has the criterion and the figures.
 
 use super::Profile;
 use super::entry::profiles;
@@ -11,16 +11,19 @@ profiles! {
     exponential(ms(100), secs(30)).max_attempts(4).max_hint(secs(30));
 
     /// A WebSocket, or any long-lived connection that is kept up: spread over ten seconds after every loss, because it
-    /// may have hit every client, and a count that restarts only after ten healthy seconds. It does not give up, but
-    /// [tells](crate::machine::Unreachable) after ten failed attempts.
+    /// may have hit every client. A first failure after that is evidence of a common cause, so the backoff begins with 7.5
+    /// to 15 s. The count restarts only after ten healthy seconds. It does not give up, but
+    /// [tells](crate::machine::Unreachable) after ten failed attempts, and waits for as long as the server says.
     WEB_SOCKET = "web-socket" from "stagger, for connections that are kept up"
         in "a drop hits every client in the same instant; backoff alone brings them back within one base":
-    exponential(ms(500), secs(30)).spread(secs(10)).unlimited_attempts().stable_after(secs(10));
+    exponential(secs(15), secs(30)).jitter(Jitter::Equal).spread(secs(10)).unlimited_attempts().unlimited_hint()
+        .stable_after(secs(10));
 
-    /// Background work that no user waits for.
+    /// Background work that no user waits for. Its ten attempts take a quarter of an hour on average, so that nearly every
+    /// job outlasts an outage of ten.
     BACKGROUND_JOB = "background-job" from "stagger, for background work"
-        in "patient, and decorrelated so that workers drift apart":
-    decorrelated(secs(1), secs(60)).max_attempts(10);
+        in "patient, and spread by half of each delay in both directions":
+    exponential(secs(30), mins(2)).jitter(Jitter::Factor(Ratio::percent(50))).max_attempts(10);
 
     /// A function that is billed by its running time, which does not wait for more than ten seconds because a server
     /// says so. Set `max_elapsed` to the time that the invocation has left.

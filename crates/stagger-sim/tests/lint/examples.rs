@@ -55,6 +55,21 @@ const EXAMPLES: &[(&str, (&str, &str), (&str, &str))] = &[
         ("exponential base=1s cap=10m max-attempts=9", ""),
         ("exponential base=1s cap=10m max-attempts=9 max-elapsed=50s", ""),
     ),
+    (
+        "S006",
+        ("exponential base=9s cap=60s max-attempts=inf spread=10s", "for=reconnecting"),
+        ("exponential base=10s cap=60s max-attempts=inf spread=10s", "for=reconnecting"),
+    ),
+    (
+        "S007",
+        ("exponential base=20s cap=301s max-attempts=10", "for=background"),
+        ("exponential base=20s cap=300s max-attempts=10", "for=background"),
+    ),
+    (
+        "S008",
+        ("exponential base=15s cap=3m max-attempts=inf spread=5s", "for=reconnecting"),
+        ("exponential base=15s cap=3m max-attempts=inf spread=10s", "for=reconnecting"),
+    ),
     ("S008", ("exponential base=5ms cap=1s", ""), ("exponential base=10ms cap=1s", "")),
     ("S008", ("exponential base=2s cap=60s", ""), ("exponential base=2s cap=60s", "for=background")),
     ("S008", ("exponential base=500ms cap=60s", "for=background"), ("exponential base=500ms cap=30s", "for=far")),

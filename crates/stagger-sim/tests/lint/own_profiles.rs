@@ -30,8 +30,11 @@ fn the_policies_of_the_guide_have_no_findings() {
     for (text, words) in [
         ("exponential base=20ms cap=500ms max-attempts=2", "for=interactive"),
         ("exponential base=200ms cap=10s max-attempts=5 max-elapsed=30s", "for=far"),
-        ("exponential base=10s cap=30s spread=10s max-attempts=inf stable-after=10s", "for=reconnecting"),
-        ("exponential base=1s cap=60s jitter=decorrelated max-attempts=10", "for=background"),
+        (
+            "exponential base=15s cap=30s jitter=equal spread=10s max-attempts=inf max-hint=inf stable-after=10s",
+            "for=reconnecting",
+        ),
+        ("exponential base=30s cap=2m jitter=50% max-attempts=10", "for=background"),
         ("constant base=1s", ""),
         ("linear base=500ms step=500ms cap=30s", ""),
     ] {

@@ -75,7 +75,7 @@ fn profiles_match_or_are_rejected(part: usize) {
     for profile in Profile::all().skip(part).step_by(3) {
         let policy = profile.policy();
         let scenario = million().build().unwrap();
-        let rejected = ["aws-blog", "polly-v8", "reconnecting-websocket", "background-job"].contains(&profile.name());
+        let rejected = ["aws-blog", "polly-v8", "reconnecting-websocket"].contains(&profile.name());
         match fluid::run(&scenario, &policy) {
             Err(reason) => assert!(rejected && reason == NotSimulable::Delays, "{}: {reason}", profile.name()),
             Ok(_) => {

@@ -25,7 +25,7 @@ pub(super) type OnClosed = Box<dyn FnMut(&Closed) + Send + Sync>;
 ///
 /// | setting | default |
 /// |---|---|
-/// | retrier | the policy [`WEB_SOCKET`]: spread 10 s, then full jitter 500 ms to 30 s, without a limit, healthy after 10 s |
+/// | retrier | the policy [`WEB_SOCKET`]: spread 10 s, then equal jitter 15 to 30 s, without a limit, healthy after 10 s |
 /// | connect timeout, close timeout | 10 s, 5 s |
 /// | keepalive | a ping after 20 s without a frame; the connection is lost 20 s after the ping |
 /// | close codes | [`codes::rfc6455`](rfc6455) |

@@ -1,7 +1,7 @@
 //! A connection that is kept up does not give up by default, but tells.
 
 use stagger_core::machine::{ReconnectStep, Unreachable};
-use stagger_core::{Jitter, Outcome, Policy, PolicyBuilder, StopReason, profile};
+use stagger_core::{DelaySource, Jitter, Outcome, Policy, PolicyBuilder, ServerHint, StopReason, profile};
 
 use super::link::{Link, waits};
 use crate::laws::support::{at, ms, secs};
@@ -31,6 +31,23 @@ fn the_profile_of_connections_does_not_give_up() {
         link.retry();
     }
     assert_eq!(link.ended(Outcome::Permanent), ReconnectStep::GiveUp(StopReason::Permanent));
+}
+
+/// Giving up is longer than any wait, and `reconnect_now` ends both.
+#[test]
+fn the_profile_of_connections_waits_for_as_long_as_the_server_says() {
+    for hint in [secs(301), secs(3_600), secs(86_400)] {
+        let hinted = Outcome::throttled(Some(ServerHint::AtLeast(hint)));
+        let mut link = Link::new(profile::WEB_SOCKET.policy()).up();
+        link.advance(secs(60));
+        for _ in 0..3 {
+            let (after, source) = waits(link.ended(hinted));
+            assert!(hint <= after && after <= hint * 3 / 2 && source == DelaySource::Hint, "{hint:?}: {after:?}");
+            link.retry();
+        }
+        let refused = Outcome::throttled(Some(ServerHint::DoNotRetry));
+        assert_eq!(link.ended(refused), ReconnectStep::GiveUp(StopReason::Hint));
+    }
 }
 
 #[test]

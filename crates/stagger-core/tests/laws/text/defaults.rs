@@ -40,7 +40,7 @@ fn a_value_of_a_profile_yields_to_a_given_value() {
         // A profile without a cap stays without one.
         ("tenacity base=1h", secs(3600), None),
         // Its interval would be empty if cap and base were equal.
-        ("background-job base=2m", secs(120), Some(secs(360))),
+        ("default jitter=decorrelated base=2m", secs(120), Some(secs(360))),
         ("aws-blog cap=3ms", ms(1), Some(ms(3))),
     ] {
         let policy: Policy = text.parse().unwrap();

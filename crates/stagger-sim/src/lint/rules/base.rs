@@ -18,7 +18,9 @@ pub(in crate::lint) static BASE_OUT_OF_RANGE: Rule = Rule {
     details: "Applies to exponential and linear backoff whose base lies outside the usual range for its purpose: 10 \
               to 100 ms for a nearby API, 100 ms to 1 s for a database or a remote service, 1 s or more for a \
               background job, and 10 ms to 1 s for interactive calls, serverless functions and unspecified purposes. \
-              A long-lived connection may start with up to 5 s (RFC 6455, section 7.2.3), and every policy with a base of its spread's length, or of twice clients / capacity. A good base is a few times \
+              A long-lived connection may start with up to 5 s (RFC 6455, section 7.2.3) or twice its spread, since a \
+              first failure after a spread has a cause that other clients have, too; every policy with a base of its \
+              spread's length, or of twice clients / capacity. A good base is a few times \
               the duration of a successful call.",
     check: base_out_of_range,
 };
@@ -39,8 +41,12 @@ fn usual(purpose: Option<Purpose>) -> (Duration, Duration, &'static str) {
 
 fn base_out_of_range(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     let (policy, (from, to, what)) = (analysis.policy, usual(analysis.context.purpose));
+    let spread = match analysis.context.purpose {
+        Some(Purpose::Reconnecting) => policy.spread().saturating_mul(2),
+        _ => policy.spread(),
+    };
     // The first delay of a fleet may be its first wave.
-    let to = to.max(policy.spread()).max(analysis.window().map_or(Duration::ZERO, |window| window.saturating_mul(2)));
+    let to = to.max(spread).max(analysis.window().map_or(Duration::ZERO, |window| window.saturating_mul(2)));
     let base = policy.base();
     let grows = matches!(policy.backoff(), Backoff::Exponential { .. } | Backoff::Linear { .. });
     if !analysis.retries() || !grows || (from..=to).contains(&base) {

@@ -4,6 +4,7 @@ use stagger_core::schedule::Backoff;
 
 use super::super::analysis::{PolicyAnalysis, brief, round_up};
 use super::super::change::{Change, delays, duration, value};
+use super::super::context::Purpose;
 use super::super::rule::{Diagnosis, Rule, Severity};
 use super::jitter::base_for_full;
 
@@ -14,8 +15,12 @@ const USUAL: Duration = match stagger_core::Policy::DEFAULT.cap() {
     Some(cap) => cap,
     None => LONGEST,
 };
+/// The longest cap recommended for background work: with ten attempts, most jobs outlast an outage of half an hour.
+const LONGEST_OF_JOBS: Duration = Duration::from_secs(300);
 /// Minimum ratio of cap to base.
 const BASES: u32 = 10;
+/// A base from which on the first delay is long enough: the spread of the profile for connections.
+const PATIENT: Duration = stagger_core::profile::WEB_SOCKET.policy().spread();
 
 pub(in crate::lint) static NO_CAP: Rule = Rule {
     code: "S005",
@@ -60,7 +65,10 @@ pub(in crate::lint) static CAP_NEAR_BASE: Rule = Rule {
     rationale: "delays stop growing after a few retries, so a long outage receives as many attempts per second as a \
                 short one",
     details: "Applies to exponential and linear backoff whose cap is less than ten times the base, if enough retries \
-              are allowed to reach it. A client makes about T / cap attempts in an outage of length T. Does not apply to a base of half the spread to the whole spread (S024) whose cap is at least twice the base, nor to a cap of twice clients / capacity, if they are known.",
+              are allowed to reach it. A client makes about T / cap attempts in an outage of length T. Does not apply \
+              to a base of 10 s or more, whose delays are long from the first retry on, nor to a base of half the \
+              spread to the whole spread (S024) whose cap is at least twice the base, nor to a cap of twice clients / \
+              capacity, if they are known.",
     check: cap_near_base,
 };
 
@@ -73,7 +81,8 @@ fn cap_near_base(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
         policy.base() <= policy.spread() && policy.base() >= policy.spread() / 2 && cap >= policy.base() * 2;
     // At twice clients / capacity, a fleet with full jitter arrives at the rate of the capacity.
     let enough = analysis.window().map(|window| round_up(window.saturating_mul(2)));
-    if !analysis.grows() || cap >= wanted || is_of_size || enough.is_some_and(|enough| cap >= enough) {
+    let is_enough = is_of_size || policy.base() >= PATIENT || enough.is_some_and(|enough| cap >= enough);
+    if !analysis.grows() || cap >= wanted || is_enough {
         return None;
     }
     let times = cap.as_secs_f64() / policy.base().as_secs_f64();
@@ -93,11 +102,10 @@ pub(in crate::lint) static CAP_TOO_LONG: Rule = Rule {
     severity: Severity::Note,
     title: "delays exceed one minute",
     rationale: "a client that draws such a delay just before the service recovers stays disconnected for that long",
-    details: "Applies if a delay can exceed 60 s: through a cap above 60 s that retries reach, or through a delay \
-              list. If clients / capacity is above 30 s, the limit is twice that: a shorter cap would bring the \
+    details: "Applies if a delay can exceed 60 s, or five minutes for background work: through a cap above 60 s that retries reach, or through a delay \
+              list. If twice clients / capacity is more, that is the limit: a shorter cap would bring the \
               clients back faster than the server accepts them. The last clients are back about one cap after the service. Google Cloud's documentation of \
-              truncated exponential backoff names 32 s and 64 s as typical. For background work with expensive \
-              attempts, longer delays may be intended.",
+              truncated exponential backoff names 32 s and 64 s as typical.",
     check: cap_too_long,
 };
 
@@ -105,7 +113,8 @@ fn cap_too_long(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     let policy = analysis.policy;
     // At a cap of twice clients / capacity, clients with full jitter arrive at the rate of the capacity.
     let needed = analysis.context.min_recovery_time().filter(|_| !analysis.context.is_waited_for());
-    let longest = needed.map_or(LONGEST, |needed| round_up(needed.saturating_mul(2)).max(LONGEST));
+    let usual = if analysis.context.purpose == Some(Purpose::Background) { LONGEST_OF_JOBS } else { LONGEST };
+    let longest = needed.map_or(usual, |needed| round_up(needed.saturating_mul(2)).max(usual));
     if analysis.longest() <= longest {
         return None;
     }
