@@ -8,6 +8,7 @@
 
 pub mod circumstances;
 pub mod draws;
+pub mod grid;
 pub mod law;
 pub mod laws;
 pub mod policies;
