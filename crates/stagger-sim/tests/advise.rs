@@ -4,7 +4,6 @@
 mod advise {
     mod agreement;
     mod decision_tree;
-    mod dominance;
     mod guards;
     mod optimality;
     mod rust_code;

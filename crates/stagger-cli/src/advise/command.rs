@@ -24,7 +24,7 @@ pub(crate) fn run(args: &AdviseArgs, term: &Term) -> Result<ExitCode, CliError> 
     let text = if args.json {
         json::document(&advice, args.seed)?
     } else {
-        report::report(&advice, RenderOptions::for_screen(&term.stdout, term))?
+        report::report(&advice, args.seed, RenderOptions::for_screen(&term.stdout, term))?
     };
     print(text.as_bytes())?;
     Ok(ExitCode::SUCCESS)

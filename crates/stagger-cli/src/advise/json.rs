@@ -2,7 +2,9 @@ use serde::Serialize;
 use stagger_core::Policy;
 use stagger_sim::advise::{Advice, Candidate, GuardFigures, GuardTrial, ParetoFront, Prediction, Recommendation};
 use stagger_sim::advise::{RecommendedGuards, rust_code};
+use stagger_sim::outage::Verdict;
 
+use super::commands;
 use crate::output::error::CliError;
 use crate::output::write::to_json;
 
@@ -62,12 +64,22 @@ struct ReasonEntry<'a> {
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct GuardTrialEntry {
-    /// Requests per second, as a share of the capacity.
-    load_ratio: f64,
+    /// Number of simulated clients. A large fleet is simulated in proportion.
+    processes: u32,
+    /// Requests per second.
+    rate: f64,
+    /// Capacity of the simulated server per second.
+    capacity: f64,
+    /// Number of requests that may queue at the server.
+    backlog: u32,
     /// Length of the stall.
     stall_s: f64,
-    /// Time from the end of the stall to the end of the simulation.
-    watched_s: f64,
+    /// End of the simulation, from its start.
+    horizon_s: f64,
+    /// Number of runs over which the figures are averaged.
+    runs: u32,
+    /// The command that simulates both.
+    command: Option<String>,
     /// The policy alone.
     without: GuardFiguresEntry,
     /// The policy with the recommended guards; the same as `without` if there are none.
@@ -78,7 +90,9 @@ struct GuardTrialEntry {
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct GuardFiguresEntry {
-    /// Time from the end of the stall until the server has recovered, the longest of all runs; null if it did not.
+    /// The worst verdict of all runs: `never fell`, `recovered`, `relapsed`, `still down`.
+    verdict: &'static str,
+    /// Time from the end of the stall until the server has recovered; null if it did not in one of the runs.
     recovery_s: Option<f64>,
     /// Share of the requests from the start of the stall that succeeded.
     success_ratio: f64,
@@ -101,6 +115,8 @@ struct FrontEntry {
     outages_s: Vec<f64>,
     /// What was searched.
     searched: String,
+    /// The command that simulates the recommended policy.
+    command: Option<String>,
     /// The policies, by ascending peak.
     candidates: Vec<CandidateEntry>,
 }
@@ -166,9 +182,9 @@ pub(super) fn document(advice: &Advice, seed: u64) -> Result<String, CliError> {
             .map(|it| it.name())
             .into_iter()
             .collect(),
-        guard_trial: advice.guard_trial().map(guard_trial_entry),
+        guard_trial: advice.guard_trial().map(|trial| guard_trial_entry(trial, advice.policy(), seed)),
         reasons: reasons.collect(),
-        pareto_front: advice.front().map(front_entry),
+        pareto_front: advice.front().map(|front| front_entry(front, seed)),
         seed,
     })
 }
@@ -192,21 +208,32 @@ pub(super) fn rust(policy: &Policy, guards: RecommendedGuards) -> Option<String>
     })
 }
 
-fn guard_trial_entry(trial: &GuardTrial) -> GuardTrialEntry {
+fn guard_trial_entry(trial: &GuardTrial, policy: Option<&Policy>, seed: u64) -> GuardTrialEntry {
     let entry = |figures: &GuardFigures| GuardFiguresEntry {
+        verdict: match figures.verdict {
+            Verdict::NeverFell => "never fell",
+            Verdict::Recovered { .. } => "recovered",
+            Verdict::Relapsed { .. } => "relapsed",
+            _ => "still down",
+        },
         recovery_s: figures.recovery.map(|recovery| recovery.as_secs_f64()),
         success_ratio: figures.success_ratio,
     };
     GuardTrialEntry {
-        load_ratio: trial.load,
+        processes: trial.processes,
+        rate: trial.rate,
+        capacity: trial.capacity,
+        backlog: trial.backlog,
         stall_s: trial.stall.as_secs_f64(),
-        watched_s: trial.watched.as_secs_f64(),
+        horizon_s: trial.horizon.as_secs_f64(),
+        runs: trial.runs,
+        command: policy.and_then(|policy| commands::guards(trial, policy, seed)),
         without: entry(&trial.without),
         with: entry(&trial.with),
     }
 }
 
-fn front_entry(front: &ParetoFront) -> FrontEntry {
+fn front_entry(front: &ParetoFront, seed: u64) -> FrontEntry {
     let outage = |(outage, predicted): (&core::time::Duration, &Prediction)| OutageEntry {
         outage_s: outage.as_secs_f64(),
         peak_1s: predicted.peak_second,
@@ -230,14 +257,52 @@ fn front_entry(front: &ParetoFront) -> FrontEntry {
         min_recovery_s: front.min_recovery_time.as_secs_f64(),
         outages_s: front.outages.iter().map(core::time::Duration::as_secs_f64).collect(),
         searched: front.searched.clone(),
+        command: commands::disconnect(front, seed),
         candidates: front.candidates.iter().map(candidate).collect(),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use stagger::breaker::CircuitBreaker;
+    use stagger::budget::{SuccessRate, Tokens, Window};
+    use stagger::{Retrier, policy};
+
     use super::*;
     use crate::output::write::assert_published_schema;
+
+    /// The guards, an expression that compiles, and its tokens.
+    macro_rules! compiled {
+        ($guards:ident, $($tokens:tt)+) => {
+            (RecommendedGuards::$guards, $($tokens)+, stringify!($($tokens)+))
+        };
+    }
+
+    #[test]
+    fn the_printed_rust_compiles_and_makes_the_policy() {
+        for (guards, retrier, code) in [
+            compiled!(
+                Tokens,
+                Retrier::new(policy!(constant(ms(1400)).jitter(Jitter::Full).max_attempts(3).max_elapsed(secs(2))))
+                    .budget(Tokens::new())
+            ),
+            compiled!(Window, Retrier::new(policy!(constant(ms(9)).max_attempts(2))).budget(Window::new())),
+            compiled!(
+                SuccessRate,
+                Retrier::new(policy!(exponential(secs(1), secs(9)).multiplier(1.5).max_attempts(3).max_hint(secs(10))))
+                    .budget(SuccessRate::new())
+            ),
+            compiled!(
+                Breaker,
+                Retrier::new(policy!(decorrelated(secs(1), secs(9)).max_attempts(3)))
+                    .breaker(CircuitBreaker::new(stagger::seed()))
+            ),
+        ] {
+            let printed = rust(retrier.policy(), guards).unwrap();
+            let tokens = |code: &str| code.replace([' ', '\n'], "").replace(",)", ")");
+            assert_eq!(tokens(&printed), tokens(code));
+        }
+    }
 
     #[test]
     fn the_published_schema_matches_the_output() {

@@ -5,6 +5,7 @@
 
 mod args;
 mod command;
+mod commands;
 mod json;
 mod prompt;
 mod report;

@@ -2,7 +2,9 @@ use stagger_core::Policy;
 use stagger_core::text::Compact;
 use stagger_sim::advise::RecommendedGuards;
 use stagger_sim::advise::{Advice, Candidate, GuardFigures, GuardTrial, ParetoFront, Prediction, Recommendation};
+use stagger_sim::outage::Verdict;
 
+use super::commands;
 use super::json::{rust, toml};
 use crate::output::error::CliError;
 use crate::plot::{Column, RenderOptions, Unit, paragraph, table};
@@ -23,11 +25,11 @@ const COLUMNS: [Column; 6] = [
     Column::right("99% recovered"),
     Column::right("attempts"),
     Column::right("recovered").optional(),
-    Column::left("base..cap, multiplier, jitter").optional(),
+    Column::left("delay or base..cap, multiplier, jitter").optional(),
 ];
 
 /// Returns the advice as text for a terminal.
-pub(super) fn report(advice: &Advice, options: RenderOptions) -> Result<String, CliError> {
+pub(super) fn report(advice: &Advice, seed: u64, options: RenderOptions) -> Result<String, CliError> {
     let verdict = match advice.recommendation() {
         Recommendation::Retry => "retry with this policy:",
         Recommendation::Hedge => "do not retry; hedge requests",
@@ -59,27 +61,46 @@ pub(super) fn report(advice: &Advice, options: RenderOptions) -> Result<String, 
         if let Some(rust) = rust(policy, advice.guards()) {
             out.push_str(&format!("\nRust\n{}", indented(&rust)));
         }
+        let shown = [
+            advice.front().and_then(|front| commands::disconnect(front, seed)),
+            advice.guard_trial().and_then(|trial| commands::guards(trial, policy, seed)),
+        ];
+        let shown: Vec<String> = shown.into_iter().flatten().collect();
+        if !shown.is_empty() {
+            out.push_str(&format!(
+                "\nsimulated by (--json has all figures; its t99_s includes the outage)\n{}",
+                indented(&shown.join("\n"))
+            ));
+        }
     }
     Ok(options.glyphs.transliterate(&out).into_owned())
 }
 
 fn guard_text(trial: &GuardTrial) -> String {
     let succeed = |figures: &GuardFigures| format!("({:.1}% of the requests succeed)", 100.0 * figures.success_ratio);
-    let told = |figures: &GuardFigures| match figures.recovery {
-        Some(recovery) => format!("recovers {:.1} after it {}", Compact(recovery), succeed(figures)),
-        None => format!("does not recover within {} {}", Compact(trial.watched), succeed(figures)),
+    let told = |figures: &GuardFigures| {
+        let state = match (figures.verdict, figures.recovery) {
+            (Verdict::NeverFell, _) => "stays up".to_owned(),
+            (Verdict::Relapsed { is_up: true, .. }, _) => "falls again after it has recovered".to_owned(),
+            (_, Some(recovery)) => format!("recovers {:.1} after it", Compact(recovery)),
+            _ => format!("is down at the end of the simulation, at {:.1}", Compact(trial.horizon)),
+        };
+        format!("{state} {}", succeed(figures))
     };
     let start = format!(
         "  guards: at {:.0}% load, after a stall of {}, a server of such clients {} without guards",
-        100.0 * trial.load,
+        100.0 * trial.rate / trial.capacity,
         Compact(trial.stall),
         told(&trial.without)
     );
     match trial.guards {
-        RecommendedGuards::None if trial.without.recovery.is_some() => format!("{start}, so none are needed"),
-        RecommendedGuards::None => {
-            format!("{start}, nor with a default budget or breaker in each of them; retry less, or reject early")
+        RecommendedGuards::None if trial.without.is_recovered() => {
+            format!("{start}, and no default budget or breaker in each client improves that by 2% of the requests")
         }
+        RecommendedGuards::None => format!(
+            "{start}, and does not recover with a default budget or breaker in each client that lets a single call \
+             make all its attempts; retry less, or reject early"
+        ),
         guards => format!("{start}, and {} with {} in each client", told(&trial.with), guards.name()),
     }
 }
@@ -128,11 +149,16 @@ fn row(candidate: &Candidate, front: &ParetoFront) -> Vec<String> {
     row
 }
 
-/// Returns the searched settings of a policy in short: `20s..1m x3.1 equal spread=58s`.
+/// Returns the searched settings of a policy in short: `20s..1m x3.1 equal spread=58s`, or `20s equal` for a constant
+/// delay.
 fn settings(policy: &Policy) -> String {
     let line = policy.to_string();
     let value = |name: &str| line.split(' ').find_map(|word| word.strip_prefix(name)?.strip_prefix('=')).unwrap_or("");
-    let mut text = format!("{}..{}", value("base"), value("cap"));
+    let mut text = match (value("range"), value("cap")) {
+        ("", "") => value("base").to_owned(),
+        ("", cap) => format!("{}..{cap}", value("base")),
+        (range, _) => range.to_owned(),
+    };
     let mut add = |prefix: &str, value: &str| {
         if !value.is_empty() {
             text.push_str(&format!(" {prefix}{value}"));

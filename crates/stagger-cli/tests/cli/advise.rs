@@ -80,6 +80,99 @@ fn recommended_guards_are_part_of_the_code() {
     assert!(text.contains(&format!("guarded in each process by {guards}")) && text.contains(rust), "{text}");
 }
 
+/// Runs a printed command with `--json`, and returns the runs of each row.
+#[track_caller]
+fn rows(command: &Value) -> Vec<Vec<Value>> {
+    let words = shlex::split(command.as_str().unwrap()).unwrap();
+    assert_eq!(words[0], "stagger");
+    let document: Value = serde_json::from_str(&said(stagger(&words[1..]).arg("--json"))).unwrap();
+    let runs = |row: &Value| row["runs"].as_array().unwrap().clone();
+    document["strategies"].as_array().unwrap().iter().map(runs).collect()
+}
+
+fn mean(runs: &[Value], figure: &str) -> f64 {
+    runs.iter().map(|run| run[figure].as_f64().unwrap()).sum::<f64>() / runs.len() as f64
+}
+
+#[track_caller]
+fn assert_close(told: &Value, simulated: f64) {
+    assert!((told.as_f64().unwrap() - simulated).abs() < 1e-6, "told {told}, simulated {simulated}");
+}
+
+#[test]
+fn the_printed_command_gives_the_figures_of_the_policy() {
+    for args in [
+        &["--for", "reconnecting", "--clients", "100", "--capacity", "20/s"][..],
+        &["--for", "background", "--clients", "300", "--capacity", "100/s", "--outage", "5s", "--seed", "9"],
+        &["--for", "serverless", "--clients", "500", "--capacity", "100/s", "--outage", "0s"],
+    ] {
+        let document = json(args);
+        let front = &document["pareto_front"];
+        let best = front["candidates"].as_array().unwrap().iter().find(|it| it["recommended"] == true).unwrap();
+        let outages = best["by_outage"].as_array().unwrap();
+        let rows = rows(&front["command"]);
+        assert_eq!(rows.len(), outages.len());
+        for (runs, told) in rows.iter().zip(outages) {
+            assert_eq!(Value::from(runs.len()), front["runs"]);
+            assert_close(&told["peak_1s"], mean(runs, "peak_1s"));
+            assert_close(&told["attempts_per_client"], mean(runs, "attempts_per_client"));
+            assert_close(&told["recovered_ratio"], mean(runs, "connected") / mean(runs, "clients"));
+            if !told["recovered_p99_s"].is_null() {
+                assert_close(&told["recovered_p99_s"], mean(runs, "t99_s") - told["outage_s"].as_f64().unwrap());
+            }
+        }
+    }
+}
+
+#[test]
+fn the_printed_command_gives_the_figures_of_the_guards() {
+    for args in [
+        &["--for", "near", "--clients", "5k", "--capacity", "1k/s", "--deadline", "2s", "--outage", "0s"][..],
+        &[
+            "--for",
+            "near",
+            "--clients",
+            "2k",
+            "--capacity",
+            "333/s",
+            "--deadline",
+            "1s",
+            "--outage",
+            "0s",
+            "--seed",
+            "5",
+        ],
+    ] {
+        let document = json(args);
+        let trial = &document["guard_trial"];
+        let rows = rows(&trial["command"]);
+        let entries = [&trial["without"], &trial["with"]];
+        assert_eq!(rows.len(), 1 + document["guards"].as_array().unwrap().len());
+        for (runs, told) in rows.iter().zip(entries) {
+            assert_close(&told["success_ratio"], mean(runs, "success_ratio"));
+            match &told["recovery_s"] {
+                Value::Null => assert!(runs.iter().any(|run| run["recovery_s"].is_null())),
+                told => assert_close(told, mean(runs, "recovery_s")),
+            }
+        }
+    }
+}
+
+#[test]
+fn a_policy_whose_delays_do_not_grow_is_constant() {
+    let document = json(&["--for", "interactive", "--clients", "500", "--capacity", "100/s", "--outage", "0s"]);
+    let candidates = document["pareto_front"]["candidates"].as_array().unwrap();
+    let policies = candidates.iter().map(|it| it["policy"].as_str().unwrap());
+    let mut constant = 0;
+    for policy in policies {
+        let value = |name: &str| policy.split(' ').find_map(|word| word.strip_prefix(name));
+        assert!(value("base=") != value("cap=") || value("base=").is_none(), "{policy}");
+        constant += u32::from(policy.starts_with("constant ") || policy.starts_with("uniform "));
+        assert!(!policy.starts_with("constant ") || value("multiplier=").is_none(), "{policy}");
+    }
+    assert!(constant > 0, "{candidates:?}");
+}
+
 #[test]
 fn every_simulated_outage_has_its_figures() {
     let document = json(&["--for", "reconnecting", "--clients", "200", "--capacity", "100/s"]);

@@ -125,7 +125,7 @@ pub fn advise(answers: &Answers, seed: Seed, progress: &Progress) -> Result<Advi
 /// The share of served calls below which the advice says that no policy serves them all.
 const ALL: f64 = 0.995;
 
-/// The mean first delay of a call from which on the advice says what a single failure costs.
+/// The mean first delay from which on the advice says what a single failure costs.
 const LONG: Duration = Duration::from_secs(1);
 
 /// Adds what only the simulation shows to the reasons.
@@ -147,19 +147,24 @@ fn amend(reasons: &mut [Reason], answers: &Answers, space: &SearchSpace, front: 
         conclude(Question::Outage, &|_| outages_text(&front.outages, space));
     }
     let policy = &front.best().policy;
-    if let Some(delay) = policy.mean(1).filter(|delay| space.is_call() && *delay >= LONG) {
+    let (subject, delay) = match (space.is_call(), space.is_long_lived()) {
+        (true, _) => ("a call that fails alone", policy.mean(1)),
+        (_, true) => ("a connection that is lost alone", Some(policy.spread() / 2)),
+        _ => ("a job that starts alone", Some(policy.spread() / 2)),
+    };
+    if let Some(delay) = delay.filter(|delay| *delay >= LONG) {
         conclude(Question::Clients, &|known| {
-            format!(
-                "{known}; a call that fails alone waits {:.1} on average, too, because it cannot know that it is alone",
-                Compact(delay)
-            )
+            let delay = Compact(delay);
+            format!("{known}; {subject} waits {delay:.1} on average, too, because it cannot know that it is alone")
         });
     }
-    if space.is_call() && predicted.recovered_ratio < ALL {
+    if !space.is_long_lived() && predicted.recovered_ratio < ALL {
         let served = 100.0 * front.candidates.iter().map(|it| it.predicted.recovered_ratio).fold(0.0, f64::max);
-        let subject = match fits_in_time(answers, space, front) {
-            true => "no call policy of those searched",
-            false => "no call policy",
+        let subject = match (fits_in_time(answers, space, front), space.is_call()) {
+            (true, true) => "no call policy of those searched",
+            (false, true) => "no call policy",
+            (true, false) => "no policy of those searched",
+            (false, false) => "no policy",
         };
         conclude(Question::Capacity, &|known| {
             format!(
@@ -181,11 +186,18 @@ fn fits_in_time(answers: &Answers, space: &SearchSpace, front: &ParetoFront) -> 
 /// Returns which outages were simulated because none was given.
 fn outages_text(outages: &[Duration], space: &SearchSpace) -> String {
     let list: Vec<_> = outages.iter().map(|outage| Compact(*outage).to_string()).collect();
-    let all = format!("simulated outages of {}", list.join(", "));
-    match space.is_call() {
-        true => format!("{all}; a call that gives up sooner does not outlast longer ones"),
-        false => format!("{all}; the figures are the worst of them, and the mean number of attempts"),
+    let subject = if space.is_call() { "call" } else { "job" };
+    let mut text = match &list[..] {
+        [one] => format!("simulated an outage of {one}"),
+        all => {
+            let all = all.join(", ");
+            format!("simulated outages of {all}; the figures are the worst of them, and the mean number of attempts")
+        }
+    };
+    if list.len() < USUAL_OUTAGES.len() {
+        text.push_str(&format!("; a {subject} that gives up in time does not outlast longer ones"));
     }
+    text
 }
 
 /// The outages to be prepared for if none is given.
@@ -197,10 +209,10 @@ const USUAL_OUTAGES: [Duration; 5] = [
     Duration::from_secs(600),
 ];
 
-/// Returns the outages to simulate. Of the usual ones, a call that is given up earlier is simulated only in those that
-/// leave half of its time.
+/// Returns the outages to simulate. Of the usual ones, a call or job that is given up earlier is simulated only in those
+/// that leave half of its time.
 fn outages(answers: &Answers, space: &SearchSpace) -> Vec<Duration> {
-    let patience = answers.context.deadline.or(space.patience).filter(|_| space.is_call());
+    let patience = answers.context.deadline.or(space.patience).filter(|_| !space.is_long_lived());
     let is_survivable = |outage: &Duration| patience.is_none_or(|patience| *outage <= patience / 2);
     match answers.outage {
         Some(outage) => vec![outage],
@@ -232,7 +244,7 @@ fn front(
     let search = Search {
         evaluator: &evaluator,
         space,
-        ranges: &space.ranges(evaluator.acceptance_time, longest, limits.max_elapsed),
+        ranges: &space.ranges(evaluator.acceptance_time, longest, limits.max_elapsed, limits.min_delay),
         limits,
         objective: Objective { capacity, deadline: answers.context.deadline.filter(|_| space.is_long_lived()) },
         seed: seed.for_call(u64::MAX),

@@ -5,6 +5,7 @@ use stagger_core::{Policy, Seed};
 use super::pareto_front::{Candidate, Prediction};
 use crate::engine::progress::Progress;
 use crate::engine::sweep::Sweep;
+use crate::engine::time::micros;
 use crate::fluid;
 use crate::reconnect::{FirstAttempt, ReconnectFigures, ReconnectScenario};
 use crate::scenario::error::ScenarioError;
@@ -21,7 +22,7 @@ pub(super) struct Evaluator {
     pub(super) outages: Vec<Duration>,
     /// Ratio of all clients to simulated clients.
     scale: f64,
-    /// Whether the fluid model is faster than a simulation.
+    /// Whether the fluid model is faster than a simulation, and the fleet large enough for it.
     use_fluid: bool,
     /// Lower bound on the time from the end of the outage until all clients are back: clients / capacity.
     pub(super) acceptance_time: Duration,
@@ -34,6 +35,9 @@ const COARSE_CLIENTS: u64 = 2_000;
 
 /// Sum of all outages and recovery times above which the fluid model has more steps than a simulation has events.
 const MAX_FLUID_TIME: Duration = Duration::from_secs(90);
+
+/// The shortest time to simulate, which is the default of a scenario.
+const A_DAY: Duration = Duration::from_secs(86_400);
 
 /// Number of clients to simulate per policy over all runs, and the range of the number of runs.
 const TOTAL_CLIENTS: u64 = 30_000;
@@ -49,12 +53,14 @@ impl Evaluator {
     ) -> Result<Self, ScenarioError> {
         let acceptance_time = Duration::try_from_secs_f64(clients as f64 / capacity).unwrap_or(Duration::MAX);
         let scenarios = |most: u64| -> Result<Vec<_>, ScenarioError> {
-            let each = outages.iter().map(|outage| {
-                let mut scenario = ReconnectScenario::of_fleet(clients, capacity, *outage, most)?;
+            let of_fleet = |outage: &Duration| ReconnectScenario::of_fleet(clients, capacity, *outage, most);
+            let mut all: Vec<ReconnectScenario> = outages.iter().map(of_fleet).collect::<Result<_, _>>()?;
+            let horizon = all.iter().map(|scenario| scenario.horizon).max().unwrap_or(0).max(micros(A_DAY));
+            for scenario in &mut all {
                 scenario.first_attempt = first_attempt;
-                Ok(scenario)
-            });
-            each.collect()
+                scenario.horizon = horizon;
+            }
+            Ok(all)
         };
         let (full, coarse) = (scenarios(FULL_CLIENTS)?, scenarios(COARSE_CLIENTS)?);
         let simulated = clients.min(FULL_CLIENTS);
@@ -64,7 +70,7 @@ impl Evaluator {
             full,
             coarse,
             scale: clients as f64 / simulated as f64,
-            use_fluid: total.saturating_add(recoveries) <= MAX_FLUID_TIME,
+            use_fluid: clients > COARSE_CLIENTS && total.saturating_add(recoveries) <= MAX_FLUID_TIME,
             acceptance_time,
             outages,
             seed,
@@ -75,35 +81,60 @@ impl Evaluator {
         self.full.first().map_or(0, ReconnectScenario::clients)
     }
 
+    /// Returns the scenarios of the reported figures, one for each outage.
+    pub(super) fn scenarios(&self) -> &[ReconnectScenario] {
+        &self.full
+    }
+
     pub(super) fn runs(&self) -> u32 {
         (TOTAL_CLIENTS / self.simulated().max(1)).clamp(*RUNS.start(), *RUNS.end()) as u32
     }
 
-    /// Estimates policies quickly, with the fluid model where it is fast.
-    pub(super) fn screen(&self, policies: &[Policy], progress: &Progress) -> Vec<Candidate> {
+    /// Returns the number of runs with which a small fleet is screened.
+    fn coarse_runs(&self) -> u64 {
+        let clients = self.coarse.first().map_or(1, ReconnectScenario::clients);
+        (COARSE_CLIENTS / 2 / clients.max(1)).clamp(1, *RUNS.end() / 2)
+    }
+
+    /// Estimates policies quickly, with the fluid model where it is fast. Leaves out those that are hopeless after some
+    /// of the outages.
+    pub(super) fn screen(
+        &self,
+        policies: &[Policy],
+        is_hopeless: impl Fn(&Policy, &[Prediction]) -> bool + Sync,
+        progress: &Progress,
+    ) -> Vec<Candidate> {
         let clients = self.scale * self.simulated() as f64;
-        let one = |policy: &Policy, seed: Seed, progress: &Progress| {
-            let scenarios = self.full.iter().zip(&self.coarse);
-            let each = scenarios.map(|(full, coarse)| {
-                if progress.is_cancelled() {
+        let in_outage = |policy: &Policy, full: &ReconnectScenario, coarse: &ReconnectScenario, seed: Seed| {
+            if progress.is_cancelled() {
+                return None;
+            }
+            match self.use_fluid.then(|| fluid::run(full, policy)) {
+                Some(Ok(figures)) => Some(Prediction {
+                    peak_second: figures.peak_second() * clients,
+                    recovery: figures.t99.map(|time| time.saturating_sub(full.down_time())),
+                    attempts_per_client: figures.attempts_per_client,
+                    recovered_ratio: figures.connected,
+                }),
+                _ => {
+                    let runs = (0..self.coarse_runs()).map(|run| seed.for_call(run));
+                    let runs = runs.map(|seed| coarse.run_with_progress(policy, seed, progress));
+                    let figures = runs.collect::<Option<Vec<_>>>()?;
+                    Some(mean(&figures, clients / coarse.clients() as f64, coarse.down_time()))
+                }
+            }
+        };
+        let one = |policy: &Policy, seed: Seed, _: &Progress| {
+            let mut by_outage = Vec::new();
+            for (full, coarse) in self.full.iter().zip(&self.coarse) {
+                by_outage.push(in_outage(policy, full, coarse, seed)?);
+                if is_hopeless(policy, &by_outage) {
                     return None;
                 }
-                match self.use_fluid.then(|| fluid::run(full, policy)) {
-                    Some(Ok(figures)) => Some(Prediction {
-                        peak_second: figures.peak_second() * clients,
-                        recovery: figures.t99.map(|time| time.saturating_sub(down_time(full))),
-                        attempts_per_client: figures.attempts_per_client,
-                        recovered_ratio: figures.connected,
-                    }),
-                    _ => {
-                        let figures = coarse.run_with_progress(policy, seed, progress)?;
-                        Some(mean(&[figures], clients / coarse.clients() as f64, down_time(coarse)))
-                    }
-                }
-            });
-            each.collect::<Option<Vec<_>>>()
+            }
+            Some(by_outage)
         };
-        let screened = Sweep::new().run(policies, &[self.seed.for_call(0)], progress, one);
+        let screened = Sweep::new().run(policies, &[self.seed.for_call(u64::MAX)], progress, one);
         let predicted = screened.into_iter().map(|runs| runs.into_iter().flatten().next());
         policies.iter().zip(predicted).filter_map(|(&policy, it)| Some(Candidate::new(policy, it?))).collect()
     }
@@ -111,7 +142,8 @@ impl Evaluator {
     /// Simulates policies client by client, with seeds not used for screening. Also returns the maximum number of
     /// attempts of a client.
     pub(super) fn simulate(&self, policies: &[Policy], progress: &Progress) -> Vec<(Candidate, u64)> {
-        let seeds: Vec<_> = (1..=u64::from(self.runs())).map(|run| self.seed.for_call(run)).collect();
+        let first = self.seed.get();
+        let seeds: Vec<_> = (0..u64::from(self.runs())).map(|run| Seed::new(first.wrapping_add(run))).collect();
         let each = Sweep::new().run(policies, &seeds, progress, |policy, seed, progress| {
             self.full.iter().map(|full| full.run_with_progress(policy, seed, progress)).collect::<Option<Vec<_>>>()
         });
@@ -120,7 +152,7 @@ impl Evaluator {
             let most = runs.iter().flatten().map(|run| run.attempts_max).max().unwrap_or(0);
             let by_outage = self.full.iter().enumerate().map(|(at, full)| {
                 let of_outage: Vec<_> = runs.iter().map(|run| run[at].clone()).collect();
-                mean(&of_outage, self.scale, down_time(full))
+                mean(&of_outage, self.scale, full.down_time())
             });
             Some((Candidate::new(policy, by_outage.collect()), most))
         });
@@ -139,8 +171,4 @@ fn mean(runs: &[ReconnectFigures], scale: f64, outage: Duration) -> Prediction {
         attempts_per_client: mean(&|run| run.attempts_per_client()),
         recovered_ratio: mean(&|run| run.connected as f64 / run.clients as f64),
     }
-}
-
-fn down_time(scenario: &ReconnectScenario) -> Duration {
-    Duration::from_micros(scenario.up_at)
 }

@@ -11,7 +11,7 @@ use stagger_core::{Outcome, Policy, Seed, StopReason};
 use crate::engine::progress::Progress;
 use crate::engine::sweep::Sweep;
 use crate::engine::time::{instant, micros};
-use crate::outage::{OutageFigures, OutageKind, OutageScenario, ProcessGuards};
+use crate::outage::{OutageFigures, OutageKind, OutageScenario, ProcessGuards, Verdict};
 use crate::scenario::error::ScenarioError;
 
 /// The guards that limit the retries of all calls of a process together.
@@ -32,20 +32,29 @@ pub enum RecommendedGuards {
 
 /// The guards that were simulated beside the policy, and what they change.
 ///
-/// Each client is a process with its own guards. The clients together send [`load`](Self::load) requests a second to
-/// a server that stalls for [`stall`](Self::stall).
+/// Each client is a process with its own guards. The clients together send [`rate`](Self::rate) requests a second to
+/// a server that stalls for [`stall`](Self::stall), after 20 s. A large fleet is simulated in proportion. All other
+/// settings are those of a default [`OutageScenario`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct GuardTrial {
-    /// The recommended guards: the first that let the server recover; [`RecommendedGuards::None`] if the policy alone
-    /// does, or if none of them helps.
+    /// The recommended guards: those with which the server recovers and most requests succeed;
+    /// [`RecommendedGuards::None`] if the policy alone does as well, or if the server recovers with none of them.
     pub guards: RecommendedGuards,
-    /// Requests per second, as a share of the capacity.
-    pub load: f64,
+    /// Number of simulated clients.
+    pub processes: u32,
+    /// Requests per second.
+    pub rate: f64,
+    /// The capacity of the simulated server per second.
+    pub capacity: f64,
+    /// The number of requests that may queue at the server.
+    pub backlog: u32,
     /// Length of the stall.
     pub stall: Duration,
-    /// Time from the end of the stall to the end of the simulation.
-    pub watched: Duration,
+    /// The end of the simulation, from its start.
+    pub horizon: Duration,
+    /// Number of runs, with consecutive seeds from that of the question; the figures are means over the runs.
+    pub runs: u32,
     /// The behavior of the policy alone.
     pub without: GuardFigures,
     /// The behavior with the recommended guards.
@@ -56,8 +65,9 @@ pub struct GuardTrial {
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct GuardFigures {
-    /// Time from the end of the stall until the server has recovered, the longest of all runs; `None` if it did not in
-    /// one of them.
+    /// The worst verdict of all runs.
+    pub verdict: Verdict,
+    /// Time from the end of the stall until the server has recovered; `None` if it did not in one of the runs.
     pub recovery: Option<Duration>,
     /// Share of the requests from the start of the stall that succeeded, in 0..=1.
     pub success_ratio: f64,
@@ -71,13 +81,22 @@ const LOAD: f64 = 0.8;
 const STALL: Duration = Duration::from_secs(10);
 const START: Duration = Duration::from_secs(20);
 
-/// The time after the stall in which the server may recover, beside the delays of the policy.
+/// The time after the stall in which the server may recover, beside the delays of the policy; and in windows of the
+/// verdict, which are long if requests are rare.
 const RECOVERY: Duration = Duration::from_secs(120);
+const WINDOWS: f64 = 20.0;
+const REQUESTS_IN_WINDOW: f64 = 100.0;
+
+/// The longest simulation.
+const MAX_HORIZON: Duration = Duration::from_secs(86_400);
 
 /// Jobs per second of the simulated server. A larger fleet and its server are scaled down in proportion.
 const MAX_CAPACITY: f64 = 200.0;
 
-const RUNS: u64 = 3;
+const RUNS: u32 = 3;
+
+/// The smallest difference in the share of successes that is worth guards, or other guards.
+const NOTICEABLE: f64 = 0.02;
 
 /// Attempts after which an endless call counts as not limited by a guard.
 const MAX_ATTEMPTS: u32 = 100;
@@ -140,7 +159,7 @@ impl RecommendedGuards {
     }
 }
 
-/// Tries guards beside the policy; returns `None` if it was cancelled.
+/// Tries guards beside the policy; returns `None` if it was cancelled, or if requests are too rare.
 pub(super) fn try_guards(
     clients: u64,
     capacity: f64,
@@ -148,42 +167,81 @@ pub(super) fn try_guards(
     seed: Seed,
     progress: &Progress,
 ) -> Result<Option<GuardTrial>, ScenarioError> {
-    let scale = (MAX_CAPACITY / capacity).min(1.0);
-    let processes = ((clients as f64 * scale).round() as u32).clamp(1, 1 << crate::engine::CLIENT_BITS);
-    let longest = policy.spread().saturating_add(policy.cap().unwrap_or_default().saturating_mul(2));
-    let capacity = capacity * scale;
-    let watched = RECOVERY.saturating_add(longest).min(4 * RECOVERY);
-    let scenario = OutageScenario::builder(LOAD * capacity)
-        .capacity(capacity)
-        // The backlog of a server whose queue is three times the timeout.
-        .queue((3.0 * capacity).ceil() as u32)
+    let simulated = capacity.min(MAX_CAPACITY);
+    let processes = ((clients as f64 * simulated / capacity).round() as u32).clamp(1, 1 << crate::engine::CLIENT_BITS);
+    // The backlog of a server whose queue is three times the timeout.
+    let (rate, backlog) = (LOAD * simulated, (3.0 * simulated).ceil() as u32);
+    let horizon = (START + STALL).saturating_add(watched(policy, rate));
+    if horizon > MAX_HORIZON {
+        return Ok(None);
+    }
+    let scenario = OutageScenario::builder(rate)
+        .capacity(simulated)
+        .queue(backlog)
         .processes(processes)
         .outage(OutageKind::Stall, START, STALL)
-        .horizon(START + STALL + watched)
+        .horizon(horizon)
         .build()?;
-    let seeds: Vec<_> = (0..RUNS).map(|run| seed.for_call(run)).collect();
+    let seeds: Vec<_> = (0..u64::from(RUNS)).map(|run| Seed::new(seed.get().wrapping_add(run))).collect();
     let figures = |guards: RecommendedGuards| -> Option<GuardFigures> {
         let runs = Sweep::new().run(&[guards], &seeds, progress, |guards, seed, progress| {
             scenario.run_with_progress(policy, |seed| guards.process(seed), seed, progress)
         });
-        let runs = runs.into_iter().flatten().collect::<Option<Vec<OutageFigures>>>()?;
-        let recoveries: Option<Vec<Duration>> = runs.iter().map(OutageFigures::recovery).collect();
-        Some(GuardFigures {
-            recovery: recoveries.and_then(|all| all.into_iter().max()),
-            success_ratio: runs.iter().map(OutageFigures::success_ratio).sum::<f64>() / runs.len() as f64,
-        })
+        GuardFigures::of(&runs.into_iter().flatten().collect::<Option<Vec<OutageFigures>>>()?)
     };
     let Some(without) = figures(RecommendedGuards::None) else { return Ok(None) };
-    let none =
-        GuardTrial { guards: RecommendedGuards::None, load: LOAD, stall: STALL, watched, without, with: without };
-    if without.recovery.is_some() {
-        return Ok(Some(none));
-    }
-    for guards in TRIED.into_iter().filter(|guards| guards.leave_a_single_call(policy, seed)) {
-        let Some(with) = figures(guards) else { return Ok(None) };
-        if with.recovery.is_some() {
-            return Ok(Some(GuardTrial { guards, with, ..none }));
+    let (mut guards, mut with) = (RecommendedGuards::None, without);
+    for tried in TRIED.into_iter().filter(|guards| guards.leave_a_single_call(policy, seed)) {
+        let Some(figures) = figures(tried) else { return Ok(None) };
+        if figures.is_better_than(&with) {
+            (guards, with) = (tried, figures);
         }
     }
-    Ok(Some(none))
+    let stall = STALL;
+    let runs = RUNS;
+    Ok(Some(GuardTrial { guards, processes, rate, capacity: simulated, backlog, stall, horizon, runs, without, with }))
+}
+
+/// Returns the time after the stall in which the server may recover.
+fn watched(policy: &Policy, rate: f64) -> Duration {
+    let longest = policy.spread().saturating_add(policy.cap().unwrap_or_else(|| policy.base()).saturating_mul(2));
+    let windows = Duration::try_from_secs_f64((WINDOWS * REQUESTS_IN_WINDOW / rate).ceil()).unwrap_or(Duration::MAX);
+    let watched = RECOVERY.saturating_add(longest).min(4 * RECOVERY).max(windows);
+    // Whole seconds are easier to read, and to repeat.
+    Duration::from_secs(watched.as_secs().saturating_add(u64::from(watched.subsec_nanos() > 0)))
+}
+
+impl GuardFigures {
+    /// Returns the figures of several runs; `None` if there are none.
+    fn of(runs: &[OutageFigures]) -> Option<Self> {
+        let recoveries: Option<Vec<Duration>> = runs.iter().map(OutageFigures::recovery).collect();
+        let count = u32::try_from(runs.len()).ok()?;
+        Some(Self {
+            verdict: runs.iter().map(OutageFigures::verdict).max_by_key(severity)?,
+            recovery: recoveries.map(|all| all.into_iter().sum::<Duration>() / count),
+            success_ratio: runs.iter().map(OutageFigures::success_ratio).sum::<f64>() / f64::from(count),
+        })
+    }
+
+    /// Returns whether the server survived the stall in every run, and stayed up since.
+    #[must_use]
+    pub const fn is_recovered(&self) -> bool {
+        matches!(self.verdict, Verdict::NeverFell | Verdict::Recovered { .. })
+    }
+
+    fn is_better_than(&self, other: &Self) -> bool {
+        self.is_recovered() && (!other.is_recovered() || self.success_ratio > other.success_ratio + NOTICEABLE)
+    }
+}
+
+/// Orders verdicts: a worse one is greater.
+fn severity(verdict: &Verdict) -> (u8, Duration) {
+    match *verdict {
+        Verdict::NeverFell => (0, Duration::ZERO),
+        Verdict::Recovered { after } => (1, after),
+        Verdict::Relapsed { at, is_up: true } => (2, Duration::MAX.saturating_sub(at)),
+        Verdict::Relapsed { at, is_up: false } | Verdict::StillDown { since: at } => {
+            (3, Duration::MAX.saturating_sub(at))
+        }
+    }
 }

@@ -46,6 +46,7 @@ mod question;
 mod rust_code;
 mod search;
 mod search_space;
+mod simplest;
 
 pub use advice::{Advice, Reason, Recommendation, advise};
 pub use answers::{Answers, Transience};

@@ -2,6 +2,8 @@ use core::time::Duration;
 
 use stagger_core::Policy;
 
+use crate::reconnect::ReconnectScenario;
+
 /// The non-dominated policies: each is better than every other one in at least one figure.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -10,12 +12,14 @@ pub struct ParetoFront {
     pub candidates: Vec<Candidate>,
     /// The outages that were simulated: the one that was given, or all that are usual.
     pub outages: Vec<Duration>,
+    /// The simulated scenarios, one for each outage.
+    pub scenarios: Vec<ReconnectScenario>,
     /// What was searched, as a sentence without a full stop.
     pub searched: String,
     /// Number of simulated clients. The figures of larger fleets are scaled in proportion; their peak is somewhat
     /// overestimated, because random variation averages out in larger fleets.
     pub simulated_clients: u64,
-    /// Number of runs, each with its own seed; the figures are means over the runs.
+    /// Number of runs, with consecutive seeds from that of the question; the figures are means over the runs.
     pub runs: u32,
     /// Number of policies evaluated.
     pub tried_policies: usize,
@@ -139,7 +143,7 @@ impl Objective {
 
     /// Returns the sum of the logarithms of overload, recovery time and number of attempts. If the deadline is met, the
     /// recovery time only breaks ties, as does a peak below the capacity.
-    fn score(&self, predicted: &Prediction, is_in_time: bool) -> f64 {
+    pub(super) fn score(&self, predicted: &Prediction, is_in_time: bool) -> f64 {
         let [peak, recovery, attempts, lost] = predicted.figures();
         let overload = (peak / self.capacity).max(1.0).ln() + TIE * peak.max(1e-3).ln();
         let recovery = recovery.max(1e-3).ln() * if is_in_time { TIE } else { 1.0 };

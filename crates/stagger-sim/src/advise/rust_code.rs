@@ -19,6 +19,7 @@ use stagger_core::{Jitter, Policy, PolicyBuilder, schedule::Backoff};
 #[must_use]
 pub fn rust_code(policy: &Policy) -> Option<String> {
     let (mut builder, mut text) = match (*policy.backoff(), policy.cap()) {
+        (Backoff::Constant { delay }, None) => (Policy::constant(delay), call("constant", &[delay])),
         (Backoff::Uniform { min, max }, None) => (Policy::uniform(min, max), call("uniform", &[min, max])),
         (Backoff::Exponential { base, .. }, Some(cap)) if policy.jitter() == Jitter::Decorrelated => {
             (Policy::decorrelated(base, cap), call("decorrelated", &[base, cap]))

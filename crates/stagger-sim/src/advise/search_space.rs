@@ -85,15 +85,22 @@ impl SearchSpace {
         self.attempts == Attempts::Unlimited
     }
 
-    /// Returns whether somebody waits for the call.
+    /// Returns whether a caller waits for the call, so that its first attempt is not delayed by a spread.
     pub(super) fn is_call(&self) -> bool {
         matches!(self.attempts, Attempts::AtMost(_))
     }
 
     /// Returns the ranges for a fleet that its server needs `acceptance_time` to accept, after at most this outage.
-    pub(super) fn ranges(&self, acceptance_time: Duration, outage: Duration, deadline: Option<Duration>) -> Ranges {
+    /// With a deadline, longer delays than that are not searched.
+    pub(super) fn ranges(
+        &self,
+        acceptance_time: Duration,
+        outage: Duration,
+        deadline: Option<Duration>,
+        min_delay: Duration,
+    ) -> Ranges {
         let (accepts, outage) = (acceptance_time.as_secs_f64(), outage.as_secs_f64());
-        let shortest = self.shortest_base.as_secs_f64();
+        let shortest = self.shortest_base.max(min_delay).as_secs_f64();
         if let Attempts::AtMost(most) = self.attempts {
             let patience = deadline.or(self.patience).unwrap_or_default().as_secs_f64().max(2.0 * shortest);
             // A base that lets the second attempt of all clients be served, or as long as all attempts fit.
@@ -105,12 +112,16 @@ impl SearchSpace {
                 attempts: Some(2..=most),
             };
         }
-        let longest = accepts.clamp(5.0, 600.0);
+        let limit = deadline.map_or(f64::INFINITY, |deadline| deadline.as_secs_f64().max(0.001));
         let spread = accepts.max(0.001);
+        let length = |most: f64| (shortest, most.min(limit).max(shortest));
         Ranges {
-            base: (shortest, longest),
-            cap: (shortest, (4.0 * accepts).clamp(60.0, 3_600.0)),
-            spread: Some((spread, 3.0 * (spread + outage.min(60.0)))),
+            base: length(accepts.clamp(5.0, 600.0)),
+            cap: length((4.0 * accepts).clamp(60.0, 3_600.0)),
+            spread: Some((
+                spread.min(0.5 * limit),
+                (3.0 * (spread + outage.min(60.0))).min(rounded_down(0.999 * limit)),
+            )),
             attempts: None,
         }
     }
@@ -119,9 +130,7 @@ impl SearchSpace {
     pub(super) fn policy(&self, point: &Point) -> Option<Policy> {
         let base = round_up(length(point.base));
         let cap = round_up(length(point.cap)).max(base);
-        // Without growth the multiplier has no effect, and is that of every other policy.
-        let grows = cap > base && (point.attempts > 2 || !self.is_call());
-        let multiplier = if grows { (point.multiplier * 10.0).round() / 10.0 } else { 2.0 };
+        let multiplier = (point.multiplier * 10.0).round() / 10.0;
         let builder = match point.jitter {
             Jitter::Decorrelated => Policy::decorrelated(base, cap),
             jitter => Policy::exponential(base, cap).multiplier(multiplier).jitter(jitter),
@@ -135,6 +144,11 @@ impl SearchSpace {
         let builder = match self.default_policy.stable_after() {
             Some(lived) => builder.stable_after(lived),
             None => builder,
+        };
+        let builder = match self.default_policy.max_hint() {
+            // A hint that is as short as a delay of the policy is not refused.
+            Some(longest) => builder.max_hint(longest.max(cap)),
+            None => builder.unlimited_hint(),
         };
         builder.build().ok()
     }
@@ -166,11 +180,16 @@ impl Ranges {
         for factor in factors {
             near.push(Point { base: within(point.base * factor, self.base), ..*point });
             near.push(Point { cap: within(point.cap * factor, self.cap), ..*point });
+            let (base, cap) = (within(point.base * factor, self.base), within(point.cap * factor, self.cap));
+            near.push(Point { base, cap, ..*point });
             near.push(Point { multiplier: within(point.multiplier * factor, MULTIPLIERS), ..*point });
             if let Some(range) = self.spread {
                 near.push(Point { spread: within(point.spread * factor, range), ..*point });
             }
         }
+        // The same delay every time, and as wide a range by decorrelated jitter.
+        near.push(Point { cap: point.base, ..*point });
+        near.push(Point { jitter: Jitter::Decorrelated, base: within(point.base / 2.0, self.base), ..*point });
         near.extend(JITTERS.map(|jitter| Point { jitter, ..*point }));
         near.extend(self.attempts.iter().flat_map(Clone::clone).map(|attempts| Point { attempts, ..*point }));
         near
@@ -187,7 +206,7 @@ impl Ranges {
             (None, None) => "no spread".to_owned(),
         };
         format!(
-            "searched: bases of {}, caps of {}, multipliers of {} to {}, jitter full, equal, decorrelated, ±20% and \
+            "searched: constant and exponential delays, bases of {}, caps of {}, multipliers of {} to {}, jitter full, equal, decorrelated, ±20% and \
              ±50%, {last}",
             range(self.base),
             range(self.cap),
@@ -207,6 +226,12 @@ pub(super) fn round_up(length: Duration) -> Duration {
     let digits = ms.checked_ilog10().unwrap_or(0).saturating_sub(1);
     let step = 10_u128.pow(digits);
     Duration::from_millis(u64::try_from(ms.div_ceil(step).saturating_mul(step)).unwrap_or(u64::MAX))
+}
+
+/// Rounds seconds down to two digits, so that rounding up does not reach a limit above it.
+fn rounded_down(seconds: f64) -> f64 {
+    let step = 10_f64.powf(seconds.log10().floor() - 1.0).max(0.001);
+    (seconds / step).floor() * step
 }
 
 /// Returns why the search space suits the purpose.
@@ -240,9 +265,22 @@ mod tests {
     }
 
     #[test]
+    fn spreads_are_shorter_than_the_deadline() {
+        let space = SearchSpace::for_purpose(Some(Purpose::Background));
+        for ms in [1_000, 1_101, 7_826, 10_000, 60_000] {
+            let deadline = Duration::from_millis(ms);
+            let ranges = space.ranges(Duration::from_secs(90), Duration::ZERO, Some(deadline), Duration::ZERO);
+            let longest = ranges.spread.unwrap().1;
+            let point = Point { spread: longest, ..ranges.draw(Seed::new(1)) };
+            let spread = space.policy(&point).unwrap().spread();
+            assert!(spread < deadline && spread > deadline.mul_f64(0.85), "{spread:?} {deadline:?}");
+        }
+    }
+
+    #[test]
     fn drawn_policies_lie_within_the_ranges() {
         let space = SearchSpace::for_purpose(Some(Purpose::Far));
-        let ranges = space.ranges(Duration::from_secs(7), Duration::ZERO, None);
+        let ranges = space.ranges(Duration::from_secs(7), Duration::ZERO, None, Duration::ZERO);
         for n in 0..500 {
             let policy = space.policy(&ranges.draw(Seed::new(n))).unwrap();
             let (attempts, cap) = (policy.max_attempts().unwrap().get(), policy.cap().unwrap());

@@ -124,6 +124,30 @@ impl ReconnectScenario {
         self.rate
     }
 
+    /// Returns the number of handshakes that may be pending.
+    #[must_use]
+    pub const fn backlog(&self) -> u32 {
+        self.backlog
+    }
+
+    /// Returns how long the server is down, from the start.
+    #[must_use]
+    pub const fn down_time(&self) -> Duration {
+        Duration::from_micros(self.up_at)
+    }
+
+    /// Returns the time at which the simulation ends at the latest.
+    #[must_use]
+    pub const fn horizon(&self) -> Duration {
+        Duration::from_micros(self.horizon)
+    }
+
+    /// Returns when a client makes its first attempt.
+    #[must_use]
+    pub const fn first_attempt(&self) -> FirstAttempt {
+        self.first_attempt
+    }
+
     /// Runs the scenario with this policy. Each client derives its own seed from `seed`.
     #[must_use]
     pub fn run(&self, policy: &Policy, seed: Seed) -> ReconnectFigures {

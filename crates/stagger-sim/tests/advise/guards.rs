@@ -3,6 +3,7 @@
 use core::time::Duration;
 
 use stagger_core::Seed;
+use stagger_core::breaker::CircuitBreaker;
 use stagger_core::budget::{SuccessRate, Tokens, Window};
 use stagger_sim::Progress;
 use stagger_sim::advise::{Advice, Answers, RecommendedGuards, advise};
@@ -19,11 +20,12 @@ fn advised(purpose: Purpose, clients: u64, rate: f64) -> Advice {
     advise(&answers, Seed::new(1), &Progress::new()).unwrap()
 }
 
-fn process(guards: RecommendedGuards) -> ProcessGuards {
+fn process(guards: RecommendedGuards, seed: Seed) -> ProcessGuards {
     match guards {
         RecommendedGuards::Tokens => ProcessGuards::none().budget(Tokens::new()),
         RecommendedGuards::Window => ProcessGuards::none().budget(Window::new()),
         RecommendedGuards::SuccessRate => ProcessGuards::none().budget(SuccessRate::new()),
+        RecommendedGuards::Breaker => ProcessGuards::none().breaker(CircuitBreaker::new(seed)),
         _ => ProcessGuards::none(),
     }
 }
@@ -51,7 +53,7 @@ fn recommended_guards_let_a_server_recover_that_does_not_without_them() {
             .build()
             .unwrap();
         let policy = advice.policy().unwrap();
-        let with = scenario.run(policy, |_| process(advice.guards()), Seed::new(99));
+        let with = scenario.run(policy, |seed| process(advice.guards(), seed), Seed::new(99));
         let without = scenario.run(policy, |_| ProcessGuards::none(), Seed::new(99));
         let told = [trial.with.success_ratio, trial.without.success_ratio];
         let got = [with.success_ratio(), without.success_ratio()];
