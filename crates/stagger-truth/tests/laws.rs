@@ -46,3 +46,16 @@ fn connections_are_simulated_as_they_are_kept_up_by_tasks() {
 fn outages_are_simulated_as_they_happen_to_tasks() {
     try_law("outages", 40, 36, &[("without guards", 6), ("with a budget", 12), ("with a breaker", 2)]);
 }
+
+#[test]
+/// Takes some time: each case is a search, and a simulation of 500 policies in up to five outages.
+#[test]
+fn no_random_policy_dominates_the_advice() {
+    let words = [
+        ("the advice for calls is not dominated", 3),
+        ("the advice for calls that cannot all be served is not dominated", 2),
+        ("the advice for connections is not dominated", 3),
+        ("the advice for jobs is not dominated", 1),
+    ];
+    try_law("advise", 22, 20, &words);
+}

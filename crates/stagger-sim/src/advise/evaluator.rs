@@ -62,7 +62,9 @@ impl Evaluator {
             }
             Ok(all)
         };
-        let (full, coarse) = (scenarios(FULL_CLIENTS)?, scenarios(COARSE_CLIENTS)?);
+        // In several outages, each policy is simulated several times.
+        let coarse_clients = if outages.len() > 1 { COARSE_CLIENTS / 2 } else { COARSE_CLIENTS };
+        let (full, coarse) = (scenarios(FULL_CLIENTS)?, scenarios(coarse_clients)?);
         let simulated = clients.min(FULL_CLIENTS);
         let total = outages.iter().fold(Duration::ZERO, |sum, outage| sum.saturating_add(*outage));
         let recoveries = acceptance_time.saturating_mul(u32::try_from(outages.len()).unwrap_or(u32::MAX));
@@ -93,7 +95,8 @@ impl Evaluator {
     /// Returns the number of runs with which a small fleet is screened.
     fn coarse_runs(&self) -> u64 {
         let clients = self.coarse.first().map_or(1, ReconnectScenario::clients);
-        (COARSE_CLIENTS / 2 / clients.max(1)).clamp(1, *RUNS.end() / 2)
+        let all = clients.saturating_mul(self.outages.len() as u64);
+        (COARSE_CLIENTS / 2 / all.max(1)).clamp(1, *RUNS.end() / 2)
     }
 
     /// Estimates policies quickly, with the fluid model where it is fast. Leaves out those that are hopeless after some

@@ -29,7 +29,7 @@ pub(super) struct Limits {
 /// Number of policies that are drawn from the whole search space. The first of them show which of the others are
 /// hopeless.
 const DRAWN: u64 = 240;
-const FIRST_DRAWN: usize = 30;
+const FIRST_DRAWN: usize = 12;
 
 /// Excess of the score from which on a policy is not simulated in the longer outages: 2.7 times the overload, say.
 const HOPELESS: f64 = 1.0;
@@ -203,7 +203,8 @@ impl Search<'_> {
 
     /// Returns the best policies that were not simulated yet.
     fn next(&self, known: &Known, verified: &Verified) -> Vec<Policy> {
-        let count = CLIENTS_OF_ROUND / (self.evaluator.simulated() * u64::from(self.evaluator.runs())).max(1);
+        let each = self.evaluator.simulated() * u64::from(self.evaluator.runs()) * self.evaluator.outages.len() as u64;
+        let count = CLIENTS_OF_ROUND / each.max(1);
         let count = count.clamp(*SIMULATED_FINELY.start(), *SIMULATED_FINELY.end()) as usize;
         let is_new = |policy: &Policy| verified.candidates.iter().all(|verified| verified.policy != *policy);
         let ranked = self.objective.ranked(&known.candidates).into_iter().map(|at| known.candidates[at].policy);
