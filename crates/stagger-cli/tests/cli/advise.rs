@@ -83,20 +83,20 @@ fn recommended_guards_are_part_of_the_code() {
 /// Runs a printed command with `--json`, and returns the runs of each row.
 #[track_caller]
 fn rows(command: &Value) -> Vec<Vec<Value>> {
-    let words = shlex::split(command.as_str().unwrap()).unwrap();
+    let words = shlex::split(command.as_str().expect("a command")).expect("a quoted command");
     assert_eq!(words[0], "stagger");
-    let document: Value = serde_json::from_str(&said(stagger(&words[1..]).arg("--json"))).unwrap();
-    let runs = |row: &Value| row["runs"].as_array().unwrap().clone();
-    document["strategies"].as_array().unwrap().iter().map(runs).collect()
+    let document: Value = serde_json::from_str(&said(stagger(&words[1..]).arg("--json"))).expect("valid JSON");
+    let runs = |row: &Value| row["runs"].as_array().expect("runs").clone();
+    document["strategies"].as_array().expect("rows").iter().map(runs).collect()
 }
 
 fn mean(runs: &[Value], figure: &str) -> f64 {
-    runs.iter().map(|run| run[figure].as_f64().unwrap()).sum::<f64>() / runs.len() as f64
+    runs.iter().map(|run| run[figure].as_f64().expect("a number")).sum::<f64>() / runs.len() as f64
 }
 
 #[track_caller]
 fn assert_close(told: &Value, simulated: f64) {
-    assert!((told.as_f64().unwrap() - simulated).abs() < 1e-6, "told {told}, simulated {simulated}");
+    assert!((told.as_f64().expect("a number") - simulated).abs() < 1e-6, "told {told}, simulated {simulated}");
 }
 
 #[test]

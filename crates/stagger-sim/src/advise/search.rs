@@ -124,13 +124,13 @@ impl Search<'_> {
             self.screen(near, &mut known, progress);
         }
         let mut verified = Verified::default();
-        self.verify(self.chosen(&known.candidates), &known, &mut verified, progress);
+        self.verify(&self.chosen(&known.candidates), &known, &mut verified, progress);
         for factors in FINE_ROUNDS {
             // What the simulation shows to be the best need not be what screening showed.
             let best = self.objective.ranked(&verified.candidates).into_iter().take(VARIED_FINELY);
             let near = best.flat_map(|at| self.ranges.near(&verified.points[at], factors)).collect();
             self.screen(near, &mut known, progress);
-            self.verify(self.next(&known, &verified), &known, &mut verified, progress);
+            self.verify(&self.next(&known, &verified), &known, &mut verified, progress);
         }
         let limited = verified.candidates.iter().zip(&verified.attempts);
         let candidates = non_dominated(&limited.map(|(known, most)| self.limited(known, *most)).collect::<Vec<_>>());
@@ -191,8 +191,8 @@ impl Search<'_> {
     }
 
     /// Simulates policies, unless they were simulated before.
-    fn verify(&self, policies: Vec<Policy>, known: &Known, verified: &mut Verified, progress: &Progress) {
-        for (candidate, most) in self.evaluator.simulate(&policies, progress) {
+    fn verify(&self, policies: &[Policy], known: &Known, verified: &mut Verified, progress: &Progress) {
+        for (candidate, most) in self.evaluator.simulate(policies, progress) {
             if let Some(at) = known.candidates.iter().position(|known| known.policy == candidate.policy) {
                 verified.points.push(known.points[at]);
                 verified.candidates.push(candidate);

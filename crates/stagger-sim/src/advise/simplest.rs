@@ -122,8 +122,7 @@ mod tests {
 
     #[test]
     fn delays_that_are_all_equal_are_no_answer() {
-        for policy in ["exponential base=2s cap=9s jitter=full floor=4s max-attempts=2"] {
-            assert_eq!(simplest(&policy.parse().unwrap()), None, "{policy}");
-        }
+        let policy: Policy = "exponential base=2s cap=9s jitter=full floor=4s max-attempts=2".parse().unwrap();
+        assert_eq!(simplest(&policy), None);
     }
 }

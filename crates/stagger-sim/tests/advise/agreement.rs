@@ -51,11 +51,11 @@ fn the_figures_of_a_call_are_those_of_a_call_that_attempts_at_once() {
 
 #[test]
 fn without_an_outage_the_policy_holds_after_each_of_them() {
-    let advice = after("for=reconnecting clients=2k capacity=100/s");
+    let advice = after("for=reconnecting clients=500 capacity=25/s");
     for outage in [0, 5, 30, 120, 600] {
-        let exact = simulated(advice.policy().unwrap(), 2_000, 100.0, FirstAttempt::AfterDelay, outage);
+        let exact = simulated(advice.policy().unwrap(), 500, 25.0, FirstAttempt::AfterDelay, outage);
         let peak = exact.peak_second();
-        assert!(peak < 300, "{}: {peak} in a second after an outage of {outage} s", advice.policy().unwrap());
+        assert!(peak < 75, "{}: {peak} in a second after an outage of {outage} s", advice.policy().unwrap());
     }
 }
 
