@@ -196,11 +196,11 @@ impl Outcome {
     }
 
     /// Describes it: `tokens recovers after 18s and 31s`.
-    pub(super) fn describe(&self, who: &str) -> String {
+    pub(super) fn describe(&self, name: &str) -> String {
         match &self.recoveries[..] {
-            [] => format!("{who} never recovers"),
-            [first] => format!("{who} recovers after {} from the first, never from the second", brief(*first)),
-            [first, second, ..] => format!("{who} recovers after {} and {}", brief(*first), brief(*second)),
+            [] => format!("{name} never recovers"),
+            [first] => format!("{name} recovers after {} from the first, never from the second", brief(*first)),
+            [first, second, ..] => format!("{name} recovers after {} and {}", brief(*first), brief(*second)),
         }
     }
 }
