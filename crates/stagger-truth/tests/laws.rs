@@ -47,7 +47,6 @@ fn outages_are_simulated_as_they_happen_to_tasks() {
     try_law("outages", 40, 36, &[("without guards", 6), ("with a budget", 12), ("with a breaker", 2)]);
 }
 
-#[test]
 /// Takes some time: each case is a search, and a simulation of 500 policies in up to five outages.
 #[test]
 fn no_random_policy_dominates_the_advice() {

@@ -13,7 +13,7 @@ use crate::draws::Draws;
 use crate::law::{Law, Verdict};
 
 /// No random policy is better than the recommended one in everything.
-pub const ADVISE: Law = Law {
+pub(super) const ADVISE: Law = Law {
     name: "advise",
     statement: "none of 500 random policies dominates what `advise` recommends, and its figures are those of other seeds",
     case,
