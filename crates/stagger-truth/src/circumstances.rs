@@ -98,10 +98,10 @@ const AFTERWARD: Duration = Duration::from_secs(240);
 const WINDOWS: f64 = 30.0;
 
 impl Calls {
-    /// Draws 5 to 250 calls per second, a load of 5 to 95 % of the capacity, up to 300 processes with one of the
+    /// Draws 5 to 250 calls per second, a load of 5 to 90 % of the capacity, up to 300 processes with one of the
     /// guards, and an outage of up to ten minutes.
     pub fn draw(draws: &mut Draws) -> Option<Self> {
-        let load = if draws.is(0.3) { 1.0 - draws.between(0.05, 0.5) } else { draws.between(0.05, 0.95) };
+        let load = if draws.is(0.3) { 1.0 - draws.between(0.1, 0.5) } else { draws.between(0.05, 0.9) };
         let rate = (draws.between(5.0, 250.0) * 10.0).round() / 10.0;
         let capacity = (rate / load * 10.0).round() / 10.0;
         let processes = draws.between(1.0, 300.0) as u32;

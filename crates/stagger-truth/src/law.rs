@@ -13,6 +13,8 @@ pub struct Law {
     pub name: &'static str,
     /// The statement.
     pub statement: &'static str,
+    /// How many of a hundred cases it gets beside the other laws: the fewer, the longer a case takes.
+    pub share: u32,
     /// Tries it in the circumstances of this seed.
     pub case: fn(Seed) -> Verdict,
 }
@@ -35,6 +37,14 @@ pub struct Trial {
     pub counts: BTreeMap<(bool, &'static str), usize>,
     /// The cases in which the law was broken.
     pub broken: Vec<(u64, String)>,
+}
+
+/// Returns these laws, each with its number of cases: that many in sum, shared by [`Law::share`], and at least one each.
+#[must_use]
+pub fn shared(laws: Vec<Law>, cases: u64) -> Vec<(Law, u64)> {
+    let shares: u64 = laws.iter().map(|law| u64::from(law.share)).sum();
+    let of = |law: &Law| (u128::from(cases) * u128::from(law.share)).div_ceil(u128::from(shares.max(1))) as u64;
+    laws.into_iter().map(|law| (law, of(&law).max(1))).collect()
 }
 
 impl Law {

@@ -16,6 +16,7 @@ use crate::law::{Law, Verdict};
 pub(super) const ADVISE: Law = Law {
     name: "advise",
     statement: "none of 500 random policies dominates what `advise` recommends, and its figures are those of other seeds",
+    share: 3,
     case,
 };
 

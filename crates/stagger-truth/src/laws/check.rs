@@ -13,6 +13,7 @@ use crate::policies::{self, Delays};
 pub(super) const LAW: Law = Law {
     name: "check",
     statement: "if `check` does not warn, `simulate` of the same circumstances shows no storm",
+    share: 33,
     case,
 };
 

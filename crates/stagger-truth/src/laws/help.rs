@@ -15,6 +15,7 @@ use crate::policies::{self, Delays};
 pub(super) const LAW: Law = Law {
     name: "help",
     statement: "the help of `check` does not make peak, attempts or recovery worse, unless it says so",
+    share: 33,
     case,
 };
 

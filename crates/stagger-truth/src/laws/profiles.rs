@@ -13,6 +13,7 @@ use crate::law::{Law, Verdict};
 pub const PROFILES: Law = Law {
     name: "profiles",
     statement: "no profile of the registry and no policy of the search family dominates a profile of ours on its grid",
+    share: 19,
     case,
 };
 

@@ -15,6 +15,7 @@ use crate::law::{Law, Verdict};
 pub(crate) const ADVISED: Law = Law {
     name: "advised",
     statement: "the figures that `advise` prints for calls are those of tasks that call retry()",
+    share: 1,
     case,
 };
 

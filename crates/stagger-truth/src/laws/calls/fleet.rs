@@ -20,6 +20,7 @@ use crate::law::{Law, Verdict};
 pub(crate) const CALLS: Law = Law {
     name: "calls",
     statement: "a mass disconnect is simulated as it happens to tasks that call retry()",
+    share: 4,
     case: |seed| case(seed, Kind::Calls),
 };
 
@@ -27,6 +28,7 @@ pub(crate) const CALLS: Law = Law {
 pub(crate) const CONNECTIONS: Law = Law {
     name: "connections",
     statement: "a mass disconnect is simulated as it happens to tasks with a Reconnect",
+    share: 4,
     case: |seed| case(seed, Kind::Connections),
 };
 

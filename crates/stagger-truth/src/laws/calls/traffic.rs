@@ -18,6 +18,7 @@ use crate::law::{Law, Verdict};
 pub(crate) const OUTAGES: Law = Law {
     name: "outages",
     statement: "an outage under traffic is simulated as it happens to tasks with shared guards",
+    share: 3,
     case,
 };
 
