@@ -10,6 +10,7 @@ use super::search::{Limits, Search};
 use super::search_space::SearchSpace;
 use super::{Answers, ParetoFront, Question};
 use crate::engine::progress::Progress;
+use crate::lint::{Budgeted, DeploymentContext};
 use crate::reconnect::FirstAttempt;
 use crate::scenario::error::ScenarioError;
 
@@ -226,6 +227,13 @@ fn fleet(answers: &Answers) -> Option<(u64, f64)> {
     known.map(|(clients, capacity)| (clients.get(), capacity.get()))
 }
 
+/// Returns what a policy must suit: the other facts concern every policy alike, or have reasons of their own.
+fn context_of_fleet(known: &DeploymentContext) -> DeploymentContext {
+    let mut context = DeploymentContext::default().budget(Budgeted::Yes);
+    (context.purpose, context.clients, context.capacity) = (known.purpose, known.clients, known.capacity);
+    context
+}
+
 fn front(
     answers: &Answers,
     space: &SearchSpace,
@@ -246,6 +254,7 @@ fn front(
         space,
         ranges: &space.ranges(evaluator.acceptance_time, longest, limits.max_elapsed, limits.min_delay),
         limits,
+        context: context_of_fleet(&answers.context),
         objective: Objective { capacity, deadline: answers.context.deadline.filter(|_| space.is_long_lived()) },
         seed: seed.for_call(u64::MAX),
     };

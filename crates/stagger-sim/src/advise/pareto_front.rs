@@ -113,16 +113,11 @@ impl Prediction {
 }
 
 impl Objective {
-    /// Returns the index of the best candidate; `None` if there are no candidates.
+    /// Returns the indices of all eligible candidates, the best first.
     ///
     /// Candidates that serve fewer clients than others are out. Of the rest, and with a deadline of those that recover
     /// in time, the one with the lowest [`score`](Self::score) is the best. The score grows with each figure, so that
     /// no candidate dominates the best.
-    pub(super) fn best(&self, candidates: &[Candidate]) -> Option<usize> {
-        self.ranked(candidates).first().copied()
-    }
-
-    /// Returns the indices of all eligible candidates, the best first.
     pub(super) fn ranked(&self, candidates: &[Candidate]) -> Vec<usize> {
         let served = || candidates.iter().map(|it| it.predicted.recovered_ratio);
         let (least, most) = (served().fold(1.0, f64::min), served().fold(0.0, f64::max));
@@ -210,26 +205,26 @@ mod tests {
     #[test]
     fn the_best_has_the_lowest_product_and_a_peak_below_capacity_is_no_improvement() {
         let objective = Objective { capacity: 500.0, deadline: None };
-        let best = |candidates: &[Candidate]| objective.best(candidates).unwrap();
+        let best = |candidates: &[Candidate]| objective.ranked(candidates)[0];
         assert_eq!(best(&[candidate(1_000.0, Some(30), 1.0), candidate(600.0, Some(40), 1.0)]), 1);
         assert_eq!(best(&[candidate(500.0, Some(30), 1.0), candidate(250.0, Some(40), 1.0)]), 0);
         assert_eq!(best(&[candidate(500.0, Some(30), 1.0), candidate(450.0, Some(30), 1.0)]), 1);
-        assert_eq!(objective.best(&[]), None);
+        assert!(objective.ranked(&[]).is_empty());
     }
 
     #[test]
     fn with_a_deadline_the_best_has_the_lowest_overload_of_those_in_time() {
         let objective = Objective { capacity: 500.0, deadline: Some(Duration::from_secs(35)) };
         let all = [candidate(450.0, Some(40), 1.0), candidate(700.0, Some(35), 1.0), candidate(900.0, Some(20), 1.0)];
-        assert_eq!(objective.best(&all), Some(1));
+        assert_eq!(objective.ranked(&all).first().copied(), Some(1));
         let hasty = Objective { deadline: Some(Duration::from_secs(1)), ..objective };
-        assert_eq!(hasty.best(&all), Some(2), "none recovers in time: the lowest product");
+        assert_eq!(hasty.ranked(&all).first().copied(), Some(2), "none recovers in time: the lowest product");
     }
 
     #[test]
     fn the_candidate_that_serves_the_fewest_is_never_the_best() {
         let objective = Objective { capacity: 500.0, deadline: None };
-        let best = |candidates: &[Candidate]| objective.best(candidates);
+        let best = |candidates: &[Candidate]| objective.ranked(candidates).first().copied();
         assert_eq!(best(&[candidate(1_000.0, None, 0.5), candidate(2_000.0, None, 0.9)]), Some(1));
         assert_eq!(best(&[candidate(1_000.0, None, 0.902), candidate(2_000.0, None, 0.904)]), Some(1));
         assert_eq!(best(&[candidate(1_000.0, None, 0.9001), candidate(2_000.0, None, 0.9002)]), Some(0));

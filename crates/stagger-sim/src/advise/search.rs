@@ -7,6 +7,7 @@ use super::pareto_front::{Candidate, Objective, ParetoFront, Prediction, non_dom
 use super::search_space::{Attempts, Point, Ranges, SearchSpace};
 use super::simplest::simplest;
 use crate::engine::progress::Progress;
+use crate::lint::{DeploymentContext, Severity, check};
 
 pub(super) struct Search<'a> {
     pub(super) evaluator: &'a Evaluator,
@@ -14,6 +15,8 @@ pub(super) struct Search<'a> {
     pub(super) ranges: &'a Ranges,
     pub(super) limits: Limits,
     pub(super) objective: Objective,
+    /// What the linter is told of the fleet.
+    pub(super) context: DeploymentContext,
     pub(super) seed: Seed,
 }
 
@@ -133,8 +136,13 @@ impl Search<'_> {
             self.verify(&self.next(&known, &verified), &known, &mut verified, progress);
         }
         let limited = verified.candidates.iter().zip(&verified.attempts);
-        let candidates = non_dominated(&limited.map(|(known, most)| self.limited(known, *most)).collect::<Vec<_>>());
-        let (best, candidates) = shown(&candidates, self.objective.best(&candidates)?);
+        let limited: Vec<Candidate> = limited.map(|(known, most)| self.limited(known, *most)).collect();
+        let candidates = non_dominated(&limited);
+        // What the linter warns of is recommended only if there is nothing else.
+        let is_clean: Vec<bool> = candidates.iter().map(|known| self.is_clean(&known.policy)).collect();
+        let ranked = self.objective.ranked(&candidates);
+        let best = ranked.iter().copied().find(|at| is_clean[*at]).or(ranked.first().copied())?;
+        let (best, candidates) = shown(&candidates, best);
         Some(ParetoFront {
             best,
             candidates,
@@ -209,6 +217,11 @@ impl Search<'_> {
         let is_new = |policy: &Policy| verified.candidates.iter().all(|verified| verified.policy != *policy);
         let ranked = self.objective.ranked(&known.candidates).into_iter().map(|at| known.candidates[at].policy);
         ranked.filter(is_new).take(count).collect()
+    }
+
+    /// Returns whether the linter has no warning about this policy.
+    fn is_clean(&self, policy: &Policy) -> bool {
+        check(policy, &self.context).iter().all(|finding| finding.rule().severity() != Severity::Warning)
     }
 
     /// Adds a limit of attempts that no client reached, so that the figures stay the same.

@@ -57,8 +57,8 @@ const EXAMPLES: &[(&str, (&str, &str), (&str, &str))] = &[
     ),
     (
         "S006",
-        ("exponential base=9s cap=60s max-attempts=inf spread=10s", "for=reconnecting"),
-        ("exponential base=10s cap=60s max-attempts=inf spread=10s", "for=reconnecting"),
+        ("exponential base=9s cap=60s max-attempts=inf", "for=reconnecting"),
+        ("exponential base=10s cap=60s max-attempts=inf", "for=reconnecting"),
     ),
     (
         "S007",

@@ -84,6 +84,6 @@ fn a_suggestion_for_a_fleet_says_what_it_costs() {
     let said: f64 = advice.split(' ').find_map(|word| word.parse().ok()).unwrap();
     assert!(advice.contains("times as many attempts in an outage of 600s") || advice.contains("of 10m"), "{advice}");
     assert!((said / times - 1.0).abs() < 0.15, "{advice}: {times}");
-    let longer = finding("exponential base=20s cap=20s spread=20s jitter=equal max-attempts=inf", fleet, "S006");
+    let longer = finding("exponential base=5s cap=20s spread=20s jitter=equal max-attempts=inf", fleet, "S006");
     assert!(longer.suggestion().advice().unwrap().contains("clients return up to 40s after the server"), "{longer:?}");
 }
