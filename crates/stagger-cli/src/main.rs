@@ -15,7 +15,6 @@ mod policy_args;
 mod run;
 mod simulate;
 mod storm;
-mod suggest;
 
 use std::process::ExitCode;
 

@@ -8,7 +8,7 @@ use stagger_sim::storm::{SweptPart, SweptSetting};
 use super::args::SettingArgs;
 use super::command::MAX_RUNS;
 use crate::output::error::CliError;
-use crate::suggest::nearest;
+use crate::simulate::suggest::nearest;
 
 /// The values of several settings, all of which are combined with each other.
 #[derive(Debug)]

@@ -6,7 +6,7 @@ use stagger_sim::outage::ProcessGuards;
 
 use super::kinds::{AddGuard, KINDS, Role};
 use super::words::{Words, split};
-use crate::suggest::nearest;
+use crate::simulate::suggest::nearest;
 
 /// Guards of a client process: a budget, a circuit breaker, or both.
 #[derive(Clone)]

@@ -3,8 +3,8 @@ use core::time::Duration;
 use stagger_core::Ratio;
 use stagger_sim::lint::parse_number;
 
+use crate::simulate::suggest::nearest;
 use crate::storm::parse;
-use crate::suggest::nearest;
 
 /// The settings of one guard, as text. The guard takes out those that it has.
 #[derive(Debug)]
