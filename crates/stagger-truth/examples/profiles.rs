@@ -1,5 +1,5 @@
-//! Prints what policies do on the grid for connections, jobs or calls, the lowest cost first: our profiles and the
-//! registry's, or those that are given.
+//! Prints what policies do on the grid for connections (the default), jobs or calls, the lowest cost first: our profiles
+//! and the registry's, or those that are given.
 //!
 //! ```sh
 //! cargo run --release -p stagger-truth --example profiles -- connections
@@ -28,7 +28,7 @@ fn main() -> ExitCode {
 
 fn run(mut arguments: impl Iterator<Item = String>) -> Result<(), Box<dyn core::error::Error>> {
     let kind = match arguments.next().as_deref() {
-        Some("connections") => Kind::Connections,
+        None | Some("connections") => Kind::Connections,
         Some("jobs") => Kind::Jobs,
         Some("calls") => Kind::Calls,
         _ => return Err("say connections, jobs or calls, and then the policies".into()),
