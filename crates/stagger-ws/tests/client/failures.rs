@@ -259,8 +259,14 @@ async fn a_redirect_error_shows_the_location_without_its_query() {
 
 #[tokio::test(start_paused = true)]
 async fn followed_redirects_do_not_send_credentials_to_other_hosts() {
-    const SECRETS: [&str; 5] =
-        ["authorization", "cookie", "proxy-authorization", "x-api-key", "sec-websocket-protocol"];
+    const SECRETS: [&str; 6] = [
+        "authorization",
+        "cookie",
+        "proxy-authorization",
+        "x-api-key",
+        "sec-websocket-protocol",
+        "stagger-reservation-token",
+    ];
     let to = |place: &str| rejection(302, &format!("Location: {place}\r\n"));
     let server = ScriptedServer::new([to("/v2"), to("ws://other.test/v3"), vec![Upgrade, close(1000, "")]]);
     let mut reconnect = server
@@ -285,8 +291,32 @@ async fn followed_redirects_do_not_send_credentials_to_other_hosts() {
             (path, header(&arrival.head, "host").unwrap(), secrets)
         })
         .collect();
-    let want = [("/v1", "server.test", 5), ("/v2", "server.test", 5), ("/v3", "other.test", 0)];
+    let want = [("/v1", "server.test", 6), ("/v2", "server.test", 6), ("/v3", "other.test", 0)];
     assert_eq!(seen, want.map(|(path, host, secrets)| (path.to_owned(), host.to_owned(), secrets)));
+}
+
+// An origin is scheme, host and port. The default port is the same whether it is written or not.
+#[tokio::test(start_paused = true)]
+async fn a_redirect_keeps_credentials_within_the_origin_only() {
+    for (from, to, is_kept) in [
+        ("ws://server.test/v1", "/v2", true),
+        ("ws://server.test/v1", "ws://SERVER.test:80/v2", true),
+        ("wss://server.test:443/v1", "https://server.test/v2", true),
+        ("ws://server.test/v1", "ws://server.test:8080/v2", false),
+        ("ws://server.test:443/v1", "wss://server.test:443/v2", false),
+        ("ws://server.test/v1", "wss://server.test/v2", false),
+        ("wss://server.test/v1", "wss://feed.server.test/v2", false),
+    ] {
+        let there = rejection(302, &format!("Location: {to}\r\n"));
+        let server = ScriptedServer::new([there, vec![Upgrade, close(1000, "")]]);
+        let builder = server.over_pipes().max_redirects(1).request(move |_| {
+            let request = Request::get(from).header("authorization", "Bearer secret").body(());
+            async move { Ok(request?) }
+        });
+        run(&mut builder.reconnect_loop()).await.unwrap();
+        let second = &server.arrivals()[1].head;
+        assert_eq!(header(second, "authorization").is_some(), is_kept, "{from} to {to}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -76,15 +76,22 @@ impl Dialer {
     }
 }
 
-/// Points a request to another URI. If the host changes, drops all headers in which there may be credentials: any header
+/// Points a request to another URI. If the origin changes, drops all headers in which there may be credentials: any header
 /// of the caller's, and the subprotocol, too.
 fn redirect_to(request: &mut Request<()>, to: Uri) {
     request.headers_mut().remove(HOST);
-    if request.uri().authority() != to.authority() {
+    if origin(request.uri()) != origin(&to) {
         let all = core::mem::take(request.headers_mut());
         let harmless =
             [ORIGIN, USER_AGENT].into_iter().filter_map(|name| all.get(&name).map(|value| (name, value.clone())));
         request.headers_mut().extend(harmless);
     }
     *request.uri_mut() = to;
+}
+
+/// Returns the scheme, the host in lower case and the port of a WebSocket URI.
+fn origin(uri: &Uri) -> (Option<&str>, Option<String>, u16) {
+    let scheme = uri.scheme_str();
+    let port = uri.port_u16().unwrap_or(if scheme == Some("wss") { 443 } else { 80 });
+    (scheme, uri.host().map(str::to_ascii_lowercase), port)
 }
