@@ -11,6 +11,7 @@ mod client {
     mod fleet;
     mod guards;
     mod interleavings;
+    mod memory;
     mod misbehaving_servers;
     mod outbox;
     mod parity;

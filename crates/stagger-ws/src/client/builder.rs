@@ -21,6 +21,9 @@ use super::resume::protocol::{Resume, SharedResume};
 /// A listener for failed attempts and lost connections.
 pub(super) type OnClosed = Box<dyn FnMut(&Closed) + Send + Sync>;
 
+/// The default size of the inbox, and of the longest message, so that any message that is accepted fits into the inbox.
+const INBOX_BYTES: usize = 16 << 20;
+
 /// The settings of a client: a URL or a request provider, and what differs from the defaults.
 ///
 /// | setting | default |
@@ -33,6 +36,7 @@ pub(super) type OnClosed = Box<dyn FnMut(&Closed) + Send + Sync>;
 /// | redirects | not followed |
 /// | outbox | 64 messages, then `send` waits |
 /// | inbox | 64 events or 16 MiB, then nothing is read from the connection |
+/// | longest message | 16 MiB, as long as the inbox |
 /// | buffers | 4 KiB for reading, 4 KiB for writing, plus the current message |
 pub struct ClientBuilder {
     pub(super) dialer: Dialer,
@@ -55,7 +59,10 @@ impl ClientBuilder {
             }),
             connector: Arc::new(TcpConnector::new()),
             // Tungstenite's default of 128 KiB is allocated for every connection.
-            socket: WebSocketConfig::default().read_buffer_size(4 << 10).write_buffer_size(4 << 10),
+            socket: WebSocketConfig::default()
+                .read_buffer_size(4 << 10)
+                .write_buffer_size(4 << 10)
+                .max_message_size(Some(INBOX_BYTES)),
             connect_timeout: Duration::from_secs(10),
             max_redirects: 0,
         };
@@ -69,7 +76,7 @@ impl ClientBuilder {
             on_closed: None,
             outbox: Outbox::default(),
             inbox: 64,
-            inbox_bytes: 16 << 20,
+            inbox_bytes: INBOX_BYTES,
             resume: None,
         }
     }
@@ -189,8 +196,9 @@ impl ClientBuilder {
 
     /// Follows up to `redirects` redirects per attempt, but never from `wss` to `ws`. Default 0.
     ///
-    /// Credentials are not sent to another host: of the request's headers, it gets only `Origin` and `User-Agent`, and no
-    /// subprotocol.
+    /// Credentials are not sent to another origin, which is another scheme, host or port. Of the request's headers, it gets
+    /// only `Origin` and `User-Agent`, besides those of the WebSocket handshake. It gets no `Sec-WebSocket-Protocol`, in
+    /// which browsers and Kubernetes send tokens; if your servers need one, connect to the other origin yourself.
     #[must_use]
     pub const fn max_redirects(mut self, redirects: u32) -> Self {
         self.dialer.max_redirects = redirects;
@@ -205,7 +213,7 @@ impl ClientBuilder {
     }
 
     /// Sets the buffers and limits of the protocol. The read buffer is allocated once per connection. By default,
-    /// messages above 64 MiB and frames above 16 MiB are not accepted.
+    /// messages and frames above 16 MiB are not accepted; [`WebSocketConfig::default`] accepts messages of up to 64 MiB.
     #[must_use]
     pub fn websocket_config(mut self, mut config: WebSocketConfig) -> Self {
         // Tungstenite panics unless the maximum exceeds the buffer size.
@@ -239,8 +247,11 @@ impl ClientBuilder {
     }
 
     /// Sets how many bytes of unread messages are buffered before nothing more is read from the connection. The message
-    /// that exceeds the limit is still buffered, so that a message of any length can be read; see
-    /// [`websocket_config`](Self::websocket_config) for the longest. For [`connect`](Self::connect). Default 16 MiB.
+    /// that exceeds the limit is still buffered, so that a message of any length can be read. So a client whose program
+    /// does not read holds less than this limit and the longest message together, by default 32 MiB; see
+    /// [`websocket_config`](Self::websocket_config) for the longest message. It is also the most that a server may send
+    /// before it has answered a [`Resume`]. For [`connect`](Self::connect). Default 16 MiB, which is also the default of
+    /// the longest message.
     #[must_use]
     pub const fn inbox_bytes(mut self, bytes: usize) -> Self {
         // At a limit of zero, nothing would ever be read.

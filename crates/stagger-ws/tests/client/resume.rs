@@ -15,7 +15,7 @@ use super::scripted_server::{DOUBLING, ScriptedServer, ms, secs};
 
 /// Tracks sequence numbers. Sends "from <last>" first if `asks` is set.
 #[derive(Clone, Debug, Default)]
-struct Feed {
+pub(super) struct Feed {
     last: u64,
     asks: bool,
     observed: Vec<String>,
@@ -23,7 +23,7 @@ struct Feed {
 
 impl Feed {
     /// Creates a feed that sends the first message.
-    fn sending_first() -> Self {
+    pub(super) fn sending_first() -> Self {
         Self { asks: true, ..Self::default() }
     }
 }

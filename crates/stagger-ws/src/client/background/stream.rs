@@ -31,9 +31,9 @@ use crate::client::telemetry;
 /// given up, and the stream ends until [`Handle::reconnect_now`] is called. If the server ends the connection normally,
 /// the stream ends without an error.
 ///
-/// - Unread events are bounded. If the inbox is full, nothing more is read from the connection, which applies
-///   backpressure to the server. While that lasts, no pings are sent or answered, and a loss is detected only by
-///   sending.
+/// - Unread events are bounded, in number and in bytes. If the inbox is full, nothing more is read from the connection,
+///   which applies backpressure to the server. While that lasts, no pings are sent or answered, and a loss is detected
+///   only by sending. A ping that arrived meanwhile is answered when the messages before it have been read.
 /// - A message that was sent has been handed to an open connection; see [`Handle::send`]. A message sent through the
 ///   sink may wait for a connection; the task goes on connecting meanwhile.
 /// - Dropping the client ends its task, its timers and the connection, without a closing handshake. Use
@@ -90,7 +90,7 @@ impl Client {
         let resume = builder.resume.take().map(|resume| {
             let dialer = &mut builder.dialer;
             dialer.provider = with_position(Arc::clone(&dialer.provider), Arc::clone(&resume));
-            Box::new(ResumeHandshake::new(resume, dialer.connect_timeout))
+            Box::new(ResumeHandshake::new(resume, dialer.connect_timeout, builder.inbox_bytes))
         });
         let shared = Arc::new(Shared {
             outbox,

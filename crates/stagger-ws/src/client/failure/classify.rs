@@ -86,6 +86,7 @@ impl Classifier {
             // A connection that was not resumed was never in service, and a server that lost its history rejects every
             // client.
             ConnectionError::ResumeRejected
+            | ConnectionError::ResumeTooLong { .. }
             | ConnectionError::ConnectTimeout { .. }
             | ConnectionError::Protocol(_)
             | ConnectionError::TooLong(_)

@@ -63,6 +63,12 @@ pub enum ConnectionError {
     /// The server rejected the position of the last connection:
     /// [`ResumeStatus::Rejected`](crate::ResumeStatus::Rejected).
     ResumeRejected,
+    /// The server sent more than [`inbox_bytes`](crate::ClientBuilder::inbox_bytes) before it had accepted or rejected the
+    /// position of the last connection.
+    ResumeTooLong {
+        /// The limit.
+        max_bytes: usize,
+    },
     /// The circuit breaker of the client's [`Retrier`](stagger::Retrier) rejected the attempt to connect.
     BreakerOpen(BreakerOpen),
     /// This side dropped, closed or replaced the connection.
@@ -87,7 +93,7 @@ impl ConnectionError {
             Self::Lost => "lost",
             Self::Io(_) => "io",
             Self::Tls(_) => "tls",
-            Self::Protocol(_) | Self::TooLong(_) | Self::InvalidUtf8 => "protocol",
+            Self::Protocol(_) | Self::TooLong(_) | Self::InvalidUtf8 | Self::ResumeTooLong { .. } => "protocol",
             Self::Rejected(_) => "rejected",
             Self::Request(_) | Self::InvalidRequest(_) => "request",
             Self::ConnectTimeout { .. } => "connect_timeout",
@@ -147,6 +153,9 @@ impl fmt::Display for ConnectionError {
             Self::AckTimeout { after } => write!(f, "no acknowledgement for {} s", after.as_secs_f64()),
             Self::WriteBufferFull => f.write_str("the message exceeds the write buffer; raise max_write_buffer_size"),
             Self::ResumeRejected => f.write_str("the server rejected the resume position"),
+            Self::ResumeTooLong { max_bytes } => {
+                write!(f, "the server sent more than {max_bytes} bytes before it decided about the resume")
+            }
             Self::BreakerOpen(open) => write!(f, "{open}"),
             Self::ClosedLocally => f.write_str("closed by this side"),
         }
