@@ -18,7 +18,9 @@ pub struct SocketsBuilder {
     pub(super) keepalive: Option<Keepalive>,
     pub(super) close_timeout: Duration,
     pub(super) handshake_timeout: Duration,
+    pub(super) first_byte_timeout: Duration,
     pub(super) max_handshakes: usize,
+    pub(super) max_handshakes_per_peer: Option<usize>,
     pub(super) websocket_config: WebSocketConfig,
 }
 
@@ -30,6 +32,10 @@ pub enum SettingsError {
     Keepalive,
     /// The maximum number of handshakes is zero.
     MaxHandshakes,
+    /// The maximum number of handshakes per peer is zero.
+    MaxHandshakesPerPeer,
+    /// The time for the first byte is zero.
+    FirstByteTimeout,
 }
 
 impl fmt::Display for SettingsError {
@@ -37,6 +43,10 @@ impl fmt::Display for SettingsError {
         f.write_str(match self {
             Self::Keepalive => "the keepalive's interval or timeout is 0; use more than 0, or None to disable it",
             Self::MaxHandshakes => "max_handshakes is 0, which rejects every connection; use 1 or more",
+            Self::MaxHandshakesPerPeer => {
+                "max_handshakes_per_peer is 0, which rejects every connection; use 1 or more, or None for no limit"
+            }
+            Self::FirstByteTimeout => "first_byte_timeout is 0, which no client can meet; use more than 0",
         })
     }
 }
@@ -53,7 +63,9 @@ impl SocketsBuilder {
             keepalive: Some(Keepalive::default()),
             close_timeout: Duration::from_secs(5),
             handshake_timeout: Duration::from_secs(10),
+            first_byte_timeout: Duration::from_secs(1),
             max_handshakes: 1024,
+            max_handshakes_per_peer: None,
             websocket_config: WebSocketConfig::default(),
         }
     }
@@ -84,15 +96,33 @@ impl SocketsBuilder {
         Self { close_timeout, ..self }
     }
 
-    /// Limits the handshake of [`Sockets::accept`](super::Sockets::accept), from the call until the response is sent. Default 10 s.
+    /// Limits the handshake, from the call of [`Sockets::accept`](super::Sockets::accept), or from the connection in
+    /// [`Sockets::serve`](super::Sockets::serve), until the response is sent. Default 10 s.
     pub fn handshake_timeout(self, handshake_timeout: Duration) -> Self {
         Self { handshake_timeout, ..self }
     }
 
-    /// Limits the number of concurrent handshakes in [`Sockets::serve`](super::Sockets::serve) (minimum 1). Further connections wait in the
-    /// kernel's backlog, where waiting costs nothing; see [`listen`](super::listen()). Default 1,024.
+    /// Sets how long a connection of [`Sockets::serve`](super::Sockets::serve) may be silent before it is closed. A client
+    /// sends its request as soon as it is connected, so this is time for a lost packet or two. Default 1 s.
+    pub fn first_byte_timeout(self, first_byte_timeout: Duration) -> Self {
+        Self { first_byte_timeout, ..self }
+    }
+
+    /// Limits the number of concurrent handshakes in [`Sockets::serve`](super::Sockets::serve) (minimum 1). Default 1,024.
+    ///
+    /// At the limit, a new connection gets the place of the oldest one that has sent nothing, or else of the oldest one
+    /// that has not sent its whole request within the [`first_byte_timeout`](Self::first_byte_timeout). So silent
+    /// connections do not keep clients out. If there are neither, further connections wait in the kernel's backlog, where
+    /// waiting costs nothing; see [`listen`](super::listen()).
     pub fn max_handshakes(self, max_handshakes: usize) -> Self {
         Self { max_handshakes, ..self }
+    }
+
+    /// Limits the number of concurrent handshakes per peer in [`Sockets::serve`](super::Sockets::serve) (minimum 1);
+    /// further connections of the peer are closed. A peer is an IPv4 address or the /64 network of an IPv6 address. No
+    /// limit by default, since a proxy or a shared address is one peer for many clients.
+    pub fn max_handshakes_per_peer(self, max_handshakes_per_peer: impl Into<Option<usize>>) -> Self {
+        Self { max_handshakes_per_peer: max_handshakes_per_peer.into(), ..self }
     }
 
     /// Sets the size limits and buffers of the connections that [`Sockets::accept`](super::Sockets::accept) creates. By default, tungstenite

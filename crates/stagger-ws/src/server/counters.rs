@@ -42,6 +42,11 @@ pub struct RejectionCounts {
     /// The request was not an upgrade, or did not complete in time. Counted only by
     /// [`Sockets::accept`](super::Sockets::accept); axum handles such requests itself.
     pub handshake_failed: u64,
+    /// The connection had to make room for a newer one before its request was complete. Counted only by
+    /// [`Sockets::serve`](super::Sockets::serve).
+    pub evicted: u64,
+    /// The peer had too many handshakes in progress. Counted only by [`Sockets::serve`](super::Sockets::serve).
+    pub peer_limit: u64,
 }
 
 /// Every code with its own label, and three labels for all others.
@@ -83,6 +88,8 @@ pub(super) struct Counters {
     at_capacity: Count,
     draining: Count,
     pub(super) handshake_failed: Count,
+    pub(super) evicted: Count,
+    pub(super) peer_limit: Count,
     closed: [Count; LABELS.len()],
     pub(super) drained_in_time: Count,
     pub(super) drained_timed_out: Count,
@@ -121,6 +128,8 @@ impl Counters {
                 at_capacity: self.at_capacity.get(),
                 draining: self.draining.get(),
                 handshake_failed: self.handshake_failed.get(),
+                evicted: self.evicted.get(),
+                peer_limit: self.peer_limit.get(),
             },
             closed: closed.filter(|&(_, number)| number > 0).collect(),
             drained_in_time: self.drained_in_time.get(),
@@ -140,12 +149,15 @@ impl SocketsSnapshot {
         let target = || target.to_owned();
         gauge!("stagger_ws_connections_active", "target" => target()).set(self.active as f64);
         counter!("stagger_ws_accepted_total", "target" => target()).absolute(self.accepted);
-        let RejectionCounts { rate_limited, at_capacity, draining, handshake_failed } = self.rejected;
+        let RejectionCounts { rate_limited, at_capacity, draining, handshake_failed, evicted, peer_limit } =
+            self.rejected;
         for (reason, number) in [
             ("rate_limited", rate_limited),
             ("at_capacity", at_capacity),
             ("draining", draining),
             ("handshake_failed", handshake_failed),
+            ("evicted", evicted),
+            ("peer_limit", peer_limit),
         ] {
             counter!("stagger_ws_rejected_total", "target" => target(), "reason" => reason).absolute(number);
         }

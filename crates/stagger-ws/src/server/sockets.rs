@@ -38,6 +38,12 @@ impl SocketsBuilder {
         if self.max_handshakes == 0 {
             return Err(SettingsError::MaxHandshakes);
         }
+        if self.max_handshakes_per_peer == Some(0) {
+            return Err(SettingsError::MaxHandshakesPerPeer);
+        }
+        if self.first_byte_timeout.is_zero() {
+            return Err(SettingsError::FirstByteTimeout);
+        }
         let slots = Arc::new(Semaphore::new(self.max_connections.min(Semaphore::MAX_PERMITS)));
         let (counters, registry) = (Counters::default(), ConnectionRegistry::default());
         let shared = Shared { settings: self, counters, registry, slots, seed: stagger::seed() };

@@ -13,9 +13,7 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use crate::support::{
-    SECOND, connect, connect_until_admitted, dial, echo, on_loopback, request_rejected, small, unlimited,
-};
+use crate::support::{SECOND, connect, connect_until_admitted, echo, on_loopback, request_rejected, small, unlimited};
 
 const CLIENTS: u32 = 1_000;
 const PER_SECOND: u32 = 200;
@@ -157,26 +155,6 @@ async fn accepted_contains_the_request_and_its_debug_output_no_query() {
     assert!(!format!("{accepted:?}").contains("secret"));
 }
 
-// Further connections wait in the kernel's backlog.
-#[tokio::test]
-async fn hanging_handshakes_are_limited_by_max_handshakes() {
-    let sockets = unlimited().max_handshakes(2).handshake_timeout(SECOND / 5).build().unwrap();
-    let (listener, address) = on_loopback();
-    let server = sockets.clone();
-    let served = tokio::spawn(async move { server.serve(listener, echo).await });
-    let mut silent = Vec::new();
-    for _ in 0..4 {
-        silent.push(TcpStream::connect(address).await.unwrap());
-    }
-    let start = Instant::now();
-    let client = dial(address).await;
-    assert!(client.is_ok());
-    assert!(start.elapsed() >= SECOND / 5, "admitted before the hanging handshakes timed out: {:?}", start.elapsed());
-    // Open connections do not count as handshakes.
-    let (_second, _third) = (dial(address).await.unwrap(), dial(address).await.unwrap());
-    served.abort();
-}
-
 #[test]
 fn invalid_settings_are_rejected_with_a_suggestion() {
     let every = Keepalive { interval: Duration::ZERO, ..Keepalive::default() };
@@ -185,6 +163,8 @@ fn invalid_settings_are_rejected_with_a_suggestion() {
         (unlimited().keepalive(every), SettingsError::Keepalive),
         (unlimited().keepalive(dead_after), SettingsError::Keepalive),
         (unlimited().max_handshakes(0), SettingsError::MaxHandshakes),
+        (unlimited().max_handshakes_per_peer(0), SettingsError::MaxHandshakesPerPeer),
+        (unlimited().first_byte_timeout(Duration::ZERO), SettingsError::FirstByteTimeout),
     ] {
         assert_eq!(settings.build().err(), Some(want));
     }

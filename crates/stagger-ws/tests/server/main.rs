@@ -19,4 +19,6 @@ mod migration;
 #[cfg(test)]
 mod nginx;
 #[cfg(test)]
+mod silent;
+#[cfg(test)]
 mod support;

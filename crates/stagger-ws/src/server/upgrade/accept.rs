@@ -1,4 +1,5 @@
 use core::fmt;
+use core::net::SocketAddr;
 use core::time::Duration;
 use std::io;
 use std::sync::Arc;
@@ -6,13 +7,14 @@ use std::sync::Arc;
 use http::{HeaderValue, Request, header};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep, timeout_at};
 use tokio_tungstenite::tungstenite;
 use tokio_tungstenite::tungstenite::handshake::server::{Callback, ErrorResponse, Response};
 use tokio_tungstenite::{WebSocketStream, accept_hdr_async_with_config};
 
+use super::handshakes::{HandshakeSlot, Handshakes, Silence};
+use crate::instant::saturating_add;
 use crate::server::connections::permit::ConnectionPermit;
 use crate::server::rejected::UpgradeRejected;
 use crate::server::socket::Socket;
@@ -103,12 +105,20 @@ impl Sockets {
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
+        self.accept_since(stream, Instant::now()).await
+    }
+
+    async fn accept_since<S>(&self, stream: S, since: Instant) -> Result<Accepted<S>, AcceptError>
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
         let settings = &self.shared.settings;
         let mut answer = None;
-        let callback = AdmissionCallback { sockets: self, since: Instant::now(), answer: &mut answer };
+        let callback = AdmissionCallback { sockets: self, since, answer: &mut answer };
         let handshake = accept_hdr_async_with_config(stream, callback, Some(settings.websocket_config));
         // Boxed: otherwise it would take up space in the task's future for as long as the connection lasts.
-        let opened = timeout(settings.handshake_timeout, Box::pin(handshake)).await;
+        let until = saturating_add(since, settings.handshake_timeout);
+        let opened = timeout_at(until, Box::pin(handshake)).await;
         match (opened, answer) {
             (Ok(Ok(socket)), Some(Ok((permit, request)))) => Ok(Accepted { socket: permit.wrap(socket), request }),
             (_, Some(Err(rejected))) => Err(AcceptError::Rejected(rejected)),
@@ -128,8 +138,9 @@ impl Sockets {
     /// Accepts connections and spawns the handler for each admitted WebSocket, until a [`drain`](Self::drain) is done.
     /// Connections that have not ended by then are aborted. Without a drain it never returns.
     ///
-    /// At most [`max_handshakes`](crate::server::SocketsBuilder::max_handshakes) handshakes are in progress at a time. A
-    /// handler that panics ends only its own connection. `TCP_NODELAY` is set.
+    /// At most [`max_handshakes`](crate::server::SocketsBuilder::max_handshakes) handshakes are in progress at a time, and
+    /// connections that hold one without using it make room for newer ones. A handler that panics ends only its own
+    /// connection. `TCP_NODELAY` is set.
     ///
     /// Dropping the future aborts all connections.
     ///
@@ -141,18 +152,17 @@ impl Sockets {
         F: Future<Output = ()> + Send + 'static,
     {
         let handler = Arc::new(handler);
-        let handshakes = Arc::new(Semaphore::new(self.shared.settings.max_handshakes.min(Semaphore::MAX_PERMITS)));
-        let mut tasks = JoinSet::new();
+        let handshakes = Arc::new(Handshakes::new(&self.shared.settings));
+        let (mut tasks, mut next) = (JoinSet::new(), None);
         loop {
             tokio::select! {
                 () = self.shared.registry.drained() => break,
                 Some(_) = tasks.join_next() => {}
-                (permit, stream) = next_stream(&listener, &handshakes) => {
+                (slot, stream) = self.next_handshake(&listener, &handshakes, &mut next) => {
                     let (sockets, handler) = (self.clone(), Arc::clone(&handler));
                     tasks.spawn(async move {
-                        let accepted = sockets.accept(stream).await;
-                        drop(permit);
-                        if let Ok(accepted) = accepted {
+                        // Boxed, as in `accept`.
+                        if let Some(accepted) = Box::pin(sockets.handshake(slot, stream)).await {
                             handler(accepted).await;
                         }
                     });
@@ -160,18 +170,62 @@ impl Sockets {
             }
         }
     }
+
+    /// Waits for the next connection, and then for its slot. Cancel-safe: an accepted connection is kept in `next`.
+    async fn next_handshake(
+        &self,
+        listener: &TcpListener,
+        handshakes: &Arc<Handshakes>,
+        next: &mut Option<(TcpStream, SocketAddr)>,
+    ) -> (HandshakeSlot, TcpStream) {
+        loop {
+            let peer = match next {
+                Some((_, peer)) => *peer,
+                None => next.insert(next_stream(listener).await).1,
+            };
+            let slot = handshakes.enter(peer.ip()).await;
+            match (slot, next.take()) {
+                (Some(slot), Some((stream, _))) => return (slot, stream),
+                // The connection is dropped.
+                _ => self.shared.counters.peer_limit.increment(),
+            }
+        }
+    }
+
+    /// Performs the handshake of [`serve`](Self::serve). Counts the reason if there is no connection.
+    async fn handshake(&self, slot: HandshakeSlot, stream: TcpStream) -> Option<Accepted<TcpStream>> {
+        let (settings, counters) = (&self.shared.settings, &self.shared.counters);
+        let until = saturating_add(slot.since(), settings.first_byte_timeout.min(settings.handshake_timeout));
+        let stream = match slot.first_byte(stream, until).await {
+            Ok(stream) => stream,
+            Err(Silence::Evicted) => {
+                counters.evicted.increment();
+                return None;
+            }
+            Err(Silence::Ended) => {
+                counters.handshake_failed.increment();
+                return None;
+            }
+        };
+        tokio::select! {
+            biased;
+            accepted = self.accept_since(stream, slot.since()) => accepted.ok(),
+            () = slot.evicted() => {
+                counters.evicted.increment();
+                None
+            }
+        }
+    }
 }
 
-/// Waits for a free handshake permit, then for the next connection. Cancel-safe, as `accept` is.
-async fn next_stream(listener: &TcpListener, handshakes: &Arc<Semaphore>) -> (Option<OwnedSemaphorePermit>, TcpStream) {
-    // The semaphore is never closed, so this always returns a permit.
-    let permit = Arc::clone(handshakes).acquire_owned().await.ok();
+/// Waits for the next connection. Cancel-safe, as `accept` is.
+async fn next_stream(listener: &TcpListener) -> (TcpStream, SocketAddr) {
     loop {
         match listener.accept().await {
-            Ok((stream, _)) => {
+            Ok((stream, peer)) => {
                 // The connection works without this option, too.
                 let _ = stream.set_nodelay(true);
-                return (permit, stream);
+                return (stream, peer);
             }
             // This connection has already failed.
             Err(error) if is_peer_error(&error) => {}

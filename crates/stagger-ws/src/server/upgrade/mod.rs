@@ -3,4 +3,5 @@
 pub(super) mod accept;
 #[cfg(feature = "axum")]
 mod axum;
+mod handshakes;
 pub(super) mod listen;
