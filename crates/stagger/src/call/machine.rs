@@ -406,6 +406,7 @@ impl<X: Options, C: Clock + Clone> Call<X, C> {
             action,
             error,
             unreachable: None,
+            rules: retrier.map(|retrier| &retrier.rules),
         };
         listener.listen(&event);
         for listen in listeners {

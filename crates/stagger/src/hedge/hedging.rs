@@ -428,6 +428,7 @@ impl Settings<'_> {
                 action,
                 error,
                 unreachable: None,
+                rules: None,
             });
         }
     }

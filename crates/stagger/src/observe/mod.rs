@@ -35,6 +35,8 @@ mod limit;
 #[cfg(feature = "metrics")]
 mod metrics;
 #[cfg(feature = "tracing")]
+mod redact;
+#[cfg(feature = "tracing")]
 mod tracing;
 
 #[cfg(all(any(feature = "metrics", feature = "tracing"), target_has_atomic = "64"))]

@@ -1,4 +1,6 @@
+use super::redact::hide_url_secrets;
 use super::{LogLimit, Verbosity};
+use crate::error::chain::display_chain;
 use crate::retrier::event::{Action, Event};
 
 /// Returns a listener that emits `tracing` events, rate-limited per target and level by a [`LogLimit`]. Events of a level
@@ -16,6 +18,10 @@ use crate::retrier::event::{Action, Event};
 /// Common fields: `target_name`, `attempt` (from 1), `max_attempts` (0: no limit), `elapsed_ms`, `budget_left`,
 /// `error`, `silenced` (events of this target and level not logged since the last line). A success on the first attempt
 /// emits no event.
+///
+/// `error` is a string: the messages of the error and its sources if it is [known to be an error](Event::as_error), and
+/// otherwise its `Debug` output. In URLs, user information, queries and fragments are replaced by `***`, since tokens are
+/// often in them.
 ///
 /// ```
 /// let api = stagger::Retrier::new(stagger::Policy::DEFAULT).named("api").on_event(stagger::observe::tracing());
@@ -44,6 +50,7 @@ pub fn tracing() -> impl Fn(&Event<'_>) + Send + Sync + 'static {
 }
 
 fn emit(event: &Event<'_>, silenced: u64) {
+    let error = error_text(event);
     let millis = |length: core::time::Duration| length.as_secs_f64() * 1e3;
     let max_attempts = event.max_attempts.map_or(0, core::num::NonZeroU32::get);
     macro_rules! log {
@@ -55,7 +62,8 @@ fn emit(event: &Event<'_>, silenced: u64) {
                 max_attempts,
                 elapsed_ms = millis(event.elapsed),
                 budget_left = event.budget_left,
-                error = event.error.map(tracing::field::debug),
+                // A string, and not `Display`: subscribers escape the line breaks of strings.
+                error = error.as_deref(),
                 silenced,
                 $($name = $value,)*
                 $message
@@ -80,4 +88,16 @@ fn emit(event: &Event<'_>, silenced: u64) {
         }
         Action::Stop(stop) => log!(warn, "giving up", stop = stop.name()),
     }
+}
+
+/// Returns the text of the event's error, without secrets.
+fn error_text(event: &Event<'_>) -> Option<String> {
+    let error = event.error?;
+    let text = match (event.as_error(), event.error_as::<&'static str>(), event.error_as::<String>()) {
+        (Some(error), _, _) => display_chain(error).to_string(),
+        (None, Some(text), _) => (*text).to_owned(),
+        (None, None, Some(text)) => text.clone(),
+        (None, None, None) => format!("{error:?}"),
+    };
+    Some(hide_url_secrets(&text).into_owned())
 }

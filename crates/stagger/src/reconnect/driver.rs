@@ -253,6 +253,7 @@ impl<C: Clock> ReconnectDriver<C> {
             action,
             error,
             unreachable,
+            rules: None,
         });
     }
 }

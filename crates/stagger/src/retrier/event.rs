@@ -1,10 +1,14 @@
 use core::any::Any;
+use core::error::Error;
 use core::fmt;
 use core::num::NonZeroU32;
 use core::time::Duration;
 
 use stagger_core::machine::Unreachable;
 use stagger_core::{DelaySource, StopReason};
+
+use crate::classify::rules::RuleSet;
+use crate::error::links::as_error;
 
 /// A decision after an attempt. One event is emitted per decision, before the sleep.
 ///
@@ -30,6 +34,8 @@ pub struct Event<'a> {
     /// tenth failed attempt in a row, and then each time the outage has lasted twice as long as at the last report.
     /// Always `None` for calls.
     pub unreachable: Option<Unreachable>,
+    /// The rules of the retrier, if there is one.
+    pub(crate) rules: Option<&'a RuleSet>,
 }
 
 /// A decision.
@@ -74,6 +80,15 @@ impl<'a> Event<'a> {
     #[must_use]
     pub fn error_as<E: Any>(&self) -> Option<&'a E> {
         self.error?.as_any().downcast_ref()
+    }
+
+    /// Returns the error of the attempt as an [`Error`], for its message and its sources, if its type is known to be one:
+    /// an I/O error, a boxed error, anyhow's and eyre's, [`Rejected`](crate::Rejected), and every type that the retrier
+    /// has a rule for or [looks into](crate::Retrier::look_into).
+    #[must_use]
+    pub fn as_error(&self) -> Option<&'a (dyn Error + 'static)> {
+        let error = self.error?.as_any();
+        self.rules.map_or_else(|| as_error(error), |rules| rules.as_error(error))
     }
 }
 

@@ -80,7 +80,7 @@ impl Shared {
         if !self.has_listeners() {
             return;
         }
-        let event = Event { target: &self.name, ..event() };
+        let event = Event { target: &self.name, rules: Some(&self.rules), ..event() };
         for listen in &self.listeners {
             listen(&event);
         }

@@ -46,6 +46,7 @@ impl Scheduled {
             action,
             error: None,
             unreachable: None,
+            rules: None,
         });
     }
 }

@@ -1,5 +1,7 @@
 //! The [`observe::tracing`] listener.
 
+use std::io;
+
 use stagger::testing::NoSleep;
 use stagger::{Policy, Retrier, observe, policy};
 
@@ -54,4 +56,57 @@ fn at_debug_a_call_tells_its_first_retry_and_its_end() {
     let _ = logs.during(|| api.blocking(|| Err::<(), _>("no")));
     let messages: Vec<_> = logs.take().iter().map(|line| line.split('|').nth(1).unwrap().to_owned()).collect();
     assert_eq!(messages, ["retrying", "giving up"]);
+}
+
+/// Returns the field `error` of the line that tells that a call with this error is given up.
+fn logged_error<E: core::fmt::Debug + Unpin + 'static>(retrier: &Retrier, error: E) -> String {
+    let logs = Logs::at(Level::WARN);
+    let api = retrier.clone().on_event(observe::tracing());
+    let mut error = Some(error);
+    let _ = logs.during(|| api.blocking(|| Err::<(), _>(error.take().unwrap())));
+    let [line] = <[String; 1]>::try_from(logs.take()).unwrap();
+    let (_, rest) = line.split_once(r#" error=""#).unwrap_or_else(|| panic!("no error in quotes: {line}"));
+    rest.split_once(r#"" silenced="#).unwrap().0.to_owned()
+}
+
+/// An error whose two texts differ, as those of most errors do.
+#[derive(Debug)]
+struct Denied(io::Error);
+
+impl core::fmt::Display for Denied {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("not allowed")
+    }
+}
+
+impl core::error::Error for Denied {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        Some(&self.0)
+    }
+}
+
+#[test]
+fn an_error_is_logged_by_its_message_and_those_of_its_sources() {
+    let stop = Retrier::new(Policy::stop().build().unwrap());
+    let why = || Denied(io::Error::other("the door is shut"));
+    let boxed: Box<dyn core::error::Error + Send + Sync> = Box::new(why());
+    assert_eq!(logged_error(&stop, boxed), "not allowed: the door is shut");
+    assert_eq!(logged_error(&stop, io::Error::other("no")), "no");
+    assert_eq!(logged_error(&stop, "plain text"), "plain text");
+    assert_eq!(logged_error(&stop, String::from("owned text")), "owned text");
+    assert_eq!(logged_error(&stop.clone().look_into::<Denied>(), why()), "not allowed: the door is shut");
+    // Only its `Debug` is known.
+    assert!(logged_error(&stop, why()).starts_with("Denied("));
+}
+
+// A new line in an error could pass for a log line of its own.
+#[test]
+fn a_logged_error_shows_no_secrets_of_urls_and_no_line_breaks() {
+    let stop = Retrier::new(Policy::stop().build().unwrap());
+    let text = "refused by http://me:hunter2@api.test/p?token=hunter2#hunter2\nWARN giving up";
+    let logged = logged_error(&stop, io::Error::other(text));
+    assert!(logged.contains("api.test/p") && !logged.contains("hunter2"), "{logged}");
+    assert!(!logged.contains('\n'), "{logged}");
+    let logged = logged_error(&stop, Denied(io::Error::other(text)));
+    assert!(logged.contains("api.test/p") && !logged.contains("hunter2"), "{logged}");
 }
