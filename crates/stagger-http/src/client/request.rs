@@ -112,6 +112,12 @@ impl<P: RequestHead> RequestTracker<P> {
         (self.restrict(outcome, RequestProgress::MaybeProcessed, failure.idempotency), failure)
     }
 
+    /// Forgets the reservation of the last response, which was not from the server that the next attempt is sent to.
+    #[cfg(feature = "reqwest-middleware")]
+    pub(crate) fn forget_reservation(&mut self) {
+        self.reservation_token = None;
+    }
+
     /// Classifies a failure without a response, for this request.
     pub(crate) fn on_failure(&self, outcome: Outcome, progress: RequestProgress, settings: &Settings<P>) -> Outcome {
         self.restrict(outcome, progress, self.idempotency(settings))

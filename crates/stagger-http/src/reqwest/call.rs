@@ -109,7 +109,11 @@ impl<'s> RetryCall<'s> {
             self.call.succeeded();
             return None;
         }
-        Some(self.request.on_response(status, headers, self.settings))
+        let failure = self.request.on_response(status, headers, self.settings);
+        if !error::is_from_origin(response, self.request.head.url()) {
+            self.request.forget_reservation();
+        }
+        Some(failure)
     }
 
     /// Decides about a failed response. Returns it if it is the last, and otherwise drains it.
@@ -122,26 +126,38 @@ impl<'s> RetryCall<'s> {
     }
 
     /// Decides about an error. Returns it if it is the last.
-    fn on_error(&mut self, error: Error) -> Option<Error> {
-        if self.stopped(&error).is_some() {
+    fn on_error(&mut self, mut error: Error) -> Option<Error> {
+        if self.stopped(&mut error).is_some() {
             return Some(error);
         }
         self.last = Some(error);
         None
     }
 
-    fn stopped(&mut self, error: &Error) -> Option<StopReason> {
+    /// Decides about an error. The rules see all of it, and listeners see no secrets of its URL.
+    fn stopped(&mut self, error: &mut Error) -> Option<StopReason> {
+        let outcome = self.error_outcome(error);
+        let url = reqwest_error(error).and_then(error::hide_url_secrets);
+        let stop = match &*error {
+            Error::Reqwest(error) => self.call.failed(outcome, Some(error)),
+            Error::Middleware(_) => self.call.failed(outcome, Some(&*error)),
+        };
+        if let Some(error) = reqwest_error(error) {
+            error::restore_url(error, url);
+        }
+        stop
+    }
+
+    fn error_outcome(&mut self, error: &Error) -> Outcome {
         match error {
             Error::Reqwest(error) => {
                 let outcome = self.call.explicit_outcome(error).unwrap_or_else(|| error::outcome(error));
-                let outcome = self.classify(outcome, error::request_progress(error));
-                self.call.failed(outcome, Some(error))
+                self.classify(outcome, error::request_progress(error))
             }
             Error::Middleware(inner) => {
                 let explicit = self.call.explicit_outcome(error).or_else(|| self.call.explicit_outcome(inner));
                 let known = explicit.or_else(|| classify::chain(inner.as_ref()));
-                let outcome = self.classify(known.unwrap_or(Outcome::TRANSIENT), RequestProgress::MaybeProcessed);
-                self.call.failed(outcome, Some(error))
+                self.classify(known.unwrap_or(Outcome::TRANSIENT), RequestProgress::MaybeProcessed)
             }
         }
     }
@@ -155,5 +171,16 @@ impl<'s> RetryCall<'s> {
 
     fn classify(&self, outcome: Outcome, progress: RequestProgress) -> Outcome {
         self.request.on_failure(outcome, progress, self.settings)
+    }
+}
+
+/// Returns reqwest's error, also if middleware has wrapped it.
+fn reqwest_error(error: &mut Error) -> Option<&mut reqwest::Error> {
+    match error {
+        Error::Reqwest(error) => Some(error),
+        Error::Middleware(inner) => match inner.is::<Error>() {
+            true => reqwest_error(inner.downcast_mut()?),
+            false => inner.downcast_mut(),
+        },
     }
 }

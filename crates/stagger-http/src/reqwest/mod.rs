@@ -32,7 +32,8 @@
 //!   be established (`is_connect()`), nothing was sent, and any request is retried.
 //! - A request with a streaming body is sent once. Other bodies are shared between attempts and not copied.
 //! - Statuses are classified by [`status`](crate::status), and server hints honored: see [`hint`](crate::hint). After a
-//!   reservation, the retry comes at the reserved time, with the reservation's token.
+//!   reservation, the retry comes at the reserved time, with the reservation's token; without it if reqwest has followed a
+//!   redirect to another origin, which gave the reservation.
 //! - Errors are classified by the retrier's rules for `reqwest::Error` and for what it contains. Without a rule, requests that cannot be built and
 //!   redirects that cannot be followed are permanent, I/O errors are classified by
 //!   [`classify::io`](stagger::classify::io), and all other errors are transient. For errors of other middleware the rules are
@@ -47,6 +48,11 @@
 //! From the second attempt on, and in any attempt with a time limit, inner middleware finds the
 //! [`Attempt`](stagger::Attempt) in the extensions, which belong to the caller and are shared by all attempts. A
 //! [`Deadline`](crate::Deadline) in them, on tokio's clock, limits the call: `request.with_extension(Deadline::at(..))`.
+//!
+//! A listener sees no user information, query and fragment of the URL in a `reqwest::Error`, since tokens are often in
+//! them. The error that is returned still has them: call [`without_url`](reqwest::Error::without_url) before you log it.
+//! reqwest removes `Authorization` and `Cookie` when it follows a redirect to another host, but no other header, so a
+//! server that redirects a retry shows the other host its own reservation.
 //!
 //! The error in a listener's event is a `reqwest::Error`, a `reqwest_middleware::Error` of other middleware, or, for a
 //! response, a [`StatusFailure`](crate::StatusFailure).

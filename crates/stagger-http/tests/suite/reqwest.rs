@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use http::{Extensions, HeaderMap, Method};
 use http_body_util::Full;
-use reqwest::{Body, Client, Request, Response};
+use reqwest::{Body, Client, Request, Response, ResponseBuilderExt as _};
 use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, Error, Middleware, Next};
 use stagger::breaker::CircuitBreaker;
 use stagger::observe::Action;
@@ -29,11 +29,11 @@ const fn ms(n: u64) -> Duration {
 }
 
 fn status(code: u16) -> Response {
-    http::Response::builder().status(code).body("said the server").unwrap().into()
+    http::Response::builder().status(code).url(URL.parse().unwrap()).body("said the server").unwrap().into()
 }
 
 fn status_with_header(code: u16, name: &'static str, value: &str) -> Response {
-    http::Response::builder().status(code).header(name, value).body("").unwrap().into()
+    http::Response::builder().status(code).url(URL.parse().unwrap()).header(name, value).body("").unwrap().into()
 }
 
 /// A request that has arrived: its time, attempt number, headers and body.
@@ -158,6 +158,81 @@ async fn ht_23_a_refused_connection_is_retried_for_any_request_and_the_error_is_
     let error = client.post(format!("http://{gone}/")).body("pay").send().await.unwrap_err();
     assert!(matches!(error, Error::Reqwest(_)) && error.is_connect(), "{error:?}");
     assert_eq!((attempts.0.load(Ordering::Relaxed), start.elapsed()), (4, ms(300)));
+}
+
+// Tokens are often in queries. The caller's error is unchanged: `without_url` is for the caller to use.
+#[tokio::test(start_paused = true)]
+async fn a_listener_is_shown_no_query_and_no_credentials_of_the_url() {
+    const SECRET: &str = "hunter2";
+    let gone = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let shown = Arc::new(Mutex::new(Vec::new()));
+    let log = Arc::clone(&shown);
+    let retrier = Retrier::new(POLICY).on_event(move |event| {
+        let error = event.error.unwrap();
+        let text = match (event.error_as::<reqwest::Error>(), event.error_as::<Error>()) {
+            (Some(error), _) => error.to_string(),
+            (_, Some(error)) => error.to_string(),
+            _ => String::from("another error"),
+        };
+        log.lock().unwrap().push(format!("{error:?} {text}"));
+    });
+    let url = format!("http://me:{SECRET}@{gone}/p?token={SECRET}#{SECRET}");
+    let client = |wrap| {
+        ClientBuilder::new(Client::new()).with(RetryMiddleware::new(retrier.clone())).with(Wrapping(wrap)).build()
+    };
+    let inside_anyhow = |error| if let Error::Reqwest(error) = error { Error::middleware(error) } else { error };
+    for client in [client(|error| error), client(inside_anyhow), client(Error::middleware)] {
+        let error = client.get(&url).send().await.unwrap_err();
+        assert_eq!(error_of_reqwest(&error).url().unwrap().query(), Some("token=hunter2"));
+        let shown = core::mem::take(&mut *shown.lock().unwrap());
+        assert_eq!(shown.len(), 4);
+        assert!(shown.iter().all(|text| text.contains("/p") && !text.contains(SECRET)), "{shown:?}");
+    }
+}
+
+fn error_of_reqwest(error: &Error) -> &reqwest::Error {
+    match error {
+        Error::Reqwest(error) => error,
+        Error::Middleware(error) => match error.downcast_ref() {
+            Some(error) => error_of_reqwest(error),
+            None => error.downcast_ref().unwrap(),
+        },
+    }
+}
+
+/// Turns reqwest's errors into others.
+struct Wrapping(fn(Error) -> Error);
+
+#[async_trait::async_trait]
+impl Middleware for Wrapping {
+    async fn handle(
+        &self,
+        request: Request,
+        extensions: &mut Extensions,
+        next: Next<'_>,
+    ) -> reqwest_middleware::Result<Response> {
+        next.run(request, extensions).await.map_err(self.0)
+    }
+}
+
+// reqwest has followed a redirect to the server that gave the reservation.
+#[tokio::test(start_paused = true)]
+async fn a_reservation_is_not_sent_to_another_origin() {
+    for (from, is_sent) in [
+        ("http://server.test/elsewhere", true),
+        ("http://server.test:80/here", true),
+        ("https://server.test/here", false),
+        ("http://server.test:8080/here", false),
+        ("http://other.test/here", false),
+    ] {
+        let rejection =
+            http::Response::builder().status(503).header("stagger-reservation", format!("250;token={:032x}", 7));
+        let response = rejection.url(from.parse().unwrap()).body("").unwrap().into();
+        let server = Server::new([response]);
+        server.behind(retry()).get(URL).send().await.unwrap();
+        assert_eq!(server.headers("stagger-reservation-token")[1].is_some(), is_sent, "{from}");
+        assert_eq!(server.times(), [ms(0), ms(250)], "the wait is the same");
+    }
 }
 
 #[tokio::test(start_paused = true)]
