@@ -46,6 +46,9 @@
 //! the spread's draw and the backoff's. The client does not give up, unless the policy has a limit or the server's answer
 //! is permanent. After ten failed attempts in a row it says that the server is unreachable: [`Event::Unreachable`].
 //!
+//! If the machine slept, or the process was stopped, all timers that came due meanwhile fire at once. A wait that ended
+//! longer ago than the spread is spread again.
+//!
 //! The spread should be at least the time that the server needs to accept all clients: clients divided by accepted
 //! connections per second.
 //!

@@ -86,6 +86,8 @@ enum Announced {
 pub(super) enum LoopEvent {
     /// An attempt has started.
     Connecting,
+    /// The wait before the attempt was spread again, for this long.
+    Postponed(Duration),
     Opened(Box<ConnectionParts>),
     Closed {
         closed: Closed,
@@ -141,7 +143,7 @@ impl ReconnectLoop {
         let parts = loop {
             match self.next_event().await {
                 LoopEvent::Opened(parts) => break parts,
-                LoopEvent::Connecting | LoopEvent::Closed { .. } => {}
+                LoopEvent::Connecting | LoopEvent::Postponed(_) | LoopEvent::Closed { .. } => {}
                 LoopEvent::Stopped(None) => return Ok(None),
                 LoopEvent::Stopped(Some(fatal)) => return Err(fatal),
             }
@@ -227,6 +229,9 @@ impl ReconnectLoop {
                     sleep.as_mut().await;
                     let step = self.driver.timer_fired(*source);
                     self.apply(&step, Duration::ZERO);
+                    if let ReconnectStep::Wait { after, .. } = step {
+                        return LoopEvent::Postponed(after);
+                    }
                 }
                 Activity::Connected(generation) => {
                     let generation = *generation;

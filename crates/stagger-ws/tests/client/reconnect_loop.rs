@@ -4,13 +4,13 @@ use core::task::{Context, Waker};
 use core::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
-use stagger::{Retrier, Seed, StopReason};
-use stagger_ws::{Connection, Message, ReconnectLoop};
-use tokio::time::{Instant, sleep, timeout};
+use stagger::{Policy, Retrier, Seed, StopReason};
+use stagger_ws::{Client, Connection, ConnectionState, Message, ReconnectLoop};
+use tokio::time::{Instant, advance, sleep, timeout};
 
 use super::peer::Step::{Echo, Hang, Record, Upgrade, Wait};
 use super::peer::{close, frame, rejection, text};
-use super::scripted_server::{DOUBLING, ScriptedServer, ms, secs};
+use super::scripted_server::{DOUBLING, ScriptedServer, ms, secs, seeded};
 
 /// Reads a connection until it ends.
 pub(super) async fn exhaust(mut connection: Connection<'_>) -> Vec<String> {
@@ -314,4 +314,34 @@ async fn the_default_connect_timeout_is_ten_seconds() {
     let server = ScriptedServer::new([vec![Hang], vec![Upgrade, Hang]]);
     server.over_pipes().reconnect_loop().next_connection().await.unwrap().unwrap();
     assert_eq!(server.times(), [secs(0), secs(11)]);
+}
+
+// The machine sleeps for an hour, right after a server restart has disconnected its clients.
+#[tokio::test(start_paused = true)]
+async fn clients_of_a_machine_that_slept_come_back_within_a_spread_and_not_at_once() {
+    let policy = Policy::exponential(ms(500), secs(30)).spread(secs(10)).unlimited_attempts().stable_after(secs(10));
+    let mut clients = Vec::new();
+    for seed in 0..50 {
+        let server = ScriptedServer::new([vec![Upgrade, close(1001, "")], vec![Upgrade, Hang]]);
+        let client = server.over_pipes().retrier(seeded(policy, seed)).connect();
+        clients.push((server, client));
+    }
+    sleep(ms(1)).await;
+    advance(secs(3600)).await;
+    sleep(ms(1)).await;
+    let woken = Instant::now();
+    let is_waiting = |client: &Client| match *client.handle().state().borrow() {
+        ConnectionState::Waiting { until, .. } => until >= woken && until <= woken + secs(10),
+        _ => false,
+    };
+    let waiting = clients.iter().filter(|(_, client)| is_waiting(client)).count();
+    assert!(waiting >= 45, "{waiting} of 50 wait");
+    sleep(secs(10)).await;
+    let mut in_second = [0; 11];
+    for (server, _) in &clients {
+        let times = server.times();
+        assert_eq!(times.len(), 2, "{times:?}");
+        in_second[usize::try_from((times[1] - secs(3600)).as_secs()).unwrap()] += 1;
+    }
+    assert!(in_second.iter().all(|number| *number <= 12), "{in_second:?}");
 }

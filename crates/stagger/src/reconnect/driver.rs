@@ -8,6 +8,8 @@ use stagger_core::{
     BreakerOpen, Budget, DelaySource, Guards, Instant, NestedRetries, Outcome, Policy, Seed, StopReason,
 };
 
+use stagger_core::schedule::draw;
+
 use crate::classify::marked::OperationError;
 use crate::classify::rule::{BuiltIn, Rule};
 use crate::error::call_error::{Cause, Error};
@@ -15,6 +17,9 @@ use crate::error::rejected::Rejected;
 use crate::retrier::event::{Action, Event, EventError};
 use crate::retrier::handle::Retrier;
 use crate::time::{Clock, entropy};
+
+/// How late a timer must be, at least, for its wait to be spread again. A busy runtime fires timers late, too.
+const PAUSE: Duration = Duration::from_secs(1);
 
 /// A [`ReconnectMachine`] with everything that a [`Retrier`] adds: its guards, rules, listeners and operator controls.
 ///
@@ -51,6 +56,8 @@ pub struct ReconnectDriver<C: Clock> {
     seed: Seed,
     episode_start: Instant,
     unreachable_report: Option<Unreachable>,
+    /// The end of the machine's wait, if it was spread again.
+    postponed: Option<Instant>,
 }
 
 impl<C: Clock> ReconnectDriver<C> {
@@ -59,7 +66,7 @@ impl<C: Clock> ReconnectDriver<C> {
         let retrier = retrier.into();
         let seed = retrier.shared().seed.unwrap_or_else(entropy::seed);
         let machine = ReconnectMachine::new(seed);
-        Self { retrier, clock, machine, seed, episode_start: Instant::ZERO, unreachable_report: None }
+        Self { retrier, clock, machine, seed, episode_start: Instant::ZERO, unreachable_report: None, postponed: None }
     }
 
     /// Returns the retrier.
@@ -79,7 +86,10 @@ impl<C: Clock> ReconnectDriver<C> {
 
     /// Returns the phase of the connection.
     pub const fn phase(&self) -> ReconnectPhase {
-        self.machine.phase()
+        match (self.machine.phase(), self.postponed) {
+            (ReconnectPhase::Waiting { .. }, Some(until)) => ReconnectPhase::Waiting { until },
+            (phase, _) => phase,
+        }
     }
 
     /// Returns the generation of the current connection or attempt.
@@ -125,16 +135,40 @@ impl<C: Clock> ReconnectDriver<C> {
 
     /// Connects after a timer has fired whose ticks may round a wait down. Only a hint is enforced to the nanosecond; any
     /// other wait is over.
+    ///
+    /// If the wait ended longer ago than the policy's spread, and than a second, the machine has slept or the process was
+    /// stopped. Other timers fire in the same instant, so the wait is spread again: the step is another wait.
     pub fn timer_fired(&mut self, source: DelaySource) -> ReconnectStep {
         let now = self.clock.now();
-        match (source, self.machine.phase()) {
+        if let Some(step) = self.spread_again(now) {
+            return step;
+        }
+        match (source, self.phase()) {
             (DelaySource::Hint, _) => self.due_at(now),
             (_, ReconnectPhase::Waiting { until }) => self.due_at(now.max(until)),
             _ => self.due_at(now),
         }
     }
 
+    fn spread_again(&mut self, now: Instant) -> Option<ReconnectStep> {
+        let ReconnectPhase::Waiting { until } = self.phase() else { return None };
+        let spread = self.policy().spread();
+        if spread.is_zero() || now.saturating_since(until) <= spread.max(PAUSE) {
+            return None;
+        }
+        let after = draw(Duration::ZERO, spread, self.seed.for_call(until.as_nanos()).get());
+        let until = now.saturating_add(after);
+        self.postponed = Some(until);
+        Some(ReconnectStep::Wait { after, until, source: DelaySource::Spread })
+    }
+
     fn due_at(&mut self, now: Instant) -> ReconnectStep {
+        match (self.phase(), self.postponed) {
+            (ReconnectPhase::Waiting { until }, Some(_)) if now < until => {
+                return ReconnectStep::Wait { after: until.saturating_since(now), until, source: DelaySource::Spread };
+            }
+            _ => self.postponed = None,
+        }
         let step = self.machine.due(self.retrier.policy(), now, &guards(&self.retrier));
         self.emit_if_stopped(&step);
         step
@@ -178,6 +212,7 @@ impl<C: Clock> ReconnectDriver<C> {
         if matches!(self.machine.phase(), ReconnectPhase::Open { .. }) && generation == self.machine.generation() {
             self.episode_start = at;
         }
+        self.postponed = None;
         // The loss of a healthy connection restarts the count.
         let attempt = self.machine.attempt();
         let step = self.machine.ended(generation, outcome, at, self.retrier.shared().plan(), &guards(&self.retrier));

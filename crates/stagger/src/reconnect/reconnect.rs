@@ -19,6 +19,9 @@ use crate::time::{BlockingSleep, Clock, Sleep, ThreadSleep};
 /// limits and health settings; when the returned connection is lost, call it again. How long that connection lasted
 /// decides whether the backoff is reset: see [`ReconnectMachine`](crate::machine::ReconnectMachine), which makes every decision.
 ///
+/// If the machine sleeps during a wait, or the process is stopped, the wait is spread again when it goes on; see
+/// [`ReconnectDriver::timer_fired`].
+///
 /// Without a limit in the policy it does not give up. After ten failed attempts in a row, and then each time the outage
 /// has lasted twice as long, the retrier's listeners are told that the server is
 /// [unreachable](crate::observe::Event::unreachable).

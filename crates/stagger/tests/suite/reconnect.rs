@@ -9,6 +9,7 @@ use stagger::machine::{ReconnectPhase, ReconnectStep};
 use stagger::observe::Action;
 use stagger::reconnect::{Reconnect, ReconnectDriver};
 use stagger::testing::{Recorder, VirtualClock};
+use stagger::time::Clock as _;
 use stagger::{Cause, DelaySource, Outcome, Policy, Rejected, Retrier, Seed, StopReason, policy};
 
 use super::support::{Fail, PendingTimer, RecordingBreaker, RecordingBudget, ms, poll_times};
@@ -276,4 +277,60 @@ fn listeners_are_told_once_that_the_server_is_unreachable_and_again_when_it_last
     assert_eq!(reports, [(10, 9), (19, 18), (37, 36)]);
     assert_eq!(recorder.events().len(), 46, "the report is part of the event of its attempt");
     assert_eq!(connections.unreachable(), None, "it is connected");
+}
+
+/// Returns a driver that has lost its connection, and the source of its wait.
+fn waiting(policy: Policy, clock: &VirtualClock, seed: u64) -> (ReconnectDriver<VirtualClock>, DelaySource) {
+    let mut driver = ReconnectDriver::new(Retrier::new(policy).seed(Seed::new(seed)), clock.clone());
+    let _ = driver.reconnect_now();
+    let _ = driver.opened(driver.generation());
+    let ReconnectStep::Wait { source, .. } = driver.ended::<()>(driver.generation(), Outcome::TRANSIENT, None) else {
+        panic!("a wait");
+    };
+    (driver, source)
+}
+
+// A process that was stopped, or a machine that slept: every timer that came due meanwhile fires at once.
+#[test]
+fn waits_that_ended_during_a_pause_are_spread_again() {
+    const FLEET: Policy = policy!(exponential(ms(500), secs(30)).spread(secs(10)).unlimited_attempts());
+    let clock = VirtualClock::new();
+    let mut drivers: Vec<_> = (0..200).map(|seed| waiting(FLEET, &clock, seed)).collect();
+    clock.advance(ms(3_600_000));
+    let mut in_second = [0; 10];
+    for (driver, source) in &mut drivers {
+        let step = driver.timer_fired(*source);
+        let ReconnectStep::Wait { after, until, source: DelaySource::Spread } = step else { panic!("{step:?}") };
+        assert_eq!(driver.phase(), ReconnectPhase::Waiting { until });
+        assert!(matches!(driver.due(), ReconnectStep::Wait { after: left, .. } if left == after));
+        in_second[usize::try_from(after.as_secs()).unwrap()] += 1;
+        *source = DelaySource::Spread;
+    }
+    assert!(in_second.iter().all(|number| (5..40).contains(number)), "{in_second:?}");
+    clock.advance(ms(10_000));
+    for (driver, source) in &mut drivers {
+        assert!(matches!(driver.timer_fired(*source), ReconnectStep::Connect { .. }));
+    }
+}
+
+// A busy runtime fires timers late, too.
+#[test]
+fn a_wait_that_ended_no_longer_ago_than_the_spread_is_over() {
+    const FLEET: Policy = policy!(constant(secs(20)).jitter(Jitter::None).spread(secs(10)).unlimited_attempts());
+    const BRIEF: Policy = policy!(constant(secs(20)).jitter(Jitter::None).spread(ms(10)).unlimited_attempts());
+    const NONE: Policy = policy!(constant(secs(20)).jitter(Jitter::None).unlimited_attempts());
+    for (policy, late, is_over) in [
+        (FLEET, 10_000, true),
+        (FLEET, 10_001, false),
+        (BRIEF, 1_000, true),
+        (BRIEF, 1_001, false),
+        (NONE, 3_600_000, true),
+    ] {
+        let clock = VirtualClock::new();
+        let (mut driver, source) = waiting(policy, &clock, 1);
+        let ReconnectPhase::Waiting { until } = driver.phase() else { panic!("a wait") };
+        clock.advance(until.saturating_since(clock.now()) + ms(late));
+        let step = driver.timer_fired(source);
+        assert_eq!(matches!(step, ReconnectStep::Connect { .. }), is_over, "{policy} {late} ms late: {step:?}");
+    }
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use futures_channel::mpsc::{Sender, UnboundedReceiver};
 use futures_util::{SinkExt, StreamExt};
+use stagger::machine::Unreachable;
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 use tokio_tungstenite::tungstenite::Message;
@@ -124,6 +125,10 @@ impl ConnectionTask {
                         self.session.state.send_replace(ConnectionState::Connecting { unreachable });
                         TaskPhase::Running
                     }
+                    Wakeup::Loop(LoopEvent::Postponed(after)) => {
+                        self.session.set_waiting(after, self.reconnect.unreachable());
+                        TaskPhase::Running
+                    }
                     Wakeup::Loop(LoopEvent::Closed { closed, report }) => {
                         self.session.on_closed(closed);
                         if let Some(unreachable) = report {
@@ -200,10 +205,15 @@ impl Session {
 
     fn on_closed(&mut self, closed: Closed) {
         if let Some(retry_in) = closed.retry_in {
-            let until = saturating_add(Instant::now(), retry_in);
-            self.state.send_replace(ConnectionState::Waiting { until, unreachable: closed.unreachable });
+            self.set_waiting(retry_in, closed.unreachable);
         }
         self.buffer.closed(closed);
+    }
+
+    /// Announces a wait of this length from now.
+    fn set_waiting(&self, length: Duration, unreachable: Option<Unreachable>) {
+        let until = saturating_add(Instant::now(), length);
+        self.state.send_replace(ConnectionState::Waiting { until, unreachable });
     }
 
     fn on_closed_locally(&mut self, attempt: u32, retry_in: Option<Duration>) {
