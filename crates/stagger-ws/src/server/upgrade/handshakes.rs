@@ -231,7 +231,31 @@ fn peer(address: IpAddr) -> IpAddr {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write as _;
+
+    use stagger::admission::Admission;
+
     use super::*;
+    use crate::server::sockets::Sockets;
+
+    // The byte has arrived before the runtime has polled the socket for the first time.
+    #[tokio::test]
+    async fn a_byte_that_the_runtime_has_not_noticed_counts() {
+        for (sent, want) in [(&b"G"[..], Ok(1)), (b"", Err(Silence::Evicted))] {
+            let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+            let mut client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            client.write_all(sent).unwrap();
+            let (stream, address) = listener.accept().unwrap();
+            stream.set_nonblocking(true).unwrap();
+            let settings = Sockets::builder(Admission::per_second(1).build().unwrap()).max_handshakes(1);
+            let handshakes = Arc::new(Handshakes::new(&settings));
+            let slot = handshakes.enter(address.ip()).await.unwrap();
+            assert!(matches!(handshakes.try_enter(address.ip()), Entry::Full(None)), "it is asked to make room");
+            let until = Instant::now() + Duration::from_secs(3600);
+            let stream = slot.first_byte(TcpStream::from_std(stream).unwrap(), until).await;
+            assert_eq!(stream.map(|stream| stream.into_std().unwrap().peek(&mut [0]).unwrap()), want);
+        }
+    }
 
     #[test]
     fn a_peer_is_an_ipv4_address_or_an_ipv6_network() {
