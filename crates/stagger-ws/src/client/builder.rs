@@ -45,6 +45,8 @@ pub struct ClientBuilder {
     pub(super) keepalive: Option<(Duration, Duration)>,
     pub(super) close_timeout: Duration,
     pub(super) on_closed: Option<OnClosed>,
+    /// The number of servers that the request provider alternates between.
+    pub(super) endpoints: usize,
     pub(super) outbox: Outbox,
     pub(super) inbox: usize,
     pub(super) inbox_bytes: usize,
@@ -74,6 +76,7 @@ impl ClientBuilder {
             keepalive: Some((keepalive, keepalive)),
             close_timeout: Duration::from_secs(5),
             on_closed: None,
+            endpoints: 1,
             outbox: Outbox::default(),
             inbox: 64,
             inbox_bytes: INBOX_BYTES,
@@ -89,6 +92,29 @@ impl ClientBuilder {
             let request = Request::get(&*url).body(());
             async move { request.map_err(|_| ConnectionError::InvalidRequest("the URL cannot be parsed").into()) }
         })
+    }
+
+    /// Connects to one of several URLs, the preferred one first. Each failed attempt moves on to the next URL, after the
+    /// wait of any other attempt; after the last one, it begins again. After the loss of a connection, the preferred URL
+    /// is tried first, whichever was connected.
+    ///
+    /// An answer that is permanent for one server, such as 404 or a bad certificate, stops the client only if all
+    /// servers in a row gave one. A close code that is fatal stops it as always. Without any URL, the client stops with
+    /// [`ConnectionError::InvalidRequest`].
+    #[must_use]
+    pub fn urls(self, urls: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        let urls: Arc<[String]> = urls.into_iter().map(Into::into).collect();
+        let endpoints = urls.len().max(1);
+        let mut builder = self.request(move |attempt| {
+            let turn = usize::try_from(attempt.since_open.saturating_sub(1)).unwrap_or_default() % endpoints;
+            let request = urls.get(turn).map(|url| Request::get(url.as_str()).body(()));
+            async move {
+                let request = request.ok_or(ConnectionError::InvalidRequest("there is no URL"))?;
+                request.map_err(|_| ConnectionError::InvalidRequest("the URL cannot be parsed").into())
+            }
+        });
+        builder.endpoints = endpoints;
+        builder
     }
 
     /// Calls `provider` for the request of every attempt, so that credentials are always current. The request needs a
@@ -117,6 +143,7 @@ impl ClientBuilder {
         R: Future<Output = Result<Request<()>, BoxError>> + Send + 'static,
     {
         self.dialer.provider = Arc::new(move |attempt| Box::pin(provider(attempt)));
+        self.endpoints = 1;
         self
     }
 

@@ -54,6 +54,12 @@ pub struct ReconnectLoop {
     activity: Activity,
     /// The wait before the current attempt.
     last_wait: Duration,
+    /// The number of attempts since a connection was last open.
+    since_open: u32,
+    /// The number of servers that are tried in turn.
+    endpoints: usize,
+    /// How many servers in a row have given a permanent answer.
+    permanent_in_a_row: usize,
     /// When the last connection ended.
     down_since: Option<Instant>,
     connected: Option<ClientGauge>,
@@ -124,6 +130,9 @@ impl ReconnectLoop {
             on_closed,
             activity: Activity::Start,
             last_wait: Duration::ZERO,
+            since_open: 0,
+            endpoints: builder.endpoints,
+            permanent_in_a_row: 0,
             down_since: None,
             connected: None,
             unreachable: None,
@@ -158,6 +167,7 @@ impl ReconnectLoop {
             return;
         }
         self.record_replaced();
+        (self.since_open, self.permanent_in_a_row) = (0, 0);
         self.classifier.reset();
         self.activity = Activity::Start;
     }
@@ -220,7 +230,8 @@ impl ReconnectLoop {
                         }
                         Err(cause) => {
                             telemetry::record_attempt(self.target(), cause.name());
-                            let classification = Classification::Failed(self.classifier.classify_attempt(&cause));
+                            let outcome = self.classifier.classify_attempt(&cause);
+                            let classification = Classification::Failed(self.outcome_of_all(outcome));
                             return self.closed(generation, cause, classification, Duration::ZERO);
                         }
                     }
@@ -267,6 +278,7 @@ impl ReconnectLoop {
         let _ = self.driver.opened(generation);
         self.classifier.opened();
         self.activity = Activity::Connected(generation);
+        (self.since_open, self.permanent_in_a_row) = (0, 0);
         self.end = None;
         self.connected = Some(ClientGauge::new("stagger_ws_connected", self.target()));
         self.unreachable = None;
@@ -281,6 +293,17 @@ impl ReconnectLoop {
             downtime,
             keepalive: self.keepalive,
             close_timeout: self.close_timeout,
+        }
+    }
+
+    /// Returns what the failure of an attempt means if there are other servers: a permanent answer is permanent when all
+    /// of them have given one.
+    fn outcome_of_all(&mut self, outcome: Outcome) -> Outcome {
+        self.permanent_in_a_row = if outcome == Outcome::Permanent { self.permanent_in_a_row + 1 } else { 0 };
+        if outcome == Outcome::Permanent && self.permanent_in_a_row < self.endpoints {
+            Outcome::TRANSIENT
+        } else {
+            outcome
         }
     }
 
@@ -360,8 +383,10 @@ impl ReconnectLoop {
     fn apply(&mut self, step: &ReconnectStep, ago: Duration) {
         self.activity = match *step {
             ReconnectStep::Connect { generation } => {
+                self.since_open = self.since_open.saturating_add(1);
                 let attempt = ConnectAttempt {
                     number: self.driver.attempts(),
+                    since_open: self.since_open,
                     auth_rejection: self.classifier.last_auth_rejection,
                 };
                 let connect = Arc::clone(&self.dialer).connect(attempt);

@@ -354,3 +354,45 @@ async fn network_errors_are_transient_and_invalid_addresses_are_permanent() {
         assert_eq!(run(&mut reconnect).await.unwrap_err().attempts(), attempts, "{kind}");
     }
 }
+
+/// Returns the hosts and times in seconds of the attempts of a client with three servers.
+fn attempts(server: &ScriptedServer) -> Vec<(String, u64)> {
+    let of = |arrival: super::scripted_server::Arrival| {
+        (header(&arrival.head, "host").unwrap_or_default(), arrival.at.as_secs())
+    };
+    server.arrivals().into_iter().map(of).collect()
+}
+
+// The second server is connected for a second, and then the first is tried again, although the count goes on.
+#[tokio::test(start_paused = true)]
+async fn several_servers_are_tried_in_turn_with_a_wait_before_each_and_the_preferred_one_first() {
+    let busy = || rejection(503, "");
+    let server = ScriptedServer::new([
+        busy(),
+        vec![Upgrade, Wait(secs(1)), close(1001, "")],
+        busy(),
+        busy(),
+        vec![Upgrade, Wait(secs(60)), close(1001, "")],
+        vec![Upgrade, close(1000, "")],
+    ]);
+    let mut reconnect = server.over_pipes().urls(["ws://a/", "ws://b/", "ws://c/"]).reconnect_loop();
+    run(&mut reconnect).await.unwrap();
+    let want = [("a", 0), ("b", 1), ("a", 4), ("b", 8), ("c", 16), ("a", 77)];
+    assert_eq!(attempts(&server), want.map(|(host, at)| (host.to_owned(), at)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_permanent_answer_of_one_server_leaves_the_others() {
+    let gone = || rejection(404, "");
+    let server = ScriptedServer::new([gone(), rejection(503, ""), gone(), vec![Upgrade, close(1000, "")]]);
+    run(&mut server.over_pipes().urls(["ws://a/", "ws://b/"]).reconnect_loop()).await.unwrap();
+    assert_eq!(attempts(&server).iter().map(|(host, _)| &**host).collect::<String>(), "abab");
+
+    let server = ScriptedServer::new(vec![gone(); 5]);
+    let fatal = run(&mut server.over_pipes().urls(["ws://a/", "ws://b/"]).reconnect_loop()).await.unwrap_err();
+    assert_eq!((fatal.stop_reason(), attempts(&server).len()), (StopReason::Permanent, 2));
+
+    let none: [&str; 0] = [];
+    let fatal = run(&mut server.over_pipes().urls(none).reconnect_loop()).await.unwrap_err();
+    assert_eq!(fatal.cause().to_string(), "invalid request: there is no URL");
+}

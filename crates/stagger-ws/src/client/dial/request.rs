@@ -16,6 +16,7 @@ pub type BoxError = Box<dyn Error + Send + Sync>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectAttempt {
     pub(in crate::client) number: u32,
+    pub(in crate::client) since_open: u32,
     pub(in crate::client) auth_rejection: Option<u16>,
 }
 
@@ -24,6 +25,12 @@ impl ConnectAttempt {
     #[must_use]
     pub const fn number(&self) -> u32 {
         self.number
+    }
+
+    /// Returns the number of attempts since a connection was last open, from 1, however long it lasted.
+    #[must_use]
+    pub const fn since_open(&self) -> u32 {
+        self.since_open
     }
 
     /// Returns how the previous attempt's credentials were rejected, if they were: the status (401, 403) or the close
