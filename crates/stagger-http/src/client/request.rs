@@ -95,11 +95,12 @@ impl<P: RequestHead> RequestTracker<P> {
         headers: &HeaderMap,
         settings: &Settings<P>,
     ) -> (Outcome, StatusFailure) {
-        self.reservation_token = hint::reservation(headers).map(|reservation| reservation.token);
+        let reservation = hint::reservation(headers);
+        self.reservation_token = reservation.map(|reservation| reservation.token);
         let failure = StatusFailure { status, idempotency: self.idempotency(settings), body: self.body };
         let rule = |code| settings.codes.map_or_else(|| classify::grpc(code), |codes| codes.outcome(code));
         let outcome = by_grpc(headers, rule).unwrap_or_else(|| {
-            let hint = hint::server_hint(headers, SystemTime::now);
+            let hint = hint::server_hint_after(reservation, headers, SystemTime::now);
             if !grpc::is_grpc(self.head.headers()) {
                 return status::outcome(status, failure.idempotency, hint);
             }
@@ -109,7 +110,15 @@ impl<P: RequestHead> RequestTracker<P> {
                 outcome => outcome,
             }
         });
-        (self.restrict(outcome, RequestProgress::MaybeProcessed, failure.idempotency), failure)
+        let progress = match reservation {
+            // Admission control rejects a request before anything reads it. A 503 or 429 without a reservation may come
+            // from anywhere behind.
+            Some(_) if matches!(status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS) => {
+                RequestProgress::NotProcessed
+            }
+            _ => RequestProgress::MaybeProcessed,
+        };
+        (self.restrict(outcome, progress, failure.idempotency), failure)
     }
 
     /// Forgets the reservation of the last response, which was not from the server that the next attempt is sent to.

@@ -24,3 +24,5 @@ pub use rate_limit::rate_limit;
 pub use reservation::reservation;
 pub use retry_after::{RetryAfter, retry_after};
 pub use server_hint::server_hint;
+#[cfg(any(feature = "tower", feature = "reqwest-middleware"))]
+pub(crate) use server_hint::server_hint_after;

@@ -2,6 +2,7 @@ use std::time::SystemTime;
 
 use http::HeaderMap;
 use stagger::ServerHint;
+use stagger::admission::Reservation;
 
 use super::rate_limit::rate_limit;
 use super::reservation::reservation;
@@ -26,7 +27,16 @@ use super::retry_after::{milliseconds, retry_after, whole_milliseconds};
 /// ```
 #[must_use]
 pub fn server_hint(headers: &HeaderMap, now: impl FnOnce() -> SystemTime) -> Option<ServerHint> {
-    if let Some(reservation) = reservation(headers) {
+    server_hint_after(reservation(headers), headers, now)
+}
+
+/// Returns the hint of a response whose [`reservation`] has been parsed.
+pub(crate) fn server_hint_after(
+    reservation: Option<Reservation>,
+    headers: &HeaderMap,
+    now: impl FnOnce() -> SystemTime,
+) -> Option<ServerHint> {
+    if let Some(reservation) = reservation {
         return Some(ServerHint::Reserved(reservation.after));
     }
     let millis = ["retry-after-ms", "x-ms-retry-after-ms"].into_iter().find_map(|name| milliseconds(headers, name));

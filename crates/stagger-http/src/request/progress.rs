@@ -12,8 +12,9 @@ pub enum RequestProgress {
     NotSent,
     /// The server may have processed some or all of the request.
     MaybeProcessed,
-    /// The server has certainly not processed the request: it refused the stream, or closed the connection before reading.
-    /// Retried once per call without a delay; later ones wait like other failures.
+    /// The server has certainly not processed the request: it refused the stream, closed the connection before reading, or
+    /// rejected the request with a [reservation](crate::hint::reservation).
+    /// Retried once per call without a delay, or at the reserved time; later ones wait like other failures.
     NotProcessed,
 }
 

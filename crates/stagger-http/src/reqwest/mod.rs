@@ -32,8 +32,9 @@
 //!   be established (`is_connect()`), nothing was sent, and any request is retried.
 //! - A request with a streaming body is sent once. Other bodies are shared between attempts and not copied.
 //! - Statuses are classified by [`status`](crate::status), and server hints honored: see [`hint`](crate::hint). After a
-//!   reservation, the retry comes at the reserved time, with the reservation's token; without it if reqwest has followed a
-//!   redirect to another origin, which gave the reservation.
+//!   reservation, the retry comes at the reserved time, with the reservation's token, whatever the request: admission control
+//!   rejects a request before anything reads it. If reqwest has followed a redirect to another origin, which gave the
+//!   reservation, the retry goes without the token.
 //! - Errors are classified by the retrier's rules for `reqwest::Error` and for what it contains. Without a rule, requests that cannot be built and
 //!   redirects that cannot be followed are permanent, I/O errors are classified by
 //!   [`classify::io`](stagger::classify::io), and all other errors are transient. For errors of other middleware the rules are

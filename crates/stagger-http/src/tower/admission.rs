@@ -24,7 +24,7 @@ use crate::admission::{set_rejection_headers, try_admit};
 /// - `retry-after-ms` in its place if no reservation is available.
 ///
 /// A thundering herd is thus spread to the rate of the server; see [`Admission`]. The body of a rejected request is not
-/// read, and the inner service is not called.
+/// read, and the inner service is not called: what it reserved when it became ready is released, for which it must be `Clone`.
 ///
 /// ```
 /// use bytes::Bytes;
@@ -124,7 +124,7 @@ impl<S: fmt::Debug, C> fmt::Debug for AdmissionService<S, C> {
 
 impl<S, C, B, R> Service<Request<B>> for AdmissionService<S, C>
 where
-    S: Service<Request<B>, Response = Response<R>>,
+    S: Service<Request<B>, Response = Response<R>> + Clone,
     C: Clock,
     R: Default,
 {
@@ -140,6 +140,8 @@ where
         let state = match self.limits.admit(request.headers(), &self.clock) {
             Ok(permit) => State::InFlight { future: self.inner.call(request), permit },
             Err(rejection) => {
+                // `poll_ready` may have reserved a permit in the inner service; a clone holds none.
+                self.inner = self.inner.clone();
                 let mut response = Response::new(R::default());
                 *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
                 set_rejection_headers(rejection, response.headers_mut());

@@ -2,16 +2,20 @@
 
 use core::convert::Infallible;
 use core::pin::pin;
+use core::sync::atomic::{AtomicU32, Ordering};
 use core::time::Duration;
+use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{Request, Response};
+use http::{Method, Request, Response, StatusCode};
 use http_body_util::Full;
 use stagger::admission::Admission;
+use stagger::{Policy, Retrier, policy};
 use stagger_http::header::RESERVATION_TOKEN;
 use stagger_http::hint::reservation;
-use stagger_http::tower::AdmissionLayer;
+use stagger_http::tower::{AdmissionLayer, ReplayBody, RetryLayer};
 use tokio::time::sleep;
+use tower::limit::ConcurrencyLimitLayer;
 use tower::{Layer as _, Service as _, ServiceExt as _, service_fn};
 
 /// The example prints the figures that are asserted here.
@@ -147,4 +151,83 @@ async fn a_full_queue_rejects_without_a_reservation() {
     assert_eq!(responses[3..], [(503, some("2"), None), (503, some("2"), None)]);
     let response = server.oneshot(request()).await.unwrap();
     assert_eq!(response.headers()["retry-after-ms"], "2000");
+}
+
+const RETRY: Policy = policy!(exponential(ms(100), secs(1)).max_attempts(3));
+
+/// Sends ten POSTs at once through a retrying client to `server`, and returns the statuses that their callers get.
+async fn ten_posts<S>(server: S, content_type: &'static str) -> Vec<u16>
+where
+    S: tower::Service<Request<ReplayBody<Body>>, Response = Response<Body>, Error = Infallible>
+        + Clone
+        + Send
+        + 'static,
+    S::Future: Send,
+{
+    let client = RetryLayer::new(Retrier::new(RETRY)).layer(server);
+    let posts: Vec<_> = (0..10)
+        .map(|_| {
+            let mut post = Request::new(Body::from("an order"));
+            *post.method_mut() = Method::POST;
+            post.headers_mut().insert("content-type", content_type.parse().unwrap());
+            tokio::spawn(client.clone().oneshot(post))
+        })
+        .collect();
+    let mut statuses = Vec::new();
+    for post in posts {
+        statuses.push(post.await.unwrap().unwrap().status().as_u16());
+    }
+    statuses
+}
+
+// The server has not read the request, and has reserved a time for it. gRPC sends everything by POST.
+#[tokio::test(start_paused = true)]
+async fn posts_that_admission_rejected_return_at_their_reserved_times() {
+    for content_type in ["text/plain", "application/grpc"] {
+        let admission = Admission::per_second(20).burst(1).build().unwrap();
+        let handler =
+            service_fn(|_: Request<ReplayBody<Body>>| async { Ok::<_, Infallible>(Response::new(Body::default())) });
+        let server = AdmissionLayer::new(admission).layer(handler);
+        assert_eq!(ten_posts(server, content_type).await, [200; 10], "{content_type}");
+    }
+}
+
+// A 429 or 503 of another server says nothing about how far the request got, and an error is not a rejection.
+#[tokio::test(start_paused = true)]
+async fn only_a_rejection_with_a_reservation_says_that_a_post_was_not_processed() {
+    const RESERVED: &str = "10;token=0123456789abcdef0123456789abcdef";
+    for (status, name, value) in [
+        (503, "retry-after", "1"),
+        (429, "retry-after", "1"),
+        (429, "retry-after-ms", "10"),
+        (503, "stagger-reservation", "soon"),
+        (500, "stagger-reservation", RESERVED),
+    ] {
+        let arrived = Arc::new(AtomicU32::new(0));
+        let counter = Arc::clone(&arrived);
+        let server = service_fn(move |_: Request<ReplayBody<Body>>| {
+            counter.fetch_add(1, Ordering::Relaxed);
+            async move {
+                let mut response = Response::new(Body::default());
+                *response.status_mut() = StatusCode::from_u16(status).unwrap();
+                response.headers_mut().insert(name, value.parse().unwrap());
+                Ok::<_, Infallible>(response)
+            }
+        });
+        assert_eq!(ten_posts(server, "text/plain").await, [status; 10]);
+        assert_eq!(arrived.load(Ordering::Relaxed), 10, "{status} {name}: {value}");
+    }
+}
+
+// A server written by hand may keep its clone of the service for as long as a connection is open.
+#[tokio::test(start_paused = true)]
+async fn a_rejection_releases_what_the_inner_service_reserved() {
+    let handler = service_fn(|_: Request<Body>| async { Ok::<_, Infallible>(Response::new(Body::default())) });
+    let admission = Admission::per_second(1).burst(1).build().unwrap();
+    let mut server = AdmissionLayer::new(admission).layer(ConcurrencyLimitLayer::new(1).layer(handler));
+    let mut other = server.clone();
+    assert_eq!(server.ready().await.unwrap().call(request()).await.unwrap().status(), 200);
+    assert_eq!(server.ready().await.unwrap().call(request()).await.unwrap().status(), 503);
+    let ready = tokio::time::timeout(Duration::from_secs(1), other.ready()).await;
+    assert!(ready.is_ok(), "the only permit is kept by a clone that has nothing to do");
 }

@@ -473,3 +473,14 @@ async fn a_breaker_that_opens_during_backoff_returns_the_last_error() {
         assert_eq!(matches!(rejection(&error), Some(Rejected::BreakerOpen(_))), has_response, "{error:?}");
     }
 }
+
+// The server has not read the request, and has reserved a time for it.
+#[tokio::test(start_paused = true)]
+async fn a_post_that_admission_rejected_is_sent_again_at_its_reserved_time() {
+    let reserved = status_with_header(503, "stagger-reservation", "1520;token=0123456789abcdef0123456789abcdef");
+    let plain = status_with_header(503, "retry-after", "1");
+    let server = Server::new([reserved, plain]);
+    let response = server.behind(retry()).post(URL).body("an order").send().await.unwrap();
+    assert_eq!(response.status(), 503, "a plain 503 says nothing about how far the request got");
+    assert_eq!(server.times(), [ms(0), ms(1520)]);
+}
