@@ -3,15 +3,15 @@
 
 use core::time::Duration;
 
-use stagger_core::admission::{Admission, Admit, Reservation};
-use stagger_core::{Instant, Seed};
+use stagger_core::Instant;
+use stagger_core::admission::{Admission, Admit, Reservation, Secret};
 
 /// Parses `text` as a reservation, and presents its token to a server after `millis` milliseconds.
 pub fn check((text, millis): (&str, u32)) {
     match text.parse::<Reservation>() {
         Ok(reservation) => {
             assert_eq!(reservation.to_string().parse(), Ok(reservation), "{text:?} is displayed as {reservation}");
-            let server = Admission::per_second(100).burst(1).secret(Seed::new(1)).build();
+            let server = Admission::per_second(100).burst(1).build(Secret::new([1; 16]));
             let Ok(server) = server else { panic!("the settings are valid") };
             let now = Instant::ZERO.saturating_add(Duration::from_millis(millis.into()));
             assert_eq!(server.try_admit(now), Admit::Now);

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::Empty;
-use stagger::admission::Admission;
+use stagger::admission::{Admission, random_secret};
 use stagger::{Policy, Retrier, policy};
 use stagger_http::attempt_number;
 use stagger_http::header::RESERVATION;
@@ -94,7 +94,7 @@ pub(crate) async fn run(hint: RejectionHint) -> Result<Figures, Box<dyn Error>> 
             which(&mut log.lock().unwrap_or_else(PoisonError::into_inner)).push(start.elapsed());
         }
     };
-    let admission = Admission::per_second(PER_SECOND).secret(stagger::seed()).build()?;
+    let admission = Admission::per_second(PER_SECOND).build(random_secret())?;
     let handler = {
         let note = note.clone();
         service_fn(move |_: Request<Body>| {

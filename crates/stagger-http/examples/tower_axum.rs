@@ -25,7 +25,8 @@ use http_body_util::Full;
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
-use stagger::{Policy, Retrier, admission::Admission, policy, time::Clock as _, time::Tokio};
+use stagger::admission::{Admission, random_secret};
+use stagger::{Policy, Retrier, policy, time::Clock as _, time::Tokio};
 use stagger_http::Deadline;
 use stagger_http::tower::{AdmissionLayer, CallerContextLayer, ReplayBody, RetryLayer, RetryService};
 use tokio::net::TcpListener;
@@ -44,7 +45,7 @@ type Outgoing = RetryService<Network<ReplayBody<Full<Bytes>>>, Tokio>;
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
     let arrived = Arc::new(AtomicU32::new(0));
-    let admission = Admission::per_second(RATE).burst(4).build()?;
+    let admission = Admission::per_second(RATE).burst(4).build(random_secret())?;
     let backend = Router::new()
         .route("/", get(page).layer(AdmissionLayer::new(admission)))
         .route("/unlimited", get(page))

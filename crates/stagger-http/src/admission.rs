@@ -25,11 +25,11 @@ pub fn try_admit(admission: &Admission, headers: &HeaderMap, now: Instant) -> Ad
 ///
 /// ```
 /// use http::HeaderMap;
-/// use stagger::admission::Admission;
+/// use stagger::admission::{Admission, random_secret};
 /// use stagger::Instant;
 /// use stagger_http::admission::{set_rejection_headers, try_admit};
 ///
-/// let admission = Admission::per_second(100).burst(1).build()?;
+/// let admission = Admission::per_second(100).burst(1).build(random_secret())?;
 /// let (mut headers, now) = (HeaderMap::new(), Instant::ZERO);
 /// try_admit(&admission, &headers, now);
 /// set_rejection_headers(try_admit(&admission, &headers, now), &mut headers);

@@ -11,7 +11,7 @@ use core::net::SocketAddr;
 use core::time::Duration;
 
 use futures_util::{SinkExt as _, StreamExt as _};
-use stagger::admission::Admission;
+use stagger::admission::{Admission, random_secret};
 use stagger_http::header::RESERVATION_TOKEN;
 use stagger_http::hint::reservation;
 use stagger_ws::ReconnectAdvice;
@@ -76,7 +76,7 @@ fn small() -> WebSocketConfig {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let admission = Admission::per_second(PER_SECOND).secret(stagger::seed()).build()?;
+    let admission = Admission::per_second(PER_SECOND).build(random_secret())?;
     let sockets = Sockets::builder(admission).max_connections(10_000).websocket_config(small()).build()?;
     let listener = listen(([127, 0, 0, 1], 0).into(), 4096)?;
     let address = listener.local_addr()?;

@@ -9,7 +9,7 @@ use core::cmp::Reverse;
 use core::time::Duration;
 use std::collections::BinaryHeap;
 
-use stagger::admission::{Admission, AdmissionError, Admit, ReservationToken};
+use stagger::admission::{Admission, AdmissionError, Admit, ReservationToken, random_secret};
 use stagger::{Instant, Policy, Seed, policy};
 
 const CLIENTS: u64 = 5_000;
@@ -45,14 +45,14 @@ fn come_back(
 
 fn main() -> Result<(), AdmissionError> {
     // A rejected client backs off on its own. The server admits any client while it has capacity.
-    let capacity = Admission::per_second(RATE).burst(1).build()?;
+    let capacity = Admission::per_second(RATE).burst(1).build(random_secret())?;
     let backoff = come_back(|id, rejections, _, now| match capacity.try_admit(now) {
         Admit::Now => Ok(()),
         _ => Err((BACKOFF.delay(rejections + 1, Seed::new(1).for_call(id)).unwrap_or_default(), None)),
     });
 
     // A client that is not admitted gets a reservation, and returns at that time.
-    let admission = Admission::per_second(RATE).burst(1).build()?;
+    let admission = Admission::per_second(RATE).burst(1).build(random_secret())?;
     let reserved = come_back(|_, _, token, now| {
         let answer = match token {
             Some(token) => admission.admit_reserved(&token, now),

@@ -77,6 +77,8 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+#[cfg(target_has_atomic = "64")]
+pub mod admission;
 mod call;
 pub mod classify;
 #[cfg(target_has_atomic = "64")]
@@ -121,8 +123,6 @@ pub use error::stop::stop_reason;
 pub use queue::batch;
 pub use retrier::handle::Retrier;
 pub use retrier::limits::LastAttempt;
-#[cfg(target_has_atomic = "64")]
-pub use stagger_core::admission;
 #[cfg(target_has_atomic = "64")]
 pub use stagger_core::breaker;
 pub use stagger_core::{

@@ -5,7 +5,7 @@ use std::io;
 use std::sync::LazyLock;
 
 use futures_util::{SinkExt as _, StreamExt as _};
-use stagger::admission::Admission;
+use stagger::admission::{Admission, Secret};
 use stagger_ws::server::Sockets;
 use stagger_ws::{Client, ClientBuilder, Connection, Message, ReconnectLoop};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
@@ -123,7 +123,7 @@ pub(super) struct Served<W>(WebSocketStream<W>);
 impl<W: Transport> EchoConnection for Served<W> {
     async fn open() -> Self {
         static SOCKETS: LazyLock<Sockets> = LazyLock::new(|| {
-            let admission = Admission::per_second(1_000_000_000).burst(1_000_000).build();
+            let admission = Admission::per_second(1_000_000_000).burst(1_000_000).build(Secret::new([1; 16]));
             let settings = admission.map(|admission| Sockets::builder(admission).websocket_config(config()).build());
             settings.expect("a valid rate").expect("valid settings")
         });

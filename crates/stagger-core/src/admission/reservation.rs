@@ -2,8 +2,7 @@ use core::fmt;
 use core::str::FromStr;
 use core::time::Duration;
 
-use crate::numbers::instant::Instant;
-use crate::numbers::seed::Seed;
+use super::Secret;
 use crate::text::{ParseError, Problem};
 
 /// A time at which a rejected client may return, reserved for it alone. Complete: it is what the text form holds.
@@ -20,29 +19,30 @@ pub struct Reservation {
 
 /// The proof of a reservation, which the client presents when it returns.
 ///
-/// It is signed with the server's secret, so that it cannot be made up by accident or guessed casually. The signature
-/// is not cryptographically secure: do not rely on it against attackers.
+/// It is valid once. It is sealed by SipHash-2-4 with the server's [`Secret`], so a client cannot make one up. It proves
+/// nothing about who shows it: any client that has seen it can redeem it first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ReservationToken {
-    time: u64,
+    position: u64,
     seal: u64,
 }
 
 impl ReservationToken {
-    pub(super) const fn seal(time: Instant, secret: Seed) -> Self {
-        let time = time.as_nanos();
-        Self { time, seal: secret.for_call(time).get() }
+    #[inline]
+    pub(super) fn seal(position: u64, secret: Secret) -> Self {
+        Self { position, seal: secret.seal(position) }
     }
 
-    /// Returns the reserved time, if the token was sealed with this secret.
-    pub(super) const fn time(&self, secret: Seed) -> Option<Instant> {
-        if secret.for_call(self.time).get() == self.seal { Some(Instant::from_nanos(self.time)) } else { None }
+    /// Returns the reserved position, if the token was sealed with this secret.
+    #[inline]
+    pub(super) fn position(&self, secret: Secret) -> Option<u64> {
+        secret.verifies(self.position, self.seal).then_some(self.position)
     }
 }
 
 impl fmt::Display for ReservationToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:016x}{:016x}", self.time, self.seal)
+        write!(f, "{:016x}{:016x}", self.position, self.seal)
     }
 }
 
@@ -55,9 +55,9 @@ impl FromStr for ReservationToken {
         if text.len() != 32 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             return Err(error());
         }
-        let (time, seal) = text.split_at(16);
+        let (position, seal) = text.split_at(16);
         let number = |digits| u64::from_str_radix(digits, 16).map_err(|_| error());
-        Ok(Self { time: number(time)?, seal: number(seal)? })
+        Ok(Self { position: number(position)?, seal: number(seal)? })
     }
 }
 

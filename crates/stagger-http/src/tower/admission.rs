@@ -30,13 +30,13 @@ use crate::admission::{set_rejection_headers, try_admit};
 /// use bytes::Bytes;
 /// use http::{Request, Response};
 /// use http_body_util::Empty;
-/// use stagger::admission::Admission;
+/// use stagger::admission::{Admission, random_secret};
 /// use stagger_http::tower::AdmissionLayer;
 /// use tower::{ServiceBuilder, ServiceExt as _, service_fn};
 ///
 /// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?.block_on(async {
 /// # let handler = service_fn(|_: Request<Empty<Bytes>>| async { Ok::<_, std::io::Error>(Response::new(Empty::<Bytes>::new())) });
-/// let admission = Admission::per_second(100).burst(1).build()?;
+/// let admission = Admission::per_second(100).burst(1).build(random_secret())?;
 /// let server = ServiceBuilder::new().layer(AdmissionLayer::new(admission).max_concurrent(50)).service(handler);
 ///
 /// let request = || Request::new(Empty::new());

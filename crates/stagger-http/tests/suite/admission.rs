@@ -9,7 +9,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::Full;
-use stagger::admission::Admission;
+use stagger::admission::{Admission, Secret};
 use stagger::{Policy, Retrier, policy};
 use stagger_http::header::RESERVATION_TOKEN;
 use stagger_http::hint::reservation;
@@ -64,7 +64,7 @@ async fn permits_are_limited_and_released_however_a_request_ends() {
         sleep(Duration::from_secs(1)).await;
         Ok::<_, Infallible>(Response::new(Body::default()))
     });
-    let layer = AdmissionLayer::new(Admission::per_second(1000).build().unwrap()).max_concurrent(2);
+    let layer = AdmissionLayer::new(Admission::per_second(1000).build(Secret::new([1; 16])).unwrap()).max_concurrent(2);
     let server = layer.layer(handler);
     let first = tokio::spawn(server.clone().oneshot(request()));
     let second = tokio::spawn(server.clone().oneshot(request()));
@@ -81,7 +81,7 @@ async fn permits_are_limited_and_released_however_a_request_ends() {
 // Other clients have reservations, too; a request without a token must not take theirs.
 #[tokio::test(start_paused = true)]
 async fn a_reservation_token_admits_at_the_reserved_time() {
-    let admission = Admission::per_second(1).burst(1).build().unwrap();
+    let admission = Admission::per_second(1).burst(1).build(Secret::new([1; 16])).unwrap();
     let handler = service_fn(|_: Request<Body>| async { Ok::<_, Infallible>(Response::new(Body::default())) });
     let server = AdmissionLayer::new(admission).layer(handler);
     let status_with = async |token: Option<&str>| {
@@ -102,7 +102,7 @@ async fn a_reservation_token_admits_at_the_reserved_time() {
 #[tokio::test(start_paused = true)]
 async fn a_permit_is_released_as_soon_as_the_response_is_ready() {
     let handler = service_fn(|_: Request<Body>| async { Ok::<_, Infallible>(Response::new(Body::default())) });
-    let layer = AdmissionLayer::new(Admission::per_second(1000).build().unwrap()).max_concurrent(1);
+    let layer = AdmissionLayer::new(Admission::per_second(1000).build(Secret::new([1; 16])).unwrap()).max_concurrent(1);
     let mut server = layer.layer(handler);
     let mut call = pin!(server.call(request()));
     call.as_mut().await.unwrap();
@@ -113,7 +113,7 @@ async fn a_permit_is_released_as_soon_as_the_response_is_ready() {
 #[tokio::test(start_paused = true)]
 async fn retry_after_is_rounded_up_to_whole_seconds_and_at_least_one() {
     // Three reservations per second.
-    let admission = Admission::per_second(3).burst(1).build().unwrap();
+    let admission = Admission::per_second(3).burst(1).build(Secret::new([1; 16])).unwrap();
     let handler = service_fn(|_: Request<Body>| async { Ok::<_, Infallible>(Response::new(Body::default())) });
     let server = AdmissionLayer::new(admission).layer(handler);
     let mut delays = Vec::new();
@@ -124,7 +124,7 @@ async fn retry_after_is_rounded_up_to_whole_seconds_and_at_least_one() {
     // 334, 667, 1001, 1334 and 1667 ms.
     assert_eq!(delays, ["1", "1", "2", "2", "2"]);
 
-    let full = AdmissionLayer::new(Admission::per_second(3).build().unwrap()).max_concurrent(0);
+    let full = AdmissionLayer::new(Admission::per_second(3).build(Secret::new([1; 16])).unwrap()).max_concurrent(0);
     let at_once =
         full.layer(service_fn(|_: Request<Body>| async { Ok::<_, Infallible>(Response::new(Body::default())) }));
     let response = at_once.oneshot(request()).await.unwrap();
@@ -135,7 +135,8 @@ async fn retry_after_is_rounded_up_to_whole_seconds_and_at_least_one() {
 // Beyond the maximum wait, the response carries no reservation, but a `Retry-After` for any client.
 #[tokio::test(start_paused = true)]
 async fn a_full_queue_rejects_without_a_reservation() {
-    let admission = Admission::per_second(1).burst(1).max_wait(Duration::from_secs(2)).build().unwrap();
+    let admission =
+        Admission::per_second(1).burst(1).max_wait(Duration::from_secs(2)).build(Secret::new([1; 16])).unwrap();
     let handler = service_fn(|_: Request<Body>| async { Ok::<_, Infallible>(Response::new(Body::default())) });
     let server = AdmissionLayer::new(admission).layer(handler);
     let mut responses = Vec::new();
@@ -184,7 +185,7 @@ where
 #[tokio::test(start_paused = true)]
 async fn posts_that_admission_rejected_return_at_their_reserved_times() {
     for content_type in ["text/plain", "application/grpc"] {
-        let admission = Admission::per_second(20).burst(1).build().unwrap();
+        let admission = Admission::per_second(20).burst(1).build(Secret::new([1; 16])).unwrap();
         let handler =
             service_fn(|_: Request<ReplayBody<Body>>| async { Ok::<_, Infallible>(Response::new(Body::default())) });
         let server = AdmissionLayer::new(admission).layer(handler);
@@ -223,7 +224,7 @@ async fn only_a_rejection_with_a_reservation_says_that_a_post_was_not_processed(
 #[tokio::test(start_paused = true)]
 async fn a_rejection_releases_what_the_inner_service_reserved() {
     let handler = service_fn(|_: Request<Body>| async { Ok::<_, Infallible>(Response::new(Body::default())) });
-    let admission = Admission::per_second(1).burst(1).build().unwrap();
+    let admission = Admission::per_second(1).burst(1).build(Secret::new([1; 16])).unwrap();
     let mut server = AdmissionLayer::new(admission).layer(ConcurrencyLimitLayer::new(1).layer(handler));
     let mut other = server.clone();
     assert_eq!(server.ready().await.unwrap().call(request()).await.unwrap().status(), 200);

@@ -269,7 +269,7 @@ fn reset_headers_count_only_if_nothing_remains() {
 
 #[test]
 fn a_reservation_takes_precedence_over_all_other_hints() {
-    let admission = Admission::per_second(10).burst(1).build().unwrap();
+    let admission = Admission::per_second(10).burst(1).build(stagger::admission::Secret::new([1; 16])).unwrap();
     let at = Instant::from_nanos(1_000_000_000);
     assert_eq!(admission.try_admit(at), Admit::Now);
     let Admit::At(reserved) = admission.try_admit(at) else { panic!("a reservation is available") };

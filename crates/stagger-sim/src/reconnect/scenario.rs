@@ -1,6 +1,7 @@
 use core::time::Duration;
 
-use stagger_core::{Policy, Seed, ServerHint, admission::Admission};
+use stagger_core::admission::{Admission, Secret};
+use stagger_core::{Policy, Seed, ServerHint};
 
 use super::ReconnectFigures;
 use super::crash_loop::CrashLoop;
@@ -169,8 +170,10 @@ impl ReconnectScenario {
         seed: Seed,
         progress: &Progress,
     ) -> Option<ReconnectFigures> {
+        // Fixed, so that runs can be repeated: nobody makes up reservations here.
+        const SECRET: Secret = Secret::new([1; 16]);
         // `build` has ruled out rates that are too low for reservations.
-        let admission = Admission::per_second(self.rate as u32).burst(self.backlog).build();
+        let admission = Admission::per_second(self.rate as u32).burst(self.backlog).build(SECRET);
         match (self.retry_after, admission) {
             (RetryAfter::Reservations, Ok(admission)) => self.simulate(engine, policy, seed, admission, progress),
             (RetryAfter::Staggered, _) => self.simulate(engine, policy, seed, Staggered::default(), progress),

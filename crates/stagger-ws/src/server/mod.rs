@@ -17,7 +17,7 @@
 //! // It would wait for clients.
 //! use axum::{Router, extract::ws::WebSocketUpgrade, response::Response, routing::any};
 //! use futures_util::{SinkExt, StreamExt};
-//! use stagger::admission::Admission;
+//! use stagger::admission::{Admission, random_secret};
 //! use stagger_ws::server::{ConnectionPermit, Drain, Sockets, listen};
 //!
 //! async fn echo(ws: WebSocketUpgrade, permit: ConnectionPermit) -> Response {
@@ -32,7 +32,7 @@
 //! }
 //!
 //! # async fn example(stop: impl Future<Output = ()> + Send + 'static) -> Result<(), Box<dyn std::error::Error>> {
-//! let sockets = Sockets::builder(Admission::per_second(500).build()?).max_connections(20_000).build()?;
+//! let sockets = Sockets::builder(Admission::per_second(500).build(random_secret())?).max_connections(20_000).build()?;
 //! let app = Router::new().route("/ws", any(echo)).with_state(sockets.clone());
 //! let listener = listen("0.0.0.0:8080".parse()?, 4096)?;
 //! axum::serve(listener, app)
@@ -50,7 +50,7 @@
 //! ```no_run
 //! // It would wait for clients.
 //! use futures_util::{SinkExt, StreamExt};
-//! use stagger::admission::Admission;
+//! use stagger::admission::{Admission, random_secret};
 //! use stagger_ws::server::{Accepted, Drain, Sockets, listen};
 //! use tokio::net::TcpStream;
 //!
@@ -63,7 +63,7 @@
 //! }
 //!
 //! # async fn example(stop: impl Future<Output = ()> + Send + 'static) -> Result<(), Box<dyn std::error::Error>> {
-//! let sockets = Sockets::builder(Admission::per_second(500).build()?).max_connections(20_000).build()?;
+//! let sockets = Sockets::builder(Admission::per_second(500).build(random_secret())?).max_connections(20_000).build()?;
 //! let listener = listen("0.0.0.0:8080".parse()?, 4096)?;
 //! let draining = sockets.clone();
 //! tokio::spawn(async move {

@@ -5,7 +5,7 @@ use core::time::Duration;
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
-use stagger::admission::Admission;
+use stagger::admission::{Admission, Secret};
 use stagger_http::hint::server_hint;
 use stagger_ws::server::{AcceptError, Keepalive, SettingsError, Sockets};
 use tokio::io::{AsyncWriteExt as _, duplex};
@@ -20,7 +20,11 @@ const PER_SECOND: u32 = 200;
 
 /// Returns a server that admits one client at a time, exactly on schedule.
 fn strict() -> Sockets {
-    let admission = Admission::per_second(PER_SECOND).burst(1).tolerance(Duration::ZERO, SECOND).build().unwrap();
+    let admission = Admission::per_second(PER_SECOND)
+        .burst(1)
+        .tolerance(Duration::ZERO, SECOND)
+        .build(Secret::new([1; 16]))
+        .unwrap();
     Sockets::builder(admission).websocket_config(small()).build().unwrap()
 }
 
@@ -68,7 +72,11 @@ async fn a_thousand_simultaneous_clients_are_admitted_at_the_rate() {
 async fn over_sockets_a_thousand_clients_have_distinct_reservations() {
     stagger_kit::raise_descriptor_limit(2 * u64::from(CLIENTS)).unwrap();
     let rate = 500;
-    let admission = Admission::per_second(rate).burst(1).tolerance(Duration::ZERO, 60 * SECOND).build().unwrap();
+    let admission = Admission::per_second(rate)
+        .burst(1)
+        .tolerance(Duration::ZERO, 60 * SECOND)
+        .build(Secret::new([1; 16]))
+        .unwrap();
     let sockets = Sockets::builder(admission).websocket_config(small()).build().unwrap();
     let (listener, address) = on_loopback();
     let server = sockets.clone();
@@ -174,7 +182,7 @@ fn invalid_settings_are_rejected_with_a_suggestion() {
 // All clones, and other users of the same admission, share one state.
 #[tokio::test(start_paused = true)]
 async fn an_admission_can_be_shared() {
-    let admission = Arc::new(Admission::per_second(1).burst(1).build().unwrap());
+    let admission = Arc::new(Admission::per_second(1).burst(1).build(Secret::new([1; 16])).unwrap());
     let [one, other] = [(); 2].map(|()| Sockets::builder(Arc::clone(&admission)).build().unwrap());
     let _first = connect(&one).await;
     request_rejected(&other.clone()).await;

@@ -11,7 +11,7 @@ use axum::extract::{FromRef, State};
 use axum::response::Response;
 use axum::routing::any;
 use futures_util::{SinkExt as _, StreamExt as _};
-use stagger::admission::Admission;
+use stagger::admission::{Admission, Secret};
 use stagger_http::hint::reservation;
 use stagger_ws::ReconnectAdvice;
 use stagger_ws::server::{ConnectionPermit, Drain, Keepalive, Sockets};
@@ -65,7 +65,7 @@ fn serve(sockets: &Sockets) -> (SocketAddr, Arc<AtomicUsize>, oneshot::Sender<()
 
 #[tokio::test]
 async fn a_rejected_client_gets_a_response_and_the_handler_is_not_called() {
-    let admission = Admission::per_second(2).burst(1).build().unwrap();
+    let admission = Admission::per_second(2).burst(1).build(Secret::new([1; 16])).unwrap();
     let sockets = Sockets::builder(admission).build().unwrap();
     let (address, upgrades, _stop, _server) = serve(&sockets);
     let _first = dial(address).await.unwrap();

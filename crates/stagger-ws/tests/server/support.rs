@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use futures_util::{SinkExt as _, StreamExt as _};
 use http::HeaderMap;
-use stagger::admission::{Admission, Reservation};
+use stagger::admission::{Admission, Reservation, Secret};
 use stagger_http::header::RESERVATION_TOKEN;
 use stagger_http::hint::reservation;
 use stagger_ws::server::{AcceptError, Accepted, Sockets, SocketsBuilder, listen};
@@ -26,7 +26,7 @@ pub(crate) fn small() -> WebSocketConfig {
 
 /// Returns a builder of a server that admits every client.
 pub(crate) fn unlimited() -> SocketsBuilder {
-    let admission = Admission::per_second(1_000_000_000).burst(1_000_000).build().unwrap();
+    let admission = Admission::per_second(1_000_000_000).burst(1_000_000).build(Secret::new([1; 16])).unwrap();
     Sockets::builder(admission).websocket_config(small())
 }
 

@@ -1,5 +1,6 @@
 //! Admission control: which clients are admitted now, and when the others should return.
 
+mod hostile;
 mod queue;
 mod storm;
 mod text;

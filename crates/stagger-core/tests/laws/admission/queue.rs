@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::thread;
 
 use proptest::prelude::*;
-use stagger_core::admission::{Admission, AdmissionError, Admit, Reservation};
+use stagger_core::admission::{Admission, AdmissionError, Admit, Reservation, Secret};
 
-use crate::laws::support::{at, cases, ms, secs};
+use crate::laws::support::{SECRET, at, cases, ms, secs};
 
 fn reserved(answer: Admit) -> Reservation {
     match answer {
@@ -18,41 +18,45 @@ fn reserved(answer: Admit) -> Reservation {
 
 #[test]
 fn a_burst_is_admitted_and_reservations_are_an_interval_apart() {
-    let admission = Admission::per_second(100).burst(3).build().unwrap();
+    let admission = Admission::per_second(100).burst(3).build(SECRET).unwrap();
     let now = at(secs(9));
     assert_eq!([(); 3].map(|()| admission.try_admit(now)), [Admit::Now; 3]);
     let waits = [(); 4].map(|()| reserved(admission.try_admit(now)).after);
     assert_eq!(waits, [10, 20, 30, 40].map(ms));
     let snapshot = admission.snapshot(now);
-    assert_eq!((snapshot.reserved, snapshot.available), (5, 0));
+    assert_eq!((snapshot.reserved, snapshot.available), (4, 0));
     assert_eq!(snapshot.next_in, ms(50));
-    assert_eq!(admission.snapshot(now.saturating_add(ms(5))).reserved, 5, "none of them has come yet");
+    assert_eq!(admission.snapshot(now.saturating_add(ms(5))).reserved, 4, "all of them are still to come");
+    assert_eq!(admission.snapshot(now.saturating_add(ms(10))).reserved, 3);
 }
 
 #[test]
 fn an_early_client_keeps_its_reservation() {
-    let admission = Admission::per_second(1).burst(1).build().unwrap();
-    assert_eq!(admission.try_admit(at(secs(9))), Admit::Now);
-    let reservation = reserved(admission.try_admit(at(secs(9))));
-    let again = reserved(admission.admit_reserved(&reservation.token, at(secs(9) + ms(400))));
-    assert_eq!((again.after, again.token), (ms(600), reservation.token));
-    // The default tolerance allows for clock skew.
-    assert_eq!(admission.admit_reserved(&reservation.token, at(secs(9) + ms(950))), Admit::Now);
+    for (early, then) in [(ms(0), ms(1_000)), (ms(50), ms(950))] {
+        let admission = Admission::per_second(1).burst(1).tolerance(early, secs(10)).build(SECRET).unwrap();
+        assert_eq!(admission.try_admit(at(secs(9))), Admit::Now);
+        let reservation = reserved(admission.try_admit(at(secs(9))));
+        for wait in [ms(600), early + Duration::from_nanos(1)] {
+            let again = reserved(admission.admit_reserved(&reservation.token, at(secs(10) - wait)));
+            assert_eq!((again.after, again.token), (wait, reservation.token));
+        }
+        assert_eq!(admission.admit_reserved(&reservation.token, at(secs(9) + then)), Admit::Now);
+    }
 }
 
-/// The clock stepped back, or the token is from another server with the same secret.
+/// The clock stepped back, or the secret was used before.
 #[test]
 fn a_reservation_beyond_max_wait_is_invalid() {
-    let admission = Admission::per_second(1).burst(1).max_wait(secs(2)).build().unwrap();
+    let admission = Admission::per_second(1).burst(1).max_wait(secs(2)).build(SECRET).unwrap();
     assert_eq!(admission.try_admit(at(secs(9))), Admit::Now);
     let reservation = reserved(admission.try_admit(at(secs(9))));
     assert_eq!(reserved(admission.admit_reserved(&reservation.token, at(secs(8)))).token, reservation.token);
-    assert_eq!(admission.admit_reserved(&reservation.token, at(secs(7))), Admit::Full(secs(2)));
+    assert_eq!(admission.admit_reserved(&reservation.token, at(secs(7))), Admit::Full(secs(1)));
 }
 
 #[test]
 fn available_counts_admissions() {
-    let admission = Admission::per_second(10).burst(5).build().unwrap();
+    let admission = Admission::per_second(10).burst(5).build(SECRET).unwrap();
     let now = at(secs(9));
     for remaining in (0..5).rev() {
         assert_eq!(admission.snapshot(now).available, remaining + 1);
@@ -63,7 +67,7 @@ fn available_counts_admissions() {
 
 #[test]
 fn a_reservation_is_valid_within_the_tolerance() {
-    let admission = Admission::per_second(1).burst(1).tolerance(ms(0), secs(2)).build().unwrap();
+    let admission = Admission::per_second(1).burst(1).tolerance(ms(0), secs(2)).build(SECRET).unwrap();
     assert_eq!(admission.try_admit(at(secs(9))), Admit::Now);
     let reservation = reserved(admission.try_admit(at(secs(9))));
     assert_eq!(
@@ -74,47 +78,54 @@ fn a_reservation_is_valid_within_the_tolerance() {
     // No room is left without a reservation.
     assert_eq!(admission.try_admit(at(secs(12))), Admit::Now);
     assert_eq!(admission.admit_reserved(&reservation.token, at(secs(12))), Admit::Now);
-    // Treated as a client without a token that comes a millisecond after the last two admissions.
-    let next = reserved(admission.admit_reserved(&reservation.token, at(secs(12) + ms(1))));
-    assert_eq!(next.after, ms(1_999));
-    assert_ne!(next.token, reservation.token);
+    assert_eq!(admission.admit_reserved(&reservation.token, at(secs(12))), Admit::Full(secs(1)), "redeemed");
+
+    let expired = reserved(admission.try_admit(at(secs(12))));
+    assert_eq!(expired.after, secs(1));
+    assert_eq!(reserved(admission.try_admit(at(secs(13)))).after, secs(1));
+    let late = at(secs(15) + Duration::from_nanos(1));
+    assert_eq!(admission.try_admit(late), Admit::Now, "uses up the burst");
+    assert_eq!(admission.admit_reserved(&expired.token, late), Admit::Full(secs(1)));
 }
 
 /// A reservation that its client does not use becomes available to others.
 #[test]
 fn unused_reservations_are_reassigned() {
-    let admission = Admission::per_second(10).burst(1).build().unwrap();
+    let admission = Admission::per_second(10).burst(1).build(SECRET).unwrap();
     let now = secs(9);
     assert_eq!(admission.try_admit(at(now)), Admit::Now);
     for _ in 0..50 {
         let _ = reserved(admission.try_admit(at(now)));
     }
     // No client comes for a second; then clients are admitted at the full rate.
-    let admitted = (0..1_000).filter(|after| admission.try_admit(at(now + secs(1) + ms(*after))) == Admit::Now).count();
+    let admitted = (0..1_000).filter(|after| admission.try_admit(at(now + ms(1_100 + after))) == Admit::Now).count();
     assert_eq!(admitted, 10);
 }
 
-/// 200 ms, as ARCHITECTURE.md promises: long enough for the message of a client that is on time.
+/// A second, as ARCHITECTURE.md promises: long enough for a client that opens a connection first.
 #[test]
-fn an_unclaimed_reservation_is_reassigned_after_200_ms() {
-    let admission = Admission::per_second(10).burst(1).build().unwrap();
+fn an_unclaimed_reservation_is_reassigned_after_a_second() {
+    let admission = Admission::per_second(10).burst(1).build(SECRET).unwrap();
     assert_eq!(admission.try_admit(at(secs(9))), Admit::Now);
-    for _ in 0..9 {
+    let first = reserved(admission.try_admit(at(secs(9))));
+    for _ in 0..19 {
         let _ = reserved(admission.try_admit(at(secs(9))));
     }
     // The first reservation is for 100 ms after the admission; its client does not come.
-    let free = secs(9) + ms(100) + ms(200);
+    let free = secs(9) + ms(100) + secs(1);
     assert_eq!(admission.snapshot(at(free - Duration::from_nanos(1))).available, 0);
     let _ = reserved(admission.try_admit(at(free - Duration::from_nanos(1))));
     assert_eq!(admission.snapshot(at(free)).available, 1);
     assert_eq!(admission.try_admit(at(free)), Admit::Now);
-    // The next place is free one interval later, not at once.
+    assert_eq!(admission.admit_reserved(&first.token, at(free)), Admit::Full(ms(100)), "it came too late");
+    // The next one is free an interval later, not at once.
     let _ = reserved(admission.try_admit(at(free)));
+    assert_eq!(admission.try_admit(at(free + ms(100))), Admit::Now);
 }
 
 #[test]
 fn reservations_beyond_max_wait_are_not_granted() {
-    let admission = Admission::per_second(1).burst(1).max_wait(secs(3)).build().unwrap();
+    let admission = Admission::per_second(1).burst(1).max_wait(secs(3)).build(SECRET).unwrap();
     let now = at(secs(9));
     assert_eq!(admission.try_admit(now), Admit::Now);
     assert_eq!([(); 3].map(|()| reserved(admission.try_admit(now)).after), [1, 2, 3].map(secs));
@@ -144,16 +155,38 @@ fn invalid_settings_are_rejected_with_a_fix() {
             "raise max_wait or the rate",
         ),
     ] {
-        let error = builder.build().unwrap_err();
+        let error = builder.build(SECRET).unwrap_err();
         assert_eq!(error, want);
         assert!(error.to_string().contains(fix), "{error}");
     }
-    assert!(Admission::per_second(1).max_wait(secs(1)).build().is_ok());
+    assert!(Admission::per_second(1).max_wait(secs(1)).build(SECRET).is_ok());
+}
+
+#[test]
+fn a_secret_of_zero_is_rejected_with_a_fix() {
+    let error = Admission::per_second(1).build(Secret::new([0; 16])).unwrap_err();
+    assert_eq!(error, AdmissionError::Secret);
+    assert!(error.to_string().contains("draw a random one when the server starts"), "{error}");
+    let mut smallest = [0; 16];
+    smallest[15] = 1;
+    assert!(Admission::per_second(1).build(Secret::new(smallest)).is_ok());
+}
+
+/// The time for which a client is told to come is reserved whether the limit is used up or not.
+#[test]
+fn a_rejection_for_another_reason_reserves_the_present() {
+    let admission = Admission::per_second(10).burst(5).build(SECRET).unwrap();
+    let reservation = reserved(admission.reserve(at(secs(9))));
+    assert_eq!(reservation.after, ms(0));
+    for (then, want) in [(secs(9), Admit::Now), (secs(9), Admit::Now), (secs(9), Admit::Now)] {
+        assert_eq!(admission.try_admit(at(then)), want);
+    }
+    assert_eq!(admission.admit_reserved(&reservation.token, at(secs(9) + secs(10))), Admit::Now);
 }
 
 #[test]
 fn concurrent_threads_do_not_exceed_the_burst() {
-    let admission = Arc::new(Admission::per_second(1_000).burst(50).build().unwrap());
+    let admission = Arc::new(Admission::per_second(1_000).burst(50).build(SECRET).unwrap());
     let threads: Vec<_> = (0..4)
         .map(|_| {
             let admission = Arc::clone(&admission);
@@ -192,7 +225,7 @@ proptest! {
         rate in 1..2_000_u32, burst in 1..50_u32,
         steps in prop::collection::vec((0..30_u64, any::<bool>()), 1..300),
     ) {
-        let admission = Admission::per_second(rate).burst(burst).tolerance(Duration::ZERO, Duration::ZERO).build().unwrap();
+        let admission = Admission::per_second(rate).burst(burst).tolerance(Duration::ZERO, Duration::ZERO).build(SECRET).unwrap();
         let (mut now, mut admitted, mut held) = (secs(1), Vec::new(), Vec::new());
         for (elapsed, reserved_first) in steps {
             now += ms(elapsed);

@@ -7,7 +7,7 @@ use stagger_core::Seed;
 use stagger_core::admission::{Admission, Admit, ReservationToken};
 use stagger_core::schedule::draw;
 
-use crate::laws::support::{at, ms, secs};
+use crate::laws::support::{SECRET, at, ms, secs};
 
 struct Fleet {
     attempts: usize,
@@ -18,7 +18,7 @@ struct Fleet {
 
 /// Simulates clients that lose their connections within 300 ms and return up to 20 ms late.
 fn reconnect(clients: u64, rate: u32) -> Fleet {
-    let admission = Admission::per_second(rate).secret(Seed::new(42)).build().unwrap();
+    let admission = Admission::per_second(rate).build(SECRET).unwrap();
     let start = secs(100);
     let wait = |id: u64, n: u64, max| draw(Duration::ZERO, max, Seed::new(3).for_call(id).for_call(n).get());
     let mut arrivals: BinaryHeap<_> = (0..clients)

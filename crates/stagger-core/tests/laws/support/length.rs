@@ -1,6 +1,10 @@
 use core::time::Duration;
 
 use stagger_core::Instant;
+use stagger_core::admission::Secret;
+
+/// The secret of admissions in tests.
+pub(crate) const SECRET: Secret = Secret::new([7; 16]);
 
 pub(crate) const fn ms(n: u64) -> Duration {
     Duration::from_millis(n)

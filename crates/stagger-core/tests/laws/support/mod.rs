@@ -12,7 +12,7 @@ mod stats;
 
 pub(crate) use call::{Call, Trace};
 pub(crate) use counting_clock::CountingClock;
-pub(crate) use length::{at, bits_of, ms, secs};
+pub(crate) use length::{SECRET, at, bits_of, ms, secs};
 pub(crate) use policies::{JITTERS, any_delays, any_policy, cases, length};
 pub(crate) use recording_breaker::RecordingBreaker;
 pub(crate) use recording_budget::RecordingBudget;

@@ -8,7 +8,7 @@ use stagger_core::budget::{Adaptive, Concurrent, Lifetime, SuccessRate, Throttle
 use stagger_core::text::parse_duration;
 use stagger_core::{HintMode, Jitter, Policy, PolicyBuilder, Ratio, Seed};
 
-use crate::laws::support::{ms, secs};
+use crate::laws::support::{SECRET, ms, secs};
 
 /// Asserts that `message` contains each of `values`, and after them a way to fix the problem.
 fn assert_helpful(message: &str, values: &[&str]) {
@@ -146,6 +146,6 @@ fn admission_errors_name_the_value_and_the_fix() {
         (Admission::per_second(1).burst(0), &["burst is 0"]),
         (Admission::per_second(1).max_wait(ms(999)), &["max_wait 999ms", "1s"]),
     ] {
-        assert_helpful(&builder.build().unwrap_err().to_string(), values);
+        assert_helpful(&builder.build(SECRET).unwrap_err().to_string(), values);
     }
 }

@@ -233,7 +233,7 @@ fn peer(address: IpAddr) -> IpAddr {
 mod tests {
     use std::io::Write as _;
 
-    use stagger::admission::Admission;
+    use stagger::admission::{Admission, Secret};
 
     use super::*;
     use crate::server::sockets::Sockets;
@@ -247,7 +247,8 @@ mod tests {
             client.write_all(sent).unwrap();
             let (stream, address) = listener.accept().unwrap();
             stream.set_nonblocking(true).unwrap();
-            let settings = Sockets::builder(Admission::per_second(1).build().unwrap()).max_handshakes(1);
+            let settings =
+                Sockets::builder(Admission::per_second(1).build(Secret::new([1; 16])).unwrap()).max_handshakes(1);
             let handshakes = Arc::new(Handshakes::new(&settings));
             let slot = handshakes.enter(address.ip()).await.unwrap();
             assert!(matches!(handshakes.try_enter(address.ip()), Entry::Full(None)), "it is asked to make room");

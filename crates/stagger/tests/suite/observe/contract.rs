@@ -4,7 +4,7 @@ use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use stagger::admission::Admission;
+use stagger::admission::{Admission, Secret};
 use stagger::batch::Batch;
 use stagger::breaker::{BreakerState, CircuitBreaker};
 use stagger::budget::{ControlMode, Tokens, Unlimited};
@@ -56,7 +56,7 @@ fn contract() -> BTreeMap<String, MetricSpec> {
 fn emit_everything() {
     let controls = RetryControls::new();
     let breaker = Arc::new(CircuitBreaker::builder(Seed::new(1)).consecutive(100).build().unwrap());
-    let admission = Arc::new(Admission::per_second(10).build().unwrap());
+    let admission = Arc::new(Admission::per_second(10).build(Secret::new([1; 16])).unwrap());
     let budget: Arc<dyn Budget> = Arc::new(Tokens::new());
     let api = Retrier::new(POLICY).named("api").shared_budget(Arc::clone(&budget)).controls(&controls);
     let api = api.on_event(observe::metrics()).on_event(observe::tracing());

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use stagger::admission::Admission;
+use stagger::admission::{Admission, Secret};
 use stagger::breaker::CircuitBreaker;
 use stagger::budget::{ControlMode, ControlSetting, Tokens, Unlimited};
 use stagger::control::RetryControls;
@@ -100,7 +100,7 @@ fn every_control_reports_its_rejections_by_cause() {
 #[test]
 fn an_admission_is_collected_with_the_given_clock() {
     let (metrics, clock) = (Metrics::new(), VirtualClock::new());
-    let admission = Arc::new(Admission::per_second(10).burst(2).build().unwrap());
+    let admission = Arc::new(Admission::per_second(10).burst(2).build(Secret::new([1; 16])).unwrap());
     let gauges = Gauges::with_clock(clock.clone()).admission("door", Arc::clone(&admission));
     let seen = || {
         metrics.during(|| gauges.record());
