@@ -41,14 +41,14 @@ async fn a_herd_with_reservations_comes_back_at_the_rate_of_the_server() {
     assert!(reserved.duration <= LIMIT * 6 / 5, "{reserved:?}");
 }
 
-// The same clients with less information: more attempts, higher peaks, and a server that is idle at times.
+// The same clients with less information: gaps in which the server is idle, and then many more attempts.
 #[tokio::test(start_paused = true)]
-async fn without_reservations_the_same_herd_needs_more_attempts_and_more_time() {
+async fn without_reservations_the_same_herd_needs_more_time_and_without_hints_more_attempts() {
     let hinted = herd::run(RejectionHint::RetryAfter).await.unwrap();
-    assert!(
-        hinted.attempts > 2.2 && hinted.peak_retries > PER_SECOND as usize * 11 / 10 && hinted.duration > LIMIT * 6 / 5,
-        "{hinted:?}"
-    );
+    let longest = LIMIT * 6 / 5;
+    assert!(hinted.duration > longest, "{hinted:?}");
+    // Whoever comes back without a token gets a time for which nobody came: at the rate of the server, hardly in vain.
+    assert!(hinted.attempts <= 2.2 && hinted.peak_admitted <= PER_SECOND as usize * 11 / 10, "{hinted:?}");
     let alone = herd::run(RejectionHint::Nothing).await.unwrap();
     assert!(
         alone.attempts > 1.5 * hinted.attempts
