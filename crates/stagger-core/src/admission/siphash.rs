@@ -141,9 +141,9 @@ mod tests {
 
     /// An implementation of its own, in the standard library.
     #[test]
-    #[expect(deprecated, reason = "the standard library's hasher of the future is not SipHash-2-4")]
+    #[expect(deprecated, reason = "its successor is not SipHash-2-4")]
     fn hashes_are_those_of_the_standard_library() {
-        use std::hash::{Hasher as _, SipHasher};
+        use core::hash::{Hasher as _, SipHasher};
         for seed in 0..1_000_u64 {
             let draw = |n| crate::Seed::new(seed).draw(n);
             let mut hasher = SipHasher::new_with_keys(draw(0), draw(1));
