@@ -113,10 +113,10 @@ fn an_admission_is_collected_with_the_given_clock() {
         admission.try_admit(clock.now());
     });
     let [reserved, wait, available] = seen();
-    assert_eq!((reserved, available), (4.0, 0.0));
+    assert_eq!((reserved, available), (3.0, 0.0));
     clock.advance(ms(100));
     let [later, less, _] = seen();
-    assert_eq!((later, ((wait - less) * 1e3).round()), (3.0, 100.0));
+    assert_eq!((later, ((wait - less) * 1e3).round()), (2.0, 100.0));
 }
 
 #[test]
