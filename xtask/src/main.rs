@@ -18,7 +18,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use crate::commands::{
-    bench, deny, mutants, prose as prose_command, public_api as public_api_command, semver, size, soak, truth,
+    autobahn, bench, deny, mutants, prose as prose_command, public_api as public_api_command, semver, size, soak, truth,
 };
 
 /// A message for the terminal.
@@ -32,13 +32,18 @@ struct Command {
     run: fn(&[OsString]) -> Result,
 }
 
-const COMMANDS: [Command; 10] = [
+const COMMANDS: [Command; 11] = [
     Command { name: "ci", about: "run all checks; `ci --help` lists its options", run: ci::run },
     Command { name: "bench", about: "run the benchmarks against other crates", run: bench::run },
     Command {
         name: "soak",
         about: "kill a server fifty times under 2,000 WebSocket clients; takes minutes",
         run: soak::run,
+    },
+    Command {
+        name: "autobahn",
+        about: "run the conformance tests of the Autobahn Test Suite; takes minutes and needs Python 2.7",
+        run: autobahn::run,
     },
     Command {
         name: "mutants",

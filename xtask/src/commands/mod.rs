@@ -1,5 +1,6 @@
 //! The commands besides `ci`, one file each.
 
+pub(crate) mod autobahn;
 pub(crate) mod bench;
 pub(crate) mod deny;
 pub(crate) mod mutants;
