@@ -18,7 +18,8 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use crate::commands::{
-    autobahn, bench, deny, mutants, prose as prose_command, public_api as public_api_command, semver, size, soak, truth,
+    autobahn, bench, deny, mutants, prose as prose_command, public_api as public_api_command, semver, size, soak,
+    truth, tsan,
 };
 
 /// A message for the terminal.
@@ -32,7 +33,7 @@ struct Command {
     run: fn(&[OsString]) -> Result,
 }
 
-const COMMANDS: [Command; 11] = [
+const COMMANDS: [Command; 12] = [
     Command { name: "ci", about: "run all checks; `ci --help` lists its options", run: ci::run },
     Command { name: "bench", about: "run the benchmarks against other crates", run: bench::run },
     Command {
@@ -44,6 +45,11 @@ const COMMANDS: [Command; 11] = [
         name: "autobahn",
         about: "run the conformance tests of the Autobahn Test Suite; takes minutes and needs Python 2.7",
         run: autobahn::run,
+    },
+    Command {
+        name: "tsan",
+        about: "run the tests of guards with several threads under ThreadSanitizer; needs rust-src",
+        run: tsan::run,
     },
     Command {
         name: "mutants",

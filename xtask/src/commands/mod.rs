@@ -10,3 +10,4 @@ pub(crate) mod semver;
 pub(crate) mod size;
 pub(crate) mod soak;
 pub(crate) mod truth;
+pub(crate) mod tsan;

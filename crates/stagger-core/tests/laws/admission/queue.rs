@@ -216,6 +216,27 @@ fn concurrent_threads_do_not_exceed_the_burst() {
     assert!(waits.iter().copied().eq((1..=19_950).map(ms)));
 }
 
+#[test]
+fn threads_that_show_the_same_tokens_are_admitted_once_per_token() {
+    let admission = Admission::per_second(1_000).burst(1).build(SECRET).unwrap();
+    assert_eq!(admission.try_admit(at(secs(1))), Admit::Now);
+    let tokens: Vec<_> = (0..2_000)
+        .map(|_| match admission.try_admit(at(secs(1))) {
+            Admit::At(reservation) => reservation.token,
+            answer => panic!("{answer:?}"),
+        })
+        .collect();
+    let admitted: usize = thread::scope(|scope| {
+        let show = || {
+            let shown = tokens.iter().zip(1..);
+            shown.filter(|(token, n)| admission.admit_reserved(token, at(secs(1) + ms(*n))) == Admit::Now).count()
+        };
+        let threads: Vec<_> = (0..4).map(|_| scope.spawn(show)).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+    });
+    assert_eq!(admitted, 2_000);
+}
+
 proptest! {
     #![proptest_config(cases(128))]
 

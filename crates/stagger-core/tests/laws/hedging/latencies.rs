@@ -66,7 +66,7 @@ fn recording_losers_keeps_the_delay_from_shrinking() {
 }
 
 #[test]
-fn concurrent_records_are_all_counted() {
+fn records_of_threads_are_all_counted() {
     let latencies = Arc::new(Latencies::new(1_000_000));
     let threads: Vec<_> = (0..4)
         .map(|_| {
