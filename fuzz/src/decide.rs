@@ -105,7 +105,7 @@ impl Call<'_> {
             self.read_at_most_once();
             permit = match begun {
                 Ok(permit) => permit,
-                Err(StopReason::Elapsed) => {
+                Err(StopReason::Deadline) => {
                     let passed = deadline.is_some_and(|deadline| self.now.get() >= deadline);
                     return assert!(passed, "the deadline has not passed");
                 }
@@ -170,7 +170,8 @@ impl Call<'_> {
             (Outcome::Failed { .. } | Outcome::NotProcessed, Decision::Stop(stop)) => {
                 let expected = match stop {
                     StopReason::Attempts => self.policy.max_attempts().is_some(),
-                    StopReason::Elapsed => self.policy.max_elapsed().is_some() || self.input.deadline.is_some(),
+                    StopReason::Elapsed => self.policy.max_elapsed().is_some(),
+                    StopReason::Deadline => self.input.deadline.is_some(),
                     StopReason::Hint => matches!(outcome, Outcome::Failed { hint: Some(_), .. }),
                     StopReason::Budget => self.guards.budget.is_some(),
                     StopReason::Breaker => self.guards.breaker.is_some(),

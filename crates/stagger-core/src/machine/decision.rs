@@ -55,8 +55,10 @@ words! {
         UnsafeToRetry = "unsafe_to_retry",
         /// All `max_attempts` attempts were made.
         Attempts = "attempts",
-        /// The next attempt would have started after `max_elapsed` or the deadline.
+        /// The next attempt would have started after the policy's `max_elapsed`.
         Elapsed = "elapsed",
+        /// The next attempt would have started at or after the caller's deadline.
+        Deadline = "deadline",
         /// The server's hint was not to retry, or was longer than `max_hint`.
         Hint = "hint",
         /// The client's own retry budget rejected the retry.
@@ -76,14 +78,15 @@ words! {
     pub const fn name;
 }
 
-/// Writes a lower-case fragment: "the time limit left no room for another attempt".
+/// Writes a lower-case fragment: "the deadline left no room for another attempt".
 impl fmt::Display for StopReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Permanent => "the failure is permanent",
             Self::UnsafeToRetry => "it may have been carried out, or cannot be made again",
             Self::Attempts => "every attempt was used",
-            Self::Elapsed => "the time limit left no room for another attempt",
+            Self::Elapsed => "max_elapsed left no room for another attempt",
+            Self::Deadline => "the deadline left no room for another attempt",
             Self::Hint => "the server asked not to come back, or not soon enough",
             Self::Budget => "this client's own retry budget is used up",
             Self::Breaker => "this client's own circuit breaker is open",
@@ -113,6 +116,7 @@ mod tests {
             "unsafe_to_retry",
             "attempts",
             "elapsed",
+            "deadline",
             "hint",
             "budget",
             "breaker",

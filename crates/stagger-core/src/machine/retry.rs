@@ -47,7 +47,7 @@ pub(super) enum SpreadUse {
 /// | 6 | is an outer layer already retrying? | `Stop(Nested)` |
 /// | 7 | hint `DoNotRetry`, or longer than `max_hint`? | `Stop(Hint)` |
 /// | 8 | draw the delay, by the policy or the [strategy](Self::strategy), with the hint if there is one | the schedule advances |
-/// | 9 | would the retry start after the limit (`elapsed + delay > max_elapsed`), or at the deadline or later? | `Stop(Elapsed)`, without sleeping |
+/// | 9 | would the retry start at the deadline or later, or after the limit (`elapsed + delay > max_elapsed`)? | `Stop(Deadline)`, `Stop(Elapsed)`, without sleeping |
 /// | 10 | would the breaker reject it then? | `Stop(Breaker)` |
 /// | 11 | does the budget reject the retry? | `Stop(Budget)` |
 /// | 12 | | `Retry` |
@@ -124,7 +124,7 @@ impl<'a> RetryMachine<'a> {
     /// [`Permits::NONE`] at first.
     ///
     /// # Errors
-    /// [`StopReason::Elapsed`] if the [deadline](Self::deadline) has passed, [`StopReason::Breaker`] if the breaker
+    /// [`StopReason::Deadline`] if the [deadline](Self::deadline) has passed, [`StopReason::Breaker`] if the breaker
     /// rejects the attempt. The permit has then been released. At the first attempt this means that the operation was
     /// never called.
     #[inline]
@@ -139,7 +139,7 @@ impl<'a> RetryMachine<'a> {
         let mut permit = permit;
         if self.deadline.is_some_and(|deadline| now.now() >= deadline) {
             guards.release(permit);
-            return Err(StopReason::Elapsed);
+            return Err(StopReason::Deadline);
         }
         if let Some(breaker) = guards.breaker {
             match breaker.admit(&now) {
@@ -326,7 +326,7 @@ impl<'a> RetryMachine<'a> {
     #[cold]
     fn can_repeat(&self, now: &dyn Now, guards: &Guards<'_>) -> bool {
         self.state.flags & REPEATED == 0
-            && !self.is_too_late(Duration::ZERO, now)
+            && self.passed_limit(Duration::ZERO, now).is_none()
             && !guards.breaker.is_some_and(|breaker| breaker.would_reject(Duration::ZERO, now))
     }
 
@@ -402,8 +402,8 @@ impl<'a> RetryMachine<'a> {
             None => (drawn, source),
         };
         let after = Duration::from_nanos(after);
-        if self.is_too_late(after, now) {
-            return Decision::Stop(StopReason::Elapsed);
+        if let Some(limit) = self.passed_limit(after, now) {
+            return Decision::Stop(limit);
         }
         if guards.breaker.is_some_and(|breaker| breaker.would_reject(after, now)) {
             return Decision::Stop(StopReason::Breaker);
@@ -443,13 +443,16 @@ impl<'a> RetryMachine<'a> {
         }
     }
 
-    /// Returns whether an attempt that starts `after` from now would start too late.
+    /// Returns which time limit leaves no room for an attempt that starts `after` from now, if one does. If both do, it is
+    /// the deadline: a longer `max_elapsed` would not help.
     #[inline]
-    fn is_too_late(&self, after: Duration, now: &(impl Now + ?Sized)) -> bool {
-        let past_limit = self.policy.max_elapsed().is_some_and(|limit| {
-            self.state.start().is_some_and(|start| now.now().saturating_add(after).saturating_since(start) > limit)
-        });
-        past_limit || self.deadline.is_some_and(|deadline| now.now().saturating_add(after) >= deadline)
+    fn passed_limit(&self, after: Duration, now: &(impl Now + ?Sized)) -> Option<StopReason> {
+        if self.deadline.is_some_and(|deadline| now.now().saturating_add(after) >= deadline) {
+            return Some(StopReason::Deadline);
+        }
+        let limit = self.policy.max_elapsed()?;
+        let start = self.state.start()?;
+        (now.now().saturating_add(after).saturating_since(start) > limit).then_some(StopReason::Elapsed)
     }
 
     #[inline]

@@ -19,7 +19,7 @@ use super::tower::{LayerRequest, POLICY, ServerResponse, ms, request};
 /// The headers of the requests that an upstream has seen.
 type Seen = Arc<Mutex<Vec<HeaderMap>>>;
 
-const STOPPED: [(u32, Action); 1] = [(0, Action::Stop(StopReason::Elapsed))];
+const STOPPED: [(u32, Action); 1] = [(0, Action::Stop(StopReason::Deadline))];
 
 /// The clients, each with what an incoming request tells it: its extensions, and its gRPC headers.
 #[derive(Clone, Copy, Debug)]

@@ -241,7 +241,7 @@ fn no_attempt_starts_shortly_before_the_lease_expires() {
         let mut batch = Batch::with_timer(clock.clone(), MANY, items(1)).lease(at(ms(lease)), ms(5));
         let attempts_made = run(&mut batch, |_, _| Some(Outcome::TRANSIENT)).len();
         let finished = batch.finish();
-        assert_eq!((attempts_made, finished.failed[0].stop), (attempts, StopReason::Elapsed), "lease of {lease} ms");
+        assert_eq!((attempts_made, finished.failed[0].stop), (attempts, StopReason::Deadline), "lease of {lease} ms");
         assert_eq!(clock.elapsed(), ms(50 + 10 * (attempts as u64).saturating_sub(1)), "no sleep before the stop");
     }
 }

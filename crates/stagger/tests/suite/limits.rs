@@ -93,7 +93,7 @@ async fn within_interrupts_an_attempt_and_prevents_late_retries() {
     let start = tokio::time::Instant::now();
     let hangs = async || pending::<Result<(), Fail>>().await;
     let error = stagger::retry(&POLICY, hangs).within(ms(25)).await.unwrap_err();
-    assert_eq!((error.stop_reason(), error.attempts(), start.elapsed()), (StopReason::Elapsed, 1, ms(25)));
+    assert_eq!((error.stop_reason(), error.attempts(), start.elapsed()), (StopReason::Deadline, 1, ms(25)));
 
     // Attempts of 20 ms and delays of 10 ms: the second would start at 30 ms.
     for (limit, attempts) in [(29, 1), (30, 1), (31, 2)] {
@@ -103,7 +103,7 @@ async fn within_interrupts_an_attempt_and_prevents_late_retries() {
             Err::<(), _>(Fail::TRANSIENT)
         };
         let error = stagger::retry(&POLICY, fails).within(ms(limit)).await.unwrap_err();
-        assert_eq!((error.stop_reason(), error.attempts()), (StopReason::Elapsed, attempts), "{limit} ms");
+        assert_eq!((error.stop_reason(), error.attempts()), (StopReason::Deadline, attempts), "{limit} ms");
         let elapsed = if attempts == 1 { ms(20) } else { ms(31) };
         assert_eq!(start.elapsed(), elapsed, "{limit} ms: no sleep before the stop");
     }
@@ -145,7 +145,7 @@ fn a_blocking_attempt_receives_its_time_limit() {
     let call = blocking::retry_with(&POLICY, operation).timer(&clock).timeout(ms(25)).within(ms(60));
     let error = call.run().unwrap_err();
     assert_eq!(limits_seen.take(), [(1, Some(ms(25))), (2, Some(ms(20)))]);
-    assert_eq!((error.stop_reason(), error.elapsed()), (StopReason::Elapsed, ms(70)));
+    assert_eq!((error.stop_reason(), error.elapsed()), (StopReason::Deadline, ms(70)));
 
     let deadline = clock.now().saturating_add(ms(45));
     blocking::retry_with(&POLICY, operation).timer(&clock).deadline(deadline).run().unwrap_err();

@@ -79,7 +79,7 @@ fn meaning_07_a_passed_deadline_rejects_the_first_attempt() {
         ("PollRetry", |retrier, clock| {
             let mut call = PollRetry::with_deadline(retrier, clock.clone(), Some(clock.now()));
             let rejected = block_on(poll_fn(|cx| call.poll_begin(cx))).unwrap_err();
-            call.error(StopReason::Elapsed, Cause::Rejected(rejected))
+            call.error(StopReason::Deadline, Cause::Rejected(rejected))
         }),
     ];
     for policy in [POLICY, SPREAD, Policy::stop().build().unwrap()] {
@@ -91,14 +91,14 @@ fn meaning_07_a_passed_deadline_rejects_the_first_attempt() {
             let error = run(&retrier, &clock);
             assert_eq!(
                 (error.stop_reason(), error.attempts(), error.cause()),
-                (StopReason::Elapsed, 0, &Cause::Rejected(Rejected::DeadlinePassed)),
+                (StopReason::Deadline, 0, &Cause::Rejected(Rejected::DeadlinePassed)),
                 "{driver}, {policy}"
             );
             assert_eq!(clock.elapsed(), ms(5), "{driver}, {policy}: no time was spent waiting");
             assert_eq!((budget.snapshot().recorded, budget.in_flight()), (vec![], 0), "{driver}, {policy}");
             let events: Vec<_> = recorder.events().iter().map(|event| (event.attempt, event.action)).collect();
             let is_observed = !driver.ends_with("retry");
-            let want = [(0, Action::Stop(StopReason::Elapsed))];
+            let want = [(0, Action::Stop(StopReason::Deadline))];
             assert_eq!(events, &want[..usize::from(is_observed)], "{driver}, {policy}");
         }
     }
@@ -111,12 +111,12 @@ fn meaning_07_a_retry_that_would_start_after_the_deadline_is_not_made() {
     let late = |length| BlockingSleep::sleep(&clock, length + ms(5));
     let call = blocking::retry(&POLICY, || Err::<(), _>("no")).timer(SleepFn::with_clock(late, &clock)).within(ms(15));
     let error = call.run().unwrap_err();
-    assert_eq!((error.stop_reason(), error.attempts(), error.error()), (StopReason::Elapsed, 1, Some(&"no")));
+    assert_eq!((error.stop_reason(), error.attempts(), error.error()), (StopReason::Deadline, 1, Some(&"no")));
 
     let late = |length| Sleep::sleep(&clock, length + ms(5));
     let timer = SleepFn::with_clock(late, &clock);
     let error = block_on(retry_with_timer(&POLICY, timer, async || Err::<(), _>("no")).within(ms(15))).unwrap_err();
-    assert_eq!((error.stop_reason(), error.attempts(), error.error()), (StopReason::Elapsed, 1, Some(&"no")));
+    assert_eq!((error.stop_reason(), error.attempts(), error.error()), (StopReason::Deadline, 1, Some(&"no")));
 }
 
 #[test]

@@ -60,7 +60,7 @@ async fn the_time_limit_of_an_attempt_starts_with_it() {
         poll_fn(|cx| call.poll_limit(cx)).await;
         limits.push((attempt.time_limit.unwrap(), start.elapsed()));
         if let Some(stop) = call.failed::<()>(Outcome::TRANSIENT, None) {
-            assert_eq!(stop, StopReason::Elapsed);
+            assert_eq!(stop, StopReason::Deadline);
             break;
         }
     }

@@ -121,7 +121,7 @@ async fn calls_of_a_retrier_can_be_configured_individually() {
     assert_eq!(call.with_inner_error().await, Err(Fail::TRANSIENT));
     let hangs = async || core::future::pending::<Result<(), Fail>>().await;
     let start = tokio::time::Instant::now();
-    assert_eq!(retrier.run(hangs).within(ms(30)).await.unwrap_err().stop_reason(), StopReason::Elapsed);
+    assert_eq!(retrier.run(hangs).within(ms(30)).await.unwrap_err().stop_reason(), StopReason::Deadline);
     assert_eq!(
         retrier.run(hangs).cancelled_by(tokio::time::sleep(ms(20))).await.unwrap_err().stop_reason(),
         StopReason::Cancelled

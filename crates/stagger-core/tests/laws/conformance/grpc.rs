@@ -27,5 +27,5 @@ fn gr_09_server_pushback_is_used_exactly() {
 fn gr_23_a_backoff_beyond_the_deadline_stops_at_once() {
     let policy = GRPC_A6.policy().to_builder().base(secs(5)).cap(secs(5)).build().unwrap();
     let trace = Call::new(&policy).deadline(Call::START.saturating_add(secs(1))).failing();
-    assert_eq!((trace.attempts, trace.waits, trace.stop), (1, vec![], Some(StopReason::Elapsed)));
+    assert_eq!((trace.attempts, trace.waits, trace.stop), (1, vec![], Some(StopReason::Deadline)));
 }

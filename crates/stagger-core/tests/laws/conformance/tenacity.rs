@@ -159,7 +159,7 @@ fn tn_41_max_elapsed_is_inclusive_and_deadline_exclusive() {
     let policy = builder.build().unwrap();
     let start = Call::START;
     let trace = Call::new(&policy).deadline(start.saturating_add(secs(5))).failing();
-    assert_eq!((trace.attempts, trace.waits, trace.stop), (1, vec![], Some(StopReason::Elapsed)));
+    assert_eq!((trace.attempts, trace.waits, trace.stop), (1, vec![], Some(StopReason::Deadline)));
 }
 
 /// `wait_exponential_jitter(initial=1, max=60, jitter=...)` takes the jitter as a parameter.

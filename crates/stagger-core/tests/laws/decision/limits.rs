@@ -76,7 +76,7 @@ fn no_attempt_starts_at_or_after_the_deadline() {
         let trace = Call::new(&policy).deadline(Call::START.saturating_add(left)).failing();
         assert_eq!(
             (trace.attempts, trace.waits.len(), trace.stop),
-            (want, want.saturating_sub(1) as usize, Some(StopReason::Elapsed))
+            (want, want.saturating_sub(1) as usize, Some(StopReason::Deadline))
         );
     }
 }
@@ -89,9 +89,9 @@ fn a_timer_later_than_the_deadline_stops_the_retry_and_releases_its_permits() {
     for (woken_at, is_open, want) in [
         (just_before, false, None),
         (just_before, true, Some(StopReason::Breaker)),
-        (secs(3), false, Some(StopReason::Elapsed)),
+        (secs(3), false, Some(StopReason::Deadline)),
         // The deadline is asked first: a breaker that admitted a probe would wait for its result.
-        (secs(3), true, Some(StopReason::Elapsed)),
+        (secs(3), true, Some(StopReason::Deadline)),
     ] {
         let (budget, breaker) = (RecordingBudget::default(), RecordingBreaker::default());
         let guards = Guards::none().budget(&budget).breaker(&breaker);

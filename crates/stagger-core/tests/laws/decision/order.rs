@@ -10,11 +10,12 @@ use stagger_core::{DelaySource, FailureKind, Guards, NestedRetries, Outcome, Pol
 use crate::laws::support::{RecordingBreaker, RecordingBudget, at, ms, secs};
 
 /// The reasons to stop after a failure, in the order in which they are checked.
-const STEPS: [StopReason; 7] = [
+const STEPS: [StopReason; 8] = [
     StopReason::Attempts,
     StopReason::Exhausted,
     StopReason::Nested,
     StopReason::Hint,
+    StopReason::Deadline,
     StopReason::Elapsed,
     StopReason::Breaker,
     StopReason::Budget,
@@ -45,7 +46,11 @@ impl Scenario {
             STEPS.into_iter().enumerate().filter(|(at, _)| bits >> at & 1 == 1).map(|(_, s)| s).collect();
         let has = |stop| reasons.contains(&stop);
         let builder = if has(StopReason::Exhausted) { Policy::stop() } else { Policy::constant(ms(10)) };
-        let policy = builder.max_attempts(if has(StopReason::Attempts) { 1 } else { 9 }).build().unwrap();
+        let policy = builder
+            .max_attempts(if has(StopReason::Attempts) { 1 } else { 9 })
+            .max_elapsed(if has(StopReason::Elapsed) { ms(10) } else { secs(100) })
+            .build()
+            .unwrap();
         let budget = if has(StopReason::Budget) { RecordingBudget::rejecting() } else { RecordingBudget::default() };
         let breaker = RecordingBreaker::default();
         breaker.set_rejects_from(has(StopReason::Breaker).then_some(Duration::ZERO));
@@ -56,10 +61,10 @@ impl Scenario {
         let has = |stop| self.reasons.contains(&stop);
         let nested = if has(StopReason::Nested) { NestedRetries::Disable } else { NestedRetries::Allow };
         let guards = Guards::none().budget(&self.budget).breaker(&self.breaker).nested(nested);
-        let deadline = if has(StopReason::Elapsed) { at(secs(1)) } else { at(secs(100)) };
+        let deadline = if has(StopReason::Deadline) { at(secs(1)) } else { at(secs(100)) };
         let mut state = RetryState::new();
         let mut retry = RetryMachine::new(&self.policy, &mut state, Seed::new(1)).deadline(Some(deadline));
-        let permit = retry.begin(Permits::NONE, || at(secs(1) - ms(1)), &guards).unwrap();
+        let permit = retry.begin(Permits::NONE, || at(secs(1) - ms(11)), &guards).unwrap();
         let outcome = match outcome {
             Outcome::Failed { kind, .. } => Outcome::Failed { kind, hint: self.hint },
             outcome => outcome,
@@ -72,7 +77,7 @@ fn scenarios() -> impl Iterator<Item = Scenario> {
     (0..1 << STEPS.len()).map(Scenario::new)
 }
 
-/// All 128 sets of reasons, which includes all pairs.
+/// All 256 sets of reasons, which includes all pairs.
 #[test]
 fn the_earliest_stop_reason_in_the_table_wins() {
     for scenario in scenarios() {
@@ -97,14 +102,14 @@ fn final_outcomes_take_precedence_over_every_other_reason() {
     }
 }
 
-/// Step 4 comes before steps 5 to 12, but checks the time limit and the breaker itself. If they reject the repeat, the
+/// Step 4 comes before steps 5 to 12, but checks the time limits and the breaker itself. If they reject the repeat, the
 /// failure is handled like any other.
 #[test]
 fn not_processed_is_repeated_unless_limit_or_breaker_rejects() {
     for scenario in scenarios() {
         let got = scenario.decide(Outcome::NotProcessed);
         let has = |stop| scenario.reasons.contains(&stop);
-        if has(StopReason::Elapsed) || has(StopReason::Breaker) {
+        if has(StopReason::Deadline) || has(StopReason::Elapsed) || has(StopReason::Breaker) {
             // `NotProcessed` carries no hint, so that reason does not apply.
             let want = scenario.reasons.iter().copied().find(|&stop| stop != StopReason::Hint).unwrap();
             assert_eq!(got, Decision::Stop(want), "{:?}", scenario.reasons);
@@ -189,7 +194,8 @@ fn stop_reasons_display_which_guard_or_limit_rejected() {
         (StopReason::Permanent, "the failure is permanent"),
         (StopReason::UnsafeToRetry, "it may have been carried out, or cannot be made again"),
         (StopReason::Attempts, "every attempt was used"),
-        (StopReason::Elapsed, "the time limit left no room for another attempt"),
+        (StopReason::Elapsed, "max_elapsed left no room for another attempt"),
+        (StopReason::Deadline, "the deadline left no room for another attempt"),
         (StopReason::Hint, "the server asked not to come back, or not soon enough"),
         (StopReason::Budget, "this client's own retry budget is used up"),
         (StopReason::Breaker, "this client's own circuit breaker is open"),

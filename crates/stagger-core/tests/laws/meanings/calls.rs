@@ -90,7 +90,7 @@ proptest! {
         call.deadline = expired.then_some(at(Duration::ZERO));
         let trace = call.run([]);
         let want = match (expired, open) {
-            (true, _) => (0, Some(StopReason::Elapsed)),
+            (true, _) => (0, Some(StopReason::Deadline)),
             (_, true) => (0, Some(StopReason::Breaker)),
             _ => (1, None),
         };
