@@ -86,6 +86,22 @@ pub trait Budget: fmt::Debug + Send + Sync {
     fn is_unlimited(&self) -> bool {
         false
     }
+
+    /// Returns whether the budget has nothing to remember: a new one with the same settings would grant no retry that
+    /// this one would reject. A collection of budgets by key can then replace it. Default: false.
+    fn is_at_rest(&self, now: &dyn Now) -> bool {
+        let _ = now;
+        false
+    }
+
+    /// Returns a new budget with the same settings, for clients that have one budget per target; `None` (the default)
+    /// if the targets are to share this one.
+    fn fresh(&self) -> Option<Self>
+    where
+        Self: Sized,
+    {
+        None
+    }
 }
 
 /// A circuit breaker: rejects calls to a server that is known to be down.
@@ -117,6 +133,23 @@ pub trait Breaker: fmt::Debug + Send + Sync {
     /// implementation ignores it, for breakers without such a control.
     fn set_enforcement(&self, enforcement: Enforcement) {
         let _ = enforcement;
+    }
+
+    /// Returns whether the breaker has nothing to remember: a new one with the same settings would admit no attempt that
+    /// this one would reject, now or after the same further failures. A collection of breakers by key can then replace
+    /// it. Default: false.
+    fn is_at_rest(&self, now: &dyn Now) -> bool {
+        let _ = now;
+        false
+    }
+
+    /// Returns a new breaker with the same settings and seed, for clients that have one breaker per target; `None` (the
+    /// default) if the targets are to share this one.
+    fn fresh(&self) -> Option<Self>
+    where
+        Self: Sized,
+    {
+        None
     }
 }
 

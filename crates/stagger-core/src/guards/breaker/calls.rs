@@ -36,6 +36,10 @@ impl CallWindow {
         }
     }
 
+    pub(super) fn fresh(&self) -> Self {
+        Self::new(self.size)
+    }
+
     pub(super) fn count(&self, generation: u64, mark: Mark) -> Option<Tally> {
         loop {
             let head = self.head();

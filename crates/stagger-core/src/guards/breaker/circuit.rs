@@ -180,6 +180,14 @@ impl Breaker for CircuitBreaker {
     fn set_enforcement(&self, enforcement: Enforcement) {
         Self::set_enforcement(self, enforcement);
     }
+
+    fn is_at_rest(&self, now: &dyn Now) -> bool {
+        self.enforcement() == Enforcement::Enforced && self.states.is_as_new(now.now().as_nanos())
+    }
+
+    fn fresh(&self) -> Option<Self> {
+        Some(Self { states: self.states.fresh(), rules: self.rules })
+    }
 }
 
 impl CircuitBreaker {

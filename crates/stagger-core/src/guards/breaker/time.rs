@@ -39,6 +39,10 @@ impl TimeWindow {
         }
     }
 
+    pub(super) fn fresh(&self) -> Self {
+        Self::new(self.bucket.saturating_mul(BUCKETS as u64))
+    }
+
     /// Counts a result and returns the sums, if they can trip a breaker.
     ///
     /// The order of the writes ensures that of two results at least one sees both: each counts its call first, and a

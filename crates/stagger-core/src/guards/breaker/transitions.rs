@@ -24,6 +24,11 @@ impl Transitions {
         Self { state, open, seed, record: Padded(record), ledger: Padded(Ledger::default()) }
     }
 
+    /// Returns the first state, with the same settings and nothing counted.
+    pub(super) fn fresh(&self) -> Self {
+        Self::new(self.record().fresh(), self.open, self.seed)
+    }
+
     #[inline]
     pub(super) fn load(&self) -> PackedState {
         PackedState(self.state.load(Ordering::Acquire))
@@ -111,14 +116,29 @@ impl Transitions {
 
     /// Returns the next open time: open times grow, unless the breaker has been closed for long enough.
     fn next_opening(&self, from: Mode, at: u64) -> Opening {
-        let ledger = self.ledger();
-        let opening = ledger.opening();
-        let stable = self.open.stable_after().map_or(ledger.open_for.get(), nanos);
-        if from == Mode::Closed && opening.number > 0 && at.saturating_sub(ledger.since.get()) >= stable {
+        let opening = self.ledger().opening();
+        if from == Mode::Closed && opening.number > 0 && self.is_stable(at) {
             opening.restart().next()
         } else {
             opening.next()
         }
+    }
+
+    /// Returns whether the state has lasted for so long that the next open time is a first one, if it is `Closed`.
+    fn is_stable(&self, at: u64) -> bool {
+        let ledger = self.ledger();
+        let stable = self.open.stable_after().map_or(ledger.open_for.get(), nanos);
+        at.saturating_sub(ledger.since.get()) >= stable
+    }
+
+    /// Returns whether the breaker is closed, has no failure counted, and would open for a first open time.
+    pub(super) fn is_as_new(&self, at: u64) -> bool {
+        let state = self.load();
+        let counted = self.record().tally(state.generation(), || at);
+        state.mode() == Mode::Closed
+            && (state.streak(), counted.failures, counted.slow) == (0, 0, 0)
+            && (self.ledger().opening().number == 0 || self.is_stable(at))
+            && self.is_at(state)
     }
 
     /// Moves the breaker to the half-open state, with one probe in flight.

@@ -33,6 +33,15 @@ pub(super) enum Record {
 }
 
 impl Record {
+    /// Returns an empty record of the same size.
+    pub(super) fn fresh(&self) -> Self {
+        match self {
+            Self::Nothing => Self::Nothing,
+            Self::Calls(calls) => Self::Calls(calls.fresh()),
+            Self::Time(time) => Self::Time(time.fresh()),
+        }
+    }
+
     pub(super) const fn is_nothing(&self) -> bool {
         matches!(self, Self::Nothing)
     }

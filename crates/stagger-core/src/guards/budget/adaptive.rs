@@ -153,6 +153,15 @@ impl Budget for Adaptive {
             self.requests.take_back(slot);
         }
     }
+
+    fn is_at_rest(&self, now: &dyn Now) -> bool {
+        let slot = self.slot(now.now());
+        self.requests.sum(slot) <= self.accepts.sum(slot)
+    }
+
+    fn fresh(&self) -> Option<Self> {
+        Some(self.settings.started())
+    }
 }
 
 impl AdaptiveBuilder {

@@ -131,4 +131,12 @@ impl Budget for Concurrent {
         let ConcurrentSnapshot { firsts, retries } = self.snapshot();
         Some(self.allowed(firsts.saturating_add(retries)).saturating_sub(retries))
     }
+
+    fn is_at_rest(&self, _: &dyn Now) -> bool {
+        self.snapshot() == ConcurrentSnapshot { firsts: 0, retries: 0 }
+    }
+
+    fn fresh(&self) -> Option<Self> {
+        Some(Self::unchecked(self.ratio, self.floor))
+    }
 }

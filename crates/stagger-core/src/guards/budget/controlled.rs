@@ -158,6 +158,10 @@ impl<B: Budget, S: Borrow<RetryControl> + Send + Sync> Budget for ControlledBudg
     fn is_unlimited(&self) -> bool {
         self.budget.is_unlimited()
     }
+
+    fn is_at_rest(&self, now: &dyn Now) -> bool {
+        self.budget.is_at_rest(now)
+    }
 }
 
 impl<B: fmt::Debug, S: Borrow<RetryControl>> fmt::Debug for ControlledBudget<B, S> {

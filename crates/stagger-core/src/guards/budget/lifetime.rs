@@ -124,4 +124,14 @@ impl Budget for Lifetime {
         let seen = self.snapshot();
         Some(seen.allowed.saturating_sub(seen.retries))
     }
+
+    fn is_at_rest(&self, _: &dyn Now) -> bool {
+        // A new budget has its bootstrap, and earns the same share of each call as this one.
+        let LifetimeSnapshot { retries, allowed, .. } = self.snapshot();
+        retries.saturating_add(u64::from(self.bootstrap)) <= allowed
+    }
+
+    fn fresh(&self) -> Option<Self> {
+        Some(Self::unchecked(self.ratio, self.bootstrap))
+    }
 }

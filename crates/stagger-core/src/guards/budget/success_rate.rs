@@ -122,4 +122,12 @@ impl Budget for SuccessRate {
         let SuccessRateSnapshot { succeeded, of } = self.snapshot();
         Some(u64::from(self.tolerated().saturating_sub(of - succeeded)))
     }
+
+    fn is_at_rest(&self, _: &dyn Now) -> bool {
+        self.attempts.load(Ordering::Relaxed) == u64::MAX
+    }
+
+    fn fresh(&self) -> Option<Self> {
+        Some(Self::unchecked(self.ratio, self.last))
+    }
 }

@@ -159,4 +159,15 @@ impl Budget for Throttle {
         // The last one must leave more than one half.
         Some(u64::from(above.saturating_sub(1) / (2 * WHOLE)))
     }
+
+    fn is_at_rest(&self, _: &dyn Now) -> bool {
+        let held = self.snapshot();
+        held.milli_tokens == held.max_milli_tokens
+    }
+
+    fn fresh(&self) -> Option<Self> {
+        let held = self.snapshot();
+        let full = ThrottleSnapshot { milli_tokens: held.max_milli_tokens, ..held };
+        Some(Self { word: AtomicU64::new(full.word()) })
+    }
 }

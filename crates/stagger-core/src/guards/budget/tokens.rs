@@ -230,6 +230,17 @@ impl Budget for Tokens {
     fn available(&self) -> Option<u64> {
         self.tokens.load(Ordering::Relaxed).checked_div(self.settings.transient)
     }
+
+    fn is_at_rest(&self, now: &dyn Now) -> bool {
+        if let Some(refill) = self.settings.refill {
+            self.refill(refill, now.now());
+        }
+        self.tokens.load(Ordering::Relaxed) >= self.settings.initial_tokens()
+    }
+
+    fn fresh(&self) -> Option<Self> {
+        Some(self.settings.filled())
+    }
 }
 
 impl TokensBuilder {
@@ -289,6 +300,13 @@ impl TokensBuilder {
         most(self.transient, most(self.throttled, self.local))
     }
 
+    const fn initial_tokens(&self) -> u64 {
+        match self.initial {
+            Some(initial) => initial,
+            None => self.capacity,
+        }
+    }
+
     const fn cost_of(&self, kind: FailureKind) -> u64 {
         match kind {
             FailureKind::Transient => self.transient,
@@ -319,11 +337,7 @@ impl TokensBuilder {
         }
 
         const fn filled(self) -> Tokens {
-            let initial = match self.initial {
-                Some(initial) => initial,
-                None => self.capacity,
-            };
-            Tokens { settings: self, tokens: AtomicU64::new(initial), refilled: AtomicU64::new(0) }
+            Tokens { settings: self, tokens: AtomicU64::new(self.initial_tokens()), refilled: AtomicU64::new(0) }
         }
     }
 }

@@ -32,4 +32,12 @@ impl Budget for Unlimited {
     fn is_unlimited(&self) -> bool {
         true
     }
+
+    fn is_at_rest(&self, _: &dyn Now) -> bool {
+        true
+    }
+
+    fn fresh(&self) -> Option<Self> {
+        Some(Self)
+    }
 }

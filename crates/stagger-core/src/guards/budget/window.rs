@@ -141,6 +141,14 @@ impl Budget for Window {
         let seen = self.look(self.calls.newest().max(self.retries.newest()));
         Some(seen.allowed.saturating_sub(seen.retries))
     }
+
+    fn is_at_rest(&self, now: &dyn Now) -> bool {
+        self.retries.sum(self.slot(now.now())) == 0
+    }
+
+    fn fresh(&self) -> Option<Self> {
+        Some(self.settings.opened())
+    }
 }
 
 impl WindowBuilder {

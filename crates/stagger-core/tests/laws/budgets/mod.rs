@@ -6,6 +6,7 @@ mod concurrent;
 mod controlled;
 mod expected;
 mod lifetime;
+mod rest;
 mod settings;
 mod steps;
 mod success_rate;

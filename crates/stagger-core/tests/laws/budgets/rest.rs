@@ -1,0 +1,160 @@
+//! Which guards can be replaced by new ones without granting more: [`Budget::is_at_rest`], [`Budget::fresh`], and the same
+//! of breakers.
+
+use stagger_core::breaker::{CircuitBreaker, Window as BreakerWindow};
+use stagger_core::budget::{
+    Adaptive, Concurrent, ControlledBudget, Lifetime, SuccessRate, Throttle, Tokens, Unlimited, Window,
+};
+use stagger_core::guard::{BudgetPermit, Enforcement};
+use stagger_core::{Breaker, Budget, FailureKind, Instant, Outcome, Ratio, Seed};
+
+use crate::laws::support::{RecordingBudget, at, ms, secs};
+
+const START: Instant = Instant::ZERO;
+
+/// Fails one call with one retry, if the budget grants it. The retry is made and fails as well.
+fn fail(budget: &dyn Budget, now: Instant) {
+    let first = budget.on_first_attempt(&now);
+    budget.record(first, &Outcome::TRANSIENT, &now);
+    if let Some(retry) = budget.try_acquire(FailureKind::Transient, &now) {
+        budget.record(retry, &Outcome::TRANSIENT, &now);
+    }
+}
+
+/// A spent budget is not at rest, and a new one of the same settings is.
+#[track_caller]
+fn rests_until_it_is_used<B: Budget>(budget: B) {
+    assert!(budget.is_at_rest(&START), "{budget:?}");
+    let new = budget.available();
+    fail(&budget, START);
+    assert!(!budget.is_at_rest(&START), "{budget:?}");
+    let fresh = budget.fresh().unwrap();
+    assert!(fresh.is_at_rest(&START), "{fresh:?}");
+    assert_eq!(fresh.available(), new, "{fresh:?}");
+}
+
+#[test]
+fn a_budget_rests_until_a_retry_is_charged_and_a_fresh_one_rests() {
+    rests_until_it_is_used(Tokens::builder().capacity(30).cost(3).build().unwrap());
+    rests_until_it_is_used(Tokens::AWS.initial(100).build().unwrap());
+    rests_until_it_is_used(Throttle::new(10, Ratio::percent(10)).unwrap());
+    rests_until_it_is_used(SuccessRate::with(Ratio::percent(50), 20).unwrap());
+    rests_until_it_is_used(Lifetime::with(Ratio::percent(20), 7).unwrap());
+    rests_until_it_is_used(Window::builder().ratio(Ratio::percent(50)).min_per_second(1).build().unwrap());
+    rests_until_it_is_used(Adaptive::builder(Seed::new(1)).min_requests(1).build().unwrap());
+}
+
+#[test]
+fn a_concurrent_budget_rests_while_no_call_is_active() {
+    let budget = Concurrent::with(Ratio::percent(50), 2).unwrap();
+    assert!(budget.is_at_rest(&START));
+    let first = budget.on_first_attempt(&START);
+    assert!(!budget.is_at_rest(&START));
+    budget.record(first, &Outcome::TRANSIENT, &START);
+    let retry = budget.try_acquire(FailureKind::Transient, &START).unwrap();
+    assert!(!budget.is_at_rest(&START));
+    assert_eq!(budget.fresh().unwrap().available(), Some(2));
+    budget.release(retry);
+    assert!(budget.is_at_rest(&START));
+}
+
+#[test]
+fn time_or_success_brings_a_budget_back_to_rest() {
+    let refilled = Tokens::builder().capacity(10).cost(5).refill(1, secs(1)).build().unwrap();
+    fail(&refilled, START);
+    assert!(!refilled.is_at_rest(&at(secs(4))));
+    assert!(refilled.is_at_rest(&at(secs(5))));
+
+    let rewarded = Tokens::builder().capacity(10).cost(5).reward(5).build().unwrap();
+    fail(&rewarded, START);
+    rewarded.record(BudgetPermit::NONE, &Outcome::Success, &START);
+    assert!(rewarded.is_at_rest(&START));
+
+    let window = Window::builder().ttl(secs(10)).build().unwrap();
+    fail(&window, START);
+    assert!(!window.is_at_rest(&at(secs(9))));
+    assert!(window.is_at_rest(&at(secs(10))));
+}
+
+/// A new budget would have its bootstrap again.
+#[test]
+fn a_lifetime_budget_rests_again_once_it_has_earned_its_bootstrap() {
+    let budget = Lifetime::with(Ratio::percent(50), 10).unwrap();
+    fail(&budget, START);
+    for calls in 1..11 {
+        assert!(!budget.is_at_rest(&START), "{calls} calls");
+        let _ = budget.on_first_attempt(&START);
+    }
+    // Eleven calls have earned eleven retries, of which one was made.
+    assert_eq!(budget.available(), Some(10));
+    assert!(budget.is_at_rest(&START));
+}
+
+#[test]
+fn a_controlled_budget_rests_with_its_budget_and_a_custom_one_never_does() {
+    let controlled = ControlledBudget::new(Tokens::new());
+    assert!(controlled.is_at_rest(&START));
+    fail(&controlled, START);
+    assert!(!controlled.is_at_rest(&START));
+    assert!(Unlimited.is_at_rest(&START) && Unlimited.fresh().is_some());
+    let custom = RecordingBudget::default();
+    assert!(!custom.is_at_rest(&START) && custom.fresh().is_none());
+}
+
+fn record(breaker: &CircuitBreaker, outcome: Outcome, now: Instant) {
+    let permit = breaker.admit(&now).unwrap();
+    breaker.record(permit, &outcome, &now);
+}
+
+#[test]
+fn a_breaker_rests_while_closed_without_a_failure() {
+    let ratio = CircuitBreaker::builder(Seed::new(1)).failure_ratio(Ratio::percent(50)).min_calls(3);
+    let breakers = [
+        CircuitBreaker::builder(Seed::new(1)).consecutive(3).build(),
+        ratio.window(BreakerWindow::Calls(10)).build(),
+        ratio.window(BreakerWindow::Time(secs(10))).build(),
+    ];
+    for breaker in breakers.map(Result::unwrap) {
+        record(&breaker, Outcome::Success, START);
+        assert!(breaker.is_at_rest(&START), "{breaker:?}");
+        record(&breaker, Outcome::TRANSIENT, START);
+        assert!(!breaker.is_at_rest(&START), "{breaker:?}");
+        // The fresh one opens after as many failures, for as long.
+        let fresh = breaker.fresh().unwrap();
+        assert!(fresh.is_at_rest(&START));
+        for _ in 0..3 {
+            record(&fresh, Outcome::TRANSIENT, START);
+        }
+        record(&breaker, Outcome::TRANSIENT, START);
+        if breaker.retry_in(&START).is_zero() {
+            record(&breaker, Outcome::TRANSIENT, START);
+        }
+        assert_eq!(fresh.retry_in(&START), breaker.retry_in(&START));
+        assert!(!fresh.retry_in(&START).is_zero() && !fresh.is_at_rest(&START));
+    }
+}
+
+/// The next open time of a breaker that has just closed is longer than that of a new one.
+#[test]
+fn a_breaker_that_was_open_rests_once_its_next_open_time_is_a_first_one() {
+    let breaker = CircuitBreaker::builder(Seed::new(1)).consecutive(1).build().unwrap();
+    record(&breaker, Outcome::TRANSIENT, START);
+    let open_for = breaker.retry_in(&START);
+    assert!(!breaker.is_at_rest(&at(secs(3_600))), "open until a probe closes it");
+    let closed = at(open_for);
+    record(&breaker, Outcome::Success, closed);
+    assert!(!breaker.is_at_rest(&closed));
+    assert!(!breaker.is_at_rest(&closed.saturating_add(open_for - ms(1))));
+    assert!(breaker.is_at_rest(&closed.saturating_add(open_for)));
+}
+
+#[test]
+fn a_breaker_under_a_command_does_not_rest() {
+    let breaker = CircuitBreaker::new(Seed::new(1));
+    breaker.set_enforcement(Enforcement::Off);
+    assert!(!breaker.is_at_rest(&START));
+    breaker.set_enforcement(Enforcement::Enforced);
+    assert!(breaker.is_at_rest(&START));
+    breaker.force_closed(&START);
+    assert!(!breaker.is_at_rest(&START));
+}
