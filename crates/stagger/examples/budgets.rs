@@ -5,12 +5,13 @@
 //! ```
 
 use core::cell::Cell;
-use core::num::NonZeroUsize;
 use core::sync::atomic::{AtomicU32, Ordering};
 use core::time::Duration;
 use std::sync::Arc;
 
-use stagger::budget::{BudgetError, Partitioned, Tokens, Window};
+use stagger::budget::{BudgetError, Tokens, Window};
+use stagger::guard::Keyed;
+use stagger::time::{Clock as _, Tokio};
 use stagger::{Policy, Ratio, Retrier, StopReason, policy};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
@@ -74,11 +75,10 @@ async fn main() -> Result<(), BudgetError> {
     assert_eq!((error.stop_reason(), error.error()), (StopReason::Budget, Some(&"down")));
 
     // One budget per host, so that a failing host does not use up the retries of the others.
-    let max_hosts = NonZeroUsize::new(100).unwrap_or(NonZeroUsize::MIN);
-    let hosts = Partitioned::<String, _>::new(max_hosts, || Tokens::builder().reward(1).build().unwrap_or_default());
+    let hosts = Keyed::<String, _>::budgets(|| Tokens::builder().reward(1).build().unwrap_or_default());
     let one = Arc::new(Tokens::builder().reward(1).build()?);
     let shared = two_hosts(|_| Retrier::new(POLICY).shared_budget(one.clone())).await;
-    let separate = two_hosts(|host| Retrier::new(POLICY).shared_budget(hosts.of(host))).await;
+    let separate = two_hosts(|host| Retrier::new(POLICY).shared_budget(hosts.of(host, Tokio.now()))).await;
     println!("one host down, another that fails one request in ten; failed calls to the second, of {CALLS}:");
     println!("  one shared budget    {shared}");
     println!("  one per host         {separate}");

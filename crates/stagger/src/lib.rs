@@ -95,14 +95,19 @@ pub mod time;
 
 /// Retry budgets, which limit the retries of all calls together.
 ///
-/// The budgets of the core, each with what it limits and when to use it, and [`Partitioned`](crate::budget::Partitioned),
-/// which has one budget per key, such as per host.
+/// The budgets of the core, each with what it limits and when to use it.
 #[cfg(target_has_atomic = "64")]
-pub mod budget {
-    #[doc(inline)]
-    pub use stagger_core::budget::*;
+#[doc(inline)]
+pub use stagger_core::budget;
 
-    pub use crate::control::partitioned::Partitioned;
+/// What budgets and breakers are: the interface of guards, the permits that they grant, and [`Keyed`](crate::guard::Keyed),
+/// which has one guard per key, such as per host.
+pub mod guard {
+    #[doc(inline)]
+    pub use stagger_core::guard::*;
+
+    #[cfg(target_has_atomic = "64")]
+    pub use crate::control::keyed::Keyed;
 }
 
 pub use call::attempt::Attempt;
@@ -127,8 +132,8 @@ pub use retrier::limits::LastAttempt;
 pub use stagger_core::breaker;
 pub use stagger_core::{
     Breaker, BreakerOpen, Budget, DelaySource, FailureKind, Guards, HintMode, Instant, Jitter, NestedRetries, Outcome,
-    Policy, PolicyBuilder, PolicyError, PolicyProblem, Ratio, Seed, ServerHint, StopReason, guard, machine, policy,
-    profile, schedule, text,
+    Policy, PolicyBuilder, PolicyError, PolicyProblem, Ratio, Seed, ServerHint, StopReason, machine, policy, profile,
+    schedule, text,
 };
 pub use time::cancel::Cancel;
 pub use time::entropy::seed;

@@ -20,6 +20,7 @@ mod suite {
     mod fairness;
     mod hedging;
     mod hints;
+    mod keyed;
     mod keys;
     mod leaks;
     mod limits;
@@ -28,7 +29,6 @@ mod suite {
     mod observe;
     mod order;
     mod parity;
-    mod partitioned;
     mod poll_retry;
     mod queue;
     mod reconnect;

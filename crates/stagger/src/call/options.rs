@@ -1,15 +1,17 @@
 use core::borrow::Borrow;
 use core::time::Duration;
+use std::sync::Arc;
 
 use stagger_core::guard::Permits;
 use stagger_core::machine::Strategy;
-use stagger_core::{Guards, Instant, NestedRetries, Policy};
+use stagger_core::{Breaker, Budget, Guards, Instant, NestedRetries, Policy};
 
 use super::permits::{GuardSource, HeldPermits, PermitSlot, PermitStage};
 use crate::retrier::event::EventError;
 use crate::retrier::handle::Retrier;
 use crate::retrier::limits::{IsLast, Limits};
 use crate::retrier::shared::Shared;
+use crate::retrier::target::TargetGuards;
 use crate::time::Clock;
 use crate::time::cancel::Cancel;
 
@@ -258,20 +260,55 @@ pub(crate) struct Through<R> {
     pub(crate) is_timed: bool,
 }
 
-impl<R: Borrow<Retrier>> Through<R> {
+/// What a call is made through: a retrier, which also grants the permits, or a retrier with the guards of a target.
+pub(crate) trait RetrierSource: GuardSource + Clone {
+    /// Returns the state of the retrier.
+    fn shared(&self) -> &Shared;
+}
+
+impl GuardSource for Retrier {
+    fn guards(&self) -> Guards<'_> {
+        Self::shared(self).guards()
+    }
+}
+
+impl RetrierSource for Retrier {
+    fn shared(&self) -> &Shared {
+        Self::shared(self)
+    }
+}
+
+/// A retrier, and the guards of one of its targets if it has several.
+#[derive(Clone, Debug)]
+pub(crate) struct Targeted<R> {
+    pub(crate) retrier: R,
+    pub(crate) target: Option<Arc<TargetGuards>>,
+}
+
+impl<R: Borrow<Retrier>> GuardSource for Targeted<R> {
+    fn guards(&self) -> Guards<'_> {
+        let mut guards = self.retrier.borrow().shared().guards();
+        if let Some(target) = &self.target {
+            guards.budget = target.budget.as_deref().map_or(guards.budget, |budget| Some(budget as &dyn Budget));
+            guards.breaker = target.breaker.as_deref().map_or(guards.breaker, |breaker| Some(breaker as &dyn Breaker));
+        }
+        guards
+    }
+}
+
+impl<R: Borrow<Retrier> + Clone> RetrierSource for Targeted<R> {
     fn shared(&self) -> &Shared {
         self.retrier.borrow().shared()
     }
 }
 
-/// The guards of a retrier.
-impl<R: Borrow<Retrier>> GuardSource for R {
-    fn guards(&self) -> Guards<'_> {
-        self.borrow().shared().guards()
+impl<R: RetrierSource> Through<R> {
+    fn shared(&self) -> &Shared {
+        self.retrier.shared()
     }
 }
 
-impl<R: Borrow<Retrier> + Clone> Options for Through<R> {
+impl<R: RetrierSource> Options for Through<R> {
     const PLAIN: bool = false;
     type GuardSource = R;
     type Held<C: Clock + Clone> = HeldPermits<R, C>;
@@ -281,7 +318,7 @@ impl<R: Borrow<Retrier> + Clone> Options for Through<R> {
     }
 
     fn guards(&self) -> Guards<'_> {
-        self.shared().guards()
+        self.retrier.guards()
     }
 
     fn guard_source(&self) -> R {
@@ -306,7 +343,7 @@ impl<R: Borrow<Retrier> + Clone> Options for Through<R> {
     }
 }
 
-impl<E: EventError, R: Borrow<Retrier> + Clone> Observed<E> for Through<R> {
+impl<E: EventError, R: RetrierSource> Observed<E> for Through<R> {
     fn describe(error: &E) -> Option<&dyn EventError> {
         Some(error)
     }

@@ -1,16 +1,13 @@
 //! Calls that wait elsewhere, in a queue.
 
-use core::borrow::Borrow;
-
 use stagger_core::machine::RetryState;
 use stagger_core::{Outcome, Seed};
 
 use super::machine::{Call, Phase, SEEDED};
-use super::options::Through;
+use super::options::{RetrierSource, Through};
 use super::permits::{GuardSource, HeldPermits, WaitingPermits};
 use crate::classify::marked::OperationError;
 use crate::classify::rule::{BuiltIn, Rule};
-use crate::retrier::handle::Retrier;
 use crate::time::Clock;
 
 /// What is left of a call while it waits elsewhere, in a queue.
@@ -28,7 +25,7 @@ impl<L: GuardSource> Parked<L> {
         Self { state: RetryState::new(), seed: Seed::new(0), permits: WaitingPermits::EMPTY };
 }
 
-impl<R: Borrow<Retrier> + Clone, C: Clock + Clone> Call<Through<R>, C> {
+impl<R: RetrierSource, C: Clock + Clone> Call<Through<R>, C> {
     /// Continues a call that waited elsewhere: its next attempt is due.
     pub(crate) fn resume(options: Through<R>, clock: C, parked: Parked<R>) -> Self {
         let Parked { state, seed, permits } = parked;

@@ -38,15 +38,14 @@
 //! [`RetryControls::budget`]: those of a hedged call with only a budget, or of single calls, such as budgets by key.
 //!
 //! ```
-//! use stagger::budget::{Partitioned, Tokens, Unlimited};
+//! use stagger::budget::{Tokens, Unlimited};
 //! use stagger::control::RetryControls;
-//! # use std::num::NonZeroUsize;
+//! use stagger::guard::Keyed;
 //!
 //! let controls = RetryControls::new();
 //! let hedges = controls.budget("api", Unlimited);
 //! let inner = controls.clone();
-//! let hosts: Partitioned<String, _> =
-//!     Partitioned::new(NonZeroUsize::new(100).unwrap(), move || inner.budget("api", Tokens::new()));
+//! let hosts: Keyed<String, _> = Keyed::budgets(move || inner.budget("api", Tokens::new()));
 //! # let _ = (hedges, hosts);
 //! ```
 //!
@@ -59,8 +58,8 @@
 //! A line with a problem changes nothing, and the error lists all its problems.
 
 mod error;
+pub(crate) mod keyed;
 mod line;
-pub(crate) mod partitioned;
 pub(crate) mod registry;
 
 pub use error::{ControlError, ControlProblem};

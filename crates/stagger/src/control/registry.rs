@@ -200,4 +200,8 @@ impl Budget for Shared {
     fn is_unlimited(&self) -> bool {
         self.0.is_unlimited()
     }
+
+    fn is_at_rest(&self, now: &dyn Now) -> bool {
+        self.0.is_at_rest(now)
+    }
 }

@@ -7,7 +7,7 @@ use stagger_core::{Instant, Outcome, StopReason};
 
 use crate::call::attempt::Attempt;
 use crate::call::machine::{Call, Phase};
-use crate::call::options::{Options, Through};
+use crate::call::options::{Options, Targeted, Through};
 use crate::call::poll::PollCall;
 use crate::call::scope::{self, ScopeGuard};
 use crate::classify::marked::OperationError;
@@ -51,7 +51,7 @@ use crate::time::Sleep;
 /// ```
 #[must_use = "a call does nothing until it is polled"]
 pub struct PollRetry<T: Sleep + Clone, R: Borrow<Retrier> + Clone = Retrier> {
-    call: PollCall<Through<R>, T>,
+    call: PollCall<Through<Targeted<R>>, T>,
     /// The first attempt is in progress on the fast path: if it succeeds, the call needs no state.
     is_stateless: bool,
 }
@@ -73,19 +73,32 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
     /// Creates a call that stores `retrier` as it is: an integration that already owns the retrier saves one reference
     /// count, and with `&Retrier` the call borrows it.
     pub const fn from_retrier(retrier: R, timer: T, deadline: Option<Instant>) -> Self {
-        let options = Through { retrier, deadline, is_timed: true };
+        let options = Through { retrier: Targeted { retrier, target: None }, deadline, is_timed: true };
         Self { call: PollCall::new(Call::new(options, timer)), is_stateless: false }
     }
 
     /// Returns what the retrier was passed as.
     pub const fn retrier(&self) -> &R {
-        &self.call.call.options.retrier
+        &self.call.call.options.retrier.retrier
     }
 
     /// Turns off measuring [`elapsed`](Self::elapsed) for its own sake: the clock is read only if the policy, a limit,
     /// a guard or a listener needs it, and `elapsed` is zero if none of them does.
     pub const fn untimed(mut self) -> Self {
         self.call.call.options.is_timed = false;
+        self
+    }
+
+    /// Uses the guards of this target, for integrations that call several, such as a client of many hosts: a budget and a
+    /// breaker that the retrier makes for each target, with the settings of those that it was given by value. Guards that
+    /// it was given as [shared](Retrier::shared_budget), and custom ones without [`Budget::fresh`](crate::Budget::fresh),
+    /// serve all targets. Call it before the first poll.
+    ///
+    /// The number of targets with guards of their own is bounded as in [`Keyed`](crate::guard::Keyed), by its defaults.
+    pub fn target(mut self, target: &str) -> Self {
+        let call = &mut self.call.call;
+        call.options.retrier.target =
+            call.options.retrier.retrier.borrow().shared().target(target, || call.clock.now());
         self
     }
 

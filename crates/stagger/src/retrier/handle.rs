@@ -15,6 +15,7 @@ use crate::retrier::limits::{LastAttempt, Limits};
 #[cfg(target_has_atomic = "64")]
 use crate::retrier::shared::Controlled;
 use crate::retrier::shared::Shared;
+use crate::retrier::target::{BreakerModel, BudgetModel};
 
 /// A policy together with everything that calls made through it share: budget, breaker, rules, listeners and limits.
 ///
@@ -63,6 +64,10 @@ impl Retrier {
                 strategy: None,
                 limits: Limits::NONE,
                 seed: None,
+                budget_model: None,
+                breaker_model: None,
+                #[cfg(target_has_atomic = "64")]
+                targets: None,
             }),
         }
     }
@@ -75,28 +80,44 @@ impl Retrier {
 
     /// Sets the budget that every retry must acquire a permit from. To use one budget for several retriers, see
     /// [`shared_budget`](Self::shared_budget).
+    ///
+    /// A client of several targets, such as an HTTP client, has a budget with these settings for each target: see
+    /// [`PollRetry::target`](crate::PollRetry::target).
     #[must_use]
     pub fn budget(self, budget: impl Budget + 'static) -> Self {
-        self.shared_budget(Arc::new(budget))
+        let budget = Arc::new(budget);
+        self.change(|shared| {
+            shared.budget_model = Some(Arc::clone(&budget) as Arc<dyn BudgetModel>);
+            shared.budget = Some(budget);
+        })
+        .under_control()
     }
 
-    /// Sets a budget that is shared with other retriers.
+    /// Sets a budget that is shared with other retriers, and by all targets of a client.
     #[must_use]
     pub fn shared_budget(self, budget: Arc<dyn Budget>) -> Self {
-        self.change(|shared| shared.budget = Some(budget)).under_control()
+        self.change(|shared| (shared.budget, shared.budget_model) = (Some(budget), None)).under_control()
     }
 
     /// Sets the breaker that every attempt must be admitted by. To use one breaker for several retriers, see
     /// [`shared_breaker`](Self::shared_breaker).
+    ///
+    /// A client of several targets, such as an HTTP client, has a breaker with these settings for each target: see
+    /// [`PollRetry::target`](crate::PollRetry::target).
     #[must_use]
     pub fn breaker(self, breaker: impl Breaker + 'static) -> Self {
-        self.shared_breaker(Arc::new(breaker))
+        let breaker = Arc::new(breaker);
+        self.change(|shared| {
+            shared.breaker_model = Some(Arc::clone(&breaker) as Arc<dyn BreakerModel>);
+            shared.breaker = Some(breaker);
+        })
+        .under_control()
     }
 
-    /// Sets a breaker that is shared with other retriers.
+    /// Sets a breaker that is shared with other retriers, and by all targets of a client.
     #[must_use]
     pub fn shared_breaker(self, breaker: Arc<dyn Breaker>) -> Self {
-        self.change(|shared| shared.breaker = Some(breaker)).under_control()
+        self.change(|shared| (shared.breaker, shared.breaker_model) = (Some(breaker), None)).under_control()
     }
 
     /// Puts the retrier under these [operator controls](crate::control), under its [name](Self::named): while the
@@ -247,10 +268,12 @@ impl Retrier {
         self
     }
 
-    /// Puts the current budget and breaker under the operator control of the current name, if controls were set.
+    /// Puts the current budget and breaker, and those of targets, under the operator control of the current name, if
+    /// controls were set.
     #[cfg(target_has_atomic = "64")]
     fn under_control(self) -> Self {
         self.change(|shared| {
+            shared.targets = shared.new_targets();
             let Some(controlled) = &mut shared.control else { return };
             controlled.budget = match &shared.budget {
                 Some(budget) => controlled.controls.shared_budget(&shared.name, Arc::clone(budget)),

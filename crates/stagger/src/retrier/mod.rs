@@ -4,3 +4,4 @@ pub(crate) mod event;
 pub(crate) mod handle;
 pub(crate) mod limits;
 pub(crate) mod shared;
+pub(crate) mod target;

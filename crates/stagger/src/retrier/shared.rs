@@ -5,14 +5,17 @@ use core::fmt;
 use std::sync::Arc;
 
 use stagger_core::machine::{RetryPlan, Strategy};
-use stagger_core::{Breaker, Budget, Guards, NestedRetries, Outcome, Policy, Seed};
+use stagger_core::{Breaker, Budget, Guards, Instant, NestedRetries, Outcome, Policy, Seed};
 
 use crate::classify::marked::OperationError;
 use crate::classify::rules::RuleSet;
 #[cfg(target_has_atomic = "64")]
 use crate::control::RetryControls;
+#[cfg(target_has_atomic = "64")]
+use crate::control::keyed::Keyed;
 use crate::retrier::event::Event;
 use crate::retrier::limits::Limits;
+use crate::retrier::target::{BreakerModel, BudgetModel, TargetGuards};
 
 /// The state shared by the clones of a retrier.
 #[derive(Clone)]
@@ -29,6 +32,13 @@ pub struct Shared {
     pub(crate) strategy: Option<Arc<dyn Strategy>>,
     pub(crate) limits: Limits,
     pub(crate) seed: Option<Seed>,
+    /// The budget that was given by value.
+    pub(crate) budget_model: Option<Arc<dyn BudgetModel>>,
+    /// The breaker that was given by value.
+    pub(crate) breaker_model: Option<Arc<dyn BreakerModel>>,
+    /// The guards of targets, if the retrier can make guards for them.
+    #[cfg(target_has_atomic = "64")]
+    pub(crate) targets: Option<Arc<Keyed<String, TargetGuards>>>,
 }
 
 /// The controls of a retrier, and its budget under them.
@@ -68,6 +78,39 @@ impl Shared {
         }
         guards.breaker = self.breaker.as_deref().map(|breaker| breaker as &dyn Breaker);
         guards
+    }
+
+    /// Returns the guards of this target, if the retrier makes guards for each.
+    #[cfg(target_has_atomic = "64")]
+    pub(crate) fn target(&self, target: &str, now: impl FnOnce() -> Instant) -> Option<Arc<TargetGuards>> {
+        Some(self.targets.as_ref()?.of(target, now()))
+    }
+
+    /// Returns `None`: the table of targets needs 64-bit atomics, which this target does not have.
+    #[cfg(not(target_has_atomic = "64"))]
+    pub(crate) fn target(&self, _: &str, _: impl FnOnce() -> Instant) -> Option<Arc<TargetGuards>> {
+        None
+    }
+
+    /// Creates an empty table of targets, if there is a guard to make more of. They come under the control of the name.
+    #[cfg(target_has_atomic = "64")]
+    pub(crate) fn new_targets(&self) -> Option<Arc<Keyed<String, TargetGuards>>> {
+        let budget = self.budget_model.clone().filter(|model| model.fresh().is_some());
+        let breaker = self.breaker_model.clone().filter(|model| model.fresh().is_some());
+        if budget.is_none() && breaker.is_none() {
+            return None;
+        }
+        let (name, controls) = (Arc::clone(&self.name), self.control.as_ref().map(|control| control.controls.clone()));
+        let make = move || {
+            let budget = budget.as_ref().and_then(|model| model.fresh());
+            let breaker = breaker.as_ref().and_then(|model| model.fresh());
+            let Some(controls) = &controls else { return TargetGuards { budget, breaker } };
+            if let Some(breaker) = &breaker {
+                controls.breaker(&name, breaker);
+            }
+            TargetGuards { budget: budget.map(|budget| controls.shared_budget(&name, budget)), breaker }
+        };
+        Some(Arc::new(Keyed::new(make, TargetGuards::is_at_rest)))
     }
 
     /// Returns whether there are listeners, which need the elapsed time.

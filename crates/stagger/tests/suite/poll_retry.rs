@@ -4,10 +4,15 @@ use core::future::{pending, poll_fn};
 use core::time::Duration;
 use std::sync::Arc;
 
-use stagger::budget::{Concurrent, Tokens};
+use futures_lite::future::block_on;
+use stagger::breaker::CircuitBreaker;
+use stagger::budget::{Concurrent, ControlMode, Tokens};
+use stagger::control::RetryControls;
+use stagger::testing::NoSleep;
 use stagger::time::{Clock as _, Tokio};
 use stagger::{
-    Budget, FailureKind, Marked, Outcome, Policy, PollRetry, Retrier, ServerHint, StopReason, blocking, policy, scope,
+    Attempt, Budget, FailureKind, Marked, Outcome, Policy, PollRetry, Rejected, Retrier, Seed, ServerHint, StopReason,
+    blocking, policy, scope,
 };
 use tokio::time::{Instant, timeout};
 
@@ -15,7 +20,7 @@ use super::support::ms;
 
 const POLICY: Policy = policy!(constant(ms(100)).jitter(Jitter::None).max_attempts(3));
 
-async fn begin(call: &mut PollRetry<Tokio>) -> stagger::Attempt {
+async fn begin(call: &mut PollRetry<Tokio>) -> Attempt {
     poll_fn(|cx| call.poll_begin(cx)).await.unwrap()
 }
 
@@ -25,7 +30,7 @@ async fn poll_begin_waits_for_the_spread_and_each_delay() {
     let (mut longest, start) = (Duration::ZERO, Instant::now());
     for seed in 0..20 {
         let before = start.elapsed();
-        let mut call = PollRetry::new(&Retrier::new(policy).seed(stagger::Seed::new(seed)), Tokio);
+        let mut call = PollRetry::new(&Retrier::new(policy).seed(Seed::new(seed)), Tokio);
         begin(&mut call).await;
         longest = longest.max(start.elapsed().saturating_sub(before));
         let failed_at = Instant::now();
@@ -113,7 +118,7 @@ async fn attempts_set_and_check_the_nesting_depth() {
     assert_eq!((call.attempt(scope::depth), scope::depth()), (1, 0));
     let stop = blocking::retry(&POLICY, || {
         let mut call = PollRetry::new(&Retrier::new(POLICY), Tokio);
-        futures_lite::future::block_on(begin(&mut call));
+        block_on(begin(&mut call));
         Ok::<_, ()>(call.failed::<()>(Outcome::TRANSIENT, None))
     });
     assert_eq!(stop.run(), Ok(Some(StopReason::Nested)));
@@ -166,4 +171,63 @@ async fn attempts_without_delays_yield_to_other_tasks() {
         () = pending() => {}
     }
     assert!(others.get() >= 10, "{}", others.get());
+}
+
+/// Makes a call to this target that fails until it stops, and returns why and after how many attempts.
+fn fails_to(retrier: &Retrier, target: &str) -> (StopReason, u32) {
+    let mut call = PollRetry::new(retrier, NoSleep).target(target);
+    loop {
+        if begin_at_once(&mut call).is_err() {
+            return (StopReason::Breaker, call.attempts());
+        }
+        if let Some(stop) = call.failed::<()>(Outcome::TRANSIENT, None) {
+            return (stop, call.attempts());
+        }
+    }
+}
+
+fn begin_at_once(call: &mut PollRetry<NoSleep>) -> Result<Attempt, Rejected> {
+    block_on(poll_fn(|cx| call.poll_begin(cx)))
+}
+
+#[test]
+fn each_target_has_guards_of_its_own_with_the_settings_of_the_retrier() {
+    let budget = Tokens::builder().capacity(10).cost(5).build().unwrap();
+    let retrier = Retrier::new(POLICY).budget(budget);
+    // Two retries each; after that, none.
+    assert_eq!(fails_to(&retrier, "a"), (StopReason::Attempts, 3));
+    assert_eq!(fails_to(&retrier, "a"), (StopReason::Budget, 1));
+    assert_eq!(fails_to(&retrier.clone(), "b"), (StopReason::Attempts, 3));
+    assert_eq!(fails_to(&retrier.clone(), "b"), (StopReason::Budget, 1));
+
+    let breaker = CircuitBreaker::builder(Seed::new(1)).consecutive(3).build().unwrap();
+    let retrier = Retrier::new(POLICY).breaker(breaker);
+    for target in ["a", "b"] {
+        assert_eq!(fails_to(&retrier, target).1, 3);
+        assert_eq!(fails_to(&retrier, target), (StopReason::Breaker, 0));
+    }
+}
+
+#[test]
+fn shared_guards_serve_all_targets() {
+    let budget = Arc::new(Tokens::builder().capacity(10).cost(5).build().unwrap());
+    let retrier = Retrier::new(POLICY).shared_budget(budget);
+    assert_eq!(fails_to(&retrier, "a"), (StopReason::Attempts, 3));
+    assert_eq!(fails_to(&retrier, "b"), (StopReason::Budget, 1));
+    let breaker = Arc::new(CircuitBreaker::builder(Seed::new(1)).consecutive(3).build().unwrap());
+    let retrier = Retrier::new(POLICY).budget(Tokens::new()).shared_breaker(breaker);
+    assert_eq!(fails_to(&retrier, "a").1, 3);
+    assert_eq!(fails_to(&retrier, "b"), (StopReason::Breaker, 0));
+}
+
+#[test]
+fn the_guards_of_targets_obey_the_operator_controls_of_the_retrier() {
+    let breaker = || CircuitBreaker::builder(Seed::new(1)).consecutive(3).build().unwrap();
+    let controls = RetryControls::new();
+    let retrier = Retrier::new(POLICY).budget(Tokens::new()).breaker(breaker()).controls(&controls).named("api");
+    assert_eq!(fails_to(&retrier, "a").1, 3);
+    controls.set("api", ControlMode::Off);
+    assert_eq!(fails_to(&retrier, "a"), (StopReason::Attempts, 3));
+    controls.set("api", ControlMode::NoRetries);
+    assert_eq!(fails_to(&retrier, "b"), (StopReason::Budget, 1));
 }

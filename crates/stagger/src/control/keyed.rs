@@ -1,0 +1,248 @@
+use core::borrow::Borrow;
+use core::fmt;
+use core::hash::Hash;
+use core::num::NonZeroUsize;
+use core::sync::atomic::{AtomicU64, Ordering};
+use core::time::Duration;
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use stagger_core::guard::Now;
+use stagger_core::{Breaker, Budget, Instant};
+
+/// One guard per key, such as a budget or a breaker per host, so that one failing host does not stop the calls to the
+/// others.
+///
+/// The number of keys is bounded: see [`max_keys`](Self::max_keys). What a new key may replace at the limit is chosen so
+/// that nobody gains by making up keys:
+///
+/// - Only a guard that is not in use elsewhere is replaced, and that is [at rest](Budget::is_at_rest) or idle. A budget that
+///   is spent and a breaker that is open, or has counted failures, are kept as long as their key is in use, however many
+///   other keys come.
+/// - Of these, the least recently used one is replaced. At most 32 guards are examined per new key, each time the next ones,
+///   so that the time for which other threads wait is bounded as well.
+/// - If there is none, the new key shares one overflow guard with other such keys. It protects what they call together, and
+///   can reject a key because of another; a guard of its own for each would be without a bound, and no guard at all could be
+///   had by making up keys.
+///
+/// A guard is idle if its key has not been used for [`idle_after`](Self::idle_after). It is then replaced although it is not
+/// at rest; otherwise keys that are never used again would take all places.
+///
+/// Shared by reference. A lookup takes a shared lock, and for a new key an exclusive lock. No lock is held while a guard is
+/// used. The clock is not read: pass the instant, by the clock of the calls.
+///
+/// ```
+/// use stagger::budget::Tokens;
+/// use stagger::guard::Keyed;
+/// use stagger::time::{Clock as _, SystemClock};
+/// use stagger::{Policy, Retrier};
+///
+/// let hosts: Keyed<String, Tokens> = Keyed::budgets(Tokens::new);
+/// let api = Retrier::new(Policy::DEFAULT);
+///
+/// // For a single call:
+/// let budget = hosts.of("a.example.com", SystemClock.now());
+/// let answer = api.blocking_call(|_| Ok::<_, ()>("page")).budget(&*budget).run();
+/// // For all calls to a host:
+/// let b = api.clone().shared_budget(hosts.of("b.example.com", SystemClock.now()));
+/// # let _ = (answer, b);
+/// assert_eq!(hosts.len(), 2);
+/// ```
+pub struct Keyed<K, G> {
+    max_keys: NonZeroUsize,
+    idle_after: Duration,
+    make: Box<dyn Fn() -> G + Send + Sync>,
+    is_at_rest: fn(&G, &dyn Now) -> bool,
+    overflow: Arc<G>,
+    table: RwLock<Table<K, G>>,
+}
+
+struct Table<K, G> {
+    places: HashMap<K, usize>,
+    entries: Vec<Entry<K, G>>,
+    /// The place at which the next search for a guard to replace begins.
+    next: usize,
+}
+
+struct Entry<K, G> {
+    key: K,
+    guard: Arc<G>,
+    /// Time of the latest lookup, in nanoseconds.
+    last_used: AtomicU64,
+}
+
+/// How many guards are examined for a new key at the limit.
+const EXAMINED: usize = 32;
+
+impl<K, B: Budget> Keyed<K, B> {
+    /// Creates an empty collection of budgets, each created by `make`.
+    pub fn budgets(make: impl Fn() -> B + Send + Sync + 'static) -> Self {
+        Self::new(make, B::is_at_rest)
+    }
+}
+
+impl<K, B: Breaker> Keyed<K, B> {
+    /// Creates an empty collection of breakers, each created by `make`. Give each its own seed.
+    ///
+    /// ```
+    /// use stagger::breaker::CircuitBreaker;
+    /// use stagger::guard::Keyed;
+    ///
+    /// let hosts: Keyed<String, _> = Keyed::breakers(|| CircuitBreaker::new(stagger::seed()));
+    /// assert!(hosts.is_empty());
+    /// ```
+    pub fn breakers(make: impl Fn() -> B + Send + Sync + 'static) -> Self {
+        Self::new(make, B::is_at_rest)
+    }
+}
+
+impl<K, G> Keyed<K, G> {
+    /// The default limit on the number of keys.
+    pub const MAX_KEYS: NonZeroUsize = NonZeroUsize::MIN.saturating_add(999);
+    /// The default time after which a guard is idle: ten minutes.
+    pub const IDLE_AFTER: Duration = Duration::from_secs(600);
+
+    /// Creates an empty collection of guards of any kind, each created by `make`. `is_at_rest` returns whether a guard has
+    /// nothing to remember, so that a new one can replace it.
+    pub fn new(make: impl Fn() -> G + Send + Sync + 'static, is_at_rest: fn(&G, &dyn Now) -> bool) -> Self {
+        Self {
+            max_keys: Self::MAX_KEYS,
+            idle_after: Self::IDLE_AFTER,
+            overflow: Arc::new(make()),
+            make: Box::new(make),
+            is_at_rest,
+            table: RwLock::new(Table { places: HashMap::new(), entries: Vec::new(), next: 0 }),
+        }
+    }
+
+    /// Sets the limit on the number of keys. Choose it above the number of keys in use at a time. Default:
+    /// [`MAX_KEYS`](Self::MAX_KEYS), 1,000.
+    #[must_use]
+    pub fn max_keys(self, max_keys: NonZeroUsize) -> Self {
+        Self { max_keys, ..self }
+    }
+
+    /// Sets how long after its last use a guard may be replaced in any state. Default: [`IDLE_AFTER`](Self::IDLE_AFTER), ten
+    /// minutes.
+    #[must_use]
+    pub fn idle_after(self, length: Duration) -> Self {
+        Self { idle_after: length, ..self }
+    }
+
+    /// Returns the overflow guard, shared by the keys for which there was no room.
+    #[must_use]
+    pub fn overflow(&self) -> &G {
+        &self.overflow
+    }
+
+    /// Returns the number of keys with a guard of their own.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.table.read().unwrap_or_else(PoisonError::into_inner).entries.len()
+    }
+
+    /// Returns true if no key has a guard of its own.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Calls `show` for every key with a guard of its own, in no particular order, for metrics. New keys wait until it
+    /// returns.
+    pub fn for_each(&self, mut show: impl FnMut(&K, &G)) {
+        let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
+        table.entries.iter().for_each(|entry| show(&entry.key, &entry.guard));
+    }
+}
+
+impl<K: Hash + Eq, G> Keyed<K, G> {
+    /// Returns the guard of this key, which is shared by all callers that use the key while it is stored. `now` is the time
+    /// by the clock that the guards are used with.
+    #[must_use]
+    pub fn of<Q>(&self, key: &Q, now: Instant) -> Arc<G>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
+    {
+        // A panic in `make` leaves no partial state.
+        if let Some(guard) = self.table.read().unwrap_or_else(PoisonError::into_inner).find(key, now) {
+            return guard;
+        }
+        let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
+        // Another thread may have inserted it in the meantime.
+        if let Some(guard) = table.find(key, now) {
+            return guard;
+        }
+        let replaced = if table.entries.len() < self.max_keys.get() {
+            None
+        } else {
+            let Some(place) = table.replaceable(now, self.idle_after, self.is_at_rest) else {
+                return Arc::clone(&self.overflow);
+            };
+            Some(place)
+        };
+        let guard = Arc::new((self.make)());
+        let entry = Entry { key: key.to_owned(), guard: Arc::clone(&guard), last_used: AtomicU64::new(now.as_nanos()) };
+        table.insert(key.to_owned(), entry, replaced);
+        guard
+    }
+}
+
+impl<K: Hash + Eq, G> Table<K, G> {
+    fn find<Q: Hash + Eq + ?Sized>(&self, key: &Q, now: Instant) -> Option<Arc<G>>
+    where
+        K: Borrow<Q>,
+    {
+        let entry = self.entries.get(*self.places.get(key)?)?;
+        entry.last_used.fetch_max(now.as_nanos(), Ordering::Relaxed);
+        Some(Arc::clone(&entry.guard))
+    }
+
+    /// Returns the place of the least recently used guard that may be replaced, of the next ones. None of them can come into
+    /// use meanwhile, because that needs the lock.
+    fn replaceable(
+        &mut self,
+        now: Instant,
+        idle_after: Duration,
+        is_at_rest: fn(&G, &dyn Now) -> bool,
+    ) -> Option<usize> {
+        let count = self.entries.len();
+        let examined = count.min(EXAMINED);
+        let places = (0..examined).map(|step| (self.next + step) % count.max(1));
+        let candidates = places.filter_map(|place| {
+            let entry = self.entries.get(place)?;
+            let last_used = Instant::from_nanos(entry.last_used.load(Ordering::Relaxed));
+            let is_forgotten = || now.saturating_since(last_used) >= idle_after || is_at_rest(&entry.guard, &now);
+            (Arc::strong_count(&entry.guard) == 1 && is_forgotten()).then_some((last_used, place))
+        });
+        let oldest = candidates.min().map(|(_, place)| place);
+        self.next = (self.next + examined) % count.max(1);
+        oldest
+    }
+
+    /// Stores an entry, in this place or in a new one.
+    fn insert(&mut self, key: K, entry: Entry<K, G>, replaced: Option<usize>) {
+        let place = match replaced.and_then(|place| Some((place, self.entries.get_mut(place)?))) {
+            Some((place, old)) => {
+                let old = core::mem::replace(old, entry);
+                self.places.remove(&old.key);
+                place
+            }
+            None => {
+                self.entries.push(entry);
+                self.entries.len() - 1
+            }
+        };
+        self.places.insert(key, place);
+    }
+}
+
+impl<K: fmt::Debug, G: fmt::Debug> fmt::Debug for Keyed<K, G> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut map = f.debug_map();
+        self.for_each(|key, guard| {
+            map.entry(key, guard);
+        });
+        map.finish()
+    }
+}
