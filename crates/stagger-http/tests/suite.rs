@@ -10,6 +10,7 @@ mod suite {
     mod entry_points;
     mod grpc;
     mod hint;
+    mod origins;
     mod parity;
     mod readiness;
     mod replay;

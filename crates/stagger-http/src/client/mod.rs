@@ -5,6 +5,7 @@ mod body_replay;
 mod drain;
 mod failure;
 mod options;
+mod origin;
 mod refresh;
 mod request;
 mod settings;
@@ -13,6 +14,7 @@ pub(crate) use body_replay::BodyReplay;
 pub(crate) use drain::{BodyDrain, poll_begin};
 pub use failure::StatusFailure;
 pub(crate) use options::retry_options;
+pub(crate) use origin::Origin;
 pub(crate) use refresh::poll_refresh;
 #[cfg(feature = "reqwest-middleware")]
 pub(crate) use request::RequestHead;

@@ -11,8 +11,8 @@ use stagger::{Attempt, Outcome, PollRetry, Rejected, Retrier, StopReason, classi
 
 use super::error;
 use crate::client::{
-    BodyDrain, BodyReplay, RequestTracker, Settings, StatusFailure, deadline, insert_attempt, is_success, poll_begin,
-    poll_refresh,
+    BodyDrain, BodyReplay, Origin, RequestTracker, Settings, StatusFailure, deadline, insert_attempt, is_success,
+    poll_begin, poll_refresh,
 };
 use crate::request::progress::RequestProgress;
 
@@ -31,9 +31,11 @@ pub(super) type Sending<'a> = Pin<Box<dyn Future<Output = Result<Response>> + Se
 impl<'s> RetryCall<'s> {
     pub(super) fn new(request: Request, extensions: &Extensions, settings: &'s Settings<Request>) -> Self {
         let deadline = deadline(extensions, request.headers(), &Tokio);
+        let url = request.url();
+        let origin = Origin::new(url.scheme(), url.host_str().unwrap_or(""), url.port());
         Self {
             settings,
-            call: PollRetry::from_retrier(&settings.retrier, Tokio, deadline).untimed(),
+            call: PollRetry::from_retrier(&settings.retrier, Tokio, deadline).untimed().target(origin),
             request: RequestTracker::new(request, settings),
             drain: None,
             last: None,

@@ -65,9 +65,10 @@ where
     pub(super) fn new(service: S, request: Request<B>, settings: &Arc<Settings>, timer: T) -> Self {
         let request = ReplayableRequest::new(request, settings);
         let shared = SharedSettings(Arc::clone(settings));
+        let call = PollRetry::from_retrier(shared, timer.clone(), request.deadline(&timer));
         Self {
             service,
-            call: PollRetry::from_retrier(shared, timer.clone(), request.deadline(&timer)).untimed(),
+            call: call.untimed().target(request.origin()),
             timer,
             request,
             attempt: None,

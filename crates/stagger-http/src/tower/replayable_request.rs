@@ -10,7 +10,7 @@ use stagger::{Attempt, Instant, Outcome};
 use super::replay::ReplayBody;
 use super::saved_head::SavedHead;
 use super::settings::Settings;
-use crate::client::{CredentialFuture, RequestTracker, StatusFailure, deadline, insert_attempt, is_success};
+use crate::client::{CredentialFuture, Origin, RequestTracker, StatusFailure, deadline, insert_attempt, is_success};
 use crate::request::progress::RequestProgress;
 
 /// A request that can be sent several times, and the classification of its responses.
@@ -26,6 +26,11 @@ impl<B: Body<Data = Bytes> + Unpin> ReplayableRequest<B> {
         let (parts, body) = request.into_parts();
         let request = RequestTracker::new(parts, &settings.common);
         Self { request, saved_head: None, body: ReplayBody::new(body, settings.replay) }
+    }
+
+    /// Returns the origin that the request is sent to.
+    pub(super) fn origin(&self) -> Origin<'_> {
+        Origin::of(&self.request.head.uri, &self.request.head.headers)
     }
 
     /// Returns the deadline of the call.

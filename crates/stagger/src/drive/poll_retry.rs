@@ -95,10 +95,12 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
     /// serve all targets. Call it before the first poll.
     ///
     /// The number of targets with guards of their own is bounded as in [`Keyed`](crate::guard::Keyed), by its defaults.
-    pub fn target(mut self, target: &str) -> Self {
+    ///
+    /// `target` is written to a text only if the retrier has such guards.
+    pub fn target(mut self, target: impl fmt::Display) -> Self {
         let call = &mut self.call.call;
-        call.options.retrier.target =
-            call.options.retrier.retrier.borrow().shared().target(target, || call.clock.now());
+        let source = &mut call.options.retrier;
+        source.target = source.retrier.borrow().shared().target(&target, || call.clock.now());
         self
     }
 

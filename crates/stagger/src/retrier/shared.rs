@@ -82,13 +82,17 @@ impl Shared {
 
     /// Returns the guards of this target, if the retrier makes guards for each.
     #[cfg(target_has_atomic = "64")]
-    pub(crate) fn target(&self, target: &str, now: impl FnOnce() -> Instant) -> Option<Arc<TargetGuards>> {
-        Some(self.targets.as_ref()?.of(target, now()))
+    pub(crate) fn target(
+        &self,
+        target: &impl fmt::Display,
+        now: impl FnOnce() -> Instant,
+    ) -> Option<Arc<TargetGuards>> {
+        Some(self.targets.as_ref()?.of(&*target.to_string(), now()))
     }
 
     /// Returns `None`: the table of targets needs 64-bit atomics, which this target does not have.
     #[cfg(not(target_has_atomic = "64"))]
-    pub(crate) fn target(&self, _: &str, _: impl FnOnce() -> Instant) -> Option<Arc<TargetGuards>> {
+    pub(crate) fn target(&self, _: &impl fmt::Display, _: impl FnOnce() -> Instant) -> Option<Arc<TargetGuards>> {
         None
     }
 
