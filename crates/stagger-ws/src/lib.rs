@@ -98,7 +98,7 @@
 //!
 //! Every attempt has a span `stagger.connect` at `DEBUG` with the fields `attempt`, `url.host` and `delay` (in
 //! seconds). The events `reconnecting` (`DEBUG`), `ended` (`DEBUG`) and `giving up` (`WARN`) have the fields
-//! `target_name`, `attempt`, `cause` and `silenced`. They are rate-limited per target, shared by all clients. Neither
+//! `target_name`, `attempt`, `cause`, `silenced` and `silenced_ms`. They are rate-limited per target, shared by all clients. Neither
 //! logs nor errors contain any part of a request except its host. (Tungstenite writes whole requests to the `log` crate
 //! at level `TRACE`.)
 //!

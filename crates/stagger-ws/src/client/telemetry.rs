@@ -139,34 +139,38 @@ pub(super) fn log_closed(target: &str, closed: &Closed, stop: Option<StopReason>
         // Shared by all clients, since an outage affects all of them.
         static LOSSES: OnceLock<LogLimit<Tokio>> = OnceLock::new();
         static STOPS: OnceLock<LogLimit<Tokio>> = OnceLock::new();
+        // Rare, and with a limit of its own: the client that then gives up is told as well.
+        static REPORTS: OnceLock<LogLimit<Tokio>> = OnceLock::new();
         let (limit, is_enabled) = match (stop, report) {
-            (Some(_), _) | (_, Some(_)) => (&STOPS, tracing::enabled!(target: "stagger", tracing::Level::WARN)),
+            (Some(_), _) => (&STOPS, tracing::enabled!(target: "stagger", tracing::Level::WARN)),
+            (None, Some(_)) => (&REPORTS, tracing::enabled!(target: "stagger", tracing::Level::WARN)),
             (None, None) => (&LOSSES, tracing::enabled!(target: "stagger", tracing::Level::DEBUG)),
         };
         if !is_enabled {
             return;
         }
-        let silenced = match limit.get_or_init(|| LogLimit::with_clock(Tokio)).admit(target) {
-            Verbosity::Full { since: silenced } | Verbosity::Summary { silenced } => silenced,
+        let (silenced, over) = match limit.get_or_init(|| LogLimit::with_clock(Tokio)).admit(target) {
+            Verbosity::Full { since: silenced, over } | Verbosity::Summary { silenced, over } => (silenced, over),
             _ => return,
         };
+        let silenced_ms = over.as_secs_f64() * 1e3;
         let Closed { cause, retry_in, attempt, .. } = closed;
         match (stop, retry_in, report) {
             (None, _, Some(unreachable)) => {
                 let unreachable_ms = unreachable.lasted.as_secs_f64() * 1e3;
                 let failed_attempts = unreachable.attempts;
-                tracing::warn!(target: "stagger", target_name = target, attempt, %cause, silenced, unreachable_ms, failed_attempts, "unreachable");
+                tracing::warn!(target: "stagger", target_name = target, attempt, %cause, silenced, silenced_ms, unreachable_ms, failed_attempts, "unreachable");
             }
             (Some(stop), _, _) => {
                 let stop = stop.name();
-                tracing::warn!(target: "stagger", target_name = target, attempt, %cause, silenced, stop, "giving up");
+                tracing::warn!(target: "stagger", target_name = target, attempt, %cause, silenced, silenced_ms, stop, "giving up");
             }
             (None, Some(wait), None) => {
                 let delay_ms = wait.as_secs_f64() * 1e3;
-                tracing::debug!(target: "stagger", target_name = target, attempt, %cause, silenced, delay_ms, "reconnecting");
+                tracing::debug!(target: "stagger", target_name = target, attempt, %cause, silenced, silenced_ms, delay_ms, "reconnecting");
             }
             (None, None, None) => {
-                tracing::debug!(target: "stagger", target_name = target, attempt, %cause, silenced, "ended");
+                tracing::debug!(target: "stagger", target_name = target, attempt, %cause, silenced, silenced_ms, "ended");
             }
         }
     }

@@ -20,12 +20,12 @@ use crate::time::{Clock, SystemClock};
 ///
 /// let clock = VirtualClock::new();
 /// let limit = LogLimit::with_clock(clock.clone());
-/// assert_eq!(limit.admit("api"), Verbosity::Full { since: 0 });
-/// assert_eq!(limit.admit("database"), Verbosity::Full { since: 0 });
+/// assert_eq!(limit.admit("api"), Verbosity::Full { since: 0, over: Duration::ZERO });
+/// assert_eq!(limit.admit("database"), Verbosity::Full { since: 0, over: Duration::ZERO });
 /// clock.advance(Duration::from_millis(700));
 /// assert_eq!(limit.admit("api"), Verbosity::Silent);
 /// clock.advance(Duration::from_millis(700));
-/// assert_eq!(limit.admit("api"), Verbosity::Summary { silenced: 1 });
+/// assert_eq!(limit.admit("api"), Verbosity::Summary { silenced: 1, over: Duration::from_millis(700) });
 /// ```
 #[derive(Debug)]
 pub struct LogLimit<C = SystemClock> {
@@ -41,11 +41,15 @@ pub enum Verbosity {
     Full {
         /// Number of events not logged since the previous line.
         since: u64,
+        /// Time from the previous line to the latest of them.
+        over: Duration,
     },
     /// The event, with the number of events since the previous line.
     Summary {
         /// Number of events not logged since the previous line, not counting this one.
         silenced: u64,
+        /// Time from the previous line to the latest of them.
+        over: Duration,
     },
     /// Nothing is logged.
     Silent,
@@ -91,7 +95,7 @@ impl<C: Clock> LogLimit<C> {
         // A count left behind by a panic is still a count.
         let mut targets = self.targets.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = targets.get_mut(target) {
-            let quiet = now.saturating_since(known.seen);
+            let (quiet, over) = (now.saturating_since(known.seen), known.seen.saturating_since(known.logged));
             known.seen = now;
             if now.saturating_since(known.logged) < PERIOD {
                 known.silenced += 1;
@@ -99,7 +103,10 @@ impl<C: Clock> LogLimit<C> {
             }
             known.logged = now;
             let silenced = core::mem::take(&mut known.silenced);
-            return if quiet >= PERIOD { Verbosity::Full { since: silenced } } else { Verbosity::Summary { silenced } };
+            return match quiet >= PERIOD {
+                true => Verbosity::Full { since: silenced, over },
+                false => Verbosity::Summary { silenced, over },
+            };
         }
         if targets.len() >= TARGETS {
             let quietest = targets.iter().min_by_key(|(_, target)| target.seen).map(|(name, _)| name.clone());
@@ -108,7 +115,7 @@ impl<C: Clock> LogLimit<C> {
             }
         }
         targets.insert(target.into(), Target { logged: now, seen: now, silenced: 0 });
-        Verbosity::Full { since: 0 }
+        Verbosity::Full { since: 0, over: Duration::ZERO }
     }
 }
 
@@ -124,7 +131,7 @@ mod tests {
         let (mut lines, mut counted) = (0, 0);
         for _ in 0..10_000 {
             match limit.admit("api") {
-                Verbosity::Full { since: silenced } | Verbosity::Summary { silenced } => {
+                Verbosity::Full { since: silenced, .. } | Verbosity::Summary { silenced, .. } => {
                     lines += 1;
                     counted += silenced + 1;
                 }
@@ -135,8 +142,10 @@ mod tests {
         assert_eq!(lines, 10);
         // Events after the last line are reported with the next one.
         clock.advance(Duration::from_secs(60));
-        let Verbosity::Full { since } = limit.admit("api") else { panic!("a quiet target is logged in full") };
+        let Verbosity::Full { since, over } = limit.admit("api") else { panic!("a quiet target is logged in full") };
         assert_eq!(counted + since, 10_000);
+        // Up to the last event, and not until now.
+        assert_eq!(over, Duration::from_millis(since));
     }
 
     #[test]

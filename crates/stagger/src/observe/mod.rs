@@ -14,6 +14,13 @@
 //!
 #![doc = include_str!("contract.md")]
 //!
+//! [`describe_metrics`] gives these descriptions and units to the recorder, and [`RETRY_DELAY_BUCKETS`] is for its
+//! histogram.
+//!
+//! The name in OpenTelemetry is the name without `_total` and `_seconds`, with `stagger.` in front: `stagger.attempts`,
+//! `stagger.retry_delay`. The units are those of OpenTelemetry, so that its translation to Prometheus gives the names of
+//! the table.
+//!
 //! Rules for Prometheus and a dashboard for Grafana are in `monitoring/` of the repository; the guide says how to
 //! respond to each alert.
 //!
@@ -43,8 +50,8 @@ mod tracing;
 pub use collect::{Gauges, record_batch, record_hedged, record_queue};
 pub use limit::{LogLimit, Verbosity};
 #[cfg(feature = "metrics")]
-pub use metrics::metrics;
+pub use metrics::{RETRY_DELAY_BUCKETS, describe_metrics, metrics};
 #[cfg(feature = "tracing")]
-pub use tracing::tracing;
+pub use tracing::{tracing, tracing_with_clock};
 
 pub use crate::retrier::event::{Action, Event, EventError};

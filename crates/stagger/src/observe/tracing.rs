@@ -1,10 +1,14 @@
+use core::time::Duration;
+
 use super::redact::hide_url_secrets;
 use super::{LogLimit, Verbosity};
 use crate::error::chain::display_chain;
 use crate::retrier::event::{Action, Event};
+use crate::time::{Clock, SystemClock};
 
-/// Returns a listener that emits `tracing` events, rate-limited per target and level by a [`LogLimit`]. Events of a level
-/// that the subscriber filters out count for nothing: at `INFO`, the first call that is given up is always logged.
+/// Returns a listener that emits `tracing` events, rate-limited per target and level by a [`LogLimit`]: the first call that
+/// is given up is always logged, at `INFO` as well, and then at most one line per second, which says how many it stands
+/// for. Events of a level that the subscriber filters out count for nothing.
 ///
 /// Their tracing target is `stagger`. These names are part of the public interface:
 ///
@@ -16,8 +20,8 @@ use crate::retrier::event::{Action, Event};
 /// | success after more than one attempt | `DEBUG` | `succeeded` | common |
 ///
 /// Common fields: `target_name`, `attempt` (from 1), `max_attempts` (0: no limit), `elapsed_ms`, `budget_left`,
-/// `error`, `silenced` (events of this target and level not logged since the last line). A success on the first attempt
-/// emits no event.
+/// `error`, `silenced` (events of this target and kind not logged since the last line), `silenced_ms` (the time from the
+/// last line to the latest of them). A success on the first attempt emits no event.
 ///
 /// `error` is a string: the messages of the error and its sources if it is [known to be an error](Event::as_error), and
 /// otherwise its `Debug` output. In URLs, user information, queries and fragments are replaced by `***`, since tokens are
@@ -28,30 +32,39 @@ use crate::retrier::event::{Action, Event};
 /// # let _ = api;
 /// ```
 pub fn tracing() -> impl Fn(&Event<'_>) + Send + Sync + 'static {
-    let (retries, stops) = (LogLimit::new(), LogLimit::new());
+    tracing_with_clock(SystemClock)
+}
+
+/// Returns a listener like [`tracing()`], whose limit is on this clock, such as that of a test.
+pub fn tracing_with_clock(
+    clock: impl Clock + Clone + Send + Sync + 'static,
+) -> impl Fn(&Event<'_>) + Send + Sync + 'static {
+    let [retries, stops, reports] = [(); 3].map(|()| LogLimit::with_clock(clock.clone()));
     move |event| {
         if event.action == Action::Done && event.attempt <= 1 {
             return;
         }
         let (limit, is_enabled) = match event.action {
-            _ if event.unreachable.is_some() => (&stops, tracing::enabled!(target: "stagger", tracing::Level::WARN)),
+            // Rare, and with a limit of its own: the call that is then given up is told as well.
+            _ if event.unreachable.is_some() => (&reports, tracing::enabled!(target: "stagger", tracing::Level::WARN)),
             Action::Stop(_) => (&stops, tracing::enabled!(target: "stagger", tracing::Level::WARN)),
             _ => (&retries, tracing::enabled!(target: "stagger", tracing::Level::DEBUG)),
         };
         if !is_enabled {
             return;
         }
-        let silenced = match limit.admit(event.target) {
-            Verbosity::Silent => return,
-            Verbosity::Full { since: silenced } | Verbosity::Summary { silenced } => silenced,
-        };
-        emit(event, silenced);
+        match limit.admit(event.target) {
+            Verbosity::Silent => {}
+            Verbosity::Full { since: silenced, over } | Verbosity::Summary { silenced, over } => {
+                emit(event, silenced, over);
+            }
+        }
     }
 }
 
-fn emit(event: &Event<'_>, silenced: u64) {
+fn emit(event: &Event<'_>, silenced: u64, over: Duration) {
     let error = error_text(event);
-    let millis = |length: core::time::Duration| length.as_secs_f64() * 1e3;
+    let millis = |length: Duration| length.as_secs_f64() * 1e3;
     let max_attempts = event.max_attempts.map_or(0, core::num::NonZeroU32::get);
     macro_rules! log {
         ($level:ident, $message:literal $(, $name:ident = $value:expr)* $(,)?) => {
@@ -65,6 +78,7 @@ fn emit(event: &Event<'_>, silenced: u64) {
                 // A string, and not `Display`: subscribers escape the line breaks of strings.
                 error = error.as_deref(),
                 silenced,
+                silenced_ms = millis(over),
                 $($name = $value,)*
                 $message
             )

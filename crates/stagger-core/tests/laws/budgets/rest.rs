@@ -23,10 +23,10 @@ fn fail(budget: &dyn Budget, now: Instant) {
 
 /// A spent budget is not at rest, and a new one of the same settings is.
 #[track_caller]
-fn rests_until_it_is_used<B: Budget>(budget: B) {
+fn rests_until_it_is_used<B: Budget>(budget: &B) {
     assert!(budget.is_at_rest(&START), "{budget:?}");
     let new = budget.available();
-    fail(&budget, START);
+    fail(budget, START);
     assert!(!budget.is_at_rest(&START), "{budget:?}");
     let fresh = budget.fresh().unwrap();
     assert!(fresh.is_at_rest(&START), "{fresh:?}");
@@ -35,13 +35,13 @@ fn rests_until_it_is_used<B: Budget>(budget: B) {
 
 #[test]
 fn a_budget_rests_until_a_retry_is_charged_and_a_fresh_one_rests() {
-    rests_until_it_is_used(Tokens::builder().capacity(30).cost(3).build().unwrap());
-    rests_until_it_is_used(Tokens::AWS.initial(100).build().unwrap());
-    rests_until_it_is_used(Throttle::new(10, Ratio::percent(10)).unwrap());
-    rests_until_it_is_used(SuccessRate::with(Ratio::percent(50), 20).unwrap());
-    rests_until_it_is_used(Lifetime::with(Ratio::percent(20), 7).unwrap());
-    rests_until_it_is_used(Window::builder().ratio(Ratio::percent(50)).min_per_second(1).build().unwrap());
-    rests_until_it_is_used(Adaptive::builder(Seed::new(1)).min_requests(1).build().unwrap());
+    rests_until_it_is_used(&Tokens::builder().capacity(30).cost(3).build().unwrap());
+    rests_until_it_is_used(&Tokens::AWS.initial(100).build().unwrap());
+    rests_until_it_is_used(&Throttle::new(10, Ratio::percent(10)).unwrap());
+    rests_until_it_is_used(&SuccessRate::with(Ratio::percent(50), 20).unwrap());
+    rests_until_it_is_used(&Lifetime::with(Ratio::percent(20), 7).unwrap());
+    rests_until_it_is_used(&Window::builder().ratio(Ratio::percent(50)).min_per_second(1).build().unwrap());
+    rests_until_it_is_used(&Adaptive::builder(Seed::new(1)).min_requests(1).build().unwrap());
 }
 
 #[test]

@@ -2,8 +2,9 @@
 
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
+use metrics::{Key, KeyName, Metadata, Recorder, SharedString, Unit};
 use stagger::admission::{Admission, Secret};
 use stagger::batch::Batch;
 use stagger::breaker::{BreakerState, CircuitBreaker};
@@ -140,6 +141,85 @@ fn exactly_the_metrics_of_the_contract_are_emitted() {
             assert!(values.is_subset(allowed), "{name} has {label} {values:?}");
         }
     }
+}
+
+/// A recorder that keeps the descriptions of metrics: kind, unit and text by name.
+#[derive(Default)]
+struct Descriptions(Mutex<BTreeMap<String, (&'static str, Option<Unit>, String)>>);
+
+impl Descriptions {
+    fn add(&self, kind: &'static str, name: &KeyName, unit: Option<Unit>, text: &SharedString) {
+        self.0.lock().unwrap().insert(name.as_str().to_owned(), (kind, unit, text.to_string()));
+    }
+}
+
+impl Recorder for Descriptions {
+    fn describe_counter(&self, name: KeyName, unit: Option<Unit>, text: SharedString) {
+        self.add("counter", &name, unit, &text);
+    }
+
+    fn describe_gauge(&self, name: KeyName, unit: Option<Unit>, text: SharedString) {
+        self.add("gauge", &name, unit, &text);
+    }
+
+    fn describe_histogram(&self, name: KeyName, unit: Option<Unit>, text: SharedString) {
+        self.add("histogram", &name, unit, &text);
+    }
+
+    fn register_counter(&self, _: &Key, _: &Metadata<'_>) -> metrics::Counter {
+        metrics::Counter::noop()
+    }
+
+    fn register_gauge(&self, _: &Key, _: &Metadata<'_>) -> metrics::Gauge {
+        metrics::Gauge::noop()
+    }
+
+    fn register_histogram(&self, _: &Key, _: &Metadata<'_>) -> metrics::Histogram {
+        metrics::Histogram::noop()
+    }
+}
+
+#[test]
+fn every_metric_of_the_contract_is_described_with_its_kind_and_unit() {
+    let recorder = Descriptions::default();
+    metrics::with_local_recorder(&recorder, observe::describe_metrics);
+    let described = recorder.0.into_inner().unwrap();
+    let contract = contract();
+    assert!(described.keys().eq(contract.keys()), "{described:?}");
+    for (name, (kind, unit, text)) in described {
+        assert_eq!(kind, contract[&name].kind, "{name}");
+        let is_seconds = name.ends_with("_seconds");
+        assert_eq!(unit, Some(if is_seconds { Unit::Seconds } else { Unit::Count }), "{name}");
+        assert!(text.len() > 10 && !text.contains('|'), "{name}: {text}");
+    }
+}
+
+/// The translation to Prometheus adds `_total` to counters and the name of a unit that is not in braces.
+#[test]
+fn the_units_lead_from_the_names_in_opentelemetry_to_those_of_the_contract() {
+    for row in CONTRACT.lines().skip(2) {
+        let cells: Vec<_> = row.split('|').map(str::trim).collect();
+        let (name, kind, unit) = (cells[1].trim_matches('`'), cells[2], cells[5].trim_matches('`'));
+        let short = name.strip_prefix("stagger_").unwrap().trim_end_matches("_total").trim_end_matches("_seconds");
+        let open_telemetry = format!("stagger.{short}");
+        let suffix = match (kind, unit) {
+            (_, "s") => "_seconds",
+            ("counter", _) => "_total",
+            _ => "",
+        };
+        assert_eq!(open_telemetry.replace('.', "_") + suffix, name);
+        assert!(unit == "s" || unit.starts_with('{') && unit.ends_with('}'), "{unit}");
+    }
+}
+
+/// The longest bucket is the longest hint that a policy follows unless it says otherwise.
+#[test]
+fn the_buckets_rise_and_hold_the_delays_of_a_usual_policy() {
+    const USUAL: Policy = policy!(exponential(ms(100), secs(10)));
+    let buckets = observe::RETRY_DELAY_BUCKETS;
+    assert!(buckets.is_sorted() && buckets[0] < 0.1);
+    assert_eq!(buckets.last().copied(), USUAL.max_hint().map(|hint| hint.as_secs_f64()));
+    assert!(USUAL.bounds(9).is_some_and(|(_, longest)| longest.as_secs_f64() < buckets[9]));
 }
 
 /// The guide promises it, because each value is a time series.

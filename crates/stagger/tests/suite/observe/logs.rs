@@ -1,8 +1,10 @@
 //! The [`observe::tracing`] listener.
 
+use core::time::Duration;
 use std::io;
 
-use stagger::testing::NoSleep;
+use stagger::reconnect::Reconnect;
+use stagger::testing::{NoSleep, VirtualClock};
 use stagger::{Policy, Retrier, observe, policy};
 
 use tracing::Level;
@@ -47,6 +49,34 @@ fn at_info_an_outage_is_told_by_its_first_call_and_the_retries_take_no_slot() {
     assert_eq!(lines.len(), 1, "{lines:?}");
     assert!(lines[0].starts_with(r#"WARN|giving up|target_name="down" attempt=3"#), "{lines:?}");
     assert!(lines[0].contains("silenced=0"), "{lines:?}");
+}
+
+#[test]
+fn after_the_first_call_given_up_a_summary_tells_how_many_were_and_for_how_long() {
+    let (logs, clock) = (Logs::at(Level::INFO), VirtualClock::new());
+    let api = Retrier::new(POLICY).named("down").on_event(observe::tracing_with_clock(clock.clone()));
+    for _ in 0..21 {
+        let _ = logs.during(|| api.blocking_call(|_| Err::<(), _>("no")).timer(NoSleep).run());
+        clock.advance(Duration::from_millis(100));
+    }
+    let lines = logs.take();
+    let told: Vec<_> = lines.iter().map(|line| line.split_once(" silenced=").unwrap().1).collect();
+    assert!(told[0].starts_with("0 silenced_ms=0.0 "), "{told:?}");
+    assert!(told[1].starts_with("9 silenced_ms=900.0 "), "{told:?}");
+    assert!(told[2].starts_with("9 silenced_ms=900.0 "), "{told:?}");
+    assert_eq!(told.len(), 3);
+}
+
+// The eleventh attempt fails at once after the report of the tenth.
+#[test]
+fn a_connection_given_up_right_after_its_server_was_reported_unreachable_is_logged() {
+    const ELEVEN: Policy = policy!(zero().max_attempts(11));
+    let logs = Logs::at(Level::WARN);
+    let feed = Retrier::new(ELEVEN).named("feed").on_event(observe::tracing_with_clock(VirtualClock::new()));
+    let refused = || Err::<(), _>("refused");
+    let _ = logs.during(|| Reconnect::with_timer(NoSleep, feed, refused).next_blocking());
+    let messages: Vec<_> = logs.take().iter().map(|line| line.split('|').nth(1).unwrap().to_owned()).collect();
+    assert_eq!(messages, ["unreachable", "giving up"]);
 }
 
 #[test]
