@@ -5,6 +5,7 @@
 //! | clients on tower: hyper, axum, tonic | `tower::RetryLayer` | `tower`, enabled by default |
 //! | servers on tower | `tower::AdmissionLayer`, `tower::CallerContextLayer` | `tower`, enabled by default |
 //! | reqwest | `reqwest::RetryMiddleware` | `reqwest-middleware` |
+//! | server-sent events, over any of these clients | `sse::Client` | `sse` |
 //! | other clients, without an integration | examples in `recipes` | `tower`, enabled by default |
 //! | gRPC headers and status codes | [`grpc`] | |
 //! | gRPC service configs | `service_config` | `service-config` |
@@ -30,6 +31,9 @@ pub mod reqwest;
 #[cfg(feature = "service-config")]
 #[cfg_attr(docsrs, doc(cfg(feature = "service-config")))]
 pub mod service_config;
+#[cfg(feature = "sse")]
+#[cfg_attr(docsrs, doc(cfg(feature = "sse")))]
+pub mod sse;
 pub mod status;
 #[cfg(feature = "tower")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tower")))]

@@ -21,6 +21,8 @@ mod suite {
     mod servers;
     #[cfg(feature = "service-config")]
     mod service_config;
+    #[cfg(feature = "sse")]
+    mod sse;
     mod timing;
     mod tower;
     mod wrappings;

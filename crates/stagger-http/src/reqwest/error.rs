@@ -5,11 +5,12 @@ use crate::request::progress::RequestProgress;
 
 /// Classifies an error that the retrier has no rule for.
 pub(super) fn outcome(error: &Error) -> Outcome {
-    if error.is_builder() || error.is_redirect() || error.is_upgrade() {
-        Outcome::Permanent
-    } else {
-        classify::chain(error).unwrap_or(Outcome::TRANSIENT)
-    }
+    if is_permanent(error) { Outcome::Permanent } else { classify::chain(error).unwrap_or(Outcome::TRANSIENT) }
+}
+
+/// Returns whether every attempt with the same request would fail in the same way.
+pub(crate) fn is_permanent(error: &Error) -> bool {
+    error.is_builder() || error.is_redirect() || error.is_upgrade()
 }
 
 /// Returns how far the request got.
@@ -43,6 +44,6 @@ pub(super) fn restore_url(error: &mut Error, original: Option<Url>) {
 }
 
 /// Returns whether the response is from the origin that the request was sent to. reqwest follows redirects itself.
-pub(super) fn is_from_origin(response: &Response, requested: &Url) -> bool {
+pub(crate) fn is_from_origin(response: &Response, requested: &Url) -> bool {
     response.url().origin() == requested.origin()
 }

@@ -61,7 +61,7 @@
 //! To use reqwest without the middleware, see [`recipes`](crate::recipes).
 
 mod call;
-mod error;
+pub(crate) mod error;
 mod middleware;
 
 pub use middleware::RetryMiddleware;

@@ -1,0 +1,4 @@
+//! Server-sent events: the parser, and the client in virtual time and on sockets.
+
+mod parser;
+mod parser_laws;
