@@ -205,7 +205,8 @@ impl Client {
                     let generation = *generation;
                     match ready!(Pin::new(connecting).poll(cx)) {
                         Ok(response) => self.opened(generation, response),
-                        Err(ConnectFailure { cause, outcome, reservation }) => {
+                        Err(failure) => {
+                            let ConnectFailure { cause, outcome, reservation } = *failure;
                             self.reservation = reservation;
                             self.closed(generation, cause, outcome);
                         }

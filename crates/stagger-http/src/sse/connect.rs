@@ -69,7 +69,7 @@ pub(super) type ProvidedRequest<B> = Pin<Box<dyn Future<Output = Result<Request<
 pub(super) type Provider<B> = Arc<dyn Fn(ConnectAttempt) -> ProvidedRequest<B> + Send + Sync>;
 
 /// A future that opens a stream.
-pub(super) type Connecting = Pin<Box<dyn Future<Output = Result<Response<BoxBody>, ConnectFailure>> + Send>>;
+pub(super) type Connecting = Pin<Box<dyn Future<Output = Result<Response<BoxBody>, Box<ConnectFailure>>> + Send>>;
 /// Begins an attempt.
 pub(super) type Connect = Box<dyn Fn(ConnectAttempt) -> Connecting + Send + Sync>;
 
@@ -82,9 +82,23 @@ pub(super) struct ConnectFailure {
     pub(super) reservation: Option<Reserved>,
 }
 
-impl From<ConnectionError> for ConnectFailure {
+impl ConnectFailure {
+    /// Returns whether the server has certainly not processed the request: admission control rejects it before anything
+    /// reads it, and so does a check of credentials.
+    const fn was_not_processed(&self) -> bool {
+        match &self.cause {
+            ConnectionError::Rejected(rejected) => {
+                matches!(rejected.status(), StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
+                    || self.reservation.is_some()
+            }
+            _ => false,
+        }
+    }
+}
+
+impl From<ConnectionError> for Box<ConnectFailure> {
     fn from(cause: ConnectionError) -> Self {
-        Self { cause, outcome: None, reservation: None }
+        Self::new(ConnectFailure { cause, outcome: None, reservation: None })
     }
 }
 
@@ -114,12 +128,12 @@ impl<B: Send + 'static> Connector<B> {
         })
     }
 
-    async fn connect(&self, attempt: ConnectAttempt) -> Result<Response<BoxBody>, ConnectFailure> {
+    async fn connect(&self, attempt: ConnectAttempt) -> Result<Response<BoxBody>, Box<ConnectFailure>> {
         let opened = timeout(self.connect_timeout, self.open(attempt)).await;
         opened.unwrap_or_else(|_| Err(ConnectionError::ConnectTimeout { after: self.connect_timeout }.into()))
     }
 
-    async fn open(&self, mut attempt: ConnectAttempt) -> Result<Response<BoxBody>, ConnectFailure> {
+    async fn open(&self, mut attempt: ConnectAttempt) -> Result<Response<BoxBody>, Box<ConnectFailure>> {
         let last_event_id = Arc::clone(&attempt.last_event_id);
         let reservation = attempt.reservation.take();
         let mut request = (self.provider)(attempt).await.map_err(provider_failed)?;
@@ -135,34 +149,36 @@ impl<B: Send + 'static> Connector<B> {
         // Set before the request is sent, since the attempt may be dropped at any time after that.
         if !may_repeat && self.is_spent.swap(true, Ordering::AcqRel) {
             let outcome = Some(Outcome::UnsafeToRetry(FailureKind::Transient));
-            return Err(ConnectFailure { outcome, ..ConnectionError::UnsafeToRetry.into() });
+            let cause = ConnectionError::UnsafeToRetry;
+            return Err(Box::new(ConnectFailure { cause, outcome, reservation: None }));
         }
         match self.transport.send(request).await {
-            Ok(response) => self.accepted(response, origin),
+            Ok(response) => accepted(response, origin).inspect_err(|failure| {
+                if !may_repeat && failure.was_not_processed() {
+                    self.is_spent.store(false, Ordering::Release);
+                }
+            }),
             Err(SendFailure { error, outcome }) => {
-                Err(ConnectFailure { outcome, ..ConnectionError::Http(Arc::from(error)).into() })
+                let cause = ConnectionError::Http(Arc::from(error));
+                Err(Box::new(ConnectFailure { cause, outcome, reservation: None }))
             }
         }
     }
+}
 
-    /// Returns the response if it is an event stream.
-    fn accepted(&self, response: Response<BoxBody>, origin: Origin) -> Result<Response<BoxBody>, ConnectFailure> {
-        if response.status() == StatusCode::OK {
-            let content_type = response.headers().get(CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
-            return match is_event_stream(content_type) {
-                true => Ok(response),
-                false => Err(ConnectionError::content_type(content_type).into()),
-            };
-        }
-        let reservation = reservation_token(&response).map(|token| Reserved { token, origin });
-        let (head, _) = response.into_parts();
-        // Admission control rejects a request before anything reads it, and so does a check of credentials.
-        if reservation.is_some() || matches!(head.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
-            self.is_spent.store(false, Ordering::Release);
-        }
-        let cause = ConnectionError::Rejected(StreamRejected::new(head.status, head.headers));
-        Err(ConnectFailure { reservation, ..cause.into() })
+/// Returns the response if it is an event stream.
+fn accepted(response: Response<BoxBody>, origin: Origin) -> Result<Response<BoxBody>, Box<ConnectFailure>> {
+    if response.status() == StatusCode::OK {
+        let content_type = response.headers().get(CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
+        return match is_event_stream(content_type) {
+            true => Ok(response),
+            false => Err(ConnectionError::content_type(content_type).into()),
+        };
     }
+    let reservation = reservation_token(&response).map(|token| Reserved { token, origin });
+    let (head, _) = response.into_parts();
+    let cause = ConnectionError::Rejected(StreamRejected::new(head.status, head.headers));
+    Err(Box::new(ConnectFailure { cause, outcome: None, reservation }))
 }
 
 /// Adds the headers that every attempt has, unless the provider has set them.
