@@ -6,6 +6,7 @@
 
 pub mod decide;
 pub mod duration_text;
+pub mod event_stream;
 mod guards;
 pub mod http_hints;
 pub mod log_text;
