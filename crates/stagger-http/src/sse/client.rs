@@ -323,7 +323,8 @@ impl Client {
                 Activity::Waiting(Tokio.sleep(delay), source)
             }
             ReconnectStep::GiveUp(stop) => Activity::Stopped(Some(self.rejected(stop))),
-            _ => return,
+            // The driver has been closed.
+            _ => Activity::Stopped(None),
         };
     }
 
