@@ -1,4 +1,4 @@
-//! WebSocket and messaging clients that reconnect, as they are shipped. Retry 1 is the first connection after a drop.
+//! WebSocket, messaging and event-stream clients that reconnect, as they are shipped. Retry 1 is the first connection after a drop.
 
 use core::time::Duration;
 
@@ -104,4 +104,11 @@ profiles! {
         in "crates.io stream-tungstenite, connection/retry.rs",
     jitter(Capped::First, &Band::shares(90, 110).lead(&[NOW])):
     exponential(secs(1), secs(60)).unlimited_attempts().stable_after(secs(0));
+
+    /// The MCP SDK for TypeScript, when the event stream of a server is lost: 1 and 1.5 s, without jitter, and no more; with
+    /// more retries, growing to 30 s. The count restarts with every stream. (A `retry` of the server replaces all delays,
+    /// also with zero.)
+    MCP_SDK = "mcp-sdk" from "@modelcontextprotocol/sdk" version "1.32.2"
+        in "npm @modelcontextprotocol/sdk, client/streamableHttp.js":
+    exponential(secs(1), secs(30)).multiplier(1.5).jitter(Jitter::None).max_attempts(3).stable_after(secs(0));
 }
