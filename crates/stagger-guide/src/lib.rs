@@ -59,6 +59,9 @@ pub mod numbers {}
 #[doc = include_str!("../../../docs/guide/simulate.md")]
 pub mod simulate {}
 
+#[doc = include_str!("../../../docs/guide/sse.md")]
+pub mod sse {}
+
 #[doc = include_str!("../../../docs/guide/truth.md")]
 pub mod truth {}
 

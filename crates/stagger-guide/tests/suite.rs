@@ -14,5 +14,7 @@ mod suite {
     mod monitoring;
     mod numbers;
     mod readme;
+    mod sse;
+    mod tables;
     mod websocket;
 }

@@ -8,24 +8,13 @@ use stagger_ws::ReconnectLoop;
 use stagger_ws::codes::{CloseAction, rfc6455};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
 
+use super::tables::{numbers, table};
+
 const PAGE: &str = include_str!("../../../../docs/guide/websocket.md");
-
-/// Returns the rows of the table with this header: the condition and the reaction.
-fn table(head: &str) -> Vec<(String, String)> {
-    let (_, rows) = PAGE.split_once(&format!("| {head} | then |\n|---|---|\n")).expect("a table");
-    let rows = rows.lines().take_while(|line| line.starts_with('|'));
-    let cells = rows.map(|row| row.trim_matches('|').split_once('|').expect("two cells"));
-    cells.map(|(named, then)| (named.trim().to_owned(), then.trim().to_owned())).collect()
-}
-
-/// Returns the numbers in a text.
-fn numbers(text: &str) -> Vec<u16> {
-    text.split(|c: char| !c.is_ascii_digit()).filter_map(|number| number.parse().ok()).collect()
-}
 
 #[test]
 fn every_close_code_has_the_effect_in_the_page() {
-    let rows = table("the server closes with");
+    let rows = table(PAGE, "the server closes with");
     for code in 1000..=4999 {
         let named = rows.iter().find(|(named, _)| numbers(named).contains(&code));
         let (_, then) = named.or_else(|| rows.iter().find(|(named, _)| named.contains("not named"))).expect("a row");
@@ -69,7 +58,7 @@ async fn attempts(status: u16) -> (u32, StopReason) {
 
 #[tokio::test(start_paused = true)]
 async fn every_rejection_has_the_effect_in_the_page() {
-    let rows = table("the server answers the upgrade with");
+    let rows = table(PAGE, "the server answers the upgrade with");
     for status in 300..=599 {
         let class = format!("{}xx", status / 100);
         let row = rows.iter().find(|(named, _)| numbers(named).contains(&status) || *named == class);

@@ -119,7 +119,7 @@ fn an_event_without_data_is_not_returned_and_its_id_counts() {
 #[test]
 fn the_id_of_an_incomplete_event_does_not_count() {
     let mut parser = Parser::new();
-    parse(&mut parser, b"id: 1\ndata: a\n\nid: 2\ndata: b\n", usize::MAX).unwrap();
+    parse(&mut parser, b"id: 1\ndata: a\n\nid: 2\ndata: b\nda", usize::MAX).unwrap();
     assert_eq!(&**parser.last_event_id(), "1");
     parser.restart();
     let want = [("message".to_owned(), "c".to_owned(), "1".to_owned())];
