@@ -1,7 +1,7 @@
 //! The retrier of a client: guards, rules, listeners, layers below; on tokio's paused clock.
 
+use core::sync::atomic::{AtomicU32, Ordering};
 use std::io;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
