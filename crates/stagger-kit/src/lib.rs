@@ -9,7 +9,7 @@
 //! | [`Port`] | a reserved TCP port, kept across restarts |
 //! | [`raise_descriptor_limit`], [`SourcePorts`] | check the limits for many connections; errors say how to raise them |
 //! | [`Ledger`], [`Tally`] | durable records; checks that each effect happened exactly once |
-//! | [`User`], [`Postgres`] | servers that refuse to run as root |
+//! | [`User`], [`Postgres`], [`Mariadb`] | servers that refuse to run as root |
 //! | [`poll_times`], [`assert_uniform`] | poll a future by hand; check the distribution of random delays |
 //! | `PendingTimer`, `PanickingTimer`, with the feature `timers` | interrupt a call during a sleep; forbid sleeps |
 //!
@@ -30,6 +30,7 @@
 mod capture;
 mod descriptor_limit;
 mod ledger;
+mod mariadb;
 #[cfg(feature = "timers")]
 mod panicking_timer;
 #[cfg(feature = "timers")]
@@ -51,6 +52,7 @@ mod watchdog;
 pub use crate::capture::Stream;
 pub use crate::descriptor_limit::raise_descriptor_limit;
 pub use crate::ledger::Ledger;
+pub use crate::mariadb::Mariadb;
 #[cfg(feature = "timers")]
 pub use crate::panicking_timer::PanickingTimer;
 #[cfg(feature = "timers")]

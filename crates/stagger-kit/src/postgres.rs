@@ -50,11 +50,38 @@ impl Postgres {
         if !made.status.success() {
             return Err(Error::other(format!("initdb: {made}")));
         }
+        Self::serve(&program("postgres"), "ready to accept connections", port, directory, programs)
+    }
+
+    /// Creates a copy of this server that follows it and is read-only until it is promoted with `select pg_promote()`.
+    ///
+    /// # Errors
+    /// The output of `pg_basebackup` or the server.
+    pub fn standby(&self) -> Result<Self> {
+        let user = User::unprivileged()?;
+        let (port, directory) = (Port::reserve()?, user.directory()?);
+        let data = directory.path().join("data");
+        let program = |name: &str| {
+            let program = Program::at(self.programs.join(name)).arg("-D").arg(&data);
+            program.directory(directory.path()).user(user.clone()).env("LC_ALL", "C")
+        };
+        let source = format!("--dbname={}", self.url());
+        let copy = program("pg_basebackup").args(["--write-recovery-conf", "--checkpoint=fast", "--no-sync", &source]);
+        let copied = copy.run(LIMIT)?;
+        if !copied.status.success() {
+            return Err(Error::other(format!("pg_basebackup: {copied}")));
+        }
+        let programs = self.programs.clone();
+        Self::serve(&program("postgres"), "ready to accept read-only connections", port, directory, programs)
+    }
+
+    /// Starts the server with the data of this directory.
+    fn serve(program: &Program, line: &str, port: Port, data: TempDir, programs: PathBuf) -> Result<Self> {
         let number = port.number().to_string();
-        let server = program("postgres").args(["-h", "127.0.0.1", "-p", &number, "-k", "", "-F"]);
+        let server = program.clone().args(["-h", "127.0.0.1", "-p", &number, "-k", "", "-F"]);
         // The port is open long before recovery is complete.
-        let ready = Ready::Line(Stream::Stderr, "ready to accept connections".to_owned());
-        Ok(Self { server: Server::start(server, ready, LIMIT)?, _data: directory, port, programs })
+        let ready = Ready::Line(Stream::Stderr, line.to_owned());
+        Ok(Self { server: Server::start(server, ready, LIMIT)?, _data: data, port, programs })
     }
 
     /// Returns the server, to kill and restart it.

@@ -6,14 +6,14 @@ use crate::ci::{Note, Options};
 use crate::shell::{Shell, is_installed};
 use crate::workspace;
 
-/// A Debian package with a program that the tests start and cargo cannot build.
+/// A Debian package with a program that the tests start, or a library that they link, and cargo cannot build.
 struct Package {
     /// The package is installed if one of these is in `PATH`, or exists as an absolute path.
     programs: &'static [&'static str],
     debian: &'static str,
 }
 
-const PACKAGES: [Package; 10] = [
+const PACKAGES: [Package; 12] = [
     // The tests render the man page.
     Package { programs: &["man"], debian: "man-db" },
     Package { programs: &["groff"], debian: "groff-base" },
@@ -26,6 +26,10 @@ const PACKAGES: [Package; 10] = [
     // /usr/sbin is not in every user's PATH; the tests look there, too.
     Package { programs: &["nginx", "/usr/sbin/nginx"], debian: "nginx-light" },
     Package { programs: &["redis-server"], debian: "redis-server" },
+    // The server without its service, so that installing it starts nothing.
+    Package { programs: &["mariadbd", "/usr/sbin/mariadbd"], debian: "mariadb-server-core" },
+    // The tests of rules for database clients link it.
+    Package { programs: &["/usr/include/sqlite3.h"], debian: "libsqlite3-dev" },
     // Generates gRPC clients and servers from their definition.
     Package { programs: &["protoc"], debian: "protobuf-compiler" },
     // Run third-party WebSocket servers.
