@@ -1,8 +1,8 @@
 //! Retry rules for the errors of database clients: classifiers for a [`Retrier`](stagger::Retrier), each behind the feature
 //! named for the client.
 //!
-//! [`stagger::classify`] classifies the error codes of the servers, and needs no client. This crate adds the errors that occur
-//! in the client: a lost connection, an exhausted pool, a malformed reply.
+//! [`stagger::classify`] classifies the error codes of the servers, and needs no client; the guide's page about databases has a rule for
+//! seven more clients. This crate adds the errors that occur in the client: a lost connection, an exhausted pool, a malformed reply.
 //!
 //! ```
 //! # #[cfg(feature = "sqlx")] {

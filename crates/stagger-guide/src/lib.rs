@@ -23,6 +23,9 @@ pub mod check {}
 #[doc = include_str!("../../../docs/guide/choosing.md")]
 pub mod choosing {}
 
+#[doc = include_str!("../../../docs/guide/databases.md")]
+pub mod databases {}
+
 #[doc = include_str!("../../../docs/guide/drill.md")]
 pub mod drill {}
 

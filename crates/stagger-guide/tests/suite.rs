@@ -5,6 +5,7 @@ mod suite {
     mod architecture;
     mod choosing;
     mod conformance;
+    mod databases;
     mod delays;
     mod from_backoff;
     mod from_backon;

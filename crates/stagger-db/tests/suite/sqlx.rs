@@ -57,10 +57,25 @@ fn a_database_error_is_classified_by_its_sqlstate() {
         (Some("57P03"), Outcome::TRANSIENT),
         (Some("08006"), Outcome::TRANSIENT),
         (Some("23505"), Outcome::Permanent),
-        (Some("5"), Outcome::Permanent),
+        (Some("25006"), Outcome::TRANSIENT),
         (None, Outcome::Permanent),
     ] {
         assert_eq!(stagger_db::sqlx(&Error::from(Reply(code))), want, "{code:?}");
+    }
+}
+
+#[test]
+fn an_error_of_sqlite_is_classified_by_its_result_code() {
+    for (code, want) in [
+        ("5", Outcome::TRANSIENT),
+        ("517", Outcome::TRANSIENT),
+        ("6", Outcome::TRANSIENT),
+        ("1555", Outcome::Permanent),
+        ("1", Outcome::Permanent),
+        // An SQLSTATE whose low byte is that of SQLITE_BUSY.
+        ("22021", Outcome::Permanent),
+    ] {
+        assert_eq!(stagger_db::sqlx(&Error::from(Reply(Some(code)))), want, "{code}");
     }
 }
 

@@ -1,0 +1,12 @@
+//! The rules for database clients, against real servers.
+
+#[cfg(test)]
+mod suite {
+    mod guide;
+    mod mariadb;
+    mod mongodb;
+    mod postgres;
+    mod recipes;
+    mod redis;
+    mod sqlite;
+}
