@@ -9,4 +9,5 @@ mod suite {
     mod recipes;
     mod redis;
     mod sqlite;
+    mod tonic;
 }

@@ -16,9 +16,14 @@
 mod codes;
 mod response;
 mod timeout;
+#[cfg(feature = "tonic")]
+mod tonic_status;
 
 pub use codes::Codes;
 pub use response::{PREVIOUS_ATTEMPTS, PUSHBACK, code_from_http_status, is_grpc, outcome, outcome_with, pushback};
 #[cfg(any(feature = "tower", feature = "reqwest-middleware"))]
 pub(crate) use timeout::timeout_of;
 pub use timeout::{TIMEOUT, format_timeout, parse_timeout};
+#[cfg(feature = "tonic")]
+#[cfg_attr(docsrs, doc(cfg(feature = "tonic")))]
+pub use tonic_status::tonic;

@@ -53,7 +53,12 @@ pub fn outcome(headers: &HeaderMap) -> Option<Outcome> {
 pub fn outcome_with(headers: &HeaderMap, rule: impl FnOnce(u32) -> Outcome) -> Option<Outcome> {
     let status = headers.get(STATUS)?;
     let code = status.to_str().ok().and_then(|code| code.parse().ok());
-    Some(match (rule(code.unwrap_or(UNKNOWN)), pushback(headers)) {
+    Some(outcome_by(rule(code.unwrap_or(UNKNOWN)), pushback(headers)))
+}
+
+/// Returns the outcome of a status that the server sent, by what its code means and the server's hint.
+pub(super) fn outcome_by(rule: Outcome, hint: Option<ServerHint>) -> Outcome {
+    match (rule, hint) {
         (Outcome::Failed { kind, .. }, hint) => Outcome::Failed { kind, hint },
         (Outcome::Permanent | Outcome::Cancelled, Some(ServerHint::DoNotRetry)) => {
             Outcome::Failed { kind: FailureKind::Throttled, hint: Some(ServerHint::DoNotRetry) }
@@ -61,7 +66,7 @@ pub fn outcome_with(headers: &HeaderMap, rule: impl FnOnce(u32) -> Outcome) -> O
         // Cancelled by the server or a proxy, not by this client.
         (Outcome::Cancelled, _) => Outcome::Permanent,
         (outcome, _) => outcome,
-    })
+    }
 }
 
 /// Returns the gRPC code for a plain HTTP response, as a proxy that does not know gRPC sends it.
