@@ -39,16 +39,19 @@ impl Mariadb {
         let (program, tables) = (Program::find("mariadbd")?, system_tables()?);
         let user = User::unprivileged()?;
         let (port, directory) = (Port::reserve()?, user.directory()?);
-        let data = directory.path().join("data");
-        fs::create_dir(&data)?;
-        user.chown(&data)?;
+        let [data, temporary] = ["data", "tmp"].map(|name| directory.path().join(name));
+        for directory in [&data, &temporary] {
+            fs::create_dir(directory)?;
+            user.chown(directory)?;
+        }
         let argument = |name: &str, path: &Path| format!("--{name}={}", path.display());
-        // No file of options: the machine's own would be read. Small files are created faster.
-        let program = program.arg("--no-defaults").arg(argument("datadir", &data)).args([
-            "--innodb-log-file-size=4M",
-            "--innodb-buffer-pool-size=16M",
-            "--innodb-flush-log-at-trx-commit=2",
-        ]);
+        // No file of options: the machine's own would be read. A server that starts removes the temporary tables of others, so it has a
+        // directory of its own. Small files are created faster.
+        let program = program
+            .arg("--no-defaults")
+            .arg(argument("datadir", &data))
+            .arg(argument("tmpdir", &temporary))
+            .args(["--innodb-log-file-size=4M", "--innodb-buffer-pool-size=16M", "--innodb-flush-log-at-trx-commit=2"]);
         let program = program.directory(directory.path()).user(user);
         let made = program.clone().args(["--bootstrap"]).input(tables).run(LIMIT)?;
         if !made.status.success() {
