@@ -9,5 +9,6 @@ mod suite {
     mod recipes;
     mod redis;
     mod sqlite;
+    mod storage;
     mod tonic;
 }
