@@ -14,14 +14,16 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use reqwest::Client;
-use reqwest_middleware::ClientBuilder;
+use reqwest::redirect::Policy as RedirectPolicy;
+use reqwest::{Client, ClientBuilder};
 use stagger::{Policy, Retrier, policy};
 use stagger_http::reqwest::RetryMiddleware;
 use tokio::net::TcpListener;
 use tokio::time::{Instant, sleep};
 
 const POLICY: Policy = policy!(exponential(ms(50), secs(2)).max_attempts(8));
+/// The time limit of an attempt. reqwest has none by default.
+const TIMEOUT: Duration = Duration::from_secs(5);
 /// Time until a server listens.
 const DOWN: Duration = Duration::from_millis(200);
 
@@ -32,7 +34,7 @@ type Seen = Arc<Mutex<Vec<(&'static str, Option<String>)>>>;
 async fn main() -> Result<(), Box<dyn Error>> {
     let retrier =
         Retrier::new(POLICY).named("shop").on_event(|event| println!("    {}: {:?}", event.target, event.action));
-    let client = ClientBuilder::new(Client::new()).with(RetryMiddleware::new(retrier)).build();
+    let client = RetryMiddleware::new(retrier).build_client(builder(), RedirectPolicy::default())?;
 
     // No server listens on the port, so nothing is sent, and any request is retried.
     let address = TcpListener::bind("127.0.0.1:0").await?.local_addr()?;
@@ -58,13 +60,17 @@ async fn main() -> Result<(), Box<dyn Error>> {
     // … unless it carries a key, by which the server recognizes it.
     println!("the same with a key:");
     let keyed = RetryMiddleware::new(Retrier::new(POLICY)).idempotency_keys();
-    let client = ClientBuilder::new(Client::new()).with(keyed).build();
+    let client = keyed.build_client(builder(), RedirectPolicy::default())?;
     let response = client.post(format!("{shop}/payments")).body("3.50").send().await?;
     let payments = arrived(&seen);
     assert_eq!((response.status(), payments.len()), (StatusCode::OK, 2));
     assert!(payments[0].1.is_some() && payments[0] == payments[1], "{payments:?}");
     println!("    paid, with the key {}", payments[0].1.as_deref().unwrap_or_default());
     Ok(())
+}
+
+fn builder() -> ClientBuilder {
+    Client::builder().timeout(TIMEOUT)
 }
 
 /// Returns the requests that have arrived since the last call.

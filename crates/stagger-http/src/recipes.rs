@@ -5,7 +5,7 @@
 //! The attempt classifies its response, and `stagger` does the rest. The caller gets reqwest's own error.
 //!
 //! ```
-//! use std::time::SystemTime;
+//! use std::time::{Duration, SystemTime};
 //!
 //! use reqwest::{Client, Response};
 //! use stagger::{Marked, Policy, policy};
@@ -34,7 +34,8 @@
 //! # let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
 //! # let url = &format!("http://{}", listener.local_addr()?);
 //! # tokio::spawn(axum::serve(listener, Router::new().route("/", page)).into_future());
-//! let client = Client::new();
+//! // reqwest has no timeout by default.
+//! let client = Client::builder().timeout(Duration::from_secs(5)).build()?;
 //! let page = stagger::retry(&POLICY, || get(&client, url)).await?;
 //! assert_eq!(page.text().await?, "a page");
 //! # assert_eq!(calls.load(std::sync::atomic::Ordering::Relaxed), 3);
@@ -46,10 +47,14 @@
 //! ```
 //!
 //! With a budget, a circuit breaker or listeners, use a [`Retrier`](stagger::Retrier): `api.run(..)`. A POST that may
-//! have been processed must not be retried unless it carries an `Idempotency-Key`. A POST that was never sent may be:
+//! have been processed must not be retried unless it carries an `Idempotency-Key`. A POST that was never sent may be. An error
+//! proves that only if the client follows no redirects, as here: otherwise the connection may have failed to a server that the
+//! POST was redirected to, after it had been processed.
 //!
 //! ```
-//! use reqwest::{Client, Response};
+//! use std::time::Duration;
+//!
+//! use reqwest::{Client, Response, redirect};
 //! use stagger::{Marked, Policy, Retrier, policy};
 //! use stagger_http::{Idempotency, RequestProgress};
 //!
@@ -72,7 +77,8 @@
 //! #     let gone = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
 //! #     format!("http://{}", gone.local_addr()?)
 //! # };
-//! let (api, client) = (Retrier::new(POLICY), Client::new());
+//! let client = Client::builder().redirect(redirect::Policy::none()).timeout(Duration::from_secs(5)).build()?;
+//! let api = Retrier::new(POLICY);
 //! // No server listens at this address.
 //! let error = api.run(|| pay(&client, url)).await.unwrap_err();
 //! assert_eq!(error.attempts(), 4);

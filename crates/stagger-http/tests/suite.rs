@@ -13,6 +13,8 @@ mod suite {
     mod origins;
     mod parity;
     mod readiness;
+    #[cfg(feature = "reqwest-middleware")]
+    mod redirects;
     mod replay;
     mod request_headers;
     #[cfg(feature = "reqwest-middleware")]

@@ -4,6 +4,7 @@
 mod body_replay;
 mod drain;
 mod failure;
+mod hops;
 mod options;
 mod origin;
 mod refresh;
@@ -13,6 +14,7 @@ mod settings;
 pub(crate) use body_replay::BodyReplay;
 pub(crate) use drain::{BodyDrain, poll_begin};
 pub use failure::StatusFailure;
+pub(crate) use hops::Hops;
 pub(crate) use options::retry_options;
 pub(crate) use origin::Origin;
 pub(crate) use refresh::poll_refresh;

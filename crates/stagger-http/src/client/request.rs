@@ -8,6 +8,7 @@ use uuid::Uuid;
 
 use super::body_replay::BodyReplay;
 use super::failure::StatusFailure;
+use super::hops::Hops;
 use super::settings::{CredentialFuture, HeaderMode, Settings};
 use crate::header::{IDEMPOTENCY_KEY, RESERVATION_TOKEN, RETRY_ATTEMPT, TIMEOUT_MS};
 use crate::request::extensions::Deadline;
@@ -88,11 +89,13 @@ impl<P: RequestHead> RequestTracker<P> {
         }
     }
 
-    /// Classifies a response that is not a [success](is_success), and keeps the token of its reservation.
+    /// Classifies a response that is not a [success](is_success), and keeps the token of its reservation. `hops` are those of
+    /// the attempt.
     pub(crate) fn on_response(
         &mut self,
         status: StatusCode,
         headers: &HeaderMap,
+        hops: Hops,
         settings: &Settings<P>,
     ) -> (Outcome, StatusFailure) {
         let reservation = hint::reservation(headers);
@@ -110,12 +113,11 @@ impl<P: RequestHead> RequestTracker<P> {
                 outcome => outcome,
             }
         });
-        let progress = match reservation {
-            // Admission control rejects a request before anything reads it. A 503 or 429 without a reservation may come
-            // from anywhere behind.
-            Some(_) if matches!(status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS) => {
-                RequestProgress::NotProcessed
-            }
+        // Admission control rejects a request before anything reads it. A 503 or 429 without a reservation may come from
+        // anywhere behind.
+        let is_rejected = matches!(status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS);
+        let progress = match (reservation, hops) {
+            (Some(_), Hops::One) if is_rejected => RequestProgress::NotProcessed,
             _ => RequestProgress::MaybeProcessed,
         };
         (self.restrict(outcome, progress, failure.idempotency), failure)
@@ -152,10 +154,16 @@ impl<P: RequestHead> RequestTracker<P> {
     }
 
     /// Starts refreshing the credentials if the response denies the request, refreshing is configured, and it has not been done
-    /// in this call.
-    pub(crate) fn refresh(&mut self, status: StatusCode, settings: &Settings<P>) -> Option<CredentialFuture> {
+    /// in this call. `hops` are those of the attempt: what another server denies may have been processed before.
+    pub(crate) fn refresh(
+        &mut self,
+        status: StatusCode,
+        hops: Hops,
+        settings: &Settings<P>,
+    ) -> Option<CredentialFuture> {
         let is_denied = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
-        let may_help = is_denied && self.body == BodyReplay::Possible && !self.has_refreshed;
+        let is_safe = || hops == Hops::One || self.idempotency(settings).allows_retry(RequestProgress::MaybeProcessed);
+        let may_help = is_denied && self.body == BodyReplay::Possible && !self.has_refreshed && is_safe();
         let refresh = settings.refresh_credentials.as_ref().filter(|_| may_help)?;
         self.has_refreshed = true;
         Some(refresh(&self.head))

@@ -10,8 +10,9 @@ use stagger::time::{Sleep, Tokio};
 use stagger::{Attempt, Outcome, PollRetry, Rejected, Retrier, StopReason, classify};
 
 use super::error;
+use super::redirects::Redirects;
 use crate::client::{
-    BodyDrain, BodyReplay, Origin, RequestTracker, Settings, StatusFailure, deadline, insert_attempt, is_success,
+    BodyDrain, BodyReplay, Hops, Origin, RequestTracker, Settings, StatusFailure, deadline, insert_attempt, is_success,
     poll_begin, poll_refresh,
 };
 use crate::request::progress::RequestProgress;
@@ -19,6 +20,7 @@ use crate::request::progress::RequestProgress;
 /// The state of one call: a request and its attempts.
 pub(super) struct RetryCall<'s> {
     settings: &'s Settings<Request>,
+    redirects: &'s Redirects,
     call: PollRetry<Tokio, &'s Retrier>,
     request: RequestTracker<Request>,
     drain: Option<BodyDrain<Body, <Tokio as Sleep>::Sleeping>>,
@@ -29,12 +31,18 @@ pub(super) struct RetryCall<'s> {
 pub(super) type Sending<'a> = Pin<Box<dyn Future<Output = Result<Response>> + Send + 'a>>;
 
 impl<'s> RetryCall<'s> {
-    pub(super) fn new(request: Request, extensions: &Extensions, settings: &'s Settings<Request>) -> Self {
+    pub(super) fn new(
+        request: Request,
+        extensions: &Extensions,
+        settings: &'s Settings<Request>,
+        redirects: &'s Redirects,
+    ) -> Self {
         let deadline = deadline(extensions, request.headers(), &Tokio);
         let url = request.url();
         let origin = Origin::new(url.scheme(), url.host_str().unwrap_or(""), url.port());
         Self {
             settings,
+            redirects,
             call: PollRetry::from_retrier(&settings.retrier, Tokio, deadline).untimed().target(origin),
             request: RequestTracker::new(request, settings),
             drain: None,
@@ -55,15 +63,17 @@ impl<'s> RetryCall<'s> {
                 };
                 insert_attempt(extensions, attempt);
                 let request = self.next_attempt(attempt);
+                let followed = self.redirects.followed();
                 let mut sending = self.call.attempt(|| next.clone().run(request, extensions));
                 let end = poll_fn(|cx| self.poll_end(&mut sending, cx)).await;
                 // Releases what the attempt holds before anything else happens.
                 drop(sending);
+                let hops = self.redirects.hops_since(followed);
                 let last = match end {
                     Some(Ok(response)) => {
-                        let Some((outcome, failure)) = self.on_response(&response) else { return Ok(response) };
+                        let Some((outcome, failure)) = self.on_response(&response, hops) else { return Ok(response) };
                         let response = Box::new(response);
-                        let outcome = match self.request.refresh(failure.status(), self.settings) {
+                        let outcome = match self.request.refresh(failure.status(), hops, self.settings) {
                             Some(mut credentials) => {
                                 let fresh = poll_fn(|cx| poll_refresh(&mut self.call, &mut credentials, cx)).await;
                                 self.request.on_refreshed(fresh, self.settings)
@@ -72,7 +82,7 @@ impl<'s> RetryCall<'s> {
                         };
                         self.on_decided(outcome, failure, *response).map(Ok)
                     }
-                    Some(Err(error)) => self.on_error(error).map(Err),
+                    Some(Err(error)) => self.on_error(error, hops).map(Err),
                     None => self.on_timeout().map(Err),
                 };
                 if let Some(last) = last {
@@ -105,13 +115,13 @@ impl<'s> RetryCall<'s> {
     }
 
     /// Classifies a response. Returns `None` for a success, which ends the call.
-    fn on_response(&mut self, response: &Response) -> Option<(Outcome, StatusFailure)> {
+    fn on_response(&mut self, response: &Response, hops: Hops) -> Option<(Outcome, StatusFailure)> {
         let (status, headers) = (response.status(), response.headers());
         if is_success(status, headers) {
             self.call.succeeded();
             return None;
         }
-        let failure = self.request.on_response(status, headers, self.settings);
+        let failure = self.request.on_response(status, headers, hops, self.settings);
         if !error::is_from_origin(response, self.request.head.url()) {
             self.request.forget_reservation();
         }
@@ -128,8 +138,8 @@ impl<'s> RetryCall<'s> {
     }
 
     /// Decides about an error. Returns it if it is the last.
-    fn on_error(&mut self, mut error: Error) -> Option<Error> {
-        if self.stopped(&mut error).is_some() {
+    fn on_error(&mut self, mut error: Error, hops: Hops) -> Option<Error> {
+        if self.stopped(&mut error, hops).is_some() {
             return Some(error);
         }
         self.last = Some(error);
@@ -137,8 +147,8 @@ impl<'s> RetryCall<'s> {
     }
 
     /// Decides about an error. The rules see all of it, and listeners see no secrets of its URL.
-    fn stopped(&mut self, error: &mut Error) -> Option<StopReason> {
-        let outcome = self.error_outcome(error);
+    fn stopped(&mut self, error: &mut Error, hops: Hops) -> Option<StopReason> {
+        let outcome = self.error_outcome(error, hops);
         let url = reqwest_error(error).and_then(error::hide_url_secrets);
         let stop = match &*error {
             Error::Reqwest(error) => self.call.failed(outcome, Some(error)),
@@ -150,11 +160,11 @@ impl<'s> RetryCall<'s> {
         stop
     }
 
-    fn error_outcome(&mut self, error: &Error) -> Outcome {
+    fn error_outcome(&mut self, error: &Error, hops: Hops) -> Outcome {
         match error {
             Error::Reqwest(error) => {
                 let outcome = self.call.explicit_outcome(error).unwrap_or_else(|| error::outcome(error));
-                self.classify(outcome, error::request_progress(error))
+                self.classify(outcome, error::request_progress(error, hops))
             }
             Error::Middleware(inner) => {
                 let explicit = self.call.explicit_outcome(error).or_else(|| self.call.explicit_outcome(inner));

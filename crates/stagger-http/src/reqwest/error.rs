@@ -1,6 +1,7 @@
 use reqwest::{Error, Response, Url};
 use stagger::{Outcome, classify};
 
+use crate::client::Hops;
 use crate::request::progress::RequestProgress;
 
 /// Classifies an error that the retrier has no rule for.
@@ -13,9 +14,13 @@ pub(crate) fn is_permanent(error: &Error) -> bool {
     error.is_builder() || error.is_redirect() || error.is_upgrade()
 }
 
-/// Returns how far the request got.
-pub(super) fn request_progress(error: &Error) -> RequestProgress {
-    if error.is_connect() { RequestProgress::NotSent } else { RequestProgress::MaybeProcessed }
+/// Returns how far the request of an attempt with these hops got.
+pub(super) fn request_progress(error: &Error, hops: Hops) -> RequestProgress {
+    match hops {
+        Hops::One if error.is_connect() => RequestProgress::NotSent,
+        // A server that has processed the request may have redirected it to the one that could not be reached.
+        Hops::One | Hops::Unknown => RequestProgress::MaybeProcessed,
+    }
 }
 
 /// Removes the user information, the query and the fragment from the URL of an error, since tokens are often in them.

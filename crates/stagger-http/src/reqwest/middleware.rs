@@ -2,15 +2,17 @@ use core::fmt;
 
 use http::{Extensions, HeaderMap, Method};
 use reqwest::Request;
-use reqwest_middleware::{Middleware, Next};
+use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, Middleware, Next};
 use stagger::Retrier;
 
 use super::call::{RetryCall, Sending};
+use super::redirects::Redirects;
 use crate::client::{self, RequestHead, Settings};
 
 /// A middleware that retries requests. See the [module](super) for what it does.
 pub struct RetryMiddleware {
     settings: Settings<Request>,
+    redirects: Redirects,
 }
 
 impl RetryMiddleware {
@@ -24,7 +26,50 @@ impl RetryMiddleware {
     /// the retrier a [shared](Retrier::shared_budget) one.
     #[must_use]
     pub fn new(retrier: impl Into<Retrier>) -> Self {
-        Self { settings: Settings::new(retrier.into().look_into::<reqwest::Error>()) }
+        let settings = Settings::new(retrier.into().look_into::<reqwest::Error>());
+        Self { settings, redirects: Redirects::default() }
+    }
+
+    /// Builds a client with this middleware alone, which follows redirects according to `policy`.
+    ///
+    /// The redirects are [watched](Redirects::watch), and reqwest's own retries are switched off, so that they do not
+    /// multiply the attempts. The redirect and retry policies of `client` are replaced; everything else is kept. reqwest has
+    /// no timeout by default: set one, or [`Retrier::timeout`].
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use reqwest::{Client, redirect::Policy};
+    /// use stagger_http::reqwest::RetryMiddleware;
+    ///
+    /// let builder = Client::builder().timeout(Duration::from_secs(5));
+    /// let client = RetryMiddleware::new(stagger::Policy::DEFAULT).build_client(builder, Policy::default())?;
+    /// # drop(client);
+    /// # Ok::<(), reqwest::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Returns reqwest's error if the client cannot be built.
+    pub fn build_client(
+        self,
+        client: reqwest::ClientBuilder,
+        policy: reqwest::redirect::Policy,
+    ) -> reqwest::Result<ClientWithMiddleware> {
+        let (policy, redirects) = Redirects::watch(policy);
+        let client = client.redirect(policy).retry(reqwest::retry::never()).build()?;
+        Ok(ClientBuilder::new(client).with(self.redirects(redirects)).build())
+    }
+
+    /// Sets what is known about the redirects that the client follows. Default: it may follow some, and nothing is known
+    /// about them.
+    ///
+    /// Without it, a request that is not idempotent is not retried after an attempt that another server may have ended:
+    /// neither if the connection could not be established, nor if the request was rejected with a reservation, nor with
+    /// refreshed credentials.
+    #[must_use]
+    pub fn redirects(mut self, redirects: Redirects) -> Self {
+        self.redirects = redirects;
+        self
     }
 
     fn update_common(mut self, change: impl FnOnce(&mut Settings<Request>)) -> Self {
@@ -44,7 +89,7 @@ impl Middleware for RetryMiddleware {
         'n: 'f,
         Self: 'f,
     {
-        RetryCall::new(request, extensions, &self.settings).run(extensions, next)
+        RetryCall::new(request, extensions, &self.settings, &self.redirects).run(extensions, next)
     }
 }
 
@@ -64,6 +109,6 @@ impl RequestHead for Request {
 
 impl fmt::Debug for RetryMiddleware {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RetryMiddleware").field("settings", &self.settings).finish()
+        f.debug_struct("RetryMiddleware").field("settings", &self.settings).field("redirects", &self.redirects).finish()
     }
 }

@@ -9,6 +9,8 @@
 //!
 //! - Readiness is respected: `poll_ready` is called before every attempt, and no readiness is held during backoff.
 //! - A request that is not safe to retry is not retried: see [`Idempotency`](crate::Idempotency).
+//!   What an error says is believed of the request that the layer sent. So a layer that follows redirects belongs above a
+//!   [`RetryLayer`]: below it, a connection that is refused on the second hop looks like a request that was never sent.
 //! - Server hints such as `Retry-After` are honored: see [`hint`](crate::hint). So are the reservations of an
 //!   [`AdmissionLayer`]: the retry comes at the reserved time, with the reservation's token.
 //! - Nested calls, made inside an attempt, do not retry: see [`stagger::scope`]. [`CallerContextLayer`] extends this to the

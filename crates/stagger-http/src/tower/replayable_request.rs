@@ -10,7 +10,9 @@ use stagger::{Attempt, Instant, Outcome};
 use super::replay::ReplayBody;
 use super::saved_head::SavedHead;
 use super::settings::Settings;
-use crate::client::{CredentialFuture, Origin, RequestTracker, StatusFailure, deadline, insert_attempt, is_success};
+use crate::client::{
+    CredentialFuture, Hops, Origin, RequestTracker, StatusFailure, deadline, insert_attempt, is_success,
+};
 use crate::request::progress::RequestProgress;
 
 /// A request that can be sent several times, and the classification of its responses.
@@ -69,7 +71,7 @@ impl<B: Body<Data = Bytes> + Unpin> ReplayableRequest<B> {
             return None;
         }
         self.attempt_ended();
-        Some(self.request.on_response(status, headers, &settings.common))
+        Some(self.request.on_response(status, headers, Hops::One, &settings.common))
     }
 
     /// Classifies a failure without a response.
@@ -80,7 +82,7 @@ impl<B: Body<Data = Bytes> + Unpin> ReplayableRequest<B> {
 
     /// Starts refreshing the credentials if that may help: see [`RequestTracker::refresh`].
     pub(super) fn refresh(&mut self, failure: StatusFailure, settings: &Settings) -> Option<CredentialFuture> {
-        self.request.refresh(failure.status(), &settings.common)
+        self.request.refresh(failure.status(), Hops::One, &settings.common)
     }
 
     /// Restores the head after the first attempt.

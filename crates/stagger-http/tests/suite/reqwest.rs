@@ -16,7 +16,7 @@ use stagger::breaker::CircuitBreaker;
 use stagger::observe::Action;
 use stagger::time::{Clock as _, Tokio};
 use stagger::{Policy, Rejected, Retrier, StopReason, policy};
-use stagger_http::reqwest::RetryMiddleware;
+use stagger_http::reqwest::{Redirects, RetryMiddleware};
 use stagger_http::{Deadline, Idempotency, StatusFailure, attempt_number};
 use tokio::net::TcpListener;
 use tokio::time::{Instant, sleep};
@@ -107,6 +107,15 @@ fn retry() -> RetryMiddleware {
     RetryMiddleware::new(Retrier::new(POLICY))
 }
 
+/// The middleware over a client that follows no redirects.
+fn retry_one_hop() -> RetryMiddleware {
+    retry().redirects(Redirects::none())
+}
+
+fn without_redirects() -> Client {
+    Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap()
+}
+
 /// Counts the attempts and forwards them to the network.
 #[derive(Clone, Default)]
 struct Counter(Arc<AtomicU32>);
@@ -149,12 +158,12 @@ async fn the_last_response_is_returned_unchanged() {
     assert_eq!(response.text().await.unwrap(), "said the server");
 }
 
-// Nothing was sent, so even a POST is retried.
+// Nothing was sent, and no redirect was followed, so even a POST is retried.
 #[tokio::test(start_paused = true)]
 async fn ht_23_a_refused_connection_is_retried_for_any_request_and_the_error_is_reqwests_own() {
     let gone = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let (attempts, start) = (Counter::default(), Instant::now());
-    let client = ClientBuilder::new(Client::new()).with(retry()).with(attempts.clone()).build();
+    let client = ClientBuilder::new(without_redirects()).with(retry_one_hop()).with(attempts.clone()).build();
     let error = client.post(format!("http://{gone}/")).body("pay").send().await.unwrap_err();
     assert!(matches!(error, Error::Reqwest(_)) && error.is_connect(), "{error:?}");
     assert_eq!((attempts.0.load(Ordering::Relaxed), start.elapsed()), (4, ms(300)));
@@ -334,7 +343,7 @@ async fn a_reservation_is_honored_to_the_tick_and_its_token_is_sent_once() {
 #[tokio::test(start_paused = true)]
 async fn a_denied_request_is_retried_once_with_fresh_credentials() {
     let server = Server::new([status(401), status(401)]);
-    let refreshing = retry().refresh_credentials(|request| {
+    let refreshing = retry_one_hop().refresh_credentials(|request| {
         assert_eq!(request.headers()["authorization"], "stale");
         async { Some(HeaderMap::from_iter([(http::header::AUTHORIZATION, "fresh".parse().unwrap())])) }
     });
@@ -480,7 +489,7 @@ async fn a_post_that_admission_rejected_is_sent_again_at_its_reserved_time() {
     let reserved = status_with_header(503, "stagger-reservation", "1520;token=0123456789abcdef0123456789abcdef");
     let plain = status_with_header(503, "retry-after", "1");
     let server = Server::new([reserved, plain]);
-    let response = server.behind(retry()).post(URL).body("an order").send().await.unwrap();
+    let response = server.behind(retry_one_hop()).post(URL).body("an order").send().await.unwrap();
     assert_eq!(response.status(), 503, "a plain 503 says nothing about how far the request got");
     assert_eq!(server.times(), [ms(0), ms(1520)]);
 }
