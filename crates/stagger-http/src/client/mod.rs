@@ -7,6 +7,7 @@ mod failure;
 mod hops;
 mod options;
 mod origin;
+mod outcome;
 mod refresh;
 mod request;
 mod settings;
@@ -17,6 +18,7 @@ pub use failure::StatusFailure;
 pub(crate) use hops::Hops;
 pub(crate) use options::retry_options;
 pub(crate) use origin::Origin;
+pub(crate) use outcome::outcome_of_error;
 pub(crate) use refresh::poll_refresh;
 #[cfg(feature = "reqwest-middleware")]
 pub(crate) use request::RequestHead;

@@ -2,5 +2,7 @@
 
 #[cfg(any(feature = "tower", feature = "reqwest-middleware"))]
 pub(crate) mod extensions;
+#[cfg(feature = "hyper")]
+pub(crate) mod hyper;
 pub(crate) mod idempotency;
 pub(crate) mod progress;

@@ -12,17 +12,24 @@ pub enum RequestProgress {
     NotSent,
     /// The server may have processed some or all of the request.
     MaybeProcessed,
-    /// The server has certainly not processed the request: it refused the stream, closed the connection before reading, or
-    /// rejected the request with a [reservation](crate::hint::reservation).
+    /// The request was certainly not processed: it was cancelled before any of it was written, the server refused its stream
+    /// or excluded it when it went away, or the server rejected it with a [reservation](crate::hint::reservation).
     /// Retried once per call without a delay, or at the reserved time; later ones wait like other failures.
     NotProcessed,
 }
 
 impl RequestProgress {
-    /// Determines the progress from the I/O errors in the [chain](classify::links) of `error`.
+    /// Determines the progress from the first error in the [chain](classify::links) of `error` that tells it.
     ///
-    /// Returns [`NotSent`](Self::NotSent) if one of them means that no connection was made (refused, host or network
-    /// unreachable, network down, address not available), and [`MaybeProcessed`](Self::MaybeProcessed) otherwise.
+    /// | error | progress | feature |
+    /// |---|---|---|
+    /// | an I/O error that means that no connection was made (refused, host or network unreachable, network down, address not available) | [`NotSent`](Self::NotSent) | |
+    /// | hyper-util's client could not connect | [`NotSent`](Self::NotSent) | `hyper` |
+    /// | hyper cancelled the request before it wrote any of it, such as on a pooled connection that is found closed | [`NotProcessed`](Self::NotProcessed) | `hyper` |
+    /// | the server refused the HTTP/2 stream (`REFUSED_STREAM`), or went away (GOAWAY) and excluded it | `NotProcessed` | `hyper` |
+    /// | tower's `LoadShed` was overloaded | `NotProcessed` | `tower` |
+    /// | the request's own body failed | [`MaybeProcessed`](Self::MaybeProcessed), whatever its cause | `hyper` |
+    /// | any other | `MaybeProcessed` | |
     ///
     /// ```
     /// use std::io;
@@ -35,13 +42,25 @@ impl RequestProgress {
     /// ```
     #[must_use]
     pub fn from_error(error: &(dyn Error + 'static)) -> Self {
-        use io::ErrorKind::{AddrNotAvailable, ConnectionRefused, HostUnreachable, NetworkDown, NetworkUnreachable};
-        let not_sent = classify::links(error).filter_map(|link| link.downcast_ref::<io::Error>()).any(|error| {
-            matches!(
-                error.kind(),
-                ConnectionRefused | HostUnreachable | NetworkUnreachable | NetworkDown | AddrNotAvailable
-            )
-        });
-        if not_sent { Self::NotSent } else { Self::MaybeProcessed }
+        classify::links(error).find_map(of_link).unwrap_or(Self::MaybeProcessed)
     }
+}
+
+/// Returns the progress that one error of a chain tells.
+fn of_link(link: &(dyn Error + 'static)) -> Option<RequestProgress> {
+    #[cfg(feature = "tower")]
+    if link.is::<::tower::load_shed::error::Overloaded>() {
+        return Some(RequestProgress::NotProcessed);
+    }
+    #[cfg(feature = "hyper")]
+    if let Some(progress) = super::hyper::progress(link) {
+        return Some(progress);
+    }
+    link.downcast_ref().filter(|error| is_unconnected(error)).map(|_| RequestProgress::NotSent)
+}
+
+/// Returns whether an I/O error means that no connection was made.
+fn is_unconnected(error: &io::Error) -> bool {
+    use io::ErrorKind::{AddrNotAvailable, ConnectionRefused, HostUnreachable, NetworkDown, NetworkUnreachable};
+    matches!(error.kind(), ConnectionRefused | HostUnreachable | NetworkUnreachable | NetworkDown | AddrNotAvailable)
 }

@@ -13,7 +13,7 @@ use super::error;
 use super::redirects::Redirects;
 use crate::client::{
     BodyDrain, BodyReplay, Hops, Origin, RequestTracker, Settings, StatusFailure, deadline, insert_attempt, is_success,
-    poll_begin, poll_refresh,
+    outcome_of_error, poll_begin, poll_refresh,
 };
 use crate::request::progress::RequestProgress;
 
@@ -163,8 +163,9 @@ impl<'s> RetryCall<'s> {
     fn error_outcome(&mut self, error: &Error, hops: Hops) -> Outcome {
         match error {
             Error::Reqwest(error) => {
-                let outcome = self.call.explicit_outcome(error).unwrap_or_else(|| error::outcome(error));
-                self.classify(outcome, error::request_progress(error, hops))
+                let progress = error::request_progress(error, hops);
+                let explicit = self.call.explicit_outcome(error);
+                self.classify(outcome_of_error(explicit, progress, Some(error), || error::outcome(error)), progress)
             }
             Error::Middleware(inner) => {
                 let explicit = self.call.explicit_outcome(error).or_else(|| self.call.explicit_outcome(inner));

@@ -17,9 +17,9 @@ pub(crate) fn is_permanent(error: &Error) -> bool {
 /// Returns how far the request of an attempt with these hops got.
 pub(super) fn request_progress(error: &Error, hops: Hops) -> RequestProgress {
     match hops {
-        Hops::One if error.is_connect() => RequestProgress::NotSent,
-        // A server that has processed the request may have redirected it to the one that could not be reached.
-        Hops::One | Hops::Unknown => RequestProgress::MaybeProcessed,
+        Hops::One => RequestProgress::from_error(error),
+        // A server that has processed the request may have redirected it to the one that the error is about.
+        Hops::Unknown => RequestProgress::MaybeProcessed,
     }
 }
 

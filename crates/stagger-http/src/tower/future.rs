@@ -17,7 +17,7 @@ use super::error::Error;
 use super::replay::ReplayBody;
 use super::replayable_request::ReplayableRequest;
 use super::settings::{Settings, SharedSettings};
-use crate::client::{BodyDrain, CredentialFuture, StatusFailure, poll_begin, poll_refresh};
+use crate::client::{BodyDrain, CredentialFuture, StatusFailure, outcome_of_error, poll_begin, poll_refresh};
 use crate::request::progress::RequestProgress;
 
 pin_project! {
@@ -128,13 +128,11 @@ where
                         }
                     }
                     Err(error) => {
-                        let sent = this.call.retrier().request_progress(&error, this.call.as_error(&error));
-                        let outcome = if sent == RequestProgress::NotProcessed {
-                            Outcome::NotProcessed
-                        } else {
-                            this.call.outcome(&error)
-                        };
-                        let outcome = this.request.on_failure(outcome, sent, this.call.retrier());
+                        let link = this.call.as_error(&error);
+                        let progress = this.call.retrier().request_progress(&error, link);
+                        let explicit = this.call.explicit_outcome(&error);
+                        let outcome = outcome_of_error(explicit, progress, link, || this.call.outcome(&error));
+                        let outcome = this.request.on_failure(outcome, progress, this.call.retrier());
                         if this.call.failed(outcome, Some(&error)).is_some() {
                             return Poll::Ready(Err(Error::Service(error)));
                         }

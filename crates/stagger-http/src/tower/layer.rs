@@ -63,7 +63,7 @@ impl<T> RetryLayer<T> {
     /// Creates a layer like [`new`](RetryLayer::new), on `timer`.
     #[must_use]
     pub fn with_timer(timer: T, retrier: impl Into<Retrier>) -> Self {
-        let common = client::Settings::new(retrier.into());
+        let common = client::Settings::new(look_into_known(retrier.into()));
         let settings = Settings { common, replay: 64 * 1024, progress: Vec::new() };
         Self { settings: Arc::new(settings), timer }
     }
@@ -78,8 +78,8 @@ impl<T> RetryLayer<T> {
     /// Sets how far a request got that failed with an error of type `E`. The first rule for the type applies.
     ///
     /// Built in: [`RequestProgress::from_error`] for errors that the retrier can examine: an [`std::io::Error`], a `Box<dyn Error>`
-    /// or the like, and types that it has a rule for or [looks into](Retrier::look_into). Errors of other types without a
-    /// rule are [`RequestProgress::MaybeProcessed`].
+    /// or the like, with the feature `hyper` the errors of hyper, hyper-util's client and h2, and types that it has a rule for
+    /// or [looks into](Retrier::look_into). Errors of other types without a rule are [`RequestProgress::MaybeProcessed`].
     #[must_use]
     pub fn classify_progress<E: Any>(self, classify: impl Fn(&E) -> RequestProgress + Send + Sync + 'static) -> Self {
         self.update(|settings| settings.progress.push(Arc::new(move |error| error.downcast_ref().map(&classify))))
@@ -93,6 +93,15 @@ impl<T> RetryLayer<T> {
         change(Arc::make_mut(&mut self.settings));
         self
     }
+}
+
+/// Lets the retrier examine the errors that tell how far a request got.
+fn look_into_known(retrier: Retrier) -> Retrier {
+    let retrier = retrier.look_into::<::tower::load_shed::error::Overloaded>();
+    #[cfg(feature = "hyper")]
+    let retrier =
+        retrier.look_into::<hyper_util::client::legacy::Error>().look_into::<hyper::Error>().look_into::<h2::Error>();
+    retrier
 }
 
 client::retry_options!([T] RetryLayer<T>, request::Parts);

@@ -5,12 +5,13 @@ use std::sync::{Arc, Mutex};
 
 use http::Method;
 use stagger::Retrier;
+use stagger::observe::Action;
 use stagger::time::Tokio;
 use stagger_http::RequestProgress;
 use stagger_http::tower::RetryLayer;
 use tokio::time::{Instant, sleep};
 use tower::load_shed::error::Overloaded;
-use tower::{BoxError as Error, ServiceBuilder, ServiceExt as _};
+use tower::{BoxError as Error, Layer as _, ServiceBuilder, ServiceExt as _};
 
 use super::tower::{LayerRequest, POLICY, ms, request, server, status};
 
@@ -67,6 +68,29 @@ async fn shed_requests_are_retried() {
     let arrived = five_succeed_over!([503, 200], shedding);
     let shed = *shed.lock().unwrap();
     assert!(arrived == 5 + 1 && shed >= 3, "two fit: {arrived} arrived, {shed} were shed");
+}
+
+// Nothing was sent, so even a POST is: at once, and then after its delay.
+#[tokio::test(start_paused = true)]
+async fn a_shed_post_is_retried_without_a_rule() {
+    let delays = Arc::new(Mutex::new(Vec::new()));
+    let log = Arc::clone(&delays);
+    let retrier = Retrier::new(POLICY).on_event(move |event| {
+        if let Action::Retry { after, .. } = event.action {
+            log.lock().unwrap().push(after);
+        }
+    });
+    let (server, seen) = server([status(200)]);
+    let busy = ServiceBuilder::new().load_shed().concurrency_limit(1).map_future(|response| async {
+        sleep(ms(10)).await;
+        response.await
+    });
+    let client = RetryLayer::new(retrier).layer(busy.service(server));
+    let calls = [(); 2].map(|()| tokio::spawn(client.clone().oneshot(request(Method::POST, "pay"))));
+    for call in calls {
+        assert_eq!(call.await.unwrap().unwrap().status(), 200);
+    }
+    assert_eq!((seen.lock().unwrap().len(), delays.lock().unwrap().clone()), (2, vec![ms(0), ms(100)]));
 }
 
 // Retries wait for the rate limit like first attempts.

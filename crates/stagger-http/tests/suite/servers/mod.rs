@@ -1,7 +1,11 @@
 //! Tests against real servers on loopback.
 
+#[cfg(feature = "hyper")]
+mod frames;
 mod killed;
 mod nginx;
+#[cfg(feature = "hyper")]
+mod not_processed;
 mod sockets;
 
 use core::future::Future;
