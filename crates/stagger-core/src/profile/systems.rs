@@ -55,6 +55,20 @@ profiles! {
     exponential(ms(25), secs(20)).throttled_base(secs(1)).max_attempts(4).hint_mode(HintMode::Clamp(secs(5)))
         .unlimited_hint();
 
+    /// OpenAI's SDK for Python: down to 75 % of the capped ceiling, 3 attempts. A hint replaces the delay, and one of more
+    /// than two minutes ends the call. A hint of zero is ignored there, and followed here. Versions 1 ignored a hint of
+    /// more than a minute.
+    OPENAI = "openai" from "OpenAI SDK for Python" version "3.54.0" in "PyPI openai, _base_client.py, _constants.py",
+    jitter(Capped::First, &Band::shares(75, 100)):
+    exponential(ms(500), secs(8)).max_attempts(3).hint_mode(HintMode::Exact).max_hint(mins(2));
+
+    /// Anthropic's SDK for Python: the delays of [`OPENAI`]. A hint replaces the delay, however long it is. A hint of zero
+    /// is ignored there, and followed here.
+    ANTHROPIC = "anthropic" from "Anthropic SDK for Python" version "2.12.0"
+        in "PyPI anthropic, _base_client.py, _constants.py",
+    jitter(Capped::First, &Band::shares(75, 100)):
+    exponential(ms(500), secs(8)).max_attempts(3).hint_mode(HintMode::Exact).unlimited_hint();
+
     /// The article that made jitter known, with decorrelated jitter as it was published: `min(cap, U[base, 3 ·
     /// previous])` with the simulator's 5 ms and 2 s, which piles clients up on the cap. The article's full and equal
     /// jitter are [`Jitter::Full`](crate::Jitter::Full) and [`Jitter::Equal`](crate::Jitter::Equal).

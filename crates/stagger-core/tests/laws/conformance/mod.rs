@@ -22,6 +22,7 @@ mod aws;
 mod cenkalti;
 mod failsafe;
 mod grpc;
+mod model_providers;
 mod polly;
 mod resilience4j;
 mod series;
