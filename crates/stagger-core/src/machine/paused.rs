@@ -1,6 +1,6 @@
 use core::time::Duration;
 
-use crate::machine::state::{DECIDED, RetryState};
+use crate::machine::state::{DECIDED, IN_FLIGHT, RetryState};
 use crate::numbers::instant::{Instant, nanos};
 use crate::numbers::seed::Seed;
 
@@ -13,8 +13,9 @@ use crate::numbers::seed::Seed;
 /// Permits are not part of it: release them before pausing, and acquire a new one with
 /// [`RetryMachine::reacquire`](crate::machine::RetryMachine::reacquire).
 ///
-/// With the feature `serde` it is written as a table of numbers that every format can store. Reading rejects numbers
-/// that no state can have. The table is internal to this library, and later versions can read it.
+/// With the feature `serde` it is written as a table of numbers below 2⁵³, and of texts for the larger ones, so that it
+/// survives formats and programs whose numbers are all `f64`, such as JavaScript. Reading rejects values that no state
+/// can have. The table is internal to this library, and later versions can read it.
 ///
 /// ```
 /// use core::time::Duration;
@@ -32,21 +33,23 @@ use crate::numbers::seed::Seed;
 pub struct Paused {
     /// Its start is relative to the epoch of no clock: the elapsed time is in `elapsed`, if it was tracked.
     state: RetryState,
+    /// At most what a clock can show: 2⁶³ − 1 ns.
     elapsed: Duration,
     seed: Seed,
 }
 
 impl RetryState {
     /// Pauses this state, with the seed of its delays. `now` is the time of the clock that drove it. An attempt in
-    /// progress counts as made, and the next one is a retry, which needs a permit.
+    /// progress counts as made, and the next one is a retry, which needs a permit; what follows it is for
+    /// [`RetryMachine::decide_unrecorded`](crate::machine::RetryMachine::decide_unrecorded) to decide.
     #[must_use]
     pub const fn pause(self, seed: Seed, now: Instant) -> Paused {
         let elapsed = match self.start() {
             Some(start) => now.saturating_since(start),
             None => Duration::ZERO,
         };
-        let decided = if self.attempt > 0 { DECIDED } else { 0 };
-        Paused { state: Self { start: Instant::ZERO, flags: self.flags | decided, ..self }, elapsed, seed }
+        let in_flight = if self.attempt > 0 && self.flags & DECIDED == 0 { DECIDED | IN_FLIGHT } else { 0 };
+        Paused { state: Self { start: Instant::ZERO, flags: self.flags | in_flight, ..self }, elapsed, seed }
     }
 }
 
@@ -55,6 +58,13 @@ impl Paused {
     #[must_use]
     pub const fn attempt(&self) -> u32 {
         self.state.attempt()
+    }
+
+    /// Returns whether the last of these attempts was in progress, so that its outcome is not known. If it was paused
+    /// before each attempt in case the attempt kills the process, the attempt has probably done so.
+    #[must_use]
+    pub const fn is_in_flight(&self) -> bool {
+        self.state.flags & IN_FLIGHT != 0
     }
 
     /// Returns the time that had passed since the start of the call; `None` if it was not tracked.
@@ -72,7 +82,7 @@ impl Paused {
     /// Adds `by` to the elapsed time, to count the pause against a time limit.
     #[must_use]
     pub const fn advanced_by(self, by: Duration) -> Self {
-        Self { elapsed: self.elapsed.saturating_add(by), ..self }
+        Self { elapsed: Duration::from_nanos(nanos(self.elapsed.saturating_add(by))), ..self }
     }
 
     /// Returns the state on a clock at `now`. If the start would lie before the epoch of this clock, it is moved there,
@@ -97,44 +107,77 @@ mod serde {
     use super::Paused;
     use crate::machine::state::{FLAGS, RetryState};
     use crate::numbers::instant::Instant;
+    use crate::numbers::instant::nanos;
     use crate::numbers::seed::Seed;
 
     /// The bit of the stored flags that says whether the start of the call is known.
     const TIMED: u8 = 1;
 
-    /// Some formats do not have all of `u64`, and some readers do not preserve a fraction to the last bit, so both are
-    /// written as the signed number with the same bits.
+    /// JavaScript and others read every number as an `f64`, which rounds integers above 2⁵³, and some readers do not
+    /// preserve a fraction to the last bit: the numbers that need 64 bits are written as text.
     #[derive(Serialize, Deserialize)]
     #[serde(rename = "Paused")]
     struct Table {
         attempt: u32,
         episode: u16,
         flags: u8,
-        carry: i64,
+        #[serde(with = "as_text")]
+        carry_ns: f64,
         elapsed: Duration,
-        seed: i64,
+        #[serde(with = "as_text")]
+        seed: u64,
     }
 
     impl Serialize for Paused {
         fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
             let RetryState { start: _, carry, attempt, episode, flags, is_timed } = self.state;
             let flags = if is_timed { flags | TIMED } else { flags };
-            let (carry, seed) = (carry.to_bits() as i64, self.seed.get() as i64);
-            Table { attempt, episode, flags, carry, elapsed: self.elapsed, seed }.serialize(serializer)
+            let seed = self.seed.get();
+            Table { attempt, episode, flags, carry_ns: carry, elapsed: self.elapsed, seed }.serialize(serializer)
         }
     }
 
     impl<'de> Deserialize<'de> for Paused {
         fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-            let Table { attempt, episode, flags, carry, elapsed, seed } = Table::deserialize(deserializer)?;
-            let carry = f64::from_bits(carry as u64);
-            // A length of time: neither negative nor NaN.
-            if carry.is_nan() || carry < 0.0 || flags & !(FLAGS | TIMED) != 0 {
+            let Table { attempt, episode, flags, carry_ns: carry, elapsed, seed } = Table::deserialize(deserializer)?;
+            // A length of time: neither negative nor NaN, nor beyond any cap.
+            if !carry.is_finite() || carry < 0.0 || flags & !(FLAGS | TIMED) != 0 {
                 return Err(de::Error::custom("not the state of a retry: it was damaged, or is of a later version"));
             }
             let (flags, is_timed) = (flags & FLAGS, flags & TIMED != 0);
             let state = RetryState { start: Instant::ZERO, carry, attempt, episode, flags, is_timed };
-            Ok(Self { state, elapsed, seed: Seed::new(seed as u64) })
+            Ok(Self { state, elapsed: Duration::from_nanos(nanos(elapsed)), seed: Seed::new(seed) })
+        }
+    }
+
+    /// Writes a number as text, and reads it back to the last bit.
+    mod as_text {
+        use core::fmt::{self, Display};
+        use core::marker::PhantomData;
+        use core::str::FromStr;
+
+        use ::serde::{Deserializer, Serializer, de};
+
+        pub(super) fn serialize<T: Display, S: Serializer>(number: &T, serializer: S) -> Result<S::Ok, S::Error> {
+            serializer.collect_str(number)
+        }
+
+        pub(super) fn deserialize<'de, T: FromStr, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
+            deserializer.deserialize_str(Number(PhantomData))
+        }
+
+        struct Number<T>(PhantomData<T>);
+
+        impl<T: FromStr> de::Visitor<'_> for Number<T> {
+            type Value = T;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a number in quotes")
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<T, E> {
+                text.parse().map_err(|_| E::invalid_value(de::Unexpected::Str(text), &self))
+            }
         }
     }
 }

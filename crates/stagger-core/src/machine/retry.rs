@@ -3,7 +3,7 @@ use core::time::Duration;
 
 use crate::guards::guard::{Guards, NestedRetries, Now, Permits, Unread};
 use crate::machine::decision::{Decision, DelaySource, StopReason};
-use crate::machine::state::{BEGUN, DECIDED, REPEATED, REPEATS, RetryState};
+use crate::machine::state::{BEGUN, DECIDED, IN_FLIGHT, REPEATED, REPEATS, RetryState};
 use crate::machine::strategy::{RetryContext, Strategy};
 use crate::numbers::draw::draw_nanos;
 use crate::numbers::instant::{Instant, nanos};
@@ -155,7 +155,7 @@ impl<'a> RetryMachine<'a> {
         }
         // The one immediate repeat is not counted.
         self.state.attempt = self.state.attempt.saturating_add(u32::from(self.state.flags & REPEATS == 0));
-        self.state.flags &= !(REPEATS | DECIDED);
+        self.state.flags &= !(REPEATS | DECIDED | IN_FLIGHT);
         Ok(permit)
     }
 
@@ -201,6 +201,37 @@ impl<'a> RetryMachine<'a> {
         now: impl FnOnce() -> Instant,
     ) -> Decision {
         self.decide_with(outcome, Permits::NONE, now, &Guards::none().nested(nested))
+    }
+
+    /// Decides about an attempt of which the guards receive no report, because its permits are gone: the process that
+    /// made it was [killed](crate::machine::Paused::is_in_flight), or another layer made it and settled them. Steps 2 to
+    /// 12 of [the order](Self#the-order-inside-decide), without an immediate repeat.
+    #[cold]
+    pub fn decide_unrecorded(
+        &mut self,
+        outcome: Outcome,
+        now: impl FnOnce() -> Instant,
+        guards: &Guards<'_>,
+    ) -> Decision {
+        let (kind, hint) = match retryable(outcome) {
+            Ok(failure) => failure,
+            Err(decision) => return decision,
+        };
+        if self.state.flags & BEGUN == 0 && self.strategy.is_none() {
+            // Attempts that another layer made have not advanced the schedule.
+            let (seed, episode) = (self.seed, u32::from(self.state.episode));
+            // A stored number of attempts is not trusted to be small.
+            let number = self.state.retry_number().min(65_536);
+            if let Some(carry) = self.policy.carry_before(number, seed, episode) {
+                self.state.carry = carry;
+                self.state.flags |= BEGUN;
+            }
+        }
+        let decision = self.retry_or_stop(kind, hint, SpreadUse::Unused, &Unread::new(now), guards);
+        if matches!(decision, Decision::Retry { .. }) {
+            self.state.flags &= !(IN_FLIGHT | REPEATS);
+        }
+        decision
     }
 
     #[inline(always)]

@@ -31,9 +31,11 @@ pub(crate) const BEGUN: u8 = 8;
 pub(crate) const AHEAD: u8 = 16;
 /// The coming attempt is the result of a decision, and its permit is the one of that decision.
 pub(crate) const DECIDED: u8 = 32;
+/// The call was paused during an attempt, and nothing has been decided about that attempt.
+pub(crate) const IN_FLIGHT: u8 = 64;
 /// All flags.
 #[cfg(feature = "serde")]
-pub(crate) const FLAGS: u8 = REPEATED | REPEATS | BEGUN | AHEAD | DECIDED;
+pub(crate) const FLAGS: u8 = REPEATED | REPEATS | BEGUN | AHEAD | DECIDED | IN_FLIGHT;
 
 impl RetryState {
     /// Creates the state of a call that has not begun.
@@ -49,6 +51,22 @@ impl RetryState {
     #[must_use]
     pub const fn started(start: Instant) -> Self {
         Self { start, is_timed: true, ..Self::new() }
+    }
+
+    /// Sets the number of attempts, for a call whose attempts another layer made, such as a batch. About the last of them
+    /// [`RetryMachine::decide_unrecorded`](crate::machine::RetryMachine::decide_unrecorded) decides; its delay is that of
+    /// the retry with this number.
+    #[must_use]
+    pub const fn with_attempts(self, attempts: u32) -> Self {
+        Self { attempt: attempts, flags: self.flags & !(BEGUN | DECIDED | REPEATS), ..self }
+    }
+
+    /// Marks the coming attempt as a retry, for a call that repeats what another call has attempted: the budget charges
+    /// it, with the permit of [`RetryMachine::reacquire`](crate::machine::RetryMachine::reacquire), and does not credit
+    /// it as a first attempt.
+    #[must_use]
+    pub const fn as_retry(self) -> Self {
+        Self { flags: self.flags | DECIDED, ..self }
     }
 
     /// Returns the number of the current or last attempt, from 1; 0 before the first.

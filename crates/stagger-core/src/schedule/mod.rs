@@ -103,17 +103,24 @@ impl Policy {
     /// number of retries after which the cap is reached; to `n` for decorrelated jitter.
     #[must_use]
     pub fn delay(&self, n: u32, seed: Seed) -> Option<Duration> {
-        let last = n.checked_sub(1)?;
+        n.checked_sub(1)?;
+        let carry = self.carry_before(n, seed, 0)?;
+        let drawn = self.next_delay(carry, n, FailureKind::Transient, seed.bits(0, n, Purpose::Delay))?;
+        Some(Duration::from_nanos(drawn.delay))
+    }
+
+    /// Returns the value that the delays before retry `n` (from 1) carry on to it; `None` if there is no such retry. It
+    /// replays them until they have settled.
+    pub(crate) fn carry_before(&self, n: u32, seed: Seed, episode: u32) -> Option<f64> {
         let mut carry = self.curve.first;
-        for k in 1..=last {
-            let drawn = self.next_delay(carry, k, FailureKind::Transient, seed.bits(0, k, Purpose::Delay))?;
+        for k in 1..n {
+            let drawn = self.next_delay(carry, k, FailureKind::Transient, seed.bits(episode, k, Purpose::Delay))?;
             if self.has_settled(k, carry, drawn.carry) && self.memory() != Memory::Decorrelated {
                 break;
             }
             carry = drawn.carry;
         }
-        let drawn = self.next_delay(carry, n, FailureKind::Transient, seed.bits(0, n, Purpose::Delay))?;
-        Some(Duration::from_nanos(drawn.delay))
+        Some(carry)
     }
 
     /// Returns whether the delay after an attempt with this outcome may depend on the call's seed, on a timer that fires

@@ -115,8 +115,123 @@ fn an_attempt_in_progress_when_paused_is_followed_by_a_retry_with_a_permit() {
     assert_eq!(retry.reacquire(|| Instant::ZERO, &guards), Err(StopReason::Budget));
 }
 
+#[test]
+fn a_retry_paused_during_an_attempt_says_so_until_the_decision() {
+    let (guards, mut state) = (Guards::none(), RetryState::new());
+    let paused = |state: RetryState| state.pause(Seed::new(1), Instant::ZERO);
+    assert!(!paused(state).is_in_flight(), "no attempt has begun");
+    let mut retry = RetryMachine::new(&Policy::DEFAULT, &mut state, Seed::new(1));
+    let _ = retry.begin(Permits::NONE, || Instant::ZERO, &guards);
+    assert!(paused(state).is_in_flight());
+    let mut resumed = paused(state).resume(Instant::ZERO);
+    assert!(paused(resumed).is_in_flight(), "paused again without a decision");
+    let mut retry = RetryMachine::new(&Policy::DEFAULT, &mut resumed, Seed::new(1));
+    assert!(matches!(retry.decide_unrecorded(Outcome::TRANSIENT, || Instant::ZERO, &guards), Decision::Retry { .. }));
+    assert!(!paused(resumed).is_in_flight());
+    let mut retry = RetryMachine::new(&Policy::DEFAULT, &mut resumed, Seed::new(1));
+    let _ = retry.begin(Permits::NONE, || Instant::ZERO, &guards);
+    assert!(paused(resumed).is_in_flight(), "the second attempt");
+}
+
+proptest! {
+    #![proptest_config(cases(256))]
+
+    /// The delays after interrupted attempts are those after failed ones.
+    #[test]
+    fn an_interrupted_attempt_is_followed_by_what_follows_a_failed_one(policy in any_policy(), interrupted: [bool; 5]) {
+        let (mut state, seed, now) = (RetryState::new(), Seed::new(7), at(Duration::from_secs(1_000)));
+        for (decision, interrupted) in failing_at_once(&policy).into_iter().zip(interrupted) {
+            let mut retry = RetryMachine::new(&policy, &mut state, seed);
+            let _ = retry.begin(Permits::NONE, || now, &Guards::none());
+            let made = if interrupted {
+                state = state.pause(seed, now).resume(now);
+                RetryMachine::new(&policy, &mut state, seed).decide_unrecorded(Outcome::TRANSIENT, || now, &Guards::none())
+            } else {
+                retry.decide(Outcome::TRANSIENT, Permits::NONE, || now, &Guards::none())
+            };
+            prop_assert_eq!(format!("{made:?}"), decision);
+        }
+    }
+
+    /// For attempts that another layer made, such as a batch.
+    #[test]
+    fn attempts_made_elsewhere_advance_the_schedule(policy in any_policy(), made in 1_u32..6) {
+        let (seed, now) = (Seed::new(7), at(Duration::from_secs(1_000)));
+        let Some(expected) = failing_at_once(&policy).get(made as usize - 1).cloned() else { return Ok(()) };
+        let mut state = RetryState::started(now).with_attempts(made);
+        let decided =
+            RetryMachine::new(&policy, &mut state, seed).decide_unrecorded(Outcome::TRANSIENT, || now, &Guards::none());
+        prop_assert_eq!(format!("{decided:?}"), expected);
+    }
+}
+
+/// Returns the decisions after up to 6 transient failures, with a clock that stands still.
+fn failing_at_once(policy: &Policy) -> Vec<String> {
+    let (mut state, now, mut decisions) = (RetryState::new(), at(Duration::from_secs(1_000)), Vec::new());
+    for _ in 0..6 {
+        let mut retry = RetryMachine::new(policy, &mut state, Seed::new(7));
+        let _ = retry.begin(Permits::NONE, || now, &Guards::none());
+        let decision = retry.decide(Outcome::TRANSIENT, Permits::NONE, || now, &Guards::none());
+        decisions.push(format!("{decision:?}"));
+        if !matches!(decision, Decision::Retry { .. }) {
+            break;
+        }
+    }
+    decisions
+}
+
+/// The permits of the attempt are gone, so there is nothing to settle; the retry is charged as any other.
+#[test]
+fn a_decision_without_a_report_charges_the_budget_and_reports_nothing() {
+    for (outcome, want) in [
+        (Outcome::TRANSIENT, &["try_acquire Transient"][..]),
+        (Outcome::NotProcessed, &["try_acquire Transient"][..]),
+        (Outcome::Permanent, &[][..]),
+    ] {
+        let (budget, mut state) = (RecordingBudget::with_clock(), RetryState::new().with_attempts(2));
+        let guards = Guards::none().budget(&budget);
+        let mut retry = RetryMachine::new(&Policy::DEFAULT, &mut state, Seed::new(1));
+        let decision = retry.decide_unrecorded(outcome, || Instant::ZERO, &guards);
+        assert_eq!(budget.events(), want, "{outcome:?}");
+        match decision {
+            Decision::Retry { permit, .. } => guards.release(permit),
+            other => assert_eq!((outcome, other), (Outcome::Permanent, Decision::Stop(StopReason::Permanent))),
+        }
+    }
+}
+
+/// Otherwise moving retries into requests of their own would make them free.
+#[test]
+fn a_call_of_retries_acquires_a_permit_and_makes_no_deposit() {
+    let (budget, mut state) = (RecordingBudget::with_clock(), RetryState::new().as_retry());
+    let guards = Guards::none().budget(&budget);
+    let mut retry = RetryMachine::new(&Policy::DEFAULT, &mut state, Seed::new(1));
+    let permits = retry.reacquire(|| Instant::ZERO, &guards).unwrap();
+    guards.release(retry.begin(permits, || Instant::ZERO, &guards).unwrap());
+    let events = budget.events();
+    assert_eq!(
+        events.iter().filter(|event| !event.starts_with("release")).collect::<Vec<_>>(),
+        ["try_acquire Transient"]
+    );
+    assert_eq!(state.attempt(), 1);
+}
+
+/// A damaged or forged file must not keep the processor busy.
+#[test]
+fn a_huge_number_of_attempts_is_decided_at_once() {
+    for policy in ["exponential base=1ns cap=10000h jitter=decorrelated", "linear base=1ns step=1ns cap=10000h"] {
+        let policy: Policy = format!("{policy} max-attempts=unlimited").parse().unwrap();
+        let mut state = RetryState::new().with_attempts(u32::MAX);
+        let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1));
+        // Four billion replayed delays would take minutes.
+        let decision = retry.decide_unrecorded(Outcome::TRANSIENT, || Instant::ZERO, &Guards::none());
+        assert!(matches!(decision, Decision::Retry { .. }), "{policy}");
+    }
+}
+
 #[cfg(feature = "serde")]
 mod serialized {
+    use serde_json::json;
     use stagger_core::machine::Paused;
 
     use super::*;
@@ -142,18 +257,72 @@ mod serialized {
         }
     }
 
+    /// Reads JSON and writes it as JavaScript does, whose only numbers are `f64`.
+    fn through_javascript(json: &str) -> String {
+        fn rounded(value: serde_json::Value) -> serde_json::Value {
+            use serde_json::Value::{Array, Number, Object};
+            match value {
+                Number(number) => match number.as_f64() {
+                    Some(number) if number.fract() == 0.0 => serde_json::from_str(&format!("{number:.0}")).unwrap(),
+                    number => number.into(),
+                },
+                Array(items) => items.into_iter().map(rounded).collect(),
+                Object(fields) => Object(fields.into_iter().map(|(name, value)| (name, rounded(value))).collect()),
+                other => other,
+            }
+        }
+        rounded(serde_json::from_str(json).unwrap()).to_string()
+    }
+
+    proptest! {
+        #![proptest_config(cases(256))]
+
+        /// Otherwise a retry that a script has touched would continue with another seed and other delays.
+        #[test]
+        fn a_paused_retry_survives_javascript(policy in any_policy(), seed: u64, pause: u64) {
+            failing(&policy, 5, |state, own, now| {
+                for by in [Duration::from_nanos(pause), Duration::MAX] {
+                    let paused = state.pause(Seed::new(seed), *now).advanced_by(by);
+                    let json = serde_json::to_string(&paused).unwrap();
+                    let through = through_javascript(&json);
+                    assert_eq!(serde_json::from_str::<Paused>(&through).unwrap(), paused, "{json} became {through}");
+                }
+                (state, own)
+            });
+        }
+    }
+
     /// Later versions must be able to read what this one wrote.
     #[test]
     fn the_serialized_form_is_frozen() {
-        const TABLE: &str = r#"{"attempt":1,"episode":0,"flags":41,"carry":4716133919349538816,"elapsed":{"secs":0,"nanos":3},"seed":-1}"#;
         let policy: Policy = "exponential base=10ms cap=10s max-elapsed=1h".parse().unwrap();
         let mut state = RetryState::new();
         let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(u64::MAX));
         let _ = retry.begin(Permits::NONE, || Instant::ZERO, &Guards::none());
+        let in_flight = retry_state_at(state);
+        let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(u64::MAX));
         let _ = retry.decide(Outcome::TRANSIENT, Permits::NONE, || Instant::ZERO, &Guards::none());
-        let paused = state.pause(Seed::new(u64::MAX), Instant::from_nanos(3));
-        assert_eq!(serde_json::to_string(&paused).unwrap(), TABLE);
-        assert_eq!(serde_json::from_str::<Paused>(TABLE).unwrap(), paused);
+        for (paused, table) in [
+            (
+                retry_state_at(state),
+                r#"{"attempt":1,"episode":0,"flags":41,"carry_ns":"20000000","elapsed":{"secs":0,"nanos":3},"seed":"18446744073709551615"}"#,
+            ),
+            (
+                in_flight,
+                r#"{"attempt":1,"episode":0,"flags":97,"carry_ns":"0","elapsed":{"secs":0,"nanos":3},"seed":"18446744073709551615"}"#,
+            ),
+            (
+                in_flight.advanced_by(Duration::MAX),
+                r#"{"attempt":1,"episode":0,"flags":97,"carry_ns":"0","elapsed":{"secs":9223372036,"nanos":854775807},"seed":"18446744073709551615"}"#,
+            ),
+        ] {
+            assert_eq!(serde_json::to_string(&paused).unwrap(), table);
+            assert_eq!(serde_json::from_str::<Paused>(table).unwrap(), paused);
+        }
+    }
+
+    fn retry_state_at(state: RetryState) -> Paused {
+        state.pause(Seed::new(u64::MAX), Instant::from_nanos(3))
     }
 
     #[test]
@@ -161,15 +330,23 @@ mod serialized {
         let valid = serde_json::to_value(RetryState::new().pause(Seed::new(1), Instant::ZERO)).unwrap();
         assert!(serde_json::from_value::<Paused>(valid.clone()).is_ok());
         for (key, value) in [
-            ("flags", 64),
-            ("flags", 256),
-            ("carry", f64::NAN.to_bits() as i64),
-            ("carry", (-1.0_f64).to_bits() as i64),
-            ("attempt", -1),
-            ("episode", 65_536),
+            ("flags", json!(128)),
+            ("flags", json!(256)),
+            ("carry_ns", json!("NaN")),
+            ("carry_ns", json!("-1")),
+            ("carry_ns", json!("")),
+            ("carry_ns", json!(1)),
+            ("carry_ns", json!("1".repeat(400))),
+            ("flags", json!("0")),
+            ("attempt", json!(-1)),
+            ("episode", json!(65_536)),
+            ("seed", json!("-1")),
+            ("seed", json!("18446744073709551616")),
+            ("seed", json!("1 ")),
+            ("seed", json!(1)),
         ] {
             let mut damaged = valid.clone();
-            damaged[key] = value.into();
+            damaged[key] = value.clone();
             assert!(serde_json::from_value::<Paused>(damaged).is_err(), "{key} {value}");
         }
     }
