@@ -217,21 +217,28 @@ impl<'a> RetryMachine<'a> {
             Ok(failure) => failure,
             Err(decision) => return decision,
         };
-        if self.state.flags & BEGUN == 0 && self.strategy.is_none() {
+        if self.state.flags & BEGUN == 0 {
             // Attempts that another layer made have not advanced the schedule.
-            let (seed, episode) = (self.seed, u32::from(self.state.episode));
-            // A stored number of attempts is not trusted to be small.
-            let number = self.state.retry_number().min(65_536);
-            if let Some(carry) = self.policy.carry_before(number, seed, episode) {
-                self.state.carry = carry;
-                self.state.flags |= BEGUN;
-            }
+            self.seek(self.state.retry_number());
         }
         let decision = self.retry_or_stop(kind, hint, SpreadUse::Unused, &Unread::new(now), guards);
         if matches!(decision, Decision::Retry { .. }) {
             self.state.flags &= !(IN_FLIGHT | REPEATS);
         }
         decision
+    }
+
+    /// Sets the schedule to where it stands before retry `number`, for attempts that another layer made. A strategy keeps
+    /// its own place.
+    #[cold]
+    pub fn seek(&mut self, number: u32) {
+        // A stored number of attempts is not trusted to be small.
+        let number = number.min(65_536);
+        let carry = self.policy.carry_before(number, self.seed, u32::from(self.state.episode));
+        if let (Some(carry), None) = (carry, self.strategy) {
+            self.state.carry = carry;
+            self.state.flags |= BEGUN;
+        }
     }
 
     #[inline(always)]

@@ -6,6 +6,7 @@ use stagger_core::machine::{Decision, RetryMachine, RetryState};
 use stagger_core::{BreakerOpen, Budget, DelaySource, NestedRetries, Outcome, Policy, Seed, StopReason};
 
 use super::attempt::Attempt;
+use super::next::{Next, action};
 use super::not_before::NotBefore;
 use super::options::{Observed, Options};
 use super::output::{Ended, ErrorSlot, Finish};
@@ -65,20 +66,6 @@ const NESTED: u8 = 2;
 const CANCELLED: u8 = 4;
 /// `not_before` is set, because a hint determined the current wait; [`remaining_wait`](Call::remaining_wait) clears it.
 const HINTED: u8 = 8;
-
-/// The next action of the driver.
-#[derive(Debug)]
-pub(crate) enum Next {
-    /// Arm the timer for `delay`; zero means no timer. When it fires, check [`remaining_wait`](Call::remaining_wait).
-    Wait {
-        /// The decided delay, fitted to the timer.
-        delay: Duration,
-        /// The decided delay.
-        after: Duration,
-        source: DelaySource,
-    },
-    Stop(StopReason),
-}
 
 impl<X: Options, C: Clock + Clone> Call<X, C> {
     #[inline]
@@ -308,21 +295,24 @@ impl<X: Options, C: Clock + Clone> Call<X, C> {
         } else {
             retry.decide(outcome, permits, || clock.now(), &guards)
         };
-        let next = match &decision {
-            &Decision::Retry { after, source, .. } if testing::sleeps_are_skipped() => {
-                Next::Wait { delay: Duration::ZERO, after, source }
-            }
-            &Decision::Retry { after, source, .. } => {
-                let delay = retry.on_ticks(after, source, resolution);
-                if source == DelaySource::Hint && !delay.is_zero() {
-                    self.set_not_before(after);
-                }
-                Next::Wait { delay, after, source }
-            }
-            Decision::Stop(stop) => Next::Stop(*stop),
-            // Not reachable for an error; treated like an outcome of success beside an error.
-            _ => Next::Stop(StopReason::Permanent),
-        };
+        let next = Next::after(&decision, &retry, resolution);
+        self.follow(listener, decision, nested, next, error.and_then(X::describe))
+    }
+
+    /// Enters the phase that follows a decision, and tells the listeners.
+    #[inline(always)]
+    pub(super) fn follow<L: Listen>(
+        &mut self,
+        listener: &L,
+        decision: Decision,
+        nested: NestedRetries,
+        next: Next,
+        error: Option<&dyn EventError>,
+    ) -> Next {
+        match next {
+            Next::Wait { delay, after, source: DelaySource::Hint } if !delay.is_zero() => self.set_not_before(after),
+            _ => {}
+        }
         let action = action(&decision);
         self.phase = Phase::Ended;
         if let Decision::Retry { permit, .. } = decision {
@@ -330,7 +320,7 @@ impl<X: Options, C: Clock + Clone> Call<X, C> {
             self.phase = Phase::Due;
         }
         // Only after the permit is stored: the listener may panic.
-        self.emit(listener, action, error.and_then(X::describe));
+        self.emit(listener, action, error);
         next
     }
 
@@ -486,14 +476,5 @@ impl<X: Options, C: Clock + Clone> Call<X, C> {
             self.seed = self.options.retrier().and_then(|retrier| retrier.seed).unwrap_or_else(entropy::seed);
             self.flags |= SEEDED;
         }
-    }
-}
-
-const fn action(decision: &Decision) -> Action {
-    match decision {
-        Decision::Done => Action::Done,
-        Decision::Retry { after, source, .. } => Action::Retry { after: *after, source: *source },
-        Decision::Stop(stop) => Action::Stop(*stop),
-        _ => Action::Stop(StopReason::Permanent),
     }
 }

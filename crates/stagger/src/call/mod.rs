@@ -4,6 +4,7 @@
 pub(crate) mod attempt;
 pub(crate) mod coop;
 pub(crate) mod machine;
+pub(crate) mod next;
 mod not_before;
 pub(crate) mod options;
 pub(crate) mod output;

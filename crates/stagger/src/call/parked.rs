@@ -1,13 +1,17 @@
 //! Calls that wait elsewhere, in a queue.
 
-use stagger_core::machine::RetryState;
-use stagger_core::{Outcome, Seed};
+use core::time::Duration;
+
+use stagger_core::machine::{RetryMachine, RetryState};
+use stagger_core::{NestedRetries, Outcome, Seed, StopReason};
 
 use super::machine::{Call, Phase, SEEDED};
-use super::options::{RetrierSource, Through};
-use super::permits::{GuardSource, HeldPermits, WaitingPermits};
+use super::next::Next;
+use super::options::{Observed, Options, RetrierSource, Through};
+use super::permits::{GuardSource, HeldPermits, PermitSlot, PermitStage, WaitingPermits};
 use crate::classify::marked::OperationError;
 use crate::classify::rule::{BuiltIn, Rule};
+use crate::retrier::event::{EventError, Silent};
 use crate::time::Clock;
 
 /// What is left of a call while it waits elsewhere, in a queue.
@@ -60,6 +64,41 @@ impl<R: RetrierSource, C: Clock + Clone> Call<Through<R>, C> {
     /// Returns the state of the retries, and the seed.
     pub(crate) const fn state(&self) -> (RetryState, Seed) {
         (self.state, self.seed)
+    }
+
+    /// Decides about an attempt that was not made with this call: another layer has settled its permits, or they were lost
+    /// with its process.
+    pub(crate) fn failed_elsewhere<E: EventError>(
+        &mut self,
+        outcome: Outcome,
+        error: Option<&E>,
+        resolution: Duration,
+    ) -> Next {
+        let clock = &self.clock;
+        let mut retry =
+            RetryMachine::new(self.options.policy(), &mut self.state, self.seed).strategy(self.options.strategy());
+        let decision = retry.decide_unrecorded(outcome, || clock.now(), &self.options.guards());
+        let next = Next::after(&decision, &retry, resolution);
+        self.follow(
+            &Silent,
+            decision,
+            NestedRetries::Allow,
+            next,
+            error.and_then(<Through<R> as Observed<E>>::describe),
+        )
+    }
+
+    /// Makes the first attempt of this call a retry, for a call that repeats what other calls have attempted.
+    ///
+    /// # Errors
+    /// The reason to stop, if the budget rejects it.
+    pub(crate) fn begin_as_retry(&mut self) -> Result<(), StopReason> {
+        self.state = self.state.as_retry();
+        let clock = &self.clock;
+        let retry = RetryMachine::new(self.options.policy(), &mut self.state, self.seed);
+        let permits = retry.reacquire(|| clock.now(), &self.options.guards())?;
+        self.permits.put(permits, PermitStage::Waiting, NestedRetries::Allow, &self.options, &self.clock);
+        Ok(())
     }
 
     /// Classifies an error by the rules of the retrier, or the built-in rules.

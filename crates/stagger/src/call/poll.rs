@@ -8,7 +8,8 @@ use stagger_core::{Outcome, StopReason};
 
 use super::attempt::Attempt;
 use super::coop;
-use super::machine::{Call, Next, Phase};
+use super::machine::{Call, Phase};
+use super::next::Next;
 use super::options::{Observed, Options};
 use crate::error::rejected::Rejected;
 use crate::retrier::event::Listen;

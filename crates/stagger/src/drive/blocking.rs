@@ -13,7 +13,8 @@ use stagger_core::{Breaker, Budget, Guards, NestedRetries, Outcome, Policy, Seed
 use super::handlers::{Handle, Handlers};
 use super::steps::steps;
 use crate::call::attempt::Attempt;
-use crate::call::machine::{Call, Next};
+use crate::call::machine::Call;
+use crate::call::next::Next;
 use crate::call::options::{Configure, Configured, Observed, Options};
 use crate::call::output::{Bare, Detailed, ErrorSlot, Finish, InnerError, OutputMode, Reported};
 use crate::call::scope::ScopeGuard;

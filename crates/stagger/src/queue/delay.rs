@@ -217,7 +217,8 @@ impl<T, S: Sleep> DelayQueue<T, S> {
         from_fn(move || self.wheel.pop_first())
     }
 
-    fn pop(&mut self) -> Option<T> {
+    /// Removes and returns the next item that is due now.
+    pub(super) fn pop(&mut self) -> Option<T> {
         if let item @ Some(_) = self.wheel.pop(self.seen) {
             return item;
         }

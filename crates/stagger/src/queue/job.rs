@@ -18,6 +18,9 @@ use crate::time::Clock;
 /// The retry state of a queued item, and the permits for its next attempt, which are released when it is dropped.
 pub(super) type ItemState = Parked<Retrier>;
 
+/// The call of an item.
+pub(super) type ItemCall<S> = Call<Through<Retrier>, S>;
+
 /// An item whose attempt is due. The guards have admitted it, and the attempt counts as made.
 ///
 /// End it in one of three ways: call [`succeeded`](Self::succeeded); put it back with
@@ -29,7 +32,7 @@ pub(super) type ItemState = Parked<Retrier>;
 pub struct Job<T, S: Clock + Clone> {
     /// The item to make the attempt with.
     pub item: T,
-    pub(super) call: Call<Through<Retrier>, S>,
+    pub(super) call: ItemCall<S>,
 }
 
 impl<T, S: Clock + Clone> Job<T, S> {
@@ -72,9 +75,9 @@ impl<T, S: Clock + Clone> Job<T, S> {
     }
 
     /// Returns a snapshot of the item that counts this attempt, for a process that must not lose it even if the attempt
-    /// kills it: persist the snapshot before the attempt is made, and [`restore`](super::RetryQueue::restore) gives up an
-    /// item that has killed as many workers as the policy allows attempts. Items that are attempted together with it,
-    /// as in a [`Batch`](crate::batch::Batch), lose an attempt with each worker, too.
+    /// kills it: persist the snapshot before the attempt is made. If the process is killed,
+    /// [`restore`](super::RetryQueue::restore) treats the attempt as failed, so the item waits before it is attempted
+    /// again, and is given up when it has killed as many workers as the policy allows attempts.
     #[must_use]
     pub fn pending(&self) -> Pending<&T> {
         let (state, seed) = self.call.state();
@@ -89,7 +92,7 @@ impl<T, S: Clock + Clone> Job<T, S> {
 }
 
 /// Continues the call of an item.
-pub(super) fn resume<S: Clock + Clone>(retrier: &Retrier, state: ItemState, clock: S) -> Call<Through<Retrier>, S> {
+pub(super) fn resume<S: Clock + Clone>(retrier: &Retrier, state: ItemState, clock: S) -> ItemCall<S> {
     let options = Through { retrier: retrier.clone(), deadline: None, is_timed: false };
     Call::resume(options, clock, state)
 }

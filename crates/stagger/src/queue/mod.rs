@@ -30,6 +30,7 @@ pub use full::QueueFull;
 pub use gave_up::{GaveUp, GiveUpReason};
 pub use job::Job;
 pub use pending::Pending;
+pub use restore::Interrupted;
 pub use retry::{Queued, RetryQueue};
 pub use slab::Key;
 pub use snapshot::QueueSnapshot;

@@ -39,9 +39,11 @@ use stagger_core::machine::Paused;
 pub struct Pending<T> {
     /// The item.
     pub item: T,
-    /// Remaining wait; zero if the item was due.
+    /// Remaining wait; zero if the item was due. At most 2⁵³ − 1 s are written by `serde`.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "serialize_safely"))]
     pub left: Duration,
-    /// State of the retries; [`Paused::attempt`] is the number of attempts made.
+    /// State of the retries; [`Paused::attempt`] is the number of attempts made, and [`Paused::is_in_flight`] says
+    /// whether the last of them was in progress.
     pub paused: Paused,
 }
 
@@ -57,4 +59,11 @@ impl<T> Pending<T> {
     pub fn advanced_by(self, by: Duration) -> Self {
         Self { left: self.left.saturating_sub(by), paused: self.paused.advanced_by(by), ..self }
     }
+}
+
+/// Writes a wait whose seconds survive programs whose numbers are all `f64`, such as JavaScript.
+#[cfg(feature = "serde")]
+fn serialize_safely<S: serde::Serializer>(left: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    const LONGEST: Duration = Duration::from_secs((1 << f64::MANTISSA_DIGITS) - 1);
+    serde::Serialize::serialize(&(*left).min(LONGEST), serializer)
 }

@@ -1,6 +1,13 @@
-use stagger_core::machine::{Paused, RetryMachine};
-use stagger_core::{Instant, StopReason};
+use core::error::Error;
+use core::fmt;
+use core::future::poll_fn;
+use core::iter;
 
+use stagger_core::machine::{Paused, RetryMachine};
+use stagger_core::{Instant, Outcome, StopReason};
+
+use super::batch::Failed;
+use super::batch::entry::History;
 use super::full::QueueFull;
 use super::gave_up::{GaveUp, GiveUpReason};
 use super::job::{ItemState, resume};
@@ -8,8 +15,22 @@ use super::pending::Pending;
 use super::retry::{RetryQueue, Waiting};
 use super::slab::Key;
 use crate::call::permits::WaitingPermits;
-use crate::retrier::event::Silent;
+use crate::retrier::event::{EventError, Silent};
 use crate::time::Sleep;
+
+/// The error of an attempt that was in progress when its process ended, for listeners: it may have killed the process.
+///
+/// Complete: nothing else is known about the attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Interrupted;
+
+impl fmt::Display for Interrupted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the process ended during the attempt")
+    }
+}
+
+impl Error for Interrupted {}
 
 impl<T, S: Sleep + Clone> RetryQueue<T, S> {
     /// Returns a snapshot of this item, if it is still pending, for a process that must not lose it even if it is
@@ -31,16 +52,28 @@ impl<T, S: Sleep + Clone> RetryQueue<T, S> {
     /// Adds an item that was pending before, in this process or another one: it waits for the rest of its delay, and
     /// continues with its next attempt and its own seed, under the policy of this queue.
     ///
+    /// If its attempt was [in progress](super::Job::pending) when the other process ended, that attempt has failed with
+    /// [`Interrupted`], a transient failure: the policy decides whether another one follows and after which delay,
+    /// counted from now, and the listeners are told.
+    ///
     /// A new permit is acquired from the budget, as after a transient failure, because the previous one was released.
     ///
     /// # Errors
     /// Returns [`GaveUp`], with the item unchanged: with [`StopReason::Attempts`] if the policy allows no further
     /// attempt, with [`StopReason::Budget`] if the budget grants no permit, or with [`GiveUpReason::Full`] if the queue
-    /// is at capacity. Listeners of the retrier receive the first two as the end of the item's call.
+    /// is at capacity; after an interrupted attempt, with any reason for which a failed one is not repeated. Listeners
+    /// of the retrier receive all but `Full` as the end of the item's call.
     pub fn restore(&mut self, pending: Pending<T>) -> Result<Key, GaveUp<Pending<T>>> {
         let Pending { item, left, paused } = pending;
         let gave_up =
             |item, reason| GaveUp { item: Pending { item, left, paused }, reason, attempts: paused.attempt() };
+        if paused.is_in_flight() {
+            let state = self.state_of(paused);
+            return match self.push_after(item, state, Outcome::TRANSIENT, Some(&Interrupted)) {
+                Ok(queued) => Ok(queued.key),
+                Err(GaveUp { item, reason, .. }) => Err(gave_up(item, reason)),
+            };
+        }
         match self.resumed(paused) {
             Ok(state) => self
                 .queue
@@ -52,6 +85,70 @@ impl<T, S: Sleep + Clone> RetryQueue<T, S> {
                 Err(gave_up(item, GiveUpReason::Stop(stop)))
             }
         }
+    }
+
+    /// Waits until an item is due, and removes it and the others that are due, at most `max` and at least one, without
+    /// beginning an attempt: for a [`Batch`](crate::batch::Batch), which makes it. Their permits are released. Returns
+    /// `None` if nothing is pending.
+    ///
+    /// Cancel-safe: an item that was not returned is still pending.
+    pub async fn next_batch(&mut self, max: usize) -> Option<Vec<Pending<T>>> {
+        let first = poll_fn(|cx| self.queue.poll_next(cx)).await?;
+        let rest = iter::from_fn(|| self.queue.pop()).take(max.saturating_sub(1));
+        let due: Vec<_> = iter::once(first).chain(rest).collect();
+        let now = self.queue.timer.now();
+        Some(due.into_iter().map(|Waiting { item, state }| at_rest(&state, item, now, now)).collect())
+    }
+
+    /// Adds an item that a [`Batch`](crate::batch::Batch) gave up: it continues with its number of attempts, its own
+    /// start and its own seed, under the policy of this queue, which decides by the outcome of its last attempt in the
+    /// batch. An item that the batch did not attempt waits for a delay, too, and no attempt is counted.
+    ///
+    /// The guards of this queue receive no report of the attempt: the batch has reported it to its own. A permit is
+    /// acquired from the budget if the coming attempt is a retry. The id is dropped; if you need it, put it into the
+    /// item.
+    ///
+    /// # Errors
+    /// Returns [`GaveUp`], with all that the batch returned, if there is no further attempt, for example after a
+    /// permanent failure, or the queue is at capacity.
+    pub fn push_from_batch<E: EventError>(&mut self, failed: Failed<T, E>) -> Result<Key, GaveUp<Failed<T, E>>> {
+        let Failed { id, item, attempts, error, stop, history } = failed;
+        let pushed = match history.outcome {
+            Some(outcome) => {
+                let state = ItemState { state: history.state(attempts), seed: history.seed, ..ItemState::FRESH };
+                self.push_after(item, state, outcome, error.as_ref())
+                    .map(|queued| queued.key)
+                    .map_err(|gave_up| (gave_up.item, gave_up.reason))
+            }
+            None => self.push_unattempted(item, attempts, &history, stop),
+        };
+        pushed.map_err(|(item, reason)| GaveUp {
+            item: Failed { id, item, attempts, error, stop, history },
+            reason,
+            attempts,
+        })
+    }
+
+    /// Adds an item that was not attempted: immediately, it would meet the same open breaker or expired lease again.
+    fn push_unattempted(
+        &mut self,
+        item: T,
+        attempts: u32,
+        history: &History,
+        stop: StopReason,
+    ) -> Result<Key, (T, GiveUpReason)> {
+        let seed = if history.seed == ItemState::FRESH.seed { self.draw_seed() } else { history.seed };
+        let policy = self.retrier.policy();
+        let Some(left) = policy.delay(attempts.clamp(1, 65_536), seed).filter(|_| policy.allows_retries()) else {
+            return Err((item, GiveUpReason::Stop(stop)));
+        };
+        if attempts == 0 {
+            return self.push(item, left).map_err(|QueueFull(item)| (item, GiveUpReason::Full));
+        }
+        let mut state = history.state(attempts).as_retry();
+        RetryMachine::new(policy, &mut state, seed).seek(attempts.saturating_add(1));
+        let paused = state.pause(seed, self.queue.timer.now());
+        self.restore(Pending { item, left, paused }).map_err(|gave_up| (gave_up.item.item, gave_up.reason))
     }
 
     /// Restores the state of a paused item, without permits.

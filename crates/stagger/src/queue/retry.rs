@@ -9,10 +9,10 @@ use stagger_core::{DelaySource, Instant, Outcome, Seed};
 use super::delay::DelayQueue;
 use super::full::QueueFull;
 use super::gave_up::{GaveUp, GiveUpReason};
-use super::job::{ItemState, Job};
+use super::job::{ItemCall, ItemState, Job, resume};
 use super::slab::Key;
 use super::snapshot::QueueSnapshot;
-use crate::call::machine::Next;
+use crate::call::next::Next;
 use crate::classify::marked::OperationError;
 use crate::retrier::event::{EventError, Silent};
 use crate::retrier::handle::Retrier;
@@ -34,7 +34,8 @@ use crate::time::{Sleep, entropy};
 ///
 /// A consumer that shuts down loses nothing: the items of [`into_pending`](Self::into_pending) can be
 /// [restored](Self::restore) in another process. A consumer that may be killed persists its [pending](Self::pending)
-/// items as it goes.
+/// items as it goes, and each [job](Job::pending) before its attempt: so an item that kills its worker is delayed and
+/// given up like any other.
 ///
 /// ```
 /// use std::time::Duration;
@@ -192,11 +193,28 @@ impl<T, S: Sleep + Clone> RetryQueue<T, S> {
         error: Option<&E>,
     ) -> Result<Queued, GaveUp<T>> {
         let Job { item, mut call } = job;
-        let resolution = self.queue.timer.resolution();
-        if call.needs_seed(&outcome, resolution) {
-            call.seed_with(|| self.draw_seed());
-        }
-        let decided = call.failed(&Silent, outcome, error, resolution);
+        self.seed(&mut call, &outcome);
+        let decided = call.failed(&Silent, outcome, error, self.queue.timer.resolution());
+        self.push_next(item, call, decided)
+    }
+
+    /// Queues an item after an attempt that was not made with a job of this queue, if the policy and the guards allow
+    /// another one.
+    pub(super) fn push_after<E: EventError>(
+        &mut self,
+        item: T,
+        state: ItemState,
+        outcome: Outcome,
+        error: Option<&E>,
+    ) -> Result<Queued, GaveUp<T>> {
+        let mut call = resume(&self.retrier, state, self.queue.timer.clone());
+        self.seed(&mut call, &outcome);
+        let decided = call.failed_elsewhere(outcome, error, self.queue.timer.resolution());
+        self.push_next(item, call, decided)
+    }
+
+    /// Queues an item if another attempt follows.
+    fn push_next(&mut self, item: T, call: ItemCall<S>, decided: Next) -> Result<Queued, GaveUp<T>> {
         let attempts = call.attempts();
         match decided {
             Next::Wait { delay, after, source } => match self.queue.push(Waiting { item, state: call.park() }, delay) {
@@ -260,8 +278,15 @@ impl<T, S: Sleep + Clone> RetryQueue<T, S> {
         Job::begin(&self.retrier, item, state, self.queue.timer.clone())
     }
 
+    /// Sets the seed of a call, if the delay after this outcome may depend on it.
+    fn seed(&mut self, call: &mut ItemCall<S>, outcome: &Outcome) {
+        if call.needs_seed(outcome, self.queue.timer.resolution()) {
+            call.seed_with(|| self.draw_seed());
+        }
+    }
+
     /// Returns the seed of an item.
-    fn draw_seed(&mut self) -> Seed {
+    pub(super) fn draw_seed(&mut self) -> Seed {
         match self.retrier.shared().seed {
             None => entropy::seed(),
             Some(seed) => {

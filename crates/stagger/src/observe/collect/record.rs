@@ -38,7 +38,7 @@ pub fn record_hedged<V, E>(target: &str, report: &Hedged<V, E>) {
 /// ```
 pub fn record_batch<T, E>(target: &str, result: &BatchResult<T, E>) {
     let (succeeded, failed, dead_lettered) =
-        (result.succeeded as u64, result.failed.len() as u64, result.dead_lettered as u64);
+        (result.succeeded() as u64, result.failed().count() as u64, result.dead_lettered() as u64);
     for (result, number) in [("succeeded", succeeded), ("failed", failed), ("dead_lettered", dead_lettered)] {
         increment("stagger_batch_items_total", target, Some(("result", result)), number);
     }

@@ -3,14 +3,16 @@ use core::future::poll_fn;
 use core::num::NonZeroU32;
 use core::time::Duration;
 
-use stagger_core::{Instant, Outcome, ServerHint, StopReason};
+use stagger_core::{Instant, Outcome, Seed, ServerHint, StopReason};
 
 use super::combined::combined_outcome;
-use super::entry::{BatchResult, Entry, Failed, UnknownItem};
+use super::entry::{Entry, Failed, Origin, UnknownItem};
+use super::result::{BatchResult, ItemResult, Succeeded};
 use crate::call::machine::{Call, Phase};
 use crate::call::options::Through;
 use crate::call::poll::PollCall;
 use crate::classify::marked::OperationError;
+use crate::queue::Pending;
 use crate::retrier::event::{EventError, Silent};
 use crate::retrier::handle::Retrier;
 use crate::time::{Deadline, Sleep};
@@ -34,8 +36,12 @@ use crate::time::{Deadline, Sleep};
 /// - **Dead letters**: an item that fails permanently, or too many times, is passed to the
 ///   [`dead_letter`](Self::dead_letter) function, so that it is not redelivered forever. Without one it is among the
 ///   failed.
-/// - **No item is lost**: [`finish`](Self::finish) returns every item that did not succeed. In the middle of an
-///   attempt, all its items count as failed, to be redelivered, although some may have succeeded.
+/// - **No item is lost**: [`finish`](Self::finish) returns every item with its result. In the middle of an attempt, all
+///   its items count as failed, to be redelivered, although some may have succeeded.
+/// - **Queue**: failed items [continue in a `RetryQueue`](crate::queue::RetryQueue::push_from_batch), and items that are
+///   due in one [continue here](Self::with_pending), each with its number of attempts and its start.
+/// - **Crashes**: persist [`pending`](Self::pending) before an attempt that may kill the process. Each item counts the
+///   attempt, so make the next one with each item alone, or the others are given up with the one that kills.
 ///
 /// ```
 /// use stagger::batch::Batch;
@@ -56,7 +62,7 @@ use crate::time::{Deadline, Sleep};
 ///     }
 /// }
 /// let result = batch.finish();
-/// assert_eq!((result.succeeded, result.failed[0].error), (2, Some(400)));
+/// assert_eq!((result.succeeded(), result.failed().next().unwrap().error), (2, Some(400)));
 /// assert_eq!(result.response().to_string(), r#"{"batchItemFailures":[{"itemIdentifier":"c"}]}"#);
 /// # Ok::<(), stagger::batch::UnknownItem>(()) }).unwrap();
 /// ```
@@ -67,12 +73,13 @@ pub struct Batch<T, E, S: Sleep + Clone> {
     entries: Vec<Entry<T, E>>,
     /// Where the search for an id begins: services report failures in the order of the items.
     search: usize,
-    result: BatchResult<T, E>,
+    /// The results of items that have left the batch, with their places.
+    results: Vec<(usize, ItemResult<T, E>)>,
 }
 
 struct DeadLetter<T, E> {
     after: NonZeroU32,
-    handle: Box<dyn FnMut(Failed<T, E>) + Send>,
+    handle: Box<dyn FnMut(&Failed<T, E>) + Send>,
 }
 
 #[cfg(feature = "tokio")]
@@ -93,17 +100,52 @@ impl<T, E, S: Sleep + Clone> Batch<T, E, S> {
         retrier: impl Into<Retrier>,
         items: impl IntoIterator<Item = (I, T)>,
     ) -> Self {
-        let entry =
-            |(id, item): (I, T)| Entry { id: id.into(), item, attempts: 0, error: None, outcome: Outcome::Success };
+        let entry = |(position, (id, item)): (usize, (I, T))| Entry {
+            id: id.into(),
+            item,
+            attempts: 0,
+            error: None,
+            outcome: Outcome::Success,
+            position,
+            origin: Origin::New,
+            start: None,
+            seed: Seed::new(0),
+            was_attempted: false,
+        };
         let options = Through { retrier: retrier.into(), deadline: None, is_timed: false };
         Self {
             call: PollCall::new(Call::new(options, timer)),
             dead_letter: None,
             is_in_attempt: false,
-            entries: items.into_iter().map(entry).collect(),
+            entries: items.into_iter().enumerate().map(entry).collect(),
             search: 0,
-            result: BatchResult { succeeded: 0, dead_lettered: 0, failed: Vec::new() },
+            results: Vec::new(),
         }
+    }
+
+    /// Adds items that wait for a retry, as [`RetryQueue::next_batch`](crate::queue::RetryQueue::next_batch) returns
+    /// them, with their ids. They keep their number of attempts, their start and their seed.
+    ///
+    /// If every item of the batch is a retry, its first attempt is charged to the budget as one.
+    #[must_use]
+    pub fn with_pending<I: Into<String>>(mut self, items: impl IntoIterator<Item = (I, Pending<T>)>) -> Self {
+        let now = self.call.call.clock.now();
+        for (id, Pending { item, left: _, paused }) in items {
+            let attempts = paused.attempt();
+            self.entries.push(Entry {
+                id: id.into(),
+                item,
+                attempts,
+                error: None,
+                outcome: Outcome::Success,
+                position: self.entries.len(),
+                origin: if attempts > 0 { Origin::Retry } else { Origin::New },
+                start: paused.resume(now).start(),
+                seed: paused.seed(),
+                was_attempted: false,
+            });
+        }
+        self
     }
 
     /// Sets when the lease of the items ends, as an instant of the timer's clock, of std's or of tokio's, and how long
@@ -119,15 +161,16 @@ impl<T, E, S: Sleep + Clone> Batch<T, E, S> {
     }
 
     /// Sets the function that receives items that failed permanently, that must not be sent again, or that have failed
-    /// `after` times, including deliveries before this batch. Such items are not among the failed. Default: none.
+    /// `after` times, including deliveries before this batch, when they are given up. The service does not deliver them
+    /// again: they are no part of the [response](BatchResult::response). Default: none.
     #[must_use]
-    pub fn dead_letter(mut self, after: NonZeroU32, handle: impl FnMut(Failed<T, E>) + Send + 'static) -> Self {
+    pub fn dead_letter(mut self, after: NonZeroU32, handle: impl FnMut(&Failed<T, E>) + Send + 'static) -> Self {
         self.dead_letter = Some(DeadLetter { after, handle: Box::new(handle) });
         self
     }
 
-    /// Sets how often each item was attempted before, as the service reports it (SQS: `ApproximateReceiveCount` − 1).
-    /// Default: 0.
+    /// Sets how often each item so far was attempted before, as the service reports it (SQS: `ApproximateReceiveCount` −
+    /// 1). Default: 0, and for [pending](Self::with_pending) items their own number.
     #[must_use]
     pub fn attempts_before(mut self, attempts: impl Fn(&T) -> u32) -> Self {
         for entry in &mut self.entries {
@@ -160,7 +203,16 @@ impl<T, E, S: Sleep + Clone> Batch<T, E, S> {
                 self.end(StopReason::Attempts);
                 return false;
             }
-            Phase::Fresh => self.call.call.start_without_spread(),
+            Phase::Fresh => {
+                self.call.call.start_without_spread();
+                if self.entries.iter().all(|entry| entry.origin == Origin::Retry) {
+                    if let Err(stop) = self.call.call.begin_as_retry() {
+                        self.call.call.emit_stop(&Silent, stop);
+                        self.end(stop);
+                        return false;
+                    }
+                }
+            }
             _ => {}
         }
         let before = self.call.call.attempts();
@@ -171,9 +223,12 @@ impl<T, E, S: Sleep + Clone> Batch<T, E, S> {
                 self.search = 0;
                 // The immediate repeat of an unprocessed request does not count.
                 let counts = attempt.number - before;
+                let now = self.call.call.clock.now();
                 for entry in &mut self.entries {
                     entry.attempts = entry.attempts.saturating_add(counts);
                     entry.outcome = Outcome::Success;
+                    entry.start = entry.start.or(Some(now));
+                    entry.was_attempted = true;
                 }
                 true
             }
@@ -223,11 +278,22 @@ impl<T, E, S: Sleep + Clone> Batch<T, E, S> {
         }
     }
 
-    /// Ends the batch. Returns every item that did not succeed; during an attempt, these are all items in it.
+    /// Returns a snapshot of each remaining item, with its id, that counts the attempt in progress, for a process that
+    /// must not lose them even if the attempt kills it: see [`Job::pending`](crate::queue::Job::pending).
+    pub fn pending(&self) -> impl Iterator<Item = (&str, Pending<&T>)> {
+        let now = self.call.call.clock.now();
+        self.entries.iter().map(move |entry| {
+            let paused = entry.history().state(entry.attempts).pause(entry.seed, now);
+            (entry.id.as_str(), Pending::new(&entry.item, Duration::ZERO, paused))
+        })
+    }
+
+    /// Ends the batch. Returns the result of each item; during an attempt, all items in it count as failed.
     #[must_use]
     pub fn finish(mut self) -> BatchResult<T, E> {
         self.end(StopReason::Cancelled);
-        self.result
+        self.results.sort_unstable_by_key(|(position, _)| *position);
+        BatchResult { items: self.results.into_iter().map(|(_, result)| result).collect() }
     }
 
     fn failed_at(&mut self, index: usize, outcome: Outcome, error: E) {
@@ -255,35 +321,52 @@ impl<T, E, S: Sleep + Clone> Batch<T, E, S> {
         };
         for entry in core::mem::take(&mut self.entries) {
             let is_exhausted = self.dead_letter.as_ref().is_some_and(|dead| entry.attempts >= dead.after.get());
-            match entry.outcome {
-                Outcome::Success => self.result.succeeded += 1,
-                Outcome::Permanent => self.dead_letter_or_fail(entry.failed(StopReason::Permanent)),
-                Outcome::UnsafeToRetry(_) => self.dead_letter_or_fail(entry.failed(StopReason::UnsafeToRetry)),
-                Outcome::Failed { hint: Some(ServerHint::DoNotRetry), .. } => {
-                    self.result.failed.push(entry.failed(StopReason::Hint))
+            let stop = match entry.outcome {
+                Outcome::Success => {
+                    let Entry { id, item, attempts, position, .. } = entry;
+                    self.results.push((position, ItemResult::Succeeded(Succeeded { id, item, attempts })));
+                    continue;
                 }
-                Outcome::Cancelled => self.result.failed.push(entry.failed(StopReason::Cancelled)),
-                _ if is_exhausted => self.dead_letter_or_fail(entry.failed(StopReason::Attempts)),
-                _ => self.entries.push(entry),
-            }
+                Outcome::Permanent => StopReason::Permanent,
+                Outcome::UnsafeToRetry(_) => StopReason::UnsafeToRetry,
+                Outcome::Failed { hint: Some(ServerHint::DoNotRetry), .. } => StopReason::Hint,
+                Outcome::Cancelled => StopReason::Cancelled,
+                _ if is_exhausted => StopReason::Attempts,
+                _ => {
+                    self.entries.push(entry);
+                    continue;
+                }
+            };
+            self.leave(entry, stop);
         }
         if let Some(stop) = stop {
             self.give_up(stop);
         }
     }
 
-    fn dead_letter_or_fail(&mut self, failed: Failed<T, E>) {
-        match &mut self.dead_letter {
-            Some(dead) => {
-                self.result.dead_lettered += 1;
-                (dead.handle)(failed);
+    /// Records the result of an item that failed for good.
+    fn leave(&mut self, entry: Entry<T, E>, stop: StopReason) {
+        let position = entry.position;
+        let failed = entry.failed(stop);
+        let is_hopeless = matches!(stop, StopReason::Permanent | StopReason::UnsafeToRetry | StopReason::Attempts);
+        let result = match &mut self.dead_letter {
+            Some(dead) if is_hopeless => {
+                (dead.handle)(&failed);
+                ItemResult::DeadLettered(failed)
             }
-            None => self.result.failed.push(failed),
-        }
+            _ => ItemResult::GaveUp(failed),
+        };
+        self.results.push((position, result));
     }
 
+    /// Gives up all remaining items.
     fn give_up(&mut self, stop: StopReason) {
-        self.result.failed.extend(self.entries.drain(..).map(|entry| entry.failed(stop)));
+        let results = self.entries.drain(..).map(|entry| {
+            let (position, was_attempted) = (entry.position, entry.was_attempted);
+            let failed = entry.failed(stop);
+            (position, if was_attempted { ItemResult::GaveUp(failed) } else { ItemResult::NotAttempted(failed) })
+        });
+        self.results.extend(results);
     }
 
     /// Ends the batch; permits that it holds are settled.
@@ -298,7 +381,7 @@ impl<T, E, S: Sleep + Clone> fmt::Debug for Batch<T, E, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Batch")
             .field("left", &self.entries.len())
-            .field("succeeded", &self.result.succeeded)
+            .field("done", &self.results.len())
             .field("attempts", &self.call.call.attempts())
             .finish_non_exhaustive()
     }

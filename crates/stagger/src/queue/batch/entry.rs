@@ -1,9 +1,8 @@
 use core::error::Error;
 use core::fmt;
 
-use stagger_core::{Outcome, StopReason};
-
-use super::PartialResponse;
+use stagger_core::machine::RetryState;
+use stagger_core::{Instant, Outcome, Seed, StopReason};
 
 /// An item that has not succeeded yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +18,45 @@ pub struct Entry<T, E> {
     pub error: Option<E>,
     /// Outcome in the current attempt; success unless a failure is reported.
     pub(super) outcome: Outcome,
+    /// Its place among the items that were passed.
+    pub(super) position: usize,
+    pub(super) origin: Origin,
+    /// Start of its first attempt, here or before this batch, if it is known.
+    pub(super) start: Option<Instant>,
+    /// Zero unless it had one before this batch.
+    pub(super) seed: Seed,
+    /// Whether it was part of an attempt of this batch.
+    pub(super) was_attempted: bool,
+}
+
+/// Where an item comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// It is new to this process.
+    New,
+    /// It is a retry of a queue.
+    Retry,
+}
+
+/// What a queue needs to continue with an item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct History {
+    /// Outcome of its last attempt in the batch, if there was one.
+    pub(crate) outcome: Option<Outcome>,
+    pub(crate) start: Option<Instant>,
+    /// Zero if it had none.
+    pub(crate) seed: Seed,
+}
+
+impl History {
+    /// Returns the state of an item after this number of attempts.
+    pub(crate) const fn state(&self, attempts: u32) -> RetryState {
+        let state = match self.start {
+            Some(start) => RetryState::started(start),
+            None => RetryState::new(),
+        };
+        state.with_attempts(attempts)
+    }
 }
 
 /// An item that did not succeed.
@@ -35,32 +73,21 @@ pub struct Failed<T, E> {
     pub error: Option<E>,
     /// The reason why it was not attempted again.
     pub stop: StopReason,
+    pub(crate) history: History,
 }
 
 impl<T, E> Entry<T, E> {
-    pub(super) fn failed(self, stop: StopReason) -> Failed<T, E> {
-        let Self { id, item, attempts, error, outcome: _ } = self;
-        Failed { id, item, attempts, error, stop }
+    /// Returns what a queue needs to continue with this item. The outcome of an attempt that was not completed counts as
+    /// transient.
+    pub(super) fn history(&self) -> History {
+        let outcome = if self.outcome == Outcome::Success { Outcome::TRANSIENT } else { self.outcome };
+        History { outcome: self.was_attempted.then_some(outcome), start: self.start, seed: self.seed }
     }
-}
 
-/// The result of a batch.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct BatchResult<T, E> {
-    /// Number of items that succeeded.
-    pub succeeded: usize,
-    /// Number of items passed to the dead-letter function.
-    pub dead_lettered: usize,
-    /// The items that did not succeed, in the order in which they were given up.
-    pub failed: Vec<Failed<T, E>>,
-}
-
-impl<T, E> BatchResult<T, E> {
-    /// Returns the response for a service that redelivers the failed items: see [`PartialResponse`].
-    #[must_use]
-    pub fn response(&self) -> PartialResponse<'_, T, E> {
-        PartialResponse(&self.failed)
+    pub(super) fn failed(self, stop: StopReason) -> Failed<T, E> {
+        let history = self.history();
+        let Self { id, item, attempts, error, .. } = self;
+        Failed { id, item, attempts, error, stop, history }
     }
 }
 

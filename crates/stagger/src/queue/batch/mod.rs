@@ -2,14 +2,16 @@
 //!
 //! A service that takes a batch may accept only a part of it, such as SQS and Kinesis, bulk indexing, or batch writes.
 //! Resending the whole batch duplicates what succeeded, and dropping it loses the rest. [`Batch`] keeps track of each
-//! item.
+//! item. What it gives up can continue in a [`RetryQueue`](crate::queue::RetryQueue), and the reverse.
 
 #[expect(clippy::module_inception, reason = "the file is named for its type")]
 mod batch;
 mod combined;
 pub(crate) mod entry;
 mod response;
+mod result;
 
 pub use batch::Batch;
-pub use entry::{BatchResult, Entry, Failed, UnknownItem};
+pub use entry::{Entry, Failed, UnknownItem};
 pub use response::PartialResponse;
+pub use result::{BatchResult, ItemResult, Succeeded};

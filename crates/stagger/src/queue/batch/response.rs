@@ -1,6 +1,6 @@
 use core::fmt::{self, Write};
 
-use super::Failed;
+use super::BatchResult;
 
 /// The failed items in the format that AWS Lambda expects from a function that processes batches of SQS, Kinesis or
 /// DynamoDB events: JSON, printed with `{}`, or with the feature `serde` returned from a handler as it is.
@@ -9,12 +9,12 @@ use super::Failed;
 /// `ReportBatchItemFailures` among its response types; otherwise Lambda treats every response as success. Source: AWS
 /// Lambda developer guide, "Handling errors for an SQS event source in Lambda".
 #[derive(Debug)]
-pub struct PartialResponse<'a, T, E>(pub(super) &'a [Failed<T, E>]);
+pub struct PartialResponse<'a, T, E>(pub(super) &'a BatchResult<T, E>);
 
 impl<T, E> fmt::Display for PartialResponse<'_, T, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("{\"batchItemFailures\":[")?;
-        for (n, failed) in self.0.iter().enumerate() {
+        for (n, failed) in self.0.failed().enumerate() {
             f.write_str(if n == 0 { "{\"itemIdentifier\":" } else { ",{\"itemIdentifier\":" })?;
             write_json_string(f, &failed.id)?;
             f.write_char('}')?;
@@ -63,7 +63,7 @@ mod serde {
 
     impl<T, E> Serialize for PartialResponse<'_, T, E> {
         fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-            let failures = self.0.iter().map(|failed| Failure { item_identifier: &failed.id });
+            let failures = self.0.failed().map(|failed| Failure { item_identifier: &failed.id });
             Response { batch_item_failures: failures.collect() }.serialize(serializer)
         }
     }

@@ -1,0 +1,98 @@
+use super::entry::Failed;
+use super::response::PartialResponse;
+
+/// The result of a batch: one result per item.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BatchResult<T, E> {
+    /// The result of each item, in the order in which the items were passed.
+    pub items: Vec<ItemResult<T, E>>,
+}
+
+/// The result of one item of a batch.
+///
+/// Complete: an item succeeded, or it did not for one of three reasons.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ItemResult<T, E> {
+    /// It succeeded.
+    Succeeded(Succeeded<T>),
+    /// It was attempted, and given up.
+    GaveUp(Failed<T, E>),
+    /// It was given up, and passed to the dead-letter function.
+    DeadLettered(Failed<T, E>),
+    /// No attempt of this batch included it, because the breaker or the budget rejected the first one, the lease was too
+    /// short, or the batch ended before.
+    NotAttempted(Failed<T, E>),
+}
+
+/// An item that succeeded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Succeeded<T> {
+    /// Id of the item, as the service knows it.
+    pub id: String,
+    /// The item.
+    pub item: T,
+    /// Number of attempts, including deliveries before this batch.
+    pub attempts: u32,
+}
+
+impl<T, E> ItemResult<T, E> {
+    /// Returns the id of the item.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        match self {
+            Self::Succeeded(succeeded) => &succeeded.id,
+            Self::GaveUp(failed) | Self::DeadLettered(failed) | Self::NotAttempted(failed) => &failed.id,
+        }
+    }
+
+    /// Returns the item if it is to be delivered again: it did not succeed, and is no dead letter.
+    #[must_use]
+    pub const fn failed(&self) -> Option<&Failed<T, E>> {
+        match self {
+            Self::GaveUp(failed) | Self::NotAttempted(failed) => Some(failed),
+            Self::Succeeded(_) | Self::DeadLettered(_) => None,
+        }
+    }
+
+    /// Returns the item if it is to be delivered again: it did not succeed, and is no dead letter.
+    #[must_use]
+    pub fn into_failed(self) -> Option<Failed<T, E>> {
+        match self {
+            Self::GaveUp(failed) | Self::NotAttempted(failed) => Some(failed),
+            Self::Succeeded(_) | Self::DeadLettered(_) => None,
+        }
+    }
+}
+
+impl<T, E> BatchResult<T, E> {
+    /// Returns the number of items that succeeded.
+    #[must_use]
+    pub fn succeeded(&self) -> usize {
+        self.items.iter().filter(|result| matches!(result, ItemResult::Succeeded(_))).count()
+    }
+
+    /// Returns the number of items that were passed to the dead-letter function.
+    #[must_use]
+    pub fn dead_lettered(&self) -> usize {
+        self.items.iter().filter(|result| matches!(result, ItemResult::DeadLettered(_))).count()
+    }
+
+    /// Returns the items that are to be delivered again, in order: those that neither succeeded nor are dead letters.
+    pub fn failed(&self) -> impl Iterator<Item = &Failed<T, E>> {
+        self.items.iter().filter_map(ItemResult::failed)
+    }
+
+    /// Returns the items that are to be delivered again, in order; for
+    /// [`RetryQueue::push_from_batch`](crate::queue::RetryQueue::push_from_batch).
+    pub fn into_failed(self) -> impl Iterator<Item = Failed<T, E>> {
+        self.items.into_iter().filter_map(ItemResult::into_failed)
+    }
+
+    /// Returns the response for a service that redelivers the failed items: see [`PartialResponse`].
+    #[must_use]
+    pub const fn response(&self) -> PartialResponse<'_, T, E> {
+        PartialResponse(self)
+    }
+}
