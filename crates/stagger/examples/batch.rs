@@ -10,7 +10,7 @@ use core::num::NonZeroU32;
 use core::time::Duration;
 use std::sync::{Arc, LazyLock, Mutex};
 
-use stagger::batch::{Batch, BatchResult, Failed, UnknownItem};
+use stagger::batch::{Batch, BatchResult, Failed, ItemResult, UnknownItem};
 use stagger::budget::Tokens;
 use stagger::time::{Clock as _, Tokio};
 use stagger::{Outcome, Policy, Retrier, policy};
@@ -64,9 +64,9 @@ async fn handle(
     let mut batch = Batch::new(&*TABLE, messages)
         .lease(Tokio.now().saturating_add(left), REQUEST)
         .attempts_before(|message| message.received - 1)
-        .dead_letter(MAX_ATTEMPTS, move |failed: Failed<Message, u16>| {
+        .dead_letter(MAX_ATTEMPTS, move |failed: &Failed<Message, u16>| {
             if let Ok(mut letters) = letters.lock() {
-                letters.push((failed.id, failed.error));
+                letters.push((failed.id.clone(), failed.error));
             }
         });
     while batch.next_attempt().await {
@@ -97,12 +97,14 @@ async fn main() -> Result<(), UnknownItem> {
     let result = handle(messages, Duration::from_secs(30), &mut table, &dead_letters).await?;
     let letters = dead_letters.lock().map(|letters| letters.clone()).unwrap_or_default();
     println!("rows in each request: {:?}", table.requests);
-    println!("succeeded: {}, dead letters: {letters:?}", result.succeeded);
+    println!("succeeded: {}, dead letters: {letters:?}", result.succeeded());
     println!("response: {}", result.response());
     // m-4 was received for the fourth time and failed twice here, which makes five.
     assert_eq!(table.requests, [5, 3, 2, 1]);
     assert_eq!(letters, [("m-3".to_owned(), Some(400)), ("m-4".to_owned(), Some(503))]);
-    assert_eq!((result.succeeded, result.failed[0].error), (2, Some(503)));
+    assert_eq!((result.succeeded(), result.failed().next().and_then(|failed| failed.error)), (2, Some(503)));
+    // One result per message, in the order of the messages.
+    assert!(result.items.iter().map(ItemResult::id).eq(["m-1", "m-2", "m-3", "m-4", "m-5"]));
     assert_eq!(result.response().to_string(), r#"{"batchItemFailures":[{"itemIdentifier":"m-5"}]}"#);
 
     // Too little time is left for another request: the batch stops before the invocation is killed, and loses nothing.

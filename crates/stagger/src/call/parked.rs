@@ -74,18 +74,14 @@ impl<R: RetrierSource, C: Clock + Clone> Call<Through<R>, C> {
         error: Option<&E>,
         resolution: Duration,
     ) -> Next {
-        let clock = &self.clock;
+        // An item that waits in a queue is a call of its own, wherever it was put there.
+        let (nested, clock) = (NestedRetries::Allow, &self.clock);
+        let guards = self.options.guards().nested(nested);
         let mut retry =
             RetryMachine::new(self.options.policy(), &mut self.state, self.seed).strategy(self.options.strategy());
-        let decision = retry.decide_unrecorded(outcome, || clock.now(), &self.options.guards());
+        let decision = retry.decide_unrecorded(outcome, || clock.now(), &guards);
         let next = Next::after(&decision, &retry, resolution);
-        self.follow(
-            &Silent,
-            decision,
-            NestedRetries::Allow,
-            next,
-            error.and_then(<Through<R> as Observed<E>>::describe),
-        )
+        self.follow(&Silent, decision, nested, next, error.and_then(<Through<R> as Observed<E>>::describe))
     }
 
     /// Makes the first attempt of this call a retry, for a call that repeats what other calls have attempted.

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use futures_lite::future::block_on;
 use proptest::collection::vec;
 use proptest::prelude::*;
-use stagger::batch::{Batch, Failed, UnknownItem};
+use stagger::batch::{Batch, BatchResult, Failed, UnknownItem};
 use stagger::testing::VirtualClock;
 use stagger::time::Clock;
 use stagger::{FailureKind, Instant, Outcome, Policy, Retrier, ServerHint, StopReason, policy};
@@ -23,8 +23,13 @@ fn items(count: usize) -> Items {
     (0..count).map(|n| (format!("id-{n}"), n)).collect()
 }
 
-fn ids<T, E>(failed: &[Failed<T, E>]) -> Vec<&str> {
-    failed.iter().map(|failed| failed.id.as_str()).collect()
+fn ids<T, E>(result: &BatchResult<T, E>) -> Vec<&str> {
+    result.failed().map(|failed| failed.id.as_str()).collect()
+}
+
+/// Returns the item to be delivered again with this number.
+fn failed<T, E>(result: &BatchResult<T, E>, n: usize) -> &Failed<T, E> {
+    result.failed().nth(n).unwrap()
 }
 
 fn guards(retries: u64, breaker: RecordingBreaker) -> (Arc<RecordingBudget>, Arc<RecordingBreaker>) {
@@ -62,7 +67,7 @@ fn only_failed_items_are_retried() {
     assert_eq!(attempts, [vec![0, 1, 2, 3, 4, 5], vec![2, 3, 4, 5], vec![4, 5]]);
     assert_eq!(clock.elapsed(), ms(20));
     let finished = batch.finish();
-    assert_eq!((finished.succeeded, finished.dead_lettered, finished.failed.len()), (6, 0, 0));
+    assert_eq!((finished.succeeded(), finished.dead_lettered(), finished.failed().count()), (6, 0, 0));
     assert_eq!(finished.response().to_string(), r#"{"batchItemFailures":[]}"#);
 }
 
@@ -76,7 +81,7 @@ fn failed_items_carry_their_last_error() {
     });
     let finished = batch.finish();
     let failed: Vec<_> =
-        finished.failed.iter().map(|failed| (failed.item, failed.attempts, failed.error, failed.stop)).collect();
+        finished.failed().map(|failed| (failed.item, failed.attempts, failed.error, failed.stop)).collect();
     assert_eq!(failed, [(1, 1, Some(1), StopReason::Permanent), (2, 3, Some(3), StopReason::Attempts)]);
     assert_eq!(
         finished.response().to_string(),
@@ -103,7 +108,7 @@ fn an_attempt_at_a_batch_takes_one_permit_per_guard() {
     let (budget, breaker) = guards(10, RecordingBreaker::new(u32::MAX, ms(1)));
     let mut batch = Batch::with_timer(VirtualClock::new(), guarded(POLICY, &budget, &breaker), items(100));
     let attempts = run(&mut batch, |attempt, item| (attempt == 1 && item > 50).then_some(Outcome::TRANSIENT));
-    assert_eq!((attempts.len(), batch.finish().succeeded), (2, 100));
+    assert_eq!((attempts.len(), batch.finish().succeeded()), (2, 100));
     assert_eq!((budget.snapshot().retries_left, budget.in_flight(), breaker.in_flight()), (9, 0, 0));
     assert_eq!(breaker.snapshot().recorded, [Outcome::TRANSIENT, Outcome::Success]);
     assert_eq!(budget.snapshot().recorded, breaker.snapshot().recorded);
@@ -194,7 +199,7 @@ fn unprocessed_items_are_resent_at_once_and_uncounted() {
     let mut batch = Batch::with_timer(clock.clone(), POLICY, items(2));
     let attempts = run(&mut batch, |_, _| Some(Outcome::NotProcessed));
     assert_eq!((attempts.len(), clock.elapsed()), (4, ms(20)));
-    assert_eq!(batch.finish().failed[0].attempts, 3);
+    assert_eq!(failed(&batch.finish(), 0).attempts, 3);
 }
 
 #[test]
@@ -206,8 +211,8 @@ fn do_not_retry_for_one_item_does_not_stop_the_others() {
         _ => None,
     });
     let finished = batch.finish();
-    assert_eq!((attempts, finished.succeeded), (vec![vec![0, 1], vec![1]], 1));
-    assert_eq!((ids(&finished.failed), finished.failed[0].stop), (vec!["id-0"], StopReason::Hint));
+    assert_eq!((attempts, finished.succeeded()), (vec![vec![0, 1], vec![1]], 1));
+    assert_eq!((ids(&finished), failed(&finished, 0).stop), (vec!["id-0"], StopReason::Hint));
 }
 
 #[test]
@@ -216,8 +221,8 @@ fn items_out_of_attempts_are_dead_lettered() {
     let letters = dead_letters.clone();
     let mut batch = Batch::with_timer(VirtualClock::new(), POLICY, items(4))
         .attempts_before(|item| if *item == 1 { 4 } else { 0 })
-        .dead_letter(NonZeroU32::new(5).unwrap(), move |failed: Failed<usize, u32>| {
-            letters.lock().unwrap().push(failed)
+        .dead_letter(NonZeroU32::new(5).unwrap(), move |failed: &Failed<usize, u32>| {
+            letters.lock().unwrap().push(failed.clone())
         });
     let attempts = run(&mut batch, |_, item| match item {
         0 => None,
@@ -229,7 +234,7 @@ fn items_out_of_attempts_are_dead_lettered() {
     let dead_letters: Vec<_> =
         dead_letters.lock().unwrap().iter().map(|failed| (failed.item, failed.attempts, failed.stop)).collect();
     assert_eq!(dead_letters, [(1, 5, StopReason::Attempts), (2, 1, StopReason::Permanent)]);
-    assert_eq!((finished.succeeded, finished.dead_lettered, ids(&finished.failed)), (1, 2, vec!["id-3"]));
+    assert_eq!((finished.succeeded(), finished.dead_lettered(), ids(&finished)), (1, 2, vec!["id-3"]));
 }
 
 #[test]
@@ -241,7 +246,7 @@ fn no_attempt_starts_shortly_before_the_lease_expires() {
         let mut batch = Batch::with_timer(clock.clone(), MANY, items(1)).lease(at(ms(lease)), ms(5));
         let attempts_made = run(&mut batch, |_, _| Some(Outcome::TRANSIENT)).len();
         let finished = batch.finish();
-        assert_eq!((attempts_made, finished.failed[0].stop), (attempts, StopReason::Deadline), "lease of {lease} ms");
+        assert_eq!((attempts_made, failed(&finished, 0).stop), (attempts, StopReason::Deadline), "lease of {lease} ms");
         assert_eq!(clock.elapsed(), ms(50 + 10 * (attempts as u64).saturating_sub(1)), "no sleep before the stop");
     }
 }
@@ -274,7 +279,7 @@ fn all_failed_fails_every_item() {
     }
     let finished = batch.finish();
     assert_eq!(
-        finished.failed.iter().map(|failed| (failed.error, failed.attempts)).collect::<Vec<_>>(),
+        finished.failed().map(|failed| (failed.error, failed.attempts)).collect::<Vec<_>>(),
         [(Some(0), 3), (Some(1), 3), (Some(2), 3)]
     );
 }
@@ -285,7 +290,7 @@ fn an_empty_batch_makes_no_attempt() {
     let retrier = Retrier::new(POLICY).shared_breaker(breaker.clone());
     let mut batch: Batch<usize, u32, _> = Batch::with_timer(VirtualClock::new(), retrier, items(0));
     assert!(!block_on(batch.next_attempt()));
-    assert_eq!((batch.finish().succeeded, breaker.snapshot().recorded.len()), (0, 0));
+    assert_eq!((batch.finish().succeeded(), breaker.snapshot().recorded.len()), (0, 0));
 }
 
 #[test]
@@ -295,7 +300,10 @@ fn an_open_breaker_rejects_the_batch_and_returns_its_items() {
         Batch::with_timer(VirtualClock::new(), guarded(POLICY, &budget, &breaker), items(2));
     assert!(!block_on(batch.next_attempt()));
     let finished = batch.finish();
-    assert_eq!((finished.failed[1].stop, finished.failed[1].attempts, budget.in_flight()), (StopReason::Breaker, 0, 0));
+    assert_eq!(
+        (failed(&finished, 1).stop, failed(&finished, 1).attempts, budget.in_flight()),
+        (StopReason::Breaker, 0, 0)
+    );
 }
 
 #[test]
@@ -307,7 +315,7 @@ fn a_batch_finished_early_releases_its_permits() {
     let mut batch: Batch<usize, u32, _> = Batch::with_timer(timer.clone(), &retrier, items(2));
     assert!(block_on(batch.next_attempt()));
     let finished = batch.finish();
-    assert_eq!((finished.succeeded, ids(&finished.failed), budget.in_flight()), (0, vec!["id-0", "id-1"], 0));
+    assert_eq!((finished.succeeded(), ids(&finished), budget.in_flight()), (0, vec!["id-0", "id-1"], 0));
     assert_eq!(breaker.snapshot().recorded, [Outcome::Cancelled]);
     // During a sleep, which can be interrupted and resumed.
     let mut batch = Batch::with_timer(timer.clone(), &retrier, items(2));
@@ -319,7 +327,7 @@ fn a_batch_finished_early_releases_its_permits() {
     batch.failed("id-1", Outcome::TRANSIENT, 8).unwrap();
     assert!(poll_times(pin!(batch.next_attempt()), 1).is_pending());
     let finished = batch.finish();
-    assert_eq!((finished.succeeded, finished.failed[0].error, finished.failed[0].attempts), (1, Some(8), 2));
+    assert_eq!((finished.succeeded(), failed(&finished, 0).error, failed(&finished, 0).attempts), (1, Some(8), 2));
     // The retry that started is charged; the permit of the other is released.
     assert_eq!((budget.snapshot().retries_left, budget.in_flight(), breaker.in_flight()), (8, 0, 0));
     assert_eq!(timer.now(), at(ms(10)));
@@ -361,7 +369,7 @@ proptest! {
         let letters = dead_letters.clone();
         let retrier = Retrier::new(LONG).shared_budget(budget.clone());
         let mut batch = Batch::with_timer(VirtualClock::new(), retrier, items(fates.len()))
-            .dead_letter(NonZeroU32::new(3).unwrap(), move |failed: Failed<usize, ()>| letters.lock().unwrap().push(failed.item));
+            .dead_letter(NonZeroU32::new(3).unwrap(), move |failed: &Failed<usize, ()>| letters.lock().unwrap().push(failed.item));
         let mut succeeded = Vec::new();
         let mut attempts = 0;
         while block_on(batch.next_attempt()) {
@@ -379,8 +387,8 @@ proptest! {
             attempts += 1;
         }
         let finished = batch.finish();
-        prop_assert_eq!((finished.succeeded, finished.dead_lettered), (succeeded.len(), dead_letters.lock().unwrap().len()));
-        let failed = finished.failed.iter().map(|failed| failed.item);
+        prop_assert_eq!((finished.succeeded(), finished.dead_lettered()), (succeeded.len(), dead_letters.lock().unwrap().len()));
+        let failed = finished.failed().map(|failed| failed.item);
         let mut all: Vec<_> = succeeded.into_iter().chain(dead_letters.lock().unwrap().iter().copied()).chain(failed).collect();
         all.sort_unstable();
         prop_assert_eq!(all, (0..fates.len()).collect::<Vec<_>>());

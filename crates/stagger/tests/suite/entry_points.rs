@@ -42,7 +42,7 @@ pub(super) const RETRYING: [(&str, Run); 6] = [
         while block_on(batch.next_attempt()) {
             batch.failed_with("b", fail).unwrap();
         }
-        assert_eq!((batch.finish().failed.len()), 1);
+        assert_eq!((batch.finish().failed().count()), 1);
     }),
     ("Reconnect::next", |retrier, clock, fail| {
         block_on(Reconnect::with_timer(clock, retrier, async || Err::<(), _>(fail)).next()).unwrap_err();

@@ -123,7 +123,7 @@ impl Driver {
                     let outcome = fixture.classify(&error);
                     batch.all_failed(outcome, |()| error);
                 }
-                assert_eq!(batch.finish().failed.len(), 2);
+                assert_eq!(batch.finish().failed().count(), 2);
             }
             Self::Reconnect => {
                 Reconnect::with_timer(timer.clone(), fixture.retrier(), attempt).next().await.unwrap_err();

@@ -86,7 +86,7 @@ fn batch_items_are_counted_by_result() {
     let (metrics, logs, clock) = (Metrics::new(), Logs::default(), VirtualClock::new());
     let finished = |fails: &[(&str, Outcome)]| {
         let mut batch = Batch::with_timer(clock.clone(), POLICY, [("a", 1), ("b", 2), ("c", 3), ("d", 4)]);
-        batch = batch.dead_letter(NonZeroU32::MIN, drop);
+        batch = batch.dead_letter(NonZeroU32::MIN, |_| {});
         while block_on(batch.next_attempt()) {
             fails.iter().for_each(|(id, outcome)| batch.failed(id, *outcome, "no").unwrap());
         }

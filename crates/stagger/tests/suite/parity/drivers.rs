@@ -263,9 +263,9 @@ pub(crate) async fn batch<W: Environment>(case: &Case<'_>, environment: &W) -> T
             Err(error) => batch.failed_with("id", error).unwrap(),
         }
     }
-    let mut finished = batch.finish();
-    assert_eq!(finished.succeeded, usize::from(value.is_some()));
-    let failed = finished.failed.pop();
+    let finished = batch.finish();
+    assert_eq!(finished.succeeded(), usize::from(value.is_some()));
+    let failed = finished.into_failed().next();
     let has_failed = failed.as_ref().is_some_and(|failed| failed.error.is_some());
     let decisions = take(&records);
     // An item may have a reason of its own, such as a hint after the last attempt.
