@@ -59,6 +59,9 @@ pub mod metrics {}
 #[doc = include_str!("../../../docs/guide/numbers.md")]
 pub mod numbers {}
 
+#[doc = include_str!("../../../docs/guide/queues.md")]
+pub mod queues {}
+
 #[doc = include_str!("../../../docs/guide/simulate.md")]
 pub mod simulate {}
 

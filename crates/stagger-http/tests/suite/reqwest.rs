@@ -403,6 +403,7 @@ async fn the_rejection_of_an_open_breaker_is_distinguishable_from_an_error() {
     let arrived = server.times().len();
     let error = client.get(URL).send().await.unwrap_err();
     assert!(matches!(rejection(&error), Some(Rejected::BreakerOpen(_))), "{error:?}");
+    assert_eq!(stagger::stop_reason(&error), Some(StopReason::Breaker));
     assert_eq!((arrived, server.times().len()), (2, 2));
 }
 

@@ -1,6 +1,8 @@
 use core::fmt;
 
-use stagger_core::BreakerOpen;
+use stagger_core::{BreakerOpen, StopReason};
+
+use super::fact::{Fact, leave_fact};
 
 /// Why an attempt was prevented or ended by something other than the operation.
 ///
@@ -32,7 +34,18 @@ impl fmt::Display for Rejected {
     }
 }
 
-impl core::error::Error for Rejected {}
+impl core::error::Error for Rejected {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        // Also found behind a type that is transparent for this error, such as that of reqwest's middleware.
+        match self {
+            Self::Cancelled => leave_fact(Fact::Stop(StopReason::Cancelled)),
+            Self::BreakerOpen(_) => leave_fact(Fact::Stop(StopReason::Breaker)),
+            Self::DeadlinePassed => leave_fact(Fact::Stop(StopReason::Elapsed)),
+            Self::TimedOut | Self::Lost => {}
+        }
+        None
+    }
+}
 
 impl From<Rejected> for std::io::Error {
     fn from(rejected: Rejected) -> Self {

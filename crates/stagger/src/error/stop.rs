@@ -1,8 +1,7 @@
 use stagger_core::StopReason;
 
-use super::fact::{Fact, fact_of};
+use super::fact::{Fact, fact_of, leave_fact};
 use super::links::links;
-use super::rejected::Rejected;
 
 /// Returns why a call gave up, if its error is anywhere in this chain, whatever the type of its operation's error.
 ///
@@ -24,12 +23,38 @@ use super::rejected::Rejected;
 /// ```
 #[must_use]
 pub fn stop_reason(error: &(dyn core::error::Error + 'static)) -> Option<StopReason> {
-    links(error).find_map(|link| match link.downcast_ref() {
-        Some(Rejected::Cancelled) => Some(StopReason::Cancelled),
-        Some(Rejected::BreakerOpen(_)) => Some(StopReason::Breaker),
-        _ => match fact_of(link) {
-            Some(Fact::Stop(stop)) => Some(stop),
-            _ => None,
-        },
+    links(error).find_map(|link| match fact_of(link) {
+        Some(Fact::Stop(stop)) => Some(stop),
+        _ => None,
     })
+}
+
+/// Lets [`stop_reason`] see why a call gave up whose error is of a type of your own, through every wrapper. Call it in
+/// the [`source`](core::error::Error::source) of that type.
+///
+/// ```
+/// use std::{error::Error, fmt};
+/// use stagger::{StopReason, provide_stop_reason, stop_reason};
+///
+/// #[derive(Debug)]
+/// struct GaveUp(StopReason);
+///
+/// impl fmt::Display for GaveUp {
+///     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+///         write!(f, "gave up, {}", self.0)
+///     }
+/// }
+///
+/// impl Error for GaveUp {
+///     fn source(&self) -> Option<&(dyn Error + 'static)> {
+///         provide_stop_reason(self.0);
+///         None
+///     }
+/// }
+///
+/// let error = anyhow::Error::from(GaveUp(StopReason::Budget)).context("cannot connect");
+/// assert_eq!(stop_reason(&*error), Some(StopReason::Budget));
+/// ```
+pub fn provide_stop_reason(stop: StopReason) {
+    leave_fact(Fact::Stop(stop));
 }

@@ -69,6 +69,25 @@ conversions! {
     every_error_converts_to_eyre -> eyre::Report;
 }
 
+/// As the error of reqwest's middleware, whose `source` skips what it holds.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+struct Transparent(anyhow::Error);
+
+#[test]
+fn a_rejection_behind_a_transparent_error_has_a_stop_reason() {
+    for (rejected, want) in [
+        (Rejected::Cancelled, Some(StopReason::Cancelled)),
+        (Rejected::DeadlinePassed, Some(StopReason::Elapsed)),
+        (Rejected::TimedOut, None),
+    ] {
+        let transparent = Transparent(rejected.into());
+        assert!(StdError::source(&transparent).is_none());
+        assert_eq!(stop_reason(&transparent), want);
+        assert_eq!(stop_reason(&rejected), want);
+    }
+}
+
 #[test]
 fn a_cancelled_call_can_be_told_from_any_error_around_it() {
     let cancel = Cancel::new();

@@ -55,6 +55,23 @@ impl fmt::Display for Fatal {
 
 impl Error for Fatal {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
+        stagger::provide_stop_reason(self.stop_reason);
         Some(&self.cause)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stop_reason_finds_why_a_client_gave_up_through_boxes() {
+        for (fatal, want) in [
+            (Fatal::closed_locally(), StopReason::Cancelled),
+            (Fatal::new(StopReason::Attempts, ConnectionError::ClosedLocally, 3), StopReason::Attempts),
+        ] {
+            let boxed: Box<dyn Error> = std::io::Error::other(fatal).into();
+            assert_eq!(stagger::stop_reason(&*boxed), Some(want));
+        }
     }
 }
