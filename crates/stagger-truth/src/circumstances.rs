@@ -1,6 +1,6 @@
 //! Random deployments: what `check` is told of them, and the simulation of the same.
 
-use core::num::NonZeroU64;
+use core::num::{NonZeroU32, NonZeroU64};
 use core::time::Duration;
 
 use stagger::{Policy, Seed};
@@ -80,6 +80,7 @@ pub struct Calls {
     pub rates: (f64, f64),
     /// Number of processes.
     pub processes: u32,
+    queue: u32,
     /// How long the server is down.
     pub down: Duration,
     /// How it behaves then.
@@ -122,14 +123,21 @@ impl Calls {
         if draws.is(0.2) {
             context = context.deadline(draws.duration(1.0, 60.0));
         }
-        let queue = (capacity * QUEUE_SECONDS).ceil() as u32;
+        // `check` is told of a queue if it is as long as the callers wait.
+        let waits = (capacity * timeout.as_secs_f64()).floor().max(1.0);
+        let is_told = draws.is(0.25);
+        let queue = if is_told { waits } else { (capacity * QUEUE_SECONDS).ceil() } as u32;
+        if let Some(queue) = NonZeroU32::new(queue).filter(|_| is_told) {
+            context = context.backlog(queue);
+        }
         // Enough time to drain the queue, and to judge it.
         let after = AFTERWARD.max(down * 2).max(Duration::from_secs_f64(WINDOWS * 100.0 / rate));
         let horizon = BEGINS + down + after;
         let scenario = OutageScenario::builder(rate).capacity(capacity).queue(queue).processes(processes);
         let scenario = scenario.timeout(timeout).outage(kind, BEGINS, down).horizon(horizon);
         let scenario = scenario.build().ok()?;
-        Some(Self { context, budget, rates: (rate, capacity), processes, down, kind, timeout, horizon, scenario })
+        let rates = (rate, capacity);
+        Some(Self { context, budget, rates, processes, queue, down, kind, timeout, horizon, scenario })
     }
 
     /// Simulates the outage with this guard in each process.
@@ -142,7 +150,7 @@ impl Calls {
     #[must_use]
     pub fn command(&self, policy: &Policy, budget: Budgeted) -> String {
         let ((rate, capacity), down, timeout) = (self.rates, self.down, self.timeout);
-        let queue = (capacity * QUEUE_SECONDS).ceil();
+        let queue = self.queue;
         let (kind, guards) = (if self.kind == OutageKind::Stall { "stall" } else { "reject" }, guards(budget));
         let horizon = self.horizon;
         format!(

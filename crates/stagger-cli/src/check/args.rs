@@ -110,6 +110,10 @@ pub(crate) struct ContextArgs {
     #[arg(long, value_name = "DUR", value_parser = length)]
     retry_after: Option<Duration>,
 
+    /// Number of requests that may queue at the server; further ones are rejected
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    backlog: Option<NonZeroU32>,
+
     /// Timer resolution [default: 1ms]
     #[arg(long, value_name = "DUR", value_parser = length)]
     tick: Option<Duration>,
@@ -146,6 +150,7 @@ impl From<&ContextArgs> for DeploymentContext {
         let known = args.invocation.into_iter().fold(known, Self::invocation);
         let known = args.attempt_timeout.into_iter().fold(known, Self::attempt_timeout);
         let known = args.retry_after.into_iter().fold(known, Self::retry_after);
+        let known = args.backlog.into_iter().fold(known, Self::backlog);
         let known = args.tick.into_iter().fold(known, Self::tick);
         let known = args.layers.into_iter().fold(known, Self::layers);
         let known = args.idempotent.into_iter().fold(known, Self::idempotency);

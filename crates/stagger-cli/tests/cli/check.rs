@@ -106,6 +106,8 @@ fn each_context_flag_reaches_its_rule() {
         (&["--retry-after", "10m"], "S014"),
         (&["--tick", "2s"], "S009"),
         (&["--layers", "3"], "S017"),
+        (&["--rps", "9/s", "--capacity", "10/s", "--attempt-timeout", "1s"], "S025"),
+        (&["--backlog", "9", "--capacity", "2/s", "--attempt-timeout", "1s"], "S026"),
         (&["--idempotent", "no"], "S019"),
     ] {
         let document = json(args, 1);
@@ -309,6 +311,7 @@ fn the_sessions_in_the_guide_match_the_output() {
     for arguments in [
         "socket.io --for reconnecting --clients 10k --capacity 500/s",
         "-n 4 -d 100ms --cap 2s --for near --rps 900/s --capacity 1000/s",
+        "-n 3 -d 100ms --for near --rps 22/s --capacity 33/s --attempt-timeout 1s --budget=throttle --backlog 100",
     ] {
         let command = format!("stagger check {arguments}\n```\n\n```text\n");
         let (before, rest) = now.split_once(&command).unwrap();

@@ -6,8 +6,8 @@ use stagger_core::text::Compact;
 use stagger_core::{Policy, Ratio, Seed};
 
 use super::analysis::brief;
-use super::context::as_word;
-use crate::outage::{OutageKind, OutageScenario, ProcessGuards};
+use super::context::{DeploymentContext, as_word};
+use crate::outage::{OutageFigures, OutageKind, OutageScenario, ProcessGuards};
 
 /// Whether a budget limits the retries of all calls of a process together, and which.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -84,6 +84,8 @@ pub(super) struct Stalls {
     queue: u32,
     timeout: Option<Duration>,
     scaled: bool,
+    /// Runs with consecutive seeds: in a small system, chance decides whether one of them recovers.
+    runs: u64,
 }
 
 /// How long the server stalls: briefly, so that a budget still has its allowance, and longer than most retries take.
@@ -96,10 +98,13 @@ pub(super) const PROCESSES: u32 = 10;
 const QUEUE_SECONDS: f64 = 3.0;
 /// Number of attempts that are fast enough for a lint.
 const ATTEMPTS: f64 = 800_000.0;
+/// Runs of each stall, if they make no more attempts than this together. In a larger system chance decides less.
+const RUNS: u64 = 5;
+const ATTEMPTS_OF_RUNS: f64 = 200_000.0;
 /// Number of requests per second below which a smaller simulation says little.
 const LEAST_RATE: f64 = 20.0;
 /// Shortest time that an attempt takes: a round trip.
-const ROUND_TRIP: f64 = 0.01;
+pub(super) const ROUND_TRIP: f64 = 0.01;
 
 impl Stalls {
     /// Creates the stalls. A load that takes too long to simulate is represented by a smaller one in proportion;
@@ -108,8 +113,9 @@ impl Stalls {
         policy: &Policy,
         (rate, capacity): (f64, f64),
         processes: u32,
-        timeout: Option<Duration>,
+        known: &DeploymentContext,
     ) -> Option<Self> {
+        let timeout = known.attempt_timeout;
         let wait = policy.mean(1)?.as_secs_f64() + ROUND_TRIP;
         let most = policy.max_attempts().map_or(f64::INFINITY, |attempts| f64::from(attempts.get()));
         let attempts = rate * HORIZON.as_secs_f64() * most.min(HORIZON.as_secs_f64() / wait);
@@ -120,7 +126,8 @@ impl Stalls {
             return None;
         }
         let processes = ((f64::from(processes) / scale).round() as u32).max(1);
-        let queue = (capacity * QUEUE_SECONDS).ceil().max(1.0) as u32;
+        let queue = known.backlog.map_or(capacity * QUEUE_SECONDS, |most| f64::from(most.get()) / scale);
+        let queue = queue.ceil().max(1.0) as u32;
         let builder = OutageScenario::builder(rate).capacity(capacity).queue(queue).processes(processes);
         let builder = timeout.into_iter().fold(builder, |builder, timeout| builder.timeout(timeout)).horizon(HORIZON);
         let of = |down| builder.outage(OutageKind::Stall, BEGINS_AT, down).build();
@@ -133,6 +140,7 @@ impl Stalls {
             queue,
             timeout,
             scaled: scale > 1.0,
+            runs: ((ATTEMPTS_OF_RUNS / attempts) as u64).clamp(1, RUNS),
         })
     }
 
@@ -147,14 +155,19 @@ impl Stalls {
 
     /// Simulates the stalls with these guards in each process, up to the first from which the server does not recover.
     pub(super) fn run(&self, policy: &Policy, guards: Budgeted) -> Outcome {
-        let mut outcome = Outcome { amplification: 0.0, recoveries: Vec::new() };
+        let mut outcome = Outcome { amplification: 0.0, recoveries: Vec::new(), failed: None };
         for (nth, scenario) in self.scenarios.iter().enumerate() {
-            let figures = scenario.run(policy, |seed| guards.process(seed), Seed::new(1));
+            let seeds = (1..=self.runs).map(Seed::new);
+            let runs: Vec<_> = seeds.map(|seed| scenario.run(policy, |seed| guards.process(seed), seed)).collect();
             if nth == 0 {
-                outcome.amplification = figures.amplification();
+                outcome.amplification = runs.iter().map(OutageFigures::amplification).sum::<f64>() / self.runs as f64;
             }
-            let Some(recovery) = figures.recovery() else { break };
-            outcome.recoveries.push(recovery);
+            let recoveries: Vec<Duration> = runs.iter().filter_map(OutageFigures::recovery).collect();
+            if recoveries.len() < runs.len() {
+                outcome.failed = Some((runs.len() - recoveries.len(), runs.len()));
+                break;
+            }
+            outcome.recoveries.push(recoveries.iter().sum::<Duration>() / recoveries.len() as u32);
         }
         outcome
     }
@@ -167,10 +180,11 @@ impl Stalls {
         });
         let names = names.collect::<Vec<_>>().join(",");
         let timeout = self.timeout.map_or(String::new(), |timeout| format!(" --timeout {}", Compact(timeout)));
+        let seeds = if self.runs > 1 { format!(" --seeds {}", self.runs) } else { String::new() };
         let down = STALLS_FOR.map(|down| Compact(down).to_string()).join(",");
         format!(
             "stagger simulate outage --rate {}/s --capacity {}/s --backlog {} --processes {}{timeout} --sweep \
-             down={down} --horizon {} --guards {names} -p '{policy}'",
+             down={down} --horizon {}{seeds} --guards {names} -p '{policy}'",
             self.rate,
             self.capacity,
             self.queue,
@@ -185,8 +199,10 @@ impl Stalls {
 pub(super) struct Outcome {
     /// Attempts per call in the first stall.
     pub(super) amplification: f64,
-    /// The recoveries from the first stalls, up to the first from which the server does not recover.
+    /// The mean recoveries from the first stalls, up to the first from which the server does not recover in each run.
     recoveries: Vec<Duration>,
+    /// In how many of the runs of that stall the server does not recover.
+    failed: Option<(usize, usize)>,
 }
 
 impl Outcome {
@@ -197,9 +213,15 @@ impl Outcome {
 
     /// Describes it: `tokens recovers after 18s and 31s`.
     pub(super) fn describe(&self, name: &str) -> String {
+        let fails = match self.failed {
+            Some((failed, runs)) if failed < runs => format!("stays down in {failed} of {runs} runs"),
+            _ => "never recovers".to_owned(),
+        };
         match &self.recoveries[..] {
-            [] => format!("{name} never recovers"),
-            [first] => format!("{name} recovers after {} from the first, never from the second", brief(*first)),
+            [] => format!("{name} {fails}"),
+            [first] => {
+                format!("{name} recovers after {} from the first and {fails} from the second", brief(*first))
+            }
             [first, second, ..] => format!("{name} recovers after {} and {}", brief(*first), brief(*second)),
         }
     }

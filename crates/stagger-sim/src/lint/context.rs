@@ -35,6 +35,7 @@ pub struct DeploymentContext {
     pub(crate) idempotency: Option<Idempotency>,
     pub(super) budget: Option<Budgeted>,
     pub(super) retry_after: Option<Duration>,
+    pub(super) backlog: Option<NonZeroU32>,
 }
 
 /// The purpose of the calls.
@@ -113,6 +114,8 @@ impl DeploymentContext {
         budget: Budgeted = Some(budget);
         /// Sets the `Retry-After` that the server usually sends.
         retry_after: Duration = Some(retry_after);
+        /// Sets the number of requests that may queue at the server; further ones are rejected.
+        backlog: NonZeroU32 = Some(backlog);
     }
 
     /// Returns whether callers wait for the result, who cannot be spread over seconds.

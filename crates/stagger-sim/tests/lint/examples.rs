@@ -193,6 +193,11 @@ const EXAMPLES: &[(&str, (&str, &str), (&str, &str))] = &[
         ("exponential base=10s cap=20s spread=20s max-attempts=9", ""),
     ),
     ("S023", ("exponential max-attempts=9", "for=reconnecting"), ("exponential max-attempts=inf", "for=reconnecting")),
+    ("S025", ("stop", "rps=9/s capacity=10/s timeout=1s"), ("stop", "rps=9/s capacity=10/s timeout=3s")),
+    ("S025", ("default", "rps=90/s capacity=100/s timeout=10ms"), ("default", "rps=90/s capacity=100/s timeout=1s")),
+    ("S026", ("stop", "capacity=10/s timeout=1s backlog=11"), ("stop", "capacity=10/s timeout=1s backlog=10")),
+    // A request that waits for none is not stale.
+    ("S026", ("stop", "capacity=10/s timeout=10ms backlog=2"), ("stop", "capacity=10/s timeout=10ms backlog=1")),
 ];
 
 #[test]

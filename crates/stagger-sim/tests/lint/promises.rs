@@ -6,7 +6,7 @@ use stagger_core::text::parse_duration;
 use stagger_core::{Policy, Seed};
 use stagger_sim::TimeSeries;
 use stagger_sim::lint::Budgeted;
-use stagger_sim::outage::{OutageKind, OutageScenario};
+use stagger_sim::outage::{OutageFigures, OutageKind, OutageScenario};
 use stagger_sim::reconnect::{ReconnectFigures, ReconnectScenario};
 
 use super::support::{codes, context, finding, found, policy};
@@ -318,8 +318,84 @@ fn a_budget_that_suffices_only_for_a_short_stall_is_reported() {
     assert!(recovery(Budgeted::Tokens, 2).is_some() && recovery(Budgeted::Tokens, 60).is_none());
     let found = finding(text, &format!("{rates} budget=tokens"), "S016");
     let facts = found.facts().join("; ");
-    assert!(facts.contains("tokens recovers after 0s from the first, never from the second"), "{facts}");
+    assert!(facts.contains("tokens recovers after 0s from the first and never recovers from the second"), "{facts}");
     let advice = found.suggestion().advice().unwrap();
     let said = Budgeted::NAMED.into_iter().find(|budget| advice.contains(&format!("--budget={budget}"))).unwrap();
     assert!(recovery(said, 60).is_some() && recovery(said, 2).is_some(), "{advice}");
+}
+
+const SLOW: &str = "exponential base=1s cap=75s max-attempts=3 spread=3s";
+const SLOW_RATES: &str = "rps=22.2/s capacity=33.4/s clients=4 timeout=157ms for=near";
+
+/// Simulates a short stall of the server with these rates, in several runs.
+fn slow(text: &str, timeout: Duration, queue: u32, (down, budget): (Duration, Budgeted)) -> Vec<OutageFigures> {
+    let scenario = OutageScenario::builder(22.2).capacity(33.4).queue(queue).processes(4).timeout(timeout);
+    let scenario = scenario.outage(OutageKind::Stall, 20 * SECOND, down).horizon(200 * SECOND).build().unwrap();
+    (1..=20).map(|seed| scenario.run(&policy(text), |seed| budget.process(seed), Seed::new(seed))).collect()
+}
+
+/// With seed 1 the server recovers, with most others it does not.
+#[test]
+fn a_budget_with_which_only_some_runs_recover_is_reported() {
+    let runs = slow(SLOW, Duration::from_millis(157), 101, (2 * SECOND, Budgeted::Tokens));
+    let recovered = runs.iter().filter(|run| run.recovery().is_some()).count();
+    assert!(runs[0].recovery().is_some() && recovered < 10, "{recovered} of {}", runs.len());
+    let found = finding(SLOW, &format!("{SLOW_RATES} budget=tokens"), "S016");
+    assert!(found.facts().join("; ").contains("of 5 runs"), "{found:#?}");
+}
+
+/// No stall and no retry is needed: calls that arrive at random queue for longer than their callers wait.
+#[test]
+fn a_timeout_that_random_arrivals_exceed_is_reported_with_one_that_suffices() {
+    let share = |timeout: Duration| {
+        let runs = slow("stop", timeout, 3_000, (Duration::ZERO, Budgeted::No));
+        1.0 - runs.iter().map(OutageFigures::success_ratio).sum::<f64>() / runs.len() as f64
+    };
+    for text in ["stop", SLOW] {
+        let found = finding(text, SLOW_RATES, "S025");
+        let facts = found.facts().join("; ");
+        assert!(
+            facts.contains("4% of the attempts") && facts.contains("simulated by: stagger simulate outage"),
+            "{facts}"
+        );
+        let advice = found.suggestion().advice().unwrap();
+        let (_, longer) = advice.split_once("a timeout of at least ").unwrap();
+        let longer = parse_duration(longer.split([';', ',', ' ']).next().unwrap()).unwrap().unwrap();
+        let (before, after) = (share(Duration::from_millis(157)), share(longer));
+        assert!((0.02..0.06).contains(&before) && after < 0.003, "{before}, {after} with {longer:?}");
+    }
+    for words in ["timeout=320ms", "for=reconnecting timeout=157ms", ""] {
+        assert_eq!(
+            found(SLOW, &format!("rps=22.2/s capacity=33.4/s clients=4 for=near {words}"), "S025"),
+            None,
+            "{words}"
+        );
+    }
+}
+
+#[test]
+fn a_queue_that_outlives_its_callers_is_reported_with_one_that_does_not() {
+    let (text, timeout) = ("exponential base=1s cap=75s max-attempts=3", SECOND);
+    let rates = "rps=22.2/s capacity=33.4/s clients=4 timeout=1s for=near";
+    let found = finding(text, &format!("{rates} backlog=101"), "S026");
+    let facts = found.facts().join("; ");
+    // (101 - 33.4 · 1) / (33.4 - 22.2)
+    assert!(facts.contains("3.02s of work") && facts.contains("for 6.04s"), "{facts}");
+    let advice = found.suggestion().advice().unwrap();
+    assert!(advice.contains("at most 33 requests"), "{advice}");
+    let recoveries = |text: &str, queue: u32| {
+        let runs = slow(text, timeout, queue, (2 * SECOND, Budgeted::No));
+        let recoveries: Vec<f64> =
+            runs.iter().map(|run| run.recovery().map_or(f64::INFINITY, |time| time.as_secs_f64())).collect();
+        recoveries.iter().sum::<f64>() / recoveries.len() as f64
+    };
+    // The resolution is a window of 4.5 s; the stall of 2 s leaves 44 requests, so that it takes a second.
+    assert_eq!(recoveries(text, 101), f64::INFINITY, "the retries keep the queue full");
+    assert!(recoveries(text, 33) < 5.0, "{}", recoveries(text, 33));
+    for words in ["backlog=33", ""] {
+        assert_eq!(self::found(text, &format!("{rates} {words}"), "S026"), None, "{words}");
+    }
+    // With a short queue, any budget suffices.
+    assert!(self::found(text, &format!("{rates} budget=yes"), "S016").is_some());
+    assert_eq!(self::found(text, &format!("{rates} budget=yes backlog=33"), "S016"), None);
 }

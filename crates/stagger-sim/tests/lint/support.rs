@@ -28,6 +28,7 @@ pub(crate) fn context(text: &str) -> DeploymentContext {
             "layers" => known.layers(value.parse().unwrap()),
             "idempotent" => known.idempotency(value.parse().unwrap()),
             "budget" => known.budget(value.parse().unwrap()),
+            "backlog" => known.backlog(value.parse().unwrap()),
             "hint" => known.retry_after(length()),
             _ => panic!("unknown key {key}"),
         }

@@ -1,4 +1,4 @@
-use super::super::analysis::{PolicyAnalysis, brief, percent, thousands};
+use super::super::analysis::{PolicyAnalysis, brief, thousands};
 use super::super::budget::{Budgeted, PROCESSES, STALLS_FOR, Stalls};
 use super::super::context::Purpose;
 use super::super::rule::{Diagnosis, Rule, Severity};
@@ -15,8 +15,9 @@ pub(in crate::lint) static NO_BUDGET: Rule = Rule {
               is busy with retries, which fail because it is busy. If load and capacity are known, stalls of 2 s and \
               of a minute are simulated, without a budget and with each one, and the first with which the server \
               recovers from both is recommended; a budget that admits as many retries as none is not. The simulation has as many \
-              processes as there are clients (10 if unknown), a queue of 3 s of work, and the attempt timeout (1 s \
-              if unknown). Every process has the initial allowance of its budget, which adds up in a large fleet. \
+              processes as there are clients (10 if unknown), the queue that is given by `--backlog` (3 s of work if \
+              unknown), and the attempt timeout (1 s if unknown); a small system is simulated five times, and has to \
+              recover each time. Every process has the initial allowance of its budget, which adds up in a large fleet. \
               `--budget=NAME` checks whether the budget in use suffices; `--budget` alone is accepted if every \
               budget does. Does not apply to long-lived connections, where a spread and reservations serve the same \
               purpose. See N. Bronson et al., \"Metastable Failures in Distributed Systems\", HotOS 2021, and the \
@@ -29,7 +30,7 @@ const CLIENTS: u64 = 1_000;
 const REQUESTS: f64 = 100.0;
 
 /// Returns the load and the capacity in requests per second, if both are known.
-fn rates(analysis: &PolicyAnalysis<'_>) -> Option<(f64, f64)> {
+pub(super) fn rates(analysis: &PolicyAnalysis<'_>) -> Option<(f64, f64)> {
     Some((analysis.context.requests?.get(), analysis.context.capacity?.get()))
 }
 
@@ -69,7 +70,7 @@ fn simulated(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     let (known, policy) = (analysis.context, analysis.policy);
     let found = no_budget(analysis)?;
     let processes = known.clients.map_or(PROCESSES, |clients| u32::try_from(clients.get()).unwrap_or(u32::MAX));
-    let Some(stalls) = Stalls::new(policy, rates(analysis)?, processes, known.attempt_timeout) else {
+    let Some(stalls) = Stalls::new(policy, rates(analysis)?, processes, known) else {
         return Some(found);
     };
     let without = stalls.run(policy, Budgeted::No);
@@ -131,23 +132,4 @@ fn simulated(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     };
     let facts = found.facts.into_iter().chain([what, command]).collect();
     Some(Diagnosis { facts, ..Diagnosis::default() }.advise(advice))
-}
-
-pub(in crate::lint) static OVERLOAD: Rule = Rule {
-    code: "S021",
-    name: "load-exceeds-capacity",
-    severity: Severity::Warning,
-    title: "the load exceeds the capacity even without retries",
-    rationale: "the queue grows until every call times out; retries only add to it",
-    details: "Applies if `--rps` exceeds `--capacity`. Neither a policy nor a budget nor a breaker can serve more \
-              calls than the server completes, so S016 recommends none.",
-    check: overload,
-};
-
-fn overload(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
-    let (load, capacity) = rates(analysis).filter(|(load, capacity)| load > capacity)?;
-    let fact =
-        format!("{load}/s arrive and {capacity}/s are served: at most {} of the calls", percent(capacity / load));
-    let advice = "no retry policy, budget or breaker can help: add capacity, or shed load before it reaches the server";
-    Some(Diagnosis::new(fact).advise(advice))
 }

@@ -1,10 +1,10 @@
 use super::super::rule::Rule;
 use super::{
-    base, budget, cap, ceiling, connection, fleet, hint, idempotency, jitter, knocking, limit, log, no_effect,
+    base, budget, cap, ceiling, connection, fleet, hint, idempotency, jitter, knocking, limit, log, no_effect, queue,
 };
 
 /// The rules for policies, ordered by code.
-pub(in crate::lint) static ALL: [&Rule; 24] = [
+pub(in crate::lint) static ALL: [&Rule; 26] = [
     &jitter::NO_JITTER,
     &jitter::LOST_AT_CAP,
     &jitter::FIRST_IN_STEP,
@@ -25,10 +25,12 @@ pub(in crate::lint) static ALL: [&Rule; 24] = [
     &no_effect::NO_EFFECT,
     &idempotency::NOT_IDEMPOTENT,
     &hint::RENDEZVOUS,
-    &budget::OVERLOAD,
+    &queue::OVERLOAD,
     &knocking::KNOCKING,
     &connection::GIVES_UP,
     &ceiling::CEILING_BELOW_SPREAD,
+    &queue::TIMEOUT_IN_QUEUE,
+    &queue::STALE_QUEUE,
 ];
 
 /// The rules for logs, ordered by code.

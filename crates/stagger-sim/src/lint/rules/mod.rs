@@ -14,6 +14,7 @@ mod limit;
 mod list;
 mod log;
 mod no_effect;
+mod queue;
 
 pub(super) use list::{ALL, OF_LOGS};
 pub(super) use log::{BEYOND_BOUNDS, ENDLESS_RETRIES, IN_STEP, POLICY_MISMATCH, SYNCHRONIZED};
