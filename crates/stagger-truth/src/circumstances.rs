@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use stagger::{Policy, Seed};
 use stagger_sim::lint::{Budgeted, DeploymentContext, Purpose, Rate};
-use stagger_sim::outage::{OutageFigures, OutageKind, OutageScenario};
+use stagger_sim::outage::{DefaultGuards, OutageFigures, OutageKind, OutageScenario};
 use stagger_sim::reconnect::{ReconnectFigures, ReconnectScenario};
 
 use crate::draws::Draws;
@@ -75,7 +75,7 @@ pub struct Calls {
     /// What `check` is told.
     pub context: DeploymentContext,
     /// The guard of a process.
-    pub budget: Budgeted,
+    pub budget: DefaultGuards,
     /// Calls per second, and the capacity of the server.
     pub rates: (f64, f64),
     /// Number of processes.
@@ -106,7 +106,8 @@ impl Calls {
         let rate = (draws.between(5.0, 250.0) * 10.0).round() / 10.0;
         let capacity = (rate / load * 10.0).round() / 10.0;
         let processes = draws.between(1.0, 300.0) as u32;
-        let budget = draws.one_of(&[&[Budgeted::No, Budgeted::No], &Budgeted::NAMED[..]].concat())?;
+        let budget =
+            draws.one_of(&[&[DefaultGuards::None, DefaultGuards::None], &DefaultGuards::TRIED[..]].concat())?;
         let timeout = draws.duration(0.1, 5.0);
         let down = if draws.is(0.3) { draws.duration(0.1, 600.0) } else { draws.duration(0.1, 30.0) };
         let kind = draws.one_of(&[OutageKind::Stall, OutageKind::Stall, OutageKind::Reject])?;
@@ -116,7 +117,7 @@ impl Calls {
             .capacity(Rate::per_second(capacity)?)
             .clients(NonZeroU64::new(u64::from(processes))?)
             .attempt_timeout(timeout)
-            .budget(budget);
+            .budget(Budgeted::With(budget));
         if draws.is(0.8) {
             context = context.purpose(draws.one_of(&purposes)?);
         }
@@ -142,28 +143,21 @@ impl Calls {
 
     /// Simulates the outage with this guard in each process.
     #[must_use]
-    pub fn run(&self, policy: &Policy, budget: Budgeted, seed: Seed) -> OutageFigures {
+    pub fn run(&self, policy: &Policy, budget: DefaultGuards, seed: Seed) -> OutageFigures {
         self.scenario.run(policy, |seed| budget.process(seed), seed)
     }
 
     /// Returns the command that simulates it.
     #[must_use]
-    pub fn command(&self, policy: &Policy, budget: Budgeted) -> String {
+    pub fn command(&self, policy: &Policy, budget: DefaultGuards) -> String {
         let ((rate, capacity), down, timeout) = (self.rates, self.down, self.timeout);
         let queue = self.queue;
-        let (kind, guards) = (if self.kind == OutageKind::Stall { "stall" } else { "reject" }, guards(budget));
+        let (kind, guards) = (if self.kind == OutageKind::Stall { "stall" } else { "reject" }, budget.name());
         let horizon = self.horizon;
         format!(
             "stagger simulate outage --rate {rate}/s --capacity {capacity}/s --backlog {queue} --processes {} --down \
              {down:?} --outage {kind} --timeout {timeout:?} --horizon {horizon:?} --guards {guards} -p '{policy}'",
             self.processes
         )
-    }
-}
-
-fn guards(budget: Budgeted) -> String {
-    match budget {
-        Budgeted::Yes | Budgeted::No => "none".to_owned(),
-        named => named.to_string(),
     }
 }

@@ -4,7 +4,8 @@ use core::time::Duration;
 
 use stagger_core::Policy;
 use stagger_core::text::Compact;
-use stagger_sim::advise::{GuardTrial, ParetoFront, RecommendedGuards};
+use stagger_sim::advise::{GuardTrial, ParetoFront};
+use stagger_sim::outage::DefaultGuards;
 use stagger_sim::reconnect::FirstAttempt;
 
 /// The horizon of a mass disconnect that `stagger simulate` has by default.
@@ -46,7 +47,7 @@ pub(super) fn guards(trial: &GuardTrial, policy: &Policy, seed: u64) -> Option<S
     flag("--backlog", trial.backlog.to_string());
     flag("--down", Compact(trial.stall).to_string());
     flag("--horizon", Compact(trial.horizon).to_string());
-    if trial.guards != RecommendedGuards::None {
+    if trial.guards != DefaultGuards::None {
         flag("--guards", format!("none,{}", trial.guards.name()));
     }
     runs(&mut words, seed, trial.runs);

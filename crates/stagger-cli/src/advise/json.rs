@@ -1,8 +1,8 @@
 use serde::Serialize;
 use stagger_core::Policy;
+use stagger_sim::advise::rust_code;
 use stagger_sim::advise::{Advice, Candidate, GuardFigures, GuardTrial, ParetoFront, Prediction, Recommendation};
-use stagger_sim::advise::{RecommendedGuards, rust_code};
-use stagger_sim::outage::Verdict;
+use stagger_sim::outage::{DefaultGuards, Verdict};
 
 use super::commands;
 use crate::output::error::CliError;
@@ -177,11 +177,7 @@ pub(super) fn document(advice: &Advice, seed: u64) -> Result<String, CliError> {
             _ => "do-not-retry",
         },
         policy: advice.policy().map(policy_text).transpose()?,
-        guards: Some(guards)
-            .filter(|guards| *guards != RecommendedGuards::None)
-            .map(|it| it.name())
-            .into_iter()
-            .collect(),
+        guards: Some(guards).filter(|guards| *guards != DefaultGuards::None).map(|it| it.name()).into_iter().collect(),
         guard_trial: advice.guard_trial().map(|trial| guard_trial_entry(trial, advice.policy(), seed)),
         reasons: reasons.collect(),
         pareto_front: advice.front().map(|front| front_entry(front, seed)),
@@ -190,20 +186,20 @@ pub(super) fn document(advice: &Advice, seed: u64) -> Result<String, CliError> {
 }
 
 /// Returns a policy as TOML, ready for a policy file, with the guards in a comment.
-pub(super) fn toml(policy: &Policy, guards: RecommendedGuards) -> Result<String, CliError> {
+pub(super) fn toml(policy: &Policy, guards: DefaultGuards) -> Result<String, CliError> {
     let text = toml::to_string(policy)
         .map_err(|error| CliError::io("cannot write the policy as TOML", std::io::Error::other(error)))?;
     Ok(match guards {
-        RecommendedGuards::None => text,
+        DefaultGuards::None => text,
         guards => format!("{text}# with guards in each process: {}\n", guards.name()),
     })
 }
 
 /// Returns a policy as Rust code, in a retrier if there are guards.
-pub(super) fn rust(policy: &Policy, guards: RecommendedGuards) -> Option<String> {
+pub(super) fn rust(policy: &Policy, guards: DefaultGuards) -> Option<String> {
     let code = rust_code(policy)?;
     Some(match guards {
-        RecommendedGuards::None => code,
+        DefaultGuards::None => code,
         guards => format!("Retrier::new({code}){}", guards.rust_code()),
     })
 }
@@ -265,8 +261,8 @@ fn front_entry(front: &ParetoFront, seed: u64) -> FrontEntry {
 #[cfg(test)]
 mod tests {
     use stagger::breaker::CircuitBreaker;
-    use stagger::budget::{SuccessRate, Tokens, Window};
-    use stagger::{Retrier, policy};
+    use stagger::budget::{BudgetError, SuccessRate, Throttle, Tokens, Window};
+    use stagger::{Ratio, Retrier, policy};
 
     use super::*;
     use crate::output::write::assert_published_schema;
@@ -274,12 +270,12 @@ mod tests {
     /// The guards, an expression that compiles, and its tokens.
     macro_rules! compiled {
         ($guards:ident, $($tokens:tt)+) => {
-            (RecommendedGuards::$guards, $($tokens)+, stringify!($($tokens)+))
+            (DefaultGuards::$guards, $($tokens)+, stringify!($($tokens)+))
         };
     }
 
     #[test]
-    fn the_printed_rust_compiles_and_makes_the_policy() {
+    fn the_printed_rust_compiles_and_makes_the_policy() -> Result<(), BudgetError> {
         for (guards, retrier, code) in [
             compiled!(
                 Tokens,
@@ -287,6 +283,10 @@ mod tests {
                     .budget(Tokens::new())
             ),
             compiled!(Window, Retrier::new(policy!(constant(ms(9)).max_attempts(2))).budget(Window::new())),
+            compiled!(
+                Throttle,
+                Retrier::new(policy!(constant(ms(9)).max_attempts(2))).budget(Throttle::new(10, Ratio::percent(10))?)
+            ),
             compiled!(
                 SuccessRate,
                 Retrier::new(policy!(exponential(secs(1), secs(9)).multiplier(1.5).max_attempts(3).max_hint(secs(10))))
@@ -302,6 +302,7 @@ mod tests {
             let tokens = |code: &str| code.replace([' ', '\n'], "").replace(",)", ")");
             assert_eq!(tokens(&printed), tokens(code));
         }
+        Ok(())
     }
 
     #[test]

@@ -1,8 +1,7 @@
 use stagger_core::Policy;
 use stagger_core::text::Compact;
-use stagger_sim::advise::RecommendedGuards;
 use stagger_sim::advise::{Advice, Candidate, GuardFigures, GuardTrial, ParetoFront, Prediction, Recommendation};
-use stagger_sim::outage::Verdict;
+use stagger_sim::outage::{DefaultGuards, Verdict};
 
 use super::commands;
 use super::json::{rust, toml};
@@ -39,7 +38,7 @@ pub(super) fn report(advice: &Advice, seed: u64, options: RenderOptions) -> Resu
     if let Some(policy) = advice.policy() {
         out.push_str(&paragraph(&format!("  {policy}"), "    ", options));
     }
-    if advice.guards() != RecommendedGuards::None {
+    if advice.guards() != DefaultGuards::None {
         let text = format!("  guarded in each process by {}", advice.guards().name());
         out.push_str(&paragraph(&text, "  ", options));
     }
@@ -94,10 +93,10 @@ fn guard_text(trial: &GuardTrial) -> String {
         told(&trial.without)
     );
     match trial.guards {
-        RecommendedGuards::None if trial.without.is_recovered() => {
+        DefaultGuards::None if trial.without.is_recovered() => {
             format!("{start}, and no default budget or breaker in each client improves that by 2% of the requests")
         }
-        RecommendedGuards::None => format!(
+        DefaultGuards::None => format!(
             "{start}, and does not recover with a default budget or breaker in each client that lets a single call \
              make all its attempts; retry less, or reject early"
         ),

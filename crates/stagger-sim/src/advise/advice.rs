@@ -4,13 +4,14 @@ use stagger_core::text::Compact;
 use stagger_core::{Policy, Seed};
 
 use super::evaluator::Evaluator;
-use super::guard_trial::{GuardTrial, RecommendedGuards, try_guards};
+use super::guard_trial::{GuardTrial, try_guards};
 use super::pareto_front::Objective;
 use super::search::{Limits, Search};
 use super::search_space::SearchSpace;
 use super::{Answers, ParetoFront, Question};
 use crate::engine::progress::Progress;
 use crate::lint::{Budgeted, DeploymentContext};
+use crate::outage::DefaultGuards;
 use crate::reconnect::FirstAttempt;
 use crate::scenario::error::ScenarioError;
 
@@ -69,8 +70,8 @@ impl Advice {
 
     /// Returns the guards that should limit the retries of all calls of a process together.
     #[must_use]
-    pub fn guards(&self) -> RecommendedGuards {
-        self.trial.map_or(RecommendedGuards::None, |trial| trial.guards)
+    pub fn guards(&self) -> DefaultGuards {
+        self.trial.map_or(DefaultGuards::None, |trial| trial.guards)
     }
 
     /// Returns the simulation that the guards were chosen by; `None` unless the capacity and more than 1,000 clients are

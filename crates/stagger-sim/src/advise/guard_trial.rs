@@ -2,8 +2,6 @@
 
 use core::time::Duration;
 
-use stagger_core::breaker::CircuitBreaker;
-use stagger_core::budget::{SuccessRate, Tokens, Window};
 use stagger_core::guard::Permits;
 use stagger_core::machine::{Decision, RetryMachine, RetryState};
 use stagger_core::{Outcome, Policy, Seed, StopReason};
@@ -11,24 +9,8 @@ use stagger_core::{Outcome, Policy, Seed, StopReason};
 use crate::engine::progress::Progress;
 use crate::engine::sweep::Sweep;
 use crate::engine::time::{instant, micros};
-use crate::outage::{OutageFigures, OutageKind, OutageScenario, ProcessGuards, Verdict};
+use crate::outage::{DefaultGuards, OutageFigures, OutageKind, OutageScenario, Verdict};
 use crate::scenario::error::ScenarioError;
-
-/// The guards that limit the retries of all calls of a process together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum RecommendedGuards {
-    /// No guards.
-    None,
-    /// A [token bucket](Tokens) with its default settings.
-    Tokens,
-    /// A [budget of a share of recent traffic](Window) with its default settings.
-    Window,
-    /// A [budget that needs a share of successes](SuccessRate) with its default settings.
-    SuccessRate,
-    /// A [circuit breaker](CircuitBreaker) with its default settings.
-    Breaker,
-}
 
 /// The guards that were simulated beside the policy, and what they change.
 ///
@@ -39,8 +21,8 @@ pub enum RecommendedGuards {
 #[non_exhaustive]
 pub struct GuardTrial {
     /// The recommended guards: those with which the server recovers and most requests succeed;
-    /// [`RecommendedGuards::None`] if the policy alone does as well, or if the server recovers with none of them.
-    pub guards: RecommendedGuards,
+    /// [`DefaultGuards::None`] if the policy alone does as well, or if the server recovers with none of them.
+    pub guards: DefaultGuards,
     /// Number of simulated clients.
     pub processes: u32,
     /// Requests per second.
@@ -73,9 +55,6 @@ pub struct GuardFigures {
     pub success_ratio: f64,
 }
 
-const TRIED: [RecommendedGuards; 4] =
-    [RecommendedGuards::Tokens, RecommendedGuards::SuccessRate, RecommendedGuards::Window, RecommendedGuards::Breaker];
-
 /// A busy server, and a stall that all attempts of a short call fail in.
 const LOAD: f64 = 0.8;
 const STALL: Duration = Duration::from_secs(10);
@@ -101,64 +80,6 @@ const NOTICEABLE: f64 = 0.02;
 /// Attempts after which an endless call counts as not limited by a guard.
 const MAX_ATTEMPTS: u32 = 100;
 
-impl RecommendedGuards {
-    /// Returns the name that `stagger simulate outage --guards` takes: `tokens`.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Tokens => "tokens",
-            Self::Window => "window",
-            Self::SuccessRate => "success-rate",
-            Self::Breaker => "breaker",
-        }
-    }
-
-    /// Returns the method call that adds the guards to a retrier, as Rust code: `.budget(Tokens::new())`.
-    #[must_use]
-    pub const fn rust_code(self) -> &'static str {
-        match self {
-            Self::None => "",
-            Self::Tokens => ".budget(Tokens::new())",
-            Self::Window => ".budget(Window::new())",
-            Self::SuccessRate => ".budget(SuccessRate::new())",
-            Self::Breaker => ".breaker(CircuitBreaker::new(stagger::seed()))",
-        }
-    }
-
-    fn process(self, seed: Seed) -> ProcessGuards {
-        let process = ProcessGuards::none();
-        match self {
-            Self::None => process,
-            Self::Tokens => process.budget(Tokens::new()),
-            Self::Window => process.budget(Window::new()),
-            Self::SuccessRate => process.budget(SuccessRate::new()),
-            Self::Breaker => process.breaker(CircuitBreaker::new(seed)),
-        }
-    }
-
-    /// Returns whether a process that makes a single call makes all its attempts, so that the figures of a mass
-    /// failure, in which each client makes one call, are the same with the guards.
-    fn leave_a_single_call(self, policy: &Policy, seed: Seed) -> bool {
-        let process = self.process(seed);
-        let (mut state, mut permit, mut now) = (RetryState::new(), Permits::NONE, 0_u64);
-        for _ in 0..MAX_ATTEMPTS {
-            let mut call = RetryMachine::new(policy, &mut state, seed);
-            let Ok(begun) = call.begin(permit, || instant(now), &process.guards()) else { return false };
-            match call.decide(Outcome::TRANSIENT, begun, || instant(now), &process.guards()) {
-                Decision::Retry { after, permit: next, .. } => {
-                    now = now.saturating_add(micros(after));
-                    permit = next;
-                }
-                decision => {
-                    return !matches!(decision, Decision::Stop(StopReason::Budget | StopReason::Breaker));
-                }
-            }
-        }
-        true
-    }
-}
-
 /// Tries guards beside the policy; returns `None` if it was cancelled, or if requests are too rare.
 pub(super) fn try_guards(
     clients: u64,
@@ -183,15 +104,15 @@ pub(super) fn try_guards(
         .horizon(horizon)
         .build()?;
     let seeds: Vec<_> = (0..u64::from(RUNS)).map(|run| Seed::new(seed.get().wrapping_add(run))).collect();
-    let figures = |guards: RecommendedGuards| -> Option<GuardFigures> {
+    let figures = |guards: DefaultGuards| -> Option<GuardFigures> {
         let runs = Sweep::new().run(&[guards], &seeds, progress, |guards, seed, progress| {
             scenario.run_with_progress(policy, |seed| guards.process(seed), seed, progress)
         });
         GuardFigures::of(&runs.into_iter().flatten().collect::<Option<Vec<OutageFigures>>>()?)
     };
-    let Some(without) = figures(RecommendedGuards::None) else { return Ok(None) };
-    let (mut guards, mut with) = (RecommendedGuards::None, without);
-    for tried in TRIED.into_iter().filter(|guards| guards.leave_a_single_call(policy, seed)) {
+    let Some(without) = figures(DefaultGuards::None) else { return Ok(None) };
+    let (mut guards, mut with) = (DefaultGuards::None, without);
+    for tried in DefaultGuards::TRIED.into_iter().filter(|guards| leave_a_single_call(*guards, policy, seed)) {
         let Some(figures) = figures(tried) else { return Ok(None) };
         if figures.is_better_than(&with) {
             (guards, with) = (tried, figures);
@@ -200,6 +121,27 @@ pub(super) fn try_guards(
     let stall = STALL;
     let runs = RUNS;
     Ok(Some(GuardTrial { guards, processes, rate, capacity: simulated, backlog, stall, horizon, runs, without, with }))
+}
+
+/// Returns whether a process that makes a single call makes all its attempts, so that the figures of a mass
+/// failure, in which each client makes one call, are the same with the guards.
+fn leave_a_single_call(guards: DefaultGuards, policy: &Policy, seed: Seed) -> bool {
+    let process = guards.process(seed);
+    let (mut state, mut permit, mut now) = (RetryState::new(), Permits::NONE, 0_u64);
+    for _ in 0..MAX_ATTEMPTS {
+        let mut call = RetryMachine::new(policy, &mut state, seed);
+        let Ok(begun) = call.begin(permit, || instant(now), &process.guards()) else { return false };
+        match call.decide(Outcome::TRANSIENT, begun, || instant(now), &process.guards()) {
+            Decision::Retry { after, permit: next, .. } => {
+                now = now.saturating_add(micros(after));
+                permit = next;
+            }
+            decision => {
+                return !matches!(decision, Decision::Stop(StopReason::Budget | StopReason::Breaker));
+            }
+        }
+    }
+    true
 }
 
 /// Returns the time after the stall in which the server may recover.

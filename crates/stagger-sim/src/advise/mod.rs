@@ -50,7 +50,7 @@ mod simplest;
 
 pub use advice::{Advice, Reason, Recommendation, advise};
 pub use answers::{Answers, Transience};
-pub use guard_trial::{GuardFigures, GuardTrial, RecommendedGuards};
+pub use guard_trial::{GuardFigures, GuardTrial};
 pub use pareto_front::{Candidate, ParetoFront, Prediction};
 pub use question::Question;
 pub use rust_code::rust_code;

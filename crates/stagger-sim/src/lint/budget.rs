@@ -1,78 +1,37 @@
 use core::time::Duration;
 
-use stagger_core::breaker::CircuitBreaker;
-use stagger_core::budget::{SuccessRate, Throttle, Tokens, Window};
 use stagger_core::text::Compact;
-use stagger_core::{Policy, Ratio, Seed};
+use stagger_core::{Policy, Seed};
 
 use super::analysis::brief;
 use super::context::{DeploymentContext, as_word};
-use crate::outage::{OutageFigures, OutageKind, OutageScenario, ProcessGuards};
+use crate::outage::{DefaultGuards, OutageFigures, OutageKind, OutageScenario};
 
-/// Whether a budget limits the retries of all calls of a process together, and which.
+/// Whether guards limit the retries of all calls of a process together, and which.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Budgeted {
     /// A budget is used. Whether it suffices is known only if every budget suffices.
     Yes,
-    /// No budget is used.
-    No,
-    /// `Window::default()`: a share of the recent calls.
-    Window,
-    /// `Tokens::new()`: an allowance that successes refill.
-    Tokens,
-    /// `Throttle::new(10, Ratio::percent(10))`: the example of gRPC proposal A6.
-    Throttle,
-    /// `SuccessRate::new()`: retries only while most attempts succeed.
-    SuccessRate,
-    /// No budget, but `CircuitBreaker::new(seed)`.
-    Breaker,
+    /// These guards are used.
+    With(DefaultGuards),
 }
 
 const WORDS: [(&str, Budgeted); 7] = [
     ("yes", Budgeted::Yes),
-    ("no", Budgeted::No),
-    ("window", Budgeted::Window),
-    ("tokens", Budgeted::Tokens),
-    ("throttle", Budgeted::Throttle),
-    ("success-rate", Budgeted::SuccessRate),
-    ("breaker", Budgeted::Breaker),
+    ("no", Budgeted::With(DefaultGuards::None)),
+    named(DefaultGuards::Tokens),
+    named(DefaultGuards::Window),
+    named(DefaultGuards::Throttle),
+    named(DefaultGuards::SuccessRate),
+    named(DefaultGuards::Breaker),
 ];
 
-as_word!(Budgeted, WORDS, "yes, no, window, tokens, throttle, success-rate or breaker");
-
-impl Budgeted {
-    /// The guards that can be simulated, in the order in which they are recommended.
-    pub const NAMED: [Self; 5] = [Self::Window, Self::Tokens, Self::Throttle, Self::SuccessRate, Self::Breaker];
-
-    /// Creates the guards of a process, with their default settings; none for [`Yes`](Self::Yes) and [`No`](Self::No).
-    pub fn process(self, seed: Seed) -> ProcessGuards {
-        let none = ProcessGuards::none();
-        match self {
-            Self::Yes | Self::No => none,
-            Self::Window => none.budget(Window::new()),
-            Self::Tokens => none.budget(Tokens::new()),
-            Self::Throttle => match Throttle::new(10, Ratio::percent(10)) {
-                Ok(throttle) => none.budget(throttle),
-                Err(_) => none,
-            },
-            Self::SuccessRate => none.budget(SuccessRate::new()),
-            Self::Breaker => none.breaker(CircuitBreaker::new(seed)),
-        }
-    }
-
-    /// Returns the Rust code that sets it on a `Retrier`.
-    pub(super) const fn rust_code(self) -> &'static str {
-        match self {
-            Self::Yes | Self::No => "",
-            Self::Window => ".budget(Window::default())",
-            Self::Tokens => ".budget(Tokens::new())",
-            Self::Throttle => ".budget(Throttle::new(10, Ratio::percent(10))?)",
-            Self::SuccessRate => ".budget(SuccessRate::new())",
-            Self::Breaker => ".breaker(CircuitBreaker::new(stagger::seed()))",
-        }
-    }
+const fn named(guards: DefaultGuards) -> (&'static str, Budgeted) {
+    (guards.name(), Budgeted::With(guards))
 }
+
+as_word!(Budgeted, WORDS, "yes, no, tokens, window, throttle, success-rate or breaker");
 
 /// Stalls of a server under the load of a deployment: the outages that `stagger simulate outage` runs by default.
 #[derive(Clone, Copy, Debug)]
@@ -154,7 +113,7 @@ impl Stalls {
     }
 
     /// Simulates the stalls with these guards in each process, up to the first from which the server does not recover.
-    pub(super) fn run(&self, policy: &Policy, guards: Budgeted) -> Outcome {
+    pub(super) fn run(&self, policy: &Policy, guards: DefaultGuards) -> Outcome {
         let mut outcome = Outcome { amplification: 0.0, recoveries: Vec::new(), failed: None };
         for (nth, scenario) in self.scenarios.iter().enumerate() {
             let seeds = (1..=self.runs).map(Seed::new);
@@ -173,12 +132,8 @@ impl Stalls {
     }
 
     /// Returns the command that simulates the same.
-    pub(super) fn command(&self, policy: &Policy, guards: &[Budgeted]) -> String {
-        let names = guards.iter().map(|guards| match guards {
-            Budgeted::Yes | Budgeted::No => "none".to_owned(),
-            named => named.to_string(),
-        });
-        let names = names.collect::<Vec<_>>().join(",");
+    pub(super) fn command(&self, policy: &Policy, guards: &[DefaultGuards]) -> String {
+        let names = guards.iter().map(|guards| guards.name()).collect::<Vec<_>>().join(",");
         let timeout = self.timeout.map_or(String::new(), |timeout| format!(" --timeout {}", Compact(timeout)));
         let seeds = if self.runs > 1 { format!(" --seeds {}", self.runs) } else { String::new() };
         let down = STALLS_FOR.map(|down| Compact(down).to_string()).join(",");

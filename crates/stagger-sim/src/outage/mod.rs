@@ -25,6 +25,7 @@
 //! outage is over, but requests still fail. Every process has the initial allowance of its budget, so a large fleet has
 //! a large total.
 
+mod default_guards;
 mod figures;
 mod guards;
 mod scenario;
@@ -33,6 +34,7 @@ mod simulation;
 mod verdict;
 mod windows;
 
+pub use default_guards::DefaultGuards;
 pub use figures::OutageFigures;
 pub use guards::ProcessGuards;
 pub use scenario::{OutageKind, OutageScenario, OutageScenarioBuilder};

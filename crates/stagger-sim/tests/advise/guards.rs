@@ -3,12 +3,10 @@
 use core::time::Duration;
 
 use stagger_core::Seed;
-use stagger_core::breaker::CircuitBreaker;
-use stagger_core::budget::{SuccessRate, Tokens, Window};
 use stagger_sim::Progress;
-use stagger_sim::advise::{Advice, Answers, RecommendedGuards, advise};
+use stagger_sim::advise::{Advice, Answers, advise};
 use stagger_sim::lint::{DeploymentContext, Purpose, Rate};
-use stagger_sim::outage::{OutageKind, OutageScenario, ProcessGuards};
+use stagger_sim::outage::{DefaultGuards, OutageKind, OutageScenario, ProcessGuards};
 
 fn advised(purpose: Purpose, clients: u64, rate: f64) -> Advice {
     let fleet = DeploymentContext::default()
@@ -20,16 +18,6 @@ fn advised(purpose: Purpose, clients: u64, rate: f64) -> Advice {
     advise(&answers, Seed::new(1), &Progress::new()).unwrap()
 }
 
-fn process(guards: RecommendedGuards, seed: Seed) -> ProcessGuards {
-    match guards {
-        RecommendedGuards::Tokens => ProcessGuards::none().budget(Tokens::new()),
-        RecommendedGuards::Window => ProcessGuards::none().budget(Window::new()),
-        RecommendedGuards::SuccessRate => ProcessGuards::none().budget(SuccessRate::new()),
-        RecommendedGuards::Breaker => ProcessGuards::none().breaker(CircuitBreaker::new(seed)),
-        _ => ProcessGuards::none(),
-    }
-}
-
 #[test]
 fn recommended_guards_let_a_server_recover_that_does_not_without_them() {
     let mut recommended = 0;
@@ -38,9 +26,9 @@ fn recommended_guards_let_a_server_recover_that_does_not_without_them() {
         let trial = advice.guard_trial().unwrap();
         assert_eq!(
             trial.with.recovery.is_some(),
-            trial.without.recovery.is_some() || trial.guards != RecommendedGuards::None
+            trial.without.recovery.is_some() || trial.guards != DefaultGuards::None
         );
-        if advice.guards() == RecommendedGuards::None {
+        if advice.guards() == DefaultGuards::None {
             continue;
         }
         recommended += 1;
@@ -53,7 +41,7 @@ fn recommended_guards_let_a_server_recover_that_does_not_without_them() {
             .build()
             .unwrap();
         let policy = advice.policy().unwrap();
-        let with = scenario.run(policy, |seed| process(advice.guards(), seed), Seed::new(99));
+        let with = scenario.run(policy, |seed| advice.guards().process(seed), Seed::new(99));
         let without = scenario.run(policy, |_| ProcessGuards::none(), Seed::new(99));
         let told = [trial.with.success_ratio, trial.without.success_ratio];
         let got = [with.success_ratio(), without.success_ratio()];
@@ -66,9 +54,9 @@ fn recommended_guards_let_a_server_recover_that_does_not_without_them() {
 #[test]
 fn nothing_is_recommended_that_was_not_simulated() {
     let reconnecting = advised(Purpose::Reconnecting, 5_000, 1_000.0);
-    assert_eq!((reconnecting.guards(), reconnecting.guard_trial()), (RecommendedGuards::None, None));
+    assert_eq!((reconnecting.guards(), reconnecting.guard_trial()), (DefaultGuards::None, None));
     let unknown = DeploymentContext::default().purpose(Purpose::Near).clients(5_000.try_into().unwrap());
     let unknown = advise(&Answers::from_context(unknown), Seed::new(1), &Progress::new()).unwrap();
-    assert_eq!((unknown.guards(), unknown.guard_trial()), (RecommendedGuards::None, None));
+    assert_eq!((unknown.guards(), unknown.guard_trial()), (DefaultGuards::None, None));
     assert_eq!(advised(Purpose::Near, 1_000, 1_000.0).guard_trial(), None, "too few clients");
 }

@@ -3,7 +3,8 @@
 use core::time::Duration;
 
 use stagger::{Jitter, Policy, Seed};
-use stagger_sim::lint::{self, Budgeted, DeploymentContext, Severity};
+use stagger_sim::lint::{self, DeploymentContext, Severity};
+use stagger_sim::outage::DefaultGuards;
 
 use crate::circumstances::{Calls, Fleet};
 use crate::draws::Draws;
@@ -105,7 +106,11 @@ fn calls(draws: &mut Draws) -> Option<Verdict> {
     let seeds = [(); RUNS].map(|()| draws.seed());
     let is_storm = |policy: &Policy, budget, seed: &Seed| calls.run(policy, budget, *seed).is_metastable();
     if !is_storm(&policy, calls.budget, &seeds[0]) {
-        return Some(Verdict::Held(if calls.budget == Budgeted::No { "calls, no guard" } else { "calls, a guard" }));
+        return Some(Verdict::Held(if calls.budget == DefaultGuards::None {
+            "calls, no guard"
+        } else {
+            "calls, a guard"
+        }));
     }
     if !mostly(&seeds, |seed| is_storm(&policy, calls.budget, seed)) {
         return Some(BY_CHANCE);
@@ -113,7 +118,8 @@ fn calls(draws: &mut Draws) -> Option<Verdict> {
     let mut neighbors = guards_and_limits(&policy, calls.budget).into_iter();
     Some(match neighbors.find(|(policy, budget)| !mostly(&seeds, |seed| is_storm(policy, *budget, seed))) {
         Some((avoids, budget)) => Verdict::Broken(format!(
-            "down at the horizon, not with guard {budget} and `{avoids}`; {}",
+            "down at the horizon, not with guard {} and `{avoids}`; {}",
+            budget.name(),
             calls.command(&policy, calls.budget)
         )),
         None => NO_NEIGHBOR,
@@ -121,8 +127,8 @@ fn calls(draws: &mut Draws) -> Option<Verdict> {
 }
 
 /// Returns this policy with each guard, and with fewer attempts.
-fn guards_and_limits(policy: &Policy, used: Budgeted) -> Vec<(Policy, Budgeted)> {
-    let guards = Budgeted::NAMED.into_iter().map(|budget| (*policy, budget));
+fn guards_and_limits(policy: &Policy, used: DefaultGuards) -> Vec<(Policy, DefaultGuards)> {
+    let guards = DefaultGuards::TRIED.into_iter().map(|budget| (*policy, budget));
     let limits =
         [2, 1].into_iter().filter_map(|most| Some((policy.to_builder().max_attempts(most).build().ok()?, used)));
     guards.chain(limits).collect()

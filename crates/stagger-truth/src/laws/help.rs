@@ -3,7 +3,8 @@
 use core::time::Duration;
 
 use stagger::{Policy, Seed};
-use stagger_sim::lint::{self, Budgeted, Finding};
+use stagger_sim::lint::{self, Finding};
+use stagger_sim::outage::DefaultGuards;
 use stagger_sim::outage::OutageFigures;
 use stagger_sim::reconnect::ReconnectFigures;
 
@@ -33,7 +34,7 @@ fn budget(draws: &mut Draws) -> Option<Verdict> {
     let findings = lint::check(&policy, &calls.context);
     let found = findings.iter().find(|finding| finding.rule().code() == "S016");
     let Some(advice) = found.and_then(|finding| finding.suggestion().advice()) else { return Some(NO_HELP) };
-    let said = Budgeted::NAMED.into_iter().find(|budget| advice.ends_with(&format!("--budget={budget}")));
+    let said = DefaultGuards::TRIED.into_iter().find(|guards| advice.ends_with(&format!("--budget={}", guards.name())));
     let Some(said) = said else { return Some(Verdict::Silent("no budget recommended")) };
     let seeds = [(); RUNS].map(|()| draws.seed());
     let runs = |budget| seeds.map(|seed| calls.run(&policy, budget, seed));
@@ -45,12 +46,12 @@ fn budget(draws: &mut Draws) -> Option<Verdict> {
     let [attempts_before, attempts] = [&before, &after].map(|runs| mean(OutageFigures::amplification, runs));
     let worse = if down(&after) > RUNS / 2 && down(&before) < RUNS / 2 {
         format!("down in {} of {RUNS} runs, before in {}", down(&after), down(&before))
-    } else if calls.budget == Budgeted::No && attempts.exceeds(attempts_before, 0.0) {
+    } else if calls.budget == DefaultGuards::None && attempts.exceeds(attempts_before, 0.0) {
         format!("attempts {:.2} -> {:.2}", attempts_before.mean, attempts.mean)
     } else {
         return Some(Verdict::Held("a budget"));
     };
-    Some(Verdict::Broken(format!("S016: {worse} with {said}; {}", calls.command(&policy, calls.budget))))
+    Some(Verdict::Broken(format!("S016: {worse} with {}; {}", said.name(), calls.command(&policy, calls.budget))))
 }
 
 const NO_HELP: Verdict = Verdict::Silent("no help");

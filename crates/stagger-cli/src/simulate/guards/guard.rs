@@ -78,6 +78,8 @@ fn unknown_guard(word: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use stagger_sim::outage::DefaultGuards;
+
     use super::*;
 
     fn shown(text: &str) -> String {
@@ -101,6 +103,13 @@ mod tests {
         for kind in KINDS {
             let process = shown(kind.keyword);
             assert_eq!(process.contains("Some("), kind.role != Role::None, "{}: {process}", kind.keyword);
+        }
+    }
+
+    #[test]
+    fn the_guards_that_check_and_advise_recommend_have_the_same_names_here() {
+        for guards in [DefaultGuards::None].into_iter().chain(DefaultGuards::TRIED) {
+            assert_eq!(shown(guards.name()), format!("{:?}", guards.process(Seed::new(1))), "{}", guards.name());
         }
     }
 

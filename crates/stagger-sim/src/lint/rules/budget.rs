@@ -2,6 +2,7 @@ use super::super::analysis::{PolicyAnalysis, brief, thousands};
 use super::super::budget::{Budgeted, PROCESSES, STALLS_FOR, Stalls};
 use super::super::context::Purpose;
 use super::super::rule::{Diagnosis, Rule, Severity};
+use crate::outage::DefaultGuards;
 
 pub(in crate::lint) static NO_BUDGET: Rule = Rule {
     code: "S016",
@@ -38,7 +39,7 @@ fn no_budget(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     let known = analysis.context;
     let many = known.clients.filter(|clients| clients.get() > CLIENTS);
     let busy = known.requests.filter(|requests| requests.get() > REQUESTS);
-    let guarded = known.budget.is_some_and(|budget| budget != Budgeted::No);
+    let guarded = known.budget.is_some_and(|budget| budget != Budgeted::With(DefaultGuards::None));
     let reconnects = known.purpose == Some(Purpose::Reconnecting);
     let rates = rates(analysis);
     // S021 reports a load above the capacity.
@@ -73,33 +74,36 @@ fn simulated(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     let Some(stalls) = Stalls::new(policy, rates(analysis)?, processes, known) else {
         return Some(found);
     };
-    let without = stalls.run(policy, Budgeted::No);
+    let without = stalls.run(policy, DefaultGuards::None);
     let retries = without.amplification - 1.0;
-    let mut tried = vec![Budgeted::No];
+    let mut tried = vec![DefaultGuards::None];
     let mut outcomes = vec![without.describe("without a budget, the server")];
-    let used = known.budget.unwrap_or(Budgeted::No);
-    if Budgeted::NAMED.contains(&used) {
+    let used = match known.budget {
+        Some(Budgeted::Yes) if without.recovers() => return None,
+        Some(Budgeted::Yes) => None,
+        Some(Budgeted::With(guards)) => Some(guards),
+        None => Some(DefaultGuards::None),
+    };
+    if let Some(used) = used.filter(|used| *used != DefaultGuards::None) {
         let outcome = stalls.run(policy, used);
         if outcome.recovers() {
             return None;
         }
         tried.push(used);
-        outcomes.push(outcome.describe(&used.to_string()));
-    } else if used == Budgeted::Yes && without.recovers() {
-        return None;
+        outcomes.push(outcome.describe(used.name()));
     }
     let mut recommended = None;
-    let mut all_suffice = used == Budgeted::Yes;
-    for guards in Budgeted::NAMED.into_iter().filter(|guards| *guards != used) {
+    let mut all_suffice = used.is_none();
+    for guards in DefaultGuards::TRIED.into_iter().filter(|guards| Some(*guards) != used) {
         // Whether an unnamed budget suffices is known only if every budget does.
-        if all_suffice && guards == Budgeted::Breaker {
+        if all_suffice && guards == DefaultGuards::Breaker {
             return None;
         }
         let outcome = stalls.run(policy, guards);
         let recovers = outcome.recovers();
         let binds = !without.recovers() || outcome.amplification - 1.0 < retries * (1.0 - BINDS);
         tried.push(guards);
-        outcomes.push(outcome.describe(&guards.to_string()));
+        outcomes.push(outcome.describe(guards.name()));
         all_suffice &= recovers;
         recommended = recommended.or((recovers && binds).then_some(guards));
         if recommended.is_some() && !all_suffice {
@@ -117,14 +121,16 @@ fn simulated(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     let what = format!("after stalls of {lengths}, simulated{size} with {of_processes}: {}", outcomes.join("; "));
     let command = format!("simulated by: {}", stalls.command(policy, &tried));
     let advice = match (recommended, used) {
-        (Some(guards), Budgeted::Yes) => format!(
+        (Some(guards), None) => format!(
             "whether this budget suffices depends on its kind: share {} between all calls of a process, then pass \
-             --budget={guards}",
-            guards.rust_code()
+             --budget={}",
+            guards.rust_code(),
+            guards.name()
         ),
         (Some(guards), _) => format!(
-            "share one guard between all calls of a process: {} on their Retrier; then pass --budget={guards}",
-            guards.rust_code()
+            "share one guard between all calls of a process: {} on their Retrier; then pass --budget={}",
+            guards.rust_code(),
+            guards.name()
         ),
         (None, _) => "no budget or breaker with its default settings suffices at this load: fewer attempts, more \
                       capacity, or settings that you have simulated"
