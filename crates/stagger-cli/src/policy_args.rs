@@ -1,6 +1,7 @@
 use core::num::NonZeroU32;
 use core::time::Duration;
 use std::fs;
+use std::path::Path;
 
 use clap::Args;
 use stagger_core::{Policy, PolicyBuilder, Seed};
@@ -127,7 +128,13 @@ fn read(spec: &str) -> Result<Policy, CliError> {
         ));
     }
     let Some(path) = spec.strip_prefix('@') else {
-        return spec.parse().map_err(|error| CliError::usage(format_args!("--policy: {error}")));
+        let is_file = || !spec.contains(char::is_whitespace) && Path::new(spec).is_file();
+        return spec.parse().map_err(|error| {
+            if is_file() {
+                return CliError::usage(format_args!("--policy: `{spec}` is a file; write it as @{spec}"));
+            }
+            CliError::usage(format_args!("--policy: {error}"))
+        });
     };
     let text =
         fs::read_to_string(path).map_err(|error| CliError::io(format_args!("--policy: cannot read {path}"), error))?;

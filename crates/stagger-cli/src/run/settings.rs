@@ -35,6 +35,12 @@ pub(super) struct TerminationSettings {
 impl<'a> Settings<'a> {
     pub(super) fn new(args: &'a RunArgs) -> Result<Self, CliError> {
         let timeout = args.timeout.as_deref().map_or(Ok(None), |text| duration_flag("--timeout", text))?;
+        if timeout.is_some_and(|timeout| timeout.is_zero()) {
+            return Err(flag_error(
+                "--timeout",
+                "no command ends within 0s; use a longer time, or leave out the flag for no limit",
+            ));
+        }
         let until: Option<OutcomeSet> = args.until.as_deref().map(|text| parse_flag("--until", text)).transpose()?;
         let retry_on = match &args.retry_on {
             Some(text) => parse_flag("--retry-on", text)?,

@@ -7,7 +7,6 @@ mod runs;
 mod scenario;
 mod settings;
 mod strategy;
-mod suggest;
 mod sweep;
 
 pub(crate) use args::SimulateArgs;

@@ -1,6 +1,7 @@
 use core::time::Duration;
 
 use stagger_core::Policy;
+use stagger_core::text::nearest;
 use stagger_core::text::{Compact, parse_duration};
 use stagger_sim::lint::parse_number;
 use stagger_sim::storm::{SweptPart, SweptSetting};
@@ -8,7 +9,6 @@ use stagger_sim::storm::{SweptPart, SweptSetting};
 use super::args::SettingArgs;
 use super::command::MAX_RUNS;
 use crate::output::error::CliError;
-use crate::simulate::suggest::nearest;
 
 /// The values of several settings, all of which are combined with each other.
 #[derive(Debug)]

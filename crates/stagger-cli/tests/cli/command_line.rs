@@ -46,6 +46,9 @@ fn errors_for_invalid_values_include_the_fix() {
         (&["-p", "zero base=1s"], "leave it out, or choose another backoff"),
         (&["-p", "@/no/such/file"], "--policy: cannot read /no/such/file: No such file"),
         (&["--timeout", "x"], "--timeout: `x` has a unit that is not known; use ns"),
+        (&["--timeout", "0s"], "--timeout: no command ends within 0s; use a longer time, or leave out the flag"),
+        (&["-p", "uniform 1s..3s"], "--policy: `1s..3s` has no name; write it as range=1s..3s"),
+        (&["-p", "Cargo.toml"], "--policy: `Cargo.toml` is a file; write it as @Cargo.toml"),
         (&["--kill-after", "x"], "--kill-after: `x` has a unit that is not known; use ns"),
         (
             &["--signal", "SIGNOTHING"],

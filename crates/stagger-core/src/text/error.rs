@@ -31,6 +31,8 @@ pub(crate) enum Problem {
     /// The word is not a setting; the nearest name, if one is near.
     Key(Option<&'static str>),
     NoValue,
+    /// The value of this setting stands without its name.
+    NoName(&'static str),
     Twice,
     Range,
     /// The setting has no meaning for this backoff.
@@ -88,6 +90,7 @@ impl fmt::Display for ParseError {
                     "`{word}` has no meaning for {backoff} backoff; leave it out, or choose another backoff"
                 );
             }
+            Problem::NoName(name) => return write!(f, "`{word}` has no name; write it as {name}={word}"),
             Problem::Duration => "is not a length of time; write it like 500ms, 1.5s, 1m30s or 2h",
             Problem::DurationUnit => "has a unit that is not known; use ns, us, ms, s, m, h or d after each number",
             Problem::DurationTooLong => "is longer than 292 years; use inf or none where no limit is meant",

@@ -16,4 +16,5 @@ mod setting;
 pub use duration::{Compact, parse_duration};
 pub use error::ParseError;
 pub(crate) use error::Problem;
-pub(crate) use nearest::nearest;
+#[doc(hidden)]
+pub use nearest::nearest;

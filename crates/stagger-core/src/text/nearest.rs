@@ -1,8 +1,9 @@
 //! Suggestions for mistyped names.
 
 /// Returns the name that is most like `word`, if at most one letter in three differs.
-pub(crate) fn nearest(word: &str, names: impl Iterator<Item = &'static str>) -> Option<&'static str> {
-    let near = names.map(|name| (distance(word.as_bytes(), name.as_bytes()), name));
+#[must_use]
+pub fn nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let near = names.into_iter().map(|name| (distance(word.as_bytes(), name.as_bytes()), name));
     near.filter(|(distance, _)| *distance <= word.len().div_ceil(3))
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, name)| name)
@@ -30,6 +31,13 @@ fn distance(a: &[u8], b: &[u8]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_nearest_name_is_suggested_unless_all_are_far() {
+        for (word, want) in [("tokns", Some("tokens")), ("windw", Some("window")), ("weather", None), ("", None)] {
+            assert_eq!(nearest(word, ["tokens", "window"]), want, "{word}");
+        }
+    }
 
     #[test]
     fn the_distance_of_two_words_counts_edits() {

@@ -32,7 +32,7 @@ impl FromStr for Policy {
             match word.split_once('=') {
                 Some((key, value)) => draft.set(key, value)?,
                 None if at == 0 => draft.backoff(word)?,
-                None => return Err(ParseError::new(Problem::NoValue, word)),
+                None => return Err(ParseError::new(draft.unnamed(word), word)),
             }
         }
         draft.finish()
@@ -101,6 +101,21 @@ impl Draft {
             return Err(ParseError::new(Problem::Backoff(nearest(name, names)), name));
         }
         Ok(())
+    }
+
+    /// Returns what is wrong with a word that is not the first and has no `=`.
+    fn unnamed(&self, word: &str) -> Problem {
+        let backoff = self.start.map_or("", |(backoff, ..)| backoff);
+        let key = match backoff {
+            "uniform" => Key::Range,
+            "list" => Key::Delays,
+            _ => Key::Base,
+        };
+        let name = KEYS.iter().find(|(other, ..)| *other == key).map(|(_, name, _)| *name);
+        match name {
+            Some(name) if !backoff.is_empty() && key.parse(name, word).is_ok() => Problem::NoName(name),
+            _ => Problem::NoValue,
+        }
     }
 
     pub(super) fn set(&mut self, name: &str, value: &str) -> Result<(), ParseError> {

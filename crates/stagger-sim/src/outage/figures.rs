@@ -27,7 +27,15 @@ pub struct OutageFigures {
     pub served: TimeSeries,
     /// Number of requests that a breaker rejected, at the first attempt or later.
     pub rejected: u64,
+    /// Requests that arrived from the start of the outage, and the attempts that they made before the horizon.
+    pub(super) from_start: RequestsAndAttempts,
     pub(super) windows: Windows,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct RequestsAndAttempts {
+    pub(super) requests: u64,
+    pub(super) attempts: u64,
 }
 
 /// The last seconds, which the share of successes excludes, as the published figures of this model do.
@@ -38,11 +46,12 @@ const LAST: Duration = Duration::from_secs(10);
 const LAST_WINDOWS: usize = 10;
 
 impl OutageFigures {
-    /// Returns the number of attempts per request, from the start of the outage: at least 1, unless a breaker
-    /// rejects first attempts.
+    /// Returns the number of attempts per request: of the requests that arrive from the start of the outage, before the
+    /// horizon. At most the attempts of the policy, and at least 1, except for requests whose first attempt a breaker
+    /// rejects or a spread delays beyond the horizon.
     #[must_use]
     pub fn amplification(&self) -> f64 {
-        self.ratio(&self.attempts, &self.requests, self.outage_start, self.horizon)
+        self.from_start.attempts as f64 / (self.from_start.requests as f64).max(1.0)
     }
 
     /// Returns the share of requests that succeeded, from the start of the outage, excluding requests of the last 20 s.

@@ -98,6 +98,8 @@ impl<'a> OutageSimulation<'a> {
                 self.permits[id as usize] = permit;
                 if self.is_recorded(now) {
                     self.figures.attempts.add(now);
+                    let is_from_start = self.requests[id as usize].0 >= self.scenario.start;
+                    self.figures.from_start.attempts += u64::from(is_from_start);
                 }
                 request.next = NextEvent::Arrive;
                 Some(now + self.scenario.one_way)
@@ -188,6 +190,7 @@ impl Simulation for OutageSimulation<'_> {
         let (arrived_at, _) = self.requests[id as usize];
         if self.is_recorded(arrived_at) {
             self.figures.requests.add(arrived_at);
+            self.figures.from_start.requests += u64::from(arrived_at >= self.scenario.start);
             self.figures.windows.arrived(arrived_at);
         }
         let mut retry = RetryMachine::new(self.policy, &mut request.state, self.seeds.for_call(u64::from(id)));

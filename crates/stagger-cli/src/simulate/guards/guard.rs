@@ -2,11 +2,11 @@ use core::fmt;
 use core::str::FromStr;
 
 use stagger_core::Seed;
+use stagger_core::text::nearest;
 use stagger_sim::outage::ProcessGuards;
 
 use super::kinds::{AddGuard, KINDS, Role};
 use super::words::{Words, split};
-use crate::simulate::suggest::nearest;
 
 /// Guards of a client process: a budget, a circuit breaker, or both.
 #[derive(Clone)]

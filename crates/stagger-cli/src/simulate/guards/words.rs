@@ -1,9 +1,9 @@
 use core::time::Duration;
 
 use stagger_core::Ratio;
+use stagger_core::text::nearest;
 use stagger_sim::lint::parse_number;
 
-use crate::simulate::suggest::nearest;
 use crate::storm::parse;
 
 /// The settings of one guard, as text. The guard takes out those that it has.

@@ -94,6 +94,12 @@ fn policy_errors_are_distinct_from_parse_errors() {
 fn errors_quote_the_word_and_name_the_fix() {
     for (line, want) in [
         ("exponential base", "`base` has no value; write it as name=value, like base=500ms"),
+        ("uniform 1s..3s", "`1s..3s` has no name; write it as range=1s..3s"),
+        ("list 1s,2s", "`1s,2s` has no name; write it as delays=1s,2s"),
+        ("list 1s", "`1s` has no name; write it as delays=1s"),
+        ("constant 5s", "`5s` has no name; write it as base=5s"),
+        ("exponential 100ms", "`100ms` has no name; write it as base=100ms"),
+        ("constant 5", "`5` has no value; write it as name=value, like base=500ms"),
         ("base=1s exponential", "`exponential` has no value; write it as name=value, like base=500ms"),
         ("cap=5x", "`5x` has a unit that is not known; use ns, us, ms, s, m, h or d after each number"),
         ("cap=300y", "`300y` has a unit that is not known"),

@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use stagger_core::budget::Adaptive;
 use stagger_core::{Policy, Ratio, Seed};
-use stagger_sim::outage::{OutageFigures, OutageScenario, OutageScenarioBuilder, ProcessGuards};
+use stagger_sim::outage::{OutageFigures, OutageKind, OutageScenario, OutageScenarioBuilder, ProcessGuards};
 
 use super::strategies::Strategy;
 
@@ -86,4 +86,19 @@ fn probabilistic_throttling_prevents_metastability() {
     };
     let (free, throttled) = (run("full3", OutageScenario::builder(700.0)), scenario.run(&policy, guards, Seed::new(1)));
     assert!(free.is_metastable() && !throttled.is_metastable(), "{:?}", throttled.recovery());
+}
+
+/// Requests that arrived before the outage are not counted, so neither are the attempts that they make during it.
+#[test]
+fn a_request_makes_no_more_attempts_than_the_policy_allows() {
+    let policy: Policy = "constant base=100ms jitter=none max-attempts=5".parse().unwrap();
+    for seed in 1..=20 {
+        let start = Duration::from_millis(20_150);
+        let scenario = OutageScenario::builder(30.0).capacity(10.0).queue(30);
+        let scenario =
+            scenario.outage(OutageKind::Stall, start, Duration::from_secs(60)).horizon(Duration::from_secs(90));
+        let figures = scenario.build().unwrap().run(&policy, |_| ProcessGuards::none(), Seed::new(seed));
+        let attempts = figures.amplification();
+        assert!(attempts <= 5.0 && attempts > 4.5, "{attempts} with seed {seed}");
+    }
 }

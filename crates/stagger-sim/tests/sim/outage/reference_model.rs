@@ -72,7 +72,7 @@ pub(super) fn run(cell: Cell, strategy: &str, seed: u64) -> Figures {
         match event {
             Event::Send => {
                 if limiter.sends(now, request.failed == 0, &mut rng) {
-                    attempts += f64::from(u8::from(now >= OUT.0));
+                    attempts += f64::from(u8::from(request.arrived_at >= OUT.0));
                     events.put(now + WAY, (id, Event::Arrive(now)));
                 }
             }

@@ -196,7 +196,8 @@ struct World {
 #[derive(Default)]
 struct Log {
     requests: Vec<u64>,
-    attempts: Vec<u64>,
+    /// When each attempt was made, and when its request arrived.
+    attempts: Vec<[u64; 2]>,
     /// When each request arrived that succeeded, and when it did.
     successes: Vec<[u64; 2]>,
     /// When the breaker rejected a request.
@@ -224,7 +225,7 @@ impl World {
         let is_counted = u64::from(arrived < self.traffic.horizon);
         self.unsettled.set(self.unsettled.get() + is_counted);
         self.log.borrow_mut().requests.push(arrived);
-        let done = self.processes[process].run(async || self.attempt().await).seed(seed).await;
+        let done = self.processes[process].run(async || self.attempt(arrived).await).seed(seed).await;
         let (mut log, now) = (self.log.borrow_mut(), self.time.now());
         match done {
             Ok(()) => log.successes.push([arrived, now]),
@@ -234,10 +235,10 @@ impl World {
         self.unsettled.set(self.unsettled.get() - is_counted);
     }
 
-    async fn attempt(&self) -> Result<(), Refused> {
+    async fn attempt(&self, arrived: u64) -> Result<(), Refused> {
         let one_way = self.traffic.one_way;
         let sent = self.time.now();
-        self.log.borrow_mut().attempts.push(sent);
+        self.log.borrow_mut().attempts.push([sent, arrived]);
         self.time.wait_until(sent + one_way, 0.0).await;
         let now = self.time.now();
         let answer = self.serve(now as f64);
@@ -284,7 +285,7 @@ impl Log {
         let bin = |time: u64| time / 100_000 * 100_000;
         let ratio = |part: f64, whole: f64| part / whole.max(1.0);
         let requests = |from, until| count(&mut self.requests.iter().copied(), bin(from), bin(until));
-        let attempts = |from, until| count(&mut self.attempts.iter().copied(), bin(from), bin(until));
+        let attempts = |from, until| count(&mut self.attempts.iter().map(|times| times[0]), bin(from), bin(until));
         let served = |from, until| count(&mut self.successes.iter().map(|times| times[0]), bin(from), bin(until));
         let good = |from, until| count(&mut self.successes.iter().map(|times| times[1]), bin(from), bin(until));
         let early = horizon.saturating_sub(20_000_000).max(start);
@@ -293,9 +294,12 @@ impl Log {
         let peak = (first_second..horizon.div_ceil(1_000_000))
             .map(|second| attempts(1_000_000 * second, horizon.min(1_000_000 * (second + 1))))
             .fold(0.0, f64::max);
+        let own = self.attempts.iter().filter(|[sent, arrived]| *arrived >= start && *sent < horizon);
+        let own_attempts = own.count() as f64;
+        let arrived = count(&mut self.requests.iter().copied(), start, horizon);
         let [falls, is_up, recovered] = self.history(traffic);
         [
-            ratio(attempts(start, horizon), requests(start, horizon)),
+            ratio(own_attempts, arrived),
             ratio(served(start, early), requests(start, early)),
             peak,
             good(late, horizon) / (10.0 * rate),
