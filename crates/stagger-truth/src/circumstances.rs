@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use stagger::{Policy, Seed};
 use stagger_sim::lint::{Budgeted, DeploymentContext, Purpose, Rate};
-use stagger_sim::outage::{DefaultGuards, OutageFigures, OutageKind, OutageScenario};
+use stagger_sim::outage::{DefaultGuards, OutageFigures, OutageKind, OutageScenario, OutageScenarioBuilder};
 use stagger_sim::reconnect::{ReconnectFigures, ReconnectScenario};
 
 use crate::draws::Draws;
@@ -81,6 +81,8 @@ pub struct Calls {
     /// Number of processes.
     pub processes: u32,
     queue: u32,
+    /// The server's `Retry-After`.
+    hint: Option<Duration>,
     /// How long the server is down.
     pub down: Duration,
     /// How it behaves then.
@@ -131,14 +133,16 @@ impl Calls {
         if let Some(queue) = NonZeroU32::new(queue).filter(|_| is_told) {
             context = context.backlog(queue);
         }
+        let hint = draws.is(0.2).then(|| draws.duration(0.5, 20.0));
+        let context = hint.into_iter().fold(context, DeploymentContext::retry_after);
         // Enough time to drain the queue, and to judge it.
         let after = AFTERWARD.max(down * 2).max(Duration::from_secs_f64(WINDOWS * 100.0 / rate));
         let horizon = BEGINS + down + after;
         let scenario = OutageScenario::builder(rate).capacity(capacity).queue(queue).processes(processes);
         let scenario = scenario.timeout(timeout).outage(kind, BEGINS, down).horizon(horizon);
-        let scenario = scenario.build().ok()?;
+        let scenario = hint.into_iter().fold(scenario, OutageScenarioBuilder::retry_after).build().ok()?;
         let rates = (rate, capacity);
-        Some(Self { context, budget, rates, processes, queue, down, kind, timeout, horizon, scenario })
+        Some(Self { context, budget, rates, processes, queue, hint, down, kind, timeout, horizon, scenario })
     }
 
     /// Simulates the outage with this guard in each process.
@@ -152,11 +156,12 @@ impl Calls {
     pub fn command(&self, policy: &Policy, budget: DefaultGuards) -> String {
         let ((rate, capacity), down, timeout) = (self.rates, self.down, self.timeout);
         let queue = self.queue;
+        let hint = self.hint.map_or(String::new(), |hint| format!(" --retry-after {hint:?}"));
         let (kind, guards) = (if self.kind == OutageKind::Stall { "stall" } else { "reject" }, budget.name());
         let horizon = self.horizon;
         format!(
             "stagger simulate outage --rate {rate}/s --capacity {capacity}/s --backlog {queue} --processes {} --down \
-             {down:?} --outage {kind} --timeout {timeout:?} --horizon {horizon:?} --guards {guards} -p '{policy}'",
+             {down:?} --outage {kind} --timeout {timeout:?}{hint} --horizon {horizon:?} --guards {guards} -p '{policy}'",
             self.processes
         )
     }

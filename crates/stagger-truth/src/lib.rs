@@ -7,7 +7,9 @@
 #![forbid(unsafe_code)]
 
 pub mod circumstances;
+pub mod criterion;
 pub mod draws;
+
 pub mod grid;
 pub mod law;
 pub mod laws;

@@ -1,6 +1,7 @@
 //! Our own profiles, and what they were before the law about them.
 
 use stagger::{Policy, Seed, profile};
+use stagger_truth::criterion::CALLS;
 use stagger_truth::grid::{Figures, Grid, Kind};
 use stagger_truth::laws::profiles::{PROFILES, dominates};
 
@@ -37,6 +38,19 @@ fn the_former_profiles_are_dominated() {
     ] {
         let grid = Grid::new(kind).unwrap();
         assert!(dominates(&grid, &by, &policy(former), Seed::new(1)).is_some(), "{former}");
+    }
+}
+
+/// The cap is not among the settings that are chosen: so few attempts do not reach it.
+#[test]
+fn our_profiles_for_calls_are_chosen_by_their_criterion() {
+    for limits in CALLS {
+        let (ours, chosen) = (limits.profile.policy(), limits.choose().unwrap());
+        let settings = |policy: &Policy| (policy.base(), policy.max_attempts(), policy.jitter());
+        assert_eq!(settings(&ours), settings(&chosen), "{}: {chosen}", limits.profile.name());
+        for retry in 1..ours.max_attempts().unwrap().get() {
+            assert_eq!(ours.bounds(retry), chosen.bounds(retry), "{}: {chosen}", limits.profile.name());
+        }
     }
 }
 

@@ -162,8 +162,8 @@ pub(crate) struct SettingArgs {
     #[arg(long, value_name = "after-delay|immediate")]
     first_attempt: Option<String>,
 
-    /// Retry-After in the server's rejections (reconnect): none; DUR, the same for every client; staggered, a different
-    /// one for each client; or reservations, which the server also enforces [default: none]
+    /// Retry-After in the server's rejections (reconnect, outage): none; DUR, the same for every client; for reconnect
+    /// also staggered, a different one for each client, or reservations, which the server enforces [default: none]
     #[arg(long, value_name = "none|DUR|staggered|reservations")]
     retry_after: Option<String>,
 

@@ -144,6 +144,15 @@ fn retry_after(text: &str) -> Result<RetryAfter, String> {
     })
 }
 
+/// Parses the hint of an outage, whose clients have no reservations.
+fn fixed_retry_after(text: &str) -> Result<Option<Duration>, String> {
+    match retry_after(text)? {
+        RetryAfter::None => Ok(None),
+        RetryAfter::Fixed(after) => Ok(Some(after)),
+        _ => Err(format!("`{text}` is for reconnect; use none or a duration like 5s")),
+    }
+}
+
 fn outage(settings: &mut Settings) -> Built<AnyScenario> {
     let rate = settings.take("rate", parse::rate)?.unwrap_or(REQUEST_RATE);
     let builder = outage::OutageScenario::builder(rate);
@@ -157,6 +166,8 @@ fn outage(settings: &mut Settings) -> Built<AnyScenario> {
     let builder = builder.outage(kind, begins, lasts);
     let builder = settings.apply(builder, "one-way", parse::duration, OutageScenarioBuilder::one_way)?;
     let builder = settings.apply(builder, "timeout", parse::duration, OutageScenarioBuilder::timeout)?;
+    let hint = settings.take("retry-after", fixed_retry_after)?.flatten();
+    let builder = hint.into_iter().fold(builder, OutageScenarioBuilder::retry_after);
     let builder = settings.apply(builder, "horizon", parse::duration, OutageScenarioBuilder::horizon)?;
     let guards = settings.take("guards", parse_list)?;
     Ok(builder.build().map(|scenario| AnyScenario::Outage(scenario, guards.unwrap_or_default())))

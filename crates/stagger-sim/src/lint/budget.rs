@@ -5,7 +5,7 @@ use stagger_core::{Policy, Seed};
 
 use super::analysis::brief;
 use super::context::{DeploymentContext, as_word};
-use crate::outage::{DefaultGuards, OutageFigures, OutageKind, OutageScenario};
+use crate::outage::{DefaultGuards, OutageFigures, OutageKind, OutageScenario, OutageScenarioBuilder};
 
 /// Whether guards limit the retries of all calls of a process together, and which.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -42,6 +42,7 @@ pub(super) struct Stalls {
     processes: u32,
     queue: u32,
     timeout: Option<Duration>,
+    retry_after: Option<Duration>,
     scaled: bool,
     /// Runs with consecutive seeds: in a small system, chance decides whether one of them recovers.
     runs: u64,
@@ -89,6 +90,7 @@ impl Stalls {
         let queue = queue.ceil().max(1.0) as u32;
         let builder = OutageScenario::builder(rate).capacity(capacity).queue(queue).processes(processes);
         let builder = timeout.into_iter().fold(builder, |builder, timeout| builder.timeout(timeout)).horizon(HORIZON);
+        let builder = known.retry_after.into_iter().fold(builder, OutageScenarioBuilder::retry_after);
         let of = |down| builder.outage(OutageKind::Stall, BEGINS_AT, down).build();
         let [brief, long] = STALLS_FOR.map(of);
         Some(Self {
@@ -98,6 +100,7 @@ impl Stalls {
             processes,
             queue,
             timeout,
+            retry_after: known.retry_after,
             scaled: scale > 1.0,
             runs: ((ATTEMPTS_OF_RUNS / attempts) as u64).clamp(1, RUNS),
         })
@@ -135,10 +138,11 @@ impl Stalls {
     pub(super) fn command(&self, policy: &Policy, guards: &[DefaultGuards]) -> String {
         let names = guards.iter().map(|guards| guards.name()).collect::<Vec<_>>().join(",");
         let timeout = self.timeout.map_or(String::new(), |timeout| format!(" --timeout {}", Compact(timeout)));
+        let hint = self.retry_after.map_or(String::new(), |hint| format!(" --retry-after {}", Compact(hint)));
         let seeds = if self.runs > 1 { format!(" --seeds {}", self.runs) } else { String::new() };
         let down = STALLS_FOR.map(|down| Compact(down).to_string()).join(",");
         format!(
-            "stagger simulate outage --rate {}/s --capacity {}/s --backlog {} --processes {}{timeout} --sweep \
+            "stagger simulate outage --rate {}/s --capacity {}/s --backlog {} --processes {}{timeout}{hint} --sweep \
              down={down} --horizon {}{seeds} --guards {names} -p '{policy}'",
             self.rate,
             self.capacity,

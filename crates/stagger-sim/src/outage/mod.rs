@@ -10,7 +10,7 @@
 //!   ([throttled](stagger_core::FailureKind::Throttled)). The server does not notice that a client has timed out: it
 //!   processes every queued job, whether its result is still wanted or not.
 //! - During an [outage](OutageKind) the server rejects all attempts, which are transient failures like those without an
-//!   answer in time, or it stalls and the queue fills.
+//!   answer in time, or it stalls and the queue fills. A rejection may have a hint: a minimum delay for all clients.
 //! - Requests continue to arrive after the horizon for the longest time that a call can take, at most for the length of
 //!   the simulation, so that the last requests before the horizon are settled under the same load. Their successes count
 //!   for the [verdict](Verdict); attempts and successes after the horizon are not recorded.

@@ -26,6 +26,8 @@ pub struct OutageScenario {
     pub(crate) start: u64,
     pub(crate) duration: u64,
     pub(crate) horizon: u64,
+    /// The hint in a rejection.
+    pub(crate) retry_after: Option<u64>,
 }
 
 /// Builds an [`OutageScenario`].
@@ -64,6 +66,7 @@ impl OutageScenario {
             start: 20_000_000,
             duration: 2_000_000,
             horizon: default_horizon(rate),
+            retry_after: None,
         })
     }
 
@@ -77,7 +80,8 @@ impl OutageScenario {
     /// and as many requests as fit.
     pub(super) fn settled_at(&self, policy: &Policy) -> u64 {
         let fits = MAX_TIME.min((Self::MAX_REQUESTS as f64 / (1.1 * self.rate) * 1e6) as u64);
-        let longest = longest_call(policy, Duration::from_micros(self.timeout)).map_or(u64::MAX, micros);
+        let hint = self.retry_after.map_or(Duration::ZERO, Duration::from_micros);
+        let longest = longest_call(policy, Duration::from_micros(self.timeout), hint).map_or(u64::MAX, micros);
         // A microsecond per attempt, because time advances from event to event; a second is more than enough.
         self.horizon.saturating_add(longest.saturating_add(1_000_000).min(self.horizon)).min(fits).max(self.horizon)
     }
@@ -126,7 +130,8 @@ const fn default_horizon(rate: f64) -> u64 {
 const MAX_ATTEMPTS: u32 = 10_000;
 
 /// Returns the longest time that a call takes, from its arrival to its last outcome; `None` if there is no limit.
-fn longest_call(policy: &Policy, timeout: Duration) -> Option<Duration> {
+/// `hint` is the server's, or 0.
+fn longest_call(policy: &Policy, timeout: Duration, hint: Duration) -> Option<Duration> {
     let by_attempts = policy.max_attempts().map(|most| most.get()).filter(|&most| most <= MAX_ATTEMPTS).map(|most| {
         let retries = most.saturating_sub(1);
         // Throttled attempts wait longer, in proportion to their base.
@@ -135,7 +140,10 @@ fn longest_call(policy: &Policy, timeout: Duration) -> Option<Duration> {
         let drawn = policy.elapsed_bounds(retries).map_or(Duration::ZERO, |(_, most)| most);
         let delays = Duration::try_from_secs_f64(drawn.as_secs_f64() * factor).unwrap_or(Duration::MAX);
         let capped = policy.cap().map_or(Duration::MAX, |cap| cap.saturating_mul(retries));
-        delays.min(capped.max(drawn)).saturating_add(timeout.saturating_mul(most))
+        // A hint comes before the delay, or before a share of its own length.
+        let above = Duration::try_from_secs_f64(hint.as_secs_f64() * policy.hint_spread().as_f64());
+        let hints = hint.saturating_add(above.unwrap_or(Duration::MAX)).saturating_mul(retries);
+        delays.min(capped.max(drawn)).saturating_add(hints).saturating_add(timeout.saturating_mul(most))
     });
     let by_time = policy.max_elapsed().map(|most| most.saturating_add(timeout));
     let longest = by_attempts.into_iter().chain(by_time).min()?;
@@ -159,6 +167,10 @@ impl OutageScenarioBuilder {
         /// Sets the end of the simulation. Default two minutes, or the time of 1,200 expected requests if that is longer:
         /// twelve [windows](OutageFigures::window). Range: up to 76 hours, and up to 67 million requests.
         horizon: Duration = micros(horizon);
+        /// Sets the `Retry-After` of rejections: of a full queue, and of a server that rejects everything. Default none.
+        /// It is a minimum delay, which each policy honors in its own way ([`HintMode`](stagger_core::HintMode),
+        /// `max_hint`).
+        retry_after: Duration = Some(micros(retry_after));
     }
 
     /// Sets the kind, the start and the duration of the outage. Default [`OutageKind::Stall`], 20 s and 2 s.

@@ -1,7 +1,8 @@
 use core::time::Duration;
 
 use stagger_core::{
-    Outcome, Policy, Seed, StopReason, guard::Permits, machine::Decision, machine::RetryMachine, machine::RetryState,
+    FailureKind, Outcome, Policy, Seed, ServerHint, StopReason, guard::Permits, machine::Decision,
+    machine::RetryMachine, machine::RetryState,
 };
 
 use super::server::{Rejection, Server};
@@ -43,6 +44,8 @@ enum NextEvent {
     Fail,
     /// The queue was full.
     BeThrottled,
+    /// The server rejected the attempt, because it is down.
+    BeRejected,
 }
 
 impl<'a> OutageSimulation<'a> {
@@ -88,6 +91,12 @@ impl<'a> OutageSimulation<'a> {
         at < self.scenario.horizon
     }
 
+    /// Returns the outcome of a rejected attempt.
+    fn rejected(&self, kind: FailureKind) -> Outcome {
+        let hint = self.scenario.retry_after.map(|after| ServerHint::AtLeast(Duration::from_micros(after)));
+        Outcome::Failed { kind, hint }
+    }
+
     /// Sends an attempt unless the breaker rejects it. Returns its arrival time.
     fn send(&mut self, now: u64, id: u32, request: &mut Request) -> Option<u64> {
         let process = &self.processes[self.requests[id as usize].1 as usize];
@@ -120,7 +129,7 @@ impl<'a> OutageSimulation<'a> {
             Ok(done) if done + one_way as f64 <= gives_up as f64 => (NextEvent::Succeed, done as u64 + one_way),
             Ok(_) => (NextEvent::Fail, gives_up),
             Err(Rejection::QueueFull) => (NextEvent::BeThrottled, soon),
-            Err(Rejection::Down) => (NextEvent::Fail, soon),
+            Err(Rejection::Down) => (NextEvent::BeRejected, soon),
         };
         request.next = next;
         heard
@@ -204,7 +213,8 @@ impl Simulation for OutageSimulation<'_> {
             NextEvent::Arrive => Some(self.arrive(at, request)),
             NextEvent::Succeed => self.handle_outcome(at, id, request, Outcome::Success),
             NextEvent::Fail => self.handle_outcome(at, id, request, Outcome::TRANSIENT),
-            NextEvent::BeThrottled => self.handle_outcome(at, id, request, Outcome::throttled(None)),
+            NextEvent::BeThrottled => self.handle_outcome(at, id, request, self.rejected(FailureKind::Throttled)),
+            NextEvent::BeRejected => self.handle_outcome(at, id, request, self.rejected(FailureKind::Transient)),
         };
         // The engine requires time to advance.
         self.before_end(next.map(|next| next.max(at + 1)))

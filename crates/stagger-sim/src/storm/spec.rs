@@ -116,6 +116,9 @@ pub struct OutageSpec {
     pub timeout_s: f64,
     /// End of the simulation.
     pub horizon_s: f64,
+    /// The hint in a rejection; absent if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_after_s: Option<f64>,
 }
 
 /// The behavior of a server during an outage.
@@ -220,6 +223,7 @@ impl From<&outage::OutageScenario> for ScenarioSpec {
             one_way_s: seconds(scenario.one_way),
             timeout_s: seconds(scenario.timeout),
             horizon_s: seconds(scenario.horizon),
+            retry_after_s: scenario.retry_after.map(seconds),
         })
     }
 }

@@ -8,6 +8,8 @@ use stagger_sim::outage::{OutageFigures, OutageKind, OutageScenario, OutageScena
 
 use super::strategies::Strategy;
 
+const SECOND: Duration = Duration::from_secs(1);
+
 fn run(name: &'static str, scenario: OutageScenarioBuilder) -> OutageFigures {
     Strategy::named(name).run(&scenario.build().unwrap(), Seed::new(1))
 }
@@ -101,4 +103,22 @@ fn a_request_makes_no_more_attempts_than_the_policy_allows() {
         let attempts = figures.amplification();
         assert!(attempts <= 5.0 && attempts > 4.5, "{attempts} with seed {seed}");
     }
+}
+
+/// With a hint that the policy honors, no retry comes before it; with a longer one than `max-hint`, none comes at all.
+#[test]
+fn rejected_requests_honor_the_hint_of_the_server() {
+    let start = 20 * SECOND;
+    let run = |text: &str| {
+        let scenario = OutageScenario::builder(100.0).outage(OutageKind::Reject, start, 4 * SECOND);
+        let scenario = scenario.retry_after(5 * SECOND).horizon(40 * SECOND).build().unwrap();
+        scenario.run(&text.parse().unwrap(), |_| ProcessGuards::none(), Seed::new(1))
+    };
+    let honored = run("exponential base=100ms cap=1s max-attempts=2");
+    assert_eq!(honored.served.total(), honored.requests.total(), "each retry comes after the outage");
+    // Bins of 100 ms.
+    let [attempts, requests] = [&honored.attempts, &honored.requests].map(|series| &series.counts()[200..250]);
+    assert_eq!(attempts, requests, "nobody comes back within five seconds");
+    let refused = run("exponential base=100ms cap=1s max-attempts=2 max-hint=4s");
+    assert!(refused.amplification() <= 1.0, "{}", refused.amplification());
 }

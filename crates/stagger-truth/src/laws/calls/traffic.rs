@@ -4,8 +4,8 @@ use core::time::Duration;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use stagger::{Outcome, Policy, Retrier, Seed, StopReason};
-use stagger_sim::outage::{OutageFigures, OutageKind, OutageScenario};
+use stagger::{FailureKind, Outcome, Policy, Retrier, Seed, ServerHint, StopReason};
+use stagger_sim::outage::{OutageFigures, OutageKind, OutageScenario, OutageScenarioBuilder};
 
 use super::comparison::{Measure, compare};
 use super::guards::GuardSettings;
@@ -50,6 +50,8 @@ struct Traffic {
     outage: OutageKind,
     one_way: u64,
     timeout: u64,
+    /// The hint in a rejection.
+    hint: Option<Duration>,
     start: u64,
     end: u64,
     horizon: u64,
@@ -98,12 +100,15 @@ impl Traffic {
             horizon: start + duration + millis(draws, 1.2e5, 3e5),
             guards: GuardSettings::draw(draws),
             policy: policies::draw(draws, 10.0),
+            hint: draws.is(0.3).then(|| draws.duration(0.2, 20.0)),
         }
     }
 
     fn scenario(&self) -> Option<OutageScenario> {
         let micros = Duration::from_micros;
-        OutageScenario::builder(self.rate)
+        let builder = OutageScenario::builder(self.rate);
+        let builder = self.hint.into_iter().fold(builder, OutageScenarioBuilder::retry_after);
+        builder
             .capacity(self.capacity)
             .queue(self.queue)
             .processes(self.processes)
@@ -176,7 +181,8 @@ impl fmt::Display for Traffic {
         let Self { policy, guards, rate, capacity, queue, processes, outage, .. } = self;
         let Self { one_way, timeout, start, end, horizon, .. } = self;
         write!(f, "{policy}; {guards:?}; {rate}/s of {capacity}/s from {processes} processes, queue of {queue}, ")?;
-        write!(f, "{outage:?} from {start} to {end} of {horizon} us, one way {one_way} us, timeout {timeout} us")
+        write!(f, "{outage:?} from {start} to {end} of {horizon} us, one way {one_way} us, timeout {timeout} us, ")?;
+        write!(f, "hint {:?}", self.hint)
     }
 }
 
@@ -206,17 +212,14 @@ struct Log {
 
 /// An attempt that the server refused.
 #[derive(Clone, Copy, Debug)]
-enum Refused {
-    QueueFull,
-    Down,
+struct Refused {
+    kind: FailureKind,
+    hint: Option<Duration>,
 }
 
 impl Refused {
-    const fn outcome(&self) -> Outcome {
-        match self {
-            Self::QueueFull => Outcome::throttled(None),
-            Self::Down => Outcome::TRANSIENT,
-        }
+    fn outcome(&self) -> Outcome {
+        Outcome::Failed { kind: self.kind, hint: self.hint.map(ServerHint::AtLeast) }
     }
 }
 
@@ -249,17 +252,17 @@ impl World {
 
     /// Returns when the job of an attempt that arrives now is complete.
     fn serve(&self, now: f64) -> Result<f64, Refused> {
-        let Traffic { outage, start, end, capacity, queue: room, .. } = self.traffic;
+        let Traffic { outage, start, end, capacity, queue: room, hint, .. } = self.traffic;
         let (start, end) = (start as f64, end as f64);
         if outage == OutageKind::Reject && now >= start && now < end {
-            return Err(Refused::Down);
+            return Err(Refused { kind: FailureKind::Transient, hint });
         }
         let mut queue = self.queue.borrow_mut();
         while queue.front().is_some_and(|&done| done <= now) {
             queue.pop_front();
         }
         if queue.len() >= room as usize {
-            return Err(Refused::QueueFull);
+            return Err(Refused { kind: FailureKind::Throttled, hint });
         }
         let begins = queue.back().map_or(now, |&last| last.max(now));
         let done = match outage {
