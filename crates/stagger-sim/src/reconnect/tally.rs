@@ -71,9 +71,7 @@ impl Tally {
             recovered_mean: mean(recovery_times.sum(), recovery_times.count()),
             recovered_p50: time(recovery_times.quantile(0.5, clients)),
             recovered_p99: time(recovery_times.quantile(0.99, clients)),
-            recovered_percentiles: (1..=100)
-                .map_while(|percent| time(recovery_times.quantile(f64::from(percent) / 100.0, clients)))
-                .collect(),
+            recovered_percentiles: recovery_times.percentiles(clients).map(Duration::from_micros).collect(),
             waited_mean: mean(u128::from(self.total_wait), clients),
             attempts_p50: attempts.quantile(0.5, through),
             attempts_p99: attempts.quantile(0.99, through),

@@ -41,15 +41,12 @@ impl Histogram {
 
     /// Returns the `rank`-th smallest number, from 1; `None` if there are fewer.
     pub(crate) fn ranked(&self, rank: u64) -> Option<u64> {
-        if rank >= self.count {
-            return (rank == self.count && rank > 0).then_some(self.largest);
-        }
-        let mut below = 0;
-        let cell = self.cells.iter().position(|&count| {
-            below += count;
-            below >= rank
-        })?;
-        Some(middle(cell).min(self.largest))
+        self.ranks().at(rank)
+    }
+
+    /// Starts a pass over the numbers in ascending order.
+    const fn ranks(&self) -> Ranks<'_> {
+        Ranks { histogram: self, cells: 0, below: 0 }
     }
 
     /// Returns the count of each number from 0 to the largest, but at most to 2,047.
@@ -59,10 +56,48 @@ impl Histogram {
 
     /// Returns the quantile at `share` of a population of `whole`; `None` if the histogram has fewer numbers than that.
     pub(crate) fn quantile(&self, share: f64, whole: u64) -> Option<u64> {
-        // Slightly less, because rounding would turn 0.07 of 100 into rank 8.
-        let rank = (share * whole as f64 * (1.0 - 1e-12)).ceil() as u64;
-        self.ranked(rank.max(1))
+        self.ranked(rank(share, whole))
     }
+
+    /// Returns the quantiles at 1 % to 100 % of a population of `whole`, up to the first that the histogram lacks, in a
+    /// single pass.
+    pub(crate) fn percentiles(&self, whole: u64) -> impl Iterator<Item = u64> + '_ {
+        let mut ranks = self.ranks();
+        (1..=100).map_while(move |percent| ranks.at(rank(f64::from(percent) / 100.0, whole)))
+    }
+}
+
+/// A pass over the numbers of a histogram in ascending order.
+struct Ranks<'a> {
+    histogram: &'a Histogram,
+    /// Number of cells passed, and the count of numbers in them.
+    cells: usize,
+    below: u64,
+}
+
+impl Ranks<'_> {
+    /// Returns the `rank`-th smallest number, from 1; `None` if there are fewer. Ranks do not descend.
+    fn at(&mut self, rank: u64) -> Option<u64> {
+        let Histogram { cells, count, largest, .. } = self.histogram;
+        if rank >= *count {
+            return (rank == *count && rank > 0).then_some(*largest);
+        }
+        for count in cells.get(self.cells..)? {
+            if self.below >= rank.max(1) {
+                break;
+            }
+            self.below += count;
+            self.cells += 1;
+        }
+        Some(middle(self.cells.checked_sub(1)?).min(*largest))
+    }
+}
+
+/// Returns the rank of the quantile at `share` of a population of `whole`.
+fn rank(share: f64, whole: u64) -> u64 {
+    // Slightly less, because rounding would turn 0.07 of 100 into rank 8.
+    let rank = (share * whole as f64 * (1.0 - 1e-12)).ceil() as u64;
+    rank.max(1)
 }
 
 #[inline]
@@ -115,6 +150,16 @@ mod tests {
         (1..=100).for_each(|value| histogram.add(value));
         for percent in 1..=100_u32 {
             assert_eq!(histogram.quantile(f64::from(percent) / 100.0, 100), Some(u64::from(percent)));
+        }
+    }
+
+    #[test]
+    fn a_single_pass_gives_the_percentiles_one_by_one() {
+        let mut histogram = Histogram::default();
+        (1..=777_u64).for_each(|value| histogram.add(value * value * value));
+        for whole in [1, 99, 100, 777, 778, 900, 10_000] {
+            let one_by_one = (1..=100).map_while(|percent| histogram.quantile(f64::from(percent) / 100.0, whole));
+            assert!(histogram.percentiles(whole).eq(one_by_one), "{whole}");
         }
     }
 
