@@ -43,6 +43,7 @@ mod evaluator;
 mod guard_trial;
 mod pareto_front;
 mod question;
+mod ranges;
 mod rust_code;
 mod search;
 mod search_space;

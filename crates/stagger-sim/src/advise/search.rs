@@ -4,7 +4,8 @@ use stagger_core::{Policy, Seed};
 
 use super::evaluator::Evaluator;
 use super::pareto_front::{Candidate, Objective, ParetoFront, Prediction, non_dominated};
-use super::search_space::{Attempts, Point, Ranges, SearchSpace};
+use super::ranges::{Point, Ranges};
+use super::search_space::{Attempts, SearchSpace};
 use super::simplest::simplest;
 use crate::engine::progress::Progress;
 use crate::lint::{DeploymentContext, Severity, check};

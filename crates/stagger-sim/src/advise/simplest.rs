@@ -29,7 +29,7 @@ pub(super) fn simplest(policy: &Policy) -> Option<Policy> {
             _ => with_settings(Policy::constant(base).jitter(policy.jitter()), policy),
         };
     }
-    let cap = cap.min(super::search_space::round_up(last));
+    let cap = cap.min(super::ranges::round_up(last));
     let least = (10.0 * cap.as_secs_f64() / base.as_secs_f64()).ceil() / 10.0;
     let builder = policy.to_builder().cap(cap).multiplier(multiplier.min(least.max(USUAL_MULTIPLIER)));
     builder.build().ok()
