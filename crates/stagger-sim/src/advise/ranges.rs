@@ -26,39 +26,43 @@ pub(super) struct Point {
     pub(super) attempts: u32,
 }
 
-/// The jitters to try. Without jitter, clients that have come together stay together.
-const JITTERS: [Jitter; 5] = [
-    Jitter::Full,
-    Jitter::Equal,
-    Jitter::Decorrelated,
-    Jitter::Factor(Ratio::percent(20)),
-    Jitter::Factor(Ratio::percent(50)),
-];
+/// The kinds of jitter to draw, each as often as the others, and the percentages `p` of ±p. Without jitter, clients that
+/// have come together stay together.
+const KINDS: [Option<Jitter>; 4] = [Some(Jitter::Full), Some(Jitter::Equal), Some(Jitter::Decorrelated), None];
+const PERCENTAGES: (f64, f64) = (5.0, 90.0);
 
-const MULTIPLIERS: (f64, f64) = (1.5, 10.0);
+/// The percentages that are tried around every point.
+const USUAL_PERCENTAGES: [f64; 4] = [5.0, 10.0, 20.0, 50.0];
+
+const MULTIPLIERS: (f64, f64) = (1.2, 10.0);
+
+/// The share of drawn points with a constant delay.
+const CONSTANT: f64 = 0.2;
 
 impl Ranges {
     /// Draws a point.
     pub(super) fn draw(&self, seed: Seed) -> Point {
-        let share = |n: u64| (seed.draw(n) >> 11) as f64 / (1_u64 << 53) as f64;
+        let share = |n| share(seed, n);
         let between = |n, (low, high): (f64, f64)| low * (high / low).powf(share(n));
         let attempts = self.attempts.as_ref().map_or(0, |range| {
             let count = range.end() - range.start() + 1;
             range.start() + ((share(5) * f64::from(count)) as u32).min(count - 1)
         });
+        let kind = KINDS[((share(3) * KINDS.len() as f64) as usize).min(KINDS.len() - 1)];
+        let base = between(0, self.base);
         Point {
-            base: between(0, self.base),
-            cap: between(1, self.cap),
+            base,
+            cap: if share(7) < CONSTANT { base } else { between(1, self.cap) },
             multiplier: between(2, MULTIPLIERS),
-            jitter: JITTERS[((share(3) * JITTERS.len() as f64) as usize).min(JITTERS.len() - 1)],
+            jitter: kind.unwrap_or_else(|| plus_minus(between(6, PERCENTAGES))),
             spread: self.spread.map_or(0.0, |range| between(4, range)),
             attempts,
         }
     }
 
-    /// Returns points that differ in one setting, with lengths varied by these factors, or in a length and its cap.
+    /// Returns points that differ in one setting, with lengths varied by these factors, or in a length and its cap, or
+    /// in one end of the range of the first delay.
     pub(super) fn near(&self, point: &Point, factors: &[f64]) -> Vec<Point> {
-        let within = |value: f64, (low, high): (f64, f64)| value.clamp(low, high);
         let mut near = Vec::new();
         for factor in factors {
             near.push(Point { base: within(point.base * factor, self.base), ..*point });
@@ -69,13 +73,43 @@ impl Ranges {
             if let Some(range) = self.spread {
                 near.push(Point { spread: within(point.spread * factor, range), ..*point });
             }
+            let (shortest, longest) = point.first_delay();
+            near.extend(self.between_delays(point, shortest * factor, longest));
+            near.extend(self.between_delays(point, shortest, longest * factor));
         }
         // The same delay every time, and as wide a range by decorrelated jitter.
         near.push(Point { cap: point.base, ..*point });
         near.push(Point { jitter: Jitter::Decorrelated, base: within(point.base / 2.0, self.base), ..*point });
-        near.extend(JITTERS.map(|jitter| Point { jitter, ..*point }));
+        near.extend(KINDS.into_iter().flatten().map(|jitter| Point { jitter, ..*point }));
+        near.extend(USUAL_PERCENTAGES.map(|percentage| Point { jitter: plus_minus(percentage), ..*point }));
         near.extend(self.attempts.iter().flat_map(Clone::clone).map(|attempts| Point { attempts, ..*point }));
         near
+    }
+
+    /// Draws a point around another one: each length differs by at most this factor.
+    pub(super) fn around(&self, point: &Point, factor: f64, seed: Seed) -> Point {
+        let varied = |n, value: f64| value * factor.powf(2.0 * share(seed, n) - 1.0);
+        let jitter = match point.jitter {
+            Jitter::Factor(ratio) => plus_minus(varied(3, 100.0 * ratio.as_f64())),
+            jitter => jitter,
+        };
+        let base = within(varied(0, point.base), self.base);
+        Point {
+            base,
+            cap: if point.cap <= point.base { base } else { within(varied(1, point.cap), self.cap) },
+            multiplier: within(varied(2, point.multiplier), MULTIPLIERS),
+            jitter,
+            spread: self.spread.map_or(0.0, |range| within(varied(4, point.spread), range)),
+            attempts: point.attempts,
+        }
+    }
+
+    /// Returns the point with ± jitter whose first delay is in this range.
+    fn between_delays(&self, point: &Point, shortest: f64, longest: f64) -> Option<Point> {
+        let base = (shortest + longest) / 2.0;
+        let jitter = plus_minus(100.0 * (longest - shortest) / (2.0 * base));
+        let cap = if point.cap <= point.base { base } else { point.cap };
+        (shortest < longest).then(|| Point { base: within(base, self.base), cap, jitter, ..*point })
     }
 
     /// Returns what is searched, as a sentence without a full stop.
@@ -89,14 +123,43 @@ impl Ranges {
             (None, None) => "no spread".to_owned(),
         };
         format!(
-            "searched: constant and exponential delays, bases of {}, caps of {}, multipliers of {} to {}, jitter full, equal, decorrelated, ±20% and \
-             ±50%, {last}",
+            "searched: constant and exponential delays, bases of {}, caps of {}, multipliers of {} to {}, jitter full, \
+             equal, decorrelated and ±{}% to ±{}%, {last}",
             range(self.base),
             range(self.cap),
             MULTIPLIERS.0,
             MULTIPLIERS.1,
+            PERCENTAGES.0,
+            PERCENTAGES.1,
         )
     }
+}
+
+impl Point {
+    /// Returns the range of the first delay, in seconds.
+    fn first_delay(&self) -> (f64, f64) {
+        match self.jitter {
+            Jitter::Full => (0.0, self.base),
+            Jitter::Equal => (self.base / 2.0, self.base),
+            Jitter::Decorrelated => (self.base, self.cap.min(3.0 * self.base)),
+            Jitter::Factor(ratio) => (self.base * (1.0 - ratio.as_f64()), self.base * (1.0 + ratio.as_f64())),
+            _ => (self.base, self.base),
+        }
+    }
+}
+
+/// Draws a number uniformly from `[0, 1)`.
+fn share(seed: Seed, n: u64) -> f64 {
+    (seed.draw(n) >> 11) as f64 / (1_u64 << 53) as f64
+}
+
+fn within(value: f64, (low, high): (f64, f64)) -> f64 {
+    value.max(low).min(high)
+}
+
+/// Returns ± jitter of this percentage, in whole percents.
+fn plus_minus(percentage: f64) -> Jitter {
+    Jitter::Factor(Ratio::percent(within(percentage, PERCENTAGES).round() as u32))
 }
 
 pub(super) fn length(seconds: f64) -> Duration {

@@ -46,6 +46,15 @@ const VARIED: usize = 3;
 const FINE_ROUNDS: [&[f64]; 4] = [&[0.8, 1.25], &[0.93, 1.07], &[0.97, 1.03], &[0.98, 1.02]];
 const VARIED_FINELY: usize = 2;
 
+/// The last rounds, in which random policies, and those around the best, compete with the best: their maximum number, the
+/// number of each, and the factors by which those around it differ. Excess of the score from which on a policy is none
+/// of the rivals.
+const CHALLENGES: u64 = 6;
+const RIVALS: u64 = 120;
+const NEIGHBORS: u64 = 16;
+const AROUND: [f64; 3] = [1.03, 1.1, 1.3];
+const NO_RIVAL: f64 = 0.2;
+
 /// Maximum numbers of policies simulated client by client: the best by their score, and others of the front.
 const BEST_SIMULATED: usize = 6;
 const OTHERS_SIMULATED: usize = 5;
@@ -119,13 +128,13 @@ impl Search<'_> {
         let mut known = Known::default();
         let drawn: Vec<Point> = (0..DRAWN).map(|n| self.ranges.draw(self.seed.for_call(n))).collect();
         let (first, others) = drawn.split_at(FIRST_DRAWN);
-        self.screen(first.to_vec(), &mut known, progress);
-        self.screen(others.to_vec(), &mut known, progress);
+        self.screen(first.to_vec(), HOPELESS, &mut known, progress);
+        self.screen(others.to_vec(), HOPELESS, &mut known, progress);
         for factors in ROUNDS {
             let best = self.objective.ranked(&known.candidates);
             let varied = best.into_iter().take(VARIED).map(|at| known.points[at]);
             let near = varied.flat_map(|point| self.ranges.near(&point, factors)).collect();
-            self.screen(near, &mut known, progress);
+            self.screen(near, HOPELESS, &mut known, progress);
         }
         let mut verified = Verified::default();
         self.verify(&self.chosen(&known.candidates), &known, &mut verified, progress);
@@ -133,9 +142,10 @@ impl Search<'_> {
             // What the simulation shows to be the best need not be what screening showed.
             let best = self.objective.ranked(&verified.candidates).into_iter().take(VARIED_FINELY);
             let near = best.flat_map(|at| self.ranges.near(&verified.points[at], factors)).collect();
-            self.screen(near, &mut known, progress);
+            self.screen(near, HOPELESS, &mut known, progress);
             self.verify(&self.next(&known, &verified), &known, &mut verified, progress);
         }
+        self.challenge(&mut known, &mut verified, progress);
         let limited = verified.candidates.iter().zip(&verified.attempts);
         let limited: Vec<Candidate> = limited.map(|(known, most)| self.limited(known, *most)).collect();
         let candidates = non_dominated(&limited);
@@ -157,8 +167,29 @@ impl Search<'_> {
         })
     }
 
-    /// Evaluates the policies of these points, unless they are known.
-    fn screen(&self, points: Vec<Point>, known: &mut Known, progress: &Progress) {
+    /// Lets random policies, and those around the best ones, compete with the best policy until none is better.
+    fn challenge(&self, known: &mut Known, verified: &mut Verified, progress: &Progress) {
+        for round in 0..CHALLENGES {
+            let seed = self.seed.for_call(DRAWN + round);
+            let mut rivals: Vec<Point> = (0..RIVALS).map(|n| self.ranges.draw(seed.for_call(n))).collect();
+            let ranked = self.objective.ranked(&verified.candidates);
+            for (&at, factor) in ranked.iter().take(VARIED_FINELY).flat_map(|at| AROUND.map(|factor| (at, factor))) {
+                let first = rivals.len() as u64;
+                let point = &verified.points[at];
+                rivals.extend((first..first + NEIGHBORS).map(|n| self.ranges.around(point, factor, seed.for_call(n))));
+            }
+            self.screen(rivals, NO_RIVAL, known, progress);
+            self.verify(&self.next(known, verified), known, verified, progress);
+            let best = self.objective.ranked(&verified.candidates).first().copied();
+            if round > 0 && best == ranked.first().copied() {
+                break;
+            }
+        }
+    }
+
+    /// Evaluates the policies of these points, unless they are known. Leaves out those whose score will exceed that of
+    /// the best by more than `slack`.
+    fn screen(&self, points: Vec<Point>, slack: f64, known: &mut Known, progress: &Progress) {
         let mut new: Vec<(Point, Policy)> = Vec::new();
         for point in points {
             let policy = self.space.policy(&point).and_then(|policy| self.limits.restrict(&policy));
@@ -171,7 +202,7 @@ impl Search<'_> {
         }
         let policies: Vec<Policy> = new.iter().map(|(_, policy)| *policy).collect();
         let scores = known.candidates.iter().map(|known| self.objective.score(&known.predicted, false));
-        let limit = scores.fold(f64::INFINITY, f64::min) + HOPELESS;
+        let limit = scores.fold(f64::INFINITY, f64::min) + slack;
         let is_hopeless = |policy: &Policy, by_outage: &[Prediction]| {
             // All clients of a policy without limits are served; one with limits may serve more at a higher peak.
             policy.max_attempts().is_none()
