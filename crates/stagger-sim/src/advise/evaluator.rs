@@ -39,9 +39,11 @@ const MAX_FLUID_TIME: Duration = Duration::from_secs(90);
 /// The shortest time to simulate, which is the default of a scenario.
 const A_DAY: Duration = Duration::from_secs(86_400);
 
-/// Number of clients to simulate per policy over all runs, and the range of the number of runs.
+/// Number of clients to simulate per policy over all runs, the range of the number of runs, and the maximum number for
+/// reported figures: in one run of ten, one client of a small fleet may decide when 99 % are back.
 const TOTAL_CLIENTS: u64 = 30_000;
 const RUNS: core::ops::RangeInclusive<u64> = 2..=8;
+const MAX_REPORTED_RUNS: u64 = 32;
 
 impl Evaluator {
     pub(super) fn new(
@@ -89,7 +91,12 @@ impl Evaluator {
     }
 
     pub(super) fn runs(&self) -> u32 {
-        (TOTAL_CLIENTS / self.simulated().max(1)).clamp(*RUNS.start(), *RUNS.end()) as u32
+        self.reported_runs().min(*RUNS.end() as u32)
+    }
+
+    /// Returns the number of runs for reported figures.
+    pub(super) fn reported_runs(&self) -> u32 {
+        (TOTAL_CLIENTS / self.simulated().max(1)).clamp(*RUNS.start(), MAX_REPORTED_RUNS) as u32
     }
 
     /// Returns the number of runs with which a small fleet is screened.
@@ -144,9 +151,9 @@ impl Evaluator {
 
     /// Simulates policies client by client, with seeds not used for screening. Also returns the maximum number of
     /// attempts of a client.
-    pub(super) fn simulate(&self, policies: &[Policy], progress: &Progress) -> Vec<(Candidate, u64)> {
+    pub(super) fn simulate(&self, policies: &[Policy], runs: u32, progress: &Progress) -> Vec<(Candidate, u64)> {
         let first = self.seed.get();
-        let seeds: Vec<_> = (0..u64::from(self.runs())).map(|run| Seed::new(first.wrapping_add(run))).collect();
+        let seeds: Vec<_> = (0..u64::from(runs)).map(|run| Seed::new(first.wrapping_add(run))).collect();
         let each = Sweep::new().run(policies, &seeds, progress, |policy, seed, progress| {
             self.full.iter().map(|full| full.run_with_progress(policy, seed, progress)).collect::<Option<Vec<_>>>()
         });

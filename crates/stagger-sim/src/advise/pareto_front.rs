@@ -105,6 +105,11 @@ impl Prediction {
         [self.peak_second, recovery, self.attempts_per_client, 1.0 - self.recovered_ratio]
     }
 
+    /// Returns whether no figure is larger than the other's by more than this factor.
+    pub(super) fn is_near(&self, other: &Self, factor: f64) -> bool {
+        self.figures().into_iter().zip(other.figures()).all(|(one, other)| one <= factor * other + f64::EPSILON)
+    }
+
     /// Returns whether it is at least as good in all figures, and better in one.
     fn dominates(&self, other: &Self) -> bool {
         let pairs = || self.figures().into_iter().zip(other.figures());
@@ -122,11 +127,7 @@ impl Objective {
         let served = || candidates.iter().map(|it| it.predicted.recovered_ratio);
         let (least, most) = (served().fold(1.0, f64::min), served().fold(0.0, f64::max));
         let eligible = |ratio: f64| ratio >= most - SIMILAR && (most - least <= VISIBLE || ratio > least + VISIBLE);
-        let in_time = |at: usize| {
-            self.deadline
-                .zip(candidates[at].predicted.recovery)
-                .is_some_and(|(deadline, recovery)| recovery <= deadline)
-        };
+        let in_time = |at: usize| self.is_in_time(&candidates[at].predicted);
         let mut ranked: Vec<usize> =
             (0..candidates.len()).filter(|&at| eligible(candidates[at].predicted.recovered_ratio)).collect();
         let any_in_time = ranked.iter().any(|&at| in_time(at));
@@ -134,6 +135,11 @@ impl Objective {
         let score = |at: usize| self.score(&candidates[at].predicted, any_in_time);
         ranked.sort_by(|&a, &b| score(a).total_cmp(&score(b)));
         ranked
+    }
+
+    /// Returns whether there is a deadline, and it is met.
+    pub(super) fn is_in_time(&self, predicted: &Prediction) -> bool {
+        self.deadline.zip(predicted.recovery).is_some_and(|(deadline, recovery)| recovery <= deadline)
     }
 
     /// Returns the sum of the logarithms of overload, recovery time and number of attempts. If the deadline is met, the
@@ -146,18 +152,17 @@ impl Objective {
     }
 }
 
-/// Returns the non-dominated candidates, ordered by peak; of equal candidates, the first.
-pub(super) fn non_dominated(candidates: &[Candidate]) -> Vec<Candidate> {
+/// Returns the indices of the non-dominated candidates, ordered by peak; of equal candidates, the first.
+pub(super) fn non_dominated(candidates: &[Candidate]) -> Vec<usize> {
     let bits = |candidate: &Candidate| candidate.predicted.figures().map(f64::to_bits);
-    let mut front: Vec<Candidate> = Vec::new();
-    for (at, candidate) in candidates.iter().enumerate() {
-        let dominated = candidates.iter().any(|other| other.predicted.dominates(&candidate.predicted));
+    let is_shown = |at: usize| {
+        let candidate = &candidates[at];
         let again = candidates[..at].iter().any(|other| bits(other) == bits(candidate));
-        if !dominated && !again {
-            front.push(candidate.clone());
-        }
-    }
-    front.sort_by(|a, b| a.predicted.peak_second.total_cmp(&b.predicted.peak_second));
+        !again && !candidates.iter().any(|other| other.predicted.dominates(&candidate.predicted))
+    };
+    let mut front: Vec<usize> = (0..candidates.len()).filter(|&at| is_shown(at)).collect();
+    let peak = |at: usize| candidates[at].predicted.peak_second;
+    front.sort_by(|&a, &b| peak(a).total_cmp(&peak(b)));
     front
 }
 
@@ -171,13 +176,9 @@ mod tests {
         Candidate::new(Policy::DEFAULT, vec![predicted])
     }
 
-    fn peaks(candidates: &[Candidate]) -> Vec<f64> {
-        candidates.iter().map(|candidate| candidate.predicted.peak_second).collect()
-    }
-
     #[test]
     fn dominated_policies_are_not_on_the_pareto_front() {
-        let front = non_dominated(&[
+        let candidates = [
             candidate(900.0, Some(20), 1.0),
             candidate(500.0, Some(30), 1.0),
             candidate(600.0, Some(31), 1.0),
@@ -185,9 +186,9 @@ mod tests {
             candidate(100.0, None, 0.5),
             candidate(200.0, None, 0.4),
             candidate(200.0, None, 0.9),
-        ]);
-        assert_eq!(peaks(&front), [100.0, 200.0, 500.0, 900.0]);
-        assert_eq!(front[1].predicted.recovered_ratio.to_string(), "0.9", "more recovered clients are better");
+        ];
+        // Of those with a peak of 200, the one with more recovered clients is better.
+        assert_eq!(non_dominated(&candidates), [4, 6, 1, 0]);
     }
 
     #[test]

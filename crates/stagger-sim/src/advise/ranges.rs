@@ -82,7 +82,14 @@ impl Ranges {
         near.push(Point { jitter: Jitter::Decorrelated, base: within(point.base / 2.0, self.base), ..*point });
         near.extend(KINDS.into_iter().flatten().map(|jitter| Point { jitter, ..*point }));
         near.extend(USUAL_PERCENTAGES.map(|percentage| Point { jitter: plus_minus(percentage), ..*point }));
-        near.extend(self.attempts.iter().flat_map(Clone::clone).map(|attempts| Point { attempts, ..*point }));
+        for attempts in self.attempts.iter().flat_map(Clone::clone) {
+            near.push(Point { attempts, ..*point });
+            // The same time for all attempts together.
+            let factor = f64::from(point.attempts.saturating_sub(1)) / f64::from(attempts.saturating_sub(1).max(1));
+            let (base, cap) = (within(point.base * factor, self.base), within(point.cap * factor, self.cap));
+            near.push(Point { base, cap, attempts, ..*point });
+            near.push(Point { base: within(point.cap, self.base), attempts, ..*point });
+        }
         near
     }
 

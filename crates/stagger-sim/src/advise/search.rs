@@ -46,14 +46,16 @@ const VARIED: usize = 3;
 const FINE_ROUNDS: [&[f64]; 4] = [&[0.8, 1.25], &[0.93, 1.07], &[0.97, 1.03], &[0.98, 1.02]];
 const VARIED_FINELY: usize = 2;
 
-/// The last rounds, in which random policies, and those around the best, compete with the best: their maximum number, the
-/// number of each, and the factors by which those around it differ. Excess of the score from which on a policy is none
-/// of the rivals.
-const CHALLENGES: u64 = 6;
-const RIVALS: u64 = 120;
-const NEIGHBORS: u64 = 16;
+/// The last rounds, in which rivals compete with the recommended policy: their maximum number, the number of drawn
+/// rivals, the factors by which others differ from the recommended one, and the number of each.
+const CHALLENGES: usize = 8;
+const RIVALS: u64 = 160;
 const AROUND: [f64; 3] = [1.03, 1.1, 1.3];
-const NO_RIVAL: f64 = 0.2;
+const NEIGHBORS: u64 = 24;
+
+/// Excess of the score, and factor of each figure, from which on a policy is no rival of the recommended one.
+const NO_RIVAL: f64 = 0.1;
+const WORSE: f64 = 1.02;
 
 /// Maximum numbers of policies simulated client by client: the best by their score, and others of the front.
 const BEST_SIMULATED: usize = 6;
@@ -113,6 +115,13 @@ struct Known {
     candidates: Vec<Candidate>,
 }
 
+/// A score beyond which a policy is hopeless, and whether the recovery time only breaks ties in it.
+#[derive(Clone, Copy)]
+struct Bound {
+    score: f64,
+    is_in_time: bool,
+}
+
 /// The policies that were simulated client by client.
 #[derive(Default)]
 struct Verified {
@@ -128,32 +137,32 @@ impl Search<'_> {
         let mut known = Known::default();
         let drawn: Vec<Point> = (0..DRAWN).map(|n| self.ranges.draw(self.seed.for_call(n))).collect();
         let (first, others) = drawn.split_at(FIRST_DRAWN);
-        self.screen(first.to_vec(), HOPELESS, &mut known, progress);
-        self.screen(others.to_vec(), HOPELESS, &mut known, progress);
+        self.screen_all(first.to_vec(), &mut known, progress);
+        self.screen_all(others.to_vec(), &mut known, progress);
         for factors in ROUNDS {
             let best = self.objective.ranked(&known.candidates);
             let varied = best.into_iter().take(VARIED).map(|at| known.points[at]);
             let near = varied.flat_map(|point| self.ranges.near(&point, factors)).collect();
-            self.screen(near, HOPELESS, &mut known, progress);
+            self.screen_all(near, &mut known, progress);
         }
-        let mut verified = Verified::default();
-        self.verify(&self.chosen(&known.candidates), &known, &mut verified, progress);
+        let (runs, mut verified) = (self.evaluator.runs(), Verified::default());
+        self.verify(&self.chosen(&known.candidates), runs, &known, &mut verified, progress);
         for factors in FINE_ROUNDS {
             // What the simulation shows to be the best need not be what screening showed.
             let best = self.objective.ranked(&verified.candidates).into_iter().take(VARIED_FINELY);
             let near = best.flat_map(|at| self.ranges.near(&verified.points[at], factors)).collect();
-            self.screen(near, HOPELESS, &mut known, progress);
-            self.verify(&self.next(&known, &verified), &known, &mut verified, progress);
+            self.screen_all(near, &mut known, progress);
+            let next = self.next(&known, &verified, self.count_of_round(), &|_| true);
+            self.verify(&next, runs, &known, &mut verified, progress);
         }
         self.challenge(&mut known, &mut verified, progress);
-        let limited = verified.candidates.iter().zip(&verified.attempts);
-        let limited: Vec<Candidate> = limited.map(|(known, most)| self.limited(known, *most)).collect();
-        let candidates = non_dominated(&limited);
-        // What the linter warns of is recommended only if there is nothing else.
-        let is_clean: Vec<bool> = candidates.iter().map(|known| self.is_clean(&known.policy)).collect();
-        let ranked = self.objective.ranked(&candidates);
-        let best = ranked.iter().copied().find(|at| is_clean[*at]).or(ranked.first().copied())?;
-        let (best, candidates) = shown(&candidates, best);
+        let (_, shown) = self.shown(&verified)?;
+        // The best of many in few runs had some luck in them, so that the figures to report are those of more runs.
+        let mut reported = Verified::default();
+        let policies: Vec<Policy> = shown.iter().map(|at| verified.candidates[*at].policy).collect();
+        self.verify(&policies, self.evaluator.reported_runs(), &known, &mut reported, progress);
+        let (best, shown) = self.shown(&reported)?;
+        let candidates = shown.iter().map(|at| self.limited(&reported, *at)).collect();
         Some(ParetoFront {
             best,
             candidates,
@@ -161,35 +170,59 @@ impl Search<'_> {
             scenarios: self.evaluator.scenarios().to_vec(),
             searched: self.ranges.text(),
             simulated_clients: self.evaluator.simulated(),
-            runs: self.evaluator.runs(),
+            runs: self.evaluator.reported_runs(),
             tried_policies: known.candidates.len(),
             min_recovery_time: self.evaluator.acceptance_time,
         })
     }
 
-    /// Lets random policies, and those around the best ones, compete with the best policy until none is better.
+    /// Lets drawn policies, and those around the recommended one, compete with it until none is better.
     fn challenge(&self, known: &mut Known, verified: &mut Verified, progress: &Progress) {
-        for round in 0..CHALLENGES {
-            let seed = self.seed.for_call(DRAWN + round);
+        for (round, factors) in FINE_ROUNDS.into_iter().cycle().take(CHALLENGES).enumerate() {
+            let Some(at) = self.recommended(verified) else { return };
+            let (point, policy) = (verified.points[at], verified.candidates[at].policy);
+            let seed = self.seed.for_call(DRAWN + round as u64);
             let mut rivals: Vec<Point> = (0..RIVALS).map(|n| self.ranges.draw(seed.for_call(n))).collect();
-            let ranked = self.objective.ranked(&verified.candidates);
-            for (&at, factor) in ranked.iter().take(VARIED_FINELY).flat_map(|at| AROUND.map(|factor| (at, factor))) {
-                let first = rivals.len() as u64;
-                let point = &verified.points[at];
-                rivals.extend((first..first + NEIGHBORS).map(|n| self.ranges.around(point, factor, seed.for_call(n))));
+            rivals.extend(self.ranges.near(&point, factors));
+            for (n, factor) in (RIVALS..).zip(AROUND.into_iter().flat_map(|it| (0..NEIGHBORS).map(move |_| it))) {
+                rivals.push(self.ranges.around(&point, factor, seed.for_call(n)));
             }
-            self.screen(rivals, NO_RIVAL, known, progress);
-            self.verify(&self.next(known, verified), known, verified, progress);
-            let best = self.objective.ranked(&verified.candidates).first().copied();
-            if round > 0 && best == ranked.first().copied() {
-                break;
+            let Some(recommended) = known.candidates.iter().find(|known| known.policy == policy).cloned() else {
+                return;
+            };
+            self.screen(rivals, self.bound(&recommended, NO_RIVAL), known, progress);
+            let is_rival = |it: &Candidate| it.predicted.is_near(&recommended.predicted, WORSE);
+            let count = self.count_of_round();
+            let mut next = self.next(known, verified, count / 2, &|_| true);
+            let others = self.next(known, verified, count, &is_rival).into_iter();
+            next.extend(others.filter(|other| !next.contains(other)).take(count - next.len()).collect::<Vec<_>>());
+            self.verify(&next, self.evaluator.runs(), known, verified, progress);
+            if round > 0 && self.recommended(verified) == Some(at) {
+                return;
             }
         }
     }
 
-    /// Evaluates the policies of these points, unless they are known. Leaves out those whose score will exceed that of
-    /// the best by more than `slack`.
-    fn screen(&self, points: Vec<Point>, slack: f64, known: &mut Known, progress: &Progress) {
+    /// Returns which simulated policy is the best.
+    fn recommended(&self, verified: &Verified) -> Option<usize> {
+        self.shown(verified).map(|(best, shown)| shown[best])
+    }
+
+    /// Returns a bound on scores that exceeds the score of this policy by `slack`.
+    fn bound(&self, of: &Candidate, slack: f64) -> Bound {
+        let is_in_time = self.objective.is_in_time(&of.predicted);
+        Bound { score: self.objective.score(&of.predicted, is_in_time) + slack, is_in_time }
+    }
+
+    /// Evaluates the policies of these points, unless they are known or hopeless compared with the best.
+    fn screen_all(&self, points: Vec<Point>, known: &mut Known, progress: &Progress) {
+        let best = self.objective.ranked(&known.candidates).first().map(|at| &known.candidates[*at]);
+        let none = Bound { score: f64::INFINITY, is_in_time: false };
+        self.screen(points, best.map_or(none, |best| self.bound(best, HOPELESS)), known, progress);
+    }
+
+    /// Evaluates the policies of these points, unless they are known. Leaves out those that will exceed the bound.
+    fn screen(&self, points: Vec<Point>, bound: Bound, known: &mut Known, progress: &Progress) {
         let mut new: Vec<(Point, Policy)> = Vec::new();
         for point in points {
             let policy = self.space.policy(&point).and_then(|policy| self.limits.restrict(&policy));
@@ -201,13 +234,12 @@ impl Search<'_> {
             }
         }
         let policies: Vec<Policy> = new.iter().map(|(_, policy)| *policy).collect();
-        let scores = known.candidates.iter().map(|known| self.objective.score(&known.predicted, false));
-        let limit = scores.fold(f64::INFINITY, f64::min) + slack;
         let is_hopeless = |policy: &Policy, by_outage: &[Prediction]| {
             // All clients of a policy without limits are served; one with limits may serve more at a higher peak.
             policy.max_attempts().is_none()
                 && policy.max_elapsed().is_none()
-                && self.objective.score(&Candidate::new(*policy, by_outage.to_vec()).predicted, false) > limit
+                && self.objective.score(&Candidate::new(*policy, by_outage.to_vec()).predicted, bound.is_in_time)
+                    > bound.score
         };
         for candidate in self.evaluator.screen(&policies, is_hopeless, progress) {
             // A cancelled evaluation is missing from the candidates.
@@ -222,17 +254,17 @@ impl Search<'_> {
     fn chosen(&self, screened: &[Candidate]) -> Vec<Policy> {
         let best = self.objective.ranked(screened).into_iter().take(BEST_SIMULATED);
         let mut chosen: Vec<Policy> = best.map(|at| screened[at].policy).collect();
-        for other in sample(&non_dominated(screened)) {
-            if !chosen.contains(&other.policy) {
-                chosen.push(other.policy);
+        for other in sample(&non_dominated(screened)).map(|at| screened[at].policy) {
+            if !chosen.contains(&other) {
+                chosen.push(other);
             }
         }
         chosen
     }
 
     /// Simulates policies, unless they were simulated before.
-    fn verify(&self, policies: &[Policy], known: &Known, verified: &mut Verified, progress: &Progress) {
-        for (candidate, most) in self.evaluator.simulate(policies, progress) {
+    fn verify(&self, policies: &[Policy], runs: u32, known: &Known, verified: &mut Verified, progress: &Progress) {
+        for (candidate, most) in self.evaluator.simulate(policies, runs, progress) {
             if let Some(at) = known.candidates.iter().position(|known| known.policy == candidate.policy) {
                 verified.points.push(known.points[at]);
                 verified.candidates.push(candidate);
@@ -241,14 +273,19 @@ impl Search<'_> {
         }
     }
 
-    /// Returns the best policies that were not simulated yet.
-    fn next(&self, known: &Known, verified: &Verified) -> Vec<Policy> {
+    /// Returns the number of policies to simulate in a round.
+    fn count_of_round(&self) -> usize {
         let each = self.evaluator.simulated() * u64::from(self.evaluator.runs()) * self.evaluator.outages.len() as u64;
         let count = CLIENTS_OF_ROUND / each.max(1);
-        let count = count.clamp(*SIMULATED_FINELY.start(), *SIMULATED_FINELY.end()) as usize;
+        count.clamp(*SIMULATED_FINELY.start(), *SIMULATED_FINELY.end()) as usize
+    }
+
+    /// Returns the best of these policies, as screened, that were not simulated yet.
+    fn next(&self, known: &Known, verified: &Verified, count: usize, of: &dyn Fn(&Candidate) -> bool) -> Vec<Policy> {
         let is_new = |policy: &Policy| verified.candidates.iter().all(|verified| verified.policy != *policy);
-        let ranked = self.objective.ranked(&known.candidates).into_iter().map(|at| known.candidates[at].policy);
-        ranked.filter(is_new).take(count).collect()
+        let these: Vec<Candidate> =
+            known.candidates.iter().filter(|it| of(it) && is_new(&it.policy)).cloned().collect();
+        self.objective.ranked(&these).into_iter().take(count).map(|at| these[at].policy).collect()
     }
 
     /// Returns whether the linter has no warning about this policy.
@@ -256,34 +293,41 @@ impl Search<'_> {
         check(policy, &self.context).iter().all(|finding| finding.rule().severity() != Severity::Warning)
     }
 
-    /// Adds a limit of attempts that no client reached, so that the figures stay the same.
-    fn limited(&self, known: &Candidate, most: u64) -> Candidate {
+    /// Returns the candidate with a limit of attempts that no client reached, so that the figures stay the same.
+    fn limited(&self, verified: &Verified, at: usize) -> Candidate {
+        let (known, most) = (&verified.candidates[at], verified.attempts[at]);
         let Attempts::Enough(least) = self.space.attempts else { return known.clone() };
         let limit = u32::try_from(most).unwrap_or(u32::MAX).saturating_add(1).max(least);
         let policy = known.policy.to_builder().max_attempts(limit).build().unwrap_or(known.policy);
         Candidate { policy, ..known.clone() }
     }
+
+    /// Returns the indices of at most `SHOWN` policies of the front, with the best and both ends among them, and which of
+    /// these is the best.
+    fn shown(&self, verified: &Verified) -> Option<(usize, Vec<usize>)> {
+        let front = non_dominated(&verified.candidates);
+        let candidates: Vec<Candidate> = front.iter().map(|at| verified.candidates[*at].clone()).collect();
+        let ranked = self.objective.ranked(&candidates);
+        // What the linter warns of is recommended only if there is nothing else.
+        let is_clean = |at: &usize| self.is_clean(&self.limited(verified, front[*at]).policy);
+        let best = ranked.iter().copied().find(is_clean).or(ranked.first().copied())?;
+        let last = front.len().saturating_sub(1);
+        let mut kept: Vec<usize> = match last {
+            0..SHOWN => (0..front.len()).collect(),
+            _ => (0..SHOWN).map(|at| at * last / (SHOWN - 1)).collect(),
+        };
+        if let Err(at) = kept.binary_search(&best) {
+            // Between both ends, so that one of them may give way.
+            kept[at.min(SHOWN - 2)] = best;
+        }
+        let best = kept.iter().position(|at| *at == best).unwrap_or(0);
+        Some((best, kept.into_iter().map(|at| front[at]).collect()))
+    }
 }
 
-/// Returns the index of the best candidate, and at most `SHOWN` candidates with it and both ends among them.
-fn shown(front: &[Candidate], best: usize) -> (usize, Vec<Candidate>) {
+/// Picks at most `OTHERS_SIMULATED` of the indices, including both ends.
+fn sample(front: &[usize]) -> impl Iterator<Item = usize> + '_ {
     let last = front.len().saturating_sub(1);
-    let mut kept: Vec<usize> = match last {
-        0..SHOWN => (0..front.len()).collect(),
-        _ => (0..SHOWN).map(|at| at * last / (SHOWN - 1)).collect(),
-    };
-    if let Err(at) = kept.binary_search(&best) {
-        // Between both ends, so that one of them may give way.
-        kept[at.min(SHOWN - 2)] = best;
-    }
-    let best = kept.iter().position(|at| *at == best).unwrap_or(0);
-    (best, kept.into_iter().map(|at| front[at].clone()).collect())
-}
-
-/// Picks at most `OTHERS_SIMULATED` candidates, including both ends.
-fn sample(front: &[Candidate]) -> Vec<Candidate> {
-    if front.len() <= OTHERS_SIMULATED {
-        return front.to_vec();
-    }
-    (0..OTHERS_SIMULATED).map(|at| front[at * (front.len() - 1) / (OTHERS_SIMULATED - 1)].clone()).collect()
+    let count = front.len().min(OTHERS_SIMULATED);
+    (0..count).map(move |at| front[at * last / (count - 1).max(1)])
 }

@@ -86,3 +86,41 @@ fn calls_that_no_policy_serves_in_time_are_reported() {
         assert!(told, "{answers}: {:#?}", advice.reasons());
     }
 }
+
+/// All delays must end between the outage and the patience of the caller, 25.6 s and 30 s: that is ±7 %.
+#[test]
+fn calls_are_served_with_narrow_jitter_after_a_long_outage() {
+    let advice = after("for=far clients=817 capacity=212/s outage=25600ms");
+    let exact = simulated(advice.policy().unwrap(), 817, 212.0, FirstAttempt::Immediate, 26);
+    let told = advice.front().unwrap().best().predicted.recovered_ratio;
+    assert!(told > 0.98, "{}: {told}", advice.policy().unwrap());
+    assert!(served(&exact) > 0.9, "{}: {}", advice.policy().unwrap(), served(&exact));
+}
+
+/// The server needs 2 s for all of them, so that no delay is wasted with a range of 2 s.
+#[test]
+fn calls_are_served_in_the_minimum_time_if_jitter_can_be_that_narrow() {
+    let advice = after("clients=155 capacity=78/s outage=5s deadline=52s");
+    let best = advice.front().unwrap().best();
+    let recovery = best.predicted.recovery.unwrap();
+    assert!(recovery < Duration::from_millis(2_600), "{}: {recovery:?}", best.policy);
+}
+
+#[test]
+fn the_figures_of_a_small_fleet_are_those_of_other_seeds() {
+    for (answers, clients, rate, first) in [
+        ("for=background clients=87 capacity=5/s outage=0s", 87, 5.0, FirstAttempt::Immediate),
+        ("for=reconnecting clients=60 capacity=3/s outage=0s", 60, 3.0, FirstAttempt::AfterDelay),
+        ("for=far clients=63 capacity=6/s outage=0s", 63, 6.0, FirstAttempt::Immediate),
+        ("for=background clients=70 capacity=10/s outage=0s", 70, 10.0, FirstAttempt::Immediate),
+    ] {
+        let advice = after(answers);
+        let best = advice.front().unwrap().best();
+        let scenario = ReconnectScenario::builder(clients).rate(rate).backlog((rate / 2.0).ceil() as u32);
+        let scenario = scenario.first_attempt(first).build().unwrap();
+        let times = (1_000..1_400).filter_map(|seed| scenario.run(&best.policy, Seed::new(seed)).t99);
+        let mean = times.map(|time| time.as_secs_f64()).sum::<f64>() / 400.0;
+        let told = best.predicted.recovery.map_or(0.0, |told| told.as_secs_f64());
+        assert!((told - mean).abs() < 0.03 * mean, "{answers}: {}: told {told}, simulated {mean}", best.policy);
+    }
+}
