@@ -7,8 +7,8 @@ use crate::output::error::CliError;
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
 On a terminal, prompts for what is not given as a flag; press Enter to skip a question. The answer states \
-what it assumes about an unspecified value. If the number of clients and the capacity are known, simulates a mass disconnect, and states what was searched. \
-Each listed policy is better than every other one in peak, recovery, attempts or recovered clients.
+what it assumes about an unspecified value. If the number of clients (ten or more) and the capacity are known, simulates a mass disconnect, and states what was searched. \
+At last, random policies compete with the recommended one until none is better. Each listed policy is better than every other one in peak, recovery, attempts or recovered clients.
 
 Exit status: 0 on success; 2 for a usage error.")]
 pub(crate) struct AdviseArgs {
@@ -34,7 +34,8 @@ pub(crate) struct AdviseArgs {
     capacity: Option<String>,
 
     /// Expected downtime of the server; 0s if clients lose their connections but the server stays available. Without
-    /// it, the policy is chosen for downtimes of 0s, 5s, 30s, 2m and 10m together
+    /// it, the policy is chosen for downtimes of 0s, 5s, 30s, 2m and 10m together; for calls, and jobs with a deadline,
+    /// for those of at most half of their time
     #[arg(long, value_name = "DUR", help_heading = "Questions")]
     outage: Option<String>,
 

@@ -119,7 +119,7 @@ fn front_section(front: &ParetoFront, options: RenderOptions) -> String {
     }
     let text = format!(
         "Pareto-optimal policies after a mass disconnect{} ({}, {} clients, {} policies tried; full recovery takes at \
-         least {} after the outage)",
+         least {:.1} after the outage)",
         if several { ", at worst" } else { "" },
         if front.runs == 1 { "1 run".to_owned() } else { format!("means of {} runs", front.runs) },
         Unit::Count.label(front.simulated_clients as f64),

@@ -1,4 +1,5 @@
 use core::time::Duration;
+use std::collections::BTreeSet;
 
 use stagger_core::{Policy, Seed};
 
@@ -302,8 +303,8 @@ impl Search<'_> {
         Candidate { policy, ..known.clone() }
     }
 
-    /// Returns the indices of at most `SHOWN` policies of the front, with the best and both ends among them, and which of
-    /// these is the best.
+    /// Returns the indices of at most `SHOWN` policies of the front, with both ends, the best and the one that serves the
+    /// most among them, and which of these is the best.
     fn shown(&self, verified: &Verified) -> Option<(usize, Vec<usize>)> {
         let front = non_dominated(&verified.candidates);
         let candidates: Vec<Candidate> = front.iter().map(|at| verified.candidates[*at].clone()).collect();
@@ -311,17 +312,13 @@ impl Search<'_> {
         // What the linter warns of is recommended only if there is nothing else.
         let is_clean = |at: &usize| self.is_clean(&self.limited(verified, front[*at]).policy);
         let best = ranked.iter().copied().find(is_clean).or(ranked.first().copied())?;
-        let last = front.len().saturating_sub(1);
-        let mut kept: Vec<usize> = match last {
-            0..SHOWN => (0..front.len()).collect(),
-            _ => (0..SHOWN).map(|at| at * last / (SHOWN - 1)).collect(),
-        };
-        if let Err(at) = kept.binary_search(&best) {
-            // Between both ends, so that one of them may give way.
-            kept[at.min(SHOWN - 2)] = best;
-        }
-        let best = kept.iter().position(|at| *at == best).unwrap_or(0);
-        Some((best, kept.into_iter().map(|at| front[at]).collect()))
+        let served = |at: &usize| candidates[*at].predicted.recovered_ratio;
+        let most = (0..front.len()).max_by(|a, b| served(a).total_cmp(&served(b)));
+        let count = if front.len() > SHOWN { SHOWN - 2 } else { front.len() };
+        let evenly = (0..count).map(|at| at * (front.len() - 1) / (count - 1).max(1));
+        let shown: BTreeSet<usize> = evenly.chain([best]).chain(most).collect();
+        let best = shown.iter().position(|at| *at == best).unwrap_or(0);
+        Some((best, shown.into_iter().map(|at| front[at]).collect()))
     }
 }
 
