@@ -47,11 +47,6 @@ const COMMANDS: [Command; 12] = [
         run: autobahn::run,
     },
     Command {
-        name: "tsan",
-        about: "run the tests of guards with several threads under ThreadSanitizer; needs rust-src",
-        run: tsan::run,
-    },
-    Command {
         name: "mutants",
         about: "check that tests of stagger-core fail when its code is changed (cargo-mutants)",
         run: mutants::run,
@@ -76,6 +71,7 @@ const COMMANDS: [Command; 12] = [
         about: "try in random circumstances whether the tools say what the simulator computes",
         run: truth::run,
     },
+    Command { name: "tsan", about: "run every guard under four threads with ThreadSanitizer", run: tsan::run },
     Command { name: "size", about: "count the lines of each crate", run: size::run },
     Command {
         name: "semver",
