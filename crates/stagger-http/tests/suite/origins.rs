@@ -82,7 +82,7 @@ async fn shared_guards_serve_all_origins() {
     assert_eq!(call(breaker, &[DOWN, UP]).await, [(503, 2), (0, 0)]);
 }
 
-/// Whoever makes up hosts gets no retries beyond those of 1,000 budgets, and resets no budget that is in use.
+/// A user who makes up hosts does not reset a budget that is in use.
 #[tokio::test(start_paused = true)]
 async fn made_up_hosts_do_not_reset_the_budget_of_a_host_in_use() {
     let hosts: Vec<&'static str> = (0..1_100).map(|n| &*format!("http://made-up-{n}.example/").leak()).collect();

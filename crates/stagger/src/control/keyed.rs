@@ -14,7 +14,7 @@ use stagger_core::{Breaker, Budget, Instant};
 /// others.
 ///
 /// The number of keys is bounded: see [`max_keys`](Self::max_keys). What a new key may replace at the limit is chosen so
-/// that nobody gains by making up keys:
+/// that made-up keys gain nothing:
 ///
 /// - Only a guard that is not in use elsewhere is replaced, and that is [at rest](Budget::is_at_rest) or idle. A budget that
 ///   is spent and a breaker that is open, or has counted failures, are kept as long as their key is in use, however many
