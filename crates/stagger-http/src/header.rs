@@ -27,6 +27,9 @@ pub const RESERVATION_TOKEN: HeaderName = HeaderName::from_static("stagger-reser
 /// beside `Retry-After`.
 pub const RETRY_AFTER_MS: HeaderName = HeaderName::from_static("retry-after-ms");
 
+/// `x-should-retry`, in a response: `true` or `false`, whether a retry may succeed. The APIs of OpenAI and Anthropic send it.
+pub const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
+
 /// Parses `1*DIGIT`, without a sign. Saturates at `u64::MAX`. Returns `None` for anything else.
 pub(crate) fn parse_digits(text: &str) -> Option<u64> {
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());

@@ -5,7 +5,7 @@
 //! | 1xx, 2xx, 3xx | success |
 //! | 408 request timeout, 425 too early | transient |
 //! | 429 too many requests | throttled |
-//! | 503 service unavailable | throttled with a hint (such as `Retry-After`), transient without |
+//! | 503 service unavailable | throttled with a hint when to return (such as `Retry-After`), transient without |
 //! | 500, 502, 504, and every 5xx not listed here | transient |
 //! | 501, 505, 506, 507, 508, 510, 511 | permanent: a retry would get the same answer |
 //! | 409 conflict | transient if the request carries an `Idempotency-Key`: the first request with that key is still in progress |
@@ -38,7 +38,7 @@ pub fn outcome(status: StatusCode, idempotency: Idempotency, hint: Option<Server
     match (status.as_u16(), idempotency) {
         (..400, _) => Outcome::Success,
         (429, _) => failed(FailureKind::Throttled),
-        (503, _) if hint.is_some() => failed(FailureKind::Throttled),
+        (503, _) if hint.is_some_and(|hint| hint != ServerHint::DoNotRetry) => failed(FailureKind::Throttled),
         (408 | 425, _) | (409, Idempotency::ByKey) => failed(FailureKind::Transient),
         (501 | 505..=508 | 510 | 511, _) | (400..500 | 600.., _) => Outcome::Permanent,
         (500..600, _) => failed(FailureKind::Transient),

@@ -15,6 +15,8 @@ mod suite {
     mod readiness;
     #[cfg(feature = "reqwest-middleware")]
     mod redirects;
+    #[cfg(feature = "hyper")]
+    mod repeated;
     mod replay;
     mod request_headers;
     #[cfg(feature = "reqwest-middleware")]

@@ -7,12 +7,13 @@ use stagger::admission::Reservation;
 use super::rate_limit::rate_limit;
 use super::reservation::reservation;
 use super::retry_after::{milliseconds, retry_after, whole_milliseconds};
+use super::should_retry::should_retry;
 
 /// Returns the hint of a response: when the server asks for the next attempt, by the first valid header of the
 /// [table](super).
 ///
-/// `now` returns the wall-clock time at which the response was received. It is not called if a reservation or a header in
-/// milliseconds is present.
+/// `now` returns the wall-clock time at which the response was received. It is not called if the server forbids a retry, or if a
+/// reservation or a header in milliseconds is present.
 ///
 /// ```
 /// use std::time::{Duration, SystemTime};
@@ -36,6 +37,9 @@ pub(crate) fn server_hint_after(
     headers: &HeaderMap,
     now: impl FnOnce() -> SystemTime,
 ) -> Option<ServerHint> {
+    if should_retry(headers) == Some(false) {
+        return Some(ServerHint::DoNotRetry);
+    }
     if let Some(reservation) = reservation {
         return Some(ServerHint::Reserved(reservation.after));
     }

@@ -5,7 +5,7 @@ mod frames;
 mod killed;
 mod nginx;
 #[cfg(feature = "hyper")]
-mod not_processed;
+pub(super) mod not_processed;
 mod sockets;
 
 use core::future::Future;

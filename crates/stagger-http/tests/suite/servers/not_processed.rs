@@ -9,11 +9,12 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 
-use http::Method;
+use http::{HeaderValue, Method};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 use stagger::observe::{Action, Event};
 use stagger::{Policy, Retrier, policy};
+use stagger_http::header;
 use stagger_http::tower::RetryLayer;
 use tower::{Layer as _, ServiceExt as _};
 
@@ -46,10 +47,16 @@ type Seen = (Option<u16>, usize, Vec<u64>);
 
 /// Sends a request through the layer on hyper-util's client.
 async fn by_hyper(method: Method, answers: &[Answer]) -> Seen {
+    by_hyper_with(method, None, answers).await
+}
+
+async fn by_hyper_with(method: Method, key: Option<&'static str>, answers: &[Answer]) -> Seen {
     let (server, delays) = (FrameServer::start(answers).await, Delays::default());
     let network = Client::builder(TokioExecutor::new()).http2_only(true).build_http();
     let client = RetryLayer::new(delays.retrier()).layer(network);
-    let end = client.oneshot(request(method, server.address, "/", "pay")).await;
+    let mut request = request(method, server.address, "/", "pay");
+    request.headers_mut().extend(key.map(|key| (header::IDEMPOTENCY_KEY, HeaderValue::from_static(key))));
+    let end = client.oneshot(request).await;
     let delays = delays.0.lock().unwrap().clone();
     (end.ok().map(|response| response.status().as_u16()), server.streams(), delays)
 }
@@ -196,4 +203,35 @@ async fn a_post_on_a_pooled_connection_that_is_found_closed_is_sent_again_at_onc
     tokio::task::yield_now().await;
     assert_eq!(post().await.unwrap().status(), 200);
     assert_eq!((server.requests.load(Ordering::Relaxed), delays.0.lock().unwrap().clone()), (2, vec![AT_ONCE]));
+}
+
+/// Returns the rows of the guide's table that take a server of HTTP/2: what it does with a stream, when a GET, a GET with a
+/// key and a POST are repeated, and why that is safe.
+pub(in super::super) async fn rows() -> Vec<(String, [&'static str; 3], &'static str)> {
+    const CERTAIN: &str = "the server says that it has not processed it";
+    let mut rows = Vec::new();
+    for (name, answer, why) in [
+        ("the server refuses the HTTP/2 stream (`REFUSED_STREAM`)", Reset(REFUSED_STREAM), CERTAIN),
+        ("the server goes away (GOAWAY), and excludes the stream", GoAwayBefore(NO_ERROR), CERTAIN),
+        ("the same with `ENHANCE_YOUR_CALM`", GoAwayBefore(ENHANCE_YOUR_CALM), "the same; the server is overloaded"),
+        (
+            "the server goes away, includes the stream, and does not respond",
+            GoAwayAfter(NO_ERROR),
+            "the server may have processed it, so only what has no further effect is sent again",
+        ),
+    ] {
+        let mut cells = [""; 3];
+        for (cell, (method, key)) in
+            cells.iter_mut().zip([(Method::PUT, None), (Method::POST, Some("\"1\"")), (Method::POST, None)])
+        {
+            let (_, _, delays) = by_hyper_with(method, key, &[answer]).await;
+            *cell = match delays.first() {
+                None => "no",
+                Some(&AT_ONCE) => "at once, once",
+                Some(_) => "after the delay",
+            };
+        }
+        rows.push((name.to_owned(), cells, why));
+    }
+    rows
 }
