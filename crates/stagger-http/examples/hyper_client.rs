@@ -2,7 +2,7 @@
 //! response, and a POST that may have been processed is not sent a second time.
 //!
 //! ```sh
-//! cargo run -p stagger-http --example hyper_client
+//! cargo run -p stagger-http --features hyper --example hyper_client
 //! ```
 
 use core::error::Error;
@@ -18,10 +18,9 @@ use axum::routing::get;
 use bytes::Bytes;
 use http::{Method, Request};
 use http_body_util::{BodyExt as _, Full};
-use hyper_util::client::legacy::{self, Client};
+use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 use stagger::{Policy, Retrier, policy};
-use stagger_http::RequestProgress;
 use stagger_http::tower::RetryLayer;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -30,6 +29,7 @@ use tokio::time::sleep;
 use tower::{ServiceBuilder, ServiceExt as _};
 
 const POLICY: Policy = policy!(exponential(ms(50), secs(1)).max_attempts(8));
+const TIMEOUT: Duration = Duration::from_secs(5);
 const WORK: Duration = Duration::from_millis(100);
 
 /// The requests that the servers have started to process.
@@ -37,12 +37,11 @@ type Started = Arc<Mutex<Vec<String>>>;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
-    // An attempt that could not connect has sent nothing; an I/O error is classified by its kind.
-    let retrier = Retrier::new(POLICY).look_into::<legacy::Error>();
-    let retries = RetryLayer::new(retrier).classify_progress(|error: &legacy::Error| {
-        if error.is_connect() { RequestProgress::NotSent } else { RequestProgress::MaybeProcessed }
-    });
-    let client = ServiceBuilder::new().layer(retries).service(Client::builder(TokioExecutor::new()).build_http());
+    // With the feature `hyper`, the layer knows what the client's errors say: an attempt that could not connect has sent
+    // nothing. The client has no timeout; this is that of each attempt.
+    let retries = RetryLayer::new(Retrier::new(POLICY).timeout(TIMEOUT));
+    let network = Client::builder(TokioExecutor::new()).retry_canceled_requests(false).build_http();
+    let client = ServiceBuilder::new().layer(retries).service(network);
 
     let started = Started::default();
     let server = Server::start(SocketAddr::from(([127, 0, 0, 1], 0)), &started)?;

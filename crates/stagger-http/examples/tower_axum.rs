@@ -35,6 +35,8 @@ use tokio::time::Instant;
 use tower::{Layer as _, ServiceExt as _};
 
 const POLICY: Policy = policy!(exponential(ms(50), secs(2)).max_attempts(3));
+/// The time limit of an attempt. hyper-util's client has none.
+const TIMEOUT: Duration = Duration::from_secs(5);
 /// Requests that the backend admits per second.
 const RATE: u32 = 40;
 const HERD: u32 = 40;
@@ -89,7 +91,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
 /// Creates a client that retries, and sends the attempt number and the timeout to the next hop.
 fn outgoing() -> Outgoing {
-    RetryLayer::new(Retrier::new(POLICY)).attempt_header().timeout_header().layer(plain())
+    RetryLayer::new(Retrier::new(POLICY).timeout(TIMEOUT)).attempt_header().timeout_header().layer(plain())
 }
 
 fn plain<B>() -> Network<B>

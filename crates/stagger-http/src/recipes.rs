@@ -88,17 +88,19 @@
 //!
 //! # hyper-util's client
 //!
-//! The client is a tower service: put a [`RetryLayer`](crate::tower::RetryLayer) on top of it. Two rules classify its errors: an
-//! attempt that could not connect has sent nothing, and an I/O error is classified by its kind.
+//! The client is a tower service: put a [`RetryLayer`](crate::tower::RetryLayer) on top of it, with the feature `hyper`, by
+//! which the layer knows the client's errors: what was never sent, and what was certainly not processed. The client retries
+//! requests that a pooled connection cancels before anything is written; the layer does that, too, so it is switched off.
 //!
 //! ```
+//! use std::time::Duration;
+//!
 //! use bytes::Bytes;
 //! use http::Request;
 //! use http_body_util::{BodyExt as _, Full};
-//! use hyper_util::client::legacy::{Client, Error};
+//! use hyper_util::client::legacy::Client;
 //! use hyper_util::rt::TokioExecutor;
 //! use stagger::{Policy, Retrier, policy};
-//! use stagger_http::RequestProgress;
 //! use stagger_http::tower::RetryLayer;
 //! use tower::{ServiceBuilder, ServiceExt as _};
 //!
@@ -109,12 +111,9 @@
 //! # let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
 //! # let url = format!("http://{}", listener.local_addr()?);
 //! # tokio::spawn(axum::serve(listener, axum::Router::new().route("/", page)).into_future());
-//! let retrier = Retrier::new(POLICY).look_into::<Error>();
-//! let retries = RetryLayer::new(retrier).classify_progress(|error: &Error| match error.is_connect() {
-//!     true => RequestProgress::NotSent,
-//!     false => RequestProgress::MaybeProcessed,
-//! });
-//! let network = Client::builder(TokioExecutor::new()).build_http();
+//! // The client has no timeout: this is that of each attempt.
+//! let retries = RetryLayer::new(Retrier::new(POLICY).timeout(Duration::from_secs(5)));
+//! let network = Client::builder(TokioExecutor::new()).retry_canceled_requests(false).build_http();
 //! let client = ServiceBuilder::new().layer(retries).service(network);
 //!
 //! let response = client.oneshot(Request::get(url).body(Full::<Bytes>::default())?).await?;
