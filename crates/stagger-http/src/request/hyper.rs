@@ -4,6 +4,7 @@ use core::error::Error;
 
 use h2::Reason;
 use hyper_util::client::legacy;
+#[cfg(any(feature = "tower", feature = "reqwest-middleware"))]
 use stagger::{FailureKind, Outcome, classify};
 
 use super::progress::RequestProgress;
@@ -35,6 +36,7 @@ fn is_excluded(error: &h2::Error) -> bool {
 }
 
 /// Classifies an error by the server's own word in its chain: it asks clients to slow down (`ENHANCE_YOUR_CALM`).
+#[cfg(any(feature = "tower", feature = "reqwest-middleware"))]
 pub(crate) fn outcome(error: &(dyn Error + 'static)) -> Option<Outcome> {
     let is_throttled = |error: &h2::Error| error.is_remote() && error.reason() == Some(Reason::ENHANCE_YOUR_CALM);
     let throttled = Outcome::Failed { kind: FailureKind::Throttled, hint: None };

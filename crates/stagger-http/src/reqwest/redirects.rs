@@ -1,5 +1,5 @@
+use core::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use reqwest::redirect::Policy;
 
