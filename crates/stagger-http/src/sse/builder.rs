@@ -86,7 +86,7 @@ impl<B: Send + 'static> ClientBuilder<B> {
         Self::new(Transport::from_service(service))
     }
 
-    /// Requests this URL, with GET and without a body, at every attempt.
+    /// Sets the URL that every attempt requests, with GET and without a body.
     #[must_use]
     pub fn url(self, url: impl Into<String>) -> Self
     where
