@@ -62,6 +62,7 @@ fn a_request_to_aws_without_a_response_is_transient_if_the_network_failed() {
 }
 
 #[test]
+#[expect(clippy::result_large_err, reason = "the SDK returns errors of this size")]
 fn clients_of_aws_share_a_budget() {
     // A retry costs five tokens.
     let tokens = Arc::new(budget::Tokens::builder().capacity(15).build().unwrap());
