@@ -90,8 +90,8 @@ async fn redirections_of_a_cluster_are_transient() {
 
 #[tokio::test]
 async fn a_replica_is_transient_for_writes_and_without_its_primary_for_reads() {
-    let nobody = Port::reserve().unwrap();
-    let primary = format!("127.0.0.1 {}", nobody.number());
+    let absent = Port::reserve().unwrap();
+    let primary = format!("127.0.0.1 {}", absent.number());
     let replica = Redis::start(&["--replicaof", &primary]);
     replica.check("SET key 1", "READONLY", Outcome::TRANSIENT).await;
     replica.run("CONFIG SET replica-serve-stale-data no").await.unwrap();
