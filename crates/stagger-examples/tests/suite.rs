@@ -4,7 +4,6 @@
 mod suite {
     mod guide;
     mod mariadb;
-    mod mongodb;
     mod postgres;
     mod recipes;
     mod redis;

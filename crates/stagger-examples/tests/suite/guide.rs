@@ -15,5 +15,6 @@ fn the_guide_shows_every_rule_as_it_is_tested() {
         shown += 1;
     }
     let blocks = PAGE.lines().filter(|line| line.starts_with("```rust,ignore")).count();
-    assert_eq!(shown, blocks, "every block that is not compiled with the guide is a recipe");
+    // That of the MongoDB driver is not compiled: the page says why.
+    assert_eq!(shown + 1, blocks, "every block that is not compiled with the guide is a recipe");
 }

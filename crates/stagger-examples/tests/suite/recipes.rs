@@ -6,8 +6,6 @@ mod aws_rule;
 mod diesel_rule;
 #[path = "../../recipes/fred.rs"]
 mod fred_rule;
-#[path = "../../recipes/mongodb.rs"]
-mod mongodb_rule;
 #[path = "../../recipes/mysql_async.rs"]
 mod mysql_async_rule;
 #[path = "../../recipes/object_store.rs"]
@@ -24,7 +22,6 @@ mod tokio_postgres_rule;
 pub(crate) use aws_rule::aws;
 pub(crate) use diesel_rule::diesel;
 pub(crate) use fred_rule::fred;
-pub(crate) use mongodb_rule::mongodb;
 pub(crate) use mysql_async_rule::mysql_async;
 pub(crate) use object_store_rule::object_store;
 pub(crate) use opendal_rule::opendal;
