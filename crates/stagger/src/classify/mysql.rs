@@ -12,7 +12,7 @@ use stagger_core::Outcome;
 /// | anything else | permanent |
 ///
 /// The number says more than the SQLSTATE, which is `HY000` for a lock wait timeout as for most others, and `08004` for too many
-/// connections. So ask the number first: a client that has it has the SQLSTATE as well, and needs [`sqlstate`](super::sqlstate) no more.
+/// connections. So ask the number first: a client that has it has the SQLSTATE as well, and needs [`sqlstate`](fn@super::sqlstate) no more.
 ///
 /// A lock wait timeout ends the statement and not the transaction (unless `innodb_rollback_on_timeout` is set), so roll back before
 /// the retry. 1290 is also the answer of a server that runs with another restricting option, such as `--secure-file-priv`, and MariaDB uses
