@@ -7,7 +7,7 @@ use crate::retrier::event::Action;
 use crate::testing;
 
 /// The next action of the driver.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum Next {
     /// Arm the timer for `delay`; zero means no timer. When it fires, check
     /// [`remaining_wait`](super::machine::Call::remaining_wait).
