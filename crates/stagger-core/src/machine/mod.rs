@@ -11,6 +11,7 @@ mod retry;
 mod state;
 mod strategy;
 mod unreachable;
+mod unrecorded;
 
 pub use decision::Decision;
 pub use loss::Health;

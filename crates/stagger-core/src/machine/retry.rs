@@ -76,9 +76,9 @@ pub(super) enum SpreadUse {
 pub struct RetryMachine<'a> {
     pub(super) policy: &'a Policy,
     pub(super) state: &'a mut RetryState,
-    seed: Seed,
+    pub(super) seed: Seed,
     deadline: Option<Instant>,
-    strategy: Option<&'a dyn Strategy>,
+    pub(super) strategy: Option<&'a dyn Strategy>,
 }
 
 impl<'a> RetryMachine<'a> {
@@ -201,44 +201,6 @@ impl<'a> RetryMachine<'a> {
         now: impl FnOnce() -> Instant,
     ) -> Decision {
         self.decide_with(outcome, Permits::NONE, now, &Guards::none().nested(nested))
-    }
-
-    /// Decides about an attempt of which the guards receive no report, because its permits are gone: the process that
-    /// made it was [killed](crate::machine::Paused::is_in_flight), or another layer made it and settled them. Steps 2 to
-    /// 12 of [the order](Self#the-order-inside-decide), without an immediate repeat.
-    #[cold]
-    pub fn decide_unrecorded(
-        &mut self,
-        outcome: Outcome,
-        now: impl FnOnce() -> Instant,
-        guards: &Guards<'_>,
-    ) -> Decision {
-        let (kind, hint) = match retryable(outcome) {
-            Ok(failure) => failure,
-            Err(decision) => return decision,
-        };
-        if self.state.flags & BEGUN == 0 {
-            // Attempts that another layer made have not advanced the schedule.
-            self.seek(self.state.retry_number());
-        }
-        let decision = self.retry_or_stop(kind, hint, SpreadUse::Unused, &Unread::new(now), guards);
-        if matches!(decision, Decision::Retry { .. }) {
-            self.state.flags &= !(IN_FLIGHT | REPEATS);
-        }
-        decision
-    }
-
-    /// Sets the schedule to where it stands before retry `number`, for attempts that another layer made. A strategy keeps
-    /// its own place.
-    #[cold]
-    pub fn seek(&mut self, number: u32) {
-        // A stored number of attempts is not trusted to be small.
-        let number = number.min(65_536);
-        let carry = self.policy.carry_before(number, self.seed, u32::from(self.state.episode));
-        if let (Some(carry), None) = (carry, self.strategy) {
-            self.state.carry = carry;
-            self.state.flags |= BEGUN;
-        }
     }
 
     #[inline(always)]
