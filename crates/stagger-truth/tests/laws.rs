@@ -60,11 +60,12 @@ fn no_random_policy_dominates_the_advice() {
 }
 
 /// The questions whose answers random policies dominated, by up to 46 points of the share served, when the search knew
-/// only ±20 % and ±50 % jitter and had no last rounds; in the last, the figures of eight runs were not those of others.
+/// only ±20 % and ±50 % jitter and had no last rounds; and then in the last rounds, without policies that are nearly
+/// better in everything. In 133, the figures of eight runs were not those of others.
 #[test]
 fn advice_that_was_dominated_is_not_any_more() {
     let Some(law) = laws::ALL.iter().find(|law| law.name == "advise") else { panic!("there is no such law") };
-    for seed in [28, 65, 90, 98, 121, 133] {
+    for seed in [28, 65, 90, 98, 121, 133, 34, 154, 494] {
         let trial = law.trial(seed..seed + 1, None);
         assert!(trial.broken.is_empty() && trial.tried() == 1, "{trial}");
     }

@@ -105,9 +105,12 @@ impl Prediction {
         [self.peak_second, recovery, self.attempts_per_client, 1.0 - self.recovered_ratio]
     }
 
-    /// Returns whether no figure is larger than the other's by more than this factor.
-    pub(super) fn is_near(&self, other: &Self, factor: f64) -> bool {
-        self.figures().into_iter().zip(other.figures()).all(|(one, other)| one <= factor * other + f64::EPSILON)
+    /// Returns by how much the logarithm of a figure exceeds the other's, in the worst of those that differ. Below 0, it
+    /// is better in all of them.
+    pub(super) fn excess(&self, other: &Self) -> f64 {
+        let pairs = self.figures().into_iter().zip(other.figures());
+        let excess = pairs.map(|(one, other)| ((one + 1e-3) / (other + 1e-3)).ln());
+        excess.filter(|excess| excess.abs() > f64::EPSILON).reduce(f64::max).unwrap_or(0.0)
     }
 
     /// Returns whether it is at least as good in all figures, and better in one.

@@ -54,9 +54,9 @@ const RIVALS: u64 = 160;
 const AROUND: [f64; 3] = [1.03, 1.1, 1.3];
 const NEIGHBORS: u64 = 24;
 
-/// Excess of the score, and factor of each figure, from which on a policy is no rival of the recommended one.
+/// Excess of the score, and of the logarithm of each figure, from which on a policy is no rival of the recommended one.
 const NO_RIVAL: f64 = 0.1;
-const WORSE: f64 = 1.02;
+const WORSE: f64 = 0.02;
 
 /// Maximum numbers of policies simulated client by client: the best by their score, and others of the front.
 const BEST_SIMULATED: usize = 6;
@@ -192,7 +192,16 @@ impl Search<'_> {
                 return;
             };
             self.screen(rivals, self.bound(&recommended, NO_RIVAL), known, progress);
-            let is_rival = |it: &Candidate| it.predicted.is_near(&recommended.predicted, WORSE);
+            // Around those that come closest to being better in everything.
+            for factors in [&FINE_ROUNDS[0], factors] {
+                let mut closest: Vec<usize> = (0..known.candidates.len()).collect();
+                let excess = |at: usize| known.candidates[at].predicted.excess(&recommended.predicted);
+                closest.retain(|&at| known.candidates[at].policy != policy);
+                closest.sort_by(|&a, &b| excess(a).total_cmp(&excess(b)));
+                let near = closest.iter().take(VARIED).flat_map(|at| self.ranges.near(&known.points[*at], factors));
+                self.screen(near.collect(), self.bound(&recommended, NO_RIVAL), known, progress);
+            }
+            let is_rival = |it: &Candidate| it.predicted.excess(&recommended.predicted) <= WORSE;
             let count = self.count_of_round();
             let mut next = self.next(known, verified, count / 2, &|_| true);
             let others = self.next(known, verified, count, &is_rival).into_iter();

@@ -235,8 +235,9 @@ impl Asked {
             }
         };
         let policy = limit.map_or(policy, |limit| policy.max_elapsed(limit)).build().ok()?;
-        let (earliest, _) = policy.bounds(1)?;
-        (earliest >= least && self.is_patient(&policy)).then_some(policy)
+        // Decorrelated jitter below its cap is none: clients that have come together stay together.
+        let (earliest, latest) = policy.bounds(1)?;
+        (earliest >= least && earliest < latest && self.is_patient(&policy)).then_some(policy)
     }
 
     /// Returns whether all delays of a call without a deadline are within its patience.
