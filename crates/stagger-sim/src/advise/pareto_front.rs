@@ -195,6 +195,15 @@ mod tests {
     }
 
     #[test]
+    fn the_excess_is_that_of_the_worst_figure_that_differs() {
+        let [one, other, third] = [(900.0, 20, 1.0), (900.0, 30, 1.0), (450.0, 40, 1.0)]
+            .map(|(peak, recovery, back)| candidate(peak, Some(recovery), back).predicted);
+        assert!((one.excess(&other) + 1.5_f64.ln()).abs() < 1e-3, "better in the only figure that differs");
+        assert!((one.excess(&third) - 2.0_f64.ln()).abs() < 1e-3, "twice the peak");
+        assert!(one.excess(&one).abs() < 1e-9);
+    }
+
+    #[test]
     fn the_figures_over_all_outages_are_the_worst_and_the_mean_of_the_attempts() {
         let [mut short, long] =
             [candidate(900.0, Some(20), 1.0), candidate(500.0, Some(30), 0.9)].map(|it| it.predicted);

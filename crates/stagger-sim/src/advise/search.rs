@@ -193,7 +193,7 @@ impl Search<'_> {
             };
             self.screen(rivals, self.bound(&recommended, NO_RIVAL), known, progress);
             // Around those that come closest to being better in everything.
-            for factors in [&FINE_ROUNDS[0], factors] {
+            for factors in [FINE_ROUNDS[0], factors] {
                 let mut closest: Vec<usize> = (0..known.candidates.len()).collect();
                 let excess = |at: usize| known.candidates[at].predicted.excess(&recommended.predicted);
                 closest.retain(|&at| known.candidates[at].policy != policy);
