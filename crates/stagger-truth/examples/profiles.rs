@@ -4,13 +4,17 @@
 //! ```sh
 //! cargo run --release -p stagger-truth --example profiles -- connections
 //! cargo run --release -p stagger-truth --example profiles -- jobs background-job 'exponential base=20s cap=2m jitter=50% max-attempts=10'
+//! cargo run --release -p stagger-truth --example profiles -- choose
 //! ```
+//!
+//! `choose` prints the policies for calls that the criterion chooses.
 
 use std::process::ExitCode;
 
 use stagger::profile::Profile;
 use stagger::{Policy, Seed};
 use stagger_sim::{Progress, Sweep};
+use stagger_truth::criterion::{CALLS, family};
 use stagger_truth::grid::{Figures, Grid, Kind};
 
 /// The runs whose mean is printed.
@@ -28,10 +32,11 @@ fn main() -> ExitCode {
 
 fn run(mut arguments: impl Iterator<Item = String>) -> Result<(), Box<dyn core::error::Error>> {
     let kind = match arguments.next().as_deref() {
+        Some("choose") => return choose(),
         None | Some("connections") => Kind::Connections,
         Some("jobs") => Kind::Jobs,
         Some("calls") => Kind::Calls,
-        _ => return Err("say connections, jobs or calls, and then the policies".into()),
+        _ => return Err("say choose, or connections, jobs or calls, and then the policies".into()),
     };
     let given: Vec<String> = arguments.collect();
     let policies: Vec<(String, Policy)> = if given.is_empty() {
@@ -50,6 +55,20 @@ fn run(mut arguments: impl Iterator<Item = String>) -> Result<(), Box<dyn core::
     rows.sort_by(|a, b| a.0.total_cmp(&b.0));
     println!("   cost    peak  recovery  attempts   lost   alone    told   crowd");
     rows.iter().for_each(|(_, row)| println!("{row}"));
+    Ok(())
+}
+
+/// Prints the policies for calls that the criterion chooses.
+fn choose() -> Result<(), Box<dyn core::error::Error>> {
+    let grid = Grid::new(Kind::Calls)?;
+    println!("limits            alone    told  lost to every other failure  {} policies", family().count());
+    for limits in CALLS {
+        let policy = limits.choose().ok_or("no policy is within the limits")?;
+        let (figures, lost) = (grid.computed(&policy), 0.5_f64.powi(limits.attempts as i32));
+        let (attempts, crowd) = (limits.attempts, 100.0 * limits.crowd);
+        let told = format!("{:7.3} s {:5.3} s {:5.1}%", figures.alone, figures.told, 100.0 * lost);
+        println!("{attempts} x, {crowd:.0}%   {told}  {}: {policy}", limits.profile.name());
+    }
     Ok(())
 }
 

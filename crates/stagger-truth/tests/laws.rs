@@ -24,7 +24,7 @@ fn what_check_does_not_warn_of_causes_no_storm() {
 #[test]
 fn what_check_suggests_makes_nothing_worse_that_it_does_not_say() {
     let words = [("fix", 10), ("S004", 6), ("S023", 6), ("a budget", 2)];
-    try_law("help", 80, 50, &words);
+    try_law("help", 160, 100, &words);
 }
 
 #[test]
