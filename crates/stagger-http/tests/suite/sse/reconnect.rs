@@ -1,10 +1,16 @@
 //! When the client reconnects, and what it sends then; on tokio's paused clock.
 
+use core::convert::Infallible;
 use core::future::poll_fn;
-use core::pin::pin;
+use core::pin::{Pin, pin};
+use core::task::{Context, Poll};
 use core::time::Duration;
 
+use bytes::Bytes;
 use futures_core::Stream as _;
+use http::{Request, Response};
+use http_body::{Body, Frame};
+use http_body_util::Full;
 use stagger::{Policy, Seed, StopReason, policy};
 use stagger_http::sse::{Client, ConnectionError, Event};
 use tokio::task::JoinSet;
@@ -225,11 +231,26 @@ async fn the_downtime_is_from_the_end_of_a_stream_to_the_next() {
     assert_eq!(downtimes, [None, Some(secs(2))]);
 }
 
+/// A body of so many comments, all of which have arrived.
+struct Comments(u32);
+
+impl Body for Comments {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        self.0 = self.0.saturating_sub(1);
+        Poll::Ready((self.0 > 0).then(|| Ok(Frame::data(Bytes::from_static(b":\n")))))
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_server_that_sends_only_comments_does_not_keep_the_task_busy() {
-    let endless = Reply::Stream(vec![send(":\n"); 10_000]);
-    let server = Server::new([endless]);
-    let mut client = server.client().connect();
+    let service = tower::service_fn(|_: Request<Full<Bytes>>| async {
+        let response = Response::builder().header("content-type", "text/event-stream");
+        Ok::<_, Infallible>(response.body(Comments(10_000)).unwrap())
+    });
+    let mut client = Client::with_service(service).url("http://server.test/").connect();
     take(&mut client, 1).await;
     let mut polls = 0;
     let ended = poll_fn(|cx| {

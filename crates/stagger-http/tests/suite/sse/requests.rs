@@ -95,7 +95,7 @@ async fn a_denied_get_does_not_make_an_earlier_post_safe() {
     let server = Server::new([stream(""), status(401)]);
     let client = server.client().retrier(EXACT).request(move |_| {
         let next = requests.lock().unwrap().next();
-        async { next.ok_or_else(|| "no more requests".into()) }
+        async { next.ok_or_else(|| ConnectionError::InvalidRequest("no more requests").into()) }
     });
     let (_, fatal) = run(client.connect()).await;
     assert_eq!((fatal.unwrap().stop_reason(), server.times().len()), (StopReason::UnsafeToRetry, 2));
