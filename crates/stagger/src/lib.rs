@@ -78,7 +78,16 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 #[cfg(target_has_atomic = "64")]
-pub mod admission;
+pub mod admission {
+    //! Server-side admission control: admits clients at the rate the server can take, and gives the others a reserved time
+    //! to return.
+
+    pub use stagger_core::admission::{
+        Admission, AdmissionBuilder, AdmissionError, AdmissionSnapshot, Admit, Reservation, ReservationToken, Secret,
+    };
+
+    pub use crate::time::entropy::random_secret;
+}
 mod call;
 pub mod classify;
 #[cfg(target_has_atomic = "64")]

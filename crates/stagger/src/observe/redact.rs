@@ -84,7 +84,7 @@ mod tests {
             ("http://a/p,http://u:v@b/p?q", "http://a/p,http://***@b/p?***"),
             ("http://a/?to=http://u:v@b/?q", "http://a/?***"),
             ("GET /feed?token=x HTTP/1.1", "GET /feed?*** HTTP/1.1"),
-            ("why? a=b, who@home, #1", "why? a=b, who@home, #1"),
+            ("why? a=b, me@home, #1", "why? a=b, me@home, #1"),
             (
                 r#"Url { query: Some("a=b"), password: Some("c"), fragment: None }"#,
                 r#"Url { query: Some("***"), password: Some("***"), fragment: None }"#,

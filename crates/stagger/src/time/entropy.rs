@@ -5,6 +5,8 @@ use std::sync::OnceLock;
 use std::time::SystemTime;
 
 use stagger_core::Seed;
+#[cfg(target_has_atomic = "64")]
+use stagger_core::admission::Secret;
 
 /// Returns a seed that was not returned before, whatever the wall clock says: it may be coarse, or stand still.
 fn seed_at(wall_clock: u64) -> Seed {
@@ -35,6 +37,25 @@ const fn mix(process: Seed, count: u64, wall_clock: u64) -> Seed {
 #[must_use]
 pub fn seed() -> Seed {
     seed_at(wall_clock_nanos())
+}
+
+/// Draws the secret of an [`Admission`](crate::admission::Admission) from the operating system's randomness, by way of the
+/// keys of the standard library's hash maps. Each call returns another one.
+///
+/// ```
+/// use stagger::admission::{Admission, random_secret};
+///
+/// let admission = Admission::per_second(500).build(random_secret())?;
+/// # Ok::<(), stagger::admission::AdmissionError>(())
+/// ```
+#[cfg(target_has_atomic = "64")]
+#[must_use]
+pub fn random_secret() -> Secret {
+    let keys = RandomState::new();
+    // The seed differs in copies of one process, which share the state of the keys.
+    let copy = seed().get();
+    let [low, high] = [0_u64, 1].map(|half| u128::from(keys.hash_one((half, copy))));
+    Secret::new((high << 64 | low).to_le_bytes())
 }
 
 /// Returns bits that copies of one process do not share; not a time. Constant before 1970.

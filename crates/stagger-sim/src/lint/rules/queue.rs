@@ -127,7 +127,7 @@ fn stale_queue(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     let rates = rates(analysis).filter(|(load, capacity)| load < capacity);
     let lasts = rates.map(|(load, capacity)| {
         format!(
-            "after a stall that fills it, the server answers nobody in time for {}, without a single retry",
+            "after a stall that fills it, the server answers no request in time for {}, without a single retry",
             seconds((backlog - in_time) / (capacity - load))
         )
     });
