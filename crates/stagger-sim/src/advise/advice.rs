@@ -91,7 +91,7 @@ impl Advice {
 
 /// Recommends a policy for these answers.
 ///
-/// If there is something to simulate, it takes about a second on all cores. If it is cancelled before any policy was
+/// If there is something to simulate, it takes some seconds on all cores. If it is cancelled before any policy was
 /// evaluated, the advice is based on the answers alone.
 ///
 /// # Errors
