@@ -138,7 +138,7 @@ fn a_named_budget_is_checked_at_the_given_rates() {
     assert!(finding["help"]["advice"].as_str().unwrap().contains("--budget=tokens"), "{finding}");
     with("--budget=tokens", 0);
     let seen = see(&mut check(&["--budget=tokns"]));
-    assert!(seen.exits(2).stderr.contains("window, tokens, throttle"), "{seen:#?}");
+    assert!(seen.exits(2).stderr.contains("tokens, window, throttle"), "{seen:#?}");
 }
 
 /// The command that the finding names must show what the finding says.
@@ -159,7 +159,7 @@ fn the_command_of_a_budget_shows_what_the_finding_says() {
         let row = table.lines().find(|line| line.contains(&format!("tokens, down={down} "))).unwrap();
         assert!(row.contains(&format!(" {after} ")), "{after}: {row}");
     }
-    assert!(table.lines().any(|line| line.contains("window, down=2s ") && line.contains("never")), "{table}");
+    assert!(table.lines().any(|line| line.contains("none, down=2s ") && line.contains("never")), "{table}");
 }
 
 #[test]

@@ -326,7 +326,7 @@ fn a_command_stopped_by_sigttin_is_noted() {
 
 #[test]
 fn a_simulation_shows_its_progress_and_reports_finished_runs_after_an_interrupt() {
-    let args = ["simulate", "--clients=2k", "--capacity=100", "-n=inf", "--seeds=1000"];
+    let args = ["simulate", "--clients=20k", "--capacity=1k", "-n=inf", "--seeds=1000"];
     let mut terminal = Terminal::start(80, &[], STAGGER, &args);
     terminal.watch_until("the status line", |terminal| terminal.has("simulating 1000 runs: "));
     terminal.types("\u{3}");
