@@ -113,6 +113,15 @@ impl Prediction {
         excess.filter(|excess| excess.abs() > f64::EPSILON).reduce(f64::max).unwrap_or(0.0)
     }
 
+    /// Returns the largest difference of a figure: of the logarithms of peak, recovery and attempts, and of the shares.
+    pub(super) fn distance(&self, other: &Self) -> f64 {
+        let [peak, recovery, attempts, lost] = self.figures();
+        let [other_peak, other_recovery, other_attempts, other_lost] = other.figures();
+        let pairs = [(peak, other_peak), (recovery, other_recovery), (attempts, other_attempts)];
+        let ratios = pairs.map(|(one, other)| ((one + 1e-3) / (other + 1e-3)).ln().abs());
+        ratios.into_iter().fold((lost - other_lost).abs(), f64::max)
+    }
+
     /// Returns whether it is at least as good in all figures, and better in one.
     fn dominates(&self, other: &Self) -> bool {
         let pairs = || self.figures().into_iter().zip(other.figures());

@@ -66,8 +66,12 @@ const OTHERS_SIMULATED: usize = 5;
 const CLIENTS_OF_ROUND: u64 = 20_000;
 const SIMULATED_FINELY: core::ops::RangeInclusive<u64> = 2..=10;
 
-/// Maximum number of candidates of the front.
+/// Maximum number of candidates of the front, and the least distance of those that are there for comparison.
 const SHOWN: usize = 12;
+const VISIBLY_DIFFERENT: f64 = 0.05;
+
+/// Maximum number of the best candidates of the front whose figures are those of more runs.
+const BEST_REPORTED: usize = 6;
 
 /// Minimum ratio of cap to base where a floor raises both.
 const CAP_IN_BASES: u32 = 10;
@@ -157,11 +161,9 @@ impl Search<'_> {
             self.verify(&next, runs, &known, &mut verified, progress);
         }
         self.challenge(&mut known, &mut verified, progress);
-        let (_, shown) = self.shown(&verified)?;
         // The best of many in few runs had some luck in them, so that the figures to report are those of more runs.
         let mut reported = Verified::default();
-        let policies: Vec<Policy> = shown.iter().map(|at| verified.candidates[*at].policy).collect();
-        self.verify(&policies, self.evaluator.reported_runs(), &known, &mut reported, progress);
+        self.verify(&self.finalists(&verified)?, self.evaluator.reported_runs(), &known, &mut reported, progress);
         let (best, shown) = self.shown(&reported)?;
         let candidates = shown.iter().map(|at| self.limited(&reported, *at)).collect();
         Some(ParetoFront {
@@ -215,7 +217,7 @@ impl Search<'_> {
 
     /// Returns which simulated policy is the best.
     fn recommended(&self, verified: &Verified) -> Option<usize> {
-        self.shown(verified).map(|(best, shown)| shown[best])
+        Front::of(verified, self).map(|front| front.indices[front.best])
     }
 
     /// Returns a bound on scores that exceeds the score of this policy by `slack`.
@@ -312,22 +314,68 @@ impl Search<'_> {
         Candidate { policy, ..known.clone() }
     }
 
-    /// Returns the indices of at most `SHOWN` policies of the front, with both ends, the best and the one that serves the
-    /// most among them, and which of these is the best.
+    /// Returns the policies of the front to report on: those that are shown, and the best ones, which may change places.
+    fn finalists(&self, verified: &Verified) -> Option<Vec<Policy>> {
+        let front = Front::of(verified, self)?;
+        let finalists: BTreeSet<usize> = front.shown().into_iter().chain(front.best_ones()).collect();
+        Some(finalists.into_iter().map(|at| verified.candidates[front.indices[at]].policy).collect())
+    }
+
+    /// Returns the indices of the policies of the front that are shown, and which of these is the best.
     fn shown(&self, verified: &Verified) -> Option<(usize, Vec<usize>)> {
-        let front = non_dominated(&verified.candidates);
-        let candidates: Vec<Candidate> = front.iter().map(|at| verified.candidates[*at].clone()).collect();
-        let ranked = self.objective.ranked(&candidates);
+        let front = Front::of(verified, self)?;
+        let shown = front.shown();
+        let best = shown.iter().position(|at| *at == front.best).unwrap_or(0);
+        Some((best, shown.into_iter().map(|at| front.indices[at]).collect()))
+    }
+}
+
+/// The policies that no other dominates, in the order of their peaks.
+struct Front {
+    /// Their indices among all that were simulated. All other indices here are positions in this list.
+    indices: Vec<usize>,
+    predicted: Vec<Prediction>,
+    /// From the best on.
+    ranked: Vec<usize>,
+    best: usize,
+}
+
+impl Front {
+    fn of(verified: &Verified, search: &Search<'_>) -> Option<Self> {
+        let indices = non_dominated(&verified.candidates);
+        let candidates: Vec<Candidate> = indices.iter().map(|at| verified.candidates[*at].clone()).collect();
+        let ranked = search.objective.ranked(&candidates);
         // What the linter warns of is recommended only if there is nothing else.
-        let is_clean = |at: &usize| self.is_clean(&self.limited(verified, front[*at]).policy);
+        let is_clean = |at: &usize| search.is_clean(&search.limited(verified, indices[*at]).policy);
         let best = ranked.iter().copied().find(is_clean).or(ranked.first().copied())?;
-        let served = |at: &usize| candidates[*at].predicted.recovered_ratio;
-        let most = (0..front.len()).max_by(|a, b| served(a).total_cmp(&served(b)));
-        let count = if front.len() > SHOWN { SHOWN - 2 } else { front.len() };
-        let evenly = (0..count).map(|at| at * (front.len() - 1) / (count - 1).max(1));
-        let shown: BTreeSet<usize> = evenly.chain([best]).chain(most).collect();
-        let best = shown.iter().position(|at| *at == best).unwrap_or(0);
-        Some((best, shown.into_iter().map(|at| front[at]).collect()))
+        let predicted = candidates.into_iter().map(|candidate| candidate.predicted).collect();
+        Some(Self { indices, predicted, ranked, best })
+    }
+
+    fn best_ones(&self) -> impl Iterator<Item = usize> + '_ {
+        self.ranked.iter().copied().take(BEST_REPORTED)
+    }
+
+    /// Returns at most `SHOWN` policies: both ends, the best, the one that serves the most, and others that differ visibly
+    /// from all of these.
+    fn shown(&self) -> BTreeSet<usize> {
+        let all = 0..self.indices.len();
+        let served = |at: &usize| self.predicted[*at].recovered_ratio;
+        let most = all.clone().max_by(|a, b| served(a).total_cmp(&served(b)));
+        let last = self.indices.len().saturating_sub(1);
+        let mut shown: BTreeSet<usize> = [0, last, self.best].into_iter().chain(most).collect();
+        let distance = |at: usize, from: &BTreeSet<usize>| {
+            let each = from.iter().map(|other| self.predicted[at].distance(&self.predicted[*other]));
+            each.fold(f64::INFINITY, f64::min)
+        };
+        while shown.len() < SHOWN {
+            let farthest = all.clone().map(|at| (at, distance(at, &shown))).max_by(|a, b| a.1.total_cmp(&b.1));
+            match farthest {
+                Some((at, distance)) if distance >= VISIBLY_DIFFERENT => shown.insert(at),
+                _ => break,
+            };
+        }
+        shown
     }
 }
 

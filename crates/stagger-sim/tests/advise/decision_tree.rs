@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use stagger_core::{Jitter, Policy, Seed, profile};
 use stagger_sim::Progress;
-use stagger_sim::advise::{Advice, Answers, Question, Recommendation, advise};
+use stagger_sim::advise::{Advice, Answers, Prediction, Question, Recommendation, advise};
 use stagger_sim::lint::{Budgeted, DeploymentContext, Purpose, Severity, check};
 
 /// Returns the advice for answers as text: `clients=10k capacity=500/s`.
@@ -119,6 +119,27 @@ fn the_front_is_sorted_and_its_best_policy_is_recommended() {
         let is_better = fast < slow || high.attempts_per_client < low.attempts_per_client;
         assert!(low.peak_second <= high.peak_second && is_better, "{low:?} {high:?}");
     }
+}
+
+/// Returns whether one of the figures differs by 5 %.
+fn differ(one: &Prediction, other: &Prediction) -> bool {
+    let by_five = |one: f64, other: f64| (one - other).abs() > 0.049 * one.max(other);
+    let recovery = |it: &Prediction| it.recovery.map_or(f64::INFINITY, |recovery| recovery.as_secs_f64());
+    by_five(one.peak_second, other.peak_second)
+        || by_five(one.attempts_per_client, other.attempts_per_client)
+        || by_five(recovery(one), recovery(other))
+        || (one.recovered_ratio - other.recovered_ratio).abs() >= 0.05
+}
+
+#[test]
+fn policies_shown_for_comparison_differ_visibly() {
+    let advice = after("for=reconnecting clients=10k capacity=500/s outage=10s");
+    let candidates = &advice.front().unwrap().candidates;
+    let close =
+        candidates.iter().enumerate().flat_map(|(at, one)| candidates[..at].iter().map(move |other| (one, other)));
+    let close = close.filter(|(one, other)| !differ(&one.predicted, &other.predicted)).count();
+    // The best, the one that serves the most, and the ends of the front are shown in any case.
+    assert!(candidates.len() >= 4 && close <= 2, "{close} of {} pairs look the same", candidates.len());
 }
 
 #[test]
