@@ -96,6 +96,12 @@
 //!
 #![cfg_attr(feature = "client", doc = include_str!("client/metrics.md"))]
 //!
+#![cfg_attr(
+    all(feature = "metrics", any(feature = "client", feature = "server")),
+    doc = "[`describe_metrics`] gives the descriptions and units, those of the server included, to the recorder. "
+)]
+#![cfg_attr(all(feature = "metrics", feature = "client"), doc = "[`DOWNTIME_BUCKETS`] is for the histogram.")]
+//!
 //! Every attempt has a span `stagger.connect` at `DEBUG` with the fields `attempt`, `url.host` and `delay` (in
 //! seconds). The events `reconnecting` (`DEBUG`), `ended` (`DEBUG`) and `giving up` (`WARN`) have the fields
 //! `target_name`, `attempt`, `cause`, `silenced` and `silenced_ms`. They are rate-limited per target, shared by all clients. Neither
@@ -113,12 +119,20 @@ mod advice;
 mod client;
 #[cfg(any(feature = "client", feature = "server"))]
 mod instant;
+#[cfg(all(feature = "metrics", any(feature = "client", feature = "server")))]
+mod metrics;
 #[cfg(feature = "server")]
 #[cfg_attr(docsrs, doc(cfg(feature = "server")))]
 pub mod server;
 #[cfg(any(feature = "client", feature = "server"))]
 mod sync;
 
+#[cfg(all(feature = "metrics", feature = "client"))]
+#[cfg_attr(docsrs, doc(cfg(all(feature = "metrics", feature = "client"))))]
+pub use self::metrics::DOWNTIME_BUCKETS;
+#[cfg(all(feature = "metrics", any(feature = "client", feature = "server")))]
+#[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
+pub use self::metrics::describe_metrics;
 pub use advice::ReconnectAdvice;
 #[cfg(feature = "client")]
 #[cfg_attr(docsrs, doc(cfg(feature = "client")))]

@@ -93,6 +93,12 @@
 //!
 #![doc = include_str!("contract.md")]
 //!
+#![cfg_attr(
+    feature = "metrics",
+    doc = "[`describe_metrics`](crate::describe_metrics) gives the descriptions and units to the recorder."
+)]
+//! Upgrades end with the handshake timeout, 10 s by default, where the usual buckets of exporters end as well.
+//!
 //! If all clients disconnect and reconnect at once, `stagger_ws_connections_active` is a sawtooth. They disconnect
 //! together if this server, or a proxy in front of it, is restarted without a [`Drain`]. `stagger_ws_rejected_total`
 //! shows how the server handled their return.

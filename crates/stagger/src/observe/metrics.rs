@@ -20,7 +20,14 @@ pub const RETRY_DELAY_BUCKETS: [f64; 10] = [0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0
 /// stagger::observe::describe_metrics();
 /// ```
 pub fn describe_metrics() {
-    for row in CONTRACT.lines().skip(2) {
+    describe_table(CONTRACT);
+}
+
+/// Describes the metrics of a table in Markdown, with the columns of the [contract](super#metrics). For the integrations of
+/// this library, which have tables of their own.
+#[doc(hidden)]
+pub fn describe_table(table: &'static str) {
+    for row in table.lines().skip(2) {
         let mut cells = row.split('|').map(str::trim).skip(1);
         let (Some(name), Some(kind), Some(_), Some(description), Some(unit)) =
             (cells.next(), cells.next(), cells.next(), cells.next(), cells.next())

@@ -50,7 +50,7 @@ mod tracing;
 pub use collect::{Gauges, record_batch, record_hedged, record_queue};
 pub use limit::{LogLimit, Verbosity};
 #[cfg(feature = "metrics")]
-pub use metrics::{RETRY_DELAY_BUCKETS, describe_metrics, metrics};
+pub use metrics::{RETRY_DELAY_BUCKETS, describe_metrics, describe_table, metrics};
 #[cfg(feature = "tracing")]
 pub use tracing::{tracing, tracing_with_clock};
 
