@@ -3,7 +3,7 @@
 //! | what | reported by | when |
 //! |---|---|---|
 //! | calls and retries | [`metrics()`](fn@metrics), [`tracing()`](fn@tracing): listeners for [`Retrier::on_event`](crate::Retrier::on_event) | at each decision |
-//! | budgets, breakers, controls, admission | [`Gauges`] | when the program calls [`Gauges::record`] |
+//! | budgets, breakers, by key as well, controls, admission | [`Gauges`] | when the program calls [`Gauges::record`] |
 //! | hedges, batches, queues | [`record_hedged`], [`record_batch`], [`record_queue`] | when the program has a report or snapshot |
 //!
 //! # Metrics

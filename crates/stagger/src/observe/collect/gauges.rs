@@ -3,11 +3,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use stagger_core::admission::Admission;
 use stagger_core::breaker::CircuitBreaker;
-use stagger_core::{Budget, Instant};
+use stagger_core::{Breaker, Budget, Instant};
 
 use super::collectors::{BreakerCollector, ControlCollector};
 use super::emit::gauge;
+use super::keyed::{record_breakers, record_budgets, record_targets};
 use crate::control::RetryControls;
+use crate::control::keyed::Keyed;
+use crate::retrier::handle::Retrier;
 use crate::time::{Clock, SystemClock};
 
 /// Collects the state and counts of guards. Call [`record`](Self::record) at each scrape, or once a second. The names
@@ -18,7 +21,7 @@ use crate::time::{Clock, SystemClock};
 ///
 /// Each guard is collected under a name that the program chooses, usually the target's name as passed to the
 /// [`Retrier`](crate::Retrier). Two guards of one kind under one name overwrite each other's values. Guards are kept
-/// alive, so of those that come and go, such as one per customer, add only the few that matter.
+/// alive, so of those that come and go, add only the few that matter; those in a [`Keyed`] are added all at once.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -77,6 +80,57 @@ impl<C: Clock> Gauges<C> {
     pub fn breaker(self, target: &str, breaker: Arc<CircuitBreaker>) -> Self {
         let mut collector = BreakerCollector::new(target, breaker);
         self.collector(move |now| collector.record(now))
+    }
+
+    /// Adds budgets by key: how many there are, how many have no retry left, and the fewest retries that one of them has
+    /// left. The keys are not labels, since they may come from outside the program; to see them, use
+    /// [`Keyed::for_each`].
+    ///
+    /// The budget that keys without a place share counts as one of those without a retry left, and not as one of the keys.
+    #[must_use]
+    pub fn keyed_budgets<K, B>(self, target: &str, budgets: Arc<Keyed<K, B>>) -> Self
+    where
+        K: Send + Sync + 'static,
+        B: Budget + 'static,
+    {
+        let target = target.to_owned();
+        self.collector(move |_| record_budgets(&target, &budgets))
+    }
+
+    /// Adds breakers by key: how many there are, and how many of them reject calls now. The keys are not labels: see
+    /// [`keyed_budgets`](Self::keyed_budgets), also for the breaker that keys without a place share.
+    #[must_use]
+    pub fn keyed_breakers<K, B>(self, target: &str, breakers: Arc<Keyed<K, B>>) -> Self
+    where
+        K: Send + Sync + 'static,
+        B: Breaker + 'static,
+    {
+        let target = target.to_owned();
+        self.collector(move |now| record_breakers(&target, &breakers, now))
+    }
+
+    /// Adds the guards that this retrier makes for each of its targets, such as the origins of an HTTP client, under the
+    /// retrier's name: as [`keyed_budgets`](Self::keyed_budgets) and [`keyed_breakers`](Self::keyed_breakers) do.
+    ///
+    /// Pass the retrier that the client is given, or a clone of it, after its name, guards and controls were set: the
+    /// guards are not shared with an earlier version of it. A retrier without guards of its own for each target records
+    /// nothing.
+    ///
+    /// ```
+    /// use stagger::budget::Tokens;
+    /// use stagger::observe::Gauges;
+    /// use stagger::{Policy, Retrier};
+    ///
+    /// let api = Retrier::new(Policy::DEFAULT).named("api").budget(Tokens::new());
+    /// let gauges = Gauges::new().targets(&api);
+    /// // Pass `api` to the client, and at each scrape:
+    /// gauges.record();
+    /// ```
+    #[must_use]
+    pub fn targets(self, retrier: &Retrier) -> Self {
+        let Some(targets) = retrier.shared().targets.clone() else { return self };
+        let name = retrier.name().to_owned();
+        self.collector(move |now| record_targets(&name, &targets, now))
     }
 
     /// Adds operator controls: the setting of every target and the retries it has rejected, including targets

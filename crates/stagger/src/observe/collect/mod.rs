@@ -3,6 +3,7 @@
 mod collectors;
 mod emit;
 mod gauges;
+mod keyed;
 mod record;
 
 pub use gauges::Gauges;

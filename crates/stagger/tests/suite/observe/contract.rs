@@ -62,7 +62,8 @@ fn emit_everything() {
     let api = Retrier::new(POLICY).named("api").shared_budget(Arc::clone(&budget)).controls(&controls);
     let api = api.on_event(observe::metrics()).on_event(observe::tracing());
     let gauges = Gauges::new().budget("api", budget).breaker("api", Arc::clone(&breaker)).controls(&controls);
-    let gauges = gauges.admission("door", admission);
+    let by_host = Retrier::new(POLICY).named("hosts").budget(Tokens::new()).breaker(CircuitBreaker::new(Seed::new(1)));
+    let gauges = gauges.admission("door", admission).targets(&by_host);
 
     let mut left = 0;
     let mut call = |failures| {

@@ -1,16 +1,18 @@
 //! [`Gauges`]: the state and counters of guards, collected on request.
 
+use core::num::NonZeroUsize;
+use core::task::{Context, Poll, Waker};
 use std::sync::Arc;
 
 use stagger::admission::{Admission, Secret};
 use stagger::breaker::CircuitBreaker;
 use stagger::budget::{ControlMode, ControlSetting, Tokens, Unlimited};
 use stagger::control::RetryControls;
-use stagger::guard::Enforcement;
+use stagger::guard::{Enforcement, Keyed};
 use stagger::observe::Gauges;
 use stagger::testing::VirtualClock;
 use stagger::time::Clock as _;
-use stagger::{Breaker, Budget, FailureKind, Instant, Outcome, Ratio, Seed};
+use stagger::{Breaker, Budget, FailureKind, Instant, Outcome, Policy, PollRetry, Ratio, Retrier, Seed, policy};
 
 use super::support::{Logs, Metrics};
 use crate::suite::support::ms;
@@ -144,4 +146,99 @@ fn a_change_emits_one_event_and_collecting_emits_none() {
     controls.set("*", ControlMode::Enforced);
     assert_eq!(events(), [r#"INFO|operator control changed|target_name="api" setting="enforced" was="observed 25%""#]);
     assert!(events().is_empty());
+}
+
+/// The values of the metrics of guards by key: keys with a budget, budgets without a retry left, fewest retries left, keys with
+/// a breaker, breakers that reject.
+fn keyed(metrics: &Metrics, gauges: &Gauges<VirtualClock>, target: &str) -> [Option<f64>; 5] {
+    metrics.during(|| gauges.record());
+    let values = metrics.values(target);
+    [
+        ("guards", "budget"),
+        ("budgets_exhausted", ""),
+        ("budget_left", ""),
+        ("guards", "breaker"),
+        ("breakers_rejecting", ""),
+    ]
+    .map(|(name, label)| values.get(&key(&format!("keyed_{name}"), label)).copied())
+}
+
+fn two_retries() -> Tokens {
+    Tokens::builder().capacity(2).cost(1).build().unwrap()
+}
+
+fn one_failure() -> CircuitBreaker {
+    CircuitBreaker::builder(Seed::new(1)).consecutive(1).build().unwrap()
+}
+
+#[test]
+fn guards_by_key_are_told_without_their_keys() {
+    let (metrics, clock) = (Metrics::new(), VirtualClock::new());
+    let budgets: Arc<Keyed<String, Tokens>> = Arc::new(Keyed::budgets(two_retries));
+    let breakers: Arc<Keyed<String, CircuitBreaker>> = Arc::new(Keyed::breakers(one_failure));
+    let gauges = Gauges::with_clock(clock.clone())
+        .keyed_budgets("hosts", Arc::clone(&budgets))
+        .keyed_breakers("hosts", Arc::clone(&breakers));
+    let seen = || keyed(&metrics, &gauges, "hosts").map(Option::unwrap);
+    // Only those are there that keys without a place would share.
+    assert_eq!(seen(), [0.0, 0.0, 2.0, 0.0, 0.0]);
+    let budget = budgets.of("down", clock.now());
+    let _ = budgets.of("up", clock.now());
+    for (left, exhausted) in [(1.0, 0.0), (0.0, 1.0)] {
+        let _ = budget.try_acquire(FailureKind::Transient, &clock.now());
+        assert_eq!(seen(), [2.0, exhausted, left, 0.0, 0.0]);
+    }
+    let _ = breakers.of("up", clock.now());
+    record_failure(&breakers.of("down", clock.now()), &clock);
+    assert_eq!(seen(), [2.0, 1.0, 0.0, 2.0, 1.0]);
+    // The open time is over, and the next call would be a probe.
+    clock.advance(ms(60_000));
+    assert_eq!(seen(), [2.0, 1.0, 0.0, 2.0, 0.0]);
+    metrics.during(|| gauges.record());
+    for (name, seen) in metrics.all() {
+        assert!(seen.labels.keys().all(|label| ["target", "guard"].contains(&&**label)), "{name}: {:?}", seen.labels);
+    }
+}
+
+#[test]
+fn the_guard_that_keys_without_a_place_share_is_told() {
+    let (metrics, clock) = (Metrics::new(), VirtualClock::new());
+    let one = NonZeroUsize::MIN;
+    let breakers: Arc<Keyed<u32, CircuitBreaker>> = Arc::new(Keyed::breakers(one_failure).max_keys(one));
+    let gauges = Gauges::with_clock(clock.clone()).keyed_breakers("hosts", Arc::clone(&breakers));
+    let in_use = breakers.of(&1, clock.now());
+    record_failure(&breakers.of(&2, clock.now()), &clock);
+    assert_eq!(keyed(&metrics, &gauges, "hosts"), [None, None, None, Some(1.0), Some(1.0)]);
+    drop(in_use);
+}
+
+/// Makes a call to this target, which fails until it is given up.
+fn fail_to(retrier: &Retrier, host: &str, clock: &VirtualClock) {
+    let mut call = PollRetry::new(retrier, clock.clone()).target(host);
+    let mut cx = Context::from_waker(Waker::noop());
+    while matches!(call.poll_begin(&mut cx), Poll::Ready(Ok(_))) {
+        if call.failed::<()>(Outcome::TRANSIENT, None).is_some() {
+            return;
+        }
+    }
+}
+
+/// The targets are hosts that the calls name, as the origins of an HTTP client.
+#[test]
+fn the_guards_of_a_retrier_s_targets_are_told_under_its_name() {
+    let (metrics, clock) = (Metrics::new(), VirtualClock::new());
+    let budgets = Retrier::new(policy!(zero().max_attempts(2))).named("api").budget(two_retries());
+    let gauges = Gauges::with_clock(clock.clone()).targets(&budgets);
+    assert_eq!(keyed(&metrics, &gauges, "api"), [Some(0.0), Some(0.0), Some(2.0), None, None]);
+    fail_to(&budgets, "down", &clock);
+    assert_eq!(keyed(&metrics, &gauges, "api"), [Some(1.0), Some(0.0), Some(1.0), None, None]);
+    let both = budgets.breaker(one_failure());
+    let gauges = Gauges::with_clock(clock.clone()).targets(&both);
+    // A listener that is added later does not separate the guards.
+    fail_to(&both.on_event(|_| {}), "down", &clock);
+    assert_eq!(keyed(&metrics, &gauges, "api"), [Some(1.0), Some(0.0), Some(2.0), Some(1.0), Some(1.0)]);
+    // Those that all targets share are for `budget` and `breaker`.
+    let shared = Retrier::new(Policy::DEFAULT).named("shared").shared_budget(Arc::new(Unlimited));
+    let gauges = Gauges::with_clock(clock).targets(&shared);
+    assert_eq!(keyed(&metrics, &gauges, "shared"), [None; 5]);
 }
