@@ -6,6 +6,8 @@ mod killed;
 mod nginx;
 #[cfg(feature = "hyper")]
 pub(super) mod not_processed;
+#[cfg(feature = "hyper")]
+mod pooled;
 mod sockets;
 
 use core::future::Future;

@@ -21,34 +21,44 @@ use super::{Body, hyper, layer, on_threads, request, serve};
 const CLIENTS: usize = 1000;
 const RETRY_AFTER: Duration = Duration::from_secs(2);
 
-/// Starts an nginx in front of `upstream` that forwards one request a minute and responds to all others with `status` and
-/// `Retry-After: 2`. It logs the time of each request, in seconds with milliseconds, and its query.
-fn nginx(directory: &Path, port: &Port, upstream: SocketAddr, status: u16) -> Server {
+/// Starts an nginx with these lines in its `http` block.
+pub(super) fn start(directory: &Path, port: &Port, http: &str) -> Server {
     let (path, listens) = (directory.display(), port.address());
     let config = format!(
         "daemon off; master_process off; pid {path}/pid; error_log {path}/error.log;\n\
          events {{ worker_connections 4000; }}\n\
          http {{\n\
-             log_format arrivals '$msec $query_string';\n\
-             access_log {path}/arrivals arrivals;\n\
              client_body_temp_path {path}; proxy_temp_path {path}; fastcgi_temp_path {path};\n\
              uwsgi_temp_path {path}; scgi_temp_path {path};\n\
-             limit_req_zone $server_addr zone=one:1m rate=1r/m;\n\
-             server {{\n\
-                 listen {listens} backlog=2000;\n\
-                 location / {{\n\
-                     limit_req zone=one; limit_req_status {status};\n\
-                     add_header Retry-After {told} always;\n\
-                     proxy_pass http://{upstream};\n\
-                 }}\n\
-             }}\n\
-         }}\n",
-        told = RETRY_AFTER.as_secs()
+             {http}\n\
+         }}\n"
     );
     let file = directory.join("nginx.conf");
     fs::write(&file, config).unwrap();
     let program = Program::find("nginx").unwrap().arg("-c").arg(&file).arg("-p").arg(directory);
     Server::start(program, Ready::Port(listens), Duration::from_secs(20)).unwrap()
+}
+
+/// Starts an nginx in front of `upstream` that forwards one request a minute and responds to all others with `status` and
+/// `Retry-After: 2`. It logs the time of each request, in seconds with milliseconds, and its query.
+fn nginx(directory: &Path, port: &Port, upstream: SocketAddr, status: u16) -> Server {
+    let http = format!(
+        "log_format arrivals '$msec $query_string';\n\
+         access_log {path}/arrivals arrivals;\n\
+         limit_req_zone $server_addr zone=one:1m rate=1r/m;\n\
+         server {{\n\
+             listen {listens} backlog=2000;\n\
+             location / {{\n\
+                 limit_req zone=one; limit_req_status {status};\n\
+                 add_header Retry-After {told} always;\n\
+                 proxy_pass http://{upstream};\n\
+             }}\n\
+         }}",
+        path = directory.display(),
+        listens = port.address(),
+        told = RETRY_AFTER.as_secs()
+    );
+    start(directory, port, &http)
 }
 
 /// Returns the arrival times of the clients' second requests, by nginx's own clock and log.
