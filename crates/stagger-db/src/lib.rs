@@ -19,6 +19,8 @@
 //! transaction whose connection was lost during the commit may have been committed: to prevent duplicates, give each effect a
 //! key with a unique constraint in the database.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 #[cfg(feature = "redis")]
 mod redis_error;
 #[cfg(feature = "sqlx")]

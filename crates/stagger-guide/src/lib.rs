@@ -1,4 +1,4 @@
-//! The README and the pages of `docs/guide`, one module each, so that their code is compiled and run as doc tests. The tests of
+//! The READMEs and the pages of `docs/guide`, one module each, so that their code is compiled and run as doc tests. The tests of
 //! this package check what the pages say about delays:
 //!
 //! ```sh
@@ -10,6 +10,34 @@
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 pub mod readme {}
+
+#[cfg(doctest)]
+#[doc = include_str!("../../stagger/README.md")]
+pub mod readme_of_stagger {}
+
+#[cfg(doctest)]
+#[doc = include_str!("../../stagger-cenkalti/README.md")]
+pub mod readme_of_cenkalti {}
+
+#[cfg(doctest)]
+#[doc = include_str!("../../stagger-core/README.md")]
+pub mod readme_of_core {}
+
+#[cfg(doctest)]
+#[doc = include_str!("../../stagger-db/README.md")]
+pub mod readme_of_db {}
+
+#[cfg(doctest)]
+#[doc = include_str!("../../stagger-http/README.md")]
+pub mod readme_of_http {}
+
+#[cfg(doctest)]
+#[doc = include_str!("../../stagger-sim/README.md")]
+pub mod readme_of_sim {}
+
+#[cfg(doctest)]
+#[doc = include_str!("../../stagger-ws/README.md")]
+pub mod readme_of_ws {}
 
 #[doc = include_str!("../../../docs/guide/README.md")]
 pub mod index {}

@@ -15,6 +15,8 @@
 //! and [`admission`] admits and rejects requests on a server. The policy, budget, circuit breaker, rules and listeners are
 //! those of a [`Retrier`](stagger::Retrier).
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 pub mod admission;
 #[cfg(any(feature = "tower", feature = "reqwest-middleware"))]
 mod client;
