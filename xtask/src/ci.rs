@@ -7,7 +7,7 @@ use std::time::Instant;
 use lexopt::{Arg, Parser, ValueExt};
 
 use crate::steps::{
-    doc, examples, features, format, fuzz, lint, loom, no_std, packages, prose, public_api, rooms, test,
+    doc, docs_rs, examples, features, format, fuzz, lint, loom, no_std, packages, prose, public_api, rooms, test,
     type_parameters,
 };
 use crate::{Error, Result};
@@ -27,7 +27,7 @@ struct Step {
 }
 
 /// The steps in order: those that are cheap and likely to fail come first.
-const STEPS: [Step; 15] = [
+const STEPS: [Step; 16] = [
     Step { name: "packages", about: "installs the system packages that the tests need", run: packages::run },
     Step { name: "format", about: "rustfmt reports no difference", run: format::run },
     Step { name: "prose", about: "functions begin with a verb, and sentences name their subject", run: prose::run },
@@ -47,6 +47,7 @@ const STEPS: [Step; 15] = [
         run: type_parameters::run,
     },
     Step { name: "public-api", about: "public interfaces match docs/public-api", run: public_api::run },
+    Step { name: "docs-rs", about: "docs.rs can build the documentation of each library", run: docs_rs::run },
     Step {
         name: "features",
         about: "published crates with no feature, each feature alone, and all",

@@ -3,6 +3,7 @@
 mod ci;
 mod commands;
 mod count;
+mod crates;
 mod files;
 mod prose;
 mod public_api;
@@ -18,8 +19,8 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use crate::commands::{
-    autobahn, bench, deny, mutants, prose as prose_command, public_api as public_api_command, semver, size, soak,
-    truth, tsan,
+    autobahn, bench, deny, lowest, msrv, mutants, package, prose as prose_command, public_api as public_api_command,
+    semver, size, soak, truth, tsan,
 };
 
 /// A message for the terminal.
@@ -33,7 +34,7 @@ struct Command {
     run: fn(&[OsString]) -> Result,
 }
 
-const COMMANDS: [Command; 12] = [
+const COMMANDS: [Command; 15] = [
     Command { name: "ci", about: "run all checks; `ci --help` lists its options", run: ci::run },
     Command { name: "bench", about: "run the benchmarks against other crates", run: bench::run },
     Command {
@@ -55,6 +56,17 @@ const COMMANDS: [Command; 12] = [
         name: "deny",
         about: "check licenses, bans and sources of the dependencies (cargo-deny)",
         run: deny::run,
+    },
+    Command {
+        name: "package",
+        about: "build the packages of all crates, check what is in them, and use them in a program",
+        run: package::run,
+    },
+    Command { name: "msrv", about: "build the libraries with the oldest Rust that they promise", run: msrv::run },
+    Command {
+        name: "lowest",
+        about: "build each library with the lowest versions of its dependencies that it accepts",
+        run: lowest::run,
     },
     Command {
         name: "public-api",

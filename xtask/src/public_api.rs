@@ -58,7 +58,7 @@ pub(crate) fn bless() -> Result {
 /// Returns the name and the rustdoc JSON of each published library.
 fn libraries() -> Result<Vec<(String, Rustdoc)>> {
     let workspace = Workspace::here()?;
-    let libraries = workspace.published().filter(|package| !package.targets("lib").is_empty());
+    let libraries = workspace.published().filter(|package| package.is_library());
     libraries.map(|package| Ok((package.name.clone(), Rustdoc::generate(package)?))).collect()
 }
 

@@ -38,7 +38,7 @@ struct Parameters {
 /// If an implementation has more than [`MOST_OF_IMPL`], or a public type more than [`MOST_OF_TYPE`].
 pub(crate) fn check() -> Result<String> {
     let (mut impls, mut types) = (BTreeSet::new(), BTreeSet::new());
-    for package in Workspace::here()?.published().filter(|package| !package.targets("lib").is_empty()) {
+    for package in Workspace::here()?.published().filter(|package| package.is_library()) {
         let rustdoc = Rustdoc::generate_private(package)?;
         impls.extend(rustdoc.items().filter_map(of_impl));
         types.extend(rustdoc.items().filter_map(of_public_type));

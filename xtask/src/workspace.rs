@@ -19,6 +19,10 @@ pub(crate) struct Package {
     pub(crate) is_published: bool,
     pub(crate) features: Vec<String>,
     pub(crate) dependencies: Vec<String>,
+    /// The `rust-version` of the manifest.
+    pub(crate) rust_version: Option<String>,
+    /// The keys of the manifest, as `cargo metadata` names them.
+    manifest: Value,
     /// Names by kind: `lib`, `bin`, `example`, `test`.
     targets: BTreeMap<String, Vec<String>>,
 }
@@ -52,6 +56,21 @@ pub(crate) fn everything() -> Result<[String; 3]> {
 }
 
 impl Package {
+    /// Returns the value of `key` in `cargo metadata`, which is null if the manifest does not have it.
+    pub(crate) fn manifest(&self, key: &str) -> &Value {
+        &self.manifest[key]
+    }
+
+    /// Returns the directory of the manifest.
+    pub(crate) fn directory(&self) -> PathBuf {
+        let manifest = PathBuf::from(text(&self.manifest["manifest_path"]));
+        manifest.parent().map_or_else(PathBuf::new, Path::to_path_buf)
+    }
+
+    pub(crate) fn is_library(&self) -> bool {
+        !self.targets("lib").is_empty()
+    }
+
     pub(crate) fn targets(&self, kind: &str) -> &[String] {
         self.targets.get(kind).map_or(&[], Vec::as_slice)
     }
@@ -71,6 +90,8 @@ impl From<&Value> for Package {
             is_published: package["publish"].is_null(),
             features: package["features"].as_object().into_iter().flatten().map(|(name, _)| name.clone()).collect(),
             dependencies: list(&package["dependencies"]).map(|dependency| text(&dependency["name"])).collect(),
+            rust_version: package["rust_version"].as_str().map(str::to_owned),
+            manifest: package.clone(),
             targets,
         }
     }

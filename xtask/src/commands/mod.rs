@@ -3,7 +3,10 @@
 pub(crate) mod autobahn;
 pub(crate) mod bench;
 pub(crate) mod deny;
+pub(crate) mod lowest;
+pub(crate) mod msrv;
 pub(crate) mod mutants;
+pub(crate) mod package;
 pub(crate) mod prose;
 pub(crate) mod public_api;
 pub(crate) mod semver;

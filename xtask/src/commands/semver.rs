@@ -7,7 +7,7 @@ use crate::{Result, tool};
 /// Compares the published libraries with the last release, or with the baseline that the arguments name.
 pub(crate) fn run(arguments: &[OsString]) -> Result {
     let workspace = Workspace::here()?;
-    let libraries = workspace.published().filter(|package| !package.targets("lib").is_empty());
+    let libraries = workspace.published().filter(|package| package.is_library());
     let packages = libraries.flat_map(|package| ["--package", &package.name]);
     let mut shell = tool::cargo("semver-checks", "")?.args(packages);
     if !names_baseline(arguments) {

@@ -1,6 +1,7 @@
 //! The steps of `cargo xtask ci`, one file each.
 
 pub(crate) mod doc;
+pub(crate) mod docs_rs;
 pub(crate) mod examples;
 pub(crate) mod features;
 pub(crate) mod format;
