@@ -7,6 +7,7 @@ mod crates;
 mod files;
 mod prose;
 mod public_api;
+mod release;
 mod rooms;
 mod rustdoc;
 mod shell;
@@ -19,8 +20,9 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use crate::commands::{
-    autobahn, bench, deny, lowest, msrv, mutants, package, prose as prose_command, public_api as public_api_command,
-    semver, size, soak, truth, tsan,
+    autobahn, bench, checksums, cold_build, deb, deny, dist, image, lowest, msrv, mutants, package,
+    prose as prose_command, public_api as public_api_command, release_check, release_notes, rpm, sbom, semver, size,
+    soak, truth, tsan,
 };
 
 /// A message for the terminal.
@@ -34,7 +36,7 @@ struct Command {
     run: fn(&[OsString]) -> Result,
 }
 
-const COMMANDS: [Command; 15] = [
+const COMMANDS: [Command; 24] = [
     Command { name: "ci", about: "run all checks; `ci --help` lists its options", run: ci::run },
     Command { name: "bench", about: "run the benchmarks against other crates", run: bench::run },
     Command {
@@ -90,6 +92,39 @@ const COMMANDS: [Command; 15] = [
         about: "check that the version fits the changes of the public interface (cargo-semver-checks)",
         run: semver::run,
     },
+    Command {
+        name: "release-check",
+        about: "refuse the release of a version while anything is missing",
+        run: release_check::run,
+    },
+    Command {
+        name: "release-notes",
+        about: "print the section of a version in the changelog",
+        run: release_notes::run,
+    },
+    Command {
+        name: "dist",
+        about: "pack the program with its man pages and completions; --target TARGET",
+        run: dist::run,
+    },
+    Command { name: "deb", about: "build the Debian package of the program; --target TARGET", run: deb::run },
+    Command { name: "rpm", about: "build the RPM package of the program; --target TARGET", run: rpm::run },
+    Command {
+        name: "image",
+        about: "lay out the context of the container image from archives of static programs",
+        run: image::run,
+    },
+    Command {
+        name: "sbom",
+        about: "list what the program is built from, as CycloneDX (cargo-cyclonedx)",
+        run: sbom::run,
+    },
+    Command { name: "checksums", about: "write the checksums of the files in target/dist", run: checksums::run },
+    Command {
+        name: "cold-build",
+        about: "measure a first build of the library beside those of its peers; takes minutes",
+        run: cold_build::run,
+    },
 ];
 
 fn main() -> ExitCode {
@@ -118,7 +153,7 @@ fn main() -> ExitCode {
 fn usage() -> String {
     let mut text = String::from("cargo xtask <COMMAND>\n\n");
     for command in &COMMANDS {
-        text += &format!("  {:<12}{}\n", command.name, command.about);
+        text += &format!("  {:<15}{}\n", command.name, command.about);
     }
     text + "\nCommands of a tool pass further arguments on to it, and install the tool if it is missing.\n"
 }

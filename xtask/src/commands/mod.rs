@@ -2,13 +2,22 @@
 
 pub(crate) mod autobahn;
 pub(crate) mod bench;
+pub(crate) mod checksums;
+pub(crate) mod cold_build;
+pub(crate) mod deb;
 pub(crate) mod deny;
+pub(crate) mod dist;
+pub(crate) mod image;
 pub(crate) mod lowest;
 pub(crate) mod msrv;
 pub(crate) mod mutants;
 pub(crate) mod package;
 pub(crate) mod prose;
 pub(crate) mod public_api;
+pub(crate) mod release_check;
+pub(crate) mod release_notes;
+pub(crate) mod rpm;
+pub(crate) mod sbom;
 pub(crate) mod semver;
 pub(crate) mod size;
 pub(crate) mod soak;

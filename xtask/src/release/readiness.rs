@@ -1,0 +1,209 @@
+//! The conditions for a release.
+
+use std::fs;
+
+use serde_json::Value;
+
+use super::changelog::Changelog;
+use crate::Result;
+use crate::shell::Shell;
+use crate::workspace::{list, root, text};
+
+/// What the documents say instead of the address of the repository while it is unknown.
+const PLACEHOLDER: &str = "https://example.com/stagger";
+/// How the README marks what is true only after the first release.
+const UNPUBLISHED: &str = "not published yet";
+
+/// What decides whether a version can be released.
+pub(crate) struct Facts {
+    pub(crate) version: String,
+    pub(crate) changelog: String,
+    pub(crate) readme: String,
+    /// The e-mail address of the maintainers.
+    pub(crate) contact: String,
+    pub(crate) packages: Vec<Published>,
+    /// The changes that are not committed, as `git status` names them.
+    pub(crate) uncommitted: Vec<String>,
+    pub(crate) head: String,
+    /// The commit of the tag of this version, if there is one.
+    pub(crate) tagged: Option<String>,
+}
+
+/// A package of the workspace that is published.
+pub(crate) struct Published {
+    pub(crate) name: String,
+    pub(crate) version: String,
+    pub(crate) repository: String,
+    /// The other packages of the workspace that it depends on, with the required version.
+    pub(crate) requirements: Vec<(String, String)>,
+}
+
+impl Facts {
+    /// Reads the facts of the working tree.
+    pub(crate) fn here(version: &str) -> Result<Self> {
+        let metadata = metadata()?;
+        let status = Shell::new("git").args(["status", "--porcelain"]).output()?;
+        let commit = |name: &str| Shell::new("git").args(["rev-parse", "--verify", "--quiet", name]);
+        let tag = format!("refs/tags/v{version}^{{commit}}");
+        Ok(Self {
+            version: version.to_owned(),
+            changelog: fs::read_to_string(root().join("CHANGELOG.md"))?,
+            readme: fs::read_to_string(root().join("README.md"))?,
+            contact: contact_of(&metadata),
+            packages: list(&metadata["packages"])
+                .filter(|package| package["publish"].is_null())
+                .map(Published::of)
+                .collect(),
+            uncommitted: status.lines().map(str::to_owned).collect(),
+            head: commit("HEAD").output()?.trim().to_owned(),
+            tagged: commit(&tag).output().ok().map(|hash| hash.trim().to_owned()),
+        })
+    }
+
+    /// Lists everything that prevents the release, in sentences that say how to mend it.
+    pub(crate) fn problems(&self) -> Vec<String> {
+        let version = &self.version;
+        let mut problems = Changelog::parse(&self.changelog).problems(version);
+        for package in &self.packages {
+            problems.extend(package.problems(version));
+        }
+        if self.packages.iter().any(|package| package.repository.is_empty()) {
+            let place = "fill in `repository` below `[workspace.package]` in Cargo.toml";
+            problems.push(format!("the address of the repository is empty; {place}"));
+        }
+        if self.contact.is_empty() {
+            let place = "fill in `contact` below `[workspace.metadata.release]` in Cargo.toml";
+            problems.push(format!("the e-mail address of the maintainers is empty; {place}"));
+        }
+        for (text, fix) in [
+            (PLACEHOLDER, "write the address of the repository"),
+            (UNPUBLISHED, "describe how to install what is published"),
+        ] {
+            if self.readme.contains(text) {
+                problems.push(format!("README.md says `{text}`; {fix}"));
+            }
+        }
+        if !self.uncommitted.is_empty() {
+            problems.push(format!(
+                "{} changes are not committed: {}",
+                self.uncommitted.len(),
+                self.uncommitted.join(", ")
+            ));
+        }
+        if let Some(tagged) = self.tagged.as_ref().filter(|tagged| **tagged != self.head) {
+            problems.push(format!("the tag v{version} is at {tagged}, but the checked-out commit is {}", self.head));
+        }
+        problems
+    }
+}
+
+/// Returns the e-mail address of the maintainers. Empty while nobody has filled it in.
+pub(crate) fn contact() -> Result<String> {
+    Ok(contact_of(&metadata()?))
+}
+
+fn contact_of(metadata: &Value) -> String {
+    text(&metadata["metadata"]["release"]["contact"])
+}
+
+fn metadata() -> Result<Value> {
+    let metadata = Shell::cargo("metadata --no-deps --locked --format-version 1").output()?;
+    Ok(serde_json::from_str(&metadata)?)
+}
+
+impl Published {
+    fn of(package: &Value) -> Self {
+        let name = |value: &Value| text(&value["name"]);
+        let own = list(&package["dependencies"]).filter(|dependency| dependency["path"].is_string());
+        // A dependency of the tests by path alone has the requirement `*`, and is left out of the package.
+        let own = own.map(|dependency| (name(dependency), text(&dependency["req"])));
+        Self {
+            name: name(package),
+            version: text(&package["version"]),
+            repository: text(&package["repository"]),
+            requirements: own.filter(|(_, requirement)| requirement != "*").collect(),
+        }
+    }
+
+    fn problems(&self, version: &str) -> Vec<String> {
+        let mut problems = Vec::new();
+        if self.version != version {
+            problems.push(format!("the version of {} is {} and not {version}", self.name, self.version));
+        }
+        for (name, requirement) in self.requirements.iter().filter(|(_, found)| *found != format!("^{version}")) {
+            problems.push(format!("{} requires {name} {requirement} and not ^{version}", self.name));
+        }
+        problems
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ready() -> Facts {
+        Facts {
+            version: "1.2.0".to_owned(),
+            changelog: "## Unreleased\n\n## 1.2.0 - 2026-03-04\n\n- A.\n".to_owned(),
+            readme: "# stagger\n".to_owned(),
+            contact: "developers@git.example".to_owned(),
+            packages: vec![Published {
+                name: "stagger-sim".to_owned(),
+                version: "1.2.0".to_owned(),
+                repository: "https://git.example/stagger".to_owned(),
+                requirements: vec![("stagger-core".to_owned(), "^1.2.0".to_owned())],
+            }],
+            uncommitted: Vec::new(),
+            head: "a".to_owned(),
+            tagged: Some("a".to_owned()),
+        }
+    }
+
+    #[test]
+    fn nothing_prevents_a_release_that_is_ready() {
+        assert_eq!(ready().problems(), [""; 0]);
+        assert_eq!(Facts { tagged: None, ..ready() }.problems(), [""; 0]);
+    }
+
+    #[test]
+    fn each_unmet_condition_prevents_a_release() {
+        type Spoil = fn(&mut Facts);
+        let cases: [(Spoil, &str); 9] = [
+            (|facts| facts.changelog.clear(), "no heading `## 1.2.0"),
+            (
+                |facts| facts.packages[0].version = "1.1.0".to_owned(),
+                "the version of stagger-sim is 1.1.0 and not 1.2.0",
+            ),
+            (
+                |facts| facts.packages[0].requirements[0].1 = "^1.1.0".to_owned(),
+                "stagger-sim requires stagger-core ^1.1.0 and not ^1.2.0",
+            ),
+            (
+                |facts| facts.packages[0].repository.clear(),
+                "the address of the repository is empty; fill in `repository`",
+            ),
+            (|facts| facts.contact.clear(), "the e-mail address of the maintainers is empty; fill in `contact`"),
+            (|facts| facts.readme += PLACEHOLDER, "README.md says `https://example.com/stagger`"),
+            (|facts| facts.readme += UNPUBLISHED, "README.md says `not published yet`"),
+            (|facts| facts.uncommitted.push(" M README.md".to_owned()), "1 changes are not committed:  M README.md"),
+            (|facts| facts.head = "b".to_owned(), "the tag v1.2.0 is at a, but the checked-out commit is b"),
+        ];
+        for (spoil, wanted) in cases {
+            let mut facts = ready();
+            spoil(&mut facts);
+            let problems = facts.problems();
+            assert!(problems.len() == 1 && problems[0].contains(wanted), "{wanted}: {problems:?}");
+        }
+    }
+
+    #[test]
+    fn the_facts_of_this_workspace_are_read() {
+        let facts = Facts::here("0.0.0").unwrap();
+        let program = facts.packages.iter().find(|package| package.name == "stagger-cli").unwrap();
+        let wanted = ("stagger-sim".to_owned(), format!("^{}", program.version));
+        assert!(program.requirements.contains(&wanted), "{:?}", program.requirements);
+        assert!(facts.packages.iter().all(|package| package.name != "xtask"));
+        assert!(facts.packages.iter().flat_map(|package| &package.requirements).all(|(name, _)| name != "stagger-kit"));
+        assert_eq!(facts.tagged, None);
+    }
+}

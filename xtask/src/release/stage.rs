@@ -1,0 +1,209 @@
+//! The program as it is released, with the files that it generates itself.
+
+use std::env;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use lexopt::{Arg, Parser, ValueExt};
+
+use super::archive::{Entry, gz};
+use crate::Result;
+use crate::shell::Shell;
+use crate::workspace::{Workspace, root};
+
+/// Where the files of a release are written, from the root of the workspace. The manifest of the program names it, for the
+/// Debian and RPM packages.
+pub(crate) const DIST: &str = "target/dist";
+
+/// Documents of the root that belong into each archive.
+const DOCUMENTS: [&str; 4] = ["README.md", "CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT"];
+
+/// Shells, with the name of the file in which each looks for the completions of `stagger`.
+const SHELLS: [(&str, &str); 5] = [
+    ("bash", "stagger"),
+    ("zsh", "_stagger"),
+    ("fish", "stagger.fish"),
+    ("powershell", "_stagger.ps1"),
+    ("elvish", "stagger.elv"),
+];
+
+/// Where packages of Linux distributions install the completions of a shell. PowerShell and Elvish have no such directory.
+const COMPLETIONS: [(&str, &[&str]); 3] = [
+    ("stagger", &["usr/share/bash-completion/completions"]),
+    // Debian's zsh and that of the other distributions.
+    ("_stagger", &["usr/share/zsh/vendor-completions", "usr/share/zsh/site-functions"]),
+    ("stagger.fish", &["usr/share/fish/vendor_completions.d"]),
+];
+
+/// The program, built for a target.
+pub(crate) struct Program {
+    pub(crate) target: String,
+    path: PathBuf,
+}
+
+/// The files that the program generates.
+struct Generated {
+    pages: Vec<Entry>,
+    completions: Vec<Entry>,
+}
+
+impl Program {
+    /// Returns the target that the arguments name with `--target`. Default: this machine's.
+    pub(crate) fn target(arguments: &[OsString]) -> Result<String> {
+        named_target(arguments)?.map_or_else(host, Ok)
+    }
+
+    /// Builds the program for the target that the arguments name.
+    pub(crate) fn build(arguments: &[OsString]) -> Result<Self> {
+        let target = Self::target(arguments)?;
+        let build = Shell::cargo("build --locked --profile dist --package stagger-cli --target");
+        build.args([&target]).run()?;
+        let directory = Workspace::here()?.target_directory.join(&target).join("dist");
+        let suffix = if target.contains("windows") { ".exe" } else { "" };
+        Ok(Self { path: directory.join(format!("stagger{suffix}")), target })
+    }
+
+    /// Returns the name of the archive, without an extension: `stagger-0.1.0-x86_64-unknown-linux-gnu`.
+    pub(crate) fn archive_name(&self) -> Result<String> {
+        let version = self.ask(&["--version"])?;
+        let version =
+            version.trim().strip_prefix("stagger ").ok_or_else(|| format!("unexpected version: {version}"))?;
+        Ok(format!("stagger-{version}-{}", self.target))
+    }
+
+    /// Returns the files of an archive.
+    pub(crate) fn archive(&self) -> Result<Vec<Entry>> {
+        let mut files = vec![self.entry("")?];
+        for name in DOCUMENTS {
+            files.push(file(name, fs::read(root().join(name))?));
+        }
+        let Generated { pages, completions } = self.generate()?;
+        files.extend(pages.into_iter().map(|page| below("man", page)));
+        files.extend(completions.into_iter().map(|script| below("completions", script)));
+        Ok(files)
+    }
+
+    /// Returns the files of a package of a Linux distribution, with their places in the file system.
+    pub(crate) fn package(&self) -> Result<Vec<Entry>> {
+        let mut files = vec![self.entry("usr/bin/")?];
+        let Generated { pages, completions } = self.generate()?;
+        for page in pages {
+            files.push(file(&format!("usr/share/man/man1/{}.gz", page.path), gz(&page.content)?));
+        }
+        for script in completions {
+            let places = COMPLETIONS.iter().filter(|(name, _)| *name == script.path).flat_map(|(_, places)| *places);
+            files.extend(places.map(|place| file(&format!("{place}/{}", script.path), script.content.clone())));
+        }
+        Ok(files)
+    }
+
+    /// Lets the program write its manual pages and completions, for which it must run on this machine.
+    fn generate(&self) -> Result<Generated> {
+        let overview = self.ask(&["man"])?;
+        let mut pages = vec![file("stagger.1", overview.clone().into_bytes())];
+        for name in subcommands(&overview) {
+            pages.push(file(&format!("stagger-{name}.1"), self.ask(&["man", name])?.into_bytes()));
+        }
+        let script = |(shell, name): (&str, &str)| Ok(file(name, self.ask(&["completions", shell])?.into_bytes()));
+        Ok(Generated { pages, completions: SHELLS.into_iter().map(script).collect::<Result<_>>()? })
+    }
+
+    fn entry(&self, directory: &str) -> Result<Entry> {
+        let name = self.path.file_name().unwrap_or_default().to_string_lossy();
+        Ok(Entry { path: format!("{directory}{name}"), content: fs::read(&self.path)?, is_executable: true })
+    }
+
+    fn ask(&self, arguments: &[&str]) -> Result<String> {
+        Shell::new(&self.path).args(arguments).output()
+    }
+}
+
+/// Writes the files below a directory, which is emptied first.
+pub(crate) fn write(directory: &Path, files: &[Entry]) -> Result {
+    if directory.exists() {
+        fs::remove_dir_all(directory)?;
+    }
+    for entry in files {
+        let path = directory.join(&entry.path);
+        fs::create_dir_all(path.parent().unwrap_or(directory))?;
+        fs::write(path, &entry.content)?;
+    }
+    Ok(())
+}
+
+/// Returns the directory for the files of a release; creates it if necessary.
+pub(crate) fn dist() -> Result<PathBuf> {
+    let directory = root().join(DIST);
+    fs::create_dir_all(&directory)?;
+    Ok(directory)
+}
+
+/// Returns the time of files in archives in seconds since 1970: that of the commit, unless `SOURCE_DATE_EPOCH` is set.
+pub(crate) fn time() -> Result<u64> {
+    let time = match env::var("SOURCE_DATE_EPOCH") {
+        Ok(time) => time,
+        Err(_) => Shell::new("git").args(["log", "-1", "--format=%ct"]).output()?,
+    };
+    Ok(time.trim().parse()?)
+}
+
+/// Returns the target of this machine.
+fn host() -> Result<String> {
+    let version = Shell::new(env::var_os("RUSTC").unwrap_or_else(|| "rustc".into())).args(["-vV"]).output()?;
+    let host = version.lines().find_map(|line| line.strip_prefix("host: "));
+    Ok(host.ok_or("`rustc -vV` names no host")?.to_owned())
+}
+
+fn named_target(arguments: &[OsString]) -> Result<Option<String>> {
+    let mut target = None;
+    let mut parser = Parser::from_args(arguments);
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Arg::Long("target") => target = Some(parser.value()?.string()?),
+            other => return Err(other.unexpected().into()),
+        }
+    }
+    Ok(target)
+}
+
+/// Returns the subcommands that the manual page of the program refers to, as in `stagger\-run(1)`.
+fn subcommands(page: &str) -> Vec<&str> {
+    let references = page.lines().filter_map(|line| line.strip_prefix(r"stagger\-")?.strip_suffix("(1)"));
+    references.collect()
+}
+
+fn file(path: &str, content: Vec<u8>) -> Entry {
+    Entry { path: path.to_owned(), content, is_executable: false }
+}
+
+fn below(directory: &str, entry: Entry) -> Entry {
+    Entry { path: format!("{directory}/{}", entry.path), ..entry }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn subcommands_are_those_that_the_page_refers_to() {
+        let page =
+            ".SH SUBCOMMANDS\n.TP\nstagger\\-run(1)\nRun a command\n.TP\nstagger\\-plan(1)\nsee stagger\\-x(1)\n";
+        assert_eq!(subcommands(page), ["run", "plan"]);
+    }
+
+    #[test]
+    fn a_target_can_be_named_and_nothing_else() {
+        let parse = |words: &[&str]| named_target(&words.iter().map(Into::into).collect::<Vec<_>>());
+        assert_eq!(parse(&[]).unwrap(), None);
+        assert_eq!(parse(&["--target", "aarch64-apple-darwin"]).unwrap().as_deref(), Some("aarch64-apple-darwin"));
+        assert!(parse(&["--tarket", "x"]).is_err());
+    }
+
+    #[test]
+    fn each_completion_that_is_installed_has_a_generator() {
+        for (name, _) in COMPLETIONS {
+            assert!(SHELLS.iter().any(|(_, file)| *file == name), "{name}");
+        }
+    }
+}
