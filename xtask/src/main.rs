@@ -14,6 +14,8 @@ mod shell;
 mod steps;
 mod tool;
 mod type_parameters;
+#[cfg(test)]
+mod workflows;
 mod workspace;
 
 use std::ffi::OsString;
