@@ -6,6 +6,9 @@
 //! | servers on tower | `tower::AdmissionLayer`, `tower::CallerContextLayer` | `tower`, enabled by default |
 //! | reqwest | `reqwest::RetryMiddleware` | `reqwest-middleware` |
 //! | server-sent events, over any of these clients | `sse::Client` | `sse` |
+//! | the AWS SDK | `aws::Retries` | `aws` |
+//! | object_store's cloud stores | `object_store::RetryConnector` | `object-store` |
+//! | opendal's HTTP services | `opendal::HttpRetryLayer` | `opendal` |
 //! | other clients, without an integration | examples in `recipes` | `tower`, enabled by default |
 //! | gRPC headers and status codes | [`grpc`] | |
 //! | gRPC service configs | `service_config` | `service-config` |
@@ -18,11 +21,20 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod admission;
+#[cfg(feature = "aws")]
+#[cfg_attr(docsrs, doc(cfg(feature = "aws")))]
+pub mod aws;
 #[cfg(any(feature = "tower", feature = "reqwest-middleware"))]
 mod client;
 pub mod grpc;
 pub mod header;
 pub mod hint;
+#[cfg(feature = "object-store")]
+#[cfg_attr(docsrs, doc(cfg(feature = "object-store")))]
+pub mod object_store;
+#[cfg(feature = "opendal")]
+#[cfg_attr(docsrs, doc(cfg(feature = "opendal")))]
+pub mod opendal;
 #[cfg(feature = "tower")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tower")))]
 pub mod recipes;
@@ -37,6 +49,8 @@ pub mod service_config;
 #[cfg_attr(docsrs, doc(cfg(feature = "sse")))]
 pub mod sse;
 pub mod status;
+#[cfg(any(feature = "object-store", feature = "opendal"))]
+mod storage;
 #[cfg(feature = "tower")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tower")))]
 pub mod tower;

@@ -25,4 +25,6 @@ pub(crate) use request::RequestHead;
 pub(crate) use request::{RequestTracker, deadline, insert_attempt, is_success};
 #[cfg(feature = "tower")]
 pub(crate) use settings::CredentialFuture;
+#[cfg(any(feature = "object-store", feature = "opendal"))]
+pub(crate) use settings::ConditionalWrites;
 pub(crate) use settings::{HeaderMode, Settings};

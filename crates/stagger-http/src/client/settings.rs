@@ -19,6 +19,7 @@ pub(crate) struct Settings<P> {
     pub(crate) idempotency_keys: HeaderMode,
     pub(crate) refresh_credentials: Option<RefreshFn<P>>,
     pub(crate) idempotent_if: Option<PredicateFn<P>>,
+    pub(crate) conditional_writes: ConditionalWrites,
     /// The retryable gRPC status codes; `None` for the defaults of `classify::grpc`.
     pub(crate) codes: Option<Codes>,
 }
@@ -34,6 +35,16 @@ pub(crate) enum HeaderMode {
     Omit,
 }
 
+/// Whether a write that depends on the state of its target, such as a PUT with `If-None-Match: *`, may be repeated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ConditionalWrites {
+    /// As its method says.
+    ByMethod,
+    /// Only if the server has not processed it: the condition fails on what the first attempt has written.
+    #[cfg(any(feature = "object-store", feature = "opendal"))]
+    OnlyIfUnsent,
+}
+
 impl<P> Settings<P> {
     pub(crate) const fn new(retrier: Retrier) -> Self {
         Self {
@@ -43,6 +54,7 @@ impl<P> Settings<P> {
             idempotency_keys: HeaderMode::Omit,
             refresh_credentials: None,
             idempotent_if: None,
+            conditional_writes: ConditionalWrites::ByMethod,
             codes: None,
         }
     }

@@ -131,7 +131,10 @@ where
                         let link = this.call.as_error(&error);
                         let progress = this.call.retrier().request_progress(&error, link);
                         let explicit = this.call.explicit_outcome(&error);
-                        let outcome = outcome_of_error(explicit, progress, link, || this.call.outcome(&error));
+                        let outcome = outcome_of_error(explicit, progress, link, || {
+                            let default = this.call.retrier().default_outcome(&error);
+                            default.unwrap_or_else(|| this.call.outcome(&error))
+                        });
                         let outcome = this.request.on_failure(outcome, progress, this.call.retrier());
                         if this.call.failed(outcome, Some(&error)).is_some() {
                             return Poll::Ready(Err(Error::Service(error)));

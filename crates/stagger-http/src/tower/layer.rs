@@ -64,7 +64,7 @@ impl<T> RetryLayer<T> {
     #[must_use]
     pub fn with_timer(timer: T, retrier: impl Into<Retrier>) -> Self {
         let common = client::Settings::new(look_into_known(retrier.into()));
-        let settings = Settings { common, replay: 64 * 1024, progress: Vec::new() };
+        let settings = Settings { common, replay: 64 * 1024, progress: Vec::new(), outcome: None };
         Self { settings: Arc::new(settings), timer }
     }
 
@@ -83,6 +83,26 @@ impl<T> RetryLayer<T> {
     #[must_use]
     pub fn classify_progress<E: Any>(self, classify: impl Fn(&E) -> RequestProgress + Send + Sync + 'static) -> Self {
         self.update(|settings| settings.progress.push(Arc::new(move |error| error.downcast_ref().map(&classify))))
+    }
+
+    /// Adds the rules for requests to object stores. Those of the application come first. `outcome` and `progress` are for the
+    /// errors of their clients.
+    #[cfg(any(feature = "object-store", feature = "opendal"))]
+    pub(crate) fn for_storage<E: core::error::Error + 'static>(
+        self,
+        outcome: fn(&E) -> stagger::Outcome,
+        progress: fn(&E) -> RequestProgress,
+    ) -> Self {
+        let layer = self.classify_progress(progress).update_common(|settings| {
+            settings.retrier = settings.retrier.clone().look_into::<E>();
+            settings.conditional_writes = client::ConditionalWrites::OnlyIfUnsent;
+            let declared = settings.idempotent_if.take();
+            settings.idempotent_if = Some(Arc::new(move |head: &request::Parts| {
+                crate::storage::is_idempotent_post(&head.method, &head.uri)
+                    || declared.as_ref().is_some_and(|declared| declared(head))
+            }));
+        });
+        layer.update(|settings| settings.outcome = Some(Arc::new(move |error| error.downcast_ref().map(outcome))))
     }
 
     fn update_common(self, change: impl FnOnce(&mut client::Settings<request::Parts>)) -> Self {

@@ -6,7 +6,7 @@ use core::ops::Deref;
 use std::sync::Arc;
 
 use http::request;
-use stagger::Retrier;
+use stagger::{Outcome, Retrier};
 
 use crate::client;
 use crate::request::progress::RequestProgress;
@@ -37,11 +37,19 @@ pub(super) struct Settings {
     pub(super) replay: usize,
     /// The rules for how far a failed request got; the first one for the error's type applies.
     pub(super) progress: Vec<ProgressRule>,
+    /// The rule for errors that the retrier has none for, before its built-in ones.
+    pub(super) outcome: Option<OutcomeRule>,
 }
 
+type OutcomeRule = Arc<dyn Fn(&dyn Any) -> Option<Outcome> + Send + Sync>;
 pub(super) type ProgressRule = Arc<dyn Fn(&dyn Any) -> Option<RequestProgress> + Send + Sync>;
 
 impl Settings {
+    /// Returns the outcome of an error that the retrier has no rule for, if there is a rule here.
+    pub(super) fn default_outcome(&self, error: &dyn Any) -> Option<Outcome> {
+        self.outcome.as_ref()?(error)
+    }
+
     /// Returns how far the request got that failed with this error, which is `link` as a trait object: by the first rule
     /// for its type, or else by its chain.
     pub(super) fn request_progress(&self, error: &dyn Any, link: Option<&(dyn Error + 'static)>) -> RequestProgress {

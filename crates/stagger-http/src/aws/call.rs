@@ -1,0 +1,169 @@
+use core::fmt;
+use core::task::{Context, Poll, Waker};
+use core::time::Duration;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use aws_smithy_runtime_api::client::interceptors::context::{Error, InterceptorContext};
+use aws_smithy_runtime_api::client::orchestrator::OrchestratorError;
+use aws_smithy_types::config_bag::{Storable, StoreReplace};
+use stagger::time::Clock;
+use stagger::{Outcome, PollRetry, Rejected, Retrier};
+
+use super::timer::{SdkTimer, SharedClock};
+use crate::request::idempotency::Idempotency;
+
+/// The most polls after which an attempt whose wait is over has begun: one that starts the wait, one that yields, one that
+/// ends it.
+const POLLS: u32 = 4;
+
+/// The calls in flight, by the address of their context, which is all that a classifier knows of a call. The call itself is
+/// in the configuration of its execution, and dropped with it.
+pub(super) struct Calls(Mutex<HashMap<Key, Weak<Call>>>);
+
+/// The address of a context, which stays in place for as long as its execution lasts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Key(usize);
+
+impl Key {
+    fn of(context: &InterceptorContext) -> Self {
+        Self(core::ptr::from_ref(context).addr())
+    }
+}
+
+impl Calls {
+    pub(super) fn new() -> Arc<Self> {
+        Arc::new(Self(Mutex::default()))
+    }
+
+    /// Returns the call with this context.
+    pub(super) fn of(&self, context: &InterceptorContext) -> Option<Arc<Call>> {
+        self.lock().get(&Key::of(context))?.upgrade()
+    }
+
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.lock().len()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Weak<Call>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A call in flight: one execution of an operation.
+pub(super) struct Call {
+    key: Key,
+    calls: Arc<Calls>,
+    timer: SdkTimer,
+    pub(super) idempotency: Idempotency,
+    progress: Mutex<Progress>,
+}
+
+struct Progress {
+    call: PollRetry<SdkTimer>,
+    phase: Phase,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Waiting,
+    Attempting,
+    Ended,
+}
+
+impl Call {
+    /// Creates the call with this context. `time` is the limit of the whole call; `target` selects its guards.
+    pub(super) fn start(
+        calls: &Arc<Calls>,
+        context: &InterceptorContext,
+        retrier: &Retrier,
+        clock: SharedClock,
+        time: Option<Duration>,
+        target: &str,
+        idempotency: Idempotency,
+    ) -> CallInFlight {
+        let timer = SdkTimer::new(clock);
+        let deadline = time.map(|time| timer.now().saturating_add(time));
+        let call = PollRetry::with_deadline(retrier, timer.clone(), deadline).target(target);
+        let progress = Mutex::new(Progress { call, phase: Phase::Waiting });
+        let call = Arc::new(Self { key: Key::of(context), calls: Arc::clone(calls), timer, idempotency, progress });
+        calls.lock().insert(call.key, Arc::downgrade(&call));
+        CallInFlight(call)
+    }
+
+    /// Returns whether the call is one of these.
+    pub(super) fn is_of(&self, calls: &Arc<Calls>) -> bool {
+        Arc::ptr_eq(&self.calls, calls)
+    }
+
+    /// Begins the next attempt, whose delay has passed, if the guards admit it.
+    pub(super) fn begin(&self) -> Result<(), Rejected> {
+        let mut progress = self.lock();
+        let cx = &mut Context::from_waker(Waker::noop());
+        for _ in 0..POLLS {
+            match progress.call.poll_begin(cx) {
+                Poll::Ready(Ok(_)) => {
+                    progress.call.attempt(|| ());
+                    progress.phase = Phase::Attempting;
+                    break;
+                }
+                Poll::Ready(Err(rejected)) => {
+                    progress.phase = Phase::Ended;
+                    return Err(rejected);
+                }
+                Poll::Pending => self.timer.end_wait(),
+            }
+        }
+        Ok(())
+    }
+
+    /// Records that the attempt succeeded.
+    pub(super) fn succeeded(&self) {
+        let mut progress = self.lock();
+        if progress.phase == Phase::Attempting {
+            progress.phase = Phase::Ended;
+            progress.call.succeeded();
+        }
+    }
+
+    /// Records that the attempt failed. Returns the delay after which another one follows, or `None` if none does.
+    pub(super) fn failed(&self, outcome: Outcome, error: Option<&OrchestratorError<Error>>) -> Option<Duration> {
+        let mut progress = self.lock();
+        if progress.phase != Phase::Attempting {
+            return None;
+        }
+        self.timer.begin_wait();
+        let stop = progress.call.failed(outcome, error);
+        progress.phase = if stop.is_none() { Phase::Waiting } else { Phase::Ended };
+        stop.is_none().then(|| self.timer.asked())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        let mut calls = self.calls.lock();
+        // Another call may have the address by now.
+        if calls.get(&self.key).is_some_and(|call| call.strong_count() == 0) {
+            calls.remove(&self.key);
+        }
+    }
+}
+
+impl fmt::Debug for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Call").field("idempotency", &self.idempotency).finish_non_exhaustive()
+    }
+}
+
+/// The call as the configuration of its execution owns it.
+#[derive(Clone, Debug)]
+pub(super) struct CallInFlight(pub(super) Arc<Call>);
+
+impl Storable for CallInFlight {
+    type Storer = StoreReplace<Self>;
+}
