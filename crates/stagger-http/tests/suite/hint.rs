@@ -10,7 +10,9 @@ use stagger::guard::Permits;
 use stagger::machine::{Decision, RetryMachine, RetryState};
 use stagger::profile::AWS_SDK_2026;
 use stagger::{FailureKind, Guards, Instant, Jitter, Outcome, Policy, Seed, ServerHint, StopReason};
-use stagger_http::hint::{RetryAfter, parse_http_date, rate_limit, reservation, retry_after, server_hint};
+use stagger_http::hint::{
+    RetryAfter, parse_http_date, rate_limit, reservation, retry_after, server_hint, should_retry,
+};
 
 const fn secs(n: u64) -> Duration {
     Duration::from_secs(n)
@@ -162,6 +164,45 @@ fn milliseconds_take_precedence_over_seconds() {
     assert_eq!(wait(&[("retry-after-ms", "1.0000019")]), Some(Duration::from_nanos(1_000_001)));
     for malformed in ["-1", ".5", "1.", "1.2.3", "1e3", "", "1.+5", "1.5 s"] {
         assert_eq!(wait(&[("retry-after-ms", malformed), ("retry-after", "2")]), Some(secs(2)), "{malformed:?}");
+    }
+}
+
+#[test]
+fn should_retry_is_exactly_true_or_false_and_said_once() {
+    for (values, want) in [
+        (&[][..], None),
+        (&["true"], Some(true)),
+        (&["false"], Some(false)),
+        (&["True"], None),
+        (&["0"], None),
+        (&[""], None),
+        (&["true", "true"], None),
+        (&["false", "true"], None),
+    ] {
+        let pairs: Vec<_> = values.iter().map(|&value| ("x-should-retry", value)).collect();
+        assert_eq!(should_retry(&headers(&pairs)), want, "{values:?}");
+    }
+}
+
+/// The rows of the module's table, from the first to the last.
+#[test]
+fn the_first_header_of_the_table_wins() {
+    let rows = [
+        ("x-should-retry", "false", ServerHint::DoNotRetry),
+        (
+            "stagger-reservation",
+            "250;token=00000000000000000000000000000007",
+            ServerHint::Reserved(Duration::from_millis(250)),
+        ),
+        ("retry-after-ms", "1001", ServerHint::AtLeast(Duration::from_millis(1001))),
+        ("x-ms-retry-after-ms", "1002", ServerHint::AtLeast(Duration::from_millis(1002))),
+        ("x-amz-retry-after", "1003", ServerHint::AtLeast(Duration::from_millis(1003))),
+        ("retry-after", "4", ServerHint::AtLeast(secs(4))),
+        ("ratelimit", "\"default\";r=0;t=5", ServerHint::AtLeast(secs(5))),
+    ];
+    for from in 0..rows.len() {
+        let pairs: Vec<_> = rows[from..].iter().rev().map(|&(name, value, _)| (name, value)).collect();
+        assert_eq!(server_hint(&headers(&pairs), now), Some(rows[from].2), "{pairs:?}");
     }
 }
 

@@ -181,6 +181,7 @@ fn what_exceeds_a_limit_is_an_error() {
         ),
         ("replaced bytes", [&b"data: "[..], &[0xFF; 34], b"\n\n"].concat(), 100, Some(too_long)),
         ("a line without an end", long("data: ", 111, ""), 100, Some(line)),
+        ("the longest line", long(":", 115, "\n"), 100, None),
         ("a comment without an end", long(":", 116, ""), 100, Some(line)),
         ("an unknown field", long("field: ", 110, "\n"), 100, Some(line)),
         ("the longest id", long("id: ", 4096, "\n"), 1 << 20, None),

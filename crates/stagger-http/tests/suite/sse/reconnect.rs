@@ -108,6 +108,11 @@ async fn retry_is_a_minimum_for_failed_attempts_too_and_the_longer_wait_counts()
     // A hint is spread upward, by half of it.
     assert_eq!(waits.len(), 3);
     assert!(waits.iter().all(|wait| (secs(20)..=secs(30)).contains(wait)), "{waits:?}");
+    let busy = Reply::Head(503, vec![("retry-after", "20".to_owned())]);
+    let server = Server::new([stream("retry: 5000\n"), busy, open("")]);
+    take(&mut server.client().retrier(EXACT).connect(), 4).await;
+    let wait = server.times()[2] - server.times()[1];
+    assert!((secs(20)..=secs(30)).contains(&wait), "{wait:?}");
 }
 
 #[tokio::test(start_paused = true)]

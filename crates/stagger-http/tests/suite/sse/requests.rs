@@ -138,6 +138,20 @@ async fn a_reservation_is_kept_and_shown_to_its_server_alone() {
     assert_eq!(server.headers("stagger-reservation-token"), [None, None]);
 }
 
+/// Something else than admission control has sent it.
+#[tokio::test(start_paused = true)]
+async fn a_reservation_with_another_status_is_not_kept_and_proves_nothing() {
+    let reserved = || Reply::Head(500, vec![("stagger-reservation", RESERVATION.to_owned())]);
+    let server = Server::new([reserved(), open("")]);
+    take(&mut server.client().retrier(EXACT).connect(), 2).await;
+    assert_eq!(server.headers("stagger-reservation-token"), [None, None]);
+
+    let server = Server::new([reserved(), open("")]);
+    let client = server.client().retrier(EXACT).request(|_| async { Ok(post(None)) }).connect();
+    let (_, fatal) = run(client).await;
+    assert_eq!((fatal.unwrap().stop_reason(), server.times().len()), (StopReason::UnsafeToRetry, 1));
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_error_of_the_provider_is_transient() {
     let server = Server::new([]);

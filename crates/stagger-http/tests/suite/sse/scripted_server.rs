@@ -10,7 +10,7 @@ use http::{HeaderMap, Method, Request, Response};
 use http_body_util::Full;
 use http_body_util::channel::Channel;
 use stagger_http::sse::{Client, ClientBuilder, Event, Fatal};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout_at};
 
 pub(super) type Body = Channel<Bytes, io::Error>;
 
@@ -164,10 +164,11 @@ impl<S> Service for S where
 {
 }
 
-/// Returns what the client does until it stops, with the error if it gives up; messages as their data.
+/// Returns what the client does until it stops, with the error if it gives up; messages as their data. Fails if it does not
+/// stop within two days.
 pub(super) async fn run(mut client: Client) -> (Vec<String>, Option<Fatal>) {
-    let mut told = Vec::new();
-    while let Some(event) = client.next().await {
+    let (mut told, end) = (Vec::new(), Instant::now() + Duration::from_secs(2 * 86_400));
+    while let Some(event) = timeout_at(end, client.next()).await.expect("the client stops") {
         match event {
             Ok(event) => told.push(describe(&event)),
             Err(fatal) => return (told, Some(fatal)),

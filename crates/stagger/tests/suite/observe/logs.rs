@@ -51,6 +51,22 @@ fn at_info_an_outage_is_told_by_its_first_call_and_the_retries_take_no_slot() {
     assert!(lines[0].contains("silenced=0"), "{lines:?}");
 }
 
+/// The level of a subscriber can change while the program runs.
+#[test]
+fn events_that_are_filtered_out_take_no_slot() {
+    let api = Retrier::new(POLICY).named("down").on_event(observe::tracing_with_clock(VirtualClock::new()));
+    let told_at = |level| {
+        let logs = Logs::at(level);
+        let _ = logs.during(|| api.blocking_call(|_| Err::<(), _>("no")).timer(NoSleep).run());
+        logs.take()
+    };
+    assert!(told_at(Level::ERROR).is_empty());
+    let [warned] = <[String; 1]>::try_from(told_at(Level::INFO)).unwrap();
+    assert!(warned.starts_with("WARN|giving up|") && warned.contains(" silenced=0 "), "{warned}");
+    let [retried] = <[String; 1]>::try_from(told_at(Level::DEBUG)).unwrap();
+    assert!(retried.starts_with("DEBUG|retrying|") && retried.contains(" silenced=0 "), "{retried}");
+}
+
 #[test]
 fn after_the_first_call_given_up_a_summary_tells_how_many_were_and_for_how_long() {
     let (logs, clock) = (Logs::at(Level::INFO), VirtualClock::new());
