@@ -43,7 +43,10 @@ pub fn tonic(status: &Status) -> Outcome {
 
 #[cfg(test)]
 mod tests {
+    use core::fmt;
     use core::time::Duration;
+    use std::io;
+    use std::sync::Arc;
 
     use stagger::FailureKind;
     use tonic::Code;
@@ -67,6 +70,27 @@ mod tests {
                 outcome => outcome,
             };
             assert_eq!(tonic(&Status::new(code, "")), want, "{code:?}");
+        }
+    }
+
+    #[test]
+    fn a_status_of_the_client_is_classified_by_its_cause_and_else_by_its_code() {
+        let caused = |code, kind| Status::new(code, "").set_source(Arc::new(io::Error::from(kind))).clone();
+        for (code, kind, want) in [
+            (Code::Unknown, io::ErrorKind::ConnectionReset, Outcome::TRANSIENT),
+            (Code::Cancelled, io::ErrorKind::ConnectionReset, Outcome::TRANSIENT),
+            (Code::Unavailable, io::ErrorKind::PermissionDenied, Outcome::Permanent),
+        ] {
+            assert_eq!(tonic(&caused(code, kind)), want, "{code:?} {kind:?}");
+        }
+        // Of these nothing is known but that the client made the status, as at a timeout of the channel.
+        for (code, want) in [
+            (Code::Cancelled, Outcome::TRANSIENT),
+            (Code::Unavailable, Outcome::TRANSIENT),
+            (Code::Unknown, Outcome::Permanent),
+        ] {
+            let status = Status::new(code, "").set_source(Arc::new(fmt::Error)).clone();
+            assert_eq!(tonic(&status), want, "{code:?}");
         }
     }
 
