@@ -233,10 +233,65 @@ fn peer(address: IpAddr) -> IpAddr {
 mod tests {
     use std::io::Write as _;
 
+    use futures_util::FutureExt as _;
     use stagger::admission::{Admission, Secret};
 
     use super::*;
     use crate::server::sockets::Sockets;
+
+    fn handshakes(max: usize) -> Arc<Handshakes> {
+        let admission = Admission::per_second(1).build(Secret::new([1; 16])).unwrap();
+        Arc::new(Handshakes::new(&Sockets::builder(admission).max_handshakes(max)))
+    }
+
+    fn enter(handshakes: &Arc<Handshakes>) -> HandshakeSlot {
+        match handshakes.try_enter(Ipv6Addr::LOCALHOST.into()) {
+            Entry::Entered(slot) => slot,
+            _ => panic!("there is a slot"),
+        }
+    }
+
+    /// Asks for a slot although all are taken. Returns which of them have to make room, and when to try again.
+    fn ask(handshakes: &Arc<Handshakes>, slots: &[HandshakeSlot]) -> (Vec<bool>, Option<Instant>) {
+        let Entry::Full(until) = handshakes.try_enter(Ipv6Addr::LOCALHOST.into()) else {
+            panic!("all slots are taken")
+        };
+        (slots.iter().map(|slot| slot.evicted().now_or_never().is_some()).collect(), until)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_oldest_silent_connection_makes_room_before_any_that_has_begun() {
+        let handshakes = handshakes(4);
+        let slots = [(); 4].map(|()| enter(&handshakes));
+        slots[0].begin();
+        assert_eq!(ask(&handshakes, &slots), (vec![false, true, false, false], None));
+        // One at a time: it has not replied.
+        assert_eq!(ask(&handshakes, &slots), (vec![false; 4], None));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_that_has_begun_makes_room_only_when_it_is_overdue() {
+        let handshakes = handshakes(2);
+        let slots = [(); 2].map(|()| enter(&handshakes));
+        slots.iter().for_each(HandshakeSlot::begin);
+        let stale = Instant::now() + Duration::from_secs(1);
+        assert_eq!(ask(&handshakes, &slots), (vec![false, false], Some(stale)));
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert_eq!(ask(&handshakes, &slots), (vec![true, false], None));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_slot_that_is_free_again_counts_no_longer_for_its_peer() {
+        let admission = Admission::per_second(1).build(Secret::new([1; 16])).unwrap();
+        let settings = Sockets::builder(admission).max_handshakes(9).max_handshakes_per_peer(1);
+        let handshakes = Arc::new(Handshakes::new(&settings));
+        for _ in 0..3 {
+            let slot = enter(&handshakes);
+            assert!(matches!(handshakes.try_enter(Ipv6Addr::LOCALHOST.into()), Entry::PeerLimit));
+            drop(slot);
+        }
+        assert!(lock(&handshakes.state).by_peer.is_empty());
+    }
 
     // The byte has arrived before the runtime has polled the socket for the first time.
     #[tokio::test]
@@ -247,9 +302,7 @@ mod tests {
             client.write_all(sent).unwrap();
             let (stream, address) = listener.accept().unwrap();
             stream.set_nonblocking(true).unwrap();
-            let settings =
-                Sockets::builder(Admission::per_second(1).build(Secret::new([1; 16])).unwrap()).max_handshakes(1);
-            let handshakes = Arc::new(Handshakes::new(&settings));
+            let handshakes = handshakes(1);
             let slot = handshakes.enter(address.ip()).await.unwrap();
             assert!(matches!(handshakes.try_enter(address.ip()), Entry::Full(None)), "it is asked to make room");
             let until = Instant::now() + Duration::from_secs(3600);
