@@ -1,11 +1,9 @@
-use opendal::{Error, ErrorKind};
-use stagger::Outcome;
+use opendal::Operator;
+use stagger::Retrier;
+use stagger_http::opendal::HttpRetryLayer;
+use stagger_http::tower::RetryLayer;
 
-/// By what opendal says itself: it knows the services, and marks what may pass.
-pub(crate) fn opendal(error: &Error) -> Outcome {
-    match error.kind() {
-        ErrorKind::RateLimited => Outcome::throttled(None),
-        _ if error.is_temporary() => Outcome::TRANSIENT,
-        _ => Outcome::Permanent,
-    }
+/// Sends the requests of a store through the retrier.
+pub(crate) fn opendal(store: Operator, retrier: Retrier) -> Operator {
+    store.layer(HttpRetryLayer::new(RetryLayer::new(retrier)))
 }

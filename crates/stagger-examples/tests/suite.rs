@@ -8,6 +8,6 @@ mod suite {
     mod recipes;
     mod redis;
     mod sqlite;
-    mod storage;
+    mod stores;
     mod tonic;
 }

@@ -25,7 +25,9 @@
 use core::fmt;
 
 use async_trait::async_trait;
-use object_store::client::{HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpService};
+use object_store::client::{
+    HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpService,
+};
 use object_store::{ClientOptions, Result};
 use stagger::time::Sleep;
 use stagger::{Outcome, classify};

@@ -63,6 +63,8 @@ pub(super) struct Call {
 struct Progress {
     call: PollRetry<SdkTimer>,
     phase: Phase,
+    /// The delay after which the next attempt follows, once it is decided.
+    delay: Option<Duration>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,7 +88,7 @@ impl Call {
         let timer = SdkTimer::new(clock);
         let deadline = time.map(|time| timer.now().saturating_add(time));
         let call = PollRetry::with_deadline(retrier, timer.clone(), deadline).target(target);
-        let progress = Mutex::new(Progress { call, phase: Phase::Waiting });
+        let progress = Mutex::new(Progress { call, phase: Phase::Waiting, delay: None });
         let call = Arc::new(Self { key: Key::of(context), calls: Arc::clone(calls), timer, idempotency, progress });
         calls.lock().insert(call.key, Arc::downgrade(&call));
         CallInFlight(call)
@@ -109,7 +111,7 @@ impl Call {
                     break;
                 }
                 Poll::Ready(Err(rejected)) => {
-                    progress.phase = Phase::Ended;
+                    (progress.phase, progress.delay) = (Phase::Ended, None);
                     return Err(rejected);
                 }
                 Poll::Pending => self.timer.end_wait(),
@@ -128,15 +130,19 @@ impl Call {
     }
 
     /// Records that the attempt failed. Returns the delay after which another one follows, or `None` if none does.
+    ///
+    /// Only the first call for an attempt decides, and others return the same: the SDK asks its classifiers twice about some
+    /// attempts, first to know whether the connection shall be used again.
     pub(super) fn failed(&self, outcome: Outcome, error: Option<&OrchestratorError<Error>>) -> Option<Duration> {
         let mut progress = self.lock();
         if progress.phase != Phase::Attempting {
-            return None;
+            return progress.delay;
         }
         self.timer.begin_wait();
         let stop = progress.call.failed(outcome, error);
         progress.phase = if stop.is_none() { Phase::Waiting } else { Phase::Ended };
-        stop.is_none().then(|| self.timer.asked())
+        progress.delay = stop.is_none().then(|| self.timer.asked());
+        progress.delay
     }
 
     fn lock(&self) -> MutexGuard<'_, Progress> {
@@ -166,4 +172,70 @@ pub(super) struct CallInFlight(pub(super) Arc<Call>);
 
 impl Storable for CallInFlight {
     type Storer = StoreReplace<Self>;
+}
+
+#[cfg(test)]
+mod tests {
+    use aws_smithy_runtime_api::client::interceptors::context::Input;
+    use stagger::time::SystemClock;
+    use stagger::{FailureKind, Policy, policy};
+
+    use super::*;
+
+    const POLICY: Policy = policy!(exponential(secs(1), secs(60)).jitter(Jitter::None).max_attempts(4));
+
+    fn start(calls: &Arc<Calls>, context: &InterceptorContext, retrier: &Retrier) -> CallInFlight {
+        Call::start(calls, context, retrier, Arc::new(SystemClock), None, "S3", Idempotency::Declared)
+    }
+
+    #[test]
+    fn a_call_waits_for_the_delays_of_its_policy_although_the_clock_stands_still() {
+        let (calls, context) = (Calls::new(), InterceptorContext::new(Input::erase(())));
+        let CallInFlight(call) = start(&calls, &context, &Retrier::new(POLICY));
+        for seconds in [Some(1), Some(2), Some(4), None] {
+            call.begin().unwrap();
+            for _ in 0..2 {
+                assert_eq!(
+                    call.failed(Outcome::TRANSIENT, None),
+                    seconds.map(Duration::from_secs),
+                    "once for each attempt"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_call_does_not_wait_for_an_initial_spread_or_between_immediate_retries() {
+        const SPREAD: Policy = policy!(zero().max_attempts(100).spread(secs(60)));
+        let (calls, context) = (Calls::new(), InterceptorContext::new(Input::erase(())));
+        let CallInFlight(call) = start(&calls, &context, &Retrier::new(SPREAD));
+        for number in 1..=100 {
+            call.begin().unwrap();
+            let delay = call.failed(Outcome::Failed { kind: FailureKind::Transient, hint: None }, None);
+            assert_eq!(delay, (number < 100).then_some(Duration::ZERO), "attempt {number}");
+        }
+    }
+
+    #[test]
+    fn a_call_is_found_by_its_context_until_it_is_dropped() {
+        let (calls, retrier) = (Calls::new(), Retrier::new(POLICY));
+        let contexts = [(), ()].map(|()| InterceptorContext::new(Input::erase(())));
+        let calls_in_flight = [0, 1].map(|number: usize| start(&calls, &contexts[number], &retrier));
+        for (context, CallInFlight(call)) in contexts.iter().zip(&calls_in_flight) {
+            assert!(calls.of(context).is_some_and(|found| Arc::ptr_eq(&found, call)));
+        }
+        drop(calls_in_flight);
+        assert!(calls.of(&contexts[0]).is_none());
+        assert_eq!(calls.len(), 0, "a cancelled call leaves nothing behind");
+    }
+
+    #[test]
+    fn a_call_that_replaces_another_one_is_found_after_that_is_dropped() {
+        let (calls, retrier) = (Calls::new(), Retrier::new(POLICY));
+        let context = InterceptorContext::new(Input::erase(()));
+        let first = start(&calls, &context, &retrier);
+        let second = start(&calls, &context, &retrier);
+        drop(first);
+        assert!(calls.of(&context).is_some_and(|found| Arc::ptr_eq(&found, &second.0)));
+    }
 }

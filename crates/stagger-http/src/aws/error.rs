@@ -54,9 +54,7 @@ pub fn outcome<E: ProvideErrorMetadata>(error: &SdkError<E, HttpResponse>) -> Ou
     let hint = server_hint(response.headers());
     match code {
         Some(code) if THROTTLED.contains(&code) => Outcome::throttled(hint),
-        Some("RequestTimeout" | "RequestTimeoutException") => {
-            Outcome::Failed { kind: FailureKind::Transient, hint }
-        }
+        Some("RequestTimeout" | "RequestTimeoutException") => Outcome::Failed { kind: FailureKind::Transient, hint },
         _ => by_status(response),
     }
 }

@@ -118,7 +118,8 @@ impl Intercept for Retries {
         let Some(call) = self.call(cfg) else { return Ok(()) };
         // Not before: interceptors of the SDK choose the prices of its token bucket by the original. Without a version of the
         // SDK's own specification, it waits for as long as a classifier says.
-        let reconnect = cfg.load::<RetryConfig>().map_or(ReconnectMode::ReconnectOnTransientError, RetryConfig::reconnect_mode);
+        let reconnect =
+            cfg.load::<RetryConfig>().map_or(ReconnectMode::ReconnectOnTransientError, RetryConfig::reconnect_mode);
         let attempts = self.settings.retrier.policy().max_attempts().map_or(u32::MAX, core::num::NonZeroU32::get);
         let config = RetryConfig::standard().with_reconnect_mode(reconnect).with_max_backoff(LONGEST);
         cfg.interceptor_state().store_put(config.with_max_attempts(attempts));
@@ -131,12 +132,16 @@ impl Intercept for Retries {
         _: &RuntimeComponents,
         cfg: &mut ConfigBag,
     ) -> Result<(), BoxError> {
-        // A timeout of the whole operation ends the last attempt, and a classifier that forbids the retry is the last one asked.
+        // No classifier is asked after a timeout of the whole operation, nor after one that has forbidden the retry.
         if let Some(call) = self.call(cfg) {
             match context.output_or_error() {
-                Some(Ok(_)) => call.succeeded(),
-                Some(Err(error)) => drop(call.failed(Outcome::Permanent, Some(error))),
-                None => {}
+                Some(Err(error)) if error.is_timeout_error() => {
+                    call.failed(Outcome::UnsafeToRetry(FailureKind::Transient), Some(error));
+                }
+                Some(Err(error)) => {
+                    call.failed(Outcome::Permanent, Some(error));
+                }
+                _ => call.succeeded(),
             }
         }
         Ok(())

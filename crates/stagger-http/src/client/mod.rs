@@ -23,8 +23,8 @@ pub(crate) use refresh::poll_refresh;
 #[cfg(feature = "reqwest-middleware")]
 pub(crate) use request::RequestHead;
 pub(crate) use request::{RequestTracker, deadline, insert_attempt, is_success};
-#[cfg(feature = "tower")]
-pub(crate) use settings::CredentialFuture;
 #[cfg(any(feature = "object-store", feature = "opendal"))]
 pub(crate) use settings::ConditionalWrites;
+#[cfg(feature = "tower")]
+pub(crate) use settings::CredentialFuture;
 pub(crate) use settings::{HeaderMode, Settings};

@@ -4,5 +4,5 @@
 mod rules;
 mod send;
 
-pub(crate) use rules::{is_conditional_write, is_idempotent_post};
+pub(crate) use rules::{is_conditional_write, is_idempotent};
 pub(crate) use send::send;

@@ -1,4 +1,5 @@
-use http::{HeaderMap, Method, Uri, header};
+use http::request::Parts;
+use http::{HeaderMap, Method, header};
 
 /// Returns whether a request writes only if its target is in a certain state. Once it has been processed, its repetition fails,
 /// and says of the caller's own write that somebody else was first.
@@ -11,15 +12,27 @@ pub(crate) fn is_conditional_write(method: &Method, headers: &HeaderMap) -> bool
     !method.is_safe() && is_conditional(headers)
 }
 
-/// Returns whether a request is one of the POSTs of S3 that may run twice: it begins an upload in parts, of which one without
-/// parts may stay behind, completes one, whose parts are the same, or deletes a list of objects.
-pub(crate) fn is_idempotent_post(method: &Method, uri: &Uri) -> bool {
-    let names = uri.query().unwrap_or("").split('&').map(|pair| pair.split_once('=').map_or(pair, |(name, _)| name));
-    *method == Method::POST && names.into_iter().any(|name| matches!(name, "uploads" | "uploadId" | "delete"))
+/// Returns whether a request may run twice although its method is not idempotent by RFC 9110.
+///
+/// - POST to S3: begins an upload in parts, of which one without parts may stay behind; completes one, whose parts are the same;
+///   deletes a list of objects.
+/// - WebDAV: PROPFIND, MKCOL, whose repetition finds the collection, and COPY if it overwrites (RFC 4918).
+pub(crate) fn is_idempotent(head: &Parts) -> bool {
+    match head.method.as_str() {
+        "POST" => {
+            let mut names = head.uri.query().unwrap_or("").split('&').filter_map(|pair| pair.split('=').next());
+            names.any(|name| matches!(name, "uploads" | "uploadId" | "delete"))
+        }
+        "PROPFIND" | "MKCOL" => true,
+        "COPY" => head.headers.get("overwrite").is_none_or(|overwrite| overwrite == "T"),
+        _ => false,
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use http::Request;
+
     use super::*;
 
     #[test]
@@ -39,18 +52,28 @@ mod tests {
     }
 
     #[test]
-    fn the_posts_of_uploads_in_parts_and_of_deletions_are_idempotent() {
-        for (method, uri, want) in [
-            (Method::POST, "http://s3.example/bucket/key?uploads", true),
-            (Method::POST, "http://s3.example/bucket/key?uploads=", true),
-            (Method::POST, "http://s3.example/bucket/key?x-id=A&uploadId=7", true),
-            (Method::POST, "http://s3.example/bucket?delete", true),
-            (Method::POST, "http://s3.example/bucket/key?select&select-type=2", false),
-            (Method::POST, "http://s3.example/uploads", false),
-            (Method::POST, "http://s3.example/?notuploads", false),
-            (Method::PATCH, "http://s3.example/bucket/key?uploads", false),
+    fn uploads_in_parts_deletions_and_most_of_webdav_may_run_twice() {
+        for (method, uri, overwrite, want) in [
+            ("POST", "http://s3.example/bucket/key?uploads", "", true),
+            ("POST", "http://s3.example/bucket/key?uploads=", "", true),
+            ("POST", "http://s3.example/bucket/key?x-id=A&uploadId=7", "", true),
+            ("POST", "http://s3.example/bucket?delete", "", true),
+            ("POST", "http://s3.example/bucket/key?select&select-type=2", "", false),
+            ("POST", "http://s3.example/uploads", "", false),
+            ("POST", "http://s3.example/?notuploads", "", false),
+            ("PATCH", "http://s3.example/bucket/key?uploads", "", false),
+            ("PROPFIND", "http://dav.example/", "", true),
+            ("MKCOL", "http://dav.example/a/", "", true),
+            ("COPY", "http://dav.example/a", "T", true),
+            ("COPY", "http://dav.example/a", "F", false),
+            ("MOVE", "http://dav.example/a", "T", false),
         ] {
-            assert_eq!(is_idempotent_post(&method, &uri.parse().unwrap()), want, "{method} {uri}");
+            let mut request = Request::builder().method(method).uri(uri);
+            if !overwrite.is_empty() {
+                request = request.header("overwrite", overwrite);
+            }
+            let (head, ()) = request.body(()).unwrap().into_parts();
+            assert_eq!(is_idempotent(&head), want, "{method} {uri} {overwrite}");
         }
     }
 }

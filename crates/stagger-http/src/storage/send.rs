@@ -58,4 +58,3 @@ where
         (self.transport)(request.map(|_| self.body.clone()))
     }
 }
-
