@@ -14,7 +14,8 @@ use crate::numbers::ratio::Ratio;
 /// too, with the time that they had taken until then. If only winners counted, slow attempts would disappear from the
 /// histogram, and the delay of the next copy would become shorter and shorter.
 ///
-/// Thread-safe and lock-free; recording costs two atomic additions. Size: 1 KiB.
+/// Thread-safe and lock-free; recording costs two atomic additions. Size: 1 KiB. On targets that cannot compare and swap
+/// (`thumbv6m`, `riscv32imc`), it is not `Sync`.
 ///
 /// ```
 /// use core::time::Duration;

@@ -1,7 +1,11 @@
 //! The atomics of the guards: those of `core`, or loom's, which try every interleaving.
 
+#[cfg(all(not(loom), not(target_has_atomic = "32")))]
+pub(crate) use super::counter::AtomicU32;
+#[cfg(all(not(loom), target_has_atomic = "32"))]
+pub(crate) use core::sync::atomic::AtomicU32;
 #[cfg(not(loom))]
-pub(crate) use core::sync::atomic::{AtomicU32, Ordering};
+pub(crate) use core::sync::atomic::Ordering;
 #[cfg(all(not(loom), target_has_atomic = "64"))]
 pub(crate) use core::{
     hint::spin_loop,
