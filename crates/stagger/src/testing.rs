@@ -5,11 +5,11 @@ use core::cell::Cell;
 use core::future::{Future, Ready, ready};
 use core::num::NonZeroU32;
 use core::pin::Pin;
-use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicUsize, Ordering};
 use core::task::{Context, Poll};
 use core::time::Duration;
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use stagger_core::machine::Unreachable;
 use stagger_core::{Instant, Ratio, Seed};
@@ -42,7 +42,8 @@ pub struct VirtualClock(Arc<Time>);
 
 #[derive(Debug, Default)]
 struct Time {
-    now: AtomicU64,
+    // Not an atomic: some targets have none of 64 bits.
+    now: Mutex<Instant>,
     sleeps: Mutex<Vec<Duration>>,
 }
 
@@ -55,9 +56,8 @@ impl VirtualClock {
 
     /// Advances the clock.
     pub fn advance(&self, by: Duration) {
-        let by = Instant::ZERO.saturating_add(by).as_nanos();
-        // The closure always returns a value, so it cannot fail.
-        let _ = self.0.now.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |now| Some(now.saturating_add(by)));
+        let mut now = self.lock_now();
+        *now = now.saturating_add(by);
     }
 
     /// Returns the time since the clock's epoch.
@@ -73,14 +73,21 @@ impl VirtualClock {
     }
 
     fn sleep_until(&self, until: Instant, length: Duration) {
-        self.0.now.fetch_max(until.as_nanos(), Ordering::SeqCst);
+        {
+            let mut now = self.lock_now();
+            *now = until.max(*now);
+        }
         self.0.sleeps.lock().unwrap_or_else(PoisonError::into_inner).push(length);
+    }
+
+    fn lock_now(&self) -> MutexGuard<'_, Instant> {
+        self.0.now.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Clock for VirtualClock {
     fn now(&self) -> Instant {
-        Instant::from_nanos(self.0.now.load(Ordering::SeqCst))
+        *self.lock_now()
     }
 }
 

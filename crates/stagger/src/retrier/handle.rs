@@ -2,8 +2,8 @@ use core::fmt;
 use core::time::Duration;
 use std::sync::Arc;
 
-use stagger_core::budget::Unlimited;
 #[cfg(target_has_atomic = "64")]
+use stagger_core::budget::Unlimited;
 use stagger_core::machine::Strategy;
 use stagger_core::{Breaker, Budget, NestedRetries, Outcome, Policy, PolicyBuilder, PolicyError, Seed};
 

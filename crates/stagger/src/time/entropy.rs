@@ -1,8 +1,6 @@
 use core::hash::{BuildHasher, Hasher};
-use core::sync::atomic::{AtomicU64, Ordering};
 use std::hash::RandomState;
 use std::sync::OnceLock;
-use std::time::SystemTime;
 
 use stagger_core::Seed;
 #[cfg(target_has_atomic = "64")]
@@ -11,11 +9,28 @@ use stagger_core::admission::Secret;
 /// Returns a seed that was not returned before, whatever the wall clock says: it may be coarse, or stand still.
 fn seed_at(wall_clock: u64) -> Seed {
     static PROCESS: OnceLock<Seed> = OnceLock::new();
-    static COUNT: AtomicU64 = AtomicU64::new(0);
     // The hasher's keys are the only source of system entropy in the standard library.
     let process = PROCESS.get_or_init(|| Seed::new(RandomState::new().build_hasher().finish()));
-    let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    mix(*process, count, wall_clock)
+    mix(*process, next_count(), wall_clock)
+}
+
+/// Returns how often it was called before.
+#[cfg(target_has_atomic = "64")]
+fn next_count() -> u64 {
+    use core::sync::atomic::{AtomicU64, Ordering};
+
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    COUNT.fetch_add(1, Ordering::Relaxed)
+}
+
+/// Returns how often it was called before. A count of 32 bits would repeat itself within hours.
+#[cfg(not(target_has_atomic = "64"))]
+fn next_count() -> u64 {
+    use std::sync::{Mutex, PoisonError};
+
+    static COUNT: Mutex<u64> = Mutex::new(0);
+    let mut count = COUNT.lock().unwrap_or_else(PoisonError::into_inner);
+    core::mem::replace(&mut *count, count.wrapping_add(1))
 }
 
 /// Mixes the process seed, the count and the time. Copies of one process share the first two.
@@ -31,6 +46,11 @@ const fn mix(process: Seed, count: u64, wall_clock: u64) -> Seed {
 /// clock in nanoseconds, so that a process that was forked, or restored from a snapshot of its machine, diverges from
 /// its copy with its next call.
 ///
+/// On `wasm32-unknown-unknown` the standard library has neither entropy nor a wall clock: seeds differ within one instance of
+/// a module, and **are the same in every instance**, so that many clients would draw the same delays. There, create a seed from
+/// the host's random numbers, such as `crypto.getRandomValues`, and set it with [`Retrier::seed`](crate::Retrier::seed) or on
+/// the call.
+///
 /// ```
 /// assert_ne!(stagger::seed(), stagger::seed());
 /// ```
@@ -40,7 +60,8 @@ pub fn seed() -> Seed {
 }
 
 /// Draws the secret of an [`Admission`](crate::admission::Admission) from the operating system's randomness, by way of the
-/// keys of the standard library's hash maps. Each call returns another one.
+/// keys of the standard library's hash maps. Each call returns another one. On `wasm32-unknown-unknown`, where the library has
+/// no randomness, the secret can be guessed, as [`seed`] can: use [`Secret::new`] there.
 ///
 /// ```
 /// use stagger::admission::{Admission, random_secret};
@@ -59,10 +80,19 @@ pub fn random_secret() -> Secret {
 }
 
 /// Returns bits that copies of one process do not share; not a time. Constant before 1970.
+#[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
 fn wall_clock_nanos() -> u64 {
+    use std::time::SystemTime;
+
     SystemTime::now()
         .duration_since(SystemTime::UNIX_EPOCH)
         .map_or(0, |since| since.as_secs().wrapping_mul(1_000_000_000).wrapping_add(u64::from(since.subsec_nanos())))
+}
+
+/// Returns a constant: the standard library panics if it is asked for the time.
+#[cfg(all(target_family = "wasm", target_os = "unknown"))]
+const fn wall_clock_nanos() -> u64 {
+    0
 }
 
 #[cfg(test)]
