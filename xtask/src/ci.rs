@@ -53,7 +53,11 @@ const STEPS: [Step; 16] = [
         about: "published crates with no feature, each feature alone, and all",
         run: features::run,
     },
-    Step { name: "no-std", about: "stagger-core links without the standard library", run: no_std::run },
+    Step {
+        name: "no-std",
+        about: "stagger-core links without the standard library, and builds for small targets",
+        run: no_std::run,
+    },
     Step { name: "fuzz", about: "each fuzz target for a limited time", run: fuzz::run },
     Step { name: "loom", about: "lock-free code under every interleaving", run: loom::run },
 ];

@@ -9,17 +9,47 @@ use crate::workspace;
 /// panic handlers; if one allocated, there would be no allocator.
 pub(crate) const MANIFEST: &str = "no-std-link/Cargo.toml";
 
-/// A target without a standard library and without 64-bit atomics.
-const BARE_METAL: &str = "thumbv7m-none-eabi";
+/// Targets without a standard library: one without 64-bit atomics, and two that cannot compare and swap at all.
+const BARE_METAL: [&str; 3] = ["thumbv7m-none-eabi", "thumbv6m-none-eabi", "riscv32imc-unknown-none-elf"];
+
+/// A compiler with the sources of `core`, from which it builds that of any target: Debian's `rustc-web` and `rust-web-src`.
+const DEBIAN: [&str; 2] = ["/usr/bin/rustc", "/usr/lib/rustlib/src/rust/library/core"];
 
 pub(crate) fn run(_: &Options) -> Result<Note> {
     let directory = workspace::target_directory("no-std-link")?;
     Shell::cargo("build --release --manifest-path").args([MANIFEST, "--target-dir"]).args([directory]).run()?;
-    if !is_installed(BARE_METAL)? {
-        return Ok(Some(format!("host; {BARE_METAL} is not installed and was skipped")));
+    let (mut built, mut skipped) = (vec!["host"], Vec::new());
+    for target in BARE_METAL {
+        match build(target)? {
+            Some(shell) => {
+                shell.run()?;
+                built.push(target);
+            }
+            None => skipped.push(target),
+        }
     }
-    Shell::cargo("build --package stagger-core --no-default-features --target").args([BARE_METAL]).run()?;
-    Ok(Some(format!("host and {BARE_METAL}")))
+    let skipped = if skipped.is_empty() {
+        String::new()
+    } else {
+        format!("; skipped {}: install the target, or the packages rustc-web and rust-web-src", skipped.join(", "))
+    };
+    Ok(Some(built.join(", ") + &skipped))
+}
+
+/// Returns a command that builds the core for a target and accepts no warning, if that is possible on this machine.
+fn build(target: &str) -> Result<Option<Shell>> {
+    // `rustc` and not `build`, so that only this crate's warnings are errors.
+    let cargo = |options: &str| Shell::cargo("rustc --quiet --package stagger-core").args(options.split_whitespace());
+    let strict = |shell: Shell| shell.args(["--target", target, "--", "-D", "warnings"]);
+    if is_installed(target)? {
+        return Ok(Some(strict(cargo(""))));
+    }
+    if !DEBIAN.iter().all(|path| Path::new(path).exists()) {
+        return Ok(None);
+    }
+    let directory = workspace::target_directory("bare-metal")?;
+    let shell = strict(cargo("-Zbuild-std=core --target-dir").args([directory]));
+    Ok(Some(shell.env("RUSTC", DEBIAN[0]).env("RUSTC_BOOTSTRAP", "1")))
 }
 
 fn is_installed(target: &str) -> Result<bool> {
