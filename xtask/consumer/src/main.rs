@@ -1,5 +1,6 @@
 //! Uses each published library once.
 
+use std::cell::Cell;
 use std::io;
 use std::time::{Duration, SystemTime};
 
@@ -11,10 +12,10 @@ const POLICY: Policy = policy!(exponential(ms(1), ms(2)).max_attempts(3));
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let mut calls = 0;
+    let calls = Cell::new(0);
     let answer = stagger::retry(&POLICY, async || {
-        calls += 1;
-        if calls < 3 { Err(io::Error::from(io::ErrorKind::ConnectionReset)) } else { Ok(calls) }
+        calls.set(calls.get() + 1);
+        if calls.get() < 3 { Err(io::Error::from(io::ErrorKind::ConnectionReset)) } else { Ok(calls.get()) }
     });
     assert_eq!(answer.await?, 3);
     assert_eq!(POLICY.delays(Seed::new(1)).count(), 2);

@@ -21,10 +21,11 @@ cargo xtask package [OPTIONS]
   --bless        rewrite the lists of files in docs/packages, and stop
   --release      refuse if anything is missing that a release needs
   --allow-dirty  package uncommitted changes
+  --no-verify    do not build each package alone, which takes minutes; the program still builds the libraries
 ";
 
 pub(crate) fn run(arguments: &[OsString]) -> Result {
-    let (mut bless, mut dirty, mut purpose) = (false, None, metadata::Purpose::Check);
+    let (mut bless, mut options, mut purpose) = (false, Vec::new(), metadata::Purpose::Check);
     let mut parser = Parser::from_args(arguments);
     while let Some(argument) = parser.next()? {
         match argument {
@@ -34,7 +35,7 @@ pub(crate) fn run(arguments: &[OsString]) -> Result {
             }
             Arg::Long("bless") => bless = true,
             Arg::Long("release") => purpose = metadata::Purpose::Release,
-            Arg::Long("allow-dirty") => dirty = Some("--allow-dirty"),
+            Arg::Long(option @ ("allow-dirty" | "no-verify")) => options.push(format!("--{option}")),
             other => return Err(other.unexpected().into()),
         }
     }
@@ -46,7 +47,7 @@ pub(crate) fn run(arguments: &[OsString]) -> Result {
     contents::check(&workspace)?;
     let names = workspace.published().flat_map(|package| ["--package", &package.name]);
     // Builds each package from its own files, and the packages that it needs.
-    Shell::cargo("package --quiet").args(names).args(dirty).run()?;
+    Shell::cargo("package --quiet").args(names).args(options).run()?;
     consumer::run(&workspace)?;
     print!("{}", table(&workspace)?);
     Ok(())
