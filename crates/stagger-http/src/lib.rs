@@ -13,6 +13,31 @@
 //! | gRPC headers and status codes | [`grpc`] | |
 //! | gRPC service configs | `service_config` | `service-config` |
 //!
+//! ```
+//! # #[cfg(all(feature = "tower", feature = "tokio"))] {
+//! use bytes::Bytes;
+//! use http::{Request, Response};
+//! use http_body_util::Full;
+//! use stagger::{Policy, Retrier, policy};
+//! use stagger_http::tower::RetryLayer;
+//! use tower::{ServiceBuilder, ServiceExt as _, service_fn};
+//!
+//! const POLICY: Policy = policy!(exponential(ms(1), ms(10)).max_attempts(4));
+//!
+//! # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
+//! # let calls = std::sync::atomic::AtomicU32::new(0);
+//! # let calls = &calls;
+//! # let service = service_fn(move |_: Request<_>| async move {
+//! #     let status = if calls.fetch_add(1, std::sync::atomic::Ordering::Relaxed) < 2 { 503 } else { 200 };
+//! #     Ok::<_, std::io::Error>(Response::builder().status(status).body(Full::<Bytes>::default()).unwrap())
+//! # });
+//! let client = ServiceBuilder::new().layer(RetryLayer::new(Retrier::new(POLICY))).service(service);
+//! let response = client.oneshot(Request::get("/").body(Full::<Bytes>::default()).unwrap()).await.unwrap();
+//! assert_eq!(response.status(), 200); // after two answers 503
+//! # });
+//! # }
+//! ```
+//!
 //! The integrations are built from parts that work on their own: [`hint`] parses when a server wants the next attempt,
 //! [`status`] classifies a status code, [`Idempotency`] and [`RequestProgress`] decide whether a request is safe to retry,
 //! and [`admission`] admits and rejects requests on a server. The policy, budget, circuit breaker, rules and listeners are

@@ -68,6 +68,8 @@ pub trait EventError: Any + fmt::Debug {
     fn as_any(&self) -> &dyn Any;
 }
 
+// Hidden, or it would be listed on the page of every type.
+#[doc(hidden)]
 #[diagnostic::do_not_recommend]
 impl<E: Any + fmt::Debug> EventError for E {
     fn as_any(&self) -> &dyn Any {
