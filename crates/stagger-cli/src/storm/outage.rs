@@ -154,16 +154,16 @@ impl Runs<'_> {
         if mean(|run| run.amplification) < NO_RETRIES {
             return Some(format!("{name}: no retries were made; a longer --horizon shows whether the queue drains"));
         }
-        let attempts = mean(|run| run.final_attempts_per_request);
-        let load = attempts * spec.rate;
+        let times = mean(|run| run.final_load);
+        let load = times * spec.rate;
         Some(if load > spec.capacity {
             format!(
-                "{name}: {attempts:.2} attempts per request at the end, {}/s against a capacity of {capacity}/s",
+                "{name}: {} attempts/s at the end, {times:.2} times the requests, against a capacity of {capacity}/s",
                 per_second(load)
             )
         } else {
             format!(
-                "{name}: {attempts:.2} attempts per request at the end, {}/s, are within the capacity of {capacity}/s; a \
+                "{name}: {} attempts/s at the end, {times:.2} times the requests, are within the capacity of {capacity}/s; a \
                  longer --horizon shows whether the system recovers",
                 per_second(load)
             )

@@ -46,7 +46,7 @@ fn a_run_without_a_failure_never_fell_and_blames_no_retries() {
 fn a_system_that_collapses_later_is_still_down_and_fails_an_assertion() {
     let text = said(&mut simulate(&NEARLY_FULL));
     assert!(text.contains("still down at the horizon: zero max-attempts=5, since "), "{text}");
-    assert!(text.contains(" attempts per request at the end"), "{text}");
+    assert!(text.contains(" attempts/s at the end"), "{text}");
     let document = json(&said(simulate(&NEARLY_FULL).arg("--json")));
     let run = &document["strategies"][0]["runs"][0];
     assert_eq!((&run["verdict"], &run["recovery_s"]), (&"still-down".into(), &Value::Null));
@@ -64,7 +64,7 @@ fn a_load_above_the_capacity_is_not_blamed_on_retries() {
     let args = ["outage", "--rate=120/s", "--capacity=100/s", "-n", "1", "--horizon=60s"];
     let text = said(&mut simulate(&args));
     assert!(text.contains("the requests alone exceed the capacity"), "{text}");
-    assert!(!text.contains("attempts per request at the end"), "{text}");
+    assert!(!text.contains("attempts/s at the end"), "{text}");
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn a_conclusion_about_many_policies_names_a_few_and_counts_the_rest() {
     let text = said(simulate(&args).args(spread));
     let down = text.split_once("still down at the horizon: ").expect("most are down").1.replace('\n', " ");
     let down: Vec<&str> = down.split("  a system is down").next().unwrap().split("; ").collect();
-    let causes = text.lines().filter(|line| line.contains(" attempts per request at the end")).count();
+    let causes = text.lines().filter(|line| line.contains(" attempts/s at the end")).count();
     assert!(down.len() == 6 && down[5].contains(" others"), "{text}");
     assert!(causes <= 5 && text.contains(" others are down at the horizon, too"), "{text}");
     assert!(text.lines().filter(|line| line.contains("max-attempts=9")).count() >= 1, "the table has all: {text}");

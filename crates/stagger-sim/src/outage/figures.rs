@@ -125,9 +125,11 @@ impl OutageFigures {
         self.last(&self.successes)
     }
 
-    /// Returns the number of attempts in the last ten seconds relative to the mean number of requests.
+    /// Returns the number of attempts in the last ten seconds relative to the mean number of requests: the offered load,
+    /// in multiples of that without retries. It can exceed the attempts of the policy, because they include retries of
+    /// earlier requests, and because more requests than the mean may arrive at random.
     #[must_use]
-    pub fn final_attempts_per_request(&self) -> f64 {
+    pub fn final_load(&self) -> f64 {
         self.last(&self.attempts)
     }
 

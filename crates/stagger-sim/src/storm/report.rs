@@ -136,8 +136,7 @@ report! {
         /// Number of successes in the last ten seconds relative to the mean number of requests.
         final_goodput: f64 = figures.final_goodput(), "final goodput" (Ratio, Higher, Secondary);
         /// Number of attempts in the last ten seconds relative to the mean number of requests.
-        final_attempts_per_request: f64 =
-            figures.final_attempts_per_request(), "final attempts per request" (Number, Lower, Secondary);
+        final_load: f64 = figures.final_load(), "final load" (Number, Lower, Secondary);
         /// Whether the system was down at any time from the start of the outage.
         fell: bool = figures.verdict() != Verdict::NeverFell, "fell" (Bool, Lower, Detail);
         /// Time at which it fell first, from the start of the simulation.

@@ -67,16 +67,15 @@ impl OverloadTest {
         if figures.verdict().is_up() {
             return None;
         }
-        let attempts = figures.final_attempts_per_request();
+        let load = figures.final_load() * figures.rate;
         Some(if figures.rate > capacity {
             "the requests alone exceed the capacity: no retry policy can serve them".to_owned()
         } else if figures.horizon < figures.min_horizon() {
             format!("a horizon of at least {}, to see whether it recovers", Compact(figures.min_horizon()))
-        } else if attempts * figures.rate > capacity {
+        } else if load > capacity {
             format!(
-                "{attempts:.2} attempts per request at the end, of which the server can handle {:.2}: fewer attempts, or a \
-                 budget (ProcessGuards::budget)",
-                capacity / figures.rate
+                "{load:.0} attempts per second at the end, of which the server can handle {capacity}: fewer attempts, or a \
+                 budget (ProcessGuards::budget)"
             )
         } else {
             "a longer horizon, to see whether the queue drains".to_owned()

@@ -163,7 +163,7 @@ proptest! {
                 prop_assert!(figures.successes.total() <= figures.requests.total());
                 prop_assert!(figures.attempts.total() <= 12 * figures.requests.total());
                 prop_assert!((0.0..=1.0).contains(&figures.success_ratio()), "{}", figures.success_ratio());
-                for figure in [figures.amplification(), figures.final_goodput(), figures.final_attempts_per_request()] {
+                for figure in [figures.amplification(), figures.final_goodput(), figures.final_load()] {
                     prop_assert!(is_number(figure), "{}", figure);
                 }
                 prop_assert_eq!(figures.is_metastable(), figures.recovery().is_none());

@@ -142,7 +142,7 @@ fn compare(scenario: OutageScenarioBuilder, rows: &[Row]) {
             ("peak", moments(runs.iter().map(|run| run.peak_second() as f64)), row.peak, 0.01),
             ("recovery", moments(runs.iter().map(recovery)), row.recovery.unwrap_or_default(), 0.01),
             ("goodput", moments(runs.iter().map(OutageFigures::final_goodput)), row.goodput, 0.01),
-            ("attempts", moments(runs.iter().map(OutageFigures::final_attempts_per_request)), row.attempts, 0.01),
+            ("attempts", moments(runs.iter().map(OutageFigures::final_load)), row.attempts, 0.01),
         ] {
             let least = if what == "recovery" { 0.5 } else { 0.001 };
             let chance = 4.0 * deviation * (2.0 / f64::from(RUNS)).sqrt();

@@ -73,10 +73,7 @@ fn a_report_names_the_seed_and_the_remedy() {
     let seconds = Duration::from_secs;
     let down = text(OutageScenario::builder(700.0), &POLICY);
     assert!(down.contains("\n  seed                  77\n"), "{down}");
-    assert!(
-        down.contains(" attempts per request at the end, of which the server can handle 1.43: fewer attempts"),
-        "{down}"
-    );
+    assert!(down.contains(" attempts per second at the end, of which the server can handle 1000: fewer"), "{down}");
     let late = OutageScenario::builder(700.0).outage(OutageKind::Stall, seconds(20), seconds(80));
     let [full, short] = [text(OutageScenario::builder(1_100.0), &once), text(late.horizon(seconds(105)), &once)];
     assert!(full.contains("\n  remedy                the requests alone exceed the capacity"), "{full}");
@@ -86,4 +83,24 @@ fn a_report_names_the_seed_and_the_remedy() {
     assert!(slow.contains("\n  remedy                a longer horizon, to see whether the queue drains\n"), "{slow}");
     let up = text(OutageScenario::builder(100.0), &once);
     assert!(up.contains("\n  seed ") && !up.contains("remedy"), "{up}");
+}
+
+/// Requests arrive at random, and earlier ones are retried: the load at the end is above three attempts for each of the
+/// mean number of requests, though no request is sent more than three times.
+#[test]
+fn a_load_at_the_end_above_the_attempts_of_the_policy_is_not_called_attempts_per_request() {
+    let policy = Policy::zero().max_attempts(3).build().unwrap();
+    let scenario = OutageScenario::builder(50.0).capacity(60.0).queue(180).build().unwrap();
+    let runs =
+        (1..=8).map(|seed| OverloadTest::run_with_seed(&scenario, &policy, |_| ProcessGuards::none(), Seed::new(seed)));
+    let above: Vec<_> = runs.filter(|run| run.figures().final_load() > 3.0).collect();
+    assert!(!above.is_empty());
+    for run in above {
+        let (text, load) = (run.to_string(), run.figures().final_load() * 50.0);
+        assert!(
+            text.contains(&format!("  remedy                {load:.0} attempts per second at the end, of which")),
+            "{text}"
+        );
+        assert!(run.figures().amplification() <= 3.0, "{text}");
+    }
 }
