@@ -5,7 +5,9 @@ use core::time::Duration;
 use stagger_core::text::parse_duration;
 use stagger_core::{Policy, Seed};
 use stagger_sim::TimeSeries;
-use stagger_sim::outage::{DefaultGuards, OutageFigures, OutageKind, OutageScenario};
+use stagger_sim::outage::{
+    DefaultGuards, OutageFigures, OutageKind, OutageScenario, OutageScenarioBuilder, ProcessGuards,
+};
 use stagger_sim::reconnect::{ReconnectFigures, ReconnectScenario};
 
 use super::support::{codes, context, finding, found, policy};
@@ -72,6 +74,28 @@ fn a_budget_that_never_binds_is_not_recommended() {
     let advice = finding.suggestion().advice().unwrap();
     assert!(advice.contains("--rps") && advice.contains("--capacity"), "{advice}");
     assert!(!advice.contains("Tokens::new()") && !advice.contains("Window::default()"), "{advice}");
+}
+
+/// A short queue rejects what it cannot serve in time, with a hint that its callers wait for.
+#[test]
+fn a_stall_is_simulated_with_the_hint_of_the_server() {
+    let scenario = OutageScenario::builder(900.0).capacity(1_000.0).queue(500).horizon(200 * SECOND);
+    let scenario = scenario.outage(OutageKind::Stall, 20 * SECOND, 60 * SECOND);
+    for (hint, after) in [(None, 0), (Some(20 * SECOND), 25)] {
+        let scenario = hint.into_iter().fold(scenario, OutageScenarioBuilder::retry_after).build().unwrap();
+        let run = scenario.run(&policy(CALL), |_| ProcessGuards::none(), Seed::new(1));
+        assert_eq!(run.recovery(), Some(after * SECOND), "{hint:?}");
+        let hint = hint.map_or(String::new(), |hint| format!("hint={}s", hint.as_secs()));
+        let words = format!("rps=900/s capacity=1000/s for=near backlog=500 {hint}");
+        let facts = finding(CALL, &words, "S016").facts().join("; ");
+        assert!(facts.contains(&format!("the server recovers after 0s and {after}s")), "{facts}");
+    }
+}
+
+/// Hardly any of a thousand processes fails two calls in a short stall, so that no budget saves a retry.
+#[test]
+fn where_no_budget_saves_retries_none_is_recommended() {
+    assert_eq!(found(CALL, "rps=200/s capacity=1000/s clients=1000 for=near", "S016"), None);
 }
 
 #[test]
@@ -372,6 +396,18 @@ fn a_timeout_that_random_arrivals_exceed_is_reported_with_one_that_suffices() {
             None,
             "{words}"
         );
+    }
+}
+
+/// On both sides of the threshold, in the rule and in the simulation.
+#[test]
+fn timeouts_in_the_queue_are_reported_from_one_percent_of_the_attempts_on() {
+    for (timeout, is_reported) in [(199, true), (218, false)] {
+        let words = format!("rps=22.2/s capacity=33.4/s clients=4 for=near timeout={timeout}ms");
+        assert_eq!(found(SLOW, &words, "S025").is_some(), is_reported, "{timeout} ms");
+        let runs = slow("stop", Duration::from_millis(timeout), 3_000, (Duration::ZERO, DefaultGuards::None));
+        let late = 1.0 - runs.iter().map(OutageFigures::success_ratio).sum::<f64>() / runs.len() as f64;
+        assert!((late > 0.01) == is_reported && (0.006..0.017).contains(&late), "{timeout} ms: {late}");
     }
 }
 
