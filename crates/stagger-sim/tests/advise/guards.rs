@@ -60,3 +60,30 @@ fn nothing_is_recommended_that_was_not_simulated() {
     assert_eq!((unknown.guards(), unknown.guard_trial()), (DefaultGuards::None, None));
     assert_eq!(advised(Purpose::Near, 1_000, 1_000.0).guard_trial(), None, "too few clients");
 }
+
+/// Each of 2,000 processes makes a call in two minutes, too few for any guard.
+#[test]
+fn guards_that_change_nothing_are_not_recommended() {
+    let advice = advised(Purpose::Near, 2_000, 20.0);
+    let trial = advice.guard_trial().unwrap();
+    assert!(trial.without.is_recovered(), "{trial:?}");
+    assert_eq!((advice.guards(), trial.with), (DefaultGuards::None, trial.without));
+}
+
+/// The figures of a mass failure, in which each process makes one call, hold with the guards, too.
+#[test]
+fn a_single_job_makes_all_its_attempts_with_the_recommended_guards() {
+    let fleet = DeploymentContext::default().purpose(Purpose::Background).clients(2_000.try_into().unwrap());
+    let answers = Answers::from_context(fleet.capacity(Rate::per_second(100.0).unwrap())).outage(Duration::ZERO);
+    let advice = advise(&answers, Seed::new(1), &Progress::new()).unwrap();
+    assert!(advice.guard_trial().is_some());
+    // A call in a hundred seconds, hardly any two of them in the same process.
+    let horizon = Duration::from_secs(20_000);
+    let scenario = OutageScenario::builder(0.01).processes(20_000).outage(OutageKind::Reject, Duration::ZERO, horizon);
+    let scenario = scenario.horizon(horizon).build().unwrap();
+    let attempts = |guards: DefaultGuards| {
+        scenario.run(advice.policy().unwrap(), |seed| guards.process(seed), Seed::new(1)).amplification()
+    };
+    let [with, without] = [attempts(advice.guards()), attempts(DefaultGuards::None)];
+    assert!(without > 5.0 && (with - without).abs() < 0.02 * without, "{:?}: {with}, {without}", advice.guards());
+}
