@@ -59,6 +59,19 @@ fn a_system_that_collapses_later_is_still_down_and_fails_an_assertion() {
     );
 }
 
+/// Three attempts within two seconds fail in an outage of five; one after ten seconds does not.
+#[test]
+fn rejections_have_the_hint_of_the_command_line() {
+    let args = ["outage", "--rate=50/s", "--capacity=100/s", "--outage=reject", "--down=5s", "--horizon=1m"];
+    let success = |hint: &[&str]| {
+        let mut command = simulate(&args);
+        let document = said(command.args(["-p", "constant base=1s jitter=none max-attempts=3", "--json"]).args(hint));
+        json(&document)["strategies"][0]["runs"][0]["success_ratio"].as_f64().unwrap()
+    };
+    let [without, with] = [success(&[]), success(&["--retry-after=10s"])];
+    assert!(without < 0.9 && with > 0.999, "{without}, {with} with a hint");
+}
+
 #[test]
 fn a_load_above_the_capacity_is_not_blamed_on_retries() {
     let args = ["outage", "--rate=120/s", "--capacity=100/s", "-n", "1", "--horizon=60s"];
