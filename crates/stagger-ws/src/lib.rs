@@ -47,7 +47,7 @@
 //! is permanent. After ten failed attempts in a row it says that the server is unreachable: [`Event::Unreachable`].
 //!
 //! If the machine slept, or the process was stopped, all timers that came due meanwhile fire at once. A wait that ended
-//! longer ago than the spread is spread again.
+//! more than a second ago is spread again.
 //!
 //! The spread should be at least the time that the server needs to accept all clients: clients divided by accepted
 //! connections per second.

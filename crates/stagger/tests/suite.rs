@@ -29,6 +29,7 @@ mod suite {
     mod observe;
     mod order;
     mod parity;
+    mod pauses;
     mod poll_retry;
     mod queue;
     mod reconnect;

@@ -5,6 +5,7 @@
 
 pub(crate) mod decision;
 mod loss;
+mod overslept;
 mod paused;
 mod reconnect;
 mod retry;
@@ -15,6 +16,7 @@ mod unrecorded;
 
 pub use decision::Decision;
 pub use loss::Health;
+pub use overslept::spread_again;
 pub use paused::Paused;
 pub use reconnect::{Generation, ReconnectMachine, ReconnectPhase, ReconnectStep};
 pub use retry::RetryMachine;

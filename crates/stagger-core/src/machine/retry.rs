@@ -77,7 +77,7 @@ pub struct RetryMachine<'a> {
     pub(super) policy: &'a Policy,
     pub(super) state: &'a mut RetryState,
     pub(super) seed: Seed,
-    deadline: Option<Instant>,
+    pub(super) deadline: Option<Instant>,
     pub(super) strategy: Option<&'a dyn Strategy>,
 }
 

@@ -33,9 +33,11 @@ pub(crate) enum Purpose {
     Dither = 3,
     /// The caller's own purposes, by [`Seed::draw`].
     Own = 4,
+    /// The wait after a wait whose timer fired long after its end.
+    Again = 5,
 }
 
-/// The low bits of a draw's number, which hold its purpose. Five purposes are in use; eight are reserved.
+/// The low bits of a draw's number, which hold its purpose. Six purposes are in use; eight are reserved.
 const PURPOSE_BITS: u32 = 3;
 /// The bits from here on hold the episode: how many times the count of retries was restarted.
 const EPISODE_SHIFT: u32 = PURPOSE_BITS + 32;
@@ -167,7 +169,7 @@ mod tests {
             assert!(seen.insert(seed.for_call(id).get()), "call {id}");
         }
         for n in 0..200 {
-            for purpose in [Purpose::Spread, Purpose::Delay, Purpose::Hint, Purpose::Dither, Purpose::Own] {
+            for purpose in [Purpose::Spread, Purpose::Delay, Purpose::Hint, Purpose::Dither, Purpose::Own, Purpose::Again] {
                 assert!(seen.insert(seed.bits(0, n, purpose)), "retry {n}, {purpose:?}");
                 assert!(seen.insert(seed.bits(1, n, purpose)), "retry {n}, {purpose:?}, next episode");
             }

@@ -2,7 +2,8 @@ use core::time::Duration;
 
 use stagger_core::Instant;
 
-/// The earliest instant of a retry whose wait a hint asked for, packed into 48 bits to fit the call's padding.
+/// The end of a wait, packed into 48 bits to fit the call's padding: if a hint asked for it, the earliest instant of the
+/// retry.
 ///
 /// Exact to the nanosecond for waits of up to 18 minutes, because otherwise a 1 ms timer would be armed again for the
 /// rounding error. Longer waits, of up to two years, are rounded up to the next microsecond.
@@ -10,7 +11,7 @@ use stagger_core::Instant;
 pub(crate) struct NotBefore([u16; 3]);
 
 impl NotBefore {
-    /// The value before a hint has set one.
+    /// The value before a wait has set one.
     pub(crate) const UNSET: Self = Self([0; 3]);
 
     /// Creates the end of a wait that begins now.
@@ -22,12 +23,25 @@ impl NotBefore {
 
     /// Returns how long to wait from `now`.
     pub(crate) fn remaining(self, now: Instant) -> Duration {
-        let [low, middle, high] = self.0.map(u64::from);
-        let word = low | middle << 16 | high << 32;
-        let (unit, longest) = if word & COARSE == 0 { (1, FINE.as_nanos() as u64) } else { (1_000, MASK / 2) };
+        let (word, unit, longest) = self.unpack();
         let left = word.wrapping_sub(now.as_nanos() / unit) & MASK;
         // A distance greater than any wait means that the instant has passed.
         Duration::from_nanos(if left > longest { 0 } else { left * unit })
+    }
+
+    /// Returns for how long the wait has been over; zero if it is not.
+    pub(crate) fn late(self, now: Instant) -> Duration {
+        let (word, unit, _) = self.unpack();
+        let late = (now.as_nanos() / unit).wrapping_sub(word) & MASK;
+        Duration::from_nanos(if self.remaining(now).is_zero() { late * unit } else { 0 })
+    }
+
+    /// Returns the number, its unit in nanoseconds, and the longest wait that it is used for.
+    fn unpack(self) -> (u64, u64, u64) {
+        let [low, middle, high] = self.0.map(u64::from);
+        let word = low | middle << 16 | high << 32;
+        let (unit, longest) = if word & COARSE == 0 { (1, FINE.as_nanos() as u64) } else { (1_000, MASK / 2) };
+        (word, unit, longest)
     }
 }
 
@@ -51,8 +65,11 @@ mod tests {
             let until = NotBefore::after(Duration::from_nanos(7_000_001), at(begin));
             assert_eq!(until.remaining(at(begin)), Duration::from_nanos(7_000_001), "{begin}");
             assert_eq!(until.remaining(at(begin + 7_000_000)), Duration::from_nanos(1), "{begin}");
+            assert_eq!(until.late(at(begin + 7_000_000)), Duration::ZERO, "{begin}");
             for overslept in [0, 1, 3_600_000_000_000, 86_400_000_000_000] {
-                assert_eq!(until.remaining(at(begin + 7_000_001 + overslept)), Duration::ZERO, "{begin}, {overslept}");
+                let now = at(begin + 7_000_001 + overslept);
+                assert_eq!(until.remaining(now), Duration::ZERO, "{begin}, {overslept}");
+                assert_eq!(until.late(now), Duration::from_nanos(overslept), "{begin}, {overslept}");
             }
         }
     }

@@ -75,6 +75,7 @@ impl<X: Options, T: Sleep + Clone> PollCall<X, T> {
     /// Skips the rest of a wait: the next attempt is due now.
     pub(crate) fn skip_wait(&mut self) {
         if self.call.phase == Phase::Sleeping {
+            self.call.forget_wait();
             self.call.phase = Phase::Due;
         }
     }
@@ -122,6 +123,7 @@ impl<X: Options, T: Sleep + Clone> PollCall<X, T> {
     fn wait(&mut self, delay: Duration) {
         if !delay.is_zero() {
             self.arm(delay);
+            self.call.watch_wait(delay);
             self.call.phase = Phase::Sleeping;
         } else if coop::should_yield(self.call.attempts()) {
             self.call.phase = Phase::Yielding;

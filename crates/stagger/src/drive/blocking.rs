@@ -251,6 +251,7 @@ where
 
     #[inline]
     fn wait(&mut self, delay: Duration) {
+        self.call.watch_wait(delay);
         let mut left = Some(delay);
         while let Some(length) = left {
             match self.call.options.cancel() {

@@ -2,13 +2,11 @@ use core::fmt;
 use core::time::Duration;
 
 use stagger_core::machine::{
-    Generation, ReconnectMachine, ReconnectPhase, ReconnectStep, RetryMachine, RetryState, Unreachable,
+    Generation, ReconnectMachine, ReconnectPhase, ReconnectStep, RetryMachine, RetryState, Unreachable, spread_again,
 };
 use stagger_core::{
     BreakerOpen, Budget, DelaySource, Guards, Instant, NestedRetries, Outcome, Policy, Seed, StopReason,
 };
-
-use stagger_core::schedule::draw;
 
 use crate::classify::marked::OperationError;
 use crate::classify::rule::{BuiltIn, Rule};
@@ -17,9 +15,6 @@ use crate::error::rejected::Rejected;
 use crate::retrier::event::{Action, Event, EventError};
 use crate::retrier::handle::Retrier;
 use crate::time::{Clock, entropy};
-
-/// How late a timer must be, at least, for its wait to be spread again. A busy runtime fires timers late, too.
-const PAUSE: Duration = Duration::from_secs(1);
 
 /// A [`ReconnectMachine`] with everything that a [`Retrier`] adds: its guards, rules, listeners and operator controls.
 ///
@@ -136,8 +131,8 @@ impl<C: Clock> ReconnectDriver<C> {
     /// Connects after a timer has fired whose ticks may round a wait down. Only a hint is enforced to the nanosecond; any
     /// other wait is over.
     ///
-    /// If the wait ended longer ago than the policy's spread, and than a second, the machine has slept or the process was
-    /// stopped. Other timers fire in the same instant, so the wait is spread again: the step is another wait.
+    /// If the wait ended more than a second ago, the machine has slept or the process was stopped. Other timers fire in the
+    /// same instant, so the wait is spread again, once: the step is another wait, see [`spread_again`].
     pub fn timer_fired(&mut self, source: DelaySource) -> ReconnectStep {
         let now = self.clock.now();
         if let Some(step) = self.spread_again(now) {
@@ -152,11 +147,11 @@ impl<C: Clock> ReconnectDriver<C> {
 
     fn spread_again(&mut self, now: Instant) -> Option<ReconnectStep> {
         let ReconnectPhase::Waiting { until } = self.phase() else { return None };
-        let spread = self.policy().spread();
-        if spread.is_zero() || now.saturating_since(until) <= spread.max(PAUSE) {
+        if self.postponed.is_some() {
             return None;
         }
-        let after = draw(Duration::ZERO, spread, self.seed.for_call(until.as_nanos()).get());
+        let bits = self.seed.for_call(until.as_nanos()).get();
+        let after = spread_again(now.saturating_since(until), self.policy().spread(), bits)?;
         let until = now.saturating_add(after);
         self.postponed = Some(until);
         Some(ReconnectStep::Wait { after, until, source: DelaySource::Spread })

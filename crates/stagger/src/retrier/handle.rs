@@ -25,6 +25,12 @@ use crate::retrier::target::{BreakerModel, BudgetModel};
 ///
 /// A rule applies however the error is wrapped: see [`classify`](Self::classify).
 ///
+/// If the machine sleeps or the process is stopped while calls wait, all timers that came due meanwhile fire at once. A wait
+/// of at least 100 ms that ended more than a second ago is therefore spread again, once: over the longest delay that the
+/// policy could have drawn, but over no more time than it is late, and within the deadline and `max_elapsed`. Listeners are
+/// not told. The clock of the call's timer decides; whether the system's clock advances while the machine sleeps depends on
+/// the operating system. See [`spread_again`](crate::machine::spread_again).
+///
 /// ```
 /// use stagger::{RetryResultExt as _, Policy, Rejected, Retrier, policy};
 ///

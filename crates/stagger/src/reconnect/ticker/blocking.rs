@@ -75,6 +75,18 @@ impl<S: Times, T: BlockingSleep> Ticker<S, T> {
     pub fn stop(&mut self) {
         let _ = self.state.end();
     }
+
+    fn wait(&mut self, length: Duration) {
+        self.state.attend();
+        let mut left = Some(length);
+        while let Some(length) = left {
+            match &self.cancel {
+                Some(cancel) => self.timer.sleep_unless(length, cancel),
+                None => self.timer.sleep(length),
+            }
+            left = self.state.timer_fired(&self.timer);
+        }
+    }
 }
 
 impl<S: Times, T: BlockingSleep> Iterator for Ticker<S, T> {
@@ -85,16 +97,14 @@ impl<S: Times, T: BlockingSleep> Iterator for Ticker<S, T> {
             match self.state.next(&self.timer, Duration::ZERO) {
                 TickerStep::Tick(tick) => return Some(tick),
                 TickerStep::End => return None,
-                TickerStep::Wait(length) => {
-                    match &self.cancel {
-                        Some(cancel) => self.timer.sleep_unless(length, cancel),
-                        None => self.timer.sleep(length),
-                    }
-                    self.state.timer_fired();
-                }
+                TickerStep::Wait(length) => self.wait(length),
                 TickerStep::Immediate => {}
                 // The timer panicked during the wait, and the caller caught the panic.
-                TickerStep::Waiting => self.state.timer_fired(),
+                TickerStep::Waiting => {
+                    if let Some(length) = self.state.timer_fired(&self.timer) {
+                        self.wait(length);
+                    }
+                }
             }
             if self.cancel.as_ref().is_some_and(Cancel::is_cancelled) {
                 let _ = self.state.end();

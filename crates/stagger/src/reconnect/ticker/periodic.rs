@@ -1,5 +1,6 @@
 use core::time::Duration;
 
+use stagger_core::machine::spread_again;
 use stagger_core::schedule::draw;
 use stagger_core::{Instant, Ratio, Seed};
 
@@ -25,6 +26,7 @@ pub struct Periodic {
 /// Numbers of draws other than those of the grid points, which no point ever has.
 const FIRST: u64 = u64::MAX;
 const RESTART: u64 = u64::MAX - 1;
+const AGAIN: u64 = u64::MAX - 2;
 
 impl Periodic {
     pub(super) fn new(period: Duration, jitter: Ratio) -> Self {
@@ -52,6 +54,14 @@ impl Periodic {
         let grid = Instant::from_nanos(self.origin.as_nanos().saturating_add(point.saturating_mul(self.period)));
         grid.saturating_add(self.draw(self.width, point))
     }
+
+    /// Returns the first grid point from `next` on whose tick has not passed.
+    fn point_from(&self, next: u64, now: Instant) -> u64 {
+        let current = now.saturating_since(self.origin).as_nanos() as u64 / self.period;
+        let point = next.max(current);
+        // If its tick has passed, that of the following point cannot have.
+        if self.due(point) < now { point.saturating_add(1) } else { point }
+    }
 }
 
 impl Times for Periodic {
@@ -72,15 +82,26 @@ impl Times for Periodic {
     fn next(&mut self, clock: &impl Clock, _: Duration) -> Option<Duration> {
         let now = clock.now();
         let next = self.point.saturating_add(1);
-        let current = now.saturating_since(self.origin).as_nanos() as u64 / self.period;
-        let mut point = next.max(current);
-        if self.due(point) < now {
-            // Its tick has passed; that of the following point cannot have.
-            point = point.saturating_add(1);
-        }
+        let point = self.point_from(next, now);
         self.missed = point - next;
         self.point = point;
         Some(self.due(point).saturating_since(now))
+    }
+
+    fn overslept(&mut self, end: Instant, now: Instant) -> Option<Duration> {
+        let late = now.saturating_since(end);
+        let next = self.point.saturating_add(1);
+        let point = self.point_from(next, now);
+        let until_next = self.due(point).saturating_since(now);
+        let bits = self.seed.for_call(AGAIN).for_call(self.point).get();
+        let again = spread_again(late, until_next, bits)?;
+        if point == next {
+            return Some(again);
+        }
+        // More ticks than this one have passed, and the grid is spread already.
+        self.missed = self.missed.saturating_add(point - self.point);
+        self.point = point;
+        Some(until_next)
     }
 
     fn restart(&mut self, clock: &impl Clock) {

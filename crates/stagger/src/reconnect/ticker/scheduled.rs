@@ -2,7 +2,7 @@ use core::time::Duration;
 
 use stagger_core::guard::Permits;
 use stagger_core::machine::{Decision, RetryMachine, RetryState};
-use stagger_core::{DelaySource, Guards, Outcome, Seed, StopReason};
+use stagger_core::{DelaySource, Guards, Instant, Outcome, Seed, StopReason};
 
 use super::times::Times;
 use crate::retrier::event::{Action, Event};
@@ -82,6 +82,10 @@ impl Times for Scheduled {
         };
         self.emit(clock, action);
         delay
+    }
+
+    fn overslept(&mut self, end: Instant, now: Instant) -> Option<Duration> {
+        self.retry().spread_again(now.saturating_since(end), now)
     }
 
     fn restart(&mut self, clock: &impl Clock) {

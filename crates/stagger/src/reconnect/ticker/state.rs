@@ -2,6 +2,8 @@
 
 use core::time::Duration;
 
+use stagger_core::Instant;
+
 use super::tick::Tick;
 use super::times::Times;
 use crate::testing;
@@ -13,6 +15,10 @@ pub(crate) struct TickerState<S> {
     pub(crate) times: S,
     phase: Phase,
     yielded: u64,
+    /// The end of the current wait; `None` if it was spread again already.
+    wait_end: Option<Instant>,
+    /// Whether the current request for a tick has found the timer running.
+    is_attended: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +49,7 @@ pub(crate) enum TickerStep {
 
 impl<S: Times> TickerState<S> {
     pub(crate) const fn new(times: S) -> Self {
-        Self { times, phase: Phase::Fresh, yielded: 0 }
+        Self { times, phase: Phase::Fresh, yielded: 0, wait_end: None, is_attended: false }
     }
 
     /// Advances to the next step when a tick is requested.
@@ -51,11 +57,11 @@ impl<S: Times> TickerState<S> {
         match self.phase {
             Phase::Fresh => {
                 let wait = self.times.first(clock, resolution);
-                if self.start_wait(wait) { TickerStep::Wait(wait) } else { self.emit(clock) }
+                if self.start_wait(wait, clock) { TickerStep::Wait(wait) } else { self.emit(clock) }
             }
             Phase::Yielded => match self.times.next(clock, resolution) {
                 None => self.end(),
-                Some(wait) if self.start_wait(wait) => TickerStep::Wait(wait),
+                Some(wait) if self.start_wait(wait, clock) => TickerStep::Wait(wait),
                 Some(_) => TickerStep::Immediate,
             },
             Phase::Waiting => TickerStep::Waiting,
@@ -64,9 +70,25 @@ impl<S: Times> TickerState<S> {
         }
     }
 
-    /// Records that the timer has fired.
-    pub(crate) const fn timer_fired(&mut self) {
-        self.phase = Phase::Due;
+    /// Records a new request for a tick.
+    pub(crate) const fn requested(&mut self) {
+        self.is_attended = false;
+    }
+
+    /// Records that a request has found the timer running, and waits for it.
+    pub(crate) const fn attend(&mut self) {
+        self.is_attended = true;
+    }
+
+    /// Records that the timer has fired. Returns for how long it is to be armed again, if the wait was overslept. If nobody
+    /// waited for it, it is the program that comes late, and the tick is yielded.
+    pub(crate) fn timer_fired(&mut self, clock: &impl Clock) -> Option<Duration> {
+        let end = self.wait_end.take().filter(|_| self.is_attended);
+        let again = end.and_then(|end| self.times.overslept(end, clock.now()));
+        if again.is_none() {
+            self.phase = Phase::Due;
+        }
+        again
     }
 
     /// Ends the ticker. Idempotent.
@@ -88,8 +110,9 @@ impl<S: Times> TickerState<S> {
         self.yielded
     }
 
-    fn start_wait(&mut self, wait: Duration) -> bool {
+    fn start_wait(&mut self, wait: Duration, clock: &impl Clock) -> bool {
         let waits = !wait.is_zero() && !testing::sleeps_are_skipped();
+        self.wait_end = waits.then(|| clock.now().saturating_add(wait));
         self.phase = if waits { Phase::Waiting } else { Phase::Due };
         waits
     }

@@ -1,7 +1,7 @@
 use core::fmt;
 use core::future::{Future, poll_fn};
 use core::pin::Pin;
-use core::task::{Context, Poll, ready};
+use core::task::{Context, Poll};
 use core::time::Duration;
 
 use stagger_core::{Ratio, Seed};
@@ -80,7 +80,9 @@ steps!(Sleep, N);
 ///   period.
 /// - Missed ticks are skipped. If tick times pass without a request, the next tick is the next one due, and reports how
 ///   many were [`missed`](Tick::missed). A process that was suspended does not resume with a burst, and neither do a
-///   thousand of them.
+///   thousand of them. When a tick is awaited and its wait turns out to have ended more than a second ago, it does not come at
+///   once: if more ticks were missed, the next one due comes instead, and otherwise this one, after a random part of the
+///   time for which it is late.
 /// - A period of zero is treated as one nanosecond.
 ///
 /// ```
@@ -125,6 +127,7 @@ impl<S: Times, T: Sleep, N: Future + Unpin> Ticker<S, T, N> {
     ///
     /// Cancel-safe: if it is dropped while it waits, the next call continues the same wait.
     pub async fn tick(&mut self) -> Option<Tick> {
+        self.state.requested();
         poll_fn(|cx| self.poll_tick(cx)).await
     }
 
@@ -154,10 +157,15 @@ impl<S: Times, T: Sleep, N: Future + Unpin> Ticker<S, T, N> {
                     if self.check_cancelled(cx) {
                         continue;
                     }
-                    if let Some(sleeping) = &mut self.sleeping {
-                        ready!(Pin::new(sleeping).poll(cx));
+                    let sleeping = self.sleeping.as_mut().map(|sleeping| Pin::new(sleeping).poll(cx));
+                    if sleeping.is_some_and(|sleeping| sleeping.is_pending()) {
+                        self.state.attend();
+                        return Poll::Pending;
                     }
-                    self.state.timer_fired();
+                    let again = self.state.timer_fired(&self.timer);
+                    if let (Some(length), Some(sleeping)) = (again, &mut self.sleeping) {
+                        self.timer.rearm(sleeping, length);
+                    }
                 }
             }
         }
