@@ -37,6 +37,7 @@ mod suite {
     mod servers;
     mod size;
     mod skip_sleeps;
+    mod sleeping_threads;
     mod sockets;
     mod spawn;
     mod strategies;

@@ -71,6 +71,8 @@ words! {
         Cancelled = "cancelled",
         /// The schedule has no further delay.
         Exhausted = "exhausted",
+        /// A blocking call would have had to wait, and as many threads as its retrier allows were asleep.
+        Threads = "threads",
     }
     /// Every reason, in the order of declaration.
     pub const ALL;
@@ -93,6 +95,7 @@ impl fmt::Display for StopReason {
             Self::Nested => "an outer layer is already retrying",
             Self::Cancelled => "cancelled",
             Self::Exhausted => "the schedule has no further delay",
+            Self::Threads => "as many threads as allowed are asleep",
         })
     }
 }
@@ -123,6 +126,7 @@ mod tests {
             "nested",
             "cancelled",
             "exhausted",
+            "threads",
         ];
         assert_eq!(reasons, frozen);
     }

@@ -169,7 +169,9 @@ mod tests {
             assert!(seen.insert(seed.for_call(id).get()), "call {id}");
         }
         for n in 0..200 {
-            for purpose in [Purpose::Spread, Purpose::Delay, Purpose::Hint, Purpose::Dither, Purpose::Own, Purpose::Again] {
+            for purpose in
+                [Purpose::Spread, Purpose::Delay, Purpose::Hint, Purpose::Dither, Purpose::Own, Purpose::Again]
+            {
                 assert!(seen.insert(seed.bits(0, n, purpose)), "retry {n}, {purpose:?}");
                 assert!(seen.insert(seed.bits(1, n, purpose)), "retry {n}, {purpose:?}, next episode");
             }

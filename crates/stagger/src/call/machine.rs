@@ -285,6 +285,23 @@ impl<X: Options, C: Clock + Clone> Call<X, C> {
     where
         X: Observed<E>,
     {
+        self.failed_unless(listener, outcome, error, resolution, |_, _| None)
+    }
+
+    /// Records like [`failed`](Self::failed), but stops before a retry that `refuse` has a reason against, for the delay
+    /// that was decided on.
+    #[inline(always)]
+    pub(crate) fn failed_unless<E, L: Listen>(
+        &mut self,
+        listener: &L,
+        outcome: Outcome,
+        error: Option<&E>,
+        resolution: Duration,
+        refuse: impl FnOnce(&X, Duration) -> Option<StopReason>,
+    ) -> Next
+    where
+        X: Observed<E>,
+    {
         // An error is never a success, whatever the rule returned.
         let outcome = if matches!(outcome, Outcome::Success) { Outcome::Permanent } else { outcome };
         if self.flags & SEEDED == 0 && self.needs_seed(&outcome, resolution) {
@@ -300,6 +317,16 @@ impl<X: Options, C: Clock + Clone> Call<X, C> {
             retry.decide_unguarded(outcome, nested, || clock.now())
         } else {
             retry.decide(outcome, permits, || clock.now(), &guards)
+        };
+        let decision = match decision {
+            Decision::Retry { after, source, permit } => match refuse(&self.options, after) {
+                None => Decision::Retry { after, source, permit },
+                Some(stop) => {
+                    guards.release(permit);
+                    Decision::Stop(stop)
+                }
+            },
+            other => other,
         };
         let next = Next::after(&decision, &retry, resolution);
         self.follow(listener, decision, nested, next, error.and_then(X::describe))

@@ -11,6 +11,7 @@ use crate::retrier::event::EventError;
 use crate::retrier::handle::Retrier;
 use crate::retrier::limits::{IsLast, Limits};
 use crate::retrier::shared::Shared;
+use crate::retrier::sleepers::Sleepers;
 use crate::retrier::target::TargetGuards;
 use crate::time::Clock;
 use crate::time::cancel::Cancel;
@@ -54,6 +55,12 @@ pub trait Options: Sized {
     #[inline]
     fn strategy(&self) -> Option<&dyn Strategy> {
         self.retrier().and_then(|retrier| retrier.strategy.as_deref())
+    }
+
+    /// Returns the limit on sleeping threads, if there is one.
+    #[inline]
+    fn sleepers(&self) -> Option<&Arc<Sleepers>> {
+        self.retrier().and_then(|retrier| retrier.sleepers.as_ref())
     }
 
     /// Returns whether something other than a retrier's listener needs the elapsed time.

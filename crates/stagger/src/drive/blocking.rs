@@ -8,7 +8,7 @@ use core::fmt;
 use core::marker::PhantomData;
 use core::time::Duration;
 
-use stagger_core::{Breaker, Budget, Guards, NestedRetries, Outcome, Policy, Seed};
+use stagger_core::{Breaker, Budget, Guards, NestedRetries, Outcome, Policy, Seed, StopReason};
 
 use super::handlers::{Handle, Handlers};
 use super::steps::steps;
@@ -23,6 +23,7 @@ use crate::error::call_error::Cause;
 pub use crate::reconnect::ticker::blocking::{Ticker, interval};
 use crate::retrier::event::{Event, OnEvent};
 use crate::retrier::limits::{LastAttempt, Limits};
+use crate::retrier::sleepers::Asleep;
 use crate::time::cancel::Cancel;
 use crate::time::{BlockingSleep, Deadline, ThreadSleep};
 
@@ -195,9 +196,12 @@ where
 
     fn run_from_start(mut self) -> M::Output {
         let delay = self.call.start(Duration::ZERO);
-        if !delay.is_zero() {
+        let mut asleep = None;
+        // The first attempt is made in any case.
+        if !delay.is_zero() && fall_asleep(&self.call.options, delay, &mut asleep).is_ok() {
             self.wait(delay);
         }
+        drop(asleep);
         self.run_on(None)
     }
 
@@ -207,7 +211,11 @@ where
         loop {
             if let Some((error, mark)) = failed.take() {
                 let outcome = self.handlers.outcome(&error, mark, self.call.rules());
-                match self.call.failed(self.handlers.listener(), outcome, Some(&error), Duration::ZERO) {
+                let mut asleep = None;
+                let listener = self.handlers.listener();
+                match self.call.failed_unless(listener, outcome, Some(&error), Duration::ZERO, |options, delay| {
+                    fall_asleep(options, delay, &mut asleep).err()
+                }) {
                     Next::Stop(stop) => match self.call.stopped::<M, _, _>(Cause::Operation(error), stop) {
                         Some(output) => return output,
                         None => continue,
@@ -217,6 +225,7 @@ where
                         if !delay.is_zero() {
                             self.wait(delay);
                         }
+                        drop(asleep);
                     }
                 }
             }
@@ -261,5 +270,20 @@ where
             }
             left = self.call.remaining_wait();
         }
+    }
+}
+
+/// Counts the current thread among the sleeping ones of the retrier, if it has a limit and there is something to wait for.
+///
+/// # Errors
+/// The reason to stop, if as many as allowed are asleep.
+#[inline]
+fn fall_asleep<X: Options>(options: &X, delay: Duration, asleep: &mut Option<Asleep>) -> Result<(), StopReason> {
+    match options.sleepers() {
+        Some(sleepers) if !delay.is_zero() => {
+            *asleep = Some(sleepers.enter().ok_or(StopReason::Threads)?);
+            Ok(())
+        }
+        _ => Ok(()),
     }
 }

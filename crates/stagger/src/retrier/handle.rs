@@ -15,6 +15,7 @@ use crate::retrier::limits::{LastAttempt, Limits};
 #[cfg(target_has_atomic = "64")]
 use crate::retrier::shared::Controlled;
 use crate::retrier::shared::Shared;
+use crate::retrier::sleepers::Sleepers;
 use crate::retrier::target::{BreakerModel, BudgetModel};
 
 /// A policy together with everything that calls made through it share: budget, breaker, rules, listeners and limits.
@@ -69,6 +70,7 @@ impl Retrier {
                 listeners: Vec::new(),
                 strategy: None,
                 limits: Limits::NONE,
+                sleepers: None,
                 seed: None,
                 budget_model: None,
                 breaker_model: None,
@@ -223,6 +225,35 @@ impl Retrier {
     #[must_use]
     pub fn last_attempt(self, last: LastAttempt) -> Self {
         self.change(|shared| shared.limits.last = last)
+    }
+
+    /// Sets how many threads may be asleep at a time in the blocking calls of this retrier and its clones. Default: no limit.
+    ///
+    /// A blocking call holds its thread while it waits, so an outage can put all threads of a pool to sleep, and those that
+    /// serve other purposes with them. Where as many as allowed are asleep, a call that would have to wait stops instead,
+    /// with [`StopReason::Threads`](crate::StopReason::Threads) and its last error, and gives back what the budget charged.
+    /// Choose a limit below the size of the pool. With 0, blocking calls repeat only without a delay. A policy's spread
+    /// before the first attempt is a wait, too: without room for it, the attempt is made at once. Async calls hold no
+    /// thread, and are not counted.
+    ///
+    /// ```
+    /// use stagger::testing::NoSleep;
+    /// use stagger::{Policy, Retrier, StopReason};
+    ///
+    /// let api = Retrier::new(Policy::DEFAULT).max_sleeping_threads(0);
+    /// let error = api.blocking_call(|_| Err::<(), _>("down")).timer(NoSleep).run().unwrap_err();
+    /// assert_eq!((error.stop_reason(), error.attempts(), error.error()), (StopReason::Threads, 1, Some(&"down")));
+    /// ```
+    #[must_use]
+    pub fn max_sleeping_threads(self, most: usize) -> Self {
+        self.change(|shared| shared.sleepers = Some(Arc::new(Sleepers::new(most))))
+    }
+
+    /// Returns how many threads are asleep in the blocking calls of this retrier and its clones; 0 if there is no
+    /// [limit](Self::max_sleeping_threads), because they are not counted then.
+    #[must_use]
+    pub fn sleeping_threads(&self) -> usize {
+        self.shared.sleepers.as_ref().map_or(0, |sleepers| sleepers.asleep())
     }
 
     /// Sets the seed that the delays of every call are drawn from. For tests: calls that share a seed wait in lockstep.

@@ -4,4 +4,5 @@ pub(crate) mod event;
 pub(crate) mod handle;
 pub(crate) mod limits;
 pub(crate) mod shared;
+pub(crate) mod sleepers;
 pub(crate) mod target;

@@ -15,6 +15,7 @@ use crate::control::RetryControls;
 use crate::control::keyed::Keyed;
 use crate::retrier::event::Event;
 use crate::retrier::limits::Limits;
+use crate::retrier::sleepers::Sleepers;
 use crate::retrier::target::{BreakerModel, BudgetModel, TargetGuards};
 
 /// The state shared by the clones of a retrier.
@@ -31,6 +32,8 @@ pub struct Shared {
     pub(crate) listeners: Vec<Listener>,
     pub(crate) strategy: Option<Arc<dyn Strategy>>,
     pub(crate) limits: Limits,
+    /// The limit on sleeping threads, if there is one.
+    pub(crate) sleepers: Option<Arc<Sleepers>>,
     pub(crate) seed: Option<Seed>,
     /// The budget that was given by value.
     pub(crate) budget_model: Option<Arc<dyn BudgetModel>>,

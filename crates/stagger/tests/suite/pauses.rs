@@ -268,9 +268,8 @@ fn a_hint_is_spread_again_too() {
 fn ticks_after(period: Duration, begin: Duration, pause: Duration) -> Vec<(Duration, u64)> {
     let clock = VirtualClock::new();
     let mut cx = Context::from_waker(Waker::noop());
-    let mut tickers: Vec<_> = (0..CALLS)
-        .map(|seed| interval(period, Ratio::ZERO, Alarm(clock.clone())).seed(Seed::new(seed)))
-        .collect();
+    let mut tickers: Vec<_> =
+        (0..CALLS).map(|seed| interval(period, Ratio::ZERO, Alarm(clock.clone())).seed(Seed::new(seed))).collect();
     while clock.elapsed() < begin {
         for ticker in &mut tickers {
             while ticker.poll_tick(&mut cx).is_ready() {}
