@@ -319,6 +319,8 @@ impl<X: Options, C: Clock + Clone> Call<X, C> {
             retry.decide(outcome, permits, || clock.now(), &guards)
         };
         let decision = match decision {
+            // A policy alone has no such reason. Taken apart, the decision of its call would live in memory.
+            decision if X::PLAIN => decision,
             Decision::Retry { after, source, permit } => match refuse(&self.options, after) {
                 None => Decision::Retry { after, source, permit },
                 Some(stop) => {
@@ -374,9 +376,16 @@ impl<X: Options, C: Clock + Clone> Call<X, C> {
     #[inline]
     pub(crate) fn watch_wait(&mut self, wait: Duration) {
         if wait >= SHORTEST_WATCHED && self.flags & HINTED == 0 {
-            self.not_before = NotBefore::after(wait, self.clock.now());
-            self.flags |= WATCHED;
+            self.set_watched(wait);
         }
+    }
+
+    // Out of line, or calls without delays would pay for it in registers.
+    #[cold]
+    #[inline(never)]
+    fn set_watched(&mut self, wait: Duration) {
+        self.not_before = NotBefore::after(wait, self.clock.now());
+        self.flags |= WATCHED;
     }
 
     /// Forgets a wait that is not waited to its end.

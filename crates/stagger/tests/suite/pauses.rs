@@ -1,10 +1,10 @@
 //! The machine sleeps during a wait, or the process is stopped: all timers that came due meanwhile fire at once.
 
+use core::cell::RefCell;
 use core::future::Future;
 use core::pin::{Pin, pin};
 use core::task::{Context, Poll, Waker};
 use core::time::Duration;
-use std::cell::RefCell;
 use std::rc::Rc;
 
 use stagger::reconnect::interval;
