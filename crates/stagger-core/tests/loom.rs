@@ -7,6 +7,7 @@ mod loom {
     mod breaker;
     mod budgets;
     mod controlled;
+    mod keyed;
     mod latencies;
     mod support;
 }

@@ -2,10 +2,21 @@ use core::borrow::Borrow;
 use core::fmt;
 use core::hash::Hash;
 use core::num::NonZeroUsize;
-use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
 use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError};
+
+// Core's loom models compile this file.
+#[cfg(not(loom))]
+use {
+    core::sync::atomic::{AtomicU64, Ordering},
+    std::sync::RwLock,
+};
+#[cfg(loom)]
+use {
+    loom::sync::RwLock,
+    loom::sync::atomic::{AtomicU64, Ordering},
+};
 
 use stagger_core::guard::Now;
 use stagger_core::{Breaker, Budget, Instant};
