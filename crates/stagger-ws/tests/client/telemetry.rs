@@ -6,10 +6,11 @@ use std::sync::{Arc, Mutex};
 
 use http::Request;
 use metrics_util::debugging::{DebugValue, DebuggingRecorder};
-use stagger::Retrier;
+use stagger::{Jitter, Policy, Retrier};
 use stagger_ws::{Client, Message, Outbox};
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::{sleep, timeout};
+use tracing::Level;
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::fmt::format::FmtSpan;
 
@@ -18,7 +19,7 @@ use super::events::events;
 use super::peer::Step::{Echo, Hang, Upgrade, Wait};
 use super::peer::rejection;
 use super::reconnect_loop::run;
-use super::scripted_server::{DOUBLING, ScriptedServer, secs, seeded};
+use super::scripted_server::{DOUBLING, ScriptedServer, ms, secs, seeded};
 
 fn named(target: &str) -> Retrier {
     seeded(DOUBLING, 7).named(target)
@@ -161,9 +162,14 @@ impl<'a> MakeWriter<'a> for Log {
 
 /// Runs a client in virtual time. Returns what it logs.
 fn log_of(client: impl Future<Output = ()>) -> String {
+    log_at(Level::TRACE, client)
+}
+
+/// Returns what it logs at this level and at more severe ones.
+fn log_at(level: Level, client: impl Future<Output = ()>) -> String {
     let log = Log::default();
     let subscriber = tracing_subscriber::fmt()
-        .with_max_level(tracing::Level::TRACE)
+        .with_max_level(level)
         .with_span_events(FmtSpan::CLOSE)
         .with_ansi(false)
         .with_writer(log.clone())
@@ -182,6 +188,33 @@ fn logs_of_all_clients_of_a_target_are_limited_together() {
         }
     });
     assert_eq!(log.matches("giving up").count(), 1, "{log}");
+}
+
+/// Runs a client of this target that gives up after two attempts, a millisecond apart.
+async fn give_up_at_once(target: &str) {
+    let quick = Policy::constant(ms(1)).jitter(Jitter::None).max_attempts(2);
+    let retrier = seeded(quick, 7).named(target);
+    run(&mut ScriptedServer::new([]).over_pipes().retrier(retrier).reconnect_loop()).await.unwrap_err();
+}
+
+#[test]
+fn a_client_that_gives_up_right_after_a_failure_is_logged() {
+    let log = log_of(give_up_at_once("quick"));
+    assert_eq!((log.matches("reconnecting").count(), log.matches("giving up").count()), (1, 1), "{log}");
+}
+
+/// The level of a subscriber can change while the program runs.
+#[test]
+fn failures_that_are_filtered_out_take_no_slot() {
+    for (level, messages) in [(Level::ERROR, &[][..]), (Level::WARN, &["giving up"]), (Level::DEBUG, &["reconnecting"])]
+    {
+        let log = log_at(level, give_up_at_once("filtered"));
+        assert!(!messages.is_empty() || log.is_empty(), "{level}: {log}");
+        for message in messages {
+            let is_first = |line: &str| line.contains(message) && line.contains(" silenced=0 ");
+            assert!(log.lines().any(is_first), "{level}: {log}");
+        }
+    }
 }
 
 #[test]

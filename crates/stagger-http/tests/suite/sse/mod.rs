@@ -2,6 +2,7 @@
 
 mod answers;
 mod guards;
+mod node;
 mod parser;
 mod parser_laws;
 mod reconnect;
