@@ -51,6 +51,19 @@ fn at_info_an_outage_is_told_by_its_first_call_and_the_retries_take_no_slot() {
     assert!(lines[0].contains("silenced=0"), "{lines:?}");
 }
 
+#[test]
+fn each_target_has_slots_of_its_own() {
+    let logs = Logs::at(Level::DEBUG);
+    let both = Retrier::new(POLICY).on_event(observe::tracing_with_clock(VirtualClock::new()));
+    for target in ["one", "two"] {
+        let api = both.clone().named(target);
+        let _ = logs.during(|| api.blocking_call(|_| Err::<(), _>("no")).timer(NoSleep).run());
+        let lines = logs.take();
+        assert_eq!(lines.len(), 2, "{lines:?}");
+        assert!(lines.iter().all(|line| line.contains(&format!("target_name={target:?}"))), "{lines:?}");
+    }
+}
+
 /// The level of a subscriber can change while the program runs.
 #[test]
 fn events_that_are_filtered_out_take_no_slot() {
