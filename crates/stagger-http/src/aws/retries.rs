@@ -1,6 +1,6 @@
 use core::fmt;
+use core::time::Duration;
 use std::sync::Arc;
-use std::time::Duration;
 
 use aws_smithy_runtime_api::box_error::BoxError;
 use aws_smithy_runtime_api::client::interceptors::Intercept;

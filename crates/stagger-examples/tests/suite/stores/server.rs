@@ -1,5 +1,6 @@
+use core::net::SocketAddr;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
@@ -31,7 +32,7 @@ impl Server {
         thread::spawn(move || {
             for connection in listener.incoming() {
                 let (requests, reply) = (Arc::clone(&requests), Arc::clone(&reply));
-                thread::spawn(move || serve(connection.unwrap(), &requests, &*reply));
+                thread::spawn(move || serve(&connection.unwrap(), &requests, &*reply));
             }
         });
         server
@@ -47,8 +48,8 @@ impl Server {
     }
 }
 
-fn serve(connection: TcpStream, requests: &Mutex<Vec<String>>, reply: &dyn Fn(usize) -> Reply) {
-    let mut reader = BufReader::new(&connection);
+fn serve(connection: &TcpStream, requests: &Mutex<Vec<String>>, reply: &dyn Fn(usize) -> Reply) {
+    let mut reader = BufReader::new(connection);
     while let Some(head) = read_head(&mut reader) {
         let length = header(&head, "content-length").map_or(0, |length| length.parse().unwrap());
         let mut body = vec![0; length];
@@ -58,7 +59,7 @@ fn serve(connection: TcpStream, requests: &Mutex<Vec<String>>, reply: &dyn Fn(us
             requests.push(head);
             requests.len() - 1
         };
-        let mut stream = &connection;
+        let mut stream = connection;
         // A client may close its connection before it has read everything.
         let is_open = match reply(number) {
             Reply::Response(status, headers, body) => {
