@@ -17,7 +17,7 @@
 //! - **A request keeps its signature**, which services accept for 5 to 15 minutes: end the retries before, by `max_elapsed`.
 //! - A success whose body reports an error, as S3 may send it for a copy, is not retried, nor is a 409.
 //! - Services that do not speak HTTP, such as the file system, are not retried.
-//! - The transport below follows redirects. See [`tower`](crate::tower) for what that means.
+//! - The transport below follows redirects. See [`tower`] for what that means.
 
 use core::fmt;
 use core::pin::{Pin, pin};
