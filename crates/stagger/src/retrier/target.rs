@@ -9,6 +9,7 @@ use stagger_core::{Breaker, Budget};
 /// A budget of which a retrier can make more, for further targets.
 pub(crate) trait BudgetModel: Send + Sync {
     /// Returns a new budget with the same settings, or `None` if the targets share this one.
+    #[cfg_attr(not(target_has_atomic = "64"), allow(dead_code, reason = "guards by target need 64-bit atomics"))]
     fn fresh(&self) -> Option<Arc<dyn Budget>>;
 }
 
@@ -21,6 +22,7 @@ impl<B: Budget + 'static> BudgetModel for B {
 /// A breaker of which a retrier can make more, for further targets.
 pub(crate) trait BreakerModel: Send + Sync {
     /// Returns a new breaker with the same settings, or `None` if the targets share this one.
+    #[cfg_attr(not(target_has_atomic = "64"), allow(dead_code, reason = "guards by target need 64-bit atomics"))]
     fn fresh(&self) -> Option<Arc<dyn Breaker>>;
 }
 
@@ -38,6 +40,7 @@ pub(crate) struct TargetGuards {
 }
 
 impl TargetGuards {
+    #[cfg_attr(not(target_has_atomic = "64"), allow(dead_code, reason = "guards by target need 64-bit atomics"))]
     pub(crate) fn is_at_rest(&self, now: &dyn Now) -> bool {
         self.budget.as_ref().is_none_or(|budget| budget.is_at_rest(now))
             && self.breaker.as_ref().is_none_or(|breaker| breaker.is_at_rest(now))

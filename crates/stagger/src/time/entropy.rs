@@ -30,7 +30,9 @@ fn next_count() -> u64 {
 
     static COUNT: Mutex<u64> = Mutex::new(0);
     let mut count = COUNT.lock().unwrap_or_else(PoisonError::into_inner);
-    core::mem::replace(&mut *count, count.wrapping_add(1))
+    let before = *count;
+    *count = before.wrapping_add(1);
+    before
 }
 
 /// Mixes the process seed, the count and the time. Copies of one process share the first two.
