@@ -22,9 +22,8 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use crate::commands::{
-    autobahn, bench, checksums, cold_build, deb, deny, dist, image, lowest, msrv, mutants, package,
-    prose as prose_command, public_api as public_api_command, release_check, release_notes, rpm, sbom, semver, size,
-    soak, truth, tsan,
+    autobahn, bench, checksums, deb, deny, dist, image, lowest, msrv, mutants, package, prose as prose_command,
+    public_api as public_api_command, release_check, release_notes, rpm, sbom, semver, size, soak, truth, tsan,
 };
 
 /// A message for the terminal.
@@ -38,7 +37,7 @@ struct Command {
     run: fn(&[OsString]) -> Result,
 }
 
-const COMMANDS: [Command; 24] = [
+const COMMANDS: [Command; 23] = [
     Command { name: "ci", about: "run all checks; `ci --help` lists its options", run: ci::run },
     Command { name: "bench", about: "run the benchmarks against other crates", run: bench::run },
     Command {
@@ -122,11 +121,6 @@ const COMMANDS: [Command; 24] = [
         run: sbom::run,
     },
     Command { name: "checksums", about: "write the checksums of the files in target/dist", run: checksums::run },
-    Command {
-        name: "cold-build",
-        about: "measure a first build of the library beside those of its peers; takes minutes",
-        run: cold_build::run,
-    },
 ];
 
 fn main() -> ExitCode {

@@ -3,7 +3,6 @@
 pub(crate) mod autobahn;
 pub(crate) mod bench;
 pub(crate) mod checksums;
-pub(crate) mod cold_build;
 pub(crate) mod deb;
 pub(crate) mod deny;
 pub(crate) mod dist;
