@@ -120,7 +120,7 @@ const COMMANDS: [Command; 23] = [
         about: "list what the program is built from, as CycloneDX (cargo-cyclonedx)",
         run: sbom::run,
     },
-    Command { name: "checksums", about: "write the checksums of the files in target/dist", run: checksums::run },
+    Command { name: "checksums", about: "write the checksums of the files in target/artifacts", run: checksums::run },
 ];
 
 fn main() -> ExitCode {

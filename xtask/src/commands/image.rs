@@ -54,7 +54,7 @@ mod tests {
     #[test]
     fn the_architecture_of_an_image_is_that_of_the_archive() {
         for (name, want) in [
-            ("target/dist/stagger-0.1.0-x86_64-unknown-linux-musl.tar.gz", Some("amd64")),
+            ("target/artifacts/stagger-0.1.0-x86_64-unknown-linux-musl.tar.gz", Some("amd64")),
             ("stagger-0.1.0-aarch64-unknown-linux-musl.tar.gz", Some("arm64")),
             ("stagger-0.1.0-riscv64gc-unknown-linux-musl.tar.gz", None),
         ] {

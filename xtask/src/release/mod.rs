@@ -2,5 +2,6 @@
 
 pub(crate) mod archive;
 pub(crate) mod changelog;
+pub(crate) mod notices;
 pub(crate) mod readiness;
 pub(crate) mod stage;

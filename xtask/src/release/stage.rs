@@ -8,16 +8,20 @@ use std::path::{Path, PathBuf};
 use lexopt::{Arg, Parser, ValueExt};
 
 use super::archive::{Entry, gz};
+use super::notices::notices;
 use crate::Result;
 use crate::shell::Shell;
 use crate::workspace::{Workspace, root};
 
 /// Where the files of a release are written, from the root of the workspace. The manifest of the program names it, for the
 /// Debian and RPM packages.
-pub(crate) const DIST: &str = "target/dist";
+pub(crate) const DIST: &str = "target/artifacts";
 
 /// Documents of the root that belong into each archive.
 const DOCUMENTS: [&str; 4] = ["README.md", "CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT"];
+
+/// The file with the licenses of what the program contains.
+const NOTICES: &str = "LICENSES-OF-DEPENDENCIES.txt";
 
 /// Shells, with the name of the file in which each looks for the completions of `stagger`.
 const SHELLS: [(&str, &str); 5] = [
@@ -78,6 +82,7 @@ impl Program {
         for name in DOCUMENTS {
             files.push(file(name, fs::read(root().join(name))?));
         }
+        files.push(file(NOTICES, notices(&self.target)?.into_bytes()));
         let Generated { pages, completions } = self.generate()?;
         files.extend(pages.into_iter().map(|page| below("man", page)));
         files.extend(completions.into_iter().map(|script| below("completions", script)));
@@ -87,6 +92,7 @@ impl Program {
     /// Returns the files of a package of a Linux distribution, with their places in the file system.
     pub(crate) fn package(&self) -> Result<Vec<Entry>> {
         let mut files = vec![self.entry("usr/bin/")?];
+        files.push(file(&format!("usr/share/doc/stagger/{NOTICES}"), notices(&self.target)?.into_bytes()));
         let Generated { pages, completions } = self.generate()?;
         for page in pages {
             files.push(file(&format!("usr/share/man/man1/{}.gz", page.path), gz(&page.content)?));
