@@ -3,8 +3,8 @@ use std::fs;
 use std::path::Path;
 
 use crate::Result;
-use crate::release::archive::unpacked;
-use crate::release::stage::dist;
+use crate::release::archive::{Entry, unpacked};
+use crate::release::stage::{dist, write};
 use crate::workspace::root;
 
 /// The architectures of an image, as container tools name them, with the beginning of the targets' names.
@@ -17,11 +17,9 @@ pub(crate) fn run(arguments: &[OsString]) -> Result {
     }
     let context = dist()?.join("image");
     for archive in arguments {
-        let directory = context.join(architecture(Path::new(archive))?);
-        fs::create_dir_all(&directory)?;
-        let program = directory.join("stagger");
-        fs::write(&program, unpacked(Path::new(archive), "stagger")?)?;
-        make_executable(&program)?;
+        let content = unpacked(Path::new(archive), "stagger")?;
+        let program = Entry { path: "stagger".to_owned(), content, is_executable: true };
+        write(&context.join(architecture(Path::new(archive))?), &[program])?;
     }
     fs::copy(root().join(".github/Dockerfile"), context.join("Dockerfile"))?;
     println!("{}", context.display());
@@ -33,18 +31,6 @@ fn architecture(archive: &Path) -> Result<&'static str> {
     let name = archive.file_name().unwrap_or_default().to_string_lossy();
     let found = ARCHITECTURES.iter().find(|(_, target)| name.contains(&format!("-{target}")));
     Ok(found.ok_or_else(|| format!("no image is built for the target of {name}"))?.0)
-}
-
-#[cfg(unix)]
-fn make_executable(program: &Path) -> Result {
-    use std::os::unix::fs::PermissionsExt;
-
-    Ok(fs::set_permissions(program, fs::Permissions::from_mode(0o755))?)
-}
-
-#[cfg(not(unix))]
-fn make_executable(_: &Path) -> Result {
-    Err("an image can be laid out on Unix only: its files need permissions".into())
 }
 
 #[cfg(test)]

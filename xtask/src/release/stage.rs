@@ -133,9 +133,25 @@ pub(crate) fn write(directory: &Path, files: &[Entry]) -> Result {
     for entry in files {
         let path = directory.join(&entry.path);
         fs::create_dir_all(path.parent().unwrap_or(directory))?;
-        fs::write(path, &entry.content)?;
+        fs::write(&path, &entry.content)?;
+        if entry.is_executable {
+            make_executable(&path)?;
+        }
     }
     Ok(())
+}
+
+/// Lets everybody execute a file. The tools that find out what a program requires look at programs only.
+#[cfg(unix)]
+fn make_executable(path: &Path) -> Result {
+    use std::os::unix::fs::PermissionsExt;
+
+    Ok(fs::set_permissions(path, fs::Permissions::from_mode(0o755))?)
+}
+
+#[cfg(not(unix))]
+fn make_executable(_: &Path) -> Result {
+    Err("packages and images can be built on Unix only: their files need permissions".into())
 }
 
 /// Returns the directory for the files of a release; creates it if necessary.
@@ -204,6 +220,18 @@ mod tests {
         assert_eq!(parse(&[]).unwrap(), None);
         assert_eq!(parse(&["--target", "aarch64-apple-darwin"]).unwrap().as_deref(), Some("aarch64-apple-darwin"));
         assert!(parse(&["--tarket", "x"]).is_err());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn only_written_programs_are_executable() {
+        use std::os::unix::fs::PermissionsExt;
+
+        let directory = tempfile::tempdir().unwrap();
+        let program = Entry { is_executable: true, ..file("usr/bin/stagger", Vec::new()) };
+        write(directory.path(), &[program, file("usr/share/x", Vec::new())]).unwrap();
+        let mode = |path| fs::metadata(directory.path().join(path)).unwrap().permissions().mode() & 0o111;
+        assert_eq!((mode("usr/bin/stagger"), mode("usr/share/x")), (0o111, 0));
     }
 
     #[test]
