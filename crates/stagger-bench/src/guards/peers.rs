@@ -8,7 +8,7 @@ use std::sync::{Arc, LazyLock};
 use failsafe::failure_policy::{ConsecutiveFailures, SuccessRateOverTimeWindow, consecutive_failures};
 use failsafe::{CircuitBreaker as _, Config, StateMachine, backoff};
 use google_cloud_gax::retry_throttler::{AdaptiveThrottler, CircuitBreaker, RetryThrottlerArg, SharedRetryThrottler};
-use governor::{DefaultDirectRateLimiter, Quota};
+use governor::{DefaultDirectRateLimiter, DefaultKeyedRateLimiter, Quota};
 use recloser::Recloser;
 use tower::retry::budget::{Budget as _, TpsBudget};
 use tower_resilience_retry::{RetryBudget, RetryBudgetBuilder};
@@ -43,6 +43,12 @@ pub(super) fn cases() -> Vec<Case> {
             repeat(n, &*LIMITER, |limiter| limiter.check().is_ok());
         })
         .note("reads the clock, after a calibration by a busy loop"),
+        Case::wait(Table::GuardsFailure, Role::Peer, "governor, keyed: check of a key that it has", |n| {
+            repeat(n, &*HOSTS, |limiter| limiter.check_key(&7).is_ok());
+        })
+        .note("one of 1,000 keys; reads the clock, after a calibration by a busy loop"),
+        Case::wait(Table::GuardsFailure, Role::Peer, "governor, keyed: check of a new key", new_keys)
+            .note("keeps every key; reads the clock, after a calibration by a busy loop"),
         failure("recloser: a failure", |n| recloser(n, FAILURE)),
         failure("failsafe, consecutive failures: a failure", |n| consecutive(n, FAILURE)),
     ]
@@ -69,6 +75,25 @@ static THROTTLER: LazyLock<SharedRetryThrottler> =
 
 static LIMITER: LazyLock<DefaultDirectRateLimiter> =
     LazyLock::new(|| DefaultDirectRateLimiter::direct(Quota::per_second(NonZeroU32::MAX)));
+
+static HOSTS: LazyLock<DefaultKeyedRateLimiter<u64>> = LazyLock::new(hosts);
+
+/// Creates a limiter with 1,000 keys.
+fn hosts() -> DefaultKeyedRateLimiter<u64> {
+    let limiter = DefaultKeyedRateLimiter::keyed(Quota::per_second(NonZeroU32::MAX));
+    for key in 0..1_000 {
+        let _ = limiter.check_key(&key);
+    }
+    limiter
+}
+
+/// Checks keys that the limiter does not have. It is a new one for each run, because it keeps them all.
+fn new_keys(iterations: u64) {
+    let limiter = black_box(hosts());
+    for key in 1_000..1_000 + iterations {
+        black_box(&limiter.check_key(&key).is_ok());
+    }
+}
 
 /// Runs an operation on a guard that all threads share.
 fn repeat<G: ?Sized, R>(iterations: u64, guard: &'static G, operation: impl Fn(&'static G) -> R) {

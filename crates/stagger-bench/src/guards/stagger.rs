@@ -1,11 +1,13 @@
 //! The cost of the guards of this project, behind `dyn` as in a call.
 
 use core::hint::black_box;
+use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
 use std::sync::LazyLock;
 
 use stagger::breaker::{CircuitBreaker, CircuitBreakerBuilder, Window};
 use stagger::budget::{self, Adaptive, Concurrent, ControlledBudget, Lifetime, SuccessRate, Throttle, Tokens};
+use stagger::guard::Keyed;
 use stagger::{
     Breaker, Budget, FailureKind, Instant, Outcome, Policy, Ratio, Seed, guard::Now, hedge::Hedge, hedge::HedgeState,
     hedge::Latencies, policy, time::Clock as _, time::SystemClock,
@@ -75,6 +77,10 @@ pub(super) fn cases() -> Vec<Case> {
         failure("CircuitBreaker, consecutive failures: a failure", |n| {
             admit_and_record(n, shared!(CircuitBreaker, consecutive(PLENTY)), &Outcome::TRANSIENT);
         }),
+        failure("Keyed, a key that it has: of and Tokens::try_acquire", |n| keyed(n, shared!(Hosts, hosts()), |_| 7))
+            .note("one of 1,000 keys; reads the clock"),
+        failure("Keyed, a new key: of and Tokens::try_acquire", |n| keyed(n, shared!(Hosts, hosts()), |n| 1_000 + n))
+            .note("replaces the least recently used of 32 of 1,000; reads the clock"),
         failure("CircuitBreaker, open: a rejection", |n| rejected(n, shared!(CircuitBreaker, open()))).note(CLOCK),
     ]
 }
@@ -144,6 +150,28 @@ fn call(iterations: u64, budget: &dyn Budget, outcome: &Outcome) {
 fn try_acquire(iterations: u64, budget: &dyn Budget) {
     let budget = black_box(budget);
     for _ in 0..iterations {
+        black_box(&budget.try_acquire(FailureKind::Transient, &Present));
+    }
+}
+
+type Hosts = Keyed<u64, Tokens>;
+
+/// Creates a collection that is full, with 1,000 keys.
+fn hosts() -> Hosts {
+    let hosts = Keyed::budgets(Tokens::new);
+    for key in 0..1_000 {
+        let _ = hosts.of(&key, Instant::ZERO);
+    }
+    hosts
+}
+
+/// Looks up the guard of a key for each of these calls, and runs the budget operation of a retry.
+fn keyed(iterations: u64, hosts: &Hosts, key: fn(u64) -> u64) {
+    /// Calls of all runs and threads, so that no two have the same number.
+    static CALLS: AtomicU64 = AtomicU64::new(0);
+    let (hosts, first) = (black_box(hosts), CALLS.fetch_add(iterations, Ordering::Relaxed));
+    for number in first..first + iterations {
+        let budget = hosts.of(&key(number), Present.now());
         black_box(&budget.try_acquire(FailureKind::Transient, &Present));
     }
 }
