@@ -32,8 +32,8 @@ pub(crate) struct Call<X: Options, C: Clock + Clone> {
     /// Drawn at the first failure or for the spread: a call that succeeds does not need one.
     pub(super) seed: Seed,
     pub(super) permits: X::Held<C>,
-    /// Valid if `HINTED` or `WATCHED` is set.
-    not_before: NotBefore,
+    /// Valid if [`wait`](super::wait) says so in the flags.
+    pub(super) not_before: NotBefore,
     pub(crate) phase: Phase,
     pub(super) flags: u8,
 }
@@ -64,14 +64,6 @@ pub(super) const SEEDED: u8 = 1;
 const NESTED: u8 = 2;
 /// The caller has cancelled the call.
 const CANCELLED: u8 = 4;
-/// `not_before` is set, because a hint determined the current wait; [`remaining_wait`](Call::remaining_wait) clears it.
-const HINTED: u8 = 8;
-/// `not_before` is set, to find out how late the timer fires; [`remaining_wait`](Call::remaining_wait) clears it.
-const WATCHED: u8 = 16;
-
-/// The shortest wait that is spread again after a pause. What shorter ones are spread over is hardly longer, and they save
-/// two readings of the clock.
-const SHORTEST_WATCHED: Duration = Duration::from_millis(100);
 
 impl<X: Options, C: Clock + Clone> Call<X, C> {
     #[inline]
@@ -365,62 +357,6 @@ impl<X: Options, C: Clock + Clone> Call<X, C> {
         self.options.strategy().is_some() || self.policy().needs_seed(outcome, resolution)
     }
 
-    /// Remembers the end of a wait that a hint asked for.
-    #[cold]
-    fn set_not_before(&mut self, wait: Duration) {
-        self.not_before = NotBefore::after(wait, self.clock.now());
-        self.flags |= HINTED;
-    }
-
-    /// Remembers the end of a wait that begins now, so that it can be spread again if it is overslept.
-    #[inline]
-    pub(crate) fn watch_wait(&mut self, wait: Duration) {
-        if wait >= SHORTEST_WATCHED && self.flags & HINTED == 0 {
-            self.set_watched(wait);
-        }
-    }
-
-    // Out of line, or calls without delays would pay for it in registers.
-    #[cold]
-    #[inline(never)]
-    fn set_watched(&mut self, wait: Duration) {
-        self.not_before = NotBefore::after(wait, self.clock.now());
-        self.flags |= WATCHED;
-    }
-
-    /// Forgets a wait that is not waited to its end.
-    pub(crate) const fn forget_wait(&mut self) {
-        self.flags &= !(HINTED | WATCHED);
-    }
-
-    /// Returns for how long to wait again after the timer has fired. Of a wait that a hint asked for, something may be left:
-    /// a timer may fire early, and such a retry must not start early. A wait that ended long ago is spread again, once.
-    #[inline]
-    pub(crate) fn remaining_wait(&mut self) -> Option<Duration> {
-        if self.flags & (HINTED | WATCHED) == 0 { None } else { self.watched_wait() }
-    }
-
-    #[cold]
-    fn watched_wait(&mut self) -> Option<Duration> {
-        let now = self.clock.now();
-        if self.flags & HINTED != 0 {
-            let left = self.not_before.remaining(now);
-            if !left.is_zero() {
-                return Some(left);
-            }
-        }
-        self.forget_wait();
-        let late = self.not_before.late(now);
-        if late.as_secs() == 0 {
-            return None;
-        }
-        self.draw_seed();
-        RetryMachine::new(self.options.policy(), &mut self.state, self.seed)
-            .deadline(self.options.deadline())
-            .strategy(self.options.strategy())
-            .spread_again(late, now)
-    }
-
     /// Returns whether the caller has cancelled. `is_ready` is not called again once it has returned true: it may poll a
     /// future.
     #[inline]
@@ -538,7 +474,7 @@ impl<X: Options, C: Clock + Clone> Call<X, C> {
     }
 
     #[inline]
-    fn draw_seed(&mut self) {
+    pub(super) fn draw_seed(&mut self) {
         if self.flags & SEEDED == 0 {
             self.seed = self.options.retrier().and_then(|retrier| retrier.seed).unwrap_or_else(entropy::seed);
             self.flags |= SEEDED;

@@ -12,3 +12,4 @@ pub(crate) mod parked;
 pub(crate) mod permits;
 pub(crate) mod poll;
 pub mod scope;
+mod wait;
