@@ -144,7 +144,7 @@ impl<P: RequestHead> RequestTracker<P> {
         let by_request = match settings.conditional_writes {
             #[cfg(any(feature = "object-store", feature = "opendal"))]
             ConditionalWrites::OnlyIfUnsent
-                if crate::storage::is_conditional_write(self.head.method(), self.head.headers()) =>
+                if crate::request::storage::is_conditional_write(self.head.method(), self.head.headers()) =>
             {
                 Idempotency::OnlyIfUnsent
             }

@@ -6,3 +6,5 @@ pub(crate) mod extensions;
 pub(crate) mod hyper;
 pub(crate) mod idempotency;
 pub(crate) mod progress;
+#[cfg(any(feature = "object-store", feature = "opendal"))]
+pub(crate) mod storage;

@@ -32,8 +32,8 @@ use object_store::{ClientOptions, Result};
 use stagger::time::Sleep;
 use stagger::{Outcome, classify};
 
+use super::send::send;
 use crate::request::progress::RequestProgress;
-use crate::storage;
 use crate::tower::{Error, RetryLayer};
 
 /// A connector whose clients retry. See the [module](self).
@@ -80,7 +80,7 @@ where
 {
     async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
         let client = &self.inner;
-        let end = storage::send(&self.layer, request, move |request| client.execute(request)).await;
+        let end = send(&self.layer, request, move |request| client.execute(request)).await;
         end.map_err(|error| match error {
             Error::Service(error) => error,
             // A kind that the store itself does not retry.

@@ -31,8 +31,8 @@ use opendal_core::{Buffer, Error, ErrorKind, HttpBody, HttpTransport, HttpTransp
 use stagger::time::Sleep;
 use stagger::{Outcome, classify};
 
+use super::send::send;
 use crate::request::progress::RequestProgress;
-use crate::storage;
 use crate::tower::{self, RetryLayer};
 
 /// A layer that retries the HTTP requests of an operator. See the [module](self).
@@ -79,7 +79,7 @@ where
     async fn fetch(&self, request: Request<Buffer>) -> Result<Response<HttpBody>> {
         let inner = &self.inner;
         let fetch = move |request| async move { Ok(inner.fetch(request).await?.map(DrainableBody)) };
-        let end = storage::send(&self.layer, request, fetch).await;
+        let end = send(&self.layer, request, fetch).await;
         end.map(|response| response.map(|DrainableBody(body)| body)).map_err(|error| match error {
             tower::Error::Service(error) => error,
             tower::Error::Rejected(rejected) => {
