@@ -133,7 +133,7 @@ pub use error::boxed::BoxedError;
 pub use error::call_error::{Cause, Error, Report, RetryResultExt};
 pub use error::chain::display_chain;
 pub use error::rejected::Rejected;
-pub use error::stop::{provide_stop_reason, stop_reason};
+pub use error::stop::stop_reason;
 pub use queue::batch;
 pub use retrier::handle::Retrier;
 pub use retrier::limits::LastAttempt;

@@ -31,3 +31,4 @@ pub use sqlite::sqlite;
 pub use sqlstate::sqlstate;
 
 pub use crate::error::links::links;
+pub use crate::error::stop::provide_stop_reason;

@@ -34,7 +34,8 @@ pub fn stop_reason(error: &(dyn core::error::Error + 'static)) -> Option<StopRea
 ///
 /// ```
 /// use std::{error::Error, fmt};
-/// use stagger::{StopReason, provide_stop_reason, stop_reason};
+/// use stagger::classify::provide_stop_reason;
+/// use stagger::{StopReason, stop_reason};
 ///
 /// #[derive(Debug)]
 /// struct GaveUp(StopReason);

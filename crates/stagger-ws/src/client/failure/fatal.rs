@@ -55,7 +55,7 @@ impl fmt::Display for Fatal {
 
 impl Error for Fatal {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
-        stagger::provide_stop_reason(self.stop_reason);
+        stagger::classify::provide_stop_reason(self.stop_reason);
         Some(&self.cause)
     }
 }
