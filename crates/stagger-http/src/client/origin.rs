@@ -1,5 +1,6 @@
 use core::fmt;
 
+#[cfg(any(feature = "tower", test))]
 use http::{HeaderMap, Uri, header};
 
 /// The origin of a request: its scheme, host and port, in one form for all ways to write them. Budgets and breakers are kept
@@ -19,6 +20,7 @@ impl<'r> Origin<'r> {
 
     /// Returns the origin of a request to this URI. If only its path is there, as on a connection that is already open, the
     /// host is that of the header `Host`.
+    #[cfg(any(feature = "tower", test))]
     pub(crate) fn of(uri: &'r Uri, headers: &'r HeaderMap) -> Self {
         let scheme = uri.scheme_str().unwrap_or("");
         if let Some(host) = uri.host() {

@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::body_replay::BodyReplay;
 use super::failure::StatusFailure;
 use super::hops::Hops;
-use super::settings::{ConditionalWrites, CredentialFuture, HeaderMode, Settings};
+use super::settings::{CredentialFuture, HeaderMode, Settings};
 use crate::header::{IDEMPOTENCY_KEY, RESERVATION_TOKEN, RETRY_ATTEMPT, TIMEOUT_MS};
 use crate::request::extensions::Deadline;
 use crate::request::idempotency::Idempotency;
@@ -143,7 +143,7 @@ impl<P: RequestHead> RequestTracker<P> {
     fn idempotency(&self, settings: &Settings<P>) -> Idempotency {
         let by_request = match settings.conditional_writes {
             #[cfg(any(feature = "object-store", feature = "opendal"))]
-            ConditionalWrites::OnlyIfUnsent
+            super::settings::ConditionalWrites::OnlyIfUnsent
                 if crate::request::storage::is_conditional_write(self.head.method(), self.head.headers()) =>
             {
                 Idempotency::OnlyIfUnsent
