@@ -17,7 +17,10 @@ pub(crate) use drain::{BodyDrain, poll_begin};
 pub use failure::StatusFailure;
 pub(crate) use hops::Hops;
 pub(crate) use options::retry_options;
+#[cfg(feature = "reqwest-middleware")]
 pub(crate) use origin::Origin;
+#[cfg(feature = "tower")]
+pub(crate) use origin::OriginOf;
 pub(crate) use outcome::outcome_of_error;
 pub(crate) use refresh::poll_refresh;
 #[cfg(feature = "reqwest-middleware")]

@@ -1,7 +1,7 @@
 use core::fmt;
 
 #[cfg(any(feature = "tower", test))]
-use http::{HeaderMap, Uri, header};
+use http::{HeaderMap, Uri, header, uri::Authority};
 
 /// The origin of a request: its scheme, host and port, in one form for all ways to write them. Budgets and breakers are kept
 /// by it.
@@ -21,23 +21,46 @@ impl<'r> Origin<'r> {
     /// Returns the origin of a request to this URI. If only its path is there, as on a connection that is already open, the
     /// host is that of the header `Host`.
     #[cfg(any(feature = "tower", test))]
-    pub(crate) fn of(uri: &'r Uri, headers: &'r HeaderMap) -> Self {
+    fn of(uri: &'r Uri, headers: &'r HeaderMap) -> Self {
         let scheme = uri.scheme_str().unwrap_or("");
-        if let Some(host) = uri.host() {
-            return Self::new(scheme, host, uri.port_u16());
-        }
-        let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or("");
-        match host.rsplit_once(':').map(|(name, port)| (name, port.parse())) {
-            Some((name, Ok(port))) => Self::new(scheme, name, Some(port)),
-            _ => Self::new(scheme, host, None),
-        }
+        let in_header = || headers.get(header::HOST).and_then(|host| host.to_str().ok());
+        let authority = uri.authority().map(Authority::as_str).or_else(in_header).unwrap_or("");
+        // `Authority::host` and `port` search the text several times, by ways made for long ones.
+        let after_last = |text: &'r str, byte| Some(text.split_at(text.bytes().rposition(|b| b == byte)?));
+        let address = after_last(authority, b'@').map_or(authority, |(_, at)| at.trim_start_matches('@'));
+        let (host, port) = match after_last(address, b':') {
+            Some((host, ":")) => (host, None),
+            // A colon within an address of IPv6 is not followed by a number alone.
+            Some((host, port)) => {
+                port.trim_start_matches(':').parse().map_or((address, None), |port| (host, Some(port)))
+            }
+            None => (address, None),
+        };
+        Self::new(scheme, host, port)
+    }
+}
+
+/// The origin of a request, found when it is written: only a call whose guards are kept by origin needs it.
+#[cfg(any(feature = "tower", test))]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OriginOf<'r> {
+    pub(crate) uri: &'r Uri,
+    pub(crate) headers: &'r HeaderMap,
+}
+
+#[cfg(any(feature = "tower", test))]
+impl fmt::Display for OriginOf<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Origin::of(self.uri, self.headers).fmt(f)
     }
 }
 
 impl fmt::Display for Origin<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let lower = |f: &mut fmt::Formatter<'_>, text: &str| {
-            text.chars().try_for_each(|c| fmt::Write::write_char(f, c.to_ascii_lowercase()))
+        // Written at every call, and nearly always in lower case already.
+        let lower = |f: &mut fmt::Formatter<'_>, text: &str| match text.bytes().any(|byte| byte.is_ascii_uppercase()) {
+            true => f.write_str(&text.to_ascii_lowercase()),
+            false => f.write_str(text),
         };
         lower(f, self.scheme)?;
         f.write_str("://")?;
@@ -62,7 +85,7 @@ mod tests {
         if let Some(host) = host {
             headers.insert(header::HOST, HeaderValue::from_static(host));
         }
-        Origin::of(&uri.parse().unwrap(), &headers).to_string()
+        OriginOf { uri: &uri.parse().unwrap(), headers: &headers }.to_string()
     }
 
     #[test]
@@ -73,7 +96,10 @@ mod tests {
             ("http://up.example/", Some("other.example"), "http://up.example:80"),
             ("https://up.example/", None, "https://up.example:443"),
             ("http://up.example:8080/", None, "http://up.example:8080"),
+            ("http://up.example:/", None, "http://up.example:80"),
+            ("http://me:8080@up.example/", None, "http://up.example:80"),
             ("http://[::1]:8080/", None, "http://[::1]:8080"),
+            ("http://[::1]/", None, "http://[::1]:80"),
             ("/path", Some("up.example:8080"), "://up.example:8080"),
             ("/path", Some("[::1]"), "://[::1]"),
             ("/path", None, "://"),

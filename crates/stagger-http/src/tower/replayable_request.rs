@@ -11,7 +11,7 @@ use super::replay::ReplayBody;
 use super::saved_head::SavedHead;
 use super::settings::Settings;
 use crate::client::{
-    CredentialFuture, Hops, Origin, RequestTracker, StatusFailure, deadline, insert_attempt, is_success,
+    CredentialFuture, Hops, OriginOf, RequestTracker, StatusFailure, deadline, insert_attempt, is_success,
 };
 use crate::request::progress::RequestProgress;
 
@@ -31,8 +31,8 @@ impl<B: Body<Data = Bytes> + Unpin> ReplayableRequest<B> {
     }
 
     /// Returns the origin that the request is sent to.
-    pub(super) fn origin(&self) -> Origin<'_> {
-        Origin::of(&self.request.head.uri, &self.request.head.headers)
+    pub(super) fn origin(&self) -> OriginOf<'_> {
+        OriginOf { uri: &self.request.head.uri, headers: &self.request.head.headers }
     }
 
     /// Returns the deadline of the call.

@@ -18,6 +18,10 @@ use crate::retrier::limits::Limits;
 use crate::retrier::sleepers::Sleepers;
 use crate::retrier::target::{BreakerModel, BudgetModel, TargetGuards};
 
+/// Room for most targets, so that writing one allocates once.
+#[cfg(target_has_atomic = "64")]
+const KEY_CAPACITY: usize = 64;
+
 /// The state shared by the clones of a retrier.
 #[derive(Clone)]
 pub struct Shared {
@@ -90,7 +94,11 @@ impl Shared {
         target: &impl fmt::Display,
         now: impl FnOnce() -> Instant,
     ) -> Option<Arc<TargetGuards>> {
-        Some(self.targets.as_ref()?.of(&*target.to_string(), now()))
+        let targets = self.targets.as_ref()?;
+        let mut key = String::with_capacity(KEY_CAPACITY);
+        // Writing to a string does not fail.
+        let _ = fmt::Write::write_fmt(&mut key, format_args!("{target}"));
+        Some(targets.of(&*key, now()))
     }
 
     /// Returns `None`: the table of targets needs 64-bit atomics, which this target does not have.
