@@ -419,14 +419,18 @@ fn a_queue_that_outlives_its_callers_is_reported_with_one_that_does_not() {
     let facts = found.facts().join("; ");
     // (101 - 33.4 · 1) / (33.4 - 22.2)
     assert!(facts.contains("3.02s of work") && facts.contains("for 6.04s"), "{facts}");
+    // The stall of the command fills the queue, so that it shows that time, within a window of 4.5 s.
+    assert!(facts.contains("--down 7s --sweep backlog=101,33 -p stop"), "{facts}");
     let advice = found.suggestion().advice().unwrap();
     assert!(advice.contains("at most 33 requests"), "{advice}");
-    let recoveries = |text: &str, queue: u32| {
-        let runs = slow(text, timeout, queue, (2 * SECOND, DefaultGuards::None));
+    let after = |down: Duration, text: &str, queue: u32| {
+        let runs = slow(text, timeout, queue, (down, DefaultGuards::None));
         let recoveries: Vec<f64> =
             runs.iter().map(|run| run.recovery().map_or(f64::INFINITY, |time| time.as_secs_f64())).collect();
         recoveries.iter().sum::<f64>() / recoveries.len() as f64
     };
+    let recoveries = |text: &str, queue: u32| after(2 * SECOND, text, queue);
+    assert!((after(7 * SECOND, "stop", 101) - 6.04).abs() < 4.5, "{}", after(7 * SECOND, "stop", 101));
     // The resolution is a window of 4.5 s; the stall of 2 s leaves 44 requests, so that it takes a second.
     assert!(recoveries(text, 101).is_infinite(), "the retries keep the queue full");
     assert!(recoveries(text, 33) < 5.0, "{}", recoveries(text, 33));

@@ -17,7 +17,7 @@ pub(in crate::lint) static NO_BUDGET: Rule = Rule {
               of a minute are simulated, without a budget and with each one, and the first with which the server \
               recovers from both is recommended; a budget that admits as many retries as none is not. The simulation has as many \
               processes as there are clients (10 if unknown), the queue that is given by `--backlog` (3 s of work if \
-              unknown), the attempt timeout (1 s if unknown), and the hint of `--retry-after`; a small system is simulated five times, and has to \
+              unknown), the attempt timeout (1 s if unknown), and the hint of `--retry-after`; a small system is simulated up to five times, and has to \
               recover each time. Every process has the initial allowance of its budget, which adds up in a large fleet. \
               `--budget=NAME` checks whether the budget in use suffices; `--budget` alone is accepted if every \
               budget does. Does not apply to long-lived connections, where a spread and reservations serve the same \

@@ -133,11 +133,13 @@ fn stale_queue(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     });
     let shorter = in_time.floor().max(1.0);
     let command = rates.map(|(load, capacity)| {
+        // Half as long again as it takes to fill the queue, because chance decides how many requests arrive.
+        let down = Duration::try_from_secs_f64((1.5 * backlog / load).ceil()).unwrap_or(Duration::MAX);
         format!(
-            "simulated by: stagger simulate outage --rate {load}/s --capacity {capacity}/s --timeout {} --sweep \
-             backlog={backlog},{shorter} -p '{}'",
+            "simulated by: stagger simulate outage --rate {load}/s --capacity {capacity}/s --timeout {} --down {} --sweep \
+             backlog={backlog},{shorter} -p stop",
             Compact(timeout),
-            analysis.policy
+            Compact(down)
         )
     });
     let advice = format!(
