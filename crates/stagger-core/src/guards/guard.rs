@@ -94,6 +94,16 @@ pub trait Budget: fmt::Debug + Send + Sync {
         false
     }
 
+    /// Returns whether the budget must be told of every call. If not, a client that has one budget per target creates a
+    /// target's budget when a call to it fails, and removes it when it is [at rest](Self::is_at_rest) again.
+    ///
+    /// Return false only if [`on_first_attempt`](Self::on_first_attempt) always returns [`BudgetPermit::NONE`] and changes
+    /// nothing, and if [`record`](Self::record) with that permit changes nothing for [`Outcome::Cancelled`], nor, while
+    /// the budget is at rest, for an outcome that shows a [healthy](ServerHealth::Healthy) server. Default: true.
+    fn needs_every_call(&self) -> bool {
+        true
+    }
+
     /// Returns a new budget with the same settings, for clients that have one budget per target; `None` (the default)
     /// if the targets are to share this one.
     fn fresh(&self) -> Option<Self>

@@ -127,6 +127,10 @@ impl Budget for SuccessRate {
         self.attempts.load(Ordering::Relaxed) == u64::MAX
     }
 
+    fn needs_every_call(&self) -> bool {
+        false
+    }
+
     fn fresh(&self) -> Option<Self> {
         Some(Self::unchecked(self.ratio, self.last))
     }

@@ -165,6 +165,10 @@ impl Budget for Throttle {
         held.milli_tokens == held.max_milli_tokens
     }
 
+    fn needs_every_call(&self) -> bool {
+        false
+    }
+
     fn fresh(&self) -> Option<Self> {
         let held = self.snapshot();
         let full = ThrottleSnapshot { milli_tokens: held.max_milli_tokens, ..held };

@@ -238,6 +238,11 @@ impl Budget for Tokens {
         self.tokens.load(Ordering::Relaxed) >= self.settings.initial_tokens()
     }
 
+    /// Returns whether a new bucket has less than its capacity, so that a success adds to it.
+    fn needs_every_call(&self) -> bool {
+        self.settings.initial_tokens() < self.settings.capacity
+    }
+
     fn fresh(&self) -> Option<Self> {
         Some(self.settings.filled())
     }

@@ -37,6 +37,10 @@ impl Budget for Unlimited {
         true
     }
 
+    fn needs_every_call(&self) -> bool {
+        false
+    }
+
     fn fresh(&self) -> Option<Self> {
         Some(Self)
     }

@@ -101,6 +101,54 @@ fn a_controlled_budget_rests_with_its_budget_and_a_custom_one_never_does() {
     assert!(!custom.is_at_rest(&START) && custom.fresh().is_none());
 }
 
+#[test]
+fn budgets_that_count_calls_need_every_call_and_those_that_start_full_do_not() {
+    let window = Window::builder().build().unwrap();
+    let counting: [&dyn Budget; 7] = [
+        &window,
+        &Lifetime::new(),
+        &Concurrent::new(),
+        &Adaptive::new(Seed::new(1)),
+        &Tokens::builder().initial(499).build().unwrap(),
+        &ControlledBudget::new(Tokens::new()),
+        &RecordingBudget::default(),
+    ];
+    for budget in counting {
+        assert!(budget.needs_every_call(), "{budget:?}");
+    }
+    let refilled = Tokens::builder().refill(1, secs(1)).build().unwrap();
+    let full: [&dyn Budget; 7] = [
+        &Tokens::new(),
+        &Tokens::AWS.build().unwrap(),
+        &Tokens::builder().initial(500).build().unwrap(),
+        &refilled,
+        &Throttle::new(10, Ratio::percent(10)).unwrap(),
+        &SuccessRate::with(Ratio::percent(50), 64).unwrap(),
+        &Unlimited,
+    ];
+    for budget in full {
+        assert!(!budget.needs_every_call(), "{budget:?}");
+        is_unchanged_by_calls_that_do_not_fail(budget);
+    }
+}
+
+/// What [`Budget::needs_every_call`] promises by returning false.
+#[track_caller]
+fn is_unchanged_by_calls_that_do_not_fail(budget: &dyn Budget) {
+    for health in ["at rest", "after failures"] {
+        let is_at_rest = budget.is_at_rest(&START);
+        let before = format!("{budget:?}");
+        assert_eq!(budget.on_first_attempt(&START), BudgetPermit::NONE, "{health}: {before}");
+        budget.record(BudgetPermit::NONE, &Outcome::Cancelled, &START);
+        if is_at_rest {
+            budget.record(BudgetPermit::NONE, &Outcome::Success, &START);
+            budget.record(BudgetPermit::NONE, &Outcome::Permanent, &START);
+        }
+        assert_eq!(format!("{budget:?}"), before, "{health}");
+        fail(budget, START);
+    }
+}
+
 fn record(breaker: &CircuitBreaker, outcome: Outcome, now: Instant) {
     let permit = breaker.admit(&now).unwrap();
     breaker.record(permit, &outcome, &now);
