@@ -22,6 +22,7 @@ mod suite {
     mod hints;
     mod keyed;
     mod keys;
+    mod late_target;
     mod leaks;
     mod limits;
     mod nested;

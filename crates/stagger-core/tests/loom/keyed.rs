@@ -60,6 +60,44 @@ fn loom_a_guard_in_use_is_not_replaced() {
 }
 
 #[test]
+fn loom_a_guard_in_use_is_not_swept_away() {
+    model(|| {
+        let keyed = guards(2);
+        let other = {
+            let keyed = Arc::clone(&keyed);
+            thread::spawn(move || keyed.sweep(NOW))
+        };
+        let guard = keyed.of(&1, NOW);
+        let found = keyed.find(&1, NOW).expect("swept away while it was in use");
+        assert!(std::sync::Arc::ptr_eq(&guard, &found));
+        other.join().unwrap();
+        assert_eq!(keyed.len(), 1);
+        drop((guard, found));
+        keyed.sweep(NOW);
+        assert_eq!((keyed.len(), keyed.find(&1, NOW).is_some()), (0, false));
+    });
+}
+
+/// Otherwise two calls to one target would have a budget each.
+#[test]
+fn loom_threads_that_use_and_sweep_agree_on_the_guard_of_a_key() {
+    model(|| {
+        let keyed = guards(1);
+        let other = {
+            let keyed = Arc::clone(&keyed);
+            thread::spawn(move || {
+                drop(keyed.of(&1, NOW));
+                keyed.sweep(NOW);
+            })
+        };
+        let guard = keyed.of(&1, NOW);
+        other.join().unwrap();
+        assert!(std::sync::Arc::ptr_eq(&guard, &keyed.of(&1, NOW)));
+        assert_eq!(keyed.len(), 1);
+    });
+}
+
+#[test]
 fn loom_there_are_never_more_keys_than_allowed() {
     model(|| {
         let keyed = guards(1);

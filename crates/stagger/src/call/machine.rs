@@ -367,6 +367,11 @@ impl<X: Options, C: Clock + Clone> Call<X, C> {
         self.flags & CANCELLED != 0
     }
 
+    /// Releases what the permits of an ended call hold besides themselves: its guards.
+    pub(crate) fn release_guards(&mut self) {
+        self.permits = <X::Held<C> as PermitSlot<X, C>>::EMPTY;
+    }
+
     /// Ends the call and settles the permits of an attempt that does not complete.
     pub(crate) fn abandon(&mut self) {
         self.phase = Phase::Ended;

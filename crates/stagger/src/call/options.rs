@@ -12,7 +12,7 @@ use crate::retrier::handle::Retrier;
 use crate::retrier::limits::{IsLast, Limits};
 use crate::retrier::shared::Shared;
 use crate::retrier::sleepers::Sleepers;
-use crate::retrier::target::TargetGuards;
+use crate::retrier::target::Target;
 use crate::time::Clock;
 use crate::time::cancel::Cancel;
 
@@ -285,20 +285,24 @@ impl RetrierSource for Retrier {
     }
 }
 
-/// A retrier, and the guards of one of its targets if it has several.
+/// A retrier, and which of its guards a call uses: its own, or those of one of its targets.
 #[derive(Clone, Debug)]
 pub(crate) struct Targeted<R> {
     pub(crate) retrier: R,
-    pub(crate) target: Option<Arc<TargetGuards>>,
+    pub(crate) target: Target,
 }
 
 impl<R: Borrow<Retrier>> GuardSource for Targeted<R> {
     fn guards(&self) -> Guards<'_> {
-        let mut guards = self.retrier.borrow().shared().guards();
-        if let Some(target) = &self.target {
-            guards.budget = target.budget.as_deref().map_or(guards.budget, |budget| Some(budget as &dyn Budget));
-            guards.breaker = target.breaker.as_deref().map_or(guards.breaker, |breaker| Some(breaker as &dyn Breaker));
-        }
+        let shared = self.retrier.borrow().shared();
+        let target = match &self.target {
+            Target::Retrier => return shared.guards(),
+            Target::Late => return Guards::none().nested(shared.nested),
+            Target::Named(target) | Target::NamedLate(target) => target,
+        };
+        let mut guards = shared.guards();
+        guards.budget = target.budget.as_deref().map_or(guards.budget, |budget| Some(budget as &dyn Budget));
+        guards.breaker = target.breaker.as_deref().map_or(guards.breaker, |breaker| Some(breaker as &dyn Breaker));
         guards
     }
 }

@@ -9,13 +9,13 @@ use std::sync::{Arc, PoisonError};
 // Core's loom models compile this file.
 #[cfg(not(loom))]
 use {
-    core::sync::atomic::{AtomicU64, Ordering},
+    core::sync::atomic::{AtomicU64, AtomicUsize, Ordering},
     std::sync::RwLock,
 };
 #[cfg(loom)]
 use {
     loom::sync::RwLock,
-    loom::sync::atomic::{AtomicU64, Ordering},
+    loom::sync::atomic::{AtomicU64, AtomicUsize, Ordering},
 };
 
 use stagger_core::guard::Now;
@@ -30,7 +30,7 @@ use stagger_core::{Breaker, Budget, Instant};
 /// - Only a guard that is not in use elsewhere is replaced, and that is [at rest](Budget::is_at_rest) or idle. A budget that
 ///   is spent and a breaker that is open, or has counted failures, are kept as long as their key is in use, however many
 ///   other keys come.
-/// - Of these, the least recently used one is replaced. At most 32 guards are examined per new key, each time the next ones,
+/// - Of these, the least recently used one is replaced, to the millisecond. At most 32 guards are examined per new key, each time the next ones,
 ///   so that the time for which other threads wait is bounded as well.
 /// - If there is none, the new key shares one overflow guard with other such keys. It protects what they call together, and
 ///   can reject a key because of another; a guard of its own for each would be without a bound, and no guard at all could be
@@ -65,6 +65,8 @@ pub struct Keyed<K, G> {
     make: Box<dyn Fn() -> G + Send + Sync>,
     is_at_rest: fn(&G, &dyn Now) -> bool,
     overflow: Arc<G>,
+    /// The number of entries of the table, written under its lock. Nothing else is read by it, so no order is needed.
+    stored: AtomicUsize,
     table: RwLock<Table<K, G>>,
 }
 
@@ -84,6 +86,8 @@ struct Entry<K, G> {
 
 /// How many guards are examined for a new key at the limit.
 const EXAMINED: usize = 32;
+/// How exactly the time of the latest lookup is known, in nanoseconds.
+const USE_RESOLUTION: u64 = 1_000_000;
 
 impl<K, B: Budget> Keyed<K, B> {
     /// Creates an empty collection of budgets, each created by `make`.
@@ -122,6 +126,7 @@ impl<K, G> Keyed<K, G> {
             overflow: Arc::new(make()),
             make: Box::new(make),
             is_at_rest,
+            stored: AtomicUsize::new(0),
             table: RwLock::new(Table { places: HashMap::new(), entries: Vec::new(), next: 0 }),
         }
     }
@@ -149,7 +154,7 @@ impl<K, G> Keyed<K, G> {
     /// Returns the number of keys with a guard of their own.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.table.read().unwrap_or_else(PoisonError::into_inner).entries.len()
+        self.stored.load(Ordering::Relaxed)
     }
 
     /// Returns true if no key has a guard of its own.
@@ -195,7 +200,35 @@ impl<K: Hash + Eq, G> Keyed<K, G> {
         let guard = Arc::new((self.make)());
         let entry = Entry { key: key.to_owned(), guard: Arc::clone(&guard), last_used: AtomicU64::new(now.as_nanos()) };
         table.insert(key.to_owned(), entry, replaced);
+        self.stored.store(table.entries.len(), Ordering::Relaxed);
         guard
+    }
+
+    /// Returns the guard of this key, or the one that keys without a place share, if there is one of the two.
+    pub(crate) fn find<Q>(&self, key: &Q, now: Instant) -> Option<Arc<G>>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ?Sized,
+    {
+        let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
+        let is_full = || table.entries.len() >= self.max_keys.get();
+        table.find(key, now).or_else(|| is_full().then(|| Arc::clone(&self.overflow)))
+    }
+
+    /// Removes guards that may be replaced, of the next [`EXAMINED`].
+    pub(crate) fn sweep(&self, now: Instant) {
+        let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
+        for _ in 0..table.entries.len().min(EXAMINED) {
+            // The last entry takes the place of a removed one, and is examined next.
+            let place = if table.next < table.entries.len() { table.next } else { 0 };
+            if table.last_use_if_replaceable(place, now, self.idle_after, self.is_at_rest).is_some() {
+                table.remove(place);
+                table.next = place;
+            } else {
+                table.next = place + 1;
+            }
+        }
+        self.stored.store(table.entries.len(), Ordering::Relaxed);
     }
 }
 
@@ -205,7 +238,11 @@ impl<K: Hash + Eq, G> Table<K, G> {
         K: Borrow<Q>,
     {
         let entry = self.entries.get(*self.places.get(key)?)?;
-        entry.last_used.fetch_max(now.as_nanos(), Ordering::Relaxed);
+        let now = now.as_nanos();
+        // Written once per millisecond, so that lookups on many threads do not disturb each other.
+        if now.saturating_sub(entry.last_used.load(Ordering::Relaxed)) >= USE_RESOLUTION {
+            entry.last_used.fetch_max(now, Ordering::Relaxed);
+        }
         Some(Arc::clone(&entry.guard))
     }
 
@@ -220,15 +257,34 @@ impl<K: Hash + Eq, G> Table<K, G> {
         let count = self.entries.len();
         let examined = count.min(EXAMINED);
         let places = (0..examined).map(|step| (self.next + step) % count.max(1));
-        let candidates = places.filter_map(|place| {
-            let entry = self.entries.get(place)?;
-            let last_used = Instant::from_nanos(entry.last_used.load(Ordering::Relaxed));
-            let is_forgotten = || now.saturating_since(last_used) >= idle_after || is_at_rest(&entry.guard, &now);
-            (Arc::strong_count(&entry.guard) == 1 && is_forgotten()).then_some((last_used, place))
-        });
+        let last_use = |place| self.last_use_if_replaceable(place, now, idle_after, is_at_rest);
+        let candidates = places.filter_map(|place| Some((last_use(place)?, place)));
         let oldest = candidates.min().map(|(_, place)| place);
         self.next = (self.next + examined) % count.max(1);
         oldest
+    }
+
+    /// Returns the time of the latest lookup of the guard in this place if the guard may be replaced.
+    fn last_use_if_replaceable(
+        &self,
+        place: usize,
+        now: Instant,
+        idle_after: Duration,
+        is_at_rest: fn(&G, &dyn Now) -> bool,
+    ) -> Option<Instant> {
+        let entry = self.entries.get(place)?;
+        let last_used = Instant::from_nanos(entry.last_used.load(Ordering::Relaxed));
+        let is_forgotten = || now.saturating_since(last_used) >= idle_after || is_at_rest(&entry.guard, &now);
+        (Arc::strong_count(&entry.guard) == 1 && is_forgotten()).then_some(last_used)
+    }
+
+    /// Removes the entry in this place, which the last one takes.
+    fn remove(&mut self, place: usize) {
+        let removed = self.entries.swap_remove(place);
+        self.places.remove(&removed.key);
+        if let Some(place_of_moved) = self.entries.get(place).and_then(|moved| self.places.get_mut(&moved.key)) {
+            *place_of_moved = place;
+        }
     }
 
     /// Stores an entry, in this place or in a new one.

@@ -2,7 +2,9 @@ use core::borrow::Borrow;
 use core::fmt;
 use core::task::{Context, Poll, ready};
 use core::time::Duration;
+use std::sync::Arc;
 
+use stagger_core::guard::ServerHealth;
 use stagger_core::{Instant, Outcome, StopReason};
 
 use crate::call::attempt::Attempt;
@@ -16,6 +18,7 @@ use crate::error::call_error::{Cause, Error};
 use crate::error::rejected::Rejected;
 use crate::retrier::event::{EventError, Silent};
 use crate::retrier::handle::Retrier;
+use crate::retrier::target::{Target, TargetGuards};
 use crate::time::Sleep;
 
 /// A poll-based call without borrows: the building block for integrations that need a nameable, `'static` future and
@@ -73,7 +76,7 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
     /// Creates a call that stores `retrier` as it is: an integration that already owns the retrier saves one reference
     /// count, and with `&Retrier` the call borrows it.
     pub const fn from_retrier(retrier: R, timer: T, deadline: Option<Instant>) -> Self {
-        let options = Through { retrier: Targeted { retrier, target: None }, deadline, is_timed: true };
+        let options = Through { retrier: Targeted { retrier, target: Target::Retrier }, deadline, is_timed: true };
         Self { call: PollCall::new(Call::new(options, timer)), is_stateless: false }
     }
 
@@ -98,9 +101,24 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
     ///
     /// `target` is written to a text only if the retrier has such guards.
     pub fn target(mut self, target: impl fmt::Display) -> Self {
-        let call = &mut self.call.call;
-        let source = &mut call.options.retrier;
-        source.target = source.retrier.borrow().shared().target(&target, || call.clock.now());
+        self.use_target(|| target, Target::Named);
+        self
+    }
+
+    /// Uses the guards of a target like [`target`](Self::target), but does not ask for its name before they are needed: the
+    /// call then ends with [`succeeded_at`](Self::succeeded_at) and [`failed_at`](Self::failed_at). It costs a call that
+    /// succeeds next to nothing, and the retrier has guards only for the targets that have failed lately.
+    ///
+    /// `name` is called at once if the guards must be told of every call: those with a breaker, a budget that says so by
+    /// [`needs_every_call`](crate::Budget::needs_every_call), operator controls or listeners. Call this before the first
+    /// poll.
+    pub fn late_target<D: fmt::Display>(mut self, name: impl FnOnce() -> D) -> Self {
+        let source = &mut self.call.call.options.retrier;
+        if source.retrier.borrow().shared().creates_targets_late() {
+            source.target = Target::Late;
+        } else {
+            self.use_target(name, Target::Named);
+        }
         self
     }
 
@@ -170,11 +188,91 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
 
     /// Records that the attempt succeeded, which ends the call.
     pub fn succeeded(&mut self) {
-        if self.is_stateless {
+        // The target of a call without state may be known by now.
+        if self.is_stateless && !matches!(self.call.call.options.retrier.target, Target::NamedLate(_)) {
             self.call.call.phase = Phase::Ended;
             return;
         }
         self.call.call.succeeded(&Silent);
+    }
+
+    /// Records that the attempt succeeded, like [`succeeded`](Self::succeeded), for a call with a
+    /// [late target](Self::late_target). `name` is called only if guards need it.
+    #[inline]
+    pub fn succeeded_at<D: fmt::Display>(&mut self, name: impl FnOnce() -> D) {
+        self.find_target(name);
+        self.succeeded();
+        self.leave_target();
+    }
+
+    /// Records that the attempt failed, like [`failed`](Self::failed), for a call with a [late target](Self::late_target).
+    /// `name` is called only if guards need it. After `failed`, a call with a late target uses the retrier's own guards.
+    #[must_use = "a call that is over must not be polled"]
+    pub fn failed_at<E: EventError, D: fmt::Display>(
+        &mut self,
+        name: impl FnOnce() -> D,
+        outcome: Outcome,
+        error: Option<&E>,
+    ) -> Option<StopReason> {
+        // Guards at rest are not changed by an answer of a healthy server.
+        match outcome.verdict() {
+            ServerHealth::Healthy => self.find_target(name),
+            _ if self.is_late() => self.use_target(name, Target::NamedLate),
+            _ => {}
+        }
+        let stop = self.decide(outcome, error);
+        if stop.is_some() {
+            self.leave_target();
+        }
+        stop
+    }
+
+    /// Returns whether the call has a late target that has not been named.
+    const fn is_late(&self) -> bool {
+        matches!(self.call.call.options.retrier.target, Target::Late)
+    }
+
+    /// Uses the guards of the late target if an earlier call created them.
+    #[inline]
+    fn find_target<D: fmt::Display>(&mut self, name: impl FnOnce() -> D) {
+        if self.is_late() {
+            let call = &mut self.call.call;
+            let source = &mut call.options.retrier;
+            let found = source.retrier.borrow().shared().known_target(name, || call.clock.now());
+            source.target = found.map_or(Target::Late, Target::NamedLate);
+        }
+    }
+
+    /// Uses the guards of this target, which are created if there are none.
+    #[inline]
+    fn use_target<D: fmt::Display>(&mut self, name: impl FnOnce() -> D, named: fn(Arc<TargetGuards>) -> Target) {
+        let call = &mut self.call.call;
+        let source = &mut call.options.retrier;
+        if let Some(guards) = source.retrier.borrow().shared().target(name, || call.clock.now()) {
+            source.target = named(guards);
+        }
+    }
+
+    /// Removes the guards of a late target after the call if they are at rest and no other call holds them.
+    #[inline]
+    fn leave_target(&mut self) {
+        if matches!(self.call.call.options.retrier.target, Target::NamedLate(_)) {
+            self.leave_named_target();
+        }
+    }
+
+    #[cold]
+    fn leave_named_target(&mut self) {
+        let call = &mut self.call.call;
+        call.release_guards();
+        let source = &mut call.options.retrier;
+        let Target::NamedLate(guards) = core::mem::replace(&mut source.target, Target::Late) else { return };
+        let now = call.clock.now();
+        // The table and this call; if others hold them, the last one to leave removes them.
+        if Arc::strong_count(&guards) <= 2 && guards.is_at_rest(&now) {
+            drop(guards);
+            source.retrier.borrow().shared().sweep_targets(now);
+        }
     }
 
     /// Records that the attempt failed, with its error if there is one. Returns `None` if another attempt follows,
@@ -182,6 +280,13 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
     /// `Some` ends the call.
     #[must_use = "a call that is over must not be polled"]
     pub fn failed<E: EventError>(&mut self, outcome: Outcome, error: Option<&E>) -> Option<StopReason> {
+        if self.is_late() {
+            self.call.call.options.retrier.target = Target::Retrier;
+        }
+        self.decide(outcome, error)
+    }
+
+    fn decide<E: EventError>(&mut self, outcome: Outcome, error: Option<&E>) -> Option<StopReason> {
         if core::mem::take(&mut self.is_stateless) {
             self.call.call.leave_fast_path(false);
         }

@@ -76,6 +76,8 @@ impl Retrier {
                 breaker_model: None,
                 #[cfg(target_has_atomic = "64")]
                 targets: None,
+                #[cfg(target_has_atomic = "64")]
+                creates_targets_late: false,
             }),
         }
     }
@@ -311,6 +313,7 @@ impl Retrier {
     fn under_control(self) -> Self {
         self.change(|shared| {
             shared.targets = shared.new_targets();
+            shared.creates_targets_late = shared.can_create_targets_late();
             let Some(controlled) = &mut shared.control else { return };
             controlled.budget = match &shared.budget {
                 Some(budget) => controlled.controls.shared_budget(&shared.name, Arc::clone(budget)),

@@ -46,6 +46,9 @@ pub struct Shared {
     /// The guards of targets, if the retrier can make guards for them.
     #[cfg(target_has_atomic = "64")]
     pub(crate) targets: Option<Arc<Keyed<String, TargetGuards>>>,
+    /// Whether the guards of a target are created when a call to it fails, and not before.
+    #[cfg(target_has_atomic = "64")]
+    pub(crate) creates_targets_late: bool,
 }
 
 /// The controls of a retrier, and its budget under them.
@@ -69,6 +72,41 @@ impl fmt::Debug for Shared {
     }
 }
 
+/// Writes the name of a target.
+#[cfg(target_has_atomic = "64")]
+fn key(target: &impl fmt::Display) -> String {
+    let mut key = String::with_capacity(KEY_CAPACITY);
+    // Writing to a string does not fail.
+    let _ = fmt::Write::write_fmt(&mut key, format_args!("{target}"));
+    key
+}
+
+/// The table of targets needs 64-bit atomics: without them there are no guards by target.
+#[cfg(not(target_has_atomic = "64"))]
+impl Shared {
+    pub(crate) fn target<D: fmt::Display>(
+        &self,
+        _: impl FnOnce() -> D,
+        _: impl FnOnce() -> Instant,
+    ) -> Option<Arc<TargetGuards>> {
+        None
+    }
+
+    pub(crate) const fn creates_targets_late(&self) -> bool {
+        false
+    }
+
+    pub(crate) fn known_target<D: fmt::Display>(
+        &self,
+        _: impl FnOnce() -> D,
+        _: impl FnOnce() -> Instant,
+    ) -> Option<Arc<TargetGuards>> {
+        None
+    }
+
+    pub(crate) const fn sweep_targets(&self, _: Instant) {}
+}
+
 impl Shared {
     /// Returns the policy, with the strategy if there is one.
     pub(crate) fn plan(&self) -> RetryPlan<'_> {
@@ -89,22 +127,51 @@ impl Shared {
 
     /// Returns the guards of this target, if the retrier makes guards for each.
     #[cfg(target_has_atomic = "64")]
-    pub(crate) fn target(
+    #[inline]
+    pub(crate) fn target<D: fmt::Display>(
         &self,
-        target: &impl fmt::Display,
+        name: impl FnOnce() -> D,
         now: impl FnOnce() -> Instant,
     ) -> Option<Arc<TargetGuards>> {
         let targets = self.targets.as_ref()?;
-        let mut key = String::with_capacity(KEY_CAPACITY);
-        // Writing to a string does not fail.
-        let _ = fmt::Write::write_fmt(&mut key, format_args!("{target}"));
-        Some(targets.of(&*key, now()))
+        Some(targets.of(&*key(&name()), now()))
     }
 
-    /// Returns `None`: the table of targets needs 64-bit atomics, which this target does not have.
-    #[cfg(not(target_has_atomic = "64"))]
-    pub(crate) fn target(&self, _: &impl fmt::Display, _: impl FnOnce() -> Instant) -> Option<Arc<TargetGuards>> {
-        None
+    /// Returns whether the guards of a target are created when a call to it fails. Listeners are told how many retries are
+    /// left, so with listeners they are there from the start.
+    #[cfg(target_has_atomic = "64")]
+    #[inline]
+    pub(crate) fn creates_targets_late(&self) -> bool {
+        self.creates_targets_late && !self.has_listeners()
+    }
+
+    /// Returns the guards of the target of this name that an earlier call created, if there are any.
+    #[cfg(target_has_atomic = "64")]
+    #[inline]
+    pub(crate) fn known_target<D: fmt::Display>(
+        &self,
+        name: impl FnOnce() -> D,
+        now: impl FnOnce() -> Instant,
+    ) -> Option<Arc<TargetGuards>> {
+        let targets = self.targets.as_ref()?;
+        if targets.is_empty() { None } else { targets.find(&*key(&name()), now()) }
+    }
+
+    /// Removes guards of targets that have nothing to remember and that no call holds.
+    #[cfg(target_has_atomic = "64")]
+    #[cold]
+    pub(crate) fn sweep_targets(&self, now: Instant) {
+        if let Some(targets) = &self.targets {
+            targets.sweep(now);
+        }
+    }
+
+    /// Returns whether a target's guards can be created late, once it has failed: the table of targets is there, and each
+    /// target has a budget that need not be told of every call, and nothing else.
+    #[cfg(target_has_atomic = "64")]
+    pub(crate) fn can_create_targets_late(&self) -> bool {
+        let is_alone = self.breaker.is_none() && self.control.is_none() && self.targets.is_some();
+        is_alone && self.budget_model.as_ref().is_some_and(|model| !model.needs_every_call())
     }
 
     /// Creates an empty table of targets, if there is a guard to make more of. They come under the control of the name.

@@ -11,11 +11,19 @@ pub(crate) trait BudgetModel: Send + Sync {
     /// Returns a new budget with the same settings, or `None` if the targets share this one.
     #[cfg_attr(not(target_has_atomic = "64"), allow(dead_code, reason = "guards by target need 64-bit atomics"))]
     fn fresh(&self) -> Option<Arc<dyn Budget>>;
+
+    /// Returns whether a target's budget must be told of every call: see [`Budget::needs_every_call`].
+    #[cfg_attr(not(target_has_atomic = "64"), allow(dead_code, reason = "guards by target need 64-bit atomics"))]
+    fn needs_every_call(&self) -> bool;
 }
 
 impl<B: Budget + 'static> BudgetModel for B {
     fn fresh(&self) -> Option<Arc<dyn Budget>> {
         Some(Arc::new(Budget::fresh(self)?))
+    }
+
+    fn needs_every_call(&self) -> bool {
+        Budget::needs_every_call(self)
     }
 }
 
@@ -30,6 +38,19 @@ impl<B: Breaker + 'static> BreakerModel for B {
     fn fresh(&self) -> Option<Arc<dyn Breaker>> {
         Some(Arc::new(Breaker::fresh(self)?))
     }
+}
+
+/// Whose guards a call uses.
+#[derive(Clone, Debug)]
+pub(crate) enum Target {
+    /// The retrier's.
+    Retrier,
+    /// Those of a target that is named only if they have something to remember. Until then there are none.
+    Late,
+    /// Those of a target that was named at the start of the call.
+    Named(Arc<TargetGuards>),
+    /// Those of a target that was named late. They are removed when they are at rest again.
+    NamedLate(Arc<TargetGuards>),
 }
 
 /// The guards of one target; those that are `None` are the retrier's.

@@ -114,7 +114,7 @@ impl<C: Clock> Gauges<C> {
     ///
     /// Pass the retrier that the client is given, or a clone of it, after its name, guards and controls were set: the
     /// guards are not shared with an earlier version of it. A retrier without guards of its own for each target records
-    /// nothing.
+    /// nothing. With [late targets](crate::PollRetry::late_target), the keys are the targets that have failed lately.
     ///
     /// ```
     /// use stagger::budget::Tokens;

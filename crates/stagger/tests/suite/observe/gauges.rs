@@ -223,6 +223,28 @@ fn fail_to(retrier: &Retrier, host: &str, clock: &VirtualClock) {
     }
 }
 
+#[test]
+fn late_targets_have_guards_from_their_failure_until_they_are_at_rest() {
+    let (metrics, clock) = (Metrics::new(), VirtualClock::new());
+    let retrier = Retrier::new(policy!(zero().max_attempts(2))).named("api").budget(two_retries());
+    let gauges = Gauges::with_clock(clock.clone()).targets(&retrier);
+    let seen = || keyed(&metrics, &gauges, "api");
+    let begun = || {
+        let mut call = PollRetry::new(&retrier, clock.clone()).late_target(|| "a");
+        assert!(call.poll_begin(&mut Context::from_waker(Waker::noop())).is_ready());
+        call
+    };
+    let at_rest = [Some(0.0), Some(0.0), Some(2.0), None, None];
+    begun().succeeded_at(|| "a");
+    assert_eq!(seen(), at_rest);
+    let mut call = begun();
+    assert_eq!(call.failed_at::<(), _>(|| "a", Outcome::TRANSIENT, None), None);
+    assert_eq!(seen(), [Some(1.0), Some(0.0), Some(1.0), None, None]);
+    assert!(call.poll_begin(&mut Context::from_waker(Waker::noop())).is_ready());
+    call.succeeded_at(|| "a");
+    assert_eq!(seen(), at_rest);
+}
+
 /// The targets are hosts that the calls name, as the origins of an HTTP client.
 #[test]
 fn the_guards_of_a_retrier_s_targets_are_told_under_its_name() {
