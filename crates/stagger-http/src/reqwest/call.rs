@@ -38,12 +38,12 @@ impl<'s> RetryCall<'s> {
         redirects: &'s Redirects,
     ) -> Self {
         let deadline = deadline(extensions, request.headers(), &Tokio);
-        let url = request.url();
-        let origin = Origin::new(url.scheme(), url.host_str().unwrap_or(""), url.port());
         Self {
             settings,
             redirects,
-            call: PollRetry::from_retrier(&settings.retrier, Tokio, deadline).untimed().target(origin),
+            call: PollRetry::from_retrier(&settings.retrier, Tokio, deadline)
+                .untimed()
+                .late_target(|| origin(&request)),
             request: RequestTracker::new(request, settings),
             drain: None,
             last: None,
@@ -118,7 +118,7 @@ impl<'s> RetryCall<'s> {
     fn on_response(&mut self, response: &Response, hops: Hops) -> Option<(Outcome, StatusFailure)> {
         let (status, headers) = (response.status(), response.headers());
         if is_success(status, headers) {
-            self.call.succeeded();
+            self.call.succeeded_at(|| origin(&self.request.head));
             return None;
         }
         let failure = self.request.on_response(status, headers, hops, self.settings);
@@ -130,7 +130,7 @@ impl<'s> RetryCall<'s> {
 
     /// Decides about a failed response. Returns it if it is the last, and otherwise drains it.
     fn on_decided(&mut self, outcome: Outcome, failure: StatusFailure, response: Response) -> Option<Response> {
-        if self.call.failed(outcome, Some(&failure)).is_some() {
+        if self.call.failed_at(|| origin(&self.request.head), outcome, Some(&failure)).is_some() {
             return Some(response);
         }
         self.drain = BodyDrain::new(response.into(), &Tokio);
@@ -151,8 +151,8 @@ impl<'s> RetryCall<'s> {
         let outcome = self.error_outcome(error, hops);
         let url = reqwest_error(error).and_then(error::hide_url_secrets);
         let stop = match &*error {
-            Error::Reqwest(error) => self.call.failed(outcome, Some(error)),
-            Error::Middleware(_) => self.call.failed(outcome, Some(&*error)),
+            Error::Reqwest(error) => self.call.failed_at(|| origin(&self.request.head), outcome, Some(error)),
+            Error::Middleware(_) => self.call.failed_at(|| origin(&self.request.head), outcome, Some(&*error)),
         };
         if let Some(error) = reqwest_error(error) {
             error::restore_url(error, url);
@@ -178,13 +178,19 @@ impl<'s> RetryCall<'s> {
     /// Decides about an attempt that timed out and was dropped. Returns the error if no retry follows.
     fn on_timeout(&mut self) -> Option<Error> {
         let outcome = self.classify(Outcome::TRANSIENT, RequestProgress::MaybeProcessed);
-        let stop = self.call.failed::<StatusFailure>(outcome, None);
+        let stop = self.call.failed_at::<StatusFailure, _>(|| origin(&self.request.head), outcome, None);
         stop.map(|_| Error::middleware(Rejected::TimedOut))
     }
 
     fn classify(&self, outcome: Outcome, progress: RequestProgress) -> Outcome {
         self.request.on_failure(outcome, progress, self.settings)
     }
+}
+
+/// Returns the origin that this request is sent to.
+fn origin(request: &Request) -> Origin<'_> {
+    let url = request.url();
+    Origin::new(url.scheme(), url.host_str().unwrap_or(""), url.port())
 }
 
 /// Returns reqwest's error, also if middleware has wrapped it.

@@ -63,12 +63,12 @@ where
     B: Body<Data = Bytes> + Unpin,
 {
     pub(super) fn new(service: S, request: Request<B>, settings: &Arc<Settings>, timer: T) -> Self {
-        let request = ReplayableRequest::new(request, settings);
+        let mut request = ReplayableRequest::new(request, settings);
         let shared = SharedSettings(Arc::clone(settings));
         let call = PollRetry::from_retrier(shared, timer.clone(), request.deadline(&timer));
         Self {
             service,
-            call: call.untimed().target(request.origin()),
+            call: call.untimed().late_target(|| request.origin()),
             timer,
             request,
             attempt: None,
@@ -104,7 +104,7 @@ where
                         RequestProgress::MaybeProcessed,
                         this.call.retrier(),
                     );
-                    if this.call.failed::<StatusFailure>(outcome, None).is_some() {
+                    if this.call.failed_at::<StatusFailure, _>(|| this.request.origin(), outcome, None).is_some() {
                         return Poll::Ready(Err(Error::Rejected(Rejected::TimedOut)));
                     }
                     continue;
@@ -115,13 +115,13 @@ where
                 match end {
                     Ok(response) => {
                         let Some((outcome, failure)) = this.request.on_response(&response, this.call.retrier()) else {
-                            this.call.succeeded();
+                            this.call.succeeded_at(|| this.request.origin());
                             return Poll::Ready(Ok(response));
                         };
                         if let Some(credentials) = this.request.refresh(failure, this.call.retrier()) {
                             *this.refresh = Some(Box::new(PendingRefresh { credentials, response, failure }));
                         } else {
-                            if this.call.failed(outcome, Some(&failure)).is_some() {
+                            if this.call.failed_at(|| this.request.origin(), outcome, Some(&failure)).is_some() {
                                 return Poll::Ready(Ok(response));
                             }
                             *this.drain = BodyDrain::new(response.into_body(), this.timer);
@@ -136,7 +136,7 @@ where
                             default.unwrap_or_else(|| this.call.outcome(&error))
                         });
                         let outcome = this.request.on_failure(outcome, progress, this.call.retrier());
-                        if this.call.failed(outcome, Some(&error)).is_some() {
+                        if this.call.failed_at(|| this.request.origin(), outcome, Some(&error)).is_some() {
                             return Poll::Ready(Err(Error::Service(error)));
                         }
                         *this.last = Some(error);
@@ -149,7 +149,7 @@ where
                     return Poll::Pending;
                 };
                 let outcome = this.request.on_refreshed(fresh, this.call.retrier());
-                if this.call.failed(outcome, Some(&failure)).is_some() {
+                if this.call.failed_at(|| this.request.origin(), outcome, Some(&failure)).is_some() {
                     return Poll::Ready(Ok(response));
                 }
                 *this.drain = BodyDrain::new(response.into_body(), this.timer);
@@ -170,7 +170,11 @@ where
                     Poll::Ready(Ok(())) => {}
                     // By tower's contract, a service that fails in `poll_ready` must be discarded.
                     Poll::Ready(Err(error)) => {
-                        let _ = this.call.failed(Outcome::UnsafeToRetry(FailureKind::LocalExhaustion), Some(&error));
+                        let _ = this.call.failed_at(
+                            || this.request.origin(),
+                            Outcome::UnsafeToRetry(FailureKind::LocalExhaustion),
+                            Some(&error),
+                        );
                         *this.attempt = None;
                         return Poll::Ready(Err(Error::Service(error)));
                     }
@@ -179,7 +183,7 @@ where
                         // Nothing was sent; the client itself had no capacity.
                         *this.attempt = None;
                         let outcome = Outcome::Failed { kind: FailureKind::LocalExhaustion, hint: None };
-                        if this.call.failed::<StatusFailure>(outcome, None).is_some() {
+                        if this.call.failed_at::<StatusFailure, _>(|| this.request.origin(), outcome, None).is_some() {
                             return Poll::Ready(Err(Error::Rejected(Rejected::TimedOut)));
                         }
                         continue;

@@ -31,7 +31,8 @@ impl<B: Body<Data = Bytes> + Unpin> ReplayableRequest<B> {
     }
 
     /// Returns the origin that the request is sent to.
-    pub(super) fn origin(&self) -> OriginOf<'_> {
+    pub(super) fn origin(&mut self) -> OriginOf<'_> {
+        self.restore();
         OriginOf { uri: &self.request.head.uri, headers: &self.request.head.headers }
     }
 
