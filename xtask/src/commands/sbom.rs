@@ -2,6 +2,8 @@ use std::ffi::OsString;
 use std::fs;
 
 use crate::files::entries;
+use crate::release::bill::published;
+use crate::release::notices::sources;
 use crate::release::stage::{Program, dist, time};
 use crate::workspace::root;
 use crate::{Result, tool};
@@ -20,7 +22,7 @@ pub(crate) fn run(arguments: &[OsString]) -> Result {
     for package in entries(&root().join("crates"))?.into_iter().chain([root().join("xtask")]) {
         let found = package.join(NAME).with_extension("json");
         if package.ends_with("stagger-cli") {
-            fs::copy(&found, &written)?;
+            fs::write(&written, published(&fs::read_to_string(&found)?, &sources(&target)?)?)?;
         }
         // The other packages have a bill of their own, which is not published.
         if found.is_file() {

@@ -25,9 +25,7 @@ struct Package {
 
 /// Returns the names, licenses and license texts of all packages of others that the program for `target` contains.
 pub(crate) fn notices(target: &str) -> Result<String> {
-    let tree = Shell::cargo("tree --locked --package stagger-cli --edges normal --prefix none --target");
-    let tree = tree.args([target]).output()?;
-    let contained = contained(&tree);
+    let contained = contained(&tree(target)?);
     let metadata = Shell::cargo("metadata --locked --format-version 1 --filter-platform").args([target]).output()?;
     let metadata: Value = serde_json::from_str(&metadata)?;
     // The packages of the workspace have no source.
@@ -47,9 +45,24 @@ pub(crate) fn notices(target: &str) -> Result<String> {
     Ok(document(&packages))
 }
 
+/// Returns the names and versions of all packages that the program for `target` is built from, with those of the workspace and
+/// those that only the compiler runs.
+pub(crate) fn sources(target: &str) -> Result<BTreeSet<String>> {
+    Ok(names(tree(target)?.lines()))
+}
+
+/// Returns what `cargo tree` prints of the program: one package in a line.
+fn tree(target: &str) -> Result<String> {
+    let tree = Shell::cargo("tree --locked --package stagger-cli --edges normal --prefix none --target");
+    tree.args([target]).output()
+}
+
 /// Returns the names and versions in the output of `cargo tree`. What only the compiler runs is left out.
 fn contained(tree: &str) -> BTreeSet<String> {
-    let lines = tree.lines().filter(|line| !line.contains("(proc-macro)"));
+    names(tree.lines().filter(|line| !line.contains("(proc-macro)")))
+}
+
+fn names<'a>(lines: impl Iterator<Item = &'a str>) -> BTreeSet<String> {
     let names = lines.filter_map(|line| {
         let mut words = line.split_whitespace();
         Some(format!("{} {}", words.next()?, words.next()?.strip_prefix('v')?))
