@@ -67,10 +67,7 @@ impl Facts {
         for package in &self.packages {
             problems.extend(package.problems(version));
         }
-        if self.packages.iter().any(|package| package.repository.is_empty()) {
-            let place = "fill in `repository` below `[workspace.package]` in Cargo.toml";
-            problems.push(format!("the address of the repository is empty; {place}"));
-        }
+        problems.extend(without_repository(self.packages.iter().map(|package| &package.repository)));
         if self.contact.is_empty() {
             let place = "fill in `contact` below `[workspace.metadata.release]` in Cargo.toml";
             problems.push(format!("the e-mail address of the maintainers is empty; {place}"));
@@ -95,6 +92,13 @@ impl Facts {
         }
         problems
     }
+}
+
+/// Returns what to do if the address of the repository is empty in any package. All of them inherit it from one place.
+pub(crate) fn without_repository<T: AsRef<str>>(repositories: impl IntoIterator<Item = T>) -> Option<String> {
+    let is_empty = repositories.into_iter().any(|repository| repository.as_ref().is_empty());
+    let place = "fill in `repository` below `[workspace.package]` in Cargo.toml";
+    is_empty.then(|| format!("the address of the repository is empty; {place}"))
 }
 
 /// Returns the e-mail address of the maintainers. Empty while nobody has filled it in.

@@ -1,6 +1,7 @@
 //! What the manifest of a published crate has to say.
 
 use crate::Result;
+use crate::release::readiness::without_repository;
 use crate::workspace::{Package, Workspace, text};
 
 /// What the packages are built for.
@@ -14,25 +15,27 @@ pub(super) enum Purpose {
 ///
 /// Lists everything that is missing, in all crates.
 pub(super) fn check(workspace: &Workspace, purpose: Purpose) -> Result {
-    let problems: Vec<_> = workspace.published().flat_map(|package| problems(package, purpose)).collect();
+    let packages: Vec<_> = workspace.published().collect();
+    let problems = problems(&packages, purpose);
     if problems.is_empty() { Ok(()) } else { Err(problems.join("\n").into()) }
 }
 
+fn problems(packages: &[&Package], purpose: Purpose) -> Vec<String> {
+    let mut problems: Vec<_> = packages.iter().flat_map(|package| problems_of(package)).collect();
+    if purpose == Purpose::Release {
+        problems.extend(without_repository(packages.iter().map(|package| text(package.manifest("repository")))));
+    }
+    problems
+}
+
 /// Returns what is wrong with the manifest of one crate.
-fn problems(package: &Package, purpose: Purpose) -> Vec<String> {
+fn problems_of(package: &Package) -> Vec<String> {
     let mut required = vec!["description", "license", "readme"];
     if package.is_library() {
         required.push("documentation");
     }
-    if purpose == Purpose::Release {
-        // Inherited from the workspace, where it is empty until there is an address.
-        required.push("repository");
-    }
     let is_empty = |key: &&str| text(package.manifest(key)).is_empty();
-    let missing = required.into_iter().filter(is_empty).map(|key| {
-        let advice = if key == "repository" { ": fill it in under [workspace.package] in Cargo.toml" } else { "" };
-        format!("{}: no {key}{advice}", package.name)
-    });
+    let missing = required.into_iter().filter(is_empty).map(|key| format!("{}: no {key}", package.name));
     // The registry accepts at most five of each.
     let lists = ["keywords", "categories"].into_iter().filter_map(|key| {
         let count = package.manifest(key).as_array().map_or(0, Vec::len);
@@ -47,36 +50,36 @@ mod tests {
 
     use super::*;
 
-    fn problems_of(change: impl FnOnce(&mut Value), purpose: Purpose) -> Vec<String> {
+    fn problems_after(change: impl FnOnce(&mut Value), purpose: Purpose) -> Vec<String> {
         let mut package = json!({
             "name": "a", "description": "does", "license": "MIT", "readme": "README.md", "repository": "https://a.example",
             "documentation": "https://docs.rs/a", "keywords": ["retry"], "categories": ["algorithms"],
             "targets": [{ "kind": ["lib"], "name": "a" }],
         });
         change(&mut package);
-        problems(&Package::from(&package), purpose)
+        problems(&[&Package::from(&package)], purpose)
     }
 
     #[test]
     fn a_complete_manifest_can_be_released() {
-        assert_eq!(problems_of(|_| {}, Purpose::Release), Vec::<String>::new());
+        assert_eq!(problems_after(|_| {}, Purpose::Release), Vec::<String>::new());
     }
 
     #[test]
     fn a_release_is_refused_while_the_address_of_the_repository_is_empty() {
         let empty = |package: &mut Value| package["repository"] = json!("");
         assert_eq!(
-            problems_of(empty, Purpose::Release),
-            ["a: no repository: fill it in under [workspace.package] in Cargo.toml"]
+            problems_after(empty, Purpose::Release),
+            ["the address of the repository is empty; fill in `repository` below `[workspace.package]` in Cargo.toml"]
         );
-        assert_eq!(problems_of(empty, Purpose::Check), Vec::<String>::new());
+        assert_eq!(problems_after(empty, Purpose::Check), Vec::<String>::new());
     }
 
     #[test]
     fn every_missing_key_of_a_manifest_is_named() {
         let bare = |package: &mut Value| *package = json!({ "name": "a", "keywords": ["1", "2", "3", "4", "5", "6"] });
         assert_eq!(
-            problems_of(bare, Purpose::Check),
+            problems_after(bare, Purpose::Check),
             [
                 "a: no description",
                 "a: no license",
