@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use crate::COMMANDS;
 use crate::files::{files, shown};
-use crate::workspace::root;
+use crate::workspace::{Workspace, root};
 
 fn workflows() -> Vec<PathBuf> {
     files(&root().join(".github/workflows"), "yml").unwrap()
@@ -59,5 +59,18 @@ fn jobs_have_a_time_limit_and_workflows_read_only_by_default() {
         let count = |line: &str| text.lines().filter(|other| other.trim_start().starts_with(line)).count();
         assert_eq!(count("runs-on:"), count("timeout-minutes:"), "{}", shown(&path));
         assert!(text.contains("\npermissions:\n  contents: read\n"), "{}", shown(&path));
+    }
+}
+
+#[test]
+fn the_forge_checks_the_oldest_compiler_and_the_packages_with_the_commands_of_a_developer() {
+    let text = fs::read_to_string(root().join(".github/workflows/ci.yml")).unwrap();
+    let runs: Vec<_> =
+        text.lines().filter_map(|line| line.trim().trim_start_matches("- ").strip_prefix("run: ")).collect();
+    let oldest = Workspace::here().unwrap().published().find_map(|package| package.rust_version.clone()).unwrap();
+    let install = format!("rustup toolchain install {oldest}.0 --profile minimal");
+    let msrv = format!("STAGGER_MSRV_RUSTC=\"$(rustup which --toolchain {oldest}.0 rustc)\" cargo xtask msrv");
+    for wanted in [install.as_str(), msrv.as_str(), "cargo xtask package", "cargo xtask lowest"] {
+        assert!(runs.contains(&wanted), "no step runs `{wanted}`");
     }
 }
