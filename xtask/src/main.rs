@@ -7,6 +7,8 @@ mod crates;
 mod files;
 mod prose;
 mod public_api;
+#[cfg(test)]
+mod public_dependencies;
 mod release;
 mod rooms;
 mod rustdoc;

@@ -143,6 +143,15 @@
 //! | retries inside retries multiply | the inner call does not retry, like every call of stagger: see [`scope`](stagger::scope) | 3 × 3 × 3 calls |
 //!
 //! A panic of the operation propagates. Dropping the future ends the call.
+//!
+//! # Dependencies before 1.0
+//!
+//! The public interface contains types and traits of these. Each new minor version of one is incompatible with the one before, so a
+//! release of this crate that moves to it is incompatible, too: it raises the minor version, from 1.0 on the major version.
+//!
+//! | dependency | feature | in the interface |
+//! |---|---|---|
+//! | futures-core 0.3 | `stream` | `Stream` is implemented |
 
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]

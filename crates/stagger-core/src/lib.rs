@@ -34,6 +34,8 @@
 //!
 //! - `serde` (off by default; the only dependency): reads and writes policies, jitters and shares as TOML, JSON and the
 //!   like, and paused retries ([`Paused`](crate::machine::Paused)).
+//!
+//! No type of a dependency is in the public interface. With `serde`, the traits of serde 1 are implemented.
 
 #![no_std]
 #![forbid(unsafe_code)]

@@ -18,6 +18,15 @@
 //! **Retry the whole transaction**, not its last statement, and acquire a connection from the pool for each attempt. A
 //! transaction whose connection was lost during the commit may have been committed: to prevent duplicates, give each effect a
 //! key with a unique constraint in the database.
+//!
+//! # Dependencies before 1.0
+//!
+//! The public interface contains types and traits of these. Each new minor version of one is incompatible with the one before, so a
+//! release of this crate that moves to it is incompatible, too: it raises the minor version, from 1.0 on the major version.
+//!
+//! | dependency | feature | in the interface |
+//! |---|---|---|
+//! | sqlx-core 0.9 | `sqlx` | `Error`, which sqlx 0.9 re-exports |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

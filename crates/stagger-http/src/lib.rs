@@ -42,6 +42,22 @@
 //! [`status`] classifies a status code, [`Idempotency`] and [`RequestProgress`] decide whether a request is safe to retry,
 //! and [`admission`] admits and rejects requests on a server. The policy, budget, circuit breaker, rules and listeners are
 //! those of a [`Retrier`](stagger::Retrier).
+//!
+//! # Dependencies before 1.0
+//!
+//! The public interface contains types and traits of these. Each new minor version of one is incompatible with the one before, so a
+//! release of this crate that moves to it is incompatible, too: it raises the minor version, from 1.0 on the major version.
+//!
+//! | dependency | feature | in the interface |
+//! |---|---|---|
+//! | futures-core 0.3 | `sse` | `Stream` is implemented |
+//! | object_store 0.14 | `object-store` | `ClientOptions`, `HttpClient`, `HttpConnector` is implemented |
+//! | opendal-core 0.59 | `opendal` | `Layer` is implemented |
+//! | reqwest 0.13 | `reqwest-middleware` | `Request`, `Response`, `redirect::Policy` |
+//! | reqwest-middleware 0.5 | `reqwest-middleware` | `ClientWithMiddleware`, `Middleware` is implemented |
+//! | tonic 0.14 | `tonic` | `Status` |
+//! | tower-layer 0.3 | `tower` | `Layer` is implemented |
+//! | tower-service 0.3 | `tower` | `Service` is implemented |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

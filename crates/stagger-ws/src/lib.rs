@@ -111,6 +111,24 @@
 //! # Features
 //!
 //! `client` (default), `rustls` for `wss`, `server`, `axum`, `metrics`, `tracing`. All features are additive.
+//!
+//! # Dependencies before 1.0
+//!
+//! The public interface contains types and traits of these. Each new minor version of one is incompatible with the one before, so a
+//! release of this crate that moves to it is incompatible, too: it raises the minor version, from 1.0 on the major version.
+//!
+//! | dependency | feature | in the interface |
+//! |---|---|---|
+//! | axum 0.8 | `axum` | `Message` |
+//! | axum-core 0.5 | `axum` | extractors and responses |
+//! | futures-core 0.3 | `client`, `server` | `Stream` is implemented |
+//! | futures-sink 0.3 | `client`, `server` | `Sink` is implemented |
+//! | rustls 0.23 | `rustls` | `ClientConfig` |
+//! | tokio-tungstenite 0.29 | `server` | `WebSocketStream` |
+//! | tungstenite 0.29 | `client`, `server` | `Message`, `WebSocketConfig`, `Error`; the version that axum uses |
+//!
+//! `metrics` 0.24 and `tracing` 0.1 have no type in it. If the program's recorder is of another version of `metrics`, nothing is
+//! recorded, and there is no error.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

@@ -73,6 +73,18 @@
 //! adds items, except that the last two let errors be classified by what a report holds.
 //! Without `tokio`, [`retry`](fn@retry) is not available and the timer is passed explicitly, as in
 //! [`retry_with_timer`].
+//!
+//! # Dependencies before 1.0
+//!
+//! The public interface contains types and traits of these. Each new minor version of one is incompatible with the one before, so a
+//! release of this crate that moves to it is incompatible, too: it raises the minor version, from 1.0 on the major version.
+//!
+//! | dependency | feature | in the interface |
+//! |---|---|---|
+//! | futures-core 0.3 | `stream` | `Stream` is implemented |
+//!
+//! `metrics` 0.24 and `tracing` 0.1 have no type in it. If the program's recorder is of another version of `metrics`, nothing is
+//! recorded, and there is no error.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
