@@ -11,12 +11,16 @@ mod advise;
 mod check;
 #[path = "cli/command_line.rs"]
 mod command_line;
+#[path = "cli/descendants.rs"]
+mod descendants;
 #[path = "cli/drill.rs"]
 mod drill;
 #[path = "cli/guide.rs"]
 mod guide;
 #[path = "cli/help.rs"]
 mod help;
+#[path = "cli/init.rs"]
+mod init;
 #[path = "cli/logging.rs"]
 mod logging;
 #[path = "cli/plan.rs"]

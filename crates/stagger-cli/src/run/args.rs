@@ -31,6 +31,11 @@ pub(crate) struct RunArgs {
     #[arg(long, help_heading = "Attempts")]
     pub(crate) foreground: bool,
 
+    /// Do not end the processes that a failed attempt leaves in the background. Without this flag they are sent --signal
+    /// and, after --kill-after, SIGKILL, as at a timeout; those of a successful attempt are always kept
+    #[arg(long, help_heading = "Attempts")]
+    pub(crate) keep_background: bool,
+
     /// Run the first argument as a /bin/sh script; the remaining arguments are its $1, $2, ...
     #[arg(long, help_heading = "Attempts")]
     pub(crate) shell: bool,
@@ -153,8 +158,14 @@ Exit status:
   127      the command was not found
   128+N    the command was killed by signal N
 A signal that ends the run (HUP, INT, QUIT, TERM, ALRM) is forwarded to
-the command's process group; stagger then ends by the same signal. A
-second one kills the command.
+the command; stagger then ends by the same signal, or, as PID 1 of a
+container, with 128+N. A second one kills the command.
+
+A timeout and a signal end all descendants of the command: its process
+group and, on Linux, also those in sessions of their own (setsid) and
+daemons. What a failed attempt leaves in the background ends before the
+next one; see --keep-background. As PID 1, stagger reaps all orphans.
+SIGKILL cannot be handled: if stagger is killed, the command runs on.
 
 Environment of the command:
   STAGGER_ATTEMPT       number of this attempt, from 1

@@ -7,7 +7,7 @@ use signal_hook::consts::{SIGTTIN, SIGTTOU};
 use stagger::time::{Clock, SystemClock};
 use stagger_core::Instant;
 
-use super::child::{Child, ChildState};
+use super::child::{Child, ChildState, Reach};
 use super::drain::Drain;
 use super::fd;
 use super::log::Logger;
@@ -49,18 +49,26 @@ pub(super) struct Finished<'a> {
     pub(super) interrupted: Option<CaughtSignal>,
     pub(super) stdout: Output<'a>,
     pub(super) stderr: Output<'a>,
+    /// Whether stagger sent a termination signal.
+    was_terminated: bool,
+    /// The descendants of a command that has exited by itself, if any are left.
+    background: Option<Child>,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Phase {
     /// It may run until the deadline.
     Running { until: Option<Instant> },
+    /// It has exited by itself, and its descendants may do so until `until`.
+    Lingering { until: Instant },
     /// It was sent a termination signal, and is killed at `kill_at`.
     Terminating { kill_at: Option<Instant> },
     /// It was killed. Processes that cannot be killed are not awaited beyond `give_up_at`.
     Killed { give_up_at: Instant },
 }
 
+/// Time that the descendants of a failed command get to end by themselves: `tee` in `> >(tee log)` still has to write.
+const LINGER: Duration = Duration::from_millis(200);
 /// Time that killed processes get to disappear.
 const KILL_WAIT: Duration = Duration::from_secs(1);
 const MIN_POLL_INTERVAL: Duration = Duration::from_millis(2);
@@ -117,8 +125,15 @@ impl<'a> Attempt<'a> {
                 self.timed_out = true;
                 self.terminate(self.termination.signal, now, logger);
             }
+            Phase::Lingering { until } if now >= until && !self.is_gone() => {
+                self.terminate(self.termination.signal, now, logger);
+            }
             Phase::Terminating { kill_at: Some(kill_at) } if now >= kill_at && !self.is_gone() => {
                 self.kill(now, logger)
+            }
+            // A descendant may have escaped by starting another one in the meantime.
+            Phase::Killed { .. } if !self.is_gone() => {
+                let _ = self.child.signal(Signal::KILL, Reach::All);
             }
             _ => {}
         }
@@ -128,7 +143,7 @@ impl<'a> Attempt<'a> {
         let drained = self.stdout.is_done() && self.stderr.is_done() || self.drain.is_some_and(|drain| drain.is_done);
         match self.phase {
             Phase::Running { .. } => self.status.is_some() && drained,
-            Phase::Terminating { .. } => self.is_gone() && drained,
+            Phase::Lingering { .. } | Phase::Terminating { .. } => self.is_gone() && drained,
             Phase::Killed { give_up_at } if self.status.is_some() => drained && (now >= give_up_at || self.is_gone()),
             // It cannot be killed. Waiting is better than running the next attempt in parallel.
             Phase::Killed { give_up_at } => now >= give_up_at && self.interrupted.is_some(),
@@ -144,6 +159,7 @@ impl<'a> Attempt<'a> {
         let deadline = match self.phase {
             Phase::Running { until } if self.status.is_none() => until,
             Phase::Running { .. } => None,
+            Phase::Lingering { until } => Some(until),
             Phase::Terminating { kill_at } => kill_at,
             Phase::Killed { give_up_at } => Some(give_up_at),
         };
@@ -231,19 +247,19 @@ impl<'a> Attempt<'a> {
             }
             SignalRequest::Forward(caught) => {
                 if !self.received_from_terminal(caught) {
-                    self.send(caught.signal, context.logger);
+                    self.send(caught.signal, Reach::Job, context.logger);
                 }
             }
             SignalRequest::Stop(caught) => {
                 if !self.received_from_terminal(caught) {
-                    self.send(caught.signal, context.logger);
+                    self.send(caught.signal, Reach::Job, context.logger);
                 }
                 context.logger.clear();
                 Signals::stop_self();
                 // Time spent stopped does not count towards the time limit.
                 self.extend_deadline(context.clock.now().saturating_since(now));
             }
-            SignalRequest::Continue => self.send(Signal::CONT.as_raw(), context.logger),
+            SignalRequest::Continue => self.send(Signal::CONT.as_raw(), Reach::Job, context.logger),
         }
     }
 
@@ -254,28 +270,28 @@ impl<'a> Attempt<'a> {
     }
 
     fn terminate(&mut self, signal: i32, now: Instant, logger: &mut Logger) {
-        self.send(signal, logger);
+        self.send(signal, Reach::All, logger);
         // A stopped process does not handle the signal.
-        self.send(Signal::CONT.as_raw(), logger);
+        self.send(Signal::CONT.as_raw(), Reach::All, logger);
         self.start_grace_period(now);
     }
 
     fn start_grace_period(&mut self, now: Instant) {
         // A deadline that is already set is not extended.
-        if matches!(self.phase, Phase::Running { .. }) {
+        if matches!(self.phase, Phase::Running { .. } | Phase::Lingering { .. }) {
             self.phase =
                 Phase::Terminating { kill_at: self.termination.kill_after.map(|length| now.saturating_add(length)) };
         }
     }
 
     fn kill(&mut self, now: Instant, logger: &mut Logger) {
-        self.send(Signal::KILL.as_raw(), logger);
+        self.send(Signal::KILL.as_raw(), Reach::All, logger);
         self.phase = Phase::Killed { give_up_at: now.saturating_add(KILL_WAIT) };
     }
 
-    fn send(&mut self, signal: i32, logger: &mut Logger) {
+    fn send(&mut self, signal: i32, reach: Reach, logger: &mut Logger) {
         let sent = match Signal::from_named_raw(signal) {
-            Some(signal) => self.child.signal(signal),
+            Some(signal) => self.child.signal(signal, reach),
             None => Err(io::ErrorKind::InvalidInput.into()),
         };
         if let Err(error) = sent {
@@ -303,7 +319,16 @@ impl<'a> Attempt<'a> {
                 AttemptStatus::Timeout
             }
         };
-        Finished { status, interrupted: self.interrupted, stdout: self.stdout.finish(), stderr: self.stderr.finish() }
+        let was_terminated = !matches!(self.phase, Phase::Running { .. } | Phase::Lingering { .. });
+        let background = (!was_terminated && !self.child.is_gone()).then_some(self.child);
+        Finished {
+            status,
+            interrupted: self.interrupted,
+            stdout: self.stdout.finish(),
+            stderr: self.stderr.finish(),
+            was_terminated,
+            background,
+        }
     }
 }
 
@@ -311,6 +336,31 @@ impl Finished<'_> {
     /// Creates the result of a command that could not be started.
     pub(super) fn not_run(reason: NotRun) -> Self {
         let nothing = || Stream::inherited().finish();
-        Self { status: AttemptStatus::NotRun(reason), interrupted: None, stdout: nothing(), stderr: nothing() }
+        Self {
+            status: AttemptStatus::NotRun(reason),
+            interrupted: None,
+            stdout: nothing(),
+            stderr: nothing(),
+            was_terminated: false,
+            background: None,
+        }
+    }
+
+    /// Ends the descendants of a command that has exited by itself, those that do not end on their own in a moment by the
+    /// termination signal. A signal that requests the end of the run meanwhile is in `interrupted` afterwards. Returns
+    /// whether any had to be ended.
+    pub(super) fn end_background(
+        &mut self,
+        termination: TerminationSettings,
+        context: &mut RunContext<'_>,
+    ) -> io::Result<bool> {
+        let Some(child) = self.background.take() else { return Ok(false) };
+        let nothing = Stream::inherited;
+        let mut rest = Attempt::new(child, nothing(), nothing(), termination, None);
+        rest.status = Some(self.status);
+        rest.phase = Phase::Lingering { until: context.clock.now().saturating_add(LINGER) };
+        let rest = rest.supervise(context)?;
+        self.interrupted = rest.interrupted;
+        Ok(rest.was_terminated)
     }
 }

@@ -4,8 +4,11 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, WaitOptions, kill_process, kill_process_group, test_kill_process_group, waitpid};
+use rustix::process::{
+    Pid, Signal, WaitOptions, WaitStatus, kill_process, kill_process_group, test_kill_process_group, waitpid,
+};
 
+use super::orphans;
 use super::process_tree::{ProcessTree, is_group_dead};
 use super::status::AttemptStatus;
 
@@ -15,21 +18,12 @@ use super::status::AttemptStatus;
 #[derive(Debug)]
 pub(super) struct Child {
     pid: Pid,
-    target: SignalTarget,
+    group: ProcessGroup,
+    descendants: ProcessTree,
     /// Whether the command itself has ended and was reaped.
     reaped: bool,
     pub(super) stdout: Option<OwnedFd>,
     pub(super) stderr: Option<OwnedFd>,
-}
-
-/// The processes that a signal for the command is sent to.
-#[derive(Debug)]
-enum SignalTarget {
-    /// The process group that the command leads.
-    Group,
-    /// The command and each of its descendants: it shares stagger's process group, which may contain unrelated processes
-    /// (`stagger run … | less`).
-    Tree(ProcessTree),
 }
 
 /// The process group in which the command runs.
@@ -49,64 +43,80 @@ pub(super) enum ChildState {
     Ended(AttemptStatus),
 }
 
+/// The processes that a signal is sent to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reach {
+    /// The job: those that the terminal would signal, too.
+    Job,
+    /// Also the descendants in other process groups and sessions (`setsid`), and daemons.
+    All,
+}
+
 impl Child {
-    pub(super) fn spawn(command: &mut Command, group: ProcessGroup) -> io::Result<Self> {
+    /// Starts the command. Processes that stagger has started before are not among its descendants.
+    pub(super) fn spawn(command: &mut Command, group: ProcessGroup, adopts_orphans: bool) -> io::Result<Self> {
         if group == ProcessGroup::Own {
             command.process_group(0);
         }
+        let descendants = ProcessTree::before_start(adopts_orphans);
         let mut child = command.spawn()?;
         let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or(Errno::SRCH)?;
-        let target = match group {
-            ProcessGroup::Own => SignalTarget::Group,
-            ProcessGroup::Shared => SignalTarget::Tree(ProcessTree::default()),
-        };
         let (stdout, stderr) = (child.stdout.take().map(OwnedFd::from), child.stderr.take().map(OwnedFd::from));
-        Ok(Self { pid, target, reaped: false, stdout, stderr })
+        Ok(Self { pid, group, descendants, reaped: false, stdout, stderr })
     }
 
-    /// Returns the change of state since the last poll. Reaps the command when it has ended.
+    /// Returns the change of state since the last poll. Reaps the command when it has ended, and orphans that stagger has
+    /// adopted.
     pub(super) fn poll(&mut self) -> io::Result<ChildState> {
-        if self.reaped {
-            return Ok(ChildState::Running);
+        let mut state = ChildState::Running;
+        let reaped = orphans::reap(|pid, status| {
+            if pid == self.pid && !self.reaped {
+                state = ChildState::from_wait(status);
+                self.reaped = matches!(state, ChildState::Ended(_));
+            }
+        });
+        match reaped {
+            Err(Errno::CHILD) if self.reaped => Ok(state),
+            reaped => reaped.map(|()| state).map_err(Into::into),
         }
-        let Some((_, status)) = waitpid(Some(self.pid), WaitOptions::NOHANG | WaitOptions::UNTRACED)? else {
-            return Ok(ChildState::Running);
-        };
-        if let Some(signal) = status.stopping_signal() {
-            return Ok(ChildState::Stopped(signal));
-        }
-        self.reaped = true;
-        Ok(ChildState::Ended(match (status.exit_status(), status.terminating_signal()) {
-            (Some(code), _) => AttemptStatus::Exit(u8::try_from(code).unwrap_or(u8::MAX)),
-            (None, Some(signal)) => AttemptStatus::Signal(signal),
-            // Unreachable: a reported process has stopped, exited or been killed.
-            (None, None) => AttemptStatus::Exit(u8::MAX),
-        }))
     }
 
     /// Sends `signal` to the command and its descendants. Succeeds if none are left; fails if this user may not signal
     /// one of them (`sudo`).
-    pub(super) fn signal(&mut self, signal: Signal) -> io::Result<()> {
-        match &mut self.target {
-            SignalTarget::Group => ignore_missing(kill_process_group(self.pid, signal)),
-            SignalTarget::Tree(tree) => {
-                let root = (!self.reaped).then_some(self.pid);
-                tree.refresh(root);
-                let reached = root.into_iter().chain(tree.members());
-                reached.map(|pid| ignore_missing(kill_process(pid, signal))).fold(Ok(()), Result::and)
+    pub(super) fn signal(&mut self, signal: Signal, reach: Reach) -> io::Result<()> {
+        let root = (!self.reaped).then_some(self.pid);
+        if (reach == Reach::All || self.group == ProcessGroup::Shared) && !self.descendants.is_known_empty() {
+            self.descendants.refresh(root);
+        }
+        let send = |pid| ignore_missing(kill_process(pid, signal));
+        match (self.group, reach) {
+            (ProcessGroup::Own, Reach::Job) => ignore_missing(kill_process_group(self.pid, signal)),
+            (ProcessGroup::Own, Reach::All) => {
+                let job = ignore_missing(kill_process_group(self.pid, signal));
+                self.descendants.members_outside(self.pid).map(send).fold(job, Result::and)
+            }
+            // It shares stagger's process group, which may contain unrelated processes (`stagger run … | less`).
+            (ProcessGroup::Shared, _) => {
+                root.into_iter().chain(self.descendants.members()).map(send).fold(Ok(()), Result::and)
             }
         }
     }
 
     /// Returns whether the command and all its descendants are gone.
     pub(super) fn is_gone(&mut self) -> bool {
-        self.reaped
-            && match &mut self.target {
-                SignalTarget::Group => test_kill_process_group(self.pid) == Err(Errno::SRCH) || is_group_dead(self.pid),
-                SignalTarget::Tree(tree) => {
-                    tree.refresh(None);
-                    tree.members().next().is_none()
-                }
+        if !self.reaped {
+            return false;
+        }
+        if self.descendants.is_known_empty() {
+            return true;
+        }
+        // Those that have ended must not outlive stagger as zombies. Fails if there are none.
+        let _ = orphans::reap(|_, _| {});
+        self.descendants.refresh(None);
+        self.descendants.members().next().is_none()
+            && match self.group {
+                ProcessGroup::Own => test_kill_process_group(self.pid) == Err(Errno::SRCH) || is_group_dead(self.pid),
+                ProcessGroup::Shared => true,
             }
     }
 
@@ -117,7 +127,21 @@ impl Child {
 
     /// Returns whether the command runs in stagger's own process group.
     pub(super) fn shares_our_group(&self) -> bool {
-        matches!(self.target, SignalTarget::Tree(_))
+        self.group == ProcessGroup::Shared
+    }
+}
+
+impl ChildState {
+    fn from_wait(status: WaitStatus) -> Self {
+        if let Some(signal) = status.stopping_signal() {
+            return Self::Stopped(signal);
+        }
+        Self::Ended(match (status.exit_status(), status.terminating_signal()) {
+            (Some(code), _) => AttemptStatus::Exit(u8::try_from(code).unwrap_or(u8::MAX)),
+            (None, Some(signal)) => AttemptStatus::Signal(signal),
+            // Unreachable: a reported process has stopped, exited or been killed.
+            (None, None) => AttemptStatus::Exit(u8::MAX),
+        })
     }
 }
 
@@ -125,7 +149,7 @@ impl Drop for Child {
     /// Kills a command that is still running, which happens only if stagger itself fails.
     fn drop(&mut self) {
         if !self.reaped {
-            let _ = self.signal(Signal::KILL);
+            let _ = self.signal(Signal::KILL, Reach::All);
             let _ = waitpid(Some(self.pid), WaitOptions::empty());
         }
     }

@@ -3,7 +3,7 @@ use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use rustix::process::{Resource, Rlimit, setrlimit};
+use rustix::process::{Resource, Rlimit, getpid, setrlimit};
 use stagger::time::{Clock, SystemClock};
 
 use super::advice::AdviceFile;
@@ -12,8 +12,9 @@ use super::attempt::RunContext;
 use super::child::ProcessGroup;
 use super::driver::{Driver, RunExit};
 use super::hook::Hook;
-use super::launch::Launcher;
+use super::launch::{Launcher, Supervision};
 use super::log::{Event, Logger};
+use super::orphans;
 use super::report::Report;
 use super::runner::Runner;
 use super::settings::Settings;
@@ -40,12 +41,13 @@ fn run_to_exit(args: &RunArgs, term: &Term) -> Result<RunExit, CliError> {
 
     let process_group =
         if io::stdin().is_terminal() || args.foreground { ProcessGroup::Shared } else { ProcessGroup::Own };
+    let supervision = Supervision { process_group, adopts_orphans: orphans::adopt() };
     let launcher = if args.shell {
-        Launcher::script(&args.command, process_group)
+        Launcher::script(&args.command, supervision)
     } else {
-        Launcher::command(&args.command, process_group)
+        Launcher::command(&args.command, supervision)
     };
-    let hook = Hook::new(&settings, process_group);
+    let hook = Hook::new(&settings, supervision);
     let stdin = StdinSource::prepare(args.stdin, &mut signals);
     let stdin = match stdin.map_err(|error| CliError::io("cannot read standard input", error))? {
         core::ops::ControlFlow::Continue(stdin) => stdin,
@@ -65,10 +67,15 @@ fn run_to_exit(args: &RunArgs, term: &Term) -> Result<RunExit, CliError> {
 }
 
 /// Ends this process by the signal that requested termination, so that the parent sees the expected status. Returns
-/// only if that fails.
+/// the exit code that stands for the signal if that is not possible.
 fn die_by_signal(signal: i32) -> ExitCode {
+    let code = ExitCode::from(AttemptStatus::Signal(signal).code());
+    // The kernel does not end PID 1 by a signal that it does not handle, and signal-hook would then abort.
+    if getpid().is_init() {
+        return code;
+    }
     // Our core dump would overwrite that of the command.
     let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
     let _ = signal_hook::low_level::emulate_default_handler(signal);
-    ExitCode::from(AttemptStatus::Signal(signal).code())
+    code
 }

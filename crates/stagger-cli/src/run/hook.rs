@@ -5,8 +5,7 @@ use rustix::stdio::stderr;
 use stagger::time::Clock;
 
 use super::attempt::{Attempt, RunContext};
-use super::child::ProcessGroup;
-use super::launch::{AttemptEnv, Launcher, Redirect};
+use super::launch::{AttemptEnv, Launcher, Redirect, Supervision};
 use super::line_matcher::LineMatcher;
 use super::log::Count;
 use super::settings::{Settings, TerminationSettings};
@@ -25,8 +24,8 @@ pub(super) struct Hook {
 }
 
 impl Hook {
-    pub(super) fn new(settings: &Settings<'_>, process_group: ProcessGroup) -> Option<Self> {
-        let launcher = Launcher::script(core::slice::from_ref(settings.args.on_retry.as_ref()?), process_group);
+    pub(super) fn new(settings: &Settings<'_>, supervision: Supervision) -> Option<Self> {
+        let launcher = Launcher::script(core::slice::from_ref(settings.args.on_retry.as_ref()?), supervision);
         Some(Self { launcher, termination: settings.termination, timeout: settings.timeout })
     }
 

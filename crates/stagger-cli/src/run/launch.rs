@@ -15,7 +15,15 @@ use super::stdin::StdinSource;
 #[derive(Debug)]
 pub(super) struct Launcher {
     words: Vec<OsString>,
-    process_group: ProcessGroup,
+    supervision: Supervision,
+}
+
+/// How the processes of a command are kept together.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Supervision {
+    pub(super) process_group: ProcessGroup,
+    /// Whether this process adopts orphans.
+    pub(super) adopts_orphans: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -44,17 +52,17 @@ const SHELL: &str = "/bin/sh";
 
 impl Launcher {
     /// Creates a launcher that runs the words directly.
-    pub(super) fn command(words: &[OsString], process_group: ProcessGroup) -> Self {
-        Self { words: words.to_vec(), process_group }
+    pub(super) fn command(words: &[OsString], supervision: Supervision) -> Self {
+        Self { words: words.to_vec(), supervision }
     }
 
     /// Creates a launcher that runs the first word as a shell script, with the other words as its `$1`, `$2`, …
-    pub(super) fn script(words: &[OsString], process_group: ProcessGroup) -> Self {
+    pub(super) fn script(words: &[OsString], supervision: Supervision) -> Self {
         let (script, rest) = words.split_at(words.len().min(1));
         let shell = [SHELL.into(), "-c".into()].into_iter();
         Self {
             words: shell.chain(script.iter().cloned()).chain(["sh".into()]).chain(rest.iter().cloned()).collect(),
-            process_group,
+            supervision,
         }
     }
 
@@ -83,7 +91,7 @@ impl Launcher {
         let mut command = Command::new(words.next().ok_or(Errno::INVAL)?);
         command.args(words).stdin(stdin.next()?).stdout(stdout).stderr(stderr);
         env.set_on(&mut command);
-        Child::spawn(&mut command, self.process_group)
+        Child::spawn(&mut command, self.supervision.process_group, self.supervision.adopts_orphans)
     }
 
     fn program(&self) -> Cow<'_, str> {

@@ -1,16 +1,22 @@
 use std::collections::HashMap;
 use std::fs;
 
-use rustix::process::Pid;
+use rustix::process::{Pid, getpid};
 
-/// The descendants of a process, found by scanning `/proc`: for a command that shares our process group, where no single
-/// call signals them all.
+use super::orphans;
+
+/// The descendants of a command, found by scanning `/proc`, also those in other process groups and sessions.
 ///
-/// A descendant stays in the tree when its parent dies. Without `/proc` as on Linux the tree is empty, and only the
-/// command itself can be signaled, as with `timeout --foreground`.
-#[derive(Debug, Default)]
+/// A descendant stays in the tree when its parent dies. If this process adopts orphans, no descendant escapes from the
+/// tree: each is a child of this process or of another descendant. Without `/proc` as on Linux the tree is empty, and only
+/// the command itself and its process group can be signaled.
+#[derive(Debug)]
 pub(super) struct ProcessTree {
-    members: HashMap<i32, StartTime>,
+    /// The PID of this process, if it adopts orphans.
+    adopter: Option<i32>,
+    /// The children that this process had before it started the command.
+    others: Vec<Process>,
+    members: HashMap<i32, Process>,
 }
 
 /// Start time of a process in clock ticks since boot; together with the PID it identifies a process uniquely.
@@ -29,32 +35,72 @@ struct Process {
 /// reaps it, which PID 1 of a container often never does. Returns `false` without `/proc`.
 pub(super) fn is_group_dead(group: Pid) -> bool {
     let processes = live_processes();
-    !processes.is_empty() && !processes.iter().any(|p| p.group == group.as_raw_nonzero().get())
+    !processes.is_empty() && !processes.iter().any(|p| p.group == raw(group))
 }
 
 impl ProcessTree {
-    /// Rescans the processes for descendants of `root`, if it is alive, and of the known members.
-    pub(super) fn refresh(&mut self, root: Option<Pid>) {
-        self.update(root.map(|pid| pid.as_raw_nonzero().get()), &live_processes());
+    /// Creates the tree of a command that is started next. Whatever descends from this process already is not part of it.
+    pub(super) fn before_start(adopts_orphans: bool) -> Self {
+        let adopter = adopts_orphans.then(|| raw(getpid()));
+        let mut others = Vec::new();
+        if adopts_orphans && orphans::has_children() {
+            others = live_processes().into_iter().filter(|p| Some(p.parent) == adopter).collect();
+        }
+        Self { adopter, others, members: HashMap::new() }
     }
 
-    fn update(&mut self, root: Option<i32>, processes: &[Process]) {
-        self.members.retain(|&pid, &mut start| processes.iter().any(|p| p.pid == pid && p.start == start));
+    /// Rescans the processes for descendants of `command`, if it is alive, and of the known members.
+    pub(super) fn refresh(&mut self, command: Option<Pid>) {
+        self.update(command.map(raw), &live_processes());
+    }
+
+    fn update(&mut self, command: Option<i32>, processes: &[Process]) {
+        self.members.retain(|_, known| processes.iter().any(|p| p.is(known)));
         // One pass for each level of the tree, and one that finds nothing.
         loop {
-            let found = processes.iter().filter(|p| Some(p.parent) == root || self.members.contains_key(&p.parent));
-            let new: Vec<&Process> = found.filter(|p| !self.members.contains_key(&p.pid)).collect();
+            let found = processes.iter().filter(|p| {
+                let parent = Some(p.parent);
+                parent == command || parent == self.adopter || self.members.contains_key(&p.parent)
+            });
+            let new: Vec<Process> = found
+                .filter(|p| Some(p.pid) != command && !self.others.iter().any(|other| p.is(other)))
+                .filter(|p| self.members.get(&p.pid) != Some(p))
+                .copied()
+                .collect();
             if new.is_empty() {
                 return;
             }
-            self.members.extend(new.into_iter().map(|p| (p.pid, p.start)));
+            self.members.extend(new.into_iter().map(|p| (p.pid, p)));
         }
     }
 
-    /// Returns the known descendants, without the root.
+    /// Returns the descendants found last, without the command.
     pub(super) fn members(&self) -> impl Iterator<Item = Pid> {
         self.members.keys().filter_map(|&pid| Pid::from_raw(pid))
     }
+
+    /// Returns the descendants found last that are outside of `group`.
+    pub(super) fn members_outside(&self, group: Pid) -> impl Iterator<Item = Pid> {
+        let outside = self.members.values().filter(move |p| p.group != raw(group));
+        outside.filter_map(|p| Pid::from_raw(p.pid))
+    }
+
+    /// Returns whether it is known without a scan that the tree is empty: all descendants are children of this process or
+    /// theirs, and it has none.
+    pub(super) fn is_known_empty(&self) -> bool {
+        self.adopter.is_some() && !orphans::has_children()
+    }
+}
+
+impl Process {
+    /// Returns whether both are the same process, whose parent and group may have changed.
+    fn is(&self, other: &Self) -> bool {
+        self.pid == other.pid && self.start == other.start
+    }
+}
+
+fn raw(pid: Pid) -> i32 {
+    pid.as_raw_nonzero().get()
 }
 
 /// Returns all live processes; empty without `/proc` as on Linux.
@@ -90,9 +136,13 @@ mod tests {
         pids
     }
 
+    fn tree(adopter: Option<i32>, others: &[Process]) -> ProcessTree {
+        ProcessTree { adopter, others: others.to_vec(), members: HashMap::new() }
+    }
+
     #[test]
     fn descendants_stay_in_the_tree_when_their_parent_dies() {
-        let mut tree = ProcessTree::default();
+        let mut tree = tree(None, &[]);
         tree.update(Some(10), &[process(12, 11), process(11, 10), process(10, 1), process(20, 1)]);
         assert_eq!(members(&tree), [11, 12]);
         tree.update(None, &[process(12, 1), process(13, 12), process(20, 1)]);
@@ -101,10 +151,30 @@ mod tests {
 
     #[test]
     fn a_reused_pid_is_removed_from_the_tree() {
-        let mut tree = ProcessTree::default();
+        let mut tree = tree(None, &[]);
         tree.update(Some(10), &[process(11, 10)]);
         tree.update(None, &[Process { start: 99, ..process(11, 1) }]);
         assert_eq!(members(&tree), [0_i32; 0]);
+    }
+
+    #[test]
+    fn adopted_orphans_are_in_the_tree_and_older_children_with_theirs_are_not() {
+        let mut tree = tree(Some(5), &[process(6, 5)]);
+        tree.update(Some(10), &[process(10, 5), process(6, 5), process(7, 6), process(21, 5), process(22, 21)]);
+        assert_eq!(members(&tree), [21, 22]);
+        // The PID of an older child was reused by a descendant.
+        tree.update(None, &[Process { start: 99, ..process(6, 22) }, process(22, 5)]);
+        assert_eq!(members(&tree), [6, 22]);
+    }
+
+    #[test]
+    fn a_member_that_leaves_the_group_is_found_outside_of_it() {
+        let mut tree = tree(Some(5), &[]);
+        let group = Pid::from_raw(10).unwrap();
+        tree.update(Some(10), &[Process { group: 10, ..process(11, 10) }]);
+        assert_eq!(tree.members_outside(group).count(), 0);
+        tree.update(Some(10), &[Process { group: 11, ..process(11, 10) }]);
+        assert_eq!(tree.members_outside(group).count(), 1);
     }
 
     #[test]

@@ -36,6 +36,8 @@ pub(super) struct Runner<'a> {
     successes_in_a_row: u32,
     /// Whether the note about the output of failed attempts was logged.
     noted_partial_output: bool,
+    /// Whether the note about processes in the background was logged.
+    noted_background: bool,
     stdout_is_tty: bool,
 }
 
@@ -80,6 +82,7 @@ impl<'a> Runner<'a> {
             last_exit: None,
             successes_in_a_row: 0,
             noted_partial_output: false,
+            noted_background: false,
             stdout_is_tty,
         }
     }
@@ -96,17 +99,18 @@ impl<'a> Runner<'a> {
         let mut finished = self.run_command(count, since, context)?;
         context.logger.hide();
         let took = context.clock.now().saturating_since(since);
-        let (status, interrupted) = (finished.status, finished.interrupted);
+        let status = finished.status;
         self.last_exit = Some(status.code());
 
         let advice = self.advice.as_ref().map(AdviceFile::take).unwrap_or_default();
         for word in &advice.unknown {
             context.logger.warn(&format!("invalid advice `{word}`; write retry-after=SECONDS or stop"));
         }
-        let outcome = match interrupted {
+        let outcome = match finished.interrupted {
             Some(caught) => AttemptOutcome::Interrupted(caught),
             None => self.outcome(&finished, &advice),
         };
+        let outcome = self.end_background(&mut finished, outcome, context)?;
         let released = Self::release(&mut finished, outcome, context);
         let outcome = released.map_err(|error| CliError::io("cannot write the command's output", error))?;
         if !matches!(outcome, AttemptOutcome::Success | AttemptOutcome::Interrupted(_)) {
@@ -177,6 +181,33 @@ impl<'a> Runner<'a> {
                 AttemptOutcome::Retry { kind, retry_after: advice.retry_after }
             }
         }
+    }
+
+    /// Ends the processes that an attempt has left in the background, unless it was the one that the run is about. Returns
+    /// the outcome, which is another one if a signal requests the end of the run meanwhile.
+    fn end_background(
+        &mut self,
+        finished: &mut Finished<'_>,
+        outcome: AttemptOutcome,
+        context: &mut RunContext<'_>,
+    ) -> Result<AttemptOutcome, CliError> {
+        if outcome == AttemptOutcome::Success || self.settings.args.keep_background {
+            return Ok(outcome);
+        }
+        let was_ended = finished
+            .end_background(self.settings.termination, context)
+            .map_err(|error| CliError::io("cannot end the background processes of the command", error))?;
+        if let Some(caught) = finished.interrupted {
+            return Ok(AttemptOutcome::Interrupted(caught));
+        }
+        if was_ended && !self.noted_background {
+            self.noted_background = true;
+            context.logger.note(
+                "this attempt left processes in the background, which were ended; to keep such processes, add \
+                 --keep-background",
+            );
+        }
+        Ok(outcome)
     }
 
     /// Writes the buffered output: standard output of a successful attempt to standard output, all else to standard error.

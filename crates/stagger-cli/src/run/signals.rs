@@ -11,6 +11,8 @@ use signal_hook::iterator::backend::SignalDelivery;
 use signal_hook::iterator::exfiltrator::WithOrigin;
 use signal_hook::low_level::siginfo::{Cause, Origin};
 
+use super::orphans;
+
 /// Signals that end the run.
 const TERMINATING: [i32; 5] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGALRM];
 /// Signals that are only forwarded to the command. With their default action, the first two would end stagger and orphan
@@ -72,8 +74,10 @@ impl Signals {
     }
 
     /// Handles the requests received while no command runs: on a stop request, calls `before_stop` and stops this process.
-    /// Returns the signal that requests the end of the run, if any.
+    /// Reaps orphans that have ended. Returns the signal that requests the end of the run, if any.
     pub(super) fn take_idle(&mut self, mut before_stop: impl FnMut()) -> Option<CaughtSignal> {
+        // It fails only if there are no child processes.
+        let _ = orphans::reap(|_, _| {});
         for request in self.take() {
             match request {
                 SignalRequest::Terminate(caught) => return Some(caught),

@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use stagger_sim::storm::{RunFigures, StormReport};
 
-use crate::support::{Files, PATIENCE, Running, eventually, see, stagger, state};
+use crate::support::{Files, PATIENCE, Running, children, eventually, see, stagger, state};
 
 /// A drill that takes two seconds.
 const DRILL: [&str; 7] = ["drill", "--clients", "150", "--capacity", "300/s", "--backlog", "20"];
@@ -30,23 +30,6 @@ fn storm(command: &mut Command) -> (StormReport, Value) {
     let seen = see(command.arg("--json"));
     let document: Value = serde_json::from_str(&seen.exits(0).stdout).expect("valid JSON");
     (serde_json::from_value(document.clone()).expect("a storm document"), document)
-}
-
-/// Returns the living child processes of a process.
-fn children(of: Pid) -> Vec<Pid> {
-    let of = of.as_raw_nonzero().to_string();
-    let entries = fs::read_dir("/proc").expect("/proc").flatten();
-    let is_child = |name: &str| {
-        let stat = fs::read_to_string(format!("/proc/{name}/stat")).ok()?;
-        let parent = stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(1)?.to_owned();
-        (parent == of).then_some(())
-    };
-    let pids = entries.filter_map(|entry| {
-        let name = entry.file_name().into_string().ok()?;
-        let pid = Pid::from_raw(name.parse().ok()?)?;
-        is_child(&name).map(|()| pid)
-    });
-    pids.filter(|pid| state(*pid).is_some()).collect()
 }
 
 #[test]

@@ -32,7 +32,8 @@ pub(crate) fn ignore_no_signal() {
 pub(crate) fn stagger<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Command {
     ignore_no_signal();
     let mut command = Command::new(env!("CARGO_BIN_EXE_stagger"));
-    for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS", "LC_ALL", "LC_CTYPE", "STAGGER_ATTEMPT"] {
+    let own = ["STAGGER_ATTEMPT", "STAGGER_ADVICE", "STAGGER_RETRIED_BY"];
+    for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS", "LC_ALL", "LC_CTYPE"].into_iter().chain(own) {
         command.env_remove(name);
     }
     command.env("LANG", "C.UTF-8").env("TERM", "xterm").args(args).stdin(Stdio::null());
@@ -229,6 +230,23 @@ pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
 /// Returns the state letter of a process; `None` if it is dead or a zombie.
 pub(crate) fn state(pid: Pid) -> Option<char> {
     stat(&pid.as_raw_nonzero().to_string()).map(|(state, _)| state).filter(|state| !matches!(state, 'Z' | 'X'))
+}
+
+/// Returns the living child processes of a process.
+pub(crate) fn children(of: Pid) -> Vec<Pid> {
+    let of = of.as_raw_nonzero().to_string();
+    let entries = fs::read_dir("/proc").expect("/proc").flatten();
+    let is_child = |name: &str| {
+        let stat = fs::read_to_string(format!("/proc/{name}/stat")).ok()?;
+        let parent = stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(1)?.to_owned();
+        (parent == of).then_some(())
+    };
+    let pids = entries.filter_map(|entry| {
+        let name = entry.file_name().into_string().ok()?;
+        let pid = Pid::from_raw(name.parse().ok()?)?;
+        is_child(&name).map(|()| pid)
+    });
+    pids.filter(|pid| state(*pid).is_some()).collect()
 }
 
 /// Returns whether a process is stopped. A shell that has just called vfork may instead wait in state D for its stopped
