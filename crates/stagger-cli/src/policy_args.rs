@@ -53,7 +53,7 @@ pub(crate) struct PolicyArgs {
     /// Latest start of a retry, measured from the start of the run; a retry that would start later ends the run
     /// immediately. Does not interrupt a running attempt
     /// [default without --policy: none]
-    #[arg(short = 'T', long, alias = "deadline", value_name = "DUR")]
+    #[arg(short = 'T', long, value_name = "DUR")]
     pub(crate) max_elapsed: Option<String>,
 
     /// Treat an attempt that ran at least this long as healthy, and start counting attempts and delays afresh

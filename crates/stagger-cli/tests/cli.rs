@@ -41,5 +41,7 @@ mod stdin;
 mod streams;
 #[path = "cli/terminal.rs"]
 mod terminal;
+#[path = "cli/time_limit.rs"]
+mod time_limit;
 #[path = "cli/timeout.rs"]
 mod timeout;

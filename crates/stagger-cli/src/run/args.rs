@@ -18,6 +18,11 @@ pub(crate) struct RunArgs {
     #[arg(short, long, value_name = "DUR", help_heading = "Attempts")]
     pub(crate) timeout: Option<String>,
 
+    /// Time limit for the whole run. When it expires during an attempt, the attempt is ended as by --timeout; a retry that
+    /// would start later ends the run immediately. Either way, the exit code is 124 [default: none]
+    #[arg(long, alias = "deadline", value_name = "DUR", help_heading = "Attempts")]
+    pub(crate) time_limit: Option<String>,
+
     /// Time to wait after --signal before sending SIGKILL; 'inf' to never send it
     #[arg(short, long, value_name = "DUR", default_value = "5s", help_heading = "Attempts")]
     pub(crate) kill_after: String,
@@ -91,8 +96,8 @@ pub(crate) struct RunArgs {
           help_heading = "Streams")]
     pub(crate) stdin: StdinMode,
 
-    /// Shell command to run with /bin/sh between a failed attempt and its retry, limited by --timeout; if it fails,
-    /// a warning is logged
+    /// Shell command to run with /bin/sh between a failed attempt and its retry. It may run as long as an attempt: for
+    /// --timeout, and until the end of --time-limit; without either, it has no limit. If it fails, a warning is logged
     #[arg(long, value_name = "CMD", value_hint = ValueHint::CommandString, help_heading = "Reporting")]
     pub(crate) on_retry: Option<OsString>,
 
@@ -152,7 +157,8 @@ Exit status:
   0        the --until outcome was reached
   other    attempts or time ran out, or --stop-on ended the run:
            exit code of the last attempt, or 1 if that was 0
-  124      the last attempt timed out (--timeout)
+  124      the last attempt timed out (--timeout), or the run did
+           (--time-limit)
   125      usage error, or stagger itself failed
   126      the command cannot be executed
   127      the command was not found

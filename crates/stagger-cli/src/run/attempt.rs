@@ -25,7 +25,9 @@ pub(super) struct Attempt<'a> {
     termination: TerminationSettings,
     phase: Phase,
     status: Option<AttemptStatus>,
-    timed_out: bool,
+    /// When the time limit of the run expires.
+    run_ends_at: Option<Instant>,
+    timed_out: Option<TimedOut>,
     interrupted: Option<CaughtSignal>,
     /// Set when the command has ended.
     drain: Option<Drain>,
@@ -38,6 +40,8 @@ pub(super) struct Attempt<'a> {
 pub(super) struct RunContext<'a> {
     pub(super) clock: SystemClock,
     pub(super) started: Instant,
+    /// When the time limit of the run expires.
+    pub(super) ends_at: Option<Instant>,
     pub(super) signals: &'a mut Signals,
     pub(super) logger: &'a mut Logger,
 }
@@ -45,6 +49,8 @@ pub(super) struct RunContext<'a> {
 #[derive(Debug)]
 pub(super) struct Finished<'a> {
     pub(super) status: AttemptStatus,
+    /// The limit that has ended the command, if any.
+    pub(super) timed_out: Option<TimedOut>,
     /// The signal that requested the end of the run, if any.
     pub(super) interrupted: Option<CaughtSignal>,
     pub(super) stdout: Output<'a>,
@@ -53,6 +59,15 @@ pub(super) struct Finished<'a> {
     was_terminated: bool,
     /// The descendants of a command that has exited by itself, if any are left.
     background: Option<Child>,
+}
+
+/// The time limit that has ended a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TimedOut {
+    /// `--timeout`
+    Attempt,
+    /// `--time-limit`
+    Run,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -75,13 +90,14 @@ const MIN_POLL_INTERVAL: Duration = Duration::from_millis(2);
 const MAX_POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 impl<'a> Attempt<'a> {
-    /// Supervises a command that was just started and may run until `until`.
+    /// Supervises a command that was just started and may run until `until`, and until the end of the run.
     pub(super) fn new(
         child: Child,
         stdout: Stream<'a>,
         stderr: Stream<'a>,
         termination: TerminationSettings,
         until: Option<Instant>,
+        run_ends_at: Option<Instant>,
     ) -> Self {
         Self {
             child,
@@ -90,7 +106,8 @@ impl<'a> Attempt<'a> {
             termination,
             phase: Phase::Running { until },
             status: None,
-            timed_out: false,
+            run_ends_at,
+            timed_out: None,
             interrupted: None,
             drain: None,
             poll_interval: MIN_POLL_INTERVAL,
@@ -121,9 +138,15 @@ impl<'a> Attempt<'a> {
     fn apply_deadlines(&mut self, now: Instant, logger: &mut Logger) {
         let phase = self.phase;
         match phase {
-            Phase::Running { until: Some(until) } if now >= until && self.status.is_none() => {
-                self.timed_out = true;
-                self.terminate(self.termination.signal, now, logger);
+            Phase::Running { until } if self.status.is_none() => {
+                self.timed_out = if self.run_ends_at.is_some_and(|end| now >= end) {
+                    Some(TimedOut::Run)
+                } else {
+                    until.filter(|until| now >= *until).map(|_| TimedOut::Attempt)
+                };
+                if self.timed_out.is_some() {
+                    self.terminate(self.termination.signal, now, logger);
+                }
             }
             Phase::Lingering { until } if now >= until && !self.is_gone() => {
                 self.terminate(self.termination.signal, now, logger);
@@ -157,7 +180,7 @@ impl<'a> Attempt<'a> {
     /// Waits for a deadline, a signal or output, and forwards or buffers the output.
     fn wait(&mut self, now: Instant, context: &RunContext<'_>) -> io::Result<()> {
         let deadline = match self.phase {
-            Phase::Running { until } if self.status.is_none() => until,
+            Phase::Running { until } if self.status.is_none() => earlier(until, self.run_ends_at),
             Phase::Running { .. } => None,
             Phase::Lingering { until } => Some(until),
             Phase::Terminating { kill_at } => kill_at,
@@ -311,7 +334,7 @@ impl<'a> Attempt<'a> {
 
     fn finish(mut self) -> Finished<'a> {
         let status = match self.status {
-            Some(_) if self.timed_out => AttemptStatus::Timeout,
+            Some(_) if self.timed_out.is_some() => AttemptStatus::Timeout,
             Some(status) => status,
             // It has taken too long to end; give up without its exit status.
             None => {
@@ -323,6 +346,7 @@ impl<'a> Attempt<'a> {
         let background = (!was_terminated && !self.child.is_gone()).then_some(self.child);
         Finished {
             status,
+            timed_out: self.timed_out,
             interrupted: self.interrupted,
             stdout: self.stdout.finish(),
             stderr: self.stderr.finish(),
@@ -332,12 +356,18 @@ impl<'a> Attempt<'a> {
     }
 }
 
+/// Returns the earlier of two deadlines; `None` is never.
+pub(super) fn earlier(one: Option<Instant>, other: Option<Instant>) -> Option<Instant> {
+    [one, other].into_iter().flatten().min()
+}
+
 impl Finished<'_> {
     /// Creates the result of a command that could not be started.
     pub(super) fn not_run(reason: NotRun) -> Self {
         let nothing = || Stream::inherited().finish();
         Self {
             status: AttemptStatus::NotRun(reason),
+            timed_out: None,
             interrupted: None,
             stdout: nothing(),
             stderr: nothing(),
@@ -356,7 +386,7 @@ impl Finished<'_> {
     ) -> io::Result<bool> {
         let Some(child) = self.background.take() else { return Ok(false) };
         let nothing = Stream::inherited;
-        let mut rest = Attempt::new(child, nothing(), nothing(), termination, None);
+        let mut rest = Attempt::new(child, nothing(), nothing(), termination, None, None);
         rest.status = Some(self.status);
         rest.phase = Phase::Lingering { until: context.clock.now().saturating_add(LINGER) };
         let rest = rest.supervise(context)?;

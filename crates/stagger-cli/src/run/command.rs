@@ -13,14 +13,14 @@ use super::child::ProcessGroup;
 use super::driver::{Driver, RunExit};
 use super::hook::Hook;
 use super::launch::{Launcher, Supervision};
-use super::log::{Event, Logger};
+use super::log::{Event, Logger, short};
 use super::orphans;
 use super::report::Report;
 use super::runner::Runner;
 use super::settings::Settings;
 use super::signals::Signals;
-use super::status::AttemptStatus;
-use super::stdin::StdinSource;
+use super::status::{AttemptStatus, TIMEOUT_CODE};
+use super::stdin::{StdinError, StdinSource};
 use crate::output::error::CliError;
 use crate::output::terminal::Term;
 
@@ -38,6 +38,7 @@ fn run_to_exit(args: &RunArgs, term: &Term) -> Result<RunExit, CliError> {
     let report = args.report.as_deref().map(Report::open).transpose()?;
     let mut signals = Signals::catch().map_err(|error| CliError::io("cannot catch signals", error))?;
     let mut logger = Logger::new(args, term, Arc::clone(&signals.terminate))?;
+    let ends_at = settings.time_limit.map(|limit| SystemClock.now().saturating_add(limit));
 
     let process_group =
         if io::stdin().is_terminal() || args.foreground { ProcessGroup::Shared } else { ProcessGroup::Own };
@@ -48,10 +49,23 @@ fn run_to_exit(args: &RunArgs, term: &Term) -> Result<RunExit, CliError> {
         Launcher::command(&args.command, supervision)
     };
     let hook = Hook::new(&settings, supervision);
-    let stdin = StdinSource::prepare(args.stdin, &mut signals);
-    let stdin = match stdin.map_err(|error| CliError::io("cannot read standard input", error))? {
-        core::ops::ControlFlow::Continue(stdin) => stdin,
-        core::ops::ControlFlow::Break(caught) => return Ok(RunExit::Signal(caught.signal)),
+    let stdin = match StdinSource::prepare(args.stdin, &mut signals, ends_at) {
+        Ok(stdin) => stdin,
+        Err(StdinError::Interrupted(caught)) => return Ok(RunExit::Signal(caught.signal)),
+        Err(StdinError::TimeLimit) => {
+            let limit = short(settings.time_limit.unwrap_or_default());
+            logger.note(&format!("giving up before standard input has ended: --time-limit {limit} is reached"));
+            return Ok(RunExit::Code(TIMEOUT_CODE));
+        }
+        Err(StdinError::Read(error)) => return Err(CliError::io("cannot read standard input", error)),
+        Err(StdinError::Copy(error)) => {
+            let place = std::env::temp_dir();
+            return Err(CliError::usage(format_args!(
+                "--stdin replay: cannot copy standard input to {}: {error}; free space there, or set TMPDIR to another \
+                 directory",
+                place.display()
+            )));
+        }
     };
     let advice = AdviceFile::new();
     if let Err(error) = &advice {
@@ -60,8 +74,13 @@ fn run_to_exit(args: &RunArgs, term: &Term) -> Result<RunExit, CliError> {
     let seed = settings.seed.get();
     logger.log(&Event::Started { policy: &settings.policy, seed, command: &args.command });
     let runner = Runner::new(&settings, stdin, launcher, advice.ok(), term.stdout.tty);
-    let context =
-        RunContext { clock: SystemClock, started: SystemClock.now(), signals: &mut signals, logger: &mut logger };
+    let context = RunContext {
+        clock: SystemClock,
+        started: SystemClock.now(),
+        ends_at,
+        signals: &mut signals,
+        logger: &mut logger,
+    };
     let waited = Duration::ZERO;
     Driver { settings: &settings, context, runner, hook, report, waited, attempts: 0 }.drive()
 }

@@ -11,12 +11,12 @@ use stagger_core::{
 use super::attempt::RunContext;
 use super::fd;
 use super::hook::Hook;
-use super::log::{Activity, AttemptEnded, Count, Done, Event, NextStep};
+use super::log::{Activity, AttemptEnded, Count, Done, Event, NextStep, short};
 use super::report::Report;
 use super::runner::{AttemptOutcome, AttemptResult, Runner};
 use super::settings::Settings;
 use super::signals::CaughtSignal;
-use super::status::{AttemptStatus, SignalName};
+use super::status::{AttemptStatus, SignalName, TIMEOUT_CODE};
 use crate::output::error::{CliError, RUN_FAILURE};
 
 /// Runs the command until it succeeds or the policy stops: a driver of [`RetryMachine`], which decides whether and when to
@@ -45,7 +45,8 @@ impl Driver<'_> {
         let policy = &self.settings.policy;
         let mut state = RetryState::started(self.context.started);
         // The same random stream as that of the first client of `stagger plan --sample`.
-        let mut retry = RetryMachine::new(policy, &mut state, self.settings.seed.for_call(0));
+        let mut retry =
+            RetryMachine::new(policy, &mut state, self.settings.seed.for_call(0)).deadline(self.context.ends_at);
         let (exit, stop) = self.attempts(policy, &mut retry)?;
         self.finish(exit, stop);
         Ok(exit)
@@ -66,10 +67,17 @@ impl Driver<'_> {
             return Ok(interrupted(caught));
         }
         let mut permit = Permits::NONE;
+        let mut next_count = self.count(1);
         loop {
             permit = match retry.begin(permit, || clock.now(), &guards) {
                 Ok(permit) => permit,
-                // Only a circuit breaker rejects an attempt, and there is none.
+                Err(StopReason::Deadline) => {
+                    let limit = short(self.settings.time_limit.unwrap_or_default());
+                    let message = format!("giving up before attempt {next_count}: --time-limit {limit} is reached");
+                    self.context.logger.note(&message);
+                    return Ok((RunExit::Code(TIMEOUT_CODE), Some(StopReason::Deadline)));
+                }
+                // Only a circuit breaker rejects an attempt otherwise, and there is none.
                 Err(stop) => return Ok((RunExit::Code(RUN_FAILURE), Some(stop))),
             };
             let count = self.count(retry.attempt());
@@ -79,17 +87,25 @@ impl Driver<'_> {
             retry.reset_if_healthy(attempt.took);
             let ended_at = clock.now();
             let bounds = policy.bounds(retry.retry_number());
-            let decision = retry.decide(outcome(attempt.outcome), permit, || ended_at, &guards);
-            self.report_attempt(count, &attempt, next(policy, &attempt, &decision, bounds), ended_at);
+            let decision = match retry.decide(outcome(attempt.outcome), permit, || ended_at, &guards) {
+                Decision::Stop(_) if attempt.outcome == AttemptOutcome::TimeLimit => {
+                    Decision::Stop(StopReason::Deadline)
+                }
+                decision => decision,
+            };
+            self.report_attempt(count, &attempt, next(self.settings, &attempt, &decision, bounds), ended_at);
             let after = match decision {
                 Decision::Retry { after, permit: next_permit, .. } => {
                     permit = next_permit;
                     after
                 }
+                Decision::Stop(StopReason::Deadline) => {
+                    return Ok((RunExit::Code(TIMEOUT_CODE), Some(StopReason::Deadline)));
+                }
                 Decision::Stop(stop) => return Ok((run_exit(&attempt), Some(stop))),
                 _ => return Ok((run_exit(&attempt), None)),
             };
-            let next_count = self.count(retry.attempt().saturating_add(1));
+            next_count = self.count(retry.attempt().saturating_add(1));
             let caught = match &mut self.hook {
                 Some(hook) => hook.run(next_count, attempt.status, &mut self.context)?,
                 None => None,
@@ -176,13 +192,13 @@ fn outcome(outcome: AttemptOutcome) -> Outcome {
         AttemptOutcome::Retry { kind, retry_after } => {
             Outcome::Failed { kind, hint: retry_after.map(ServerHint::AtLeast) }
         }
-        AttemptOutcome::Stop(_) => Outcome::Permanent,
+        AttemptOutcome::Stop(_) | AttemptOutcome::TimeLimit => Outcome::Permanent,
         AttemptOutcome::Interrupted(_) => Outcome::Cancelled,
     }
 }
 
 fn next(
-    policy: &Policy,
+    settings: &Settings<'_>,
     attempt: &AttemptResult,
     decision: &Decision,
     bounds: Option<(Duration, Duration)>,
@@ -206,8 +222,9 @@ fn next(
                 _ => None,
             },
             limit: match stop {
-                StopReason::Elapsed => policy.max_elapsed(),
-                StopReason::Hint => policy.max_hint(),
+                StopReason::Elapsed => settings.policy.max_elapsed(),
+                StopReason::Hint => settings.policy.max_hint(),
+                StopReason::Deadline => settings.time_limit,
                 _ => None,
             },
         },

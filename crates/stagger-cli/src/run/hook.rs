@@ -57,7 +57,8 @@ impl Hook {
             None => Stream::inherited(),
         };
         let until = self.timeout.map(|timeout| now.saturating_add(timeout));
-        let finished = Attempt::new(child, stdout, Stream::inherited(), self.termination, until).supervise(context);
+        let finished = Attempt::new(child, stdout, Stream::inherited(), self.termination, until, context.ends_at)
+            .supervise(context);
         let finished = finished.map_err(|error: io::Error| CliError::io("cannot supervise --on-retry", error))?;
         if finished.status != AttemptStatus::Exit(0) && finished.interrupted.is_none() {
             context.logger.warn(&format!("--on-retry command failed: {}; retrying anyway", finished.status));

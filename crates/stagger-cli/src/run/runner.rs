@@ -10,7 +10,7 @@ use stagger::time::Clock;
 use stagger_core::{FailureKind, Instant};
 
 use super::advice::{Advice, AdviceFile};
-use super::attempt::{Attempt, Finished, RunContext};
+use super::attempt::{Attempt, Finished, RunContext, TimedOut, earlier};
 use super::classifier::{Classification, NoRetryReason, Observation, Patterns};
 use super::fd;
 use super::launch::{AttemptEnv, Launcher, Redirect};
@@ -60,6 +60,8 @@ pub(super) enum AttemptOutcome {
         retry_after: Option<Duration>,
     },
     Stop(NoRetryReason),
+    /// The time limit of the run has ended it.
+    TimeLimit,
     /// A signal requested the end of the run.
     Interrupted(CaughtSignal),
     /// The `--until` outcome was reached, but standard output is closed.
@@ -108,6 +110,8 @@ impl<'a> Runner<'a> {
         }
         let outcome = match finished.interrupted {
             Some(caught) => AttemptOutcome::Interrupted(caught),
+            // Also with --until timeout, which is about the attempts.
+            None if finished.timed_out == Some(TimedOut::Run) => AttemptOutcome::TimeLimit,
             None => self.outcome(&finished, &advice),
         };
         let outcome = self.end_background(&mut finished, outcome, context)?;
@@ -146,11 +150,13 @@ impl<'a> Runner<'a> {
         let until = self.settings.timeout.map(|timeout| now.saturating_add(timeout));
         // The output of the command must not mix with a status line that is drawn while it runs.
         if args.hold_stderr && (args.hold_stdout || !self.stdout_is_tty) {
+            let until = earlier(until, context.ends_at);
             context.logger.show(Activity::Running { count, until, since: now, run_started: context.started });
         }
         let out = stream(child.stdout.take(), held[0], stdout(), &classifier.stdout);
         let err = stream(child.stderr.take(), held[1], stderr(), &classifier.stderr);
-        let finished = Attempt::new(child, out, err, self.settings.termination, until).supervise(context);
+        let finished =
+            Attempt::new(child, out, err, self.settings.termination, until, context.ends_at).supervise(context);
         finished.map_err(|error| CliError::io("cannot supervise the command", error))
     }
 

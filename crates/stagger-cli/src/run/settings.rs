@@ -21,6 +21,8 @@ pub(super) struct Settings<'a> {
     pub(super) classifier: Classifier,
     /// Time limit of one attempt; `None` for no limit.
     pub(super) timeout: Option<Duration>,
+    /// Time limit of the run; `None` for no limit.
+    pub(super) time_limit: Option<Duration>,
     pub(super) termination: TerminationSettings,
 }
 
@@ -34,13 +36,8 @@ pub(super) struct TerminationSettings {
 
 impl<'a> Settings<'a> {
     pub(super) fn new(args: &'a RunArgs) -> Result<Self, CliError> {
-        let timeout = args.timeout.as_deref().map_or(Ok(None), |text| duration_flag("--timeout", text))?;
-        if timeout.is_some_and(|timeout| timeout.is_zero()) {
-            return Err(flag_error(
-                "--timeout",
-                "no command ends within 0s; use a longer time, or leave out the flag for no limit",
-            ));
-        }
+        let timeout = time_limit_flag("--timeout", args.timeout.as_deref())?;
+        let time_limit = time_limit_flag("--time-limit", args.time_limit.as_deref())?;
         let until: Option<OutcomeSet> = args.until.as_deref().map(|text| parse_flag("--until", text)).transpose()?;
         let retry_on = match &args.retry_on {
             Some(text) => parse_flag("--retry-on", text)?,
@@ -74,6 +71,7 @@ impl<'a> Settings<'a> {
             seed: args.policy.seed(),
             classifier,
             timeout,
+            time_limit,
             termination: TerminationSettings { signal, kill_after },
         })
     }
@@ -86,6 +84,17 @@ fn parse_flag<T: FromStr<Err: fmt::Display>>(flag: &str, text: &str) -> Result<T
 /// Parses a duration; `None` means no limit.
 fn duration_flag(flag: &str, text: &str) -> Result<Option<Duration>, CliError> {
     parse_duration(text).map_err(|error| flag_error(flag, error))
+}
+
+/// Parses a time limit, which must not be zero: for GNU `timeout` that is no limit.
+fn time_limit_flag(flag: &str, text: Option<&str>) -> Result<Option<Duration>, CliError> {
+    let limit = text.map_or(Ok(None), |text| duration_flag(flag, text))?;
+    match limit {
+        Some(Duration::ZERO) => {
+            Err(flag_error(flag, "no command ends within 0s; use a longer time, or inf for no limit"))
+        }
+        limit => Ok(limit),
+    }
 }
 
 fn regexes(flag: &str, texts: &[String]) -> Result<Vec<Regex>, CliError> {

@@ -24,7 +24,7 @@ pub(super) enum NotRun {
 }
 
 /// The exit code of GNU `timeout` for a command that has timed out.
-const TIMEOUT_CODE: u8 = 124;
+pub(super) const TIMEOUT_CODE: u8 = 124;
 const NOT_EXECUTABLE_CODE: u8 = 126;
 const NOT_FOUND_CODE: u8 = 127;
 

@@ -1,4 +1,4 @@
-use core::ops::ControlFlow;
+use core::time::Duration;
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
 use std::process::Stdio;
@@ -6,6 +6,8 @@ use std::process::Stdio;
 use rustix::event::{PollFd, PollFlags};
 use rustix::fs::FileType;
 use rustix::io::Errno;
+use stagger::time::{Clock, SystemClock};
+use stagger_core::Instant;
 
 use super::args::StdinMode;
 use super::fd;
@@ -25,24 +27,38 @@ pub(super) enum StdinSource {
     Null,
 }
 
+/// Why standard input was not read to its end.
+#[derive(Debug)]
+pub(super) enum StdinError {
+    /// A signal requests the end of the run.
+    Interrupted(CaughtSignal),
+    /// The time limit of the run has expired.
+    TimeLimit,
+    Read(io::Error),
+    /// The copy cannot be created or written.
+    Copy(io::Error),
+}
+
 impl StdinSource {
-    /// Prepares the source; reads all input for a replay. Returns the signal if one requests the end of the run meanwhile.
-    pub(super) fn prepare(mode: StdinMode, signals: &mut Signals) -> io::Result<ControlFlow<CaughtSignal, Self>> {
+    /// Prepares the source; reads all input for a replay.
+    pub(super) fn prepare(
+        mode: StdinMode,
+        signals: &mut Signals,
+        ends_at: Option<Instant>,
+    ) -> Result<Self, StdinError> {
         let stdin = rustix::stdio::stdin();
         let kind = rustix::fs::fstat(stdin).map(|stat| FileType::from_raw_mode(stat.st_mode));
-        Ok(ControlFlow::Continue(match mode {
+        Ok(match mode {
             StdinMode::Null => Self::Null,
             StdinMode::Auto | StdinMode::Replay if kind == Ok(FileType::RegularFile) => {
-                Self::Rewind(rustix::fs::seek(stdin, rustix::fs::SeekFrom::Current(0))?)
+                let start = rustix::fs::seek(stdin, rustix::fs::SeekFrom::Current(0));
+                Self::Rewind(start.map_err(|error| StdinError::Read(error.into()))?)
             }
             StdinMode::Auto | StdinMode::Inherit => {
                 Self::Inherit { may_run_dry: kind == Ok(FileType::Fifo) && !is_at_end() }
             }
-            StdinMode::Replay => match copy_of_stdin(signals)? {
-                ControlFlow::Continue(copy) => Self::Replay(copy),
-                ControlFlow::Break(caught) => return Ok(ControlFlow::Break(caught)),
-            },
-        }))
+            StdinMode::Replay => Self::Replay(copy_of_stdin(signals, ends_at)?),
+        })
     }
 
     pub(super) fn next(&mut self) -> io::Result<Stdio> {
@@ -79,23 +95,27 @@ fn is_at_end() -> bool {
 }
 
 /// Copies standard input to an unnamed temporary file, which disappears however the process ends.
-fn copy_of_stdin(signals: &mut Signals) -> io::Result<ControlFlow<CaughtSignal, File>> {
-    let stdin = rustix::stdio::stdin();
-    let mut copy = tempfile::tempfile()?;
+fn copy_of_stdin(signals: &mut Signals, ends_at: Option<Instant>) -> Result<File, StdinError> {
+    let (clock, stdin) = (SystemClock, rustix::stdio::stdin());
+    let mut copy = tempfile::tempfile().map_err(StdinError::Copy)?;
     let mut buffer = vec![0; 64 * 1024];
     loop {
+        let left = ends_at.map(|end| end.saturating_since(clock.now()));
+        if left == Some(Duration::ZERO) {
+            return Err(StdinError::TimeLimit);
+        }
         let mut fds = [signals.fd(), stdin].map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
-        fd::wait(&mut fds, None)?;
+        fd::wait(&mut fds, left).map_err(StdinError::Read)?;
         let [signalled, readable] = fds.map(|fd| !fd.revents().is_empty());
         if signalled && let Some(caught) = signals.take_idle(|| {}) {
-            return Ok(ControlFlow::Break(caught));
+            return Err(StdinError::Interrupted(caught));
         }
         if readable {
             match rustix::io::read(stdin, &mut buffer) {
-                Ok(0) => return Ok(ControlFlow::Continue(copy)),
-                Ok(n) => copy.write_all(&buffer[..n])?,
+                Ok(0) => return Ok(copy),
+                Ok(n) => copy.write_all(&buffer[..n]).map_err(StdinError::Copy)?,
                 Err(Errno::INTR | Errno::AGAIN) => {}
-                Err(error) => return Err(error.into()),
+                Err(error) => return Err(StdinError::Read(error.into())),
             }
         }
     }

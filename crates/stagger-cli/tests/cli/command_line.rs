@@ -46,7 +46,8 @@ fn errors_for_invalid_values_include_the_fix() {
         (&["-p", "zero base=1s"], "leave it out, or choose another backoff"),
         (&["-p", "@/no/such/file"], "--policy: cannot read /no/such/file: No such file"),
         (&["--timeout", "x"], "--timeout: `x` has a unit that is not known; use ns"),
-        (&["--timeout", "0s"], "--timeout: no command ends within 0s; use a longer time, or leave out the flag"),
+        (&["--timeout", "0s"], "--timeout: no command ends within 0s; use a longer time, or inf for no limit"),
+        (&["--consecutive", "3", "-n", "2"], "--consecutive: 3 attempts in a row need --max-attempts 3 or more, not 2"),
         (&["-p", "uniform 1s..3s"], "--policy: `1s..3s` has no name; write it as range=1s..3s"),
         (&["-p", "Cargo.toml"], "--policy: `Cargo.toml` is a file; write it as @Cargo.toml"),
         (&["--kill-after", "x"], "--kill-after: `x` has a unit that is not known; use ns"),
@@ -102,8 +103,8 @@ fn flags_override_a_policy_from_a_line_or_a_file() {
         (&["-p", &from_file], "constant base=3ms"),
         (&["-n", "2", "-p", &from_file, "--base", "4ms"], "constant base=4ms"),
         (
-            &["--delay", "2ms", "--max-delay", "9ms", "--factor", "3", "--attempts", "6", "--deadline", "1h"],
-            "exponential base=2ms cap=9ms multiplier=3 jitter=full max-attempts=6 max-elapsed=1h",
+            &["--delay", "2ms", "--max-delay", "9ms", "--factor", "3", "--attempts", "6", "--reset-after", "1h"],
+            "exponential base=2ms cap=9ms multiplier=3 jitter=full max-attempts=6 stable-after=1h",
         ),
     ] {
         see(stagger(["run", "-v"]).args(flags).args(["--", "true"])).exits(0).says(policy);

@@ -23,7 +23,7 @@ pub(super) const DIM: Style = Style::new().dimmed();
 const PLAIN: Style = Style::new();
 
 /// Formats a duration with up to three digits.
-pub(super) fn short(length: Duration) -> String {
+pub(in crate::run) fn short(length: Duration) -> String {
     let decimals = match length {
         length if length < Duration::from_secs(1) => 0,
         length if length < Duration::from_secs(10) => 2,
@@ -114,7 +114,8 @@ fn stop_text(
     reason: Option<NoRetryReason>,
     limit: Option<Duration>,
 ) -> String {
-    let limit = limit.map(short).unwrap_or_default();
+    let time = limit.unwrap_or_default();
+    let limit = short(time);
     match (stop, reason) {
         (_, Some(NoRetryReason::StopOn)) => format!("not retried: {} is in --stop-on", set_element(attempt.status)),
         (_, Some(NoRetryReason::NotRetryOn)) => {
@@ -127,6 +128,10 @@ fn stop_text(
         (StopReason::Attempts, None) if attempt.count.n == 1 => "giving up after 1 attempt".to_owned(),
         (StopReason::Attempts, None) => format!("giving up after {} attempts", attempt.count.n),
         (StopReason::Elapsed, None) => format!("giving up: max-elapsed {limit} would be exceeded"),
+        (StopReason::Deadline, None) if attempt.status == AttemptStatus::Timeout && attempt.total >= time => {
+            format!("giving up: --time-limit {limit} is reached")
+        }
+        (StopReason::Deadline, None) => format!("giving up: --time-limit {limit} would be exceeded"),
         (StopReason::Hint, None) => format!("giving up: retry-after exceeds max-hint {limit}"),
         (stop, None) => format!("giving up: {stop}"),
     }

@@ -9,5 +9,6 @@ mod logger;
 mod status_line;
 
 pub(super) use event::{AttemptEnded, Count, Done, Event, NextStep, lossy_words, one_line};
+pub(super) use human::short;
 pub(super) use logger::Logger;
 pub(super) use status_line::Activity;
