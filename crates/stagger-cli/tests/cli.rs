@@ -15,6 +15,8 @@ mod command_line;
 mod descendants;
 #[path = "cli/drill.rs"]
 mod drill;
+#[path = "cli/files.rs"]
+mod files;
 #[path = "cli/guide.rs"]
 mod guide;
 #[path = "cli/help.rs"]
@@ -23,6 +25,8 @@ mod help;
 mod init;
 #[path = "cli/logging.rs"]
 mod logging;
+#[path = "cli/nested.rs"]
+mod nested;
 #[path = "cli/plan.rs"]
 mod plan;
 #[path = "cli/results.rs"]

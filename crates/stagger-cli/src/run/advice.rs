@@ -1,8 +1,10 @@
 use core::time::Duration;
-use std::fs::{self, File};
+use std::fs::{self, OpenOptions};
 use std::io::{self, Read};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
+use rustix::fs::OFlags;
 use stagger_core::text::parse_duration;
 use tempfile::NamedTempFile;
 
@@ -28,7 +30,11 @@ const MAX_LEN: u64 = 4096;
 impl AdviceFile {
     /// Creates an empty file in the directory for temporary files.
     pub(super) fn new() -> io::Result<Self> {
-        Ok(Self { file: tempfile::Builder::new().prefix("stagger-advice-").tempfile()? })
+        let mut builder = tempfile::Builder::new();
+        let builder = builder.prefix("stagger-advice-");
+        // In a container whose files are read-only, this one place is writable on Linux.
+        let file = builder.tempfile().or_else(|error| builder.tempfile_in("/dev/shm").map_err(|_| error))?;
+        Ok(Self { file })
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -36,17 +42,35 @@ impl AdviceFile {
     }
 
     /// Reads the file and truncates it for the next attempt. The command may have replaced or removed it, so it is opened
-    /// by path.
-    pub(super) fn take(&self) -> Advice {
-        let mut bytes = Vec::new();
-        let read = File::open(self.path()).and_then(|file| file.take(MAX_LEN).read_to_end(&mut bytes));
-        match read {
-            Ok(0) | Err(_) => Advice::default(),
-            Ok(_) => {
-                let _ = fs::write(self.path(), "");
-                Advice::parse(&String::from_utf8_lossy(&bytes))
+    /// by path. Fails, and puts a plain file in its place, if it is anything else: opening a FIFO would block, and behind a
+    /// link is a file that is not ours to empty.
+    pub(super) fn take(&self) -> io::Result<Advice> {
+        match self.read() {
+            Ok(bytes) => Ok(Advice::parse(&String::from_utf8_lossy(&bytes))),
+            Err(error) => {
+                let _ = fs::remove_file(self.path());
+                // Nobody else may have put a file there in the meantime.
+                let _ = OpenOptions::new().write(true).create_new(true).mode(0o600).open(self.path());
+                if error.kind() == io::ErrorKind::NotFound { Ok(Advice::default()) } else { Err(error) }
             }
         }
+    }
+
+    fn read(&self) -> io::Result<Vec<u8>> {
+        let not_plain = || io::Error::other("the advice file is not a plain file");
+        let flags = OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY;
+        let file = OpenOptions::new().read(true).write(true).custom_flags(flags.bits().cast_signed()).open(self.path());
+        let mut file =
+            file.map_err(|error| if error.kind() == io::ErrorKind::NotFound { error } else { not_plain() })?;
+        let metadata = file.metadata()?;
+        if !metadata.is_file() || metadata.nlink() != 1 {
+            return Err(not_plain());
+        }
+        let mut bytes = Vec::new();
+        if (&mut file).take(MAX_LEN).read_to_end(&mut bytes)? > 0 {
+            file.set_len(0)?;
+        }
+        Ok(bytes)
     }
 }
 
@@ -93,11 +117,11 @@ mod tests {
     #[test]
     fn advice_is_consumed_when_read() {
         let file = AdviceFile::new().unwrap();
-        assert_eq!(file.take(), Advice::default());
+        assert_eq!(file.take().unwrap(), Advice::default());
         fs::write(file.path(), "stop").unwrap();
-        assert!(file.take().stop);
-        assert!(!file.take().stop);
+        assert!(file.take().unwrap().stop);
+        assert!(!file.take().unwrap().stop);
         fs::remove_file(file.path()).unwrap();
-        assert_eq!(file.take(), Advice::default());
+        assert_eq!(file.take().unwrap(), Advice::default());
     }
 }

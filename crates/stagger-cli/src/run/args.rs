@@ -1,10 +1,11 @@
-use core::num::NonZeroU32;
+use core::num::{NonZeroU32, NonZeroU64};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
 
 use crate::policy_args::{PolicyArgs, at_least_one};
+use stagger_sim::lint::parse_count;
 
 /// Run a command and retry it until it succeeds
 #[derive(Args, Debug)]
@@ -96,6 +97,17 @@ pub(crate) struct RunArgs {
           help_heading = "Streams")]
     pub(crate) stdin: StdinMode,
 
+    /// In a command that another `stagger run` retries. stand-down: make one attempt and leave the retries to the outer
+    /// run, so that they do not multiply. allow: retry as well. Runs without a limit of attempts, or with --stable-after,
+    /// --until or --consecutive, neither stand down nor make nested ones do so
+    #[arg(long, value_enum, value_name = "HOW", default_value_t = NestedMode::StandDown, hide_possible_values = true,
+          help_heading = "Retry conditions")]
+    pub(crate) nested: NestedMode,
+
+    /// Maximum length of standard input that --stdin replay copies, in bytes, like 500k, 20M or 4G; 'inf' for no limit
+    #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = size, help_heading = "Streams")]
+    pub(crate) stdin_limit: u64,
+
     /// Shell command to run with /bin/sh between a failed attempt and its retry. It may run as long as an attempt: for
     /// --timeout, and until the end of --time-limit; without either, it has no limit. If it fails, a warning is logged
     #[arg(long, value_name = "CMD", value_hint = ValueHint::CommandString, help_heading = "Reporting")]
@@ -140,6 +152,27 @@ pub(crate) enum StdinMode {
     Null,
 }
 
+/// What a run does in a command that another run retries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum NestedMode {
+    /// Make one attempt
+    StandDown,
+    /// Retry as well
+    Allow,
+}
+
+/// Parses a number of bytes; `inf` is the largest.
+fn size(text: &str) -> Result<u64, String> {
+    if text == "inf" {
+        return Ok(u64::MAX);
+    }
+    let size = match text.strip_suffix('G') {
+        Some(number) => parse_count(&format!("{number}M")).map(|size| size.get().saturating_mul(1_000)),
+        None => parse_count(text).map(NonZeroU64::get),
+    };
+    size.map_err(|_| "expected a number of bytes like 500k, 20M or 4G, or inf".to_owned())
+}
+
 /// The format of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LogFormat {
@@ -179,6 +212,9 @@ Environment of the command:
   STAGGER_LAST_EXIT     exit code of the previous attempt, as stagger
                         would report it; unset for the first
   STAGGER_ELAPSED_MS    milliseconds since the run started
+  STAGGER_RETRIED_BY    PID of the run that retries the command; in it, a
+                        nested `stagger run` stands down (--nested). Not
+                        passed on by sudo, ssh and containers
   STAGGER_ADVICE        path of a file for instructions to stagger:
                         retry-after=30 (seconds; or 500ms, 2m) sets a
                         minimum delay before the next attempt; stop

@@ -15,6 +15,7 @@ use super::settings::TerminationSettings;
 use super::signals::{CaughtSignal, SignalRequest, Signals};
 use super::status::{AttemptStatus, NotRun, SignalName};
 use super::stream::{Output, Stream};
+use crate::output::error::CliError;
 
 /// A started command, supervised until it has ended; after a termination signal, until its descendants have ended, too.
 #[derive(Debug)]
@@ -115,7 +116,7 @@ impl<'a> Attempt<'a> {
     }
 
     /// Waits until the command has ended and its output is read; on an error, the command is killed.
-    pub(super) fn supervise(mut self, context: &mut RunContext<'_>) -> io::Result<Finished<'a>> {
+    pub(super) fn supervise(mut self, context: &mut RunContext<'_>) -> Result<Finished<'a>, CliError> {
         loop {
             let now = context.clock.now();
             self.apply_deadlines(now, context.logger);
@@ -127,7 +128,7 @@ impl<'a> Attempt<'a> {
             // Take the signals before polling the child: if the command ends after the poll, its SIGCHLD must still be
             // pending to wake the next wait.
             let requests = context.signals.take();
-            self.poll_child(context)?;
+            self.poll_child(context).map_err(cannot_supervise)?;
             for request in requests {
                 self.handle_signal(request, context);
             }
@@ -178,7 +179,7 @@ impl<'a> Attempt<'a> {
     }
 
     /// Waits for a deadline, a signal or output, and forwards or buffers the output.
-    fn wait(&mut self, now: Instant, context: &RunContext<'_>) -> io::Result<()> {
+    fn wait(&mut self, now: Instant, context: &RunContext<'_>) -> Result<(), CliError> {
         let deadline = match self.phase {
             Phase::Running { until } if self.status.is_none() => earlier(until, self.run_ends_at),
             Phase::Running { .. } => None,
@@ -198,15 +199,15 @@ impl<'a> Attempt<'a> {
         let streams = poll_fds.each_ref().map(Option::is_some);
         let signals = PollFd::from_borrowed_fd(context.signals.fd(), PollFlags::IN);
         let mut fds: Vec<PollFd<'_>> = poll_fds.into_iter().flatten().chain([signals]).collect();
-        fd::wait(&mut fds, next.map(|next| next.saturating_since(now)))?;
+        fd::wait(&mut fds, next.map(|next| next.saturating_since(now))).map_err(cannot_supervise)?;
 
         let mut ready = fds.iter().map(|fd| !fd.revents().is_empty());
         let [stdout, stderr] = streams.map(|is_polled| is_polled && ready.next() == Some(true));
         if stdout {
-            self.stdout.advance()?;
+            self.stdout.advance().map_err(|error| cannot_hold(&error))?;
         }
         if stderr {
-            self.stderr.advance()?;
+            self.stderr.advance().map_err(|error| cannot_hold(&error))?;
         }
         if stdout || stderr {
             self.on_stream_progress(context.clock.now());
@@ -356,6 +357,19 @@ impl<'a> Attempt<'a> {
     }
 }
 
+fn cannot_supervise(error: io::Error) -> CliError {
+    CliError::io("cannot supervise the command", error)
+}
+
+/// Creates the error of output that does not fit the memory and could not be written to a file.
+fn cannot_hold(error: &io::Error) -> CliError {
+    let place = std::env::temp_dir();
+    CliError::usage(format_args!(
+        "cannot hold the command's output in {}: {error}; free space there, or set TMPDIR to another directory",
+        place.display()
+    ))
+}
+
 /// Returns the earlier of two deadlines; `None` is never.
 pub(super) fn earlier(one: Option<Instant>, other: Option<Instant>) -> Option<Instant> {
     [one, other].into_iter().flatten().min()
@@ -383,7 +397,7 @@ impl Finished<'_> {
         &mut self,
         termination: TerminationSettings,
         context: &mut RunContext<'_>,
-    ) -> io::Result<bool> {
+    ) -> Result<bool, CliError> {
         let Some(child) = self.background.take() else { return Ok(false) };
         let nothing = Stream::inherited;
         let mut rest = Attempt::new(child, nothing(), nothing(), termination, None, None);

@@ -31,7 +31,7 @@ pub(super) struct Observation<'a> {
     pub(super) stderr: &'a LineMatcher<'a>,
     /// Whether the command wrote `stop` to its advice file.
     pub(super) stop_advised: bool,
-    /// Whether the command was killed by SIGPIPE because the reader of standard output has closed it.
+    /// Whether the reader of standard output has closed it, so that further attempts would be for nobody.
     pub(super) reader_gone: bool,
 }
 

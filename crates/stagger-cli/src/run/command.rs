@@ -16,7 +16,7 @@ use super::launch::{Launcher, Supervision};
 use super::log::{Event, Logger, short};
 use super::orphans;
 use super::report::Report;
-use super::runner::Runner;
+use super::runner::{Runner, amount};
 use super::settings::Settings;
 use super::signals::Signals;
 use super::status::{AttemptStatus, TIMEOUT_CODE};
@@ -49,13 +49,19 @@ fn run_to_exit(args: &RunArgs, term: &Term) -> Result<RunExit, CliError> {
         Launcher::command(&args.command, supervision)
     };
     let hook = Hook::new(&settings, supervision);
-    let stdin = match StdinSource::prepare(args.stdin, &mut signals, ends_at) {
+    let stdin = match StdinSource::prepare(args.stdin, &mut signals, ends_at, args.stdin_limit) {
         Ok(stdin) => stdin,
         Err(StdinError::Interrupted(caught)) => return Ok(RunExit::Signal(caught.signal)),
         Err(StdinError::TimeLimit) => {
             let limit = short(settings.time_limit.unwrap_or_default());
             logger.note(&format!("giving up before standard input has ended: --time-limit {limit} is reached"));
             return Ok(RunExit::Code(TIMEOUT_CODE));
+        }
+        Err(StdinError::TooLong) => {
+            return Err(CliError::usage(format_args!(
+                "standard input is longer than {}, the --stdin-limit; raise it, or redirect it from a file, which needs no copy",
+                amount(args.stdin_limit)
+            )));
         }
         Err(StdinError::Read(error)) => return Err(CliError::io("cannot read standard input", error)),
         Err(StdinError::Copy(error)) => {
@@ -68,7 +74,8 @@ fn run_to_exit(args: &RunArgs, term: &Term) -> Result<RunExit, CliError> {
         }
     };
     let advice = AdviceFile::new();
-    if let Err(error) = &advice {
+    // Few commands give advice.
+    if let (Err(error), true) = (&advice, args.verbose) {
         logger.warn(&format!("cannot create the advice file: {error}; check TMPDIR"));
     }
     let seed = settings.seed.get();

@@ -48,6 +48,14 @@ impl Driver<'_> {
         let mut retry =
             RetryMachine::new(policy, &mut state, self.settings.seed.for_call(0)).deadline(self.context.ends_at);
         let (exit, stop) = self.attempts(policy, &mut retry)?;
+        if stop == Some(StopReason::Attempts)
+            && let Some(outer) = self.settings.nesting.stands_down_for
+        {
+            self.context.logger.note(&format!(
+                "standing down: the retries are left to the outer stagger run (PID {outer}); to retry here as well, add \
+                 --nested allow"
+            ));
+        }
         self.finish(exit, stop);
         Ok(exit)
     }
@@ -173,7 +181,8 @@ impl Driver<'_> {
         };
         self.context.logger.log(&Event::Done(&done));
         if let Some(report) = self.report.take()
-            && let Err(error) = report.write(&self.settings.args.command, &self.settings.policy, &done)
+            && let Err(error) =
+                report.write(&self.settings.args.command, &self.settings.policy, &done, &self.context.signals.terminate)
         {
             self.context.logger.warn(&format!("cannot write the report: {error}"));
         }

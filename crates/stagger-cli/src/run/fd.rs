@@ -1,10 +1,16 @@
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
 use std::os::fd::BorrowedFd;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::path::Path;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::OFlags;
 use rustix::io::Errno;
+
+use crate::output::error::CliError;
 
 /// Maximum size of one write in bytes: a writable descriptor accepts this much without blocking, so a stalled reader
 /// cannot delay the handling of a signal.
@@ -12,6 +18,22 @@ pub(super) const PIPE_SAFE: usize = rustix::pipe::PIPE_BUF;
 
 /// Interval at which a blocked write checks for cancellation.
 const WRITE_POLL: Duration = Duration::from_millis(100);
+
+/// Opens the file that `flag` names for writing, and creates it if it is missing. Does not wait for the reader of a FIFO.
+pub(super) fn open_to_write(flag: &str, path: &Path, options: &mut OpenOptions) -> Result<File, CliError> {
+    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
+    let file = options.create(true).custom_flags(flags).open(path);
+    file.map_err(|error| {
+        let is_fifo = || path.metadata().is_ok_and(|metadata| metadata.file_type().is_fifo());
+        let path = path.display();
+        if error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) && is_fifo() {
+            return CliError::usage(format_args!(
+                "{flag}: cannot open {path}: no process reads this FIFO; start its reader first"
+            ));
+        }
+        CliError::io(format_args!("{flag}: cannot open {path}"), error)
+    })
+}
 
 /// Waits until a descriptor is ready, a signal arrives, or `timeout` has elapsed.
 pub(super) fn wait(fds: &mut [PollFd<'_>], timeout: Option<Duration>) -> io::Result<()> {

@@ -1,11 +1,11 @@
 use core::time::Duration;
-use std::io;
 
+use rustix::process::Pid;
 use rustix::stdio::stderr;
 use stagger::time::Clock;
 
 use super::attempt::{Attempt, RunContext};
-use super::launch::{AttemptEnv, Launcher, Redirect, Supervision};
+use super::launch::{AdviceEnv, AttemptEnv, Launcher, Redirect, Supervision};
 use super::line_matcher::LineMatcher;
 use super::log::Count;
 use super::settings::{Settings, TerminationSettings};
@@ -21,12 +21,18 @@ pub(super) struct Hook {
     launcher: Launcher,
     termination: TerminationSettings,
     timeout: Option<Duration>,
+    retried_by: Option<Pid>,
 }
 
 impl Hook {
     pub(super) fn new(settings: &Settings<'_>, supervision: Supervision) -> Option<Self> {
         let launcher = Launcher::script(core::slice::from_ref(settings.args.on_retry.as_ref()?), supervision);
-        Some(Self { launcher, termination: settings.termination, timeout: settings.timeout })
+        Some(Self {
+            launcher,
+            termination: settings.termination,
+            timeout: settings.timeout,
+            retried_by: settings.nesting.retried_by,
+        })
     }
 
     /// Runs the hook before the attempt `next`, within the time limit of an attempt. A failure is only logged. A signal
@@ -42,7 +48,8 @@ impl Hook {
             count: next,
             last_exit: Some(failed.code()),
             elapsed: now.saturating_since(context.started),
-            advice: None,
+            advice: AdviceEnv::None,
+            retried_by: self.retried_by,
         };
         // Keeps the output of the hook out of the output of the command.
         let mut child = match self.launcher.start(&mut StdinSource::Null, [Redirect::Pipe, Redirect::Inherit], &env) {
@@ -58,8 +65,7 @@ impl Hook {
         };
         let until = self.timeout.map(|timeout| now.saturating_add(timeout));
         let finished = Attempt::new(child, stdout, Stream::inherited(), self.termination, until, context.ends_at)
-            .supervise(context);
-        let finished = finished.map_err(|error: io::Error| CliError::io("cannot supervise --on-retry", error))?;
+            .supervise(context)?;
         if finished.status != AttemptStatus::Exit(0) && finished.interrupted.is_none() {
             context.logger.warn(&format!("--on-retry command failed: {}; retrying anyway", finished.status));
         }

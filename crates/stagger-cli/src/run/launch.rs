@@ -1,14 +1,18 @@
 use core::time::Duration;
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
-use std::io;
-use std::path::Path;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::{env, io};
 
+use rustix::fs::{Access, access};
 use rustix::io::Errno;
+use rustix::process::Pid;
 
 use super::child::{Child, ProcessGroup};
 use super::log::Count;
+use super::nested::RETRIED_BY;
 use super::status::NotRun;
 use super::stdin::StdinSource;
 
@@ -31,7 +35,18 @@ pub(super) struct AttemptEnv<'a> {
     pub(super) count: Count,
     pub(super) last_exit: Option<u8>,
     pub(super) elapsed: Duration,
-    pub(super) advice: Option<&'a Path>,
+    pub(super) advice: AdviceEnv<'a>,
+    /// The run that retries the command.
+    pub(super) retried_by: Option<Pid>,
+}
+
+/// The file for advice that a command is told.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum AdviceEnv<'a> {
+    None,
+    File(&'a Path),
+    /// That of the outer run, which is the one that retries.
+    Outer,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,8 +89,10 @@ impl Launcher {
     ) -> Result<Child, SpawnError> {
         let mut spawned = self.spawn(stdin, redirects, env);
         // A script without `#!` is run by the shell, as in execvp(3), env and every shell.
-        if spawned.as_ref().is_err_and(|error| has_errno(error, Errno::NOEXEC)) && self.program().contains('/') {
-            self.words.insert(0, SHELL.into());
+        if spawned.as_ref().is_err_and(|error| has_errno(error, Errno::NOEXEC))
+            && let Some(script) = self.words.first().and_then(|program| file_of(program))
+        {
+            self.words.splice(..1, [SHELL.into(), script]);
             spawned = self.spawn(stdin, redirects, env);
         }
         spawned.map_err(|error| self.spawn_error(&error))
@@ -134,8 +151,13 @@ impl AttemptEnv<'_> {
             None => command.env_remove("STAGGER_LAST_EXIT"),
         };
         match self.advice {
-            Some(path) => command.env("STAGGER_ADVICE", path),
-            None => command.env_remove("STAGGER_ADVICE"),
+            AdviceEnv::File(path) => command.env("STAGGER_ADVICE", path),
+            AdviceEnv::None => command.env_remove("STAGGER_ADVICE"),
+            AdviceEnv::Outer => command,
+        };
+        match self.retried_by {
+            Some(pid) => command.env(RETRIED_BY, pid.to_string()),
+            None => command.env_remove(RETRIED_BY),
         };
     }
 }
@@ -147,6 +169,18 @@ impl From<Redirect> for Stdio {
             Redirect::Pipe => Self::piped(),
         }
     }
+}
+
+/// Returns the file that execvp(3) runs for `program`.
+fn file_of(program: &OsStr) -> Option<OsString> {
+    if program.as_bytes().contains(&b'/') {
+        return Some(program.to_owned());
+    }
+    let path = env::var_os("PATH").unwrap_or_else(|| "/bin:/usr/bin".into());
+    // An empty directory is the current one.
+    let mut files = env::split_paths(&path).map(|directory| Path::new(".").join(directory).join(program));
+    let found = files.find(|file| file.is_file() && access(file, Access::EXEC_OK).is_ok());
+    found.map(PathBuf::into_os_string)
 }
 
 fn has_errno(error: &io::Error, errno: Errno) -> bool {

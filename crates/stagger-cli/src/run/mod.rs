@@ -17,6 +17,7 @@ mod hook;
 mod launch;
 mod line_matcher;
 mod log;
+mod nested;
 mod orphans;
 mod outcome_set;
 mod process_tree;

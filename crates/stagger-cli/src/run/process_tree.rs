@@ -38,6 +38,29 @@ pub(super) fn is_group_dead(group: Pid) -> bool {
     !processes.is_empty() && !processes.iter().any(|p| p.group == raw(group))
 }
 
+/// Returns whether a process is an ancestor of this one; `None` if the system does not tell.
+pub(super) fn is_ancestor(pid: Pid) -> Option<bool> {
+    // Deeper than any real tree; PIDs that are reused during the walk could form a loop.
+    const MAX_DEPTH: usize = 1_000;
+    let mut child = raw(getpid());
+    for _ in 0..MAX_DEPTH {
+        let parent = parent_of(child)?;
+        if parent == raw(pid) {
+            return Some(true);
+        }
+        // The parent of PID 1, and of a process whose parent is outside of this PID namespace.
+        if parent == 0 {
+            return Some(false);
+        }
+        child = parent;
+    }
+    None
+}
+
+fn parent_of(pid: i32) -> Option<i32> {
+    parse(pid, &fs::read_to_string(format!("/proc/{pid}/stat")).ok()?).map(|process| process.parent)
+}
+
 impl ProcessTree {
     /// Creates the tree of a command that is started next. Whatever descends from this process already is not part of it.
     pub(super) fn before_start(adopts_orphans: bool) -> Self {

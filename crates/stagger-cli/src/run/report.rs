@@ -1,12 +1,15 @@
+use core::sync::atomic::AtomicBool;
 use std::collections::VecDeque;
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::{self, Write};
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsFd;
 use std::path::Path;
 
 use serde::Serialize;
 use stagger_core::Policy;
 
+use super::fd;
 use super::log::{AttemptEnded, Done, lossy_words, one_line};
 use crate::output::error::CliError;
 
@@ -41,10 +44,7 @@ const SCHEMA: &str = "stagger.run-report/1";
 impl Report {
     /// Opens the destination before the run, so that an error is reported early.
     pub(super) fn open(path: &Path) -> Result<Self, CliError> {
-        let create = |path: &Path| {
-            File::create(path)
-                .map_err(|error| CliError::io(format_args!("--report: cannot write {}", path.display()), error))
-        };
+        let create = |path: &Path| fd::open_to_write("--report", path, OpenOptions::new().write(true).truncate(true));
         let file = Some(path).filter(|path| *path != Path::new("-")).map(create).transpose()?;
         Ok(Self { file, attempts: VecDeque::new(), omitted: 0 })
     }
@@ -58,7 +58,14 @@ impl Report {
         self.attempts.push_back(attempt.clone());
     }
 
-    pub(super) fn write(self, command: &[OsString], policy: &Policy, done: &Done) -> io::Result<()> {
+    /// Writes the report; the error is `Interrupted` if `cancelled` was set while the write was blocked.
+    pub(super) fn write(
+        self,
+        command: &[OsString],
+        policy: &Policy,
+        done: &Done,
+        cancelled: &AtomicBool,
+    ) -> io::Result<()> {
         let document = Document {
             schema: SCHEMA,
             command,
@@ -69,9 +76,9 @@ impl Report {
         };
         let mut text = serde_json::to_string_pretty(&document)?;
         text.push('\n');
-        match self.file {
-            None => io::stdout().lock().write_all(text.as_bytes()),
-            Some(mut file) => file.write_all(text.as_bytes()),
+        match &self.file {
+            None => fd::write_all(rustix::stdio::stdout(), text.as_bytes(), cancelled),
+            Some(file) => fd::write_all(file.as_fd(), text.as_bytes(), cancelled),
         }
     }
 }

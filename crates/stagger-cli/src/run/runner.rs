@@ -4,8 +4,8 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use rustix::event::PollFlags;
+use rustix::fs::FileType;
 use rustix::stdio::{stderr, stdout};
-use signal_hook::consts::SIGPIPE;
 use stagger::time::Clock;
 use stagger_core::{FailureKind, Instant};
 
@@ -13,7 +13,7 @@ use super::advice::{Advice, AdviceFile};
 use super::attempt::{Attempt, Finished, RunContext, TimedOut, earlier};
 use super::classifier::{Classification, NoRetryReason, Observation, Patterns};
 use super::fd;
-use super::launch::{AttemptEnv, Launcher, Redirect};
+use super::launch::{AdviceEnv, AttemptEnv, Launcher, Redirect};
 use super::line_matcher::LineMatcher;
 use super::log::{Activity, Count, Event};
 use super::settings::Settings;
@@ -104,8 +104,13 @@ impl<'a> Runner<'a> {
         let status = finished.status;
         self.last_exit = Some(status.code());
 
-        let advice = self.advice.as_ref().map(AdviceFile::take).unwrap_or_default();
+        let advice = self.advice.as_ref().map_or_else(|| Ok(Advice::default()), AdviceFile::take);
+        let advice = advice.unwrap_or_else(|error| {
+            context.logger.warn(&format!("{error}; it was ignored and replaced"));
+            Advice::default()
+        });
         for word in &advice.unknown {
+            let word = printable(word);
             context.logger.warn(&format!("invalid advice `{word}`; write retry-after=SECONDS or stop"));
         }
         let outcome = match finished.interrupted {
@@ -138,7 +143,12 @@ impl<'a> Runner<'a> {
             count,
             last_exit: self.last_exit,
             elapsed: now.saturating_since(context.started),
-            advice: self.advice.as_ref().map(AdviceFile::path),
+            advice: match &self.advice {
+                _ if self.settings.nesting.stands_down_for.is_some() => AdviceEnv::Outer,
+                Some(file) => AdviceEnv::File(file.path()),
+                None => AdviceEnv::None,
+            },
+            retried_by: self.settings.nesting.retried_by,
         };
         let mut child = match self.launcher.start(&mut self.stdin, redirects, &env) {
             Ok(child) => child,
@@ -155,9 +165,7 @@ impl<'a> Runner<'a> {
         }
         let out = stream(child.stdout.take(), held[0], stdout(), &classifier.stdout);
         let err = stream(child.stderr.take(), held[1], stderr(), &classifier.stderr);
-        let finished =
-            Attempt::new(child, out, err, self.settings.termination, until, context.ends_at).supervise(context);
-        finished.map_err(|error| CliError::io("cannot supervise the command", error))
+        Attempt::new(child, out, err, self.settings.termination, until, context.ends_at).supervise(context)
     }
 
     /// Determines the outcome of an attempt that was not interrupted.
@@ -167,7 +175,7 @@ impl<'a> Runner<'a> {
             stdout: &finished.stdout.matcher,
             stderr: &finished.stderr.matcher,
             stop_advised: advice.stop,
-            reader_gone: finished.status == AttemptStatus::Signal(SIGPIPE) && stdout_has_no_reader(),
+            reader_gone: stdout_has_no_reader(),
         });
         self.successes_in_a_row =
             if classification == Classification::Reached { self.successes_in_a_row + 1 } else { 0 };
@@ -200,9 +208,7 @@ impl<'a> Runner<'a> {
         if outcome == AttemptOutcome::Success || self.settings.args.keep_background {
             return Ok(outcome);
         }
-        let was_ended = finished
-            .end_background(self.settings.termination, context)
-            .map_err(|error| CliError::io("cannot end the background processes of the command", error))?;
+        let was_ended = finished.end_background(self.settings.termination, context)?;
         if let Some(caught) = finished.interrupted {
             return Ok(AttemptOutcome::Interrupted(caught));
         }
@@ -260,12 +266,22 @@ fn stream<'a>(pipe: Option<OwnedFd>, held: bool, ours: BorrowedFd<'static>, patt
     }
 }
 
+/// Escapes control characters, which could change the state of a terminal.
+fn printable(text: &str) -> String {
+    let escaped = |c: char| if c.is_control() { c.escape_default().collect() } else { c.to_string() };
+    text.chars().map(escaped).collect()
+}
+
+/// Returns whether standard output is a pipe or a socket whose other end is closed.
 fn stdout_has_no_reader() -> bool {
-    fd::ready(stdout(), PollFlags::OUT).contains(PollFlags::ERR)
+    let kind = rustix::fs::fstat(stdout()).map(|stat| FileType::from_raw_mode(stat.st_mode));
+    // A terminal that was hung up reports an error, too, but a run that was left behind there goes on.
+    matches!(kind, Ok(FileType::Fifo | FileType::Socket))
+        && fd::ready(stdout(), PollFlags::OUT).intersects(PollFlags::ERR | PollFlags::HUP)
 }
 
 /// Formats a number of bytes: "4.1 kB".
-fn amount(bytes: u64) -> String {
+pub(super) fn amount(bytes: u64) -> String {
     const UNITS: [&str; 4] = ["kB", "MB", "GB", "TB"];
     let mut amount = bytes as f64;
     let mut unit = "B";

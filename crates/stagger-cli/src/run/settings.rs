@@ -8,6 +8,7 @@ use stagger_core::{Policy, Seed};
 
 use super::args::RunArgs;
 use super::classifier::{Classifier, NOT_RETRIED_BY_DEFAULT, Patterns};
+use super::nested::Nesting;
 use super::outcome_set::OutcomeSet;
 use super::status::parse_signal;
 use crate::output::error::CliError;
@@ -18,6 +19,7 @@ pub(super) struct Settings<'a> {
     pub(super) args: &'a RunArgs,
     pub(super) policy: Policy,
     pub(super) seed: Seed,
+    pub(super) nesting: Nesting,
     pub(super) classifier: Classifier,
     /// Time limit of one attempt; `None` for no limit.
     pub(super) timeout: Option<Duration>,
@@ -65,9 +67,24 @@ impl<'a> Settings<'a> {
             ))
         })?;
         let kill_after = duration_flag("--kill-after", &args.kill_after)?;
+        let mut policy = args.policy.policy()?;
+        if let Some(max) = policy.max_attempts()
+            && args.consecutive > max
+            && policy.stable_after().is_none()
+        {
+            let consecutive = args.consecutive;
+            let message =
+                format!("{consecutive} attempts in a row need --max-attempts {consecutive} or more, not {max}");
+            return Err(flag_error("--consecutive", message));
+        }
+        let nesting = Nesting::detect(args, &policy);
+        if nesting.stands_down_for.is_some() {
+            policy = policy.to_builder().max_attempts(1).build().map_err(CliError::usage)?;
+        }
         Ok(Self {
             args,
-            policy: args.policy.policy()?,
+            policy,
+            nesting,
             seed: args.policy.seed(),
             classifier,
             timeout,

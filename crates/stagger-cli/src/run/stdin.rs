@@ -34,6 +34,8 @@ pub(super) enum StdinError {
     Interrupted(CaughtSignal),
     /// The time limit of the run has expired.
     TimeLimit,
+    /// It is longer than `--stdin-limit`.
+    TooLong,
     Read(io::Error),
     /// The copy cannot be created or written.
     Copy(io::Error),
@@ -45,6 +47,7 @@ impl StdinSource {
         mode: StdinMode,
         signals: &mut Signals,
         ends_at: Option<Instant>,
+        limit: u64,
     ) -> Result<Self, StdinError> {
         let stdin = rustix::stdio::stdin();
         let kind = rustix::fs::fstat(stdin).map(|stat| FileType::from_raw_mode(stat.st_mode));
@@ -57,7 +60,7 @@ impl StdinSource {
             StdinMode::Auto | StdinMode::Inherit => {
                 Self::Inherit { may_run_dry: kind == Ok(FileType::Fifo) && !is_at_end() }
             }
-            StdinMode::Replay => Self::Replay(copy_of_stdin(signals, ends_at)?),
+            StdinMode::Replay => Self::Replay(copy_of_stdin(signals, ends_at, limit)?),
         })
     }
 
@@ -95,7 +98,7 @@ fn is_at_end() -> bool {
 }
 
 /// Copies standard input to an unnamed temporary file, which disappears however the process ends.
-fn copy_of_stdin(signals: &mut Signals, ends_at: Option<Instant>) -> Result<File, StdinError> {
+fn copy_of_stdin(signals: &mut Signals, ends_at: Option<Instant>, mut limit: u64) -> Result<File, StdinError> {
     let (clock, stdin) = (SystemClock, rustix::stdio::stdin());
     let mut copy = tempfile::tempfile().map_err(StdinError::Copy)?;
     let mut buffer = vec![0; 64 * 1024];
@@ -113,7 +116,10 @@ fn copy_of_stdin(signals: &mut Signals, ends_at: Option<Instant>) -> Result<File
         if readable {
             match rustix::io::read(stdin, &mut buffer) {
                 Ok(0) => return Ok(copy),
-                Ok(n) => copy.write_all(&buffer[..n]).map_err(StdinError::Copy)?,
+                Ok(n) => {
+                    limit = limit.checked_sub(n as u64).ok_or(StdinError::TooLong)?;
+                    copy.write_all(&buffer[..n]).map_err(StdinError::Copy)?;
+                }
                 Err(Errno::INTR | Errno::AGAIN) => {}
                 Err(error) => return Err(StdinError::Read(error.into())),
             }

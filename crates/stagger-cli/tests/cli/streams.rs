@@ -99,6 +99,28 @@ fn a_command_killed_by_a_closed_pipe_is_not_retried() {
 }
 
 #[test]
+fn a_run_without_a_reader_of_its_output_ends_after_the_next_failed_attempt() {
+    for (flags, script, code) in [
+        // The shell outlives the command that SIGPIPE has killed.
+        (&[][..], "yes; exit", 128 + Signal::PIPE.as_raw()),
+        // As Python does, which ignores SIGPIPE.
+        (&[], "trap '' PIPE; while echo x; do :; done 2>/dev/null; exit 1", 1),
+        (&["-O"], "while test -t 2 || test -e {go}; do sleep 0.01; done; exit 3", 3),
+        // Polling: the outcome that is waited for does not come.
+        (&["--until", "fail"], "test -e {go} && sleep 0.01; exit 0", 1),
+    ] {
+        let files = Files::new();
+        let go = files.write("go", "");
+        let script = script.replace("{go}", &go.display().to_string());
+        let flags = [&["-n", "inf", "--cap", "10ms"], flags].concat();
+        let mut running = Running::start(&mut run_script(&flags, &script));
+        drop(running.child.stdout.take());
+        fs::remove_file(go).unwrap();
+        running.end().exits(code).says("reason=reader-gone");
+    }
+}
+
+#[test]
 fn closing_a_searched_stream_gives_the_command_sigpipe() {
     let mut running = Running::start(&mut run_script(&["--retry-if-stdout", "x"], "exec yes"));
     let mut some = [0; 100];

@@ -1,5 +1,6 @@
 use core::sync::atomic::AtomicBool;
 use std::fs::{File, OpenOptions};
+use std::io;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,10 +22,18 @@ pub(in crate::run) struct Logger {
     style: LogStyle,
     verbose: bool,
     /// The log file; `None` for standard error.
-    file: Option<File>,
+    file: Option<LogFile>,
     live: Option<StatusLine>,
     /// Set when a signal requests the end of the run; a blocked write is then cancelled.
     terminate: Arc<AtomicBool>,
+}
+
+#[derive(Debug)]
+struct LogFile {
+    file: File,
+    path: PathBuf,
+    /// Whether a write has failed, which is reported once.
+    has_failed: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -39,8 +48,8 @@ enum LogStyle {
 impl Logger {
     pub(in crate::run) fn new(args: &RunArgs, term: &Term, terminate: Arc<AtomicBool>) -> Result<Self, CliError> {
         let open = |path: &PathBuf| {
-            let file = OpenOptions::new().create(true).append(true).open(path);
-            file.map_err(|error| CliError::io(format_args!("--log-file: cannot open {}", path.display()), error))
+            let file = fd::open_to_write("--log-file", path, OpenOptions::new().append(true))?;
+            Ok(LogFile { file, path: path.clone(), has_failed: false })
         };
         let file = args.log_file.as_ref().map(open).transpose()?;
         let style = match args.log {
@@ -133,19 +142,29 @@ impl Logger {
         }
     }
 
-    fn write_line(&self, line: Option<String>) {
+    fn write_line(&mut self, line: Option<String>) {
         if let Some(mut line) = line {
             line.push('\n');
             self.write(&line);
         }
     }
 
-    fn write(&self, text: &str) {
-        let to = match &self.file {
-            Some(file) => file.as_fd(),
-            None => rustix::stdio::stderr(),
+    fn write(&mut self, text: &str) {
+        let stderr = rustix::stdio::stderr();
+        let Some(LogFile { file, path, has_failed }) = &mut self.file else {
+            let _ = fd::write_all(stderr, text.as_bytes(), &self.terminate);
+            return;
         };
-        let _ = fd::write_all(to, text.as_bytes(), &self.terminate);
+        match fd::write_all(file.as_fd(), text.as_bytes(), &self.terminate) {
+            Err(error) if error.kind() != io::ErrorKind::Interrupted && !*has_failed => {
+                *has_failed = true;
+                let path = path.display();
+                let warning =
+                    format!("stagger: warning: cannot write the log to {path}: {error}; lines are missing in it\n");
+                let _ = fd::write_all(stderr, warning.as_bytes(), &self.terminate);
+            }
+            _ => {}
+        }
     }
 }
 
