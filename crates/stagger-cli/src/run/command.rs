@@ -13,7 +13,7 @@ use super::child::ProcessGroup;
 use super::driver::{Driver, RunExit};
 use super::hook::Hook;
 use super::launch::{Launcher, Supervision};
-use super::log::{Event, Logger, short};
+use super::log::{Event, Logger};
 use super::orphans;
 use super::report::Report;
 use super::runner::{Runner, amount};
@@ -22,6 +22,7 @@ use super::signals::Signals;
 use super::status::{AttemptStatus, TIMEOUT_CODE};
 use super::stdin::{StdinError, StdinSource};
 use crate::output::error::CliError;
+use crate::output::live::short;
 use crate::output::terminal::Term;
 
 pub(crate) fn run(args: &RunArgs, term: &Term) -> Result<ExitCode, CliError> {

@@ -11,13 +11,14 @@ use stagger_core::{
 use super::attempt::RunContext;
 use super::fd;
 use super::hook::Hook;
-use super::log::{Activity, AttemptEnded, Count, Done, Event, NextStep, short};
+use super::log::{Activity, AttemptEnded, Count, Done, Event, NextStep};
 use super::report::Report;
 use super::runner::{AttemptOutcome, AttemptResult, Runner};
 use super::settings::Settings;
 use super::signals::CaughtSignal;
 use super::status::{AttemptStatus, SignalName, TIMEOUT_CODE};
 use crate::output::error::{CliError, RUN_FAILURE};
+use crate::output::live::short;
 
 /// Runs the command until it succeeds or the policy stops: a driver of [`RetryMachine`], which decides whether and when to
 /// retry.

@@ -2,12 +2,12 @@ use core::time::Duration;
 
 use anstyle::{AnsiColor, Style};
 use stagger_core::StopReason;
-use stagger_core::text::Compact;
 
 use super::super::classifier::NoRetryReason;
 use super::super::status::{AttemptStatus, SignalName};
 use super::event::{AttemptEnded, Event, NextStep};
-use super::line::Line;
+use crate::output::line::{DIM, Line, PLAIN};
+use crate::output::live::short;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HumanStyle {
@@ -19,19 +19,6 @@ pub(super) struct HumanStyle {
 const RED: Style = AnsiColor::Red.on_default();
 const GREEN: Style = AnsiColor::Green.on_default();
 const YELLOW: Style = AnsiColor::Yellow.on_default();
-pub(super) const DIM: Style = Style::new().dimmed();
-const PLAIN: Style = Style::new();
-
-/// Formats a duration with up to three digits.
-pub(in crate::run) fn short(length: Duration) -> String {
-    let decimals = match length {
-        length if length < Duration::from_secs(1) => 0,
-        length if length < Duration::from_secs(10) => 2,
-        length if length < Duration::from_secs(60) => 1,
-        _ => 0,
-    };
-    format!("{:.decimals$}", Compact(length))
-}
 
 /// Formats an event for a terminal; `None` if it is not shown.
 pub(super) fn line(event: &Event<'_>, style: HumanStyle) -> Option<Line> {

@@ -14,6 +14,7 @@ use super::human::HumanStyle;
 use super::status_line::{Activity, StatusLine};
 use super::{human, json, key_value};
 use crate::output::error::CliError;
+use crate::output::live::CLEAR_REST;
 use crate::output::terminal::{self, Term};
 
 /// The log of a run. It never writes to standard output, and a failure to write never fails the run.
@@ -167,6 +168,3 @@ impl Logger {
         }
     }
 }
-
-/// Erases from the cursor to the end of the line (ECMA-48 EL).
-const CLEAR_REST: &str = "\x1b[K";

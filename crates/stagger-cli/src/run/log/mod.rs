@@ -4,11 +4,9 @@ mod event;
 mod human;
 mod json;
 mod key_value;
-mod line;
 mod logger;
 mod status_line;
 
 pub(super) use event::{AttemptEnded, Count, Done, Event, NextStep, lossy_words, one_line};
-pub(super) use human::short;
 pub(super) use logger::Logger;
 pub(super) use status_line::Activity;

@@ -4,8 +4,8 @@ use anstyle::Style;
 use stagger_core::Instant;
 
 use super::event::Count;
-use super::human::{DIM, short};
-use super::line::Line;
+use crate::output::line::{DIM, Line};
+use crate::output::live::{REDRAW_INTERVAL, SHOW_AFTER, short, spinner, tenths};
 
 /// The live status line, redrawn while an attempt or a wait is in progress.
 #[derive(Debug)]
@@ -26,9 +26,6 @@ pub(in crate::run) enum Activity {
     Running { count: Count, until: Option<Instant>, since: Instant, run_started: Instant },
 }
 
-/// Time before the line is first shown, so that short activities do not flicker.
-const SHOW_AFTER: Duration = Duration::from_millis(150);
-const REDRAW_INTERVAL: Duration = Duration::from_millis(100);
 const BAR_CELLS: usize = 10;
 
 impl StatusLine {
@@ -58,7 +55,7 @@ impl StatusLine {
     }
 
     fn line(&self, activity: Activity, now: Instant) -> Line {
-        let line = Line::default().part(DIM, self.spinner());
+        let line = Line::default().part(DIM, spinner(self.utf8, self.frame));
         match activity {
             Activity::Waiting { count, until, .. } => {
                 let left = until.saturating_since(now);
@@ -76,15 +73,6 @@ impl StatusLine {
         }
     }
 
-    fn spinner(&self) -> char {
-        let frames: &[char] = if self.utf8 {
-            &['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏']
-        } else {
-            &['|', '/', '-', '\\']
-        };
-        frames[self.frame % frames.len()]
-    }
-
     fn bar(&self, ran: Duration, limit: Duration) -> String {
         const CELLS: [[char; 9]; 2] =
             [[' ', ' ', ' ', ' ', ' ', ' ', ' ', ' ', '#'], [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉', '█']];
@@ -94,11 +82,6 @@ impl StatusLine {
         let cells: String = (0..BAR_CELLS).map(cell).collect();
         if self.utf8 { format!("▕{cells}▏") } else { format!("[{cells}]") }
     }
-}
-
-/// Formats a duration to a tenth of a second, so that the width is stable.
-fn tenths(length: Duration) -> String {
-    if length < Duration::from_secs(60) { format!("{:.1}s", length.as_secs_f64()) } else { short(length) }
 }
 
 #[cfg(test)]

@@ -2,27 +2,30 @@ use core::fmt;
 
 use anstyle::Style;
 
+pub(crate) const DIM: Style = Style::new().dimmed();
+pub(crate) const PLAIN: Style = Style::new();
+
 /// A log line in parts, the most important first; parts that do not fit the terminal are dropped from the end.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Line {
+pub(crate) struct Line {
     parts: Vec<(Style, String)>,
     /// Whether the line may wrap instead, because its end matters.
     wraps: bool,
 }
 
 impl Line {
-    pub(super) fn part(mut self, style: Style, text: impl fmt::Display) -> Self {
+    pub(crate) fn part(mut self, style: Style, text: impl fmt::Display) -> Self {
         self.parts.push((style, text.to_string()));
         self
     }
 
-    pub(super) fn wraps(mut self) -> Self {
+    pub(crate) fn wraps(mut self) -> Self {
         self.wraps = true;
         self
     }
 
     /// Formats the line with at most `columns` columns. Every character written here takes one column.
-    pub(super) fn render(&self, columns: usize, color: bool) -> String {
+    pub(crate) fn render(&self, columns: usize, color: bool) -> String {
         let mut room = if self.wraps { usize::MAX } else { columns };
         let mut line = String::new();
         for (index, (style, text)) in self.parts.iter().enumerate() {
