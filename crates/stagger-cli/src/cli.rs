@@ -1,3 +1,5 @@
+pub(crate) mod packaging;
+
 use std::ffi::OsStr;
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -27,6 +29,7 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Run(Box<crate::run::RunArgs>),
+    Wait(Box<crate::wait::WaitArgs>),
     Plan(Box<crate::plan::PlanArgs>),
     Check(Box<crate::check::CheckArgs>),
     Simulate(Box<crate::simulate::SimulateArgs>),
@@ -34,8 +37,8 @@ pub(crate) enum Command {
     #[command(hide = true)]
     DrillServer(crate::drill::ServeArgs),
     Advise(Box<crate::advise::AdviseArgs>),
-    Completions(crate::packaging::completions::CompletionsArgs),
-    Man(crate::packaging::man::ManArgs),
+    Completions(packaging::completions::CompletionsArgs),
+    Man(packaging::man::ManArgs),
 }
 
 impl Cli {
@@ -49,7 +52,7 @@ impl Cli {
 pub(crate) fn exit_with_usage(error: &clap::Error) -> ExitCode {
     // Not an error: the reader has closed the pipe.
     let _ = error.print();
-    let code = if is_run(std::env::args_os().skip(1)) { RUN_FAILURE } else { USAGE_ERROR };
+    let code = if ends_with_a_command(std::env::args_os().skip(1)) { RUN_FAILURE } else { USAGE_ERROR };
     if error.use_stderr() { ExitCode::from(code) } else { ExitCode::SUCCESS }
 }
 
@@ -59,15 +62,18 @@ pub(crate) fn fail(command: &Command, error: &CliError, term: &Term) -> ExitCode
     // If standard error is closed, the exit code still reports the failure.
     let _ = writeln!(io::stderr(), "{style}error:{style:#} {error}");
     ExitCode::from(match (command, error) {
-        (Command::Run(_), _) | (_, CliError::Io { .. }) => RUN_FAILURE,
+        (Command::Run(_) | Command::Wait(_), _) | (_, CliError::Io { .. }) => RUN_FAILURE,
         (_, CliError::Usage(_)) => USAGE_ERROR,
     })
 }
 
-/// Returns whether the subcommand of a command line that could not be parsed is `run`.
-fn is_run(words: impl Iterator<Item = impl AsRef<OsStr>>) -> bool {
+/// Returns whether the subcommand of a command line that could not be parsed passes on the exit status of a command.
+fn ends_with_a_command(words: impl Iterator<Item = impl AsRef<OsStr>>) -> bool {
     let all = Cli::command();
-    words.filter_map(|word| all.find_subcommand(word)).next().is_some_and(|command| command.get_name() == "run")
+    words
+        .filter_map(|word| all.find_subcommand(word))
+        .next()
+        .is_some_and(|command| matches!(command.get_name(), "run" | "wait"))
 }
 
 #[cfg(test)]
@@ -84,11 +90,12 @@ mod tests {
         for (words, want) in [
             (&["run", "--bogus"][..], true),
             (&["--color", "never", "retry", "plan"], true),
+            (&["wait", "db"], true),
             (&["plan", "run"], false),
             (&["--bogus"], false),
             (&[], false),
         ] {
-            assert_eq!(is_run(words.iter()), want, "{words:?}");
+            assert_eq!(ends_with_a_command(words.iter()), want, "{words:?}");
         }
     }
 }

@@ -7,7 +7,6 @@ mod check;
 mod cli;
 mod drill;
 mod output;
-mod packaging;
 mod plan;
 mod plot;
 mod policy_args;
@@ -15,6 +14,7 @@ mod policy_args;
 mod run;
 mod simulate;
 mod storm;
+mod wait;
 
 use std::process::ExitCode;
 
@@ -31,14 +31,15 @@ fn main() -> ExitCode {
     let term = Term::detect(cli.color, cli.progress());
     let done = match &cli.command {
         Command::Run(args) => run::run(args, &term),
+        Command::Wait(args) => wait::run(args, &term),
         Command::Plan(args) => plan::run(args, &term),
         Command::Check(args) => check::run(args, &term),
         Command::Simulate(args) => simulate::run(args, &term),
         Command::Drill(args) => drill::run(args, &term),
         Command::DrillServer(args) => drill::serve(args),
         Command::Advise(args) => advise::run(args, &term),
-        Command::Completions(args) => packaging::completions::run(args, &Cli::command()),
-        Command::Man(args) => packaging::man::run(args, Cli::command()),
+        Command::Completions(args) => cli::packaging::completions::run(args, &Cli::command()),
+        Command::Man(args) => cli::packaging::man::run(args, Cli::command()),
     };
     done.unwrap_or_else(|error| cli::fail(&cli.command, &error, &term))
 }

@@ -75,9 +75,14 @@ impl PolicyArgs {
     /// Builds the policy that these flags describe. An error names the first value that cannot be parsed, or all problems
     /// of the policy.
     pub(crate) fn policy(&self) -> Result<Policy, CliError> {
+        self.policy_or(defaults())
+    }
+
+    /// Builds the policy that these flags describe, with the defaults of a subcommand of its own.
+    pub(crate) fn policy_or(&self, defaults: PolicyBuilder) -> Result<Policy, CliError> {
         let given = self.settings().into_iter().filter_map(|(flag, key, value)| Some((flag, key, value.as_deref()?)));
         let mut builder = match &self.policy {
-            None => defaults(),
+            None => defaults,
             Some(spec) => read(spec)?.to_builder(),
         };
         for (flag, key, value) in given {

@@ -95,7 +95,7 @@ fn run_to_exit(args: &RunArgs, term: &Term) -> Result<RunExit, CliError> {
 
 /// Ends this process by the signal that requested termination, so that the parent sees the expected status. Returns
 /// the exit code that stands for the signal if that is not possible.
-fn die_by_signal(signal: i32) -> ExitCode {
+pub(crate) fn die_by_signal(signal: i32) -> ExitCode {
     let code = ExitCode::from(AttemptStatus::Signal(signal).code());
     // The kernel does not end PID 1 by a signal that it does not handle, and signal-hook would then abort.
     if getpid().is_init() {

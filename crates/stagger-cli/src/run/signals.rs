@@ -14,7 +14,7 @@ use signal_hook::low_level::siginfo::{Cause, Origin};
 use super::orphans;
 
 /// Signals that end the run.
-const TERMINATING: [i32; 5] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGALRM];
+pub(crate) const TERMINATING: [i32; 5] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGALRM];
 /// Signals that are only forwarded to the command. With their default action, the first two would end stagger and orphan
 /// the command.
 const FORWARDED: [i32; 3] = [SIGUSR1, SIGUSR2, SIGWINCH];
@@ -138,6 +138,11 @@ fn ignored_signals() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
+}
+
+/// Returns whether this process inherited a signal as ignored.
+pub(crate) fn is_ignored(signal: i32) -> bool {
+    contains(ignored_signals(), signal)
 }
 
 fn contains(mask: u64, signal: i32) -> bool {

@@ -85,7 +85,7 @@ fn is_out_of_descriptors(code: i32) -> bool {
 
 /// Displays the name of a signal, or its number if it has no name.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct SignalName(pub(super) i32);
+pub(crate) struct SignalName(pub(crate) i32);
 
 impl fmt::Display for SignalName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

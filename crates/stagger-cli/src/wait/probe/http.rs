@@ -1,0 +1,130 @@
+use std::time::SystemTime;
+
+use regex::bytes::Regex;
+use reqwest::header::{HeaderMap, HeaderValue};
+use reqwest::redirect::Policy as Redirects;
+use reqwest::{Client, Method, Response, StatusCode, Url};
+use stagger::{Outcome, ServerHint};
+use stagger_http::Idempotency;
+use stagger_http::hint::server_hint;
+use stagger_http::status;
+
+use super::super::failure::Failure;
+use super::HttpSettings;
+use crate::output::error::CliError;
+use crate::output::live::short;
+
+/// The most bytes of a body that are searched.
+const MOST_BODY: usize = 1024 * 1024;
+
+const MOST_REDIRECTS: usize = 10;
+
+#[derive(Debug)]
+pub(super) struct HttpProbe {
+    client: Client,
+    url: Url,
+    settings: HttpSettings,
+}
+
+impl HttpProbe {
+    pub(super) fn new(url: &Url, settings: &HttpSettings) -> Result<Self, CliError> {
+        // An error says that the provider is set already.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let redirects = if settings.location { Redirects::limited(MOST_REDIRECTS) } else { Redirects::none() };
+        let mut client = Client::builder()
+            .redirect(redirects)
+            .http1_only()
+            // Each attempt connects anew: an open connection says nothing about new clients.
+            .pool_max_idle_per_host(0)
+            .user_agent(concat!("stagger/", env!("CARGO_PKG_VERSION")))
+            .tls_danger_accept_invalid_certs(settings.insecure);
+        if let Some(roots) = &settings.roots {
+            client = client.tls_certs_only(roots.iter().cloned());
+        } else if url.scheme() == "http" && !settings.location {
+            // Containers without certificates of the system must be able to ask an http:// URL. The proxy of one is asked
+            // without TLS.
+            client = client.tls_certs_only([]);
+        }
+        let client = client.build().map_err(|error| {
+            let failure = Failure::request(url.host_str().unwrap_or_default(), &error);
+            CliError::usage(format_args!(
+                "cannot prepare {}: {}",
+                super::super::target::Target::Http(url.clone()),
+                failure.reason
+            ))
+        })?;
+        Ok(Self { client, url: url.clone(), settings: settings.clone() })
+    }
+
+    /// Sends the request and judges the response.
+    pub(super) async fn ask(&self) -> Result<(), Failure> {
+        let method = if self.settings.head { Method::HEAD } else { Method::GET };
+        let request = self.client.request(method, self.url.clone()).headers(self.settings.headers.clone());
+        let failed = |error: reqwest::Error| Failure::request(self.url.host_str().unwrap_or_default(), &error);
+        let response = request.send().await.map_err(failed)?;
+        if !self.settings.status.contains(response.status().as_u16()) {
+            return Err(wrong_status(response.status(), response.headers()));
+        }
+        match &self.settings.body {
+            Some(wanted) if !matches(response, wanted).await.map_err(failed)? => {
+                Err(Failure::new("the body does not match"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn wrong_status(status: StatusCode, headers: &HeaderMap<HeaderValue>) -> Failure {
+    let hint = server_hint(headers, SystemTime::now);
+    let text = match status.canonical_reason() {
+        Some(reason) => format!("{} {reason}", status.as_u16()),
+        None => status.as_u16().to_string(),
+    };
+    let mut failure = Failure::new(text);
+    if let Some(ServerHint::AtLeast(after) | ServerHint::Reserved(after)) = hint {
+        failure.reason += &format!(", retry after {}", short(after));
+        failure.retry_after = Some(after);
+    }
+    // A redirect is a success elsewhere; here, it is what the server answers every time.
+    let permanent =
+        matches!(status::outcome(status, Idempotency::ByMethod, hint), Outcome::Permanent | Outcome::Success);
+    if permanent { failure.permanent() } else { failure }
+}
+
+/// Reads the body, as far as it is searched, and returns whether it matches.
+async fn matches(mut response: Response, wanted: &Regex) -> Result<bool, reqwest::Error> {
+    let mut body = Vec::new();
+    while body.len() < MOST_BODY
+        && let Some(chunk) = response.chunk().await?
+    {
+        body.extend_from_slice(&chunk[..chunk.len().min(MOST_BODY - body.len())]);
+    }
+    Ok(wanted.is_match(&body))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::failure::Lasting;
+    use super::*;
+    use core::time::Duration;
+
+    #[test]
+    fn a_status_says_whether_it_lasts_and_when_to_return() {
+        for (status, retry_after, reason, lasts, after) in [
+            (503, None, "503 Service Unavailable", Lasting::Passing, None),
+            (503, Some("2"), "503 Service Unavailable, retry after 2s", Lasting::Passing, Some(2)),
+            (429, Some("x"), "429 Too Many Requests", Lasting::Passing, None),
+            (404, None, "404 Not Found", Lasting::Permanent, None),
+            (302, None, "302 Found", Lasting::Permanent, None),
+            (599, None, "599", Lasting::Passing, None),
+        ] {
+            let mut headers = HeaderMap::new();
+            if let Some(value) = retry_after {
+                headers.insert("retry-after", HeaderValue::from_static(value));
+            }
+            let failure = wrong_status(StatusCode::from_u16(status).unwrap(), &headers);
+            assert_eq!((&*failure.reason, failure.lasts), (reason, lasts), "{status}");
+            assert_eq!(failure.retry_after, after.map(Duration::from_secs), "{status}");
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! One attempt for one target: is it ready now? Bounded in time, and in the bytes read.
+
+#[cfg(unix)]
+mod command;
+mod file;
+mod http;
+#[cfg(unix)]
+mod process;
+#[cfg(unix)]
+mod socket;
+mod tcp;
+
+use core::time::Duration;
+
+use tokio::time::timeout;
+
+use super::failure::Failure;
+use super::settings::{HttpSettings, Settings};
+use super::target::Target;
+use crate::output::error::CliError;
+use file::FileProbe;
+pub(super) use file::{FileContent, FileState};
+use http::HttpProbe;
+
+/// What an attempt has found, if the target is ready: the state of a file, which `--stable` compares.
+pub(super) type Ready = Option<FileState>;
+
+/// How a target is asked, with what attempts share.
+#[derive(Debug)]
+pub(super) struct Probe {
+    kind: Kind,
+    limit: Duration,
+    gone: bool,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Tcp {
+        host: String,
+        port: u16,
+    },
+    Http(Box<HttpProbe>),
+    File(FileProbe),
+    #[cfg(unix)]
+    Socket(std::path::PathBuf),
+    #[cfg(unix)]
+    Process(process::ProcessProbe),
+    #[cfg(unix)]
+    Command(String),
+}
+
+impl Probe {
+    /// Prepares the attempts for a target. Must be called within the runtime.
+    pub(super) fn new(target: &Target, settings: &Settings<'_>) -> Result<Self, CliError> {
+        let kind = match target {
+            Target::Tcp { host, port } => Kind::Tcp { host: host.clone(), port: *port },
+            Target::Http(url) => Kind::Http(Box::new(HttpProbe::new(url, &settings.http)?)),
+            Target::File(path) => Kind::File(FileProbe { path: path.clone(), content: settings.file_content }),
+            #[cfg(unix)]
+            Target::Socket(path) => Kind::Socket(path.clone()),
+            #[cfg(unix)]
+            Target::Process(pid) => Kind::Process(process::ProcessProbe::new(*pid)),
+            #[cfg(unix)]
+            Target::Command(command) => Kind::Command(command.clone()),
+            #[cfg(not(unix))]
+            _ => return Err(CliError::usage(format_args!("{target}: this kind of target requires Unix"))),
+        };
+        Ok(Self { kind, limit: settings.attempt_timeout, gone: settings.gone })
+    }
+
+    /// Makes one attempt.
+    pub(super) async fn check(&self) -> Result<Ready, Failure> {
+        let checked = timeout(self.limit, self.ask()).await.unwrap_or_else(|_| Err(Failure::no_answer(self.limit)));
+        if self.gone { opposite(checked) } else { checked }
+    }
+
+    async fn ask(&self) -> Result<Ready, Failure> {
+        match &self.kind {
+            Kind::Tcp { host, port } => tcp::connect(host, *port).await.map(|()| None),
+            Kind::Http(http) => http.ask().await.map(|()| None),
+            Kind::File(file) => file.look().await.map(Some),
+            #[cfg(unix)]
+            Kind::Socket(path) => socket::connect(path).await.map(|()| None),
+            #[cfg(unix)]
+            Kind::Process(process) => process.wait_for_end(self.limit).await.map(|()| None),
+            #[cfg(unix)]
+            Kind::Command(command) => command::run(command).await.map(|()| None),
+        }
+    }
+}
+
+/// Returns the result for `--gone`.
+fn opposite(checked: Result<Ready, Failure>) -> Result<Ready, Failure> {
+    use super::failure::Proof;
+
+    match checked {
+        Ok(_) => Err(Failure::new("still there")),
+        Err(failure) if failure.proof == Proof::Certain => Ok(None),
+        Err(failure) => Err(failure),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_proof_counts_as_gone() {
+        assert_eq!(opposite(Ok(None)), Err(Failure::new("still there")));
+        assert_eq!(opposite(Err(Failure::new("connection refused"))), Ok(None));
+        let unknown = Failure::no_answer(Duration::from_secs(5));
+        assert_eq!(opposite(Err(unknown.clone())), Err(unknown));
+    }
+}
