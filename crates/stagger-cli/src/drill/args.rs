@@ -14,7 +14,7 @@ shaped the result. Assertions use the same metric names as in `stagger simulate`
 After Ctrl-C, the report contains the runs that have finished.
 
 Exit status: 0 on success; 1 if an assertion fails; 2 for a usage error or if a system limit is too low; 125 if \
-something cannot be read, written or started; 130 after Ctrl-C.")]
+something cannot be read, written or started; 130 after Ctrl-C, 143 after SIGTERM.")]
 pub(crate) struct DrillArgs {
     /// Number of clients [default: 3k, or as many as the system limits allow]
     #[arg(long, value_name = "N", help_heading = "Drill")]

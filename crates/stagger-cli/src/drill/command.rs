@@ -57,5 +57,5 @@ pub(crate) fn run(args: &DrillArgs, term: &Term) -> Result<ExitCode, CliError> {
     runtime.shutdown_background();
     let storm = report(&settings, clients, &runs)?;
     let counts = RunCount { planned: settings.policies.len(), finished: runs.len() };
-    finish(&storm, counts, &assertions, outputs, RenderOptions::for_screen(&term.stdout, term))
+    finish(&storm, counts, &interrupt, &assertions, outputs, RenderOptions::for_screen(&term.stdout, term))
 }

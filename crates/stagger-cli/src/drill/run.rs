@@ -1,8 +1,8 @@
 use core::net::{Ipv4Addr, SocketAddr};
 use core::time::Duration;
-use std::process::{Child, Command};
-use std::thread;
+use std::process::{Child, Command, ExitStatus};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::{io, thread};
 
 use http::Uri;
 use stagger_core::Policy;
@@ -139,15 +139,11 @@ impl Drill<'_> {
         };
         let started = match down {
             Some(_) => restart_at,
-            None => self.wait_for_first_loss(name, fleet, restart_at, &mut progress)?,
+            None => self.wait_for_first_loss(name, fleet, restart_at, restarting.as_mut(), &mut progress)?,
         };
         self.wait_for_recovery(name, fleet, started, &mut load, &mut progress)?;
         if let Some(mut command) = restarting {
-            let status =
-                command.wait().map_err(|error| CliError::io("--restart-cmd: cannot wait for the command", error))?;
-            if !status.success() {
-                return Err(CliError::usage(format_args!("--restart-cmd failed: {status}")).into());
-            }
+            succeeded(command.wait().map_err(cannot_wait)?)?;
         }
         Ok(StormRecord {
             started,
@@ -201,9 +197,16 @@ impl Drill<'_> {
         name: &str,
         fleet: &Fleet,
         since: Instant,
+        mut restarting: Option<&mut Child>,
         progress: &mut ProgressLine,
     ) -> Result<Instant, RunError> {
         loop {
+            // A restart command that has failed restarts nothing; one that has succeeded may take effect later.
+            if let Some(command) = &mut restarting
+                && let Some(status) = command.try_wait().map_err(cannot_wait)?
+            {
+                succeeded(status)?;
+            }
             if let Some((first, _)) = fleet.lost(since) {
                 return Ok(first);
             }
@@ -326,6 +329,15 @@ impl ExternalServer {
         let child = Command::new(shell).args([flag, line]).spawn();
         child.map(Some).map_err(|error| CliError::io("--restart-cmd: cannot start the command", error))
     }
+}
+
+fn cannot_wait(error: io::Error) -> CliError {
+    CliError::io("--restart-cmd: cannot wait for the command", error)
+}
+
+/// Checks the exit status of the restart command.
+fn succeeded(status: ExitStatus) -> Result<(), CliError> {
+    if status.success() { Ok(()) } else { Err(CliError::usage(format_args!("--restart-cmd failed: {status}"))) }
 }
 
 /// Returns the policy with `stable_after` set to zero. Otherwise each run would have to wait until its connections

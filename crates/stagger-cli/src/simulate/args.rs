@@ -36,7 +36,7 @@ Examples:
   stagger simulate outage -n 4 -d 100ms --guards 'none, tokens capacity=100+breaker'
 
 Exit status: 0 on success; 1 if an assertion fails; 2 for a usage error or an invalid scenario; 125 if a file cannot be \
-read or written; 130 after Ctrl-C.")]
+read or written; 130 after Ctrl-C, 143 after SIGTERM.")]
 pub(crate) struct SimulateArgs {
     /// Scenario to simulate [default: reconnect]
     #[arg(value_parser = ScenarioParser)]

@@ -22,7 +22,7 @@ pub(crate) fn run(args: &SimulateArgs, term: &Term) -> Result<ExitCode, CliError
     let outputs = Outputs::open(&args.outputs)?;
     let interrupt = Interrupt::install()?;
     let (storm, runs) = simulate(&plan, &seeds(&request), &interrupt, term)?;
-    finish(&storm, runs, &assertions, outputs, RenderOptions::for_screen(&term.stdout, term))
+    finish(&storm, runs, &interrupt, &assertions, outputs, RenderOptions::for_screen(&term.stdout, term))
 }
 
 /// Returns the seeds of a request.

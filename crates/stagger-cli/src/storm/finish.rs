@@ -3,7 +3,7 @@ use std::process::ExitCode;
 use stagger_sim::storm::StormReport;
 
 use super::assertion::Assertion;
-use super::interrupt::INTERRUPTED;
+use super::interrupt::Interrupt;
 use super::outputs::Outputs;
 use super::results::Results;
 use super::write::write;
@@ -22,6 +22,7 @@ pub(crate) struct RunCount {
 pub(crate) fn finish(
     storm: &StormReport,
     runs: RunCount,
+    interrupt: &Interrupt,
     assertions: &[Assertion],
     outputs: Outputs,
     options: RenderOptions,
@@ -29,7 +30,7 @@ pub(crate) fn finish(
     let RunCount { planned, finished } = runs;
     if finished == 0 {
         say("interrupted before any run finished; nothing was written");
-        return Ok(ExitCode::from(INTERRUPTED));
+        return Ok(ExitCode::from(interrupt.exit_status()));
     }
     let results = Results::from_storm(storm);
     write(storm, &results, outputs, options)?;
@@ -38,7 +39,7 @@ pub(crate) fn finish(
     failures.iter().for_each(|failure| say(&format!("assertion failed: {failure}")));
     if finished < planned {
         say(&format!("interrupted: {finished} of {planned} runs finished; the report contains only those"));
-        return Ok(ExitCode::from(INTERRUPTED));
+        return Ok(ExitCode::from(interrupt.exit_status()));
     }
     Ok(if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

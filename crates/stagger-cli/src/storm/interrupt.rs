@@ -1,21 +1,20 @@
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::Arc;
 
 #[cfg(unix)]
 use signal_hook::{
     consts::{SIGINT, SIGTERM},
-    flag::{register, register_conditional_default},
+    flag::{register, register_conditional_default, register_usize},
 };
 
 use crate::output::error::CliError;
-
-/// Exit status after Ctrl-C.
-pub(super) const INTERRUPTED: u8 = 130;
 
 /// Whether the user asked to stop.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Interrupt {
     requested: Arc<AtomicBool>,
+    /// The number of the signal.
+    signal: Arc<AtomicUsize>,
 }
 
 impl Interrupt {
@@ -26,7 +25,8 @@ impl Interrupt {
         for signal in [SIGINT, SIGTERM] {
             let requested = || Arc::clone(&interrupt.requested);
             // The order matters: the first signal finds the flag unset, the second one finds it set.
-            register_conditional_default(signal, requested())
+            register_usize(signal, Arc::clone(&interrupt.signal), signal.unsigned_abs() as usize)
+                .and_then(|_| register_conditional_default(signal, requested()))
                 .and_then(|_| register(signal, requested()))
                 .map_err(|source| CliError::io("cannot install the signal handler", source))?;
         }
@@ -36,5 +36,13 @@ impl Interrupt {
     /// Returns whether the first signal has arrived.
     pub(crate) fn is_requested(&self) -> bool {
         self.requested.load(Ordering::Relaxed)
+    }
+
+    /// Returns the exit status after an interruption, as that of a program which the signal has ended: 130 after Ctrl-C.
+    pub(super) fn exit_status(&self) -> u8 {
+        match self.signal.load(Ordering::Relaxed) {
+            0 => 130,
+            signal => u8::try_from(128 + signal).unwrap_or(u8::MAX),
+        }
     }
 }

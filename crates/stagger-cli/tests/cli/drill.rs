@@ -4,6 +4,7 @@ use core::time::Duration;
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
+use std::time::Instant;
 use std::{fs, thread};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -149,6 +150,9 @@ fn too_few_descriptors_are_reported_before_the_drill() {
     // Without --clients, the drill uses fewer clients.
     let seen = see(&mut limited("-n 300", &["--capacity=1k/s", "--compare", EAGER]));
     seen.exits(0).says("allows 100 clients instead of 3,000");
+    // Below the files that a drill needs for itself, no number of clients would do.
+    let seen = see(&mut limited("-n 64", &["--clients=50"]));
+    seen.exits(2).says("the hard limit is 64; raise the limit as root").is_silent_about("lower --clients");
     // A soft limit is raised silently.
     let seen = see(&mut limited("-Sn 64", &["--clients=100", "--capacity=1k/s", "--compare", EAGER]));
     seen.exits(0).is_silent_about("files");
@@ -226,6 +230,32 @@ fn an_external_server_is_restarted_by_a_command() {
     assert!((0.2..PATIENCE.as_secs_f64()).contains(&down), "{down}");
     second.kill().expect("a running server");
     second.wait().expect("the server ends");
+}
+
+#[test]
+fn a_restart_command_that_fails_ends_the_drill_at_once() {
+    let (mut external, address) = server("127.0.0.1:0");
+    let url = format!("ws://{address}/feed");
+    let restart = "echo restart refused >&2; exit 3";
+    let args =
+        ["drill", "--clients=20", "--capacity=500/s", "--compare", EAGER, "--url", &url, "--restart-cmd", restart];
+    let began = Instant::now();
+    let seen = see(&mut stagger(args));
+    seen.exits(2).says("restart refused").says("--restart-cmd failed: exit status: 3");
+    assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
+    external.kill().expect("a running server");
+    external.wait().expect("the server ends");
+}
+
+#[test]
+fn a_signal_ends_a_drill_with_128_plus_the_signal() {
+    for (signal, code) in [(Signal::TERM, 143), (Signal::INT, 130)] {
+        let running = Running::start(&mut drill(&["--clients=40", "--compare", "late: constant base=30s spread=30s"]));
+        // Its handlers are installed before it starts a server.
+        eventually("the drill has started", || !children(running.pid()).is_empty());
+        running.signal(signal);
+        running.end().exits(code).says("interrupted before any run finished");
+    }
 }
 
 #[test]
