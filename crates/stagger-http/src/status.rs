@@ -13,9 +13,10 @@
 //!
 //! 401 and 403 are permanent here. A client that can refresh its credentials retries once with the new ones.
 
-use http::StatusCode;
+use http::{HeaderMap, StatusCode};
 use stagger::{FailureKind, Outcome, ServerHint};
 
+use crate::hint::should_retry;
 use crate::request::idempotency::Idempotency;
 
 /// Classifies a status by the [table](self).
@@ -42,5 +43,35 @@ pub fn outcome(status: StatusCode, idempotency: Idempotency, hint: Option<Server
         (408 | 425, _) | (409, Idempotency::ByKey) => failed(FailureKind::Transient),
         (501 | 505..=508 | 510 | 511, _) | (400..500 | 600.., _) => Outcome::Permanent,
         (500..600, _) => failed(FailureKind::Transient),
+    }
+}
+
+/// Classifies a response: its status by the [table](self), and what the server says about a retry.
+///
+/// A status that is otherwise permanent is transient if the server sends [`x-should-retry: true`](should_retry): the server
+/// knows better. Whether a retry is safe is another question, which [`Idempotency::allows_retry`] answers.
+///
+/// ```
+/// use http::{HeaderMap, StatusCode};
+/// use stagger::Outcome;
+/// use stagger_http::{Idempotency, status};
+///
+/// let headers = HeaderMap::from_iter([("x-should-retry".parse()?, "true".parse()?)]);
+/// let outcome = status::response_outcome(StatusCode::BAD_REQUEST, &headers, Idempotency::ByMethod, None);
+/// assert_eq!(outcome, Outcome::TRANSIENT);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[must_use]
+pub fn response_outcome(
+    status: StatusCode,
+    headers: &HeaderMap,
+    idempotency: Idempotency,
+    hint: Option<ServerHint>,
+) -> Outcome {
+    match outcome(status, idempotency, hint) {
+        Outcome::Permanent if should_retry(headers) == Some(true) => {
+            Outcome::Failed { kind: FailureKind::Transient, hint }
+        }
+        outcome => outcome,
     }
 }

@@ -105,13 +105,7 @@ impl<P: RequestHead> RequestTracker<P> {
         let outcome = by_grpc(headers, rule).unwrap_or_else(|| {
             let hint = hint::server_hint_after(reservation, headers, SystemTime::now);
             if !grpc::is_grpc(self.head.headers()) {
-                return match status::outcome(status, failure.idempotency, hint) {
-                    // The server knows better. Whether a retry is safe is another question.
-                    Outcome::Permanent if hint::should_retry(headers) == Some(true) => {
-                        Outcome::Failed { kind: FailureKind::Transient, hint }
-                    }
-                    outcome => outcome,
-                };
+                return status::response_outcome(status, headers, failure.idempotency, hint);
             }
             // A proxy between client and server does not know gRPC, and responds in plain HTTP.
             match rule(grpc::code_from_http_status(status)) {
