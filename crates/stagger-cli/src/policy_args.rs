@@ -56,6 +56,11 @@ pub(crate) struct PolicyArgs {
     #[arg(short = 'T', long, value_name = "DUR")]
     pub(crate) max_elapsed: Option<String>,
 
+    /// Longest delay that a server or the command may request, as with Retry-After; a longer one ends the run, 'inf' for no
+    /// limit [default without --policy: 5m]
+    #[arg(long, value_name = "DUR")]
+    pub(crate) max_hint: Option<String>,
+
     /// Treat an attempt that ran at least this long as healthy, and start counting attempts and delays afresh
     /// [default without --policy: none]
     #[arg(long, alias = "reset-after", value_name = "DUR")]
@@ -97,7 +102,7 @@ impl PolicyArgs {
     }
 
     /// Returns each flag that is a setting, with its name in the policy language and its value.
-    fn settings(&self) -> [(&'static str, &'static str, &Option<String>); 8] {
+    fn settings(&self) -> [(&'static str, &'static str, &Option<String>); 9] {
         [
             ("--base", "base", &self.base),
             ("--cap", "cap", &self.cap),
@@ -106,6 +111,7 @@ impl PolicyArgs {
             ("--spread", "spread", &self.spread),
             ("--max-attempts", "max-attempts", &self.max_attempts),
             ("--max-elapsed", "max-elapsed", &self.max_elapsed),
+            ("--max-hint", "max-hint", &self.max_hint),
             ("--stable-after", "stable-after", &self.stable_after),
         ]
     }

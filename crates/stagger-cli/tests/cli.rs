@@ -2,6 +2,8 @@
 
 #![cfg(unix)]
 
+#[path = "cli/origin.rs"]
+mod origin;
 #[path = "cli/support.rs"]
 mod support;
 
@@ -21,6 +23,8 @@ mod files;
 mod guide;
 #[path = "cli/help.rs"]
 mod help;
+#[path = "cli/http.rs"]
+mod http;
 #[path = "cli/init.rs"]
 mod init;
 #[path = "cli/logging.rs"]

@@ -1,12 +1,14 @@
 use core::time::Duration;
-use std::fs::{self, OpenOptions};
-use std::io::{self, Read};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 use rustix::fs::OFlags;
 use stagger_core::text::parse_duration;
 use tempfile::NamedTempFile;
+
+use super::http::{self, HttpClient, Response, ResponseReader};
 
 /// The file that `STAGGER_ADVICE` names, in which the command may write instructions for the next attempt.
 #[derive(Debug)]
@@ -20,12 +22,20 @@ pub(super) struct Advice {
     pub(super) stop: bool,
     /// Minimum delay before the next attempt.
     pub(super) retry_after: Option<Duration>,
-    /// Lines that are not valid instructions, cut to 40 characters.
+    /// The last HTTP response whose headers are in the file.
+    pub(super) response: Option<Response>,
+    /// The first lines that are not valid instructions, cut to 40 characters.
     pub(super) unknown: Vec<String>,
 }
 
-/// Maximum length in bytes; anything beyond is ignored.
-const MAX_LEN: u64 = 4096;
+/// Maximum length in bytes. Longer than the headers of a long chain of redirects; if the file is longer, which response is
+/// the last one is unknown, and all of them are ignored.
+const MAX_LEN: u64 = 16 * 1024 * 1024;
+
+/// Maximum length of a line in bytes; anything beyond is ignored.
+const MAX_LINE: usize = 16 * 1024;
+
+const MAX_UNKNOWN: usize = 3;
 
 impl AdviceFile {
     /// Creates an empty file in the directory for temporary files.
@@ -41,53 +51,112 @@ impl AdviceFile {
         self.file.path()
     }
 
-    /// Reads the file and truncates it for the next attempt. The command may have replaced or removed it, so it is opened
-    /// by path. Fails, and puts a plain file in its place, if it is anything else: opening a FIFO would block, and behind a
-    /// link is a file that is not ours to empty.
+    /// Reads the file and empties it for the next attempt. Fails, and puts a plain file in its place, if it is anything
+    /// else: opening a FIFO would block, and behind a link is a file that is not ours to empty.
     pub(super) fn take(&self) -> io::Result<Advice> {
-        match self.read() {
-            Ok(bytes) => Ok(Advice::parse(&String::from_utf8_lossy(&bytes))),
+        self.take_with(MAX_LEN, |file| Advice::read(file))
+    }
+
+    /// Reads the file, the log of an HTTP client, and empties it like [`take`](Self::take). The log is passed on to `to`.
+    pub(super) fn take_log(&self, client: &HttpClient, to: impl Write) -> io::Result<Advice> {
+        self.take_with(u64::MAX, |file| {
+            let mut to = BufWriter::new(to);
+            let response = http::relay_log(file, client.prints_headers(), &mut to)?;
+            to.flush()?;
+            Ok(Advice { response, ..Advice::default() })
+        })
+    }
+
+    /// Reads up to `max_len` bytes of the file and empties it.
+    fn take_with(
+        &self,
+        max_len: u64,
+        read: impl FnOnce(&mut BufReader<io::Take<&File>>) -> io::Result<Advice>,
+    ) -> io::Result<Advice> {
+        let (file, len) = match self.open() {
+            Ok(opened) => opened,
             Err(error) => {
                 let _ = fs::remove_file(self.path());
                 // Nobody else may have put a file there in the meantime.
                 let _ = OpenOptions::new().write(true).create_new(true).mode(0o600).open(self.path());
-                if error.kind() == io::ErrorKind::NotFound { Ok(Advice::default()) } else { Err(error) }
+                return if error.kind() == io::ErrorKind::NotFound { Ok(Advice::default()) } else { Err(error) };
             }
+        };
+        if len == 0 {
+            return Ok(Advice::default());
         }
+        // What is appended from now on is not awaited.
+        let advice = read(&mut BufReader::new((&file).take(len.min(max_len))));
+        let _ = file.set_len(0);
+        let advice = advice.unwrap_or_default();
+        Ok(Advice { response: advice.response.filter(|_| len <= max_len), ..advice })
     }
 
-    fn read(&self) -> io::Result<Vec<u8>> {
+    /// Opens the file by path, because the command may have replaced or removed it. Returns its length, too.
+    fn open(&self) -> io::Result<(File, u64)> {
         let not_plain = || io::Error::other("the advice file is not a plain file");
         let flags = OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY;
         let file = OpenOptions::new().read(true).write(true).custom_flags(flags.bits().cast_signed()).open(self.path());
-        let mut file =
-            file.map_err(|error| if error.kind() == io::ErrorKind::NotFound { error } else { not_plain() })?;
+        let file = file.map_err(|error| if error.kind() == io::ErrorKind::NotFound { error } else { not_plain() })?;
         let metadata = file.metadata()?;
         if !metadata.is_file() || metadata.nlink() != 1 {
             return Err(not_plain());
         }
-        let mut bytes = Vec::new();
-        if (&mut file).take(MAX_LEN).read_to_end(&mut bytes)? > 0 {
-            file.set_len(0)?;
-        }
-        Ok(bytes)
+        Ok((file, metadata.len()))
     }
 }
 
 impl Advice {
-    fn parse(text: &str) -> Self {
-        let mut advice = Self::default();
-        for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
-            let length = line.split_once('=').filter(|(key, _)| key.trim() == "retry-after");
-            match length.map(|(_, length)| parse_duration(length)) {
-                Some(Ok(Some(length))) => advice.retry_after = Some(length),
-                // "retry-after=never"
-                Some(Ok(None)) => advice.stop = true,
-                None if line == "stop" => advice.stop = true,
-                Some(Err(_)) | None => advice.unknown.push(line.chars().take(40).collect()),
+    /// Reads instructions, and the headers of HTTP responses.
+    fn read(mut file: impl BufRead) -> io::Result<Self> {
+        let (mut advice, mut headers) = (Self::default(), ResponseReader::default());
+        let mut line = Vec::new();
+        while next_line(&mut file, &mut line, MAX_LINE)? {
+            let line = String::from_utf8_lossy(&line);
+            if !headers.read(line.as_bytes()) {
+                advice.instruct(line.trim());
             }
         }
-        advice
+        advice.response = headers.finish();
+        Ok(advice)
+    }
+
+    fn instruct(&mut self, line: &str) {
+        let length = line.split_once('=').filter(|(key, _)| key.trim() == "retry-after");
+        match length.map(|(_, length)| parse_duration(length)) {
+            _ if line.is_empty() => {}
+            Some(Ok(Some(length))) => self.retry_after = Some(length),
+            // "retry-after=never"
+            Some(Ok(None)) => self.stop = true,
+            None if line == "stop" => self.stop = true,
+            Some(Err(_)) | None if self.unknown.len() < MAX_UNKNOWN => {
+                // What is not printable may come from a server.
+                let shown = line.chars().take(40).map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c });
+                self.unknown.push(shown.collect());
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Reads a line without its newline, cut to `max` bytes. Returns `false` at the end of the file.
+pub(super) fn next_line(file: &mut impl BufRead, line: &mut Vec<u8>, max: usize) -> io::Result<bool> {
+    line.clear();
+    let mut is_line = false;
+    loop {
+        let bytes = file.fill_buf()?;
+        if bytes.is_empty() {
+            return Ok(is_line);
+        }
+        is_line = true;
+        let end = bytes.iter().position(|&byte| byte == b'\n');
+        let piece = &bytes[..end.unwrap_or(bytes.len())];
+        line.extend_from_slice(&piece[..piece.len().min(max - line.len())]);
+        let used = end.map_or(bytes.len(), |end| end + 1);
+        file.consume(used);
+        if end.is_some() {
+            return Ok(true);
+        }
     }
 }
 
@@ -109,9 +178,38 @@ mod tests {
             ("retry after 5", false, None, &["retry after 5"]),
             ("retry-after=soon", false, None, &["retry-after=soon"]),
         ] {
-            let want = Advice { stop, retry_after, unknown: unknown.iter().map(|&word| word.to_owned()).collect() };
-            assert_eq!(Advice::parse(text), want, "{text:?}");
+            let unknown = unknown.iter().map(|&word| word.to_owned()).collect();
+            let want = Advice { stop, retry_after, unknown, response: None };
+            assert_eq!(Advice::read(text.as_bytes()).unwrap(), want, "{text:?}");
         }
+    }
+
+    #[test]
+    fn headers_are_read_beside_instructions() {
+        let text = "HTTP/1.1 503 Busy\r\nRetry-After: 7\r\nstop\r\n\r\nretry-after=30\nX: trailer\n";
+        let advice = Advice::read(text.as_bytes()).unwrap();
+        assert_eq!((advice.stop, advice.retry_after), (false, Some(Duration::from_secs(30))));
+        assert!(advice.response.is_some() && advice.unknown.is_empty(), "{advice:?}");
+    }
+
+    #[test]
+    fn unknown_lines_are_bounded_and_printable() {
+        let text = format!("\u{1b}[31m{}\n", "x".repeat(100_000)).repeat(10);
+        let advice = Advice::read(text.as_bytes()).unwrap();
+        assert_eq!(
+            advice.unknown,
+            [format!("\u{fffd}[31m{}", "x".repeat(35)), advice.unknown[1].clone(), advice.unknown[2].clone()]
+        );
+    }
+
+    #[test]
+    fn a_file_that_is_too_long_has_no_last_response() {
+        let file = AdviceFile::new().unwrap();
+        fs::write(file.path(), "HTTP/1.1 404 No\n\n").unwrap();
+        assert!(file.take().unwrap().response.is_some());
+        fs::write(file.path(), "HTTP/1.1 404 No\n\n").unwrap();
+        File::options().write(true).open(file.path()).unwrap().set_len(MAX_LEN + 1).unwrap();
+        assert_eq!(file.take().unwrap().response, None);
     }
 
     #[test]

@@ -82,6 +82,16 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "REGEX", help_heading = "Retry conditions")]
     pub(crate) stop_if_stdout: Vec<String>,
 
+    /// The command is curl or wget: retry by the status of the response, when the server says (Retry-After and others), and
+    /// only what is safe to repeat. A POST is repeated only if it was never sent or carries an Idempotency-Key. A failed
+    /// status is a failure, with exit code 22, even if the client succeeds
+    #[arg(long, conflicts_with = "shell", help_heading = "Retry conditions")]
+    pub(crate) http: bool,
+
+    /// With --http: the request may be sent more than once, although its method does not say so
+    #[arg(long, requires = "http", help_heading = "Retry conditions")]
+    pub(crate) idempotent: bool,
+
     /// Buffer standard output until the attempt ends. The output of the successful attempt goes to standard output;
     /// that of failed attempts goes to standard error
     #[arg(short = 'O', long, help_heading = "Streams")]
@@ -218,7 +228,11 @@ Environment of the command:
   STAGGER_ADVICE        path of a file for instructions to stagger:
                         retry-after=30 (seconds; or 500ms, 2m) sets a
                         minimum delay before the next attempt; stop
-                        prevents it
+                        prevents it. Headers of HTTP responses are read
+                        as with --http (curl -D $STAGGER_ADVICE): if the
+                        command fails, the last status decides whether
+                        it is retried, unless --retry-on, --until or
+                        --retry-if does
 
 Output is streamed, so a reader of standard output also receives the
 output of failed attempts; --hold-stdout passes on only that of the
@@ -227,7 +241,7 @@ is shown only if it cannot mix with the command's own output: with
 --hold-stderr, and --hold-stdout or a redirected standard output.
 
 Examples:
-  stagger run -- curl -fsS https://example.com/health
+  stagger run --http -- curl -fsS https://example.com/health
   stagger run -n 8 -d 300ms -t 10s -- ./migrate.sh
-  stagger run -O --retry-on 6,7,28 -- curl -fsS https://example.com
+  stagger run --http -O -- curl -fsS -d @order https://example.com
   stagger run -n inf -T 5m --until fail -- pgrep -x backup";

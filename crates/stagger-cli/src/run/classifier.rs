@@ -1,5 +1,6 @@
 use regex::bytes::Regex;
 
+use super::http::{Finding, Verdict};
 use super::line_matcher::LineMatcher;
 use super::outcome_set::OutcomeSet;
 use super::status::AttemptStatus;
@@ -9,6 +10,8 @@ use super::status::AttemptStatus;
 pub(super) struct Classifier {
     pub(super) until: OutcomeSet,
     pub(super) retry_on: OutcomeSet,
+    /// Whether `until` and `retry_on` are defaults, which yield to what HTTP says.
+    pub(super) is_default: bool,
     pub(super) stop_on: Option<OutcomeSet>,
     /// [`NOT_RETRIED_BY_DEFAULT`]; elements that `retry_on` lists explicitly take precedence.
     pub(super) not_retried_by_default: OutcomeSet,
@@ -31,6 +34,8 @@ pub(super) struct Observation<'a> {
     pub(super) stderr: &'a LineMatcher<'a>,
     /// Whether the command wrote `stop` to its advice file.
     pub(super) stop_advised: bool,
+    /// What is known from HTTP.
+    pub(super) http: &'a Finding,
     /// Whether the reader of standard output has closed it, so that further attempts would be for nobody.
     pub(super) reader_gone: bool,
 }
@@ -57,13 +62,30 @@ pub(super) enum NoRetryReason {
     Advice,
     /// The reader of standard output has closed it.
     ReaderGone,
+    /// The status of the HTTP response is permanent.
+    HttpStatus,
+    /// The exit code of the HTTP client is permanent.
+    HttpExit,
+    /// The HTTP server forbids a retry.
+    Server,
+    /// The HTTP request may have been processed, and must not be sent twice.
+    UnsafeToRetry,
 }
 
 /// Outcomes that are not retried by default: a missing program stays missing, and ^C and ^\ are requests to stop.
 pub(super) const NOT_RETRIED_BY_DEFAULT: &str = "126,127,SIGINT,SIGQUIT";
 
 impl Classifier {
+    /// Classifies an attempt. Whether another one can succeed and whether it is safe are two questions; the first may be
+    /// answered by the user's sets and patterns, the second only by HTTP.
     pub(super) fn classify(&self, observation: &Observation<'_>) -> Classification {
+        match self.classify_by_rules(observation) {
+            Classification::Retry if !observation.http.is_safe => Classification::Stop(NoRetryReason::UnsafeToRetry),
+            classification => classification,
+        }
+    }
+
+    fn classify_by_rules(&self, observation: &Observation<'_>) -> Classification {
         let status = observation.status;
         let ran = !matches!(status, AttemptStatus::NotRun(_));
         let exited = matches!(status, AttemptStatus::Exit(_));
@@ -81,6 +103,9 @@ impl Classifier {
         if observation.reader_gone {
             return Classification::Stop(NoRetryReason::ReaderGone);
         }
+        if observation.http.forbids_retry {
+            return Classification::Stop(NoRetryReason::Server);
+        }
         if stop_if {
             return Classification::Stop(NoRetryReason::StopIf);
         }
@@ -90,8 +115,11 @@ impl Classifier {
         if success_contradicted {
             return Classification::Retry;
         }
-        if !self.retry_on.contains(status) {
-            return Classification::Stop(NoRetryReason::NotRetryOn);
+        match observation.http.verdict.filter(|_| self.is_default && retry_if.is_none()) {
+            Some(Verdict::Permanent(reason)) => return Classification::Stop(reason),
+            Some(Verdict::Retryable(_)) => {}
+            None if self.retry_on.contains(status) => {}
+            None => return Classification::Stop(NoRetryReason::NotRetryOn),
         }
         // A command that was killed or timed out may not have printed the pattern yet, so this applies to exits only.
         if exited && retry_if == Some(false) {
@@ -134,6 +162,7 @@ mod tests {
         Classifier {
             until: until.parse().unwrap(),
             retry_on: retry_on.parse().unwrap(),
+            is_default: retry_on == DEFAULT,
             stop_on: stop_on.map(|set| set.parse().unwrap()),
             not_retried_by_default: NOT_RETRIED_BY_DEFAULT.parse().unwrap(),
             stdout: Patterns::default(),
@@ -151,6 +180,7 @@ mod tests {
             stdout: &silent,
             stderr: &matcher,
             stop_advised: false,
+            http: &Finding::new(None, status, None),
             reader_gone: false,
         })
     }

@@ -44,10 +44,18 @@ fn run_to_exit(args: &RunArgs, term: &Term) -> Result<RunExit, CliError> {
     let process_group =
         if io::stdin().is_terminal() || args.foreground { ProcessGroup::Shared } else { ProcessGroup::Own };
     let supervision = Supervision { process_group, adopts_orphans: orphans::adopt() };
-    let launcher = if args.shell {
-        Launcher::script(&args.command, supervision)
-    } else {
-        Launcher::command(&args.command, supervision)
+    let advice = AdviceFile::new();
+    let launcher = match (&settings.http, &advice) {
+        (Some(client), Ok(file)) => {
+            Launcher::command(&client.with_header_file(&args.command, file.path()), supervision)
+        }
+        (Some(_), Err(error)) => {
+            return Err(CliError::usage(format_args!(
+                "--http: cannot create a file for headers: {error}; check TMPDIR"
+            )));
+        }
+        (None, _) if args.shell => Launcher::script(&args.command, supervision),
+        (None, _) => Launcher::command(&args.command, supervision),
     };
     let hook = Hook::new(&settings, supervision);
     let stdin = match StdinSource::prepare(args.stdin, &mut signals, ends_at, args.stdin_limit) {
@@ -74,13 +82,20 @@ fn run_to_exit(args: &RunArgs, term: &Term) -> Result<RunExit, CliError> {
             )));
         }
     };
-    let advice = AdviceFile::new();
     // Few commands give advice.
     if let (Err(error), true) = (&advice, args.verbose) {
         logger.warn(&format!("cannot create the advice file: {error}; check TMPDIR"));
     }
     let seed = settings.seed.get();
     logger.log(&Event::Started { policy: &settings.policy, seed, command: &args.command });
+    if let Some(client) = &settings.http {
+        if args.verbose {
+            logger.note(&client.description());
+        }
+        if let Some(note) = client.retries_note() {
+            logger.note(&note);
+        }
+    }
     let runner = Runner::new(&settings, stdin, launcher, advice.ok(), term.stdout.tty);
     let context = RunContext {
         clock: SystemClock,

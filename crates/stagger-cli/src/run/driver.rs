@@ -157,8 +157,8 @@ impl Driver<'_> {
 
     fn report_attempt(&mut self, count: Count, attempt: &AttemptResult, next: NextStep, now: Instant) {
         let total = now.saturating_since(self.context.started);
-        let ended =
-            AttemptEnded { count, status: attempt.status, took: attempt.took, next, total, waited: self.waited };
+        let &AttemptResult { status, took, http_status, .. } = attempt;
+        let ended = AttemptEnded { count, status, http_status, took, next, total, waited: self.waited };
         self.context.logger.log(&Event::AttemptEnded(&ended));
         if let Some(report) = &mut self.report {
             report.add(&ended);

@@ -2,7 +2,7 @@
 //!
 //! `stagger_core::machine::RetryMachine` decides whether and when to retry; [`driver`] drives it. [`runner`] makes one attempt at a time,
 //! and [`attempt`] supervises it: one thread waits for the command, its output, its time limit and signals at once.
-//! [`classifier`] decides what the outcome of an attempt means, and [`log`] reports it.
+//! [`classifier`] decides what the outcome of an attempt means, with what [`http`] knows of it, and [`log`] reports it.
 
 mod advice;
 mod args;
@@ -14,6 +14,7 @@ mod drain;
 mod driver;
 mod fd;
 mod hook;
+mod http;
 mod launch;
 mod line_matcher;
 mod log;
@@ -21,6 +22,7 @@ mod nested;
 mod orphans;
 mod outcome_set;
 mod process_tree;
+mod relay;
 mod report;
 mod runner;
 mod settings;

@@ -13,9 +13,11 @@ use super::advice::{Advice, AdviceFile};
 use super::attempt::{Attempt, Finished, RunContext, TimedOut, earlier};
 use super::classifier::{Classification, NoRetryReason, Observation, Patterns};
 use super::fd;
+use super::http::{Finding, Verdict};
 use super::launch::{AdviceEnv, AttemptEnv, Launcher, Redirect};
 use super::line_matcher::LineMatcher;
 use super::log::{Activity, Count, Event};
+use super::relay::Relay;
 use super::settings::Settings;
 use super::signals::CaughtSignal;
 use super::status::{AttemptStatus, NotRun};
@@ -46,6 +48,8 @@ pub(super) struct AttemptResult {
     pub(super) status: AttemptStatus,
     pub(super) took: Duration,
     pub(super) outcome: AttemptOutcome,
+    /// The status of the HTTP response.
+    pub(super) http_status: Option<u16>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,14 +105,23 @@ impl<'a> Runner<'a> {
         let mut finished = self.run_command(count, since, context)?;
         context.logger.hide();
         let took = context.clock.now().saturating_since(since);
-        let status = finished.status;
-        self.last_exit = Some(status.code());
-
-        let advice = self.advice.as_ref().map_or_else(|| Ok(Advice::default()), AdviceFile::take);
+        let client = self.settings.http.as_ref();
+        let advice = match (&self.advice, client.filter(|client| client.writes_log())) {
+            (Some(file), Some(client)) => {
+                let cancelled = &*context.signals.terminate;
+                file.take_log(client, Relay { matcher: &mut finished.stderr.matcher, cancelled })
+            }
+            (Some(file), None) => file.take(),
+            (None, _) => Ok(Advice::default()),
+        };
         let advice = advice.unwrap_or_else(|error| {
             context.logger.warn(&format!("{error}; it was ignored and replaced"));
             Advice::default()
         });
+        let http = Finding::new(client, finished.status, advice.response.as_ref());
+        finished.status = http.status;
+        let status = finished.status;
+        self.last_exit = Some(status.code());
         for word in &advice.unknown {
             let word = printable(word);
             context.logger.warn(&format!("invalid advice `{word}`; write retry-after=SECONDS or stop"));
@@ -117,7 +130,7 @@ impl<'a> Runner<'a> {
             Some(caught) => AttemptOutcome::Interrupted(caught),
             // Also with --until timeout, which is about the attempts.
             None if finished.timed_out == Some(TimedOut::Run) => AttemptOutcome::TimeLimit,
-            None => self.outcome(&finished, &advice),
+            None => self.outcome(&finished, &advice, &http),
         };
         let outcome = self.end_background(&mut finished, outcome, context)?;
         let released = Self::release(&mut finished, outcome, context);
@@ -126,7 +139,8 @@ impl<'a> Runner<'a> {
             let written = position.zip(stdout_position()).map_or(0, |(before, now)| now.saturating_sub(before));
             self.note_partial_output(written.max(finished.stdout.bytes_seen), context);
         }
-        Ok(AttemptResult { status, took, outcome })
+        let http_status = http.http_status.map(|status| status.as_u16());
+        Ok(AttemptResult { status, took, outcome, http_status })
     }
 
     fn run_command(
@@ -169,12 +183,13 @@ impl<'a> Runner<'a> {
     }
 
     /// Determines the outcome of an attempt that was not interrupted.
-    fn outcome(&mut self, finished: &Finished<'_>, advice: &Advice) -> AttemptOutcome {
+    fn outcome(&mut self, finished: &Finished<'_>, advice: &Advice, http: &Finding) -> AttemptOutcome {
         let classification = self.settings.classifier.classify(&Observation {
             status: finished.status,
             stdout: &finished.stdout.matcher,
             stderr: &finished.stderr.matcher,
             stop_advised: advice.stop,
+            http,
             reader_gone: stdout_has_no_reader(),
         });
         self.successes_in_a_row =
@@ -183,16 +198,20 @@ impl<'a> Runner<'a> {
             Classification::Reached if self.successes_in_a_row >= self.settings.args.consecutive.get() => {
                 AttemptOutcome::Success
             }
+            Classification::Reached if !http.is_safe => AttemptOutcome::Stop(NoRetryReason::UnsafeToRetry),
             Classification::Reached => AttemptOutcome::RepeatSuccess,
             Classification::Stop(reason) => AttemptOutcome::Stop(reason),
             Classification::Retry => {
-                let kind = match (finished.status, advice.retry_after) {
+                // The command's own instruction takes precedence over the server's.
+                let retry_after = advice.retry_after.or(http.retry_after);
+                let kind = match (finished.status, http.verdict) {
                     (AttemptStatus::NotRun(NotRun::ResourceLimit), _) => FailureKind::LocalExhaustion,
+                    (_, Some(Verdict::Retryable(kind))) if advice.retry_after.is_none() => kind,
                     // A requested delay means that the server is overloaded.
-                    (_, Some(_)) => FailureKind::Throttled,
-                    (_, None) => FailureKind::Transient,
+                    _ if retry_after.is_some() => FailureKind::Throttled,
+                    _ => FailureKind::Transient,
                 };
-                AttemptOutcome::Retry { kind, retry_after: advice.retry_after }
+                AttemptOutcome::Retry { kind, retry_after }
             }
         }
     }

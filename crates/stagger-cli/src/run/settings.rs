@@ -8,6 +8,7 @@ use stagger_core::{Policy, Seed};
 
 use super::args::RunArgs;
 use super::classifier::{Classifier, NOT_RETRIED_BY_DEFAULT, Patterns};
+use super::http::HttpClient;
 use super::nested::Nesting;
 use super::outcome_set::OutcomeSet;
 use super::status::parse_signal;
@@ -21,6 +22,8 @@ pub(super) struct Settings<'a> {
     pub(super) seed: Seed,
     pub(super) nesting: Nesting,
     pub(super) classifier: Classifier,
+    /// The HTTP client that is run with `--http`.
+    pub(super) http: Option<HttpClient>,
     /// Time limit of one attempt; `None` for no limit.
     pub(super) timeout: Option<Duration>,
     /// Time limit of the run; `None` for no limit.
@@ -46,7 +49,9 @@ impl<'a> Settings<'a> {
             None if until.is_some() => parse_flag("--retry-on", "any")?,
             None => parse_flag("--retry-on", "fail,timeout,signal")?,
         };
+        let http = args.http.then(|| HttpClient::recognize(&args.command, args.idempotent)).transpose()?;
         let classifier = Classifier {
+            is_default: until.is_none() && args.retry_on.is_none(),
             until: until.map_or_else(|| parse_flag("--until", "success"), Ok)?,
             retry_on,
             stop_on: args.stop_on.as_deref().map(|text| parse_flag("--stop-on", text)).transpose()?,
@@ -87,6 +92,7 @@ impl<'a> Settings<'a> {
             nesting,
             seed: args.policy.seed(),
             classifier,
+            http,
             timeout,
             time_limit,
             termination: TerminationSettings { signal, kill_after },

@@ -51,6 +51,8 @@ pub(in crate::run) struct Count {
 pub(in crate::run) struct AttemptEnded {
     pub(in crate::run) count: Count,
     pub(in crate::run) status: AttemptStatus,
+    /// The status of the HTTP response, if one was read.
+    pub(in crate::run) http_status: Option<u16>,
     pub(in crate::run) took: Duration,
     pub(in crate::run) next: NextStep,
     /// Time since the start of the run.
@@ -131,6 +133,10 @@ impl NoRetryReason {
             Self::NotRetryIf => "not-retry-if",
             Self::Advice => "advice",
             Self::ReaderGone => "reader-gone",
+            Self::HttpStatus => "http-status",
+            Self::HttpExit => "http-exit",
+            Self::Server => "server",
+            Self::UnsafeToRetry => "unsafe-to-retry",
         }
     }
 }

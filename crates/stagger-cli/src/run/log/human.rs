@@ -81,7 +81,11 @@ fn attempt_ended(attempt: &AttemptEnded, options: HumanStyle) -> Line {
 }
 
 fn result_text(attempt: &AttemptEnded) -> String {
+    let failed_status = attempt.http_status.filter(|status| *status >= 400);
     match attempt.status {
+        AttemptStatus::Exit(1..) if let Some(status) = failed_status => {
+            format!("HTTP {status} in {}", short(attempt.took))
+        }
         AttemptStatus::Timeout => format!("timeout after {}", short(attempt.took)),
         AttemptStatus::NotRun(_) => attempt.status.to_string(),
         status => format!("{status} in {}", short(attempt.took)),
@@ -112,6 +116,14 @@ fn stop_text(
         (_, Some(NoRetryReason::NotRetryIf)) => "not retried: the output does not match --retry-if".to_owned(),
         (_, Some(NoRetryReason::Advice)) => "not retried: the command advised to stop".to_owned(),
         (_, Some(NoRetryReason::ReaderGone)) => "not retried: standard output is closed".to_owned(),
+        (_, Some(NoRetryReason::HttpStatus)) => "not retried: this status is permanent".to_owned(),
+        (_, Some(NoRetryReason::HttpExit)) => {
+            format!("not retried: {} is permanent", set_element(attempt.status))
+        }
+        (_, Some(NoRetryReason::Server)) => "not retried: the server forbids it".to_owned(),
+        (_, Some(NoRetryReason::UnsafeToRetry)) => {
+            "not retried: the request may have been processed; add --idempotent if it may be sent twice".to_owned()
+        }
         (StopReason::Attempts, None) if attempt.count.n == 1 => "giving up after 1 attempt".to_owned(),
         (StopReason::Attempts, None) => format!("giving up after {} attempts", attempt.count.n),
         (StopReason::Elapsed, None) => format!("giving up: max-elapsed {limit} would be exceeded"),

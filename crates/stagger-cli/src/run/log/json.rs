@@ -32,6 +32,9 @@ impl Serialize for AttemptEnded {
         if let AttemptStatus::Signal(signal) = self.status {
             fields.serialize_entry("signal", &SignalName(signal).to_string())?;
         }
+        if let Some(status) = self.http_status {
+            fields.serialize_entry("http_status", &status)?;
+        }
         fields.serialize_entry("took_s", &self.took.as_secs_f64())?;
         match self.next {
             NextStep::Done => {}

@@ -20,8 +20,9 @@ pub(super) fn line(event: &Event<'_>, verbose: bool) -> Option<String> {
 }
 
 fn attempt_ended(attempt: &AttemptEnded) -> String {
-    let mut line =
-        format!("stagger: attempt={} result={} took={}", attempt.count, result(attempt.status), seconds(attempt.took));
+    let http = attempt.http_status.map(|status| format!(" http={status}")).unwrap_or_default();
+    let (result, took) = (result(attempt.status), seconds(attempt.took));
+    let mut line = format!("stagger: attempt={} result={result}{http} took={took}", attempt.count);
     match &attempt.next {
         NextStep::Retry { after, retry_after, .. } => {
             line += &format!(" next={}", seconds(*after));

@@ -1,0 +1,285 @@
+//! The arguments and exit codes of curl.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+
+use http::Method;
+
+use super::client::{Arguments, OwnRetries, is_key};
+use super::curl_options::{SHORT_WITH_VALUE, takes_value};
+
+/// What the options say so far.
+#[derive(Debug, Default)]
+struct Request {
+    /// The value of `-X`.
+    method: Option<Vec<u8>>,
+    sends_data: bool,
+    uploads: bool,
+    is_head: bool,
+    is_get: bool,
+    has_key: bool,
+    /// Whether something else may determine the request: a config file, an unknown option, several groups of options.
+    is_unknown: bool,
+    /// Whether data may be sent before the connection is established.
+    sends_early: bool,
+    urls: usize,
+    own_retries: Option<String>,
+    writes_headers: bool,
+}
+
+/// Reads the arguments like curl: short options may be combined, and a value is the rest of the word or the next one.
+/// What is not known is a reason not to repeat the request.
+pub(super) fn parse(words: &[OsString]) -> Arguments {
+    let mut request = Request::default();
+    let mut options_end = words.len();
+    let mut rest = words.iter().map(|word| word.as_bytes()).enumerate();
+    while let Some((at, word)) = rest.next() {
+        match word {
+            b"--" => {
+                options_end = at;
+                rest.by_ref().for_each(|(_, url)| request.url(url));
+            }
+            [b'-', b'-', name @ ..] => match core::str::from_utf8(name) {
+                Ok(name) if takes_value(name) == Some(true) => {
+                    request.option(name, rest.next().map(|(_, value)| value).unwrap_or_default());
+                }
+                name => request.flag(name.unwrap_or_default()),
+            },
+            [b'-', short @ ..] if !short.is_empty() => {
+                let with_value = short.iter().position(|letter| SHORT_WITH_VALUE.contains(letter));
+                let (flags, option) = short.split_at(with_value.unwrap_or(short.len()));
+                flags.iter().for_each(|letter| request.flag(long_flag(*letter)));
+                if let Some((letter, value)) = option.split_first() {
+                    let mut next = || rest.next().map(|(_, value)| value).unwrap_or_default();
+                    request.option(long_option(*letter), if value.is_empty() { next() } else { value });
+                }
+            }
+            url => request.url(url),
+        }
+    }
+    request.finish(options_end)
+}
+
+/// Returns the long name of a short option with a value, if it matters here.
+fn long_option(letter: u8) -> &'static str {
+    match letter {
+        b'X' => "request",
+        b'd' => "data",
+        b'F' => "form",
+        b'T' => "upload-file",
+        b'H' => "header",
+        b'K' => "config",
+        b'D' => "dump-header",
+        _ => "",
+    }
+}
+
+/// Returns the long name of a short option without a value, if it matters here.
+fn long_flag(letter: u8) -> &'static str {
+    match letter {
+        b'G' => "get",
+        b'I' => "head",
+        b':' => "next",
+        _ => "silent",
+    }
+}
+
+impl Request {
+    fn option(&mut self, name: &str, value: &[u8]) {
+        match name {
+            "request" => self.method = Some(value.to_vec()),
+            "data" | "data-ascii" | "data-binary" | "data-raw" | "data-urlencode" | "json" | "form" | "form-string" => {
+                self.sends_data = true;
+            }
+            "upload-file" => self.uploads = true,
+            "header" => self.has_key |= is_key(value),
+            "config" | "variable" => self.is_unknown = true,
+            "dump-header" => self.writes_headers = true,
+            "url" => self.url(value),
+            // The last one counts; without any retries it is no matter.
+            "retry" => {
+                let times = String::from_utf8_lossy(value).trim().to_owned();
+                self.own_retries = Some(times).filter(|times| !times.trim_start_matches('0').is_empty());
+            }
+            _ => {}
+        }
+    }
+
+    fn flag(&mut self, name: &str) {
+        match name {
+            "get" => self.is_get = true,
+            "head" => self.is_head = true,
+            "tls-earlydata" | "tcp-fastopen" => self.sends_early = true,
+            // Each group of options has a request of its own.
+            "next" | "no-get" | "no-head" => self.is_unknown = true,
+            name => {
+                let is_flag = |name| takes_value(name) == Some(false);
+                let is_known = is_flag(name) || name.strip_prefix("no-").is_some_and(is_flag);
+                self.is_unknown |= !is_known;
+            }
+        }
+    }
+
+    fn url(&mut self, url: &[u8]) {
+        // Curl expands {a,b} and [1-3], but an address in brackets is none of these, and `@` reads addresses from a file.
+        let is_range = |at: usize| url[at] == b'[' && !url[..at].ends_with(b"//") && !url[..at].ends_with(b"@");
+        let is_expanded = url.contains(&b'{') || (0..url.len()).any(is_range);
+        self.urls += if is_expanded || url.starts_with(b"@") { 2 } else { 1 };
+    }
+
+    fn finish(self, options_end: usize) -> Arguments {
+        let by_body = match (self.is_get, self.sends_data, self.uploads) {
+            _ if self.is_head => Method::HEAD,
+            (true, ..) | (_, false, false) => Method::GET,
+            (_, true, _) => Method::POST,
+            (_, _, true) => Method::PUT,
+        };
+        let method = match &self.method {
+            Some(method) => Method::from_bytes(method).ok(),
+            None => Some(by_body),
+        };
+        Arguments {
+            method: method.filter(|_| !self.is_unknown),
+            has_key: self.has_key,
+            is_single: self.urls == 1 && !self.is_unknown && !self.sends_early,
+            own_retries: self
+                .own_retries
+                .map(|times| OwnRetries { setting: format!("--retry {times}"), remedy: "remove --retry" }),
+            conflict: self.writes_headers.then_some("-D (--dump-header)"),
+            prints_headers: false,
+            options_end,
+        }
+    }
+}
+
+/// Returns whether curl got no response for a reason that may go away: it could not connect, or the connection or the
+/// protocol on it broke, or the time was up.
+pub(super) fn is_transient(code: u8) -> bool {
+    // 16, 92: HTTP/2. 18, 52, 55, 56: the connection broke. 28: time-out. 95, 96: HTTP/3.
+    means_not_sent(code) || matches!(code, 16 | 18 | 28 | 52 | 55 | 56 | 92 | 95 | 96)
+}
+
+/// Returns whether curl ended before it could send a request.
+pub(super) fn means_not_sent(code: u8) -> bool {
+    // 5: the proxy was not found. 6: the host was not found. 7: no connection. 35: no TLS. 97: the proxy's handshake.
+    matches!(code, 5 | 6 | 7 | 35 | 97)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(line: &str) -> Arguments {
+        let words: Vec<OsString> = shlex::split(line).unwrap().into_iter().map(OsString::from).collect();
+        parse(&words)
+    }
+
+    #[test]
+    fn the_method_is_that_which_curl_uses() {
+        for (line, want) in [
+            ("http://h/", "GET"),
+            ("-fsSL -o file --max-time 5 http://h/", "GET"),
+            ("-sSXPOST http://h/", "POST"),
+            ("-sSX POST http://h/", "POST"),
+            ("--request DELETE -d x http://h/", "DELETE"),
+            ("-X POST -X GET http://h/", "GET"),
+            ("-dx http://h/", "POST"),
+            ("--data-urlencode a=b http://h/", "POST"),
+            ("--json {} http://h/", "POST"),
+            ("-F a=b http://h/", "POST"),
+            ("-T file http://h/", "PUT"),
+            ("-T file -d x http://h/", "POST"),
+            ("-I http://h/", "HEAD"),
+            ("-sSI http://h/", "HEAD"),
+            ("-G -d a=b http://h/", "GET"),
+            ("-Gd a=b http://h/", "GET"),
+            ("--get --data a=b http://h/", "GET"),
+            // The value of an option is no option.
+            ("-A -d http://h/", "GET"),
+            ("-o -XPOST http://h/", "GET"),
+            ("--user-agent --json http://h/", "GET"),
+            ("-H -dx http://h/", "GET"),
+            ("-fsSo/dev/null http://h/", "GET"),
+            ("http://h/ -- -d", "GET"),
+            ("--no-buffer --no-keepalive --no-compressed http://h/", "GET"),
+            // Case matters.
+            ("-X get http://h/", "get"),
+            // Not told by the arguments.
+            ("-K file http://h/", "?"),
+            ("-sK- http://h/", "?"),
+            ("http://h/ --next -d x http://h/", "?"),
+            ("http://h/ -: -d x http://h/", "?"),
+            ("--request=POST http://h/", "?"),
+            ("--reques POST http://h/", "?"),
+            ("--no-such-option http://h/", "?"),
+            ("-G --no-get -d x http://h/", "?"),
+            ("-X 'NO METHOD' http://h/", "?"),
+        ] {
+            let method = read(line).method;
+            assert_eq!(method.as_ref().map_or("?", Method::as_str), want, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_key_counts_if_curl_sends_it() {
+        for (line, want) in [
+            ("-H 'Idempotency-Key: 7' http://h/", true),
+            ("-fsSH 'idempotency-key:7' http://h/", true),
+            ("--header 'IDEMPOTENCY-KEY: \"7\"' http://h/", true),
+            // Curl removes the header, or sends it without a value.
+            ("-H 'Idempotency-Key:' http://h/", false),
+            ("-H 'Idempotency-Key;' http://h/", false),
+            ("-H @file http://h/", false),
+            ("-A 'Idempotency-Key: 7' http://h/", false),
+        ] {
+            assert_eq!(read(line).has_key, want, "{line}");
+        }
+    }
+
+    #[test]
+    fn only_a_single_request_can_be_proven_not_to_be_sent() {
+        for (line, want) in [
+            ("http://h/", true),
+            ("http://[::1]:80/", true),
+            ("-- http://h/", true),
+            ("--url http://h/", true),
+            ("http://h/ http://h/", false),
+            ("--url http://h/ http://h/", false),
+            ("http://h/{a,b}", false),
+            ("http://h/[1-3]", false),
+            ("--url @list", false),
+            ("--tls-earlydata https://h/", false),
+            ("-K file", false),
+            ("", false),
+        ] {
+            assert_eq!(read(line).is_single, want, "{line}");
+        }
+    }
+
+    #[test]
+    fn options_are_added_before_the_end_of_options() {
+        for (line, want) in [("-fsS http://h/", 2), ("-f -- http://h/", 1), ("-d -- http://h/", 3), ("", 0)] {
+            assert_eq!(read(line).options_end, want, "{line}");
+        }
+    }
+
+    #[test]
+    fn options_that_stagger_needs_are_found() {
+        for (line, want) in [
+            ("-D - http://h/", true),
+            ("-sSDfile http://h/", true),
+            ("--dump-header f http://h/", true),
+            ("-d -D http://h/", false),
+        ] {
+            assert_eq!(read(line).conflict.is_some(), want, "{line}");
+        }
+        for (line, want) in [
+            ("--retry 3 http://h/", Some("--retry 3")),
+            ("--retry 0 http://h/", None),
+            ("--retry 3 --retry 0 http://h/", None),
+            ("--retry-delay 3 http://h/", None),
+        ] {
+            assert_eq!(read(line).own_retries.map(|own| own.setting).as_deref(), want, "{line}");
+        }
+    }
+}

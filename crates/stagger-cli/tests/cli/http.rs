@@ -1,0 +1,189 @@
+//! `stagger run --http`, and headers in the advice file, with real clients and a real server.
+
+use std::process::Command;
+
+use crate::origin::{Answer, OK, Origin};
+use crate::support::{run, run_script, see, stagger};
+
+const NOT_FOUND: Answer = Answer::Head(&["HTTP/1.1 404 Not Found"]);
+const BUSY: Answer = Answer::Head(&["HTTP/1.1 503 Service Unavailable", "retry-after-ms: 20"]);
+
+/// Returns `stagger run --http` with these flags and this command.
+fn http(flags: &[&str], command: &[&str]) -> Command {
+    let mut run = run(["--http"]);
+    run.args(flags).arg("--").args(command);
+    run
+}
+
+/// Returns a run of `curl -fsS` that writes its headers to the advice file.
+fn advised(flags: &[&str], url: &str) -> Command {
+    let mut run = run_script(flags, r#"curl -fsS -D "$STAGGER_ADVICE" "$0""#);
+    run.arg(url);
+    run
+}
+
+#[test]
+fn headers_in_the_advice_file_decide_what_is_retried() {
+    let origin = Origin::start(&[BUSY, OK]);
+    see(&mut advised(&[], &origin.url()))
+        .exits(0)
+        .prints("hello\n")
+        .says("retry_after=0.02s")
+        .is_silent_about("invalid");
+    assert_eq!(origin.requests(), ["GET / HTTP/1.1"; 2]);
+    let origin = Origin::start(&[NOT_FOUND]);
+    see(&mut advised(&[], &origin.url())).exits(22).says("attempt=1/5").says("reason=http-status");
+    assert_eq!(origin.requests().len(), 1);
+}
+
+#[test]
+fn explicit_sets_take_precedence_over_the_status() {
+    let origin = Origin::start(&[NOT_FOUND]);
+    see(&mut advised(&["-n", "2", "--retry-on", "22"], &origin.url())).exits(22).says("attempt=2/2");
+    see(&mut http(&["-n", "2", "--retry-on", "22"], &["curl", "-fsS", &origin.url()])).exits(22).says("attempt=2/2");
+    let origin = Origin::start(&[BUSY]);
+    see(&mut advised(&["--stop-on", "22"], &origin.url())).exits(22).says("attempt=1/5").says("reason=stop-on");
+}
+
+#[test]
+fn the_last_response_after_redirects_and_interim_ones_decides() {
+    const MOVED: Answer = Answer::Head(&["HTTP/1.1 302 Found", "Location: /there", "Retry-After: 99"]);
+    const CONTINUE: Answer = Answer::Head(&["HTTP/1.1 100 Continue", "", "HTTP/1.1 404 Not Found"]);
+    let origin = Origin::start(&[MOVED, BUSY, MOVED, CONTINUE]);
+    let seen = see(&mut http(&[], &["curl", "-sSL", &origin.url()]));
+    seen.exits(22).says("retry_after=0.02s").says("attempt=2/5 result=exit:22 http=404").says("reason=http-status");
+    assert_eq!(origin.requests().len(), 4);
+}
+
+#[test]
+fn a_failed_status_is_a_failure_without_the_flag_of_curl() {
+    let origin = Origin::start(&[BUSY, OK]);
+    see(&mut http(&[], &["curl", "-sS", &origin.url()])).exits(0).says("result=exit:22 http=503");
+    let origin = Origin::start(&[NOT_FOUND]);
+    see(&mut http(&[], &["curl", "-sS", &origin.url()])).exits(22).says("attempt=1/5");
+}
+
+#[test]
+fn a_post_is_repeated_only_if_that_is_safe() {
+    let post: &[&[&str]] = &[&["-d", "x"], &["-sSXPOST"], &["--json", "{}"], &["-F", "a=b"], &["-fsSd", "x"]];
+    for words in post {
+        let origin = Origin::start(&[BUSY, OK]);
+        let url = origin.url();
+        let command = [&["curl", "-sS"], *words, &[&*url]].concat();
+        see(&mut http(&[], &command)).exits(22).says("reason=unsafe-to-retry");
+        assert_eq!(origin.requests(), ["POST / HTTP/1.1"], "{words:?}");
+        see(&mut http(&["--idempotent"], &command)).exits(0);
+    }
+    let origin = Origin::start(&[BUSY, OK]);
+    let keyed = ["curl", "-sS", "-d", "x", "-H", "idempotency-key: 7", &origin.url()];
+    see(&mut http(&[], &keyed)).exits(0);
+    assert_eq!(origin.requests(), ["POST / HTTP/1.1"; 2]);
+}
+
+#[test]
+fn a_post_that_was_never_sent_is_repeated() {
+    let url = Origin::nowhere();
+    see(&mut http(&["-n", "2"], &["curl", "-sS", "-d", "x", &url])).exits(7).says("attempt=2/2");
+    // The first of two requests may have been sent.
+    see(&mut http(&["-n", "2"], &["curl", "-sS", "-d", "x", &url, &url])).exits(7).says("reason=unsafe-to-retry");
+}
+
+#[test]
+fn explicit_sets_do_not_make_a_post_safe() {
+    let origin = Origin::start(&[BUSY]);
+    see(&mut http(&["--retry-on", "any"], &["curl", "-sS", "-d", "x", &origin.url()]))
+        .exits(22)
+        .says("reason=unsafe-to-retry");
+    assert_eq!(origin.requests().len(), 1);
+}
+
+#[test]
+fn retries_of_the_client_itself_are_noted_once() {
+    let origin = Origin::start(&[BUSY, OK]);
+    let seen =
+        see(&mut http(&[], &["curl", "-fsS", "--retry", "0", "--retry", "2", "--retry-delay", "1", &origin.url()]));
+    seen.exits(0).says("note: curl retries by itself (--retry 2)");
+    assert_eq!(seen.stderr.matches("by itself").count(), 1, "{seen:?}");
+    let origin = Origin::start(&[OK]);
+    see(&mut http(&[], &["wget", "-qO-", &origin.url()]))
+        .exits(0)
+        .says("note: wget retries by itself")
+        .says("--tries=1");
+    see(&mut http(&[], &["wget", "-qO-", "--tries=1", &origin.url()])).exits(0).is_silent_about("by itself");
+}
+
+#[test]
+fn verbose_says_what_is_added_to_the_command() {
+    let origin = Origin::start(&[OK]);
+    let url = origin.url();
+    see(&mut http(&["-v"], &["curl", "-fsS", &url]))
+        .exits(0)
+        .says("added -D FILE to curl")
+        .says("GET")
+        .says("its method is idempotent");
+    see(&mut http(&["-v"], &["curl", "-fsS", "-d", "x", &url])).exits(0).says("POST").says("it is not idempotent");
+    let seen = see(&mut http(&[], &["curl", "-fsS", &url]));
+    assert_eq!(seen.exits(0).prints("hello\n").stderr, "");
+}
+
+#[test]
+fn wget_prints_what_it_prints_without_stagger() {
+    let origin = Origin::start(&[OK]);
+    let url = origin.url();
+    let log = |text: &str| {
+        let lines = text
+            .lines()
+            .filter(|line| !line.contains("--20") && !line.contains("KB/s") && !line.contains("written to stdout"));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let plain = Command::new("wget").args(["-O-", "--tries=1", &url]).env("LC_ALL", "C.UTF-8").output().unwrap();
+    let seen = see(http(&[], &["wget", "-O-", "--tries=1", &url]).env("LC_ALL", "C.UTF-8"));
+    seen.exits(0).prints("hello\n").is_silent_about("  HTTP/1.1");
+    let drawn = |line: &String| !line.contains('%');
+    let (plain, seen) = (log(&String::from_utf8_lossy(&plain.stderr)), log(&seen.stderr));
+    assert_eq!(
+        plain.iter().filter(|l| drawn(l)).collect::<Vec<_>>(),
+        seen.iter().filter(|l| drawn(l)).collect::<Vec<_>>()
+    );
+    let quiet = see(&mut http(&[], &["wget", "-qO-", "--tries=1", &url]));
+    assert_eq!(quiet.exits(0).prints("hello\n").stderr, "");
+    see(&mut http(&[], &["wget", "-qSO-", "--tries=1", &url])).exits(0).says("  HTTP/1.1 200 OK");
+}
+
+#[test]
+fn the_log_of_wget_is_searched() {
+    let origin = Origin::start(&[NOT_FOUND, OK]);
+    let flags = ["--retry-if-stderr", "ERROR 404"];
+    see(&mut http(&flags, &["wget", "-nv", "-O-", "--tries=1", &origin.url()]))
+        .exits(0)
+        .says("attempt=2/5 result=ok http=200");
+}
+
+#[test]
+fn clients_that_cannot_be_read_are_refused_with_a_way_out() {
+    for (command, want) in [
+        (&["http", "GET", "http://127.0.0.1:1/"][..], "HTTPie"),
+        (&["sh", "-c", "curl http://127.0.0.1:1/"], "curl -D \"$STAGGER_ADVICE\""),
+        (&["curl", "-D", "-", "http://127.0.0.1:1/"], "-D"),
+        (&["wget", "-o", "log", "http://127.0.0.1:1/"], "-o"),
+        (&["wget", "-b", "http://127.0.0.1:1/"], "-b"),
+    ] {
+        let seen = see(&mut http(&[], command));
+        seen.exits(125).says("--http").says(want);
+    }
+    see(run(["--idempotent", "--", "true"]).arg("x")).exits(125).says("--http");
+    see(&mut run(["--http", "--shell", "--", "curl x"])).exits(125).says("--shell");
+}
+
+#[test]
+fn a_hint_beyond_max_hint_ends_the_run_and_the_flag_changes_it() {
+    const LATER: Answer = Answer::Head(&["HTTP/1.1 503 Service Unavailable", "Retry-After: 1"]);
+    let origin = Origin::start(&[LATER, OK]);
+    let command = ["curl", "-fsS", &origin.url()];
+    see(&mut http(&["--max-hint", "900ms"], &command)).exits(22).says("stop=hint");
+    let origin = Origin::start(&[Answer::Head(&["HTTP/1.1 503 Service Unavailable", "Retry-After: 301"])]);
+    let command = ["curl", "-fsS", &origin.url()];
+    see(&mut http(&[], &command)).exits(22).says("stop=hint");
+    see(&mut http(&["--max-hint", "inf", "-T", "1m"], &command)).exits(22).says("stop=elapsed");
+    see(&mut stagger(["run", "--help"])).exits(0);
+}

@@ -1,0 +1,118 @@
+//! A web server that answers as a script says, for tests with real clients.
+
+use core::net::SocketAddr;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+/// Its thread ends with the test process.
+#[derive(Debug)]
+pub(crate) struct Origin {
+    address: SocketAddr,
+    requests: Arc<Mutex<Vec<String>>>,
+}
+
+/// What the server does with one connection.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Answer {
+    /// Reads the request, writes these lines with CRLF, an empty line and a short body, and closes the connection.
+    Head(&'static [&'static str]),
+    /// Like `Head`, without the empty line and the body.
+    HalfHead(&'static [&'static str]),
+    /// Like `Head`, but closes the connection in the middle of the body.
+    HalfBody(&'static [&'static str]),
+    /// Reads the request and closes the connection.
+    Nothing,
+    /// Reads the request and keeps the connection open.
+    Silence,
+}
+
+pub(crate) const OK: Answer = Answer::Head(&["HTTP/1.1 200 OK"]);
+
+const BODY: &str = "hello\n";
+
+impl Origin {
+    /// Starts a server whose first connections get these answers, and all others the last one.
+    pub(crate) fn start(answers: &[Answer]) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+        let address = listener.local_addr().expect("the listener has an address");
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let (seen, answers) = (Arc::clone(&requests), answers.to_vec());
+        thread::spawn(move || {
+            let mut open = Vec::new();
+            for stream in listener.incoming().flatten() {
+                let mut seen = seen.lock().expect("no thread panics");
+                let answer = answers.get(seen.len()).or(answers.last()).copied().unwrap_or(OK);
+                // A client that ends early is no fault of the server.
+                if let Ok(request) = read_request(&stream) {
+                    seen.push(request);
+                    let _ = answer.write(&stream);
+                }
+                if matches!(answer, Answer::Silence) {
+                    open.push(stream);
+                }
+            }
+        });
+        Self { address, requests }
+    }
+
+    /// Returns the address of a port on which nothing listens.
+    pub(crate) fn nowhere() -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+        format!("http://{}/", listener.local_addr().expect("the listener has an address"))
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}/", self.address)
+    }
+
+    /// Returns the request lines so far.
+    pub(crate) fn requests(&self) -> Vec<String> {
+        self.requests.lock().expect("no thread panics").clone()
+    }
+}
+
+/// Reads a request with its body, so that closing the connection does not reset it.
+fn read_request(stream: &TcpStream) -> std::io::Result<String> {
+    let mut reader = BufReader::new(stream);
+    let mut first = String::new();
+    let mut length = 0;
+    loop {
+        // What is not text is the beginning of a TLS handshake.
+        let mut line = Vec::new();
+        if reader.read_until(b'\n', &mut line)? == 0 {
+            break;
+        }
+        let line = String::from_utf8_lossy(&line).trim_end().to_owned();
+        if line.is_empty() || !line.is_ascii() {
+            break;
+        }
+        if let Some((name, value)) = line.split_once(':')
+            && name.eq_ignore_ascii_case("content-length")
+        {
+            length = value.trim().parse().unwrap_or(0);
+        }
+        if first.is_empty() {
+            first = line;
+        }
+    }
+    std::io::copy(&mut reader.take(length), &mut std::io::sink())?;
+    Ok(first)
+}
+
+impl Answer {
+    fn write(self, mut stream: &TcpStream) -> std::io::Result<()> {
+        let (lines, body, end) = match self {
+            Self::Head(lines) => (lines, Some(BODY.len()), BODY),
+            Self::HalfHead(lines) => (lines, None, ""),
+            Self::HalfBody(lines) => (lines, Some(1_000_000), BODY),
+            Self::Nothing | Self::Silence => return Ok(()),
+        };
+        let mut text: String = lines.iter().map(|line| format!("{line}\r\n")).collect();
+        if let Some(length) = body {
+            text += &format!("Content-Length: {length}\r\nConnection: close\r\n\r\n{end}");
+        }
+        stream.write_all(text.as_bytes())
+    }
+}
