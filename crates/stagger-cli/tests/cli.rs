@@ -25,6 +25,8 @@ mod guide;
 mod help;
 #[path = "cli/http.rs"]
 mod http;
+#[path = "cli/http_table.rs"]
+mod http_table;
 #[path = "cli/init.rs"]
 mod init;
 #[path = "cli/logging.rs"]

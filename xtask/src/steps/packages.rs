@@ -13,7 +13,7 @@ struct Package {
     debian: &'static str,
 }
 
-const PACKAGES: [Package; 12] = [
+const PACKAGES: [Package; 14] = [
     // The tests render the man page.
     Package { programs: &["man"], debian: "man-db" },
     Package { programs: &["groff"], debian: "groff-base" },
@@ -32,6 +32,9 @@ const PACKAGES: [Package; 12] = [
     Package { programs: &["/usr/include/sqlite3.h"], debian: "libsqlite3-dev" },
     // Generates gRPC clients and servers from their definition.
     Package { programs: &["protoc"], debian: "protobuf-compiler" },
+    // The tests run them under `stagger run`.
+    Package { programs: &["curl"], debian: "curl" },
+    Package { programs: &["wget"], debian: "wget" },
     // Run third-party WebSocket servers.
     Package { programs: &["node"], debian: "nodejs" },
     Package { programs: &["python3"], debian: "python3" },

@@ -24,6 +24,8 @@ pub(crate) enum Answer {
     HalfBody(&'static [&'static str]),
     /// Reads the request and closes the connection.
     Nothing,
+    /// Closes the connection without reading anything.
+    Hangup,
     /// Reads the request and keeps the connection open.
     Silence,
 }
@@ -44,6 +46,9 @@ impl Origin {
             for stream in listener.incoming().flatten() {
                 let mut seen = seen.lock().expect("no thread panics");
                 let answer = answers.get(seen.len()).or(answers.last()).copied().unwrap_or(OK);
+                if matches!(answer, Answer::Hangup) {
+                    continue;
+                }
                 // A client that ends early is no fault of the server.
                 if let Ok(request) = read_request(&stream) {
                     seen.push(request);
@@ -67,6 +72,10 @@ impl Origin {
         format!("http://{}/", self.address)
     }
 
+    pub(crate) fn https_url(&self) -> String {
+        format!("https://{}/", self.address)
+    }
+
     /// Returns the request lines so far.
     pub(crate) fn requests(&self) -> Vec<String> {
         self.requests.lock().expect("no thread panics").clone()
@@ -79,13 +88,10 @@ fn read_request(stream: &TcpStream) -> std::io::Result<String> {
     let mut first = String::new();
     let mut length = 0;
     loop {
-        // What is not text is the beginning of a TLS handshake.
-        let mut line = Vec::new();
-        if reader.read_until(b'\n', &mut line)? == 0 {
-            break;
-        }
-        let line = String::from_utf8_lossy(&line).trim_end().to_owned();
-        if line.is_empty() || !line.is_ascii() {
+        let mut line = String::new();
+        reader.read_line(&mut line)?;
+        let line = line.trim_end().to_owned();
+        if line.is_empty() {
             break;
         }
         if let Some((name, value)) = line.split_once(':')
@@ -107,7 +113,7 @@ impl Answer {
             Self::Head(lines) => (lines, Some(BODY.len()), BODY),
             Self::HalfHead(lines) => (lines, None, ""),
             Self::HalfBody(lines) => (lines, Some(1_000_000), BODY),
-            Self::Nothing | Self::Silence => return Ok(()),
+            Self::Nothing | Self::Hangup | Self::Silence => return Ok(()),
         };
         let mut text: String = lines.iter().map(|line| format!("{line}\r\n")).collect();
         if let Some(length) = body {

@@ -153,6 +153,22 @@ fn parts_that_do_not_fit_are_dropped_and_lines_do_not_wrap() {
 }
 
 #[test]
+fn the_status_of_a_failed_response_is_shown_in_place_of_the_exit_code() {
+    let total = regex::Regex::new(", [0-9.]+[mu]?s$").expect("a valid pattern");
+    for (headers, want) in [
+        ("HTTP/2 404", "✗ 1/2  HTTP 404 in T  not retried: this status is permanent"),
+        ("HTTP/2 503\\nx-should-retry: false", "✗ 1/2  HTTP 503 in T  not retried: the server forbids it"),
+        ("HTTP/2 503\\nRetry-After: 301", "✗ 1/2  HTTP 503 in T  giving up: retry-after exceeds max-hint 5m, T"),
+    ] {
+        let script = format!("printf '{headers}\\n\\n' > $STAGGER_ADVICE; exit 22");
+        let mut terminal = Terminal::run(120, &[], &["-n", "2"], &script);
+        terminal.end();
+        let rows = without_times(&terminal.rows());
+        assert_eq!(total.replace(&rows[0], ", T"), want);
+    }
+}
+
+#[test]
 fn a_running_attempt_is_shown_only_if_it_cannot_mix_with_the_output() {
     for (columns, want) in [(40, "1/1  running 0."), (120, "▏ 700ms   total 0.")] {
         let mut terminal = Terminal::run(columns, &[], &["-n", "1", "-t", "700ms", "-OE"], "echo held; sleep 60");

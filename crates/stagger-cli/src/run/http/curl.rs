@@ -257,6 +257,23 @@ mod tests {
     }
 
     #[test]
+    fn the_guide_lists_the_exit_codes_that_are_retried() {
+        let page = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/run-http.md"));
+        let listed = |codes: &[u8]| {
+            let codes: Vec<_> = codes.iter().map(u8::to_string).collect();
+            page.contains(&format!("| curl | {} |", codes.join(", ")))
+        };
+        let (unsent, sent): (Vec<u8>, Vec<u8>) =
+            (0..=u8::MAX).filter(|&code| is_transient(code)).partition(|&code| means_not_sent(code));
+        assert!(listed(&unsent), "{unsent:?}");
+        assert!(listed(&sent), "{sent:?}");
+        assert!(
+            page.contains("| wget | 4 |")
+                && (0..=u8::MAX).all(|code| super::super::wget::is_transient(code) == (code == 4))
+        );
+    }
+
+    #[test]
     fn options_are_added_before_the_end_of_options() {
         for (line, want) in [("-fsS http://h/", 2), ("-f -- http://h/", 1), ("-d -- http://h/", 3), ("", 0)] {
             assert_eq!(read(line).options_end, want, "{line}");
