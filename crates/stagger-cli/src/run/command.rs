@@ -58,7 +58,7 @@ fn run_to_exit(args: &RunArgs, term: &Term) -> Result<RunExit, CliError> {
         (None, _) => Launcher::command(&args.command, supervision),
     };
     let hook = Hook::new(&settings, supervision);
-    let stdin = match StdinSource::prepare(args.stdin, &mut signals, ends_at, args.stdin_limit) {
+    let stdin = match StdinSource::prepare(settings.stdin(), &mut signals, ends_at, args.stdin_limit) {
         Ok(stdin) => stdin,
         Err(StdinError::Interrupted(caught)) => return Ok(RunExit::Signal(caught.signal)),
         Err(StdinError::TimeLimit) => {

@@ -6,7 +6,7 @@ use regex::bytes::Regex;
 use stagger_core::text::parse_duration;
 use stagger_core::{Policy, Seed};
 
-use super::args::RunArgs;
+use super::args::{RunArgs, StdinMode};
 use super::classifier::{Classifier, NOT_RETRIED_BY_DEFAULT, Patterns};
 use super::http::HttpClient;
 use super::nested::Nesting;
@@ -50,6 +50,14 @@ impl<'a> Settings<'a> {
             None => parse_flag("--retry-on", "fail,timeout,signal")?,
         };
         let http = args.http.then(|| HttpClient::recognize(&args.command, args.idempotent)).transpose()?;
+        if let (Some(client), StdinMode::Inherit) = (http.as_ref().and_then(HttpClient::reads_stdin), args.stdin) {
+            return Err(flag_error(
+                "--stdin inherit",
+                format_args!(
+                    "{client} reads its request from standard input, which only the first attempt gets; use --stdin replay"
+                ),
+            ));
+        }
         let classifier = Classifier {
             is_default: until.is_none() && args.retry_on.is_none(),
             until: until.map_or_else(|| parse_flag("--until", "success"), Ok)?,
@@ -97,6 +105,18 @@ impl<'a> Settings<'a> {
             time_limit,
             termination: TerminationSettings { signal, kill_after },
         })
+    }
+}
+
+impl Settings<'_> {
+    /// Returns where the command's standard input comes from: each attempt must send the same request.
+    pub(super) fn stdin(&self) -> StdinMode {
+        match self.args.stdin {
+            StdinMode::Auto if self.http.as_ref().is_some_and(|client| client.reads_stdin().is_some()) => {
+                StdinMode::Replay
+            }
+            mode => mode,
+        }
     }
 }
 

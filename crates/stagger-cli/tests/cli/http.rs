@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use crate::origin::{Answer, OK, Origin};
-use crate::support::{run, run_script, see, stagger};
+use crate::support::{run, run_script, see, see_with_input, stagger};
 
 const NOT_FOUND: Answer = Answer::Head(&["HTTP/1.1 404 Not Found"]);
 const BUSY: Answer = Answer::Head(&["HTTP/1.1 503 Service Unavailable", "retry-after-ms: 20"]);
@@ -34,6 +34,18 @@ fn headers_in_the_advice_file_decide_what_is_retried() {
     let origin = Origin::start(&[NOT_FOUND]);
     see(&mut advised(&[], &origin.url())).exits(22).says("attempt=1/5").says("reason=http-status");
     assert_eq!(origin.requests().len(), 1);
+}
+
+#[test]
+fn without_the_flag_headers_are_about_failures_only() {
+    let busy = "printf 'HTTP/1.1 503 Busy\\r\\nRetry-After: 99\\r\\n\\r\\n' > $STAGGER_ADVICE";
+    see(&mut run_script(&["-v"], busy)).exits(0).says("attempt=1/5 result=ok http=503");
+    // Instructions of the command itself take precedence.
+    let script = format!("{busy}; echo retry-after=20ms >> $STAGGER_ADVICE; exit 3");
+    see(&mut run_script(&["-n", "2"], &script)).exits(3).says("retry_after=0.02s");
+    // A header may be written alone.
+    let script = "echo 'Retry-After: 301' > $STAGGER_ADVICE; exit 3";
+    see(&mut run_script(&["-n", "2"], script)).exits(3).says("stop=hint");
 }
 
 #[test]
@@ -84,8 +96,34 @@ fn a_post_is_repeated_only_if_that_is_safe() {
 fn a_post_that_was_never_sent_is_repeated() {
     let url = Origin::nowhere();
     see(&mut http(&["-n", "2"], &["curl", "-sS", "-d", "x", &url])).exits(7).says("attempt=2/2");
+    see(&mut http(&["-n", "2", "--retry-on", "127"], &["/no/such/curl", "-d", "x", &url]))
+        .exits(127)
+        .says("attempt=2/2");
     // The first of two requests may have been sent.
     see(&mut http(&["-n", "2"], &["curl", "-sS", "-d", "x", &url, &url])).exits(7).says("reason=unsafe-to-retry");
+}
+
+#[test]
+fn a_body_from_standard_input_is_sent_whole_each_time() {
+    for words in [["--data-binary", "@-"], ["-sSd", "@-"], ["--json", "@-"], ["-d", "@/dev/stdin"]] {
+        let origin = Origin::start(&[BUSY, OK]);
+        let url = origin.url();
+        let command = ["curl", "-fsS", "-X", "PUT", words[0], words[1], &url];
+        see_with_input(&mut http(&[], &command), b"an order").exits(0);
+        assert_eq!(origin.bodies(), ["an order"; 2], "{words:?}");
+        let seen = see_with_input(&mut http(&["--stdin", "inherit"], &command), b"an order");
+        seen.exits(125).says("--stdin replay");
+    }
+}
+
+#[test]
+fn a_post_that_succeeds_is_not_repeated_either() {
+    let origin = Origin::start(&[OK]);
+    let command = ["curl", "-fsS", "-d", "x", &origin.url()];
+    for flags in [["--consecutive", "2"], ["--until", "none"]] {
+        see(&mut http(&flags, &command)).says("reason=unsafe-to-retry");
+    }
+    assert_eq!(origin.requests().len(), 2);
 }
 
 #[test]
@@ -165,6 +203,7 @@ fn clients_that_cannot_be_read_are_refused_with_a_way_out() {
         (&["http", "GET", "http://127.0.0.1:1/"][..], "HTTPie"),
         (&["sh", "-c", "curl http://127.0.0.1:1/"], "curl -D \"$STAGGER_ADVICE\""),
         (&["curl", "-D", "-", "http://127.0.0.1:1/"], "-D"),
+        (&["curl", "-T", "/dev/fd/63", "http://127.0.0.1:1/"], "standard input"),
         (&["wget", "-o", "log", "http://127.0.0.1:1/"], "-o"),
         (&["wget", "-b", "http://127.0.0.1:1/"], "-b"),
     ] {

@@ -38,6 +38,7 @@ const fn head(lines: &'static [&'static str]) -> Answer {
 const MOVED: Answer = head(&["HTTP/1.1 302 Found", "Location: /there"]);
 const BUSY: &str = "HTTP/1.1 503 Service Unavailable";
 const TOO_MANY: &str = "HTTP/1.1 429 Too Many Requests";
+const RESERVED: &str = "stagger-reservation: 30000;token=0123456789abcdef0123456789abcdef";
 const NOW: &str = "Date: Sun, 06 Nov 1994 08:49:37 GMT";
 
 const ROWS: &[(&str, Server)] = &[
@@ -67,13 +68,21 @@ const ROWS: &[(&str, Server)] = &[
     ("400, `x-should-retry: true`", Server::Answers(&[head(&["HTTP/1.1 400 Bad Request", "x-should-retry: true"])])),
     ("302, and there 503, `Retry-After: 30`", Server::Answers(&[MOVED, head(&[BUSY, "Retry-After: 30"])])),
     ("302, and there 404", Server::Answers(&[MOVED, head(&["HTTP/1.1 404 Not Found"])])),
+    ("503, `stagger-reservation` in 30 s", Server::Answers(&[head(&[BUSY, RESERVED])])),
+    (
+        "307, and there 503, `stagger-reservation` in 30 s",
+        Server::Answers(&[head(&["HTTP/1.1 307 Temporary Redirect", "Location: /there"]), head(&[BUSY, RESERVED])]),
+    ),
     (
         "100, then 503, `Retry-After: 30`",
         Server::Answers(&[head(&["HTTP/1.1 100 Continue", "", BUSY, "Retry-After: 30"])]),
     ),
     ("a proxy that refuses the tunnel: 503, `Retry-After: 30`", Server::Proxy(&[head(&[BUSY, "Retry-After: 30"])])),
     ("200", Server::Answers(&[OK])),
-    ("200, and the server dies in the middle of the body", Server::Answers(&[Answer::HalfBody(&["HTTP/1.1 200 OK"])])),
+    (
+        "200, `Retry-After: 30`, and the server dies in the middle of the body",
+        Server::Answers(&[Answer::HalfBody(&["HTTP/1.1 200 OK", "Retry-After: 30"])]),
+    ),
     ("503, `Retry-After: 30`, and dies there", Server::Answers(&[Answer::HalfBody(&[BUSY, "Retry-After: 30"])])),
     (
         "503, `Retry-After: 30`, and dies in the headers",

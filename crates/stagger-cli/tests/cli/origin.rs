@@ -1,7 +1,7 @@
 //! A web server that answers as a script says, for tests with real clients.
 
 use core::net::SocketAddr;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -10,7 +10,13 @@ use std::thread;
 #[derive(Debug)]
 pub(crate) struct Origin {
     address: SocketAddr,
-    requests: Arc<Mutex<Vec<String>>>,
+    requests: Arc<Mutex<Vec<Request>>>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Request {
+    line: String,
+    body: String,
 }
 
 /// What the server does with one connection.
@@ -78,19 +84,24 @@ impl Origin {
 
     /// Returns the request lines so far.
     pub(crate) fn requests(&self) -> Vec<String> {
-        self.requests.lock().expect("no thread panics").clone()
+        self.requests.lock().expect("no thread panics").iter().map(|request| request.line.clone()).collect()
+    }
+
+    /// Returns the bodies of the requests so far.
+    pub(crate) fn bodies(&self) -> Vec<String> {
+        self.requests.lock().expect("no thread panics").iter().map(|request| request.body.clone()).collect()
     }
 }
 
 /// Reads a request with its body, so that closing the connection does not reset it.
-fn read_request(stream: &TcpStream) -> std::io::Result<String> {
+fn read_request(stream: &TcpStream) -> io::Result<Request> {
     let mut reader = BufReader::new(stream);
-    let mut first = String::new();
+    let mut request = Request::default();
     let mut length = 0;
     loop {
         let mut line = String::new();
         reader.read_line(&mut line)?;
-        let line = line.trim_end().to_owned();
+        let line = line.trim_end();
         if line.is_empty() {
             break;
         }
@@ -99,16 +110,16 @@ fn read_request(stream: &TcpStream) -> std::io::Result<String> {
         {
             length = value.trim().parse().unwrap_or(0);
         }
-        if first.is_empty() {
-            first = line;
+        if request.line.is_empty() {
+            line.clone_into(&mut request.line);
         }
     }
-    std::io::copy(&mut reader.take(length), &mut std::io::sink())?;
-    Ok(first)
+    reader.take(length).read_to_string(&mut request.body)?;
+    Ok(request)
 }
 
 impl Answer {
-    fn write(self, mut stream: &TcpStream) -> std::io::Result<()> {
+    fn write(self, mut stream: &TcpStream) -> io::Result<()> {
         let (lines, body, end) = match self {
             Self::Head(lines) => (lines, Some(BODY.len()), BODY),
             Self::HalfHead(lines) => (lines, None, ""),

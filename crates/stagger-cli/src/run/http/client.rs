@@ -31,6 +31,10 @@ pub(super) struct Arguments {
     pub(super) has_key: bool,
     /// Whether there is exactly one request, not counting redirects.
     pub(super) is_single: bool,
+    /// Whether a part of the request is read from standard input.
+    pub(super) reads_stdin: bool,
+    /// Whether a part of the request is read from another descriptor, as a shell's `<(command)` is.
+    pub(super) reads_descriptor: bool,
     /// The flag with which the client retries by itself, and how to prevent that.
     pub(super) own_retries: Option<OwnRetries>,
     /// An option that stagger needs for itself.
@@ -72,6 +76,12 @@ impl HttpClient {
         };
         if let Some(option) = arguments.conflict {
             return Err(refused(&format!("{kind} cannot be given {option}, which --http needs; remove one of them")));
+        }
+        if arguments.reads_descriptor {
+            return Err(refused(&format!(
+                "{kind} reads a part of its request from a pipe, which only the first attempt gets; use a file or standard \
+                 input"
+            )));
         }
         let idempotency = match arguments.idempotency() {
             Idempotency::OnlyIfUnsent if declared_idempotent => Idempotency::Declared,
@@ -125,6 +135,11 @@ impl HttpClient {
         is_only_request && self.kind == ClientKind::Curl && curl::means_not_sent(code)
     }
 
+    /// Returns the name of a client that reads a part of its request from standard input.
+    pub(in crate::run) fn reads_stdin(&self) -> Option<&'static str> {
+        self.arguments.reads_stdin.then(|| self.kind.name())
+    }
+
     /// Returns a note for a client that retries by itself.
     pub(in crate::run) fn retries_note(&self) -> Option<String> {
         let OwnRetries { setting, remedy } = self.arguments.own_retries.as_ref()?;
@@ -156,6 +171,15 @@ impl Arguments {
     }
 }
 
+impl ClientKind {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Curl => "curl",
+            Self::Wget => "wget",
+        }
+    }
+}
+
 /// Returns whether a header argument, `Name: value`, is an `Idempotency-Key` with a value.
 pub(super) fn is_key(header: &[u8]) -> bool {
     let Some(colon) = header.iter().position(|&byte| byte == b':') else { return false };
@@ -164,15 +188,20 @@ pub(super) fn is_key(header: &[u8]) -> bool {
         && !value[1..].trim_ascii().is_empty()
 }
 
+/// Returns whether a file name is that of an open descriptor. Standard input is not meant.
+pub(super) fn names_descriptor(value: &[u8]) -> bool {
+    let names = |prefix: &[u8]| {
+        value.windows(prefix.len() + 1).any(|found| found.starts_with(prefix) && !found.ends_with(b"0"))
+    };
+    names(b"/dev/fd/") || names(b"/proc/self/fd/")
+}
+
 fn refused(reason: &str) -> CliError {
     CliError::usage(format_args!("--http: {reason}"))
 }
 
 impl fmt::Display for ClientKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Curl => "curl",
-            Self::Wget => "wget",
-        })
+        f.write_str(self.name())
     }
 }

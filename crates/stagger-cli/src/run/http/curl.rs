@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use http::Method;
 
-use super::client::{Arguments, OwnRetries, is_key};
+use super::client::{Arguments, OwnRetries, is_key, names_descriptor};
 use super::curl_options::{SHORT_WITH_VALUE, takes_value};
 
 /// What the options say so far.
@@ -23,6 +23,8 @@ struct Request {
     /// Whether data may be sent before the connection is established.
     sends_early: bool,
     urls: usize,
+    reads_stdin: bool,
+    reads_descriptor: bool,
     own_retries: Option<String>,
     writes_headers: bool,
 }
@@ -86,6 +88,10 @@ fn long_flag(letter: u8) -> &'static str {
 
 impl Request {
     fn option(&mut self, name: &str, value: &[u8]) {
+        if READ_FILES.contains(&name) {
+            self.reads_stdin |= reads_stdin(name, value);
+            self.reads_descriptor |= names_descriptor(value);
+        }
         match name {
             "request" => self.method = Some(value.to_vec()),
             "data" | "data-ascii" | "data-binary" | "data-raw" | "data-urlencode" | "json" | "form" | "form-string" => {
@@ -141,6 +147,8 @@ impl Request {
         Arguments {
             method: method.filter(|_| !self.is_unknown),
             has_key: self.has_key,
+            reads_stdin: self.reads_stdin,
+            reads_descriptor: self.reads_descriptor,
             is_single: self.urls == 1 && !self.is_unknown && !self.sends_early,
             own_retries: self
                 .own_retries
@@ -150,6 +158,35 @@ impl Request {
             options_end,
         }
     }
+}
+
+/// Options that may read a part of the request from a file.
+const READ_FILES: [&str; 11] = [
+    "config",
+    "upload-file",
+    "data",
+    "data-ascii",
+    "data-binary",
+    "json",
+    "header",
+    "url",
+    "data-urlencode",
+    "variable",
+    "form",
+];
+
+/// Returns whether one of [`READ_FILES`] reads standard input.
+fn reads_stdin(name: &str, value: &[u8]) -> bool {
+    let has = |part: &[u8]| value.windows(part.len()).any(|window| window == part);
+    let by_name = match name {
+        "config" => value == b"-",
+        "upload-file" => matches!(value, b"-" | b"."),
+        "data" | "data-ascii" | "data-binary" | "json" | "header" | "url" => value == b"@-",
+        "data-urlencode" | "variable" => value.ends_with(b"@-"),
+        // A form has a name before the file, and may have several files.
+        _ => has(b"=@-") || has(b"=<-") || has(b",-"),
+    };
+    by_name || has(b"/dev/stdin") || has(b"/dev/fd/0")
 }
 
 /// Returns whether curl got no response for a reason that may go away: it could not connect, or the connection or the
@@ -271,6 +308,36 @@ mod tests {
             page.contains("| wget | 4 |")
                 && (0..=u8::MAX).all(|code| super::super::wget::is_transient(code) == (code == 4))
         );
+    }
+
+    #[test]
+    fn what_reads_standard_input_is_found() {
+        for (line, want) in [
+            ("-d @- http://h/", true),
+            ("--data-urlencode a@- http://h/", true),
+            ("-F 'a=@-;type=text/plain' http://h/", true),
+            ("-F 'a=<-' http://h/", true),
+            ("-T- http://h/", true),
+            ("-T . http://h/", true),
+            ("-T /dev/stdin http://h/", true),
+            ("-sK - http://h/", true),
+            ("-H @- http://h/", true),
+            ("-d - http://h/", false),
+            ("-d @file http://h/", false),
+            ("--data-raw @- http://h/", false),
+            ("-o - http://h/", false),
+            ("-T file http://h/", false),
+        ] {
+            assert_eq!(read(line).reads_stdin, want, "{line}");
+        }
+        for (line, want) in [
+            ("-T /dev/fd/63 http://h/", true),
+            ("-d @/proc/self/fd/11 http://h/", true),
+            ("-d @/dev/fd/0 http://h/", false),
+            ("-o /dev/fd/63 http://h/", false),
+        ] {
+            assert_eq!(read(line).reads_descriptor, want, "{line}");
+        }
     }
 
     #[test]

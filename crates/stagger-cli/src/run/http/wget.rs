@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use http::Method;
 
-use super::client::{Arguments, OwnRetries, is_key};
+use super::client::{Arguments, OwnRetries, is_key, names_descriptor};
 use super::response::{Response, ResponseReader};
 use crate::run::advice::next_line;
 
@@ -14,9 +14,9 @@ use crate::run::advice::next_line;
 const SHORT_WITH_VALUE: &[u8] = b"oeaitOTwQPUlARDIXBn";
 
 /// Long options that matter here. Wget takes any unambiguous abbreviation of them.
-const LONG: [(&str, Meaning); 14] = [
+const LONG: [(&str, Meaning); 15] = [
     ("post-data", Meaning::Post),
-    ("post-file", Meaning::Post),
+    ("post-file", Meaning::PostFile),
     ("method", Meaning::Method),
     ("header", Meaning::Header),
     ("tries", Meaning::Tries),
@@ -26,14 +26,17 @@ const LONG: [(&str, Meaning); 14] = [
     ("server-response", Meaning::PrintsHeaders),
     ("execute", Meaning::Unknown),
     ("config", Meaning::Unknown),
+    ("input-file", Meaning::File),
     ("body-data", Meaning::Other),
-    ("body-file", Meaning::Other),
+    ("body-file", Meaning::File),
     ("output-document", Meaning::Other),
 ];
 
 #[derive(Clone, Copy, Debug)]
 enum Meaning {
     Post,
+    PostFile,
+    File,
     Method,
     Header,
     Tries,
@@ -64,10 +67,18 @@ pub(super) fn parse(words: &[OsString]) -> Arguments {
     let mut is_unknown = false;
     let mut tries = DEFAULT_TRIES.to_owned();
     let (mut has_key, mut conflict, mut prints_headers) = (false, None, false);
+    let (mut reads_stdin, mut reads_descriptor) = (false, false);
     let mut rest = words.iter().map(|word| word.as_bytes());
     while let Some(word) = rest.next() {
         let mut apply = |meaning, value: &[u8]| match meaning {
             Meaning::Post => method = Some(Method::POST),
+            Meaning::PostFile | Meaning::File => {
+                if matches!(meaning, Meaning::PostFile) {
+                    method = Some(Method::POST);
+                }
+                reads_stdin |= is_stdin(value);
+                reads_descriptor |= names_descriptor(value);
+            }
             Meaning::Method if method != Some(Method::POST) => method = Method::from_bytes(value).ok(),
             Meaning::Header => has_key |= is_key(value),
             Meaning::Tries => tries = String::from_utf8_lossy(value).trim().to_owned(),
@@ -106,6 +117,7 @@ pub(super) fn parse(words: &[OsString]) -> Arguments {
                         b'o' => apply(Meaning::Conflict("-o (--output-file)"), value),
                         b'a' => apply(Meaning::Conflict("-a (--append-output)"), value),
                         b'e' => apply(Meaning::Unknown, value),
+                        b'i' => apply(Meaning::File, value),
                         b't' => apply(Meaning::Tries, value),
                         _ => {}
                     }
@@ -122,12 +134,18 @@ pub(super) fn parse(words: &[OsString]) -> Arguments {
     Arguments {
         method: method.filter(|_| !is_unknown),
         has_key,
+        reads_stdin,
+        reads_descriptor,
         is_single: false,
         own_retries,
         conflict,
         prints_headers,
         options_end: 0,
     }
+}
+
+fn is_stdin(file: &[u8]) -> bool {
+    matches!(file, b"-" | b"/dev/stdin" | b"/dev/fd/0")
 }
 
 /// Returns whether wget failed for a reason that may go away: a failure of the network.
@@ -223,6 +241,8 @@ mod tests {
         assert_eq!(read("-t1 http://h/").own_retries, None);
         assert_eq!(read("--tries 1 http://h/").own_retries, None);
         assert_eq!(read("-t 3 http://h/").own_retries.unwrap().setting, "--tries=3");
+        assert!(read("-qi -").reads_stdin && read("--post-file=- http://h/").reads_stdin);
+        assert!(!read("-qO- http://h/").reads_stdin);
         assert!(read("-qSO- http://h/").prints_headers && !read("-qO- http://h/").prints_headers);
     }
 
