@@ -55,3 +55,5 @@ mod terminal;
 mod time_limit;
 #[path = "cli/timeout.rs"]
 mod timeout;
+#[path = "cli/wait/mod.rs"]
+mod wait;

@@ -84,7 +84,7 @@ pub(crate) struct WaitArgs {
     pub(crate) insecure: bool,
 
     /// Delays between attempts: a policy, the NAME of a profile, or @FILE, as in `stagger run`. Its limits are not used;
-    /// --timeout and --max-attempts are [default: 'exponential base=100ms cap=1s multiplier=1.5 jitter=±50%']
+    /// --timeout and --max-attempts are [default: 'exponential base=100ms cap=1s multiplier=1.25 jitter=±50%']
     #[arg(short, long, value_name = "SPEC|NAME|@FILE", help_heading = "Delays")]
     pub(crate) policy: Option<String>,
 
@@ -131,8 +131,7 @@ pub(crate) enum WaitLogFormat {
 
 /// Lines fit a manual page of 80 columns.
 const LONG_ABOUT: &str = "\
-Wait until ports, URLs, files, processes or commands are ready, then run a
-command
+Wait until ports, URLs, files, processes or commands are ready, then run a command
 
 Examples:
   stagger wait db:5432 -- ./server

@@ -100,3 +100,92 @@ async fn sleep_for(limit: Option<Duration>) {
         None => pending().await,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use core::future::ready;
+    use stagger::time::{Clock, Tokio};
+    use tokio::runtime::Builder;
+
+    use super::*;
+    use crate::cli::{Cli, Command};
+    use crate::output::terminal::{ColorChoice, Progress, Term};
+
+    /// Waits in virtual time for targets that are ready at these times, in milliseconds; returns the verdict and when it was
+    /// known.
+    fn wait(flags: &[&str], ready_at: &[u128], signal: impl Future<Output = i32>) -> (Verdict, u128) {
+        let names = (1..=ready_at.len()).map(|port| format!("db:{port}"));
+        let words = ["stagger", "wait", "-q"].into_iter().chain(flags.iter().copied()).map(str::to_owned).chain(names);
+        let Command::Wait(args) = Cli::try_parse_from(words).unwrap().command else { panic!("not a wait") };
+        let settings = Settings::new(&args).unwrap();
+        let runtime = Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+        runtime.block_on(async {
+            let began = Tokio.now();
+            let now = || Tokio.now().saturating_since(began).as_millis();
+            let check = |&at: &u128| {
+                async move || {
+                    sleep(Duration::from_millis(10)).await;
+                    if now() >= at { Ok(None) } else { Err(Failure::new("refused").permanent()) }
+                }
+            };
+            let checks: Vec<_> = ready_at.iter().map(check).collect();
+            let log = RefCell::new(Log::new(&settings, &Term::detect(ColorChoice::Never, Progress::Hidden)));
+            let polling = Polling::new(&settings).unwrap();
+            let verdict = run(&settings, &polling, &checks, &log, signal).await;
+            (verdict, now())
+        })
+    }
+
+    const NEVER: u128 = u128::MAX;
+
+    #[test]
+    fn all_waits_for_the_last_and_any_for_the_first() {
+        let (verdict, end) = wait(&[], &[20_000, 0, 3_000], pending());
+        assert!(verdict == Verdict::Ready && (20_000..=21_600).contains(&end), "{verdict:?} {end}");
+        let (verdict, end) = wait(&["--any"], &[20_000, NEVER, 3_000], pending());
+        assert!(verdict == Verdict::Ready && (3_000..=4_600).contains(&end), "{verdict:?} {end}");
+    }
+
+    #[test]
+    fn the_time_limit_is_exact() {
+        assert_eq!(wait(&["-t", "15s"], &[0, NEVER], pending()), (Verdict::Timeout, 15_000));
+        assert_eq!(wait(&[], &[NEVER], pending()), (Verdict::Timeout, 60_000));
+        assert_eq!(wait(&["--any", "-t", "15s"], &[NEVER, NEVER], pending()), (Verdict::Timeout, 15_000));
+        let (verdict, end) = wait(&["-t", "inf"], &[3_600_000], pending());
+        assert!(verdict == Verdict::Ready && end < 3_602_000, "{verdict:?} {end}");
+    }
+
+    #[test]
+    fn a_signal_ends_the_wait_at_once() {
+        assert_eq!(wait(&[], &[0], ready(15)), (Verdict::Signal(15), 0));
+        let later = async {
+            sleep(Duration::from_millis(1_234)).await;
+            2
+        };
+        assert_eq!(wait(&[], &[NEVER], later), (Verdict::Signal(2), 1_234));
+    }
+
+    #[test]
+    fn the_first_target_without_attempts_ends_all_and_the_last_ends_any() {
+        let (verdict, end) = wait(&["-n", "2"], &[NEVER, 10_000], pending());
+        assert!(verdict == Verdict::Attempts && end < 500, "{verdict:?} {end}");
+        assert_eq!(wait(&["-n", "2", "--any"], &[NEVER, 10], pending()).0, Verdict::Ready);
+        assert_eq!(wait(&["-n", "2", "--any"], &[NEVER, NEVER], pending()).0, Verdict::Attempts);
+        assert_eq!(wait(&["--fail-fast"], &[NEVER], pending()), (Verdict::Permanent, 10));
+    }
+
+    #[test]
+    fn exit_statuses_are_those_of_the_help() {
+        for (verdict, want) in [
+            (Verdict::Ready, 0),
+            (Verdict::Permanent, 1),
+            (Verdict::Timeout, 124),
+            (Verdict::Attempts, 124),
+            (Verdict::Signal(15), 143),
+            (Verdict::Signal(2), 130),
+        ] {
+            assert_eq!(verdict.ending(None).exit, want, "{verdict:?}");
+        }
+    }
+}

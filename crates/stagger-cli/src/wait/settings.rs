@@ -128,11 +128,11 @@ fn policy(args: &WaitArgs) -> Result<Policy, CliError> {
     limited.map_err(|error| flag_error("--max-attempts", error))?.build().map_err(CliError::usage)
 }
 
-/// Returns the delays used without `--policy`. An interval is about a third of the time waited so far, so readiness is
-/// noticed late by a share of the wait, and at most one second and a half; `docs/guide/wait.md` has the figures.
+/// Returns the delays used without `--policy`. An interval is about a quarter of the time waited so far, so readiness is
+/// noticed late by a sixth of the wait, and at most by a second and a half; `docs/guide/wait.md` has the figures.
 fn defaults() -> PolicyBuilder {
     Policy::exponential(Duration::from_millis(100), Duration::from_secs(1))
-        .multiplier(1.5)
+        .multiplier(1.25)
         .jitter(Jitter::Factor(Ratio::percent(50)))
         .max_hint(Duration::from_secs(30))
         .as_defaults()

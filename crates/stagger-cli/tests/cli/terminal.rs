@@ -16,7 +16,7 @@ const STAGGER: &str = env!("CARGO_BIN_EXE_stagger");
 const ROWS: u16 = 24;
 
 /// A program on a pseudo-terminal, with its screen content.
-struct Terminal {
+pub(crate) struct Terminal {
     pty: Pty,
     child: Child,
     screen: vt100::Parser,
@@ -26,7 +26,7 @@ struct Terminal {
 
 impl Terminal {
     #[track_caller]
-    fn start(columns: u16, environment: &[(&str, &str)], program: &str, args: &[&str]) -> Self {
+    pub(crate) fn start(columns: u16, environment: &[(&str, &str)], program: &str, args: &[&str]) -> Self {
         ignore_no_signal();
         let (pty, pts) = pty_process::blocking::open().expect("a pseudo-terminal is opened");
         pty.resize(pty_process::Size::new(ROWS, columns)).expect("the terminal is resized");
@@ -60,7 +60,7 @@ impl Terminal {
     }
 
     #[track_caller]
-    fn watch_until(&mut self, what: &str, holds: impl Fn(&Self) -> bool) {
+    pub(crate) fn watch_until(&mut self, what: &str, holds: impl Fn(&Self) -> bool) {
         let began = Instant::now();
         while !holds(self) {
             assert!(self.watch(), "the program ended before: {what}\n{:?}", self.rows());
@@ -70,7 +70,7 @@ impl Terminal {
 
     /// Waits until the program has ended.
     #[track_caller]
-    fn end(&mut self) -> ExitStatus {
+    pub(crate) fn end(&mut self) -> ExitStatus {
         let began = Instant::now();
         while self.watch() {
             assert!(began.elapsed() < PATIENCE, "the program does not end\n{:?}", self.rows());
@@ -83,7 +83,7 @@ impl Terminal {
     }
 
     /// Returns the rows that are not empty.
-    fn rows(&self) -> Vec<String> {
+    pub(crate) fn rows(&self) -> Vec<String> {
         let columns = self.screen.screen().size().1.get();
         self.screen
             .screen()
@@ -93,7 +93,7 @@ impl Terminal {
             .collect()
     }
 
-    fn has(&self, text: &str) -> bool {
+    pub(crate) fn has(&self, text: &str) -> bool {
         self.screen.screen().contents().contains(text)
     }
 

@@ -12,7 +12,7 @@ use crate::output::error::CliError;
 #[command(after_help = "Read it with `stagger man | man -l -`, or `stagger man run | man -l -`.")]
 pub(crate) struct ManArgs {
     /// Subcommand to describe [default: stagger itself]
-    #[arg(value_parser = ["run", "plan", "check", "simulate", "drill", "advise", "completions", "man"])]
+    #[arg(value_parser = ["run", "wait", "plan", "check", "simulate", "drill", "advise", "completions", "man"])]
     command: Option<String>,
 }
 
@@ -32,23 +32,27 @@ fn page(command: &Command, out: &mut Vec<u8>) -> io::Result<()> {
     man.render_title(out)?;
     man.render_name_section(out)?;
     man.render_synopsis_section(out)?;
-    man.render_description_section(out)?;
+    match command.get_long_about().map(ToString::to_string) {
+        // With examples, which are lines.
+        Some(about) if about.contains('\n') => preformatted("DESCRIPTION", &about).to_writer(out)?,
+        _ => man.render_description_section(out)?,
+    }
     man.render_options_section(out)?;
     if command.has_subcommands() {
         man.render_subcommands_section(out)?;
     }
     match command.get_after_long_help().or(command.get_after_help()) {
-        Some(notes) => preformatted(&notes.to_string()).to_writer(out),
+        Some(notes) => preformatted("NOTES", &notes.to_string()).to_writer(out),
         None => Ok(()),
     }
 }
 
-/// Formats the text after the options, which is laid out in lines and columns, so that roff does not fill it into
+/// Formats a section whose text is laid out in lines and columns, so that roff does not fill it into
 /// paragraphs; only lines that are too long for a page are filled.
-fn preformatted(text: &str) -> Roff {
+fn preformatted(heading: &str, text: &str) -> Roff {
     const PAGE: usize = 72;
     let mut roff = Roff::new();
-    roff.control("SH", ["NOTES"]);
+    roff.control("SH", [heading]);
     for line in text.lines() {
         roff.control(if line.chars().count() > PAGE { "fi" } else { "nf" }, []);
         roff.text([roman(line)]);

@@ -1,3 +1,4 @@
+use std::env;
 use std::time::SystemTime;
 
 use regex::bytes::Regex;
@@ -45,6 +46,9 @@ impl HttpProbe {
             // without TLS.
             client = client.tls_certs_only([]);
         }
+        if has_no_proxy(|name| env::var(name).ok()) {
+            client = client.no_proxy();
+        }
         let client = client.build().map_err(|error| {
             let failure = Failure::request(url.host_str().unwrap_or_default(), &error);
             CliError::usage(format_args!(
@@ -72,6 +76,12 @@ impl HttpProbe {
             _ => Ok(()),
         }
     }
+}
+
+/// Returns whether `no_proxy` has an asterisk, which stands for every host; reqwest does not apply it to addresses.
+fn has_no_proxy(variable: impl Fn(&str) -> Option<String>) -> bool {
+    let exceptions = variable("no_proxy").or_else(|| variable("NO_PROXY")).unwrap_or_default();
+    exceptions.split(',').any(|exception| exception.trim() == "*")
 }
 
 fn wrong_status(status: StatusCode, headers: &HeaderMap<HeaderValue>) -> Failure {

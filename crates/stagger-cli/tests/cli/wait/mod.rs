@@ -1,0 +1,6 @@
+//! `stagger wait` against real servers, files and processes.
+
+mod claims;
+mod scenes;
+mod terminal;
+mod uses;
