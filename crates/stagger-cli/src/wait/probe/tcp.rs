@@ -50,7 +50,8 @@ fn accepted(stream: &TcpStream) -> Result<(), Failure> {
 
 #[cfg(test)]
 mod tests {
-    use std::net::{Ipv4Addr, TcpListener};
+    use core::net::Ipv4Addr;
+    use std::net::TcpListener;
 
     use stagger_kit::Port;
     use tokio::runtime::Builder;

@@ -27,10 +27,16 @@ fn wait(words: &[&str]) -> Command {
 
 /// Starts an HTTP server that gives every request this response, and returns its URL.
 fn url(respond: impl Fn(&str) -> String + Send + 'static) -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let (listener, url) = listener();
     serve(listener, respond);
     url
+}
+
+/// Returns a listener, and the URL of a server on it.
+fn listener() -> (TcpListener, String) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let url = format!("http://{}/", listener.local_addr().expect("the port is known"));
+    (listener, url)
 }
 
 /// Makes one attempt.
@@ -164,8 +170,7 @@ fn redirects_are_followed_only_on_request() {
 #[test]
 fn a_body_is_searched_up_to_its_first_mib() {
     // A body without an end.
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let (listener, url) = listener();
     thread::spawn(move || {
         for mut stream in listener.incoming().flatten() {
             let _ = stream.read(&mut [0; 1024]);
@@ -179,8 +184,7 @@ fn a_body_is_searched_up_to_its_first_mib() {
 
 #[test]
 fn endless_headers_end_the_attempt() {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let (listener, url) = listener();
     thread::spawn(move || {
         for mut stream in listener.incoming().flatten() {
             let _ = stream.write_all(b"HTTP/1.1 200 OK\r\n");

@@ -1,9 +1,10 @@
 //! What the tests wait for. A scene is prepared when the wait starts, and begins when the test says so.
 
 use core::any::Any;
+use core::net::SocketAddr;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener};
+use std::net::TcpListener;
 use std::os::unix::net::UnixListener;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -46,28 +47,28 @@ fn listen(port: &Port) -> TcpListener {
         }
         listener.is_ok()
     });
-    listener.unwrap()
+    listener.expect("the scene is prepared")
 }
 
 pub(super) fn port(_: &Files) -> Scene {
-    let port = Port::reserve().unwrap();
+    let port = Port::reserve().expect("the scene is prepared");
     Scene::new(vec![port_variable("PORT", &port)], move || Box::new((listen(&port), port)))
 }
 
 pub(super) fn two_ports(_: &Files) -> Scene {
-    let (one, two) = (Port::reserve().unwrap(), Port::reserve().unwrap());
+    let (one, two) = (Port::reserve().expect("the scene is prepared"), Port::reserve().expect("the scene is prepared"));
     let variables = vec![port_variable("PORT", &one), port_variable("PORT2", &two)];
     Scene::new(variables, move || Box::new((listen(&one), listen(&two), one, two)))
 }
 
 pub(super) fn the_second_of_two_ports(_: &Files) -> Scene {
-    let (one, two) = (Port::reserve().unwrap(), Port::reserve().unwrap());
+    let (one, two) = (Port::reserve().expect("the scene is prepared"), Port::reserve().expect("the scene is prepared"));
     let variables = vec![port_variable("PORT", &one), port_variable("PORT2", &two)];
     Scene::new(variables, move || Box::new((listen(&two), one, two)))
 }
 
 pub(super) fn a_port_that_closes(_: &Files) -> Scene {
-    let port = Port::reserve().unwrap();
+    let port = Port::reserve().expect("the scene is prepared");
     let listener = listen(&port);
     Scene::new(vec![port_variable("PORT", &port)], move || {
         drop(listener);
@@ -97,7 +98,7 @@ pub(super) fn response(status: &str, headers: &str, body: &str) -> String {
 }
 
 fn http(before: Option<&'static str>, respond: fn(&str) -> String) -> Scene {
-    let port = Port::reserve().unwrap();
+    let port = Port::reserve().expect("the scene is prepared");
     let variables = vec![port_variable("PORT", &port)];
     let Some(before) = before else {
         return Scene::new(variables, move || {
@@ -155,7 +156,7 @@ pub(super) fn a_service_behind_a_proxy(_: &Files) -> Scene {
 
 /// An HTTPS server with a certificate of a CA of its own, which is in `ca.pem`.
 pub(super) fn https(files: &Files) -> Scene {
-    let port = Port::reserve().unwrap();
+    let port = Port::reserve().expect("the scene is prepared");
     let variables = vec![port_variable("PORT", &port)];
     let config = Arc::new(tls(files));
     Scene::new(variables, move || {
@@ -178,27 +179,31 @@ pub(super) fn https(files: &Files) -> Scene {
 }
 
 fn tls(files: &Files) -> ServerConfig {
-    let mut ca = rcgen::CertificateParams::new(Vec::new()).unwrap();
+    let mut ca = rcgen::CertificateParams::new(Vec::new()).expect("the scene is prepared");
     ca.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    // With the subject of its certificates, they would be taken for ones that have signed themselves.
+    ca.distinguished_name.push(rcgen::DnType::CommonName, "a CA of a test");
     ca.key_usages = vec![rcgen::KeyUsagePurpose::KeyCertSign];
-    let ca_key = rcgen::KeyPair::generate().unwrap();
-    files.write("ca.pem", ca.self_signed(&ca_key).unwrap().pem());
-    let key = rcgen::KeyPair::generate().unwrap();
-    let server = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
-    let certificate = server.signed_by(&key, &rcgen::Issuer::new(ca, ca_key)).unwrap();
-    let certificate = CertificateDer::from_pem_slice(certificate.pem().as_bytes()).unwrap();
-    let key = PrivateKeyDer::from_pem_slice(key.serialize_pem().as_bytes()).unwrap();
+    let ca_key = rcgen::KeyPair::generate().expect("the scene is prepared");
+    files.write("ca.pem", ca.self_signed(&ca_key).expect("the scene is prepared").pem());
+    let key = rcgen::KeyPair::generate().expect("the scene is prepared");
+    let server = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).expect("the scene is prepared");
+    let certificate = server.signed_by(&key, &rcgen::Issuer::new(ca, ca_key)).expect("the scene is prepared");
+    let certificate = CertificateDer::from_pem_slice(certificate.pem().as_bytes()).expect("the scene is prepared");
+    let key = PrivateKeyDer::from_pem_slice(key.serialize_pem().as_bytes()).expect("the scene is prepared");
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
-    config.with_no_client_auth().with_single_cert(vec![certificate], key).unwrap()
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("the scene is prepared");
+    config.with_no_client_auth().with_single_cert(vec![certificate], key).expect("the scene is prepared")
 }
 
 /// Starts an nginx that serves files of the directory.
 pub(super) fn nginx(files: &Files) -> Scene {
-    let port = Port::reserve().unwrap();
+    let port = Port::reserve().expect("the scene is prepared");
     let directory = files.path("nginx");
-    fs::create_dir(&directory).unwrap();
-    fs::write(directory.join("index.html"), "hello").unwrap();
+    fs::create_dir(&directory).expect("the scene is prepared");
+    fs::write(directory.join("index.html"), "hello").expect("the scene is prepared");
     let path = directory.display();
     let config = format!(
         "daemon off; master_process off; pid {path}/pid; error_log {path}/error.log; user root;\n\
@@ -208,44 +213,44 @@ pub(super) fn nginx(files: &Files) -> Scene {
         port.address()
     );
     let file = files.write("nginx.conf", config);
-    let program = Program::find("nginx").unwrap().arg("-c").arg(&file).arg("-p").arg(&directory);
+    let program = Program::find("nginx").expect("the scene is prepared").arg("-c").arg(&file).arg("-p").arg(&directory);
     Scene::new(vec![port_variable("PORT", &port)], move || {
         let ready = Ready::Port(port.address());
-        Box::new((Server::start(program, ready, PATIENCE).unwrap(), port))
+        Box::new((Server::start(program, ready, PATIENCE).expect("the scene is prepared"), port))
     })
 }
 
 /// A PostgreSQL server that was killed, and recovers.
 pub(super) fn postgres(_: &Files) -> Scene {
-    let mut postgres = Postgres::start().unwrap();
+    let mut postgres = Postgres::start().expect("the scene is prepared");
     postgres.server().kill();
     Scene::new(vec![("PORT", postgres.port().to_string())], move || {
-        postgres.server().restart().unwrap();
+        postgres.server().restart().expect("the scene is prepared");
         Box::new(postgres)
     })
 }
 
 pub(super) fn redis(files: &Files) -> Scene {
-    let port = Port::reserve().unwrap();
+    let port = Port::reserve().expect("the scene is prepared");
     let variables = vec![port_variable("PORT", &port)];
-    let program = Program::find("redis-server").unwrap();
+    let program = Program::find("redis-server").expect("the scene is prepared");
     let program = program.args(["--port", &port.number().to_string(), "--bind", "127.0.0.1", "--save", ""]);
     let program = program.directory(files.path("."));
     Scene::new(variables, move || {
         let ready = Ready::Port(SocketAddr::from(([127, 0, 0, 1], port.number())));
-        Box::new((Server::start(program, ready, PATIENCE).unwrap(), port))
+        Box::new((Server::start(program, ready, PATIENCE).expect("the scene is prepared"), port))
     })
 }
 
 pub(super) fn socket(files: &Files) -> Scene {
     let path = files.path("socket");
-    Scene::new(vec![], move || Box::new(UnixListener::bind(path).unwrap()))
+    Scene::new(vec![], move || Box::new(UnixListener::bind(path).expect("the scene is prepared")))
 }
 
 pub(super) fn file(files: &Files) -> Scene {
     let path = files.path("ready");
     Scene::new(vec![], move || {
-        fs::write(path, "done").unwrap();
+        fs::write(path, "done").expect("the scene is prepared");
         Box::new(())
     })
 }
@@ -253,18 +258,23 @@ pub(super) fn file(files: &Files) -> Scene {
 pub(super) fn lock(files: &Files) -> Scene {
     let path = files.write("lock", "");
     Scene::new(vec![], move || {
-        fs::remove_file(path).unwrap();
+        fs::remove_file(path).expect("the scene is prepared");
         Box::new(())
     })
 }
 
 pub(super) fn process(_: &Files) -> Scene {
-    let child = Command::new("sleep").arg("1000").stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
+    let child = Command::new("sleep")
+        .arg("1000")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("the scene is prepared");
     let mut child = Running { child };
     let pid = child.child.id().to_string();
     Scene::new(vec![("PID", pid)], move || {
-        child.child.kill().unwrap();
-        child.child.wait().unwrap();
+        child.child.kill().expect("the scene is prepared");
+        child.child.wait().expect("the scene is prepared");
         Box::new(child)
     })
 }

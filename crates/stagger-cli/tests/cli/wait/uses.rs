@@ -155,7 +155,7 @@ fn start(line: &str, variables: &[(&'static str, String)], files: &Files, peers:
     ignore_no_signal();
     let program = std::path::Path::new(env!("CARGO_BIN_EXE_stagger"));
     let path = env::var("PATH").unwrap_or_default();
-    let path = format!("{peers}{}:{path}", program.parent().unwrap().display());
+    let path = format!("{peers}{}:{path}", program.parent().expect("the line runs").display());
     let mut shell = Command::new("sh");
     for name in
         ["http_proxy", "https_proxy", "all_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"]
@@ -174,11 +174,11 @@ fn check(number: usize) {
     let scene = (wanted.scene)(&files);
     let line = wanted.ours.replace("stagger wait", "stagger wait --verbose");
     let mut running = start(&line, &scene.variables, &files, "");
-    let mut stderr = BufReader::new(running.child.stderr.take().unwrap());
+    let mut stderr = BufReader::new(running.child.stderr.take().expect("the line runs"));
     read_until(&mut stderr, "attempt 1: ");
     let guard = (scene.begin)();
     let mut rest = String::new();
-    stderr.read_to_string(&mut rest).unwrap();
+    stderr.read_to_string(&mut rest).expect("the line runs");
     let seen = running.end();
     assert!(seen.status.success(), "{}: {line}: {seen:?} {rest}", wanted.what);
     assert!(rest.contains("ready after "), "{}: {rest}", wanted.what);
@@ -241,12 +241,13 @@ fn cell(line: &str) -> String {
 
 /// Measures every line beside its peer, and prints the rows of the page:
 /// `STAGGER_PEERS=DIR cargo test -p stagger-cli --test cli -- --ignored --nocapture beside_their_peers`, where DIR has the
-/// peers that are not in `PATH`, and a release build of stagger.
+/// peers that are not in `PATH`, and a release build of stagger. `STAGGER_USE=HTTPS` selects lines.
 #[test]
 #[ignore = "measures for some minutes, and needs the peers"]
 fn lines_beside_their_peers() {
     let peers = env::var("STAGGER_PEERS").map(|directory| directory + ":").unwrap_or_default();
-    for wanted in &USES {
+    let only = env::var("STAGGER_USE").unwrap_or_default();
+    for wanted in USES.iter().filter(|wanted| wanted.what.contains(&only)) {
         let [ours, theirs] = [wanted.ours, wanted.theirs].map(|line| median(line, wanted.scene, &peers));
         let (what, one, other) = (wanted.what, cell(wanted.ours), cell(wanted.theirs));
         println!("| {what} | `{one}` | `{other}` | {ours} | {theirs} |");
@@ -264,14 +265,14 @@ fn median(line: &str, scene: fn(&Files) -> Scene, peers: &str) -> String {
         let scene = scene(&files);
         let mut running = start(line, &scene.variables, &files, peers);
         thread::sleep(Duration::from_millis(phase));
-        if let Some(status) = running.child.try_wait().unwrap() {
+        if let Some(status) = running.child.try_wait().expect("the line runs") {
             return format!("ended with {}", status.code().unwrap_or(-1));
         }
         let guard = (scene.begin)();
         let ready = Instant::now();
         let mut status = None;
         eventually(line, || {
-            status = running.child.try_wait().unwrap();
+            status = running.child.try_wait().expect("the line runs");
             status.is_some()
         });
         if !status.is_some_and(|status| status.success()) {
