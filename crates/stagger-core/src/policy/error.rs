@@ -25,6 +25,7 @@ pub struct PolicyError {
     /// The share of the jitter if that is above 1, otherwise `hint_spread`.
     share: Ratio,
     is_jitter_share: bool,
+    is_exponential: bool,
 }
 
 words! {
@@ -50,9 +51,7 @@ words! {
         /// The range of a uniform backoff ends before it begins, or at 0.
         Range = "range {}..{} has no delay: write the shorter delay first, and end above 0s",
         /// Decorrelated jitter is combined with another backoff than exponential, a multiplier or a floor.
-        Decorrelated =
-            "decorrelated jitter takes base and cap of an exponential backoff and nothing else: drop multiplier and \
-             floor, or choose another jitter",
+        Decorrelated = "decorrelated jitter {}, or choose another jitter",
         /// The jitter of a profile is combined with a backoff that is not exponential.
         ProfileJitter =
             "this profile's jitter is for exponential delays: choose another jitter, or an exponential backoff",
@@ -133,11 +132,12 @@ impl PolicyError {
                 _ => Ratio::ZERO,
             },
             is_jitter_share: matches!(jitter, Jitter::Factor(share) if share.is_above_one()),
+            is_exponential: matches!(settings.backoff, Backoff::Exponential { .. }),
         };
         let base = error.base;
         let grows = matches!(settings.backoff, Backoff::Linear { .. } | Backoff::Exponential { .. });
         let has_base = grows || matches!(settings.backoff, Backoff::Constant { .. });
-        let is_exponential = matches!(settings.backoff, Backoff::Exponential { .. });
+        let is_exponential = error.is_exponential;
         let is_uniform = matches!(settings.backoff, Backoff::Uniform { .. });
         let has_delays = !matches!(settings.backoff, Backoff::Zero | Backoff::Stop);
         let multiplier = match settings.backoff {
@@ -219,6 +219,14 @@ impl PolicyError {
         text
     }
 
+    const fn decorrelated(&self) -> &'static str {
+        if self.is_exponential {
+            "takes base and cap of an exponential backoff and nothing else: drop multiplier and floor"
+        } else {
+            "grows by itself, from base to cap: use a decorrelated backoff"
+        }
+    }
+
     const fn values(&self, problem: PolicyProblem) -> [Value; 2] {
         let (base, cap, floor) = (Value::Length(self.base), Value::Length(self.cap), Value::Length(self.floor));
         let (share, max_elapsed) = (Value::Share(self.share), Value::Length(self.max_elapsed));
@@ -226,6 +234,7 @@ impl PolicyError {
             FloorAboveCap | FloorUnused => [floor, cap],
             Range => [floor, base],
             Multiplier => [Value::Decimal(self.multiplier as f64), base],
+            Decorrelated => [Value::Text(self.decorrelated()), base],
             RatioAboveOne => [Value::Text(if self.is_jitter_share { "jitter ±" } else { "hint-spread " }), share],
             HintSpreadUnused if self.is_jitter_share => [Value::Text(""), Value::Text("")],
             HintSpreadUnused => [Value::Text(" "), share],

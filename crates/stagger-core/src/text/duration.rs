@@ -92,7 +92,12 @@ pub fn parse_duration(text: &str) -> Result<Option<Duration>, ParseError> {
         rest = after.trim_start();
         // A bare number is seconds only if it stands alone: `1m30` would be ambiguous.
         let alone = is_first && rest.is_empty();
-        let unit = unit_nanos(unit, alone).ok_or(ParseError::new(Problem::DurationUnit, text))?;
+        let problem = match (number, unit) {
+            ("", _) => Problem::Duration,
+            (_, "") => Problem::DurationNoUnit,
+            _ => Problem::DurationUnit,
+        };
+        let unit = unit_nanos(unit, alone).ok_or(ParseError::new(problem, text))?;
         let part = scaled(number, unit).map_err(|problem| ParseError::new(problem, text))?;
         total = total
             .checked_add(part)
@@ -190,6 +195,23 @@ mod tests {
             assert_eq!(parse_duration(text).ok().flatten(), want, "{text:?}");
         }
         assert_eq!(parse_duration("inf"), Ok(None));
+    }
+
+    #[test]
+    fn the_error_says_what_is_wrong_with_a_length() {
+        for (text, want) in [
+            ("1h30", "`1h30` has a number without a unit"),
+            ("1 30s", "`1 30s` has a number without a unit"),
+            ("1 fortnight", "has a unit that is not known"),
+            ("1S", "has a unit that is not known"),
+            ("soon", "`soon` is not a length of time"),
+            ("s", "`s` is not a length of time"),
+            ("-1s", "`-1s` is negative"),
+            ("1s,", "`1s,` has a stray comma"),
+        ] {
+            let error = parse_duration(text).unwrap_err().to_string();
+            assert!(error.contains(want), "{text:?}: {error}");
+        }
     }
 
     #[test]

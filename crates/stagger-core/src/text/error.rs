@@ -16,6 +16,7 @@ pub struct ParseError {
 pub(crate) enum Problem {
     Duration,
     DurationUnit,
+    DurationNoUnit,
     DurationTooLong,
     DurationTooFine,
     DurationNegative,
@@ -30,6 +31,8 @@ pub(crate) enum Problem {
     Backoff(Option<&'static str>),
     /// The word is not a setting; the nearest name, if one is near.
     Key(Option<&'static str>),
+    /// The setting counts retries; the number of attempts that means, if it is a number.
+    Retries(Option<u32>),
     NoValue,
     /// The value of this setting stands without its name.
     NoName(&'static str),
@@ -91,9 +94,14 @@ impl fmt::Display for ParseError {
                     "`{word}` has no meaning for {backoff} backoff; leave it out, or choose another backoff"
                 );
             }
+            Problem::Retries(Some(attempts)) => {
+                return write!(f, "`{word}` is not a setting; write max-attempts={attempts}: the first call counts");
+            }
             Problem::NoName(name) => return write!(f, "`{word}` has no name; write it as {name}={word}"),
             Problem::Duration => "is not a length of time; write it like 500ms, 1.5s, 1m30s or 2h",
             Problem::DurationUnit => "has a unit that is not known; use ns, us, ms, s, m, h or d after each number",
+            Problem::DurationNoUnit => "has a number without a unit; write ns, us, ms, s, m, h or d after each number",
+            Problem::Retries(None) => "is not a setting; write max-attempts, which counts the first call",
             Problem::DurationTooLong => "is longer than 292 years; use inf or none where no limit is meant",
             Problem::DurationTooFine => "is finer than a nanosecond; round it",
             Problem::DurationNegative => "is negative; use a length of time of 0s or more, like 500ms",

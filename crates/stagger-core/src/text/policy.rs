@@ -8,7 +8,7 @@ use crate::policy::Policy;
 use crate::policy::builder::PolicyBuilder;
 use crate::policy::jitter::Jitter;
 use crate::profile::Profile;
-use crate::text::setting::{KEYS, Key, Value};
+use crate::text::setting::{KEYS, Key, Value, counts_retries};
 use crate::text::{ParseError, Problem, nearest};
 
 /// Writes the policy in one line; [`FromStr`] parses it to the same policy.
@@ -119,6 +119,10 @@ impl Draft {
     }
 
     pub(super) fn set(&mut self, name: &str, value: &str) -> Result<(), ParseError> {
+        if counts_retries(name) {
+            let attempts = value.parse::<u32>().ok().and_then(|retries| retries.checked_add(1));
+            return Err(ParseError::new(Problem::Retries(attempts), name));
+        }
         let (key, name) = Key::named(name)?;
         if self.value(key).is_some() {
             return Err(ParseError::new(Problem::Twice, name));

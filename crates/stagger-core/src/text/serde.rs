@@ -7,7 +7,7 @@ use ::serde::ser::SerializeMap as _;
 use ::serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::policy::Draft;
-use super::setting::Value;
+use super::setting::{Key, Value, counts_retries};
 use crate::numbers::ratio::Ratio;
 use crate::policy::Policy;
 use crate::policy::jitter::Jitter;
@@ -16,7 +16,7 @@ use crate::policy::jitter::Jitter;
 impl Serialize for Policy {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("backoff", self.backoff().name())?;
+        map.serialize_entry(BACKOFF, self.backoff().name())?;
         for (name, value) in self.settings() {
             match value {
                 Value::Count(count) => map.serialize_entry(name, &count)?,
@@ -79,17 +79,54 @@ impl<'de> Visitor<'de> for PolicyVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Policy, A::Error> {
         let mut draft = Draft::default();
-        while let Some(key) = map.next_key_seed(Scalar::new())? {
-            let value = map.next_value_seed(Scalar::new())?;
-            match key.as_str() {
-                "backoff" => draft.backoff(value.as_str()),
-                key => draft.set(key, value.as_str()),
-            }
-            .map_err(de::Error::custom)?;
+        // Each name and value is judged while it is read, so that the format can say where it stands.
+        while let Some(name) = map.next_key_seed(Name)? {
+            map.next_value_seed(Setting { draft: &mut draft, name: name.as_str() })?;
         }
         draft.finish().map_err(de::Error::custom)
     }
 }
+
+/// The name of a setting, or `backoff`.
+struct Name;
+
+impl<'de> DeserializeSeed<'de> for Name {
+    type Value = Scalar;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Scalar, D::Error> {
+        let name = Scalar::new().deserialize(deserializer)?;
+        match name.as_str() {
+            // The error about a number of retries needs the number.
+            word if word == BACKOFF || counts_retries(word) => {}
+            word => {
+                Key::named(word).map_err(de::Error::custom)?;
+            }
+        }
+        Ok(name)
+    }
+}
+
+/// The value of the setting `name`, which goes to the draft.
+struct Setting<'a> {
+    draft: &'a mut Draft,
+    name: &'a str,
+}
+
+impl<'de> DeserializeSeed<'de> for Setting<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        let value = Scalar::new().deserialize(deserializer)?;
+        match self.name {
+            BACKOFF => self.draft.backoff(value.as_str()),
+            name => self.draft.set(name, value.as_str()),
+        }
+        .map_err(de::Error::custom)
+    }
+}
+
+/// The key of a table that names the backoff or the profile.
+const BACKOFF: &str = "backoff";
 
 /// A value as the one-line form would have it: a string, a number, or a list of them.
 struct Scalar {

@@ -32,6 +32,26 @@ pub(super) const KEYS: [(Key, &str, &[&str]); 17] = [
     (Key::StableAfter, "stable-after", &["reset-after"]),
 ];
 
+/// Names that other libraries give to a setting: not accepted, because their meaning may differ, but suggested.
+const ELSEWHERE: [(&str, &str); 11] = [
+    ("initial", "base"),
+    ("initial-delay", "base"),
+    ("initial-interval", "base"),
+    ("initial-backoff", "base"),
+    ("interval", "base"),
+    ("min-delay", "base"),
+    ("max-interval", "cap"),
+    ("max-backoff", "cap"),
+    ("max-wait", "cap"),
+    ("exponent", "multiplier"),
+    ("tries", "max-attempts"),
+];
+
+/// Returns whether a setting of this name would count retries, where ours counts attempts.
+pub(super) fn counts_retries(name: &str) -> bool {
+    matches!(name, "retries" | "retry" | "max-retries" | "max_retries" | "max-retry" | "retry-count" | "retry-limit")
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Key {
     Base,
@@ -91,7 +111,8 @@ impl Key {
             Some(&(key, name, _)) => Ok((key, name)),
             None => {
                 let names = KEYS.iter().flat_map(|(_, name, others)| [*name].into_iter().chain(others.iter().copied()));
-                Err(ParseError::new(Problem::Key(nearest(name, names)), name))
+                let same = ELSEWHERE.iter().find(|(other, _)| *other == name).map(|(_, ours)| *ours);
+                Err(ParseError::new(Problem::Key(same.or_else(|| nearest(name, names))), name))
             }
         }
     }
