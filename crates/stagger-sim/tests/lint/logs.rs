@@ -225,6 +225,40 @@ mod json {
         assert!(check(&log, log.policies.first()).is_empty());
     }
 
+    /// Eight runs that write to one log at the same time, and retry in step.
+    fn shared() -> String {
+        let line = |run: u32, event: &str| {
+            format!(r#"{{"schema":"stagger.run/1","time":"2026-01-31T12:00:00.5{run}Z","run":"{run}a",{event}}}"#)
+                + "\n"
+        };
+        let start = r#""event":"start","policy":"constant base=10s jitter=none max-attempts=4""#;
+        let failed = r#""event":"attempt","n":1,"next_s":10.0,"next_from":"policy""#;
+        [start, failed].into_iter().flat_map(|event| (0..8).map(move |run| line(run, event))).collect()
+    }
+
+    #[test]
+    fn runs_that_share_a_log_are_told_apart_and_their_arrivals_compared() {
+        let log = read(&shared()).unwrap();
+        let clients: Vec<_> = log.entries.iter().filter_map(|entry| entry.client.as_deref()).collect();
+        assert_eq!(clients[..3], ["run 0a", "run 1a", "run 2a"]);
+        assert_eq!(clients.len(), 8);
+        let apart = log.entries[7].time.unwrap().checked_sub(log.entries[0].time.unwrap());
+        assert_eq!(apart, Some(Duration::from_millis(70)));
+        let found = check(&log, None);
+        assert!(found.iter().any(|finding| finding.rule().code() == "L003"), "{found:#?}");
+    }
+
+    #[test]
+    fn a_time_of_a_run_that_is_not_one_is_an_error() {
+        for time in ["\"now\"", "7", "\"1960-01-01T00:00:00Z\""] {
+            let line = format!(r#"{{"schema":"stagger.run/1","event":"attempt","n":1,"next_s":1,"time":{time}}}"#);
+            let error = read(&line).unwrap_err().to_string();
+            assert!(error.contains(&format!("time is {time}; expected one like")), "{error}");
+        }
+        // In other objects, the field is not ours.
+        assert_eq!(read(r#"{"delay_s":1,"time":7}"#).unwrap().entries[0].time, None);
+    }
+
     #[test]
     fn other_objects_with_a_delay_are_read() {
         let log = read("{\"delay_s\":0.5,\"client\":7,\"retry\":2,\"time_s\":1e3}\n{\"delay_s\":1,\"client\":\"x\"}")

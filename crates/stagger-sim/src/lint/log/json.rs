@@ -1,4 +1,5 @@
 use core::time::Duration;
+use std::time::UNIX_EPOCH;
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -30,6 +31,10 @@ struct Fields {
     client: Option<Value>,
     retry: Option<u32>,
     time_s: Option<f64>,
+    /// When the line was written, in RFC 3339.
+    time: Option<Value>,
+    /// The run that wrote the line.
+    run: Option<Value>,
 }
 
 /// Parses a JSON line; an error says what was expected.
@@ -50,13 +55,18 @@ fn from_run_log(line: usize, fields: Fields) -> Result<Line, String> {
             Ok(Line::Start(Box::new(policy)))
         }
         (Some("attempt"), Some(_)) if fields.next_from.as_deref() == Some("advice") => Ok(Line::Hinted),
-        (Some("attempt"), Some(next)) => Ok(Line::Delay(LogEntry {
-            line,
-            delay: seconds("next_s", next)?,
-            client: None,
-            retry: Some(fields.n.filter(|n| *n > 0).ok_or("the attempt event has no number n, counted from 1")?),
-            time: None,
-        })),
+        (Some("attempt"), Some(next)) => {
+            let delay = seconds("next_s", next)?;
+            // The attempt ended when the line was written, so the retry follows after the delay.
+            let ended = fields.time.as_ref().map(since_epoch).transpose()?;
+            Ok(Line::Delay(LogEntry {
+                line,
+                delay,
+                client: fields.run.map(name).transpose()?.map(|run| format!("run {run}")),
+                retry: Some(fields.n.filter(|n| *n > 0).ok_or("the attempt event has no number n, counted from 1")?),
+                time: ended.map(|ended| ended.saturating_add(delay)),
+            }))
+        }
         (Some(_), _) => Ok(Line::Other),
         (None, _) => Err(format!("the {RUN} line has no event")),
     }
@@ -74,6 +84,14 @@ fn from_object(line: usize, fields: Fields) -> Result<Line, String> {
         retry: fields.retry,
         time: fields.time_s.map(|time| seconds("time_s", time)).transpose()?,
     }))
+}
+
+/// Parses a time of the log, as the length of time since the Unix epoch.
+fn since_epoch(time: &Value) -> Result<Duration, String> {
+    let parsed = time.as_str().and_then(|text| humantime::parse_rfc3339(text).ok());
+    parsed
+        .and_then(|time| time.duration_since(UNIX_EPOCH).ok())
+        .ok_or_else(|| format!("time is {time}; expected one like \"2026-01-31T12:00:00.5Z\""))
 }
 
 fn name(client: Value) -> Result<String, String> {

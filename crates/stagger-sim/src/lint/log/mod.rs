@@ -2,8 +2,9 @@
 //!
 //! Three line formats are accepted, also mixed:
 //!
-//! - **JSON** (with the feature `serde`): the output of `stagger run --log json`. Each `start` begins a new client, its
-//!   policy is recorded, and delays that were requested by the command are skipped. Any other object with `delay_s`,
+//! - **JSON** (with the feature `serde`): the output of `stagger run --log json`. Each `run` is a client, its `time`
+//!   gives the time of the retry, its policy is recorded, and delays that were requested by the command are skipped. If
+//!   lines name no run, each `start` begins a new client. Any other object with `delay_s`,
 //!   and optionally `client`, `retry` and `time_s`, is accepted as well.
 //! - **Plain**: `DELAY [CLIENT [RETRY [TIME]]]`, separated by spaces, tabs or commas. Durations are in seconds or have
 //!   a unit (`1.5`, `250ms`). RETRY counts the retries of a call from 1: the delay preceded this retry. TIME is the

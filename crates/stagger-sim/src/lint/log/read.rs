@@ -86,7 +86,7 @@ impl Reader {
             }
             Line::Delay(mut entry) => {
                 if self.runs > 0 {
-                    // The lines of a run do not name it.
+                    // The lines of an older log do not name their run.
                     entry.client.get_or_insert_with(|| format!("run {}", self.runs));
                 }
                 self.push(entry);
