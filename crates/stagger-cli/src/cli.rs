@@ -5,26 +5,58 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use anstyle::AnsiColor;
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::output::error::{CliError, RUN_FAILURE, USAGE_ERROR};
+use crate::output::suggestion;
 use crate::output::terminal::{ColorChoice, Progress, Term};
 
 /// Retries that don't stampede: exponential backoff and jitter
 #[derive(Debug, Parser)]
-#[command(name = "stagger", version, disable_help_subcommand = true, args_override_self = true, max_term_width = 100)]
+#[command(
+    name = "stagger",
+    version,
+    disable_help_subcommand = true,
+    disable_help_flag = true,
+    disable_version_flag = true,
+    args_override_self = true,
+    max_term_width = 100,
+    before_help = EXAMPLES
+)]
 pub(crate) struct Cli {
-    /// When to use color
-    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t = ColorChoice::Auto)]
+    #[command(subcommand)]
+    pub(crate) command: Command,
+
+    /// When to use color: auto, always or never. auto is on a terminal, unless NO_COLOR, CLICOLOR=0 or TERM=dumb is set;
+    /// CLICOLOR_FORCE=1 makes it always
+    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t = ColorChoice::Auto,
+          hide_possible_values = true, help_heading = GLOBAL)]
     pub(crate) color: ColorChoice,
 
     /// Do not draw the live status line, even on a terminal
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = GLOBAL)]
     no_progress: bool,
 
-    #[command(subcommand)]
-    pub(crate) command: Command,
+    /// Print help; -h prints a summary
+    #[arg(short, long, global = true, action = ArgAction::Help, help_heading = GLOBAL)]
+    help: Option<bool>,
+
+    /// Print version
+    #[arg(short = 'V', long, action = ArgAction::Version, help_heading = GLOBAL)]
+    version: Option<bool>,
 }
+
+/// The heading of the flags that every subcommand has; clap lists it last.
+const GLOBAL: &str = "Global options";
+
+const EXAMPLES: &str = "\
+Examples:
+  stagger run -n 8 -t 10s -- ./migrate.sh
+  stagger plan -p aws-sdk
+  stagger check -n 8 -d 100ms --rps 2k/s --layers 2";
+
+/// The task first, then how to do it; `all-args` ends with the global options.
+const TEMPLATE: &str = "{about-with-newline}\n{usage-heading} {usage}\n\n{before-help}{all-args}{after-help}";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -42,11 +74,35 @@ pub(crate) enum Command {
 }
 
 impl Cli {
+    /// Parses the command line. An error is a usage error, or the requested help or version.
+    pub(crate) fn parse_words() -> Result<Self, clap::Error> {
+        let words: Vec<_> = std::env::args_os().collect();
+        let mut command = command();
+        let matches = command.try_get_matches_from_mut(&words);
+        let cli = matches.and_then(|matches| Self::from_arg_matches(&matches));
+        cli.map_err(|error| suggestion::corrected(error.format(&mut command), &command, &words))
+    }
+
     /// Returns whether a live status line may be drawn.
     pub(crate) fn progress(&self) -> Progress {
         if self.no_progress { Progress::Hidden } else { Progress::Live }
     }
 }
+
+/// Returns the description of the command line.
+pub(crate) fn command() -> clap::Command {
+    Cli::command().help_template(TEMPLATE).mut_subcommands(|command| {
+        // A number below 0 is a value that is out of range, not a flag that does not exist.
+        command.help_template(TEMPLATE).mut_args(|arg| {
+            let is_number =
+                arg.get_value_names().is_some_and(|names| names.iter().any(|name| NUMBERS.contains(&&**name)));
+            arg.allow_hyphen_values(is_number)
+        })
+    })
+}
+
+/// The names of values that are numbers. A flag that is taken for one is not a number either, so it is reported.
+const NUMBERS: [&str; 6] = ["DUR", "N", "N|inf", "X", "RATE", "KIND"];
 
 /// Prints a usage error, or the requested help or version, and returns the exit code.
 pub(crate) fn exit_with_usage(error: &clap::Error) -> ExitCode {
@@ -69,7 +125,7 @@ pub(crate) fn fail(command: &Command, error: &CliError, term: &Term) -> ExitCode
 
 /// Returns whether the subcommand of a command line that could not be parsed passes on the exit status of a command.
 fn ends_with_a_command(words: impl Iterator<Item = impl AsRef<OsStr>>) -> bool {
-    let all = Cli::command();
+    let all = command();
     words
         .filter_map(|word| all.find_subcommand(word))
         .next()
@@ -82,7 +138,7 @@ mod tests {
 
     #[test]
     fn the_command_line_passes_the_debug_asserts_of_clap() {
-        Cli::command().debug_assert();
+        command().debug_assert();
     }
 
     #[test]

@@ -18,13 +18,11 @@ mod wait;
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser};
-
 use crate::cli::{Cli, Command};
 use crate::output::terminal::Term;
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let cli = match Cli::parse_words() {
         Ok(cli) => cli,
         Err(error) => return cli::exit_with_usage(&error),
     };
@@ -38,8 +36,8 @@ fn main() -> ExitCode {
         Command::Drill(args) => drill::run(args, &term),
         Command::DrillServer(args) => drill::serve(args),
         Command::Advise(args) => advise::run(args, &term),
-        Command::Completions(args) => cli::packaging::completions::run(args, &Cli::command()),
-        Command::Man(args) => cli::packaging::man::run(args, Cli::command()),
+        Command::Completions(args) => cli::packaging::completions::run(args, &cli::command()),
+        Command::Man(args) => cli::packaging::man::run(args, cli::command()),
     };
     done.unwrap_or_else(|error| cli::fail(&cli.command, &error, &term))
 }

@@ -4,9 +4,12 @@ use std::fs;
 use std::path::Path;
 
 use clap::Args;
+use clap::builder::StringValueParser;
+use stagger_core::profile::Profile;
 use stagger_core::{Policy, PolicyBuilder, Seed};
 
 use crate::output::error::CliError;
+use crate::output::suggestion::offering;
 
 /// The flags that describe a retry policy, shared by all subcommands.
 ///
@@ -18,7 +21,8 @@ pub(crate) struct PolicyArgs {
     /// Complete policy, e.g. 'exponential base=500ms cap=30s jitter=full max-attempts=8'; or the NAME of a profile, such
     /// as aws-sdk or socket.io (see `stagger plan --profiles`); or @FILE containing either of these, TOML or JSON. The
     /// flags below override its settings. A value of a profile, like a default, yields to a contradicting one that is given
-    #[arg(short, long, value_name = "SPEC|NAME|@FILE")]
+    #[arg(short, long, value_name = "SPEC|NAME|@FILE", hide_possible_values = true,
+          value_parser = offering(StringValueParser::new(), policies))]
     pub(crate) policy: Option<String>,
 
     /// Upper bound of the first delay; with decorrelated jitter, its lower bound [default
@@ -37,7 +41,8 @@ pub(crate) struct PolicyArgs {
 
     /// Distribution of a delay: none, full, equal, decorrelated, a share like ±20%, or an added length like
     /// add:500ms [default without --policy: full]
-    #[arg(short, long, value_name = "KIND")]
+    #[arg(short, long, value_name = "KIND", hide_possible_values = true,
+          value_parser = offering(StringValueParser::new(), jitters))]
     pub(crate) jitter: Option<String>,
 
     /// Upper bound of a random wait before the first attempt, to spread out clients that one event starts at the same
@@ -69,6 +74,18 @@ pub(crate) struct PolicyArgs {
     /// Seed of the random delays, to reproduce an earlier run [default: random for run, else 1]
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
+}
+
+/// Returns the policies that have a name: backoffs and profiles.
+pub(crate) fn policies() -> Vec<&'static str> {
+    const BACKOFFS: [&str; 8] =
+        ["exponential", "linear", "constant", "uniform", "decorrelated", "list", "zero", "stop"];
+    BACKOFFS.into_iter().chain(Profile::all().map(Profile::name)).collect()
+}
+
+/// Returns the jitters that have a name of their own.
+fn jitters() -> Vec<&'static str> {
+    vec!["none", "full", "equal", "decorrelated"]
 }
 
 /// Parses a count of at least 1; an error says what is expected, and clap adds the flag and the value.
@@ -116,9 +133,10 @@ impl PolicyArgs {
         ]
     }
 
-    /// Returns the seed passed with `--seed`, or a new random one.
+    /// Returns the seed passed with `--seed`, or a new random one. That is below 2⁵³, so that programs whose numbers are
+    /// floating-point, such as `jq` and JavaScript, read it exactly from JSON.
     pub(crate) fn seed(&self) -> Seed {
-        self.seed.map_or_else(stagger::seed, Seed::new)
+        self.seed.map_or_else(|| Seed::new(stagger::seed().get() >> 11), Seed::new)
     }
 }
 
@@ -135,7 +153,8 @@ fn read(spec: &str) -> Result<Policy, CliError> {
     // variable of a script.
     if spec.trim().is_empty() {
         return Err(CliError::usage(
-            "--policy: the policy is empty; write one such as 'exponential base=500ms', or leave out the flag",
+            "--policy: the policy is empty; if it is a variable, set it; or write one such as 'exponential base=500ms', or \
+             leave out the flag",
         ));
     }
     let Some(path) = spec.strip_prefix('@') else {
@@ -149,12 +168,24 @@ fn read(spec: &str) -> Result<Policy, CliError> {
     };
     let text =
         fs::read_to_string(path).map_err(|error| CliError::io(format_args!("--policy: cannot read {path}"), error))?;
+    let has_setting = text.lines().any(|line| !line.trim().is_empty() && !line.trim_start().starts_with('#'));
+    if !has_setting {
+        return Err(CliError::usage(format_args!(
+            "--policy: {path} is empty; write a policy into it, such as 'exponential base=500ms', or leave out the flag"
+        )));
+    }
     let policy = match Format::detect(&text) {
         Format::Line => text.trim().parse().map_err(CliError::usage),
-        Format::Toml => toml::from_str(&text).map_err(CliError::usage),
+        Format::Toml => toml::from_str(&text).map_err(|error| toml_error(&error, &text)),
         Format::Json => serde_json::from_str(&text).map_err(CliError::usage),
     };
     policy.map_err(|error| CliError::usage(format_args!("--policy: in {path}: {}", error.to_string().trim_end())))
+}
+
+/// Returns the error with its position, unless it is about the policy as a whole, which has none.
+fn toml_error(error: &toml::de::Error, text: &str) -> CliError {
+    let is_whole = error.span().is_none_or(|span| span.len() >= text.trim().len());
+    if is_whole { CliError::usage(error.message()) } else { CliError::usage(error) }
 }
 
 /// The format of a policy file.
@@ -209,6 +240,50 @@ mod tests {
                 args(spec).policy().is_err_and(|error| error.to_string().contains("the policy is empty")),
                 "{spec:?}"
             );
+        }
+    }
+
+    #[test]
+    fn an_empty_file_is_an_error() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("policy");
+        for text in ["", "\n \n", "# only a comment\n"] {
+            fs::write(&path, text).unwrap();
+            let error = args(&format!("@{}", path.display())).policy().unwrap_err().to_string();
+            assert!(error.contains("policy is empty; write a policy into it"), "{text:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn every_name_that_is_offered_is_accepted() {
+        for name in policies() {
+            // Some backoffs have a setting without a default.
+            let error = name.parse::<Policy>().err().map(|error| error.to_string()).unwrap_or_default();
+            assert!(error.is_empty() || error.contains("backoff needs"), "{name}: {error}");
+        }
+        for name in jitters() {
+            assert!(name.parse::<stagger_core::Jitter>().is_ok(), "{name}");
+        }
+    }
+
+    #[test]
+    fn an_error_in_a_file_has_the_position_of_the_setting() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("policy");
+        for (text, position) in [
+            ("backoff = \"exponential\"\nbase = \"1s\"\ncap = \"foo\"\n", Some("line 3, column 7")),
+            ("backoff = \"exponential\"\n\n  bsae = \"1s\"\n", Some("line 3, column 3")),
+            ("base = \"1s\"\nretries = 3\n", Some("line 2, column 11")),
+            ("base = \"1s\"\nbackoff = \"expo\"\n", Some("line 2, column 11")),
+            ("{\n\"base\": \"1s\",\n\"cap\": \"foo\"}", Some("line 3 column 12")),
+            ("base = \"2s\"\ncap = \"1s\"\n", None),
+        ] {
+            fs::write(&path, text).unwrap();
+            let error = args(&format!("@{}", path.display())).policy().unwrap_err().to_string();
+            match position {
+                Some(position) => assert!(error.contains(position), "{text:?}: {error}"),
+                None => assert!(!error.contains("column") && error.contains("cap 1s is below base 2s"), "{error}"),
+            }
         }
     }
 

@@ -1,16 +1,25 @@
 use clap::Args;
+use clap::builder::StringValueParser;
 use stagger_sim::advise::{Answers, Question};
 
+use crate::check::purposes;
 use crate::output::error::CliError;
+use crate::output::suggestion::offering;
 
 /// Recommend a retry policy, and explain why
 #[derive(Args, Clone, Debug)]
-#[command(after_help = "\
+#[command(
+    before_help = "\
+Examples:
+  stagger advise
+  stagger advise --for reconnecting --clients 10k --capacity 500/s",
+    after_help = "\
 On a terminal, prompts for what is not given as a flag; press Enter to skip a question. The answer states \
 what it assumes about an unspecified value. If the number of clients (ten or more) and the capacity are known, simulates a mass disconnect, and states what was searched. \
 At last, random policies compete with the recommended one until none is better. Each listed policy is better than every other one in peak, recovery, attempts or recovered clients.
 
-Exit status: 0 on success; 2 for a usage error.")]
+Exit status: 0 on success; 2 for a usage error."
+)]
 pub(crate) struct AdviseArgs {
     /// Whether the error is transient, so that a later attempt may succeed
     #[arg(long, value_name = "yes|no", help_heading = "Questions")]
@@ -22,7 +31,8 @@ pub(crate) struct AdviseArgs {
 
     /// What the calls are for: interactive (a person waits), serverless (billed by duration), background (no one
     /// waits), reconnecting (a long-lived connection), near (a nearby API), far (a database or a distant service)
-    #[arg(long = "for", value_name = "PURPOSE", help_heading = "Questions")]
+    #[arg(long = "for", value_name = "PURPOSE", help_heading = "Questions", hide_possible_values = true,
+          value_parser = offering(StringValueParser::new(), purposes))]
     purpose: Option<String>,
 
     /// Number of clients that use the policy against one server

@@ -3,28 +3,34 @@ use core::str::FromStr;
 use core::time::Duration;
 use std::path::PathBuf;
 
+use clap::builder::StringValueParser;
 use clap::{Args, ValueHint};
 use stagger_core::text::parse_duration;
 use stagger_sim::lint::{Budgeted, DeploymentContext, Idempotency, ParseValueError, Purpose, Rate, Rule, parse_count};
 
-use crate::policy_args::{PolicyArgs, at_least_one};
+use crate::output::suggestion::offering;
+use crate::policy_args::{PolicyArgs, at_least_one, policies};
 
 /// Find what could turn a policy into a retry storm, and suggest fixes
 #[derive(Args, Clone, Debug)]
-#[command(after_help = "\
-A rule that needs a fact about the deployment is skipped unless its flag is given. Figures are forecasts computed \
-from the policy; budgets are simulated. Each suggestion after `help:` has been verified and can be pasted.
-
+#[command(
+    before_help = "\
 Examples:
   stagger check socket.io --for reconnecting --clients 10k --capacity 500/s
   stagger check -n 8 -d 100ms --rps 2k/s --layers 2
-  stagger check -n 4 -d 100ms --for near --rps 900/s --capacity 1000/s --budget=tokens
-  stagger check --log run.ndjson
+  stagger check -n 4 -d 100ms --for near --rps 900/s \\
+      --capacity 1000/s --budget=tokens
+  stagger check --log run.ndjson",
+    after_help = "\
+A rule that needs a fact about the deployment is skipped unless its flag is given. Figures are forecasts computed \
+from the policy; budgets are simulated. Each suggestion after `help:` has been verified and can be pasted.
 
-Exit status: 0 without findings; 1 with findings; 2 for a usage error; 125 if the log cannot be read.")]
+Exit status: 0 without findings; 1 with findings; 2 for a usage error; 125 if the log cannot be read."
+)]
 pub(crate) struct CheckArgs {
     /// Policies to check, in the syntax of --policy; policy flags override each of them
-    #[arg(value_name = "POLICY")]
+    #[arg(value_name = "POLICY", hide_possible_values = true,
+          value_parser = offering(StringValueParser::new(), policies))]
     pub(crate) policies: Vec<String>,
 
     #[command(flatten)]
@@ -47,7 +53,8 @@ pub(crate) struct CheckArgs {
     pub(crate) log: Option<PathBuf>,
 
     /// Comma-separated rules whose findings are suppressed
-    #[arg(long, value_name = "CODE", value_delimiter = ',', value_parser = rule, help_heading = "Check")]
+    #[arg(long, value_name = "CODE", value_delimiter = ',', value_parser = offering(rule, codes),
+          hide_possible_values = true, help_heading = "Check")]
     pub(crate) allow: Vec<&'static Rule>,
 
     /// List all rules
@@ -58,7 +65,8 @@ pub(crate) struct CheckArgs {
     #[arg(
         long,
         value_name = "CODE",
-        value_parser = rule,
+        value_parser = offering(rule, codes),
+        hide_possible_values = true,
         conflicts_with_all = ["policies", "log", "allow", "json"],
         help_heading = "Check"
     )]
@@ -75,7 +83,8 @@ pub(crate) struct CheckArgs {
 pub(crate) struct ContextArgs {
     /// What the calls are for: interactive (a person waits), serverless (billed by duration), background (no one
     /// waits), reconnecting (a long-lived connection), near (a nearby API), far (a database or a distant service)
-    #[arg(long = "for", value_name = "PURPOSE", value_parser = value::<Purpose>)]
+    #[arg(long = "for", value_name = "PURPOSE", value_parser = offering(value::<Purpose>, purposes),
+          hide_possible_values = true)]
     purpose: Option<Purpose>,
 
     /// Number of clients that use the policy against one server
@@ -161,6 +170,16 @@ impl From<&ContextArgs> for DeploymentContext {
 /// Parses a value of the lint. clap shows the flag and the value, so the error says only what is expected.
 fn value<T: FromStr<Err = ParseValueError>>(text: &str) -> Result<T, String> {
     text.parse().map_err(|error: ParseValueError| format!("expected {}", error.expected()))
+}
+
+/// Returns the names of purposes for completions.
+pub(crate) fn purposes() -> Vec<&'static str> {
+    vec!["interactive", "serverless", "background", "reconnecting", "near", "far"]
+}
+
+/// Returns the codes of all rules for completions.
+fn codes() -> Vec<&'static str> {
+    Rule::all().map(Rule::code).collect()
 }
 
 fn count(text: &str) -> Result<NonZeroU64, String> {

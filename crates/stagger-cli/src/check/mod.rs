@@ -9,5 +9,5 @@ mod report;
 mod result;
 mod rules;
 
-pub(crate) use args::CheckArgs;
+pub(crate) use args::{CheckArgs, purposes};
 pub(crate) use command::run;

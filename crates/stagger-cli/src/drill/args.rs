@@ -5,7 +5,14 @@ use crate::storm::OutputArgs;
 
 /// Kill a real server while real clients are connected, and compare their recovery with a simulation
 #[derive(Args, Clone, Debug)]
-#[command(after_help = "\
+#[command(
+    before_help = "\
+Examples:
+  stagger drill
+  stagger drill --clients 500 --compare 'socket.io,ours: exponential base=1s'
+  stagger drill --url ws://127.0.0.1:9000/feed --capacity 500/s \\
+      --restart-cmd 'systemctl restart feed'",
+    after_help = "\
 Without arguments, runs three policies with 3,000 clients each, which takes half a minute.
 
 The report has two rows per policy: measured, and simulated with the same random delays and with the latency, disconnect \
@@ -14,7 +21,8 @@ shaped the result. Assertions use the same metric names as in `stagger simulate`
 After Ctrl-C, the report contains the runs that have finished.
 
 Exit status: 0 on success; 1 if an assertion fails; 2 for a usage error or if a system limit is too low; 125 if \
-something cannot be read, written or started; 130 after Ctrl-C, 143 after SIGTERM.")]
+something cannot be read, written or started; 130 after Ctrl-C, 143 after SIGTERM."
+)]
 pub(crate) struct DrillArgs {
     /// Number of clients [default: 3k, or as many as the system limits allow]
     #[arg(long, value_name = "N", help_heading = "Drill")]

@@ -8,16 +8,21 @@ use crate::policy_args::PolicyArgs;
 
 /// Show the delays of a policy as a table and a plot
 #[derive(Args, Clone, Debug)]
-#[command(after_help = "\
-Forecasts cover the waits only; the duration of the attempts is not
-included. The clients drawn for the plot and for --sample depend on
---seed, which defaults to 1.
+#[command(
+    before_help = "\
+Examples:
+  stagger plan -n 8 -d 100ms
+  stagger plan -p socket.io --sample 1000",
+    after_help = "\
+Forecasts cover the waits only; the duration of the attempts is not included. The clients drawn for the plot and for \
+--sample depend on --seed, which defaults to 1.
 
 Exit status:
   0    success
   1    drawn delays contradict the forecast
   2    usage error
-  125  a file cannot be read or written")]
+  125  a file cannot be read or written"
+)]
 pub(crate) struct PlanArgs {
     #[command(flatten)]
     pub(crate) policy: PolicyArgs,

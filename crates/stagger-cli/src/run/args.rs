@@ -2,14 +2,17 @@ use core::num::{NonZeroU32, NonZeroU64};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use clap::builder::StringValueParser;
 use clap::{Args, ValueEnum, ValueHint};
 
+use crate::output::suggestion::offering;
 use crate::policy_args::{PolicyArgs, at_least_one};
 use stagger_sim::lint::parse_count;
 
 /// Run a command and retry it until it succeeds
 #[derive(Args, Debug)]
-#[command(visible_alias = "retry", after_long_help = AFTER_HELP)]
+#[command(visible_alias = "retry", before_help = EXAMPLES, after_long_help = AFTER_HELP,
+          override_usage = "stagger run [OPTIONS] [--] <COMMAND>...")]
 pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) policy: PolicyArgs,
@@ -29,7 +32,8 @@ pub(crate) struct RunArgs {
     pub(crate) kill_after: String,
 
     /// Signal sent to a command that has timed out
-    #[arg(short, long, value_name = "SIGNAL", default_value = "TERM", help_heading = "Attempts")]
+    #[arg(short, long, value_name = "SIGNAL", default_value = "TERM", help_heading = "Attempts",
+          hide_possible_values = true, value_parser = offering(StringValueParser::new(), signals))]
     pub(crate) signal: String,
 
     /// Run the command in stagger's own process group, so that it can use the terminal even though standard input is
@@ -48,17 +52,20 @@ pub(crate) struct RunArgs {
 
     /// Outcomes to retry: exit codes (1,7,52-56), fail, timeout, signal, SIGKILL, any; prefix with ! to exclude
     /// (fail,!2) [default: fail,timeout,signal; with --until: any]
-    #[arg(long, value_name = "SET", help_heading = "Retry conditions")]
+    #[arg(long, value_name = "SET", help_heading = "Retry conditions", hide_possible_values = true,
+          value_parser = offering(StringValueParser::new(), outcomes))]
     pub(crate) retry_on: Option<String>,
 
     /// Outcomes that end the run immediately; takes precedence over --retry-on. 126, 127, SIGINT and SIGQUIT always
     /// end it, unless --retry-on lists them explicitly [default: none]
-    #[arg(long, value_name = "SET", help_heading = "Retry conditions")]
+    #[arg(long, value_name = "SET", help_heading = "Retry conditions", hide_possible_values = true,
+          value_parser = offering(StringValueParser::new(), outcomes))]
     pub(crate) stop_on: Option<String>,
 
     /// Outcome to wait for: success, fail, or a set as in --retry-on; 'none' to repeat the command forever
     /// [default: success]
-    #[arg(long, value_name = "SET", help_heading = "Retry conditions")]
+    #[arg(long, value_name = "SET", help_heading = "Retry conditions", hide_possible_values = true,
+          value_parser = offering(StringValueParser::new(), outcomes))]
     pub(crate) until: Option<String>,
 
     /// Number of consecutive attempts that must end with the --until outcome; each counts towards --max-attempts
@@ -66,7 +73,8 @@ pub(crate) struct RunArgs {
     pub(crate) consecutive: NonZeroU32,
 
     /// For attempts that were neither killed nor timed out, retry only if a line of standard error matches; a match is
-    /// retried even after exit code 0. Repeatable
+    /// retried even after exit code 0. The stream of the command is then a pipe: the command sees no terminal on it, and
+    /// its lines may arrive before or after those of the other stream. Repeatable
     #[arg(long, value_name = "REGEX", help_heading = "Retry conditions")]
     pub(crate) retry_if_stderr: Vec<String>,
 
@@ -131,8 +139,8 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Reporting")]
     pub(crate) log_file: Option<PathBuf>,
 
-    /// Same as --log off; warnings are still written
-    #[arg(short, long, conflicts_with = "verbose", help_heading = "Reporting")]
+    /// Same as --log off: only warnings are written
+    #[arg(short, long, conflicts_with_all = ["verbose", "log"], help_heading = "Reporting")]
     pub(crate) quiet: bool,
 
     /// Also log the policy, the seed and the start of each attempt
@@ -147,6 +155,16 @@ pub(crate) struct RunArgs {
     #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND", help_heading = None::<&str>,
           value_hint = ValueHint::CommandWithArguments)]
     pub(crate) command: Vec<OsString>,
+}
+
+/// Returns names of outcomes for completions.
+fn outcomes() -> Vec<&'static str> {
+    vec!["success", "fail", "timeout", "signal", "any", "none", "SIGABRT", "SIGHUP", "SIGKILL", "SIGSEGV", "SIGTERM"]
+}
+
+/// Returns names of signals for completions.
+fn signals() -> Vec<&'static str> {
+    vec!["TERM", "INT", "HUP", "QUIT", "KILL", "USR1", "USR2"]
 }
 
 /// The source of the command's standard input.
@@ -195,6 +213,18 @@ pub(crate) enum LogFormat {
 }
 
 /// Lines fit a manual page of 80 columns.
+const EXAMPLES: &str = "\
+Examples:
+  stagger run --http -- curl -fsS https://example.com/health
+  stagger run -n 8 -d 300ms -t 10s -- ./migrate.sh
+  # Pass on only the output of the attempt that succeeds
+  json=$(stagger run --http -O -- curl -fsS https://example.com/data)
+  # Wait while a command prints pending
+  stagger run -n inf -T 10m --retry-if-stdout pending -- ./status
+  # Wait until a process has ended
+  stagger run -n inf -T 5m --until fail -- pgrep -x backup";
+
+/// Lines fit a manual page of 80 columns.
 const AFTER_HELP: &str = "\
 Exit status:
   0        the --until outcome was reached
@@ -238,10 +268,4 @@ Output is streamed, so a reader of standard output also receives the
 output of failed attempts; --hold-stdout passes on only that of the
 successful one. On a terminal, the live status line of a running attempt
 is shown only if it cannot mix with the command's own output: with
---hold-stderr, and --hold-stdout or a redirected standard output.
-
-Examples:
-  stagger run --http -- curl -fsS https://example.com/health
-  stagger run -n 8 -d 300ms -t 10s -- ./migrate.sh
-  stagger run --http -O -- curl -fsS -d @order https://example.com
-  stagger run -n inf -T 5m --until fail -- pgrep -x backup";
+--hold-stderr, and --hold-stdout or a redirected standard output.";

@@ -137,7 +137,8 @@ impl<'a> Runner<'a> {
         let outcome = released.map_err(|error| CliError::io("cannot write the command's output", error))?;
         if !matches!(outcome, AttemptOutcome::Success | AttemptOutcome::Interrupted(_)) {
             let written = position.zip(stdout_position()).map_or(0, |(before, now)| now.saturating_sub(before));
-            self.note_partial_output(written.max(finished.stdout.bytes_seen), context);
+            let retries = matches!(outcome, AttemptOutcome::Retry { .. } | AttemptOutcome::RepeatSuccess);
+            self.note_partial_output(written.max(finished.stdout.bytes_seen), retries, context);
         }
         let http_status = http.http_status.map(|status| status.as_u16());
         Ok(AttemptResult { status, took, outcome, http_status })
@@ -263,16 +264,19 @@ impl<'a> Runner<'a> {
     }
 
     /// Logs once that the reader of standard output also receives the output of failed attempts.
-    fn note_partial_output(&mut self, bytes: u64, context: &mut RunContext<'_>) {
-        if bytes == 0 || self.noted_partial_output || self.settings.args.hold_stdout || self.stdout_is_tty {
+    /// What a command writes to a pipe itself cannot be counted, so the note about a pipe precedes the first retry.
+    fn note_partial_output(&mut self, bytes: u64, retries: bool, context: &mut RunContext<'_>) {
+        if self.noted_partial_output || self.settings.args.hold_stdout || self.stdout_is_tty {
             return;
         }
+        let is_counted = !self.settings.classifier.stdout.is_empty();
+        let what = match bytes {
+            0 if !retries || is_counted || !stdout_is_pipe() => return,
+            0 => "standard output is a pipe: its reader also receives what failed attempts write".to_owned(),
+            bytes => format!("this attempt already wrote {} to standard output", amount(bytes)),
+        };
         self.noted_partial_output = true;
-        let amount = amount(bytes);
-        context.logger.note(&format!(
-            "this attempt already wrote {amount} to standard output; use -O to emit only the output of the \
-             successful attempt"
-        ));
+        context.logger.note(&format!("{what}; use -O to emit only the output of the successful attempt"));
     }
 }
 
@@ -289,6 +293,10 @@ fn stream<'a>(pipe: Option<OwnedFd>, held: bool, ours: BorrowedFd<'static>, patt
 fn printable(text: &str) -> String {
     let escaped = |c: char| if c.is_control() { c.escape_default().collect() } else { c.to_string() };
     text.chars().map(escaped).collect()
+}
+
+fn stdout_is_pipe() -> bool {
+    rustix::fs::fstat(stdout()).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Fifo)
 }
 
 /// Returns whether standard output is a pipe or a socket whose other end is closed.

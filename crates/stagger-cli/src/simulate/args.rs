@@ -12,7 +12,16 @@ use crate::storm::OutputArgs;
 
 /// Simulate a retry storm in virtual time, and report the load on the server
 #[derive(Args, Clone, Debug)]
-#[command(after_help = "\
+#[command(
+    before_help = "\
+Examples:
+  stagger simulate --compare 'socket.io,ours: exponential base=1s spread=10s'
+  stagger simulate fluid --clients 50M --capacity 100k/s -n inf -o storm.html
+  stagger simulate outage -n 2 --capacity 300/s --down 10s --backlog 600 \\
+      --sweep rate=100,140,160
+  stagger simulate outage -n 4 -d 100ms \\
+      --guards 'none, tokens capacity=100+breaker'",
+    after_help = "\
 Settings of guards:
   tokens        capacity, initial, cost, transient-cost, throttled-cost,
                 local-cost, reward, refund, refill
@@ -29,14 +38,9 @@ A setting that the scenario does not have is an error. Assertions use the metric
 `_s` may be omitted. The same seed produces the same files, byte for byte. After Ctrl-C, the report contains the runs \
 that have finished.
 
-Examples:
-  stagger simulate --compare 'socket.io,ours: exponential base=1s spread=10s'
-  stagger simulate fluid --clients 50M --capacity 100k/s -n inf -o storm.html
-  stagger simulate outage -n 2 --capacity 300/s --down 10s --backlog 600 --sweep rate=100,140,160
-  stagger simulate outage -n 4 -d 100ms --guards 'none, tokens capacity=100+breaker'
-
 Exit status: 0 on success; 1 if an assertion fails; 2 for a usage error or an invalid scenario; 125 if a file cannot be \
-read or written; 130 after Ctrl-C, 143 after SIGTERM.")]
+read or written; 130 after Ctrl-C, 143 after SIGTERM."
+)]
 pub(crate) struct SimulateArgs {
     /// Scenario to simulate [default: reconnect]
     #[arg(value_parser = ScenarioParser)]

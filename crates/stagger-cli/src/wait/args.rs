@@ -5,7 +5,7 @@ use clap::{Args, ValueEnum, ValueHint};
 
 /// Wait until ports, URLs, files, processes or commands are ready, then run a command
 #[derive(Args, Debug)]
-#[command(long_about = LONG_ABOUT, after_long_help = AFTER_HELP)]
+#[command(before_help = EXAMPLES, after_long_help = AFTER_HELP)]
 pub(crate) struct WaitArgs {
     /// What to wait for: HOST:PORT or tcp://HOST:PORT, unix:/SOCKET, http://... or https://..., file:PATH (exists),
     /// pid:NUMBER (has ended), cmd:COMMAND (exits with 0, run by /bin/sh)
@@ -130,9 +130,7 @@ pub(crate) enum WaitLogFormat {
 }
 
 /// Lines fit a manual page of 80 columns.
-const LONG_ABOUT: &str = "\
-Wait until ports, URLs, files, processes or commands are ready, then run a command
-
+const EXAMPLES: &str = "\
 Examples:
   stagger wait db:5432 -- ./server
   stagger wait -t 2m https://example.com/health cache:6379 -- ./server

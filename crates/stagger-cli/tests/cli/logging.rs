@@ -1,8 +1,9 @@
+use std::collections::BTreeSet;
 use std::fs;
 
 use serde_json::Value;
 
-use crate::support::{Files, Seen, run, run_script, see};
+use crate::support::{Files, Running, Seen, run, run_script, see, stagger};
 
 /// A script that fails once with exit code 7.
 const ONCE: &str = r#"test "$STAGGER_ATTEMPT" = 2 || exit 7"#;
@@ -33,6 +34,9 @@ fn json_has_one_object_per_line_with_its_schema() {
     let seen = see(&mut run_script(&["--log", "json", "--seed", "8819"], ONCE));
     let lines = lines(&seen.stderr);
     assert!(lines.iter().all(|line| line["schema"] == "stagger.run/1"), "{lines:#?}");
+    assert!(lines.iter().all(|line| line["run"] == lines[0]["run"] && line["run"].is_string()), "{lines:#?}");
+    let times: Vec<&str> = lines.iter().filter_map(|line| line["time"].as_str()).collect();
+    assert!(times.len() == lines.len() && times.is_sorted() && times[0].ends_with('Z'), "{times:?}");
     let events: Vec<&str> = lines.iter().filter_map(|line| line["event"].as_str()).collect();
     assert_eq!(events, ["start", "attempting", "attempt", "attempting", "attempt", "done"]);
     let (start, failed, worked, done) = (&lines[0], &lines[2], &lines[4], &lines[5]);
@@ -140,4 +144,56 @@ fn a_report_has_all_attempts() {
 fn a_spread_is_logged_before_the_first_attempt() {
     let seen = see(&mut run(["--spread", "30ms", "--seed", "1", "--", "true"]));
     seen.exits(0).says("stagger: spread=0.0");
+}
+
+#[test]
+fn a_seed_that_stagger_draws_is_exact_in_programs_with_floating_point_numbers() {
+    for _ in 0..8 {
+        let seen = see(&mut run(["--log", "json", "--", "true"]));
+        let seed = lines(&seen.stderr)[0]["seed"].as_u64().unwrap();
+        assert!(seed < 1 << 53, "{seed}");
+    }
+}
+
+#[test]
+fn short_times_are_not_logged_as_zero() {
+    let seen = see(&mut run(["-n", "2", "-d", "100us", "-j", "none", "--", "false"]));
+    seen.exits(1).says("next=0.0001s").is_silent_about("=0s ");
+}
+
+#[test]
+fn color_always_colors_the_log_in_a_pipe_and_not_in_a_file() {
+    let files = Files::new();
+    let log = files.path("log");
+    for (flags, color, want) in [
+        (&["--color", "always"][..], true, "result=exit:7"),
+        (&[], false, "result=exit:7"),
+        (&["--color=never"], false, ""),
+    ] {
+        let seen = see(&mut run_script(flags, ONCE));
+        assert_eq!(seen.exits(0).stderr.contains("\x1b[31mresult=exit:7\x1b[0m took="), color, "{flags:?} {seen:#?}");
+        seen.says(want);
+    }
+    see(run(["--color", "always", "--log-file"]).arg(&log).args(["--", "sh", "-c", ONCE])).exits(0);
+    assert!(!fs::read_to_string(log).unwrap().contains('\x1b'));
+}
+
+#[test]
+fn runs_that_share_a_log_file_are_told_apart() {
+    let files = Files::new();
+    let log = files.path("log.ndjson");
+    let runs: Vec<_> = (0..20)
+        .map(|_| {
+            let mut command = run(["-n", "3", "--log", "json", "--log-file"]);
+            Running::start(command.arg(&log).args(["--", "false"]))
+        })
+        .collect();
+    for run in runs {
+        run.end().exits(1);
+    }
+    let lines = lines(&fs::read_to_string(&log).unwrap());
+    let ids: BTreeSet<_> = lines.iter().filter_map(|line| line["run"].as_str()).collect();
+    assert_eq!(ids.len(), 20);
+    let seen = see(stagger(["check", "--log"]).arg(&log).env("COLUMNS", "200"));
+    assert!(seen.stdout.contains("40 delays of 20 clients"), "{seen:#?}");
 }

@@ -118,37 +118,42 @@ fn without_times(rows: &[String]) -> Vec<String> {
 }
 
 #[test]
-fn log_lines_fit_40_and_120_columns() {
+fn finished_lines_keep_all_parts_at_40_and_120_columns() {
     const SCRIPT: &str = r#"test "$STAGGER_ATTEMPT" = 3 || exit 7"#;
-    for (columns, want) in [
-        (40, ["✗ 1/4  exit 7 in T  waiting 400ms", "✗ 2/4  exit 7 in T  waiting 800ms", "✓ 3/4  ok in T  total T"]),
-        (
-            120,
-            [
-                "✗ 1/4  exit 7 in T  waiting 400ms",
-                "✗ 2/4  exit 7 in T  waiting 800ms",
-                "✓ 3/4  ok in T  total T, waited T",
-            ],
-        ),
-    ] {
+    for columns in [40, 120] {
         let mut terminal = Terminal::run(columns, &[], &["-n", "4", "-d", "400ms"], SCRIPT);
         terminal.watch_until("the status line", |terminal| terminal.has("2/4  starts in 0."));
         assert_eq!(terminal.rows().len(), 2, "{:?}", terminal.rows());
         assert!(terminal.end().success());
-        assert_eq!(without_times(&terminal.rows()), want);
+        let rows = without_times(&terminal.rows());
+        let want =
+            ["✗ 1/4  exit 7 in T  waiting 400ms", "✗ 2/4  exit 7 in T  waiting 800ms", "✓ 3/4  ok in T  total T"];
+        if columns == 40 {
+            assert_eq!(rows, [&want[..], &["    waited T"]].concat());
+        } else {
+            assert_eq!(rows, [want[0], want[1], "✓ 3/4  ok in T  total T, waited T"]);
+        }
     }
 }
 
 #[test]
-fn parts_that_do_not_fit_are_dropped_and_lines_do_not_wrap() {
-    let flags = ["-n", "2", "-d", "200ms", "--jitter", "full", "--retry-on", "any", "--log", "human"];
-    for (columns, has_interval) in [(40, false), (120, true)] {
-        let mut terminal = Terminal::run(columns, &[], &flags, "kill -TERM $$");
+fn the_reason_for_giving_up_is_never_cut_off() {
+    let flags = ["-n", "9", "-d", "300ms", "-T", "500ms"];
+    for columns in [40, 80, 120] {
+        let mut terminal = Terminal::run(columns, &[], &flags, "exit 1");
+        assert_eq!(terminal.end().code(), Some(1));
+        let rows = terminal.rows();
+        let text = rows.iter().map(|row| row.trim()).collect::<Vec<_>>().join(" ");
+        assert!(text.contains("giving up: max-elapsed 500ms would be exceeded"), "{columns}: {rows:?}");
+        assert_eq!(rows.len() > 2, columns == 40, "{columns}: {rows:?}");
+    }
+    let advice = "echo retry-after=1h > \"$STAGGER_ADVICE\"; kill -KILL $$";
+    for columns in [40, 80, 120] {
+        let mut terminal = Terminal::run(columns, &[], &["-n", "2"], advice);
         terminal.end();
         let rows = terminal.rows();
-        assert_eq!(rows.len(), 2, "{rows:?}");
-        assert!(rows[0].starts_with("✗ 1/2  killed by SIGTERM in"), "{rows:?}");
-        assert_eq!(rows[0].ends_with("(0–200ms)"), has_interval, "{rows:?}");
+        let text = rows.iter().map(|row| row.trim()).collect::<Vec<_>>().join(" ");
+        assert!(text.contains("killed by SIGKILL") && text.contains("exceeds max-hint 5m"), "{columns}: {rows:?}");
     }
 }
 
@@ -166,6 +171,25 @@ fn the_status_of_a_failed_response_is_shown_in_place_of_the_exit_code() {
         let rows = without_times(&terminal.rows());
         assert_eq!(total.replace(&rows[0], ", T"), want);
     }
+}
+
+#[test]
+fn a_verbose_run_shows_its_whole_seed() {
+    for columns in [40, 80, 120] {
+        let mut terminal = Terminal::run(columns, &[], &["-v", "-n", "1", "--seed", "9007199254740991"], "exit 0");
+        terminal.end();
+        let has_seed = |row: &String| row.split_whitespace().any(|word| word == "9007199254740991");
+        assert!(terminal.rows().iter().any(has_seed), "{columns}: {:?}", terminal.rows());
+    }
+}
+
+#[test]
+fn only_the_status_line_is_cut_to_the_width() {
+    let mut terminal = Terminal::run(40, &[], &["-n", "1", "-t", "700ms", "-OE"], "sleep 60");
+    terminal.watch_until("the status line", |terminal| terminal.has("1/1  running 0."));
+    assert!(!terminal.has("total"), "{:?}", terminal.rows());
+    assert_eq!(terminal.rows().len(), 1, "{:?}", terminal.rows());
+    terminal.end();
 }
 
 #[test]
@@ -333,8 +357,7 @@ fn a_command_without_terminal_input_has_its_own_process_group() {
 fn a_command_stopped_by_sigttin_is_noted() {
     let inner = format!("{STAGGER} run -n 1 -- sh -c 'read -r line </dev/tty' </dev/null");
     let mut terminal = Terminal::start(80, &[], "sh", &["-c", &format!("trap : INT; {inner}; echo status $?")]);
-    terminal
-        .watch_until("the note", |terminal| terminal.has("uses the terminal from the background; add --foreground"));
+    terminal.watch_until("the note", |terminal| terminal.has("add --foreground"));
     terminal.types("\x03");
     terminal.watch_until("the run has ended", |terminal| terminal.has("status 130"));
     terminal.end();

@@ -18,11 +18,11 @@ pub(super) struct HumanStyle {
 
 const RED: Style = AnsiColor::Red.on_default();
 const GREEN: Style = AnsiColor::Green.on_default();
-const YELLOW: Style = AnsiColor::Yellow.on_default();
+pub(super) const YELLOW: Style = AnsiColor::Yellow.on_default();
 
 /// Formats an event for a terminal; `None` if it is not shown.
 pub(super) fn line(event: &Event<'_>, style: HumanStyle) -> Option<Line> {
-    Some(match event {
+    let line = match event {
         Event::Started { policy, seed, .. } if style.verbose => {
             Line::default().part(DIM, format_args!("{policy}, seed {seed}"))
         }
@@ -33,23 +33,25 @@ pub(super) fn line(event: &Event<'_>, style: HumanStyle) -> Option<Line> {
             return None;
         }
         Event::AttemptEnded(attempt) => attempt_ended(attempt, style),
-        Event::Note { message } => Line::default().part(PLAIN, format_args!("stagger: note: {message}")).wraps(),
-        Event::Warning { message } => Line::default().part(YELLOW, format_args!("stagger: warning: {message}")).wraps(),
+        Event::Note { message } => Line::default().part(PLAIN, format_args!("stagger: note: {message}")),
+        Event::Warning { message } => Line::default().part(YELLOW, format_args!("stagger: warning: {message}")),
         Event::Started { .. } | Event::Attempting(_) | Event::Done(_) => return None,
-    })
+    };
+    // The end of a line that stays is the reason, the cure or the seed.
+    Some(line.wraps())
 }
 
 fn attempt_ended(attempt: &AttemptEnded, options: HumanStyle) -> Line {
-    let good = matches!(attempt.next, NextStep::Done | NextStep::Retry { repeat_success: true, .. });
-    let (style, mark) = match (good, options.utf8) {
-        (true, true) => (GREEN, "✓"),
-        (true, false) => (GREEN, "+"),
-        (false, true) => (RED, "✗"),
-        (false, false) => (RED, "x"),
+    let mark = match (attempt.succeeded(), options.utf8) {
+        (true, true) => "✓",
+        (true, false) => "+",
+        (false, true) => "✗",
+        (false, false) => "x",
     };
     // The padding aligns the lines of a run in columns.
-    let line =
-        Line::default().part(style, mark).part(PLAIN, format_args!(" {}  {:<18}", attempt.count, result_text(attempt)));
+    let line = Line::default()
+        .part(attempt.style(), mark)
+        .part(PLAIN, format_args!(" {}  {:<18}", attempt.count, result_text(attempt)));
     match &attempt.next {
         NextStep::Done => line
             .part(PLAIN, format_args!("  total {}", short(attempt.total)))
@@ -77,6 +79,18 @@ fn attempt_ended(attempt: &AttemptEnded, options: HumanStyle) -> Line {
             }
         }
         NextStep::Interrupted(signal) => line.part(PLAIN, format_args!("  interrupted by {}", SignalName(*signal))),
+    }
+}
+
+impl AttemptEnded {
+    /// Returns whether the attempt reached the `--until` outcome, even if it must do so again.
+    fn succeeded(&self) -> bool {
+        matches!(self.next, NextStep::Done | NextStep::Retry { repeat_success: true, .. })
+    }
+
+    /// Returns the color of its result.
+    pub(super) fn style(&self) -> Style {
+        if self.succeeded() { GREEN } else { RED }
     }
 }
 

@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use stagger_core::Instant;
 
@@ -11,6 +12,7 @@ use super::super::args::{LogFormat, RunArgs};
 use super::super::fd;
 use super::event::Event;
 use super::human::HumanStyle;
+use super::json::RunId;
 use super::status_line::{Activity, StatusLine};
 use super::{human, json, key_value};
 use crate::output::error::CliError;
@@ -37,13 +39,17 @@ struct LogFile {
     has_failed: bool,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 enum LogStyle {
     Human(HumanStyle),
-    KeyValue,
-    Json,
+    KeyValue {
+        color: bool,
+    },
+    Json(RunId),
     /// Only warnings.
-    Off,
+    Off {
+        color: bool,
+    },
 }
 
 impl Logger {
@@ -53,16 +59,17 @@ impl Logger {
             Ok(LogFile { file, path: path.clone(), has_failed: false })
         };
         let file = args.log_file.as_ref().map(open).transpose()?;
+        let color = file.is_none() && term.stderr.color;
         let style = match args.log {
-            _ if args.quiet => LogStyle::Off,
-            LogFormat::Off => LogStyle::Off,
-            LogFormat::Json => LogStyle::Json,
+            _ if args.quiet => LogStyle::Off { color },
+            LogFormat::Off => LogStyle::Off { color },
+            LogFormat::Json => LogStyle::Json(RunId::random()),
             LogFormat::Human if file.is_none() && term.stderr.tty => {
-                LogStyle::Human(HumanStyle { color: term.stderr.color, utf8: term.utf8, verbose: args.verbose })
+                LogStyle::Human(HumanStyle { color, utf8: term.utf8, verbose: args.verbose })
             }
-            LogFormat::Human => LogStyle::KeyValue,
+            LogFormat::Human => LogStyle::KeyValue { color },
         };
-        let live = match style {
+        let live = match &style {
             LogStyle::Human(style) if term.stderr.redraws => Some(StatusLine::new(style.utf8)),
             _ => None,
         };
@@ -70,8 +77,8 @@ impl Logger {
     }
 
     pub(in crate::run) fn log(&mut self, event: &Event<'_>) {
-        match self.style {
-            LogStyle::Human(style) => {
+        match &self.style {
+            &LogStyle::Human(style) => {
                 if let Some(line) = human::line(event, style) {
                     let text = line.render(terminal::stderr_width(), style.color);
                     self.clear();
@@ -79,11 +86,14 @@ impl Logger {
                     self.write(&format!("{fresh}{text}\n"));
                 }
             }
-            LogStyle::KeyValue => self.write_line(key_value::line(event, self.verbose)),
-            LogStyle::Json => self.write_line(json::line(event)),
-            LogStyle::Off => {
+            &LogStyle::KeyValue { color } => {
+                self.write_line(key_value::line(event, self.verbose).map(|line| line.render(usize::MAX, color)));
+            }
+            LogStyle::Json(run) => self.write_line(json::line(event, run, SystemTime::now())),
+            &LogStyle::Off { color } => {
                 let warning = Some(event).filter(|event| matches!(event, Event::Warning { .. }));
-                self.write_line(warning.and_then(|event| key_value::line(event, self.verbose)));
+                let line = warning.and_then(|event| key_value::line(event, self.verbose));
+                self.write_line(line.map(|line| line.render(usize::MAX, color)));
             }
         }
     }
