@@ -1,5 +1,6 @@
 //! Section E: budgets, breakers and hedging, on one thread and shared by two.
 
+mod admission;
 mod floor;
 #[cfg(feature = "peers")]
 mod peers;
@@ -14,6 +15,7 @@ pub(crate) fn cases() -> Vec<Case> {
     [
         floor::cases(),
         stagger::cases(),
+        admission::cases(),
         #[cfg(feature = "peers")]
         peers::cases(),
     ]

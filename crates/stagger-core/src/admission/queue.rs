@@ -202,10 +202,15 @@ impl Admission {
     fn reassignable(&self, now: u64) -> Option<[u64; 2]> {
         let line = self.line.load(Ordering::Acquire);
         let limit = now.saturating_add(self.ahead).checked_sub(self.exclusive)?;
+        let reassigned = self.reassigned.load(Ordering::Relaxed);
+        // The usual case, without a division: `last` is at most `limit`.
+        if reassigned > limit {
+            return None;
+        }
         let intervals = line.saturating_sub(limit).div_ceil(self.interval).max(1);
         let last = line.checked_sub(intervals.saturating_mul(self.interval))?;
         let burst = self.ahead.saturating_add(self.interval);
-        let from = self.reassigned.load(Ordering::Relaxed).max(limit.saturating_add(1).saturating_sub(burst));
+        let from = reassigned.max(limit.saturating_add(1).saturating_sub(burst));
         let first = last - last.checked_sub(from)? / self.interval * self.interval;
         Some([first / self.interval, last / self.interval])
     }
