@@ -121,6 +121,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::workspace::list;
 
     const LOWEST: Version = Version { major: 1, minor: 85 };
 
@@ -148,5 +149,27 @@ mod tests {
     fn an_exception_for_a_feature_that_does_not_exist_is_an_error() {
         let error = Plan::of(&package("1.85", &["sse"], &json!({ "tonik": "1.88" })), LOWEST).err().unwrap();
         assert_eq!(error.to_string(), "a: [package.metadata.rust-version] names no feature: tonik");
+    }
+
+    #[test]
+    fn every_feature_whose_dependency_needs_a_newer_compiler_is_listed_with_its_version() {
+        let metadata = Shell::cargo("metadata --locked --format-version 1").output().unwrap();
+        let metadata: serde_json::Value = serde_json::from_str(&metadata).unwrap();
+        let needed = |name: &str| {
+            let packages = list(&metadata["packages"]).filter(|package| package["name"] == name);
+            packages.map(|package| text(&package["rust_version"])).min().unwrap_or_default()
+        };
+        for package in Workspace::here().unwrap().published() {
+            let Some(declared) = package.rust_version.as_deref().and_then(Version::parse) else { continue };
+            for (feature, enabled) in package.manifest("features").as_object().into_iter().flatten() {
+                for dependency in list(enabled).filter_map(|enabled| enabled.as_str()?.strip_prefix("dep:")) {
+                    let needed = needed(dependency);
+                    if Version::parse(&needed).is_some_and(|needed| needed > declared) {
+                        let listed = text(&package.manifest("metadata")["rust-version"][feature]);
+                        assert_eq!(listed, needed, "feature {feature} of {}, because of {dependency}", package.name);
+                    }
+                }
+            }
+        }
     }
 }
