@@ -85,14 +85,19 @@ impl Child {
     /// one of them (`sudo`).
     pub(super) fn signal(&mut self, signal: Signal, reach: Reach) -> io::Result<()> {
         let root = (!self.reaped).then_some(self.pid);
-        if (reach == Reach::All || self.group == ProcessGroup::Shared) && !self.descendants.is_known_empty() {
+        if reach == Reach::All || self.group == ProcessGroup::Shared {
+            if self.reaped && self.descendants.is_known_empty() {
+                return Ok(());
+            }
             self.descendants.refresh(root);
         }
         let send = |pid| ignore_missing(kill_process(pid, signal));
         match (self.group, reach) {
             (ProcessGroup::Own, Reach::Job) => ignore_missing(kill_process_group(self.pid, signal)),
             (ProcessGroup::Own, Reach::All) => {
-                let job = ignore_missing(kill_process_group(self.pid, signal));
+                // The ID of a group whose last process was reaped may belong to another one by now.
+                let is_left = root.is_some() || self.descendants.may_have_member_in(self.pid);
+                let job = if is_left { ignore_missing(kill_process_group(self.pid, signal)) } else { Ok(()) };
                 self.descendants.members_outside(self.pid).map(send).fold(job, Result::and)
             }
             // It shares stagger's process group, which may contain unrelated processes (`stagger run … | less`).

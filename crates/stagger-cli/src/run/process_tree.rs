@@ -102,6 +102,11 @@ impl ProcessTree {
         self.members.keys().filter_map(|&pid| Pid::from_raw(pid))
     }
 
+    /// Returns whether a descendant found last is in `group`; `true` if none was found, because the system may not tell.
+    pub(super) fn may_have_member_in(&self, group: Pid) -> bool {
+        self.members.is_empty() || self.members.values().any(|p| p.group == raw(group))
+    }
+
     /// Returns the descendants found last that are outside of `group`.
     pub(super) fn members_outside(&self, group: Pid) -> impl Iterator<Item = Pid> {
         let outside = self.members.values().filter(move |p| p.group != raw(group));
@@ -195,9 +200,9 @@ mod tests {
         let mut tree = tree(Some(5), &[]);
         let group = Pid::from_raw(10).unwrap();
         tree.update(Some(10), &[Process { group: 10, ..process(11, 10) }]);
-        assert_eq!(tree.members_outside(group).count(), 0);
+        assert_eq!((tree.members_outside(group).count(), tree.may_have_member_in(group)), (0, true));
         tree.update(Some(10), &[Process { group: 11, ..process(11, 10) }]);
-        assert_eq!(tree.members_outside(group).count(), 1);
+        assert_eq!((tree.members_outside(group).count(), tree.may_have_member_in(group)), (1, false));
     }
 
     #[test]
