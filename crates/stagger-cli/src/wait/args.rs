@@ -24,8 +24,8 @@ pub(crate) struct WaitArgs {
     #[arg(long, help_heading = "Targets")]
     pub(crate) any: bool,
 
-    /// Wait for the opposite: the port refuses connections, the file is away, the URL has another status or cannot be
-    /// reached, the command fails. An attempt without an answer proves neither
+    /// Wait for the opposite: the port refuses connections, the file is away, the URL has another status or its port
+    /// refuses connections, the name does not exist, the command fails. An attempt without an answer proves neither
     #[arg(long, help_heading = "Targets")]
     pub(crate) gone: bool,
 

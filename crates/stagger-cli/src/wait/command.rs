@@ -16,9 +16,14 @@ use crate::output::write::say;
 const NOT_EXECUTABLE: u8 = 126;
 const NOT_FOUND: u8 = 127;
 
+/// The most threads that look up names, look at files and wait for processes: one that is stuck is given up by its attempt,
+/// but does not end.
+const MOST_THREADS: usize = 64;
+
 pub(crate) fn run(args: &WaitArgs, term: &Term) -> Result<ExitCode, CliError> {
     let settings = Settings::new(args)?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_all().max_blocking_threads(MOST_THREADS).build();
     let runtime = runtime.map_err(|error| CliError::io("cannot start to wait", error))?;
     let verdict = runtime.block_on(wait(&settings, term));
     // A lookup of a name, or a file system, may not answer for a long time.

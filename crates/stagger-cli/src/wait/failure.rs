@@ -66,7 +66,7 @@ impl Failure {
     pub(super) fn io(error: &io::Error) -> Self {
         match error.kind() {
             ErrorKind::ConnectionRefused => Self::new("connection refused"),
-            ErrorKind::ConnectionReset => Self::new("connection reset"),
+            ErrorKind::ConnectionReset => Self::unknown("connection reset"),
             ErrorKind::TimedOut => Self::unknown("connection timed out"),
             ErrorKind::NotFound => Self::new("does not exist"),
             ErrorKind::PermissionDenied => Self::unknown("permission denied"),
@@ -79,7 +79,7 @@ impl Failure {
     pub(super) fn request(host: &str, error: &reqwest::Error) -> Self {
         let chain: Vec<_> = links(error).collect();
         if let Some(tls) = chain.iter().find_map(|link| link.downcast_ref::<rustls::Error>()) {
-            let failure = Self::new(format!("TLS: {tls}"));
+            let failure = Self::unknown(format!("TLS: {tls}"));
             return if matches!(tls, rustls::Error::InvalidCertificate(_)) { failure.permanent() } else { failure };
         }
         let last = chain.last().copied();
@@ -94,7 +94,7 @@ impl Failure {
             return Self::io(io);
         }
         let texts: Vec<_> = chain.iter().skip(1).map(ToString::to_string).collect();
-        Self::new(if texts.is_empty() { "the request failed".to_owned() } else { texts.join(": ") })
+        Self::unknown(if texts.is_empty() { "the request failed".to_owned() } else { texts.join(": ") })
     }
 
     /// Returns how the driver classifies it. A delay that a server asks for is bounded by `max_hint`, because a longer one

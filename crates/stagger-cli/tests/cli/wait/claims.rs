@@ -230,6 +230,8 @@ fn an_untrusted_certificate_is_the_reason() {
     once(&[&url]).exits(124).says("TLS: invalid peer certificate");
     once(&["--fail-fast", &url]).exits(1);
     once(&["--insecure", &url]).exits(0);
+    // The server is there.
+    once(&["--gone", &url]).exits(124);
     let empty = files.write("empty.pem", "");
     once(&["--cacert", empty.to_str().unwrap(), &url]).exits(125).says("no certificate in PEM form");
 }
