@@ -275,7 +275,7 @@ mod tests {
             ("backoff = \"exponential\"\n\n  bsae = \"1s\"\n", Some("line 3, column 3")),
             ("base = \"1s\"\nretries = 3\n", Some("line 2, column 11")),
             ("base = \"1s\"\nbackoff = \"expo\"\n", Some("line 2, column 11")),
-            ("{\n\"base\": \"1s\",\n\"cap\": \"foo\"}", Some("line 3 column 12")),
+            ("{\n\"base\": \"1s\",\n\"cap\": \"foo\"}", Some("line 3 column 13")),
             ("base = \"2s\"\ncap = \"1s\"\n", None),
         ] {
             fs::write(&path, text).unwrap();

@@ -13,6 +13,8 @@ mod advise;
 mod check;
 #[path = "cli/command_line.rs"]
 mod command_line;
+#[path = "cli/completions.rs"]
+mod completions;
 #[path = "cli/descendants.rs"]
 mod descendants;
 #[path = "cli/drill.rs"]
@@ -33,6 +35,8 @@ mod init;
 mod logging;
 #[path = "cli/nested.rs"]
 mod nested;
+#[path = "cli/peers.rs"]
+mod peers;
 #[path = "cli/plan.rs"]
 mod plan;
 #[path = "cli/results.rs"]
@@ -55,5 +59,7 @@ mod terminal;
 mod time_limit;
 #[path = "cli/timeout.rs"]
 mod timeout;
+#[path = "cli/tips.rs"]
+mod tips;
 #[path = "cli/wait/mod.rs"]
 mod wait;

@@ -13,7 +13,7 @@ struct Package {
     debian: &'static str,
 }
 
-const PACKAGES: [Package; 14] = [
+const PACKAGES: [Package; 19] = [
     // The tests render the man page.
     Package { programs: &["man"], debian: "man-db" },
     Package { programs: &["groff"], debian: "groff-base" },
@@ -35,6 +35,13 @@ const PACKAGES: [Package; 14] = [
     // The tests run them under `stagger run`.
     Package { programs: &["curl"], debian: "curl" },
     Package { programs: &["wget"], debian: "wget" },
+    // The tests of completions ask these shells.
+    Package { programs: &["/usr/share/bash-completion/bash_completion"], debian: "bash-completion" },
+    Package { programs: &["fish"], debian: "fish" },
+    Package { programs: &["zsh"], debian: "zsh" },
+    // Programs that `stagger run` is compared with.
+    Package { programs: &["parallel"], debian: "parallel" },
+    Package { programs: &["retry"], debian: "retry" },
     // Run third-party WebSocket servers.
     Package { programs: &["node"], debian: "nodejs" },
     Package { programs: &["python3"], debian: "python3" },

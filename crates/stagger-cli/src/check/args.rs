@@ -19,7 +19,7 @@ Examples:
   stagger check socket.io --for reconnecting --clients 10k --capacity 500/s
   stagger check -n 8 -d 100ms --rps 2k/s --layers 2
   stagger check -n 4 -d 100ms --for near --rps 900/s \\
-      --capacity 1000/s --budget=tokens
+        --capacity 1000/s --budget=tokens
   stagger check --log run.ndjson",
     after_help = "\
 A rule that needs a fact about the deployment is skipped unless its flag is given. Figures are forecasts computed \

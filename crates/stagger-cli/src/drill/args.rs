@@ -11,7 +11,7 @@ Examples:
   stagger drill
   stagger drill --clients 500 --compare 'socket.io,ours: exponential base=1s'
   stagger drill --url ws://127.0.0.1:9000/feed --capacity 500/s \\
-      --restart-cmd 'systemctl restart feed'",
+        --restart-cmd 'systemctl restart feed'",
     after_help = "\
 Without arguments, runs three policies with 3,000 clients each, which takes half a minute.
 

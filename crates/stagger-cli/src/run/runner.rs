@@ -137,7 +137,8 @@ impl<'a> Runner<'a> {
         let outcome = released.map_err(|error| CliError::io("cannot write the command's output", error))?;
         if !matches!(outcome, AttemptOutcome::Success | AttemptOutcome::Interrupted(_)) {
             let written = position.zip(stdout_position()).map_or(0, |(before, now)| now.saturating_sub(before));
-            let retries = matches!(outcome, AttemptOutcome::Retry { .. } | AttemptOutcome::RepeatSuccess);
+            let retries = matches!(outcome, AttemptOutcome::Retry { .. } | AttemptOutcome::RepeatSuccess)
+                && count.max.is_none_or(|max| count.n < max.get());
             self.note_partial_output(written.max(finished.stdout.bytes_seen), retries, context);
         }
         let http_status = http.http_status.map(|status| status.as_u16());

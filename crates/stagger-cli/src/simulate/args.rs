@@ -18,9 +18,9 @@ Examples:
   stagger simulate --compare 'socket.io,ours: exponential base=1s spread=10s'
   stagger simulate fluid --clients 50M --capacity 100k/s -n inf -o storm.html
   stagger simulate outage -n 2 --capacity 300/s --down 10s --backlog 600 \\
-      --sweep rate=100,140,160
+        --sweep rate=100,140,160
   stagger simulate outage -n 4 -d 100ms \\
-      --guards 'none, tokens capacity=100+breaker'",
+        --guards 'none, tokens capacity=100+breaker'",
     after_help = "\
 Settings of guards:
   tokens        capacity, initial, cost, transient-cost, throttled-cost,

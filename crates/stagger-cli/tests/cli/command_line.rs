@@ -12,6 +12,7 @@ fn usage_errors_of_run_exit_with_125() {
         &["retry", "--stdin", "sideways", "--", "true"],
         &["--color", "never", "run", "--consecutive", "0", "--", "true"],
         &["run", "--quiet", "--verbose", "--", "true"],
+        &["run", "--quiet", "--log", "json", "--", "true"],
         &["run", "--log-file", "/no/such/directory/log", "--", "true"],
         &["run", "--report", "/no/such/directory/report", "--", "true"],
     ] {
@@ -45,12 +46,12 @@ fn errors_for_invalid_values_include_the_fix() {
         (&["-p", "exponential base=1s base=2s"], "`base` is set twice; keep one of them"),
         (&["-p", "zero base=1s"], "leave it out, or choose another backoff"),
         (&["-p", "@/no/such/file"], "--policy: cannot read /no/such/file: No such file"),
-        (&["--timeout", "x"], "--timeout: `x` has a unit that is not known; use ns"),
+        (&["--timeout", "x"], "--timeout: `x` is not a length of time; write it like 500ms"),
         (&["--timeout", "0s"], "--timeout: no command ends within 0s; use a longer time, or inf for no limit"),
         (&["--consecutive", "3", "-n", "2"], "--consecutive: 3 attempts in a row need --max-attempts 3 or more, not 2"),
         (&["-p", "uniform 1s..3s"], "--policy: `1s..3s` has no name; write it as range=1s..3s"),
         (&["-p", "Cargo.toml"], "--policy: `Cargo.toml` is a file; write it as @Cargo.toml"),
-        (&["--kill-after", "x"], "--kill-after: `x` has a unit that is not known; use ns"),
+        (&["--kill-after", "x"], "--kill-after: `x` is not a length of time; write it like 500ms"),
         (
             &["--signal", "SIGNOTHING"],
             "--signal: unknown signal `SIGNOTHING`; use a name or number like TERM, INT or 9",

@@ -1,6 +1,6 @@
 //! Rules for the help texts and manual pages of all subcommands.
 
-use crate::support::{said, stagger};
+use crate::support::{said, see, stagger};
 
 /// Words that leave the subject of a sentence open, and negations that have a plain form.
 const AVOIDED: &str = r"(?i)\b(who|whoever|whom|nobody|somebody|everybody|is no|are no|is none)\b";
@@ -67,8 +67,130 @@ fn every_flag_has_help() {
         let mut count = 0;
         for pair in lines.windows(2).filter(|pair| is_flag(pair[0])) {
             count += 1;
-            assert!(pair[1].starts_with("          ") && !pair[1].trim().is_empty(), "{}: {}", args.join(" "), pair[0]);
+            // Short lists have the flag and its help in one line.
+            let help = pair[0].trim().split_once("  ").map_or(pair[1], |(_, help)| help);
+            let follows = help == pair[1] && pair[1].starts_with("          ");
+            assert!(!help.trim().is_empty() && (follows || help != pair[1]), "{}: {}", args.join(" "), pair[0]);
         }
         assert!(count >= 3, "{}: {count} flags", args.join(" "));
     }
+}
+
+/// A flag list ends with the global options; the task and its examples come first.
+#[test]
+fn help_begins_with_the_task_and_ends_with_the_global_options() {
+    for mut args in subcommands() {
+        let name = args.join(" ");
+        args.push("--help".to_owned());
+        let text = said(&mut stagger(&args));
+        let at = |what: &str| text.find(what).unwrap_or_else(|| panic!("{name}: no {what} in {text}"));
+        let headings: Vec<_> = text.lines().filter(|line| line.ends_with(':') && !line.starts_with(' ')).collect();
+        let flags: Vec<_> = headings
+            .iter()
+            .filter(|heading| {
+                !heading.starts_with("Exit") && !heading.starts_with("Env") && !heading.starts_with("Settings")
+            })
+            .collect();
+        assert_eq!(flags.last(), Some(&&"Global options:"), "{name}: {headings:?}");
+        assert!(at("--color") > at("Global options:"), "{name}");
+        if !["man", "completions"].contains(&&*name) {
+            assert_eq!(headings[0], "Examples:", "{name}");
+            assert!(at("Usage:") < at("Examples:"), "{name}");
+        }
+    }
+}
+
+#[test]
+fn examples_are_short_enough_for_80_columns() {
+    for (args, text) in pages().into_iter().filter(|(args, _)| args.first().is_none_or(|arg| arg != "man")) {
+        let examples = text.lines().skip_while(|line| *line != "Examples:").skip(1).take_while(|line| !line.is_empty());
+        for line in examples {
+            assert!(line.chars().count() <= 78, "{}: {line}", args.join(" "));
+        }
+    }
+}
+
+/// A line that is broken in the source and wrapped again by the terminal has a short rest.
+#[test]
+fn wrapped_help_has_no_ragged_lines() {
+    for mut args in subcommands() {
+        args.push("--help".to_owned());
+        for columns in [80, 100] {
+            let text = said(stagger(&args).env("COLUMNS", columns.to_string()));
+            // What follows in the help of `run` is laid out for the manual page.
+            let lines: Vec<&str> =
+                text.lines().take_while(|line| args[0] != "run" || *line != "Exit status:").collect();
+            for pair in lines.windows(2) {
+                let indent = |line: &str| line.len() - line.trim_start().len();
+                // Tables and lists are laid out in the source.
+                let is_prose =
+                    |line: &str| !line.trim().contains("  ") && !line.trim_start().starts_with(['-', '$', '#']);
+                let continues = pair[1].trim_start().starts_with(|c: char| c.is_ascii_lowercase());
+                if pair.iter().any(|line| line.is_empty() || !is_prose(line))
+                    || !continues
+                    || indent(pair[0]) != indent(pair[1])
+                    || pair[0].starts_with("  stagger")
+                    || pair[1].trim_start().starts_with("stagger ")
+                {
+                    continue;
+                }
+                let word = pair[1].split_whitespace().next().unwrap_or_default();
+                let joined = pair[0].chars().count() + 1 + word.chars().count();
+                assert!(joined > columns - 1, "{} at {columns}:\n{}\n{}", args.join(" "), pair[0], pair[1]);
+            }
+        }
+    }
+}
+
+/// Wordings of earlier versions, with what replaced them.
+const REWORDED: &[(&str, &str, &str)] = &[
+    ("--help", "say how to mend it", "Find what could turn a policy into a retry storm, and suggest fixes"),
+    ("run --help", "Ceiling of", "Upper bound of the first delay"),
+    ("run --help", "grows beyond this", "Upper bound for every delay"),
+    ("run --help", "How often to try in all", "Maximum number of attempts, including the first"),
+    ("run --help", "How attempts are told", "Log format: for humans, JSON lines, or none"),
+    ("run --help", "standard input is none", "even though standard input is not a terminal"),
+    ("run --help", "worth another attempt", "Outcomes to retry"),
+    ("run --help", "that is wanted", "Outcome to wait for"),
+    ("run --help", "was healthy", "Treat an attempt that ran at least this long as healthy"),
+    ("run --help", "is sent first", "Signal sent to a command that has timed out"),
+    ("run --until fial -- true", "is no result", "unknown outcome `fial`; use exit codes"),
+    ("run --signal FOO -- true", "is no signal", "unknown signal `FOO`"),
+    ("run --help", "makes no sense", "usage error"),
+    ("plan --help", "makes no sense", "usage error"),
+    ("check --help", "makes no sense", "usage error"),
+    ("simulate --help", "makes no sense", "usage error"),
+    ("drill --help", "makes no sense", "usage error"),
+    ("simulate --help", "gives the same files", "The same seed produces the same files"),
+    ("check --help", "are meant", "rules whose findings are suppressed"),
+    ("check --help", "speak", "A rule that needs a fact about the deployment is skipped"),
+    ("advise --for reconnecting --clients 10k --no-input", "want jitter", "jitter and a spread are required"),
+    ("advise --for far --no-input", "is not guessed", "not specified"),
+    ("drill --help", "under real clients", "Kill a real server while real clients are connected"),
+    ("simulate --help", "underway", "One-way network latency"),
+    ("run --help", "Draw no live line", "Do not draw the live status line, even on a terminal"),
+    ("run --help", "Tell the policy", "Also log the policy, the seed and the start of each attempt"),
+    ("simulate --help", "set apart by commas", "Comma-separated"),
+    ("run --retry-on 7 -- false", "has no 1", "reason=not-retry-on"),
+];
+
+#[test]
+fn help_and_messages_are_worded_in_the_terms_of_the_field() {
+    for (line, old, new) in REWORDED {
+        let seen = see(stagger(line.split(' ')).env("COLUMNS", "200"));
+        let text = (seen.stdout + &seen.stderr).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(!text.contains(old), "{line}: {old:?} in {text}");
+        assert!(text.contains(new), "{line}: no {new:?} in {text}");
+    }
+}
+
+#[test]
+fn a_manual_page_has_a_date_and_a_synopsis_with_values() {
+    let page = said(stagger(["man", "run"]).env("SOURCE_DATE_EPOCH", "1767225600"));
+    assert!(page.contains(".TH stagger-run 1 2026-01-01 \"stagger "), "{page}");
+    assert!(page.contains(r"[\fB\-t\fR|\fB\-\-timeout\fR \fIDUR\fR]"), "{page}");
+    assert!(page.contains(r"\fICOMMAND\fR...") && page.contains(".SH EXAMPLES"), "{page}");
+    let today = said(stagger(["man"]).env_remove("SOURCE_DATE_EPOCH"));
+    let date = regex::Regex::new(r"(?m)^\.TH stagger 1 \d{4}-\d\d-\d\d ").unwrap();
+    assert!(date.is_match(&today), "{today}");
 }

@@ -22,7 +22,7 @@ fn success_on_the_first_attempt_is_not_logged() {
 
 #[test]
 fn without_a_terminal_attempts_are_logged_as_key_value() {
-    let seen = see(&mut run_script(&["--seed", "1"], ONCE));
+    let seen = see(&mut run_script(&["-O", "--seed", "1"], ONCE));
     let pattern = regex::Regex::new(
         r"^stagger: attempt=1/5 result=exit:7 took=[0-9.]+s next=[0-9.]+s\nstagger: attempt=2/5 result=ok took=[0-9.]+s total=[0-9.]+s waited=[0-9.]+s\n$",
     );
@@ -31,7 +31,7 @@ fn without_a_terminal_attempts_are_logged_as_key_value() {
 
 #[test]
 fn json_has_one_object_per_line_with_its_schema() {
-    let seen = see(&mut run_script(&["--log", "json", "--seed", "8819"], ONCE));
+    let seen = see(&mut run_script(&["-O", "--log", "json", "--seed", "8819"], ONCE));
     let lines = lines(&seen.stderr);
     assert!(lines.iter().all(|line| line["schema"] == "stagger.run/1"), "{lines:#?}");
     assert!(lines.iter().all(|line| line["run"] == lines[0]["run"] && line["run"].is_string()), "{lines:#?}");
@@ -111,7 +111,7 @@ fn verbose_logs_the_policy_the_seed_and_each_start() {
 fn log_file_receives_the_log() {
     let files = Files::new();
     let log = files.write("log", "before\n");
-    let seen = see(run(["--log-file"]).arg(&log).args(["--", "sh", "-c", ONCE]));
+    let seen = see(run(["-O", "--log-file"]).arg(&log).args(["--", "sh", "-c", ONCE]));
     assert_eq!(seen.exits(0).stderr, "");
     let log = fs::read_to_string(log).unwrap();
     assert!(

@@ -222,3 +222,21 @@ fn output_of_failed_attempts_in_a_file_is_noted_once() {
     let seen = see(&mut run_script(&["-n", "3", "--stop-if-stdout", "x"], script));
     seen.exits(0).prints("123451234512345").says(NOTE);
 }
+
+#[test]
+fn the_reader_of_a_pipe_is_told_of_the_output_of_failed_attempts_once() {
+    const PIPE: &str = "note: standard output is a pipe: its reader also receives what failed attempts write; use -O";
+    let seen = see(&mut run_script(&["-n", "3"], "echo partial; exit 1"));
+    seen.exits(1).says(PIPE).prints("partial\npartial\npartial\n");
+    assert_eq!(seen.stderr.matches("note:").count(), 1, "{seen:#?}");
+    // Nothing of this is the case with -O, without a retry, and without output, where that is known.
+    for (flags, script) in [
+        (&["-n", "3", "-O"][..], "echo partial; exit 1"),
+        (&["-n", "1"], "echo partial; exit 1"),
+        (&["-n", "3", "-q"], "echo partial; exit 1"),
+        (&["-n", "3"], "echo done"),
+        (&["-n", "3", "--retry-if-stdout", "partial"], "exit 1"),
+    ] {
+        see(&mut run_script(flags, script)).is_silent_about("is a pipe");
+    }
+}
