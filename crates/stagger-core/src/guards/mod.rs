@@ -5,3 +5,5 @@ pub mod breaker;
 #[cfg(target_has_atomic = "64")]
 pub mod budget;
 pub mod guard;
+#[cfg(target_has_atomic = "64")]
+mod shards;

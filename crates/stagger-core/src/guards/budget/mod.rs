@@ -44,7 +44,6 @@ mod control;
 mod controlled;
 mod error;
 mod lifetime;
-mod shards;
 mod slots;
 mod spent;
 mod success_rate;
