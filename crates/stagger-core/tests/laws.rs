@@ -15,6 +15,7 @@ mod laws {
     mod hedging;
     mod meanings;
     mod profiles;
+    mod quiet;
     mod random;
     mod reconnect;
     mod support;

@@ -9,5 +9,6 @@ mod loom {
     mod controlled;
     mod keyed;
     mod latencies;
+    mod quiet;
     mod support;
 }

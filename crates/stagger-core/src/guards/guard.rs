@@ -4,6 +4,7 @@ use core::cell::Cell;
 use core::fmt;
 use core::time::Duration;
 
+pub use super::turn::{LimiterPermit, Turn};
 use crate::numbers::instant::Instant;
 use crate::numbers::words::words;
 pub use crate::outcome::ServerHealth;
@@ -163,6 +164,52 @@ pub trait Breaker: fmt::Debug + Send + Sync {
     }
 }
 
+/// A guard that says when an attempt may start: now, after a wait, or not at all.
+///
+/// A call [asks](Self::admit) when an attempt is about to start. If it is told to wait, it waits and asks again with the
+/// permit that it received, which is its place among the waiting calls. Each permit is settled exactly once: by
+/// [`record`](Self::record) with the outcome of the attempt, or by [`release`](Self::release) if the attempt was not made.
+/// Calls that never ask can still record outcomes, with [`LimiterPermit::NONE`].
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not limit when attempts start",
+    label = "expected a type that implements `Limiter`, such as `QuietPeriod`"
+)]
+pub trait Limiter: fmt::Debug + Send + Sync {
+    /// Asks to start an attempt now. `permit` is [`LimiterPermit::NONE`] at first, and then the permit of the last answer.
+    /// An attempt that cannot start by `latest` is rejected at once.
+    fn admit(&self, permit: LimiterPermit, latest: Option<Instant>, now: &dyn Now) -> Turn;
+
+    /// Returns whether an attempt that is due `after` from now and must start by `latest` would certainly be rejected.
+    /// Changes nothing.
+    fn would_reject(&self, after: Duration, latest: Option<Instant>, now: &dyn Now) -> bool;
+
+    /// Records the outcome of the attempt that `permit` was granted for.
+    fn record(&self, permit: LimiterPermit, outcome: &Outcome, now: &dyn Now);
+
+    /// Releases the permit of a call that no longer waits, or of an attempt that was not made.
+    fn release(&self, permit: LimiterPermit);
+
+    /// Returns how long a call that asked now would wait; zero if it could start. Changes nothing.
+    fn retry_in(&self, now: &dyn Now) -> Duration;
+
+    /// Returns whether the limiter has nothing to remember: a new one with the same settings would hold no call that this
+    /// one would not, now or after the same further outcomes. A collection of limiters by key can then replace it.
+    /// Default: false.
+    fn is_at_rest(&self, now: &dyn Now) -> bool {
+        let _ = now;
+        false
+    }
+
+    /// Returns a new limiter with the same settings, for clients that have one per target; `None` (the default) if the
+    /// targets are to share this one.
+    fn fresh(&self) -> Option<Self>
+    where
+        Self: Sized,
+    {
+        None
+    }
+}
+
 words! {
     /// Whether the rejections of a breaker are enforced.
     #[derive(Default)]
@@ -220,22 +267,24 @@ impl BreakerPermit {
     pub const NONE: Self = Self(0);
 }
 
-/// The permits of both guards for one attempt.
+/// The permits of all guards for one attempt.
 ///
 /// The driver holds them between [`begin`](crate::machine::RetryMachine::begin) and
-/// [`decide`](crate::machine::RetryMachine::decide), and between `decide` and the next `begin`. A driver that drops a
-/// call settles them with [`Guards::release`] after `decide`, with [`Guards::abandon`] during the attempt, and with
+/// [`decide`](crate::machine::RetryMachine::decide), between `decide` and the next `begin`, and while it waits for its
+/// [`turn`](crate::machine::RetryMachine::turn). A driver that drops a call settles them with [`Guards::release`] after `decide`, with [`Guards::abandon`] during the attempt, and with
 /// [`Guards::release_begun`] between `begin` and an attempt that is not made.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "a permit that is not handed on is never settled"]
 pub struct Permits {
     pub(crate) budget: BudgetPermit,
     pub(crate) breaker: BreakerPermit,
+    pub(crate) quiet: LimiterPermit,
 }
 
 impl Permits {
     /// No permits: what the first `begin` of a call receives.
-    pub const NONE: Self = Self { budget: BudgetPermit::NONE, breaker: BreakerPermit::NONE };
+    pub const NONE: Self =
+        Self { budget: BudgetPermit::NONE, breaker: BreakerPermit::NONE, quiet: LimiterPermit::NONE };
 
     /// Takes the permits out of `slot`, leaving [`NONE`](Self::NONE).
     pub const fn take(slot: &mut Self) -> Self {
@@ -279,6 +328,8 @@ pub struct Guards<'a> {
     pub budget: Option<&'a dyn Budget>,
     /// The circuit breaker, if there is one.
     pub breaker: Option<&'a dyn Breaker>,
+    /// The quiet period, if there is one. [`RetryMachine::turn`](crate::machine::RetryMachine::turn) asks it.
+    pub quiet: Option<&'a dyn Limiter>,
     /// Whether the call retries although an outer layer is already retrying.
     pub nested: NestedRetries,
 }
@@ -290,11 +341,11 @@ impl Default for Guards<'_> {
 }
 
 impl<'a> Guards<'a> {
-    /// Creates guards without a budget and without a breaker.
+    /// Creates guards without a budget, a breaker and a quiet period.
     #[inline]
     #[must_use]
     pub const fn none() -> Self {
-        Self { budget: None, breaker: None, nested: NestedRetries::Allow }
+        Self { budget: None, breaker: None, quiet: None, nested: NestedRetries::Allow }
     }
 
     /// Sets the budget.
@@ -313,6 +364,14 @@ impl<'a> Guards<'a> {
         self
     }
 
+    /// Sets the quiet period.
+    #[inline]
+    #[must_use]
+    pub const fn quiet(mut self, quiet: &'a dyn Limiter) -> Self {
+        self.quiet = Some(quiet);
+        self
+    }
+
     /// Sets whether the call retries although an outer layer is already retrying. Default: [`NestedRetries::Allow`].
     #[inline]
     #[must_use]
@@ -321,11 +380,11 @@ impl<'a> Guards<'a> {
         self
     }
 
-    /// Returns whether there is neither a budget nor a breaker. An outer layer may still be retrying.
+    /// Returns whether there is neither a budget nor a breaker nor a quiet period. An outer layer may still be retrying.
     #[inline]
     #[must_use]
     pub const fn is_unguarded(&self) -> bool {
-        self.budget.is_none() && self.breaker.is_none()
+        self.budget.is_none() && self.breaker.is_none() && self.quiet.is_none()
     }
 
     /// Returns whether the call leaves retries to an outer layer.
@@ -383,6 +442,9 @@ impl<'a> Guards<'a> {
         if let (Some(budget), true) = (self.budget, permits.budget != BudgetPermit::NONE) {
             budget.release(permits.budget);
         }
+        if let (Some(quiet), true) = (self.quiet, permits.quiet != LimiterPermit::NONE) {
+            quiet.release(permits.quiet);
+        }
     }
 
     /// Settles the permits of an attempt that was dropped before it completed.
@@ -394,11 +456,11 @@ impl<'a> Guards<'a> {
     /// Settles the permits of an attempt that the breaker admitted and that was not made.
     #[inline]
     pub fn release_begun(&self, permits: Permits, now: impl FnOnce() -> Instant) {
-        let Permits { budget, breaker: probe } = permits;
+        let Permits { budget, breaker: probe, quiet } = permits;
         if let Some(breaker) = self.breaker {
             breaker.record(probe, &Outcome::Cancelled, &Unread::new(now));
         }
-        self.release(Permits { budget, ..Permits::NONE });
+        self.release(Permits { budget, breaker: BreakerPermit::NONE, quiet });
     }
 
     /// Reports the outcome of an attempt to the guards (step 1 of the decision).
@@ -406,6 +468,9 @@ impl<'a> Guards<'a> {
     pub(crate) fn record(&self, permits: Permits, outcome: &Outcome, now: &dyn Now) {
         if let Some(breaker) = self.breaker {
             breaker.record(permits.breaker, outcome, now);
+        }
+        if let Some(quiet) = self.quiet {
+            quiet.record(permits.quiet, outcome, now);
         }
         let is_outer = self.nested == NestedRetries::ShareBudget && permits.budget == BudgetPermit::NONE;
         if let (Some(budget), false) = (self.budget, is_outer) {

@@ -1,4 +1,5 @@
-//! What calls share, and what can reject a retry: the interface of guards, budgets and the circuit breaker.
+//! What calls share, and what can reject or hold an attempt: the interface of guards, budgets, the circuit breaker and the
+//! quiet period.
 
 #[cfg(target_has_atomic = "64")]
 pub mod breaker;
@@ -6,4 +7,7 @@ pub mod breaker;
 pub mod budget;
 pub mod guard;
 #[cfg(target_has_atomic = "64")]
+pub mod quiet;
+#[cfg(target_has_atomic = "64")]
 mod shards;
+mod turn;

@@ -27,6 +27,16 @@ impl Shards {
         self.here().fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Adds one without a locked instruction, and returns the new count of this shard. Threads that share a shard can lose
+    /// additions.
+    #[inline]
+    pub(super) fn add_loosely(&self) -> u64 {
+        let here = self.here();
+        let count = here.load(Ordering::Relaxed).wrapping_add(1);
+        here.store(count, Ordering::Relaxed);
+        count
+    }
+
     /// Subtracts one. It may be from another shard than it was added to: only the sum is meaningful.
     #[inline]
     pub(super) fn take_back(&self) {

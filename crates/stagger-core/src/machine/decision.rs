@@ -73,6 +73,8 @@ words! {
         Exhausted = "exhausted",
         /// A blocking call would have had to wait, and as many threads as its retrier allows were asleep.
         Threads = "threads",
+        /// The server asked all calls to wait, and the client's own quiet period did not let this one wait so long.
+        Quiet = "quiet",
     }
     /// Every reason, in the order of declaration.
     pub const ALL;
@@ -96,6 +98,7 @@ impl fmt::Display for StopReason {
             Self::Cancelled => "cancelled",
             Self::Exhausted => "the schedule has no further delay",
             Self::Threads => "as many threads as allowed are asleep",
+            Self::Quiet => "the server asked all of this client's calls to wait longer than this one may",
         })
     }
 }
@@ -127,6 +130,7 @@ mod tests {
             "cancelled",
             "exhausted",
             "threads",
+            "quiet",
         ];
         assert_eq!(reasons, frozen);
     }

@@ -11,6 +11,7 @@ mod reconnect;
 mod retry;
 mod state;
 mod strategy;
+mod turn;
 mod unreachable;
 mod unrecorded;
 

@@ -1,7 +1,7 @@
 use core::num::NonZeroU32;
 use core::time::Duration;
 
-use crate::guards::guard::{Guards, NestedRetries, Now, Permits, Unread};
+use crate::guards::guard::{Guards, LimiterPermit, NestedRetries, Now, Permits, Unread};
 use crate::machine::decision::{Decision, DelaySource, StopReason};
 use crate::machine::state::{BEGUN, DECIDED, IN_FLIGHT, REPEATED, REPEATS, RetryState};
 use crate::machine::strategy::{RetryContext, Strategy};
@@ -29,7 +29,8 @@ pub(super) enum SpreadUse {
 ///
 /// 1. Call [`spread`](Self::spread) and wait for the duration that it returns, which is zero unless the policy has a
 ///    spread.
-/// 2. Call [`begin`](Self::begin). If it returns an error, stop.
+/// 2. Call [`turn`](Self::turn) until it returns zero, waiting for the durations that it returns before. It is zero at once
+///    unless there is a quiet period. Then call [`begin`](Self::begin). If either returns an error, stop.
 /// 3. Make the attempt, for at most [`remaining`](Self::remaining).
 /// 4. Call [`decide`](Self::decide). If it returns `Retry`, wait, and go to step 2.
 ///
@@ -48,12 +49,13 @@ pub(super) enum SpreadUse {
 /// | 7 | hint `DoNotRetry`, or longer than `max_hint`? | `Stop(Hint)` |
 /// | 8 | draw the delay, by the policy or the [strategy](Self::strategy), with the hint if there is one | the schedule advances |
 /// | 9 | would the retry start at the deadline or later, or after the limit (`elapsed + delay > max_elapsed`)? | `Stop(Deadline)`, `Stop(Elapsed)`, without sleeping |
-/// | 10 | would the breaker reject it then? | `Stop(Breaker)` |
+/// | 10 | would the breaker, or the quiet period, reject it then? | `Stop(Breaker)`, `Stop(Quiet)` |
 /// | 11 | does the budget reject the retry? | `Stop(Budget)` |
 /// | 12 | | `Retry` |
 ///
-/// `begin` asks the deadline first and the breaker second; `max_elapsed` limits only when a retry is decided on.
-/// `begin` and `decide` each read the clock at most once, and only if a limit or a guard needs the time.
+/// `begin` asks the deadline first and the breaker second; `max_elapsed` limits only when a retry is decided on, and how
+/// long a call waits for its turn. `turn`, `begin` and `decide` each read the clock at most once, and only if a limit or a
+/// guard needs the time.
 ///
 /// ```
 /// use core::time::Duration;
@@ -337,6 +339,9 @@ impl<'a> RetryMachine<'a> {
             let given = core::mem::replace(&mut permit.breaker, crate::guards::guard::BreakerPermit::NONE);
             breaker.record(given, &Outcome::NotProcessed, now);
         }
+        if let Some(quiet) = guards.quiet {
+            quiet.record(core::mem::replace(&mut permit.quiet, LimiterPermit::NONE), &Outcome::NotProcessed, now);
+        }
         self.state.flags |= REPEATED | REPEATS | DECIDED;
         Decision::Retry { after: Duration::ZERO, source: DelaySource::Transparent, permit }
     }
@@ -407,6 +412,9 @@ impl<'a> RetryMachine<'a> {
         }
         if guards.breaker.is_some_and(|breaker| breaker.would_reject(after, now)) {
             return Decision::Stop(StopReason::Breaker);
+        }
+        if guards.quiet.is_some_and(|quiet| quiet.would_reject(after, self.latest_start(), now)) {
+            return Decision::Stop(StopReason::Quiet);
         }
         let mut permit = Permits::NONE;
         if let Some(budget) = guards.budget {

@@ -1,0 +1,102 @@
+use core::time::Duration;
+
+use super::error::{QuietPeriodError, QuietPeriodProblem};
+use super::period::QuietPeriod;
+use super::snapshot::QuietMode;
+use crate::numbers::instant::nanos;
+
+/// Builds a [`QuietPeriod`]: its settings before they are checked. [`build`](Self::build) reports every problem at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "a builder does nothing until `build`"]
+pub struct QuietPeriodBuilder {
+    mode: QuietMode,
+    max: Duration,
+    max_wait: Option<Duration>,
+    max_waiting: u32,
+    probe_wait: Duration,
+}
+
+/// The checked settings, lengths in nanoseconds.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Settings {
+    pub(super) mode: QuietMode,
+    pub(super) max: u64,
+    pub(super) max_wait: Option<u64>,
+    pub(super) max_waiting: u32,
+    pub(super) probe_wait: u64,
+}
+
+const DAY: Duration = Duration::from_secs(86_400);
+/// A place in the order of waiting calls is a number of 32 bits, of which half must stay unused.
+pub(super) const MAX_WAITING: u32 = 1_000_000;
+
+impl QuietPeriodBuilder {
+    pub(super) const DEFAULT: Self = Self {
+        mode: QuietMode::Wait,
+        max: Duration::from_secs(300),
+        max_wait: None,
+        max_waiting: 1_024,
+        probe_wait: Duration::from_secs(30),
+    };
+
+    /// Sets whether calls wait, are rejected, or are only counted. Default: [`QuietMode::Wait`].
+    pub const fn mode(self, mode: QuietMode) -> Self {
+        Self { mode, ..self }
+    }
+
+    /// Sets the longest pause that a hint can cause: a longer hint counts as this one. Default: 5 min, as `max_hint` of
+    /// policies. Range: more than 0, at most 24 h.
+    pub const fn max(self, longest: Duration) -> Self {
+        Self { max: longest, ..self }
+    }
+
+    /// Sets for how long a call waits at most, beside its own limits. If its turn will not come within this time, it is
+    /// rejected at once. The time is counted anew when the pause is lengthened. Default: no limit but that of the call.
+    /// Range: more than 0.
+    pub const fn max_wait(self, longest: Duration) -> Self {
+        Self { max_wait: Some(longest), ..self }
+    }
+
+    /// Sets how many calls wait at most; further ones are rejected. Default: 1,024. Range: `1..=1_000_000`.
+    pub const fn max_waiting(self, calls: u32) -> Self {
+        Self { max_waiting: calls, ..self }
+    }
+
+    /// Sets how long a probe may take; then another call becomes the probe. Default: 30 s. Range: more than 0.
+    pub const fn probe_wait(self, longest: Duration) -> Self {
+        Self { probe_wait: longest, ..self }
+    }
+
+    pub(super) const fn unchecked(self) -> Settings {
+        Settings {
+            mode: self.mode,
+            max: nanos(self.max),
+            max_wait: match self.max_wait {
+                Some(longest) => Some(nanos(longest)),
+                None => None,
+            },
+            max_waiting: self.max_waiting,
+            probe_wait: nanos(self.probe_wait),
+        }
+    }
+
+    /// Creates the quiet period, open.
+    ///
+    /// # Errors
+    /// Every problem at once, with the values and how to fix them.
+    pub fn build(self) -> Result<QuietPeriod, QuietPeriodError> {
+        use QuietPeriodProblem as Problem;
+        let found = [
+            (Problem::Max, self.max.is_zero() || self.max > DAY),
+            (Problem::MaxWait, self.max_wait.is_some_and(|longest| longest.is_zero())),
+            (Problem::MaxWaiting, self.max_waiting == 0 || self.max_waiting > MAX_WAITING),
+            (Problem::ProbeWait, self.probe_wait.is_zero()),
+        ];
+        let problems =
+            found.iter().filter(|(_, is_so)| *is_so).fold(0, |problems, (problem, _)| problems | 1 << *problem as u8);
+        if problems != 0 {
+            return Err(QuietPeriodError { problems, max: self.max, max_waiting: self.max_waiting });
+        }
+        Ok(QuietPeriod::of(self.unchecked()))
+    }
+}

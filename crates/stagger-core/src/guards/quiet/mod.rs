@@ -1,0 +1,40 @@
+//! The quiet period: when a server asks one call to stay away, all calls to it stay away.
+//!
+//! ```
+//! use core::time::Duration;
+//! use stagger_core::guard::{Limiter, LimiterPermit, Turn};
+//! use stagger_core::quiet::QuietPeriod;
+//! use stagger_core::{Instant, Outcome, ServerHint};
+//!
+//! static QUIET: QuietPeriod = QuietPeriod::new();
+//!
+//! let now = Instant::from_nanos(1_000_000_000);
+//! let Turn::Now(permit) = QUIET.admit(LimiterPermit::NONE, None, &now) else { panic!("not armed") };
+//! // The server answers `429` with `Retry-After: 10`.
+//! let throttled = Outcome::throttled(Some(ServerHint::AtLeast(Duration::from_secs(10))));
+//! QUIET.record(permit, &throttled, &now);
+//! // The next call waits, although it has not met the server.
+//! let Turn::Wait { after, permit } = QUIET.admit(LimiterPermit::NONE, None, &now) else { panic!("armed") };
+//! assert_eq!(after, Duration::from_secs(10));
+//! QUIET.release(permit);
+//! ```
+//!
+//! Quiet period, breaker or budget? A quiet period does what the server *asks for*, and only until the server takes
+//! calls again. A [breaker](crate::breaker) acts on failures of every kind and rejects calls. A
+//! [budget](crate::budget) bounds retries and never stops a first attempt.
+
+mod admitted;
+mod builder;
+mod error;
+mod pace;
+mod packed_state;
+mod period;
+mod permit;
+mod places;
+mod recent;
+mod snapshot;
+
+pub use builder::QuietPeriodBuilder;
+pub use error::{QuietPeriodError, QuietPeriodProblem};
+pub use period::QuietPeriod;
+pub use snapshot::{QuietMode, QuietSnapshot, QuietState};

@@ -1,0 +1,99 @@
+use super::snapshot::QuietState;
+
+/// `mode: 2 bits, generation: 14, time: 48`. The time is in microseconds of the driver's clock, enough for 8.9 years:
+/// the end of the pause while it is quiet, when the probe began while it probes, and since when the pace holds during the
+/// return.
+///
+/// Everything that decides whether a call may start is in this word, so it changes in one compare-and-swap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct PackedState(pub(super) u64);
+
+const MODE_BITS: u32 = 2;
+const GENERATION_BITS: u32 = 14;
+const TIME_SHIFT: u32 = MODE_BITS + GENERATION_BITS;
+const LAST_GENERATION: u64 = (1 << GENERATION_BITS) - 1;
+const LAST_TIME: u64 = u64::MAX >> TIME_SHIFT;
+
+impl PackedState {
+    pub(super) const FIRST: Self = Self::new(QuietState::Open, 1, 0);
+
+    const fn new(mode: QuietState, generation: u64, micros: u64) -> Self {
+        let micros = if micros < LAST_TIME { micros } else { LAST_TIME };
+        Self(mode as u64 | generation << MODE_BITS | micros << TIME_SHIFT)
+    }
+
+    #[inline]
+    pub(super) const fn is_open(self) -> bool {
+        self.0 & ((1 << MODE_BITS) - 1) == QuietState::Open as u64
+    }
+
+    pub(super) const fn mode(self) -> QuietState {
+        match self.0 & ((1 << MODE_BITS) - 1) {
+            0 => QuietState::Open,
+            1 => QuietState::Quiet,
+            2 => QuietState::Probing,
+            _ => QuietState::Returning,
+        }
+    }
+
+    /// Returns the generation, from 1. It is never 0, which is that of no permit.
+    #[inline]
+    pub(super) const fn generation(self) -> u64 {
+        self.0 >> MODE_BITS & LAST_GENERATION
+    }
+
+    /// Returns the time of the state, in nanoseconds.
+    pub(super) const fn time(self) -> u64 {
+        (self.0 >> TIME_SHIFT).saturating_mul(1_000)
+    }
+
+    const fn next_generation(self) -> u64 {
+        if self.generation() == LAST_GENERATION { 1 } else { self.generation() + 1 }
+    }
+
+    /// Returns the quiet state that ends at `until` nanoseconds, rounded up: no call starts before it.
+    pub(super) const fn quiet(self, until: u64) -> Self {
+        Self::new(QuietState::Quiet, self.next_generation(), until.div_ceil(1_000))
+    }
+
+    /// Returns the state with a probe that begins at this time.
+    pub(super) const fn probing(self, at: u64) -> Self {
+        Self::new(QuietState::Probing, self.next_generation(), at / 1_000)
+    }
+
+    /// Returns the state of a paced return whose pace holds from this time on.
+    pub(super) const fn returning(self, at: u64) -> Self {
+        Self::new(QuietState::Returning, self.next_generation(), at / 1_000)
+    }
+
+    /// Returns the open state. Calls that the return released still belong to it.
+    pub(super) const fn open(self) -> Self {
+        Self::new(QuietState::Open, self.generation(), 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_parts_do_not_touch_each_other_at_their_largest() {
+        let last = PackedState::new(QuietState::Returning, LAST_GENERATION, u64::MAX);
+        assert_eq!(
+            (last.mode(), last.generation(), last.time()),
+            (QuietState::Returning, LAST_GENERATION, LAST_TIME * 1_000)
+        );
+        assert_eq!(last.0, u64::MAX);
+        let quiet = last.quiet(u64::MAX);
+        assert_eq!((quiet.mode(), quiet.generation(), quiet.time()), (QuietState::Quiet, 1, LAST_TIME * 1_000));
+        assert_eq!((quiet.open().generation(), quiet.open().is_open(), quiet.is_open()), (1, true, false));
+    }
+
+    #[test]
+    fn a_pause_ends_no_earlier_than_asked() {
+        for until in [0, 1, 999, 1_000, 1_001, 10_000_000_001] {
+            let time = PackedState::FIRST.quiet(until).time();
+            assert!((until..until + 1_000).contains(&time), "{until}: {time}");
+        }
+    }
+}

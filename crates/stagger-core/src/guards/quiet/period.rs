@@ -1,0 +1,498 @@
+use core::time::Duration;
+
+use super::admitted::Admitted;
+use super::builder::{QuietPeriodBuilder, Settings};
+use super::pace::{Pace, SLOWEST};
+use super::packed_state::PackedState;
+use super::permit::Permit;
+use super::places::Places;
+use super::recent::{Finding, Recent};
+use super::snapshot::{Counters, QuietMode, QuietSnapshot, QuietState};
+use crate::guards::guard::{Limiter, LimiterPermit, Now, Turn};
+use crate::numbers::atomic::{AtomicU64, Ordering, const_unless_loom};
+use crate::numbers::instant::{Instant, nanos};
+use crate::outcome::{FailureKind, Outcome, ServerHint};
+
+/// One pause for all calls to a target: when the server asks one call to wait, the others do not ask again.
+///
+/// ```text
+///            a hint, or too many refusals             pause over
+///   Open ──────────────────────────────────▶ Quiet ──────────────▶ Probing
+///     ▲                                      ▲   ▲    refused         │
+///     │                                 hint │   └────────────────────┤
+///     │   nobody waits                       │                        │ answered
+///     └─────────────────────────────── Returning ◀────────────────────┘
+/// ```
+///
+/// | | |
+/// |---|---|
+/// | armed by a hint | a [`Throttled`](FailureKind::Throttled) outcome with [`ServerHint::AtLeast`]: `until = max(until, now + min(hint, max))`. Other hints arm nothing: a reservation is one caller's own |
+/// | armed by a share | more than 20 % of the last 50 outcomes are throttled: for 1 s, then twice the last pause, at most 32 s, until 50 outcomes in a row are not throttled |
+/// | while quiet | no call starts. Calls in flight are left alone: their refusals can lengthen the pause, and their successes do not end it |
+/// | at its end | one call is the probe. If it is refused, the pause begins again, with its hint or twice as long (1 s to 32 s). If it is cancelled, the next call is the probe; if it takes longer than `probe_wait`, another is |
+/// | return | waiting calls start one by one at the rate at which the server admitted calls in the last second before the pause (at least 1/s), doubling every 5 s. A refusal multiplies the rate by 0.7, once for all calls that began before the cut |
+/// | open again | when nobody waits; if calls were rejected, when none was for a second of the return |
+///
+/// The paced return is the point of it: if all calls started together at the end of the pause, or spread over a few
+/// seconds, more of them would fail than without any pause.
+///
+/// # Which calls share one
+///
+/// Those that the server limits together. A `429` belongs to a quota, so calls with other credentials need a quiet period
+/// of their own; a `503` belongs to a host.
+///
+/// # Waiting
+///
+/// With [`QuietMode::Wait`], the default, [`admit`](Limiter::admit) assigns a place and says how long to wait before
+/// asking again. It is a prediction from the current rate: if that changed in the meantime, the call is told to wait on.
+/// A call whose turn would come too late for its limits is rejected at once. Calls start about in the order of their
+/// places.
+///
+/// # Units, defaults, range
+///
+/// Times in nanoseconds of the caller's clock, pauses to the microsecond, rounded up. A pause lasts at most
+/// [`max`](QuietPeriodBuilder::max) (5 min); at most [`max_waiting`](QuietPeriodBuilder::max_waiting) (1,024) calls wait.
+///
+/// # Cost
+///
+/// Lock-free, shared by reference, no allocation. While it is open, a call costs one relaxed load to start; a success
+/// costs two loads and an increment that is not a locked instruction, and every 32nd of a thread reads the clock, so that
+/// the rate is known when it is needed. At rates below that, the learned rate is a mean over more than the last second.
+///
+/// # Cancel safety
+///
+/// A waiting call that is dropped must [`release`](Limiter::release) its permit, which the drivers do; its place is then
+/// free.
+///
+/// Source: the shared pauses of ScyllaDB (#30775), git-lfs (#6322) and icechunk (#2408). Differs from them in: the probe,
+/// and the paced return.
+#[derive(Debug)]
+pub struct QuietPeriod {
+    /// Loaded by every call, and changed by pauses only.
+    state: AtomicU64,
+    recent: Recent,
+    settings: Settings,
+    /// When the next waiting call is released.
+    next: AtomicU64,
+    /// The time between two releases, at the time of the state.
+    interval: AtomicU64,
+    /// The length of the last pause; 0 after a clean window.
+    pause: AtomicU64,
+    /// When a call was last rejected, since the pause began; 0 if none was.
+    rejected_at: AtomicU64,
+    places: Places,
+    admitted: Admitted,
+    counters: Counters,
+}
+
+/// The shortest and the longest pause without a hint.
+const FIRST_PAUSE: u64 = 1_000_000_000;
+const LAST_PAUSE: u64 = 32_000_000_000;
+/// How far behind its pace a return may catch up: timers are late.
+const LATENESS: u64 = 50_000_000;
+/// The shortest wait before a call asks again.
+const MIN_WAIT: u64 = 100_000;
+/// How long a probe is assumed to take at least.
+const MIN_PROBE: u64 = 1_000_000;
+/// How long nobody may have been rejected before a return ends.
+const UNREJECTED: u64 = 1_000_000_000;
+
+impl QuietPeriod {
+    const_unless_loom! {
+        /// Creates a quiet period with the default settings, open.
+        #[must_use]
+        pub const fn new() -> Self {
+            Self::of(QuietPeriodBuilder::DEFAULT.unchecked())
+        }
+
+        pub(super) const fn of(settings: Settings) -> Self {
+            Self {
+                state: AtomicU64::new(PackedState::FIRST.0),
+                recent: Recent::new(),
+                settings,
+                next: AtomicU64::new(0),
+                interval: AtomicU64::new(SLOWEST),
+                pause: AtomicU64::new(0),
+                rejected_at: AtomicU64::new(0),
+                places: Places::new(),
+                admitted: Admitted::new(),
+                counters: Counters::new(),
+            }
+        }
+    }
+
+    /// Creates a builder with the default settings.
+    pub const fn builder() -> QuietPeriodBuilder {
+        QuietPeriodBuilder::DEFAULT
+    }
+
+    /// Begins a pause of this length, as a hint of the server would, or lengthens the present one.
+    pub fn pause(&self, length: Duration, now: &dyn Now) {
+        self.pause_for(nanos(length), now.now().as_nanos());
+    }
+
+    /// Returns a snapshot for metrics. The fields are read one by one, so during a change they may be of two states.
+    #[must_use]
+    pub fn snapshot(&self, now: &dyn Now) -> QuietSnapshot {
+        let state = self.load();
+        let remaining = match state.mode() {
+            QuietState::Quiet => state.time().saturating_sub(now.now().as_nanos()),
+            _ => 0,
+        };
+        let interval = self.interval.load(Ordering::Relaxed);
+        self.counters.snapshot(state.mode(), remaining, interval, self.places.waiting())
+    }
+}
+
+impl Default for QuietPeriod {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Limiter for QuietPeriod {
+    #[inline]
+    fn admit(&self, permit: LimiterPermit, latest: Option<Instant>, now: &dyn Now) -> Turn {
+        // Nothing beside the word is needed while it is open.
+        let state = PackedState(self.state.load(Ordering::Relaxed));
+        if state.is_open() && permit == LimiterPermit::NONE {
+            return Turn::Now(Permit::Admitted { generation: state.generation() }.pack());
+        }
+        self.admit_slowly(&permit, latest, now)
+    }
+
+    #[inline]
+    fn would_reject(&self, after: Duration, latest: Option<Instant>, now: &dyn Now) -> bool {
+        !PackedState(self.state.load(Ordering::Relaxed)).is_open() && self.would_reject_slowly(after, latest, now)
+    }
+
+    #[inline]
+    fn record(&self, permit: LimiterPermit, outcome: &Outcome, now: &dyn Now) {
+        if matches!(outcome, Outcome::Success) {
+            self.admitted.count(now);
+            if self.recent.is_clean() && PackedState(self.state.load(Ordering::Relaxed)).is_open() {
+                return;
+            }
+        }
+        self.record_slowly(Permit::unpack(&permit), outcome, now);
+    }
+
+    fn release(&self, permit: LimiterPermit) {
+        self.give_back(Permit::unpack(&permit));
+    }
+
+    fn retry_in(&self, now: &dyn Now) -> Duration {
+        let state = self.load();
+        if state.is_open() || self.settings.mode == QuietMode::Observe {
+            return Duration::ZERO;
+        }
+        let at = now.now().as_nanos();
+        Duration::from_nanos(self.turn(state, self.places.waiting(), at).saturating_sub(at))
+    }
+
+    fn is_at_rest(&self, now: &dyn Now) -> bool {
+        let _ = now;
+        self.load().is_open() && self.recent.is_clean() && self.places.waiting() == 0
+    }
+
+    fn fresh(&self) -> Option<Self> {
+        Some(Self::of(self.settings))
+    }
+}
+
+/// Admission: what happens when a call wants to start.
+impl QuietPeriod {
+    #[inline(never)]
+    fn admit_slowly(&self, permit: &LimiterPermit, latest: Option<Instant>, now: &dyn Now) -> Turn {
+        let permit = Permit::unpack(permit);
+        let at = now.now().as_nanos();
+        loop {
+            let state = self.load();
+            let admitted = match state.mode() {
+                QuietState::Open => Some(Permit::Admitted { generation: state.generation() }),
+                QuietState::Quiet | QuietState::Probing if at >= self.next_probe(state) => {
+                    let probing = state.probing(at);
+                    if !self.swap(state, probing) {
+                        continue;
+                    }
+                    Some(Permit::Probe { generation: probing.generation() })
+                }
+                QuietState::Returning => match self.release_next(state, permit, at) {
+                    Ok(is_released) => is_released.then_some(Permit::Admitted { generation: state.generation() }),
+                    Err(Raced) => continue,
+                },
+                QuietState::Quiet | QuietState::Probing => None,
+            };
+            let Some(admitted) = admitted else { return self.hold(state, permit, latest, at) };
+            self.leave(permit);
+            if state.mode() == QuietState::Returning {
+                self.open_if_nobody_waits(state, at);
+            }
+            return Turn::Now(admitted.pack());
+        }
+    }
+
+    /// Returns when another call becomes the probe.
+    fn next_probe(&self, state: PackedState) -> u64 {
+        match state.mode() {
+            QuietState::Probing => state.time().saturating_add(self.settings.probe_wait),
+            _ => state.time(),
+        }
+    }
+
+    /// Takes the next release of a return, if it is due. A call that has not waited does not overtake those that do.
+    fn release_next(&self, state: PackedState, permit: Permit, at: u64) -> Result<bool, Raced> {
+        let next = self.next.load(Ordering::Acquire);
+        let has_waited = matches!(permit, Permit::Waiting { .. });
+        if at < next || !has_waited && self.places.waiting() > 0 {
+            return Ok(false);
+        }
+        let after = next.max(at.saturating_sub(LATENESS)).saturating_add(self.pace(state).interval_at(at));
+        match self.next.compare_exchange(next, after, Ordering::AcqRel, Ordering::Relaxed) {
+            Ok(_) => Ok(true),
+            Err(_) => Err(Raced),
+        }
+    }
+
+    /// Lets a call wait, or rejects it.
+    fn hold(&self, state: PackedState, permit: Permit, latest: Option<Instant>, at: u64) -> Turn {
+        if self.settings.mode == QuietMode::Observe {
+            self.counters.would_have_held.fetch_add(1, Ordering::Relaxed);
+            return Turn::Now(Permit::Admitted { generation: state.generation() }.pack());
+        }
+        let (before, waited) = match permit {
+            Permit::Waiting { place, since } => (self.places.before(place), Permit::waited(since, at)),
+            _ => (self.places.waiting(), 0),
+        };
+        let turn = self.turn(state, before, at).max(at.saturating_add(MIN_WAIT));
+        let is_too_late = latest.is_some_and(|latest| turn > latest.as_nanos())
+            || self.settings.max_wait.is_some_and(|most| turn - at > most.saturating_sub(waited));
+        let place = match permit {
+            _ if self.settings.mode == QuietMode::FailFast || is_too_late => None,
+            Permit::Waiting { .. } => Some(permit),
+            _ => self.places.take(self.settings.max_waiting).map(|place| {
+                self.counters.waited.fetch_add(1, Ordering::Relaxed);
+                Permit::Waiting { place, since: at / 1_000_000 }
+            }),
+        };
+        let length = Duration::from_nanos(turn.saturating_sub(at));
+        match place {
+            Some(place) => Turn::Wait { after: length, permit: place.pack() },
+            None => {
+                self.leave(permit);
+                self.counters.rejected.fetch_add(1, Ordering::Relaxed);
+                self.rejected_at.store(at.max(1), Ordering::Relaxed);
+                Turn::Rejected { retry_in: length }
+            }
+        }
+    }
+
+    fn leave(&self, permit: Permit) {
+        if matches!(permit, Permit::Waiting { .. }) {
+            self.places.leave();
+        }
+    }
+
+    /// Predicts when a call starts that has this many before it. The first of them is the probe.
+    fn turn(&self, state: PackedState, before: u32, at: u64) -> u64 {
+        let interval = self.interval.load(Ordering::Relaxed);
+        match state.mode() {
+            QuietState::Open => at,
+            QuietState::Quiet => {
+                let end = state.time().max(at);
+                Pace { since: end, interval }.turn(end, before)
+            }
+            QuietState::Probing => {
+                // A probe that has taken this long is assumed to take as long again.
+                let answer =
+                    at.saturating_add(at.saturating_sub(state.time()).max(MIN_PROBE)).min(self.next_probe(state));
+                Pace { since: answer, interval }.turn(answer.max(at), before)
+            }
+            QuietState::Returning => self.pace(state).turn(self.next.load(Ordering::Acquire).max(at), before),
+        }
+    }
+
+    fn would_reject_slowly(&self, after: Duration, latest: Option<Instant>, now: &dyn Now) -> bool {
+        let (state, at) = (self.load(), now.now().as_nanos());
+        let start = at.saturating_add(nanos(after));
+        // Only the end of a pause is certain: the attempt asks again when it is due.
+        let held_until = match state.mode() {
+            QuietState::Quiet if state.time() > start => state.time(),
+            _ => return false,
+        };
+        match self.settings.mode {
+            QuietMode::Observe => false,
+            QuietMode::FailFast => true,
+            QuietMode::Wait => {
+                latest.is_some_and(|latest| held_until > latest.as_nanos())
+                    || self.settings.max_wait.is_some_and(|most| held_until - start > most)
+            }
+        }
+    }
+
+    /// Ends the return when nobody waits. If calls were rejected, they may come back together, so the return goes on until
+    /// none has been rejected for a while.
+    fn open_if_nobody_waits(&self, state: PackedState, at: u64) {
+        let rejected_at = self.rejected_at.load(Ordering::Relaxed);
+        let is_wanted = rejected_at != 0 && at < rejected_at.max(state.time()).saturating_add(UNREJECTED);
+        if self.places.waiting() == 0 && !is_wanted {
+            // If it fails, the pace was cut or a pause began: then calls are held again.
+            let _ = self.swap(state, state.open());
+        }
+    }
+}
+
+/// Results: what happens when a call ends.
+impl QuietPeriod {
+    #[inline(never)]
+    fn record_slowly(&self, permit: Permit, outcome: &Outcome, now: &dyn Now) {
+        let (kind, hint) = match outcome {
+            Outcome::Success => return self.answered(permit, now),
+            Outcome::Permanent => {
+                self.admitted.count(now);
+                return self.answered(permit, now);
+            }
+            Outcome::Failed { kind, hint } => (*kind, *hint),
+            Outcome::UnsafeToRetry(kind) => (*kind, None),
+            Outcome::NotProcessed | Outcome::Cancelled => (FailureKind::LocalExhaustion, None),
+        };
+        match (kind, hint) {
+            (FailureKind::Throttled, Some(ServerHint::AtLeast(length))) if !length.is_zero() => {
+                self.pause_for(nanos(length), now.now().as_nanos());
+            }
+            (FailureKind::Throttled, hint) => self.refused(permit, hint, now),
+            // The server is in trouble, but it does not ask for quiet.
+            (FailureKind::Transient, _) => self.end_probe(permit, now),
+            (FailureKind::LocalExhaustion, _) => self.give_back(permit),
+        }
+    }
+
+    /// Records an answer that is not a refusal.
+    fn answered(&self, permit: Permit, now: &dyn Now) {
+        if self.counts(permit) {
+            if self.recent.count(false) == Finding::Clean {
+                self.pause.store(0, Ordering::Relaxed);
+            }
+        } else {
+            self.end_probe(permit, now);
+        }
+    }
+
+    /// Returns whether an outcome counts among the recent ones: those of calls that began before a pause do not.
+    fn counts(&self, permit: Permit) -> bool {
+        let state = self.load();
+        state.is_open()
+            && match permit {
+                Permit::Admitted { generation } | Permit::Probe { generation } => generation == state.generation(),
+                Permit::None | Permit::Waiting { .. } => true,
+            }
+    }
+
+    /// Begins the return, if this is the probe.
+    fn end_probe(&self, permit: Permit, now: &dyn Now) {
+        let state = self.load();
+        if state.mode() == QuietState::Probing && permit == (Permit::Probe { generation: state.generation() }) {
+            let at = now.now().as_nanos();
+            // Before the state, so that a call that sees the return sees its first release.
+            self.next.store(at, Ordering::Release);
+            let _ = self.swap(state, state.returning(at));
+        }
+    }
+
+    /// Gives back the permit of an attempt that was not made, or shows nothing: the next call is the probe in its place.
+    fn give_back(&self, permit: Permit) {
+        let state = self.load();
+        match permit {
+            Permit::Waiting { .. } => self.places.leave(),
+            Permit::Probe { generation } if (state.mode(), state.generation()) == (QuietState::Probing, generation) => {
+                // If it fails, a pause has begun in the meantime.
+                let _ = self.swap(state, state.quiet(0));
+            }
+            Permit::Probe { .. } | Permit::Admitted { .. } | Permit::None => {}
+        }
+    }
+
+    /// Records a refusal that does not say for how long.
+    fn refused(&self, permit: Permit, hint: Option<ServerHint>, now: &dyn Now) {
+        let state = self.load();
+        match (state.mode(), permit) {
+            (QuietState::Open, _)
+                if hint.is_none() && self.counts(permit) && self.recent.count(true) == Finding::TooManyRefusals =>
+            {
+                self.begin_pause(state, self.next_pause(), now.now().as_nanos());
+            }
+            (QuietState::Probing, Permit::Probe { generation }) if generation == state.generation() => {
+                self.begin_pause(state, self.next_pause(), now.now().as_nanos());
+            }
+            (QuietState::Returning, Permit::Admitted { generation }) if generation == state.generation() => {
+                self.cut(state, now.now().as_nanos());
+            }
+            _ => {}
+        }
+    }
+
+    /// Cuts the rate of the return. The generation changes, so refusals of calls that began before do not cut it again.
+    fn cut(&self, state: PackedState, at: u64) {
+        let interval = self.pace(state).cut(at);
+        if self.swap(state, state.returning(at)) {
+            self.interval.store(interval, Ordering::Release);
+        }
+    }
+
+    /// Returns the length of a pause without a hint.
+    fn next_pause(&self) -> u64 {
+        self.pause.load(Ordering::Relaxed).saturating_mul(2).clamp(FIRST_PAUSE, LAST_PAUSE).min(self.settings.max)
+    }
+
+    /// Begins a pause of this length, or lengthens the present one; never shortens it.
+    fn pause_for(&self, length: u64, at: u64) {
+        let length = length.min(self.settings.max);
+        loop {
+            let state = self.load();
+            let is_longer = state.mode() != QuietState::Quiet || at.saturating_add(length) > state.time();
+            if !is_longer || self.begin_pause(state, length, at) {
+                return;
+            }
+        }
+    }
+
+    /// Begins a pause, or lengthens that of `state`. Returns false if the state has changed in the meantime.
+    fn begin_pause(&self, state: PackedState, length: u64, at: u64) -> bool {
+        // Before the state, so that a call that sees the pause predicts its turn from its pace. Of two threads that begin
+        // the same pause, both have learned the same.
+        match state.mode() {
+            QuietState::Open => {
+                self.interval.store(self.admitted.interval(at), Ordering::Release);
+                self.rejected_at.store(0, Ordering::Relaxed);
+            }
+            QuietState::Returning => self.interval.store(self.pace(state).cut(at), Ordering::Release),
+            QuietState::Quiet | QuietState::Probing => {}
+        }
+        if !self.swap(state, state.quiet(at.saturating_add(length))) {
+            return false;
+        }
+        self.pause.store(length, Ordering::Relaxed);
+        self.recent.restart();
+        if state.mode() != QuietState::Quiet {
+            self.counters.pauses.fetch_add(1, Ordering::Relaxed);
+        }
+        true
+    }
+
+    /// Returns the pace of a return.
+    fn pace(&self, state: PackedState) -> Pace {
+        Pace { since: state.time(), interval: self.interval.load(Ordering::Acquire) }
+    }
+
+    fn load(&self) -> PackedState {
+        PackedState(self.state.load(Ordering::Acquire))
+    }
+
+    #[must_use]
+    fn swap(&self, from: PackedState, to: PackedState) -> bool {
+        self.state.compare_exchange(from.0, to.0, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+}
+
+/// Another call has taken the release.
+struct Raced;

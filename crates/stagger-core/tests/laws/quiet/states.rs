@@ -1,0 +1,391 @@
+use std::time::Duration;
+
+use stagger_core::guard::{Limiter, LimiterPermit, Now, Turn};
+use stagger_core::quiet::{QuietMode, QuietPeriod, QuietPeriodBuilder, QuietState};
+use stagger_core::{FailureKind, Instant, Outcome, ServerHint};
+
+use crate::laws::support::{ms, secs};
+
+/// A quiet period under test and the current time.
+struct Harness {
+    quiet: QuietPeriod,
+    now: Instant,
+}
+
+fn hint(length: Duration) -> Outcome {
+    Outcome::throttled(Some(ServerHint::AtLeast(length)))
+}
+
+const REFUSED: Outcome = Outcome::throttled(None);
+
+impl Harness {
+    fn new(builder: QuietPeriodBuilder) -> Self {
+        Self { quiet: builder.build().unwrap(), now: Instant::from_nanos(1_000_000_000_000) }
+    }
+
+    fn paused_for(length: Duration) -> Self {
+        let harness = Self::new(QuietPeriod::builder());
+        harness.quiet.pause(length, &harness.now);
+        harness
+    }
+
+    fn after(&mut self, length: Duration) -> &mut Self {
+        self.now = self.now.saturating_add(length);
+        self
+    }
+
+    fn admit(&self) -> Turn {
+        self.quiet.admit(LimiterPermit::NONE, None, &self.now)
+    }
+
+    /// Returns the permit of a call that starts now.
+    fn started(&self) -> LimiterPermit {
+        match self.admit() {
+            Turn::Now(permit) => permit,
+            held => panic!("{held:?}"),
+        }
+    }
+
+    /// Returns how long a call waits, and its place.
+    fn held(&self) -> (Duration, LimiterPermit) {
+        match self.admit() {
+            Turn::Wait { after, permit } => (after, permit),
+            turn => panic!("{turn:?}"),
+        }
+    }
+
+    fn record(&self, permit: LimiterPermit, outcome: Outcome) {
+        self.quiet.record(permit, &outcome, &self.now);
+    }
+
+    fn call(&self, outcome: Outcome) {
+        self.record(self.started(), outcome);
+    }
+
+    fn state(&self) -> QuietState {
+        self.quiet.snapshot(&self.now).state
+    }
+
+    fn remaining(&self) -> Duration {
+        self.quiet.snapshot(&self.now).remaining
+    }
+}
+
+/// Hints of 5 s, 10 s and 3 s within 100 ms, and none longer than 8 s: the end is 8 s after the second.
+#[test]
+fn the_longest_of_several_hints_wins_within_the_limit() {
+    let mut harness = Harness::new(QuietPeriod::builder().max(secs(8)));
+    let permits = [(); 3].map(|()| harness.started());
+    for (permit, (length, left)) in
+        permits.into_iter().zip([(secs(5), secs(5)), (secs(10), secs(8)), (secs(3), ms(7_950))])
+    {
+        harness.record(permit, hint(length));
+        assert_eq!(harness.remaining(), left, "after a hint of {length:?}");
+        harness.after(ms(50));
+    }
+    assert_eq!(harness.quiet.snapshot(&harness.now).pauses, 1);
+    let (wait, place) = harness.held();
+    assert_eq!(wait, ms(7_900));
+    harness.after(ms(7_900));
+    let probe = harness.quiet.admit(place, None, &harness.now);
+    assert!(matches!(probe, Turn::Now(_)), "{probe:?}");
+}
+
+#[test]
+fn only_a_hint_for_everybody_pauses() {
+    for outcome in [
+        Outcome::Success,
+        Outcome::Permanent,
+        Outcome::TRANSIENT,
+        REFUSED,
+        Outcome::throttled(Some(ServerHint::Reserved(secs(9)))),
+        Outcome::throttled(Some(ServerHint::DoNotRetry)),
+        hint(Duration::ZERO),
+        Outcome::Failed { kind: FailureKind::Transient, hint: Some(ServerHint::AtLeast(secs(9))) },
+        Outcome::UnsafeToRetry(FailureKind::Throttled),
+        Outcome::NotProcessed,
+        Outcome::Cancelled,
+    ] {
+        let harness = Harness::new(QuietPeriod::builder());
+        harness.call(outcome);
+        assert_eq!(harness.state(), QuietState::Open, "{outcome:?}");
+    }
+}
+
+#[test]
+fn a_success_that_began_before_the_pause_does_not_end_it() {
+    let mut harness = Harness::new(QuietPeriod::builder());
+    let (early, late) = (harness.started(), harness.started());
+    harness.call(hint(secs(1)));
+    harness.record(early, Outcome::Success);
+    assert_eq!(harness.state(), QuietState::Quiet);
+    let _probe = harness.after(secs(1)).started();
+    harness.record(late, Outcome::Success);
+    assert_eq!(harness.state(), QuietState::Probing);
+}
+
+#[test]
+fn a_refusal_lengthens_the_pause_and_never_shortens_it() {
+    let mut harness = Harness::new(QuietPeriod::builder());
+    let permits = [(); 3].map(|()| harness.started());
+    harness.call(hint(secs(10)));
+    harness.after(secs(1));
+    for (permit, (outcome, left)) in
+        permits.into_iter().zip([(hint(secs(2)), secs(9)), (REFUSED, secs(9)), (hint(secs(12)), secs(12))])
+    {
+        harness.record(permit, outcome);
+        assert_eq!(harness.remaining(), left, "{outcome:?}");
+    }
+}
+
+#[test]
+fn one_probe_goes_first_and_its_answer_begins_the_return() {
+    for answer in [Outcome::Success, Outcome::Permanent, Outcome::TRANSIENT] {
+        let mut harness = Harness::paused_for(secs(1));
+        let probe = harness.after(secs(1)).started();
+        assert!(matches!(harness.admit(), Turn::Wait { .. }), "beside the probe");
+        harness.after(ms(20)).record(probe, answer);
+        assert_eq!(harness.state(), QuietState::Returning, "{answer:?}");
+    }
+}
+
+#[test]
+fn a_refused_probe_doubles_the_pause_up_to_32_s() {
+    let mut harness = Harness::paused_for(secs(1));
+    for next in [2, 4, 8, 16, 32, 32] {
+        let left = harness.remaining();
+        let probe = harness.after(left).started();
+        harness.record(probe, REFUSED);
+        assert_eq!(harness.remaining(), secs(next));
+    }
+    let left = harness.remaining();
+    let probe = harness.after(left).started();
+    harness.record(probe, hint(secs(3)));
+    assert_eq!(harness.remaining(), secs(3), "its hint");
+}
+
+#[test]
+fn a_probe_that_shows_nothing_is_replaced_by_the_next_call() {
+    for outcome in [Some(Outcome::Cancelled), Some(Outcome::NotProcessed), None] {
+        let mut harness = Harness::paused_for(secs(1));
+        let probe = harness.after(secs(1)).started();
+        match outcome {
+            Some(outcome) => harness.record(probe, outcome),
+            None => harness.quiet.release(probe),
+        }
+        let next = harness.started();
+        assert!(matches!(harness.admit(), Turn::Wait { .. }), "{outcome:?}");
+        harness.record(next, Outcome::Success);
+        assert_eq!(harness.state(), QuietState::Returning, "{outcome:?}");
+    }
+}
+
+#[test]
+fn another_probe_follows_one_without_an_answer() {
+    let mut harness = Harness::new(QuietPeriod::builder().probe_wait(secs(30)));
+    harness.quiet.pause(secs(1), &harness.now);
+    let lost = harness.after(secs(1)).started();
+    harness.after(ms(29_999)).held();
+    let other = harness.after(ms(1)).started();
+    harness.record(lost, Outcome::Success);
+    assert_eq!(harness.state(), QuietState::Probing, "the answer of the first no longer counts");
+    harness.record(other, Outcome::Success);
+    assert_eq!(harness.state(), QuietState::Returning);
+}
+
+#[test]
+fn more_than_a_fifth_of_refusals_pauses_for_a_second_and_then_for_two() {
+    let mut harness = Harness::new(QuietPeriod::builder());
+    for (refusals, length) in [(11, secs(1)), (10, secs(2))] {
+        let permits: Vec<_> = (0..refusals).map(|_| harness.started()).collect();
+        for permit in permits {
+            assert_eq!(harness.state(), QuietState::Open);
+            harness.record(permit, REFUSED);
+        }
+        assert_eq!(harness.remaining(), length);
+        let probe = harness.after(length).started();
+        harness.record(probe, Outcome::Success);
+        harness.call(Outcome::Success);
+        assert_eq!(harness.state(), QuietState::Open, "nobody waits");
+    }
+    (0..60).for_each(|_| harness.call(Outcome::Success));
+    let permits: Vec<_> = (0..11).map(|_| harness.started()).collect();
+    permits.into_iter().for_each(|permit| harness.record(permit, REFUSED));
+    assert_eq!(harness.remaining(), secs(1), "after a clean window");
+}
+
+#[test]
+fn calls_of_a_burst_that_is_refused_cut_the_pace_once() {
+    let mut harness = Harness::new(QuietPeriod::builder());
+    for _ in 0..400 {
+        harness.after(ms(10)).call(Outcome::Success);
+    }
+    harness.call(hint(secs(1)));
+    let places: Vec<_> = (0..100).map(|_| harness.held().1).collect();
+    harness.after(secs(1));
+    let mut places = places.into_iter();
+    let mut next = |harness: &Harness| harness.quiet.admit(places.next().unwrap(), None, &harness.now);
+    let Turn::Now(probe) = next(&harness) else { panic!("the probe") };
+    harness.record(probe, Outcome::Success);
+    let burst: Vec<_> = (0..8).map(|_| next(harness.after(ms(10)))).collect();
+    assert!(burst.iter().all(|turn| matches!(turn, Turn::Now(_))), "{burst:?}");
+    let interval = |harness: &Harness| harness.quiet.snapshot(&harness.now).interval.as_millis();
+    assert!((9..=10).contains(&interval(&harness)), "{} ms", interval(&harness));
+    for turn in burst {
+        let Turn::Now(permit) = turn else { unreachable!() };
+        harness.record(permit, REFUSED);
+    }
+    assert!((13..=14).contains(&interval(&harness)), "{} ms", interval(&harness));
+}
+
+#[test]
+fn waiting_calls_start_at_the_learned_rate_in_the_order_of_their_places() {
+    let mut harness = Harness::new(QuietPeriod::builder());
+    for _ in 0..400 {
+        harness.after(ms(10)).call(Outcome::Success);
+    }
+    harness.call(hint(secs(1)));
+    let waits: Vec<_> = (0..40).map(|_| harness.held().0).collect();
+    assert_eq!(waits[0], secs(1));
+    for pair in waits.windows(2) {
+        let apart = pair[1] - pair[0];
+        assert!((ms(8)..=ms(11)).contains(&apart), "{apart:?}");
+    }
+}
+
+#[test]
+fn a_call_that_has_not_waited_does_not_overtake_those_that_do() {
+    let mut harness = Harness::paused_for(secs(1));
+    let (_, place) = harness.held();
+    let (_, second) = harness.held();
+    harness.after(secs(1));
+    let Turn::Now(probe) = harness.quiet.admit(place, None, &harness.now) else { panic!("the probe") };
+    harness.record(probe, Outcome::Success);
+    let (wait, newcomer) = harness.held();
+    assert!(wait > Duration::ZERO);
+    harness.quiet.release(newcomer);
+    assert!(matches!(harness.quiet.admit(second, None, &harness.now), Turn::Now(_)));
+    assert_eq!(harness.state(), QuietState::Open);
+}
+
+#[test]
+fn a_call_whose_turn_is_too_late_is_rejected_at_once() {
+    let harness = Harness::paused_for(secs(10));
+    let by = |length| Some(harness.now.saturating_add(length));
+    assert_eq!(
+        harness.quiet.admit(LimiterPermit::NONE, by(ms(9_999)), &harness.now),
+        Turn::Rejected { retry_in: secs(10) }
+    );
+    assert!(matches!(harness.quiet.admit(LimiterPermit::NONE, by(secs(10)), &harness.now), Turn::Wait { .. }));
+    assert!(harness.quiet.would_reject(secs(1), by(ms(9_999)), &harness.now));
+    assert!(!harness.quiet.would_reject(secs(1), by(secs(10)), &harness.now));
+    assert!(!harness.quiet.would_reject(secs(1), None, &harness.now));
+}
+
+#[test]
+fn the_longest_wait_counts_what_a_call_has_waited() {
+    let mut harness = Harness::new(QuietPeriod::builder().max_wait(secs(12)));
+    harness.quiet.pause(secs(10), &harness.now);
+    let (_, place) = harness.held();
+    harness.after(secs(9));
+    harness.quiet.pause(secs(4), &harness.now);
+    let late = harness.quiet.admit(place, None, &harness.now);
+    assert_eq!(late, Turn::Rejected { retry_in: secs(4) });
+    assert_eq!(harness.quiet.snapshot(&harness.now).waiting, 0, "its place is free");
+    assert_eq!(harness.held().0, secs(4));
+}
+
+#[test]
+fn as_many_calls_wait_as_may_and_a_cancelled_one_makes_room() {
+    let harness = Harness::paused_for(secs(1));
+    let mut places: Vec<_> = (0..1_024).map(|_| harness.held().1).collect();
+    assert!(matches!(harness.admit(), Turn::Rejected { .. }));
+    harness.quiet.release(places.pop().unwrap());
+    harness.held();
+    let snapshot = harness.quiet.snapshot(&harness.now);
+    assert_eq!((snapshot.waiting, snapshot.waited, snapshot.rejected), (1_024, 1_025, 1));
+}
+
+#[test]
+fn fail_fast_rejects_with_the_remaining_time_and_still_returns_paced() {
+    let mut harness = Harness::new(QuietPeriod::builder().mode(QuietMode::FailFast));
+    harness.call(hint(secs(10)));
+    harness.after(secs(4));
+    assert_eq!(harness.admit(), Turn::Rejected { retry_in: secs(6) });
+    assert!(harness.quiet.would_reject(secs(5), None, &harness.now));
+    assert!(!harness.quiet.would_reject(secs(6), None, &harness.now));
+    let probe = harness.after(secs(6)).started();
+    harness.record(probe, Outcome::Success);
+    let started = (0..100).filter(|_| matches!(harness.after(ms(10)).admit(), Turn::Now(_))).count();
+    assert!(started <= 3, "{started} in a second, at 1/s");
+    assert_eq!(harness.state(), QuietState::Returning);
+    harness.after(secs(3)).started();
+    assert_eq!(harness.state(), QuietState::Open, "nobody was rejected for a second");
+}
+
+#[test]
+fn observing_holds_nobody_and_counts_those_that_would_have_been() {
+    let mut harness = Harness::new(QuietPeriod::builder().mode(QuietMode::Observe));
+    harness.call(hint(secs(10)));
+    (0..7).for_each(|_| harness.call(Outcome::Success));
+    let snapshot = harness.quiet.snapshot(&harness.now);
+    assert_eq!((snapshot.would_have_held, snapshot.waited, snapshot.rejected), (7, 0, 0));
+    assert_eq!((harness.quiet.retry_in(&harness.now), harness.state()), (Duration::ZERO, QuietState::Quiet));
+    harness.after(secs(10));
+    (0..2).for_each(|_| harness.call(Outcome::Success));
+    assert_eq!(harness.state(), QuietState::Open);
+}
+
+/// A clock that must not be read.
+struct Unreadable;
+
+impl Now for Unreadable {
+    fn now(&self) -> Instant {
+        panic!("the clock was read")
+    }
+}
+
+#[test]
+fn an_open_quiet_period_reads_no_clock_to_admit() {
+    let quiet = QuietPeriod::new();
+    for _ in 0..1_000 {
+        assert!(matches!(quiet.admit(LimiterPermit::NONE, None, &Unreadable), Turn::Now(_)));
+        assert!(!quiet.would_reject(secs(1), None, &Unreadable));
+    }
+}
+
+#[test]
+fn a_new_one_and_one_after_a_clean_window_are_at_rest() {
+    let mut harness = Harness::new(QuietPeriod::builder());
+    assert!(harness.quiet.is_at_rest(&harness.now));
+    harness.call(hint(secs(1)));
+    assert!(!harness.quiet.is_at_rest(&harness.now));
+    let probe = harness.after(secs(1)).started();
+    harness.record(probe, Outcome::Success);
+    harness.call(Outcome::Success);
+    assert_eq!((harness.state(), harness.quiet.is_at_rest(&harness.now)), (QuietState::Open, false));
+    (0..50).for_each(|_| harness.call(Outcome::Success));
+    assert!(harness.quiet.is_at_rest(&harness.now));
+    harness.call(hint(secs(1)));
+    assert_eq!(harness.quiet.fresh().unwrap().snapshot(&harness.now).state, QuietState::Open);
+}
+
+#[test]
+fn problems_are_reported_together_with_values_and_ways_out() {
+    let all = QuietPeriod::builder()
+        .max(secs(90_000))
+        .max_wait(Duration::ZERO)
+        .max_waiting(2_000_000)
+        .probe_wait(Duration::ZERO)
+        .build()
+        .unwrap_err();
+    assert_eq!(
+        all.to_string(),
+        "max 1d1h is outside the range: use more than 0s and at most 24h; \
+         max_wait is 0s, so no call would wait: raise it, or use the mode fail_fast; \
+         max_waiting 2000000 is outside the range of 1 to 1000000: use 1024, or the mode fail_fast for none; \
+         probe_wait is 0s, so no probe could return in time: raise it"
+    );
+    assert_eq!(all.problems().count(), 4);
+    assert!(QuietPeriod::builder().build().is_ok());
+}
