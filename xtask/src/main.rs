@@ -14,6 +14,7 @@ mod rooms;
 mod rustdoc;
 mod shell;
 mod steps;
+mod targets;
 mod tool;
 mod type_parameters;
 #[cfg(test)]
@@ -25,7 +26,7 @@ use std::process::ExitCode;
 
 use crate::commands::{
     autobahn, bench, checksums, deb, deny, dist, image, lowest, msrv, mutants, package, prose as prose_command,
-    public_api as public_api_command, release_check, release_notes, rpm, sbom, semver, size, soak, truth, tsan,
+    public_api as public_api_command, release_check, release_notes, rpm, sbom, semver, size, soak, truth, tsan, wasm,
 };
 
 /// A message for the terminal.
@@ -39,7 +40,7 @@ struct Command {
     run: fn(&[OsString]) -> Result,
 }
 
-const COMMANDS: [Command; 23] = [
+const COMMANDS: [Command; 24] = [
     Command { name: "ci", about: "run all checks; `ci --help` lists its options", run: ci::run },
     Command { name: "bench", about: "run the benchmarks against other crates", run: bench::run },
     Command {
@@ -73,6 +74,7 @@ const COMMANDS: [Command; 23] = [
         about: "build each library with the lowest versions of its dependencies that it accepts",
         run: lowest::run,
     },
+    Command { name: "wasm", about: "run seeds and calls on WebAssembly without a host, in Node", run: wasm::run },
     Command {
         name: "public-api",
         about: "compare the public interfaces with their snapshots; --bless rewrites them",

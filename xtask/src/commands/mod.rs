@@ -22,3 +22,4 @@ pub(crate) mod size;
 pub(crate) mod soak;
 pub(crate) mod truth;
 pub(crate) mod tsan;
+pub(crate) mod wasm;
