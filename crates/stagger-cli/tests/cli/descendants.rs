@@ -41,7 +41,7 @@ fn are_gone(pids: &[Pid]) {
 
 #[test]
 fn a_process_in_its_own_session_ends_with_an_attempt_that_times_out() {
-    for flags in [&["-n", "1", "-t", "500ms"][..], &["-n", "1", "-t", "500ms", "--foreground"]] {
+    for flags in [&["-n", "1", "-t", "1s"][..], &["-n", "1", "-t", "1s", "--foreground"]] {
         let files = Files::new();
         see(&mut run_script(flags, &with_session(&files, "sleep 60"))).exits(124);
         are_gone(&sessions(&files, 1));
@@ -68,7 +68,7 @@ fn a_daemon_whose_parents_have_exited_ends_with_the_attempt() {
         files.path("pid").display()
     );
     let script = format!("{daemon}; while ! test -s {}; do sleep 0.01; done; sleep 60", files.path("pid").display());
-    let flags = ["-n", "1", "-t", "300ms", "--kill-after", "100ms"];
+    let flags = ["-n", "1", "-t", "1s", "--kill-after", "100ms"];
     see(&mut run_script(&flags, &script)).exits(124);
     are_gone(&[files.wait_for_pid("pid")]);
 }
@@ -98,7 +98,7 @@ fn what_a_failed_attempt_leaves_in_the_background_ends_before_the_next() {
 fn a_process_that_ends_by_itself_after_a_failed_attempt_is_not_signaled() {
     let files = Files::new();
     let script = format!(
-        "(trap 'echo signaled >> {0}' TERM; sleep 0.05; echo ended >> {0}) & exit 1",
+        "(trap 'echo signaled >> {0}' TERM; sleep 0.02; echo ended >> {0}) & exit 1",
         files.path("late").display()
     );
     let seen = see(&mut run_script(&["-n", "2"], &script));
