@@ -67,6 +67,10 @@ const ROWS: &[(&str, Server)] = &[
     ("400, 403, 404, 405, 410, 422, 501, 505", Server::Statuses(&[400, 403, 404, 405, 410, 422, 501, 505])),
     ("400, `x-should-retry: true`", Server::Answers(&[head(&["HTTP/1.1 400 Bad Request", "x-should-retry: true"])])),
     ("302, and there 503, `Retry-After: 30`", Server::Answers(&[MOVED, head(&[BUSY, "Retry-After: 30"])])),
+    (
+        "302, and there the connection is refused",
+        Server::Answers(&[head(&["HTTP/1.1 302 Found", "Location: http://127.0.0.1:1/"])]),
+    ),
     ("302, and there 404", Server::Answers(&[MOVED, head(&["HTTP/1.1 404 Not Found"])])),
     ("503, `stagger-reservation` in 30 s", Server::Answers(&[head(&[BUSY, RESERVED])])),
     (
