@@ -174,12 +174,15 @@ fn a_body_is_searched_up_to_its_first_mib() {
     thread::spawn(move || {
         for mut stream in listener.incoming().flatten() {
             let _ = stream.read(&mut [0; 1024]);
-            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\n\r\nneedle");
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n");
+            let before = ["early", &".".repeat(1_000_000), "within", &".".repeat(100_000), "beyond"].concat();
+            let _ = stream.write_all(before.as_bytes());
             while stream.write_all(&[b'.'; 64 * 1024]).is_ok() {}
         }
     });
-    once(&["--body", "needle", &url]).exits(0);
-    once(&["--body", "missing", &url]).exits(124).says("the body does not match");
+    once(&["--body", "^early", &url]).exits(0);
+    once(&["--body", "within", &url]).exits(0);
+    once(&["--body", "beyond", &url]).exits(124).says("the body does not match");
 }
 
 #[test]
