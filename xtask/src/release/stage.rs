@@ -121,7 +121,8 @@ impl Program {
     }
 
     fn ask(&self, arguments: &[&str]) -> Result<String> {
-        Shell::new(&self.path).args(arguments).output()
+        // The date of the manual pages.
+        Shell::new(&self.path).args(arguments).env("SOURCE_DATE_EPOCH", time()?.to_string()).output()
     }
 }
 

@@ -110,6 +110,22 @@ fn examples_are_short_enough_for_80_columns() {
     }
 }
 
+#[test]
+fn examples_of_run_are_valid_and_end() {
+    let text = said(&mut stagger(["run", "--help"]));
+    let lines = text.lines().filter_map(|line| line.strip_prefix("  ")?.split_once("stagger run "));
+    let lines: Vec<_> = lines.map(|(_, rest)| rest.trim_end_matches(')')).collect();
+    assert!(lines.len() > 4, "{lines:?}");
+    for line in lines {
+        // With a command that reaches the outcome which the example waits for.
+        let (flags, _) = line.split_once("-- ").unwrap_or_else(|| panic!("{line} has no command"));
+        let command = if flags.contains("--until fail") { "false" } else { "true" };
+        let flags = shlex::split(flags).unwrap_or_else(|| panic!("{line} is no line of a shell"));
+        let seen = see(stagger(["run"]).args(flags).args(["--", command]));
+        assert!(seen.status.success(), "{line}: {seen:#?}");
+    }
+}
+
 /// A line that is broken in the source and wrapped again by the terminal has a short rest.
 #[test]
 fn wrapped_help_has_no_ragged_lines() {

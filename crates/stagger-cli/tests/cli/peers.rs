@@ -1,11 +1,12 @@
 //! Known defects of programs that retry a command: what each program that is installed does, in the table of the guide.
 
+use core::time::Duration;
 use std::fs;
 use std::io::Write as _;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
@@ -27,13 +28,13 @@ const TOOLS: [Tool; 6] = [
         twice: &["run", "-q", "-n", "2", "-d", "1ms", "--stdin", "replay", "-O", "--"],
     },
     Tool { name: "retry 1.0.5", program: "retry", twice: &["-t", "2", "-d", "0", "--"] },
-    Tool { name: "GNU parallel", program: "parallel", twice: &["--will-cite", "--retries", "2", "-q"] },
+    Tool { name: "GNU parallel", program: "parallel", twice: &["--will-cite", "--retries", "2", "-q", "-N0"] },
     // Its program is named `retry`, too; it is found if a link of this name is in PATH.
     Tool { name: "retry-cli 0.7.0", program: "retry-cli", twice: &["-n", "1", "-t", "1", "--"] },
     Tool { name: "eb", program: "eb", twice: EB },
     Tool { name: "attempt", program: "attempt", twice: ATTEMPT },
 ];
-const EB: &[&str] = &["-x", "2", "--"];
+const EB: &[&str] = &["-x", "2"];
 const ATTEMPT: &[&str] = &["fixed", "-a", "2", "-w", "0", "--"];
 
 /// A situation, how to bring it about, and the cell of a program that behaves.
@@ -68,9 +69,9 @@ impl Trial<'_> {
         ignore_no_signal();
         let mut command = Command::new(self.tool.program);
         command.args(self.tool.twice).args(words).current_dir(self.files.path("")).process_group(0);
-        // parallel runs the command once for each of these words, which replace nothing.
+        // parallel runs the command once for each of these words and, with -N0, does not add them.
         if self.tool.program == "parallel" {
-            command.args(["-N0", ":::", "once"]);
+            command.args([":::", "once"]);
         }
         command.env("LANG", "C.UTF-8").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
         command
