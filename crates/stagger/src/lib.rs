@@ -121,14 +121,19 @@ pub mod time;
 #[doc(inline)]
 pub use stagger_core::budget;
 
-/// What budgets and breakers are: the interface of guards, the permits that they grant, and [`Keyed`](crate::guard::Keyed),
-/// which has one guard per key, such as per host.
+/// What budgets and breakers are: the interface of guards, the permits that they grant, [`Keyed`](crate::guard::Keyed),
+/// which has one guard per key, such as per host, and the [quiet period](crate::guard::QuietPeriod).
 pub mod guard {
     #[doc(inline)]
     pub use stagger_core::guard::*;
 
     #[cfg(target_has_atomic = "64")]
     pub use crate::control::keyed::Keyed;
+    #[cfg(target_has_atomic = "64")]
+    #[doc(inline)]
+    pub use stagger_core::quiet::{
+        QuietMode, QuietPeriod, QuietPeriodBuilder, QuietPeriodError, QuietPeriodProblem, QuietSnapshot, QuietState,
+    };
 }
 
 pub use call::attempt::Attempt;

@@ -33,6 +33,7 @@ mod suite {
     mod pauses;
     mod poll_retry;
     mod queue;
+    mod quiet;
     mod reconnect;
     mod retrier;
     mod servers;

@@ -141,10 +141,10 @@ fn two_refusals_of_one_burst_cut_the_pace_once() {
         };
         let Turn::Now(probe) = quiet.admit(first, None, &later(SECOND)) else { panic!("the probe") };
         quiet.record(probe, &Outcome::Success, &later(SECOND));
+        let due = [later(SECOND), later(SECOND + SECOND / 10)];
+        let Turn::Now(mine) = quiet.admit(mine, None, &due[0]) else { panic!("the first release is due") };
+        let Turn::Now(theirs) = quiet.admit(theirs, None, &due[1]) else { panic!("the second release is due") };
         let soon = later(SECOND + SECOND / 5);
-        let [Turn::Now(mine), Turn::Now(theirs)] = [mine, theirs].map(|place| quiet.admit(place, None, &soon)) else {
-            panic!("two releases are due")
-        };
         let other = beside(&quiet, move |quiet| quiet.record(theirs, &Outcome::throttled(None), &soon));
         quiet.record(mine, &Outcome::throttled(None), &soon);
         other.join().unwrap();

@@ -211,10 +211,14 @@ impl<X: Options, C: Clock + Clone> Call<X, C> {
     }
 
     #[cold]
-    fn rejection(&self, stop: StopReason) -> Rejected {
-        match (stop, self.options.guards().breaker) {
-            (StopReason::Breaker, Some(breaker)) => {
+    pub(crate) fn rejection(&self, stop: StopReason) -> Rejected {
+        let guards = self.options.guards();
+        match (stop, guards.breaker, guards.quiet) {
+            (StopReason::Breaker, Some(breaker), _) => {
                 Rejected::BreakerOpen(BreakerOpen { retry_in: breaker.retry_in(&self.clock.now()) })
+            }
+            (StopReason::Quiet | StopReason::Threads, _, Some(quiet)) => {
+                Rejected::Quiet { retry_in: quiet.retry_in(&self.clock.now()) }
             }
             _ => Rejected::DeadlinePassed,
         }
@@ -222,7 +226,7 @@ impl<X: Options, C: Clock + Clone> Call<X, C> {
 
     /// Returns what this call may do, depending on whether an outer call is already retrying.
     #[inline]
-    fn nested(&self) -> NestedRetries {
+    pub(super) fn nested(&self) -> NestedRetries {
         if self.flags & NESTED == 0 { NestedRetries::Allow } else { self.options.guards().nested }
     }
 

@@ -12,4 +12,5 @@ pub(crate) mod parked;
 pub(crate) mod permits;
 pub(crate) mod poll;
 pub mod scope;
+mod turn;
 mod wait;

@@ -46,6 +46,27 @@ impl<X: Options, T: Sleep + Clone> PollCall<X, T> {
     #[inline(always)]
     pub(crate) fn poll_begin(&mut self, cx: &mut Context<'_>) -> Poll<Result<Attempt, (StopReason, Rejected)>> {
         self.start();
+        loop {
+            ready!(self.poll_due(cx));
+            let wait = self.call.turn()?;
+            if wait.is_zero() {
+                break;
+            }
+            self.arm(wait);
+            self.call.phase = Phase::Sleeping;
+        }
+        self.call.begin()?;
+        let attempt = self.call.attempt();
+        if let Some(limit) = attempt.time_limit {
+            self.arm(limit);
+            self.call.phase = Phase::Timed;
+        }
+        Poll::Ready(Ok(attempt))
+    }
+
+    /// Waits until the next attempt is due. Pending forever after the end of the call.
+    #[inline(always)]
+    fn poll_due(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let call = &mut self.call;
         if call.phase == Phase::Sleeping {
             let Some(sleeping) = &mut self.sleeping else { return Poll::Pending };
@@ -63,13 +84,7 @@ impl<X: Options, T: Sleep + Clone> PollCall<X, T> {
         } else if call.phase != Phase::Due {
             return Poll::Pending;
         }
-        call.begin()?;
-        let attempt = call.attempt();
-        if let Some(limit) = attempt.time_limit {
-            self.arm(limit);
-            self.call.phase = Phase::Timed;
-        }
-        Poll::Ready(Ok(attempt))
+        Poll::Ready(())
     }
 
     /// Skips the rest of a wait: the next attempt is due now.

@@ -87,17 +87,18 @@ pub(super) fn mark(link: &(dyn Error + 'static)) -> Option<Outcome> {
 }
 
 fn refusal(error: &(dyn Error + 'static)) -> Option<Outcome> {
-    let open = match error.downcast_ref::<Rejected>() {
-        Some(Rejected::BreakerOpen(open)) => open,
+    let retry_in = match error.downcast_ref::<Rejected>() {
+        Some(Rejected::BreakerOpen(open)) => open.retry_in,
+        Some(Rejected::Quiet { retry_in }) => *retry_in,
         Some(Rejected::TimedOut | Rejected::Lost) => return Some(Outcome::TRANSIENT),
         // Nothing was sent: it says nothing about the server.
         Some(Rejected::DeadlinePassed) => {
             return Some(Outcome::Failed { kind: FailureKind::LocalExhaustion, hint: None });
         }
         Some(Rejected::Cancelled) => return Some(Outcome::Cancelled),
-        None => error.downcast_ref::<BreakerOpen>()?,
+        None => error.downcast_ref::<BreakerOpen>()?.retry_in,
     };
-    Some(Outcome::Failed { kind: FailureKind::LocalExhaustion, hint: Some(ServerHint::AtLeast(open.retry_in)) })
+    Some(Outcome::Failed { kind: FailureKind::LocalExhaustion, hint: Some(ServerHint::AtLeast(retry_in)) })
 }
 
 #[cfg(test)]
@@ -149,5 +150,6 @@ mod tests {
         assert_eq!(built_in(&refused), want);
         assert_eq!(built_in(&BreakerOpen { retry_in }), want);
         assert_eq!(built_in(&std::io::Error::from(refused)), want);
+        assert_eq!(built_in(&Rejected::Quiet { retry_in }), want);
     }
 }

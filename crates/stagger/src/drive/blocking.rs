@@ -20,6 +20,7 @@ use crate::call::output::{Bare, Detailed, ErrorSlot, Finish, InnerError, OutputM
 use crate::call::scope::ScopeGuard;
 use crate::classify::rule::{Classify, Plain, ResultReader, Validated, When};
 use crate::error::call_error::Cause;
+use crate::error::rejected::Rejected;
 pub use crate::reconnect::ticker::blocking::{Ticker, interval};
 use crate::retrier::event::{Event, OnEvent};
 use crate::retrier::limits::{LastAttempt, Limits};
@@ -236,7 +237,7 @@ where
                     None => continue,
                 }
             }
-            if let Err((stop, rejected)) = self.call.begin() {
+            if let Err((stop, rejected)) = self.wait_for_turn().and_then(|()| self.call.begin()) {
                 self.call.emit_stop(self.handlers.listener(), stop);
                 match self.call.rejected::<M, _, _>(&mut last_error, stop, rejected) {
                     Some(output) => return output,
@@ -263,12 +264,43 @@ where
         self.call.watch_wait(delay);
         let mut left = Some(delay);
         while let Some(length) = left {
-            match self.call.options.cancel() {
-                Some(cancel) if cancel.is_cancelled() => return,
-                Some(cancel) => self.call.clock.sleep_unless(length, cancel),
-                None => self.call.clock.sleep(length),
+            if !self.sleep(length) {
+                return;
             }
             left = self.call.remaining_wait();
+        }
+    }
+
+    /// Sleeps, and returns true; returns false if the call was cancelled before.
+    #[inline]
+    fn sleep(&self, length: Duration) -> bool {
+        match self.call.options.cancel() {
+            Some(cancel) if cancel.is_cancelled() => return false,
+            Some(cancel) => self.call.clock.sleep_unless(length, cancel),
+            None => self.call.clock.sleep(length),
+        }
+        true
+    }
+
+    /// Waits until the quiet period lets the next attempt start.
+    #[inline]
+    fn wait_for_turn(&mut self) -> Result<(), (StopReason, Rejected)> {
+        let mut asleep = None;
+        loop {
+            let wait = self.call.turn()?;
+            if wait.is_zero() {
+                return Ok(());
+            }
+            if asleep.is_none() {
+                if let Err(stop) = fall_asleep(&self.call.options, wait, &mut asleep) {
+                    self.call.abandon();
+                    return Err((stop, self.call.rejection(stop)));
+                }
+            }
+            if !self.sleep(wait) || self.call.options.cancel().is_some_and(Cancel::is_cancelled) {
+                self.call.abandon();
+                return Err((StopReason::Cancelled, Rejected::Cancelled));
+            }
         }
     }
 }

@@ -284,7 +284,7 @@ where
                 // A first attempt that is due is made even if the call was cancelled before it.
                 let waits = || poll.call.phase != Phase::Due || poll.call.attempts() > 0;
                 if !X::PLAIN && waits() && poll.call.is_cancelled(|| this.cancel.as_mut().poll(cx).is_ready()) {
-                    if poll.call.attempts() > 0 {
+                    if poll.call.attempts() > 0 || poll.call.is_held() {
                         return ready(poll.call.cancelled::<M, _, _, _>(this.handlers.listener(), this.last_error));
                     }
                     // Cancelled during the initial spread: the operation still runs once.

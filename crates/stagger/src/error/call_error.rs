@@ -153,7 +153,8 @@ impl<E: fmt::Display> fmt::Display for Error<E> {
         write!(f, "gave up after {} attempt{plural} in {:.1}, ", self.attempts, Compact(self.elapsed))?;
         match (&self.last, self.stop) {
             // The source says the same, and for how long.
-            (Cause::Rejected(Rejected::BreakerOpen(_)), StopReason::Breaker) => f.write_str("rejected")?,
+            (Cause::Rejected(Rejected::BreakerOpen(_)), StopReason::Breaker)
+            | (Cause::Rejected(Rejected::Quiet { .. }), StopReason::Quiet) => f.write_str("rejected")?,
             (_, stop) => stop.fmt(f)?,
         }
         match &self.last {

@@ -1,5 +1,7 @@
 use core::fmt;
+use core::time::Duration;
 
+use stagger_core::text::Compact;
 use stagger_core::{BreakerOpen, StopReason};
 
 use super::fact::{Fact, leave_fact};
@@ -12,6 +14,12 @@ use super::fact::{Fact, leave_fact};
 pub enum Rejected {
     /// The circuit breaker is open.
     BreakerOpen(BreakerOpen),
+    /// The server asked for a pause of all calls, and this one may not wait for its end: see
+    /// [`Retrier::quiet_period`](crate::Retrier::quiet_period).
+    Quiet {
+        /// In how long the call could have started, as far as is known. A retry around this call treats it as a hint.
+        retry_in: Duration,
+    },
     /// The attempt exceeded its timeout or the deadline.
     TimedOut,
     /// The deadline had passed before the attempt.
@@ -26,6 +34,13 @@ impl fmt::Display for Rejected {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::BreakerOpen(open) => open.fmt(f),
+            Self::Quiet { retry_in } => {
+                write!(
+                    f,
+                    "the server asked this client to pause, and the pause lasts another {:.1}",
+                    Compact(*retry_in)
+                )
+            }
             Self::TimedOut => f.write_str("the attempt exceeded its time limit"),
             Self::DeadlinePassed => f.write_str("the deadline had passed before the attempt"),
             Self::Cancelled => f.write_str("the call was cancelled"),
@@ -40,6 +55,7 @@ impl core::error::Error for Rejected {
         match self {
             Self::Cancelled => leave_fact(Fact::Stop(StopReason::Cancelled)),
             Self::BreakerOpen(_) => leave_fact(Fact::Stop(StopReason::Breaker)),
+            Self::Quiet { .. } => leave_fact(Fact::Stop(StopReason::Quiet)),
             Self::DeadlinePassed => leave_fact(Fact::Stop(StopReason::Elapsed)),
             Self::TimedOut | Self::Lost => {}
         }
@@ -53,7 +69,7 @@ impl From<Rejected> for std::io::Error {
         let kind = match rejected {
             Rejected::TimedOut | Rejected::DeadlinePassed => ErrorKind::TimedOut,
             Rejected::Lost => ErrorKind::ConnectionAborted,
-            Rejected::BreakerOpen(_) | Rejected::Cancelled => ErrorKind::Other,
+            Rejected::BreakerOpen(_) | Rejected::Quiet { .. } | Rejected::Cancelled => ErrorKind::Other,
         };
         Self::new(kind, rejected)
     }

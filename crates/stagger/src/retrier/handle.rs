@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 #[cfg(target_has_atomic = "64")]
 use stagger_core::budget::Unlimited;
+use stagger_core::guard::Limiter;
 use stagger_core::machine::Strategy;
 use stagger_core::{Breaker, Budget, NestedRetries, Outcome, Policy, PolicyBuilder, PolicyError, Seed};
 
@@ -63,6 +64,7 @@ impl Retrier {
                 name: Arc::from(""),
                 budget: None,
                 breaker: None,
+                quiet: None,
                 nested: NestedRetries::Disable,
                 #[cfg(target_has_atomic = "64")]
                 control: None,
@@ -128,6 +130,44 @@ impl Retrier {
     #[must_use]
     pub fn shared_breaker(self, breaker: Arc<dyn Breaker>) -> Self {
         self.change(|shared| (shared.breaker, shared.breaker_model) = (Some(breaker), None)).under_control()
+    }
+
+    /// Sets the quiet period, which holds every attempt after the server has asked one call to wait: see
+    /// [`QuietPeriod`](crate::guard::QuietPeriod). To use one for several retriers, see
+    /// [`shared_quiet_period`](Self::shared_quiet_period). Default: none.
+    ///
+    /// An attempt that is due waits for its turn if that comes within the deadline and `max_elapsed`. Otherwise the call
+    /// ends at once with [`StopReason::Quiet`](crate::StopReason::Quiet), and
+    /// [`Rejected::Quiet`](crate::Rejected::Quiet) if there was no attempt yet. The wait uses no attempt, and what the budget
+    /// charged for a retry is not charged again. The timeout of an attempt does not run meanwhile.
+    ///
+    /// One quiet period is for all calls of the retrier: with a client of several targets, a pause of one holds the calls to
+    /// all others. Items of a [`RetryQueue`](crate::queue::RetryQueue), connections and hedged copies report their outcomes
+    /// to it, but do not wait for it.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use stagger::guard::QuietPeriod;
+    /// use stagger::testing::VirtualClock;
+    /// use stagger::{Outcome, Policy, Retrier, ServerHint, policy};
+    ///
+    /// const POLICY: Policy = policy!(exponential(ms(100), secs(10)).max_attempts(1));
+    /// let (clock, throttled) = (VirtualClock::new(), Outcome::throttled(Some(ServerHint::AtLeast(Duration::from_secs(10)))));
+    /// let api = Retrier::new(POLICY).quiet_period(QuietPeriod::new()).classify_exactly(move |_: &&str| throttled);
+    /// assert!(api.blocking_call(|_| Err::<(), _>("429")).timer(clock.clone()).run().is_err());
+    /// // Another call, which has not met the server, waits before its first attempt.
+    /// assert!(api.blocking_call(|_| Ok::<_, &str>(())).timer(clock.clone()).run().is_ok());
+    /// assert_eq!(clock.elapsed(), Duration::from_secs(10));
+    /// ```
+    #[must_use]
+    pub fn quiet_period(self, quiet: impl Limiter + 'static) -> Self {
+        self.shared_quiet_period(Arc::new(quiet))
+    }
+
+    /// Sets a quiet period that is shared with other retriers.
+    #[must_use]
+    pub fn shared_quiet_period(self, quiet: Arc<dyn Limiter>) -> Self {
+        self.change(|shared| shared.quiet = Some(quiet))
     }
 
     /// Puts the retrier under these [operator controls](crate::control), under its [name](Self::named): while the

@@ -4,6 +4,7 @@ use core::any::Any;
 use core::fmt;
 use std::sync::Arc;
 
+use stagger_core::guard::Limiter;
 use stagger_core::machine::{RetryPlan, Strategy};
 use stagger_core::{Breaker, Budget, Guards, Instant, NestedRetries, Outcome, Policy, Seed};
 
@@ -29,6 +30,7 @@ pub struct Shared {
     pub(crate) name: Arc<str>,
     pub(crate) budget: Option<Arc<dyn Budget>>,
     pub(crate) breaker: Option<Arc<dyn Breaker>>,
+    pub(crate) quiet: Option<Arc<dyn Limiter>>,
     pub(crate) nested: NestedRetries,
     #[cfg(target_has_atomic = "64")]
     pub(crate) control: Option<Controlled>,
@@ -68,6 +70,7 @@ impl fmt::Debug for Shared {
             .field("policy", &self.policy)
             .field("budget", &self.budget)
             .field("breaker", &self.breaker)
+            .field("quiet", &self.quiet)
             .finish_non_exhaustive()
     }
 }
@@ -122,6 +125,7 @@ impl Shared {
             guards.budget = Some(&*controlled.budget);
         }
         guards.breaker = self.breaker.as_deref().map(|breaker| breaker as &dyn Breaker);
+        guards.quiet = self.quiet.as_deref().map(|quiet| quiet as &dyn Limiter);
         guards
     }
 

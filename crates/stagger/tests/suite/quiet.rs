@@ -1,0 +1,193 @@
+//! [`Retrier::quiet_period`] under the drivers: calls wait for their turn within their limits, or are rejected at once.
+
+use core::sync::atomic::{AtomicU32, Ordering};
+use core::time::Duration;
+use std::sync::Arc;
+
+use stagger::budget::Tokens;
+use stagger::guard::{QuietMode, QuietPeriod, QuietState};
+use stagger::observe::Action;
+use stagger::testing::{NoSleep, Recorder, VirtualClock};
+use stagger::time::Clock as _;
+use stagger::{Budget as _, Cause, Instant, Outcome, Policy, Rejected, Retrier, ServerHint, StopReason, policy};
+use tokio::time::{Instant as TokioInstant, timeout};
+
+use super::support::ms;
+
+const ONCE: Policy = policy!(constant(ms(100)).jitter(Jitter::None).max_attempts(1));
+const POLICY: Policy = policy!(constant(ms(100)).jitter(Jitter::None).max_attempts(3));
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Classifies a number as a hint of so many seconds, and 0 as a transient failure.
+fn retrier(policy: Policy, quiet: &Arc<QuietPeriod>) -> Retrier {
+    Retrier::new(policy).shared_quiet_period(Arc::clone(quiet) as _).classify_exactly(|seconds: &u64| match seconds {
+        0 => Outcome::TRANSIENT,
+        seconds => Outcome::throttled(Some(ServerHint::AtLeast(Duration::from_secs(*seconds)))),
+    })
+}
+
+fn shared() -> Arc<QuietPeriod> {
+    Arc::new(QuietPeriod::new())
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_hint_holds_first_attempts_of_every_async_driver() {
+    for driver in 0..3 {
+        let quiet = shared();
+        let api = retrier(ONCE, &quiet);
+        assert_eq!(api.run(async || Err::<(), _>(10)).await.unwrap_err().attempts(), 1);
+        let start = TokioInstant::now();
+        match driver {
+            0 => api.run(async || Ok::<_, u64>(())).await.unwrap(),
+            1 => {
+                let mut call = api.call();
+                while call.attempt(async { Ok::<_, u64>(()) }).await.is_none() {}
+            }
+            _ => tokio::spawn(async move { api.run(async || Ok::<_, u64>(())).await.unwrap() }).await.unwrap(),
+        }
+        let waited = start.elapsed();
+        assert!((10 * SECOND..10 * SECOND + ms(5)).contains(&waited), "driver {driver}: {waited:?}");
+    }
+}
+
+#[test]
+fn one_hint_holds_first_attempts_of_blocking_calls() {
+    let (quiet, clock) = (shared(), VirtualClock::new());
+    let api = retrier(ONCE, &quiet);
+    assert!(api.blocking_call(|_| Err::<(), _>(10)).timer(clock.clone()).run().is_err());
+    assert!(api.blocking_call(|_| Ok::<_, u64>(())).timer(clock.clone()).run().is_ok());
+    assert_eq!(clock.elapsed(), 10 * SECOND);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sleeping_retry_waits_on_and_pays_once() {
+    let (quiet, budget, attempts) = (shared(), Arc::new(Tokens::new()), Arc::new(AtomicU32::new(0)));
+    let api = retrier(POLICY, &quiet).shared_budget(Arc::clone(&budget) as _);
+    let start = TokioInstant::now();
+    let call = tokio::spawn({
+        let (api, attempts) = (api.clone(), Arc::clone(&attempts));
+        async move {
+            api.run(async || match attempts.fetch_add(1, Ordering::SeqCst) {
+                0 => Err(0),
+                _ => Ok(()),
+            })
+            .await
+        }
+    });
+    tokio::time::sleep(ms(50)).await;
+    let before = budget.available();
+    // Another call meets the hint while the retry of the first one sleeps.
+    assert!(retrier(ONCE, &quiet).run(async || Err::<(), _>(5)).await.is_err());
+    tokio::time::sleep(ms(500)).await;
+    assert_eq!((attempts.load(Ordering::SeqCst), budget.available()), (1, before), "it waits, and has paid");
+    call.await.unwrap().unwrap();
+    let waited = start.elapsed();
+    assert!((ms(5_050)..ms(5_060)).contains(&waited), "{waited:?}");
+    assert_eq!(attempts.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_whose_limits_end_before_its_turn_is_rejected_at_once() {
+    let quiet = shared();
+    let recorder = Recorder::new();
+    let api = retrier(ONCE, &quiet).on_event(recorder.listener());
+    assert!(api.run(async || Err::<(), _>(10)).await.is_err());
+    let start = TokioInstant::now();
+    let error = api.run(async || Ok::<_, u64>(())).deadline(start + 3 * SECOND).await.unwrap_err();
+    let want = Cause::Rejected(Rejected::Quiet { retry_in: 10 * SECOND });
+    assert_eq!((error.stop_reason(), error.attempts(), error.cause()), (StopReason::Quiet, 0, &want));
+    assert_eq!(start.elapsed(), Duration::ZERO);
+    assert_eq!(recorder.events().last().unwrap().action, Action::Stop(StopReason::Quiet));
+    assert_eq!(
+        format!("{error:#}"),
+        "gave up after 0 attempts in 0s, rejected: the server asked this client to pause, and the pause lasts another 10s"
+    );
+}
+
+#[test]
+fn fail_fast_rejects_every_driver_with_the_remaining_time() {
+    let quiet = Arc::new(QuietPeriod::builder().mode(QuietMode::FailFast).build().unwrap());
+    let clock = VirtualClock::new();
+    let api = retrier(POLICY, &quiet);
+    let budget = Arc::new(Tokens::new());
+    let full = budget.available();
+    let api = api.shared_budget(Arc::clone(&budget) as _);
+    // The retry is due before the end of the pause: it is not waited for, and not paid.
+    let operation = |_| {
+        quiet.pause(4 * SECOND, &clock.now());
+        Err::<(), _>(0)
+    };
+    let error = api.blocking_call(operation).timer(clock.clone()).run().unwrap_err();
+    assert_eq!((error.stop_reason(), error.error()), (StopReason::Quiet, Some(&0)));
+    let error = api.blocking_call(|_| Ok::<_, u64>(())).timer(clock.clone()).run().unwrap_err();
+    let want = Cause::Rejected(Rejected::Quiet { retry_in: 4 * SECOND });
+    assert_eq!((error.stop_reason(), error.attempts(), error.cause()), (StopReason::Quiet, 0, &want));
+    assert_eq!((budget.available(), clock.elapsed()), (full, Duration::ZERO));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dropped_or_cancelled_wait_frees_its_place_and_makes_no_attempt() {
+    let quiet = shared();
+    let api = retrier(ONCE, &quiet);
+    assert!(api.run(async || Err::<(), _>(10)).await.is_err());
+    let waiting = || quiet.snapshot(&Instant::from_nanos(0)).waiting;
+    let call = timeout(SECOND, api.run(async || -> Result<(), u64> { panic!("no attempt is made") }));
+    assert!(call.await.is_err());
+    assert_eq!(waiting(), 0, "dropped");
+    let call = api.run(async || -> Result<(), u64> { panic!("no attempt is made") });
+    let error = call.cancelled_by(tokio::time::sleep(SECOND)).await.unwrap_err();
+    assert_eq!((error.stop_reason(), waiting()), (StopReason::Cancelled, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_probe_that_is_dropped_lets_the_next_call_probe() {
+    let quiet = shared();
+    let api = retrier(ONCE, &quiet);
+    assert!(api.run(async || Err::<(), _>(1)).await.is_err());
+    let slow = api.run(async || {
+        tokio::time::sleep(60 * SECOND).await;
+        Ok::<_, u64>(())
+    });
+    assert!(timeout(2 * SECOND, slow).await.is_err(), "the probe is in flight");
+    let start = TokioInstant::now();
+    api.run(async || Ok::<_, u64>(())).await.unwrap();
+    assert_eq!(start.elapsed(), Duration::ZERO);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hundred_waiting_calls_return_one_by_one() {
+    let quiet = shared();
+    let api = retrier(ONCE, &quiet);
+    for _ in 0..400 {
+        api.run(async || Ok::<_, u64>(())).await.unwrap();
+        tokio::time::sleep(ms(10)).await;
+    }
+    let start = TokioInstant::now();
+    assert!(api.run(async || Err::<(), _>(2)).await.is_err());
+    let calls: Vec<_> = (0..100)
+        .map(|_| {
+            let api = api.clone();
+            tokio::spawn(async move { api.run(async || Ok::<_, u64>(TokioInstant::now())).await.unwrap() })
+        })
+        .collect();
+    let mut starts = Vec::new();
+    for call in calls {
+        starts.push(call.await.unwrap() - start);
+    }
+    starts.sort();
+    assert!(starts[0] >= 2 * SECOND, "{:?}", starts[0]);
+    let most = (0..100).map(|n| starts[n..].iter().take_while(|at| **at < starts[n] + ms(100)).count()).max().unwrap();
+    assert!(most <= 18, "{most} within 100 ms, at about 100/s");
+    assert!(starts[99] <= ms(3_100), "{:?}", starts[99]);
+    assert_eq!(quiet.snapshot(&Instant::from_nanos(0)).state, QuietState::Open);
+}
+
+#[test]
+fn a_blocking_wait_counts_among_the_sleeping_threads() {
+    let quiet = shared();
+    let api = retrier(ONCE, &quiet).max_sleeping_threads(0);
+    assert!(api.blocking_call(|_| Err::<(), _>(10)).timer(NoSleep).run().is_err());
+    let error = api.blocking_call(|_| Ok::<_, u64>(())).timer(NoSleep).run().unwrap_err();
+    assert_eq!((error.stop_reason(), error.attempts()), (StopReason::Threads, 0));
+    assert_eq!(quiet.snapshot(&Instant::from_nanos(0)).waiting, 0);
+}
