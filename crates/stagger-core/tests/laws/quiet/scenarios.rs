@@ -1,4 +1,4 @@
-use std::time::Duration;
+use core::time::Duration;
 
 use stagger_core::Policy;
 use stagger_core::quiet::QuietPeriod;

@@ -1,6 +1,6 @@
-use std::cmp::Reverse;
+use core::cmp::Reverse;
+use core::time::Duration;
 use std::collections::BinaryHeap;
-use std::time::Duration;
 
 use stagger_core::guard::Permits;
 use stagger_core::machine::{Decision, RetryMachine, RetryState};

@@ -1,4 +1,4 @@
-use std::time::Duration;
+use core::time::Duration;
 
 use stagger_core::guard::{Limiter, LimiterPermit, Now, Turn};
 use stagger_core::quiet::{QuietMode, QuietPeriod, QuietPeriodBuilder, QuietState};

@@ -1,4 +1,4 @@
-use std::time::Duration;
+use core::time::Duration;
 
 use stagger_core::guard::{Limiter, LimiterPermit, Permits};
 use stagger_core::machine::{Decision, RetryMachine, RetryState};
