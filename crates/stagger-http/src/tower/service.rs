@@ -14,6 +14,9 @@ use super::replay::ReplayBody;
 use super::settings::Settings;
 
 /// A service that retries its requests: the service of a [`RetryLayer`](super::RetryLayer).
+///
+/// It is a `Service<Request<B>>` if the inner service is `Clone` and a `Service<Request<`[`ReplayBody<B>`](super::ReplayBody)`>>`.
+/// Otherwise the compiler says, for example, that the method `oneshot` exists, but its trait bounds were not satisfied.
 #[derive(Clone)]
 pub struct RetryService<S, T> {
     pub(super) inner: S,
