@@ -78,7 +78,7 @@ mod tests {
     #[test]
     fn an_invalid_jitter_and_an_invalid_share_have_different_errors() {
         assert!("ful".parse::<Jitter>().unwrap_err().to_string().contains("use full, equal"));
-        assert!("add:soon".parse::<Jitter>().unwrap_err().to_string().contains("has a unit that is not known"));
+        assert!("add:soon".parse::<Jitter>().unwrap_err().to_string().contains("is not a length of time"));
         assert!("add:inf".parse::<Jitter>().unwrap_err().to_string().contains("must have a length"));
         assert!("150%".parse::<Jitter>().unwrap_err().to_string().contains("from 0 to 1"));
     }

@@ -14,6 +14,8 @@ fn every_problem_is_found_alone_and_says_how_to_fix_it() {
     let ratio = Ratio::millionths(1_000_001);
     let decorrelated = "decorrelated jitter takes base and cap of an exponential backoff and nothing else: drop \
                         multiplier and floor, or choose another jitter";
+    let grows_by_itself = "decorrelated jitter grows by itself, from base to cap: use a decorrelated backoff, or choose \
+                           another jitter";
     let nothing_to_cap = "cap and floor are for delays that grow: drop them, or use an exponential or linear backoff";
     let misplaced =
         "base, step, range or multiplier is set for a backoff that has none: drop it, or choose another backoff";
@@ -86,8 +88,12 @@ fn every_problem_is_found_alone_and_says_how_to_fix_it() {
         (Policy::list(&[NANO, secs(3600)]), PolicyProblem::List, list),
         (EXPONENTIAL.jitter(Jitter::Decorrelated).multiplier(3.0), PolicyProblem::Decorrelated, decorrelated),
         (EXPONENTIAL.jitter(Jitter::Decorrelated).floor(ms(1)), PolicyProblem::Decorrelated, decorrelated),
-        (Policy::linear(ms(1), ms(1), ms(9)).jitter(Jitter::Decorrelated), PolicyProblem::Decorrelated, decorrelated),
-        (Policy::constant(ms(1)).jitter(Jitter::Decorrelated), PolicyProblem::Decorrelated, decorrelated),
+        (
+            Policy::linear(ms(1), ms(1), ms(9)).jitter(Jitter::Decorrelated),
+            PolicyProblem::Decorrelated,
+            grows_by_itself,
+        ),
+        (Policy::constant(ms(1)).jitter(Jitter::Decorrelated), PolicyProblem::Decorrelated, grows_by_itself),
         (Policy::zero().jitter(Jitter::Full), PolicyProblem::NothingToJitter, nothing_to_jitter),
         (Policy::stop().jitter(Jitter::Equal), PolicyProblem::NothingToJitter, nothing_to_jitter),
         (Policy::uniform(ms(1), ms(2)).jitter(Jitter::None), PolicyProblem::NothingToJitter, uniform_jitter),
