@@ -286,6 +286,19 @@ impl Permits {
     pub const NONE: Self =
         Self { budget: BudgetPermit::NONE, breaker: BreakerPermit::NONE, quiet: LimiterPermit::NONE };
 
+    /// Returns the permits of an attempt that waits, to store them elsewhere. It has none of the breaker, which is asked when
+    /// the attempt begins.
+    #[must_use = "a permit that is not handed on is never settled"]
+    pub const fn into_waiting(self) -> (BudgetPermit, LimiterPermit) {
+        let Self { budget, breaker: _, quiet } = self;
+        (budget, quiet)
+    }
+
+    /// Creates the permits of an attempt that waits, from [`into_waiting`](Self::into_waiting).
+    pub const fn from_waiting(budget: BudgetPermit, quiet: LimiterPermit) -> Self {
+        Self { budget, breaker: BreakerPermit::NONE, quiet }
+    }
+
     /// Takes the permits out of `slot`, leaving [`NONE`](Self::NONE).
     pub const fn take(slot: &mut Self) -> Self {
         core::mem::replace(slot, Self::NONE)

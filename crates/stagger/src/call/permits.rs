@@ -1,4 +1,4 @@
-use stagger_core::guard::Permits;
+use stagger_core::guard::{BudgetPermit, LimiterPermit, Permits};
 use stagger_core::{Guards, Instant, NestedRetries, Outcome};
 
 use crate::time::Clock;
@@ -82,7 +82,7 @@ impl<L: GuardSource, C: Clock> HeldPermits<L, C> {
 
     /// Continues to hold the permits of an attempt that waited elsewhere.
     pub(crate) fn resume(mut waiting: WaitingPermits<L>, clock: C) -> Self {
-        let permits = Permits::take(&mut waiting.permits);
+        let permits = waiting.take();
         let guard_source = waiting.guard_source.take().map(|guard_source| (guard_source, clock));
         Self { guard_source, permits, stage: PermitStage::Waiting, nested: NestedRetries::Allow }
     }
@@ -90,7 +90,7 @@ impl<L: GuardSource, C: Clock> HeldPermits<L, C> {
     /// Hands over the permits of an attempt that waits elsewhere.
     pub(crate) fn park(mut self) -> WaitingPermits<L> {
         let permits = self.take();
-        WaitingPermits { guard_source: self.guard_source.take().map(|(guard_source, _)| guard_source), permits }
+        WaitingPermits::new(permits, self.guard_source.take().map(|(guard_source, _)| guard_source))
     }
 
     /// Stores the permits of an attempt that has come this far; `guard_source` is asked once.
@@ -166,23 +166,32 @@ impl<L: GuardSource, C: Clock> Drop for HeldPermits<L, C> {
 #[derive(Debug)]
 pub(crate) struct WaitingPermits<L: GuardSource> {
     guard_source: Option<L>,
-    permits: Permits,
+    budget: BudgetPermit,
+    quiet: LimiterPermit,
 }
 
 impl<L: GuardSource> WaitingPermits<L> {
     /// Holds nothing.
-    pub(crate) const EMPTY: Self = Self { guard_source: None, permits: Permits::NONE };
+    pub(crate) const EMPTY: Self = Self::new(Permits::NONE, None);
 
     /// Holds these permits, which `guard_source` granted.
     pub(crate) const fn new(permits: Permits, guard_source: Option<L>) -> Self {
-        Self { guard_source, permits }
+        let (budget, quiet) = permits.into_waiting();
+        Self { guard_source, budget, quiet }
+    }
+
+    fn take(&mut self) -> Permits {
+        let budget = core::mem::replace(&mut self.budget, BudgetPermit::NONE);
+        let quiet = core::mem::replace(&mut self.quiet, LimiterPermit::NONE);
+        Permits::from_waiting(budget, quiet)
     }
 }
 
 impl<L: GuardSource> Drop for WaitingPermits<L> {
     fn drop(&mut self) {
+        let permits = self.take();
         if let Some(guard_source) = &self.guard_source {
-            guard_source.guards().release(Permits::take(&mut self.permits));
+            guard_source.guards().release(permits);
         }
     }
 }

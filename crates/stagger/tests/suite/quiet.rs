@@ -35,7 +35,7 @@ async fn one_hint_holds_first_attempts_of_every_async_driver() {
     for driver in 0..3 {
         let quiet = shared();
         let api = retrier(ONCE, &quiet);
-        assert_eq!(api.run(async || Err::<(), _>(10)).await.unwrap_err().attempts(), 1);
+        assert_eq!(api.run(async || Err::<(), u64>(10)).await.unwrap_err().attempts(), 1);
         let start = TokioInstant::now();
         match driver {
             0 => api.run(async || Ok::<_, u64>(())).await.unwrap(),
@@ -54,7 +54,7 @@ async fn one_hint_holds_first_attempts_of_every_async_driver() {
 fn one_hint_holds_first_attempts_of_blocking_calls() {
     let (quiet, clock) = (shared(), VirtualClock::new());
     let api = retrier(ONCE, &quiet);
-    assert!(api.blocking_call(|_| Err::<(), _>(10)).timer(clock.clone()).run().is_err());
+    assert!(api.blocking_call(|_| Err::<(), u64>(10)).timer(clock.clone()).run().is_err());
     assert!(api.blocking_call(|_| Ok::<_, u64>(())).timer(clock.clone()).run().is_ok());
     assert_eq!(clock.elapsed(), 10 * SECOND);
 }
@@ -77,7 +77,7 @@ async fn a_sleeping_retry_waits_on_and_pays_once() {
     tokio::time::sleep(ms(50)).await;
     let before = budget.available();
     // Another call meets the hint while the retry of the first one sleeps.
-    assert!(retrier(ONCE, &quiet).run(async || Err::<(), _>(5)).await.is_err());
+    assert!(retrier(ONCE, &quiet).run(async || Err::<(), u64>(5)).await.is_err());
     tokio::time::sleep(ms(500)).await;
     assert_eq!((attempts.load(Ordering::SeqCst), budget.available()), (1, before), "it waits, and has paid");
     call.await.unwrap().unwrap();
@@ -91,7 +91,7 @@ async fn a_call_whose_limits_end_before_its_turn_is_rejected_at_once() {
     let quiet = shared();
     let recorder = Recorder::new();
     let api = retrier(ONCE, &quiet).on_event(recorder.listener());
-    assert!(api.run(async || Err::<(), _>(10)).await.is_err());
+    assert!(api.run(async || Err::<(), u64>(10)).await.is_err());
     let start = TokioInstant::now();
     let error = api.run(async || Ok::<_, u64>(())).deadline(start + 3 * SECOND).await.unwrap_err();
     let want = Cause::Rejected(Rejected::Quiet { retry_in: 10 * SECOND });
@@ -115,7 +115,7 @@ fn fail_fast_rejects_every_driver_with_the_remaining_time() {
     // The retry is due before the end of the pause: it is not waited for, and not paid.
     let operation = |_| {
         quiet.pause(4 * SECOND, &clock.now());
-        Err::<(), _>(0)
+        Err::<(), u64>(0)
     };
     let error = api.blocking_call(operation).timer(clock.clone()).run().unwrap_err();
     assert_eq!((error.stop_reason(), error.error()), (StopReason::Quiet, Some(&0)));
@@ -129,7 +129,7 @@ fn fail_fast_rejects_every_driver_with_the_remaining_time() {
 async fn a_dropped_or_cancelled_wait_frees_its_place_and_makes_no_attempt() {
     let quiet = shared();
     let api = retrier(ONCE, &quiet);
-    assert!(api.run(async || Err::<(), _>(10)).await.is_err());
+    assert!(api.run(async || Err::<(), u64>(10)).await.is_err());
     let waiting = || quiet.snapshot(&Instant::from_nanos(0)).waiting;
     let call = timeout(SECOND, api.run(async || -> Result<(), u64> { panic!("no attempt is made") }));
     assert!(call.await.is_err());
@@ -143,7 +143,7 @@ async fn a_dropped_or_cancelled_wait_frees_its_place_and_makes_no_attempt() {
 async fn a_probe_that_is_dropped_lets_the_next_call_probe() {
     let quiet = shared();
     let api = retrier(ONCE, &quiet);
-    assert!(api.run(async || Err::<(), _>(1)).await.is_err());
+    assert!(api.run(async || Err::<(), u64>(1)).await.is_err());
     let slow = api.run(async || {
         tokio::time::sleep(60 * SECOND).await;
         Ok::<_, u64>(())
@@ -163,7 +163,7 @@ async fn a_hundred_waiting_calls_return_one_by_one() {
         tokio::time::sleep(ms(10)).await;
     }
     let start = TokioInstant::now();
-    assert!(api.run(async || Err::<(), _>(2)).await.is_err());
+    assert!(api.run(async || Err::<(), u64>(2)).await.is_err());
     let calls: Vec<_> = (0..100)
         .map(|_| {
             let api = api.clone();
@@ -186,7 +186,7 @@ async fn a_hundred_waiting_calls_return_one_by_one() {
 fn a_blocking_wait_counts_among_the_sleeping_threads() {
     let quiet = shared();
     let api = retrier(ONCE, &quiet).max_sleeping_threads(0);
-    assert!(api.blocking_call(|_| Err::<(), _>(10)).timer(NoSleep).run().is_err());
+    assert!(api.blocking_call(|_| Err::<(), u64>(10)).timer(NoSleep).run().is_err());
     let error = api.blocking_call(|_| Ok::<_, u64>(())).timer(NoSleep).run().unwrap_err();
     assert_eq!((error.stop_reason(), error.attempts()), (StopReason::Threads, 0));
     assert_eq!(quiet.snapshot(&Instant::from_nanos(0)).waiting, 0);
