@@ -3,6 +3,7 @@
 pub(crate) mod error;
 pub(crate) mod line;
 pub(crate) mod live;
+pub(crate) mod stamp;
 pub(crate) mod suggestion;
 pub(crate) mod terminal;
 pub(crate) mod write;

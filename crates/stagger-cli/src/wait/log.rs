@@ -12,6 +12,7 @@ use super::poll::Attempt;
 use super::settings::{Need, Settings};
 use crate::output::line::{DIM, Line, PLAIN};
 use crate::output::live::{CLEAR_REST, SHOW_AFTER, short, spinner, tenths};
+use crate::output::stamp::{RunId, Stamp};
 use crate::output::terminal::{self, Term};
 
 const RED: Style = AnsiColor::Red.on_default();
@@ -34,6 +35,7 @@ pub(super) struct Log {
     limit: Option<Duration>,
     need: Need,
     seed: u64,
+    run: RunId,
     targets: Vec<TargetState>,
 }
 
@@ -61,9 +63,8 @@ struct TargetState {
 #[derive(Debug, Serialize)]
 struct Envelope<'a> {
     schema: &'static str,
-    /// Seconds since 1970, on the wall clock.
-    time_s: f64,
-    run: u64,
+    #[serde(flatten)]
+    stamp: Stamp<'a>,
     /// Since the start of the wait.
     elapsed_s: f64,
     #[serde(flatten)]
@@ -73,7 +74,7 @@ struct Envelope<'a> {
 #[derive(Debug, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 enum Event<'a> {
-    Start { policy: String, targets: Vec<&'a str>, timeout_s: Option<f64> },
+    Start { policy: String, seed: u64, targets: Vec<&'a str>, timeout_s: Option<f64> },
     Attempt { target: &'a str, n: u64, ready: bool, reason: Option<&'a str>, took_s: f64, next_s: Option<f64> },
     Ready { target: &'a str, attempts: u64 },
     Done { ok: bool, exit: u8, signal: Option<&'a str>, targets: &'a [TargetState] },
@@ -110,6 +111,7 @@ impl Log {
             limit: settings.timeout,
             need: settings.need,
             seed: settings.seed.get(),
+            run: RunId::random(),
             targets: settings.targets.iter().map(|target| state(target.to_string())).collect(),
         }
     }
@@ -121,7 +123,7 @@ impl Log {
         }
         let targets = self.targets.iter().map(|state| state.target.as_str()).collect();
         let timeout_s = self.limit.map(|limit| limit.as_secs_f64());
-        self.json(Event::Start { policy: policy.to_string(), targets, timeout_s });
+        self.json(Event::Start { policy: policy.to_string(), seed: self.seed, targets, timeout_s });
     }
 
     pub(super) fn attempt(&mut self, index: usize, attempt: &Attempt<'_>) {
@@ -237,9 +239,9 @@ impl Log {
         if self.style != LogStyle::Json {
             return;
         }
-        let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let elapsed_s = self.elapsed().as_secs_f64();
-        let envelope = Envelope { schema: SCHEMA, time_s: since_1970.as_secs_f64(), run: self.seed, elapsed_s, event };
+        let stamp = Stamp::new(&self.run, SystemTime::now());
+        let envelope = Envelope { schema: SCHEMA, stamp, elapsed_s, event };
         if let Ok(line) = serde_json::to_string(&envelope) {
             write(&(line + "\n"));
         }

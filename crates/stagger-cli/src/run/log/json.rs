@@ -6,38 +6,23 @@ use stagger_core::{DelaySource, StopReason};
 
 use super::super::status::{AttemptStatus, SignalName};
 use super::event::{AttemptEnded, Event, NextStep};
+use crate::output::stamp::{RunId, Stamp};
 
 /// The schema of the lines; its number changes when a field is removed or changes its meaning.
 const SCHEMA: &str = "stagger.run/1";
 
 /// Formats an event of the run `run` as one JSON object.
 pub(super) fn line(event: &Event<'_>, run: &RunId, time: SystemTime) -> Option<String> {
-    let time = humantime::format_rfc3339_micros(time);
-    serde_json::to_string(&Envelope { schema: SCHEMA, time, run, event }).ok()
-}
-
-/// Identifies a run among all that append to a log, also on other machines and with the same seed.
-#[derive(Clone, Debug, Serialize)]
-pub(super) struct RunId(String);
-
-impl RunId {
-    pub(super) fn random() -> Self {
-        Self(format!("{:016x}", stagger::seed().get()))
-    }
+    serde_json::to_string(&Envelope { schema: SCHEMA, stamp: Stamp::new(run, time), event }).ok()
 }
 
 #[derive(Serialize)]
 struct Envelope<'a> {
     schema: &'static str,
-    #[serde(serialize_with = "text")]
-    time: humantime::Rfc3339Timestamp,
-    run: &'a RunId,
+    #[serde(flatten)]
+    stamp: Stamp<'a>,
     #[serde(flatten)]
     event: &'a Event<'a>,
-}
-
-fn text<S: Serializer>(time: &humantime::Rfc3339Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(time)
 }
 
 /// An attempt in a log line and in the report.

@@ -12,11 +12,11 @@ use super::super::args::{LogFormat, RunArgs};
 use super::super::fd;
 use super::event::Event;
 use super::human::HumanStyle;
-use super::json::RunId;
 use super::status_line::{Activity, StatusLine};
 use super::{human, json, key_value};
 use crate::output::error::CliError;
 use crate::output::live::CLEAR_REST;
+use crate::output::stamp::RunId;
 use crate::output::terminal::{self, Term};
 
 /// The log of a run. It never writes to standard output, and a failure to write never fails the run.
