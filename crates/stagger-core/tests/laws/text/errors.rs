@@ -28,7 +28,7 @@ fn a_misspelled_setting_suggests_the_nearest_one() {
         assert_eq!(error.word(), word);
         assert!(error.policy_error().is_none());
     }
-    for far in ["x", "tries", &"w".repeat(500)] {
+    for far in ["x", "wobble", &"w".repeat(500)] {
         let error = format!("{far}=1").parse::<Policy>().unwrap_err().to_string();
         assert!(error.contains("is not a setting; use base, cap, multiplier,"), "{error}");
     }
