@@ -1,7 +1,7 @@
 use super::snapshot::QuietState;
 
-/// `mode: 2 bits, generation: 14, time: 48`. The time is in microseconds of the driver's clock, enough for 8.9 years:
-/// the end of the pause while it is quiet, when the probe began while it probes, and since when the pace holds during the
+/// `mode: 2 bits, generation: 14, time: 48`. The time is in microseconds of the driver's clock, modulo 8.9 years, because a
+/// clock may count from any epoch; it is read as the one nearest to the present. It is the end of the pause while it is quiet, when the probe began while it probes, and since when the pace holds during the
 /// return.
 ///
 /// Everything that decides whether a call may start is in this word, so it changes in one compare-and-swap.
@@ -18,7 +18,6 @@ impl PackedState {
     pub(super) const FIRST: Self = Self::new(QuietState::Open, 1, 0);
 
     const fn new(mode: QuietState, generation: u64, micros: u64) -> Self {
-        let micros = if micros < LAST_TIME { micros } else { LAST_TIME };
         Self(mode as u64 | generation << MODE_BITS | micros << TIME_SHIFT)
     }
 
@@ -42,9 +41,16 @@ impl PackedState {
         self.0 >> MODE_BITS & LAST_GENERATION
     }
 
-    /// Returns the time of the state, in nanoseconds.
-    pub(super) const fn time(self) -> u64 {
-        (self.0 >> TIME_SHIFT).saturating_mul(1_000)
+    /// Returns the time of the state, in nanoseconds, if it is `at` now.
+    pub(super) const fn time(self, at: u64) -> u64 {
+        let here = at / 1_000;
+        let ahead = (self.0 >> TIME_SHIFT).wrapping_sub(here) & LAST_TIME;
+        let micros = if ahead <= LAST_TIME / 2 {
+            here.saturating_add(ahead)
+        } else {
+            here.saturating_sub(LAST_TIME - ahead + 1)
+        };
+        micros.saturating_mul(1_000)
     }
 
     const fn next_generation(self) -> u64 {
@@ -54,6 +60,11 @@ impl PackedState {
     /// Returns the quiet state that ends at `until` nanoseconds, rounded up: no call starts before it.
     pub(super) const fn quiet(self, until: u64) -> Self {
         Self::new(QuietState::Quiet, self.next_generation(), until.div_ceil(1_000))
+    }
+
+    /// Returns the quiet state after a probe that showed nothing: its end is past, as the beginning of the probe is.
+    pub(super) const fn unprobed(self) -> Self {
+        Self::new(QuietState::Quiet, self.next_generation(), self.0 >> TIME_SHIFT)
     }
 
     /// Returns the state with a probe that begins at this time.
@@ -78,22 +89,27 @@ mod tests {
 
     #[test]
     fn the_parts_do_not_touch_each_other_at_their_largest() {
-        let last = PackedState::new(QuietState::Returning, LAST_GENERATION, u64::MAX);
+        let last = PackedState::new(QuietState::Returning, LAST_GENERATION, LAST_TIME);
         assert_eq!(
-            (last.mode(), last.generation(), last.time()),
-            (QuietState::Returning, LAST_GENERATION, LAST_TIME * 1_000)
+            (last.mode(), last.generation(), last.time(u64::MAX)),
+            (QuietState::Returning, LAST_GENERATION, last.time(u64::MAX))
         );
         assert_eq!(last.0, u64::MAX);
         let quiet = last.quiet(u64::MAX);
-        assert_eq!((quiet.mode(), quiet.generation(), quiet.time()), (QuietState::Quiet, 1, LAST_TIME * 1_000));
+        assert_eq!((quiet.mode(), quiet.generation(), quiet.time(u64::MAX)), (QuietState::Quiet, 1, u64::MAX));
         assert_eq!((quiet.open().generation(), quiet.open().is_open(), quiet.is_open()), (1, true, false));
     }
 
     #[test]
     fn a_pause_ends_no_earlier_than_asked() {
-        for until in [0, 1, 999, 1_000, 1_001, 10_000_000_001] {
-            let time = PackedState::FIRST.quiet(until).time();
-            assert!((until..until + 1_000).contains(&time), "{until}: {time}");
+        // Tokio's clock, for one, counts from the middle of the range.
+        for epoch in [0, LAST_TIME * 1_000 - 7, i64::MAX as u64] {
+            for until in [0, 1, 999, 1_000, 1_001, 10_000_000_001].map(|length| epoch + length) {
+                for at in [epoch, until, until + 1_000_000_000_000] {
+                    let time = PackedState::FIRST.quiet(until).time(at);
+                    assert!((until..until + 1_000).contains(&time), "{until}: {time}");
+                }
+            }
         }
     }
 }

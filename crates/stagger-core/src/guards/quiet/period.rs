@@ -135,8 +135,9 @@ impl QuietPeriod {
     #[must_use]
     pub fn snapshot(&self, now: &dyn Now) -> QuietSnapshot {
         let state = self.load();
+        let at = || now.now().as_nanos();
         let remaining = match state.mode() {
-            QuietState::Quiet => state.time().saturating_sub(now.now().as_nanos()),
+            QuietState::Quiet => state.time(at()).saturating_sub(at()),
             _ => 0,
         };
         let interval = self.interval.load(Ordering::Relaxed);
@@ -210,7 +211,7 @@ impl QuietPeriod {
             let state = self.load();
             let admitted = match state.mode() {
                 QuietState::Open => Some(Permit::Admitted { generation: state.generation() }),
-                QuietState::Quiet | QuietState::Probing if at >= self.next_probe(state) => {
+                QuietState::Quiet | QuietState::Probing if at >= self.next_probe(state, at) => {
                     let probing = state.probing(at);
                     if !self.swap(state, probing) {
                         continue;
@@ -233,10 +234,10 @@ impl QuietPeriod {
     }
 
     /// Returns when another call becomes the probe.
-    fn next_probe(&self, state: PackedState) -> u64 {
+    fn next_probe(&self, state: PackedState, at: u64) -> u64 {
         match state.mode() {
-            QuietState::Probing => state.time().saturating_add(self.settings.probe_wait),
-            _ => state.time(),
+            QuietState::Probing => state.time(at).saturating_add(self.settings.probe_wait),
+            _ => state.time(at),
         }
     }
 
@@ -247,7 +248,7 @@ impl QuietPeriod {
         if at < next || !has_waited && self.places.waiting() > 0 {
             return Ok(false);
         }
-        let after = next.max(at.saturating_sub(LATENESS)).saturating_add(self.pace(state).interval_at(at));
+        let after = next.max(at.saturating_sub(LATENESS)).saturating_add(self.pace(state, at).interval_at(at));
         match self.next.compare_exchange(next, after, Ordering::AcqRel, Ordering::Relaxed) {
             Ok(_) => Ok(true),
             Err(_) => Err(Raced),
@@ -299,16 +300,16 @@ impl QuietPeriod {
         match state.mode() {
             QuietState::Open => at,
             QuietState::Quiet => {
-                let end = state.time().max(at);
+                let end = state.time(at).max(at);
                 Pace { since: end, interval }.turn(end, before)
             }
             QuietState::Probing => {
                 // A probe that has taken this long is assumed to take as long again.
                 let answer =
-                    at.saturating_add(at.saturating_sub(state.time()).max(MIN_PROBE)).min(self.next_probe(state));
+                    at.saturating_add(at.saturating_sub(state.time(at)).max(MIN_PROBE)).min(self.next_probe(state, at));
                 Pace { since: answer, interval }.turn(answer.max(at), before)
             }
-            QuietState::Returning => self.pace(state).turn(self.next.load(Ordering::Acquire).max(at), before),
+            QuietState::Returning => self.pace(state, at).turn(self.next.load(Ordering::Acquire).max(at), before),
         }
     }
 
@@ -317,7 +318,7 @@ impl QuietPeriod {
         let start = at.saturating_add(nanos(after));
         // Only the end of a pause is certain: the attempt asks again when it is due.
         let held_until = match state.mode() {
-            QuietState::Quiet if state.time() > start => state.time(),
+            QuietState::Quiet if state.time(at) > start => state.time(at),
             _ => return false,
         };
         match self.settings.mode {
@@ -334,7 +335,7 @@ impl QuietPeriod {
     /// none has been rejected for a while.
     fn open_if_nobody_waits(&self, state: PackedState, at: u64) {
         let rejected_at = self.rejected_at.load(Ordering::Relaxed);
-        let is_wanted = rejected_at != 0 && at < rejected_at.max(state.time()).saturating_add(UNREJECTED);
+        let is_wanted = rejected_at != 0 && at < rejected_at.max(state.time(at)).saturating_add(UNREJECTED);
         if self.places.waiting() == 0 && !is_wanted {
             // If it fails, the pace was cut or a pause began: then calls are held again.
             let _ = self.swap(state, state.open());
@@ -406,7 +407,7 @@ impl QuietPeriod {
             Permit::Waiting { .. } => self.places.leave(),
             Permit::Probe { generation } if (state.mode(), state.generation()) == (QuietState::Probing, generation) => {
                 // If it fails, a pause has begun in the meantime.
-                let _ = self.swap(state, state.quiet(0));
+                let _ = self.swap(state, state.unprobed());
             }
             Permit::Probe { .. } | Permit::Admitted { .. } | Permit::None => {}
         }
@@ -433,7 +434,7 @@ impl QuietPeriod {
 
     /// Cuts the rate of the return. The generation changes, so refusals of calls that began before do not cut it again.
     fn cut(&self, state: PackedState, at: u64) {
-        let interval = self.pace(state).cut(at);
+        let interval = self.pace(state, at).cut(at);
         if self.swap(state, state.returning(at)) {
             self.interval.store(interval, Ordering::Release);
         }
@@ -449,7 +450,7 @@ impl QuietPeriod {
         let length = length.min(self.settings.max);
         loop {
             let state = self.load();
-            let is_longer = state.mode() != QuietState::Quiet || at.saturating_add(length) > state.time();
+            let is_longer = state.mode() != QuietState::Quiet || at.saturating_add(length) > state.time(at);
             if !is_longer || self.begin_pause(state, length, at) {
                 return;
             }
@@ -465,7 +466,7 @@ impl QuietPeriod {
                 self.interval.store(self.admitted.interval(at), Ordering::Release);
                 self.rejected_at.store(0, Ordering::Relaxed);
             }
-            QuietState::Returning => self.interval.store(self.pace(state).cut(at), Ordering::Release),
+            QuietState::Returning => self.interval.store(self.pace(state, at).cut(at), Ordering::Release),
             QuietState::Quiet | QuietState::Probing => {}
         }
         if !self.swap(state, state.quiet(at.saturating_add(length))) {
@@ -480,8 +481,8 @@ impl QuietPeriod {
     }
 
     /// Returns the pace of a return.
-    fn pace(&self, state: PackedState) -> Pace {
-        Pace { since: state.time(), interval: self.interval.load(Ordering::Acquire) }
+    fn pace(&self, state: PackedState, at: u64) -> Pace {
+        Pace { since: state.time(at), interval: self.interval.load(Ordering::Acquire) }
     }
 
     fn load(&self) -> PackedState {

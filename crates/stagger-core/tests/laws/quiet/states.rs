@@ -20,7 +20,8 @@ const REFUSED: Outcome = Outcome::throttled(None);
 
 impl Harness {
     fn new(builder: QuietPeriodBuilder) -> Self {
-        Self { quiet: builder.build().unwrap(), now: Instant::from_nanos(1_000_000_000_000) }
+        // Far from zero, as tokio's clock is.
+        Self { quiet: builder.build().unwrap(), now: Instant::from_nanos(i64::MAX as u64) }
     }
 
     fn paused_for(length: Duration) -> Self {
