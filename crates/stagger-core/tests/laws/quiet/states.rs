@@ -21,7 +21,7 @@ const REFUSED: Outcome = Outcome::throttled(None);
 impl Harness {
     fn new(builder: QuietPeriodBuilder) -> Self {
         // Far from zero, as tokio's clock is.
-        Self { quiet: builder.build().unwrap(), now: Instant::from_nanos(i64::MAX as u64) }
+        Self { quiet: builder.build().unwrap(), now: Instant::from_nanos(9_223_372_036_000_000_000) }
     }
 
     fn paused_for(length: Duration) -> Self {
