@@ -240,6 +240,25 @@ fn calls_of_a_burst_that_is_refused_cut_the_pace_once() {
 }
 
 #[test]
+fn a_hint_during_the_return_pauses_again_and_cuts_the_pace() {
+    let mut harness = Harness::new(QuietPeriod::builder());
+    for _ in 0..400 {
+        harness.after(ms(10)).call(Outcome::Success);
+    }
+    harness.call(hint(secs(1)));
+    let [first, second, _] = [(); 3].map(|()| harness.held().1);
+    harness.after(secs(1));
+    let Turn::Now(probe) = harness.quiet.admit(first, None, &harness.now) else { panic!("the probe") };
+    harness.record(probe, Outcome::Success);
+    let Turn::Now(released) = harness.quiet.admit(second, None, &harness.now) else { panic!("the first release") };
+    harness.record(released, hint(secs(2)));
+    let snapshot = harness.quiet.snapshot(&harness.now);
+    assert_eq!((snapshot.state, snapshot.remaining), (QuietState::Quiet, secs(2)));
+    let interval = snapshot.interval.as_millis();
+    assert!((13..=14).contains(&interval), "{interval} ms");
+}
+
+#[test]
 fn waiting_calls_start_at_the_learned_rate_in_the_order_of_their_places() {
     let mut harness = Harness::new(QuietPeriod::builder());
     for _ in 0..400 {
