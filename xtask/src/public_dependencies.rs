@@ -4,10 +4,8 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use serde_json::Value;
-
 use crate::shell::Shell;
-use crate::workspace::{Workspace, list, root, text};
+use crate::workspace::{Workspace, root};
 
 /// The section in the documentation of a crate, whose table has a row for each dependency.
 const HEADING: &str = "//! # Dependencies before 1.0";
@@ -15,14 +13,19 @@ const HEADING: &str = "//! # Dependencies before 1.0";
 /// Has only private items in the interface: a hidden trait of its macro.
 const PRIVATE: &str = "pin-project-lite";
 
-/// Returns the names of all packages of others before 1.0, each with its version up to the minor number: `futures-core 0.3`.
-fn before_one() -> BTreeSet<(String, String)> {
-    let metadata = Shell::cargo("metadata --locked --format-version 1").output().unwrap();
-    let metadata: Value = serde_json::from_str(&metadata).unwrap();
-    let others = list(&metadata["packages"]).filter(|package| package["source"].is_string());
-    let packages = others.map(|package| (text(&package["name"]), text(&package["version"])));
-    let early = packages.filter(|(name, version)| version.starts_with("0.") && name != PRIVATE);
-    early.map(|(name, version)| (name, version.rsplit_once('.').unwrap().0.to_owned())).collect()
+/// Returns the names of the packages of others before 1.0 on which a package depends, each with its version up to the minor
+/// number: `futures-core 0.3`.
+fn before_one(package: &str) -> BTreeSet<(String, String)> {
+    let arguments = format!("tree --locked --all-features --edges normal --prefix none --package {package}");
+    let tree = Shell::cargo(&arguments).output().unwrap();
+    let packages = tree.lines().filter_map(|line| line.split_once(" v"));
+    let early = packages.filter(|(name, version)| version.starts_with("0.") && !is_ours(name) && *name != PRIVATE);
+    let minor = |version: &str| version.split(' ').next()?.rsplit_once('.').map(|(minor, _)| minor.to_owned());
+    early.filter_map(|(name, version)| Some((name.to_owned(), minor(version)?))).collect()
+}
+
+fn is_ours(package: &str) -> bool {
+    package == "stagger" || package.starts_with("stagger-")
 }
 
 /// Returns whether an interface contains a path that begins with the crate of a package.
@@ -43,10 +46,10 @@ fn named(source: &str) -> BTreeSet<&str> {
 
 #[test]
 fn the_documentation_of_each_crate_names_the_dependencies_before_1_0_in_its_interface() {
-    let packages = before_one();
     for library in Workspace::here().unwrap().published().filter(|package| package.is_library()) {
         let interface =
             fs::read_to_string(root().join("docs/public-api").join(format!("{}.txt", library.name))).unwrap();
+        let packages = before_one(&library.name);
         let used = packages.iter().filter(|(name, _)| mentions(&interface, name));
         let used: BTreeSet<_> = used.map(|(name, version)| format!("{name} {version}")).collect();
         let source = fs::read_to_string(library.directory().join("src/lib.rs")).unwrap();

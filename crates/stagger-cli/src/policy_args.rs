@@ -184,7 +184,7 @@ fn read(spec: &str) -> Result<Policy, CliError> {
 
 /// Returns the error with its position, unless it is about the policy as a whole, which has none.
 fn toml_error(error: &toml::de::Error, text: &str) -> CliError {
-    let is_whole = error.span().is_none_or(|span| span.len() >= text.trim().len());
+    let is_whole = error.span().is_none_or(|span| span.is_empty() || span.len() >= text.trim().len());
     if is_whole { CliError::usage(error.message()) } else { CliError::usage(error) }
 }
 

@@ -123,7 +123,6 @@ impl<'a> Runner<'a> {
         let status = finished.status;
         self.last_exit = Some(status.code());
         for word in &advice.unknown {
-            let word = printable(word);
             context.logger.warn(&format!("invalid advice `{word}`; write retry-after=SECONDS or stop"));
         }
         let outcome = match finished.interrupted {
@@ -288,12 +287,6 @@ fn stream<'a>(pipe: Option<OwnedFd>, held: bool, ours: BorrowedFd<'static>, patt
         Some(pipe) => Stream::forwarded(pipe, ours, matcher),
         None => Stream::inherited(),
     }
-}
-
-/// Escapes control characters, which could change the state of a terminal.
-fn printable(text: &str) -> String {
-    let escaped = |c: char| if c.is_control() { c.escape_default().collect() } else { c.to_string() };
-    text.chars().map(escaped).collect()
 }
 
 fn stdout_is_pipe() -> bool {

@@ -148,8 +148,6 @@ Exit status:
   127      the command was not found
   128+N    a signal ended the wait
 
-Names are looked up anew for each attempt, and every address is tried. A
-name that does not exist yet is waited for. HTTP requests honor http_proxy,
-https_proxy, all_proxy and no_proxy, and a Retry-After of the response up to
-the max-hint of the policy (30 s by default). Passwords and queries of URLs
-are not logged.";
+Names are looked up anew for each attempt, and every address is tried. A name that does not exist yet is waited for. HTTP \
+requests honor http_proxy, https_proxy, all_proxy and no_proxy, and a Retry-After of the response up to the max-hint of \
+the policy (30 s by default). Passwords and queries of URLs are not logged.";

@@ -244,8 +244,10 @@ fn a_log_of_run_is_compared_with_the_policy_that_it_names() {
     let log = files.path("log.ndjson");
     for jitter in ["full", "none"] {
         let _ = std::fs::remove_file(&log);
-        for _ in 0..8 {
-            let flags = ["--jitter", jitter, "-n", "3", "--log", "json", "--log-file", log.to_str().unwrap()];
+        for seed in 1..=8 {
+            let seed = seed.to_string();
+            let flags =
+                ["--jitter", jitter, "--seed", &seed, "-n", "3", "--log", "json", "--log-file", log.to_str().unwrap()];
             see(&mut run_script(&flags, "exit 1")).exits(1);
         }
         let code = i32::from(jitter == "none");

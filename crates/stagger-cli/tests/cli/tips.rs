@@ -36,7 +36,7 @@ const FOLLOWED: &[(&str, &str, &str)] = &[
     ("plan -d 0.1ns", "round it", "plan -d 1ns"),
     ("plan --cap 999999d", "use inf or none where no limit is meant", "plan --cap inf"),
     ("plan -d inf", "must have a length", "plan -d 1s"),
-    ("run -t 0 -- true", "leave out the flag", "run -- true"),
+    ("run -t 0 -- true", "inf for no limit", "run -t inf -- true"),
     // Numbers.
     ("plan -n -1", "write one from 1 to 4294967295, or inf", "plan -n inf"),
     ("plan -n 1.5", "write one from 1 to 4294967295, or inf", "plan -n 2"),

@@ -4,7 +4,7 @@ use std::time::SystemTime;
 use regex::bytes::Regex;
 use reqwest::header::{HeaderMap, HeaderValue};
 use reqwest::redirect::Policy as Redirects;
-use reqwest::{Client, Method, Response, StatusCode, Url};
+use reqwest::{Certificate, Client, ClientBuilder, Method, Response, StatusCode, Url};
 use stagger::{Outcome, ServerHint};
 use stagger_http::Idempotency;
 use stagger_http::hint::server_hint;
@@ -29,8 +29,6 @@ pub(super) struct HttpProbe {
 
 impl HttpProbe {
     pub(super) fn new(url: &Url, settings: &HttpSettings) -> Result<Self, CliError> {
-        // An error says that the provider is set already.
-        let _ = rustls::crypto::ring::default_provider().install_default();
         let redirects = if settings.location { Redirects::limited(MOST_REDIRECTS) } else { Redirects::none() };
         let mut client = Client::builder()
             .redirect(redirects)
@@ -38,14 +36,15 @@ impl HttpProbe {
             // Each attempt connects anew: an open connection says nothing about new clients.
             .pool_max_idle_per_host(0)
             .user_agent(concat!("stagger/", env!("CARGO_PKG_VERSION")))
-            .tls_danger_accept_invalid_certs(settings.insecure);
-        if let Some(roots) = &settings.roots {
-            client = client.tls_certs_only(roots.iter().cloned());
-        } else if url.scheme() == "http" && !settings.location {
-            // Containers without certificates of the system must be able to ask an http:// URL. The proxy of one is asked
-            // without TLS.
-            client = client.tls_certs_only([]);
-        }
+            .danger_accept_invalid_certs(settings.insecure);
+        let roots = match &settings.roots {
+            Some(roots) => roots.clone(),
+            None if url.scheme() == "https" && !settings.insecure => system_roots()?,
+            // A container without certificates of the system must be able to ask an http:// URL.
+            None if settings.location => system_roots().unwrap_or_default(),
+            None => Vec::new(),
+        };
+        client = roots.into_iter().fold(client, ClientBuilder::add_root_certificate);
         if has_no_proxy(|name| env::var(name).ok()) {
             client = client.no_proxy();
         }
@@ -76,6 +75,19 @@ impl HttpProbe {
             _ => Ok(()),
         }
     }
+}
+
+/// Returns the certificates that the system trusts.
+fn system_roots() -> Result<Vec<Certificate>, CliError> {
+    let found = rustls_native_certs::load_native_certs();
+    let roots: Vec<_> = found.certs.iter().filter_map(|der| Certificate::from_der(der).ok()).collect();
+    if !roots.is_empty() {
+        return Ok(roots);
+    }
+    let reason = found.errors.first().map(|error| format!(": {error}")).unwrap_or_default();
+    Err(CliError::usage(format_args!(
+        "found no certificates that the system trusts{reason}; install them (ca-certificates), or set SSL_CERT_FILE or --cacert"
+    )))
 }
 
 /// Returns whether `no_proxy` has an asterisk, which stands for every host; reqwest does not apply it to addresses.

@@ -250,7 +250,7 @@ fn http_needs_no_certificates_of_the_system() {
     let without =
         |url: &str| see(wait(&["-n", "1", url]).env("SSL_CERT_FILE", "/nowhere").env("SSL_CERT_DIR", "/nowhere"));
     without(&url).exits(0);
-    without("https://127.0.0.1:1/").exits(125);
+    without("https://127.0.0.1:1/").exits(125).says("install them (ca-certificates)");
 }
 
 #[test]
