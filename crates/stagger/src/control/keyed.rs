@@ -30,8 +30,8 @@ use stagger_core::{Breaker, Budget, Instant};
 /// - Only a guard that is not in use elsewhere is replaced, and that is [at rest](Budget::is_at_rest) or idle. A budget that
 ///   is spent and a breaker that is open, or has counted failures, are kept as long as their key is in use, however many
 ///   other keys come.
-/// - Of these, the least recently used one is replaced, to the millisecond. At most 32 guards are examined per new key, each time the next ones,
-///   so that the time for which other threads wait is bounded as well.
+/// - Of these, the least recently used one is replaced, to the millisecond. At most 32 guards are examined per new key,
+///   each time the next ones, so that the time for which other threads wait is bounded as well.
 /// - If there is none, the new key shares one overflow guard with other such keys. It protects what they call together, and
 ///   can reject a key because of another; a guard of its own for each would be without a bound, and no guard at all could be
 ///   had by making up keys.
