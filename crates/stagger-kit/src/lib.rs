@@ -1,6 +1,6 @@
 //! Test utilities for real processes and real servers, and for calls in virtual time.
 //!
-//! Unpublished and Unix only: used by the workspace's own tests.
+//! Unpublished: used by the workspace's own tests. Processes and servers need Unix.
 //!
 //! | item | purpose |
 //! |---|---|
@@ -27,47 +27,51 @@
 //! group and all other descendants of the child are killed; if the test itself is killed, a watchdog kills the groups.
 //! Tests may run in parallel.
 
-mod capture;
-mod descriptor_limit;
 mod ledger;
-mod mariadb;
 #[cfg(feature = "timers")]
 mod panicking_timer;
 #[cfg(feature = "timers")]
 mod pending_timer;
 mod poll;
-mod port;
-mod postgres;
-mod process_tree;
-mod program;
-mod resource_error;
-mod running;
+#[cfg(unix)]
+mod process;
+#[cfg(unix)]
 mod server;
-mod source_ports;
 mod tally;
 mod uniform;
-mod user;
-mod watchdog;
 
-pub use crate::capture::Stream;
-pub use crate::descriptor_limit::raise_descriptor_limit;
 pub use crate::ledger::Ledger;
-pub use crate::mariadb::Mariadb;
 #[cfg(feature = "timers")]
 pub use crate::panicking_timer::PanickingTimer;
 #[cfg(feature = "timers")]
 pub use crate::pending_timer::{PendingSleep, PendingTimer};
 pub use crate::poll::poll_times;
-pub use crate::port::Port;
-pub use crate::postgres::Postgres;
-pub use crate::process_tree::LeakedProcess;
-pub use crate::program::Program;
-pub use crate::resource_error::ResourceError;
-pub use crate::running::{Finished, Running};
-pub use crate::server::{Ready, Server};
-pub use crate::source_ports::SourcePorts;
+#[cfg(unix)]
+pub use crate::process::capture::Stream;
+#[cfg(unix)]
+pub use crate::process::process_tree::LeakedProcess;
+#[cfg(unix)]
+pub use crate::process::program::Program;
+#[cfg(unix)]
+pub use crate::process::running::{Finished, Running};
+#[cfg(unix)]
+pub use crate::process::user::User;
+#[cfg(unix)]
+pub use crate::server::descriptor_limit::raise_descriptor_limit;
+#[cfg(unix)]
+pub use crate::server::mariadb::Mariadb;
+#[cfg(unix)]
+pub use crate::server::port::Port;
+#[cfg(unix)]
+pub use crate::server::postgres::Postgres;
+#[cfg(unix)]
+pub use crate::server::resource_error::ResourceError;
+#[cfg(unix)]
+pub use crate::server::running::{Ready, Server};
+#[cfg(unix)]
+pub use crate::server::source_ports::SourcePorts;
 pub use crate::tally::{Miscount, Tally};
 pub use crate::uniform::assert_uniform;
-pub use crate::user::User;
 /// A signal for [`Running::signal`].
+#[cfg(unix)]
 pub use rustix::process::Signal;

@@ -36,10 +36,13 @@ mod suite {
     mod quiet;
     mod reconnect;
     mod retrier;
+    #[cfg(unix)]
     mod servers;
     mod size;
+    #[cfg(unix)]
     mod skip_sleeps;
     mod sleeping_threads;
+    #[cfg(unix)]
     mod sockets;
     mod spawn;
     mod strategies;

@@ -7,6 +7,7 @@ use std::collections::HashSet;
 use futures_lite::future::block_on;
 use stagger::testing::VirtualClock;
 use stagger::{Policy, Retrier, blocking, policy};
+#[cfg(unix)]
 use stagger_kit::Program;
 
 /// An hour has about 2⁴² nanoseconds, so equal delays in two calls mean that the calls share their key.
@@ -60,6 +61,7 @@ fn meaning_05_a_fixed_seed_reproduces_the_delays() {
     assert_eq!(delays(seed), POLICY.delays(seed).collect::<Vec<_>>());
 }
 
+#[cfg(unix)]
 #[test]
 fn meaning_05_two_runs_of_a_program_have_distinct_keys() {
     let run = || {

@@ -1,8 +1,7 @@
-use core::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use core::net::{Ipv4Addr, SocketAddr};
 use std::io::Result;
-use std::os::fd::OwnedFd;
 
-use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, getsockname, socket_with, sockopt};
+use socket2::{Domain, Socket, Type};
 
 /// A TCP port on 127.0.0.1, reserved while this value exists.
 ///
@@ -13,7 +12,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, getsockname, soc
 #[derive(Debug)]
 pub struct Port {
     number: u16,
-    _reservation: OwnedFd,
+    _reservation: Socket,
 }
 
 impl Port {
@@ -22,11 +21,11 @@ impl Port {
     /// # Errors
     /// If no port is free.
     pub fn reserve() -> Result<Self> {
-        let socket = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
-        sockopt::set_socket_reuseaddr(&socket, true)?;
-        bind(&socket, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0))?;
-        let bound = SocketAddrV4::try_from(getsockname(&socket)?)?;
-        Ok(Self { number: bound.port(), _reservation: socket })
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
+        socket.set_reuse_address(true)?;
+        socket.bind(&SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into())?;
+        let number = socket.local_addr()?.as_socket().map_or(0, |bound| bound.port());
+        Ok(Self { number, _reservation: socket })
     }
 
     /// Returns the port number.
@@ -51,7 +50,7 @@ impl Port {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::poll::poll_until;
+    use crate::process::until::poll_until;
     use core::time::Duration;
     use std::collections::HashSet;
     use std::io::ErrorKind;

@@ -2,7 +2,7 @@ use core::net::Ipv4Addr;
 use core::ops::RangeInclusive;
 use std::fs;
 
-use crate::resource_error::ResourceError;
+use crate::server::resource_error::ResourceError;
 
 const RANGE: &str = "/proc/sys/net/ipv4/ip_local_port_range";
 const RESERVED: &str = "/proc/sys/net/ipv4/ip_local_reserved_ports";

@@ -8,9 +8,9 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{self, Command, Stdio};
 
-use crate::process_tree::TREE_VARIABLE;
-use crate::running::{Finished, Running};
-use crate::user::User;
+use crate::process::process_tree::TREE_VARIABLE;
+use crate::process::running::{Finished, Running};
+use crate::process::user::User;
 
 /// A program with its arguments and environment, which can be started any number of times.
 ///

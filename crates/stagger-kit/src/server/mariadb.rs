@@ -5,11 +5,11 @@ use std::path::Path;
 
 use tempfile::TempDir;
 
-use crate::capture::Stream;
-use crate::port::Port;
-use crate::program::Program;
-use crate::server::{Ready, Server};
-use crate::user::User;
+use crate::process::capture::Stream;
+use crate::process::program::Program;
+use crate::process::user::User;
+use crate::server::port::Port;
+use crate::server::running::{Ready, Server};
 
 /// Directories in which packages install the statements that create the system tables.
 const SHARED: [&str; 3] = ["/usr/share/mysql", "/usr/share/mariadb", "/usr/local/share/mariadb"];

@@ -9,11 +9,11 @@ use std::time::Instant;
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
-use crate::capture::{Capture, NoLine, Stream};
-use crate::poll::poll_until;
-use crate::process_tree::{LeakedProcess, ProcessTree};
-use crate::program::Input;
-use crate::watchdog;
+use crate::process::capture::{Capture, NoLine, Stream};
+use crate::process::process_tree::{LeakedProcess, ProcessTree};
+use crate::process::program::Input;
+use crate::process::until::poll_until;
+use crate::process::watchdog;
 
 /// Time that descendants get to exit after the program before they count as leaked.
 const GRACE: Duration = Duration::from_millis(100);

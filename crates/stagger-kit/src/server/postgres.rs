@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use crate::capture::Stream;
-use crate::port::Port;
-use crate::program::Program;
-use crate::server::{Ready, Server};
-use crate::user::User;
+use crate::process::capture::Stream;
+use crate::process::program::Program;
+use crate::process::user::User;
+use crate::server::port::Port;
+use crate::server::running::{Ready, Server};
 
 /// Directories in which packages install the server programs of each version, outside of `PATH`.
 const VERSIONS: [&str; 3] = ["/usr/lib/postgresql", "/usr/pgsql", "/usr/local/pgsql"];

@@ -5,10 +5,10 @@ use std::net::TcpStream;
 
 use rustix::process::Signal;
 
-use crate::capture::Stream;
-use crate::poll::poll_until;
-use crate::program::Program;
-use crate::running::{Finished, Running};
+use crate::process::capture::Stream;
+use crate::process::program::Program;
+use crate::process::running::{Finished, Running};
+use crate::process::until::poll_until;
 
 /// How to detect that a server is ready.
 #[derive(Clone, Debug, PartialEq, Eq)]

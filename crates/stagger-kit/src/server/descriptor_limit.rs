@@ -2,7 +2,7 @@ use std::fs;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::resource_error::ResourceError;
+use crate::server::resource_error::ResourceError;
 
 /// Reserve for descriptors that a process opens implicitly: standard streams, event queue, name resolver.
 const RESERVE: u64 = 64;
@@ -60,7 +60,7 @@ mod tests {
 
     #[test]
     fn a_process_can_open_more_files_than_its_soft_limit_allowed() {
-        let child = Program::this_test("descriptor_limit::tests::opens_300_files_from_a_limit_of_100").unwrap();
+        let child = Program::this_test("server::descriptor_limit::tests::opens_300_files_from_a_limit_of_100").unwrap();
         let done = child.env("KIT_LOW_LIMIT", "yes").run(Duration::from_secs(10)).unwrap();
         assert!(done.stdout_text().contains("300 files are open"), "{done}");
     }
