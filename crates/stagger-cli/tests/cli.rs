@@ -39,6 +39,8 @@ mod nested;
 mod peers;
 #[path = "cli/plan.rs"]
 mod plan;
+#[path = "cli/recipes/mod.rs"]
+mod recipes;
 #[path = "cli/results.rs"]
 mod results;
 #[path = "cli/signals.rs"]

@@ -90,6 +90,9 @@ pub mod numbers {}
 #[doc = include_str!("../../../docs/guide/queues.md")]
 pub mod queues {}
 
+#[doc = include_str!("../../../docs/guide/recipes.md")]
+pub mod recipes {}
+
 #[doc = include_str!("../../../docs/guide/run.md")]
 pub mod run {}
 

@@ -13,7 +13,7 @@ struct Package {
     debian: &'static str,
 }
 
-const PACKAGES: [Package; 19] = [
+const PACKAGES: [Package; 22] = [
     // The tests render the man page.
     Package { programs: &["man"], debian: "man-db" },
     Package { programs: &["groff"], debian: "groff-base" },
@@ -35,6 +35,10 @@ const PACKAGES: [Package; 19] = [
     // The tests run them under `stagger run`.
     Package { programs: &["curl"], debian: "curl" },
     Package { programs: &["wget"], debian: "wget" },
+    Package { programs: &["rsync"], debian: "rsync" },
+    // The tests of recipes run its configuration, and let systemd verify units.
+    Package { programs: &["haproxy", "/usr/sbin/haproxy"], debian: "haproxy" },
+    Package { programs: &["systemd-analyze"], debian: "systemd" },
     // The tests of completions ask these shells.
     Package { programs: &["/usr/share/bash-completion/bash_completion"], debian: "bash-completion" },
     Package { programs: &["fish"], debian: "fish" },
@@ -54,9 +58,11 @@ struct Unpacked {
     debian: &'static str,
 }
 
-const UNPACKED: [Unpacked; 3] = [
+const UNPACKED: [Unpacked; 4] = [
     // Installing it would start a server, and would install its web interface.
     Unpacked { file: "usr/bin/promtool", debian: "prometheus" },
+    // Installing it would start a service. The tests only check crontabs.
+    Unpacked { file: "usr/bin/crontab", debian: "cron" },
     // An installed package is visible to the system's own Node only.
     Unpacked { file: "usr/share/nodejs/ws/package.json", debian: "node-ws" },
     // An installed package is visible to the system's own Python only.

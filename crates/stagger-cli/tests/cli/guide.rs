@@ -9,6 +9,7 @@ const GUIDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide");
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/numbers.md");
 
 const SIMULATE_PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/simulate.md");
+const RECIPES_PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/recipes.md");
 
 const FENCE: &str = "```console\n";
 
@@ -69,18 +70,29 @@ fn figures_on_the_numbers_page_match_their_commands() {
     assert_eq!(page, now);
 }
 
-/// After a change: `STAGGER_BLESS=1 cargo test -p stagger-cli guide`. Slow for a test, because it runs what readers run.
+/// Slow for a test, because it runs what readers run.
 #[test]
 fn outputs_on_the_simulate_page_match_their_commands() {
-    let (page, files) = (fs::read_to_string(SIMULATE_PAGE).unwrap(), Files::new());
+    assert_outputs_match(SIMULATE_PAGE, 6);
+}
+
+#[test]
+fn outputs_on_the_recipes_page_match_their_commands() {
+    assert_outputs_match(RECIPES_PAGE, 2);
+}
+
+/// Runs the commands of a page. After a change: `STAGGER_BLESS=1 cargo test -p stagger-cli guide`.
+fn assert_outputs_match(path: &str, at_least: usize) {
+    let read = || fs::read_to_string(path).expect("the page is read");
+    let (page, files) = (read(), Files::new());
     let (now, commands) = regenerate(&page, &files.path("."));
-    assert!(commands > 5, "{commands} commands");
+    assert!(commands >= at_least, "{commands} commands");
     if env::var_os("STAGGER_BLESS").is_some() {
-        fs::write(SIMULATE_PAGE, &now).unwrap();
+        fs::write(path, &now).expect("the page is written");
     }
-    let page = fs::read_to_string(SIMULATE_PAGE).unwrap();
+    let page = read();
     for (at, (is, should)) in page.lines().zip(now.lines()).enumerate() {
-        assert_eq!(is, should, "line {}", at + 1);
+        assert_eq!(is, should, "{path}, line {}", at + 1);
     }
     assert_eq!(page, now);
 }

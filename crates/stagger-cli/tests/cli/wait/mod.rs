@@ -4,3 +4,5 @@ mod claims;
 mod scenes;
 mod terminal;
 mod uses;
+
+pub(crate) use scenes::read_until;

@@ -280,7 +280,7 @@ pub(super) fn process(_: &Files) -> Scene {
 }
 
 /// Reads lines until one contains `text`, and returns what was read.
-pub(super) fn read_until(reader: &mut BufReader<impl Read>, text: &str) -> String {
+pub(crate) fn read_until(reader: &mut BufReader<impl Read>, text: &str) -> String {
     let mut read = String::new();
     loop {
         let mut line = String::new();
