@@ -60,6 +60,6 @@ pub use error::{BudgetError, BudgetProblem};
 pub use lifetime::{Lifetime, LifetimeSnapshot};
 pub use success_rate::{SuccessRate, SuccessRateSnapshot};
 pub use throttle::{Throttle, ThrottleSnapshot};
-pub use tokens::{Refund, Tokens, TokensBuilder, TokensSnapshot};
+pub use tokens::{Refund, Tokens, TokensBuilder, TokensSnapshot, TokensState};
 pub use unlimited::Unlimited;
 pub use window::{Window, WindowBuilder, WindowSnapshot};

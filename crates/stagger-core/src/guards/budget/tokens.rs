@@ -104,6 +104,26 @@ pub struct TokensSnapshot {
     pub capacity: u64,
 }
 
+/// The state of [`Tokens`] as numbers, for a budget that outlives its process, or that processes share.
+///
+/// It has no settings: [`TokensBuilder::restore`] combines it with those of the process that reads it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TokensState {
+    /// The tokens, in millionths of one.
+    pub millionths: u64,
+    /// Up to when the refill has been added; `None` before the first requested retry.
+    pub refilled: Option<Instant>,
+}
+
+impl TokensState {
+    /// Creates a state, from numbers that were stored.
+    #[must_use]
+    pub const fn new(millionths: u64, refilled: Option<Instant>) -> Self {
+        Self { millionths, refilled }
+    }
+}
+
 /// One token.
 const WHOLE: u64 = Ratio::ONE.as_millionths() as u64;
 
@@ -156,6 +176,14 @@ impl Tokens {
             fraction: Ratio::millionths((held % WHOLE) as u32),
             capacity: self.settings.capacity / WHOLE,
         }
+    }
+
+    /// Returns the state, to store it. If other threads use the bucket meanwhile, the two numbers may be of different
+    /// moments.
+    #[must_use]
+    pub fn state(&self) -> TokensState {
+        let refilled = self.refilled.load(Ordering::Relaxed).checked_sub(1).map(Instant::from_nanos);
+        TokensState { millionths: self.tokens.load(Ordering::Relaxed), refilled }
     }
 
     #[inline]
@@ -339,6 +367,24 @@ impl TokensBuilder {
                 (NoRefillTime, matches!(self.refill, Some(Refill { per: 0, .. })), 0),
             ]);
             if error.is_none() { Ok(self.filled()) } else { Err(error) }
+        }
+
+        /// Creates the bucket with a stored state. Tokens above the capacity are dropped.
+        ///
+        /// # Errors
+        /// As [`build`](Self::build).
+        pub const fn restore(self, state: TokensState) -> Result<Tokens, BudgetError> {
+            match self.build() {
+                Ok(Tokens { settings, .. }) => {
+                    let tokens = if state.millionths < settings.capacity { state.millionths } else { settings.capacity };
+                    let refilled = match state.refilled {
+                        Some(refilled) => refilled.as_nanos().saturating_add(1),
+                        None => 0,
+                    };
+                    Ok(Tokens { settings, tokens: AtomicU64::new(tokens), refilled: AtomicU64::new(refilled) })
+                }
+                Err(error) => Err(error),
+            }
         }
 
         const fn filled(self) -> Tokens {

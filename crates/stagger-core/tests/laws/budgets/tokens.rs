@@ -1,6 +1,6 @@
 //! The [`Tokens`] budget.
 
-use stagger_core::budget::{Refund, Tokens, TokensBuilder};
+use stagger_core::budget::{BudgetProblem, Refund, Tokens, TokensBuilder, TokensState};
 use stagger_core::guard::BudgetPermit;
 use stagger_core::profile::{AWS_SDK, AWS_SDK_2026};
 use stagger_core::{Budget, FailureKind, Instant, Jitter, Outcome, Policy, Ratio, Seed, StopReason};
@@ -218,4 +218,39 @@ fn frequent_requests_do_not_reduce_the_refill() {
     }
     // 70 s are 30 tokens; rounding may lose a nanosecond with each request.
     assert!((29..=30).contains(&granted), "{granted}");
+}
+
+/// A bucket that is stored after every step grants, refills and refunds as one that is not.
+#[test]
+fn a_bucket_that_is_restored_after_each_step_is_the_same_bucket() {
+    let settings = Tokens::builder().capacity(12).reward(1).refill(3, ms(700));
+    let kept = settings.build().unwrap();
+    let mut state = settings.build().unwrap().state();
+    assert_eq!(state, TokensState::new(12_000_000, None));
+    for step in 0..500_u32 {
+        let restored = settings.restore(state).unwrap();
+        let now = at(ms(u64::from(step) * 137));
+        if step % 3 == 0 {
+            attempt(&kept, Outcome::Success, now);
+            attempt(&restored, Outcome::Success, now);
+        } else {
+            let kind = if step % 2 == 0 { FailureKind::Transient } else { FailureKind::Throttled };
+            assert_eq!(kept.try_acquire(kind, &now), restored.try_acquire(kind, &now), "step {step}");
+        }
+        state = restored.state();
+        assert_eq!(state, kept.state(), "step {step}");
+    }
+    assert!(state.refilled.is_some());
+}
+
+#[test]
+fn a_restored_bucket_obeys_the_settings_of_its_reader() {
+    let full = Tokens::new().state();
+    let small = Tokens::builder().capacity(10).restore(full).unwrap();
+    assert_eq!((held(&small), small.state().refilled), (10, None));
+    assert_eq!(held(&Tokens::builder().capacity(700).restore(full).unwrap()), 500, "it is not filled up");
+    let last = TokensState::new(u64::MAX, Some(Instant::from_nanos(u64::MAX)));
+    assert_eq!(Tokens::new().state().millionths, Tokens::builder().restore(last).unwrap().state().millionths);
+    let error = Tokens::builder().capacity(0).restore(full).unwrap_err();
+    assert!(error.problems().any(|problem| matches!(problem, BudgetProblem::NoCapacity)), "{error}");
 }
