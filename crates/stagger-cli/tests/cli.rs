@@ -9,6 +9,8 @@ mod support;
 
 #[path = "cli/advise.rs"]
 mod advise;
+#[path = "cli/budget.rs"]
+mod budget;
 #[path = "cli/check.rs"]
 mod check;
 #[path = "cli/command_line.rs"]

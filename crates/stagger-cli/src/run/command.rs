@@ -9,6 +9,7 @@ use stagger::time::{Clock, SystemClock};
 use super::advice::AdviceFile;
 use super::args::RunArgs;
 use super::attempt::RunContext;
+use super::budget::SharedBudget;
 use super::child::ProcessGroup;
 use super::driver::{Driver, RunExit};
 use super::hook::Hook;
@@ -36,6 +37,7 @@ pub(crate) fn run(args: &RunArgs, term: &Term) -> Result<ExitCode, CliError> {
 /// ends by a signal are released when this returns.
 fn run_to_exit(args: &RunArgs, term: &Term) -> Result<RunExit, CliError> {
     let settings = Settings::new(args)?;
+    let budget = SharedBudget::new(args)?;
     let report = args.report.as_deref().map(Report::open).transpose()?;
     let mut signals = Signals::catch().map_err(|error| CliError::io("cannot catch signals", error))?;
     let mut logger = Logger::new(args, term, Arc::clone(&signals.terminate))?;
@@ -87,7 +89,8 @@ fn run_to_exit(args: &RunArgs, term: &Term) -> Result<RunExit, CliError> {
         logger.warn(&format!("cannot create the advice file: {error}; check TMPDIR"));
     }
     let seed = settings.seed.get();
-    logger.log(&Event::Started { policy: &settings.policy, seed, command: &args.command });
+    let budget_name = args.budget.as_deref();
+    logger.log(&Event::Started { policy: &settings.policy, seed, budget: budget_name, command: &args.command });
     if let Some(client) = &settings.http {
         if args.verbose {
             logger.note(&client.description());
@@ -105,7 +108,7 @@ fn run_to_exit(args: &RunArgs, term: &Term) -> Result<RunExit, CliError> {
         logger: &mut logger,
     };
     let waited = Duration::ZERO;
-    Driver { settings: &settings, context, runner, hook, report, waited, attempts: 0 }.drive()
+    Driver { settings: &settings, context, runner, budget: budget.as_ref(), hook, report, waited, attempts: 0 }.drive()
 }
 
 /// Ends this process by the signal that requested termination, so that the parent sees the expected status. Returns

@@ -9,6 +9,7 @@ use stagger_core::{
 };
 
 use super::attempt::RunContext;
+use super::budget::SharedBudget;
 use super::fd;
 use super::hook::Hook;
 use super::log::{Activity, AttemptEnded, Count, Done, Event, NextStep};
@@ -27,6 +28,7 @@ pub(super) struct Driver<'a> {
     pub(super) settings: &'a Settings<'a>,
     pub(super) context: RunContext<'a>,
     pub(super) runner: Runner<'a>,
+    pub(super) budget: Option<&'a SharedBudget>,
     pub(super) hook: Option<Hook>,
     pub(super) report: Option<Report>,
     pub(super) waited: Duration,
@@ -67,7 +69,7 @@ impl Driver<'_> {
         retry: &mut RetryMachine<'_>,
     ) -> Result<(RunExit, Option<StopReason>), CliError> {
         let clock = self.context.clock;
-        let guards = Guards::none();
+        let guards = self.budget.map_or(Guards::none(), |budget| Guards::none().budget(budget));
         let spread = retry.spread(|| clock.now());
         if !spread.is_zero() {
             self.context.logger.log(&Event::Spread { wait: spread });
@@ -102,6 +104,7 @@ impl Driver<'_> {
                 }
                 decision => decision,
             };
+            self.warn_about_budget();
             self.report_attempt(count, &attempt, next(self.settings, &attempt, &decision, bounds), ended_at);
             let after = match decision {
                 Decision::Retry { after, permit: next_permit, .. } => {
@@ -119,12 +122,21 @@ impl Driver<'_> {
                 Some(hook) => hook.run(next_count, attempt.status, &mut self.context)?,
                 None => None,
             };
+            let caught = match caught {
+                Some(caught) => Some(caught),
+                None => self.sleep_until(ended_at.saturating_add(after), next_count)?,
+            };
             if let Some(caught) = caught {
+                guards.release(permit);
+                self.warn_about_budget();
                 return Ok(interrupted(caught));
             }
-            if let Some(caught) = self.sleep_until(ended_at.saturating_add(after), next_count)? {
-                return Ok(interrupted(caught));
-            }
+        }
+    }
+
+    fn warn_about_budget(&mut self) {
+        if let Some(warning) = self.budget.and_then(SharedBudget::take_warning) {
+            self.context.logger.warn(&warning);
         }
     }
 

@@ -7,6 +7,7 @@
 mod advice;
 mod args;
 mod attempt;
+mod budget;
 mod child;
 mod classifier;
 mod command;

@@ -18,6 +18,9 @@ pub(in crate::run) enum Event<'a> {
         #[serde(serialize_with = "one_line")]
         policy: &'a Policy,
         seed: u64,
+        /// The name of the budget that the run shares.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        budget: Option<&'a str>,
         #[serde(serialize_with = "lossy_words")]
         command: &'a [OsString],
     },

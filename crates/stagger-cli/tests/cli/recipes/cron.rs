@@ -39,7 +39,7 @@ fn job(bench: &Bench) -> Command {
     assert!(!command.contains('%'), "{command}");
     let mut shell = Command::new("/bin/sh");
     shell.args(["-c", command]).current_dir(bench.path(".")).env_clear();
-    shell.env("HOME", bench.path(".")).env("LOGNAME", "user").env("SHELL", "/bin/sh");
+    shell.env("HOME", bench.path(".")).env("LOGNAME", "user").env("SHELL", "/bin/sh").env("TMPDIR", bench.path("."));
     shell.env("PATH", format!("{}:{path}", bench.path("bin")));
     shell
 }
@@ -70,4 +70,20 @@ fn a_job_gives_up_after_four_attempts_with_the_code_of_the_command() {
     bench.failing("sync-orders", 99, "the server is busy", 75, "");
     see(&mut job(&bench)).exits(75);
     assert_eq!(bench.take_calls("sync-orders").len(), 4);
+}
+
+#[test]
+fn the_jobs_of_a_user_share_a_hundred_retries() {
+    let bench = Bench::new();
+    bench.failing("sync-orders", 999, "the server is busy", 75, "");
+    let start = |number: usize| {
+        let home = bench.path(&format!("home-{number}"));
+        fs::create_dir(&home).unwrap();
+        Running::start(job(&bench).env("HOME", home))
+    };
+    let jobs: Vec<_> = (0..50).map(start).collect();
+    for job in jobs {
+        job.end().exits(75);
+    }
+    assert_eq!(bench.take_calls("sync-orders").len(), 50 + 100);
 }
