@@ -1,0 +1,116 @@
+use crate::lease::claim::{Report, Timing};
+
+/// Reports without a wait between them, after a pause.
+const BURST: u64 = 3;
+
+/// When a process reports, and what it does without replies. All its targets share one report.
+///
+/// Times are microseconds of the process's monotonic clock.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Process {
+    timing: Timing,
+    /// The expected number of processes, or the largest number seen if that is more.
+    processes: u64,
+    number: u64,
+    /// The store's time in the last reply, and when that arrived.
+    last: Option<(u64, u64)>,
+    resync: bool,
+    /// When the leases end.
+    ends: u64,
+    is_local: bool,
+    /// When the next regular report is due.
+    due: u64,
+    /// When the allowance of reports is whole again.
+    whole: u64,
+}
+
+/// What has changed for a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// It uses its local share from now on.
+    Local,
+    /// It has leases again.
+    Leased,
+}
+
+impl Process {
+    /// Creates a process that begins at `now`. `processes` is the expected number of them, at least 1.
+    pub(crate) fn new(timing: Timing, processes: u64, now: u64) -> Self {
+        let ends = now + timing.patience;
+        let processes = processes.max(1);
+        Self { timing, processes, number: 0, last: None, resync: false, ends, is_local: false, due: now, whole: now }
+    }
+
+    pub(crate) const fn timing(&self) -> &Timing {
+        &self.timing
+    }
+
+    /// Returns the number of processes among which the local shares are divided.
+    pub(crate) const fn processes(&self) -> u64 {
+        self.processes
+    }
+
+    pub(crate) const fn is_local(&self) -> bool {
+        self.is_local
+    }
+
+    /// Returns whether to report at `now`; `is_early` if a target is short of tokens.
+    pub(crate) fn is_due(&self, is_early: bool, now: u64) -> bool {
+        (is_early || now >= self.due) && now >= self.allowed_from()
+    }
+
+    /// Returns when the process next has something to do, after `now`; `is_early` if a target is short of tokens.
+    pub(crate) fn next(&self, is_early: bool, now: u64) -> u64 {
+        let report = if is_early { self.allowed_from() } else { self.due.max(self.allowed_from()) };
+        // The local share is refilled in steps.
+        let lease = if self.is_local { now + self.timing.period / 4 } else { self.ends };
+        report.min(lease)
+    }
+
+    /// At most one report per period, and three at once: `T + 3` in `T` periods.
+    const fn allowed_from(&self) -> u64 {
+        self.whole.saturating_sub((BURST - 1) * self.timing.period)
+    }
+
+    /// Begins a report at `now`. The next regular one is due after a period, moved by `jitter` tenths of a per mille of it.
+    pub(crate) fn report(&mut self, jitter: i16, now: u64) -> Report {
+        let period = self.timing.period;
+        self.whole = self.whole.max(now) + period;
+        // Up to a tenth of the period in each direction.
+        let moved = i128::from(period) * i128::from(jitter.clamp(-1_000, 1_000)) / 10_000;
+        self.due = now.saturating_add(period.saturating_add_signed(i64::try_from(moved).unwrap_or(0)));
+        self.number += 1;
+        let since = self.last.map_or(0, |(_, at)| now.saturating_sub(at));
+        Report { number: self.number, expected: self.last.map(|(store, _)| store + since), since, resync: self.resync }
+    }
+
+    /// Notes that the store's clock is not what was expected: the next report is due at once and accepts it.
+    pub(crate) fn on_again(&mut self, now: u64) {
+        self.resync = true;
+        self.due = now;
+    }
+
+    /// Notes a reply that arrived at `now` to a report of `sent`, with the store's time and the size of the fleet. The
+    /// leases end a length after the report was sent: the store counts from later.
+    pub(crate) fn on_reply(&mut self, store: u64, processes: u64, sent: u64, now: u64) -> Option<Change> {
+        self.last = Some((store, now));
+        self.resync = false;
+        self.processes = self.processes.max(processes);
+        self.ends = sent + self.timing.lease;
+        core::mem::take(&mut self.is_local).then_some(Change::Leased)
+    }
+
+    /// Notes that there was no reply; the next report is due after `delay`, which also overrules a regular one.
+    pub(crate) fn on_failure(&mut self, delay: u64, now: u64) {
+        self.due = now + delay;
+    }
+
+    /// Notes the time: after the end of the leases the process uses its local share.
+    pub(crate) fn tick(&mut self, now: u64) -> Option<Change> {
+        if self.is_local || now < self.ends {
+            return None;
+        }
+        self.is_local = true;
+        Some(Change::Local)
+    }
+}

@@ -1,0 +1,212 @@
+//! The script of the store in Rust, for exploration. A test compares the two.
+
+use std::collections::BTreeMap;
+
+use crate::lease::claim::{Claim, Lease, Reply, Report, SECOND, Timing, WRAP};
+
+const KEPT: i64 = 600_000_000;
+const MOST: usize = 100;
+
+/// The store's side of one target.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Bucket {
+    state: Option<State>,
+    records: BTreeMap<u64, Record>,
+    leases: BTreeMap<u64, i64>,
+    demand: BTreeMap<u64, i64>,
+    gone: BTreeMap<u64, i64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct State {
+    epoch: u64,
+    tokens: i64,
+    at: i64,
+    outstanding: i64,
+    reserve: i64,
+    settle: i64,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+struct Record {
+    lease: i64,
+    spent: u64,
+    earned: u64,
+    number: u64,
+}
+
+/// Faults for the exploration to find.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) enum Fault {
+    /// None.
+    #[default]
+    None,
+    /// Processes report differences, and the store adds them up.
+    Differences,
+    /// The store grants at once after a gap.
+    NoSettling,
+    /// The store forgets the counters of a process with its lease.
+    ForgetsCounters,
+}
+
+fn difference(new: u64, old: u64) -> i64 {
+    let d = new.wrapping_sub(old) % WRAP;
+    if d >= WRAP / 2 { d as i64 - WRAP as i64 } else { d as i64 }
+}
+
+impl Bucket {
+    /// Handles a report on this one target.
+    pub(crate) fn report(&mut self, id: u64, report: &Report, claim: &Claim, timing: &Timing, now: u64, fault: Fault) -> Reply {
+        if report.expected.is_some_and(|expected| now.abs_diff(expected) > SECOND) && !report.resync {
+            return Reply::Again;
+        }
+        Reply::Done { now, leases: vec![self.renew(id, report, claim, timing, now as i64, fault)] }
+    }
+
+    fn renew(&mut self, id: u64, report: &Report, claim: &Claim, timing: &Timing, now: i64, fault: Fault) -> Option<Lease> {
+        if self.records.get(&id).is_some_and(|record| record.number >= report.number) {
+            return None;
+        }
+        let (period, length) = (timing.period as i64, timing.lease as i64);
+        let limits = claim.limits;
+        let (capacity, refill, cost) = (limits.capacity as i64, limits.refill as f64, limits.cost as i64);
+        let mut state = self.state.unwrap_or_else(|| {
+            let tokens = if claim.epoch == 0 { limits.initial as i64 } else { 0 };
+            (self.leases, self.demand, self.gone) = Default::default();
+            State { epoch: now as u64, tokens, at: now, outstanding: 0, reserve: 0, settle: 0 }
+        });
+        let mut dt = now - state.at;
+        let settled = now + period * 5 / 4;
+        if dt > length && fault != Fault::NoSettling {
+            state.settle = settled;
+        }
+        state.settle = state.settle.min(settled);
+        if claim.epoch != 0 {
+            dt = dt.min(report.since as i64 + if report.resync { 0 } else { SECOND as i64 });
+        }
+        let dt = dt.max(0);
+        let is_settling = now < state.settle;
+
+        let last_end = now + length * 5 / 4;
+        for end in self.leases.values_mut().filter(|end| **end > last_end).take(MOST) {
+            *end = last_end;
+        }
+        let mut returned = 0;
+        let ended: Vec<_> = ended(&self.leases, now);
+        for other in ended {
+            if let Some(record) = self.records.get_mut(&other) {
+                returned += record.lease;
+                record.lease = 0;
+            }
+            if fault == Fault::ForgetsCounters {
+                self.records.remove(&other);
+            }
+            self.leases.remove(&other);
+            self.gone.insert(other, now + KEPT);
+        }
+        for other in self::ended(&self.gone, now) {
+            self.records.remove(&other);
+            self.gone.remove(&other);
+        }
+        state.outstanding -= returned;
+        if self.leases.is_empty() {
+            state.outstanding = 0;
+        }
+
+        let mut refilled = 0;
+        state.at = now;
+        if refill > 0.0 {
+            let earned = (refill * dt as f64 / SECOND as f64).floor();
+            let took = (earned * SECOND as f64 / refill).ceil();
+            state.at = now - (dt - took as i64).max(0);
+            refilled = earned as i64;
+        }
+        if is_settling {
+            state.reserve += returned + refilled;
+        } else {
+            state.tokens = (capacity - state.outstanding).min(state.tokens + state.reserve + returned + refilled);
+            state.reserve = 0;
+        }
+
+        let known = self.records.get(&id).copied();
+        let mut lease = 0;
+        let (mut known_spent, mut known_earned) = (claim.spent, claim.earned);
+        if let Some(record) = known {
+            lease = if self.leases.contains_key(&id) { record.lease } else { 0 };
+            (known_spent, known_earned) = (record.spent, record.earned);
+        }
+        if fault == Fault::Differences {
+            // What arrives is the difference itself.
+            (known_spent, known_earned) = (0, 0);
+        }
+        state.outstanding -= lease;
+        lease -= difference(claim.spent, known_spent);
+        if lease < 0 {
+            state.tokens += lease;
+            lease = 0;
+        }
+        let held = claim.held as i64;
+        if held > lease {
+            if claim.epoch == 0 || claim.epoch == state.epoch {
+                state.tokens -= held - lease;
+            }
+            lease = held;
+        }
+        let reward = difference(claim.earned, known_earned).max(0);
+        if is_settling {
+            state.reserve += reward;
+        } else {
+            state.tokens = state.tokens.max(capacity - state.outstanding - lease).min(state.tokens + reward);
+            state.tokens = state.tokens.max(-capacity);
+        }
+
+        let want = claim.want.map_or(-1, |want| want as i64);
+        self.demand.retain(|_, at| *at > now - period * 5 / 2 && *at <= now);
+        if want > 2 * cost {
+            self.demand.insert(id, now);
+        } else {
+            self.demand.remove(&id);
+        }
+        if lease > want.max(0) {
+            let surplus = lease - want.max(0);
+            if is_settling { state.reserve += surplus } else { state.tokens += surplus }
+            lease = want.max(0);
+        } else if !is_settling {
+            let demanding = (self.demand.len() as i64).max(1);
+            let grant = (want - lease).min(state.tokens.div_euclid(demanding).max(cost)).min(state.tokens);
+            if grant >= cost {
+                state.tokens -= grant;
+                lease += grant;
+            }
+        }
+        state.outstanding += lease;
+        if claim.want.is_none() {
+            self.leases.remove(&id);
+            self.gone.insert(id, now + KEPT);
+        } else {
+            self.leases.insert(id, last_end);
+            self.gone.remove(&id);
+        }
+        self.records.insert(id, Record { lease, spent: claim.spent, earned: claim.earned, number: report.number });
+        self.state = Some(state);
+        Some(Lease { epoch: state.epoch, tokens: lease as u64, processes: self.leases.len() as u64, left: state.tokens })
+    }
+
+    /// Forgets who has a lease, as if the set of leases had been evicted.
+    pub(crate) fn evict_leases(&mut self) {
+        self.leases.clear();
+    }
+
+    #[allow(dead_code)]
+    /// Returns the sum of all tokens that the bucket knows of.
+    pub(crate) fn known(&self) -> i64 {
+        self.state.map_or(0, |state| state.tokens + state.reserve + state.outstanding)
+    }
+}
+
+/// Returns the first members that have ended at `now`, as the store orders them: by time, then by name.
+fn ended(members: &BTreeMap<u64, i64>, now: i64) -> Vec<u64> {
+    let mut ended: Vec<_> = members.iter().filter(|(_, at)| **at <= now).map(|(id, at)| (*at, *id)).collect();
+    ended.sort_unstable();
+    ended.into_iter().map(|(_, id)| id).take(MOST).collect()
+}

@@ -1,0 +1,183 @@
+-- Renews the leases of one process on all of its targets.
+--
+-- Amounts are whole millionths of a token, times whole microseconds. Each target has four keys: its bucket (a hash), the ends
+-- of leases, the processes that want more, and the processes whose lease has ended (sorted sets by time).
+--
+-- KEYS: four for each target. ARGV: id, report, expected time (-1: none), time since the last reply, resync (0 or 1), length of
+-- a lease, period, time to live in milliseconds; then for each target: epoch (0: none), spent, earned, held, want (-1: the
+-- process leaves), capacity, refill per second, initial tokens, cost.
+-- Reply: status (0: ask again, 1: done), time; then for each target: epoch (0: the report was old), lease, processes, tokens.
+local clock = redis.call('TIME')
+local now = clock[1] * 1000000 + clock[2]
+local id, report, expected, since = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local resync, length, period, ttl = ARGV[5] == '1', tonumber(ARGV[6]), tonumber(ARGV[7]), ARGV[8]
+local SECOND, KEPT, MOST, WRAP = 1000000, 600000000, 100, 4503599627370496
+
+local function text(number)
+  return string.format('%.0f', number)
+end
+
+-- Counters wrap, so that they stay exact however long a process lives.
+local function difference(new, old)
+  local d = (new - old) % WRAP
+  if d >= WRAP / 2 then d = d - WRAP end
+  return d
+end
+
+local function parsed(record)
+  local lease, spent, earned, number = string.match(record, '^(%d+) (%d+) (%d+) (%d+)$')
+  return tonumber(lease), tonumber(spent), tonumber(earned), tonumber(number)
+end
+
+local function renew(bucket, leases, demand, gone, at_arg)
+  local epoch, spent, earned = tonumber(ARGV[at_arg + 1]), tonumber(ARGV[at_arg + 2]), tonumber(ARGV[at_arg + 3])
+  local held, want, capacity = tonumber(ARGV[at_arg + 4]), tonumber(ARGV[at_arg + 5]), tonumber(ARGV[at_arg + 6])
+  local refill, initial, cost = tonumber(ARGV[at_arg + 7]), tonumber(ARGV[at_arg + 8]), tonumber(ARGV[at_arg + 9])
+  local mine = 'p:' .. id
+
+  local found = redis.call('HMGET', bucket, 'epoch', 'tokens', 'at', 'outstanding', 'reserve', 'settle', mine)
+  if found[7] then
+    local _, _, _, last = parsed(found[7])
+    -- Connections are not ordered: this one was overtaken.
+    if last >= report then return 0, 0, 0, 0 end
+  end
+  local current, tokens, at, outstanding, reserve, settle
+  if found[1] then
+    current, tokens, at = tonumber(found[1]), tonumber(found[2]), tonumber(found[3])
+    outstanding, reserve, settle = tonumber(found[4]), tonumber(found[5]), tonumber(found[6])
+  else
+    -- A caller with an epoch proves that the bucket was lost; what it held may have been spent.
+    current, tokens, at, outstanding, reserve, settle = now, epoch == 0 and initial or 0, now, 0, 0, 0
+    redis.call('DEL', leases, demand, gone)
+  end
+
+  -- No more time can have passed since anybody's last call than since the caller's own.
+  local dt = now - at
+  -- Nobody has called for a whole lease, or the clock has jumped: all processes report before anything is granted.
+  if dt > length then settle = now + period * 1.25 end
+  -- After a step back.
+  settle = math.min(settle, now + period * 1.25)
+  if epoch ~= 0 then dt = math.min(dt, since + (resync and 0 or SECOND)) end
+  dt = math.max(dt, 0)
+  local settling = now < settle
+
+  -- Leases that were not renewed return. Their counters stay: the process may come back and report what it spent.
+  local last_end = now + length * 1.25
+  for _, other in ipairs(redis.call('ZRANGEBYSCORE', leases, '(' .. text(last_end), '+inf', 'LIMIT', 0, MOST)) do
+    redis.call('ZADD', leases, text(last_end), other)
+  end
+  local returned = 0
+  for _, other in ipairs(redis.call('ZRANGEBYSCORE', leases, '-inf', text(now), 'LIMIT', 0, MOST)) do
+    local record = redis.call('HGET', bucket, 'p:' .. other)
+    if record then
+      local lease, its_spent, its_earned, number = parsed(record)
+      returned = returned + lease
+      redis.call('HSET', bucket, 'p:' .. other,
+        '0 ' .. text(its_spent) .. ' ' .. text(its_earned) .. ' ' .. text(number))
+    end
+    redis.call('ZREM', leases, other)
+    redis.call('ZADD', gone, text(now + KEPT), other)
+  end
+  for _, other in ipairs(redis.call('ZRANGEBYSCORE', gone, '-inf', text(now), 'LIMIT', 0, MOST)) do
+    redis.call('HDEL', bucket, 'p:' .. other)
+    redis.call('ZREM', gone, other)
+  end
+  outstanding = outstanding - returned
+  -- The set alone was evicted: nobody is known to hold anything, and each process claims what it holds.
+  if redis.call('ZCARD', leases) == 0 then outstanding = 0 end
+
+  -- Time earns tokens, less than a millionth of which waits for the next call.
+  local refilled = 0
+  at = now
+  if refill > 0 then
+    refilled = math.floor(refill * dt / SECOND)
+    at = now - math.max(0, dt - math.ceil(refilled * SECOND / refill))
+  end
+  if settling then
+    reserve = reserve + returned + refilled
+  else
+    tokens = math.min(capacity - outstanding, tokens + reserve + returned + refilled)
+    reserve = 0
+  end
+
+  -- What the process spent comes out of its lease, and the rest is a debt.
+  local lease, known_spent, known_earned = 0, spent, earned
+  local record = redis.call('HGET', bucket, mine)
+  if record then
+    lease, known_spent, known_earned = parsed(record)
+    if not redis.call('ZSCORE', leases, id) then lease = 0 end
+  end
+  outstanding = outstanding - lease
+  lease = lease - difference(spent, known_spent)
+  if lease < 0 then
+    tokens = tokens + lease
+    lease = 0
+  end
+  -- It holds more than was known. What it holds of a lost bucket was granted there.
+  if held > lease then
+    if epoch == 0 or epoch == current then tokens = tokens - (held - lease) end
+    lease = held
+  end
+  local reward = math.max(0, difference(earned, known_earned))
+  if settling then
+    reserve = reserve + reward
+  else
+    tokens = math.min(math.max(tokens, capacity - outstanding - lease), tokens + reward)
+    -- A fleet is without retries for at most the time of one capacity.
+    tokens = math.max(tokens, -capacity)
+  end
+
+  redis.call('ZREMRANGEBYSCORE', demand, '-inf', text(now - period * 2.5))
+  redis.call('ZREMRANGEBYSCORE', demand, '(' .. text(now), '+inf')
+  if want > 2 * cost then
+    redis.call('ZADD', demand, text(now), id)
+  else
+    redis.call('ZREM', demand, id)
+  end
+  if lease > math.max(want, 0) then
+    if settling then
+      reserve = reserve + (lease - math.max(want, 0))
+    else
+      tokens = tokens + (lease - math.max(want, 0))
+    end
+    lease = math.max(want, 0)
+  elseif not settling then
+    local demanding = math.max(1, redis.call('ZCARD', demand))
+    local grant = math.min(want - lease, math.max(math.floor(tokens / demanding), cost), tokens)
+    if grant >= cost then
+      tokens = tokens - grant
+      lease = lease + grant
+    end
+  end
+  outstanding = outstanding + lease
+
+  if want < 0 then
+    redis.call('ZREM', leases, id)
+    redis.call('ZADD', gone, text(now + KEPT), id)
+  else
+    redis.call('ZADD', leases, text(last_end), id)
+    redis.call('ZREM', gone, id)
+  end
+  redis.call('HSET', bucket, 'epoch', text(current), 'tokens', text(tokens), 'at', text(at), 'outstanding',
+    text(outstanding), 'reserve', text(reserve), 'settle', text(settle), mine,
+    text(lease) .. ' ' .. text(spent) .. ' ' .. text(earned) .. ' ' .. text(report))
+  for _, key in ipairs({bucket, leases, demand, gone}) do
+    redis.call('PEXPIRE', key, ttl)
+  end
+  return current, lease, redis.call('ZCARD', leases), tokens
+end
+
+-- The request lay in a buffer while the store was stopped and nobody awaits it, or the clock has jumped.
+if expected >= 0 and math.abs(now - expected) > SECOND and not resync then
+  return {0, now}
+end
+local reply = {1, now}
+for target = 0, #KEYS / 4 - 1 do
+  local key = target * 4
+  local epoch, lease, processes, tokens =
+    renew(KEYS[key + 1], KEYS[key + 2], KEYS[key + 3], KEYS[key + 4], 8 + target * 9)
+  for _, value in ipairs({epoch, lease, processes, tokens}) do
+    reply[#reply + 1] = value
+  end
+end
+return reply

@@ -1,0 +1,3 @@
+//! The store: the script, the names of keys, and the connection.
+
+pub(crate) mod script;
