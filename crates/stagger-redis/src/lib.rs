@@ -1,8 +1,18 @@
 //! Guards for a fleet.
 
-#[allow(dead_code)]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+mod error;
+mod fleet;
 mod lease;
 #[cfg(test)]
 mod model;
-#[allow(dead_code)]
+mod observe;
 mod store;
+mod target;
+mod task;
+mod tokens;
+
+pub use error::{SettingsError, SettingsProblem};
+pub use fleet::{Fleet, FleetBuilder, FleetEvent, FleetSnapshot};
+pub use tokens::{SharedTokens, SharedTokensBuilder, SharedTokensSnapshot};

@@ -14,7 +14,6 @@ pub(crate) struct Account {
     measured: u64,
     /// What the last claim said that the process holds.
     claimed: u64,
-    left: i64,
     local: Option<LocalShare>,
 }
 
@@ -30,16 +29,7 @@ struct LocalShare {
 impl Account {
     /// Creates the account of a target at `now`.
     pub(crate) const fn new(limits: Limits, now: u64) -> Self {
-        Self { limits, epoch: 0, demand: 0, measured: now, claimed: 0, left: 0, local: None }
-    }
-
-    pub(crate) const fn limits(&self) -> &Limits {
-        &self.limits
-    }
-
-    /// Returns what was left for all at the last reply.
-    pub(crate) const fn left(&self) -> i64 {
-        self.left
+        Self { limits, epoch: 0, demand: 0, measured: now, claimed: 0, local: None }
     }
 
     /// Returns the next claim, and takes what the process holds but does not want out of the ledger. `processes` is the size
@@ -75,7 +65,6 @@ impl Account {
     /// Takes over what the store granted.
     pub(crate) fn on_lease(&mut self, ledger: &Ledger, lease: Lease) {
         self.epoch = lease.epoch;
-        self.left = lease.left;
         self.local = None;
         // A store that is wrong cannot grant more than there is.
         ledger.grant(lease.tokens.min(self.limits.capacity).saturating_sub(self.claimed));
@@ -94,16 +83,20 @@ impl Account {
             self.local = Some(LocalShare { at: now, earned: ledger.earned() });
             return;
         };
-        let elapsed = u128::from(now.saturating_sub(*at)) * u128::from(refill) / (u128::from(SECOND) * u128::from(processes));
+        let refilled =
+            u128::from(now.saturating_sub(*at)) * u128::from(refill) / (u128::from(SECOND) * u128::from(processes));
         let rewards = ledger.earned().wrapping_sub(*earned);
-        // Whole tokens of time: what is not counted yet stays until the next time.
-        if elapsed > 0 || refill == 0 {
+        // What is less than a millionth of a token waits for the next time.
+        if refilled > 0 || refill == 0 {
             *at = now;
         }
-        *earned = earned.wrapping_add(rewards);
         // A share below the cost of one retry would never allow one.
-        let most = (capacity / processes).max(cost);
-        let room = most.saturating_sub(ledger.held());
-        ledger.grant(u64::try_from(elapsed).unwrap_or(u64::MAX).saturating_add(rewards).min(room));
+        let room = (capacity / processes).max(cost).saturating_sub(ledger.held());
+        let rewards_held = rewards.min(room);
+        // The store does not refill while it is away, so this counts as earned. A success meanwhile is counted next time.
+        let refilled = u64::try_from(refilled).unwrap_or(u64::MAX).min(room - rewards_held);
+        ledger.earn(refilled);
+        *earned = earned.wrapping_add(rewards).wrapping_add(refilled);
+        ledger.grant(rewards_held + refilled);
     }
 }

@@ -36,8 +36,6 @@ pub(crate) struct Report {
     pub(crate) number: u64,
     /// The store's time that the process expects; `None` before the first reply.
     pub(crate) expected: Option<u64>,
-    /// The time since the last reply.
-    pub(crate) since: u64,
     /// Whether the store shall accept its clock although the process expects another time.
     pub(crate) resync: bool,
 }

@@ -96,6 +96,7 @@ impl Ledger {
     }
 
     /// Returns the tokens that the process has spent.
+    #[cfg(any(test, loom))]
     pub(crate) fn spent(&self) -> u64 {
         self.spent.load(Ordering::Relaxed).wrapping_sub(self.released.load(Ordering::Relaxed))
     }

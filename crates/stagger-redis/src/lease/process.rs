@@ -22,6 +22,8 @@ pub(crate) struct Process {
     due: u64,
     /// When the allowance of reports is whole again.
     whole: u64,
+    /// Before this there is no report, because the last one failed.
+    blocked: u64,
 }
 
 /// What has changed for a process.
@@ -38,7 +40,18 @@ impl Process {
     pub(crate) fn new(timing: Timing, processes: u64, now: u64) -> Self {
         let ends = now + timing.patience;
         let processes = processes.max(1);
-        Self { timing, processes, number: 0, last: None, resync: false, ends, is_local: false, due: now, whole: now }
+        Self {
+            timing,
+            processes,
+            number: 0,
+            last: None,
+            resync: false,
+            ends,
+            is_local: false,
+            due: now,
+            whole: now,
+            blocked: now,
+        }
     }
 
     pub(crate) const fn timing(&self) -> &Timing {
@@ -50,26 +63,36 @@ impl Process {
         self.processes
     }
 
+    /// Returns whether there has never been a reply.
+    #[cfg(test)]
+    pub(crate) const fn is_new(&self) -> bool {
+        self.last.is_none()
+    }
+
     pub(crate) const fn is_local(&self) -> bool {
         self.is_local
     }
 
     /// Returns whether to report at `now`; `is_early` if a target is short of tokens.
     pub(crate) fn is_due(&self, is_early: bool, now: u64) -> bool {
-        (is_early || now >= self.due) && now >= self.allowed_from()
+        now >= self.reports_from(is_early)
     }
 
     /// Returns when the process next has something to do, after `now`; `is_early` if a target is short of tokens.
     pub(crate) fn next(&self, is_early: bool, now: u64) -> u64 {
-        let report = if is_early { self.allowed_from() } else { self.due.max(self.allowed_from()) };
-        // The local share is refilled in steps.
-        let lease = if self.is_local { now + self.timing.period / 4 } else { self.ends };
-        report.min(lease)
+        let report = self.reports_from(is_early);
+        report.min(self.next_tick(now))
     }
 
-    /// At most one report per period, and three at once: `T + 3` in `T` periods.
-    const fn allowed_from(&self) -> u64 {
-        self.whole.saturating_sub((BURST - 1) * self.timing.period)
+    /// Returns when the next [`tick`](Self::tick) is due, after `now`: at the end of the leases, or to refill a local share.
+    pub(crate) fn next_tick(&self, now: u64) -> u64 {
+        if self.is_local { now + self.timing.period / 4 } else { self.ends.max(now) }
+    }
+
+    /// Returns the earliest time of the next report: at most one per period, and three at once, so `T + 3` in `T` periods.
+    fn reports_from(&self, is_early: bool) -> u64 {
+        let allowed = self.whole.saturating_sub((BURST - 1) * self.timing.period).max(self.blocked);
+        if is_early { allowed } else { allowed.max(self.due) }
     }
 
     /// Begins a report at `now`. The next regular one is due after a period, moved by `jitter` tenths of a per mille of it.
@@ -80,8 +103,8 @@ impl Process {
         let moved = i128::from(period) * i128::from(jitter.clamp(-1_000, 1_000)) / 10_000;
         self.due = now.saturating_add(period.saturating_add_signed(i64::try_from(moved).unwrap_or(0)));
         self.number += 1;
-        let since = self.last.map_or(0, |(_, at)| now.saturating_sub(at));
-        Report { number: self.number, expected: self.last.map(|(store, _)| store + since), since, resync: self.resync }
+        let expected = self.last.map(|(store, at)| store + now.saturating_sub(at));
+        Report { number: self.number, expected, resync: self.resync }
     }
 
     /// Notes that the store's clock is not what was expected: the next report is due at once and accepts it.
@@ -100,9 +123,10 @@ impl Process {
         core::mem::take(&mut self.is_local).then_some(Change::Leased)
     }
 
-    /// Notes that there was no reply; the next report is due after `delay`, which also overrules a regular one.
+    /// Notes that there was no reply, or no connection: the next report is due after `delay`, and none before.
     pub(crate) fn on_failure(&mut self, delay: u64, now: u64) {
-        self.due = now + delay;
+        self.blocked = now + delay;
+        self.due = self.blocked;
     }
 
     /// Notes the time: after the end of the leases the process uses its local share.

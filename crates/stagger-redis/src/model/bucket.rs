@@ -47,6 +47,15 @@ pub(crate) enum Fault {
     NoSettling,
     /// The store forgets the counters of a process with its lease.
     ForgetsCounters,
+    /// The store takes times of before for its own after its clock has stepped back.
+    TrustsOldTimes,
+}
+
+impl State {
+    fn earn(&mut self, amount: i64, capacity: i64, is_settling: bool) {
+        let amount = amount.min(capacity - self.outstanding - self.tokens - self.reserve).max(0);
+        if is_settling { self.reserve += amount } else { self.tokens += amount }
+    }
 }
 
 fn difference(new: u64, old: u64) -> i64 {
@@ -56,33 +65,62 @@ fn difference(new: u64, old: u64) -> i64 {
 
 impl Bucket {
     /// Handles a report on this one target.
-    pub(crate) fn report(&mut self, id: u64, report: &Report, claim: &Claim, timing: &Timing, now: u64, fault: Fault) -> Reply {
+    pub(crate) fn report(
+        &mut self,
+        id: u64,
+        report: &Report,
+        claim: &Claim,
+        timing: &Timing,
+        now: u64,
+        fault: Fault,
+    ) -> Reply {
         if report.expected.is_some_and(|expected| now.abs_diff(expected) > SECOND) && !report.resync {
             return Reply::Again;
         }
         Reply::Done { now, leases: vec![self.renew(id, report, claim, timing, now as i64, fault)] }
     }
 
-    fn renew(&mut self, id: u64, report: &Report, claim: &Claim, timing: &Timing, now: i64, fault: Fault) -> Option<Lease> {
+    fn renew(
+        &mut self,
+        id: u64,
+        report: &Report,
+        claim: &Claim,
+        timing: &Timing,
+        now: i64,
+        fault: Fault,
+    ) -> Option<Lease> {
         if self.records.get(&id).is_some_and(|record| record.number >= report.number) {
             return None;
         }
         let (period, length) = (timing.period as i64, timing.lease as i64);
         let limits = claim.limits;
         let (capacity, refill, cost) = (limits.capacity as i64, limits.refill as f64, limits.cost as i64);
+        let settled = now + period * 5 / 4;
         let mut state = self.state.unwrap_or_else(|| {
-            let tokens = if claim.epoch == 0 { limits.initial as i64 } else { 0 };
             (self.leases, self.demand, self.gone) = Default::default();
-            State { epoch: now as u64, tokens, at: now, outstanding: 0, reserve: 0, settle: 0 }
+            let new = State {
+                epoch: now as u64,
+                tokens: limits.initial as i64,
+                at: now,
+                outstanding: 0,
+                reserve: 0,
+                settle: 0,
+            };
+            if claim.epoch == 0 {
+                return new;
+            }
+            let missed = (refill * (period * 5 / 4) as f64 / SECOND as f64).floor();
+            State { tokens: -missed as i64, settle: settled, ..new }
         });
         let mut dt = now - state.at;
-        let settled = now + period * 5 / 4;
         if dt > length && fault != Fault::NoSettling {
             state.settle = settled;
         }
-        state.settle = state.settle.min(settled);
-        if claim.epoch != 0 {
-            dt = dt.min(report.since as i64 + if report.resync { 0 } else { SECOND as i64 });
+        if fault != Fault::TrustsOldTimes {
+            state.settle = state.settle.min(settled);
+        }
+        if let (Some(expected), true) = (report.expected, report.resync) {
+            dt = dt.min(expected as i64 - state.at);
         }
         let dt = dt.max(0);
         let is_settling = now < state.settle;
@@ -113,19 +151,19 @@ impl Bucket {
             state.outstanding = 0;
         }
 
-        let mut refilled = 0;
+        if is_settling {
+            state.reserve += returned;
+        } else {
+            state.tokens = (capacity - state.outstanding).min(state.tokens + state.reserve + returned);
+            state.reserve = 0;
+        }
+        let counted = dt.min(length - period * 5 / 4);
         state.at = now;
         if refill > 0.0 {
-            let earned = (refill * dt as f64 / SECOND as f64).floor();
-            let took = (earned * SECOND as f64 / refill).ceil();
-            state.at = now - (dt - took as i64).max(0);
-            refilled = earned as i64;
-        }
-        if is_settling {
-            state.reserve += returned + refilled;
-        } else {
-            state.tokens = (capacity - state.outstanding).min(state.tokens + state.reserve + returned + refilled);
-            state.reserve = 0;
+            let refilled = (refill * counted as f64 / SECOND as f64).floor();
+            let took = (refilled * SECOND as f64 / refill).ceil();
+            state.at = now - (counted - took as i64).max(0);
+            state.earn(refilled as i64, capacity, is_settling);
         }
 
         let known = self.records.get(&id).copied();
@@ -142,7 +180,7 @@ impl Bucket {
         state.outstanding -= lease;
         lease -= difference(claim.spent, known_spent);
         if lease < 0 {
-            state.tokens += lease;
+            state.tokens = (state.tokens + lease).max(-capacity);
             lease = 0;
         }
         let held = claim.held as i64;
@@ -152,13 +190,9 @@ impl Bucket {
             }
             lease = held;
         }
-        let reward = difference(claim.earned, known_earned).max(0);
-        if is_settling {
-            state.reserve += reward;
-        } else {
-            state.tokens = state.tokens.max(capacity - state.outstanding - lease).min(state.tokens + reward);
-            state.tokens = state.tokens.max(-capacity);
-        }
+        state.outstanding += lease;
+        state.earn(difference(claim.earned, known_earned), capacity, is_settling);
+        state.outstanding -= lease;
 
         let want = claim.want.map_or(-1, |want| want as i64);
         self.demand.retain(|_, at| *at > now - period * 5 / 2 && *at <= now);
@@ -169,7 +203,11 @@ impl Bucket {
         }
         if lease > want.max(0) {
             let surplus = lease - want.max(0);
-            if is_settling { state.reserve += surplus } else { state.tokens += surplus }
+            if is_settling {
+                state.reserve += surplus
+            } else {
+                state.tokens += surplus
+            }
             lease = want.max(0);
         } else if !is_settling {
             let demanding = (self.demand.len() as i64).max(1);
@@ -189,18 +227,17 @@ impl Bucket {
         }
         self.records.insert(id, Record { lease, spent: claim.spent, earned: claim.earned, number: report.number });
         self.state = Some(state);
-        Some(Lease { epoch: state.epoch, tokens: lease as u64, processes: self.leases.len() as u64, left: state.tokens })
+        Some(Lease {
+            epoch: state.epoch,
+            tokens: lease as u64,
+            processes: self.leases.len() as u64,
+            left: state.tokens,
+        })
     }
 
     /// Forgets who has a lease, as if the set of leases had been evicted.
     pub(crate) fn evict_leases(&mut self) {
         self.leases.clear();
-    }
-
-    #[allow(dead_code)]
-    /// Returns the sum of all tokens that the bucket knows of.
-    pub(crate) fn known(&self) -> i64 {
-        self.state.map_or(0, |state| state.tokens + state.reserve + state.outstanding)
     }
 }
 

@@ -6,9 +6,11 @@ use stagger_kit::{Port, Program, Ready, Server, User};
 
 use super::bucket::{Bucket, Fault};
 use crate::lease::claim::{Claim, Limits, Reply, Report, SECOND, Timing, WRAP};
-use crate::store::script::{self, Keys};
+use crate::store::keys::Keys;
+use crate::store::script;
 
-const LIMITS: Limits = Limits { capacity: 500_000_000, refill: 50_000_000, initial: 500_000_000, cost: 5_000_000, reward: 1_000_000 };
+const LIMITS: Limits =
+    Limits { capacity: 500_000_000, refill: 50_000_000, initial: 500_000_000, cost: 5_000_000, reward: 1_000_000 };
 
 /// The script with a clock of the test, which comes as the last two arguments.
 fn script() -> Script {
@@ -79,7 +81,6 @@ fn the_script_does_what_its_model_does() {
             let report = Report {
                 number: numbers[id],
                 expected: draws.one_in(3).then(|| now - SECOND * 6 / 5 + draws.below(SECOND * 12 / 5)),
-                since: draws.below(2 * SECOND),
                 resync: draws.one_in(10),
             };
             let claim = Claim {

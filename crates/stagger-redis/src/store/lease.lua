@@ -3,14 +3,14 @@
 -- Amounts are whole millionths of a token, times whole microseconds. Each target has four keys: its bucket (a hash), the ends
 -- of leases, the processes that want more, and the processes whose lease has ended (sorted sets by time).
 --
--- KEYS: four for each target. ARGV: id, report, expected time (-1: none), time since the last reply, resync (0 or 1), length of
--- a lease, period, time to live in milliseconds; then for each target: epoch (0: none), spent, earned, held, want (-1: the
--- process leaves), capacity, refill per second, initial tokens, cost.
+-- KEYS: four for each target. ARGV: id, report, the time that the process expects (-1: none), resync (0 or 1), length of a
+-- lease, period, time to live in milliseconds; then for each target: epoch (0: none), spent, earned, held, want (-1: the process
+-- leaves), capacity, refill per second, initial tokens, cost.
 -- Reply: status (0: ask again, 1: done), time; then for each target: epoch (0: the report was old), lease, processes, tokens.
 local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
-local id, report, expected, since = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
-local resync, length, period, ttl = ARGV[5] == '1', tonumber(ARGV[6]), tonumber(ARGV[7]), ARGV[8]
+local id, report, expected, resync = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4] == '1'
+local length, period, ttl = tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7]
 local SECOND, KEPT, MOST, WRAP = 1000000, 600000000, 100, 4503599627370496
 
 local function text(number)
@@ -46,18 +46,22 @@ local function renew(bucket, leases, demand, gone, at_arg)
     current, tokens, at = tonumber(found[1]), tonumber(found[2]), tonumber(found[3])
     outstanding, reserve, settle = tonumber(found[4]), tonumber(found[5]), tonumber(found[6])
   else
-    -- A caller with an epoch proves that the bucket was lost; what it held may have been spent.
-    current, tokens, at, outstanding, reserve, settle = now, epoch == 0 and initial or 0, now, 0, 0, 0
+    current, tokens, at, outstanding, reserve, settle = now, initial, now, 0, 0, 0
+    if epoch ~= 0 then
+      -- The bucket was lost, and what it had may have been spent. What time earns until all have reported is theirs.
+      settle = now + period * 1.25
+      tokens = -math.floor(refill * period * 1.25 / SECOND)
+    end
     redis.call('DEL', leases, demand, gone)
   end
 
-  -- No more time can have passed since anybody's last call than since the caller's own.
   local dt = now - at
   -- Nobody has called for a whole lease, or the clock has jumped: all processes report before anything is granted.
   if dt > length then settle = now + period * 1.25 end
   -- After a step back.
   settle = math.min(settle, now + period * 1.25)
-  if epoch ~= 0 then dt = math.min(dt, since + (resync and 0 or SECOND)) end
+  -- The caller's clock has gone on as the store's was: less time has passed if that has jumped since the last call.
+  if resync and expected >= 0 then dt = math.min(dt, expected - at) end
   dt = math.max(dt, 0)
   local settling = now < settle
 
@@ -86,18 +90,26 @@ local function renew(bucket, leases, demand, gone, at_arg)
   -- The set alone was evicted: nobody is known to hold anything, and each process claims what it holds.
   if redis.call('ZCARD', leases) == 0 then outstanding = 0 end
 
-  -- Time earns tokens, less than a millionth of which waits for the next call.
-  local refilled = 0
+  if settling then
+    reserve = reserve + returned
+  else
+    tokens = math.min(capacity - outstanding, tokens + reserve + returned)
+    reserve = 0
+  end
+
+  -- What is known never grows above the capacity.
+  local function earn(amount)
+    amount = math.max(0, math.min(amount, capacity - outstanding - tokens - reserve))
+    if settling then reserve = reserve + amount else tokens = tokens + amount end
+  end
+  -- Processes that were without the store have refilled their own shares since their leases ended, and report it as earned.
+  -- What earns less than a millionth waits for the next call.
+  local counted = math.min(dt, length - period * 1.25)
   at = now
   if refill > 0 then
-    refilled = math.floor(refill * dt / SECOND)
-    at = now - math.max(0, dt - math.ceil(refilled * SECOND / refill))
-  end
-  if settling then
-    reserve = reserve + returned + refilled
-  else
-    tokens = math.min(capacity - outstanding, tokens + reserve + returned + refilled)
-    reserve = 0
+    local refilled = math.floor(refill * counted / SECOND)
+    at = now - math.max(0, counted - math.ceil(refilled * SECOND / refill))
+    earn(refilled)
   end
 
   -- What the process spent comes out of its lease, and the rest is a debt.
@@ -110,7 +122,8 @@ local function renew(bucket, leases, demand, gone, at_arg)
   outstanding = outstanding - lease
   lease = lease - difference(spent, known_spent)
   if lease < 0 then
-    tokens = tokens + lease
+    -- A fleet is without retries for at most the time of one capacity.
+    tokens = math.max(tokens + lease, -capacity)
     lease = 0
   end
   -- It holds more than was known. What it holds of a lost bucket was granted there.
@@ -118,14 +131,9 @@ local function renew(bucket, leases, demand, gone, at_arg)
     if epoch == 0 or epoch == current then tokens = tokens - (held - lease) end
     lease = held
   end
-  local reward = math.max(0, difference(earned, known_earned))
-  if settling then
-    reserve = reserve + reward
-  else
-    tokens = math.min(math.max(tokens, capacity - outstanding - lease), tokens + reward)
-    -- A fleet is without retries for at most the time of one capacity.
-    tokens = math.max(tokens, -capacity)
-  end
+  outstanding = outstanding + lease
+  earn(difference(earned, known_earned))
+  outstanding = outstanding - lease
 
   redis.call('ZREMRANGEBYSCORE', demand, '-inf', text(now - period * 2.5))
   redis.call('ZREMRANGEBYSCORE', demand, '(' .. text(now), '+inf')
@@ -175,7 +183,7 @@ local reply = {1, now}
 for target = 0, #KEYS / 4 - 1 do
   local key = target * 4
   local epoch, lease, processes, tokens =
-    renew(KEYS[key + 1], KEYS[key + 2], KEYS[key + 3], KEYS[key + 4], 8 + target * 9)
+    renew(KEYS[key + 1], KEYS[key + 2], KEYS[key + 3], KEYS[key + 4], 7 + target * 9)
   for _, value in ipairs({epoch, lease, processes, tokens}) do
     reply[#reply + 1] = value
   end

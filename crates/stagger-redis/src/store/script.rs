@@ -1,15 +1,13 @@
 use redis::{Script, ScriptInvocation};
 
 use crate::lease::claim::{Claim, Lease, Reply, Report, Timing};
+use crate::store::keys::Keys;
 
 /// The store's side of the protocol. It is called by its digest, so two releases with different scripts run side by side.
 pub(crate) const SOURCE: &str = include_str!("lease.lua");
 
 /// How long a key outlives its last report, in milliseconds: one hour.
 const TIME_TO_LIVE: u64 = 3_600_000;
-
-/// The four keys of one target.
-pub(crate) type Keys = [String; 4];
 
 /// Returns the call of `script` that reports on these targets.
 pub(crate) fn invocation<'a>(
@@ -26,7 +24,7 @@ pub(crate) fn invocation<'a>(
         }
     }
     // All ids have one length, so that the store orders them as numbers.
-    call.arg(format!("{id:016x}")).arg(report.number).arg(signed(report.expected)).arg(report.since);
+    call.arg(format!("{id:016x}")).arg(report.number).arg(signed(report.expected));
     call.arg(u8::from(report.resync)).arg(timing.lease).arg(timing.period).arg(TIME_TO_LIVE);
     for (_, Claim { epoch, spent, earned, held, want, limits }) in claims {
         call.arg(*epoch).arg(*spent).arg(*earned).arg(*held).arg(signed(*want));

@@ -1,0 +1,92 @@
+use core::fmt;
+
+/// Every problem in the settings of a [`Fleet`](crate::Fleet) or of [`SharedTokens`](crate::SharedTokens).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SettingsError {
+    problems: Vec<SettingsProblem>,
+}
+
+/// One problem in the settings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SettingsProblem {
+    /// The address of the store cannot be used.
+    Url(String),
+    /// The expected number of processes is 0.
+    NoProcesses,
+    /// A namespace or target is empty.
+    EmptyName,
+    /// A namespace or target has more than 128 bytes.
+    LongName(usize),
+    /// There is no tokio runtime in which the background task could run.
+    NoRuntime,
+    /// The target has other limits already.
+    OtherLimits,
+    /// The fleet has 64 targets already.
+    TooManyTargets,
+    /// The capacity is 0, or above a thousand million.
+    Capacity(u64),
+    /// The bucket begins with more tokens than it holds.
+    InitialAboveCapacity(u64),
+    /// The cost of a retry is 0, or above the capacity.
+    Cost(u64),
+    /// The reward for a success is above the capacity.
+    RewardAboveCapacity(u64),
+    /// The refill period is 0, or the refill is above the largest capacity per second.
+    Refill,
+}
+
+impl SettingsError {
+    /// Returns an error if there is a problem.
+    pub(crate) fn check(problems: Vec<SettingsProblem>) -> Result<(), Self> {
+        if problems.is_empty() { Ok(()) } else { Err(Self { problems }) }
+    }
+
+    /// Returns the problems.
+    #[must_use]
+    pub fn problems(&self) -> &[SettingsProblem] {
+        &self.problems
+    }
+}
+
+impl From<SettingsProblem> for SettingsError {
+    fn from(problem: SettingsProblem) -> Self {
+        Self { problems: vec![problem] }
+    }
+}
+
+impl fmt::Display for SettingsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, problem) in self.problems.iter().enumerate() {
+            write!(f, "{}{problem}", if index == 0 { "" } else { "; " })?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for SettingsProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Url(reason) => {
+                write!(f, "the address of the store cannot be used ({reason}): use redis://host:port/database")
+            }
+            Self::NoProcesses => f.write_str("0 processes are expected: use the number that usually runs"),
+            Self::EmptyName => f.write_str("a name is empty: use one that all processes share"),
+            Self::LongName(length) => write!(f, "a name has {length} bytes: use at most 128"),
+            Self::NoRuntime => f.write_str("there is no tokio runtime here: build the fleet inside of one"),
+            Self::OtherLimits => {
+                f.write_str("this target has other limits in this process: use the same, or another name")
+            }
+            Self::TooManyTargets => f.write_str("the fleet has 64 targets already: use another fleet"),
+            Self::Capacity(capacity) => write!(f, "capacity {capacity} is outside 1 to 1000000000: change it"),
+            Self::InitialAboveCapacity(initial) => write!(f, "initial {initial} is above the capacity: lower it"),
+            Self::Cost(cost) => write!(f, "cost {cost} is outside 1 to the capacity: change it"),
+            Self::RewardAboveCapacity(reward) => write!(f, "reward {reward} is above the capacity: lower it"),
+            Self::Refill => {
+                f.write_str("the refill period is 0s, or the refill is above 1000000000 tokens per second: change it")
+            }
+        }
+    }
+}
+
+impl core::error::Error for SettingsError {}

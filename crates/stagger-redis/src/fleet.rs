@@ -1,0 +1,154 @@
+use core::fmt;
+use core::sync::atomic::Ordering;
+use core::time::Duration;
+use std::sync::Arc;
+
+use tokio::runtime::Handle;
+
+use crate::error::{SettingsError, SettingsProblem};
+use crate::lease::claim::Timing;
+use crate::store::connection::Connection;
+use crate::store::keys::LONGEST_NAME;
+use crate::target::{Alive, Registry};
+use crate::task::{self, Task};
+use crate::tokens::SharedTokensBuilder;
+
+/// The connection of this process to the other processes of its fleet, through a store.
+///
+/// It owns one background task, which makes at most `T + 3` calls of the store in T seconds, whatever the load and the number
+/// of targets. Clones share it. The task ends, and hands all leases back, when the last clone and the last guard of the fleet
+/// are dropped.
+///
+/// The store may be away at any time, also at the start.
+#[derive(Clone)]
+pub struct Fleet {
+    pub(crate) alive: Arc<Alive>,
+    pub(crate) namespace: Arc<str>,
+}
+
+/// Builds a [`Fleet`].
+#[must_use]
+pub struct FleetBuilder<'a> {
+    url: &'a str,
+    processes: u32,
+    namespace: &'a str,
+    listener: Option<Listener>,
+}
+
+/// Receives the events of a fleet.
+pub(crate) type Listener = Box<dyn Fn(&FleetEvent) + Send + Sync>;
+
+/// What has happened between this process and the store. Each is reported once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FleetEvent {
+    /// There was no reply until the leases ended. Each guard uses its local share from now on.
+    StoreLost {
+        /// The last error, in words.
+        reason: String,
+    },
+    /// The store has replied again. Guards have leases from now on.
+    StoreRestored {
+        /// How long the local shares were used.
+        after: Duration,
+    },
+}
+
+/// A snapshot of a [`Fleet`], for metrics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FleetSnapshot {
+    /// Whether this process has leases. If not, it uses its local shares, or waits for the first reply.
+    pub is_leased: bool,
+    /// The largest number of processes that the store has seen; 0 before the first reply.
+    pub processes: u64,
+    /// Reports to the store, answered or not.
+    pub reports: u64,
+    /// Reports without a reply, and connections that could not be opened.
+    pub failures: u64,
+    /// How many times the store was lost.
+    pub losses: u64,
+}
+
+impl Fleet {
+    /// Creates a builder. `url` is the address of the store, such as `redis://host:6379/0`, and `processes` the number of
+    /// processes that usually run: if the store is away, each uses that part of every budget. Too small a number lets the
+    /// fleet exceed its budgets then, too large a number wastes a part of them.
+    pub const fn builder(url: &str, processes: u32) -> FleetBuilder<'_> {
+        FleetBuilder { url, processes, namespace: "default", listener: None }
+    }
+
+    /// Creates the builder of a token bucket for `target` that the fleet shares.
+    pub const fn tokens<'a>(&'a self, target: &'a str) -> SharedTokensBuilder<'a> {
+        SharedTokensBuilder::new(self, target)
+    }
+
+    /// Returns a snapshot.
+    #[must_use]
+    pub fn snapshot(&self) -> FleetSnapshot {
+        let counts = &self.alive.0.counts;
+        FleetSnapshot {
+            is_leased: counts.is_leased.load(Ordering::Relaxed),
+            processes: counts.processes.load(Ordering::Relaxed),
+            reports: counts.reports.load(Ordering::Relaxed),
+            failures: counts.failures.load(Ordering::Relaxed),
+            losses: counts.losses.load(Ordering::Relaxed),
+        }
+    }
+}
+
+impl fmt::Debug for Fleet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The address may have a password.
+        f.debug_struct("Fleet").field("namespace", &self.namespace).field("snapshot", &self.snapshot()).finish()
+    }
+}
+
+impl<'a> FleetBuilder<'a> {
+    /// Sets the name that all keys of the fleet begin with: processes with the same namespace and target share a guard.
+    /// Default: `default`.
+    pub fn namespace(self, namespace: &'a str) -> Self {
+        Self { namespace, ..self }
+    }
+
+    /// Sets a function that receives every [`FleetEvent`]. It runs in the background task, so it must not block.
+    pub fn on_event(self, listener: impl Fn(&FleetEvent) + Send + Sync + 'static) -> Self {
+        Self { listener: Some(Box::new(listener)), ..self }
+    }
+
+    /// Starts the background task in the current tokio runtime. Does not wait for the store.
+    ///
+    /// # Errors
+    /// Every problem at once: an address that cannot be used, no expected processes, a namespace without a name or with one of
+    /// more than 128 bytes, no tokio runtime. Never because the store is away.
+    pub fn build(self) -> Result<Fleet, SettingsError> {
+        let Self { url, processes, namespace, listener } = self;
+        let mut problems = Vec::new();
+        let connection = Connection::new(url).map_err(|reason| problems.push(SettingsProblem::Url(reason)));
+        if processes == 0 {
+            problems.push(SettingsProblem::NoProcesses);
+        }
+        if namespace.is_empty() {
+            problems.push(SettingsProblem::EmptyName);
+        }
+        if namespace.len() > LONGEST_NAME {
+            problems.push(SettingsProblem::LongName(namespace.len()));
+        }
+        let runtime = Handle::try_current().map_err(|_| problems.push(SettingsProblem::NoRuntime));
+        SettingsError::check(problems)?;
+        let alive = Arc::new(Alive(Arc::new(Registry::default())));
+        // Neither failed: there is no problem.
+        if let (Ok(connection), Ok(runtime)) = (connection, runtime) {
+            let settings = task::Settings { timing: Timing::DEFAULT, processes: u64::from(processes), listener };
+            runtime.spawn(Task::new(Arc::clone(&alive.0), connection, settings, namespace).run());
+        }
+        Ok(Fleet { alive, namespace: namespace.into() })
+    }
+}
+
+impl fmt::Debug for FleetBuilder<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut debug = f.debug_struct("FleetBuilder");
+        debug.field("processes", &self.processes).field("namespace", &self.namespace).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,43 @@
+//! Metrics and log events of the background task, behind features.
+
+use crate::fleet::FleetEvent;
+use crate::target::Registry;
+
+/// Records the state of a fleet. Does nothing without the feature `metrics`.
+#[cfg(feature = "metrics")]
+pub(crate) fn record(namespace: &str, registry: &Registry) {
+    use core::sync::atomic::Ordering::Relaxed;
+    use metrics::{counter, gauge};
+
+    let counts = &registry.counts;
+    let labels = [("namespace", namespace.to_owned())];
+    gauge!("stagger_fleet_leased", &labels).set(f64::from(u8::from(counts.is_leased.load(Relaxed))));
+    gauge!("stagger_fleet_processes", &labels).set(counts.processes.load(Relaxed) as f64);
+    counter!("stagger_fleet_reports_total", &labels).absolute(counts.reports.load(Relaxed));
+    counter!("stagger_fleet_failures_total", &labels).absolute(counts.failures.load(Relaxed));
+    counter!("stagger_fleet_losses_total", &labels).absolute(counts.losses.load(Relaxed));
+    registry.for_each(|target, _| {
+        let labels = [("namespace", namespace.to_owned()), ("target", target.name.to_string())];
+        gauge!("stagger_fleet_tokens_held", &labels).set(target.ledger.held() as f64 / 1e6);
+        gauge!("stagger_fleet_tokens_left", &labels).set(target.left.load(Relaxed) as f64 / 1e6);
+    });
+}
+
+#[cfg(not(feature = "metrics"))]
+pub(crate) const fn record(_: &str, _: &Registry) {}
+
+/// Logs an event. Does nothing without the feature `tracing`.
+#[cfg(feature = "tracing")]
+pub(crate) fn tell(namespace: &str, event: &FleetEvent) {
+    match event {
+        FleetEvent::StoreLost { reason } => {
+            tracing::warn!(target: "stagger", namespace, reason, "store lost, local shares in use");
+        }
+        FleetEvent::StoreRestored { after } => {
+            tracing::info!(target: "stagger", namespace, after_s = after.as_secs_f64(), "store restored");
+        }
+    }
+}
+
+#[cfg(not(feature = "tracing"))]
+pub(crate) const fn tell(_: &str, _: &FleetEvent) {}

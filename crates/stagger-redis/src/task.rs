@@ -1,0 +1,249 @@
+use core::sync::atomic::Ordering;
+use core::time::Duration;
+use std::sync::Arc;
+
+use stagger::{Policy, Seed, policy};
+use tokio::time::{Instant, sleep_until};
+
+use crate::fleet::{FleetEvent, Listener};
+use crate::lease::account::Account;
+use crate::lease::claim::{Reply, Timing};
+use crate::lease::process::{Change, Process};
+use crate::observe;
+use crate::store::connection::Connection;
+use crate::target::{Registry, Target};
+
+/// Capped at a second, so that every process reports while the others settle.
+const RECONNECT: Policy = policy!(exponential(ms(100), secs(1)).unlimited_attempts());
+
+/// The first connection is spread over this time, because a deployment starts all processes at once.
+const FIRST_SPREAD: u64 = 200_000;
+
+/// Settings of the task.
+pub(crate) struct Settings {
+    pub(crate) timing: Timing,
+    pub(crate) processes: u64,
+    pub(crate) listener: Option<Listener>,
+}
+
+/// The background task of a fleet: it reports to the store when the protocol says so.
+pub(crate) struct Task {
+    connection: Connection,
+    state: State,
+}
+
+/// Everything but the connection, so that time is noted while the task waits for the store.
+struct State {
+    registry: Arc<Registry>,
+    process: Process,
+    accounts: Vec<(Arc<Target>, Account)>,
+    listener: Option<Listener>,
+    namespace: Box<str>,
+    begun: Instant,
+    /// The id of the process, and the source of its jitter.
+    seed: Seed,
+    draws: u64,
+    /// Failures in a row.
+    failed: usize,
+    reason: String,
+    lost_at: u64,
+}
+
+impl Task {
+    pub(crate) fn new(registry: Arc<Registry>, connection: Connection, settings: Settings, namespace: &str) -> Self {
+        let Settings { timing, processes, listener } = settings;
+        let state = State {
+            registry,
+            process: Process::new(timing, processes, 0),
+            accounts: Vec::new(),
+            listener,
+            namespace: namespace.into(),
+            begun: Instant::now(),
+            seed: stagger::seed(),
+            draws: 0,
+            failed: 0,
+            reason: "there was no reply yet".to_owned(),
+            lost_at: 0,
+        };
+        Self { connection, state }
+    }
+
+    /// Runs until nobody uses the fleet any more.
+    pub(crate) async fn run(self) {
+        let Self { mut connection, mut state } = self;
+        let first = state.draw(FIRST_SPREAD);
+        state.process.on_failure(first, state.now());
+        loop {
+            let is_closed = state.registry.is_closed();
+            let is_early = state.take_targets() || is_closed;
+            state.tick();
+            if is_closed && (state.accounts.is_empty() || !connection.is_open()) {
+                return;
+            }
+            if state.accounts.is_empty() {
+                state.registry.wake.notified().await;
+            } else if state.process.is_due(is_early, state.now()) {
+                state.report(&mut connection).await;
+                if is_closed {
+                    return;
+                }
+            } else {
+                let next = state.process.next(is_early, state.now());
+                tokio::select! {
+                    () = state.registry.wake.notified() => {}
+                    () = state.sleep_until(next) => {}
+                }
+            }
+        }
+    }
+}
+
+impl State {
+    /// Takes over new targets, and returns whether to report early: a target is short of tokens, is new, or is no longer used.
+    fn take_targets(&mut self) -> bool {
+        let mut is_early = false;
+        let now = self.now();
+        let accounts = &mut self.accounts;
+        self.registry.for_each(|target, is_used| {
+            is_early |= target.ledger.is_short() || !is_used;
+            if !accounts.iter().any(|(known, _)| Arc::ptr_eq(known, target)) {
+                accounts.push((Arc::clone(target), Account::new(target.limits, now)));
+                is_early = true;
+            }
+        });
+        is_early
+    }
+
+    /// Notes the time, and refills the local shares if the process uses them.
+    fn tick(&mut self) {
+        let now = self.now();
+        if self.process.tick(now) == Some(Change::Local) {
+            self.lost_at = now;
+            let counts = &self.registry.counts;
+            counts.is_leased.store(false, Ordering::Relaxed);
+            counts.losses.fetch_add(1, Ordering::Relaxed);
+            self.tell(&FleetEvent::StoreLost { reason: self.reason.clone() });
+        }
+        if self.process.is_local() {
+            for (target, account) in &mut self.accounts {
+                account.use_local_share(&target.ledger, self.process.processes(), now);
+            }
+        }
+    }
+
+    /// Connects if necessary, and makes one report.
+    async fn report(&mut self, connection: &mut Connection) {
+        if !connection.is_open()
+            && let Err(reason) = self.with_ticks(connection.open()).await
+        {
+            return self.on_failure(reason);
+        }
+        let mut used = Vec::new();
+        self.registry.for_each(|target, is_used| {
+            target.ledger.settle_short();
+            used.push((Arc::clone(target), is_used));
+        });
+        let is_closed = self.registry.is_closed();
+        let is_used = |target: &Arc<Target>| {
+            !is_closed && used.iter().any(|(known, is_used)| *is_used && Arc::ptr_eq(known, target))
+        };
+        let sent = self.now();
+        let jitter = i16::try_from(self.draw(2_001)).unwrap_or(1_000) - 1_000;
+        let report = self.process.report(jitter, sent);
+        let (processes, timing) = (self.process.processes(), *self.process.timing());
+        let leaving: Vec<_> = self.accounts.iter().map(|(target, _)| !is_used(target)).collect();
+        let claims = self.accounts.iter_mut().zip(&leaving).map(|((target, account), is_leaving)| {
+            let claim = if *is_leaving {
+                account.leave(&target.ledger)
+            } else {
+                account.claim(&target.ledger, processes, &timing, sent)
+            };
+            (Arc::clone(target), claim)
+        });
+        let claims: Vec<_> = claims.collect();
+        self.registry.counts.reports.fetch_add(1, Ordering::Relaxed);
+        let of_targets: Vec<_> = claims.iter().map(|(target, claim)| (&target.keys, *claim)).collect();
+        let id = self.seed.get();
+        let reply = self.with_ticks(connection.report(id, &report, &timing, &of_targets)).await;
+        match reply {
+            Err(reason) => self.on_failure(reason),
+            Ok(Reply::Again) => self.process.on_again(self.now()),
+            Ok(Reply::Done { now: store, leases }) => {
+                let seen = leases.iter().flatten().map(|lease| lease.processes).max();
+                if leases.iter().all(Option::is_none) {
+                    return;
+                }
+                let was = self.process.on_reply(store, seen.unwrap_or(0), sent, self.now());
+                let mut leaving = leaving.iter();
+                for ((target, account), lease) in self.accounts.iter_mut().zip(leases) {
+                    if let Some(lease) = lease {
+                        account.on_lease(&target.ledger, lease);
+                        target.left.store(lease.left, Ordering::Relaxed);
+                    }
+                }
+                self.accounts.retain(|(target, _)| {
+                    let is_leaving = leaving.next().copied().unwrap_or(false);
+                    if is_leaving {
+                        self.registry.forget(target);
+                    }
+                    !is_leaving
+                });
+                self.failed = 0;
+                let counts = &self.registry.counts;
+                counts.is_leased.store(true, Ordering::Relaxed);
+                counts.processes.store(seen.unwrap_or(0), Ordering::Relaxed);
+                if was == Some(Change::Leased) {
+                    let after = Duration::from_micros(self.now().saturating_sub(self.lost_at));
+                    self.tell(&FleetEvent::StoreRestored { after });
+                }
+            }
+        }
+        observe::record(&self.namespace, &self.registry);
+    }
+
+    fn on_failure(&mut self, reason: String) {
+        self.registry.counts.failures.fetch_add(1, Ordering::Relaxed);
+        self.reason = reason;
+        let delay = RECONNECT.delays(self.seed.for_call(self.draws)).nth(self.failed.min(8));
+        self.draws += 1;
+        self.failed += 1;
+        let delay = delay.map_or(1_000_000, |delay| u64::try_from(delay.as_micros()).unwrap_or(1_000_000));
+        self.process.on_failure(delay, self.now());
+        observe::record(&self.namespace, &self.registry);
+    }
+
+    fn tell(&self, event: &FleetEvent) {
+        observe::tell(&self.namespace, event);
+        if let Some(listener) = &self.listener {
+            listener(event);
+        }
+    }
+
+    /// Waits for the store, and meanwhile for the end of the leases.
+    async fn with_ticks<T>(&mut self, future: impl Future<Output = T>) -> T {
+        let mut future = core::pin::pin!(future);
+        loop {
+            let next = self.process.next_tick(self.now());
+            tokio::select! {
+                biased;
+                result = &mut future => return result,
+                () = self.sleep_until(next) => self.tick(),
+            }
+        }
+    }
+
+    async fn sleep_until(&self, micros: u64) {
+        sleep_until(self.begun + Duration::from_micros(micros)).await;
+    }
+
+    /// Returns the microseconds since the task began.
+    fn now(&self) -> u64 {
+        u64::try_from(self.begun.elapsed().as_micros()).unwrap_or(u64::MAX)
+    }
+
+    /// Draws a number below `n`.
+    fn draw(&mut self, n: u64) -> u64 {
+        self.draws += 1;
+        self.seed.draw(self.draws) % n
+    }
+}

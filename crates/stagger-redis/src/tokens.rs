@@ -1,0 +1,189 @@
+use core::fmt;
+use core::sync::atomic::Ordering;
+use core::time::Duration;
+use std::sync::Arc;
+
+use stagger::guard::{Budget, BudgetPermit, Now, ServerHealth};
+use stagger::{FailureKind, Outcome};
+
+use crate::error::{SettingsError, SettingsProblem};
+use crate::fleet::Fleet;
+use crate::lease::claim::Limits;
+use crate::store::keys::keys;
+use crate::target::{Held, Registry};
+
+const WHOLE: u64 = 1_000_000;
+const LARGEST: u64 = 1_000_000_000;
+
+/// A token bucket that all processes of a fleet share: every retry takes tokens, every success puts tokens back.
+///
+/// ```text
+/// retries of the fleet in T seconds · cost ≤ capacity + refill · T + reward · successes
+/// ```
+///
+/// A process holds a *lease*: tokens that it may spend alone for three seconds, and that a background task renews each
+/// second. A retry touches local atomics only; no call waits for the store or fails because of it. Leases count against the
+/// capacity, so the bound holds however many processes there are.
+///
+/// Without the store, a process uses its share: the capacity and the refill divided by the number of processes, which is the
+/// expected number, or the largest that it has seen. The documentation of the [crate](crate#without-the-store) has what may be
+/// exceeded then.
+///
+/// Units: whole tokens. Clones share one lease, and so do all `SharedTokens` of a fleet with the same target. When the last
+/// one is dropped, the lease is handed back.
+///
+/// Differs from [`Tokens`](stagger::budget::Tokens) in: there is one cost for every failure, and a success adds to the bucket
+/// of the fleet, so that its reward reaches a process with a later lease.
+///
+/// # Cost
+///
+/// Lock-free. A retry is a few atomic operations, and wakes the task if the process runs short of tokens; a success is one
+/// addition if there is a reward. The clock is never read.
+#[derive(Clone)]
+pub struct SharedTokens {
+    held: Arc<Held>,
+}
+
+/// Builds [`SharedTokens`]. Created by [`Fleet::tokens`].
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct SharedTokensBuilder<'a> {
+    fleet: &'a Fleet,
+    target: &'a str,
+    capacity: u64,
+    initial: Option<u64>,
+    cost: u64,
+    reward: u64,
+    refill: (u64, Duration),
+}
+
+/// A snapshot of [`SharedTokens`], for metrics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SharedTokensSnapshot {
+    /// Whole tokens that this process holds.
+    pub held: u64,
+    /// Whole tokens that were left for all processes at the last reply of the store; negative if the fleet has spent more
+    /// than it had.
+    pub left: i64,
+}
+
+impl SharedTokens {
+    /// Returns a snapshot.
+    #[must_use]
+    pub fn snapshot(&self) -> SharedTokensSnapshot {
+        let target = &self.held.target;
+        let left = target.left.load(Ordering::Relaxed).div_euclid(WHOLE as i64);
+        SharedTokensSnapshot { held: target.ledger.held() / WHOLE, left }
+    }
+}
+
+impl fmt::Debug for SharedTokens {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let SharedTokensSnapshot { held, left } = self.snapshot();
+        let name = &self.held.target.name;
+        f.debug_struct("SharedTokens").field("target", name).field("held", &held).field("left", &left).finish()
+    }
+}
+
+impl Budget for SharedTokens {
+    fn try_acquire(&self, _: FailureKind, _: &dyn Now) -> Option<BudgetPermit> {
+        let target = &self.held.target;
+        let cost = target.limits.cost;
+        let is_granted = target.ledger.try_spend(cost);
+        if target.ledger.is_newly_short(2 * cost) {
+            self.held.alive.0.wake.notify_one();
+        }
+        is_granted.then_some(BudgetPermit(cost))
+    }
+
+    #[inline]
+    fn record(&self, _: BudgetPermit, outcome: &Outcome, _: &dyn Now) {
+        let target = &self.held.target;
+        if target.limits.reward > 0 && outcome.verdict() == ServerHealth::Healthy {
+            target.ledger.earn(target.limits.reward);
+        }
+    }
+
+    fn release(&self, BudgetPermit(permit): BudgetPermit) {
+        self.held.target.ledger.release(permit);
+    }
+
+    /// Returns how many retries this process can make with the tokens that it holds.
+    fn available(&self) -> Option<u64> {
+        let target = &self.held.target;
+        target.ledger.held().checked_div(target.limits.cost)
+    }
+}
+
+impl<'a> SharedTokensBuilder<'a> {
+    pub(crate) const fn new(fleet: &'a Fleet, target: &'a str) -> Self {
+        let refill = (0, Duration::from_secs(1));
+        Self { fleet, target, capacity: 500, initial: None, cost: 5, reward: 1, refill }
+    }
+
+    /// Sets the maximum number of tokens of the fleet, leases included. Default: 500. Range: 1 to 1,000,000,000.
+    ///
+    /// With a refill, use at least five times what it adds in a second: unspent leases hold back refill.
+    pub const fn capacity(self, tokens: u32) -> Self {
+        Self { capacity: tokens as u64, ..self }
+    }
+
+    /// Sets the number of tokens at the start. Default: the capacity.
+    pub const fn initial(self, tokens: u32) -> Self {
+        Self { initial: Some(tokens as u64), ..self }
+    }
+
+    /// Sets the cost of a retry. Default: 5.
+    pub const fn cost(self, tokens: u32) -> Self {
+        Self { cost: tokens as u64, ..self }
+    }
+
+    /// Sets what a success puts back. Default: 1, so that a fifth of all calls may be retries. With 0, only time refills the
+    /// bucket.
+    pub const fn reward(self, tokens: u32) -> Self {
+        Self { reward: tokens as u64, ..self }
+    }
+
+    /// Adds `tokens` for the fleet in each period `per`, evenly. Default: none.
+    pub const fn refill(self, tokens: u32, per: Duration) -> Self {
+        Self { refill: (tokens as u64, per), ..self }
+    }
+
+    /// Creates the budget. It has no tokens until the store grants a lease, or until it uses its local share because there is
+    /// none.
+    ///
+    /// # Errors
+    /// Every problem at once: a target without a name or with one of more than 128 bytes; a capacity outside its range; more
+    /// initial tokens, a higher cost or a larger reward than the capacity; a cost of 0; a refill period of 0, or more than
+    /// 1,000,000,000 tokens per second. Then: the target has other limits in this fleet, or the fleet has 64 targets.
+    pub fn build(self) -> Result<SharedTokens, SettingsError> {
+        let Self { fleet, target, capacity, initial, cost, reward, refill: (refill, per) } = self;
+        let initial = initial.unwrap_or(capacity);
+        // Millionths per second. Both factors are small enough for 128 bits.
+        let per_second = (u128::from(refill * WHOLE) * 1_000_000_000).checked_div(per.as_nanos());
+        let mut problems = Vec::new();
+        let mut check = |is_wrong, problem| {
+            if is_wrong {
+                problems.push(problem)
+            }
+        };
+        check(target.is_empty(), SettingsProblem::EmptyName);
+        check(target.len() > crate::store::keys::LONGEST_NAME, SettingsProblem::LongName(target.len()));
+        check(capacity == 0 || capacity > LARGEST, SettingsProblem::Capacity(capacity));
+        check(initial > capacity, SettingsProblem::InitialAboveCapacity(initial));
+        check(cost == 0 || cost > capacity, SettingsProblem::Cost(cost));
+        check(reward > capacity, SettingsProblem::RewardAboveCapacity(reward));
+        check(per_second.is_none_or(|rate| rate > u128::from(LARGEST * WHOLE)), SettingsProblem::Refill);
+        SettingsError::check(problems)?;
+        let limits = Limits {
+            capacity: capacity * WHOLE,
+            refill: per_second.and_then(|rate| u64::try_from(rate).ok()).unwrap_or(0),
+            initial: initial * WHOLE,
+            cost: cost * WHOLE,
+            reward: reward * WHOLE,
+        };
+        let held = Registry::hold(&fleet.alive, target, keys(&fleet.namespace, target), limits)?;
+        Ok(SharedTokens { held })
+    }
+}
