@@ -1,0 +1,53 @@
+//! Failures of the way to the store: a cut network, and a failover to a replica.
+
+use core::time::Duration;
+use std::thread::sleep;
+
+use super::proxy::{Proxy, Way};
+use super::worker::{CAPACITY, COST, Calls, Log, REFILL, Redis, Workers};
+
+const EIGHT: [Calls; 8] = [Calls::Fail; 8];
+
+fn seconds(seconds: f64) {
+    // The claim is about a real server: something happens to it in the middle.
+    sleep(Duration::from_secs_f64(seconds));
+}
+
+#[test]
+fn a_network_cut_leaves_the_budget_of_one_bucket() {
+    let redis = Redis::start(&[]);
+    let proxy = Proxy::start(redis.port.address());
+    let workers = Workers::start(&proxy.url(), 13.0, &EIGHT);
+    seconds(3.0);
+    proxy.lead(Way::Nowhere);
+    seconds(6.0);
+    proxy.lead(Way::To(redis.port.address()));
+    proxy.close();
+    let log = Log::sum(&workers.finish());
+    assert!(log.overshoot(REFILL) <= 0.02 * f64::from(CAPACITY), "{}", log.overshoot(REFILL));
+    let per_second = f64::from(REFILL) / f64::from(COST);
+    let alone = log.between(7.0, 9.0) as f64;
+    assert!((0.6 * 2.0 * per_second..=1.4 * 2.0 * per_second).contains(&alone), "{alone} in two seconds");
+    assert_eq!(log.losses, [1; 8]);
+    assert!(log.slowest.iter().all(|micros| *micros < 1_000), "{:?}", log.slowest);
+}
+
+#[test]
+fn a_failover_to_a_replica_keeps_the_balance() {
+    let mut primary = Redis::start(&[]);
+    let port = primary.port.number().to_string();
+    let replica = Redis::start(&["--replicaof", "127.0.0.1", &port, "--repl-diskless-sync-delay", "0"]);
+    let proxy = Proxy::start(primary.port.address());
+    let workers = Workers::start(&proxy.url(), 10.0, &EIGHT);
+    seconds(4.0);
+    primary.server.kill();
+    replica.run("REPLICAOF NO ONE");
+    proxy.lead(Way::To(replica.port.address()));
+    proxy.close();
+    let log = Log::sum(&workers.finish());
+    assert!(log.overshoot(REFILL) <= 0.02 * f64::from(CAPACITY), "{}", log.overshoot(REFILL));
+    let per_second = f64::from(REFILL) / f64::from(COST);
+    let after = log.between(6.0, 10.0) as f64;
+    assert!(after >= 0.6 * 4.0 * per_second, "{after} in four seconds");
+    assert_eq!(log.losses, [0; 8], "the leases outlive the failover");
+}

@@ -1,0 +1,147 @@
+//! Fleets in one process: what is shared, what is handed back, and what is wrong.
+
+use core::time::Duration;
+use std::sync::{Arc, Mutex};
+
+use stagger::guard::Budget as _;
+use stagger::{FailureKind, Instant};
+use stagger_kit::Port;
+use stagger_redis::{Fleet, FleetEvent, SettingsProblem, SharedTokens};
+
+use super::worker::Redis;
+
+const NOW: Instant = Instant::ZERO;
+
+fn retries(tokens: &SharedTokens) -> u64 {
+    let granted = || tokens.try_acquire(FailureKind::Transient, &NOW);
+    core::iter::repeat_with(granted).take_while(Option::is_some).count() as u64
+}
+
+/// Waits until it is true, as a process would that asks for retries all the time.
+async fn until(mut is_true: impl FnMut() -> bool) {
+    let wait = async {
+        while !is_true() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), wait).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn f4_a_thousand_clients_that_ask_at_once_have_the_capacity_together() {
+    let redis = Redis::start(&[]);
+    let fleets: Vec<_> =
+        (0..1_000).map(|_| Fleet::builder(&redis.url(), 1_000).namespace("many").build().unwrap()).collect();
+    let tokens: Vec<_> =
+        fleets.iter().map(|fleet| fleet.tokens("t").capacity(500).reward(0).build().unwrap()).collect();
+    let mut granted = 0;
+    let mut ask = || {
+        granted += tokens.iter().map(retries).sum::<u64>();
+        granted * 5
+    };
+    // Until all have had a reply, in less than a lease.
+    until(|| {
+        ask();
+        fleets.iter().filter(|fleet| fleet.snapshot().processes > 0).count() >= 950
+    })
+    .await;
+    until(|| ask() >= 475).await;
+    assert!(ask() <= 500, "{}", ask());
+}
+
+#[tokio::test]
+async fn a_lease_is_handed_back_when_its_last_handle_is_dropped() {
+    let redis = Redis::start(&[]);
+    let [one, other] = [(); 2].map(|()| Fleet::builder(&redis.url(), 2).build().unwrap());
+    let build = |fleet: &Fleet| fleet.tokens("t").capacity(100).cost(5).reward(0).build().unwrap();
+    let (first, second) = (build(&one), build(&other));
+    // The first takes the whole bucket and spends one half of it.
+    until(|| {
+        let _ = first.try_acquire(FailureKind::Transient, &NOW);
+        first.snapshot().held >= 40
+    })
+    .await;
+    let clone = first.clone();
+    drop(first);
+    assert!(clone.available().is_some_and(|retries| retries > 0), "a clone keeps it");
+    let held = clone.snapshot().held;
+    drop((clone, one));
+    let mut granted = 0;
+    until(|| {
+        granted += retries(&second);
+        granted * 5 >= held
+    })
+    .await;
+    assert!(granted * 5 <= 100);
+}
+
+#[tokio::test]
+async fn one_target_of_a_fleet_is_one_lease_with_one_set_of_limits() {
+    let port = Port::reserve().unwrap();
+    let fleet = Fleet::builder(&format!("redis://{}", port.address()), 1).build().unwrap();
+    let one = fleet.tokens("t").build().unwrap();
+    let same = fleet.tokens("t").build().unwrap();
+    let other = fleet.tokens("t").capacity(400).build().unwrap_err();
+    assert_eq!(other.problems(), [SettingsProblem::OtherLimits]);
+    until(|| one.snapshot().held > 0).await;
+    assert_eq!(one.snapshot(), same.snapshot());
+    let names: Vec<_> = (0..63).map(|n| format!("t{n}")).collect();
+    let tokens: Vec<_> = names.iter().map(|name| fleet.tokens(name).build().unwrap()).collect();
+    assert_eq!(fleet.tokens("more").build().unwrap_err().problems(), [SettingsProblem::TooManyTargets]);
+    drop(tokens);
+}
+
+#[tokio::test]
+async fn the_loss_and_the_return_of_the_store_are_told_once() {
+    let mut redis = Redis::start(&[]);
+    redis.server.kill();
+    let events = Arc::new(Mutex::new(Vec::new()));
+    let told = Arc::clone(&events);
+    let url = redis.url();
+    let fleet = Fleet::builder(&url, 1).on_event(move |event| told.lock().unwrap().push(event.clone()));
+    let fleet = fleet.build().unwrap();
+    let tokens = fleet.tokens("t").refill(50, Duration::from_secs(1)).build().unwrap();
+    // One process has the whole budget.
+    until(|| tokens.snapshot().held == 500).await;
+    until(|| fleet.snapshot().failures >= 3).await;
+    redis.server.restart().unwrap();
+    until(|| fleet.snapshot().is_leased).await;
+    let events = events.lock().unwrap();
+    let [FleetEvent::StoreLost { reason }, FleetEvent::StoreRestored { after }] = &events[..] else {
+        panic!("{events:?}")
+    };
+    assert!(reason.contains("refused"), "{reason}");
+    assert!(*after > Duration::ZERO && *after < Duration::from_secs(10));
+    assert_eq!(fleet.snapshot().losses, 1);
+}
+
+#[test]
+fn every_problem_of_the_settings_is_reported_at_once() {
+    let error = Fleet::builder("http://host", 0).namespace("").build().unwrap_err();
+    let [SettingsProblem::Url(_), SettingsProblem::NoProcesses, SettingsProblem::EmptyName, SettingsProblem::NoRuntime] =
+        error.problems()
+    else {
+        panic!("{error}")
+    };
+    assert!(error.to_string().contains("0 processes are expected: use the number that usually runs; "), "{error}");
+}
+
+#[tokio::test]
+async fn limits_that_cannot_work_are_rejected() {
+    let fleet = Fleet::builder("redis://127.0.0.1:1", 1).build().unwrap();
+    let error = fleet.tokens("").capacity(0).initial(1).refill(1, Duration::ZERO).build().unwrap_err();
+    assert_eq!(
+        error.problems(),
+        [
+            SettingsProblem::EmptyName,
+            SettingsProblem::Capacity(0),
+            SettingsProblem::InitialAboveCapacity(1),
+            SettingsProblem::Cost(5),
+            SettingsProblem::RewardAboveCapacity(1),
+            SettingsProblem::Refill,
+        ]
+    );
+    let long = "x".repeat(129);
+    assert_eq!(fleet.tokens(&long).build().unwrap_err().problems(), [SettingsProblem::LongName(129)]);
+    assert!(fleet.tokens("t").capacity(1_000_000_000).refill(u32::MAX, Duration::MAX).build().is_ok());
+}

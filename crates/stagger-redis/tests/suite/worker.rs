@@ -1,0 +1,200 @@
+//! A process of a fleet, and what its retries add up to.
+
+use core::time::Duration;
+use std::env;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use stagger::guard::{Budget as _, BudgetPermit};
+use stagger::{FailureKind, Outcome};
+use stagger_kit::{Finished, Port, Program, Ready, Running, Server, User};
+use stagger_redis::{Fleet, FleetEvent};
+
+/// The bucket of all tests: 500 tokens, 50 per second, 5 for a retry.
+pub(crate) const CAPACITY: u32 = 500;
+pub(crate) const REFILL: u32 = 50;
+pub(crate) const COST: u32 = 5;
+
+/// A real server without data.
+pub(crate) struct Redis {
+    // Drop order: the server is killed before its directory is removed and its port is released.
+    pub(crate) server: Server,
+    _data: tempfile::TempDir,
+    pub(crate) port: Port,
+}
+
+impl Redis {
+    pub(crate) fn start(options: &[&str]) -> Self {
+        let (port, data) = (Port::reserve().unwrap(), User::current().directory().unwrap());
+        let number = port.number().to_string();
+        let program = Program::find("redis-server").unwrap().directory(data.path());
+        let program = program.args(["--bind", "127.0.0.1", "--save", "", "--tcp-backlog", "1024", "--port", &number]);
+        let server =
+            Server::start(program.args(options), Ready::Port(port.address()), Duration::from_secs(10)).unwrap();
+        Self { server, _data: data, port }
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("redis://{}", self.port.address())
+    }
+
+    /// Runs a command, given as its words.
+    pub(crate) fn run(&self, words: &str) -> redis::Value {
+        let mut connection = redis::Client::open(self.url()).unwrap().get_connection().unwrap();
+        let mut words = words.split(' ');
+        let mut command = redis::cmd(words.next().unwrap());
+        words.fold(&mut command, |command, word| command.arg(word)).query(&mut connection).unwrap()
+    }
+}
+
+/// What the calls of a process end with.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Calls {
+    Fail,
+    Succeed,
+}
+
+/// Processes of a fleet that run the ignored test below.
+pub(crate) struct Workers {
+    running: Vec<Running>,
+    seconds: f64,
+}
+
+/// What the processes did.
+#[derive(Debug)]
+pub(crate) struct Log {
+    /// The times of all retries in microseconds, in order.
+    pub(crate) retries: Vec<u64>,
+    pub(crate) reports: Vec<u64>,
+    pub(crate) losses: Vec<u64>,
+    /// The slowest request for a retry, in microseconds, of 99 of 100.
+    pub(crate) slowest: Vec<u64>,
+}
+
+impl Workers {
+    pub(crate) fn start(url: &str, seconds: f64, calls: &[Calls]) -> Self {
+        Self::start_with(url, seconds, calls, REFILL)
+    }
+
+    pub(crate) fn start_with(url: &str, seconds: f64, calls: &[Calls], refill: u32) -> Self {
+        let program = Program::this_test("suite::worker::works").unwrap();
+        let program = program.env("FLEET_URL", url).env("FLEET_SECONDS", seconds.to_string());
+        let program = program.env("FLEET_PROCESSES", calls.len().to_string()).env("FLEET_REFILL", refill.to_string());
+        let start = |calls: &Calls| program.clone().env("FLEET_CALLS", format!("{calls:?}")).spawn().unwrap();
+        Self { running: calls.iter().map(start).collect(), seconds }
+    }
+
+    pub(crate) fn process(&mut self, index: usize) -> &mut Running {
+        &mut self.running[index]
+    }
+
+    /// Waits for the end of all processes; those that were killed count with what they wrote.
+    pub(crate) fn finish(self) -> Vec<Log> {
+        let limit = Duration::from_secs_f64(self.seconds + 30.0);
+        self.running.into_iter().map(|running| Log::read(&running.wait(limit).unwrap())).collect()
+    }
+}
+
+impl Log {
+    fn read(finished: &Finished) -> Self {
+        let text = String::from_utf8_lossy(&finished.stdout);
+        let numbers = |word: &str| -> Vec<u64> {
+            // The test harness writes on the same line.
+            let after = |line: &str| line.split_once(word).and_then(|(_, number)| number.trim().parse().ok());
+            text.lines().filter_map(after).collect()
+        };
+        Self {
+            retries: numbers("fleet-retry "),
+            reports: numbers("fleet-reports "),
+            losses: numbers("fleet-losses "),
+            slowest: numbers("fleet-slowest "),
+        }
+    }
+
+    /// Adds up the logs of several processes.
+    pub(crate) fn sum(logs: &[Self]) -> Self {
+        let all = |of: fn(&Self) -> &Vec<u64>| logs.iter().flat_map(|log| of(log).iter().copied()).collect();
+        let mut retries: Vec<_> = all(|log| &log.retries);
+        retries.sort_unstable();
+        Self {
+            retries,
+            reports: all(|log| &log.reports),
+            losses: all(|log| &log.losses),
+            slowest: all(|log| &log.slowest),
+        }
+    }
+
+    /// Returns how far a single bucket that pays for all retries falls below zero, in tokens.
+    pub(crate) fn overshoot(&self, refill: u32) -> f64 {
+        let (mut level, mut lowest, mut last) = (f64::from(CAPACITY), 0.0_f64, None);
+        for &at in &self.retries {
+            let elapsed = at.saturating_sub(last.unwrap_or(at)) as f64 / 1e6;
+            level = (level + elapsed * f64::from(refill)).min(f64::from(CAPACITY)) - f64::from(COST);
+            lowest = lowest.min(level);
+            last = Some(at);
+        }
+        -lowest
+    }
+
+    /// Returns the retries between two times after the first, in seconds.
+    pub(crate) fn between(&self, from: f64, to: f64) -> usize {
+        let first = self.retries.first().copied().unwrap_or(0);
+        let at = |retry: &&u64| (**retry - first) as f64 / 1e6;
+        self.retries.iter().filter(|retry| at(retry) >= from && at(retry) < to).count()
+    }
+}
+
+pub(crate) fn micros() -> u64 {
+    u64::try_from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_micros()).unwrap()
+}
+
+#[test]
+#[ignore = "is a process of a fleet; the other tests start it"]
+fn works() {
+    let Ok(url) = env::var("FLEET_URL") else { return };
+    let number = |name: &str| env::var(name).unwrap().parse::<f64>().unwrap();
+    let calls = if env::var("FLEET_CALLS").unwrap() == "Fail" { Calls::Fail } else { Calls::Succeed };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(work(
+        &url,
+        number("FLEET_SECONDS"),
+        number("FLEET_PROCESSES") as u32,
+        number("FLEET_REFILL") as u32,
+        calls,
+    ));
+}
+
+/// Makes 200 calls per second, each with up to three retries.
+async fn work(url: &str, seconds: f64, processes: u32, refill: u32, calls: Calls) {
+    let begun = Instant::now();
+    let fleet = Fleet::builder(url, processes).namespace("test").on_event(|event| match event {
+        FleetEvent::StoreLost { .. } => println!("\nfleet-lost {}", micros()),
+        _ => println!("\nfleet-restored {}", micros()),
+    });
+    let fleet = fleet.build().unwrap();
+    let tokens =
+        fleet.tokens("payments").capacity(CAPACITY).cost(COST).reward(0).refill(refill, Duration::from_secs(1));
+    let tokens = tokens.build().unwrap();
+    assert!(begun.elapsed() < Duration::from_secs(1), "the constructor does not wait");
+    let now = stagger::Instant::ZERO;
+    let mut took = Vec::new();
+    let mut tick = tokio::time::interval(Duration::from_millis(5));
+    while begun.elapsed().as_secs_f64() < seconds {
+        tick.tick().await;
+        if matches!(calls, Calls::Succeed) {
+            tokens.record(BudgetPermit::NONE, &Outcome::Success, &now);
+            continue;
+        }
+        for _ in 0..3 {
+            let asked = Instant::now();
+            let granted = tokens.try_acquire(FailureKind::Transient, &now);
+            took.push(u64::try_from(asked.elapsed().as_micros()).unwrap());
+            let Some(permit) = granted else { break };
+            println!("\nfleet-retry {}", micros());
+            tokens.record(permit, &Outcome::TRANSIENT, &now);
+        }
+    }
+    took.sort_unstable();
+    let snapshot = fleet.snapshot();
+    println!("\nfleet-reports {}\nfleet-losses {}", snapshot.reports, snapshot.losses);
+    println!("fleet-slowest {}", took.get(took.len() * 99 / 100).copied().unwrap_or(0));
+}
