@@ -4,6 +4,8 @@ use core::cell::Cell;
 use core::fmt;
 use core::time::Duration;
 
+#[cfg(target_has_atomic = "64")]
+pub use super::hold::LimiterMode;
 pub use super::turn::{LimiterPermit, Turn};
 use crate::numbers::instant::Instant;
 use crate::numbers::words::words;

@@ -7,6 +7,8 @@ pub mod breaker;
 pub mod budget;
 pub mod guard;
 #[cfg(target_has_atomic = "64")]
+pub(crate) mod hold;
+#[cfg(target_has_atomic = "64")]
 pub mod quiet;
 #[cfg(target_has_atomic = "64")]
 mod shards;

@@ -5,7 +5,7 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use stagger::budget::Tokens;
-use stagger::guard::{QuietMode, QuietPeriod, QuietState};
+use stagger::guard::{LimiterMode, QuietPeriod, QuietState};
 use stagger::observe::Action;
 use stagger::testing::{NoSleep, Recorder, VirtualClock};
 use stagger::time::Clock as _;
@@ -106,7 +106,7 @@ async fn a_call_whose_limits_end_before_its_turn_is_rejected_at_once() {
 
 #[test]
 fn fail_fast_rejects_every_driver_with_the_remaining_time() {
-    let quiet = Arc::new(QuietPeriod::builder().mode(QuietMode::FailFast).build().unwrap());
+    let quiet = Arc::new(QuietPeriod::builder().mode(LimiterMode::FailFast).build().unwrap());
     let clock = VirtualClock::new();
     let api = retrier(POLICY, &quiet);
     let budget = Arc::new(Tokens::new());

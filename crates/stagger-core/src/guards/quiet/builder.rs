@@ -2,14 +2,15 @@ use core::time::Duration;
 
 use super::error::{QuietPeriodError, QuietPeriodProblem};
 use super::period::QuietPeriod;
-use super::snapshot::QuietMode;
+use crate::guards::guard::LimiterMode;
+use crate::guards::hold::{HoldSettings, MAX_WAITING};
 use crate::numbers::instant::nanos;
 
 /// Builds a [`QuietPeriod`]: its settings before they are checked. [`build`](Self::build) reports every problem at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "a builder does nothing until `build`"]
 pub struct QuietPeriodBuilder {
-    mode: QuietMode,
+    mode: LimiterMode,
     max: Duration,
     max_wait: Option<Duration>,
     max_waiting: u32,
@@ -19,28 +20,24 @@ pub struct QuietPeriodBuilder {
 /// The checked settings, lengths in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Settings {
-    pub(super) mode: QuietMode,
+    pub(super) hold: HoldSettings,
     pub(super) max: u64,
-    pub(super) max_wait: Option<u64>,
-    pub(super) max_waiting: u32,
     pub(super) probe_wait: u64,
 }
 
 const DAY: Duration = Duration::from_secs(86_400);
-/// A place in the order of waiting calls is a number of 32 bits, of which half must stay unused.
-pub(super) const MAX_WAITING: u32 = 1_000_000;
 
 impl QuietPeriodBuilder {
     pub(super) const DEFAULT: Self = Self {
-        mode: QuietMode::Wait,
+        mode: LimiterMode::Wait,
         max: Duration::from_secs(300),
         max_wait: None,
         max_waiting: 1_024,
         probe_wait: Duration::from_secs(30),
     };
 
-    /// Sets whether calls wait, are rejected, or are only counted. Default: [`QuietMode::Wait`].
-    pub const fn mode(self, mode: QuietMode) -> Self {
+    /// Sets whether calls wait, are rejected, or are only counted. Default: [`LimiterMode::Wait`].
+    pub const fn mode(self, mode: LimiterMode) -> Self {
         Self { mode, ..self }
     }
 
@@ -69,13 +66,15 @@ impl QuietPeriodBuilder {
 
     pub(super) const fn unchecked(self) -> Settings {
         Settings {
-            mode: self.mode,
-            max: nanos(self.max),
-            max_wait: match self.max_wait {
-                Some(longest) => Some(nanos(longest)),
-                None => None,
+            hold: HoldSettings {
+                mode: self.mode,
+                max_wait: match self.max_wait {
+                    Some(longest) => Some(nanos(longest)),
+                    None => None,
+                },
+                max_waiting: self.max_waiting,
             },
-            max_waiting: self.max_waiting,
+            max: nanos(self.max),
             probe_wait: nanos(self.probe_wait),
         }
     }

@@ -1,7 +1,7 @@
 use core::fmt;
 use core::time::Duration;
 
-use super::builder::MAX_WAITING;
+use crate::guards::hold::MAX_WAITING;
 use crate::numbers::instant::nanos;
 use crate::numbers::message::{Message, Value, write_all};
 use crate::numbers::words::words;

@@ -29,12 +29,10 @@ mod error;
 mod pace;
 mod packed_state;
 mod period;
-mod permit;
-mod places;
 mod recent;
 mod snapshot;
 
 pub use builder::QuietPeriodBuilder;
 pub use error::{QuietPeriodError, QuietPeriodProblem};
 pub use period::QuietPeriod;
-pub use snapshot::{QuietMode, QuietSnapshot, QuietState};
+pub use snapshot::{QuietSnapshot, QuietState};

@@ -4,11 +4,10 @@ use super::admitted::Admitted;
 use super::builder::{QuietPeriodBuilder, Settings};
 use super::pace::{Pace, SLOWEST};
 use super::packed_state::PackedState;
-use super::permit::Permit;
-use super::places::Places;
 use super::recent::{Finding, Recent};
-use super::snapshot::{Counters, QuietMode, QuietSnapshot, QuietState};
-use crate::guards::guard::{Limiter, LimiterPermit, Now, Turn};
+use super::snapshot::{QuietSnapshot, QuietState};
+use crate::guards::guard::{Limiter, LimiterMode, LimiterPermit, Now, Turn};
+use crate::guards::hold::{HeldCalls, HeldCounts, Permit};
 use crate::numbers::atomic::{AtomicU64, Ordering, const_unless_loom};
 use crate::numbers::instant::{Instant, nanos};
 use crate::outcome::{FailureKind, Outcome, ServerHint};
@@ -43,7 +42,7 @@ use crate::outcome::{FailureKind, Outcome, ServerHint};
 ///
 /// # Waiting
 ///
-/// With [`QuietMode::Wait`], the default, [`admit`](Limiter::admit) assigns a place and says how long to wait before
+/// With [`LimiterMode::Wait`], the default, [`admit`](Limiter::admit) assigns a place and says how long to wait before
 /// asking again. It is a prediction from the current rate: if that changed in the meantime, the call is told to wait on.
 /// A call whose turn would come too late for its limits is rejected at once. Calls start about in the order of their
 /// places.
@@ -80,9 +79,10 @@ pub struct QuietPeriod {
     pause: AtomicU64,
     /// When a call was last rejected, since the pause began; 0 if none was.
     rejected_at: AtomicU64,
-    places: Places,
+    held: HeldCalls,
     admitted: Admitted,
-    counters: Counters,
+    /// How many pauses have begun.
+    pauses: AtomicU64,
 }
 
 /// The shortest and the longest pause without a hint.
@@ -90,8 +90,6 @@ const FIRST_PAUSE: u64 = 1_000_000_000;
 const LAST_PAUSE: u64 = 32_000_000_000;
 /// How far behind its pace a return may catch up: timers are late.
 const LATENESS: u64 = 50_000_000;
-/// The shortest wait before a call asks again.
-const MIN_WAIT: u64 = 100_000;
 /// How long a probe is assumed to take at least.
 const MIN_PROBE: u64 = 1_000_000;
 /// How long nobody may have been rejected before a return ends.
@@ -114,9 +112,9 @@ impl QuietPeriod {
                 interval: AtomicU64::new(SLOWEST),
                 pause: AtomicU64::new(0),
                 rejected_at: AtomicU64::new(0),
-                places: Places::new(),
+                held: HeldCalls::new(settings.hold),
                 admitted: Admitted::new(),
-                counters: Counters::new(),
+                pauses: AtomicU64::new(0),
             }
         }
     }
@@ -140,8 +138,17 @@ impl QuietPeriod {
             QuietState::Quiet => state.time(at()).saturating_sub(at()),
             _ => 0,
         };
-        let interval = self.interval.load(Ordering::Relaxed);
-        self.counters.snapshot(state.mode(), remaining, interval, self.places.waiting())
+        let HeldCounts { waiting, waited, rejected, would_have_held } = self.held.counts();
+        QuietSnapshot {
+            state: state.mode(),
+            remaining: Duration::from_nanos(remaining),
+            interval: Duration::from_nanos(self.interval.load(Ordering::Relaxed)),
+            waiting,
+            pauses: self.pauses.load(Ordering::Relaxed),
+            waited,
+            rejected,
+            would_have_held,
+        }
     }
 }
 
@@ -184,16 +191,16 @@ impl Limiter for QuietPeriod {
 
     fn retry_in(&self, now: &dyn Now) -> Duration {
         let state = self.load();
-        if state.is_open() || self.settings.mode == QuietMode::Observe {
+        if state.is_open() || self.settings.hold.mode == LimiterMode::Observe {
             return Duration::ZERO;
         }
         let at = now.now().as_nanos();
-        Duration::from_nanos(self.turn(state, self.places.waiting(), at).saturating_sub(at))
+        Duration::from_nanos(self.turn(state, self.held.waiting(), at).saturating_sub(at))
     }
 
     fn is_at_rest(&self, now: &dyn Now) -> bool {
         let _ = now;
-        self.load().is_open() && self.recent.is_clean() && self.places.waiting() == 0
+        self.load().is_open() && self.recent.is_clean() && self.held.waiting() == 0
     }
 
     fn fresh(&self) -> Option<Self> {
@@ -225,7 +232,7 @@ impl QuietPeriod {
                 QuietState::Quiet | QuietState::Probing => None,
             };
             let Some(admitted) = admitted else { return self.hold(state, permit, latest, at) };
-            self.leave(permit);
+            self.held.leave(permit);
             if state.mode() == QuietState::Returning {
                 self.open_if_nobody_waits(state, at);
             }
@@ -245,7 +252,7 @@ impl QuietPeriod {
     fn release_next(&self, state: PackedState, permit: Permit, at: u64) -> Result<bool, Raced> {
         let next = self.next.load(Ordering::Acquire);
         let has_waited = matches!(permit, Permit::Waiting { .. });
-        if at < next || !has_waited && self.places.waiting() > 0 {
+        if at < next || !has_waited && self.held.waiting() > 0 {
             return Ok(false);
         }
         let after = next.max(at.saturating_sub(LATENESS)).saturating_add(self.pace(state, at).interval_at(at));
@@ -257,41 +264,14 @@ impl QuietPeriod {
 
     /// Lets a call wait, or rejects it.
     fn hold(&self, state: PackedState, permit: Permit, latest: Option<Instant>, at: u64) -> Turn {
-        if self.settings.mode == QuietMode::Observe {
-            self.counters.would_have_held.fetch_add(1, Ordering::Relaxed);
+        let turn = self.turn(state, self.held.before(permit), at);
+        let Some(turn) = self.held.hold(permit, latest, at, turn, None) else {
             return Turn::Now(Permit::Admitted { generation: state.generation() }.pack());
-        }
-        let (before, waited) = match permit {
-            Permit::Waiting { place, since } => (self.places.before(place), Permit::waited(since, at)),
-            _ => (self.places.waiting(), 0),
         };
-        let turn = self.turn(state, before, at).max(at.saturating_add(MIN_WAIT));
-        let is_too_late = latest.is_some_and(|latest| turn > latest.as_nanos())
-            || self.settings.max_wait.is_some_and(|most| turn - at > most.saturating_sub(waited));
-        let place = match permit {
-            _ if self.settings.mode == QuietMode::FailFast || is_too_late => None,
-            Permit::Waiting { .. } => Some(permit),
-            _ => self.places.take(self.settings.max_waiting).map(|place| {
-                self.counters.waited.fetch_add(1, Ordering::Relaxed);
-                Permit::Waiting { place, since: at / 1_000_000 }
-            }),
-        };
-        let length = Duration::from_nanos(turn.saturating_sub(at));
-        match place {
-            Some(place) => Turn::Wait { after: length, permit: place.pack() },
-            None => {
-                self.leave(permit);
-                self.counters.rejected.fetch_add(1, Ordering::Relaxed);
-                self.rejected_at.store(at.max(1), Ordering::Relaxed);
-                Turn::Rejected { retry_in: length }
-            }
+        if matches!(turn, Turn::Rejected { .. }) {
+            self.rejected_at.store(at.max(1), Ordering::Relaxed);
         }
-    }
-
-    fn leave(&self, permit: Permit) {
-        if matches!(permit, Permit::Waiting { .. }) {
-            self.places.leave();
-        }
+        turn
     }
 
     /// Predicts when a call starts that has this many before it. The first of them is the probe.
@@ -321,12 +301,12 @@ impl QuietPeriod {
             QuietState::Quiet if state.time(at) > start => state.time(at),
             _ => return false,
         };
-        match self.settings.mode {
-            QuietMode::Observe => false,
-            QuietMode::FailFast => true,
-            QuietMode::Wait => {
+        match self.settings.hold.mode {
+            LimiterMode::Observe => false,
+            LimiterMode::FailFast => true,
+            LimiterMode::Wait => {
                 latest.is_some_and(|latest| held_until > latest.as_nanos())
-                    || self.settings.max_wait.is_some_and(|most| held_until - start > most)
+                    || self.settings.hold.max_wait.is_some_and(|most| held_until - start > most)
             }
         }
     }
@@ -336,7 +316,7 @@ impl QuietPeriod {
     fn open_if_nobody_waits(&self, state: PackedState, at: u64) {
         let rejected_at = self.rejected_at.load(Ordering::Relaxed);
         let is_wanted = rejected_at != 0 && at < rejected_at.max(state.time(at)).saturating_add(UNREJECTED);
-        if self.places.waiting() == 0 && !is_wanted {
+        if self.held.waiting() == 0 && !is_wanted {
             // If it fails, the pace was cut or a pause began: then calls are held again.
             let _ = self.swap(state, state.open());
         }
@@ -404,7 +384,7 @@ impl QuietPeriod {
     fn give_back(&self, permit: Permit) {
         let state = self.load();
         match permit {
-            Permit::Waiting { .. } => self.places.leave(),
+            Permit::Waiting { .. } => self.held.leave(permit),
             Permit::Probe { generation } if (state.mode(), state.generation()) == (QuietState::Probing, generation) => {
                 // If it fails, a pause has begun in the meantime.
                 let _ = self.swap(state, state.unprobed());
@@ -475,7 +455,7 @@ impl QuietPeriod {
         self.pause.store(length, Ordering::Relaxed);
         self.recent.restart();
         if state.mode() != QuietState::Quiet {
-            self.counters.pauses.fetch_add(1, Ordering::Relaxed);
+            self.pauses.fetch_add(1, Ordering::Relaxed);
         }
         true
     }

@@ -1,7 +1,7 @@
 use core::time::Duration;
 
-use stagger_core::guard::{Limiter, LimiterPermit, Now, Turn};
-use stagger_core::quiet::{QuietMode, QuietPeriod, QuietPeriodBuilder, QuietState};
+use stagger_core::guard::{Limiter, LimiterMode, LimiterPermit, Now, Turn};
+use stagger_core::quiet::{QuietPeriod, QuietPeriodBuilder, QuietState};
 use stagger_core::{FailureKind, Instant, Outcome, ServerHint};
 
 use crate::laws::support::{ms, secs};
@@ -328,7 +328,7 @@ fn as_many_calls_wait_as_may_and_a_cancelled_one_makes_room() {
 
 #[test]
 fn fail_fast_rejects_with_the_remaining_time_and_still_returns_paced() {
-    let mut harness = Harness::new(QuietPeriod::builder().mode(QuietMode::FailFast));
+    let mut harness = Harness::new(QuietPeriod::builder().mode(LimiterMode::FailFast));
     harness.call(hint(secs(10)));
     harness.after(secs(4));
     assert_eq!(harness.admit(), Turn::Rejected { retry_in: secs(6) });
@@ -345,7 +345,7 @@ fn fail_fast_rejects_with_the_remaining_time_and_still_returns_paced() {
 
 #[test]
 fn observing_holds_nobody_and_counts_those_that_would_have_been() {
-    let mut harness = Harness::new(QuietPeriod::builder().mode(QuietMode::Observe));
+    let mut harness = Harness::new(QuietPeriod::builder().mode(LimiterMode::Observe));
     harness.call(hint(secs(10)));
     (0..7).for_each(|_| harness.call(Outcome::Success));
     let snapshot = harness.quiet.snapshot(&harness.now);

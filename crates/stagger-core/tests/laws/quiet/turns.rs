@@ -1,8 +1,8 @@
 use core::time::Duration;
 
-use stagger_core::guard::{Limiter, LimiterPermit, Permits};
+use stagger_core::guard::{Limiter, LimiterMode, LimiterPermit, Permits};
 use stagger_core::machine::{Decision, RetryMachine, RetryState};
-use stagger_core::quiet::{QuietMode, QuietPeriod};
+use stagger_core::quiet::QuietPeriod;
 use stagger_core::{Guards, Instant, Outcome, Policy, Seed, ServerHint, StopReason};
 
 use crate::laws::support::{RecordingBreaker, RecordingBudget, ms, secs};
@@ -73,10 +73,10 @@ fn a_call_whose_limits_end_before_its_turn_is_rejected_at_once() {
 fn a_retry_that_would_be_rejected_does_not_pay_the_budget() {
     let hint = Outcome::throttled(Some(ServerHint::AtLeast(secs(2))));
     for (mode, deadline, want) in [
-        (QuietMode::FailFast, None, Some(StopReason::Quiet)),
-        (QuietMode::Wait, Some(secs(9)), Some(StopReason::Quiet)),
-        (QuietMode::Wait, None, None),
-        (QuietMode::Observe, Some(secs(9)), None),
+        (LimiterMode::FailFast, None, Some(StopReason::Quiet)),
+        (LimiterMode::Wait, Some(secs(9)), Some(StopReason::Quiet)),
+        (LimiterMode::Wait, None, None),
+        (LimiterMode::Observe, Some(secs(9)), None),
     ] {
         let quiet = QuietPeriod::builder().mode(mode).build().unwrap();
         let budget = RecordingBudget::default();

@@ -2,7 +2,7 @@ use crate::guards::guard::LimiterPermit;
 
 /// What a permit stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Permit {
+pub(in crate::guards) enum Permit {
     /// Nothing: the call was not asked for.
     None,
     /// The call was admitted in this generation.
@@ -24,7 +24,7 @@ const SINCE: u64 = (1 << SINCE_BITS) - 1;
 
 impl Permit {
     #[inline]
-    pub(super) const fn pack(self) -> LimiterPermit {
+    pub(in crate::guards) const fn pack(self) -> LimiterPermit {
         LimiterPermit(match self {
             Self::None => 0,
             Self::Admitted { generation } => generation << KIND_BITS | ADMITTED,
@@ -36,7 +36,7 @@ impl Permit {
     }
 
     #[inline]
-    pub(super) const fn unpack(permit: &LimiterPermit) -> Self {
+    pub(in crate::guards) const fn unpack(permit: &LimiterPermit) -> Self {
         let LimiterPermit(bits) = *permit;
         let generation = bits >> KIND_BITS;
         match bits & ((1 << KIND_BITS) - 1) {
@@ -51,7 +51,7 @@ impl Permit {
 
     /// Returns for how many nanoseconds a call that waits since `since` has waited: exact up to six days, half of what the
     /// time can hold.
-    pub(super) const fn waited(since: u64, at: u64) -> u64 {
+    pub(in crate::guards) const fn waited(since: u64, at: u64) -> u64 {
         let waited = (at / 1_000_000).wrapping_sub(since) & SINCE;
         if waited > SINCE / 2 { 0 } else { waited * 1_000_000 }
     }
