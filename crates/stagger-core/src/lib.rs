@@ -61,7 +61,7 @@ pub mod text;
 pub use guards::guard;
 pub use guards::guard::{Breaker, BreakerOpen, Budget, Guards, NestedRetries};
 #[cfg(target_has_atomic = "64")]
-pub use guards::{breaker, budget, quiet};
+pub use guards::{breaker, budget, pacer, quiet};
 pub use machine::decision::{DelaySource, StopReason};
 pub use numbers::instant::Instant;
 pub use numbers::ratio::Ratio;

@@ -1,0 +1,64 @@
+use core::time::Duration;
+
+use super::error::{PacerError, PacerProblem};
+use super::limiter::Pacer;
+use crate::guards::guard::LimiterMode;
+use crate::guards::hold::{HoldSettings, MAX_WAITING};
+use crate::numbers::instant::nanos;
+
+/// Builds a [`Pacer`]: its settings before they are checked. [`build`](Self::build) reports every problem at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "a builder does nothing until `build`"]
+pub struct PacerBuilder {
+    mode: LimiterMode,
+    max_wait: Option<Duration>,
+    max_waiting: u32,
+}
+
+impl PacerBuilder {
+    pub(super) const DEFAULT: Self = Self { mode: LimiterMode::Wait, max_wait: None, max_waiting: 1_024 };
+
+    /// Sets whether calls wait, are rejected, or are only counted. Default: [`LimiterMode::Wait`].
+    pub const fn mode(self, mode: LimiterMode) -> Self {
+        Self { mode, ..self }
+    }
+
+    /// Sets for how long a call waits at most, beside its own limits. If its turn will not come within this time at the
+    /// present rate, it is rejected at once. Default: no limit but that of the call. Range: more than 0.
+    pub const fn max_wait(self, longest: Duration) -> Self {
+        Self { max_wait: Some(longest), ..self }
+    }
+
+    /// Sets how many calls wait at most; further ones are rejected. Default: 1,024. Range: `1..=1_000_000`.
+    pub const fn max_waiting(self, calls: u32) -> Self {
+        Self { max_waiting: calls, ..self }
+    }
+
+    pub(super) const fn unchecked(self) -> HoldSettings {
+        HoldSettings {
+            mode: self.mode,
+            max_wait: match self.max_wait {
+                Some(longest) => Some(nanos(longest)),
+                None => None,
+            },
+            max_waiting: self.max_waiting,
+        }
+    }
+
+    /// Creates the pacer, passive.
+    ///
+    /// # Errors
+    /// Every problem at once, with the values and how to fix them.
+    pub fn build(self) -> Result<Pacer, PacerError> {
+        let found = [
+            (PacerProblem::MaxWait, self.max_wait.is_some_and(|longest| longest.is_zero())),
+            (PacerProblem::MaxWaiting, self.max_waiting == 0 || self.max_waiting > MAX_WAITING),
+        ];
+        let problems =
+            found.iter().filter(|(_, is_so)| *is_so).fold(0, |problems, (problem, _)| problems | 1 << *problem as u8);
+        if problems != 0 {
+            return Err(PacerError { problems, max_waiting: self.max_waiting });
+        }
+        Ok(Pacer::of(self.unchecked()))
+    }
+}
