@@ -191,6 +191,13 @@ pub trait Limiter: fmt::Debug + Send + Sync {
     /// Releases the permit of a call that no longer waits, or of an attempt that was not made.
     fn release(&self, permit: LimiterPermit);
 
+    /// Returns whether the attempt that `permit` was granted for may still begin, for callers that prepare it for a while. If
+    /// not, [`release`](Self::release) the permit and ask again. Changes nothing. Default: true.
+    fn is_current(&self, permit: &LimiterPermit) -> bool {
+        let _ = permit;
+        true
+    }
+
     /// Returns how long a call that asked now would wait; zero if it could start. Changes nothing.
     fn retry_in(&self, now: &dyn Now) -> Duration;
 

@@ -3,7 +3,9 @@ use core::time::Duration;
 use crate::guards::guard::{Guards, LimiterPermit, Now, Permits, Turn, Unread};
 use crate::machine::decision::StopReason;
 use crate::machine::retry::RetryMachine;
+use crate::machine::state::{DECIDED, REPEATS};
 use crate::numbers::instant::Instant;
+use crate::outcome::Outcome;
 
 /// The wait for a quiet period to end.
 impl RetryMachine<'_> {
@@ -44,6 +46,30 @@ impl RetryMachine<'_> {
         };
         guards.release(Permits::take(permits));
         Err(stop)
+    }
+
+    /// Takes back the start of an attempt that [`begin`](Self::begin) admitted and that was not made, if the quiet period has
+    /// begun to hold calls since. The attempt keeps its number and what its budget charged; the breaker is asked again.
+    /// Returns the permits to call [`turn`](Self::turn) with.
+    ///
+    /// # Errors
+    /// The permits, unchanged, if the attempt may begin.
+    pub fn postpone(
+        &mut self,
+        permits: Permits,
+        now: impl FnOnce() -> Instant,
+        guards: &Guards<'_>,
+    ) -> Result<Permits, Permits> {
+        let Some(quiet) = guards.quiet.filter(|quiet| !quiet.is_current(&permits.quiet)) else { return Err(permits) };
+        let Permits { budget, breaker: admitted, quiet: permit } = permits;
+        if let Some(breaker) = guards.breaker {
+            breaker.record(admitted, &Outcome::Cancelled, &Unread::new(now));
+        }
+        if permit != LimiterPermit::NONE {
+            quiet.release(permit);
+        }
+        self.state.flags |= REPEATS | DECIDED;
+        Ok(Permits { budget, ..Permits::NONE })
     }
 
     /// Returns the latest time at which the limits let an attempt start. `None` if there is no limit.

@@ -17,12 +17,19 @@ pub(super) struct Admitted {
     /// The newest mark, and the one before it, which is at least a second older.
     newer: AtomicU64,
     older: AtomicU64,
+    /// The time between two admitted calls as long as there is no mark.
+    assumed: AtomicU64,
 }
 
 impl Admitted {
     const_unless_loom! {
         pub(super) const fn new() -> Self {
-            Self { successes: Shards::new(), newer: AtomicU64::new(0), older: AtomicU64::new(0) }
+            Self {
+                successes: Shards::new(),
+                newer: AtomicU64::new(0),
+                older: AtomicU64::new(0),
+                assumed: AtomicU64::new(SLOWEST),
+            }
         }
     }
 
@@ -43,13 +50,17 @@ impl Admitted {
         }
     }
 
+    pub(super) fn assume(&self, interval: u64) {
+        self.assumed.store(interval, Ordering::Relaxed);
+    }
+
     /// Returns the time between two admitted calls, in nanoseconds, within the limits of a [`Pace`](super::pace::Pace).
     pub(super) fn interval(&self, at: u64) -> u64 {
         let here = Mark::new(at, self.successes.sum());
         let (newer, older) = (Mark(self.newer.load(Ordering::Acquire)), Mark(self.older.load(Ordering::Acquire)));
         let mark = if here.millis_after(newer) >= 1_000 || older.is_none() { newer } else { older };
         if mark.is_none() {
-            return SLOWEST;
+            return self.assumed.load(Ordering::Relaxed);
         }
         let nanos = here.millis_after(mark).max(1_000) * 1_000_000;
         // The success that set the mark was admitted in this time too.

@@ -2,6 +2,7 @@ use core::time::Duration;
 
 use super::error::{QuietPeriodError, QuietPeriodProblem};
 use super::period::QuietPeriod;
+use super::snapshot::QuietTrigger;
 use crate::guards::guard::LimiterMode;
 use crate::guards::hold::{HoldSettings, MAX_WAITING};
 use crate::numbers::instant::nanos;
@@ -11,6 +12,7 @@ use crate::numbers::instant::nanos;
 #[must_use = "a builder does nothing until `build`"]
 pub struct QuietPeriodBuilder {
     mode: LimiterMode,
+    trigger: QuietTrigger,
     max: Duration,
     max_wait: Option<Duration>,
     max_waiting: u32,
@@ -21,6 +23,7 @@ pub struct QuietPeriodBuilder {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Settings {
     pub(super) hold: HoldSettings,
+    pub(super) trigger: QuietTrigger,
     pub(super) max: u64,
     pub(super) probe_wait: u64,
 }
@@ -30,6 +33,7 @@ const DAY: Duration = Duration::from_secs(86_400);
 impl QuietPeriodBuilder {
     pub(super) const DEFAULT: Self = Self {
         mode: LimiterMode::Wait,
+        trigger: QuietTrigger::HintsAndRefusals,
         max: Duration::from_secs(300),
         max_wait: None,
         max_waiting: 1_024,
@@ -39,6 +43,11 @@ impl QuietPeriodBuilder {
     /// Sets whether calls wait, are rejected, or are only counted. Default: [`LimiterMode::Wait`].
     pub const fn mode(self, mode: LimiterMode) -> Self {
         Self { mode, ..self }
+    }
+
+    /// Sets what begins a pause. Default: [`QuietTrigger::HintsAndRefusals`].
+    pub const fn trigger(self, trigger: QuietTrigger) -> Self {
+        Self { trigger, ..self }
     }
 
     /// Sets the longest pause that a hint can cause: a longer hint counts as this one. Default: 5 min, as `max_hint` of
@@ -74,6 +83,7 @@ impl QuietPeriodBuilder {
                 },
                 max_waiting: self.max_waiting,
             },
+            trigger: self.trigger,
             max: nanos(self.max),
             probe_wait: nanos(self.probe_wait),
         }

@@ -26,6 +26,7 @@
 mod admitted;
 mod builder;
 mod error;
+mod learned;
 mod pace;
 mod packed_state;
 mod period;
@@ -35,4 +36,4 @@ mod snapshot;
 pub use builder::QuietPeriodBuilder;
 pub use error::{QuietPeriodError, QuietPeriodProblem};
 pub use period::QuietPeriod;
-pub use snapshot::{QuietSnapshot, QuietState};
+pub use snapshot::{QuietSnapshot, QuietState, QuietTrigger};

@@ -69,8 +69,8 @@ use crate::outcome::{FailureKind, Outcome, ServerHint};
 pub struct QuietPeriod {
     /// Loaded by every call, and changed by pauses only.
     state: AtomicU64,
-    recent: Recent,
-    settings: Settings,
+    pub(super) recent: Recent,
+    pub(super) settings: Settings,
     /// When the next waiting call is released.
     next: AtomicU64,
     /// The time between two releases, at the time of the state.
@@ -80,7 +80,7 @@ pub struct QuietPeriod {
     /// When a call was last rejected, since the pause began; 0 if none was.
     rejected_at: AtomicU64,
     held: HeldCalls,
-    admitted: Admitted,
+    pub(super) admitted: Admitted,
     /// How many pauses have begun.
     pauses: AtomicU64,
 }
@@ -152,12 +152,6 @@ impl QuietPeriod {
     }
 }
 
-impl Default for QuietPeriod {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl Limiter for QuietPeriod {
     #[inline]
     fn admit(&self, permit: LimiterPermit, latest: Option<Instant>, now: &dyn Now) -> Turn {
@@ -196,6 +190,10 @@ impl Limiter for QuietPeriod {
         }
         let at = now.now().as_nanos();
         Duration::from_nanos(self.turn(state, self.held.waiting(), at).saturating_sub(at))
+    }
+
+    fn is_current(&self, permit: &LimiterPermit) -> bool {
+        self.allows(Permit::unpack(permit))
     }
 
     fn is_at_rest(&self, now: &dyn Now) -> bool {
@@ -397,9 +395,7 @@ impl QuietPeriod {
     fn refused(&self, permit: Permit, hint: Option<ServerHint>, now: &dyn Now) {
         let state = self.load();
         match (state.mode(), permit) {
-            (QuietState::Open, _)
-                if hint.is_none() && self.counts(permit) && self.recent.count(true) == Finding::TooManyRefusals =>
-            {
+            (QuietState::Open, _) if hint.is_none() && self.counts(permit) && self.has_too_many_refusals() => {
                 self.begin_pause(state, self.next_pause(), now.now().as_nanos());
             }
             (QuietState::Probing, Permit::Probe { generation }) if generation == state.generation() => {
@@ -465,7 +461,7 @@ impl QuietPeriod {
         Pace { since: state.time(at), interval: self.interval.load(Ordering::Acquire) }
     }
 
-    fn load(&self) -> PackedState {
+    pub(super) fn load(&self) -> PackedState {
         PackedState(self.state.load(Ordering::Acquire))
     }
 

@@ -3,6 +3,22 @@ use core::time::Duration;
 use crate::numbers::words::words;
 
 words! {
+    /// What begins a pause.
+    #[derive(Default)]
+    pub enum QuietTrigger {
+        /// A hint of the server, or too many refusals without one. The default.
+        #[default]
+        HintsAndRefusals = "hints_and_refusals",
+        /// A hint alone. Refusals without one still lengthen a pause that has begun, and slow down its return.
+        Hints = "hints",
+    }
+    /// All values.
+    pub const ALL;
+    /// Returns the value as one lower-case word, for metrics and logs.
+    pub const fn name;
+}
+
+words! {
     /// The state of a quiet period.
     pub enum QuietState {
         /// Every call starts.
