@@ -132,7 +132,7 @@ pub mod guard {
     #[cfg(target_has_atomic = "64")]
     #[doc(inline)]
     pub use stagger_core::quiet::{
-        QuietPeriod, QuietPeriodBuilder, QuietPeriodError, QuietPeriodProblem, QuietSnapshot, QuietState,
+        QuietPeriod, QuietPeriodBuilder, QuietPeriodError, QuietPeriodProblem, QuietSnapshot, QuietState, QuietTrigger,
     };
 }
 

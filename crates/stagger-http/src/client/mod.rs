@@ -8,6 +8,7 @@ mod hops;
 mod options;
 mod origin;
 mod outcome;
+mod quiet_key;
 mod refresh;
 mod request;
 mod settings;
@@ -22,6 +23,9 @@ pub(crate) use origin::Origin;
 #[cfg(feature = "tower")]
 pub(crate) use origin::OriginOf;
 pub(crate) use outcome::outcome_of_error;
+#[cfg(feature = "reqwest-middleware")]
+pub(crate) use quiet_key::HashWriter;
+pub(crate) use quiet_key::hash_of;
 pub(crate) use refresh::poll_refresh;
 #[cfg(feature = "reqwest-middleware")]
 pub(crate) use request::RequestHead;
@@ -30,4 +34,4 @@ pub(crate) use request::{RequestTracker, deadline, insert_attempt, is_success};
 pub(crate) use settings::ConditionalWrites;
 #[cfg(feature = "tower")]
 pub(crate) use settings::CredentialFuture;
-pub(crate) use settings::{HeaderMode, Settings};
+pub(crate) use settings::{HeaderMode, QuietBy, Settings};

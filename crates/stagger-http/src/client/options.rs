@@ -52,6 +52,24 @@ macro_rules! retry_options {
                 self.update_common(|settings| settings.idempotent_if = Some(::std::sync::Arc::new(predicate)))
             }
 
+            /// Sets which requests wait together when a server asks one of them to wait: those with equal keys, at most 1,000 keys
+            /// at a time. The key alone decides, so let the host be part of it if the client has several. A hash of it is
+            /// kept, under a secret of the process. Default: the origin and the credentials, see
+            /// [Quiet periods]($crate#quiet-periods).
+            #[must_use]
+            pub fn quiet_key<K: ::core::hash::Hash>(self, key: impl Fn(&$Request) -> K + Send + Sync + 'static) -> Self {
+                let key = move |request: &$Request| $crate::client::hash_of(&key(request));
+                self.update_common(|settings| settings.quiet = $crate::client::QuietBy::Key(::std::sync::Arc::new(key)))
+            }
+
+            /// Lets no request wait because a server has asked another one to: each follows the hints that it receives
+            /// itself. A quiet period that the retrier was given [for all](stagger::Retrier::shared_quiet_period) still
+            /// applies.
+            #[must_use]
+            pub fn without_quiet_period(self) -> Self {
+                self.update_common(|settings| settings.quiet = $crate::client::QuietBy::Off)
+            }
+
             /// Sets the retryable gRPC status codes, usually those of the method's `retryPolicy`. Default: those of
             /// [`classify::grpc`](stagger::classify::grpc).
             #[must_use]

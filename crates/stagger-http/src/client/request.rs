@@ -1,3 +1,4 @@
+use core::fmt;
 use std::time::SystemTime;
 
 use http::{Extensions, HeaderMap, HeaderValue, Method, StatusCode, request};
@@ -9,6 +10,9 @@ use uuid::Uuid;
 use super::body_replay::BodyReplay;
 use super::failure::StatusFailure;
 use super::hops::Hops;
+#[cfg(any(feature = "tower", test))]
+use super::origin::OriginOf;
+use super::quiet_key::HashWriter;
 use super::settings::{CredentialFuture, HeaderMode, Settings};
 use crate::header::{IDEMPOTENCY_KEY, RESERVATION_TOKEN, RETRY_ATTEMPT, TIMEOUT_MS};
 use crate::request::extensions::Deadline;
@@ -21,6 +25,8 @@ pub(crate) trait RequestHead {
     fn method(&self) -> &Method;
     fn headers(&self) -> &HeaderMap;
     fn headers_mut(&mut self) -> &mut HeaderMap;
+    /// Writes the origin of the request and the user information of its URL.
+    fn write_target(&self, out: &mut HashWriter) -> fmt::Result;
 }
 
 impl RequestHead for request::Parts {
@@ -35,6 +41,19 @@ impl RequestHead for request::Parts {
     fn headers_mut(&mut self) -> &mut HeaderMap {
         &mut self.headers
     }
+
+    #[cfg(any(feature = "tower", test))]
+    fn write_target(&self, out: &mut HashWriter) -> fmt::Result {
+        let authority = self.uri.authority().map_or("", http::uri::Authority::as_str);
+        let user_info = authority.rsplit_once('@').map_or("", |(user_info, _)| user_info);
+        let (user, password) = user_info.split_once(':').unwrap_or((user_info, ""));
+        out.target(OriginOf { uri: &self.uri, headers: &self.headers }, user, password)
+    }
+
+    #[cfg(not(any(feature = "tower", test)))]
+    fn write_target(&self, _: &mut HashWriter) -> fmt::Result {
+        Ok(())
+    }
 }
 
 /// A request and its state from one attempt to the next. It is classified only once an attempt has failed.
@@ -44,6 +63,8 @@ pub(crate) struct RequestTracker<P> {
     pub(crate) head: P,
     /// Whether the body can be sent again, as of the latest attempt.
     pub(crate) body: BodyReplay,
+    /// What the last response that was not a success says, whether or not the request can be repeated.
+    pub(crate) answer: Outcome,
     /// The token of the reservation in the last response.
     reservation_token: Option<ReservationToken>,
     has_refreshed: bool,
@@ -60,7 +81,13 @@ impl<P: RequestHead> RequestTracker<P> {
                 head.headers_mut().insert(IDEMPOTENCY_KEY, key);
             }
         }
-        Self { head, body: BodyReplay::Possible, reservation_token: None, has_refreshed: false }
+        Self {
+            head,
+            body: BodyReplay::Possible,
+            answer: Outcome::Success,
+            reservation_token: None,
+            has_refreshed: false,
+        }
     }
 
     /// Inserts the headers of this attempt. The reservation token is sent with one attempt only.
@@ -113,6 +140,7 @@ impl<P: RequestHead> RequestTracker<P> {
                 outcome => outcome,
             }
         });
+        self.answer = as_request_for_quiet(outcome, status);
         // Admission control rejects a request before anything reads it. A 503 or 429 without a reservation may come from
         // anywhere behind.
         let is_rejected = matches!(status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS);
@@ -213,6 +241,17 @@ const fn is_notable(attempt: Attempt) -> bool {
 /// Returns whether a response is a success, whatever the request.
 pub(crate) fn is_success(status: StatusCode, headers: &HeaderMap) -> bool {
     status.as_u16() < 400 && by_grpc(headers, classify::grpc).is_none_or(|outcome| outcome == Outcome::Success)
+}
+
+/// Returns the outcome as a throttled failure if the status says so: gRPC takes a 429 or 503 of a proxy for an unavailable server.
+fn as_request_for_quiet(outcome: Outcome, status: StatusCode) -> Outcome {
+    match (outcome, status) {
+        (
+            Outcome::Failed { hint: hint @ Some(_), .. },
+            StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE,
+        ) => Outcome::throttled(hint),
+        _ => outcome,
+    }
 }
 
 fn by_grpc(headers: &HeaderMap, rule: impl FnOnce(u32) -> Outcome) -> Option<Outcome> {

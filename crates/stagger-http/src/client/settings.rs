@@ -1,11 +1,15 @@
+use core::borrow::Borrow;
 use core::fmt;
 use core::future::Future;
 use core::pin::Pin;
 use std::sync::Arc;
 
 use http::HeaderMap;
-use stagger::Retrier;
+use stagger::time::Sleep;
+use stagger::{PollRetry, Retrier};
 
+use super::quiet_key::by_credentials;
+use super::request::RequestHead;
 use crate::grpc::Codes;
 
 /// The settings of a retrying client, shared by all of its calls.
@@ -22,11 +26,24 @@ pub(crate) struct Settings<P> {
     pub(crate) conditional_writes: ConditionalWrites,
     /// The retryable gRPC status codes; `None` for the defaults of `classify::grpc`.
     pub(crate) codes: Option<Codes>,
+    pub(crate) quiet: QuietBy<P>,
+}
+
+/// Which requests wait together when a server asks for quiet.
+#[derive(Clone)]
+pub(crate) enum QuietBy<P> {
+    /// None wait.
+    Off,
+    /// Those to one origin with the same credentials.
+    Credentials,
+    /// Those with the same key.
+    Key(KeyFn<P>),
 }
 
 pub(crate) type CredentialFuture = Pin<Box<dyn Future<Output = Option<HeaderMap>> + Send>>;
 type RefreshFn<P> = Arc<dyn Fn(&P) -> CredentialFuture + Send + Sync>;
 type PredicateFn<P> = Arc<dyn Fn(&P) -> bool + Send + Sync>;
+pub(crate) type KeyFn<P> = Arc<dyn Fn(&P) -> u64 + Send + Sync>;
 
 /// Whether a header is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +73,26 @@ impl<P> Settings<P> {
             idempotent_if: None,
             conditional_writes: ConditionalWrites::ByMethod,
             codes: None,
+            quiet: QuietBy::Credentials,
+        }
+    }
+
+    /// Returns the key of the quiet period that holds this request.
+    pub(crate) fn quiet_key(&self, head: &P) -> u64
+    where
+        P: RequestHead,
+    {
+        match &self.quiet {
+            QuietBy::Key(key) => key(head),
+            QuietBy::Off | QuietBy::Credentials => by_credentials(head),
+        }
+    }
+
+    /// Lets a call wait when the server asks for quiet, unless that is turned off.
+    pub(crate) fn start<T: Sleep + Clone, R: Borrow<Retrier> + Clone>(&self, call: PollRetry<T, R>) -> PollRetry<T, R> {
+        match self.quiet {
+            QuietBy::Off => call,
+            QuietBy::Credentials | QuietBy::Key(_) => call.quiet_by_key(),
         }
     }
 

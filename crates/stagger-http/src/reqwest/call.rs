@@ -41,8 +41,8 @@ impl<'s> RetryCall<'s> {
         Self {
             settings,
             redirects,
-            call: PollRetry::from_retrier(&settings.retrier, Tokio, deadline)
-                .untimed()
+            call: settings
+                .start(PollRetry::from_retrier(&settings.retrier, Tokio, deadline).untimed())
                 .late_target(|| origin(&request)),
             request: RequestTracker::new(request, settings),
             drain: None,
@@ -57,7 +57,7 @@ impl<'s> RetryCall<'s> {
     {
         Box::pin(async move {
             loop {
-                let attempt = match poll_fn(|cx| poll_begin(&mut self.call, &mut self.drain, cx)).await {
+                let attempt = match poll_fn(|cx| self.poll_begin(cx)).await {
                     Ok(attempt) => attempt,
                     Err(rejected) => return Err(self.last.take().unwrap_or_else(|| Error::middleware(rejected))),
                 };
@@ -106,6 +106,10 @@ impl<'s> RetryCall<'s> {
         request
     }
 
+    fn poll_begin(&mut self, cx: &mut Context<'_>) -> Poll<core::result::Result<Attempt, Rejected>> {
+        poll_begin(&mut self.call, &mut self.drain, |_| self.settings.quiet_key(&self.request.head), cx)
+    }
+
     /// Polls the attempt. Resolves to `None` if the attempt times out.
     fn poll_end(&mut self, sending: &mut Sending<'_>, cx: &mut Context<'_>) -> Poll<Option<Result<Response>>> {
         match self.call.attempt(|| sending.as_mut().poll(cx)) {
@@ -118,11 +122,14 @@ impl<'s> RetryCall<'s> {
     fn on_response(&mut self, response: &Response, hops: Hops) -> Option<(Outcome, StatusFailure)> {
         let (status, headers) = (response.status(), response.headers());
         if is_success(status, headers) {
+            self.call.answered_at(&Outcome::Success, |_| self.settings.quiet_key(&self.request.head));
             self.call.succeeded_at(|| origin(&self.request.head));
             return None;
         }
         let failure = self.request.on_response(status, headers, hops, self.settings);
-        if !error::is_from_origin(response, self.request.head.url()) {
+        if error::is_from_origin(response, self.request.head.url()) {
+            self.call.answered_at(&self.request.answer, |_| self.settings.quiet_key(&self.request.head));
+        } else {
             self.request.forget_reservation();
         }
         Some(failure)
@@ -188,7 +195,7 @@ impl<'s> RetryCall<'s> {
 }
 
 /// Returns the origin that this request is sent to.
-fn origin(request: &Request) -> Origin<'_> {
+pub(super) fn origin(request: &Request) -> Origin<'_> {
     let url = request.url();
     Origin::new(url.scheme(), url.host_str().unwrap_or(""), url.port())
 }

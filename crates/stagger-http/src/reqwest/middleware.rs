@@ -5,9 +5,9 @@ use reqwest::Request;
 use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, Middleware, Next};
 use stagger::Retrier;
 
-use super::call::{RetryCall, Sending};
+use super::call::{RetryCall, Sending, origin};
 use super::redirects::Redirects;
-use crate::client::{self, RequestHead, Settings};
+use crate::client::{self, HashWriter, RequestHead, Settings};
 
 /// A middleware that retries requests. See the [module](super) for what it does.
 pub struct RetryMiddleware {
@@ -104,6 +104,10 @@ impl RequestHead for Request {
 
     fn headers_mut(&mut self) -> &mut HeaderMap {
         self.headers_mut()
+    }
+
+    fn write_target(&self, out: &mut HashWriter) -> fmt::Result {
+        out.target(origin(self), self.url().username(), self.url().password().unwrap_or(""))
     }
 }
 

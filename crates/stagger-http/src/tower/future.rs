@@ -68,7 +68,7 @@ where
         let call = PollRetry::from_retrier(shared, timer.clone(), request.deadline(&timer));
         Self {
             service,
-            call: call.untimed().late_target(|| request.origin()),
+            call: settings.common.start(call.untimed()).late_target(|| request.origin()),
             timer,
             request,
             attempt: None,
@@ -83,7 +83,7 @@ where
 
 impl<S, T, B, R> Future for ResponseFuture<S, T, B, R>
 where
-    S: Service<Request<ReplayBody<B>>, Response = Response<R>>,
+    S: Service<Request<ReplayBody<B>>, Response = Response<R>> + Clone,
     S::Error: EventError + Unpin,
     T: Sleep + Clone,
     B: Body<Data = Bytes> + Unpin,
@@ -114,7 +114,10 @@ where
                 *this.attempt = None;
                 match end {
                     Ok(response) => {
-                        let Some((outcome, failure)) = this.request.on_response(&response, this.call.retrier()) else {
+                        let answered = this.request.on_response(&response, this.call.retrier());
+                        let answer = if answered.is_some() { this.request.answer() } else { Outcome::Success };
+                        this.call.answered_at(&answer, |settings| this.request.quiet_key(settings));
+                        let Some((outcome, failure)) = answered else {
                             this.call.succeeded_at(|| this.request.origin());
                             return Poll::Ready(Ok(response));
                         };
@@ -155,9 +158,16 @@ where
                 *this.drain = BodyDrain::new(response.into_body(), this.timer);
             }
             if this.attempt.is_none() {
-                match ready!(poll_begin(this.call, this.drain, cx)) {
-                    Ok(attempt) => *this.attempt = Some(attempt),
-                    Err(rejected) => {
+                match poll_begin(this.call, this.drain, |settings| this.request.quiet_key(settings), cx) {
+                    Poll::Pending => {
+                        // A wait holds nothing that the inner service has reserved for the request.
+                        if core::mem::take(this.is_ready) {
+                            *this.service = this.service.clone();
+                        }
+                        return Poll::Pending;
+                    }
+                    Poll::Ready(Ok(attempt)) => *this.attempt = Some(attempt),
+                    Poll::Ready(Err(rejected)) => {
                         let last = this.last.take();
                         return Poll::Ready(Err(last.map_or(Error::Rejected(rejected), Error::Service)));
                     }
@@ -167,6 +177,12 @@ where
             let Some(attempt) = *this.attempt else { return Poll::Pending };
             if !core::mem::take(this.is_ready) {
                 match this.call.prepare(|| this.service.poll_ready(cx)) {
+                    // The server may have asked for quiet meanwhile.
+                    Poll::Ready(Ok(())) if this.call.postponed_at(|settings| this.request.quiet_key(settings)) => {
+                        *this.attempt = None;
+                        *this.service = this.service.clone();
+                        continue;
+                    }
                     Poll::Ready(Ok(())) => {}
                     // By tower's contract, a service that fails in `poll_ready` must be discarded.
                     Poll::Ready(Err(error)) => {

@@ -36,6 +36,17 @@ impl<B: Body<Data = Bytes> + Unpin> ReplayableRequest<B> {
         OriginOf { uri: &self.request.head.uri, headers: &self.request.head.headers }
     }
 
+    /// Returns the key of the quiet period that holds the request.
+    pub(super) fn quiet_key(&mut self, settings: &Settings) -> u64 {
+        self.restore();
+        settings.common.quiet_key(&self.request.head)
+    }
+
+    /// Returns what the last response that was not a success says, whether or not the request can be repeated.
+    pub(super) const fn answer(&self) -> Outcome {
+        self.request.answer
+    }
+
     /// Returns the deadline of the call.
     pub(super) fn deadline(&self, clock: &impl Clock) -> Option<Instant> {
         deadline(&self.request.head.extensions, &self.request.head.headers, clock)

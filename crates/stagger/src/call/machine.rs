@@ -389,7 +389,7 @@ impl<X: Options, C: Clock + Clone> Call<X, C> {
     }
 
     #[inline]
-    fn emit<L: Listen>(&self, listener: &L, action: Action, error: Option<&dyn EventError>) {
+    pub(super) fn emit<L: Listen>(&self, listener: &L, action: Action, error: Option<&dyn EventError>) {
         if !X::PLAIN && (L::LISTENS || self.options.retrier().is_some_and(Shared::has_listeners)) {
             self.emit_event(listener, action, error);
         }
@@ -406,6 +406,10 @@ impl<X: Options, C: Clock + Clone> Call<X, C> {
             elapsed: self.elapsed(),
             budget_left: self.options.guards().budget.and_then(Budget::available),
             action,
+            retry_in: match action {
+                Action::Stop(stop) => self.rejection(stop).retry_in(),
+                _ => None,
+            },
             error,
             unreachable: None,
             rules: retrier.map(|retrier| &retrier.rules),

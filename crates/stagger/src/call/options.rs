@@ -2,7 +2,7 @@ use core::borrow::Borrow;
 use core::time::Duration;
 use std::sync::Arc;
 
-use stagger_core::guard::Permits;
+use stagger_core::guard::{Limiter, Permits};
 use stagger_core::machine::Strategy;
 use stagger_core::{Breaker, Budget, Guards, Instant, NestedRetries, Policy};
 
@@ -12,7 +12,7 @@ use crate::retrier::handle::Retrier;
 use crate::retrier::limits::{IsLast, Limits};
 use crate::retrier::shared::Shared;
 use crate::retrier::sleepers::Sleepers;
-use crate::retrier::target::Target;
+use crate::retrier::target::{QuietTarget, Target};
 use crate::time::Clock;
 use crate::time::cancel::Cancel;
 
@@ -290,19 +290,26 @@ impl RetrierSource for Retrier {
 pub(crate) struct Targeted<R> {
     pub(crate) retrier: R,
     pub(crate) target: Target,
+    pub(crate) quiet: QuietTarget,
 }
 
 impl<R: Borrow<Retrier>> GuardSource for Targeted<R> {
     fn guards(&self) -> Guards<'_> {
         let shared = self.retrier.borrow().shared();
-        let target = match &self.target {
-            Target::Retrier => return shared.guards(),
-            Target::Late => return Guards::none().nested(shared.nested),
-            Target::Named(target) | Target::NamedLate(target) => target,
+        let mut guards = match &self.target {
+            Target::Retrier | Target::Named(_) | Target::NamedLate(_) => shared.guards(),
+            Target::Late => Guards::none().nested(shared.nested),
         };
-        let mut guards = shared.guards();
-        guards.budget = target.budget.as_deref().map_or(guards.budget, |budget| Some(budget as &dyn Budget));
-        guards.breaker = target.breaker.as_deref().map_or(guards.breaker, |breaker| Some(breaker as &dyn Breaker));
+        if let Target::Named(target) | Target::NamedLate(target) = &self.target {
+            guards.budget = target.budget.as_deref().map_or(guards.budget, |budget| Some(budget as &dyn Budget));
+            guards.breaker = target.breaker.as_deref().map_or(guards.breaker, |breaker| Some(breaker as &dyn Breaker));
+        }
+        guards.quiet = match &self.quiet {
+            QuietTarget::Retrier => shared.quiet.as_deref().map(|quiet| quiet as &dyn Limiter),
+            QuietTarget::Unasked => None,
+            #[cfg(target_has_atomic = "64")]
+            QuietTarget::Key(quiet) => Some(&***quiet as &dyn Limiter),
+        };
         guards
     }
 }

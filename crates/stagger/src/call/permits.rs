@@ -107,6 +107,14 @@ impl<L: GuardSource, C: Clock> HeldPermits<L, C> {
         (self.permits, self.stage, self.nested) = (permits, stage, nested);
     }
 
+    /// Replaces the source of the guards, which grants more kinds of permits than before.
+    #[cold]
+    pub(crate) fn replace_guard_source(&mut self, guard_source: impl FnOnce() -> L) {
+        if let Some((held, _)) = &mut self.guard_source {
+            *held = guard_source();
+        }
+    }
+
     /// Takes the permits out, to settle them with the outcome of their attempt.
     #[inline]
     pub(crate) fn take(&mut self) -> Permits {

@@ -44,11 +44,15 @@ impl<X: Options, T: Sleep + Clone> PollCall<X, T> {
     /// Waits until the next attempt is due, and asks the guards to admit it. Starts the timer of its time limit. Pending
     /// forever after the end of the call.
     #[inline(always)]
-    pub(crate) fn poll_begin(&mut self, cx: &mut Context<'_>) -> Poll<Result<Attempt, (StopReason, Rejected)>> {
+    pub(crate) fn poll_begin<L: Listen>(
+        &mut self,
+        listener: &L,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Attempt, (StopReason, Rejected)>> {
         self.start();
         loop {
             ready!(self.poll_due(cx));
-            let wait = self.call.turn()?;
+            let wait = self.call.turn(listener)?;
             if wait.is_zero() {
                 break;
             }

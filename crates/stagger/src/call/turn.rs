@@ -3,12 +3,14 @@
 use core::time::Duration;
 
 use stagger_core::StopReason;
+use stagger_core::guard::LimiterPermit;
 use stagger_core::machine::RetryMachine;
 
 use super::machine::{Call, Phase};
-use super::options::Options;
+use super::options::{Options, RetrierSource, Through};
 use super::permits::{PermitSlot, PermitStage};
 use crate::error::rejected::Rejected;
+use crate::retrier::event::{Action, Listen};
 use crate::testing;
 use crate::time::Clock;
 
@@ -22,11 +24,18 @@ impl<X: Options, C: Clock + Clone> Call<X, C> {
     /// # Errors
     /// The reason to stop, and the rejection to return if there is no error of an earlier attempt.
     #[inline]
-    pub(crate) fn turn(&mut self) -> Result<Duration, (StopReason, Rejected)> {
+    pub(crate) fn turn<L: Listen>(&mut self, listener: &L) -> Result<Duration, (StopReason, Rejected)> {
         if X::PLAIN || self.options.guards().quiet.is_none() {
             return Ok(Duration::ZERO);
         }
-        self.guarded_turn()
+        let was_held = self.is_held();
+        let turn = self.guarded_turn();
+        match &turn {
+            Ok(after) if !was_held && !after.is_zero() => self.emit(listener, Action::Held { after: *after }, None),
+            Ok(after) if was_held && after.is_zero() => self.emit(listener, Action::Resumed, None),
+            _ => {}
+        }
+        turn
     }
 
     fn guarded_turn(&mut self) -> Result<Duration, (StopReason, Rejected)> {
@@ -54,9 +63,48 @@ impl<X: Options, C: Clock + Clone> Call<X, C> {
         }
     }
 
+    /// Takes back the attempt that has begun and was not made, if the quiet period has begun to hold calls since. Returns
+    /// whether it did: call [`turn`](Self::turn) again then.
+    pub(crate) fn postpone(&mut self) -> bool {
+        if self.options.guards().quiet.is_none() {
+            return false;
+        }
+        let (nested, permits) = (self.nested(), self.permits.take());
+        let clock = &self.clock;
+        let guards = self.options.guards().nested(nested);
+        let postponed = RetryMachine::new(self.options.policy(), &mut self.state, self.seed).postpone(
+            permits,
+            || clock.now(),
+            &guards,
+        );
+        let (permits, stage) = match postponed {
+            Ok(permits) => {
+                self.phase = Phase::Due;
+                (permits, PermitStage::Waiting)
+            }
+            Err(permits) => (permits, PermitStage::Admitted),
+        };
+        self.permits.put(permits, stage, nested, &self.options, &self.clock);
+        stage == PermitStage::Waiting
+    }
+
+    /// Returns whether the quiet period holds an attempt that has not asked it.
+    pub(crate) fn may_not_begin_unasked(&self) -> bool {
+        self.options.guards().quiet.is_some_and(|quiet| !quiet.is_current(&LimiterPermit::NONE))
+    }
+
     /// Returns whether the call waits for a quiet period to end.
     #[inline]
     pub(crate) const fn is_held(&self) -> bool {
         self.flags & HELD != 0
+    }
+}
+
+impl<R: RetrierSource, C: Clock + Clone> Call<Through<R>, C> {
+    /// Makes the permits that the call holds know the guards that it uses by now.
+    #[cold]
+    pub(crate) fn replace_guard_source(&mut self) {
+        let source = &self.options.retrier;
+        self.permits.replace_guard_source(|| source.clone());
     }
 }

@@ -18,7 +18,7 @@ use {
     loom::sync::atomic::{AtomicU64, AtomicUsize, Ordering},
 };
 
-use stagger_core::guard::Now;
+use stagger_core::guard::{Limiter, Now};
 use stagger_core::{Breaker, Budget, Instant};
 
 /// One guard per key, such as a budget or a breaker per host, so that one failing host does not stop the calls to the
@@ -37,7 +37,8 @@ use stagger_core::{Breaker, Budget, Instant};
 ///   had by making up keys.
 ///
 /// A guard is idle if its key has not been used for [`idle_after`](Self::idle_after). It is then replaced although it is not
-/// at rest; otherwise keys that are never used again would take all places.
+/// at rest; otherwise keys that are never used again would take all places. A limiter that holds calls, such as a
+/// [quiet period](crate::guard::QuietPeriod) during its pause, is not replaced even then: its pause ends by itself.
 ///
 /// Shared by reference. A lookup takes a shared lock, and for a new key an exclusive lock. No lock is held while a guard is
 /// used. The clock is not read: pass the instant, by the clock of the calls.
@@ -64,6 +65,8 @@ pub struct Keyed<K, G> {
     idle_after: Duration,
     make: Box<dyn Fn() -> G + Send + Sync>,
     is_at_rest: fn(&G, &dyn Now) -> bool,
+    /// Whether a guard that has been idle for long must stay nevertheless.
+    is_needed: fn(&G, &dyn Now) -> bool,
     overflow: Arc<G>,
     /// The number of entries of the table, written under its lock. Nothing else is read by it, so no order is needed.
     stored: AtomicUsize,
@@ -111,6 +114,26 @@ impl<K, B: Breaker> Keyed<K, B> {
     }
 }
 
+impl<K, L: Limiter> Keyed<K, L> {
+    /// Creates an empty collection of limiters, such as quiet periods, each created by `make`.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use stagger::guard::{Keyed, QuietPeriod};
+    /// use stagger::time::{Clock as _, SystemClock};
+    /// use stagger::{Policy, Retrier};
+    ///
+    /// let customers: Keyed<u64, QuietPeriod> = Keyed::limiters(QuietPeriod::new);
+    /// // One customer's quota is used up: only the calls of that customer wait.
+    /// customers.of(&7, SystemClock.now()).pause(Duration::from_secs(60), &SystemClock.now());
+    /// let api = Retrier::new(Policy::DEFAULT).shared_quiet_period(customers.of(&8, SystemClock.now()));
+    /// assert!(api.blocking(|| Ok::<_, ()>(())).is_ok());
+    /// ```
+    pub fn limiters(make: impl Fn() -> L + Send + Sync + 'static) -> Self {
+        Self::new(make, L::is_at_rest).keep_if(|limiter, now| !limiter.retry_in(now).is_zero())
+    }
+}
+
 impl<K, G> Keyed<K, G> {
     /// The default limit on the number of keys.
     pub const MAX_KEYS: NonZeroUsize = NonZeroUsize::MIN.saturating_add(999);
@@ -126,6 +149,7 @@ impl<K, G> Keyed<K, G> {
             overflow: Arc::new(make()),
             make: Box::new(make),
             is_at_rest,
+            is_needed: |_, _| false,
             stored: AtomicUsize::new(0),
             table: RwLock::new(Table { places: HashMap::new(), entries: Vec::new(), next: 0 }),
         }
@@ -143,6 +167,11 @@ impl<K, G> Keyed<K, G> {
     #[must_use]
     pub fn idle_after(self, length: Duration) -> Self {
         Self { idle_after: length, ..self }
+    }
+
+    /// Sets which guards stay although they have been idle for long.
+    pub(crate) fn keep_if(self, is_needed: fn(&G, &dyn Now) -> bool) -> Self {
+        Self { is_needed, ..self }
     }
 
     /// Returns the overflow guard, shared by the keys for which there was no room.
@@ -180,28 +209,49 @@ impl<K: Hash + Eq, G> Keyed<K, G> {
         K: Borrow<Q>,
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
     {
+        self.own(key, now).unwrap_or_else(|| Arc::clone(&self.overflow))
+    }
+
+    /// Returns the guard of this key, or `None` if there is no place for it.
+    pub(crate) fn own<Q>(&self, key: &Q, now: Instant) -> Option<Arc<G>>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
+    {
         // A panic in `make` leaves no partial state.
         if let Some(guard) = self.table.read().unwrap_or_else(PoisonError::into_inner).find(key, now) {
-            return guard;
+            return Some(guard);
         }
         let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
         // Another thread may have inserted it in the meantime.
         if let Some(guard) = table.find(key, now) {
-            return guard;
+            return Some(guard);
         }
         let replaced = if table.entries.len() < self.max_keys.get() {
             None
         } else {
-            let Some(place) = table.replaceable(now, self.idle_after, self.is_at_rest) else {
-                return Arc::clone(&self.overflow);
-            };
-            Some(place)
+            Some(table.replaceable(&|guard, last_used| self.is_forgotten(guard, last_used, now))?)
         };
         let guard = Arc::new((self.make)());
         let entry = Entry { key: key.to_owned(), guard: Arc::clone(&guard), last_used: AtomicU64::new(now.as_nanos()) };
         table.insert(key.to_owned(), entry, replaced);
         self.stored.store(table.entries.len(), Ordering::Relaxed);
-        guard
+        Some(guard)
+    }
+
+    /// Returns the guard of this key, if it has one of its own.
+    pub(crate) fn known<Q>(&self, key: &Q, now: Instant) -> Option<Arc<G>>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ?Sized,
+    {
+        self.table.read().unwrap_or_else(PoisonError::into_inner).find(key, now)
+    }
+
+    /// Returns whether a new guard can replace one that was last used at `last_used`.
+    fn is_forgotten(&self, guard: &G, last_used: Instant, now: Instant) -> bool {
+        let is_idle = now.saturating_since(last_used) >= self.idle_after;
+        (self.is_at_rest)(guard, &now) || is_idle && !(self.is_needed)(guard, &now)
     }
 
     /// Returns the guard of this key, or the one that keys without a place share, if there is one of the two.
@@ -221,7 +271,8 @@ impl<K: Hash + Eq, G> Keyed<K, G> {
         for _ in 0..table.entries.len().min(EXAMINED) {
             // The last entry takes the place of a removed one, and is examined next.
             let place = if table.next < table.entries.len() { table.next } else { 0 };
-            if table.last_use_if_replaceable(place, now, self.idle_after, self.is_at_rest).is_some() {
+            let is_forgotten = |guard: &G, last_used| self.is_forgotten(guard, last_used, now);
+            if table.last_use_if_replaceable(place, &is_forgotten).is_some() {
                 table.remove(place);
                 table.next = place;
             } else {
@@ -248,16 +299,11 @@ impl<K: Hash + Eq, G> Table<K, G> {
 
     /// Returns the place of the least recently used guard that may be replaced, of the next ones. None of them can come into
     /// use meanwhile, because that needs the lock.
-    fn replaceable(
-        &mut self,
-        now: Instant,
-        idle_after: Duration,
-        is_at_rest: fn(&G, &dyn Now) -> bool,
-    ) -> Option<usize> {
+    fn replaceable(&mut self, is_forgotten: &dyn Fn(&G, Instant) -> bool) -> Option<usize> {
         let count = self.entries.len();
         let examined = count.min(EXAMINED);
         let places = (0..examined).map(|step| (self.next + step) % count.max(1));
-        let last_use = |place| self.last_use_if_replaceable(place, now, idle_after, is_at_rest);
+        let last_use = |place| self.last_use_if_replaceable(place, is_forgotten);
         let candidates = places.filter_map(|place| Some((last_use(place)?, place)));
         let oldest = candidates.min().map(|(_, place)| place);
         self.next = (self.next + examined) % count.max(1);
@@ -265,17 +311,10 @@ impl<K: Hash + Eq, G> Table<K, G> {
     }
 
     /// Returns the time of the latest lookup of the guard in this place if the guard may be replaced.
-    fn last_use_if_replaceable(
-        &self,
-        place: usize,
-        now: Instant,
-        idle_after: Duration,
-        is_at_rest: fn(&G, &dyn Now) -> bool,
-    ) -> Option<Instant> {
+    fn last_use_if_replaceable(&self, place: usize, is_forgotten: &dyn Fn(&G, Instant) -> bool) -> Option<Instant> {
         let entry = self.entries.get(place)?;
         let last_used = Instant::from_nanos(entry.last_used.load(Ordering::Relaxed));
-        let is_forgotten = || now.saturating_since(last_used) >= idle_after || is_at_rest(&entry.guard, &now);
-        (Arc::strong_count(&entry.guard) == 1 && is_forgotten()).then_some(last_used)
+        (Arc::strong_count(&entry.guard) == 1 && is_forgotten(&entry.guard, last_used)).then_some(last_used)
     }
 
     /// Removes the entry in this place, which the last one takes.

@@ -287,7 +287,7 @@ where
     fn wait_for_turn(&mut self) -> Result<(), (StopReason, Rejected)> {
         let mut asleep = None;
         loop {
-            let wait = self.call.turn()?;
+            let wait = self.call.turn(self.handlers.listener())?;
             if wait.is_zero() {
                 return Ok(());
             }

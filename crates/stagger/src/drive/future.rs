@@ -290,7 +290,7 @@ where
                     // Cancelled during the initial spread: the operation still runs once.
                     poll.skip_wait();
                 }
-                if let Err((stop, rejected)) = ready!(poll.poll_begin(cx)) {
+                if let Err((stop, rejected)) = ready!(poll.poll_begin(this.handlers.listener(), cx)) {
                     poll.call.emit_stop(this.handlers.listener(), stop);
                     return ready(poll.call.rejected::<M, _, _>(this.last_error, stop, rejected));
                 }

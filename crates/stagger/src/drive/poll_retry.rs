@@ -18,7 +18,7 @@ use crate::error::call_error::{Cause, Error};
 use crate::error::rejected::Rejected;
 use crate::retrier::event::{EventError, Silent};
 use crate::retrier::handle::Retrier;
-use crate::retrier::target::{Target, TargetGuards};
+use crate::retrier::target::{QuietTarget, Target, TargetGuards};
 use crate::time::Sleep;
 
 /// A poll-based call without borrows: the building block for integrations that need a nameable, `'static` future and
@@ -54,9 +54,9 @@ use crate::time::Sleep;
 /// ```
 #[must_use = "a call does nothing until it is polled"]
 pub struct PollRetry<T: Sleep + Clone, R: Borrow<Retrier> + Clone = Retrier> {
-    call: PollCall<Through<Targeted<R>>, T>,
+    pub(super) call: PollCall<Through<Targeted<R>>, T>,
     /// The first attempt is in progress on the fast path: if it succeeds, the call needs no state.
-    is_stateless: bool,
+    pub(super) is_stateless: bool,
 }
 
 impl<T: Sleep + Clone> PollRetry<T> {
@@ -76,7 +76,8 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
     /// Creates a call that stores `retrier` as it is: an integration that already owns the retrier saves one reference
     /// count, and with `&Retrier` the call borrows it.
     pub const fn from_retrier(retrier: R, timer: T, deadline: Option<Instant>) -> Self {
-        let options = Through { retrier: Targeted { retrier, target: Target::Retrier }, deadline, is_timed: true };
+        let retrier = Targeted { retrier, target: Target::Retrier, quiet: QuietTarget::Retrier };
+        let options = Through { retrier, deadline, is_timed: true };
         Self { call: PollCall::new(Call::new(options, timer)), is_stateless: false }
     }
 
@@ -136,9 +137,10 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
             call.phase = Phase::Attempting;
             return Poll::Ready(Ok(Attempt::first(call.policy())));
         }
-        ready!(self.call.poll_begin(cx)).map_or_else(
+        ready!(self.call.poll_begin(&Silent, cx)).map_or_else(
             |(stop, rejected)| {
                 self.call.call.emit_stop(&Silent, stop);
+                self.leave_quiet();
                 Poll::Ready(Err(rejected))
             },
             |attempt| Poll::Ready(Ok(attempt)),
@@ -194,6 +196,7 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
             return;
         }
         self.call.call.succeeded(&Silent);
+        self.leave_quiet();
     }
 
     /// Records that the attempt succeeded, like [`succeeded`](Self::succeeded), for a call with a
@@ -240,6 +243,7 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
             let source = &mut call.options.retrier;
             let found = source.retrier.borrow().shared().known_target(name, || call.clock.now());
             source.target = found.map_or(Target::Late, Target::NamedLate);
+            call.replace_guard_source();
         }
     }
 
@@ -250,6 +254,7 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
         let source = &mut call.options.retrier;
         if let Some(guards) = source.retrier.borrow().shared().target(name, || call.clock.now()) {
             source.target = named(guards);
+            call.replace_guard_source();
         }
     }
 
@@ -290,7 +295,11 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
         if core::mem::take(&mut self.is_stateless) {
             self.call.call.leave_fast_path(false);
         }
-        self.call.failed(&Silent, outcome, error)
+        let stop = self.call.failed(&Silent, outcome, error);
+        if stop.is_some() {
+            self.leave_quiet();
+        }
+        stop
     }
 
     /// Returns the ended call as an [`Error`].

@@ -134,7 +134,7 @@ async fn begin<T: Sleep + Clone, E>(
     call: &mut PollCall<Configured<'_>, T>,
     last: Option<E>,
 ) -> Result<Attempt, Error<E>> {
-    poll_fn(|cx| call.poll_begin(cx)).await.map_err(|(stop, rejected)| {
+    poll_fn(|cx| call.poll_begin(&Silent, cx)).await.map_err(|(stop, rejected)| {
         call.call.emit_stop(&Silent, stop);
         call.call.ended().error(last.map_or(Cause::Rejected(rejected), Cause::Operation), stop)
     })

@@ -30,6 +30,16 @@ pub enum Rejected {
     Lost,
 }
 
+impl Rejected {
+    /// Returns in how long an attempt could start, as far as is known.
+    pub(crate) const fn retry_in(self) -> Option<Duration> {
+        match self {
+            Self::BreakerOpen(BreakerOpen { retry_in }) | Self::Quiet { retry_in } => Some(retry_in),
+            Self::TimedOut | Self::DeadlinePassed | Self::Cancelled | Self::Lost => None,
+        }
+    }
+}
+
 impl fmt::Display for Rejected {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -427,6 +427,7 @@ impl Settings<'_> {
                 budget_left: retrier.guards().budget.and_then(Budget::available),
                 action,
                 error,
+                retry_in: None,
                 unreachable: None,
                 rules: None,
             });

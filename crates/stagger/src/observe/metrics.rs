@@ -54,8 +54,9 @@ pub fn describe_table(table: &'static str) {
 pub fn metrics() -> impl Fn(&Event<'_>) + Send + Sync + 'static {
     |event| {
         let target = event.target.to_owned();
-        // No attempt means that the breaker rejected the first one.
-        let attempts = u64::from(event.attempt > 0);
+        // No attempt means that a guard rejected the first one. The attempt that waits is counted when it has ended.
+        let is_counted = event.attempt > 0 && !matches!(event.action, Action::Held { .. } | Action::Resumed);
+        let attempts = u64::from(is_counted);
         counter!("stagger_attempts_total", "target" => target.clone()).increment(attempts);
         let retried = event.attempt > 1;
         if event.unreachable.is_some() {
@@ -71,6 +72,7 @@ pub fn metrics() -> impl Fn(&Event<'_>) + Send + Sync + 'static {
                 let kind = if retried { "successful_with_retry" } else { "successful_without_retry" };
                 counter!("stagger_calls_total", "target" => target, "kind" => kind).increment(1);
             }
+            Action::Held { .. } | Action::Resumed => {}
             Action::Stop(stop) => {
                 let kind = if retried { "failed_with_retry" } else { "failed_without_retry" };
                 counter!("stagger_calls_total", "target" => target.clone(), "kind" => kind).increment(1);

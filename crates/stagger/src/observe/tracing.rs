@@ -100,7 +100,11 @@ fn emit(event: &Event<'_>, silenced: u64, over: Duration) {
             }
             log!(debug, "retrying", delay_ms = millis(after), source = source.name());
         }
-        Action::Stop(stop) => log!(warn, "giving up", stop = stop.name()),
+        Action::Held { after } => log!(debug, "waiting for quiet to end", delay_ms = millis(after)),
+        Action::Resumed => log!(debug, "quiet has ended"),
+        Action::Stop(stop) => {
+            log!(warn, "giving up", stop = stop.name(), retry_in_ms = event.retry_in.map(millis));
+        }
     }
 }
 

@@ -281,6 +281,7 @@ impl<C: Clock> ReconnectDriver<C> {
             elapsed: self.elapsed(),
             budget_left: guards(&self.retrier).budget.and_then(Budget::available),
             action,
+            retry_in: None,
             error,
             unreachable,
             rules: None,

@@ -28,6 +28,8 @@ pub struct Event<'a> {
     pub budget_left: Option<u64>,
     /// The decision.
     pub action: Action,
+    /// In how long an attempt could start, as far as is known, if a breaker or a quiet period ended the call.
+    pub retry_in: Option<Duration>,
     /// The error of the attempt, if there is one.
     pub error: Option<&'a dyn EventError>,
     /// Set if it is due to be reported that the server of a connection that is kept up cannot be reached: after the
@@ -51,6 +53,15 @@ pub enum Action {
         /// What determined the delay.
         source: DelaySource,
     },
+    /// The attempt is due, and waits because the server has asked for quiet: see
+    /// [`Retrier::quiet_period`](crate::Retrier::quiet_period). [`Resumed`](Self::Resumed) or [`Stop`](Self::Stop) follows,
+    /// unless the call is dropped.
+    Held {
+        /// For how long, as far as is known.
+        after: Duration,
+    },
+    /// The attempt that waited begins.
+    Resumed,
     /// There is no further attempt.
     Stop(StopReason),
 }

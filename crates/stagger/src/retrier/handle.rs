@@ -6,6 +6,8 @@ use std::sync::Arc;
 use stagger_core::budget::Unlimited;
 use stagger_core::guard::Limiter;
 use stagger_core::machine::Strategy;
+#[cfg(target_has_atomic = "64")]
+use stagger_core::quiet::QuietPeriod;
 use stagger_core::{Breaker, Budget, NestedRetries, Outcome, Policy, PolicyBuilder, PolicyError, Seed};
 
 use crate::classify::rules::{RuleError, RuleSet};
@@ -13,6 +15,8 @@ use crate::classify::rules::{RuleError, RuleSet};
 use crate::control::RetryControls;
 use crate::retrier::event::Event;
 use crate::retrier::limits::{LastAttempt, Limits};
+#[cfg(target_has_atomic = "64")]
+use crate::retrier::quiet_keys::QuietKeys;
 #[cfg(target_has_atomic = "64")]
 use crate::retrier::shared::Controlled;
 use crate::retrier::shared::Shared;
@@ -65,6 +69,8 @@ impl Retrier {
                 budget: None,
                 breaker: None,
                 quiet: None,
+                #[cfg(target_has_atomic = "64")]
+                quiet_keys: Some(Arc::new(QuietKeys::default())),
                 nested: NestedRetries::Disable,
                 #[cfg(target_has_atomic = "64")]
                 control: None,
@@ -141,9 +147,10 @@ impl Retrier {
     /// [`Rejected::Quiet`](crate::Rejected::Quiet) if there was no attempt yet. The wait uses no attempt, and what the budget
     /// charged for a retry is not charged again. The timeout of an attempt does not run meanwhile.
     ///
-    /// One quiet period is for all calls of the retrier: with a client of several targets, a pause of one holds the calls to
-    /// all others. Items of a [`RetryQueue`](crate::queue::RetryQueue), connections and hedged copies report their outcomes
-    /// to it, but do not wait for it.
+    /// One quiet period is for all calls of the retrier. A client of several targets, such as an HTTP client, has a
+    /// [`QuietPeriod`](crate::guard::QuietPeriod) with these settings for each key instead: see
+    /// [`PollRetry::quiet_by_key`](crate::PollRetry::quiet_by_key). Limiters of other types serve all targets. Hedged copies
+    /// report their outcomes, but do not wait.
     ///
     /// ```
     /// use std::time::Duration;
@@ -161,13 +168,27 @@ impl Retrier {
     /// ```
     #[must_use]
     pub fn quiet_period(self, quiet: impl Limiter + 'static) -> Self {
+        #[cfg(target_has_atomic = "64")]
+        {
+            let quiet = Arc::new(quiet);
+            let model = (&*quiet as &dyn core::any::Any).downcast_ref::<QuietPeriod>();
+            let keys = model.map(|model| Arc::new(QuietKeys::with_settings_of(model)));
+            self.shared_quiet_period(quiet).change(|shared| shared.quiet_keys = keys)
+        }
+        #[cfg(not(target_has_atomic = "64"))]
         self.shared_quiet_period(Arc::new(quiet))
     }
 
-    /// Sets a quiet period that is shared with other retriers.
+    /// Sets a quiet period that is shared with other retriers, and by all targets of a client.
     #[must_use]
     pub fn shared_quiet_period(self, quiet: Arc<dyn Limiter>) -> Self {
-        self.change(|shared| shared.quiet = Some(quiet))
+        self.change(|shared| {
+            shared.quiet = Some(quiet);
+            #[cfg(target_has_atomic = "64")]
+            {
+                shared.quiet_keys = None;
+            }
+        })
     }
 
     /// Puts the retrier under these [operator controls](crate::control), under its [name](Self::named): while the

@@ -16,6 +16,8 @@ use crate::control::RetryControls;
 use crate::control::keyed::Keyed;
 use crate::retrier::event::Event;
 use crate::retrier::limits::Limits;
+#[cfg(target_has_atomic = "64")]
+use crate::retrier::quiet_keys::QuietKeys;
 use crate::retrier::sleepers::Sleepers;
 use crate::retrier::target::{BreakerModel, BudgetModel, TargetGuards};
 
@@ -31,6 +33,9 @@ pub struct Shared {
     pub(crate) budget: Option<Arc<dyn Budget>>,
     pub(crate) breaker: Option<Arc<dyn Breaker>>,
     pub(crate) quiet: Option<Arc<dyn Limiter>>,
+    /// The quiet periods of the keys of a client, unless all share one.
+    #[cfg(target_has_atomic = "64")]
+    pub(crate) quiet_keys: Option<Arc<QuietKeys>>,
     pub(crate) nested: NestedRetries,
     #[cfg(target_has_atomic = "64")]
     pub(crate) control: Option<Controlled>,

@@ -6,6 +6,9 @@ use std::sync::Arc;
 use stagger_core::guard::Now;
 use stagger_core::{Breaker, Budget};
 
+#[cfg(target_has_atomic = "64")]
+use crate::retrier::quiet_keys::KeyQuiet;
+
 /// A budget of which a retrier can make more, for further targets.
 pub(crate) trait BudgetModel: Send + Sync {
     /// Returns a new budget with the same settings, or `None` if the targets share this one.
@@ -51,6 +54,19 @@ pub(crate) enum Target {
     Named(Arc<TargetGuards>),
     /// Those of a target that was named late. They are removed when they are at rest again.
     NamedLate(Arc<TargetGuards>),
+}
+
+/// Whose quiet period a call asks.
+#[derive(Clone, Debug)]
+pub(crate) enum QuietTarget {
+    /// The retrier's.
+    Retrier,
+    /// That of a key, of which the server has asked for no quiet as far as is known.
+    #[cfg_attr(not(target_has_atomic = "64"), allow(dead_code, reason = "quiet periods by key need 64-bit atomics"))]
+    Unasked,
+    /// That of a key.
+    #[cfg(target_has_atomic = "64")]
+    Key(Arc<KeyQuiet>),
 }
 
 /// The guards of one target; those that are `None` are the retrier's.

@@ -2,10 +2,10 @@ use core::time::Duration;
 
 use super::pace::{FASTEST, SLOWEST};
 use super::period::QuietPeriod;
-use crate::guards::hold::Permit;
 use super::recent::Finding;
 use super::snapshot::{QuietState, QuietTrigger};
 use crate::guards::guard::{LimiterMode, Now};
+use crate::guards::hold::Permit;
 use crate::numbers::instant::nanos;
 
 /// The rate of the return, for quiet periods that are created when they are needed.

@@ -216,7 +216,7 @@ impl<T, E, S: Sleep + Clone> Batch<T, E, S> {
             _ => {}
         }
         let before = self.call.call.attempts();
-        match poll_fn(|cx| self.call.poll_begin(cx)).await {
+        match poll_fn(|cx| self.call.poll_begin(&Silent, cx)).await {
             Ok(attempt) => {
                 self.call.call.attempting();
                 self.is_in_attempt = true;

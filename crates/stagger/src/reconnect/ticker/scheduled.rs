@@ -45,6 +45,7 @@ impl Scheduled {
             budget_left: None,
             action,
             error: None,
+            retry_in: None,
             unreachable: None,
             rules: None,
         });

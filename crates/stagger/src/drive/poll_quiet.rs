@@ -1,0 +1,156 @@
+//! Quiet periods by key of a [`PollRetry`].
+
+use core::borrow::Borrow;
+use core::task::{Context, Poll};
+use std::sync::Arc;
+
+use stagger_core::Outcome;
+
+use super::poll_retry::PollRetry;
+use crate::call::attempt::Attempt;
+use crate::call::machine::Phase;
+use crate::error::rejected::Rejected;
+use crate::retrier::handle::Retrier;
+use crate::retrier::quiet_keys::{KeyQuiet, QuietKeys};
+use crate::retrier::target::QuietTarget;
+use crate::time::Sleep;
+
+/// Quiet periods by key, for clients of several targets.
+impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
+    /// Uses a [quiet period](crate::guard::QuietPeriod) for each key, such as one for each server and credential: when a
+    /// server asks one call to wait, the calls with the same key wait, and no others. They have the settings of
+    /// [`Retrier::quiet_period`]; if the retrier has none, they wait, are armed by hints alone, and follow them as far as
+    /// the policy does ([`max_hint`](crate::PolicyBuilder::max_hint), [`HintMode::Clamp`](crate::HintMode::Clamp)). A
+    /// [shared](Retrier::shared_quiet_period) quiet period serves all keys. Call it before the first poll.
+    ///
+    /// A key has a quiet period from the first hint on, until it is at rest. The call then begins with
+    /// [`poll_begin_at`](Self::poll_begin_at), and reports with [`answered_at`](Self::answered_at). While no server asks for
+    /// quiet, it never needs its key, apart from about one success in 32, and `poll_begin_at` costs one load more.
+    ///
+    /// At most 1,000 keys have one at a time. While all of those hold calls, further keys have none: their calls follow the
+    /// hints that they receive themselves. So a server that asks for quiet for many keys cannot stop the calls of others.
+    pub fn quiet_by_key(mut self) -> Self {
+        let source = &mut self.call.call.options.retrier;
+        let shared = source.retrier.borrow().shared();
+        if let Some(keys) = &shared.quiet_keys {
+            keys.prepare(&shared.policy);
+            source.quiet = QuietTarget::Unasked;
+        }
+        self
+    }
+
+    /// Waits until the next attempt is due, and for its turn if the server has asked for quiet for this key; otherwise like
+    /// [`poll_begin`](Self::poll_begin). `key`, which receives what the retrier was passed as, is called only if there is a
+    /// quiet period of any key.
+    ///
+    /// # Errors
+    /// Returns [`Rejected`] like `poll_begin`: [`Rejected::Quiet`], with the remaining time, if the call may not wait for its
+    /// turn.
+    #[inline]
+    pub fn poll_begin_at(
+        &mut self,
+        key: impl FnOnce(&R) -> u64,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Attempt, Rejected>> {
+        self.find_quiet(key);
+        self.poll_begin(cx)
+    }
+
+    /// Takes back an attempt that was begun and not made, if the server has asked for quiet since: for integrations that
+    /// prepare an attempt for a while, such as to wait for a connection. If it returns true, let go of what was prepared and
+    /// call [`poll_begin_at`](Self::poll_begin_at) again. The attempt keeps its number, and is not charged again.
+    #[inline]
+    #[must_use = "an attempt that was taken back must not be made"]
+    pub fn postponed_at(&mut self, key: impl FnOnce(&R) -> u64) -> bool {
+        self.find_quiet(key);
+        match &self.call.call.options.retrier.quiet {
+            QuietTarget::Unasked => false,
+            QuietTarget::Key(_) | QuietTarget::Retrier => self.postpone(),
+        }
+    }
+
+    fn postpone(&mut self) -> bool {
+        if !self.is_stateless {
+            return self.call.call.postpone();
+        }
+        let is_postponed = self.call.call.may_not_begin_unasked();
+        if is_postponed {
+            self.is_stateless = false;
+            self.call.call.phase = Phase::Due;
+        }
+        is_postponed
+    }
+
+    /// Reports what the server answered to an attempt, before [`succeeded`](Self::succeeded) or [`failed`](Self::failed):
+    /// the outcome as it is, whether or not the request can be repeated. `key` is called for a
+    /// [throttled](crate::FailureKind::Throttled) failure with a hint for everybody
+    /// ([`ServerHint::AtLeast`](crate::ServerHint::AtLeast)), and for one success in a while.
+    #[inline]
+    pub fn answered_at(&mut self, outcome: &Outcome, key: impl FnOnce(&R) -> u64) {
+        match (outcome, &self.call.call.options.retrier.quiet) {
+            (_, QuietTarget::Retrier) => {}
+            (Outcome::Success, _) => {
+                if let Some(keys) = self.quiet_keys() {
+                    keys.count_success(|| key(self.retrier()), || self.call.call.clock.now());
+                }
+            }
+            _ => self.note_hint(outcome, key),
+        }
+    }
+
+    #[cold]
+    fn note_hint(&mut self, outcome: &Outcome, key: impl FnOnce(&R) -> u64) {
+        let Some(length) = QuietKeys::hint_for_everybody(outcome) else { return };
+        let now = self.call.call.clock.now();
+        if let QuietTarget::Key(quiet) = &self.call.call.options.retrier.quiet {
+            quiet.pause(length, &now);
+        } else if let Some(quiet) = self.quiet_keys().and_then(|keys| keys.asked_for(key(self.retrier()), now)) {
+            quiet.pause(length, &now);
+            self.ask(quiet);
+        }
+    }
+
+    fn quiet_keys(&self) -> Option<&QuietKeys> {
+        self.retrier().borrow().shared().quiet_keys.as_deref()
+    }
+
+    /// Uses the quiet period of the key if there is one by now.
+    #[inline]
+    fn find_quiet(&mut self, key: impl FnOnce(&R) -> u64) {
+        if matches!(self.call.call.options.retrier.quiet, QuietTarget::Unasked) {
+            let clock = &self.call.call.clock;
+            if let Some(quiet) = self.quiet_keys().and_then(|keys| keys.known(|| key(self.retrier()), || clock.now())) {
+                self.ask(quiet);
+            }
+        }
+    }
+
+    #[cold]
+    fn ask(&mut self, quiet: Arc<KeyQuiet>) {
+        self.call.call.options.retrier.quiet = QuietTarget::Key(quiet);
+        self.call.call.replace_guard_source();
+    }
+
+    /// Removes the quiet period of the key after the call if it is at rest and no other call holds it.
+    #[inline]
+    pub(super) fn leave_quiet(&mut self) {
+        if matches!(self.call.call.options.retrier.quiet, QuietTarget::Key(_)) {
+            self.leave_known_quiet();
+        }
+    }
+
+    #[cold]
+    fn leave_known_quiet(&mut self) {
+        let call = &mut self.call.call;
+        call.release_guards();
+        let quiet = core::mem::replace(&mut call.options.retrier.quiet, QuietTarget::Unasked);
+        let now = call.clock.now();
+        // The table and this call; if others hold it, the last one to leave removes it.
+        let is_last =
+            matches!(&quiet, QuietTarget::Key(quiet) if Arc::strong_count(quiet) <= 2 && quiet.is_unneeded(now));
+        drop(quiet);
+        if let (true, Some(keys)) = (is_last, self.quiet_keys()) {
+            keys.sweep(now);
+        }
+    }
+}

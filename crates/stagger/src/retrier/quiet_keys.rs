@@ -1,0 +1,266 @@
+//! Quiet periods by key, of which there are only those that the server has asked for.
+
+use core::cell::Cell;
+use core::ops::Deref;
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use core::time::Duration;
+use std::sync::{Arc, OnceLock};
+
+use stagger_core::guard::{Limiter, LimiterPermit, Now};
+use stagger_core::quiet::{QuietPeriod, QuietSnapshot, QuietTrigger};
+use stagger_core::{FailureKind, HintMode, Instant, Outcome, Policy, ServerHint};
+
+use crate::control::keyed::Keyed;
+
+/// The quiet periods of a retrier's keys. A key has one from the first hint on, until it is at rest again: while no server
+/// asks for quiet, a call costs the question whether there is any.
+#[derive(Debug, Default)]
+pub(crate) struct QuietKeys {
+    /// The quiet period with the settings of all, if the retrier was given one.
+    model: Option<QuietPeriod>,
+    /// Created for the first client that has keys.
+    table: OnceLock<Option<Table>>,
+}
+
+#[derive(Debug)]
+struct Table {
+    periods: Keyed<u64, KeyQuiet>,
+    /// Never pauses: it learns the rate at which calls to all keys are admitted.
+    all: QuietPeriod,
+    shares: Shares,
+    /// When quiet periods that nobody needs any more were last looked for, in nanoseconds.
+    swept: AtomicU64,
+    ended: Arc<Totals>,
+}
+
+/// How often quiet periods whose keys are not used any more are looked for, in nanoseconds.
+const SWEEP: u64 = 1_000_000_000;
+const DAY: Duration = Duration::from_secs(86_400);
+
+/// The quiet period of one key.
+#[derive(Debug)]
+pub(crate) struct KeyQuiet {
+    quiet: QuietPeriod,
+    ended: Arc<Totals>,
+}
+
+impl KeyQuiet {
+    /// Returns whether it has nothing to remember.
+    pub(crate) fn is_unneeded(&self, now: Instant) -> bool {
+        self.quiet.is_at_rest(&now)
+    }
+}
+
+impl Deref for KeyQuiet {
+    type Target = QuietPeriod;
+
+    fn deref(&self) -> &QuietPeriod {
+        &self.quiet
+    }
+}
+
+impl Drop for KeyQuiet {
+    fn drop(&mut self) {
+        self.ended.add(&self.quiet.snapshot(&Instant::ZERO));
+    }
+}
+
+/// What has happened in quiet periods that are no longer there.
+#[derive(Debug, Default)]
+struct Totals {
+    pauses: AtomicU64,
+    waited: AtomicU64,
+    rejected: AtomicU64,
+    would_have_held: AtomicU64,
+}
+
+impl Totals {
+    fn add(&self, seen: &QuietSnapshot) {
+        for (total, count) in [
+            (&self.pauses, seen.pauses),
+            (&self.waited, seen.waited),
+            (&self.rejected, seen.rejected),
+            (&self.would_have_held, seen.would_have_held),
+        ] {
+            total.fetch_add(count, Ordering::Relaxed);
+        }
+    }
+}
+
+impl QuietKeys {
+    /// Creates quiet periods with the settings of this one for every key.
+    pub(crate) fn with_settings_of(model: &QuietPeriod) -> Self {
+        Self { model: model.fresh(), table: OnceLock::new() }
+    }
+
+    /// Prepares for calls with keys. `policy` limits how long the hints that it follows are.
+    pub(crate) fn prepare(&self, policy: &Policy) {
+        self.table.get_or_init(|| Table::new(self.model.as_ref().and_then(Limiter::fresh), policy));
+    }
+
+    fn table(&self) -> Option<&Table> {
+        self.table.get()?.as_ref()
+    }
+
+    /// Returns the quiet period of this key, if there is one. Without any, neither is called.
+    #[inline]
+    pub(crate) fn known(&self, key: impl FnOnce() -> u64, now: impl FnOnce() -> Instant) -> Option<Arc<KeyQuiet>> {
+        let table = self.table().filter(|table| !table.periods.is_empty())?;
+        table.known(key(), now())
+    }
+
+    /// Counts a success, so that the rate is known if it is needed.
+    #[inline]
+    pub(crate) fn count_success(&self, key: impl FnOnce() -> u64, now: impl Fn() -> Instant) {
+        let Some(table) = self.table() else { return };
+        let reading = Reading { read: now, was_read: Cell::new(false) };
+        table.all.record(LimiterPermit::NONE, &Outcome::Success, &reading);
+        if reading.was_read.get() {
+            table.shares.plan(reading.now());
+        }
+        table.shares.count(key);
+    }
+
+    /// Returns the quiet period of this key, to begin a pause. `None` if there are too many keys.
+    pub(crate) fn asked_for(&self, key: u64, now: Instant) -> Option<Arc<KeyQuiet>> {
+        let table = self.table()?;
+        let quiet = table.periods.own(&key, now)?;
+        quiet.assume_interval(table.all.learned_interval(&now).saturating_mul(table.shares.keys_like(key)));
+        Some(quiet)
+    }
+
+    /// Returns the pause that the server asks all calls for.
+    pub(crate) fn hint_for_everybody(outcome: &Outcome) -> Option<Duration> {
+        match outcome {
+            Outcome::Failed { kind: FailureKind::Throttled, hint: Some(ServerHint::AtLeast(length)) } => {
+                Some(*length).filter(|length| !length.is_zero())
+            }
+            _ => None,
+        }
+    }
+
+    /// Removes quiet periods that have nothing to remember and that no call holds.
+    #[cold]
+    pub(crate) fn sweep(&self, now: Instant) {
+        if let Some(table) = self.table() {
+            table.sweep(now);
+        }
+    }
+
+    /// Calls `show` with every quiet period, and returns the sums of those that are no longer there; `None` if no client has
+    /// keys.
+    pub(crate) fn for_each(&self, mut show: impl FnMut(&QuietPeriod)) -> Option<[u64; 4]> {
+        let table = self.table()?;
+        table.periods.for_each(|_, quiet| show(quiet));
+        let Totals { pauses, waited, rejected, would_have_held } = &*table.ended;
+        Some([pauses, waited, rejected, would_have_held].map(|total| total.load(Ordering::Relaxed)))
+    }
+
+    /// Returns how many keys have a quiet period.
+    pub(crate) fn len(&self) -> usize {
+        self.table().map_or(0, |table| table.periods.len())
+    }
+}
+
+impl Table {
+    /// Creates a table without quiet periods; `None` if the policy follows no hint.
+    fn new(model: Option<QuietPeriod>, policy: &Policy) -> Option<Self> {
+        let model = model.or_else(|| by_default(policy))?;
+        let ended = Arc::new(Totals::default());
+        let all = model.fresh()?;
+        let make = {
+            let ended = Arc::clone(&ended);
+            move || KeyQuiet { quiet: model.fresh().unwrap_or_default(), ended: Arc::clone(&ended) }
+        };
+        let periods = Keyed::new(make, |quiet: &KeyQuiet, now| quiet.is_at_rest(now))
+            .keep_if(|quiet, now| !quiet.retry_in(now).is_zero());
+        Some(Self { periods, all, shares: Shares::default(), swept: AtomicU64::new(0), ended })
+    }
+
+    #[cold]
+    fn known(&self, key: u64, now: Instant) -> Option<Arc<KeyQuiet>> {
+        let swept = self.swept.load(Ordering::Relaxed);
+        if now.as_nanos().saturating_sub(swept) >= SWEEP {
+            self.sweep(now);
+        }
+        self.periods.known(&key, now)
+    }
+
+    fn sweep(&self, now: Instant) {
+        self.swept.store(now.as_nanos(), Ordering::Relaxed);
+        self.periods.sweep(now);
+    }
+}
+
+/// Returns the quiet period that a client has by default: armed by hints alone, of which it follows as much as the policy.
+fn by_default(policy: &Policy) -> Option<QuietPeriod> {
+    let max_hint = policy.max_hint().unwrap_or(DAY).min(DAY);
+    let followed = match policy.hint_mode() {
+        HintMode::Clamp(most) => most.min(max_hint),
+        _ => max_hint,
+    };
+    QuietPeriod::builder().trigger(QuietTrigger::Hints).max(followed).build().ok()
+}
+
+/// How often each key was called lately: the keys of the last 64 of the calls that are looked at, about every 32nd.
+#[derive(Debug)]
+struct Shares {
+    /// Zero is none.
+    keys: [AtomicU64; 64],
+    next: AtomicUsize,
+    /// After how many successes one is looked at; zero if none is. A random number, because a caller may take turns between
+    /// its keys.
+    after: AtomicU64,
+}
+
+impl Default for Shares {
+    fn default() -> Self {
+        Self { keys: [const { AtomicU64::new(0) }; 64], next: AtomicUsize::new(0), after: AtomicU64::new(0) }
+    }
+}
+
+impl Shares {
+    /// Plans to look at one of the next eight successes.
+    #[cold]
+    fn plan(&self, now: Instant) {
+        let bits = now.as_nanos().wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 61;
+        self.after.store(bits + 1, Ordering::Relaxed);
+    }
+
+    /// Counts one success, and looks at its key if that is planned.
+    #[inline]
+    fn count(&self, key: impl FnOnce() -> u64) {
+        let after = self.after.load(Ordering::Relaxed);
+        if after > 0 {
+            self.after.store(after - 1, Ordering::Relaxed);
+            if after == 1 {
+                let place = self.next.fetch_add(1, Ordering::Relaxed) % self.keys.len();
+                self.keys[place].store(key().max(1), Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Returns how many keys there would be if all were called as often as this one.
+    fn keys_like(&self, key: u64) -> u32 {
+        let (mut all, mut same) = (0_u32, 0_u32);
+        for seen in &self.keys {
+            let seen = seen.load(Ordering::Relaxed);
+            all += u32::from(seen != 0);
+            same += u32::from(seen == key.max(1));
+        }
+        all.max(1).div_ceil(same.max(1))
+    }
+}
+
+/// A clock, and whether it was read.
+struct Reading<F> {
+    read: F,
+    was_read: Cell<bool>,
+}
+
+impl<F: Fn() -> Instant> Now for Reading<F> {
+    fn now(&self) -> Instant {
+        self.was_read.set(true);
+        (self.read)()
+    }
+}
