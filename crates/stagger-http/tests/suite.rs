@@ -12,6 +12,7 @@ mod suite {
     mod hint;
     mod origins;
     mod parity;
+    mod quiet;
     mod readiness;
     #[cfg(feature = "reqwest-middleware")]
     mod redirects;

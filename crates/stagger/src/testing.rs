@@ -188,6 +188,8 @@ pub struct Recorded {
     pub max_attempts: Option<NonZeroU32>,
     /// The decision.
     pub action: Action,
+    /// In how long an attempt could start, if a breaker or a quiet period ended the call.
+    pub retry_in: Option<Duration>,
     /// Time since the start of the call.
     pub elapsed: Duration,
     /// Retries left in the budget, if there was one that can report it.
@@ -214,6 +216,7 @@ impl Recorder {
                 attempt: event.attempt,
                 max_attempts: event.max_attempts,
                 action: event.action,
+                retry_in: event.retry_in,
                 elapsed: event.elapsed,
                 budget_left: event.budget_left,
                 error: event.error.map(|error| format!("{error:?}")),

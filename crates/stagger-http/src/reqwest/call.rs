@@ -122,13 +122,14 @@ impl<'s> RetryCall<'s> {
     fn on_response(&mut self, response: &Response, hops: Hops) -> Option<(Outcome, StatusFailure)> {
         let (status, headers) = (response.status(), response.headers());
         if is_success(status, headers) {
-            self.call.answered_at(&Outcome::Success, |_| self.settings.quiet_key(&self.request.head));
+            self.call
+                .answered_at(&Outcome::Success, &Outcome::Success, |_| self.settings.quiet_key(&self.request.head));
             self.call.succeeded_at(|| origin(&self.request.head));
             return None;
         }
         let failure = self.request.on_response(status, headers, hops, self.settings);
         if error::is_from_origin(response, self.request.head.url()) {
-            self.call.answered_at(&self.request.answer, |_| self.settings.quiet_key(&self.request.head));
+            self.call.answered_at(&self.request.answer, &failure.0, |_| self.settings.quiet_key(&self.request.head));
         } else {
             self.request.forget_reservation();
         }

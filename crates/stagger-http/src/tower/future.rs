@@ -114,13 +114,14 @@ where
                 *this.attempt = None;
                 match end {
                     Ok(response) => {
-                        let answered = this.request.on_response(&response, this.call.retrier());
-                        let answer = if answered.is_some() { this.request.answer() } else { Outcome::Success };
-                        this.call.answered_at(&answer, |settings| this.request.quiet_key(settings));
-                        let Some((outcome, failure)) = answered else {
+                        let Some((outcome, failure)) = this.request.on_response(&response, this.call.retrier()) else {
+                            let success = Outcome::Success;
+                            this.call.answered_at(&success, &success, |settings| this.request.quiet_key(settings));
                             this.call.succeeded_at(|| this.request.origin());
                             return Poll::Ready(Ok(response));
                         };
+                        let answer = this.request.answer();
+                        this.call.answered_at(&answer, &outcome, |settings| this.request.quiet_key(settings));
                         if let Some(credentials) = this.request.refresh(failure, this.call.retrier()) {
                             *this.refresh = Some(Box::new(PendingRefresh { credentials, response, failure }));
                         } else {

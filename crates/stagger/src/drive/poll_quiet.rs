@@ -5,6 +5,7 @@ use core::task::{Context, Poll};
 use std::sync::Arc;
 
 use stagger_core::Outcome;
+use stagger_core::guard::LimiterPermit;
 
 use super::poll_retry::PollRetry;
 use crate::call::attempt::Attempt;
@@ -82,19 +83,29 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
     }
 
     /// Reports what the server answered to an attempt, before [`succeeded`](Self::succeeded) or [`failed`](Self::failed):
-    /// the outcome as it is, whether or not the request can be repeated. `key` is called for a
-    /// [throttled](crate::FailureKind::Throttled) failure with a hint for everybody
+    /// `answer` is the outcome whether or not the request can be repeated, and `decided` the one that `failed` will be told.
+    /// `key` is called for a [throttled](crate::FailureKind::Throttled) failure with a hint for everybody
     /// ([`ServerHint::AtLeast`](crate::ServerHint::AtLeast)), and for one success in a while.
     #[inline]
-    pub fn answered_at(&mut self, outcome: &Outcome, key: impl FnOnce(&R) -> u64) {
-        match (outcome, &self.call.call.options.retrier.quiet) {
-            (_, QuietTarget::Retrier) => {}
+    pub fn answered_at(&mut self, answer: &Outcome, decided: &Outcome, key: impl FnOnce(&R) -> u64) {
+        match (answer, &self.call.call.options.retrier.quiet) {
+            (Outcome::Success, QuietTarget::Retrier) => {}
+            (_, QuietTarget::Retrier) => self.note_lost_hint(answer, decided),
             (Outcome::Success, _) => {
                 if let Some(keys) = self.quiet_keys() {
                     keys.count_success(|| key(self.retrier()), || self.call.call.clock.now());
                 }
             }
-            _ => self.note_hint(outcome, key),
+            _ => self.note_hint(answer, key),
+        }
+    }
+
+    /// Tells the retrier's quiet period of a hint that the decision does not carry, because the request is not repeated.
+    #[cold]
+    fn note_lost_hint(&self, answer: &Outcome, decided: &Outcome) {
+        let hint = QuietKeys::hint_for_everybody;
+        if let (Some(quiet), Some(_), None) = (&self.retrier().borrow().shared().quiet, hint(answer), hint(decided)) {
+            quiet.record(LimiterPermit::NONE, answer, &self.call.call.clock.now());
         }
     }
 

@@ -36,7 +36,7 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
     }
 
     /// Does nothing.
-    pub const fn answered_at(&mut self, _: &Outcome, _: impl FnOnce(&R) -> u64) {}
+    pub fn answered_at(&mut self, _: &Outcome, _: &Outcome, _: impl FnOnce(&R) -> u64) {}
 
     pub(super) const fn leave_quiet(&mut self) {}
 }

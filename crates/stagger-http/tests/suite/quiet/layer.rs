@@ -1,0 +1,262 @@
+//! The default of a client, and how to change it, on tokio's paused clock.
+
+use core::pin::Pin;
+use core::sync::atomic::{AtomicUsize, Ordering};
+use core::task::{Context, Poll};
+
+use http_body::{Body as HttpBody, Frame};
+use stagger::budget::Tokens;
+use stagger::guard::{QuietMode, QuietPeriod};
+use stagger::observe::Action;
+use stagger::testing::Recorder;
+use stagger::{Rejected, Retrier, StopReason};
+use stagger_http::Deadline;
+use stagger_http::tower::RetryLayer;
+use tower::{Layer as _, ServiceBuilder, ServiceExt as _};
+
+use super::*;
+use crate::suite::tower::POLICY;
+
+fn client() -> RetryLayer<stagger::time::Tokio> {
+    RetryLayer::new(ONCE)
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_429_holds_the_other_calls_to_its_origin_until_its_end() {
+    let (server, arrivals) = server(limited_until(SECOND, "10"));
+    let client = client().layer(server);
+    assert_eq!(code(&client.clone().oneshot(get(API)).await), 429);
+    let calls: Vec<_> = (0..3).map(|_| tokio::spawn(client.clone().oneshot(get(API)))).collect();
+    for call in calls {
+        assert_eq!(code(&call.await.unwrap()), 200);
+    }
+    // The probe, and then one per second and a little more, because no success was seen before.
+    assert_eq!(seconds(&arrivals), [0, 10, 11, 11]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_503_with_a_hint_holds_as_well_and_one_without_holds_nobody() {
+    for (hint, want) in [(Some("10"), vec![0, 10]), (None, vec![0, 0])] {
+        let (server, arrivals) = server(move |now, _: &LayerRequest| match (now, hint) {
+            (Duration::ZERO, Some(hint)) => {
+                Response::builder().status(503).header("retry-after", hint).body(Full::default()).unwrap()
+            }
+            (Duration::ZERO, None) => Response::builder().status(503).body(Full::default()).unwrap(),
+            _ => ok(),
+        });
+        let client = client().layer(server);
+        for _ in 0..2 {
+            let _ = client.clone().oneshot(get(API)).await;
+        }
+        assert_eq!(seconds(&arrivals), want, "{hint:?}");
+    }
+}
+
+/// The call itself is not repeated, since it is not safe, but the server has spoken to all.
+#[tokio::test(start_paused = true)]
+async fn the_429_of_a_request_that_is_not_repeated_holds_too() {
+    for shared in [false, true] {
+        let (server, arrivals) = server(limited_until(SECOND, "10"));
+        let layer = match shared {
+            true => RetryLayer::new(Retrier::new(POLICY).shared_quiet_period(Arc::new(QuietPeriod::new()))),
+            false => RetryLayer::new(POLICY),
+        };
+        let client = layer.layer(server);
+        let post = Request::post(API).body(Full::default()).unwrap();
+        assert_eq!(code(&client.clone().oneshot(post).await), 429);
+        assert_eq!(code(&client.clone().oneshot(get(API)).await), 200);
+        assert_eq!(seconds(&arrivals), [0, 10], "shared: {shared}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reservation_and_a_prohibition_hold_nobody_else() {
+    for (header, value) in [("stagger-reservation", "10000"), ("x-should-retry", "false")] {
+        let (server, arrivals) = server(move |now, _: &LayerRequest| match now {
+            Duration::ZERO => limited(header, value),
+            _ => ok(),
+        });
+        let client = client().layer(server);
+        for _ in 0..2 {
+            let _ = client.clone().oneshot(get(API)).await;
+        }
+        assert_eq!(seconds(&arrivals), [0, 0], "{header}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_can_be_turned_off() {
+    let (server, arrivals) = server(limited_until(SECOND, "10"));
+    let client = client().without_quiet_period().layer(server);
+    for _ in 0..3 {
+        assert_eq!(code(&client.clone().oneshot(get(API)).await), 429);
+    }
+    assert_eq!(seconds(&arrivals), [0, 0, 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_can_fail_fast_with_the_remaining_time_and_it_can_only_observe() {
+    for (mode, want) in [(QuietMode::FailFast, (0, vec![0])), (QuietMode::Observe, (200, vec![0, 1]))] {
+        let (server, arrivals) = server(limited_until(SECOND, "10"));
+        let quiet = QuietPeriod::builder().mode(mode).build().unwrap();
+        let client = RetryLayer::new(Retrier::new(ONCE).quiet_period(quiet)).layer(server);
+        assert_eq!(code(&client.clone().oneshot(get(API)).await), 429);
+        tokio::time::sleep(SECOND).await;
+        let second = client.clone().oneshot(get(API)).await;
+        if let Err(Error::Rejected(Rejected::Quiet { retry_in })) = &second {
+            assert_eq!(retry_in.as_millis(), 9_000);
+        }
+        assert_eq!((code(&second), seconds(&arrivals)), want, "{mode:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_whose_deadline_ends_before_its_turn_is_rejected_at_once_with_the_remaining_time() {
+    let (server, arrivals) = server(limited_until(SECOND, "10"));
+    let recorder = Recorder::new();
+    let retrier = Retrier::new(ONCE).on_event(recorder.listener());
+    let client = RetryLayer::new(retrier).layer(server);
+    let _ = client.clone().oneshot(get(API)).await;
+    let mut request = get(API);
+    request
+        .extensions_mut()
+        .insert(Deadline::at(stagger::time::Clock::now(&stagger::time::Tokio).saturating_add(Duration::from_secs(3))));
+    let start = Instant::now();
+    let Err(Error::Rejected(Rejected::Quiet { retry_in })) = client.clone().oneshot(request).await else { panic!() };
+    assert_eq!((start.elapsed(), retry_in.as_secs()), (Duration::ZERO, 10));
+    let stopped = recorder.events().pop().unwrap();
+    assert_eq!((stopped.action, stopped.retry_in.unwrap().as_secs()), (Action::Stop(StopReason::Quiet), 10));
+    // A call that waits says so, and when it goes on.
+    assert_eq!(code(&client.clone().oneshot(get(API)).await), 200);
+    let actions: Vec<_> = recorder.events().iter().map(|event| event.action).skip(2).collect();
+    let [Action::Held { after }, Action::Resumed, Action::Done] = actions[..] else { panic!("{actions:?}") };
+    assert_eq!(after.as_secs(), 10);
+    assert_eq!(seconds(&arrivals), [0, 10]);
+}
+
+/// The longest of several hints counts, and at most as much of it as the policy follows.
+#[tokio::test(start_paused = true)]
+async fn the_longest_hint_wins_and_the_policys_limit_bounds_it() {
+    let hints = Arc::new(Mutex::new(vec!["3", "10", "5"]));
+    let (server, arrivals) = server(move |_, _: &LayerRequest| match hints.lock().unwrap().pop() {
+        Some(hint) => limited("retry-after", hint),
+        None => ok(),
+    });
+    let policy = ONCE.to_builder().max_hint(Duration::from_secs(8)).build().unwrap();
+    let slow = RetryLayer::new(policy).layer(ServiceBuilder::new().map_future(slowly).service(server));
+    // All three are in flight when the first hint arrives.
+    let calls: Vec<_> = (0..3).map(|n| tokio::spawn(later(ms(50) * n, slow.clone().oneshot(get(API))))).collect();
+    for call in calls {
+        assert_eq!(code(&call.await.unwrap()), 429);
+    }
+    assert_eq!(code(&slow.oneshot(get(API)).await), 200);
+    // The second hint, of 10 s, was received at 250 ms.
+    let at = arrivals.lock().unwrap().last().unwrap().0;
+    assert!((ms(8_250)..ms(8_255)).contains(&at), "{at:?}");
+}
+
+async fn slowly<T>(response: impl Future<Output = T>) -> T {
+    let response = response.await;
+    tokio::time::sleep(ms(200)).await;
+    response
+}
+
+async fn later<T>(after: Duration, call: impl Future<Output = T>) -> T {
+    tokio::time::sleep(after).await;
+    call.await
+}
+
+/// A waiting call holds no place of the services below the layer, and a call that waits for such a place when the pause
+/// begins does not use it.
+#[tokio::test(start_paused = true)]
+async fn a_waiting_call_holds_no_permit_of_the_inner_service_and_none_starts_late() {
+    let (server, arrivals) = server(limited_until(SECOND, "10"));
+    let inner = ServiceBuilder::new().concurrency_limit(2).map_future(slowly).service(server);
+    let client = RetryLayer::new(ONCE).layer(inner.clone());
+    let calls: Vec<_> = (0..6).map(|_| tokio::spawn(client.clone().oneshot(get(API)))).collect();
+    tokio::time::sleep(SECOND).await;
+    // Two were in flight. The other four wait for the pause, and neither holds one of the two permits.
+    assert_eq!(seconds(&arrivals), [0, 0]);
+    let mut other = inner.clone();
+    let ready = tokio::time::timeout(ms(1), futures_ready(&mut other)).await;
+    assert!(ready.is_ok(), "a permit is free");
+    let codes: Vec<_> = {
+        let mut codes = Vec::new();
+        for call in calls {
+            codes.push(code(&call.await.unwrap()));
+        }
+        codes
+    };
+    assert_eq!(codes, [429, 429, 200, 200, 200, 200]);
+    assert!(arrivals.lock().unwrap()[2..].iter().all(|(at, _)| *at >= 10 * SECOND));
+}
+
+async fn futures_ready<S: Service<LayerRequest>>(service: &mut S) {
+    core::future::poll_fn(|cx| service.poll_ready(cx)).await.ok().unwrap();
+}
+
+/// A body that counts how often it is polled.
+struct Counted(Arc<AtomicUsize>);
+
+impl HttpBody for Counted {
+    type Data = Bytes;
+    type Error = std::io::Error;
+
+    fn poll_frame(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, std::io::Error>>> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Poll::Ready(None)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_body_of_a_waiting_call_is_not_read_and_a_dropped_call_leaves_its_place() {
+    let (start, polled) = (Instant::now(), Arc::new(AtomicUsize::new(0)));
+    let server = tower::service_fn(move |_: Request<stagger_http::tower::ReplayBody<Counted>>| async move {
+        Ok::<_, std::io::Error>(if start.elapsed() < SECOND { limited("retry-after", "10") } else { ok() })
+    });
+    let quiet = QuietPeriod::builder().max_waiting(1).build().unwrap();
+    let client = RetryLayer::new(Retrier::new(ONCE).quiet_period(quiet)).layer(server);
+    let request = || Request::get(API).body(Counted(Arc::clone(&polled))).unwrap();
+    assert_eq!(code(&client.clone().oneshot(request()).await), 429);
+    let waiting = tokio::spawn(client.clone().oneshot(request()));
+    tokio::time::sleep(SECOND).await;
+    assert_eq!(polled.load(Ordering::Relaxed), 0);
+    assert_eq!(code(&client.clone().oneshot(request()).await), 0, "one may wait, and one does");
+    waiting.abort();
+    assert!(waiting.await.is_err());
+    assert_eq!(code(&client.clone().oneshot(request()).await), 200, "its place is free");
+}
+
+/// A retry that sleeps when another call meets the hint waits on, uses no attempt, and pays its budget once.
+#[tokio::test(start_paused = true)]
+async fn a_sleeping_retry_waits_on_and_gives_back_what_it_holds_if_it_is_dropped() {
+    let (server, arrivals) = server(|now, request: &LayerRequest| match (now, request.uri().path()) {
+        (Duration::ZERO, "/slow") => Response::builder().status(503).body(Full::default()).unwrap(),
+        (at, _) if at < SECOND => limited("retry-after", "10"),
+        _ => ok(),
+    });
+    let budget = Arc::new(Tokens::builder().capacity(1).cost(1).build().unwrap());
+    let retrier = Retrier::new(POLICY).shared_budget(Arc::clone(&budget) as _);
+    let client = RetryLayer::new(retrier).layer(server);
+    let retry = tokio::spawn(client.clone().oneshot(get("http://api.example/slow")));
+    tokio::time::sleep(ms(50)).await;
+    // It has paid, so that this call cannot retry.
+    assert_eq!(code(&client.clone().oneshot(get(API)).await), 429);
+    tokio::time::sleep(SECOND).await;
+    assert_eq!(seconds(&arrivals), [0, 0]);
+    retry.abort();
+    assert!(retry.await.is_err());
+    assert_eq!(stagger::Budget::available(&*budget), Some(1));
+    assert_eq!(code(&client.clone().oneshot(get(API)).await), 200);
+    assert_eq!(seconds(&arrivals), [0, 0, 10]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shared_quiet_period_holds_all_origins_beside_a_budget_by_origin() {
+    let (server, arrivals) = server(limited_until(SECOND, "10"));
+    let retrier = Retrier::new(ONCE).budget(Tokens::new()).shared_quiet_period(Arc::new(QuietPeriod::new()));
+    let client = RetryLayer::new(retrier).layer(server);
+    assert_eq!(code(&client.clone().oneshot(get(API)).await), 429);
+    assert_eq!(code(&client.clone().oneshot(get("http://other.example/")).await), 200);
+    assert_eq!(seconds(&arrivals), [0, 10]);
+}
