@@ -24,7 +24,7 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
     /// the policy does ([`max_hint`](crate::PolicyBuilder::max_hint), [`HintMode::Clamp`](crate::HintMode::Clamp)). A
     /// [shared](Retrier::shared_quiet_period) quiet period serves all keys. Call it before the first poll.
     ///
-    /// A key has a quiet period from the first hint on, until it is at rest. The call then begins with
+    /// A key has a quiet period from the first hint or counted refusal on, until it is at rest. The call then begins with
     /// [`poll_begin_at`](Self::poll_begin_at), and reports with [`answered_at`](Self::answered_at). While no server asks for
     /// quiet, it never needs its key, apart from about one success in 32, and `poll_begin_at` costs one load more.
     ///
@@ -85,7 +85,8 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
     /// Reports what the server answered to an attempt, before [`succeeded`](Self::succeeded) or [`failed`](Self::failed):
     /// `answer` is the outcome whether or not the request can be repeated, and `decided` the one that `failed` will be told.
     /// `key` is called for a [throttled](crate::FailureKind::Throttled) failure with a hint for everybody
-    /// ([`ServerHint::AtLeast`](crate::ServerHint::AtLeast)), and for one success in a while.
+    /// ([`ServerHint::AtLeast`](crate::ServerHint::AtLeast)), or without one if refusals
+    /// [begin a pause](crate::guard::QuietTrigger), and for one success in a while.
     #[inline]
     pub fn answered_at(&mut self, answer: &Outcome, decided: &Outcome, key: impl FnOnce(&R) -> u64) {
         match (answer, &self.call.call.options.retrier.quiet) {
@@ -111,12 +112,14 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
 
     #[cold]
     fn note_hint(&mut self, outcome: &Outcome, key: impl FnOnce(&R) -> u64) {
-        let Some(length) = QuietKeys::hint_for_everybody(outcome) else { return };
+        let length = QuietKeys::hint_for_everybody(outcome);
+        let Some(keys) = self.quiet_keys().filter(|keys| length.is_some() || keys.counts(outcome)) else { return };
         let now = self.call.call.clock.now();
+        let pause = |quiet: &KeyQuiet| length.iter().for_each(|length| quiet.pause(*length, &now));
         if let QuietTarget::Key(quiet) = &self.call.call.options.retrier.quiet {
-            quiet.pause(length, &now);
-        } else if let Some(quiet) = self.quiet_keys().and_then(|keys| keys.asked_for(key(self.retrier()), now)) {
-            quiet.pause(length, &now);
+            pause(quiet);
+        } else if let Some(quiet) = keys.asked_for(key(self.retrier()), now) {
+            pause(&quiet);
             self.ask(quiet);
         }
     }

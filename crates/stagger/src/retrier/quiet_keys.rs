@@ -139,6 +139,15 @@ impl QuietKeys {
         }
     }
 
+    /// Returns whether this is a refusal that can begin a pause together with others.
+    pub(crate) fn counts(&self, outcome: &Outcome) -> bool {
+        let is_refusal = matches!(
+            outcome,
+            Outcome::Failed { kind: FailureKind::Throttled, hint: None } | Outcome::UnsafeToRetry(FailureKind::Throttled)
+        );
+        is_refusal && self.table().is_some_and(|table| table.all.trigger() == QuietTrigger::HintsAndRefusals)
+    }
+
     /// Removes quiet periods that have nothing to remember and that no call holds.
     #[cold]
     pub(crate) fn sweep(&self, now: Instant) {

@@ -26,6 +26,12 @@ impl QuietPeriod {
         self.admitted.assume(nanos(interval).clamp(FASTEST, SLOWEST));
     }
 
+    /// Returns what begins a pause.
+    #[must_use]
+    pub const fn trigger(&self) -> QuietTrigger {
+        self.settings.trigger
+    }
+
     /// Returns whether an attempt that was admitted with this permit, and has not begun, may still begin.
     pub(super) fn allows(&self, permit: Permit) -> bool {
         let state = self.load();
