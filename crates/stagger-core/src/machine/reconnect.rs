@@ -27,6 +27,8 @@ use crate::policy::Policy;
 /// - A connection is healthy if it was open for at least the policy's `stable_after`; if that is not set, for the
 ///   larger of 10 s and the last wait. With a `stable_after` of zero, the backoff restarts as soon as a connection is
 ///   open, so without a spread, a server that accepts and then drops connections causes a hot loop.
+/// - While a [quiet period](Guards::quiet) holds attempts, an attempt that is due waits for its turn: the step is another
+///   wait, and the wait counts as elapsed time but not for the backoff.
 /// - It gives up only at a limit of the policy, at a permanent failure, or if a guard rejects the attempt. After ten
 ///   failed attempts in a row, [`unreachable`](Self::unreachable) says for how long.
 /// - After giving up, and at any other time, [`reconnect_now`](Self::reconnect_now) begins a new episode at once.
@@ -292,7 +294,18 @@ impl ReconnectMachine {
     }
 
     fn connect(&mut self, policy: &Policy, now: Instant, guards: &Guards<'_>) -> ReconnectStep {
-        let permit = Permits::take(&mut self.permit);
+        let mut permit = Permits::take(&mut self.permit);
+        match self.retry(policy).turn(&mut permit, || now, guards) {
+            Ok(after) if !after.is_zero() => {
+                self.permit = permit;
+                self.source = DelaySource::Hint;
+                let until = now.saturating_add(after);
+                self.phase = ReconnectPhase::Waiting { until };
+                return ReconnectStep::Wait { after, until, source: self.source };
+            }
+            Ok(_) => {}
+            Err(stop) => return self.give_up(stop),
+        }
         match self.retry(policy).begin(permit, || now, guards) {
             Ok(permit) => {
                 self.permit = permit;

@@ -188,6 +188,13 @@ impl<L: GuardSource> WaitingPermits<L> {
         Self { guard_source, budget, quiet }
     }
 
+    /// Adds the permit of a quiet period, which `guard_source` granted.
+    pub(crate) fn with_quiet(mut self, quiet: LimiterPermit, guard_source: impl FnOnce() -> L) -> Self {
+        self.guard_source.get_or_insert_with(guard_source);
+        self.quiet = quiet;
+        self
+    }
+
     fn take(&mut self) -> Permits {
         let budget = core::mem::replace(&mut self.budget, BudgetPermit::NONE);
         let quiet = core::mem::replace(&mut self.quiet, LimiterPermit::NONE);

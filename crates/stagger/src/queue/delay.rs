@@ -2,7 +2,7 @@ use core::fmt;
 use core::future::poll_fn;
 use core::iter::from_fn;
 use core::pin::Pin;
-use core::task::{Context, Poll, Waker};
+use core::task::{Context, Poll, Waker, ready};
 use core::time::Duration;
 
 use stagger_core::Instant;
@@ -182,17 +182,23 @@ impl<T, S: Sleep> DelayQueue<T, S> {
 
     /// Polls for the next item; see [`next`](Self::next). With the feature `stream` the queue is a `Stream`.
     pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<T>> {
+        let is_due = ready!(self.poll_due(cx));
+        Poll::Ready(if is_due { self.pop() } else { None })
+    }
+
+    /// Waits until an item is due, and leaves it in the queue. Returns false if nothing is pending.
+    pub(super) fn poll_due(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
         if coop::should_yield(self.yielded_in_a_row) {
             self.yielded_in_a_row = 0;
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }
         loop {
-            if let Some(item) = self.pop() {
+            if self.is_due() {
                 self.yielded_in_a_row = self.yielded_in_a_row.wrapping_add(1);
-                return Poll::Ready(Some(item));
+                return Poll::Ready(true);
             }
-            let Some(until) = self.wheel.wake_at() else { return Poll::Ready(None) };
+            let Some(until) = self.wheel.wake_at() else { return Poll::Ready(false) };
             if testing::sleeps_are_skipped() {
                 self.seen = until;
                 continue;
@@ -224,6 +230,15 @@ impl<T, S: Sleep> DelayQueue<T, S> {
         }
         self.seen = self.timer.now();
         self.wheel.pop(self.seen)
+    }
+
+    /// Returns whether an item is due now.
+    fn is_due(&mut self) -> bool {
+        if self.wheel.is_due(self.seen) {
+            return true;
+        }
+        self.seen = self.timer.now();
+        self.wheel.is_due(self.seen)
     }
 
     fn due_after(&self, after: Duration) -> Instant {

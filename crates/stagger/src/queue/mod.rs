@@ -23,6 +23,7 @@ mod restore;
 mod retry;
 mod slab;
 pub(crate) mod snapshot;
+mod turn;
 mod wheel;
 
 pub use delay::DelayQueue;

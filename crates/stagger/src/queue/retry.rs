@@ -3,8 +3,9 @@ use core::future::poll_fn;
 use core::task::{Context, Poll, ready};
 use core::time::Duration;
 
+use stagger_core::guard::LimiterPermit;
 use stagger_core::machine::{RetryMachine, RetryState};
-use stagger_core::{DelaySource, Instant, Outcome, Seed};
+use stagger_core::{DelaySource, Instant, Outcome, Seed, StopReason};
 
 use super::delay::DelayQueue;
 use super::full::QueueFull;
@@ -12,6 +13,7 @@ use super::gave_up::{GaveUp, GiveUpReason};
 use super::job::{ItemCall, ItemState, Job, resume};
 use super::slab::Key;
 use super::snapshot::QueueSnapshot;
+use super::turn::QueueTurn;
 use crate::call::next::Next;
 use crate::classify::marked::OperationError;
 use crate::retrier::event::{EventError, Silent};
@@ -28,6 +30,9 @@ use crate::time::{Sleep, entropy};
 /// 2. Make the attempt with the returned [`Job`].
 /// 3. Call [`succeeded`](Job::succeeded), or [`push_retry`](Self::push_retry), which decides what follows.
 /// 4. [`next`](Self::next) returns the job when its next attempt is due.
+///
+/// While a [quiet period](Retrier::quiet_period) holds attempts, items that are due stay in the queue, whatever its mode. They
+/// then start one by one, as it lets them; the queue takes one place among the calls that wait.
 ///
 /// The permits of a waiting retry are released when it is cancelled, when the queue is dropped, and by
 /// [`into_pending`](Self::into_pending). Timing is that of a [`DelayQueue`].
@@ -71,6 +76,7 @@ use crate::time::{Sleep, entropy};
 pub struct RetryQueue<T, S: Sleep + Clone> {
     pub(super) queue: DelayQueue<Waiting<T>, S>,
     pub(super) retrier: Retrier,
+    turn: QueueTurn<S>,
     /// Number of seeds derived from the retrier's, if it has one.
     derived: u64,
 }
@@ -107,7 +113,8 @@ impl<T, S: Sleep + Clone> RetryQueue<T, S> {
     /// timeout does not: an attempt is made by the worker.
     #[must_use]
     pub fn with_timer(timer: S, retrier: impl Into<Retrier>) -> Self {
-        Self { queue: DelayQueue::with_timer(timer), retrier: retrier.into(), derived: 0 }
+        let retrier = retrier.into();
+        Self { queue: DelayQueue::with_timer(timer), turn: QueueTurn::new(&retrier), retrier, derived: 0 }
     }
 
     /// Sets how many items may be pending; a push beyond that is rejected. Default and maximum: 2³² − 1.
@@ -157,9 +164,13 @@ impl<T, S: Sleep + Clone> RetryQueue<T, S> {
     /// Begins the first attempt of an item now, bypassing the queue.
     ///
     /// # Errors
-    /// Returns [`GaveUp`] with [`StopReason::Breaker`](crate::StopReason::Breaker) if the breaker rejects the attempt.
+    /// Returns [`GaveUp`] with [`StopReason::Breaker`] if the breaker rejects the attempt, and with [`StopReason::Quiet`] if
+    /// a quiet period holds it: [`push`](Self::push) it then.
     pub fn begin(&mut self, item: T) -> Result<Job<T, S>, GaveUp<T>> {
-        self.begin_attempt(Waiting { item, state: ItemState::FRESH })
+        match self.turn.now(&self.queue.timer) {
+            Some(quiet) => self.begin_attempt(Waiting { item, state: ItemState::FRESH }, quiet),
+            None => Err(GaveUp { item, reason: GiveUpReason::Stop(StopReason::Quiet), attempts: 0 }),
+        }
     }
 
     /// Records that the attempt failed with this outcome, and queues the item for another one if the policy and the
@@ -263,18 +274,31 @@ impl<T, S: Sleep + Clone> RetryQueue<T, S> {
     /// queue.next()` disables the branch while the queue is empty.
     ///
     /// # Errors
-    /// Returns [`GaveUp`] with [`StopReason::Breaker`](crate::StopReason::Breaker) if the breaker rejects the attempt.
+    /// Returns [`GaveUp`] with [`StopReason::Breaker`] if the breaker rejects the attempt.
     pub async fn next(&mut self) -> Option<Result<Job<T, S>, GaveUp<T>>> {
         poll_fn(|cx| self.poll_next(cx)).await
     }
 
     /// Polls for the next job; see [`next`](Self::next). With the feature `stream` the queue is a `Stream`.
     pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Job<T, S>, GaveUp<T>>>> {
-        let due = ready!(self.queue.poll_next(cx));
-        Poll::Ready(due.map(|waiting| self.begin_attempt(waiting)))
+        let due = self.queue.poll_due(cx);
+        if due != Poll::Ready(true) {
+            self.turn.leave();
+            return due.map(|_| None);
+        }
+        let quiet = ready!(self.turn.poll(&self.retrier, &self.queue.timer, cx));
+        let Some(waiting) = self.queue.pop() else {
+            self.turn.give_back(quiet);
+            return Poll::Ready(None);
+        };
+        Poll::Ready(Some(self.begin_attempt(waiting, quiet)))
     }
 
-    fn begin_attempt(&self, Waiting { item, state }: Waiting<T>) -> Result<Job<T, S>, GaveUp<T>> {
+    fn begin_attempt(&self, waiting: Waiting<T>, quiet: LimiterPermit) -> Result<Job<T, S>, GaveUp<T>> {
+        let Waiting { item, mut state } = waiting;
+        if quiet != LimiterPermit::NONE {
+            state.permits = state.permits.with_quiet(quiet, || self.retrier.clone());
+        }
         Job::begin(&self.retrier, item, state, self.queue.timer.clone())
     }
 

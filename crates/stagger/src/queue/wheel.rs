@@ -184,6 +184,19 @@ impl<T> Wheel<T> {
     /// current tick.
     #[inline]
     fn pop_until(&mut self, tick: u64) -> Option<(u64, T)> {
+        let (due, index) = self.first_until(tick)?;
+        self.take(due, index)
+    }
+
+    /// Returns whether an entry is due at `now`.
+    #[inline]
+    pub(super) fn is_due(&mut self, now: Instant) -> bool {
+        self.first_until(self.current_tick(now)).is_some()
+    }
+
+    /// Returns the tick and the index of the next entry that is due at this tick.
+    #[inline]
+    fn first_until(&mut self, tick: u64) -> Option<(u64, u32)> {
         loop {
             let first = self.lists.first(self.cursor);
             let Some(first) = first.filter(|first| first.tick <= tick) else {
@@ -195,8 +208,7 @@ impl<T> Wheel<T> {
             };
             self.cursor = first.tick;
             if first.level == 0 {
-                let head = self.lists.head(first.list);
-                return self.take(first.tick, head);
+                return Some((first.tick, self.lists.head(first.list)));
             }
             self.cascade(first.list);
         }

@@ -23,7 +23,9 @@ use crate::time::{Clock, entropy};
 /// over. Dropping it at any point settles the permits that it holds.
 ///
 /// A listener receives one event for every attempt to connect and every loss: [`Action::Retry`] with the delay,
-/// [`Action::Done`] when the connection is open, [`Action::Stop`] when it gives up. After ten failed attempts in a row,
+/// [`Action::Done`] when the connection is open, [`Action::Stop`] when it gives up. If a
+/// [quiet period](Retrier::quiet_period) holds an attempt, it receives [`Action::Held`], and [`Action::Resumed`] when the
+/// attempt begins. After ten failed attempts in a row,
 /// and then each time the outage has lasted twice as long, the event says that the server is
 /// [unreachable](Event::unreachable).
 ///
@@ -53,6 +55,8 @@ pub struct ReconnectDriver<C: Clock> {
     unreachable_report: Option<Unreachable>,
     /// The end of the machine's wait, if it was spread again.
     postponed: Option<Instant>,
+    /// The attempt is due, and waits for a quiet period to end.
+    is_held: bool,
 }
 
 impl<C: Clock> ReconnectDriver<C> {
@@ -61,7 +65,16 @@ impl<C: Clock> ReconnectDriver<C> {
         let retrier = retrier.into();
         let seed = retrier.shared().seed.unwrap_or_else(entropy::seed);
         let machine = ReconnectMachine::new(seed);
-        Self { retrier, clock, machine, seed, episode_start: Instant::ZERO, unreachable_report: None, postponed: None }
+        Self {
+            retrier,
+            clock,
+            machine,
+            seed,
+            episode_start: Instant::ZERO,
+            unreachable_report: None,
+            postponed: None,
+            is_held: false,
+        }
     }
 
     /// Returns the retrier.
@@ -119,6 +132,7 @@ impl<C: Clock> ReconnectDriver<C> {
         let now = self.clock.now();
         self.episode_start = now;
         let step = self.machine.reconnect_now(self.retrier.policy(), || now, &guards(&self.retrier));
+        self.emit_if_held(&step);
         self.emit_if_stopped(&step);
         step
     }
@@ -164,7 +178,11 @@ impl<C: Clock> ReconnectDriver<C> {
             }
             _ => self.postponed = None,
         }
+        let was = self.machine.phase();
         let step = self.machine.due(self.retrier.policy(), now, &guards(&self.retrier));
+        if self.machine.phase() != was {
+            self.emit_if_held(&step);
+        }
         self.emit_if_stopped(&step);
         step
     }
@@ -258,12 +276,29 @@ impl<C: Clock> ReconnectDriver<C> {
             (StopReason::Breaker, Some(breaker)) => {
                 Rejected::BreakerOpen(BreakerOpen { retry_in: breaker.retry_in(&self.clock.now()) })
             }
+            (StopReason::Quiet, _) => {
+                let quiet = guards(&self.retrier).quiet;
+                Rejected::Quiet { retry_in: quiet.map_or(Duration::ZERO, |quiet| quiet.retry_in(&self.clock.now())) }
+            }
             _ => Rejected::Lost,
         }
     }
 
     fn elapsed(&self) -> Duration {
         self.clock.now().saturating_since(self.episode_start)
+    }
+
+    /// Emits the event of an attempt that begins to wait for a quiet period to end, or that goes on.
+    fn emit_if_held(&mut self, step: &ReconnectStep) {
+        let action = match (step, self.is_held) {
+            (ReconnectStep::Wait { after, .. }, false) => Some(Action::Held { after: *after }),
+            (ReconnectStep::Connect { .. }, true) => Some(Action::Resumed),
+            _ => None,
+        };
+        self.is_held = matches!(step, ReconnectStep::Wait { .. });
+        if let Some(action) = action {
+            self.emit(self.attempts(), action, None, None);
+        }
     }
 
     /// Emits the event of an attempt that the guards rejected.
@@ -281,7 +316,10 @@ impl<C: Clock> ReconnectDriver<C> {
             elapsed: self.elapsed(),
             budget_left: guards(&self.retrier).budget.and_then(Budget::available),
             action,
-            retry_in: None,
+            retry_in: match action {
+                Action::Stop(stop) => self.rejection(stop).retry_in(),
+                _ => None,
+            },
             error,
             unreachable,
             rules: None,

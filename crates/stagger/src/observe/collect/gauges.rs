@@ -3,11 +3,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use stagger_core::admission::Admission;
 use stagger_core::breaker::CircuitBreaker;
+use stagger_core::quiet::QuietPeriod;
 use stagger_core::{Breaker, Budget, Instant};
 
 use super::collectors::{BreakerCollector, ControlCollector};
 use super::emit::gauge;
 use super::keyed::{record_breakers, record_budgets, record_targets};
+use super::quiet::{record_keyed_quiet, record_quiet, record_quiet_keys};
 use crate::control::RetryControls;
 use crate::control::keyed::Keyed;
 use crate::retrier::handle::Retrier;
@@ -82,6 +84,24 @@ impl<C: Clock> Gauges<C> {
         self.collector(move |now| collector.record(now))
     }
 
+    /// Adds a quiet period: whether it holds calls now, how many wait, and what has become of the calls that it held.
+    #[must_use]
+    pub fn quiet_period(self, target: &str, quiet: Arc<QuietPeriod>) -> Self {
+        let target = target.to_owned();
+        self.collector(move |now| record_quiet(&target, &quiet, now))
+    }
+
+    /// Adds quiet periods by key: how many there are, how many of them hold calls now, and how many calls wait. The keys are
+    /// not labels: see [`keyed_budgets`](Self::keyed_budgets).
+    #[must_use]
+    pub fn keyed_quiet_periods<K>(self, target: &str, periods: Arc<Keyed<K, QuietPeriod>>) -> Self
+    where
+        K: Send + Sync + 'static,
+    {
+        let target = target.to_owned();
+        self.collector(move |now| record_keyed_quiet(&target, &periods, now))
+    }
+
     /// Adds budgets by key: how many there are, how many have no retry left, and the fewest retries that one of them has
     /// left. The keys are not labels, since they may come from outside the program; to see them, use
     /// [`Keyed::for_each`].
@@ -110,7 +130,8 @@ impl<C: Clock> Gauges<C> {
     }
 
     /// Adds the guards that this retrier makes for each of its targets, such as the origins of an HTTP client, under the
-    /// retrier's name: as [`keyed_budgets`](Self::keyed_budgets) and [`keyed_breakers`](Self::keyed_breakers) do.
+    /// retrier's name: as [`keyed_budgets`](Self::keyed_budgets), [`keyed_breakers`](Self::keyed_breakers) and
+    /// [`quiet_period`](Self::quiet_period) do.
     ///
     /// Pass the retrier that the client is given, or a clone of it, after its name, guards and controls were set: the
     /// guards are not shared with an earlier version of it. A retrier without guards of its own for each target records
@@ -128,9 +149,15 @@ impl<C: Clock> Gauges<C> {
     /// ```
     #[must_use]
     pub fn targets(self, retrier: &Retrier) -> Self {
-        let Some(targets) = retrier.shared().targets.clone() else { return self };
+        let (targets, quiet_keys) = (retrier.shared().targets.clone(), retrier.shared().quiet_keys.clone());
+        if targets.is_none() && quiet_keys.is_none() {
+            return self;
+        }
         let name = retrier.name().to_owned();
-        self.collector(move |now| record_targets(&name, &targets, now))
+        self.collector(move |now| {
+            targets.iter().for_each(|targets| record_targets(&name, targets, now));
+            quiet_keys.iter().for_each(|keys| record_quiet_keys(&name, keys, now));
+        })
     }
 
     /// Adds operator controls: the setting of every target and the retries it has rejected, including targets

@@ -4,6 +4,7 @@ mod collectors;
 mod emit;
 mod gauges;
 mod keyed;
+mod quiet;
 mod record;
 
 pub use gauges::Gauges;
