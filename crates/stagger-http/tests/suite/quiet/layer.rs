@@ -6,7 +6,7 @@ use core::task::{Context, Poll};
 
 use http_body::{Body as HttpBody, Frame};
 use stagger::budget::Tokens;
-use stagger::guard::{QuietMode, QuietPeriod};
+use stagger::guard::{LimiterMode, QuietPeriod};
 use stagger::observe::Action;
 use stagger::testing::Recorder;
 use stagger::{Rejected, Retrier, StopReason};
@@ -96,7 +96,7 @@ async fn it_can_be_turned_off() {
 
 #[tokio::test(start_paused = true)]
 async fn it_can_fail_fast_with_the_remaining_time_and_it_can_only_observe() {
-    for (mode, want) in [(QuietMode::FailFast, (0, vec![0])), (QuietMode::Observe, (200, vec![0, 1]))] {
+    for (mode, want) in [(LimiterMode::FailFast, (0, vec![0])), (LimiterMode::Observe, (200, vec![0, 1]))] {
         let (server, arrivals) = server(limited_until(SECOND, "10"));
         let quiet = QuietPeriod::builder().mode(mode).build().unwrap();
         let client = RetryLayer::new(Retrier::new(ONCE).quiet_period(quiet)).layer(server);

@@ -3,7 +3,7 @@
 use stagger::time::Tokio;
 use stagger_http::tower::RetryLayer;
 use tokio::time::{sleep, sleep_until};
-use tower::{Layer as _, ServiceBuilder, ServiceExt as _};
+use tower::{ServiceBuilder, ServiceExt as _};
 
 use super::*;
 
