@@ -2,13 +2,13 @@
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use rustix::process::{Signal, getuid};
 
-use crate::support::{Files, Running, eventually, is_stopped, run_script, see};
+use crate::support::{Files, Running, Seen, eventually, is_stopped, run_script, see};
 
 /// Directories in place of the runtime directory of a user.
 struct User {
@@ -41,11 +41,15 @@ impl User {
     }
 
     /// Returns how many retries the budget still grants.
-    fn left(&self) -> usize {
-        let before = self.calls();
-        see(&mut self.failing(&["-n", "1000"])).exits(9);
-        self.calls() - before - 1
+    fn left(&self) -> u64 {
+        attempts(see(&mut self.run(&["-n", "1000", "--log", "json"], "exit 9")).exits(9)) - 1
     }
+}
+
+/// Returns the number of attempts of a run with `--log json`.
+fn attempts(seen: &Seen) -> u64 {
+    let done: serde_json::Value = serde_json::from_str(seen.stderr.lines().last().expect("a line")).expect("JSON");
+    done["attempts"].as_u64().expect("a number")
 }
 
 #[test]
@@ -160,6 +164,30 @@ fn hold(user: &User) -> Running {
     let holder = Running::start(&mut flock);
     user.files.wait_for_lines("held", 1);
     holder
+}
+
+/// Returns whether a process has this file open.
+fn has_open(process: &Running, file: &Path) -> bool {
+    let descriptors = fs::read_dir(format!("/proc/{}/fd", process.pid().as_raw_nonzero()));
+    descriptors.is_ok_and(|all| all.flatten().any(|one| fs::read_link(one.path()).is_ok_and(|open| open == file)))
+}
+
+#[test]
+fn a_run_waits_for_the_holder_and_reads_what_that_has_written() {
+    let user = User::new();
+    let holder = hold(&user);
+    let sleeper = user.files.wait_for_pid("held");
+    let run = Running::start(&mut user.failing(&["-n", "1000", "--budget-size", "9"]));
+    let file = user.file().canonicalize().unwrap();
+    eventually("the run uses the budget", || has_open(&run, &file));
+    let text = fs::read_to_string(&file).unwrap();
+    let full = text.split_whitespace().nth(3).unwrap();
+    // Two retries.
+    let line = text.replace(full, "2000000");
+    fs::write(&file, format!("{:<127}\n", line.trim_end())).unwrap();
+    rustix::process::kill_process(sleeper, Signal::KILL).unwrap();
+    run.end().exits(9).is_silent_about("warning").says("attempt=3/1000").says("stop=budget");
+    drop(holder);
 }
 
 #[test]
