@@ -1,3 +1,4 @@
+pub(crate) mod control;
 pub(crate) mod packaging;
 
 use std::ffi::OsStr;
@@ -69,6 +70,7 @@ pub(crate) enum Command {
     #[command(hide = true)]
     DrillServer(crate::drill::ServeArgs),
     Advise(Box<crate::advise::AdviseArgs>),
+    Control(control::ControlArgs),
     Completions(packaging::completions::CompletionsArgs),
     Man(packaging::man::ManArgs),
 }

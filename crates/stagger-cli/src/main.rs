@@ -36,6 +36,7 @@ fn main() -> ExitCode {
         Command::Drill(args) => drill::run(args, &term),
         Command::DrillServer(args) => drill::serve(args),
         Command::Advise(args) => advise::run(args, &term),
+        Command::Control(args) => cli::control::run(args),
         Command::Completions(args) => cli::packaging::completions::run(args, &cli::command()),
         Command::Man(args) => cli::packaging::man::run(args, cli::command()),
     };

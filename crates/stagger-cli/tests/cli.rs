@@ -17,6 +17,8 @@ mod check;
 mod command_line;
 #[path = "cli/completions.rs"]
 mod completions;
+#[path = "cli/control.rs"]
+mod control;
 #[path = "cli/descendants.rs"]
 mod descendants;
 #[path = "cli/drill.rs"]

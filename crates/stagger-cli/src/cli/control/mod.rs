@@ -1,0 +1,10 @@
+//! `stagger control`: shows and changes the operator controls in a file, which a program passes to `RetryControls::apply`.
+//!
+//! The library parses every entry, so what is written is what a program accepts.
+
+mod args;
+mod command;
+mod controls;
+
+pub(crate) use args::ControlArgs;
+pub(crate) use command::run;
