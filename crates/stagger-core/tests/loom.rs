@@ -9,6 +9,7 @@ mod loom {
     mod controlled;
     mod keyed;
     mod latencies;
+    mod ledger;
     mod quiet;
     mod support;
 }

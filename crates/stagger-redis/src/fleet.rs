@@ -7,7 +7,7 @@ use tokio::runtime::Handle;
 
 use crate::error::{SettingsError, SettingsProblem};
 use crate::lease::claim::Timing;
-use crate::store::connection::Connection;
+use crate::store::connection::{Address, Connection};
 use crate::store::keys::LONGEST_NAME;
 use crate::target::{Alive, Registry};
 use crate::task::{self, Task};
@@ -29,7 +29,7 @@ pub struct Fleet {
 /// Builds a [`Fleet`].
 #[must_use]
 pub struct FleetBuilder<'a> {
-    url: &'a str,
+    address: Address<'a>,
     processes: u32,
     namespace: &'a str,
     listener: Option<Listener>,
@@ -75,7 +75,24 @@ impl Fleet {
     /// processes that usually run: if the store is away, each uses that part of every budget. Too small a number lets the
     /// fleet exceed its budgets then, too large a number wastes a part of them.
     pub const fn builder(url: &str, processes: u32) -> FleetBuilder<'_> {
-        FleetBuilder { url, processes, namespace: "default", listener: None }
+        FleetBuilder::new(Address::Server(url), processes)
+    }
+
+    /// Creates a builder for the primary that sentinels name: `sentinels` are their addresses, and `service` is the name of the
+    /// service in the form of a URL, which also says how to connect to its servers, such as `redis://:password@mymaster/0`. For
+    /// `processes`, see [`builder`](Self::builder).
+    #[cfg(feature = "sentinel")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "sentinel")))]
+    pub const fn sentinel<'a>(sentinels: &'a [&'a str], service: &'a str, processes: u32) -> FleetBuilder<'a> {
+        FleetBuilder::new(Address::Sentinel { sentinels, service }, processes)
+    }
+
+    /// Creates a builder for a cluster: `nodes` are the addresses of some of its nodes. All keys of a namespace are in one slot.
+    /// For `processes`, see [`builder`](Self::builder).
+    #[cfg(feature = "cluster")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "cluster")))]
+    pub const fn cluster<'a>(nodes: &'a [&'a str], processes: u32) -> FleetBuilder<'a> {
+        FleetBuilder::new(Address::Cluster(nodes), processes)
     }
 
     /// Creates the builder of a token bucket for `target` that the fleet shares.
@@ -105,6 +122,10 @@ impl fmt::Debug for Fleet {
 }
 
 impl<'a> FleetBuilder<'a> {
+    const fn new(address: Address<'a>, processes: u32) -> Self {
+        Self { address, processes, namespace: "default", listener: None }
+    }
+
     /// Sets the name that all keys of the fleet begin with: processes with the same namespace and target share a guard.
     /// Default: `default`.
     pub fn namespace(self, namespace: &'a str) -> Self {
@@ -122,9 +143,9 @@ impl<'a> FleetBuilder<'a> {
     /// Every problem at once: an address that cannot be used, no expected processes, a namespace without a name or with one of
     /// more than 128 bytes, no tokio runtime. Never because the store is away.
     pub fn build(self) -> Result<Fleet, SettingsError> {
-        let Self { url, processes, namespace, listener } = self;
+        let Self { address, processes, namespace, listener } = self;
         let mut problems = Vec::new();
-        let connection = Connection::new(url).map_err(|reason| problems.push(SettingsProblem::Url(reason)));
+        let connection = Connection::new(address).map_err(|reason| problems.push(SettingsProblem::Url(reason)));
         if processes == 0 {
             problems.push(SettingsProblem::NoProcesses);
         }

@@ -15,4 +15,7 @@ mod tokens;
 
 pub use error::{SettingsError, SettingsProblem};
 pub use fleet::{Fleet, FleetBuilder, FleetEvent, FleetSnapshot};
+#[cfg(feature = "metrics")]
+#[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
+pub use observe::describe_metrics;
 pub use tokens::{SharedTokens, SharedTokensBuilder, SharedTokensSnapshot};

@@ -3,6 +3,17 @@
 use crate::fleet::FleetEvent;
 use crate::target::Registry;
 
+/// Gives the description and the unit of every metric of this crate to the recorder of the `metrics` crate. Call it once, after
+/// the recorder was installed, along with [`stagger::observe::describe_metrics`].
+///
+/// ```
+/// stagger_redis::describe_metrics();
+/// ```
+#[cfg(feature = "metrics")]
+pub fn describe_metrics() {
+    stagger::observe::describe_table(include_str!("metrics.md"));
+}
+
 /// Records the state of a fleet. Does nothing without the feature `metrics`.
 #[cfg(feature = "metrics")]
 pub(crate) fn record(namespace: &str, registry: &Registry) {

@@ -123,6 +123,7 @@ impl State {
             counts.is_leased.store(false, Ordering::Relaxed);
             counts.losses.fetch_add(1, Ordering::Relaxed);
             self.tell(&FleetEvent::StoreLost { reason: self.reason.clone() });
+            observe::record(&self.namespace, &self.registry);
         }
         if self.process.is_local() {
             for (target, account) in &mut self.accounts {

@@ -2,8 +2,12 @@
 
 #[cfg(test)]
 mod suite {
+    #[cfg(all(feature = "cluster", feature = "rustls", feature = "sentinel"))]
+    mod addresses;
     mod failures;
     mod fleet;
+    #[cfg(feature = "metrics")]
+    mod metrics;
     mod proxy;
     mod sharing;
     mod worker;

@@ -72,13 +72,14 @@ pub(crate) struct Log {
 
 impl Workers {
     pub(crate) fn start(url: &str, seconds: f64, calls: &[Calls]) -> Self {
-        Self::start_with(url, seconds, calls, REFILL)
+        Self::start_with(url, seconds, calls, &[])
     }
 
-    pub(crate) fn start_with(url: &str, seconds: f64, calls: &[Calls], refill: u32) -> Self {
+    pub(crate) fn start_with(url: &str, seconds: f64, calls: &[Calls], variables: &[(&str, &str)]) -> Self {
         let program = Program::this_test("suite::worker::works").unwrap();
         let program = program.env("FLEET_URL", url).env("FLEET_SECONDS", seconds.to_string());
-        let program = program.env("FLEET_PROCESSES", calls.len().to_string()).env("FLEET_REFILL", refill.to_string());
+        let program = program.env("FLEET_PROCESSES", calls.len().to_string());
+        let program = variables.iter().fold(program, |program, (name, value)| program.env(name, value));
         let start = |calls: &Calls| program.clone().env("FLEET_CALLS", format!("{calls:?}")).spawn().unwrap();
         Self { running: calls.iter().map(start).collect(), seconds }
     }
@@ -154,17 +155,11 @@ fn works() {
     let number = |name: &str| env::var(name).unwrap().parse::<f64>().unwrap();
     let calls = if env::var("FLEET_CALLS").unwrap() == "Fail" { Calls::Fail } else { Calls::Succeed };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(work(
-        &url,
-        number("FLEET_SECONDS"),
-        number("FLEET_PROCESSES") as u32,
-        number("FLEET_REFILL") as u32,
-        calls,
-    ));
+    runtime.block_on(work(&url, number("FLEET_SECONDS"), number("FLEET_PROCESSES") as u32, calls));
 }
 
 /// Makes 200 calls per second, each with up to three retries.
-async fn work(url: &str, seconds: f64, processes: u32, refill: u32, calls: Calls) {
+async fn work(url: &str, seconds: f64, processes: u32, calls: Calls) {
     let begun = Instant::now();
     let fleet = Fleet::builder(url, processes).namespace("test").on_event(|event| match event {
         FleetEvent::StoreLost { .. } => println!("\nfleet-lost {}", micros()),
@@ -172,7 +167,7 @@ async fn work(url: &str, seconds: f64, processes: u32, refill: u32, calls: Calls
     });
     let fleet = fleet.build().unwrap();
     let tokens =
-        fleet.tokens("payments").capacity(CAPACITY).cost(COST).reward(0).refill(refill, Duration::from_secs(1));
+        fleet.tokens("payments").capacity(CAPACITY).cost(COST).reward(0).refill(REFILL, Duration::from_secs(1));
     let tokens = tokens.build().unwrap();
     assert!(begun.elapsed() < Duration::from_secs(1), "the constructor does not wait");
     let now = stagger::Instant::ZERO;
