@@ -32,6 +32,10 @@ pub mod readme_of_db {}
 pub mod readme_of_http {}
 
 #[cfg(doctest)]
+#[doc = include_str!("../../stagger-redis/README.md")]
+pub mod readme_of_redis {}
+
+#[cfg(doctest)]
 #[doc = include_str!("../../stagger-sim/README.md")]
 pub mod readme_of_sim {}
 
@@ -59,6 +63,9 @@ pub mod drill {}
 
 #[doc = include_str!("../../../docs/guide/errors.md")]
 pub mod errors {}
+
+#[doc = include_str!("../../../docs/guide/fleet.md")]
+pub mod fleet {}
 
 #[doc = include_str!("../../../docs/guide/from-backoff.md")]
 pub mod from_backoff {}

@@ -7,6 +7,7 @@ mod suite {
     mod conformance;
     mod databases;
     mod delays;
+    mod fleet;
     mod from_backoff;
     mod from_backon;
     mod from_polly;

@@ -1,5 +1,89 @@
-//! Guards for a fleet.
-
+//! Guards for a fleet: one retry budget for all processes of a service, shared through Redis or Valkey.
+//!
+//! A hundred processes with a budget of 500 tokens each are a burst of 10,000 retries. [`SharedTokens`] is one budget for all of
+//! them:
+//!
+//! ```no_run
+//! // It needs a runtime, and a store to be of use.
+//! use core::time::Duration;
+//!
+//! use stagger::{Policy, Retrier, policy};
+//! use stagger_redis::Fleet;
+//!
+//! const POLICY: Policy = policy!(exponential(ms(100), secs(10)).max_attempts(3));
+//!
+//! # async fn fleet() -> Result<(), stagger_redis::SettingsError> {
+//! // Eight processes usually run.
+//! let fleet = Fleet::builder("redis://127.0.0.1:6379", 8).namespace("shop").build()?;
+//! let payments = fleet.tokens("payments").capacity(500).refill(50, Duration::from_secs(1)).build()?;
+//! let retrier = Retrier::new(POLICY).named("payments").budget(payments);
+//! # let _ = retrier;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # How it works
+//!
+//! A process holds a *lease*: tokens that it may spend alone for three seconds. [Acquiring a permit](SharedTokens) touches
+//! local atomics and never waits. One background task per [`Fleet`] reports to the store each second what the process has
+//! spent and earned, for all targets in one call, and receives its next leases. A process that runs short reports earlier; there
+//! are never more than `T + 3` reports in T seconds. A connection must be made in 500 ms, and a reply must come in 250 ms. After a
+//! failure the task reconnects by a policy of stagger, with full jitter up to one second.
+//!
+//! Counters are cumulative, so a lost reply or a failover to a replica that lacks the last second is repaired by the next report.
+//! Only durations travel: the clocks of the processes do not matter, and the store's clock may jump.
+//!
+//! # Without the store
+//!
+//! No call and no constructor fails because the store is away. If there is no reply for three seconds (one second at the start),
+//! a process uses its *local share*: capacity and refill, divided by the number of processes. That number is the larger of
+//! the expected one and the largest that the store has seen. When the store is back, nothing is granted for 1.25 seconds, in which
+//! every process reports. The loss and the return are told once, as a [`FleetEvent`] and with the features below.
+//!
+//! What the fleet may spend beyond one bucket, with C the capacity, R the refill per second, E the divisor, N the number of
+//! processes, and T the seconds without the store:
+//!
+//! | failure | tokens at most |
+//! |---|---|
+//! | the store hangs, is killed, or cannot be reached by any process | 0; with N above E: (N/E − 1) · (C + R·T) |
+//! | k processes cannot reach it, and the others can | their leases, and k/E · R·T; C/E for one that never had a lease |
+//! | a process is killed | what it had spent since its last report, at most its lease |
+//! | a process is stopped and continues | its lease, which it may spend on waking and which has returned to the others |
+//! | the store loses its data | 0, and R for each second that a report is late; C if a process that never had a lease is the first to report, or if none had one yet |
+//! | a failover loses the last second | the leases that were granted in it |
+//! | the store's clock jumps | R for a jump below one second, which is not noticed; 0 for a longer one |
+//! | two versions with different limits run side by side | the larger capacity; the limits of the last report are in force |
+//!
+//! After an overshoot the fleet has a debt, which is at most one capacity: it is paid by refill and rewards before there are
+//! leases again.
+//!
+//! If the runtime that the fleet was built in ends, nothing is refilled any more, and the processes spend what they hold.
+//!
+//! # In the store
+//!
+//! Tested with Redis 7.0; the commands are in Redis since version 5, and in Valkey. Each target has four keys: `{stagger:<namespace>}:<target>:tokens` (a hash with about 74 bytes per
+//! process), and `:leases`, `:demand` and `:gone` (sorted sets). They expire one hour after the last report. In names, `%`, `{`, `}`,
+//! `:`, spaces and control characters are escaped as `%` and two digits. All keys of a namespace are in one slot of a cluster.
+//!
+//! The script is called by its digest, so two releases with different scripts run side by side. An account needs `EVALSHA`,
+//! `SCRIPT LOAD`, `TIME`, `DEL`, `PEXPIRE`, `HMGET`, `HGET`, `HSET`, `HDEL`, `ZADD`, `ZREM`, `ZCARD`, `ZSCORE`, `ZRANGEBYSCORE` and
+//! `ZREMRANGEBYSCORE` on these keys. The store must not evict them: `noeviction`, or a `volatile-` policy with room.
+//!
+//! A server is trusted to be Redis: a reply that is not one of the script is an error, and grants more than the capacity are cut,
+//! but the length of a reply is bounded by the client library's time limit alone.
+//!
+//! # Features
+//!
+//! | feature | for |
+//! |---|---|
+//! | `rustls` | addresses with `rediss:`, with the system's root certificates, or those that `SSL_CERT_FILE` names |
+//! | `sentinel` | [`Fleet::sentinel`](Fleet#method.sentinel) |
+//! | `cluster` | [`Fleet::cluster`](Fleet#method.cluster) |
+//! | `metrics` | the metrics below |
+//! | `tracing` | a warning when the store is lost, and a line at `INFO` when it is back, with the tracing target `stagger` |
+//!
+//! # Metrics
+#![doc = include_str!("metrics.md")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod error;

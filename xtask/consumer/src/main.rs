@@ -30,6 +30,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     assert_eq!(hint, Some(ServerHint::AtLeast(Duration::from_secs(120))));
 
     let _ = Retrier::new(POLICY).classify(stagger_db::redis);
+    // Nothing listens there; the fleet does not need it to.
+    let fleet = stagger_redis::Fleet::builder("redis://127.0.0.1:9", 1).build()?;
+    let _ = Retrier::new(POLICY).budget(fleet.tokens("example").build()?);
     let _ = stagger_ws::Client::builder().url("ws://localhost:9/");
 
     let scenario = ReconnectScenario::builder(100).rate(50.0).backlog(25).build()?;

@@ -7,8 +7,16 @@ use crate::files::files;
 use crate::workspace::root;
 
 /// The crates that are counted: those with the decisions, drivers and protocols, and the program.
-const CRATES: [&str; 7] =
-    ["stagger-core", "stagger", "stagger-http", "stagger-ws", "stagger-sim", "stagger-cli", "stagger-cenkalti"];
+const CRATES: [&str; 8] = [
+    "stagger-core",
+    "stagger",
+    "stagger-http",
+    "stagger-ws",
+    "stagger-sim",
+    "stagger-cli",
+    "stagger-cenkalti",
+    "stagger-redis",
+];
 
 /// Lines of source by what is on them. A line with code and a comment is code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

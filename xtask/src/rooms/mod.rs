@@ -24,11 +24,12 @@ const MOST_ROOMS: usize = 12;
 const MOST_AGAINST: usize = 2;
 
 /// The crates that are checked, and the modules of each whose entries are rooms: the root, and others by their path.
-const CRATES: [(&str, &[&str]); 6] = [
+const CRATES: [(&str, &[&str]); 7] = [
     ("stagger-core", &[""]),
     ("stagger", &[""]),
     ("stagger-http", &[""]),
     ("stagger-ws", &["", "client", "server"]),
+    ("stagger-redis", &["", "lease", "store"]),
     ("stagger-sim", &[""]),
     ("stagger-cli", &[""]),
 ];

@@ -46,8 +46,16 @@ fn no_page_has_code_that_only_rustdoc_hides() {
 }
 
 /// The published libraries; the programs have no features to choose.
-const LIBRARIES: [&str; 7] =
-    ["stagger", "stagger-core", "stagger-http", "stagger-ws", "stagger-db", "stagger-cenkalti", "stagger-sim"];
+const LIBRARIES: [&str; 8] = [
+    "stagger",
+    "stagger-core",
+    "stagger-http",
+    "stagger-ws",
+    "stagger-db",
+    "stagger-redis",
+    "stagger-cenkalti",
+    "stagger-sim",
+];
 
 /// Returns the features of a crate, and whether each is on by default.
 fn features(name: &str) -> Vec<(String, bool)> {

@@ -38,7 +38,7 @@ pub(crate) struct Connection {
 }
 
 enum Store {
-    Server(Client),
+    Server(Box<Client>),
     #[cfg(feature = "sentinel")]
     Sentinel(Box<redis::sentinel::SentinelClient>),
     #[cfg(feature = "cluster")]
@@ -110,7 +110,7 @@ impl Connection {
 impl Store {
     fn at(address: Address<'_>) -> Result<Self, RedisError> {
         Ok(match address {
-            Address::Server(url) => Self::Server(Client::open(url)?),
+            Address::Server(url) => Self::Server(Box::new(Client::open(url)?)),
             #[cfg(feature = "sentinel")]
             Address::Sentinel { sentinels, service } => Self::Sentinel(Box::new(sentinel(sentinels, service)?)),
             #[cfg(feature = "cluster")]

@@ -1,7 +1,8 @@
 //! A way to the store that the test can cut, or lead elsewhere.
 
+use core::net::SocketAddr;
 use std::io::{Read as _, Write as _};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
 

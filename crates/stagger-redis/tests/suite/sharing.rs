@@ -116,6 +116,32 @@ async fn the_loss_and_the_return_of_the_store_are_told_once() {
     assert_eq!(fleet.snapshot().losses, 1);
 }
 
+#[tokio::test]
+async fn an_account_needs_the_documented_commands_only() {
+    const DOCUMENTATION: &str = include_str!("../../src/lib.rs");
+    let (_, list) = DOCUMENTATION.split_once("An account needs ").unwrap();
+    let (list, _) = list.split_once(" on these keys").unwrap();
+    let commands =
+        list.split('`').skip(1).step_by(2).map(|command| format!("+{}", command.to_lowercase().replace(' ', "|")));
+    let commands: Vec<_> = commands.collect();
+    assert_eq!(commands.len(), 15);
+    let redis = Redis::start(&[]);
+    // Without one of them there is no lease.
+    for left_out in (0..commands.len()).map(Some).chain([None]) {
+        let granted = commands.iter().enumerate().filter(|(index, _)| Some(*index) != left_out);
+        let granted: Vec<_> = granted.map(|(_, command)| command.as_str()).collect();
+        redis.run("ACL SETUSER shop reset");
+        redis.run(&format!("ACL SETUSER shop on >secret ~{{stagger:shop}}* {}", granted.join(" ")));
+        redis.run("SCRIPT FLUSH");
+        let url = format!("redis://shop:secret@{}", redis.port.address());
+        let fleet = Fleet::builder(&url, 1).namespace("shop").build().unwrap();
+        let _tokens = fleet.tokens("t").build().unwrap();
+        until(|| fleet.snapshot().is_leased || fleet.snapshot().failures > 0).await;
+        let is_needed_at_once = left_out.is_none_or(|index| !["+hdel", "+zscore"].contains(&commands[index].as_str()));
+        assert!(!is_needed_at_once || fleet.snapshot().is_leased == left_out.is_none(), "{left_out:?}");
+    }
+}
+
 #[test]
 fn every_problem_of_the_settings_is_reported_at_once() {
     let error = Fleet::builder("http://host", 0).namespace("").build().unwrap_err();

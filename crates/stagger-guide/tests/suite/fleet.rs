@@ -1,0 +1,34 @@
+//! The statements of the page about fleets.
+
+use stagger::budget::Tokens;
+use stagger::guard::{Budget, BudgetPermit};
+use stagger::{FailureKind, Instant, Outcome};
+
+const PAGE: &str = include_str!("../../../../docs/guide/fleet.md");
+
+/// Makes 1,000 calls of which every second one is throttled, and returns how many of these are retried, in vain.
+fn second(tokens: &Tokens) -> u32 {
+    let now = Instant::ZERO;
+    let mut retried = 0;
+    for call in 0..1_000 {
+        if call % 2 == 0 {
+            tokens.record(BudgetPermit::NONE, &Outcome::Success, &now);
+        } else if let Some(permit) = tokens.try_acquire(FailureKind::Throttled, &now) {
+            tokens.record(permit, &Outcome::throttled(None), &now);
+            retried += 1;
+        }
+    }
+    retried
+}
+
+#[test]
+fn a_budget_that_successes_refill_is_gone_in_a_second_of_throttling() {
+    let tokens = Tokens::builder().capacity(500).reward(1).build().unwrap();
+    for (number, want) in [(1, 199), (2, 100), (3, 100)] {
+        let retried = second(&tokens);
+        assert_eq!(retried, want);
+        let row = format!("| {number} | 500 | {retried} | {} |", 500 - retried);
+        assert!(PAGE.contains(&row), "{row}");
+    }
+    assert_eq!(tokens.available(), Some(0));
+}
