@@ -14,6 +14,7 @@ mod laws {
     mod forecast;
     mod hedging;
     mod meanings;
+    mod pacer;
     mod profiles;
     mod quiet;
     mod random;

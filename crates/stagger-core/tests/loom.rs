@@ -10,6 +10,7 @@ mod loom {
     mod keyed;
     mod latencies;
     mod ledger;
+    mod pacer;
     mod quiet;
     mod support;
 }

@@ -122,13 +122,16 @@ pub mod time;
 pub use stagger_core::budget;
 
 /// What budgets and breakers are: the interface of guards, the permits that they grant, [`Keyed`](crate::guard::Keyed),
-/// which has one guard per key, such as per host, and the [quiet period](crate::guard::QuietPeriod).
+/// which has one guard per key, such as per host, the [quiet period](crate::guard::QuietPeriod) and the [pacer](crate::guard::Pacer).
 pub mod guard {
     #[doc(inline)]
     pub use stagger_core::guard::*;
 
     #[cfg(target_has_atomic = "64")]
     pub use crate::control::keyed::Keyed;
+    #[cfg(target_has_atomic = "64")]
+    #[doc(inline)]
+    pub use stagger_core::pacer::{Pacer, PacerBuilder, PacerError, PacerProblem, PacerSnapshot, PacerState};
     #[cfg(target_has_atomic = "64")]
     #[doc(inline)]
     pub use stagger_core::quiet::{

@@ -29,6 +29,7 @@ mod suite {
     #[cfg(all(feature = "metrics", feature = "tracing"))]
     mod observe;
     mod order;
+    mod pacer;
     mod parity;
     mod pauses;
     mod poll_retry;

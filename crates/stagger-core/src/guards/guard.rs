@@ -6,7 +6,7 @@ use core::time::Duration;
 
 #[cfg(target_has_atomic = "64")]
 pub use super::hold::LimiterMode;
-pub use super::turn::{LimiterPermit, Turn};
+pub use super::turn::{Limiter, LimiterPermit, Turn};
 use crate::numbers::instant::Instant;
 use crate::numbers::words::words;
 pub use crate::outcome::ServerHealth;
@@ -166,59 +166,6 @@ pub trait Breaker: fmt::Debug + Send + Sync {
     }
 }
 
-/// A guard that says when an attempt may start: now, after a wait, or not at all.
-///
-/// A call [asks](Self::admit) when an attempt is about to start. If it is told to wait, it waits and asks again with the
-/// permit that it received, which is its place among the waiting calls. Each permit is settled exactly once: by
-/// [`record`](Self::record) with the outcome of the attempt, or by [`release`](Self::release) if the attempt was not made.
-/// Calls that never ask can still record outcomes, with [`LimiterPermit::NONE`].
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` does not limit when attempts start",
-    label = "expected a type that implements `Limiter`, such as `QuietPeriod`"
-)]
-pub trait Limiter: fmt::Debug + Send + Sync {
-    /// Asks to start an attempt now. `permit` is [`LimiterPermit::NONE`] at first, and then the permit of the last answer.
-    /// An attempt that cannot start by `latest` is rejected at once.
-    fn admit(&self, permit: LimiterPermit, latest: Option<Instant>, now: &dyn Now) -> Turn;
-
-    /// Returns whether an attempt that is due `after` from now and must start by `latest` would certainly be rejected.
-    /// Changes nothing.
-    fn would_reject(&self, after: Duration, latest: Option<Instant>, now: &dyn Now) -> bool;
-
-    /// Records the outcome of the attempt that `permit` was granted for.
-    fn record(&self, permit: LimiterPermit, outcome: &Outcome, now: &dyn Now);
-
-    /// Releases the permit of a call that no longer waits, or of an attempt that was not made.
-    fn release(&self, permit: LimiterPermit);
-
-    /// Returns whether the attempt that `permit` was granted for may still begin, for callers that prepare it for a while. If
-    /// not, [`release`](Self::release) the permit and ask again. Changes nothing. Default: true.
-    fn is_current(&self, permit: &LimiterPermit) -> bool {
-        let _ = permit;
-        true
-    }
-
-    /// Returns how long a call that asked now would wait; zero if it could start. Changes nothing.
-    fn retry_in(&self, now: &dyn Now) -> Duration;
-
-    /// Returns whether the limiter has nothing to remember: a new one with the same settings would hold no call that this
-    /// one would not, now or after the same further outcomes. A collection of limiters by key can then replace it.
-    /// Default: false.
-    fn is_at_rest(&self, now: &dyn Now) -> bool {
-        let _ = now;
-        false
-    }
-
-    /// Returns a new limiter with the same settings, for clients that have one per target; `None` (the default) if the
-    /// targets are to share this one.
-    fn fresh(&self) -> Option<Self>
-    where
-        Self: Sized,
-    {
-        None
-    }
-}
-
 words! {
     /// Whether the rejections of a breaker are enforced.
     #[derive(Default)]
@@ -288,24 +235,24 @@ pub struct Permits {
     pub(crate) budget: BudgetPermit,
     pub(crate) breaker: BreakerPermit,
     pub(crate) quiet: LimiterPermit,
+    pub(crate) pacer: LimiterPermit,
 }
 
 impl Permits {
     /// No permits: what the first `begin` of a call receives.
-    pub const NONE: Self =
-        Self { budget: BudgetPermit::NONE, breaker: BreakerPermit::NONE, quiet: LimiterPermit::NONE };
+    pub const NONE: Self = Self::from_waiting(BudgetPermit::NONE, LimiterPermit::NONE);
 
     /// Returns the permits of an attempt that waits, to store them elsewhere. It has none of the breaker, which is asked when
-    /// the attempt begins.
+    /// the attempt begins, and none of the pacer if it has [left](Guards::leave_pacer) it.
     #[must_use = "a permit that is not handed on is never settled"]
     pub const fn into_waiting(self) -> (BudgetPermit, LimiterPermit) {
-        let Self { budget, breaker: _, quiet } = self;
+        let Self { budget, breaker: _, quiet, pacer: _ } = self;
         (budget, quiet)
     }
 
     /// Creates the permits of an attempt that waits, from [`into_waiting`](Self::into_waiting).
     pub const fn from_waiting(budget: BudgetPermit, quiet: LimiterPermit) -> Self {
-        Self { budget, breaker: BreakerPermit::NONE, quiet }
+        Self { budget, breaker: BreakerPermit::NONE, quiet, pacer: LimiterPermit::NONE }
     }
 
     /// Takes the permits out of `slot`, leaving [`NONE`](Self::NONE).
@@ -352,6 +299,8 @@ pub struct Guards<'a> {
     pub breaker: Option<&'a dyn Breaker>,
     /// The quiet period, if there is one. [`RetryMachine::turn`](crate::machine::RetryMachine::turn) asks it.
     pub quiet: Option<&'a dyn Limiter>,
+    /// The pacer, if there is one. [`RetryMachine::turn`](crate::machine::RetryMachine::turn) asks it before the quiet period.
+    pub pacer: Option<&'a dyn Limiter>,
     /// Whether the call retries although an outer layer is already retrying.
     pub nested: NestedRetries,
 }
@@ -363,11 +312,11 @@ impl Default for Guards<'_> {
 }
 
 impl<'a> Guards<'a> {
-    /// Creates guards without a budget, a breaker and a quiet period.
+    /// Creates guards without a budget, a breaker, a quiet period and a pacer.
     #[inline]
     #[must_use]
     pub const fn none() -> Self {
-        Self { budget: None, breaker: None, quiet: None, nested: NestedRetries::Allow }
+        Self { budget: None, breaker: None, quiet: None, pacer: None, nested: NestedRetries::Allow }
     }
 
     /// Sets the budget.
@@ -394,6 +343,14 @@ impl<'a> Guards<'a> {
         self
     }
 
+    /// Sets the pacer.
+    #[inline]
+    #[must_use]
+    pub const fn pacer(mut self, pacer: &'a dyn Limiter) -> Self {
+        self.pacer = Some(pacer);
+        self
+    }
+
     /// Sets whether the call retries although an outer layer is already retrying. Default: [`NestedRetries::Allow`].
     #[inline]
     #[must_use]
@@ -402,11 +359,18 @@ impl<'a> Guards<'a> {
         self
     }
 
-    /// Returns whether there is neither a budget nor a breaker nor a quiet period. An outer layer may still be retrying.
+    /// Returns whether there is neither a budget nor a breaker nor a quiet period nor a pacer. An outer layer may still be retrying.
     #[inline]
     #[must_use]
     pub const fn is_unguarded(&self) -> bool {
-        self.budget.is_none() && self.breaker.is_none() && self.quiet.is_none()
+        self.budget.is_none() && self.breaker.is_none() && !self.has_limiter()
+    }
+
+    /// Returns whether there is a quiet period or a pacer, so that an attempt may have to wait for its turn.
+    #[inline]
+    #[must_use]
+    pub const fn has_limiter(&self) -> bool {
+        self.quiet.is_some() || self.pacer.is_some()
     }
 
     /// Returns whether the call leaves retries to an outer layer.
@@ -467,6 +431,16 @@ impl<'a> Guards<'a> {
         if let (Some(quiet), true) = (self.quiet, permits.quiet != LimiterPermit::NONE) {
             quiet.release(permits.quiet);
         }
+        if let (Some(pacer), true) = (self.pacer, permits.pacer != LimiterPermit::NONE) {
+            pacer.release(permits.pacer);
+        }
+    }
+
+    /// Gives up the place of an attempt among those that wait for the pacer, before its permits are
+    /// [stored](Permits::into_waiting) elsewhere.
+    pub fn leave_pacer(&self, permits: &mut Permits) {
+        let pacer = core::mem::replace(&mut permits.pacer, LimiterPermit::NONE);
+        self.release(Permits { pacer, ..Permits::NONE });
     }
 
     /// Settles the permits of an attempt that was dropped before it completed.
@@ -478,11 +452,11 @@ impl<'a> Guards<'a> {
     /// Settles the permits of an attempt that the breaker admitted and that was not made.
     #[inline]
     pub fn release_begun(&self, permits: Permits, now: impl FnOnce() -> Instant) {
-        let Permits { budget, breaker: probe, quiet } = permits;
+        let Permits { budget, breaker: probe, quiet, pacer } = permits;
         if let Some(breaker) = self.breaker {
             breaker.record(probe, &Outcome::Cancelled, &Unread::new(now));
         }
-        self.release(Permits { budget, breaker: BreakerPermit::NONE, quiet });
+        self.release(Permits { budget, breaker: BreakerPermit::NONE, quiet, pacer });
     }
 
     /// Reports the outcome of an attempt to the guards (step 1 of the decision).
@@ -493,6 +467,9 @@ impl<'a> Guards<'a> {
         }
         if let Some(quiet) = self.quiet {
             quiet.record(permits.quiet, outcome, now);
+        }
+        if let Some(pacer) = self.pacer {
+            pacer.record(permits.pacer, outcome, now);
         }
         let is_outer = self.nested == NestedRetries::ShareBudget && permits.budget == BudgetPermit::NONE;
         if let (Some(budget), false) = (self.budget, is_outer) {

@@ -75,6 +75,8 @@ words! {
         Threads = "threads",
         /// The server asked all calls to wait, and the client's own quiet period did not let this one wait so long.
         Quiet = "quiet",
+        /// The server refuses part of the calls, and the client's own pacer did not let this one wait for its turn.
+        Pacer = "pacer",
     }
     /// Every reason, in the order of declaration.
     pub const ALL;
@@ -99,6 +101,7 @@ impl fmt::Display for StopReason {
             Self::Exhausted => "the schedule has no further delay",
             Self::Threads => "as many threads as allowed are asleep",
             Self::Quiet => "the server asked all of this client's calls to wait longer than this one may",
+            Self::Pacer => "this client's own pacer has no turn for it in time",
         })
     }
 }
@@ -131,6 +134,7 @@ mod tests {
             "exhausted",
             "threads",
             "quiet",
+            "pacer",
         ];
         assert_eq!(reasons, frozen);
     }

@@ -30,7 +30,7 @@ pub(super) enum SpreadUse {
 /// 1. Call [`spread`](Self::spread) and wait for the duration that it returns, which is zero unless the policy has a
 ///    spread.
 /// 2. Call [`turn`](Self::turn) until it returns zero, waiting for the durations that it returns before. It is zero at once
-///    unless there is a quiet period. Then call [`begin`](Self::begin). If either returns an error, stop.
+///    unless there is a quiet period or a pacer. Then call [`begin`](Self::begin). If either returns an error, stop.
 /// 3. Make the attempt, for at most [`remaining`](Self::remaining).
 /// 4. Call [`decide`](Self::decide). If it returns `Retry`, wait, and go to step 2.
 ///
@@ -341,6 +341,9 @@ impl<'a> RetryMachine<'a> {
         }
         if let Some(quiet) = guards.quiet {
             quiet.record(core::mem::replace(&mut permit.quiet, LimiterPermit::NONE), &Outcome::NotProcessed, now);
+        }
+        if let Some(pacer) = guards.pacer {
+            pacer.record(core::mem::replace(&mut permit.pacer, LimiterPermit::NONE), &Outcome::NotProcessed, now);
         }
         self.state.flags |= REPEATED | REPEATS | DECIDED;
         Decision::Retry { after: Duration::ZERO, source: DelaySource::Transparent, permit }

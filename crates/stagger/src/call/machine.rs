@@ -213,15 +213,22 @@ impl<X: Options, C: Clock + Clone> Call<X, C> {
     #[cold]
     pub(crate) fn rejection(&self, stop: StopReason) -> Rejected {
         let guards = self.options.guards();
-        match (stop, guards.breaker, guards.quiet) {
-            (StopReason::Breaker, Some(breaker), _) => {
-                Rejected::BreakerOpen(BreakerOpen { retry_in: breaker.retry_in(&self.clock.now()) })
-            }
-            (StopReason::Quiet | StopReason::Threads, _, Some(quiet)) => {
-                Rejected::Quiet { retry_in: quiet.retry_in(&self.clock.now()) }
-            }
-            _ => Rejected::DeadlinePassed,
-        }
+        let quiet = || guards.quiet.map(|quiet| quiet.retry_in(&self.clock.now()));
+        let paced = || guards.pacer.map(|pacer| Rejected::Paced { retry_in: pacer.retry_in(&self.clock.now()) });
+        let rejected = match stop {
+            StopReason::Breaker => guards
+                .breaker
+                .map(|breaker| Rejected::BreakerOpen(BreakerOpen { retry_in: breaker.retry_in(&self.clock.now()) })),
+            StopReason::Quiet => quiet().map(|retry_in| Rejected::Quiet { retry_in }),
+            StopReason::Pacer => paced(),
+            // The call would have had to wait for one of them.
+            StopReason::Threads => match quiet() {
+                Some(retry_in) if !retry_in.is_zero() || guards.pacer.is_none() => Some(Rejected::Quiet { retry_in }),
+                _ => paced(),
+            },
+            _ => None,
+        };
+        rejected.unwrap_or(Rejected::DeadlinePassed)
     }
 
     /// Returns what this call may do, depending on whether an outer call is already retrying.

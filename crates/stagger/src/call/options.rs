@@ -300,6 +300,7 @@ impl<R: Borrow<Retrier>> GuardSource for Targeted<R> {
             Target::Retrier | Target::Named(_) | Target::NamedLate(_) => shared.guards(),
             Target::Late => Guards::none().nested(shared.nested),
         };
+        guards.pacer = shared.pacer();
         if let Target::Named(target) | Target::NamedLate(target) = &self.target {
             guards.budget = target.budget.as_deref().map_or(guards.budget, |budget| Some(budget as &dyn Budget));
             guards.breaker = target.breaker.as_deref().map_or(guards.breaker, |breaker| Some(breaker as &dyn Breaker));

@@ -89,7 +89,10 @@ impl<L: GuardSource, C: Clock> HeldPermits<L, C> {
 
     /// Hands over the permits of an attempt that waits elsewhere.
     pub(crate) fn park(mut self) -> WaitingPermits<L> {
-        let permits = self.take();
+        let mut permits = self.take();
+        if let Some((guard_source, _)) = &self.guard_source {
+            guard_source.guards().leave_pacer(&mut permits);
+        }
         WaitingPermits::new(permits, self.guard_source.take().map(|(guard_source, _)| guard_source))
     }
 

@@ -1,4 +1,4 @@
-//! How a call waits for its retrier's quiet period.
+//! How a call waits for its retrier's pacer and quiet period.
 
 use core::time::Duration;
 
@@ -14,18 +14,18 @@ use crate::retrier::event::{Action, Listen};
 use crate::testing;
 use crate::time::Clock;
 
-/// The call waits for a quiet period to end. Beside the flags of [`machine`](super::machine) and [`wait`](super::wait).
+/// The call waits for its turn. Beside the flags of [`machine`](super::machine) and [`wait`](super::wait).
 const HELD: u8 = 32;
 
 impl<X: Options, C: Clock + Clone> Call<X, C> {
-    /// Asks the quiet period whether the next attempt may start: zero if it may, otherwise how long to wait before asking
+    /// Asks the pacer and the quiet period whether the next attempt may start: zero if it may, otherwise how long to wait before asking
     /// again. Call [`begin`](Self::begin) after zero.
     ///
     /// # Errors
     /// The reason to stop, and the rejection to return if there is no error of an earlier attempt.
     #[inline]
     pub(crate) fn turn<L: Listen>(&mut self, listener: &L) -> Result<Duration, (StopReason, Rejected)> {
-        if X::PLAIN || self.options.guards().quiet.is_none() {
+        if X::PLAIN || !self.options.guards().has_limiter() {
             return Ok(Duration::ZERO);
         }
         let was_held = self.is_held();
@@ -93,7 +93,7 @@ impl<X: Options, C: Clock + Clone> Call<X, C> {
         self.options.guards().quiet.is_some_and(|quiet| !quiet.is_current(&LimiterPermit::NONE))
     }
 
-    /// Returns whether the call waits for a quiet period to end.
+    /// Returns whether the call waits for its turn.
     #[inline]
     pub(crate) const fn is_held(&self) -> bool {
         self.flags & HELD != 0

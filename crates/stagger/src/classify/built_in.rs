@@ -89,7 +89,7 @@ pub(super) fn mark(link: &(dyn Error + 'static)) -> Option<Outcome> {
 fn refusal(error: &(dyn Error + 'static)) -> Option<Outcome> {
     let retry_in = match error.downcast_ref::<Rejected>() {
         Some(Rejected::BreakerOpen(open)) => open.retry_in,
-        Some(Rejected::Quiet { retry_in }) => *retry_in,
+        Some(Rejected::Quiet { retry_in } | Rejected::Paced { retry_in }) => *retry_in,
         Some(Rejected::TimedOut | Rejected::Lost) => return Some(Outcome::TRANSIENT),
         // Nothing was sent: it says nothing about the server.
         Some(Rejected::DeadlinePassed) => {
@@ -151,5 +151,6 @@ mod tests {
         assert_eq!(built_in(&BreakerOpen { retry_in }), want);
         assert_eq!(built_in(&std::io::Error::from(refused)), want);
         assert_eq!(built_in(&Rejected::Quiet { retry_in }), want);
+        assert_eq!(built_in(&Rejected::Paced { retry_in }), want);
     }
 }

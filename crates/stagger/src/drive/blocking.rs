@@ -282,7 +282,7 @@ where
         true
     }
 
-    /// Waits until the quiet period lets the next attempt start.
+    /// Waits until the pacer and the quiet period let the next attempt start.
     #[inline]
     fn wait_for_turn(&mut self) -> Result<(), (StopReason, Rejected)> {
         let mut asleep = None;

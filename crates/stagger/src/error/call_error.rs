@@ -154,7 +154,8 @@ impl<E: fmt::Display> fmt::Display for Error<E> {
         match (&self.last, self.stop) {
             // The source says the same, and for how long.
             (Cause::Rejected(Rejected::BreakerOpen(_)), StopReason::Breaker)
-            | (Cause::Rejected(Rejected::Quiet { .. }), StopReason::Quiet) => f.write_str("rejected")?,
+            | (Cause::Rejected(Rejected::Quiet { .. }), StopReason::Quiet)
+            | (Cause::Rejected(Rejected::Paced { .. }), StopReason::Pacer) => f.write_str("rejected")?,
             (_, stop) => stop.fmt(f)?,
         }
         match &self.last {

@@ -20,6 +20,12 @@ pub enum Rejected {
         /// In how long the call could have started, as far as is known. A retry around this call treats it as a hint.
         retry_in: Duration,
     },
+    /// The server refuses part of the calls, and this one may not wait for its turn at the rate that it admits: see
+    /// [`Retrier::pacer`](crate::Retrier::pacer).
+    Paced {
+        /// In how long the call could have started, as far as is known. A retry around this call treats it as a hint.
+        retry_in: Duration,
+    },
     /// The attempt exceeded its timeout or the deadline.
     TimedOut,
     /// The deadline had passed before the attempt.
@@ -34,7 +40,9 @@ impl Rejected {
     /// Returns in how long an attempt could start, as far as is known.
     pub(crate) const fn retry_in(self) -> Option<Duration> {
         match self {
-            Self::BreakerOpen(BreakerOpen { retry_in }) | Self::Quiet { retry_in } => Some(retry_in),
+            Self::BreakerOpen(BreakerOpen { retry_in }) | Self::Quiet { retry_in } | Self::Paced { retry_in } => {
+                Some(retry_in)
+            }
             Self::TimedOut | Self::DeadlinePassed | Self::Cancelled | Self::Lost => None,
         }
     }
@@ -51,6 +59,9 @@ impl fmt::Display for Rejected {
                     Compact(*retry_in)
                 )
             }
+            Self::Paced { retry_in } => {
+                write!(f, "this client's own pacer has no turn for another {:.1}", Compact(*retry_in))
+            }
             Self::TimedOut => f.write_str("the attempt exceeded its time limit"),
             Self::DeadlinePassed => f.write_str("the deadline had passed before the attempt"),
             Self::Cancelled => f.write_str("the call was cancelled"),
@@ -66,6 +77,7 @@ impl core::error::Error for Rejected {
             Self::Cancelled => leave_fact(Fact::Stop(StopReason::Cancelled)),
             Self::BreakerOpen(_) => leave_fact(Fact::Stop(StopReason::Breaker)),
             Self::Quiet { .. } => leave_fact(Fact::Stop(StopReason::Quiet)),
+            Self::Paced { .. } => leave_fact(Fact::Stop(StopReason::Pacer)),
             Self::DeadlinePassed => leave_fact(Fact::Stop(StopReason::Elapsed)),
             Self::TimedOut | Self::Lost => {}
         }
@@ -79,7 +91,9 @@ impl From<Rejected> for std::io::Error {
         let kind = match rejected {
             Rejected::TimedOut | Rejected::DeadlinePassed => ErrorKind::TimedOut,
             Rejected::Lost => ErrorKind::ConnectionAborted,
-            Rejected::BreakerOpen(_) | Rejected::Quiet { .. } | Rejected::Cancelled => ErrorKind::Other,
+            Rejected::BreakerOpen(_) | Rejected::Quiet { .. } | Rejected::Paced { .. } | Rejected::Cancelled => {
+                ErrorKind::Other
+            }
         };
         Self::new(kind, rejected)
     }

@@ -4,8 +4,8 @@ use core::task::{Context, Poll, ready};
 use core::time::Duration;
 use std::sync::Arc;
 
-use stagger_core::guard::{Limiter, LimiterPermit, Turn};
 use stagger_core::Budget;
+use stagger_core::guard::{Limiter, LimiterPermit, Turn};
 
 use crate::retrier::event::{Action, Event};
 use crate::retrier::handle::Retrier;

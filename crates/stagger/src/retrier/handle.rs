@@ -71,6 +71,7 @@ impl Retrier {
                 quiet: None,
                 #[cfg(target_has_atomic = "64")]
                 quiet_keys: Some(Arc::new(QuietKeys::default())),
+                pacer: None,
                 nested: NestedRetries::Disable,
                 #[cfg(target_has_atomic = "64")]
                 control: None,
@@ -189,6 +190,51 @@ impl Retrier {
                 shared.quiet_keys = None;
             }
         })
+    }
+
+    /// Sets the pacer, which holds attempts to the rate that the server admits once it has refused one: see
+    /// [`Pacer`](crate::guard::Pacer). To use one for several retriers, see [`shared_pacer`](Self::shared_pacer). Default: none.
+    ///
+    /// An attempt that is due, the first included, waits for its turn if that comes within the deadline and `max_elapsed` at
+    /// the present rate. Otherwise the call ends at once with [`StopReason::Pacer`](crate::StopReason::Pacer), and
+    /// [`Rejected::Paced`](crate::Rejected::Paced) if there was no attempt yet. The wait uses no attempt, and what the budget
+    /// charged for a retry is not charged again. The timeout of an attempt does not run meanwhile.
+    ///
+    /// One pacer is for all calls of the retrier, to whichever target. Items of a [`RetryQueue`](crate::queue::RetryQueue),
+    /// connections and hedged copies report their outcomes to it, but do not wait for it.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use stagger::guard::Pacer;
+    /// use stagger::testing::VirtualClock;
+    /// use stagger::{Outcome, Policy, Retrier, policy};
+    ///
+    /// const POLICY: Policy = policy!(constant(ms(10)).jitter(Jitter::None).max_attempts(1));
+    /// let clock = VirtualClock::new();
+    /// let api = Retrier::new(POLICY).pacer(Pacer::new()).classify_exactly(|_: &&str| Outcome::throttled(None));
+    ///
+    /// // A server that admits every second of 100 calls per second.
+    /// for n in 0..102 {
+    ///     clock.advance(Duration::from_millis(10));
+    ///     let _ = api.blocking_call(|_| if n % 2 == 0 { Err("429") } else { Ok(()) }).timer(clock.clone()).run();
+    /// }
+    /// // From now on, a call starts every 20 ms, and 3 % more.
+    /// let start = clock.elapsed();
+    /// for _ in 0..50 {
+    ///     api.blocking_call(|_| Ok::<_, &str>(())).timer(clock.clone()).run().unwrap();
+    /// }
+    /// let passed = clock.elapsed() - start;
+    /// assert!((Duration::from_millis(900)..Duration::from_millis(1_050)).contains(&passed), "{passed:?}");
+    /// ```
+    #[must_use]
+    pub fn pacer(self, pacer: impl Limiter + 'static) -> Self {
+        self.shared_pacer(Arc::new(pacer))
+    }
+
+    /// Sets a pacer that is shared with other retriers.
+    #[must_use]
+    pub fn shared_pacer(self, pacer: Arc<dyn Limiter>) -> Self {
+        self.change(|shared| shared.pacer = Some(pacer))
     }
 
     /// Puts the retrier under these [operator controls](crate::control), under its [name](Self::named): while the

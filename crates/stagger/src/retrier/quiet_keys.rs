@@ -143,7 +143,8 @@ impl QuietKeys {
     pub(crate) fn counts(&self, outcome: &Outcome) -> bool {
         let is_refusal = matches!(
             outcome,
-            Outcome::Failed { kind: FailureKind::Throttled, hint: None } | Outcome::UnsafeToRetry(FailureKind::Throttled)
+            Outcome::Failed { kind: FailureKind::Throttled, hint: None }
+                | Outcome::UnsafeToRetry(FailureKind::Throttled)
         );
         is_refusal && self.table().is_some_and(|table| table.all.trigger() == QuietTrigger::HintsAndRefusals)
     }

@@ -36,6 +36,7 @@ pub struct Shared {
     /// The quiet periods of the keys of a client, unless all share one.
     #[cfg(target_has_atomic = "64")]
     pub(crate) quiet_keys: Option<Arc<QuietKeys>>,
+    pub(crate) pacer: Option<Arc<dyn Limiter>>,
     pub(crate) nested: NestedRetries,
     #[cfg(target_has_atomic = "64")]
     pub(crate) control: Option<Controlled>,
@@ -76,6 +77,7 @@ impl fmt::Debug for Shared {
             .field("budget", &self.budget)
             .field("breaker", &self.breaker)
             .field("quiet", &self.quiet)
+            .field("pacer", &self.pacer)
             .finish_non_exhaustive()
     }
 }
@@ -131,7 +133,12 @@ impl Shared {
         }
         guards.breaker = self.breaker.as_deref().map(|breaker| breaker as &dyn Breaker);
         guards.quiet = self.quiet.as_deref().map(|quiet| quiet as &dyn Limiter);
+        guards.pacer = self.pacer();
         guards
+    }
+
+    pub(crate) fn pacer(&self) -> Option<&dyn Limiter> {
+        self.pacer.as_deref().map(|pacer| pacer as &dyn Limiter)
     }
 
     /// Returns the guards of this target, if the retrier makes guards for each.

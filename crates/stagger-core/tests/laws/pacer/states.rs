@@ -1,0 +1,316 @@
+use core::time::Duration;
+
+use stagger_core::guard::{Limiter, LimiterMode, LimiterPermit, Now, Turn};
+use stagger_core::pacer::{Pacer, PacerBuilder, PacerState};
+use stagger_core::{FailureKind, Instant, Outcome, ServerHint};
+
+use crate::laws::support::{ms, secs};
+
+/// A pacer under test, the current time, and a server that admits so many calls per second.
+pub(super) struct Harness {
+    pub(super) pacer: Pacer,
+    pub(super) now: Instant,
+}
+
+impl Harness {
+    pub(super) fn new(builder: PacerBuilder) -> Self {
+        Self { pacer: builder.build().unwrap(), now: Instant::from_nanos(5_000_000_000_000) }
+    }
+
+    pub(super) fn after(&mut self, length: Duration) -> &mut Self {
+        self.now = self.now.saturating_add(length);
+        self
+    }
+
+    pub(super) fn ask(&self) -> Turn {
+        self.pacer.admit(LimiterPermit::NONE, None, &self.now)
+    }
+
+    pub(super) fn started(&self) -> LimiterPermit {
+        match self.ask() {
+            Turn::Now(permit) => permit,
+            turn => panic!("{turn:?}"),
+        }
+    }
+
+    pub(super) fn call(&self, outcome: Outcome) {
+        let permit = self.started();
+        self.pacer.record(permit, &outcome, &self.now);
+    }
+
+    /// Makes 200 calls for a second, of which every second one is refused. The next call ends the measuring.
+    pub(super) fn learn(&mut self) {
+        for n in 0..199 {
+            self.call(if n % 2 == 0 { Outcome::throttled(None) } else { Outcome::Success });
+            self.after(ms(5));
+        }
+        self.after(ms(10));
+    }
+
+    pub(super) fn state(&self) -> PacerState {
+        self.pacer.snapshot().state
+    }
+
+    /// Returns the rate in calls per second.
+    pub(super) fn rate(&self) -> u64 {
+        1_000_000_000 / self.pacer.snapshot().interval.as_nanos() as u64
+    }
+
+    /// Has a call ask again until it starts, and returns how long that took.
+    pub(super) fn wait(&mut self) -> Duration {
+        let (began, mut permit) = (self.now, LimiterPermit::NONE);
+        loop {
+            match self.pacer.admit(permit, None, &self.now) {
+                Turn::Now(permit) => {
+                    self.pacer.record(permit, &Outcome::Success, &self.now);
+                    return self.now.saturating_since(began);
+                }
+                Turn::Wait { after, permit: place } => {
+                    permit = place;
+                    self.after(after);
+                }
+                turn @ Turn::Rejected { .. } => panic!("{turn:?}"),
+            }
+        }
+    }
+}
+
+/// A clock that must not be read.
+struct Unreadable;
+
+impl Now for Unreadable {
+    fn now(&self) -> Instant {
+        panic!("the clock was read")
+    }
+}
+
+#[test]
+fn a_passive_pacer_reads_no_clock_and_grants_no_permit() {
+    let pacer = Pacer::new();
+    for outcome in [Outcome::Success, Outcome::TRANSIENT, Outcome::Permanent, Outcome::Cancelled] {
+        assert_eq!(pacer.admit(LimiterPermit::NONE, None, &Unreadable), Turn::Now(LimiterPermit::NONE));
+        pacer.record(LimiterPermit::NONE, &outcome, &Unreadable);
+        assert!(!pacer.would_reject(secs(1), None, &Unreadable));
+        assert_eq!(pacer.retry_in(&Unreadable), Duration::ZERO);
+    }
+    assert!(pacer.is_at_rest(&Unreadable));
+}
+
+#[test]
+fn only_throttled_outcomes_are_refusals() {
+    for (outcome, want) in [
+        (Outcome::throttled(None), PacerState::Measuring),
+        (Outcome::throttled(Some(ServerHint::DoNotRetry)), PacerState::Measuring),
+        (Outcome::throttled(Some(ServerHint::AtLeast(secs(1)))), PacerState::Measuring),
+        (Outcome::UnsafeToRetry(FailureKind::Throttled), PacerState::Measuring),
+        (Outcome::TRANSIENT, PacerState::Passive),
+        (Outcome::UnsafeToRetry(FailureKind::Transient), PacerState::Passive),
+        (Outcome::Failed { kind: FailureKind::LocalExhaustion, hint: None }, PacerState::Passive),
+        (Outcome::Permanent, PacerState::Passive),
+        (Outcome::NotProcessed, PacerState::Passive),
+        (Outcome::Cancelled, PacerState::Passive),
+    ] {
+        let harness = Harness::new(Pacer::builder());
+        harness.call(outcome);
+        assert_eq!(harness.state(), want, "{outcome:?}");
+    }
+}
+
+#[test]
+fn the_rate_is_that_of_the_second_after_the_first_refusal() {
+    let mut harness = Harness::new(Pacer::builder());
+    harness.learn();
+    harness.call(Outcome::Success);
+    // 99 successes in 1.005 s, and 3 % less.
+    assert_eq!((harness.state(), harness.rate()), (PacerState::Paced, 95));
+    let waits: Vec<_> = (0..10).map(|_| harness.wait()).collect();
+    assert!(waits.iter().all(|wait| (ms(10)..ms(12)).contains(wait)), "{waits:?}");
+}
+
+#[test]
+fn a_second_without_a_call_measures_nothing() {
+    let mut harness = Harness::new(Pacer::builder());
+    harness.call(Outcome::throttled(None));
+    harness.after(secs(60));
+    assert_eq!((harness.started(), harness.state()), (LimiterPermit::NONE, PacerState::Passive));
+}
+
+#[test]
+fn a_refusal_cuts_once_for_all_attempts_that_began_before_it() {
+    let mut harness = Harness::new(Pacer::builder());
+    harness.learn();
+    let mut begun = vec![harness.started()];
+    for _ in 0..100 {
+        harness.after(ms(12));
+        begun.push(harness.started());
+        harness.pacer.record(LimiterPermit::NONE, &Outcome::Success, &harness.now);
+    }
+    let rate = harness.rate();
+    for permit in begun {
+        harness.after(ms(20));
+        harness.pacer.record(permit, &Outcome::throttled(None), &harness.now);
+    }
+    assert_eq!(harness.pacer.snapshot().cuts, 1);
+    assert!(harness.rate() < rate && harness.rate() >= rate * 48 / 100, "{} after {rate}", harness.rate());
+}
+
+#[test]
+fn a_cut_waits_half_a_second_after_the_last() {
+    let mut harness = Harness::new(Pacer::builder());
+    harness.learn();
+    harness.call(Outcome::Success);
+    let mut cuts = Vec::new();
+    for _ in 0..20 {
+        harness.after(ms(100));
+        let permit = harness.started();
+        harness.pacer.record(permit, &Outcome::throttled(None), &harness.now);
+        harness.pacer.record(LimiterPermit::NONE, &Outcome::Success, &harness.now);
+        cuts.push(harness.pacer.snapshot().cuts);
+    }
+    assert_eq!(cuts, [0, 0, 0, 0, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 3, 3, 3, 3, 3, 4]);
+}
+
+#[test]
+fn an_exhausted_server_is_asked_once_a_second_and_the_mean_returns() {
+    let mut harness = Harness::new(Pacer::builder());
+    harness.learn();
+    // Nothing is admitted any more.
+    let (mut asked, start) = (0, harness.now);
+    while harness.now.saturating_since(start) < secs(20) {
+        match harness.ask() {
+            Turn::Now(permit) => {
+                harness.pacer.record(permit, &Outcome::throttled(None), &harness.now);
+                asked += u32::from(harness.now.saturating_since(start) > secs(5));
+            }
+            Turn::Wait { permit, .. } => harness.pacer.release(permit),
+            turn @ Turn::Rejected { .. } => panic!("{turn:?}"),
+        }
+        harness.after(ms(5));
+    }
+    assert_eq!((harness.state(), harness.rate()), (PacerState::Exhausted, 1));
+    assert!((14..=16).contains(&asked), "{asked} in 15 s");
+    // The first success finds no mean, so another second is measured.
+    harness.after(secs(1)).call(Outcome::Success);
+    assert_eq!(harness.state(), PacerState::Measuring);
+    for _ in 0..100 {
+        harness.call(Outcome::Success);
+        harness.after(ms(10));
+    }
+    harness.after(ms(100)).call(Outcome::Success);
+    assert_eq!(harness.state(), PacerState::Paced);
+    assert!((85..=97).contains(&harness.rate()), "{}", harness.rate());
+    // When it is exhausted again, the mean since then is known.
+    for _ in 0..400 {
+        match harness.after(ms(5)).ask() {
+            Turn::Now(permit) => harness.pacer.record(permit, &Outcome::throttled(None), &harness.now),
+            Turn::Wait { permit, .. } => harness.pacer.release(permit),
+            turn @ Turn::Rejected { .. } => panic!("{turn:?}"),
+        }
+    }
+    assert_eq!(harness.state(), PacerState::Exhausted);
+    let admitted = harness.wait();
+    assert!(admitted <= secs(1), "{admitted:?}");
+    assert_eq!(harness.state(), PacerState::Paced);
+    assert!((20..=40).contains(&harness.rate()), "100 successes in 3 to 5 s, not {}", harness.rate());
+}
+
+#[test]
+fn it_becomes_passive_when_nobody_has_waited_for_thirty_seconds() {
+    let mut harness = Harness::new(Pacer::builder());
+    harness.learn();
+    harness.wait();
+    harness.wait();
+    for _ in 0..290 {
+        harness.after(ms(100)).call(Outcome::Success);
+        assert_eq!(harness.state(), PacerState::Paced);
+    }
+    (0..20).for_each(|_| harness.after(ms(100)).call(Outcome::Success));
+    assert_eq!((harness.state(), harness.pacer.is_at_rest(&harness.now)), (PacerState::Passive, true));
+    assert_eq!(harness.pacer.snapshot().activations, 1);
+}
+
+#[test]
+fn a_place_does_not_outlast_the_rate_at_which_it_was_taken() {
+    let mut harness = Harness::new(Pacer::builder());
+    // One success in a second: a rate of one per second.
+    harness.call(Outcome::throttled(None));
+    harness.after(ms(500)).call(Outcome::Success);
+    harness.after(ms(550)).call(Outcome::Success);
+    let mut waiting: Vec<_> = (0..100)
+        .map(|_| match harness.ask() {
+            Turn::Wait { after, permit } => {
+                assert!(after <= ms(500), "{after:?}");
+                permit
+            }
+            turn => panic!("{turn:?}"),
+        })
+        .collect();
+    let start = harness.now;
+    while !waiting.is_empty() {
+        harness.after(ms(100));
+        let mut still = Vec::new();
+        for permit in waiting {
+            match harness.pacer.admit(permit, None, &harness.now) {
+                Turn::Now(permit) => harness.pacer.record(permit, &Outcome::Success, &harness.now),
+                Turn::Wait { permit, .. } => still.push(permit),
+                turn @ Turn::Rejected { .. } => panic!("{turn:?}"),
+            }
+        }
+        waiting = still;
+    }
+    let passed = harness.now.saturating_since(start);
+    assert!(passed < secs(30), "{passed:?}, and not a hundred seconds");
+}
+
+#[test]
+fn the_bound_of_waiting_calls_holds_and_a_turn_too_late_is_rejected_at_once() {
+    let mut harness = Harness::new(Pacer::builder().max_waiting(20).max_wait(ms(150)));
+    harness.learn();
+    harness.started();
+    let turns: Vec<_> = (0..30).map(|_| harness.ask()).collect();
+    let waiting = turns.iter().filter(|turn| matches!(turn, Turn::Wait { .. })).count();
+    let rejected = turns.iter().filter(|turn| matches!(turn, Turn::Rejected { .. })).count();
+    // 13 turns of 11 ms are within 150 ms.
+    assert!((12..=18).contains(&waiting) && waiting + rejected >= 25, "{waiting} wait, {rejected} are rejected");
+    let snapshot = harness.pacer.snapshot();
+    assert_eq!((snapshot.waiting as usize, snapshot.rejected as usize), (waiting, rejected));
+}
+
+#[test]
+fn fail_fast_rejects_and_observe_counts() {
+    for (mode, rejects) in [(LimiterMode::FailFast, true), (LimiterMode::Observe, false)] {
+        let mut harness = Harness::new(Pacer::builder().mode(mode));
+        harness.learn();
+        let turns: Vec<_> = (0..50).map(|_| harness.ask()).collect();
+        let rejected = turns.iter().filter(|turn| matches!(turn, Turn::Rejected { .. })).count();
+        let snapshot = harness.pacer.snapshot();
+        assert_eq!(snapshot.rejected as usize, rejected);
+        assert!((rejected > 40) == rejects && (snapshot.would_have_held > 40) != rejects, "{mode:?}: {snapshot:?}");
+        assert_eq!(harness.pacer.retry_in(&harness.now).is_zero(), !rejects);
+        assert_eq!(snapshot.waiting, 0);
+    }
+}
+
+#[test]
+fn a_new_one_has_the_same_settings_and_is_passive() {
+    let mut harness = Harness::new(Pacer::builder().mode(LimiterMode::FailFast));
+    harness.learn();
+    assert!(!harness.pacer.is_at_rest(&harness.now));
+    harness.pacer = harness.pacer.fresh().unwrap();
+    assert!(harness.pacer.is_at_rest(&harness.now));
+    harness.learn();
+    assert!((0..50).any(|_| matches!(harness.ask(), Turn::Rejected { .. })));
+}
+
+#[test]
+fn problems_are_reported_together_with_values_and_ways_out() {
+    let all = Pacer::builder().max_wait(Duration::ZERO).max_waiting(0).build().unwrap_err();
+    assert_eq!(
+        all.to_string(),
+        "max_wait is 0s, so no call would wait: raise it, or use the mode fail_fast; \
+         max_waiting 0 is outside the range of 1 to 1000000: use 1024, or the mode fail_fast for none"
+    );
+    assert_eq!(all.problems().count(), 2);
+    assert!(Pacer::builder().max_waiting(1_000_001).build().is_err());
+    assert!(Pacer::builder().build().is_ok());
+}

@@ -1,0 +1,119 @@
+use core::time::Duration;
+
+use stagger_core::guard::{Limiter, LimiterPermit, Permits};
+use stagger_core::machine::{RetryMachine, RetryState};
+use stagger_core::pacer::Pacer;
+use stagger_core::quiet::{QuietPeriod, QuietState};
+use stagger_core::{Guards, Instant, Outcome, Policy, Seed, StopReason};
+
+use super::states::Harness;
+use crate::laws::support::{ms, secs};
+
+fn policy() -> Policy {
+    Policy::exponential(ms(100), secs(1)).max_attempts(4).build().unwrap()
+}
+
+/// A pacer at 95 calls per second whose next turn is later.
+fn paced() -> (Pacer, Instant) {
+    let mut harness = Harness::new(Pacer::builder());
+    harness.learn();
+    harness.wait();
+    let now = harness.now;
+    (harness.pacer, now)
+}
+
+fn turn(
+    permits: &mut Permits,
+    now: Instant,
+    deadline: Option<Duration>,
+    guards: &Guards<'_>,
+) -> Result<Duration, StopReason> {
+    let (policy, mut state) = (policy(), RetryState::new());
+    RetryMachine::new(&policy, &mut state, Seed::new(1))
+        .deadline(deadline.map(|length| now.saturating_add(length)))
+        .turn(permits, || now, guards)
+}
+
+#[test]
+fn a_call_whose_deadline_is_before_its_turn_is_rejected_at_once() {
+    for (deadline, want) in [
+        (None, None),
+        (Some(ms(15)), None),
+        (Some(ms(5)), Some(StopReason::Pacer)),
+        (Some(Duration::ZERO), Some(StopReason::Deadline)),
+    ] {
+        let (pacer, now) = paced();
+        let mut permits = Permits::NONE;
+        let got = turn(&mut permits, now, deadline, &Guards::none().pacer(&pacer));
+        assert_eq!(got.err(), want, "{deadline:?}");
+        assert_eq!((pacer.snapshot().waiting == 1, permits != Permits::NONE), (want.is_none(), want.is_none()));
+    }
+}
+
+#[test]
+fn a_turn_is_kept_while_the_quiet_period_lets_the_call_wait() {
+    let (pacer, now) = paced();
+    let quiet = QuietPeriod::new();
+    let guards = Guards::none().pacer(&pacer).quiet(&quiet);
+    let mut permits = Permits::NONE;
+    let wait = turn(&mut permits, now, None, &guards).unwrap();
+    assert!(wait < ms(20), "{wait:?}");
+    let now = now.saturating_add(wait);
+    quiet.pause(secs(3), &now);
+    for passed in [Duration::ZERO, ms(500), secs(1)] {
+        let at = now.saturating_add(passed);
+        let wait = turn(&mut permits, at, None, &guards).unwrap();
+        assert!((secs(3) - passed..secs(3) + ms(1)).contains(&wait), "{wait:?}");
+        assert_eq!((pacer.snapshot().waiting, quiet.snapshot(&at).waiting), (0, 1));
+    }
+    let end = now.saturating_add(secs(3) + ms(1));
+    assert_eq!(turn(&mut permits, end, None, &guards), Ok(Duration::ZERO));
+    assert_eq!(quiet.snapshot(&end).state, QuietState::Probing);
+    guards.abandon(permits, || end);
+}
+
+#[test]
+fn a_call_that_the_quiet_period_would_reject_does_not_wait_for_the_pacer() {
+    let (pacer, now) = paced();
+    let quiet = QuietPeriod::new();
+    quiet.pause(secs(10), &now);
+    let mut permits = Permits::NONE;
+    let got = turn(&mut permits, now, Some(secs(5)), &Guards::none().pacer(&pacer).quiet(&quiet));
+    assert_eq!((got, pacer.snapshot().waiting), (Err(StopReason::Quiet), 0));
+}
+
+#[test]
+fn permits_that_are_released_abandoned_or_stored_free_their_place() {
+    for way in 0..4 {
+        let (pacer, now) = paced();
+        let guards = Guards::none().pacer(&pacer);
+        let mut permits = Permits::NONE;
+        assert!(turn(&mut permits, now, None, &guards).is_ok());
+        assert_eq!(pacer.snapshot().waiting, 1);
+        match way {
+            0 => guards.release(permits),
+            1 => guards.abandon(permits, || now),
+            2 => guards.release_begun(permits, || now),
+            _ => {
+                guards.leave_pacer(&mut permits);
+                let (budget, quiet) = permits.into_waiting();
+                guards.release(Permits::from_waiting(budget, quiet));
+            }
+        }
+        assert_eq!(pacer.snapshot().waiting, 0, "way {way}");
+    }
+}
+
+#[test]
+fn outcomes_of_a_call_reach_the_pacer() {
+    let pacer = Pacer::new();
+    let guards = Guards::none().pacer(&pacer);
+    let (policy, mut state, now) = (policy(), RetryState::new(), Instant::from_nanos(1_000_000_000));
+    let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1));
+    let mut permits = Permits::NONE;
+    assert_eq!(retry.turn(&mut permits, || now, &guards), Ok(Duration::ZERO));
+    let permits = retry.begin(permits, || now, &guards).unwrap();
+    let _ = retry.decide(Outcome::throttled(None), permits, || now, &guards);
+    assert!(!pacer.is_at_rest(&now));
+    assert_eq!(pacer.admit(LimiterPermit::NONE, None, &now), stagger_core::guard::Turn::Now(LimiterPermit::NONE));
+}
