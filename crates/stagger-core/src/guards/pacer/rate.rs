@@ -49,7 +49,10 @@ impl Rate {
     /// Returns the part of this rate that was admitted.
     pub(super) const fn share(self, admitted: u64, refused: u64) -> Self {
         let all = admitted as u128 + refused as u128;
-        if all == 0 { self } else { Self((self.0 as u128 * admitted as u128 / all) as u64) }
+        match (self.0 as u128 * admitted as u128).checked_div(all) {
+            Some(rate) => Self(rate as u64),
+            None => self,
+        }
     }
 
     /// Returns a little less than this rate.

@@ -136,6 +136,19 @@ fn a_second_without_a_call_measures_nothing() {
 }
 
 #[test]
+fn a_second_without_a_success_is_no_rate() {
+    let mut harness = Harness::new(Pacer::builder());
+    for _ in 0..100 {
+        harness.call(Outcome::throttled(None));
+        harness.after(ms(10));
+    }
+    let permit = harness.after(ms(5)).started();
+    assert_eq!((harness.state(), harness.rate()), (PacerState::Exhausted, 1));
+    harness.pacer.record(permit, &Outcome::Success, &harness.now);
+    assert_eq!(harness.state(), PacerState::Measuring);
+}
+
+#[test]
 fn a_refusal_cuts_once_for_all_attempts_that_began_before_it() {
     let mut harness = Harness::new(Pacer::builder());
     harness.learn();
@@ -168,6 +181,25 @@ fn a_cut_waits_half_a_second_after_the_last() {
         cuts.push(harness.pacer.snapshot().cuts);
     }
     assert_eq!(cuts, [0, 0, 0, 0, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 3, 3, 3, 3, 3, 4]);
+}
+
+/// A second with ten seconds of rest before it says nothing about what the server admits.
+#[test]
+fn one_refusal_of_many_cuts_little_after_an_idle_time() {
+    let mut harness = Harness::new(Pacer::builder());
+    harness.learn();
+    for _ in 0..200 {
+        harness.wait();
+    }
+    harness.after(secs(10));
+    for _ in 0..12 {
+        harness.wait();
+    }
+    let permit = harness.after(ms(20)).started();
+    let rate = harness.rate();
+    harness.pacer.record(permit, &Outcome::throttled(None), &harness.now);
+    assert_eq!(harness.pacer.snapshot().cuts, 1);
+    assert!(harness.rate() < rate && harness.rate() >= rate * 85 / 100, "{} after {rate}", harness.rate());
 }
 
 #[test]
