@@ -35,6 +35,7 @@ mod suite {
     mod poll_retry;
     mod queue;
     mod quiet;
+    mod quiet_elsewhere;
     mod reconnect;
     mod retrier;
     #[cfg(unix)]

@@ -32,7 +32,7 @@ use crate::time::{Sleep, entropy};
 /// 4. [`next`](Self::next) returns the job when its next attempt is due.
 ///
 /// While a [quiet period](Retrier::quiet_period) holds attempts, items that are due stay in the queue, whatever its mode. They
-/// then start one by one, as it lets them; the queue takes one place among the calls that wait.
+/// then start one by one, as it lets them; the queue takes two places among the calls that wait, for all of its items.
 ///
 /// The permits of a waiting retry are released when it is cancelled, when the queue is dropped, and by
 /// [`into_pending`](Self::into_pending). Timing is that of a [`DelayQueue`].

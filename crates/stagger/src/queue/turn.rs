@@ -5,18 +5,20 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use stagger_core::Budget;
-use stagger_core::guard::{Limiter, LimiterPermit, Turn};
+use stagger_core::guard::{Limiter, LimiterPermit, Now, Turn};
 
 use crate::retrier::event::{Action, Event};
 use crate::retrier::handle::Retrier;
 use crate::testing;
 use crate::time::Sleep;
 
-/// The place of a queue among the calls that wait for a quiet period to end. One is enough: its items take turns, and the
-/// others wait in the queue, where they can be cancelled.
+/// The places of a queue among the calls that wait for a quiet period to end. Its items take turns in them, and wait in the
+/// queue, where they can be cancelled. There are two, so that somebody still waits when the first one starts: otherwise the
+/// paced return would end, and all other items would start at once.
 pub(super) struct QueueTurn<S: Sleep> {
     quiet: Option<Arc<dyn Limiter>>,
-    permit: LimiterPermit,
+    first: LimiterPermit,
+    second: LimiterPermit,
     waiting: Option<S::Sleeping>,
     is_held: bool,
 }
@@ -27,7 +29,7 @@ const LEAST: Duration = Duration::from_millis(1);
 impl<S: Sleep> QueueTurn<S> {
     pub(super) fn new(retrier: &Retrier) -> Self {
         let quiet = retrier.shared().quiet.clone();
-        Self { quiet, permit: LimiterPermit::NONE, waiting: None, is_held: false }
+        Self { quiet, first: LimiterPermit::NONE, second: LimiterPermit::NONE, waiting: None, is_held: false }
     }
 
     /// Waits until the quiet period lets the next attempt start, and returns its permit. A quiet period that rejects calls
@@ -41,23 +43,41 @@ impl<S: Sleep> QueueTurn<S> {
                 ready!(Pin::new(waiting).poll(cx));
                 self.waiting = None;
             }
-            let after = match quiet.admit(self.take(), None, &timer.now()) {
-                Turn::Now(permit) => {
+            let after = match self.ask(&*quiet, &timer.now()) {
+                Ok(permit) => {
                     if core::mem::take(&mut self.is_held) {
                         emit(retrier, Action::Resumed);
                     }
                     return Poll::Ready(permit);
                 }
-                Turn::Wait { after, permit } => {
-                    self.permit = permit;
-                    after
-                }
-                Turn::Rejected { retry_in } => retry_in.max(LEAST),
+                Err(after) => after,
             };
             self.waiting = Some(timer.sleep(after));
             if !core::mem::replace(&mut self.is_held, true) {
                 emit(retrier, Action::Held { after });
             }
+        }
+    }
+
+    /// Asks with the first place. Returns the permit to start with, or how long to wait.
+    fn ask(&mut self, quiet: &dyn Limiter, now: &dyn Now) -> Result<LimiterPermit, Duration> {
+        if self.first != LimiterPermit::NONE && self.second == LimiterPermit::NONE {
+            match quiet.admit(LimiterPermit::NONE, None, now) {
+                Turn::Now(permit) => return Ok(permit),
+                Turn::Wait { permit, .. } => self.second = permit,
+                Turn::Rejected { .. } => {}
+            }
+        }
+        match quiet.admit(take(&mut self.first), None, now) {
+            Turn::Now(permit) => {
+                self.first = take(&mut self.second);
+                Ok(permit)
+            }
+            Turn::Wait { after, permit } => {
+                self.first = permit;
+                Err(after)
+            }
+            Turn::Rejected { retry_in } => Err(retry_in.max(LEAST)),
         }
     }
 
@@ -75,12 +95,13 @@ impl<S: Sleep> QueueTurn<S> {
         }
     }
 
-    /// Leaves the place: nothing is due any more.
+    /// Leaves the places: nothing is due any more.
     pub(super) fn leave(&mut self) {
         self.waiting = None;
         self.is_held = false;
-        let permit = self.take();
-        self.give_back(permit);
+        for permit in [take(&mut self.first), take(&mut self.second)] {
+            self.give_back(permit);
+        }
     }
 
     /// Gives back the permit of an attempt that is not made.
@@ -89,10 +110,10 @@ impl<S: Sleep> QueueTurn<S> {
             quiet.release(permit);
         }
     }
+}
 
-    const fn take(&mut self) -> LimiterPermit {
-        core::mem::replace(&mut self.permit, LimiterPermit::NONE)
-    }
+const fn take(permit: &mut LimiterPermit) -> LimiterPermit {
+    core::mem::replace(permit, LimiterPermit::NONE)
 }
 
 impl<S: Sleep> Drop for QueueTurn<S> {
