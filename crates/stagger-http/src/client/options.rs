@@ -55,7 +55,7 @@ macro_rules! retry_options {
             /// Sets which requests wait together when a server asks one of them to wait: those with equal keys, at most 1,000 keys
             /// at a time. The key alone decides, so let the host be part of it if the client has several. A hash of it is
             /// kept, under a secret of the process. Default: the origin and the credentials, see
-            /// [Quiet periods]($crate#quiet-periods).
+            /// the [crate](crate#quiet-periods).
             #[must_use]
             pub fn quiet_key<K: ::core::hash::Hash>(self, key: impl Fn(&$Request) -> K + Send + Sync + 'static) -> Self {
                 let key = move |request: &$Request| $crate::client::hash_of(&key(request));

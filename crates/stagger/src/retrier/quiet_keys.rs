@@ -17,9 +17,9 @@ use crate::control::keyed::Keyed;
 #[derive(Debug, Default)]
 pub(crate) struct QuietKeys {
     /// The quiet period with the settings of all, if the retrier was given one.
-    model: Option<QuietPeriod>,
+    model: Option<Box<QuietPeriod>>,
     /// Created for the first client that has keys.
-    table: OnceLock<Option<Table>>,
+    table: OnceLock<Option<Box<Table>>>,
 }
 
 #[derive(Debug)]
@@ -90,16 +90,17 @@ impl Totals {
 impl QuietKeys {
     /// Creates quiet periods with the settings of this one for every key.
     pub(crate) fn with_settings_of(model: &QuietPeriod) -> Self {
-        Self { model: model.fresh(), table: OnceLock::new() }
+        Self { model: model.fresh().map(Box::new), table: OnceLock::new() }
     }
 
     /// Prepares for calls with keys. `policy` limits how long the hints that it follows are.
     pub(crate) fn prepare(&self, policy: &Policy) {
-        self.table.get_or_init(|| Table::new(self.model.as_ref().and_then(Limiter::fresh), policy));
+        self.table
+            .get_or_init(|| Table::new(self.model.as_ref().and_then(|model| model.fresh()), policy).map(Box::new));
     }
 
     fn table(&self) -> Option<&Table> {
-        self.table.get()?.as_ref()
+        self.table.get()?.as_deref()
     }
 
     /// Returns the quiet period of this key, if there is one. Without any, neither is called.

@@ -11,6 +11,7 @@ use stagger::breaker::{BreakerState, CircuitBreaker};
 use stagger::budget::{ControlMode, Tokens, Unlimited};
 use stagger::control::RetryControls;
 use stagger::guard::Enforcement;
+use stagger::guard::{Keyed, QuietPeriod};
 use stagger::hedge::Hedge;
 use stagger::observe::{self, Gauges};
 use stagger::queue::RetryQueue;
@@ -63,7 +64,8 @@ fn emit_everything() {
     let api = api.on_event(observe::metrics()).on_event(observe::tracing());
     let gauges = Gauges::new().budget("api", budget).breaker("api", Arc::clone(&breaker)).controls(&controls);
     let by_host = Retrier::new(POLICY).named("hosts").budget(Tokens::new()).breaker(CircuitBreaker::new(Seed::new(1)));
-    let gauges = gauges.admission("door", admission).targets(&by_host);
+    let gauges = gauges.admission("door", admission).targets(&by_host).quiet_period("api", Arc::default());
+    let gauges = gauges.keyed_quiet_periods("hosts", Arc::new(Keyed::<u32, _>::limiters(QuietPeriod::new)));
 
     let mut left = 0;
     let mut call = |failures| {

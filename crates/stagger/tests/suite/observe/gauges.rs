@@ -8,11 +8,13 @@ use stagger::admission::{Admission, Secret};
 use stagger::breaker::CircuitBreaker;
 use stagger::budget::{ControlMode, ControlSetting, Tokens, Unlimited};
 use stagger::control::RetryControls;
-use stagger::guard::{Enforcement, Keyed};
+use stagger::guard::{Enforcement, Keyed, QuietMode, QuietPeriod};
 use stagger::observe::Gauges;
 use stagger::testing::VirtualClock;
 use stagger::time::Clock as _;
-use stagger::{Breaker, Budget, FailureKind, Instant, Outcome, Policy, PollRetry, Ratio, Retrier, Seed, policy};
+use stagger::{
+    Breaker, Budget, FailureKind, Instant, Outcome, Policy, PollRetry, Ratio, Retrier, Seed, ServerHint, policy,
+};
 
 use super::support::{Logs, Metrics};
 use crate::suite::support::ms;
@@ -263,4 +265,53 @@ fn the_guards_of_a_retrier_s_targets_are_told_under_its_name() {
     let shared = Retrier::new(Policy::DEFAULT).named("shared").shared_budget(Arc::new(Unlimited));
     let gauges = Gauges::with_clock(clock).targets(&shared);
     assert_eq!(keyed(&metrics, &gauges, "shared"), [None; 5]);
+}
+
+/// The quiet periods of an HTTP client: keys, armed, waiting, and the calls that waited, were rejected or observed.
+fn quiet(metrics: &Metrics, gauges: &Gauges<VirtualClock>) -> [Option<f64>; 6] {
+    metrics.during(|| gauges.record());
+    let values = metrics.values("api");
+    [
+        ("keyed_guards", "quiet"),
+        ("quiet_armed", ""),
+        ("quiet_waiting", ""),
+        ("quiet_calls_total", "waited"),
+        ("quiet_calls_total", "rejected"),
+        ("quiet_calls_total", "would_have_held"),
+    ]
+    .map(|(name, label)| values.get(&key(name, label)).copied())
+}
+
+#[test]
+fn the_quiet_periods_of_keys_are_told_and_their_totals_outlive_them() {
+    for (mode, want) in [(QuietMode::FailFast, [0.0, 1.0, 0.0]), (QuietMode::Observe, [0.0, 0.0, 1.0])] {
+        let (metrics, clock) = (Metrics::new(), VirtualClock::new());
+        let model = QuietPeriod::builder().mode(mode).build().unwrap();
+        let retrier = Retrier::new(policy!(zero().max_attempts(1))).named("api").quiet_period(model);
+        // A clone of the retrier before the client was made.
+        let gauges = Gauges::with_clock(clock.clone()).targets(&retrier);
+        assert_eq!(quiet(&metrics, &gauges), [None; 6], "no client has keys");
+        let hint = Outcome::throttled(Some(ServerHint::AtLeast(ms(10_000))));
+        let call = |outcome: Outcome| {
+            let mut call = PollRetry::new(&retrier, clock.clone()).quiet_by_key();
+            if let Poll::Ready(Ok(_)) = call.poll_begin_at(|_| 7, &mut Context::from_waker(Waker::noop())) {
+                call.answered_at(&outcome, &outcome, |_| 7);
+                match outcome {
+                    Outcome::Success => call.succeeded(),
+                    _ => assert!(call.failed::<()>(outcome, None).is_some()),
+                }
+            }
+        };
+        call(hint);
+        call(Outcome::Success);
+        let [waited, rejected, observed] = want.map(Some);
+        assert_eq!(quiet(&metrics, &gauges), [Some(1.0), Some(1.0), Some(0.0), waited, rejected, observed], "{mode:?}");
+        clock.advance(ms(10_001));
+        // Fifty answers later it is at rest, and removed.
+        for _ in 0..60 {
+            clock.advance(ms(2_000));
+            call(Outcome::Success);
+        }
+        assert_eq!(quiet(&metrics, &gauges), [Some(0.0), Some(0.0), Some(0.0), waited, rejected, observed], "{mode:?}");
+    }
 }
