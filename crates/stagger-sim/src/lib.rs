@@ -59,13 +59,12 @@ pub mod lint;
 pub mod occ;
 pub mod outage;
 pub mod reconnect;
-mod recording;
 mod scenario;
 #[cfg(feature = "serde")]
 pub mod storm;
 pub mod testing;
 
 pub use engine::progress::{CancelToken, Progress};
+pub use engine::recording::time_series::TimeSeries;
 pub use engine::sweep::Sweep;
-pub use recording::time_series::TimeSeries;
 pub use scenario::error::{ScenarioError, ScenarioProblem};

@@ -19,6 +19,7 @@ mod chunks;
 mod event;
 mod heap;
 pub(crate) mod progress;
+pub(crate) mod recording;
 mod simulation;
 mod sort;
 pub(crate) mod sweep;

@@ -1,6 +1,6 @@
 use core::time::Duration;
 
-use crate::recording::time_series::TimeSeries;
+use crate::engine::recording::time_series::TimeSeries;
 
 /// The time step: short compared with typical round trips, long enough for a fast computation.
 pub(super) const STEP: Duration = Duration::from_millis(5);

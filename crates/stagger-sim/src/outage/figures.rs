@@ -3,7 +3,7 @@ use core::time::Duration;
 use super::Verdict;
 use super::verdict::{GOOD_WINDOWS, History};
 use super::windows::Windows;
-use crate::recording::time_series::TimeSeries;
+use crate::engine::recording::time_series::TimeSeries;
 
 /// The results of an outage with one policy, one kind of guards and one seed.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -1,8 +1,8 @@
 use core::time::Duration;
 
 use super::{ReconnectFigures, ReconnectScenario};
-use crate::recording::histogram::Histogram;
-use crate::recording::time_series::{InFlight, TimeSeries};
+use crate::engine::recording::histogram::Histogram;
+use crate::engine::recording::time_series::{InFlight, TimeSeries};
 
 /// Counters of a running scenario. Times are in microseconds.
 #[derive(Debug, Default)]

@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::VerdictKind;
 use super::metric::{Better, Importance, Metric, MetricField, Quantity, report};
+use crate::engine::recording::time_series::TimeSeries;
 use crate::outage::Verdict;
-use crate::recording::time_series::TimeSeries;
 use crate::{fluid, occ, outage, reconnect};
 
 /// The figures of a run. The kind of the scenario determines the variant.

@@ -2,7 +2,7 @@ use core::fmt;
 
 use stagger_core::text::Compact;
 
-use crate::recording::time_series::TimeSeries;
+use crate::engine::recording::time_series::TimeSeries;
 
 /// A text plot of the load on a server. A column shows the maximum of its bins, so that no peak is lost.
 pub(super) struct Plot<'a> {
