@@ -1,8 +1,7 @@
 use core::time::Duration;
 
 use super::Verdict;
-use super::verdict::{GOOD_WINDOWS, History};
-use super::windows::Windows;
+use super::judged::JudgedWindows;
 use crate::engine::recording::time_series::TimeSeries;
 
 /// The results of an outage with one policy, one kind of guards and one seed.
@@ -29,7 +28,7 @@ pub struct OutageFigures {
     pub rejected: u64,
     /// Requests that arrived from the start of the outage, and the attempts that they made before the horizon.
     pub(super) from_start: RequestsAndAttempts,
-    pub(super) windows: Windows,
+    pub(super) windows: JudgedWindows,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -43,7 +42,6 @@ const LATE: Duration = Duration::from_secs(20);
 
 /// The period before the end for which the final ratios are computed.
 const LAST: Duration = Duration::from_secs(10);
-const LAST_WINDOWS: usize = 10;
 
 impl OutageFigures {
     /// Returns the number of attempts per request: of the requests that arrive from the start of the outage, before the
@@ -69,16 +67,14 @@ impl OutageFigures {
     /// Returns whether the system survived the outage.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
-        self.history().verdict(&self.windows, self.outage_end)
+        self.windows.verdict()
     }
 
     /// Returns the time from the end of the outage until the system is up for the rest of the simulation: 0 if it never
     /// fell, `None` if it is down at the horizon. Its resolution is the [width of a window](Self::window).
     #[must_use]
     pub fn recovery(&self) -> Option<Duration> {
-        let history = self.history();
-        let up = history.last_rise().map_or(Duration::ZERO, |rise| self.windows.start_of(rise));
-        history.is_up().then(|| up.saturating_sub(self.outage_end))
+        self.windows.recovery()
     }
 
     /// Returns whether the system is down at the horizon. A very slow recovery counts as metastable, too.
@@ -90,14 +86,14 @@ impl OutageFigures {
     /// Returns the time at which the system fell first, from the start of the simulation; `None` if it never fell.
     #[must_use]
     pub fn fell_at(&self) -> Option<Duration> {
-        self.history().first_fall().map(|fall| self.windows.start_of(fall))
+        self.windows.fell_at()
     }
 
     /// Returns whether the system was down when the outage started: random variation can overload a server, too. The
     /// [verdict](Self::verdict) does not include it.
     #[must_use]
     pub fn was_down_before_outage(&self) -> bool {
-        !History::of(self.windows.before_outage()).is_up()
+        self.windows.was_down_before()
     }
 
     /// Returns the width of the windows by which the system is judged: a second, or the time of a hundred expected
@@ -110,13 +106,13 @@ impl OutageFigures {
     /// Returns the shortest horizon at which the system can be seen to recover: the end of the outage and five windows.
     #[must_use]
     pub fn min_horizon(&self) -> Duration {
-        self.outage_end.saturating_add(self.window().saturating_mul(GOOD_WINDOWS as u32 + 1))
+        self.windows.min_horizon()
     }
 
     /// Returns the share of the requests of the last ten windows that succeeded.
     #[must_use]
     pub fn final_success_ratio(&self) -> f64 {
-        self.windows.served_in_last(LAST_WINDOWS)
+        self.windows.final_success_ratio()
     }
 
     /// Returns the number of successes in the last ten seconds relative to the mean number of requests.
@@ -131,10 +127,6 @@ impl OutageFigures {
     #[must_use]
     pub fn final_load(&self) -> f64 {
         self.last(&self.attempts)
-    }
-
-    fn history(&self) -> History {
-        History::of(self.windows.after_start())
     }
 
     fn last(&self, series: &TimeSeries) -> f64 {

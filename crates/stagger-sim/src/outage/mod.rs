@@ -28,10 +28,11 @@
 mod default_guards;
 mod figures;
 mod guards;
-mod scenario;
+pub(crate) mod judged;
+pub(crate) mod scenario;
 mod server;
 mod simulation;
-mod verdict;
+pub(crate) mod verdict;
 mod windows;
 
 pub use default_guards::DefaultGuards;

@@ -131,7 +131,7 @@ const MAX_ATTEMPTS: u32 = 10_000;
 
 /// Returns the longest time that a call takes, from its arrival to its last outcome; `None` if there is no limit.
 /// `hint` is the server's, or 0.
-fn longest_call(policy: &Policy, timeout: Duration, hint: Duration) -> Option<Duration> {
+pub(crate) fn longest_call(policy: &Policy, timeout: Duration, hint: Duration) -> Option<Duration> {
     let by_attempts = policy.max_attempts().map(|most| most.get()).filter(|&most| most <= MAX_ATTEMPTS).map(|most| {
         let retries = most.saturating_sub(1);
         // Throttled attempts wait longer, in proportion to their base.

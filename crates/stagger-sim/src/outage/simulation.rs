@@ -5,8 +5,9 @@ use stagger_core::{
     machine::RetryMachine, machine::RetryState,
 };
 
+use super::judged::JudgedWindows;
 use super::server::{Rejection, Server};
-use super::windows::Windows;
+use super::verdict::GOOD_PERCENT;
 use super::{OutageFigures, OutageScenario, ProcessGuards};
 use crate::engine::Simulation;
 use crate::engine::time::{instant, micros};
@@ -72,7 +73,7 @@ impl<'a> OutageSimulation<'a> {
                 outage_start: Duration::from_micros(start),
                 outage_end: Duration::from_micros(end),
                 horizon: Duration::from_micros(scenario.horizon),
-                windows: Windows::new(scenario.rate, start, scenario.horizon),
+                windows: JudgedWindows::new(scenario.rate, [start, end], scenario.horizon, GOOD_PERCENT),
                 ..OutageFigures::default()
             },
             finished: 0,

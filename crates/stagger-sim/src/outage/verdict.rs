@@ -59,6 +59,9 @@ impl fmt::Display for Verdict {
 /// The number of consecutive good windows after which a system is up.
 pub(super) const GOOD_WINDOWS: usize = 5;
 
+/// The share of the requests of a good window that are served, in percent.
+pub(crate) const GOOD_PERCENT: u64 = 90;
+
 /// The windows in which a system changes its state.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct History {
@@ -69,10 +72,11 @@ pub(super) struct History {
 }
 
 impl History {
-    pub(super) fn of(windows: &[Window]) -> Self {
+    /// Returns the history of these windows, of which one is good if at least `percent` of its requests were served.
+    pub(super) fn of(windows: &[Window], percent: u64) -> Self {
         let (mut history, mut good) = (Self::default(), 0);
         for (nth, window) in windows.iter().enumerate() {
-            good = if window.is_good() { good + 1 } else { 0 };
+            good = if window.is_good(percent) { good + 1 } else { 0 };
             if history.is_up() && good == 0 {
                 history.falls.push(nth);
             } else if !history.is_up() && good == GOOD_WINDOWS {
@@ -118,7 +122,7 @@ mod tests {
     fn verdict(windows: &str) -> Verdict {
         let shares: Vec<_> = windows.chars().map(|c| Window::of_share(if c == '-' { 89 } else { 90 })).collect();
         let second = 1_000_000;
-        History::of(&shares).verdict(&Windows::new(100.0, 3 * second, 100 * second), seconds(5))
+        History::of(&shares, GOOD_PERCENT).verdict(&Windows::new(100.0, 3 * second, 100 * second), seconds(5))
     }
 
     #[test]

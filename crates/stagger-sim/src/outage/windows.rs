@@ -94,9 +94,9 @@ impl Windows {
 }
 
 impl Window {
-    /// Returns whether at least 90 % of the requests were served; true if there were none.
-    pub(super) const fn is_good(&self) -> bool {
-        10 * self.served >= 9 * self.arrived
+    /// Returns whether at least `percent` of the requests were served; true if there were none.
+    pub(super) const fn is_good(&self, percent: u64) -> bool {
+        100 * self.served >= percent * self.arrived
     }
 
     #[cfg(test)]
@@ -147,10 +147,12 @@ mod tests {
     }
 
     #[test]
-    fn a_window_is_good_from_nine_tenths() {
-        for (served, is_good) in [(89, false), (90, true), (100, true)] {
-            assert_eq!(Window::of_share(served).is_good(), is_good, "{served} %");
+    fn a_window_is_good_from_its_share() {
+        for (percent, served, is_good) in
+            [(90, 89, false), (90, 90, true), (90, 100, true), (95, 94, false), (95, 95, true)]
+        {
+            assert_eq!(Window::of_share(served).is_good(percent), is_good, "{served} % of {percent} %");
         }
-        assert!(Window::default().is_good(), "an empty window is good");
+        assert!(Window::default().is_good(90), "an empty window is good");
     }
 }
