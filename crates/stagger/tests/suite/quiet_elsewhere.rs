@@ -6,7 +6,7 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use stagger::batch::Batch;
-use stagger::guard::{Keyed, Limiter as _, LimiterPermit, QuietMode, QuietPeriod, QuietTrigger};
+use stagger::guard::{Keyed, Limiter as _, LimiterMode, LimiterPermit, QuietPeriod, QuietTrigger};
 use stagger::observe::Action;
 use stagger::queue::{GiveUpReason, RetryQueue};
 use stagger::reconnect::Reconnect;
@@ -74,7 +74,7 @@ async fn a_queue_that_waits_polls_only_when_its_turn_comes() {
 
 #[tokio::test(start_paused = true)]
 async fn a_queue_keeps_its_items_in_every_mode_and_begins_none_past_it() {
-    let quiet = Arc::new(QuietPeriod::builder().mode(QuietMode::FailFast).build().unwrap());
+    let quiet = Arc::new(QuietPeriod::builder().mode(LimiterMode::FailFast).build().unwrap());
     quiet.pause(10 * SECOND, &Tokio.now());
     let mut queue = RetryQueue::new(Retrier::new(POLICY).shared_quiet_period(quiet));
     let Err(gave_up) = queue.begin("now") else { panic!("it is held") };
@@ -126,7 +126,7 @@ async fn attempts_to_connect_wait_for_the_end_of_a_pause() {
 #[test]
 fn a_connection_that_may_not_wait_gives_up_with_the_remaining_time() {
     let clock = VirtualClock::new();
-    let quiet = Arc::new(QuietPeriod::builder().mode(QuietMode::FailFast).build().unwrap());
+    let quiet = Arc::new(QuietPeriod::builder().mode(LimiterMode::FailFast).build().unwrap());
     quiet.pause(10 * SECOND, &clock.now());
     let retrier = Retrier::new(POLICY).shared_quiet_period(quiet);
     let mut reconnect = Reconnect::with_timer(clock, retrier, || Ok::<_, std::io::Error>(()));

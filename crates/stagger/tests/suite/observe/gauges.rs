@@ -8,7 +8,7 @@ use stagger::admission::{Admission, Secret};
 use stagger::breaker::CircuitBreaker;
 use stagger::budget::{ControlMode, ControlSetting, Tokens, Unlimited};
 use stagger::control::RetryControls;
-use stagger::guard::{Enforcement, Keyed, QuietMode, QuietPeriod};
+use stagger::guard::{Enforcement, Keyed, LimiterMode, QuietPeriod};
 use stagger::observe::Gauges;
 use stagger::testing::VirtualClock;
 use stagger::time::Clock as _;
@@ -284,7 +284,7 @@ fn quiet(metrics: &Metrics, gauges: &Gauges<VirtualClock>) -> [Option<f64>; 6] {
 
 #[test]
 fn the_quiet_periods_of_keys_are_told_and_their_totals_outlive_them() {
-    for (mode, want) in [(QuietMode::FailFast, [0.0, 1.0, 0.0]), (QuietMode::Observe, [0.0, 0.0, 1.0])] {
+    for (mode, want) in [(LimiterMode::FailFast, [0.0, 1.0, 0.0]), (LimiterMode::Observe, [0.0, 0.0, 1.0])] {
         let (metrics, clock) = (Metrics::new(), VirtualClock::new());
         let model = QuietPeriod::builder().mode(mode).build().unwrap();
         let retrier = Retrier::new(policy!(zero().max_attempts(1))).named("api").quiet_period(model);
