@@ -94,6 +94,9 @@ pub mod metrics {}
 #[doc = include_str!("../../../docs/guide/numbers.md")]
 pub mod numbers {}
 
+#[doc = include_str!("../../../docs/guide/pacing.md")]
+pub mod pacing {}
+
 #[doc = include_str!("../../../docs/guide/queues.md")]
 pub mod queues {}
 

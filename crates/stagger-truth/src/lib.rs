@@ -13,4 +13,5 @@ pub mod draws;
 pub mod grid;
 pub mod law;
 pub mod laws;
+pub mod pacing;
 pub mod policies;
