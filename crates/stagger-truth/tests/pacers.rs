@@ -109,9 +109,9 @@ fn a_controller_without_an_end_of_its_line_serves_every_task() {
 fn no_controller_beats_the_pacer_in_goodput_at_its_share_of_refusals() {
     let pacer = contestant("pacer");
     for scenario in HELD_OUT {
-        let ours = pacer.figures(scenario, 2);
+        let ours = pacer.figures(scenario, 1);
         for rival in CONTESTANTS {
-            let theirs = rival.figures(scenario, 2);
+            let theirs = rival.figures(scenario, 1);
             let is_better = theirs.refused <= ours.refused + 0.02 && theirs.goodput >= ours.goodput + 0.05;
             assert!(!is_better, "{} in {}: {theirs:?}, and the pacer {ours:?}", rival.name, scenario.name);
         }
@@ -124,7 +124,7 @@ fn what_it_does_worse_is_as_stated() {
     let pacer = contestant("pacer");
     let figures = |name: &str| {
         let scenario = TRIED.iter().find(|scenario| scenario.name == name).expect("it is there");
-        pacer.figures(scenario, 4)
+        pacer.figures(scenario, 2)
     };
     let concurrent = figures("20 at a time, 200 ms, 100 tasks");
     assert!((0.75..0.92).contains(&concurrent.goodput), "{concurrent:?}");
@@ -144,7 +144,7 @@ fn the_guide_has_the_figures_of_the_pacer() {
         let cell = row.and_then(|row| row.split([' ', ',']).next().zip(row.split([' ', ',']).nth(2)));
         let Some((goodput, refused)) = cell else { panic!("no row for {}", scenario.name) };
         let (goodput, refused): (f64, f64) = (goodput.parse().unwrap(), refused.parse().unwrap());
-        let figures = pacer.figures(&scenario, 2);
+        let figures = pacer.figures(&scenario, 1);
         let differs =
             (figures.goodput * 100.0 - goodput).abs() > 3.0 || (figures.refused * 100.0 - refused).abs() > 2.0;
         assert!(!differs, "{}: {figures:?}, and the guide has {goodput} / {refused}", scenario.name);

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use stagger::breaker::{CircuitBreaker, CircuitBreakerBuilder, Window};
 use stagger::budget::{self, Adaptive, Concurrent, ControlledBudget, Lifetime, SuccessRate, Throttle, Tokens};
-use stagger::guard::Keyed;
+use stagger::guard::{Keyed, Limiter, LimiterMode, LimiterPermit, Pacer, QuietPeriod, Turn};
 use stagger::{
     Breaker, Budget, FailureKind, Instant, Outcome, Policy, Ratio, Seed, guard::Now, hedge::Hedge, hedge::HedgeState,
     hedge::Latencies, policy, time::Clock as _, time::SystemClock,
@@ -60,6 +60,10 @@ pub(super) fn cases() -> Vec<Case> {
             admit_and_record(n, shared!(CircuitBreaker, ratio(LAST_10_S)), &Outcome::Success);
         })
         .note(CLOCK),
+        success("QuietPeriod, open", |n| take_turn(n, shared!(QuietPeriod, QuietPeriod::new())))
+            .note("reads the clock once in 32"),
+        success("Pacer, passive", |n| take_turn(n, shared!(Pacer, Pacer::new()))),
+        success("Pacer, active, observed", |n| take_turn(n, shared!(Pacer, pacing()))).note(CLOCK),
         success("hedge after a fixed delay", |n| hedged(n, Hedge::after(Duration::from_millis(200)))),
         success("hedge at the 95th percentile", |n| hedged(n, at_p95())),
         failure(PERMITS[0], |n| try_acquire(n, shared!(Tokens, plenty()))),
@@ -135,6 +139,23 @@ fn open() -> CircuitBreaker {
     let breaker = consecutive(1);
     admit_and_record(1, &breaker, &Outcome::TRANSIENT);
     breaker
+}
+
+/// Creates a pacer that calls do not have to wait for: it only observes.
+fn pacing() -> Pacer {
+    let pacer = valid(Pacer::builder().mode(LimiterMode::Observe).build());
+    pacer.record(LimiterPermit::NONE, &Outcome::throttled(None), &Present);
+    pacer
+}
+
+/// Runs the limiter's operations of an attempt that succeeds.
+fn take_turn(iterations: u64, limiter: &dyn Limiter) {
+    let limiter = black_box(limiter);
+    for _ in 0..iterations {
+        if let Turn::Now(permit) = limiter.admit(LimiterPermit::NONE, None, &Present) {
+            limiter.record(permit, &Outcome::Success, &Present);
+        }
+    }
 }
 
 /// Runs the budget operations of a first attempt with this outcome.

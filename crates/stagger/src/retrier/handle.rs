@@ -214,7 +214,7 @@ impl Retrier {
     /// let api = Retrier::new(POLICY).pacer(Pacer::new()).classify_exactly(|_: &&str| Outcome::throttled(None));
     ///
     /// // A server that admits every second of 100 calls per second.
-    /// for n in 0..102 {
+    /// for n in 0..115 {
     ///     clock.advance(Duration::from_millis(10));
     ///     let _ = api.blocking_call(|_| if n % 2 == 0 { Err("429") } else { Ok(()) }).timer(clock.clone()).run();
     /// }

@@ -10,7 +10,7 @@
 //!
 //! // A call every 10 ms. From the first refusal on, the server admits every second one, and the pacer measures it.
 //! let mut now = Instant::from_nanos(1_000_000_000);
-//! for n in 0..101 {
+//! for n in 0..100 {
 //!     let Turn::Now(permit) = PACER.admit(LimiterPermit::NONE, None, &now) else { panic!("measuring") };
 //!     let outcome = if n % 2 == 0 { Outcome::throttled(None) } else { Outcome::Success };
 //!     PACER.record(permit, &outcome, &now);
