@@ -1,11 +1,11 @@
 use core::fmt;
 use core::sync::atomic::Ordering;
-use core::time::Duration;
 use std::sync::Arc;
 
 use tokio::runtime::Handle;
 
 use crate::error::{SettingsError, SettingsProblem};
+use crate::event::{FleetEvent, Listener};
 use crate::lease::claim::Timing;
 use crate::store::connection::{Address, Connection};
 use crate::store::keys::LONGEST_NAME;
@@ -22,8 +22,8 @@ use crate::tokens::SharedTokensBuilder;
 /// The store may be away at any time, also at the start.
 #[derive(Clone)]
 pub struct Fleet {
-    pub(crate) alive: Arc<Alive>,
-    pub(crate) namespace: Arc<str>,
+    alive: Arc<Alive>,
+    namespace: Arc<str>,
 }
 
 /// Builds a [`Fleet`].
@@ -33,25 +33,6 @@ pub struct FleetBuilder<'a> {
     processes: u32,
     namespace: &'a str,
     listener: Option<Listener>,
-}
-
-/// Receives the events of a fleet.
-pub(crate) type Listener = Box<dyn Fn(&FleetEvent) + Send + Sync>;
-
-/// What has happened between this process and the store. Each is reported once.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum FleetEvent {
-    /// There was no reply until the leases ended. Each guard uses its local share from now on.
-    StoreLost {
-        /// The last error, in words.
-        reason: String,
-    },
-    /// The store has replied again. Guards have leases from now on.
-    StoreRestored {
-        /// How long the local shares were used.
-        after: Duration,
-    },
 }
 
 /// A snapshot of a [`Fleet`], for metrics.
@@ -96,8 +77,8 @@ impl Fleet {
     }
 
     /// Creates the builder of a token bucket for `target` that the fleet shares.
-    pub const fn tokens<'a>(&'a self, target: &'a str) -> SharedTokensBuilder<'a> {
-        SharedTokensBuilder::new(self, target)
+    pub fn tokens<'a>(&'a self, target: &'a str) -> SharedTokensBuilder<'a> {
+        SharedTokensBuilder::new(&self.alive, &self.namespace, target)
     }
 
     /// Returns a snapshot.

@@ -87,6 +87,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod error;
+mod event;
 mod fleet;
 mod lease;
 #[cfg(test)]
@@ -98,7 +99,8 @@ mod task;
 mod tokens;
 
 pub use error::{SettingsError, SettingsProblem};
-pub use fleet::{Fleet, FleetBuilder, FleetEvent, FleetSnapshot};
+pub use event::FleetEvent;
+pub use fleet::{Fleet, FleetBuilder, FleetSnapshot};
 #[cfg(feature = "metrics")]
 #[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
 pub use observe::describe_metrics;

@@ -1,6 +1,6 @@
 //! Metrics and log events of the background task, behind features.
 
-use crate::fleet::FleetEvent;
+use crate::event::FleetEvent;
 use crate::target::Registry;
 
 /// Gives the description and the unit of every metric of this crate to the recorder of the `metrics` crate. Call it once, after

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use stagger::{Policy, Seed, policy};
 use tokio::time::{Instant, sleep_until};
 
-use crate::fleet::{FleetEvent, Listener};
+use crate::event::{FleetEvent, Listener};
 use crate::lease::account::Account;
 use crate::lease::claim::{Reply, Timing};
 use crate::lease::process::{Change, Process};

@@ -7,10 +7,9 @@ use stagger::guard::{Budget, BudgetPermit, Now, ServerHealth};
 use stagger::{FailureKind, Outcome};
 
 use crate::error::{SettingsError, SettingsProblem};
-use crate::fleet::Fleet;
 use crate::lease::claim::Limits;
 use crate::store::keys::keys;
-use crate::target::{Held, Registry};
+use crate::target::{Alive, Held, Registry};
 
 const WHOLE: u64 = 1_000_000;
 const LARGEST: u64 = 1_000_000_000;
@@ -44,11 +43,12 @@ pub struct SharedTokens {
     held: Arc<Held>,
 }
 
-/// Builds [`SharedTokens`]. Created by [`Fleet::tokens`].
+/// Builds [`SharedTokens`]. Created by [`Fleet::tokens`](crate::Fleet::tokens).
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct SharedTokensBuilder<'a> {
-    fleet: &'a Fleet,
+    alive: &'a Arc<Alive>,
+    namespace: &'a str,
     target: &'a str,
     capacity: u64,
     initial: Option<u64>,
@@ -117,9 +117,9 @@ impl Budget for SharedTokens {
 }
 
 impl<'a> SharedTokensBuilder<'a> {
-    pub(crate) const fn new(fleet: &'a Fleet, target: &'a str) -> Self {
+    pub(crate) const fn new(alive: &'a Arc<Alive>, namespace: &'a str, target: &'a str) -> Self {
         let refill = (0, Duration::from_secs(1));
-        Self { fleet, target, capacity: 500, initial: None, cost: 5, reward: 1, refill }
+        Self { alive, namespace, target, capacity: 500, initial: None, cost: 5, reward: 1, refill }
     }
 
     /// Sets the maximum number of tokens of the fleet, leases included. Default: 500. Range: 1 to 1,000,000,000.
@@ -158,7 +158,7 @@ impl<'a> SharedTokensBuilder<'a> {
     /// initial tokens, a higher cost or a larger reward than the capacity; a cost of 0; a refill period of 0, or more than
     /// 1,000,000,000 tokens per second. Then: the target has other limits in this fleet, or the fleet has 64 targets.
     pub fn build(self) -> Result<SharedTokens, SettingsError> {
-        let Self { fleet, target, capacity, initial, cost, reward, refill: (refill, per) } = self;
+        let Self { alive, namespace, target, capacity, initial, cost, reward, refill: (refill, per) } = self;
         let initial = initial.unwrap_or(capacity);
         // Millionths per second. Both factors are small enough for 128 bits.
         let per_second = (u128::from(refill * WHOLE) * 1_000_000_000).checked_div(per.as_nanos());
@@ -183,7 +183,7 @@ impl<'a> SharedTokensBuilder<'a> {
             cost: cost * WHOLE,
             reward: reward * WHOLE,
         };
-        let held = Registry::hold(&fleet.alive, target, keys(&fleet.namespace, target), limits)?;
+        let held = Registry::hold(alive, target, keys(namespace, target), limits)?;
         Ok(SharedTokens { held })
     }
 }

@@ -100,3 +100,91 @@ impl Account {
         ledger.grant(rewards_held + refilled);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TOKEN: u64 = 1_000_000;
+    const LIMITS: Limits =
+        Limits { capacity: 500 * TOKEN, refill: 50 * TOKEN, initial: 500 * TOKEN, cost: 5 * TOKEN, reward: TOKEN };
+
+    fn lease(tokens: u64) -> Lease {
+        Lease { epoch: 1, tokens, processes: 8, left: 0 }
+    }
+
+    #[test]
+    fn an_idle_process_wants_two_retries_while_those_of_all_are_at_most_half_the_bucket() {
+        for (processes, want) in [(8, 10), (25, 10), (26, 0)] {
+            let (ledger, mut account) = (Ledger::new(), Account::new(LIMITS, 0));
+            let claim = account.claim(&ledger, processes, &Timing::DEFAULT, SECOND);
+            assert_eq!(claim.want, Some(want * TOKEN), "{processes} processes");
+        }
+    }
+
+    #[test]
+    fn demand_rises_at_once_and_halves_with_each_report() {
+        let (ledger, mut account) = (Ledger::new(), Account::new(LIMITS, 0));
+        for _ in 0..16 {
+            assert!(!ledger.try_spend(LIMITS.cost), "nothing is held");
+        }
+        for (second, want) in [(1, 160), (2, 80), (3, 40), (4, 20), (5, 10), (6, 10)] {
+            let claim = account.claim(&ledger, 8, &Timing::DEFAULT, second * SECOND);
+            assert_eq!(claim.want, Some(want * TOKEN), "second {second}");
+        }
+    }
+
+    #[test]
+    fn what_is_held_and_not_wanted_is_handed_back() {
+        let (ledger, mut account) = (Ledger::new(), Account::new(LIMITS, 0));
+        account.on_lease(&ledger, lease(100 * TOKEN));
+        let claim = account.claim(&ledger, 8, &Timing::DEFAULT, SECOND);
+        assert_eq!((claim.held, claim.want, ledger.held()), (10 * TOKEN, Some(10 * TOKEN), 10 * TOKEN));
+        let claim = account.leave(&ledger);
+        assert_eq!((claim.held, claim.want, ledger.held()), (0, None, 0));
+    }
+
+    #[test]
+    fn a_lease_adds_what_was_not_claimed_and_never_more_than_the_capacity() {
+        let (ledger, mut account) = (Ledger::new(), Account::new(LIMITS, 0));
+        for (granted, held) in [(10, 10), (30, 30), (5, 10), (u64::MAX / TOKEN, 500)] {
+            account.on_lease(&ledger, lease(granted * TOKEN));
+            assert_eq!(ledger.held(), held * TOKEN, "granted {granted}");
+            account.claimed_of(ledger.claim(10 * TOKEN), Some(10 * TOKEN));
+        }
+    }
+
+    #[test]
+    fn a_local_share_is_a_bucket_with_that_part_of_the_limits() {
+        let (ledger, mut account) = (Ledger::new(), Account::new(LIMITS, 0));
+        account.use_local_share(&ledger, 10, 0);
+        assert_eq!(ledger.held(), 50 * TOKEN, "of the initial tokens");
+        while ledger.try_spend(LIMITS.cost) {}
+        account.use_local_share(&ledger, 10, SECOND);
+        assert_eq!((ledger.held(), ledger.earned()), (5 * TOKEN, 5 * TOKEN), "a refill counts as earned");
+        ledger.earn(3 * TOKEN);
+        account.use_local_share(&ledger, 10, SECOND);
+        assert_eq!((ledger.held(), ledger.earned()), (8 * TOKEN, 8 * TOKEN), "a reward is not counted twice");
+        account.use_local_share(&ledger, 10, 100 * SECOND);
+        assert_eq!((ledger.held(), ledger.earned()), (50 * TOKEN, 50 * TOKEN), "at most the share");
+    }
+
+    #[test]
+    fn a_process_that_had_a_lease_begins_its_local_share_with_what_it_holds() {
+        for (held, want) in [(20, 20), (100, 50)] {
+            let (ledger, mut account) = (Ledger::new(), Account::new(LIMITS, 0));
+            account.on_lease(&ledger, lease(held * TOKEN));
+            account.use_local_share(&ledger, 10, SECOND);
+            assert_eq!(ledger.held(), want * TOKEN);
+        }
+    }
+
+    #[test]
+    fn a_share_below_the_cost_still_allows_a_retry_now_and_then() {
+        let (ledger, mut account) = (Ledger::new(), Account::new(LIMITS, 0));
+        account.use_local_share(&ledger, 1_000, 0);
+        assert!(!ledger.try_spend(LIMITS.cost));
+        account.use_local_share(&ledger, 1_000, 100 * SECOND);
+        assert_eq!(ledger.held(), LIMITS.cost, "100 seconds of a thousandth of the refill");
+    }
+}

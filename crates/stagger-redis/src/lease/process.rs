@@ -138,3 +138,79 @@ impl Process {
         Some(Change::Local)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lease::claim::SECOND;
+
+    #[test]
+    fn reports_are_at_most_one_per_period_and_three_more_however_often_tokens_are_short() {
+        let mut process = Process::new(Timing::DEFAULT, 8, 0);
+        let mut sent = Vec::new();
+        for now in (0..60 * SECOND).step_by(1_000) {
+            // Short of tokens for ten seconds in each twenty.
+            if process.is_due(now / (10 * SECOND) % 2 == 0, now) {
+                process.report(if now % 2 == 0 { -1_000 } else { 1_000 }, now);
+                let _ = process.on_reply(now, 8, now, now);
+                sent.push(now);
+            }
+        }
+        for (index, from) in sent.iter().enumerate() {
+            for (count, until) in sent[index..].iter().enumerate() {
+                let seconds = (until - from) / SECOND;
+                assert!(count as u64 + 1 <= seconds + 3, "{count} reports within {} µs", until - from);
+            }
+        }
+        assert!(sent.len() >= 54, "{}", sent.len());
+    }
+
+    #[test]
+    fn a_failure_blocks_early_reports_as_well() {
+        let mut process = Process::new(Timing::DEFAULT, 1, 0);
+        process.on_failure(300_000, 0);
+        for (is_early, now, want) in [(true, 299_999, false), (false, 299_999, false), (true, 300_000, true), (false, 300_000, true)]
+        {
+            assert_eq!(process.is_due(is_early, now), want, "{is_early} at {now}");
+        }
+        assert_eq!(process.next(true, 0), 300_000);
+    }
+
+    #[test]
+    fn leases_end_a_length_after_the_report_and_not_after_its_reply() {
+        let mut process = Process::new(Timing::DEFAULT, 1, 0);
+        process.report(0, 0);
+        assert_eq!(process.on_reply(7, 1, 0, 200_000), None);
+        assert_eq!((process.tick(2_999_999), process.is_local()), (None, false));
+        assert_eq!((process.tick(3_000_000), process.is_local()), (Some(Change::Local), true));
+        assert_eq!(process.tick(3_000_001), None, "told once");
+        assert_eq!(process.on_reply(7, 1, 3_100_000, 3_200_000), Some(Change::Leased));
+    }
+
+    #[test]
+    fn without_any_reply_the_local_share_begins_after_a_second() {
+        let mut process = Process::new(Timing::DEFAULT, 1, 5 * SECOND);
+        assert_eq!(process.tick(6 * SECOND - 1), None);
+        assert_eq!(process.tick(6 * SECOND), Some(Change::Local));
+    }
+
+    #[test]
+    fn shares_are_divided_by_the_largest_number_of_processes_known() {
+        let mut process = Process::new(Timing::DEFAULT, 8, 0);
+        for (seen, want) in [(1, 8), (12, 12), (3, 12)] {
+            let _ = process.on_reply(1, seen, 0, 0);
+            assert_eq!(process.processes(), want);
+        }
+    }
+
+    #[test]
+    fn a_report_expects_the_time_of_the_store_to_go_on() {
+        let mut process = Process::new(Timing::DEFAULT, 1, 0);
+        assert_eq!(process.report(0, 0), Report { number: 1, expected: None, resync: false });
+        let _ = process.on_reply(1_000, 1, 0, 50);
+        assert_eq!(process.report(0, 80), Report { number: 2, expected: Some(1_030), resync: false });
+        process.on_again(90);
+        assert!(process.is_due(false, 90));
+        assert_eq!(process.report(0, 90), Report { number: 3, expected: Some(1_040), resync: true });
+    }
+}

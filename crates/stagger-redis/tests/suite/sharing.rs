@@ -172,3 +172,42 @@ async fn limits_that_cannot_work_are_rejected() {
     assert_eq!(fleet.tokens(&long).build().unwrap_err().problems(), [SettingsProblem::LongName(129)]);
     assert!(fleet.tokens("t").capacity(1_000_000_000).refill(u32::MAX, Duration::MAX).build().is_ok());
 }
+
+/// Measures F6 and the path of a retry: `cargo nextest run --release -p stagger-redis --run-ignored all --no-capture the_cost`.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+#[ignore = "measures; run it alone, optimized"]
+async fn the_cost_of_a_retry() {
+    const RETRIES: u32 = 1_000_000;
+    let mut redis = Redis::start(&[]);
+    let fleet = Fleet::builder(&redis.url(), 1).build().unwrap();
+    let tokens = fleet.tokens("t").capacity(1_000_000_000).cost(1).reward(1).build().unwrap();
+    until(|| {
+        let _ = retries(&tokens).min(1);
+        for _ in 0..RETRIES {
+            let _ = tokens.try_acquire(FailureKind::Transient, &NOW);
+        }
+        tokens.snapshot().held > u64::from(RETRIES)
+    })
+    .await;
+    let begun = std::time::Instant::now();
+    for _ in 0..RETRIES {
+        assert!(tokens.try_acquire(FailureKind::Transient, &NOW).is_some());
+    }
+    println!("with a lease in hand: {:?} per retry", begun.elapsed() / RETRIES);
+    let begun = std::time::Instant::now();
+    for _ in 0..RETRIES {
+        tokens.record(stagger::guard::BudgetPermit::NONE, &stagger::Outcome::Success, &NOW);
+    }
+    println!("a success: {:?}", begun.elapsed() / RETRIES);
+    redis.server.running().unwrap().signal(stagger_kit::Signal::STOP).unwrap();
+    until(|| !fleet.snapshot().is_leased).await;
+    let mut took: Vec<_> = (0..RETRIES)
+        .map(|_| {
+            let begun = std::time::Instant::now();
+            let _ = tokens.try_acquire(FailureKind::Transient, &NOW);
+            begun.elapsed()
+        })
+        .collect();
+    took.sort_unstable();
+    println!("with the store stopped: p50 {:?}, p99 {:?}, with two clock readings", took[took.len() / 2], took[took.len() * 99 / 100]);
+}

@@ -1,0 +1,20 @@
+use core::time::Duration;
+
+/// Receives the events of a fleet.
+pub(crate) type Listener = Box<dyn Fn(&FleetEvent) + Send + Sync>;
+
+/// What has happened between this process and the store. Each is reported once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FleetEvent {
+    /// There was no reply until the leases ended. Each guard uses its local share from now on.
+    StoreLost {
+        /// The last error, in words.
+        reason: String,
+    },
+    /// The store has replied again. Guards have leases from now on.
+    StoreRestored {
+        /// How long the local shares were used.
+        after: Duration,
+    },
+}
