@@ -333,6 +333,7 @@ impl Client {
         let cause = match self.driver.error::<ConnectionError>(stop, None).into_cause() {
             Cause::Operation(cause) => cause,
             Cause::Rejected(Rejected::BreakerOpen(open)) => ConnectionError::BreakerOpen(open),
+            Cause::Rejected(Rejected::Quiet { retry_in }) => ConnectionError::Quiet { retry_in },
             Cause::Rejected(_) => ConnectionError::ClosedLocally,
         };
         Fatal::new(stop, cause, self.driver.attempts())

@@ -4,7 +4,7 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use http::{HeaderMap, StatusCode};
-use stagger::{BreakerOpen, PolicyError, display_chain};
+use stagger::{BreakerOpen, PolicyError, Rejected, display_chain};
 
 use super::parser::ParseError;
 
@@ -54,6 +54,11 @@ pub enum ConnectionError {
     },
     /// The circuit breaker of the client's [`Retrier`](stagger::Retrier) rejected the attempt to connect.
     BreakerOpen(BreakerOpen),
+    /// The quiet period of the client's [`Retrier`](stagger::Retrier) rejected the attempt to connect.
+    Quiet {
+        /// In how long the attempt could have started, as far as is known.
+        retry_in: Duration,
+    },
     /// This side closed or replaced the stream.
     ClosedLocally,
 }
@@ -74,6 +79,7 @@ impl ConnectionError {
             Self::ConnectTimeout { .. } => "connect_timeout",
             Self::IdleTimeout { .. } => "idle_timeout",
             Self::BreakerOpen(_) => "breaker_open",
+            Self::Quiet { .. } => "quiet",
             Self::ClosedLocally => "closed_locally",
         }
     }
@@ -109,6 +115,7 @@ impl fmt::Display for ConnectionError {
             Self::ConnectTimeout { after } => write!(f, "connect timeout after {} s", after.as_secs_f64()),
             Self::IdleTimeout { after } => write!(f, "no line from the server for {} s", after.as_secs_f64()),
             Self::BreakerOpen(open) => write!(f, "{open}"),
+            Self::Quiet { retry_in } => Rejected::Quiet { retry_in: *retry_in }.fmt(f),
             Self::ClosedLocally => f.write_str("closed by this side"),
         }
     }

@@ -8,7 +8,7 @@ use futures_util::StreamExt;
 use stagger::breaker::CircuitBreaker;
 use stagger::budget::Tokens;
 use stagger::control::RetryControls;
-use stagger::guard::{BudgetPermit, Now};
+use stagger::guard::{BudgetPermit, Now, QuietMode, QuietPeriod};
 use stagger::observe::{Action, Event as RetryEvent};
 use stagger::time::{Clock as _, Tokio};
 use stagger::{Budget, DelaySource, FailureKind, Jitter, Outcome, Policy, Retrier, Seed, StopReason};
@@ -120,6 +120,35 @@ async fn clients_share_the_budget_of_their_retrier() {
         stops.push((fatal.stop_reason(), fatal.attempts()));
     }
     assert_eq!(stops, [(StopReason::Attempts, 6), (StopReason::Budget, 3)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_quiet_period_that_fails_fast_ends_every_kind_of_client_with_the_remaining_time() {
+    for kind in KINDS {
+        let quiet = QuietPeriod::builder().mode(QuietMode::FailFast).build().unwrap();
+        quiet.pause(secs(20), &Tokio.now());
+        let server = ScriptedServer::new([]);
+        let fatal = run_until_fatal(server.over_pipes().retrier(seeded(DOUBLING, 1).quiet_period(quiet)), kind).await;
+        let &ConnectionError::Quiet { retry_in } = fatal.cause() else { panic!("{kind:?}: {fatal:?}") };
+        assert_eq!((fatal.stop_reason(), retry_in.as_secs()), (StopReason::Quiet, 20), "{kind:?}");
+    }
+}
+
+/// One client meets `Retry-After`. Another one, which shares the quiet period, does not connect before the time is over.
+#[tokio::test(start_paused = true)]
+async fn a_rejected_upgrade_with_a_hint_holds_the_attempts_of_other_clients() {
+    let quiet = Arc::new(QuietPeriod::new());
+    let retrier = || seeded(DOUBLING, 1).shared_quiet_period(Arc::clone(&quiet) as _);
+    let first = ScriptedServer::new([rejection(503, "Retry-After: 20\r\n"), vec![Upgrade, close(1000, "")]]);
+    let second = ScriptedServer::new([vec![Upgrade, close(1000, "")]]);
+    let other = async {
+        sleep(secs(1)).await;
+        run(&mut second.over_pipes().retrier(retrier()).reconnect_loop()).await.unwrap();
+    };
+    let mut client = first.over_pipes().retrier(retrier()).reconnect_loop();
+    let (one, ()) = tokio::join!(run(&mut client), other);
+    one.unwrap();
+    assert!(second.times()[0] >= secs(20), "{:?}", second.times());
 }
 
 fn breaker() -> Arc<CircuitBreaker> {

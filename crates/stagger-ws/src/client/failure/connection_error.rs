@@ -4,7 +4,7 @@ use core::time::Duration;
 use std::io;
 use std::sync::Arc;
 
-use stagger::BreakerOpen;
+use stagger::{BreakerOpen, Rejected};
 use tokio_tungstenite::tungstenite::error::{CapacityError, ProtocolError};
 use tokio_tungstenite::tungstenite::{Error as WsError, Utf8Bytes};
 
@@ -71,6 +71,11 @@ pub enum ConnectionError {
     },
     /// The circuit breaker of the client's [`Retrier`](stagger::Retrier) rejected the attempt to connect.
     BreakerOpen(BreakerOpen),
+    /// The quiet period of the client's [`Retrier`](stagger::Retrier) rejected the attempt to connect.
+    Quiet {
+        /// In how long the attempt could have started, as far as is known.
+        retry_in: Duration,
+    },
     /// This side dropped, closed or replaced the connection.
     ClosedLocally,
 }
@@ -102,6 +107,7 @@ impl ConnectionError {
             Self::WriteBufferFull => "write_buffer_full",
             Self::ResumeRejected => "resume_rejected",
             Self::BreakerOpen(_) => "breaker_open",
+            Self::Quiet { .. } => "quiet",
             Self::ClosedLocally => "closed_locally",
         }
     }
@@ -157,6 +163,7 @@ impl fmt::Display for ConnectionError {
                 write!(f, "the server sent more than {max_bytes} bytes before it decided about the resume")
             }
             Self::BreakerOpen(open) => write!(f, "{open}"),
+            Self::Quiet { retry_in } => Rejected::Quiet { retry_in: *retry_in }.fmt(f),
             Self::ClosedLocally => f.write_str("closed by this side"),
         }
     }
