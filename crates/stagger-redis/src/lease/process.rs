@@ -169,7 +169,8 @@ mod tests {
     fn a_failure_blocks_early_reports_as_well() {
         let mut process = Process::new(Timing::DEFAULT, 1, 0);
         process.on_failure(300_000, 0);
-        for (is_early, now, want) in [(true, 299_999, false), (false, 299_999, false), (true, 300_000, true), (false, 300_000, true)]
+        for (is_early, now, want) in
+            [(true, 299_999, false), (false, 299_999, false), (true, 300_000, true), (false, 300_000, true)]
         {
             assert_eq!(process.is_due(is_early, now), want, "{is_early} at {now}");
         }

@@ -209,5 +209,9 @@ async fn the_cost_of_a_retry() {
         })
         .collect();
     took.sort_unstable();
-    println!("with the store stopped: p50 {:?}, p99 {:?}, with two clock readings", took[took.len() / 2], took[took.len() * 99 / 100]);
+    println!(
+        "with the store stopped: p50 {:?}, p99 {:?}, with two clock readings",
+        took[took.len() / 2],
+        took[took.len() * 99 / 100]
+    );
 }
