@@ -383,7 +383,7 @@ fn the_budget_holds_and_no_process_is_stuck_after_two_faults() {
 }
 
 #[test]
-#[ignore = "takes minutes: cargo nextest run --release -p stagger-redis explore --run-ignored all"]
+#[ignore = "takes minutes: cargo nextest run -p stagger-redis --run-ignored only for_longer"]
 fn the_budget_holds_and_no_process_is_stuck_for_longer() {
     for (turns, faults, kinds) in [(16, 1, Kinds::All), (11, 2, Kinds::All), (20, 1, Kinds::Jumps)] {
         let states =

@@ -24,6 +24,7 @@ fn a_network_cut_leaves_the_budget_of_one_bucket() {
     proxy.lead(Way::To(redis.port.address()));
     proxy.close();
     let log = Log::sum(&workers.finish());
+    log.print();
     assert!(log.overshoot(REFILL) <= 0.02 * f64::from(CAPACITY), "{}", log.overshoot(REFILL));
     let per_second = f64::from(REFILL) / f64::from(COST);
     let alone = log.between(7.0, 9.0) as f64;
@@ -45,6 +46,7 @@ fn a_failover_to_a_replica_keeps_the_balance() {
     proxy.lead(Way::To(replica.port.address()));
     proxy.close();
     let log = Log::sum(&workers.finish());
+    log.print();
     assert!(log.overshoot(REFILL) <= 0.02 * f64::from(CAPACITY), "{}", log.overshoot(REFILL));
     let per_second = f64::from(REFILL) / f64::from(COST);
     let after = log.between(6.0, 10.0) as f64;

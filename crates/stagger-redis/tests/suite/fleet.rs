@@ -27,6 +27,7 @@ fn assert_no_call_waits(log: &Log) {
 fn f1_the_retries_of_eight_processes_are_those_of_one_bucket() {
     let redis = Redis::start(&[]);
     let log = Log::sum(&Workers::start(&redis.url(), 8.0, &EIGHT).finish());
+    log.print();
     let retries = log.retries.len() as f64;
     assert!(retries <= budget(8.0) + 1.0 && retries >= 0.85 * budget(8.0), "{retries} of {}", budget(8.0));
     assert!(log.overshoot(REFILL) <= 0.0, "{}", log.overshoot(REFILL));
@@ -44,6 +45,7 @@ fn f2_a_store_that_hangs_is_replaced_by_local_shares_and_settles_without_a_wave(
     seconds(6.0);
     redis.server.running().unwrap().signal(Signal::CONT).unwrap();
     let log = Log::sum(&workers.finish());
+    log.print();
     let per_second = f64::from(REFILL) / f64::from(COST);
     assert!(log.overshoot(REFILL) <= 0.02 * f64::from(CAPACITY), "{}", log.overshoot(REFILL));
     // From a second after the end of the leases on, and after the return.
@@ -59,6 +61,7 @@ fn f2_a_store_that_hangs_is_replaced_by_local_shares_and_settles_without_a_wave(
 fn f3_without_a_store_the_local_shares_are_the_budget() {
     let port = Port::reserve().unwrap();
     let log = Log::sum(&Workers::start(&format!("redis://{}", port.address()), 7.0, &EIGHT).finish());
+    log.print();
     let retries = log.retries.len() as f64;
     assert!(retries <= budget(7.0) && retries >= 0.7 * budget(6.0), "{retries} of {}", budget(7.0));
     assert!(log.overshoot(REFILL) <= 0.0, "{}", log.overshoot(REFILL));
@@ -72,6 +75,7 @@ fn f5_a_single_process_that_fails_has_nearly_the_whole_budget() {
     let mut calls = [Calls::Succeed; 8];
     calls[0] = Calls::Fail;
     let log = Log::sum(&Workers::start(&redis.url(), 8.0, &calls).finish());
+    log.print();
     let retries = log.retries.len() as f64;
     assert!(retries >= 0.75 * budget(8.0) && retries <= budget(8.0), "{retries} of {}", budget(8.0));
 }
@@ -87,6 +91,7 @@ fn the_lease_of_a_killed_process_returns_and_a_stopped_one_spends_what_it_held()
     workers.process(1).signal(Signal::CONT).unwrap();
     let logs = workers.finish();
     let log = Log::sum(&logs);
+    log.print();
     // What both had spent since their last reports, at most their leases: an eighth of the bucket each.
     assert!(log.overshoot(REFILL) <= f64::from(CAPACITY) / 4.0, "{}", log.overshoot(REFILL));
     // The others have the whole refill once the leases have returned.
@@ -106,6 +111,7 @@ fn a_store_that_restarts_empty_or_is_flushed_grants_nothing_twice() {
     seconds(4.0);
     redis.run("FLUSHALL");
     let log = Log::sum(&workers.finish());
+    log.print();
     assert!(log.overshoot(REFILL) <= 0.02 * f64::from(CAPACITY), "{}", log.overshoot(REFILL));
     let per_second = f64::from(REFILL) / f64::from(COST);
     let after = log.between(9.0, 12.0) as f64;

@@ -46,7 +46,8 @@ async fn f4_a_thousand_clients_that_ask_at_once_have_the_capacity_together() {
         fleets.iter().filter(|fleet| fleet.snapshot().processes > 0).count() >= 950
     })
     .await;
-    assert!(ask() >= 475, "{}", ask());
+    // What was granted last may be on its way.
+    until(|| ask() >= 475).await;
     assert!(ask() <= 500, "{}", ask());
 }
 
@@ -173,7 +174,7 @@ async fn limits_that_cannot_work_are_rejected() {
     assert!(fleet.tokens("t").capacity(1_000_000_000).refill(u32::MAX, Duration::MAX).build().is_ok());
 }
 
-/// Measures F6 and the path of a retry: `cargo nextest run --release -p stagger-redis --run-ignored all --no-capture the_cost`.
+/// Measures F6 and the path of a retry: `cargo nextest run -p stagger-redis --run-ignored only --no-capture the_cost`.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 #[ignore = "measures; run it alone, optimized"]
 async fn the_cost_of_a_retry() {

@@ -136,6 +136,15 @@ impl Log {
         -lowest
     }
 
+    /// Prints what was measured.
+    pub(crate) fn print(&self) {
+        let (retries, overshoot) = (self.retries.len(), self.overshoot(REFILL) / f64::from(CAPACITY) * 100.0);
+        let (most, slowest) = (self.reports.iter().max(), self.slowest.iter().max());
+        println!(
+            "{retries} retries, overshoot {overshoot:.1} %, at most {most:?} reports, p99 of a request {slowest:?} µs"
+        );
+    }
+
     /// Returns the retries between two times after the first, in seconds.
     pub(crate) fn between(&self, from: f64, to: f64) -> usize {
         let first = self.retries.first().copied().unwrap_or(0);
