@@ -48,6 +48,16 @@ fn git_is_retried_if_it_cannot_connect_and_not_if_the_repository_is_missing() {
 }
 
 #[test]
+fn git_does_not_ask_for_a_password_on_a_terminal() {
+    let bench = Bench::new();
+    let site = Site::start(bench.files.path("site"), &["401 Unauthorized\r\nWWW-Authenticate: Basic realm=x"]);
+    let line = with(&code("git")[0], &[(URL, &format!("http://{}/app.git", site.authority))]);
+    let mut terminal = bench.shell("exec script --quiet --return --command \"$0\" /dev/null");
+    let seen = see(terminal.arg(line));
+    assert!(seen.exits(128).stdout.contains("terminal prompts disabled"), "{seen:?}");
+}
+
+#[test]
 fn a_clone_that_is_ended_by_the_time_limit_leaves_nothing() {
     let bench = Bench::new();
     let silent = Origin::start(&[Answer::Silence]);
