@@ -26,7 +26,7 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
     ///
     /// A key has a quiet period from the first hint or counted refusal on, until it is at rest. The call then begins with
     /// [`poll_begin_at`](Self::poll_begin_at), and reports with [`answered_at`](Self::answered_at). While no server asks for
-    /// quiet, it never needs its key, apart from about one success in 32, and `poll_begin_at` costs one load more.
+    /// quiet, it never needs its key, apart from about one success in 256, and `poll_begin_at` costs one load more.
     ///
     /// At most 1,000 keys have one at a time. While all of those hold calls, further keys have none: their calls follow the
     /// hints that they receive themselves. So a server that asks for quiet for many keys cannot stop the calls of others.

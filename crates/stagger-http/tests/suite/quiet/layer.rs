@@ -191,6 +191,33 @@ async fn a_waiting_call_holds_no_permit_of_the_inner_service_and_none_starts_lat
     assert!(arrivals.lock().unwrap()[2..].iter().all(|(at, _)| *at >= 10 * SECOND));
 }
 
+/// A retry waits for a place of the service below while another call meets the hint.
+#[tokio::test(start_paused = true)]
+async fn a_retry_that_waits_for_the_inner_service_does_not_start_in_a_pause() {
+    let (server, arrivals) = server(|now, request: &LayerRequest| match (request.uri().path(), now) {
+        ("/retried", Duration::ZERO) => Response::builder().status(503).body(Full::default()).unwrap(),
+        ("/limited", _) => limited("retry-after", "10"),
+        _ => ok(),
+    });
+    let slow = tower::service_fn(move |request: LayerRequest| {
+        let (server, is_limited) = (server.clone(), request.uri().path() == "/limited");
+        async move {
+            let response = server.oneshot(request).await;
+            tokio::time::sleep(if is_limited { SECOND } else { Duration::ZERO }).await;
+            response
+        }
+    });
+    let inner = ServiceBuilder::new().concurrency_limit(1).service(slow);
+    let client = RetryLayer::new(POLICY).layer(inner);
+    let retried = tokio::spawn(client.clone().oneshot(get("http://api.example/retried")));
+    tokio::time::sleep(ms(50)).await;
+    let once = tokio::spawn(tokio::time::timeout(2 * SECOND, client.oneshot(get("http://api.example/limited"))));
+    assert_eq!(code(&retried.await.unwrap()), 200);
+    assert!(once.await.unwrap().is_err(), "it waits for its own retry");
+    let last = arrivals.lock().unwrap().last().unwrap().clone();
+    assert_eq!((last.0.as_secs(), &*last.1), (11, "/retried"));
+}
+
 async fn futures_ready<S: Service<LayerRequest>>(service: &mut S) {
     core::future::poll_fn(|cx| service.poll_ready(cx)).await.ok().unwrap();
 }
