@@ -62,6 +62,7 @@ pub mod reconnect;
 mod scenario;
 #[cfg(feature = "serde")]
 pub mod storm;
+pub mod system;
 pub mod testing;
 
 pub use engine::progress::{CancelToken, Progress};

@@ -9,5 +9,6 @@ mod sim {
     mod reconnect;
     mod reference;
     mod sweep;
+    mod system;
     mod testing;
 }

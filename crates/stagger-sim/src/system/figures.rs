@@ -1,0 +1,165 @@
+use core::time::Duration;
+
+use crate::TimeSeries;
+use crate::outage::Verdict;
+use crate::outage::judged::JudgedWindows;
+
+/// The results of one run of a system.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct SystemFigures {
+    /// Start of the first trigger, from which the system is judged.
+    pub fault_start: Duration,
+    /// End of the last trigger.
+    pub fault_end: Duration,
+    /// End of the simulation.
+    pub horizon: Duration,
+    /// Requests, by their arrival.
+    pub requests: TimeSeries,
+    /// Requests that were served, by their arrival; also those that were served after the horizon.
+    pub served: TimeSeries,
+    /// Requests that were served, by the time at which they were.
+    pub goodput: TimeSeries,
+    /// The figures of the services, in their order.
+    pub services: Vec<ServiceFigures>,
+    /// The figures of the edges, in their order.
+    pub edges: Vec<EdgeFigures>,
+    /// Number of requests from the start of the fault to the horizon.
+    pub judged_requests: u64,
+    /// How many of these were served.
+    pub judged_served: u64,
+    /// Number of requests during the fault.
+    pub fault_requests: u64,
+    /// How many of these were served.
+    pub fault_served: u64,
+    pub(super) windows: JudgedWindows,
+}
+
+/// The figures of a service.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct ServiceFigures {
+    /// Number of attempts that a worker worked on, to the end of its own work.
+    pub completed: u64,
+    /// How many of these were answered in time and with success, before the horizon or after it.
+    pub useful: u64,
+    /// Number of attempts that were refused.
+    pub refused: u64,
+    /// Number of attempts that were dropped because their callers had given up.
+    pub dropped: u64,
+    /// The largest number of attempts at the service.
+    pub peak: u32,
+    /// The number of attempts at the service, at every whole second.
+    pub occupancy: Vec<u32>,
+}
+
+/// The figures of an edge.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct EdgeFigures {
+    /// Attempts, by the time at which they were sent.
+    pub attempts: TimeSeries,
+    /// Number of attempts that were caused by requests from the start of the fault to the horizon.
+    pub judged_attempts: u64,
+    /// Number of attempts that were caused by requests during the fault.
+    pub fault_attempts: u64,
+    /// Number of attempts that ran out of their time limit.
+    pub timed_out: u64,
+    /// Number of calls that a cache served.
+    pub cached: u64,
+}
+
+impl SystemFigures {
+    /// Returns whether the system survived its triggers.
+    #[must_use]
+    pub fn verdict(&self) -> Verdict {
+        self.windows.verdict()
+    }
+
+    /// Returns whether the system is down at the horizon.
+    #[must_use]
+    pub fn is_metastable(&self) -> bool {
+        !self.verdict().is_up()
+    }
+
+    /// Returns the time from the end of the last trigger until the system is up for the rest of the simulation: 0 if it
+    /// never fell, `None` if it is down at the horizon. Its resolution is the [width of a window](Self::window).
+    #[must_use]
+    pub fn recovery(&self) -> Option<Duration> {
+        self.windows.recovery()
+    }
+
+    /// Returns the time at which the system fell first, from the start of the simulation; `None` if it never fell.
+    #[must_use]
+    pub fn fell_at(&self) -> Option<Duration> {
+        self.windows.fell_at()
+    }
+
+    /// Returns whether the system was down when the first trigger came: random variation can overload a service, too.
+    #[must_use]
+    pub fn was_down_before_fault(&self) -> bool {
+        self.windows.was_down_before()
+    }
+
+    /// Returns the width of the windows by which the system is judged: a second, or the time of a hundred expected
+    /// requests if that is longer.
+    #[must_use]
+    pub const fn window(&self) -> Duration {
+        self.windows.width()
+    }
+
+    /// Returns the shortest horizon at which the system can be seen to recover: the end of the last trigger and five
+    /// windows.
+    #[must_use]
+    pub fn min_horizon(&self) -> Duration {
+        self.windows.min_horizon()
+    }
+
+    /// Returns the share of the requests from the start of the fault to the horizon that were served.
+    #[must_use]
+    pub fn success_ratio(&self) -> f64 {
+        ratio(self.judged_served, self.judged_requests)
+    }
+
+    /// Returns the share of the requests during the fault that were served.
+    #[must_use]
+    pub fn success_ratio_during_fault(&self) -> f64 {
+        ratio(self.fault_served, self.fault_requests)
+    }
+
+    /// Returns the share of the requests of the last ten windows that were served.
+    #[must_use]
+    pub fn final_success_ratio(&self) -> f64 {
+        self.windows.final_success_ratio()
+    }
+
+    /// Returns the number of attempts on an edge per request, of the requests from the start of the fault to the horizon.
+    #[must_use]
+    pub fn attempts_per_request(&self, edge: usize) -> f64 {
+        ratio(self.edges.get(edge).map_or(0, |edge| edge.judged_attempts), self.judged_requests)
+    }
+
+    /// Returns the number of attempts on an edge per request, of the requests during the fault.
+    #[must_use]
+    pub fn attempts_per_request_during_fault(&self, edge: usize) -> f64 {
+        ratio(self.edges.get(edge).map_or(0, |edge| edge.fault_attempts), self.fault_requests)
+    }
+
+    /// Returns the largest number of attempts on any edge per request.
+    #[must_use]
+    pub fn amplification(&self) -> f64 {
+        (0..self.edges.len()).map(|edge| self.attempts_per_request(edge)).fold(0.0, f64::max)
+    }
+}
+
+impl ServiceFigures {
+    /// Returns the share of the completed work whose answer nobody waited for, or that failed later on.
+    #[must_use]
+    pub fn wasted_ratio(&self) -> f64 {
+        ratio(self.completed - self.useful.min(self.completed), self.completed)
+    }
+}
+
+fn ratio(part: u64, whole: u64) -> f64 {
+    part as f64 / (whole as f64).max(1.0)
+}

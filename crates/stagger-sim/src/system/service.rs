@@ -1,0 +1,132 @@
+use core::time::Duration;
+
+/// A service: workers with one queue.
+///
+/// An attempt that finds [`backlog`](Self::backlog) attempts at the service is refused at once. A worker takes the oldest
+/// attempt and works for the service time. Then the service makes its calls, over its edges one after the other, and
+/// answers when they are done. Own work comes first.
+#[derive(Clone, Debug, PartialEq)]
+#[must_use]
+pub struct Service {
+    pub(super) name: String,
+    pub(super) workers: u32,
+    pub(super) time: Duration,
+    pub(super) times: ServiceTimes,
+    pub(super) backlog: u32,
+    pub(super) stale: StaleWork,
+    pub(super) occupancy: Occupancy,
+    pub(super) instances: u32,
+}
+
+/// How service times are distributed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ServiceTimes {
+    /// All are alike. The default.
+    #[default]
+    Fixed,
+    /// Exponentially distributed.
+    Exponential,
+}
+
+/// What a service does with work whose caller has given up.
+///
+/// For all but [`Done`](Self::Done), the deadline of an attempt is the earlier of its own time limit and, if the edge
+/// hands it on, the deadline of the attempt that it is made for. Service that has begun is finished.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum StaleWork {
+    /// Works it off, with its calls and their retries. The default.
+    #[default]
+    Done,
+    /// Drops an attempt whose deadline has come when a worker would take it, at no cost and without an answer. An attempt
+    /// whose deadline has come makes no further call and no retry.
+    DropExpired,
+    /// Like `DropExpired`, and drops an attempt that cannot be back in time: now + mean service time + one-way delay is
+    /// after its deadline.
+    DropHopeless,
+}
+
+/// Whether a worker is held while its attempt waits for calls.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) enum Occupancy {
+    #[default]
+    OwnWork,
+    UntilAnswered,
+}
+
+impl Service {
+    /// The longest queue of a service.
+    pub const MAX_BACKLOG: u32 = 1 << 24;
+
+    /// Creates a service with one worker, a fixed service time of 1 ms, a backlog of 1,000, and 10 instances.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            workers: 1,
+            time: Duration::from_millis(1),
+            times: ServiceTimes::Fixed,
+            backlog: 1_000,
+            stale: StaleWork::Done,
+            occupancy: Occupancy::OwnWork,
+            instances: 10,
+        }
+    }
+
+    /// Sets the number of workers. Range: 1 to 1,000,000.
+    pub const fn workers(mut self, workers: u32) -> Self {
+        self.workers = workers;
+        self
+    }
+
+    /// Sets the mean service time. Range: 1 ns to an hour.
+    pub const fn service_time(mut self, time: Duration) -> Self {
+        self.time = time;
+        self
+    }
+
+    /// Sets how service times are distributed. Default: [`ServiceTimes::Fixed`].
+    pub const fn service_times(mut self, times: ServiceTimes) -> Self {
+        self.times = times;
+        self
+    }
+
+    /// Sets the maximum number of attempts at the service, waiting or in service. Range: 1 to
+    /// [`MAX_BACKLOG`](Self::MAX_BACKLOG), the value for a queue without a bound.
+    pub const fn backlog(mut self, backlog: u32) -> Self {
+        self.backlog = backlog;
+        self
+    }
+
+    /// Sets what is done with work whose caller has given up. Default: [`StaleWork::Done`].
+    pub const fn stale_work(mut self, stale: StaleWork) -> Self {
+        self.stale = stale;
+        self
+    }
+
+    /// Holds the worker until the attempt is answered; the attempt then counts towards the backlog until then, too.
+    /// Default: a worker is free after its own work.
+    pub const fn hold_workers(mut self) -> Self {
+        self.occupancy = Occupancy::UntilAnswered;
+        self
+    }
+
+    /// Sets the number of instances: processes with their own guards for the calls of the service. An attempt belongs to
+    /// one of them, chosen uniformly on arrival. The queue and the workers are shared. Range: 1 to 1,000,000.
+    pub const fn instances(mut self, instances: u32) -> Self {
+        self.instances = instances;
+        self
+    }
+
+    /// Returns the name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the number of attempts that all workers together serve in a second.
+    #[must_use]
+    pub fn capacity(&self) -> f64 {
+        f64::from(self.workers) / self.time.as_secs_f64()
+    }
+}

@@ -1,0 +1,363 @@
+use core::time::Duration;
+
+use stagger_core::Seed;
+
+use super::definition::{Arrivals, System};
+use super::figures::{EdgeFigures, ServiceFigures, SystemFigures};
+use super::queue::{Event, EventKind, EventQueue};
+use super::speed::Speed;
+use super::state::{Attempt, Call, Marks, Slab, Stream, Tier, WarmKeys};
+use super::trigger::{Fault, Trigger};
+use crate::engine::Cancelled;
+use crate::engine::progress::Progress;
+use crate::environment::distributions::exponential;
+use crate::outage::ProcessGuards;
+use crate::outage::judged::JudgedWindows;
+use crate::outage::scenario::longest_call;
+use crate::outage::verdict::GOOD_PERCENT;
+
+/// A run of a system. Times are in nanoseconds.
+pub(super) struct Simulation<'a> {
+    pub(super) system: &'a System,
+    pub(super) queue: EventQueue,
+    pub(super) tiers: Vec<Tier>,
+    pub(super) links: Vec<Link>,
+    pub(super) calls: Slab<Call>,
+    pub(super) attempts: Slab<Attempt>,
+    pub(super) last_serial: u32,
+    pub(super) random: Random,
+    pub(super) figures: SystemFigures,
+    pub(super) horizon: u64,
+    fault: [u64; 2],
+    /// The end of the run, at which the requests before the horizon are settled.
+    end: u64,
+    /// Factor of the users' rate.
+    spike: f64,
+    /// Time of the next request, with the fraction of a nanosecond.
+    next_request: f64,
+    events: u64,
+}
+
+/// An edge in the course of a run.
+pub(super) struct Link {
+    /// The guards of each process; empty if there are none.
+    pub(super) guards: Vec<ProcessGuards>,
+    pub(super) cache: Option<WarmKeys>,
+    pub(super) timeout: u64,
+    /// The least one-way delay, and the length of the interval that is added.
+    pub(super) one_way: [u64; 2],
+    pub(super) to: usize,
+}
+
+/// A stream of random bits for each purpose, so that none shifts another.
+pub(super) struct Random {
+    gaps: Stream,
+    pub(super) owners: Stream,
+    pub(super) keys: Stream,
+    pub(super) service_times: Stream,
+    pub(super) errors: Stream,
+    pub(super) delays: Stream,
+    pub(super) calls: Stream,
+}
+
+/// The share of served requests of a good window before a cache: with 90 % hits, a dead server would be on the line.
+const GOOD_PERCENT_WITH_CACHE: u64 = 95;
+
+const SECOND: u64 = 1_000_000_000;
+
+/// The lane of the users' requests. Behind it are those of the services, and three of each edge.
+const REQUESTS: usize = 0;
+
+/// What a [`Change`](EventKind::Change) does.
+const APPLY_TRIGGERS: u32 = 0;
+const MEASURE_QUEUES: u32 = 1;
+
+/// Number of events between two progress reports.
+const REPORT_EVERY: u64 = 1 << 16;
+
+impl System {
+    /// Runs the system with this seed. The same seed gives the same figures on every machine.
+    #[must_use]
+    pub fn run(&self, seed: Seed) -> SystemFigures {
+        // This progress is not shared, so it is never cancelled.
+        self.run_with_progress(seed, &Progress::new()).unwrap_or_default()
+    }
+
+    /// Runs the system like [`run`](Self::run) and reports its progress; returns `None` if it was cancelled.
+    #[must_use]
+    pub fn run_with_progress(&self, seed: Seed, progress: &Progress) -> Option<SystemFigures> {
+        let mut simulation = Simulation::new(self, seed);
+        simulation.run(progress).ok()?;
+        Some(simulation.figures)
+    }
+}
+
+impl<'a> Simulation<'a> {
+    fn new(system: &'a System, seed: Seed) -> Self {
+        let settings = &system.settings;
+        let (start, end) = system.fault();
+        let fault = [nanos(start), nanos(end)];
+        let horizon = nanos(settings.horizon);
+        let links: Vec<_> = (0..settings.edges.len()).map(|edge| Link::new(system, edge, seed.for_call(7))).collect();
+        let has_cache = settings.edges.iter().any(|edge| edge.cache.is_some());
+        let percent = if has_cache { GOOD_PERCENT_WITH_CACHE } else { GOOD_PERCENT };
+        let streams = |purpose| Stream::new(seed.for_call(purpose));
+        let lanes = 1 + settings.services.len() + 3 * settings.edges.len();
+        Self {
+            queue: EventQueue::new(lanes),
+            tiers: (0..settings.services.len()).map(|service| Tier::new(system, service)).collect(),
+            links,
+            calls: Slab::new(),
+            attempts: Slab::new(),
+            last_serial: 0,
+            random: Random {
+                gaps: streams(0),
+                owners: streams(1),
+                keys: streams(2),
+                service_times: streams(3),
+                errors: streams(4),
+                delays: streams(5),
+                calls: streams(6),
+            },
+            figures: SystemFigures {
+                fault_start: start,
+                fault_end: end,
+                horizon: settings.horizon,
+                services: vec![ServiceFigures::default(); settings.services.len()],
+                edges: vec![EdgeFigures::default(); settings.edges.len()],
+                windows: JudgedWindows::new(settings.rate, fault.map(|at| at / 1_000), horizon / 1_000, percent),
+                ..SystemFigures::default()
+            },
+            horizon,
+            fault,
+            end: system.settled_at(),
+            spike: 1.0,
+            next_request: 0.0,
+            events: 0,
+            system,
+        }
+    }
+
+    fn run(&mut self, progress: &Progress) -> Result<(), Cancelled> {
+        let mut progress = progress.start_run(self.end / SECOND);
+        for trigger in &self.system.settings.triggers {
+            for at in [trigger.at, trigger.at + trigger.length] {
+                self.queue.push(usize::MAX, nanos(at), EventKind::Change, APPLY_TRIGGERS, 0);
+            }
+        }
+        self.queue.push(usize::MAX, 0, EventKind::Change, MEASURE_QUEUES, 0);
+        self.schedule_request(0.0);
+        while let Some(event) = self.next_event() {
+            self.handle(event);
+            self.events += 1;
+            if self.events % REPORT_EVERY == 0 {
+                progress.report(event.at / SECOND)?;
+            }
+        }
+        progress.report(self.end / SECOND)
+    }
+
+    #[inline]
+    fn next_event(&mut self) -> Option<Event> {
+        let calls = &self.calls;
+        self.queue.pop(self.end, |timeout| calls[timeout.id].serial != timeout.serial)
+    }
+
+    #[inline]
+    fn handle(&mut self, event: Event) {
+        let now = event.at;
+        match event.kind() {
+            EventKind::Change if event.id == APPLY_TRIGGERS => self.apply_triggers(now),
+            EventKind::Change => self.measure_queues(now),
+            EventKind::Answer => self.hear_answer(now, event.id),
+            EventKind::Served => self.finish_service(now, event.id),
+            EventKind::Timeout => self.time_out(now, event.id, event.serial),
+            EventKind::Wake => self.take_up(now, event.id as usize),
+            EventKind::Send => self.send_later(now, event.id),
+            EventKind::Arrival => self.arrive(now, event.id),
+            EventKind::Request => self.request(now),
+        }
+    }
+
+    /// Handles the arrival of a request of the users.
+    fn request(&mut self, now: u64) {
+        self.schedule_request(self.next_request);
+        let marks = Marks {
+            is_judged: (self.fault[0]..self.horizon).contains(&now),
+            is_in_fault: (self.fault[0]..self.fault[1]).contains(&now),
+            is_retry: false,
+        };
+        if now < self.horizon {
+            self.figures.requests.add(now / 1_000);
+            self.figures.windows.arrived(now / 1_000);
+            self.figures.judged_requests += u64::from(marks.is_judged);
+            self.figures.fault_requests += u64::from(marks.is_in_fault);
+        }
+        let owner = self.random.owners.below(u64::from(self.system.settings.processes)) as u32;
+        if self.start_call(now, self.system.graph.entry, None, owner, now, marks) == Some(true) {
+            self.count_served(now, now, marks);
+        }
+    }
+
+    /// Counts a request as served at `now`.
+    pub(super) fn count_served(&mut self, now: u64, born: u64, marks: Marks) {
+        if now < self.horizon {
+            self.figures.goodput.add(now / 1_000);
+        }
+        if born < self.horizon {
+            self.figures.served.add(born / 1_000);
+            self.figures.windows.served(born / 1_000);
+            self.figures.judged_served += u64::from(marks.is_judged);
+            self.figures.fault_served += u64::from(marks.is_in_fault);
+        }
+    }
+
+    /// Schedules the request that follows `last`.
+    fn schedule_request(&mut self, last: f64) {
+        let mean = SECOND as f64 / (self.system.settings.rate * self.spike);
+        self.next_request = last
+            + match self.system.settings.arrivals {
+                Arrivals::Poisson => mean * exponential(self.random.gaps.bits()),
+                Arrivals::Fixed => mean,
+            };
+        self.queue.push(REQUESTS, self.next_request.round() as u64, EventKind::Request, 0, 0);
+    }
+
+    /// Applies the triggers that are active at `now`, after one of them started or ended.
+    fn apply_triggers(&mut self, now: u64) {
+        let settings = &self.system.settings;
+        for (service, tier) in self.tiers.iter_mut().enumerate() {
+            let workers = settings.services[service].workers;
+            let limit = core::mem::replace(&mut tier.limit, workers);
+            (tier.rejects, tier.error, tier.start_factor, tier.arrival_factor) = (false, 0.0, 1.0, 1.0);
+            let on_service = settings.triggers.iter().zip(&self.system.graph.targets);
+            let active = on_service.filter(|&(trigger, &target)| target == service && is_active(trigger, now));
+            for (trigger, _) in active {
+                match trigger.fault {
+                    Fault::Reject => tier.rejects = true,
+                    Fault::Error(probability) => tier.error = 1.0 - (1.0 - tier.error) * (1.0 - probability),
+                    Fault::Workers(workers) => tier.limit = tier.limit.min(workers),
+                    Fault::SlowStart(factor) => tier.start_factor *= factor,
+                    Fault::SlowArrival(factor) => tier.arrival_factor *= factor,
+                    Fault::Share(_) | Fault::Spike(_) | Fault::Cold => {}
+                }
+            }
+            if tier.limit > limit {
+                self.queue.push(usize::MAX, now, EventKind::Wake, service as u32, 0);
+            }
+        }
+        let colds = settings.triggers.iter().filter(|trigger| trigger.fault == Fault::Cold);
+        if colds.into_iter().any(|trigger| nanos(trigger.at) == now) {
+            self.links.iter_mut().filter_map(|link| link.cache.as_mut()).for_each(WarmKeys::clear);
+        }
+        let spikes =
+            settings.triggers.iter().filter(|trigger| is_active(trigger, now)).map(|trigger| match trigger.fault {
+                Fault::Spike(factor) => factor,
+                _ => 1.0,
+            });
+        let spike: f64 = spikes.product();
+        let has_changed = (spike - self.spike).abs() > 0.0;
+        self.spike = spike;
+        if has_changed && settings.arrivals == Arrivals::Poisson {
+            self.queue.clear(REQUESTS);
+            self.schedule_request(now as f64);
+        }
+    }
+
+    fn measure_queues(&mut self, now: u64) {
+        for (tier, figures) in self.tiers.iter().zip(&mut self.figures.services) {
+            figures.occupancy.push(tier.occupancy);
+        }
+        if now + SECOND <= self.horizon {
+            self.queue.push(usize::MAX, now + SECOND, EventKind::Change, MEASURE_QUEUES, 0);
+        }
+    }
+
+    /// Returns the lane of the ends of service.
+    pub(super) const fn service_lane(service: usize) -> usize {
+        REQUESTS + 1 + service
+    }
+
+    /// Returns the lane of the answers, timeouts or arrivals of an edge.
+    pub(super) fn edge_lane(&self, edge: usize, kind: EventKind) -> usize {
+        let nth = match kind {
+            EventKind::Answer => 0,
+            EventKind::Timeout => 1,
+            _ => 2,
+        };
+        REQUESTS + 1 + self.tiers.len() + 3 * edge + nth
+    }
+
+    /// Returns the one-way delay of a message over an edge.
+    #[inline]
+    pub(super) fn one_way(&mut self, edge: usize) -> u64 {
+        match self.links[edge].one_way {
+            [fixed, 0] => fixed,
+            [least, range] => least + self.random.delays.below(range + 1),
+        }
+    }
+}
+
+impl System {
+    /// Returns the time at which the requests before the horizon are settled: at most after another horizon.
+    fn settled_at(&self) -> u64 {
+        let entry = &self.settings.edges[self.graph.entry];
+        let longest = longest_call(&entry.policy, entry.timeout, Duration::ZERO);
+        let horizon = self.settings.horizon;
+        nanos(horizon + longest.unwrap_or(horizon).min(horizon) + Duration::from_millis(1))
+    }
+}
+
+impl Tier {
+    fn new(system: &System, service: usize) -> Self {
+        let settings = &system.settings;
+        let on_service = settings.triggers.iter().zip(&system.graph.targets);
+        let shares = on_service.filter_map(|(trigger, &target)| match trigger.fault {
+            Fault::Share(share) if target == service => Some((nanos(trigger.at), until(trigger), share)),
+            _ => None,
+        });
+        Self {
+            limit: settings.services[service].workers,
+            speed: Speed::new(&shares.collect::<Vec<_>>()),
+            start_factor: 1.0,
+            arrival_factor: 1.0,
+            ..Self::default()
+        }
+    }
+}
+
+impl Link {
+    fn new(system: &System, edge: usize, seeds: Seed) -> Self {
+        let (settings, to) = (&system.settings, system.graph.to[edge]);
+        let edges = &settings.edges[edge];
+        let from = system.graph.out.iter().position(|out| out.contains(&edge));
+        let owners = from.map_or(settings.processes, |from| settings.services[from].instances);
+        let seeds = seeds.for_call(edge as u64);
+        let guards = edges.guards.iter();
+        Self {
+            guards: guards.flat_map(|new| (0..owners).map(|owner| new(seeds.for_call(u64::from(owner))))).collect(),
+            cache: edges.cache.map(|cache| WarmKeys::new(cache.keys)),
+            timeout: nanos(edges.timeout),
+            one_way: [nanos(edges.one_way[0]), nanos(edges.one_way[1] - edges.one_way[0])],
+            to,
+        }
+    }
+}
+
+fn until(trigger: &Trigger) -> u64 {
+    nanos(trigger.at + trigger.length)
+}
+
+fn is_active(trigger: &Trigger, now: u64) -> bool {
+    (nanos(trigger.at)..until(trigger)).contains(&now)
+}
+
+/// Converts a duration of at most 76 hours to nanoseconds.
+pub(super) const fn nanos(length: Duration) -> u64 {
+    length.as_nanos() as u64
+}
+
+/// The present, as policies and guards read it.
+pub(super) const fn instant(now: u64) -> stagger_core::Instant {
+    stagger_core::Instant::from_nanos(now)
+}

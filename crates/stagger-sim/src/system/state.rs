@@ -1,0 +1,211 @@
+use core::ops::{Index, IndexMut};
+use std::collections::VecDeque;
+
+use stagger_core::guard::Permits;
+use stagger_core::machine::RetryState;
+use stagger_core::{FailureKind, Outcome, Seed};
+
+use super::speed::Speed;
+
+/// The call of a client, from its first attempt to its end.
+pub(super) struct Call {
+    pub(super) retry: RetryState,
+    pub(super) permits: Permits,
+    pub(super) seed: Seed,
+    /// The attempt of a service that the call is made for; `None` for a request of the users.
+    pub(super) parent: Option<AttemptId>,
+    /// When the request arrived that caused the call.
+    pub(super) born: u64,
+    /// The deadline that the call was given; `u64::MAX` if there is none.
+    pub(super) deadline: u64,
+    pub(super) edge: u32,
+    /// The process or instance whose guards the call has.
+    pub(super) owner: u32,
+    /// The serial number of the attempt in flight; 0 if there is none.
+    pub(super) serial: u32,
+    pub(super) key: u32,
+    pub(super) marks: Marks,
+}
+
+/// An attempt and its serial number, which tells it from others in the same place.
+#[derive(Clone, Copy)]
+pub(super) struct AttemptId {
+    pub(super) id: u32,
+    pub(super) serial: u32,
+}
+
+/// What is inherited by all calls that a request causes.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Marks {
+    /// The request arrived between the start of the fault and the horizon.
+    pub(super) is_judged: bool,
+    /// The request arrived during the fault.
+    pub(super) is_in_fault: bool,
+    /// The attempt, or one of those above it, is a retry.
+    pub(super) is_retry: bool,
+}
+
+/// An attempt, from the time at which it is sent until its answer is back or nothing is left of it.
+#[derive(Clone, Copy)]
+pub(super) struct Attempt {
+    pub(super) deadline: u64,
+    pub(super) born: u64,
+    /// Factor of the service time, for attempts that arrived during a slowdown.
+    pub(super) slowness: f64,
+    pub(super) call: u32,
+    pub(super) serial: u32,
+    pub(super) edge: u32,
+    pub(super) instance: u32,
+    pub(super) key: u32,
+    /// The position of the current edge among those of the service.
+    pub(super) step: u32,
+    /// Calls over that edge which are not yet made, or in parallel not yet answered.
+    pub(super) calls_left: u32,
+    pub(super) marks: Marks,
+    pub(super) reply: Reply,
+    /// Whether it holds a worker after its own work.
+    pub(super) holds_worker: bool,
+}
+
+/// How an attempt was answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reply {
+    None,
+    Success,
+    QueueFull,
+    Error,
+}
+
+impl Reply {
+    pub(super) const fn outcome(self) -> Outcome {
+        match self {
+            Self::Success => Outcome::Success,
+            Self::QueueFull => Outcome::Failed { kind: FailureKind::Throttled, hint: None },
+            Self::None | Self::Error => Outcome::TRANSIENT,
+        }
+    }
+}
+
+/// A service in the course of a run.
+#[derive(Default)]
+pub(super) struct Tier {
+    pub(super) queue: VecDeque<u32>,
+    /// Workers that work or are held.
+    pub(super) busy: u32,
+    /// Workers that may be busy when an attempt is taken up.
+    pub(super) limit: u32,
+    /// Attempts that count towards the backlog.
+    pub(super) occupancy: u32,
+    pub(super) speed: Speed,
+    pub(super) rejects: bool,
+    /// The probability of an error.
+    pub(super) error: f64,
+    pub(super) start_factor: f64,
+    pub(super) arrival_factor: f64,
+}
+
+/// Items in places that are used again.
+pub(super) struct Slab<T> {
+    items: Vec<T>,
+    free: Vec<u32>,
+}
+
+/// The most items at once: a request that would need more fails.
+const MAX_ITEMS: usize = 1 << 24;
+
+impl<T> Slab<T> {
+    pub(super) const fn new() -> Self {
+        Self { items: Vec::new(), free: Vec::new() }
+    }
+
+    /// Adds an item and returns its place; `None` if there are too many.
+    #[inline]
+    pub(super) fn insert(&mut self, item: T) -> Option<u32> {
+        if let Some(id) = self.free.pop() {
+            self[id] = item;
+            return Some(id);
+        }
+        let id = u32::try_from(self.items.len()).ok().filter(|_| self.items.len() < MAX_ITEMS)?;
+        self.items.push(item);
+        Some(id)
+    }
+
+    /// Frees a place, whose item stays readable until the place is used again.
+    #[inline]
+    pub(super) fn free(&mut self, id: u32) {
+        self.free.push(id);
+    }
+}
+
+impl<T> Index<u32> for Slab<T> {
+    type Output = T;
+
+    #[inline]
+    fn index(&self, id: u32) -> &T {
+        &self.items[id as usize]
+    }
+}
+
+impl<T> IndexMut<u32> for Slab<T> {
+    #[inline]
+    fn index_mut(&mut self, id: u32) -> &mut T {
+        &mut self.items[id as usize]
+    }
+}
+
+/// A cache before an edge.
+pub(super) struct WarmKeys {
+    words: Vec<u64>,
+}
+
+impl WarmKeys {
+    pub(super) fn new(keys: u32) -> Self {
+        Self { words: vec![u64::MAX; keys.div_ceil(64) as usize] }
+    }
+
+    pub(super) fn contains(&self, key: u32) -> bool {
+        self.words[(key / 64) as usize] >> (key % 64) & 1 == 1
+    }
+
+    pub(super) fn insert(&mut self, key: u32) {
+        self.words[(key / 64) as usize] |= 1 << (key % 64);
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.words.fill(0);
+    }
+}
+
+/// Marks a call that asks for no hot key.
+pub(super) const NO_KEY: u32 = u32::MAX;
+
+/// Random bits, one after the other.
+#[derive(Clone, Copy)]
+pub(super) struct Stream {
+    seed: Seed,
+    drawn: u64,
+}
+
+impl Stream {
+    pub(super) const fn new(seed: Seed) -> Self {
+        Self { seed, drawn: 0 }
+    }
+
+    #[inline]
+    pub(super) const fn bits(&mut self) -> u64 {
+        self.drawn += 1;
+        self.seed.draw(self.drawn)
+    }
+
+    /// Returns a number below `count`.
+    #[inline]
+    pub(super) const fn below(&mut self, count: u64) -> u64 {
+        ((self.bits() as u128 * count as u128) >> 64) as u64
+    }
+
+    /// Returns whether an event of this probability happens.
+    #[inline]
+    pub(super) const fn chance(&mut self, probability: f64) -> bool {
+        ((self.bits() >> 11) as f64) < probability * (1_u64 << 53) as f64
+    }
+}

@@ -1,0 +1,7 @@
+//! Tests of systems of services: published cells, and properties.
+
+mod caches;
+mod chains;
+mod noise;
+mod one_server;
+mod table;
