@@ -145,7 +145,8 @@ impl Simulation<'_> {
             }
         }
         if is_in_time {
-            self.settle(now, attempt.call, attempt.reply.outcome());
+            let refusals = self.system.settings.edges[edge].refusals;
+            self.settle(now, attempt.call, attempt.reply.outcome(refusals));
         }
     }
 

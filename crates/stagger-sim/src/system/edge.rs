@@ -24,6 +24,7 @@ pub struct Edge {
     pub(super) nested: NestedCalls,
     pub(super) cache: Option<Cache>,
     pub(super) hands_on_deadline: bool,
+    pub(super) refusals: Refusals,
 }
 
 type GuardFactory = Arc<dyn Fn(Seed) -> ProcessGuards + Send + Sync>;
@@ -50,6 +51,17 @@ pub enum NestedCalls {
     StandDown,
     /// It makes one attempt if the attempt it is made for, or one of those above it, is a retry.
     FirstOnly,
+}
+
+/// What a refusal means to the caller.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Refusals {
+    /// A failure that another attempt may mend. The default.
+    #[default]
+    Retryable,
+    /// A [permanent](stagger_core::Outcome::Permanent) failure: the call ends.
+    Permanent,
 }
 
 /// A cache before an edge, which begins warm and which only a [cold start](super::Trigger::cold) empties.
@@ -103,6 +115,7 @@ impl Edge {
             nested: NestedCalls::Multiply,
             cache: None,
             hands_on_deadline: true,
+            refusals: Refusals::Retryable,
         }
     }
 
@@ -157,6 +170,12 @@ impl Edge {
     /// Sets a cache before the edge, shared by all processes. Default: none.
     pub const fn cache(mut self, cache: Cache) -> Self {
         self.cache = Some(cache);
+        self
+    }
+
+    /// Sets what it means if the service refuses an attempt. Default: [`Refusals::Retryable`].
+    pub const fn refusals(mut self, refusals: Refusals) -> Self {
+        self.refusals = refusals;
         self
     }
 

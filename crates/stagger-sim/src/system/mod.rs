@@ -63,6 +63,7 @@ mod edge;
 mod error;
 mod figures;
 mod queue;
+mod search;
 mod service;
 mod simulation;
 mod speed;
@@ -71,8 +72,9 @@ mod trigger;
 mod workers;
 
 pub use definition::{Arrivals, System, SystemBuilder};
-pub use edge::{Cache, CallOrder, Edge, NestedCalls};
+pub use edge::{Cache, CallOrder, Edge, NestedCalls, Refusals};
 pub use error::{SystemError, SystemPart, SystemProblem};
 pub use figures::{EdgeFigures, ServiceFigures, SystemFigures};
+pub use search::{Border, Found, Search, Tried};
 pub use service::{Service, ServiceTimes, StaleWork};
 pub use trigger::Trigger;

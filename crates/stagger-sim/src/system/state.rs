@@ -5,6 +5,7 @@ use stagger_core::guard::Permits;
 use stagger_core::machine::RetryState;
 use stagger_core::{FailureKind, Outcome, Seed};
 
+use super::edge::Refusals;
 use super::speed::Speed;
 
 /// The call of a client, from its first attempt to its end.
@@ -73,15 +74,19 @@ pub(super) enum Reply {
     None,
     Success,
     QueueFull,
+    /// By a fault.
+    Refused,
+    /// After a call of the service that failed.
     Error,
 }
 
 impl Reply {
-    pub(super) const fn outcome(self) -> Outcome {
+    pub(super) const fn outcome(self, refusals: Refusals) -> Outcome {
         match self {
             Self::Success => Outcome::Success,
+            Self::QueueFull | Self::Refused if matches!(refusals, Refusals::Permanent) => Outcome::Permanent,
             Self::QueueFull => Outcome::Failed { kind: FailureKind::Throttled, hint: None },
-            Self::None | Self::Error => Outcome::TRANSIENT,
+            Self::None | Self::Refused | Self::Error => Outcome::TRANSIENT,
         }
     }
 }

@@ -15,7 +15,7 @@ impl Simulation<'_> {
         let is_refused = tier.rejects || tier.error > 0.0 && self.random.errors.chance(tier.error);
         if is_refused || tier.occupancy >= settings.backlog && settings.backlog < Service::MAX_BACKLOG {
             self.figures.services[service].refused += 1;
-            self.reply(now, id, if is_refused { Reply::Error } else { Reply::QueueFull });
+            self.reply(now, id, if is_refused { Reply::Refused } else { Reply::QueueFull });
             return;
         }
         tier.occupancy += 1;

@@ -4,4 +4,6 @@ mod caches;
 mod chains;
 mod noise;
 mod one_server;
+mod properties;
 mod table;
+mod thresholds;
