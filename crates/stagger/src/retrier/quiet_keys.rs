@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 
 use stagger_core::guard::{Limiter, LimiterPermit, Now};
 use stagger_core::quiet::{QuietPeriod, QuietSnapshot, QuietTrigger};
-use stagger_core::{FailureKind, HintMode, Instant, Outcome, Policy, ServerHint};
+use stagger_core::{FailureKind, HintMode, Instant, Outcome, Policy, Seed, ServerHint};
 
 use crate::control::keyed::Keyed;
 
@@ -235,7 +235,8 @@ impl Shares {
     /// Plans to look at one of the next eight successes, every eighth time.
     #[cold]
     fn plan(&self, now: Instant) {
-        let bits = now.as_nanos().wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58;
+        // A seed for the time, so that calls at regular times do not select the same key every time.
+        let bits = Seed::new(0).for_call(now.as_nanos()).get() >> 58;
         if bits % 8 == 0 {
             self.after.store(bits / 8 + 1, Ordering::Relaxed);
         }
