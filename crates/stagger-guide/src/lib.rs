@@ -112,6 +112,9 @@ pub mod simulate {}
 #[doc = include_str!("../../../docs/guide/sse.md")]
 pub mod sse {}
 
+#[doc = include_str!("../../../docs/guide/systems.md")]
+pub mod systems {}
+
 #[doc = include_str!("../../../docs/guide/truth.md")]
 pub mod truth {}
 

@@ -10,6 +10,7 @@
 //! | [`occ`] | all clients write one row under optimistic concurrency control |
 //! | [`outage`] | requests arrive continuously, and the server stalls for a while: does it recover? |
 //! | [`reconnect`] | all clients lose their connections at once, and the server accepts a limited rate |
+//! | [`system`] | several services call each other, and a fault befalls one of them: do their retries keep the system down? |
 //! | [`fluid`] | the mean-field approximation of [`reconnect`]: fast and deterministic |
 //!
 //! ```

@@ -74,13 +74,11 @@ impl System {
     }
 
     /// Returns the services, in the order in which they were added.
-    #[must_use]
     pub fn services(&self) -> &[Service] {
         &self.settings.services
     }
 
     /// Returns the edges, in the order in which they were added.
-    #[must_use]
     pub fn edges(&self) -> &[Edge] {
         &self.settings.edges
     }

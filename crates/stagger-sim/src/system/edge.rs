@@ -184,6 +184,12 @@ impl Edge {
         self.hands_on_deadline = false;
         self
     }
+
+    /// Returns the name of the service that the edge leads to.
+    #[must_use]
+    pub fn to(&self) -> &str {
+        &self.to
+    }
 }
 
 const ONE_ATTEMPT: Policy = stagger_core::policy!(zero().max_attempts(1));

@@ -1,6 +1,6 @@
 use core::time::Duration;
 
-use crate::TimeSeries;
+use crate::engine::recording::time_series::TimeSeries;
 use crate::outage::Verdict;
 use crate::outage::judged::JudgedWindows;
 

@@ -17,7 +17,7 @@
 //! ```
 //!
 //! A [`StormTest`] simulates a [mass disconnect](crate::reconnect), an [`OverloadTest`] an [outage](crate::outage)
-//! under continuous traffic. Each runs once, when it is created, under a virtual clock. An assertion that fails panics
+//! under continuous traffic, a [`SystemTest`] a [system of services](crate::system). Each runs once, when it is created, under a virtual clock. An assertion that fails panics
 //! at the line of its call, with the limit, all figures, and a plot of the load on the server:
 //!
 //! ```text
@@ -45,6 +45,8 @@ mod overload;
 mod plot;
 mod report;
 mod storm;
+mod system;
 
 pub use overload::OverloadTest;
 pub use storm::StormTest;
+pub use system::SystemTest;

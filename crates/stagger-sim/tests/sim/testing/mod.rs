@@ -2,6 +2,7 @@
 
 mod overload;
 mod storm;
+mod system;
 
 use core::fmt::Debug;
 use core::panic::UnwindSafe;
