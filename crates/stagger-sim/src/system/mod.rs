@@ -55,7 +55,7 @@
 //! # Limits
 //!
 //! At most 16,777,216 calls and as many attempts are open at once; a call beyond that fails, and an attempt beyond it is
-//! lost. A run takes memory in proportion to what is open, and a second of one core for some ten million attempts.
+//! lost. A run takes memory in proportion to what is open. The example `three_tiers` of this crate measures the speed.
 
 mod calls;
 mod definition;

@@ -50,10 +50,6 @@ impl Event {
     pub(super) const fn kind(&self) -> EventKind {
         KINDS[(self.order >> KIND_SHIFT) as usize]
     }
-
-    const fn key(&self) -> u128 {
-        (self.at as u128) << 64 | self.order as u128
-    }
 }
 
 /// The pending events: a lane for each source of events whose times do not decrease, as those of a fixed time limit, and a
@@ -63,19 +59,23 @@ impl Event {
 /// case. The next event is the least of the lanes' first ones, of which there are few.
 pub(super) struct EventQueue {
     lanes: Vec<VecDeque<Event>>,
-    /// The key of the first event of each lane, and at the end that of the heap.
-    heads: Vec<u128>,
+    /// The time of the first event of each lane, and at the end that of the heap.
+    times: Vec<u64>,
+    /// The order of these events among those of the same time.
+    orders: Vec<u64>,
     heap: BinaryHeap<Reverse<Event>>,
     scheduled: u64,
 }
 
-const EMPTY: u128 = u128::MAX;
+/// The time of an empty lane.
+const EMPTY: u64 = u64::MAX;
 
 impl EventQueue {
     pub(super) fn new(lanes: usize) -> Self {
         Self {
             lanes: vec![VecDeque::with_capacity(64); lanes],
-            heads: vec![EMPTY; lanes + 1],
+            times: vec![EMPTY; lanes + 1],
+            orders: vec![EMPTY; lanes + 1],
             heap: BinaryHeap::new(),
             scheduled: 0,
         }
@@ -90,7 +90,7 @@ impl EventQueue {
             Some(events) => match events.back() {
                 None => {
                     events.push_back(event);
-                    self.heads[lane] = event.key();
+                    (self.times[lane], self.orders[lane]) = (at, event.order);
                 }
                 Some(last) if last.at <= at => events.push_back(event),
                 Some(_) => self.push_to_heap(event),
@@ -103,19 +103,23 @@ impl EventQueue {
     pub(super) fn clear(&mut self, lane: usize) {
         if let Some(events) = self.lanes.get_mut(lane) {
             events.clear();
-            self.heads[lane] = EMPTY;
+            self.times[lane] = EMPTY;
         }
     }
 
     /// Takes the next event before `end`. Timeouts in the lane of the event that `is_stale` is true for are removed, too.
     #[inline]
     pub(super) fn pop(&mut self, end: u64, is_stale: impl Fn(&Event) -> bool) -> Option<Event> {
-        let (mut lane, mut least) = (0, EMPTY);
-        for (nth, &head) in self.heads.iter().enumerate() {
-            (lane, least) = if head < least { (nth, head) } else { (lane, least) };
-        }
-        if (least >> 64) as u64 >= end {
+        // Two simple passes, because most times differ: one comparison of time and order for each lane takes twice as long.
+        let least = self.times.iter().fold(EMPTY, |least, &at| least.min(at));
+        if least >= end {
             return None;
+        }
+        let (mut lane, mut first) = (0, EMPTY);
+        for (nth, (&at, &order)) in self.times.iter().zip(&self.orders).enumerate() {
+            if at == least && order < first {
+                (lane, first) = (nth, order);
+            }
         }
         match self.lanes.get_mut(lane) {
             Some(events) => {
@@ -125,7 +129,8 @@ impl EventQueue {
                         events.pop_front();
                     }
                 }
-                self.heads[lane] = events.front().map_or(EMPTY, Event::key);
+                let head = events.front().map_or((EMPTY, EMPTY), |event| (event.at, event.order));
+                (self.times[lane], self.orders[lane]) = head;
                 Some(event)
             }
             None => self.pop_from_heap(),
@@ -145,10 +150,9 @@ impl EventQueue {
     }
 
     fn read_heap(&mut self) {
-        let head = self.heap.peek().map_or(EMPTY, |Reverse(event)| event.key());
-        if let Some(last) = self.heads.last_mut() {
-            *last = head;
-        }
+        let head = self.heap.peek().map_or((EMPTY, EMPTY), |Reverse(event)| (event.at, event.order));
+        let heap = self.lanes.len();
+        (self.times[heap], self.orders[heap]) = head;
     }
 }
 

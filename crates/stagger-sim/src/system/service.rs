@@ -40,7 +40,7 @@ pub enum StaleWork {
     #[default]
     Done,
     /// Drops an attempt whose deadline has come when a worker would take it, at no cost and without an answer. An attempt
-    /// whose deadline has come makes no further call and no retry.
+    /// whose deadline has come makes no further call and no retry; its first call follows its own work in any case.
     DropExpired,
     /// Like `DropExpired`, and drops an attempt that cannot be back in time: now + mean service time + one-way delay is
     /// after its deadline.
