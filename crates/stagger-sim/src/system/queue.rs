@@ -110,7 +110,7 @@ impl EventQueue {
     /// Takes the next event before `end`. Timeouts in the lane of the event that `is_stale` is true for are removed, too.
     #[inline]
     pub(super) fn pop(&mut self, end: u64, is_stale: impl Fn(&Event) -> bool) -> Option<Event> {
-        // Two simple passes, because most times differ: one comparison of time and order for each lane takes twice as long.
+        // Two simple passes: times rarely coincide, so the order is hardly ever compared.
         let least = self.times.iter().fold(EMPTY, |least, &at| least.min(at));
         if least >= end {
             return None;
