@@ -8,7 +8,7 @@ use futures_util::StreamExt;
 use stagger::breaker::CircuitBreaker;
 use stagger::budget::Tokens;
 use stagger::control::RetryControls;
-use stagger::guard::{BudgetPermit, Now, QuietMode, QuietPeriod};
+use stagger::guard::{BudgetPermit, LimiterMode, Now, QuietPeriod};
 use stagger::observe::{Action, Event as RetryEvent};
 use stagger::time::{Clock as _, Tokio};
 use stagger::{Budget, DelaySource, FailureKind, Jitter, Outcome, Policy, Retrier, Seed, StopReason};
@@ -125,7 +125,7 @@ async fn clients_share_the_budget_of_their_retrier() {
 #[tokio::test(start_paused = true)]
 async fn a_quiet_period_that_fails_fast_ends_every_kind_of_client_with_the_remaining_time() {
     for kind in KINDS {
-        let quiet = QuietPeriod::builder().mode(QuietMode::FailFast).build().unwrap();
+        let quiet = QuietPeriod::builder().mode(LimiterMode::FailFast).build().unwrap();
         quiet.pause(secs(20), &Tokio.now());
         let server = ScriptedServer::new([]);
         let fatal = run_until_fatal(server.over_pipes().retrier(seeded(DOUBLING, 1).quiet_period(quiet)), kind).await;
