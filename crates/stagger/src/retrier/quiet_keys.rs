@@ -30,6 +30,7 @@ struct Table {
     shares: Shares,
     /// When quiet periods that nobody needs any more were last looked for, in nanoseconds.
     swept: AtomicU64,
+    #[cfg(any(feature = "metrics", feature = "tracing"))]
     ended: Arc<Totals>,
 }
 
@@ -160,6 +161,7 @@ impl QuietKeys {
 
     /// Calls `show` with every quiet period, and returns the sums of those that are no longer there; `None` if no client has
     /// keys.
+    #[cfg(any(feature = "metrics", feature = "tracing"))]
     pub(crate) fn for_each(&self, mut show: impl FnMut(&QuietPeriod)) -> Option<[u64; 4]> {
         let table = self.table()?;
         table.periods.for_each(|_, quiet| show(quiet));
@@ -168,6 +170,7 @@ impl QuietKeys {
     }
 
     /// Returns how many keys have a quiet period.
+    #[cfg(any(feature = "metrics", feature = "tracing"))]
     pub(crate) fn len(&self) -> usize {
         self.table().map_or(0, |table| table.periods.len())
     }
@@ -185,7 +188,14 @@ impl Table {
         };
         let periods = Keyed::new(make, |quiet: &KeyQuiet, now| quiet.is_at_rest(now))
             .keep_if(|quiet, now| !quiet.retry_in(now).is_zero());
-        Some(Self { periods, all, shares: Shares::default(), swept: AtomicU64::new(0), ended })
+        Some(Self {
+            periods,
+            all,
+            shares: Shares::default(),
+            swept: AtomicU64::new(0),
+            #[cfg(any(feature = "metrics", feature = "tracing"))]
+            ended,
+        })
     }
 
     #[cold]
