@@ -3,17 +3,8 @@ use stagger_core::guard::{Limiter, LimiterPermit, Turn};
 use stagger_core::quiet::{QuietPeriod, QuietState};
 use stagger_core::{Instant, Outcome, ServerHint};
 
+use crate::laws::support::held_calls::{Step, take};
 use crate::laws::support::{cases, ms};
-
-/// One step of a random history.
-#[derive(Clone, Debug)]
-enum Step {
-    Pass(u64),
-    Ask,
-    AskAgain(usize),
-    Cancel(usize),
-    Answer(usize, Outcome),
-}
 
 fn step() -> impl Strategy<Value = Step> {
     let outcome = prop_oneof![
@@ -30,10 +21,6 @@ fn step() -> impl Strategy<Value = Step> {
         1 => any::<usize>().prop_map(Step::Cancel),
         4 => (any::<usize>(), outcome).prop_map(|(n, outcome)| Step::Answer(n, outcome)),
     ]
-}
-
-fn take(permits: &mut Vec<LimiterPermit>, n: usize) -> Option<LimiterPermit> {
-    (!permits.is_empty()).then(|| permits.swap_remove(n % permits.len()))
 }
 
 proptest! {

@@ -2,6 +2,7 @@
 
 mod call;
 mod counting_clock;
+pub(crate) mod held_calls;
 mod length;
 pub(crate) mod oracle;
 mod policies;
