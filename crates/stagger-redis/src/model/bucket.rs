@@ -212,9 +212,10 @@ impl Bucket {
         } else if !is_settling {
             let demanding = (self.demand.len() as i64).max(1);
             let grant = (want - lease).min(state.tokens.div_euclid(demanding).max(cost)).min(state.tokens);
-            if grant >= cost {
-                state.tokens -= grant;
-                lease += grant;
+            let whole = (lease + grant) / cost * cost;
+            if whole > lease {
+                state.tokens -= whole - lease;
+                lease = whole;
             }
         }
         state.outstanding += lease;

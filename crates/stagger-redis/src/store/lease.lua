@@ -152,9 +152,12 @@ local function renew(bucket, leases, demand, gone, at_arg)
   elseif not settling then
     local demanding = math.max(1, redis.call('ZCARD', demand))
     local grant = math.min(want - lease, math.max(math.floor(tokens / demanding), cost), tokens)
-    if grant >= cost then
-      tokens = tokens - grant
-      lease = lease + grant
+    -- Whole retries: what is left of one in each of many processes would be of use to none.
+    local whole = lease + grant
+    whole = whole - whole % cost
+    if whole > lease then
+      tokens = tokens - (whole - lease)
+      lease = whole
     end
   end
   outstanding = outstanding + lease
