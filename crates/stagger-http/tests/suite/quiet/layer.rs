@@ -6,7 +6,7 @@ use core::task::{Context, Poll};
 
 use http_body::{Body as HttpBody, Frame};
 use stagger::budget::Tokens;
-use stagger::guard::{LimiterMode, QuietPeriod};
+use stagger::guard::{LimiterMode, Pacer, QuietPeriod};
 use stagger::observe::Action;
 use stagger::testing::Recorder;
 use stagger::{Rejected, Retrier, StopReason};
@@ -286,4 +286,32 @@ async fn a_shared_quiet_period_holds_all_origins_beside_a_budget_by_origin() {
     assert_eq!(code(&client.clone().oneshot(get(API)).await), 429);
     assert_eq!(code(&client.clone().oneshot(get("http://other.example/")).await), 200);
     assert_eq!(seconds(&arrivals), [0, 10]);
+}
+
+/// As without a client of many origins: `Retrier::pacer` has the same example.
+#[tokio::test(start_paused = true)]
+async fn a_pacer_holds_the_calls_of_a_client_with_and_without_a_budget_for_each_origin() {
+    for with_budget in [false, true] {
+        let count = Arc::new(AtomicUsize::new(0));
+        let (server, _) = server(move |_, _: &LayerRequest| {
+            let n = count.fetch_add(1, Ordering::Relaxed);
+            if n < 120 && n % 2 == 0 { Response::builder().status(429).body(Full::default()).unwrap() } else { ok() }
+        });
+        let pacer = Arc::new(Pacer::new());
+        let retrier = Retrier::new(ONCE).shared_pacer(pacer.clone());
+        let retrier = if with_budget { retrier.budget(Tokens::new()) } else { retrier };
+        let client = RetryLayer::new(retrier).layer(server);
+        for _ in 0..120 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            let _ = client.clone().oneshot(get(API)).await;
+        }
+        let start = Instant::now();
+        for _ in 0..50 {
+            assert_eq!(code(&client.clone().oneshot(get(API)).await), 200);
+        }
+        let passed = start.elapsed();
+        let range = Duration::from_millis(900)..Duration::from_millis(1_050);
+        assert!(range.contains(&passed), "{passed:?}, with a budget: {with_budget}");
+        assert_eq!(pacer.snapshot().waiting, 0);
+    }
 }
