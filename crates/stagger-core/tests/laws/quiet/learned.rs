@@ -6,6 +6,7 @@ use stagger_core::breaker::CircuitBreaker;
 use stagger_core::budget::Tokens;
 use stagger_core::guard::{Limiter, LimiterMode, LimiterPermit, Permits, Turn};
 use stagger_core::machine::{RetryMachine, RetryState};
+use stagger_core::pacer::{Pacer, PacerState};
 use stagger_core::quiet::{QuietPeriod, QuietState, QuietTrigger};
 use stagger_core::{Budget, Guards, Instant, Outcome, Policy, Seed, ServerHint};
 
@@ -79,6 +80,43 @@ fn an_attempt_that_was_admitted_before_a_pause_may_not_begin_in_it() {
     let observed = QuietPeriod::builder().mode(LimiterMode::Observe).build().unwrap();
     observed.pause(secs(1), &START);
     assert!(observed.is_current(&permit(observed.admit(LimiterPermit::NONE, None, &START))));
+}
+
+#[test]
+fn a_postponed_attempt_keeps_the_turn_that_its_pacer_gave() {
+    let policy = Policy::constant(ms(10)).max_attempts(3).build().unwrap();
+    let (quiet, pacer) = (QuietPeriod::new(), Pacer::new());
+    let mut now = START;
+    for n in 0..120 {
+        now = now.saturating_add(ms(10));
+        let answer = if n % 2 == 0 { Outcome::throttled(None) } else { Outcome::Success };
+        match pacer.admit(LimiterPermit::NONE, None, &now) {
+            Turn::Now(permit) => pacer.record(permit, &answer, &now),
+            Turn::Wait { permit, .. } => pacer.release(permit),
+            Turn::Rejected { .. } => {}
+        }
+    }
+    assert_eq!(pacer.snapshot().state, PacerState::Paced);
+    now = now.saturating_add(secs(1));
+    let guards = Guards::none().quiet(&quiet).pacer(&pacer);
+    let mut state = RetryState::new();
+    let mut call = RetryMachine::new(&policy, &mut state, Seed::new(1));
+    let mut permits = Permits::NONE;
+    assert_eq!(call.turn(&mut permits, || now, &guards), Ok(Duration::ZERO));
+    let begun = call.begin(permits, || now, &guards).unwrap();
+    quiet.pause(secs(1), &now);
+    permits = call.postpone(begun, || now, &guards).expect("a pause has begun");
+    let end = now.saturating_add(secs(1));
+    // Other calls take all turns of that moment.
+    loop {
+        match pacer.admit(LimiterPermit::NONE, None, &end) {
+            Turn::Now(permit) => pacer.release(permit),
+            Turn::Wait { permit, .. } => break pacer.release(permit),
+            Turn::Rejected { .. } => break,
+        }
+    }
+    assert_eq!(call.turn(&mut permits, || end, &guards), Ok(Duration::ZERO));
+    guards.release(permits);
 }
 
 #[test]
