@@ -129,6 +129,9 @@ const COMMANDS: [Command; 24] = [
 
 fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args_os().skip(1).collect();
+    if let Some(code) = rustdoc::run_in_place(&arguments) {
+        return code;
+    }
     let Some((name, rest)) = arguments.split_first() else {
         print!("{}", usage());
         return ExitCode::SUCCESS;

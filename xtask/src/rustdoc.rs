@@ -1,17 +1,51 @@
 //! The interface of a library as rustdoc describes it, in JSON.
 
 use std::collections::BTreeSet;
+use std::env;
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
 
 use serde_json::{Map, Value};
 
 use crate::Result;
 use crate::shell::Shell;
-use crate::workspace::{self, Package, text};
+use crate::workspace::{Package, Workspace, text};
 
 /// The version of the JSON that the `public-api` dependency reads. Each toolchain writes one version.
 const FORMAT: u64 = 57;
+
+/// Names the program that this one runs in place of itself, when cargo starts it as rustdoc.
+const REAL: &str = "XTASK_RUSTDOC";
+
+/// Lets the rustdoc of a cargo command accept unstable options.
+///
+/// A stable rustdoc does with `RUSTC_BOOTSTRAP` in its environment. Were the variable in that of cargo, build scripts of
+/// dependencies would read it as well, and everything that depends on them would be built for this command alone. So
+/// cargo starts this program as its rustdoc, which starts the real one with the variable.
+///
+/// # Errors
+///
+/// If the path of this program is unknown.
+pub(crate) fn with_unstable_options(cargo: Shell) -> Result<Shell> {
+    let real = env::var_os("RUSTDOC").unwrap_or_else(|| "rustdoc".into());
+    Ok(cargo.env("RUSTDOC", env::current_exe()?).env(REAL, real))
+}
+
+/// Runs the real rustdoc if cargo has started this program in its place, and returns its exit code.
+pub(crate) fn run_in_place(arguments: &[OsString]) -> Option<ExitCode> {
+    let real = env::var_os(REAL)?;
+    let status = Command::new(&real).args(arguments).env_remove(REAL).env("RUSTC_BOOTSTRAP", "1").status();
+    Some(match status {
+        Ok(status) if status.success() => ExitCode::SUCCESS,
+        Ok(_) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("cannot start `{}`: {error}", real.display());
+            ExitCode::FAILURE
+        }
+    })
+}
 
 /// The rustdoc JSON of one library, with all features.
 pub(crate) struct Rustdoc {
@@ -36,17 +70,11 @@ impl Rustdoc {
     }
 
     fn generate_with(package: &Package, arguments: &[&str]) -> Result<Self> {
-        let directory = workspace::target_directory("public-api")?;
-        Shell::cargo("rustdoc --quiet --lib --all-features --package")
-            .args([&package.name])
-            .args(["--target-dir".as_ref(), directory.as_path()])
-            .args(["--", "-Z", "unstable-options", "--output-format", "json"])
-            .args(arguments)
-            // A stable rustdoc writes JSON only with this variable. Build scripts of dependencies read it, too, and would
-            // run again on each change of it, hence the separate target directory.
-            .env("RUSTC_BOOTSTRAP", "1")
-            .run()?;
-        let path = directory.join("doc").join(format!("{}.json", package.name.replace('-', "_")));
+        let cargo = Shell::cargo("rustdoc --quiet --lib --all-features --package").args([&package.name]);
+        let cargo = cargo.args(["--", "-Z", "unstable-options", "--output-format", "json"]).args(arguments);
+        with_unstable_options(cargo)?.run()?;
+        let directory = Workspace::here()?.target_directory.join("doc");
+        let path = directory.join(format!("{}.json", package.name.replace('-', "_")));
         let json: Value = serde_json::from_str(&fs::read_to_string(&path)?)?;
         match json["format_version"].as_u64() {
             Some(FORMAT) => Ok(Self { path, json }),

@@ -1,29 +1,21 @@
 use serde_json::Value;
 
-use crate::Result;
 use crate::ci::{Note, Options};
 use crate::shell::Shell;
 use crate::workspace::{self, Package, Workspace};
+use crate::{Result, rustdoc};
 
 /// Documents each published library with exactly the features and arguments of its `package.metadata.docs.rs`.
 ///
 /// docs.rs has a nightly toolchain, where `cfg(docsrs)` enables unstable features; with `RUSTC_BOOTSTRAP` the stable one
 /// accepts them, too.
 pub(crate) fn run(_: &Options) -> Result<Note> {
-    // Shared with the step `public-api`, which builds the same dependencies with the same variable.
-    let directory = workspace::target_directory("public-api")?;
     let workspace = Workspace::here()?;
     let libraries: Vec<_> = workspace.published().filter(|package| package.is_library()).collect();
     for library in &libraries {
         let settings = Settings::of(library)?;
-        Shell::cargo("rustdoc --quiet --lib --package")
-            .args([&library.name])
-            .args(["--target-dir".as_ref(), directory.as_path()])
-            .args(settings.features)
-            .args(["--", "-D", "warnings"])
-            .args(settings.rustdoc)
-            .env("RUSTC_BOOTSTRAP", "1")
-            .run()?;
+        let cargo = Shell::cargo("rustdoc --quiet --lib --package").args([&library.name]).args(settings.features);
+        rustdoc::with_unstable_options(cargo.args(["--", "-D", "warnings"]).args(settings.rustdoc))?.run()?;
     }
     Ok(Some(format!("{} libraries", libraries.len())))
 }
