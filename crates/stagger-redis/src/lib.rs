@@ -89,10 +89,9 @@
 mod error;
 mod event;
 mod fleet;
-mod lease;
-#[cfg(test)]
-mod model;
 mod observe;
+#[cfg(test)]
+mod parity;
 mod store;
 mod target;
 mod task;

@@ -5,9 +5,9 @@ use tokio::sync::Notify;
 use core::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
 use crate::error::SettingsProblem;
-use crate::lease::claim::Limits;
-use crate::lease::ledger::Ledger;
 use crate::store::keys::Keys;
+use stagger_lease::claim::Limits;
+use stagger_lease::ledger::Ledger;
 
 /// The most targets of one fleet: all are renewed by one call of the store.
 const MOST_TARGETS: usize = 64;

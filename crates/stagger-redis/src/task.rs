@@ -2,22 +2,17 @@ use core::sync::atomic::Ordering;
 use core::time::Duration;
 use std::sync::Arc;
 
-use stagger::{Policy, Seed, policy};
+use stagger::Seed;
 use tokio::time::{Instant, sleep_until};
 
 use crate::event::{FleetEvent, Listener};
-use crate::lease::account::Account;
-use crate::lease::claim::{Reply, Timing};
-use crate::lease::process::{Change, Process};
 use crate::observe;
 use crate::store::connection::Connection;
 use crate::target::{Registry, Target};
-
-/// Capped at a second, so that every process reports while the others settle.
-const RECONNECT: Policy = policy!(exponential(ms(100), secs(1)).unlimited_attempts());
-
-/// The first connection is spread over this time, because a deployment starts all processes at once.
-const FIRST_SPREAD: u64 = 200_000;
+use stagger_lease::account::Account;
+use stagger_lease::claim::{Reply, Timing};
+use stagger_lease::process::{Change, Process};
+use stagger_lease::reconnect;
 
 /// Settings of the task.
 pub(crate) struct Settings {
@@ -71,7 +66,7 @@ impl Task {
     /// Runs until nobody uses the fleet any more.
     pub(crate) async fn run(self) {
         let Self { mut connection, mut state } = self;
-        let first = state.draw(FIRST_SPREAD);
+        let first = state.draw(reconnect::FIRST_SPREAD);
         state.process.on_failure(first, state.now());
         loop {
             let is_closed = state.registry.is_closed();
@@ -205,10 +200,9 @@ impl State {
     fn on_failure(&mut self, reason: String) {
         self.registry.counts.failures.fetch_add(1, Ordering::Relaxed);
         self.reason = reason;
-        let delay = RECONNECT.delays(self.seed.for_call(self.draws)).nth(self.failed.min(8));
+        let delay = reconnect::delay(self.failed, self.seed.for_call(self.draws));
         self.draws += 1;
         self.failed += 1;
-        let delay = delay.map_or(1_000_000, |delay| u64::try_from(delay.as_micros()).unwrap_or(1_000_000));
         self.process.on_failure(delay, self.now());
         observe::record(&self.namespace, &self.registry);
     }

@@ -3,13 +3,13 @@ use core::sync::atomic::Ordering;
 use core::time::Duration;
 use std::sync::Arc;
 
-use stagger::guard::{Budget, BudgetPermit, Now, ServerHealth};
+use stagger::guard::{Budget, BudgetPermit, Now};
 use stagger::{FailureKind, Outcome};
 
 use crate::error::{SettingsError, SettingsProblem};
-use crate::lease::claim::Limits;
 use crate::store::keys::keys;
 use crate::target::{Alive, Held, Registry};
+use stagger_lease::claim::Limits;
 
 const WHOLE: u64 = 1_000_000;
 const LARGEST: u64 = 1_000_000_000;
@@ -89,20 +89,13 @@ impl fmt::Debug for SharedTokens {
 impl Budget for SharedTokens {
     fn try_acquire(&self, _: FailureKind, _: &dyn Now) -> Option<BudgetPermit> {
         let target = &self.held.target;
-        let cost = target.limits.cost;
-        let is_granted = target.ledger.try_spend(cost);
-        if target.ledger.is_newly_short(2 * cost) {
-            self.held.alive.0.wake.notify_one();
-        }
-        is_granted.then_some(BudgetPermit(cost))
+        target.limits.try_acquire(&target.ledger, || self.held.alive.0.wake.notify_one())
     }
 
     #[inline]
     fn record(&self, _: BudgetPermit, outcome: &Outcome, _: &dyn Now) {
         let target = &self.held.target;
-        if target.limits.reward > 0 && outcome.verdict() == ServerHealth::Healthy {
-            target.ledger.earn(target.limits.reward);
-        }
+        target.limits.record(&target.ledger, outcome);
     }
 
     fn release(&self, BudgetPermit(permit): BudgetPermit) {
@@ -112,7 +105,7 @@ impl Budget for SharedTokens {
     /// Returns how many retries this process can make with the tokens that it holds.
     fn available(&self) -> Option<u64> {
         let target = &self.held.target;
-        target.ledger.held().checked_div(target.limits.cost)
+        target.limits.available(&target.ledger)
     }
 }
 

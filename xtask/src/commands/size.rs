@@ -7,7 +7,7 @@ use crate::files::files;
 use crate::workspace::root;
 
 /// The crates that are counted: those with the decisions, drivers and protocols, and the program.
-const CRATES: [&str; 8] = [
+const CRATES: [&str; 9] = [
     "stagger-core",
     "stagger",
     "stagger-http",
@@ -15,6 +15,7 @@ const CRATES: [&str; 8] = [
     "stagger-sim",
     "stagger-cli",
     "stagger-cenkalti",
+    "stagger-lease",
     "stagger-redis",
 ];
 

@@ -1,4 +1,4 @@
-//! The tokens of a process in a fleet. The ledger belongs to `stagger-redis`, whose dependencies cannot be built for loom, so
+//! The tokens of a process in a fleet. The ledger belongs to `stagger-lease`, which is not built for loom, so
 //! its file is compiled here.
 
 use ::loom::sync::Arc;
@@ -7,7 +7,7 @@ use ::loom::thread;
 use super::support::model;
 
 #[expect(dead_code, reason = "the file is that of a library, and has more than the models use")]
-#[path = "../../../stagger-redis/src/lease/ledger.rs"]
+#[path = "../../../stagger-lease/src/ledger.rs"]
 mod ledger;
 
 use ledger::{Counted, Ledger};

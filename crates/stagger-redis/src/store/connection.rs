@@ -3,9 +3,9 @@ use core::time::Duration;
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client, RedisError, Script};
 
-use crate::lease::claim::{Claim, Reply, Report, Timing};
 use crate::store::keys::Keys;
 use crate::store::script::{self, SOURCE};
+use stagger_lease::claim::{Claim, Reply, Report, Timing};
 
 /// A store that hangs answers neither; without these limits nothing would fall back.
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(500);

@@ -1,7 +1,7 @@
 use redis::{Script, ScriptInvocation};
 
-use crate::lease::claim::{Claim, Lease, Reply, Report, Timing};
 use crate::store::keys::Keys;
+use stagger_lease::claim::{Claim, Lease, Reply, Report, Timing};
 
 /// The store's side of the protocol. It is called by its digest, so two releases with different scripts run side by side.
 pub(crate) const SOURCE: &str = include_str!("lease.lua");

@@ -1,12 +1,14 @@
-use crate::lease::claim::{Claim, Lease, Limits, SECOND, Timing, WRAP};
-use crate::lease::ledger::{Counted, Ledger};
+//! What a process knows about its lease on one target.
+
+use crate::claim::{Claim, Lease, Limits, SECOND, Timing, WRAP};
+use crate::ledger::{Counted, Ledger};
 
 /// Demand is kept in sixteenths of a retry per period.
 const FRACTION: u64 = 16;
 
 /// What a process knows about its lease on one target, besides the counters of the [`Ledger`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Account {
+pub struct Account {
     limits: Limits,
     epoch: u64,
     /// Retries asked for per period, smoothed: it rises at once and halves with each report.
@@ -28,13 +30,14 @@ struct LocalShare {
 
 impl Account {
     /// Creates the account of a target at `now`.
-    pub(crate) const fn new(limits: Limits, now: u64) -> Self {
+    #[must_use]
+    pub const fn new(limits: Limits, now: u64) -> Self {
         Self { limits, epoch: 0, demand: 0, measured: now, claimed: 0, local: None }
     }
 
     /// Returns the next claim, and takes what the process holds but does not want out of the ledger. `processes` is the size
     /// of the fleet.
-    pub(crate) fn claim(&mut self, ledger: &Ledger, processes: u64, timing: &Timing, now: u64) -> Claim {
+    pub fn claim(&mut self, ledger: &Ledger, processes: u64, timing: &Timing, now: u64) -> Claim {
         let elapsed = now.saturating_sub(self.measured).max(timing.period / 2).max(1);
         self.measured = now;
         let rate = ledger.take_asked().saturating_mul(FRACTION).saturating_mul(timing.period) / elapsed;
@@ -53,7 +56,7 @@ impl Account {
     }
 
     /// Returns the last claim: the process leaves, and holds nothing.
-    pub(crate) fn leave(&mut self, ledger: &Ledger) -> Claim {
+    pub fn leave(&mut self, ledger: &Ledger) -> Claim {
         self.claimed_of(ledger.claim(0), None)
     }
 
@@ -63,7 +66,7 @@ impl Account {
     }
 
     /// Takes over what the store granted.
-    pub(crate) fn on_lease(&mut self, ledger: &Ledger, lease: Lease) {
+    pub fn on_lease(&mut self, ledger: &Ledger, lease: Lease) {
         self.epoch = lease.epoch;
         self.local = None;
         // A store that is wrong cannot grant more than there is.
@@ -72,7 +75,7 @@ impl Account {
 
     /// Counts what the local share has earned until `now`, and begins it if it has not begun: the process keeps at most its
     /// share of the capacity, or begins with its share of the initial tokens if it never had a lease.
-    pub(crate) fn use_local_share(&mut self, ledger: &Ledger, processes: u64, now: u64) {
+    pub fn use_local_share(&mut self, ledger: &Ledger, processes: u64, now: u64) {
         let Limits { capacity, refill, initial, cost, .. } = self.limits;
         let Some(LocalShare { at, earned }) = &mut self.local else {
             if self.epoch == 0 {

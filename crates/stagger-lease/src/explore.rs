@@ -5,11 +5,11 @@
 
 use stateright::{Checker, HasDiscoveries, Model, Property};
 
-use super::bucket::{Bucket, Fault};
-use crate::lease::account::Account;
-use crate::lease::claim::{Claim, Limits, Reply, Report, SECOND, Timing, WRAP};
-use crate::lease::ledger::{Counted, Ledger};
-use crate::lease::process::Process;
+use crate::account::Account;
+use crate::bucket::{Bucket, Fault};
+use crate::claim::{Claim, Limits, Reply, Report, SECOND, Timing, WRAP};
+use crate::ledger::{Counted, Ledger};
+use crate::process::Process;
 
 const COST: u64 = 1_000_000;
 const LIMITS: Limits = Limits { capacity: 6 * COST, refill: COST, initial: 6 * COST, cost: COST, reward: 0 };
@@ -180,7 +180,7 @@ impl World {
                 if exchange == Exchange::Buffered {
                     self.buffered = Some((index, report, claim));
                 } else {
-                    let reply = self.bucket.report(index as u64, &report, &claim, &TIMING, store_time, fault);
+                    let reply = self.bucket.report_with(index as u64, &report, &claim, &TIMING, store_time, fault);
                     match reply {
                         _ if exchange == Exchange::ReplyLost => {}
                         Reply::Again => member.process.on_again(now),
@@ -339,7 +339,7 @@ impl Model for Explored {
             Action::Deliver => {
                 let (index, report, claim) = world.buffered.take()?;
                 let now = world.store_time();
-                let _ = world.bucket.report(index as u64, &report, &claim, &TIMING, now, self.fault);
+                let _ = world.bucket.report_with(index as u64, &report, &claim, &TIMING, now, self.fault);
             }
         }
         if !matches!(action, Action::Turn(..) | Action::StoreUp | Action::Heal(_) | Action::Resume(_) | Action::Deliver)
@@ -383,7 +383,7 @@ fn the_budget_holds_and_no_process_is_stuck_after_two_faults() {
 }
 
 #[test]
-#[ignore = "takes minutes and gigabytes: cargo nextest run -p stagger-redis --run-ignored only for_longer"]
+#[ignore = "takes minutes and gigabytes: cargo nextest run -p stagger-lease --run-ignored only for_longer"]
 fn the_budget_holds_and_no_process_is_stuck_for_longer() {
     for (turns, faults, kinds) in [(14, 1, Kinds::All), (9, 2, Kinds::All), (18, 1, Kinds::Jumps)] {
         let states =

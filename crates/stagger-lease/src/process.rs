@@ -1,4 +1,6 @@
-use crate::lease::claim::{Report, Timing};
+//! When a process reports, and what it does without replies.
+
+use crate::claim::{Report, Timing};
 
 /// Reports without a wait between them, after a pause.
 const BURST: u64 = 3;
@@ -7,7 +9,7 @@ const BURST: u64 = 3;
 ///
 /// Times are microseconds of the process's monotonic clock.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Process {
+pub struct Process {
     timing: Timing,
     /// The expected number of processes, or the largest number seen if that is more.
     processes: u64,
@@ -28,7 +30,7 @@ pub(crate) struct Process {
 
 /// What has changed for a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Change {
+pub enum Change {
     /// It uses its local share from now on.
     Local,
     /// It has leases again.
@@ -37,7 +39,8 @@ pub(crate) enum Change {
 
 impl Process {
     /// Creates a process that begins at `now`. `processes` is the expected number of them, at least 1.
-    pub(crate) fn new(timing: Timing, processes: u64, now: u64) -> Self {
+    #[must_use]
+    pub fn new(timing: Timing, processes: u64, now: u64) -> Self {
         let ends = now + timing.patience;
         let processes = processes.max(1);
         Self {
@@ -54,12 +57,15 @@ impl Process {
         }
     }
 
-    pub(crate) const fn timing(&self) -> &Timing {
+    /// Returns the timing that the process was created with.
+    #[must_use]
+    pub const fn timing(&self) -> &Timing {
         &self.timing
     }
 
     /// Returns the number of processes among which the local shares are divided.
-    pub(crate) const fn processes(&self) -> u64 {
+    #[must_use]
+    pub const fn processes(&self) -> u64 {
         self.processes
     }
 
@@ -69,23 +75,28 @@ impl Process {
         self.last.is_none()
     }
 
-    pub(crate) const fn is_local(&self) -> bool {
+    /// Returns whether the process uses its local shares.
+    #[must_use]
+    pub const fn is_local(&self) -> bool {
         self.is_local
     }
 
     /// Returns whether to report at `now`; `is_early` if a target is short of tokens.
-    pub(crate) fn is_due(&self, is_early: bool, now: u64) -> bool {
+    #[must_use]
+    pub fn is_due(&self, is_early: bool, now: u64) -> bool {
         now >= self.reports_from(is_early)
     }
 
     /// Returns when the process next has something to do, after `now`; `is_early` if a target is short of tokens.
-    pub(crate) fn next(&self, is_early: bool, now: u64) -> u64 {
+    #[must_use]
+    pub fn next(&self, is_early: bool, now: u64) -> u64 {
         let report = self.reports_from(is_early);
         report.min(self.next_tick(now))
     }
 
     /// Returns when the next [`tick`](Self::tick) is due, after `now`: at the end of the leases, or to refill a local share.
-    pub(crate) fn next_tick(&self, now: u64) -> u64 {
+    #[must_use]
+    pub fn next_tick(&self, now: u64) -> u64 {
         if self.is_local { now + self.timing.period / 4 } else { self.ends.max(now) }
     }
 
@@ -96,7 +107,7 @@ impl Process {
     }
 
     /// Begins a report at `now`. The next regular one is due after a period, moved by `jitter` tenths of a per mille of it.
-    pub(crate) fn report(&mut self, jitter: i16, now: u64) -> Report {
+    pub fn report(&mut self, jitter: i16, now: u64) -> Report {
         let period = self.timing.period;
         self.whole = self.whole.max(now) + period;
         // Up to a tenth of the period in each direction.
@@ -108,14 +119,14 @@ impl Process {
     }
 
     /// Notes that the store's clock is not what was expected: the next report is due at once and accepts it.
-    pub(crate) fn on_again(&mut self, now: u64) {
+    pub fn on_again(&mut self, now: u64) {
         self.resync = true;
         self.due = now;
     }
 
     /// Notes a reply that arrived at `now` to a report of `sent`, with the store's time and the size of the fleet. The
     /// leases end a length after the report was sent: the store counts from later.
-    pub(crate) fn on_reply(&mut self, store: u64, processes: u64, sent: u64, now: u64) -> Option<Change> {
+    pub fn on_reply(&mut self, store: u64, processes: u64, sent: u64, now: u64) -> Option<Change> {
         self.last = Some((store, now));
         self.resync = false;
         self.processes = self.processes.max(processes);
@@ -124,13 +135,13 @@ impl Process {
     }
 
     /// Notes that there was no reply, or no connection: the next report is due after `delay`, and none before.
-    pub(crate) fn on_failure(&mut self, delay: u64, now: u64) {
+    pub fn on_failure(&mut self, delay: u64, now: u64) {
         self.blocked = now + delay;
         self.due = self.blocked;
     }
 
     /// Notes the time: after the end of the leases the process uses its local share.
-    pub(crate) fn tick(&mut self, now: u64) -> Option<Change> {
+    pub fn tick(&mut self, now: u64) -> Option<Change> {
         if self.is_local || now < self.ends {
             return None;
         }
@@ -142,7 +153,7 @@ impl Process {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lease::claim::SECOND;
+    use crate::claim::SECOND;
 
     #[test]
     fn reports_are_at_most_one_per_period_and_three_more_however_often_tokens_are_short() {

@@ -1,3 +1,5 @@
+//! The tokens of a process, which retries touch.
+
 #[cfg(not(loom))]
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 #[cfg(loom)]
@@ -12,7 +14,7 @@ use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 ///
 /// Core's loom models compile this file.
 #[derive(Debug)]
-pub(crate) struct Ledger {
+pub struct Ledger {
     held: AtomicU64,
     spent: AtomicU64,
     released: AtomicU64,
@@ -23,23 +25,31 @@ pub(crate) struct Ledger {
 
 /// What one look at a [`Ledger`] found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Counted {
+pub struct Counted {
     /// The tokens that the process holds.
-    pub(crate) held: u64,
+    pub held: u64,
     /// The tokens that it has spent since its start. Wraps.
-    pub(crate) spent: u64,
+    pub spent: u64,
     /// The tokens that successes have earned since its start. Wraps.
-    pub(crate) earned: u64,
+    pub earned: u64,
+}
+
+impl Default for Ledger {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 impl Ledger {
     /// Creates a ledger without tokens.
-    pub(crate) fn new() -> Self {
+    #[must_use]
+    pub fn new() -> Self {
         Self::with(Counted { held: 0, spent: 0, earned: 0 })
     }
 
     /// Creates a ledger with these counters.
-    pub(crate) fn with(Counted { held, spent, earned }: Counted) -> Self {
+    #[must_use]
+    pub fn with(Counted { held, spent, earned }: Counted) -> Self {
         Self {
             held: AtomicU64::new(held),
             spent: AtomicU64::new(spent),
@@ -51,7 +61,7 @@ impl Ledger {
     }
 
     /// Takes `cost` if the process holds it. No clock, no I/O, no lock.
-    pub(crate) fn try_spend(&self, cost: u64) -> bool {
+    pub fn try_spend(&self, cost: u64) -> bool {
         self.asked.fetch_add(1, Ordering::Relaxed);
         if self.held.load(Ordering::Relaxed) < cost {
             return false;
@@ -66,23 +76,23 @@ impl Ledger {
     }
 
     /// Returns `cost` for a retry that was never made.
-    pub(crate) fn release(&self, cost: u64) {
+    pub fn release(&self, cost: u64) {
         self.held.fetch_add(cost, Ordering::Release);
         self.released.fetch_add(cost, Ordering::Release);
     }
 
     /// Counts the reward of a success.
-    pub(crate) fn earn(&self, reward: u64) {
+    pub fn earn(&self, reward: u64) {
         self.earned.fetch_add(reward, Ordering::Relaxed);
     }
 
     /// Adds tokens that were granted.
-    pub(crate) fn grant(&self, tokens: u64) {
+    pub fn grant(&self, tokens: u64) {
         self.held.fetch_add(tokens, Ordering::Release);
     }
 
     /// Takes what is above `most`, and returns what the process claims to hold and to have spent.
-    pub(crate) fn claim(&self, most: u64) -> Counted {
+    pub fn claim(&self, most: u64) -> Counted {
         let released = self.released.load(Ordering::Acquire);
         let capped = self.held.fetch_update(Ordering::AcqRel, Ordering::Acquire, |held| (held > most).then_some(most));
         let held = capped.map_or_else(|held| held, |_| most);
@@ -91,38 +101,38 @@ impl Ledger {
     }
 
     /// Returns the tokens that the process holds.
-    pub(crate) fn held(&self) -> u64 {
+    pub fn held(&self) -> u64 {
         self.held.load(Ordering::Relaxed)
     }
 
     /// Returns the tokens that the process has spent.
-    #[cfg(any(test, loom))]
-    pub(crate) fn spent(&self) -> u64 {
+    #[must_use]
+    pub fn spent(&self) -> u64 {
         self.spent.load(Ordering::Relaxed).wrapping_sub(self.released.load(Ordering::Relaxed))
     }
 
     /// Returns the tokens that successes have earned.
-    pub(crate) fn earned(&self) -> u64 {
+    pub fn earned(&self) -> u64 {
         self.earned.load(Ordering::Relaxed)
     }
 
     /// Returns how many retries were asked for since the last call of this function.
-    pub(crate) fn take_asked(&self) -> u64 {
+    pub fn take_asked(&self) -> u64 {
         self.asked.swap(0, Ordering::Relaxed)
     }
 
     /// Returns whether the caller is the first to find the process short of tokens since [`settle_short`](Self::settle_short).
-    pub(crate) fn is_newly_short(&self, below: u64) -> bool {
+    pub fn is_newly_short(&self, below: u64) -> bool {
         self.held() < below && !self.is_short.load(Ordering::Relaxed) && !self.is_short.swap(true, Ordering::Relaxed)
     }
 
     /// Returns whether the process was found short of tokens, and forgets it.
-    pub(crate) fn settle_short(&self) -> bool {
+    pub fn settle_short(&self) -> bool {
         self.is_short.swap(false, Ordering::Relaxed)
     }
 
     /// Returns whether the process was found short of tokens.
-    pub(crate) fn is_short(&self) -> bool {
+    pub fn is_short(&self) -> bool {
         self.is_short.load(Ordering::Relaxed)
     }
 }

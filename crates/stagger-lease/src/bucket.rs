@@ -1,20 +1,37 @@
-//! The script of the store in Rust, for exploration. A test compares the two.
+//! The store's side: the script of `stagger-redis` in Rust. A test there compares the two.
 
-use std::collections::BTreeMap;
+use core::hash::{Hash, Hasher};
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::lease::claim::{Claim, Lease, Reply, Report, SECOND, Timing, WRAP};
+use crate::claim::{Claim, Lease, Reply, Report, SECOND, Timing, WRAP};
 
+/// How long the counters of a process are kept after its lease has ended.
 const KEPT: i64 = 600_000_000;
+/// The most processes whose lease ends with one report.
 const MOST: usize = 100;
 
 /// The store's side of one target.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) struct Bucket {
+pub struct Bucket {
     state: Option<State>,
     records: BTreeMap<u64, Record>,
-    leases: BTreeMap<u64, i64>,
-    demand: BTreeMap<u64, i64>,
-    gone: BTreeMap<u64, i64>,
+    leases: Times,
+    demand: Times,
+    gone: Times,
+}
+
+/// Processes by a time of theirs, like a sorted set of the store. A fleet may have ten thousand of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Times {
+    of: BTreeMap<u64, i64>,
+    ordered: BTreeSet<(i64, u64)>,
+}
+
+impl Hash for Times {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        // Both have the same members.
+        self.of.hash(state);
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -63,9 +80,50 @@ fn difference(new: u64, old: u64) -> i64 {
     if d >= WRAP / 2 { d as i64 - WRAP as i64 } else { d as i64 }
 }
 
+impl Times {
+    fn insert(&mut self, id: u64, at: i64) {
+        self.remove(id);
+        self.of.insert(id, at);
+        self.ordered.insert((at, id));
+    }
+
+    fn remove(&mut self, id: u64) {
+        if let Some(at) = self.of.remove(&id) {
+            self.ordered.remove(&(at, id));
+        }
+    }
+
+    /// Returns the first members that have ended at `now`, as the store orders them: by time, then by name.
+    fn ended(&self, now: i64) -> Vec<u64> {
+        self.ordered.range(..=(now, u64::MAX)).map(|&(_, id)| id).take(MOST).collect()
+    }
+
+    /// Returns the first members with a later time.
+    fn after(&self, time: i64) -> Vec<u64> {
+        self.ordered.range((time.saturating_add(1), 0)..).map(|&(_, id)| id).take(MOST).collect()
+    }
+
+    /// Removes the members with a time up to `from`, or after `until`.
+    fn retain_between(&mut self, from: i64, until: i64) {
+        while let Some(&(at, id)) = self.ordered.first().filter(|(at, _)| *at <= from) {
+            self.of.remove(&id);
+            self.ordered.remove(&(at, id));
+        }
+        while let Some(&(at, id)) = self.ordered.last().filter(|(at, _)| *at > until) {
+            self.of.remove(&id);
+            self.ordered.remove(&(at, id));
+        }
+    }
+}
+
 impl Bucket {
-    /// Handles a report on this one target.
-    pub(crate) fn report(
+    /// Handles a report of the process `id` on this one target, at `now` by the store's clock. The reply has one lease.
+    pub fn report(&mut self, id: u64, report: &Report, claim: &Claim, timing: &Timing, now: u64) -> Reply {
+        self.report_with(id, report, claim, timing, now, Fault::None)
+    }
+
+    /// Handles a report as [`report`](Self::report) does, with a fault.
+    pub(crate) fn report_with(
         &mut self,
         id: u64,
         report: &Report,
@@ -126,12 +184,11 @@ impl Bucket {
         let is_settling = now < state.settle;
 
         let last_end = now + length * 5 / 4;
-        for end in self.leases.values_mut().filter(|end| **end > last_end).take(MOST) {
-            *end = last_end;
+        for other in self.leases.after(last_end) {
+            self.leases.insert(other, last_end);
         }
         let mut returned = 0;
-        let ended: Vec<_> = ended(&self.leases, now);
-        for other in ended {
+        for other in self.leases.ended(now) {
             if let Some(record) = self.records.get_mut(&other) {
                 returned += record.lease;
                 record.lease = 0;
@@ -139,15 +196,15 @@ impl Bucket {
             if fault == Fault::ForgetsCounters {
                 self.records.remove(&other);
             }
-            self.leases.remove(&other);
+            self.leases.remove(other);
             self.gone.insert(other, now + KEPT);
         }
-        for other in self::ended(&self.gone, now) {
+        for other in self.gone.ended(now) {
             self.records.remove(&other);
-            self.gone.remove(&other);
+            self.gone.remove(other);
         }
         state.outstanding -= returned;
-        if self.leases.is_empty() {
+        if self.leases.of.is_empty() {
             state.outstanding = 0;
         }
 
@@ -170,7 +227,7 @@ impl Bucket {
         let mut lease = 0;
         let (mut known_spent, mut known_earned) = (claim.spent, claim.earned);
         if let Some(record) = known {
-            lease = if self.leases.contains_key(&id) { record.lease } else { 0 };
+            lease = if self.leases.of.contains_key(&id) { record.lease } else { 0 };
             (known_spent, known_earned) = (record.spent, record.earned);
         }
         if fault == Fault::Differences {
@@ -195,11 +252,11 @@ impl Bucket {
         state.outstanding -= lease;
 
         let want = claim.want.map_or(-1, |want| want as i64);
-        self.demand.retain(|_, at| *at > now - period * 5 / 2 && *at <= now);
+        self.demand.retain_between(now - period * 5 / 2, now);
         if want > 2 * cost {
             self.demand.insert(id, now);
         } else {
-            self.demand.remove(&id);
+            self.demand.remove(id);
         }
         if lease > want.max(0) {
             let surplus = lease - want.max(0);
@@ -210,7 +267,7 @@ impl Bucket {
             }
             lease = want.max(0);
         } else if !is_settling {
-            let demanding = (self.demand.len() as i64).max(1);
+            let demanding = (self.demand.of.len() as i64).max(1);
             let grant = (want - lease).min(state.tokens.div_euclid(demanding).max(cost)).min(state.tokens);
             let whole = (lease + grant) / cost * cost;
             if whole > lease {
@@ -220,31 +277,24 @@ impl Bucket {
         }
         state.outstanding += lease;
         if claim.want.is_none() {
-            self.leases.remove(&id);
+            self.leases.remove(id);
             self.gone.insert(id, now + KEPT);
         } else {
             self.leases.insert(id, last_end);
-            self.gone.remove(&id);
+            self.gone.remove(id);
         }
         self.records.insert(id, Record { lease, spent: claim.spent, earned: claim.earned, number: report.number });
         self.state = Some(state);
         Some(Lease {
             epoch: state.epoch,
             tokens: lease as u64,
-            processes: self.leases.len() as u64,
+            processes: self.leases.of.len() as u64,
             left: state.tokens,
         })
     }
 
-    /// Forgets who has a lease, as if the set of leases had been evicted.
-    pub(crate) fn evict_leases(&mut self) {
-        self.leases.clear();
+    /// Forgets who has a lease, as if the store had evicted the set of leases.
+    pub fn evict_leases(&mut self) {
+        self.leases = Times::default();
     }
-}
-
-/// Returns the first members that have ended at `now`, as the store orders them: by time, then by name.
-fn ended(members: &BTreeMap<u64, i64>, now: i64) -> Vec<u64> {
-    let mut ended: Vec<_> = members.iter().filter(|(_, at)| **at <= now).map(|(id, at)| (*at, *id)).collect();
-    ended.sort_unstable();
-    ended.into_iter().map(|(_, id)| id).take(MOST).collect()
 }

@@ -4,10 +4,10 @@ use redis::Script;
 use stagger::Seed;
 use stagger_kit::{Port, Program, Ready, Server, User};
 
-use super::bucket::{Bucket, Fault};
-use crate::lease::claim::{Claim, Limits, Reply, Report, SECOND, Timing, WRAP};
 use crate::store::keys::Keys;
 use crate::store::script;
+use stagger_lease::bucket::Bucket;
+use stagger_lease::claim::{Claim, Limits, Reply, Report, SECOND, Timing, WRAP};
 
 const LIMITS: Limits =
     Limits { capacity: 500_000_000, refill: 50_000_000, initial: 500_000_000, cost: 5_000_000, reward: 1_000_000 };
@@ -91,7 +91,7 @@ fn the_script_does_what_its_model_does() {
                 want: (!draws.one_in(20)).then(|| draws.below(40) * limits.cost / 2),
                 limits,
             };
-            let want = bucket.report(id as u64, &report, &claim, &Timing::DEFAULT, now, Fault::None);
+            let want = bucket.report(id as u64, &report, &claim, &Timing::DEFAULT, now);
             let mut call = script::invocation(&script, id as u64, &report, &Timing::DEFAULT, &[(&keys, claim)]);
             let values: Vec<i64> = call.arg(now / SECOND).arg(now % SECOND).invoke(&mut connection).unwrap();
             let got = script::reply(&values, 1);

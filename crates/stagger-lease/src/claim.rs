@@ -1,82 +1,93 @@
+//! What a process claims, and what the store replies.
+
 /// Counters are reported modulo 2^52, which Lua's numbers hold exactly. The store computes differences modulo the same.
-pub(crate) const WRAP: u64 = 1 << 52;
+pub const WRAP: u64 = 1 << 52;
 
 /// One second in microseconds.
-pub(crate) const SECOND: u64 = 1_000_000;
+pub const SECOND: u64 = 1_000_000;
 
 /// The limits of a token bucket for the fleet, in millionths of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Limits {
-    pub(crate) capacity: u64,
-    /// Per second.
-    pub(crate) refill: u64,
-    pub(crate) initial: u64,
-    pub(crate) cost: u64,
-    pub(crate) reward: u64,
+pub struct Limits {
+    /// The most that there is, leases included.
+    pub capacity: u64,
+    /// What time adds per second.
+    pub refill: u64,
+    /// What the bucket begins with.
+    pub initial: u64,
+    /// The cost of a retry.
+    pub cost: u64,
+    /// What a success puts back.
+    pub reward: u64,
 }
 
 /// How often a process reports, and how long its leases last, in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Timing {
-    pub(crate) period: u64,
-    pub(crate) lease: u64,
+pub struct Timing {
+    /// The time from one report to the next.
+    pub period: u64,
+    /// The length of a lease.
+    pub lease: u64,
     /// How long a process that never had a reply waits for one before it uses its local share.
-    pub(crate) patience: u64,
+    pub patience: u64,
 }
 
 impl Timing {
     /// The timing of the protocol: a report each second, leases of three.
-    pub(crate) const DEFAULT: Self = Self { period: SECOND, lease: 3 * SECOND, patience: SECOND };
+    pub const DEFAULT: Self = Self { period: SECOND, lease: 3 * SECOND, patience: SECOND };
 }
 
 /// What a report says about the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Report {
+pub struct Report {
     /// Above all earlier ones of the process.
-    pub(crate) number: u64,
+    pub number: u64,
     /// The store's time that the process expects; `None` before the first reply.
-    pub(crate) expected: Option<u64>,
+    pub expected: Option<u64>,
     /// Whether the store shall accept its clock although the process expects another time.
-    pub(crate) resync: bool,
+    pub resync: bool,
 }
 
 /// What a report says about one target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Claim {
+pub struct Claim {
     /// The bucket of the last reply; 0 if there was none.
-    pub(crate) epoch: u64,
-    /// Modulo [`WRAP`].
-    pub(crate) spent: u64,
-    /// Modulo [`WRAP`].
-    pub(crate) earned: u64,
-    pub(crate) held: u64,
-    /// `None` if the process leaves.
-    pub(crate) want: Option<u64>,
-    pub(crate) limits: Limits,
+    pub epoch: u64,
+    /// What was spent since the process started, modulo [`WRAP`].
+    pub spent: u64,
+    /// What successes have earned since the process started, modulo [`WRAP`].
+    pub earned: u64,
+    /// What the process holds.
+    pub held: u64,
+    /// What it wants to hold; `None` if the process leaves.
+    pub want: Option<u64>,
+    /// The limits of the target.
+    pub limits: Limits,
 }
 
 /// The reply to a report.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Reply {
+pub enum Reply {
     /// The store's clock is not what the process expects: report again.
     Again,
     /// The store's time, and what it says about each target; `None` if the report was old.
     Done {
-        /// In microseconds.
+        /// The store's time, in microseconds.
         now: u64,
-        /// In the order of the claims.
+        /// What each target has, in the order of the claims.
         leases: Vec<Option<Lease>>,
     },
 }
 
 /// What a process has on one target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Lease {
-    pub(crate) epoch: u64,
+pub struct Lease {
+    /// The bucket that granted it.
+    pub epoch: u64,
     /// What the process may hold, of which it has claimed a part.
-    pub(crate) tokens: u64,
+    pub tokens: u64,
     /// The processes that have a lease, or have reported lately.
-    pub(crate) processes: u64,
+    pub processes: u64,
     /// What is left for all; negative if the fleet has a debt.
-    pub(crate) left: i64,
+    pub left: i64,
 }

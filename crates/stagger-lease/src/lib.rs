@@ -1,0 +1,22 @@
+//! The lease protocol by which the processes of a fleet share one retry budget, without a clock and without I/O.
+//!
+//! A process holds a *lease*: tokens that it may spend alone for three seconds. Retries take them from its [`Ledger`](ledger::Ledger),
+//! which is local. A report each second ([`Process`](process::Process)) says what was spent, earned and is held of each target
+//! ([`Account`](account::Account)), and the store's reply is the next lease. Without replies the process uses its local share of the
+//! budget. [`Bucket`](bucket::Bucket) is the store's side.
+//!
+//! `stagger-redis` drives the process's side with tasks and connections, and has the store's side as a script, which a test compares with
+//! the bucket. `stagger-sim` drives both in virtual time. Neither decides anything itself, so what is simulated is what runs.
+//!
+//! Times are microseconds, amounts are millionths of a token. The interface follows the protocol, and changes with it: only the crates
+//! of stagger are meant to use it.
+
+pub mod account;
+pub mod bucket;
+pub mod budget;
+pub mod claim;
+#[cfg(test)]
+mod explore;
+pub mod ledger;
+pub mod process;
+pub mod reconnect;

@@ -1,0 +1,31 @@
+//! When a process tries the store again.
+
+use stagger_core::{Policy, Seed, policy};
+
+/// Capped at a second, so that every process reports while the others settle.
+const RECONNECT: Policy = policy!(exponential(ms(100), secs(1)).unlimited_attempts());
+
+/// The first connection is spread over this time in microseconds, because a deployment starts all processes at once.
+pub const FIRST_SPREAD: u64 = 200_000;
+
+/// Returns the delay before the next report after `failed` failures in a row before this one, in microseconds.
+#[must_use]
+pub fn delay(failed: usize, seed: Seed) -> u64 {
+    // From the fifth on it is at the cap.
+    let delay = RECONNECT.delays(seed).nth(failed.min(8));
+    delay.map_or(1_000_000, |delay| u64::try_from(delay.as_micros()).unwrap_or(1_000_000))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn delays_grow_to_a_second_and_stay_there() {
+        let longest = |failed| (0..200).map(|seed| delay(failed, Seed::new(seed))).max().unwrap_or(0);
+        for (failed, most) in [(0, 100_000), (1, 200_000), (3, 800_000), (4, 1_000_000), (50, 1_000_000)] {
+            let longest = longest(failed);
+            assert!(longest <= most && longest > most * 9 / 10, "after {failed} failures: {longest} µs of {most}");
+        }
+    }
+}
