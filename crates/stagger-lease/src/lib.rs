@@ -20,3 +20,4 @@ mod explore;
 pub mod ledger;
 pub mod process;
 pub mod reconnect;
+pub mod settings;

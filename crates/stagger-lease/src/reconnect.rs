@@ -1,9 +1,16 @@
-//! When a process tries the store again.
+//! How long a process waits for the store, and when it tries again.
+
+use core::time::Duration;
 
 use stagger_core::{Policy, Seed, policy};
 
 /// Capped at a second, so that every process reports while the others settle.
 const RECONNECT: Policy = policy!(exponential(ms(100), secs(1)).unlimited_attempts());
+
+/// How long a connection may take.
+pub const CONNECT_TIMEOUT: Duration = Duration::from_millis(500);
+/// How long a reply may take. A store that hangs answers neither; without these limits nothing would fall back.
+pub const RESPONSE_TIMEOUT: Duration = Duration::from_millis(250);
 
 /// The first connection is spread over this time in microseconds, because a deployment starts all processes at once.
 pub const FIRST_SPREAD: u64 = 200_000;

@@ -1,5 +1,7 @@
 use core::fmt;
 
+use stagger_lease::settings::SettingsProblem as Of;
+
 /// Every problem in the settings of a [`Fleet`](crate::Fleet) or of [`SharedTokens`](crate::SharedTokens).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SettingsError {
@@ -37,6 +39,11 @@ pub enum SettingsProblem {
 }
 
 impl SettingsError {
+    /// Returns an error with these problems, of which there is at least one.
+    pub(crate) const fn of(problems: Vec<SettingsProblem>) -> Self {
+        Self { problems }
+    }
+
     /// Returns an error if there is a problem.
     pub(crate) fn check(problems: Vec<SettingsProblem>) -> Result<(), Self> {
         if problems.is_empty() { Ok(()) } else { Err(Self { problems }) }
@@ -52,6 +59,19 @@ impl SettingsError {
 impl From<SettingsProblem> for SettingsError {
     fn from(problem: SettingsProblem) -> Self {
         Self { problems: vec![problem] }
+    }
+}
+
+impl SettingsProblem {
+    /// Returns the problem of limits as one of settings.
+    pub(crate) const fn of(problem: Of) -> Self {
+        match problem {
+            Of::Capacity(tokens) => Self::Capacity(tokens),
+            Of::InitialAboveCapacity(tokens) => Self::InitialAboveCapacity(tokens),
+            Of::Cost(tokens) => Self::Cost(tokens),
+            Of::RewardAboveCapacity(tokens) => Self::RewardAboveCapacity(tokens),
+            Of::Refill => Self::Refill,
+        }
     }
 }
 
@@ -78,13 +98,11 @@ impl fmt::Display for SettingsProblem {
                 f.write_str("this target has other limits in this process: use the same, or another name")
             }
             Self::TooManyTargets => f.write_str("the fleet has 64 targets already: use another fleet"),
-            Self::Capacity(capacity) => write!(f, "capacity {capacity} is outside 1 to 1000000000: change it"),
-            Self::InitialAboveCapacity(initial) => write!(f, "initial {initial} is above the capacity: lower it"),
-            Self::Cost(cost) => write!(f, "cost {cost} is outside 1 to the capacity: change it"),
-            Self::RewardAboveCapacity(reward) => write!(f, "reward {reward} is above the capacity: lower it"),
-            Self::Refill => {
-                f.write_str("the refill period is 0s, or the refill is above 1000000000 tokens per second: change it")
-            }
+            Self::Capacity(tokens) => Of::Capacity(*tokens).fmt(f),
+            Self::InitialAboveCapacity(tokens) => Of::InitialAboveCapacity(*tokens).fmt(f),
+            Self::Cost(tokens) => Of::Cost(*tokens).fmt(f),
+            Self::RewardAboveCapacity(tokens) => Of::RewardAboveCapacity(*tokens).fmt(f),
+            Self::Refill => Of::Refill.fmt(f),
         }
     }
 }

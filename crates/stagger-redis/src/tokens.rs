@@ -9,10 +9,9 @@ use stagger::{FailureKind, Outcome};
 use crate::error::{SettingsError, SettingsProblem};
 use crate::store::keys::keys;
 use crate::target::{Alive, Held, Registry};
-use stagger_lease::claim::Limits;
+use stagger_lease::settings::TokenSettings;
 
 const WHOLE: u64 = 1_000_000;
-const LARGEST: u64 = 1_000_000_000;
 
 /// A token bucket that all processes of a fleet share: every retry takes tokens, every success puts tokens back.
 ///
@@ -50,11 +49,7 @@ pub struct SharedTokensBuilder<'a> {
     alive: &'a Arc<Alive>,
     namespace: &'a str,
     target: &'a str,
-    capacity: u64,
-    initial: Option<u64>,
-    cost: u64,
-    reward: u64,
-    refill: (u64, Duration),
+    settings: TokenSettings,
 }
 
 /// A snapshot of [`SharedTokens`], for metrics.
@@ -111,36 +106,40 @@ impl Budget for SharedTokens {
 
 impl<'a> SharedTokensBuilder<'a> {
     pub(crate) const fn new(alive: &'a Arc<Alive>, namespace: &'a str, target: &'a str) -> Self {
-        let refill = (0, Duration::from_secs(1));
-        Self { alive, namespace, target, capacity: 500, initial: None, cost: 5, reward: 1, refill }
+        Self { alive, namespace, target, settings: TokenSettings::DEFAULT }
     }
 
     /// Sets the maximum number of tokens of the fleet, leases included. Default: 500. Range: 1 to 1,000,000,000.
     ///
     /// With a refill, use at least five times what it adds in a second: unspent leases hold back refill.
-    pub const fn capacity(self, tokens: u32) -> Self {
-        Self { capacity: tokens as u64, ..self }
+    pub const fn capacity(mut self, tokens: u32) -> Self {
+        self.settings.capacity = tokens as u64;
+        self
     }
 
     /// Sets the number of tokens at the start. Default: the capacity.
-    pub const fn initial(self, tokens: u32) -> Self {
-        Self { initial: Some(tokens as u64), ..self }
+    pub const fn initial(mut self, tokens: u32) -> Self {
+        self.settings.initial = Some(tokens as u64);
+        self
     }
 
     /// Sets the cost of a retry. Default: 5.
-    pub const fn cost(self, tokens: u32) -> Self {
-        Self { cost: tokens as u64, ..self }
+    pub const fn cost(mut self, tokens: u32) -> Self {
+        self.settings.cost = tokens as u64;
+        self
     }
 
     /// Sets what a success puts back. Default: 1, so that a fifth of all calls may be retries. With 0, only time refills the
     /// bucket.
-    pub const fn reward(self, tokens: u32) -> Self {
-        Self { reward: tokens as u64, ..self }
+    pub const fn reward(mut self, tokens: u32) -> Self {
+        self.settings.reward = tokens as u64;
+        self
     }
 
     /// Adds `tokens` for the fleet in each period `per`, evenly. Default: none.
-    pub const fn refill(self, tokens: u32, per: Duration) -> Self {
-        Self { refill: (tokens as u64, per), ..self }
+    pub const fn refill(mut self, tokens: u32, per: Duration) -> Self {
+        self.settings.refill = (tokens as u64, per);
+        self
     }
 
     /// Creates the budget. It has no tokens until the store grants a lease, or until it uses its local share because there is
@@ -151,31 +150,18 @@ impl<'a> SharedTokensBuilder<'a> {
     /// initial tokens, a higher cost or a larger reward than the capacity; a cost of 0; a refill period of 0, or more than
     /// 1,000,000,000 tokens per second. Then: the target has other limits in this fleet, or the fleet has 64 targets.
     pub fn build(self) -> Result<SharedTokens, SettingsError> {
-        let Self { alive, namespace, target, capacity, initial, cost, reward, refill: (refill, per) } = self;
-        let initial = initial.unwrap_or(capacity);
-        // Millionths per second. Both factors are small enough for 128 bits.
-        let per_second = (u128::from(refill * WHOLE) * 1_000_000_000).checked_div(per.as_nanos());
+        let Self { alive, namespace, target, settings } = self;
+        let limits = settings.limits();
         let mut problems = Vec::new();
-        let mut check = |is_wrong, problem| {
-            if is_wrong {
-                problems.push(problem)
-            }
-        };
-        check(target.is_empty(), SettingsProblem::EmptyName);
-        check(target.len() > crate::store::keys::LONGEST_NAME, SettingsProblem::LongName(target.len()));
-        check(capacity == 0 || capacity > LARGEST, SettingsProblem::Capacity(capacity));
-        check(initial > capacity, SettingsProblem::InitialAboveCapacity(initial));
-        check(cost == 0 || cost > capacity, SettingsProblem::Cost(cost));
-        check(reward > capacity, SettingsProblem::RewardAboveCapacity(reward));
-        check(per_second.is_none_or(|rate| rate > u128::from(LARGEST * WHOLE)), SettingsProblem::Refill);
+        if target.is_empty() {
+            problems.push(SettingsProblem::EmptyName);
+        }
+        if target.len() > crate::store::keys::LONGEST_NAME {
+            problems.push(SettingsProblem::LongName(target.len()));
+        }
+        problems.extend(limits.as_ref().err().into_iter().flatten().copied().map(SettingsProblem::of));
+        let Ok(limits) = limits else { return Err(SettingsError::of(problems)) };
         SettingsError::check(problems)?;
-        let limits = Limits {
-            capacity: capacity * WHOLE,
-            refill: per_second.and_then(|rate| u64::try_from(rate).ok()).unwrap_or(0),
-            initial: initial * WHOLE,
-            cost: cost * WHOLE,
-            reward: reward * WHOLE,
-        };
         let held = Registry::hold(alive, target, keys(namespace, target), limits)?;
         Ok(SharedTokens { held })
     }

@@ -6,10 +6,7 @@ use redis::{AsyncConnectionConfig, Client, RedisError, Script};
 use crate::store::keys::Keys;
 use crate::store::script::{self, SOURCE};
 use stagger_lease::claim::{Claim, Reply, Report, Timing};
-
-/// A store that hangs answers neither; without these limits nothing would fall back.
-const CONNECT_TIMEOUT: Duration = Duration::from_millis(500);
-const RESPONSE_TIMEOUT: Duration = Duration::from_millis(250);
+use stagger_lease::reconnect::{CONNECT_TIMEOUT, RESPONSE_TIMEOUT};
 
 /// The longest text of an error that is kept, in bytes.
 const LONGEST_ERROR: usize = 200;
