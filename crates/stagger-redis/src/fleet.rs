@@ -6,11 +6,11 @@ use tokio::runtime::Handle;
 
 use crate::error::{SettingsError, SettingsProblem};
 use crate::event::{FleetEvent, Listener};
+use crate::guards::tokens::SharedTokensBuilder;
 use crate::store::connection::{Address, Connection};
 use crate::store::keys::LONGEST_NAME;
 use crate::target::{Alive, Registry};
 use crate::task::{self, Task};
-use crate::tokens::SharedTokensBuilder;
 use stagger_lease::claim::Timing;
 
 /// The connection of this process to the other processes of its fleet, through a store.

@@ -89,18 +89,18 @@
 mod error;
 mod event;
 mod fleet;
+mod guards;
 mod observe;
 #[cfg(test)]
 mod parity;
 mod store;
 mod target;
 mod task;
-mod tokens;
 
 pub use error::{SettingsError, SettingsProblem};
 pub use event::FleetEvent;
 pub use fleet::{Fleet, FleetBuilder, FleetSnapshot};
+pub use guards::tokens::{SharedTokens, SharedTokensBuilder, SharedTokensSnapshot};
 #[cfg(feature = "metrics")]
 #[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
 pub use observe::describe_metrics;
-pub use tokens::{SharedTokens, SharedTokensBuilder, SharedTokensSnapshot};
