@@ -4,7 +4,6 @@
 mod suite {
     mod admission;
     mod caller_context;
-    mod compile;
     mod deadline;
     mod drain;
     mod entry_points;

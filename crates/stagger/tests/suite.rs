@@ -7,7 +7,6 @@ mod suite {
     mod cancel;
     mod classification;
     mod clock;
-    mod compile;
     mod conformance;
     mod control;
     #[cfg(all(feature = "anyhow", feature = "eyre"))]
