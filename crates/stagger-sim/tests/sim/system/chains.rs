@@ -91,7 +91,7 @@ fn build(set: Setting) -> System {
     system.build().unwrap()
 }
 
-fn system(cell: u32) -> System {
+pub(super) fn system(cell: u32) -> System {
     let plain: fn(usize, Edge) -> Edge = |_, edge| edge;
     let same: fn(usize, Service) -> Service = |_, service| service;
     let error = |share| Trigger::error(share).lasting(seconds(60));
@@ -167,6 +167,16 @@ fn system(cell: u32) -> System {
 
 fn stalled_at(service: &str, set: Setting) -> Setting {
     Setting { trigger: set.trigger.on(service), ..set }
+}
+
+/// Returns the same chain with this change of its edges.
+pub(super) fn with_edges(system: &System, change: impl Fn(Edge) -> Edge) -> System {
+    let mut changed =
+        System::builder(system.rate()).horizon(seconds(220)).trigger(Trigger::error(0.5).lasting(seconds(60)));
+    for (service, edge) in system.services().iter().zip(system.edges()) {
+        changed = changed.service(service.clone()).edge(change(edge.clone()));
+    }
+    changed.build().unwrap()
 }
 
 #[test]

@@ -1,9 +1,11 @@
 //! Tests of systems of services: published cells, and properties.
 
+mod anchors;
 mod caches;
 mod chains;
 mod noise;
 mod one_server;
+mod plain_model;
 mod properties;
 mod table;
 mod thresholds;

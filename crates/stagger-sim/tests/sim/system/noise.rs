@@ -122,13 +122,12 @@ fn anchor(cell: u32) -> System {
             one(rate, service, local(5, seconds(3)), Trigger::share(0.2).at(seconds(60)), 360).arrivals(arrivals)
         }
         107..=111 => {
-            let service = Service::new("server").workers(4).service_time(25 * MS).backlog(Service::MAX_BACKLOG);
             let trigger = match cell {
                 107 => Trigger::slow_from_arrival(4.0).lasting(640 * MS),
                 109 => Trigger::slow_from_arrival(4.0).lasting(700 * MS),
                 _ => Trigger::share(0.25).lasting(650 * MS),
             };
-            moonpool(service, trigger.at(seconds(10)))
+            moonpool(four_workers(), trigger.at(seconds(10)))
         }
         213 => {
             let service = server(10.0, 100).service_times(ServiceTimes::Exponential);
@@ -150,8 +149,13 @@ fn anchor(cell: u32) -> System {
     system.build().unwrap()
 }
 
+/// Returns the server of the example of moonpool.
+pub(super) fn four_workers() -> Service {
+    Service::new("server").workers(4).service_time(25 * MS).backlog(Service::MAX_BACKLOG)
+}
+
 /// Returns the example of moonpool: 4 workers, a request every 20 ms, and 4 attempts at once.
-fn moonpool(service: Service, trigger: Trigger) -> SystemBuilder {
+pub(super) fn moonpool(service: Service, trigger: Trigger) -> SystemBuilder {
     let edge = Edge::from_users("server").timeout(200 * MS).policy(at_once(4));
     let edge = edge.one_way_between(MS / 2, 3 * MS);
     one(50.0, service, edge, trigger, 40).arrivals(Arrivals::Fixed)
@@ -178,9 +182,8 @@ fn published_experiments_match_every_reference_cell() {
 #[test]
 fn a_slowdown_of_650_ms_takes_four_workers_down_and_one_of_640_ms_does_not() {
     for (length, are_down) in [(640, 0), (650, 32)] {
-        let service = Service::new("server").workers(4).service_time(25 * MS).backlog(Service::MAX_BACKLOG);
         let trigger = Trigger::slow_from_arrival(4.0).lasting(length * MS).at(seconds(10));
-        let runs = super::table::runs(&moonpool(service, trigger).build().unwrap(), 32);
+        let runs = super::table::runs(&moonpool(four_workers(), trigger).build().unwrap(), 32);
         let down = runs.iter().filter(|run| run.is_metastable()).count();
         assert_eq!(down, are_down, "{length} ms");
     }

@@ -4,8 +4,11 @@ use core::time::Duration;
 
 use stagger_core::policy;
 use stagger_sim::Progress;
-use stagger_sim::system::{Cache, Edge, NestedCalls, Search, Service, StaleWork, System, SystemBuilder, Trigger};
+use stagger_sim::system::{
+    Arrivals, Cache, Edge, NestedCalls, Search, Service, ServiceTimes, StaleWork, System, SystemBuilder, Trigger,
+};
 
+use super::noise::{four_workers, moonpool};
 use super::one_server::{at_once, budgeted};
 use super::table::runs;
 
@@ -85,6 +88,50 @@ fn thresholds_of_chains_match_the_reference() {
     check("T19", [71.422, 72.383], 0.02, |rate| chain(rate, &tiers, first_only, StaleWork::Done));
     check("T21", [226.25, 228.09], 0.02, |rate| chain(rate, &tiers, |edge| edge, StaleWork::DropHopeless));
     check("T23", [56.914, 57.266], 0.02, |rate| chain(rate, &tiers[..2], |edge| edge, StaleWork::Done));
+}
+
+#[test]
+fn a_server_that_drops_hopeless_work_stays_up_beyond_its_capacity() {
+    // T9: nothing up to 205/s was down, for a capacity of 200/s.
+    for rate in [195.0, 205.0] {
+        let service = Service::new("server").service_time(Duration::from_millis(5)).backlog(600);
+        let service = service.stale_work(StaleWork::DropHopeless);
+        let system = System::builder(rate).service(service).edge(edge()).trigger(Trigger::stall());
+        let runs = runs(&system.horizon(seconds(1_220)).build().unwrap(), 4);
+        let down = runs.iter().filter(|run| run.is_metastable()).count();
+        assert_eq!(down, 0, "T9 at {rate}/s");
+    }
+}
+
+#[test]
+fn thresholds_of_the_example_of_moonpool_match_the_reference() {
+    // T25: counted at the start of service. Counted on arrival, the example tips between 640 and 650 ms.
+    check("T25", [0.840_53, 0.841_85], 0.01, |length| {
+        let trigger = Trigger::slow_from_start(4.0).at(seconds(10)).lasting(Duration::from_secs_f64(length));
+        moonpool(four_workers(), trigger).build().unwrap()
+    });
+}
+
+/// Returns the retry experiment of Huang et al., OSDI 2022, with a capacity of 1000 requests per second.
+fn capacity_loss(rate: f64, times: ServiceTimes, share: f64, length: u64) -> SystemBuilder {
+    let service = Service::new("server").service_time(Duration::from_millis(1)).backlog(Service::MAX_BACKLOG);
+    let trigger = Trigger::share(share).at(seconds(60)).lasting(seconds(length));
+    let edge = edge().one_way(Duration::ZERO).timeout(seconds(3)).policy(at_once(5));
+    let system = System::builder(rate).service(service.service_times(times)).edge(edge).trigger(trigger);
+    system.horizon(seconds(360))
+}
+
+#[test]
+fn thresholds_of_a_capacity_loss_match_the_reference() {
+    // Nothing is random: one seed is enough, and the tolerance is that of the printed figures.
+    for (name, length, [up, down]) in [("T27", 10, [0.3630, 0.3636]), ("T29", 9, [0.3940, 0.3946])] {
+        for (load, is_down) in [(up - 0.0003, false), (down + 0.0003, true)] {
+            let system = capacity_loss(1_000.0 * load, ServiceTimes::Fixed, 0.2, length);
+            let run = runs(&system.arrivals(Arrivals::Fixed).build().unwrap(), 1);
+            assert_eq!(run[0].is_metastable(), is_down, "{name} at {load}");
+        }
+    }
+    check_share("T31", &capacity_loss(391.3, ServiceTimes::Exponential, 0.225, 10).build().unwrap(), 0.44);
 }
 
 /// Checks that a longer stall is survived where a shorter one is not, if only expired work is dropped.
