@@ -40,6 +40,7 @@
 //!
 //! - `serde` (off by default; without it the core is the only dependency): the module `storm`, results as a document
 //!   with a schema, and JSON in `lint::log`, which reads the output of `stagger run --log json`.
+//! - `toml` (off by default): `system::SystemFile`, systems of services as TOML files.
 //!
 //! No type of another dependency than `stagger-core` is in the public interface. With `serde`, the traits of serde 1 are implemented.
 //!

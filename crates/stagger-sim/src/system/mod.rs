@@ -62,6 +62,8 @@ mod definition;
 mod edge;
 mod error;
 mod figures;
+#[cfg(feature = "toml")]
+mod file;
 mod queue;
 mod search;
 mod service;
@@ -75,6 +77,8 @@ pub use definition::{Arrivals, System, SystemBuilder};
 pub use edge::{Cache, CallOrder, Edge, NestedCalls, Refusals};
 pub use error::{SystemError, SystemPart, SystemProblem};
 pub use figures::{EdgeFigures, ServiceFigures, SystemFigures};
+#[cfg(feature = "toml")]
+pub use file::{FileNumber, FileProblem, SystemFile, SystemFileError, Unit};
 pub use search::{Border, Found, Search, Tried};
 pub use service::{Service, ServiceTimes, StaleWork};
 pub use trigger::Trigger;

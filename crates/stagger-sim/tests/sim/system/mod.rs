@@ -3,6 +3,8 @@
 mod anchors;
 mod caches;
 mod chains;
+#[cfg(feature = "toml")]
+mod file;
 mod noise;
 mod one_server;
 mod plain_model;

@@ -1,0 +1,88 @@
+use core::ops::Range;
+use std::fs;
+
+use serde::Deserialize;
+use stagger_core::Policy;
+use toml::de::ValueDeserializer;
+
+use super::number::Unit;
+use super::table::{Reader, Table};
+
+/// The longest policy file that is read, in bytes.
+const MAX_BYTES: u64 = 64 * 1_024;
+
+/// Takes out the policy of an edge: a name, a line, a table, or `@FILE`.
+pub(super) fn edge_policy(table: &mut Table<'_>, reader: &Reader<'_>) -> Option<Policy> {
+    let path = format!("{}policy.", table.path);
+    let entry = table.take("policy");
+    let base = match &entry {
+        None => ONE_ATTEMPT,
+        Some(entry) => {
+            let span = entry.value.span();
+            let read = match entry.value.get_ref().as_str() {
+                Some(text) => named(text, reader).map_err(|error| (span.clone(), format!("policy: {error}"))),
+                None => Policy::deserialize(ValueDeserializer::from(entry.value.clone()))
+                    .map_err(|error| (position(&error, span.clone()), format!("policy: {}", error.message()))),
+            };
+            read.map_err(|(span, error)| table.problem(span, error)).ok()?
+        }
+    };
+    let at = entry.map_or(table.at, |entry| entry.at);
+    let policy = changed(base, &path, reader).map_err(|error| table.problem(at..at, error)).ok()?;
+    for (key, unit, value) in numbers(&policy) {
+        reader.number(format!("{path}{key}"), unit, value);
+    }
+    Some(policy)
+}
+
+const ONE_ATTEMPT: Policy = stagger_core::policy!(zero().max_attempts(1));
+
+fn position(error: &toml::de::Error, whole: Range<usize>) -> Range<usize> {
+    error.span().filter(|span| !span.is_empty()).unwrap_or(whole)
+}
+
+/// Reads a policy by its name or line, or from the file that it names.
+fn named(text: &str, reader: &Reader<'_>) -> Result<Policy, String> {
+    let Some(name) = text.strip_prefix('@') else {
+        return text.parse().map_err(|error: stagger_core::text::ParseError| error.to_string());
+    };
+    let Some(directory) = reader.directory else {
+        return Err(format!("{text} is a file, and the system is not read from one; write the policy itself"));
+    };
+    let path = directory.join(name);
+    let shown = path.display();
+    let size = fs::metadata(&path).map_err(|error| format!("cannot read {shown}: {error}"))?.len();
+    if size > MAX_BYTES {
+        return Err(format!("{shown} has {size} bytes, and a policy at most {MAX_BYTES}; name a file with one policy"));
+    }
+    let text = fs::read_to_string(&path).map_err(|error| format!("cannot read {shown}: {error}"))?;
+    // One line of the policy language has no `=` after its first word; a table has.
+    let first = text.trim_start().split(|c: char| !c.is_ascii_alphanumeric() && c != '-').next().unwrap_or_default();
+    let is_table = text.trim_start()[first.len()..].trim_start().starts_with('=') || text.trim_start().starts_with('#');
+    if is_table {
+        return toml::from_str(&text).map_err(|error| format!("in {shown}: {}", error.message()));
+    }
+    text.trim().parse().map_err(|error: stagger_core::text::ParseError| format!("in {shown}: {error}"))
+}
+
+/// Returns the policy with the values that replace its own.
+fn changed(policy: Policy, path: &str, reader: &Reader<'_>) -> Result<Policy, String> {
+    let mut given = reader.values.iter().filter_map(|(name, value)| Some((name.strip_prefix(path)?, value))).peekable();
+    if given.peek().is_none() {
+        return Ok(policy);
+    }
+    let mut builder = policy.to_builder();
+    for (name, value) in given {
+        builder = builder.set(name, value).map_err(|error| error.to_string())?;
+    }
+    builder.build().map_err(|error| error.to_string())
+}
+
+/// Returns the settings of a policy that are numbers.
+fn numbers(policy: &Policy) -> Vec<(&'static str, Unit, f64)> {
+    let attempts = policy.max_attempts().map(|most| ("max-attempts", Unit::Count, f64::from(most.get())));
+    let base = Some(policy.base()).filter(|base| !base.is_zero());
+    let lengths = [("base", base), ("cap", policy.cap()), ("max-elapsed", policy.max_elapsed())];
+    let lengths = lengths.into_iter().filter_map(|(key, length)| Some((key, Unit::Seconds, length?.as_secs_f64())));
+    attempts.into_iter().chain(lengths).collect()
+}

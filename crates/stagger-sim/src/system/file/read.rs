@@ -1,0 +1,275 @@
+use core::time::Duration;
+
+use toml::de::DeTable;
+
+use super::guards::edge_guards;
+use super::policy::edge_policy;
+use super::table::{Entry, Reader, Table, count, duration};
+use crate::system::definition::{Arrivals, System, SystemBuilder};
+use crate::system::edge::{Cache, CallOrder, Edge, NestedCalls, Refusals};
+use crate::system::error::{SystemError, SystemPart};
+use crate::system::service::{Service, ServiceTimes, StaleWork};
+use crate::system::trigger::Trigger;
+
+/// The positions of the parts of a system.
+#[derive(Default)]
+struct Positions {
+    users: usize,
+    horizon: usize,
+    services: Vec<usize>,
+    edges: Vec<usize>,
+    triggers: Vec<usize>,
+}
+
+/// The name of the users at the start of an edge.
+const USERS: &str = "users";
+
+/// Reads a system; `None` if the reader has noted problems.
+pub(super) fn system<'a>(reader: &'a Reader<'a>, root: &'a DeTable<'a>) -> Option<System> {
+    let mut root = Table::new(reader, "", 0, root);
+    let position = |root: &Table<'_>, key| root.position(key).unwrap_or(0);
+    let (users_at, horizon_at) = (position(&root, USERS), position(&root, "horizon"));
+    let mut positions = Positions { users: users_at, horizon: horizon_at, ..Positions::default() };
+    let mut builder = users(&mut root, reader).horizon(root.duration("horizon", Duration::from_secs(300)));
+    if let Some(mut tiers) = root.table("tier") {
+        for entry in tiers.take_all() {
+            builder = builder.service(service(&tiers, &entry));
+            positions.services.push(entry.at);
+        }
+    }
+    let mut names: Vec<String> = Vec::new();
+    for (table, at) in root.list("edge") {
+        builder = edge(builder, reader, table, at, &mut names);
+        positions.edges.push(at);
+    }
+    for (nth, (table, at)) in root.list("trigger").into_iter().enumerate() {
+        let table = Table::new(reader, format!("trigger.{}.", nth + 1), at, table);
+        builder = builder.trigger(trigger(table));
+        positions.triggers.push(at);
+    }
+    root.finish();
+    if reader.has_problems() {
+        return None;
+    }
+    builder.build().map_err(|error| add_problems(reader, &error, &positions)).ok()
+}
+
+fn add_problems(reader: &Reader<'_>, error: &SystemError, positions: &Positions) {
+    for problem in error.problems() {
+        let at = match problem.part() {
+            SystemPart::Whole if problem.to_string().contains("horizon") => Some(positions.horizon),
+            SystemPart::Whole => Some(positions.users),
+            SystemPart::Service(nth) => positions.services.get(nth).copied(),
+            SystemPart::Edge(nth) => positions.edges.get(nth).copied(),
+            SystemPart::Trigger(nth) => positions.triggers.get(nth).copied(),
+        };
+        reader.problem(at, problem.to_string());
+    }
+}
+
+fn users<'a>(root: &mut Table<'a>, reader: &'a Reader<'a>) -> SystemBuilder {
+    let mut users = root.table(USERS).unwrap_or_else(|| Table::missing(reader, "users.", 0));
+    let arrivals = [("poisson", Arrivals::Poisson), ("fixed", Arrivals::Fixed)];
+    if !users.has("rate") {
+        users.is_missing("rate", "rate = \"50/s\" below [users]");
+    }
+    let builder = System::builder(users.rate("rate", 1.0));
+    let builder = builder.arrivals(users.word("arrivals", &arrivals).unwrap_or_default());
+    users.finish();
+    builder
+}
+
+fn service<'a>(tiers: &Table<'a>, entry: &Entry<'a>) -> Service {
+    let service = Service::new(entry.key);
+    let Some(mut table) = tiers.as_table(entry, format!("tier.{}.", entry.key)) else {
+        return service;
+    };
+    if entry.key == USERS {
+        table.problem(
+            entry.at..entry.at,
+            "a tier cannot be named `users`, which are the start of the first edge; rename it",
+        );
+    }
+    let times = [("fixed", ServiceTimes::Fixed), ("exponential", ServiceTimes::Exponential)];
+    let stale = [("done", StaleWork::Done), ("expired", StaleWork::DropExpired), ("hopeless", StaleWork::DropHopeless)];
+    let service = service
+        .workers(table.count("workers", 1))
+        .service_time(table.duration("service", Duration::from_millis(1)))
+        .service_times(table.word("service-times", &times).unwrap_or_default())
+        .backlog(backlog(&mut table))
+        .stale_work(table.word("stale", &stale).unwrap_or_default())
+        .instances(table.count("instances", 10));
+    let waits = table.word("waits", TRUTHS).unwrap_or_default();
+    table.finish();
+    if waits { service.hold_workers() } else { service }
+}
+
+const TRUTHS: &[(&str, bool)] = &[("false", false), ("true", true)];
+
+/// Takes out the backlog, which may be `none`: without a bound.
+fn backlog(table: &mut Table<'_>) -> u32 {
+    if table.contains("backlog", "none") {
+        table.take("backlog");
+        return Service::MAX_BACKLOG;
+    }
+    table.count("backlog", 1_000)
+}
+
+fn edge<'a>(
+    builder: SystemBuilder,
+    reader: &'a Reader<'a>,
+    table: &'a DeTable<'a>,
+    at: usize,
+    names: &mut Vec<String>,
+) -> SystemBuilder {
+    let mut table = Table::new(reader, "", at, table);
+    let [from, to] = ["from", "to"].map(|key| {
+        let given = table.text(key).map(|(text, _)| text);
+        if given.is_none() {
+            let example = if key == "from" { "from = \"users\"" } else { "to = \"database\"" };
+            table.is_missing(key, example);
+        }
+        given.unwrap_or_default()
+    });
+    let name = format!("{from}-{to}");
+    let same = names.iter().filter(|other| **other == name).count();
+    table.path = if same == 0 { format!("edge.{name}.") } else { format!("edge.{name}#{}.", same + 1) };
+    names.push(name);
+    let is_first = from == USERS;
+    let edge = if is_first { Edge::from_users(to) } else { Edge::between(from, to) };
+    let orders = [("sequence", CallOrder::Sequence), ("parallel", CallOrder::Parallel)];
+    let nested = [
+        ("multiply", NestedCalls::Multiply),
+        ("stand-down", NestedCalls::StandDown),
+        ("first-only", NestedCalls::FirstOnly),
+    ];
+    let refusals = [("retryable", Refusals::Retryable), ("permanent", Refusals::Permanent)];
+    let one_way = one_way(&mut table);
+    let mut edge = edge
+        .calls(if is_first { table.parsed("calls", count).unwrap_or(1) } else { table.count("calls", 1) })
+        .order(table.word("order", &orders).unwrap_or_default())
+        .one_way_between(one_way[0], one_way[1])
+        .timeout(table.duration("timeout", Duration::from_secs(1)))
+        .nested(table.word("nested", &nested).unwrap_or_default())
+        .refusals(table.word("refusals", &refusals).unwrap_or_default());
+    if let Some(policy) = edge_policy(&mut table, reader) {
+        edge = edge.policy(policy);
+    }
+    if let Some(guards) = edge_guards(&mut table) {
+        edge = edge.guards(move |seed| guards(seed));
+    }
+    if let Some(cache) = cache(&mut table) {
+        edge = edge.cache(cache);
+    }
+    if table.word("deadline", &[("hand-on", false), ("own", true)]) == Some(true) {
+        edge = edge.keep_deadline();
+    }
+    // Only the users have processes of their own; those of a tier are its instances.
+    let builder = if is_first { builder.processes(table.count("processes", 10)) } else { builder };
+    if !is_first && table.has("processes") {
+        let span = table.take("processes").map_or(at..at, |entry| entry.at..entry.at);
+        table
+            .problem(span, "only the edge from the users has `processes`; set `instances` of the calling tier instead");
+    }
+    table.finish();
+    builder.edge(edge)
+}
+
+/// Takes out a one-way delay: one length, or two with `..` between them.
+fn one_way(table: &mut Table<'_>) -> [Duration; 2] {
+    if table.contains("one-way", "..") {
+        let range = table.parsed("one-way", |text| {
+            let (least, most) = text.split_once("..").unwrap_or((text, text));
+            Ok([duration(least)?, duration(most)?])
+        });
+        return range.unwrap_or_default();
+    }
+    [table.duration("one-way", Duration::from_millis(5)); 2]
+}
+
+fn cache(table: &mut Table<'_>) -> Option<Cache> {
+    let mut cache = table.table("cache")?;
+    let built = Cache::new(cache.share("hot", 0.9), cache.count("keys", 10_000));
+    let late = [("drop", false), ("fill", true)];
+    let fills_late = cache.word("late-answers", &late).unwrap_or_default();
+    cache.finish();
+    Some(if fills_late { built.fill_from_late_answers() } else { built })
+}
+
+/// The kinds of triggers, with the key of their size.
+const KINDS: &[(&str, Kind)] = &[
+    ("stall", Kind::Stall),
+    ("share", Kind::Share),
+    ("reject", Kind::Reject),
+    ("error", Kind::Error),
+    ("workers", Kind::Workers),
+    ("slow", Kind::Slow),
+    ("spike", Kind::Spike),
+    ("cold", Kind::Cold),
+];
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Stall,
+    Share,
+    Reject,
+    Error,
+    Workers,
+    Slow,
+    Spike,
+    Cold,
+}
+
+fn trigger(mut table: Table<'_>) -> Trigger {
+    let is_given = table.has("kind");
+    let kind = table.word("kind", KINDS);
+    if !is_given {
+        table.is_missing("kind", "kind = \"stall\"");
+    }
+    let Some(kind) = kind else {
+        // The other keys depend on the kind.
+        return Trigger::stall();
+    };
+    let needs = |table: &Table<'_>, key, example: &str| {
+        if !table.has(key) {
+            table.is_missing(key, example);
+        }
+    };
+    let trigger = match kind {
+        Kind::Stall => Trigger::stall(),
+        Kind::Reject => Trigger::reject(),
+        Kind::Cold => Trigger::cold(),
+        Kind::Share | Kind::Error => {
+            needs(&table, "share", "share = 0.2");
+            let share = table.share("share", 0.5);
+            if kind == Kind::Share { Trigger::share(share) } else { Trigger::error(share) }
+        }
+        Kind::Workers => {
+            needs(&table, "workers", "workers = 1");
+            Trigger::workers(table.count("workers", 1))
+        }
+        Kind::Slow => {
+            needs(&table, "factor", "factor = 4");
+            needs(&table, "counted", "counted = \"arrival\", or \"start\"");
+            let factor = table.factor("factor", 2.0);
+            match table.word("counted", &[("arrival", true), ("start", false)]) {
+                Some(true) => Trigger::slow_from_arrival(factor),
+                _ => Trigger::slow_from_start(factor),
+            }
+        }
+        Kind::Spike => {
+            needs(&table, "factor", "factor = 3");
+            Trigger::spike(table.factor("factor", 2.0))
+        }
+    };
+    let trigger = trigger.at(table.duration("at", Duration::from_secs(20)));
+    let trigger =
+        if kind == Kind::Cold { trigger } else { trigger.lasting(table.duration("for", Duration::from_secs(10))) };
+    // A spike befalls the users, and a cold start all caches.
+    let trigger = match kind {
+        Kind::Spike | Kind::Cold => trigger,
+        _ => table.text("on").into_iter().fold(trigger, |trigger, (name, _)| trigger.on(name)),
+    };
+    table.finish();
+    trigger
+}

@@ -1,0 +1,205 @@
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use stagger_core::text::nearest;
+use toml::de::DeTable;
+
+use super::error::{FileProblem, SystemFileError};
+use super::number::FileNumber;
+use super::read::system;
+use super::table::Reader;
+use crate::system::definition::System;
+
+/// A system as a TOML file, whose numbers can be changed by their paths.
+///
+/// ```
+/// use stagger_sim::system::SystemFile;
+///
+/// let file = SystemFile::parse(
+///     r#"
+///     [users]
+///     rate = "50/s"
+///     [tier.database]
+///     service = "2ms"
+///     backlog = 1500
+///     [[edge]]
+///     from = "users"
+///     to = "database"
+///     policy = { backoff = "zero", max-attempts = 3 }
+///     [[trigger]]
+///     kind = "stall"
+///     "#,
+/// )?;
+/// assert_eq!(file.system().rate(), 50.0);
+/// assert_eq!(file.with("users.rate", "80/s")?.system().rate(), 80.0);
+///
+/// let wrong = SystemFile::parse("[users]\nraet = 50").unwrap_err();
+/// assert_eq!(wrong.problems()[1].to_string(), "line 2, column 1: unknown key `raet`; did you mean `rate`?");
+/// # Ok::<(), stagger_sim::system::SystemFileError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct SystemFile {
+    text: String,
+    name: Option<String>,
+    directory: Option<PathBuf>,
+    /// Values that replace those of the file, by path.
+    values: BTreeMap<String, String>,
+    system: System,
+    numbers: Vec<FileNumber>,
+}
+
+impl SystemFile {
+    /// The longest file that is read, in bytes.
+    pub const MAX_BYTES: u64 = 1_024 * 1_024;
+
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// [`SystemFileError`] if it cannot be read or is longer than [`MAX_BYTES`](Self::MAX_BYTES), with all problems if it
+    /// does not describe a system.
+    pub fn read(path: impl AsRef<Path>) -> Result<Self, SystemFileError> {
+        let path = path.as_ref();
+        let name = path.display().to_string();
+        let mut bytes = Vec::new();
+        File::open(path)
+            .and_then(|file| file.take(Self::MAX_BYTES + 1).read_to_end(&mut bytes))
+            .map_err(|error| SystemFileError::unreadable(name.clone(), error))?;
+        let problem = if bytes.len() as u64 > Self::MAX_BYTES {
+            Some(format!("it is longer than {} bytes; a system is shorter", Self::MAX_BYTES))
+        } else {
+            None
+        };
+        let text = match (String::from_utf8(bytes), problem) {
+            (Ok(text), None) => text,
+            (_, problem) => {
+                let problem = problem.unwrap_or_else(|| "it is not valid UTF-8; save it as UTF-8".to_owned());
+                let problems = vec![FileProblem::new("", None, problem)];
+                return Err(SystemFileError { name: Some(name), problems, source: None });
+            }
+        };
+        let directory = path.parent().map_or_else(PathBuf::new, Path::to_owned);
+        Self::new(text, Some(name), Some(directory), BTreeMap::new())
+    }
+
+    /// Parses the text of a file. It cannot name files with policies.
+    ///
+    /// # Errors
+    /// [`SystemFileError`] with all problems.
+    pub fn parse(text: impl Into<String>) -> Result<Self, SystemFileError> {
+        Self::new(text.into(), None, None, BTreeMap::new())
+    }
+
+    fn new(
+        text: String,
+        name: Option<String>,
+        directory: Option<PathBuf>,
+        values: BTreeMap<String, String>,
+    ) -> Result<Self, SystemFileError> {
+        let failed = |problems| SystemFileError { name: name.clone(), problems, source: None };
+        let root = DeTable::parse(&text).map_err(|error| {
+            let at = error.span().map(|span| span.start);
+            failed(vec![FileProblem::new(&text, at, format!("this is not TOML: {}", error.message()))])
+        })?;
+        let reader = Reader::new(&text, directory.as_deref(), &values);
+        let built = system(&reader, root.get_ref());
+        let (problems, numbers) = reader.finish();
+        match built {
+            Some(system) if problems.is_empty() => {
+                drop(root);
+                Ok(Self { text, name, directory, values, system, numbers })
+            }
+            _ => Err(failed(problems)),
+        }
+    }
+
+    /// Returns the system.
+    #[must_use]
+    pub const fn system(&self) -> &System {
+        &self.system
+    }
+
+    /// Returns the text of the file.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Returns the numbers that can be changed, those that have their default included.
+    #[must_use]
+    pub fn numbers(&self) -> &[FileNumber] {
+        &self.numbers
+    }
+
+    /// Returns the numbers that a name stands for: the one with this path, or all whose path ends with it. `attempts`
+    /// stands for `max-attempts`, `budget` for `tokens` and `length` for `for`.
+    ///
+    /// # Errors
+    /// The names that are similar, if there is no such number.
+    pub fn find(&self, name: &str) -> Result<Vec<&FileNumber>, String> {
+        let name = match name {
+            "attempts" => "max-attempts",
+            "budget" => "tokens",
+            "length" => "for",
+            name => name,
+        };
+        let ends = |path: &str| path == name || path.strip_suffix(name).is_some_and(|rest| rest.ends_with('.'));
+        let found: Vec<_> = self.numbers.iter().filter(|number| ends(&number.path)).collect();
+        if !found.is_empty() {
+            return Ok(found);
+        }
+        let paths = self.numbers.iter().map(|number| &*number.path);
+        let last = paths.clone().filter_map(|path| path.rsplit('.').next());
+        Err(match nearest(name, paths.clone().chain(last)) {
+            Some(nearest) => format!("the file has no number `{name}`; did you mean `{nearest}`?"),
+            None => {
+                let all: Vec<_> = paths.collect();
+                format!("the file has no number `{name}`; use the path of one, or its last word: {}", all.join(", "))
+            }
+        })
+    }
+
+    /// Returns the file with another value at a path, as the file would have it: `80/s`, `1.5s`, `3`.
+    ///
+    /// # Errors
+    /// [`SystemFileError`] if the value does not fit.
+    pub fn with(&self, path: &str, value: &str) -> Result<Self, SystemFileError> {
+        self.with_all([(path, value)])
+    }
+
+    /// Returns the file with other values at several paths.
+    ///
+    /// # Errors
+    /// [`SystemFileError`] if the values do not fit.
+    pub fn with_all<'v>(&self, values: impl IntoIterator<Item = (&'v str, &'v str)>) -> Result<Self, SystemFileError> {
+        let mut all = self.values.clone();
+        for (path, value) in values {
+            if !self.numbers.iter().any(|number| number.path == path) {
+                let problem = self.find(path).err().unwrap_or_else(|| format!("`{path}` is not a whole path"));
+                let problems = vec![FileProblem::new("", None, problem)];
+                return Err(SystemFileError { name: self.name.clone(), problems, source: None });
+            }
+            all.insert(path.to_owned(), value.to_owned());
+        }
+        Self::new(self.text.clone(), self.name.clone(), self.directory.clone(), all)
+    }
+}
+
+impl System {
+    /// Reads a system from a TOML file: see [`SystemFile`].
+    ///
+    /// # Errors
+    /// [`SystemFileError`] if the file cannot be read, or with all problems of the system.
+    pub fn from_file(path: impl AsRef<Path>) -> Result<Self, SystemFileError> {
+        SystemFile::read(path).map(|file| file.system)
+    }
+
+    /// Parses a system from the text of such a file.
+    ///
+    /// # Errors
+    /// [`SystemFileError`] with all problems of the system.
+    pub fn from_toml(text: &str) -> Result<Self, SystemFileError> {
+        SystemFile::parse(text).map(|file| file.system)
+    }
+}
