@@ -11,6 +11,7 @@ mod public_api;
 mod public_dependencies;
 mod release;
 mod rooms;
+mod rust_version;
 mod rustdoc;
 mod shell;
 mod steps;
@@ -27,6 +28,7 @@ use std::process::ExitCode;
 use crate::commands::{
     autobahn, bench, checksums, deb, deny, dist, image, lowest, msrv, mutants, package, prose as prose_command,
     public_api as public_api_command, release_check, release_notes, rpm, sbom, semver, size, soak, truth, tsan, wasm,
+    windows,
 };
 
 /// A message for the terminal.
@@ -40,7 +42,7 @@ struct Command {
     run: fn(&[OsString]) -> Result,
 }
 
-const COMMANDS: [Command; 24] = [
+const COMMANDS: [Command; 25] = [
     Command { name: "ci", about: "run all checks; `ci --help` lists its options", run: ci::run },
     Command { name: "bench", about: "run the benchmarks against other crates", run: bench::run },
     Command {
@@ -74,6 +76,7 @@ const COMMANDS: [Command; 24] = [
         about: "build each library with the lowest versions of its dependencies that it accepts",
         run: lowest::run,
     },
+    Command { name: "windows", about: "compile all crates for Windows, without linking", run: windows::run },
     Command { name: "wasm", about: "run seeds and calls on WebAssembly without a host, in Node", run: wasm::run },
     Command {
         name: "public-api",

@@ -23,3 +23,4 @@ pub(crate) mod soak;
 pub(crate) mod truth;
 pub(crate) mod tsan;
 pub(crate) mod wasm;
+pub(crate) mod windows;
