@@ -57,7 +57,7 @@ impl fmt::Display for Verdict {
 }
 
 /// The number of consecutive good windows after which a system is up.
-pub(super) const GOOD_WINDOWS: usize = 5;
+pub(crate) const GOOD_WINDOWS: usize = 5;
 
 /// The share of the requests of a good window that are served, in percent.
 pub(crate) const GOOD_PERCENT: u64 = 90;

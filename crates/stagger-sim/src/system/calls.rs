@@ -181,8 +181,7 @@ impl Simulation<'_> {
         let call = &self.calls[id];
         let (born, marks) = (call.born, call.marks);
         match call.parent {
-            None if is_served => self.count_served(now, born, marks),
-            None => {}
+            None => self.end_request(now, born, marks, is_served),
             Some(parent) => self.hear_call(now, parent, is_served),
         }
     }

@@ -57,6 +57,7 @@ impl Event {
 ///
 /// An event joins its lane if it is not before the lane's last one, and the heap otherwise, so the order is right in any
 /// case. The next event is the least of the lanes' first ones, of which there are few.
+#[derive(Clone)]
 pub(super) struct EventQueue {
     lanes: Vec<VecDeque<Event>>,
     /// The time of the first event of each lane, and at the end that of the heap.

@@ -36,6 +36,8 @@ pub(super) struct Simulation<'a> {
     /// Time of the next request, with the fraction of a nanosecond.
     next_request: f64,
     events: u64,
+    /// Number of the users' requests that failed and that were served, whenever they ended.
+    pub(super) ended: [u64; 2],
 }
 
 /// An edge in the course of a run.
@@ -99,9 +101,6 @@ impl<'a> Simulation<'a> {
         let fault = [nanos(start), nanos(end)];
         let horizon = nanos(settings.horizon);
         let links: Vec<_> = (0..settings.edges.len()).map(|edge| Link::new(system, edge, seed.for_call(7))).collect();
-        let has_cache = settings.edges.iter().any(|edge| edge.cache.is_some());
-        let percent = if has_cache { GOOD_PERCENT_WITH_CACHE } else { GOOD_PERCENT };
-        let streams = |purpose| Stream::new(seed.for_call(purpose));
         let lanes = 1 + settings.services.len() + 3 * settings.edges.len();
         Self {
             queue: EventQueue::new(lanes),
@@ -110,22 +109,19 @@ impl<'a> Simulation<'a> {
             calls: Slab::new(),
             attempts: Slab::new(),
             last_serial: 0,
-            random: Random {
-                gaps: streams(0),
-                owners: streams(1),
-                keys: streams(2),
-                service_times: streams(3),
-                errors: streams(4),
-                delays: streams(5),
-                calls: streams(6),
-            },
+            random: Random::new(seed),
             figures: SystemFigures {
                 fault_start: start,
                 fault_end: end,
                 horizon: settings.horizon,
                 services: vec![ServiceFigures::default(); settings.services.len()],
                 edges: vec![EdgeFigures::default(); settings.edges.len()],
-                windows: JudgedWindows::new(settings.rate, fault.map(|at| at / 1_000), horizon / 1_000, percent),
+                windows: JudgedWindows::new(
+                    settings.rate,
+                    fault.map(|at| at / 1_000),
+                    horizon / 1_000,
+                    system.good_percent(),
+                ),
                 ..SystemFigures::default()
             },
             horizon,
@@ -134,8 +130,47 @@ impl<'a> Simulation<'a> {
             spike: 1.0,
             next_request: 0.0,
             events: 0,
+            ended: [0; 2],
             system,
         }
+    }
+
+    /// Starts a run without an end and without triggers, which records nothing but how requests end.
+    pub(super) fn start_endless(system: &'a System, seed: Seed) -> Self {
+        let mut simulation = Self::new(system, seed);
+        (simulation.horizon, simulation.end, simulation.figures.windows) = (0, u64::MAX, JudgedWindows::default());
+        simulation.schedule_request(0.0);
+        simulation
+    }
+
+    /// Returns a copy whose future is drawn with this seed, except for what is scheduled already. There must be no guards.
+    pub(super) fn fork(&self, seed: Seed) -> Self {
+        debug_assert!(self.links.iter().all(|link| link.guards.is_empty()), "guards cannot be copied");
+        Self {
+            system: self.system,
+            queue: self.queue.clone(),
+            tiers: self.tiers.clone(),
+            links: self.links.iter().map(Link::fork).collect(),
+            calls: self.calls.copy(Call::fork),
+            attempts: self.attempts.copy(Attempt::clone),
+            last_serial: self.last_serial,
+            random: Random::new(seed),
+            figures: self.figures.clone(),
+            horizon: self.horizon,
+            fault: self.fault,
+            end: self.end,
+            spike: self.spike,
+            next_request: self.next_request,
+            events: self.events,
+            ended: self.ended,
+        }
+    }
+
+    /// Handles the next event and returns its time.
+    pub(super) fn step(&mut self) -> u64 {
+        let Some(event) = self.next_event() else { return u64::MAX };
+        self.handle(event);
+        event.at
     }
 
     fn run(&mut self, progress: &Progress) -> Result<(), Cancelled> {
@@ -194,13 +229,17 @@ impl<'a> Simulation<'a> {
             self.figures.fault_requests += u64::from(marks.is_in_fault);
         }
         let owner = self.random.owners.below(u64::from(self.system.settings.processes)) as u32;
-        if self.start_call(now, self.system.graph.entry, None, owner, now, marks) == Some(true) {
-            self.count_served(now, now, marks);
+        if let Some(is_served) = self.start_call(now, self.system.graph.entry, None, owner, now, marks) {
+            self.end_request(now, now, marks, is_served);
         }
     }
 
-    /// Counts a request as served at `now`.
-    pub(super) fn count_served(&mut self, now: u64, born: u64, marks: Marks) {
+    /// Counts a request that ended at `now`.
+    pub(super) fn end_request(&mut self, now: u64, born: u64, marks: Marks, is_served: bool) {
+        self.ended[usize::from(is_served)] += 1;
+        if !is_served {
+            return;
+        }
         if now < self.horizon {
             self.figures.goodput.add(now / 1_000);
         }
@@ -299,6 +338,12 @@ impl<'a> Simulation<'a> {
 }
 
 impl System {
+    /// Returns the share of the requests of a good window that are served, in percent.
+    pub(super) fn good_percent(&self) -> u64 {
+        let has_cache = self.settings.edges.iter().any(|edge| edge.cache.is_some());
+        if has_cache { GOOD_PERCENT_WITH_CACHE } else { GOOD_PERCENT }
+    }
+
     /// Returns the time at which the requests before the horizon are settled: at most after another horizon.
     fn settled_at(&self) -> u64 {
         let entry = &self.settings.edges[self.graph.entry];
@@ -326,7 +371,26 @@ impl Tier {
     }
 }
 
+impl Random {
+    fn new(seed: Seed) -> Self {
+        let streams = |purpose| Stream::new(seed.for_call(purpose));
+        Self {
+            gaps: streams(0),
+            owners: streams(1),
+            keys: streams(2),
+            service_times: streams(3),
+            errors: streams(4),
+            delays: streams(5),
+            calls: streams(6),
+        }
+    }
+}
+
 impl Link {
+    fn fork(&self) -> Self {
+        Self { guards: Vec::new(), cache: self.cache.clone(), ..*self }
+    }
+
     fn new(system: &System, edge: usize, seeds: Seed) -> Self {
         let (settings, to) = (&system.settings, system.graph.to[edge]);
         let edges = &settings.edges[edge];

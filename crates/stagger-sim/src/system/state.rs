@@ -28,6 +28,13 @@ pub(super) struct Call {
     pub(super) marks: Marks,
 }
 
+impl Call {
+    /// Returns a copy of a call without guards, and so without permits.
+    pub(super) const fn fork(&self) -> Self {
+        Self { permits: Permits::NONE, ..*self }
+    }
+}
+
 /// An attempt and its serial number, which tells it from others in the same place.
 #[derive(Clone, Copy)]
 pub(super) struct AttemptId {
@@ -92,7 +99,7 @@ impl Reply {
 }
 
 /// A service in the course of a run.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Tier {
     pub(super) queue: VecDeque<u32>,
     /// Workers that work or are held.
@@ -135,6 +142,11 @@ impl<T> Slab<T> {
         Some(id)
     }
 
+    /// Returns a copy, item by item.
+    pub(super) fn copy(&self, copy: impl Fn(&T) -> T) -> Self {
+        Self { items: self.items.iter().map(copy).collect(), free: self.free.clone() }
+    }
+
     /// Frees a place, whose item stays readable until the place is used again.
     #[inline]
     pub(super) fn free(&mut self, id: u32) {
@@ -159,6 +171,7 @@ impl<T> IndexMut<u32> for Slab<T> {
 }
 
 /// A cache before an edge.
+#[derive(Clone)]
 pub(super) struct WarmKeys {
     words: Vec<u64>,
 }

@@ -5,6 +5,7 @@ mod caches;
 mod chains;
 #[cfg(feature = "toml")]
 mod file;
+mod collapse;
 mod noise;
 mod one_server;
 mod plain_model;
