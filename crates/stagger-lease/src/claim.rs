@@ -21,6 +21,14 @@ pub struct Limits {
     pub reward: u64,
 }
 
+impl Limits {
+    /// Returns what is refilled in so many microseconds.
+    #[must_use]
+    pub fn refilled(&self, length: u64) -> u64 {
+        u64::try_from(u128::from(self.refill) * u128::from(length) / u128::from(SECOND)).unwrap_or(u64::MAX)
+    }
+}
+
 /// How often a process reports, and how long its leases last, in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Timing {

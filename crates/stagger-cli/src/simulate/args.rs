@@ -20,7 +20,9 @@ Examples:
   stagger simulate outage -n 2 --capacity 300/s --down 10s --backlog 600 \\
         --sweep rate=100,140,160
   stagger simulate outage -n 4 -d 100ms \\
-        --guards 'none, tokens capacity=100+breaker'",
+        --guards 'none, tokens capacity=100+breaker'
+  stagger simulate outage --processes 100 --down 20s --store-lost 25s..35s \\
+        --guards 'quiet, lease tokens=500 refill=50/s'",
     after_help = "\
 Settings of guards:
   tokens        capacity, initial, cost, transient-cost, throttled-cost,
@@ -33,6 +35,9 @@ Settings of guards:
   success-rate  ratio, last
   breaker       consecutive, failure-ratio, slow-ratio, slow-after, window,
                 min-calls, open, probes, healthy-probes, probe-wait
+  quiet         mode, trigger, max, max-wait, max-waiting, probe-wait
+  pacer         mode, max-wait, max-waiting
+  lease         tokens, initial, cost, reward, refill, expected
 
 A setting that the scenario does not have is an error. Assertions use the metric names of the JSON document; a trailing \
 `_s` may be omitted. The same seed produces the same files, byte for byte. After Ctrl-C, the report contains the runs \
@@ -198,16 +203,30 @@ pub(crate) struct SettingArgs {
     #[arg(long, value_name = "DUR")]
     timeout: Option<String>,
 
-    /// Number of client processes, each with its own guards (outage) [default: 10]
+    /// Number of client processes, each with its own guards (reconnect, outage) [default: one per client; outage: 10]
     #[arg(long, value_name = "N")]
     processes: Option<String>,
 
-    /// Guards of each process (outage): none; a budget, which is tokens, window, lifetime, throttle, concurrent,
-    /// adaptive or success-rate; breaker; or both, such as tokens+breaker. Settings follow a guard, as in
+    /// Guards of each process (reconnect, outage): none; a budget, which is tokens, window, lifetime, throttle, concurrent,
+    /// adaptive or success-rate, or lease, one for all processes; breaker; quiet, a quiet period; pacer; or several of them,
+    /// such as tokens+breaker. Settings follow a guard, as in
     /// 'tokens capacity=100, window ratio=10%+breaker open=(constant base=5s)'; those of each guard are listed below.
     /// Several, comma-separated, are compared [default: none]
     #[arg(long, value_name = "GUARDS,...")]
     guards: Option<String>,
+
+    /// When no process can reach the store of a lease (reconnect, outage) [default: never]
+    #[arg(long, value_name = "FROM..UNTIL")]
+    store_down: Option<String>,
+
+    /// Like --store-down, for a store that returns without its data (reconnect, outage) [default: never]
+    #[arg(long, value_name = "FROM..UNTIL")]
+    store_lost: Option<String>,
+
+    /// When a share of the processes cannot reach the store of a lease, such as '30% 25s..40s' (reconnect, outage)
+    /// [default: never]
+    #[arg(long, value_name = "SHARE FROM..UNTIL")]
+    store_cut: Option<String>,
 }
 
 impl SettingArgs {
@@ -221,7 +240,7 @@ impl SettingArgs {
         self.all().into_iter().filter_map(|(name, value)| Some((name, value.as_deref()?)))
     }
 
-    const fn all(&self) -> [(&'static str, &Option<String>); 17] {
+    const fn all(&self) -> [(&'static str, &Option<String>); 20] {
         [
             ("clients", &self.clients),
             ("capacity", &self.capacity),
@@ -240,6 +259,9 @@ impl SettingArgs {
             ("timeout", &self.timeout),
             ("processes", &self.processes),
             ("guards", &self.guards),
+            ("store-down", &self.store_down),
+            ("store-lost", &self.store_lost),
+            ("store-cut", &self.store_cut),
         ]
     }
 }

@@ -1,13 +1,13 @@
 use core::time::Duration;
 
-use stagger_core::Seed;
-use stagger_sim::outage::OutageScenarioBuilder;
+use stagger_core::{Ratio, Seed};
+use stagger_sim::outage::{OutageScenarioBuilder, StoreFaults};
 use stagger_sim::reconnect::{FirstAttempt, ReconnectScenarioBuilder, RetryAfter};
 use stagger_sim::storm::{FluidReport, RunFigures, ScenarioSpec};
 use stagger_sim::{Progress, ScenarioError, fluid, occ, outage, reconnect};
 
 use super::args::ScenarioKind;
-use super::guards::{Guards, parse_list};
+use super::guards::{Guards, parse_list, ratio};
 use super::settings::Settings;
 use super::strategy::Strategy;
 use crate::output::error::CliError;
@@ -16,7 +16,7 @@ use crate::storm::{SAMPLED_CLIENTS, parse};
 /// Scenario of any kind.
 #[derive(Debug)]
 pub(super) enum AnyScenario {
-    Reconnect(reconnect::ReconnectScenario),
+    Reconnect(reconnect::ReconnectScenario, Vec<Guards>),
     Fluid(reconnect::ReconnectScenario),
     Outage(outage::OutageScenario, Vec<Guards>),
     Occ(occ::OccScenario),
@@ -36,8 +36,8 @@ impl AnyScenario {
     /// Builds the scenario of this kind from its settings.
     pub(super) fn new(kind: ScenarioKind, mut settings: Settings) -> Result<Self, CliError> {
         let (scenario, name) = match kind {
-            ScenarioKind::Reconnect => (reconnect(&mut settings, kind)?.map(Self::Reconnect), "reconnect"),
-            ScenarioKind::Fluid => (reconnect(&mut settings, kind)?.map(Self::Fluid), "fluid"),
+            ScenarioKind::Reconnect => (guarded_reconnect(&mut settings)?, "reconnect"),
+            ScenarioKind::Fluid => (reconnect(&mut settings, kind)?.build().map(Self::Fluid), "fluid"),
             ScenarioKind::Outage => (outage(&mut settings)?, "outage"),
             ScenarioKind::Occ => (occ(&mut settings)?.map(Self::Occ), "occ"),
         };
@@ -49,7 +49,7 @@ impl AnyScenario {
     /// Returns the description of the scenario for the report.
     pub(super) fn spec(&self) -> ScenarioSpec {
         match self {
-            Self::Reconnect(scenario) => scenario.into(),
+            Self::Reconnect(scenario, _) => scenario.into(),
             Self::Fluid(scenario) => ScenarioSpec::fluid(scenario),
             Self::Outage(scenario, _) => scenario.into(),
             Self::Occ(scenario) => scenario.into(),
@@ -59,7 +59,7 @@ impl AnyScenario {
     /// Returns the guards to compare; empty for scenarios without guards.
     pub(super) fn guards(&self) -> &[Guards] {
         match self {
-            Self::Outage(_, guards) => guards,
+            Self::Reconnect(_, guards) | Self::Outage(_, guards) => guards,
             _ => &[],
         }
     }
@@ -73,8 +73,15 @@ impl AnyScenario {
     ) -> Result<Option<RunFigures>, fluid::NotSimulable> {
         let policy = &strategy.policy;
         Ok(match self {
-            Self::Reconnect(scenario) => {
-                scenario.run_with_progress(policy, seed, progress).map(|figures| (&figures).into())
+            Self::Reconnect(scenario, _) => {
+                let figures = match &strategy.guards {
+                    // The crash loop is no part of a scenario with guards.
+                    Some(guards) => scenario
+                        .run_with_guards(policy, |seed| guards.process(seed), seed, progress)
+                        .unwrap_or_default(),
+                    None => scenario.run_with_progress(policy, seed, progress),
+                };
+                figures.map(|figures| (&figures).into())
             }
             Self::Fluid(scenario) => {
                 Some(FluidReport::from_figures(scenario.clients(), &fluid::run(scenario, policy)?).into())
@@ -95,7 +102,67 @@ impl AnyScenario {
 /// scenario.
 type Built<T> = Result<Result<T, ScenarioError>, CliError>;
 
-fn reconnect(settings: &mut Settings, kind: ScenarioKind) -> Built<reconnect::ReconnectScenario> {
+/// A mass disconnect whose clients may have guards.
+fn guarded_reconnect(settings: &mut Settings) -> Built<AnyScenario> {
+    let has_crashes = settings.has("crash-loop");
+    let builder = reconnect(settings, ScenarioKind::Reconnect)?;
+    let processes = settings.take("processes", parse::count_u32)?;
+    let guards = settings.take("guards", parse_list)?.unwrap_or_default();
+    if processes.is_some() && guards.is_empty() {
+        return Err(CliError::usage(
+            "--processes has no effect without --guards; add them, such as --guards quiet, or remove --processes",
+        ));
+    }
+    if has_crashes && !guards.is_empty() {
+        return Err(CliError::usage("--guards and --crash-loop cannot be simulated together; remove one of them"));
+    }
+    let builder = processes.into_iter().fold(builder, ReconnectScenarioBuilder::processes);
+    let builder = builder.store(store_faults(settings, &guards)?);
+    Ok(builder.build().map(|scenario| AnyScenario::Reconnect(scenario, guards)))
+}
+
+/// Takes the faults of the store, which is that of a lease.
+fn store_faults(settings: &mut Settings, guards: &[Guards]) -> Result<StoreFaults, CliError> {
+    let down = settings.take("store-down", period)?;
+    let lost = settings.take("store-lost", period)?;
+    let cut = settings.take("store-cut", share_and_period)?;
+    if down.is_some() && lost.is_some() {
+        return Err(CliError::usage("--store-down and --store-lost are one fault; keep one of them"));
+    }
+    let given = [("--store-down", down.is_some()), ("--store-lost", lost.is_some()), ("--store-cut", cut.is_some())];
+    if let Some((flag, _)) = given.iter().find(|(_, is_given)| *is_given && !guards.iter().any(|one| one.has_lease)) {
+        return Err(CliError::usage(format_args!(
+            "{flag} has no effect without a lease; add one, such as --guards 'lease tokens=500', or remove {flag}"
+        )));
+    }
+    let faults = StoreFaults::none();
+    let faults = down.map_or(faults, |(from, until)| faults.down(from, until));
+    let faults = lost.map_or(faults, |(from, until)| faults.lost(from, until));
+    Ok(cut.map_or(faults, |(share, (from, until))| faults.cut(share, from, until)))
+}
+
+/// Parses when a fault begins and ends: `25s..40s`.
+fn period(text: &str) -> Result<(Duration, Duration), String> {
+    match parse::duration_pair(text.trim(), &[".."])? {
+        (from, Some(until)) if from < until => Ok((from, until)),
+        (from, Some(until)) => Err(format!("`{text}` ends at {until:?}, not after {from:?}; swap the times")),
+        (_, None) => Err(format!("`{text}` has no end; expected a form like 25s..40s")),
+    }
+}
+
+/// Parses a share of the processes, and when a fault begins and ends: `30% 25s..40s`.
+fn share_and_period(text: &str) -> Result<(Ratio, (Duration, Duration)), String> {
+    let Some((share, times)) = text.trim().split_once(char::is_whitespace) else {
+        return Err(format!("`{text}` is not a share and its times; expected a form like '30% 25s..40s'"));
+    };
+    let share = ratio(share)?;
+    if share.is_above_one() {
+        return Err(format!("`{text}` cuts off more than all processes; use at most 100%"));
+    }
+    Ok((share, period(times)?))
+}
+
+fn reconnect(settings: &mut Settings, kind: ScenarioKind) -> Result<ReconnectScenarioBuilder, CliError> {
     let clients = settings.take("clients", parse::count)?.unwrap_or(CLIENTS);
     let builder = reconnect::ReconnectScenario::builder(clients);
     let capacity = settings.take("capacity", parse::rate)?;
@@ -124,7 +191,7 @@ fn reconnect(settings: &mut Settings, kind: ScenarioKind) -> Built<reconnect::Re
         builder = builder.crash_loop(most, above.unwrap_or(2.0 * capacity.unwrap_or(CAPACITY)));
     }
     let builder = settings.apply(builder, "horizon", parse::duration, ReconnectScenarioBuilder::horizon)?;
-    Ok(builder.sample(SAMPLED_CLIENTS).build())
+    Ok(builder.sample(SAMPLED_CLIENTS))
 }
 
 /// Parses the maximum number of crashes, which may be 0.
@@ -169,8 +236,9 @@ fn outage(settings: &mut Settings) -> Built<AnyScenario> {
     let hint = settings.take("retry-after", fixed_retry_after)?.flatten();
     let builder = hint.into_iter().fold(builder, OutageScenarioBuilder::retry_after);
     let builder = settings.apply(builder, "horizon", parse::duration, OutageScenarioBuilder::horizon)?;
-    let guards = settings.take("guards", parse_list)?;
-    Ok(builder.build().map(|scenario| AnyScenario::Outage(scenario, guards.unwrap_or_default())))
+    let guards = settings.take("guards", parse_list)?.unwrap_or_default();
+    let builder = builder.store(store_faults(settings, &guards)?);
+    Ok(builder.build().map(|scenario| AnyScenario::Outage(scenario, guards)))
 }
 
 fn occ(settings: &mut Settings) -> Built<occ::OccScenario> {

@@ -174,6 +174,11 @@ impl Settings {
         parse(&text).map(Some).map_err(|error| CliError::usage(format_args!("{origin}: {error}")))
     }
 
+    /// Returns whether a setting was given.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.entries.iter().any(|entry| entry.name == name)
+    }
+
     /// Passes a setting to the setter of a builder, if it was given.
     pub(super) fn apply<B, T>(
         &mut self,

@@ -1,7 +1,7 @@
 use core::time::Duration;
 
-use super::Verdict;
 use super::judged::JudgedWindows;
+use super::{LeaseFigures, Verdict};
 use crate::engine::recording::time_series::TimeSeries;
 
 /// The results of an outage with one policy, one kind of guards and one seed.
@@ -24,8 +24,14 @@ pub struct OutageFigures {
     pub successes: TimeSeries,
     /// Requests that succeeded, by their arrival; also those that arrived before the horizon and succeeded after it.
     pub served: TimeSeries,
-    /// Number of requests that a breaker rejected, at the first attempt or later.
+    /// Number of requests that a breaker, a quiet period or a pacer rejected, at the first attempt or later.
     pub rejected: u64,
+    /// Number of requests that waited for a quiet period or a pacer before their first attempt or later, each time counted.
+    pub held: u64,
+    /// Number of retries from the start of the outage.
+    pub retries: u64,
+    /// What became of a budget that the processes share by leases; `None` if there is none.
+    pub leases: Option<LeaseFigures>,
     /// Requests that arrived from the start of the outage, and the attempts that they made before the horizon.
     pub(super) from_start: RequestsAndAttempts,
     pub(super) windows: JudgedWindows,

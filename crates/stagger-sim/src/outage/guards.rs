@@ -1,6 +1,13 @@
+use std::sync::Arc;
+
+use stagger_core::guard::Limiter;
 use stagger_core::{Breaker, Budget, Guards};
 
+use super::lease::{Lease, LeasedTokens};
+
 /// The guards of one client process.
+///
+/// A system of services asks its budget and its breaker; an outage and a mass disconnect ask all of them.
 ///
 /// ```
 /// use stagger_core::budget::Tokens;
@@ -14,12 +21,15 @@ use stagger_core::{Breaker, Budget, Guards};
 pub struct ProcessGuards {
     budget: Option<Box<dyn Budget>>,
     breaker: Option<Box<dyn Breaker>>,
+    quiet: Option<Box<dyn Limiter>>,
+    pacer: Option<Box<dyn Limiter>>,
+    lease: Option<Arc<Lease>>,
 }
 
 impl ProcessGuards {
-    /// Creates guards without a budget or a breaker.
+    /// Creates guards of which there are none.
     pub const fn none() -> Self {
-        Self { budget: None, breaker: None }
+        Self { budget: None, breaker: None, quiet: None, pacer: None, lease: None }
     }
 
     /// Sets the retry budget.
@@ -32,10 +42,50 @@ impl ProcessGuards {
         Self { breaker: Some(Box::new(breaker)), ..self }
     }
 
+    /// Sets the quiet period, such as [`QuietPeriod`](stagger_core::quiet::QuietPeriod): when the server asks for it, all calls of
+    /// the process wait.
+    pub fn quiet(self, quiet: impl Limiter + 'static) -> Self {
+        Self { quiet: Some(Box::new(quiet)), ..self }
+    }
+
+    /// Sets the pacer, such as [`Pacer`](stagger_core::pacer::Pacer): when the server refuses calls, attempts start at the rate that
+    /// it admits.
+    pub fn pacer(self, pacer: impl Limiter + 'static) -> Self {
+        Self { pacer: Some(Box::new(pacer)), ..self }
+    }
+
+    /// Sets a budget that the process shares with all others that have one. It takes the place of a budget of its own. All
+    /// processes have the same settings.
+    pub fn leased(self, tokens: LeasedTokens) -> Self {
+        Self { lease: Some(Arc::new(Lease::new(tokens))), ..self }
+    }
+
+    /// Returns the budget and the breaker.
     pub(crate) fn guards(&self) -> Guards<'_> {
         let mut guards = Guards::none();
         guards.budget = self.budget.as_deref();
         guards.breaker = self.breaker.as_deref();
         guards
+    }
+
+    /// Returns all guards.
+    #[inline]
+    pub(crate) fn all(&self) -> Guards<'_> {
+        let mut guards = self.guards();
+        guards.quiet = self.quiet.as_deref();
+        guards.pacer = self.pacer.as_deref();
+        if let Some(lease) = &self.lease {
+            guards.budget = Some(&**lease);
+        }
+        guards
+    }
+
+    /// Returns whether calls may wait for their turn.
+    pub(crate) const fn has_limiter(&self) -> bool {
+        self.quiet.is_some() || self.pacer.is_some()
+    }
+
+    pub(crate) const fn lease(&self) -> Option<&Arc<Lease>> {
+        self.lease.as_ref()
     }
 }

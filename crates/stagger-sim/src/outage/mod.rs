@@ -3,14 +3,17 @@
 //! # The model
 //!
 //! - Requests arrive at random (a Poisson process), each at one of a number of client processes. A process has one
-//!   policy and its own guards: the budgets and breakers of [`stagger_core`], as in a real program ([`ProcessGuards`]).
+//!   policy and its own guards: the budgets, breakers, quiet periods and pacers of [`stagger_core`], as in a real program
+//!   ([`ProcessGuards`]). A budget may be one of the fleet ([`LeasedTokens`]): its processes and its store exchange messages by the
+//!   protocol of `stagger-redis`, and the store may be away, lose its data or be out of reach ([`StoreFaults`]).
 //! - Messages have a fixed one-way delay. A request makes one attempt, and further attempts as policy and guards allow.
 //!   An attempt fails if no answer arrives within the timeout.
 //! - The server has one queue and a fixed service time. If the queue is full, an attempt is rejected at once
 //!   ([throttled](stagger_core::FailureKind::Throttled)). The server does not notice that a client has timed out: it
 //!   processes every queued job, whether its result is still wanted or not.
 //! - During an [outage](OutageKind) the server rejects all attempts, which are transient failures like those without an
-//!   answer in time, or it stalls and the queue fills. A rejection may have a hint: a minimum delay for all clients.
+//!   answer in time, or it stalls and the queue fills. A rejection may have a hint: a minimum delay for all clients. It is then
+//!   throttled, as a 503 with `Retry-After` is.
 //! - Requests continue to arrive after the horizon for the longest time that a call can take, at most for the length of
 //!   the simulation, so that the last requests before the horizon are settled under the same load. Their successes count
 //!   for the [verdict](Verdict); attempts and successes after the horizon are not recorded.
@@ -29,6 +32,7 @@ mod default_guards;
 mod figures;
 mod guards;
 pub(crate) mod judged;
+mod lease;
 pub(crate) mod scenario;
 mod server;
 mod simulation;
@@ -38,5 +42,7 @@ mod windows;
 pub use default_guards::DefaultGuards;
 pub use figures::OutageFigures;
 pub use guards::ProcessGuards;
+pub(crate) use lease::Fleet;
+pub use lease::{LeaseError, LeaseFigures, LeasedTokens, LeasedTokensBuilder, StoreFaults};
 pub use scenario::{OutageKind, OutageScenario, OutageScenarioBuilder};
 pub use verdict::Verdict;

@@ -4,7 +4,7 @@ use core::time::Duration;
 use stagger_core::{Policy, Seed};
 
 use super::simulation::OutageSimulation;
-use super::{OutageFigures, ProcessGuards};
+use super::{OutageFigures, ProcessGuards, StoreFaults};
 use crate::engine::progress::Progress;
 use crate::engine::time::micros;
 use crate::engine::{CLIENT_BITS, Engine, MAX_TIME};
@@ -28,6 +28,7 @@ pub struct OutageScenario {
     pub(crate) horizon: u64,
     /// The hint in a rejection.
     pub(crate) retry_after: Option<u64>,
+    pub(crate) store: StoreFaults,
 }
 
 /// Builds an [`OutageScenario`].
@@ -67,6 +68,7 @@ impl OutageScenario {
             duration: 2_000_000,
             horizon: default_horizon(rate),
             retry_after: None,
+            store: StoreFaults::none(),
         })
     }
 
@@ -77,11 +79,12 @@ impl OutageScenario {
     }
 
     /// Returns the time at which the requests that arrive before the horizon are settled: at most after another horizon,
-    /// and as many requests as fit.
-    pub(super) fn settled_at(&self, policy: &Policy) -> u64 {
+    /// and as many requests as fit. Calls that guards hold may take as long as they like.
+    pub(super) fn settled_at(&self, policy: &Policy, are_held: bool) -> u64 {
         let fits = MAX_TIME.min((Self::MAX_REQUESTS as f64 / (1.1 * self.rate) * 1e6) as u64);
         let hint = self.retry_after.map_or(Duration::ZERO, Duration::from_micros);
-        let longest = longest_call(policy, Duration::from_micros(self.timeout), hint).map_or(u64::MAX, micros);
+        let longest = longest_call(policy, Duration::from_micros(self.timeout), hint).filter(|_| !are_held);
+        let longest = longest.map_or(u64::MAX, micros);
         // A microsecond per attempt, because time advances from event to event; a second is more than enough.
         self.horizon.saturating_add(longest.saturating_add(1_000_000).min(self.horizon)).min(fits).max(self.horizon)
     }
@@ -108,7 +111,7 @@ impl OutageScenario {
         let mut simulation = OutageSimulation::new(self, policy, processes, seed);
         // Delays have no minimum.
         Engine::Heap.run(&mut simulation, progress).ok()?;
-        Some(simulation.figures)
+        Some(simulation.into_figures())
     }
 }
 
@@ -171,6 +174,9 @@ impl OutageScenarioBuilder {
         /// It is a minimum delay, which each policy honors in its own way ([`HintMode`](stagger_core::HintMode),
         /// `max_hint`).
         retry_after: Duration = Some(micros(retry_after));
+        /// Sets what happens to the store of [`LeasedTokens`](super::LeasedTokens). Default [`StoreFaults::none`]. Range: up to
+        /// the horizon.
+        store: StoreFaults = store;
     }
 
     /// Sets the kind, the start and the duration of the outage. Default [`OutageKind::Stall`], 20 s and 2 s.
@@ -198,6 +204,7 @@ impl OutageScenarioBuilder {
             // A horizon of 0 is a problem of its own.
             (ScenarioProblem::BeyondHorizon, horizon > 0 && start.saturating_add(duration) > horizon),
             (ScenarioProblem::Horizon, horizon == 0 || horizon > MAX_TIME),
+            (ScenarioProblem::Store, !self.0.store.are_within(horizon)),
         ])?;
         Ok(self.0)
     }

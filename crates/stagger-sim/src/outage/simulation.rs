@@ -8,9 +8,9 @@ use stagger_core::{
 use super::judged::JudgedWindows;
 use super::server::{Rejection, Server};
 use super::verdict::GOOD_PERCENT;
-use super::{OutageFigures, OutageScenario, ProcessGuards};
+use super::{Fleet, OutageFigures, OutageScenario, ProcessGuards};
 use crate::engine::Simulation;
-use crate::engine::time::{instant, micros};
+use crate::engine::time::{instant, micros, micros_up};
 use crate::environment::distributions::exponential;
 
 pub(super) struct OutageSimulation<'a> {
@@ -23,6 +23,8 @@ pub(super) struct OutageSimulation<'a> {
     /// Arrival time and process of each request.
     requests: Vec<(u64, u32)>,
     permits: Vec<Permits>,
+    /// The processes that share a budget.
+    fleet: Option<Fleet>,
     /// The end of the simulation, at which the requests that arrived before the horizon are settled.
     end: u64,
     pub(super) figures: OutageFigures,
@@ -34,6 +36,8 @@ pub(super) struct OutageSimulation<'a> {
 pub(super) struct Request {
     state: RetryState,
     next: NextEvent,
+    /// Whether a guard lets it wait for its turn.
+    is_held: bool,
 }
 
 /// The next event of a request: at the client or, for `Arrive`, at the server.
@@ -56,7 +60,9 @@ impl<'a> OutageSimulation<'a> {
         processes: Vec<ProcessGuards>,
         seed: Seed,
     ) -> Self {
-        let settled = scenario.settled_at(policy);
+        let settled = scenario.settled_at(policy, processes.iter().any(ProcessGuards::has_limiter));
+        let leases = processes.iter().map(ProcessGuards::lease);
+        let fleet = Fleet::new(leases, scenario.store, scenario.one_way, scenario.horizon, seed.for_call(4));
         let requests = poisson_arrivals(scenario, settled, seed);
         let (start, end) = (scenario.start, scenario.start + scenario.duration);
         Self {
@@ -65,6 +71,7 @@ impl<'a> OutageSimulation<'a> {
             seeds: seed.for_call(0),
             server: Server::new(scenario.capacity, scenario.queue, scenario.outage, start, end),
             permits: requests.iter().map(|_| Permits::NONE).collect(),
+            fleet,
             processes,
             requests,
             end: settled,
@@ -80,6 +87,10 @@ impl<'a> OutageSimulation<'a> {
         }
     }
 
+    pub(super) fn into_figures(self) -> OutageFigures {
+        OutageFigures { leases: self.fleet.map(Fleet::figures), ..self.figures }
+    }
+
     /// Returns the time of the next event, if it is before the end; otherwise counts the request as finished.
     fn before_end(&mut self, next: Option<u64>) -> Option<u64> {
         let next = next.filter(|next| *next < self.end);
@@ -92,24 +103,39 @@ impl<'a> OutageSimulation<'a> {
         at < self.scenario.horizon
     }
 
-    /// Returns the outcome of a rejected attempt.
+    /// Returns the outcome of a rejected attempt. One with a hint is throttled.
     fn rejected(&self, kind: FailureKind) -> Outcome {
-        let hint = self.scenario.retry_after.map(|after| ServerHint::AtLeast(Duration::from_micros(after)));
-        Outcome::Failed { kind, hint }
+        match self.scenario.retry_after {
+            Some(after) => Outcome::throttled(Some(ServerHint::AtLeast(Duration::from_micros(after)))),
+            None => Outcome::Failed { kind, hint: None },
+        }
     }
 
-    /// Sends an attempt unless the breaker rejects it. Returns its arrival time.
+    /// Sends an attempt, unless a guard rejects it or lets it wait. Returns its arrival time, or when to ask again.
     fn send(&mut self, now: u64, id: u32, request: &mut Request) -> Option<u64> {
         let process = &self.processes[self.requests[id as usize].1 as usize];
+        let guards = process.all();
         let mut retry = RetryMachine::new(self.policy, &mut request.state, self.seeds.for_call(u64::from(id)));
-        let permit = Permits::take(&mut self.permits[id as usize]);
-        match retry.begin(permit, || instant(now), &process.guards()) {
+        let permits = &mut self.permits[id as usize];
+        let begun = match retry.turn(permits, || instant(now), &guards) {
+            Ok(Duration::ZERO) => retry.begin(Permits::take(permits), || instant(now), &guards),
+            Ok(wait) => {
+                self.figures.held += u64::from(now < self.scenario.horizon && !request.is_held);
+                (request.next, request.is_held) = (NextEvent::Send, true);
+                return Some(now.saturating_add(micros_up(wait)));
+            }
+            Err(reason) => Err(reason),
+        };
+        let nth = request.state.attempt();
+        request.is_held = false;
+        match begun {
             Ok(permit) => {
                 self.permits[id as usize] = permit;
                 if self.is_recorded(now) {
                     self.figures.attempts.add(now);
                     let is_from_start = self.requests[id as usize].0 >= self.scenario.start;
                     self.figures.from_start.attempts += u64::from(is_from_start);
+                    self.figures.retries += u64::from(now >= self.scenario.start && nth > 1);
                 }
                 request.next = NextEvent::Arrive;
                 Some(now + self.scenario.one_way)
@@ -141,7 +167,7 @@ impl<'a> OutageSimulation<'a> {
         let (arrived_at, process) = self.requests[id as usize];
         let mut retry = RetryMachine::new(self.policy, &mut request.state, self.seeds.for_call(u64::from(id)));
         let permit = Permits::take(&mut self.permits[id as usize]);
-        let guards = self.processes[process as usize].guards();
+        let guards = self.processes[process as usize].all();
         match retry.decide(outcome, permit, || instant(now), &guards) {
             Decision::Retry { after, permit, .. } => {
                 self.permits[id as usize] = permit;
@@ -155,7 +181,7 @@ impl<'a> OutageSimulation<'a> {
             }
             decision => {
                 let is_recorded = self.is_recorded(now);
-                self.figures.rejected += u64::from(is_recorded && decision == Decision::Stop(StopReason::Breaker));
+                self.figures.rejected += u64::from(is_recorded && is_rejection(&decision));
                 if decision == Decision::Done {
                     if is_recorded {
                         self.figures.successes.add(now);
@@ -169,6 +195,11 @@ impl<'a> OutageSimulation<'a> {
             }
         }
     }
+}
+
+/// Returns whether a guard that looks at the server has stopped the call.
+const fn is_rejection(decision: &Decision) -> bool {
+    matches!(decision, Decision::Stop(StopReason::Breaker | StopReason::Quiet | StopReason::Pacer))
 }
 
 fn poisson_arrivals(scenario: &OutageScenario, end: u64, seed: Seed) -> Vec<(u64, u32)> {
@@ -193,7 +224,7 @@ impl Simulation for OutageSimulation<'_> {
     }
 
     fn new_client(&self) -> Self::Client {
-        Request { state: RetryState::new(), next: NextEvent::Send }
+        Request { state: RetryState::new(), next: NextEvent::Send, is_held: false }
     }
 
     fn first_event(&mut self, id: u32, request: &mut Request) -> Option<u64> {
@@ -209,6 +240,9 @@ impl Simulation for OutageSimulation<'_> {
     }
 
     fn handle_event(&mut self, at: u64, id: u32, request: &mut Request) -> Option<u64> {
+        if let Some(fleet) = &mut self.fleet {
+            fleet.advance(at);
+        }
         let next = match request.next {
             NextEvent::Send => self.send(at, id, request),
             NextEvent::Arrive => Some(self.arrive(at, request)),
@@ -217,6 +251,9 @@ impl Simulation for OutageSimulation<'_> {
             NextEvent::BeThrottled => self.handle_outcome(at, id, request, self.rejected(FailureKind::Throttled)),
             NextEvent::BeRejected => self.handle_outcome(at, id, request, self.rejected(FailureKind::Transient)),
         };
+        if let Some(fleet) = &mut self.fleet {
+            fleet.on_call(self.requests[id as usize].1, at);
+        }
         // The engine requires time to advance.
         self.before_end(next.map(|next| next.max(at + 1)))
     }

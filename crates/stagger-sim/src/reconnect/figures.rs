@@ -1,6 +1,7 @@
 use core::time::Duration;
 
 use crate::engine::recording::time_series::TimeSeries;
+use crate::outage::LeaseFigures;
 
 /// The results of a mass disconnect with one policy and one seed. Times are measured from the start of the scenario.
 ///
@@ -16,7 +17,7 @@ pub struct ReconnectFigures {
     pub attempts: u64,
     /// Number of clients connected at the end.
     pub connected: u64,
-    /// Number of clients that gave up because their policy allows no further attempt.
+    /// Number of clients that gave up because their policy or a guard allows no further attempt.
     pub gave_up: u64,
     /// Number of clients that would have continued after the horizon.
     pub unfinished: u64,
@@ -24,6 +25,10 @@ pub struct ReconnectFigures {
     ///
     /// [`ReconnectScenarioBuilder::crash_loop`]: super::ReconnectScenarioBuilder::crash_loop
     pub crashes: u64,
+    /// Number of attempts that a quiet period or a pacer let wait for their turn.
+    pub held: u64,
+    /// What became of a budget that the processes share by leases; `None` if there is none.
+    pub leases: Option<LeaseFigures>,
     /// Attempts that arrived, per 100 ms.
     pub arrivals: TimeSeries,
     /// Clients that were connected, per 100 ms.

@@ -22,6 +22,9 @@
 //!   handshake was pending learns that the attempt failed. Recovery times run from the first loss to the last
 //!   connection.
 //!
+//! - Clients may have guards ([`ReconnectScenario::run_with_guards`]), each its own or those of its process. Then a client that waits
+//!   for its turn, or that a guard rejects, behaves like the library's machine.
+//!
 //! # Limits
 //!
 //! No policy needs less than one attempt per client, `clients / rate` to connect all clients, and half of that on
@@ -30,6 +33,8 @@
 mod crash_loop;
 mod crash_run;
 mod figures;
+mod guarded;
+mod link;
 mod recorder;
 mod scenario;
 mod server;

@@ -5,12 +5,14 @@ use stagger_core::{Policy, Seed, ServerHint};
 
 use super::ReconnectFigures;
 use super::crash_loop::CrashLoop;
+use super::guarded::GuardedSimulation;
 use super::server::{FixedHint, Server, Staggered};
 use super::simulation::ReconnectSimulation;
 use crate::engine::progress::Progress;
 use crate::engine::time::micros;
 use crate::engine::{CLIENT_BITS, Engine, MAX_TIME};
 use crate::environment::network::Network;
+use crate::outage::{ProcessGuards, StoreFaults};
 use crate::scenario::error::{ScenarioError, ScenarioProblem, is_rate};
 use crate::scenario::setters::setters;
 
@@ -28,6 +30,9 @@ pub struct ReconnectScenario {
     pub(crate) first_attempt: FirstAttempt,
     pub(crate) retry_after: RetryAfter,
     pub(crate) crash_loop: Option<CrashLoop>,
+    /// Number of processes that the clients are grouped into; `None` if each is its own.
+    pub(crate) processes: Option<u32>,
+    pub(crate) store: StoreFaults,
     /// Number of clients whose attempts are recorded.
     pub(super) sample: u32,
 }
@@ -67,6 +72,9 @@ pub enum RetryAfter {
     Reservations,
 }
 
+/// Creates the guards of a process, if clients have any.
+type MakeGuards<'a> = Option<&'a dyn Fn(Seed) -> ProcessGuards>;
+
 /// Length of the backlog of a fleet's server, in seconds of work.
 const BACKLOG_SECONDS: f64 = 0.5;
 
@@ -91,6 +99,8 @@ impl ReconnectScenario {
             first_attempt: FirstAttempt::AfterDelay,
             retry_after: RetryAfter::None,
             crash_loop: None,
+            processes: None,
+            store: StoreFaults::none(),
             sample: 0,
         })
     }
@@ -143,6 +153,15 @@ impl ReconnectScenario {
         Duration::from_micros(self.horizon)
     }
 
+    /// Returns the number of processes that the clients are grouped into, each with its own guards.
+    #[must_use]
+    pub const fn processes(&self) -> u32 {
+        match self.processes {
+            Some(processes) => processes,
+            None => self.clients as u32,
+        }
+    }
+
     /// Returns when a client makes its first attempt.
     #[must_use]
     pub const fn first_attempt(&self) -> FirstAttempt {
@@ -160,13 +179,31 @@ impl ReconnectScenario {
     #[must_use]
     pub fn run_with_progress(&self, policy: &Policy, seed: Seed, progress: &Progress) -> Option<ReconnectFigures> {
         let min_event_interval = self.network.min_round_trip().max(1);
-        self.run_with_engine(Engine::Calendar { min_event_interval }, policy, seed, progress)
+        self.run_with_engine(Engine::Calendar { min_event_interval }, policy, None, seed, progress)
+    }
+
+    /// Runs the scenario like [`run_with_progress`](Self::run_with_progress) with clients that have guards. `guards` is called
+    /// once per process, with a seed for guards that use randomness.
+    ///
+    /// # Errors
+    /// [`ScenarioProblem::GuardedCrashLoop`] if the server of the scenario is in a crash loop.
+    pub fn run_with_guards(
+        &self,
+        policy: &Policy,
+        guards: impl Fn(Seed) -> ProcessGuards,
+        seed: Seed,
+        progress: &Progress,
+    ) -> Result<Option<ReconnectFigures>, ScenarioError> {
+        ScenarioError::check([(ScenarioProblem::GuardedCrashLoop, self.crash_loop.is_some())])?;
+        // Calls that wait for their turn ask again at any time.
+        Ok(self.run_with_engine(Engine::Heap, policy, Some(&guards), seed, progress))
     }
 
     fn run_with_engine(
         &self,
         engine: Engine,
         policy: &Policy,
+        guards: MakeGuards<'_>,
         seed: Seed,
         progress: &Progress,
     ) -> Option<ReconnectFigures> {
@@ -175,12 +212,14 @@ impl ReconnectScenario {
         // `build` has ruled out rates that are too low for reservations.
         let admission = Admission::per_second(self.rate as u32).burst(self.backlog).build(SECRET);
         match (self.retry_after, admission) {
-            (RetryAfter::Reservations, Ok(admission)) => self.simulate(engine, policy, seed, admission, progress),
-            (RetryAfter::Staggered, _) => self.simulate(engine, policy, seed, Staggered::default(), progress),
-            (RetryAfter::Fixed(after), _) => {
-                self.simulate(engine, policy, seed, FixedHint(Some(ServerHint::AtLeast(after))), progress)
+            (RetryAfter::Reservations, Ok(admission)) => {
+                self.simulate(engine, policy, guards, seed, admission, progress)
             }
-            _ => self.simulate(engine, policy, seed, FixedHint(None), progress),
+            (RetryAfter::Staggered, _) => self.simulate(engine, policy, guards, seed, Staggered::default(), progress),
+            (RetryAfter::Fixed(after), _) => {
+                self.simulate(engine, policy, guards, seed, FixedHint(Some(ServerHint::AtLeast(after))), progress)
+            }
+            _ => self.simulate(engine, policy, guards, seed, FixedHint(None), progress),
         }
     }
 
@@ -188,10 +227,16 @@ impl ReconnectScenario {
         &self,
         engine: Engine,
         policy: &Policy,
+        guards: MakeGuards<'_>,
         seed: Seed,
         server: impl Server,
         progress: &Progress,
     ) -> Option<ReconnectFigures> {
+        if let Some(guards) = guards {
+            let mut simulation = GuardedSimulation::new(self, policy, guards, seed, server);
+            engine.run(&mut simulation, progress).ok()?;
+            return Some(simulation.figures());
+        }
         let mut simulation = ReconnectSimulation::new(self, policy, seed, server);
         engine.run(&mut simulation, progress).ok()?;
         // After a crash of the server, the run continues with the events that are left.
@@ -218,6 +263,12 @@ impl ReconnectScenarioBuilder {
         first_attempt: FirstAttempt = first_attempt;
         /// Sets the hint for rejected clients. Default [`RetryAfter::None`].
         retry_after: RetryAfter = retry_after;
+        /// Groups the clients into this number of processes, which share guards. Default: each client is a process of its own.
+        /// Range: 1 to the number of clients.
+        processes: u32 = Some(processes);
+        /// Sets what happens to the store of [`LeasedTokens`](crate::outage::LeasedTokens). Default [`StoreFaults::none`]. Range:
+        /// up to the horizon.
+        store: StoreFaults = store;
         /// Sets the number of clients whose attempts are recorded in [`ReconnectFigures::sample`]. These are the first
         /// clients, which are a random sample because all clients are statistically equal. Default 0.
         sample: u32 = sample;
@@ -255,12 +306,14 @@ impl ReconnectScenarioBuilder {
         let crash_rate_fits = self.0.crash_loop.is_none_or(|crash_loop| is_rate(crash_loop.above));
         ScenarioError::check([
             (ScenarioProblem::Clients, clients == 0 || clients > 1 << CLIENT_BITS),
+            (ScenarioProblem::Processes, self.0.processes.is_some_and(|some| some == 0 || u64::from(some) > clients)),
             (ScenarioProblem::Rate, !is_rate(rate) || !crash_rate_fits),
             (ScenarioProblem::Backlog, self.0.backlog == 0),
             (ScenarioProblem::Network, !self.0.network.is_valid()),
             // A horizon of 0 is a problem of its own.
             (ScenarioProblem::BeyondHorizon, horizon > 0 && disconnect_window.max(up_at) > horizon),
             (ScenarioProblem::Horizon, horizon == 0 || horizon > MAX_TIME),
+            (ScenarioProblem::Store, !self.0.store.are_within(horizon)),
             (ScenarioProblem::ReservationRate, slow && retry_after == RetryAfter::Reservations),
         ])?;
         Ok(self.0)
@@ -276,7 +329,7 @@ mod tests {
 
     /// Asserts that the reference engine gives the figures of the scenario's own.
     fn assert_engines_agree(scenario: &ReconnectScenario, policy: &Policy, seed: Seed) {
-        let heap = scenario.run_with_engine(Engine::Heap, policy, seed, &Progress::new());
+        let heap = scenario.run_with_engine(Engine::Heap, policy, None, seed, &Progress::new());
         assert!(Some(scenario.run(policy, seed)) == heap, "the engines differ: {scenario:?}, {policy}");
     }
 
@@ -348,6 +401,23 @@ mod tests {
         #[test]
         fn both_engines_give_the_same_figures(scenario in scenarios(), policy in policies(), seed: u64) {
             assert_engines_agree(&scenario, &policy, Seed::new(seed));
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(100))]
+
+        #[test]
+        fn clients_that_have_no_guards_do_the_same_in_a_run_with_guards(
+            scenario in scenarios(), policy in policies(), seed: u64,
+        ) {
+            // Of what happens in the same microsecond, the order may differ.
+            let apart = scenario.network.min_round_trip() > 200 && scenario.disconnect_window > 200_000;
+            if let (true, Ok(guarded)) =
+                (apart, scenario.run_with_guards(&policy, |_| ProcessGuards::none(), Seed::new(seed), &Progress::new()))
+            {
+                prop_assert_eq!(guarded, Some(scenario.run(&policy, Seed::new(seed))), "{:?}, {}", scenario, policy);
+            }
         }
     }
 

@@ -63,6 +63,8 @@ impl Tally {
             gave_up: self.gave_up,
             unfinished: self.unfinished,
             crashes: 0,
+            held: 0,
+            leases: None,
             peak_in_flight: self.in_flight.peak(),
             peak_backlog,
             t50: time(connected_at.quantile(0.5, clients)),

@@ -12,6 +12,8 @@ pub struct ScenarioError {
 pub enum ScenarioProblem {
     /// The number of clients or processes is 0, or the number of clients, processes or requests is above 67,108,864.
     Clients,
+    /// The number of processes that clients are grouped into is 0, or above the number of clients.
+    Processes,
     /// The rate is not between a billionth and a billion per second.
     Rate,
     /// The backlog is 0, or the queue is longer than 67,108,864.
@@ -26,6 +28,10 @@ pub enum ScenarioProblem {
     BeyondHorizon,
     /// The horizon is 0 or above 76 hours.
     Horizon,
+    /// A fault of the store does not end after it begins, or ends after the horizon, or cuts off more than all processes.
+    Store,
+    /// Guards and a crash loop cannot be simulated together.
+    GuardedCrashLoop,
     /// A server that assigns reservations has a rate below 1 per second.
     ReservationRate,
 }
@@ -57,6 +63,7 @@ impl fmt::Display for ScenarioProblem {
                 "the number of clients, processes or requests is not between 1 and 67,108,864; \
                  to simulate more, scale clients, rate and backlog down in proportion"
             }
+            Self::Processes => "the number of processes is 0 or above the number of clients; use a number in between",
             Self::Rate => {
                 "the rate is not between 0.000000001 and 1,000,000,000 per second; use the capacity of the server"
             }
@@ -73,6 +80,11 @@ impl fmt::Display for ScenarioProblem {
                 "not all clients are disconnected, or the server is not up again, before the horizon; raise the horizon"
             }
             Self::Horizon => "the horizon is 0 or above 76 hours; use a value in between",
+            Self::Store => {
+                "a fault of the store does not end after it begins, or ends after the horizon, or cuts off more than all \
+                 processes; change its times, or raise the horizon"
+            }
+            Self::GuardedCrashLoop => "guards and a crash loop cannot be simulated together; remove one of them",
             Self::ReservationRate => {
                 "reservations require a rate of at least 1 per second; raise the rate, or use other hints"
             }

@@ -33,5 +33,6 @@ pub use metric::{Better, Importance, Metric, MetricValue, Quantity};
 pub use report::{FluidReport, OccReport, OutageReport, ReconnectReport, RunFigures};
 pub use spec::{
     CrashLoopSpec, FirstAttemptSpec, OccSpec, OutageKindSpec, OutageSpec, ReconnectSpec, RetryAfterSpec, ScenarioSpec,
+    StoreSpec,
 };
 pub use verdict::VerdictKind;

@@ -77,6 +77,15 @@ report! {
         gave_up: u64 = figures.gave_up, "gave up" (Count, Lower, Primary);
         /// Number of times that the server crashed again under the clients that returned.
         crashes: u64 = figures.crashes, "crashes" (Count, Lower, Detail);
+        /// Number of attempts that a quiet period or a pacer let wait.
+        held: Option<u64> = Some(figures.held), "held by guards" (Count, Neither, Detail);
+        /// How far a single bucket would have fallen below zero that pays for every retry of a fleet with leases, as a ratio of its
+        /// capacity.
+        budget_overshoot: Option<f64> =
+            figures.leases.map(|leases| leases.overshoot), "budget overshoot" (Ratio, Lower, Detail);
+        /// The most that `budget_overshoot` may be after the faults of the store.
+        budget_overshoot_bound: Option<f64> =
+            figures.leases.map(|leases| leases.overshoot_bound), "budget overshoot bound" (Ratio, Neither, Detail);
         /// Number of clients that would have continued after the horizon.
         unfinished: u64 = figures.unfinished, "unfinished" (Count, Lower, Detail);
         /// Maximum number of attempts in flight.
@@ -153,8 +162,28 @@ report! {
         window_s: f64 = figures.window().as_secs_f64(), "window" (Seconds, Neither, Detail);
         /// Shortest horizon at which the system can be seen to recover.
         min_horizon_s: f64 = figures.min_horizon().as_secs_f64(), "minimum horizon" (Seconds, Neither, Detail);
-        /// Number of requests that a breaker rejected.
-        rejected: u64 = figures.rejected, "rejected by breakers" (Count, Neither, Secondary);
+        /// Number of requests that a breaker, a quiet period or a pacer rejected.
+        rejected: u64 = figures.rejected, "rejected by guards" (Count, Neither, Secondary);
+        /// Number of times that a quiet period or a pacer let a request wait.
+        held: Option<u64> = Some(figures.held), "held by guards" (Count, Neither, Detail);
+        /// Number of retries from the start of the outage.
+        retries: Option<u64> = Some(figures.retries), "retries" (Count, Lower, Detail);
+        /// How far a single bucket would have fallen below zero that pays for every retry of a fleet with leases, as a ratio of its
+        /// capacity.
+        budget_overshoot: Option<f64> =
+            figures.leases.map(|leases| leases.overshoot), "budget overshoot" (Ratio, Lower, Detail);
+        /// The most that `budget_overshoot` may be after the faults of the store.
+        budget_overshoot_bound: Option<f64> =
+            figures.leases.map(|leases| leases.overshoot_bound), "budget overshoot bound" (Ratio, Neither, Detail);
+        /// Time from the end of the last fault of the store until all processes had leases again.
+        leases_restored_s: Option<f64> =
+            seconds(figures.leases.and_then(|leases| leases.restored)), "leases back after" (Seconds, Lower, Detail);
+        /// Maximum number of processes that used their local share of the budget at the same time.
+        local_shares: Option<u64> =
+            figures.leases.map(|leases| leases.local_max.into()), "processes without leases" (Count, Neither, Detail);
+        /// Maximum number of reports of a process to the store.
+        store_reports_max: Option<u64> =
+            figures.leases.map(|leases| leases.reports_max), "reports of a process" (Count, Lower, Detail);
         /// Bin width of the time series.
         bin_s: f64 = BIN_S, "bin width" (Seconds, Neither, Detail);
     }

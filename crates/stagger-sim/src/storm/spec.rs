@@ -50,6 +50,30 @@ pub struct ReconnectSpec {
     /// When the server crashes again; absent if it does not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub crash_loop: Option<CrashLoopSpec>,
+    /// Number of processes that the clients are grouped into; absent if each is its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processes: Option<u32>,
+    /// What happens to the store of a fleet's budget; absent if nothing does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub store: Option<StoreSpec>,
+}
+
+/// What happens to the store of a fleet's budget.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub struct StoreSpec {
+    /// When no process can reach it, from and until.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub down_s: Option<[f64; 2]>,
+    /// Whether it returns without its data.
+    pub loses_data: bool,
+    /// When some processes cannot reach it, from and until.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cut_s: Option<[f64; 2]>,
+    /// The share of these processes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cut_ratio: Option<f64>,
 }
 
 /// When a server crashes again under the clients that return.
@@ -119,6 +143,9 @@ pub struct OutageSpec {
     /// The hint in a rejection; absent if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_s: Option<f64>,
+    /// What happens to the store of a fleet's budget; absent if nothing does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub store: Option<StoreSpec>,
 }
 
 /// The behavior of a server during an outage.
@@ -169,6 +196,15 @@ impl ScenarioSpec {
     }
 }
 
+impl StoreSpec {
+    fn of(faults: outage::StoreFaults) -> Option<Self> {
+        let times = |times: Option<[u64; 2]>| times.map(|times| times.map(seconds));
+        let (down_s, cut_s) = (times(faults.down), times(faults.cut));
+        let cut_ratio = cut_s.map(|_| faults.cut_ratio.as_f64());
+        (faults != outage::StoreFaults::none()).then_some(Self { down_s, loses_data: faults.is_lost, cut_s, cut_ratio })
+    }
+}
+
 impl From<&reconnect::ReconnectScenario> for ScenarioSpec {
     fn from(scenario: &reconnect::ReconnectScenario) -> Self {
         Self::Reconnect(scenario.into())
@@ -202,6 +238,8 @@ impl From<&reconnect::ReconnectScenario> for ReconnectSpec {
             crash_loop: scenario
                 .crash_loop
                 .map(|crash_loop| CrashLoopSpec { most: crash_loop.most, above: crash_loop.above }),
+            processes: scenario.processes,
+            store: StoreSpec::of(scenario.store),
         }
     }
 }
@@ -224,6 +262,7 @@ impl From<&outage::OutageScenario> for ScenarioSpec {
             timeout_s: seconds(scenario.timeout),
             horizon_s: seconds(scenario.horizon),
             retry_after_s: scenario.retry_after.map(seconds),
+            store: StoreSpec::of(scenario.store),
         })
     }
 }

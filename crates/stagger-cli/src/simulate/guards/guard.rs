@@ -5,23 +5,23 @@ use stagger_core::Seed;
 use stagger_core::text::nearest;
 use stagger_sim::outage::ProcessGuards;
 
-use super::kinds::{AddGuard, KINDS, Role};
+use super::kinds::{AddGuard, KINDS, LEASE, Role};
 use super::words::{Words, split};
 
-/// Guards of a client process: a budget, a circuit breaker, or both.
+/// Guards of a client process: at most a budget, a circuit breaker, a quiet period and a pacer.
 #[derive(Clone)]
 pub(in crate::simulate) struct Guards {
     /// The guards as the user wrote them.
     pub(in crate::simulate) text: String,
-    budget: Option<AddGuard>,
-    breaker: Option<AddGuard>,
+    guards: Vec<(Role, AddGuard)>,
+    /// Whether the processes share a budget.
+    pub(in crate::simulate) has_lease: bool,
 }
 
 impl Guards {
     /// Creates a process with new guards of this kind.
     pub(in crate::simulate) fn process(&self, seed: Seed) -> ProcessGuards {
-        let guards = [&self.budget, &self.breaker].into_iter().flatten();
-        guards.fold(ProcessGuards::none(), |process, add| add(process, seed))
+        self.guards.iter().fold(ProcessGuards::none(), |process, (_, add)| add(process, seed))
     }
 }
 
@@ -41,7 +41,7 @@ impl FromStr for Guards {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let text = text.trim();
-        let mut guards = Self { text: text.to_owned(), budget: None, breaker: None };
+        let mut guards = Self { text: text.to_owned(), guards: Vec::new(), has_lease: false };
         for part in split(text, |c| c == '+')? {
             let (word, settings) = part.split_once(char::is_whitespace).unwrap_or((part, ""));
             let Some(kind) = KINDS.iter().find(|kind| kind.keyword == word) else {
@@ -50,15 +50,18 @@ impl FromStr for Guards {
             let mut words = Words::parse(kind.keyword, settings)?;
             let add = (kind.build)(&mut words)?;
             words.finish(kind.settings)?;
-            let place = match kind.role {
+            let two = match kind.role {
                 Role::None => continue,
-                Role::Budget => &mut guards.budget,
-                Role::Breaker => &mut guards.breaker,
+                Role::Budget => "two budgets",
+                Role::Breaker => "two breakers",
+                Role::Quiet => "two quiet periods",
+                Role::Pacer => "two pacers",
             };
-            if place.replace(add).is_some() {
-                let two = if kind.role == Role::Budget { "two budgets" } else { "two breakers" };
+            if guards.guards.iter().any(|(role, _)| *role == kind.role) {
                 return Err(format!("`{text}` names {two}; keep one of them"));
             }
+            guards.guards.push((kind.role, add));
+            guards.has_lease |= kind.keyword == LEASE;
         }
         Ok(guards)
     }
@@ -91,11 +94,15 @@ mod tests {
     }
 
     #[test]
-    fn a_budget_and_a_breaker_combine_but_two_budgets_do_not() {
-        let process = shown("tokens+breaker");
-        assert!(process.contains("Tokens") && process.contains("CircuitBreaker"), "{process}");
+    fn guards_of_different_kinds_combine_but_two_of_one_do_not() {
+        let process = shown("tokens+breaker+quiet+pacer");
+        let kinds = ["Tokens", "CircuitBreaker", "QuietPeriod", "Pacer"];
+        assert!(kinds.iter().all(|kind| process.contains(kind)), "{process}");
         assert_eq!(error("tokens+window"), "`tokens+window` names two budgets; keep one of them");
+        assert_eq!(error("tokens+lease"), "`tokens+lease` names two budgets; keep one of them");
         assert_eq!(error("breaker+breaker"), "`breaker+breaker` names two breakers; keep one of them");
+        assert_eq!(error("quiet+pacer+quiet"), "`quiet+pacer+quiet` names two quiet periods; keep one of them");
+        assert_eq!(error("pacer+pacer"), "`pacer+pacer` names two pacers; keep one of them");
     }
 
     #[test]
@@ -152,6 +159,21 @@ mod tests {
             ("breaker probes=7", "probes: 7"),
             ("breaker probes=7 healthy-probes=3", "healthy_probes: 3"),
             ("breaker probe-wait=7s", "probe_wait: 7000000000"),
+            ("quiet mode=fail-fast", "mode: FailFast"),
+            ("quiet trigger=hints", "trigger: Hints,"),
+            ("quiet max=7s", "max: 7000000000"),
+            ("quiet max-wait=7s", "max_wait: Some(7000000000)"),
+            ("quiet max-waiting=77", "max_waiting: 77"),
+            ("quiet probe-wait=7s", "probe_wait: 7000000000"),
+            ("pacer mode=observe", "mode: Observe"),
+            ("pacer max-wait=7s", "max_wait: Some(7000000000)"),
+            ("pacer max-waiting=77", "max_waiting: 77"),
+            ("lease tokens=700", "capacity: 700000000"),
+            ("lease initial=7", "initial: 7000000"),
+            ("lease cost=8", "cost: 8000000"),
+            ("lease reward=2", "reward: 2000000"),
+            ("lease refill=50/s", "refill: 50000000"),
+            ("lease expected=7", "expected: Some(7)"),
         ] {
             let (plain, changed) = (shown(text.split(' ').next().unwrap()), shown(text));
             assert!(changed.contains(part), "{text}: {changed}");
@@ -196,7 +218,7 @@ mod tests {
             (
                 "weather",
                 "`weather` is not a guard; expected one of none, tokens, window, lifetime, throttle, concurrent, \
-                 adaptive, success-rate, breaker",
+                 adaptive, success-rate, breaker, quiet, pacer, lease",
             ),
             ("tokens capcity=5", "tokens: `capcity` is not a setting; did you mean `capacity`?"),
             ("window capacity=5", "window: `capacity` is not a setting; use ttl, ratio or min-per-second"),
@@ -221,6 +243,15 @@ mod tests {
             ("breaker failure-ratio=5% window=50ms", "breaker: the window of 50ms cannot be counted"),
             ("breaker open=(exponential base=5s)", "breaker: the open time can be 0s"),
             ("breaker consecutive=0", "breaker: consecutive is 0, so it would never close"),
+            ("quiet max=0s", "quiet: max 0s is outside the range: use more than 0s and at most 24h"),
+            ("quiet mode=block", "quiet: mode: unknown value `block`; expected one of wait, fail-fast, observe"),
+            ("pacer max-waiting=0", "pacer: max_waiting 0 is outside the range of 1 to 1000000"),
+            (
+                "lease capacity=5",
+                "lease: `capacity` is not a setting; use tokens, initial, cost, reward, refill or expected",
+            ),
+            ("lease tokens=0", "lease: capacity 0 is outside 1 to 1000000000: change it"),
+            ("lease expected=0", "lease: 0 processes are expected: use the number that usually runs"),
         ] {
             let error = error(text);
             assert!(error.starts_with(want), "{text}: {error}");

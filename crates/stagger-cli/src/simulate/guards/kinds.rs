@@ -5,8 +5,11 @@ use stagger_core::budget::{
     Adaptive, AdaptiveBuilder, BudgetError, Concurrent, Lifetime, Refund, SuccessRate, Throttle, Tokens, TokensBuilder,
     Window, WindowBuilder,
 };
+use stagger_core::guard::LimiterMode;
+use stagger_core::pacer::{Pacer, PacerBuilder};
+use stagger_core::quiet::{QuietPeriod, QuietPeriodBuilder, QuietTrigger};
 use stagger_core::{Budget, Policy, Ratio, Seed};
-use stagger_sim::outage::ProcessGuards;
+use stagger_sim::outage::{LeasedTokens, LeasedTokensBuilder, ProcessGuards};
 
 use super::words::{Words, count, ratio, refill};
 use crate::storm::parse;
@@ -29,6 +32,8 @@ pub(super) enum Role {
     None,
     Budget,
     Breaker,
+    Quiet,
+    Pacer,
 }
 
 /// All kinds, in the order of the help text.
@@ -78,7 +83,23 @@ pub(super) const KINDS: &[Kind] = &[
         ],
         build: breaker,
     },
+    Kind {
+        keyword: "quiet",
+        role: Role::Quiet,
+        settings: &["mode", "trigger", "max", "max-wait", "max-waiting", "probe-wait"],
+        build: quiet,
+    },
+    Kind { keyword: "pacer", role: Role::Pacer, settings: &["mode", "max-wait", "max-waiting"], build: pacer },
+    Kind {
+        keyword: LEASE,
+        role: Role::Budget,
+        settings: &["tokens", "initial", "cost", "reward", "refill", "expected"],
+        build: lease,
+    },
 ];
+
+/// The budget that processes share.
+pub(super) const LEASE: &str = "lease";
 
 /// Returns a guard that is a budget, or the problems of its settings.
 fn budget<B: Budget + 'static>(
@@ -204,6 +225,50 @@ fn breaker(words: &mut Words<'_>) -> Result<AddGuard, String> {
         // The settings are valid, as the call above has shown; they do not depend on the seed.
         Err(_) => process,
     }))
+}
+
+const MODES: [(&str, LimiterMode); 3] =
+    [("wait", LimiterMode::Wait), ("fail-fast", LimiterMode::FailFast), ("observe", LimiterMode::Observe)];
+
+fn quiet(words: &mut Words<'_>) -> Result<AddGuard, String> {
+    let triggers = [("hints-and-refusals", QuietTrigger::HintsAndRefusals), ("hints", QuietTrigger::Hints)];
+    let builder = QuietPeriod::builder();
+    let builder = words.apply(builder, "mode", |text| parse::keyword(text, &MODES), QuietPeriodBuilder::mode)?;
+    let builder =
+        words.apply(builder, "trigger", |text| parse::keyword(text, &triggers), QuietPeriodBuilder::trigger)?;
+    let builder = words.apply(builder, "max", parse::duration, QuietPeriodBuilder::max)?;
+    let builder = words.apply(builder, "max-wait", parse::duration, QuietPeriodBuilder::max_wait)?;
+    let builder = words.apply(builder, "max-waiting", count, QuietPeriodBuilder::max_waiting)?;
+    let builder = words.apply(builder, "probe-wait", parse::duration, QuietPeriodBuilder::probe_wait)?;
+    builder.build().map_err(|error| words.wrong(&error.to_string()))?;
+    Ok(Arc::new(move |process, _| match builder.build() {
+        Ok(quiet) => process.quiet(quiet),
+        // The settings are valid, as the call above has shown.
+        Err(_) => process,
+    }))
+}
+
+fn pacer(words: &mut Words<'_>) -> Result<AddGuard, String> {
+    let builder = words.apply(Pacer::builder(), "mode", |text| parse::keyword(text, &MODES), PacerBuilder::mode)?;
+    let builder = words.apply(builder, "max-wait", parse::duration, PacerBuilder::max_wait)?;
+    let builder = words.apply(builder, "max-waiting", count, PacerBuilder::max_waiting)?;
+    builder.build().map_err(|error| words.wrong(&error.to_string()))?;
+    Ok(Arc::new(move |process, _| match builder.build() {
+        Ok(pacer) => process.pacer(pacer),
+        // The settings are valid, as the call above has shown.
+        Err(_) => process,
+    }))
+}
+
+fn lease(words: &mut Words<'_>) -> Result<AddGuard, String> {
+    let builder = words.apply(LeasedTokens::builder(), "tokens", count, LeasedTokensBuilder::capacity)?;
+    let builder = words.apply(builder, "initial", count, LeasedTokensBuilder::initial)?;
+    let builder = words.apply(builder, "cost", count, LeasedTokensBuilder::cost)?;
+    let builder = words.apply(builder, "reward", count, LeasedTokensBuilder::reward)?;
+    let builder = words.apply(builder, "refill", refill, |builder, (tokens, per)| builder.refill(tokens, per))?;
+    let builder = words.apply(builder, "expected", count, LeasedTokensBuilder::expected)?;
+    let tokens = builder.build().map_err(|error| words.wrong(&error.to_string()))?;
+    Ok(Arc::new(move |process, _| process.leased(tokens)))
 }
 
 /// Parses a policy, which is in parentheses if it has settings.

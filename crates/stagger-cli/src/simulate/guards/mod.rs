@@ -8,3 +8,4 @@ mod kinds;
 mod words;
 
 pub(super) use guard::{Guards, parse_list};
+pub(super) use words::ratio;

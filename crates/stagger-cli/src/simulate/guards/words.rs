@@ -107,7 +107,7 @@ pub(super) fn count(text: &str) -> Result<u32, String> {
 }
 
 /// Parses a share such as 10% or 0.1; it may be above 1.
-pub(super) fn ratio(text: &str) -> Result<Ratio, String> {
+pub(in crate::simulate) fn ratio(text: &str) -> Result<Ratio, String> {
     let (number, whole) = text.strip_suffix('%').map_or((text, 1e6), |percent| (percent, 1e4));
     let millionths = parse_number(number).map(|number| (number * whole).round());
     millionths

@@ -3,6 +3,7 @@
 mod cells;
 mod formulas;
 mod grid;
+mod leases;
 mod limiters;
 mod noise;
 mod reference_model;
