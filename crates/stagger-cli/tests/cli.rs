@@ -55,6 +55,8 @@ mod simulate;
 mod simulate_outage;
 #[path = "cli/simulate_report.rs"]
 mod simulate_report;
+#[path = "cli/simulate_system.rs"]
+mod simulate_system;
 #[path = "cli/stdin.rs"]
 mod stdin;
 #[path = "cli/streams.rs"]

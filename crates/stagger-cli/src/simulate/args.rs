@@ -22,7 +22,8 @@ Examples:
   stagger simulate outage -n 4 -d 100ms \\
         --guards 'none, tokens capacity=100+breaker'
   stagger simulate outage --processes 100 --down 20s --store-lost 25s..35s \\
-        --guards 'quiet, lease tokens=500 refill=50/s'",
+        --guards 'quiet, lease tokens=500 refill=50/s'
+  stagger simulate system three-tiers.toml --seeds 16 -o system.html",
     after_help = "\
 Settings of guards:
   tokens        capacity, initial, cost, transient-cost, throttled-cost,
@@ -50,6 +51,10 @@ pub(crate) struct SimulateArgs {
     /// Scenario to simulate [default: reconnect]
     #[arg(value_parser = ScenarioParser)]
     pub(crate) scenario: Option<ScenarioKind>,
+
+    /// File of the system, for the scenario `system`: TOML
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) system: Option<PathBuf>,
 
     #[command(flatten)]
     pub(crate) settings: SettingArgs,
@@ -98,6 +103,8 @@ pub(crate) enum ScenarioKind {
     Outage,
     /// Clients update one row under optimistic concurrency control; one of the concurrent writers succeeds
     Occ,
+    /// Services that call each other, as FILE describes them: do their retries keep them down after a fault?
+    System,
 }
 
 impl ScenarioKind {

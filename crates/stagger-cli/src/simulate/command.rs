@@ -2,10 +2,11 @@ use std::process::ExitCode;
 
 use stagger_core::Seed;
 
-use super::args::SimulateArgs;
+use super::args::{ScenarioKind, SimulateArgs};
 use super::runs::simulate;
 use super::settings::Request;
 use super::strategy::Plan;
+use super::system;
 use crate::output::error::CliError;
 use crate::output::terminal::Term;
 use crate::plot::RenderOptions;
@@ -16,6 +17,15 @@ pub(super) const MAX_RUNS: usize = 10_000;
 
 /// Runs `stagger simulate`.
 pub(crate) fn run(args: &SimulateArgs, term: &Term) -> Result<ExitCode, CliError> {
+    if args.scenario == Some(ScenarioKind::System) {
+        return system::run(args, term);
+    }
+    if let Some(file) = &args.system {
+        let file = file.display();
+        return Err(CliError::usage(format_args!(
+            "`{file}` is the file of a system; use: stagger simulate system {file}"
+        )));
+    }
     let request = Request::new(args)?;
     let plan = Plan::new(&request, &args.policy)?;
     let assertions = parse_assertions(&request.assert, &plan.spec)?;

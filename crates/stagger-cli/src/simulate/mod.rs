@@ -8,6 +8,7 @@ mod scenario;
 mod settings;
 mod strategy;
 mod sweep;
+mod system;
 
 pub(crate) use args::SimulateArgs;
 pub(crate) use command::run;

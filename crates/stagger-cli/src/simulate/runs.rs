@@ -24,27 +24,11 @@ pub(super) fn simulate(
     let progress = Progress::new();
     let Plan { spec, scenarios, strategies } = plan;
     let planned = strategies.len() * seeds.len();
-    let is_done = AtomicBool::new(false);
-    let figures = thread::scope(|scope| {
-        let reporter = scope.spawn(|| {
-            let mut line = ProgressLine::new(term);
-            while !is_done.load(Ordering::Relaxed) {
-                if interrupt.is_requested() {
-                    progress.cancel_token().cancel();
-                }
-                line.update(|| {
-                    let runs = if planned == 1 { "run" } else { "runs" };
-                    format!("simulating {planned} {runs}: {:.0}%", progress.fraction() * 100.0)
-                });
-                thread::park_timeout(POLL_INTERVAL);
-            }
-        });
-        let figures = Sweep::new().run(strategies, seeds, &progress, |strategy, seed, progress| {
+    let runs = if planned == 1 { "run" } else { "runs" };
+    let figures = with_progress(&progress, &format!("simulating {planned} {runs}"), interrupt, term, || {
+        Sweep::new().run(strategies, seeds, &progress, |strategy, seed, progress| {
             scenarios[strategy.scenario].run(strategy, seed, progress).transpose()
-        });
-        is_done.store(true, Ordering::Relaxed);
-        reporter.thread().unpark();
-        figures
+        })
     });
     let mut storm = StormReport::new(spec.clone());
     let mut finished = 0;
@@ -72,4 +56,31 @@ pub(super) fn simulate(
         }
     }
     Ok((storm, RunCount { planned, finished }))
+}
+
+/// Does `work` on this thread, while another draws the progress line and cancels the progress after an interrupt.
+pub(super) fn with_progress<T>(
+    progress: &Progress,
+    what: &str,
+    interrupt: &Interrupt,
+    term: &Term,
+    work: impl FnOnce() -> T,
+) -> T {
+    let is_done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let reporter = scope.spawn(|| {
+            let mut line = ProgressLine::new(term);
+            while !is_done.load(Ordering::Relaxed) {
+                if interrupt.is_requested() {
+                    progress.cancel_token().cancel();
+                }
+                line.update(|| format!("{what}: {:.0}%", progress.fraction() * 100.0));
+                thread::park_timeout(POLL_INTERVAL);
+            }
+        });
+        let result = work();
+        is_done.store(true, Ordering::Relaxed);
+        reporter.thread().unpark();
+        result
+    })
 }

@@ -40,6 +40,11 @@ impl AnyScenario {
             ScenarioKind::Fluid => (reconnect(&mut settings, kind)?.build().map(Self::Fluid), "fluid"),
             ScenarioKind::Outage => (outage(&mut settings)?, "outage"),
             ScenarioKind::Occ => (occ(&mut settings)?.map(Self::Occ), "occ"),
+            ScenarioKind::System => {
+                return Err(CliError::usage(
+                    "system: a system has a file of its own; use: stagger simulate system FILE",
+                ));
+            }
         };
         // Report an unknown setting first: the scenario may be invalid only because of it.
         settings.finish(name)?;

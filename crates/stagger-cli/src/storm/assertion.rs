@@ -10,9 +10,17 @@ use crate::output::error::CliError;
 #[derive(Clone, Debug)]
 pub(crate) struct Assertion {
     metric: Metric,
+    condition: Condition,
+}
+
+/// Condition on a value, such as `peak_1s<=600`.
+#[derive(Clone, Debug)]
+pub(crate) struct Condition {
+    /// The condition as it was given.
+    pub(crate) text: String,
     comparison: Comparison,
     limit: f64,
-    text: String,
+    quantity: Quantity,
 }
 
 /// Returns whether a value meets a limit.
@@ -40,17 +48,14 @@ impl Assertion {
     }
 
     fn parse(text: &str, metrics: &[Metric]) -> Result<Self, String> {
-        let parts = OPERATORS.iter().find_map(|(operator, comparison)| Some((text.split_once(operator)?, *comparison)));
-        let Some(((name, value), comparison)) = parts else {
-            return Err(format!("`{text}` has no comparison; expected a form like peak_1s<=600"));
-        };
-        let name = name.trim();
-        let Some(metric) = metrics.iter().find(|metric| is_name_of(metric.key, name)) else {
-            let known: Vec<&str> = metrics.iter().map(|metric| metric.key).collect();
-            return Err(format!("unknown metric `{name}`; this scenario has {}", known.join(", ")));
-        };
-        let limit = limit(value.trim(), metric.quantity)?;
-        Ok(Self { metric: *metric, comparison, limit, text: text.to_owned() })
+        let (metric, condition) = Condition::parse(text, |name| {
+            let metric = metrics.iter().find(|metric| is_name_of(metric.key, name));
+            metric.map(|metric| (*metric, metric.quantity)).ok_or_else(|| {
+                let known: Vec<&str> = metrics.iter().map(|metric| metric.key).collect();
+                format!("this scenario has {}", known.join(", "))
+            })
+        })?;
+        Ok(Self { metric, condition })
     }
 
     /// Returns a sentence for each run that does not meet the assertion.
@@ -59,24 +64,42 @@ impl Assertion {
         for row in &results.rows {
             for run in &row.runs {
                 let value = self.metric.value(&run.figures).map(MetricValue::as_f64);
-                if !self.holds(value) {
-                    let (text, metric, actual) = (&self.text, self.metric.key, format(&self.metric, value));
+                if !self.condition.holds(value) {
+                    let (text, metric, actual) = (&self.condition.text, self.metric.key, format(&self.metric, value));
                     failures.push(format!("{text}: {metric} is {actual} for {} with seed {}", row.name, run.seed));
                 }
             }
         }
         failures
     }
+}
 
-    fn holds(&self, value: Option<f64>) -> bool {
+impl Condition {
+    /// Parses a condition. `find` returns the metric of a name with its quantity, or says which there are.
+    pub(crate) fn parse<M>(
+        text: &str,
+        find: impl FnOnce(&str) -> Result<(M, Quantity), String>,
+    ) -> Result<(M, Self), String> {
+        let parts = OPERATORS.iter().find_map(|(operator, comparison)| Some((text.split_once(operator)?, *comparison)));
+        let Some(((name, value), comparison)) = parts else {
+            return Err(format!("`{text}` has no comparison; expected a form like peak_1s<=600"));
+        };
+        let name = name.trim();
+        let (metric, quantity) = find(name).map_err(|known| format!("unknown metric `{name}`; {known}"))?;
+        let limit = limit(value.trim(), quantity)?;
+        Ok((metric, Self { text: text.to_owned(), comparison, limit, quantity }))
+    }
+
+    /// Returns whether a value meets the condition.
+    pub(crate) fn holds(&self, value: Option<f64>) -> bool {
         // A time that is missing means never, so it is infinite. Any other missing value fails every comparison.
-        let never = if self.metric.quantity == Quantity::Seconds { f64::INFINITY } else { f64::NAN };
+        let never = if self.quantity == Quantity::Seconds { f64::INFINITY } else { f64::NAN };
         (self.comparison)(value.unwrap_or(never), self.limit)
     }
 }
 
 /// Returns whether `name` is the metric `key`; the unit suffix `_s` may be omitted.
-fn is_name_of(key: &str, name: &str) -> bool {
+pub(crate) fn is_name_of(key: &str, name: &str) -> bool {
     key == name || key.strip_suffix("_s") == Some(name)
 }
 

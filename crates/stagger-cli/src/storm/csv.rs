@@ -51,6 +51,13 @@ pub(crate) fn time_series(storm: &StormReport) -> Result<Vec<u8>, CliError> {
     into_bytes(writer)
 }
 
+/// Returns rows as CSV.
+pub(crate) fn csv_text(rows: impl IntoIterator<Item = Vec<String>>) -> Result<Vec<u8>, CliError> {
+    let mut writer = Writer::from_writer(Vec::new());
+    rows.into_iter().try_for_each(|row| writer.write_record(row)).map_err(csv_error)?;
+    into_bytes(writer)
+}
+
 fn into_bytes(writer: Writer<Vec<u8>>) -> Result<Vec<u8>, CliError> {
     writer.into_inner().map_err(|error| CliError::io("cannot write CSV", error.into_error()))
 }

@@ -39,7 +39,7 @@ impl Interrupt {
     }
 
     /// Returns the exit status after an interruption, as that of a program which the signal has ended: 130 after Ctrl-C.
-    pub(super) fn exit_status(&self) -> u8 {
+    pub(crate) fn exit_status(&self) -> u8 {
         match self.signal.load(Ordering::Relaxed) {
             0 => 130,
             signal => u8::try_from(128 + signal).unwrap_or(u8::MAX),

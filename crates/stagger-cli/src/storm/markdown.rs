@@ -24,7 +24,7 @@ pub(crate) fn table(storm: &StormReport, results: &Results<'_>) -> String {
 }
 
 /// Escapes text so that it contains no markup. Line breaks become spaces, since they would end the table row.
-fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

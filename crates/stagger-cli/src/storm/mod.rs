@@ -26,10 +26,15 @@ mod threshold;
 mod timeline;
 mod write;
 
-pub(crate) use assertion::parse_assertions;
+pub(crate) use assertion::{Condition, is_name_of, parse_assertions};
+pub(crate) use chart::Chart;
 pub(crate) use compare::{named_policies, number_duplicates};
+pub(crate) use csv::csv_text;
 pub(crate) use finish::{RunCount, finish};
+pub(crate) use html::{frame, headings, section};
 pub(crate) use interrupt::Interrupt;
-pub(crate) use outputs::{OutputArgs, Outputs};
+pub(crate) use markdown::escaped as markdown_text;
+pub(crate) use outputs::{Format, OutputArgs, Outputs, Target};
 pub(crate) use progress::ProgressLine;
-pub(crate) use timeline::SAMPLED_CLIENTS;
+pub(crate) use timeline::{SAMPLED_CLIENTS, downsample};
+pub(crate) use write::command_line;

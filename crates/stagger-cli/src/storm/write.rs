@@ -39,7 +39,7 @@ pub(crate) fn write(
 }
 
 /// Returns the command line, quoted so that it can be pasted into a shell.
-fn command_line() -> String {
+pub(crate) fn command_line() -> String {
     let args: Vec<String> = std::env::args_os().skip(1).map(|arg| arg.to_string_lossy().into_owned()).collect();
     // Fails only for NUL bytes, which an argument cannot contain.
     let args = shlex::try_join(args.iter().map(String::as_str)).unwrap_or_default();

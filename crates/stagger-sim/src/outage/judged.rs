@@ -47,7 +47,9 @@ impl JudgedWindows {
     }
 
     pub(crate) fn was_down_before(&self) -> bool {
-        !History::of(self.windows.before_outage(), self.percent).is_up()
+        // The requests of the last window before the fault can be hit by it.
+        let before = self.windows.before_outage();
+        !History::of(&before[..before.len().saturating_sub(1)], self.percent).is_up()
     }
 
     pub(crate) const fn width(&self) -> Duration {

@@ -83,6 +83,17 @@ impl System {
         &self.settings.edges
     }
 
+    /// Returns the triggers, in the order in which they were added.
+    pub fn triggers(&self) -> &[Trigger] {
+        &self.settings.triggers
+    }
+
+    /// Returns the end of the simulation.
+    #[must_use]
+    pub const fn horizon(&self) -> Duration {
+        self.settings.horizon
+    }
+
     /// Returns the mean number of requests per second.
     #[must_use]
     pub const fn rate(&self) -> f64 {

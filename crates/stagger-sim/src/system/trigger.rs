@@ -1,4 +1,7 @@
+use core::fmt;
 use core::time::Duration;
+
+use stagger_core::text::Compact;
 
 /// A fault that befalls the system for a while, inclusive of its start and exclusive of its end.
 ///
@@ -93,5 +96,30 @@ impl Trigger {
     pub const fn lasting(mut self, length: Duration) -> Self {
         self.length = length;
         self
+    }
+}
+
+/// Says what befalls whom and when: `stall of database from 20s to 30s`.
+impl fmt::Display for Trigger {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.fault {
+            Fault::Share(0.0) => f.write_str("stall")?,
+            Fault::Share(share) => write!(f, "{:.0}% of the speed", 100.0 * share)?,
+            Fault::Reject => f.write_str("refusals")?,
+            Fault::Error(share) => write!(f, "{:.0}% errors", 100.0 * share)?,
+            Fault::Workers(workers) => write!(f, "{workers} workers")?,
+            Fault::SlowStart(factor) => write!(f, "{factor}x service time from the start of service")?,
+            Fault::SlowArrival(factor) => write!(f, "{factor}x service time from arrival")?,
+            Fault::Spike(factor) => write!(f, "{factor}x load")?,
+            Fault::Cold => f.write_str("cold caches")?,
+        }
+        if let Some(on) = self.on.as_deref().filter(|_| !matches!(self.fault, Fault::Spike(_) | Fault::Cold)) {
+            write!(f, " of {on}")?;
+        }
+        let end = self.at + self.length;
+        match self.fault {
+            Fault::Cold => write!(f, " at {}", Compact(self.at)),
+            _ => write!(f, " from {} to {}", Compact(self.at), Compact(end)),
+        }
     }
 }

@@ -4,11 +4,13 @@
 
 mod document;
 mod field;
+mod graph;
 mod panel;
 mod shapes;
 mod style;
 mod xml;
 
 pub(crate) use document::{Page, document, inline};
+pub(crate) use graph::{Graph, GraphLink, GraphNode};
 pub(crate) use style::sheet;
 pub(crate) use xml::escaped;

@@ -1,0 +1,167 @@
+use core::error::Error as _;
+use std::borrow::Cow;
+use std::io;
+use std::path::Path;
+use std::process::ExitCode;
+
+use stagger_core::Seed;
+use stagger_sim::system::{System, SystemFigures, SystemFile};
+use stagger_sim::{Progress, Sweep};
+
+use super::charts::{charts, graph};
+use super::document::{Document, RunEntry};
+use super::metric::{Metric, metrics};
+use super::words::{conclusions, describe};
+use super::{csv, html, markdown, report};
+use crate::output::error::CliError;
+use crate::output::terminal::Term;
+use crate::output::write::{print, say, to_json};
+use crate::plot::RenderOptions;
+use crate::plot::svg::{Page, document as svg_document};
+use crate::simulate::args::SimulateArgs;
+use crate::simulate::runs::with_progress;
+use crate::storm::{Condition, Format, Interrupt, Outputs, Target, command_line, is_name_of};
+
+/// The default seed of the first run.
+const SEED: u64 = 1;
+
+/// Runs `stagger simulate system FILE`.
+pub(in crate::simulate) fn run(args: &SimulateArgs, term: &Term) -> Result<ExitCode, CliError> {
+    check_flags(args)?;
+    let Some(path) = &args.system else {
+        return Err(CliError::usage(
+            "system: the file of the system is missing; name it, as in: stagger simulate system three-tiers.toml",
+        ));
+    };
+    let file = read(path)?;
+    let first = args.policy.seed.unwrap_or(SEED);
+    let seeds: Vec<_> =
+        (0..u64::from(args.seeds.unwrap_or(1))).map(|offset| Seed::new(first.wrapping_add(offset))).collect();
+    let conditions = parse_conditions(&args.assert, file.system())?;
+    let outputs = Outputs::open(&args.outputs)?;
+    let interrupt = Interrupt::install()?;
+    let runs = simulate(file.system(), &seeds, &interrupt, term);
+    let (planned, finished) = (seeds.len(), runs.len());
+    if finished == 0 {
+        say("interrupted before any run finished; nothing was written");
+        return Ok(ExitCode::from(interrupt.exit_status()));
+    }
+    let runs = runs.iter().map(|(seed, figures)| (*seed, figures));
+    let document = Document::new(path.display().to_string(), file.system(), runs);
+    write(&document, outputs, RenderOptions::for_screen(&term.stdout, term))?;
+    let failures = failures(&document, &conditions);
+    failures.iter().for_each(|failure| say(&format!("assertion failed: {failure}")));
+    if finished < planned {
+        say(&format!("interrupted: {finished} of {planned} runs finished; the report contains only those"));
+        return Ok(ExitCode::from(interrupt.exit_status()));
+    }
+    Ok(if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Reads the file of a system.
+fn read(path: &Path) -> Result<SystemFile, CliError> {
+    SystemFile::read(path).map_err(|error| match error.source() {
+        Some(source) => {
+            CliError::io(format_args!("cannot read {}", path.display()), io::Error::other(source.to_string()))
+        }
+        None => CliError::usage(error),
+    })
+}
+
+/// Rejects flags of the other scenarios.
+fn check_flags(args: &SimulateArgs) -> Result<(), CliError> {
+    let policy = crate::policy_args::PolicyArgs { seed: None, ..args.policy.clone() };
+    let given = [
+        ("policy flags", policy.is_given()),
+        ("--compare", !args.compare.is_empty()),
+        ("--sweep", !args.sweep.is_empty()),
+        ("--file", args.file.is_some()),
+    ];
+    let flag = args.settings.given().map(|(name, _)| format!("--{name}")).next();
+    let flag = flag.or_else(|| given.iter().find(|(_, is_given)| *is_given).map(|(flag, _)| (*flag).to_owned()));
+    match flag {
+        Some(flag) => Err(CliError::usage(format_args!(
+            "system: {flag} cannot be used with a system, whose settings are all in its file; change the file"
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// Runs the system with every seed, on all cores. Returns the runs that finished before an interrupt.
+fn simulate(system: &System, seeds: &[Seed], interrupt: &Interrupt, term: &Term) -> Vec<(Seed, SystemFigures)> {
+    let progress = Progress::new();
+    let plural = if seeds.len() == 1 { "run" } else { "runs" };
+    let runs = with_progress(&progress, &format!("simulating {} {plural}", seeds.len()), interrupt, term, || {
+        Sweep::new().run(&[()], seeds, &progress, |(), seed, progress| system.run_with_progress(seed, progress))
+    });
+    let runs = seeds.iter().zip(runs.into_iter().flatten());
+    runs.filter_map(|(seed, run)| Some((*seed, run?))).collect()
+}
+
+/// Parses the values of `--assert` for this system.
+fn parse_conditions(lists: &[String], system: &System) -> Result<Vec<(String, Condition)>, CliError> {
+    // The names of the figures do not depend on the run.
+    let document = Document::without_runs(system);
+    let known = document.runs.first().map(|run| metrics(&document, run)).unwrap_or_default();
+    let parse = |text: &str| {
+        Condition::parse(text, |name| {
+            let metric = known.iter().find(|metric| is_name_of(&metric.key, name));
+            metric.map(|metric| (metric.key.clone(), metric.quantity)).ok_or_else(|| {
+                let all: Vec<_> = known.iter().map(|metric| &*metric.key).collect();
+                match stagger_core::text::nearest(name, all.iter().copied()) {
+                    Some(nearest) => format!("did you mean `{nearest}`?"),
+                    None => format!("this system has {}", all.join(", ")),
+                }
+            })
+        })
+    };
+    let items = lists.iter().flat_map(|list| list.split(',')).map(|item| parse(item.trim()));
+    items.collect::<Result<_, _>>().map_err(|error| CliError::usage(format_args!("--assert: {error}")))
+}
+
+/// Returns a sentence for each run that does not meet a condition.
+fn failures(document: &Document, conditions: &[(String, Condition)]) -> Vec<String> {
+    let failure = |run: &RunEntry, of: &[Metric], (key, condition): &(String, Condition)| {
+        let metric = of.iter().find(|metric| metric.key == *key)?;
+        let holds = condition.holds(metric.value);
+        (!holds).then(|| format!("{}: {key} is {} with seed {}", condition.text, metric.text(), run.seed))
+    };
+    let of_run = |run| {
+        let all = metrics(document, run);
+        conditions.iter().filter_map(|condition| failure(run, &all, condition)).collect::<Vec<_>>()
+    };
+    document.runs.iter().flat_map(of_run).collect()
+}
+
+/// Writes all requested outputs. The summary goes to standard output, unless another output does.
+fn write(document: &Document, outputs: Outputs, options: RenderOptions) -> Result<(), CliError> {
+    let uses_stdout = outputs.uses_stdout();
+    let Outputs { targets, svg } = outputs;
+    let json = to_json(document)?;
+    if let Some(directory) = svg {
+        write_pictures(document, &directory)?;
+    }
+    for (format, target) in targets {
+        let bytes: Cow<'_, [u8]> = match format {
+            Format::Html => html::page(document, &json, &command_line()).into_bytes().into(),
+            Format::Csv => csv::figures(document)?.into(),
+            Format::CsvSeries => csv::series(document)?.into(),
+            Format::Markdown => markdown::text(document).into_bytes().into(),
+            Format::Json => json.as_bytes().into(),
+        };
+        target.write(&bytes)?;
+    }
+    if uses_stdout { Ok(()) } else { print(report::summary(document, options).as_bytes()) }
+}
+
+/// Writes each picture to a file of its own.
+fn write_pictures(document: &Document, directory: &Path) -> Result<(), CliError> {
+    Target::open(&directory.join("graph.svg"))?.write(graph(document).document().as_bytes())?;
+    for chart in charts(document) {
+        let remarks = [chart.caption].into_iter().chain(conclusions(document)).filter(|text| !text.is_empty());
+        let page = Page { title: chart.title.to_owned(), subject: describe(document), remarks: remarks.collect() };
+        let target = Target::open(&directory.join(format!("{}.svg", chart.slug)))?;
+        target.write(svg_document(&page, &chart.figures).as_bytes())?;
+    }
+    Ok(())
+}

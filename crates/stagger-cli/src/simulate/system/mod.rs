@@ -1,0 +1,14 @@
+//! `stagger simulate system`: services that call each other, as a file describes them.
+
+mod charts;
+mod command;
+mod csv;
+mod document;
+mod html;
+mod markdown;
+mod metric;
+mod report;
+mod tables;
+mod words;
+
+pub(in crate::simulate) use command::run;

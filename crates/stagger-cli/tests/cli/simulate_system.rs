@@ -1,0 +1,165 @@
+//! Tests of `stagger simulate system`.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::simulate::{json, said, simulate};
+use crate::support::see;
+
+/// Three services, each of which can serve 500 requests per second, and a stall of the last.
+pub(crate) const THREE_TIERS: &str = r#"
+horizon = "60s"
+[users]
+rate = "50/s"
+[tier.gateway]
+service = "2ms"
+backlog = 1500
+[tier.orders]
+service = "2ms"
+backlog = 1500
+[tier.database]
+service = "2ms"
+backlog = 1500
+[[edge]]
+from = "users"
+to = "gateway"
+policy = "zero max-attempts=3"
+[[edge]]
+from = "gateway"
+to = "orders"
+policy = "zero max-attempts=3"
+[[edge]]
+from = "orders"
+to = "database"
+policy = "zero max-attempts=3"
+[[trigger]]
+kind = "stall"
+"#;
+
+/// A directory with the file of a system.
+pub(crate) struct Fixture {
+    pub(crate) directory: tempfile::TempDir,
+}
+
+impl Fixture {
+    pub(crate) fn new(text: &str) -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        fs::write(directory.path().join("system.toml"), text).expect("the file is written");
+        Self { directory }
+    }
+
+    pub(crate) fn path(&self) -> PathBuf {
+        self.directory.path().join("system.toml")
+    }
+
+    /// Returns the command that simulates the system, in its directory.
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
+        let mut command = simulate(&["system", "system.toml"]);
+        command.args(args).current_dir(self.directory.path());
+        command
+    }
+}
+
+#[test]
+fn the_report_has_attempts_wasted_work_queues_and_the_verdict() {
+    let text = said(&mut Fixture::new(THREE_TIERS).command(&[]));
+    for part in [
+        "system.toml: 50 requests/s, 3 services, 3 edges; stall from 20s to 30s; horizon 1m",
+        "orders → database",
+        "verdict: still down at the horizon, since 20s",
+        "26.8 attempts per request from orders to database",
+        "1,500",
+    ] {
+        assert!(text.contains(part), "{part}\n{text}");
+    }
+    let calm = THREE_TIERS.replace("max-attempts=3", "max-attempts=1");
+    let text = said(&mut Fixture::new(&calm).command(&["--seeds=3"]));
+    assert!(text.contains("recovered with 3 of 3 seeds") && !text.contains("what keeps it down"), "{text}");
+}
+
+#[test]
+fn the_report_fits_into_narrow_and_wide_terminals() {
+    let fixture = Fixture::new(THREE_TIERS);
+    for columns in ["40", "80", "120"] {
+        let text = said(fixture.command(&[]).env("COLUMNS", columns));
+        let longest = text.lines().map(|line| line.chars().count()).max().unwrap();
+        assert!(longest <= columns.parse().unwrap(), "{longest} of {columns}\n{text}");
+    }
+    let ascii = said(fixture.command(&[]).env("LC_ALL", "C").env("LANG", "C"));
+    assert!(ascii.is_ascii() && ascii.contains("orders -> database"), "{ascii}");
+}
+
+#[test]
+fn the_document_has_the_figures_of_every_seed() {
+    let document = json(&said(&mut Fixture::new(THREE_TIERS).command(&["--json", "--seeds=2", "--seed=7"])));
+    assert_eq!((&document["schema"], &document["runs"][1]["seed"]), (&"stagger.system/1".into(), &8.into()));
+    let run = &document["runs"][0];
+    assert_eq!((&run["verdict"], &run["recovery_s"]), (&"still-down".into(), &Value::Null));
+    assert!(run["edges"][2]["attempts_per_request"].as_f64().unwrap() > 26.0);
+    assert!((document["system"]["edges"][2]["worst_attempts_per_request"].as_f64().unwrap() - 27.0).abs() < 1e-9);
+    assert!(run["services"][2]["wasted_ratio"].as_f64().unwrap() > 0.9);
+    assert_eq!(run["requests"].as_array().unwrap().len(), 60);
+    assert_eq!(run["goodput"].as_array().unwrap().len(), 60);
+}
+
+#[test]
+fn one_seed_gives_the_same_bytes_in_every_format() {
+    let fixture = Fixture::new(&THREE_TIERS.replace("60s", "40s"));
+    let outputs = ["--json=a.json", "--csv=a.csv", "--csv-series=s.csv", "--md=a.md", "--output=a.html", "--svg=svg"];
+    let files = [
+        "a.json",
+        "a.csv",
+        "s.csv",
+        "a.md",
+        "a.html",
+        "svg/graph.svg",
+        "svg/served.svg",
+        "svg/attempts.svg",
+        "svg/queues.svg",
+    ];
+    let run = || {
+        said(&mut fixture.command(&outputs));
+        files.map(|file| fs::read_to_string(fixture.directory.path().join(file)).unwrap())
+    };
+    let first = run();
+    assert_eq!(first, run());
+    let [_, figures, series, markdown, page, graph, ..] = first;
+    assert!(figures.starts_with("seed,verdict,metastable,") && figures.contains("\n1,still-down,1,"), "{figures}");
+    assert_eq!(series.lines().count(), 41);
+    assert!(markdown.contains("| orders → database |"), "{markdown}");
+    let parsed = roxmltree::Document::parse(&graph).unwrap();
+    let label = parsed.descendants().filter_map(|node| node.text()).find(|text| text.starts_with("×2"));
+    assert!(label.is_some(), "{graph}");
+    assert!(page.contains("×26.8"), "the graph is in the page");
+}
+
+#[test]
+fn assertions_name_services_and_edges() {
+    let fixture = Fixture::new(THREE_TIERS);
+    said(
+        &mut fixture
+            .command(&["--assert", "metastable=yes,database.peak=1500,orders/database.attempts_per_request>20"]),
+    );
+    see(&mut fixture.command(&["--assert", "recovery<=10s,gateway.wasted_ratio<5%"]))
+        .exits(1)
+        .says("assertion failed: recovery<=10s: recovery_s is never with seed 1")
+        .says("gateway.wasted_ratio is 8");
+    see(&mut fixture.command(&["--assert", "database.peek<3"])).exits(2).says("did you mean `database.peak`?");
+}
+
+#[test]
+fn errors_have_a_position_and_a_remedy() {
+    let wrong = Fixture::new(&THREE_TIERS.replace("rate", "raet"));
+    see(&mut wrong.command(&[]))
+        .exits(2)
+        .says("system.toml, line 4, column 1: unknown key `raet`; did you mean `rate`?");
+    see(&mut wrong.command(&["--clients=5"])).exits(2).says("--clients cannot be used with a system");
+    see(&mut wrong.command(&["-n", "5"])).exits(2).says("policy flags cannot be used with a system");
+    see(&mut simulate(&["system"])).exits(2).says("the file of the system is missing; name it, as in:");
+    see(&mut simulate(&["system", "gone.toml"])).exits(125).says("cannot read gone.toml: ");
+    see(&mut simulate(&["outage", "x.toml"])).exits(2).says("use: stagger simulate system x.toml");
+    assert!(wrong.path().exists());
+}

@@ -1,0 +1,222 @@
+use core::time::Duration;
+
+use stagger_core::Policy;
+
+use super::definition::System;
+use super::edge::{CallOrder, NestedCalls};
+use super::service::{Service, StaleWork};
+
+/// What can be said about a system without a run: loads, and attempts in the worst case.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct SystemLayout {
+    /// The services, in their order.
+    pub services: Vec<ServiceLayout>,
+    /// The edges, in their order.
+    pub edges: Vec<EdgeLayout>,
+}
+
+/// A service of a [`SystemLayout`].
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct ServiceLayout {
+    /// The name.
+    pub name: String,
+    /// The number of workers.
+    pub workers: u32,
+    /// The mean service time.
+    pub service_time: Duration,
+    /// Maximum number of attempts at the service; `None` for a queue without a bound.
+    pub backlog: Option<u32>,
+    /// Whether work is done whose caller has given up.
+    pub does_stale_work: bool,
+    /// Number of attempts that its workers serve in a second.
+    pub capacity: f64,
+    /// Number of attempts per second when all is well.
+    pub load: f64,
+    /// Number of attempts per second when no call succeeds and every attempt is made: infinite without a limit of
+    /// attempts.
+    pub worst_load: f64,
+    /// The longest chain of calls that leads to it from the users: 1 for the service that they call.
+    pub depth: usize,
+}
+
+/// An edge of a [`SystemLayout`].
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct EdgeLayout {
+    /// The service that calls; `None` for the users.
+    pub from: Option<usize>,
+    /// The service that is called.
+    pub to: usize,
+    /// Number of calls for each attempt of the service that calls.
+    pub calls: u32,
+    /// Whether the calls are made all at once.
+    pub is_parallel: bool,
+    /// Time limit of an attempt.
+    pub timeout: Duration,
+    /// Longest one-way delay of a message.
+    pub one_way: Duration,
+    /// The policy.
+    pub policy: Policy,
+    /// Whether calls retry inside an attempt of another call.
+    pub nested: NestedCalls,
+    /// Whether it has guards.
+    pub has_guards: bool,
+    /// Whether an attempt is given the deadline of the attempt that it is made for.
+    pub hands_on_deadline: bool,
+    /// The share of the calls that a warm cache serves.
+    pub cached: f64,
+    /// Number of calls per request of the users when all is well.
+    pub calls_per_request: f64,
+    /// Number of attempts per request of the users when no call succeeds and every attempt is made: the product of
+    /// attempts and calls along the chain. Guards are not considered. Infinite without a limit of attempts.
+    pub worst_attempts_per_request: f64,
+}
+
+/// Attempts per request in the worst case: those of which no attempt above is a retry, and the others.
+#[derive(Clone, Copy, Default)]
+struct Attempts {
+    first: f64,
+    retried: f64,
+}
+
+impl System {
+    /// Computes loads, and attempts in the worst case.
+    #[must_use]
+    pub fn layout(&self) -> SystemLayout {
+        let settings = &self.settings;
+        let mut depths = vec![0_usize; settings.services.len()];
+        let mut arriving = vec![0.0_f64; settings.services.len()];
+        let mut worst = vec![Attempts::default(); settings.services.len()];
+        let mut per_edge = vec![(0.0, 0.0); settings.edges.len()];
+        for edge in self.edges_from_the_users() {
+            let of = &settings.edges[edge];
+            let from = self.caller(edge);
+            let calls = f64::from(of.calls) * from.map_or(1.0, |from| arriving[from]);
+            let above = from.map_or(Attempts { first: 1.0, retried: 0.0 }, |from| worst[from]);
+            let attempts = of.policy.max_attempts().map_or(f64::INFINITY, |most| f64::from(most.get()));
+            let nested = if from.is_some() { of.nested } else { NestedCalls::Multiply };
+            let made = above.times(f64::from(of.calls)).retried(nested, attempts);
+            per_edge[edge] = (calls, made.first + made.retried);
+            let to = self.graph.to[edge];
+            arriving[to] += calls * (1.0 - of.cache.map_or(0.0, |cache| cache.hot));
+            worst[to] = Attempts { first: worst[to].first + made.first, retried: worst[to].retried + made.retried };
+            depths[to] = depths[to].max(from.map_or(0, |from| depths[from]) + 1);
+        }
+        let services = settings.services.iter().enumerate().map(|(nth, service)| ServiceLayout {
+            name: service.name.clone(),
+            workers: service.workers,
+            service_time: service.time,
+            backlog: (service.backlog < Service::MAX_BACKLOG).then_some(service.backlog),
+            does_stale_work: service.stale == StaleWork::Done,
+            capacity: service.capacity(),
+            load: settings.rate * arriving[nth],
+            worst_load: settings.rate * (worst[nth].first + worst[nth].retried),
+            depth: depths[nth],
+        });
+        let edges = settings.edges.iter().enumerate().map(|(nth, edge)| EdgeLayout {
+            from: self.caller(nth),
+            to: self.graph.to[nth],
+            calls: edge.calls,
+            is_parallel: edge.order == CallOrder::Parallel,
+            timeout: edge.timeout,
+            one_way: edge.one_way[1],
+            policy: edge.policy,
+            nested: edge.nested,
+            has_guards: edge.guards.is_some(),
+            hands_on_deadline: edge.hands_on_deadline,
+            cached: edge.cache.map_or(0.0, |cache| cache.hot),
+            calls_per_request: per_edge[nth].0,
+            worst_attempts_per_request: per_edge[nth].1,
+        });
+        SystemLayout { services: services.collect(), edges: edges.collect() }
+    }
+
+    /// Returns the service that makes the calls of an edge; `None` for the users.
+    fn caller(&self, edge: usize) -> Option<usize> {
+        self.graph.out.iter().position(|out| out.contains(&edge))
+    }
+
+    /// Returns the edges in an order in which every edge into a service is before those out of it.
+    fn edges_from_the_users(&self) -> Vec<usize> {
+        let mut callers = vec![0_usize; self.settings.services.len()];
+        self.graph.to.iter().for_each(|&to| callers[to] += 1);
+        let (mut order, mut at) = (vec![self.graph.entry], 0);
+        while let Some(&edge) = order.get(at) {
+            at += 1;
+            let to = self.graph.to[edge];
+            callers[to] -= 1;
+            if callers[to] == 0 {
+                order.extend(&self.graph.out[to]);
+            }
+        }
+        order
+    }
+}
+
+impl Attempts {
+    fn times(self, calls: f64) -> Self {
+        Self { first: self.first * calls, retried: self.retried * calls }
+    }
+
+    /// Returns the attempts of as many calls, if every attempt is made.
+    fn retried(self, nested: NestedCalls, attempts: f64) -> Self {
+        let again = |calls: f64, attempts: f64| if calls > 0.0 { calls * attempts } else { 0.0 };
+        match nested {
+            NestedCalls::StandDown => self,
+            NestedCalls::Multiply => {
+                Self { first: self.first, retried: again(self.first, attempts - 1.0) + again(self.retried, attempts) }
+            }
+            NestedCalls::FirstOnly => {
+                Self { first: self.first, retried: again(self.first, attempts - 1.0) + self.retried }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::system::{Edge, SystemBuilder};
+
+    fn chain(nested: NestedCalls, calls: u32) -> System {
+        let attempts = stagger_core::policy!(zero().max_attempts(3));
+        let add = |system: SystemBuilder, edge: Edge| system.edge(edge.policy(attempts).nested(nested));
+        let services = ["a", "b", "c"].into_iter().map(Service::new);
+        let system = services.fold(System::builder(50.0), SystemBuilder::service);
+        let system = add(add(system, Edge::from_users("a")), Edge::between("a", "b"));
+        add(system, Edge::between("b", "c").calls(calls)).build().unwrap()
+    }
+
+    #[test]
+    fn attempts_multiply_along_a_chain_unless_they_stand_down() {
+        for (nested, calls, want) in [
+            (NestedCalls::Multiply, 1, [3.0, 9.0, 27.0]),
+            (NestedCalls::Multiply, 2, [3.0, 9.0, 54.0]),
+            (NestedCalls::StandDown, 1, [3.0, 3.0, 3.0]),
+            (NestedCalls::FirstOnly, 1, [3.0, 5.0, 7.0]),
+        ] {
+            let layout = chain(nested, calls).layout();
+            let got: Vec<_> = layout.edges.iter().map(|edge| edge.worst_attempts_per_request).collect();
+            assert_eq!(got, want, "{nested:?}, {calls}");
+            let last = &layout.services[2];
+            assert!(
+                (last.worst_load - 50.0 * want[2]).abs() < 1e-9 && (last.load - 50.0 * f64::from(calls)).abs() < 1e-9
+            );
+            assert_eq!(last.depth, 3);
+        }
+    }
+
+    #[test]
+    fn the_paths_to_a_service_are_added() {
+        let services = ["a", "b", "c"].into_iter().map(Service::new);
+        let system = services.fold(System::builder(1.0), SystemBuilder::service);
+        let twice = Edge::between("a", "c").policy("zero max-attempts=inf".parse().unwrap());
+        let system = system.edge(Edge::between("b", "c").calls(5)).edge(twice).edge(Edge::from_users("a"));
+        let layout = system.edge(Edge::between("a", "b").calls(2)).build().unwrap().layout();
+        assert!((layout.services[2].load - 11.0).abs() < 1e-9, "{layout:?}");
+        assert!(layout.services[2].worst_load.is_infinite() && layout.services[1].worst_load.is_finite());
+        assert_eq!(layout.services[2].depth, 3);
+    }
+}
