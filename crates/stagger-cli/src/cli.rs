@@ -1,33 +1,27 @@
 pub(crate) mod control;
 pub(crate) mod packaging;
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
 use std::process::ExitCode;
 
 use anstyle::AnsiColor;
-use clap::{ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{ArgAction, Args, FromArgMatches, Subcommand};
 
 use crate::output::error::{CliError, RUN_FAILURE, USAGE_ERROR};
 use crate::output::suggestion;
 use crate::output::terminal::{ColorChoice, Progress, Term};
 
-/// Retries that don't stampede: exponential backoff and jitter
-#[derive(Debug, Parser)]
-#[command(
-    name = "stagger",
-    version,
-    disable_help_subcommand = true,
-    disable_help_flag = true,
-    disable_version_flag = true,
-    args_override_self = true,
-    max_term_width = 100,
-    before_help = EXAMPLES
-)]
+/// A command line.
+#[derive(Debug)]
 pub(crate) struct Cli {
-    #[command(subcommand)]
     pub(crate) command: Command,
+    pub(crate) global: GlobalArgs,
+}
 
+/// Retries that don't stampede: exponential backoff and jitter
+#[derive(Args, Debug)]
+pub(crate) struct GlobalArgs {
     /// When to use color: auto, always or never. auto is on a terminal, unless NO_COLOR, CLICOLOR=0 or TERM=dumb is set;
     /// CLICOLOR_FORCE=1 makes it always
     #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t = ColorChoice::Auto,
@@ -76,15 +70,27 @@ pub(crate) enum Command {
 }
 
 impl Cli {
-    /// Parses the command line. An error is a usage error, or the requested help or version.
-    pub(crate) fn parse_words() -> Result<Self, clap::Error> {
-        let words: Vec<_> = std::env::args_os().collect();
+    /// Parses a command line, whose first word is the program. An error is a usage error, or the requested help or version.
+    pub(crate) fn parse(words: &[OsString]) -> Result<Self, clap::Error> {
+        // The description of all subcommands takes half of the time that `stagger run` adds to a command. It is needed for
+        // what is not a correct line of this subcommand alone.
+        if let Some(mut command) = words.get(1).and_then(|word| command_of(word))
+            && let Ok(cli) = Self::parse_as(&mut command, words)
+        {
+            return Ok(cli);
+        }
         let mut command = command();
-        let matches = command.try_get_matches_from_mut(&words);
-        let cli = matches.and_then(|matches| Self::from_arg_matches(&matches));
-        cli.map_err(|error| suggestion::corrected(error.format(&mut command), &command, &words))
+        Self::parse_as(&mut command, words)
+            .map_err(|error| suggestion::corrected(error.format(&mut command), &command, words))
     }
 
+    fn parse_as(command: &mut clap::Command, words: &[OsString]) -> Result<Self, clap::Error> {
+        let matches = command.try_get_matches_from_mut(words)?;
+        Ok(Self { command: Command::from_arg_matches(&matches)?, global: GlobalArgs::from_arg_matches(&matches)? })
+    }
+}
+
+impl GlobalArgs {
     /// Returns whether a live status line may be drawn.
     pub(crate) fn progress(&self) -> Progress {
         if self.no_progress { Progress::Hidden } else { Progress::Live }
@@ -93,7 +99,37 @@ impl Cli {
 
 /// Returns the description of the command line.
 pub(crate) fn command() -> clap::Command {
-    Cli::command().help_template(TEMPLATE).mut_subcommands(|command| {
+    finished(Command::augment_subcommands(root()))
+}
+
+/// Returns the description of the command line with nothing but the subcommand of this name, if other programs wait for it to
+/// start.
+fn command_of(name: &OsStr) -> Option<clap::Command> {
+    let name = name.to_str()?;
+    let command = match name {
+        "run" | "retry" => crate::run::RunArgs::augment_args(clap::Command::new("run")),
+        "wait" => crate::wait::WaitArgs::augment_args(clap::Command::new("wait")),
+        _ => return None,
+    };
+    Some(finished(root().subcommand(command)))
+}
+
+fn root() -> clap::Command {
+    GlobalArgs::augment_args(clap::Command::new("stagger"))
+        .version(env!("CARGO_PKG_VERSION"))
+        .disable_help_subcommand(true)
+        .disable_help_flag(true)
+        .disable_version_flag(true)
+        .args_override_self(true)
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .max_term_width(100)
+        .before_help(EXAMPLES)
+}
+
+/// Adds what all subcommands have in common.
+fn finished(command: clap::Command) -> clap::Command {
+    command.help_template(TEMPLATE).mut_subcommands(|command| {
         // A number below 0 is a value that is out of range, not a flag that does not exist.
         command.help_template(TEMPLATE).mut_args(|arg| {
             let is_number =
@@ -141,6 +177,31 @@ mod tests {
     #[test]
     fn the_command_line_passes_the_debug_asserts_of_clap() {
         command().debug_assert();
+    }
+
+    #[test]
+    fn a_subcommand_that_is_described_alone_is_parsed_as_among_all() {
+        for line in [
+            "stagger run true",
+            "stagger retry -n 3 -d 1s --color never -- plan wait",
+            "stagger run --no-progress -p aws-sdk -- make",
+            "stagger wait db:5432 --timeout 3s -- ./server",
+            "stagger wait --help",
+            "stagger run --bogus",
+            "stagger run -d -1s true",
+            "stagger wait",
+        ] {
+            let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            let mut alone = command_of(&words[1]).unwrap();
+            let parsed = |command: &mut clap::Command| match Cli::parse_as(command, &words) {
+                Ok(cli) => format!("{cli:?}"),
+                Err(error) => error.kind().to_string(),
+            };
+            assert_eq!(parsed(&mut alone), parsed(&mut command()), "{line}");
+        }
+        for other in ["plan", "--color", "--help", "rum", ""] {
+            assert!(command_of(OsStr::new(other)).is_none(), "{other}");
+        }
     }
 
     #[test]

@@ -22,11 +22,12 @@ use crate::cli::{Cli, Command};
 use crate::output::terminal::Term;
 
 fn main() -> ExitCode {
-    let cli = match Cli::parse_words() {
+    let words: Vec<_> = std::env::args_os().collect();
+    let cli = match Cli::parse(&words) {
         Ok(cli) => cli,
         Err(error) => return cli::exit_with_usage(&error),
     };
-    let term = Term::detect(cli.color, cli.progress());
+    let term = Term::detect(cli.global.color, cli.global.progress());
     let done = match &cli.command {
         Command::Run(args) => run::run(args, &term),
         Command::Wait(args) => wait::run(args, &term),

@@ -128,8 +128,8 @@ fn next(event: &Event<'_>) -> Option<Duration> {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
     use core::cell::RefCell;
+    use std::ffi::OsString;
     use tokio::runtime::Builder;
 
     use super::*;
@@ -139,8 +139,8 @@ mod tests {
 
     /// Returns the flags of a wait.
     fn args(flags: &[&str]) -> WaitArgs {
-        let words = ["stagger", "wait", "db:1"].into_iter().chain(flags.iter().copied());
-        match Cli::try_parse_from(words).unwrap().command {
+        let words: Vec<_> = ["stagger", "wait", "db:1"].iter().chain(flags).map(OsString::from).collect();
+        match Cli::parse(&words).unwrap().command {
             Command::Wait(args) => *args,
             other => panic!("{other:?}"),
         }

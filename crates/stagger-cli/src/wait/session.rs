@@ -103,9 +103,9 @@ async fn sleep_for(limit: Option<Duration>) {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
     use core::future::ready;
     use stagger::time::{Clock, Tokio};
+    use std::ffi::OsString;
     use tokio::runtime::Builder;
 
     use super::*;
@@ -116,8 +116,8 @@ mod tests {
     /// known.
     fn wait(flags: &[&str], ready_at: &[u128], signal: impl Future<Output = i32>) -> (Verdict, u128) {
         let names = (1..=ready_at.len()).map(|port| format!("db:{port}"));
-        let words = ["stagger", "wait", "-q"].into_iter().chain(flags.iter().copied()).map(str::to_owned).chain(names);
-        let Command::Wait(args) = Cli::try_parse_from(words).unwrap().command else { panic!("not a wait") };
+        let words = ["stagger", "wait", "-q"].iter().chain(flags).map(OsString::from).chain(names.map(OsString::from));
+        let Command::Wait(args) = Cli::parse(&words.collect::<Vec<_>>()).unwrap().command else { panic!("not a wait") };
         let settings = Settings::new(&args).unwrap();
         let runtime = Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
         runtime.block_on(async {
