@@ -68,6 +68,7 @@ mod figures;
 #[cfg(feature = "toml")]
 mod file;
 mod layout;
+mod gain;
 mod queue;
 mod search;
 mod service;
@@ -85,6 +86,7 @@ pub use figures::{EdgeFigures, ServiceFigures, SystemFigures};
 #[cfg(feature = "toml")]
 pub use file::{FileNumber, FileProblem, SystemFile, SystemFileError, Unit};
 pub use layout::{EdgeLayout, ServiceLayout, SystemLayout};
+pub use gain::LoopGain;
 pub use search::{Border, Found, Search, Tried};
 pub use service::{Service, ServiceTimes, StaleWork};
 pub use trigger::Trigger;

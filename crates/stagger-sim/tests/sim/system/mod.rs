@@ -6,6 +6,7 @@ mod chains;
 #[cfg(feature = "toml")]
 mod file;
 mod collapse;
+mod gains;
 mod noise;
 mod one_server;
 mod plain_model;
