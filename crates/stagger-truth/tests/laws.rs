@@ -84,3 +84,13 @@ fn advice_that_was_dominated_is_not_any_more() {
         assert!(trial.broken.is_empty() && trial.tried() == 1, "{trial}");
     }
 }
+
+#[test]
+fn verdicts_on_systems_agree_with_what_is_served_in_the_end() {
+    try_law("verdicts", 200, 190, &[("up", 120), ("down", 12)]);
+}
+
+#[test]
+fn loop_gains_tell_which_systems_survive_a_stall() {
+    try_law("gains", 150, 40, &[("survived, all gains are below 1", 30), ("down, the gain is above 1", 3)]);
+}

@@ -180,7 +180,10 @@ impl Load<'_> {
         let users = [system.settings.rate * self.miss(entry), 0.0];
         send(users, &calls[entry], &mut loads[system.graph.to[entry]]);
         for &service in self.order {
-            let mut attempts = loads[service];
+            // A service answers no more attempts than it can serve; the rest is refused, or waits.
+            let load: f64 = loads[service].iter().sum();
+            let served = (system.settings.services[service].capacity() / load).min(1.0);
+            let mut attempts = loads[service].map(|attempts| attempts * served);
             for &edge in &system.graph.out[service] {
                 let settings = &system.settings.edges[edge];
                 let mut made = [0.0; 2];

@@ -5,11 +5,12 @@ mod calls;
 mod check;
 mod help;
 pub mod profiles;
+mod systems;
 
 use crate::law::Law;
 
 /// All laws.
-pub const ALL: [Law; 8] = [
+pub const ALL: [Law; 10] = [
     check::LAW,
     help::LAW,
     calls::CALLS,
@@ -18,4 +19,6 @@ pub const ALL: [Law; 8] = [
     calls::ADVISED,
     profiles::PROFILES,
     advise::ADVISE,
+    systems::VERDICTS,
+    systems::GAINS,
 ];

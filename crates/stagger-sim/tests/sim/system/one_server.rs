@@ -83,7 +83,7 @@ pub(super) fn budgeted(edge: Edge) -> Edge {
     })
 }
 
-fn system(cell: u32) -> System {
+pub(super) fn system(cell: u32) -> System {
     let mut set = Setting {
         rate: 100.0,
         arrivals: Arrivals::Poisson,

@@ -31,6 +31,40 @@ fn a_seed_gives_the_same_figures_on_one_core_and_on_two() {
     assert!(one[0][0] != one[0][1], "seeds differ");
 }
 
+/// Returns the 64-bit FNV-1a hash of all figures, as they are printed.
+fn digest(system: &System, seed: u64) -> u64 {
+    let text = format!("{:?}", system.run(Seed::new(seed)));
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+/// Golden vectors: the figures of a seed do not change, whatever is done for speed.
+#[test]
+fn figures_of_a_seed_are_those_of_the_first_version() {
+    let short = |system: System| system.to_builder().horizon(Duration::from_secs(60)).build().unwrap();
+    let got = [
+        digest(&three_tiers(), 1),
+        digest(&short(super::chains::system(169)), 1),
+        digest(&short(super::chains::system(155).to_builder().without_triggers().build().unwrap()), 2),
+        digest(&short(super::chains::system(187)), 3),
+        digest(&short(super::one_server::system(35)), 4),
+        digest(&short(super::one_server::system(21)), 5),
+        digest(&short(super::one_server::system(89)), 6),
+        digest(&short(super::caches::system(145)), 7),
+    ];
+    assert_eq!(got, GOLDEN, "{got:#018x?}");
+}
+
+const GOLDEN: [u64; 8] = [
+    0x3bf0_ac64_09bf_b449,
+    0xa09f_e6e1_ac9e_9f32,
+    0xc12c_4faa_86ea_66b6,
+    0xedbc_ecb8_ec75_acbf,
+    0x388e_0189_9794_28f5,
+    0x0882_a961_b9cc_5d6d,
+    0xfd76_5f62_f795_370a,
+    0xc0e3_a4a4_30c1_3665,
+];
+
 #[test]
 fn calls_over_several_edges_are_made_one_edge_after_the_other() {
     let service = |name: &str| Service::new(name);
