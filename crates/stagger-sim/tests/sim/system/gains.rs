@@ -63,12 +63,19 @@ fn parallel_calls_count_all_and_those_in_sequence_as_far_as_they_are_made() {
 
 #[test]
 fn the_edge_to_mend_first_is_the_one_that_multiplies_most_and_then_the_innermost() {
-    assert_eq!(last(&chain(50.0, 3, |edge| edge)).mend_first, Some(2));
+    assert_eq!(last(&chain(10.0, 3, |edge| edge)).mend_first, Some(2));
     let more = |edge: Edge| if edge.to() == "tier 1" { edge.policy(at_once(4)) } else { edge };
-    let gain = last(&chain(50.0, 3, more));
+    let gain = last(&chain(10.0, 3, more));
     assert_eq!(gain.mend_first, Some(1));
     assert!((gain.gain_after_mending - gain.gain / 4.0).abs() < 1e-9, "{gain:?}");
     assert_eq!(last(&chain(50.0, 2, |edge| edge.policy(at_once(1)))).mend_first, None);
+}
+
+#[test]
+fn a_service_passes_on_no_more_than_it_can_serve() {
+    // 100 requests per second make 900 attempts at the second service, which serves 500 of them.
+    let gain = last(&chain(100.0, 3, |edge| edge));
+    assert!((gain.gain - 3.0).abs() < 1e-9, "{gain:?}");
 }
 
 #[test]
