@@ -6,12 +6,12 @@ use tokio::runtime::Handle;
 
 use crate::error::{SettingsError, SettingsProblem};
 use crate::event::{FleetEvent, Listener};
+use crate::guards::tokens::SharedTokensBuilder;
 use crate::lease::claim::Timing;
 use crate::store::connection::{Address, Connection};
 use crate::store::keys::LONGEST_NAME;
 use crate::target::{Alive, Registry};
 use crate::task::{self, Task};
-use crate::tokens::SharedTokensBuilder;
 
 /// The connection of this process to the other processes of its fleet, through a store.
 ///

@@ -89,6 +89,7 @@
 mod error;
 mod event;
 mod fleet;
+mod guards;
 mod lease;
 #[cfg(test)]
 mod model;
@@ -96,12 +97,11 @@ mod observe;
 mod store;
 mod target;
 mod task;
-mod tokens;
 
 pub use error::{SettingsError, SettingsProblem};
 pub use event::FleetEvent;
 pub use fleet::{Fleet, FleetBuilder, FleetSnapshot};
+pub use guards::tokens::{SharedTokens, SharedTokensBuilder, SharedTokensSnapshot};
 #[cfg(feature = "metrics")]
 #[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
 pub use observe::describe_metrics;
-pub use tokens::{SharedTokens, SharedTokensBuilder, SharedTokensSnapshot};

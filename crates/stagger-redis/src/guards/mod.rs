@@ -1,0 +1,3 @@
+//! The guards of a fleet, as programs use them.
+
+pub(crate) mod tokens;
