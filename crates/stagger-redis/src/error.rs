@@ -1,6 +1,9 @@
 use core::fmt;
 
-/// Every problem in the settings of a [`Fleet`](crate::Fleet) or of [`SharedTokens`](crate::SharedTokens).
+/// The longest name of a namespace or target, in bytes.
+const LONGEST_NAME: usize = 128;
+
+/// Every problem in the settings of a [`Fleet`](crate::Fleet) or of one of its guards.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SettingsError {
     problems: Vec<SettingsProblem>,
@@ -20,9 +23,9 @@ pub enum SettingsProblem {
     LongName(usize),
     /// There is no tokio runtime in which the background task could run.
     NoRuntime,
-    /// The target has other limits already.
+    /// The target has other limits already, or another longest pause or quorum.
     OtherLimits,
-    /// The fleet has 64 targets already.
+    /// The fleet has 64 guards already.
     TooManyTargets,
     /// The capacity is 0, or above a thousand million.
     Capacity(u64),
@@ -46,6 +49,17 @@ impl SettingsError {
     #[must_use]
     pub fn problems(&self) -> &[SettingsProblem] {
         &self.problems
+    }
+}
+
+impl SettingsProblem {
+    /// Returns what is wrong with the name of a namespace or target.
+    pub(crate) fn of_name(name: &str) -> Vec<Self> {
+        match name.len() {
+            0 => vec![Self::EmptyName],
+            length if length > LONGEST_NAME => vec![Self::LongName(length)],
+            _ => Vec::new(),
+        }
     }
 }
 
@@ -77,7 +91,7 @@ impl fmt::Display for SettingsProblem {
             Self::OtherLimits => {
                 f.write_str("this target has other limits in this process: use the same, or another name")
             }
-            Self::TooManyTargets => f.write_str("the fleet has 64 targets already: use another fleet"),
+            Self::TooManyTargets => f.write_str("the fleet has 64 guards already: use another fleet"),
             Self::Capacity(capacity) => write!(f, "capacity {capacity} is outside 1 to 1000000000: change it"),
             Self::InitialAboveCapacity(initial) => write!(f, "initial {initial} is above the capacity: lower it"),
             Self::Cost(cost) => write!(f, "cost {cost} is outside 1 to the capacity: change it"),

@@ -3,7 +3,8 @@ use core::time::Duration;
 /// Receives the events of a fleet.
 pub(crate) type Listener = Box<dyn Fn(&FleetEvent) + Send + Sync>;
 
-/// What has happened between this process and the store. Each is reported once.
+/// What has happened between this process and the store. Each is reported
+/// once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FleetEvent {
@@ -16,5 +17,12 @@ pub enum FleetEvent {
     StoreRestored {
         /// How long the local shares were used.
         after: Duration,
+    },
+    /// The fleet has a pause: a process was told to wait, and now this one knows.
+    Paused {
+        /// The target of the quiet period.
+        target: String,
+        /// How long the pause still lasts.
+        remaining: Duration,
     },
 }

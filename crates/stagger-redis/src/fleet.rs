@@ -6,10 +6,10 @@ use tokio::runtime::Handle;
 
 use crate::error::{SettingsError, SettingsProblem};
 use crate::event::{FleetEvent, Listener};
+use crate::guards::quiet::SharedQuietPeriodBuilder;
 use crate::guards::tokens::SharedTokensBuilder;
 use crate::lease::claim::Timing;
 use crate::store::connection::{Address, Connection};
-use crate::store::keys::LONGEST_NAME;
 use crate::target::{Alive, Registry};
 use crate::task::{self, Task};
 
@@ -81,6 +81,11 @@ impl Fleet {
         SharedTokensBuilder::new(&self.alive, &self.namespace, target)
     }
 
+    /// Creates the builder of a quiet period for `target` that the fleet shares.
+    pub fn quiet_period<'a>(&'a self, target: &'a str) -> SharedQuietPeriodBuilder<'a> {
+        SharedQuietPeriodBuilder::new(&self.alive, &self.namespace, target)
+    }
+
     /// Returns a snapshot.
     #[must_use]
     pub fn snapshot(&self) -> FleetSnapshot {
@@ -130,15 +135,10 @@ impl<'a> FleetBuilder<'a> {
         if processes == 0 {
             problems.push(SettingsProblem::NoProcesses);
         }
-        if namespace.is_empty() {
-            problems.push(SettingsProblem::EmptyName);
-        }
-        if namespace.len() > LONGEST_NAME {
-            problems.push(SettingsProblem::LongName(namespace.len()));
-        }
+        problems.extend(SettingsProblem::of_name(namespace));
         let runtime = Handle::try_current().map_err(|_| problems.push(SettingsProblem::NoRuntime));
         SettingsError::check(problems)?;
-        let alive = Arc::new(Alive(Arc::new(Registry::default())));
+        let alive = Arc::new(Alive(Arc::new(Registry::new())));
         // Neither failed: there is no problem.
         if let (Ok(connection), Ok(runtime)) = (connection, runtime) {
             let settings = task::Settings { timing: Timing::DEFAULT, processes: u64::from(processes), listener };

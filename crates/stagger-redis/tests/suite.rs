@@ -9,6 +9,7 @@ mod suite {
     #[cfg(feature = "metrics")]
     mod metrics;
     mod proxy;
+    mod quiet;
     mod sharing;
     mod worker;
 }

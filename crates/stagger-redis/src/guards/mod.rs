@@ -1,3 +1,4 @@
 //! The guards of a fleet, as programs use them.
 
+pub(crate) mod quiet;
 pub(crate) mod tokens;

@@ -1,5 +1,5 @@
 use core::fmt;
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{AtomicI64, Ordering};
 use core::time::Duration;
 use std::sync::Arc;
 
@@ -8,8 +8,9 @@ use stagger::{FailureKind, Outcome};
 
 use crate::error::{SettingsError, SettingsProblem};
 use crate::lease::claim::Limits;
+use crate::lease::ledger::Ledger;
 use crate::store::keys::keys;
-use crate::target::{Alive, Held, Registry};
+use crate::target::{Alive, Held, Registry, Target};
 
 const WHOLE: u64 = 1_000_000;
 const LARGEST: u64 = 1_000_000_000;
@@ -40,7 +41,7 @@ const LARGEST: u64 = 1_000_000_000;
 /// addition if there is a reward. The clock is never read.
 #[derive(Clone)]
 pub struct SharedTokens {
-    held: Arc<Held>,
+    held: Arc<Held<Target>>,
 }
 
 /// Builds [`SharedTokens`]. Created by [`Fleet::tokens`](crate::Fleet::tokens).
@@ -156,20 +157,18 @@ impl<'a> SharedTokensBuilder<'a> {
     /// # Errors
     /// Every problem at once: a target without a name or with one of more than 128 bytes; a capacity outside its range; more
     /// initial tokens, a higher cost or a larger reward than the capacity; a cost of 0; a refill period of 0, or more than
-    /// 1,000,000,000 tokens per second. Then: the target has other limits in this fleet, or the fleet has 64 targets.
+    /// 1,000,000,000 tokens per second. Then: the target has other limits in this fleet, or the fleet has 64 guards.
     pub fn build(self) -> Result<SharedTokens, SettingsError> {
         let Self { alive, namespace, target, capacity, initial, cost, reward, refill: (refill, per) } = self;
         let initial = initial.unwrap_or(capacity);
         // Millionths per second. Both factors are small enough for 128 bits.
         let per_second = (u128::from(refill * WHOLE) * 1_000_000_000).checked_div(per.as_nanos());
-        let mut problems = Vec::new();
+        let mut problems = SettingsProblem::of_name(target);
         let mut check = |is_wrong, problem| {
             if is_wrong {
                 problems.push(problem)
             }
         };
-        check(target.is_empty(), SettingsProblem::EmptyName);
-        check(target.len() > crate::store::keys::LONGEST_NAME, SettingsProblem::LongName(target.len()));
         check(capacity == 0 || capacity > LARGEST, SettingsProblem::Capacity(capacity));
         check(initial > capacity, SettingsProblem::InitialAboveCapacity(initial));
         check(cost == 0 || cost > capacity, SettingsProblem::Cost(cost));
@@ -183,7 +182,9 @@ impl<'a> SharedTokensBuilder<'a> {
             cost: cost * WHOLE,
             reward: reward * WHOLE,
         };
-        let held = Registry::hold(alive, target, keys(namespace, target), limits)?;
+        let keys = keys(namespace, target);
+        let target = Target { name: target.into(), keys, limits, ledger: Ledger::new(), left: AtomicI64::new(0) };
+        let held = Registry::hold(alive, target)?;
         Ok(SharedTokens { held })
     }
 }

@@ -1,3 +1,5 @@
+use crate::quiet::claim::PauseReply;
+
 /// Counters are reported modulo 2^52, which Lua's numbers hold exactly. The store computes differences modulo the same.
 pub(crate) const WRAP: u64 = 1 << 52;
 
@@ -66,6 +68,10 @@ pub(crate) enum Reply {
         now: u64,
         /// In the order of the claims.
         leases: Vec<Option<Lease>>,
+        /// The processes of the namespace, if there is a quiet period.
+        processes: u64,
+        /// In the order of the claims.
+        pauses: Vec<PauseReply>,
     },
 }
 

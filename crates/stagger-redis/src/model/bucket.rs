@@ -77,7 +77,8 @@ impl Bucket {
         if report.expected.is_some_and(|expected| now.abs_diff(expected) > SECOND) && !report.resync {
             return Reply::Again;
         }
-        Reply::Done { now, leases: vec![self.renew(id, report, claim, timing, now as i64, fault)] }
+        let leases = vec![self.renew(id, report, claim, timing, now as i64, fault)];
+        Reply::Done { now, leases, processes: 0, pauses: vec![] }
     }
 
     fn renew(

@@ -184,7 +184,7 @@ impl World {
                     match reply {
                         _ if exchange == Exchange::ReplyLost => {}
                         Reply::Again => member.process.on_again(now),
-                        Reply::Done { now: store, leases } => {
+                        Reply::Done { now: store, leases, .. } => {
                             if let [Some(lease)] = leases[..] {
                                 let _ = member.process.on_reply(store, lease.processes, now, now);
                                 member.account.on_lease(&ledger, lease);

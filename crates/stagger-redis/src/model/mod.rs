@@ -3,3 +3,5 @@
 mod bucket;
 mod explore;
 mod parity;
+mod quiet;
+mod scenario;

@@ -4,10 +4,12 @@ use redis::Script;
 use stagger::Seed;
 use stagger_kit::{Port, Program, Ready, Server, User};
 
-use super::bucket::{Bucket, Fault};
+use super::bucket::{self, Bucket};
+use super::quiet::{self, Processes, StoredPause};
 use crate::lease::claim::{Claim, Limits, Reply, Report, SECOND, Timing, WRAP};
+use crate::quiet::claim::{Calls, PauseClaim};
 use crate::store::keys::Keys;
-use crate::store::script;
+use crate::store::script::{self, Exchange};
 
 const LIMITS: Limits =
     Limits { capacity: 500_000_000, refill: 50_000_000, initial: 500_000_000, cost: 5_000_000, reward: 1_000_000 };
@@ -33,13 +35,19 @@ impl Draws {
     }
 }
 
-#[test]
-fn the_script_does_what_its_model_does() {
+/// Starts a store, and returns a connection to it.
+fn store() -> (Server, redis::Connection) {
     let (port, data) = (Port::reserve().unwrap(), User::current().directory().unwrap());
     let program = Program::find("redis-server").unwrap().directory(data.path());
     let program = program.args(["--bind", "127.0.0.1", "--save", "", "--port", &port.number().to_string()]);
-    let _server = Server::start(program, Ready::Port(port.address()), Duration::from_secs(10)).unwrap();
-    let mut connection = redis::Client::open(format!("redis://{}", port.address())).unwrap().get_connection().unwrap();
+    let server = Server::start(program, Ready::Port(port.address()), Duration::from_secs(10)).unwrap();
+    let connection = redis::Client::open(format!("redis://{}", port.address())).unwrap().get_connection().unwrap();
+    (server, connection)
+}
+
+#[test]
+fn the_script_does_what_its_model_does() {
+    let (_server, mut connection) = store();
     let script = script();
     let (mut agains, mut stale, mut granted, mut debts) = (0, 0, 0, 0);
     for history in 0..60 {
@@ -91,10 +99,21 @@ fn the_script_does_what_its_model_does() {
                 want: (!draws.one_in(20)).then(|| draws.below(40) * limits.cost / 2),
                 limits,
             };
-            let want = bucket.report(id as u64, &report, &claim, &Timing::DEFAULT, now, Fault::None);
-            let mut call = script::invocation(&script, id as u64, &report, &Timing::DEFAULT, &[(&keys, claim)]);
+            let want = bucket.report(id as u64, &report, &claim, &Timing::DEFAULT, now, bucket::Fault::None);
+            let mut call = script::invocation(
+                &script,
+                &Exchange {
+                    id: id as u64,
+                    report: &report,
+                    timing: &Timing::DEFAULT,
+                    is_leaving: false,
+                    tokens: &[(&keys, claim)],
+                    pauses: &[],
+                    processes: "",
+                },
+            );
             let values: Vec<i64> = call.arg(now / SECOND).arg(now % SECOND).invoke(&mut connection).unwrap();
-            let got = script::reply(&values, 1);
+            let got = script::reply(&values, 1, 0);
             assert_eq!(got.as_ref(), Some(&want), "history {history}, step {step}: {report:?} {claim:?}");
             match &want {
                 Reply::Again => agains += 1,
@@ -114,4 +133,67 @@ fn the_script_does_what_its_model_does() {
     // The histories reach what there is.
     let reached = [agains, stale, granted, debts];
     assert!(reached.iter().all(|times| *times > 50), "{reached:?}");
+}
+
+#[test]
+fn the_script_pauses_as_its_model_does() {
+    let (_server, mut connection) = store();
+    let script = script();
+    let (mut begun, mut probes, mut held, mut ended) = (0, 0, 0, 0);
+    for history in 0..24 {
+        let mut draws = Draws(Seed::new(1_000 + history), 0);
+        let keys = ["quiet", "votes", "asked"].map(|kind| format!("{{{history}}}:{kind}"));
+        let key = format!("{{{history}}}:processes");
+        let (mut pause, mut processes) = (StoredPause::default(), Processes::default());
+        let fleet = if draws.one_in(3) { 40 } else { 4 };
+        let mut now = 1_700_000_000 * SECOND;
+        for step in 0..120 {
+            now += match draws.below(40) {
+                0 => draws.below(40 * SECOND),
+                _ => draws.below(SECOND / 2),
+            };
+            if draws.one_in(40) {
+                now -= draws.below(20 * SECOND);
+            }
+            if draws.one_in(50) {
+                pause = StoredPause::default();
+                redis::cmd("DEL").arg(&keys).exec(&mut connection).unwrap();
+            }
+            let (id, is_leaving) = (draws.below(fleet), draws.one_in(30));
+            let claim = PauseClaim {
+                told: if draws.one_in(20) { draws.below(20 * SECOND) } else { 0 },
+                decided: if draws.one_in(6) { draws.below(3 * SECOND) } else { 0 },
+                longest: [10 * SECOND, 300 * SECOND][draws.below(2) as usize],
+                calls: [Calls::Held, Calls::Probing, Calls::Starting][draws.below(3) as usize],
+                is_wanted: draws.one_in(2),
+            };
+            let timing = Timing::DEFAULT;
+            let count = processes.count(id, is_leaving, &timing, now as i64);
+            let want = pause.report(id, &claim, (count, is_leaving), &timing, now as i64, quiet::Fault::None);
+            let report = Report { number: step + 1, expected: None, resync: false };
+            let exchange = Exchange {
+                id,
+                report: &report,
+                timing: &timing,
+                is_leaving,
+                tokens: &[],
+                pauses: &[(&keys, claim)],
+                processes: &key,
+            };
+            let mut call = script::invocation(&script, &exchange);
+            let values: Vec<i64> = call.arg(now / SECOND).arg(now % SECOND).invoke(&mut connection).unwrap();
+            let got = script::reply(&values, 0, 1);
+            let want_all = Reply::Done { now, leases: vec![], processes: count, pauses: vec![want] };
+            assert_eq!(got, Some(want_all), "history {history}, step {step}: {id} {claim:?}");
+            begun += u32::from(want.left > 0);
+            probes += u32::from(want.left == 0 && want.wait == 0);
+            held += u32::from(want.wait > want.left);
+            let is_there: bool = redis::cmd("EXISTS").arg(&keys[0]).query(&mut connection).unwrap();
+            ended += u32::from(!is_there);
+        }
+        let ttl: i64 = redis::cmd("PTTL").arg(&key).query(&mut connection).unwrap();
+        assert!((3_500_000..=3_600_000).contains(&ttl), "{ttl}");
+    }
+    let reached = [begun, probes, held, ended];
+    assert!(reached.iter().all(|times| *times > 100), "{reached:?}");
 }

@@ -3,9 +3,8 @@ use core::time::Duration;
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client, RedisError, Script};
 
-use crate::lease::claim::{Claim, Reply, Report, Timing};
-use crate::store::keys::Keys;
-use crate::store::script::{self, SOURCE};
+use crate::lease::claim::Reply;
+use crate::store::script::{self, Exchange, SOURCE};
 
 /// A store that hangs answers neither; without these limits nothing would fall back.
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(500);
@@ -80,28 +79,23 @@ impl Connection {
         Ok(())
     }
 
-    /// Reports on targets, and returns the reply. After an error the connection is closed: the store may have become a
+    /// Makes a report, and returns the reply. After an error the connection is closed: the store may have become a
     /// replica, or hang.
     ///
     /// # Errors
     /// The reason, in words.
-    pub(crate) async fn report(
-        &mut self,
-        id: u64,
-        report: &Report,
-        timing: &Timing,
-        claims: &[(&Keys, Claim)],
-    ) -> Result<Reply, String> {
+    pub(crate) async fn report(&mut self, exchange: &Exchange<'_>) -> Result<Reply, String> {
         // Taken, so that a report that is dropped closes it as well.
         let mut open = self.open.take().ok_or("there is no connection")?;
-        let call = script::invocation(&self.script, id, report, timing, claims);
+        let call = script::invocation(&self.script, exchange);
         let values: Result<Vec<i64>, _> = match &mut open {
             Open::Server(connection) => call.invoke_async(connection).await,
             #[cfg(feature = "cluster")]
             Open::Cluster(connection) => call.invoke_async(connection.as_mut()).await,
         };
         let values = values.map_err(|error| text(&error))?;
-        let reply = script::reply(&values, claims.len()).ok_or("the reply is not one of the script")?;
+        let reply = script::reply(&values, exchange.tokens.len(), exchange.pauses.len());
+        let reply = reply.ok_or("the reply is not one of the script")?;
         self.open = Some(open);
         Ok(reply)
     }
