@@ -18,6 +18,18 @@ pub enum FleetEvent {
         /// How long the local shares were used.
         after: Duration,
     },
+    /// Operator controls were set for the fleet, and are in force in this process.
+    ControlsChanged {
+        /// The note of the change: its time, author and reason.
+        note: String,
+    },
+    /// Operator controls were set for the fleet that this process cannot apply. The former stay in force.
+    ControlsRejected {
+        /// What is wrong with them.
+        reason: String,
+    },
+    /// The time of the operator controls is over: every target is enforced.
+    ControlsEnded,
     /// The fleet has a pause: a process was told to wait, and now this one knows.
     Paused {
         /// The target of the quiet period.

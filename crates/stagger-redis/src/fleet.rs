@@ -1,7 +1,9 @@
 use core::fmt;
 use core::sync::atomic::Ordering;
+use core::time::Duration;
 use std::sync::Arc;
 
+use stagger::control::RetryControls;
 use tokio::runtime::Handle;
 
 use crate::error::{SettingsError, SettingsProblem};
@@ -51,6 +53,22 @@ pub struct FleetSnapshot {
     pub losses: u64,
 }
 
+/// What a process knows of the operator controls of its fleet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ControlsSnapshot {
+    /// The version of the last ones; 0 if the store has had none yet.
+    pub version: u64,
+    /// Whether they are in force. If not, there are none, this process cannot apply them, or they have ended.
+    pub is_obeyed: bool,
+    /// How long ago they were set.
+    pub age: Option<Duration>,
+    /// How long ago the store last confirmed them; `None` before the first reply.
+    pub unconfirmed: Option<Duration>,
+    /// How long they stay in force; `None` without an end.
+    pub ends_in: Option<Duration>,
+}
+
 impl Fleet {
     /// Creates a builder. `url` is the address of the store, such as `redis://host:6379/0`, and `processes` the number of
     /// processes that usually run: if the store is away, each uses that part of every budget. Too small a number lets the
@@ -84,6 +102,31 @@ impl Fleet {
     /// Creates the builder of a quiet period for `target` that the fleet shares.
     pub fn quiet_period<'a>(&'a self, target: &'a str) -> SharedQuietPeriodBuilder<'a> {
         SharedQuietPeriodBuilder::new(&self.alive, &self.namespace, target)
+    }
+
+    /// Lets these controls obey those that an operator sets for all processes of the namespace, with `stagger control` or a
+    /// [`ControlStore`](crate::ControlStore). They are in force one period (a second) and a round trip later.
+    ///
+    /// Until the store has some, and after it has lost them, the controls stay as they are, so those of the environment hold at the
+    /// start. Without the store the last ones stay in force, until their end if they have one;
+    /// [`controls_snapshot`](Self::controls_snapshot) has their age. At their end every target is enforced. A fleet has one set
+    /// of controls: the last call counts.
+    pub fn controls(&self, controls: &RetryControls) {
+        self.alive.0.obey(controls.clone());
+    }
+
+    /// Returns what this process knows of the operator controls of the fleet; `None` if no controls obey them.
+    #[must_use]
+    pub fn controls_snapshot(&self) -> Option<ControlsSnapshot> {
+        let (now, known) = (self.alive.0.now(), self.alive.0.controls()?.known());
+        let since = |at: u64| Duration::from_micros(now.saturating_sub(at));
+        Some(ControlsSnapshot {
+            version: known.version,
+            is_obeyed: known.is_obeyed,
+            age: (known.version > 0).then(|| known.age(now)),
+            unconfirmed: known.confirmed_at.map(since),
+            ends_in: known.ends_at.map(|end| Duration::from_micros(end.saturating_sub(now))),
+        })
     }
 
     /// Returns a snapshot.

@@ -1,4 +1,5 @@
-//! Guards for a fleet: a retry budget and a quiet period for all processes of a service, shared through Redis or Valkey.
+//! Guards for a fleet: a retry budget, a quiet period and operator controls for all processes of a service, shared through Redis or
+//! Valkey.
 //!
 //! A hundred processes with a budget of 500 tokens each are a burst of 10,000 retries. [`SharedTokens`] is one budget for all of
 //! them:
@@ -37,6 +38,9 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! [`Fleet::controls`] lets [`RetryControls`](stagger::control::RetryControls) obey what an operator sets once for all, with
+//! `stagger control` or a [`ControlStore`].
 //!
 //! # How it works
 //!
@@ -79,7 +83,7 @@
 //! # In the store
 //!
 //! Tested with Redis 7.0; the commands are in Redis since version 5, and in Valkey. All keys begin with `{stagger:<namespace>}:`, so those
-//! of a namespace are in one slot of a cluster, and expire one hour after the last report. In names, `%`, `{`, `}`, `:`, spaces and
+//! of a namespace are in one slot of a cluster, and all but the controls expire one hour after the last report. In names, `%`, `{`, `}`, `:`, spaces and
 //! control characters are escaped as `%` and two digits.
 //!
 //! | key | type | for |
@@ -89,11 +93,14 @@
 //! | `<target>:quiet` | hash, only during a pause | when the pause of a quiet period ends, and which process sends the probe |
 //! | `<target>:votes`, `:asked` | sorted sets | which processes wait without having been told to, and until when |
 //! | `processes` | sorted set | the processes that report, if there is a quiet period |
+//! | `controls` | hash | the text of the operator controls, its note, version and end; expires after 30 days without a report |
+//! | `controls-changes` | list | the last 100 changes, the newest first: the note, and the text after a line break; expires likewise |
 //!
-//! One script does everything. It is called by its digest, so two releases with different scripts run side by side. An account needs `EVALSHA`,
+//! One script makes a report, and another sets controls. They are called by their digests, so two releases with different scripts run side by side. An account needs `EVALSHA`,
 //! `SCRIPT LOAD`, `TIME`, `DEL`, `PEXPIRE`, `HMGET`, `HGET`, `HSET`, `HDEL`, `ZADD`, `ZREM`, `ZCARD`, `ZSCORE`, `ZRANGEBYSCORE` and
 //! `ZREMRANGEBYSCORE` on these keys. A quiet period needs `EVALSHA`, `SCRIPT LOAD`, `TIME`, `DEL`, `PEXPIRE`, `HMGET`, `HSET`, `ZADD`, `ZREM`,
-//! `ZCARD`, `ZRANGEBYSCORE`, `ZREVRANGE` and `ZREMRANGEBYSCORE`. The store must not evict them: `noeviction`, or a `volatile-` policy with room.
+//! `ZCARD`, `ZRANGEBYSCORE`, `ZREVRANGE` and `ZREMRANGEBYSCORE`. Obeying operator controls needs `EVALSHA`, `SCRIPT LOAD`, `TIME`, `HMGET` and `PEXPIRE`,
+//! and setting them `EVALSHA`, `SCRIPT LOAD`, `TIME`, `HGET`, `HMGET`, `HSET`, `LPUSH`, `LTRIM` and `PEXPIRE`. The store must not evict them: `noeviction`, or a `volatile-` policy with room.
 //!
 //! A server is trusted to be Redis: a reply that is not one of the script is an error, and grants more than the capacity are cut,
 //! but the length of a reply is bounded by the client library's time limit alone.
@@ -112,6 +119,7 @@
 #![doc = include_str!("metrics.md")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+mod controls;
 mod error;
 mod event;
 mod fleet;
@@ -126,7 +134,8 @@ mod target;
 mod task;
 pub use error::{SettingsError, SettingsProblem};
 pub use event::FleetEvent;
-pub use fleet::{Fleet, FleetBuilder, FleetSnapshot};
+pub use fleet::{ControlsSnapshot, Fleet, FleetBuilder, FleetSnapshot};
+pub use guards::control_store::{ControlStore, ControlStoreError, StoredControls};
 pub use guards::quiet::{Quorum, SharedQuietPeriod, SharedQuietPeriodBuilder};
 pub use guards::tokens::{SharedTokens, SharedTokensBuilder, SharedTokensSnapshot};
 #[cfg(feature = "metrics")]

@@ -2,10 +2,12 @@ use core::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use core::time::Duration;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use stagger::control::RetryControls;
 use stagger::guard::{QuietPeriod, QuietState};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use crate::controls::obeyed::ObeyedControls;
 use crate::error::SettingsProblem;
 use crate::lease::claim::Limits;
 use crate::lease::ledger::Ledger;
@@ -129,6 +131,7 @@ pub(crate) struct Registry {
     pub(crate) wake: Notify,
     is_closed: AtomicBool,
     pub(crate) counts: Counts,
+    controls: Mutex<Option<Arc<ObeyedControls>>>,
     begun: Instant,
 }
 
@@ -173,6 +176,7 @@ impl Registry {
             wake: Notify::new(),
             is_closed: AtomicBool::new(false),
             counts: Counts::default(),
+            controls: Mutex::default(),
             begun: Instant::now(),
         }
     }
@@ -215,6 +219,18 @@ impl Registry {
     /// Forgets a guard whose lease was handed back.
     pub(crate) fn forget<T: Guard>(&self, guard: &Arc<T>) {
         T::of_mut(&mut self.lock()).retain(|registered| !Arc::ptr_eq(&registered.guard, guard));
+    }
+
+    /// Sets the controls that obey those of the fleet.
+    pub(crate) fn obey(&self, controls: RetryControls) {
+        let obeyed = Some(Arc::new(ObeyedControls::new(controls)));
+        *self.controls.lock().unwrap_or_else(PoisonError::into_inner) = obeyed;
+        self.wake.notify_one();
+    }
+
+    /// Returns the controls that obey those of the fleet.
+    pub(crate) fn controls(&self) -> Option<Arc<ObeyedControls>> {
+        self.controls.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Returns whether nobody uses the fleet any more.

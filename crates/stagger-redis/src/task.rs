@@ -2,6 +2,7 @@ use core::sync::atomic::Ordering;
 use core::time::Duration;
 use std::sync::Arc;
 
+use redis::Script;
 use stagger::{Policy, Seed, policy};
 use tokio::time::sleep_until;
 
@@ -12,8 +13,8 @@ use crate::lease::process::{Change, Process};
 use crate::observe;
 use crate::quiet::claim::PauseReply;
 use crate::store::connection::Connection;
-use crate::store::keys::processes_key;
-use crate::store::script::Exchange;
+use crate::store::keys::{controls_key, processes_key};
+use crate::store::script::{self, Exchange};
 use crate::target::{QuietTarget, Registry, Target};
 
 /// Capped at a second, so that every process reports while the others settle.
@@ -32,6 +33,7 @@ pub(crate) struct Settings {
 /// The background task of a fleet: it reports to the store when the protocol says so.
 pub(crate) struct Task {
     connection: Connection,
+    script: Script,
     state: State,
 }
 
@@ -45,6 +47,8 @@ struct State {
     namespace: Box<str>,
     /// The key of the processes of the namespace.
     processes: String,
+    /// The key of the operator controls of the namespace.
+    controls: String,
     /// The id of the process, and the source of its jitter.
     seed: Seed,
     draws: u64,
@@ -65,18 +69,19 @@ impl Task {
             listener,
             namespace: namespace.into(),
             processes: processes_key(namespace),
+            controls: controls_key(namespace),
             seed: stagger::seed(),
             draws: 0,
             failed: 0,
             reason: "there was no reply yet".to_owned(),
             lost_at: 0,
         };
-        Self { connection, state }
+        Self { connection, script: Script::new(script::SOURCE), state }
     }
 
     /// Runs until nobody uses the fleet any more.
     pub(crate) async fn run(self) {
-        let Self { mut connection, mut state } = self;
+        let Self { mut connection, script, mut state } = self;
         let first = state.draw(FIRST_SPREAD);
         state.process.on_failure(first, state.now());
         loop {
@@ -92,7 +97,7 @@ impl Task {
             }
             state.tick();
             if state.process.is_due(is_early, state.now()) {
-                state.report(&mut connection).await;
+                state.report(&mut connection, &script).await;
                 if is_closed {
                     return;
                 }
@@ -110,7 +115,7 @@ impl Task {
 impl State {
     /// Returns whether there is nothing to report on.
     fn is_idle(&self) -> bool {
-        self.accounts.is_empty() && self.pauses.is_empty()
+        self.accounts.is_empty() && self.pauses.is_empty() && self.registry.controls().is_none()
     }
 
     /// Takes over new guards, and returns whether to report early: a target is short of tokens, is new, or is no
@@ -147,6 +152,8 @@ impl State {
             self.tell(&FleetEvent::StoreLost { reason: self.reason.clone() });
             observe::record(&self.namespace, &self.registry);
         }
+        let ended = self.registry.controls().and_then(|controls| controls.tick(now));
+        ended.into_iter().for_each(|event| self.tell(&event));
         if self.process.is_local() {
             for (target, account) in &mut self.accounts {
                 account.use_local_share(&target.ledger, self.process.processes(), now);
@@ -155,7 +162,7 @@ impl State {
     }
 
     /// Connects if necessary, and makes one report.
-    async fn report(&mut self, connection: &mut Connection) {
+    async fn report(&mut self, connection: &mut Connection, script: &Script) {
         if !connection.is_open()
             && let Err(reason) = self.with_ticks(connection.open()).await
         {
@@ -186,7 +193,8 @@ impl State {
         let claims: Vec<_> = claims.collect();
         self.registry.counts.reports.fetch_add(1, Ordering::Relaxed);
         let pauses: Vec<_> = self.pauses.iter().map(|quiet| (Arc::clone(quiet), quiet.claim(sent))).collect();
-        let processes_key = self.processes.clone();
+        let (processes_key, controls_key) = (self.processes.clone(), self.controls.clone());
+        let controls = self.registry.controls();
         let exchange = Exchange {
             id: self.seed.get(),
             report: &report,
@@ -195,12 +203,20 @@ impl State {
             tokens: &claims.iter().map(|(target, claim)| (&target.keys, *claim)).collect::<Vec<_>>(),
             pauses: &pauses.iter().map(|(quiet, claim)| (&quiet.keys, *claim)).collect::<Vec<_>>(),
             processes: &processes_key,
+            controls: controls.as_ref().map(|controls| (&*controls_key, controls.known().version)),
         };
-        let reply = self.with_ticks(connection.report(&exchange)).await;
+        let call = script::invocation(script, &exchange);
+        let reply: Result<(Vec<i64>, Vec<Vec<u8>>), _> = self.with_ticks(connection.call(&call)).await;
+        let reply = reply.and_then(|(values, texts)| {
+            script::reply(&values, &exchange, texts).ok_or_else(|| {
+                connection.close();
+                "the reply is not one of the script".to_owned()
+            })
+        });
         match reply {
             Err(reason) => self.on_failure(reason),
             Ok(Reply::Again) => self.process.on_again(self.now()),
-            Ok(Reply::Done { now: store, leases, processes, pauses: replies }) => {
+            Ok(Reply::Done { now: store, leases, processes, pauses: replies, controls: obeyed }) => {
                 if !leases.is_empty() && leases.iter().all(Option::is_none) {
                     return;
                 }
@@ -209,6 +225,8 @@ impl State {
                 for ((quiet, _), reply) in pauses.iter().zip(replies) {
                     self.on_pause(quiet, reply, &timing);
                 }
+                let event = controls.zip(obeyed).and_then(|(controls, reply)| controls.on_reply(&reply, self.now()));
+                event.into_iter().for_each(|event| self.tell(&event));
                 let mut leaving = leaving.iter();
                 for ((target, account), lease) in self.accounts.iter_mut().zip(leases) {
                     if let Some(lease) = lease {

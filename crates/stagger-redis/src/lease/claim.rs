@@ -1,3 +1,4 @@
+use crate::controls::obeyed::ControlsReply;
 use crate::quiet::claim::PauseReply;
 
 /// Counters are reported modulo 2^52, which Lua's numbers hold exactly. The store computes differences modulo the same.
@@ -72,6 +73,7 @@ pub(crate) enum Reply {
         processes: u64,
         /// In the order of the claims.
         pauses: Vec<PauseReply>,
+        controls: Option<ControlsReply>,
     },
 }
 

@@ -78,7 +78,7 @@ impl Bucket {
             return Reply::Again;
         }
         let leases = vec![self.renew(id, report, claim, timing, now as i64, fault)];
-        Reply::Done { now, leases, processes: 0, pauses: vec![] }
+        Reply::Done { now, leases, processes: 0, pauses: vec![], controls: None }
     }
 
     fn renew(

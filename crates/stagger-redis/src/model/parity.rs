@@ -100,20 +100,20 @@ fn the_script_does_what_its_model_does() {
                 limits,
             };
             let want = bucket.report(id as u64, &report, &claim, &Timing::DEFAULT, now, bucket::Fault::None);
-            let mut call = script::invocation(
-                &script,
-                &Exchange {
-                    id: id as u64,
-                    report: &report,
-                    timing: &Timing::DEFAULT,
-                    is_leaving: false,
-                    tokens: &[(&keys, claim)],
-                    pauses: &[],
-                    processes: "",
-                },
-            );
-            let values: Vec<i64> = call.arg(now / SECOND).arg(now % SECOND).invoke(&mut connection).unwrap();
-            let got = script::reply(&values, 1, 0);
+            let exchange = Exchange {
+                id: id as u64,
+                report: &report,
+                timing: &Timing::DEFAULT,
+                is_leaving: false,
+                tokens: &[(&keys, claim)],
+                pauses: &[],
+                processes: "",
+                controls: None,
+            };
+            let mut call = script::invocation(&script, &exchange);
+            let (values, texts): (Vec<i64>, Vec<Vec<u8>>) =
+                call.arg(now / SECOND).arg(now % SECOND).invoke(&mut connection).unwrap();
+            let got = script::reply(&values, &exchange, texts);
             assert_eq!(got.as_ref(), Some(&want), "history {history}, step {step}: {report:?} {claim:?}");
             match &want {
                 Reply::Again => agains += 1,
@@ -179,11 +179,13 @@ fn the_script_pauses_as_its_model_does() {
                 tokens: &[],
                 pauses: &[(&keys, claim)],
                 processes: &key,
+                controls: None,
             };
             let mut call = script::invocation(&script, &exchange);
-            let values: Vec<i64> = call.arg(now / SECOND).arg(now % SECOND).invoke(&mut connection).unwrap();
-            let got = script::reply(&values, 0, 1);
-            let want_all = Reply::Done { now, leases: vec![], processes: count, pauses: vec![want] };
+            let (values, texts): (Vec<i64>, Vec<Vec<u8>>) =
+                call.arg(now / SECOND).arg(now % SECOND).invoke(&mut connection).unwrap();
+            let got = script::reply(&values, &exchange, texts);
+            let want_all = Reply::Done { now, leases: vec![], processes: count, pauses: vec![want], controls: None };
             assert_eq!(got, Some(want_all), "history {history}, step {step}: {id} {claim:?}");
             begun += u32::from(want.left > 0);
             probes += u32::from(want.left == 0 && want.wait == 0);

@@ -1,10 +1,7 @@
 use core::time::Duration;
 
 use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, Client, RedisError, Script};
-
-use crate::lease::claim::Reply;
-use crate::store::script::{self, Exchange, SOURCE};
+use redis::{AsyncConnectionConfig, Client, FromRedisValue, RedisError, ScriptInvocation};
 
 /// A store that hangs answers neither; without these limits nothing would fall back.
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(500);
@@ -32,7 +29,6 @@ pub(crate) enum Address<'a> {
 /// The connection to the store. Reconnecting is the task's decision.
 pub(crate) struct Connection {
     store: Store,
-    script: Script,
     open: Option<Open>,
 }
 
@@ -59,7 +55,7 @@ impl Connection {
         #[cfg(feature = "rustls")]
         use_tls_provider();
         let store = Store::at(address).map_err(|error| text(&error))?;
-        Ok(Self { store, script: Script::new(SOURCE), open: None })
+        Ok(Self { store, open: None })
     }
 
     pub(crate) const fn is_open(&self) -> bool {
@@ -79,25 +75,27 @@ impl Connection {
         Ok(())
     }
 
-    /// Makes a report, and returns the reply. After an error the connection is closed: the store may have become a
-    /// replica, or hang.
+    /// Calls a script, and returns the reply. After an error the connection is closed: the store may have become a replica, or
+    /// hang.
     ///
     /// # Errors
     /// The reason, in words.
-    pub(crate) async fn report(&mut self, exchange: &Exchange<'_>) -> Result<Reply, String> {
-        // Taken, so that a report that is dropped closes it as well.
+    pub(crate) async fn call<T: FromRedisValue>(&mut self, call: &ScriptInvocation<'_>) -> Result<T, String> {
+        // Taken, so that a call that is dropped closes it as well.
         let mut open = self.open.take().ok_or("there is no connection")?;
-        let call = script::invocation(&self.script, exchange);
-        let values: Result<Vec<i64>, _> = match &mut open {
+        let reply = match &mut open {
             Open::Server(connection) => call.invoke_async(connection).await,
             #[cfg(feature = "cluster")]
             Open::Cluster(connection) => call.invoke_async(connection.as_mut()).await,
         };
-        let values = values.map_err(|error| text(&error))?;
-        let reply = script::reply(&values, exchange.tokens.len(), exchange.pauses.len());
-        let reply = reply.ok_or("the reply is not one of the script")?;
+        let reply = reply.map_err(|error| text(&error))?;
         self.open = Some(open);
         Ok(reply)
+    }
+
+    /// Closes the connection.
+    pub(crate) fn close(&mut self) {
+        self.open = None;
     }
 }
 

@@ -22,6 +22,16 @@ pub(crate) fn processes_key(namespace: &str) -> String {
     format!("{{stagger:{}}}:processes", escaped(namespace))
 }
 
+/// Returns the key of the operator controls of a namespace.
+pub(crate) fn controls_key(namespace: &str) -> String {
+    format!("{{stagger:{}}}:controls", escaped(namespace))
+}
+
+/// Returns the key of the last changes of the operator controls of a namespace.
+pub(crate) fn changes_key(namespace: &str) -> String {
+    format!("{{stagger:{}}}:controls-changes", escaped(namespace))
+}
+
 fn key(namespace: &str, target: &str, kind: &str) -> String {
     format!("{{stagger:{}}}:{}:{kind}", escaped(namespace), escaped(target))
 }

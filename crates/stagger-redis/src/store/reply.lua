@@ -1,8 +1,8 @@
 -- The request lay in a buffer while the store was stopped and nobody awaits it, or the clock has jumped.
 if expected >= 0 and math.abs(now - expected) > SECOND and not resync then
-  return {0, now}
+  return {{0, now}, {}}
 end
-local reply, key, from = {1, now}, 0, 10
+local reply, key, from = {1, now}, 0, 11
 local function add(count, ...)
   for _, value in ipairs({...}) do
     reply[#reply + 1] = value
@@ -20,4 +20,10 @@ if pauses > 0 then
     add({3, 5}, pause(KEYS[key + 1], KEYS[key + 2], KEYS[key + 3], processes, from))
   end
 end
-return reply
+local texts = {}
+if ARGV[11] == '1' then
+  local values
+  values, texts = read_controls(KEYS[#KEYS], from)
+  add({1, 1}, unpack(values))
+end
+return {reply, texts}

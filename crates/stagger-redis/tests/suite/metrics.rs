@@ -24,6 +24,7 @@ async fn every_metric_is_recorded_under_its_documented_name() {
     let fleet = Fleet::builder(&redis.url(), 1).namespace("shop").build().unwrap();
     let tokens = fleet.tokens("t").build().unwrap();
     let quiet = fleet.quiet_period("t").build().unwrap();
+    fleet.controls(&stagger::control::RetryControls::new());
     until(|| fleet.snapshot().reports >= 2).await;
     redis.server.kill();
     until(|| fleet.snapshot().losses == 1 && fleet.snapshot().failures > 3).await;
