@@ -57,6 +57,8 @@ mod simulate_outage;
 mod simulate_report;
 #[path = "cli/stdin.rs"]
 mod stdin;
+#[path = "cli/store.rs"]
+mod store;
 #[path = "cli/streams.rs"]
 mod streams;
 #[path = "cli/terminal.rs"]

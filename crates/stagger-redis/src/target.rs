@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use stagger::control::RetryControls;
 use stagger::guard::{QuietPeriod, QuietState};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
 
 use crate::controls::obeyed::ObeyedControls;
@@ -130,6 +130,8 @@ pub(crate) struct Registry {
     /// Wakes the task.
     pub(crate) wake: Notify,
     is_closed: AtomicBool,
+    /// Closed by the end of the task.
+    has_ended: Semaphore,
     pub(crate) counts: Counts,
     controls: Mutex<Option<Arc<ObeyedControls>>>,
     begun: Instant,
@@ -141,6 +143,7 @@ pub(crate) struct Counts {
     pub(crate) is_leased: AtomicBool,
     pub(crate) processes: AtomicU64,
     pub(crate) reports: AtomicU64,
+    pub(crate) answered: AtomicU64,
     pub(crate) failures: AtomicU64,
     pub(crate) losses: AtomicU64,
 }
@@ -175,6 +178,7 @@ impl Registry {
             guards: Mutex::default(),
             wake: Notify::new(),
             is_closed: AtomicBool::new(false),
+            has_ended: Semaphore::new(0),
             counts: Counts::default(),
             controls: Mutex::default(),
             begun: Instant::now(),
@@ -236,6 +240,17 @@ impl Registry {
     /// Returns whether nobody uses the fleet any more.
     pub(crate) fn is_closed(&self) -> bool {
         self.is_closed.load(Ordering::Acquire)
+    }
+
+    /// Notes that the task has ended.
+    pub(crate) fn end(&self) {
+        self.has_ended.close();
+    }
+
+    /// Waits for the end of the task.
+    pub(crate) async fn ended(&self) {
+        // There is no permit: it returns when the semaphore is closed.
+        let _ = self.has_ended.acquire().await;
     }
 
     /// Returns the microseconds since the fleet was built.

@@ -20,9 +20,6 @@ use crate::target::{QuietTarget, Registry, Target};
 /// Capped at a second, so that every process reports while the others settle.
 const RECONNECT: Policy = policy!(exponential(ms(100), secs(1)).unlimited_attempts());
 
-/// The first connection is spread over this time, because a deployment starts all processes at once.
-const FIRST_SPREAD: u64 = 200_000;
-
 /// Settings of the task.
 pub(crate) struct Settings {
     pub(crate) timing: Timing,
@@ -35,6 +32,7 @@ pub(crate) struct Task {
     connection: Connection,
     script: Script,
     state: State,
+    ended: Ended,
 }
 
 /// Everything but the connection, so that time is noted while the task waits for the store.
@@ -58,9 +56,19 @@ struct State {
     lost_at: u64,
 }
 
+/// Tells that the task has ended, also if its runtime has.
+struct Ended(Arc<Registry>);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
 impl Task {
     pub(crate) fn new(registry: Arc<Registry>, connection: Connection, settings: Settings, namespace: &str) -> Self {
         let Settings { timing, processes, listener } = settings;
+        let ended = Ended(Arc::clone(&registry));
         let state = State {
             registry,
             process: Process::new(timing, processes, 0),
@@ -76,13 +84,14 @@ impl Task {
             reason: "there was no reply yet".to_owned(),
             lost_at: 0,
         };
-        Self { connection, script: Script::new(script::SOURCE), state }
+        Self { connection, script: Script::new(script::SOURCE), state, ended }
     }
 
     /// Runs until nobody uses the fleet any more.
     pub(crate) async fn run(self) {
-        let Self { mut connection, script, mut state } = self;
-        let first = state.draw(FIRST_SPREAD);
+        let Self { mut connection, script, mut state, ended: _ended } = self;
+        // A deployment starts all processes at once.
+        let first = state.draw((state.process.timing().patience / 5).max(1));
         state.process.on_failure(first, state.now());
         loop {
             let is_closed = state.registry.is_closed();
@@ -96,7 +105,7 @@ impl Task {
                 continue;
             }
             state.tick();
-            if state.process.is_due(is_early, state.now()) {
+            if is_closed || state.process.is_due(is_early, state.now()) {
                 state.report(&mut connection, &script).await;
                 if is_closed {
                     return;
@@ -243,6 +252,7 @@ impl State {
                 });
                 self.failed = 0;
                 let counts = &self.registry.counts;
+                counts.answered.store(report.number, Ordering::Relaxed);
                 counts.is_leased.store(true, Ordering::Relaxed);
                 counts.processes.store(seen, Ordering::Relaxed);
                 if was == Some(Change::Leased) {
