@@ -59,6 +59,8 @@ mod simulate_report;
 mod simulate_system;
 #[path = "cli/stdin.rs"]
 mod stdin;
+#[path = "cli/store.rs"]
+mod store;
 #[path = "cli/streams.rs"]
 mod streams;
 #[path = "cli/terminal.rs"]

@@ -140,6 +140,11 @@ impl Process {
         self.due = self.blocked;
     }
 
+    /// Notes that there was nothing to report until `now`, so that no reply was missed.
+    pub fn resume(&mut self, now: u64) {
+        self.ends = self.ends.max(now + self.timing.patience);
+    }
+
     /// Notes the time: after the end of the leases the process uses its local share.
     pub fn tick(&mut self, now: u64) -> Option<Change> {
         if self.is_local || now < self.ends {
@@ -204,6 +209,14 @@ mod tests {
         let mut process = Process::new(Timing::DEFAULT, 1, 5 * SECOND);
         assert_eq!(process.tick(6 * SECOND - 1), None);
         assert_eq!(process.tick(6 * SECOND), Some(Change::Local));
+    }
+
+    #[test]
+    fn a_process_without_guards_misses_no_reply() {
+        let mut process = Process::new(Timing::DEFAULT, 1, 0);
+        process.resume(3_600 * SECOND);
+        assert_eq!(process.tick(3_601 * SECOND - 1), None);
+        assert_eq!(process.tick(3_601 * SECOND), Some(Change::Local));
     }
 
     #[test]

@@ -4,6 +4,8 @@ use core::time::Duration;
 
 use stagger_core::{Policy, Seed, policy};
 
+use crate::claim::Timing;
+
 /// Capped at a second, so that every process reports while the others settle.
 const RECONNECT: Policy = policy!(exponential(ms(100), secs(1)).unlimited_attempts());
 
@@ -12,8 +14,12 @@ pub const CONNECT_TIMEOUT: Duration = Duration::from_millis(500);
 /// How long a reply may take. A store that hangs answers neither; without these limits nothing would fall back.
 pub const RESPONSE_TIMEOUT: Duration = Duration::from_millis(250);
 
-/// The first connection is spread over this time in microseconds, because a deployment starts all processes at once.
-pub const FIRST_SPREAD: u64 = 200_000;
+/// Returns the time in microseconds over which the first connection is spread, because a deployment starts all processes at
+/// once: a fifth of what a process waits for its first reply.
+#[must_use]
+pub const fn first_spread(timing: &Timing) -> u64 {
+    if timing.patience < 5 { 1 } else { timing.patience / 5 }
+}
 
 /// Returns the delay before the next report after `failed` failures in a row before this one, in microseconds.
 #[must_use]

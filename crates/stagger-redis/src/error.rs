@@ -2,7 +2,10 @@ use core::fmt;
 
 use stagger_lease::settings::SettingsProblem as Of;
 
-/// Every problem in the settings of a [`Fleet`](crate::Fleet) or of [`SharedTokens`](crate::SharedTokens).
+/// The longest name of a namespace or target, in bytes.
+const LONGEST_NAME: usize = 128;
+
+/// Every problem in the settings of a [`Fleet`](crate::Fleet) or of one of its guards.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SettingsError {
     problems: Vec<SettingsProblem>,
@@ -22,9 +25,9 @@ pub enum SettingsProblem {
     LongName(usize),
     /// There is no tokio runtime in which the background task could run.
     NoRuntime,
-    /// The target has other limits already.
+    /// The target has other limits already, or another longest pause or quorum.
     OtherLimits,
-    /// The fleet has 64 targets already.
+    /// The fleet has 64 guards already.
     TooManyTargets,
     /// The capacity is 0, or above a thousand million.
     Capacity(u64),
@@ -56,12 +59,6 @@ impl SettingsError {
     }
 }
 
-impl From<SettingsProblem> for SettingsError {
-    fn from(problem: SettingsProblem) -> Self {
-        Self { problems: vec![problem] }
-    }
-}
-
 impl SettingsProblem {
     /// Returns the problem of limits as one of settings.
     pub(crate) const fn of(problem: Of) -> Self {
@@ -72,6 +69,21 @@ impl SettingsProblem {
             Of::RewardAboveCapacity(tokens) => Self::RewardAboveCapacity(tokens),
             Of::Refill => Self::Refill,
         }
+    }
+
+    /// Returns what is wrong with the name of a namespace or target.
+    pub(crate) fn of_name(name: &str) -> Vec<Self> {
+        match name.len() {
+            0 => vec![Self::EmptyName],
+            length if length > LONGEST_NAME => vec![Self::LongName(length)],
+            _ => Vec::new(),
+        }
+    }
+}
+
+impl From<SettingsProblem> for SettingsError {
+    fn from(problem: SettingsProblem) -> Self {
+        Self { problems: vec![problem] }
     }
 }
 
@@ -97,7 +109,7 @@ impl fmt::Display for SettingsProblem {
             Self::OtherLimits => {
                 f.write_str("this target has other limits in this process: use the same, or another name")
             }
-            Self::TooManyTargets => f.write_str("the fleet has 64 targets already: use another fleet"),
+            Self::TooManyTargets => f.write_str("the fleet has 64 guards already: use another fleet"),
             Self::Capacity(tokens) => Of::Capacity(*tokens).fmt(f),
             Self::InitialAboveCapacity(tokens) => Of::InitialAboveCapacity(*tokens).fmt(f),
             Self::Cost(tokens) => Of::Cost(*tokens).fmt(f),

@@ -3,7 +3,8 @@ use core::time::Duration;
 /// Receives the events of a fleet.
 pub(crate) type Listener = Box<dyn Fn(&FleetEvent) + Send + Sync>;
 
-/// What has happened between this process and the store. Each is reported once.
+/// What has happened between this process and the store. Each is reported
+/// once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FleetEvent {
@@ -16,5 +17,24 @@ pub enum FleetEvent {
     StoreRestored {
         /// How long the local shares were used.
         after: Duration,
+    },
+    /// Operator controls were set for the fleet, and are in force in this process.
+    ControlsChanged {
+        /// The note of the change: its time, author and reason.
+        note: String,
+    },
+    /// Operator controls were set for the fleet that this process cannot apply. The former stay in force.
+    ControlsRejected {
+        /// What is wrong with them.
+        reason: String,
+    },
+    /// The time of the operator controls is over: every target is enforced.
+    ControlsEnded,
+    /// The fleet has a pause: a process was told to wait, and now this one knows.
+    Paused {
+        /// The target of the quiet period.
+        target: String,
+        /// How long the pause still lasts.
+        remaining: Duration,
     },
 }

@@ -1,22 +1,24 @@
 use core::fmt;
 use core::sync::atomic::Ordering;
+use core::time::Duration;
 use std::sync::Arc;
 
+use stagger::control::RetryControls;
 use tokio::runtime::Handle;
 
 use crate::error::{SettingsError, SettingsProblem};
 use crate::event::{FleetEvent, Listener};
+use crate::guards::quiet::SharedQuietPeriodBuilder;
 use crate::guards::tokens::SharedTokensBuilder;
 use crate::store::connection::{Address, Connection};
-use crate::store::keys::LONGEST_NAME;
 use crate::target::{Alive, Registry};
 use crate::task::{self, Task};
 use stagger_lease::claim::Timing;
 
 /// The connection of this process to the other processes of its fleet, through a store.
 ///
-/// It owns one background task, which makes at most `T + 3` calls of the store in T seconds, whatever the load and the number
-/// of targets. Clones share it. The task ends, and hands all leases back, when the last clone and the last guard of the fleet
+/// It owns one background task, which makes at most `T + 3` calls of the store in T seconds, and one when it ends, whatever the
+/// load and the number of targets. Clones share it. The task ends, and hands all leases back, when the last clone and the last guard of the fleet
 /// are dropped.
 ///
 /// The store may be away at any time, also at the start.
@@ -26,12 +28,16 @@ pub struct Fleet {
     namespace: Arc<str>,
 }
 
+/// How long a process that never had a reply waits for one.
+const PATIENCE: Duration = Duration::from_micros(Timing::DEFAULT.patience);
+
 /// Builds a [`Fleet`].
 #[must_use]
 pub struct FleetBuilder<'a> {
     address: Address<'a>,
     processes: u32,
     namespace: &'a str,
+    patience: Duration,
     listener: Option<Listener>,
 }
 
@@ -45,10 +51,28 @@ pub struct FleetSnapshot {
     pub processes: u64,
     /// Reports to the store, answered or not.
     pub reports: u64,
+    /// The number of the last report that was answered; reports are numbered from 1.
+    pub answered: u64,
     /// Reports without a reply, and connections that could not be opened.
     pub failures: u64,
     /// How many times the store was lost.
     pub losses: u64,
+}
+
+/// What a process knows of the operator controls of its fleet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ControlsSnapshot {
+    /// The version of the last ones; 0 if the store has had none yet.
+    pub version: u64,
+    /// Whether they are in force. If not, there are none, this process cannot apply them, or they have ended.
+    pub is_obeyed: bool,
+    /// How long ago they were set.
+    pub age: Option<Duration>,
+    /// How long ago the store last confirmed them; `None` before the first reply.
+    pub unconfirmed: Option<Duration>,
+    /// How long they stay in force; `None` without an end.
+    pub ends_in: Option<Duration>,
 }
 
 impl Fleet {
@@ -81,6 +105,48 @@ impl Fleet {
         SharedTokensBuilder::new(&self.alive, &self.namespace, target)
     }
 
+    /// Creates the builder of a quiet period for `target` that the fleet shares.
+    pub fn quiet_period<'a>(&'a self, target: &'a str) -> SharedQuietPeriodBuilder<'a> {
+        SharedQuietPeriodBuilder::new(&self.alive, &self.namespace, target)
+    }
+
+    /// Lets these controls obey those that an operator sets for all processes of the namespace, with `stagger control` or a
+    /// [`ControlStore`](crate::ControlStore). They are in force one period (a second) and a round trip later.
+    ///
+    /// Until the store has some, and after it has lost them, the controls stay as they are, so those of the environment hold at the
+    /// start. Without the store the last ones stay in force, until their end if they have one;
+    /// [`controls_snapshot`](Self::controls_snapshot) has their age. At their end every target is enforced. A fleet has one set
+    /// of controls: the last call counts.
+    pub fn controls(&self, controls: &RetryControls) {
+        self.alive.0.obey(controls.clone());
+    }
+
+    /// Returns what this process knows of the operator controls of the fleet; `None` if no controls obey them.
+    #[must_use]
+    pub fn controls_snapshot(&self) -> Option<ControlsSnapshot> {
+        let (now, known) = (self.alive.0.now(), self.alive.0.controls()?.known());
+        let since = |at: u64| Duration::from_micros(now.saturating_sub(at));
+        Some(ControlsSnapshot {
+            version: known.version,
+            is_obeyed: known.is_obeyed,
+            age: (known.version > 0).then(|| known.age(now)),
+            unconfirmed: known.confirmed_at.map(since),
+            ends_in: known.ends_at.map(|end| Duration::from_micros(end.saturating_sub(now))),
+        })
+    }
+
+    /// Waits until the background task has ended: its last report hands all leases back, so that others have them at once and not
+    /// after four seconds. Drop all guards of the fleet before: while there is one, or a clone of the fleet, the task does not
+    /// end. It takes as long as a reply, 250 ms at most, and nothing without a connection.
+    ///
+    /// # Cancel safety
+    /// The task ends as well if the future is dropped.
+    pub async fn close(self) {
+        let registry = Arc::clone(&self.alive.0);
+        drop(self);
+        registry.ended().await;
+    }
+
     /// Returns a snapshot.
     #[must_use]
     pub fn snapshot(&self) -> FleetSnapshot {
@@ -89,6 +155,7 @@ impl Fleet {
             is_leased: counts.is_leased.load(Ordering::Relaxed),
             processes: counts.processes.load(Ordering::Relaxed),
             reports: counts.reports.load(Ordering::Relaxed),
+            answered: counts.answered.load(Ordering::Relaxed),
             failures: counts.failures.load(Ordering::Relaxed),
             losses: counts.losses.load(Ordering::Relaxed),
         }
@@ -104,13 +171,20 @@ impl fmt::Debug for Fleet {
 
 impl<'a> FleetBuilder<'a> {
     const fn new(address: Address<'a>, processes: u32) -> Self {
-        Self { address, processes, namespace: "default", listener: None }
+        Self { address, processes, namespace: "default", patience: PATIENCE, listener: None }
     }
 
     /// Sets the name that all keys of the fleet begin with: processes with the same namespace and target share a guard.
     /// Default: `default`.
     pub fn namespace(self, namespace: &'a str) -> Self {
         Self { namespace, ..self }
+    }
+
+    /// Sets how long a process that never had a reply waits for one before it uses its local shares. Its first connection is
+    /// spread over a fifth of this time, because a deployment starts all processes at once. Default: 1 s. Range: 10 ms to 1 s;
+    /// other values count as the nearer limit.
+    pub fn patience(self, patience: Duration) -> Self {
+        Self { patience: patience.clamp(Duration::from_millis(10), PATIENCE), ..self }
     }
 
     /// Sets a function that receives every [`FleetEvent`]. It runs in the background task, so it must not block.
@@ -124,24 +198,21 @@ impl<'a> FleetBuilder<'a> {
     /// Every problem at once: an address that cannot be used, no expected processes, a namespace without a name or with one of
     /// more than 128 bytes, no tokio runtime. Never because the store is away.
     pub fn build(self) -> Result<Fleet, SettingsError> {
-        let Self { address, processes, namespace, listener } = self;
+        let Self { address, processes, namespace, patience, listener } = self;
         let mut problems = Vec::new();
         let connection = Connection::new(address).map_err(|reason| problems.push(SettingsProblem::Url(reason)));
         if processes == 0 {
             problems.push(SettingsProblem::NoProcesses);
         }
-        if namespace.is_empty() {
-            problems.push(SettingsProblem::EmptyName);
-        }
-        if namespace.len() > LONGEST_NAME {
-            problems.push(SettingsProblem::LongName(namespace.len()));
-        }
+        problems.extend(SettingsProblem::of_name(namespace));
         let runtime = Handle::try_current().map_err(|_| problems.push(SettingsProblem::NoRuntime));
         SettingsError::check(problems)?;
-        let alive = Arc::new(Alive(Arc::new(Registry::default())));
+        let alive = Arc::new(Alive(Arc::new(Registry::new())));
         // Neither failed: there is no problem.
         if let (Ok(connection), Ok(runtime)) = (connection, runtime) {
-            let settings = task::Settings { timing: Timing::DEFAULT, processes: u64::from(processes), listener };
+            let patience = u64::try_from(patience.as_micros()).unwrap_or(u64::MAX);
+            let timing = Timing { patience, ..Timing::DEFAULT };
+            let settings = task::Settings { timing, processes: u64::from(processes), listener };
             runtime.spawn(Task::new(Arc::clone(&alive.0), connection, settings, namespace).run());
         }
         Ok(Fleet { alive, namespace: namespace.into() })

@@ -1,4 +1,5 @@
-//! Guards for a fleet: one retry budget for all processes of a service, shared through Redis or Valkey.
+//! Guards for a fleet: a retry budget, a quiet period and operator controls for all processes of a service, shared through Redis or
+//! Valkey.
 //!
 //! A hundred processes with a budget of 500 tokens each are a burst of 10,000 retries. [`SharedTokens`] is one budget for all of
 //! them:
@@ -22,12 +23,32 @@
 //! # }
 //! ```
 //!
+//! [`SharedQuietPeriod`] is one pause for all of them: if the server tells one process to wait, all wait.
+//!
+//! ```no_run
+//! // It needs a runtime, and a store to be of use.
+//! use stagger::{Policy, Retrier};
+//! use stagger_redis::Fleet;
+//!
+//! # async fn fleet() -> Result<(), stagger_redis::SettingsError> {
+//! let fleet = Fleet::builder("redis://127.0.0.1:6379", 8).namespace("shop").build()?;
+//! let quiet = fleet.quiet_period("payments").build()?;
+//! let retrier = Retrier::new(Policy::DEFAULT).named("payments").quiet_period(quiet);
+//! # let _ = retrier;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! [`Fleet::controls`] lets [`RetryControls`](stagger::control::RetryControls) obey what an operator sets once for all, with
+//! `stagger control` or a [`ControlStore`].
+//!
 //! # How it works
 //!
 //! A process holds a *lease*: tokens that it may spend alone for three seconds. [Acquiring a permit](SharedTokens) touches
 //! local atomics and never waits. One background task per [`Fleet`] reports to the store each second what the process has
-//! spent and earned, for all targets in one call, and receives its next leases. A process that runs short reports earlier; there
-//! are never more than `T + 3` reports in T seconds. A connection must be made in 500 ms, and a reply must come in 250 ms. After a
+//! spent and earned, and whether it was told to wait, for all guards in one call, and receives its next leases and what the others
+//! were told. A process that runs short, or was told to wait, reports earlier; there
+//! are never more than `T + 3` reports in T seconds, and one at the end of the process. A connection must be made in 500 ms, and a reply must come in 250 ms. After a
 //! failure the task reconnects by a policy of stagger, with full jitter up to one second.
 //!
 //! Counters are cumulative, so a lost reply or a failover to a replica that lacks the last second is repaired by the next report.
@@ -61,13 +82,25 @@
 //!
 //! # In the store
 //!
-//! Tested with Redis 7.0; the commands are in Redis since version 5, and in Valkey. Each target has four keys: `{stagger:<namespace>}:<target>:tokens` (a hash with about 74 bytes per
-//! process), and `:leases`, `:demand` and `:gone` (sorted sets). They expire one hour after the last report. In names, `%`, `{`, `}`,
-//! `:`, spaces and control characters are escaped as `%` and two digits. All keys of a namespace are in one slot of a cluster.
+//! Tested with Redis 7.0; the commands are in Redis since version 5, and in Valkey. All keys begin with `{stagger:<namespace>}:`, so those
+//! of a namespace are in one slot of a cluster, and all but the controls expire one hour after the last report. In names, `%`, `{`, `}`, `:`, spaces and
+//! control characters are escaped as `%` and two digits.
 //!
-//! The script is called by its digest, so two releases with different scripts run side by side. An account needs `EVALSHA`,
+//! | key | type | for |
+//! |---|---|---|
+//! | `<target>:tokens` | hash, about 74 bytes per process | a token bucket, and what each process holds and has spent |
+//! | `<target>:leases`, `:demand`, `:gone` | sorted sets | when leases end, which processes want more, which have left |
+//! | `<target>:quiet` | hash, only during a pause | when the pause of a quiet period ends, and which process sends the probe |
+//! | `<target>:votes`, `:asked` | sorted sets | which processes wait without having been told to, and until when |
+//! | `processes` | sorted set | the processes that report, if there is a quiet period |
+//! | `controls` | hash | the text of the operator controls, its note, version and end; expires after 30 days without a report |
+//! | `controls-changes` | list | the last 100 changes, the newest first: the note, and the text after a line break; expires likewise |
+//!
+//! One script makes a report, and another sets controls. They are called by their digests, so two releases with different scripts run side by side. An account needs `EVALSHA`,
 //! `SCRIPT LOAD`, `TIME`, `DEL`, `PEXPIRE`, `HMGET`, `HGET`, `HSET`, `HDEL`, `ZADD`, `ZREM`, `ZCARD`, `ZSCORE`, `ZRANGEBYSCORE` and
-//! `ZREMRANGEBYSCORE` on these keys. The store must not evict them: `noeviction`, or a `volatile-` policy with room.
+//! `ZREMRANGEBYSCORE` on these keys. A quiet period needs `EVALSHA`, `SCRIPT LOAD`, `TIME`, `DEL`, `PEXPIRE`, `HMGET`, `HSET`, `ZADD`, `ZREM`,
+//! `ZCARD`, `ZRANGEBYSCORE`, `ZREVRANGE` and `ZREMRANGEBYSCORE`. Obeying operator controls needs `EVALSHA`, `SCRIPT LOAD`, `TIME`, `HMGET` and `PEXPIRE`,
+//! and setting them `EVALSHA`, `SCRIPT LOAD`, `TIME`, `HGET`, `HMGET`, `HSET`, `LPUSH`, `LTRIM` and `PEXPIRE`. The store must not evict them: `noeviction`, or a `volatile-` policy with room.
 //!
 //! A server is trusted to be Redis: a reply that is not one of the script is an error, and grants more than the capacity are cut,
 //! but the length of a reply is bounded by the client library's time limit alone.
@@ -86,20 +119,23 @@
 #![doc = include_str!("metrics.md")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+mod controls;
 mod error;
 mod event;
 mod fleet;
 mod guards;
-mod observe;
 #[cfg(test)]
-mod parity;
+mod model;
+mod observe;
+mod quiet;
 mod store;
 mod target;
 mod task;
-
 pub use error::{SettingsError, SettingsProblem};
 pub use event::FleetEvent;
-pub use fleet::{Fleet, FleetBuilder, FleetSnapshot};
+pub use fleet::{ControlsSnapshot, Fleet, FleetBuilder, FleetSnapshot};
+pub use guards::control_store::{ControlStore, ControlStoreError, StoredControls};
+pub use guards::quiet::{Quorum, SharedQuietPeriod, SharedQuietPeriodBuilder};
 pub use guards::tokens::{SharedTokens, SharedTokensBuilder, SharedTokensSnapshot};
 #[cfg(feature = "metrics")]
 #[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]

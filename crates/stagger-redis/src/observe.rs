@@ -18,7 +18,11 @@ pub fn describe_metrics() {
 #[cfg(feature = "metrics")]
 pub(crate) fn record(namespace: &str, registry: &Registry) {
     use core::sync::atomic::Ordering::Relaxed;
+    use std::sync::Arc;
+
     use metrics::{counter, gauge};
+
+    use crate::target::{QuietTarget, Target};
 
     let counts = &registry.counts;
     let labels = [("namespace", namespace.to_owned())];
@@ -27,10 +31,22 @@ pub(crate) fn record(namespace: &str, registry: &Registry) {
     counter!("stagger_fleet_reports_total", &labels).absolute(counts.reports.load(Relaxed));
     counter!("stagger_fleet_failures_total", &labels).absolute(counts.failures.load(Relaxed));
     counter!("stagger_fleet_losses_total", &labels).absolute(counts.losses.load(Relaxed));
-    registry.for_each(|target, _| {
-        let labels = [("namespace", namespace.to_owned()), ("target", target.name.to_string())];
+    let labels_of = |name: &str| [("namespace", namespace.to_owned()), ("target", name.to_owned())];
+    registry.for_each(|target: &Arc<Target>, _| {
+        let labels = labels_of(&target.name);
         gauge!("stagger_fleet_tokens_held", &labels).set(target.ledger.held() as f64 / 1e6);
         gauge!("stagger_fleet_tokens_left", &labels).set(target.left.load(Relaxed) as f64 / 1e6);
+    });
+    let now = registry.now();
+    if let Some(known) = registry.controls().map(|controls| controls.known()) {
+        // Without any reply yet, since the start.
+        let unconfirmed = now.saturating_sub(known.confirmed_at.unwrap_or(0)) as f64 / 1e6;
+        gauge!("stagger_fleet_controls_unconfirmed_seconds", &labels).set(unconfirmed);
+        gauge!("stagger_fleet_controls_obeyed", &labels).set(f64::from(u8::from(known.is_obeyed)));
+    }
+    registry.for_each(|quiet: &Arc<QuietTarget>, _| {
+        let left = quiet.pause.left(now) as f64 / 1e6;
+        gauge!("stagger_fleet_quiet_remaining_seconds", &labels_of(&quiet.name)).set(left);
     });
 }
 
@@ -46,6 +62,18 @@ pub(crate) fn tell(namespace: &str, event: &FleetEvent) {
         }
         FleetEvent::StoreRestored { after } => {
             tracing::info!(target: "stagger", namespace, after_s = after.as_secs_f64(), "store restored");
+        }
+        FleetEvent::ControlsChanged { note } => {
+            tracing::warn!(target: "stagger", namespace, note, "operator controls changed");
+        }
+        FleetEvent::ControlsRejected { reason } => {
+            tracing::warn!(target: "stagger", namespace, reason, "operator controls rejected, the former stay in force");
+        }
+        FleetEvent::ControlsEnded => {
+            tracing::warn!(target: "stagger", namespace, "operator controls ended, all targets are enforced");
+        }
+        FleetEvent::Paused { target, remaining } => {
+            tracing::info!(target: "stagger", namespace, guard = target, remaining_s = remaining.as_secs_f64(), "fleet paused");
         }
     }
 }

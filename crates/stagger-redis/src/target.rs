@@ -1,18 +1,24 @@
-use std::sync::{Arc, Mutex, PoisonError, Weak};
-
-use tokio::sync::Notify;
-
 use core::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use core::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use stagger::control::RetryControls;
+use stagger::guard::{QuietPeriod, QuietState};
+use tokio::sync::{Notify, Semaphore};
+use tokio::time::Instant;
+
+use crate::controls::obeyed::ObeyedControls;
 use crate::error::SettingsProblem;
-use crate::store::keys::Keys;
+use crate::quiet::claim::{Calls, PauseClaim};
+use crate::quiet::pause::Pause;
+use crate::store::keys::{Keys, QuietKeys};
 use stagger_lease::claim::Limits;
 use stagger_lease::ledger::Ledger;
 
-/// The most targets of one fleet: all are renewed by one call of the store.
-const MOST_TARGETS: usize = 64;
+/// The most guards of one fleet: all are renewed by one call of the store.
+const MOST_GUARDS: usize = 64;
 
-/// One target of a fleet in this process.
+/// One token bucket of a fleet in this process.
 #[derive(Debug)]
 pub(crate) struct Target {
     pub(crate) name: Box<str>,
@@ -23,20 +29,112 @@ pub(crate) struct Target {
     pub(crate) left: AtomicI64,
 }
 
-/// What the handles and the task share.
+/// One quiet period of a fleet in this process.
+#[derive(Debug)]
+pub(crate) struct QuietTarget {
+    pub(crate) name: Box<str>,
+    pub(crate) keys: QuietKeys,
+    /// The longest pause, in microseconds.
+    pub(crate) longest: u64,
+    /// Whether several processes must be told to wait before all wait.
+    pub(crate) needs_several: bool,
+    pub(crate) local: Arc<QuietPeriod>,
+    pub(crate) pause: Pause,
+}
+
+impl QuietTarget {
+    /// Returns what the calls of this process do.
+    pub(crate) fn calls(&self) -> Calls {
+        // The clock is asked for the rest of a pause alone.
+        match self.local.snapshot(&stagger::Instant::ZERO).state {
+            QuietState::Quiet => Calls::Held,
+            QuietState::Probing => Calls::Probing,
+            _ => Calls::Starting,
+        }
+    }
+
+    /// Returns the claim of this process for the next report.
+    pub(crate) fn claim(&self, now: u64) -> PauseClaim {
+        let has_waiting = self.local.snapshot(&stagger::Instant::ZERO).waiting > 0;
+        self.pause.claim(self.calls(), has_waiting, self.longest, now)
+    }
+}
+
+/// What handles and the task share of one guard.
+pub(crate) trait Guard: Sized {
+    fn name(&self) -> &str;
+
+    /// Returns whether both have the same settings.
+    fn is_like(&self, other: &Self) -> bool;
+
+    /// Returns the guards of this kind.
+    fn of(guards: &Guards) -> &Vec<Registered<Self>>;
+
+    /// Returns the guards of this kind.
+    fn of_mut(guards: &mut Guards) -> &mut Vec<Registered<Self>>;
+}
+
+impl Guard for Target {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn is_like(&self, other: &Self) -> bool {
+        self.limits == other.limits
+    }
+
+    fn of(guards: &Guards) -> &Vec<Registered<Self>> {
+        &guards.tokens
+    }
+
+    fn of_mut(guards: &mut Guards) -> &mut Vec<Registered<Self>> {
+        &mut guards.tokens
+    }
+}
+
+impl Guard for QuietTarget {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn is_like(&self, other: &Self) -> bool {
+        (self.longest, self.needs_several) == (other.longest, other.needs_several)
+    }
+
+    fn of(guards: &Guards) -> &Vec<Registered<Self>> {
+        &guards.quiet
+    }
+
+    fn of_mut(guards: &mut Guards) -> &mut Vec<Registered<Self>> {
+        &mut guards.quiet
+    }
+}
+
+/// The guards of a fleet, by kind.
 #[derive(Debug, Default)]
-pub(crate) struct Registry {
-    targets: Mutex<Vec<Registered>>,
-    /// Wakes the task.
-    pub(crate) wake: Notify,
-    is_closed: AtomicBool,
-    pub(crate) counts: Counts,
+pub(crate) struct Guards {
+    tokens: Vec<Registered<Target>>,
+    quiet: Vec<Registered<QuietTarget>>,
 }
 
 #[derive(Debug)]
-struct Registered {
-    target: Arc<Target>,
-    lease: Weak<Held>,
+pub(crate) struct Registered<T> {
+    guard: Arc<T>,
+    held: Weak<Held<T>>,
+}
+
+/// What the handles and the task share.
+#[derive(Debug)]
+pub(crate) struct Registry {
+    guards: Mutex<Guards>,
+    /// Wakes the task.
+    pub(crate) wake: Notify,
+    is_closed: AtomicBool,
+    /// Closed by the end of the task.
+    has_ended: Semaphore,
+    pub(crate) counts: Counts,
+    controls: Mutex<Option<Arc<ObeyedControls>>>,
+    begun: Instant,
 }
 
 /// What the task has counted.
@@ -45,6 +143,7 @@ pub(crate) struct Counts {
     pub(crate) is_leased: AtomicBool,
     pub(crate) processes: AtomicU64,
     pub(crate) reports: AtomicU64,
+    pub(crate) answered: AtomicU64,
     pub(crate) failures: AtomicU64,
     pub(crate) losses: AtomicU64,
 }
@@ -60,60 +159,111 @@ impl Drop for Alive {
     }
 }
 
-/// A target that is in use. When the last one is dropped, its lease is handed back.
+/// A guard that is in use. When the last one is dropped, its lease is handed back.
 #[derive(Debug)]
-pub(crate) struct Held {
-    pub(crate) target: Arc<Target>,
+pub(crate) struct Held<T> {
+    pub(crate) target: Arc<T>,
     pub(crate) alive: Arc<Alive>,
 }
 
-impl Drop for Held {
+impl<T> Drop for Held<T> {
     fn drop(&mut self) {
         self.alive.0.wake.notify_one();
     }
 }
 
 impl Registry {
-    /// Returns the lease of a target, which is created if it is new.
-    pub(crate) fn hold(
-        alive: &Arc<Alive>,
-        name: &str,
-        keys: Keys,
-        limits: Limits,
-    ) -> Result<Arc<Held>, SettingsProblem> {
-        let registry = &alive.0;
-        let mut targets = registry.targets.lock().unwrap_or_else(PoisonError::into_inner);
-        for registered in targets.iter_mut().filter(|registered| *registered.target.name == *name) {
-            let Some(held) = registered.lease.upgrade() else { continue };
-            return if held.target.limits == limits { Ok(held) } else { Err(SettingsProblem::OtherLimits) };
+    pub(crate) fn new() -> Self {
+        Self {
+            guards: Mutex::default(),
+            wake: Notify::new(),
+            is_closed: AtomicBool::new(false),
+            has_ended: Semaphore::new(0),
+            counts: Counts::default(),
+            controls: Mutex::default(),
+            begun: Instant::now(),
         }
-        if targets.len() >= MOST_TARGETS {
+    }
+
+    /// Returns the guard with the name of this one, which is added if it is new.
+    pub(crate) fn hold<T: Guard>(alive: &Arc<Alive>, guard: T) -> Result<Arc<Held<T>>, SettingsProblem> {
+        let registry = &alive.0;
+        let mut guards = registry.lock();
+        let count = guards.tokens.len() + guards.quiet.len();
+        let list = T::of_mut(&mut guards);
+        for registered in list.iter().filter(|registered| registered.guard.name() == guard.name()) {
+            let Some(held) = registered.held.upgrade() else { continue };
+            return if held.target.is_like(&guard) { Ok(held) } else { Err(SettingsProblem::OtherLimits) };
+        }
+        if count >= MOST_GUARDS {
             return Err(SettingsProblem::TooManyTargets);
         }
-        let target = Target { name: name.into(), keys, limits, ledger: Ledger::new(), left: AtomicI64::new(0) };
-        let held = Arc::new(Held { target: Arc::new(target), alive: Arc::clone(alive) });
-        targets.push(Registered { target: Arc::clone(&held.target), lease: Arc::downgrade(&held) });
-        drop(targets);
+        let held = Arc::new(Held { target: Arc::new(guard), alive: Arc::clone(alive) });
+        list.push(Registered { guard: Arc::clone(&held.target), held: Arc::downgrade(&held) });
+        drop(guards);
         registry.wake.notify_one();
         Ok(held)
     }
 
-    /// Calls `f` with each target, and whether it is still in use.
-    pub(crate) fn for_each(&self, mut f: impl FnMut(&Arc<Target>, bool)) {
-        let targets = self.targets.lock().unwrap_or_else(PoisonError::into_inner);
-        for Registered { target, lease } in &*targets {
-            f(target, lease.strong_count() > 0);
+    /// Calls `f` with each guard of this kind, and whether it is still in use.
+    pub(crate) fn for_each<T: Guard>(&self, mut f: impl FnMut(&Arc<T>, bool)) {
+        for Registered { guard, held } in T::of(&self.lock()) {
+            f(guard, held.strong_count() > 0);
         }
     }
 
-    /// Forgets a target whose lease was handed back.
-    pub(crate) fn forget(&self, target: &Arc<Target>) {
-        let mut targets = self.targets.lock().unwrap_or_else(PoisonError::into_inner);
-        targets.retain(|registered| !Arc::ptr_eq(&registered.target, target));
+    /// Returns the guards of this kind that are in use, and forgets the others.
+    pub(crate) fn used<T: Guard>(&self) -> Vec<Arc<T>> {
+        let mut guards = self.lock();
+        let list = T::of_mut(&mut guards);
+        list.retain(|registered| registered.held.strong_count() > 0);
+        list.iter().map(|registered| Arc::clone(&registered.guard)).collect()
+    }
+
+    /// Forgets a guard whose lease was handed back.
+    pub(crate) fn forget<T: Guard>(&self, guard: &Arc<T>) {
+        T::of_mut(&mut self.lock()).retain(|registered| !Arc::ptr_eq(&registered.guard, guard));
+    }
+
+    /// Sets the controls that obey those of the fleet.
+    pub(crate) fn obey(&self, controls: RetryControls) {
+        let obeyed = Some(Arc::new(ObeyedControls::new(controls)));
+        *self.controls.lock().unwrap_or_else(PoisonError::into_inner) = obeyed;
+        self.wake.notify_one();
+    }
+
+    /// Returns the controls that obey those of the fleet.
+    pub(crate) fn controls(&self) -> Option<Arc<ObeyedControls>> {
+        self.controls.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Returns whether nobody uses the fleet any more.
     pub(crate) fn is_closed(&self) -> bool {
         self.is_closed.load(Ordering::Acquire)
+    }
+
+    /// Notes that the task has ended.
+    pub(crate) fn end(&self) {
+        self.has_ended.close();
+    }
+
+    /// Waits for the end of the task.
+    pub(crate) async fn ended(&self) {
+        // There is no permit: it returns when the semaphore is closed.
+        let _ = self.has_ended.acquire().await;
+    }
+
+    /// Returns the microseconds since the fleet was built.
+    pub(crate) fn now(&self) -> u64 {
+        u64::try_from(self.begun.elapsed().as_micros()).unwrap_or(u64::MAX)
+    }
+
+    /// Returns the instant so many microseconds after the fleet was built.
+    pub(crate) fn instant(&self, micros: u64) -> Instant {
+        self.begun + Duration::from_micros(micros)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Guards> {
+        self.guards.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

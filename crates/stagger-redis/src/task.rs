@@ -2,17 +2,21 @@ use core::sync::atomic::Ordering;
 use core::time::Duration;
 use std::sync::Arc;
 
+use redis::Script;
 use stagger::Seed;
-use tokio::time::{Instant, sleep_until};
+use stagger_lease::account::Account;
+use stagger_lease::claim::Timing;
+use stagger_lease::process::{Change, Process};
+use stagger_lease::reconnect;
+use tokio::time::sleep_until;
 
 use crate::event::{FleetEvent, Listener};
 use crate::observe;
+use crate::quiet::claim::PauseReply;
 use crate::store::connection::Connection;
-use crate::target::{Registry, Target};
-use stagger_lease::account::Account;
-use stagger_lease::claim::{Reply, Timing};
-use stagger_lease::process::{Change, Process};
-use stagger_lease::reconnect;
+use crate::store::keys::{controls_key, processes_key};
+use crate::store::script::{self, Exchange, Reply};
+use crate::target::{QuietTarget, Registry, Target};
 
 /// Settings of the task.
 pub(crate) struct Settings {
@@ -24,7 +28,9 @@ pub(crate) struct Settings {
 /// The background task of a fleet: it reports to the store when the protocol says so.
 pub(crate) struct Task {
     connection: Connection,
+    script: Script,
     state: State,
+    ended: Ended,
 }
 
 /// Everything but the connection, so that time is noted while the task waits for the store.
@@ -32,9 +38,13 @@ struct State {
     registry: Arc<Registry>,
     process: Process,
     accounts: Vec<(Arc<Target>, Account)>,
+    pauses: Vec<Arc<QuietTarget>>,
     listener: Option<Listener>,
     namespace: Box<str>,
-    begun: Instant,
+    /// The key of the processes of the namespace.
+    processes: String,
+    /// The key of the operator controls of the namespace.
+    controls: String,
     /// The id of the process, and the source of its jitter.
     seed: Seed,
     draws: u64,
@@ -44,41 +54,57 @@ struct State {
     lost_at: u64,
 }
 
+/// Tells that the task has ended, also if its runtime has.
+struct Ended(Arc<Registry>);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
 impl Task {
     pub(crate) fn new(registry: Arc<Registry>, connection: Connection, settings: Settings, namespace: &str) -> Self {
         let Settings { timing, processes, listener } = settings;
+        let ended = Ended(Arc::clone(&registry));
         let state = State {
             registry,
             process: Process::new(timing, processes, 0),
             accounts: Vec::new(),
+            pauses: Vec::new(),
             listener,
             namespace: namespace.into(),
-            begun: Instant::now(),
+            processes: processes_key(namespace),
+            controls: controls_key(namespace),
             seed: stagger::seed(),
             draws: 0,
             failed: 0,
             reason: "there was no reply yet".to_owned(),
             lost_at: 0,
         };
-        Self { connection, state }
+        Self { connection, script: Script::new(script::SOURCE), state, ended }
     }
 
     /// Runs until nobody uses the fleet any more.
     pub(crate) async fn run(self) {
-        let Self { mut connection, mut state } = self;
-        let first = state.draw(reconnect::FIRST_SPREAD);
+        let Self { mut connection, script, mut state, ended: _ended } = self;
+        // A deployment starts all processes at once.
+        let first = state.draw(reconnect::first_spread(state.process.timing()));
         state.process.on_failure(first, state.now());
         loop {
             let is_closed = state.registry.is_closed();
             let is_early = state.take_targets() || is_closed;
-            state.tick();
-            if is_closed && (state.accounts.is_empty() || !connection.is_open()) {
+            if is_closed && (state.is_idle() || !connection.is_open()) {
                 return;
             }
-            if state.accounts.is_empty() {
+            if state.is_idle() {
                 state.registry.wake.notified().await;
-            } else if state.process.is_due(is_early, state.now()) {
-                state.report(&mut connection).await;
+                state.process.resume(state.now());
+                continue;
+            }
+            state.tick();
+            if is_closed || state.process.is_due(is_early, state.now()) {
+                state.report(&mut connection, &script).await;
                 if is_closed {
                     return;
                 }
@@ -94,19 +120,29 @@ impl Task {
 }
 
 impl State {
-    /// Takes over new targets, and returns whether to report early: a target is short of tokens, is new, or is no longer used.
+    /// Returns whether there is nothing to report on.
+    fn is_idle(&self) -> bool {
+        self.accounts.is_empty() && self.pauses.is_empty() && self.registry.controls().is_none()
+    }
+
+    /// Takes over new guards, and returns whether to report early: a target is short of tokens, is new, or is no
+    /// longer used, or there is news of a quiet period.
     fn take_targets(&mut self) -> bool {
         let mut is_early = false;
         let now = self.now();
         let accounts = &mut self.accounts;
-        self.registry.for_each(|target, is_used| {
+        self.registry.for_each(|target: &Arc<Target>, is_used| {
             is_early |= target.ledger.is_short() || !is_used;
             if !accounts.iter().any(|(known, _)| Arc::ptr_eq(known, target)) {
                 accounts.push((Arc::clone(target), Account::new(target.limits, now)));
                 is_early = true;
             }
         });
-        is_early
+        let known = core::mem::take(&mut self.pauses);
+        // After the end a process still leaves those that it had.
+        self.pauses = if self.registry.is_closed() { known.clone() } else { self.registry.used() };
+        let is_new = |quiet: &Arc<QuietTarget>| !known.iter().any(|known| Arc::ptr_eq(known, quiet));
+        is_early | self.pauses.iter().any(|quiet| quiet.pause.has_news() || is_new(quiet))
     }
 
     /// Notes the time, and refills the local shares if the process uses them.
@@ -117,9 +153,14 @@ impl State {
             let counts = &self.registry.counts;
             counts.is_leased.store(false, Ordering::Relaxed);
             counts.losses.fetch_add(1, Ordering::Relaxed);
+            for quiet in &self.pauses {
+                quiet.pause.on_loss(self.seed.draw(now) % self.process.timing().period, now);
+            }
             self.tell(&FleetEvent::StoreLost { reason: self.reason.clone() });
             observe::record(&self.namespace, &self.registry);
         }
+        let ended = self.registry.controls().and_then(|controls| controls.tick(now));
+        ended.into_iter().for_each(|event| self.tell(&event));
         if self.process.is_local() {
             for (target, account) in &mut self.accounts {
                 account.use_local_share(&target.ledger, self.process.processes(), now);
@@ -128,14 +169,14 @@ impl State {
     }
 
     /// Connects if necessary, and makes one report.
-    async fn report(&mut self, connection: &mut Connection) {
+    async fn report(&mut self, connection: &mut Connection, script: &Script) {
         if !connection.is_open()
             && let Err(reason) = self.with_ticks(connection.open()).await
         {
             return self.on_failure(reason);
         }
         let mut used = Vec::new();
-        self.registry.for_each(|target, is_used| {
+        self.registry.for_each(|target: &Arc<Target>, is_used| {
             target.ledger.settle_short();
             used.push((Arc::clone(target), is_used));
         });
@@ -158,18 +199,41 @@ impl State {
         });
         let claims: Vec<_> = claims.collect();
         self.registry.counts.reports.fetch_add(1, Ordering::Relaxed);
-        let of_targets: Vec<_> = claims.iter().map(|(target, claim)| (&target.keys, *claim)).collect();
-        let id = self.seed.get();
-        let reply = self.with_ticks(connection.report(id, &report, &timing, &of_targets)).await;
+        let pauses: Vec<_> = self.pauses.iter().map(|quiet| (Arc::clone(quiet), quiet.claim(sent))).collect();
+        let (processes_key, controls_key) = (self.processes.clone(), self.controls.clone());
+        let controls = self.registry.controls();
+        let exchange = Exchange {
+            id: self.seed.get(),
+            report: &report,
+            timing: &timing,
+            is_leaving: is_closed,
+            tokens: &claims.iter().map(|(target, claim)| (&target.keys, *claim)).collect::<Vec<_>>(),
+            pauses: &pauses.iter().map(|(quiet, claim)| (&quiet.keys, *claim)).collect::<Vec<_>>(),
+            processes: &processes_key,
+            controls: controls.as_ref().map(|controls| (&*controls_key, controls.known().version)),
+        };
+        let call = script::invocation(script, &exchange);
+        let reply: Result<(Vec<i64>, Vec<Vec<u8>>), _> = self.with_ticks(connection.call(&call)).await;
+        let reply = reply.and_then(|(values, texts)| {
+            script::reply(&values, &exchange, texts).ok_or_else(|| {
+                connection.close();
+                "the reply is not one of the script".to_owned()
+            })
+        });
         match reply {
             Err(reason) => self.on_failure(reason),
             Ok(Reply::Again) => self.process.on_again(self.now()),
-            Ok(Reply::Done { now: store, leases }) => {
-                let seen = leases.iter().flatten().map(|lease| lease.processes).max();
-                if leases.iter().all(Option::is_none) {
+            Ok(Reply::Done { now: store, leases, processes, pauses: replies, controls: obeyed }) => {
+                if !leases.is_empty() && leases.iter().all(Option::is_none) {
                     return;
                 }
-                let was = self.process.on_reply(store, seen.unwrap_or(0), sent, self.now());
+                let seen = leases.iter().flatten().map(|lease| lease.processes).fold(processes, u64::max);
+                let was = self.process.on_reply(store, seen, sent, self.now());
+                for ((quiet, _), reply) in pauses.iter().zip(replies) {
+                    self.on_pause(quiet, reply, &timing);
+                }
+                let event = controls.zip(obeyed).and_then(|(controls, reply)| controls.on_reply(&reply, self.now()));
+                event.into_iter().for_each(|event| self.tell(&event));
                 let mut leaving = leaving.iter();
                 for ((target, account), lease) in self.accounts.iter_mut().zip(leases) {
                     if let Some(lease) = lease {
@@ -186,8 +250,9 @@ impl State {
                 });
                 self.failed = 0;
                 let counts = &self.registry.counts;
+                counts.answered.store(report.number, Ordering::Relaxed);
                 counts.is_leased.store(true, Ordering::Relaxed);
-                counts.processes.store(seen.unwrap_or(0), Ordering::Relaxed);
+                counts.processes.store(seen, Ordering::Relaxed);
                 if was == Some(Change::Leased) {
                     let after = Duration::from_micros(self.now().saturating_sub(self.lost_at));
                     self.tell(&FleetEvent::StoreRestored { after });
@@ -195,6 +260,13 @@ impl State {
             }
         }
         observe::record(&self.namespace, &self.registry);
+    }
+
+    fn on_pause(&self, quiet: &QuietTarget, reply: PauseReply, timing: &Timing) {
+        if quiet.pause.on_reply(reply, quiet.longest, timing.period, self.now()) {
+            let remaining = Duration::from_micros(reply.left);
+            self.tell(&FleetEvent::Paused { target: quiet.name.to_string(), remaining });
+        }
     }
 
     fn on_failure(&mut self, reason: String) {
@@ -228,12 +300,12 @@ impl State {
     }
 
     async fn sleep_until(&self, micros: u64) {
-        sleep_until(self.begun + Duration::from_micros(micros)).await;
+        sleep_until(self.registry.instant(micros)).await;
     }
 
-    /// Returns the microseconds since the task began.
+    /// Returns the microseconds since the fleet was built.
     fn now(&self) -> u64 {
-        u64::try_from(self.begun.elapsed().as_micros()).unwrap_or(u64::MAX)
+        self.registry.now()
     }
 
     /// Draws a number below `n`.

@@ -4,11 +4,13 @@
 mod suite {
     #[cfg(all(feature = "cluster", feature = "rustls", feature = "sentinel"))]
     mod addresses;
+    mod controls;
     mod failures;
     mod fleet;
     #[cfg(feature = "metrics")]
     mod metrics;
     mod proxy;
+    mod quiet;
     mod sharing;
     mod worker;
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::builder::StringValueParser;
 use clap::{Args, ValueEnum, ValueHint};
 
+use super::budget::BudgetPlace;
 use crate::output::suggestion::offering;
 use crate::policy_args::{PolicyArgs, at_least_one};
 use stagger_sim::lint::{Rate, parse_count};
@@ -122,12 +123,17 @@ pub(crate) struct RunArgs {
           help_heading = "Retry conditions")]
     pub(crate) nested: NestedMode,
 
-    /// Retry budget that all runs of this user on this machine share which name it. A retry takes one from it, a success returns
-    /// one; when it is used up, a failed attempt ends the run with the command's exit code. It is a file in
+    /// Retry budget that runs share. A retry takes one from it, a success returns one; when it is used up, a failed attempt
+    /// ends the run with the command's exit code. NAME is for the runs of this user on this machine which name it: a file in
     /// $XDG_RUNTIME_DIR/stagger, or else in the directory stagger-UID of temporary files; if it cannot be used, the run goes
-    /// on without it, with a warning
-    #[arg(long, value_name = "NAME", value_parser = budget_name, help_heading = "Budget")]
-    pub(crate) budget: Option<String>,
+    /// on without it, with a warning. redis://HOST/NAME (rediss:// with TLS, and with a database redis://HOST/0/NAME) is for
+    /// runs on any machine; if it does not answer, the run uses its share, with a warning
+    #[arg(long, value_name = "NAME", value_parser = BudgetPlace::parse, help_heading = "Budget")]
+    pub(crate) budget: Option<BudgetPlace>,
+
+    /// Number of runs at the same time that use the budget in Redis: without Redis, each uses that part of it
+    #[arg(long, value_name = "N", value_parser = at_least_one, requires = "budget", help_heading = "Budget")]
+    pub(crate) budget_processes: Option<NonZeroU32>,
 
     /// Number of retries of a full budget. That of the latest run is in force
     #[arg(long, value_name = "N", default_value = "100", value_parser = at_least_one, requires = "budget",
@@ -183,21 +189,6 @@ fn signals() -> Vec<&'static str> {
     vec!["TERM", "INT", "HUP", "QUIT", "KILL", "USR1", "USR2"]
 }
 
-/// Parses the name of a budget, which becomes part of a file's name.
-fn budget_name(text: &str) -> Result<String, String> {
-    if text.starts_with("redis://") || text.starts_with("rediss://") {
-        return Err("a budget in Redis is not supported; use a name, for the runs of this machine".to_owned());
-    }
-    let is_name = text.len() <= LONGEST_NAME
-        && text.starts_with(|c: char| c.is_ascii_alphanumeric())
-        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
-    is_name.then(|| text.to_owned()).ok_or_else(|| {
-        format!(
-            "`{text}` is not a name; use up to {LONGEST_NAME} letters, digits, `.`, `_` and `-`, the first a letter or digit"
-        )
-    })
-}
-
 /// The source of the command's standard input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum StdinMode {
@@ -231,9 +222,6 @@ fn size(text: &str) -> Result<u64, String> {
     };
     size.map_err(|_| "expected a number of bytes like 500k, 20M or 4G, or inf".to_owned())
 }
-
-/// The longest name of a budget, in bytes.
-const LONGEST_NAME: usize = 64;
 
 /// The format of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

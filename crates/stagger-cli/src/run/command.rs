@@ -9,7 +9,7 @@ use stagger::time::{Clock, SystemClock};
 use super::advice::AdviceFile;
 use super::args::RunArgs;
 use super::attempt::RunContext;
-use super::budget::SharedBudget;
+use super::budget::{BudgetPlace, SharedBudget};
 use super::child::ProcessGroup;
 use super::driver::{Driver, RunExit};
 use super::hook::Hook;
@@ -89,7 +89,7 @@ fn run_to_exit(args: &RunArgs, term: &Term) -> Result<RunExit, CliError> {
         logger.warn(&format!("cannot create the advice file: {error}; check TMPDIR"));
     }
     let seed = settings.seed.get();
-    let budget_name = args.budget.as_deref();
+    let budget_name = args.budget.as_ref().map(BudgetPlace::shown);
     logger.log(&Event::Started { policy: &settings.policy, seed, budget: budget_name, command: &args.command });
     if let Some(client) = &settings.http {
         if args.verbose {

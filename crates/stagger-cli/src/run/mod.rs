@@ -34,6 +34,7 @@ mod stdout_position;
 mod stream;
 
 pub(crate) use args::RunArgs;
+pub(crate) use budget::StoreAddress;
 pub(crate) use command::{die_by_signal, run};
 pub(crate) use signals::{TERMINATING, is_ignored};
 pub(crate) use status::SignalName;

@@ -331,7 +331,10 @@ fn a_wrong_name_or_size_is_told_with_the_way_out() {
         (&["--budget", "a/b"][..], "`a/b` is not a name"),
         (&["--budget", ".."], "`..` is not a name"),
         (&["--budget", ""], "`` is not a name"),
-        (&["--budget", "redis://localhost/sync"], "Redis"),
+        (&["--budget", "redis://localhost/sync"], "needs --budget-processes N"),
+        (&["--budget", "redis://localhost", "--budget-processes", "8"], "has no name"),
+        (&["--budget", "redis://:secret@localhost/0", "--budget-processes", "8"], "is a database"),
+        (&["--budget-processes", "8"], "leave it out"),
         (&["--budget-size", "0"], "at least 1"),
         (&["--budget-refill", "many"], "like 500/s"),
     ] {

@@ -1,3 +1,5 @@
-//! The guards of a fleet, as programs use them.
+//! The guards of a fleet and its operator controls, as programs use them.
 
+pub(crate) mod control_store;
+pub(crate) mod quiet;
 pub(crate) mod tokens;

@@ -1,15 +1,16 @@
 use core::fmt;
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{AtomicI64, Ordering};
 use core::time::Duration;
 use std::sync::Arc;
 
 use stagger::guard::{Budget, BudgetPermit, Now};
 use stagger::{FailureKind, Outcome};
+use stagger_lease::ledger::Ledger;
+use stagger_lease::settings::TokenSettings;
 
 use crate::error::{SettingsError, SettingsProblem};
 use crate::store::keys::keys;
-use crate::target::{Alive, Held, Registry};
-use stagger_lease::settings::TokenSettings;
+use crate::target::{Alive, Held, Registry, Target};
 
 const WHOLE: u64 = 1_000_000;
 
@@ -39,7 +40,7 @@ const WHOLE: u64 = 1_000_000;
 /// addition if there is a reward. The clock is never read.
 #[derive(Clone)]
 pub struct SharedTokens {
-    held: Arc<Held>,
+    held: Arc<Held<Target>>,
 }
 
 /// Builds [`SharedTokens`]. Created by [`Fleet::tokens`](crate::Fleet::tokens).
@@ -148,21 +149,17 @@ impl<'a> SharedTokensBuilder<'a> {
     /// # Errors
     /// Every problem at once: a target without a name or with one of more than 128 bytes; a capacity outside its range; more
     /// initial tokens, a higher cost or a larger reward than the capacity; a cost of 0; a refill period of 0, or more than
-    /// 1,000,000,000 tokens per second. Then: the target has other limits in this fleet, or the fleet has 64 targets.
+    /// 1,000,000,000 tokens per second. Then: the target has other limits in this fleet, or the fleet has 64 guards.
     pub fn build(self) -> Result<SharedTokens, SettingsError> {
         let Self { alive, namespace, target, settings } = self;
         let limits = settings.limits();
-        let mut problems = Vec::new();
-        if target.is_empty() {
-            problems.push(SettingsProblem::EmptyName);
-        }
-        if target.len() > crate::store::keys::LONGEST_NAME {
-            problems.push(SettingsProblem::LongName(target.len()));
-        }
+        let mut problems = SettingsProblem::of_name(target);
         problems.extend(limits.as_ref().err().into_iter().flatten().copied().map(SettingsProblem::of));
         let Ok(limits) = limits else { return Err(SettingsError::of(problems)) };
         SettingsError::check(problems)?;
-        let held = Registry::hold(alive, target, keys(namespace, target), limits)?;
+        let keys = keys(namespace, target);
+        let target = Target { name: target.into(), keys, limits, ledger: Ledger::new(), left: AtomicI64::new(0) };
+        let held = Registry::hold(alive, target)?;
         Ok(SharedTokens { held })
     }
 }

@@ -1,11 +1,7 @@
 use core::time::Duration;
 
 use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, Client, RedisError, Script};
-
-use crate::store::keys::Keys;
-use crate::store::script::{self, SOURCE};
-use stagger_lease::claim::{Claim, Reply, Report, Timing};
+use redis::{AsyncConnectionConfig, Client, FromRedisValue, RedisError, ScriptInvocation};
 use stagger_lease::reconnect::{CONNECT_TIMEOUT, RESPONSE_TIMEOUT};
 
 /// The longest text of an error that is kept, in bytes.
@@ -30,7 +26,6 @@ pub(crate) enum Address<'a> {
 /// The connection to the store. Reconnecting is the task's decision.
 pub(crate) struct Connection {
     store: Store,
-    script: Script,
     open: Option<Open>,
 }
 
@@ -57,7 +52,7 @@ impl Connection {
         #[cfg(feature = "rustls")]
         use_tls_provider();
         let store = Store::at(address).map_err(|error| text(&error))?;
-        Ok(Self { store, script: Script::new(SOURCE), open: None })
+        Ok(Self { store, open: None })
     }
 
     pub(crate) const fn is_open(&self) -> bool {
@@ -77,30 +72,27 @@ impl Connection {
         Ok(())
     }
 
-    /// Reports on targets, and returns the reply. After an error the connection is closed: the store may have become a
-    /// replica, or hang.
+    /// Calls a script, and returns the reply. After an error the connection is closed: the store may have become a replica, or
+    /// hang.
     ///
     /// # Errors
     /// The reason, in words.
-    pub(crate) async fn report(
-        &mut self,
-        id: u64,
-        report: &Report,
-        timing: &Timing,
-        claims: &[(&Keys, Claim)],
-    ) -> Result<Reply, String> {
-        // Taken, so that a report that is dropped closes it as well.
+    pub(crate) async fn call<T: FromRedisValue>(&mut self, call: &ScriptInvocation<'_>) -> Result<T, String> {
+        // Taken, so that a call that is dropped closes it as well.
         let mut open = self.open.take().ok_or("there is no connection")?;
-        let call = script::invocation(&self.script, id, report, timing, claims);
-        let values: Result<Vec<i64>, _> = match &mut open {
+        let reply = match &mut open {
             Open::Server(connection) => call.invoke_async(connection).await,
             #[cfg(feature = "cluster")]
             Open::Cluster(connection) => call.invoke_async(connection.as_mut()).await,
         };
-        let values = values.map_err(|error| text(&error))?;
-        let reply = script::reply(&values, claims.len()).ok_or("the reply is not one of the script")?;
+        let reply = reply.map_err(|error| text(&error))?;
         self.open = Some(open);
         Ok(reply)
+    }
+
+    /// Closes the connection.
+    pub(crate) fn close(&mut self) {
+        self.open = None;
     }
 }
 

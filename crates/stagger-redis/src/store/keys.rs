@@ -1,15 +1,39 @@
 /// The four keys of one target.
 pub(crate) type Keys = [String; 4];
 
-/// The longest name of a namespace or target, in bytes.
-pub(crate) const LONGEST_NAME: usize = 128;
+/// The three keys of one quiet period.
+pub(crate) type QuietKeys = [String; 3];
 
 /// Returns the keys of a target: `{stagger:<namespace>}:<target>:tokens`, and three with another kind.
 ///
 /// What is in braces selects the slot in a cluster, so all targets of a namespace are in one slot.
 pub(crate) fn keys(namespace: &str, target: &str) -> Keys {
-    let (namespace, target) = (escaped(namespace), escaped(target));
-    ["tokens", "leases", "demand", "gone"].map(|kind| format!("{{stagger:{namespace}}}:{target}:{kind}"))
+    ["tokens", "leases", "demand", "gone"].map(|kind| key(namespace, target, kind))
+}
+
+/// Returns the keys of a quiet period: `{stagger:<namespace>}:<target>:quiet`, and two with another kind.
+pub(crate) fn quiet_keys(namespace: &str, target: &str) -> QuietKeys {
+    ["quiet", "votes", "asked"].map(|kind| key(namespace, target, kind))
+}
+
+/// Returns the key of the processes of a namespace, `{stagger:<namespace>}:processes`. No target has it: theirs have two
+/// colons.
+pub(crate) fn processes_key(namespace: &str) -> String {
+    format!("{{stagger:{}}}:processes", escaped(namespace))
+}
+
+/// Returns the key of the operator controls of a namespace.
+pub(crate) fn controls_key(namespace: &str) -> String {
+    format!("{{stagger:{}}}:controls", escaped(namespace))
+}
+
+/// Returns the key of the last changes of the operator controls of a namespace.
+pub(crate) fn changes_key(namespace: &str) -> String {
+    format!("{{stagger:{}}}:controls-changes", escaped(namespace))
+}
+
+fn key(namespace: &str, target: &str, kind: &str) -> String {
+    format!("{{stagger:{}}}:{}:{kind}", escaped(namespace), escaped(target))
 }
 
 /// Returns the name with `%` and two hexadecimal digits for each byte of `%`, `{`, `}`, `:`, spaces and control characters. A

@@ -1,34 +1,86 @@
 use redis::{Script, ScriptInvocation};
 
-use crate::store::keys::Keys;
-use stagger_lease::claim::{Claim, Lease, Reply, Report, Timing};
+use crate::controls::obeyed::ControlsReply;
+use crate::quiet::claim::{PauseClaim, PauseReply};
+use crate::store::keys::{Keys, QuietKeys};
+use stagger_lease::claim::{Claim, Lease, Report, Timing};
 
 /// The store's side of the protocol. It is called by its digest, so two releases with different scripts run side by side.
-pub(crate) const SOURCE: &str = include_str!("lease.lua");
+pub(crate) const SOURCE: &str = concat!(
+    include_str!("head.lua"),
+    include_str!("tokens.lua"),
+    include_str!("quiet.lua"),
+    include_str!("controls.lua"),
+    include_str!("reply.lua")
+);
 
 /// How long a key outlives its last report, in milliseconds: one hour.
 const TIME_TO_LIVE: u64 = 3_600_000;
 
-/// Returns the call of `script` that reports on these targets.
-pub(crate) fn invocation<'a>(
-    script: &'a Script,
-    id: u64,
-    report: &Report,
-    timing: &Timing,
-    claims: &[(&Keys, Claim)],
-) -> ScriptInvocation<'a> {
+/// Everything that a process reports with one call.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Exchange<'a> {
+    /// The process.
+    pub(crate) id: u64,
+    pub(crate) report: &'a Report,
+    pub(crate) timing: &'a Timing,
+    /// Whether this is the last report of the process.
+    pub(crate) is_leaving: bool,
+    pub(crate) tokens: &'a [(&'a Keys, Claim)],
+    pub(crate) pauses: &'a [(&'a QuietKeys, PauseClaim)],
+    /// The key of the processes of the namespace.
+    pub(crate) processes: &'a str,
+    /// The key of the operator controls, and the version that the process has.
+    pub(crate) controls: Option<(&'a str, u64)>,
+}
+
+/// The reply to a report.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Reply {
+    /// The store's clock is not what the process expects: report again.
+    Again,
+    /// The store's time, and what it says about each guard; no lease if the report was old.
+    Done {
+        /// The store's time, in microseconds.
+        now: u64,
+        /// In the order of the claims.
+        leases: Vec<Option<Lease>>,
+        /// The processes of the namespace, if there is a quiet period.
+        processes: u64,
+        /// In the order of the claims.
+        pauses: Vec<PauseReply>,
+        controls: Option<ControlsReply>,
+    },
+}
+
+/// Returns the call of `script` that makes a report.
+pub(crate) fn invocation<'a>(script: &'a Script, exchange: &Exchange<'_>) -> ScriptInvocation<'a> {
+    let Exchange { id, report, timing, is_leaving, tokens, pauses, processes, controls } = *exchange;
     let mut call = script.prepare_invoke();
-    for (keys, _) in claims {
-        for key in *keys {
-            call.key(key);
-        }
+    let token_keys = tokens.iter().flat_map(|(keys, _)| *keys);
+    let keys = token_keys.chain(pauses.iter().flat_map(|(keys, _)| *keys));
+    keys.for_each(|key| {
+        call.key(key);
+    });
+    if !pauses.is_empty() {
+        call.key(processes);
+    }
+    if let Some((key, _)) = controls {
+        call.key(key);
     }
     // All ids have one length, so that the store orders them as numbers.
     call.arg(format!("{id:016x}")).arg(report.number).arg(signed(report.expected));
     call.arg(u8::from(report.resync)).arg(timing.lease).arg(timing.period).arg(TIME_TO_LIVE);
-    for (_, Claim { epoch, spent, earned, held, want, limits }) in claims {
+    call.arg(u8::from(is_leaving)).arg(tokens.len()).arg(pauses.len()).arg(u8::from(controls.is_some()));
+    for (_, Claim { epoch, spent, earned, held, want, limits }) in tokens {
         call.arg(*epoch).arg(*spent).arg(*earned).arg(*held).arg(signed(*want));
         call.arg(limits.capacity).arg(limits.refill).arg(limits.initial).arg(limits.cost);
+    }
+    for (_, PauseClaim { told, decided, longest, calls, is_wanted }) in pauses {
+        call.arg(*told).arg(*decided).arg(*longest).arg(*calls as u8).arg(u8::from(*is_wanted));
+    }
+    if let Some((_, version)) = controls {
+        call.arg(version);
     }
     call
 }
@@ -38,47 +90,118 @@ fn signed(number: Option<u64>) -> i64 {
     number.map_or(-1, |number| i64::try_from(number).unwrap_or(i64::MAX))
 }
 
-/// Reads the reply to a report on so many targets; `None` if it is not one.
-pub(crate) fn reply(values: &[i64], targets: usize) -> Option<Reply> {
-    let (&[status, now], leases) = values.split_first_chunk::<2>()?;
+/// Reads the reply to a report; `None` if it is not one.
+pub(crate) fn reply(values: &[i64], exchange: &Exchange<'_>, texts: Vec<Vec<u8>>) -> Option<Reply> {
+    let (tokens, pauses) = (exchange.tokens.len(), exchange.pauses.len());
+    let number = |value: i64| u64::try_from(value).ok();
+    let (&[status, now], values) = values.split_first_chunk::<2>()?;
     if status == 0 {
         return Some(Reply::Again);
     }
-    let (leases, []) = leases.as_chunks::<4>() else { return None };
-    if status != 1 || leases.len() != targets {
+    let (leases, values) = values.split_at_checked(tokens * 4)?;
+    let (processes, values) = if pauses == 0 { (0, values) } else { values.split_first().map(|(n, v)| (*n, v))? };
+    let (values, controls) = if exchange.controls.is_none() {
+        (values, None)
+    } else {
+        let (values, &[version, age, left]) = values.split_last_chunk::<3>()?;
+        let mut texts = texts.into_iter().map(|text| String::from_utf8_lossy(&text).into_owned());
+        let news = texts.next().map(|text| (text, texts.next().unwrap_or_default()));
+        (values, Some(ControlsReply { version: number(version)?, age: number(age)?, left: number(left), news }))
+    };
+    let ((leases, []), (replies, [])) = (leases.as_chunks::<4>(), values.as_chunks::<2>()) else { return None };
+    if status != 1 || replies.len() != pauses {
         return None;
     }
     let lease = |&[epoch, tokens, processes, left]: &[i64; 4]| {
-        let number = |value: i64| u64::try_from(value).ok();
         let lease = Lease { epoch: number(epoch)?, tokens: number(tokens)?, processes: number(processes)?, left };
         Some((lease.epoch > 0).then_some(lease))
     };
-    Some(Reply::Done { now: u64::try_from(now).ok()?, leases: leases.iter().map(lease).collect::<Option<_>>()? })
+    let pause = |&[left, wait]: &[i64; 2]| Some(PauseReply { left: number(left)?, wait: number(wait)? });
+    Some(Reply::Done {
+        now: number(now)?,
+        leases: leases.iter().map(lease).collect::<Option<_>>()?,
+        processes: number(processes)?,
+        pauses: replies.iter().map(pause).collect::<Option<_>>()?,
+        controls,
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::quiet::claim::Calls;
+    use stagger_lease::claim::Limits;
+
+    /// Calls `f` with an exchange on so many guards.
+    fn with(tokens: usize, pauses: usize, controls: Option<(&str, u64)>, f: impl FnOnce(&Exchange<'_>)) {
+        let (keys, quiet_keys) = (Keys::default(), QuietKeys::default());
+        let limits = Limits { capacity: 0, refill: 0, initial: 0, cost: 0, reward: 0 };
+        let claim = Claim { epoch: 0, spent: 0, earned: 0, held: 0, want: None, limits };
+        let pause = PauseClaim { told: 0, decided: 0, longest: 0, calls: Calls::Held, is_wanted: false };
+        f(&Exchange {
+            id: 0,
+            report: &Report { number: 1, expected: None, resync: false },
+            timing: &Timing::DEFAULT,
+            is_leaving: false,
+            tokens: &vec![(&keys, claim); tokens],
+            pauses: &vec![(&quiet_keys, pause); pauses],
+            processes: "",
+            controls,
+        });
+    }
+
+    #[test]
+    fn controls_are_read_with_their_text_if_it_is_new() {
+        let texts = || vec![b"*=off".to_vec(), b"why\xff".to_vec()];
+        let news = Some(("*=off".to_owned(), "why\u{fffd}".to_owned()));
+        for (values, texts, want) in [
+            (&[1, 9, 0, 0, -1][..], vec![], Some(ControlsReply { version: 0, age: 0, left: None, news: None })),
+            (&[1, 9, 7, 3, -1], texts(), Some(ControlsReply { version: 7, age: 3, left: None, news })),
+            (&[1, 9, 7, 3, 0], vec![], Some(ControlsReply { version: 7, age: 3, left: Some(0), news: None })),
+            (&[1, 9, 7, 3], vec![], None),
+            (&[1, 9, -7, 3, 0], vec![], None),
+        ] {
+            let want = want.map(|controls| Reply::Done {
+                now: 9,
+                leases: vec![],
+                processes: 0,
+                pauses: vec![],
+                controls: Some(controls),
+            });
+            with(0, 0, Some(("key", 1)), |exchange| assert_eq!(reply(values, exchange, texts), want, "{values:?}"));
+        }
+    }
 
     #[test]
     fn a_reply_that_is_not_of_the_script_is_rejected() {
         let lease = Lease { epoch: 7, tokens: 5, processes: 2, left: -3 };
-        let done = |leases| Some(Reply::Done { now: 9, leases });
-        for (values, targets, want) in [
-            (&[0, 9][..], 1, Some(Reply::Again)),
-            (&[1, 9], 0, done(vec![])),
-            (&[1, 9, 7, 5, 2, -3], 1, done(vec![Some(lease)])),
-            (&[1, 9, 0, 0, 0, 0, 7, 5, 2, -3], 2, done(vec![None, Some(lease)])),
-            (&[], 0, None),
-            (&[1], 0, None),
-            (&[2, 9], 0, None),
-            (&[1, 9], 1, None),
-            (&[1, 9, 7, 5, 2], 1, None),
-            (&[1, 9, 7, 5, 2, -3], 2, None),
-            (&[1, 9, 7, -5, 2, -3], 1, None),
-            (&[1, -9, 7, 5, 2, -3], 1, None),
+        let done = |leases| Some(Reply::Done { now: 9, leases, processes: 0, pauses: vec![], controls: None });
+        let paused = |leases| {
+            let pauses = vec![PauseReply { left: 30, wait: 40 }];
+            Some(Reply::Done { now: 9, leases, processes: 8, pauses, controls: None })
+        };
+        for (values, tokens, pauses, want) in [
+            (&[0, 9][..], 1, 0, Some(Reply::Again)),
+            (&[1, 9], 0, 0, done(vec![])),
+            (&[1, 9, 7, 5, 2, -3], 1, 0, done(vec![Some(lease)])),
+            (&[1, 9, 0, 0, 0, 0, 7, 5, 2, -3], 2, 0, done(vec![None, Some(lease)])),
+            (&[1, 9, 8, 30, 40], 0, 1, paused(vec![])),
+            (&[1, 9, 7, 5, 2, -3, 8, 30, 40], 1, 1, paused(vec![Some(lease)])),
+            (&[], 0, 0, None),
+            (&[1], 0, 0, None),
+            (&[2, 9], 0, 0, None),
+            (&[1, 9], 1, 0, None),
+            (&[1, 9], 0, 1, None),
+            (&[1, 9, 7, 5, 2], 1, 0, None),
+            (&[1, 9, 7, 5, 2, -3], 2, 0, None),
+            (&[1, 9, 7, 5, 2, -3], 0, 0, None),
+            (&[1, 9, 7, -5, 2, -3], 1, 0, None),
+            (&[1, -9, 7, 5, 2, -3], 1, 0, None),
+            (&[1, 9, 8, 30], 0, 1, None),
+            (&[1, 9, 8, -30, 40], 0, 1, None),
+            (&[1, 9, 8, 30, 40, 50, 60], 0, 1, None),
         ] {
-            assert_eq!(reply(values, targets), want, "{values:?}");
+            with(tokens, pauses, None, |exchange| assert_eq!(reply(values, exchange, vec![]), want, "{values:?}"));
         }
     }
 }

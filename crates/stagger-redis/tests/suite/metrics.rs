@@ -23,6 +23,8 @@ async fn every_metric_is_recorded_under_its_documented_name() {
     let mut redis = Redis::start(&[]);
     let fleet = Fleet::builder(&redis.url(), 1).namespace("shop").build().unwrap();
     let tokens = fleet.tokens("t").build().unwrap();
+    let quiet = fleet.quiet_period("t").build().unwrap();
+    fleet.controls(&stagger::control::RetryControls::new());
     until(|| fleet.snapshot().reports >= 2).await;
     redis.server.kill();
     until(|| fleet.snapshot().losses == 1 && fleet.snapshot().failures > 3).await;
@@ -37,5 +39,5 @@ async fn every_metric_is_recorded_under_its_documented_name() {
     assert!(matches!(value("stagger_fleet_leased"), Some(DebugValue::Gauge(leased)) if leased.0 < 0.5));
     assert!(matches!(value("stagger_fleet_losses_total"), Some(DebugValue::Counter(1))));
     assert!(recorded.iter().all(|(_, _, description, _)| description.is_some()));
-    drop(tokens);
+    drop((tokens, quiet));
 }

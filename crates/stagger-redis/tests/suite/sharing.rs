@@ -78,6 +78,36 @@ async fn a_lease_is_handed_back_when_its_last_handle_is_dropped() {
 }
 
 #[tokio::test]
+async fn a_fleet_that_is_closed_has_handed_its_leases_back_and_told_what_it_spent() {
+    let redis = Redis::start(&[]);
+    for _ in 0..2 {
+        let url = redis.url();
+        let fleet = Fleet::builder(&url, 1).patience(Duration::from_millis(250)).build().unwrap();
+        let tokens = fleet.tokens("t").capacity(4).cost(1).reward(0).build().unwrap();
+        until(|| fleet.snapshot().answered > 0).await;
+        // Two of four each time.
+        assert_eq!(retries(&tokens), 2);
+        drop(tokens);
+        fleet.close().await;
+    }
+    let fleet = Fleet::builder(&redis.url(), 1).build().unwrap();
+    let tokens = fleet.tokens("t").capacity(4).cost(1).reward(0).build().unwrap();
+    until(|| fleet.snapshot().answered > 0).await;
+    assert_eq!((retries(&tokens), tokens.snapshot().left), (0, 0));
+}
+
+#[tokio::test]
+async fn a_fleet_without_a_store_is_closed_at_once() {
+    let port = Port::reserve().unwrap();
+    let fleet = Fleet::builder(&format!("redis://{}", port.address()), 1).build().unwrap();
+    let tokens = fleet.tokens("t").build().unwrap();
+    drop(tokens);
+    let begun = tokio::time::Instant::now();
+    fleet.close().await;
+    assert!(begun.elapsed() < Duration::from_millis(300), "{:?}", begun.elapsed());
+}
+
+#[tokio::test]
 async fn one_target_of_a_fleet_is_one_lease_with_one_set_of_limits() {
     let port = Port::reserve().unwrap();
     let fleet = Fleet::builder(&format!("redis://{}", port.address()), 1).build().unwrap();

@@ -1,11 +1,16 @@
-//! A retry budget that the runs of a user on a machine share: `--budget`.
+//! A retry budget that runs share: `--budget`.
 //!
-//! The numbers are in a small file, which each use reads and writes under a lock; what they mean is decided by the token
-//! bucket of `stagger_core`.
+//! For the runs of a user on a machine, the numbers are in a small file, which each use reads and writes under a lock; what
+//! they mean is decided by the token bucket of `stagger_core`. For runs on several machines they are in Redis, and each run
+//! has a lease of them (`stagger_redis`).
 
+mod address;
 mod directory;
 mod file;
+mod fleet;
+mod machine;
 mod record;
 mod shared;
 
-pub(super) use shared::SharedBudget;
+pub(crate) use address::StoreAddress;
+pub(super) use shared::{BudgetPlace, SharedBudget};

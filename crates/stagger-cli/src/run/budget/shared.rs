@@ -1,127 +1,105 @@
-use core::num::NonZeroU32;
-use core::time::Duration;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::fmt;
 
-use stagger_core::budget::{Tokens, TokensBuilder};
 use stagger_core::guard::{BudgetPermit, Now};
-use stagger_core::{Budget, FailureKind, Instant, Outcome};
-use stagger_sim::lint::Rate;
+use stagger_core::{Budget, FailureKind, Outcome};
 
 use super::super::args::RunArgs;
-use super::directory;
-use super::file::{BudgetFile, Unusable, Used};
+use super::address::{StoreAddress, check_name};
+use super::fleet::FleetBudget;
+use super::machine::MachineBudget;
 use crate::output::error::CliError;
 
-/// A token bucket in a file. A retry takes one token, and a success puts one back.
-///
-/// If the file cannot be used, the run goes on as without a budget; this is told once.
-#[derive(Debug)]
-pub(in crate::run) struct SharedBudget {
-    file: BudgetFile,
-    limits: TokensBuilder,
-    status: Mutex<Status>,
+/// Where a budget is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum BudgetPlace {
+    /// In a file of the user on this machine.
+    Machine(String),
+    /// In Redis.
+    Store(StoreAddress),
 }
 
-#[derive(Debug, Default)]
-struct Status {
-    is_unusable: bool,
-    warning: Option<String>,
+impl BudgetPlace {
+    /// Parses a name or an address.
+    pub(in crate::run) fn parse(text: &str) -> Result<Self, String> {
+        if StoreAddress::is_address(text) {
+            return StoreAddress::parse(text).map(Self::Store);
+        }
+        check_name(text).map(|()| Self::Machine(text.to_owned()))
+    }
+
+    /// Returns the name, or the address without a password.
+    pub(in crate::run) fn shown(&self) -> &str {
+        match self {
+            Self::Machine(name) => name,
+            Self::Store(address) => &address.shown,
+        }
+    }
+}
+
+impl fmt::Display for BudgetPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.shown())
+    }
+}
+
+/// The budget of `--budget`. A retry takes one from it, and a success puts one back.
+#[derive(Debug)]
+pub(in crate::run) enum SharedBudget {
+    Machine(MachineBudget),
+    Fleet(FleetBudget),
 }
 
 impl SharedBudget {
-    /// Returns the budget of `--budget`, if there is one.
+    /// Returns the budget, if there is one.
     pub(in crate::run) fn new(args: &RunArgs) -> Result<Option<Self>, CliError> {
-        let Some(name) = &args.budget else { return Ok(None) };
-        let limits = limits(args.budget_size, args.budget_refill);
-        limits.build().map_err(|error| CliError::usage(format_args!("--budget: {error}")))?;
-        let path = directory::of_user()?.join(format!("budget-{name}"));
-        Ok(Some(Self { file: BudgetFile::new(path), limits, status: Mutex::default() }))
+        let (size, refill) = (args.budget_size, args.budget_refill);
+        Ok(match (&args.budget, args.budget_processes) {
+            (None, _) => None,
+            (Some(BudgetPlace::Machine(name)), None) => Some(Self::Machine(MachineBudget::new(name, size, refill)?)),
+            (Some(BudgetPlace::Machine(name)), Some(_)) => {
+                return Err(CliError::usage(format_args!(
+                    "--budget-processes is for a budget in Redis, and `{name}` is one of this machine; leave it out"
+                )));
+            }
+            (Some(BudgetPlace::Store(address)), Some(processes)) => {
+                Some(Self::Fleet(FleetBudget::new(address, processes, size, refill)?))
+            }
+            (Some(BudgetPlace::Store(address)), None) => {
+                return Err(CliError::usage(format_args!(
+                    "--budget {} needs --budget-processes N, the number of runs at the same time: without the store, each \
+                     uses that part of the budget",
+                    address.shown
+                )));
+            }
+        })
     }
 
     /// Returns what the user must be told, once.
     pub(in crate::run) fn take_warning(&self) -> Option<String> {
-        self.status().warning.take()
-    }
-
-    /// Uses the bucket; `None` if that is not possible.
-    fn with<T>(&self, used: impl FnOnce(&Tokens, Instant) -> T) -> Option<T> {
-        let mut status = self.status();
-        if status.is_unusable {
-            return None;
-        }
-        let path = self.file.path.display();
-        match self.file.with(self.limits, used) {
-            Ok(Used { value, was_damaged }) => {
-                if was_damaged {
-                    status.warning = Some(format!(
-                        "--budget: {path} was not written by this version of stagger, or was damaged; it is replaced by \
-                         a full budget"
-                    ));
-                }
-                Some(value)
-            }
-            Err(error) => {
-                *status = Status { is_unusable: true, warning: Some(unusable(&error, &path.to_string())) };
-                None
-            }
+        match self {
+            Self::Machine(budget) => budget.take_warning(),
+            Self::Fleet(budget) => budget.take_warning(),
         }
     }
 
-    fn status(&self) -> MutexGuard<'_, Status> {
-        self.status.lock().unwrap_or_else(PoisonError::into_inner)
+    fn budget(&self) -> &dyn Budget {
+        match self {
+            Self::Machine(budget) => budget,
+            Self::Fleet(budget) => budget,
+        }
     }
 }
 
 impl Budget for SharedBudget {
-    fn try_acquire(&self, kind: FailureKind, _: &dyn Now) -> Option<BudgetPermit> {
-        // There is nothing to release for a retry that no budget has granted.
-        self.with(|tokens, now| tokens.try_acquire(kind, &now)).unwrap_or(Some(BudgetPermit::NONE))
+    fn try_acquire(&self, kind: FailureKind, now: &dyn Now) -> Option<BudgetPermit> {
+        self.budget().try_acquire(kind, now)
     }
 
-    fn record(&self, permit: BudgetPermit, outcome: &Outcome, _: &dyn Now) {
-        self.with(|tokens, now| tokens.record(permit, outcome, &now));
+    fn record(&self, permit: BudgetPermit, outcome: &Outcome, now: &dyn Now) {
+        self.budget().record(permit, outcome, now);
     }
 
     fn release(&self, permit: BudgetPermit) {
-        self.with(|tokens, _| tokens.release(permit));
-    }
-}
-
-fn unusable(error: &Unusable, path: &str) -> String {
-    format!("--budget: cannot use {path}: {error}; this run goes on without it")
-}
-
-/// Returns the settings of a bucket in which a token is a retry.
-fn limits(size: NonZeroU32, refill: Option<Rate>) -> TokensBuilder {
-    let limits = Tokens::builder().capacity(size.get()).cost(1).reward(1);
-    match refill {
-        Some(rate) => limits.refill(1, Duration::try_from_secs_f64(rate.get().recip()).unwrap_or(Duration::MAX)),
-        None => limits,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The library's budget has another unit: 500 tokens, of which a retry takes and a success returns five.
-    #[test]
-    fn the_default_grants_as_many_retries_as_the_default_of_the_library() {
-        use clap::Args;
-        let command = RunArgs::augment_args(clap::Command::new("run"));
-        let size = command.get_arguments().find(|arg| arg.get_id() == "budget_size").unwrap();
-        let size = size.get_default_values()[0].to_str().unwrap().parse().unwrap();
-        let (ours, library) = (limits(size, None).build().unwrap(), Tokens::new());
-        let now = Instant::ZERO;
-        for step in 0..1_000 {
-            assert_eq!(ours.available(), library.available(), "step {step}");
-            if step % 7 == 6 {
-                ours.record(BudgetPermit::NONE, &Outcome::Success, &now);
-                library.record(BudgetPermit::NONE, &Outcome::Success, &now);
-            } else {
-                let granted = ours.try_acquire(FailureKind::Transient, &now).is_some();
-                assert_eq!(granted, library.try_acquire(FailureKind::Transient, &now).is_some(), "step {step}");
-            }
-        }
+        self.budget().release(permit);
     }
 }

@@ -32,6 +32,12 @@ impl QuietPeriod {
         self.settings.trigger
     }
 
+    /// Returns the longest pause that a hint can cause.
+    #[must_use]
+    pub const fn max(&self) -> Duration {
+        Duration::from_nanos(self.settings.max)
+    }
+
     /// Returns whether an attempt that was admitted with this permit, and has not begun, may still begin.
     pub(super) fn allows(&self, permit: Permit) -> bool {
         let state = self.load();

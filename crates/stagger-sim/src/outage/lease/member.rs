@@ -108,7 +108,7 @@ impl Member {
             seen_spent: 0,
             seen_earned: 0,
         };
-        let first = member.draw(reconnect::FIRST_SPREAD);
+        let first = member.draw(reconnect::first_spread(&Timing::DEFAULT));
         member.process.on_failure(first, 0);
         member
     }

@@ -3,9 +3,9 @@
 mod anchors;
 mod caches;
 mod chains;
+mod collapse;
 #[cfg(feature = "toml")]
 mod file;
-mod collapse;
 mod gains;
 mod noise;
 mod one_server;

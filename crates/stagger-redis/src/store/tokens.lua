@@ -1,22 +1,8 @@
--- Renews the leases of one process on all of its targets.
+-- Renews the lease of the process on one token bucket.
 --
--- Amounts are whole millionths of a token, times whole microseconds. Each target has four keys: its bucket (a hash), the ends
--- of leases, the processes that want more, and the processes whose lease has ended (sorted sets by time).
---
--- KEYS: four for each target. ARGV: id, report, the time that the process expects (-1: none), resync (0 or 1), length of a
--- lease, period, time to live in milliseconds; then for each target: epoch (0: none), spent, earned, held, want (-1: the process
--- leaves), capacity, refill per second, initial tokens, cost.
--- Reply: status (0: ask again, 1: done), time; then for each target: epoch (0: the report was old), lease, processes, tokens.
-local clock = redis.call('TIME')
-local now = clock[1] * 1000000 + clock[2]
-local id, report, expected, resync = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4] == '1'
-local length, period, ttl = tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7]
-local SECOND, KEPT, MOST, WRAP = 1000000, 600000000, 100, 4503599627370496
-
-local function text(number)
-  return string.format('%.0f', number)
-end
-
+-- KEYS: the bucket (a hash), the ends of leases, the processes that want more, and those whose lease has ended (sorted sets by time).
+-- ARGV: epoch (0: none), spent, earned, held, want (-1: the process leaves), capacity, refill per second, initial tokens, cost.
+-- Reply: epoch (0: the report was old), lease, processes, tokens.
 -- Counters wrap, so that they stay exact however long a process lives.
 local function difference(new, old)
   local d = (new - old) % WRAP
@@ -29,10 +15,8 @@ local function parsed(record)
   return tonumber(lease), tonumber(spent), tonumber(earned), tonumber(number)
 end
 
-local function renew(bucket, leases, demand, gone, at_arg)
-  local epoch, spent, earned = tonumber(ARGV[at_arg + 1]), tonumber(ARGV[at_arg + 2]), tonumber(ARGV[at_arg + 3])
-  local held, want, capacity = tonumber(ARGV[at_arg + 4]), tonumber(ARGV[at_arg + 5]), tonumber(ARGV[at_arg + 6])
-  local refill, initial, cost = tonumber(ARGV[at_arg + 7]), tonumber(ARGV[at_arg + 8]), tonumber(ARGV[at_arg + 9])
+local function renew(bucket, leases, demand, gone, from)
+  local epoch, spent, earned, held, want, capacity, refill, initial, cost = numbers(from, 9)
   local mine = 'p:' .. id
 
   local found = redis.call('HMGET', bucket, 'epoch', 'tokens', 'at', 'outstanding', 'reserve', 'settle', mine)
@@ -178,17 +162,3 @@ local function renew(bucket, leases, demand, gone, at_arg)
   return current, lease, redis.call('ZCARD', leases), tokens
 end
 
--- The request lay in a buffer while the store was stopped and nobody awaits it, or the clock has jumped.
-if expected >= 0 and math.abs(now - expected) > SECOND and not resync then
-  return {0, now}
-end
-local reply = {1, now}
-for target = 0, #KEYS / 4 - 1 do
-  local key = target * 4
-  local epoch, lease, processes, tokens =
-    renew(KEYS[key + 1], KEYS[key + 2], KEYS[key + 3], KEYS[key + 4], 7 + target * 9)
-  for _, value in ipairs({epoch, lease, processes, tokens}) do
-    reply[#reply + 1] = value
-  end
-end
-return reply

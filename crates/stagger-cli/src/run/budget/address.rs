@@ -1,0 +1,103 @@
+/// The address of a name in Redis: `redis://HOST/NAME`, or with a database `redis://HOST/DATABASE/NAME`.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct StoreAddress {
+    /// What the client connects to.
+    pub(crate) url: String,
+    pub(crate) name: String,
+    /// The address without user and password.
+    pub(crate) shown: String,
+}
+
+/// The longest name, in bytes.
+const LONGEST_NAME: usize = 64;
+
+impl StoreAddress {
+    /// Returns whether this is an address and not a name.
+    pub(crate) fn is_address(text: &str) -> bool {
+        text.starts_with("redis://") || text.starts_with("rediss://")
+    }
+
+    /// Parses an address.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        let usage = |problem: &str| format!("{problem}; write redis://HOST/NAME or redis://HOST:PORT/DATABASE/NAME");
+        let (scheme, rest) = text
+            .split_once("://")
+            .filter(|_| Self::is_address(text))
+            .ok_or_else(|| usage("the address does not begin with redis:// or rediss://"))?;
+        let (authority, path) = rest.split_once('/').ok_or_else(|| usage("the address has no name"))?;
+        // The user's password may contain an @.
+        let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+        if host.is_empty() {
+            return Err(usage("the address has no host"));
+        }
+        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        let (database, name) = match path.split_once('/') {
+            Some((database, name)) if is_number(database) => (Some(database), name),
+            Some(_) => return Err(usage(&format!("`{path}` is not a database and a name"))),
+            None if is_number(path) => return Err(usage(&format!("`{path}` is a database, and there is no name"))),
+            None => (None, path),
+        };
+        check_name(name)?;
+        let database = database.map(|database| format!("/{database}")).unwrap_or_default();
+        Ok(Self {
+            url: format!("{scheme}://{authority}{database}"),
+            name: name.to_owned(),
+            shown: format!("{scheme}://{host}{database}/{name}"),
+        })
+    }
+}
+
+/// Does not show the password.
+impl core::fmt::Debug for StoreAddress {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(&self.shown)
+    }
+}
+
+/// Checks a name, which becomes part of a file's name or of a key.
+pub(super) fn check_name(name: &str) -> Result<(), String> {
+    let is_name = name.len() <= LONGEST_NAME
+        && name.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
+    is_name.then_some(()).ok_or_else(|| {
+        format!(
+            "`{name}` is not a name; use up to {LONGEST_NAME} letters, digits, `.`, `_` and `-`, the first a letter or digit"
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_has_a_host_perhaps_a_database_and_a_name() {
+        for (text, url, name, shown) in [
+            ("redis://h/jobs", "redis://h", "jobs", "redis://h/jobs"),
+            ("redis://h:6380/3/jobs", "redis://h:6380/3", "jobs", "redis://h:6380/3/jobs"),
+            ("rediss://:p@ss@h/jobs", "rediss://:p@ss@h", "jobs", "rediss://h/jobs"),
+            ("redis://[::1]:1/0/2026", "redis://[::1]:1/0", "2026", "redis://[::1]:1/0/2026"),
+        ] {
+            let address = StoreAddress::parse(text).unwrap();
+            assert_eq!((&*address.url, &*address.name, &*address.shown), (url, name, shown), "{text}");
+            assert!(!format!("{address:?}").contains("p@ss"));
+        }
+    }
+
+    #[test]
+    fn what_is_no_address_is_told_with_the_form() {
+        for (text, want) in [
+            ("redis://h", "has no name"),
+            ("redis://h/", "`` is not a name"),
+            ("redis://h/0", "`0` is a database"),
+            ("redis://h/a/b", "`a/b` is not a database and a name"),
+            ("redis:///jobs", "has no host"),
+            ("redis://u:p@/jobs", "has no host"),
+            ("redis://h/jobs?protocol=resp3", "is not a name"),
+            ("http://h/jobs", "does not begin with redis://"),
+        ] {
+            let error = StoreAddress::parse(text).unwrap_err();
+            assert!(error.contains(want), "{text}: {error}");
+        }
+    }
+}

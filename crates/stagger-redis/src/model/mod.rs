@@ -1,0 +1,5 @@
+//! Tests of the protocol: the comparison of the script with its model on a server, and fleets in virtual time.
+
+mod parity;
+mod quiet;
+mod scenario;

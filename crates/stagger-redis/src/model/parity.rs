@@ -1,0 +1,209 @@
+use core::time::Duration;
+
+use redis::Script;
+use stagger::Seed;
+use stagger_kit::{Port, Program, Ready, Server, User};
+
+use super::quiet::{self, Processes, StoredPause};
+use crate::quiet::claim::{Calls, PauseClaim};
+use crate::store::keys::Keys;
+use crate::store::script::{self, Exchange, Reply};
+use stagger_lease::bucket::Bucket;
+use stagger_lease::claim::{self, Claim, Limits, Report, SECOND, Timing, WRAP};
+
+const LIMITS: Limits =
+    Limits { capacity: 500_000_000, refill: 50_000_000, initial: 500_000_000, cost: 5_000_000, reward: 1_000_000 };
+
+/// The script with a clock of the test, which comes as the last two arguments.
+fn script() -> Script {
+    const CLOCK: &str = "redis.call('TIME')";
+    assert_eq!(script::SOURCE.matches(CLOCK).count(), 1);
+    Script::new(&script::SOURCE.replace(CLOCK, "{ARGV[#ARGV - 1], ARGV[#ARGV]}"))
+}
+
+/// Returns the reply to a report that is on token buckets alone.
+fn only_leases(reply: claim::Reply) -> Reply {
+    match reply {
+        claim::Reply::Again => Reply::Again,
+        claim::Reply::Done { now, leases } => Reply::Done { now, leases, processes: 0, pauses: vec![], controls: None },
+    }
+}
+
+/// Draws numbers in sequence.
+struct Draws(Seed, u64);
+
+impl Draws {
+    fn below(&mut self, n: u64) -> u64 {
+        self.1 += 1;
+        self.0.draw(self.1) % n
+    }
+
+    fn one_in(&mut self, n: u64) -> bool {
+        self.below(n) == 0
+    }
+}
+
+/// Starts a store, and returns a connection to it.
+fn store() -> (Server, redis::Connection) {
+    let (port, data) = (Port::reserve().unwrap(), User::current().directory().unwrap());
+    let program = Program::find("redis-server").unwrap().directory(data.path());
+    let program = program.args(["--bind", "127.0.0.1", "--save", "", "--port", &port.number().to_string()]);
+    let server = Server::start(program, Ready::Port(port.address()), Duration::from_secs(10)).unwrap();
+    let connection = redis::Client::open(format!("redis://{}", port.address())).unwrap().get_connection().unwrap();
+    (server, connection)
+}
+
+#[test]
+fn the_script_does_what_its_model_does() {
+    let (_server, mut connection) = store();
+    let script = script();
+    let (mut agains, mut stale, mut granted, mut debts) = (0, 0, 0, 0);
+    for history in 0..60 {
+        let mut draws = Draws(Seed::new(history), 0);
+        let keys: Keys = ["tokens", "leases", "demand", "gone"].map(|kind| format!("{{{history}}}:{kind}"));
+        let mut bucket = Bucket::default();
+        let mut now = 1_700_000_000 * SECOND;
+        // The largest numbers that the settings allow, in some histories.
+        let scale = if draws.one_in(4) { 2_000_000 } else { 1 };
+        let mut limits = Limits { capacity: LIMITS.capacity * scale, cost: LIMITS.cost * scale, ..LIMITS };
+        let mut epoch = 0;
+        let mut spent = [WRAP - 7_000_000; 5];
+        let mut numbers = [0; 5];
+        for step in 0..60 {
+            now += match draws.below(30) {
+                0 => 4 * SECOND + draws.below(10 * SECOND),
+                1 => 700 * SECOND,
+                _ => draws.below(SECOND / 2),
+            };
+            if draws.one_in(25) {
+                now -= draws.below(20 * SECOND);
+            }
+            if draws.one_in(40) {
+                bucket = Bucket::default();
+                redis::cmd("DEL").arg(&keys).exec(&mut connection).unwrap();
+            }
+            if draws.one_in(40) {
+                bucket.evict_leases();
+                redis::cmd("DEL").arg(&keys[1]).exec(&mut connection).unwrap();
+            }
+            if draws.one_in(30) {
+                limits.refill = [0, 277, 50_000_000, 1_000_000_000_000_000][draws.below(4) as usize];
+                limits.initial = draws.below(limits.capacity + 1);
+            }
+            let id = draws.below(5) as usize;
+            numbers[id] += if draws.one_in(15) { 0 } else { 1 };
+            let used = draws.below(6) * 5_000_000;
+            spent[id] = if draws.one_in(10) { spent[id].wrapping_sub(used) } else { spent[id] + used } % WRAP;
+            let report = Report {
+                number: numbers[id],
+                expected: draws.one_in(3).then(|| now - SECOND * 6 / 5 + draws.below(SECOND * 12 / 5)),
+                resync: draws.one_in(10),
+            };
+            let claim = Claim {
+                epoch: if draws.one_in(10) { draws.below(3) } else { epoch },
+                spent: spent[id],
+                earned: draws.below(2) * 1_000_000 * step % WRAP,
+                held: draws.below(12) * limits.cost,
+                want: (!draws.one_in(20)).then(|| draws.below(40) * limits.cost / 2),
+                limits,
+            };
+            let want = only_leases(bucket.report(id as u64, &report, &claim, &Timing::DEFAULT, now));
+            let exchange = Exchange {
+                id: id as u64,
+                report: &report,
+                timing: &Timing::DEFAULT,
+                is_leaving: false,
+                tokens: &[(&keys, claim)],
+                pauses: &[],
+                processes: "",
+                controls: None,
+            };
+            let mut call = script::invocation(&script, &exchange);
+            let (values, texts): (Vec<i64>, Vec<Vec<u8>>) =
+                call.arg(now / SECOND).arg(now % SECOND).invoke(&mut connection).unwrap();
+            let got = script::reply(&values, &exchange, texts);
+            assert_eq!(got.as_ref(), Some(&want), "history {history}, step {step}: {report:?} {claim:?}");
+            match &want {
+                Reply::Again => agains += 1,
+                Reply::Done { leases, .. } => match leases[0] {
+                    None => stale += 1,
+                    Some(lease) => {
+                        epoch = lease.epoch;
+                        granted += u32::from(lease.tokens > claim.held);
+                        debts += u32::from(lease.left < 0);
+                    }
+                },
+            }
+        }
+        let ttl: i64 = redis::cmd("PTTL").arg(&keys[0]).query(&mut connection).unwrap();
+        assert!((3_500_000..=3_600_000).contains(&ttl), "{ttl}");
+    }
+    // The histories reach what there is.
+    let reached = [agains, stale, granted, debts];
+    assert!(reached.iter().all(|times| *times > 50), "{reached:?}");
+}
+
+#[test]
+fn the_script_pauses_as_its_model_does() {
+    let (_server, mut connection) = store();
+    let script = script();
+    let (mut begun, mut probes, mut held, mut ended) = (0, 0, 0, 0);
+    for history in 0..24 {
+        let mut draws = Draws(Seed::new(1_000 + history), 0);
+        let keys = ["quiet", "votes", "asked"].map(|kind| format!("{{{history}}}:{kind}"));
+        let key = format!("{{{history}}}:processes");
+        let (mut pause, mut processes) = (StoredPause::default(), Processes::default());
+        let fleet = if draws.one_in(3) { 40 } else { 4 };
+        let mut now = 1_700_000_000 * SECOND;
+        for step in 0..120 {
+            now += match draws.below(40) {
+                0 => draws.below(40 * SECOND),
+                _ => draws.below(SECOND / 2),
+            };
+            if draws.one_in(40) {
+                now -= draws.below(20 * SECOND);
+            }
+            if draws.one_in(50) {
+                pause = StoredPause::default();
+                redis::cmd("DEL").arg(&keys).exec(&mut connection).unwrap();
+            }
+            let (id, is_leaving) = (draws.below(fleet), draws.one_in(30));
+            let claim = PauseClaim {
+                told: if draws.one_in(20) { draws.below(20 * SECOND) } else { 0 },
+                decided: if draws.one_in(6) { draws.below(3 * SECOND) } else { 0 },
+                longest: [10 * SECOND, 300 * SECOND][draws.below(2) as usize],
+                calls: [Calls::Held, Calls::Probing, Calls::Starting][draws.below(3) as usize],
+                is_wanted: draws.one_in(2),
+            };
+            let timing = Timing::DEFAULT;
+            let count = processes.count(id, is_leaving, &timing, now as i64);
+            let want = pause.report(id, &claim, (count, is_leaving), &timing, now as i64, quiet::Fault::None);
+            let report = Report { number: step + 1, expected: None, resync: false };
+            let exchange = Exchange {
+                id,
+                report: &report,
+                timing: &timing,
+                is_leaving,
+                tokens: &[],
+                pauses: &[(&keys, claim)],
+                processes: &key,
+                controls: None,
+            };
+            let mut call = script::invocation(&script, &exchange);
+            let (values, texts): (Vec<i64>, Vec<Vec<u8>>) =
+                call.arg(now / SECOND).arg(now % SECOND).invoke(&mut connection).unwrap();
+            let got = script::reply(&values, &exchange, texts);
+            let want_all = Reply::Done { now, leases: vec![], processes: count, pauses: vec![want], controls: None };
+            assert_eq!(got, Some(want_all), "history {history}, step {step}: {id} {claim:?}");
+            begun += u32::from(want.left > 0);
+            probes += u32::from(want.left == 0 && want.wait == 0);
+            held += u32::from(want.wait > want.left);
+            let is_there: bool = redis::cmd("EXISTS").arg(&keys[0]).query(&mut connection).unwrap();
+            ended += u32::from(!is_there);
+        }
+        let ttl: i64 = redis::cmd("PTTL").arg(&key).query(&mut connection).unwrap();
+        assert!((3_500_000..=3_600_000).contains(&ttl), "{ttl}");
+    }
+    let reached = [begun, probes, held, ended];
+    assert!(reached.iter().all(|times| *times > 100), "{reached:?}");
+}
