@@ -168,9 +168,14 @@ mod tests {
     #[test]
     fn a_store_that_has_lost_them_changes_nothing() {
         let obeyed = ObeyedControls::new(RetryControls::new());
-        let _ = obeyed.on_reply(&reply(1, "api=off", None), 0);
+        let _ = obeyed.on_reply(&reply(1, "api=off", Some(100)), 0);
+        let known = obeyed.known();
         assert_eq!(obeyed.on_reply(&NONE, 1), None);
-        assert_eq!((setting(&obeyed, "api"), obeyed.known().version), ("off".to_owned(), 1));
+        assert_eq!(
+            (setting(&obeyed, "api"), obeyed.known()),
+            ("off".to_owned(), Known { confirmed_at: Some(1), ..known })
+        );
+        assert_eq!(obeyed.tick(100), Some(FleetEvent::ControlsEnded), "their end stays as well");
     }
 
     #[test]
