@@ -45,6 +45,9 @@ pub enum OutageKind {
     Stall,
     /// The server rejects all attempts at once and processes its queue.
     Reject,
+    /// The server refuses all attempts at once because they are too many, as with status 429, and processes its queue. Such
+    /// failures are [throttled](stagger_core::FailureKind::Throttled): a quiet period and a pacer count them.
+    Throttle,
 }
 
 /// Range of the number of jobs and processes, limited by memory.

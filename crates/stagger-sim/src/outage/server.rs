@@ -17,6 +17,7 @@ pub(super) struct Server {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Rejection {
     QueueFull,
+    Throttled,
     Down,
 }
 
@@ -30,8 +31,10 @@ impl Server {
     pub(super) fn arrive(&mut self, at: u64) -> Result<f64, Rejection> {
         let at = at as f64;
         let is_out = at >= self.from && at < self.until;
-        if is_out && self.outage == OutageKind::Reject {
-            return Err(Rejection::Down);
+        match self.outage {
+            OutageKind::Reject if is_out => return Err(Rejection::Down),
+            OutageKind::Throttle if is_out => return Err(Rejection::Throttled),
+            _ => {}
         }
         while self.done.front().is_some_and(|&done| done <= at) {
             self.done.pop_front();
@@ -62,7 +65,7 @@ mod tests {
     #[test]
     fn jobs_are_sequential_and_wait_for_the_end_of_a_stall() {
         let (full, down) = (Err(Rejection::QueueFull), Err(Rejection::Down));
-        let [stall, reject] = [OutageKind::Stall, OutageKind::Reject];
+        let [stall, reject, throttle] = [OutageKind::Stall, OutageKind::Reject, OutageKind::Throttle];
         // A thousand jobs per second, and an outage from 10 to 20 ms.
         for (claim, outage, room, arrivals, want) in [
             (
@@ -86,6 +89,13 @@ mod tests {
                 9,
                 &[9_500, 9_600, 10_000, 19_999, 20_000],
                 &[Ok(10_500.0), Ok(11_500.0), down, down, Ok(21_000.0)],
+            ),
+            (
+                "a server that throttles processes its queue",
+                throttle,
+                9,
+                &[9_500, 10_000, 20_000],
+                &[Ok(10_500.0), Err(Rejection::Throttled), Ok(21_000.0)],
             ),
         ] {
             let mut server = Server::new(1_000.0, room, outage, 10_000, 20_000);

@@ -47,7 +47,7 @@ enum NextEvent {
     Arrive,
     Succeed,
     Fail,
-    /// The queue was full.
+    /// The queue was full, or the server throttles.
     BeThrottled,
     /// The server rejected the attempt, because it is down.
     BeRejected,
@@ -62,7 +62,7 @@ impl<'a> OutageSimulation<'a> {
     ) -> Self {
         let settled = scenario.settled_at(policy, processes.iter().any(ProcessGuards::has_limiter));
         let leases = processes.iter().map(ProcessGuards::lease);
-        let fleet = Fleet::new(leases, scenario.store, scenario.one_way, scenario.horizon, seed.for_call(4));
+        let fleet = Fleet::new(leases, scenario.store, scenario.one_way, 0, scenario.horizon, seed.for_call(4));
         let requests = poisson_arrivals(scenario, settled, seed);
         let (start, end) = (scenario.start, scenario.start + scenario.duration);
         Self {
@@ -155,7 +155,7 @@ impl<'a> OutageSimulation<'a> {
         let (next, heard) = match self.server.arrive(now) {
             Ok(done) if done + one_way as f64 <= gives_up as f64 => (NextEvent::Succeed, done as u64 + one_way),
             Ok(_) => (NextEvent::Fail, gives_up),
-            Err(Rejection::QueueFull) => (NextEvent::BeThrottled, soon),
+            Err(Rejection::QueueFull | Rejection::Throttled) => (NextEvent::BeThrottled, soon),
             Err(Rejection::Down) => (NextEvent::BeRejected, soon),
         };
         request.next = next;

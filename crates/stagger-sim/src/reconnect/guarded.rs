@@ -23,6 +23,9 @@ pub(super) struct GuardedSimulation<'a, S: Server> {
     held: u64,
 }
 
+/// How long the processes have shared their budget when the connections are lost, in microseconds.
+const BEGUN: u64 = 10_000_000;
+
 #[derive(Clone, Copy)]
 pub(super) struct Client<N> {
     token: N,
@@ -63,7 +66,7 @@ impl<'a, S: Server> GuardedSimulation<'a, S> {
             acceptor: Acceptor::new(scenario.rate(), scenario.backlog),
             tally: Tally::default(),
             links: links.map(|id| Link::new(scenario.first_attempt, policy, seed, id)).collect(),
-            fleet: Fleet::new(leases, scenario.store, way, scenario.horizon, seed.for_call(4)),
+            fleet: Fleet::new(leases, scenario.store, way, BEGUN, scenario.horizon, seed.for_call(4)),
             processes,
             held: 0,
         }

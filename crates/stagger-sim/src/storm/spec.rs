@@ -158,6 +158,8 @@ pub enum OutageKindSpec {
     Stall,
     /// The server rejects all attempts at once.
     Reject,
+    /// The server refuses all attempts at once because they are too many.
+    Throttle,
 }
 
 /// The settings of an optimistic concurrency scenario.
@@ -255,6 +257,7 @@ impl From<&outage::OutageScenario> for ScenarioSpec {
             outage: match scenario.outage {
                 outage::OutageKind::Stall => OutageKindSpec::Stall,
                 outage::OutageKind::Reject => OutageKindSpec::Reject,
+                outage::OutageKind::Throttle => OutageKindSpec::Throttle,
             },
             start_s: seconds(scenario.start),
             duration_s: seconds(scenario.duration),

@@ -53,7 +53,13 @@ impl StoreFaults {
             && self.cut_ratio <= Ratio::ONE
     }
 
-    /// Returns when the last fault begins to end.
+    /// Returns the same faults so many microseconds later.
+    pub(super) fn later(self, by: u64) -> Self {
+        let later = |times: Option<[u64; 2]>| times.map(|times| times.map(|at| at + by));
+        Self { down: later(self.down), cut: later(self.cut), ..self }
+    }
+
+    /// Returns when the last fault ends.
     pub(super) fn last_end(&self) -> Option<u64> {
         [self.down, self.cut].into_iter().flatten().map(|[_, until]| until).max()
     }

@@ -8,7 +8,8 @@ pub struct LeaseFigures {
     pub processes: u32,
     /// How far a single bucket would have fallen below zero that pays for every retry of the fleet, as a ratio of its capacity.
     pub overshoot: f64,
-    /// The most that the overshoot may be after the faults of the scenario, as the documentation of `stagger-redis` says.
+    /// The most that the overshoot may be: what the faults of the scenario may cost, as the documentation of `stagger-redis` says,
+    /// and what successes earned before they were reported.
     pub overshoot_bound: f64,
     /// Number of reports that the store had to answer before the horizon, lost ones included.
     pub reports: u64,

@@ -27,6 +27,8 @@ pub(crate) struct Fleet {
     /// Number of processes that are cut off: the first ones.
     cut: usize,
     one_way: u64,
+    /// By the clock of the fleet, which is this much ahead of the simulation.
+    begun: u64,
     horizon: u64,
     events: BinaryHeap<Reverse<(u64, u32, Kind)>>,
     audit: Audit,
@@ -54,11 +56,13 @@ enum Kind {
 const STORE_EPOCH: u64 = 1_000_000_000;
 
 impl Fleet {
-    /// Creates the fleet of the processes that have a lease; `None` if none has.
+    /// Creates the fleet of the processes that have a lease; `None` if none has. It has been running for `begun` when the simulation
+    /// starts.
     pub(crate) fn new<'a>(
         leases: impl Iterator<Item = Option<&'a Arc<Lease>>>,
         faults: StoreFaults,
         one_way: u64,
+        begun: u64,
         horizon: u64,
         seed: Seed,
     ) -> Option<Self> {
@@ -66,6 +70,7 @@ impl Fleet {
         let processes = leases.iter().flatten().count();
         let first = leases.iter().flatten().next()?;
         let (audit, count) = (Audit::new(first.limits), u32::try_from(processes).unwrap_or(u32::MAX));
+        let faults = faults.later(begun);
         let member = |(id, lease): (usize, &Option<&Arc<Lease>>)| {
             Some(Member::new(Arc::clone((*lease)?), count, seed.for_call(id as u64)))
         };
@@ -77,7 +82,8 @@ impl Fleet {
             faults,
             has_been_emptied: false,
             one_way,
-            horizon,
+            begun,
+            horizon: horizon.saturating_add(begun),
             events: BinaryHeap::new(),
             audit,
             allowed: 0,
@@ -94,6 +100,10 @@ impl Fleet {
     /// Handles everything between the processes and the store up to `now`.
     #[inline]
     pub(crate) fn advance(&mut self, now: u64) {
+        self.advance_to(now + self.begun);
+    }
+
+    fn advance_to(&mut self, now: u64) {
         while self.events.peek().is_some_and(|Reverse((at, ..))| *at <= now) {
             let Some(Reverse((at, id, kind))) = self.events.pop() else { return };
             self.handle(at, id as usize, kind);
@@ -102,10 +112,10 @@ impl Fleet {
 
     /// Notes what a call of this process has spent or earned, and lets the process report if it runs short of tokens.
     pub(crate) fn on_call(&mut self, process: u32, now: u64) {
-        let id = process as usize;
+        let (id, now) = (process as usize, now + self.begun);
         let Some(member) = &mut self.members[id] else { return };
         let (spent, earned) = member.take_counts();
-        if spent != 0 || earned != 0 {
+        if (spent != 0 || earned != 0) && now < self.horizon {
             self.audit.note(spent, earned, now);
         }
         if member.lease.take_wish() {
@@ -116,11 +126,11 @@ impl Fleet {
 
     /// Returns the figures at the end of the simulation.
     pub(crate) fn figures(mut self) -> LeaseFigures {
-        self.advance(self.horizon);
+        self.advance_to(self.horizon);
         let last_end = self.faults.last_end();
         LeaseFigures {
             overshoot: self.audit.overshoot(),
-            overshoot_bound: self.allowed as f64 / self.capacity().max(1) as f64,
+            overshoot_bound: (self.allowed + self.audit.most_late()) as f64 / self.capacity().max(1) as f64,
             restored: last_end.zip(self.leased_at).map(|(end, at)| Duration::from_micros(at.saturating_sub(end))),
             ..self.figures
         }
@@ -197,7 +207,8 @@ impl Fleet {
     fn send(&mut self, id: usize, now: u64) {
         let Some(member) = &mut self.members[id] else { return };
         member.send(now);
-        if now < self.horizon {
+        if (self.begun..self.horizon).contains(&now) {
+            member.reports += 1;
             self.figures.reports += 1;
             self.figures.reports_max = self.figures.reports_max.max(member.reports);
         }

@@ -144,7 +144,6 @@ impl Member {
         ledger.settle_short();
         let report = self.process.report(jitter, now);
         let claim = self.account.claim(ledger, self.process.processes(), &Timing::DEFAULT, now);
-        self.reports += 1;
         self.exchange = Exchange::Sent { report, claim, sent: now };
     }
 

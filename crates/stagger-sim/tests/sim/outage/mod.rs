@@ -3,6 +3,7 @@
 mod cells;
 mod formulas;
 mod grid;
+mod held;
 mod leases;
 mod limiters;
 mod noise;

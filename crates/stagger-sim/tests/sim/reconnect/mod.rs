@@ -2,6 +2,7 @@
 
 mod crash_loop;
 mod formulas;
+mod guarded;
 mod problems;
 mod progress;
 mod reference_model;
