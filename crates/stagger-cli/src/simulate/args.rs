@@ -198,8 +198,9 @@ pub(crate) struct SettingArgs {
     #[arg(long, value_name = "DUR")]
     horizon: Option<String>,
 
-    /// Kind of outage: stall (requests wait) or reject (requests fail immediately) [default: stall]
-    #[arg(long, value_name = "stall|reject")]
+    /// Kind of outage: stall (requests wait), reject (requests fail immediately) or throttle (requests are refused as too
+    /// many, for which quiet periods and pacers wait) [default: stall]
+    #[arg(long, value_name = "stall|reject|throttle")]
     outage: Option<String>,
 
     /// Start of the outage [default: 20s]

@@ -231,7 +231,11 @@ fn outage(settings: &mut Settings) -> Built<AnyScenario> {
     let builder = settings.apply(builder, "capacity", parse::rate, OutageScenarioBuilder::capacity)?;
     let builder = settings.apply(builder, "backlog", parse::count_u32, OutageScenarioBuilder::queue)?;
     let builder = settings.apply(builder, "processes", parse::count_u32, OutageScenarioBuilder::processes)?;
-    let kinds = [("stall", outage::OutageKind::Stall), ("reject", outage::OutageKind::Reject)];
+    let kinds = [
+        ("stall", outage::OutageKind::Stall),
+        ("reject", outage::OutageKind::Reject),
+        ("throttle", outage::OutageKind::Throttle),
+    ];
     let kind = settings.take("outage", |text| parse::keyword(text, &kinds))?.unwrap_or_default();
     let begins = settings.take("start", parse::duration)?.unwrap_or(Duration::from_secs(20));
     let lasts = settings.take("down", parse::duration)?.unwrap_or(Duration::from_secs(2));

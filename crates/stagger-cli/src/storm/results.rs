@@ -1,8 +1,8 @@
 use std::collections::BTreeMap;
 
 use stagger_sim::storm::{
-    CrashLoopSpec, Importance, Metric, OutageKindSpec, ReconnectSpec, RetryAfterSpec, ScenarioSpec, StormReport,
-    StrategyReport, SweptPart,
+    CrashLoopSpec, Importance, Metric, OutageKindSpec, OutageSpec, ReconnectSpec, RetryAfterSpec, RunFigures,
+    RunReport, ScenarioSpec, StoreSpec, StormReport, StrategyReport, SweptPart,
 };
 
 use super::metric::format;
@@ -15,6 +15,10 @@ pub(crate) struct Results<'a> {
     pub(crate) rows: Vec<&'a StrategyReport>,
     /// Whether a server crashes again, so that the number of crashes belongs into tables.
     has_crashes: bool,
+    /// Whether processes share a budget in some runs.
+    has_leases: bool,
+    /// Whether they do in all, with faults of its store.
+    has_faults: bool,
 }
 
 /// Metric of a strategy, averaged over its seeds.
@@ -27,13 +31,29 @@ pub(crate) struct Cell {
     pub(crate) is_best: bool,
 }
 
+/// The figures of a budget that processes share by leases.
+const OF_LEASES: [&str; 3] = ["retries", "budget_overshoot", "budget_overshoot_bound"];
+
+/// Returns whether the processes of a run shared a budget.
+fn has_lease(run: &RunReport) -> bool {
+    match &run.figures {
+        RunFigures::Outage(figures) => figures.budget_overshoot.is_some(),
+        RunFigures::Reconnect(figures) => figures.budget_overshoot.is_some(),
+        _ => false,
+    }
+}
+
 impl<'a> Results<'a> {
     /// Returns the metrics of a document.
     pub(crate) fn from_storm(storm: &'a StormReport) -> Self {
+        let runs = || storm.strategies.iter().flat_map(|strategy| &strategy.runs);
         let crashes = |spec: &ScenarioSpec| matches!(spec, ScenarioSpec::Reconnect(spec) if spec.crash_loop.is_some());
         Self {
             metrics: storm.scenario.metrics(),
             rows: storm.strategies.iter().collect(),
+            has_leases: runs().any(has_lease),
+            has_faults: runs().all(has_lease)
+                && matches!(&storm.scenario, ScenarioSpec::Outage(OutageSpec { store: Some(_), .. })),
             has_crashes: storm.strategies.iter().any(|strategy| crashes(storm.scenario_of(strategy))),
         }
     }
@@ -69,17 +89,22 @@ impl<'a> Results<'a> {
 
     /// Returns the metrics that are shown in tables.
     pub(crate) fn table_metrics(&self) -> impl Iterator<Item = &'static Metric> {
-        let is_shown = |metric: &&Metric| metric.importance > Importance::Detail || self.is_crash_count(metric);
+        let is_shown = |metric: &&Metric| metric.importance > Importance::Detail || self.is_of_these_runs(metric);
         self.metrics.iter().filter(is_shown)
     }
 
     /// Returns whether tables have this metric however narrow they are.
     pub(crate) fn is_primary(&self, metric: &Metric) -> bool {
-        metric.importance == Importance::Primary || self.is_crash_count(metric)
+        metric.importance == Importance::Primary || self.is_of_these_runs(metric)
     }
 
-    fn is_crash_count(&self, metric: &Metric) -> bool {
-        self.has_crashes && metric.key == "crashes"
+    /// Returns whether a figure of less importance belongs to what these runs have: crashes, or a budget of leases.
+    fn is_of_these_runs(&self, metric: &Metric) -> bool {
+        match metric.key {
+            "crashes" => self.has_crashes,
+            "leases_restored_s" => self.has_faults,
+            key => self.has_leases && OF_LEASES.contains(&key),
+        }
     }
 
     /// Returns the metric with this key, if the scenario has it.
@@ -168,6 +193,10 @@ fn describe_scenario(spec: &ScenarioSpec) -> String {
             let (most, above) = (count(f64::from(*most)), count(*above));
             text.push_str(&format!(", crashes again above {above} attempts/s, up to {most} times"));
         }
+        if let Some(processes) = spec.processes {
+            text.push_str(&format!(", {} processes", count(f64::from(processes))));
+        }
+        text.push_str(&spec.store.map_or(String::new(), describe_store));
         match (spec.retry_after, spec.retry_after_s) {
             (_, Some(delay)) => text.push_str(&format!(", Retry-After {}", time(delay))),
             (RetryAfterSpec::Staggered, _) => text.push_str(", staggered Retry-After"),
@@ -180,7 +209,7 @@ fn describe_scenario(spec: &ScenarioSpec) -> String {
         ScenarioSpec::Reconnect(spec) => reconnect("reconnect", spec),
         ScenarioSpec::Fluid(spec) => reconnect("fluid", spec),
         ScenarioSpec::Outage(spec) => format!(
-            "outage: {} requests/s from {} processes, client timeout {}; server capacity {}/s, backlog {}, {} from {} to {}",
+            "outage: {} requests/s from {} processes, client timeout {}; server capacity {}/s, backlog {}, {} from {} to {}{}",
             count(spec.rate),
             count(f64::from(spec.processes)),
             time(spec.timeout_s),
@@ -188,10 +217,12 @@ fn describe_scenario(spec: &ScenarioSpec) -> String {
             count(f64::from(spec.queue)),
             match spec.outage {
                 OutageKindSpec::Reject => "rejects all requests",
+                OutageKindSpec::Throttle => "refuses all requests as too many",
                 _ => "stalls",
             },
             time(spec.start_s),
             time(spec.start_s + spec.duration_s),
+            spec.store.map_or(String::new(), describe_store),
         ),
         ScenarioSpec::Occ(spec) => format!(
             "occ: {} clients write one row; one-way latency {}, standard deviation {}",
@@ -201,6 +232,21 @@ fn describe_scenario(spec: &ScenarioSpec) -> String {
         ),
         _ => String::new(),
     }
+}
+
+/// Describes what happens to the store of a lease, beginning with a comma.
+fn describe_store(store: StoreSpec) -> String {
+    let time = |s: f64| crate::plot::Unit::Seconds.label(s);
+    let mut text = String::new();
+    if let Some([from, until]) = store.down_s {
+        let lost = if store.loses_data { " and back without its data" } else { "" };
+        text.push_str(&format!(", store away from {} to {}{lost}", time(from), time(until)));
+    }
+    if let (Some([from, until]), Some(share)) = (store.cut_s, store.cut_ratio) {
+        let share = crate::plot::Unit::Share.label(share);
+        text.push_str(&format!(", {share} of the processes cut off the store from {} to {}", time(from), time(until)));
+    }
+    text
 }
 
 #[cfg(test)]

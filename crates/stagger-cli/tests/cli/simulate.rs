@@ -264,6 +264,43 @@ fn a_failed_assertion_is_reported_with_its_value_and_exits_with_1() {
 }
 
 #[test]
+fn guards_of_a_fleet_and_faults_of_its_store_are_named_in_every_report() {
+    let scenario = ["outage", "--processes=20", "--down=10s", "--outage=throttle", "--horizon=60s", "--rate=300/s"];
+    let guards =
+        ["--guards=none, quiet+lease tokens=500 refill=50/s", "--store-lost=22s..28s", "--store-cut=50% 35s..40s"];
+    let text = said(simulate(&scenario).args(guards).env("COLUMNS", "200"));
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let words = [
+        "refuses all requests as too many from 20s to 30s",
+        "store away from 22s to 28s and back without its data",
+        "50% of the processes cut off the store from 35s to 40s",
+        "quiet+lease tokens=500 refill=50/s",
+        "overshoot",
+    ];
+    assert!(words.iter().all(|word| text.contains(word)), "{text}");
+    let document = json(&said(simulate(&scenario).args(guards).arg("--json")));
+    assert_eq!(document["scenario"]["store"]["down_s"], serde_json::json!([22.0, 28.0]));
+    let [plain, guarded] = [0, 1].map(|nth| &document["strategies"][nth]);
+    assert_eq!((&plain["guards"], &guarded["guards"]), (&"none".into(), &"quiet+lease tokens=500 refill=50/s".into()));
+    let [plain, guarded] = [plain, guarded].map(|strategy| &strategy["runs"][0]);
+    assert!(plain["budget_overshoot"].is_null() && guarded["budget_overshoot"].is_f64(), "{guarded}");
+    assert!(guarded["held"].as_u64() > plain["held"].as_u64(), "{guarded}");
+}
+
+#[test]
+fn clients_of_a_process_share_guards_in_a_mass_disconnect() {
+    let run = |extra: &[&str]| {
+        let flags = ["--clients=2k", "--capacity=200/s", "--backlog=100", "--retry-after=2s", "-n=inf", "--json"];
+        json(&said(simulate(&flags).args(extra)))["strategies"][0]["runs"][0].clone()
+    };
+    let (alone, none) = (run(&[]), run(&["--guards=none"]));
+    assert_eq!(alone, none);
+    let shared = run(&["--guards=quiet max-waiting=10k", "--processes=4"]);
+    assert!(shared["held"].as_u64() > Some(500), "{}", shared["held"]);
+    assert!(shared["attempts"].as_u64() < alone["attempts"].as_u64(), "{}", shared["attempts"]);
+}
+
+#[test]
 fn invalid_input_is_rejected_with_a_remedy() {
     let files = Files::new();
     let not_toml = files.write("not.toml", "clients: 3\n");
@@ -327,6 +364,29 @@ fn invalid_input_is_rejected_with_a_remedy() {
         ),
         (&["--crash-above", "5k"], 2, "--crash-above has no effect without --crash-loop"),
         (&["fluid", "--crash-loop", "5"], 2, "the fluid scenario has no setting `crash-loop`"),
+        (
+            &["--crash-loop=3", "--guards=quiet"],
+            2,
+            "--guards and --crash-loop cannot be simulated together; remove one",
+        ),
+        (&["--processes=3"], 2, "--processes has no effect without --guards; add them, such as --guards quiet"),
+        (&["--processes=3", "--clients=2", "--guards=quiet"], 2, "processes is 0 or above the number of clients"),
+        (&["fluid", "--guards=quiet"], 2, "the fluid scenario has no setting `guards`"),
+        (
+            &["outage", "--store-down=5s..9s", "--guards=quiet"],
+            2,
+            "--store-down has no effect without a lease; add one, such as --guards 'lease tokens=500'",
+        ),
+        (
+            &["outage", "--store-down=5s..9s", "--store-lost=5s..9s", "--guards=lease"],
+            2,
+            "--store-down and --store-lost are one fault; keep one of them",
+        ),
+        (&["outage", "--store-lost=9s..5s", "--guards=lease"], 2, "`9s..5s` ends at 5s, not after 9s; swap the times"),
+        (&["outage", "--store-lost=9s", "--guards=lease"], 2, "`9s` has no end; expected a form like 25s..40s"),
+        (&["outage", "--store-lost=9s..1h", "--guards=lease"], 2, "a fault of the store does not end after it begins"),
+        (&["outage", "--store-cut=5s..9s", "--guards=lease"], 2, "expected a form like '30% 25s..40s'"),
+        (&["outage", "--store-cut=130% 5s..9s", "--guards=lease"], 2, "cuts off more than all processes"),
         (&["--retry-after", "perhaps"], 2, "expected one of none, staggered, reservations, or a duration like 5s"),
         (&["--seeds", "0"], 2, "1..=1000"),
         (&["--file", no_seeds], 2, "seeds: 0 is outside 1 to 1000"),
