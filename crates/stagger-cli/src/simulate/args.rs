@@ -86,6 +86,17 @@ pub(crate) struct SimulateArgs {
     #[arg(long, value_name = "METRIC<=VALUE,...", help_heading = "Simulate")]
     pub(crate) assert: Vec<String>,
 
+    /// Find the values of a number of the system's file at which it begins to stay down, or to recover: rate, attempts,
+    /// timeout, for, a path such as edge.orders-database.timeout; with the values to search between if the usual ones are
+    /// too far apart, as in rate=20/s..60/s (system)
+    #[arg(long, value_name = "NAME[=LOW..HIGH]", help_heading = "Simulate")]
+    pub(crate) find: Option<String>,
+
+    /// Draw a map of what the system survives over two numbers of its file, such as size,length of its trigger, or
+    /// rate=10/s..90/s,for=1s..20s (system)
+    #[arg(long, value_name = "NAME,NAME", conflicts_with = "find", help_heading = "Simulate")]
+    pub(crate) frontier: Option<String>,
+
     #[command(flatten)]
     pub(crate) outputs: OutputArgs,
 }

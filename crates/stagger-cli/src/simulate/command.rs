@@ -26,6 +26,11 @@ pub(crate) fn run(args: &SimulateArgs, term: &Term) -> Result<ExitCode, CliError
             "`{file}` is the file of a system; use: stagger simulate system {file}"
         )));
     }
+    if args.find.is_some() || args.frontier.is_some() {
+        return Err(CliError::usage(
+            "--find and --frontier are for systems; use: stagger simulate system FILE --find rate",
+        ));
+    }
     let request = Request::new(args)?;
     let plan = Plan::new(&request, &args.policy)?;
     let assertions = parse_assertions(&request.assert, &plan.spec)?;

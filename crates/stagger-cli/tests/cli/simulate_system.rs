@@ -136,6 +136,90 @@ fn one_seed_gives_the_same_bytes_in_every_format() {
     assert!(page.contains("×26.8"), "the graph is in the page");
 }
 
+/// One server of 200 requests per second with three attempts, which a stall of 10 s tips from a third of that.
+const SERVER: &str = r#"
+horizon = "50s"
+[users]
+rate = "50/s"
+[tier.server]
+service = "5ms"
+backlog = 600
+[[edge]]
+from = "users"
+to = "server"
+policy = "zero max-attempts=3"
+[[trigger]]
+kind = "share"
+share = 0
+at = "5s"
+for = "10s"
+"#;
+
+#[test]
+fn a_search_finds_the_border_and_how_sure_it_is() {
+    let fixture = Fixture::new(SERVER);
+    let find = ["--find", "rate=40/s..100/s", "--seeds=4", "--json"];
+    let document = json(&said(&mut fixture.command(&find)));
+    let border = &document["search"]["borders"][0];
+    let [estimate, most, least] =
+        ["estimate", "at_most_a_tenth", "at_least_nine_tenths"].map(|key| border[key].as_f64().unwrap());
+    assert!((60.0..75.0).contains(&estimate) && border["is_worse_above"] == true, "{border}");
+    assert!(most <= least && most < 1.02 * estimate && least > 0.98 * estimate, "{border}");
+    assert_eq!(document, json(&said(&mut fixture.command(&find))), "the same seed gives the same search");
+    let other = json(&said(fixture.command(&find).arg("--seed=100")));
+    let other = other["search"]["borders"][0]["estimate"].as_f64().unwrap();
+    assert!((other / estimate - 1.0).abs() < 0.06, "{other} and {estimate}");
+}
+
+#[test]
+fn any_number_of_the_file_can_be_searched() {
+    let fixture = Fixture::new(&SERVER.replace("rate = \"50/s\"", "rate = \"80/s\""));
+    let said = |find| said(&mut fixture.command(&["--seeds=2", "--find", find]));
+    let attempts = said("attempts=1..5");
+    assert!(attempts.contains("attempts: the system stays down above 3"), "{attempts}");
+    let length = said("trigger.1.for=500ms..6s");
+    assert!(length.contains("trigger.1.for: the system stays down above "), "{length}");
+    let timeout = said("edge.users-server.timeout=3.5s..9s");
+    assert!(timeout.contains("the system does not stay down at any value"), "{timeout}");
+}
+
+#[test]
+fn a_map_shows_what_the_system_survives() {
+    let fixture = Fixture::new(SERVER);
+    let args = ["--frontier", "size=0..0.9,length=500ms..10s", "--seeds=1", "--seed=3"];
+    let rate = SERVER.replace("rate = \"50/s\"", "rate = \"120/s\"");
+    fs::write(fixture.path(), rate.replace("50s", "30s")).unwrap();
+    let document = json(&said(fixture.command(&args).args(["--json", "--svg=svg", "-o=map.html"])));
+    let down = document["frontier"]["down"].as_array().unwrap();
+    let cell = |row: usize, column: usize| down[row][column].as_f64().unwrap();
+    assert_eq!((down.len(), down[0].as_array().unwrap().len()), (20, 20));
+    // A short and mild trigger is survived, and a long stall is not.
+    assert_eq!([cell(0, 19), cell(19, 0)].map(|share| share > 0.5), [false, true]);
+    let svg = fs::read_to_string(fixture.directory.path().join("svg/frontier.svg")).unwrap();
+    assert!(roxmltree::Document::parse(&svg).is_ok() && svg.contains("size"));
+    let page = fs::read_to_string(fixture.directory.path().join("map.html")).unwrap();
+    assert!(page.contains("<h2>Frontier</h2>"));
+    let text = said(fixture.command(&args).env("COLUMNS", "40"));
+    assert!(text.contains("What the system survives: size across,"), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 40), "{text}");
+}
+
+#[test]
+fn a_search_that_makes_no_sense_is_rejected() {
+    let fixture = Fixture::new(SERVER);
+    for (args, want) in [
+        (["--find", "raet"], "--find: the file has no number `raet`; did you mean `rate`?"),
+        (["--find", "rate=5"], "--find: `5` is not a range; write two values, as in rate=1/s..9/s"),
+        (["--find", "rate=9/s..5/s"], "--find: 9/s is not below 5/s; swap them"),
+        (["--find", "rate=a..b"], "--find: invalid value `a`"),
+        (["--find", "workers=0..3"], "--find: system.toml, line 5, column 7: server: the number of workers is not"),
+        (["--frontier", "rate"], "--frontier: `rate` is one number; write two, as in size,length"),
+    ] {
+        see(&mut fixture.command(&args)).exits(2).says(want);
+    }
+    see(&mut simulate(&["outage", "--find=rate"])).exits(2).says("--find and --frontier are for systems");
+}
+
 #[test]
 fn assertions_name_services_and_edges() {
     let fixture = Fixture::new(THREE_TIERS);

@@ -68,6 +68,7 @@ mod figures;
 #[cfg(feature = "toml")]
 mod file;
 mod gain;
+mod frontier;
 mod layout;
 mod queue;
 mod search;
@@ -86,6 +87,7 @@ pub use figures::{EdgeFigures, ServiceFigures, SystemFigures};
 #[cfg(feature = "toml")]
 pub use file::{FileNumber, FileProblem, SystemFile, SystemFileError, Unit};
 pub use gain::LoopGain;
+pub use frontier::{Frontier, FrontierMap};
 pub use layout::{EdgeLayout, ServiceLayout, SystemLayout};
 pub use search::{Border, Found, Search, Tried};
 pub use service::{Service, ServiceTimes, StaleWork};

@@ -5,6 +5,7 @@
 mod document;
 mod field;
 mod graph;
+mod heat_map;
 mod panel;
 mod shapes;
 mod style;
@@ -12,5 +13,6 @@ mod xml;
 
 pub(crate) use document::{Page, document, inline};
 pub(crate) use graph::{Graph, GraphLink, GraphNode};
+pub(crate) use heat_map::HeatMap;
 pub(crate) use style::sheet;
 pub(crate) use xml::escaped;

@@ -10,6 +10,8 @@ use stagger_sim::{Progress, Sweep};
 
 use super::charts::{charts, graph};
 use super::document::{Document, RunEntry};
+use super::find::{frontier, search};
+use super::frontier::picture;
 use super::metric::{Metric, metrics};
 use super::words::{conclusions, describe};
 use super::{csv, html, markdown, report};
@@ -35,8 +37,9 @@ pub(in crate::simulate) fn run(args: &SimulateArgs, term: &Term) -> Result<ExitC
     };
     let file = read(path)?;
     let first = args.policy.seed.unwrap_or(SEED);
-    let seeds: Vec<_> =
-        (0..u64::from(args.seeds.unwrap_or(1))).map(|offset| Seed::new(first.wrapping_add(offset))).collect();
+    // With a search or a map, the seeds are those of each of their values.
+    let own_seeds = if args.find.is_some() || args.frontier.is_some() { 1 } else { args.seeds.unwrap_or(1) };
+    let seeds: Vec<_> = (0..u64::from(own_seeds)).map(|offset| Seed::new(first.wrapping_add(offset))).collect();
     let conditions = parse_conditions(&args.assert, file.system())?;
     let outputs = Outputs::open(&args.outputs)?;
     let interrupt = Interrupt::install()?;
@@ -47,11 +50,21 @@ pub(in crate::simulate) fn run(args: &SimulateArgs, term: &Term) -> Result<ExitC
         return Ok(ExitCode::from(interrupt.exit_status()));
     }
     let runs = runs.iter().map(|(seed, figures)| (*seed, figures));
-    let document = Document::new(path.display().to_string(), file.system(), runs);
+    let mut document = Document::new(path.display().to_string(), file.system(), runs);
+    let progress = Progress::new();
+    let given = (first, args.seeds);
+    if let Some(text) = &args.find {
+        document.search =
+            with_progress(&progress, "searching", &interrupt, term, || search(&file, text, given, &progress))?;
+    }
+    if let Some(text) = &args.frontier {
+        document.frontier =
+            with_progress(&progress, "mapping", &interrupt, term, || frontier(&file, text, given, &progress))?;
+    }
     write(&document, outputs, RenderOptions::for_screen(&term.stdout, term))?;
     let failures = failures(&document, &conditions);
     failures.iter().for_each(|failure| say(&format!("assertion failed: {failure}")));
-    if finished < planned {
+    if finished < planned || interrupt.is_requested() {
         say(&format!("interrupted: {finished} of {planned} runs finished; the report contains only those"));
         return Ok(ExitCode::from(interrupt.exit_status()));
     }
@@ -156,6 +169,9 @@ fn write(document: &Document, outputs: Outputs, options: RenderOptions) -> Resul
 
 /// Writes each picture to a file of its own.
 fn write_pictures(document: &Document, directory: &Path) -> Result<(), CliError> {
+    if let Some(frontier) = &document.frontier {
+        Target::open(&directory.join("frontier.svg"))?.write(picture(frontier).document().as_bytes())?;
+    }
     Target::open(&directory.join("graph.svg"))?.write(graph(document).document().as_bytes())?;
     for chart in charts(document) {
         let remarks = [chart.caption].into_iter().chain(conclusions(document)).filter(|text| !text.is_empty());

@@ -4,6 +4,8 @@ use stagger_sim::TimeSeries;
 use stagger_sim::storm::VerdictKind;
 use stagger_sim::system::{System, SystemFigures};
 
+use super::find::{FrontierEntry, SearchEntry};
+
 /// Output of `stagger simulate system --json`: schema `stagger.system/1`.
 ///
 /// Durations are in seconds, ratios from 0 to 1. Later versions of the schema may add fields; existing fields keep their
@@ -19,6 +21,12 @@ pub(super) struct Document {
     pub(super) system: SystemEntry,
     /// The runs, one per seed.
     pub(super) runs: Vec<RunEntry>,
+    /// The search of `--find`; absent without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) search: Option<SearchEntry>,
+    /// The map of `--frontier`; absent without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) frontier: Option<FrontierEntry>,
 }
 
 /// A system.
@@ -168,7 +176,8 @@ impl Document {
         runs: impl IntoIterator<Item = (Seed, &'a SystemFigures)>,
     ) -> Self {
         let runs = runs.into_iter().map(|(seed, figures)| RunEntry::new(seed, figures)).collect();
-        Self { schema: "stagger.system/1", file, system: SystemEntry::new(system), runs }
+        let schema = "stagger.system/1";
+        Self { schema, file, system: SystemEntry::new(system), runs, search: None, frontier: None }
     }
 }
 

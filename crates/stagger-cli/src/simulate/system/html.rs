@@ -1,5 +1,6 @@
 use super::charts::{charts, graph};
 use super::document::Document;
+use super::frontier::picture;
 use super::metric::metrics;
 use super::tables::tables;
 use super::words::{conclusions, describe, seeds};
@@ -24,6 +25,12 @@ pub(super) fn page(document: &Document, json: &str, command: &str) -> String {
         out.push_str("</tbody>\n</table></div>\n");
     }
     out.push_str("</section>\n");
+    if let Some(frontier) = &document.frontier {
+        let picture = picture(frontier).inline();
+        out.push_str(&format!(
+            "<section>\n<h2>Frontier</h2>\n<figure class=\"wide\">\n{picture}</figure>\n</section>\n"
+        ));
+    }
     out.extend(charts(document).iter().map(section));
     out.push_str("<section>\n<h2>Policies</h2>\n<dl>\n");
     for edge in &document.system.edges {

@@ -1,4 +1,5 @@
 use super::document::Document;
+use super::frontier::map;
 use super::tables::tables;
 use super::words::{conclusions, describe, seeds};
 use crate::plot::{Cell, Column, RenderOptions, paragraph, sparkline, table};
@@ -22,6 +23,10 @@ pub(super) fn summary(document: &Document, options: RenderOptions) -> String {
     out.push_str(&served(document, options));
     for text in conclusions(document).into_iter().chain([seeds(document)]) {
         out.push_str(&paragraph(&text, "  ", options));
+    }
+    if let Some(frontier) = &document.frontier {
+        out.push('\n');
+        out.push_str(&map(frontier, options));
     }
     options.glyphs.transliterate(&out).replace('→', options.glyphs.pick("→", "->"))
 }

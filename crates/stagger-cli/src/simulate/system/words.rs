@@ -1,4 +1,5 @@
 use super::document::{Document, VerdictEntry};
+use super::find::SearchEntry;
 use super::metric::{mean, seconds, share};
 
 /// Describes the system in one line.
@@ -68,6 +69,7 @@ pub(super) fn conclusions(document: &Document) -> Vec<String> {
     if down > 0 {
         out.push(sustained(document));
     }
+    out.extend(document.search.iter().flat_map(SearchEntry::sentences));
     out
 }
 

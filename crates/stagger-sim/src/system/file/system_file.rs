@@ -133,7 +133,8 @@ impl SystemFile {
     }
 
     /// Returns the numbers that a name stands for: the one with this path, or all whose path ends with it. `attempts`
-    /// stands for `max-attempts`, `budget` for `tokens` and `length` for `for`.
+    /// stands for `max-attempts`, `budget` for `tokens`, `length` and `duration` for `for`, and `size` for the `share`,
+    /// `factor` or `workers` of the triggers.
     ///
     /// # Errors
     /// The names that are similar, if there is no such number.
@@ -141,9 +142,18 @@ impl SystemFile {
         let name = match name {
             "attempts" => "max-attempts",
             "budget" => "tokens",
-            "length" => "for",
+            "length" | "duration" => "for",
             name => name,
         };
+        if name == "size" {
+            let is_size = |path: &str| {
+                path.starts_with("trigger.") && [".share", ".factor", ".workers"].iter().any(|end| path.ends_with(end))
+            };
+            let sizes: Vec<_> = self.numbers.iter().filter(|number| is_size(&number.path)).collect();
+            let no_size =
+                "no trigger of the file has a size; use a trigger of kind share, error, workers, slow or spike";
+            return if sizes.is_empty() { Err(no_size.to_owned()) } else { Ok(sizes) };
+        }
         let ends = |path: &str| path == name || path.strip_suffix(name).is_some_and(|rest| rest.ends_with('.'));
         let found: Vec<_> = self.numbers.iter().filter(|number| ends(&number.path)).collect();
         if !found.is_empty() {

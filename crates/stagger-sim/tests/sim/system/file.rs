@@ -324,6 +324,9 @@ fn a_name_stands_for_all_numbers_that_end_with_it() {
     let file = SystemFile::parse(EVERYTHING).unwrap();
     let found = |name| file.find(name).map(|found| found.len());
     assert_eq!([found("attempts"), found("users.rate"), found("budget"), found("for")], [Ok(3), Ok(1), Ok(1), Ok(8)]);
+    assert_eq!([found("length"), found("size")], [Ok(8), Ok(6)]);
+    let no_size = SystemFile::parse(with_line("50/s", "40/s")).unwrap();
+    assert!(no_size.find("size").unwrap_err().starts_with("no trigger of the file has a size; use"));
     let error = file.find("tiemout").unwrap_err();
     assert!(error.contains("did you mean `timeout`?"), "{error}");
     let error = file.with("users.rat", "5/s").unwrap_err().to_string();
