@@ -18,7 +18,7 @@ impl Range {
         let wrong = |error: String| CliError::usage(format_args!("{flag}: {error}"));
         let (name, values) = text.split_once('=').map_or((text, None), |(name, values)| (name, Some(values)));
         let numbers = file.find(name.trim()).map_err(wrong)?;
-        let Some(first) = numbers.first() else { return Err(wrong(format!("`{name}` is no number"))) };
+        let Some(first) = numbers.first() else { return Err(wrong(format!("`{name}` is not a number of the file"))) };
         let unit = first.unit;
         if let Some(other) = numbers.iter().find(|number| number.unit != unit) {
             return Err(wrong(format!(
