@@ -56,30 +56,42 @@ impl Event {
 /// heap for the others.
 ///
 /// An event joins its lane if it is not before the lane's last one, and the heap otherwise, so the order is right in any
-/// case. The next event is the least of the lanes' first ones, of which there are few.
+/// case. The next event is the least of the lanes' first ones: the winner of a tournament, in which a lane whose first event
+/// changes plays again with one other at each round.
 #[derive(Clone)]
 pub(super) struct EventQueue {
     lanes: Vec<VecDeque<Event>>,
-    /// The time of the first event of each lane, and at the end that of the heap.
-    times: Vec<u64>,
-    /// The order of these events among those of the same time.
-    orders: Vec<u64>,
+    /// Time and order of the first event of each lane, and behind them that of the heap.
+    heads: Vec<u128>,
+    /// The winner of each match, from the final at 1; then the lanes themselves. Their number is a power of two.
+    winners: Vec<u32>,
     heap: BinaryHeap<Reverse<Event>>,
     scheduled: u64,
 }
 
-/// The time of an empty lane.
-const EMPTY: u64 = u64::MAX;
+/// The head of an empty lane.
+const EMPTY: u128 = u128::MAX;
+
+const fn head(event: &Event) -> u128 {
+    (event.at as u128) << 64 | event.order as u128
+}
 
 impl EventQueue {
     pub(super) fn new(lanes: usize) -> Self {
-        Self {
+        let leaves = (lanes + 1).next_power_of_two();
+        let mut winners = vec![0; 2 * leaves];
+        for (leaf, winner) in (0..).zip(&mut winners[leaves..]) {
+            *winner = leaf;
+        }
+        let mut queue = Self {
             lanes: vec![VecDeque::with_capacity(64); lanes],
-            times: vec![EMPTY; lanes + 1],
-            orders: vec![EMPTY; lanes + 1],
+            heads: vec![EMPTY; leaves],
+            winners,
             heap: BinaryHeap::new(),
             scheduled: 0,
-        }
+        };
+        (0..leaves).for_each(|lane| queue.set_head(lane, EMPTY));
+        queue
     }
 
     /// Schedules an event. A lane that does not exist means the heap.
@@ -91,7 +103,7 @@ impl EventQueue {
             Some(events) => match events.back() {
                 None => {
                     events.push_back(event);
-                    (self.times[lane], self.orders[lane]) = (at, event.order);
+                    self.set_head(lane, head(&event));
                 }
                 Some(last) if last.at <= at => events.push_back(event),
                 Some(_) => self.push_to_heap(event),
@@ -104,23 +116,16 @@ impl EventQueue {
     pub(super) fn clear(&mut self, lane: usize) {
         if let Some(events) = self.lanes.get_mut(lane) {
             events.clear();
-            self.times[lane] = EMPTY;
+            self.set_head(lane, EMPTY);
         }
     }
 
     /// Takes the next event before `end`. Timeouts in the lane of the event that `is_stale` is true for are removed, too.
     #[inline]
     pub(super) fn pop(&mut self, end: u64, is_stale: impl Fn(&Event) -> bool) -> Option<Event> {
-        // Two simple passes: times rarely coincide, so the order is hardly ever compared.
-        let least = self.times.iter().fold(EMPTY, |least, &at| least.min(at));
-        if least >= end {
+        let lane = self.winners[1] as usize;
+        if (self.heads[lane] >> 64) as u64 >= end {
             return None;
-        }
-        let (mut lane, mut first) = (0, EMPTY);
-        for (nth, (&at, &order)) in self.times.iter().zip(&self.orders).enumerate() {
-            if at == least && order < first {
-                (lane, first) = (nth, order);
-            }
         }
         match self.lanes.get_mut(lane) {
             Some(events) => {
@@ -130,11 +135,30 @@ impl EventQueue {
                         events.pop_front();
                     }
                 }
-                let head = events.front().map_or((EMPTY, EMPTY), |event| (event.at, event.order));
-                (self.times[lane], self.orders[lane]) = head;
+                let next = events.front().map_or(EMPTY, head);
+                self.set_head(lane, next);
                 Some(event)
             }
             None => self.pop_from_heap(),
+        }
+    }
+
+    /// Changes the first event of a lane, and plays its matches again.
+    #[inline]
+    fn set_head(&mut self, lane: usize, head: u128) {
+        let Self { heads, winners, .. } = self;
+        heads[lane] = head;
+        let (mut winner, mut least) = (lane as u32, head);
+        let mut at = (lane + heads.len()) as u32;
+        while at > 1 {
+            let rival = winners[(at ^ 1) as usize];
+            let other = heads[rival as usize];
+            // Branches would be mispredicted half of the time; heads differ unless both lanes are empty.
+            let wins = other < least;
+            winner = if wins { rival } else { winner };
+            least = if wins { other } else { least };
+            at /= 2;
+            winners[at as usize] = winner;
         }
     }
 
@@ -151,9 +175,8 @@ impl EventQueue {
     }
 
     fn read_heap(&mut self) {
-        let head = self.heap.peek().map_or((EMPTY, EMPTY), |Reverse(event)| (event.at, event.order));
-        let heap = self.lanes.len();
-        (self.times[heap], self.orders[heap]) = head;
+        let head = self.heap.peek().map_or(EMPTY, |Reverse(event)| head(event));
+        self.set_head(self.lanes.len(), head);
     }
 }
 
