@@ -67,8 +67,8 @@ mod error;
 mod figures;
 #[cfg(feature = "toml")]
 mod file;
-mod gain;
 mod frontier;
+mod gain;
 mod layout;
 mod queue;
 mod search;
@@ -86,8 +86,8 @@ pub use error::{SystemError, SystemPart, SystemProblem};
 pub use figures::{EdgeFigures, ServiceFigures, SystemFigures};
 #[cfg(feature = "toml")]
 pub use file::{FileNumber, FileProblem, SystemFile, SystemFileError, Unit};
-pub use gain::LoopGain;
 pub use frontier::{Frontier, FrontierMap};
+pub use gain::LoopGain;
 pub use layout::{EdgeLayout, ServiceLayout, SystemLayout};
 pub use search::{Border, Found, Search, Tried};
 pub use service::{Service, ServiceTimes, StaleWork};
