@@ -2,7 +2,7 @@ use core::time::Duration;
 
 use super::admitted::Admitted;
 use super::builder::{QuietPeriodBuilder, Settings};
-use super::pace::{Pace, SLOWEST};
+use super::pace::{Pace, SLOWEST, recovery_after};
 use super::packed_state::PackedState;
 use super::recent::{Finding, Recent};
 use super::snapshot::{QuietSnapshot, QuietState};
@@ -29,7 +29,7 @@ use crate::outcome::{FailureKind, Outcome, ServerHint};
 /// | armed by a share | more than 20 % of the last 50 outcomes are throttled: for 1 s, then twice the last pause, at most 32 s, until 50 outcomes in a row are not throttled |
 /// | while quiet | no call starts. Calls in flight are left alone: their refusals can lengthen the pause, and their successes do not end it |
 /// | at its end | one call is the probe. If it is refused, the pause begins again, with its hint or twice as long (1 s to 32 s). If it is cancelled, the next call is the probe; if it takes longer than `probe_wait`, another is |
-/// | return | waiting calls start one by one at the rate at which the server admitted calls in the last second before the pause (at least 1/s), doubling every 5 s. A refusal multiplies the rate by 0.7, once for all calls that began before the cut |
+/// | return | waiting calls start one by one at the rate at which the server admitted calls in the last second before the pause (at least 1/s), doubling every 5 s. A refusal multiplies the rate by 0.7, once for all calls that began before the cut. If it begins another pause, the next return approaches the refused rate over eight pauses (5 s to 5 min) and stays near it, as CUBIC does |
 /// | open again | when nobody waits; if calls were rejected, when none was for a second of the return |
 ///
 /// The paced return is the point of it: if all calls started together at the end of the pause, or spread over a few
@@ -75,6 +75,8 @@ pub struct QuietPeriod {
     next: AtomicU64,
     /// The time between two releases, at the time of the state.
     interval: AtomicU64,
+    /// How long the next return takes to reach the rate at which the last one was interrupted; 0 if it was not.
+    recovery: AtomicU64,
     /// The length of the last pause; 0 after a clean window.
     pause: AtomicU64,
     /// When a call was last rejected, since the pause began; 0 if none was.
@@ -110,6 +112,7 @@ impl QuietPeriod {
                 settings,
                 next: AtomicU64::new(0),
                 interval: AtomicU64::new(SLOWEST),
+                recovery: AtomicU64::new(0),
                 pause: AtomicU64::new(0),
                 rejected_at: AtomicU64::new(0),
                 held: HeldCalls::new(settings.hold),
@@ -274,18 +277,17 @@ impl QuietPeriod {
 
     /// Predicts when a call starts that has this many before it. The first of them is the probe.
     fn turn(&self, state: PackedState, before: u32, at: u64) -> u64 {
-        let interval = self.interval.load(Ordering::Relaxed);
         match state.mode() {
             QuietState::Open => at,
             QuietState::Quiet => {
                 let end = state.time(at).max(at);
-                Pace { since: end, interval }.turn(end, before)
+                self.pace_since(end).turn(end, before)
             }
             QuietState::Probing => {
                 // A probe that has taken this long is assumed to take as long again.
                 let answer =
                     at.saturating_add(at.saturating_sub(state.time(at)).max(MIN_PROBE)).min(self.next_probe(state, at));
-                Pace { since: answer, interval }.turn(answer.max(at), before)
+                self.pace_since(answer).turn(answer.max(at), before)
             }
             QuietState::Returning => self.pace(state, at).turn(self.next.load(Ordering::Acquire).max(at), before),
         }
@@ -439,11 +441,22 @@ impl QuietPeriod {
         // the same pause, both have learned the same.
         match state.mode() {
             QuietState::Open => {
+                self.recovery.store(0, Ordering::Relaxed);
                 self.interval.store(self.admitted.interval(at), Ordering::Release);
                 self.rejected_at.store(0, Ordering::Relaxed);
             }
-            QuietState::Returning => self.interval.store(self.pace(state, at).cut(at), Ordering::Release),
-            QuietState::Quiet | QuietState::Probing => {}
+            QuietState::Returning => {
+                let interval = self.pace(state, at).cut(at);
+                self.recovery.store(recovery_after(length), Ordering::Relaxed);
+                self.interval.store(interval, Ordering::Release);
+            }
+            QuietState::Quiet | QuietState::Probing => {
+                // A longer pause costs more, if it interrupted a return.
+                let recovery = self.recovery.load(Ordering::Relaxed);
+                if recovery != 0 {
+                    self.recovery.store(recovery.max(recovery_after(length)), Ordering::Relaxed);
+                }
+            }
         }
         if !self.swap(state, state.quiet(at.saturating_add(length))) {
             return false;
@@ -458,7 +471,13 @@ impl QuietPeriod {
 
     /// Returns the pace of a return.
     fn pace(&self, state: PackedState, at: u64) -> Pace {
-        Pace { since: state.time(at), interval: self.interval.load(Ordering::Acquire) }
+        self.pace_since(state.time(at))
+    }
+
+    /// Returns the pace of a return that begins or was cut at this time.
+    fn pace_since(&self, since: u64) -> Pace {
+        let interval = self.interval.load(Ordering::Acquire);
+        Pace { since, interval, recovery: self.recovery.load(Ordering::Relaxed) }
     }
 
     pub(super) fn load(&self) -> PackedState {

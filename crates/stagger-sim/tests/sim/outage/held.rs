@@ -67,6 +67,18 @@ fn q1_one_hint_holds_all_calls_and_a_paced_return_fails_almost_none() {
     }
 }
 
+/// The same server with a short queue, whose refusals ask for ten seconds each. A return that doubled until the queue was full
+/// again would be in pauses for most of the time.
+#[test]
+fn a_hint_after_a_return_does_not_begin_a_series_of_pauses() {
+    for rate in [50.0, 60.0, 80.0] {
+        let scenario = refused(rate, 120.0, 60, 20, 30).retry_after(at(10)).horizon(at(600));
+        let held = run(scenario, 4, quiet, 1);
+        let share = 1.0 - failed(&held) as f64 / held.requests.total() as f64;
+        assert!(share >= 0.99, "{share} of the calls succeed at {rate} per second");
+    }
+}
+
 /// ScyllaDB #30775.
 #[test]
 fn frozen_calls_do_not_start_together() {
