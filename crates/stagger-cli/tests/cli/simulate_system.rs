@@ -10,34 +10,7 @@ use crate::simulate::{json, said, simulate};
 use crate::support::see;
 
 /// Three services, each of which can serve 500 requests per second, and a stall of the last.
-pub(crate) const THREE_TIERS: &str = r#"
-horizon = "60s"
-[users]
-rate = "50/s"
-[tier.gateway]
-service = "2ms"
-backlog = 1500
-[tier.orders]
-service = "2ms"
-backlog = 1500
-[tier.database]
-service = "2ms"
-backlog = 1500
-[[edge]]
-from = "users"
-to = "gateway"
-policy = "zero max-attempts=3"
-[[edge]]
-from = "gateway"
-to = "orders"
-policy = "zero max-attempts=3"
-[[edge]]
-from = "orders"
-to = "database"
-policy = "zero max-attempts=3"
-[[trigger]]
-kind = "stall"
-"#;
+pub(crate) const THREE_TIERS: &str = include_str!("../../../../examples/three-tiers.toml");
 
 /// A directory with the file of a system.
 pub(crate) struct Fixture {

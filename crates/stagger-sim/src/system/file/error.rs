@@ -78,6 +78,7 @@ impl fmt::Display for SystemFileError {
 
 impl core::error::Error for SystemFileError {
     fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
-        self.source.as_deref().map(|source| source as _)
+        // The message has the error itself.
+        self.source.as_deref().and_then(core::error::Error::source)
     }
 }
