@@ -128,7 +128,7 @@ mod tests {
                 assert!(intervals().is_sorted_by(|a, b| a >= b), "{pace:?}");
                 // Rounded down, by at most a nanosecond.
                 assert!(intervals().next().is_some_and(|first| first <= interval && first + 1 >= interval), "{pace:?}");
-                assert_eq!(intervals().last(), Some(FASTEST), "{pace:?}");
+                assert_eq!(intervals().next_back(), Some(FASTEST), "{pace:?}");
             }
         }
     }
