@@ -1,7 +1,7 @@
 //! Time and memory of `stagger run -- true` beside `timeout` and Debian's `retry`, in one run: `cargo bench -p stagger-cli`.
 //!
 //! The programs take turns, so that a busy moment of the machine affects all of them. A program that is not installed is
-//! left out.
+//! left out. `STAGGER_BESIDE` may name one more build of `stagger`, such as an older one.
 
 #[cfg(unix)]
 fn main() {
@@ -22,14 +22,11 @@ mod unix {
     /// The argument with which this program measures the memory of one program, whose words follow.
     const MEMORY: &str = "--memory-of";
 
-    fn programs() -> Vec<Vec<&'static str>> {
-        let all = [
-            &["true"][..],
-            &["timeout", "10", "true"],
-            &["retry", "-t", "1", "--", "true"],
-            &[env!("CARGO_BIN_EXE_stagger"), "run", "-q", "--", "true"],
-        ];
-        all.into_iter().map(<[_]>::to_vec).filter(|words| command(words).status().is_ok()).collect()
+    fn programs<'a>(beside: Option<&'a str>) -> Vec<Vec<&'a str>> {
+        let run = |program: &'a str| vec![program, "run", "-q", "--", "true"];
+        let peers = [vec!["true"], vec!["timeout", "10", "true"], vec!["retry", "-t", "1", "--", "true"]];
+        let all = peers.into_iter().chain([run(env!("CARGO_BIN_EXE_stagger"))]).chain(beside.map(run));
+        all.filter(|words| command(words).status().is_ok()).collect()
     }
 
     fn command(words: &[&str]) -> Command {
@@ -44,7 +41,8 @@ mod unix {
             let words: Vec<&str> = words[1..].iter().map(String::as_str).collect();
             return print_memory(&words);
         }
-        let programs = programs();
+        let beside = std::env::var("STAGGER_BESIDE").ok();
+        let programs = programs(beside.as_deref());
         let mut times = vec![Vec::with_capacity(ROUNDS); programs.len()];
         for _ in 0..ROUNDS {
             for (program, times) in programs.iter().zip(&mut times) {

@@ -2,6 +2,8 @@
 
 #![cfg(unix)]
 
+#[path = "cli/certificate.rs"]
+mod certificate;
 #[path = "cli/origin.rs"]
 mod origin;
 #[path = "cli/support.rs"]

@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use stagger_kit::{Port, Program, Ready, Server, Signal, User};
 
+use crate::certificate::Certificate;
 use crate::support::{Files, Running, Seen, eventually, run_script, said, see, stagger};
 
 /// A real server without data.
@@ -19,11 +20,24 @@ struct Redis {
 
 impl Redis {
     fn start() -> Self {
+        Self::start_with(|port| vec!["--port".to_owned(), port.to_owned()])
+    }
+
+    /// Starts a server that speaks TLS only.
+    fn start_tls(files: &Files) -> Self {
+        let certificate = Certificate::issue(files);
+        let pem = files.write("server.pem", certificate.pem).display().to_string();
+        let key = files.write("server.key", certificate.key).display().to_string();
+        let files = ["--tls-cert-file", &pem, "--tls-key-file", &key, "--tls-auth-clients", "no", "--port", "0"];
+        Self::start_with(|port| [&files[..], &["--tls-port", port]].concat().into_iter().map(str::to_owned).collect())
+    }
+
+    fn start_with(args: impl FnOnce(&str) -> Vec<String>) -> Self {
         let (port, data) =
             (Port::reserve().expect("the server starts"), User::current().directory().expect("the server starts"));
         let number = port.number().to_string();
         let program = Program::find("redis-server").expect("the server starts").directory(data.path());
-        let program = program.args(["--bind", "127.0.0.1", "--save", "", "--port", &number]);
+        let program = program.args(["--bind", "127.0.0.1", "--save", ""]).args(args(&number));
         let server =
             Server::start(program, Ready::Port(port.address()), Duration::from_secs(10)).expect("the server starts");
         Self { server, _data: data, port }
@@ -86,6 +100,23 @@ fn a_store_that_is_away_or_hangs_neither_stops_nor_delays_a_run_and_is_told_once
         assert!(begun.elapsed() < Duration::from_millis(500), "{:?}", begun.elapsed());
     }
     redis.server.running().unwrap().signal(Signal::CONT).unwrap();
+}
+
+#[test]
+fn a_store_is_reached_over_tls_if_its_certificate_is_trusted() {
+    let files = Files::new();
+    let redis = Redis::start_tls(&files);
+    let url = redis.url("jobs").replace("redis:", "rediss:");
+    for (trusted, set, calls_made) in [("ca.pem", true, 1 + 3), ("server.key", false, 1 + 3 + 1 + 2)] {
+        let trusted = files.path(trusted);
+        let mut control = stagger(["control", "set", &url, "other=no-retries"]);
+        let seen = see(control.env("SSL_CERT_FILE", &trusted));
+        assert_eq!(seen.status.success(), set, "{seen:?}");
+        // The whole budget, or this run's half of it.
+        let seen = see(failing(&files, &url, "4", &["-n", "4"]).env("SSL_CERT_FILE", &trusted));
+        assert_eq!(seen.exits(9).stderr.contains("does not answer"), !set, "{seen:?}");
+        assert_eq!(calls(&files), calls_made, "{seen:?}");
+    }
 }
 
 #[test]

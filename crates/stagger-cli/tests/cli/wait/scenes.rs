@@ -15,6 +15,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use stagger_kit::{Port, Postgres, Program, Ready, Server};
 
+use crate::certificate::Certificate;
 use crate::support::{Files, PATIENCE, Running, eventually};
 
 /// What a scene needs until the wait has ended.
@@ -179,18 +180,9 @@ pub(super) fn https(files: &Files) -> Scene {
 }
 
 fn tls(files: &Files) -> ServerConfig {
-    let mut ca = rcgen::CertificateParams::new(Vec::new()).expect("the scene is prepared");
-    ca.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
-    // With the subject of its certificates, they would be taken for ones that have signed themselves.
-    ca.distinguished_name.push(rcgen::DnType::CommonName, "a CA of a test");
-    ca.key_usages = vec![rcgen::KeyUsagePurpose::KeyCertSign];
-    let ca_key = rcgen::KeyPair::generate().expect("the scene is prepared");
-    files.write("ca.pem", ca.self_signed(&ca_key).expect("the scene is prepared").pem());
-    let key = rcgen::KeyPair::generate().expect("the scene is prepared");
-    let server = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).expect("the scene is prepared");
-    let certificate = server.signed_by(&key, &rcgen::Issuer::new(ca, ca_key)).expect("the scene is prepared");
-    let certificate = CertificateDer::from_pem_slice(certificate.pem().as_bytes()).expect("the scene is prepared");
-    let key = PrivateKeyDer::from_pem_slice(key.serialize_pem().as_bytes()).expect("the scene is prepared");
+    let Certificate { pem, key } = Certificate::issue(files);
+    let certificate = CertificateDer::from_pem_slice(pem.as_bytes()).expect("the scene is prepared");
+    let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).expect("the scene is prepared");
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
