@@ -35,6 +35,8 @@ mod help;
 mod http;
 #[path = "cli/http_table.rs"]
 mod http_table;
+#[path = "cli/incidents.rs"]
+mod incidents;
 #[path = "cli/init.rs"]
 mod init;
 #[path = "cli/logging.rs"]

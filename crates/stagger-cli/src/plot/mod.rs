@@ -23,4 +23,4 @@ pub(crate) use scale::Spacing;
 pub(crate) use sparkline::sparkline;
 pub(crate) use table::{Cell, Column, bold, table};
 pub(crate) use unit::Unit;
-pub(crate) use wrap::paragraph;
+pub(crate) use wrap::{paragraph, wrap};

@@ -6,6 +6,7 @@ use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, Args, Command, Error, ValueEnum, ValueHint};
 use serde::Deserialize;
 
+use super::incident::Reference;
 use super::settings::MAX_SEEDS;
 use crate::policy_args::PolicyArgs;
 use crate::storm::OutputArgs;
@@ -23,7 +24,8 @@ Examples:
         --guards 'none, tokens capacity=100+breaker'
   stagger simulate outage --processes 100 --down 20s --store-lost 25s..35s \\
         --guards 'quiet, lease tokens=500 refill=50/s'
-  stagger simulate system three-tiers.toml --seeds 16 -o system.html",
+  stagger simulate system three-tiers.toml --seeds 16 -o system.html
+  stagger simulate @incident/aws-2025-10",
     after_help = "\
 Settings of guards:
   tokens        capacity, initial, cost, transient-cost, throttled-cost,
@@ -48,11 +50,11 @@ Exit status: 0 on success; 1 if an assertion fails; 2 for a usage error or an in
 read or written; 130 after Ctrl-C, 143 after SIGTERM."
 )]
 pub(crate) struct SimulateArgs {
-    /// Scenario to simulate [default: reconnect]
-    #[arg(value_parser = ScenarioParser)]
-    pub(crate) scenario: Option<ScenarioKind>,
+    /// Scenario to simulate, or a published incident, simulated without and with its cure [default: reconnect]
+    #[arg(value_parser = SubjectParser)]
+    pub(crate) scenario: Option<Subject>,
 
-    /// File of the system, for the scenario `system`: TOML
+    /// File of the system, for the scenario `system`: TOML; or @incident/NAME
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) system: Option<PathBuf>,
 
@@ -97,8 +99,20 @@ pub(crate) struct SimulateArgs {
     #[arg(long, value_name = "NAME,NAME", conflicts_with = "find", help_heading = "Simulate")]
     pub(crate) frontier: Option<String>,
 
+    /// Print the file of an incident, to change it: that of its failure, or for @incident/NAME/cure that of its cure
+    #[arg(long, help_heading = "Simulate")]
+    pub(crate) print: bool,
+
     #[command(flatten)]
     pub(crate) outputs: OutputArgs,
+}
+
+/// What is simulated.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Subject {
+    Scenario(ScenarioKind),
+    /// A reference to an incident, as it was written.
+    Incident(String),
 }
 
 /// A scenario that can be simulated.
@@ -125,26 +139,75 @@ impl ScenarioKind {
     }
 }
 
-/// Parses a [`ScenarioKind`]; suggests `--json=FILE` if the value looks like a file name.
+/// Returns the names of what can be simulated: scenarios and incidents.
+pub(crate) fn subjects() -> Vec<&'static str> {
+    let scenarios = ["reconnect", "fluid", "outage", "occ", "system"];
+    scenarios.into_iter().chain(Reference::offered().map(|(name, _)| name)).collect()
+}
+
+impl SimulateArgs {
+    /// Returns the first flag that is a setting of a scenario or of a policy; `None` if all settings are in a file of
+    /// another kind.
+    pub(super) fn setting(&self) -> Option<String> {
+        let policy = PolicyArgs { seed: None, ..self.policy.clone() };
+        let given = [
+            ("policy flags", policy.is_given()),
+            ("--compare", !self.compare.is_empty()),
+            ("--sweep", !self.sweep.is_empty()),
+            ("--file", self.file.is_some()),
+        ];
+        let first = self.settings.given().map(|(name, _)| format!("--{name}")).next();
+        first.or_else(|| given.iter().find(|(_, is_given)| *is_given).map(|(flag, _)| (*flag).to_owned()))
+    }
+
+    /// Returns the scenario, if one was named.
+    pub(super) fn kind(&self) -> Option<ScenarioKind> {
+        match self.scenario {
+            Some(Subject::Scenario(kind)) => Some(kind),
+            _ => None,
+        }
+    }
+
+    /// Returns the reference to an incident, if there is one: in place of the scenario, or of the file of a system.
+    pub(super) fn incident(&self) -> Option<&str> {
+        match &self.scenario {
+            Some(Subject::Incident(reference)) => Some(reference),
+            Some(Subject::Scenario(ScenarioKind::System)) => {
+                self.system.as_ref()?.to_str().filter(|path| Reference::is_meant(path))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Parses a [`Subject`]; suggests `--json=FILE` if the value looks like a file name.
 #[derive(Clone)]
-struct ScenarioParser;
+struct SubjectParser;
 
-impl TypedValueParser for ScenarioParser {
-    type Value = ScenarioKind;
+impl TypedValueParser for SubjectParser {
+    type Value = Subject;
 
-    fn parse_ref(&self, cmd: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<ScenarioKind, Error> {
-        EnumValueParser::<ScenarioKind>::new().parse_ref(cmd, arg, value).map_err(|mut error| {
-            let name = value.to_string_lossy();
+    fn parse_ref(&self, cmd: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<Subject, Error> {
+        let name = value.to_string_lossy();
+        // Its errors name the incidents.
+        if Reference::is_meant(&name) {
+            return Ok(Subject::Incident(name.into_owned()));
+        }
+        let kind = EnumValueParser::<ScenarioKind>::new().parse_ref(cmd, arg, value).map_err(|mut error| {
             if name == "-" || name.contains(['.', '/']) {
                 let tip = format!("to write to a file, use `=`: --json={name}");
                 error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
             }
             error
-        })
+        });
+        kind.map(Subject::Scenario)
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        Some(Box::new(ScenarioKind::value_variants().iter().filter_map(ScenarioKind::to_possible_value)))
+        let incidents = Reference::offered().map(|(name, help)| PossibleValue::new(name).help(help));
+        Some(Box::new(
+            ScenarioKind::value_variants().iter().filter_map(ScenarioKind::to_possible_value).chain(incidents),
+        ))
     }
 }
 
@@ -282,5 +345,16 @@ impl SettingArgs {
             ("store-lost", &self.store_lost),
             ("store-cut", &self.store_cut),
         ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_subjects_are_offered() {
+        let offered = SubjectParser.possible_values().unwrap().map(|value| value.get_name().to_owned());
+        assert_eq!(offered.collect::<Vec<_>>(), subjects());
     }
 }

@@ -3,6 +3,7 @@ use std::process::ExitCode;
 use stagger_core::Seed;
 
 use super::args::{ScenarioKind, SimulateArgs};
+use super::incident::{self, Reference};
 use super::runs::simulate;
 use super::settings::Request;
 use super::strategy::Plan;
@@ -17,7 +18,21 @@ pub(super) const MAX_RUNS: usize = 10_000;
 
 /// Runs `stagger simulate`.
 pub(crate) fn run(args: &SimulateArgs, term: &Term) -> Result<ExitCode, CliError> {
-    if args.scenario == Some(ScenarioKind::System) {
+    if let Some(reference) = args.incident() {
+        if let Some(file) = args.system.as_ref().filter(|_| args.kind().is_none()) {
+            let file = file.display();
+            return Err(CliError::usage(format_args!(
+                "`{file}` follows {reference}, which has a file of its own; remove it"
+            )));
+        }
+        return incident::run(Reference::parse(reference)?, args, term);
+    }
+    if args.print {
+        return Err(CliError::usage(
+            "--print is for incidents; use: stagger simulate @incident/NAME --print, with a name from: stagger simulate @incident",
+        ));
+    }
+    if args.kind() == Some(ScenarioKind::System) {
         return system::run(args, term);
     }
     if let Some(file) = &args.system {
@@ -31,12 +46,16 @@ pub(crate) fn run(args: &SimulateArgs, term: &Term) -> Result<ExitCode, CliError
             "--find and --frontier are for systems; use: stagger simulate system FILE --find rate",
         ));
     }
-    let request = Request::new(args)?;
-    let plan = Plan::new(&request, &args.policy)?;
+    run_request(&Request::new(args)?, args, term)
+}
+
+/// Runs a scenario, and writes the outputs.
+pub(super) fn run_request(request: &Request, args: &SimulateArgs, term: &Term) -> Result<ExitCode, CliError> {
+    let plan = Plan::new(request, &args.policy)?;
     let assertions = parse_assertions(&request.assert, &plan.spec)?;
     let outputs = Outputs::open(&args.outputs)?;
     let interrupt = Interrupt::install()?;
-    let (storm, runs) = simulate(&plan, &seeds(&request), &interrupt, term)?;
+    let (storm, runs) = simulate(&plan, &seeds(request), &interrupt, term)?;
     finish(&storm, runs, &interrupt, &assertions, outputs, RenderOptions::for_screen(&term.stdout, term))
 }
 

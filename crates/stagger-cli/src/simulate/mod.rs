@@ -3,6 +3,7 @@
 mod args;
 mod command;
 mod guards;
+mod incident;
 mod runs;
 mod scenario;
 mod settings;
@@ -10,5 +11,5 @@ mod strategy;
 mod sweep;
 mod system;
 
-pub(crate) use args::SimulateArgs;
+pub(crate) use args::{SimulateArgs, subjects};
 pub(crate) use command::run;

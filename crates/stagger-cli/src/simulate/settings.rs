@@ -106,19 +106,14 @@ impl Request {
     /// Combines the file, if one is given, with the flags, which override it.
     pub(super) fn new(args: &SimulateArgs) -> Result<Self, CliError> {
         let file = args.file.as_deref().map(read).transpose()?.unwrap_or_default();
-        let path = args.file.as_deref().unwrap_or(Path::new("")).display();
-        let from_file = file.settings.iter().map(|(name, value)| Setting {
-            name: name.clone(),
-            text: value.to_string(),
-            origin: format!("{path}: {name}"),
-        });
-        let mut settings = Settings { entries: from_file.collect(), known: Vec::new() };
+        let path = args.file.as_deref().unwrap_or(Path::new("")).display().to_string();
+        let mut settings = file.settings(&path);
         for (name, text) in args.settings.given() {
             settings.set(name, text, &format!("--{name}"));
         }
         let flags_or = |flags: &[String], file: Vec<String>| if flags.is_empty() { file } else { flags.to_vec() };
         Ok(Self {
-            kind: args.scenario.or(file.scenario).unwrap_or_default(),
+            kind: args.kind().or(file.scenario).unwrap_or_default(),
             settings,
             compare: flags_or(&args.compare, file.compare),
             sweep: flags_or(&args.sweep, file.sweep.into()),
@@ -137,6 +132,29 @@ impl Request {
 }
 
 impl Request {
+    /// Returns the request of the text of a file alone, which is named `name`.
+    pub(super) fn of_text(text: &str, name: &str) -> Result<Self, CliError> {
+        let file = parse(text, name)?;
+        let settings = file.settings(name);
+        let kind = file.scenario.unwrap_or_default();
+        let (compare, sweep, assert) = (file.compare, file.sweep.into(), file.assert);
+        Ok(Self {
+            kind,
+            settings,
+            compare,
+            sweep,
+            seed: file.seed.unwrap_or(SEED),
+            seeds: file.seeds.unwrap_or(1),
+            assert,
+        })
+    }
+
+    /// Sets the seeds and the assertions of the flags.
+    pub(super) fn with_run_flags(self, args: &SimulateArgs) -> Self {
+        let assert = if args.assert.is_empty() { self.assert } else { args.assert.clone() };
+        Self { seed: args.policy.seed.unwrap_or(self.seed), seeds: args.seeds.unwrap_or(self.seeds), assert, ..self }
+    }
+
     /// Returns the number of seeds that are run: one if the scenario is deterministic.
     pub(super) const fn seed_count(&self) -> u32 {
         if self.kind.is_random() { self.seeds } else { 1 }
@@ -147,10 +165,26 @@ fn read(path: &Path) -> Result<ScenarioFile, CliError> {
     let shown = path.display();
     let text =
         fs::read_to_string(path).map_err(|error| CliError::io(format_args!("--file: cannot read {shown}"), error))?;
-    toml::from_str(&text).map_err(|error| {
+    parse(&text, &shown.to_string())
+}
+
+fn parse(text: &str, name: &str) -> Result<ScenarioFile, CliError> {
+    toml::from_str(text).map_err(|error| {
         let error = error.to_string();
-        CliError::usage(format_args!("--file: in {shown}: {}\nuse TOML, such as clients = \"10k\"", error.trim_end()))
+        CliError::usage(format_args!("--file: in {name}: {}\nuse TOML, such as clients = \"10k\"", error.trim_end()))
     })
+}
+
+impl ScenarioFile {
+    /// Returns its settings, whose errors name the file.
+    fn settings(&self, path: &str) -> Settings {
+        let entries = self.settings.iter().map(|(name, value)| Setting {
+            name: name.clone(),
+            text: value.to_string(),
+            origin: format!("{path}: {name}"),
+        });
+        Settings { entries: entries.collect(), known: Vec::new() }
+    }
 }
 
 impl Settings {

@@ -36,5 +36,5 @@ pub(crate) use interrupt::Interrupt;
 pub(crate) use markdown::escaped as markdown_text;
 pub(crate) use outputs::{Format, OutputArgs, Outputs, Target};
 pub(crate) use progress::ProgressLine;
-pub(crate) use timeline::{SAMPLED_CLIENTS, downsample};
+pub(crate) use timeline::{SAMPLED_CLIENTS, Timeline, downsample, resample};
 pub(crate) use write::command_line;

@@ -5,6 +5,7 @@ use clap_complete::Shell;
 
 use crate::output::error::CliError;
 use crate::policy_args::policies;
+use crate::simulate::subjects;
 
 /// Print a shell completion script
 #[derive(Args, Debug)]
@@ -23,9 +24,11 @@ pub(crate) fn run(args: &CompletionsArgs, all: &Command) -> Result<ExitCode, Cli
         Shell::Bash => script.extend_from_slice(BASH.as_bytes()),
         Shell::Fish => {
             script.extend_from_slice(FISH.as_bytes());
-            let policies = policies().join(" ");
-            let line = format!("complete -c stagger -n '__fish_seen_subcommand_from check' -f -a '{policies}'\n");
-            script.extend_from_slice(line.as_bytes());
+            for (subcommand, flag, values) in [("check", "-f ", policies()), ("simulate", "", subjects())] {
+                let (seen, values) = (format!("__fish_seen_subcommand_from {subcommand}"), values.join(" "));
+                let line = format!("complete -c stagger -n '{seen}' {flag}-a '{values}'\n");
+                script.extend_from_slice(line.as_bytes());
+            }
         }
         _ => {}
     }

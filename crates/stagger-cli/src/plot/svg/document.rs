@@ -1,4 +1,4 @@
-use super::panel::{MARGIN, WIDTH, panel, zoomable};
+use super::panel::{MARGIN, Size, WIDTH, panel, zoomable};
 use super::style::sheet;
 use super::xml::Element;
 use crate::plot::figure::Figure;
@@ -35,34 +35,44 @@ pub(crate) fn document(page: &Page, figures: &[Figure]) -> String {
     }
     for figure in figures {
         y += MARGIN;
-        let (group, field) = panel(figure, y);
+        let (group, field) = panel(figure, y, Size::USUAL);
         content.push(group);
         y = field.end();
     }
-    let height = y + MARGIN;
     let described = figures.iter().map(|figure| &figure.description);
     let description: Vec<&str> =
         [&page.subject].into_iter().chain(&page.remarks).chain(described).map(String::as_str).collect();
+    root([WIDTH, y + MARGIN], &page.title, &description.join("\n"), &content)
+}
+
+/// Renders one figure as a small SVG document, for a column of text.
+pub(crate) fn small(figure: &Figure) -> String {
+    let (group, field) = panel(figure, MARGIN / 2.0, Size::SMALL);
+    root([Size::SMALL.width, field.end() + MARGIN / 2.0], &figure.title, &figure.description, &[group])
+}
+
+/// Returns the text of a document with this content.
+fn root([width, height]: [f64; 2], title: &str, description: &str, content: &[Element]) -> String {
     let root = Element::new("svg")
         .set("xmlns", "http://www.w3.org/2000/svg")
         .set("class", "stagger")
-        .set("viewBox", format!("0 0 {WIDTH} {height}"))
-        .px("width", WIDTH)
+        .set("viewBox", format!("0 0 {width} {height}"))
+        .px("width", width)
         .px("height", height)
         .set("role", "img")
         .set("aria-labelledby", "stagger-title stagger-description")
-        .child(&Element::new("title").set("id", "stagger-title").text(&page.title))
-        .child(&Element::new("desc").set("id", "stagger-description").text(&description.join("\n")))
+        .child(&Element::new("title").set("id", "stagger-title").text(title))
+        .child(&Element::new("desc").set("id", "stagger-description").text(description))
         .child(&Element::new("style").text(&sheet()))
         .child(&Element::new("rect").set("class", "background").set("width", "100%").set("height", "100%"))
-        .children(&content);
+        .children(content);
     format!("{root}")
 }
 
 /// Renders one figure as an element of an HTML page, whose style sheet must contain that of [`sheet`]. It fills the
 /// available width, and a script can zoom it.
 pub(crate) fn inline(figure: &Figure) -> String {
-    let (group, field) = panel(figure, 0.0);
+    let (group, field) = panel(figure, 0.0, Size::USUAL);
     let root = Element::new("svg")
         .set("class", "stagger")
         .set("viewBox", format!("0 0 {WIDTH} {}", field.end()))
@@ -120,6 +130,21 @@ mod tests {
     #[test]
     fn the_same_figures_give_the_same_bytes() {
         assert_eq!(everywhere(), everywhere());
+    }
+
+    #[test]
+    fn a_small_document_is_within_its_width() {
+        let svg = small(&everything(4, Spacing::Linear));
+        let parsed = Document::parse(&svg).unwrap();
+        let width: f64 = parsed.root_element().attribute("width").unwrap().parse().unwrap();
+        assert!(width < 500.0, "{width}");
+        for node in parsed.descendants() {
+            for name in ["x", "cx", "x2"] {
+                if let Some(Ok(value)) = node.attribute(name).map(str::parse::<f64>) {
+                    assert!((0.0..=width).contains(&value), "{name}={value} of {}", node.tag_name().name());
+                }
+            }
+        }
     }
 
     #[test]

@@ -11,7 +11,7 @@ mod shapes;
 mod style;
 mod xml;
 
-pub(crate) use document::{Page, document, inline};
+pub(crate) use document::{Page, document, inline, small};
 pub(crate) use graph::{Graph, GraphLink, GraphNode};
 pub(crate) use heat_map::HeatMap;
 pub(crate) use style::sheet;

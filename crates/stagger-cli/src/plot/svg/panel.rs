@@ -8,11 +8,24 @@ pub(super) const WIDTH: f64 = 760.0;
 /// The space around and between its parts.
 pub(super) const MARGIN: f64 = 20.0;
 
-const FIELD_HEIGHT: f64 = 250.0;
+/// The size of a panel, and how many labels its axes have at most.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Size {
+    pub(super) width: f64,
+    field_height: f64,
+    ticks_up: usize,
+    ticks_across: usize,
+}
+
+impl Size {
+    /// The size of a report.
+    pub(super) const USUAL: Self = Self { width: WIDTH, field_height: 250.0, ticks_up: 7, ticks_across: 12 };
+    /// Readable in a column of 400 pixels.
+    pub(super) const SMALL: Self = Self { width: 460.0, field_height: 150.0, ticks_up: 4, ticks_across: 6 };
+}
+
 /// Width of the labels of the vertical axis.
 const GUTTER: f64 = 62.0;
-const TICKS_UP: usize = 7;
-const TICKS_ACROSS: usize = 12;
 /// Ticks of a zoomed axis. The space for each depends on where the part begins.
 const ZOOMED_TICKS: usize = 8;
 /// A script can show a sixteenth of the axis: lines have no more points.
@@ -28,19 +41,19 @@ const LEGEND_GAP: f64 = 16.0;
 const LETTER: f64 = 6.8;
 
 /// Renders a figure with its top at `y`.
-pub(super) fn panel(figure: &Figure, y: f64) -> (Element, Field) {
+pub(super) fn panel(figure: &Figure, y: f64, size: Size) -> (Element, Field) {
     let (x_scale, y_scale) = figure.scales();
-    let (key, key_height) = key(&figure.series, y + HEADING);
+    let (key, key_height) = key(&figure.series, y + HEADING, size.width);
     let top = y + HEADING + key_height + LABEL;
-    let field =
-        Field { left: MARGIN + GUTTER, right: WIDTH - MARGIN, top, bottom: top + FIELD_HEIGHT, x: x_scale, y: y_scale };
+    let (left, right, bottom) = (MARGIN + GUTTER, size.width - MARGIN, top + size.field_height);
+    let field = Field { left, right, top, bottom, x: x_scale, y: y_scale };
     let heading = Element::new("text").set("class", "heading").px("x", MARGIN).px("y", y + 12.0);
     let shapes: Vec<Element> = figure.series.iter().flat_map(|series| shapes::series(series, &field)).collect();
     let group = Element::new("g")
         .set("class", "panel")
         .child(&heading.text(&figure.title))
         .children(&key)
-        .children(&axes(figure, &field))
+        .children(&axes(figure, &field, size))
         .child(&Element::new("g").set("class", "series").children(&shapes));
     (group, field)
 }
@@ -58,18 +71,18 @@ pub(super) fn zoomable(panel: Element, figure: &Figure, field: &Field) -> Elemen
         .set("data-ticks", (0..=MAX_ZOOM).map(level).collect::<Vec<_>>().join(";"))
 }
 
-fn axes(figure: &Figure, field: &Field) -> Vec<Element> {
+fn axes(figure: &Figure, field: &Field, size: Size) -> Vec<Element> {
     let mut out = Vec::new();
     let text = |anchor: &str, x: f64, y: f64| {
         Element::new("text").set("class", "quiet").set("text-anchor", anchor).px("x", x).px("y", y)
     };
-    for tick in ticks(field.y, figure.y.unit, TICKS_UP) {
+    for tick in ticks(field.y, figure.y.unit, size.ticks_up) {
         let y = field.up(tick.position);
         out.push(line("rule", (field.left, y), (field.right, y)));
         out.push(text("end", field.left - 8.0, y + 4.0).text(&tick.label));
     }
     let mut across = Element::new("g").set("class", "ticks");
-    for tick in ticks(field.x, figure.x.unit, TICKS_ACROSS) {
+    for tick in ticks(field.x, figure.x.unit, size.ticks_across) {
         let x = field.across(tick.position);
         across = across
             .child(&line("axis", (x, field.bottom), (x, field.bottom + 5.0)))
@@ -87,7 +100,7 @@ fn line(class: &str, from: (f64, f64), to: (f64, f64)) -> Element {
 }
 
 /// Renders the legend in as many lines as needed, and returns its height.
-fn key(series: &[Series], top: f64) -> (Vec<Element>, f64) {
+fn key(series: &[Series], top: f64, page_width: f64) -> (Vec<Element>, f64) {
     let mut out = Vec::new();
     let (mut x, mut y) = (MARGIN, top + LEGEND_LINE - 5.0);
     let entries = legend(series);
@@ -95,7 +108,7 @@ fn key(series: &[Series], top: f64) -> (Vec<Element>, f64) {
         let widths = series.iter().map(|one| shapes::swatch_width(one) + SWATCH_GAP);
         let swatches: f64 = widths.clone().sum();
         let length = swatches + name.chars().count() as f64 * LETTER;
-        if x > MARGIN && x + length > WIDTH - MARGIN {
+        if x > MARGIN && x + length > page_width - MARGIN {
             (x, y) = (MARGIN, y + LEGEND_LINE);
         }
         let mut start = x;

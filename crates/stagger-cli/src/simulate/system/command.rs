@@ -35,7 +35,16 @@ pub(in crate::simulate) fn run(args: &SimulateArgs, term: &Term) -> Result<ExitC
             "system: the file of the system is missing; name it, as in: stagger simulate system three-tiers.toml",
         ));
     };
-    let file = read(path)?;
+    run_file(&read(path)?, path.display().to_string(), args, term)
+}
+
+/// Runs a system. `name` is that of its file in the reports.
+pub(in crate::simulate) fn run_file(
+    file: &SystemFile,
+    name: String,
+    args: &SimulateArgs,
+    term: &Term,
+) -> Result<ExitCode, CliError> {
     let first = args.policy.seed.unwrap_or(SEED);
     // With a search or a map, the seeds are those of each of their values.
     let own_seeds = if args.find.is_some() || args.frontier.is_some() { 1 } else { args.seeds.unwrap_or(1) };
@@ -43,23 +52,21 @@ pub(in crate::simulate) fn run(args: &SimulateArgs, term: &Term) -> Result<ExitC
     let conditions = parse_conditions(&args.assert, file.system())?;
     let outputs = Outputs::open(&args.outputs)?;
     let interrupt = Interrupt::install()?;
-    let runs = simulate(file.system(), &seeds, &interrupt, term);
-    let (planned, finished) = (seeds.len(), runs.len());
+    let mut document = document(name, file.system(), &seeds, &interrupt, term);
+    let (planned, finished) = (seeds.len(), document.runs.len());
     if finished == 0 {
         say("interrupted before any run finished; nothing was written");
         return Ok(ExitCode::from(interrupt.exit_status()));
     }
-    let runs = runs.iter().map(|(seed, figures)| (*seed, figures));
-    let mut document = Document::new(path.display().to_string(), file.system(), runs);
     let progress = Progress::new();
     let given = (first, args.seeds);
     if let Some(text) = &args.find {
         document.search =
-            with_progress(&progress, "searching", &interrupt, term, || search(&file, text, given, &progress))?;
+            with_progress(&progress, "searching", &interrupt, term, || search(file, text, given, &progress))?;
     }
     if let Some(text) = &args.frontier {
         document.frontier =
-            with_progress(&progress, "mapping", &interrupt, term, || frontier(&file, text, given, &progress))?;
+            with_progress(&progress, "mapping", &interrupt, term, || frontier(file, text, given, &progress))?;
     }
     write(&document, outputs, RenderOptions::for_screen(&term.stdout, term))?;
     let failures = failures(&document, &conditions);
@@ -83,21 +90,24 @@ fn read(path: &Path) -> Result<SystemFile, CliError> {
 
 /// Rejects flags of the other scenarios.
 fn check_flags(args: &SimulateArgs) -> Result<(), CliError> {
-    let policy = crate::policy_args::PolicyArgs { seed: None, ..args.policy.clone() };
-    let given = [
-        ("policy flags", policy.is_given()),
-        ("--compare", !args.compare.is_empty()),
-        ("--sweep", !args.sweep.is_empty()),
-        ("--file", args.file.is_some()),
-    ];
-    let flag = args.settings.given().map(|(name, _)| format!("--{name}")).next();
-    let flag = flag.or_else(|| given.iter().find(|(_, is_given)| *is_given).map(|(flag, _)| (*flag).to_owned()));
-    match flag {
+    match args.setting() {
         Some(flag) => Err(CliError::usage(format_args!(
             "system: {flag} cannot be used with a system, whose settings are all in its file; change the file"
         ))),
         None => Ok(()),
     }
+}
+
+/// Runs the system with every seed, and returns the document of the runs that finished before an interrupt.
+pub(in crate::simulate) fn document(
+    name: String,
+    system: &System,
+    seeds: &[Seed],
+    interrupt: &Interrupt,
+    term: &Term,
+) -> Document {
+    let runs = simulate(system, seeds, interrupt, term);
+    Document::new(name, system, runs.iter().map(|(seed, figures)| (*seed, figures)))
 }
 
 /// Runs the system with every seed, on all cores. Returns the runs that finished before an interrupt.

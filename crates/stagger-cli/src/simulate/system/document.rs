@@ -12,15 +12,15 @@ use super::find::{FrontierEntry, SearchEntry};
 /// names and meanings.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "stagger.system/1"))]
-pub(super) struct Document {
+pub(in crate::simulate) struct Document {
     /// Always `stagger.system/1`.
     schema: &'static str,
     /// The name of the file, or of the incident.
     pub(super) file: String,
     /// The system.
-    pub(super) system: SystemEntry,
+    pub(in crate::simulate) system: SystemEntry,
     /// The runs, one per seed.
-    pub(super) runs: Vec<RunEntry>,
+    pub(in crate::simulate) runs: Vec<RunEntry>,
     /// The search of `--find`; absent without it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) search: Option<SearchEntry>,
@@ -32,15 +32,15 @@ pub(super) struct Document {
 /// A system.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(super) struct SystemEntry {
+pub(in crate::simulate) struct SystemEntry {
     /// Requests per second.
     pub(super) rate: f64,
     /// End of the simulation.
     pub(super) horizon_s: f64,
     /// Start of the first trigger.
-    pub(super) fault_start_s: f64,
+    pub(in crate::simulate) fault_start_s: f64,
     /// End of the last trigger.
-    pub(super) fault_end_s: f64,
+    pub(in crate::simulate) fault_end_s: f64,
     /// The triggers, in words.
     pub(super) triggers: Vec<String>,
     /// The services.
@@ -86,7 +86,7 @@ pub(super) struct EdgeEntry {
 /// A run.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(super) struct RunEntry {
+pub(in crate::simulate) struct RunEntry {
     /// The seed.
     pub(super) seed: u64,
     /// Whether the system survived.
@@ -114,9 +114,9 @@ pub(super) struct RunEntry {
     /// The edges.
     pub(super) edges: Vec<EdgeRun>,
     /// Requests, per second of their arrival.
-    pub(super) requests: Vec<u64>,
+    pub(in crate::simulate) requests: Vec<u64>,
     /// Requests that were served, per second in which they were.
-    pub(super) goodput: Vec<u64>,
+    pub(in crate::simulate) goodput: Vec<u64>,
 }
 
 /// What a system does under its triggers.

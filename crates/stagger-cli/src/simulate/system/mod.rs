@@ -14,4 +14,6 @@ mod report;
 mod tables;
 mod words;
 
-pub(in crate::simulate) use command::run;
+pub(in crate::simulate) use command::{document, run, run_file};
+pub(in crate::simulate) use document::Document;
+pub(in crate::simulate) use words::conclusions;

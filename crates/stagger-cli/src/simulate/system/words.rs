@@ -23,7 +23,7 @@ pub(super) fn describe(document: &Document) -> String {
 }
 
 /// Says what became of the system, and what its retries cost.
-pub(super) fn conclusions(document: &Document) -> Vec<String> {
+pub(in crate::simulate) fn conclusions(document: &Document) -> Vec<String> {
     let runs = &document.runs;
     let of = |verdict| runs.iter().filter(|run| run.verdict == verdict).count();
     let counts = VerdictEntry::ALL.map(|(_, verdict)| (verdict, of(verdict)));
