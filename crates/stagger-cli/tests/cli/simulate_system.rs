@@ -212,7 +212,7 @@ fn errors_have_a_position_and_a_remedy() {
     let wrong = Fixture::new(&THREE_TIERS.replace("rate", "raet"));
     see(&mut wrong.command(&[]))
         .exits(2)
-        .says("system.toml, line 4, column 1: unknown key `raet`; did you mean `rate`?");
+        .says("system.toml, line 3, column 1: unknown key `raet`; did you mean `rate`?");
     see(&mut wrong.command(&["--clients=5"])).exits(2).says("--clients cannot be used with a system");
     see(&mut wrong.command(&["-n", "5"])).exits(2).says("policy flags cannot be used with a system");
     see(&mut simulate(&["system"])).exits(2).says("the file of the system is missing; name it, as in:");

@@ -1,4 +1,3 @@
-use core::error::Error as _;
 use std::borrow::Cow;
 use std::io;
 use std::path::Path;
@@ -80,11 +79,14 @@ pub(in crate::simulate) fn run_file(
 
 /// Reads the file of a system.
 fn read(path: &Path) -> Result<SystemFile, CliError> {
-    SystemFile::read(path).map_err(|error| match error.source() {
-        Some(source) => {
-            CliError::io(format_args!("cannot read {}", path.display()), io::Error::other(source.to_string()))
+    SystemFile::read(path).map_err(|error| {
+        if !error.is_io() {
+            return CliError::usage(error);
         }
-        None => CliError::usage(error),
+        let (doing, text) = (format!("cannot read {}", path.display()), error.to_string());
+        // The error has no source: its text ends with that of the operating system.
+        let why = text.strip_prefix(&doing).unwrap_or(&text).trim_start_matches(": ").to_owned();
+        CliError::io(doing, io::Error::other(why))
     })
 }
 
