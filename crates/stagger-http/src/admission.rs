@@ -8,12 +8,12 @@ use core::time::Duration;
 
 use http::{HeaderMap, HeaderValue, header};
 use stagger::Instant;
-use stagger::admission::{Admission, Admit};
+use stagger::admission::{AdmissionControl, Admit};
 
 use crate::header::{RESERVATION, RESERVATION_TOKEN, RETRY_AFTER_MS};
 
 /// Asks `admission` whether to admit a request with these headers now, and redeems its reservation token if it carries one.
-pub fn try_admit(admission: &Admission, headers: &HeaderMap, now: Instant) -> Admit {
+pub fn try_admit(admission: &(impl AdmissionControl + ?Sized), headers: &HeaderMap, now: Instant) -> Admit {
     let token = headers.get(RESERVATION_TOKEN).and_then(|token| token.to_str().ok()?.parse().ok());
     token.map_or_else(|| admission.try_admit(now), |token| admission.admit_reserved(&token, now))
 }

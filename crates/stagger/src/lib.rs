@@ -95,7 +95,8 @@ pub mod admission {
     //! to return.
 
     pub use stagger_core::admission::{
-        Admission, AdmissionBuilder, AdmissionError, AdmissionSnapshot, Admit, Reservation, ReservationToken, Secret,
+        Admission, AdmissionBuilder, AdmissionControl, AdmissionError, AdmissionSnapshot, Admit, Reservation,
+        ReservationToken, Secret,
     };
 
     pub use crate::time::entropy::random_secret;

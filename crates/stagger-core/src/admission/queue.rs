@@ -35,6 +35,7 @@ use crate::numbers::instant::Instant;
 /// that do not support tokens as a plain `Retry-After`: they return without a token, and are admitted into times for
 /// which nobody came. Each server has a queue of its own: behind a load balancer, route a client back to the server that
 /// gave it the reservation, or put one admission in front of all. On another server the token counts as none.
+/// `SharedAdmission` of `stagger-redis` is one queue for all of them.
 ///
 /// ```
 /// use core::time::Duration;

@@ -28,14 +28,18 @@ pub struct ReservationToken {
 }
 
 impl ReservationToken {
+    /// Seals a position, which only an admission with the same secret accepts. For an [`AdmissionControl`](super::AdmissionControl)
+    /// of your own; what a position means is its matter.
     #[inline]
-    pub(super) fn seal(position: u64, secret: Secret) -> Self {
+    #[must_use]
+    pub fn seal(position: u64, secret: Secret) -> Self {
         Self { position, seal: secret.seal(position) }
     }
 
     /// Returns the reserved position, if the token was sealed with this secret.
     #[inline]
-    pub(super) fn position(&self, secret: Secret) -> Option<u64> {
+    #[must_use]
+    pub fn position(&self, secret: Secret) -> Option<u64> {
         secret.verifies(self.position, self.seal).then_some(self.position)
     }
 }

@@ -8,7 +8,7 @@ use super::siphash::siphash_2_4;
 /// Draw it at random when the server starts, with `stagger::admission::random_secret()` or another source of
 /// cryptographic quality: a client that knows or guesses the secret can make up reservations. Do not keep it beyond a
 /// restart and do not share it between servers: each of them has its own queue and its own clock, and a reservation of
-/// one is worth nothing to another.
+/// one is worth nothing to another. Only servers that share one queue (`SharedAdmission` of `stagger-redis`) have the same secret.
 ///
 /// Its `Debug` form does not show the key.
 #[derive(Clone, Copy)]
@@ -22,7 +22,9 @@ impl Secret {
         Self([key as u64, (key >> 64) as u64])
     }
 
-    pub(super) const fn is_zero(&self) -> bool {
+    /// Returns whether all bytes are zero: anyone could make up reservations.
+    #[must_use]
+    pub const fn is_zero(&self) -> bool {
         self.0[0] | self.0[1] == 0
     }
 

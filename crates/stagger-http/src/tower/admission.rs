@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use http::{HeaderMap, Request, Response, StatusCode};
 use pin_project_lite::pin_project;
-use stagger::admission::{Admission, Admit};
+use stagger::admission::{Admission, AdmissionControl, Admit};
 use stagger::time::Clock;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tower_layer::Layer;
@@ -55,7 +55,7 @@ pub struct AdmissionLayer<C> {
 }
 
 struct Limits {
-    admission: Arc<Admission>,
+    admission: Arc<dyn AdmissionControl>,
     max_concurrent: usize,
     semaphore: Arc<Semaphore>,
 }
@@ -72,10 +72,15 @@ impl AdmissionLayer<stagger::time::Tokio> {
 impl<C> AdmissionLayer<C> {
     /// Creates a layer on `clock`.
     pub fn with_clock(clock: C, admission: impl Into<Arc<Admission>>) -> Self {
-        Self::with_limit(clock, admission.into(), usize::MAX)
+        Self::with_control(clock, admission.into())
     }
 
-    fn with_limit(clock: C, admission: Arc<Admission>, limit: usize) -> Self {
+    /// Creates a layer on `clock` with an admission of another kind, such as one that all servers behind a balancer share.
+    pub fn with_control(clock: C, admission: Arc<dyn AdmissionControl>) -> Self {
+        Self::with_limit(clock, admission, usize::MAX)
+    }
+
+    fn with_limit(clock: C, admission: Arc<dyn AdmissionControl>, limit: usize) -> Self {
         let max_concurrent = limit.min(Semaphore::MAX_PERMITS);
         let semaphore = Arc::new(Semaphore::new(max_concurrent));
         Self { limits: Arc::new(Limits { admission, max_concurrent, semaphore }), clock }
@@ -158,7 +163,7 @@ impl Limits {
         let now = clock.now();
         // The permit comes first: admission redeems the token, which then could not be used again.
         let permit = Arc::clone(&self.semaphore).try_acquire_owned().map_err(|_| self.admission.reserve(now))?;
-        let admitted = try_admit(&self.admission, headers, now);
+        let admitted = try_admit(&*self.admission, headers, now);
         if admitted == Admit::Now { Ok(permit) } else { Err(admitted) }
     }
 }

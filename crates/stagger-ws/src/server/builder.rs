@@ -2,7 +2,7 @@ use core::fmt;
 use core::time::Duration;
 use std::sync::Arc;
 
-use stagger::admission::Admission;
+use stagger::admission::AdmissionControl;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 
 use super::keepalive::Keepalive;
@@ -11,7 +11,7 @@ use super::keepalive::Keepalive;
 #[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until `build`"]
 pub struct SocketsBuilder {
-    pub(super) admission: Arc<Admission>,
+    pub(super) admission: Arc<dyn AdmissionControl>,
     pub(super) name: Arc<str>,
     pub(super) max_connections: usize,
     pub(super) retry_after_when_full: Duration,
@@ -54,7 +54,7 @@ impl fmt::Display for SettingsError {
 impl core::error::Error for SettingsError {}
 
 impl SocketsBuilder {
-    pub(super) fn new(admission: Arc<Admission>) -> Self {
+    pub(super) fn new(admission: Arc<dyn AdmissionControl>) -> Self {
         Self {
             admission,
             name: "".into(),

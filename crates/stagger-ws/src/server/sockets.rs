@@ -2,7 +2,7 @@ use core::fmt;
 use std::sync::Arc;
 
 use http::HeaderMap;
-use stagger::admission::{Admission, Admit};
+use stagger::admission::{Admission, AdmissionControl, Admit};
 use stagger::time::{Clock as _, Tokio};
 use stagger_http::admission::try_admit;
 use tokio::sync::Semaphore;
@@ -55,7 +55,12 @@ impl Sockets {
     /// Returns a builder with this admission, which sets how many clients are admitted per second. Pass an `Arc` to
     /// keep access to the admission's snapshot.
     pub fn builder(admission: impl Into<Arc<Admission>>) -> SocketsBuilder {
-        SocketsBuilder::new(admission.into())
+        Self::builder_with(admission.into())
+    }
+
+    /// Returns a builder with an admission of another kind, such as one that all servers behind a balancer share.
+    pub fn builder_with(admission: Arc<dyn AdmissionControl>) -> SocketsBuilder {
+        SocketsBuilder::new(admission)
     }
 
     /// Decides whether to admit an upgrade request with these headers.
@@ -87,7 +92,7 @@ impl Sockets {
         // The slot is taken first, since admitting a reservation uses it up.
         let slot = Arc::clone(&shared.slots).try_acquire_owned();
         let slot = slot.map_err(|_| UpgradeRejected::AtCapacity(shared.settings.retry_after_when_full))?;
-        let answer = try_admit(&shared.settings.admission, headers, Tokio.now());
+        let answer = try_admit(&*shared.settings.admission, headers, Tokio.now());
         if answer != Admit::Now {
             return Err(UpgradeRejected::RateLimited(answer));
         }
