@@ -1,9 +1,11 @@
-//! The lease protocol by which the processes of a fleet share one retry budget, without a clock and without I/O.
+//! The lease protocol by which the processes of a fleet share one retry budget or one admission, without a clock and without I/O.
 //!
 //! A process holds a *lease*: tokens that it may spend alone for three seconds. Retries take them from its [`Ledger`](ledger::Ledger),
 //! which is local. A report each second ([`Process`](process::Process)) says what was spent, earned and is held of each target
 //! ([`Account`](account::Account)), and the store's reply is the next lease. Without replies the process uses its local share of the
 //! budget. [`Bucket`](bucket::Bucket) is the store's side.
+//!
+//! An [`admission`] is shared in the same reports: servers hold leases on shares of its rate.
 //!
 //! `stagger-redis` drives the process's side with tasks and connections, and has the store's side as a script, which a test compares with
 //! the bucket. `stagger-sim` drives both in virtual time. Neither decides anything itself, so what is simulated is what runs.
@@ -12,6 +14,7 @@
 //! of stagger are meant to use it.
 
 pub mod account;
+pub mod admission;
 pub mod bucket;
 pub mod budget;
 pub mod claim;
