@@ -1,5 +1,7 @@
 use core::fmt;
+use core::time::Duration;
 
+use stagger_lease::admission::settings::AdmissionProblem as OfAdmission;
 use stagger_lease::settings::SettingsProblem as Of;
 
 /// The longest name of a namespace or target, in bytes.
@@ -25,7 +27,7 @@ pub enum SettingsProblem {
     LongName(usize),
     /// There is no tokio runtime in which the background task could run.
     NoRuntime,
-    /// The target has other limits already, or another longest pause or quorum.
+    /// The target has other limits already, or another longest pause, quorum or rate.
     OtherLimits,
     /// The fleet has 64 guards already.
     TooManyTargets,
@@ -39,6 +41,18 @@ pub enum SettingsProblem {
     RewardAboveCapacity(u64),
     /// The refill period is 0, or the refill is above the largest capacity per second.
     Refill,
+    /// The rate of an admission is 0, or above a thousand million.
+    Rate(u32),
+    /// The burst of an admission is 0.
+    Burst,
+    /// The longest wait for a reservation is 0, or above an hour.
+    MaxWait(Duration),
+    /// The weight of a server is 0, or above a million.
+    Weight(u32),
+    /// The most that a server admits is less than a millionth of the rate.
+    MaxHere(u32),
+    /// All bytes of the secret are zero.
+    Secret,
 }
 
 impl SettingsError {
@@ -68,6 +82,18 @@ impl SettingsProblem {
             Of::Cost(tokens) => Self::Cost(tokens),
             Of::RewardAboveCapacity(tokens) => Self::RewardAboveCapacity(tokens),
             Of::Refill => Self::Refill,
+        }
+    }
+
+    /// Returns the problem of an admission as one of settings.
+    pub(crate) const fn of_admission(problem: OfAdmission) -> Self {
+        match problem {
+            OfAdmission::Rate(rate) => Self::Rate(rate),
+            OfAdmission::Burst => Self::Burst,
+            OfAdmission::MaxWait(wait) => Self::MaxWait(wait),
+            OfAdmission::Weight(weight) => Self::Weight(weight),
+            OfAdmission::Most(most) => Self::MaxHere(most),
+            OfAdmission::Secret => Self::Secret,
         }
     }
 
@@ -115,6 +141,12 @@ impl fmt::Display for SettingsProblem {
             Self::Cost(tokens) => Of::Cost(*tokens).fmt(f),
             Self::RewardAboveCapacity(tokens) => Of::RewardAboveCapacity(*tokens).fmt(f),
             Self::Refill => Of::Refill.fmt(f),
+            Self::Rate(rate) => OfAdmission::Rate(*rate).fmt(f),
+            Self::Burst => OfAdmission::Burst.fmt(f),
+            Self::MaxWait(wait) => OfAdmission::MaxWait(*wait).fmt(f),
+            Self::Weight(weight) => OfAdmission::Weight(*weight).fmt(f),
+            Self::MaxHere(most) => OfAdmission::Most(*most).fmt(f),
+            Self::Secret => OfAdmission::Secret.fmt(f),
         }
     }
 }

@@ -3,11 +3,13 @@ use core::sync::atomic::Ordering;
 use core::time::Duration;
 use std::sync::Arc;
 
+use stagger::admission::Secret;
 use stagger::control::RetryControls;
 use tokio::runtime::Handle;
 
 use crate::error::{SettingsError, SettingsProblem};
 use crate::event::{FleetEvent, Listener};
+use crate::guards::admission::SharedAdmissionBuilder;
 use crate::guards::quiet::SharedQuietPeriodBuilder;
 use crate::guards::tokens::SharedTokensBuilder;
 use crate::store::connection::{Address, Connection};
@@ -110,6 +112,15 @@ impl Fleet {
         SharedQuietPeriodBuilder::new(&self.alive, &self.namespace, target)
     }
 
+    /// Creates the builder of an admission for `target`, such as the service's name, that all servers behind a balancer share: `rate` clients a
+    /// second together. Range: 1 to 1,000,000,000.
+    ///
+    /// `secret` seals reservations, so that each server can tell those of the others from made-up ones. It is the same in all of
+    /// them: 16 random bytes, from where the program has its passwords. It is never sent to the store, nor logged.
+    pub fn admission<'a>(&'a self, target: &'a str, rate: u32, secret: Secret) -> SharedAdmissionBuilder<'a> {
+        SharedAdmissionBuilder::new(&self.alive, &self.namespace, target, rate, secret)
+    }
+
     /// Lets these controls obey those that an operator sets for all processes of the namespace, with `stagger control` or a
     /// [`ControlStore`](crate::ControlStore). They are in force one period (a second) and a round trip later.
     ///
@@ -207,7 +218,7 @@ impl<'a> FleetBuilder<'a> {
         problems.extend(SettingsProblem::of_name(namespace));
         let runtime = Handle::try_current().map_err(|_| problems.push(SettingsProblem::NoRuntime));
         SettingsError::check(problems)?;
-        let alive = Arc::new(Alive(Arc::new(Registry::new())));
+        let alive = Arc::new(Alive(Arc::new(Registry::new(u64::from(processes)))));
         // Neither failed: there is no problem.
         if let (Ok(connection), Ok(runtime)) = (connection, runtime) {
             let patience = u64::try_from(patience.as_micros()).unwrap_or(u64::MAX);

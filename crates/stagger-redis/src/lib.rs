@@ -1,5 +1,5 @@
-//! Guards for a fleet: a retry budget, a quiet period and operator controls for all processes of a service, shared through Redis or
-//! Valkey.
+//! Guards for a fleet: a retry budget, a quiet period, admission and operator controls for all processes of a service, shared through
+//! Redis or Valkey.
 //!
 //! A hundred processes with a budget of 500 tokens each are a burst of 10,000 retries. [`SharedTokens`] is one budget for all of
 //! them:
@@ -38,6 +38,8 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! [`SharedAdmission`] is one virtual queue for the clients of all servers behind a balancer.
 //!
 //! [`Fleet::controls`] lets [`RetryControls`](stagger::control::RetryControls) obey what an operator sets once for all, with
 //! `stagger control` or a [`ControlStore`].
@@ -92,6 +94,7 @@
 //! | `<target>:leases`, `:demand`, `:gone` | sorted sets | when leases end, which processes want more, which have left |
 //! | `<target>:quiet` | hash, only during a pause | when the pause of a quiet period ends, and which process sends the probe |
 //! | `<target>:votes`, `:asked` | sorted sets | which processes wait without having been told to, and until when |
+//! | `<target>:admission`, `:servers` | hash, sorted set | which server has which share of the rate of an admission, and when it ends |
 //! | `processes` | sorted set | the processes that report, if there is a quiet period |
 //! | `controls` | hash | the text of the operator controls, its note, version and end; expires after 30 days without a report |
 //! | `controls-changes` | list | the last 100 changes, the newest first: the note, and the text after a line break; expires likewise |
@@ -99,7 +102,8 @@
 //! One script makes a report, and another sets controls. They are called by their digests, so two releases with different scripts run side by side. An account needs `EVALSHA`,
 //! `SCRIPT LOAD`, `TIME`, `DEL`, `PEXPIRE`, `HMGET`, `HGET`, `HSET`, `HDEL`, `ZADD`, `ZREM`, `ZCARD`, `ZSCORE`, `ZRANGEBYSCORE` and
 //! `ZREMRANGEBYSCORE` on these keys. A quiet period needs `EVALSHA`, `SCRIPT LOAD`, `TIME`, `DEL`, `PEXPIRE`, `HMGET`, `HSET`, `ZADD`, `ZREM`,
-//! `ZCARD`, `ZRANGEBYSCORE`, `ZREVRANGE` and `ZREMRANGEBYSCORE`. Obeying operator controls needs `EVALSHA`, `SCRIPT LOAD`, `TIME`, `HMGET` and `PEXPIRE`,
+//! `ZCARD`, `ZRANGEBYSCORE`, `ZREVRANGE` and `ZREMRANGEBYSCORE`. An admission needs `EVALSHA`, `SCRIPT LOAD`, `TIME`, `DEL`, `PEXPIRE`, `HMGET`,
+//! `HGET`, `HSET`, `HDEL`, `ZADD`, `ZREM`, `ZCARD` and `ZRANGEBYSCORE`. Obeying operator controls needs `EVALSHA`, `SCRIPT LOAD`, `TIME`, `HMGET` and `PEXPIRE`,
 //! and setting them `EVALSHA`, `SCRIPT LOAD`, `TIME`, `HGET`, `HMGET`, `HSET`, `LPUSH`, `LTRIM` and `PEXPIRE`. The store must not evict them: `noeviction`, or a `volatile-` policy with room.
 //!
 //! A server is trusted to be Redis: a reply that is not one of the script is an error, and grants more than the capacity are cut,
@@ -134,6 +138,7 @@ mod task;
 pub use error::{SettingsError, SettingsProblem};
 pub use event::FleetEvent;
 pub use fleet::{ControlsSnapshot, Fleet, FleetBuilder, FleetSnapshot};
+pub use guards::admission::{SharedAdmission, SharedAdmissionBuilder, SharedAdmissionSnapshot};
 pub use guards::control_store::{ControlStore, ControlStoreError, StoredControls};
 pub use guards::quiet::{Quorum, SharedQuietPeriod, SharedQuietPeriodBuilder};
 pub use guards::tokens::{SharedTokens, SharedTokensBuilder, SharedTokensSnapshot};

@@ -22,7 +22,7 @@ pub(crate) fn record(namespace: &str, registry: &Registry) {
 
     use metrics::{counter, gauge};
 
-    use crate::target::{QuietTarget, Target};
+    use crate::target::{AdmissionTarget, QuietTarget, Target};
 
     let counts = &registry.counts;
     let labels = [("namespace", namespace.to_owned())];
@@ -44,6 +44,14 @@ pub(crate) fn record(namespace: &str, registry: &Registry) {
         gauge!("stagger_fleet_controls_unconfirmed_seconds", &labels).set(unconfirmed);
         gauge!("stagger_fleet_controls_obeyed", &labels).set(f64::from(u8::from(known.is_obeyed)));
     }
+    registry.for_each(|admission: &Arc<AdmissionTarget>, _| {
+        let (labels, seen) = (labels_of(&admission.name), admission.queue.snapshot(registry.now_nanos()));
+        gauge!("stagger_fleet_admission_share", &labels).set(seen.share as f64 / 1e6);
+        gauge!("stagger_fleet_admission_wait_seconds", &labels).set(seen.next_in as f64 / 1e9);
+        counter!("stagger_fleet_admission_admitted_total", &labels).absolute(seen.admitted);
+        counter!("stagger_fleet_admission_reserved_total", &labels).absolute(seen.reserved);
+        counter!("stagger_fleet_admission_deferred_total", &labels).absolute(seen.deferred);
+    });
     registry.for_each(|quiet: &Arc<QuietTarget>, _| {
         let left = quiet.pause.left(now) as f64 / 1e6;
         gauge!("stagger_fleet_quiet_remaining_seconds", &labels_of(&quiet.name)).set(left);

@@ -1,6 +1,7 @@
 use core::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use core::time::Duration;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::SystemTime;
 
 use stagger::control::RetryControls;
 use stagger::guard::{QuietPeriod, QuietState};
@@ -11,7 +12,8 @@ use crate::controls::obeyed::ObeyedControls;
 use crate::error::SettingsProblem;
 use crate::quiet::claim::{Calls, PauseClaim};
 use crate::quiet::pause::Pause;
-use crate::store::keys::{Keys, QuietKeys};
+use crate::store::keys::{AdmissionKeys, Keys, QuietKeys};
+use stagger_lease::admission::queue::Queue;
 use stagger_lease::claim::Limits;
 use stagger_lease::ledger::Ledger;
 
@@ -40,6 +42,14 @@ pub(crate) struct QuietTarget {
     pub(crate) needs_several: bool,
     pub(crate) local: Arc<QuietPeriod>,
     pub(crate) pause: Pause,
+}
+
+/// One admission of a fleet in this process.
+#[derive(Debug)]
+pub(crate) struct AdmissionTarget {
+    pub(crate) name: Box<str>,
+    pub(crate) keys: AdmissionKeys,
+    pub(crate) queue: Queue,
 }
 
 impl QuietTarget {
@@ -110,11 +120,30 @@ impl Guard for QuietTarget {
     }
 }
 
+impl Guard for AdmissionTarget {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn is_like(&self, other: &Self) -> bool {
+        self.queue.limits().is_like(other.queue.limits())
+    }
+
+    fn of(guards: &Guards) -> &Vec<Registered<Self>> {
+        &guards.admissions
+    }
+
+    fn of_mut(guards: &mut Guards) -> &mut Vec<Registered<Self>> {
+        &mut guards.admissions
+    }
+}
+
 /// The guards of a fleet, by kind.
 #[derive(Debug, Default)]
 pub(crate) struct Guards {
     tokens: Vec<Registered<Target>>,
     quiet: Vec<Registered<QuietTarget>>,
+    admissions: Vec<Registered<AdmissionTarget>>,
 }
 
 #[derive(Debug)]
@@ -135,6 +164,10 @@ pub(crate) struct Registry {
     pub(crate) counts: Counts,
     controls: Mutex<Option<Arc<ObeyedControls>>>,
     begun: Instant,
+    /// The expected number of processes.
+    expected: u64,
+    /// What to add to the process's clock for the time of the store, in microseconds. Before the first reply, that of the machine.
+    offset: AtomicI64,
 }
 
 /// What the task has counted.
@@ -173,7 +206,9 @@ impl<T> Drop for Held<T> {
 }
 
 impl Registry {
-    pub(crate) fn new() -> Self {
+    /// Creates a registry for the expected number of processes.
+    pub(crate) fn new(expected: u64) -> Self {
+        let wall = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         Self {
             guards: Mutex::default(),
             wake: Notify::new(),
@@ -182,6 +217,8 @@ impl Registry {
             counts: Counts::default(),
             controls: Mutex::default(),
             begun: Instant::now(),
+            expected,
+            offset: AtomicI64::new(i64::try_from(wall.as_micros()).unwrap_or(0)),
         }
     }
 
@@ -189,7 +226,7 @@ impl Registry {
     pub(crate) fn hold<T: Guard>(alive: &Arc<Alive>, guard: T) -> Result<Arc<Held<T>>, SettingsProblem> {
         let registry = &alive.0;
         let mut guards = registry.lock();
-        let count = guards.tokens.len() + guards.quiet.len();
+        let count = guards.tokens.len() + guards.quiet.len() + guards.admissions.len();
         let list = T::of_mut(&mut guards);
         for registered in list.iter().filter(|registered| registered.guard.name() == guard.name()) {
             let Some(held) = registered.held.upgrade() else { continue };
@@ -256,6 +293,27 @@ impl Registry {
     /// Returns the microseconds since the fleet was built.
     pub(crate) fn now(&self) -> u64 {
         u64::try_from(self.begun.elapsed().as_micros()).unwrap_or(u64::MAX)
+    }
+
+    /// Returns the nanoseconds since the fleet was built.
+    pub(crate) fn now_nanos(&self) -> u64 {
+        u64::try_from(self.begun.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    /// Returns the expected number of processes.
+    pub(crate) const fn expected(&self) -> u64 {
+        self.expected
+    }
+
+    /// Returns what to add to the process's clock for the time of the store, in nanoseconds.
+    pub(crate) fn offset(&self) -> i64 {
+        self.offset.load(Ordering::Relaxed).saturating_mul(1_000)
+    }
+
+    /// Notes that the store's clock was at `store` when that of the process was at `now`, in microseconds.
+    pub(crate) fn note_store_time(&self, store: u64, now: u64) {
+        let offset = i128::from(store) - i128::from(now);
+        self.offset.store(i64::try_from(offset).unwrap_or(0), Ordering::Relaxed);
     }
 
     /// Returns the instant so many microseconds after the fleet was built.

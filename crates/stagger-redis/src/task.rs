@@ -5,6 +5,7 @@ use std::sync::Arc;
 use redis::Script;
 use stagger::Seed;
 use stagger_lease::account::Account;
+use stagger_lease::admission::claim::ShareClaim;
 use stagger_lease::claim::Timing;
 use stagger_lease::process::{Change, Process};
 use stagger_lease::reconnect;
@@ -16,7 +17,7 @@ use crate::quiet::claim::PauseReply;
 use crate::store::connection::Connection;
 use crate::store::keys::{controls_key, processes_key};
 use crate::store::script::{self, Exchange, Reply};
-use crate::target::{QuietTarget, Registry, Target};
+use crate::target::{AdmissionTarget, QuietTarget, Registry, Target};
 
 /// Settings of the task.
 pub(crate) struct Settings {
@@ -39,6 +40,7 @@ struct State {
     process: Process,
     accounts: Vec<(Arc<Target>, Account)>,
     pauses: Vec<Arc<QuietTarget>>,
+    admissions: Vec<Arc<AdmissionTarget>>,
     listener: Option<Listener>,
     namespace: Box<str>,
     /// The key of the processes of the namespace.
@@ -72,6 +74,7 @@ impl Task {
             process: Process::new(timing, processes, 0),
             accounts: Vec::new(),
             pauses: Vec::new(),
+            admissions: Vec::new(),
             listener,
             namespace: namespace.into(),
             processes: processes_key(namespace),
@@ -122,7 +125,10 @@ impl Task {
 impl State {
     /// Returns whether there is nothing to report on.
     fn is_idle(&self) -> bool {
-        self.accounts.is_empty() && self.pauses.is_empty() && self.registry.controls().is_none()
+        self.accounts.is_empty()
+            && self.pauses.is_empty()
+            && self.admissions.is_empty()
+            && self.registry.controls().is_none()
     }
 
     /// Takes over new guards, and returns whether to report early: a target is short of tokens, is new, or is no
@@ -135,6 +141,14 @@ impl State {
             is_early |= target.ledger.is_short() || !is_used;
             if !accounts.iter().any(|(known, _)| Arc::ptr_eq(known, target)) {
                 accounts.push((Arc::clone(target), Account::new(target.limits, now)));
+                is_early = true;
+            }
+        });
+        let admissions = &mut self.admissions;
+        self.registry.for_each(|admission: &Arc<AdmissionTarget>, is_used| {
+            is_early |= !is_used;
+            if !admissions.iter().any(|known| Arc::ptr_eq(known, admission)) {
+                admissions.push(Arc::clone(admission));
                 is_early = true;
             }
         });
@@ -164,6 +178,9 @@ impl State {
         if self.process.is_local() {
             for (target, account) in &mut self.accounts {
                 account.use_local_share(&target.ledger, self.process.processes(), now);
+            }
+            for admission in &self.admissions {
+                admission.queue.use_local_share(self.process.processes(), self.registry.now_nanos());
             }
         }
     }
@@ -200,6 +217,7 @@ impl State {
         let claims: Vec<_> = claims.collect();
         self.registry.counts.reports.fetch_add(1, Ordering::Relaxed);
         let pauses: Vec<_> = self.pauses.iter().map(|quiet| (Arc::clone(quiet), quiet.claim(sent))).collect();
+        let shares = self.share_claims(is_closed);
         let (processes_key, controls_key) = (self.processes.clone(), self.controls.clone());
         let controls = self.registry.controls();
         let exchange = Exchange {
@@ -210,6 +228,7 @@ impl State {
             tokens: &claims.iter().map(|(target, claim)| (&target.keys, *claim)).collect::<Vec<_>>(),
             pauses: &pauses.iter().map(|(quiet, claim)| (&quiet.keys, *claim)).collect::<Vec<_>>(),
             processes: &processes_key,
+            admissions: &shares.iter().map(|(admission, claim)| (&admission.keys, *claim)).collect::<Vec<_>>(),
             controls: controls.as_ref().map(|controls| (&*controls_key, controls.known().version)),
         };
         let call = script::invocation(script, &exchange);
@@ -223,15 +242,25 @@ impl State {
         match reply {
             Err(reason) => self.on_failure(reason),
             Ok(Reply::Again) => self.process.on_again(self.now()),
-            Ok(Reply::Done { now: store, leases, processes, pauses: replies, controls: obeyed }) => {
-                if !leases.is_empty() && leases.iter().all(Option::is_none) {
+            Ok(Reply::Done { now: store, leases, processes, pauses: replies, shares: granted, controls: obeyed }) => {
+                let is_old = leases.iter().all(Option::is_none) && granted.iter().all(Option::is_none);
+                if is_old && !(leases.is_empty() && granted.is_empty()) {
                     return;
                 }
-                let seen = leases.iter().flatten().map(|lease| lease.processes).fold(processes, u64::max);
+                let leased = leases.iter().flatten().map(|lease| lease.processes);
+                let seen =
+                    leased.chain(granted.iter().flatten().map(|lease| lease.processes)).fold(processes, u64::max);
+                self.registry.note_store_time(store, self.now());
                 let was = self.process.on_reply(store, seen, sent, self.now());
                 for ((quiet, _), reply) in pauses.iter().zip(replies) {
                     self.on_pause(quiet, reply, &timing);
                 }
+                for ((admission, claim), lease) in shares.iter().zip(&granted) {
+                    if let (Some(_), Some(lease)) = (claim.line, lease) {
+                        admission.queue.on_lease(lease, self.registry.now_nanos());
+                    }
+                }
+                self.forget_admissions(&shares);
                 let event = controls.zip(obeyed).and_then(|(controls, reply)| controls.on_reply(&reply, self.now()));
                 event.into_iter().for_each(|event| self.tell(&event));
                 let mut leaving = leaving.iter();
@@ -260,6 +289,30 @@ impl State {
             }
         }
         observe::record(&self.namespace, &self.registry);
+    }
+
+    /// Returns what to claim of each admission. One that nobody uses any more is left.
+    fn share_claims(&self, is_closed: bool) -> Vec<(Arc<AdmissionTarget>, ShareClaim)> {
+        let mut used = Vec::new();
+        if !is_closed {
+            self.registry.for_each(|admission: &Arc<AdmissionTarget>, is_used| {
+                used.extend(is_used.then(|| Arc::clone(admission)));
+            });
+        }
+        let claims = self.admissions.iter().map(|admission| {
+            let claim = admission.queue.claim(self.registry.now_nanos());
+            let is_used = used.iter().any(|used| Arc::ptr_eq(used, admission));
+            (Arc::clone(admission), ShareClaim { line: claim.line.filter(|_| is_used), ..claim })
+        });
+        claims.collect()
+    }
+
+    /// Forgets the admissions that were left.
+    fn forget_admissions(&mut self, shares: &[(Arc<AdmissionTarget>, ShareClaim)]) {
+        for (admission, _) in shares.iter().filter(|(_, claim)| claim.line.is_none()) {
+            self.registry.forget(admission);
+            self.admissions.retain(|known| !Arc::ptr_eq(known, admission));
+        }
     }
 
     fn on_pause(&self, quiet: &QuietTarget, reply: PauseReply, timing: &Timing) {

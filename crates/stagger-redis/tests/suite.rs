@@ -4,6 +4,7 @@
 mod suite {
     #[cfg(all(feature = "cluster", feature = "rustls", feature = "sentinel"))]
     mod addresses;
+    mod admission;
     mod controls;
     mod failures;
     mod fleet;

@@ -8,6 +8,8 @@ use super::quiet::{self, Processes, StoredPause};
 use crate::quiet::claim::{Calls, PauseClaim};
 use crate::store::keys::Keys;
 use crate::store::script::{self, Exchange, Reply};
+use stagger_lease::admission::claim::{ShareClaim, WHOLE};
+use stagger_lease::admission::shares::Shares;
 use stagger_lease::bucket::Bucket;
 use stagger_lease::claim::{self, Claim, Limits, Report, SECOND, Timing, WRAP};
 
@@ -25,7 +27,9 @@ fn script() -> Script {
 fn only_leases(reply: claim::Reply) -> Reply {
     match reply {
         claim::Reply::Again => Reply::Again,
-        claim::Reply::Done { now, leases } => Reply::Done { now, leases, processes: 0, pauses: vec![], controls: None },
+        claim::Reply::Done { now, leases } => {
+            Reply::Done { now, leases, processes: 0, pauses: vec![], shares: vec![], controls: None }
+        }
     }
 }
 
@@ -116,6 +120,7 @@ fn the_script_does_what_its_model_does() {
                 tokens: &[(&keys, claim)],
                 pauses: &[],
                 processes: "",
+                admissions: &[],
                 controls: None,
             };
             let mut call = script::invocation(&script, &exchange);
@@ -187,13 +192,21 @@ fn the_script_pauses_as_its_model_does() {
                 tokens: &[],
                 pauses: &[(&keys, claim)],
                 processes: &key,
+                admissions: &[],
                 controls: None,
             };
             let mut call = script::invocation(&script, &exchange);
             let (values, texts): (Vec<i64>, Vec<Vec<u8>>) =
                 call.arg(now / SECOND).arg(now % SECOND).invoke(&mut connection).unwrap();
             let got = script::reply(&values, &exchange, texts);
-            let want_all = Reply::Done { now, leases: vec![], processes: count, pauses: vec![want], controls: None };
+            let want_all = Reply::Done {
+                now,
+                leases: vec![],
+                processes: count,
+                pauses: vec![want],
+                shares: vec![],
+                controls: None,
+            };
             assert_eq!(got, Some(want_all), "history {history}, step {step}: {id} {claim:?}");
             begun += u32::from(want.left > 0);
             probes += u32::from(want.left == 0 && want.wait == 0);
@@ -206,4 +219,76 @@ fn the_script_pauses_as_its_model_does() {
     }
     let reached = [begun, probes, held, ended];
     assert!(reached.iter().all(|times| *times > 100), "{reached:?}");
+}
+
+#[test]
+fn the_script_shares_an_admission_as_its_model_does() {
+    let (_server, mut connection) = store();
+    let script = script();
+    let (mut stale, mut grown, mut shrunk, mut settling, mut left) = (0, 0, 0, 0, 0);
+    for history in 0..24 {
+        let mut draws = Draws(Seed::new(2_000 + history), 0);
+        let keys = ["admission", "servers"].map(|kind| format!("{{{history}}}:{kind}"));
+        let mut shares = Shares::default();
+        let (mut held, mut numbers) = ([WHOLE / 4; 6], [0; 6]);
+        let mut now = 1_700_000_000 * SECOND;
+        for step in 0..120 {
+            now += match draws.below(40) {
+                0 => draws.below(10 * SECOND),
+                _ => draws.below(SECOND / 2),
+            };
+            if draws.one_in(40) {
+                now -= draws.below(20 * SECOND);
+            }
+            if draws.one_in(60) {
+                shares = Shares::default();
+                redis::cmd("DEL").arg(&keys).exec(&mut connection).unwrap();
+            }
+            let id = draws.below(6) as usize;
+            numbers[id] += if draws.one_in(15) { 0 } else { 1 };
+            let claim = ShareClaim {
+                held: if draws.one_in(20) { 0 } else { held[id] },
+                weight: [1, 1, 1, 7, 1_000_000][draws.below(5) as usize],
+                most: [WHOLE, WHOLE, 100_000][draws.below(3) as usize],
+                line: (!draws.one_in(20))
+                    .then(|| [0, draws.below(300 * SECOND), u64::MAX >> 12][draws.below(3) as usize]),
+            };
+            let report = Report { number: numbers[id], expected: None, resync: false };
+            let want = shares.report(id as u64, &report, &claim, &Timing::DEFAULT, now);
+            let exchange = Exchange {
+                id: id as u64,
+                report: &report,
+                timing: &Timing::DEFAULT,
+                is_leaving: false,
+                tokens: &[],
+                pauses: &[],
+                processes: "",
+                admissions: &[(&keys, claim)],
+                controls: None,
+            };
+            let mut call = script::invocation(&script, &exchange);
+            let (values, texts): (Vec<i64>, Vec<Vec<u8>>) =
+                call.arg(now / SECOND).arg(now % SECOND).invoke(&mut connection).unwrap();
+            let got = script::reply(&values, &exchange, texts);
+            let shares = vec![want];
+            let all = Reply::Done { now, leases: vec![], processes: 0, pauses: vec![], shares, controls: None };
+            assert_eq!(got, Some(all), "history {history}, step {step}: {id} {report:?} {claim:?}");
+            let Some(lease) = want else {
+                stale += 1;
+                continue;
+            };
+            left += u32::from(claim.line.is_none());
+            grown += u32::from(lease.share > claim.held);
+            shrunk += u32::from(lease.share < claim.held);
+            settling += u32::from(lease.share == claim.held);
+            // Some replies are lost.
+            if !draws.one_in(5) {
+                held[id] = lease.share;
+            }
+        }
+        let ttl: i64 = redis::cmd("PTTL").arg(&keys[0]).query(&mut connection).unwrap();
+        assert!((3_500_000..=3_600_000).contains(&ttl), "{ttl}");
+    }
+    let reached = [stale, grown, shrunk, settling, left];
+    assert!(reached.iter().all(|times| *times > 50), "{reached:?}");
 }

@@ -50,7 +50,7 @@ struct Waiting {
 impl Fleet {
     fn new(quorum: Quorum, fault: Fault) -> Self {
         let member = |index| {
-            let alive = Arc::new(Alive(Arc::new(Registry::new())));
+            let alive = Arc::new(Alive(Arc::new(Registry::new(PROCESSES as u64))));
             let builder = SharedQuietPeriodBuilder::new(&alive, "ns", "t").hints(quorum);
             let guard = builder.local(QuietPeriod::new()).build().unwrap();
             let [target] = &alive.0.used::<QuietTarget>()[..] else { panic!("one guard") };

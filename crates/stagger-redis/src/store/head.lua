@@ -3,9 +3,10 @@
 -- Amounts are whole millionths of a token, times whole microseconds.
 --
 -- KEYS: four for each token bucket, three for each quiet period, one for the processes of the namespace if there is a quiet period,
--- and one for the operator controls.
+-- two for each admission, and one for the operator controls.
 -- ARGV: id, report, the time that the process expects (-1: none), resync (0 or 1), length of a lease, period, time to live in
--- milliseconds, whether the process leaves (0 or 1), token buckets, quiet periods, whether it obeys operator controls; then the arguments of each, as its file says.
+-- milliseconds, whether the process leaves (0 or 1), token buckets, quiet periods, admissions,
+-- whether it obeys operator controls; then the arguments of each, as its file says.
 -- Reply: the numbers, which are status (0: ask again, 1: done), time, and the replies to each; and the texts.
 local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]

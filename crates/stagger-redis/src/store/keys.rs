@@ -4,6 +4,9 @@ pub(crate) type Keys = [String; 4];
 /// The three keys of one quiet period.
 pub(crate) type QuietKeys = [String; 3];
 
+/// The two keys of one admission.
+pub(crate) type AdmissionKeys = [String; 2];
+
 /// Returns the keys of a target: `{stagger:<namespace>}:<target>:tokens`, and three with another kind.
 ///
 /// What is in braces selects the slot in a cluster, so all targets of a namespace are in one slot.
@@ -14,6 +17,11 @@ pub(crate) fn keys(namespace: &str, target: &str) -> Keys {
 /// Returns the keys of a quiet period: `{stagger:<namespace>}:<target>:quiet`, and two with another kind.
 pub(crate) fn quiet_keys(namespace: &str, target: &str) -> QuietKeys {
     ["quiet", "votes", "asked"].map(|kind| key(namespace, target, kind))
+}
+
+/// Returns the keys of an admission: `{stagger:<namespace>}:<target>:admission`, and one with another kind.
+pub(crate) fn admission_keys(namespace: &str, target: &str) -> AdmissionKeys {
+    ["admission", "servers"].map(|kind| key(namespace, target, kind))
 }
 
 /// Returns the key of the processes of a namespace, `{stagger:<namespace>}:processes`. No target has it: theirs have two

@@ -2,7 +2,7 @@
 if expected >= 0 and math.abs(now - expected) > SECOND and not resync then
   return {{0, now}, {}}
 end
-local reply, key, from = {1, now}, 0, 11
+local reply, key, from = {1, now}, 0, 12
 local function add(count, ...)
   for _, value in ipairs({...}) do
     reply[#reply + 1] = value
@@ -19,9 +19,13 @@ if pauses > 0 then
   for _ = 1, pauses do
     add({3, 5}, pause(KEYS[key + 1], KEYS[key + 2], KEYS[key + 3], processes, from))
   end
+  key = key + 1
+end
+for _ = 1, tonumber(ARGV[11]) do
+  add({2, 4}, share(KEYS[key + 1], KEYS[key + 2], from))
 end
 local texts = {}
-if ARGV[11] == '1' then
+if ARGV[12] == '1' then
   local values
   values, texts = read_controls(KEYS[#KEYS], from)
   add({1, 1}, unpack(values))

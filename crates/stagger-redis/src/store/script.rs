@@ -2,7 +2,8 @@ use redis::{Script, ScriptInvocation};
 
 use crate::controls::obeyed::ControlsReply;
 use crate::quiet::claim::{PauseClaim, PauseReply};
-use crate::store::keys::{Keys, QuietKeys};
+use crate::store::keys::{AdmissionKeys, Keys, QuietKeys};
+use stagger_lease::admission::claim::{ShareClaim, ShareLease};
 use stagger_lease::claim::{Claim, Lease, Report, Timing};
 
 /// The store's side of the protocol. It is called by its digest, so two releases with different scripts run side by side.
@@ -10,6 +11,7 @@ pub(crate) const SOURCE: &str = concat!(
     include_str!("head.lua"),
     include_str!("tokens.lua"),
     include_str!("quiet.lua"),
+    include_str!("admission.lua"),
     include_str!("controls.lua"),
     include_str!("reply.lua")
 );
@@ -30,6 +32,7 @@ pub(crate) struct Exchange<'a> {
     pub(crate) pauses: &'a [(&'a QuietKeys, PauseClaim)],
     /// The key of the processes of the namespace.
     pub(crate) processes: &'a str,
+    pub(crate) admissions: &'a [(&'a AdmissionKeys, ShareClaim)],
     /// The key of the operator controls, and the version that the process has.
     pub(crate) controls: Option<(&'a str, u64)>,
 }
@@ -49,13 +52,15 @@ pub(crate) enum Reply {
         processes: u64,
         /// In the order of the claims.
         pauses: Vec<PauseReply>,
+        /// In the order of the claims; nothing if the report was old.
+        shares: Vec<Option<ShareLease>>,
         controls: Option<ControlsReply>,
     },
 }
 
 /// Returns the call of `script` that makes a report.
 pub(crate) fn invocation<'a>(script: &'a Script, exchange: &Exchange<'_>) -> ScriptInvocation<'a> {
-    let Exchange { id, report, timing, is_leaving, tokens, pauses, processes, controls } = *exchange;
+    let Exchange { id, report, timing, is_leaving, tokens, pauses, processes, admissions, controls } = *exchange;
     let mut call = script.prepare_invoke();
     let token_keys = tokens.iter().flat_map(|(keys, _)| *keys);
     let keys = token_keys.chain(pauses.iter().flat_map(|(keys, _)| *keys));
@@ -65,19 +70,26 @@ pub(crate) fn invocation<'a>(script: &'a Script, exchange: &Exchange<'_>) -> Scr
     if !pauses.is_empty() {
         call.key(processes);
     }
+    admissions.iter().flat_map(|(keys, _)| *keys).for_each(|key| {
+        call.key(key);
+    });
     if let Some((key, _)) = controls {
         call.key(key);
     }
     // All ids have one length, so that the store orders them as numbers.
     call.arg(format!("{id:016x}")).arg(report.number).arg(signed(report.expected));
     call.arg(u8::from(report.resync)).arg(timing.lease).arg(timing.period).arg(TIME_TO_LIVE);
-    call.arg(u8::from(is_leaving)).arg(tokens.len()).arg(pauses.len()).arg(u8::from(controls.is_some()));
+    call.arg(u8::from(is_leaving)).arg(tokens.len()).arg(pauses.len()).arg(admissions.len());
+    call.arg(u8::from(controls.is_some()));
     for (_, Claim { epoch, spent, earned, held, want, limits }) in tokens {
         call.arg(*epoch).arg(*spent).arg(*earned).arg(*held).arg(signed(*want));
         call.arg(limits.capacity).arg(limits.refill).arg(limits.initial).arg(limits.cost);
     }
     for (_, PauseClaim { told, decided, longest, calls, is_wanted }) in pauses {
         call.arg(*told).arg(*decided).arg(*longest).arg(*calls as u8).arg(u8::from(*is_wanted));
+    }
+    for (_, ShareClaim { held, weight, most, line }) in admissions {
+        call.arg(*held).arg(*weight).arg(*most).arg(signed(*line));
     }
     if let Some((_, version)) = controls {
         call.arg(version);
@@ -92,7 +104,7 @@ fn signed(number: Option<u64>) -> i64 {
 
 /// Reads the reply to a report; `None` if it is not one.
 pub(crate) fn reply(values: &[i64], exchange: &Exchange<'_>, texts: Vec<Vec<u8>>) -> Option<Reply> {
-    let (tokens, pauses) = (exchange.tokens.len(), exchange.pauses.len());
+    let (tokens, pauses, admissions) = (exchange.tokens.len(), exchange.pauses.len(), exchange.admissions.len());
     let number = |value: i64| u64::try_from(value).ok();
     let (&[status, now], values) = values.split_first_chunk::<2>()?;
     if status == 0 {
@@ -108,8 +120,13 @@ pub(crate) fn reply(values: &[i64], exchange: &Exchange<'_>, texts: Vec<Vec<u8>>
         let news = texts.next().map(|text| (text, texts.next().unwrap_or_default()));
         (values, Some(ControlsReply { version: number(version)?, age: number(age)?, left: number(left), news }))
     };
-    let ((leases, []), (replies, [])) = (leases.as_chunks::<4>(), values.as_chunks::<2>()) else { return None };
-    if status != 1 || replies.len() != pauses {
+    let (replies, shares) = values.split_at_checked(pauses * 2)?;
+    let ((leases, []), (replies, []), (shares, [])) =
+        (leases.as_chunks::<4>(), replies.as_chunks::<2>(), shares.as_chunks::<3>())
+    else {
+        return None;
+    };
+    if status != 1 || shares.len() != admissions {
         return None;
     }
     let lease = |&[epoch, tokens, processes, left]: &[i64; 4]| {
@@ -117,11 +134,16 @@ pub(crate) fn reply(values: &[i64], exchange: &Exchange<'_>, texts: Vec<Vec<u8>>
         Some((lease.epoch > 0).then_some(lease))
     };
     let pause = |&[left, wait]: &[i64; 2]| Some(PauseReply { left: number(left)?, wait: number(wait)? });
+    let share = |&[share, horizon, processes]: &[i64; 3]| {
+        let (horizon, processes) = (number(horizon)?, number(processes)?);
+        Some(number(share).map(|share| ShareLease { share, horizon, processes }))
+    };
     Some(Reply::Done {
         now: number(now)?,
         leases: leases.iter().map(lease).collect::<Option<_>>()?,
         processes: number(processes)?,
         pauses: replies.iter().map(pause).collect::<Option<_>>()?,
+        shares: shares.iter().map(share).collect::<Option<_>>()?,
         controls,
     })
 }
@@ -133,11 +155,12 @@ mod tests {
     use stagger_lease::claim::Limits;
 
     /// Calls `f` with an exchange on so many guards.
-    fn with(tokens: usize, pauses: usize, controls: Option<(&str, u64)>, f: impl FnOnce(&Exchange<'_>)) {
-        let (keys, quiet_keys) = (Keys::default(), QuietKeys::default());
+    fn with([tokens, pauses, admissions]: [usize; 3], controls: Option<(&str, u64)>, f: impl FnOnce(&Exchange<'_>)) {
+        let (keys, quiet_keys, admission_keys) = (Keys::default(), QuietKeys::default(), AdmissionKeys::default());
         let limits = Limits { capacity: 0, refill: 0, initial: 0, cost: 0, reward: 0 };
         let claim = Claim { epoch: 0, spent: 0, earned: 0, held: 0, want: None, limits };
         let pause = PauseClaim { told: 0, decided: 0, longest: 0, calls: Calls::Held, is_wanted: false };
+        let share = ShareClaim { held: 0, weight: 1, most: 0, line: None };
         f(&Exchange {
             id: 0,
             report: &Report { number: 1, expected: None, resync: false },
@@ -146,6 +169,7 @@ mod tests {
             tokens: &vec![(&keys, claim); tokens],
             pauses: &vec![(&quiet_keys, pause); pauses],
             processes: "",
+            admissions: &vec![(&admission_keys, share); admissions],
             controls,
         });
     }
@@ -166,20 +190,23 @@ mod tests {
                 leases: vec![],
                 processes: 0,
                 pauses: vec![],
+                shares: vec![],
                 controls: Some(controls),
             });
-            with(0, 0, Some(("key", 1)), |exchange| assert_eq!(reply(values, exchange, texts), want, "{values:?}"));
+            with([0; 3], Some(("key", 1)), |exchange| assert_eq!(reply(values, exchange, texts), want, "{values:?}"));
         }
     }
 
     #[test]
     fn a_reply_that_is_not_of_the_script_is_rejected() {
         let lease = Lease { epoch: 7, tokens: 5, processes: 2, left: -3 };
-        let done = |leases| Some(Reply::Done { now: 9, leases, processes: 0, pauses: vec![], controls: None });
-        let paused = |leases| {
-            let pauses = vec![PauseReply { left: 30, wait: 40 }];
-            Some(Reply::Done { now: 9, leases, processes: 8, pauses, controls: None })
+        let all = |leases, processes, pauses, shares| {
+            Some(Reply::Done { now: 9, leases, processes, pauses, shares, controls: None })
         };
+        let done = |leases| all(leases, 0, vec![], vec![]);
+        let pauses = || vec![PauseReply { left: 30, wait: 40 }];
+        let paused = |leases| all(leases, 8, pauses(), vec![]);
+        let share = Some(ShareLease { share: 500, horizon: 60, processes: 2 });
         for (values, tokens, pauses, want) in [
             (&[0, 9][..], 1, 0, Some(Reply::Again)),
             (&[1, 9], 0, 0, done(vec![])),
@@ -201,7 +228,18 @@ mod tests {
             (&[1, 9, 8, -30, 40], 0, 1, None),
             (&[1, 9, 8, 30, 40, 50, 60], 0, 1, None),
         ] {
-            with(tokens, pauses, None, |exchange| assert_eq!(reply(values, exchange, vec![]), want, "{values:?}"));
+            with([tokens, pauses, 0], None, |exchange| assert_eq!(reply(values, exchange, vec![]), want, "{values:?}"));
+        }
+        for (values, counts, want) in [
+            (&[1, 9, 500, 60, 2][..], [0, 0, 1], all(vec![], 0, vec![], vec![share])),
+            (&[1, 9, -1, 0, 0, 500, 60, 2], [0, 0, 2], all(vec![], 0, vec![], vec![None, share])),
+            (&[1, 9, 7, 5, 2, -3, 8, 30, 40, 500, 60, 2], [1, 1, 1], all(vec![Some(lease)], 8, pauses(), vec![share])),
+            (&[1, 9, 500, 60], [0, 0, 1], None),
+            (&[1, 9, 500, 60, 2], [0, 0, 2], None),
+            (&[1, 9, 500, 60, 2, 1], [0, 0, 1], None),
+            (&[1, 9, 500, -60, 2], [0, 0, 1], None),
+        ] {
+            with(counts, None, |exchange| assert_eq!(reply(values, exchange, vec![]), want, "{values:?}"));
         }
     }
 }
