@@ -42,6 +42,7 @@ pub(crate) fn record(namespace: &str, registry: &Registry) {
         // Without any reply yet, since the start.
         let unconfirmed = now.saturating_sub(known.confirmed_at.unwrap_or(0)) as f64 / 1e6;
         gauge!("stagger_fleet_controls_unconfirmed_seconds", &labels).set(unconfirmed);
+        gauge!("stagger_fleet_controls_version", &labels).set(known.version as f64);
         gauge!("stagger_fleet_controls_obeyed", &labels).set(f64::from(u8::from(known.is_obeyed)));
     }
     registry.for_each(|admission: &Arc<AdmissionTarget>, _| {

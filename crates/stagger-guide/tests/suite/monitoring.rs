@@ -11,7 +11,8 @@ use serde_json::Value;
 
 const CONTRACT: &str = concat!(
     include_str!("../../../stagger/src/observe/contract.md"),
-    include_str!("../../../stagger-ws/src/server/contract.md")
+    include_str!("../../../stagger-ws/src/server/contract.md"),
+    include_str!("../../../stagger-redis/src/metrics.md")
 );
 /// The dashboard does not show these: each client is a process of its own.
 const OF_CLIENTS: &str = include_str!("../../../stagger-ws/src/client/metrics.md");
@@ -121,7 +122,7 @@ fn rules_dashboard_and_guide_use_only_documented_metrics() {
 #[test]
 fn rules_and_dashboard_select_only_documented_label_values() {
     let documented: BTreeSet<_> = CONTRACT.split('`').skip(1).step_by(2).collect();
-    let (is_free, dashboard) = (["job", "target", "instance", "__name__"], queries(&dashboard()).concat());
+    let (is_free, dashboard) = (["job", "target", "instance", "namespace", "__name__"], queries(&dashboard()).concat());
     let mut selected = 0;
     for (place, text) in [("rules", RULES), ("rule tests", TESTS), ("dashboard", &dashboard)] {
         for (matcher, rest) in text.match_indices('"').step_by(2).map(|(at, _)| text.split_at(at)) {
