@@ -4,6 +4,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod config_text;
 pub mod decide;
 pub mod duration_text;
 pub mod event_stream;

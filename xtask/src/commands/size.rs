@@ -7,7 +7,7 @@ use crate::files::files;
 use crate::workspace::root;
 
 /// The crates that are counted: those with the decisions, drivers and protocols, and the program.
-const CRATES: [&str; 9] = [
+const CRATES: [&str; 10] = [
     "stagger-core",
     "stagger",
     "stagger-http",
@@ -16,6 +16,7 @@ const CRATES: [&str; 9] = [
     "stagger-cli",
     "stagger-cenkalti",
     "stagger-lease",
+    "stagger-config",
     "stagger-redis",
 ];
 

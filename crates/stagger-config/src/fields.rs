@@ -1,0 +1,195 @@
+//! Reading of mappings, so that no field is dropped without a word.
+
+use core::time::Duration;
+
+use crate::entry::{Remark, RemarkKind, Setting};
+use crate::position::Span;
+use crate::tree::{Member, Node, Value};
+
+/// A mapping that is being read.
+pub(crate) struct Fields<'a> {
+    pub(crate) path: String,
+    pub(crate) span: Span,
+    members: &'a [Member],
+    is_taken: Vec<bool>,
+}
+
+/// A field that is present and not null.
+#[derive(Clone)]
+pub(crate) struct Field<'a> {
+    pub(crate) path: String,
+    pub(crate) key_span: Span,
+    pub(crate) node: &'a Node,
+}
+
+/// Returns a name without what distinguishes `num_retries`, `numRetries` and `num-retries`.
+fn simplified(name: &str) -> String {
+    name.chars()
+        .filter(|character| !matches!(character, '_' | '-'))
+        .map(|character| character.to_ascii_lowercase())
+        .collect()
+}
+
+impl<'a> Fields<'a> {
+    /// Starts to read a mapping; anything else has no fields.
+    pub(crate) fn of(node: &'a Node, path: impl Into<String>) -> Self {
+        let members = node.members();
+        Self { path: path.into(), span: node.span, members, is_taken: vec![false; members.len()] }
+    }
+
+    /// Takes a field, in any of the spellings with capitals, underscores and hyphens. `null` counts as absent.
+    pub(crate) fn take(&mut self, name: &str) -> Option<Field<'a>> {
+        let wanted = simplified(name);
+        let mut found = None;
+        for (member, is_taken) in self.members.iter().zip(&mut self.is_taken) {
+            if simplified(&member.key) == wanted {
+                *is_taken = true;
+                found = Some(member).filter(|member| !member.node.is_null());
+            }
+        }
+        found.map(|member| self.field(member))
+    }
+
+    fn field(&self, member: &'a Member) -> Field<'a> {
+        let path = join(&self.path, &member.key);
+        Field { path, key_span: member.key_span, node: &member.node }
+    }
+
+    /// Takes the first of several fields that is present.
+    pub(crate) fn take_any(&mut self, names: &[&str]) -> Option<Field<'a>> {
+        let found: Vec<_> = names.iter().filter_map(|name| self.take(name)).collect();
+        found.into_iter().next()
+    }
+
+    /// Takes all fields that nobody has asked for.
+    pub(crate) fn rest(&mut self) -> Vec<Field<'a>> {
+        let left = self.members.iter().zip(&mut self.is_taken).filter(|(_, is_taken)| !**is_taken);
+        let left: Vec<&'a Member> = left
+            .map(|(member, is_taken)| {
+                *is_taken = true;
+                member
+            })
+            .collect();
+        left.into_iter().filter(|member| !member.node.is_null()).map(|member| self.field(member)).collect()
+    }
+
+    /// Adds a remark for each field of these names: what it does cannot be said as a policy.
+    pub(crate) fn unmapped(&mut self, fields: &[(&str, &str)], remarks: &mut Vec<Remark>) {
+        for (name, text) in fields {
+            if let Some(field) = self.take(name) {
+                remarks.push(field.remark(RemarkKind::Unmapped, *text));
+            }
+        }
+    }
+
+    /// Ends the reading: what was not asked for is not known here.
+    pub(crate) fn finish(mut self, remarks: &mut Vec<Remark>) {
+        for field in self.rest() {
+            remarks.push(field.remark(RemarkKind::Unmapped, "not a field that is read here"));
+        }
+    }
+}
+
+pub(crate) fn join(path: &str, name: &str) -> String {
+    if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
+}
+
+impl<'a> Field<'a> {
+    pub(crate) fn remark(&self, kind: RemarkKind, text: impl Into<String>) -> Remark {
+        Remark { kind, path: self.path.clone(), span: self.span(), text: text.into() }
+    }
+
+    /// The key and the value if both are on one line, otherwise the key.
+    pub(crate) fn span(&self) -> Span {
+        let (key, value) = (self.key_span, self.node.span);
+        if key.start.line == value.end.line && key.start <= value.start { Span::new(key.start, value.end) } else { key }
+    }
+
+    pub(crate) fn fields(&self) -> Fields<'a> {
+        Fields::of(self.node, self.path.clone())
+    }
+
+    /// The elements of a list, and their paths.
+    pub(crate) fn items(&self) -> Vec<(String, &'a Node)> {
+        self.node.items().iter().enumerate().map(|(at, node)| (format!("{}[{at}]", self.path), node)).collect()
+    }
+
+    pub(crate) fn text(&self) -> Option<&'a str> {
+        self.node.text()
+    }
+
+    fn invalid<T>(&self, remarks: &mut Vec<Remark>, wanted: &str) -> Option<T> {
+        let text = match &self.node.value {
+            Value::Scalar { text, .. } => format!("`{}` is not {wanted}", shortened(text)),
+            _ => format!("must be {wanted}"),
+        };
+        remarks.push(self.remark(RemarkKind::Invalid, text));
+        None
+    }
+
+    /// Reads a value, or adds a remark that says what is wanted.
+    pub(crate) fn parse<T>(
+        &self,
+        remarks: &mut Vec<Remark>,
+        wanted: &str,
+        parse: impl FnOnce(&str) -> Option<T>,
+    ) -> Option<Setting<T>> {
+        match self.text().and_then(parse) {
+            Some(value) => Some(Setting::stated(value, self.span())),
+            None => self.invalid(remarks, wanted),
+        }
+    }
+
+    /// Reads a whole number, which JSON and YAML may also write as `4.0`, and protobuf as text.
+    pub(crate) fn count(&self, remarks: &mut Vec<Remark>) -> Option<Setting<u32>> {
+        self.parse(remarks, "a whole number of 0 or more", whole)
+    }
+
+    pub(crate) fn number(&self, remarks: &mut Vec<Remark>) -> Option<Setting<f64>> {
+        self.parse(remarks, "a number", |text| text.parse().ok().filter(|number: &f64| number.is_finite()))
+    }
+
+    pub(crate) fn flag(&self, remarks: &mut Vec<Remark>) -> Option<Setting<bool>> {
+        self.parse(remarks, "true or false", |text| match text {
+            "true" | "True" | "TRUE" | "yes" | "on" => Some(true),
+            "false" | "False" | "FALSE" | "no" | "off" => Some(false),
+            _ => None,
+        })
+    }
+
+    pub(crate) fn duration(
+        &self,
+        remarks: &mut Vec<Remark>,
+        parse: fn(&str) -> Option<Duration>,
+        example: &str,
+    ) -> Option<Setting<Duration>> {
+        self.parse(remarks, &format!("a length of time, such as {example}"), parse)
+    }
+
+    /// Reads a list of words: a list, or one text with commas.
+    pub(crate) fn words(&self) -> Vec<&'a str> {
+        let texts: Vec<&str> = match &self.node.value {
+            Value::List(items) => items.iter().filter_map(Node::text).collect(),
+            _ => self.text().into_iter().collect(),
+        };
+        texts.iter().flat_map(|text| text.split(',')).map(str::trim).filter(|word| !word.is_empty()).collect()
+    }
+}
+
+/// Parses a whole number, also if it is written with a fraction of zero.
+pub(crate) fn whole(text: &str) -> Option<u32> {
+    let text = text.trim();
+    let digits = text
+        .split_once('.')
+        .filter(|(_, zeros)| zeros.bytes().all(|digit| digit == b'0'))
+        .map_or(text, |(digits, _)| digits);
+    digits.parse().ok()
+}
+
+/// Cuts off what is too long for a message.
+fn shortened(text: &str) -> String {
+    const LONGEST: usize = 60;
+    let mut characters = text.chars();
+    let start: String = characters.by_ref().take(LONGEST).collect();
+    if characters.next().is_some() { start + "…" } else { start }
+}

@@ -1,0 +1,126 @@
+//! Kubernetes: probes, jobs, and the restarts of containers.
+//!
+//! Read on kubernetes.io: Jobs, Pod lifecycle, probes.
+
+use core::time::Duration;
+
+use stagger_core::Jitter;
+
+use super::object::Object;
+use crate::entry::{Entry, EntryKind, Limit, RemarkKind, Setting, Settings};
+use crate::fields::{Field, Fields};
+use crate::format::Format;
+use crate::tree::Node;
+
+const PROBES: [&str; 3] = ["livenessProbe", "readinessProbe", "startupProbe"];
+const PROBE_PERIOD: u32 = 10;
+const PROBE_TIMEOUT: u32 = 1;
+const PROBE_FAILURES: u32 = 3;
+const BACKOFF_LIMIT: u32 = 6;
+const FIRST_RESTART: Duration = Duration::from_secs(10);
+/// The longest delay before a pod of a job is replaced.
+const LONGEST_POD: Duration = Duration::from_secs(360);
+/// The longest delay before a container is restarted in its pod.
+const LONGEST_CONTAINER: Duration = Duration::from_secs(300);
+
+/// Where objects of a kind have the template of their pods.
+fn template(object: &Object<'_>) -> Option<&'static [&'static str]> {
+    Some(match (object.group, object.kind) {
+        ("", "Pod") => &["spec"],
+        ("", "ReplicationController")
+        | ("apps", _)
+        | ("batch", "Job")
+        | ("serving.knative.dev", "Service" | "Configuration")
+        | ("argoproj.io", "Rollout") => &["spec", "template", "spec"],
+        ("batch", "CronJob") => &["spec", "jobTemplate", "spec", "template", "spec"],
+        _ => return None,
+    })
+}
+
+pub(crate) fn read(object: &Object<'_>, entries: &mut Vec<Entry>) {
+    let Some(template) = template(object) else { return };
+    let job: Option<&[&str]> = match (object.group, object.kind) {
+        ("batch", "Job") => Some(&["spec"]),
+        ("batch", "CronJob") => Some(&["spec", "jobTemplate", "spec"]),
+        _ => None,
+    };
+    let pod = object.node.at(template);
+    if let Some((path, spec)) = job.and_then(|path| Some((path, object.node.at(path)?))) {
+        entries.push(restarts_of_a_job(object, path, spec, pod));
+    }
+    let Some(pod) = pod else { return };
+    for kind in ["initContainers", "containers"] {
+        for (at, container) in pod.get(kind).map(Node::items).unwrap_or_default().iter().enumerate() {
+            let path = format!("{} {}.{kind}[{at}]", object.path(), template.join("."));
+            let mut fields = Fields::of(container, path);
+            entries.extend(PROBES.iter().filter_map(|name| fields.take(name)).map(|field| probe(&field)));
+        }
+    }
+}
+
+fn restarts_of_a_job(object: &Object<'_>, path: &[&str], spec: &Node, pod: Option<&Node>) -> Entry {
+    let mut fields = Fields::of(spec, format!("{} {}", object.path(), path.join(".")));
+    let place = spec.members().first().map_or(spec.span, |member| member.key_span);
+    let mut entry = Entry::new(Format::Kubernetes, EntryKind::Restart, fields.path.clone(), place);
+    let remarks = &mut entry.remarks;
+    let limit = fields.take("backoffLimit");
+    if let Some(field) = &limit {
+        entry.span = field.span();
+    }
+    let limit = limit.and_then(|field| field.count(remarks)).unwrap_or(Setting::default(BACKOFF_LIMIT));
+    let seconds =
+        |field: &Field<'_>, remarks: &mut Vec<_>| Some(field.count(remarks)?.map(|s| Duration::from_secs(s.into())));
+    let deadline = fields.take("activeDeadlineSeconds").and_then(|field| seconds(&field, remarks));
+    let restart = pod.and_then(|pod| pod.get("restartPolicy")).and_then(Node::text);
+    let longest = if restart == Some("OnFailure") { LONGEST_CONTAINER } else { LONGEST_POD };
+    entry.settings = Settings {
+        attempts: Some(limit.map(|retries| Limit::At(retries.saturating_add(1)))),
+        base: Some(Setting::default(FIRST_RESTART)),
+        cap: Some(Setting::default(Limit::At(longest))),
+        multiplier: Some(Setting::default(2.0)),
+        jitter: Some(Setting::default(Jitter::None)),
+        timeout: Some(deadline.map_or(Setting::default(Limit::None), |deadline| deadline.map(Limit::At))),
+        ..Settings::default()
+    };
+    let unmapped = [
+        ("backoffLimitPerIndex", "limits the failures of each index apart"),
+        ("maxFailedIndexes", "ends the job when so many indexes have failed"),
+        ("podFailurePolicy", "decides by exit code and reason which failures count"),
+    ];
+    fields.unmapped(&unmapped, remarks);
+    if let Some(field) = fields.take("parallelism").filter(|field| field.text() != Some("1")) {
+        remarks.push(
+            field.remark(RemarkKind::Note, "several pods run at once, and each failure counts against the limit"),
+        );
+    }
+    entry
+}
+
+fn probe(field: &Field<'_>) -> Entry {
+    let mut entry = Entry::new(Format::Kubernetes, EntryKind::Probe, field.path.clone(), field.span());
+    let mut fields = field.fields();
+    let remarks = &mut entry.remarks;
+    let mut number = |name: &str, default| {
+        let found = fields.take(name).and_then(|field| field.count(remarks));
+        // 0 is read as the default.
+        found.filter(|found| found.value > 0).unwrap_or(Setting::default(default))
+    };
+    let seconds = |setting: Setting<u32>| setting.map(|seconds| Duration::from_secs(seconds.into()));
+    let period = seconds(number("periodSeconds", PROBE_PERIOD));
+    let timeout = seconds(number("timeoutSeconds", PROBE_TIMEOUT));
+    entry.settings.attempts = Some(number("failureThreshold", PROBE_FAILURES).map(Limit::At));
+    entry.settings.attempt_timeout = Some(timeout.map(Limit::At));
+    entry.settings = core::mem::take(&mut entry.settings).constant(period);
+    let unmapped = [
+        ("initialDelaySeconds", "how long the first probe waits"),
+        ("successThreshold", "how many successes in a row make it ready again"),
+        ("terminationGracePeriodSeconds", "how long a container that failed its probe may take to end"),
+    ];
+    fields.unmapped(&unmapped, remarks);
+    // What is asked is no matter of a policy.
+    for name in ["httpGet", "tcpSocket", "exec", "grpc"] {
+        let _ = fields.take(name);
+    }
+    fields.finish(remarks);
+    entry
+}

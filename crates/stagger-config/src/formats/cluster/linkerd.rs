@@ -1,0 +1,116 @@
+//! Linkerd: `ServiceProfile`, and annotations of services and routes.
+//!
+//! Read in the reference pages of versions 2.10 to 2.19.
+
+use core::time::Duration;
+
+use stagger_core::Jitter;
+
+use super::object::Object;
+use crate::entry::{Entry, EntryKind, Limit, RemarkKind, RetryBudget, Setting, Settings};
+use crate::fields::{Field, Fields};
+use crate::format::Format;
+use crate::tree::Node;
+use crate::units;
+
+const PROFILE_TIMEOUT: Duration = Duration::from_secs(10);
+const RATIO: f64 = 0.2;
+const LEAST_PER_SECOND: f64 = 10.0;
+const PERIOD: Duration = Duration::from_secs(10);
+const ANNOTATED_RETRIES: u32 = 1;
+
+/// Retries at once, without a delay.
+fn at_once(settings: &mut Settings) {
+    settings.base = Some(Setting::default(Duration::ZERO));
+    settings.jitter = Some(Setting::default(Jitter::None));
+}
+
+pub(crate) fn read_profile(object: &Object<'_>, entries: &mut Vec<Entry>) {
+    let Some(spec) = object.node.get("spec") else { return };
+    let mut spec_fields = Fields::of(spec, object.path());
+    let mut remarks = Vec::new();
+    let budget = spec_fields.take("retryBudget").map_or(
+        Setting::default(RetryBudget::Ratio { ratio: RATIO, least_per_second: LEAST_PER_SECOND, period: PERIOD }),
+        |field| {
+            let mut fields = field.fields();
+            let ratio = fields.take("retryRatio").and_then(|field| field.number(&mut remarks));
+            let least = fields.take("minRetriesPerSecond").and_then(|field| field.number(&mut remarks));
+            let ttl = fields.take("ttl").and_then(|field| field.duration(&mut remarks, units::go, "10s"));
+            fields.finish(&mut remarks);
+            let budget = RetryBudget::Ratio {
+                ratio: ratio.map_or(RATIO, |ratio| ratio.value),
+                least_per_second: least.map_or(LEAST_PER_SECOND, |least| least.value),
+                period: ttl.map_or(PERIOD, |ttl| ttl.value),
+            };
+            Setting::stated(budget, field.span())
+        },
+    );
+    let mut is_used = false;
+    for (at, route) in spec.get("routes").map(Node::items).unwrap_or_default().iter().enumerate() {
+        let mut fields = Fields::of(route, format!("{}.routes[{at}]", object.path()));
+        let retryable = fields.take("isRetryable");
+        let Some(field) = retryable.filter(|field| field.text() == Some("true")) else { continue };
+        let mut entry = Entry::new(Format::Linkerd, EntryKind::Call, fields.path.clone(), field.span());
+        let timeout = fields.take("timeout").and_then(|field| field.duration(&mut entry.remarks, units::go, "500ms"));
+        entry.settings.timeout = Some(timeout.unwrap_or(Setting::default(PROFILE_TIMEOUT)).map(Limit::At));
+        entry.settings.attempts = Some(Setting::default(Limit::None));
+        entry.settings.budget = Some(budget);
+        at_once(&mut entry.settings);
+        let method = route.at(&["condition", "method"]).and_then(Node::text);
+        entry.may_repeat_unsafe = method.map(|method| matches!(method, "POST" | "PATCH"));
+        entry
+            .remarks
+            .push(field.remark(RemarkKind::Note, "no number limits the retries: the budget and the timeout do"));
+        entry.remarks.append(&mut remarks);
+        is_used = true;
+        entries.push(entry);
+    }
+    if let (false, Some(span)) = (is_used, budget.span()) {
+        let mut entry = Entry::new(Format::Linkerd, EntryKind::Limit, format!("{}.retryBudget", object.path()), span);
+        entry.settings.budget = Some(budget);
+        entry.remarks.push(crate::entry::Remark {
+            kind: RemarkKind::NoEffect,
+            path: entry.path.clone(),
+            span,
+            text: "no route has isRetryable: true, so nothing is retried".to_owned(),
+        });
+        entries.push(entry);
+    }
+}
+
+/// Reads the annotations of an object, of whatever kind.
+pub(crate) fn read_annotations(object: &Object<'_>, entries: &mut Vec<Entry>) {
+    let Some(annotations) = object.node.at(&["metadata", "annotations"]) else { return };
+    let mut fields = Fields::of(annotations, format!("{} annotations", object.path()));
+    let conditions: Vec<Field<'_>> =
+        ["retry.linkerd.io/http", "retry.linkerd.io/grpc"].iter().filter_map(|name| fields.take(name)).collect();
+    let request = fields.take("timeout.linkerd.io/request");
+    let Some(place) = conditions.first().or(request.as_ref()) else { return };
+    let kind = if conditions.is_empty() { EntryKind::Timeout } else { EntryKind::Call };
+    let mut entry = Entry::new(Format::Linkerd, kind, fields.path.clone(), place.span());
+    let remarks = &mut entry.remarks;
+    let mut length = |field: Option<Field<'_>>| {
+        let found = field.and_then(|field| field.duration(remarks, units::go, "10s"));
+        found.map_or(Setting::default(Limit::None), |found| found.map(Limit::At))
+    };
+    entry.settings.timeout = Some(length(request));
+    if !conditions.is_empty() {
+        entry.settings.attempt_timeout = Some(length(fields.take("retry.linkerd.io/timeout")));
+        let retries = fields.take("retry.linkerd.io/limit").and_then(|field| field.count(remarks));
+        let retries = retries.unwrap_or(Setting::default(ANNOTATED_RETRIES));
+        entry.settings.attempts = Some(retries.map(|retries| Limit::At(retries.saturating_add(1))));
+        entry.settings.budget = Some(Setting::default(RetryBudget::Unlimited));
+        at_once(&mut entry.settings);
+        let words: Vec<_> = conditions.iter().flat_map(Field::words).collect();
+        entry.may_repeat_unsafe = Some(words.iter().any(|word| {
+            matches!(*word, "5xx" | "gateway-error" | "internal" | "deadline-exceeded" | "cancelled")
+                || word.starts_with('5')
+        }));
+        let not_a_policy = "limits other parts of a request";
+        fields.unmapped(
+            &[("timeout.linkerd.io/response", not_a_policy), ("timeout.linkerd.io/idle", not_a_policy)],
+            remarks,
+        );
+    }
+    entries.push(entry);
+}

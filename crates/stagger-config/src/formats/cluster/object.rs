@@ -1,0 +1,36 @@
+//! What all objects of a Kubernetes cluster have in common.
+
+use crate::tree::Node;
+
+/// An object with an API version and a kind.
+pub(crate) struct Object<'a> {
+    /// Group of the API, without the version; empty for the core group.
+    pub(crate) group: &'a str,
+    pub(crate) kind: &'a str,
+    pub(crate) name: &'a str,
+    pub(crate) node: &'a Node,
+}
+
+impl<'a> Object<'a> {
+    /// Returns the objects of a document: itself, or those of a list.
+    pub(crate) fn all_of(document: &'a Node) -> Vec<Self> {
+        let Some(object) = Self::of(document) else { return Vec::new() };
+        match document.get("items") {
+            Some(items) if object.kind.ends_with("List") => items.items().iter().filter_map(Self::of).collect(),
+            _ => vec![object],
+        }
+    }
+
+    fn of(node: &'a Node) -> Option<Self> {
+        let version = node.get("apiVersion")?.text()?;
+        let kind = node.get("kind")?.text()?;
+        let metadata = |name| node.at(&["metadata", name]).and_then(Node::text);
+        let name = metadata("name").or_else(|| metadata("generateName")).unwrap_or_default();
+        Some(Self { group: version.split_once('/').map_or("", |(group, _)| group), kind, name, node })
+    }
+
+    /// Returns `Kind/name`.
+    pub(crate) fn path(&self) -> String {
+        format!("{}/{}", self.kind, self.name)
+    }
+}

@@ -1,0 +1,166 @@
+//! Which system a file is for, by its content.
+
+use super::cluster::{self, Object};
+use super::library::{dotnet, grpc, resilience4j};
+use super::proxy::{envoy, haproxy, nginx};
+use super::restart::{compose, systemd};
+use super::step_functions;
+use crate::entry::Entry;
+use crate::error::ReadError;
+use crate::format::Format;
+use crate::position::Position;
+use crate::tree::{MAX_BYTES, Node, directives, json, properties, without_dots, yaml};
+
+/// Reads a text, of a format that is known or not.
+pub(crate) fn read(text: &str, format: Option<Format>) -> Result<Vec<Entry>, ReadError> {
+    let mut entries = read_any(text, format)?;
+    for entry in &mut entries {
+        entry.settings.normalize();
+        entry.remarks.sort_by_key(|remark| remark.span);
+    }
+    Ok(entries)
+}
+
+fn read_any(text: &str, format: Option<Format>) -> Result<Vec<Entry>, ReadError> {
+    if text.len() > MAX_BYTES {
+        let message = format!("the file has more than {} MiB; pass the part with the retries", MAX_BYTES >> 20);
+        return Err(ReadError::new(Position::START, message));
+    }
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    match format {
+        Some(Format::Systemd) => return Ok(systemd::read(text)),
+        Some(Format::Haproxy) => return Ok(haproxy::read(text)),
+        Some(Format::Nginx) => return Ok(nginx::read(&directives(text)?)),
+        Some(Format::Resilience4j) if !looks_like_yaml(text) => return Ok(resilience4j::read(&properties(text))),
+        _ => {}
+    }
+    let documents = match documents(text) {
+        Ok(documents) => documents,
+        Err(error) => return other_syntaxes(text, format).unwrap_or(Err(error)),
+    };
+    let mut entries = Vec::new();
+    let mut is_known = false;
+    for document in &documents {
+        is_known |= read_document(document, format, &mut entries);
+    }
+    if is_known {
+        return Ok(entries);
+    }
+    other_syntaxes(text, format).unwrap_or_else(|| Err(unknown(format)))
+}
+
+fn unknown(format: Option<Format>) -> ReadError {
+    let names: Vec<_> = Format::all().map(Format::name).collect();
+    let message = match format {
+        Some(format) => {
+            format!("nothing here is read by {format}; leave the format out, or name another: {}", names.join(", "))
+        }
+        None => format!("not a configuration that is known here; name its format: {}", names.join(", ")),
+    };
+    ReadError::new(Position::START, message)
+}
+
+/// JSON begins with a brace or a bracket; anything else is tried as YAML.
+fn documents(text: &str) -> Result<Vec<Node>, ReadError> {
+    let start = text.trim_start();
+    let is_json = start.starts_with('{') && !start.starts_with("{{")
+        || start.starts_with('[') && !start.lines().next().is_some_and(is_section);
+    if !is_json {
+        return yaml(text);
+    }
+    // YAML has flow mappings as well.
+    json(text).map(|document| vec![document]).or_else(|error| yaml(text).map_err(|_| error))
+}
+
+/// Returns whether a line is `[Section]` of a unit.
+fn is_section(line: &str) -> bool {
+    line.trim().strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).is_some_and(|name| {
+        !name.is_empty()
+            && name.chars().all(|character| character.is_ascii_alphanumeric() || character == '-')
+            && name.chars().next().is_some_and(|first| first.is_ascii_uppercase())
+    })
+}
+
+fn looks_like_yaml(text: &str) -> bool {
+    yaml(text).is_ok_and(|documents| documents.iter().any(|document| !document.members().is_empty()))
+}
+
+/// Formats whose files are neither JSON nor YAML.
+fn other_syntaxes(text: &str, format: Option<Format>) -> Option<Result<Vec<Entry>, ReadError>> {
+    let is_wanted = |candidate| format.is_none_or(|format| format == candidate);
+    if is_wanted(Format::Systemd) && systemd::is_unit(text) {
+        return Some(Ok(systemd::read(text)));
+    }
+    if is_wanted(Format::Haproxy) && haproxy::is_haproxy(text) {
+        return Some(Ok(haproxy::read(text)));
+    }
+    let found = is_wanted(Format::Nginx).then(|| directives(text)).and_then(Result::ok);
+    if let Some(found) = found.filter(|found| nginx::is_nginx(found)) {
+        return Some(Ok(nginx::read(&found)));
+    }
+    if is_wanted(Format::Resilience4j) {
+        let root = properties(text);
+        if resilience4j::is_application(&root) {
+            return Some(Ok(resilience4j::read(&root)));
+        }
+    }
+    None
+}
+
+/// Reads one document. Returns whether it is of a known format, also if it has no entries.
+fn read_document(document: &Node, format: Option<Format>, entries: &mut Vec<Entry>) -> bool {
+    let is_wanted = |candidate| format.is_none_or(|format| format == candidate);
+    let objects = Object::all_of(document);
+    if !objects.is_empty() {
+        let before = entries.len();
+        objects.iter().for_each(|object| cluster::read(object, entries));
+        if is_wanted(Format::Envoy) && entries.len() == before && envoy::has_policy(document) {
+            entries.extend(envoy::read(document));
+        }
+        if let Some(format) = format {
+            let mut at = 0;
+            entries.retain(|entry| {
+                at += 1;
+                at <= before || entry.format == format
+            });
+        }
+        return true;
+    }
+    if is_wanted(Format::Grpc) && grpc::is_service_config(document) {
+        entries.extend(grpc::read(document));
+    } else if is_wanted(Format::StepFunctions) && step_functions::is_state_machine(document) {
+        entries.extend(step_functions::read(document));
+    } else if is_wanted(Format::Compose) && compose::is_compose(document) {
+        entries.extend(compose::read(document));
+    } else if is_wanted(Format::Envoy) && (envoy::has_policy(document) || is_envoy(document)) {
+        entries.extend(envoy::read(document));
+    } else if is_wanted(Format::DotNet) && dotnet::has_section(document) {
+        entries.extend(dotnet::read(document));
+    } else {
+        let root = without_dots(document);
+        if !is_wanted(Format::Resilience4j) || !resilience4j::is_application(&root) {
+            return false;
+        }
+        entries.extend(resilience4j::read(&root));
+    }
+    true
+}
+
+fn is_envoy(document: &Node) -> bool {
+    ["static_resources", "staticResources", "dynamic_resources"].iter().any(|name| document.get(name).is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_too_long_or_unknown_is_refused_with_a_way_out() {
+        let error = read(&" ".repeat(MAX_BYTES + 1), None).unwrap_err().to_string();
+        assert!(error.contains("64 MiB"), "{error}");
+        for text in ["", "hello", "{}", "[]", "a: 1\n"] {
+            let error = read(text, None).unwrap_err().to_string();
+            assert!(error.contains("istio") || error.contains("not valid"), "{text}: {error}");
+        }
+    }
+}

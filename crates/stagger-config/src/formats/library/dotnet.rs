@@ -1,0 +1,96 @@
+//! .NET: sections of `appsettings.json` for the standard handler of `Microsoft.Extensions.Http.Resilience`.
+//!
+//! Read in `HttpStandardResilienceOptions`, `HttpRetryStrategyOptions` and Polly's `RetryConstants`.
+
+use core::time::Duration;
+
+use stagger_core::Jitter;
+
+use crate::entry::{Entry, EntryKind, Limit, Remark, RemarkKind, RetryBudget, Setting};
+use crate::fields::{Field, Fields, join};
+use crate::format::Format;
+use crate::tree::{Node, Value};
+use crate::units;
+
+const RETRIES: u32 = 3;
+const DELAY: Duration = Duration::from_secs(2);
+const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(10);
+const TOTAL_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Returns whether a document has a section with a retry strategy.
+pub(crate) fn has_section(node: &Node) -> bool {
+    node.members().iter().any(|member| is_section(&member.node) || has_section(&member.node))
+}
+
+fn is_section(node: &Node) -> bool {
+    node.get("Retry").is_some_and(|retry| {
+        ["MaxRetryAttempts", "BackoffType", "UseJitter", "MaxDelay", "Delay"]
+            .iter()
+            .any(|name| retry.get(name).is_some())
+    })
+}
+
+pub(crate) fn read(document: &Node) -> Vec<Entry> {
+    let mut entries = Vec::new();
+    walk(document, "", &mut entries);
+    entries
+}
+
+fn walk(node: &Node, path: &str, entries: &mut Vec<Entry>) {
+    for member in node.members() {
+        let path = join(path, &member.key);
+        if is_section(&member.node) {
+            entries.push(section(Fields::of(&member.node, path.clone()), member.key_span));
+        } else if matches!(member.node.value, Value::Map(_)) {
+            walk(&member.node, &path, entries);
+        }
+    }
+}
+
+fn span(field: &Field<'_>, remarks: &mut Vec<Remark>) -> Option<Setting<Duration>> {
+    let found = field.duration(remarks, units::time_span, "00:00:02")?;
+    if field.text().is_some_and(|text| text.bytes().all(|byte| byte.is_ascii_digit()) && text != "0") {
+        remarks.push(field.remark(RemarkKind::Note, "a number without colons is a number of days"));
+    }
+    Some(found)
+}
+
+fn section(mut fields: Fields<'_>, place: crate::position::Span) -> Entry {
+    let mut entry = Entry::new(Format::DotNet, EntryKind::Call, fields.path.clone(), place);
+    let (settings, remarks) = (&mut entry.settings, &mut entry.remarks);
+    let mut timeout = |name: &str, default: Duration, remarks: &mut Vec<Remark>| {
+        let inner = fields.take(name).and_then(|field| field.fields().take("Timeout"));
+        inner.and_then(|field| span(&field, remarks)).unwrap_or(Setting::default(default)).map(Limit::At)
+    };
+    settings.attempt_timeout = Some(timeout("AttemptTimeout", ATTEMPT_TIMEOUT, remarks));
+    settings.timeout = Some(timeout("TotalRequestTimeout", TOTAL_TIMEOUT, remarks));
+    settings.budget = Some(Setting::default(RetryBudget::Unlimited));
+    // POST is retried as well, unless the code calls DisableForUnsafeHttpMethods.
+    entry.may_repeat_unsafe = Some(true);
+    if let Some(field) = fields.take("Retry") {
+        let mut retry = field.fields();
+        let retries = retry.take("MaxRetryAttempts").and_then(|field| field.count(remarks));
+        let retries = retries.unwrap_or(Setting::default(RETRIES));
+        settings.attempts = Some(retries.map(|retries| Limit::At(retries.saturating_add(1))));
+        settings.base =
+            Some(retry.take("Delay").and_then(|field| span(&field, remarks)).unwrap_or(Setting::default(DELAY)));
+        let shape = retry.take("BackoffType").and_then(|field| {
+            field.parse(remarks, "Constant, Linear or Exponential", |text| match text.to_ascii_lowercase().as_str() {
+                "constant" | "linear" => Some(1.0),
+                "exponential" => Some(2.0),
+                _ => None,
+            })
+        });
+        settings.multiplier = Some(shape.unwrap_or(Setting::default(2.0)));
+        let jitter = retry.take("UseJitter").and_then(|field| field.flag(remarks)).unwrap_or(Setting::default(true));
+        settings.jitter = Some(jitter.map(|uses| if uses { Jitter::Decorrelated } else { Jitter::None }));
+        let longest = retry.take("MaxDelay").and_then(|field| span(&field, remarks));
+        settings.cap = Some(longest.map_or(Setting::default(Limit::None), |longest| longest.map(Limit::At)));
+        retry.unmapped(&[("ShouldRetryAfterHeader", "whether a server's Retry-After is honored")], remarks);
+        for field in retry.rest() {
+            remarks
+                .push(field.remark(RemarkKind::NoEffect, "no option of this name: the binder drops it without a word"));
+        }
+    }
+    entry
+}

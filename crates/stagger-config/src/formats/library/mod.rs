@@ -1,0 +1,5 @@
+//! Libraries of clients.
+
+pub(crate) mod dotnet;
+pub(crate) mod grpc;
+pub(crate) mod resilience4j;

@@ -1,0 +1,10 @@
+//! The readers, by what they are for.
+
+mod cluster;
+mod detect;
+mod library;
+mod proxy;
+mod restart;
+mod step_functions;
+
+pub(crate) use detect::read;

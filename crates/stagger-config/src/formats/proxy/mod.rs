@@ -1,0 +1,6 @@
+//! Proxies, and the conditions on which they retry.
+
+pub(crate) mod conditions;
+pub(crate) mod envoy;
+pub(crate) mod haproxy;
+pub(crate) mod nginx;

@@ -1,0 +1,171 @@
+//! nginx: `proxy_next_upstream` and its like.
+//!
+//! Read on nginx.org: `ngx_http_proxy_module`, `ngx_http_upstream_module`.
+
+use core::time::Duration;
+use std::collections::HashMap;
+
+use crate::entry::{Entry, EntryKind, Limit, Remark, RemarkKind, RetryBudget, Setting};
+use crate::fields::whole;
+use crate::format::Format;
+use crate::tree::Directive;
+use crate::units;
+
+const READ_TIMEOUT: Duration = Duration::from_secs(60);
+const MODULES: [&str; 5] = ["proxy", "fastcgi", "uwsgi", "scgi", "grpc"];
+
+/// The groups of servers by name.
+type Groups<'a> = HashMap<&'a str, Group>;
+
+/// The last directive of each name in a block.
+type Block<'a> = HashMap<&'a str, &'a Directive>;
+
+/// A group of servers.
+struct Group {
+    /// Servers that are not `down`, backups included.
+    servers: u32,
+    remarks: Vec<Remark>,
+}
+
+pub(crate) fn is_nginx(found: &[Directive]) -> bool {
+    const NAMES: [&str; 8] =
+        ["http", "upstream", "server", "location", "events", "stream", "worker_processes", "proxy_pass"];
+    found.iter().any(|directive| {
+        NAMES.contains(&directive.name()) && (!directive.block.is_empty() || directive.words.len() > 1)
+    })
+}
+
+pub(crate) fn read(found: &[Directive]) -> Vec<Entry> {
+    let mut groups = Groups::new();
+    collect_groups(found, &mut groups);
+    let mut entries = Vec::new();
+    walk(found, &mut Vec::new(), &mut Vec::new(), &groups, &mut entries);
+    entries
+}
+
+fn collect_groups<'a>(found: &'a [Directive], groups: &mut Groups<'a>) {
+    for directive in found {
+        if directive.name() != "upstream" {
+            collect_groups(&directive.block, groups);
+            continue;
+        }
+        let mut group = Group { servers: 0, remarks: Vec::new() };
+        for server in directive.block.iter().filter(|inner| inner.name() == "server") {
+            let has = |word: &str| server.words.iter().skip(2).any(|other| other == word);
+            group.servers += u32::from(!has("down"));
+            if has("max_fails=0") {
+                group.remarks.push(Remark {
+                    kind: RemarkKind::Note,
+                    path: format!("upstream {}", directive.first()),
+                    span: server.span,
+                    text: "max_fails=0: a dead server is tried again for every request".to_owned(),
+                });
+            }
+        }
+        groups.insert(directive.first(), group);
+    }
+}
+
+/// Visits the blocks; `above` are those that contain the present one, outermost first.
+fn walk<'a>(
+    found: &'a [Directive],
+    above: &mut Vec<Block<'a>>,
+    path: &mut Vec<String>,
+    groups: &Groups<'_>,
+    entries: &mut Vec<Entry>,
+) {
+    above.push(found.iter().map(|directive| (directive.name(), directive)).collect());
+    for directive in found {
+        if let Some(module) = MODULES.iter().find(|module| directive.name().strip_suffix("_pass") == Some(module)) {
+            entries.push(passed(directive, module, above, path, groups));
+        }
+        if !directive.block.is_empty() && directive.name() != "upstream" {
+            // The outer blocks of every file say nothing about the place.
+            let is_named = directive.name() != "http";
+            if is_named {
+                path.push(directive.words.join(" "));
+            }
+            walk(&directive.block, above, path, groups, entries);
+            if is_named {
+                path.pop();
+            }
+        }
+    }
+    above.pop();
+}
+
+/// Returns the directive that applies: the innermost block that has it.
+fn applying<'a>(above: &[Block<'a>], name: &str) -> Option<&'a Directive> {
+    above.iter().rev().find_map(|block| block.get(name).copied())
+}
+
+fn passed(pass: &Directive, module: &str, above: &[Block<'_>], path: &[String], groups: &Groups<'_>) -> Entry {
+    let target = pass.first();
+    let place = [path, &[format!("{} {target}", pass.name())]].concat().join(" > ");
+    let mut entry = Entry::new(Format::Nginx, EntryKind::Call, place.clone(), pass.span);
+    let remarks = &mut entry.remarks;
+    let named = |suffix: &str| applying(above, &format!("{module}_{suffix}"));
+    let mut length = |suffix: &str| {
+        let found = named(suffix)?;
+        let value = units::nginx(found.first());
+        if value.is_none() {
+            let text = format!("`{}` is not a length of time, such as 60s", found.first());
+            remarks.push(Remark { kind: RemarkKind::Invalid, path: found.name().to_owned(), span: found.span, text });
+        }
+        value.map(|value| Setting::stated(value, found.span))
+    };
+    let read = length("read_timeout").unwrap_or(Setting::default(READ_TIMEOUT));
+    entry.settings.attempt_timeout = Some(read.map(Limit::At));
+    let overall = length("next_upstream_timeout");
+    let host = target.split_once("://").map_or(target, |(_, rest)| rest);
+    let host = host.split('/').next().unwrap_or_default();
+    let group = groups.get(host);
+    let conditions = named("next_upstream");
+    let words = conditions.map(|found| found.words.iter().skip(1).map(String::as_str).collect::<Vec<_>>());
+    let words = words.unwrap_or_else(|| vec!["error", "timeout"]);
+    let tries = named("next_upstream_tries")
+        .and_then(|found| Some(Setting::stated(whole(found.first())?, found.span)).filter(|tries| tries.value > 0));
+    let note =
+        |text: &str| Remark { kind: RemarkKind::Note, path: place.clone(), span: pass.span, text: text.to_owned() };
+    let servers = match group {
+        Some(group) => {
+            remarks.extend(group.remarks.iter().cloned());
+            group.servers.max(1)
+        }
+        None => {
+            if host.contains('$') {
+                remarks.push(note("the server is in a variable: how many there are is not in the file"));
+            } else if !host.starts_with("unix:")
+                && host.split(':').next().is_some_and(|name| name.parse::<core::net::IpAddr>().is_err())
+            {
+                remarks
+                    .push(note("a name with several addresses is tried once per address, which the file does not say"));
+            }
+            1
+        }
+    };
+    let attempts = if words == ["off"] { 1 } else { tries.map_or(servers, |tries| servers.min(tries.value)) };
+    let origin =
+        tries.filter(|tries| tries.value <= servers).or(conditions.map(|found| Setting::stated(0, found.span)));
+    entry.settings.attempts = Some(Setting {
+        value: Limit::At(attempts),
+        origin: origin.map_or(crate::entry::Origin::Default, |found| found.origin),
+    });
+    if attempts > 1 {
+        entry.settings.timeout = Some(match overall {
+            Some(overall) if !overall.value.is_zero() => overall.map(Limit::At),
+            Some(overall) => overall.map(|_| Limit::None),
+            None => Setting::default(Limit::None),
+        });
+        entry.settings.base = Some(Setting::default(Duration::ZERO));
+        entry.settings.jitter = Some(Setting::default(stagger_core::Jitter::None));
+        entry.settings.budget = Some(Setting::default(RetryBudget::Unlimited));
+        entry.may_repeat_unsafe = Some(words.contains(&"non_idempotent"));
+        if entry.settings.timeout.is_some_and(|timeout| timeout.value == Limit::None) {
+            entry
+                .remarks
+                .push(note("without a next_upstream_timeout, a client may wait for all tries and their read timeouts"));
+        }
+    }
+    entry
+}

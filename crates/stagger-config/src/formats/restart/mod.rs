@@ -1,0 +1,4 @@
+//! What starts processes again.
+
+pub(crate) mod compose;
+pub(crate) mod systemd;

@@ -1,0 +1,107 @@
+//! Values of a file with their places, whatever its syntax.
+
+mod blocks;
+mod ini;
+mod json;
+mod properties;
+mod yaml;
+
+use std::collections::HashMap;
+
+use crate::position::Span;
+
+pub(crate) use blocks::{Directive, directives};
+pub(crate) use ini::{Assignment, assignments};
+pub(crate) use json::json;
+pub(crate) use properties::{properties, without_dots};
+pub(crate) use yaml::yaml;
+
+/// Largest text that is read, in bytes: many times the largest configuration that people write.
+pub(crate) const MAX_BYTES: usize = 64 << 20;
+
+/// Deepest nesting that is read.
+const MAX_DEPTH: usize = 200;
+
+/// Number of values that the aliases of a YAML file may copy in all: more is an attack, not a configuration.
+const MAX_COPIES: usize = 200_000;
+
+/// A value and its place.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Node {
+    pub(crate) span: Span,
+    pub(crate) value: Value,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Value {
+    Null,
+    /// A text, a number or a truth value. What was quoted is a text.
+    Scalar {
+        text: String,
+        is_quoted: bool,
+    },
+    List(Vec<Node>),
+    Map(Vec<Member>),
+}
+
+/// A member of a mapping.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Member {
+    pub(crate) key: String,
+    pub(crate) key_span: Span,
+    pub(crate) node: Node,
+}
+
+impl Node {
+    /// Returns the number of values in this one, itself included.
+    fn size(&self) -> usize {
+        1 + match &self.value {
+            Value::Null | Value::Scalar { .. } => 0,
+            Value::List(items) => items.iter().map(Self::size).sum(),
+            Value::Map(members) => members.iter().map(|member| member.node.size()).sum(),
+        }
+    }
+
+    /// Returns the member with exactly this name.
+    pub(crate) fn get(&self, name: &str) -> Option<&Self> {
+        let Value::Map(members) = &self.value else { return None };
+        // The last one counts, as for most parsers that accept duplicates.
+        members.iter().rev().find(|member| member.key == name).map(|member| &member.node)
+    }
+
+    /// Returns the member at the end of a path of names.
+    pub(crate) fn at(&self, path: &[&str]) -> Option<&Self> {
+        path.iter().try_fold(self, |node, name| node.get(name))
+    }
+
+    /// Returns the members by name, for mappings whose names and number the author of a file chooses.
+    pub(crate) fn index(&self) -> HashMap<&str, &Member> {
+        self.members().iter().map(|member| (&*member.key, member)).collect()
+    }
+
+    pub(crate) fn text(&self) -> Option<&str> {
+        match &self.value {
+            Value::Scalar { text, .. } => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Returns whether the value is `null`, which counts as absent everywhere.
+    pub(crate) const fn is_null(&self) -> bool {
+        matches!(self.value, Value::Null)
+    }
+
+    pub(crate) fn items(&self) -> &[Self] {
+        match &self.value {
+            Value::List(items) => items,
+            _ => &[],
+        }
+    }
+
+    pub(crate) fn members(&self) -> &[Member] {
+        match &self.value {
+            Value::Map(members) => members,
+            _ => &[],
+        }
+    }
+}

@@ -1,0 +1,118 @@
+use std::collections::HashMap;
+
+use super::{Member, Node, Value};
+use crate::position::{Position, Span};
+
+/// Longest path of names that is followed, which bounds the depth of the tree.
+const MAX_NAMES: usize = 32;
+
+/// Reads Java properties as a tree: `a.b.c=1` is a member of a member of a member. Lines that are no properties are skipped.
+pub(crate) fn properties(text: &str) -> Node {
+    let mut root = Branch::default();
+    for (at, line) in text.lines().enumerate() {
+        let content = line.trim();
+        if content.is_empty() || content.starts_with(['#', '!']) {
+            continue;
+        }
+        let Some((key, value)) = content.split_once(['=', ':']) else { continue };
+        let column = line.chars().take_while(|character| character.is_whitespace()).count() + 1;
+        let start = Position::new(at + 1, column);
+        let span = Span::new(start, Position::new(at + 1, column + content.chars().count()));
+        let value = Value::Scalar { text: value.trim().to_owned(), is_quoted: false };
+        root.insert(key.trim(), span, Node { span, value });
+    }
+    Node { span: Span::new(Position::START, Position::START), value: root.into_value() }
+}
+
+/// Splits keys with dots, as Spring reads YAML: `resilience4j.retry:` is `retry:` within `resilience4j:`.
+pub(crate) fn without_dots(node: &Node) -> Node {
+    let Value::Map(_) = node.value else { return node.clone() };
+    let mut root = Branch::default();
+    root.extend(node);
+    Node { span: node.span, value: root.into_value() }
+}
+
+/// A mapping that is being put together, with an index: there may be as many names as a file has lines.
+#[derive(Default)]
+struct Branch {
+    members: Vec<Child>,
+    index: HashMap<String, usize>,
+}
+
+struct Child {
+    key: String,
+    key_span: Span,
+    span: Span,
+    /// The value; `None` for a mapping.
+    value: Option<Value>,
+    branch: Branch,
+}
+
+impl Branch {
+    /// Adds a value at the end of a path. The last one counts where a value and a mapping have the same path.
+    fn insert(&mut self, path: &str, key_span: Span, node: Node) {
+        let mut branch = self;
+        let mut names: Vec<&str> = path.splitn(MAX_NAMES, '.').collect();
+        let last = names.pop().unwrap_or_default();
+        for name in names {
+            let child = branch.child(name, key_span, node.span);
+            child.value = None;
+            branch = &mut child.branch;
+        }
+        let child = branch.child(last, key_span, node.span);
+        if matches!(node.value, Value::Map(_)) {
+            child.value = None;
+            child.branch.extend(&node);
+        } else {
+            child.value = Some(node.value);
+            child.branch = Self::default();
+        }
+    }
+
+    /// Adds the members of a mapping.
+    fn extend(&mut self, node: &Node) {
+        for member in node.members() {
+            self.insert(&member.key, member.key_span, member.node.clone());
+        }
+    }
+
+    /// Returns the child of a name, and makes it if it is not there.
+    fn child(&mut self, name: &str, key_span: Span, span: Span) -> &mut Child {
+        let at = *self.index.entry(name.to_owned()).or_insert_with(|| {
+            let child = Child { key: name.to_owned(), key_span, span, value: None, branch: Self::default() };
+            self.members.push(child);
+            self.members.len() - 1
+        });
+        let child = &mut self.members[at];
+        child.span = span;
+        child
+    }
+
+    fn into_value(self) -> Value {
+        let members = self.members.into_iter().map(|child| {
+            let value = child.value.unwrap_or_else(|| child.branch.into_value());
+            Member { key: child.key, key_span: child.key_span, node: Node { span: child.span, value } }
+        });
+        Value::Map(members.collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tree::yaml;
+
+    #[test]
+    fn dotted_names_are_paths_in_properties_and_in_yaml() {
+        let text =
+            "# x\nresilience4j.retry.instances.a.maxAttempts=4\n resilience4j.retry.instances.a.waitDuration: 2s\n";
+        let root = properties(text);
+        let a = root.at(&["resilience4j", "retry", "instances", "a"]).unwrap();
+        assert_eq!(a.get("maxAttempts").unwrap().text(), Some("4"));
+        assert_eq!(a.get("waitDuration").unwrap().span.start, Position::new(3, 2));
+        let text = "resilience4j.retry:\n  instances:\n    b: {maxAttempts: 2}\nresilience4j.timelimiter: {}\n";
+        let root = without_dots(&yaml(text).unwrap()[0]);
+        assert_eq!(root.at(&["resilience4j", "retry", "instances", "b", "maxAttempts"]).unwrap().text(), Some("2"));
+        assert!(root.at(&["resilience4j", "timelimiter"]).is_some());
+    }
+}

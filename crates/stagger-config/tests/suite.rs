@@ -1,0 +1,17 @@
+//! What the readers find in files as people write them.
+
+#[path = "suite/described.rs"]
+mod described;
+
+#[path = "suite/hostile.rs"]
+mod hostile;
+#[path = "suite/kubernetes.rs"]
+mod kubernetes;
+#[path = "suite/libraries.rs"]
+mod libraries;
+#[path = "suite/meshes.rs"]
+mod meshes;
+#[path = "suite/proxies.rs"]
+mod proxies;
+#[path = "suite/restarts.rs"]
+mod restarts;

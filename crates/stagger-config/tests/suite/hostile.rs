@@ -1,0 +1,38 @@
+//! Files that are cut off, long, or made to harm.
+
+use stagger_config::{Format, read};
+
+/// One file of each syntax.
+const FILES: [&str; 6] = [
+    "apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: a}\nspec:\n  http:\n  - retries: {attempts: 3, perTryTimeout: 2s}\n    timeout: 1s\n",
+    "{\"methodConfig\": [{\"timeout\": \"1s\", \"retryPolicy\": {\"maxAttempts\": 4, \"initialBackoff\": \"0.1s\"}}]}",
+    "[Service]\nRestart=always\nRestartSec=1min 2s\nRestartSteps=3\nRestartMaxDelaySec=1h\n",
+    "http { upstream a { server b; server c max_fails=0; } server { location / { proxy_pass http://a; } } }",
+    "defaults\n  timeout connect 5s\nbackend b\n  retries 2\n  server a 1.2.3.4:80\n",
+    "resilience4j.retry.instances.a.waitDuration=1s\nresilience4j.retry.instances.a.enableExponentialBackoff=true\n",
+];
+
+#[test]
+fn a_file_that_is_cut_or_changed_anywhere_is_read_or_refused() {
+    for file in FILES {
+        assert!(!read(file, None).unwrap().is_empty(), "{file}");
+        for at in 0..file.len() {
+            let _ = read(&file[..at], None);
+            for replacement in ["", "{", "\"", "\n", "-", "é", "99999999999999999999"] {
+                let changed = format!("{}{replacement}{}", &file[..at], &file[at + 1..]);
+                let _ = read(&changed, None);
+            }
+            for format in Format::all() {
+                let _ = read(&file[..at], Some(format));
+            }
+        }
+    }
+}
+
+#[test]
+fn numbers_beyond_every_limit_saturate_or_are_refused_with_a_remark() {
+    let text = "apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: a}\nspec:\n  http:\n  - retries: {attempts: 4294967295, perTryTimeout: 99999999h, backoff: 9999999h}\n    timeout: 1e9s\n";
+    let entries = read(text, None).unwrap();
+    assert!(entries[0].settings.attempts.is_some());
+    assert_eq!(entries[0].remarks.iter().filter(|remark| remark.path.ends_with("timeout")).count(), 1);
+}

@@ -1,0 +1,89 @@
+//! gRPC, resilience4j and .NET.
+
+use stagger_config::RemarkKind;
+
+use crate::described::{described, expect, remarks};
+
+#[test]
+fn service_configs_are_read_as_channels_and_generators_read_them() {
+    let text = r#"{
+  "retryThrottling": {"maxTokens": 10, "tokenRatio": 0.1},
+  "methodConfig": [
+    {"name": [{"service": "a.B"}], "timeout": "60s", "waitForReady": true},
+    {"name": [{"service": "a.B", "method": "Get"}], "timeout": "10s",
+     "retryPolicy": {"maxAttempts": 8, "initialBackoff": ".01s", "maxBackoff": "1s", "backoffMultiplier": 1.6, "retryableStatusCodes": ["UNAVAILABLE"]}},
+    {"name": [{}],
+     "retryPolicy": {"initialBackoff": "0.1s", "maxBackoff": "60s", "backoffMultiplier": 1.3, "retryableStatusCodes": ["DEADLINE_EXCEEDED"]}}
+  ]
+}"#;
+    let budget = "budget=(10 tokens, of which a failure takes one and a success returns 0.1)";
+    expect(
+        &described(text),
+        &[
+            "Timeout methodConfig[0] at 4:36: attempts=1* all=60s",
+            &format!(
+                "Call methodConfig[1] at 6:6: attempts=5 base=10ms cap=1s multiplier=1.6 jitter=±20%* all=10s {budget}"
+            ),
+            &format!(
+                "Call methodConfig[2] at 8:6: attempts=none* base=100ms cap=60s multiplier=1.3 jitter=±20%* all=none* {budget} unsafe"
+            ),
+        ],
+    );
+    let notes = remarks(text, RemarkKind::Note);
+    assert!(notes.len() == 1 && notes[0].contains("5 attempts and not 8"), "{notes:?}");
+    let invalid = remarks(text, RemarkKind::Invalid);
+    assert!(invalid.len() == 1 && invalid[0].contains("maxAttempts is absent"), "{invalid:?}");
+}
+
+#[test]
+fn settings_of_resilience4j_have_an_effect_only_beside_the_wait() {
+    let text = r"resilience4j.retry:
+  configs:
+    default: {maxAttempts: 4}
+    shared:
+      waitDuration: 200ms
+      enableExponentialBackoff: true
+      exponentialBackoffMultiplier: 3
+      enableRandomizedWait: true
+  instances:
+    grows: {baseConfig: shared, maxAttempts: 6}
+    none: {exponentialBackoffMultiplier: 2, wait-duration: PT1S}
+    plain: {}
+resilience4j.timelimiter.instances.grows.timeoutDuration: 2s
+";
+    expect(
+        &described(text),
+        &[
+            "Call resilience4j.retry.instances.grows at 10:5: attempts=6 base=200ms cap=none* multiplier=3 jitter=±50% each=2s budget=(none)*",
+            "Call resilience4j.retry.instances.none at 11:5: attempts=4 base=1s multiplier=1* jitter=none* budget=(none)*",
+            "Call resilience4j.retry.instances.plain at 12:5: attempts=4 base=500ms* multiplier=1* jitter=none* budget=(none)*",
+        ],
+    );
+    let found = remarks(text, RemarkKind::NoEffect);
+    assert!(found.len() == 1 && found[0].contains("enableExponentialBackoff"), "{found:?}");
+    let properties =
+        "resilience4j.retry.instances.a.maxRetryAttempts=2\nresilience4j.retry.instances.a.waitDuration=5000\n";
+    expect(
+        &described(properties),
+        &["Call resilience4j.retry.instances.a at 1:1: attempts=2 base=5s multiplier=1* jitter=none* budget=(none)*"],
+    );
+}
+
+#[test]
+fn options_that_the_binder_of_dotnet_drops_are_told() {
+    let text = r#"{
+  // The section of the standard handler.
+  "HttpClient": {"Catalog": {
+    "Retry": {"Backoff": "Linear", "MaxRetryAttempts": 4, "UseJitter": false, "Delay": "00:00:00.500"},
+    "AttemptTimeout": {"Timeout": "00:00:03"}
+  }}
+}"#;
+    expect(
+        &described(text),
+        &[
+            "Call HttpClient.Catalog at 3:18: attempts=5 base=500ms cap=none* multiplier=2* jitter=none each=3s all=30s* budget=(none)* unsafe",
+        ],
+    );
+    let found = remarks(text, RemarkKind::NoEffect);
+    assert!(found.len() == 1 && found[0].contains("Retry.Backoff"), "{found:?}");
+}

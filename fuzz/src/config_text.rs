@@ -1,0 +1,24 @@
+//! Configurations of other systems: whatever the text, it is read or refused, and what is read stands in the text.
+
+use stagger_config::{Format, Origin, Position, read};
+
+/// Reads a text as every format, and as none.
+pub fn check(text: &str) {
+    let last = text.lines().count() + 1;
+    let formats = Format::all().map(Some).chain([None]);
+    for format in formats {
+        match read(text, format) {
+            Ok(entries) => {
+                for entry in entries {
+                    assert!(entry.span.start <= entry.span.end && entry.span.start.line <= last, "{entry:?}");
+                    let attempts = entry.settings.attempts.map(|attempts| attempts.origin);
+                    if let Some(Origin::Stated(span)) = attempts {
+                        assert!(Position::START <= span.start && span.start.line <= last, "{entry:?}");
+                    }
+                    assert!(entry.remarks.is_sorted_by_key(|remark| remark.span), "{entry:?}");
+                }
+            }
+            Err(error) => assert!(error.position().line <= last && !error.to_string().is_empty(), "{error:?}"),
+        }
+    }
+}
