@@ -5,6 +5,10 @@ mod remark;
 mod setting;
 mod settings;
 
+use core::time::Duration;
+
+use stagger_core::{Jitter, Policy, Ratio, profile};
+
 use crate::format::Format;
 use crate::position::Span;
 
@@ -55,6 +59,58 @@ pub enum EntryKind {
 }
 
 impl Entry {
+    /// Returns the policy of this entry: attempts, delays and jitter as the system draws it. Limits of time are not part of it, but
+    /// circumstances.
+    ///
+    /// `None` if the file does not say how many attempts are made or how long the first delay is, or if the system refuses the
+    /// values, such as a cap below the base.
+    ///
+    /// ```
+    /// # use stagger_config::read;
+    /// let file = "[Service]\nRestart=always\nRestartSec=5s\nStartLimitIntervalSec=0\n";
+    /// let policy = read(file, None)?[0].policy().unwrap();
+    /// assert_eq!(policy.to_string(), "constant base=5s jitter=none max-attempts=inf");
+    /// # Ok::<(), stagger_config::ReadError>(())
+    /// ```
+    #[must_use]
+    pub fn policy(&self) -> Option<Policy> {
+        let settings = &self.settings;
+        let attempts = settings.attempts?.value;
+        if attempts == Limit::At(1) {
+            return Policy::stop().build().ok();
+        }
+        let base = settings.base?.value;
+        let cap = settings.cap.map_or(Limit::None, |cap| cap.value);
+        let multiplier = settings.multiplier.map_or(1.0, |multiplier| multiplier.value);
+        let growing = match settings.step {
+            _ if base.is_zero() => Policy::zero(),
+            Some(step) => Policy::linear(base, step.value, cap.at().unwrap_or(Duration::MAX)),
+            None if multiplier == 1.0 => Policy::constant(base),
+            None => Policy::exponential(base, cap.at().unwrap_or(Duration::MAX)).multiplier(multiplier),
+        };
+        let grows = !base.is_zero() && (settings.step.is_some() || multiplier != 1.0);
+        let capped = if grows && cap == Limit::None { growing.uncapped() } else { growing };
+        let limited = match attempts {
+            Limit::At(attempts) => capped.max_attempts(attempts),
+            Limit::None => capped.unlimited_attempts(),
+        };
+        let limited = if base.is_zero() { limited } else { limited.jitter(self.drawn_jitter(multiplier)) };
+        limited.build().ok()
+    }
+
+    /// Returns the jitter as this system draws it, which differs from the textbook's for some.
+    fn drawn_jitter(&self, multiplier: f64) -> Jitter {
+        let jitter = self.settings.jitter.map_or(Jitter::None, |jitter| jitter.value);
+        match (self.format, jitter) {
+            // Whole milliseconds.
+            (Format::Envoy | Format::Istio | Format::EnvoyGateway, Jitter::Full) => profile::ENVOY.policy().jitter(),
+            (Format::DotNet, Jitter::Decorrelated) if multiplier == 2.0 => profile::POLLY_V8.policy().jitter(),
+            // Of a constant and of a linear backoff.
+            (Format::DotNet, Jitter::Decorrelated) => Jitter::Factor(Ratio::percent(25)),
+            _ => jitter,
+        }
+    }
+
     pub(crate) fn new(format: Format, kind: EntryKind, path: impl Into<String>, span: Span) -> Self {
         Self {
             format,

@@ -18,6 +18,8 @@ pub struct Settings {
     pub cap: Option<Setting<Limit<Duration>>>,
     /// Factor by which the upper bound grows with each retry.
     pub multiplier: Option<Setting<f64>>,
+    /// Length by which the upper bound grows with each retry, in place of the factor.
+    pub step: Option<Setting<Duration>>,
     /// Distribution of a delay below its upper bound.
     pub jitter: Option<Setting<Jitter>>,
     /// Time limit of one attempt.
@@ -38,7 +40,7 @@ impl Settings {
     /// Removes the delays if there is nothing to delay.
     pub(crate) fn normalize(&mut self) {
         if self.never_retries() {
-            (self.base, self.cap, self.multiplier, self.jitter) = (None, None, None, None);
+            (self.base, self.cap, self.multiplier, self.step, self.jitter) = (None, None, None, None, None);
         }
     }
 

@@ -1,6 +1,6 @@
 //! gRPC, resilience4j and .NET.
 
-use stagger_config::RemarkKind;
+use stagger_config::{RemarkKind, read};
 
 use crate::described::{described, expect, remarks};
 
@@ -86,4 +86,33 @@ fn options_that_the_binder_of_dotnet_drops_are_told() {
     );
     let found = remarks(text, RemarkKind::NoEffect);
     assert!(found.len() == 1 && found[0].contains("Retry.Backoff"), "{found:?}");
+}
+
+/// The policies of a file in the policy language.
+fn policies(text: &str) -> Vec<String> {
+    let entries = read(text, None).unwrap();
+    entries.iter().map(|entry| entry.policy().map_or("none".to_owned(), |policy| policy.to_string())).collect()
+}
+
+#[test]
+fn an_entry_has_the_policy_that_its_system_follows() {
+    for (retry, wanted) in [
+        ("\"MaxRetryAttempts\": 3", "exponential base=2s cap=none multiplier=2 jitter=polly-v8 max-attempts=4"),
+        (
+            "\"BackoffType\": \"Linear\", \"Delay\": \"00:00:01\", \"MaxDelay\": \"00:00:10\"",
+            "linear base=1s step=1s cap=10s jitter=±25% max-attempts=4",
+        ),
+        ("\"BackoffType\": \"Constant\", \"UseJitter\": false", "constant base=2s jitter=none max-attempts=4"),
+        ("\"MaxRetryAttempts\": 0", "stop"),
+        ("\"Delay\": \"00:00:10\", \"MaxDelay\": \"00:00:01\"", "none"),
+    ] {
+        expect(&policies(&format!("{{\"Http\": {{\"Retry\": {{{retry}}}}}}}")), &[wanted]);
+    }
+    let route =
+        "apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: a}\nspec: {http: [{route: []}]}\n";
+    expect(&policies(route), &["exponential base=25ms cap=250ms multiplier=2 jitter=envoy max-attempts=3"]);
+    let nginx = "upstream a { server b; server c; }\nserver { location / { proxy_pass http://a; } }\n";
+    expect(&policies(nginx), &["zero max-attempts=2"]);
+    let route = "apiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\nmetadata: {name: a}\nspec: {rules: [{retry: {attempts: 2}}]}\n";
+    expect(&policies(route), &["none"]);
 }

@@ -17,6 +17,14 @@ const DELAY: Duration = Duration::from_secs(2);
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(10);
 const TOTAL_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// How the delays grow.
+#[derive(Clone, Copy)]
+enum Shape {
+    Constant,
+    Linear,
+    Exponential,
+}
+
 /// Returns whether a document has a section with a retry strategy.
 pub(crate) fn has_section(node: &Node) -> bool {
     node.members().iter().any(|member| is_section(&member.node) || has_section(&member.node))
@@ -76,12 +84,18 @@ fn section(mut fields: Fields<'_>, place: crate::position::Span) -> Entry {
             Some(retry.take("Delay").and_then(|field| span(&field, remarks)).unwrap_or(Setting::default(DELAY)));
         let shape = retry.take("BackoffType").and_then(|field| {
             field.parse(remarks, "Constant, Linear or Exponential", |text| match text.to_ascii_lowercase().as_str() {
-                "constant" | "linear" => Some(1.0),
-                "exponential" => Some(2.0),
+                "constant" => Some(Shape::Constant),
+                "linear" => Some(Shape::Linear),
+                "exponential" => Some(Shape::Exponential),
                 _ => None,
             })
         });
-        settings.multiplier = Some(shape.unwrap_or(Setting::default(2.0)));
+        let shape = shape.unwrap_or(Setting::default(Shape::Exponential));
+        match shape.value {
+            Shape::Constant => settings.multiplier = Some(shape.map(|_| 1.0)),
+            Shape::Linear => settings.step = settings.base.map(|base| shape.map(|_| base.value)),
+            Shape::Exponential => settings.multiplier = Some(shape.map(|_| 2.0)),
+        }
         let jitter = retry.take("UseJitter").and_then(|field| field.flag(remarks)).unwrap_or(Setting::default(true));
         settings.jitter = Some(jitter.map(|uses| if uses { Jitter::Decorrelated } else { Jitter::None }));
         let longest = retry.take("MaxDelay").and_then(|field| span(&field, remarks));
