@@ -66,19 +66,31 @@ fn nanoseconds(nanoseconds: f64) -> Option<Duration> {
     Duration::try_from_secs_f64(nanoseconds.round() / 1e9).ok().filter(|_| nanoseconds.is_finite())
 }
 
-/// Adds up numbers with units. `bare` is the length of a number without one, which then must be alone.
-fn sum(text: &str, units: Units, bare: Option<f64>) -> Option<Duration> {
+/// The meaning of a number without a unit.
+#[derive(Clone, Copy)]
+enum Bare {
+    Invalid,
+    /// It counts this, in nanoseconds, and must be alone.
+    Alone(f64),
+    /// It counts this, also among others.
+    Anywhere(f64),
+}
+
+/// Adds up numbers with units.
+fn sum(text: &str, units: Units, bare: Bare) -> Option<Duration> {
     let mut rest = text.trim();
     let mut total = 0.0;
     let mut parts = 0;
     while !rest.is_empty() {
         let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.').len();
         let number: f64 = rest[..digits].parse().ok()?;
+        let has_space = rest[digits..].starts_with(char::is_whitespace);
         rest = rest[digits..].trim_start();
         let found = units.iter().filter(|(unit, _)| rest.starts_with(unit)).max_by_key(|(unit, _)| unit.len());
         let (unit, length) = match (found, bare) {
             (Some(found), _) => *found,
-            (None, Some(bare)) if parts == 0 && rest.is_empty() => ("", bare),
+            (None, Bare::Alone(bare)) if parts == 0 && rest.is_empty() => ("", bare),
+            (None, Bare::Anywhere(bare)) if rest.is_empty() || has_space => ("", bare),
             _ => return None,
         };
         total += number * length;
@@ -90,37 +102,39 @@ fn sum(text: &str, units: Units, bare: Option<f64>) -> Option<Duration> {
 
 /// Parses a duration of Go, as Kubernetes, Istio, Compose and Dapr have it: `1h30m`, `500ms`, `1.5s`, `0`.
 pub(crate) fn go(text: &str) -> Option<Duration> {
-    if text == "0" { Some(Duration::ZERO) } else { sum(text, GO, None).filter(|_| !text.contains(' ')) }
+    if text == "0" { Some(Duration::ZERO) } else { sum(text, GO, Bare::Invalid).filter(|_| !text.contains(' ')) }
 }
 
 /// Parses the JSON of a protobuf duration: seconds with a fraction and an `s`.
 pub(crate) fn protobuf(text: &str) -> Option<Duration> {
-    sum(text, &[("s", 1e9)], None).filter(|_| text.matches('s').count() == 1)
+    sum(text, &[("s", 1e9)], Bare::Invalid).filter(|_| text.matches('s').count() == 1)
 }
 
-/// Parses a time span of systemd: `5s`, `1min 30s`, and a bare number of seconds.
+/// Parses a time span of systemd: `5s`, `1min 30s`, and numbers of seconds without a unit.
 pub(crate) fn systemd(text: &str) -> Option<Duration> {
-    sum(text, SYSTEMD, Some(1e9))
+    // A point needs digits behind it.
+    let is_whole = text.split('.').skip(1).all(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+    sum(text, SYSTEMD, Bare::Anywhere(1e9)).filter(|_| is_whole)
 }
 
 /// Parses a time of nginx: `60s`, `1m30s`, and a bare number of seconds.
 pub(crate) fn nginx(text: &str) -> Option<Duration> {
-    sum(text, NGINX, Some(1e9))
+    sum(text, NGINX, Bare::Alone(1e9))
 }
 
 /// Parses a time of `HAProxy`: `5s`, and a bare number of milliseconds.
 pub(crate) fn haproxy(text: &str) -> Option<Duration> {
-    sum(text, HAPROXY, Some(1e6))
+    sum(text, HAPROXY, Bare::Alone(1e6))
 }
 
 /// Parses a duration of Spring: `500ms`, `PT1.5S`, and a bare number of milliseconds.
 pub(crate) fn spring(text: &str) -> Option<Duration> {
     let Some(iso) = text.strip_prefix('P').or_else(|| text.strip_prefix('p')) else {
-        return sum(text, SPRING, Some(1e6));
+        return sum(text, SPRING, Bare::Alone(1e6));
     };
     let upper = iso.to_ascii_uppercase();
     let (days, time) = upper.split_once('T').unwrap_or((&upper, ""));
-    let part = |text: &str, units| if text.is_empty() { Some(Duration::ZERO) } else { sum(text, units, None) };
+    let part = |text: &str, units| if text.is_empty() { Some(Duration::ZERO) } else { sum(text, units, Bare::Invalid) };
     (!upper.is_empty()).then(|| part(days, ISO_DAYS)?.checked_add(part(time, ISO_TIME)?)).flatten()
 }
 

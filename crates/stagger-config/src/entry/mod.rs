@@ -82,31 +82,33 @@ impl Entry {
         let base = settings.base?.value;
         let cap = settings.cap.map_or(Limit::None, |cap| cap.value);
         let multiplier = settings.multiplier.map_or(1.0, |multiplier| multiplier.value);
+        let is_constant = (multiplier - 1.0).abs() < f64::EPSILON;
         let growing = match settings.step {
             _ if base.is_zero() => Policy::zero(),
             Some(step) => Policy::linear(base, step.value, cap.at().unwrap_or(Duration::MAX)),
-            None if multiplier == 1.0 => Policy::constant(base),
+            None if is_constant => Policy::constant(base),
             None => Policy::exponential(base, cap.at().unwrap_or(Duration::MAX)).multiplier(multiplier),
         };
-        let grows = !base.is_zero() && (settings.step.is_some() || multiplier != 1.0);
+        let grows = !base.is_zero() && (settings.step.is_some() || !is_constant);
         let capped = if grows && cap == Limit::None { growing.uncapped() } else { growing };
         let limited = match attempts {
             Limit::At(attempts) => capped.max_attempts(attempts),
             Limit::None => capped.unlimited_attempts(),
         };
-        let limited = if base.is_zero() { limited } else { limited.jitter(self.drawn_jitter(multiplier)) };
+        let limited = if base.is_zero() { limited } else { limited.jitter(self.drawn_jitter(is_constant)) };
         limited.build().ok()
     }
 
     /// Returns the jitter as this system draws it, which differs from the textbook's for some.
-    fn drawn_jitter(&self, multiplier: f64) -> Jitter {
+    fn drawn_jitter(&self, is_constant: bool) -> Jitter {
         let jitter = self.settings.jitter.map_or(Jitter::None, |jitter| jitter.value);
         match (self.format, jitter) {
             // Whole milliseconds.
             (Format::Envoy | Format::Istio | Format::EnvoyGateway, Jitter::Full) => profile::ENVOY.policy().jitter(),
-            (Format::DotNet, Jitter::Decorrelated) if multiplier == 2.0 => profile::POLLY_V8.policy().jitter(),
-            // Of a constant and of a linear backoff.
-            (Format::DotNet, Jitter::Decorrelated) => Jitter::Factor(Ratio::percent(25)),
+            (Format::DotNet, Jitter::Decorrelated) if is_constant || self.settings.step.is_some() => {
+                Jitter::Factor(Ratio::percent(25))
+            }
+            (Format::DotNet, Jitter::Decorrelated) => profile::POLLY_V8.policy().jitter(),
             _ => jitter,
         }
     }

@@ -90,7 +90,7 @@ fn options_that_the_binder_of_dotnet_drops_are_told() {
 
 /// The policies of a file in the policy language.
 fn policies(text: &str) -> Vec<String> {
-    let entries = read(text, None).unwrap();
+    let entries = read(text, None).expect("the file is read");
     entries.iter().map(|entry| entry.policy().map_or("none".to_owned(), |policy| policy.to_string())).collect()
 }
 
