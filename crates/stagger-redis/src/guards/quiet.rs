@@ -30,6 +30,8 @@ use stagger_lease::claim::Timing;
 /// | the end | the first process that reports waiting calls in the last second and a half sends the only probe. The others go on waiting until its answer is reported, at most 30 s; then another sends one |
 /// | the return | each process starts its waiting calls at the rate that it had learned, beginning up to a second and a half after the answer |
 /// | nobody waits | the pause is over a second and a half after its end |
+/// | a report is lost in the last second and a half | its process may send a probe of its own |
+/// | the store loses its data | processes that were told to wait tell it again, within two reports; if that is too late, each of them sends a probe |
 /// | without the store | each process waits for what it was told or had learned, and sends a probe of its own; the ends of a pause are spread over a second |
 ///
 /// Only durations travel: the clocks of the processes do not matter, and calls may use any clock.

@@ -9,18 +9,18 @@ const VOTED: i64 = 10_000_000;
 const PROBED: i64 = 30_000_000;
 
 /// The processes of a namespace that report.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Processes(BTreeMap<u64, i64>);
 
 /// The store's side of one quiet period.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct StoredPause {
     state: Option<State>,
     votes: BTreeMap<u64, i64>,
     asked: BTreeMap<u64, i64>,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct State {
     ends: i64,
     probe: Option<u64>,
@@ -35,6 +35,8 @@ pub(crate) enum Fault {
     None,
     /// Every process sends a probe of its own.
     EveryoneProbes,
+    /// A process that has the probe keeps it, whatever becomes of it.
+    KeepsProbe,
     /// One process that has decided to wait is enough.
     NoQuorum,
 }
@@ -92,7 +94,9 @@ impl StoredPause {
         }
         let (left, near) = ((ends - now).max(0), timing.period as i64 * 3 / 2);
         let is_idle = claim.calls == Calls::Held && !claim.is_wanted;
-        if probe == Some(id) && (is_leaving || is_idle) || probe.is_some() && now >= probe_ends {
+        if probe == Some(id) && (is_leaving || is_idle)
+            || probe.is_some() && now >= probe_ends && fault != Fault::KeepsProbe
+        {
             probe = None;
         }
         if probe.is_none() && claim.is_wanted && left <= near && !is_leaving {

@@ -122,6 +122,23 @@ impl Pause {
     }
 }
 
+/// For the states of an exploration.
+#[cfg(test)]
+impl Pause {
+    /// Returns what it knows.
+    pub(crate) fn values(&self) -> ([u64; 4], [bool; 2]) {
+        let times = [&self.hold, &self.known, &self.told, &self.decided].map(|time| time.load(Ordering::Relaxed));
+        (times, [&self.is_wanted, &self.has_news].map(|flag| flag.load(Ordering::Relaxed)))
+    }
+
+    /// Creates a pause that knows this.
+    pub(crate) fn of(([hold, known, told, decided], [is_wanted, has_news]): ([u64; 4], [bool; 2])) -> Self {
+        let [hold, known, told, decided] = [hold, known, told, decided].map(AtomicU64::new);
+        let [is_wanted, has_news] = [is_wanted, has_news].map(AtomicBool::new);
+        Self { hold, known, told, decided, is_wanted, has_news }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
