@@ -63,7 +63,7 @@ pub(super) fn cases() -> Vec<Case> {
         success("QuietPeriod, open", |n| take_turn(n, shared!(QuietPeriod, QuietPeriod::new())))
             .note("reads the clock once in 32"),
         success("Pacer, passive", |n| take_turn(n, shared!(Pacer, Pacer::new()))),
-        success("Pacer, active, observed", |n| take_turn(n, shared!(Pacer, pacing()))).note(CLOCK),
+        success("Pacer, active, observed", |n| take_turn(n, refused(shared!(Pacer, pacing())))).note(CLOCK),
         success("hedge after a fixed delay", |n| hedged(n, Hedge::after(Duration::from_millis(200)))),
         success("hedge at the 95th percentile", |n| hedged(n, at_p95())),
         failure(PERMITS[0], |n| try_acquire(n, shared!(Tokens, plenty()))),
@@ -143,7 +143,11 @@ fn open() -> CircuitBreaker {
 
 /// Creates a pacer that calls do not have to wait for: it only observes.
 fn pacing() -> Pacer {
-    let pacer = valid(Pacer::builder().mode(LimiterMode::Observe).build());
+    valid(Pacer::builder().mode(LimiterMode::Observe).build())
+}
+
+/// Lets the server refuse a call before each run: between two runs the pacer becomes passive.
+fn refused(pacer: &'static Pacer) -> &'static Pacer {
     pacer.record(LimiterPermit::NONE, &Outcome::throttled(None), &Present);
     pacer
 }
