@@ -4,7 +4,8 @@ use stagger_config::{Format, Origin, Position, read};
 
 /// Reads a text as every format, and as none.
 pub fn check(text: &str) {
-    let last = text.lines().count() + 1;
+    // YAML ends a line at a carriage return as well.
+    let last = text.bytes().filter(|byte| matches!(byte, b'\n' | b'\r')).count() + 2;
     let formats = Format::all().map(Some).chain([None]);
     for format in formats {
         match read(text, format) {

@@ -1,6 +1,6 @@
 //! The readers beside the systems themselves: nginx and HAProxy try as often as is read, and systemd reads the same lengths.
 
-#![cfg(unix)]
+#![cfg(target_os = "linux")]
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 use core::time::Duration;
