@@ -346,3 +346,19 @@ fn problems_are_reported_together_with_values_and_ways_out() {
     assert!(Pacer::builder().max_waiting(1_000_001).build().is_err());
     assert!(Pacer::builder().build().is_ok());
 }
+
+#[test]
+fn the_rate_stays_as_it_is_while_no_call_waits() {
+    let mut harness = Harness::new(Pacer::builder());
+    harness.learn();
+    let mut call_for = |seconds: u64| {
+        for _ in 0..10 * seconds {
+            harness.call(Outcome::Success);
+            harness.after(ms(100));
+        }
+        (harness.state(), harness.rate())
+    };
+    let learned = call_for(1);
+    assert_eq!(learned.0, PacerState::Paced);
+    assert_eq!(call_for(25), learned);
+}

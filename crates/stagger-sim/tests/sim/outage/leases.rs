@@ -69,6 +69,18 @@ fn f2_while_the_store_is_away_the_local_shares_are_the_budget_and_it_returns_wit
 }
 
 #[test]
+fn a_store_that_was_down_has_its_tokens_and_one_that_was_lost_has_none() {
+    // All calls fail for four seconds, long after the store is back, and nothing refills the bucket.
+    let scenario = OutageScenario::builder(200.0).capacity(1e6).processes(8).horizon(at(20));
+    let scenario = scenario.outage(OutageKind::Reject, at(10), at(4));
+    let retries = |faults| run(scenario.store(faults), tokens().refill(0, at(1)).reward(0), 7).0.retries;
+    let [down, lost] = [StoreFaults::none().down(at(2), at(6)), StoreFaults::none().lost(at(2), at(6))].map(retries);
+    assert!((95..=100).contains(&down), "{down}");
+    // What the processes held meanwhile.
+    assert!((1..=40).contains(&lost), "{lost}");
+}
+
+#[test]
 fn f3_without_a_store_the_local_shares_are_the_budget() {
     let never = StoreFaults::none().down(at(0), at(20));
     for processes in [1, 8, 50] {
