@@ -63,6 +63,8 @@ pub(crate) enum Command {
     Drill(Box<crate::drill::DrillArgs>),
     #[command(hide = true)]
     DrillServer(crate::drill::ServeArgs),
+    #[command(hide = true)]
+    DrillOutageServer(crate::drill::OutageServeArgs),
     Advise(Box<crate::advise::AdviseArgs>),
     Control(control::ControlArgs),
     Completions(packaging::completions::CompletionsArgs),

@@ -25,6 +25,8 @@ mod control;
 mod descendants;
 #[path = "cli/drill.rs"]
 mod drill;
+#[path = "cli/drill_outage.rs"]
+mod drill_outage;
 #[path = "cli/files.rs"]
 mod files;
 #[path = "cli/guide.rs"]

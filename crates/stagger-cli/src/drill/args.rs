@@ -1,5 +1,6 @@
-use clap::Args;
+use clap::{Args, ValueEnum};
 
+use crate::output::error::CliError;
 use crate::policy_args::PolicyArgs;
 use crate::storm::OutputArgs;
 
@@ -10,13 +11,16 @@ use crate::storm::OutputArgs;
 Examples:
   stagger drill
   stagger drill --clients 500 --compare 'socket.io,ours: exponential base=1s'
+  stagger drill outage --rate 80/s --compare 'zero max-attempts=3,aws-sdk'
   stagger drill --url ws://127.0.0.1:9000/feed --capacity 500/s \\
         --restart-cmd 'systemctl restart feed'",
     after_help = "\
-Without arguments, runs three policies with 3,000 clients each, which takes half a minute.
+Without arguments, runs three policies with 3,000 clients each, which takes half a minute; `drill outage` runs two policies in \
+20 seconds.
 
 The report has two rows per policy: measured, and simulated with the same random delays and with the latency, disconnect \
-window and downtime that were measured. A run is marked unreliable if the machine, rather than the policy, may have \
+window and downtime that were measured. `drill outage` measures the latency, and says whether both agree within 10%: in the \
+success, the attempts per request and the longest queue. A run is marked unreliable, and has no verdict, if the machine, rather than the policy, may have \
 shaped the result. Assertions use the same metric names as in `stagger simulate` and apply to the measured rows only. \
 After Ctrl-C, the report contains the runs that have finished.
 
@@ -24,37 +28,67 @@ Exit status: 0 on success; 1 if an assertion fails; 2 for a usage error or if a 
 something cannot be read, written or started; 130 after Ctrl-C, 143 after SIGTERM."
 )]
 pub(crate) struct DrillArgs {
-    /// Number of clients [default: 3k, or as many as the system limits allow]
+    /// What is done to the server
+    #[arg(value_enum, default_value_t = DrillScenario::Reconnect)]
+    pub(super) scenario: DrillScenario,
+
+    /// Number of clients (reconnect) [default: 3k, or as many as the system limits allow]
     #[arg(long, value_name = "N", help_heading = "Drill")]
     pub(super) clients: Option<String>,
 
-    /// Server capacity in connections per second, such as 500/s [default: 600/s]
+    /// Server capacity in connections per second, such as 500/s (reconnect) [default: 600/s]
     #[arg(long, alias = "accept-rate", value_name = "RATE", help_heading = "Drill")]
     pub(super) capacity: Option<String>,
 
-    /// Number of connections that may queue at the server; further ones are rejected with status 503 [default: 300]
+    /// Number of connections that may queue at the server, or for outage of attempts that may be there, those in service
+    /// included; further ones are rejected with status 503 [default: 300; outage: 100]
     #[arg(long, alias = "queue", value_name = "N", help_heading = "Drill")]
     pub(super) backlog: Option<String>,
 
-    /// Minimum downtime of the server [default: 0s]
+    /// Minimum downtime of the server; for outage, how long it stalls [default: 0s; outage: 1s]
     #[arg(long, value_name = "DUR", help_heading = "Drill")]
     pub(super) down: Option<String>,
 
-    /// Maximum duration of a run; clients that have not reconnected by then count as unfinished [default: 1m]
+    /// Maximum duration of a run; clients that have not reconnected by then count as unfinished. For outage, the time up to
+    /// which the requests are judged [default: 1m; outage: 8s]
     #[arg(long, value_name = "DUR", help_heading = "Drill")]
     pub(super) horizon: Option<String>,
 
-    /// Listen backlog: connections that the kernel queues until the server accepts them [default: --clients, or the
-    /// kernel's limit if that is lower]
+    /// Listen backlog: connections that the kernel queues until the server accepts them (reconnect) [default: --clients, or
+    /// the kernel's limit if that is lower]
     #[arg(long, value_name = "N", help_heading = "Drill")]
     pub(super) listen_backlog: Option<String>,
 
+    /// Request rate, at equal intervals (outage) [default: 100/s]
+    #[arg(long, value_name = "RATE", help_heading = "Drill")]
+    pub(super) rate: Option<String>,
+
+    /// Number of workers of the server (outage) [default: 4]
+    #[arg(long, value_name = "N", help_heading = "Drill")]
+    pub(super) workers: Option<String>,
+
+    /// How long a worker needs for an attempt (outage) [default: 20ms]
+    #[arg(long, value_name = "DUR", help_heading = "Drill")]
+    pub(super) service: Option<String>,
+
+    /// How long a client waits for a response (outage) [default: 250ms]
+    #[arg(long, value_name = "DUR", help_heading = "Drill")]
+    pub(super) timeout: Option<String>,
+
+    /// Start of the outage (outage) [default: 1s]
+    #[arg(long, value_name = "DUR", help_heading = "Drill")]
+    pub(super) start: Option<String>,
+
+    /// Slow the server down by this factor instead of stalling it: for what it begins during the outage (outage)
+    #[arg(long, value_name = "X", help_heading = "Drill")]
+    pub(super) slow: Option<String>,
+
     /// Connect to your own server, such as ws://127.0.0.1:9000/feed, and restart it when prompted, or with
-    /// --restart-cmd. Requires --capacity
+    /// --restart-cmd (reconnect). Requires --capacity
     #[arg(long, value_name = "URL", conflicts_with_all = ["backlog", "down", "listen_backlog"], help_heading = "Drill")]
     pub(super) url: Option<String>,
 
-    /// Shell command that restarts the server at --url
+    /// Shell command that restarts the server at --url (reconnect)
     #[arg(long, value_name = "COMMAND", requires = "url", help_heading = "Drill")]
     pub(super) restart_cmd: Option<String>,
 
@@ -77,4 +111,43 @@ pub(crate) struct DrillArgs {
 
     #[command(flatten)]
     pub(super) outputs: OutputArgs,
+}
+
+/// A scenario of a drill.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DrillScenario {
+    /// A server is killed while clients are connected, and started again
+    Reconnect,
+    /// A server stalls or slows down for a while under steady load: does it recover?
+    Outage,
+}
+
+impl DrillArgs {
+    /// Rejects flags that the scenario does not have.
+    pub(super) fn check(&self) -> Result<(), CliError> {
+        let reconnect = [
+            ("--clients", self.clients.is_some()),
+            ("--capacity", self.capacity.is_some()),
+            ("--listen-backlog", self.listen_backlog.is_some()),
+            ("--url", self.url.is_some()),
+        ];
+        let outage = [
+            ("--rate", self.rate.is_some()),
+            ("--workers", self.workers.is_some()),
+            ("--service", self.service.is_some()),
+            ("--timeout", self.timeout.is_some()),
+            ("--start", self.start.is_some()),
+            ("--slow", self.slow.is_some()),
+        ];
+        let first =
+            |flags: &[(&'static str, bool)]| flags.iter().find(|(_, is_given)| *is_given).map(|(flag, _)| *flag);
+        let (wrong, remedy) = match self.scenario {
+            DrillScenario::Outage => (
+                first(&reconnect),
+                "a drill of an outage has --rate, --workers, --service, --timeout, --start and --slow",
+            ),
+            DrillScenario::Reconnect => (first(&outage), "use: stagger drill outage"),
+        };
+        wrong.map_or(Ok(()), |flag| Err(CliError::usage(format_args!("{flag} is of the other scenario; {remedy}"))))
+    }
 }

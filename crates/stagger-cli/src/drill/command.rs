@@ -3,13 +3,13 @@ use std::sync::Arc;
 
 use stagger_sim::storm::ScenarioSpec;
 
-use super::args::DrillArgs;
-use super::limits;
+use super::args::{DrillArgs, DrillScenario};
 use super::report::report;
 use super::run::{Drill, Run};
 use super::settings::Settings;
 use super::target::ExternalServer;
 use super::timer_lag::TimerLag;
+use super::{limits, outage};
 use crate::output::error::CliError;
 use crate::output::terminal::Term;
 use crate::output::write::say;
@@ -17,6 +17,10 @@ use crate::plot::RenderOptions;
 use crate::storm::{Interrupt, Outputs, RunCount, finish, parse_assertions};
 
 pub(crate) fn run(args: &DrillArgs, term: &Term) -> Result<ExitCode, CliError> {
+    args.check()?;
+    if args.scenario == DrillScenario::Outage {
+        return outage::run(args, term);
+    }
     let settings = Settings::new(args)?;
     // The metrics depend only on the kind of the scenario, so any scenario of it will do.
     let any = stagger_sim::reconnect::ReconnectScenario::builder(1).build().map_err(CliError::usage)?;

@@ -10,6 +10,40 @@ pub(super) struct TcpCounters(pub(super) [Option<u64>; 4]);
 pub(super) struct CpuTicks {
     busy: u64,
     all: u64,
+    processors: u64,
+}
+
+/// CPU time of a process, in clock ticks, at the same time as that of all processors.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct ProcessTicks {
+    busy: u64,
+    machine: CpuTicks,
+}
+
+impl ProcessTicks {
+    /// Reads the current values of a process; `None` on systems other than Linux.
+    pub(super) fn read(process: u32, machine: Option<CpuTicks>) -> Option<Self> {
+        let busy = Self::of(&fs::read_to_string(format!("/proc/{process}/stat")).ok()?)?;
+        Some(Self { busy, machine: machine? })
+    }
+
+    /// Returns the user and system time of a line of `/proc/PID/stat`, whose second field may contain spaces.
+    fn of(stat: &str) -> Option<u64> {
+        let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace().skip(11);
+        Some(fields.next()?.parse::<u64>().ok()? + fields.next()?.parse::<u64>().ok()?)
+    }
+
+    /// Returns the number of processors that the process kept busy in the busiest `window` of samples, or over all samples if
+    /// there are fewer.
+    pub(super) fn busiest(samples: &[Self], window: usize) -> Option<f64> {
+        let last = window.min(samples.len().checked_sub(1)?);
+        let busy = |samples: &[Self]| {
+            let (first, last) = (samples[0], samples[last]);
+            let ticks = last.machine.all.saturating_sub(first.machine.all).max(1) as f64;
+            last.busy.saturating_sub(first.busy) as f64 / ticks * last.machine.processors as f64
+        };
+        samples.windows(last + 1).map(busy).filter(|_| last > 0).reduce(f64::max)
+    }
 }
 
 impl TcpCounters {
@@ -53,7 +87,10 @@ impl CpuTicks {
         // user, nice, system, idle, iowait, irq, softirq, steal; guest time is included in user time.
         let ticks: Vec<u64> = line.split_ascii_whitespace().take(8).map_while(|tick| tick.parse().ok()).collect();
         let all: u64 = ticks.iter().sum();
-        Some(Self { busy: all - ticks.get(3)? - ticks.get(4)?, all })
+        let is_processor =
+            |line: &&str| line.strip_prefix("cpu").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+        let processors = stat.lines().filter(is_processor).count() as u64;
+        Some(Self { busy: all - ticks.get(3)? - ticks.get(4)?, all, processors })
     }
 
     /// Returns the share of busy time in the busiest `window` of samples, or over all samples if there are fewer.
@@ -90,10 +127,23 @@ mod tests {
 
     #[test]
     fn the_busiest_window_counts() {
-        let samples = [(0, 0), (1, 10), (9, 20), (10, 30)].map(|(busy, all)| CpuTicks { busy, all });
+        let samples = [(0, 0), (1, 10), (9, 20), (10, 30)].map(|(busy, all)| CpuTicks { busy, all, processors: 2 });
         assert_eq!(CpuTicks::busiest(&samples, 1), Some(0.8));
         assert_eq!(CpuTicks::busiest(&samples[..2], 10), Some(0.1));
         assert_eq!([&samples[..1], &[]].map(|few| CpuTicks::busiest(few, 10)), [None, None]);
+    }
+
+    #[test]
+    fn the_processors_that_a_process_keeps_busy_are_counted_in_its_busiest_window() {
+        let stat = "17 (a b) c) S 1 2 3 4 5 6 7 8 9 10 30 12 0 0 20 0 3 0 99 0 0";
+        assert_eq!(ProcessTicks::of(stat), Some(42));
+        assert_eq!(ProcessTicks::of("17 (a b"), None);
+        let samples = [(0, 0), (1, 20), (11, 40), (12, 60)]
+            .map(|(busy, all)| ProcessTicks { busy, machine: CpuTicks { busy: 0, all, processors: 2 } });
+        // Ten ticks of twenty, on two processors.
+        assert_eq!(ProcessTicks::busiest(&samples, 1), Some(1.0));
+        assert_eq!(ProcessTicks::busiest(&samples, 9), Some(0.4));
+        assert_eq!(ProcessTicks::busiest(&samples[..1], 9), None);
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! `stagger drill`: a real mass disconnect, with real clients, sockets and signals, compared with its simulation.
 //!
+//! With `outage`, a server that stalls under steady load; the rest is about mass disconnects.
+//!
 //! Kills a server process to which thousands of `stagger-ws` clients are connected, and starts it again. The simulator's
 //! code turns what the clients recorded into figures, in the simulator's document.
 
@@ -10,6 +12,7 @@ mod counters;
 mod fleet;
 mod limits;
 mod log;
+mod outage;
 mod report;
 mod run;
 mod serve;
@@ -22,4 +25,5 @@ mod warnings;
 
 pub(crate) use args::DrillArgs;
 pub(crate) use command::run;
+pub(crate) use outage::{OutageServeArgs, serve as serve_outage};
 pub(crate) use serve::{ServeArgs, serve};

@@ -19,7 +19,7 @@ use super::settings::Settings;
 use super::status::Snapshot;
 use super::target::ExternalServer;
 use super::timer_lag::TimerLag;
-use super::warnings::warnings;
+use super::warnings::{LATE_S, warnings};
 use crate::output::error::CliError;
 use crate::output::terminal::Term;
 use crate::output::write::say;
@@ -84,7 +84,7 @@ impl Drill<'_> {
     fn try_run(&self, name: &str, policy: &Policy) -> Result<Run, RunError> {
         let mut own = match self.external {
             Some(_) => None,
-            None => Some(Server::start(&self.first_server())?),
+            None => Some(Server::start(self.first_server().to_words())?),
         };
         let (uri, address) = match (self.external, &own) {
             (Some(external), _) => (external.uri.clone(), external.address),
@@ -129,7 +129,7 @@ impl Drill<'_> {
                 self.sleep(self.settings.down.saturating_sub(restart_at.elapsed()))?;
                 let Settings { rate, backlog, .. } = *self.settings;
                 let args = ServeArgs { address, rate: Some(rate), backlog, since, ..self.first_server() };
-                *own = Some(Server::start(&args)?);
+                *own = Some(Server::start(args.to_words())?);
                 Some(restart_at.elapsed())
             }
             (None, external) => {
@@ -294,7 +294,7 @@ impl Drill<'_> {
             storm.counters.0;
         measured.max_timer_delay_s = self.timer_lag.take().as_secs_f64();
         measured.peak_cpu_ratio = storm.busiest;
-        measured.warnings = warnings(&measured);
+        measured.warnings = warnings(&measured, LATE_S, "lower --clients");
         let exhausted = fleet.status.exhausted();
         if exhausted > 0 {
             measured.warnings.push(format!(

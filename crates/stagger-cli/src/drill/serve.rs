@@ -44,6 +44,19 @@ pub(crate) struct ServeArgs {
     pub(super) since: u64,
 }
 
+impl ServeArgs {
+    /// Returns the command line that starts this server.
+    pub(super) fn to_words(&self) -> Vec<String> {
+        let Self { address, listen_backlog, rate, backlog, since } = self;
+        let mut words = vec!["drill-server".to_owned()];
+        words.extend([format!("--address={address}"), format!("--listen-backlog={listen_backlog}")]);
+        if let Some(rate) = rate {
+            words.extend([format!("--rate={rate}"), format!("--backlog={backlog}"), format!("--since={since}")]);
+        }
+        words
+    }
+}
+
 /// State that all connections share: the rate limit and the counts.
 #[derive(Debug)]
 struct ServerState {

@@ -1,11 +1,10 @@
-use core::net::SocketAddr;
-use std::io::{BufRead, BufReader, Read};
+use core::net::{Ipv4Addr, SocketAddr};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-use stagger_sim::storm::ServerCounts;
+use serde::de::DeserializeOwned;
 
-use super::serve::ServeArgs;
 use crate::output::error::CliError;
 
 /// The drill's own server: this program in a separate process, which can be killed and which ends when the drill does.
@@ -17,23 +16,19 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Starts the server. It listens when this returns.
-    pub(super) fn start(args: &ServeArgs) -> Result<Self, CliError> {
+    /// Starts the server with this command line of the program. It listens when this returns.
+    pub(super) fn start(words: Vec<String>) -> Result<Self, CliError> {
         let cannot = |source| CliError::io("cannot start the drill's server", source);
-        let ServeArgs { address, listen_backlog, rate, backlog, since } = args;
         let mut command = Command::new(this_program().map_err(cannot)?);
-        command.arg("drill-server").arg(format!("--address={address}"));
-        command.arg(format!("--listen-backlog={listen_backlog}"));
-        if let Some(rate) = rate {
-            command.arg(format!("--rate={rate}")).arg(format!("--backlog={backlog}")).arg(format!("--since={since}"));
-        }
+        command.args(words);
         #[cfg(unix)]
         // Ctrl-C must reach only the drill, which then stops the server.
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(cannot)?;
         let Some(stdout) = child.stdout.take() else { return Err(cannot(std::io::ErrorKind::BrokenPipe.into())) };
         // From here on, an error drops the server and thereby kills it.
-        let mut server = Self { child, stdout: BufReader::new(stdout), address: *address };
+        let address = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0);
+        let mut server = Self { child, stdout: BufReader::new(stdout), address };
         let mut line = String::new();
         server.stdout.read_line(&mut line).map_err(cannot)?;
         server.address = line.trim().parse().map_err(|_| {
@@ -57,7 +52,19 @@ impl Server {
         Ok(())
     }
 
-    pub(super) fn report(mut self) -> Result<ServerCounts, CliError> {
+    /// Returns the number of its process.
+    pub(super) fn process(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Writes to the server's standard input.
+    pub(super) fn tell(&mut self, text: &str) -> Result<(), CliError> {
+        let written = self.child.stdin.as_mut().map_or(Ok(()), |stdin| stdin.write_all(text.as_bytes()));
+        written.map_err(|source| CliError::io("cannot write to the drill's server", source))
+    }
+
+    /// Ends the server and returns what it counted.
+    pub(super) fn report<T: DeserializeOwned>(mut self) -> Result<T, CliError> {
         drop(self.child.stdin.take());
         let mut text = String::new();
         let read = self.stdout.read_to_string(&mut text);

@@ -62,7 +62,7 @@ impl Settings {
     }
 }
 
-fn parse_flag<T>(
+pub(super) fn parse_flag<T>(
     flag: &str,
     value: &Option<String>,
     parse: impl FnOnce(&str) -> Result<T, String>,

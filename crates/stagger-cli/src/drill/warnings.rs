@@ -3,7 +3,7 @@ use stagger_sim::storm::Measurements;
 use crate::plan::brief::brief;
 
 /// Maximum delay of a timer that does not distort the curves: the width of one bin.
-const LATE_S: f64 = 0.1;
+pub(super) const LATE_S: f64 = 0.1;
 
 /// Maximum time until all clients notice a lost connection, on a machine that is not overloaded.
 const LOST_S: f64 = 0.5;
@@ -11,14 +11,15 @@ const LOST_S: f64 = 0.5;
 /// Share of a second beyond which the processors count as saturated.
 const SATURATED: f64 = 0.97;
 
-/// Returns the reasons why the machine, rather than the policy, may have shaped the curve.
-pub(super) fn warnings(measured: &Measurements) -> Vec<String> {
+/// Returns the reasons why the machine, rather than the policy, may have shaped the curve. A timer distorts it if it is later
+/// than `late_s` seconds; `remedy` lowers the load.
+pub(super) fn warnings(measured: &Measurements, late_s: f64, remedy: &str) -> Vec<String> {
     let mut warnings = Vec::new();
     let more_than_none = |count: Option<u64>| count.filter(|count| *count > 0);
     if let Some(count) = more_than_none(measured.listen_overflows.max(measured.listen_drops)) {
         warnings.push(format!(
             "the kernel dropped {count} connections from the listen queue and retried them on its own schedule (raise \
-             net.core.somaxconn or lower --clients)"
+             net.core.somaxconn or {remedy})"
         ));
     }
     if let Some(count) = more_than_none(measured.syn_retransmits) {
@@ -26,13 +27,11 @@ pub(super) fn warnings(measured: &Measurements) -> Vec<String> {
     }
     if measured.disconnect_window_s > LOST_S {
         let took = brief(core::time::Duration::from_secs_f64(measured.disconnect_window_s));
-        warnings.push(format!(
-            "it took {took} until all clients had noticed the loss of their connections (lower --clients)"
-        ));
+        warnings.push(format!("it took {took} until all clients had noticed the loss of their connections ({remedy})"));
     }
-    if measured.max_timer_delay_s > LATE_S {
+    if measured.max_timer_delay_s > late_s {
         let late = brief(core::time::Duration::from_secs_f64(measured.max_timer_delay_s));
-        warnings.push(format!("client timers fired up to {late} late (lower --clients)"));
+        warnings.push(format!("client timers fired up to {late} late ({remedy})"));
     }
     if let Some(share) = measured.peak_cpu_ratio.filter(|share| *share > SATURATED) {
         warnings.push(format!("CPU usage reached {:.0}% in one second", share * 100.0));
@@ -53,6 +52,7 @@ mod tests {
             measured.disconnect_window_s = 0.4;
             measured
         };
+        let warnings = |measured: &Measurements| warnings(measured, LATE_S, "lower --clients");
         assert_eq!(warnings(&calm()), [""; 0]);
         // Systems other than Linux have no counters.
         assert_eq!(warnings(&Measurements::default()), [""; 0]);

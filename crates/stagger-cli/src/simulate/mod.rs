@@ -13,3 +13,4 @@ mod system;
 
 pub(crate) use args::{SimulateArgs, subjects};
 pub(crate) use command::run;
+pub(crate) use system::{Metric, VerdictEntry, failures, parse_conditions, seconds};

@@ -8,10 +8,10 @@ use stagger_sim::system::{System, SystemFigures, SystemFile};
 use stagger_sim::{Progress, Sweep};
 
 use super::charts::{charts, graph};
-use super::document::{Document, RunEntry};
+use super::document::Document;
 use super::find::{frontier, search};
 use super::frontier::picture;
-use super::metric::{Metric, metrics};
+use super::metric::{failures, metrics, parse_conditions};
 use super::words::{conclusions, describe};
 use super::{csv, html, markdown, report};
 use crate::output::error::CliError;
@@ -21,7 +21,7 @@ use crate::plot::RenderOptions;
 use crate::plot::svg::{Page, document as svg_document};
 use crate::simulate::args::SimulateArgs;
 use crate::simulate::runs::with_progress;
-use crate::storm::{Condition, Format, Interrupt, Outputs, Target, command_line, is_name_of};
+use crate::storm::{Condition, Format, Interrupt, Outputs, Target, command_line};
 
 /// The default seed of the first run.
 const SEED: u64 = 1;
@@ -48,7 +48,7 @@ pub(in crate::simulate) fn run_file(
     // With a search or a map, the seeds are those of each of their values.
     let own_seeds = if args.find.is_some() || args.frontier.is_some() { 1 } else { args.seeds.unwrap_or(1) };
     let seeds: Vec<_> = (0..u64::from(own_seeds)).map(|offset| Seed::new(first.wrapping_add(offset))).collect();
-    let conditions = parse_conditions(&args.assert, file.system())?;
+    let conditions = conditions(&args.assert, file.system())?;
     let outputs = Outputs::open(&args.outputs)?;
     let interrupt = Interrupt::install()?;
     let mut document = document(name, file.system(), &seeds, &interrupt, term);
@@ -68,7 +68,8 @@ pub(in crate::simulate) fn run_file(
             with_progress(&progress, "mapping", &interrupt, term, || frontier(file, text, given, &progress))?;
     }
     write(&document, outputs, RenderOptions::for_screen(&term.stdout, term))?;
-    let failures = failures(&document, &conditions);
+    let of_run = |run| failures(&metrics(&document, run), &conditions, &format!("with seed {}", run.seed));
+    let failures: Vec<_> = document.runs.iter().flat_map(of_run).collect();
     failures.iter().for_each(|failure| say(&format!("assertion failed: {failure}")));
     if finished < planned || interrupt.is_requested() {
         say(&format!("interrupted: {finished} of {planned} runs finished; the report contains only those"));
@@ -123,39 +124,10 @@ fn simulate(system: &System, seeds: &[Seed], interrupt: &Interrupt, term: &Term)
     runs.filter_map(|(seed, run)| Some((*seed, run?))).collect()
 }
 
-/// Parses the values of `--assert` for this system.
-fn parse_conditions(lists: &[String], system: &System) -> Result<Vec<(String, Condition)>, CliError> {
-    // The names of the figures do not depend on the run.
+/// Parses the values of `--assert` for this system, the names of whose figures do not depend on the run.
+fn conditions(lists: &[String], system: &System) -> Result<Vec<(String, Condition)>, CliError> {
     let document = Document::without_runs(system);
-    let known = document.runs.first().map(|run| metrics(&document, run)).unwrap_or_default();
-    let parse = |text: &str| {
-        Condition::parse(text, |name| {
-            let metric = known.iter().find(|metric| is_name_of(&metric.key, name));
-            metric.map(|metric| (metric.key.clone(), metric.quantity)).ok_or_else(|| {
-                let all: Vec<_> = known.iter().map(|metric| &*metric.key).collect();
-                match stagger_core::text::nearest(name, all.iter().copied()) {
-                    Some(nearest) => format!("did you mean `{nearest}`?"),
-                    None => format!("this system has {}", all.join(", ")),
-                }
-            })
-        })
-    };
-    let items = lists.iter().flat_map(|list| list.split(',')).map(|item| parse(item.trim()));
-    items.collect::<Result<_, _>>().map_err(|error| CliError::usage(format_args!("--assert: {error}")))
-}
-
-/// Returns a sentence for each run that does not meet a condition.
-fn failures(document: &Document, conditions: &[(String, Condition)]) -> Vec<String> {
-    let failure = |run: &RunEntry, of: &[Metric], (key, condition): &(String, Condition)| {
-        let metric = of.iter().find(|metric| metric.key == *key)?;
-        let holds = condition.holds(metric.value);
-        (!holds).then(|| format!("{}: {key} is {} with seed {}", condition.text, metric.text(), run.seed))
-    };
-    let of_run = |run| {
-        let all = metrics(document, run);
-        conditions.iter().filter_map(|condition| failure(run, &all, condition)).collect::<Vec<_>>()
-    };
-    document.runs.iter().flat_map(of_run).collect()
+    parse_conditions(lists, &document.runs.first().map(|run| metrics(&document, run)).unwrap_or_default())
 }
 
 /// Writes all requested outputs. The summary goes to standard output, unless another output does.

@@ -123,7 +123,7 @@ pub(in crate::simulate) struct RunEntry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum VerdictEntry {
+pub(crate) enum VerdictEntry {
     NeverFell,
     Recovered,
     Relapsed,
@@ -262,7 +262,7 @@ impl RunEntry {
 }
 
 impl VerdictEntry {
-    pub(super) const ALL: [(&'static str, Self); 4] = [
+    pub(crate) const ALL: [(&'static str, Self); 4] = [
         ("never-fell", Self::NeverFell),
         ("recovered", Self::Recovered),
         ("relapsed", Self::Relapsed),

@@ -3,16 +3,18 @@ use core::time::Duration;
 use stagger_sim::storm::Quantity;
 
 use super::document::{Document, RunEntry, VerdictEntry};
+use crate::output::error::CliError;
 use crate::plan::brief::brief;
 use crate::plot::Unit;
+use crate::storm::{Condition, is_name_of};
 
 /// A figure of a run, with its name in CSV and in assertions.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Metric {
-    pub(super) key: String,
-    pub(super) quantity: Quantity,
+pub(crate) struct Metric {
+    pub(crate) key: String,
+    pub(crate) quantity: Quantity,
     /// `None` if it does not exist: for a time, never.
-    pub(super) value: Option<f64>,
+    pub(crate) value: Option<f64>,
 }
 
 /// Returns the figures of a run: of the system, of the services as `NAME.figure`, and of the edges as `FROM/TO.figure`.
@@ -59,8 +61,9 @@ pub(super) fn metrics(document: &Document, run: &RunEntry) -> Vec<Metric> {
 
 impl Metric {
     /// Formats the value for people.
-    pub(super) fn text(&self) -> String {
-        let Some(value) = self.value else { return "never".to_owned() };
+    pub(crate) fn text(&self) -> String {
+        let missing = if self.quantity == Quantity::Seconds { "never" } else { "not known" };
+        let Some(value) = self.value else { return missing.to_owned() };
         match self.quantity {
             Quantity::Seconds => seconds(value),
             Quantity::Ratio => share(value),
@@ -72,7 +75,35 @@ impl Metric {
     }
 }
 
-pub(super) fn seconds(value: f64) -> String {
+/// Parses the values of `--assert`: conditions on these figures, whose values do not matter.
+pub(crate) fn parse_conditions(lists: &[String], known: &[Metric]) -> Result<Vec<(String, Condition)>, CliError> {
+    let parse = |text: &str| {
+        Condition::parse(text, |name| {
+            let metric = known.iter().find(|metric| is_name_of(&metric.key, name));
+            metric.map(|metric| (metric.key.clone(), metric.quantity)).ok_or_else(|| {
+                let all: Vec<_> = known.iter().map(|metric| &*metric.key).collect();
+                match stagger_core::text::nearest(name, all.iter().copied()) {
+                    Some(nearest) => format!("did you mean `{nearest}`?"),
+                    None => format!("there are {}", all.join(", ")),
+                }
+            })
+        })
+    };
+    let items = lists.iter().flat_map(|list| list.split(',')).map(|item| parse(item.trim()));
+    items.collect::<Result<_, _>>().map_err(|error| CliError::usage(format_args!("--assert: {error}")))
+}
+
+/// Returns a sentence for each condition that these figures do not meet. `whose` says which run they belong to.
+pub(crate) fn failures(of: &[Metric], conditions: &[(String, Condition)], whose: &str) -> Vec<String> {
+    let failure = |(key, condition): &(String, Condition)| {
+        let metric = of.iter().find(|metric| metric.key == *key)?;
+        let holds = condition.holds(metric.value);
+        (!holds).then(|| format!("{}: {key} is {} {whose}", condition.text, metric.text()))
+    };
+    conditions.iter().filter_map(failure).collect()
+}
+
+pub(crate) fn seconds(value: f64) -> String {
     brief(Duration::try_from_secs_f64(value.max(0.0)).unwrap_or(Duration::MAX))
 }
 

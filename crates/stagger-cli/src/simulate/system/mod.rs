@@ -16,4 +16,6 @@ mod words;
 
 pub(in crate::simulate) use command::{document, run, run_file};
 pub(in crate::simulate) use document::Document;
+pub(crate) use document::VerdictEntry;
+pub(crate) use metric::{Metric, failures, parse_conditions, seconds};
 pub(in crate::simulate) use words::conclusions;
