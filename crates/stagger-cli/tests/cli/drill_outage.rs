@@ -7,20 +7,21 @@ use serde_json::Value;
 
 use crate::support::{Files, see, stagger};
 
-/// A drill of less than three seconds, whose load is far below what a machine carries.
+/// A drill of less than three seconds, whose load is far below what a machine carries. With 77 attempts per second in place of the
+/// 100 that the workers can serve, no request would succeed after the stall; so a third of them do.
 const DRILL: [&str; 14] = [
     "drill",
     "outage",
-    "--rate=60/s",
+    "--rate=70/s",
     "--workers=2",
     "--service=20ms",
     "--backlog=60",
     "--timeout=200ms",
     "--start=300ms",
     "--down=500ms",
-    "--horizon=1500ms",
+    "--horizon=2s",
     "--compare",
-    "three: zero max-attempts=3",
+    "one: zero max-attempts=1",
     "--seed",
     "7",
 ];
@@ -36,7 +37,7 @@ fn drill(args: &[&str]) -> Command {
 fn measured_and_simulated_agree_unless_the_machine_shaped_the_run() {
     let files = Files::new();
     let [html, svg, csv, md] = ["drill.html", "svg", "drill.csv", "drill.md"].map(|name| files.path(name));
-    let mut command = drill(&["--json", "--assert", "attempts_per_request<=3,longest_queue<=60"]);
+    let mut command = drill(&["--json", "--assert", "attempts_per_request<=1,longest_queue<=60"]);
     command.arg("-o").arg(&html).arg("--svg").arg(&svg);
     command.arg(format!("--csv={}", csv.display())).arg(format!("--md={}", md.display()));
     let document: Value = serde_json::from_str(&see(&mut command).exits(0).stdout).expect("valid JSON");
@@ -48,13 +49,13 @@ fn measured_and_simulated_agree_unless_the_machine_shaped_the_run() {
     let sum = |figures: &Value, series: &str| {
         figures[series].as_array().expect("a series").iter().map(|count| count.as_u64().unwrap()).sum::<u64>()
     };
-    assert_eq!((sum(measured, "requests"), sum(simulated, "requests")), (89, 89));
-    assert!(sum(measured, "attempts") > 89 && measured["longest_queue"].as_u64().unwrap() > 10, "{measured:#}");
+    assert_eq!((sum(measured, "requests"), sum(simulated, "requests")), (139, 139));
+    assert!(sum(measured, "attempts") == 139 && measured["longest_queue"].as_u64().unwrap() > 10, "{measured:#}");
     assert!(measured["success_ratio_during_fault"].as_f64().unwrap() < 0.9, "{measured:#}");
     for (path, part) in [
         (html, "Outage, measured and simulated"),
-        (csv, "three,simulated,"),
-        (md, "| three, measured |"),
+        (csv, "one,simulated,"),
+        (md, "| one, measured |"),
         (svg.join("attempts.svg"), "simulated"),
         (svg.join("served.svg"), "measured"),
     ] {
@@ -69,8 +70,8 @@ fn a_run_whose_timers_were_late_has_no_verdict() {
     // Any delay of a timer is more than a twentieth of two milliseconds.
     let args = ["--timeout=2ms", "--service=1ms", "--horizon=900ms", "--assert", "agrees=yes"];
     let seen = see(&mut drill(&args));
-    seen.exits(1).says("assertion failed: agrees=yes: agrees is not known for three, measured");
-    for part in ["unreliable: three: no verdict, because the machine", "client timers fired up to", "(lower --rate)"] {
+    seen.exits(1).says("assertion failed: agrees=yes: agrees is not known for one, measured");
+    for part in ["unreliable: one: no verdict, because the machine", "client timers fired up to", "(lower --rate)"] {
         let text = seen.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(text.contains(part), "{part}\n{}", seen.stdout);
     }
