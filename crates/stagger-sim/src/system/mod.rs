@@ -91,6 +91,6 @@ pub use frontier::{Frontier, FrontierMap};
 pub use gain::LoopGain;
 pub use layout::{EdgeLayout, ServiceLayout, SystemLayout};
 pub use recorder::SystemRecorder;
-pub use search::{Border, Found, Search, Tried};
+pub use search::{Border, BorderPoint, Found, Search, Tried};
 pub use service::{Service, ServiceTimes, StaleWork};
 pub use trigger::Trigger;

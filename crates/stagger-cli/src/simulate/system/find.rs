@@ -1,13 +1,15 @@
 use serde::Serialize;
 use stagger_sim::Progress;
-use stagger_sim::system::{Found, Frontier, Search, SystemFile, Unit};
+use stagger_sim::system::{BorderPoint, Found, Frontier, Search, SystemFile, Unit};
 
 use super::range::{Range, changed};
 use crate::output::error::CliError;
 
-/// Seeds at each value of a search, unless the user says how many, and at those that are tried first.
+/// Seeds that a search adds at a time, unless the user says how many, half the width of the interval to which it narrows a
+/// border then, and the most runs for that. Four times the seeds halve the interval.
 const SEEDS: u64 = 24;
-const FIRST_SEEDS: u64 = 4;
+const PRECISION: f64 = 0.01;
+const RUNS_PER_SEED: u64 = 128;
 
 /// Seeds in each cell of a map, unless the user says how many.
 const FRONTIER_SEEDS: u64 = 3;
@@ -27,6 +29,8 @@ pub(super) struct SearchEntry {
     high: f64,
     /// The borders, in increasing order.
     borders: Vec<BorderEntry>,
+    /// Values apart from the borders at which chance decides.
+    undecided: Vec<f64>,
     /// All values that were tried, in increasing order.
     tried: Vec<TriedEntry>,
     #[serde(skip)]
@@ -40,14 +44,20 @@ struct UnitText(Unit);
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct BorderEntry {
-    /// The value at which half of the seeds stay down.
+    /// The value at which half of the seeds stay down. For whole numbers, it lies between two of them.
     estimate: f64,
+    /// Its 95% interval.
+    estimate_interval: [f64; 2],
     /// Whether the system stays down above it.
     is_worse_above: bool,
-    /// The value next to it from which at most a tenth of the seeds stays down; null if it is not among those tried.
+    /// The value next to it from which at most a tenth of the seeds stays down; null if it is outside of the range.
     at_most_a_tenth: Option<f64>,
-    /// The value next to it from which at least nine tenths of the seeds stay down; null if it is not among those tried.
+    /// Its 95% interval.
+    at_most_a_tenth_interval: Option<[f64; 2]>,
+    /// The value next to it from which at least nine tenths of the seeds stay down; null if it is outside of the range.
     at_least_nine_tenths: Option<f64>,
+    /// Its 95% interval.
+    at_least_nine_tenths_interval: Option<[f64; 2]>,
 }
 
 /// A value that was tried.
@@ -92,7 +102,9 @@ pub(super) fn search(
 ) -> Result<Option<SearchEntry>, CliError> {
     let range = Range::parse("--find", text, file)?;
     let seeds = seeds.map_or(SEEDS, u64::from);
-    let search = Search::between(range.low, range.high).seeds(seeds).first_seeds(FIRST_SEEDS).with_tails();
+    let precision = PRECISION * (SEEDS as f64 / seeds.max(1) as f64).sqrt();
+    let search = Search::between(range.low, range.high).seeds(seeds).precision(precision);
+    let search = search.max_runs(RUNS_PER_SEED.saturating_mul(seeds));
     let search = if range.unit.is_whole() { search.whole_numbers() } else { search };
     let found = search.run_from(first, |value| changed(file, &range.changes(value)), progress);
     let found = found.map_err(|error| CliError::usage(format_args!("--find: {error}")))?;
@@ -100,11 +112,15 @@ pub(super) fn search(
 }
 
 fn entry(range: &Range, found: &Found) -> SearchEntry {
+    let interval = |point: BorderPoint| [point.low, point.high];
     let borders = found.borders.iter().map(|border| BorderEntry {
-        estimate: border.estimate,
+        estimate: border.half.value,
+        estimate_interval: interval(border.half),
         is_worse_above: border.is_worse_above,
-        at_most_a_tenth: border.at_most_a_tenth,
-        at_least_nine_tenths: border.at_least_nine_tenths,
+        at_most_a_tenth: border.tenth.map(|point| point.value),
+        at_most_a_tenth_interval: border.tenth.map(interval),
+        at_least_nine_tenths: border.nine_tenths.map(|point| point.value),
+        at_least_nine_tenths_interval: border.nine_tenths.map(interval),
     });
     let tried = found.tried.iter().map(|one| TriedEntry { value: one.value, down: one.down, seeds: one.seeds });
     SearchEntry {
@@ -112,6 +128,7 @@ fn entry(range: &Range, found: &Found) -> SearchEntry {
         low: range.low,
         high: range.high,
         borders: borders.collect(),
+        undecided: found.undecided.clone(),
         tried: tried.collect(),
         unit: Some(UnitText(range.unit)),
     }
@@ -158,39 +175,98 @@ fn shown(unit: Unit, value: f64) -> String {
 impl SearchEntry {
     /// Says where the borders are, and how sure that is.
     pub(super) fn sentences(&self) -> Vec<String> {
-        let unit = self.unit.map_or(Unit::Factor, |unit| unit.0);
-        let text = |value: f64| {
-            let digits = 10_f64.powi(3 - value.abs().max(1e-9).log10().floor() as i32);
-            unit.text((value * digits).round() / digits)
-        };
-        let (low, high) = (text(self.low), text(self.high));
-        if self.borders.is_empty() {
-            let down = self.tried.iter().filter(|one| 2 * one.down >= one.seeds).count();
-            let what = if down > 0 { "stays down" } else { "does not stay down" };
-            return vec![format!(
-                "{}: the system {what} at any value that was tried from {low} to {high}",
-                self.number
-            )];
-        }
-        let sentence = |border: &BorderEntry| {
-            let [better, worse] = if border.is_worse_above { ["up to", "from"] } else { ["from", "up to"] };
-            let tail = |what: &str, side: &str, value: Option<f64>| {
-                let end = if side == "from" { " on" } else { "" };
-                value.map_or(String::new(), |value| {
-                    format!("; {what} of the seeds stay down {side} {}{end}", text(value))
-                })
-            };
-            format!(
-                "{}: the system stays down {} {}{}{}",
-                self.number,
-                if border.is_worse_above { "above" } else { "below" },
-                text(border.estimate),
-                tail("at most 10%", better, border.at_most_a_tenth),
-                tail("at least 90%", worse, border.at_least_nine_tenths),
-            )
-        };
+        let borders = self.borders.iter().map(|border| self.border(border));
         let runs: u64 = self.tried.iter().map(|one| one.seeds).sum();
-        let count = format!("{} values from {low} to {high} were tried, with {runs} runs", self.tried.len());
-        self.borders.iter().map(sentence).chain([count]).collect()
+        let count = format!(
+            "{} values from {} to {} were tried, with {runs} runs; intervals are of 95% confidence",
+            self.tried.len(),
+            self.text(self.low),
+            self.text(self.high)
+        );
+        let nothing = self.borders.is_empty().then(|| self.without_border());
+        let undecided = (!self.undecided.is_empty()).then(|| self.chance());
+        borders.chain(nothing).chain(undecided).chain([count]).collect()
+    }
+
+    fn border(&self, border: &BorderEntry) -> String {
+        let is_whole = self.unit().is_whole();
+        // A whole number is on one side of a border between two of them.
+        let [first, last] = if border.is_worse_above { ["from", "up to"] } else { ["up to", "from"] };
+        let on = |side: &str| if side == "from" { " on" } else { "" };
+        let half = match (is_whole, border.is_worse_above) {
+            (true, true) => format!("from {} on", self.text(border.estimate.ceil())),
+            (true, false) => format!("up to {}", self.text(border.estimate.floor())),
+            (false, true) => format!("above {}", self.text(border.estimate)),
+            (false, false) => format!("below {}", self.text(border.estimate)),
+        };
+        let tail = |what: &str, side: &str, outside: &str, point: Option<f64>, interval: Option<[f64; 2]>| {
+            let (Some(value), Some(interval)) = (point, interval) else {
+                return format!("; {what} stay down only {outside}");
+            };
+            let value = match (is_whole, side) {
+                (true, "from") => value.ceil(),
+                (true, _) => value.floor(),
+                (false, _) => value,
+            };
+            format!("; {what} stay down {side} {}{}{}", self.text(value), on(side), self.interval(interval))
+        };
+        let [below, above] = [self.low, self.high].map(|end| self.text(end));
+        let [better, worse] = if border.is_worse_above {
+            [format!("below {below}"), format!("above {above}")]
+        } else {
+            [format!("above {above}"), format!("below {below}")]
+        };
+        format!(
+            "{}: the system stays down {half}{}{}{}",
+            self.number,
+            self.interval(border.estimate_interval),
+            tail("at most 10% of the seeds", last, &better, border.at_most_a_tenth, border.at_most_a_tenth_interval),
+            tail("at least 90%", first, &worse, border.at_least_nine_tenths, border.at_least_nine_tenths_interval),
+        )
+    }
+
+    /// Returns an interval in parentheses. For whole numbers, it is that of a border between them, and says nothing.
+    fn interval(&self, [low, high]: [f64; 2]) -> String {
+        if self.unit().is_whole() {
+            return String::new();
+        }
+        let less = if low <= self.low { " or less" } else { "" };
+        let more = if high >= self.high { " or more" } else { "" };
+        format!(" ({}{less} to {}{more})", self.text(low), self.text(high))
+    }
+
+    fn without_border(&self) -> String {
+        let (low, high) = (self.text(self.low), self.text(self.high));
+        let down = self.tried.iter().filter(|one| 2 * one.down >= one.seeds).count();
+        let what = match (self.undecided.is_empty(), down) {
+            (false, _) => "has no border that chance would not explain",
+            (true, 0) => "does not stay down at any value that was tried",
+            (true, _) => "stays down at any value that was tried",
+        };
+        format!("{}: the system {what} from {low} to {high}", self.number)
+    }
+
+    fn chance(&self) -> String {
+        let of = |value: &f64| self.tried.iter().find(|one| one.value.total_cmp(value).is_eq());
+        let values = self.undecided.iter().filter_map(of);
+        let values = values.map(|one| {
+            format!(
+                "{}% of {} seeds at {}",
+                (100.0 * one.down as f64 / one.seeds as f64).round(),
+                one.seeds,
+                self.text(one.value)
+            )
+        });
+        format!("chance decides elsewhere: {} stay down", values.collect::<Vec<_>>().join(", "))
+    }
+
+    fn unit(&self) -> Unit {
+        self.unit.map_or(Unit::Factor, |unit| unit.0)
+    }
+
+    /// Formats a value with about four digits.
+    fn text(&self, value: f64) -> String {
+        let digits = 10_f64.powi(3 - value.abs().max(1e-9).log10().floor() as i32);
+        self.unit().text((value * digits).round() / digits)
     }
 }
