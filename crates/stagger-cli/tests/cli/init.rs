@@ -86,7 +86,7 @@ fn as_pid_1_ten_thousand_attempts_leave_no_zombie_descriptor_or_memory() {
         case $STAGGER_ATTEMPT in 500|10000)
             zombies=$(grep -lsE '^[0-9]+ \([^)]*\) Z' /proc/[0-9]*/stat | wc -l)
             descriptors=$(ls /proc/1/fd | wc -l)
-            memory=$(sed -n 's/^VmRSS:[^0-9]*\([0-9]*\).*/\1/p' /proc/1/status)
+            memory=$(sed -n 's/^RssAnon:[^0-9]*\([0-9]*\).*/\1/p' /proc/1/status)
             echo "$zombies $descriptors $memory";;
             *00) (: &);;
         esac
@@ -101,7 +101,8 @@ fn as_pid_1_ten_thousand_attempts_leave_no_zombie_descriptor_or_memory() {
     // The orphans of the probes before it may be there still.
     assert!(early[0] <= 2 && late[0] <= 2, "zombies: {figures:?}");
     assert_eq!(early[1], late[1], "descriptors: {figures:?}");
-    assert!(late[2] <= early[2] + 512, "memory in kB: {figures:?}");
+    // Memory of its own: pages of the program itself come and go with what else runs.
+    assert!(late[2] <= early[2] + 64, "memory in kB: {figures:?}");
     assert_eq!(seen.stderr, "");
 }
 
