@@ -112,11 +112,9 @@ impl Simulation<'_> {
         // An attempt that finds no place is lost on the way.
         if let Some(attempt_id) = self.attempts.insert(attempt) {
             let arrives = now + self.one_way(edge);
-            let lane = self.edge_lane(edge, EventKind::Arrival);
-            self.queue.push(lane, arrives, EventKind::Arrival, attempt_id, 0);
+            self.queue.push(self.links[edge].message_lane, arrives, EventKind::Arrival, attempt_id, 0);
         }
-        let lane = self.edge_lane(edge, EventKind::Timeout);
-        self.queue.push(lane, own, EventKind::Timeout, id, attempt.serial);
+        self.queue.push(self.links[edge].timeout_lane, own, EventKind::Timeout, id, attempt.serial);
         true
     }
 

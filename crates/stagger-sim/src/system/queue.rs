@@ -55,8 +55,8 @@ impl Event {
 /// The pending events: a lane for each source of events whose times do not decrease, as those of a fixed time limit, and a
 /// heap for the others.
 ///
-/// An event joins its lane if it is not before the lane's last one, and the heap otherwise, so the order is right in any
-/// case. The next event is the least of the lanes' first ones: the winner of a tournament, in which a lane whose first event
+/// An event joins its lane if it is not before the lane's last one in time or kind, and the heap otherwise, so the order is
+/// right in any case. The next event is the least of the lanes' first ones: the winner of a tournament, in which a lane whose first event
 /// changes plays again with one other at each round.
 #[derive(Clone)]
 pub(super) struct EventQueue {
@@ -67,6 +67,36 @@ pub(super) struct EventQueue {
     winners: Vec<u32>,
     heap: BinaryHeap<Reverse<Event>>,
     scheduled: u64,
+}
+
+/// The lanes of a queue, while they are assigned.
+///
+/// Events that are all scheduled the same length of time ahead share a lane: their times do not decrease, whatever they are.
+/// The fewer lanes, the fewer matches.
+#[derive(Default)]
+pub(super) struct Lanes {
+    /// The length of each lane, or `None` if its events are those of one source.
+    lengths: Vec<Option<u64>>,
+}
+
+impl Lanes {
+    /// Adds the lane of one source of events.
+    pub(super) fn add(&mut self) -> usize {
+        self.lengths.push(None);
+        self.lengths.len() - 1
+    }
+
+    /// Returns the lane of the events that are scheduled this far ahead.
+    pub(super) fn for_length(&mut self, length: u64) -> usize {
+        self.lengths.iter().position(|&known| known == Some(length)).unwrap_or_else(|| {
+            self.lengths.push(Some(length));
+            self.lengths.len() - 1
+        })
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.lengths.len()
+    }
 }
 
 /// The head of an empty lane.
@@ -105,7 +135,7 @@ impl EventQueue {
                     events.push_back(event);
                     self.set_head(lane, head(&event));
                 }
-                Some(last) if last.at <= at => events.push_back(event),
+                Some(last) if *last <= event => events.push_back(event),
                 Some(_) => self.push_to_heap(event),
             },
             None => self.push_to_heap(event),
@@ -131,7 +161,7 @@ impl EventQueue {
             Some(events) => {
                 let event = events.pop_front()?;
                 if event.kind() == EventKind::Timeout {
-                    while events.front().is_some_and(&is_stale) {
+                    while events.front().is_some_and(|next| next.kind() == EventKind::Timeout && is_stale(next)) {
                         events.pop_front();
                     }
                 }
@@ -198,6 +228,36 @@ mod tests {
         want.sort_unstable();
         let got: Vec<_> = core::iter::from_fn(|| queue.pop(u64::MAX, |_| false)).collect();
         assert_eq!(got.iter().map(|event| (event.at, event.kind(), event.id)).collect::<Vec<_>>(), want);
+    }
+
+    #[test]
+    fn events_of_one_instant_and_lane_come_in_the_order_of_their_kinds() {
+        let mut queue = EventQueue::new(1);
+        for kind in KINDS.into_iter().rev().chain(KINDS) {
+            queue.push(0, 7, kind, 0, 0);
+        }
+        let got: Vec<_> = core::iter::from_fn(|| queue.pop(8, |_| false)).map(|event| event.kind()).collect();
+        assert_eq!(got, KINDS.into_iter().flat_map(|kind| [kind; 2]).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn events_the_same_length_ahead_share_a_lane_and_those_of_a_source_do_not() {
+        let mut lanes = Lanes::default();
+        assert_eq!(
+            [lanes.add(), lanes.for_length(5), lanes.for_length(9), lanes.for_length(5), lanes.add()],
+            [0, 1, 2, 1, 3]
+        );
+        assert_eq!(lanes.count(), 4);
+    }
+
+    #[test]
+    fn only_timeouts_are_removed_as_stale() {
+        let mut queue = EventQueue::new(1);
+        queue.push(0, 1, EventKind::Timeout, 0, 0);
+        queue.push(0, 2, EventKind::Send, 1, 0);
+        queue.push(0, 3, EventKind::Timeout, 2, 0);
+        let ids: Vec<_> = core::iter::from_fn(|| queue.pop(9, |_| true)).map(|event| event.id).collect();
+        assert_eq!(ids, [0, 1, 2]);
     }
 
     #[test]

@@ -4,7 +4,8 @@ use stagger_core::Seed;
 
 use super::definition::{Arrivals, System};
 use super::figures::{EdgeFigures, ServiceFigures, SystemFigures};
-use super::queue::{Event, EventKind, EventQueue};
+use super::queue::{Event, EventKind, EventQueue, Lanes};
+use super::service::{Service, ServiceTimes};
 use super::speed::Speed;
 use super::state::{Attempt, Call, Marks, Slab, Stream, Tier, WarmKeys};
 use super::trigger::{Fault, Trigger};
@@ -49,6 +50,9 @@ pub(super) struct Link {
     /// The least one-way delay, and the length of the interval that is added.
     pub(super) one_way: [u64; 2],
     pub(super) to: usize,
+    /// The lane of its arrivals and answers, and that of its timeouts.
+    pub(super) message_lane: usize,
+    pub(super) timeout_lane: usize,
 }
 
 /// A stream of random bits for each purpose, so that none shifts another.
@@ -67,7 +71,7 @@ const GOOD_PERCENT_WITH_CACHE: u64 = 95;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// The lane of the users' requests. Behind it are those of the services, and three of each edge.
+/// The lane of the users' requests.
 const REQUESTS: usize = 0;
 
 /// What a [`Change`](EventKind::Change) does.
@@ -100,11 +104,15 @@ impl<'a> Simulation<'a> {
         let (start, end) = system.fault();
         let fault = [nanos(start), nanos(end)];
         let horizon = nanos(settings.horizon);
-        let links: Vec<_> = (0..settings.edges.len()).map(|edge| Link::new(system, edge, seed.for_call(7))).collect();
-        let lanes = 1 + settings.services.len() + 3 * settings.edges.len();
+        let mut lanes = Lanes::default();
+        let requests = lanes.add();
+        debug_assert_eq!(requests, REQUESTS, "the first lane is that of the requests");
+        let tiers = (0..settings.services.len()).map(|service| Tier::new(system, service, &mut lanes)).collect();
+        let edges = 0..settings.edges.len();
+        let links = edges.map(|edge| Link::new(system, edge, seed.for_call(7), &mut lanes)).collect();
         Self {
-            queue: EventQueue::new(lanes),
-            tiers: (0..settings.services.len()).map(|service| Tier::new(system, service)).collect(),
+            queue: EventQueue::new(lanes.count()),
+            tiers,
             links,
             calls: Slab::new(),
             attempts: Slab::new(),
@@ -312,21 +320,6 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// Returns the lane of the ends of service.
-    pub(super) const fn service_lane(service: usize) -> usize {
-        REQUESTS + 1 + service
-    }
-
-    /// Returns the lane of the answers, timeouts or arrivals of an edge.
-    pub(super) fn edge_lane(&self, edge: usize, kind: EventKind) -> usize {
-        let nth = match kind {
-            EventKind::Answer => 0,
-            EventKind::Timeout => 1,
-            _ => 2,
-        };
-        REQUESTS + 1 + self.tiers.len() + 3 * edge + nth
-    }
-
     /// Returns the one-way delay of a message over an edge.
     #[inline]
     pub(super) fn one_way(&mut self, edge: usize) -> u64 {
@@ -354,15 +347,24 @@ impl System {
 }
 
 impl Tier {
-    fn new(system: &System, service: usize) -> Self {
+    fn new(system: &System, service: usize, lanes: &mut Lanes) -> Self {
         let settings = &system.settings;
+        let Service { times, time, workers, .. } = settings.services[service];
         let on_service = settings.triggers.iter().zip(&system.graph.targets);
         let shares = on_service.filter_map(|(trigger, &target)| match trigger.fault {
             Fault::Share(share) if target == service => Some((nanos(trigger.at), until(trigger), share)),
             _ => None,
         });
+        let slows = |fault| matches!(fault, Fault::Share(_) | Fault::SlowStart(_) | Fault::SlowArrival(_));
+        let is_slowed = settings
+            .triggers
+            .iter()
+            .zip(&system.graph.targets)
+            .any(|(trigger, &target)| target == service && slows(trigger.fault));
+        let is_even = times == ServiceTimes::Fixed && !is_slowed;
         Self {
-            limit: settings.services[service].workers,
+            lane: if is_even { lanes.for_length(nanos(time)) } else { lanes.add() },
+            limit: workers,
             speed: Speed::new(&shares.collect::<Vec<_>>()),
             start_factor: 1.0,
             arrival_factor: 1.0,
@@ -391,19 +393,22 @@ impl Link {
         Self { guards: Vec::new(), cache: self.cache.clone(), ..*self }
     }
 
-    fn new(system: &System, edge: usize, seeds: Seed) -> Self {
+    fn new(system: &System, edge: usize, seeds: Seed, lanes: &mut Lanes) -> Self {
         let (settings, to) = (&system.settings, system.graph.to[edge]);
         let edges = &settings.edges[edge];
         let from = system.graph.out.iter().position(|out| out.contains(&edge));
         let owners = from.map_or(settings.processes, |from| settings.services[from].instances);
         let seeds = seeds.for_call(edge as u64);
         let guards = edges.guards.iter();
+        let (timeout, one_way) = (nanos(edges.timeout), edges.one_way.map(nanos));
         Self {
             guards: guards.flat_map(|new| (0..owners).map(|owner| new(seeds.for_call(u64::from(owner))))).collect(),
             cache: edges.cache.map(|cache| WarmKeys::new(cache.keys)),
-            timeout: nanos(edges.timeout),
-            one_way: [nanos(edges.one_way[0]), nanos(edges.one_way[1] - edges.one_way[0])],
+            timeout,
+            one_way: [one_way[0], one_way[1] - one_way[0]],
             to,
+            message_lane: if one_way[0] == one_way[1] { lanes.for_length(one_way[0]) } else { lanes.add() },
+            timeout_lane: lanes.for_length(timeout),
         }
     }
 }

@@ -101,6 +101,8 @@ impl Reply {
 /// A service in the course of a run.
 #[derive(Clone, Default)]
 pub(super) struct Tier {
+    /// The lane of the ends of service.
+    pub(super) lane: usize,
     pub(super) queue: VecDeque<u32>,
     /// Workers that work or are held.
     pub(super) busy: u32,

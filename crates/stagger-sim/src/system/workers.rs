@@ -63,7 +63,7 @@ impl Simulation<'_> {
                 work = (work as f64 * factor).round() as u64;
             }
             let end = tier.speed.end(now, work);
-            self.queue.push(Self::service_lane(service), end, EventKind::Served, id, 0);
+            self.queue.push(tier.lane, end, EventKind::Served, id, 0);
         }
     }
 
@@ -192,8 +192,7 @@ impl Simulation<'_> {
         let (edge, is_awaited) = (attempt.edge as usize, self.calls[attempt.call].serial == attempt.serial);
         if is_awaited || self.system.settings.edges[edge].fills_late() {
             let heard = now + self.one_way(edge);
-            let lane = self.edge_lane(edge, EventKind::Answer);
-            self.queue.push(lane, heard, EventKind::Answer, id, 0);
+            self.queue.push(self.links[edge].message_lane, heard, EventKind::Answer, id, 0);
         } else {
             self.attempts.free(id);
         }
