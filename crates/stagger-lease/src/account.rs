@@ -3,7 +3,7 @@
 use crate::claim::{Claim, Lease, Limits, SECOND, Timing, WRAP};
 use crate::ledger::{Counted, Ledger};
 
-/// Demand is kept in sixteenths of a retry per period.
+/// The parts of a retry in which demand is kept.
 const FRACTION: u64 = 16;
 
 /// What a process knows about its lease on one target, besides the counters of the [`Ledger`].
@@ -11,12 +11,18 @@ const FRACTION: u64 = 16;
 pub struct Account {
     limits: Limits,
     epoch: u64,
-    /// Retries asked for per period, smoothed: it rises at once and halves with each report.
-    demand: u64,
-    measured: u64,
+    demand: Demand,
     /// What the last claim said that the process holds.
     claimed: u64,
     local: Option<LocalShare>,
+}
+
+/// How many retries a process wants to have in hand.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Demand {
+    /// Retries asked for per period in sixteenths, smoothed: it rises at once and halves with each report.
+    rate: u64,
+    measured: u64,
 }
 
 /// The local bucket that stands in for the store.
@@ -28,26 +34,43 @@ struct LocalShare {
     earned: u64,
 }
 
+impl Demand {
+    /// Creates the demand of a process that begins at `now`.
+    pub(crate) const fn new(now: u64) -> Self {
+        Self { rate: 0, measured: now }
+    }
+
+    /// Returns what the process wants to hold, with `cost` for each retry: the cost of what it asks for in two periods, and at least of
+    /// two retries if those of all processes are at most half of `room`, so that an idle process has its first retry in hand.
+    pub(crate) fn wanted(
+        &mut self,
+        ledger: &Ledger,
+        (cost, room): (u64, u64),
+        processes: u64,
+        timing: &Timing,
+        now: u64,
+    ) -> u64 {
+        let elapsed = now.saturating_sub(self.measured).max(timing.period / 2).max(1);
+        self.measured = now;
+        let rate = ledger.take_asked().saturating_mul(FRACTION).saturating_mul(timing.period) / elapsed;
+        self.rate = rate.max(self.rate.midpoint(rate));
+        let wanted = self.rate.saturating_mul(2).saturating_mul(cost) / FRACTION;
+        if processes.saturating_mul(4).saturating_mul(cost) <= room { wanted.max(2 * cost) } else { wanted }
+    }
+}
+
 impl Account {
     /// Creates the account of a target at `now`.
     #[must_use]
     pub const fn new(limits: Limits, now: u64) -> Self {
-        Self { limits, epoch: 0, demand: 0, measured: now, claimed: 0, local: None }
+        Self { limits, epoch: 0, demand: Demand::new(now), claimed: 0, local: None }
     }
 
     /// Returns the next claim, and takes what the process holds but does not want out of the ledger. `processes` is the size
     /// of the fleet.
     pub fn claim(&mut self, ledger: &Ledger, processes: u64, timing: &Timing, now: u64) -> Claim {
-        let elapsed = now.saturating_sub(self.measured).max(timing.period / 2).max(1);
-        self.measured = now;
-        let rate = ledger.take_asked().saturating_mul(FRACTION).saturating_mul(timing.period) / elapsed;
-        self.demand = rate.max(self.demand.midpoint(rate));
         let Limits { capacity, cost, .. } = self.limits;
-        let mut want = (self.demand.saturating_mul(2).saturating_mul(cost) / FRACTION).min(capacity);
-        if processes.saturating_mul(4).saturating_mul(cost) <= capacity {
-            // An idle process has its first retry in hand.
-            want = want.max(2 * cost);
-        }
+        let mut want = self.demand.wanted(ledger, (cost, capacity), processes, timing, now).min(capacity);
         if self.local.is_some() {
             // What it took out would be lost if there is no reply.
             want = want.max(ledger.held());

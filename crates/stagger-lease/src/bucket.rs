@@ -1,37 +1,16 @@
 //! The store's side: the script of `stagger-redis` in Rust. A test there compares the two.
 
-use core::hash::{Hash, Hasher};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use crate::claim::{Claim, Lease, Reply, Report, SECOND, Timing, WRAP};
-
-/// How long the counters of a process are kept after its lease has ended.
-const KEPT: i64 = 600_000_000;
-/// The most processes whose lease ends with one report.
-const MOST: usize = 100;
+use crate::holders::Holders;
 
 /// The store's side of one target.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Bucket {
     state: Option<State>,
     records: BTreeMap<u64, Record>,
-    leases: Times,
-    demand: Times,
-    gone: Times,
-}
-
-/// Processes by a time of theirs, like a sorted set of the store. A fleet may have ten thousand of them.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Times {
-    of: BTreeMap<u64, i64>,
-    ordered: BTreeSet<(i64, u64)>,
-}
-
-impl Hash for Times {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        // Both have the same members.
-        self.of.hash(state);
-    }
+    holders: Holders,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -80,42 +59,6 @@ fn difference(new: u64, old: u64) -> i64 {
     if d >= WRAP / 2 { d as i64 - WRAP as i64 } else { d as i64 }
 }
 
-impl Times {
-    fn insert(&mut self, id: u64, at: i64) {
-        self.remove(id);
-        self.of.insert(id, at);
-        self.ordered.insert((at, id));
-    }
-
-    fn remove(&mut self, id: u64) {
-        if let Some(at) = self.of.remove(&id) {
-            self.ordered.remove(&(at, id));
-        }
-    }
-
-    /// Returns the first members that have ended at `now`, as the store orders them: by time, then by name.
-    fn ended(&self, now: i64) -> Vec<u64> {
-        self.ordered.range(..=(now, u64::MAX)).map(|&(_, id)| id).take(MOST).collect()
-    }
-
-    /// Returns the first members with a later time.
-    fn after(&self, time: i64) -> Vec<u64> {
-        self.ordered.range((time.saturating_add(1), 0)..).map(|&(_, id)| id).take(MOST).collect()
-    }
-
-    /// Removes the members with a time up to `from`, or after `until`.
-    fn retain_between(&mut self, from: i64, until: i64) {
-        while let Some(&(at, id)) = self.ordered.first().filter(|(at, _)| *at <= from) {
-            self.of.remove(&id);
-            self.ordered.remove(&(at, id));
-        }
-        while let Some(&(at, id)) = self.ordered.last().filter(|(at, _)| *at > until) {
-            self.of.remove(&id);
-            self.ordered.remove(&(at, id));
-        }
-    }
-}
-
 impl Bucket {
     /// Handles a report of the process `id` on this one target, at `now` by the store's clock. The reply has one lease.
     pub fn report(&mut self, id: u64, report: &Report, claim: &Claim, timing: &Timing, now: u64) -> Reply {
@@ -155,7 +98,7 @@ impl Bucket {
         let (capacity, refill, cost) = (limits.capacity as i64, limits.refill as f64, limits.cost as i64);
         let settled = now + period * 5 / 4;
         let mut state = self.state.unwrap_or_else(|| {
-            (self.leases, self.demand, self.gone) = Default::default();
+            self.holders = Holders::default();
             let new = State {
                 epoch: now as u64,
                 tokens: limits.initial as i64,
@@ -183,28 +126,21 @@ impl Bucket {
         let dt = dt.max(0);
         let is_settling = now < state.settle;
 
-        let last_end = now + length * 5 / 4;
-        for other in self.leases.after(last_end) {
-            self.leases.insert(other, last_end);
-        }
-        let mut returned = 0;
-        for other in self.leases.ended(now) {
-            if let Some(record) = self.records.get_mut(&other) {
+        let (mut returned, records) = (0, &mut self.records);
+        self.holders.end_leases(timing, now, |other| {
+            if let Some(record) = records.get_mut(&other) {
                 returned += record.lease;
                 record.lease = 0;
             }
             if fault == Fault::ForgetsCounters {
-                self.records.remove(&other);
+                records.remove(&other);
             }
-            self.leases.remove(other);
-            self.gone.insert(other, now + KEPT);
-        }
-        for other in self.gone.ended(now) {
-            self.records.remove(&other);
-            self.gone.remove(other);
-        }
+        });
+        self.holders.forget(now, |other| {
+            records.remove(&other);
+        });
         state.outstanding -= returned;
-        if self.leases.of.is_empty() {
+        if self.holders.len() == 0 {
             state.outstanding = 0;
         }
 
@@ -227,7 +163,7 @@ impl Bucket {
         let mut lease = 0;
         let (mut known_spent, mut known_earned) = (claim.spent, claim.earned);
         if let Some(record) = known {
-            lease = if self.leases.of.contains_key(&id) { record.lease } else { 0 };
+            lease = if self.holders.has_lease(id) { record.lease } else { 0 };
             (known_spent, known_earned) = (record.spent, record.earned);
         }
         if fault == Fault::Differences {
@@ -252,12 +188,7 @@ impl Bucket {
         state.outstanding -= lease;
 
         let want = claim.want.map_or(-1, |want| want as i64);
-        self.demand.retain_between(now - period * 5 / 2, now);
-        if want > 2 * cost {
-            self.demand.insert(id, now);
-        } else {
-            self.demand.remove(id);
-        }
+        let demanding = self.holders.demanding(id, want > 2 * cost, timing, now);
         if lease > want.max(0) {
             let surplus = lease - want.max(0);
             if is_settling {
@@ -267,7 +198,6 @@ impl Bucket {
             }
             lease = want.max(0);
         } else if !is_settling {
-            let demanding = (self.demand.of.len() as i64).max(1);
             let grant = (want - lease).min(state.tokens.div_euclid(demanding).max(cost)).min(state.tokens);
             let whole = (lease + grant) / cost * cost;
             if whole > lease {
@@ -276,25 +206,14 @@ impl Bucket {
             }
         }
         state.outstanding += lease;
-        if claim.want.is_none() {
-            self.leases.remove(id);
-            self.gone.insert(id, now + KEPT);
-        } else {
-            self.leases.insert(id, last_end);
-            self.gone.remove(id);
-        }
+        self.holders.renew(id, claim.want.is_none(), timing, now);
         self.records.insert(id, Record { lease, spent: claim.spent, earned: claim.earned, number: report.number });
         self.state = Some(state);
-        Some(Lease {
-            epoch: state.epoch,
-            tokens: lease as u64,
-            processes: self.leases.of.len() as u64,
-            left: state.tokens,
-        })
+        Some(Lease { epoch: state.epoch, tokens: lease as u64, processes: self.holders.len(), left: state.tokens })
     }
 
     /// Forgets who has a lease, as if the store had evicted the set of leases.
     pub fn evict_leases(&mut self) {
-        self.leases = Times::default();
+        self.holders.evict_leases();
     }
 }

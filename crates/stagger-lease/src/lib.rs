@@ -20,6 +20,7 @@ pub mod budget;
 pub mod claim;
 #[cfg(test)]
 mod explore;
+mod holders;
 pub mod ledger;
 pub mod process;
 pub mod reconnect;

@@ -9,6 +9,7 @@ use stagger_lease::claim::{Claim, Lease, Report, Timing};
 /// The store's side of the protocol. It is called by its digest, so two releases with different scripts run side by side.
 pub(crate) const SOURCE: &str = concat!(
     include_str!("head.lua"),
+    include_str!("lease.lua"),
     include_str!("tokens.lua"),
     include_str!("quiet.lua"),
     include_str!("admission.lua"),

@@ -49,27 +49,7 @@ local function renew(bucket, leases, demand, gone, from)
   dt = math.max(dt, 0)
   local settling = now < settle
 
-  -- Leases that were not renewed return. Their counters stay: the process may come back and report what it spent.
-  local last_end = now + length * 1.25
-  for _, other in ipairs(redis.call('ZRANGEBYSCORE', leases, '(' .. text(last_end), '+inf', 'LIMIT', 0, MOST)) do
-    redis.call('ZADD', leases, text(last_end), other)
-  end
-  local returned = 0
-  for _, other in ipairs(redis.call('ZRANGEBYSCORE', leases, '-inf', text(now), 'LIMIT', 0, MOST)) do
-    local record = redis.call('HGET', bucket, 'p:' .. other)
-    if record then
-      local lease, its_spent, its_earned, number = parsed(record)
-      returned = returned + lease
-      redis.call('HSET', bucket, 'p:' .. other,
-        '0 ' .. text(its_spent) .. ' ' .. text(its_earned) .. ' ' .. text(number))
-    end
-    redis.call('ZREM', leases, other)
-    redis.call('ZADD', gone, text(now + KEPT), other)
-  end
-  for _, other in ipairs(redis.call('ZRANGEBYSCORE', gone, '-inf', text(now), 'LIMIT', 0, MOST)) do
-    redis.call('HDEL', bucket, 'p:' .. other)
-    redis.call('ZREM', gone, other)
-  end
+  local returned = end_leases(bucket, leases, gone)
   outstanding = outstanding - returned
   -- The set alone was evicted: nobody is known to hold anything, and each process claims what it holds.
   if redis.call('ZCARD', leases) == 0 then outstanding = 0 end
@@ -119,13 +99,7 @@ local function renew(bucket, leases, demand, gone, from)
   earn(difference(earned, known_earned))
   outstanding = outstanding - lease
 
-  redis.call('ZREMRANGEBYSCORE', demand, '-inf', text(now - period * 2.5))
-  redis.call('ZREMRANGEBYSCORE', demand, '(' .. text(now), '+inf')
-  if want > 2 * cost then
-    redis.call('ZADD', demand, text(now), id)
-  else
-    redis.call('ZREM', demand, id)
-  end
+  local demanding = count_demanding(demand, want > 2 * cost)
   if lease > math.max(want, 0) then
     if settling then
       reserve = reserve + (lease - math.max(want, 0))
@@ -134,7 +108,6 @@ local function renew(bucket, leases, demand, gone, from)
     end
     lease = math.max(want, 0)
   elseif not settling then
-    local demanding = math.max(1, redis.call('ZCARD', demand))
     local grant = math.min(want - lease, math.max(math.floor(tokens / demanding), cost), tokens)
     -- Whole retries: what is left of one in each of many processes would be of use to none.
     local whole = lease + grant
@@ -146,19 +119,9 @@ local function renew(bucket, leases, demand, gone, from)
   end
   outstanding = outstanding + lease
 
-  if want < 0 then
-    redis.call('ZREM', leases, id)
-    redis.call('ZADD', gone, text(now + KEPT), id)
-  else
-    redis.call('ZADD', leases, text(last_end), id)
-    redis.call('ZREM', gone, id)
-  end
   redis.call('HSET', bucket, 'epoch', text(current), 'tokens', text(tokens), 'at', text(at), 'outstanding',
     text(outstanding), 'reserve', text(reserve), 'settle', text(settle), mine,
     text(lease) .. ' ' .. text(spent) .. ' ' .. text(earned) .. ' ' .. text(report))
-  for _, key in ipairs({bucket, leases, demand, gone}) do
-    redis.call('PEXPIRE', key, ttl)
-  end
-  return current, lease, redis.call('ZCARD', leases), tokens
+  return current, lease, renew_lease(bucket, leases, demand, gone, want < 0), tokens
 end
 

@@ -1,0 +1,135 @@
+//! Which processes have a lease on one target, as the store keeps it.
+
+use core::hash::{Hash, Hasher};
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::claim::Timing;
+
+/// How long the counters of a process are kept after its lease has ended.
+const KEPT: i64 = 600_000_000;
+/// The most processes whose lease ends with one report.
+const MOST: usize = 100;
+
+/// The processes that have a lease on one target, those that want more, and those whose lease has ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Holders {
+    leases: Times,
+    demand: Times,
+    gone: Times,
+}
+
+/// Processes by a time of theirs, like a sorted set of the store. A fleet may have ten thousand of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Times {
+    of: BTreeMap<u64, i64>,
+    ordered: BTreeSet<(i64, u64)>,
+}
+
+impl Hash for Times {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        // Both have the same members.
+        self.of.hash(state);
+    }
+}
+
+impl Times {
+    fn insert(&mut self, id: u64, at: i64) {
+        self.remove(id);
+        self.of.insert(id, at);
+        self.ordered.insert((at, id));
+    }
+
+    fn remove(&mut self, id: u64) {
+        if let Some(at) = self.of.remove(&id) {
+            self.ordered.remove(&(at, id));
+        }
+    }
+
+    /// Returns the first members that have ended at `now`, as the store orders them: by time, then by name.
+    fn ended(&self, now: i64) -> Vec<u64> {
+        self.ordered.range(..=(now, u64::MAX)).map(|&(_, id)| id).take(MOST).collect()
+    }
+
+    /// Returns the first members with a later time.
+    fn after(&self, time: i64) -> Vec<u64> {
+        self.ordered.range((time.saturating_add(1), 0)..).map(|&(_, id)| id).take(MOST).collect()
+    }
+
+    /// Removes the members with a time up to `from`, or after `until`.
+    fn retain_between(&mut self, from: i64, until: i64) {
+        while let Some(&(at, id)) = self.ordered.first().filter(|(at, _)| *at <= from) {
+            self.of.remove(&id);
+            self.ordered.remove(&(at, id));
+        }
+        while let Some(&(at, id)) = self.ordered.last().filter(|(at, _)| *at > until) {
+            self.of.remove(&id);
+            self.ordered.remove(&(at, id));
+        }
+    }
+}
+
+impl Holders {
+    /// Ends the leases that were not renewed, and calls `f` with each of these processes. After a step of the clock backwards, no lease is
+    /// longer than a new one.
+    pub(crate) fn end_leases(&mut self, timing: &Timing, now: i64, mut f: impl FnMut(u64)) {
+        let last_end = last_end(timing, now);
+        for other in self.leases.after(last_end) {
+            self.leases.insert(other, last_end);
+        }
+        for other in self.leases.ended(now) {
+            f(other);
+            self.leases.remove(other);
+            self.gone.insert(other, now + KEPT);
+        }
+    }
+
+    /// Forgets the processes whose lease has ended long ago, and calls `f` with each.
+    pub(crate) fn forget(&mut self, now: i64, mut f: impl FnMut(u64)) {
+        for other in self.gone.ended(now) {
+            f(other);
+            self.gone.remove(other);
+        }
+    }
+
+    /// Notes whether a process wants more, and returns how many do, at least 1.
+    pub(crate) fn demanding(&mut self, id: u64, wants_more: bool, timing: &Timing, now: i64) -> i64 {
+        self.demand.retain_between(now - timing.period as i64 * 5 / 2, now);
+        if wants_more {
+            self.demand.insert(id, now);
+        } else {
+            self.demand.remove(id);
+        }
+        (self.demand.of.len() as i64).max(1)
+    }
+
+    /// Renews the lease of a process, or ends it because the process leaves.
+    pub(crate) fn renew(&mut self, id: u64, is_leaving: bool, timing: &Timing, now: i64) {
+        if is_leaving {
+            self.leases.remove(id);
+            self.gone.insert(id, now + KEPT);
+        } else {
+            self.leases.insert(id, last_end(timing, now));
+            self.gone.remove(id);
+        }
+    }
+
+    /// Returns whether the process has a lease.
+    pub(crate) fn has_lease(&self, id: u64) -> bool {
+        self.leases.of.contains_key(&id)
+    }
+
+    /// Returns how many processes have a lease.
+    pub(crate) fn len(&self) -> u64 {
+        self.leases.of.len() as u64
+    }
+
+    /// Forgets who has a lease, as if the store had evicted the set of leases.
+    pub(crate) fn evict_leases(&mut self) {
+        self.leases = Times::default();
+    }
+}
+
+/// Returns when a lease ends in the store that is renewed now: later than in the process, which counts from its report on.
+const fn last_end(timing: &Timing, now: i64) -> i64 {
+    now + timing.lease as i64 * 5 / 4
+}
