@@ -75,7 +75,7 @@ impl Bucket {
         now: u64,
         fault: Fault,
     ) -> Reply {
-        if report.expected.is_some_and(|expected| now.abs_diff(expected) > SECOND) && !report.resync {
+        if report.contradicts(now) {
             return Reply::Again;
         }
         Reply::Done { now, leases: vec![self.renew(id, report, claim, timing, now as i64, fault)] }

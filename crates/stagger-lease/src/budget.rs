@@ -6,17 +6,23 @@ use stagger_core::guard::{BudgetPermit, ServerHealth};
 use crate::claim::Limits;
 use crate::ledger::Ledger;
 
+/// Takes the cost of a retry out of the ledger if the process holds it. Calls `report` once when the process begins to run short
+/// of tokens: it reports early then, as its allowance permits.
+#[inline]
+pub fn try_acquire(ledger: &Ledger, cost: u64, report: impl FnOnce()) -> Option<BudgetPermit> {
+    let is_granted = ledger.try_spend(cost);
+    if ledger.is_newly_short(2 * cost) {
+        report();
+    }
+    is_granted.then_some(BudgetPermit(cost))
+}
+
 /// What acquires, settles and counts the retries of one target.
 impl Limits {
-    /// Takes the cost of a retry out of the ledger if the process holds it. Calls `report` once when the process begins to run short
-    /// of tokens: it reports early then, as its allowance permits.
+    /// Takes the cost of a retry as [`try_acquire`] does.
     #[inline]
     pub fn try_acquire(&self, ledger: &Ledger, report: impl FnOnce()) -> Option<BudgetPermit> {
-        let is_granted = ledger.try_spend(self.cost);
-        if ledger.is_newly_short(2 * self.cost) {
-            report();
-        }
-        is_granted.then_some(BudgetPermit(self.cost))
+        try_acquire(ledger, self.cost, report)
     }
 
     /// Counts the reward if the outcome shows a healthy server.

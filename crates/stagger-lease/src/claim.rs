@@ -56,6 +56,15 @@ pub struct Report {
     pub resync: bool,
 }
 
+impl Report {
+    /// Returns whether the store's clock is not what the process expects, so that it has to ask again: the report lay in a buffer, or the
+    /// clock has jumped.
+    #[must_use]
+    pub fn contradicts(&self, now: u64) -> bool {
+        self.expected.is_some_and(|expected| now.abs_diff(expected) > SECOND) && !self.resync
+    }
+}
+
 /// What a report says about one target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Claim {

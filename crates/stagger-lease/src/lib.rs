@@ -5,6 +5,8 @@
 //! ([`Account`](account::Account)), and the store's reply is the next lease. Without replies the process uses its local share of the
 //! budget. [`Bucket`](bucket::Bucket) is the store's side.
 //!
+//! A [`window`] is a budget that is a share of the calls of all processes, leased likewise.
+//!
 //! An [`admission`] is shared in the same reports: servers hold leases on shares of its rate.
 //!
 //! `stagger-redis` drives the process's side with tasks and connections, and has the store's side as a script, which a test compares with
@@ -25,3 +27,4 @@ pub mod ledger;
 pub mod process;
 pub mod reconnect;
 pub mod settings;
+pub mod window;
