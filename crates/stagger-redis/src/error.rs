@@ -1,8 +1,10 @@
 use core::fmt;
 use core::time::Duration;
 
+use stagger::Ratio;
 use stagger_lease::admission::settings::AdmissionProblem as OfAdmission;
 use stagger_lease::settings::SettingsProblem as Of;
+use stagger_lease::window::settings::WindowProblem as OfWindow;
 
 /// The longest name of a namespace or target, in bytes.
 const LONGEST_NAME: usize = 128;
@@ -27,7 +29,7 @@ pub enum SettingsProblem {
     LongName(usize),
     /// There is no tokio runtime in which the background task could run.
     NoRuntime,
-    /// The target has other limits already, or another longest pause, quorum or rate.
+    /// The target has other limits already, or another longest pause, quorum, window or rate.
     OtherLimits,
     /// The fleet has 64 guards already.
     TooManyTargets,
@@ -41,6 +43,12 @@ pub enum SettingsProblem {
     RewardAboveCapacity(u64),
     /// The refill period is 0, or the refill is above the largest capacity per second.
     Refill,
+    /// A window is shorter than 5 s, or longer than 60 s.
+    WindowLength(Duration),
+    /// The ratio of a window is above 1.
+    Ratio(Ratio),
+    /// The minimum of a window is above a million retries per second.
+    Minimum(u64),
     /// The rate of an admission is 0, or above a thousand million.
     Rate(u32),
     /// The burst of an admission is 0.
@@ -82,6 +90,15 @@ impl SettingsProblem {
             Of::Cost(tokens) => Self::Cost(tokens),
             Of::RewardAboveCapacity(tokens) => Self::RewardAboveCapacity(tokens),
             Of::Refill => Self::Refill,
+        }
+    }
+
+    /// Returns the problem of a window as one of settings.
+    pub(crate) const fn of_window(problem: OfWindow) -> Self {
+        match problem {
+            OfWindow::Length(ttl) => Self::WindowLength(ttl),
+            OfWindow::Ratio(ratio) => Self::Ratio(ratio),
+            OfWindow::Minimum(retries) => Self::Minimum(retries),
         }
     }
 
@@ -141,6 +158,9 @@ impl fmt::Display for SettingsProblem {
             Self::Cost(tokens) => Of::Cost(*tokens).fmt(f),
             Self::RewardAboveCapacity(tokens) => Of::RewardAboveCapacity(*tokens).fmt(f),
             Self::Refill => Of::Refill.fmt(f),
+            Self::WindowLength(ttl) => OfWindow::Length(*ttl).fmt(f),
+            Self::Ratio(ratio) => OfWindow::Ratio(*ratio).fmt(f),
+            Self::Minimum(retries) => OfWindow::Minimum(*retries).fmt(f),
             Self::Rate(rate) => OfAdmission::Rate(*rate).fmt(f),
             Self::Burst => OfAdmission::Burst.fmt(f),
             Self::MaxWait(wait) => OfAdmission::MaxWait(*wait).fmt(f),

@@ -7,14 +7,15 @@ use stagger::admission::Secret;
 use stagger::control::RetryControls;
 use tokio::runtime::Handle;
 
+use crate::background::task::{self, Task};
 use crate::error::{SettingsError, SettingsProblem};
 use crate::event::{FleetEvent, Listener};
 use crate::guards::admission::SharedAdmissionBuilder;
 use crate::guards::quiet::SharedQuietPeriodBuilder;
 use crate::guards::tokens::SharedTokensBuilder;
+use crate::guards::window::SharedWindowBuilder;
 use crate::store::connection::{Address, Connection};
 use crate::target::{Alive, Registry};
-use crate::task::{self, Task};
 use stagger_lease::claim::Timing;
 
 /// The connection of this process to the other processes of its fleet, through a store.
@@ -105,6 +106,11 @@ impl Fleet {
     /// Creates the builder of a token bucket for `target` that the fleet shares.
     pub fn tokens<'a>(&'a self, target: &'a str) -> SharedTokensBuilder<'a> {
         SharedTokensBuilder::new(&self.alive, &self.namespace, target)
+    }
+
+    /// Creates the builder of a window for `target` that the fleet shares.
+    pub fn window<'a>(&'a self, target: &'a str) -> SharedWindowBuilder<'a> {
+        SharedWindowBuilder::new(&self.alive, &self.namespace, target)
     }
 
     /// Creates the builder of a quiet period for `target` that the fleet shares.

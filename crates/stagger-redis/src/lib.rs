@@ -23,6 +23,8 @@
 //! # }
 //! ```
 //!
+//! [`SharedWindow`] bounds the retries of all by a share of the calls of all.
+//!
 //! [`SharedQuietPeriod`] is one pause for all of them: if the server tells one process to wait, all wait.
 //!
 //! ```no_run
@@ -80,6 +82,17 @@
 //! After an overshoot the fleet has a debt, which is at most one capacity: it is paid by refill and rewards before there are
 //! leases again.
 //!
+//! A [`SharedWindow`] grants nothing for 1.25 seconds after a loss of data, in which all processes report their calls and retries of
+//! the last ttl. Beyond its bound there may be, with M the minimum per second:
+//!
+//! | failure | retries at most |
+//! |---|---|
+//! | the store hangs, is killed, or cannot be reached by any process | what some processes had used of the others' share within the ttl |
+//! | k processes cannot reach it, and the others can | the ratio of their calls within the ttl, and k/E · M · ttl |
+//! | a process is killed, or is stopped and continues | its lease |
+//! | the store loses its data, or a failover its last second | the retries of processes that ended within the ttl |
+//! | the store's clock jumps | for a jump below a second, the ratio of the calls of that time; for a longer one, as if the data were lost |
+//!
 //! If the runtime that the fleet was built in ends, nothing is refilled any more, and the processes spend what they hold.
 //!
 //! # In the store
@@ -92,6 +105,8 @@
 //! |---|---|---|
 //! | `<target>:tokens` | hash, about 74 bytes per process | a token bucket, and what each process holds and has spent |
 //! | `<target>:leases`, `:demand`, `:gone` | sorted sets | when leases end, which processes want more, which have left |
+//! | `<target>:window-<ms>` | hash, 100 to 300 bytes per process | a window of so many milliseconds: calls and retries by slot, and what each process has reported |
+//! | `<target>:window-<ms>-leases`, `-demand`, `-gone` | sorted sets | as for a token bucket |
 //! | `<target>:quiet` | hash, only during a pause | when the pause of a quiet period ends, and which process sends the probe |
 //! | `<target>:votes`, `:asked` | sorted sets | which processes wait without having been told to, and until when |
 //! | `<target>:admission`, `:servers` | hash, sorted set | which server has which share of the rate of an admission, and when it ends |
@@ -101,7 +116,7 @@
 //!
 //! One script makes a report, and another sets controls. They are called by their digests, so two releases with different scripts run side by side. An account needs `EVALSHA`,
 //! `SCRIPT LOAD`, `TIME`, `DEL`, `PEXPIRE`, `HMGET`, `HGET`, `HSET`, `HDEL`, `ZADD`, `ZREM`, `ZCARD`, `ZSCORE`, `ZRANGEBYSCORE` and
-//! `ZREMRANGEBYSCORE` on these keys. A quiet period needs `EVALSHA`, `SCRIPT LOAD`, `TIME`, `DEL`, `PEXPIRE`, `HMGET`, `HSET`, `ZADD`, `ZREM`,
+//! `ZREMRANGEBYSCORE` on these keys, for a token bucket or a window. A quiet period needs `EVALSHA`, `SCRIPT LOAD`, `TIME`, `DEL`, `PEXPIRE`, `HMGET`, `HSET`, `ZADD`, `ZREM`,
 //! `ZCARD`, `ZRANGEBYSCORE`, `ZREVRANGE` and `ZREMRANGEBYSCORE`. An admission needs `EVALSHA`, `SCRIPT LOAD`, `TIME`, `DEL`, `PEXPIRE`, `HMGET`,
 //! `HGET`, `HSET`, `HDEL`, `ZADD`, `ZREM`, `ZCARD` and `ZRANGEBYSCORE`. Obeying operator controls needs `EVALSHA`, `SCRIPT LOAD`, `TIME`, `HMGET` and `PEXPIRE`,
 //! and setting them `EVALSHA`, `SCRIPT LOAD`, `TIME`, `HGET`, `HMGET`, `HSET`, `LPUSH`, `LTRIM` and `PEXPIRE`. The store must not evict them: `noeviction`, or a `volatile-` policy with room.
@@ -123,6 +138,7 @@
 #![doc = include_str!("metrics.md")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+mod background;
 mod controls;
 mod error;
 mod event;
@@ -134,7 +150,6 @@ mod observe;
 mod quiet;
 mod store;
 mod target;
-mod task;
 pub use error::{SettingsError, SettingsProblem};
 pub use event::FleetEvent;
 pub use fleet::{ControlsSnapshot, Fleet, FleetBuilder, FleetSnapshot};
@@ -142,6 +157,7 @@ pub use guards::admission::{SharedAdmission, SharedAdmissionBuilder, SharedAdmis
 pub use guards::control_store::{ControlStore, ControlStoreError, StoredControls};
 pub use guards::quiet::{Quorum, SharedQuietPeriod, SharedQuietPeriodBuilder};
 pub use guards::tokens::{SharedTokens, SharedTokensBuilder, SharedTokensSnapshot};
+pub use guards::window::{SharedWindow, SharedWindowBuilder, SharedWindowSnapshot};
 #[cfg(feature = "metrics")]
 #[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
 pub use observe::describe_metrics;

@@ -22,7 +22,7 @@ pub(crate) fn record(namespace: &str, registry: &Registry) {
 
     use metrics::{counter, gauge};
 
-    use crate::target::{AdmissionTarget, QuietTarget, Target};
+    use crate::target::{AdmissionTarget, QuietTarget, TokenTarget, WindowTarget};
 
     let counts = &registry.counts;
     let labels = [("namespace", namespace.to_owned())];
@@ -32,10 +32,15 @@ pub(crate) fn record(namespace: &str, registry: &Registry) {
     counter!("stagger_fleet_failures_total", &labels).absolute(counts.failures.load(Relaxed));
     counter!("stagger_fleet_losses_total", &labels).absolute(counts.losses.load(Relaxed));
     let labels_of = |name: &str| [("namespace", namespace.to_owned()), ("target", name.to_owned())];
-    registry.for_each(|target: &Arc<Target>, _| {
+    registry.for_each(|target: &Arc<TokenTarget>, _| {
         let labels = labels_of(&target.name);
         gauge!("stagger_fleet_tokens_held", &labels).set(target.ledger.held() as f64 / 1e6);
         gauge!("stagger_fleet_tokens_left", &labels).set(target.left.load(Relaxed) as f64 / 1e6);
+    });
+    registry.for_each(|window: &Arc<WindowTarget>, _| {
+        let labels = labels_of(&window.name);
+        gauge!("stagger_fleet_window_held", &labels).set(window.ledger.held() as f64);
+        gauge!("stagger_fleet_window_left", &labels).set(window.left.load(Relaxed) as f64);
     });
     let now = registry.now();
     if let Some(known) = registry.controls().map(|controls| controls.known()) {

@@ -16,19 +16,34 @@ use crate::store::keys::{AdmissionKeys, Keys, QuietKeys};
 use stagger_lease::admission::queue::Queue;
 use stagger_lease::claim::Limits;
 use stagger_lease::ledger::Ledger;
+use stagger_lease::window::claim::WindowLimits;
 
 /// The most guards of one fleet: all are renewed by one call of the store.
 const MOST_GUARDS: usize = 64;
 
-/// One token bucket of a fleet in this process.
+/// One budget of a fleet in this process: a token bucket, or a window.
 #[derive(Debug)]
-pub(crate) struct Target {
+pub(crate) struct Target<L> {
     pub(crate) name: Box<str>,
     pub(crate) keys: Keys,
-    pub(crate) limits: Limits,
+    pub(crate) limits: L,
     pub(crate) ledger: Ledger,
-    /// What was left for all at the last reply, in millionths.
+    /// What was left for all at the last reply, in the unit of the ledger.
     pub(crate) left: AtomicI64,
+}
+
+/// A token bucket.
+pub(crate) type TokenTarget = Target<Limits>;
+/// A window.
+pub(crate) type WindowTarget = Target<WindowLimits>;
+
+/// The limits of a kind of budget.
+pub(crate) trait BudgetLimits: Copy + PartialEq {
+    /// Returns the budgets of this kind.
+    fn of(guards: &Guards) -> &Vec<Registered<Target<Self>>>;
+
+    /// Returns the budgets of this kind.
+    fn of_mut(guards: &mut Guards) -> &mut Vec<Registered<Target<Self>>>;
 }
 
 /// One quiet period of a fleet in this process.
@@ -84,7 +99,34 @@ pub(crate) trait Guard: Sized {
     fn of_mut(guards: &mut Guards) -> &mut Vec<Registered<Self>>;
 }
 
-impl Guard for Target {
+impl BudgetLimits for Limits {
+    fn of(guards: &Guards) -> &Vec<Registered<TokenTarget>> {
+        &guards.tokens
+    }
+
+    fn of_mut(guards: &mut Guards) -> &mut Vec<Registered<TokenTarget>> {
+        &mut guards.tokens
+    }
+}
+
+impl BudgetLimits for WindowLimits {
+    fn of(guards: &Guards) -> &Vec<Registered<WindowTarget>> {
+        &guards.windows
+    }
+
+    fn of_mut(guards: &mut Guards) -> &mut Vec<Registered<WindowTarget>> {
+        &mut guards.windows
+    }
+}
+
+impl<L> Target<L> {
+    /// Creates the budget of a target, without a lease.
+    pub(crate) fn new(name: &str, keys: Keys, limits: L) -> Self {
+        Self { name: name.into(), keys, limits, ledger: Ledger::new(), left: AtomicI64::new(0) }
+    }
+}
+
+impl<L: BudgetLimits> Guard for Target<L> {
     fn name(&self) -> &str {
         &self.name
     }
@@ -94,11 +136,11 @@ impl Guard for Target {
     }
 
     fn of(guards: &Guards) -> &Vec<Registered<Self>> {
-        &guards.tokens
+        L::of(guards)
     }
 
     fn of_mut(guards: &mut Guards) -> &mut Vec<Registered<Self>> {
-        &mut guards.tokens
+        L::of_mut(guards)
     }
 }
 
@@ -141,7 +183,8 @@ impl Guard for AdmissionTarget {
 /// The guards of a fleet, by kind.
 #[derive(Debug, Default)]
 pub(crate) struct Guards {
-    tokens: Vec<Registered<Target>>,
+    tokens: Vec<Registered<TokenTarget>>,
+    windows: Vec<Registered<WindowTarget>>,
     quiet: Vec<Registered<QuietTarget>>,
     admissions: Vec<Registered<AdmissionTarget>>,
 }
@@ -226,7 +269,7 @@ impl Registry {
     pub(crate) fn hold<T: Guard>(alive: &Arc<Alive>, guard: T) -> Result<Arc<Held<T>>, SettingsProblem> {
         let registry = &alive.0;
         let mut guards = registry.lock();
-        let count = guards.tokens.len() + guards.quiet.len() + guards.admissions.len();
+        let count = guards.tokens.len() + guards.windows.len() + guards.quiet.len() + guards.admissions.len();
         let list = T::of_mut(&mut guards);
         for registered in list.iter().filter(|registered| registered.guard.name() == guard.name()) {
             let Some(held) = registered.held.upgrade() else { continue };

@@ -13,5 +13,6 @@ mod suite {
     mod proxy;
     mod quiet;
     mod sharing;
+    mod window;
     mod worker;
 }

@@ -4,3 +4,4 @@ pub(crate) mod admission;
 pub(crate) mod control_store;
 pub(crate) mod quiet;
 pub(crate) mod tokens;
+pub(crate) mod window;

@@ -1,16 +1,15 @@
 use core::fmt;
-use core::sync::atomic::{AtomicI64, Ordering};
+use core::sync::atomic::Ordering;
 use core::time::Duration;
 use std::sync::Arc;
 
 use stagger::guard::{Budget, BudgetPermit, Now};
 use stagger::{FailureKind, Outcome};
-use stagger_lease::ledger::Ledger;
 use stagger_lease::settings::TokenSettings;
 
 use crate::error::{SettingsError, SettingsProblem};
 use crate::store::keys::keys;
-use crate::target::{Alive, Held, Registry, Target};
+use crate::target::{Alive, Held, Registry, TokenTarget};
 
 const WHOLE: u64 = 1_000_000;
 
@@ -40,7 +39,7 @@ const WHOLE: u64 = 1_000_000;
 /// addition if there is a reward. The clock is never read.
 #[derive(Clone)]
 pub struct SharedTokens {
-    held: Arc<Held<Target>>,
+    held: Arc<Held<TokenTarget>>,
 }
 
 /// Builds [`SharedTokens`]. Created by [`Fleet::tokens`](crate::Fleet::tokens).
@@ -157,9 +156,7 @@ impl<'a> SharedTokensBuilder<'a> {
         problems.extend(limits.as_ref().err().into_iter().flatten().copied().map(SettingsProblem::of));
         let Ok(limits) = limits else { return Err(SettingsError::of(problems)) };
         SettingsError::check(problems)?;
-        let keys = keys(namespace, target);
-        let target = Target { name: target.into(), keys, limits, ledger: Ledger::new(), left: AtomicI64::new(0) };
-        let held = Registry::hold(alive, target)?;
+        let held = Registry::hold(alive, TokenTarget::new(target, keys(namespace, target), limits))?;
         Ok(SharedTokens { held })
     }
 }

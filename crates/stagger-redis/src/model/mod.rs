@@ -4,3 +4,4 @@ mod explore;
 mod parity;
 mod quiet;
 mod scenario;
+mod window_parity;

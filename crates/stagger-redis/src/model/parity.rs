@@ -17,7 +17,7 @@ const LIMITS: Limits =
     Limits { capacity: 500_000_000, refill: 50_000_000, initial: 500_000_000, cost: 5_000_000, reward: 1_000_000 };
 
 /// The script with a clock of the test, which comes as the last two arguments.
-fn script() -> Script {
+pub(super) fn script() -> Script {
     const CLOCK: &str = "redis.call('TIME')";
     assert_eq!(script::SOURCE.matches(CLOCK).count(), 1);
     Script::new(&script::SOURCE.replace(CLOCK, "{ARGV[#ARGV - 1], ARGV[#ARGV]}"))
@@ -28,27 +28,27 @@ fn only_leases(reply: claim::Reply) -> Reply {
     match reply {
         claim::Reply::Again => Reply::Again,
         claim::Reply::Done { now, leases } => {
-            Reply::Done { now, leases, processes: 0, pauses: vec![], shares: vec![], controls: None }
+            Reply::Done { now, leases, windows: vec![], processes: 0, pauses: vec![], shares: vec![], controls: None }
         }
     }
 }
 
 /// Draws numbers in sequence.
-struct Draws(Seed, u64);
+pub(super) struct Draws(pub(super) Seed, pub(super) u64);
 
 impl Draws {
-    fn below(&mut self, n: u64) -> u64 {
+    pub(super) fn below(&mut self, n: u64) -> u64 {
         self.1 += 1;
         self.0.draw(self.1) % n
     }
 
-    fn one_in(&mut self, n: u64) -> bool {
+    pub(super) fn one_in(&mut self, n: u64) -> bool {
         self.below(n) == 0
     }
 }
 
 /// Starts a store, and returns a connection to it.
-fn store() -> (Server, redis::Connection) {
+pub(super) fn store() -> (Server, redis::Connection) {
     let (port, data) = (Port::reserve().unwrap(), User::current().directory().unwrap());
     let program = Program::find("redis-server").unwrap().directory(data.path());
     let program = program.args(["--bind", "127.0.0.1", "--save", "", "--port", &port.number().to_string()]);
@@ -118,6 +118,7 @@ fn the_script_does_what_its_model_does() {
                 timing: &Timing::DEFAULT,
                 is_leaving: false,
                 tokens: &[(&keys, claim)],
+                windows: &[],
                 pauses: &[],
                 processes: "",
                 admissions: &[],
@@ -190,6 +191,7 @@ fn the_script_pauses_as_its_model_does() {
                 timing: &timing,
                 is_leaving,
                 tokens: &[],
+                windows: &[],
                 pauses: &[(&keys, claim)],
                 processes: &key,
                 admissions: &[],
@@ -202,6 +204,7 @@ fn the_script_pauses_as_its_model_does() {
             let want_all = Reply::Done {
                 now,
                 leases: vec![],
+                windows: vec![],
                 processes: count,
                 pauses: vec![want],
                 shares: vec![],
@@ -261,6 +264,7 @@ fn the_script_shares_an_admission_as_its_model_does() {
                 timing: &Timing::DEFAULT,
                 is_leaving: false,
                 tokens: &[],
+                windows: &[],
                 pauses: &[],
                 processes: "",
                 admissions: &[(&keys, claim)],
@@ -271,7 +275,15 @@ fn the_script_shares_an_admission_as_its_model_does() {
                 call.arg(now / SECOND).arg(now % SECOND).invoke(&mut connection).unwrap();
             let got = script::reply(&values, &exchange, texts);
             let shares = vec![want];
-            let all = Reply::Done { now, leases: vec![], processes: 0, pauses: vec![], shares, controls: None };
+            let all = Reply::Done {
+                now,
+                leases: vec![],
+                windows: vec![],
+                processes: 0,
+                pauses: vec![],
+                shares,
+                controls: None,
+            };
             assert_eq!(got, Some(all), "history {history}, step {step}: {id} {report:?} {claim:?}");
             let Some(lease) = want else {
                 stale += 1;

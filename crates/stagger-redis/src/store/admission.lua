@@ -4,7 +4,7 @@
 -- ARGV: the share that the process uses until the reply (in millionths), its weight, the most that it may have, how far its
 -- reservations reach (-1: the process leaves).
 -- Reply: the share from now on (0: the process has left, -1: the report was old), how far the reservations of all reach, the processes.
-local WHOLE, LONGEST_LINE = 1000000, 3600000000
+local LONGEST_LINE = 3600000000
 
 local function share(shares, ends, from)
   local held, weight, most, line = numbers(from, 4)

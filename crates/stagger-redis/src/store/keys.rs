@@ -14,6 +14,12 @@ pub(crate) fn keys(namespace: &str, target: &str) -> Keys {
     ["tokens", "leases", "demand", "gone"].map(|kind| key(namespace, target, kind))
 }
 
+/// Returns the keys of a window of so many milliseconds: `{stagger:<namespace>}:<target>:window-<ms>`, and three that begin with it. Windows
+/// of different lengths have slots of different lengths, and are different windows.
+pub(crate) fn window_keys(namespace: &str, target: &str, millis: u64) -> Keys {
+    ["", "-leases", "-demand", "-gone"].map(|kind| key(namespace, target, &format!("window-{millis}{kind}")))
+}
+
 /// Returns the keys of a quiet period: `{stagger:<namespace>}:<target>:quiet`, and two with another kind.
 pub(crate) fn quiet_keys(namespace: &str, target: &str) -> QuietKeys {
     ["quiet", "votes", "asked"].map(|kind| key(namespace, target, kind))

@@ -2,7 +2,7 @@
 if expected >= 0 and math.abs(now - expected) > SECOND and not resync then
   return {{0, now}, {}}
 end
-local reply, key, from = {1, now}, 0, 12
+local reply, key, from = {1, now}, 0, 13
 local function add(count, ...)
   for _, value in ipairs({...}) do
     reply[#reply + 1] = value
@@ -12,7 +12,10 @@ end
 for _ = 1, tonumber(ARGV[9]) do
   add({4, 9}, renew(KEYS[key + 1], KEYS[key + 2], KEYS[key + 3], KEYS[key + 4], from))
 end
-local pauses = tonumber(ARGV[10])
+for _ = 1, tonumber(ARGV[10]) do
+  add({4, 8}, renew_window(KEYS[key + 1], KEYS[key + 2], KEYS[key + 3], KEYS[key + 4], from))
+end
+local pauses = tonumber(ARGV[11])
 if pauses > 0 then
   local processes = count_processes(KEYS[key + 3 * pauses + 1])
   add({0, 0}, processes)
@@ -21,11 +24,11 @@ if pauses > 0 then
   end
   key = key + 1
 end
-for _ = 1, tonumber(ARGV[11]) do
+for _ = 1, tonumber(ARGV[12]) do
   add({2, 4}, share(KEYS[key + 1], KEYS[key + 2], from))
 end
 local texts = {}
-if ARGV[12] == '1' then
+if ARGV[13] == '1' then
   local values
   values, texts = read_controls(KEYS[#KEYS], from)
   add({1, 1}, unpack(values))

@@ -5,12 +5,14 @@ use crate::quiet::claim::{PauseClaim, PauseReply};
 use crate::store::keys::{AdmissionKeys, Keys, QuietKeys};
 use stagger_lease::admission::claim::{ShareClaim, ShareLease};
 use stagger_lease::claim::{Claim, Lease, Report, Timing};
+use stagger_lease::window::claim::{WindowClaim, WindowLease};
 
 /// The store's side of the protocol. It is called by its digest, so two releases with different scripts run side by side.
 pub(crate) const SOURCE: &str = concat!(
     include_str!("head.lua"),
     include_str!("lease.lua"),
     include_str!("tokens.lua"),
+    include_str!("window.lua"),
     include_str!("quiet.lua"),
     include_str!("admission.lua"),
     include_str!("controls.lua"),
@@ -30,6 +32,7 @@ pub(crate) struct Exchange<'a> {
     /// Whether this is the last report of the process.
     pub(crate) is_leaving: bool,
     pub(crate) tokens: &'a [(&'a Keys, Claim)],
+    pub(crate) windows: &'a [(&'a Keys, WindowClaim)],
     pub(crate) pauses: &'a [(&'a QuietKeys, PauseClaim)],
     /// The key of the processes of the namespace.
     pub(crate) processes: &'a str,
@@ -49,6 +52,8 @@ pub(crate) enum Reply {
         now: u64,
         /// In the order of the claims.
         leases: Vec<Option<Lease>>,
+        /// In the order of the claims.
+        windows: Vec<Option<WindowLease>>,
         /// The processes of the namespace, if there is a quiet period.
         processes: u64,
         /// In the order of the claims.
@@ -61,10 +66,11 @@ pub(crate) enum Reply {
 
 /// Returns the call of `script` that makes a report.
 pub(crate) fn invocation<'a>(script: &'a Script, exchange: &Exchange<'_>) -> ScriptInvocation<'a> {
-    let Exchange { id, report, timing, is_leaving, tokens, pauses, processes, admissions, controls } = *exchange;
+    let Exchange { id, report, timing, is_leaving, tokens, windows, pauses, processes, admissions, controls } =
+        *exchange;
     let mut call = script.prepare_invoke();
-    let token_keys = tokens.iter().flat_map(|(keys, _)| *keys);
-    let keys = token_keys.chain(pauses.iter().flat_map(|(keys, _)| *keys));
+    let budget_keys = tokens.iter().flat_map(|(keys, _)| *keys).chain(windows.iter().flat_map(|(keys, _)| *keys));
+    let keys = budget_keys.chain(pauses.iter().flat_map(|(keys, _)| *keys));
     keys.for_each(|key| {
         call.key(key);
     });
@@ -80,11 +86,15 @@ pub(crate) fn invocation<'a>(script: &'a Script, exchange: &Exchange<'_>) -> Scr
     // All ids have one length, so that the store orders them as numbers.
     call.arg(format!("{id:016x}")).arg(report.number).arg(signed(report.expected));
     call.arg(u8::from(report.resync)).arg(timing.lease).arg(timing.period).arg(TIME_TO_LIVE);
-    call.arg(u8::from(is_leaving)).arg(tokens.len()).arg(pauses.len()).arg(admissions.len());
+    call.arg(u8::from(is_leaving)).arg(tokens.len()).arg(windows.len()).arg(pauses.len()).arg(admissions.len());
     call.arg(u8::from(controls.is_some()));
     for (_, Claim { epoch, spent, earned, held, want, limits }) in tokens {
         call.arg(*epoch).arg(*spent).arg(*earned).arg(*held).arg(signed(*want));
         call.arg(limits.capacity).arg(limits.refill).arg(limits.initial).arg(limits.cost);
+    }
+    for (_, WindowClaim { held, want, age, counts, limits }) in windows {
+        call.arg(*held).arg(signed(*want)).arg(limits.ratio).arg(limits.minimum()).arg(limits.slot_length()).arg(*age);
+        call.arg(list(&counts.calls)).arg(list(&counts.retries));
     }
     for (_, PauseClaim { told, decided, longest, calls, is_wanted }) in pauses {
         call.arg(*told).arg(*decided).arg(*longest).arg(*calls as u8).arg(u8::from(*is_wanted));
@@ -103,6 +113,13 @@ fn signed(number: Option<u64>) -> i64 {
     number.map_or(-1, |number| i64::try_from(number).unwrap_or(i64::MAX))
 }
 
+/// Returns counts as a list, without the zeros at its end.
+fn list(counts: &[u64]) -> String {
+    let last = counts.iter().rposition(|count| *count > 0).unwrap_or(0);
+    let texts: Vec<_> = counts.iter().take(last + 1).map(u64::to_string).collect();
+    texts.join(",")
+}
+
 /// Reads the reply to a report; `None` if it is not one.
 pub(crate) fn reply(values: &[i64], exchange: &Exchange<'_>, texts: Vec<Vec<u8>>) -> Option<Reply> {
     let (tokens, pauses, admissions) = (exchange.tokens.len(), exchange.pauses.len(), exchange.admissions.len());
@@ -112,6 +129,7 @@ pub(crate) fn reply(values: &[i64], exchange: &Exchange<'_>, texts: Vec<Vec<u8>>
         return Some(Reply::Again);
     }
     let (leases, values) = values.split_at_checked(tokens * 4)?;
+    let (windows, values) = values.split_at_checked(exchange.windows.len() * 4)?;
     let (processes, values) = if pauses == 0 { (0, values) } else { values.split_first().map(|(n, v)| (*n, v))? };
     let (values, controls) = if exchange.controls.is_none() {
         (values, None)
@@ -122,8 +140,8 @@ pub(crate) fn reply(values: &[i64], exchange: &Exchange<'_>, texts: Vec<Vec<u8>>
         (values, Some(ControlsReply { version: number(version)?, age: number(age)?, left: number(left), news }))
     };
     let (replies, shares) = values.split_at_checked(pauses * 2)?;
-    let ((leases, []), (replies, []), (shares, [])) =
-        (leases.as_chunks::<4>(), replies.as_chunks::<2>(), shares.as_chunks::<3>())
+    let ((leases, []), (windows, []), (replies, []), (shares, [])) =
+        (leases.as_chunks::<4>(), windows.as_chunks::<4>(), replies.as_chunks::<2>(), shares.as_chunks::<3>())
     else {
         return None;
     };
@@ -134,6 +152,10 @@ pub(crate) fn reply(values: &[i64], exchange: &Exchange<'_>, texts: Vec<Vec<u8>>
         let lease = Lease { epoch: number(epoch)?, tokens: number(tokens)?, processes: number(processes)?, left };
         Some((lease.epoch > 0).then_some(lease))
     };
+    let window = |&[retries, processes, allowed, left]: &[i64; 4]| {
+        let (processes, allowed) = (number(processes)?, number(allowed)?);
+        Some(number(retries).map(|retries| WindowLease { retries, processes, allowed, left }))
+    };
     let pause = |&[left, wait]: &[i64; 2]| Some(PauseReply { left: number(left)?, wait: number(wait)? });
     let share = |&[share, horizon, processes]: &[i64; 3]| {
         let (horizon, processes) = (number(horizon)?, number(processes)?);
@@ -142,6 +164,7 @@ pub(crate) fn reply(values: &[i64], exchange: &Exchange<'_>, texts: Vec<Vec<u8>>
     Some(Reply::Done {
         now: number(now)?,
         leases: leases.iter().map(lease).collect::<Option<_>>()?,
+        windows: windows.iter().map(window).collect::<Option<_>>()?,
         processes: number(processes)?,
         pauses: replies.iter().map(pause).collect::<Option<_>>()?,
         shares: shares.iter().map(share).collect::<Option<_>>()?,
@@ -154,12 +177,24 @@ mod tests {
     use super::*;
     use crate::quiet::claim::Calls;
     use stagger_lease::claim::Limits;
+    use stagger_lease::window::claim::{Counts, WindowLimits};
 
     /// Calls `f` with an exchange on so many guards.
-    fn with([tokens, pauses, admissions]: [usize; 3], controls: Option<(&str, u64)>, f: impl FnOnce(&Exchange<'_>)) {
+    fn with(
+        [tokens, windows, pauses, admissions]: [usize; 4],
+        controls: Option<(&str, u64)>,
+        f: impl FnOnce(&Exchange<'_>),
+    ) {
         let (keys, quiet_keys, admission_keys) = (Keys::default(), QuietKeys::default(), AdmissionKeys::default());
         let limits = Limits { capacity: 0, refill: 0, initial: 0, cost: 0, reward: 0 };
         let claim = Claim { epoch: 0, spent: 0, earned: 0, held: 0, want: None, limits };
+        let window = WindowClaim {
+            held: 0,
+            want: None,
+            age: 0,
+            counts: Counts::default(),
+            limits: WindowLimits { ttl: 0, ratio: 0, min_per_second: 0 },
+        };
         let pause = PauseClaim { told: 0, decided: 0, longest: 0, calls: Calls::Held, is_wanted: false };
         let share = ShareClaim { held: 0, weight: 1, most: 0, line: None };
         f(&Exchange {
@@ -168,6 +203,7 @@ mod tests {
             timing: &Timing::DEFAULT,
             is_leaving: false,
             tokens: &vec![(&keys, claim); tokens],
+            windows: &vec![(&keys, window); windows],
             pauses: &vec![(&quiet_keys, pause); pauses],
             processes: "",
             admissions: &vec![(&admission_keys, share); admissions],
@@ -189,12 +225,13 @@ mod tests {
             let want = want.map(|controls| Reply::Done {
                 now: 9,
                 leases: vec![],
+                windows: vec![],
                 processes: 0,
                 pauses: vec![],
                 shares: vec![],
                 controls: Some(controls),
             });
-            with([0; 3], Some(("key", 1)), |exchange| assert_eq!(reply(values, exchange, texts), want, "{values:?}"));
+            with([0; 4], Some(("key", 1)), |exchange| assert_eq!(reply(values, exchange, texts), want, "{values:?}"));
         }
     }
 
@@ -202,7 +239,7 @@ mod tests {
     fn a_reply_that_is_not_of_the_script_is_rejected() {
         let lease = Lease { epoch: 7, tokens: 5, processes: 2, left: -3 };
         let all = |leases, processes, pauses, shares| {
-            Some(Reply::Done { now: 9, leases, processes, pauses, shares, controls: None })
+            Some(Reply::Done { now: 9, leases, windows: vec![], processes, pauses, shares, controls: None })
         };
         let done = |leases| all(leases, 0, vec![], vec![]);
         let pauses = || vec![PauseReply { left: 30, wait: 40 }];
@@ -229,18 +266,54 @@ mod tests {
             (&[1, 9, 8, -30, 40], 0, 1, None),
             (&[1, 9, 8, 30, 40, 50, 60], 0, 1, None),
         ] {
-            with([tokens, pauses, 0], None, |exchange| assert_eq!(reply(values, exchange, vec![]), want, "{values:?}"));
+            with([tokens, 0, pauses, 0], None, |exchange| {
+                assert_eq!(reply(values, exchange, vec![]), want, "{values:?}")
+            });
         }
         for (values, counts, want) in [
-            (&[1, 9, 500, 60, 2][..], [0, 0, 1], all(vec![], 0, vec![], vec![share])),
-            (&[1, 9, -1, 0, 0, 500, 60, 2], [0, 0, 2], all(vec![], 0, vec![], vec![None, share])),
-            (&[1, 9, 7, 5, 2, -3, 8, 30, 40, 500, 60, 2], [1, 1, 1], all(vec![Some(lease)], 8, pauses(), vec![share])),
-            (&[1, 9, 500, 60], [0, 0, 1], None),
-            (&[1, 9, 500, 60, 2], [0, 0, 2], None),
-            (&[1, 9, 500, 60, 2, 1], [0, 0, 1], None),
-            (&[1, 9, 500, -60, 2], [0, 0, 1], None),
+            (&[1, 9, 500, 60, 2][..], [0, 0, 0, 1], all(vec![], 0, vec![], vec![share])),
+            (&[1, 9, -1, 0, 0, 500, 60, 2], [0, 0, 0, 2], all(vec![], 0, vec![], vec![None, share])),
+            (
+                &[1, 9, 7, 5, 2, -3, 8, 30, 40, 500, 60, 2],
+                [1, 0, 1, 1],
+                all(vec![Some(lease)], 8, pauses(), vec![share]),
+            ),
+            (&[1, 9, 500, 60], [0, 0, 0, 1], None),
+            (&[1, 9, 500, 60, 2], [0, 0, 0, 2], None),
+            (&[1, 9, 500, 60, 2, 1], [0, 0, 0, 1], None),
+            (&[1, 9, 500, -60, 2], [0, 0, 0, 1], None),
         ] {
             with(counts, None, |exchange| assert_eq!(reply(values, exchange, vec![]), want, "{values:?}"));
+        }
+    }
+
+    #[test]
+    fn windows_are_between_the_buckets_and_the_pauses() {
+        let lease = Lease { epoch: 7, tokens: 5, processes: 2, left: -3 };
+        let window = WindowLease { retries: 6, processes: 2, allowed: 40, left: -1 };
+        let all = |windows| Reply::Done {
+            now: 9,
+            leases: vec![Some(lease)],
+            windows,
+            processes: 8,
+            pauses: vec![PauseReply { left: 30, wait: 40 }],
+            shares: vec![],
+            controls: None,
+        };
+        for (values, want) in [
+            (&[1, 9, 7, 5, 2, -3, 6, 2, 40, -1, 8, 30, 40][..], Some(all(vec![Some(window)]))),
+            (&[1, 9, 7, 5, 2, -3, -1, 0, 0, 0, 8, 30, 40], Some(all(vec![None]))),
+            (&[1, 9, 7, 5, 2, -3, 6, 2, -40, -1, 8, 30, 40], None),
+            (&[1, 9, 7, 5, 2, -3, 6, 2, 40, 8, 30, 40], None),
+        ] {
+            with([1, 1, 1, 0], None, |exchange| assert_eq!(reply(values, exchange, vec![]), want, "{values:?}"));
+        }
+    }
+
+    #[test]
+    fn lists_end_with_their_last_count() {
+        for (counts, want) in [([0, 0, 0], "0"), ([0, 7, 0], "0,7"), ([1, 0, 3], "1,0,3")] {
+            assert_eq!(list(&counts), want);
         }
     }
 }

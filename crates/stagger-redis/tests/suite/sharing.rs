@@ -167,6 +167,7 @@ async fn an_account_needs_the_documented_commands_only() {
         let url = format!("redis://shop:secret@{}", redis.port.address());
         let fleet = Fleet::builder(&url, 1).namespace("shop").build().unwrap();
         let _tokens = fleet.tokens("t").build().unwrap();
+        let _window = fleet.window("t").build().unwrap();
         until(|| fleet.snapshot().is_leased || fleet.snapshot().failures > 0).await;
         let is_needed_at_once = left_out.is_none_or(|index| !["+hdel", "+zscore"].contains(&commands[index].as_str()));
         assert!(!is_needed_at_once || fleet.snapshot().is_leased == left_out.is_none(), "{left_out:?}");

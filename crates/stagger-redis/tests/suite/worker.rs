@@ -4,7 +4,7 @@ use core::time::Duration;
 use std::env;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use stagger::guard::{Budget as _, BudgetPermit};
+use stagger::guard::{Budget, BudgetPermit};
 use stagger::{FailureKind, Outcome};
 use stagger_kit::{Finished, Port, Program, Ready, Running, Server, User};
 use stagger_redis::{Fleet, FleetEvent};
@@ -175,26 +175,31 @@ async fn work(url: &str, seconds: f64, processes: u32, calls: Calls) {
         _ => println!("\nfleet-restored {}", micros()),
     });
     let fleet = fleet.build().unwrap();
-    let tokens =
-        fleet.tokens("payments").capacity(CAPACITY).cost(COST).reward(0).refill(REFILL, Duration::from_secs(1));
-    let tokens = tokens.build().unwrap();
+    let budget: Box<dyn Budget> = if env::var_os("FLEET_WINDOW").is_some() {
+        Box::new(fleet.window("payments").build().unwrap())
+    } else {
+        let tokens =
+            fleet.tokens("payments").capacity(CAPACITY).cost(COST).reward(0).refill(REFILL, Duration::from_secs(1));
+        Box::new(tokens.build().unwrap())
+    };
     assert!(begun.elapsed() < Duration::from_secs(1), "the constructor does not wait");
     let now = stagger::Instant::ZERO;
     let mut took = Vec::new();
     let mut tick = tokio::time::interval(Duration::from_millis(5));
     while begun.elapsed().as_secs_f64() < seconds {
         tick.tick().await;
+        let _ = budget.on_first_attempt(&now);
         if matches!(calls, Calls::Succeed) {
-            tokens.record(BudgetPermit::NONE, &Outcome::Success, &now);
+            budget.record(BudgetPermit::NONE, &Outcome::Success, &now);
             continue;
         }
         for _ in 0..3 {
             let asked = Instant::now();
-            let granted = tokens.try_acquire(FailureKind::Transient, &now);
+            let granted = budget.try_acquire(FailureKind::Transient, &now);
             took.push(u64::try_from(asked.elapsed().as_micros()).unwrap());
             let Some(permit) = granted else { break };
             println!("\nfleet-retry {}", micros());
-            tokens.record(permit, &Outcome::TRANSIENT, &now);
+            budget.record(permit, &Outcome::TRANSIENT, &now);
         }
     }
     took.sort_unstable();

@@ -4,20 +4,21 @@ use std::sync::Arc;
 
 use redis::Script;
 use stagger::Seed;
-use stagger_lease::account::Account;
 use stagger_lease::admission::claim::ShareClaim;
-use stagger_lease::claim::Timing;
+use stagger_lease::claim::{Limits, Timing};
 use stagger_lease::process::{Change, Process};
 use stagger_lease::reconnect;
+use stagger_lease::window::claim::WindowLimits;
 use tokio::time::sleep_until;
 
+use super::leases::{Leases, Moment};
 use crate::event::{FleetEvent, Listener};
 use crate::observe;
 use crate::quiet::claim::PauseReply;
 use crate::store::connection::Connection;
 use crate::store::keys::{controls_key, processes_key};
 use crate::store::script::{self, Exchange, Reply};
-use crate::target::{AdmissionTarget, QuietTarget, Registry, Target};
+use crate::target::{AdmissionTarget, QuietTarget, Registry};
 
 /// Settings of the task.
 pub(crate) struct Settings {
@@ -38,7 +39,8 @@ pub(crate) struct Task {
 struct State {
     registry: Arc<Registry>,
     process: Process,
-    accounts: Vec<(Arc<Target>, Account)>,
+    tokens: Leases<Limits>,
+    windows: Leases<WindowLimits>,
     pauses: Vec<Arc<QuietTarget>>,
     admissions: Vec<Arc<AdmissionTarget>>,
     listener: Option<Listener>,
@@ -72,7 +74,8 @@ impl Task {
         let state = State {
             registry,
             process: Process::new(timing, processes, 0),
-            accounts: Vec::new(),
+            tokens: Leases::default(),
+            windows: Leases::default(),
             pauses: Vec::new(),
             admissions: Vec::new(),
             listener,
@@ -125,25 +128,18 @@ impl Task {
 impl State {
     /// Returns whether there is nothing to report on.
     fn is_idle(&self) -> bool {
-        self.accounts.is_empty()
+        self.tokens.is_empty()
+            && self.windows.is_empty()
             && self.pauses.is_empty()
             && self.admissions.is_empty()
             && self.registry.controls().is_none()
     }
 
-    /// Takes over new guards, and returns whether to report early: a target is short of tokens, is new, or is no
-    /// longer used, or there is news of a quiet period.
+    /// Takes over new guards, and returns whether to report early: a budget is short, a guard is new or no longer used, or there is
+    /// news of a quiet period.
     fn take_targets(&mut self) -> bool {
-        let mut is_early = false;
         let now = self.now();
-        let accounts = &mut self.accounts;
-        self.registry.for_each(|target: &Arc<Target>, is_used| {
-            is_early |= target.ledger.is_short() || !is_used;
-            if !accounts.iter().any(|(known, _)| Arc::ptr_eq(known, target)) {
-                accounts.push((Arc::clone(target), Account::new(target.limits, now)));
-                is_early = true;
-            }
-        });
+        let mut is_early = self.tokens.take(&self.registry, now) | self.windows.take(&self.registry, now);
         let admissions = &mut self.admissions;
         self.registry.for_each(|admission: &Arc<AdmissionTarget>, is_used| {
             is_early |= !is_used;
@@ -175,10 +171,11 @@ impl State {
         }
         let ended = self.registry.controls().and_then(|controls| controls.tick(now));
         ended.into_iter().for_each(|event| self.tell(&event));
+        let moment = Moment { timing: self.process.timing(), processes: self.process.processes(), now };
+        self.windows.count(moment);
         if self.process.is_local() {
-            for (target, account) in &mut self.accounts {
-                account.use_local_share(&target.ledger, self.process.processes(), now);
-            }
+            self.tokens.use_local_shares(moment);
+            self.windows.use_local_shares(moment);
             for admission in &self.admissions {
                 admission.queue.use_local_share(self.process.processes(), self.registry.now_nanos());
             }
@@ -192,29 +189,14 @@ impl State {
         {
             return self.on_failure(reason);
         }
-        let mut used = Vec::new();
-        self.registry.for_each(|target: &Arc<Target>, is_used| {
-            target.ledger.settle_short();
-            used.push((Arc::clone(target), is_used));
-        });
         let is_closed = self.registry.is_closed();
-        let is_used = |target: &Arc<Target>| {
-            !is_closed && used.iter().any(|(known, is_used)| *is_used && Arc::ptr_eq(known, target))
-        };
         let sent = self.now();
         let jitter = i16::try_from(self.draw(2_001)).unwrap_or(1_000) - 1_000;
         let report = self.process.report(jitter, sent);
         let (processes, timing) = (self.process.processes(), *self.process.timing());
-        let leaving: Vec<_> = self.accounts.iter().map(|(target, _)| !is_used(target)).collect();
-        let claims = self.accounts.iter_mut().zip(&leaving).map(|((target, account), is_leaving)| {
-            let claim = if *is_leaving {
-                account.leave(&target.ledger)
-            } else {
-                account.claim(&target.ledger, processes, &timing, sent)
-            };
-            (Arc::clone(target), claim)
-        });
-        let claims: Vec<_> = claims.collect();
+        let moment = Moment { timing: &timing, processes, now: sent };
+        let tokens = self.tokens.claims(&self.registry, is_closed, moment);
+        let windows = self.windows.claims(&self.registry, is_closed, moment);
         self.registry.counts.reports.fetch_add(1, Ordering::Relaxed);
         let pauses: Vec<_> = self.pauses.iter().map(|quiet| (Arc::clone(quiet), quiet.claim(sent))).collect();
         let shares = self.share_claims(is_closed);
@@ -225,7 +207,8 @@ impl State {
             report: &report,
             timing: &timing,
             is_leaving: is_closed,
-            tokens: &claims.iter().map(|(target, claim)| (&target.keys, *claim)).collect::<Vec<_>>(),
+            tokens: &tokens.iter().map(|claimed| (&claimed.target.keys, claimed.claim)).collect::<Vec<_>>(),
+            windows: &windows.iter().map(|claimed| (&claimed.target.keys, claimed.claim)).collect::<Vec<_>>(),
             pauses: &pauses.iter().map(|(quiet, claim)| (&quiet.keys, *claim)).collect::<Vec<_>>(),
             processes: &processes_key,
             admissions: &shares.iter().map(|(admission, claim)| (&admission.keys, *claim)).collect::<Vec<_>>(),
@@ -242,14 +225,24 @@ impl State {
         match reply {
             Err(reason) => self.on_failure(reason),
             Ok(Reply::Again) => self.process.on_again(self.now()),
-            Ok(Reply::Done { now: store, leases, processes, pauses: replies, shares: granted, controls: obeyed }) => {
-                let is_old = leases.iter().all(Option::is_none) && granted.iter().all(Option::is_none);
-                if is_old && !(leases.is_empty() && granted.is_empty()) {
+            Ok(Reply::Done {
+                now: store,
+                leases,
+                windows: window_leases,
+                processes,
+                pauses: replies,
+                shares: granted,
+                controls: obeyed,
+            }) => {
+                let lease_sizes = leases.iter().map(|lease| lease.map(|lease| lease.processes));
+                let window_sizes = window_leases.iter().map(|lease| lease.map(|lease| lease.processes));
+                let share_sizes = granted.iter().map(|lease| lease.map(|lease| lease.processes));
+                let sizes: Vec<_> = lease_sizes.chain(window_sizes).chain(share_sizes).collect();
+                let is_old = !sizes.is_empty() && sizes.iter().all(Option::is_none);
+                if is_old {
                     return;
                 }
-                let leased = leases.iter().flatten().map(|lease| lease.processes);
-                let seen =
-                    leased.chain(granted.iter().flatten().map(|lease| lease.processes)).fold(processes, u64::max);
+                let seen = sizes.into_iter().flatten().fold(processes, u64::max);
                 self.registry.note_store_time(store, self.now());
                 let was = self.process.on_reply(store, seen, sent, self.now());
                 for ((quiet, _), reply) in pauses.iter().zip(replies) {
@@ -263,20 +256,8 @@ impl State {
                 self.forget_admissions(&shares);
                 let event = controls.zip(obeyed).and_then(|(controls, reply)| controls.on_reply(&reply, self.now()));
                 event.into_iter().for_each(|event| self.tell(&event));
-                let mut leaving = leaving.iter();
-                for ((target, account), lease) in self.accounts.iter_mut().zip(leases) {
-                    if let Some(lease) = lease {
-                        account.on_lease(&target.ledger, lease);
-                        target.left.store(lease.left, Ordering::Relaxed);
-                    }
-                }
-                self.accounts.retain(|(target, _)| {
-                    let is_leaving = leaving.next().copied().unwrap_or(false);
-                    if is_leaving {
-                        self.registry.forget(target);
-                    }
-                    !is_leaving
-                });
+                self.tokens.on_leases(&self.registry, &tokens, leases);
+                self.windows.on_leases(&self.registry, &windows, window_leases);
                 self.failed = 0;
                 let counts = &self.registry.counts;
                 counts.answered.store(report.number, Ordering::Relaxed);

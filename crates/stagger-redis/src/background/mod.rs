@@ -1,0 +1,4 @@
+//! The background task of a fleet.
+
+mod leases;
+pub(crate) mod task;
