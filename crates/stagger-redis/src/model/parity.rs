@@ -1,6 +1,6 @@
 use core::time::Duration;
 
-use redis::Script;
+use redis::{Connection, Script};
 use stagger::Seed;
 use stagger_kit::{Port, Program, Ready, Server, User};
 
@@ -48,13 +48,27 @@ impl Draws {
 }
 
 /// Starts a store, and returns a connection to it.
-pub(super) fn store() -> (Server, redis::Connection) {
+pub(super) fn store() -> (Server, Connection) {
     let (port, data) = (Port::reserve().unwrap(), User::current().directory().unwrap());
     let program = Program::find("redis-server").unwrap().directory(data.path());
     let program = program.args(["--bind", "127.0.0.1", "--save", "", "--port", &port.number().to_string()]);
     let server = Server::start(program, Ready::Port(port.address()), Duration::from_secs(10)).unwrap();
     let connection = redis::Client::open(format!("redis://{}", port.address())).unwrap().get_connection().unwrap();
     (server, connection)
+}
+
+/// Returns what the script answers to a report at `now`.
+pub(super) fn answer(script: &Script, exchange: &Exchange<'_>, now: u64, connection: &mut Connection) -> Option<Reply> {
+    let mut call = script::invocation(script, exchange);
+    let (values, texts): (Vec<i64>, Vec<Vec<u8>>) =
+        call.arg(now / SECOND).arg(now % SECOND).invoke(connection).unwrap();
+    script::reply(&values, exchange, texts)
+}
+
+/// Checks that a key expires an hour after the last report.
+pub(super) fn assert_expires(key: &str, connection: &mut Connection) {
+    let ttl: i64 = redis::cmd("PTTL").arg(key).query(connection).unwrap();
+    assert!((3_500_000..=3_600_000).contains(&ttl), "{ttl}");
 }
 
 #[test]
@@ -124,10 +138,7 @@ fn the_script_does_what_its_model_does() {
                 admissions: &[],
                 controls: None,
             };
-            let mut call = script::invocation(&script, &exchange);
-            let (values, texts): (Vec<i64>, Vec<Vec<u8>>) =
-                call.arg(now / SECOND).arg(now % SECOND).invoke(&mut connection).unwrap();
-            let got = script::reply(&values, &exchange, texts);
+            let got = answer(&script, &exchange, now, &mut connection);
             assert_eq!(got.as_ref(), Some(&want), "history {history}, step {step}: {report:?} {claim:?}");
             match &want {
                 Reply::Again => agains += 1,
@@ -141,8 +152,7 @@ fn the_script_does_what_its_model_does() {
                 },
             }
         }
-        let ttl: i64 = redis::cmd("PTTL").arg(&keys[0]).query(&mut connection).unwrap();
-        assert!((3_500_000..=3_600_000).contains(&ttl), "{ttl}");
+        assert_expires(&keys[0], &mut connection);
     }
     // The histories reach what there is.
     let reached = [agains, stale, granted, debts];
@@ -197,10 +207,7 @@ fn the_script_pauses_as_its_model_does() {
                 admissions: &[],
                 controls: None,
             };
-            let mut call = script::invocation(&script, &exchange);
-            let (values, texts): (Vec<i64>, Vec<Vec<u8>>) =
-                call.arg(now / SECOND).arg(now % SECOND).invoke(&mut connection).unwrap();
-            let got = script::reply(&values, &exchange, texts);
+            let got = answer(&script, &exchange, now, &mut connection);
             let want_all = Reply::Done {
                 now,
                 leases: vec![],
@@ -217,8 +224,7 @@ fn the_script_pauses_as_its_model_does() {
             let is_there: bool = redis::cmd("EXISTS").arg(&keys[0]).query(&mut connection).unwrap();
             ended += u32::from(!is_there);
         }
-        let ttl: i64 = redis::cmd("PTTL").arg(&key).query(&mut connection).unwrap();
-        assert!((3_500_000..=3_600_000).contains(&ttl), "{ttl}");
+        assert_expires(&key, &mut connection);
     }
     let reached = [begun, probes, held, ended];
     assert!(reached.iter().all(|times| *times > 100), "{reached:?}");
@@ -270,10 +276,7 @@ fn the_script_shares_an_admission_as_its_model_does() {
                 admissions: &[(&keys, claim)],
                 controls: None,
             };
-            let mut call = script::invocation(&script, &exchange);
-            let (values, texts): (Vec<i64>, Vec<Vec<u8>>) =
-                call.arg(now / SECOND).arg(now % SECOND).invoke(&mut connection).unwrap();
-            let got = script::reply(&values, &exchange, texts);
+            let got = answer(&script, &exchange, now, &mut connection);
             let shares = vec![want];
             let all = Reply::Done {
                 now,
@@ -298,8 +301,7 @@ fn the_script_shares_an_admission_as_its_model_does() {
                 held[id] = lease.share;
             }
         }
-        let ttl: i64 = redis::cmd("PTTL").arg(&keys[0]).query(&mut connection).unwrap();
-        assert!((3_500_000..=3_600_000).contains(&ttl), "{ttl}");
+        assert_expires(&keys[0], &mut connection);
     }
     let reached = [stale, grown, shrunk, settling, left];
     assert!(reached.iter().all(|times| *times > 50), "{reached:?}");

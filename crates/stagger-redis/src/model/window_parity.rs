@@ -3,9 +3,9 @@ use stagger_lease::claim::{Report, SECOND, Timing};
 use stagger_lease::window::claim::{Counts, SLOTS, WindowClaim, WindowLimits};
 use stagger_lease::window::pool::Pool;
 
-use super::parity::{Draws, script, store};
+use super::parity::{Draws, answer, assert_expires, script, store};
 use crate::store::keys::window_keys;
-use crate::store::script::{self, Exchange, Reply};
+use crate::store::script::{Exchange, Reply};
 
 #[test]
 fn the_script_shares_a_window_as_its_model_does() {
@@ -76,10 +76,7 @@ fn the_script_shares_a_window_as_its_model_does() {
                 admissions: &[],
                 controls: None,
             };
-            let mut call = script::invocation(&script, &exchange);
-            let (values, texts): (Vec<i64>, Vec<Vec<u8>>) =
-                call.arg(now / SECOND).arg(now % SECOND).invoke(&mut connection).unwrap();
-            let got = script::reply(&values, &exchange, texts);
+            let got = answer(&script, &exchange, now, &mut connection);
             let windows = vec![want];
             let all = Reply::Done {
                 now,
@@ -101,8 +98,7 @@ fn the_script_shares_a_window_as_its_model_does() {
             settling += u32::from(lease.retries == claim.held && lease.left > 0);
             held[id] = lease.retries;
         }
-        let ttl: i64 = redis::cmd("PTTL").arg(&keys[0]).query(&mut connection).unwrap();
-        assert!((3_500_000..=3_600_000).contains(&ttl), "{ttl}");
+        assert_expires(&keys[0], &mut connection);
     }
     // The histories reach what there is.
     let reached = [stale, granted, cut, debts, settling];
