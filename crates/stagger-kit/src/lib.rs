@@ -11,6 +11,7 @@
 //! | [`Ledger`], [`Tally`] | durable records; checks that each effect happened exactly once |
 //! | [`User`], [`Postgres`], [`Mariadb`] | servers that refuse to run as root |
 //! | [`poll_times`], [`assert_uniform`] | poll a future by hand; check the distribution of random delays |
+//! | `explore`, `assert_found`, with the feature `explore` | every state of a model; what a seeded fault breaks |
 //! | `PendingTimer`, `PanickingTimer`, with the feature `timers` | interrupt a call during a sleep; forbid sleeps |
 //!
 //! ```
@@ -27,6 +28,8 @@
 //! group and all other descendants of the child are killed; if the test itself is killed, a watchdog kills the groups.
 //! Tests may run in parallel.
 
+#[cfg(feature = "explore")]
+mod explore;
 mod ledger;
 #[cfg(feature = "timers")]
 mod panicking_timer;
@@ -40,6 +43,8 @@ mod server;
 mod tally;
 mod uniform;
 
+#[cfg(feature = "explore")]
+pub use crate::explore::{assert_found, explore};
 pub use crate::ledger::Ledger;
 #[cfg(feature = "timers")]
 pub use crate::panicking_timer::PanickingTimer;

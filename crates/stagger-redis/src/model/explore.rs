@@ -1,8 +1,9 @@
 //! Explores the store's side of a quiet period: three processes, in every order of calls, lost messages and deaths that the limits
 //! allow.
 
+use stagger_kit::assert_found;
 use stagger_lease::claim::Timing;
-use stateright::{Checker, HasDiscoveries, Model, Property};
+use stateright::{Model, Property};
 
 use super::quiet::{Fault, Processes, StoredPause};
 use crate::quiet::claim::Calls;
@@ -268,11 +269,7 @@ impl Model for Explored {
 
 /// Explores, and returns the number of states.
 fn explore(explored: Explored) -> Result<usize, String> {
-    let checker = explored.checker().threads(2).finish_when(HasDiscoveries::AnyFailures).spawn_bfs().join();
-    match checker.discoveries().into_iter().next() {
-        None => Ok(checker.unique_state_count()),
-        Some((name, path)) => Err(format!("{name} after {:?}", path.into_actions())),
-    }
+    stagger_kit::explore(explored, |world| format!("{} probes", world.probes))
 }
 
 #[test]
@@ -285,12 +282,10 @@ fn one_probe_ends_a_pause_and_no_process_is_stuck_after_a_fault() {
 
 #[test]
 fn a_probe_of_each_process_is_found() {
-    let found = explore(Explored { fault: Fault::EveryoneProbes, turns: 17, faults: 0 });
-    assert!(found.as_ref().is_err_and(|found| found.starts_with("one probe")), "{found:?}");
+    assert_found(&explore(Explored { fault: Fault::EveryoneProbes, turns: 17, faults: 0 }), "one probe");
 }
 
 #[test]
 fn a_probe_that_is_never_replaced_is_found() {
-    let found = explore(Explored { fault: Fault::KeepsProbe, turns: 17, faults: 1 });
-    assert!(found.as_ref().is_err_and(|found| found.starts_with("never stuck")), "{found:?}");
+    assert_found(&explore(Explored { fault: Fault::KeepsProbe, turns: 17, faults: 1 }), "never stuck");
 }
