@@ -147,7 +147,7 @@ mod guards;
 #[cfg(test)]
 mod model;
 mod observe;
-mod quiet;
+mod protocol;
 mod store;
 mod target;
 pub use error::{SettingsError, SettingsProblem};

@@ -10,8 +10,8 @@ use tokio::time::Instant;
 
 use crate::controls::obeyed::ObeyedControls;
 use crate::error::SettingsProblem;
-use crate::quiet::claim::{Calls, PauseClaim};
-use crate::quiet::pause::Pause;
+use crate::protocol::claim::{Calls, PauseClaim};
+use crate::protocol::pause::Pause;
 use crate::store::keys::{AdmissionKeys, Keys, QuietKeys};
 use stagger_lease::admission::queue::Queue;
 use stagger_lease::claim::Limits;

@@ -14,7 +14,7 @@ use tokio::time::sleep_until;
 use super::leases::{Leases, Moment};
 use crate::event::{FleetEvent, Listener};
 use crate::observe;
-use crate::quiet::claim::PauseReply;
+use crate::protocol::claim::PauseReply;
 use crate::store::connection::Connection;
 use crate::store::keys::{controls_key, processes_key};
 use crate::store::script::{self, Exchange, Reply};

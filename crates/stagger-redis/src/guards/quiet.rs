@@ -6,8 +6,8 @@ use stagger::guard::{Limiter, LimiterPermit, Now, QuietPeriod, Turn};
 use stagger::{FailureKind, Instant, Outcome, ServerHint};
 
 use crate::error::{SettingsError, SettingsProblem};
-use crate::quiet::claim::Calls;
-use crate::quiet::pause::{Cause, Pause};
+use crate::protocol::claim::Calls;
+use crate::protocol::pause::{Cause, Pause};
 use crate::store::keys::quiet_keys;
 use crate::target::{Alive, Held, QuietTarget, Registry};
 use stagger_lease::claim::Timing;

@@ -6,8 +6,8 @@ use stagger_lease::claim::Timing;
 use stateright::{Model, Property};
 
 use super::quiet::{Fault, Processes, StoredPause};
-use crate::quiet::claim::Calls;
-use crate::quiet::pause::{Cause, Pause};
+use crate::protocol::claim::Calls;
+use crate::protocol::pause::{Cause, Pause};
 
 const TIMING: Timing = Timing { period: 900_000, lease: 2_700_000, patience: 900_000 };
 const PROCESSES: usize = 3;

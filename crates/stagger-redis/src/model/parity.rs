@@ -5,7 +5,7 @@ use stagger::Seed;
 use stagger_kit::{Port, Program, Ready, Server, User};
 
 use super::quiet::{self, Processes, StoredPause};
-use crate::quiet::claim::{Calls, PauseClaim};
+use crate::protocol::claim::{Calls, PauseClaim};
 use crate::store::keys::Keys;
 use crate::store::script::{self, Exchange, Reply};
 use stagger_lease::admission::claim::{ShareClaim, WHOLE};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::quiet::claim::{Calls, PauseClaim, PauseReply};
+use crate::protocol::claim::{Calls, PauseClaim, PauseReply};
 use stagger_lease::claim::Timing;
 
 const VOTED: i64 = 10_000_000;

@@ -1,7 +1,7 @@
 use redis::{Script, ScriptInvocation};
 
 use crate::controls::obeyed::ControlsReply;
-use crate::quiet::claim::{PauseClaim, PauseReply};
+use crate::protocol::claim::{PauseClaim, PauseReply};
 use crate::store::keys::{AdmissionKeys, Keys, QuietKeys};
 use stagger_lease::admission::claim::{ShareClaim, ShareLease};
 use stagger_lease::claim::{Claim, Lease, Report, Timing};
@@ -175,7 +175,7 @@ pub(crate) fn reply(values: &[i64], exchange: &Exchange<'_>, texts: Vec<Vec<u8>>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::quiet::claim::Calls;
+    use crate::protocol::claim::Calls;
     use stagger_lease::claim::Limits;
     use stagger_lease::window::claim::{Counts, WindowLimits};
 

@@ -1,6 +1,6 @@
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use crate::quiet::claim::{Calls, PauseClaim, PauseReply};
+use crate::protocol::claim::{Calls, PauseClaim, PauseReply};
 
 /// How much later a pause must end to be worth a report: replies take time.
 const TOLERANCE: u64 = 100_000;
