@@ -3,7 +3,7 @@ use core::time::Duration;
 
 use super::packed_state::{Mode, PackedState, Probe, generation_of, permit};
 use super::rules::Rules;
-use super::snapshot::{BreakerSnapshot, BreakerState, TransitionCause};
+use super::snapshot::{BreakerSnapshot, BreakerState, Evidence, TransitionCause};
 use super::tally::{Mark, Tally};
 use super::transitions::Transitions;
 use super::window::Record;
@@ -127,6 +127,19 @@ impl CircuitBreaker {
         self.states.ledger().enforcement.set(enforcement as u64);
     }
 
+    /// Sets how much the breaker must have seen itself before a rule trips it, without a change of state. With
+    /// [`Evidence::Half`], advice that the server is down, for instance from other processes, lets it open earlier, and
+    /// never against its own view: it opens with the next result if half of what a rule asks for is there.
+    pub fn set_evidence(&self, evidence: Evidence) {
+        self.states.ledger().evidence.set(evidence as u64);
+    }
+
+    /// Returns how much the breaker must have seen itself before a rule trips it.
+    #[must_use]
+    pub fn evidence(&self) -> Evidence {
+        Evidence::from_code(self.states.ledger().evidence.get())
+    }
+
     /// Returns whether rejections are enforced.
     #[must_use]
     pub fn enforcement(&self) -> Enforcement {
@@ -182,7 +195,9 @@ impl Breaker for CircuitBreaker {
     }
 
     fn is_at_rest(&self, now: &dyn Now) -> bool {
-        self.enforcement() == Enforcement::Enforced && self.states.is_as_new(now.now().as_nanos())
+        self.enforcement() == Enforcement::Enforced
+            && self.evidence() == Evidence::Full
+            && self.states.is_as_new(now.now().as_nanos())
     }
 
     fn fresh(&self) -> Option<Self> {
@@ -203,6 +218,7 @@ impl CircuitBreaker {
             state: state_of(state.mode()),
             cause: TransitionCause::of(ledger.cause.get()),
             enforcement: self.enforcement(),
+            evidence: self.evidence(),
             transitions,
             since: (transitions > 0).then(|| Instant::from_nanos(ledger.since.get())),
             openings: ledger.opening().number,
@@ -344,19 +360,13 @@ impl CircuitBreaker {
     fn record_while_closed(&self, mut state: PackedState, mark: Mark, outcome: &Outcome, now: &dyn Now) {
         let generation = state.generation();
         let is_still = |state: PackedState| (state.mode(), state.generation()) == (Mode::Closed, generation);
+        let evidence = self.evidence();
         let tally = self.states.record().count(generation, mark, || now.now().as_nanos());
         while self.rules.consecutive > 0 && is_still(state) {
             let streak = if mark.failed { state.streak() + 1 } else { 0 };
-            if streak >= u64::from(self.rules.consecutive) {
+            if let Some(cause) = self.rules.tripped_in_a_row(streak, evidence) {
                 let tally = tally.unwrap_or_default();
-                if self.states.trip(
-                    state,
-                    now.now().as_nanos(),
-                    hint_of(outcome),
-                    TransitionCause::Consecutive,
-                    tally,
-                    streak,
-                ) {
+                if self.states.trip(state, now.now().as_nanos(), hint_of(outcome), cause, tally, streak) {
                     return;
                 }
             } else if streak == state.streak() || self.states.swap(state, state.with_streak(streak)) {
@@ -365,7 +375,7 @@ impl CircuitBreaker {
             state = self.states.load();
         }
         let Some(tally) = tally else { return };
-        let Some(cause) = self.rules.tripped(tally) else { return };
+        let Some(cause) = self.rules.tripped(tally, evidence) else { return };
         // Repeat until it is done, or until another state has begun.
         state = self.states.load();
         while is_still(state)

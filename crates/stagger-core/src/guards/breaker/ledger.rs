@@ -32,6 +32,8 @@ pub(super) struct Ledger {
     pub(super) would_have_rejected: Cell,
     /// An [`Enforcement`](crate::guard::Enforcement), as a number.
     pub(super) enforcement: Cell,
+    /// An [`Evidence`](super::Evidence), as a number.
+    pub(super) evidence: Cell,
 }
 
 /// The position of an open time: its number in the policy's schedule, and how many times the schedule was restarted.

@@ -39,5 +39,5 @@ mod window;
 pub use builder::CircuitBreakerBuilder;
 pub use circuit::CircuitBreaker;
 pub use error::{CircuitBreakerError, CircuitBreakerProblem};
-pub use snapshot::{BreakerSnapshot, BreakerState, TransitionCause};
+pub use snapshot::{BreakerSnapshot, BreakerState, Evidence, TransitionCause};
 pub use window::Window;

@@ -1,5 +1,5 @@
 use super::packed_state::{Probe, age_of};
-use super::snapshot::TransitionCause;
+use super::snapshot::{Evidence, TransitionCause};
 use super::tally::{Mark, Tally};
 use crate::guards::guard::BreakerPermit;
 use crate::numbers::ratio::Ratio;
@@ -49,15 +49,27 @@ impl Rules {
     }
 
     /// Returns the rule by which the window trips the breaker, if any.
-    pub(super) fn tripped(&self, tally: Tally) -> Option<TransitionCause> {
-        if tally.calls < u64::from(self.min_calls) {
+    pub(super) fn tripped(&self, tally: Tally, evidence: Evidence) -> Option<TransitionCause> {
+        if tally.calls < u64::from(evidence.of(self.min_calls)) {
             return None;
         }
-        if self.failure_ratio.is_some_and(|ratio| reaches(tally.failures, tally.calls, ratio)) {
-            return Some(TransitionCause::FailureRatio);
+        let cause = if self.failure_ratio.is_some_and(|ratio| reaches(tally.failures, tally.calls, ratio)) {
+            TransitionCause::FailureRatio
+        } else if self.slow.is_some_and(|slow| reaches(tally.slow, tally.calls, slow.ratio)) {
+            TransitionCause::SlowRatio
+        } else {
+            return None;
+        };
+        Some(if tally.calls < u64::from(self.min_calls) { TransitionCause::Advised } else { cause })
+    }
+
+    /// Returns whether so many failures in a row trip the breaker.
+    pub(super) fn tripped_in_a_row(&self, streak: u64, evidence: Evidence) -> Option<TransitionCause> {
+        match streak {
+            _ if streak >= u64::from(self.consecutive) => Some(TransitionCause::Consecutive),
+            _ if streak >= u64::from(evidence.of(self.consecutive)) => Some(TransitionCause::Advised),
+            _ => None,
         }
-        let slow = self.slow.is_some_and(|slow| reaches(tally.slow, tally.calls, slow.ratio));
-        slow.then_some(TransitionCause::SlowRatio)
     }
 }
 

@@ -39,10 +39,42 @@ words! {
         Probes = "probes",
         /// A probe did not return within the longest wait.
         ProbeWait = "probe_wait",
+        /// Half of what a rule asks for tripped it: see [`Evidence::Half`].
+        Advised = "advised",
     }
     const ALL;
     /// Returns the cause as one lower-case word, for metrics and logs.
     pub const fn name;
+}
+
+words! {
+    /// How much a breaker must have seen itself before a rule trips it.
+    #[derive(Default)]
+    pub enum Evidence {
+        /// What its rules ask for. The default.
+        #[default]
+        Full = "full",
+        /// Half of that, rounded up: half of the failures in a row, and half of the calls that a window must hold. Ratios stay as they are, so
+        /// that a breaker whose own calls succeed does not open.
+        Half = "half",
+    }
+    const ALL;
+    /// Returns the value as one lower-case word, for metrics and logs.
+    pub const fn name;
+}
+
+impl Evidence {
+    /// Returns how much of `needed` there must be.
+    pub(super) const fn of(self, needed: u32) -> u32 {
+        match self {
+            Self::Full => needed,
+            Self::Half => needed.div_ceil(2),
+        }
+    }
+
+    pub(super) fn from_code(code: u64) -> Self {
+        Self::ALL.iter().copied().find(|&evidence| evidence as u64 == code).unwrap_or_default()
+    }
 }
 
 impl TransitionCause {
@@ -61,6 +93,8 @@ pub struct BreakerSnapshot {
     pub cause: TransitionCause,
     /// Whether rejections are enforced.
     pub enforcement: Enforcement,
+    /// How much the breaker must have seen itself before a rule trips it.
+    pub evidence: Evidence,
     /// How many changes of state there have been. Polling it misses none.
     pub transitions: u64,
     /// When the last change was; `None` for a new breaker.

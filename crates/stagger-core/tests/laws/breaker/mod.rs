@@ -1,6 +1,7 @@
 //! The circuit breaker: states, rules, conformance rows, comparison with a model, concurrent threads.
 
 mod conformance;
+mod evidence;
 mod model;
 mod probes;
 mod problems;
