@@ -26,7 +26,7 @@ pub struct Suggestion {
 
 impl Finding {
     /// Creates a finding; returns `None` if there are no facts.
-    pub(super) fn for_log(rule: &'static Rule, facts: Vec<String>, advice: &str) -> Option<Self> {
+    pub(crate) fn with_advice(rule: &'static Rule, facts: Vec<String>, advice: &str) -> Option<Self> {
         let help = Suggestion { change: None, advice: Some(advice.to_owned()) };
         (!facts.is_empty()).then_some(Self { rule, facts, help })
     }

@@ -6,7 +6,7 @@
 //! Every figure is computed from the policy's own forecasts; no rule has a formula for delays of its own. [`fix`]
 //! returns the policy with all suggestions applied.
 //!
-//! [`log`] checks delays that were measured.
+//! [`log`] checks delays that were measured, and `SystemFile::check` of [`system`](crate::system) the retries between services.
 //!
 //! ```
 //! use stagger_core::Policy;
@@ -27,17 +27,19 @@ pub(crate) mod context;
 mod cost;
 mod error;
 mod estimate;
+pub(crate) mod file;
 mod finding;
 mod goodness_of_fit;
 pub mod log;
 mod rate;
 mod rule;
-mod rules;
+pub(crate) mod rules;
 
 pub use budget::Budgeted;
 pub use context::{DeploymentContext, Idempotency, Purpose};
 pub use error::ParseValueError;
 pub use estimate::{Estimate, estimate};
+pub use file::{Edit, FileFinding, Fix, Place};
 pub use finding::{Finding, Suggestion, check, fix};
 pub use goodness_of_fit::{GoodnessOfFit, QuantileCurve};
 pub use rate::{Rate, parse_count, parse_number};

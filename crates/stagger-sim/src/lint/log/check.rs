@@ -63,7 +63,7 @@ fn in_step(groups: &Groups) -> Option<Finding> {
         })
         .collect();
     let advice = "set jitter=full in the policy that produced the delays, and cap before the draw, not after it";
-    Finding::for_log(&IN_STEP, facts, advice)
+    Finding::with_advice(&IN_STEP, facts, advice)
 }
 
 const TOLERANCE: Duration = Duration::from_millis(1);
@@ -91,7 +91,7 @@ fn beyond_bounds(log: &Log, policy: &Policy) -> Option<Finding> {
         format!("line {}: {}{place}; the policy allows {could}", first.line, brief(first.delay)),
     ];
     let advice = "compare the running policy with this one, and check for hints of the server";
-    Finding::for_log(&BEYOND_BOUNDS, facts, advice)
+    Finding::with_advice(&BEYOND_BOUNDS, facts, advice)
 }
 
 fn bounds_of(policy: &Policy, retry: Option<u32>) -> Option<(Duration, Duration)> {
@@ -130,7 +130,7 @@ fn synchronized(log: &Log) -> Option<Finding> {
         format!("{} clients, period {}: mean resultant length of the phases {length:.2}", times.len(), brief(period)),
         format!("the busiest 100 ms contain {} of {} arrivals", busiest(&arrivals), arrivals.len()),
     ];
-    Finding::for_log(&SYNCHRONIZED, facts, "set jitter=full, and a spread before the first retry")
+    Finding::with_advice(&SYNCHRONIZED, facts, "set jitter=full, and a spread before the first retry")
 }
 
 /// Number of retries of one call that is too many if no policy sets a limit.
@@ -144,7 +144,7 @@ fn endless_retries(log: &Log, policy: Option<&Policy>) -> Option<Finding> {
     let retry = longest.retry.unwrap_or(0);
     let allowed = limit.map_or(String::new(), |limit| format!("; the policy allows {limit}"));
     let facts = vec![format!("line {}: retry {retry}{client}{allowed}", longest.line)];
-    Finding::for_log(&ENDLESS_RETRIES, facts, "set max-attempts or max-elapsed in the policy that produced them")
+    Finding::with_advice(&ENDLESS_RETRIES, facts, "set max-attempts or max-elapsed in the policy that produced them")
 }
 
 /// Minimum number of delays to test a distribution.
@@ -172,5 +172,5 @@ fn policy_mismatch(groups: &Groups, policy: &Policy) -> Option<Finding> {
     };
     let facts = fits.iter().filter(|(_, _, fit)| fit.is_rejected(threshold)).map(fact).collect();
     let advice = "compare the running policy with this one: base, multiplier, jitter and cap";
-    Finding::for_log(&POLICY_MISMATCH, facts, advice)
+    Finding::with_advice(&POLICY_MISMATCH, facts, advice)
 }

@@ -1,6 +1,7 @@
 use super::super::rule::Rule;
 use super::{
     base, budget, cap, ceiling, connection, fleet, hint, idempotency, jitter, knocking, limit, log, no_effect, queue,
+    system,
 };
 
 /// The rules for policies, ordered by code.
@@ -36,3 +37,13 @@ pub(in crate::lint) static ALL: [&Rule; 26] = [
 /// The rules for logs, ordered by code.
 pub(in crate::lint) static OF_LOGS: [&Rule; 5] =
     [&log::IN_STEP, &log::BEYOND_BOUNDS, &log::SYNCHRONIZED, &log::ENDLESS_RETRIES, &log::POLICY_MISMATCH];
+
+/// The rules for systems of services, ordered by code.
+pub(in crate::lint) static OF_SYSTEMS: [&Rule; 6] = [
+    &system::ATTEMPTS_MULTIPLY,
+    &system::TIMEOUT_INVERTED,
+    &system::UNGUARDED_RETRIES,
+    &system::DEADLINE_DROPPED,
+    &system::LOOP_GAIN,
+    &system::STALE_QUEUE,
+];

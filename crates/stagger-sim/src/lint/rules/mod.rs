@@ -15,6 +15,7 @@ mod list;
 mod log;
 mod no_effect;
 mod queue;
+pub(crate) mod system;
 
-pub(super) use list::{ALL, OF_LOGS};
+pub(super) use list::{ALL, OF_LOGS, OF_SYSTEMS};
 pub(super) use log::{BEYOND_BOUNDS, ENDLESS_RETRIES, IN_STEP, POLICY_MISMATCH, SYNCHRONIZED};

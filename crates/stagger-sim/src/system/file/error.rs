@@ -2,6 +2,8 @@ use core::fmt;
 use std::io;
 use std::sync::Arc;
 
+use crate::lint::Place;
+
 /// Why a file does not describe a system: all problems, in the order of the file.
 #[derive(Clone, Debug)]
 pub struct SystemFileError {
@@ -39,12 +41,10 @@ impl SystemFileError {
 impl FileProblem {
     /// Creates a problem at a position in bytes, or of the file as a whole.
     pub(super) fn new(text: &str, at: Option<usize>, message: impl Into<String>) -> Self {
-        let position = at.map(|at| {
-            let before = text.get(..at).unwrap_or(text);
-            let line = before.rfind('\n').map_or(0, |end| end + 1);
-            (before.matches('\n').count() + 1, before[line..].chars().count() + 1)
-        });
-        Self { position, message: message.into() }
+        Self {
+            position: at.map(|at| Place::of(text, &(at..at))).map(|place| (place.line, place.column)),
+            message: message.into(),
+        }
     }
 
     /// Returns the line and the column, both from 1, the column in characters; `None` for the file as a whole.

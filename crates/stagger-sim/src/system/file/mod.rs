@@ -1,5 +1,6 @@
 //! Systems as TOML files.
 
+mod check;
 mod error;
 mod guards;
 mod number;

@@ -1,3 +1,4 @@
+use core::ops::Range;
 use core::time::Duration;
 
 use toml::de::DeTable;
@@ -22,7 +23,7 @@ struct Positions {
 }
 
 /// The name of the users at the start of an edge.
-const USERS: &str = "users";
+pub(super) const USERS: &str = "users";
 
 /// Reads a system; `None` if the reader has noted problems.
 pub(super) fn system<'a>(reader: &'a Reader<'a>, root: &'a DeTable<'a>) -> Option<System> {
@@ -38,14 +39,14 @@ pub(super) fn system<'a>(reader: &'a Reader<'a>, root: &'a DeTable<'a>) -> Optio
         }
     }
     let mut names: Vec<String> = Vec::new();
-    for (table, at) in root.list("edge") {
-        builder = edge(builder, reader, table, at, &mut names);
-        positions.edges.push(at);
+    for (table, head) in root.list("edge") {
+        positions.edges.push(head.start);
+        builder = edge(builder, reader, table, head, &mut names);
     }
-    for (nth, (table, at)) in root.list("trigger").into_iter().enumerate() {
-        let table = Table::new(reader, format!("trigger.{}.", nth + 1), at, table);
+    for (nth, (table, head)) in root.list("trigger").into_iter().enumerate() {
+        let table = Table::new(reader, format!("trigger.{}.", nth + 1), head.start, table);
         builder = builder.trigger(trigger(table));
-        positions.triggers.push(at);
+        positions.triggers.push(head.start);
     }
     root.finish();
     if reader.has_problems() {
@@ -119,9 +120,10 @@ fn edge<'a>(
     builder: SystemBuilder,
     reader: &'a Reader<'a>,
     table: &'a DeTable<'a>,
-    at: usize,
+    head: Range<usize>,
     names: &mut Vec<String>,
 ) -> SystemBuilder {
+    let at = head.start;
     let mut table = Table::new(reader, "", at, table);
     let [from, to] = ["from", "to"].map(|key| {
         let given = table.text(key).map(|(text, _)| text);
@@ -131,10 +133,9 @@ fn edge<'a>(
         }
         given.unwrap_or_default()
     });
-    let name = format!("{from}-{to}");
-    let same = names.iter().filter(|other| **other == name).count();
-    table.path = if same == 0 { format!("edge.{name}.") } else { format!("edge.{name}#{}.", same + 1) };
-    names.push(name);
+    let path = edge_path(names, format!("{from}-{to}"));
+    table.path = format!("{path}.");
+    reader.place(&path, head);
     let is_first = from == USERS;
     let edge = if is_first { Edge::from_users(to) } else { Edge::between(from, to) };
     let orders = [("sequence", CallOrder::Sequence), ("parallel", CallOrder::Parallel)];
@@ -173,6 +174,14 @@ fn edge<'a>(
     }
     table.finish();
     builder.edge(edge)
+}
+
+/// Returns the path of the next edge with this name, and adds the name to those of the edges before.
+pub(super) fn edge_path(names: &mut Vec<String>, name: String) -> String {
+    let same = names.iter().filter(|other| **other == name).count();
+    let path = if same == 0 { format!("edge.{name}") } else { format!("edge.{name}#{}", same + 1) };
+    names.push(name);
+    path
 }
 
 /// Takes out a one-way delay: one length, or two with `..` between them.

@@ -1,6 +1,7 @@
+use core::ops::Range;
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::Read;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use stagger_core::text::nearest;
@@ -9,7 +10,8 @@ use toml::de::DeTable;
 use super::error::{FileProblem, SystemFileError};
 use super::number::FileNumber;
 use super::read::system;
-use super::table::Reader;
+use super::table::{Read, Reader};
+use crate::lint::Place;
 use crate::system::definition::System;
 
 /// A system as a TOML file, whose numbers can be changed by their paths.
@@ -41,13 +43,15 @@ use crate::system::definition::System;
 /// ```
 #[derive(Clone, Debug)]
 pub struct SystemFile {
-    text: String,
+    pub(super) text: String,
     name: Option<String>,
     directory: Option<PathBuf>,
     /// Values that replace those of the file, by path.
     values: BTreeMap<String, String>,
     system: System,
     numbers: Vec<FileNumber>,
+    /// The bytes of values and of the heads of tables, by path.
+    pub(super) places: BTreeMap<String, Range<usize>>,
 }
 
 impl SystemFile {
@@ -104,14 +108,19 @@ impl SystemFile {
         })?;
         let reader = Reader::new(&text, directory.as_deref(), &values);
         let built = system(&reader, root.get_ref());
-        let (problems, numbers) = reader.finish();
+        let Read { problems, numbers, places } = reader.finish();
         match built {
             Some(system) if problems.is_empty() => {
                 drop(root);
-                Ok(Self { text, name, directory, values, system, numbers })
+                Ok(Self { text, name, directory, values, system, numbers, places })
             }
             _ => Err(failed(problems)),
         }
+    }
+
+    /// Returns the file with another text.
+    pub(super) fn with_text(&self, text: String) -> Result<Self, SystemFileError> {
+        Self::new(text, self.name.clone(), self.directory.clone(), self.values.clone())
     }
 
     /// Returns the system.
@@ -130,6 +139,14 @@ impl SystemFile {
     #[must_use]
     pub fn numbers(&self) -> &[FileNumber] {
         &self.numbers
+    }
+
+    /// Returns the place of the value at a path, or of the table that would have it if the value is a default. `None` if the
+    /// file has neither.
+    #[must_use]
+    pub fn place(&self, path: &str) -> Option<Place> {
+        let mut tables = core::iter::successors(Some(path), |path| path.rsplit_once('.').map(|(table, _)| table));
+        tables.find_map(|path| self.places.get(path)).map(|bytes| Place::of(&self.text, bytes))
     }
 
     /// Returns the numbers that a name stands for: the one with this path, or all whose path ends with it. `attempts`

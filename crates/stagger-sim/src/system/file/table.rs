@@ -21,6 +21,14 @@ pub(super) struct Reader<'a> {
     pub(super) values: &'a BTreeMap<String, String>,
     problems: RefCell<Vec<(Option<usize>, String)>>,
     numbers: RefCell<Vec<FileNumber>>,
+    places: RefCell<BTreeMap<String, Range<usize>>>,
+}
+
+/// What has been read: problems in the order of the file, numbers, and the bytes of values and heads of tables, by path.
+pub(super) struct Read {
+    pub(super) problems: Vec<FileProblem>,
+    pub(super) numbers: Vec<FileNumber>,
+    pub(super) places: BTreeMap<String, Range<usize>>,
 }
 
 /// A table whose keys are taken out one after the other.
@@ -41,7 +49,14 @@ pub(super) struct Entry<'a> {
 
 impl<'a> Reader<'a> {
     pub(super) const fn new(text: &'a str, directory: Option<&'a Path>, values: &'a BTreeMap<String, String>) -> Self {
-        Self { text, directory, values, problems: RefCell::new(Vec::new()), numbers: RefCell::new(Vec::new()) }
+        Self {
+            text,
+            directory,
+            values,
+            problems: RefCell::new(Vec::new()),
+            numbers: RefCell::new(Vec::new()),
+            places: RefCell::new(BTreeMap::new()),
+        }
     }
 
     pub(super) fn problem(&self, at: Option<usize>, message: impl Into<String>) {
@@ -52,12 +67,17 @@ impl<'a> Reader<'a> {
         !self.problems.borrow().is_empty()
     }
 
-    /// Returns the problems in the order of the file, and the numbers that were read.
-    pub(super) fn finish(self) -> (Vec<FileProblem>, Vec<FileNumber>) {
+    pub(super) fn finish(self) -> Read {
         let mut problems = self.problems.into_inner();
         problems.sort_by_key(|(at, _)| *at);
         let problems = problems.into_iter().map(|(at, message)| FileProblem::new(self.text, at, message));
-        (problems.collect(), self.numbers.into_inner())
+        let (problems, numbers) = (problems.collect(), self.numbers.into_inner());
+        Read { problems, numbers, places: self.places.into_inner() }
+    }
+
+    /// Notes where a value or the head of a table is.
+    pub(super) fn place(&self, path: &str, bytes: Range<usize>) {
+        self.places.borrow_mut().insert(path.to_owned(), bytes);
     }
 
     pub(super) fn number(&self, path: String, unit: Unit, value: f64) {
@@ -82,7 +102,9 @@ impl<'a> Table<'a> {
     pub(super) fn take(&mut self, key: &'static str) -> Option<Entry<'a>> {
         self.known.push(key);
         let at = self.entries.iter().position(|entry| entry.key == key)?;
-        Some(self.entries.remove(at))
+        let entry = self.entries.remove(at);
+        self.reader.place(&format!("{}{key}", self.path), entry.value.span());
+        Some(entry)
     }
 
     /// Returns whether the table has a value that was not taken out yet.
@@ -119,7 +141,7 @@ impl<'a> Table<'a> {
     }
 
     /// Takes out a list of tables.
-    pub(super) fn list(&mut self, key: &'static str) -> Vec<(&'a DeTable<'a>, usize)> {
+    pub(super) fn list(&mut self, key: &'static str) -> Vec<(&'a DeTable<'a>, Range<usize>)> {
         let Some(entry) = self.take(key) else { return Vec::new() };
         let Some(list) = entry.value.get_ref().as_array() else {
             self.reader.problem(Some(entry.at), format!("`{key}` is not a list; begin each with [[{key}]]"));
@@ -128,7 +150,7 @@ impl<'a> Table<'a> {
         let mut tables = Vec::new();
         for one in list {
             match one.get_ref().as_table() {
-                Some(table) => tables.push((table, one.span().start)),
+                Some(table) => tables.push((table, one.span())),
                 None => self
                     .reader
                     .problem(Some(one.span().start), format!("this {key} is not a table; begin each with [[{key}]]")),
@@ -142,6 +164,7 @@ impl<'a> Table<'a> {
             self.problem(entry.value.span(), format!("`{}` is not a table", entry.key));
             return None;
         };
+        self.reader.place(path.trim_end_matches('.'), entry.value.span());
         Some(Table::new(self.reader, path, entry.at, table))
     }
 

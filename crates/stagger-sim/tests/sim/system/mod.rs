@@ -3,6 +3,8 @@
 mod anchors;
 mod caches;
 mod chains;
+#[cfg(feature = "toml")]
+mod check;
 mod collapse;
 #[cfg(feature = "toml")]
 mod file;
