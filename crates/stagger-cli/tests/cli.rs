@@ -15,6 +15,8 @@ mod advise;
 mod budget;
 #[path = "cli/check.rs"]
 mod check;
+#[path = "cli/check_files.rs"]
+mod check_files;
 #[path = "cli/command_line.rs"]
 mod command_line;
 #[path = "cli/completions.rs"]

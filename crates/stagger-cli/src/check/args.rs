@@ -11,7 +11,7 @@ use stagger_sim::lint::{Budgeted, DeploymentContext, Idempotency, ParseValueErro
 use crate::output::suggestion::offering;
 use crate::policy_args::{PolicyArgs, at_least_one, policies};
 
-/// Find what could turn a policy into a retry storm, and suggest fixes
+/// Find what could turn a policy or a system of services into a retry storm, and suggest fixes
 #[derive(Args, Clone, Debug)]
 #[command(
     before_help = "\
@@ -20,18 +20,21 @@ Examples:
   stagger check -n 8 -d 100ms --rps 2k/s --layers 2
   stagger check -n 4 -d 100ms --for near --rps 900/s \\
         --capacity 1000/s --budget=tokens
+  stagger check three-tiers.toml
   stagger check --log run.ndjson",
     after_help = "\
 A rule that needs a fact about the deployment is skipped unless its flag is given. Figures are forecasts computed \
 from the policy; budgets are simulated. Each suggestion after `help:` has been verified and can be pasted.
 
-Exit status: 0 without findings; 1 with findings; 2 for a usage error; 125 if the log cannot be read."
+Exit status: 0 without findings; 1 with findings; 2 for a usage error; 125 if a file or the log cannot be read."
 )]
 pub(crate) struct CheckArgs {
-    /// Policies to check, in the syntax of --policy; policy flags override each of them
-    #[arg(value_name = "POLICY", hide_possible_values = true,
+    /// Policies to check, in the syntax of --policy, which policy flags override; or files, if they contain '/' or '.' or
+    /// are '-' (standard input): systems of services as `stagger simulate system` reads them. Directories are searched,
+    /// and patterns such as '**/*.toml' expanded
+    #[arg(value_name = "POLICY|FILE", hide_possible_values = true,
           value_parser = offering(StringValueParser::new(), policies))]
-    pub(crate) policies: Vec<String>,
+    pub(crate) subjects: Vec<String>,
 
     #[command(flatten)]
     pub(crate) policy: PolicyArgs,
@@ -47,7 +50,7 @@ pub(crate) struct CheckArgs {
         long,
         value_name = "FILE|-",
         value_hint = ValueHint::FilePath,
-        conflicts_with_all = ["policies", "ContextArgs"],
+        conflicts_with_all = ["subjects", "ContextArgs"],
         help_heading = "Check"
     )]
     pub(crate) log: Option<PathBuf>,
@@ -58,7 +61,7 @@ pub(crate) struct CheckArgs {
     pub(crate) allow: Vec<&'static Rule>,
 
     /// List all rules
-    #[arg(long, conflicts_with_all = ["policies", "log", "allow", "explain"], help_heading = "Check")]
+    #[arg(long, conflicts_with_all = ["subjects", "log", "allow", "explain"], help_heading = "Check")]
     pub(crate) rules: bool,
 
     /// Explain a rule: what it finds, why it matters, and how to fix it
@@ -67,7 +70,7 @@ pub(crate) struct CheckArgs {
         value_name = "CODE",
         value_parser = offering(rule, codes),
         hide_possible_values = true,
-        conflicts_with_all = ["policies", "log", "allow", "json"],
+        conflicts_with_all = ["subjects", "log", "allow", "json"],
         help_heading = "Check"
     )]
     pub(crate) explain: Option<&'static Rule>,

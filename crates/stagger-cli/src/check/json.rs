@@ -1,6 +1,7 @@
 use serde::Serialize;
-use stagger_sim::lint::{Estimate, Finding};
+use stagger_sim::lint::{Edit, Estimate, FileFinding, Finding, Place};
 
+use super::files::FileResult;
 use super::result::{CheckResult, LogResult, PolicyResult};
 use crate::output::error::CliError;
 use crate::output::write::to_json;
@@ -14,8 +15,10 @@ use crate::output::write::to_json;
 struct Document<'a> {
     /// Always `stagger.check/1`.
     schema: &'static str,
-    /// The policies that were checked; empty if a log was checked.
+    /// The policies that were checked; empty if a log or only files were checked.
     policies: Vec<PolicyEntry<'a>>,
+    /// The files that were checked.
+    files: Vec<FileEntry<'a>>,
     /// The log that was checked; null if there is none.
     log: Option<LogEntry<'a>>,
 }
@@ -34,6 +37,60 @@ struct PolicyEntry<'a> {
     fixed: Option<String>,
     /// Estimated results of a mass disconnect of the fleet; null unless its size and the capacity are known.
     estimate: Option<EstimateEntry>,
+}
+
+/// A file and its findings.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct FileEntry<'a> {
+    /// Name of the file, or `standard input`.
+    name: &'a str,
+    /// What the file is, such as `system of services`.
+    kind: &'a str,
+    /// Findings, ordered by code, or by their place.
+    findings: Vec<PlacedEntry<'a>>,
+}
+
+/// A finding in a file.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct PlacedEntry<'a> {
+    #[serde(flatten)]
+    finding: FindingEntry<'a>,
+    /// Path of the value within the file, such as `edge.orders-database.timeout`.
+    path: &'a str,
+    /// Place of the value, or of the part of the file that would have it; null if the file has neither.
+    place: Option<PlaceEntry>,
+    /// Change of the file; null if there is none.
+    fix: Option<FixEntry<'a>>,
+}
+
+/// A part of a file. Lines and columns count from 1, columns in characters; the end is exclusive.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct PlaceEntry {
+    line: usize,
+    column: usize,
+    end_line: usize,
+    end_column: usize,
+}
+
+/// A change of a file.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct FixEntry<'a> {
+    /// What the file should say, in its own syntax.
+    text: &'a str,
+    /// Parts of the file to replace; empty if the change is left to people.
+    edits: Vec<EditEntry<'a>>,
+}
+
+/// A part of a file, and what is to be written in its place.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct EditEntry<'a> {
+    place: PlaceEntry,
+    text: &'a str,
 }
 
 /// A log and its findings.
@@ -101,6 +158,7 @@ pub(super) fn document(checked: &CheckResult) -> Result<String, CliError> {
     to_json(&Document {
         schema: "stagger.check/1",
         policies: checked.policies.iter().map(policy_entry).collect(),
+        files: checked.files.iter().map(file_entry).collect(),
         log: checked.log.as_ref().map(log_entry),
     })
 }
@@ -117,6 +175,32 @@ fn policy_entry(checked: &PolicyResult) -> PolicyEntry<'_> {
         findings: checked.findings.iter().map(finding_entry).collect(),
         fixed: checked.fixed.map(|policy| policy.to_string()),
         estimate: checked.estimate.map(estimate),
+    }
+}
+
+fn file_entry(checked: &FileResult) -> FileEntry<'_> {
+    FileEntry {
+        name: &checked.name,
+        kind: &checked.kind,
+        findings: checked.findings.iter().map(placed_entry).collect(),
+    }
+}
+
+fn place_entry(place: Place) -> PlaceEntry {
+    let Place { line, column, end_line, end_column, .. } = place;
+    PlaceEntry { line, column, end_line, end_column }
+}
+
+fn edit_entry(edit: &Edit) -> EditEntry<'_> {
+    EditEntry { place: place_entry(edit.place), text: &edit.text }
+}
+
+fn placed_entry(found: &FileFinding) -> PlacedEntry<'_> {
+    PlacedEntry {
+        finding: finding_entry(found.finding()),
+        path: found.path(),
+        place: found.place().map(place_entry),
+        fix: found.fix().map(|fix| FixEntry { text: fix.text(), edits: fix.edits().iter().map(edit_entry).collect() }),
     }
 }
 

@@ -1,9 +1,10 @@
-//! `stagger check`: finds what could turn a policy, or logged delays, into a retry storm.
+//! `stagger check`: finds what could turn a policy, a file, or logged delays, into a retry storm.
 //!
 //! The rules are in `stagger_sim::lint`; this module runs them and prints the findings.
 
 mod args;
 mod command;
+mod files;
 mod json;
 mod report;
 mod result;

@@ -1,6 +1,9 @@
-use anstyle::AnsiColor;
-use stagger_sim::lint::{Finding, Severity};
+use std::collections::HashSet;
 
+use anstyle::AnsiColor;
+use stagger_sim::lint::{Finding, Rule, Severity};
+
+use super::files::section;
 use super::result::{CheckResult, LogResult, PolicyResult};
 use crate::plot::{RenderOptions, paragraph};
 
@@ -10,6 +13,11 @@ pub(super) fn report(checked: &CheckResult, options: RenderOptions) -> String {
     for (at, policy) in checked.policies.iter().enumerate() {
         out.push_str(if at == 0 { "" } else { "\n" });
         out.push_str(&policy_section(policy, options));
+    }
+    let mut explained = HashSet::new();
+    for (at, file) in checked.files.iter().enumerate() {
+        out.push_str(if at == 0 && checked.policies.is_empty() { "" } else { "\n" });
+        out.push_str(&section(file, &mut explained, options));
     }
     if let Some(log) = &checked.log {
         out.push_str(&log_section(log, options));
@@ -84,17 +92,22 @@ fn findings_section(findings: &[Finding], options: RenderOptions) -> String {
 /// Formats a finding like a compiler diagnostic: title, figures, reason, fix.
 fn finding_section(finding: &Finding, options: RenderOptions) -> String {
     let rule = finding.rule();
-    let color = match rule.severity() {
-        Severity::Warning => AnsiColor::Yellow,
-        _ => AnsiColor::Cyan,
-    };
-    let mut out = labeled(&format!("{}[{}]", rule.severity().name(), rule.code()), color, rule.title(), options);
+    let mut out = title(rule, options);
     for fact in finding.facts() {
         out.push_str(&paragraph(&format!("  {fact}"), "    ", options));
     }
     out.push_str(&paragraph(&format!("  why: {}", rule.rationale()), "    ", options));
     out.push_str(&paragraph(&format!("  help: {}", finding.suggestion()), "    ", options));
     out
+}
+
+/// Formats the line that begins a finding.
+pub(super) fn title(rule: &Rule, options: RenderOptions) -> String {
+    let color = match rule.severity() {
+        Severity::Warning => AnsiColor::Yellow,
+        _ => AnsiColor::Cyan,
+    };
+    labeled(&format!("{}[{}]", rule.severity().name(), rule.code()), color, rule.title(), options)
 }
 
 /// Formats a line that begins with a label, in color if enabled.

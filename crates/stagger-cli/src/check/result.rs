@@ -3,15 +3,17 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use stagger_core::Policy;
-use stagger_sim::lint::{DeploymentContext, Estimate, Finding, Rule, check, estimate, fix, log};
+use stagger_sim::lint::{DeploymentContext, Estimate, FileFinding, Finding, Rule, check, estimate, fix, log};
 
 use super::args::CheckArgs;
+use super::files::{FileResult, files, is_file};
 use crate::output::error::CliError;
 use crate::policy_args::PolicyArgs;
 
 /// Everything that was checked, with the findings.
 pub(super) struct CheckResult {
     pub(super) policies: Vec<PolicyResult>,
+    pub(super) files: Vec<FileResult>,
     pub(super) log: Option<LogResult>,
     /// Whether no deployment context was given.
     pub(super) without_context: bool,
@@ -47,11 +49,15 @@ impl CheckResult {
             let given = args.policy.is_given().then(|| args.policy.policy()).transpose()?;
             let mut checked = LogResult::new(path, given)?;
             checked.findings.retain(is_reported);
-            return Ok(Self { policies: Vec::new(), log: Some(checked), without_context: false });
+            return Ok(Self { policies: Vec::new(), files: Vec::new(), log: Some(checked), without_context: false });
         }
-        let named =
-            args.policies.iter().map(|policy| PolicyArgs { policy: Some(policy.clone()), ..args.policy.clone() });
-        let first = args.policies.is_empty() || args.policy.policy.is_some();
+        let (named_files, named): (Vec<_>, Vec<_>) = args.subjects.iter().partition(|text| is_file(text));
+        let named = named.into_iter().map(|policy| PolicyArgs { policy: Some(policy.clone()), ..args.policy.clone() });
+        let mut found = Vec::new();
+        for file in files(named_files.iter().map(|text| text.as_str()))? {
+            found.extend(FileResult::new(&file, &args.allow)?);
+        }
+        let first = args.subjects.is_empty() || args.policy.policy.is_some();
         let all = first.then(|| args.policy.clone()).into_iter().chain(named);
         let mut policies = Vec::new();
         for flags in all {
@@ -59,13 +65,15 @@ impl CheckResult {
             checked.findings.retain(is_reported);
             policies.push(checked);
         }
-        Ok(Self { policies, log: None, without_context })
+        let without_context = without_context && !policies.is_empty();
+        Ok(Self { policies, files: found, log: None, without_context })
     }
 
-    /// Returns the findings of all policies and of the log.
+    /// Returns the findings of all policies, of the files and of the log.
     pub(super) fn findings(&self) -> impl Iterator<Item = &Finding> {
         let of_log = self.log.iter().flat_map(|log| &log.findings);
-        self.policies.iter().flat_map(|checked| &checked.findings).chain(of_log)
+        let of_files = self.files.iter().flat_map(|checked| &checked.findings).map(FileFinding::finding);
+        self.policies.iter().flat_map(|checked| &checked.findings).chain(of_files).chain(of_log)
     }
 }
 

@@ -1,0 +1,82 @@
+use std::collections::HashSet;
+
+use annotate_snippets::renderer::DecorStyle;
+use annotate_snippets::{AnnotationKind, Group, Level, Patch, Renderer, Snippet};
+use stagger_sim::lint::{FileFinding, Fix, Place};
+
+use super::read::FileResult;
+use crate::check::report::title;
+use crate::plot::{RenderOptions, paragraph};
+
+/// The widest line of a file that is shown.
+const MAX_WIDTH: u16 = 140;
+
+/// Formats the findings of a file. `explained` has the codes of the rules whose reason has been printed.
+pub(in crate::check) fn section(
+    checked: &FileResult,
+    explained: &mut HashSet<&'static str>,
+    options: RenderOptions,
+) -> String {
+    let mut out = paragraph(&format!("{}: {}", checked.name, checked.kind), "  ", options);
+    if checked.findings.is_empty() {
+        out.push_str("no findings\n");
+    }
+    for found in &checked.findings {
+        out.push_str(&finding(found, checked, explained, options));
+    }
+    out
+}
+
+/// Formats a finding like a compiler diagnostic: title, place, figures, reason, fix.
+fn finding(
+    found: &FileFinding,
+    checked: &FileResult,
+    explained: &mut HashSet<&'static str>,
+    options: RenderOptions,
+) -> String {
+    let finding = found.finding();
+    let rule = finding.rule();
+    let mut out = title(rule, options);
+    if let Some(place) = found.place() {
+        out.push_str(&source(checked, place, options));
+    }
+    for fact in finding.facts() {
+        out.push_str(&paragraph(&format!("  {fact}"), "    ", options));
+    }
+    if explained.insert(rule.code()) {
+        out.push_str(&paragraph(&format!("  why: {}", rule.rationale()), "    ", options));
+    }
+    out.push_str(&paragraph(&format!("  help: {}", finding.suggestion()), "    ", options));
+    out.push_str(&found.fix().map_or_else(String::new, |fix| change(fix, &checked.text, options)));
+    out
+}
+
+/// Formats the line of a place with its text underlined.
+fn source(checked: &FileResult, place: Place, options: RenderOptions) -> String {
+    // Of a part with several lines, the first.
+    let mut bytes = place.bytes(&checked.text);
+    let line = checked.text[bytes.clone()].lines().next().map_or(0, str::len);
+    bytes.end = bytes.start + line;
+    let snippet = Snippet::source(&*checked.text).path(&*checked.name);
+    render(Group::with_level(Level::WARNING).element(snippet.annotation(AnnotationKind::Primary.span(bytes))), options)
+}
+
+/// Formats the edits of a fix as a difference, or the lines that people have to write.
+fn change(fix: &Fix, text: &str, options: RenderOptions) -> String {
+    if fix.edits().is_empty() {
+        return fix.text().lines().map(|line| format!("    {line}\n")).collect();
+    }
+    let patch = |edit: &stagger_sim::lint::Edit| Patch::new(edit.place.bytes(text), edit.text.clone());
+    let patches = fix.edits().iter().map(patch);
+    render(Group::with_level(Level::HELP).element(Snippet::source(text).patches(patches)), options)
+}
+
+fn render(group: Group<'_>, options: RenderOptions) -> String {
+    let renderer = if options.color { Renderer::styled() } else { Renderer::plain() };
+    let width = usize::from(options.columns.min(MAX_WIDTH));
+    let text = renderer
+        .decor_style(options.glyphs.pick(DecorStyle::Unicode, DecorStyle::Ascii))
+        .term_width(width)
+        .render(&[group]);
+    text.lines().map(|line| format!("{}\n", line.trim_end())).collect()
+}

@@ -1,0 +1,127 @@
+//! Tests of `stagger check FILE`, run as a program.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::support::{Files, Seen, see, see_with_input, stagger};
+
+const CHAIN: &str = "\
+[users]
+rate = \"90/s\"
+[tier.database]
+service = \"5ms\"
+backlog = 100
+[[edge]]
+from = \"users\"
+to = \"database\"
+policy = \"zero max-attempts=3\"
+";
+
+/// Runs `stagger check` in a directory.
+fn check(files: &Files, args: &[&str]) -> Seen {
+    see(stagger(["check"]).args(args).current_dir(files.path(".")).env("COLUMNS", "80"))
+}
+
+fn json(seen: &Seen) -> Value {
+    serde_json::from_str(&seen.stdout).unwrap_or_else(|error| panic!("{error}: {seen:#?}"))
+}
+
+#[test]
+fn a_finding_of_a_system_shows_its_place_and_its_fix() {
+    let files = Files::new();
+    files.write("shop.toml", CHAIN);
+    let seen = check(&files, &["shop.toml"]);
+    let want = "\
+shop.toml: system of services
+warning[M003]: retries without a budget can exceed the capacity
+  ╭▸ shop.toml:9:10
+  │
+9 │ policy = \"zero max-attempts=3\"
+  ╰╴         ━━━━━━━━━━━━━━━━━━━━━
+  users-database makes up to 3 attempts per call; if no call succeeds, database
+    receives 270/s and serves 200/s
+  why: when its calls fail, the service is busy with retries, and refuses first
+    attempts that it could serve
+  help: budget = { tokens = 10, refund = 0.1 } in edge.users-database
+  ╭╴
+7 + budget = { tokens = 10, refund = 0.1 }
+  ╰╴
+1 warning; for details: stagger check --explain CODE
+";
+    assert!(seen.exits(1).stderr.is_empty(), "{seen:#?}");
+    assert_eq!(seen.stdout, want);
+
+    let seen = check(&files, &["shop.toml", "--json"]);
+    let found = &json(&seen)["files"][0]["findings"][0];
+    assert_eq!(
+        (&found["rule"], &found["place"]["line"], &found["place"]["column"]),
+        (&"M003".into(), &9.into(), &10.into())
+    );
+    let edit = &found["fix"]["edits"][0];
+    let lines: Vec<_> = CHAIN.lines().collect();
+    let at = edit["place"]["line"].as_u64().unwrap() as usize - 1;
+    let fixed = format!("{}\n{}{}\n", lines[..at].join("\n"), edit["text"].as_str().unwrap(), lines[at..].join("\n"));
+    files.write("fixed.toml", fixed);
+    let seen = check(&files, &["fixed.toml"]);
+    assert_eq!(seen.exits(0).stdout, "fixed.toml: system of services\nno findings\n");
+    assert!(check(&files, &["shop.toml", "--allow", "M003"]).exits(0).stderr.is_empty());
+}
+
+#[test]
+fn files_come_from_patterns_directories_and_standard_input() {
+    let files = Files::new();
+    fs::create_dir(files.path("deep")).unwrap();
+    files.write("deep/a.toml", CHAIN);
+    files.write("deep/b.toml", CHAIN);
+    files.write("deep/Cargo.toml", "[package]\nname = \"x\"\n");
+    for args in [&["deep/"][..], &["deep/[ab].toml"], &["deep/a.toml", "deep/b.toml", "deep/a.toml"], &["."]] {
+        let seen = check(&files, &[args, &["--json"]].concat());
+        let names: Vec<_> =
+            json(&seen)["files"].as_array().unwrap().iter().map(|file| file["name"].to_string()).collect();
+        assert_eq!(names.len(), 2, "{args:?}: {names:?}");
+    }
+    let seen = see_with_input(stagger(["check", "-"]).env("COLUMNS", "80"), CHAIN.as_bytes());
+    assert!(seen.exits(1).stdout.starts_with("standard input: system of services\nwarning[M003]"), "{seen:#?}");
+}
+
+#[test]
+fn a_file_that_cannot_be_checked_is_an_error_with_the_way_out() {
+    let files = Files::new();
+    files.write("typo.toml", CHAIN.replace("backlog", "backlgo"));
+    files.write("latin1.toml", b"# caf\xe9\n");
+    for (args, code, want) in [
+        (&["missing.toml"][..], 125, "cannot read missing.toml"),
+        (&["typo.toml"], 2, "typo.toml, line 5, column 1: unknown key `backlgo`; did you mean `backlog`?"),
+        (&["latin1.toml"], 2, "latin1.toml, line 1: not valid UTF-8"),
+        (&["nothing/*.toml"], 2, "no file matches `nothing/*.toml`"),
+    ] {
+        let seen = check(&files, args);
+        assert!(seen.exits(code).stderr.contains(want), "{seen:#?}");
+    }
+}
+
+#[test]
+fn a_policy_is_no_file_and_is_checked_beside_one() {
+    let files = Files::new();
+    files.write("shop.toml", CHAIN);
+    files.write("socket.io", CHAIN);
+    let seen = check(&files, &["socket.io", "exponential base=0.5s", "shop.toml", "--json"]);
+    let document = json(&seen);
+    assert_eq!(document["policies"].as_array().unwrap().len(), 2);
+    assert_eq!(document["files"][0]["name"], "shop.toml");
+    // Without a policy, there is no note about its circumstances.
+    assert!(!check(&files, &["shop.toml"]).stdout.contains("deployment context"));
+}
+
+#[test]
+fn the_output_is_ascii_and_without_color_where_it_has_to_be() {
+    let files = Files::new();
+    files.write("shop.toml", CHAIN);
+    let seen =
+        see(stagger(["check", "shop.toml"]).current_dir(files.path(".")).env("COLUMNS", "40").env("LC_ALL", "C"));
+    assert!(seen.exits(1).stdout.is_ascii(), "{}", seen.stdout);
+    assert!(seen.stdout.contains("\n9 | policy = \"zero max-attempts=3\"\n"), "{}", seen.stdout);
+    let colored = see(stagger(["check", "shop.toml", "--color", "always"]).current_dir(files.path(".")));
+    assert!(colored.stdout.contains("\u{1b}["), "{}", colored.stdout);
+}
